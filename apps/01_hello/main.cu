@@ -1,0 +1,32 @@
+/* A diamond:        a
+ *                  / \
+ *                 b   c
+ *                  \ /
+ *                   d    */
+#include <flywheel/flywheel.hpp>
+#include <flywheel/task.cuh>
+
+#include <cstdio>
+
+struct Add {  // out = left + right + 1
+  const int *left, *right;
+  int* out;
+  template <class Block> FLYWHEEL_TASK int operator()(Block& block) const {
+    if (block.leader()) *out = *left + *right + 1;
+    block.sync();
+    return *out;
+  }
+};
+
+int main() {
+  flywheel::Runtime rt = flywheel::start<Add>();  // the GPU if there is one, CPU workers if not
+  auto x = rt.allocate<int>(4);                   // zeroed
+  int *a = x.data(), *b = a + 1, *c = a + 2, *d = a + 3;
+  flywheel::Graph g;
+  auto ta = g.add(Add{a, a, a});
+  auto tb = g.add(Add{a, a, b}, after(ta));
+  auto tc = g.add(Add{a, a, c}, after(ta));
+  auto td = g.add(Add{b, c, d}, after(tb, tc));
+  flywheel::Run run = rt.submit(rt.load(g));
+  std::printf("a diamond on %s: d = %d\n", rt.device().c_str(), run.get(td));
+}

@@ -1,0 +1,108 @@
+// bench: measures what bounds the runtime on this card, what people use instead of it, and the runtime beside
+// them.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <exception>
+#include <filesystem>
+#include <flywheel/version.hpp>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "apps/bench/limits.hpp"
+#include "apps/bench/results.hpp"
+
+namespace flywheel::bench {
+namespace {
+
+struct Options {
+  std::string rows = "*";
+  int rounds = 0;  // 0: five, or two with --quick
+  std::string out = {};
+  std::string commit = std::string(git_commit());
+  bool quick = false;
+};
+
+constexpr const char* kDefaultFolder = "apps/bench/results";
+
+void describe(CLI::App& app, Options& options) {
+  app.add_option("--rows", options.rows,
+                 "Measure only the rows that match this shell pattern, and what they are compared with");
+  app.add_option("--rounds", options.rounds,
+                 "Rounds in which the rows take turns (default 5, with --quick 2)")
+      ->check(CLI::Range(1, 1000));
+  app.add_option("--out", options.out,
+                 "Folder of the results file (default apps/bench/results; with --quick none)");
+  app.add_option("--commit", options.commit, "Commit to write into the results");
+  app.add_flag("--quick", options.quick,
+               "A tenth of the samples, for a first look; writes no file unless --out is given");
+}
+
+int rounds_of(const Options& options) {
+  if (options.rounds > 0) return options.rounds;
+  return options.quick ? 2 : 5;
+}
+
+// Empty if no file is to be written. Found out before measuring: nobody wants to hear it afterwards.
+std::string folder_of(const Options& options) {
+  if (!options.out.empty()) return options.out;
+  if (options.quick) return {};
+  if (!std::filesystem::is_directory("apps/bench")) {
+    throw std::runtime_error(
+        "there is no apps/bench here: run from the root of the repository, or name a folder with --out");
+  }
+  return kDefaultFolder;
+}
+
+std::vector<Measurement> all_rows(const Effort& effort) {
+  std::vector<Measurement> rows = limit_rows(effort);
+  return rows;
+}
+
+// Names what failed and tells whether anything did.
+bool report_failures(const std::vector<Measurement>& measurements, const std::vector<Outcome>& outcomes) {
+  bool any = false;
+  for (std::size_t i = 0; i < measurements.size(); ++i) {
+    if (outcomes[i].error.empty()) continue;
+    any = true;
+    std::cerr << "bench: row " << measurements[i].name << " failed: " << outcomes[i].error << '\n';
+  }
+  return any;
+}
+
+int run(const Options& options) {
+  const Gpu gpu = find_gpu();
+  if (!gpu.present) std::cout << gpu.why_not << ". Only rows that run on a CPU are measured.\n";
+  const Effort effort{.quick = options.quick};
+  const std::vector<Measurement> measurements = select_rows(all_rows(effort), options.rows, gpu.present);
+  if (measurements.empty()) return 0;
+
+  const std::string folder = folder_of(options);
+  const auto progress = [](const std::string& name, int round) {
+    std::cerr << "round " << round << "  " << name << '\n';
+  };
+  const std::vector<Outcome> outcomes = interleave(measurements, rounds_of(options), progress);
+
+  const Stamp stamp{.gpu = slug(gpu.name), .driver = gpu.driver, .date = today(), .commit = options.commit};
+  Report report;
+  for (const Row& row : make_rows(measurements, outcomes, stamp)) report.add(row);
+  report.print(std::cout);
+  if (!folder.empty()) std::cout << "Written to " << report.write(folder, stamp.gpu).string() << '\n';
+  return report_failures(measurements, outcomes) ? 1 : 0;
+}
+
+}  // namespace
+}  // namespace flywheel::bench
+
+int main(int argc, char** argv) {
+  flywheel::bench::Options options;
+  CLI::App app("Measures Flywheel beside the limits of this card and beside its peers.", "bench");
+  flywheel::bench::describe(app, options);
+  CLI11_PARSE(app, argc, argv);
+  try {
+    return flywheel::bench::run(options);
+  } catch (const std::exception& error) {
+    std::cerr << "bench: " << error.what() << '\n';
+    return 1;
+  }
+}

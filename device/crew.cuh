@@ -1,0 +1,123 @@
+// The crew of a GPU worker: the compute warps, told what to do by the control warp through two stages.
+//
+// Stage s holds a record; `full[s]` says that it is there, `done[s]` that its body has ended. With both stages in use
+// the compute warps go from one task to the next without waiting for the control warp.
+#pragma once
+
+#include "device/block.cuh"
+#include "runtime/cpu_crew.hpp"
+
+namespace flywheel {
+
+enum class Command : std::uint32_t { task, phased, leave };
+
+struct CrewShared {
+  TaskRecord records[2];
+  TaskContext contexts[2];
+  Command commands[2];
+  std::uint32_t passes;  // of the last phased run
+  std::uint64_t full[2];
+  std::uint64_t done[2];
+  BlockShared block;
+  Porch porch;
+};
+
+/// The control warp's end. All functions are collective over the warp.
+class GpuCrew {
+ public:
+  __device__ GpuCrew(const World& world, std::uint32_t worker, CrewShared& shared)
+      : world_(world), worker_(worker), shared_(shared) {}
+
+  __device__ const TaskRecord& stage(std::uint32_t slot, const TaskRecord& record) {
+    const auto* from = reinterpret_cast<const std::uint32_t*>(&record);
+    reinterpret_cast<std::uint32_t*>(&shared_.records[slot])[threadIdx.x % 32] = from[threadIdx.x % 32];
+    __syncwarp();
+    return shared_.records[slot];
+  }
+
+  __device__ void start(std::uint32_t slot, Item item, std::uint32_t iteration) {
+    if (threadIdx.x % 32 == 0) {
+      shared_.contexts[slot] = {&world_, world_.runs + item.run, item, shared_.records[slot].header,
+                                worker_, 0, 0, 0, iteration};
+    }
+    command(slot, Command::task);
+  }
+
+  template <class Slow>
+  __device__ Outcome wait(std::uint32_t slot, Slow&& slow) {
+    wait_done(slot, slow);
+    const TaskContext& context = shared_.contexts[slot];
+    return {context.code, context.spawned != 0, context.stop != 0};
+  }
+
+  template <class Slow>
+  __device__ std::uint32_t run_phased(std::uint16_t run_slot, Slow&& slow) {
+    if (threadIdx.x % 32 == 0) {
+      RunState* run = world_.runs + run_slot;
+      shared_.contexts[next_] = {&world_, run, {0, run_slot, false}, {}, worker_, 0, 0, 0, 0};
+      shared_.block.clock = {run->barrier_base, 0, false, false};
+    }
+    const std::uint32_t slot = next_;
+    command(slot, Command::phased);
+    wait_done(slot, slow);
+    return shared_.passes;
+  }
+
+  __device__ void dismiss() { command(next_, Command::leave); }
+  /// The stage the compute warps will look at next; the worker alternates with them.
+  __device__ std::uint32_t next_slot() const { return next_; }
+
+ private:
+  __device__ void command(std::uint32_t slot, Command what) {
+    __syncwarp();
+    if (threadIdx.x % 32 == 0) {
+      shared_.commands[slot] = what;
+      ptx::mbarrier_arrive(shared_.full[slot]);  // pairs with the compute warps' test in compute_loop()
+    }
+    __syncwarp();
+    next_ = slot ^ 1;
+  }
+
+  template <class Slow>
+  __device__ void wait_done(std::uint32_t slot, Slow&& slow) {
+    std::uint64_t start = 0, reported = 0;
+    for (std::uint32_t spins = 1; !ptx::mbarrier_test(shared_.done[slot], parity_ >> slot & 1); ++spins) {
+      if (spins % 1024) continue;
+      const std::uint64_t now = WarpPlatform::broadcast(detail::global_timer_ns());
+      if (!start) start = reported = now;
+      if (now - reported < kSlowTaskNs) continue;
+      slow(now - start);
+      reported = now;
+    }
+    parity_ ^= 1u << slot;
+    __syncwarp();
+  }
+
+  const World& world_;
+  std::uint32_t worker_;
+  CrewShared& shared_;
+  std::uint32_t next_ = 0;
+  std::uint32_t parity_ = 0;  // bit s: the phase of done[s] that is awaited
+};
+
+/// The compute warps' end: run what is staged until told to leave.
+template <class List>
+__device__ void compute_loop(const World& world, CrewShared& shared, unsigned char* scratch) {
+  for (std::uint32_t turn = 0;; ++turn) {
+    const std::uint32_t slot = turn & 1;
+    while (!ptx::mbarrier_test(shared.full[slot], turn >> 1 & 1)) {}  // the control warp has the time limits
+    const Command what = shared.commands[slot];
+    if (what == Command::leave) return;
+    GpuBlock<List> block(shared.contexts[slot], shared.block, scratch);
+    if (what == Command::task) {
+      List::run(shared.records[slot], block);
+    } else {
+      const std::uint32_t passes = run_phases<List>(world, *(world.runs + shared.contexts[slot].item.run), block);
+      if (block.leader()) shared.passes = passes;
+    }
+    block.sync();  // all threads are through with scratch and record
+    if (block.leader()) ptx::mbarrier_arrive(shared.done[slot]);  // pairs with GpuCrew::wait_done()
+  }
+}
+
+}  // namespace flywheel

@@ -1,0 +1,46 @@
+// The kernel: the one GPU entry point of the library. One block an SM; one control warp, one door warp (at work in
+// block 0 only) and the compute warps in each.
+#pragma once
+
+#include "device/crew.cuh"
+#include "runtime/door.hpp"
+#include "runtime/worker.hpp"
+
+namespace flywheel {
+
+namespace detail {
+__device__ __forceinline__ void prepare(CrewShared& shared) {
+  if (threadIdx.x == 0) {
+    for (std::uint32_t s = 0; s < 2; ++s) {
+      ptx::mbarrier_init(shared.full[s], 1);
+      ptx::mbarrier_init(shared.done[s], 1);
+    }
+    shared.porch = {kEmptyMailbox, 0};
+  }
+  __syncthreads();
+}
+
+__device__ __forceinline__ void control_loop(const World& world, CrewShared& shared) {
+  GpuCrew crew(world, blockIdx.x, shared);
+  Worker<WarpPlatform, GpuCrew> worker(world, blockIdx.x, crew, blockIdx.x == 0 ? &shared.porch : nullptr);
+  worker();
+  crew.dismiss();
+}
+}  // namespace detail
+
+template <class List>
+__global__ void __launch_bounds__(kBlockThreads, 1) flywheel_kernel(const __grid_constant__ World world) {
+  extern __shared__ __align__(128) unsigned char scratch[];
+  __shared__ CrewShared shared;
+  detail::prepare(shared);
+  const std::uint32_t warp = threadIdx.x / 32;
+  if (warp == kControlWarp) {
+    detail::control_loop(world, shared);
+  } else if (warp == kDoorWarp) {
+    if (blockIdx.x == 0) Door<WarpPlatform>(world, shared.porch)();
+  } else {
+    compute_loop<List>(world, shared, scratch);
+  }
+}
+
+}  // namespace flywheel

@@ -1,0 +1,68 @@
+// Device memory of the program's own, from the runtime's heap.
+#pragma once
+
+#include <cstring>
+#include <memory>
+#include <type_traits>
+#include <vector>
+
+#include "host/error.hpp"
+
+namespace flywheel {
+
+struct Core;
+
+/// Owner of one piece of device memory. Untyped part of Buffer<T>.
+class BufferMemory {
+ public:
+  BufferMemory() = default;
+  BufferMemory(std::shared_ptr<Core> core, std::size_t bytes);
+  ~BufferMemory();
+  BufferMemory(BufferMemory&& other) noexcept;
+  BufferMemory& operator=(BufferMemory&& other) noexcept;
+
+  void* data() const { return data_; }
+  std::size_t bytes() const { return bytes_; }
+  void write(std::size_t at, const void* from, std::size_t bytes);
+  void read(std::size_t at, void* to, std::size_t bytes) const;
+
+ private:
+  void check(std::size_t at, std::size_t bytes, const void* host) const;
+
+  std::shared_ptr<Core> core_;
+  void* data_ = nullptr;
+  std::size_t bytes_ = 0;
+};
+
+/// n values of T in device memory: pass data() to tasks. Move-only; it must outlive the runs that use it.
+template <class T>
+class Buffer {
+  static_assert(std::is_trivially_copyable_v<T>, "a device buffer holds trivially copyable values");
+
+ public:
+  Buffer() = default;
+  Buffer(std::shared_ptr<Core> core, std::size_t size) : memory_(std::move(core), size * sizeof(T)), size_(size) {}
+
+  T* data() const { return static_cast<T*>(memory_.data()); }
+  std::size_t size() const { return size_; }
+
+  /// Copies `count` values to position `at`. Also while a kernel is resident; not ordered with runs in flight.
+  void write(const T* from, std::size_t count, std::size_t at = 0) {
+    memory_.write(at * sizeof(T), from, count * sizeof(T));
+  }
+  void write(const std::vector<T>& from) { write(from.data(), from.size()); }
+  void read(T* to, std::size_t count, std::size_t at = 0) const {
+    memory_.read(at * sizeof(T), to, count * sizeof(T));
+  }
+  std::vector<T> read() const {
+    std::vector<T> all(size_);
+    read(all.data(), size_);
+    return all;
+  }
+
+ private:
+  BufferMemory memory_;
+  std::size_t size_ = 0;
+};
+
+}  // namespace flywheel

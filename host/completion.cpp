@@ -1,0 +1,50 @@
+#include "host/completion.hpp"
+
+namespace flywheel {
+
+namespace {
+using P = CpuPlatform;
+
+void drain_to(const World& world, RunRecord& run, std::uint64_t end) {
+  const Stream<P> stream = Wires<P>{world}.stream(run.slot);
+  for (; run.stream_next < end; ++run.stream_next) {
+    std::uint64_t value = 0;
+    if (stream.read(run.stream_next, value)) run.streamed.push_back(value);
+  }
+  P::system(*stream.consumed).store(end, Order::release);
+}
+}  // namespace
+
+bool is_complete(const World& world, const RunRecord& run) {
+  // Acquire: pairs with the release store in runtime/completion, complete_run(). Results and stream go with it.
+  return P::system(world.completions[run.slot].word).load(Order::acquire) >> 32 == run.generation;
+}
+
+void drain_stream(const World& world, RunRecord& run) {
+  const Stream<P> stream = Wires<P>{world}.stream(run.slot);
+  std::uint64_t value = 0;
+  while (stream.read(run.stream_next, value)) {
+    run.streamed.push_back(value);
+    ++run.stream_next;
+  }
+}
+
+std::uint64_t collect(const World& world, RunRecord& run) {
+  CompletionSlot& slot = world.completions[run.slot];
+  std::scoped_lock lock(run.mutex);
+  const auto code = static_cast<std::uint32_t>(P::system(slot.word).load(Order::acquire));
+  drain_stream(world, run);
+  run.iterations = 1;
+  if (code || run.repeat > 1) {
+    run.fault_task = P::system(slot.fault_task).load(Order::relaxed);
+    run.iterations = P::system(slot.iterations).load(Order::relaxed);
+    // A task that failed to stream leaves a gap among the tickets: step over it.
+    drain_to(world, run, P::system(slot.emitted).load(Order::relaxed));
+  }
+  const unsigned char* results = world.results + std::size_t{run.slot} * world.result_bytes;
+  run.results.assign(results, results + run.graph->result_bytes);
+  run.code = code;
+  return run.stream_next;
+}
+
+}  // namespace flywheel

@@ -1,0 +1,20 @@
+// The host's end of completion: seeing that a run is over, and taking what it left in its slot.
+#pragma once
+
+#include "host/run_record.hpp"
+#include "runtime/world.hpp"
+
+namespace flywheel {
+
+/// True once the device has written this live run's completion word.
+bool is_complete(const World& world, const RunRecord& run);
+
+/// Takes streamed values that have arrived out of the run's slot, so that the device never waits for the program.
+/// The caller holds run.mutex.
+void drain_stream(const World& world, RunRecord& run);
+
+/// Copies results, rest of the stream and status out of the slot; afterwards the slot may be reused. Returns the
+/// stream ticket the slot's next run starts with.
+std::uint64_t collect(const World& world, RunRecord& run);
+
+}  // namespace flywheel

@@ -1,0 +1,138 @@
+// The GPU engine: one cooperative kernel, one block an SM, launched once and kept.
+#include "host/gpu_engine.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "host/cuda_error.hpp"
+#include "host/gpu_probe.hpp"
+#include "host/log.hpp"
+
+namespace flywheel {
+
+namespace {
+constexpr std::size_t kStagingBytes = std::size_t{4} << 20;
+
+CUstream_st* new_stream() {
+  cudaStream_t stream;
+  FLYWHEEL_CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  return stream;
+}
+}  // namespace
+
+GpuEngine::GpuEngine(const KernelEntry& entry, const Options& options, const GpuFacts& facts)
+    : entry_(entry), facts_(facts), shared_bytes_(options.scratch_bytes), drains_(choose_drain(options, facts)) {
+  FLYWHEEL_CUDA(cudaSetDevice(options.device));
+  workers_ = fit_grid(entry, options, facts);
+  kernel_stream_ = new_stream();
+  copy_stream_ = new_stream();
+  FLYWHEEL_CUDA(cudaHostAlloc(&staging_, kStagingBytes, cudaHostAllocDefault));
+}
+
+GpuEngine::~GpuEngine() {
+  std::string why;
+  if (state(why) == EngineState::running) return;  // it cannot be taken away from a live kernel: leave all of it
+  cudaFreeHost(staging_);
+  cudaStreamDestroy(copy_stream_);
+  cudaStreamDestroy(kernel_stream_);
+}
+
+void* GpuEngine::allocate_device(std::size_t bytes) {
+  void* memory = nullptr;
+  FLYWHEEL_CUDA(cudaMalloc(&memory, std::max<std::size_t>(bytes, 1)));
+  FLYWHEEL_CUDA(cudaMemsetAsync(memory, 0, bytes, copy_stream_));
+  FLYWHEEL_CUDA(cudaStreamSynchronize(copy_stream_));
+  return memory;
+}
+
+void GpuEngine::free_device(void* memory) noexcept { cudaFree(memory); }
+
+void* GpuEngine::allocate_shared(std::size_t bytes) {
+  void* memory = nullptr;
+  FLYWHEEL_CUDA(cudaHostAlloc(&memory, std::max<std::size_t>(bytes, 1), cudaHostAllocMapped | cudaHostAllocPortable));
+  return std::memset(memory, 0, bytes);
+}
+
+void GpuEngine::free_shared(void* memory) noexcept { cudaFreeHost(memory); }
+
+// Pageable memory would make the copies synchronise with the resident kernel, so they go through pinned staging.
+void GpuEngine::copy_to_device(void* device, const void* host, std::size_t bytes) {
+  std::scoped_lock lock(staging_mutex_);
+  for (std::size_t at = 0; at < bytes; at += kStagingBytes) {
+    const std::size_t part = std::min(kStagingBytes, bytes - at);
+    std::memcpy(staging_, static_cast<const char*>(host) + at, part);
+    FLYWHEEL_CUDA(cudaMemcpyAsync(static_cast<char*>(device) + at, staging_, part, cudaMemcpyHostToDevice, copy_stream_));
+    FLYWHEEL_CUDA(cudaStreamSynchronize(copy_stream_));
+  }
+}
+
+void GpuEngine::copy_to_host(void* host, const void* device, std::size_t bytes) {
+  std::scoped_lock lock(staging_mutex_);
+  for (std::size_t at = 0; at < bytes; at += kStagingBytes) {
+    const std::size_t part = std::min(kStagingBytes, bytes - at);
+    FLYWHEEL_CUDA(cudaMemcpyAsync(staging_, static_cast<const char*>(device) + at, part, cudaMemcpyDeviceToHost,
+                                  copy_stream_));
+    FLYWHEEL_CUDA(cudaStreamSynchronize(copy_stream_));
+    std::memcpy(static_cast<char*>(host) + at, staging_, part);
+  }
+}
+
+const char* GpuEngine::check_pointer(const void* pointer) const {
+  if (!pointer) return "it is null";
+  cudaPointerAttributes attributes{};
+  FLYWHEEL_CUDA(cudaPointerGetAttributes(&attributes, pointer));
+  if (attributes.type != cudaMemoryTypeUnregistered) return nullptr;
+  return "it points to ordinary host memory, which the GPU cannot read: use Runtime::allocate() or cudaMalloc";
+}
+
+void GpuEngine::launch(const World& world) {
+  World copy = world;
+  void* arguments[] = {&copy};
+  FLYWHEEL_CUDA(cudaLaunchCooperativeKernel(entry_.kernel, dim3(workers_), dim3(entry_.block_threads), arguments,
+                                            shared_bytes_, kernel_stream_));
+}
+
+EngineState GpuEngine::state(std::string& why_lost) {
+  const cudaError_t answer = cudaStreamQuery(kernel_stream_);
+  if (answer == cudaSuccess) return EngineState::parked;
+  if (answer == cudaErrorNotReady) return EngineState::running;
+  why_lost = std::string(cudaGetErrorString(answer)) + " (" + cudaGetErrorName(answer) + ")";
+  return EngineState::lost;
+}
+
+void GpuEngine::after_stream(CudaStream stream, std::function<void()> then) {
+  auto* call = new std::function<void()>(std::move(then));
+  const auto run = [](void* data) {
+    std::unique_ptr<std::function<void()>> once(static_cast<std::function<void()>*>(data));
+    (*once)();
+  };
+  const cudaError_t error = cudaLaunchHostFunc(stream, run, call);
+  if (error != cudaSuccess) delete call;
+  cuda_check(error, "cudaLaunchHostFunc");
+}
+
+void GpuEngine::make_stream_wait(CudaStream stream, const std::uint32_t* word, std::uint32_t at_least) {
+  // Through the entry point query: linking libcuda would keep the program from starting without a driver.
+  using WaitValue = int (*)(CudaStream, unsigned long long, std::uint32_t, unsigned);
+  static const WaitValue wait_value = [] {
+    void* function = nullptr;
+    cudaDriverEntryPointQueryResult found;
+    FLYWHEEL_CUDA(cudaGetDriverEntryPointByVersion("cuStreamWaitValue32", &function, 12000, cudaEnableDefault, &found));
+    return reinterpret_cast<WaitValue>(function);
+  }();
+  constexpr unsigned kAtLeast = 0;  // CU_STREAM_WAIT_VALUE_GEQ
+  if (!wait_value || wait_value(stream, reinterpret_cast<unsigned long long>(word), at_least, kAtLeast) != 0)
+    throw DeviceError("cuStreamWaitValue32 is not available on this GPU: wait for the run on the host instead");
+}
+
+std::unique_ptr<Engine> make_gpu_engine(const KernelEntry& entry, const Options& options, std::string& why) {
+  if (!entry.kernel) {
+    why = "the task types were compiled without nvcc";
+    return nullptr;
+  }
+  GpuFacts facts{};
+  if (!probe_gpu(options.device, facts, why)) return nullptr;
+  return std::make_unique<GpuEngine>(entry, options, facts);
+}
+
+}  // namespace flywheel

@@ -1,0 +1,95 @@
+#include "host/gpu_probe.hpp"
+
+#include <cstdlib>
+
+#include "host/cuda_error.hpp"
+#include "host/log.hpp"
+
+namespace flywheel {
+
+namespace {
+
+int attribute(cudaDeviceAttr which, int device) {
+  int value = 0;
+  FLYWHEEL_CUDA(cudaDeviceGetAttribute(&value, which, device));
+  return value;
+}
+
+bool find_device(int device, std::string& why) {
+  int driver = 0, count = 0;
+  if (cudaDriverGetVersion(&driver) != cudaSuccess || driver == 0) {
+    why = "there is no NVIDIA driver on this machine";
+    return false;
+  }
+  const cudaError_t error = cudaGetDeviceCount(&count);
+  if (error != cudaSuccess) {
+    why = std::string("the driver finds no GPU: ") + cudaGetErrorString(error) + " (" + cuda_remedy(error) + ")";
+    return false;
+  }
+  if (device >= count) why = "Options::device is " + std::to_string(device) + " and there are " + std::to_string(count);
+  return device < count;
+}
+
+/// Environment that means: kernels are serialised or watched, a kernel that waits for the host would hang.
+const char* reason_to_drain() {
+  const char* blocking = std::getenv("CUDA_LAUNCH_BLOCKING");
+  if (blocking && *blocking == '1') return "CUDA_LAUNCH_BLOCKING=1";
+  if (std::getenv("NV_SANITIZER_INJECTION_PORT_BASE") || std::getenv("NV_COMPUTE_PROFILER_PERFWORKS_DIR") ||
+      std::getenv("NV_TPS_LAUNCH_UUID") || std::getenv("CUDA_INJECTION64_PATH"))
+    return "a profiler or sanitizer is attached";
+  return nullptr;
+}
+
+}  // namespace
+
+bool probe_gpu(int device, GpuFacts& facts, std::string& why) {
+  // Before the first call that makes a context: lazy loading would wait for a spinning kernel.
+  setenv("CUDA_MODULE_LOADING", "EAGER", 0);
+  if (!find_device(device, why)) return false;
+  cudaDeviceProp properties{};
+  FLYWHEEL_CUDA(cudaGetDeviceProperties(&properties, device));
+  facts = {properties.name, properties.multiProcessorCount, attribute(cudaDevAttrCooperativeLaunch, device),
+           attribute(cudaDevAttrKernelExecTimeout, device),
+           attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin, device)};
+  if (properties.major < 8) why = std::string(facts.name) + " is older than compute capability 8.0";
+  else if (!facts.cooperative_launch) why = std::string(facts.name) + " cannot launch cooperative kernels (MPS or vGPU?)";
+  return why.empty();
+}
+
+bool choose_drain(const Options& options, const GpuFacts& facts) {
+  if (options.mode != Mode::automatic) return options.mode == Mode::drain;
+  const char* text = std::getenv("FLYWHEEL_MODE");
+  if (text && *text) {
+    if (std::string(text) == "drain") return true;
+    if (std::string(text) == "resident") return false;
+    throw UsageError("FLYWHEEL_MODE is '" + std::string(text) + "': set it to resident or drain, or unset it");
+  }
+  const char* reason = facts.has_watchdog ? "a display's watchdog ends long kernels on this GPU" : reason_to_drain();
+  if (reason) log::warn(std::string("drain mode: ") + reason + ". Set Options::mode to choose yourself.");
+  return reason != nullptr;
+}
+
+std::uint32_t fit_grid(const KernelEntry& entry, const Options& options, const GpuFacts& facts) {
+  cudaFuncAttributes attributes{};
+  FLYWHEEL_CUDA(cudaFuncGetAttributes(&attributes, entry.kernel));  // also loads the kernel
+  const std::size_t wanted = attributes.sharedSizeBytes + options.scratch_bytes;
+  if (wanted > static_cast<std::size_t>(facts.shared_bytes_optin))
+    throw CapacityError("Options::scratch_bytes = " + std::to_string(options.scratch_bytes) + " and the kernel's own " +
+                        std::to_string(attributes.sharedSizeBytes) + " bytes exceed the " +
+                        std::to_string(facts.shared_bytes_optin) + " bytes of shared memory of a block: lower it");
+  FLYWHEEL_CUDA(cudaFuncSetAttribute(entry.kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                     static_cast<int>(options.scratch_bytes)));
+  int blocks = 0;
+  FLYWHEEL_CUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, entry.kernel,
+                                                              static_cast<int>(entry.block_threads),
+                                                              options.scratch_bytes));
+  if (blocks < 1) throw CapacityError("not one block of the kernel fits on an SM: lower Options::scratch_bytes");
+  const auto most = static_cast<std::uint32_t>(facts.multiprocessors);
+  if (options.workers > most)
+    throw CapacityError("Options::workers is " + std::to_string(options.workers) + ", but " + facts.name + " has " +
+                        std::to_string(most) + " SMs and a resident kernel runs one worker on each: ask for at most " +
+                        std::to_string(most));
+  return options.workers ? options.workers : most;
+}
+
+}  // namespace flywheel

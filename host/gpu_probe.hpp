@@ -1,0 +1,26 @@
+// What kind of GPU this is, and whether a resident kernel can live on it.
+#pragma once
+
+#include <string>
+
+#include "host/options.hpp"
+#include "runtime/entry.hpp"
+
+namespace flywheel {
+
+struct GpuFacts {
+  std::string name;
+  int multiprocessors;
+  int cooperative_launch;
+  int has_watchdog;          // a display's time limit on kernels
+  int shared_bytes_optin;
+};
+
+/// False (and why) if the device cannot be used at all.
+bool probe_gpu(int device, GpuFacts& facts, std::string& why);
+/// Whether kernels must end by themselves here: asked for, or because of a profiler, sanitizer or display.
+bool choose_drain(const Options& options, const GpuFacts& facts);
+/// Loads the kernel, checks that one block fits on each SM, and returns the number of workers.
+std::uint32_t fit_grid(const KernelEntry& entry, const Options& options, const GpuFacts& facts);
+
+}  // namespace flywheel

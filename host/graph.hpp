@@ -1,0 +1,151 @@
+// Building a graph: tasks, what each waits for, phases, parameters. Nothing here touches a device.
+#pragma once
+
+#include <array>
+#include <cstring>
+#include <string>
+#include <type_traits>
+#include <typeindex>
+#include <vector>
+
+#include "host/error.hpp"
+#include "runtime/cpu_entry.hpp"
+
+namespace flywheel {
+
+/// A task of a graph; `R` is what its body returns (void if nothing).
+template <class R = void>
+struct TaskRef {
+  std::uint32_t index;
+  std::uint32_t result_offset;
+  std::uint64_t graph;  // which graph it belongs to
+};
+
+/// What a task waits for. Made by after().
+struct After {
+  std::vector<std::uint32_t> tasks;
+  std::vector<std::uint64_t> graphs;
+};
+
+/// after(a, b, ...): the new task starts when all of these have ended.
+template <class... R>
+After after(const TaskRef<R>&... tasks) {
+  return {{tasks.index...}, {tasks.graph...}};
+}
+
+/// A buffer argument that a task type named in its `buffers()` member, to be checked by load().
+struct BufferArgument {
+  std::uint32_t task;
+  const char* name;
+  const void* pointer;
+};
+
+/// One task before it is loaded.
+struct GraphNode {
+  std::type_index type;
+  std::array<unsigned char, kTaskArgBytes> args;
+  std::uint32_t arg_bytes;
+  std::uint32_t result_offset;
+  Priority priority;
+  bool grid;
+  std::uint32_t phase;
+  std::vector<std::uint32_t> predecessors;
+};
+
+class Graph {
+ public:
+  Graph();
+
+  /// Adds a task. Throws GraphError if `waits` names a task of another graph.
+  /// A task type may have `template <class F> void buffers(F&& f) const { f("x", x); }`: load() then checks that each
+  /// buffer named is one the device can reach.
+  template <class Task>
+  auto add(const Task& task, const After& waits = {}, Priority priority = Priority::inherit) {
+    static_assert(check_task_type<Task>());
+    using Result = decltype(task(std::declval<CpuBlock<AnyTaskList>&>()));
+    const std::uint32_t index = add_node(typeid(Task), &task, sizeof(Task), waits, priority);
+    note_buffers(task, index);
+    return TaskRef<Result>{index, add_result<Result>(index), id_};
+  }
+  template <class Task>
+  auto add(const Task& task, Priority priority) {
+    return add(task, After{}, priority);
+  }
+
+  /// One more dependency between tasks that are there already.
+  template <class A, class B>
+  void edge(const TaskRef<A>& before, const TaskRef<B>& then) {
+    add_edge(before.index, before.graph, then.index, then.graph);
+  }
+
+  /// Phased graphs: what is added from here on belongs to the next phase. All tasks of a phase end before the next
+  /// begins, so tasks of a phased graph name no dependencies of their own.
+  void phase();
+  /// Phased graphs: a phase of its own in which every worker runs this one task; see block.grid_sync().
+  template <class Task>
+  void add_grid(const Task& task) {
+    static_assert(check_task_type<Task>());
+    begin_grid();
+    note_buffers(task, add_node(typeid(Task), &task, sizeof(Task), {}, Priority::inherit));
+    end_grid();
+  }
+
+  /// A value that may change from run to run; bodies read it with block.param(). `value` is what a run gets that does
+  /// not set it. Throws CapacityError beyond kParamBytes.
+  template <class T>
+  Param<T> param(const T& value = {}) {
+    static_assert(std::is_trivially_copyable_v<T>, "a run parameter must be trivially copyable");
+    return {add_param(&value, sizeof(T), alignof(T))};
+  }
+
+  std::uint32_t size() const { return static_cast<std::uint32_t>(nodes_.size()); }
+
+  // What load() reads.
+  const std::vector<GraphNode>& nodes() const { return nodes_; }
+  const std::vector<BufferArgument>& buffers() const { return buffers_; }
+  const std::vector<unsigned char>& params() const { return params_; }
+  std::uint32_t result_bytes() const { return result_bytes_; }
+  std::uint32_t phase_count() const { return phased_ ? phase_ + 1 : 0; }
+  std::uint64_t id() const { return id_; }
+
+ private:
+  std::uint32_t add_node(std::type_index type, const void* args, std::size_t bytes, const After& waits,
+                         Priority priority);
+  void add_edge(std::uint32_t before, std::uint64_t before_graph, std::uint32_t then, std::uint64_t then_graph);
+  std::uint32_t add_param(const void* value, std::size_t bytes, std::size_t alignment);
+  void begin_grid();
+  void end_grid();
+
+  template <class Result>
+  std::uint32_t add_result(std::uint32_t index) {
+    if constexpr (std::is_void_v<Result>) {
+      return kNoResult;
+    } else {
+      static_assert(std::is_trivially_copyable_v<Result> && sizeof(Result) <= 64 && alignof(Result) <= 16,
+                    "a task may return a plain value of up to 64 bytes; write larger results to a buffer");
+      result_bytes_ = (result_bytes_ + alignof(Result) - 1) / alignof(Result) * alignof(Result);
+      nodes_[index].result_offset = result_bytes_;
+      result_bytes_ += sizeof(Result);
+      return nodes_[index].result_offset;
+    }
+  }
+
+  template <class Task>
+  void note_buffers(const Task& task, std::uint32_t index) {
+    const auto note = [&](const char* name, const void* pointer) { buffers_.push_back({index, name, pointer}); };
+    if constexpr (requires { task.buffers(note); }) task.buffers(note);
+  }
+
+  std::vector<GraphNode> nodes_;
+  std::vector<BufferArgument> buffers_;
+  std::vector<unsigned char> params_;
+  std::uint32_t result_bytes_ = 0;
+  std::uint32_t phase_ = 0;
+  bool phased_ = false;
+  std::uint64_t id_;
+};
+
+/// A type's name as a person writes it.
+std::string type_name(std::type_index type);
+
+}  // namespace flywheel

@@ -1,0 +1,141 @@
+// From a Graph to the records that the device reads.
+#include <algorithm>
+#include <numeric>
+
+#include "host/loader.hpp"
+
+namespace flywheel {
+
+namespace {
+
+using Successors = std::vector<std::vector<std::uint32_t>>;
+
+/// Each task's predecessors without duplicates.
+Successors predecessors_of(const Graph& graph) {
+  Successors all;
+  for (const GraphNode& node : graph.nodes()) {
+    all.push_back(node.predecessors);
+    std::sort(all.back().begin(), all.back().end());
+    all.back().erase(std::unique(all.back().begin(), all.back().end()), all.back().end());
+  }
+  return all;
+}
+
+Successors successors_of(const Successors& predecessors) {
+  Successors all(predecessors.size());
+  for (std::uint32_t task = 0; task < predecessors.size(); ++task)
+    for (const std::uint32_t before : predecessors[task]) all[before].push_back(task);
+  return all;
+}
+
+/// Kahn's algorithm: the tasks that can never start, because each waits for another of them.
+std::vector<bool> never_ready(const Successors& predecessors, const Successors& successors) {
+  std::vector<std::uint32_t> waits, ready;
+  for (std::uint32_t task = 0; task < predecessors.size(); ++task) {
+    waits.push_back(static_cast<std::uint32_t>(predecessors[task].size()));
+    if (waits[task] == 0) ready.push_back(task);
+  }
+  std::vector<bool> stuck(predecessors.size(), true);
+  while (!ready.empty()) {
+    const std::uint32_t task = ready.back();
+    ready.pop_back();
+    stuck[task] = false;
+    for (const std::uint32_t next : successors[task])
+      if (--waits[next] == 0) ready.push_back(next);
+  }
+  return stuck;
+}
+
+std::uint16_t type_index(const GraphNode& node, const KernelEntry& entry) {
+  for (std::uint32_t i = 0; i < entry.type_count; ++i)
+    if (node.type == *entry.types[i].type) return static_cast<std::uint16_t>(i);
+  throw GraphError("task type " + type_name(node.type) +
+                   " is not one of the runtime's: add it to flywheel::start<...>()");
+}
+
+TaskRecord make_record(const GraphNode& node, std::uint32_t local, const KernelEntry& entry) {
+  TaskRecord record{};
+  record.header.type = type_index(node, entry);
+  record.header.priority = static_cast<std::uint8_t>(node.priority);
+  record.header.result_offset = node.result_offset;
+  record.header.local = local;
+  std::copy(node.args.begin(), node.args.end(), record.args);
+  return record;
+}
+
+void add_edges(GraphImage& image, const Graph& graph, const Successors& predecessors, const Successors& successors) {
+  const auto edge_to = [&](std::uint32_t task) {
+    return Edge{task, static_cast<std::uint32_t>(predecessors[task].size()),
+                static_cast<std::uint32_t>(graph.nodes()[task].priority), 0};
+  };
+  for (std::uint32_t task = 0; task < graph.size(); ++task) {
+    TaskHeader& header = image.records[task].header;
+    header.first_edge = static_cast<std::uint32_t>(image.edges.size());
+    header.edge_count = static_cast<std::uint32_t>(successors[task].size());
+    for (const std::uint32_t next : successors[task]) image.edges.push_back(edge_to(next));
+    image.exec.sinks += successors[task].empty();
+    image.counters.push_back(predecessors[task].size());
+  }
+  image.exec.first_root = static_cast<std::uint32_t>(image.edges.size());
+  image.exec.uniform_roots = 1;
+  for (std::uint32_t task = 0; task < graph.size(); ++task) {
+    if (!predecessors[task].empty()) continue;
+    image.edges.push_back(edge_to(task));
+    image.exec.uniform_roots &= graph.nodes()[task].priority == Priority::inherit;
+    ++image.exec.root_count;
+  }
+}
+
+void add_phases(GraphImage& image, const Graph& graph) {
+  for (std::uint32_t task = 0; task < graph.size(); ++task) {
+    const GraphNode& node = graph.nodes()[task];
+    if (image.phases.empty() || graph.nodes()[image.phases.back().first].phase != node.phase)
+      image.phases.push_back({task, 0, node.grid, 0});
+    ++image.phases.back().count;
+  }
+  image.exec.kind = static_cast<std::uint32_t>(GraphKind::phased);
+  image.exec.phase_count = static_cast<std::uint32_t>(image.phases.size());
+  image.exec.sinks = 1;
+}
+
+}  // namespace
+
+std::string find_cycle(const Graph& graph) {
+  const Successors predecessors = predecessors_of(graph);
+  const std::vector<bool> stuck = never_ready(predecessors, successors_of(predecessors));
+  const auto first = std::find(stuck.begin(), stuck.end(), true);
+  if (first == stuck.end()) return {};
+  // Walking back from a stuck task along stuck predecessors must come round.
+  std::vector<std::uint32_t> path{static_cast<std::uint32_t>(first - stuck.begin())};
+  for (;;) {
+    const auto& before = predecessors[path.back()];
+    const std::uint32_t next = *std::find_if(before.begin(), before.end(), [&](std::uint32_t t) { return stuck[t]; });
+    const auto seen = std::find(path.begin(), path.end(), next);
+    path.push_back(next);
+    if (seen == path.end() - 1) continue;
+    std::string text;
+    const auto begin = std::find(path.begin(), path.end(), next);
+    for (auto it = path.end(); it != begin;)
+      text += std::to_string(*--it) + " (" + type_name(graph.nodes()[*it].type) + ")" + (it == begin ? "" : " -> ");
+    return text;
+  }
+}
+
+GraphImage make_image(const Graph& graph, const KernelEntry& entry) {
+  if (graph.size() == 0) throw GraphError("the graph has no tasks: add() some before load()");
+  GraphImage image;
+  for (std::uint32_t task = 0; task < graph.size(); ++task)
+    image.records.push_back(make_record(graph.nodes()[task], task, entry));
+  image.exec.task_count = graph.size();
+  if (graph.phase_count()) {
+    add_phases(image, graph);
+    return image;
+  }
+  const std::string cycle = find_cycle(graph);
+  if (!cycle.empty()) throw GraphError("the graph has a cycle: " + cycle + ". Remove one of these dependencies.");
+  const Successors predecessors = predecessors_of(graph);
+  add_edges(image, graph, predecessors, successors_of(predecessors));
+  return image;
+}
+
+}  // namespace flywheel

@@ -1,0 +1,42 @@
+// The program's device memory: allocated up front and handed out by the runtime, because cudaMalloc and cudaFree may
+// wait for a resident kernel that never ends.
+#pragma once
+
+#include <mutex>
+#include <vector>
+
+#include "host/engine.hpp"
+#include "host/free_list.hpp"
+
+namespace flywheel {
+
+class Heap {
+ public:
+  Heap(Engine& engine, std::size_t first_chunk);
+  ~Heap();
+  Heap(const Heap&) = delete;
+  Heap& operator=(const Heap&) = delete;
+
+  /// 256-byte aligned, or null if no chunk has room: then park the kernel and grow().
+  void* try_allocate(std::size_t bytes);
+  void release(void* memory);
+  /// Takes another chunk with room for at least `bytes`. The kernel must be parked.
+  void grow(std::size_t bytes);
+  void leak() { leaked_ = true; }
+
+ private:
+  static constexpr std::size_t kUnit = 256;
+  struct Chunk {
+    unsigned char* base;
+    std::size_t bytes;
+    FreeList free;
+  };
+
+  Engine& engine_;
+  std::size_t chunk_bytes_;
+  std::mutex mutex_;
+  std::vector<Chunk> chunks_;
+  bool leaked_ = false;
+};
+
+}  // namespace flywheel

@@ -1,0 +1,54 @@
+#include "host/heartbeat.hpp"
+
+#include <sstream>
+
+namespace flywheel {
+
+namespace {
+using P = CpuPlatform;
+
+WorkerState state_of(Heartbeat& heart) {
+  // Acquire: pairs with the release in runtime/heartbeat, beat().
+  return static_cast<WorkerState>(P::system(heart.state).load(Order::acquire));
+}
+}  // namespace
+
+Watchdog::Watchdog(const World& world, const Options& options)
+    : world_(world), limit_ns_(static_cast<std::uint64_t>(std::chrono::nanoseconds(options.stall_limit).count())),
+      last_elapsed_(world.workers, 0) {}
+
+std::vector<Stall> Watchdog::new_stalls() {
+  std::vector<Stall> stalls;
+  for (std::uint32_t w = 0; w < world_.workers; ++w) {
+    Heartbeat& heart = world_.heartbeats[w];
+    if (state_of(heart) != WorkerState::slow) continue;
+    const std::uint64_t elapsed = P::system(heart.elapsed_ns).load(Order::relaxed);
+    const bool same_task = elapsed >= last_elapsed_[w];
+    const bool newly = elapsed >= limit_ns_ && !(same_task && last_elapsed_[w] >= limit_ns_);
+    last_elapsed_[w] = elapsed;
+    if (newly) stalls.push_back({w, Item::unpack(P::system(heart.item).load(Order::relaxed)), elapsed});
+  }
+  return stalls;
+}
+
+std::string Watchdog::wait_report() const {
+  std::ostringstream text;
+  for (std::uint32_t w = 0; w <= world_.workers; ++w) {
+    WaitReport& report = world_.reports[w];
+    // Acquire: pairs with the release in runtime/wait, report_wait().
+    const auto reason = static_cast<WaitReason>(P::system(report.reason).load(Order::acquire));
+    if (reason == WaitReason::none) continue;
+    text << (w == world_.workers ? std::string("the door") : "worker " + std::to_string(w)) << " waited "
+         << report.waited_ns / 1000000 << " ms for " << describe(reason) << " at address 0x" << std::hex
+         << report.address << ": it saw 0x" << report.saw << " and expected 0x" << report.expected << std::dec << "; ";
+  }
+  return text.str();
+}
+
+std::uint32_t Watchdog::present() const {
+  std::uint32_t count = 0;
+  for (std::uint32_t w = 0; w < world_.workers; ++w) count += state_of(world_.heartbeats[w]) != WorkerState::absent;
+  return count;
+}
+
+}  // namespace flywheel

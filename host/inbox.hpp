@@ -1,0 +1,25 @@
+// The host's end of the inbox: writes messages for the door of the live kernel. See runtime/inbox.hpp.
+#pragma once
+
+#include "runtime/world.hpp"
+
+namespace flywheel {
+
+/// One writer at a time: the caller holds the pump's lock.
+class InboxWriter {
+ public:
+  explicit InboxWriter(const World& world) : inbox_(Wires<CpuPlatform>{world}.inbox()) {}
+
+  bool has_room() const {
+    // Acquire: pairs with the door's release in Inbox::release(); it has read what we are about to overwrite.
+    return next_ - CpuPlatform::system(*inbox_.consumed).load(Order::acquire) < inbox_.capacity;
+  }
+  bool all_read() const { return CpuPlatform::system(*inbox_.consumed).load(Order::acquire) == next_; }
+  void write(const InboxMessage& message) { inbox_.write(next_++, message); }
+
+ private:
+  Inbox<CpuPlatform> inbox_;
+  std::uint64_t next_ = 0;
+};
+
+}  // namespace flywheel

@@ -1,0 +1,31 @@
+// <flywheel/flywheel.hpp>: for programs that build graphs and submit them.
+//
+//   struct Saxpy {                                     // a task type: plain members and a call operator
+//     float a; const float* x; float* y; int n;
+//     template <class Block> FLYWHEEL_TASK void operator()(Block& block) const {
+//       block.for_each(n, [&](int i) { y[i] += a * x[i]; });
+//     }
+//   };
+//
+//   flywheel::Runtime rt = flywheel::start<Saxpy>();   // the GPU if there is one, CPU workers if not
+//   auto x = rt.upload(xs), y = rt.upload(ys);
+//   flywheel::Graph g;
+//   g.add(Saxpy{2.f, x.data(), y.data(), 1000});
+//   rt.submit(rt.load(g)).wait();                      // microseconds, no kernel launch
+#pragma once
+
+#include <flywheel/version.hpp>
+
+#include "host/graph.hpp"
+#include "host/options.hpp"
+#include "host/runtime.hpp"
+
+namespace flywheel {
+
+/// Starts a runtime for these task types. The file that calls it includes <flywheel/task.cuh>.
+template <class... Tasks>
+Runtime start(const Options& options = {}) {
+  return Runtime(kernel_entry<Tasks...>(), options);
+}
+
+}  // namespace flywheel

@@ -1,0 +1,57 @@
+// Loading: all checking of a graph happens here, then its records, edges and counters go to device memory.
+#pragma once
+
+#include <mutex>
+
+#include "host/executable.hpp"
+#include "host/free_list.hpp"
+#include "host/graph.hpp"
+#include "host/heap.hpp"
+#include "host/world_memory.hpp"
+
+namespace flywheel {
+
+/// Records and edges of one graph in the form that the device reads, indices already relative to the arenas.
+struct GraphImage {
+  std::vector<TaskRecord> records;
+  std::vector<Edge> edges;  // successors of all tasks, then the roots
+  std::vector<std::uint64_t> counters;
+  std::vector<Phase> phases;
+  ExecRecord exec{};
+};
+
+/// Throws GraphError for a cycle, an unknown task type or an empty graph.
+GraphImage make_image(const Graph& graph, const KernelEntry& entry);
+/// The tasks of one cycle, "3 -> 5 -> 3", or empty if there is none.
+std::string find_cycle(const Graph& graph);
+
+class Loader {
+ public:
+  Loader(Engine& engine, const World& world, Heap& heap, const KernelEntry& entry, const Options& options);
+
+  /// Throws GraphError or CapacityError. The heap may lack room for counters: then `needs_heap` bytes are asked for
+  /// and nothing was loaded.
+  std::shared_ptr<LoadedGraph> load(const Graph& graph, std::shared_ptr<Core> core, std::size_t& needs_heap);
+  void unload(LoadedGraph& graph);
+
+ private:
+  void check_buffers(const Graph& graph) const;
+  void check_sizes(const Graph& graph, const GraphImage& image) const;
+  void reserve(LoadedGraph& loaded, const GraphImage& image);
+  void place(LoadedGraph& loaded, GraphImage& image);
+  bool allocate_counters(LoadedGraph& loaded, const GraphImage& image, std::size_t& needs_heap);
+
+  Engine& engine_;
+  const World& world_;
+  Heap& heap_;
+  KernelEntry entry_;
+  std::uint32_t overlap_;
+  std::uint32_t max_tasks_;
+  std::uint32_t max_edges_;
+  std::mutex mutex_;
+  FreeList records_;
+  FreeList edges_;
+  FreeList execs_;
+};
+
+}  // namespace flywheel

@@ -1,0 +1,312 @@
+#include "host/pump.hpp"
+
+#include <algorithm>
+
+#include "host/completion.hpp"
+#include "host/error.hpp"
+#include "host/log.hpp"
+
+namespace flywheel {
+
+Pump::Pump(Engine& engine, WorldMemory& memory, const Options& options)
+    : engine_(engine), memory_(memory), world_(memory.world()), options_(options), watchdog_(memory.world(), options),
+      line_(std::make_unique<Line>()), inbox_(memory.world()), live_(world_.run_slots),
+      generations_(world_.run_slots, 0), stream_next_(world_.run_slots, 0) {
+  for (std::uint32_t slot = world_.run_slots; slot-- > 0;) free_slots_.push_back(slot);
+  thread_ = std::thread([this] { loop(); });
+}
+
+Pump::~Pump() {
+  {
+    Lock lock(mutex_);
+    ending_ = true;
+    wake_.notify_all();
+  }
+  thread_.join();
+}
+
+// ---- in ----
+
+void Pump::submit(RunPtr run) {
+  for (std::uint32_t spins = 0; !try_submit(run); ++spins) detail::cpu_pause(spins);
+}
+
+bool Pump::try_submit(const RunPtr& run) {
+  throw_if_closed();
+  if (line_->length.load(std::memory_order_relaxed) >= options_.max_waiting) return false;
+  Lock lock(mutex_, std::try_to_lock);
+  const bool nobody_ahead = line_->length.load(std::memory_order_relaxed) == 0;
+  if (!lock.owns_lock() || !nobody_ahead || !can_let_in(*run)) {
+    if (lock.owns_lock()) lock.unlock();
+    join_line(run);
+    return true;
+  }
+  let_in(lock, run);
+  ++counters_.direct;
+  if (line_->asleep.load(std::memory_order_relaxed)) wake_.notify_one();
+  return true;
+}
+
+void Pump::submit_from_stream(RunPtr run) noexcept {
+  if (line_->closed.load(std::memory_order_acquire))
+    return finish(*run, static_cast<std::uint32_t>(Status::aborted), "the runtime was shut down before its stream");
+  join_line(std::move(run));  // the pump's thread lets it in: CUDA may not be called from here
+}
+
+void Pump::throw_if_closed() const {
+  if (!line_->closed.load(std::memory_order_acquire)) return;
+  if (!lost_.empty()) throw DeviceError("cannot submit: " + lost_);
+  throw UsageError("cannot submit: the runtime was shut down");
+}
+
+void Pump::join_line(RunPtr run) {
+  line_->enqueue(std::move(run));
+  // The pump sets `asleep` and then looks at the queue; we fill the queue and then look at `asleep`. Both seq_cst: one
+  // of the two sees the other.
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (!line_->asleep.load(std::memory_order_seq_cst)) return;
+  Lock lock(mutex_);
+  wake_.notify_one();
+}
+
+void Pump::let_in(const Lock& lock) {
+  line_->drain();
+  // One run that cannot go yet (its executable overlaps itself too often) must not hold up the others for long, but
+  // order within an executable is kept: look at the line's first few only.
+  std::size_t looked = 0;
+  for (auto it = line_->sorted.begin(); it != line_->sorted.end() && looked < 32;) {
+    if (!can_let_in(**it)) {
+      ++it, ++looked;
+      continue;
+    }
+    let_in(lock, *it);
+    it = line_->sorted.erase(it);
+    line_->length.fetch_sub(1, std::memory_order_relaxed);
+  }
+}
+
+bool Pump::can_let_in(const RunRecord& run) const {
+  if (hold_ || closed_ || free_slots_.empty() || !inbox_.has_room() || run.graph->free_banks.empty()) return false;
+  if (run.graph->kind == GraphKind::phased) return !phased_live_;
+  // Every live task may be ready at once, and so may every spawned one: that many fit, so no queue ever overflows.
+  return live_tasks_ + run.graph->task_count + world_.spawn_capacity <= world_.queue_capacity;
+}
+
+void Pump::let_in(const Lock&, const RunPtr& run) {
+  open_slot(*run);
+  live_[run->slot] = run;
+  ++live_count_;
+  counters_.peak_live = std::max<std::uint64_t>(counters_.peak_live, live_count_);
+  ++counters_.submitted;
+  const auto params = static_cast<std::uint32_t>(run->graph->params.size());
+  inbox_.write({InboxOp::submit, run->slot, run->graph->exec, run->generation, run->repeat, run->bank, params,
+                run->priority});
+  run->phase.store(RunPhase::live, std::memory_order_release);
+  ensure_kernel();
+}
+
+void Pump::open_slot(RunRecord& run) {
+  LoadedGraph& graph = *run.graph;
+  run.slot = free_slots_.back();
+  free_slots_.pop_back();
+  run.generation = ++generations_[run.slot];
+  run.bank = graph.free_banks.back();
+  graph.free_banks.pop_back();
+  run.stream_next = stream_next_[run.slot];
+  if (!graph.params.empty())
+    std::copy_n(run.params.begin(), graph.params.size(), world_.params + std::size_t{run.slot} * kParamBytes);
+  if (graph.kind == GraphKind::phased) phased_live_ = true;
+  else live_tasks_ += graph.task_count;
+}
+
+void Pump::ensure_kernel() {
+  if (!resident_) launch();
+}
+
+void Pump::launch() {
+  if (engine_.drains()) inbox_.write({InboxOp::park, 0, 0, 0, 0, 0, 0, 0});
+  world_.launch = static_cast<std::uint32_t>(counters_.launches % 65535 + 1);
+  ++counters_.launches;
+  resident_ = true;
+  parking_ = engine_.drains();
+  all_present_ = false;
+  launched_ = Clock::now();
+  engine_.launch(world_);
+}
+
+// ---- the pump's own thread ----
+
+void Pump::loop() {
+  Lock lock(mutex_);
+  while (!ending_)
+    if (!turn(lock)) sleep(lock);
+}
+
+/// One round. False if there is nothing to do until somebody wakes us or time passes.
+bool Pump::turn(Lock& lock) {
+  take_finished(lock);
+  if (!closed_) let_in(lock);
+  const auto now = Clock::now();
+  const bool busy = live_count_ || line_->length.load(std::memory_order_relaxed);
+  if (busy) last_busy_ = now;
+  if (now - last_check_ > std::chrono::milliseconds(1)) {
+    last_check_ = now;
+    check_kernel(lock);
+    park_if_idle(lock);
+  }
+  if (!line_->length.load(std::memory_order_relaxed)) return false;
+  lock.unlock();  // others wait in line: go on at once, but let submitters and waiters at the lock
+  std::this_thread::yield();
+  lock.lock();
+  return true;
+}
+
+void Pump::sleep(Lock& lock) {
+  if (live_count_) {
+    // Waiters see completions by themselves; we only tidy up behind them.
+    wake_.wait_for(lock, std::chrono::microseconds(200));
+    return;
+  }
+  line_->asleep.store(true, std::memory_order_seq_cst);
+  std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with join_line()
+  if (line_->fresh_empty() && !ending_) {
+    if (resident_) wake_.wait_for(lock, parking_ ? std::chrono::milliseconds(1) : options_.park_after);
+    else wake_.wait(lock, [&] { return resident_ || ending_ || live_count_ || !line_->fresh_empty(); });
+  }
+  line_->asleep.store(false, std::memory_order_relaxed);
+}
+
+void Pump::take_finished(const Lock& lock) {
+  if (!live_count_) return;
+  for (std::uint32_t slot = 0; slot < live_.size(); ++slot) {
+    if (!live_[slot]) continue;
+    if (is_complete(world_, *live_[slot])) {
+      retire(lock, slot);
+    } else {
+      std::unique_lock stream(live_[slot]->mutex, std::try_to_lock);
+      if (stream.owns_lock()) drain_stream(world_, *live_[slot]);
+    }
+  }
+}
+
+void Pump::retire(const Lock&, std::uint32_t slot) {
+  const RunPtr run = std::move(live_[slot]);
+  LoadedGraph& graph = *run->graph;
+  const bool told = run->phase.load(std::memory_order_relaxed) == RunPhase::done;  // it had stalled; now it has ended
+  const std::uint32_t code = run->code;
+  stream_next_[slot] = collect(world_, *run);
+  if (told) run->code = code;
+  graph.free_banks.push_back(run->bank);
+  if (graph.kind == GraphKind::phased) phased_live_ = false;
+  else live_tasks_ -= graph.task_count;
+  free_slots_.push_back(slot);
+  --live_count_;
+  ++counters_.completed;
+  run->phase.store(RunPhase::done, std::memory_order_release);  // pairs with the acquire in poll() and Run
+}
+
+bool Pump::poll(const RunPtr& run) {
+  const RunPhase phase = run->phase.load(std::memory_order_acquire);
+  if (phase != RunPhase::live) return phase == RunPhase::done;
+  if (!is_complete(world_, *run)) return false;
+  Lock lock(mutex_);
+  if (run->phase.load(std::memory_order_relaxed) == RunPhase::live) retire(lock, run->slot);
+  return true;
+}
+
+// ---- cancel, park, shut down ----
+
+void Pump::cancel(const RunPtr& run) {
+  Lock lock(mutex_);
+  if (run->phase.load(std::memory_order_relaxed) == RunPhase::done || run->cancel_asked) return;
+  run->cancel_asked = true;
+  if (run->phase.load(std::memory_order_relaxed) == RunPhase::live) return send_cancel(*run);
+  line_->drain();
+  for (auto it = line_->sorted.begin(); it != line_->sorted.end(); ++it) {
+    if (*it != run) continue;
+    line_->sorted.erase(it);
+    line_->length.fetch_sub(1, std::memory_order_relaxed);
+    return finish(*run, static_cast<std::uint32_t>(Status::cancelled), "it had not started");
+  }
+}
+
+void Pump::send_cancel(const RunRecord& run) {
+  for (std::uint32_t spins = 0; !inbox_.has_room() && spins < 10000; ++spins) detail::cpu_pause(spins);
+  if (inbox_.has_room()) inbox_.write({InboxOp::cancel, run.slot, 0, run.generation, 0, 0, 0, 0});
+}
+
+void Pump::park_if_idle(const Lock&) {
+  const bool idle = resident_ && !parking_ && !live_count_ && !line_->length.load(std::memory_order_relaxed);
+  if (idle && Clock::now() - last_busy_ >= options_.park_after) park();
+}
+
+void Pump::park() {
+  inbox_.write({InboxOp::park, 0, 0, 0, 0, 0, 0, 0});
+  parking_ = true;
+  ++counters_.parks;
+  log::debug("idle: the kernel parks");
+}
+
+void Pump::while_parked(const std::function<void()>& action) {
+  Lock lock(mutex_);
+  hold_ = true;
+  const bool parked = wait_until_parked(lock, Clock::now() + options_.shutdown_timeout);
+  if (parked) action();
+  hold_ = false;
+  wake_.notify_all();
+  if (!parked)
+    throw CapacityError("device memory is used up, and taking more needs a parked kernel, but runs in flight did not "
+                        "end in time: raise Options::heap_bytes, or allocate before submitting");
+}
+
+bool Pump::wait_until_parked(Lock& lock, Clock::time_point limit) {
+  while (resident_ && lost_.empty()) {
+    if (Clock::now() > limit) return false;
+    take_finished(lock);
+    if (!live_count_ && !parking_) park();
+    check_kernel(lock);
+    lock.unlock();
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
+    lock.lock();
+  }
+  return !resident_;
+}
+
+bool Pump::shutdown(std::chrono::milliseconds limit) {
+  Lock lock(mutex_);
+  line_->closed.store(true, std::memory_order_release);
+  const auto end = Clock::now() + limit;
+  while ((live_count_ || line_->length.load(std::memory_order_relaxed)) && Clock::now() < end && lost_.empty()) {
+    if (!turn(lock)) wake_.wait_for(lock, std::chrono::microseconds(100));
+  }
+  closed_ = true;
+  cancel_all(lock);
+  bool parked = wait_until_parked(lock, Clock::now() + limit / 4 + std::chrono::milliseconds(100));
+  if (!parked && lost_.empty()) {
+    const std::uint32_t yes = 1;
+    engine_.copy_to_device(&world_.control->abort.value, &yes, sizeof(yes));
+    parked = wait_until_parked(lock, Clock::now() + limit / 4 + std::chrono::milliseconds(100));
+  }
+  fail_everything(lock, Status::aborted, "the runtime was shut down");
+  return parked;
+}
+
+void Pump::cancel_all(const Lock&) {
+  line_->drain();
+  for (const RunPtr& run : line_->sorted)
+    finish(*run, static_cast<std::uint32_t>(Status::aborted), "the runtime was shut down before it started");
+  line_->length.fetch_sub(static_cast<std::uint32_t>(line_->sorted.size()), std::memory_order_relaxed);
+  line_->sorted.clear();
+  for (const RunPtr& run : live_)
+    if (run && !run->cancel_asked) {
+      run->cancel_asked = true;
+      send_cancel(*run);
+    }
+}
+
+PumpCounters Pump::counters() {
+  Lock lock(mutex_);
+  return counters_;
+}
+
+}  // namespace flywheel

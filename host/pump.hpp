@@ -1,0 +1,118 @@
+// The pump: lets runs in, takes finished ones out, parks the kernel when idle, and watches over it.
+//
+// A submitter that finds nobody ahead of it writes its own message to the inbox (the short way, about a tenth of a
+// microsecond); all others leave the run in a lock-free queue that the pump's one thread empties. Either way one
+// thread at a time, the holder of `mutex_`, writes the inbox.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "host/heartbeat.hpp"
+#include "host/inbox.hpp"
+#include "host/line.hpp"
+#include "host/run_record.hpp"
+#include "host/world_memory.hpp"
+
+namespace flywheel {
+
+struct PumpCounters {
+  std::uint64_t submitted = 0;
+  std::uint64_t completed = 0;
+  std::uint64_t direct = 0;    // submissions that took the short way
+  std::uint64_t launches = 0;
+  std::uint64_t parks = 0;
+  std::uint64_t peak_live = 0; // most runs in flight at once
+};
+
+class Pump {
+ public:
+  using RunPtr = std::shared_ptr<RunRecord>;
+
+  Pump(Engine& engine, WorldMemory& memory, const Options& options);
+  ~Pump();
+
+  /// Takes over the run. Waits while the line is full. Throws UsageError after shutdown, DeviceError if the GPU died.
+  void submit(RunPtr run);
+  /// False if the line is full.
+  bool try_submit(const RunPtr& run);
+  /// From a CUDA stream's callback: never throws, never calls CUDA; a run that cannot start fails.
+  void submit_from_stream(RunPtr run) noexcept;
+  void cancel(const RunPtr& run);
+  /// True if the run is done; takes it out of its slot if it has just ended.
+  bool poll(const RunPtr& run);
+  /// Runs `action` while no kernel is resident and none is launched; waits for runs in flight first.
+  void while_parked(const std::function<void()>& action);
+  /// Ends everything within the given time. False if the kernel could not be stopped.
+  bool shutdown(std::chrono::milliseconds limit);
+  PumpCounters counters();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  using Lock = std::unique_lock<std::mutex>;
+
+  void throw_if_closed() const;
+  void join_line(RunPtr run);
+  void let_in(const Lock&);
+  bool can_let_in(const RunRecord& run) const;
+  void let_in(const Lock&, const RunPtr& run);
+  void open_slot(RunRecord& run);
+  void ensure_kernel();
+  void launch();
+
+  void loop();
+  bool turn(Lock& lock);
+  void sleep(Lock& lock);
+  void take_finished(const Lock&);
+  void retire(const Lock&, std::uint32_t slot);
+  void check_kernel(const Lock&);
+  void check_start(const Lock&);
+  void check_stalls(const Lock&);
+  void send_cancel(const RunRecord& run);
+  void park_if_idle(const Lock&);
+  void park();
+  void fail_everything(const Lock&, Status status, const std::string& cause);
+  static void finish(RunRecord& run, std::uint32_t code, const std::string& cause);
+  bool wait_until_parked(Lock& lock, Clock::time_point limit);
+  void cancel_all(const Lock&);
+
+  Engine& engine_;
+  WorldMemory& memory_;
+  World& world_;
+  const Options options_;
+  Watchdog watchdog_;
+
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::unique_ptr<Line> line_;
+
+  // Guarded by mutex_.
+  InboxWriter inbox_;
+  std::vector<RunPtr> live_;  // by slot
+  std::vector<std::uint32_t> free_slots_;
+  std::vector<std::uint32_t> generations_;
+  std::vector<std::uint64_t> stream_next_;
+  std::uint32_t live_count_ = 0;
+  std::uint64_t live_tasks_ = 0;
+  bool phased_live_ = false;
+  bool resident_ = false;  // launched, and not yet seen to end
+  bool parking_ = false;   // told to park
+  bool all_present_ = false;
+  bool hold_ = false;      // while_parked() is at work: let nobody in
+  bool closed_ = false;
+  bool ending_ = false;
+  std::string lost_;       // why no run can succeed any more
+  Clock::time_point last_busy_{};
+  Clock::time_point last_check_{};
+  Clock::time_point launched_{};
+  PumpCounters counters_;
+
+  std::thread thread_;
+};
+
+}  // namespace flywheel

@@ -1,0 +1,106 @@
+#include "host/run.hpp"
+
+#include "host/completion.hpp"
+#include "host/core.hpp"
+
+namespace flywheel {
+
+namespace {
+using Clock = std::chrono::steady_clock;
+
+/// A waiter spins for a few microseconds, in which most runs end, then gives way, then sleeps.
+void back_off(std::uint32_t turn) {
+  if (turn < 2000) return;
+  if (turn < 4000) return std::this_thread::yield();
+  std::this_thread::sleep_for(std::chrono::microseconds(turn < 8000 ? 20 : 100));
+}
+}  // namespace
+
+RunRecord& Run::record() {
+  if (!record_) throw UsageError("this Run is empty: take the one that Runtime::submit() returns");
+  return *record_;
+}
+
+bool Run::done() {
+  record();
+  return core_->pump.poll(record_);
+}
+
+bool Run::wait_until(Clock::time_point limit) {
+  for (std::uint32_t turn = 0; !done(); ++turn) {
+    if (turn % 64 == 63 && Clock::now() > limit) return false;
+    back_off(turn);
+  }
+  return true;
+}
+
+void Run::wait() {
+  wait_until(Clock::time_point::max());
+  throw_if_failed();
+}
+
+bool Run::wait_for(std::chrono::nanoseconds limit) {
+  return wait_until(Clock::now() + std::chrono::duration_cast<Clock::duration>(limit));
+}
+
+Status Run::status() {
+  wait_until(Clock::time_point::max());
+  return RunError(record_->code, "").status();
+}
+
+std::uint32_t Run::iterations() {
+  wait_until(Clock::time_point::max());
+  return record_->iterations;
+}
+
+void Run::throw_if_failed() {
+  const RunRecord& run = *record_;
+  if (run.code == 0) return;
+  const StatusText text = describe(static_cast<Status>(run.code));
+  std::string message = text.what;
+  if (run.code >= kUserStatus) message += ", " + std::to_string(run.code - kUserStatus);
+  if (run.fault_task) message += ", in " + run.graph->task_name(run.fault_task - 1);
+  if (!run.cause.empty()) message += " (" + run.cause + ")";
+  throw RunError(run.code, message + ". Remedy: " + text.remedy + ".");
+}
+
+void Run::copy_result(std::uint64_t graph, std::uint32_t offset, void* to, std::size_t bytes) {
+  wait();
+  if (graph != record_->graph->graph_id)
+    throw UsageError("this result belongs to a task of another graph: ask the run of that graph");
+  std::memcpy(to, record_->results.data() + offset, bytes);
+}
+
+bool Run::next_value(std::uint64_t& bits, bool wait) {
+  for (std::uint32_t turn = 0;; ++turn) {
+    const bool over = done();  // before looking: what came before the end is then in `streamed`
+    {
+      std::scoped_lock lock(record_->mutex);
+      if (!over && record_->phase.load(std::memory_order_acquire) == RunPhase::live)
+        drain_stream(core_->memory.world(), *record_);
+      if (!record_->streamed.empty()) {
+        bits = record_->streamed.front();
+        record_->streamed.pop_front();
+        return true;
+      }
+    }
+    if (over || !wait) return false;
+    back_off(turn);
+  }
+}
+
+void Run::cancel() {
+  record();
+  core_->pump.cancel(record_);
+}
+
+void Run::let_stream_wait(CudaStream stream) {
+  for (std::uint32_t turn = 0; record().phase.load(std::memory_order_acquire) == RunPhase::waiting; ++turn)
+    back_off(turn);
+  const CompletionSlot& slot = core_->memory.world().completions[record_->slot];
+  // The upper half of the completion word is the generation, which only grows.
+  const auto* generation = reinterpret_cast<const std::uint32_t*>(&slot.word) + 1;
+  core_->engine->make_stream_wait(stream, generation, record_->generation);
+}
+
+}  // namespace flywheel

@@ -1,0 +1,46 @@
+// What the host knows of one run, from submission to its end.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+
+#include "host/executable.hpp"
+#include "runtime/run.hpp"
+
+namespace flywheel {
+
+enum class RunPhase : std::uint32_t { waiting, live, done };
+
+struct RunRecord {
+  explicit RunRecord(std::shared_ptr<LoadedGraph> loaded) : graph(std::move(loaded)) {}
+
+  const std::shared_ptr<LoadedGraph> graph;
+  std::uint32_t repeat = 1;
+  std::uint32_t priority = static_cast<std::uint32_t>(Priority::normal);
+  std::array<unsigned char, kParamBytes> params{};
+
+  /// Release when it changes, acquire when it is read: the fields below belong to it.
+  std::atomic<RunPhase> phase{RunPhase::waiting};
+
+  // Given by the pump when the run is let in.
+  std::uint32_t slot = 0;
+  std::uint32_t generation = 0;
+  std::uint32_t bank = 0;
+  std::uint64_t stream_next = 0;  // ticket of the next streamed value; guarded by `mutex`
+
+  // Given when it is done.
+  std::uint32_t code = 0;
+  std::uint32_t fault_task = 0;  // local index + 1
+  std::uint32_t iterations = 0;
+  std::string cause;             // for codes of the library: what exactly happened
+  std::vector<unsigned char> results;
+
+  std::mutex mutex;
+  std::deque<std::uint64_t> streamed;  // read from the slot, not yet by the program
+  bool cancel_asked = false;           // guarded by the pump
+};
+
+}  // namespace flywheel

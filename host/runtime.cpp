@@ -1,0 +1,108 @@
+#include "host/runtime.hpp"
+
+#include <algorithm>
+
+#include "host/core.hpp"
+#include "host/log.hpp"
+
+namespace flywheel {
+
+Runtime::Runtime(const KernelEntry& entry, const Options& options) {
+  log::set_level(options.log_level);
+  core_ = std::make_shared<Core>(entry, options);
+  log::info("flywheel on " + device() + (core_->engine->drains() ? ", drain mode" : ", resident"));
+}
+
+Runtime::~Runtime() {
+  if (!core_) return;
+  try {
+    shutdown();
+  } catch (const std::exception& error) {
+    log::error(std::string("shutdown: ") + error.what());
+  }
+}
+
+Executable Runtime::load(const Graph& graph) {
+  std::size_t needs_heap = 0;
+  auto loaded = core_->loader.load(graph, core_, needs_heap);
+  if (!loaded) {
+    core_->pump.while_parked([&] { core_->heap.grow(needs_heap); });
+    loaded = core_->loader.load(graph, core_, needs_heap);
+  }
+  if (!loaded) throw CapacityError("no device memory for the graph's counters: raise Options::heap_bytes");
+  return Executable(std::move(loaded));
+}
+
+std::shared_ptr<RunRecord> Runtime::make_record(const Executable& executable) const {
+  const auto& graph = executable.loaded();
+  if (!graph) throw UsageError("this Executable is empty: take the one that Runtime::load() returns");
+  if (graph->core != core_) throw UsageError("this Executable was loaded by another runtime: load the graph here too");
+  auto record = std::make_shared<RunRecord>(graph);
+  std::copy(graph->params.begin(), graph->params.end(), record->params.begin());
+  return record;
+}
+
+Run Runtime::start(std::shared_ptr<RunRecord> record) {
+  core_->pump.submit(record);
+  return Run(core_, std::move(record));
+}
+
+std::optional<Run> Runtime::try_start(std::shared_ptr<RunRecord> record) {
+  if (!core_->pump.try_submit(record)) return std::nullopt;
+  return Run(core_, std::move(record));
+}
+
+Run Runtime::start_after(CudaStream stream, std::shared_ptr<RunRecord> record) {
+  core_->engine->after_stream(stream, [core = core_, record] { core->pump.submit_from_stream(record); });
+  return Run(core_, std::move(record));
+}
+
+void Runtime::apply(RunRecord& run, Repeat repeat) {
+  if (repeat.times == 0) throw UsageError("repeat(0): a run has at least one pass");
+  run.repeat = repeat.times;
+}
+
+void Runtime::apply(RunRecord& run, Priority priority) {
+  run.priority = static_cast<std::uint32_t>(priority == Priority::inherit ? Priority::normal : priority);
+}
+
+void Runtime::set_param(RunRecord& run, std::uint32_t offset, const void* value, std::size_t bytes) {
+  if (offset + bytes > run.graph->params.size())
+    throw UsageError("set(): this parameter belongs to another graph");
+  std::memcpy(run.params.data() + offset, value, bytes);
+}
+
+bool Runtime::on_gpu() const { return core_->engine->is_gpu(); }
+std::uint32_t Runtime::workers() const { return core_->engine->workers(); }
+std::string Runtime::device() const { return core_->engine->name(); }
+
+Stats Runtime::stats() {
+  const World& world = core_->memory.world();
+  std::vector<WorkerStats> each(world.workers);
+  std::vector<QueueWords> queues(kPriorities);
+  core_->engine->copy_to_host(each.data(), world.stats, each.size() * sizeof(WorkerStats));
+  core_->engine->copy_to_host(queues.data(), world.queue_words, queues.size() * sizeof(QueueWords));
+  const PumpCounters pump = core_->pump.counters();
+  Stats all{device(), workers(), 0, 0, 0, 0, 0, 0, 0, pump.submitted, pump.completed, pump.direct, pump.launches,
+            pump.parks, pump.peak_live};
+  for (const WorkerStats& one : each) {
+    all.tasks += one.tasks;
+    all.skipped += one.skipped;
+    all.kept += one.kept;
+    all.handed += one.handed;
+    all.queued += one.queued;
+    all.idle_looks += one.looks;
+  }
+  for (const QueueWords& queue : queues) all.queue_peak = std::max<std::uint64_t>(all.queue_peak, queue.peak.value);
+  return all;
+}
+
+void Runtime::shutdown() {
+  if (core_->pump.shutdown(core_->options.shutdown_timeout)) return;
+  log::error("the kernel did not stop within Options::shutdown_timeout: a task does not look at block.cancelled(). "
+             "Its memory stays taken until the process ends.");
+  core_->memory.leak();
+  core_->heap.leak();
+}
+
+}  // namespace flywheel

@@ -1,0 +1,115 @@
+// The runtime: one resident kernel (or its CPU workers) and what a program does with it.
+#pragma once
+
+#include <optional>
+
+#include "host/buffer.hpp"
+#include "host/executable.hpp"
+#include "host/run.hpp"
+
+namespace flywheel {
+
+/// How often to run the graph, looping on the device: repeat(n), or repeat_until_stop(most) until a body calls
+/// block.stop().
+struct Repeat {
+  std::uint32_t times;
+};
+inline Repeat repeat(std::uint32_t times) { return {times}; }
+inline Repeat repeat_until_stop(std::uint32_t most = 0xffffffffu) { return {most}; }
+
+/// A parameter's value for one run.
+template <class T>
+struct ParamValue {
+  Param<T> param;
+  T value;
+};
+template <class T>
+ParamValue<T> set(Param<T> param, std::type_identity_t<T> value) {
+  return {param, value};
+}
+
+/// What a user may want to see; all counts since the start.
+struct Stats {
+  std::string device;
+  std::uint32_t workers;
+  std::uint64_t tasks;        // bodies run
+  std::uint64_t skipped;      // tasks whose predecessors failed, or whose run was cancelled
+  std::uint64_t kept;         // successors a worker kept for itself
+  std::uint64_t handed;       // tasks handed straight to an idle worker
+  std::uint64_t queued;       // tasks that waited in a queue
+  std::uint64_t idle_looks;   // polls of idle workers
+  std::uint64_t queue_peak;   // most tasks in a ready queue at once
+  std::uint64_t submitted, completed, direct, launches, parks, peak_live;
+};
+
+/// Thread-safe, except for shutdown() and moving.
+class Runtime {
+ public:
+  /// Throws DeviceError or CapacityError; see Options.
+  Runtime(const KernelEntry& entry, const Options& options);
+  ~Runtime();
+  Runtime(Runtime&&) = default;
+  Runtime& operator=(Runtime&&) = delete;
+
+  /// Checks the graph and places it in device memory. Throws GraphError for anything that cannot work.
+  Executable load(const Graph& graph);
+
+  /// Starts a run; returns at once. Options in any order: repeat(n), set(param, value), a Priority.
+  template <class... Options>
+  Run submit(const Executable& executable, const Options&... options) {
+    auto record = make_record(executable);
+    (apply(*record, options), ...);
+    return start(std::move(record));
+  }
+  /// Empty if Options::max_waiting runs wait in line already.
+  template <class... Options>
+  std::optional<Run> try_submit(const Executable& executable, const Options&... options) {
+    auto record = make_record(executable);
+    (apply(*record, options), ...);
+    return try_start(std::move(record));
+  }
+  /// Starts when the work given to the CUDA stream so far has ended.
+  template <class... Options>
+  Run submit_after(CudaStream stream, const Executable& executable, const Options&... options) {
+    auto record = make_record(executable);
+    (apply(*record, options), ...);
+    return start_after(stream, std::move(record));
+  }
+
+  /// Zeroed device memory for n values. May park the kernel to take more from the device.
+  template <class T>
+  Buffer<T> allocate(std::size_t n) {
+    return Buffer<T>(core_, n);
+  }
+  template <class T>
+  Buffer<T> upload(const std::vector<T>& values) {
+    Buffer<T> buffer(core_, values.size());
+    if (!values.empty()) buffer.write(values);
+    return buffer;
+  }
+
+  bool on_gpu() const;
+  std::uint32_t workers() const;
+  std::string device() const;
+  Stats stats();
+  /// Waits for runs in flight, cancels those that do not end within Options::shutdown_timeout, stops the kernel.
+  void shutdown();
+
+ private:
+  std::shared_ptr<RunRecord> make_record(const Executable& executable) const;
+  Run start(std::shared_ptr<RunRecord> record);
+  std::optional<Run> try_start(std::shared_ptr<RunRecord> record);
+  Run start_after(CudaStream stream, std::shared_ptr<RunRecord> record);
+
+  static void apply(RunRecord& run, Repeat repeat);
+  static void apply(RunRecord& run, Priority priority);
+  template <class T>
+  static void apply(RunRecord& run, const ParamValue<T>& value) {
+    set_param(run, value.param.offset, &value.value, sizeof(T));
+  }
+  static void set_param(RunRecord& run, std::uint32_t offset, const void* value, std::size_t bytes);
+
+  std::shared_ptr<Core> core_;
+};
+
+}  // namespace flywheel

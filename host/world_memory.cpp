@@ -1,0 +1,94 @@
+#include "host/world_memory.hpp"
+
+#include <bit>
+#include <chrono>
+
+#include "host/error.hpp"
+
+namespace flywheel {
+
+namespace {
+std::uint32_t power_of_two(std::uint32_t value, const char* option, std::uint32_t most) {
+  if (value == 0 || value > most)
+    throw CapacityError(std::string("Options::") + option + " is " + std::to_string(value) + ": choose 1 to " +
+                        std::to_string(most));
+  return std::bit_ceil(value);
+}
+
+World sizes(const Engine& engine, const Options& o) {
+  World world{};
+  world.workers = engine.workers();
+  world.run_slots = power_of_two(o.max_runs, "max_runs", 1u << 15);
+  world.result_bytes = (o.result_bytes + 63) / 64 * 64;
+  world.stream_capacity = power_of_two(o.stream_capacity, "stream_capacity", 1u << 20);
+  world.queue_capacity = power_of_two(o.queue_capacity, "queue_capacity", 1u << 28);
+  world.spawn_capacity = power_of_two(o.spawn_capacity, "spawn_capacity", 1u << 24);
+  world.spawn_base = o.max_tasks;
+  world.keep_successor = o.keep_successor;
+  world.inbox_capacity = 256;
+  world.scratch_bytes = o.scratch_bytes;
+  world.spin_budget_ns = static_cast<std::uint64_t>(std::chrono::nanoseconds(o.spin_budget).count());
+  return world;
+}
+}  // namespace
+
+WorldMemory::WorldMemory(Engine& engine, const Options& options) : engine_(engine), world_(sizes(engine, options)) {
+  const std::size_t runs = world_.run_slots, watched = world_.workers + 1;  // the workers and the door
+  power_of_two(options.max_tasks, "max_tasks", 1u << 30);
+  world_.control = device<ControlWords>(1);
+  world_.mailboxes = device<Mailbox>(world_.workers);
+  world_.queue_words = device<QueueWords>(kPriorities + 1);
+  world_.queue_slots = device<std::uint64_t>(std::size_t{kPriorities} * world_.queue_capacity + world_.spawn_capacity);
+  world_.runs = device<RunState>(runs);
+  world_.execs = device<ExecRecord>(options.max_executables);
+  world_.records = device<TaskRecord>(std::size_t{options.max_tasks} + world_.spawn_capacity);
+  world_.edges = device<Edge>(options.max_edges);
+  world_.stats = device<WorkerStats>(watched);
+  world_.inbox = shared<InboxEntry>(world_.inbox_capacity);
+  world_.inbox_consumed = shared<std::uint64_t>(16);
+  world_.completions = shared<CompletionSlot>(runs);
+  world_.params = shared<unsigned char>(runs * kParamBytes);
+  world_.results = shared<unsigned char>(runs * world_.result_bytes);
+  world_.stream_cells = shared<StreamCell>(runs * world_.stream_capacity);
+  world_.stream_consumed = shared<Padded<std::uint64_t>>(runs);
+  world_.heartbeats = shared<Heartbeat>(watched);
+  world_.reports = shared<WaitReport>(watched);
+  fill_queues();
+  empty_mailboxes();
+}
+
+WorldMemory::~WorldMemory() {
+  if (leaked_) return;
+  for (void* memory : device_) engine_.free_device(memory);
+  for (void* memory : shared_) engine_.free_shared(memory);
+}
+
+template <class T>
+T* WorldMemory::device(std::size_t count) {
+  device_.push_back(engine_.allocate_device(count * sizeof(T)));
+  return static_cast<T*>(device_.back());
+}
+
+template <class T>
+T* WorldMemory::shared(std::size_t count) {
+  shared_.push_back(engine_.allocate_shared(count * sizeof(T)));
+  return static_cast<T*>(shared_.back());
+}
+
+void WorldMemory::fill_queues() {
+  std::vector<QueueWords> words(kPriorities + 1);
+  std::vector<std::uint64_t> slots(std::size_t{kPriorities} * world_.queue_capacity + world_.spawn_capacity);
+  for (std::uint32_t level = 0; level < kPriorities; ++level)
+    reset_queue(words[level], slots.data() + std::size_t{level} * world_.queue_capacity, world_.queue_capacity);
+  reset_queue(words[kPriorities], slots.data() + std::size_t{kPriorities} * world_.queue_capacity,
+              world_.spawn_capacity, world_.spawn_capacity);
+  engine_.copy_to_device(world_.queue_words, words.data(), words.size() * sizeof(QueueWords));
+  engine_.copy_to_device(world_.queue_slots, slots.data(), slots.size() * sizeof(std::uint64_t));
+}
+
+void WorldMemory::empty_mailboxes() {
+  const std::vector<Mailbox> empty(world_.workers, Mailbox{kEmptyMailbox});
+  engine_.copy_to_device(world_.mailboxes, empty.data(), empty.size() * sizeof(Mailbox));
+}
+
+}  // namespace flywheel

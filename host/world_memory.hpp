@@ -1,0 +1,38 @@
+// Owner of the memory behind a World.
+#pragma once
+
+#include <vector>
+
+#include "host/engine.hpp"
+
+namespace flywheel {
+
+class WorldMemory {
+ public:
+  /// Throws CapacityError for options that cannot work, DeviceError if the memory is not to be had.
+  WorldMemory(Engine& engine, const Options& options);
+  ~WorldMemory();
+  WorldMemory(const WorldMemory&) = delete;
+  WorldMemory& operator=(const WorldMemory&) = delete;
+
+  const World& world() const { return world_; }
+  World& world() { return world_; }
+  /// Leaves everything to the process: a kernel that cannot be stopped may still write to it.
+  void leak() { leaked_ = true; }
+
+ private:
+  template <class T>
+  T* device(std::size_t count);
+  template <class T>
+  T* shared(std::size_t count);
+  void fill_queues();
+  void empty_mailboxes();
+
+  Engine& engine_;
+  World world_{};
+  std::vector<void*> device_;
+  std::vector<void*> shared_;
+  bool leaked_ = false;
+};
+
+}  // namespace flywheel

@@ -1,0 +1,61 @@
+// The block of a CPU worker: one thread. The same bodies run here under gdb, AddressSanitizer and ThreadSanitizer.
+#pragma once
+
+#include "runtime/phases.hpp"
+
+namespace flywheel {
+
+template <class List, class P = CpuPlatform>
+class CpuBlock : public BlockCore<P, List> {
+ public:
+  FLYWHEEL_TASK CpuBlock(TaskContext& context, PhaseClock& clock, unsigned char* scratch)
+      : BlockCore<P, List>(context), clock_(&clock), scratch_(scratch) {}
+
+  FLYWHEEL_TASK static constexpr int rank() { return 0; }
+  FLYWHEEL_TASK static constexpr int size() { return 1; }
+  FLYWHEEL_TASK static constexpr bool leader() { return true; }
+  FLYWHEEL_TASK static void sync() {}
+
+  /// f(i) for i = 0..n-1, shared out over the threads of the block.
+  template <class F>
+  FLYWHEEL_TASK void for_each(int n, F&& f) const {
+    for (int i = 0; i < n; ++i) f(i);
+  }
+
+  /// Combines one value of each thread; every thread gets the result.
+  template <class T, class Op>
+  FLYWHEEL_TASK T reduce(T value, Op&&) const {
+    return value;
+  }
+
+  /// Memory for n values, shared by the threads of the block until the body returns. Null (and the task fails) if
+  /// Options::scratch_bytes is too small.
+  template <class T>
+  FLYWHEEL_TASK T* scratch(int n) {
+    const std::size_t at = (used_ + 15) & ~std::size_t{15};
+    used_ = at + sizeof(T) * static_cast<std::size_t>(n);
+    if (used_ <= this->context_->world->scratch_bytes) return reinterpret_cast<T*>(scratch_ + at);
+    this->fail_with(static_cast<std::uint32_t>(Status::scratch_exhausted));
+    return nullptr;
+  }
+
+  /// Grid tasks: all workers meet. False if the run ends here: return from the body.
+  FLYWHEEL_TASK bool grid_sync() { return boundary(false); }
+
+  // Library use: see phases.hpp.
+  FLYWHEEL_TASK bool boundary(bool end_of_pass) { return meet<P>(*this->context_, *clock_, end_of_pass); }
+  FLYWHEEL_TASK void begin_pass(std::uint32_t pass) { this->context_->iteration = pass; }
+  FLYWHEEL_TASK const TaskRecord& load(const TaskRecord& record) {
+    note_outcome<P>(*this->context_, *clock_);
+    this->context_->header = record.header;
+    used_ = 0;
+    return record;
+  }
+
+ private:
+  PhaseClock* clock_;
+  unsigned char* scratch_;
+  std::size_t used_ = 0;
+};
+
+}  // namespace flywheel

@@ -1,0 +1,64 @@
+// The crew of a CPU worker: the thread itself.
+//
+// A crew is who runs the bodies. The worker's loop stages a task, starts it, and waits for it; on the GPU the compute
+// warps run while the loop looks ahead, here the body runs inside wait().
+#pragma once
+
+#include "runtime/cpu_block.hpp"
+
+namespace flywheel {
+
+/// What the worker learns from a task that ended.
+struct Outcome {
+  std::uint32_t code;
+  bool spawned;
+  bool stop;
+};
+
+template <class List, class P = CpuPlatform>
+class CpuCrew {
+ public:
+  CpuCrew(const World& world, std::uint32_t worker, unsigned char* scratch)
+      : world_(world), worker_(worker), scratch_(scratch) {}
+
+  /// The record where bodies will find it.
+  FLYWHEEL_TASK const TaskRecord& stage(std::uint32_t slot, const TaskRecord& record) {
+    staged_[slot] = record;
+    return staged_[slot];
+  }
+
+  FLYWHEEL_TASK std::uint32_t next_slot() const { return next_; }
+
+  FLYWHEEL_TASK void start(std::uint32_t slot, Item item, std::uint32_t iteration) {
+    next_ = slot ^ 1;
+    contexts_[slot] = {&world_, world_.runs + item.run, item, staged_[slot].header, worker_, 0, 0, 0, iteration};
+  }
+
+  /// `slow(elapsed_ns)` is called while a long task runs, where somebody can.
+  template <class Slow>
+  FLYWHEEL_TASK Outcome wait(std::uint32_t slot, Slow&&) {
+    PhaseClock clock{};
+    CpuBlock<List, P> block(contexts_[slot], clock, scratch_);
+    List::run(staged_[slot], block);
+    return {contexts_[slot].code, contexts_[slot].spawned != 0, contexts_[slot].stop != 0};
+  }
+
+  template <class Slow>
+  FLYWHEEL_TASK std::uint32_t run_phased(std::uint16_t run_slot, Slow&&) {
+    RunState& run = world_.runs[run_slot];
+    TaskContext context{&world_, &run, {0, run_slot, false}, {}, worker_, 0, 0, 0, 0};
+    PhaseClock clock{run.barrier_base, 0, false, false};
+    CpuBlock<List, P> block(context, clock, scratch_);
+    return run_phases<List>(world_, run, block);
+  }
+
+ private:
+  const World& world_;
+  std::uint32_t worker_;
+  unsigned char* scratch_;
+  std::uint32_t next_ = 0;
+  TaskRecord staged_[2];
+  TaskContext contexts_[2];
+};
+
+}  // namespace flywheel

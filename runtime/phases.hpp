@@ -1,0 +1,62 @@
+// Phased runs: all workers take part in each phase and meet at the grid barrier between phases.
+#pragma once
+
+#include "runtime/completion.hpp"
+#include "runtime/task_list.hpp"
+
+namespace flywheel {
+
+/// Where a worker stands among the meetings of the phased run it takes part in, and what it will vote.
+struct PhaseClock {
+  std::uint64_t base;   // the barrier word when the run began
+  std::uint64_t meets;  // so far
+  bool failed;          // a task of this worker failed: everybody stops at the next boundary
+  bool stop_asked;      // a task of this worker called stop(): everybody stops at the end of the pass
+};
+
+/// One thread, after a task body: takes note of what it asked for. Phased runs have no finisher to do so.
+template <class P>
+FLYWHEEL_TASK void note_outcome(TaskContext& context, PhaseClock& clock) {
+  const std::uint32_t code = P::block(context.code).exchange(0, Order::relaxed);
+  if (code) record_fault<P>(*context.run, code, context.header.local);
+  clock.failed |= code != 0;
+  clock.stop_asked |= P::block(context.stop).exchange(0, Order::relaxed) != 0;
+}
+
+/// One thread of each worker joins the next meeting. Whoever has a reason to stop votes; cancellation, which workers
+/// would see at different times, is worker 0's to vote.
+template <class P>
+FLYWHEEL_TASK bool meet(TaskContext& context, PhaseClock& clock, bool end_of_pass) {
+  note_outcome<P>(context, clock);
+  const World& world = *context.world;
+  const Wires<P> wires{world};
+  const bool cancelled = context.worker == 0 && P::device(context.run->cancelled).load(Order::relaxed);
+  const bool vote = clock.failed || cancelled || (end_of_pass && clock.stop_asked);
+  return wires.barrier().meet(clock.base, ++clock.meets, vote, wires.wait(context.worker)) == Meeting::go_on;
+}
+
+/// All threads of the block: this worker's share of one phase.
+template <class List, class Block>
+FLYWHEEL_TASK void run_phase(const World& world, const RunState& run, const Phase& phase, Block& block) {
+  const std::uint32_t step = phase.grid ? phase.count : block.workers();
+  for (std::uint32_t t = phase.grid ? 0 : block.worker(); t < phase.count; t += step)
+    List::run(block.load(world.records[run.first_record + phase.first + t]), block);
+}
+
+/// All threads of the block run the whole phased run. It ends early, for all workers at the same boundary, when it
+/// was cancelled, a task failed, or a task asked to stop. Returns the passes completed.
+template <class List, class Block>
+FLYWHEEL_TASK std::uint32_t run_phases(const World& world, RunState& run, Block& block) {
+  const ExecRecord& exec = world.execs[run.exec];
+  for (std::uint32_t pass = 0; pass < run.repeat; ++pass) {
+    block.begin_pass(pass);
+    for (std::uint32_t p = 0; p < exec.phase_count; ++p) {
+      const bool end_of_pass = p + 1 == exec.phase_count;
+      run_phase<List>(world, run, exec.phases[p], block);
+      if (!block.boundary(end_of_pass)) return pass + (end_of_pass ? 1 : 0);
+    }
+  }
+  return run.repeat;
+}
+
+}  // namespace flywheel

@@ -1,0 +1,121 @@
+// The platform policy: the few things that differ between a warp on an SM, a CPU thread and a model checker.
+//
+// Every algorithm in runtime/ is a template over a platform `P` and touches shared words only through
+// `P::block(word)`, `P::device(word)` and `P::system(word)`, each call naming its order. So the code that runs on
+// 132 SMs is the code that ThreadSanitizer sees on CPU threads.
+#pragma once
+
+#include <cstdint>
+
+#ifdef __CUDACC__
+#include <cuda/atomic>
+#define FLYWHEEL_TASK __host__ __device__
+#else
+#include <atomic>
+#define FLYWHEEL_TASK
+#endif
+#ifndef __CUDA_ARCH__
+#include <chrono>
+#include <thread>
+#endif
+
+namespace flywheel {
+
+enum class Order { relaxed, acquire, release, acq_rel };
+
+/// Who takes part in the synchronisation: the threads of a block, of a GPU, or of GPU and host together.
+enum class Scope { block, device, system };
+
+namespace detail {
+#ifdef __CUDACC__
+template <class T, Scope S>
+struct NativeAtomic {
+  using type = cuda::atomic_ref<T, S == Scope::block    ? cuda::thread_scope_block
+                                   : S == Scope::device ? cuda::thread_scope_device
+                                                        : cuda::thread_scope_system>;
+};
+namespace native_std = cuda::std;
+#else
+template <class T, Scope S>
+struct NativeAtomic {
+  using type = std::atomic_ref<T>;
+};
+namespace native_std = std;
+#endif
+
+FLYWHEEL_TASK constexpr native_std::memory_order native(Order order) {
+  switch (order) {
+    case Order::relaxed: return native_std::memory_order_relaxed;
+    case Order::acquire: return native_std::memory_order_acquire;
+    case Order::release: return native_std::memory_order_release;
+    default: return native_std::memory_order_acq_rel;
+  }
+}
+}  // namespace detail
+
+/// An atomic view of a plain word that others see with scope `S`. Never defaults an order.
+template <class T, Scope S>
+class AtomicRef {
+ public:
+  FLYWHEEL_TASK explicit AtomicRef(T& word) : native_(word) {}
+  FLYWHEEL_TASK T load(Order o) const { return native_.load(detail::native(o)); }
+  FLYWHEEL_TASK void store(T value, Order o) const { native_.store(value, detail::native(o)); }
+  FLYWHEEL_TASK T exchange(T value, Order o) const { return native_.exchange(value, detail::native(o)); }
+  FLYWHEEL_TASK T fetch_add(T value, Order o) const { return native_.fetch_add(value, detail::native(o)); }
+  FLYWHEEL_TASK T fetch_or(T value, Order o) const { return native_.fetch_or(value, detail::native(o)); }
+  FLYWHEEL_TASK T fetch_and(T value, Order o) const { return native_.fetch_and(value, detail::native(o)); }
+  /// True if `word` held `expected` and now holds `desired`. A failure reads relaxed.
+  FLYWHEEL_TASK bool compare_exchange(T expected, T desired, Order o) const {
+    return native_.compare_exchange_strong(expected, desired, detail::native(o), detail::native(Order::relaxed));
+  }
+
+ private:
+  typename detail::NativeAtomic<T, S>::type native_;
+};
+
+namespace detail {
+FLYWHEEL_TASK inline std::uint64_t cpu_now_ns() {
+#ifdef __CUDA_ARCH__
+  return 0;  // the CPU platform is never instantiated for the device
+#else
+  return static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count());
+#endif
+}
+
+/// Spin, then yield, then sleep: idle CPU workers must not starve the thread that would feed them.
+FLYWHEEL_TASK inline void cpu_pause([[maybe_unused]] std::uint32_t spins) {
+#ifndef __CUDA_ARCH__
+  if (spins < 64) return;
+  if (spins < 512) return std::this_thread::yield();
+  std::this_thread::sleep_for(std::chrono::microseconds(spins < 4096 ? 20 : 200));
+#endif
+}
+}  // namespace detail
+
+/// One CPU thread: a "warp" of a single lane.
+struct CpuPlatform {
+  template <class T>
+  FLYWHEEL_TASK static auto block(T& word) { return AtomicRef<T, Scope::block>(word); }
+  template <class T>
+  FLYWHEEL_TASK static auto device(T& word) { return AtomicRef<T, Scope::device>(word); }
+  template <class T>
+  FLYWHEEL_TASK static auto system(T& word) { return AtomicRef<T, Scope::system>(word); }
+
+  FLYWHEEL_TASK static constexpr std::uint32_t lane() { return 0; }
+  FLYWHEEL_TASK static constexpr std::uint32_t lanes() { return 1; }
+  FLYWHEEL_TASK static void converge() {}
+  template <class T>
+  FLYWHEEL_TASK static T broadcast(T value, std::uint32_t /*source lane*/ = 0) { return value; }
+  FLYWHEEL_TASK static std::uint32_t ballot(bool vote) { return vote ? 1u : 0u; }
+  FLYWHEEL_TASK static std::uint64_t now_ns() { return detail::cpu_now_ns(); }
+  FLYWHEEL_TASK static void pause(std::uint32_t spins) { detail::cpu_pause(spins); }
+};
+
+/// Keeps a word on a cache line of its own, so that pollers of one word never slow down writers of another.
+template <class T>
+struct alignas(128) Padded {
+  T value;
+};
+
+}  // namespace flywheel

@@ -1,0 +1,137 @@
+// A bounded multi-producer, multi-consumer ring of 48-bit items with atomic tickets.
+//
+// A producer takes tickets with one fetch_add for k items and publishes each with one release store. A consumer first
+// takes a token from `count`, which exists only for items whose producer already holds a ticket; so a pop never
+// blocks on an empty queue and a ticket, once taken, is always filled. (The token-then-ticket idea is that of the
+// broker queue, Kerbl et al., ICS 2018.)
+//
+// Slots: {lap:16 | item:48}. Slot s is free for lap n, then full in lap n, then free for lap n+1: strict alternation,
+// so the lap may wrap. A producer that laps a slow consumer waits for the slot; it never overwrites.
+#pragma once
+
+#include <cstdint>
+
+#include "runtime/platform.hpp"
+#include "runtime/wait.hpp"
+
+namespace flywheel {
+
+inline constexpr std::uint64_t kNoItem = (std::uint64_t{1} << 48) - 1;
+
+/// The words of one queue. Lies in memory all workers share; zeroed by `reset_queue` before first use.
+struct QueueWords {
+  Padded<std::int32_t> count;   // tokens: published or about to be, minus taken
+  Padded<std::uint64_t> head;   // next ticket to pop
+  Padded<std::uint64_t> tail;   // next ticket to push
+  Padded<std::uint32_t> peak;   // most tokens ever seen by a push: for the user's eyes only
+};
+
+/// Plain handle. Pass it by value; it owns nothing.
+template <class P>
+struct Queue {
+  QueueWords* words;
+  std::uint64_t* slots;
+  std::uint32_t capacity;  // a power of two
+
+  FLYWHEEL_TASK static constexpr std::uint64_t free_slot(std::uint64_t lap) { return ((lap & 0xffff) << 48) | kNoItem; }
+  FLYWHEEL_TASK static constexpr std::uint64_t full_slot(std::uint64_t lap, std::uint64_t item) {
+    return ((lap & 0xffff) << 48) | item;
+  }
+
+  /// Rough number of items, for decisions that may be wrong: relaxed, never negative.
+  FLYWHEEL_TASK std::uint32_t size_hint() const {
+    const std::int32_t seen = P::device(words->count.value).load(Order::relaxed);
+    return seen > 0 ? static_cast<std::uint32_t>(seen) : 0;
+  }
+
+  /// Collective over the lanes of P. `item_of(i)` gives item i of n. Waits only where a consumer that holds a ticket
+  /// of the lap before has not read its slot yet. False if the wait was given up (abort).
+  template <class ItemOf>
+  FLYWHEEL_TASK bool push(std::uint32_t n, ItemOf&& item_of, const WaitContext& wait) const {
+    std::uint64_t first = 0;
+    if (P::lane() == 0) first = P::device(words->tail.value).fetch_add(n, Order::relaxed);
+    first = P::broadcast(first);
+    bool published = true;
+    for (std::uint32_t i = P::lane(); i < n; i += P::lanes()) published &= publish(first + i, item_of(i), wait);
+    P::converge();
+    if (P::lane() == 0) add_tokens(n);
+    return published;
+  }
+
+  /// Collective. Takes up to `want` (at most P::lanes()) items; lane i < the returned count holds item i in `item`.
+  FLYWHEEL_TASK std::uint32_t pop(std::uint32_t want, std::uint64_t& item, const WaitContext& wait) const {
+    std::uint32_t taken = 0;
+    std::uint64_t first = 0;
+    if (P::lane() == 0) {
+      taken = take_tokens(want);
+      if (taken) first = P::device(words->head.value).fetch_add(taken, Order::relaxed);
+    }
+    taken = P::broadcast(taken);
+    first = P::broadcast(first);
+    bool ok = true;
+    if (P::lane() < taken) ok = consume(first + P::lane(), item, wait);
+    P::converge();
+    return P::ballot(!ok) ? 0 : taken;
+  }
+
+ private:
+  FLYWHEEL_TASK void add_tokens(std::uint32_t n) const {
+    // Relaxed: a token promises a ticket, not its contents; the consumer acquires the slot itself.
+    const std::int32_t before =
+        P::device(words->count.value).fetch_add(static_cast<std::int32_t>(n), Order::relaxed);
+    const std::uint32_t now = static_cast<std::uint32_t>(before + static_cast<std::int32_t>(n));
+    if (before >= 0 && now > P::device(words->peak.value).load(Order::relaxed))
+      P::device(words->peak.value).store(now, Order::relaxed);
+  }
+
+  /// Tokens are anonymous, so a take that went below zero gives the surplus back: nothing is lost or doubled.
+  FLYWHEEL_TASK std::uint32_t take_tokens(std::uint32_t want) const {
+    auto count = P::device(words->count.value);
+    const std::int32_t seen = count.load(Order::relaxed);
+    if (seen <= 0) return 0;
+    const std::int32_t asked = seen < static_cast<std::int32_t>(want) ? seen : static_cast<std::int32_t>(want);
+    const std::int32_t before = count.fetch_add(-asked, Order::relaxed);
+    const std::int32_t got = before <= 0 ? 0 : (before < asked ? before : asked);
+    if (got < asked) count.fetch_add(asked - got, Order::relaxed);
+    return static_cast<std::uint32_t>(got);
+  }
+
+  FLYWHEEL_TASK bool publish(std::uint64_t ticket, std::uint64_t item, const WaitContext& wait) const {
+    std::uint64_t& slot = slots[ticket & (capacity - 1)];
+    const std::uint64_t lap = ticket / capacity;
+    // Relaxed: the slot guards no other data on its way back, coherence of the one word is enough.
+    const bool free = spin_until<P>(wait, WaitReason::queue_slot_free, &slot, free_slot(lap), [&](std::uint64_t& saw) {
+      saw = P::device(slot).load(Order::relaxed);
+      return saw == free_slot(lap);
+    });
+    if (!free) return false;
+    // Release: pairs with the acquire load in consume(); all that the producer knows of the task goes with it.
+    P::device(slot).store(full_slot(lap, item), Order::release);
+    return true;
+  }
+
+  FLYWHEEL_TASK bool consume(std::uint64_t ticket, std::uint64_t& item, const WaitContext& wait) const {
+    std::uint64_t& slot = slots[ticket & (capacity - 1)];
+    const std::uint64_t lap = ticket / capacity;
+    // Acquire: pairs with the release store in publish(). The wait is short: the producer holds its ticket already.
+    const bool full = spin_until<P>(wait, WaitReason::queue_slot_full, &slot, lap, [&](std::uint64_t& saw) {
+      saw = P::device(slot).load(Order::acquire);
+      return (saw >> 48) == (lap & 0xffff) && (saw & kNoItem) != kNoItem;
+    });
+    if (!full) return false;
+    item = P::device(slot).load(Order::relaxed) & kNoItem;
+    P::device(slot).store(free_slot(lap + 1), Order::relaxed);  // seen by publish() one lap later
+    return true;
+  }
+};
+
+/// Host-side initialisation before any worker runs; `filled` items i = 0..filled-1 start inside the queue.
+inline void reset_queue(QueueWords& words, std::uint64_t* slots, std::uint32_t capacity, std::uint32_t filled = 0) {
+  words = {};
+  words.count.value = static_cast<std::int32_t>(filled);
+  words.tail.value = filled;
+  for (std::uint32_t s = 0; s < capacity; ++s)
+    slots[s] = s < filled ? Queue<CpuPlatform>::full_slot(0, s) : Queue<CpuPlatform>::free_slot(0);
+}
+
+}  // namespace flywheel

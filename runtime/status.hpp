@@ -1,0 +1,61 @@
+// Status codes: how a run ended, and what to do about it.
+#pragma once
+
+#include <cstdint>
+
+#include "runtime/platform.hpp"
+
+namespace flywheel {
+
+/// 0 is success, 1..63 are the library's own, and codes from `kUserStatus` on are free for `block.fail(code)`.
+enum class Status : std::uint32_t {
+  ok = 0,
+  cancelled = 1,
+  task_failed = 2,
+  scratch_exhausted = 3,
+  stream_stalled = 4,
+  spin_budget_spent = 5,
+  aborted = 6,
+  device_lost = 7,
+  worker_stalled = 8,
+  bad_task_type = 9,
+  workers_missing = 10,
+};
+
+inline constexpr std::uint32_t kUserStatus = 64;
+
+struct StatusText {
+  const char* what;
+  const char* remedy;
+};
+
+/// What a code means and what its reader can do next.
+constexpr StatusText describe(Status status) {
+  switch (status) {
+    case Status::ok: return {"ok", ""};
+    case Status::cancelled: return {"the run was cancelled", "submit it again if its results are still wanted"};
+    case Status::task_failed: return {"a task called block.fail()", "look up the code in the task named here"};
+    case Status::scratch_exhausted:
+      return {"a task asked for more scratch memory than a block has", "raise Options::scratch_bytes"};
+    case Status::stream_stalled:
+      return {"a task could not stream a value because nobody read the earlier ones",
+              "read the run's stream, or raise Options::stream_capacity"};
+    case Status::spin_budget_spent:
+      return {"a worker waited longer than Options::spin_budget for another worker",
+              "see the wait report in the log: it names the word, what it held and what was expected"};
+    case Status::aborted: return {"the runtime was shut down before the run ended", "wait for runs before shutdown()"};
+    case Status::device_lost:
+      return {"the GPU context is dead", "find the faulting task with Options::mode = Mode::drain under "
+                                         "compute-sanitizer; only a new process gets a new context"};
+    case Status::worker_stalled:
+      return {"a task did not end within Options::stall_limit",
+              "poll block.cancelled() in long loops, or raise Options::stall_limit"};
+    case Status::bad_task_type: return {"a task record names an unknown task type", "report this: load() checks types"};
+    case Status::workers_missing:
+      return {"not all workers of the resident kernel started in time",
+              "another program holds SMs: stop it, or start fewer workers with Options::workers"};
+  }
+  return {"a task failed with its own code", "look up the code in the task named here"};
+}
+
+}  // namespace flywheel

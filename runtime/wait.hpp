@@ -1,0 +1,89 @@
+// Bounded waiting: every spin loop of the library goes through spin_until().
+//
+// It reads an atomic, backs off, checks the abort word, and has a budget. When the budget ends it writes down who
+// waited for what, on which address, what it saw and what it expected, and aborts: a hang becomes a report.
+#pragma once
+
+#include <cstdint>
+
+#include "runtime/platform.hpp"
+
+namespace flywheel {
+
+enum class WaitReason : std::uint32_t {
+  none,
+  queue_slot_free,   // a producer waits for the consumer one lap behind
+  queue_slot_full,   // a consumer waits for the producer that holds its ticket
+  mailbox,           // an idle worker was claimed and waits for the item
+  grid_barrier,      // a worker waits for the others at a phase boundary
+  stream_space,      // a task waits for the host to read its streamed values
+  runs_to_finish,    // the door waits for running work before the kernel parks
+  task,              // the control warp waits for the compute warps
+};
+
+constexpr const char* describe(WaitReason reason) {
+  switch (reason) {
+    case WaitReason::queue_slot_free: return "a free queue slot";
+    case WaitReason::queue_slot_full: return "an item in a queue slot";
+    case WaitReason::mailbox: return "an item in its mailbox";
+    case WaitReason::grid_barrier: return "the other workers at a grid barrier";
+    case WaitReason::stream_space: return "the host to read streamed values";
+    case WaitReason::runs_to_finish: return "running work to finish before parking";
+    case WaitReason::task: return "a task to end";
+    default: return "nothing";
+  }
+}
+
+/// One worker's wait report, in memory the host can read without a CUDA call. `reason` is written last.
+struct WaitReport {
+  std::uint64_t address;
+  std::uint64_t saw;
+  std::uint64_t expected;
+  std::uint64_t waited_ns;
+  std::uint32_t reason;
+  std::uint32_t reserved;
+};
+
+/// Words that every waiting loop looks at.
+struct WaitContext {
+  std::uint32_t* abort;   // device memory; non-zero ends every wait
+  WaitReport* report;     // this worker's, host-visible; may be null in tests
+  std::uint64_t budget_ns;
+};
+
+namespace detail {
+template <class P>
+FLYWHEEL_TASK inline void report_wait(const WaitContext& wait, WaitReason reason, const void* address,
+                                      std::uint64_t saw, std::uint64_t expected, std::uint64_t waited_ns) {
+  if (wait.report) {
+    P::system(wait.report->address).store(reinterpret_cast<std::uint64_t>(address), Order::relaxed);
+    P::system(wait.report->saw).store(saw, Order::relaxed);
+    P::system(wait.report->expected).store(expected, Order::relaxed);
+    P::system(wait.report->waited_ns).store(waited_ns, Order::relaxed);
+    // Release: pairs with the watchdog's acquire load of `reason`; the four words above belong to it.
+    P::system(wait.report->reason).store(static_cast<std::uint32_t>(reason), Order::release);
+  }
+  P::device(*wait.abort).store(1, Order::relaxed);
+}
+}  // namespace detail
+
+/// Calls `ready(saw)` until it is true. False if the runtime was aborted or the budget ran out (then it is reported
+/// and everybody else is aborted). The clock is read once in 256 turns: a wait that succeeds at once costs nothing.
+template <class P, class Ready>
+FLYWHEEL_TASK bool spin_until(const WaitContext& wait, WaitReason reason, const void* address, std::uint64_t expected,
+                              Ready&& ready) {
+  std::uint64_t saw = 0, start = 0;
+  for (std::uint32_t spins = 0;; ++spins) {
+    if (ready(saw)) return true;
+    P::pause(spins);
+    if (spins % 256 != 255) continue;
+    if (P::device(*wait.abort).load(Order::relaxed)) return false;
+    const std::uint64_t now = P::now_ns();
+    if (!start) start = now;
+    if (now - start < wait.budget_ns) continue;
+    detail::report_wait<P>(wait, reason, address, saw, expected, now - start);
+    return false;
+  }
+}
+
+}  // namespace flywheel

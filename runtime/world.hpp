@@ -1,0 +1,122 @@
+// The world: every word the workers, the door and the host share, as one plain struct passed by value to the kernel.
+#pragma once
+
+#include <cstdint>
+
+#include "runtime/barrier.hpp"
+#include "runtime/graph.hpp"
+#include "runtime/heartbeat.hpp"
+#include "runtime/idle.hpp"
+#include "runtime/inbox.hpp"
+#include "runtime/queue.hpp"
+#include "runtime/run.hpp"
+#include "runtime/stream.hpp"
+#include "runtime/task.hpp"
+#include "runtime/wait.hpp"
+
+namespace flywheel {
+
+/// What the door tells every worker: {phased run epoch:32 | its run slot:16 | launch to stop:16}. One writer, the
+/// door. The stop sign names the launch it is meant for, so one left over from the last park stops nobody.
+FLYWHEEL_TASK constexpr std::uint64_t bulletin_word(std::uint32_t epoch, std::uint32_t run, std::uint32_t stop) {
+  return (std::uint64_t{epoch} << 32) | (std::uint64_t{run & 0xffff} << 16) | (stop & 0xffff);
+}
+FLYWHEEL_TASK constexpr std::uint32_t bulletin_epoch(std::uint64_t word) { return static_cast<std::uint32_t>(word >> 32); }
+FLYWHEEL_TASK constexpr std::uint32_t bulletin_run(std::uint64_t word) { return (word >> 16) & 0xffff; }
+FLYWHEEL_TASK constexpr std::uint32_t bulletin_stop(std::uint64_t word) { return word & 0xffff; }
+
+/// The door's memory across parks of the kernel.
+struct DoorState {
+  std::uint64_t next_entry;  // in the inbox
+  std::uint64_t admitted;    // runs
+  std::uint32_t epoch;       // phased runs announced
+  std::uint32_t parks;
+};
+
+/// Device memory, zero at first launch except for mailboxes and queues.
+struct ControlWords {
+  Padded<std::uint64_t> bulletin;
+  Padded<std::uint32_t> abort;
+  Padded<std::uint64_t> barrier;   // see GridBarrier
+  Padded<std::uint64_t> finished;        // runs completed
+  alignas(128) std::uint32_t idle_bits[kIdleWords];
+  alignas(128) DoorState door;
+};
+
+/// What a worker counts. One writer, the worker; relaxed stores; read by the host at leisure.
+struct alignas(128) WorkerStats {
+  std::uint64_t tasks;    // bodies run
+  std::uint64_t skipped;  // not run: a predecessor failed or the run was cancelled
+  std::uint64_t kept;     // successors kept, no queue involved
+  std::uint64_t queued;   // taken from a queue
+  std::uint64_t handed;   // found in the mailbox or on the porch
+  std::uint64_t looks;    // idle looks
+  std::uint64_t phases;
+};
+
+/// Plain handle to everything. The host owns the memory behind it (host/world_memory).
+struct World {
+  std::uint32_t workers;
+  std::uint32_t run_slots;
+  std::uint32_t result_bytes;     // for each run slot
+  std::uint32_t stream_capacity;  // cells for each run slot
+  std::uint32_t queue_capacity;   // slots for each priority
+  std::uint32_t spawn_capacity;
+  std::uint32_t spawn_base;       // first record of the spawn pool in the record arena
+  std::uint32_t keep_successor;   // 0: every ready task goes through a mailbox or queue (for measurements)
+  std::uint32_t inbox_capacity;
+  std::uint32_t scratch_bytes;
+  std::uint32_t launch;           // 1..65535: which launch of the kernel this is
+  std::uint64_t spin_budget_ns;
+
+  // Device memory.
+  ControlWords* control;
+  Mailbox* mailboxes;
+  QueueWords* queue_words;     // kPriorities ready queues, then the pool of spawn records
+  std::uint64_t* queue_slots;  // kPriorities x queue_capacity, then spawn_capacity
+  RunState* runs;
+  ExecRecord* execs;
+  TaskRecord* records;
+  Edge* edges;
+  WorkerStats* stats;
+
+  // Host memory that the device reads and writes.
+  InboxEntry* inbox;
+  std::uint64_t* inbox_consumed;
+  CompletionSlot* completions;
+  unsigned char* params;   // run_slots x kParamBytes
+  unsigned char* results;  // run_slots x result_bytes
+  StreamCell* stream_cells;
+  Padded<std::uint64_t>* stream_consumed;
+  Heartbeat* heartbeats;   // one a worker, then one for the door
+  WaitReport* reports;     // likewise
+};
+
+/// Typed views of the world for one platform.
+template <class P>
+struct Wires {
+  const World& world;
+
+  FLYWHEEL_TASK Queue<P> ready(std::uint32_t priority) const {
+    return {world.queue_words + priority, world.queue_slots + std::size_t{priority} * world.queue_capacity,
+            world.queue_capacity};
+  }
+  FLYWHEEL_TASK Queue<P> spawn_pool() const {
+    return {world.queue_words + kPriorities, world.queue_slots + std::size_t{kPriorities} * world.queue_capacity,
+            world.spawn_capacity};
+  }
+  FLYWHEEL_TASK IdleSet<P> idle() const {
+    return {world.control->idle_bits, world.mailboxes, world.workers};
+  }
+  FLYWHEEL_TASK GridBarrier<P> barrier() const { return {&world.control->barrier.value, world.workers}; }
+  FLYWHEEL_TASK Inbox<P> inbox() const { return {world.inbox, world.inbox_capacity, world.inbox_consumed}; }
+  FLYWHEEL_TASK Stream<P> stream(std::uint32_t run) const {
+    return {world.stream_cells + std::size_t{run} * world.stream_capacity, &world.stream_consumed[run].value,
+            world.stream_capacity};
+  }
+  FLYWHEEL_TASK WaitContext wait(std::uint32_t worker) const {
+    return {&world.control->abort.value, world.reports + worker, world.spin_budget_ns};
+  }
+};
+
+}  // namespace flywheel

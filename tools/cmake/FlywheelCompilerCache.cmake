@@ -1,0 +1,10 @@
+# Uses ccache for C++ and CUDA when it is installed and nobody chose another launcher.
+find_program(FLYWHEEL_CCACHE ccache DOC "Compiler cache; leave empty for none")
+mark_as_advanced(FLYWHEEL_CCACHE)
+if(FLYWHEEL_CCACHE)
+  foreach(language IN ITEMS CXX CUDA)
+    if(NOT DEFINED CMAKE_${language}_COMPILER_LAUNCHER)
+      set(CMAKE_${language}_COMPILER_LAUNCHER "${FLYWHEEL_CCACHE}")
+    endif()
+  endforeach()
+endif()

@@ -1,0 +1,83 @@
+# How programs of this repository are built. A program is written once, as .cu; a host-only build compiles the
+# same file as C++.
+
+# Warnings for code written here; nvcc's host pass is not pedantic because the code nvcc generates is not.
+# GCC 12 reports std::string's own copies under -Wrestrict (GCC bug 105651).
+function(flywheel_set_warnings target)
+  target_compile_options(${target} PRIVATE
+    "$<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wpedantic;-Wno-restrict>"
+    "$<$<COMPILE_LANGUAGE:CUDA>:-lineinfo;-Xcompiler=-Wall,-Wextra>")
+endfunction()
+
+# Makes a host-only build compile these .cu files as C++.
+function(flywheel_cuda_sources_as_cxx)
+  set(sources ${ARGN})
+  list(FILTER sources INCLUDE REGEX "\\.cu$")
+  if(sources AND NOT FLYWHEEL_WITH_CUDA)
+    set_source_files_properties(${sources} PROPERTIES LANGUAGE CXX COMPILE_OPTIONS "-Wno-unknown-pragmas")
+  endif()
+endfunction()
+
+# What programs and the libraries they are made of have in common.
+function(flywheel_set_up_code target)
+  target_link_libraries(${target} PUBLIC flywheel_host)
+  set_target_properties(${target} PROPERTIES CUDA_SEPARABLE_COMPILATION OFF)
+  flywheel_set_warnings(${target})
+  if(FLYWHEEL_STATIC)
+    target_compile_options(${target} PRIVATE
+      "$<$<COMPILE_LANGUAGE:CXX>:-ffunction-sections;-fdata-sections>"
+      "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-ffunction-sections,-fdata-sections>")
+  endif()
+endfunction()
+
+# flywheel_add_program(name source...): an executable that links the library.
+function(flywheel_add_program name)
+  flywheel_cuda_sources_as_cxx(${ARGN})
+  add_executable(${name} ${ARGN})
+  flywheel_set_up_code(${name})
+  if(FLYWHEEL_STATIC)
+    target_link_options(${name} PRIVATE -static-libstdc++ -static-libgcc -Wl,--gc-sections)
+  endif()
+endfunction()
+
+# flywheel_add_program_folder(folder): the program of a folder. Its entry is main.cu or main.cpp, or the only source
+# at the folder's top. All other sources, those of sub-folders too, make the library flywheel_<name>_core, so that
+# tests can link them; <name> is the folder without a leading NN_.
+function(flywheel_add_program_folder folder)
+  get_filename_component(program "${folder}" NAME)
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${folder}/*.cu" "${folder}/*.cpp")
+  file(GLOB top CONFIGURE_DEPENDS "${folder}/*.cu" "${folder}/*.cpp")
+  set(main ${top})
+  list(FILTER main INCLUDE REGEX "/main\\.(cu|cpp)$")
+  list(LENGTH top top_count)
+  if(NOT main AND top_count EQUAL 1)
+    set(main ${top})
+  endif()
+  if(main)
+    list(REMOVE_ITEM sources ${main})
+    flywheel_add_program(${program} ${main})
+    set_target_properties(${program} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_CURRENT_BINARY_DIR}/${program}")
+  endif()
+  if(sources)
+    string(REGEX REPLACE "^[0-9]+_" "" name "${program}")
+    flywheel_cuda_sources_as_cxx(${sources})
+    add_library(flywheel_${name}_core STATIC ${sources})
+    flywheel_set_up_code(flywheel_${name}_core)
+    if(main)
+      target_link_libraries(${program} PRIVATE flywheel_${name}_core)
+    endif()
+  endif()
+endfunction()
+
+# flywheel_add_program_folders(): every sub-folder of the current one that holds sources becomes a program of the
+# same name (build/apps/llama/llama), unless it brings its own CMakeLists.txt.
+function(flywheel_add_program_folders)
+  file(GLOB entries LIST_DIRECTORIES true CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/*")
+  foreach(entry IN LISTS entries)
+    if(EXISTS "${entry}/CMakeLists.txt")
+      add_subdirectory("${entry}")
+    elseif(IS_DIRECTORY "${entry}")
+      flywheel_add_program_folder("${entry}")
+    endif()
+  endforeach()
+endfunction()

@@ -1,0 +1,89 @@
+# How tests/CMakeLists.txt turns a file into a test.
+
+# A test finds data below its working directory, the repository, and programs below the environment variable
+# FLYWHEEL_BUILD_DIR. tools/run_gpu_tests.sh gives staged tests the same two.
+set(flywheel_test_environment "FLYWHEEL_BUILD_DIR=${PROJECT_BINARY_DIR}")
+set(flywheel_test_launcher "")
+if(FLYWHEEL_SANITIZE STREQUAL "thread")
+  list(APPEND flywheel_test_environment
+       "TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1:suppressions=${PROJECT_SOURCE_DIR}/tests/support/tsan.supp")
+  # Kernels with 32 random address bits put mappings where GCC 12's ThreadSanitizer cannot have them.
+  execute_process(COMMAND setarch -R true RESULT_VARIABLE failed OUTPUT_QUIET ERROR_QUIET)
+  if(failed EQUAL 0)
+    set(flywheel_test_launcher setarch -R)
+  endif()
+endif()
+
+# Links a test of an app with the app's code: test_bench_stats.cpp with flywheel_bench_core.
+function(flywheel_link_app_core name stem)
+  string(REPLACE "_" ";" words "${stem}")
+  while(words)
+    list(JOIN words "_" app)
+    if(TARGET flywheel_${app}_core)
+      target_link_libraries(${name} PRIVATE flywheel_${app}_core)
+      return()
+    endif()
+    list(POP_BACK words)
+  endwhile()
+endfunction()
+
+# flywheel_add_test(room source): see tests/CMakeLists.txt. In a host-only build a test that needs a GPU is left out.
+function(flywheel_add_test room source)
+  get_filename_component(stem "${source}" NAME_WE)
+  string(REGEX REPLACE "^test_" "" stem "${stem}")
+  set(name "test_${room}_${stem}")
+  set(needs_gpu OFF)
+  if(room STREQUAL "device" OR stem MATCHES "_gpu$")
+    set(needs_gpu ON)
+  endif()
+  if(needs_gpu AND NOT FLYWHEEL_WITH_CUDA)
+    return()
+  endif()
+
+  flywheel_add_program(${name} "${source}")
+  target_link_libraries(${name} PRIVATE flywheel_test_support)
+  if(room STREQUAL "apps")
+    flywheel_link_app_core(${name} "${stem}")
+  endif()
+  add_test(NAME ${name} COMMAND ${flywheel_test_launcher} "$<TARGET_FILE:${name}>"
+           WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}")
+  set(timeout ${FLYWHEEL_TEST_TIMEOUT})
+  if(DEFINED FLYWHEEL_TEST_TIMEOUT_${name})
+    set(timeout ${FLYWHEEL_TEST_TIMEOUT_${name}})
+  endif()
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${timeout} SKIP_RETURN_CODE 77 LABELS "${room}"
+                       ENVIRONMENT "${flywheel_test_environment}")
+  if(needs_gpu)
+    target_link_libraries(${name} PRIVATE flywheel_gpu_gate CUDA::cudart_static)
+    set_property(TEST ${name} APPEND PROPERTY LABELS gpu)
+    set_property(TEST ${name} PROPERTY RESOURCE_LOCK gpu)
+    add_dependencies(gpu_tests ${name})
+  elseif(room IN_LIST FLYWHEEL_TSAN_ROOMS AND NOT name IN_LIST FLYWHEEL_TSAN_EXCEPT)
+    set_property(TEST ${name} APPEND PROPERTY LABELS tsan)
+    add_dependencies(tsan_tests ${name})
+  endif()
+endfunction()
+
+# flywheel_add_compile_fail_test(source): the file must not compile, and the compiler must say the sentence that
+# the file's first line expects. Headers are found as flywheel_runtime finds them.
+function(flywheel_add_compile_fail_test source)
+  get_filename_component(stem "${source}" NAME)
+  string(MAKE_C_IDENTIFIER "${stem}" stem)
+  if(FLYWHEEL_WITH_CUDA AND source MATCHES "\\.cu$")
+    list(GET FLYWHEEL_CUDA_ARCHITECTURES -1 architecture)
+    string(REGEX REPLACE "-.*" "" architecture "${architecture}")
+    set(compiler "${CMAKE_CUDA_COMPILER}" -std=c++20 -arch=sm_${architecture} --expt-relaxed-constexpr
+        --extended-lambda -c -o "${CMAKE_CURRENT_BINARY_DIR}/compile_fail_${stem}.o")
+  else()
+    set(compiler "${CMAKE_CXX_COMPILER}" -std=c++20 -fsyntax-only -x c++)
+  endif()
+  set(includes ${FLYWHEEL_BUILD_INCLUDES})
+  if(NOT source MATCHES "\\.cu$")
+    list(APPEND includes ${FLYWHEEL_CUDA_HOST_INCLUDES})
+  endif()
+  list(TRANSFORM includes PREPEND "-I")
+  add_test(NAME compile_fail_${stem}
+    COMMAND Python3::Interpreter "${PROJECT_SOURCE_DIR}/tools/checks/compile_fail.py" "${source}" --
+            ${compiler} -DFLYWHEEL_WITH_CUDA=$<BOOL:${FLYWHEEL_WITH_CUDA}> ${includes} "${source}")
+  set_tests_properties(compile_fail_${stem} PROPERTIES TIMEOUT 120 LABELS compile_fail)
+endfunction()
