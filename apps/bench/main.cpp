@@ -11,6 +11,7 @@
 
 #include "apps/bench/limits.hpp"
 #include "apps/bench/results.hpp"
+#include "apps/bench/runtime_rows.hpp"
 
 namespace flywheel::bench {
 namespace {
@@ -21,6 +22,7 @@ struct Options {
   std::string out = {};
   std::string commit = std::string(git_commit());
   bool quick = false;
+  std::uint64_t soak_tasks = 0;  // 0: 1e9 on a GPU, 1e6 on a CPU, with --quick a tenth
 };
 
 constexpr const char* kDefaultFolder = "apps/bench/results";
@@ -34,6 +36,7 @@ void describe(CLI::App& app, Options& options) {
   app.add_option("--out", options.out,
                  "Folder of the results file (default apps/bench/results; with --quick none)");
   app.add_option("--commit", options.commit, "Commit to write into the results");
+  app.add_option("--soak-tasks", options.soak_tasks, "Tasks of the soak row (default 1e9 on a GPU)");
   app.add_flag("--quick", options.quick,
                "A tenth of the samples, for a first look; writes no file unless --out is given");
 }
@@ -54,8 +57,10 @@ std::string folder_of(const Options& options) {
   return kDefaultFolder;
 }
 
-std::vector<Measurement> all_rows(const Effort& effort) {
+std::vector<Measurement> all_rows(const Effort& effort, bool on_gpu, std::uint64_t soak_tasks) {
+  if (!soak_tasks) soak_tasks = (on_gpu ? 1'000'000'000ull : 1'000'000ull) / (effort.quick ? 10 : 1);
   std::vector<Measurement> rows = limit_rows(effort);
+  for (Measurement& row : runtime_rows(effort, on_gpu, soak_tasks)) rows.push_back(std::move(row));
   return rows;
 }
 
@@ -74,7 +79,7 @@ int run(const Options& options) {
   const Gpu gpu = find_gpu();
   if (!gpu.present) std::cout << gpu.why_not << ". Only rows that run on a CPU are measured.\n";
   const Effort effort{.quick = options.quick};
-  const std::vector<Measurement> measurements = select_rows(all_rows(effort), options.rows, gpu.present);
+  const std::vector<Measurement> measurements = select_rows(all_rows(effort, gpu.present, options.soak_tasks), options.rows, gpu.present);
   if (measurements.empty()) return 0;
 
   const std::string folder = folder_of(options);

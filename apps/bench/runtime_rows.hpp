@@ -1,0 +1,15 @@
+// The rows of the runtime itself, beside its limits and peers.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "apps/bench/measurement.hpp"
+
+namespace flywheel::bench {
+
+/// Each round starts a runtime and shuts it down, so that the next row finds the GPU empty. `soak_tasks`: how many
+/// tasks the soak row submits.
+std::vector<Measurement> runtime_rows(const Effort& effort, bool on_gpu, std::uint64_t soak_tasks);
+
+}  // namespace flywheel::bench
