@@ -12,7 +12,8 @@ namespace flywheel {
 enum class Command : std::uint32_t { task, phased, leave };
 
 struct CrewShared {
-  TaskRecord records[2];
+  World world;  // a copy: bodies and warps reach it faster here than among the kernel's parameters
+  Stage stages[2];
   TaskContext contexts[2];
   Command commands[2];
   std::uint32_t passes;  // of the last phased run
@@ -20,6 +21,7 @@ struct CrewShared {
   std::uint64_t done[2];
   BlockShared block;
   Porch porch;
+  RunConstants desk;
 };
 
 /// The control warp's end. All functions are collective over the warp.
@@ -28,17 +30,20 @@ class GpuCrew {
   __device__ GpuCrew(const World& world, std::uint32_t worker, CrewShared& shared)
       : world_(world), worker_(worker), shared_(shared) {}
 
-  __device__ const TaskRecord& stage(std::uint32_t slot, const TaskRecord& record) {
-    const auto* from = reinterpret_cast<const std::uint32_t*>(&record);
-    reinterpret_cast<std::uint32_t*>(&shared_.records[slot])[threadIdx.x % 32] = from[threadIdx.x % 32];
+  __device__ const Stage& stage(std::uint32_t slot, const TaskRecord& record, RunState& run) {
+    Stage& stage = shared_.stages[slot];
+    const std::uint32_t word = reinterpret_cast<const std::uint32_t*>(&record)[threadIdx.x % 32];
+    copy_line<WarpPlatform>(stage.run, run.line);
+    reinterpret_cast<std::uint32_t*>(&stage.record)[threadIdx.x % 32] = word;
     __syncwarp();
-    return shared_.records[slot];
+    return stage;
   }
 
-  __device__ void start(std::uint32_t slot, Item item, std::uint32_t iteration) {
+  __device__ void start(std::uint32_t slot, Item item) {
     if (threadIdx.x % 32 == 0) {
-      shared_.contexts[slot] = {&world_, world_.runs + item.run, item, shared_.records[slot].header,
-                                worker_, 0, 0, 0, iteration};
+      const Stage& stage = shared_.stages[slot];
+      shared_.contexts[slot] = {&world_, world_.runs + item.run, item, stage.record.header,
+                                worker_, 0, 0, 0, stage.run.iteration};
     }
     command(slot, Command::task);
   }
@@ -55,7 +60,7 @@ class GpuCrew {
     if (threadIdx.x % 32 == 0) {
       RunState* run = world_.runs + run_slot;
       shared_.contexts[next_] = {&world_, run, {0, run_slot, false}, {}, worker_, 0, 0, 0, 0};
-      shared_.block.clock = {run->barrier_base, 0, false, false};
+      shared_.block.clock = {run->line.barrier_base, 0, false, false, false};
     }
     const std::uint32_t slot = next_;
     command(slot, Command::phased);
@@ -110,9 +115,9 @@ __device__ void compute_loop(const World& world, CrewShared& shared, unsigned ch
     if (what == Command::leave) return;
     GpuBlock<List> block(shared.contexts[slot], shared.block, scratch);
     if (what == Command::task) {
-      List::run(shared.records[slot], block);
+      List::run(shared.stages[slot].record, block);
     } else {
-      const std::uint32_t passes = run_phases<List>(world, *(world.runs + shared.contexts[slot].item.run), block);
+      const std::uint32_t passes = run_phases<List>(world, shared.contexts[slot].run->line.constants, block);
       if (block.leader()) shared.passes = passes;
     }
     block.sync();  // all threads are through with scratch and record

@@ -9,13 +9,14 @@
 namespace flywheel {
 
 namespace detail {
-__device__ __forceinline__ void prepare(CrewShared& shared) {
+__device__ __forceinline__ void prepare(const World& world, CrewShared& shared) {
   if (threadIdx.x == 0) {
     for (std::uint32_t s = 0; s < 2; ++s) {
       ptx::mbarrier_init(shared.full[s], 1);
       ptx::mbarrier_init(shared.done[s], 1);
     }
     shared.porch = {kEmptyMailbox, 0};
+    shared.world = world;
   }
   __syncthreads();
 }
@@ -32,14 +33,14 @@ template <class List>
 __global__ void __launch_bounds__(kBlockThreads, 1) flywheel_kernel(const __grid_constant__ World world) {
   extern __shared__ __align__(128) unsigned char scratch[];
   __shared__ CrewShared shared;
-  detail::prepare(shared);
+  detail::prepare(world, shared);
   const std::uint32_t warp = threadIdx.x / 32;
   if (warp == kControlWarp) {
-    detail::control_loop(world, shared);
+    detail::control_loop(shared.world, shared);
   } else if (warp == kDoorWarp) {
-    if (blockIdx.x == 0) Door<WarpPlatform>(world, shared.porch)();
+    if (blockIdx.x == 0) Door<WarpPlatform>(shared.world, shared.porch, shared.desk)();
   } else {
-    compute_loop<List>(world, shared, scratch);
+    compute_loop<List>(shared.world, shared, scratch);
   }
 }
 

@@ -13,6 +13,11 @@ __device__ __forceinline__ std::uint64_t global_timer_ns() {
   return now;
 }
 
+/// fence.acq_rel.gpu: with the strong stores that follow it in the same thread, a release of all that came before.
+__device__ __forceinline__ void release_fence() {
+  cuda::atomic_thread_fence(cuda::std::memory_order_acq_rel, cuda::thread_scope_device);
+}
+
 /// Back off after a while only: a poll that is about to succeed must not sleep through it.
 __device__ __forceinline__ void gpu_pause(std::uint32_t spins) {
   if (spins > 4096) __nanosleep(spins > 65536 ? 500 : 100);
@@ -32,12 +37,22 @@ struct WarpPlatform : CpuPlatform {
     else return __shfl_sync(kAll, value, source);
   }
   __device__ static std::uint32_t ballot(bool vote) { return __ballot_sync(kAll, vote); }
+  __device__ static void release_fence() { detail::release_fence(); }
+  template <class T>
+  __device__ static void publish(T& word, T value) {
+    device(word).store(value, Order::relaxed);
+  }
   __device__ static std::uint64_t now_ns() { return detail::global_timer_ns(); }
   __device__ static void pause(std::uint32_t spins) { detail::gpu_pause(spins); }
 };
 
 /// One thread of a block, for what bodies call on their own: spawn, emit, fail, grid barriers.
 struct ThreadPlatform : CpuPlatform {
+  __device__ static void release_fence() { detail::release_fence(); }
+  template <class T>
+  __device__ static void publish(T& word, T value) {
+    device(word).store(value, Order::relaxed);
+  }
   __device__ static std::uint64_t now_ns() { return detail::global_timer_ns(); }
   __device__ static void pause(std::uint32_t spins) { detail::gpu_pause(spins); }
 };

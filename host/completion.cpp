@@ -35,6 +35,7 @@ std::uint64_t collect(const World& world, RunRecord& run) {
   const auto code = static_cast<std::uint32_t>(P::system(slot.word).load(Order::acquire));
   drain_stream(world, run);
   run.iterations = 1;
+  run.fault_task = 0;
   if (code || run.repeat > 1) {
     run.fault_task = P::system(slot.fault_task).load(Order::relaxed);
     run.iterations = P::system(slot.iterations).load(Order::relaxed);

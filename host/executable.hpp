@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "runtime/graph.hpp"
+#include "runtime/run.hpp"
 
 namespace flywheel {
 
@@ -32,6 +33,7 @@ struct LoadedGraph {
   std::uint32_t task_count = 0;
   std::uint32_t first_edge = 0;
   std::uint32_t result_bytes = 0;
+  RunConstants constants{};           // of every run of it, but for what the pump fills in
   std::vector<unsigned char> params;  // default values
   std::vector<std::type_index> types;
   void* counters = nullptr;

@@ -73,16 +73,18 @@ void add_edges(GraphImage& image, const Graph& graph, const Successors& predeces
     header.first_edge = static_cast<std::uint32_t>(image.edges.size());
     header.edge_count = static_cast<std::uint32_t>(successors[task].size());
     for (const std::uint32_t next : successors[task]) image.edges.push_back(edge_to(next));
-    image.exec.sinks += successors[task].empty();
+    image.run.sinks += successors[task].empty();
     image.counters.push_back(predecessors[task].size());
   }
-  image.exec.first_root = static_cast<std::uint32_t>(image.edges.size());
-  image.exec.uniform_roots = 1;
+  image.run.first_root = static_cast<std::uint32_t>(image.edges.size());
+  image.run.root_flags = kRootsUniform | kRootsDense;
   for (std::uint32_t task = 0; task < graph.size(); ++task) {
     if (!predecessors[task].empty()) continue;
     image.edges.push_back(edge_to(task));
-    image.exec.uniform_roots &= graph.nodes()[task].priority == Priority::inherit;
-    ++image.exec.root_count;
+    if (graph.nodes()[task].priority != Priority::inherit) image.run.root_flags &= ~kRootsUniform;
+    if (task != image.run.root_count) image.run.root_flags &= ~kRootsDense;
+    image.run.root_task = task;
+    ++image.run.root_count;
   }
 }
 
@@ -93,9 +95,9 @@ void add_phases(GraphImage& image, const Graph& graph) {
       image.phases.push_back({task, 0, node.grid, 0});
     ++image.phases.back().count;
   }
-  image.exec.kind = static_cast<std::uint32_t>(GraphKind::phased);
+  image.run.kind = static_cast<std::uint32_t>(GraphKind::phased);
+  image.run.sinks = 1;
   image.exec.phase_count = static_cast<std::uint32_t>(image.phases.size());
-  image.exec.sinks = 1;
 }
 
 }  // namespace
@@ -126,7 +128,6 @@ GraphImage make_image(const Graph& graph, const KernelEntry& entry) {
   GraphImage image;
   for (std::uint32_t task = 0; task < graph.size(); ++task)
     image.records.push_back(make_record(graph.nodes()[task], task, entry));
-  image.exec.task_count = graph.size();
   if (graph.phase_count()) {
     add_phases(image, graph);
     return image;

@@ -15,7 +15,7 @@ class InboxWriter {
     return next_ - CpuPlatform::system(*inbox_.consumed).load(Order::acquire) < inbox_.capacity;
   }
   bool all_read() const { return CpuPlatform::system(*inbox_.consumed).load(Order::acquire) == next_; }
-  void write(const InboxMessage& message) { inbox_.write(next_++, message); }
+  void write(const RunConstants& message) { inbox_.write(next_++, message); }
 
  private:
   Inbox<CpuPlatform> inbox_;

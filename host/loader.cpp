@@ -35,7 +35,7 @@ std::shared_ptr<LoadedGraph> Loader::load(const Graph& graph, std::shared_ptr<Co
   check_sizes(graph, image);
   auto loaded = std::make_shared<LoadedGraph>(std::move(core));
   loaded->graph_id = graph.id();
-  loaded->kind = static_cast<GraphKind>(image.exec.kind);
+  loaded->kind = static_cast<GraphKind>(image.run.kind);
   loaded->task_count = graph.size();
   loaded->result_bytes = graph.result_bytes();
   loaded->params = graph.params();
@@ -101,10 +101,11 @@ void Loader::reserve(LoadedGraph& loaded, const GraphImage& image) {
 
 void Loader::place(LoadedGraph& loaded, GraphImage& image) {
   for (TaskRecord& record : image.records) record.header.first_edge += loaded.first_edge;
-  image.exec.first_record = loaded.first_record;
-  image.exec.first_edge = loaded.first_edge;
-  image.exec.first_root += loaded.first_edge;
-  image.exec.counters = static_cast<std::uint64_t*>(loaded.counters);
+  image.run.first_record = loaded.first_record;
+  image.run.first_root += loaded.first_edge;
+  image.run.exec = loaded.exec;
+  image.run.param_bytes = static_cast<std::uint32_t>(loaded.params.size());
+  loaded.constants = image.run;
   image.exec.phases = static_cast<const Phase*>(loaded.phases);
   const auto copy = [&](void* to, const auto& from) {
     if (!from.empty()) engine_.copy_to_device(to, from.data(), from.size() * sizeof(from[0]));

@@ -18,6 +18,7 @@ struct GraphImage {
   std::vector<std::uint64_t> counters;
   std::vector<Phase> phases;
   ExecRecord exec{};
+  RunConstants run{};  // what all runs of the graph have in common
 };
 
 /// Throws GraphError for a cycle, an unknown task type or an empty graph.

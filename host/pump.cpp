@@ -8,6 +8,31 @@
 
 namespace flywheel {
 
+namespace {
+RunConstants message(InboxOp op, std::uint32_t slot = 0, std::uint32_t generation = 0) {
+  RunConstants words{};
+  words.op = static_cast<std::uint32_t>(op);
+  words.slot = slot;
+  words.generation = generation;
+  return words;
+}
+
+RunConstants message_of(const RunRecord& run) {
+  const LoadedGraph& graph = *run.graph;
+  RunConstants words = graph.constants;
+  words.op = static_cast<std::uint32_t>(InboxOp::submit);
+  words.slot = run.slot;
+  words.generation = run.generation;
+  words.repeat = run.repeat;
+  words.priority = run.priority;
+  const auto bank = reinterpret_cast<std::uint64_t>(static_cast<std::uint64_t*>(graph.counters) +
+                                                    std::size_t{run.bank} * graph.task_count);
+  words.counters[0] = static_cast<std::uint32_t>(bank);
+  words.counters[1] = static_cast<std::uint32_t>(bank >> 32);
+  return words;
+}
+}  // namespace
+
 Pump::Pump(Engine& engine, WorldMemory& memory, const Options& options)
     : engine_(engine), memory_(memory), world_(memory.world()), options_(options), watchdog_(memory.world(), options),
       line_(std::make_unique<Line>()), inbox_(memory.world()), live_(world_.run_slots),
@@ -98,9 +123,7 @@ void Pump::let_in(const Lock&, const RunPtr& run) {
   ++live_count_;
   counters_.peak_live = std::max<std::uint64_t>(counters_.peak_live, live_count_);
   ++counters_.submitted;
-  const auto params = static_cast<std::uint32_t>(run->graph->params.size());
-  inbox_.write({InboxOp::submit, run->slot, run->graph->exec, run->generation, run->repeat, run->bank, params,
-                run->priority});
+  inbox_.write(message_of(*run));
   run->phase.store(RunPhase::live, std::memory_order_release);
   ensure_kernel();
 }
@@ -124,7 +147,7 @@ void Pump::ensure_kernel() {
 }
 
 void Pump::launch() {
-  if (engine_.drains()) inbox_.write({InboxOp::park, 0, 0, 0, 0, 0, 0, 0});
+  if (engine_.drains()) inbox_.write(message(InboxOp::park));
   world_.launch = static_cast<std::uint32_t>(counters_.launches % 65535 + 1);
   ++counters_.launches;
   resident_ = true;
@@ -232,7 +255,7 @@ void Pump::cancel(const RunPtr& run) {
 
 void Pump::send_cancel(const RunRecord& run) {
   for (std::uint32_t spins = 0; !inbox_.has_room() && spins < 10000; ++spins) detail::cpu_pause(spins);
-  if (inbox_.has_room()) inbox_.write({InboxOp::cancel, run.slot, 0, run.generation, 0, 0, 0, 0});
+  if (inbox_.has_room()) inbox_.write(message(InboxOp::cancel, run.slot, run.generation));
 }
 
 void Pump::park_if_idle(const Lock&) {
@@ -241,7 +264,7 @@ void Pump::park_if_idle(const Lock&) {
 }
 
 void Pump::park() {
-  inbox_.write({InboxOp::park, 0, 0, 0, 0, 0, 0, 0});
+  inbox_.write(message(InboxOp::park));
   parking_ = true;
   ++counters_.parks;
   log::debug("idle: the kernel parks");

@@ -4,7 +4,7 @@
 #include <array>
 #include <atomic>
 #include <condition_variable>
-#include <deque>
+#include <vector>
 #include <mutex>
 
 #include "host/executable.hpp"
@@ -39,7 +39,8 @@ struct RunRecord {
   std::vector<unsigned char> results;
 
   std::mutex mutex;
-  std::deque<std::uint64_t> streamed;  // read from the slot, not yet by the program
+  std::vector<std::uint64_t> streamed;  // read from the slot
+  std::size_t streamed_read = 0;        // of these, by the program
   bool cancel_asked = false;           // guarded by the pump
 };
 

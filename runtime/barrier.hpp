@@ -19,12 +19,16 @@ struct GridBarrier {
   std::uint64_t* word;
   std::uint32_t workers;
 
-  /// Called by one thread of each worker, for k = 1, 2, ... since `base`. A vote to stop reaches all at this meeting.
-  FLYWHEEL_TASK Meeting meet(std::uint64_t base, std::uint64_t k, bool vote_stop, const WaitContext& wait) const {
+  /// Called by one thread of each worker. A vote to stop reaches everybody at this meeting.
+  FLYWHEEL_TASK void arrive(bool vote_stop) const {
+    // Release: what this worker wrote before the boundary. Pairs with the acquire loads in wait() of all the others.
+    P::device(*word).fetch_add(1 + (vote_stop ? kStopVote : 0), Order::release);
+  }
+
+  /// By the same thread: waits for meeting k = 1, 2, ... since `base`.
+  FLYWHEEL_TASK Meeting wait(std::uint64_t base, std::uint64_t k, const WaitContext& wait) const {
     const std::uint64_t arrivals_mask = kStopVote - 1;
     const std::uint64_t goal = (base & arrivals_mask) + k * workers;
-    // Release: what this worker wrote before the boundary. Pairs with the acquire loads below in all other workers.
-    P::device(*word).fetch_add(1 + (vote_stop ? kStopVote : 0), Order::release);
     std::uint64_t seen = 0;
     const bool all = spin_until<P>(wait, WaitReason::grid_barrier, word, goal, [&](std::uint64_t& saw) {
       saw = seen = P::device(*word).load(Order::acquire);

@@ -41,7 +41,7 @@ class BlockCore {
 
   /// True once the run was cancelled: a long body looks from time to time and returns early.
   FLYWHEEL_TASK bool cancelled() const {
-    return P::device(context_->run->cancelled).load(Order::relaxed) ||
+    return P::device(context_->run->line.cancelled).load(Order::relaxed) ||
            P::device(context_->world->control->abort.value).load(Order::relaxed);
   }
 

@@ -7,82 +7,87 @@ namespace flywheel {
 
 /// Collective. Publishes the first tasks of an iteration.
 template <class P>
-FLYWHEEL_TASK void publish_roots(const World& world, const Ready<P>& ready, std::uint16_t slot) {
-  const RunState& run = world.runs[slot];
-  const ExecRecord& exec = world.execs[run.exec];
-  const Edge* roots = world.edges + exec.first_root;
-  const auto item_of = [&](std::uint32_t i) { return Item{run.first_record + roots[i].task, slot, false}.pack(); };
-  if (exec.uniform_roots) {
-    ready.publish(exec.root_count, run.priority, item_of);
+FLYWHEEL_TASK void publish_roots(const World& world, const Ready<P>& ready, const RunConstants& run) {
+  const Edge* roots = world.edges + run.first_root;
+  const std::uint32_t first = run.first_record;
+  const std::uint16_t slot = static_cast<std::uint16_t>(run.slot);
+  const auto root = [&](std::uint32_t i) { return Item{first + roots[i].task, slot, false}.pack(); };
+  const auto dense = [&](std::uint32_t i) { return Item{first + i, slot, false}.pack(); };
+  if (run.root_flags & kRootsUniform) {
+    if (run.root_flags & kRootsDense) ready.publish(run.root_count, run.priority, dense);
+    else ready.publish(run.root_count, run.priority, root);
     return;
   }
-  for (std::uint32_t base = 0; base < exec.root_count; base += P::lanes()) {
+  for (std::uint32_t base = 0; base < run.root_count; base += P::lanes()) {
     const std::uint32_t i = base + P::lane();
-    const bool have = i < exec.root_count;
+    const bool have = i < run.root_count;
     const std::uint32_t own = have ? roots[i].priority : 0;
-    const std::uint32_t level = own == static_cast<std::uint32_t>(Priority::inherit) ? run.priority : own;
-    ready.publish_lanes(have, have ? item_of(i) : 0, level);
+    ready.publish_lanes(have, have ? root(i) : 0, level_of(own, run.priority));
   }
 }
 
 /// One thread. The run is over: everything its tasks wrote is visible to whoever acquires the completion word.
+/// `clean`: no task failed or was skipped, so there is nothing to look up.
 template <class P>
-FLYWHEEL_TASK void complete_run(const World& world, std::uint16_t slot) {
-  RunState& run = world.runs[slot];
-  CompletionSlot& done = world.completions[slot];
-  const std::uint64_t fault = P::device(run.fault).load(Order::relaxed);
-  const bool cancelled = P::device(run.cancelled).load(Order::relaxed) != 0;
-  const std::uint32_t code = fault       ? static_cast<std::uint32_t>(fault >> 32)
-                             : cancelled ? static_cast<std::uint32_t>(Status::cancelled)
-                                         : 0;
-  if (code || run.repeat > 1) {
+FLYWHEEL_TASK void complete_run(const World& world, const RunConstants& run, bool clean) {
+  RunState& state = world.runs[run.slot];
+  CompletionSlot& done = world.completions[run.slot];
+  std::uint32_t code = 0;
+  if (!clean) {
+    const std::uint64_t fault = P::device(state.line.fault).load(Order::relaxed);
+    const bool cancelled = P::device(state.line.cancelled).load(Order::relaxed) != 0;
+    code = fault ? static_cast<std::uint32_t>(fault >> 32) : cancelled ? static_cast<std::uint32_t>(Status::cancelled) : 0;
     P::system(done.fault_task).store(static_cast<std::uint32_t>(fault), Order::relaxed);
-    P::system(done.iterations).store(P::device(run.iteration).load(Order::relaxed) + (code ? 0 : 1), Order::relaxed);
-    P::system(done.emitted).store(P::device(run.emitted).load(Order::relaxed), Order::relaxed);
   }
-  const std::uint64_t word = completion_word(run.generation, code);
+  if (code || run.repeat > 1) {
+    const std::uint32_t iteration = P::device(state.line.iteration).load(Order::relaxed);
+    P::system(done.iterations).store(iteration + (code ? 0 : 1), Order::relaxed);
+    P::system(done.emitted).store(P::device(state.emitted).load(Order::relaxed), Order::relaxed);
+  }
   // Release, system: pairs with the host's acquire in host/completion. Results and streamed values of all tasks are
   // ordered before it by the arrivals that this thread acquired.
-  P::system(done.word).store(word, Order::release);
+  P::system(done.word).store(completion_word(run.generation, code), Order::release);
   // After the word, off the critical path: the door only compares it with what it admitted, before it parks.
   P::device(world.control->finished.value).fetch_add(1, Order::relaxed);
 }
 
-/// Collective. All sinks of an iteration are done: once more from the roots, or complete.
+/// Collective. Re-arms the run for one more iteration; false if this was the last.
 template <class P>
-FLYWHEEL_TASK void end_iteration(const World& world, const Ready<P>& ready, std::uint16_t slot) {
-  RunState& run = world.runs[slot];
+FLYWHEEL_TASK bool begin_iteration(const World& world, const RunConstants& run) {
   bool again = false;
   if (P::lane() == 0 && run.repeat > 1) {
-    const std::uint32_t next = P::device(run.iteration).load(Order::relaxed) + 1;
-    again = next < run.repeat && !P::device(run.stop).load(Order::relaxed) &&
-            !P::device(run.cancelled).load(Order::relaxed) && !P::device(run.fault).load(Order::relaxed);
+    RunState& state = world.runs[run.slot];
+    const std::uint32_t next = P::device(state.line.iteration).load(Order::relaxed) + 1;
+    again = next < run.repeat && !P::device(state.line.stop).load(Order::relaxed) &&
+            !P::device(state.line.cancelled).load(Order::relaxed) && !P::device(state.line.fault).load(Order::relaxed);
     if (again) {
       // Relaxed: the roots' publication releases both words to everyone who works on the next iteration.
-      P::device(run.iteration).store(next, Order::relaxed);
-      P::device(run.outstanding).store(run.sinks, Order::relaxed);
+      P::device(state.line.iteration).store(next, Order::relaxed);
+      P::device(state.outstanding).store(run.sinks, Order::relaxed);
     }
   }
   again = P::broadcast(again);
   P::converge();
-  if (again) return publish_roots<P>(world, ready, slot);
-  if (P::lane() == 0) complete_run<P>(world, slot);
-  P::converge();
+  return again;
 }
 
-/// Collective. A sink, or a task spawned in a sink's place, is done.
+/// Collective. A sink, or a task spawned in a sink's place, is done. `alone`: it is the only one of its iteration, so
+/// that nobody else ever touches `outstanding` and it stays armed. `clean`: no task of the run was lost on the way,
+/// as far as a sole sink, which hears of every failure, can tell.
 template <class P>
-FLYWHEEL_TASK void arrive_sink(const World& world, const Ready<P>& ready, std::uint16_t slot, bool alone) {
-  RunState& run = world.runs[slot];
-  bool last = alone && run.sinks == 1;  // nobody else ever touches `outstanding`: it stays armed
-  if (!last) {
+FLYWHEEL_TASK void arrive_sink(const World& world, const Ready<P>& ready, const RunConstants& run, bool alone,
+                               bool clean) {
+  if (!alone) {
     std::uint32_t before = 0;
     // Release and acquire as in counter.hpp: the last one speaks for all.
-    if (P::lane() == 0) before = P::device(run.outstanding).fetch_add(~0u, Order::acq_rel);
-    last = P::broadcast(before) == 1;
+    if (P::lane() == 0) before = P::device(world.runs[run.slot].outstanding).fetch_add(~0u, Order::acq_rel);
+    before = P::broadcast(before);
     P::converge();
+    if (before != 1) return;
   }
-  if (last) end_iteration<P>(world, ready, slot);
+  if (begin_iteration<P>(world, run)) return publish_roots<P>(world, ready, run);
+  if (P::lane() == 0) complete_run<P>(world, run, alone && clean);
+  P::converge();
 }
 
 }  // namespace flywheel

@@ -15,23 +15,30 @@ struct Outcome {
   bool stop;
 };
 
+/// Copies of a task's record and of its run's line, where bodies and the worker's loop find them.
+struct Stage {
+  TaskRecord record;
+  RunLine run;
+};
+
 template <class List, class P = CpuPlatform>
 class CpuCrew {
  public:
   CpuCrew(const World& world, std::uint32_t worker, unsigned char* scratch)
       : world_(world), worker_(worker), scratch_(scratch) {}
 
-  /// The record where bodies will find it.
-  FLYWHEEL_TASK const TaskRecord& stage(std::uint32_t slot, const TaskRecord& record) {
-    staged_[slot] = record;
-    return staged_[slot];
-  }
-
   FLYWHEEL_TASK std::uint32_t next_slot() const { return next_; }
 
-  FLYWHEEL_TASK void start(std::uint32_t slot, Item item, std::uint32_t iteration) {
+  FLYWHEEL_TASK const Stage& stage(std::uint32_t slot, const TaskRecord& record, RunState& run) {
+    stages_[slot].record = record;
+    copy_line<P>(stages_[slot].run, run.line);
+    return stages_[slot];
+  }
+
+  FLYWHEEL_TASK void start(std::uint32_t slot, Item item) {
     next_ = slot ^ 1;
-    contexts_[slot] = {&world_, world_.runs + item.run, item, staged_[slot].header, worker_, 0, 0, 0, iteration};
+    const Stage& stage = stages_[slot];
+    contexts_[slot] = {&world_, world_.runs + item.run, item, stage.record.header, worker_, 0, 0, 0, stage.run.iteration};
   }
 
   /// `slow(elapsed_ns)` is called while a long task runs, where somebody can.
@@ -39,7 +46,7 @@ class CpuCrew {
   FLYWHEEL_TASK Outcome wait(std::uint32_t slot, Slow&&) {
     PhaseClock clock{};
     CpuBlock<List, P> block(contexts_[slot], clock, scratch_);
-    List::run(staged_[slot], block);
+    List::run(stages_[slot].record, block);
     return {contexts_[slot].code, contexts_[slot].spawned != 0, contexts_[slot].stop != 0};
   }
 
@@ -47,9 +54,9 @@ class CpuCrew {
   FLYWHEEL_TASK std::uint32_t run_phased(std::uint16_t run_slot, Slow&&) {
     RunState& run = world_.runs[run_slot];
     TaskContext context{&world_, &run, {0, run_slot, false}, {}, worker_, 0, 0, 0, 0};
-    PhaseClock clock{run.barrier_base, 0, false, false};
+    PhaseClock clock{run.line.barrier_base, 0, false, false, false};
     CpuBlock<List, P> block(context, clock, scratch_);
-    return run_phases<List>(world_, run, block);
+    return run_phases<List>(world_, run.line.constants, block);
   }
 
  private:
@@ -57,7 +64,7 @@ class CpuCrew {
   std::uint32_t worker_;
   unsigned char* scratch_;
   std::uint32_t next_ = 0;
-  TaskRecord staged_[2];
+  Stage stages_[2];
   TaskContext contexts_[2];
 };
 

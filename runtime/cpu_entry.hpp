@@ -17,7 +17,8 @@ void cpu_worker(const World& world, std::uint32_t id, Porch* porch, unsigned cha
 
 template <class P = CpuPlatform>
 void cpu_door(const World& world, Porch* porch) {
-  Door<P> door(world, *porch);
+  RunConstants desk{};
+  Door<P> door(world, *porch, desk);
   door();
 }
 

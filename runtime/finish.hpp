@@ -8,14 +8,17 @@
 
 namespace flywheel {
 
-/// A task between the queue and its end.
+/// A task between the queue and its end. Lane i also holds what it fetched for it while the task runs.
 struct Staged {
   Item item;
   TaskHeader header;
-  Edge edge;           // lane i holds edge i, fetched while the task runs
-  std::uint32_t slot;  // which of the crew's two stages holds it
+  const RunLine* run;      // the worker's copy
+  Edge edge;               // edge i
+  std::uint32_t idle;      // word i of the idle set: whom to hand a successor to
+  std::uint64_t waiting;   // lanes 0..kPriorities-1: tasks queued at that priority
   Outcome outcome;
-  bool runs;           // false: skipped, its successors only hear of it
+  std::uint32_t slot;      // which of the crew's two stages holds it
+  bool runs;               // false: skipped, its successors only hear of it
   bool failed;
   bool live;
 };
@@ -24,16 +27,27 @@ template <class P>
 class Finisher {
  public:
   FLYWHEEL_TASK Finisher(const World& world, std::uint32_t id)
-      : world_(world), ready_(world, id), wait_(Wires<P>{world}.wait(id)) {}
+      : world_(world), wires_{world}, ready_(world, id), wait_(wires_.wait(id)) {}
+
+  /// Collective. Fetches what finishing will need; the loads are under way while the task runs.
+  FLYWHEEL_TASK void prepare(Staged& task) const {
+    task.edge = fetch_edge(task.header, P::lane());
+    task.idle = 0;
+    task.waiting = 0;
+    if (task.header.edge_count == 0) return;
+    if (P::lane() < wires_.idle().words()) task.idle = P::device(wires_.idle().bits[P::lane()]).load(Order::relaxed);
+    if (P::lane() < kPriorities) task.waiting = wires_.ready(P::lane()).size_hint();
+  }
 
   /// Collective.
-  FLYWHEEL_TASK void operator()(Staged task) {
+  FLYWHEEL_TASK void operator()(Staged& task) {
     task.failed |= note_outcome(task);
+    const bool single = !task.outcome.spawned && !(task.header.flags & kTaskSpawned);
     if (task.header.edge_count == 0) {
-      const bool alone = !task.outcome.spawned && !(task.header.flags & kTaskSpawned);
-      arrive_sink<P>(world_, ready_, task.item.run, alone);
+      const RunConstants& run = task.run->constants;
+      arrive_sink<P>(world_, ready_, run, single && run.sinks == 1, !task.failed);
     } else {
-      tell_successors(task);
+      tell_successors(task, single);
     }
     if (task.header.flags & kTaskSpawned) recycle_spawned<P>(world_, task.item.record, wait_);
   }
@@ -45,60 +59,65 @@ class Finisher {
     return item;
   }
 
+ private:
   FLYWHEEL_TASK Edge fetch_edge(const TaskHeader& header, std::uint32_t e) const {
     return e < header.edge_count ? world_.edges[header.first_edge + e] : Edge{};
   }
 
- private:
   FLYWHEEL_TASK bool note_outcome(const Staged& task) const {
-    RunState& run = world_.runs[task.item.run];
-    if (task.runs && P::lane() == 0) {
+    if (!task.runs) return true;
+    if (P::lane() == 0) {
+      RunState& run = world_.runs[task.item.run];
       if (task.outcome.code) record_fault<P>(run, task.outcome.code, task.header.local);
       // Relaxed: this task's own arrival releases it to the finisher of the iteration.
-      if (task.outcome.stop) P::device(run.stop).store(kStopRequested, Order::relaxed);
+      if (task.outcome.stop) P::device(run.line.stop).store(1, Order::relaxed);
     }
-    return task.runs && task.outcome.code != 0;
+    return task.outcome.code != 0;
   }
 
-  FLYWHEEL_TASK void tell_successors(const Staged& task) {
-    RunState& run = world_.runs[task.item.run];
+  FLYWHEEL_TASK void tell_successors(const Staged& task, bool single) {
     P::converge();
     for (std::uint32_t base = 0; base < task.header.edge_count; base += P::lanes()) {
       const std::uint32_t e = base + P::lane();
       const Edge edge = base ? fetch_edge(task.header, e) : task.edge;
       Arrival arrival{false, false};
-      if (e < task.header.edge_count) arrival = tell(run, task, edge);
+      if (e < task.header.edge_count) arrival = tell(task, edge, single);
       P::converge();  // what one lane acquired by arriving last goes out with every lane's publication
-      publish(run, task.item.run, edge, arrival);
+      publish(task, edge, arrival);
     }
   }
 
   /// One lane, one successor. A sole predecessor that spawned nothing needs no counter: nobody else ever touches it.
-  FLYWHEEL_TASK Arrival tell(RunState& run, const Staged& task, const Edge& edge) const {
-    const bool sole = edge.predecessors == 1 && !task.outcome.spawned && !(task.header.flags & kTaskSpawned);
-    if (sole) return {true, task.failed};
-    return arrive<P>(run.counters[edge.task], task.failed, edge.predecessors);
+  FLYWHEEL_TASK Arrival tell(const Staged& task, const Edge& edge, bool single) const {
+    if (single && edge.predecessors == 1) return {true, task.failed};
+    return arrive<P>(task.run->constants.bank()[edge.task], task.failed, edge.predecessors);
   }
 
-  FLYWHEEL_TASK void publish(const RunState& run, std::uint16_t slot, const Edge& edge, Arrival arrival) {
-    const std::uint32_t own = edge.priority;
-    const std::uint32_t level = own == static_cast<std::uint32_t>(Priority::inherit) ? run.priority : own;
-    const std::uint64_t item = Item{run.first_record + edge.task, slot, arrival.failed}.pack();
+  FLYWHEEL_TASK void publish(const Staged& task, const Edge& edge, Arrival arrival) {
+    const RunConstants& run = task.run->constants;
+    const std::uint32_t level = level_of(edge.priority, run.priority);
+    const std::uint64_t item = Item{run.first_record + edge.task, task.item.run, arrival.failed}.pack();
     bool have = arrival.last;
     const std::uint32_t ready = P::ballot(have);
     if (!ready) return;
     const std::uint32_t source = lowest_bit(ready);
-    if (world_.keep_successor && kept_ == kEmptyMailbox && may_keep(P::broadcast(level, source))) {
+    if (world_.keep_successor && kept_ == kEmptyMailbox && may_keep(task, P::broadcast(level, source))) {
       kept_ = P::broadcast(item, source);
       have = have && P::lane() != source;
     }
-    if (P::ballot(have)) ready_.publish_lanes(have, item, level);
+    if (P::ballot(have)) ready_.publish_lanes(have, item, level, task.idle);
   }
 
-  /// A kept successor overtakes the queue, so it must not be less urgent than anything waiting there.
-  FLYWHEEL_TASK bool may_keep(std::uint32_t level) const { return !P::broadcast(ready_.anything_above(level)); }
+  /// A kept successor overtakes the queue, so nothing more urgent may have waited there when the task began.
+  FLYWHEEL_TASK bool may_keep(const Staged& task, std::uint32_t level) const {
+    if (P::lanes() > 1) return !P::ballot(P::lane() < level && task.waiting != 0);
+    for (std::uint32_t above = 0; above < level; ++above)
+      if (wires_.ready(above).size_hint()) return false;
+    return true;
+  }
 
   const World& world_;
+  Wires<P> wires_;
   Ready<P> ready_;
   WaitContext wait_;
   std::uint64_t kept_ = kEmptyMailbox;

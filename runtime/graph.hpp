@@ -1,4 +1,4 @@
-// A loaded graph as the workers see it.
+// What is left of a loaded graph beside its records and edges: the phases.
 #pragma once
 
 #include <cstdint>
@@ -17,21 +17,11 @@ struct Phase {
   std::uint32_t reserved;
 };
 
-/// Immutable while loaded. Relocatable: indices are relative to arenas, never addresses of records.
-struct alignas(128) ExecRecord {
-  std::uint32_t kind;          // a GraphKind
-  std::uint32_t first_record;  // in the record arena
-  std::uint32_t task_count;
-  std::uint32_t sinks;         // tasks without successors: the run ends when all of them have
-  std::uint32_t root_count;
-  std::uint32_t first_root;    // in the edge arena: roots are stored like edges
-  std::uint32_t phase_count;
-  std::uint32_t uniform_roots;  // 1: every root inherits the run's priority
-  std::uint64_t* counters;      // bank b starts at counters + b * task_count
+/// Immutable while loaded. All else that workers need of a graph comes with each run, see RunConstants.
+struct ExecRecord {
   const Phase* phases;
-  std::uint32_t first_edge;     // in the edge arena
-  std::uint32_t reserved[19];
+  std::uint32_t phase_count;
+  std::uint32_t reserved;
 };
-static_assert(sizeof(ExecRecord) == 128);
 
 }  // namespace flywheel

@@ -39,12 +39,16 @@ struct IdleSet {
     return P::device(bits[worker / 32]).fetch_and(~bit, Order::relaxed) & bit;
   }
 
+  FLYWHEEL_TASK std::uint32_t words() const { return (workers + 31) / 32; }
+
   /// Collective. Claims up to n workers of one word; returns their bits and the word's index. 0 if none is idle.
-  FLYWHEEL_TASK std::uint32_t claim(std::uint32_t n, std::uint32_t& word) const {
-    const std::uint32_t words = (workers + 31) / 32;
-    for (std::uint32_t base = 0; base < words; base += P::lanes()) {
+  /// `hint`, if not 0, is what lane i saw in word i a moment ago: it saves the first look.
+  FLYWHEEL_TASK std::uint32_t claim(std::uint32_t n, std::uint32_t& word, std::uint32_t hint = 0) const {
+    for (std::uint32_t base = 0; base < words(); base += P::lanes()) {
       const std::uint32_t mine = base + P::lane();
-      const std::uint32_t seen = mine < words ? P::device(bits[mine]).load(Order::relaxed) : 0;
+      const bool hinted = base == 0 && P::ballot(hint != 0);
+      std::uint32_t seen = hint;
+      if (!hinted) seen = mine < words() ? P::device(bits[mine]).load(Order::relaxed) : 0;
       const std::uint32_t found = P::ballot(seen != 0);
       if (!found) continue;
       const std::uint32_t source = nth_bit(found, 0);
@@ -60,14 +64,10 @@ struct IdleSet {
     return 0;
   }
 
+  /// After P::release_fence().
   FLYWHEEL_TASK void deliver(std::uint32_t worker, std::uint64_t item) const {
-    // Release: pairs with the acquire load in peek(). The task's inputs go with it.
-    P::device(mailboxes[worker].value).store(item, Order::release);
-  }
-
-  /// The item in the worker's own mailbox, or kEmptyMailbox.
-  FLYWHEEL_TASK std::uint64_t peek(std::uint32_t worker) const {
-    return P::device(mailboxes[worker].value).load(Order::acquire);
+    // Release: pairs with the acquire load in Lookout::look(). The task's inputs go with it.
+    P::publish(mailboxes[worker].value, item);
   }
 
   FLYWHEEL_TASK void empty(std::uint32_t worker) const {
@@ -97,9 +97,8 @@ struct Seat {
   FLYWHEEL_TASK bool withdraw() const {
     return porch ? P::block(porch->waiting).exchange(0, Order::relaxed) == 1 : idle.withdraw(worker);
   }
-  FLYWHEEL_TASK std::uint64_t peek() const {
-    return porch ? P::block(porch->item).load(Order::acquire) : idle.peek(worker);
-  }
+  /// The word an item arrives in. To be read with acquire, device scope: pairs with deliver() or offer_porch().
+  FLYWHEEL_TASK std::uint64_t& inbox() const { return porch ? porch->item : idle.mailboxes[worker].value; }
   FLYWHEEL_TASK void empty() const {
     if (!porch) return idle.empty(worker);
     P::block(porch->item).store(kEmptyMailbox, Order::relaxed);
@@ -110,7 +109,7 @@ struct Seat {
 template <class P>
 FLYWHEEL_TASK bool offer_porch(Porch& porch, std::uint64_t item) {
   if (P::block(porch.waiting).exchange(0, Order::acquire) != 1) return false;  // pairs with enroll()
-  P::block(porch.item).store(item, Order::release);                            // pairs with peek()
+  P::block(porch.item).store(item, Order::release);                            // pairs with the load in look()
   return true;
 }
 

@@ -12,32 +12,39 @@ struct PhaseClock {
   std::uint64_t meets;  // so far
   bool failed;          // a task of this worker failed: everybody stops at the next boundary
   bool stop_asked;      // a task of this worker called stop(): everybody stops at the end of the pass
+  bool cancelled;       // worker 0 has seen that the run was cancelled
 };
 
 /// One thread, after a task body: takes note of what it asked for. Phased runs have no finisher to do so.
 template <class P>
 FLYWHEEL_TASK void note_outcome(TaskContext& context, PhaseClock& clock) {
-  const std::uint32_t code = P::block(context.code).exchange(0, Order::relaxed);
+  const std::uint32_t code = P::block(context.code).load(Order::relaxed);
+  const std::uint32_t stop = P::block(context.stop).load(Order::relaxed);
+  if (!code && !stop) return;
   if (code) record_fault<P>(*context.run, code, context.header.local);
   clock.failed |= code != 0;
-  clock.stop_asked |= P::block(context.stop).exchange(0, Order::relaxed) != 0;
+  clock.stop_asked |= stop != 0;
+  P::block(context.code).store(0, Order::relaxed);
+  P::block(context.stop).store(0, Order::relaxed);
 }
 
 /// One thread of each worker joins the next meeting. Whoever has a reason to stop votes; cancellation, which workers
-/// would see at different times, is worker 0's to vote.
+/// would see at different times, is worker 0's to vote. It looks while it waits, so that nobody waits for the look.
 template <class P>
 FLYWHEEL_TASK bool meet(TaskContext& context, PhaseClock& clock, bool end_of_pass) {
   note_outcome<P>(context, clock);
   const World& world = *context.world;
   const Wires<P> wires{world};
-  const bool cancelled = context.worker == 0 && P::device(context.run->cancelled).load(Order::relaxed);
-  const bool vote = clock.failed || cancelled || (end_of_pass && clock.stop_asked);
-  return wires.barrier().meet(clock.base, ++clock.meets, vote, wires.wait(context.worker)) == Meeting::go_on;
+  const GridBarrier<P> barrier = wires.barrier();
+  const bool vote = clock.failed || clock.cancelled || (end_of_pass && clock.stop_asked);
+  barrier.arrive(vote);
+  if (context.worker == 0) clock.cancelled = P::device(context.run->line.cancelled).load(Order::relaxed) != 0;
+  return barrier.wait(clock.base, ++clock.meets, wires.wait(context.worker)) == Meeting::go_on;
 }
 
 /// All threads of the block: this worker's share of one phase.
 template <class List, class Block>
-FLYWHEEL_TASK void run_phase(const World& world, const RunState& run, const Phase& phase, Block& block) {
+FLYWHEEL_TASK void run_phase(const World& world, const RunConstants& run, const Phase& phase, Block& block) {
   const std::uint32_t step = phase.grid ? phase.count : block.workers();
   for (std::uint32_t t = phase.grid ? 0 : block.worker(); t < phase.count; t += step)
     List::run(block.load(world.records[run.first_record + phase.first + t]), block);
@@ -46,7 +53,7 @@ FLYWHEEL_TASK void run_phase(const World& world, const RunState& run, const Phas
 /// All threads of the block run the whole phased run. It ends early, for all workers at the same boundary, when it
 /// was cancelled, a task failed, or a task asked to stop. Returns the passes completed.
 template <class List, class Block>
-FLYWHEEL_TASK std::uint32_t run_phases(const World& world, RunState& run, Block& block) {
+FLYWHEEL_TASK std::uint32_t run_phases(const World& world, const RunConstants& run, Block& block) {
   const ExecRecord& exec = world.execs[run.exec];
   for (std::uint32_t pass = 0; pass < run.repeat; ++pass) {
     block.begin_pass(pass);

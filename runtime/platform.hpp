@@ -108,6 +108,13 @@ struct CpuPlatform {
   template <class T>
   FLYWHEEL_TASK static T broadcast(T value, std::uint32_t /*source lane*/ = 0) { return value; }
   FLYWHEEL_TASK static std::uint32_t ballot(bool vote) { return vote ? 1u : 0u; }
+  /// Many words may be published after one release_fence(). Here every publish() is a release store of its own, which
+  /// ThreadSanitizer can follow; a GPU does a fence and plain strong stores, which is the same to whoever acquires.
+  FLYWHEEL_TASK static void release_fence() {}
+  template <class T>
+  FLYWHEEL_TASK static void publish(T& word, T value) {
+    device(word).store(value, Order::release);
+  }
   FLYWHEEL_TASK static std::uint64_t now_ns() { return detail::cpu_now_ns(); }
   FLYWHEEL_TASK static void pause(std::uint32_t spins) { detail::cpu_pause(spins); }
 };

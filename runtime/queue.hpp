@@ -20,7 +20,7 @@ inline constexpr std::uint64_t kNoItem = (std::uint64_t{1} << 48) - 1;
 
 /// The words of one queue. Lies in memory all workers share; zeroed by `reset_queue` before first use.
 struct QueueWords {
-  Padded<std::int32_t> count;   // tokens: published or about to be, minus taken
+  Padded<std::int64_t> count;   // tokens: published or about to be, minus taken
   Padded<std::uint64_t> head;   // next ticket to pop
   Padded<std::uint64_t> tail;   // next ticket to push
   Padded<std::uint32_t> peak;   // most tokens ever seen by a push: for the user's eyes only
@@ -38,10 +38,13 @@ struct Queue {
     return ((lap & 0xffff) << 48) | item;
   }
 
+  /// The count may be below zero for a moment, see take_tokens().
+  FLYWHEEL_TASK static constexpr std::uint32_t as_size(std::int64_t count) {
+    return count > 0 ? static_cast<std::uint32_t>(count) : 0;
+  }
   /// Rough number of items, for decisions that may be wrong: relaxed, never negative.
   FLYWHEEL_TASK std::uint32_t size_hint() const {
-    const std::int32_t seen = P::device(words->count.value).load(Order::relaxed);
-    return seen > 0 ? static_cast<std::uint32_t>(seen) : 0;
+    return as_size(P::device(words->count.value).load(Order::relaxed));
   }
 
   /// Collective over the lanes of P. `item_of(i)` gives item i of n. Waits only where a consumer that holds a ticket
@@ -52,6 +55,7 @@ struct Queue {
     if (P::lane() == 0) first = P::device(words->tail.value).fetch_add(n, Order::relaxed);
     first = P::broadcast(first);
     bool published = true;
+    P::release_fence();  // one for all items of this lane; see publish()
     for (std::uint32_t i = P::lane(); i < n; i += P::lanes()) published &= publish(first + i, item_of(i), wait);
     P::converge();
     if (P::lane() == 0) add_tokens(n);
@@ -77,21 +81,20 @@ struct Queue {
  private:
   FLYWHEEL_TASK void add_tokens(std::uint32_t n) const {
     // Relaxed: a token promises a ticket, not its contents; the consumer acquires the slot itself.
-    const std::int32_t before =
-        P::device(words->count.value).fetch_add(static_cast<std::int32_t>(n), Order::relaxed);
-    const std::uint32_t now = static_cast<std::uint32_t>(before + static_cast<std::int32_t>(n));
-    if (before >= 0 && now > P::device(words->peak.value).load(Order::relaxed))
+    const std::uint32_t now = as_size(P::device(words->count.value).fetch_add(n, Order::relaxed) + n);
+    // Not exact when two push at once; only a push that leaves something behind is worth a look.
+    if (now > n && now > P::device(words->peak.value).load(Order::relaxed))
       P::device(words->peak.value).store(now, Order::relaxed);
   }
 
   /// Tokens are anonymous, so a take that went below zero gives the surplus back: nothing is lost or doubled.
   FLYWHEEL_TASK std::uint32_t take_tokens(std::uint32_t want) const {
     auto count = P::device(words->count.value);
-    const std::int32_t seen = count.load(Order::relaxed);
+    const std::int64_t seen = count.load(Order::relaxed);
     if (seen <= 0) return 0;
-    const std::int32_t asked = seen < static_cast<std::int32_t>(want) ? seen : static_cast<std::int32_t>(want);
-    const std::int32_t before = count.fetch_add(-asked, Order::relaxed);
-    const std::int32_t got = before <= 0 ? 0 : (before < asked ? before : asked);
+    const std::int64_t asked = seen < want ? seen : want;
+    const std::int64_t before = count.fetch_add(-asked, Order::relaxed);
+    const std::int64_t got = before <= 0 ? 0 : (before < asked ? before : asked);
     if (got < asked) count.fetch_add(asked - got, Order::relaxed);
     return static_cast<std::uint32_t>(got);
   }
@@ -105,8 +108,9 @@ struct Queue {
       return saw == free_slot(lap);
     });
     if (!free) return false;
-    // Release: pairs with the acquire load in consume(); all that the producer knows of the task goes with it.
-    P::device(slot).store(full_slot(lap, item), Order::release);
+    // Release, with the fence in push(): pairs with the acquire load in consume(); all that the producer knows of the
+    // task goes with it.
+    P::publish(slot, full_slot(lap, item));
     return true;
   }
 
@@ -128,7 +132,7 @@ struct Queue {
 /// Host-side initialisation before any worker runs; `filled` items i = 0..filled-1 start inside the queue.
 inline void reset_queue(QueueWords& words, std::uint64_t* slots, std::uint32_t capacity, std::uint32_t filled = 0) {
   words = {};
-  words.count.value = static_cast<std::int32_t>(filled);
+  words.count.value = filled;
   words.tail.value = filled;
   for (std::uint32_t s = 0; s < capacity; ++s)
     slots[s] = s < filled ? Queue<CpuPlatform>::full_slot(0, s) : Queue<CpuPlatform>::free_slot(0);

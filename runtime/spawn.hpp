@@ -20,7 +20,7 @@ FLYWHEEL_TASK void expect_spawned(const World& world, RunState& run, const TaskH
     return;
   }
   for (std::uint32_t e = 0; e < parent.edge_count; ++e)
-    expect_one_more<P>(run.counters[world.edges[parent.first_edge + e].task]);
+    expect_one_more<P>(run.line.constants.bank()[world.edges[parent.first_edge + e].task]);
 }
 
 /// One thread. False if the pool has no free record.
@@ -44,8 +44,8 @@ FLYWHEEL_TASK bool spawn_task(const World& world, std::uint32_t worker, std::uin
   memcpy(record.args, args, bytes);
   expect_spawned<P>(world, run, parent);
   const Item item{world.spawn_base + static_cast<std::uint32_t>(index), run_slot, false};
-  const std::uint32_t level = priority == Priority::inherit ? run.priority : static_cast<std::uint32_t>(priority);
-  return Ready<P>(world, worker).publish(1, level, [&](std::uint32_t) { return item.pack(); });
+  return Ready<P>(world, worker)
+      .publish(1, level_of(record.header.priority, run.line.constants.priority), [&](std::uint32_t) { return item.pack(); });
 }
 
 /// Collective. The record of a finished spawned task goes back to the pool; nobody reads it any more.

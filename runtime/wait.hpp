@@ -46,7 +46,7 @@ struct WaitReport {
 
 /// Words that every waiting loop looks at.
 struct WaitContext {
-  std::uint32_t* abort;   // device memory; non-zero ends every wait
+  std::uint64_t* abort;   // device memory; non-zero ends every wait
   WaitReport* report;     // this worker's, host-visible; may be null in tests
   std::uint64_t budget_ns;
 };

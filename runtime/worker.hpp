@@ -13,15 +13,16 @@ template <class P, class Crew>
 class Worker {
  public:
   FLYWHEEL_TASK Worker(const World& world, std::uint32_t id, Crew& crew, Porch* porch)
-      : world_(world), crew_(crew), id_(id), look_(world, id, porch), finish_(world, id), stats_(world.stats + id) {}
+      : world_(world), crew_(crew), id_(id), look_(world, id, porch), finish_(world, id) {}
 
   FLYWHEEL_TASK void operator()() {
     sign(WorkerState::present);
     Staged task{};
     while (next(task)) {
       run(task);
-      finish(task);
+      finish_(task);
     }
+    if (P::lane() == 0) look_.show_stats();
     sign(WorkerState::absent);
   }
 
@@ -35,10 +36,11 @@ class Worker {
       return true;
     }
     std::uint64_t item = finish_.take_kept();
-    if (item == kEmptyMailbox) item = look_.rest_of_batch();
+    if (item != kEmptyMailbox) ++look_.stats().kept;
+    else item = look_.rest_of_batch();
     if (item == kEmptyMailbox) item = wait_for_item();
     if (item == kEmptyMailbox) return false;
-    task = stage(item);
+    stage(item, task);
     return true;
   }
 
@@ -52,10 +54,28 @@ class Worker {
     }
   }
 
-  // ---- run: start it, look ahead while it runs, wait for it ----
+  /// Fetches the record and the run's line, and starts the body unless the task is to be skipped.
+  FLYWHEEL_TASK void stage(std::uint64_t packed, Staged& task) {
+    task.item = Item::unpack(packed);
+    task.slot = crew_.next_slot();
+    task.live = true;
+    const Stage& stage = crew_.stage(task.slot, world_.records[task.item.record], world_.runs[task.item.run]);
+    task.run = &stage.run;
+    task.header = stage.record.header;
+    task.runs = !task.item.skip && !stage.run.cancelled;
+    task.failed = !task.runs;
+    task.outcome = {};
+    if (task.runs) crew_.start(task.slot, task.item);
+    finish_.prepare(task);
+  }
+
+  // ---- run: look ahead while it runs, wait for it ----
 
   FLYWHEEL_TASK void run(Staged& task) {
-    if (!task.runs) return;
+    if (!task.runs) {
+      ++look_.stats().skipped;
+      return;
+    }
     look_ahead();
     const std::uint64_t item = task.item.pack();
     bool was_slow = false;
@@ -64,42 +84,15 @@ class Worker {
       sign(WorkerState::slow, item, elapsed_ns);
     });
     if (was_slow) sign(WorkerState::present);
-    if (P::lane() == 0) bump(stats_->tasks);
+    ++look_.stats().tasks;
   }
 
   /// With a batch in hand the next task can be staged behind the running one: the crew goes over to it by itself.
   FLYWHEEL_TASK void look_ahead() {
     std::uint64_t item = look_.rest_of_batch();
     if (item == kEmptyMailbox) item = look_.batch_if_deep();
-    if (item != kEmptyMailbox) ahead_ = stage(item);
+    if (item != kEmptyMailbox) stage(item, ahead_);
   }
-
-  FLYWHEEL_TASK Staged stage(std::uint64_t packed) {
-    Staged task{};
-    task.item = Item::unpack(packed);
-    task.slot = crew_.next_slot();
-    task.live = true;
-    RunState& run = world_.runs[task.item.run];
-    std::uint32_t cancelled = 0, iteration = 0;
-    if (P::lane() == 0) {
-      cancelled = P::device(run.cancelled).load(Order::relaxed);
-      iteration = P::device(run.iteration).load(Order::relaxed);
-    }
-    task.header = crew_.stage(task.slot, world_.records[task.item.record]).header;
-    task.edge = finish_.fetch_edge(task.header, P::lane());
-    task.runs = !task.item.skip && !P::broadcast(cancelled);
-    task.failed = !task.runs;
-    if (task.runs) {
-      crew_.start(task.slot, task.item, P::broadcast(iteration));
-    } else if (P::lane() == 0) {
-      bump(stats_->skipped);
-    }
-    return task;
-  }
-
-  // ---- finish: tell the successors, or the run ----
-
-  FLYWHEEL_TASK void finish(const Staged& task) { finish_(task); }
 
   /// All workers take part in a phased run; worker 0 tells the host when it is over.
   FLYWHEEL_TASK void join_phases() {
@@ -109,13 +102,12 @@ class Worker {
     });
     sign(WorkerState::present);
     if (id_ == 0 && P::lane() == 0) {
-      P::device(world_.runs[slot].iteration).store(passes ? passes - 1 : 0, Order::relaxed);
-      complete_run<P>(world_, slot);
+      RunLine& line = world_.runs[slot].line;
+      P::device(line.iteration).store(passes ? passes - 1 : 0, Order::relaxed);
+      complete_run<P>(world_, line.constants, false);
     }
     P::converge();
   }
-
-  FLYWHEEL_TASK void bump(std::uint64_t& counter) const { P::device(counter).store(counter + 1, Order::relaxed); }
 
   FLYWHEEL_TASK void sign(WorkerState state, std::uint64_t item = 0, std::uint64_t elapsed_ns = 0) const {
     if (P::lane() == 0) beat<P>(world_.heartbeats[id_], state, item, elapsed_ns);
@@ -126,7 +118,6 @@ class Worker {
   std::uint32_t id_;
   Lookout<P> look_;
   Finisher<P> finish_;
-  WorkerStats* stats_;
   Staged ahead_{};
 };
 

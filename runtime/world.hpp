@@ -36,7 +36,7 @@ struct DoorState {
 /// Device memory, zero at first launch except for mailboxes and queues.
 struct ControlWords {
   Padded<std::uint64_t> bulletin;
-  Padded<std::uint32_t> abort;
+  Padded<std::uint64_t> abort;
   Padded<std::uint64_t> barrier;   // see GridBarrier
   Padded<std::uint64_t> finished;        // runs completed
   alignas(128) std::uint32_t idle_bits[kIdleWords];
@@ -51,7 +51,6 @@ struct alignas(128) WorkerStats {
   std::uint64_t queued;   // taken from a queue
   std::uint64_t handed;   // found in the mailbox or on the porch
   std::uint64_t looks;    // idle looks
-  std::uint64_t phases;
 };
 
 /// Plain handle to everything. The host owns the memory behind it (host/world_memory).

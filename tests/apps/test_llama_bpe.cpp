@@ -83,6 +83,11 @@ TEST_CASE("pairs merge in the order they were learnt, leftmost first") {
   CHECK(encoded("abc", {{'a', 'b', 256}, {'b', 'c', 257}}) == Ids{256, 'c'});
 }
 
+TEST_CASE("a pair that changed waits for its new turn") {
+  const Merges merges = {{'b', 'c', 256}, {'a', 'b', 257}, {256, 'd', 258}, {'a', 256, 259}};
+  CHECK(encoded("abcd", merges) == Ids{'a', 258});
+}
+
 TEST_CASE("any merges on any word give what the definition gives") {
   CHECK(rc::check([] {
     const Merges merges = random_merges();

@@ -17,10 +17,11 @@ using namespace flywheel::llama;
 
 namespace {
 
-const std::string kSound = safetensors_file(
-    R"({"__metadata__":{"a":"b"},"x":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]},)"
-    R"("y":{"dtype":"BF16","shape":[4],"data_offsets":[24,32]},"z":{"dtype":"I8","shape":[3],"data_offsets":[32,35]}})",
-    std::string(35, 'd'));
+const std::string kSound =
+    safetensors_file(R"({"__metadata__":{"a":"b"},"x":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]},)"
+                     R"("y":{"dtype":"BF16","shape":[4],"data_offsets":[24,32]},)"
+                     R"("z":{"dtype":"I8","shape":[3],"data_offsets":[32,35]}})",
+                     std::string(35, 'd'));
 
 bool inside(const TensorView& tensor, std::span<const std::byte> file) {
   const auto elements =

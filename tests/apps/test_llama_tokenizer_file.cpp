@@ -51,15 +51,17 @@ TEST_CASE("ignore_merges finds a token that no merge makes") {
   CHECK(Tokenizer::parse(json.dump(), "without").encode_plain(" the").size() > 1);
 }
 
-TEST_CASE("of two added tokens at one place the longer one counts") {
+TEST_CASE("the longest added token counts, and those of normalised text come last") {
   Json json = shipped();
-  for (const auto& [id, content] :
-       std::vector<std::pair<int, const char*>>{{1024, "<a>"}, {1025, "<a><b>"}}) {
-    json["added_tokens"].push_back(
-        {{"id", id}, {"content", content}, {"special", false}, {"normalized", id == 1024}});
+  const std::vector<std::pair<const char*, bool>> added = {{"<a>", false}, {"<a><b>", false}, {"x<a", true}};
+  for (const auto& [content, normalized] : added) {
+    const std::size_t id = 1023 + json["added_tokens"].size();
+    json["added_tokens"].push_back({{"id", id}, {"content", content}, {"normalized", normalized}});
   }
   const Tokenizer tokenizer = Tokenizer::parse(json.dump(), "added");
   CHECK(tokenizer.encode("<a><b><a>") == std::vector<int>{1025, 1024});
+  CHECK(tokenizer.encode("x<a>") == std::vector<int>{*tokenizer.id_of("x"), 1024});
+  CHECK(tokenizer.encode("x<a") == std::vector<int>{1026});
   CHECK(tokenizer.decode_visible(tokenizer.encode("x<a>")) == "x<a>");
 }
 

@@ -1,0 +1,136 @@
+#include "apps/llama/generate.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+namespace flywheel::llama {
+namespace {
+
+constexpr int kDefaultContext = 4096;
+
+std::string counted(std::size_t n, const char* thing) {
+  return std::to_string(n) + " " + thing + (n == 1 ? "" : "s");
+}
+
+int choose_context(const Config& config, int wanted) {
+  const int most = config.max_position_embeddings;
+  if (wanted > most)
+    throw RequestError("a context of " + counted(static_cast<std::size_t>(wanted), "position") +
+                       " is more than the model was made for: ask for at most " + std::to_string(most));
+  return wanted > 0 ? wanted : std::min(most, kDefaultContext);
+}
+
+void check(const Sampling& how) {
+  if (!std::isfinite(how.temperature) || how.temperature < 0)
+    throw RequestError("the temperature must be 0 (always the likeliest token) or more");
+  if (!(how.top_p > 0 && how.top_p <= 1))
+    throw RequestError("top-p is a probability: give a number above 0 and at most 1");
+}
+
+/// A run ends before its caller's buffers and callbacks go, also when an exception takes the caller away.
+class EndOfRun {
+ public:
+  explicit EndOfRun(Run& run) : run_(run) {}
+  ~EndOfRun() {
+    if (run_.done()) return;
+    run_.cancel();
+    run_.status();
+  }
+  EndOfRun(const EndOfRun&) = delete;
+  EndOfRun& operator=(const EndOfRun&) = delete;
+
+ private:
+  Run& run_;
+};
+
+/// As run.wait(), with the words for a failure of the model's own.
+void wait(Run& run) {
+  try {
+    run.wait();
+  } catch (const RunError& error) {
+    if (error.status() != Status::task_failed || error.user_code() != kLogitsNotFinite) throw;
+    throw RequestError("the model computes numbers that are no numbers: its weights are damaged; download it again");
+  }
+}
+
+}  // namespace
+
+Generator::Generator(Runtime& runtime, const std::filesystem::path& folder, int context)
+    : runtime_(runtime),
+      config_(read_config(folder)),
+      context_(choose_context(config_, context)),
+      weights_(load_weights(runtime, config_, folder)),
+      memory_(runtime, config_, context_) {
+  const DecodeGraph decode = build_decode_graph(runtime, config_, weights_, memory_);
+  settings_ = decode.settings;
+  executable_ = runtime.load(decode.graph);
+}
+
+Outcome Generator::generate(const Request& request, const OnToken& on_token) {
+  check(request.prompt, request.tokens);
+  llama::check(request.sampling);
+  const auto begin = std::chrono::steady_clock::now();
+  const auto prompt_count = static_cast<std::uint32_t>(request.prompt.size());
+  memory_.prompt.write(request.prompt);
+  memory_.state.write({{0, request.prompt[0]}});
+  const RunSettings settings{request.sampling, prompt_count, request.stop_at_end};
+  Run run = runtime_.submit(executable_, repeat_until_stop(prompt_count - 1 + request.tokens), set(settings_, settings));
+  const EndOfRun guard(run);
+
+  Outcome outcome;
+  std::uint32_t last = 0;
+  while (const auto token = run.next<std::uint32_t>()) {
+    last = *token;
+    ++outcome.tokens;
+    on_token(last);
+  }
+  wait(run);
+  const auto& ends = config_.eos_token_ids;
+  outcome.ended = request.stop_at_end && std::ranges::find(ends, static_cast<int>(last)) != ends.end();
+  outcome.time = std::chrono::steady_clock::now() - begin;
+  return outcome;
+}
+
+std::vector<std::vector<float>> Generator::logits(const std::vector<std::uint32_t>& ids) {
+  check(ids, 0);
+  std::vector<std::vector<float>> all;
+  for (std::uint32_t position = 0; position < ids.size(); ++position) {
+    memory_.state.write({{position, ids[position]}});
+    Run run = runtime_.submit(executable_, set(settings_, RunSettings{{}, position + 1, 0}));
+    while (run.next<std::uint32_t>()) {
+    }
+    wait(run);
+    all.push_back(memory_.logits.read());
+  }
+  return all;
+}
+
+void Generator::check(const std::vector<std::uint32_t>& prompt, std::uint32_t tokens) const {
+  if (prompt.empty()) throw RequestError("the prompt has no tokens: give at least one character of text");
+  for (const std::uint32_t token : prompt) {
+    if (token >= static_cast<std::uint32_t>(config_.vocab_size))
+      throw RequestError("token " + std::to_string(token) + " is not in the vocabulary: ids go from 0 to " +
+                         std::to_string(config_.vocab_size - 1));
+  }
+  const auto room = static_cast<std::size_t>(context_);
+  if (prompt.size() > room)
+    throw RequestError("the prompt has " + counted(prompt.size(), "token") + ", and the context holds " +
+                       std::to_string(room) + ": shorten the prompt");
+  // The last token written needs no position: nothing comes after it.
+  if (prompt.size() + tokens > room + 1)
+    throw RequestError(counted(prompt.size(), "token") + " of prompt and " + std::to_string(tokens) +
+                       " to write go beyond the context of " + std::to_string(room) + ": write at most " +
+                       std::to_string(room + 1 - prompt.size()));
+}
+
+Options options_for(const std::filesystem::path& folder, int context, Options options) {
+  const Config config = read_config(folder);
+  // Attend: the scores of all positions, and ten rows of a head. Norm: the residual stream. Sample: a sum a thread.
+  const auto floats = std::max(choose_context(config, context) + 10 * config.head_dim, config.hidden_size);
+  const auto bytes = static_cast<std::uint32_t>(floats) * 4 + 256;
+  options.scratch_bytes = std::max(options.scratch_bytes, bytes);
+  return options;
+}
+
+}  // namespace flywheel::llama

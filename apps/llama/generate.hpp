@@ -1,0 +1,69 @@
+// Writing text with a model: the whole of it is one submission, and tokens stream out while it runs.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <stdexcept>
+#include <vector>
+
+#include "apps/llama/decode_graph.hpp"
+
+namespace flywheel::llama {
+
+/// A request that the model cannot serve: what() says what is wrong and what to do.
+class RequestError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+struct Request {
+  std::vector<std::uint32_t> prompt;  // at least one token
+  std::uint32_t tokens = 256;         // to write, at most
+  Sampling sampling;
+  bool stop_at_end = true;  // an end-of-text token is the last one
+};
+
+struct Outcome {
+  std::uint32_t tokens = 0;  // written
+  bool ended = false;        // by an end-of-text token
+  std::chrono::duration<double> time{};
+};
+
+using OnToken = std::function<void(std::uint32_t token)>;
+
+/// A model, loaded into a runtime made by start_runtime(). One thread at a time. The runtime must outlive it.
+class Generator {
+ public:
+  /// `context`: positions to have room for; 0 chooses the model's own length, or 4096 if that is longer. Throws
+  /// ModelError for a folder that is no model of a known kind, RequestError for a context the model was not made for.
+  Generator(Runtime& runtime, const std::filesystem::path& folder, int context = 0);
+
+  /// Calls `on_token` for each token as it arrives. Throws RequestError for a prompt that is empty, has tokens outside
+  /// the vocabulary or leaves no room for the text, and for senseless settings. What `on_token` throws cancels the run.
+  Outcome generate(const Request& request, const OnToken& on_token);
+
+  /// The logits after each of the ids, given all ids up to it: one run for each. For tests and for looking inside.
+  std::vector<std::vector<float>> logits(const std::vector<std::uint32_t>& ids);
+
+  const Config& config() const { return config_; }
+  int context() const { return context_; }
+  std::uint32_t tasks() const { return executable_.size(); }  // of one step
+
+ private:
+  void check(const std::vector<std::uint32_t>& prompt, std::uint32_t tokens) const;
+
+  Runtime& runtime_;
+  Config config_;
+  int context_;
+  Weights weights_;
+  DecodeMemory memory_;
+  Executable executable_;
+  Param<RunSettings> settings_{};
+};
+
+/// Options with as much scratch memory as the model's tasks ask for. Throws ModelError if config.json cannot be read.
+Options options_for(const std::filesystem::path& folder, int context = 0, Options options = {});
+
+}  // namespace flywheel::llama

@@ -1,0 +1,177 @@
+// From logits to the next token.
+//
+// Probabilities become integers, so that sums over the vocabulary are exact and come out the same in any order: the
+// choice depends on logits, settings and position alone, not on how many threads look.
+#pragma once
+
+#include "apps/llama/tasks/arithmetic.cuh"
+#include "apps/llama/tasks/step.cuh"
+
+namespace flywheel::llama {
+
+/// Orders as the floats do (all but NaN).
+FLYWHEEL_TASK inline std::uint32_t order_key(float value) {
+  const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
+  return bits >> 31 ? ~bits : bits | 0x80000000u;
+}
+
+/// 64 random bits for a position of a text: the output function of splitmix64 (Steele, Lea and Flood, "Fast
+/// Splittable Pseudorandom Number Generators"), twice. Counter-based: no state to carry.
+FLYWHEEL_TASK inline std::uint64_t random_bits(std::uint64_t seed, std::uint64_t position) {
+  const auto mix = [](std::uint64_t z) {
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+  };
+  return mix(mix(seed + 0x9e3779b97f4a7c15u) + 0x9e3779b97f4a7c15u * (position + 1));
+}
+
+/// A number in [0, total), from the upper 32 of 64 random bits. total is below 2^63.
+FLYWHEEL_TASK inline std::uint64_t scale_down(std::uint64_t bits, std::uint64_t total) {
+  const std::uint64_t upper = bits >> 32;
+  return (total >> 32) * upper + (((total & 0xffffffffu) * upper) >> 32);
+}
+
+/// Chooses one token. All functions are collective over the block.
+template <class Block>
+class Chooser {
+ public:
+  /// `mass` is room for one number a token.
+  FLYWHEEL_TASK Chooser(Block& block, const float* logits, std::uint32_t* mass, int count)
+      : block_(block), logits_(logits), mass_(mass), count_(count) {}
+
+  FLYWHEEL_TASK std::uint32_t operator()(const Sampling& how, std::uint32_t position) {
+    const std::uint32_t best = likeliest();
+    if (!(logits_[best] - logits_[best] == 0)) block_.fail(kLogitsNotFinite);
+    if (how.temperature == 0) return best;
+    weigh(logits_[best], how.temperature);
+    std::uint32_t floor = 0;  // tokens whose key is below are out
+    if (how.top_k) floor = cut(floor, how.top_k, [](int) -> std::uint64_t { return 1; });
+    const auto mass_of = [this](int i) -> std::uint64_t { return mass_[i]; };
+    if (how.top_p < 1) {
+      const double goal = static_cast<double>(how.top_p) * static_cast<double>(above(floor, mass_of).weight);
+      floor = cut(floor, static_cast<std::uint64_t>(goal), mass_of);
+    }
+    return draw(floor, scale_down(random_bits(how.seed, position), above(floor, mass_of).weight));
+  }
+
+ private:
+  struct Tally {
+    std::uint64_t weight;
+    std::uint64_t count;
+  };
+
+  FLYWHEEL_TASK std::uint32_t key(int i) const { return order_key(logits_[i]); }
+
+  /// The first of the largest logits.
+  FLYWHEEL_TASK std::uint32_t likeliest() {
+    std::uint64_t best = 0;
+    const auto larger = [](std::uint64_t a, std::uint64_t b) { return a > b ? a : b; };
+    block_.for_each(count_, [&](int i) {
+      best = larger(best, static_cast<std::uint64_t>(key(i)) << 32 | ~static_cast<std::uint32_t>(i));
+    });
+    return ~static_cast<std::uint32_t>(block_.reduce(best, larger));
+  }
+
+  /// mass = e^((logit - largest) / temperature) in units of 2^-31.
+  FLYWHEEL_TASK void weigh(float largest, float temperature) {
+    block_.for_each(count_, [&](int i) {
+      mass_[i] = static_cast<std::uint32_t>(exp_of((logits_[i] - largest) / temperature) * 2147483648.f);
+    });
+    block_.sync();
+  }
+
+  /// Of the tokens whose key is at least `floor`: how many, and what they weigh.
+  template <class Weight>
+  FLYWHEEL_TASK Tally above(std::uint64_t floor, Weight&& weight) {
+    Tally mine{0, 0};
+    block_.for_each(count_, [&](int i) {
+      if (key(i) < floor) return;
+      mine.weight += weight(i);
+      ++mine.count;
+    });
+    return block_.reduce(mine, [](Tally a, Tally b) { return Tally{a.weight + b.weight, a.count + b.count}; });
+  }
+
+  /// The highest floor above which tokens weigh `goal` or more; `low` if those above `low` weigh less. Tokens equal to
+  /// the last one needed stay in too. Bisection of the keys, over when one token is left between the bounds.
+  template <class Weight>
+  FLYWHEEL_TASK std::uint32_t cut(std::uint64_t low, std::uint64_t goal, Weight&& weight) {
+    if (goal == 0) goal = 1;
+    std::uint64_t high = std::uint64_t{1} << 32;
+    std::uint64_t above_low = above(low, weight).count, above_high = 0;
+    while (high - low > 1 && above_low - above_high > 1) {
+      const std::uint64_t middle = low + (high - low) / 2;
+      const Tally tally = above(middle, weight);
+      (tally.weight >= goal ? low : high) = middle;
+      (tally.weight >= goal ? above_low : above_high) = tally.count;
+    }
+    return static_cast<std::uint32_t>(low);
+  }
+
+  /// The token at which the masses, added up in the order of the vocabulary, first exceed `target`. Each thread adds
+  /// up a share of the vocabulary, then learns from the others' sums whether the target lies in its own.
+  FLYWHEEL_TASK std::uint32_t draw(std::uint32_t floor, std::uint64_t target) {
+    std::uint64_t* sums = block_.template scratch<std::uint64_t>(block_.size());
+    std::uint32_t* chosen = block_.template scratch<std::uint32_t>(1);
+    if (!sums || !chosen) return 0;
+    const int share = (count_ + block_.size() - 1) / block_.size();
+    const int first = block_.rank() * share, last = first + share < count_ ? first + share : count_;
+    std::uint64_t sum = 0;
+    for (int i = first; i < last; ++i) sum += mass_above(i, floor);
+    sums[block_.rank()] = sum;
+    block_.sync();
+    std::uint64_t before = 0;
+    for (int thread = 0; thread < block_.rank(); ++thread) before += sums[thread];
+    if (before <= target && target - before < sum) *chosen = find(first, floor, target - before);
+    block_.sync();
+    return *chosen;
+  }
+
+  FLYWHEEL_TASK std::uint64_t mass_above(int i, std::uint32_t floor) const { return key(i) < floor ? 0 : mass_[i]; }
+
+  FLYWHEEL_TASK std::uint32_t find(int i, std::uint32_t floor, std::uint64_t rest) const {
+    for (; rest >= mass_above(i, floor); ++i) rest -= mass_above(i, floor);
+    return static_cast<std::uint32_t>(i);
+  }
+
+  Block& block_;
+  const float* logits_;
+  std::uint32_t* mass_;
+  int count_;
+};
+
+/// Ends a step: the next token is the prompt's, or one chosen from the logits and streamed to the host. Ends the run
+/// at an end-of-text token.
+struct Sample {
+  const float* logits;
+  std::uint32_t* mass;
+  const std::uint32_t* prompt;
+  const std::uint32_t* ends;  // end-of-text tokens
+  StepState* state;
+  std::int32_t vocabulary, end_count;
+  Param<RunSettings> settings;
+
+  template <class Block>
+  FLYWHEEL_TASK void operator()(Block& block) const {
+    const RunSettings run = block.param(settings);
+    const std::uint32_t next = state->position + 1;
+    const bool given = next < run.prompt_count;
+    const std::uint32_t token = given ? prompt[next] : Chooser<Block>(block, logits, mass, vocabulary)(run.sampling, next);
+    block.sync();  // every thread has read the state
+    if (!block.leader()) return;
+    *state = {next, token};
+    if (given) return;
+    block.emit(token);
+    if (run.stop_at_end && is_end(token)) block.stop();
+  }
+
+ private:
+  FLYWHEEL_TASK bool is_end(std::uint32_t token) const {
+    for (int i = 0; i < end_count; ++i)
+      if (ends[i] == token) return true;
+    return false;
+  }
+};
+
+}  // namespace flywheel::llama

@@ -1,0 +1,148 @@
+// The grid barrier: all meet, a vote to stop reaches all at the same meeting, and an abort ends the wait.
+#include "runtime/barrier.hpp"
+
+#include <atomic>
+#include <functional>
+#include <vector>
+
+#include "support/seed.hpp"
+#include "support/threads.hpp"
+
+using namespace flywheel;
+using namespace flywheel::testing;
+
+namespace {
+
+/// A CPU platform that calls `before_load` before every load from device memory, so that a test can choose what
+/// other workers do between a worker's arrival and its look at the word.
+struct StagedPlatform : CpuPlatform {
+  static inline thread_local std::function<void()> before_load;
+
+  template <class T>
+  struct Ref : AtomicRef<T, Scope::device> {
+    using AtomicRef<T, Scope::device>::AtomicRef;
+    T load(Order o) const {
+      if (before_load) std::exchange(before_load, nullptr)();
+      return AtomicRef<T, Scope::device>::load(o);
+    }
+  };
+  template <class T>
+  static auto device(T& word) { return Ref<T>(word); }
+};
+
+/// n workers meet k times; each phase every worker writes a cell and reads its neighbour's of the phase before.
+struct Phases {
+  std::uint32_t workers;
+  std::uint64_t word, base;
+  std::vector<std::uint64_t> cells[2];
+  std::atomic<std::uint32_t> wrong{0};
+  Patience patience;
+
+  Phases(std::uint32_t n, std::uint64_t start) : workers(n), word(start), base(start) {
+    for (auto& side : cells) side.resize(n);
+  }
+
+  /// Returns the meeting at which this worker was told to stop, or 0.
+  std::uint64_t take_part(std::uint32_t self, std::uint64_t meetings, std::uint64_t vote_at) {
+    const GridBarrier<CpuPlatform> barrier{&word, workers};
+    for (std::uint64_t k = 1; k <= meetings; ++k) {
+      cells[k & 1][self] = k * 100 + self;
+      const Meeting meeting = barrier.meet(base, k, k == vote_at, patience.wait());
+      if (meeting == Meeting::aborted) ++wrong;
+      if (meeting != Meeting::go_on) return k;
+      const std::uint32_t neighbour = (self + 1) % workers;
+      if (cells[k & 1][neighbour] != k * 100 + neighbour) ++wrong;
+    }
+    return 0;
+  }
+};
+
+void all_stop_together(std::uint32_t workers, std::uint64_t vote_at, std::uint32_t voters, std::uint64_t start) {
+  Phases phases(workers, start);
+  std::vector<std::uint64_t> stopped(workers);
+  run_together(workers, [&](std::uint32_t i) {
+    stopped[i] = phases.take_part(i, vote_at + 50, i < voters ? vote_at : 0);
+  });
+  CHECK(phases.wrong == 0);
+  CHECK(stopped == std::vector<std::uint64_t>(workers, vote_at));
+}
+
+}  // namespace
+
+TEST_CASE("all workers meet many times and see what the others wrote before the meeting") {
+  for (const std::uint32_t workers : {1u, 2u, 4u}) {
+    Phases phases(workers, 0);
+    run_together(workers, [&](std::uint32_t i) { phases.take_part(i, 1500, 0); });
+    CHECK(phases.wrong == 0);
+  }
+}
+
+TEST_CASE("a vote to stop reaches all workers at the same meeting") {
+  FLYWHEEL_TEST_SEED(seed);
+  Random random(seed);
+  for (int round = 0; round < 60; ++round)
+    all_stop_together(pick(random, 1, 4), pick(random, 1, 20), 1, round % 2 ? 0 : random());
+  all_stop_together(4, 3, 4, 0);
+}
+
+TEST_CASE("runs one after another start from the word they find") {
+  Phases phases(3, 0xfffffffffff0ull);
+  for (std::uint64_t run = 0; run < 40; ++run) {
+    phases.base = phases.word;
+    std::vector<std::uint64_t> stopped(3);
+    const std::uint64_t vote_at = run % 3 ? 1 + run % 4 : 0;
+    run_together(3, [&](std::uint32_t i) { stopped[i] = phases.take_part(i, 6, i == run % 3 ? vote_at : 0); });
+    CHECK(stopped == std::vector<std::uint64_t>(3, vote_at));
+  }
+  CHECK(phases.wrong == 0);
+}
+
+// A worker may be so fast that it votes at the next meeting before a slow one has looked at the word of this one.
+TEST_CASE("a vote of the next meeting is not taken for one of this meeting") {
+  for (std::uint64_t first = 1; first <= 2; ++first) {
+    std::uint64_t word = 0, base = 0;
+    Patience patience;
+    patience.budget_ns = 2'000'000'000;
+    Meeting fast = Meeting::aborted, slow[2] = {Meeting::aborted, Meeting::aborted};
+    const GridBarrier<CpuPlatform> barrier{&word, 2};
+    run_together(2, [&](std::uint32_t i) {
+      for (std::uint64_t k = 1; k < first; ++k) barrier.meet(base, k, false, patience.wait());
+      if (i == 0) {
+        barrier.meet(base, first, false, patience.wait());
+        fast = barrier.meet(base, first + 1, true, patience.wait());
+        return;
+      }
+      StagedPlatform::before_load = [&] {  // after this worker's arrival: wait for both of the other's
+        wait_for([&] { return static_cast<std::uint32_t>(CpuPlatform::device(word).load(Order::relaxed)) >= 2 * first + 1; });
+      };
+      const GridBarrier<StagedPlatform> staged{&word, 2};
+      slow[0] = staged.meet(base, first, false, patience.wait());
+      slow[1] = barrier.meet(base, first + 1, false, patience.wait());
+    });
+    INFO("meeting " << first);
+    CHECK(slow[0] == Meeting::go_on);
+    CHECK(slow[1] == Meeting::stop);
+    CHECK(fast == Meeting::stop);
+  }
+}
+
+TEST_CASE("an abort ends a meeting that somebody misses") {
+  std::uint64_t word = 0;
+  Patience patience;
+  Meeting met[2] = {Meeting::go_on, Meeting::go_on};
+  run_together(3, [&](std::uint32_t i) {
+    if (i == 2) return patience.give_up();
+    met[i] = GridBarrier<CpuPlatform>{&word, 4}.meet(0, 1, false, patience.wait());
+  });
+  CHECK(met[0] == Meeting::aborted);
+  CHECK(met[1] == Meeting::aborted);
+}
+
+TEST_CASE("a worker that waits too long for the others reports it") {
+  std::uint64_t word = 0;
+  Patience patience;
+  patience.budget_ns = 1'000'000;
+  CHECK(GridBarrier<CpuPlatform>{&word, 2}.meet(0, 1, false, patience.wait()) == Meeting::aborted);
+  CHECK(patience.report.reason == static_cast<std::uint32_t>(WaitReason::grid_barrier));
+  CHECK(patience.report.address == reinterpret_cast<std::uint64_t>(&word));
+}

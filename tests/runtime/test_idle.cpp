@@ -1,0 +1,165 @@
+// Idle workers: who is claimed gets exactly one item; who withdraws gets none.
+#include "runtime/idle.hpp"
+
+#include <rapidcheck.h>
+
+#include <atomic>
+#include <set>
+#include <vector>
+
+#include "support/seed.hpp"
+#include "support/threads.hpp"
+
+using namespace flywheel;
+using namespace flywheel::testing;
+
+namespace {
+using P = CpuPlatform;
+
+struct Hall {
+  std::uint32_t workers;
+  std::uint32_t bits[kIdleWords] = {};
+  std::vector<Mailbox> mailboxes;
+
+  explicit Hall(std::uint32_t n) : workers(n), mailboxes(n, Mailbox{kEmptyMailbox}) {}
+  IdleSet<P> idle() { return {bits, mailboxes.data(), workers}; }
+};
+
+/// Enroll, withdraw and claim of one thread in random order, against a std::set.
+void behaves_like_a_set() {
+  Hall hall(*rc::gen::element(1u, 31u, 32u, 70u));
+  std::set<std::uint32_t> model;
+  for (const int step : *rc::gen::container<std::vector<int>>(rc::gen::inRange(0, 3))) {
+    const auto worker = *rc::gen::inRange(0u, hall.workers);
+    if (step == 0) {
+      if (model.insert(worker).second) hall.idle().enroll(worker);
+    } else if (step == 1) {
+      RC_ASSERT(hall.idle().withdraw(worker) == (model.erase(worker) == 1));
+    } else {
+      const auto n = *rc::gen::inRange(1u, 33u);
+      std::uint32_t word = 0;
+      const std::uint32_t got = hall.idle().claim(n, word);
+      RC_ASSERT((got == 0) == model.empty());
+      RC_ASSERT(count_bits(got) <= n);
+      for (std::uint32_t i = 0; i < count_bits(got); ++i) RC_ASSERT(model.erase(word * 32 + nth_bit(got, i)) == 1);
+    }
+  }
+}
+
+/// Workers sit down, get up and take items; claimers hand out items 0..total-1. A desk beside each mailbox is plain
+/// memory: the worker clears it before it sits down, the claimer writes to it before it delivers.
+struct Office {
+  Hall hall;
+  Porch porch{kEmptyMailbox, 0};
+  bool with_porch;
+  std::uint32_t total;
+  std::vector<std::uint64_t> desks;
+  std::vector<std::uint32_t> taken;
+  std::atomic<std::uint32_t> next{0}, done{0}, wrong{0};
+
+  Office(std::uint32_t workers, bool use_porch, std::uint32_t items)
+      : hall(workers), with_porch(use_porch), total(items), desks(workers), taken(items) {}
+
+  bool over() { return done.load(std::memory_order_relaxed) >= total || wrong.load(std::memory_order_relaxed); }
+
+  void work(std::uint32_t worker, std::uint64_t seed) {
+    Random random(seed);
+    const Seat<P> seat{hall.idle(), worker, with_porch ? &porch : nullptr};
+    while (!over()) {
+      desks[worker] = 0;
+      seat.enroll();
+      const std::uint32_t patience = pick(random, 0, 200);
+      for (std::uint32_t spins = 0; seat.peek() == kEmptyMailbox; ++spins) {
+        if ((spins == patience || over()) && seat.withdraw()) break;
+        P::pause(spins);
+      }
+      if (seat.peek() != kEmptyMailbox) take(seat, worker);
+    }
+  }
+
+  void take(const Seat<P>& seat, std::uint32_t worker) {
+    const std::uint64_t item = seat.peek();
+    seat.empty();
+    if (item >= total || desks[worker] != item + 1) return void(++wrong);
+    ++taken[item];
+    done.fetch_add(1, std::memory_order_relaxed);
+  }
+
+  void claim(std::uint64_t seed) {
+    Random random(seed);
+    for (std::uint32_t spins = 0; next.load(std::memory_order_relaxed) < total && !over(); ++spins) {
+      std::uint32_t word = 0;
+      const std::uint32_t got = hall.idle().claim(pick(random, 1, 3), word);
+      if (!got) P::pause(spins % 512);
+      for (std::uint32_t i = 0; i < count_bits(got); ++i) hand_over(word * 32 + nth_bit(got, i));
+    }
+  }
+
+  /// A claimed worker must get something: if all items are out, one that is counted but not among the total.
+  void hand_over(std::uint32_t worker) {
+    std::uint32_t item = next.fetch_add(1, std::memory_order_relaxed);
+    if (item >= total) {
+      taken_late.fetch_add(1, std::memory_order_relaxed);
+      return hall.idle().enroll(worker);  // on its behalf, as if it had never been claimed
+    }
+    desks[worker] = item + 1;
+    hall.idle().deliver(worker, item);
+  }
+  std::atomic<std::uint32_t> taken_late{0};
+
+  void open_door() {
+    for (std::uint32_t item = 0, spins = 0; item < total && !over(); ++spins) {
+      if (P::block(porch.waiting).load(Order::relaxed) == 0) P::pause(spins % 512);
+      else if (offer_porch<P>(porch, item)) ++item;
+    }
+  }
+
+  void check() {
+    CHECK(wrong == 0);
+    CHECK(done == total);
+    CHECK(std::count(taken.begin(), taken.end(), 1u) == std::ptrdiff_t{total});
+  }
+};
+}  // namespace
+
+TEST_CASE("the idle set of one thread behaves like a set") {
+  CHECK(rc::check("idle set and std::set agree", behaves_like_a_set));
+}
+
+TEST_CASE("a claim takes the lowest idle workers of one word") {
+  Hall hall(70);
+  for (const std::uint32_t w : {3u, 5u, 9u, 40u, 69u}) hall.idle().enroll(w);
+  std::uint32_t word = 9;
+  CHECK(hall.idle().claim(2, word) == ((1u << 3) | (1u << 5)));
+  CHECK(word == 0);
+  CHECK(hall.idle().claim(32, word) == 1u << 9);
+  CHECK(hall.idle().claim(32, word) == 1u << 8);
+  CHECK(word == 1);
+  CHECK(hall.idle().claim(32, word) == 1u << 5);
+  CHECK(word == 2);
+  CHECK(hall.idle().claim(32, word) == 0);
+}
+
+TEST_CASE("workers come and go while claimers hand out items: each item reaches one worker") {
+  FLYWHEEL_TEST_SEED(seed);
+  Office office(3, false, 4000);
+  run_together(5, [&](std::uint32_t i) { i < 3 ? office.work(i, seed + i) : office.claim(seed + i); });
+  office.check();
+}
+
+TEST_CASE("the door hands items to the worker on its porch, which comes and goes") {
+  FLYWHEEL_TEST_SEED(seed);
+  Office office(1, true, 4000);
+  run_together(2, [&](std::uint32_t i) { i ? office.open_door() : office.work(0, seed); });
+  office.check();
+}
+
+TEST_CASE("an empty porch takes nothing") {
+  Porch porch{kEmptyMailbox, 0};
+  CHECK_FALSE(offer_porch<P>(porch, 5));
+  CHECK(porch.item == kEmptyMailbox);
+  porch.waiting = 1;
+  CHECK(offer_porch<P>(porch, 5));
+  CHECK_FALSE(offer_porch<P>(porch, 6));
+  CHECK(porch.item == 5);
+}

@@ -1,0 +1,96 @@
+// Bounded waiting: a hang becomes a report, and an abort ends every wait.
+#include "runtime/wait.hpp"
+
+#include <set>
+#include <string>
+
+#include "catch.hpp"
+#include "support/threads.hpp"
+
+using namespace flywheel;
+using namespace flywheel::testing;
+
+namespace {
+using P = CpuPlatform;
+
+bool wait_until_equal(const WaitContext& wait, std::uint64_t& word, std::uint64_t goal) {
+  return spin_until<P>(wait, WaitReason::grid_barrier, &word, goal, [&](std::uint64_t& saw) {
+    saw = P::device(word).load(Order::relaxed);
+    return saw == goal;
+  });
+}
+}  // namespace
+
+TEST_CASE("a wait for what is there already ends at once and leaves no trace") {
+  Patience patience;
+  patience.budget_ns = 0;
+  std::uint64_t word = 7;
+  CHECK(wait_until_equal(patience.wait(), word, 7));
+  CHECK_FALSE(patience.gave_up());
+  CHECK(patience.report.reason == 0);
+}
+
+TEST_CASE("a wait ends when another thread brings it about") {
+  Patience patience;
+  std::uint64_t word = 0;
+  bool came = false;
+  run_together(2, [&](std::uint32_t i) {
+    if (i) P::device(word).store(7, Order::relaxed);
+    else came = wait_until_equal(patience.wait(), word, 7);
+  });
+  CHECK(came);
+}
+
+TEST_CASE("a spent budget says who saw what, and aborts everybody") {
+  Patience patience;
+  patience.budget_ns = 2'000'000;
+  std::uint64_t word = 3;
+  CHECK_FALSE(wait_until_equal(patience.wait(), word, 7));
+  CHECK(patience.gave_up());
+  CHECK(patience.report.reason == static_cast<std::uint32_t>(WaitReason::grid_barrier));
+  CHECK(patience.report.address == reinterpret_cast<std::uint64_t>(&word));
+  CHECK(patience.report.saw == 3);
+  CHECK(patience.report.expected == 7);
+  CHECK(patience.report.waited_ns >= patience.budget_ns);
+}
+
+TEST_CASE("no report is written where there is no room for one") {
+  std::uint32_t abort = 0;
+  std::uint64_t word = 3;
+  CHECK_FALSE(wait_until_equal({&abort, nullptr, 1000}, word, 7));
+  CHECK(abort == 1);
+}
+
+TEST_CASE("an abort ends the waits of all threads without a report") {
+  Patience patience;
+  std::uint64_t word = 0;
+  std::uint32_t ended[4] = {};
+  run_together(5, [&](std::uint32_t i) {
+    if (i == 4) patience.give_up();
+    else ended[i] = !wait_until_equal(patience.wait(), word, 7);
+  });
+  CHECK(ended[0] + ended[1] + ended[2] + ended[3] == 4);
+  CHECK(patience.report.reason == 0);
+}
+
+TEST_CASE("a reader who sees the reason sees the whole report") {
+  Patience patience;
+  patience.budget_ns = 1'000'000;
+  std::uint64_t word = 3, saw = 0, expected = 0;
+  run_together(2, [&](std::uint32_t i) {
+    if (i) return void(wait_until_equal(patience.wait(), word, 7));
+    wait_for([&] { return P::system(patience.report.reason).load(Order::acquire) != 0; });
+    saw = patience.report.saw;  // plain loads: the acquire above is all that orders them
+    expected = patience.report.expected;
+  });
+  CHECK(saw == 3);
+  CHECK(expected == 7);
+}
+
+TEST_CASE("every reason to wait has words of its own") {
+  std::set<std::string> texts;
+  for (std::uint32_t reason = 1; reason <= static_cast<std::uint32_t>(WaitReason::task); ++reason)
+    texts.insert(describe(static_cast<WaitReason>(reason)));
+  CHECK(texts.size() == static_cast<std::size_t>(WaitReason::task));
+  CHECK(texts.count(describe(WaitReason::none)) == 0);
+}

@@ -1,0 +1,45 @@
+// Threads for tests: they start together, and wait with a limit.
+#pragma once
+
+#include <cstdint>
+#include <latch>
+#include <thread>
+#include <vector>
+
+#include "runtime/wait.hpp"
+
+namespace flywheel::testing {
+
+/// Runs body(0) ... body(n - 1) on n threads that start together; returns when all have ended.
+template <class Body>
+void run_together(std::uint32_t n, Body&& body) {
+  std::latch start(n);
+  std::vector<std::jthread> threads;
+  for (std::uint32_t i = 0; i < n; ++i)
+    threads.emplace_back([&, i] {
+      start.arrive_and_wait();
+      body(i);
+    });
+}
+
+/// What a waiting loop needs, with a limit that only a real hang reaches.
+struct Patience {
+  std::uint32_t abort = 0;
+  WaitReport report{};
+  std::uint64_t budget_ns = 60'000'000'000;
+
+  WaitContext wait() { return {&abort, &report, budget_ns}; }
+  /// Ends all waits from another thread.
+  void give_up() { CpuPlatform::device(abort).store(1, Order::relaxed); }
+  std::uint32_t gave_up() { return CpuPlatform::device(abort).load(Order::relaxed); }
+};
+
+/// Turns until `ready()`; false after a minute.
+template <class Ready>
+bool wait_for(Ready&& ready) {
+  Patience patience;
+  return spin_until<CpuPlatform>(patience.wait(), WaitReason::none, nullptr, 0,
+                                 [&](std::uint64_t&) { return ready(); });
+}
+
+}  // namespace flywheel::testing
