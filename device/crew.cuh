@@ -16,7 +16,7 @@ struct CrewShared {
   Stage stages[2];
   TaskContext contexts[2];
   Command commands[2];
-  std::uint32_t passes;  // of the last phased run
+  std::uint32_t last_pass;  // of the last phased run
   std::uint64_t full[2];
   std::uint64_t done[2];
   BlockShared block;
@@ -65,7 +65,7 @@ class GpuCrew {
     const std::uint32_t slot = next_;
     command(slot, Command::phased);
     wait_done(slot, slow);
-    return shared_.passes;
+    return shared_.last_pass;
   }
 
   __device__ void dismiss() { command(next_, Command::leave); }
@@ -117,8 +117,8 @@ __device__ void compute_loop(const World& world, CrewShared& shared, unsigned ch
     if (what == Command::task) {
       List::run(shared.stages[slot].record, block);
     } else {
-      const std::uint32_t passes = run_phases<List>(world, shared.contexts[slot].run->line.constants, block);
-      if (block.leader()) shared.passes = passes;
+      const std::uint32_t last_pass = run_phases<List>(world, shared.contexts[slot].run->line.constants, block);
+      if (block.leader()) shared.last_pass = last_pass;
     }
     block.sync();  // all threads are through with scratch and record
     if (block.leader()) ptx::mbarrier_arrive(shared.done[slot]);  // pairs with GpuCrew::wait_done()

@@ -29,19 +29,17 @@ void drain_stream(const World& world, RunRecord& run) {
   }
 }
 
-std::uint64_t collect(const World& world, RunRecord& run) {
+std::uint64_t collect(const World& world, RunRecord& run, bool told) {
   CompletionSlot& slot = world.completions[run.slot];
   std::scoped_lock lock(run.mutex);
   const auto code = static_cast<std::uint32_t>(P::system(slot.word).load(Order::acquire));
   drain_stream(world, run);
-  run.iterations = 1;
-  run.fault_task = 0;
-  if (code || run.repeat > 1) {
-    run.fault_task = P::system(slot.fault_task).load(Order::relaxed);
-    run.iterations = P::system(slot.iterations).load(Order::relaxed);
-    // A task that failed to stream leaves a gap among the tickets: step over it.
-    drain_to(world, run, P::system(slot.emitted).load(Order::relaxed));
-  }
+  const bool detailed = code || run.repeat > 1;
+  // A task that failed to stream leaves a gap among the tickets: step over it.
+  if (detailed) drain_to(world, run, P::system(slot.emitted).load(Order::relaxed));
+  if (told) return run.stream_next;
+  run.fault_task = detailed ? P::system(slot.fault_task).load(Order::relaxed) : 0;
+  run.iterations = detailed ? P::system(slot.iterations).load(Order::relaxed) : 1;
   const unsigned char* results = world.results + std::size_t{run.slot} * world.result_bytes;
   run.results.assign(results, results + run.graph->result_bytes);
   run.code = code;

@@ -14,7 +14,8 @@ bool is_complete(const World& world, const RunRecord& run);
 void drain_stream(const World& world, RunRecord& run);
 
 /// Copies results, rest of the stream and status out of the slot; afterwards the slot may be reused. Returns the
-/// stream ticket the slot's next run starts with.
-std::uint64_t collect(const World& world, RunRecord& run);
+/// stream ticket the slot's next run starts with. `told`: the program knows already how the run ended (it had
+/// stalled), and may be reading that: only the slot is seen to.
+std::uint64_t collect(const World& world, RunRecord& run, bool told);
 
 }  // namespace flywheel

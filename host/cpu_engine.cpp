@@ -16,13 +16,39 @@ namespace {
 
 constexpr std::size_t kAlignment = 256;
 
+/// Words that workers use atomically are copied atomically too: a copy may race with them, as on a GPU.
+void copy_words(void* to, const void* from, std::size_t bytes) {
+  const bool aligned = (reinterpret_cast<std::uintptr_t>(to) | reinterpret_cast<std::uintptr_t>(from) | bytes) % 8 == 0;
+  if (!aligned) {
+    std::memcpy(to, from, bytes);
+    return;
+  }
+  auto* target = static_cast<std::uint64_t*>(to);
+  auto* source = const_cast<std::uint64_t*>(static_cast<const std::uint64_t*>(from));
+  for (std::size_t i = 0; i < bytes / 8; ++i)
+    std::atomic_ref(target[i]).store(std::atomic_ref(source[i]).load(std::memory_order_relaxed), std::memory_order_relaxed);
+}
+
+/// What the threads use. Shared with them: a body that never ends keeps it, when the engine has to go without it.
+struct Crewmen {
+  KernelEntry entry;
+  World world{};
+  Porch porch{kEmptyMailbox, 0};
+  std::vector<std::vector<unsigned char>> scratch;
+  std::atomic<std::uint32_t> active{0};
+};
+
 class CpuEngine final : public Engine {
  public:
   CpuEngine(const KernelEntry& entry, const Options& options)
-      : entry_(entry), workers_(count_workers(options)), drains_(options.mode == Mode::drain), porch_{kEmptyMailbox, 0} {
-    for (std::uint32_t w = 0; w < workers_; ++w) scratch_.push_back(std::make_unique<unsigned char[]>(options.scratch_bytes + 16));
+      : workers_(count_workers(options)), drains_(options.mode == Mode::drain), crew_(std::make_shared<Crewmen>()) {
+    crew_->entry = entry;
+    crew_->scratch.assign(workers_, std::vector<unsigned char>(options.scratch_bytes + 16));
   }
-  ~CpuEngine() override { join(); }
+  ~CpuEngine() override {
+    if (!crew_->active.load(std::memory_order_acquire)) join();
+    for (std::thread& thread : threads_) thread.detach();
+  }
 
   std::string name() const override { return "CPU, " + std::to_string(workers_) + " workers"; }
   bool is_gpu() const override { return false; }
@@ -38,25 +64,23 @@ class CpuEngine final : public Engine {
   void free_device(void* memory) noexcept override { std::free(memory); }
   void* allocate_shared(std::size_t bytes) override { return allocate_device(bytes); }
   void free_shared(void* memory) noexcept override { std::free(memory); }
-  void copy_to_device(void* device, const void* host, std::size_t bytes) override { std::memcpy(device, host, bytes); }
-  void copy_to_host(void* host, const void* device, std::size_t bytes) override { std::memcpy(host, device, bytes); }
+  void copy_to_device(void* device, const void* host, std::size_t bytes) override { copy_words(device, host, bytes); }
+  void copy_to_host(void* host, const void* device, std::size_t bytes) override { copy_words(host, device, bytes); }
   const char* check_pointer(const void* pointer) const override { return pointer ? nullptr : "it is null"; }
 
   void launch(const World& world) override {
     join();
-    world_ = world;
-    porch_ = {kEmptyMailbox, 0};
-    active_.store(workers_ + 1, std::memory_order_relaxed);
-    threads_.emplace_back([this] { turn([this] { entry_.cpu_door(world_, &porch_); }); });
+    crew_->world = world;
+    crew_->porch = {kEmptyMailbox, 0};
+    crew_->active.store(workers_ + 1, std::memory_order_relaxed);
+    start([](Crewmen& c) { c.entry.cpu_door(c.world, &c.porch); });
     for (std::uint32_t w = 0; w < workers_; ++w)
-      threads_.emplace_back([this, w] {
-        turn([this, w] { entry_.cpu_worker(world_, w, w == 0 ? &porch_ : nullptr, scratch_[w].get()); });
-      });
+      start([w](Crewmen& c) { c.entry.cpu_worker(c.world, w, w == 0 ? &c.porch : nullptr, c.scratch[w].data()); });
   }
 
   EngineState state(std::string&) override {
-    // Acquire: pairs with the release in turn(); a parked engine's memory may be read and changed.
-    return active_.load(std::memory_order_acquire) ? EngineState::running : EngineState::parked;
+    // Acquire: pairs with the release in start(); a parked engine's memory may be read and changed.
+    return crew_->active.load(std::memory_order_acquire) ? EngineState::running : EngineState::parked;
   }
 
   void after_stream(CudaStream, std::function<void()>) override { throw no_stream(); }
@@ -75,23 +99,21 @@ class CpuEngine final : public Engine {
   }
 
   template <class Loop>
-  void turn(Loop&& loop) {
-    loop();
-    active_.fetch_sub(1, std::memory_order_release);
+  void start(Loop loop) {
+    threads_.emplace_back([crew = crew_, loop] {
+      loop(*crew);
+      crew->active.fetch_sub(1, std::memory_order_release);
+    });
   }
   void join() {
     for (std::thread& thread : threads_) thread.join();
     threads_.clear();
   }
 
-  KernelEntry entry_;
   std::uint32_t workers_;
   bool drains_;
-  World world_{};
-  Porch porch_;
-  std::vector<std::unique_ptr<unsigned char[]>> scratch_;
+  std::shared_ptr<Crewmen> crew_;
   std::vector<std::thread> threads_;
-  std::atomic<std::uint32_t> active_{0};
 };
 
 }  // namespace

@@ -73,6 +73,12 @@ void add_edges(GraphImage& image, const Graph& graph, const Successors& predeces
     header.first_edge = static_cast<std::uint32_t>(image.edges.size());
     header.edge_count = static_cast<std::uint32_t>(successors[task].size());
     for (const std::uint32_t next : successors[task]) image.edges.push_back(edge_to(next));
+    if (header.edge_count) {
+      const Edge& first = image.edges[header.first_edge];
+      header.edge_task = first.task;
+      header.edge_predecessors = first.predecessors;
+      header.edge_priority = first.priority;
+    }
     image.run.sinks += successors[task].empty();
     image.counters.push_back(predecessors[task].size());
   }
@@ -112,9 +118,9 @@ std::string find_cycle(const Graph& graph) {
   for (;;) {
     const auto& before = predecessors[path.back()];
     const std::uint32_t next = *std::find_if(before.begin(), before.end(), [&](std::uint32_t t) { return stuck[t]; });
-    const auto seen = std::find(path.begin(), path.end(), next);
+    const bool came_round = std::find(path.begin(), path.end(), next) != path.end();
     path.push_back(next);
-    if (seen == path.end() - 1) continue;
+    if (!came_round) continue;
     std::string text;
     const auto begin = std::find(path.begin(), path.end(), next);
     for (auto it = path.end(); it != begin;)

@@ -21,8 +21,12 @@ std::vector<Stall> Watchdog::new_stalls() {
   std::vector<Stall> stalls;
   for (std::uint32_t w = 0; w < world_.workers; ++w) {
     Heartbeat& heart = world_.heartbeats[w];
-    if (state_of(heart) != WorkerState::slow) continue;
-    const std::uint64_t elapsed = P::system(heart.elapsed_ns).load(Order::relaxed);
+    const bool slow = state_of(heart) == WorkerState::slow;
+    // Acquire: pairs with begin_body(); the item belongs to it.
+    const std::uint64_t started = P::system(heart.started_ns).load(Order::acquire);
+    const std::uint64_t now = P::now_ns();
+    const std::uint64_t running = started && now > started ? now - started : 0;
+    const std::uint64_t elapsed = slow ? P::system(heart.elapsed_ns).load(Order::relaxed) : running;
     const bool same_task = elapsed >= last_elapsed_[w];
     const bool newly = elapsed >= limit_ns_ && !(same_task && last_elapsed_[w] >= limit_ns_);
     last_elapsed_[w] = elapsed;

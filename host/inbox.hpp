@@ -10,9 +10,10 @@ class InboxWriter {
  public:
   explicit InboxWriter(const World& world) : inbox_(Wires<CpuPlatform>{world}.inbox()) {}
 
-  bool has_room() const {
+  /// Room for `entries` more. A submission leaves some for the cancel and park messages that may follow.
+  bool has_room(std::uint32_t entries) const {
     // Acquire: pairs with the door's release in Inbox::release(); it has read what we are about to overwrite.
-    return next_ - CpuPlatform::system(*inbox_.consumed).load(Order::acquire) < inbox_.capacity;
+    return next_ - CpuPlatform::system(*inbox_.consumed).load(Order::acquire) + entries <= inbox_.capacity;
   }
   bool all_read() const { return CpuPlatform::system(*inbox_.consumed).load(Order::acquire) == next_; }
   void write(const RunConstants& message) { inbox_.write(next_++, message); }

@@ -111,13 +111,15 @@ void Pump::let_in(const Lock& lock) {
 }
 
 bool Pump::can_let_in(const RunRecord& run) const {
-  if (hold_ || closed_ || free_slots_.empty() || !inbox_.has_room() || run.graph->free_banks.empty()) return false;
+  if (run.cancel_asked) return true;  // to be told so
+  if (holds_ || closed_ || free_slots_.empty() || !inbox_.has_room(3) || run.graph->free_banks.empty()) return false;
   if (run.graph->kind == GraphKind::phased) return !phased_live_;
   // Every live task may be ready at once, and so may every spawned one: that many fit, so no queue ever overflows.
   return live_tasks_ + run.graph->task_count + world_.spawn_capacity <= world_.queue_capacity;
 }
 
 void Pump::let_in(const Lock&, const RunPtr& run) {
+  if (run->cancel_asked) return finish(*run, static_cast<std::uint32_t>(Status::cancelled), "it had not started");
   open_slot(*run);
   live_[run->slot] = run;
   ++live_count_;
@@ -149,6 +151,7 @@ void Pump::ensure_kernel() {
 void Pump::launch() {
   if (engine_.drains()) inbox_.write(message(InboxOp::park));
   world_.launch = static_cast<std::uint32_t>(counters_.launches % 65535 + 1);
+  world_.phased_before = phased_done_;
   ++counters_.launches;
   resident_ = true;
   parking_ = engine_.drains();
@@ -216,11 +219,9 @@ void Pump::retire(const Lock&, std::uint32_t slot) {
   const RunPtr run = std::move(live_[slot]);
   LoadedGraph& graph = *run->graph;
   const bool told = run->phase.load(std::memory_order_relaxed) == RunPhase::done;  // it had stalled; now it has ended
-  const std::uint32_t code = run->code;
-  stream_next_[slot] = collect(world_, *run);
-  if (told) run->code = code;
+  stream_next_[slot] = collect(world_, *run, told);
   graph.free_banks.push_back(run->bank);
-  if (graph.kind == GraphKind::phased) phased_live_ = false;
+  if (graph.kind == GraphKind::phased) phased_live_ = false, ++phased_done_;
   else live_tasks_ -= graph.task_count;
   free_slots_.push_back(slot);
   --live_count_;
@@ -254,8 +255,8 @@ void Pump::cancel(const RunPtr& run) {
 }
 
 void Pump::send_cancel(const RunRecord& run) {
-  for (std::uint32_t spins = 0; !inbox_.has_room() && spins < 10000; ++spins) detail::cpu_pause(spins);
-  if (inbox_.has_room()) inbox_.write(message(InboxOp::cancel, run.slot, run.generation));
+  for (std::uint32_t spins = 0; !inbox_.has_room(2) && spins < 10000; ++spins) detail::cpu_pause(spins);
+  if (inbox_.has_room(2)) inbox_.write(message(InboxOp::cancel, run.slot, run.generation));
 }
 
 void Pump::park_if_idle(const Lock&) {
@@ -272,10 +273,10 @@ void Pump::park() {
 
 void Pump::while_parked(const std::function<void()>& action) {
   Lock lock(mutex_);
-  hold_ = true;
+  ++holds_;
   const bool parked = wait_until_parked(lock, Clock::now() + options_.shutdown_timeout);
   if (parked) action();
-  hold_ = false;
+  --holds_;
   wake_.notify_all();
   if (!parked)
     throw CapacityError("device memory is used up, and taking more needs a parked kernel, but runs in flight did not "

@@ -100,10 +100,11 @@ class Pump {
   std::uint32_t live_count_ = 0;
   std::uint64_t live_tasks_ = 0;
   bool phased_live_ = false;
+  std::uint32_t phased_done_ = 0;
   bool resident_ = false;  // launched, and not yet seen to end
   bool parking_ = false;   // told to park
   bool all_present_ = false;
-  bool hold_ = false;      // while_parked() is at work: let nobody in
+  std::uint32_t holds_ = 0;  // while_parked() calls at work: let nobody in
   bool closed_ = false;
   bool ending_ = false;
   std::string lost_;       // why no run can succeed any more

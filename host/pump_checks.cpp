@@ -52,6 +52,7 @@ void Pump::check_stalls(const Lock& lock) {
 
 void Pump::fail_everything(const Lock&, Status status, const std::string& cause) {
   if (status != Status::aborted) {
+    if (!lost_.empty()) return;  // told already; submitters may be reading it
     lost_ = std::string(describe(status).what) + " (" + cause + "). Remedy: " + describe(status).remedy;
     log::error(lost_);
     closed_ = true;

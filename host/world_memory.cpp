@@ -28,6 +28,8 @@ World sizes(const Engine& engine, const Options& o) {
   world.inbox_capacity = 256;
   world.scratch_bytes = o.scratch_bytes;
   world.spin_budget_ns = static_cast<std::uint64_t>(std::chrono::nanoseconds(o.spin_budget).count());
+  world.phase_budget_ns =
+      world.spin_budget_ns + static_cast<std::uint64_t>(std::chrono::nanoseconds(o.stall_limit).count());
   return world;
 }
 }  // namespace

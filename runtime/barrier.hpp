@@ -8,34 +8,42 @@
 
 namespace flywheel {
 
-/// {stop votes:16 | arrivals:48}, both monotone; nobody resets them. A phased run starts from the value it finds, so
-/// every worker can tell the k-th meeting of this run from all others without a division or a ticket.
-inline constexpr std::uint64_t kStopVote = std::uint64_t{1} << 48;
-
 enum class Meeting : std::uint32_t { go_on, stop, aborted };
 
+/// One word, {votes at even meetings:16 | votes at odd meetings:16 | arrivals:32}, monotone; nobody resets it. A phased
+/// run reads it as a difference from what it found, so no wrap matters. A worker may still poll meeting k while
+/// another votes at k + 1, hence the two fields; nobody gets to k + 2 before that worker has come to k + 1.
 template <class P>
 struct GridBarrier {
   std::uint64_t* word;
   std::uint32_t workers;
 
-  /// Called by one thread of each worker. A vote to stop reaches everybody at this meeting.
-  FLYWHEEL_TASK void arrive(bool vote_stop) const {
-    // Release: what this worker wrote before the boundary. Pairs with the acquire loads in wait() of all the others.
-    P::device(*word).fetch_add(1 + (vote_stop ? kStopVote : 0), Order::release);
+  FLYWHEEL_TASK static constexpr std::uint64_t vote(std::uint64_t k) {
+    return std::uint64_t{1} << (k & 1 ? 32 : 48);
   }
 
-  /// By the same thread: waits for meeting k = 1, 2, ... since `base`.
+  /// Called by one thread of each worker for meeting k = 1, 2, ... of a run. A vote to stop reaches everybody there.
+  FLYWHEEL_TASK void arrive(std::uint64_t k, bool vote_stop) const {
+    // Release: what this worker wrote before the boundary. Pairs with the acquire loads in wait() of all the others.
+    P::device(*word).fetch_add(1 + (vote_stop ? vote(k) : 0), Order::release);
+  }
+
+  /// By the same thread, after arrive(). `base` is the word when the run began.
   FLYWHEEL_TASK Meeting wait(std::uint64_t base, std::uint64_t k, const WaitContext& wait) const {
-    const std::uint64_t arrivals_mask = kStopVote - 1;
-    const std::uint64_t goal = (base & arrivals_mask) + k * workers;
-    std::uint64_t seen = 0;
-    const bool all = spin_until<P>(wait, WaitReason::grid_barrier, word, goal, [&](std::uint64_t& saw) {
-      saw = seen = P::device(*word).load(Order::acquire);
-      return (seen & arrivals_mask) >= goal;
+    const auto goal = static_cast<std::uint32_t>(k * workers);
+    std::uint64_t since = 0;
+    const bool all = spin_until<P>(wait, WaitReason::grid_barrier, word, base + goal, [&](std::uint64_t& saw) {
+      saw = P::device(*word).load(Order::acquire);
+      since = saw - base;
+      return static_cast<std::int32_t>(static_cast<std::uint32_t>(since) - goal) >= 0;
     });
     if (!all) return Meeting::aborted;
-    return (seen >> 48) == (base >> 48) ? Meeting::go_on : Meeting::stop;
+    return votes(since, k) ? Meeting::stop : Meeting::go_on;
+  }
+
+ private:
+  FLYWHEEL_TASK static std::uint32_t votes(std::uint64_t since, std::uint64_t k) {
+    return static_cast<std::uint32_t>(k & 1 ? since >> 32 : since >> 48) & 0xffff;
   }
 };
 

@@ -73,6 +73,10 @@ class BlockCore {
   [[nodiscard]] FLYWHEEL_TASK bool spawn(const Task& task, Priority priority = Priority::inherit) {
     static_assert(std::is_trivially_copyable_v<Task> && sizeof(Task) <= kTaskArgBytes,
                   "a task type must be trivially copyable and fit kTaskArgBytes; keep larger data behind a pointer");
+    if (context_->run->line.constants.kind == static_cast<std::uint32_t>(GraphKind::phased)) {
+      fail_with(static_cast<std::uint32_t>(Status::spawn_in_phase));  // nobody would wait for it
+      return false;
+    }
     const bool done = spawn_task<P>(*context_->world, context_->worker, context_->item.run, context_->header,
                                     List::template index_of<Task>(), &task, sizeof(Task), priority);
     if (done) P::block(context_->spawned).store(1, Order::relaxed);

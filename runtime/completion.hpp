@@ -1,30 +1,9 @@
 // The end of a run: the last sink to finish starts the next iteration or tells the host.
 #pragma once
 
-#include "runtime/ready.hpp"
+#include "runtime/roots.hpp"
 
 namespace flywheel {
-
-/// Collective. Publishes the first tasks of an iteration.
-template <class P>
-FLYWHEEL_TASK void publish_roots(const World& world, const Ready<P>& ready, const RunConstants& run) {
-  const Edge* roots = world.edges + run.first_root;
-  const std::uint32_t first = run.first_record;
-  const std::uint16_t slot = static_cast<std::uint16_t>(run.slot);
-  const auto root = [&](std::uint32_t i) { return Item{first + roots[i].task, slot, false}.pack(); };
-  const auto dense = [&](std::uint32_t i) { return Item{first + i, slot, false}.pack(); };
-  if (run.root_flags & kRootsUniform) {
-    if (run.root_flags & kRootsDense) ready.publish(run.root_count, run.priority, dense);
-    else ready.publish(run.root_count, run.priority, root);
-    return;
-  }
-  for (std::uint32_t base = 0; base < run.root_count; base += P::lanes()) {
-    const std::uint32_t i = base + P::lane();
-    const bool have = i < run.root_count;
-    const std::uint32_t own = have ? roots[i].priority : 0;
-    ready.publish_lanes(have, have ? root(i) : 0, level_of(own, run.priority));
-  }
-}
 
 /// One thread. The run is over: everything its tasks wrote is visible to whoever acquires the completion word.
 /// `clean`: no task failed or was skipped, so there is nothing to look up.

@@ -46,7 +46,9 @@ class CpuCrew {
   FLYWHEEL_TASK Outcome wait(std::uint32_t slot, Slow&&) {
     PhaseClock clock{};
     CpuBlock<List, P> block(contexts_[slot], clock, scratch_);
+    begin_body<P>(world_.heartbeats[worker_], contexts_[slot].item.pack());
     List::run(stages_[slot].record, block);
+    end_body<P>(world_.heartbeats[worker_]);
     return {contexts_[slot].code, contexts_[slot].spawned != 0, contexts_[slot].stop != 0};
   }
 
@@ -56,7 +58,10 @@ class CpuCrew {
     TaskContext context{&world_, &run, {0, run_slot, false}, {}, worker_, 0, 0, 0, 0};
     PhaseClock clock{run.line.barrier_base, 0, false, false, false};
     CpuBlock<List, P> block(context, clock, scratch_);
-    return run_phases<List>(world_, run.line.constants, block);
+    begin_body<P>(world_.heartbeats[worker_], context.item.pack());
+    const std::uint32_t last_pass = run_phases<List>(world_, run.line.constants, block);
+    end_body<P>(world_.heartbeats[worker_]);
+    return last_pass;
   }
 
  private:

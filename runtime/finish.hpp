@@ -8,14 +8,14 @@
 
 namespace flywheel {
 
-/// A task between the queue and its end. Lane i also holds what it fetched for it while the task runs.
+/// A task between the queue and its end, with what lane i fetched in advance for finishing it.
 struct Staged {
   Item item;
   TaskHeader header;
   const RunLine* run;      // the worker's copy
   Edge edge;               // edge i
   std::uint32_t idle;      // word i of the idle set: whom to hand a successor to
-  std::uint64_t waiting;   // lanes 0..kPriorities-1: tasks queued at that priority
+  std::uint64_t waiting;   // tasks queued at priority i
   Outcome outcome;
   std::uint32_t slot;      // which of the crew's two stages holds it
   bool runs;               // false: skipped, its successors only hear of it
@@ -29,14 +29,17 @@ class Finisher {
   FLYWHEEL_TASK Finisher(const World& world, std::uint32_t id)
       : world_(world), wires_{world}, ready_(world, id), wait_(wires_.wait(id)) {}
 
-  /// Collective. Fetches what finishing will need; the loads are under way while the task runs.
+  /// Lane i: word i of the idle set, as of now.
+  FLYWHEEL_TASK std::uint32_t glance() const {
+    const IdleSet<P> idle = wires_.idle();
+    return P::lanes() > 1 && P::lane() < idle.words() ? P::device(idle.bits[P::lane()]).load(Order::relaxed) : 0;
+  }
+
+  /// Collective. Fetches the edges that finishing will need; the loads are under way while the task runs.
   FLYWHEEL_TASK void prepare(Staged& task) const {
-    task.edge = fetch_edge(task.header, P::lane());
-    task.idle = 0;
-    task.waiting = 0;
-    if (task.header.edge_count == 0) return;
-    if (P::lane() < wires_.idle().words()) task.idle = P::device(wires_.idle().bits[P::lane()]).load(Order::relaxed);
-    if (P::lane() < kPriorities) task.waiting = wires_.ready(P::lane()).size_hint();
+    const TaskHeader& header = task.header;
+    if (P::lane() == 0) task.edge = {header.edge_task, header.edge_predecessors, header.edge_priority, 0};
+    else if (header.edge_count > 1) task.edge = fetch_edge(header, P::lane());
   }
 
   /// Collective.

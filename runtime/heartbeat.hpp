@@ -17,6 +17,7 @@ enum class WorkerState : std::uint32_t { absent = 0, present = 1, slow = 2 };
 struct alignas(64) Heartbeat {
   std::uint64_t item;       // the packed Item it runs, valid while state is slow
   std::uint64_t elapsed_ns; // of that task, by the worker's own clock
+  std::uint64_t started_ns; // CPU workers cannot report while a body runs: when it began, 0 if none does
   std::uint32_t state;      // a WorkerState, written last
   std::uint32_t beats;
 };
@@ -29,6 +30,17 @@ FLYWHEEL_TASK void beat(Heartbeat& heart, WorkerState state, std::uint64_t item,
   P::system(heart.beats).store(P::system(heart.beats).load(Order::relaxed) + 1, Order::relaxed);
   // Release: pairs with the watchdog's acquire load of `state`; item and time belong to it.
   P::system(heart.state).store(static_cast<std::uint32_t>(state), Order::release);
+}
+
+/// A CPU worker's body begins; the watchdog reads the clock for it.
+template <class P>
+FLYWHEEL_TASK void begin_body(Heartbeat& heart, std::uint64_t item) {
+  P::system(heart.item).store(item, Order::relaxed);
+  P::system(heart.started_ns).store(P::now_ns(), Order::release);  // pairs with the watchdog's acquire
+}
+template <class P>
+FLYWHEEL_TASK void end_body(Heartbeat& heart) {
+  P::system(heart.started_ns).store(0, Order::release);
 }
 
 }  // namespace flywheel

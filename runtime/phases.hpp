@@ -37,33 +37,35 @@ FLYWHEEL_TASK bool meet(TaskContext& context, PhaseClock& clock, bool end_of_pas
   const Wires<P> wires{world};
   const GridBarrier<P> barrier = wires.barrier();
   const bool vote = clock.failed || clock.cancelled || (end_of_pass && clock.stop_asked);
-  barrier.arrive(vote);
+  barrier.arrive(++clock.meets, vote);
   if (context.worker == 0) clock.cancelled = P::device(context.run->line.cancelled).load(Order::relaxed) != 0;
-  return barrier.wait(clock.base, ++clock.meets, wires.wait(context.worker)) == Meeting::go_on;
+  return barrier.wait(clock.base, clock.meets, wires.wait_for_phase(context.worker)) == Meeting::go_on;
 }
 
 /// All threads of the block: this worker's share of one phase.
 template <class List, class Block>
-FLYWHEEL_TASK void run_phase(const World& world, const RunConstants& run, const Phase& phase, Block& block) {
+FLYWHEEL_TASK void run_phase(const TaskRecord* records, const Phase& phase, Block& block) {
   const std::uint32_t step = phase.grid ? phase.count : block.workers();
   for (std::uint32_t t = phase.grid ? 0 : block.worker(); t < phase.count; t += step)
-    List::run(block.load(world.records[run.first_record + phase.first + t]), block);
+    List::run(block.load(records[phase.first + t]), block);
 }
 
 /// All threads of the block run the whole phased run. It ends early, for all workers at the same boundary, when it
-/// was cancelled, a task failed, or a task asked to stop. Returns the passes completed.
+/// was cancelled, a task failed, or a task asked to stop. Returns the pass in which it ended. Everything read after a
+/// boundary is a local copy: at the last one the run may be over, and its slot in use again, before we look.
 template <class List, class Block>
 FLYWHEEL_TASK std::uint32_t run_phases(const World& world, const RunConstants& run, Block& block) {
-  const ExecRecord& exec = world.execs[run.exec];
-  for (std::uint32_t pass = 0; pass < run.repeat; ++pass) {
+  const ExecRecord exec = world.execs[run.exec];
+  const TaskRecord* records = world.records + run.first_record;
+  const std::uint32_t repeat = run.repeat;
+  for (std::uint32_t pass = 0; pass < repeat; ++pass) {
     block.begin_pass(pass);
     for (std::uint32_t p = 0; p < exec.phase_count; ++p) {
-      const bool end_of_pass = p + 1 == exec.phase_count;
-      run_phase<List>(world, run, exec.phases[p], block);
-      if (!block.boundary(end_of_pass)) return pass + (end_of_pass ? 1 : 0);
+      run_phase<List>(records, exec.phases[p], block);
+      if (!block.boundary(p + 1 == exec.phase_count)) return pass;
     }
   }
-  return run.repeat;
+  return repeat - 1;
 }
 
 }  // namespace flywheel

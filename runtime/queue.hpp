@@ -62,7 +62,8 @@ struct Queue {
     return published;
   }
 
-  /// Collective. Takes up to `want` (at most P::lanes()) items; lane i < the returned count holds item i in `item`.
+  /// Collective. Takes up to `want` (at most P::lanes()) items; lane i < the returned count holds item i in `item`. To
+  /// be called when size_hint() was not 0: a try at an empty queue costs two atomics.
   FLYWHEEL_TASK std::uint32_t pop(std::uint32_t want, std::uint64_t& item, const WaitContext& wait) const {
     std::uint32_t taken = 0;
     std::uint64_t first = 0;
@@ -90,9 +91,7 @@ struct Queue {
   /// Tokens are anonymous, so a take that went below zero gives the surplus back: nothing is lost or doubled.
   FLYWHEEL_TASK std::uint32_t take_tokens(std::uint32_t want) const {
     auto count = P::device(words->count.value);
-    const std::int64_t seen = count.load(Order::relaxed);
-    if (seen <= 0) return 0;
-    const std::int64_t asked = seen < want ? seen : want;
+    const std::int64_t asked = want;
     const std::int64_t before = count.fetch_add(-asked, Order::relaxed);
     const std::int64_t got = before <= 0 ? 0 : (before < asked ? before : asked);
     if (got < asked) count.fetch_add(asked - got, Order::relaxed);

@@ -58,6 +58,7 @@ static_assert(sizeof(RunLine) == kLineWords * 4);
 struct RunState {
   RunLine line;
   alignas(128) std::uint32_t outstanding;  // sinks and spawned tasks still to finish in this iteration
+  alignas(128) std::uint64_t roots;        // {roots:32 | next to take:32}, see roots.hpp
   alignas(128) std::uint64_t emitted;      // tickets of the value stream; go on counting from run to run
   std::uint64_t emit_limit;                // tickets below this have space
   alignas(128) unsigned char params[kParamBytes];

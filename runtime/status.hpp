@@ -20,6 +20,7 @@ enum class Status : std::uint32_t {
   worker_stalled = 8,
   bad_task_type = 9,
   workers_missing = 10,
+  spawn_in_phase = 11,
 };
 
 inline constexpr std::uint32_t kUserStatus = 64;
@@ -51,6 +52,8 @@ constexpr StatusText describe(Status status) {
       return {"a task did not end within Options::stall_limit",
               "poll block.cancelled() in long loops, or raise Options::stall_limit"};
     case Status::bad_task_type: return {"a task record names an unknown task type", "report this: load() checks types"};
+    case Status::spawn_in_phase:
+      return {"a task of a phased graph called block.spawn()", "the phases order its tasks: spawn from a graph with after()"};
     case Status::workers_missing:
       return {"not all workers of the resident kernel started in time",
               "another program holds SMs: stop it, or start fewer workers with Options::workers"};

@@ -28,7 +28,9 @@ struct TaskHeader {
   std::uint32_t edge_count;     // successors; 0 makes this task a sink
   std::uint32_t result_offset;  // bytes into the run's results, or kNoResult
   std::uint32_t local;          // index in its graph: names the task in reports
-  std::uint32_t reserved[3];
+  std::uint32_t edge_task;          // a copy of edge 0, see Edge: most tasks have no other, and need not fetch it
+  std::uint32_t edge_predecessors;
+  std::uint32_t edge_priority;
 };
 
 /// 128 bytes: one cache line, one coalesced read of a warp.
@@ -54,6 +56,9 @@ struct Item {
   std::uint32_t record;  // index in the record arena, below 2^31
   std::uint16_t run;     // run slot
   bool skip;
+
+  /// In place of a record: "come and take roots of this run", see roots.hpp.
+  static constexpr std::uint32_t kRootTicket = 0x7fffffffu;
 
   FLYWHEEL_TASK constexpr std::uint64_t pack() const {
     return (std::uint64_t{run} << 32) | (std::uint64_t{skip} << 31) | record;

@@ -37,7 +37,7 @@ class Worker {
     }
     std::uint64_t item = finish_.take_kept();
     if (item != kEmptyMailbox) ++look_.stats().kept;
-    else item = look_.rest_of_batch();
+    if (item == kEmptyMailbox) item = look_.rest_of_batch();
     if (item == kEmptyMailbox) item = wait_for_item();
     if (item == kEmptyMailbox) return false;
     stage(item, task);
@@ -59,6 +59,8 @@ class Worker {
     task.item = Item::unpack(packed);
     task.slot = crew_.next_slot();
     task.live = true;
+    task.waiting = look_.glance();  // these loads need nothing of the record: all are on their way together
+    task.idle = finish_.glance();
     const Stage& stage = crew_.stage(task.slot, world_.records[task.item.record], world_.runs[task.item.run]);
     task.run = &stage.run;
     task.header = stage.record.header;
@@ -76,7 +78,7 @@ class Worker {
       ++look_.stats().skipped;
       return;
     }
-    look_ahead();
+    look_ahead(task.waiting);
     const std::uint64_t item = task.item.pack();
     bool was_slow = false;
     task.outcome = crew_.wait(task.slot, [&](std::uint64_t elapsed_ns) {
@@ -88,22 +90,22 @@ class Worker {
   }
 
   /// With a batch in hand the next task can be staged behind the running one: the crew goes over to it by itself.
-  FLYWHEEL_TASK void look_ahead() {
+  FLYWHEEL_TASK void look_ahead(std::uint64_t waiting) {
     std::uint64_t item = look_.rest_of_batch();
-    if (item == kEmptyMailbox) item = look_.batch_if_deep();
+    if (item == kEmptyMailbox) item = look_.batch_if_deep(waiting);
     if (item != kEmptyMailbox) stage(item, ahead_);
   }
 
   /// All workers take part in a phased run; worker 0 tells the host when it is over.
   FLYWHEEL_TASK void join_phases() {
     const std::uint16_t slot = look_.phased_run();
-    const std::uint32_t passes = crew_.run_phased(slot, [&](std::uint64_t elapsed_ns) {
+    const std::uint32_t last_pass = crew_.run_phased(slot, [&](std::uint64_t elapsed_ns) {
       sign(WorkerState::slow, Item{0, slot, false}.pack(), elapsed_ns);
     });
     sign(WorkerState::present);
     if (id_ == 0 && P::lane() == 0) {
       RunLine& line = world_.runs[slot].line;
-      P::device(line.iteration).store(passes ? passes - 1 : 0, Order::relaxed);
+      P::device(line.iteration).store(last_pass, Order::relaxed);
       complete_run<P>(world_, line.constants, false);
     }
     P::converge();

@@ -66,7 +66,9 @@ struct World {
   std::uint32_t inbox_capacity;
   std::uint32_t scratch_bytes;
   std::uint32_t launch;           // 1..65535: which launch of the kernel this is
+  std::uint32_t phased_before;    // phased runs announced before this launch
   std::uint64_t spin_budget_ns;
+  std::uint64_t phase_budget_ns;  // at a grid barrier the others may be in the middle of a long task
 
   // Device memory.
   ControlWords* control;
@@ -115,6 +117,9 @@ struct Wires {
   }
   FLYWHEEL_TASK WaitContext wait(std::uint32_t worker) const {
     return {&world.control->abort.value, world.reports + worker, world.spin_budget_ns};
+  }
+  FLYWHEEL_TASK WaitContext wait_for_phase(std::uint32_t worker) const {
+    return {&world.control->abort.value, world.reports + worker, world.phase_budget_ns};
   }
 };
 

@@ -21,7 +21,9 @@ int choose_context(const Config& config, int wanted) {
   return wanted > 0 ? wanted : std::min(most, kDefaultContext);
 }
 
-void check(const Sampling& how) {
+void check(const Request& request) {
+  const Sampling& how = request.sampling;
+  if (request.tokens == 0) throw RequestError("there are no tokens to write: ask for 1 or more");
   if (!std::isfinite(how.temperature) || how.temperature < 0)
     throw RequestError("the temperature must be 0 (always the likeliest token) or more");
   if (!(how.top_p > 0 && how.top_p <= 1))
@@ -68,8 +70,8 @@ Generator::Generator(Runtime& runtime, const std::filesystem::path& folder, int 
 }
 
 Outcome Generator::generate(const Request& request, const OnToken& on_token) {
+  llama::check(request);
   check(request.prompt, request.tokens);
-  llama::check(request.sampling);
   const auto begin = std::chrono::steady_clock::now();
   const auto prompt_count = static_cast<std::uint32_t>(request.prompt.size());
   memory_.prompt.write(request.prompt);

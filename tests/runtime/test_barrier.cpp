@@ -30,6 +30,12 @@ struct StagedPlatform : CpuPlatform {
   static auto device(T& word) { return Ref<T>(word); }
 };
 
+template <class P>
+Meeting meet(const GridBarrier<P>& barrier, std::uint64_t base, std::uint64_t k, bool vote, Patience& patience) {
+  barrier.arrive(vote);
+  return barrier.wait(base, k, patience.wait());
+}
+
 /// n workers meet k times; each phase every worker writes a cell and reads its neighbour's of the phase before.
 struct Phases {
   std::uint32_t workers;
@@ -47,7 +53,7 @@ struct Phases {
     const GridBarrier<CpuPlatform> barrier{&word, workers};
     for (std::uint64_t k = 1; k <= meetings; ++k) {
       cells[k & 1][self] = k * 100 + self;
-      const Meeting meeting = barrier.meet(base, k, k == vote_at, patience.wait());
+      const Meeting meeting = meet(barrier, base, k, k == vote_at, patience);
       if (meeting == Meeting::aborted) ++wrong;
       if (meeting != Meeting::go_on) return k;
       const std::uint32_t neighbour = (self + 1) % workers;
@@ -106,18 +112,18 @@ TEST_CASE("a vote of the next meeting is not taken for one of this meeting") {
     Meeting fast = Meeting::aborted, slow[2] = {Meeting::aborted, Meeting::aborted};
     const GridBarrier<CpuPlatform> barrier{&word, 2};
     run_together(2, [&](std::uint32_t i) {
-      for (std::uint64_t k = 1; k < first; ++k) barrier.meet(base, k, false, patience.wait());
+      for (std::uint64_t k = 1; k < first; ++k) meet(barrier, base, k, false, patience);
       if (i == 0) {
-        barrier.meet(base, first, false, patience.wait());
-        fast = barrier.meet(base, first + 1, true, patience.wait());
+        meet(barrier, base, first, false, patience);
+        fast = meet(barrier, base, first + 1, true, patience);
         return;
       }
       StagedPlatform::before_load = [&] {  // after this worker's arrival: wait for both of the other's
         wait_for([&] { return static_cast<std::uint32_t>(CpuPlatform::device(word).load(Order::relaxed)) >= 2 * first + 1; });
       };
       const GridBarrier<StagedPlatform> staged{&word, 2};
-      slow[0] = staged.meet(base, first, false, patience.wait());
-      slow[1] = barrier.meet(base, first + 1, false, patience.wait());
+      slow[0] = meet(staged, base, first, false, patience);
+      slow[1] = meet(barrier, base, first + 1, false, patience);
     });
     INFO("meeting " << first);
     CHECK(slow[0] == Meeting::go_on);
@@ -132,7 +138,7 @@ TEST_CASE("an abort ends a meeting that somebody misses") {
   Meeting met[2] = {Meeting::go_on, Meeting::go_on};
   run_together(3, [&](std::uint32_t i) {
     if (i == 2) return patience.give_up();
-    met[i] = GridBarrier<CpuPlatform>{&word, 4}.meet(0, 1, false, patience.wait());
+    met[i] = meet(GridBarrier<CpuPlatform>{&word, 4}, 0, 1, false, patience);
   });
   CHECK(met[0] == Meeting::aborted);
   CHECK(met[1] == Meeting::aborted);
@@ -142,7 +148,7 @@ TEST_CASE("a worker that waits too long for the others reports it") {
   std::uint64_t word = 0;
   Patience patience;
   patience.budget_ns = 1'000'000;
-  CHECK(GridBarrier<CpuPlatform>{&word, 2}.meet(0, 1, false, patience.wait()) == Meeting::aborted);
+  CHECK(meet(GridBarrier<CpuPlatform>{&word, 2}, 0, 1, false, patience) == Meeting::aborted);
   CHECK(patience.report.reason == static_cast<std::uint32_t>(WaitReason::grid_barrier));
   CHECK(patience.report.address == reinterpret_cast<std::uint64_t>(&word));
 }

@@ -15,6 +15,9 @@ using namespace flywheel::testing;
 namespace {
 using P = CpuPlatform;
 
+/// One in n, whatever the size of the test case.
+bool one_in(int n) { return *rc::gen::resize(rc::kNominalSize, rc::gen::inRange(0, n)) == 0; }
+
 /// Arrivals (some failed) and spawns of one thread in random order, against counting.
 void behaves_like_counting() {
   const auto predecessors = *rc::gen::inRange(1u, 20u);
@@ -23,11 +26,11 @@ void behaves_like_counting() {
     std::uint32_t to_come = predecessors;
     bool failed = false;
     while (to_come) {
-      if (*rc::gen::inRange(0, 4) == 0) {
+      if (one_in(4)) {
         expect_one_more<P>(counter);
         ++to_come;
       }
-      const bool fails = *rc::gen::inRange(0, 8) == 0;
+      const bool fails = one_in(8);
       failed |= fails;
       --to_come;
       const Arrival arrival = arrive<P>(counter, fails, predecessors);

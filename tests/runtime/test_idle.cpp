@@ -25,6 +25,9 @@ struct Hall {
   IdleSet<P> idle() { return {bits, mailboxes.data(), workers}; }
 };
 
+/// As Lookout::look() reads it.
+std::uint64_t peek(const Seat<P>& seat) { return P::device(seat.inbox()).load(Order::acquire); }
+
 /// Enroll, withdraw and claim of one thread in random order, against a std::set.
 void behaves_like_a_set() {
   Hall hall(*rc::gen::element(1u, 31u, 32u, 70u));
@@ -69,16 +72,16 @@ struct Office {
       desks[worker] = 0;
       seat.enroll();
       const std::uint32_t patience = pick(random, 0, 200);
-      for (std::uint32_t spins = 0; seat.peek() == kEmptyMailbox; ++spins) {
+      for (std::uint32_t spins = 0; peek(seat) == kEmptyMailbox; ++spins) {
         if ((spins == patience || over()) && seat.withdraw()) break;
         P::pause(spins);
       }
-      if (seat.peek() != kEmptyMailbox) take(seat, worker);
+      if (peek(seat) != kEmptyMailbox) take(seat, worker);
     }
   }
 
   void take(const Seat<P>& seat, std::uint32_t worker) {
-    const std::uint64_t item = seat.peek();
+    const std::uint64_t item = peek(seat);
     seat.empty();
     if (item >= total || desks[worker] != item + 1) return void(++wrong);
     ++taken[item];
@@ -95,17 +98,13 @@ struct Office {
     }
   }
 
-  /// A claimed worker must get something: if all items are out, one that is counted but not among the total.
+  /// A claimed worker must get something; once all items are out it is seated again, as if never claimed.
   void hand_over(std::uint32_t worker) {
-    std::uint32_t item = next.fetch_add(1, std::memory_order_relaxed);
-    if (item >= total) {
-      taken_late.fetch_add(1, std::memory_order_relaxed);
-      return hall.idle().enroll(worker);  // on its behalf, as if it had never been claimed
-    }
+    const std::uint32_t item = next.fetch_add(1, std::memory_order_relaxed);
+    if (item >= total) return hall.idle().enroll(worker);
     desks[worker] = item + 1;
     hall.idle().deliver(worker, item);
   }
-  std::atomic<std::uint32_t> taken_late{0};
 
   void open_door() {
     for (std::uint32_t item = 0, spins = 0; item < total && !over(); ++spins) {

@@ -182,7 +182,7 @@ TEST_CASE("a queue can start filled, and remembers its peak") {
     CHECK(item == i);
   }
   CHECK(memory.queue().pop(1, item, patience.wait()) == 0);
-  REQUIRE(memory.queue().push(6, [](std::uint32_t i) { return i; }, patience.wait()));
+  for (std::uint64_t i = 0; i < 6; ++i) REQUIRE(push_one(memory.queue(), i, patience.wait()));
   CHECK(memory.words.peak.value == 6);
   CHECK(memory.queue().size_hint() == 6);
 }

@@ -55,7 +55,7 @@ TEST_CASE("a spent budget says who saw what, and aborts everybody") {
 }
 
 TEST_CASE("no report is written where there is no room for one") {
-  std::uint32_t abort = 0;
+  std::uint64_t abort = 0;
   std::uint64_t word = 3;
   CHECK_FALSE(wait_until_equal({&abort, nullptr, 1000}, word, 7));
   CHECK(abort == 1);

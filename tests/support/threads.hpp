@@ -24,14 +24,14 @@ void run_together(std::uint32_t n, Body&& body) {
 
 /// What a waiting loop needs, with a limit that only a real hang reaches.
 struct Patience {
-  std::uint32_t abort = 0;
+  std::uint64_t abort = 0;
   WaitReport report{};
   std::uint64_t budget_ns = 60'000'000'000;
 
   WaitContext wait() { return {&abort, &report, budget_ns}; }
   /// Ends all waits from another thread.
   void give_up() { CpuPlatform::device(abort).store(1, Order::relaxed); }
-  std::uint32_t gave_up() { return CpuPlatform::device(abort).load(Order::relaxed); }
+  bool gave_up() { return CpuPlatform::device(abort).load(Order::relaxed) != 0; }
 };
 
 /// Turns until `ready()`; false after a minute.

@@ -7,6 +7,7 @@
 #include <flywheel/task.cuh>
 
 #include <bit>
+#include <cmath>
 #include <cstdint>
 #include <limits>
 
@@ -82,7 +83,7 @@ FLYWHEEL_TASK inline float silu(float x) { return x / (1.f + exp_of(-x)); }
 template <class Block>
 FLYWHEEL_TASK float rms_scale(const Block& block, const float* x, int n, float eps) {
   const float squares = lane_sum(block, n, [&](int i) { return x[i] * x[i]; });
-  return 1.f / sqrtf(squares / static_cast<float>(n) + eps);
+  return 1.f / std::sqrt(squares / static_cast<float>(n) + eps);
 }
 
 }  // namespace flywheel::llama

@@ -100,7 +100,7 @@ struct Attend {
   /// scores[p] = query * key of p / sqrt(head_dim); returns the largest.
   template <class Block>
   FLYWHEEL_TASK float score(Block& block, const float* query, const float* key, float* scores) const {
-    const float scale = 1.f / sqrtf(static_cast<float>(cache.head_dim));
+    const float scale = 1.f / std::sqrt(static_cast<float>(cache.head_dim));
     float largest = -std::numeric_limits<float>::infinity();
     block.for_each(position() + 1, [&](int p) {
       const bool own = p == position();

@@ -1,0 +1,61 @@
+// The first tasks of an iteration.
+//
+// A few roots are published like all ready tasks. For many, each worker gets one ticket instead, and takes shares of the
+// run's roots from one counter: 100,000 independent tasks cost the door 132 items, and a worker one atomic a share.
+//
+// The counter carries the number of roots beside the next one to take, so a ticket that is stale (all roots are taken,
+// or even the slot has another run by now) either finds nothing or takes a share of whatever run is there, which is as
+// good as any: each root goes to exactly one taker.
+#pragma once
+
+#include "runtime/ready.hpp"
+
+namespace flywheel {
+
+/// A share of the roots: root-list positions [first, first + count) of the run in `slot`.
+struct RootShare {
+  std::uint32_t first;
+  std::uint32_t count;
+  std::uint32_t left;  // roots that nobody had taken, as of now
+};
+
+/// One lane. Takes up to `wanted` roots.
+template <class P>
+FLYWHEEL_TASK RootShare take_roots(RunState& run, std::uint32_t wanted) {
+  // Acquire: pairs with the release store in publish_roots(); the run's line and inputs go with the roots.
+  const std::uint64_t word = P::device(run.roots).fetch_add(wanted, Order::acquire);
+  const auto count = static_cast<std::uint32_t>(word >> 32), next = static_cast<std::uint32_t>(word);
+  if (next >= count) return {0, 0, 0};
+  const std::uint32_t left = count - next;
+  return {next, left < wanted ? left : wanted, left};
+}
+
+/// The packed item of root i.
+FLYWHEEL_TASK inline std::uint64_t root_item(const World& world, const RunConstants& run, std::uint32_t i) {
+  const std::uint32_t task = run.root_flags & kRootsDense ? i : world.edges[run.first_root + i].task;
+  return Item{run.first_record + task, static_cast<std::uint16_t>(run.slot), false}.pack();
+}
+
+/// Collective. Publishes the first tasks of an iteration.
+template <class P>
+FLYWHEEL_TASK void publish_roots(const World& world, const Ready<P>& ready, const RunConstants& run) {
+  if (!(run.root_flags & kRootsUniform)) {
+    for (std::uint32_t base = 0; base < run.root_count; base += P::lanes()) {
+      const std::uint32_t i = base + P::lane();
+      const bool have = i < run.root_count;
+      const std::uint32_t own = have ? world.edges[run.first_root + i].priority : 0;
+      ready.publish_lanes(have, have ? root_item(world, run, i) : 0, level_of(own, run.priority));
+    }
+  } else if (run.root_count <= 2 * world.workers) {
+    ready.publish(run.root_count, run.priority, [&](std::uint32_t i) { return root_item(world, run, i); });
+  } else {
+    // Release: pairs with take_roots(), for holders of stale tickets; the others acquire with their ticket as well.
+    if (P::lane() == 0)
+      P::device(world.runs[run.slot].roots).store(std::uint64_t{run.root_count} << 32, Order::release);
+    P::converge();
+    const std::uint64_t ticket = Item{Item::kRootTicket, static_cast<std::uint16_t>(run.slot), false}.pack();
+    ready.publish(world.workers, run.priority, [&](std::uint32_t) { return ticket; });
+  }
+}
+
+}  // namespace flywheel

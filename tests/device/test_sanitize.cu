@@ -1,0 +1,70 @@
+// A small mixed workload in drain mode, quick enough to run under compute-sanitizer:
+//   compute-sanitizer --tool memcheck  tests/test_device_sanitize
+//   compute-sanitizer --tool synccheck tests/test_device_sanitize
+#include "catch.hpp"
+#include "support/graph_driver.hpp"
+#include "support/small_runtime.hpp"
+
+using namespace flywheel;
+using namespace flywheel::testing;
+
+namespace {
+
+Options drained() {
+  Options options;
+  options.target = Target::gpu;
+  options.mode = Mode::drain;
+  options.workers = 8;
+  // A sanitizer slows tasks down a hundredfold.
+  options.start_timeout = std::chrono::minutes(2);
+  options.stall_limit = std::chrono::minutes(2);
+  options.spin_budget = std::chrono::minutes(2);
+  options.shutdown_timeout = std::chrono::minutes(2);
+  return options;
+}
+
+}  // namespace
+
+TEST_CASE("drain mode: dynamic and phased graphs, spawns, streams, scratch, failures") {
+  Bench bench(drained(), 512);
+  Buffer<std::uint64_t> sum = bench.runtime.allocate<std::uint64_t>(1);
+  Graph dynamic;
+  const auto param = dynamic.param<std::uint64_t>(3);
+  const auto root = dynamic.add(Fibonacci{8, sum.data(), bench.at(0)});
+  const auto reduced = dynamic.add(Reduce{700}, after(root), Priority::high);
+  const auto emitted = dynamic.add(EmitRange{0, 20}, after(root));
+  const auto read = dynamic.add(Read{param}, after(reduced, emitted));
+  for (int i = 0; i < 40; ++i) dynamic.edge(dynamic.add(Count{bench.at(1)}), read);
+
+  Graph phased;
+  for (int i = 0; i < 20; ++i) phased.add(Count{bench.at(2)});
+  phased.add_grid(Rounds{bench.at(16), bench.at(3), 3});
+
+  Graph failing;
+  failing.add(Count{bench.at(5)}, after(failing.add(Fail{7, 0})));
+
+  Run first = bench.runtime.submit(bench.runtime.load(dynamic), set(param, 9), repeat(2));
+  Run second = bench.runtime.submit(bench.runtime.load(phased), repeat(2));
+  Run third = bench.runtime.submit(bench.runtime.load(failing));
+  CHECK(first.get(reduced) == 700 * 699 / 2);
+  CHECK(first.get(read) == 9);
+  std::uint32_t next = 0;
+  while (const auto value = first.next<std::uint32_t>()) CHECK(*value == next++);
+  CHECK(next == 40);
+  CHECK(second.iterations() == 2);
+  CHECK(third.status() == Status::task_failed);
+  CHECK(sum.read()[0] == 42);
+  CHECK(bench.get(1) == 80);
+  CHECK(bench.get(2) == 40);
+  CHECK(bench.get(3) == 0);
+  CHECK(bench.get(5) == 0);
+}
+
+TEST_CASE("drain mode: a few random graphs") {
+  Runtime runtime = start<Node, ReturningNode, Sprout>(drained());
+  Tally tally;
+  const auto graphs = static_cast<std::uint32_t>(number_from("FLYWHEEL_GRAPHS", 40));
+  run_campaign(runtime, {number_from("FLYWHEEL_SEED", 500), graphs, 100, 2}, tally);
+  INFO(tally.problem);
+  CHECK_FALSE(tally.bad);
+}
