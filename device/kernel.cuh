@@ -23,7 +23,7 @@ __device__ __forceinline__ void prepare(const World& world, CrewShared& shared) 
 
 __device__ __forceinline__ void control_loop(const World& world, CrewShared& shared) {
   GpuCrew crew(world, blockIdx.x, shared);
-  Worker<WarpPlatform, GpuCrew> worker(world, blockIdx.x, crew, blockIdx.x == 0 ? &shared.porch : nullptr);
+  Worker<ThreadPlatform, GpuCrew> worker(world, blockIdx.x, crew, blockIdx.x == 0 ? &shared.porch : nullptr);
   worker();
   crew.dismiss();
 }
@@ -36,9 +36,9 @@ __global__ void __launch_bounds__(kBlockThreads, 1) flywheel_kernel(const __grid
   detail::prepare(world, shared);
   const std::uint32_t warp = threadIdx.x / 32;
   if (warp == kControlWarp) {
-    detail::control_loop(shared.world, shared);
+    if (threadIdx.x == 0) detail::control_loop(world, shared);
   } else if (warp == kDoorWarp) {
-    if (blockIdx.x == 0) Door<WarpPlatform>(shared.world, shared.porch, shared.desk)();
+    if (blockIdx.x == 0) Door<WarpPlatform>(world, shared.porch, shared.desk)();
   } else {
     compute_loop<List>(shared.world, shared, scratch);
   }

@@ -43,6 +43,9 @@ std::uint64_t collect(const World& world, RunRecord& run, bool told) {
   const unsigned char* results = world.results + std::size_t{run.slot} * world.result_bytes;
   run.results.assign(results, results + run.graph->result_bytes);
   run.code = code;
+  // Release: pairs with the acquire in poll(). Under the lock: a reader that still drains the slot's stream must not
+  // meet the values of the slot's next run.
+  run.phase.store(RunPhase::done, std::memory_order_release);
   return run.stream_next;
 }
 

@@ -32,6 +32,7 @@ class Engine {
   virtual void* allocate_shared(std::size_t bytes) = 0;  // host memory that the device reads and writes
   virtual void free_shared(void* memory) noexcept = 0;
   virtual void copy_to_device(void* device, const void* host, std::size_t bytes) = 0;
+  virtual void clear(void* device, std::size_t bytes) = 0;
   virtual void copy_to_host(void* host, const void* device, std::size_t bytes) = 0;
   /// Null if tasks can use the pointer, else a sentence why they cannot.
   virtual const char* check_pointer(const void* pointer) const = 0;

@@ -40,9 +40,13 @@ GpuEngine::~GpuEngine() {
 void* GpuEngine::allocate_device(std::size_t bytes) {
   void* memory = nullptr;
   FLYWHEEL_CUDA(cudaMalloc(&memory, std::max<std::size_t>(bytes, 1)));
-  FLYWHEEL_CUDA(cudaMemsetAsync(memory, 0, bytes, copy_stream_));
-  FLYWHEEL_CUDA(cudaStreamSynchronize(copy_stream_));
+  clear(memory, bytes);
   return memory;
+}
+
+void GpuEngine::clear(void* device, std::size_t bytes) {
+  FLYWHEEL_CUDA(cudaMemsetAsync(device, 0, bytes, copy_stream_));
+  FLYWHEEL_CUDA(cudaStreamSynchronize(copy_stream_));
 }
 
 void GpuEngine::free_device(void* memory) noexcept { cudaFree(memory); }

@@ -22,6 +22,7 @@ class GpuEngine final : public Engine {
   void* allocate_shared(std::size_t bytes) override;
   void free_shared(void* memory) noexcept override;
   void copy_to_device(void* device, const void* host, std::size_t bytes) override;
+  void clear(void* device, std::size_t bytes) override;
   void copy_to_host(void* host, const void* device, std::size_t bytes) override;
   const char* check_pointer(const void* pointer) const override;
   void launch(const World& world) override;

@@ -123,8 +123,10 @@ std::string find_cycle(const Graph& graph) {
     if (!came_round) continue;
     std::string text;
     const auto begin = std::find(path.begin(), path.end(), next);
-    for (auto it = path.end(); it != begin;)
-      text += std::to_string(*--it) + " (" + type_name(graph.nodes()[*it].type) + ")" + (it == begin ? "" : " -> ");
+    for (auto it = path.end(); it != begin;) {
+      --it;
+      text += std::to_string(*it) + " (" + type_name(graph.nodes()[*it].type) + ")" + (it == begin ? "" : " -> ");
+    }
     return text;
   }
 }

@@ -219,14 +219,13 @@ void Pump::retire(const Lock&, std::uint32_t slot) {
   const RunPtr run = std::move(live_[slot]);
   LoadedGraph& graph = *run->graph;
   const bool told = run->phase.load(std::memory_order_relaxed) == RunPhase::done;  // it had stalled; now it has ended
-  stream_next_[slot] = collect(world_, *run, told);
+  stream_next_[slot] = collect(world_, *run, told);  // from here on the program knows
   graph.free_banks.push_back(run->bank);
   if (graph.kind == GraphKind::phased) phased_live_ = false, ++phased_done_;
   else live_tasks_ -= graph.task_count;
   free_slots_.push_back(slot);
   --live_count_;
   ++counters_.completed;
-  run->phase.store(RunPhase::done, std::memory_order_release);  // pairs with the acquire in poll() and Run
 }
 
 bool Pump::poll(const RunPtr& run) {
@@ -284,10 +283,10 @@ void Pump::while_parked(const std::function<void()>& action) {
 }
 
 bool Pump::wait_until_parked(Lock& lock, Clock::time_point limit) {
-  while (resident_ && lost_.empty()) {
+  while (resident_) {
     if (Clock::now() > limit) return false;
     take_finished(lock);
-    if (!live_count_ && !parking_) park();
+    if (!live_count_ && !parking_ && lost_.empty()) park();
     check_kernel(lock);
     lock.unlock();
     std::this_thread::sleep_for(std::chrono::microseconds(50));
@@ -306,13 +305,17 @@ bool Pump::shutdown(std::chrono::milliseconds limit) {
   closed_ = true;
   cancel_all(lock);
   bool parked = wait_until_parked(lock, Clock::now() + limit / 4 + std::chrono::milliseconds(100));
-  if (!parked && lost_.empty()) {
-    const std::uint32_t yes = 1;
-    engine_.copy_to_device(&world_.control->abort.value, &yes, sizeof(yes));
+  if (!parked) {
+    abort_workers();
     parked = wait_until_parked(lock, Clock::now() + limit / 4 + std::chrono::milliseconds(100));
   }
   fail_everything(lock, Status::aborted, "the runtime was shut down");
   return parked;
+}
+
+void Pump::abort_workers() {
+  const std::uint64_t yes = 1;
+  engine_.copy_to_device(&world_.control->board.abort, &yes, sizeof(yes));
 }
 
 void Pump::cancel_all(const Lock&) {

@@ -80,6 +80,7 @@ class Pump {
   static void finish(RunRecord& run, std::uint32_t code, const std::string& cause);
   bool wait_until_parked(Lock& lock, Clock::time_point limit);
   void cancel_all(const Lock&);
+  void abort_workers();
 
   Engine& engine_;
   WorldMemory& memory_;

@@ -15,10 +15,10 @@ void Pump::check_kernel(const Lock& lock) {
     check_start(lock);
     return check_stalls(lock);
   }
+  resident_ = parking_ = false;
   const std::string report = watchdog_.wait_report();
   if (!report.empty()) return fail_everything(lock, Status::spin_budget_spent, report);
   take_finished(lock);
-  resident_ = parking_ = false;
   if (!inbox_.all_read() && !closed_) launch();  // a message crossed the door's parking
 }
 
@@ -36,7 +36,10 @@ void Pump::check_stalls(const Lock& lock) {
     const RunPtr run = live_[stall.item.run];
     if (!run) continue;
     const bool phased = run->graph->kind == GraphKind::phased;
-    const std::string task = phased ? "a phase" : run->graph->task_name(stall.item.record - run->graph->first_record);
+    const bool spawned = stall.item.record >= world_.spawn_base;
+    const std::string task = phased    ? "a phase"
+                             : spawned ? "a spawned task"
+                                       : run->graph->task_name(stall.item.record - run->graph->first_record);
     const std::string cause = task + " has run on worker " + std::to_string(stall.worker) + " for " +
                               std::to_string(stall.elapsed_ns / 1000000) + " ms";
     log::error(cause + ": its run fails and is cancelled. Remedy: " + describe(Status::worker_stalled).remedy);
@@ -59,6 +62,7 @@ void Pump::fail_everything(const Lock&, Status status, const std::string& cause)
     line_->closed.store(true, std::memory_order_release);
   }
   if (status == Status::device_lost) resident_ = false;
+  else if (status != Status::aborted && resident_) abort_workers();  // those that did start must not spin for ever
   line_->drain();
   for (RunPtr& run : line_->sorted) finish(*run, static_cast<std::uint32_t>(status), cause);
   line_->length.store(0, std::memory_order_relaxed);

@@ -80,12 +80,14 @@ T* WorldMemory::shared(std::size_t count) {
 void WorldMemory::fill_queues() {
   std::vector<QueueWords> words(kPriorities + 1);
   std::vector<std::uint64_t> slots(std::size_t{kPriorities} * world_.queue_capacity + world_.spawn_capacity);
+  std::int64_t queued = 0, pooled = 0;
   for (std::uint32_t level = 0; level < kPriorities; ++level)
-    reset_queue(words[level], slots.data() + std::size_t{level} * world_.queue_capacity, world_.queue_capacity);
-  reset_queue(words[kPriorities], slots.data() + std::size_t{kPriorities} * world_.queue_capacity,
+    reset_queue(queued, words[level], slots.data() + std::size_t{level} * world_.queue_capacity, world_.queue_capacity);
+  reset_queue(pooled, words[kPriorities], slots.data() + std::size_t{kPriorities} * world_.queue_capacity,
               world_.spawn_capacity, world_.spawn_capacity);
   engine_.copy_to_device(world_.queue_words, words.data(), words.size() * sizeof(QueueWords));
   engine_.copy_to_device(world_.queue_slots, slots.data(), slots.size() * sizeof(std::uint64_t));
+  engine_.copy_to_device(&world_.control->pooled.value, &pooled, sizeof(pooled));
 }
 
 void WorldMemory::empty_mailboxes() {

@@ -7,32 +7,24 @@
 
 namespace flywheel {
 
-FLYWHEEL_TASK inline std::uint32_t count_bits(std::uint32_t bits) {
+FLYWHEEL_TASK inline std::uint32_t count_bits(std::uint64_t bits) {
 #ifdef __CUDA_ARCH__
-  return static_cast<std::uint32_t>(__popc(bits));
+  return static_cast<std::uint32_t>(__popcll(bits));
 #else
-  return static_cast<std::uint32_t>(__builtin_popcount(bits));
+  return static_cast<std::uint32_t>(__builtin_popcountll(bits));
 #endif
 }
 
 /// Position of the lowest set bit; `bits` is not 0.
-FLYWHEEL_TASK inline std::uint32_t lowest_bit(std::uint32_t bits) { return count_bits((bits & (0u - bits)) - 1); }
+FLYWHEEL_TASK inline std::uint32_t lowest_bit(std::uint64_t bits) { return count_bits((bits & (0 - bits)) - 1); }
 
-/// `bits` without its n lowest set bits.
-FLYWHEEL_TASK inline std::uint32_t drop_bits(std::uint32_t bits, std::uint32_t n) {
-  for (; n && bits; --n) bits &= bits - 1;
-  return bits;
-}
-
-/// The n lowest set bits of `bits`.
-FLYWHEEL_TASK inline std::uint32_t lowest_bits(std::uint32_t bits, std::uint32_t n) {
-  return bits & ~drop_bits(bits, n);
-}
-
-/// Position of the n-th (from 0) set bit, or 0 if there are fewer.
-FLYWHEEL_TASK inline std::uint32_t nth_bit(std::uint32_t bits, std::uint32_t n) {
-  const std::uint32_t rest = drop_bits(bits, n);
-  return rest ? lowest_bit(rest) : 0;
+/// Up to n set bits of `bits`: the first ones from position `start` (below 64) upwards, going round.
+FLYWHEEL_TASK inline std::uint64_t pick_bits(std::uint64_t bits, std::uint32_t n, std::uint32_t start) {
+  const std::uint64_t turned = start ? (bits >> start) | (bits << (64 - start)) : bits;
+  std::uint64_t rest = turned;
+  for (; n && rest; --n) rest &= rest - 1;
+  const std::uint64_t picked = turned & ~rest;
+  return start ? (picked << start) | (picked >> (64 - start)) : picked;
 }
 
 }  // namespace flywheel

@@ -42,7 +42,7 @@ class BlockCore {
   /// True once the run was cancelled: a long body looks from time to time and returns early.
   FLYWHEEL_TASK bool cancelled() const {
     return P::device(context_->run->line.cancelled).load(Order::relaxed) ||
-           P::device(context_->world->control->abort.value).load(Order::relaxed);
+           P::device(context_->world->control->board.abort).load(Order::relaxed);
   }
 
   /// The value that this run was submitted with.

@@ -5,7 +5,7 @@
 
 namespace flywheel {
 
-/// One thread. The run is over: everything its tasks wrote is visible to whoever acquires the completion word.
+/// The run is over: everything its tasks wrote is visible to whoever acquires the completion word.
 /// `clean`: no task failed or was skipped, so there is nothing to look up.
 template <class P>
 FLYWHEEL_TASK void complete_run(const World& world, const RunConstants& run, bool clean) {
@@ -30,43 +30,32 @@ FLYWHEEL_TASK void complete_run(const World& world, const RunConstants& run, boo
   P::device(world.control->finished.value).fetch_add(1, Order::relaxed);
 }
 
-/// Collective. Re-arms the run for one more iteration; false if this was the last.
+/// Re-arms the run for one more iteration; false if this was the last.
 template <class P>
 FLYWHEEL_TASK bool begin_iteration(const World& world, const RunConstants& run) {
-  bool again = false;
-  if (P::lane() == 0 && run.repeat > 1) {
-    RunState& state = world.runs[run.slot];
-    const std::uint32_t next = P::device(state.line.iteration).load(Order::relaxed) + 1;
-    again = next < run.repeat && !P::device(state.line.stop).load(Order::relaxed) &&
-            !P::device(state.line.cancelled).load(Order::relaxed) && !P::device(state.line.fault).load(Order::relaxed);
-    if (again) {
-      // Relaxed: the roots' publication releases both words to everyone who works on the next iteration.
-      P::device(state.line.iteration).store(next, Order::relaxed);
-      P::device(state.outstanding).store(run.sinks, Order::relaxed);
-    }
-  }
-  again = P::broadcast(again);
-  P::converge();
-  return again;
+  if (run.repeat <= 1) return false;
+  RunState& state = world.runs[run.slot];
+  const std::uint32_t next = P::device(state.line.iteration).load(Order::relaxed) + 1;
+  const bool again = next < run.repeat && !P::device(state.line.stop).load(Order::relaxed) &&
+                     !P::device(state.line.cancelled).load(Order::relaxed) &&
+                     !P::device(state.line.fault).load(Order::relaxed);
+  if (!again) return false;
+  // Relaxed: the roots' publication releases both words to everyone who works on the next iteration.
+  P::device(state.line.iteration).store(next, Order::relaxed);
+  P::device(state.outstanding).store(run.sinks, Order::relaxed);
+  return true;
 }
 
-/// Collective. A sink, or a task spawned in a sink's place, is done. `alone`: it is the only one of its iteration, so
-/// that nobody else ever touches `outstanding` and it stays armed. `clean`: no task of the run was lost on the way,
-/// as far as a sole sink, which hears of every failure, can tell.
+/// A sink, or a task spawned in a sink's place, is done. `alone`: it is the only one of its iteration, so that nobody
+/// else ever touches `outstanding` and it stays armed. `clean`: no task of the run was lost on the way, as far as a sole
+/// sink, which hears of every failure, can tell.
 template <class P>
 FLYWHEEL_TASK void arrive_sink(const World& world, const Ready<P>& ready, const RunConstants& run, bool alone,
                                bool clean) {
-  if (!alone) {
-    std::uint32_t before = 0;
-    // Release and acquire as in counter.hpp: the last one speaks for all.
-    if (P::lane() == 0) before = P::device(world.runs[run.slot].outstanding).fetch_add(~0u, Order::acq_rel);
-    before = P::broadcast(before);
-    P::converge();
-    if (before != 1) return;
-  }
-  if (begin_iteration<P>(world, run)) return publish_roots<P>(world, ready, run);
-  if (P::lane() == 0) complete_run<P>(world, run, alone && clean);
-  P::converge();
+  // Release and acquire as in counter.hpp: the last one speaks for all.
+  if (!alone && P::device(world.runs[run.slot].outstanding).fetch_add(~0u, Order::acq_rel) != 1) return;
+  if (begin_iteration<P>(world, run)) publish_roots<P>(world, ready, run);
+  else complete_run<P>(world, run, alone && clean);
 }
 
 }  // namespace flywheel

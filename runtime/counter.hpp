@@ -21,13 +21,13 @@ struct Arrival {
   bool failed;  // a predecessor failed or was skipped
 };
 
-/// One predecessor is done. Re-arms the counter with `predecessors` if it was the last.
+/// One predecessor is done. Re-arms the counter with `predecessors` if it was the last. Between P::release_fence(), for
+/// what this predecessor wrote, and P::acquire_fence(), with which the last one takes over what all the others released
+/// here; it passes that on when it publishes the task. Release alone would lose the others' writes.
 template <class P>
 FLYWHEEL_TASK Arrival arrive(std::uint64_t& counter, bool failed, std::uint32_t predecessors) {
   const std::uint64_t step = failed ? kFailedArrival : kArrival;
-  // Release: what this predecessor wrote. Acquire: the last one takes over what all the others released here, and
-  // passes it on when it publishes the task. Both are needed; release alone would lose the others' writes.
-  const std::uint64_t now = P::device(counter).fetch_add(step, Order::acq_rel) + step;
+  const std::uint64_t now = P::device(counter).fetch_add(step, P::kBetween) + step;
   if (static_cast<std::uint32_t>(now) != 0) return {false, false};
   P::device(counter).store(predecessors, Order::relaxed);  // ordered by the publication that follows
   return {true, (now >> 32) != 0};

@@ -27,6 +27,8 @@ class CpuCrew {
   CpuCrew(const World& world, std::uint32_t worker, unsigned char* scratch)
       : world_(world), worker_(worker), scratch_(scratch) {}
 
+  static constexpr bool kLooksAhead = false;  // nobody runs a body while this thread looks
+
   FLYWHEEL_TASK std::uint32_t next_slot() const { return next_; }
 
   FLYWHEEL_TASK const Stage& stage(std::uint32_t slot, const TaskRecord& record, RunState& run) {

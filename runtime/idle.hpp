@@ -14,60 +14,53 @@
 namespace flywheel {
 
 inline constexpr std::uint32_t kMaxWorkers = 1024;
-inline constexpr std::uint32_t kIdleWords = kMaxWorkers / 32;
+inline constexpr std::uint32_t kIdleWords = kMaxWorkers / 64;
 inline constexpr std::uint64_t kEmptyMailbox = ~std::uint64_t{0};
+inline constexpr std::uint32_t kNobody = ~0u;
 
 using Mailbox = Padded<std::uint64_t>;
+
+/// Claimed workers: bits of one word of the idle set.
+struct Claim {
+  std::uint64_t bits;
+  std::uint32_t word;
+};
 
 /// Plain handle over the bits and mailboxes of all workers.
 template <class P>
 struct IdleSet {
-  std::uint32_t* bits;  // ceil(workers / 32) words on one line
+  std::uint64_t* bits;  // ceil(workers / 64) words on one line
   Mailbox* mailboxes;   // one a worker, each on its own line
   std::uint32_t workers;
 
-  /// Called by the worker's leading lane, with its mailbox empty.
+  /// Called with the worker's mailbox empty: by itself, or by a claimer that has no use for it after all.
   FLYWHEEL_TASK void enroll(std::uint32_t worker) const {
     // Release: pairs with the acquire fetch_and in claim(). The claimer's store to the mailbox comes after the
     // worker emptied it.
-    P::device(bits[worker / 32]).fetch_or(1u << worker % 32, Order::release);
+    P::device(bits[worker / 64]).fetch_or(std::uint64_t{1} << worker % 64, Order::release);
   }
 
   /// True if the worker is out of the set with nothing in its mailbox; false if an item is on its way.
   FLYWHEEL_TASK bool withdraw(std::uint32_t worker) const {
-    const std::uint32_t bit = 1u << worker % 32;
-    return P::device(bits[worker / 32]).fetch_and(~bit, Order::relaxed) & bit;
+    const std::uint64_t bit = std::uint64_t{1} << worker % 64;
+    return P::device(bits[worker / 64]).fetch_and(~bit, Order::relaxed) & bit;
   }
 
-  FLYWHEEL_TASK std::uint32_t words() const { return (workers + 31) / 32; }
+  FLYWHEEL_TASK std::uint32_t words() const { return (workers + 63) / 64; }
+  FLYWHEEL_TASK std::uint64_t seen(std::uint32_t word) const { return P::device(bits[word]).load(Order::relaxed); }
 
-  /// Collective. Claims up to n workers of one word; returns their bits and the word's index. 0 if none is idle.
-  /// `hint`, if not 0, is what lane i saw in word i a moment ago: it saves the first look.
-  FLYWHEEL_TASK std::uint32_t claim(std::uint32_t n, std::uint32_t& word, std::uint32_t hint = 0) const {
-    for (std::uint32_t base = 0; base < words(); base += P::lanes()) {
-      const std::uint32_t mine = base + P::lane();
-      const bool hinted = base == 0 && P::ballot(hint != 0);
-      std::uint32_t seen = hint;
-      if (!hinted) seen = mine < words() ? P::device(bits[mine]).load(Order::relaxed) : 0;
-      const std::uint32_t found = P::ballot(seen != 0);
-      if (!found) continue;
-      const std::uint32_t source = nth_bit(found, 0);
-      std::uint32_t got = 0;
-      if (P::lane() == source) {
-        const std::uint32_t wanted = lowest_bits(seen, n);
-        got = P::device(bits[mine]).fetch_and(~wanted, Order::acquire) & wanted;  // pairs with enroll()
-      }
-      got = P::broadcast(got, source);
-      word = base + source;
-      if (got) return got;
-    }
-    return 0;
+  /// Claims up to n of the workers seen idle in `word`; `start` spreads claimers over the bits. The claim is acquired
+  /// (pairs with enroll()) by the fence that comes before the deliveries.
+  FLYWHEEL_TASK Claim claim(std::uint32_t word, std::uint64_t seen, std::uint32_t n, std::uint32_t start) const {
+    const std::uint64_t wanted = pick_bits(seen, n, start % 64);
+    if (!wanted) return {0, word};
+    return {P::device(bits[word]).fetch_and(~wanted, P::kBeforeAcquire) & wanted, word};
   }
 
-  /// After P::release_fence().
+  /// After P::release_fence(), which also acquires the claim.
   FLYWHEEL_TASK void deliver(std::uint32_t worker, std::uint64_t item) const {
-    // Release: pairs with the acquire load in Lookout::look(). The task's inputs go with it.
-    P::publish(mailboxes[worker].value, item);
+    // Release: pairs with the acquire load in Lookout. The task's inputs go with it.
+    P::device(mailboxes[worker].value).store(item, P::kAfterRelease);
   }
 
   FLYWHEEL_TASK void empty(std::uint32_t worker) const {
@@ -97,8 +90,11 @@ struct Seat {
   FLYWHEEL_TASK bool withdraw() const {
     return porch ? P::block(porch->waiting).exchange(0, Order::relaxed) == 1 : idle.withdraw(worker);
   }
-  /// The word an item arrives in. To be read with acquire, device scope: pairs with deliver() or offer_porch().
-  FLYWHEEL_TASK std::uint64_t& inbox() const { return porch ? porch->item : idle.mailboxes[worker].value; }
+  /// The item that has arrived, or kEmptyMailbox. Acquire: pairs with deliver() or offer_porch().
+  FLYWHEEL_TASK std::uint64_t peek() const {
+    return porch ? P::block(porch->item).load(Order::acquire)
+                 : P::device(idle.mailboxes[worker].value).load(Order::acquire);
+  }
   FLYWHEEL_TASK void empty() const {
     if (!porch) return idle.empty(worker);
     P::block(porch->item).store(kEmptyMailbox, Order::relaxed);
@@ -109,7 +105,7 @@ struct Seat {
 template <class P>
 FLYWHEEL_TASK bool offer_porch(Porch& porch, std::uint64_t item) {
   if (P::block(porch.waiting).exchange(0, Order::acquire) != 1) return false;  // pairs with enroll()
-  P::block(porch.item).store(item, Order::release);                            // pairs with the load in look()
+  P::block(porch.item).store(item, Order::release);                            // pairs with peek()
   return true;
 }
 

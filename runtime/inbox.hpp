@@ -49,7 +49,7 @@ struct Inbox {
       missing |= static_cast<std::uint32_t>(word >> 32) != tag(number);
       mine[k] = static_cast<std::uint32_t>(word);
     }
-    return !P::ballot(missing);
+    return !P::any(missing);
   }
 
   /// Device side: entries below `number` may be overwritten.

@@ -93,8 +93,14 @@ FLYWHEEL_TASK inline void cpu_pause([[maybe_unused]] std::uint32_t spins) {
 }
 }  // namespace detail
 
-/// One CPU thread: a "warp" of a single lane.
+/// One CPU thread.
+///
+/// Where many words are released or acquired at once, the algorithms say release_fence(), touch each word with
+/// kAfterRelease, kBeforeAcquire or (read-modify-write) kBetween, and say acquire_fence(). A GPU does two fences and
+/// relaxed accesses. A CPU does no fence and orders each access, which ThreadSanitizer can follow.
 struct CpuPlatform {
+  using Leader = CpuPlatform;  // who decides where several lanes poll together
+
   template <class T>
   FLYWHEEL_TASK static auto block(T& word) { return AtomicRef<T, Scope::block>(word); }
   template <class T>
@@ -102,19 +108,18 @@ struct CpuPlatform {
   template <class T>
   FLYWHEEL_TASK static auto system(T& word) { return AtomicRef<T, Scope::system>(word); }
 
+  static constexpr Order kAfterRelease = Order::release;
+  static constexpr Order kBeforeAcquire = Order::acquire;
+  static constexpr Order kBetween = Order::acq_rel;
+  FLYWHEEL_TASK static void release_fence() {}
+  FLYWHEEL_TASK static void acquire_fence() {}
+
+  // The door's poll is the one thing that a whole warp does together.
   FLYWHEEL_TASK static constexpr std::uint32_t lane() { return 0; }
   FLYWHEEL_TASK static constexpr std::uint32_t lanes() { return 1; }
   FLYWHEEL_TASK static void converge() {}
-  template <class T>
-  FLYWHEEL_TASK static T broadcast(T value, std::uint32_t /*source lane*/ = 0) { return value; }
-  FLYWHEEL_TASK static std::uint32_t ballot(bool vote) { return vote ? 1u : 0u; }
-  /// Many words may be published after one release_fence(). Here every publish() is a release store of its own, which
-  /// ThreadSanitizer can follow; a GPU does a fence and plain strong stores, which is the same to whoever acquires.
-  FLYWHEEL_TASK static void release_fence() {}
-  template <class T>
-  FLYWHEEL_TASK static void publish(T& word, T value) {
-    device(word).store(value, Order::release);
-  }
+  FLYWHEEL_TASK static bool any(bool vote) { return vote; }
+
   FLYWHEEL_TASK static std::uint64_t now_ns() { return detail::cpu_now_ns(); }
   FLYWHEEL_TASK static void pause(std::uint32_t spins) { detail::cpu_pause(spins); }
 };

@@ -18,17 +18,17 @@ namespace flywheel {
 
 inline constexpr std::uint64_t kNoItem = (std::uint64_t{1} << 48) - 1;
 
-/// The words of one queue. Lies in memory all workers share; zeroed by `reset_queue` before first use.
+/// The words of one queue. Lies in memory all workers share; set up by `reset_queue` before first use.
 struct QueueWords {
-  Padded<std::int64_t> count;   // tokens: published or about to be, minus taken
-  Padded<std::uint64_t> head;   // next ticket to pop
-  Padded<std::uint64_t> tail;   // next ticket to push
-  Padded<std::uint32_t> peak;   // most tokens ever seen by a push: for the user's eyes only
+  Padded<std::uint64_t> head;  // next ticket to pop
+  Padded<std::uint64_t> tail;  // next ticket to push
+  Padded<std::uint32_t> peak;  // most tokens ever seen by a push: for the user's eyes only
 };
 
 /// Plain handle. Pass it by value; it owns nothing.
 template <class P>
 struct Queue {
+  std::int64_t* count;  // tokens: published or about to be, minus taken
   QueueWords* words;
   std::uint64_t* slots;
   std::uint32_t capacity;  // a power of two
@@ -43,46 +43,36 @@ struct Queue {
     return count > 0 ? static_cast<std::uint32_t>(count) : 0;
   }
   /// Rough number of items, for decisions that may be wrong: relaxed, never negative.
-  FLYWHEEL_TASK std::uint32_t size_hint() const {
-    return as_size(P::device(words->count.value).load(Order::relaxed));
-  }
+  FLYWHEEL_TASK std::uint32_t size_hint() const { return as_size(P::device(*count).load(Order::relaxed)); }
 
-  /// Collective over the lanes of P. `item_of(i)` gives item i of n. Waits only where a consumer that holds a ticket
-  /// of the lap before has not read its slot yet. False if the wait was given up (abort).
+  /// `item_of(i)` gives item i of n. Waits only where a consumer that holds a ticket of the lap before has not read its
+  /// slot yet. False if the wait was given up (abort).
   template <class ItemOf>
   FLYWHEEL_TASK bool push(std::uint32_t n, ItemOf&& item_of, const WaitContext& wait) const {
-    std::uint64_t first = 0;
-    if (P::lane() == 0) first = P::device(words->tail.value).fetch_add(n, Order::relaxed);
-    first = P::broadcast(first);
+    const std::uint64_t first = P::device(words->tail.value).fetch_add(n, Order::relaxed);
+    P::release_fence();  // one for all n items, see publish()
     bool published = true;
-    P::release_fence();  // one for all items of this lane; see publish()
-    for (std::uint32_t i = P::lane(); i < n; i += P::lanes()) published &= publish(first + i, item_of(i), wait);
-    P::converge();
-    if (P::lane() == 0) add_tokens(n);
+    for (std::uint32_t i = 0; i < n && published; ++i) published = publish(first + i, item_of(i), wait);
+    add_tokens(n);
     return published;
   }
 
-  /// Collective. Takes up to `want` (at most P::lanes()) items; lane i < the returned count holds item i in `item`. To
-  /// be called when size_hint() was not 0: a try at an empty queue costs two atomics.
-  FLYWHEEL_TASK std::uint32_t pop(std::uint32_t want, std::uint64_t& item, const WaitContext& wait) const {
-    std::uint32_t taken = 0;
-    std::uint64_t first = 0;
-    if (P::lane() == 0) {
-      taken = take_tokens(want);
-      if (taken) first = P::device(words->head.value).fetch_add(taken, Order::relaxed);
-    }
-    taken = P::broadcast(taken);
-    first = P::broadcast(first);
-    bool ok = true;
-    if (P::lane() < taken) ok = consume(first + P::lane(), item, wait);
-    P::converge();
-    return P::ballot(!ok) ? 0 : taken;
+  /// Takes up to `want` items; returns how many are in `items`. To be called when size_hint() was not 0: a try at an
+  /// empty queue costs two atomics.
+  FLYWHEEL_TASK std::uint32_t pop(std::uint32_t want, std::uint64_t* items, const WaitContext& wait) const {
+    const std::uint32_t taken = take_tokens(want);
+    if (!taken) return 0;
+    const std::uint64_t first = P::device(words->head.value).fetch_add(taken, Order::relaxed);
+    for (std::uint32_t i = 0; i < taken; ++i)
+      if (!consume(first + i, items[i], wait)) return 0;
+    P::acquire_fence();  // one for all, see consume()
+    return taken;
   }
 
  private:
   FLYWHEEL_TASK void add_tokens(std::uint32_t n) const {
     // Relaxed: a token promises a ticket, not its contents; the consumer acquires the slot itself.
-    const std::uint32_t now = as_size(P::device(words->count.value).fetch_add(n, Order::relaxed) + n);
+    const std::uint32_t now = as_size(P::device(*count).fetch_add(n, Order::relaxed) + n);
     // Not exact when two push at once; only a push that leaves something behind is worth a look.
     if (now > n && now > P::device(words->peak.value).load(Order::relaxed))
       P::device(words->peak.value).store(now, Order::relaxed);
@@ -90,11 +80,10 @@ struct Queue {
 
   /// Tokens are anonymous, so a take that went below zero gives the surplus back: nothing is lost or doubled.
   FLYWHEEL_TASK std::uint32_t take_tokens(std::uint32_t want) const {
-    auto count = P::device(words->count.value);
     const std::int64_t asked = want;
-    const std::int64_t before = count.fetch_add(-asked, Order::relaxed);
+    const std::int64_t before = P::device(*count).fetch_add(-asked, Order::relaxed);
     const std::int64_t got = before <= 0 ? 0 : (before < asked ? before : asked);
-    if (got < asked) count.fetch_add(asked - got, Order::relaxed);
+    if (got < asked) P::device(*count).fetch_add(asked - got, Order::relaxed);
     return static_cast<std::uint32_t>(got);
   }
 
@@ -106,32 +95,31 @@ struct Queue {
       saw = P::device(slot).load(Order::relaxed);
       return saw == free_slot(lap);
     });
-    if (!free) return false;
-    // Release, with the fence in push(): pairs with the acquire load in consume(); all that the producer knows of the
-    // task goes with it.
-    P::publish(slot, full_slot(lap, item));
-    return true;
+    // Released by the fence in push(): pairs with the acquire in consume() and pop(); all that the producer knows of
+    // the task goes with it.
+    if (free) P::device(slot).store(full_slot(lap, item), P::kAfterRelease);
+    return free;
   }
 
   FLYWHEEL_TASK bool consume(std::uint64_t ticket, std::uint64_t& item, const WaitContext& wait) const {
     std::uint64_t& slot = slots[ticket & (capacity - 1)];
     const std::uint64_t lap = ticket / capacity;
-    // Acquire: pairs with the release store in publish(). The wait is short: the producer holds its ticket already.
+    // Acquired by the fence in pop(): pairs with publish(). The wait is short: the producer holds its ticket already.
     const bool full = spin_until<P>(wait, WaitReason::queue_slot_full, &slot, lap, [&](std::uint64_t& saw) {
-      saw = P::device(slot).load(Order::acquire);
+      saw = item = P::device(slot).load(P::kBeforeAcquire);
       return (saw >> 48) == (lap & 0xffff) && (saw & kNoItem) != kNoItem;
     });
-    if (!full) return false;
-    item = P::device(slot).load(Order::relaxed) & kNoItem;
-    P::device(slot).store(free_slot(lap + 1), Order::relaxed);  // seen by publish() one lap later
-    return true;
+    item &= kNoItem;
+    if (full) P::device(slot).store(free_slot(lap + 1), Order::relaxed);  // seen by publish() one lap later
+    return full;
   }
 };
 
 /// Host-side initialisation before any worker runs; `filled` items i = 0..filled-1 start inside the queue.
-inline void reset_queue(QueueWords& words, std::uint64_t* slots, std::uint32_t capacity, std::uint32_t filled = 0) {
+inline void reset_queue(std::int64_t& count, QueueWords& words, std::uint64_t* slots, std::uint32_t capacity,
+                        std::uint32_t filled = 0) {
   words = {};
-  words.count.value = filled;
+  count = filled;
   words.tail.value = filled;
   for (std::uint32_t s = 0; s < capacity; ++s)
     slots[s] = s < filled ? Queue<CpuPlatform>::full_slot(0, s) : Queue<CpuPlatform>::free_slot(0);

@@ -20,13 +20,13 @@ FLYWHEEL_TASK constexpr std::uint32_t level_of(std::uint32_t own, std::uint32_t 
 template <class P>
 class Ready {
  public:
-  FLYWHEEL_TASK Ready(const World& world, std::uint32_t worker) : wires_{world}, wait_(wires_.wait(worker)) {}
+  FLYWHEEL_TASK Ready(const World& world, std::uint32_t worker)
+      : wires_{world}, wait_(wires_.wait(worker)), id_(worker) {}
 
-  /// Collective. Publishes n tasks of one priority, `item_of(i)` packed: first to idle workers, the rest queued.
+  /// Publishes n tasks of one priority, `item_of(i)` packed: first to idle workers, the rest queued.
   template <class ItemOf>
-  FLYWHEEL_TASK bool publish(std::uint32_t n, std::uint32_t priority, ItemOf&& item_of,
-                             std::uint32_t idle_hint = 0) const {
-    std::uint32_t sent = hand_out(n, item_of, idle_hint);
+  FLYWHEEL_TASK bool publish(std::uint32_t n, std::uint32_t priority, ItemOf&& item_of) const {
+    std::uint32_t sent = hand_out(n, item_of);
     bool ok = true;
     while (ok && sent < n) {
       const std::uint32_t batch = n - sent < kPublishBatch ? n - sent : kPublishBatch;
@@ -35,45 +35,43 @@ class Ready {
     }
     return ok;
   }
-
-  /// Collective. Each lane may bring one item, each with its own priority.
-  FLYWHEEL_TASK bool publish_lanes(bool have, std::uint64_t item, std::uint32_t priority,
-                                   std::uint32_t idle_hint = 0) const {
-    bool ok = true;
-    for (std::uint32_t level = 0; level < kPriorities; ++level) {
-      const std::uint32_t mask = P::ballot(have && priority == level);
-      if (!mask) continue;
-      // Lane i takes over the item of the i-th lane that brought one. The shuffle is no fence: converge() is, and it
-      // puts what the leading lane acquired for these tasks before every lane's release.
-      const std::uint64_t mine = P::broadcast(item, nth_bit(mask, P::lane()));
-      P::converge();
-      ok &= publish(count_bits(mask), level, [&](std::uint32_t) { return mine; }, idle_hint);
-    }
-    return ok;
+  FLYWHEEL_TASK bool publish_one(std::uint64_t item, std::uint32_t priority) const {
+    return publish(1, priority, [&](std::uint32_t) { return item; });
   }
 
+  /// Claims one idle worker in advance, or kNobody; see give_hand() and drop_hand().
+  FLYWHEEL_TASK std::uint32_t take_hand() const {
+    const IdleSet<P> idle = wires_.idle();
+    const std::uint32_t word = id_ / 64 < idle.words() ? id_ / 64 : 0;
+    const Claim claim = idle.claim(word, idle.seen(word), 1, id_);
+    return claim.bits ? word * 64 + lowest_bit(claim.bits) : kNobody;
+  }
+  FLYWHEEL_TASK void give_hand(std::uint32_t hand, std::uint64_t item) const {
+    P::release_fence();
+    wires_.idle().deliver(hand, item);
+  }
+  FLYWHEEL_TASK void drop_hand(std::uint32_t hand) const { wires_.idle().enroll(hand); }
+
  private:
+  /// Gives items 0, 1, ... of n to idle workers; returns how many.
   template <class ItemOf>
-  FLYWHEEL_TASK std::uint32_t hand_out(std::uint32_t n, ItemOf&& item_of, std::uint32_t hint) const {
+  FLYWHEEL_TASK std::uint32_t hand_out(std::uint32_t n, ItemOf&& item_of) const {
     const IdleSet<P> idle = wires_.idle();
     std::uint32_t sent = 0;
-    P::release_fence();  // while the claim is on its way, for what it will deliver
-    while (sent < n) {
-      std::uint32_t word = 0;
-      const std::uint32_t claimed = idle.claim(n - sent < 32 ? n - sent : 32, word, hint);
-      hint = 0;
-      if (!claimed) break;
-      const std::uint32_t count = count_bits(claimed);
-      for (std::uint32_t i = P::lane(); i < count; i += P::lanes())
-        idle.deliver(word * 32 + nth_bit(claimed, i), item_of(sent + i));
-      P::converge();
-      sent += count;
+    for (std::uint32_t w = 0; w < idle.words() && sent < n; ++w) {
+      const std::uint32_t word = (id_ / 64 + w) % idle.words();
+      Claim claim = idle.claim(word, idle.seen(word), n - sent, id_);
+      if (!claim.bits) continue;
+      P::release_fence();
+      for (; claim.bits; claim.bits &= claim.bits - 1, ++sent)
+        idle.deliver(word * 64 + lowest_bit(claim.bits), item_of(sent));
     }
     return sent;
   }
 
   Wires<P> wires_;
   WaitContext wait_;
+  std::uint32_t id_;
 };
 
 }  // namespace flywheel

@@ -19,7 +19,7 @@ struct RootShare {
   std::uint32_t left;  // roots that nobody had taken, as of now
 };
 
-/// One lane. Takes up to `wanted` roots.
+/// Takes up to `wanted` roots.
 template <class P>
 FLYWHEEL_TASK RootShare take_roots(RunState& run, std::uint32_t wanted) {
   // Acquire: pairs with the release store in publish_roots(); the run's line and inputs go with the roots.
@@ -36,23 +36,18 @@ FLYWHEEL_TASK inline std::uint64_t root_item(const World& world, const RunConsta
   return Item{run.first_record + task, static_cast<std::uint16_t>(run.slot), false}.pack();
 }
 
-/// Collective. Publishes the first tasks of an iteration.
+/// Publishes the first tasks of an iteration.
 template <class P>
 FLYWHEEL_TASK void publish_roots(const World& world, const Ready<P>& ready, const RunConstants& run) {
+  const auto item_of = [&](std::uint32_t i) { return root_item(world, run, i); };
   if (!(run.root_flags & kRootsUniform)) {
-    for (std::uint32_t base = 0; base < run.root_count; base += P::lanes()) {
-      const std::uint32_t i = base + P::lane();
-      const bool have = i < run.root_count;
-      const std::uint32_t own = have ? world.edges[run.first_root + i].priority : 0;
-      ready.publish_lanes(have, have ? root_item(world, run, i) : 0, level_of(own, run.priority));
-    }
+    for (std::uint32_t i = 0; i < run.root_count; ++i)
+      ready.publish_one(item_of(i), level_of(world.edges[run.first_root + i].priority, run.priority));
   } else if (run.root_count <= 2 * world.workers) {
-    ready.publish(run.root_count, run.priority, [&](std::uint32_t i) { return root_item(world, run, i); });
+    ready.publish(run.root_count, run.priority, item_of);
   } else {
     // Release: pairs with take_roots(), for holders of stale tickets; the others acquire with their ticket as well.
-    if (P::lane() == 0)
-      P::device(world.runs[run.slot].roots).store(std::uint64_t{run.root_count} << 32, Order::release);
-    P::converge();
+    P::device(world.runs[run.slot].roots).store(std::uint64_t{run.root_count} << 32, Order::release);
     const std::uint64_t ticket = Item{Item::kRootTicket, static_cast<std::uint16_t>(run.slot), false}.pack();
     ready.publish(world.workers, run.priority, [&](std::uint32_t) { return ticket; });
   }

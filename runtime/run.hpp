@@ -10,7 +10,6 @@ namespace flywheel {
 
 inline constexpr std::uint32_t kParamBytes = 256;  // run parameters, all together
 inline constexpr std::uint32_t kRunWords = 16;     // 32-bit words of RunConstants
-inline constexpr std::uint32_t kLineWords = 32;    // 32-bit words of RunLine
 
 /// What does not change while a run lives. The host's message *is* this: the door only copies it.
 struct RunConstants {
@@ -52,7 +51,7 @@ struct alignas(128) RunLine {
   std::uint64_t barrier_base;  // phased runs: the grid barrier when the run began
   std::uint64_t reserved_too[4];
 };
-static_assert(sizeof(RunLine) == kLineWords * 4);
+static_assert(sizeof(RunLine) == 128);
 
 /// One slot in device memory for each run in flight.
 struct RunState {
@@ -64,13 +63,15 @@ struct RunState {
   alignas(128) unsigned char params[kParamBytes];
 };
 
-/// Collective. A worker's own copy of the line: one coalesced read on the GPU.
+/// A worker's own copy of what a task needs of the line.
 template <class P>
 FLYWHEEL_TASK void copy_line(RunLine& to, RunLine& from) {
-  auto* words = reinterpret_cast<std::uint32_t*>(&from);
-  auto* mine = reinterpret_cast<std::uint32_t*>(&to);
-  // Relaxed: the constants were acquired with the task; the others are hints that may be a moment old.
-  for (std::uint32_t i = P::lane(); i < kLineWords; i += P::lanes()) mine[i] = P::device(words[i]).load(Order::relaxed);
+  auto* words = reinterpret_cast<std::uint32_t*>(&from.constants);
+  auto* mine = reinterpret_cast<std::uint32_t*>(&to.constants);
+  // Relaxed: the constants were acquired with the task; the other two are hints that may be a moment old.
+  for (std::uint32_t i = 0; i < kRunWords; ++i) mine[i] = P::device(words[i]).load(Order::relaxed);
+  to.cancelled = P::device(from.cancelled).load(Order::relaxed);
+  to.iteration = P::device(from.iteration).load(Order::relaxed);
 }
 
 /// Where the host learns that a run is over. In host memory that the GPU writes; one writer, written once a run.

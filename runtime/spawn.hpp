@@ -23,17 +23,16 @@ FLYWHEEL_TASK void expect_spawned(const World& world, RunState& run, const TaskH
     expect_one_more<P>(run.line.constants.bank()[world.edges[parent.first_edge + e].task]);
 }
 
-/// One thread. False if the pool has no free record.
+/// Any thread of the block. False if the pool has no free record.
 template <class P>
 FLYWHEEL_TASK bool spawn_task(const World& world, std::uint32_t worker, std::uint16_t run_slot,
                               const TaskHeader& parent, std::uint32_t type, const void* args, std::size_t bytes,
                               Priority priority) {
-  static_assert(P::lanes() == 1, "each thread spawns for itself");
   const Wires<P> wires{world};
   const WaitContext wait = wires.wait(worker);
   std::uint64_t index = 0;
   // The pop acquires the record: pairs with the push in recycle_spawned(), after its last reader was done.
-  if (!wires.spawn_pool().pop(1, index, wait)) return false;
+  if (!wires.spawn_pool().size_hint() || !wires.spawn_pool().pop(1, &index, wait)) return false;
   RunState& run = world.runs[run_slot];
   TaskRecord& record = world.records[world.spawn_base + index];
   record.header = parent;
@@ -44,11 +43,10 @@ FLYWHEEL_TASK bool spawn_task(const World& world, std::uint32_t worker, std::uin
   memcpy(record.args, args, bytes);
   expect_spawned<P>(world, run, parent);
   const Item item{world.spawn_base + static_cast<std::uint32_t>(index), run_slot, false};
-  return Ready<P>(world, worker)
-      .publish(1, level_of(record.header.priority, run.line.constants.priority), [&](std::uint32_t) { return item.pack(); });
+  return Ready<P>(world, worker).publish_one(item.pack(), level_of(record.header.priority, run.line.constants.priority));
 }
 
-/// Collective. The record of a finished spawned task goes back to the pool; nobody reads it any more.
+/// The record of a finished spawned task goes back to the pool; nobody reads it any more.
 template <class P>
 FLYWHEEL_TASK void recycle_spawned(const World& world, std::uint32_t record, const WaitContext& wait) {
   Wires<P>{world}.spawn_pool().push(1, [&](std::uint32_t) { return record - world.spawn_base; }, wait);

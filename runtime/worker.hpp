@@ -1,7 +1,7 @@
 // The worker: while there is a next task, run it and finish it.
 //
-// One control warp (or CPU thread) turns this loop; a crew runs the bodies. Each function below is one word of the
-// loop. "Collective" holds throughout: all lanes of P call, and all come to the same decisions.
+// One thread (the leader of the control warp, or a CPU thread) turns this loop; a crew runs the bodies. Each function
+// below is one word of the loop.
 #pragma once
 
 #include "runtime/finish.hpp"
@@ -13,7 +13,7 @@ template <class P, class Crew>
 class Worker {
  public:
   FLYWHEEL_TASK Worker(const World& world, std::uint32_t id, Crew& crew, Porch* porch)
-      : world_(world), crew_(crew), id_(id), look_(world, id, porch), finish_(world, id) {}
+      : world_(world), crew_(crew), id_(id), look_(world, id, porch), ready_(world, id), finish_(world, id) {}
 
   FLYWHEEL_TASK void operator()() {
     sign(WorkerState::present);
@@ -22,7 +22,7 @@ class Worker {
       run(task);
       finish_(task);
     }
-    if (P::lane() == 0) look_.show_stats();
+    look_.show_stats();
     sign(WorkerState::absent);
   }
 
@@ -35,13 +35,25 @@ class Worker {
       ahead_.live = false;
       return true;
     }
-    std::uint64_t item = finish_.take_kept();
-    if (item != kEmptyMailbox) ++look_.stats().kept;
+    std::uint64_t item = kept();
     if (item == kEmptyMailbox) item = look_.rest_of_batch();
     if (item == kEmptyMailbox) item = wait_for_item();
     if (item == kEmptyMailbox) return false;
     stage(item, task);
     return true;
+  }
+
+  /// A long chain must not keep this worker from a phased run that all the others wait in.
+  FLYWHEEL_TASK std::uint64_t kept() {
+    if (!finish_.has_kept()) {
+      kept_in_row_ = 0;
+      return kEmptyMailbox;
+    }
+    const std::uint64_t item = finish_.take_kept();
+    ++look_.stats().kept;
+    if (++kept_in_row_ % 64 || !look_.phased_pending()) return item;
+    ready_.publish_one(item, world_.runs[Item::unpack(item).run].line.constants.priority);
+    return kEmptyMailbox;
   }
 
   FLYWHEEL_TASK std::uint64_t wait_for_item() {
@@ -59,12 +71,8 @@ class Worker {
     task.item = Item::unpack(packed);
     task.slot = crew_.next_slot();
     task.live = true;
-    task.waiting = look_.glance();  // these loads need nothing of the record: all are on their way together
-    task.idle = finish_.glance();
-    const Stage& stage = crew_.stage(task.slot, world_.records[task.item.record], world_.runs[task.item.run]);
-    task.run = &stage.run;
-    task.header = stage.record.header;
-    task.runs = !task.item.skip && !stage.run.cancelled;
+    task.stage = &crew_.stage(task.slot, world_.records[task.item.record], world_.runs[task.item.run]);
+    task.runs = !task.item.skip && !task.stage->run.cancelled;
     task.failed = !task.runs;
     task.outcome = {};
     if (task.runs) crew_.start(task.slot, task.item);
@@ -78,7 +86,7 @@ class Worker {
       ++look_.stats().skipped;
       return;
     }
-    look_ahead(task.waiting);
+    if (Crew::kLooksAhead) look_ahead();
     const std::uint64_t item = task.item.pack();
     bool was_slow = false;
     task.outcome = crew_.wait(task.slot, [&](std::uint64_t elapsed_ns) {
@@ -89,10 +97,11 @@ class Worker {
     ++look_.stats().tasks;
   }
 
-  /// With a batch in hand the next task can be staged behind the running one: the crew goes over to it by itself.
-  FLYWHEEL_TASK void look_ahead(std::uint64_t waiting) {
+  /// With a batch in hand the next task can be staged behind the running one: the crew goes over to it by itself. More
+  /// is popped in advance only by a worker that found work in the queue before: others have no batch to follow up.
+  FLYWHEEL_TASK void look_ahead() {
     std::uint64_t item = look_.rest_of_batch();
-    if (item == kEmptyMailbox) item = look_.batch_if_deep(waiting);
+    if (item == kEmptyMailbox && look_.had_batch()) item = look_.batch_if_deep();
     if (item != kEmptyMailbox) stage(item, ahead_);
   }
 
@@ -103,24 +112,24 @@ class Worker {
       sign(WorkerState::slow, Item{0, slot, false}.pack(), elapsed_ns);
     });
     sign(WorkerState::present);
-    if (id_ == 0 && P::lane() == 0) {
-      RunLine& line = world_.runs[slot].line;
-      P::device(line.iteration).store(last_pass, Order::relaxed);
-      complete_run<P>(world_, line.constants, false);
-    }
-    P::converge();
+    if (id_ != 0) return;
+    RunLine& line = world_.runs[slot].line;
+    P::device(line.iteration).store(last_pass, Order::relaxed);
+    complete_run<P>(world_, line.constants, false);
   }
 
   FLYWHEEL_TASK void sign(WorkerState state, std::uint64_t item = 0, std::uint64_t elapsed_ns = 0) const {
-    if (P::lane() == 0) beat<P>(world_.heartbeats[id_], state, item, elapsed_ns);
+    beat<P>(world_.heartbeats[id_], state, item, elapsed_ns);
   }
 
   const World& world_;
   Crew& crew_;
   std::uint32_t id_;
   Lookout<P> look_;
+  Ready<P> ready_;
   Finisher<P> finish_;
   Staged ahead_{};
+  std::uint32_t kept_in_row_ = 0;
 };
 
 }  // namespace flywheel

@@ -33,13 +33,20 @@ struct DoorState {
   std::uint32_t parks;
 };
 
+/// What idle workers keep an eye on, on one line: one look is one request to L2.
+struct BoardWords {
+  std::int64_t queued[kPriorities];  // the token counts of the ready queues
+  std::uint64_t bulletin;
+  std::uint64_t abort;
+};
+
 /// Device memory, zero at first launch except for mailboxes and queues.
 struct ControlWords {
-  Padded<std::uint64_t> bulletin;
-  Padded<std::uint64_t> abort;
+  alignas(128) BoardWords board;
+  Padded<std::int64_t> pooled;           // the token count of the pool of spawn records
   Padded<std::uint64_t> barrier;   // see GridBarrier
   Padded<std::uint64_t> finished;        // runs completed
-  alignas(128) std::uint32_t idle_bits[kIdleWords];
+  alignas(128) std::uint64_t idle_bits[kIdleWords];
   alignas(128) DoorState door;
 };
 
@@ -99,11 +106,11 @@ struct Wires {
   const World& world;
 
   FLYWHEEL_TASK Queue<P> ready(std::uint32_t priority) const {
-    return {world.queue_words + priority, world.queue_slots + std::size_t{priority} * world.queue_capacity,
+    return {world.control->board.queued + priority, world.queue_words + priority, world.queue_slots + std::size_t{priority} * world.queue_capacity,
             world.queue_capacity};
   }
   FLYWHEEL_TASK Queue<P> spawn_pool() const {
-    return {world.queue_words + kPriorities, world.queue_slots + std::size_t{kPriorities} * world.queue_capacity,
+    return {&world.control->pooled.value, world.queue_words + kPriorities, world.queue_slots + std::size_t{kPriorities} * world.queue_capacity,
             world.spawn_capacity};
   }
   FLYWHEEL_TASK IdleSet<P> idle() const {
@@ -116,10 +123,10 @@ struct Wires {
             world.stream_capacity};
   }
   FLYWHEEL_TASK WaitContext wait(std::uint32_t worker) const {
-    return {&world.control->abort.value, world.reports + worker, world.spin_budget_ns};
+    return {&world.control->board.abort, world.reports + worker, world.spin_budget_ns};
   }
   FLYWHEEL_TASK WaitContext wait_for_phase(std::uint32_t worker) const {
-    return {&world.control->abort.value, world.reports + worker, world.phase_budget_ns};
+    return {&world.control->board.abort, world.reports + worker, world.phase_budget_ns};
   }
 };
 

@@ -37,7 +37,8 @@ struct Session {
 
 Request make_request(const Session& session, const TextRequest& text) {
   Request request;
-  for (const int id : session.tokenizer.encode(text.prompt)) request.prompt.push_back(static_cast<std::uint32_t>(id));
+  for (const int id : session.tokenizer.encode(text.prompt))
+    request.prompt.push_back(static_cast<std::uint32_t>(id));
   const auto bos = session.generator.config().bos_token_id;
   if (request.prompt.empty() && bos) request.prompt.push_back(static_cast<std::uint32_t>(*bos));
   request.tokens = text.tokens;
@@ -60,6 +61,7 @@ struct Written {
 
 Written write_text(Session& session, const TextRequest& text, Terminal* terminal) {
   const Request request = make_request(session, text);
+  session.generator.check(request);  // before anything is printed
   Written written;
   Decoder decoder(session.tokenizer);
   const auto show = [&](const std::string& piece) {
@@ -99,15 +101,17 @@ void print_json(const Session& session, const TextRequest& request, const Writte
 
 /// A token for one line of a terminal: "\n" as two characters.
 std::string quoted(const Tokenizer& tokenizer, int id) {
-  return nlohmann::json(tokenizer.bytes_of(id)).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return nlohmann::json(tokenizer.bytes_of(id))
+      .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 void print_likeliest(const Tokenizer& tokenizer, const std::vector<float>& logits) {
   std::vector<int> order(logits.size());
   std::iota(order.begin(), order.end(), 0);
   const auto five = order.begin() + std::min<std::ptrdiff_t>(5, std::ssize(order));
-  std::partial_sort(order.begin(), five, order.end(),
-                    [&](int a, int b) { return logits[static_cast<std::size_t>(a)] > logits[static_cast<std::size_t>(b)]; });
+  std::partial_sort(order.begin(), five, order.end(), [&](int a, int b) {
+    return logits[static_cast<std::size_t>(a)] > logits[static_cast<std::size_t>(b)];
+  });
   for (auto id = order.begin(); id != five; ++id)
     std::printf("  %6d %8.4f %s", *id, static_cast<double>(logits[static_cast<std::size_t>(*id)]),
                 quoted(tokenizer, *id).c_str());
@@ -121,8 +125,8 @@ void generate_text(const Setup& setup, const TextRequest& request) {
   Terminal terminal;
   const Written written = write_text(session, request, request.json ? nullptr : &terminal);
   if (request.json) print_json(session, request, written);
-  std::fprintf(stderr, "%u tokens in %.3f s, %.0f tokens/s, %s\n", written.outcome.tokens, written.outcome.time.count(),
-               rate(written.outcome), session.runtime.device().c_str());
+  std::fprintf(stderr, "%u tokens in %.3f s, %.0f tokens/s, %s\n", written.outcome.tokens,
+               written.outcome.time.count(), rate(written.outcome), session.runtime.device().c_str());
 }
 
 void print_logits(const Setup& setup, const std::vector<std::uint32_t>& ids) {
@@ -142,11 +146,12 @@ void print_info(const Setup& setup) {
   std::printf("family     %s\n", config.family == Family::kLlama ? "Llama" : "Qwen3");
   std::printf("layers     %d, hidden size %d, inner size %d\n", config.num_hidden_layers, config.hidden_size,
               config.intermediate_size);
-  std::printf("heads      %d of size %d, %d for keys and values\n", config.num_attention_heads, config.head_dim,
-              config.num_key_value_heads);
+  std::printf("heads      %d of size %d, %d for keys and values\n", config.num_attention_heads,
+              config.head_dim, config.num_key_value_heads);
   std::printf("vocabulary %d tokens\n", config.vocab_size);
   std::printf("context    %d of %d positions\n", session.generator.context(), config.max_position_embeddings);
-  std::printf("weights    %.1f MB in %zu tensors\n", static_cast<double>(weights.bytes()) / 1e6, weights.names().size());
+  std::printf("weights    %.1f MB in %zu tensors\n", static_cast<double>(weights.bytes()) / 1e6,
+              weights.names().size());
   std::printf("device     %s\n", session.runtime.device().c_str());
   std::printf("step       %u tasks for %u workers\n", session.generator.tasks(), session.runtime.workers());
 }

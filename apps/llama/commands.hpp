@@ -14,7 +14,7 @@ namespace flywheel::llama {
 struct Setup {
   std::filesystem::path model;  // empty: find_model()
   Target target = Target::automatic;
-  int context = 0;              // 0: see Generator
+  int context = 0;  // 0: see Generator
 };
 
 struct TextRequest {

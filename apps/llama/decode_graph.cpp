@@ -42,8 +42,12 @@ After after_all(const Stage& stage) {
 class Builder {
  public:
   Builder(const Runtime& runtime, const Config& config, const Weights& weights, const DecodeMemory& memory)
-      : workers_(static_cast<int>(runtime.workers())), on_gpu_(runtime.on_gpu()), config_(config), weights_(weights),
-        memory_(memory), eps_(static_cast<float>(config.rms_norm_eps)) {
+      : workers_(static_cast<int>(runtime.workers())),
+        on_gpu_(runtime.on_gpu()),
+        config_(config),
+        weights_(weights),
+        memory_(memory),
+        eps_(static_cast<float>(config.rms_norm_eps)) {
     result_.settings = graph().param<RunSettings>();
   }
 
@@ -114,8 +118,8 @@ class Builder {
             static_cast<std::uint16_t>(config_.num_key_value_heads)};
   }
 
-  /// The tiles that make a head's query, key and value. Every tile is some head's, so a stage after all heads is after
-  /// all tiles too.
+  /// The tiles that make a head's query, key and value. Every tile is some head's, so a stage after all heads
+  /// is after all tiles too.
   Stage sources_of(std::size_t index, int head, const Stage& projected) const {
     const int heads = config_.num_attention_heads, kv_heads = config_.num_key_value_heads;
     const int key = heads + head / (heads / kv_heads);
@@ -133,17 +137,18 @@ class Builder {
   Stage add_logits(const Stage& before) {
     const MatrixBuffer& head = weights_.output();
     return add_tiles(head, before, [&](Tile t) {
-      return ProjectLogits{{head.matrix, norm(weights_.final_norm), memory_.x.data(), memory_.logits.data(), t.first,
-                            t.last},
-                           state(),
-                           result_.settings};
+      return ProjectLogits{
+          {head.matrix, norm(weights_.final_norm), memory_.x.data(), memory_.logits.data(), t.first, t.last},
+          state(),
+          result_.settings};
     });
   }
 
   void add_sample(const Stage& logits) {
-    graph().add(Sample{memory_.logits.data(), memory_.mass.data(), memory_.prompt.data(), memory_.ends.data(), state(),
-                       config_.vocab_size, static_cast<std::int32_t>(memory_.ends.size()), result_.settings},
-                after_all(logits));
+    graph().add(
+        Sample{memory_.logits.data(), memory_.mass.data(), memory_.prompt.data(), memory_.ends.data(),
+               state(), config_.vocab_size, static_cast<std::int32_t>(memory_.ends.size()), result_.settings},
+        after_all(logits));
   }
 
   int workers_;

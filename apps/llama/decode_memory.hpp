@@ -20,11 +20,11 @@ struct DecodeMemory {
   /// `context`: positions to have room for; rounded up to a multiple of 32.
   DecodeMemory(Runtime& runtime, const Config& config, int context);
 
-  Buffer<float> x;         // [hidden]: the residual stream
-  Buffer<float> qkv;       // [heads + 2 kv heads][head_dim]
-  Buffer<float> attended;  // [heads][head_dim]
-  Buffer<float> inner;     // [intermediate]
-  Buffer<float> logits;    // [vocabulary]
+  Buffer<float> x;               // [hidden]: the residual stream
+  Buffer<float> qkv;             // [heads + 2 kv heads][head_dim]
+  Buffer<float> attended;        // [heads][head_dim]
+  Buffer<float> inner;           // [intermediate]
+  Buffer<float> logits;          // [vocabulary]
   Buffer<std::uint32_t> mass;    // [vocabulary]: Sample's
   Buffer<std::uint32_t> prompt;  // [context]
   Buffer<std::uint32_t> ends;    // end-of-text tokens

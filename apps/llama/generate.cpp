@@ -21,9 +21,7 @@ int choose_context(const Config& config, int wanted) {
   return wanted > 0 ? wanted : std::min(most, kDefaultContext);
 }
 
-void check(const Request& request) {
-  const Sampling& how = request.sampling;
-  if (request.tokens == 0) throw RequestError("there are no tokens to write: ask for 1 or more");
+void check_sampling(const Sampling& how) {
   if (!std::isfinite(how.temperature) || how.temperature < 0)
     throw RequestError("the temperature must be 0 (always the likeliest token) or more");
   if (!(how.top_p > 0 && how.top_p <= 1))
@@ -52,7 +50,8 @@ void wait(Run& run) {
     run.wait();
   } catch (const RunError& error) {
     if (error.status() != Status::task_failed || error.user_code() != kLogitsNotFinite) throw;
-    throw RequestError("the model computes numbers that are no numbers: its weights are damaged; download it again");
+    throw RequestError(
+        "the model computes numbers that are no numbers: its weights are damaged; download it again");
   }
 }
 
@@ -70,14 +69,14 @@ Generator::Generator(Runtime& runtime, const std::filesystem::path& folder, int 
 }
 
 Outcome Generator::generate(const Request& request, const OnToken& on_token) {
-  llama::check(request);
-  check(request.prompt, request.tokens);
+  check(request);
   const auto begin = std::chrono::steady_clock::now();
   const auto prompt_count = static_cast<std::uint32_t>(request.prompt.size());
   memory_.prompt.write(request.prompt);
   memory_.state.write({{0, request.prompt[0]}});
   const RunSettings settings{request.sampling, prompt_count, request.stop_at_end};
-  Run run = runtime_.submit(executable_, repeat_until_stop(prompt_count - 1 + request.tokens), set(settings_, settings));
+  Run run = runtime_.submit(executable_, repeat_until_stop(prompt_count - 1 + request.tokens),
+                            set(settings_, settings));
   const EndOfRun guard(run);
 
   Outcome outcome;
@@ -95,7 +94,7 @@ Outcome Generator::generate(const Request& request, const OnToken& on_token) {
 }
 
 std::vector<std::vector<float>> Generator::logits(const std::vector<std::uint32_t>& ids) {
-  check(ids, 0);
+  check_ids(ids);
   std::vector<std::vector<float>> all;
   for (std::uint32_t position = 0; position < ids.size(); ++position) {
     memory_.state.write({{position, ids[position]}});
@@ -108,27 +107,34 @@ std::vector<std::vector<float>> Generator::logits(const std::vector<std::uint32_
   return all;
 }
 
-void Generator::check(const std::vector<std::uint32_t>& prompt, std::uint32_t tokens) const {
-  if (prompt.empty()) throw RequestError("the prompt has no tokens: give at least one character of text");
-  for (const std::uint32_t token : prompt) {
-    if (token >= static_cast<std::uint32_t>(config_.vocab_size))
-      throw RequestError("token " + std::to_string(token) + " is not in the vocabulary: ids go from 0 to " +
+void Generator::check(const Request& request) const {
+  if (request.tokens == 0) throw RequestError("there are no tokens to write: ask for 1 or more");
+  check_sampling(request.sampling);
+  check_ids(request.prompt);
+  // The last token written needs no position: nothing comes after it.
+  const std::size_t room = static_cast<std::size_t>(context_) + 1 - request.prompt.size();
+  if (request.tokens > room)
+    throw RequestError(counted(request.prompt.size(), "token") + " of prompt and " +
+                       std::to_string(request.tokens) + " to write go beyond the context of " +
+                       std::to_string(context_) + ": write at most " + std::to_string(room));
+}
+
+void Generator::check_ids(const std::vector<std::uint32_t>& ids) const {
+  if (ids.empty()) throw RequestError("the prompt has no tokens: give at least one character of text");
+  for (const std::uint32_t id : ids) {
+    if (id >= static_cast<std::uint32_t>(config_.vocab_size))
+      throw RequestError("token " + std::to_string(id) + " is not in the vocabulary: ids go from 0 to " +
                          std::to_string(config_.vocab_size - 1));
   }
-  const auto room = static_cast<std::size_t>(context_);
-  if (prompt.size() > room)
-    throw RequestError("the prompt has " + counted(prompt.size(), "token") + ", and the context holds " +
-                       std::to_string(room) + ": shorten the prompt");
-  // The last token written needs no position: nothing comes after it.
-  if (prompt.size() + tokens > room + 1)
-    throw RequestError(counted(prompt.size(), "token") + " of prompt and " + std::to_string(tokens) +
-                       " to write go beyond the context of " + std::to_string(room) + ": write at most " +
-                       std::to_string(room + 1 - prompt.size()));
+  if (ids.size() > static_cast<std::size_t>(context_))
+    throw RequestError("the prompt has " + counted(ids.size(), "token") + ", and the context holds " +
+                       std::to_string(context_) + ": shorten the prompt");
 }
 
 Options options_for(const std::filesystem::path& folder, int context, Options options) {
   const Config config = read_config(folder);
-  // Attend: the scores of all positions, and ten rows of a head. Norm: the residual stream. Sample: a sum a thread.
+  // Attend: the scores of all positions, and ten rows of a head. Norm: the residual stream. Sample: a sum a
+  // thread.
   const auto floats = std::max(choose_context(config, context) + 10 * config.head_dim, config.hidden_size);
   const auto bytes = static_cast<std::uint32_t>(floats) * 4 + 256;
   options.scratch_bytes = std::max(options.scratch_bytes, bytes);

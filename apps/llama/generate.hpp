@@ -36,15 +36,21 @@ using OnToken = std::function<void(std::uint32_t token)>;
 /// A model, loaded into a runtime made by start_runtime(). One thread at a time. The runtime must outlive it.
 class Generator {
  public:
-  /// `context`: positions to have room for; 0 chooses the model's own length, or 4096 if that is longer. Throws
-  /// ModelError for a folder that is no model of a known kind, RequestError for a context the model was not made for.
+  /// `context`: positions to have room for; 0 chooses the model's own length, or 4096 if that is longer.
+  /// Throws ModelError for a folder that is no model of a known kind, RequestError for a context the model
+  /// was not made for.
   Generator(Runtime& runtime, const std::filesystem::path& folder, int context = 0);
 
-  /// Calls `on_token` for each token as it arrives. Throws RequestError for a prompt that is empty, has tokens outside
-  /// the vocabulary or leaves no room for the text, and for senseless settings. What `on_token` throws cancels the run.
+  /// Throws RequestError for a prompt that is empty, has tokens outside the vocabulary or leaves no room for
+  /// the text, and for settings that make no sense.
+  void check(const Request& request) const;
+
+  /// Checks the request and calls `on_token` for each token as it arrives. What `on_token` throws cancels the
+  /// run.
   Outcome generate(const Request& request, const OnToken& on_token);
 
-  /// The logits after each of the ids, given all ids up to it: one run for each. For tests and for looking inside.
+  /// The logits after each of the ids, given all ids up to it: one run for each. For tests and for looking
+  /// inside.
   std::vector<std::vector<float>> logits(const std::vector<std::uint32_t>& ids);
 
   const Config& config() const { return config_; }
@@ -52,7 +58,7 @@ class Generator {
   std::uint32_t tasks() const { return executable_.size(); }  // of one step
 
  private:
-  void check(const std::vector<std::uint32_t>& prompt, std::uint32_t tokens) const;
+  void check_ids(const std::vector<std::uint32_t>& ids) const;
 
   Runtime& runtime_;
   Config config_;
@@ -63,7 +69,8 @@ class Generator {
   Param<RunSettings> settings_{};
 };
 
-/// Options with as much scratch memory as the model's tasks ask for. Throws ModelError if config.json cannot be read.
+/// Options with as much scratch memory as the model's tasks ask for. Throws ModelError if config.json cannot
+/// be read.
 Options options_for(const std::filesystem::path& folder, int context = 0, Options options = {});
 
 }  // namespace flywheel::llama

@@ -1,6 +1,8 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <exception>
+#include <map>
+#include <string>
 
 #include "apps/llama/commands.hpp"
 #include "apps/llama/files/error.hpp"
@@ -22,27 +24,39 @@ constexpr const char* kExamples =
 void add_setup(CLI::App& command, Setup& setup) {
   static const std::map<std::string, Target> targets{
       {"auto", Target::automatic}, {"gpu", Target::gpu}, {"cpu", Target::cpu}};
-  command.add_option("--model", setup.model, "Hugging Face model folder (default: the shipped one, or FLYWHEEL_MODEL)");
-  command.add_option_function<std::string>(
-             "--device", [&setup](const std::string& name) { setup.target = targets.at(name); }, "auto, gpu or cpu")
+  command.add_option("--model", setup.model,
+                     "Hugging Face model folder (default: the shipped one, or FLYWHEEL_MODEL)");
+  command
+      .add_option_function<std::string>(
+          "--device", [&setup](const std::string& name) { setup.target = targets.at(name); },
+          "auto, gpu or cpu")
       ->check(CLI::IsMember({"auto", "gpu", "cpu"}))
       ->default_str("auto");
-  command.add_option("--context", setup.context, "Positions to have room for (default: the model's, at most 4096)")
+  command
+      .add_option("--context", setup.context,
+                  "Positions to have room for (default: the model's, at most 4096)")
       ->check(CLI::PositiveNumber);
 }
 
 void add_generate(CLI::App& app, Setup& setup, TextRequest& request) {
   CLI::App& command = *app.add_subcommand("generate", "Write a text");
   add_setup(command, setup);
-  command.add_option("--prompt", request.prompt, "How the text begins")->default_str("ROMEO: and a line break");
-  command.add_option("--tokens", request.tokens, "Tokens to write (default: 256)")->check(CLI::PositiveNumber);
-  command.add_option("--seed", request.sampling.seed, "The same seed writes the same text")->capture_default_str();
-  command.add_option("--temperature", request.sampling.temperature, "0 takes the likeliest token, 1 the model's odds")
+  command.add_option("--prompt", request.prompt, "How the text begins")
+      ->default_str("ROMEO: and a line break");
+  command.add_option("--tokens", request.tokens, "Tokens to write (default: 256)")
+      ->check(CLI::PositiveNumber);
+  command.add_option("--seed", request.sampling.seed, "The same seed writes the same text")
+      ->capture_default_str();
+  command
+      .add_option("--temperature", request.sampling.temperature,
+                  "0 takes the likeliest token, 1 the model's odds")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   command.add_option("--top-k", request.sampling.top_k, "Choose among the k likeliest tokens; 0: all")
       ->capture_default_str();
-  command.add_option("--top-p", request.sampling.top_p, "Choose among the likeliest tokens of this joint probability")
+  command
+      .add_option("--top-p", request.sampling.top_p,
+                  "Choose among the likeliest tokens of this joint probability")
       ->capture_default_str();
   command.add_flag_callback(
       "--greedy", [&request] { request.sampling.temperature = 0; }, "Always the likeliest token");
@@ -84,8 +98,8 @@ int run(int argc, char** argv) {
   return 0;
 }
 
-int complain(const std::exception& error, int code) {
-  std::fprintf(stderr, "llama: %s\n", error.what());
+int complain(const std::string& what, int code) {
+  std::fprintf(stderr, "llama: %s\n", what.c_str());
   return code;
 }
 
@@ -95,14 +109,15 @@ int main(int argc, char** argv) {
   try {
     return run(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return complain(error, kWrongInput);
+    return complain(std::string(error.what()) + "; llama --help and llama generate --help tell what there is",
+                    kWrongInput);
   } catch (const ModelError& error) {
-    return complain(error, kWrongInput);
+    return complain(error.what(), kWrongInput);
   } catch (const RequestError& error) {
-    return complain(error, kWrongInput);
+    return complain(error.what(), kWrongInput);
   } catch (const DeviceError& error) {
-    return complain(error, kWrongInput);
+    return complain(error.what(), kWrongInput);
   } catch (const std::exception& error) {
-    return complain(error, kFailed);
+    return complain(error.what(), kFailed);
   }
 }

@@ -7,8 +7,8 @@
 
 namespace flywheel::llama {
 
-/// [context][head_dim / 2][cos, sin]. Made once on the host, so that all processors turn by the same numbers. Angles
-/// are rounded to float where transformers rounds them.
+/// [context][head_dim / 2][cos, sin]. Made once on the host, so that all processors turn by the same numbers.
+/// Angles are rounded to float where transformers rounds them.
 std::vector<float> rope_table(const Config& config, int context);
 
 }  // namespace flywheel::llama

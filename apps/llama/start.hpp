@@ -1,4 +1,5 @@
-// The runtime that knows this program's task types. A header without them: nvcc compiles them once, in start.cu.
+// The runtime that knows this program's task types. A header without them: nvcc compiles them once, in
+// start.cu.
 #pragma once
 
 #include <flywheel/flywheel.hpp>

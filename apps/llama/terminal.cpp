@@ -50,8 +50,8 @@ void Terminal::end(std::string_view text) {
   if (!held_.empty() || status_stands_) draw(false);
 }
 
-/// The old status goes, the text comes, the new status stands on the line below it, and the cursor goes back to the
-/// end of the text. All by moves that still hold when the screen scrolls.
+/// The old status goes, the text comes, the new status stands on the line below it, and the cursor goes back
+/// to the end of the text. All by moves that still hold when the screen scrolls.
 void Terminal::draw(bool with_status) {
   if (status_stands_) std::fputs(text_is_shown_ ? kClearBelow : kClearLine, stderr);
   std::fflush(stderr);
@@ -81,7 +81,8 @@ void Terminal::follow(std::string_view text) {
 std::string Terminal::status() const {
   const std::chrono::duration<double> time = Clock::now() - begin_;
   char text[96];
-  std::snprintf(text, sizeof text, "[%u of %u tokens, %.0f tokens/s]", count_, expected_, count_ / time.count());
+  std::snprintf(text, sizeof text, "[%u of %u tokens, %.0f tokens/s]", count_, expected_,
+                count_ / time.count());
   return std::string(text).substr(0, terminal_width() - 1);
 }
 

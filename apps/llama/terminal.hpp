@@ -8,8 +8,8 @@
 
 namespace flywheel::llama {
 
-/// The text is written as it comes, at most 60 times a second. Where stderr is a terminal a line there says how many
-/// tokens there are and how fast they come; it moves along below the text and is gone in the end.
+/// The text is written as it comes, at most 60 times a second. Where stderr is a terminal a line there says
+/// how many tokens there are and how fast they come; it moves along below the text and is gone in the end.
 class Terminal {
  public:
   Terminal();

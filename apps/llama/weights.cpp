@@ -45,7 +45,8 @@ class Loader {
   }
 
   /// Returns how many bytes it wrote.
-  static std::size_t write(Buffer<unsigned char>& to, std::size_t at, const TensorView& tensor, bool as_bf16) {
+  static std::size_t write(Buffer<unsigned char>& to, std::size_t at, const TensorView& tensor,
+                           bool as_bf16) {
     if (as_bf16 || tensor.dtype == DType::kF32) return write(to, at, tensor.bytes);
     const std::vector<float> floats = to_floats(tensor);
     return write(to, at, std::as_bytes(std::span(floats)));
@@ -63,14 +64,15 @@ LayerWeights load_layer(const Loader& load, const Config& config, int index) {
   const std::string layer = "model.layers." + std::to_string(index) + ".";
   const std::string attention = layer + "self_attn.", mlp = layer + "mlp.";
   const int hidden = config.hidden_size, inner = config.intermediate_size;
-  const std::string q = attention + "q_proj.weight", k = attention + "k_proj.weight", v = attention + "v_proj.weight";
+  const std::string q = attention + "q_proj.weight", k = attention + "k_proj.weight",
+                    v = attention + "v_proj.weight";
   const std::string gate = mlp + "gate_proj.weight", up = mlp + "up_proj.weight";
   const bool qkv_bf16 = load.is_bf16(q) && load.is_bf16(k) && load.is_bf16(v);
   const bool gates_bf16 = load.is_bf16(gate) && load.is_bf16(up);
 
   LayerWeights weights;
-  weights.qkv = load.matrix({q, k, v}, {config.query_size(), config.key_value_size(), config.key_value_size()}, hidden,
-                            qkv_bf16);
+  weights.qkv = load.matrix(
+      {q, k, v}, {config.query_size(), config.key_value_size(), config.key_value_size()}, hidden, qkv_bf16);
   weights.output = load.matrix(attention + "o_proj.weight", hidden, config.query_size());
   weights.gate = load.matrix({gate}, {inner}, hidden, gates_bf16);
   weights.up = load.matrix({up}, {inner}, hidden, gates_bf16);
@@ -90,10 +92,12 @@ void check_sizes(const Config& config, const std::filesystem::path& folder) {
     const char* key;
     int value;
   };
-  for (const Size size : {Size{"hidden_size", config.hidden_size}, Size{"intermediate_size", config.intermediate_size},
-                          Size{"head_dim", config.head_dim}}) {
+  for (const Size size :
+       {Size{"hidden_size", config.hidden_size}, Size{"intermediate_size", config.intermediate_size},
+        Size{"head_dim", config.head_dim}}) {
     if (size.value % kChunk == 0) continue;
-    throw ModelError(folder, std::string(size.key) + " is " + std::to_string(size.value) + ", no multiple of 8",
+    throw ModelError(folder,
+                     std::string(size.key) + " is " + std::to_string(size.value) + ", no multiple of 8",
                      "use a model whose sizes are multiples of 8");
   }
 }

@@ -22,11 +22,11 @@ struct MatrixBuffer {
 
 /// Matrices are [rows, columns]: rows are outputs. Norms are float.
 struct LayerWeights {
-  MatrixBuffer qkv;     // [(heads + 2 kv heads) * head_dim, hidden]: queries, keys, values
-  MatrixBuffer output;  // [hidden, heads * head_dim]
-  MatrixBuffer gate;    // [intermediate, hidden]
-  MatrixBuffer up;      // as gate, and of the same type
-  MatrixBuffer down;    // [hidden, intermediate]
+  MatrixBuffer qkv;                        // [(heads + 2 kv heads) * head_dim, hidden]: queries, keys, values
+  MatrixBuffer output;                     // [hidden, heads * head_dim]
+  MatrixBuffer gate;                       // [intermediate, hidden]
+  MatrixBuffer up;                         // as gate, and of the same type
+  MatrixBuffer down;                       // [hidden, intermediate]
   Buffer<float> attention_norm, mlp_norm;  // [hidden]
   Buffer<float> query_norm, key_norm;      // [head_dim]; empty where the family has none
 };
@@ -41,8 +41,9 @@ struct Weights {
   const MatrixBuffer& output() const { return head.rows ? head : embedding; }
 };
 
-/// Uploads the weights of a Hugging Face model folder. Throws ModelError for files that are missing or damaged, for a
-/// tensor that is missing or of another shape than `config` says, and for sizes that are no multiples of 8.
+/// Uploads the weights of a Hugging Face model folder. Throws ModelError for files that are missing or
+/// damaged, for a tensor that is missing or of another shape than `config` says, and for sizes that are no
+/// multiples of 8.
 Weights load_weights(Runtime& runtime, const Config& config, const std::filesystem::path& folder);
 
 }  // namespace flywheel::llama

@@ -32,7 +32,7 @@ struct StagedPlatform : CpuPlatform {
 
 template <class P>
 Meeting meet(const GridBarrier<P>& barrier, std::uint64_t base, std::uint64_t k, bool vote, Patience& patience) {
-  barrier.arrive(vote);
+  barrier.arrive(k, vote);
   return barrier.wait(base, k, patience.wait());
 }
 
@@ -92,7 +92,7 @@ TEST_CASE("a vote to stop reaches all workers at the same meeting") {
 }
 
 TEST_CASE("runs one after another start from the word they find") {
-  Phases phases(3, 0xfffffffffff0ull);
+  Phases phases(3, 0xfffffffffffffff0ull);
   for (std::uint64_t run = 0; run < 40; ++run) {
     phases.base = phases.word;
     std::vector<std::uint64_t> stopped(3);

@@ -3,6 +3,7 @@
 
 #include <rapidcheck.h>
 
+#include <algorithm>
 #include <atomic>
 #include <set>
 #include <vector>
@@ -49,41 +50,38 @@ void behaves_like_a_set() {
   }
 }
 
-/// Workers sit down, get up and take items; claimers hand out items 0..total-1. A desk beside each mailbox is plain
-/// memory: the worker clears it before it sits down, the claimer writes to it before it delivers.
+/// Workers sit down, get up and take items; givers hand out items 0..total-1. All that passes between them beside the
+/// items is plain memory: an input for each item, and what a worker left on its desk before it sat down.
 struct Office {
   Hall hall;
   Porch porch{kEmptyMailbox, 0};
-  bool with_porch;
   std::uint32_t total;
+  std::vector<std::uint32_t> inputs, taken;
   std::vector<std::uint64_t> desks;
-  std::vector<std::uint32_t> taken;
   std::atomic<std::uint32_t> next{0}, done{0}, wrong{0};
 
-  Office(std::uint32_t workers, bool use_porch, std::uint32_t items)
-      : hall(workers), with_porch(use_porch), total(items), desks(workers), taken(items) {}
+  Office(std::uint32_t workers, std::uint32_t items) : hall(workers), total(items), inputs(items), taken(items), desks(workers) {}
 
   bool over() { return done.load(std::memory_order_relaxed) >= total || wrong.load(std::memory_order_relaxed); }
 
-  void work(std::uint32_t worker, std::uint64_t seed) {
+  void work(const Seat<P>& seat, std::uint64_t seed) {
     Random random(seed);
-    const Seat<P> seat{hall.idle(), worker, with_porch ? &porch : nullptr};
     while (!over()) {
-      desks[worker] = 0;
+      ++desks[seat.worker];
       seat.enroll();
       const std::uint32_t patience = pick(random, 0, 200);
       for (std::uint32_t spins = 0; peek(seat) == kEmptyMailbox; ++spins) {
-        if ((spins == patience || over()) && seat.withdraw()) break;
+        if ((spins >= patience || over()) && seat.withdraw()) break;
         P::pause(spins);
       }
-      if (peek(seat) != kEmptyMailbox) take(seat, worker);
+      if (peek(seat) != kEmptyMailbox) take(seat);
     }
   }
 
-  void take(const Seat<P>& seat, std::uint32_t worker) {
+  void take(const Seat<P>& seat) {
     const std::uint64_t item = peek(seat);
     seat.empty();
-    if (item >= total || desks[worker] != item + 1) return void(++wrong);
+    if (item >= total || inputs[item] != item + 1) return void(++wrong);
     ++taken[item];
     done.fetch_add(1, std::memory_order_relaxed);
   }
@@ -102,14 +100,16 @@ struct Office {
   void hand_over(std::uint32_t worker) {
     const std::uint32_t item = next.fetch_add(1, std::memory_order_relaxed);
     if (item >= total) return hall.idle().enroll(worker);
-    desks[worker] = item + 1;
+    ++desks[worker];  // the worker waits for the item and does not touch its desk
+    inputs[item] = item + 1;
     hall.idle().deliver(worker, item);
   }
 
   void open_door() {
     for (std::uint32_t item = 0, spins = 0; item < total && !over(); ++spins) {
-      if (P::block(porch.waiting).load(Order::relaxed) == 0) P::pause(spins % 512);
-      else if (offer_porch<P>(porch, item)) ++item;
+      inputs[item] = item + 1;
+      if (offer_porch<P>(porch, item)) ++item;
+      else P::pause(spins % 512);
     }
   }
 
@@ -141,15 +141,18 @@ TEST_CASE("a claim takes the lowest idle workers of one word") {
 
 TEST_CASE("workers come and go while claimers hand out items: each item reaches one worker") {
   FLYWHEEL_TEST_SEED(seed);
-  Office office(3, false, 4000);
-  run_together(5, [&](std::uint32_t i) { i < 3 ? office.work(i, seed + i) : office.claim(seed + i); });
+  Office office(3, 4000);
+  run_together(5, [&](std::uint32_t i) {
+    if (i < 3) office.work({office.hall.idle(), i, nullptr}, seed + i);
+    else office.claim(seed + i);
+  });
   office.check();
 }
 
 TEST_CASE("the door hands items to the worker on its porch, which comes and goes") {
   FLYWHEEL_TEST_SEED(seed);
-  Office office(1, true, 4000);
-  run_together(2, [&](std::uint32_t i) { i ? office.open_door() : office.work(0, seed); });
+  Office office(1, 4000);
+  run_together(2, [&](std::uint32_t i) { i ? office.open_door() : office.work({office.hall.idle(), 0, &office.porch}, seed); });
   office.check();
 }
 

@@ -3,6 +3,7 @@
 
 #include <rapidcheck.h>
 
+#include <algorithm>
 #include <atomic>
 #include <deque>
 

@@ -1,6 +1,7 @@
 // What tests say about errors and about time.
 #pragma once
 
+#include <cctype>
 #include <chrono>
 #include <string>
 #include <thread>
@@ -21,8 +22,20 @@ std::string error_of(Action&& action) {
   return {};
 }
 
+/// The text with each run of blanks and line ends as one blank: Catch2 breaks lines where it likes.
+inline std::string on_one_line(const std::string& text) {
+  std::string line;
+  for (const char c : text) {
+    const bool blank = std::isspace(static_cast<unsigned char>(c)) != 0;
+    if (!blank) line += c;
+    else if (!line.empty() && line.back() != ' ') line += ' ';
+  }
+  return line;
+}
+
 /// Every part must be in the message.
-inline void check_says(const std::string& message, const std::vector<std::string>& parts) {
+inline void check_says(const std::string& text, const std::vector<std::string>& parts) {
+  const std::string message = on_one_line(text);
   for (const std::string& part : parts) {
     INFO("the message: " << message);
     INFO("must say: " << part);

@@ -6,6 +6,13 @@
 
 namespace flywheel::testing {
 
+inline Options on_cpu(std::uint32_t workers = 2) {
+  Options options;
+  options.target = Target::cpu;
+  options.workers = workers;
+  return options;
+}
+
 /// `words[i]` are zero at first. The host writes and reads them with copies that go on while the kernel is resident.
 struct Bench {
   explicit Bench(const Options& options, std::size_t count = 64)

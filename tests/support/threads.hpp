@@ -26,7 +26,7 @@ void run_together(std::uint32_t n, Body&& body) {
 struct Patience {
   std::uint64_t abort = 0;
   WaitReport report{};
-  std::uint64_t budget_ns = 60'000'000'000;
+  std::uint64_t budget_ns = 20'000'000'000;
 
   WaitContext wait() { return {&abort, &report, budget_ns}; }
   /// Ends all waits from another thread.
@@ -34,7 +34,7 @@ struct Patience {
   bool gave_up() { return CpuPlatform::device(abort).load(Order::relaxed) != 0; }
 };
 
-/// Turns until `ready()`; false after a minute.
+/// Turns until `ready()`; false after twenty seconds.
 template <class Ready>
 bool wait_for(Ready&& ready) {
   Patience patience;

@@ -1,7 +1,8 @@
 // Arithmetic that rounds alike on a CPU and on a GPU, so that both write the same tokens.
 //
-// Three rules make it so. A sum has a fixed shape of 32 lanes, whatever the size of the block that computes it. No
-// multiplication is fused with an addition (CMakeLists.txt tells both compilers). And exp() is computed here.
+// Three rules make it so. A sum has a fixed shape of 32 lanes, whatever the size of the block that computes
+// it. No multiplication is fused with an addition (CMakeLists.txt tells both compilers). And exp() is
+// computed here.
 #pragma once
 
 #include <flywheel/task.cuh>
@@ -15,8 +16,8 @@ namespace flywheel::llama {
 
 inline constexpr int kLanes = 32;
 
-/// Threads of a GPU block work in groups of 32, one lane each. The one thread of a CPU block is a group of its own
-/// and plays all lanes in turn.
+/// Threads of a GPU block work in groups of 32, one lane each. The one thread of a CPU block is a group of
+/// its own and plays all lanes in turn.
 template <class Block>
 inline constexpr int kLanesPlayed = Block::size() == 1 ? kLanes : 1;
 template <class Block>
@@ -32,7 +33,8 @@ FLYWHEEL_TASK int lane_of(const Block& block) {
   return block.rank() % kLanes;
 }
 
-/// The sum of all lanes' values, to every lane: lane i with i + 16, then with i + 8, 4, 2 and 1. The whole group calls.
+/// The sum of all lanes' values, to every lane: lane i with i + 16, then with i + 8, 4, 2 and 1. The whole
+/// group calls.
 template <class Block, class T>
 FLYWHEEL_TASK T add_lanes(T (&lanes)[kLanesPlayed<Block>]) {
   if constexpr (kLanesPlayed<Block> == 1) {
@@ -46,7 +48,8 @@ FLYWHEEL_TASK T add_lanes(T (&lanes)[kLanesPlayed<Block>]) {
   }
 }
 
-/// f(0) + ... + f(n-1): lane l adds up i = l, l + 32, ... The whole group calls, and every thread of it gets the sum.
+/// f(0) + ... + f(n-1): lane l adds up i = l, l + 32, ... The whole group calls, and every thread of it gets
+/// the sum.
 template <class Block, class F>
 FLYWHEEL_TASK float lane_sum(const Block& block, int n, F&& f) {
   constexpr int kPlayed = kLanesPlayed<Block>;
@@ -57,8 +60,9 @@ FLYWHEEL_TASK float lane_sum(const Block& block, int n, F&& f) {
 }
 
 /// e to the x, within 2 units in the last place; 0 below -87, infinity above 88.
-/// x = k ln 2 + r, with ln 2 in two parts so that r keeps its digits (Cody and Waite, "Software Manual for the
-/// Elementary Functions"); e^r is its Taylor series, whose first term left out is below 6e-9 for |r| <= ln 2 / 2.
+/// x = k ln 2 + r, with ln 2 in two parts so that r keeps its digits (Cody and Waite, "Software Manual for
+/// the Elementary Functions"); e^r is its Taylor series, whose first term left out is below 6e-9 for |r| <=
+/// ln 2 / 2.
 FLYWHEEL_TASK inline float exp_of(float x) {
   if (!(x <= 88.f)) return x > 88.f ? std::numeric_limits<float>::infinity() : x;
   if (x < -87.f) return 0.f;

@@ -1,4 +1,5 @@
-// Attention of one query head over all positions so far, with rotary embedding and the growth of the KV cache.
+// Attention of one query head over all positions so far, with rotary embedding and the growth of the KV
+// cache.
 #pragma once
 
 #include "apps/llama/tasks/arithmetic.cuh"
@@ -6,12 +7,13 @@
 
 namespace flywheel::llama {
 
-/// One layer's keys and values. A key's values lie 32 positions side by side, so that threads that take one position
-/// each read whole lines: [kv head][context / 32][head_dim][32]. Values lie as [kv head][context][head_dim].
+/// One layer's keys and values. A key's values lie 32 positions side by side, so that threads that take one
+/// position each read whole lines: [kv head][context / 32][head_dim][32]. Values lie as [kv
+/// head][context][head_dim].
 struct KvCache {
   float* keys;
   float* values;
-  std::int32_t context;   // positions there is room for, a multiple of 32
+  std::int32_t context;  // positions there is room for, a multiple of 32
   std::int32_t head_dim;
 
   static constexpr int kStride = kLanes;  // between the values of one key
@@ -25,18 +27,19 @@ struct KvCache {
 
  private:
   FLYWHEEL_TASK std::size_t start(int kv_head) const {
-    return static_cast<std::size_t>(kv_head) * static_cast<std::size_t>(context) * static_cast<std::size_t>(head_dim);
+    return static_cast<std::size_t>(kv_head) * static_cast<std::size_t>(context) *
+           static_cast<std::size_t>(head_dim);
   }
 };
 
-/// Grouped-query attention (Ainslie et al., "GQA") of one query head. `qkv` holds the step's queries, keys and values
-/// one head after the other, before rotation.
+/// Grouped-query attention (Ainslie et al., "GQA") of one query head. `qkv` holds the step's queries, keys
+/// and values one head after the other, before rotation.
 ///
-/// All heads of a group rotate the step's key for themselves, and the first of them puts it into the cache, where only
-/// later steps read it. So no head waits for another.
+/// All heads of a group rotate the step's key for themselves, and the first of them puts it into the cache,
+/// where only later steps read it. So no head waits for another.
 struct Attend {
-  const float* qkv;     // [heads + 2 kv_heads][head_dim]
-  float* out;           // [heads][head_dim]
+  const float* qkv;  // [heads + 2 kv_heads][head_dim]
+  float* out;        // [heads][head_dim]
   KvCache cache;
   const float* rope;    // [context][head_dim / 2][cos, sin]
   const float* q_norm;  // [head_dim], or null: no RMSNorm on queries and keys
@@ -70,13 +73,17 @@ struct Attend {
   FLYWHEEL_TASK int kv_head() const { return head / group(); }
   FLYWHEEL_TASK int position() const { return static_cast<int>(state->position); }
   FLYWHEEL_TASK const float* own_key() const { return qkv + (heads + kv_head()) * cache.head_dim; }
-  FLYWHEEL_TASK const float* own_value() const { return qkv + (heads + kv_heads + kv_head()) * cache.head_dim; }
+  FLYWHEEL_TASK const float* own_value() const {
+    return qkv + (heads + kv_heads + kv_head()) * cache.head_dim;
+  }
 
-  /// RMSNorm if there is one, then the rotation by the position (Su et al., "RoFormer"): value i turns with i + n/2.
+  /// RMSNorm if there is one, then the rotation by the position (Su et al., "RoFormer"): value i turns with i
+  /// + n/2.
   template <class Block>
   FLYWHEEL_TASK void rotate(const Block& block, const float* in, const float* norm, float* to) const {
     const int half = cache.head_dim / 2;
-    const float* turn = rope + static_cast<std::size_t>(position()) * static_cast<std::size_t>(cache.head_dim);
+    const float* turn =
+        rope + static_cast<std::size_t>(position()) * static_cast<std::size_t>(cache.head_dim);
     const float scale = norm ? rms_scale(block, in, cache.head_dim, eps) : 1.f;
     block.for_each(half, [&](int i) {
       const float a = norm ? in[i] * scale * norm[i] : in[i];
@@ -104,7 +111,8 @@ struct Attend {
     float largest = -std::numeric_limits<float>::infinity();
     block.for_each(position() + 1, [&](int p) {
       const bool own = p == position();
-      scores[p] = scale * (own ? product<1>(query, key) : product<KvCache::kStride>(query, cache.key(kv_head(), p)));
+      scores[p] =
+          scale * (own ? product<1>(query, key) : product<KvCache::kStride>(query, cache.key(kv_head(), p)));
       largest = scores[p] > largest ? scores[p] : largest;
     });
     return block.reduce(largest, [](float a, float b) { return a > b ? a : b; });

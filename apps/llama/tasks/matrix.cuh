@@ -51,7 +51,8 @@ FLYWHEEL_TASK inline void load_chunk(const Bf16* from, float (&to)[kChunk]) {
   }
 }
 
-/// One row's partial sums: 8 for each lane. Lane l takes columns 8l..8l+7, then those 256 further on, and so forth.
+/// One row's partial sums: 8 for each lane. Lane l takes columns 8l..8l+7, then those 256 further on, and so
+/// forth.
 template <class Block>
 struct RowSum {
   static constexpr int kWidth = kLanesPlayed<Block> * kChunk;
@@ -82,8 +83,8 @@ struct Pair {
   float a, b;
 };
 
-/// Two rows' products with x[0..n). Two at a time, because a lane then has twice the loads in flight and reads x once.
-/// The whole group calls.
+/// Two rows' products with x[0..n). Two at a time, because a lane then has twice the loads in flight and
+/// reads x once. The whole group calls.
 template <class Block, class W>
 FLYWHEEL_TASK Pair dot_pair(const Block& block, const W* row_a, const W* row_b, const float* x, int n) {
   constexpr int kWidth = RowSum<Block>::kWidth;
@@ -103,9 +104,11 @@ FLYWHEEL_TASK Pair dot_pair(const Block& block, const W* row_a, const W* row_b, 
   return {a.total(), b.total()};
 }
 
-/// use(row, row of `m` times x) for rows [first, last), shared out over the groups; one thread makes the call.
+/// use(row, row of `m` times x) for rows [first, last), shared out over the groups; one thread makes the
+/// call.
 template <class Block, class Use>
-FLYWHEEL_TASK void multiply_rows(const Block& block, const Matrix& m, const float* x, int first, int last, Use&& use) {
+FLYWHEEL_TASK void multiply_rows(const Block& block, const Matrix& m, const float* x, int first, int last,
+                                 Use&& use) {
   m.visit([&](const auto* weights) {
     const std::size_t columns = static_cast<std::size_t>(m.columns);
     for (int row = first + 2 * group_of(block); row < last; row += 2 * kGroups<Block>) {
@@ -118,10 +121,11 @@ FLYWHEEL_TASK void multiply_rows(const Block& block, const Matrix& m, const floa
   });
 }
 
-/// The same for the rows of two matrices of one shape and type side by side: use(row, a's product, b's product).
+/// The same for the rows of two matrices of one shape and type side by side: use(row, a's product, b's
+/// product).
 template <class Block, class Use>
-FLYWHEEL_TASK void multiply_row_pairs(const Block& block, const Matrix& a, const Matrix& b, const float* x, int first,
-                                      int last, Use&& use) {
+FLYWHEEL_TASK void multiply_row_pairs(const Block& block, const Matrix& a, const Matrix& b, const float* x,
+                                      int first, int last, Use&& use) {
   a.visit([&](const auto* weights) {
     const auto* others = static_cast<decltype(weights)>(b.data);
     for (int row = first + group_of(block); row < last; row += kGroups<Block>) {

@@ -1,4 +1,6 @@
-// The tasks that read weights: embedding, and tiles of matrix-vector products. A tile is the rows [first, last).
+// The tasks that read weights: embedding, and tiles of matrix-vector products.
+//
+// A tile is the rows [first, last).
 #pragma once
 
 #include "apps/llama/tasks/matrix.cuh"
@@ -11,8 +13,9 @@ struct Norm {
   const float* weights;
   float eps;
 
-  /// The n values of x, normalised, in scratch memory. Collective. Null (and the task fails) if there is too little.
-  /// Every tile does this over again: n multiplications are cheaper than a task of their own and its edge.
+  /// The n values of x, normalised, in scratch memory. Collective. Null (and the task fails) if there is too
+  /// little. Every tile does this over again: n multiplications are cheaper than a task of their own and its
+  /// edge.
   template <class Block>
   FLYWHEEL_TASK const float* apply(Block& block, const float* x, int n) const {
     float* out = block.template scratch<float>(n);
@@ -33,7 +36,8 @@ struct Embed {
   template <class Block>
   FLYWHEEL_TASK void operator()(Block& block) const {
     table.visit([&](const auto* weights) {
-      const auto* row = weights + static_cast<std::size_t>(state->token) * static_cast<std::size_t>(table.columns);
+      const auto* row =
+          weights + static_cast<std::size_t>(state->token) * static_cast<std::size_t>(table.columns);
       block.for_each(table.columns, [&](int i) { x[i] = to_float(row[i]); });
     });
   }
@@ -92,7 +96,8 @@ struct GateUp {
   FLYWHEEL_TASK void operator()(Block& block) const {
     const float* in = norm.apply(block, x, gate.columns);
     if (!in) return;
-    multiply_row_pairs(block, gate, up, in, first, last, [&](int row, float g, float u) { y[row] = silu(g) * u; });
+    multiply_row_pairs(block, gate, up, in, first, last,
+                       [&](int row, float g, float u) { y[row] = silu(g) * u; });
   }
 };
 

@@ -1,7 +1,7 @@
 // From logits to the next token.
 //
-// Probabilities become integers, so that sums over the vocabulary are exact and come out the same in any order: the
-// choice depends on logits, settings and position alone, not on how many threads look.
+// Probabilities become integers, so that sums over the vocabulary are exact and come out the same in any
+// order: the choice depends on logits, settings and position alone, not on how many threads look.
 #pragma once
 
 #include "apps/llama/tasks/arithmetic.cuh"
@@ -90,11 +90,14 @@ class Chooser {
       mine.weight += weight(i);
       ++mine.count;
     });
-    return block_.reduce(mine, [](Tally a, Tally b) { return Tally{a.weight + b.weight, a.count + b.count}; });
+    return block_.reduce(mine, [](Tally a, Tally b) {
+      return Tally{a.weight + b.weight, a.count + b.count};
+    });
   }
 
-  /// The highest floor above which tokens weigh `goal` or more; `low` if those above `low` weigh less. Tokens equal to
-  /// the last one needed stay in too. Bisection of the keys, over when one token is left between the bounds.
+  /// The highest floor above which tokens weigh `goal` or more; `low` if those above `low` weigh less. Tokens
+  /// equal to the last one needed stay in too. Bisection of the keys, over when one token is left between the
+  /// bounds.
   template <class Weight>
   FLYWHEEL_TASK std::uint32_t cut(std::uint64_t low, std::uint64_t goal, Weight&& weight) {
     if (goal == 0) goal = 1;
@@ -109,8 +112,9 @@ class Chooser {
     return static_cast<std::uint32_t>(low);
   }
 
-  /// The token at which the masses, added up in the order of the vocabulary, first exceed `target`. Each thread adds
-  /// up a share of the vocabulary, then learns from the others' sums whether the target lies in its own.
+  /// The token at which the masses, added up in the order of the vocabulary, first exceed `target`. Each
+  /// thread adds up a share of the vocabulary, then learns from the others' sums whether the target lies in
+  /// its own.
   FLYWHEEL_TASK std::uint32_t draw(std::uint32_t floor, std::uint64_t target) {
     std::uint64_t* sums = block_.template scratch<std::uint64_t>(block_.size());
     std::uint32_t* chosen = block_.template scratch<std::uint32_t>(1);
@@ -128,7 +132,9 @@ class Chooser {
     return *chosen;
   }
 
-  FLYWHEEL_TASK std::uint64_t mass_above(int i, std::uint32_t floor) const { return key(i) < floor ? 0 : mass_[i]; }
+  FLYWHEEL_TASK std::uint64_t mass_above(int i, std::uint32_t floor) const {
+    return key(i) < floor ? 0 : mass_[i];
+  }
 
   FLYWHEEL_TASK std::uint32_t find(int i, std::uint32_t floor, std::uint64_t rest) const {
     for (; rest >= mass_above(i, floor); ++i) rest -= mass_above(i, floor);
@@ -141,8 +147,8 @@ class Chooser {
   int count_;
 };
 
-/// Ends a step: the next token is the prompt's, or one chosen from the logits and streamed to the host. Ends the run
-/// at an end-of-text token.
+/// Ends a step: the next token is the prompt's, or one chosen from the logits and streamed to the host. Ends
+/// the run at an end-of-text token.
 struct Sample {
   const float* logits;
   std::uint32_t* mass;
@@ -157,7 +163,8 @@ struct Sample {
     const RunSettings run = block.param(settings);
     const std::uint32_t next = state->position + 1;
     const bool given = next < run.prompt_count;
-    const std::uint32_t token = given ? prompt[next] : Chooser<Block>(block, logits, mass, vocabulary)(run.sampling, next);
+    const std::uint32_t token =
+        given ? prompt[next] : Chooser<Block>(block, logits, mass, vocabulary)(run.sampling, next);
     block.sync();  // every thread has read the state
     if (!block.leader()) return;
     *state = {next, token};

@@ -1,0 +1,173 @@
+// Generator, and the program's answers to wrong input.
+#include <sys/wait.h>
+
+#include <cstdio>
+
+#include "catch.hpp"
+#include "llama_run_support.hpp"
+
+namespace flywheel::llama {
+namespace {
+
+const std::vector<std::uint32_t> kPrompt{50, 47, 200};
+
+Request greedy(std::uint32_t tokens) {
+  return {.prompt = kPrompt, .tokens = tokens, .sampling = {}, .stop_at_end = false};
+}
+
+TEST_CASE("greedy text is the likeliest token after each position") {
+  Runtime runtime = cpu_runtime();
+  Generator generator(runtime, kModelFolder);
+  const auto tokens = write_tokens(generator, greedy(40));
+  REQUIRE(tokens.size() == 40);
+  CHECK(write_tokens(generator, greedy(40)) == tokens);
+  std::vector<std::uint32_t> ids = kPrompt;
+  ids.insert(ids.end(), tokens.begin(), tokens.end() - 1);
+  const auto logits = generator.logits(ids);
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    const auto& l = logits[kPrompt.size() - 1 + i];
+    CHECK(tokens[i] == static_cast<std::uint32_t>(std::max_element(l.begin(), l.end()) - l.begin()));
+  }
+}
+
+TEST_CASE("a seed names a text, whoever works on it") {
+  Request request = greedy(60);
+  request.sampling = {.temperature = 1, .top_p = 0.95f, .top_k = 50, .seed = 9};
+  std::vector<std::vector<std::uint32_t>> texts;
+  for (const std::uint32_t workers : {1u, 3u}) {
+    Runtime runtime = cpu_runtime(workers);
+    Generator generator(runtime, kModelFolder);
+    texts.push_back(write_tokens(generator, request));
+  }
+  CHECK(texts[0] == texts[1]);
+  Runtime runtime = cpu_runtime();
+  Generator generator(runtime, kModelFolder);
+  request.sampling.seed = 10;
+  CHECK(write_tokens(generator, request) != texts[0]);
+}
+
+TEST_CASE("a text may fill the context to its end") {
+  Runtime runtime = cpu_runtime();
+  Generator generator(runtime, kModelFolder, 70);
+  CHECK(generator.context() == 70);
+  CHECK(write_tokens(generator, greedy(68)).size() == 68);
+}
+
+template <class Action>
+std::string request_error_of(Action&& action) {
+  try {
+    action();
+  } catch (const RequestError& error) {
+    return error.what();
+  }
+  return {};
+}
+
+TEST_CASE("requests that cannot be served say why") {
+  Runtime runtime = cpu_runtime();
+  Generator generator(runtime, kModelFolder, 64);
+  const auto error_of = [&](const Request& request) {
+    return request_error_of([&] { write_tokens(generator, request); });
+  };
+  const auto prompt = [](std::vector<std::uint32_t> ids) { return Request{ids, 1, {}, true}; };
+  CHECK(mentions(error_of(prompt({})), {"no tokens"}));
+  CHECK(mentions(error_of(prompt({1024})), {"1024", "0 to 1023"}));
+  CHECK(mentions(error_of(prompt(std::vector<std::uint32_t>(65, 1))), {"65 tokens", "64", "shorten"}));
+  CHECK(mentions(error_of(greedy(63)), {"context of 64", "at most 62"}));
+  CHECK(mentions(error_of(greedy(0)), {"1 or more"}));
+  Request request = greedy(1);
+  request.sampling.top_p = 0;
+  CHECK(mentions(error_of(request), {"top-p"}));
+  request.sampling = {.temperature = -1};
+  CHECK(mentions(error_of(request), {"temperature"}));
+  CHECK(mentions(request_error_of([&] { Generator(runtime, kModelFolder, 513); }), {"513", "512"}));
+  CHECK(write_tokens(generator, greedy(2)).size() == 2);
+}
+
+TEST_CASE("what a callback throws ends the run, and the next text is whole") {
+  Runtime runtime = cpu_runtime();
+  Generator generator(runtime, kModelFolder);
+  const auto tokens = write_tokens(generator, greedy(10));
+  int seen = 0;
+  CHECK_THROWS_AS(generator.generate(greedy(400),
+                                     [&](std::uint32_t) {
+                                       if (++seen == 3) throw std::out_of_range("enough");
+                                     }),
+                  std::out_of_range);
+  CHECK(write_tokens(generator, greedy(10)) == tokens);
+}
+
+TEST_CASE("models whose weights do not fit their config are refused") {
+  const TempFolder folder;
+  const auto model = folder.path() / "model";
+  std::filesystem::copy(kModelFolder, model);
+  Runtime runtime = cpu_runtime();
+  const auto error_with = [&](const char* key, int value) {
+    nlohmann::json config = read_json(kModelFolder / "config.json");
+    config[key] = value;
+    folder.write("model/config.json", config.dump());
+    return model_error_of([&] { Generator(runtime, model); });
+  };
+  CHECK(mentions(error_with("num_hidden_layers", 7), {"model.layers.6", "no tensor"}));
+  CHECK(
+      mentions(error_with("vocab_size", 1000), {"model.embed_tokens.weight", "[1024, 256]", "[1000, 256]"}));
+  CHECK(mentions(error_with("intermediate_size", 577), {"intermediate_size", "multiple of 8"}));
+}
+
+/// The program's exit code and what it printed on stderr.
+struct Answer {
+  int code;
+  std::string text;
+};
+
+Answer ask_program(const std::string& arguments) {
+  const char* build = std::getenv("FLYWHEEL_BUILD_DIR");
+  if (!build) throw std::runtime_error("run this test with ctest: it sets FLYWHEEL_BUILD_DIR");
+  const std::string command = std::string(build) + "/apps/llama/llama " + arguments + " 2>&1 >/dev/null";
+  FILE* pipe = popen(command.c_str(), "r");
+  if (!pipe) throw std::runtime_error("cannot start: " + command);
+  Answer answer{0, {}};
+  char part[256];
+  while (std::fgets(part, sizeof part, pipe)) answer.text += part;
+  answer.code = WEXITSTATUS(pclose(pipe));
+  return answer;
+}
+
+void check_refused(const std::string& arguments, std::initializer_list<std::string_view> words) {
+  const Answer answer = ask_program(arguments);
+  INFO(arguments << " -> " << answer.code << ": " << answer.text);
+  CHECK(answer.code == 2);
+  CHECK(mentions(answer.text, words));
+  CHECK(std::count(answer.text.begin(), answer.text.end(), '\n') == 1);
+}
+
+TEST_CASE("the program answers wrong input with one sentence and exit code 2") {
+  check_refused("generate --model /nonexistent", {"/nonexistent"});
+  check_refused("generate --device tpu", {"--device"});
+  check_refused("generate --tokens 0", {"--tokens"});
+  check_refused("generate --tokens many", {"--tokens"});
+  check_refused("generate --device cpu --tokens 600", {"600", "512"});
+  check_refused("generate --device cpu --top-p 1.5", {"top-p"});
+  check_refused("generate --temperature -1", {"--temperature"});
+  check_refused("generate --device cpu --context 1000", {"1000", "512"});
+  check_refused("generate --device cpu --prompt \"$(yes word | head -n 800)\"", {"shorten the prompt"});
+  check_refused("logits --device cpu --ids 5000", {"5000", "1023"});
+  check_refused("", {"subcommand"});
+}
+
+TEST_CASE("the program refuses a truncated model") {
+  const TempFolder folder;
+  const auto model = folder.path() / "model";
+  std::filesystem::copy(kModelFolder, model);
+  std::filesystem::resize_file(model / "model.safetensors", 1'000'000);
+  check_refused("generate --device cpu --model " + model.string(), {"model.safetensors"});
+}
+
+TEST_CASE("the program tells how long a text took") {
+  const Answer answer = ask_program("generate --device cpu --tokens 5");
+  CHECK(answer.code == 0);
+  CHECK(mentions(answer.text, {"5 tokens in ", "tokens/s", "CPU"}));
+}
+
+}  // namespace
+}  // namespace flywheel::llama

@@ -1,0 +1,52 @@
+#include "host/buffer.hpp"
+
+#include "support/small_runtime.hpp"
+
+using namespace flywheel;
+using namespace flywheel::testing;
+
+TEST_CASE("buffers are zeroed, written, read and moved") {
+  Runtime runtime = small_runtime(on_cpu());
+  Buffer<std::uint32_t> buffer = runtime.allocate<std::uint32_t>(1000);
+  CHECK(buffer.read() == std::vector<std::uint32_t>(1000, 0));
+  const std::vector<std::uint32_t> part{7, 8, 9};
+  buffer.write(part.data(), 3, 997);
+  std::uint32_t got[2] = {};
+  buffer.read(got, 2, 998);
+  CHECK(got[0] == 8);
+  CHECK(got[1] == 9);
+  std::uint32_t* const data = buffer.data();
+  Buffer<std::uint32_t> moved = std::move(buffer);
+  CHECK(moved.data() == data);
+  CHECK(moved.read()[999] == 9);
+  CHECK(runtime.upload(part).read() == part);
+  CHECK(runtime.upload(std::vector<std::uint32_t>{}).read().empty());
+}
+
+TEST_CASE("memory given back is zeroed again for the next owner") {
+  Options options = on_cpu();
+  options.heap_bytes = 4096;
+  Runtime runtime = small_runtime(options);
+  const void* first = nullptr;
+  {
+    Buffer<std::uint64_t> buffer = runtime.upload(std::vector<std::uint64_t>(256, ~0ull));
+    first = buffer.data();
+  }
+  Buffer<std::uint64_t> again = runtime.allocate<std::uint64_t>(256);
+  CHECK(again.data() == first);
+  CHECK(again.read() == std::vector<std::uint64_t>(256, 0));
+}
+
+TEST_CASE("copies outside a buffer are refused, and say which bytes") {
+  Runtime runtime = small_runtime(on_cpu());
+  Buffer<std::uint32_t> buffer = runtime.allocate<std::uint32_t>(10);
+  std::uint32_t words[20] = {};
+  check_says(error_of<UsageError>([&] { buffer.write(words, 11); }), {"0 to 44", "that has 40"});
+  check_says(error_of<UsageError>([&] { buffer.read(words, 1, 10); }), {"40 to 44", "that has 40"});
+  check_says(error_of<UsageError>([&] { buffer.read(words, 1, ~std::size_t{0} / 4); }), {"check position and count"});
+  check_says(error_of<UsageError>([&] { buffer.write(nullptr, 1); }), {"null host pointer"});
+  buffer.write(nullptr, 0);
+  Buffer<std::uint32_t> empty;
+  check_says(error_of<UsageError>([&] { empty.write(words, 1); }), {"empty buffer", "Runtime::allocate()"});
+  CHECK(empty.data() == nullptr);
+}

@@ -1,0 +1,132 @@
+#include "host/graph.hpp"
+
+#include "host/loader.hpp"
+#include "support/small_runtime.hpp"
+
+using namespace flywheel;
+using namespace flywheel::testing;
+
+namespace {
+
+struct Stranger {  // not in the runtime's list
+  template <class Block>
+  FLYWHEEL_TASK void operator()(Block&) const {}
+};
+
+Bench& bench() {
+  static Bench shared(on_cpu());
+  return shared;
+}
+
+std::string load_error(const Graph& graph) {
+  return error_of<GraphError>([&] { bench().runtime.load(graph); });
+}
+
+/// A ring of n tasks that begins at `first`, behind that many tasks of no ring.
+Graph ring(std::uint32_t first, std::uint32_t n) {
+  Graph graph;
+  std::vector<TaskRef<std::uint64_t>> tasks;
+  for (std::uint32_t i = 0; i < first + n; ++i) tasks.push_back(graph.add(Square{i}));
+  for (std::uint32_t i = 0; i < n; ++i) graph.edge(tasks[first + i], tasks[first + (i + 1) % n]);
+  for (std::uint32_t i = 0; i < first; ++i) graph.edge(tasks[first], tasks[i]);
+  return graph;
+}
+
+}  // namespace
+
+TEST_CASE("a cycle is refused and every task of it named") {
+  for (const std::uint32_t n : {1u, 2u, 3u, 7u, 40u}) {
+    const std::string message = load_error(ring(2, n));
+    check_says(message, {"cycle", "Remove one of these dependencies"});
+    for (std::uint32_t i = 2; i < 2 + n; ++i) {
+      const std::string next = std::to_string(i) + " (flywheel::testing::Square)";
+      check_says(message, {next + " -> "});
+    }
+    CHECK(message.find(" 1 (flywheel") == std::string::npos);  // it only waits for the ring
+  }
+}
+
+TEST_CASE("the order of a cycle's tasks is that of its edges") {
+  Graph graph;
+  const auto a = graph.add(Square{0}), b = graph.add(Square{1}), c = graph.add(Square{2});
+  graph.edge(a, c);
+  graph.edge(c, b);
+  graph.edge(b, a);
+  const std::string cycle = find_cycle(graph);
+  // Read from any of its tasks on, it goes 0 -> 2 -> 1 -> 0.
+  const auto position = [&](int task) { return cycle.find(std::to_string(task) + " ("); };
+  const std::size_t at[] = {position(0), position(2), position(1)};
+  const bool in_order = (at[0] < at[1] && at[1] < at[2]) || (at[1] < at[2] && at[2] < at[0]) || (at[2] < at[0] && at[0] < at[1]);
+  INFO(cycle);
+  CHECK(in_order);
+}
+
+TEST_CASE("a graph without cycles is not blamed for its diamonds") {
+  Graph graph;
+  auto top = graph.add(Square{0});
+  for (std::uint32_t i = 0; i < 20; ++i) {
+    const auto left = graph.add(Square{1}, after(top)), right = graph.add(Square{2}, after(top, top));
+    top = graph.add(Square{3}, after(left, right, left));
+  }
+  CHECK(find_cycle(graph).empty());
+  Run run = bench().runtime.submit(bench().runtime.load(graph));
+  CHECK(run.get(top) == 9);
+}
+
+TEST_CASE("dependencies on another graph are refused") {
+  Graph one, other;
+  const auto task = one.add(Square{1});
+  const auto stranger = other.add(Square{2});
+  check_says(error_of<GraphError>([&] { other.add(Square{3}, after(task)); }), {"Square", "another graph"});
+  check_says(error_of<GraphError>([&] { one.edge(task, stranger); }), {"another graph"});
+  check_says(error_of<GraphError>([&] { one.edge(stranger, task); }), {"another graph"});
+  CHECK(other.size() == 1);
+}
+
+TEST_CASE("phases and dependencies do not mix") {
+  Graph phased;
+  const auto first = phased.add(Square{1});
+  phased.phase();
+  const auto second = phased.add(Square{2});
+  check_says(error_of<GraphError>([&] { phased.add(Square{3}, after(first)); }), {"phased graph", "leave out"});
+  check_says(error_of<GraphError>([&] { phased.edge(first, second); }), {"phased graph"});
+  Graph edged;
+  edged.add(Square{2}, after(edged.add(Square{1})));
+  check_says(error_of<GraphError>([&] { edged.phase(); }), {"phase()", "one or the other"});
+  check_says(error_of<GraphError>([&] { edged.add_grid(Square{1}); }), {"phase()"});
+}
+
+TEST_CASE("phase() where nothing was added makes no empty phase") {
+  Graph graph;
+  graph.phase();
+  graph.phase();
+  const auto a = graph.add(Square{3});
+  graph.phase();
+  graph.phase();
+  const auto b = graph.add(Square{4});
+  graph.phase();
+  Run run = bench().runtime.submit(bench().runtime.load(graph));
+  CHECK(run.get(a) == 9);
+  CHECK(run.get(b) == 16);
+}
+
+TEST_CASE("an empty graph and an unknown task type are refused") {
+  check_says(load_error(Graph()), {"no tasks", "add()"});
+  Graph phases;
+  phases.phase();
+  check_says(load_error(phases), {"no tasks"});
+  Graph graph;
+  graph.add(Stranger{});
+  check_says(load_error(graph), {"Stranger", "flywheel::start<...>()"});
+}
+
+TEST_CASE("parameters are aligned and limited") {
+  Graph graph;
+  graph.param<char>('a');
+  CHECK(graph.param<std::uint64_t>(1).offset == 8);
+  CHECK(graph.param<char>('b').offset == 16);
+  CHECK(graph.param<std::uint32_t>(2).offset == 20);
+  Graph full;
+  for (std::size_t i = 0; i < kParamBytes / 8; ++i) full.param<std::uint64_t>();
+  check_says(error_of<CapacityError>([&] { full.param<char>(); }), {std::to_string(kParamBytes), "device buffer"});
+}

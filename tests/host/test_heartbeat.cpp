@@ -1,0 +1,76 @@
+// The watchdog: a task that does not get on fails its run, by name, and other runs go on.
+#include "host/heartbeat.hpp"
+
+#include "support/small_runtime.hpp"
+
+using namespace flywheel;
+using namespace flywheel::testing;
+
+namespace {
+
+Options impatient() {
+  Options options = on_cpu();
+  options.stall_limit = std::chrono::milliseconds(100);
+  options.log_level = "off";
+  return options;
+}
+
+}  // namespace
+
+TEST_CASE("a task that never ends is named, and its run fails") {
+  Bench bench(impatient());
+  Graph graph;
+  graph.add(Square{1});
+  const auto gate = graph.add(Gate{bench.at(0), bench.at(1)});
+  graph.add(Count{bench.at(2)}, after(gate));
+  Run run = bench.runtime.submit(bench.runtime.load(graph));
+  const Executable counter = bench.counter(3);
+  std::uint32_t others = 0;
+  for (; !run.done(); ++others) bench.runtime.submit(counter).wait();
+  CHECK(run.status() == Status::worker_stalled);
+  check_says(error_of<RunError>([&] { run.wait(); }),
+             {"Options::stall_limit", "task 1 (flywheel::testing::Gate)", "worker", "ms", "block.cancelled()"});
+  CHECK(bench.get(3) == others);
+  CHECK(others > 1);
+  for (int i = 0; i < 20; ++i) bench.runtime.submit(counter).wait();  // the worker has come back
+  CHECK(run.status() == Status::worker_stalled);
+  CHECK(bench.get(2) == 0);
+}
+
+TEST_CASE("a deaf task keeps its worker and its slot, and the rest goes on without them") {
+  Bench bench(impatient());
+  Graph graph;
+  graph.add(Deaf{bench.at(0), bench.at(1)});
+  Run run = bench.runtime.submit(bench.runtime.load(graph));
+  CHECK(run.status() == Status::worker_stalled);
+  const Executable counter = bench.counter(3);
+  for (int i = 0; i < 50; ++i) bench.runtime.submit(counter).wait();
+  CHECK(bench.get(3) == 50);
+  bench.put(1, 1);  // let it go
+  CHECK(eventually([&] { return bench.runtime.stats().completed == 51; }));
+  CHECK(run.status() == Status::worker_stalled);
+}
+
+TEST_CASE("tasks shorter than the limit are left alone, however long the run") {
+  Bench bench(impatient());
+  Run run = bench.runtime.submit(bench.counter(0), repeat_until_stop());
+  CHECK_FALSE(run.wait_for(std::chrono::milliseconds(400)));
+  run.cancel();
+  CHECK(run.status() == Status::cancelled);
+}
+
+TEST_CASE("a stalled phased run fails too") {
+  Bench bench(impatient());
+  Graph phased;
+  phased.phase();
+  phased.add(Gate{bench.at(4), bench.at(5)});
+  for (std::size_t i = 6; i < 10; ++i) {
+    phased.phase();
+    phased.add(Count{bench.at(i)});
+  }
+  Run stalled = bench.runtime.submit(bench.runtime.load(phased));
+  CHECK(stalled.wait_for(std::chrono::seconds(20)));
+  CHECK(stalled.status() == Status::worker_stalled);
+  bench.runtime.submit(bench.counter(10)).wait();
+  CHECK(bench.get(9) == 0);  // it ends at one of the next boundaries
+}

@@ -1,0 +1,106 @@
+#include "host/line.hpp"
+
+#include <atomic>
+#include <set>
+
+#include "support/small_runtime.hpp"
+
+using namespace flywheel;
+using namespace flywheel::testing;
+
+namespace {
+
+/// One run at a time, four in line.
+Options short_line() {
+  Options options = on_cpu();
+  options.overlap = 1;
+  options.max_waiting = 4;
+  return options;
+}
+
+}  // namespace
+
+TEST_CASE("try_submit() declines when the line is full, and accepts again when there is room") {
+  Bench bench(short_line());
+  Executable held;
+  std::vector<Run> runs{bench.hold(0, held)};
+  for (int i = 0; i < 4; ++i) {
+    auto run = bench.runtime.try_submit(held);
+    REQUIRE(run);
+    runs.push_back(*run);
+  }
+  CHECK_FALSE(bench.runtime.try_submit(held));
+  CHECK_FALSE(bench.runtime.try_submit(bench.counter(2)));
+  bench.put(1, 1);
+  for (Run& run : runs) run.wait();
+  CHECK(bench.get(0) == 5);
+  CHECK(bench.runtime.try_submit(held));
+}
+
+TEST_CASE("submit() waits while the line is full") {
+  Bench bench(short_line());
+  Executable held;
+  Run first = bench.hold(0, held);
+  for (int i = 0; i < 4; ++i) bench.runtime.submit(held);
+  std::atomic<bool> through{false};
+  std::thread submitter([&] {
+    bench.runtime.submit(held);
+    through = true;
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(30));
+  CHECK_FALSE(through);
+  bench.put(1, 1);
+  submitter.join();
+  CHECK(eventually([&] { return bench.get(0) == 6; }));
+}
+
+TEST_CASE("a run that cannot go yet does not hold up those behind it") {
+  Bench bench(short_line());
+  Executable held;
+  Run first = bench.hold(0, held), second = bench.runtime.submit(held);
+  Run other = bench.runtime.submit(bench.counter(2));
+  CHECK(other.wait_for(std::chrono::seconds(20)));
+  CHECK_FALSE(second.done());
+  bench.put(1, 1);
+  second.wait();
+}
+
+TEST_CASE("a queue that holds only one graph's tasks lets the second in when the first is done") {
+  Options options = on_cpu();
+  options.queue_capacity = 64;
+  options.spawn_capacity = 16;
+  Bench bench(options, 128);
+  std::vector<Executable> all;
+  for (std::size_t i = 0; i < 4; ++i) {
+    Graph graph;
+    for (int k = 0; k < 40; ++k) graph.add(Count{bench.at(i)});
+    all.push_back(bench.runtime.load(graph));
+  }
+  std::vector<Run> runs;
+  for (int i = 0; i < 100; ++i) runs.push_back(bench.runtime.submit(all[i % 4]));
+  for (Run& run : runs) run.wait();
+  for (std::size_t i = 0; i < 4; ++i) CHECK(bench.get(i) == 1000);
+  CHECK(bench.runtime.stats().peak_live == 1);
+}
+
+TEST_CASE("the line keeps what it is given, in order, from many threads") {
+  Line line;
+  auto graph = std::make_shared<LoadedGraph>(nullptr);
+  std::vector<std::thread> threads;
+  for (std::uint32_t t = 0; t < 3; ++t)
+    threads.emplace_back([&, t] {
+      for (std::uint32_t i = 0; i < 500; ++i) {
+        auto run = std::make_shared<RunRecord>(graph);
+        run->repeat = t * 1000 + i;
+        line.enqueue(std::move(run));
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  CHECK(line.length == 1500);
+  CHECK_FALSE(line.fresh_empty());
+  line.drain();
+  CHECK(line.fresh_empty());
+  REQUIRE(line.sorted.size() == 1500);
+  std::uint32_t next[3] = {0, 0, 0};
+  for (const auto& run : line.sorted) CHECK(run->repeat % 1000 == next[run->repeat / 1000]++);
+}

@@ -1,0 +1,117 @@
+#include "host/loader.hpp"
+
+#include "support/small_runtime.hpp"
+
+using namespace flywheel;
+using namespace flywheel::testing;
+
+namespace {
+
+Graph squares(std::uint32_t n) {
+  Graph graph;
+  for (std::uint32_t i = 0; i < n; ++i) graph.add(Square{i});
+  return graph;
+}
+
+/// Every task of one layer waits for every task of the layer before.
+Graph layers(std::uint32_t count, std::uint32_t width) {
+  Graph graph;
+  std::vector<TaskRef<std::uint64_t>> before;
+  for (std::uint32_t layer = 0; layer < count; ++layer) {
+    std::vector<TaskRef<std::uint64_t>> now;
+    for (std::uint32_t i = 0; i < width; ++i) {
+      now.push_back(graph.add(Square{i}));
+      for (const auto& b : before) graph.edge(b, now.back());
+    }
+    before = now;
+  }
+  return graph;
+}
+
+std::string capacity_error(Runtime& runtime, const Graph& graph) {
+  return error_of<CapacityError>([&] { runtime.load(graph); });
+}
+
+}  // namespace
+
+TEST_CASE("no room for tasks names max_tasks, and room comes back with the executable") {
+  Options options = on_cpu();
+  options.max_tasks = 100;
+  Runtime runtime = small_runtime(options);
+  check_says(capacity_error(runtime, squares(101)), {"101", "tasks", "Options::max_tasks"});
+  Executable most = runtime.load(squares(90));
+  check_says(capacity_error(runtime, squares(20)), {"20", "tasks", "Options::max_tasks"});
+  most = Executable();
+  CHECK(runtime.load(squares(100)).size() == 100);
+}
+
+TEST_CASE("no room for edges names max_edges, and takes nothing") {
+  Options options = on_cpu();
+  options.max_edges = 64;
+  Runtime runtime = small_runtime(options);
+  check_says(capacity_error(runtime, layers(2, 8)), {"72", "edges", "Options::max_edges"});
+  const Executable some = runtime.load(layers(2, 5));  // 25 and 5 roots
+  check_says(capacity_error(runtime, layers(2, 6)), {"42", "edges", "Options::max_edges"});
+  CHECK(runtime.load(layers(2, 5)).size() == 10);
+}
+
+TEST_CASE("no room for executables names max_executables") {
+  Options options = on_cpu();
+  options.max_executables = 3;
+  Runtime runtime = small_runtime(options);
+  std::vector<Executable> loaded;
+  for (int i = 0; i < 3; ++i) loaded.push_back(runtime.load(squares(1)));
+  check_says(capacity_error(runtime, squares(1)), {"executables", "Options::max_executables"});
+  loaded.pop_back();
+  CHECK(runtime.load(squares(1)).size() == 1);
+}
+
+TEST_CASE("a graph that could overflow a ready queue names queue_capacity") {
+  Options options = on_cpu();
+  options.queue_capacity = 128;
+  options.spawn_capacity = 64;
+  Runtime runtime = small_runtime(options);
+  check_says(capacity_error(runtime, squares(65)), {"65 tasks", "Options::queue_capacity", "128"});
+  Run run = runtime.submit(runtime.load(squares(64)));
+  CHECK(run.status() == Status::ok);
+}
+
+TEST_CASE("results that do not fit name result_bytes") {
+  Options options = on_cpu();
+  options.result_bytes = 128;
+  Runtime runtime = small_runtime(options);
+  check_says(capacity_error(runtime, squares(17)), {"136 bytes", "Options::result_bytes", "128"});
+  CHECK(runtime.load(squares(16)).size() == 16);
+}
+
+TEST_CASE("a null buffer is found by load() and named") {
+  Runtime runtime = small_runtime(on_cpu());
+  auto word = runtime.allocate<std::uint32_t>(1);
+  Graph graph;
+  graph.add(Square{1});
+  graph.add(Count{word.data()});
+  graph.add(Count{nullptr});
+  check_says(error_of<GraphError>([&] { runtime.load(graph); }),
+             {"task 2 (flywheel::testing::Count)", "buffer 'word'", "null", "Runtime::allocate()"});
+}
+
+TEST_CASE("an executable lives as long as its last run, whatever is loaded meanwhile") {
+  Options options = on_cpu();
+  options.max_tasks = 8;
+  Bench bench(options);
+  Executable held;
+  Run run = bench.hold(0, held);
+  held = Executable();
+  for (int i = 0; i < 50; ++i) {
+    Graph graph;
+    for (int k = 0; k < 7; ++k) graph.add(Count{bench.at(2)});
+    bench.runtime.submit(bench.runtime.load(graph)).wait();
+  }
+  check_says(capacity_error(bench.runtime, squares(8)), {"Options::max_tasks"});  // the gate's task is still there
+  bench.put(1, 1);
+  run.wait();
+  CHECK(bench.get(0) == 1);
+  CHECK(bench.get(2) == 350);
+  run = Run();
+  CHECK(bench.runtime.load(squares(8)).size() == 8);
+}

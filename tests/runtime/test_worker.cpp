@@ -1,0 +1,187 @@
+// Workers and door as a whole, in a world made by hand: graphs run in order, once for each submission.
+#include "runtime/worker.hpp"
+
+#include <algorithm>
+
+#include "catch.hpp"
+#include "support/launch.hpp"
+#include "support/seed.hpp"
+
+using namespace flywheel;
+using namespace flywheel::testing;
+
+namespace {
+
+/// Appends to plain memory: only the edges of the graph order these writes, so a missing one is a race.
+struct Append {
+  std::vector<std::uint32_t>* log;
+  std::uint32_t value;
+  template <class Block>
+  void operator()(Block&) const {
+    log->push_back(value);
+  }
+};
+
+/// value[self] = 1 + the sum of the values it waits for; a cell is plain memory.
+struct Sum {
+  std::uint64_t* values;
+  const std::uint32_t* before;
+  std::uint32_t count, self;
+  template <class Block>
+  void operator()(Block&) const {
+    std::uint64_t sum = 1;
+    for (std::uint32_t i = 0; i < count; ++i) sum += values[before[i]];
+    values[self] = values[self] * 3 + sum;
+  }
+};
+
+struct Give {
+  std::uint64_t value;
+  template <class Block>
+  std::uint64_t operator()(Block& block) const {
+    return value + block.iteration();
+  }
+};
+
+using List = TaskList<Append, Sum, Give>;
+
+/// A random graph of Sum tasks, and the same sums one after another.
+struct RandomSums {
+  HandGraph<List> graph;
+  std::vector<std::vector<std::uint32_t>> before;
+  std::vector<std::uint64_t> values, oracle;
+
+  RandomSums(Random& random, std::uint32_t tasks) : before(tasks), values(tasks), oracle(tasks) {
+    const std::uint32_t density = pick(random, 0, 4);
+    for (std::uint32_t t = 0; t < tasks; ++t) {
+      for (std::uint32_t d = 0; t && d < density; ++d) {
+        const std::uint32_t other = pick(random, 0, t - 1);
+        if (std::find(before[t].begin(), before[t].end(), other) == before[t].end()) before[t].push_back(other);
+      }
+      const auto priority = pick(random, 0, 3) ? Priority::inherit : static_cast<Priority>(pick(random, 0, 2));
+      graph.add(Sum{values.data(), before[t].data(), static_cast<std::uint32_t>(before[t].size()), t}, before[t], priority);
+    }
+  }
+
+  void serially() {
+    for (std::size_t t = 0; t < oracle.size(); ++t) {
+      std::uint64_t sum = 1;
+      for (const std::uint32_t other : before[t]) sum += oracle[other];
+      oracle[t] = oracle[t] * 3 + sum;
+    }
+  }
+};
+
+void random_graphs_agree_with_the_oracle(const WorldShape& shape, std::uint64_t seed, int graphs) {
+  Random random(seed);
+  for (int g = 0; g < graphs; ++g) {
+    HandWorld hand(shape);
+    RandomSums sums(random, pick(random, 1, 120));
+    RunConstants run = hand.load(sums.graph);
+    run.priority = pick(random, 0, 2);
+    Launch<List> launch(hand);
+    for (int r = 0; r < 3; ++r) {
+      const std::uint32_t repeat = pick(random, 1, 5);
+      REQUIRE(launch.run(run, static_cast<std::uint32_t>(r), repeat) == 0);
+      for (std::uint32_t i = 0; i < repeat; ++i) sums.serially();
+      REQUIRE(sums.values == sums.oracle);
+    }
+  }
+}
+}  // namespace
+
+TEST_CASE("a chain runs in order, again and again") {
+  HandWorld hand;
+  HandGraph<List> graph;
+  std::vector<std::uint32_t> log, expected;
+  for (std::uint32_t i = 0; i < 100; ++i)
+    graph.add(Append{&log, i}, i ? std::vector<std::uint32_t>{i - 1} : std::vector<std::uint32_t>{});
+  for (std::uint32_t i = 0; i < 1000; ++i) expected.push_back(i % 100);
+  Launch<List> launch(hand);
+  CHECK(launch.run(hand.load(graph), 0, 10) == 0);
+  CHECK(log == expected);
+}
+
+TEST_CASE("random graphs give what a serial run gives") {
+  FLYWHEEL_TEST_SEED(seed);
+  random_graphs_agree_with_the_oracle({}, seed, 25);
+  WorldShape plain;
+  plain.keep_successor = 0;
+  plain.workers = 2;
+  random_graphs_agree_with_the_oracle(plain, seed + 1, 15);
+  WorldShape alone;
+  alone.workers = 1;
+  random_graphs_agree_with_the_oracle(alone, seed + 2, 10);
+}
+
+TEST_CASE("many independent tasks all run once") {
+  HandWorld hand;
+  HandGraph<List> graph;
+  std::vector<std::uint64_t> values(200);
+  for (std::uint32_t i = 0; i < 200; ++i) graph.add(Sum{values.data(), nullptr, 0, i});
+  const RunConstants run = hand.load(graph);
+  Launch<List> launch(hand);
+  for (std::uint64_t times = 1, expected = 1; times <= 20; ++times, expected = expected * 3 + 1) {
+    REQUIRE(launch.run(run) == 0);
+    CHECK(values == std::vector<std::uint64_t>(200, expected));
+  }
+}
+
+TEST_CASE("two runs of one graph overlap on banks of their own") {
+  HandWorld hand;
+  HandGraph<List> graph;
+  std::uint64_t zeros[2] = {};
+  for (std::uint32_t i = 0; i < 30; ++i)
+    graph.add(Give{i}, i < 10 ? std::vector<std::uint32_t>{} : std::vector<std::uint32_t>{i - 10, (i * 7) % 10},
+              Priority::inherit, i == 29 ? 8 : kNoResult);
+  const RunConstants first = hand.load(graph, 2);
+  const RunConstants runs[2] = {first, hand.on_bank(first, 0, 1)};
+  Launch<List> launch(hand);
+  for (std::uint32_t round = 0; round < 50; ++round) {
+    launch.submit(runs[0], 0, 7);
+    launch.submit(runs[1], 1, 9);
+    REQUIRE(launch.finish(1, round) == 0);
+    REQUIRE(launch.finish(0, round) == 0);
+    for (std::uint32_t s = 0; s < 2; ++s) std::memcpy(&zeros[s], hand.world.results + s * hand.world.result_bytes + 8, 8);
+    CHECK(zeros[0] == 29 + 6);
+    CHECK(zeros[1] == 29 + 8);
+  }
+}
+
+TEST_CASE("a world parks and is launched again where it was") {
+  HandWorld hand;
+  HandGraph<List> graph;
+  std::vector<std::uint32_t> log;
+  graph.add(Append{&log, 1});
+  const RunConstants run = hand.load(graph);
+  std::uint64_t messages = 0;
+  for (std::uint32_t round = 1; round <= 20; ++round) {
+    Launch<List> launch(hand, messages);
+    if (round % 4) REQUIRE(launch.run(run) == 0);
+    launch.park();
+    messages = launch.messages();
+  }
+  CHECK(log.size() == 15);
+  CHECK(hand.world.control->door.parks == 20);
+  CHECK(hand.world.control->door.admitted == 15);
+}
+
+TEST_CASE("a worker counts what it did") {
+  HandWorld hand;
+  HandGraph<List> graph;
+  std::vector<std::uint32_t> log;
+  for (std::uint32_t i = 0; i < 50; ++i)
+    graph.add(Append{&log, i}, i ? std::vector<std::uint32_t>{i - 1} : std::vector<std::uint32_t>{});
+  Launch<List> launch(hand);
+  REQUIRE(launch.run(hand.load(graph)) == 0);
+  launch.park();
+  WorkerStats all{};
+  for (std::uint32_t w = 0; w < hand.world.workers; ++w) {
+    const WorkerStats& one = hand.world.stats[w];
+    all.tasks += one.tasks, all.skipped += one.skipped, all.kept += one.kept, all.queued += one.queued, all.handed += one.handed;
+  }
+  CHECK(all.tasks == 50);
+  CHECK(all.skipped == 0);
+  CHECK(all.kept + all.queued + all.handed == 50);
+  CHECK(all.kept == 49);
+}

@@ -1,0 +1,80 @@
+// One launch of the workers and the door of a hand-made world, on threads of P.
+#pragma once
+
+
+#include "support/world_fixture.hpp"
+
+namespace flywheel::testing {
+
+template <class List, class P = CpuPlatform>
+class Launch {
+ public:
+  /// `first_message` goes on from an earlier launch of the same world.
+  explicit Launch(HandWorld& hand, std::uint64_t first_message = 0) : world_(hand.world), next_(first_message) {
+    for (std::uint32_t w = 0; w < world_.workers; ++w)
+      threads_.emplace_back([this, w] {
+        const auto scratch = std::make_unique<unsigned char[]>(world_.scratch_bytes + 16);
+        cpu_worker<List, P>(world_, w, w == 0 ? &porch_ : nullptr, scratch.get());
+      });
+    threads_.emplace_back([this] { cpu_door<P>(world_, &porch_); });
+  }
+  ~Launch() { park(); }
+
+  /// Lets a run in, in `slot`, which must be free.
+  void submit(RunConstants run, std::uint32_t slot, std::uint32_t repeat = 1) {
+    run.slot = slot;
+    run.repeat = repeat;
+    run.generation = generation(slot) + 1;
+    send(run);
+  }
+  void cancel(std::uint32_t slot) {
+    RunConstants run{};
+    run.op = static_cast<std::uint32_t>(InboxOp::cancel);
+    run.slot = slot;
+    run.generation = generation(slot) + 1;
+    send(run);
+  }
+
+  /// Waits for the end of the run in `slot` whose generation follows `before`; its status code, or aborted.
+  std::uint32_t finish(std::uint32_t slot, std::uint32_t before) {
+    const bool ended = wait_for([&] { return generation(slot) == before + 1; });
+    return ended ? static_cast<std::uint32_t>(word(slot)) : static_cast<std::uint32_t>(Status::aborted);
+  }
+  /// Submits and waits.
+  std::uint32_t run(const RunConstants& constants, std::uint32_t slot = 0, std::uint32_t repeat = 1) {
+    const std::uint32_t before = generation(slot);
+    submit(constants, slot, repeat);
+    return finish(slot, before);
+  }
+
+  std::uint32_t generation(std::uint32_t slot) { return static_cast<std::uint32_t>(word(slot) >> 32); }
+  std::uint64_t messages() const { return next_; }
+
+  /// Ends the launch; the world is quiet then.
+  void park() {
+    if (threads_.empty()) return;
+    RunConstants message{};
+    message.op = static_cast<std::uint32_t>(InboxOp::park);
+    send(message);
+    threads_.clear();
+    ++world_.launch;
+    world_.phased_before = world_.control->door.epoch;
+  }
+
+ private:
+  std::uint64_t word(std::uint32_t slot) { return P::system(world_.completions[slot].word).load(Order::acquire); }
+
+  void send(const RunConstants& message) {
+    const Inbox<P> inbox = Wires<P>{world_}.inbox();
+    // As InboxWriter::has_room(): the door has read what is about to be overwritten.
+    wait_for([&] { return next_ - P::system(*inbox.consumed).load(Order::acquire) < inbox.capacity; });
+    inbox.write(next_++, message);
+  }
+
+  World& world_;
+  Porch porch_{kEmptyMailbox, 0};
+  std::uint64_t next_;
+  std::vector<std::jthread> threads_;
+};
+
+}  // namespace flywheel::testing
