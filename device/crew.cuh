@@ -22,33 +22,46 @@ struct CrewShared {
   std::uint64_t full[2];
   std::uint64_t done[2];
   BlockShared block;
+  Desk desk;
   Porch porch;
-  RunConstants desk;
+  RunConstants message;
 };
+
+/// The block's one copy. Found by name, not by reference, so that the compiler knows it is shared memory.
+__device__ __forceinline__ CrewShared& crew_shared() {
+  __shared__ CrewShared shared;
+  return shared;
+}
 
 /// The control thread's end.
 class GpuCrew {
  public:
   static constexpr bool kLooksAhead = true;
 
-  __device__ GpuCrew(const World& world, std::uint32_t worker, CrewShared& shared)
-      : world_(world), worker_(worker), shared_(shared) {}
+  __device__ GpuCrew(const World& world, std::uint32_t worker) : world_(world), worker_(worker) {}
 
+  /// All loads are on their way before the first is waited for. Past L1: run lines change without this SM's doing.
   __device__ const Stage& stage(std::uint32_t slot, const TaskRecord& record, RunState& run) {
-    constexpr std::uint32_t kVectors = sizeof(TaskRecord) / sizeof(uint4);
-    Stage& stage = shared_.stages[slot];
-    uint4 words[kVectors];
+    constexpr std::uint32_t kRecord = sizeof(TaskRecord) / sizeof(uint4);
+    constexpr std::uint32_t kLine = sizeof(RunConstants) / sizeof(uint4) + 1;
+    static_assert(offsetof(RunLine, iteration) < kLine * sizeof(uint4));
+    uint4 words[kRecord + kLine];
 #pragma unroll
-    for (std::uint32_t i = 0; i < kVectors; ++i) words[i] = __ldcg(reinterpret_cast<const uint4*>(&record) + i);
-    copy_line_vectors(stage.run, run.line);
+    for (std::uint32_t i = 0; i < kRecord; ++i) words[i] = __ldcg(reinterpret_cast<const uint4*>(&record) + i);
 #pragma unroll
-    for (std::uint32_t i = 0; i < kVectors; ++i) reinterpret_cast<uint4*>(&stage.record)[i] = words[i];
+    for (std::uint32_t i = 0; i < kLine; ++i)
+      words[kRecord + i] = __ldcg(reinterpret_cast<const uint4*>(&run.line) + i);
+    Stage& stage = crew_shared().stages[slot];
+#pragma unroll
+    for (std::uint32_t i = 0; i < kRecord; ++i) reinterpret_cast<uint4*>(&stage.record)[i] = words[i];
+#pragma unroll
+    for (std::uint32_t i = 0; i < kLine; ++i) reinterpret_cast<uint4*>(&stage.run)[i] = words[kRecord + i];
     return stage;
   }
 
   __device__ void start(std::uint32_t slot, Item item) {
-    const Stage& stage = shared_.stages[slot];
-    shared_.contexts[slot] = {&shared_.world, world_.runs + item.run, item, stage.record.header,
+    const Stage& stage = crew_shared().stages[slot];
+    crew_shared().contexts[slot] = {&crew_shared().world, world_.runs + item.run, item, stage.record.header,
                               worker_, 0, 0, 0, stage.run.iteration};
     command(slot, Command::task);
   }
@@ -56,7 +69,7 @@ class GpuCrew {
   template <class Slow>
   __device__ Outcome wait(std::uint32_t slot, Slow&& slow) {
     wait_done(slot, slow);
-    const TaskContext& context = shared_.contexts[slot];
+    const TaskContext& context = crew_shared().contexts[slot];
     return {context.code, context.spawned != 0, context.stop != 0};
   }
 
@@ -64,37 +77,29 @@ class GpuCrew {
   __device__ std::uint32_t run_phased(std::uint16_t run_slot, Slow&& slow) {
     RunState* run = world_.runs + run_slot;
     const std::uint32_t slot = next_;
-    shared_.contexts[slot] = {&shared_.world, run, {0, run_slot, false}, {}, worker_, 0, 0, 0, 0};
-    shared_.block.clock = {run->line.barrier_base, 0, false, false, false};
+    crew_shared().contexts[slot] = {&crew_shared().world, run, {0, run_slot, false}, {}, worker_, 0, 0, 0, 0};
+    crew_shared().block.clock = {run->line.barrier_base, 0, false, false, false};
     command(slot, Command::phased);
     wait_done(slot, slow);
-    return shared_.last_pass;
+    return crew_shared().last_pass;
   }
 
+  __device__ Desk& desk() { return crew_shared().desk; }
   __device__ void dismiss() { command(next_, Command::leave); }
   /// The stage the compute warps will look at next.
   __device__ std::uint32_t next_slot() const { return next_; }
 
  private:
-  /// The constants and the words behind them that a task looks at, past L1: they change without this SM's doing.
-  __device__ static void copy_line_vectors(RunLine& to, const RunLine& from) {
-    constexpr std::uint32_t kVectors = sizeof(RunConstants) / sizeof(uint4) + 1;
-    static_assert(offsetof(RunLine, iteration) < kVectors * sizeof(uint4));
-#pragma unroll
-    for (std::uint32_t i = 0; i < kVectors; ++i)
-      reinterpret_cast<uint4*>(&to)[i] = __ldcg(reinterpret_cast<const uint4*>(&from) + i);
-  }
-
   __device__ void command(std::uint32_t slot, Command what) {
-    shared_.commands[slot] = what;
-    ptx::mbarrier_arrive(shared_.full[slot]);  // pairs with the compute warps' test in compute_loop()
+    crew_shared().commands[slot] = what;
+    ptx::mbarrier_arrive(crew_shared().full[slot]);  // pairs with the compute warps' test in compute_loop()
     next_ = slot ^ 1;
   }
 
   template <class Slow>
   __device__ void wait_done(std::uint32_t slot, Slow&& slow) {
     std::uint64_t start = 0, reported = 0;
-    for (std::uint32_t spins = 1; !ptx::mbarrier_test(shared_.done[slot], parity_ >> slot & 1); ++spins) {
+    for (std::uint32_t spins = 1; !ptx::mbarrier_test(crew_shared().done[slot], parity_ >> slot & 1); ++spins) {
       if (spins % 1024) continue;
       const std::uint64_t now = detail::global_timer_ns();
       if (!start) start = reported = now;
@@ -107,14 +112,14 @@ class GpuCrew {
 
   const World& world_;
   std::uint32_t worker_;
-  CrewShared& shared_;
   std::uint32_t next_ = 0;
   std::uint32_t parity_ = 0;  // bit s: the phase of done[s] that is awaited
 };
 
 /// The compute warps' end: run what is staged until told to leave.
 template <class List>
-__device__ void compute_loop(const World& world, CrewShared& shared, unsigned char* scratch) {
+__device__ void compute_loop(unsigned char* scratch) {
+  CrewShared& shared = crew_shared();
   for (std::uint32_t turn = 0;; ++turn) {
     const std::uint32_t slot = turn & 1;
     while (!ptx::mbarrier_test(shared.full[slot], turn >> 1 & 1)) {}  // the control thread has the time limits
@@ -124,7 +129,8 @@ __device__ void compute_loop(const World& world, CrewShared& shared, unsigned ch
     if (what == Command::task) {
       List::run(shared.stages[slot].record, block);
     } else {
-      const std::uint32_t last_pass = run_phases<List>(world, shared.contexts[slot].run->line.constants, block);
+      const RunConstants& run = shared.contexts[slot].run->line.constants;
+      const std::uint32_t last_pass = run_phases<List>(shared.world, run, block);
       if (block.leader()) shared.last_pass = last_pass;
     }
     block.sync();  // all threads are through with scratch and record

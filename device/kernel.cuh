@@ -9,7 +9,8 @@
 namespace flywheel {
 
 namespace detail {
-__device__ __forceinline__ void prepare(const World& world, CrewShared& shared) {
+__device__ __forceinline__ void prepare(const World& world) {
+  CrewShared& shared = crew_shared();
   if (threadIdx.x == 0) {
     for (std::uint32_t s = 0; s < 2; ++s) {
       ptx::mbarrier_init(shared.full[s], 1);
@@ -21,9 +22,9 @@ __device__ __forceinline__ void prepare(const World& world, CrewShared& shared) 
   __syncthreads();
 }
 
-__device__ __forceinline__ void control_loop(const World& world, CrewShared& shared) {
-  GpuCrew crew(world, blockIdx.x, shared);
-  Worker<ThreadPlatform, GpuCrew> worker(world, blockIdx.x, crew, blockIdx.x == 0 ? &shared.porch : nullptr);
+__device__ __forceinline__ void control_loop(const World& world) {
+  GpuCrew crew(world, blockIdx.x);
+  Worker<ThreadPlatform, GpuCrew> worker(world, blockIdx.x, crew, blockIdx.x == 0 ? &crew_shared().porch : nullptr);
   worker();
   crew.dismiss();
 }
@@ -32,15 +33,14 @@ __device__ __forceinline__ void control_loop(const World& world, CrewShared& sha
 template <class List>
 __global__ void __launch_bounds__(kBlockThreads, 1) flywheel_kernel(const __grid_constant__ World world) {
   extern __shared__ __align__(128) unsigned char scratch[];
-  __shared__ CrewShared shared;
-  detail::prepare(world, shared);
+  detail::prepare(world);
   const std::uint32_t warp = threadIdx.x / 32;
   if (warp == kControlWarp) {
-    if (threadIdx.x == 0) detail::control_loop(world, shared);
+    if (threadIdx.x == 0) detail::control_loop(world);
   } else if (warp == kDoorWarp) {
-    if (blockIdx.x == 0) Door<WarpPlatform>(world, shared.porch, shared.desk)();
+    if (blockIdx.x == 0) Door<WarpPlatform>(world, crew_shared().porch, crew_shared().message)();
   } else {
-    compute_loop<List>(shared.world, shared, scratch);
+    compute_loop<List>(scratch);
   }
 }
 

@@ -24,6 +24,7 @@ World sizes(const Engine& engine, const Options& o) {
   world.queue_capacity = power_of_two(o.queue_capacity, "queue_capacity", 1u << 28);
   world.spawn_capacity = power_of_two(o.spawn_capacity, "spawn_capacity", 1u << 24);
   world.spawn_base = o.max_tasks;
+  world.share_shift = static_cast<std::uint32_t>(std::bit_width(2 * world.workers - 1));
   world.keep_successor = o.keep_successor;
   world.inbox_capacity = 256;
   world.scratch_bytes = o.scratch_bytes;

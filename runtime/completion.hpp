@@ -6,7 +6,7 @@
 namespace flywheel {
 
 /// The run is over: everything its tasks wrote is visible to whoever acquires the completion word.
-/// `clean`: no task failed or was skipped, so there is nothing to look up.
+/// `clean`: no task failed or was skipped and no iteration was left out, so there is nothing to look up.
 template <class P>
 FLYWHEEL_TASK void complete_run(const World& world, const RunConstants& run, bool clean) {
   RunState& state = world.runs[run.slot];
@@ -50,12 +50,12 @@ FLYWHEEL_TASK bool begin_iteration(const World& world, const RunConstants& run) 
 /// else ever touches `outstanding` and it stays armed. `clean`: no task of the run was lost on the way, as far as a sole
 /// sink, which hears of every failure, can tell.
 template <class P>
-FLYWHEEL_TASK void arrive_sink(const World& world, const Ready<P>& ready, const RunConstants& run, bool alone,
+FLYWHEEL_TASK void arrive_sink(const World& world, std::uint32_t worker, const RunConstants& run, bool alone,
                                bool clean) {
   // Release and acquire as in counter.hpp: the last one speaks for all.
   if (!alone && P::device(world.runs[run.slot].outstanding).fetch_add(~0u, Order::acq_rel) != 1) return;
-  if (begin_iteration<P>(world, run)) publish_roots<P>(world, ready, run);
-  else complete_run<P>(world, run, alone && clean);
+  if (begin_iteration<P>(world, run)) publish_roots<P>(world, worker, run);
+  else complete_run<P>(world, run, alone && clean && run.repeat == 1);
 }
 
 }  // namespace flywheel

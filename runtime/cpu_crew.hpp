@@ -29,6 +29,7 @@ class CpuCrew {
 
   static constexpr bool kLooksAhead = false;  // nobody runs a body while this thread looks
 
+  FLYWHEEL_TASK Desk& desk() { return desk_; }
   FLYWHEEL_TASK std::uint32_t next_slot() const { return next_; }
 
   FLYWHEEL_TASK const Stage& stage(std::uint32_t slot, const TaskRecord& record, RunState& run) {
@@ -71,6 +72,7 @@ class CpuCrew {
   std::uint32_t worker_;
   unsigned char* scratch_;
   std::uint32_t next_ = 0;
+  Desk desk_;
   Stage stages_[2];
   TaskContext contexts_[2];
 };

@@ -13,7 +13,7 @@ template <class P>
 class Admission {
  public:
   FLYWHEEL_TASK Admission(const World& world, Porch& porch, const RunConstants& message)
-      : world_(world), porch_(porch), message_(message), ready_(world, world.workers), state_(world.control->door) {}
+      : world_(world), porch_(porch), message_(message), state_(world.control->door) {}
 
   FLYWHEEL_TASK void handle() {
     switch (static_cast<InboxOp>(message_.op)) {
@@ -46,8 +46,12 @@ class Admission {
     open_run(run);
     copy_params(run);
     if (message_.kind == static_cast<std::uint32_t>(GraphKind::phased)) return announce(run);
-    if (message_.root_count == 1 && offer_porch<P>(porch_, root_item(world_, message_, 0))) return;
-    publish_roots<P>(world_, ready_, message_);
+    if (message_.root_count == 1 && offer_porch<P>(porch_, only_root())) return;
+    publish_roots<P>(world_, world_.workers, message_);
+  }
+
+  FLYWHEEL_TASK std::uint64_t only_root() const {
+    return Item{message_.first_record + message_.root_task, static_cast<std::uint16_t>(message_.slot), false}.pack();
   }
 
   /// The message becomes the run's constants; the rest of the line is zeroed.
@@ -85,7 +89,6 @@ class Admission {
   const World& world_;
   Porch& porch_;
   const RunConstants& message_;
-  Ready<P> ready_;
   DoorState state_;
   std::uint32_t phased_ = 0;
   bool parking_ = false;

@@ -14,7 +14,7 @@ struct Staged {
   const Stage* stage;      // the worker's copies of its record and its run's line
   Outcome outcome;
   std::uint32_t slot;      // which of the crew's two stages holds it
-  std::uint32_t hand;      // an idle worker claimed in advance for a successor, or kNobody
+  Claim hand;              // an idle worker claimed in advance for the successor, if any
   std::uint32_t urgent[2]; // tasks queued at the two higher priorities, when it was staged
   bool runs;               // false: skipped, its successors only hear of it
   bool failed;
@@ -24,15 +24,17 @@ struct Staged {
 template <class P>
 class Finisher {
  public:
-  FLYWHEEL_TASK Finisher(const World& world, std::uint32_t id)
-      : world_(world), wires_{world}, ready_(world, id), wait_(wires_.wait(id)) {}
+  FLYWHEEL_TASK Finisher(const World& world, std::uint32_t id, Desk& desk)
+      : world_(world), desk_(desk), wires_{world}, ready_(world, id), id_(id) {}
 
-  /// While the task runs: if it is certain to make a task ready that this worker will not keep, an idle worker is
+  /// While the task runs: if its one successor is certain to be ready then, and will not be kept, an idle worker is
   /// claimed already, and one trip to L2 is off the path from this task to that one.
   FLYWHEEL_TASK void prepare(Staged& task) const {
     const TaskHeader& header = task.stage->record.header;
-    const bool certain = header.edge_count > world_.keep_successor && header.edge_predecessors == 1;
-    task.hand = certain ? ready_.take_hand() : kNobody;
+    task.hand = {0, 0};
+    task.urgent[0] = task.urgent[1] = 0;
+    const bool certain = header.edge_count == 1 && header.edge_predecessors == 1 && !world_.keep_successor;
+    if (certain) task.hand = ready_.take_hand();
     if (header.edge_count == 0 || !world_.keep_successor) return;
     for (std::uint32_t level = 0; level < 2; ++level) task.urgent[level] = wires_.ready(level).size_hint();
   }
@@ -43,12 +45,12 @@ class Finisher {
     const bool single = !task.outcome.spawned && !(header.flags & kTaskSpawned);
     if (header.edge_count == 0) {
       const RunConstants& run = task.stage->run.constants;
-      arrive_sink<P>(world_, ready_, run, single && run.sinks == 1, !task.failed);
+      arrive_sink<P>(world_, id_, run, single && run.sinks == 1, !task.failed);
     } else {
       tell_successors(task, single);
     }
-    if (task.hand != kNobody) ready_.drop_hand(task.hand);
-    if (header.flags & kTaskSpawned) recycle_spawned<P>(world_, task.item.record, wait_);
+    if (task.hand.bits) ready_.drop_hand(task.hand);
+    if (header.flags & kTaskSpawned) recycle_spawned<P>(world_, task.item.record, wires_.wait(id_));
   }
 
   /// The successor this worker kept for itself, or kEmptyMailbox.
@@ -60,7 +62,8 @@ class Finisher {
   FLYWHEEL_TASK bool has_kept() const { return kept_ != kEmptyMailbox; }
 
  private:
-  static constexpr std::uint32_t kChunk = 16;
+  static constexpr std::uint32_t kChunk = sizeof(Desk::ready[0]) / sizeof(std::uint64_t);
+  static constexpr std::uint32_t kAtOnce = 4;  // counters on their way to L2 together
 
   FLYWHEEL_TASK void note_outcome(Staged& task) const {
     if (!task.runs || !(task.outcome.code || task.outcome.stop)) return;
@@ -71,7 +74,7 @@ class Finisher {
     task.failed |= task.outcome.code != 0;
   }
 
-  /// Successors are told a few at a time, so that their counters' trips to L2 overlap.
+  /// Successors are told a few at a time, so that their counters' trips to L2 overlap, and published in chunks.
   FLYWHEEL_TASK void tell_successors(Staged& task, bool single) {
     const TaskHeader& header = task.stage->record.header;
     if (header.edge_count == 1) {
@@ -95,25 +98,34 @@ class Finisher {
     }
     const std::uint32_t level = level_of(edge.priority, task.stage->run.constants.priority);
     const std::uint64_t item = item_of(task, edge, arrival);
-    if (!keep_or_hand_over(task, item, level)) ready_.publish_one(item, level);
+    if (keep_or_hand_over(task, item, level)) return;
+    desk_.ready[0][0] = item;
+    publish_items<P>(world_, id_, 1, level, desk_.ready[0]);
   }
 
   FLYWHEEL_TASK void tell_chunk(Staged& task, const Edge* edges, std::uint32_t n, bool single) {
-    Edge edge[kChunk];
-    Arrival arrival[kChunk];
-    for (std::uint32_t i = 0; i < kChunk; ++i) edge[i] = edges[i < n ? i : 0];
-    for (std::uint32_t i = 0; i < kChunk; ++i) arrival[i] = i < n ? tell(task, edge[i], single) : Arrival{false, false};
-    P::acquire_fence();
-    std::uint64_t items[kPriorities][kChunk];
     std::uint32_t counts[kPriorities] = {};
-    for (std::uint32_t i = 0; i < kChunk; ++i) {
-      if (!arrival[i].last) continue;
-      const std::uint32_t level = level_of(edge[i].priority, task.stage->run.constants.priority);
-      const std::uint64_t item = item_of(task, edge[i], arrival[i]);
-      if (!keep_or_hand_over(task, item, level)) items[level][counts[level]++] = item;
+    for (std::uint32_t base = 0; base < n; base += kAtOnce) {
+      Edge edge[kAtOnce];
+      Arrival arrival[kAtOnce];
+      for (std::uint32_t i = 0; i < kAtOnce; ++i) edge[i] = edges[base + i < n ? base + i : 0];
+      for (std::uint32_t i = 0; i < kAtOnce; ++i)
+        arrival[i] = base + i < n ? tell(task, edge[i], single) : Arrival{false, false};
+      for (std::uint32_t i = 0; i < kAtOnce; ++i)
+        if (arrival[i].last) collect(task, edge[i], arrival[i], counts);
     }
+    P::acquire_fence();
     for (std::uint32_t level = 0; level < kPriorities; ++level)
-      if (counts[level]) ready_.publish(counts[level], level, [&](std::uint32_t i) { return items[level][i]; });
+      if (counts[level]) publish_items<P>(world_, id_, counts[level], level, desk_.ready[level]);
+  }
+
+  FLYWHEEL_TASK void collect(const Staged& task, const Edge& edge, Arrival arrival, std::uint32_t* counts) {
+    const std::uint32_t level = level_of(edge.priority, task.stage->run.constants.priority);
+    const std::uint64_t item = item_of(task, edge, arrival);
+    if (may_keep_now(task, level)) kept_ = item;
+    else if (level == 0) desk_.ready[0][counts[0]++] = item;
+    else if (level == 1) desk_.ready[1][counts[1]++] = item;
+    else desk_.ready[2][counts[2]++] = item;
   }
 
   /// A sole predecessor that spawned nothing needs no counter: nobody else ever touches it.
@@ -130,25 +142,27 @@ class Finisher {
 
   /// The first ready successor stays with this worker, the next goes to the worker claimed in advance.
   FLYWHEEL_TASK bool keep_or_hand_over(Staged& task, std::uint64_t item, std::uint32_t level) {
-    if (world_.keep_successor && kept_ == kEmptyMailbox && may_keep(task, level)) {
+    if (may_keep_now(task, level)) {
       kept_ = item;
       return true;
     }
-    if (task.hand == kNobody) return false;
+    if (!task.hand.bits) return false;
     ready_.give_hand(task.hand, item);
-    task.hand = kNobody;
+    task.hand.bits = 0;
     return true;
   }
 
   /// A kept successor overtakes the queues, so nothing more urgent may have waited there.
-  FLYWHEEL_TASK static bool may_keep(const Staged& task, std::uint32_t level) {
+  FLYWHEEL_TASK bool may_keep_now(const Staged& task, std::uint32_t level) const {
+    if (!world_.keep_successor || kept_ != kEmptyMailbox) return false;
     return (level < 1 || task.urgent[0] == 0) && (level < 2 || task.urgent[1] == 0);
   }
 
   const World& world_;
+  Desk& desk_;
   Wires<P> wires_;
   Ready<P> ready_;
-  WaitContext wait_;
+  std::uint32_t id_;
   std::uint64_t kept_ = kEmptyMailbox;
 };
 

@@ -16,7 +16,6 @@ namespace flywheel {
 inline constexpr std::uint32_t kMaxWorkers = 1024;
 inline constexpr std::uint32_t kIdleWords = kMaxWorkers / 64;
 inline constexpr std::uint64_t kEmptyMailbox = ~std::uint64_t{0};
-inline constexpr std::uint32_t kNobody = ~0u;
 
 using Mailbox = Padded<std::uint64_t>;
 

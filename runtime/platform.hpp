@@ -14,6 +14,9 @@
 #include <atomic>
 #define FLYWHEEL_TASK
 #endif
+/// A function that is rarely called and should not fill the instruction cache of those that are.
+#define FLYWHEEL_COLD FLYWHEEL_TASK [[gnu::noinline]] inline
+
 #ifndef __CUDA_ARCH__
 #include <chrono>
 #include <thread>

@@ -20,8 +20,7 @@ FLYWHEEL_TASK constexpr std::uint32_t level_of(std::uint32_t own, std::uint32_t 
 template <class P>
 class Ready {
  public:
-  FLYWHEEL_TASK Ready(const World& world, std::uint32_t worker)
-      : wires_{world}, wait_(wires_.wait(worker)), id_(worker) {}
+  FLYWHEEL_TASK Ready(const World& world, std::uint32_t worker) : wires_{world}, id_(worker) {}
 
   /// Publishes n tasks of one priority, `item_of(i)` packed: first to idle workers, the rest queued.
   template <class ItemOf>
@@ -30,48 +29,55 @@ class Ready {
     bool ok = true;
     while (ok && sent < n) {
       const std::uint32_t batch = n - sent < kPublishBatch ? n - sent : kPublishBatch;
-      ok = wires_.ready(priority).push(batch, [&](std::uint32_t i) { return item_of(sent + i); }, wait_);
+      const auto rest = [&](std::uint32_t i) { return item_of(sent + i); };
+      ok = wires_.ready(priority).push(batch, rest, wires_.wait(id_));
       sent += batch;
     }
     return ok;
   }
-  FLYWHEEL_TASK bool publish_one(std::uint64_t item, std::uint32_t priority) const {
-    return publish(1, priority, [&](std::uint32_t) { return item; });
-  }
 
-  /// Claims one idle worker in advance, or kNobody; see give_hand() and drop_hand().
-  FLYWHEEL_TASK std::uint32_t take_hand() const {
+  /// Claims one idle worker in advance, if there is one; for give_hand() or drop_hand().
+  FLYWHEEL_TASK Claim take_hand() const {
     const IdleSet<P> idle = wires_.idle();
-    const std::uint32_t word = id_ / 64 < idle.words() ? id_ / 64 : 0;
-    const Claim claim = idle.claim(word, idle.seen(word), 1, id_);
-    return claim.bits ? word * 64 + lowest_bit(claim.bits) : kNobody;
+    const std::uint32_t word = first_word(idle);
+    return idle.claim(word, idle.seen(word), 1, id_);
   }
-  FLYWHEEL_TASK void give_hand(std::uint32_t hand, std::uint64_t item) const {
+  FLYWHEEL_TASK void give_hand(Claim hand, std::uint64_t item) const {
     P::release_fence();
-    wires_.idle().deliver(hand, item);
+    wires_.idle().deliver(hand.word * 64 + lowest_bit(hand.bits), item);
   }
-  FLYWHEEL_TASK void drop_hand(std::uint32_t hand) const { wires_.idle().enroll(hand); }
+  FLYWHEEL_TASK void drop_hand(Claim hand) const { wires_.idle().enroll(hand.word * 64 + lowest_bit(hand.bits)); }
 
  private:
+  /// Claimers begin with the word of their own bit, so that they do not all go for the same workers.
+  FLYWHEEL_TASK std::uint32_t first_word(const IdleSet<P>& idle) const {
+    return id_ / 64 < idle.words() ? id_ / 64 : 0;
+  }
+
   /// Gives items 0, 1, ... of n to idle workers; returns how many.
   template <class ItemOf>
   FLYWHEEL_TASK std::uint32_t hand_out(std::uint32_t n, ItemOf&& item_of) const {
     const IdleSet<P> idle = wires_.idle();
-    std::uint32_t sent = 0;
+    std::uint32_t sent = 0, word = first_word(idle);
     for (std::uint32_t w = 0; w < idle.words() && sent < n; ++w) {
-      const std::uint32_t word = (id_ / 64 + w) % idle.words();
       Claim claim = idle.claim(word, idle.seen(word), n - sent, id_);
-      if (!claim.bits) continue;
-      P::release_fence();
+      if (claim.bits) P::release_fence();
       for (; claim.bits; claim.bits &= claim.bits - 1, ++sent)
         idle.deliver(word * 64 + lowest_bit(claim.bits), item_of(sent));
+      if (++word == idle.words()) word = 0;
     }
     return sent;
   }
 
   Wires<P> wires_;
-  WaitContext wait_;
   std::uint32_t id_;
 };
+
+/// Publishes n packed items of one priority. Out of line: the finisher calls it from several places.
+template <class P>
+FLYWHEEL_COLD bool publish_items(const World& world, std::uint32_t worker, std::uint32_t n, std::uint32_t priority,
+                                 const std::uint64_t* items) {
+  return Ready<P>(world, worker).publish(n, priority, [&](std::uint32_t i) { return items[i]; });
+}
 
 }  // namespace flywheel

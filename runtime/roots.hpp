@@ -30,21 +30,34 @@ FLYWHEEL_TASK RootShare take_roots(RunState& run, std::uint32_t wanted) {
   return {next, left < wanted ? left : wanted, left};
 }
 
-/// The packed item of root i.
-FLYWHEEL_TASK inline std::uint64_t root_item(const World& world, const RunConstants& run, std::uint32_t i) {
-  const std::uint32_t task = run.root_flags & kRootsDense ? i : world.edges[run.first_root + i].task;
-  return Item{run.first_record + task, static_cast<std::uint16_t>(run.slot), false}.pack();
-}
+/// What it takes to turn a position in a run's root list into an item.
+struct RootList {
+  std::uint32_t first_record;
+  std::uint32_t first_root;
+  std::uint16_t slot;
+  bool dense;
+
+  FLYWHEEL_TASK static RootList of(const RunConstants& run) {
+    return {run.first_record, run.first_root, static_cast<std::uint16_t>(run.slot), (run.root_flags & kRootsDense) != 0};
+  }
+  FLYWHEEL_TASK std::uint64_t item(const World& world, std::uint32_t i) const {
+    return Item{first_record + (dense ? i : world.edges[first_root + i].task), slot, false}.pack();
+  }
+};
 
 /// Publishes the first tasks of an iteration.
 template <class P>
-FLYWHEEL_TASK void publish_roots(const World& world, const Ready<P>& ready, const RunConstants& run) {
-  const auto item_of = [&](std::uint32_t i) { return root_item(world, run, i); };
+FLYWHEEL_COLD void publish_roots(const World& world, std::uint32_t worker, const RunConstants& message) {
+  const RunConstants run = message;  // once the last root is out, the run may be over and its slot another's
+  const RootList roots = RootList::of(run);
+  const Ready<P> ready(world, worker);
   if (!(run.root_flags & kRootsUniform)) {
-    for (std::uint32_t i = 0; i < run.root_count; ++i)
-      ready.publish_one(item_of(i), level_of(world.edges[run.first_root + i].priority, run.priority));
+    for (std::uint32_t i = 0; i < run.root_count; ++i) {
+      const std::uint64_t item = roots.item(world, i);
+      publish_items<P>(world, worker, 1, level_of(world.edges[run.first_root + i].priority, run.priority), &item);
+    }
   } else if (run.root_count <= 2 * world.workers) {
-    ready.publish(run.root_count, run.priority, item_of);
+    ready.publish(run.root_count, run.priority, [&](std::uint32_t i) { return roots.item(world, i); });
   } else {
     // Release: pairs with take_roots(), for holders of stale tickets; the others acquire with their ticket as well.
     P::device(world.runs[run.slot].roots).store(std::uint64_t{run.root_count} << 32, Order::release);

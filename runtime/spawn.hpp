@@ -25,7 +25,7 @@ FLYWHEEL_TASK void expect_spawned(const World& world, RunState& run, const TaskH
 
 /// Any thread of the block. False if the pool has no free record.
 template <class P>
-FLYWHEEL_TASK bool spawn_task(const World& world, std::uint32_t worker, std::uint16_t run_slot,
+FLYWHEEL_COLD bool spawn_task(const World& world, std::uint32_t worker, std::uint16_t run_slot,
                               const TaskHeader& parent, std::uint32_t type, const void* args, std::size_t bytes,
                               Priority priority) {
   const Wires<P> wires{world};
@@ -43,12 +43,13 @@ FLYWHEEL_TASK bool spawn_task(const World& world, std::uint32_t worker, std::uin
   memcpy(record.args, args, bytes);
   expect_spawned<P>(world, run, parent);
   const Item item{world.spawn_base + static_cast<std::uint32_t>(index), run_slot, false};
-  return Ready<P>(world, worker).publish_one(item.pack(), level_of(record.header.priority, run.line.constants.priority));
+  const std::uint64_t packed = item.pack();
+  return publish_items<P>(world, worker, 1, level_of(record.header.priority, run.line.constants.priority), &packed);
 }
 
 /// The record of a finished spawned task goes back to the pool; nobody reads it any more.
 template <class P>
-FLYWHEEL_TASK void recycle_spawned(const World& world, std::uint32_t record, const WaitContext& wait) {
+FLYWHEEL_COLD void recycle_spawned(const World& world, std::uint32_t record, const WaitContext& wait) {
   Wires<P>{world}.spawn_pool().push(1, [&](std::uint32_t) { return record - world.spawn_base; }, wait);
 }
 

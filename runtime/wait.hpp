@@ -67,6 +67,21 @@ FLYWHEEL_TASK inline void report_wait(const WaitContext& wait, WaitReason reason
 }
 }  // namespace detail
 
+namespace detail {
+/// The slow side of spin_until(), out of line so that the many fast sides stay small. Gives the time the wait began, or
+/// 0 to give up.
+template <class P>
+FLYWHEEL_COLD std::uint64_t go_on_waiting(const WaitContext& wait, WaitReason reason, const void* address,
+                                          std::uint64_t saw, std::uint64_t expected, std::uint64_t start) {
+  if (P::device(*wait.abort).load(Order::relaxed)) return 0;
+  const std::uint64_t now = P::now_ns();
+  if (!start) return now;
+  if (now - start < wait.budget_ns) return start;
+  report_wait<P>(wait, reason, address, saw, expected, now - start);
+  return 0;
+}
+}  // namespace detail
+
 /// Calls `ready(saw)` until it is true. False if the runtime was aborted or the budget ran out (then it is reported
 /// and everybody else is aborted). The clock is read once in 256 turns: a wait that succeeds at once costs nothing.
 template <class P, class Ready>
@@ -77,12 +92,8 @@ FLYWHEEL_TASK bool spin_until(const WaitContext& wait, WaitReason reason, const 
     if (ready(saw)) return true;
     P::pause(spins);
     if (spins % 256 != 255) continue;
-    if (P::device(*wait.abort).load(Order::relaxed)) return false;
-    const std::uint64_t now = P::now_ns();
-    if (!start) start = now;
-    if (now - start < wait.budget_ns) continue;
-    detail::report_wait<P>(wait, reason, address, saw, expected, now - start);
-    return false;
+    start = detail::go_on_waiting<P>(wait, reason, address, saw, expected, start);
+    if (!start) return false;
   }
 }
 

@@ -13,7 +13,8 @@ template <class P, class Crew>
 class Worker {
  public:
   FLYWHEEL_TASK Worker(const World& world, std::uint32_t id, Crew& crew, Porch* porch)
-      : world_(world), crew_(crew), id_(id), look_(world, id, porch), ready_(world, id), finish_(world, id) {}
+      : world_(world), crew_(crew), id_(id), look_(world, id, porch, crew.desk()),
+        finish_(world, id, crew.desk()) {}
 
   FLYWHEEL_TASK void operator()() {
     sign(WorkerState::present);
@@ -52,7 +53,7 @@ class Worker {
     const std::uint64_t item = finish_.take_kept();
     ++look_.stats().kept;
     if (++kept_in_row_ % 64 || !look_.phased_pending()) return item;
-    ready_.publish_one(item, world_.runs[Item::unpack(item).run].line.constants.priority);
+    publish_items<P>(world_, id_, 1, world_.runs[Item::unpack(item).run].line.constants.priority, &item);
     return kEmptyMailbox;
   }
 
@@ -126,7 +127,6 @@ class Worker {
   Crew& crew_;
   std::uint32_t id_;
   Lookout<P> look_;
-  Ready<P> ready_;
   Finisher<P> finish_;
   Staged ahead_{};
   std::uint32_t kept_in_row_ = 0;

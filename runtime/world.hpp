@@ -69,6 +69,7 @@ struct World {
   std::uint32_t queue_capacity;   // slots for each priority
   std::uint32_t spawn_capacity;
   std::uint32_t spawn_base;       // first record of the spawn pool in the record arena
+  std::uint32_t share_shift;      // a worker takes 1 / 2^share_shift of what is queued: at least twice as many as workers
   std::uint32_t keep_successor;   // 0: every ready task goes through a mailbox or queue (for measurements)
   std::uint32_t inbox_capacity;
   std::uint32_t scratch_bytes;
@@ -98,6 +99,26 @@ struct World {
   Padded<std::uint64_t>* stream_consumed;
   Heartbeat* heartbeats;   // one a worker, then one for the door
   WaitReport* reports;     // likewise
+};
+
+/// What a worker's loop keeps between tasks. On the GPU it lies in shared memory: what the compiler puts in local
+/// memory is read through L1, which every acquire empties.
+struct Desk {
+  std::uint64_t batch[8];  // popped from a queue, not yet run
+  std::uint32_t batch_next;
+  std::uint32_t batch_size;
+  std::uint64_t ticket;      // for roots of a run, see roots.hpp, or kEmptyMailbox
+  std::uint32_t roots_next;  // the share of roots in hand: positions in the root list
+  std::uint32_t roots_end;
+  std::uint32_t roots_left;  // roots of that run that nobody had taken, when last seen
+  std::uint32_t roots_level; // its priority
+  std::uint32_t roots_first_record;  // with the next three, a RootList
+  std::uint32_t roots_first;
+  std::uint16_t roots_slot;
+  bool roots_dense;
+  std::uint32_t epoch;       // phased runs this worker has joined or skipped
+  std::uint64_t ready[kPriorities][16];  // successors made ready together
+  WorkerStats stats;
 };
 
 /// Typed views of the world for one platform.

@@ -43,7 +43,8 @@ __global__ void busy(std::uint64_t turns, std::uint64_t* out) {
   if (x == 0) *out = x;
 }
 
-/// Not launched before our kernel is resident. Were modules loaded lazily, loading it would wait for ours to end.
+/// Not launched before our kernel is resident. Were modules loaded lazily, loading it would wait for ours to
+/// end.
 __global__ void late_comer(std::uint32_t* word) { *word = 4711; }
 
 struct Timer {
@@ -83,10 +84,12 @@ ChildResult run_here(const std::string& test_case, const Environment& environmen
 TEST_CASE("more workers than SMs, or more shared memory than a block can have, are refused") {
   Options options = on_gpu();
   options.workers = 100'000;
-  check_says(error_of<CapacityError>([&] { small_runtime(options); }), {"Options::workers is 100000", "SMs", "ask for at most"});
+  check_says(error_of<CapacityError>([&] { small_runtime(options); }),
+             {"Options::workers is 100000", "SMs", "ask for at most"});
   options.workers = 0;
   options.scratch_bytes = 400u << 10;
-  check_says(error_of<CapacityError>([&] { small_runtime(options); }), {"Options::scratch_bytes", "lower it"});
+  check_says(error_of<CapacityError>([&] { small_runtime(options); }),
+             {"Options::scratch_bytes", "lower it"});
   options.scratch_bytes = 1024;
   options.device = 99;
   check_says(error_of<DeviceError>([&] { small_runtime(options); }), {"Options::device is 99"});
@@ -107,9 +110,11 @@ TEST_CASE("child: device trap", "[.child]") {
   for (Run& run : runs) {
     CHECK(run.wait_for(std::chrono::seconds(30)));
     CHECK(run.status() == Status::device_lost);
-    check_says(error_of<RunError>([&] { run.wait(); }), {"GPU context is dead", "compute-sanitizer", "Mode::drain"});
+    check_says(error_of<RunError>([&] { run.wait(); }),
+               {"GPU context is dead", "compute-sanitizer", "Mode::drain"});
   }
-  check_says(error_of<DeviceError>([&] { runtime.submit(counter); }), {"cannot submit", "GPU context is dead"});
+  check_says(error_of<DeviceError>([&] { runtime.submit(counter); }),
+             {"cannot submit", "GPU context is dead"});
   CHECK(error_of<DeviceError>([&] { runtime.load(good); }) != "");
   std::puts("all futures have failed");
 }
@@ -135,7 +140,8 @@ TEST_CASE("child: never ends", "[.child]") {
       Run run = bench.runtime.submit(executable);
       while (!run.done()) bench.runtime.submit(counter).wait();  // others go on
       CHECK(run.status() == Status::worker_stalled);
-      check_says(error_of<RunError>([&] { run.wait(); }), {"Options::stall_limit", "task 0 (flywheel::testing::", "worker"});
+      check_says(error_of<RunError>([&] { run.wait(); }),
+                 {"Options::stall_limit", "task 0 (flywheel::testing::", "worker"});
     }
     for (int i = 0; i < 100; ++i) bench.runtime.submit(counter).wait();
   }
@@ -169,7 +175,8 @@ TEST_CASE("child: return from main with a resident kernel", "[.child]") {
 }
 
 TEST_CASE("a process may end while its kernel is resident") {
-  for (const char* child : {"child: exit with a resident kernel", "child: return from main with a resident kernel"}) {
+  for (const char* child :
+       {"child: exit with a resident kernel", "child: return from main with a resident kernel"}) {
     const ChildResult result = run_here(child);
     check_child(result);
     check_says(result.output, {"leaving"});
@@ -187,7 +194,8 @@ TEST_CASE("child: drain mode is chosen", "[.child]") {
   dynamic.add(EmitRange{0, 1000}, after(root));
   phased.add_grid(Rounds{bench.at(16), bench.at(2), 5});
   failing.add(Fail{5, 0});
-  const Executable all[] = {bench.runtime.load(dynamic), bench.runtime.load(phased), bench.runtime.load(failing)};
+  const Executable all[] = {bench.runtime.load(dynamic), bench.runtime.load(phased),
+                            bench.runtime.load(failing)};
   for (std::uint64_t round = 1; round <= 10; ++round) {
     std::vector<Run> runs;
     for (const Executable& executable : all) runs.push_back(bench.runtime.submit(executable));

@@ -1,4 +1,5 @@
-// Random graphs on the GPU against the serial oracle: FLYWHEEL_GRAPHS of them (10,000), from FLYWHEEL_SEED (1) on.
+// Random graphs on the GPU against the serial oracle: FLYWHEEL_GRAPHS of them (10,000), from FLYWHEEL_SEED
+// (1) on.
 #include "catch.hpp"
 #include "support/graph_driver.hpp"
 
@@ -14,7 +15,8 @@ Options on_gpu() {
   return options;
 }
 
-void check_graphs(const Options& options, std::uint64_t first_seed, std::uint32_t graphs, std::uint32_t most_tasks) {
+void check_graphs(const Options& options, std::uint64_t first_seed, std::uint32_t graphs,
+                  std::uint32_t most_tasks) {
   Runtime runtime = start<Node, ReturningNode, Sprout>(options);
   Tally tally;
   const std::uint32_t threads = std::min(8u, std::max(2u, std::thread::hardware_concurrency() / 2));

@@ -1,5 +1,6 @@
-// A long run from eight threads: every task leaves a hash of its run and its number in a sum, so a task lost, run
-// twice or run with another run's parameters changes the total. FLYWHEEL_SOAK_TASKS says how many tasks (2e7).
+// A long run from eight threads: every task leaves a hash of its run and its number in a sum, so a task lost,
+// run twice or run with another run's parameters changes the total. FLYWHEEL_SOAK_TASKS says how many tasks
+// (2e7).
 #include <flywheel/flywheel.hpp>
 #include <flywheel/task.cuh>
 
@@ -65,7 +66,8 @@ class Submitter {
   void run_one() {
     const std::uint64_t salt = dice_.next();
     if (runs_.size() == kInFlight) wait_oldest();
-    runs_.push_back(runtime_.submit(executable_, set(salt_, salt), repeat(kRepeat), static_cast<Priority>(dice_.below(3))));
+    runs_.push_back(runtime_.submit(executable_, set(salt_, salt), repeat(kRepeat),
+                                    static_cast<Priority>(dice_.below(3))));
     for (std::uint32_t pass = 0; pass < kRepeat; ++pass) expect(salt + pass);
   }
   /// Empty, or what is wrong with the sums.
@@ -138,7 +140,8 @@ TEST_CASE("soak: nothing lost, nothing twice") {
   const auto work = [&](std::uint32_t t) {
     try {
       Submitter submitter(runtime, 1000 + t);
-      for (std::uint64_t at; (at = begun.fetch_add(Submitter::kPerRun, std::memory_order_relaxed)) < wanted;) {
+      for (std::uint64_t at;
+           (at = begun.fetch_add(Submitter::kPerRun, std::memory_order_relaxed)) < wanted;) {
         submitter.run_one();
         if (at / 50'000'000 != (at + Submitter::kPerRun) / 50'000'000) print_rate(at, begin);
       }

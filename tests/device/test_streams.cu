@@ -31,7 +31,8 @@ struct Fixture {
   }
   /// The stream sleeps, then copies the pinned word to word i.
   void copy_late(std::size_t i) {
-    cuda_ok(cudaLaunchHostFunc(stream, [](void*) { std::this_thread::sleep_for(std::chrono::milliseconds(20)); }, nullptr));
+    cuda_ok(cudaLaunchHostFunc(
+        stream, [](void*) { std::this_thread::sleep_for(std::chrono::milliseconds(20)); }, nullptr));
     cuda_ok(cudaMemcpyAsync(bench->at(i), pinned, sizeof(*pinned), cudaMemcpyHostToDevice, stream));
   }
 

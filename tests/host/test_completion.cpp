@@ -68,7 +68,9 @@ TEST_CASE("tasks that stream at once share one stream; each keeps its own order"
   for (const std::uint32_t count : next) CHECK(count == 200);
 }
 
-TEST_CASE("a slot's next run begins with a fresh stream, even after values nobody read, failures and cancellation") {
+TEST_CASE(
+    "a slot's next run begins with a fresh stream, even after values nobody read, failures and "
+    "cancellation") {
   Options options = small_ring();
   options.max_runs = 1;
   Bench bench(options);

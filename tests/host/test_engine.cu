@@ -1,5 +1,5 @@
-// Which engine a runtime gets. Compiled by nvcc where there is one, and run without any GPU to be seen, by processes
-// of its own: the driver looks at the environment once.
+// Which engine a runtime gets. Compiled by nvcc where there is one, and run without any GPU to be seen, by
+// processes of its own: the driver looks at the environment once.
 #include "host/engine.hpp"
 
 #include "support/child.hpp"
@@ -25,7 +25,8 @@ TEST_CASE("child: start on the automatic target", "[.child]") {
 }
 
 TEST_CASE("without a GPU the automatic target falls back to CPU workers and says why") {
-  const ChildResult result = start_with({{"CUDA_VISIBLE_DEVICES", ""}, {"FLYWHEEL_TARGET", ""}, {"FLYWHEEL_LOG", "info"}});
+  const ChildResult result =
+      start_with({{"CUDA_VISIBLE_DEVICES", ""}, {"FLYWHEEL_TARGET", ""}, {"FLYWHEEL_LOG", "info"}});
   check_child(result);
   check_says(result.output, {"running on CPU workers: ", "1 task on CPU, 2 workers"});
   const bool knows = result.output.find("no NVIDIA driver") != std::string::npos ||

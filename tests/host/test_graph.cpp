@@ -56,7 +56,8 @@ TEST_CASE("the order of a cycle's tasks is that of its edges") {
   // Read from any of its tasks on, it goes 0 -> 2 -> 1 -> 0.
   const auto position = [&](int task) { return cycle.find(std::to_string(task) + " ("); };
   const std::size_t at[] = {position(0), position(2), position(1)};
-  const bool in_order = (at[0] < at[1] && at[1] < at[2]) || (at[1] < at[2] && at[2] < at[0]) || (at[2] < at[0] && at[0] < at[1]);
+  const bool in_order = (at[0] < at[1] && at[1] < at[2]) || (at[1] < at[2] && at[2] < at[0]) ||
+                        (at[2] < at[0] && at[0] < at[1]);
   INFO(cycle);
   CHECK(in_order);
 }
@@ -88,7 +89,8 @@ TEST_CASE("phases and dependencies do not mix") {
   const auto first = phased.add(Square{1});
   phased.phase();
   const auto second = phased.add(Square{2});
-  check_says(error_of<GraphError>([&] { phased.add(Square{3}, after(first)); }), {"phased graph", "leave out"});
+  check_says(error_of<GraphError>([&] { phased.add(Square{3}, after(first)); }),
+             {"phased graph", "leave out"});
   check_says(error_of<GraphError>([&] { phased.edge(first, second); }), {"phased graph"});
   Graph edged;
   edged.add(Square{2}, after(edged.add(Square{1})));
@@ -128,5 +130,6 @@ TEST_CASE("parameters are aligned and limited") {
   CHECK(graph.param<std::uint32_t>(2).offset == 20);
   Graph full;
   for (std::size_t i = 0; i < kParamBytes / 8; ++i) full.param<std::uint64_t>();
-  check_says(error_of<CapacityError>([&] { full.param<char>(); }), {std::to_string(kParamBytes), "device buffer"});
+  check_says(error_of<CapacityError>([&] { full.param<char>(); }),
+             {std::to_string(kParamBytes), "device buffer"});
 }

@@ -28,8 +28,9 @@ TEST_CASE("a task that never ends is named, and its run fails") {
   std::uint32_t others = 0;
   for (; !run.done(); ++others) bench.runtime.submit(counter).wait();
   CHECK(run.status() == Status::worker_stalled);
-  check_says(error_of<RunError>([&] { run.wait(); }),
-             {"Options::stall_limit", "task 1 (flywheel::testing::Gate)", "worker", "ms", "block.cancelled()"});
+  check_says(
+      error_of<RunError>([&] { run.wait(); }),
+      {"Options::stall_limit", "task 1 (flywheel::testing::Gate)", "worker", "ms", "block.cancelled()"});
   CHECK(bench.get(3) == others);
   CHECK(others > 1);
   for (int i = 0; i < 20; ++i) bench.runtime.submit(counter).wait();  // the worker has come back

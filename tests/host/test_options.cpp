@@ -18,8 +18,10 @@ std::string capacity_error(Change&& change) {
 
 TEST_CASE("a limit that cannot work names itself and what it may be") {
   check_says(capacity_error([](Options& o) { o.workers = 5000; }), {"Options::workers is 5000", "1024"});
-  check_says(capacity_error([](Options& o) { o.max_runs = 0; }), {"Options::max_runs is 0", "choose 1 to 32768"});
-  check_says(capacity_error([](Options& o) { o.max_runs = 1 << 16; }), {"Options::max_runs", "choose 1 to 32768"});
+  check_says(capacity_error([](Options& o) { o.max_runs = 0; }),
+             {"Options::max_runs is 0", "choose 1 to 32768"});
+  check_says(capacity_error([](Options& o) { o.max_runs = 1 << 16; }),
+             {"Options::max_runs", "choose 1 to 32768"});
   check_says(capacity_error([](Options& o) { o.stream_capacity = 0; }), {"Options::stream_capacity is 0"});
   check_says(capacity_error([](Options& o) { o.stream_capacity = 1u << 21; }), {"Options::stream_capacity"});
   check_says(capacity_error([](Options& o) { o.queue_capacity = 0; }), {"Options::queue_capacity is 0"});
@@ -32,7 +34,8 @@ TEST_CASE("a limit that cannot work names itself and what it may be") {
 TEST_CASE("the smallest of everything still works") {
   Options options = on_cpu(1);
   options.heap_bytes = 1;
-  options.max_tasks = options.max_edges = options.max_executables = options.max_runs = options.max_waiting = 1;
+  options.max_tasks = options.max_edges = options.max_executables = options.max_runs = options.max_waiting =
+      1;
   options.overlap = 0;  // taken as 1
   options.queue_capacity = 2;
   options.spawn_capacity = options.stream_capacity = 1;

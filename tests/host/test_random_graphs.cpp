@@ -1,5 +1,5 @@
-// Random graphs on the CPU engine against the serial oracle. FLYWHEEL_GRAPHS and FLYWHEEL_SEED choose how many and
-// which.
+// Random graphs on the CPU engine against the serial oracle. FLYWHEEL_GRAPHS and FLYWHEEL_SEED choose how
+// many and which.
 #include "catch.hpp"
 #include "support/graph_driver.hpp"
 

@@ -93,7 +93,8 @@ TEST_CASE("scratch that does not fit fails the task and names the option") {
   const auto fits = graph.add(Reduce{100});
   const auto too_much = graph.add(Reduce{1 << 20});
   Run run = bench().runtime.submit(bench().runtime.load(graph));
-  check_says(error_of<RunError>([&] { run.get(fits); }), {"Options::scratch_bytes", "task 1 (flywheel::testing::Reduce)"});
+  check_says(error_of<RunError>([&] { run.get(fits); }),
+             {"Options::scratch_bytes", "task 1 (flywheel::testing::Reduce)"});
   CHECK(run.status() == Status::scratch_exhausted);
   (void)too_much;
 }
@@ -121,8 +122,9 @@ TEST_CASE("parameters: the default, a value for one run, and none of another gra
   CHECK(plain.get(b) == 6);
   CHECK(given.get(a) == 5);
   CHECK(given.get(b) == 60);
-  check_says(error_of<UsageError>([&] { bench().runtime.submit(executable, set(Param<std::uint64_t>{16}, 1)); }),
-             {"set()", "another graph"});
+  check_says(
+      error_of<UsageError>([&] { bench().runtime.submit(executable, set(Param<std::uint64_t>{16}, 1)); }),
+      {"set()", "another graph"});
 }
 
 TEST_CASE("repeat(n) and repeat_until_stop() count the passes") {

@@ -19,19 +19,16 @@ using P = CpuPlatform;
 
 struct Hall {
   std::uint32_t workers;
-  std::uint32_t bits[kIdleWords] = {};
+  std::uint64_t bits[kIdleWords] = {};
   std::vector<Mailbox> mailboxes;
 
   explicit Hall(std::uint32_t n) : workers(n), mailboxes(n, Mailbox{kEmptyMailbox}) {}
   IdleSet<P> idle() { return {bits, mailboxes.data(), workers}; }
 };
 
-/// As Lookout::look() reads it.
-std::uint64_t peek(const Seat<P>& seat) { return P::device(seat.inbox()).load(Order::acquire); }
-
 /// Enroll, withdraw and claim of one thread in random order, against a std::set.
 void behaves_like_a_set() {
-  Hall hall(*rc::gen::element(1u, 31u, 32u, 70u));
+  Hall hall(*rc::gen::element(1u, 63u, 64u, 150u));
   std::set<std::uint32_t> model;
   for (const int step : *rc::gen::container<std::vector<int>>(rc::gen::inRange(0, 3))) {
     const auto worker = *rc::gen::inRange(0u, hall.workers);
@@ -40,12 +37,13 @@ void behaves_like_a_set() {
     } else if (step == 1) {
       RC_ASSERT(hall.idle().withdraw(worker) == (model.erase(worker) == 1));
     } else {
-      const auto n = *rc::gen::inRange(1u, 33u);
-      std::uint32_t word = 0;
-      const std::uint32_t got = hall.idle().claim(n, word);
-      RC_ASSERT((got == 0) == model.empty());
-      RC_ASSERT(count_bits(got) <= n);
-      for (std::uint32_t i = 0; i < count_bits(got); ++i) RC_ASSERT(model.erase(word * 32 + nth_bit(got, i)) == 1);
+      const auto n = *rc::gen::inRange(1u, 66u);
+      const std::uint32_t word = worker / 64;
+      const std::uint64_t seen = hall.idle().seen(word);
+      Claim claim = hall.idle().claim(word, seen, n, *rc::gen::inRange(0u, 2000u));
+      RC_ASSERT(claim.word == word);
+      RC_ASSERT(count_bits(claim.bits) == std::min(n, count_bits(seen)));
+      for (; claim.bits; claim.bits &= claim.bits - 1) RC_ASSERT(model.erase(word * 64 + lowest_bit(claim.bits)) == 1);
     }
   }
 }
@@ -70,16 +68,16 @@ struct Office {
       ++desks[seat.worker];
       seat.enroll();
       const std::uint32_t patience = pick(random, 0, 200);
-      for (std::uint32_t spins = 0; peek(seat) == kEmptyMailbox; ++spins) {
+      for (std::uint32_t spins = 0; seat.peek() == kEmptyMailbox; ++spins) {
         if ((spins >= patience || over()) && seat.withdraw()) break;
         P::pause(spins);
       }
-      if (peek(seat) != kEmptyMailbox) take(seat);
+      if (seat.peek() != kEmptyMailbox) take(seat);
     }
   }
 
   void take(const Seat<P>& seat) {
-    const std::uint64_t item = peek(seat);
+    const std::uint64_t item = seat.peek();
     seat.empty();
     if (item >= total || inputs[item] != item + 1) return void(++wrong);
     ++taken[item];
@@ -89,10 +87,9 @@ struct Office {
   void claim(std::uint64_t seed) {
     Random random(seed);
     for (std::uint32_t spins = 0; next.load(std::memory_order_relaxed) < total && !over(); ++spins) {
-      std::uint32_t word = 0;
-      const std::uint32_t got = hall.idle().claim(pick(random, 1, 3), word);
-      if (!got) P::pause(spins % 512);
-      for (std::uint32_t i = 0; i < count_bits(got); ++i) hand_over(word * 32 + nth_bit(got, i));
+      Claim claim = hall.idle().claim(0, hall.idle().seen(0), pick(random, 1, 3), pick(random, 0, 63));
+      if (!claim.bits) P::pause(spins % 512);
+      for (; claim.bits; claim.bits &= claim.bits - 1) hand_over(lowest_bit(claim.bits));
     }
   }
 
@@ -125,18 +122,26 @@ TEST_CASE("the idle set of one thread behaves like a set") {
   CHECK(rc::check("idle set and std::set agree", behaves_like_a_set));
 }
 
-TEST_CASE("a claim takes the lowest idle workers of one word") {
-  Hall hall(70);
-  for (const std::uint32_t w : {3u, 5u, 9u, 40u, 69u}) hall.idle().enroll(w);
-  std::uint32_t word = 9;
-  CHECK(hall.idle().claim(2, word) == ((1u << 3) | (1u << 5)));
-  CHECK(word == 0);
-  CHECK(hall.idle().claim(32, word) == 1u << 9);
-  CHECK(hall.idle().claim(32, word) == 1u << 8);
-  CHECK(word == 1);
-  CHECK(hall.idle().claim(32, word) == 1u << 5);
-  CHECK(word == 2);
-  CHECK(hall.idle().claim(32, word) == 0);
+TEST_CASE("a claim takes idle workers of one word, from where the claimer likes") {
+  Hall hall(130);
+  for (const std::uint32_t w : {3u, 5u, 9u, 64u, 129u}) hall.idle().enroll(w);
+  const auto claim = [&](std::uint32_t word, std::uint32_t n, std::uint32_t start) {
+    return hall.idle().claim(word, hall.idle().seen(word), n, start).bits;
+  };
+  CHECK(hall.idle().words() == 3);
+  CHECK(claim(0, 2, 5) == (1u << 5 | 1u << 9));
+  CHECK(claim(0, 2, 5) == 1u << 3);
+  CHECK(claim(0, 2, 5) == 0);
+  CHECK(claim(1, 64, 63) == 1);
+  CHECK(claim(2, 64, 1) == 2);
+  for (std::uint32_t word = 0; word < 3; ++word) CHECK(hall.idle().seen(word) == 0);
+}
+
+TEST_CASE("who was seen idle and is no longer is not claimed") {
+  Hall hall(4);
+  hall.idle().enroll(1);
+  CHECK(hall.idle().claim(0, 0b1111, 4, 0).bits == 0b10);
+  CHECK(hall.idle().claim(0, 0b1111, 4, 0).bits == 0);
 }
 
 TEST_CASE("workers come and go while claimers hand out items: each item reaches one worker") {

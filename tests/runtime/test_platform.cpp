@@ -23,14 +23,15 @@ TEST_CASE("an atomic view does to the word what it says") {
   CHECK(word == 4);
 }
 
-TEST_CASE("a published word brings along what was written before") {
-  std::uint64_t word = 0, payload = 0, got = 0;
+TEST_CASE("words released after one fence bring along what was written before") {
+  std::uint64_t words[2] = {}, payload = 0, got = 0;
   run_together(2, [&](std::uint32_t i) {
     if (i == 0) {
       payload = 42;
       CpuPlatform::release_fence();
-      CpuPlatform::publish<std::uint64_t>(word, 1);
-    } else if (wait_for([&] { return CpuPlatform::device(word).load(Order::acquire) == 1; })) {
+      for (std::uint64_t& word : words) CpuPlatform::device(word).store(1, CpuPlatform::kAfterRelease);
+    } else if (wait_for([&] { return CpuPlatform::device(words[1]).load(CpuPlatform::kBeforeAcquire) == 1; })) {
+      CpuPlatform::acquire_fence();
       got = payload;
     }
   });
@@ -43,15 +44,14 @@ TEST_CASE("the clock of a CPU thread goes on") {
   CHECK(CpuPlatform::now_ns() > before);
 }
 
-TEST_CASE("the lanes of a thread warp shuffle, vote and meet") {
+TEST_CASE("the lanes of a thread warp vote and meet") {
   using W = ThreadWarp<4>;
   std::atomic<std::uint32_t> wrong{0};
   std::uint32_t cells[2][4] = {};
   run_warps<4>(2, [&](std::uint32_t w) {
     for (std::uint32_t i = 0; i < 500; ++i) {
       const std::uint32_t source = (i + w) % 4;
-      if (W::broadcast(std::uint64_t{i} << 40 | W::lane(), source) != (std::uint64_t{i} << 40 | source)) ++wrong;
-      if (W::ballot(W::lane() == source || i % 2) != (i % 2 ? 15u : 1u << source)) ++wrong;
+      if (W::any(false) || !W::any(W::lane() == source)) ++wrong;
       cells[w][W::lane()] = i;
       W::converge();
       if (cells[w][source] != i) ++wrong;

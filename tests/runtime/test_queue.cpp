@@ -46,28 +46,31 @@ struct Crowd {
     }
   }
 
-  void consume() {
+  void consume(std::uint64_t seed) {
+    Random random(seed);
     for (std::uint32_t spins = 0; done.load(std::memory_order_relaxed) < total && !patience.gave_up(); ++spins) {
-      std::uint64_t item = 0;
-      if (!memory.queue().pop(1, item, patience.wait())) {
-        P::pause(spins % 512);
-        continue;
-      }
-      if (payload[item] != item * 7 + 1) ++wrong;
-      ++taken[item];
-      done.fetch_add(1, std::memory_order_relaxed);
+      std::uint64_t items[4];
+      const std::uint32_t got = memory.queue().size_hint() ? memory.queue().pop(pick(random, 1, 4), items, patience.wait()) : 0;
+      for (std::uint32_t i = 0; i < got; ++i) use(items[i]);
+      if (!got) P::pause(spins % 512);
     }
   }
 
+  void use(std::uint64_t item) {
+    if (payload[item] != item * 7 + 1) ++wrong;
+    ++taken[item];
+    done.fetch_add(1, std::memory_order_relaxed);
+  }
+
   void run(std::uint32_t producers, std::uint32_t consumers, std::uint64_t seed) {
-    run_together(producers + consumers, [&](std::uint32_t i) { i < producers ? produce(seed + i) : consume(); });
+    run_together(producers + consumers, [&](std::uint32_t i) { i < producers ? produce(seed + i) : consume(seed + i); });
   }
 
   void check() {
     CHECK(wrong == 0);
     CHECK(done == total);
     CHECK(std::count(taken.begin(), taken.end(), 1u) == std::ptrdiff_t{total});
-    CHECK(memory.words.count.value == 0);
+    CHECK(memory.count == 0);
     CHECK(memory.words.head.value == memory.words.tail.value);
   }
 };
@@ -89,11 +92,12 @@ void behaves_like_a_deque() {
       RC_ASSERT(memory.queue().push(n, [&](std::uint32_t i) { return items[i]; }, patience.wait()));
       model.insert(model.end(), items.begin(), items.end());
     } else if (step <= 0) {
-      std::uint64_t item = 0;
-      RC_ASSERT(memory.queue().pop(1, item, patience.wait()) == (model.empty() ? 0u : 1u));
-      if (model.empty()) continue;
-      RC_ASSERT(item == model.front());
-      model.pop_front();
+      std::uint64_t items[4];
+      const auto want = static_cast<std::uint32_t>(1 - step);
+      const std::uint32_t got = memory.queue().pop(want, items, patience.wait());
+      RC_ASSERT(got == std::min<std::size_t>(want, model.size()));
+      RC_ASSERT(std::equal(items, items + got, model.begin()));
+      model.erase(model.begin(), model.begin() + got);
     }
     RC_ASSERT(memory.queue().size_hint() == model.size());
   }
@@ -141,7 +145,7 @@ TEST_CASE("a full queue holds the producer back until a slot is free") {
   CHECK_FALSE(pushed);
   std::uint64_t item = 99;
   for (std::uint64_t i = 0; i < 5; ++i) {
-    REQUIRE(wait_for([&] { return memory.queue().pop(1, item, patience.wait()) == 1; }));
+    REQUIRE(wait_for([&] { return memory.queue().pop(1, &item, patience.wait()) == 1; }));
     CHECK(item == i);
   }
   producer.join();
@@ -163,11 +167,11 @@ TEST_CASE("an abort ends a producer that waits for room") {
 
 TEST_CASE("a consumer whose producer never publishes reports it and gives up") {
   QueueMemory<P> memory(2);
-  memory.words.count.value = 1;  // a token, as if a producer had died between its ticket and its item
+  memory.count = 1;  // a token, as if a producer had died between its ticket and its item
   Patience patience;
   patience.budget_ns = 1'000'000;
   std::uint64_t item = 0;
-  CHECK(memory.queue().pop(1, item, patience.wait()) == 0);
+  CHECK(memory.queue().pop(1, &item, patience.wait()) == 0);
   CHECK(patience.gave_up());
   CHECK(patience.report.reason == static_cast<std::uint32_t>(WaitReason::queue_slot_full));
   CHECK(patience.report.address == reinterpret_cast<std::uint64_t>(memory.slots.data()));
@@ -175,14 +179,14 @@ TEST_CASE("a consumer whose producer never publishes reports it and gives up") {
 
 TEST_CASE("a queue can start filled, and remembers its peak") {
   QueueMemory<P> memory(8);
-  reset_queue(memory.words, memory.slots.data(), 8, 5);
+  reset_queue(memory.count, memory.words, memory.slots.data(), 8, 5);
   Patience patience;
   std::uint64_t item = 99;
   for (std::uint64_t i = 0; i < 5; ++i) {
-    REQUIRE(memory.queue().pop(1, item, patience.wait()) == 1);
+    REQUIRE(memory.queue().pop(1, &item, patience.wait()) == 1);
     CHECK(item == i);
   }
-  CHECK(memory.queue().pop(1, item, patience.wait()) == 0);
+  CHECK(memory.queue().pop(1, &item, patience.wait()) == 0);
   for (std::uint64_t i = 0; i < 6; ++i) REQUIRE(push_one(memory.queue(), i, patience.wait()));
   CHECK(memory.words.peak.value == 6);
   CHECK(memory.queue().size_hint() == 6);

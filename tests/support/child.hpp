@@ -17,9 +17,9 @@
 namespace flywheel::testing {
 
 struct ChildResult {
-  int status = -1;         // what it exited with; 128 + the signal that ended it
+  int status = -1;  // what it exited with; 128 + the signal that ended it
   bool timed_out = false;
-  std::string output;      // both streams
+  std::string output;  // both streams
   double seconds = 0;
 };
 
@@ -37,7 +37,8 @@ namespace detail {
 /// Reads until the child closes its end or the time is up. False if it is.
 inline bool read_all(int from, std::chrono::steady_clock::time_point end, std::string& to) {
   for (;;) {
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - std::chrono::steady_clock::now()).count();
+    const auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(end - std::chrono::steady_clock::now()).count();
     pollfd waiting{from, POLLIN, 0};
     if (left <= 0 || poll(&waiting, 1, static_cast<int>(left)) == 0) return false;
     char part[4096];
@@ -48,9 +49,10 @@ inline bool read_all(int from, std::chrono::steady_clock::time_point end, std::s
 }
 }  // namespace detail
 
-/// The test case is hidden (tag [.child]) and named in full; a fresh process runs it, because a fork of one that has
-/// used CUDA or started threads can do neither.
-inline ChildResult run_child(const std::string& test_case, std::chrono::seconds limit, const Environment& environment = {}) {
+/// The test case is hidden (tag [.child]) and named in full; a fresh process runs it, because a fork of one
+/// that has used CUDA or started threads can do neither.
+inline ChildResult run_child(const std::string& test_case, std::chrono::seconds limit,
+                             const Environment& environment = {}) {
   int ends[2];
   REQUIRE(pipe(ends) == 0);
   const auto begin = std::chrono::steady_clock::now();

@@ -10,13 +10,13 @@ namespace flywheel::testing {
 
 /// What was seen of one run.
 struct Evidence {
-  std::uint32_t code = 0;     // as a RunError gives it: the library's status, or kUserStatus + a code
-  std::string message;        // of the RunError
+  std::uint32_t code = 0;  // as a RunError gives it: the library's status, or kUserStatus + a code
+  std::string message;     // of the RunError
   std::uint32_t iterations = 0;
   bool cancel_asked = false;
   Account account{0};
   std::uint32_t early = 0;
-  std::vector<std::uint64_t> emitted;                           // in the order of arrival
+  std::vector<std::uint64_t> emitted;                            // in the order of arrival
   std::vector<std::pair<std::uint32_t, std::uint64_t>> results;  // node and value; of good runs only
 };
 
@@ -27,10 +27,13 @@ class RunCheck {
 
   /// Empty, or what is wrong.
   std::string operator()() {
-    if (seen_.early) differ("predecessors that had not run when their successor looked", kNever, 0, seen_.early);
+    if (seen_.early)
+      differ("predecessors that had not run when their successor looked", kNever, 0, seen_.early);
     const bool cancelled = seen_.cancel_asked && seen_.code != 0;
-    if (cancelled) check_cancelled();
-    else check_finished();
+    if (cancelled)
+      check_cancelled();
+    else
+      check_finished();
     return problem_.str();
   }
   const Oracle& oracle() const { return oracle_; }
@@ -38,8 +41,9 @@ class RunCheck {
  private:
   void differ(const std::string& what, std::uint32_t task, std::uint64_t expected, std::uint64_t got) {
     if (++problems_ > 5) return;
-    problem_ << "seed " << graph_.seed << ", " << graph_.shape << " graph of " << graph_.size() << " tasks, run " << number_
-             << " (repeat " << run_.repeat << (seen_.cancel_asked ? ", cancelled" : "") << ", code " << seen_.code << "): ";
+    problem_ << "seed " << graph_.seed << ", " << graph_.shape << " graph of " << graph_.size()
+             << " tasks, run " << number_ << " (repeat " << run_.repeat
+             << (seen_.cancel_asked ? ", cancelled" : "") << ", code " << seen_.code << "): ";
     if (task != kNever) problem_ << "task " << task << ": ";
     problem_ << what << ", expected " << expected << ", got " << got << "\n";
   }
@@ -72,10 +76,12 @@ class RunCheck {
   void check_name(std::uint32_t node) {
     const auto local = std::find(graph_.order.begin(), graph_.order.end(), node) - graph_.order.begin();
     const std::string name = "task " + std::to_string(local) + " (";
-    if (seen_.message.find(name) == std::string::npos) differ("the message does not say " + name + ": " + seen_.message, node, 0, 0);
+    if (seen_.message.find(name) == std::string::npos)
+      differ("the message does not say " + name + ": " + seen_.message, node, 0, 0);
   }
 
-  /// A cancelled run stops within a pass: some tasks have run once more than others, all with their predecessors.
+  /// A cancelled run stops within a pass: some tasks have run once more than others, all with their
+  /// predecessors.
   void check_cancelled() {
     while (oracle_.completed() < seen_.iterations && !oracle_.over()) oracle_.pass();
     const Account before = oracle_.account();
@@ -84,7 +90,8 @@ class RunCheck {
     if (pass < seen_.iterations) return differ("passes, at most", kNever, pass, seen_.iterations);
     if (!oracle_.over()) oracle_.pass();
     if (seen_.code != static_cast<std::uint32_t>(Status::cancelled)) check_fault();
-    for (std::uint32_t id = 0; id < graph_.size(); ++id) check_partly(id, before, oracle_.account(), pass, stream);
+    for (std::uint32_t id = 0; id < graph_.size(); ++id)
+      check_partly(id, before, oracle_.account(), pass, stream);
     check_stream(stream);
   }
   void check_partly(std::uint32_t id, const Account& before, const Account& after, std::uint32_t pass,
@@ -96,9 +103,9 @@ class RunCheck {
     if (!ran) return check_idle(id, before);
     oracle_.add_emitted(stream, id, pass, after.value[id]);
     const NodeSpec& node = graph_.nodes[id];
-    if (got.sprouts[id] > after.sprouts[id]) differ("spawned tasks, at most", id, after.sprouts[id], got.sprouts[id]);
-    for (std::uint32_t i = 0; i < node.before_count; ++i)
-      check_complete(graph_.before_of(node)[i], after);
+    if (got.sprouts[id] > after.sprouts[id])
+      differ("spawned tasks, at most", id, after.sprouts[id], got.sprouts[id]);
+    for (std::uint32_t i = 0; i < node.before_count; ++i) check_complete(graph_.before_of(node)[i], after);
   }
   void check_idle(std::uint32_t id, const Account& before) {
     compare("spawned tasks of a skipped task", id, before.sprouts[id], seen_.account.sprouts[id]);
@@ -114,7 +121,8 @@ class RunCheck {
     std::vector<std::uint64_t> got = seen_.emitted, last(graph_.size(), 0);
     for (const std::uint64_t value : got) {
       std::uint64_t& before = last[std::min<std::uint64_t>(value >> 44, graph_.size() - 1)];
-      if (before > value) differ("order of streamed values", static_cast<std::uint32_t>(value >> 44), before, value);
+      if (before > value)
+        differ("order of streamed values", static_cast<std::uint32_t>(value >> 44), before, value);
       before = value;
     }
     std::sort(want.begin(), want.end());

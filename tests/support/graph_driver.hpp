@@ -28,7 +28,8 @@ struct Campaign {
 
 /// What a campaign did, and the first mismatch.
 struct Tally {
-  std::atomic<std::uint64_t> graphs{0}, runs{0}, executions{0}, spawned{0}, failed{0}, cancelled{0}, streamed{0};
+  std::atomic<std::uint64_t> graphs{0}, runs{0}, executions{0}, spawned{0}, failed{0}, cancelled{0},
+      streamed{0};
   std::atomic<bool> bad{false};
   std::mutex mutex;
   std::string problem;
@@ -44,7 +45,10 @@ struct Tally {
 class Lane {
  public:
   Lane(Runtime& runtime, Tally& tally, std::uint32_t most_tasks)
-      : runtime_(runtime), tally_(tally), most_(most_tasks + 256), before_(runtime.allocate<std::uint32_t>(GraphMaker::kMostBefore)),
+      : runtime_(runtime),
+        tally_(tally),
+        most_(most_tasks + 256),
+        before_(runtime.allocate<std::uint32_t>(GraphMaker::kMostBefore)),
         banks_(runtime.allocate<std::uint64_t>(kMostRuns * bank_words(most_))) {}
 
   void operator()(const Case& one) {
@@ -57,7 +61,8 @@ class Lane {
       if (one.runs[r].cancels) cancel(one.runs[r], runs_[r], seen[r]);
     for (std::size_t r = 0; r < runs_.size(); ++r) follow(one.graph, runs_[r], seen[r]);
     const std::vector<std::uint64_t> words = read(one);
-    for (std::size_t r = 0; r < runs_.size(); ++r) judge(one, r, seen[r], words.data() + r * bank_words(one.graph.size()));
+    for (std::size_t r = 0; r < runs_.size(); ++r)
+      judge(one, r, seen[r], words.data() + r * bank_words(one.graph.size()));
     tally_.graphs.fetch_add(1, std::memory_order_relaxed);
   }
 
@@ -90,15 +95,25 @@ class Lane {
       if (spec.phased && i && spec.nodes[id].phase != spec.nodes[spec.order[i - 1]].phase) graph.phase();
       refs[id] = add(graph, spec, id);
     }
-    if (spec.phased) graph.phase();
-    else add_edges(graph, spec, refs);
+    if (spec.phased)
+      graph.phase();
+    else
+      add_edges(graph, spec, refs);
     return runtime_.load(graph);
   }
   TaskRef<> add(Graph& graph, const GraphSpec& spec, std::uint32_t id) {
     const NodeSpec& n = spec.nodes[id];
-    const Node node{before_.data() + n.first_before, spec.seed, n.before_count, id,
-                    n.tree_fails ? kNever : n.fail_at, n.tree_fails ? n.fail_at : kNever, n.stop_at, n.emits, n.tree_depth,
-                    memory_, bias_};
+    const Node node{before_.data() + n.first_before,
+                    spec.seed,
+                    n.before_count,
+                    id,
+                    n.tree_fails ? kNever : n.fail_at,
+                    n.tree_fails ? n.fail_at : kNever,
+                    n.stop_at,
+                    n.emits,
+                    n.tree_depth,
+                    memory_,
+                    bias_};
     if (!n.returns) return graph.add(node, n.priority);
     const auto ref = graph.add(ReturningNode{node}, n.priority);
     returning_.push_back({id, ref});
@@ -107,7 +122,8 @@ class Lane {
   static void add_edges(Graph& graph, const GraphSpec& spec, const std::vector<TaskRef<>>& refs) {
     for (std::uint32_t id = 0; id < spec.size(); ++id) {
       const NodeSpec& node = spec.nodes[id];
-      for (std::uint32_t i = 0; i < node.before_count; ++i) graph.edge(refs[spec.before_of(node)[i]], refs[id]);
+      for (std::uint32_t i = 0; i < node.before_count; ++i)
+        graph.edge(refs[spec.before_of(node)[i]], refs[id]);
     }
   }
 
@@ -126,13 +142,15 @@ class Lane {
     const auto memory = set(memory_, memory_at(banks_.data() + r * bank_words(n), n, spec.salt));
     if (!spec.sets_bias) return runtime_.submit(executable, memory, repeat(spec.repeat), spec.priority);
     for (;;)
-      if (auto run = runtime_.try_submit(executable, spec.priority, repeat(spec.repeat), memory, set(bias_, spec.bias)))
+      if (auto run = runtime_.try_submit(executable, spec.priority, repeat(spec.repeat), memory,
+                                         set(bias_, spec.bias)))
         return *run;
   }
 
   static void cancel(const RunSpec& spec, Run& run, Evidence& seen) {
     const auto until = std::chrono::steady_clock::now() + std::chrono::microseconds(spec.cancel_after_us);
-    while (std::chrono::steady_clock::now() < until) {}
+    while (std::chrono::steady_clock::now() < until) {
+    }
     run.cancel();
     seen.cancel_asked = true;
   }
@@ -165,12 +183,15 @@ class Lane {
     count(seen);
   }
   void count(const Evidence& seen) {
-    const auto sum = [](const std::vector<std::uint32_t>& of) { return std::accumulate(of.begin(), of.end(), std::uint64_t{0}); };
+    const auto sum = [](const std::vector<std::uint32_t>& of) {
+      return std::accumulate(of.begin(), of.end(), std::uint64_t{0});
+    };
     tally_.runs.fetch_add(1, std::memory_order_relaxed);
     tally_.executions.fetch_add(sum(seen.account.count), std::memory_order_relaxed);
     tally_.spawned.fetch_add(sum(seen.account.sprouts), std::memory_order_relaxed);
     tally_.failed.fetch_add(seen.code >= kUserStatus, std::memory_order_relaxed);
-    tally_.cancelled.fetch_add(seen.code == static_cast<std::uint32_t>(Status::cancelled), std::memory_order_relaxed);
+    tally_.cancelled.fetch_add(seen.code == static_cast<std::uint32_t>(Status::cancelled),
+                               std::memory_order_relaxed);
     tally_.streamed.fetch_add(seen.emitted.size(), std::memory_order_relaxed);
   }
 
@@ -186,15 +207,18 @@ class Lane {
 };
 
 inline void print_progress(const Tally& tally, std::uint64_t first_seed) {
-  std::printf("seed %llu: %llu graphs, %llu runs (%llu failed, %llu cancelled), %llu tasks and %llu spawned, %llu values streamed\n",
-              static_cast<unsigned long long>(first_seed), static_cast<unsigned long long>(tally.graphs),
-              static_cast<unsigned long long>(tally.runs), static_cast<unsigned long long>(tally.failed),
-              static_cast<unsigned long long>(tally.cancelled), static_cast<unsigned long long>(tally.executions),
-              static_cast<unsigned long long>(tally.spawned), static_cast<unsigned long long>(tally.streamed));
+  std::printf(
+      "seed %llu: %llu graphs, %llu runs (%llu failed, %llu cancelled), %llu tasks and %llu spawned, %llu "
+      "values streamed\n",
+      static_cast<unsigned long long>(first_seed), static_cast<unsigned long long>(tally.graphs),
+      static_cast<unsigned long long>(tally.runs), static_cast<unsigned long long>(tally.failed),
+      static_cast<unsigned long long>(tally.cancelled), static_cast<unsigned long long>(tally.executions),
+      static_cast<unsigned long long>(tally.spawned), static_cast<unsigned long long>(tally.streamed));
   std::fflush(stdout);
 }
 
-/// Runs the graphs of seeds first_seed, first_seed + 1, ... and checks all of them; stops at the first mismatch.
+/// Runs the graphs of seeds first_seed, first_seed + 1, ... and checks all of them; stops at the first
+/// mismatch.
 inline void run_campaign(Runtime& runtime, const Campaign& plan, Tally& tally) {
   std::atomic<std::uint32_t> next{0};
   const auto work = [&] {

@@ -18,7 +18,7 @@ struct NodeSpec {
   std::uint32_t phase = 0;
   Priority priority = Priority::inherit;
   bool returns = false;
-  std::uint32_t tree_depth = 0;  // 0: spawns nothing
+  std::uint32_t tree_depth = 0;    // 0: spawns nothing
   std::uint32_t fail_at = kNever;  // pass in which runs with an odd salt fail here
   bool tree_fails = false;         // then not this task fails but some of those it spawned
   std::uint32_t stop_at = kNever;  // pass after which a repeated run ends

@@ -10,11 +10,11 @@ namespace flywheel::testing {
 
 /// Where one run keeps its account, one word for each node. A run parameter: overlapping runs have one each.
 struct RunMemory {
-  std::uint64_t* value;      // the hash a node computed last
-  std::uint64_t* extra;      // sum over what its spawned tasks computed, all passes
-  std::uint32_t* count;      // executions
-  std::uint32_t* sprouts;    // executions of spawned tasks
-  std::uint32_t* early;      // [0]: predecessors that had not run when a successor looked
+  std::uint64_t* value;    // the hash a node computed last
+  std::uint64_t* extra;    // sum over what its spawned tasks computed, all passes
+  std::uint32_t* count;    // executions
+  std::uint32_t* sprouts;  // executions of spawned tasks
+  std::uint32_t* early;    // [0]: predecessors that had not run when a successor looked
   std::uint64_t salt;
 };
 
@@ -24,12 +24,14 @@ FLYWHEEL_TASK constexpr std::uint64_t own_value(std::uint64_t salt, std::uint32_
                                                 std::uint32_t pass) {
   return mix(mix(salt, id), pass) + bias;
 }
-FLYWHEEL_TASK constexpr std::uint64_t inherited(std::uint64_t value, std::uint64_t extra, std::uint32_t position) {
+FLYWHEEL_TASK constexpr std::uint64_t inherited(std::uint64_t value, std::uint64_t extra,
+                                                std::uint32_t position) {
   return mix(value + extra, position);
 }
-FLYWHEEL_TASK constexpr std::uint64_t emitted_value(std::uint32_t id, std::uint32_t pass, std::uint32_t number,
-                                                    std::uint64_t value) {
-  return (std::uint64_t{id} << 44) | (std::uint64_t{pass} << 32) | (std::uint64_t{number} << 24) | (value & 0xffffff);
+FLYWHEEL_TASK constexpr std::uint64_t emitted_value(std::uint32_t id, std::uint32_t pass,
+                                                    std::uint32_t number, std::uint64_t value) {
+  return (std::uint64_t{id} << 44) | (std::uint64_t{pass} << 32) | (std::uint64_t{number} << 24) |
+         (value & 0xffffff);
 }
 FLYWHEEL_TASK constexpr bool fails_in(std::uint64_t salt, std::uint32_t fail_at, std::uint32_t pass) {
   return (salt & 1) && fail_at == pass;
@@ -86,7 +88,8 @@ struct Sprout {
   template <class Block>
   FLYWHEEL_TASK void operator()(Block& block) const {
     if (block.leader()) work(block);
-    block.for_each(static_cast<int>(children()), [&](int j) { child(static_cast<std::uint32_t>(j)).plant(block); });
+    block.for_each(static_cast<int>(children()),
+                   [&](int j) { child(static_cast<std::uint32_t>(j)).plant(block); });
   }
 };
 
@@ -94,8 +97,8 @@ struct Sprout {
 FLYWHEEL_TASK constexpr std::uint32_t first_sprouts(std::uint64_t seed, std::uint32_t id) {
   return 1 + static_cast<std::uint32_t>(mix(seed, id) % 4);
 }
-FLYWHEEL_TASK constexpr Sprout first_sprout(std::uint64_t seed, std::uint32_t id, std::uint32_t depth, std::uint32_t j,
-                                            std::uint32_t fail_at, Param<RunMemory> memory) {
+FLYWHEEL_TASK constexpr Sprout first_sprout(std::uint64_t seed, std::uint32_t id, std::uint32_t depth,
+                                            std::uint32_t j, std::uint32_t fail_at, Param<RunMemory> memory) {
   return {mix(mix(seed, id), 100 + j), id, depth - 1, fail_at, memory};
 }
 
@@ -117,7 +120,8 @@ struct Node {
   FLYWHEEL_TASK std::uint64_t work(Block& block) const {
     const RunMemory run = block.param(memory);
     const std::uint32_t pass = block.iteration();
-    const std::uint64_t value = mix(own_value(run.salt, block.param(bias), id, pass), heritage(block, run, pass));
+    const std::uint64_t value =
+        mix(own_value(run.salt, block.param(bias), id, pass), heritage(block, run, pass));
     if (block.leader()) account(block, run, pass, value);
     block.sync();  // the tree's tasks look for this node's count
     if (tree_depth) plant_tree(block);
@@ -141,7 +145,8 @@ struct Node {
     return block.reduce(sum, [](std::uint64_t a, std::uint64_t b) { return a + b; });
   }
   template <class Block>
-  FLYWHEEL_TASK void account(Block& block, const RunMemory& run, std::uint32_t pass, std::uint64_t value) const {
+  FLYWHEEL_TASK void account(Block& block, const RunMemory& run, std::uint32_t pass,
+                             std::uint64_t value) const {
     run.value[id] = value;
     add_to(run.count[id], 1u);
     for (std::uint32_t k = 0; k < emits; ++k) block.emit(emitted_value(id, pass, k, value));

@@ -41,9 +41,11 @@ class GraphMaker {
     static constexpr struct {
       const char* name;
       Shape shape;
-    } kShapes[] = {{"wide", &GraphMaker::wide},       {"deep", &GraphMaker::deep},     {"layered", &GraphMaker::layered},
-                   {"diamonds", &GraphMaker::diamonds}, {"fan-in", &GraphMaker::fan_in}, {"fan-out", &GraphMaker::fan_out},
-                   {"random", &GraphMaker::random},   {"tree", &GraphMaker::tree},     {"phased", &GraphMaker::phased}};
+    } kShapes[] = {{"wide", &GraphMaker::wide},       {"deep", &GraphMaker::deep},
+                   {"layered", &GraphMaker::layered}, {"diamonds", &GraphMaker::diamonds},
+                   {"fan-in", &GraphMaker::fan_in},   {"fan-out", &GraphMaker::fan_out},
+                   {"random", &GraphMaker::random},   {"tree", &GraphMaker::tree},
+                   {"phased", &GraphMaker::phased}};
     const auto& chosen = kShapes[dice_.below(std::size(kShapes))];
     graph_.shape = chosen.name;
     (this->*chosen.shape)(n);
@@ -56,7 +58,8 @@ class GraphMaker {
   NodeSpec& node(const std::vector<std::uint32_t>& before = {}) {
     NodeSpec made;
     made.first_before = static_cast<std::uint32_t>(graph_.before.size());
-    made.before_count = static_cast<std::uint32_t>(std::min<std::size_t>(before.size(), kMostBefore - graph_.before.size()));
+    made.before_count =
+        static_cast<std::uint32_t>(std::min<std::size_t>(before.size(), kMostBefore - graph_.before.size()));
     graph_.before.insert(graph_.before.end(), before.begin(), before.begin() + made.before_count);
     graph_.nodes.push_back(made);
     return graph_.nodes.back();
@@ -109,7 +112,8 @@ class GraphMaker {
   }
   void random(std::uint32_t n) {
     const std::uint32_t most = 1 + dice_.below(8), reach = dice_.size_up_to(n);
-    for (std::uint32_t i = 0; i < n; ++i) node(dice_.one_in(10) ? all(0, 0) : some(i > reach ? i - reach : 0, i, most));
+    for (std::uint32_t i = 0; i < n; ++i)
+      node(dice_.one_in(10) ? all(0, 0) : some(i > reach ? i - reach : 0, i, most));
   }
   void tree(std::uint32_t n) {
     const std::uint32_t ways = 2 + dice_.below(6);
@@ -148,7 +152,8 @@ class GraphMaker {
   void shuffle() {
     graph_.order = all(0, graph_.size());
     if (graph_.phased || dice_.one_in(2)) return;
-    for (std::uint32_t i = graph_.size(); i > 1; --i) std::swap(graph_.order[i - 1], graph_.order[dice_.below(i)]);
+    for (std::uint32_t i = graph_.size(); i > 1; --i)
+      std::swap(graph_.order[i - 1], graph_.order[dice_.below(i)]);
   }
 
   Dice dice_;

@@ -13,7 +13,8 @@ inline Options on_cpu(std::uint32_t workers = 2) {
   return options;
 }
 
-/// `words[i]` are zero at first. The host writes and reads them with copies that go on while the kernel is resident.
+/// `words[i]` are zero at first. The host writes and reads them with copies that go on while the kernel is
+/// resident.
 struct Bench {
   explicit Bench(const Options& options, std::size_t count = 64)
       : runtime(small_runtime(options)), words(runtime.allocate<std::uint32_t>(count)) {}

@@ -63,7 +63,8 @@ struct Gate {
   FLYWHEEL_TASK void operator()(Block& block) const {
     if (block.leader()) {
       add_to(*entered, 1u);
-      while (!peek_at(*open) && !block.cancelled()) {}
+      while (!peek_at(*open) && !block.cancelled()) {
+      }
     }
     block.sync();
   }
@@ -77,7 +78,8 @@ struct Deaf {
   FLYWHEEL_TASK void operator()(Block& block) const {
     if (block.leader()) {
       add_to(*entered, 1u);
-      while (!peek_at(*open)) {}
+      while (!peek_at(*open)) {
+      }
     }
     block.sync();
   }
@@ -153,8 +155,9 @@ struct Rounds {
     for (std::uint32_t r = 1; r <= rounds; ++r) {
       if (block.leader()) cells[block.worker()] = block.iteration() * rounds + r;
       if (!block.grid_sync()) return;
-      block.for_each(static_cast<int>(block.workers()),
-                     [&](int w) { if (cells[w] != block.iteration() * rounds + r) add_to(wrong[0], 1u); });
+      block.for_each(static_cast<int>(block.workers()), [&](int w) {
+        if (cells[w] != block.iteration() * rounds + r) add_to(wrong[0], 1u);
+      });
       if (block.leader() && block.worker() == 0) add_to(wrong[1], 1u);
       if (!block.grid_sync()) return;
     }
@@ -168,7 +171,9 @@ struct Reduce {
   FLYWHEEL_TASK std::uint64_t operator()(Block& block) const {
     auto* numbers = block.template scratch<std::uint32_t>(static_cast<int>(n));
     if (!numbers) return 0;
-    block.for_each(static_cast<int>(n), [&](int i) { numbers[n - 1 - static_cast<std::uint32_t>(i)] = static_cast<std::uint32_t>(i); });
+    block.for_each(static_cast<int>(n), [&](int i) {
+      numbers[n - 1 - static_cast<std::uint32_t>(i)] = static_cast<std::uint32_t>(i);
+    });
     block.sync();
     std::uint64_t sum = 0;
     block.for_each(static_cast<int>(n), [&](int i) { sum += numbers[i]; });
@@ -186,8 +191,8 @@ struct TrySpawn {
 };
 
 inline Runtime small_runtime(const Options& options) {
-  return start<Count, Square, Read, Load, Fail, Gate, Deaf, EmitRange, Log, Fibonacci, StopAt, Rounds, Reduce, TrySpawn>(
-      options);
+  return start<Count, Square, Read, Load, Fail, Gate, Deaf, EmitRange, Log, Fibonacci, StopAt, Rounds, Reduce,
+               TrySpawn>(options);
 }
 
 }  // namespace flywheel::testing

@@ -22,12 +22,22 @@ inline constexpr std::uint32_t kCargo = 200;  // what each wire carries
 namespace wires {
 using P = WeakPlatform;
 
+/// Counts what came out wrong. Relaxed, and touched only then: a test's own atomics must order nothing.
+struct Flaws {
+  std::atomic<std::uint32_t> count{0};
+  void add(bool wrong) {
+    if (wrong) count.fetch_add(1, std::memory_order_relaxed);
+  }
+  bool none() const { return count.load(std::memory_order_relaxed) == 0; }
+};
+
 /// Two producers, two consumers; the cargo of an item is written before it is pushed.
 inline bool queue() {
   QueueMemory<P> memory(4);
   name_words("slots", memory.slots.data(), memory.slots.size() * 8);
   std::vector<std::uint64_t> cargo(kCargo);
-  std::atomic<std::uint32_t> next{0}, done{0}, wrong{0};
+  std::atomic<std::uint32_t> next{0}, done{0};
+  Flaws flaws;
   Patience patience;
   const auto relaxed = std::memory_order_relaxed;
   run_together(4, [&](std::uint32_t self) {
@@ -41,11 +51,11 @@ inline bool queue() {
         P::pause(spins % 512);
         continue;
       }
-      wrong += cargo[item] != item + 1;
+      flaws.add(cargo[item] != item + 1);
       done.fetch_add(1, relaxed);
     }
   });
-  return wrong == 0 && done == kCargo;
+  return flaws.none() && done == kCargo;
 }
 
 /// Three predecessors write a cell each; the last one reads them all. The next round starts when it has.
@@ -54,26 +64,28 @@ inline bool counter() {
   std::uint64_t word = kThreads;
   name_word("counter", word);
   std::uint32_t cells[kThreads] = {};
-  std::atomic<std::uint32_t> round{0}, wrong{0};
+  std::atomic<std::uint32_t> round{0};
+  Flaws flaws;
   run_together(kThreads, [&](std::uint32_t self) {
     for (std::uint32_t r = 0; r < kCargo; ++r) {
       cells[self] = r;
       if (arrive<P>(word, false, kThreads).last) {
-        for (const std::uint32_t cell : cells) wrong += cell != r;
+        for (const std::uint32_t cell : cells) flaws.add(cell != r);
         round.store(r + 1, std::memory_order_release);
       } else {
-        wrong += !wait_for([&] { return round.load(std::memory_order_acquire) > r; });
+        flaws.add(!wait_for([&] { return round.load(std::memory_order_acquire) > r; }));
       }
     }
   });
-  return wrong == 0;
+  return flaws.none();
 }
 
 /// The host writes a message's cargo before the message; the door reads it before it releases the entry.
 inline bool inbox() {
   constexpr std::uint32_t kCapacity = 4;
   std::vector<InboxEntry> entries(kCapacity);
-  std::uint64_t consumed = 0, cargo[kCapacity] = {}, wrong = 0;
+  std::uint64_t consumed = 0, cargo[kCapacity] = {};
+  Flaws flaws;
   name_words("entries", entries.data(), kCapacity * sizeof(InboxEntry));
   name_word("consumed", consumed);
   const Inbox<P> inbox{entries.data(), kCapacity, &consumed};
@@ -86,18 +98,19 @@ inline bool inbox() {
       } else {
         std::uint32_t words[kRunWords];
         wait_for([&] { return inbox.read(n, words); });
-        wrong += cargo[n % kCapacity] != n;
+        flaws.add(cargo[n % kCapacity] != n);
         inbox.release(n + 1);
       }
     }
   });
-  return wrong == 0;
+  return flaws.none();
 }
 
 /// A worker clears its desk and sits down; whoever claims it leaves cargo there and delivers.
 inline bool mailbox() {
   constexpr std::uint32_t kWorkers = 2;
-  std::uint64_t bits[1] = {}, desks[kWorkers] = {}, wrong[kWorkers + 1] = {};
+  std::uint64_t bits[1] = {}, desks[kWorkers] = {};
+  Flaws flaws;
   std::vector<Mailbox> mailboxes(kWorkers, Mailbox{kEmptyMailbox});
   name_word("bits", bits);
   name_words("mailboxes", mailboxes.data(), kWorkers * sizeof(Mailbox));
@@ -107,14 +120,14 @@ inline bool mailbox() {
     desks[self] = 0;
     seat.enroll();
     wait_for([&] { return seat.peek() != kEmptyMailbox; });
-    wrong[self] += desks[self] != seat.peek() + 1;
+    flaws.add(desks[self] != seat.peek() + 1);
     seat.empty();
   };
   const auto give = [&](std::uint64_t item) {
     Claim claim{};
     wait_for([&] { return (claim = idle.claim(0, idle.seen(0), 1, 0)).bits != 0; });
     const std::uint32_t worker = lowest_bit(claim.bits);
-    wrong[kWorkers] += desks[worker] != 0;
+    flaws.add(desks[worker] != 0);
     desks[worker] = item + 1;
     P::release_fence();
     idle.deliver(worker, item);
@@ -123,7 +136,7 @@ inline bool mailbox() {
     for (std::uint64_t n = 0; self < kWorkers && n < kCargo; ++n) sit(self);
     for (std::uint64_t n = 0; self == kWorkers && n < kCargo * kWorkers; ++n) give(n);
   });
-  return wrong[0] + wrong[1] + wrong[2] == 0;
+  return flaws.none();
 }
 
 /// The same with the door and the one seat on its porch, cargo in both directions.
@@ -132,7 +145,7 @@ inline bool porch() {
   name_word("waiting", porch.waiting);
   name_word("item", porch.item);
   std::vector<std::uint64_t> left(kCargo), brought(kCargo);
-  std::uint64_t wrong[2] = {};
+  Flaws flaws;
   const Seat<P> seat{{}, 0, &porch};
   run_together(2, [&](std::uint32_t self) {
     for (std::uint64_t n = 0; n < kCargo; ++n) {
@@ -140,16 +153,16 @@ inline bool porch() {
         left[n] = n + 7;
         seat.enroll();
         wait_for([&] { return seat.peek() != kEmptyMailbox; });
-        wrong[0] += seat.peek() != n || brought[n] != n + 1;
+        flaws.add(seat.peek() != n || brought[n] != n + 1);
         seat.empty();
       } else {
         brought[n] = n + 1;
         wait_for([&] { return offer_porch<P>(porch, n); });
-        wrong[1] += left[n] != n + 7;
+        flaws.add(left[n] != n + 7);
       }
     }
   });
-  return wrong[0] + wrong[1] == 0;
+  return flaws.none();
 }
 
 /// Two writers in turn, a stream of two cells. The reader has caught up when the first one writes, so that one learns
@@ -163,22 +176,23 @@ inline bool stream() {
   name_word("consumed", consumed);
   name_word("limit", run.emit_limit);
   std::vector<std::uint64_t> cargo(kCargo), notes(kCargo);
-  std::atomic<std::uint64_t> turn{0}, caught_up{0}, wrong{0};
+  std::atomic<std::uint64_t> turn{0}, caught_up{0};
+  Flaws flaws;
   Patience patience;
   const Stream<P> stream{cells.data(), &consumed, kCapacity};
   const auto write = [&](std::uint64_t t) {
     wait_for([&] { return turn.load(std::memory_order_relaxed) == t; });
     if (t % 2 == 0) wait_for([&] { return caught_up.load(std::memory_order_relaxed) == t; });
     cargo[t] = t + 1;
-    wrong += !stream.write(run, t, patience.wait());
-    if (t >= kCapacity) wrong += notes[t - kCapacity] != t - kCapacity + 1;
+    flaws.add(!stream.write(run, t, patience.wait()));
+    if (t >= kCapacity) flaws.add(notes[t - kCapacity] != t - kCapacity + 1);
     turn.store(t + 1, std::memory_order_relaxed);
   };
   const auto read = [&](std::uint64_t t) {
     std::uint64_t value = 0;
     notes[t] = t + 1;
     wait_for([&] { return stream.read(t, value); });
-    wrong += value != t || cargo[t] != t + 1;
+    flaws.add(value != t || cargo[t] != t + 1);
     caught_up.store(t + 1, std::memory_order_relaxed);
   };
   run_together(3, [&](std::uint32_t self) {
@@ -187,7 +201,7 @@ inline bool stream() {
       else if (t % 2 == self) write(t);
     }
   });
-  return wrong == 0;
+  return flaws.none();
 }
 
 /// Each worker writes a cell before a meeting and reads its neighbour's after it.
@@ -195,18 +209,18 @@ inline bool barrier() {
   constexpr std::uint32_t kWorkers = 3;
   std::uint64_t word = 0, cells[2][kWorkers] = {};
   name_word("barrier", word);
-  std::atomic<std::uint32_t> wrong{0};
+  Flaws flaws;
   Patience patience;
   const GridBarrier<P> barrier{&word, kWorkers};
   run_together(kWorkers, [&](std::uint32_t self) {
     for (std::uint64_t k = 1; k <= kCargo; ++k) {
       cells[k & 1][self] = k;
       barrier.arrive(k, false);
-      wrong += barrier.wait(0, k, patience.wait()) != Meeting::go_on;
-      wrong += cells[k & 1][(self + 1) % kWorkers] != k;
+      flaws.add(barrier.wait(0, k, patience.wait()) != Meeting::go_on);
+      flaws.add(cells[k & 1][(self + 1) % kWorkers] != k);
     }
   });
-  return wrong == 0;
+  return flaws.none();
 }
 
 }  // namespace wires

@@ -2,6 +2,7 @@
 // one launch. It stands in for host/, so that runtime/ can be tested as a whole without it.
 #pragma once
 
+#include <bit>
 #include <cstring>
 #include <memory>
 #include <stdexcept>
@@ -62,6 +63,7 @@ class HandWorld {
     world.inbox_capacity = shape.inbox_capacity;
     world.scratch_bytes = 1024;
     world.launch = 1;
+    world.share_shift = static_cast<std::uint32_t>(std::bit_width(2 * shape.workers - 1));
     world.spin_budget_ns = world.phase_budget_ns = Patience{}.budget_ns;
     take_memory(shape);
   }
@@ -124,7 +126,7 @@ class HandWorld {
     world.queue_slots = take<std::uint64_t>(std::size_t{kPriorities} * shape.queue_capacity + shape.spawn_capacity);
     for (std::uint32_t q = 0; q <= kPriorities; ++q) {
       const bool pool = q == kPriorities;
-      reset_queue(world.queue_words[q], world.queue_slots + std::size_t{q} * shape.queue_capacity,
+      reset_queue(pool ? world.control->pooled.value : world.control->board.queued[q], world.queue_words[q], world.queue_slots + std::size_t{q} * shape.queue_capacity,
                   pool ? shape.spawn_capacity : shape.queue_capacity, pool ? shape.spawn_capacity : 0);
     }
     world.runs = take<RunState>(shape.run_slots);

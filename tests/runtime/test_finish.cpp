@@ -1,0 +1,168 @@
+// Finishing tasks: who fails takes its dependents along and nobody else; a cancelled run starts nothing more.
+#include "runtime/finish.hpp"
+
+#include <algorithm>
+#include <atomic>
+
+#include "catch.hpp"
+#include "support/launch.hpp"
+#include "support/seed.hpp"
+
+using namespace flywheel;
+using namespace flywheel::testing;
+
+namespace {
+
+struct Node {
+  std::uint32_t* ran;
+  std::uint32_t self;
+  std::uint32_t fails;  // the code to fail with, or 0
+  template <class Block>
+  void operator()(Block& block) const {
+    ++ran[self];
+    if (fails) block.fail(fails);
+  }
+};
+
+/// Waits in its body until it is let go.
+struct Hold {
+  std::atomic<std::uint32_t>* entered;
+  std::atomic<bool>* leave;
+  template <class Block>
+  void operator()(Block& block) const {
+    ++*entered;
+    wait_for([&] { return leave->load() || block.cancelled(); });
+  }
+};
+
+using List = TaskList<Node, Hold>;
+
+/// A random graph in which some tasks fail; `reached` says which a serial run would run.
+struct Failing {
+  HandGraph<List> graph;
+  std::vector<std::uint32_t> ran;
+  std::vector<bool> reached;
+  bool fails = false;
+
+  Failing(Random& random, std::uint32_t tasks) : ran(tasks) {
+    std::vector<bool> good(tasks);
+    for (std::uint32_t t = 0; t < tasks; ++t) {
+      std::vector<std::uint32_t> after;
+      bool runs = true;
+      for (std::uint32_t d = pick(random, 0, 3); t && d > 0; --d) {
+        const std::uint32_t other = pick(random, 0, t - 1);
+        if (std::find(after.begin(), after.end(), other) != after.end()) continue;
+        after.push_back(other);
+        runs = runs && good[other];
+      }
+      const std::uint32_t code = pick(random, 0, 9) == 0 ? t + 1 : 0;
+      graph.add(Node{ran.data(), t, code}, after);
+      reached.push_back(runs);
+      good[t] = runs && !code;
+      fails = fails || (runs && code);
+    }
+  }
+};
+}  // namespace
+
+TEST_CASE("in random graphs with failures exactly the tasks without a failed ancestor run") {
+  FLYWHEEL_TEST_SEED(seed);
+  Random random(seed);
+  for (int round = 0; round < 60; ++round) {
+    HandWorld hand;
+    Failing failing(random, pick(random, 1, 60));
+    Launch<List> launch(hand);
+    const std::uint32_t code = launch.run(hand.load(failing.graph));
+    REQUIRE((code != 0) == failing.fails);
+    for (std::uint32_t t = 0; t < failing.ran.size(); ++t) REQUIRE(failing.ran[t] == failing.reached[t]);
+    if (!code) continue;
+    const std::uint32_t task = hand.world.completions[0].fault_task - 1;
+    CHECK(code == kUserStatus + task + 1);  // the task named is the one whose code it is
+    launch.park();
+    std::uint64_t skipped = 0;
+    for (std::uint32_t w = 0; w < hand.world.workers; ++w) skipped += hand.world.stats[w].skipped;
+    CHECK(skipped == static_cast<std::uint64_t>(std::count(failing.reached.begin(), failing.reached.end(), false)));
+  }
+}
+
+TEST_CASE("a run that failed leaves its counters armed for the next") {
+  HandWorld hand;
+  HandGraph<List> graph;
+  std::uint32_t ran[4] = {};
+  graph.add(Node{ran, 0, 3});
+  graph.add(Node{ran, 1, 0});
+  graph.add(Node{ran, 2, 0}, {0, 1});
+  graph.add(Node{ran, 3, 0}, {1, 2});
+  const RunConstants run = hand.load(graph);
+  Launch<List> launch(hand);
+  for (std::uint32_t round = 1; round <= 20; ++round) {
+    CHECK(launch.run(run) == kUserStatus + 3);
+    CHECK(ran[0] == round);
+    CHECK(ran[1] == round);
+    CHECK(ran[2] + ran[3] == 0);
+  }
+}
+
+TEST_CASE("a cancelled run ends without starting what had not started; another goes on") {
+  HandWorld hand;
+  HandGraph<List> held, free;
+  std::atomic<std::uint32_t> entered{0};
+  std::atomic<bool> leave{false};
+  std::uint32_t ran[2] = {};
+  held.add(Hold{&entered, &leave});
+  held.add(Node{ran, 0, 0}, {0});
+  free.add(Node{ran, 1, 0});
+  const RunConstants first = hand.load(held), second = hand.load(free);
+  Launch<List> launch(hand);
+  launch.submit(first, 0);
+  REQUIRE(wait_for([&] { return entered == 1; }));
+  CHECK(launch.run(second, 1) == 0);
+  launch.cancel(0);
+  CHECK(launch.finish(0, 0) == static_cast<std::uint32_t>(Status::cancelled));
+  CHECK(ran[0] == 0);
+  CHECK(ran[1] == 1);
+}
+
+TEST_CASE("an endless repeated run ends when it is cancelled, and a late cancel does nothing") {
+  HandWorld hand;
+  HandGraph<List> graph;
+  std::uint32_t ran[3] = {};
+  for (std::uint32_t i = 0; i < 3; ++i) graph.add(Node{ran, i, 0}, i == 2 ? std::vector<std::uint32_t>{0, 1} : std::vector<std::uint32_t>{});
+  const RunConstants run = hand.load(graph);
+  Launch<List> launch(hand);
+  for (std::uint32_t round = 0; round < 10; ++round) {
+    launch.submit(run, 0, ~0u);
+    std::this_thread::sleep_for(std::chrono::microseconds(300));
+    launch.cancel(0);
+    CHECK(launch.finish(0, 2 * round) == static_cast<std::uint32_t>(Status::cancelled));
+    CHECK(ran[2] + 1 >= ran[0]);
+    launch.submit(run, 0);
+    CHECK(launch.finish(0, 2 * round + 1) == 0);
+  }
+}
+
+TEST_CASE("a long task does not keep an idle worker from other runs") {
+  for (const std::uint32_t successors : {1u, 2u, 3u}) {
+    WorldShape shape;
+    shape.workers = 2;
+    shape.keep_successor = successors == 2;
+    HandWorld hand(shape);
+    HandGraph<List> slow, quick;
+    std::atomic<std::uint32_t> entered{0};
+    std::atomic<bool> leave{false};
+    std::uint32_t ran[4] = {};
+    slow.add(Hold{&entered, &leave});
+    for (std::uint32_t s = 0; s < successors; ++s) slow.add(Node{ran, s, 0}, {0});
+    quick.add(Node{ran, 3, 0});
+    const RunConstants first = hand.load(slow), second = hand.load(quick);
+    Launch<List> launch(hand);
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));  // both workers sit down
+    launch.submit(first, 0);
+    REQUIRE(wait_for([&] { return entered == 1; }));
+    INFO(successors << " successors");
+    launch.submit(second, 1);
+    CHECK(wait_for([&] { return launch.generation(1) == 1; }));
+    leave = true;
+    CHECK(launch.finish(0, 0) == 0);
+  }
+}

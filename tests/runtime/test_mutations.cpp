@@ -1,0 +1,127 @@
+// The memory orders are needed: weaken one, and ThreadSanitizer sees a race on what travels over that wire.
+//
+// Every wire first runs as it is. Under ThreadSanitizer each mutation then runs in a process of its own, which must end
+// with a report of a data race.
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <iterator>
+#include <stdexcept>
+#include <string>
+
+#include "support/child.hpp"
+#include "support/wires_world.hpp"
+
+using namespace flywheel;
+using namespace flywheel::testing;
+
+namespace {
+
+struct Wire {
+  std::string_view name;
+  bool (*run)();
+};
+constexpr Wire kWires[] = {
+    {"queue", wires::queue},           {"counter", wires::counter}, {"inbox", wires::inbox},
+    {"mailbox", wires::mailbox},       {"porch", wires::porch},     {"stream", wires::stream},
+    {"barrier", wires::barrier},       {"roots", wires::roots},     {"completion", wires::completion},
+    {"bulletin", wires::bulletin},     {"spawn", wires::spawn},     {"report", wires::report},
+    {"heartbeat", wires::heartbeat},
+};
+
+constexpr Mutation kMutations[] = {
+    {"queue", "slots", Access::store, Order::release, Order::relaxed},
+    {"queue", "slots", Access::load, Order::acquire, Order::relaxed},
+    {"counter", "counter", Access::fetch_add, Order::acq_rel, Order::acquire},
+    {"counter", "counter", Access::fetch_add, Order::acq_rel, Order::release},
+    {"inbox", "entries", Access::store, Order::release, Order::relaxed},
+    {"inbox", "entries", Access::load, Order::acquire, Order::relaxed},
+    {"inbox", "consumed", Access::store, Order::release, Order::relaxed},
+    {"mailbox", "bits", Access::fetch_or, Order::release, Order::relaxed},
+    {"mailbox", "bits", Access::fetch_and, Order::acquire, Order::relaxed},
+    {"mailbox", "mailboxes", Access::store, Order::release, Order::relaxed},
+    {"mailbox", "mailboxes", Access::load, Order::acquire, Order::relaxed},
+    {"porch", "waiting", Access::store, Order::release, Order::relaxed},
+    {"porch", "waiting", Access::exchange, Order::acquire, Order::relaxed},
+    {"porch", "item", Access::store, Order::release, Order::relaxed},
+    {"porch", "item", Access::load, Order::acquire, Order::relaxed},
+    {"stream", "cells", Access::store, Order::release, Order::relaxed},
+    {"stream", "cells", Access::load, Order::acquire, Order::relaxed},
+    {"stream", "consumed", Access::store, Order::release, Order::relaxed},
+    {"stream", "consumed", Access::load, Order::acquire, Order::relaxed},
+    {"stream", "limit", Access::store, Order::release, Order::relaxed},
+    {"stream", "limit", Access::load, Order::acquire, Order::relaxed},
+    {"barrier", "barrier", Access::fetch_add, Order::release, Order::relaxed},
+    {"barrier", "barrier", Access::load, Order::acquire, Order::relaxed},
+    {"roots", "roots", Access::store, Order::release, Order::relaxed},
+    {"roots", "roots", Access::fetch_add, Order::acquire, Order::relaxed},
+    {"completion", "outstanding", Access::fetch_add, Order::acq_rel, Order::acquire},
+    {"completion", "outstanding", Access::fetch_add, Order::acq_rel, Order::release},
+    {"completion", "word", Access::store, Order::release, Order::relaxed},
+    {"bulletin", "bulletin", Access::store, Order::release, Order::relaxed},
+    {"bulletin", "bulletin", Access::load, Order::acquire, Order::relaxed},
+    {"spawn", "pool", Access::store, Order::release, Order::relaxed},
+    {"spawn", "pool", Access::load, Order::acquire, Order::relaxed},
+    {"report", "reason", Access::store, Order::release, Order::relaxed},
+    {"heartbeat", "state", Access::store, Order::release, Order::relaxed},
+};
+
+constexpr const char* kVariable = "FLYWHEEL_MUTATION";
+
+const Wire& wire_of(const Mutation& mutation) {
+  for (const Wire& wire : kWires)
+    if (wire.name == mutation.wire) return wire;
+  throw std::logic_error("a mutation names a wire that is not there");
+}
+
+std::string text_of(const Mutation& m) {
+  constexpr const char* kAccess[] = {"load", "store", "exchange", "fetch_add", "fetch_or", "fetch_and"};
+  constexpr const char* kOrder[] = {"relaxed", "acquire", "release", "acq_rel"};
+  return std::string(m.wire) + ": " + std::string(m.words) + "." + kAccess[static_cast<int>(m.access)] + " " +
+         kOrder[static_cast<int>(m.from)] + " -> " + kOrder[static_cast<int>(m.to)];
+}
+
+#ifdef __SANITIZE_THREAD__
+constexpr bool kRacesAreSeen = true;
+#else
+constexpr bool kRacesAreSeen = false;
+#endif
+
+}  // namespace
+
+TEST_CASE("every wire brings over plain memory") {
+  for (const Wire& wire : kWires) {
+    INFO(wire.name);
+    CHECK(wire.run());
+  }
+}
+
+TEST_CASE("every wire has a mutation") {
+  for (const Wire& wire : kWires) {
+    const bool has = std::any_of(std::begin(kMutations), std::end(kMutations),
+                                 [&](const Mutation& m) { return m.wire == wire.name; });
+    INFO(wire.name);
+    CHECK(has);
+  }
+}
+
+TEST_CASE("mutated wire", "[.child]") {
+  const char* number = std::getenv(kVariable);
+  REQUIRE(number);
+  const Mutation& mutation = kMutations[std::strtoul(number, nullptr, 10)];
+  weakening.mutation = &mutation;
+  wire_of(mutation).run();
+  REQUIRE(weakening.first);  // the wire must have named the words
+}
+
+TEST_CASE("ThreadSanitizer sees every weakened order") {
+  const std::string options = "halt_on_error=1:exitcode=66:report_signal_unsafe=0";
+  for (std::size_t m = 0; kRacesAreSeen && m < std::size(kMutations); ++m) {
+    const ChildResult child = run_child("mutated wire", std::chrono::seconds(30),
+                                        {{kVariable, std::to_string(m)}, {"TSAN_OPTIONS", options}});
+    INFO(text_of(kMutations[m]) << "\n" << child.output);
+    CHECK(child.status == 66);
+    CHECK(child.output.find("data race") != std::string::npos);
+    std::printf("%-60s %s after %.2f s\n", text_of(kMutations[m]).c_str(), child.status == 66 ? "seen" : "NOT SEEN", child.seconds);
+  }
+}

@@ -1,0 +1,168 @@
+// The wires that need a world around them: the end of a run, its roots, the bulletin, the spawn pool, and the reports
+// that the host reads. See wires.hpp.
+#pragma once
+
+#include <algorithm>
+
+#include "runtime/completion.hpp"
+#include "support/launch.hpp"
+#include "support/wires.hpp"
+
+namespace flywheel::testing::wires {
+
+/// A phase task: its cell is plain memory, and so is the base of the run's barrier that the door writes.
+struct Tick {
+  std::uint64_t* cell;
+  template <class Block>
+  void operator()(Block&) const {
+    ++*cell;
+  }
+};
+
+/// Spawns leaves, each as soon as the pool has a record for it.
+struct Spawner {
+  std::uint64_t* cells;
+  std::uint32_t leaves;
+  template <class Block>
+  void operator()(Block& block) const {
+    for (std::uint32_t leaf = 0; leaf < leaves; ++leaf)
+      if (!wait_for([&] { return block.spawn(Tick{cells + leaf}); })) return block.fail(1);
+  }
+};
+
+using WireTasks = TaskList<Tick, Spawner>;
+
+/// Three sinks write a result each; the host reads them all once the completion word says so.
+inline bool completion() {
+  constexpr std::uint32_t kSinks = 3;
+  HandWorld hand;
+  RunConstants run{};
+  run.sinks = kSinks;
+  run.repeat = 1;
+  hand.open(run);
+  name_word("word", hand.world.completions[0].word);
+  name_word("outstanding", hand.world.runs[0].outstanding);
+  std::uint32_t results[kSinks] = {};
+  std::atomic<std::uint32_t> round{0};
+  Flaws flaws;
+  const auto finish = [&](std::uint32_t sink, std::uint32_t r) {
+    wait_for([&] { return round.load(std::memory_order_acquire) == r; });
+    RunConstants mine = run;
+    mine.generation = r + 1;
+    results[sink] = r;
+    arrive_sink<P>(hand.world, Ready<P>(hand.world, sink), mine, false, true);
+  };
+  const auto collect = [&](std::uint32_t r) {
+    wait_for([&] { return P::system(hand.world.completions[0].word).load(Order::acquire) >> 32 == r + 1; });
+    for (const std::uint32_t result : results) flaws.add(result != r);
+    P::device(hand.world.runs[0].outstanding).store(kSinks, Order::relaxed);
+    round.store(r + 1, std::memory_order_release);
+  };
+  run_together(kSinks + 1, [&](std::uint32_t self) {
+    for (std::uint32_t r = 0; r < kCargo; ++r) self < kSinks ? finish(self, r) : collect(r);
+  });
+  return flaws.none();
+}
+
+/// The door opens one run after another in a slot; holders of stale tickets take roots of whatever run is there.
+inline bool roots() {
+  constexpr std::uint32_t kRoots = 20;
+  HandWorld hand;
+  RunState& state = hand.world.runs[0];
+  name_word("roots", state.roots);
+  RunConstants run{};
+  run.root_flags = kRootsUniform | kRootsDense;
+  run.root_count = kRoots;
+  std::atomic<std::uint32_t> taken{0};
+  Flaws flaws;
+  const auto open = [&](std::uint32_t r) {
+    wait_for([&] { return taken.load(std::memory_order_relaxed) == r * kRoots; });
+    flaws.add(taken.load(std::memory_order_acquire) != r * kRoots);
+    state.line.constants.first_record = r;
+    publish_roots<P>(hand.world, Ready<P>(hand.world, 0), run);
+  };
+  const auto take = [&] {
+    for (std::uint32_t spins = 0; taken.load(std::memory_order_relaxed) < kCargo / 10 * kRoots && spins < 100000; ++spins) {
+      const RootShare share = take_roots<P>(state, 3);
+      if (!share.count) {
+        P::pause(spins % 512 + 64);
+        continue;
+      }
+      flaws.add(state.line.constants.first_record >= kCargo);
+      taken.fetch_add(share.count, std::memory_order_release);
+    }
+  };
+  run_together(3, [&](std::uint32_t self) {
+    for (std::uint32_t r = 0; self == 0 && r < kCargo / 10; ++r) open(r);
+    if (self) take();
+  });
+  return flaws.none() && taken == kCargo / 10 * kRoots;
+}
+
+/// Phased runs: the door tells all workers by the bulletin.
+inline bool bulletin() {
+  HandWorld hand;
+  name_word("bulletin", hand.world.control->board.bulletin);
+  HandGraph<WireTasks> graph;
+  std::uint64_t cells[3] = {};
+  for (std::uint64_t& cell : cells) graph.add(Tick{&cell});
+  graph.phases = {{0, 3, 0, 0}};
+  const RunConstants run = hand.load(graph);
+  Launch<WireTasks, P> launch(hand);
+  for (std::uint32_t r = 0; r < 20; ++r)
+    if (launch.run(run)) return false;
+  launch.park();
+  return cells[0] == 20 && cells[1] == 20 && cells[2] == 20;
+}
+
+/// Records of spawned tasks come back to the pool when they have been read, and are written again.
+inline bool spawn() {
+  constexpr std::uint32_t kLeaves = 40;
+  WorldShape shape;
+  shape.spawn_capacity = 2;
+  HandWorld hand(shape);
+  name_words("pool", hand.world.queue_slots + kPriorities * shape.queue_capacity, shape.spawn_capacity * 8);
+  HandGraph<WireTasks> graph;
+  std::uint64_t cells[kLeaves] = {};
+  graph.add(Spawner{cells, kLeaves});
+  const RunConstants run = hand.load(graph);
+  Launch<WireTasks, P> launch(hand);
+  for (std::uint32_t r = 0; r < 5; ++r)
+    if (launch.run(run)) return false;
+  launch.park();
+  return std::count(cells, cells + kLeaves, 5u) == kLeaves;
+}
+
+/// A worker that gave up waiting says why; the watchdog reads the report.
+inline bool report() {
+  Patience patience;
+  patience.budget_ns = 100'000;
+  name_word("reason", patience.report.reason);
+  std::uint64_t word = 3, saw = 0;
+  run_together(2, [&](std::uint32_t self) {
+    if (self == 0) {
+      spin_until<P>(patience.wait(), WaitReason::task, &word, 7, [&](std::uint64_t& seen) {
+        return (seen = P::device(word).load(Order::relaxed)) == 7;
+      });
+    } else {
+      wait_for([&] { return P::system(patience.report.reason).load(Order::acquire) != 0; });
+      saw = patience.report.saw;
+    }
+  });
+  return saw == 3;
+}
+
+/// A worker says what it is slow at; the watchdog reads the item.
+inline bool heartbeat() {
+  Heartbeat heart{};
+  name_word("state", heart.state);
+  std::uint64_t item = 0;
+  run_together(2, [&](std::uint32_t self) {
+    if (self == 0) return beat<P>(heart, WorkerState::slow, 42, 1);
+    wait_for([&] { return P::system(heart.state).load(Order::acquire) != 0; });
+    item = heart.item;
+  });
+  return item == 42;
+}
+
+}  // namespace flywheel::testing::wires
