@@ -19,8 +19,6 @@ inline constexpr std::uint32_t kComputeBarrier = 1;
 struct BlockShared {
   alignas(16) unsigned char partial[2][kComputeWarps][16];  // of reduce(), two in turn
   TaskRecord phase_record;                                  // the record of a phased run's current task
-  PhaseClock clock;
-  bool go_on;
 };
 
 namespace detail {
@@ -90,15 +88,15 @@ class GpuBlock : public BlockCore<ThreadPlatform, List> {
   __device__ bool grid_sync() { return boundary(false); }
 
   // Library use: see phases.hpp. The first sync gathers what all threads wrote, thread 0 speaks for them at the grid
-  // barrier, the second lets everybody see what thread 0 acquired there.
+  // barrier, the second lets everybody see what thread 0 acquired there, and whether to stop.
+  __device__ void begin_phases() { clock_ = PhaseClock::of<P>(*this->context_); }
   __device__ bool boundary(bool end_of_pass) {
     sync();
-    if (leader()) shared_->go_on = meet<P>(*this->context_, shared_->clock, end_of_pass);
-    sync();
-    return shared_->go_on;
+    const bool stop = leader() && !meet<P>(*this->context_, clock_, end_of_pass);
+    return !ptx::named_barrier_or(kComputeBarrier, kComputeThreads, stop);
   }
   __device__ void begin_pass(std::uint32_t pass) {
-    if (leader()) this->context_->iteration = pass;
+    if (leader()) this->context_->asked.iteration = pass;
   }
   __device__ const TaskRecord& load(const TaskRecord& record) {
     sync();  // the last body is done with phase_record and scratch
@@ -106,8 +104,9 @@ class GpuBlock : public BlockCore<ThreadPlatform, List> {
     auto* to = reinterpret_cast<std::uint32_t*>(&shared_->phase_record);
     if (rank() < 32) to[rank()] = from[rank()];
     if (leader()) {
-      note_outcome<P>(*this->context_, shared_->clock);
-      this->context_->header = record.header;
+      note_asked<P>(*this->context_, clock_);
+      clock_.local = record.header.local;
+      this->context_->header = &shared_->phase_record.header;
     }
     used_ = 0;
     sync();
@@ -119,6 +118,7 @@ class GpuBlock : public BlockCore<ThreadPlatform, List> {
   unsigned char* scratch_;
   std::size_t used_ = 0;
   std::uint32_t turn_ = 0;
+  PhaseClock clock_{};  // thread 0's
 };
 
 }  // namespace flywheel

@@ -13,10 +13,17 @@ namespace flywheel {
 
 enum class Command : std::uint32_t { task, phased, leave };
 
+/// What a stage holds since stage_porch(), if nothing else came since.
+struct StageTag {
+  std::uint32_t record;
+  std::uint32_t serial;
+};
+
 struct CrewShared {
   World world;  // a copy for the bodies
   Stage stages[2];
   TaskContext contexts[2];
+  StageTag tags[2];
   Command commands[2];
   std::uint32_t last_pass;  // of the last phased run
   std::uint64_t full[2];
@@ -38,49 +45,73 @@ class GpuCrew {
  public:
   static constexpr bool kLooksAhead = true;
 
-  __device__ GpuCrew(const World& world, std::uint32_t worker) : world_(world), worker_(worker) {}
+  __device__ GpuCrew(const World& world, std::uint32_t worker) : world_(world) {
+    CrewShared& shared = crew_shared();
+    for (std::uint32_t s = 0; s < 2; ++s) {
+      shared.contexts[s] = {&shared.world, &shared.stages[s].record.header, nullptr, {}, worker, {}};
+      shared.tags[s] = {kNoRecord, 0};
+    }
+  }
 
   /// All loads are on their way before the first is waited for. Past L1: run lines change without this SM's doing.
   __device__ const Stage& stage(std::uint32_t slot, const TaskRecord& record, RunState& run) {
-    constexpr std::uint32_t kRecord = sizeof(TaskRecord) / sizeof(uint4);
     constexpr std::uint32_t kLine = sizeof(RunConstants) / sizeof(uint4) + 1;
     static_assert(offsetof(RunLine, iteration) < kLine * sizeof(uint4));
-    uint4 words[kRecord + kLine];
-#pragma unroll
-    for (std::uint32_t i = 0; i < kRecord; ++i) words[i] = __ldcg(reinterpret_cast<const uint4*>(&record) + i);
-#pragma unroll
-    for (std::uint32_t i = 0; i < kLine; ++i)
-      words[kRecord + i] = __ldcg(reinterpret_cast<const uint4*>(&run.line) + i);
+    uint4 words[kRecordVectors], line[kLine];
+    fetch<kRecordVectors>(words, &record);
+    fetch<kLine>(line, &run.line);
     Stage& stage = crew_shared().stages[slot];
-#pragma unroll
-    for (std::uint32_t i = 0; i < kRecord; ++i) reinterpret_cast<uint4*>(&stage.record)[i] = words[i];
-#pragma unroll
-    for (std::uint32_t i = 0; i < kLine; ++i) reinterpret_cast<uint4*>(&stage.run)[i] = words[kRecord + i];
+    put<kRecordVectors>(&stage.record, words);
+    put<kLine>(&stage.run, line);
+    crew_shared().tags[slot].record = kNoRecord;
+    return stage;
+  }
+
+  /// The same for a run whose constants came over the porch: it has only just been let in. A graph that is submitted
+  /// again and again finds its record still here: records of a loaded graph do not change, and no two loaded graphs
+  /// have the same serial.
+  __device__ const Stage& stage_porch(std::uint32_t slot, const TaskRecord& record, std::uint32_t index,
+                                      const RunConstants& run) {
+    Stage& stage = crew_shared().stages[slot];
+    if (crew_shared().tags[slot].record != index || crew_shared().tags[slot].serial != run.serial) {
+      uint4 words[kRecordVectors];
+      fetch<kRecordVectors>(words, &record);
+      put<kRecordVectors>(&stage.record, words);
+      crew_shared().tags[slot].record = index;
+      crew_shared().tags[slot].serial = run.serial;
+    }
+    stage.run.constants = run;
+    stage.run.cancelled = 0;
+    stage.run.iteration = 0;
     return stage;
   }
 
   __device__ void start(std::uint32_t slot, Item item) {
     const Stage& stage = crew_shared().stages[slot];
-    crew_shared().contexts[slot] = {&crew_shared().world, world_.runs + item.run, item, stage.record.header,
-                              worker_, 0, 0, 0, stage.run.iteration};
+    TaskContext& context = crew_shared().contexts[slot];  // its other members never change
+    context.run = world_.runs + item.run;
+    context.item = item;
+    context.asked = {0, 0, 0, stage.run.iteration};
     command(slot, Command::task);
   }
 
   template <class Slow>
-  __device__ Outcome wait(std::uint32_t slot, Slow&& slow) {
+  __device__ Asked wait(std::uint32_t slot, Slow&& slow) {
     wait_done(slot, slow);
-    const TaskContext& context = crew_shared().contexts[slot];
-    return {context.code, context.spawned != 0, context.stop != 0};
+    return crew_shared().contexts[slot].asked;
   }
 
   template <class Slow>
   __device__ std::uint32_t run_phased(std::uint16_t run_slot, Slow&& slow) {
     RunState* run = world_.runs + run_slot;
     const std::uint32_t slot = next_;
-    crew_shared().contexts[slot] = {&crew_shared().world, run, {0, run_slot, false}, {}, worker_, 0, 0, 0, 0};
-    crew_shared().block.clock = {run->line.barrier_base, 0, false, false, false};
+    TaskContext& context = crew_shared().contexts[slot];
+    context.run = run;
+    context.item = {0, run_slot, false};
+    context.asked = {0, 0, 0, 0};
     command(slot, Command::phased);
     wait_done(slot, slow);
+    context.header = &crew_shared().stages[slot].record.header;  // phases have shown it others
     return crew_shared().last_pass;
   }
 
@@ -90,6 +121,20 @@ class GpuCrew {
   __device__ std::uint32_t next_slot() const { return next_; }
 
  private:
+  static constexpr std::uint32_t kRecordVectors = sizeof(TaskRecord) / sizeof(uint4);
+  static constexpr std::uint32_t kNoRecord = ~0u;
+
+  template <std::uint32_t kCount>
+  __device__ static void fetch(uint4 (&words)[kCount], const void* from) {
+#pragma unroll
+    for (std::uint32_t i = 0; i < kCount; ++i) words[i] = __ldcg(static_cast<const uint4*>(from) + i);
+  }
+  template <std::uint32_t kCount>
+  __device__ static void put(void* to, const uint4 (&words)[kCount]) {
+#pragma unroll
+    for (std::uint32_t i = 0; i < kCount; ++i) static_cast<uint4*>(to)[i] = words[i];
+  }
+
   __device__ void command(std::uint32_t slot, Command what) {
     crew_shared().commands[slot] = what;
     ptx::mbarrier_arrive(crew_shared().full[slot]);  // pairs with the compute warps' test in compute_loop()
@@ -111,7 +156,6 @@ class GpuCrew {
   }
 
   const World& world_;
-  std::uint32_t worker_;
   std::uint32_t next_ = 0;
   std::uint32_t parity_ = 0;  // bit s: the phase of done[s] that is awaited
 };

@@ -16,7 +16,8 @@ __device__ __forceinline__ void prepare(const World& world) {
       ptx::mbarrier_init(shared.full[s], 1);
       ptx::mbarrier_init(shared.done[s], 1);
     }
-    shared.porch = {kEmptyMailbox, 0};
+    shared.porch.item = kEmptyMailbox;
+    shared.porch.waiting = 0;
     shared.world = world;
   }
   __syncthreads();

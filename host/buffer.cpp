@@ -40,9 +40,9 @@ void BufferMemory::read(std::size_t at, void* to, std::size_t bytes) const {
 void BufferMemory::check(std::size_t at, std::size_t bytes, const void* host) const {
   if (!data_) throw UsageError("copy with an empty buffer: allocate it with Runtime::allocate() first");
   if (!host && bytes) throw UsageError("copy with a null host pointer: pass memory for " + std::to_string(bytes) + " bytes");
-  if (at + bytes > bytes_)
-    throw UsageError("copy of bytes " + std::to_string(at) + " to " + std::to_string(at + bytes) +
-                     " of a buffer that has " + std::to_string(bytes_) + ": check position and count");
+  if (at > bytes_ || bytes > bytes_ - at)
+    throw UsageError("copy of bytes " + std::to_string(at) + ", " + std::to_string(bytes) +
+                     " of them, of a buffer that has " + std::to_string(bytes_) + ": check position and count");
 }
 
 }  // namespace flywheel

@@ -41,18 +41,18 @@ class Buffer {
 
  public:
   Buffer() = default;
-  Buffer(std::shared_ptr<Core> core, std::size_t size) : memory_(std::move(core), size * sizeof(T)), size_(size) {}
+  Buffer(std::shared_ptr<Core> core, std::size_t size) : memory_(std::move(core), bytes_of(size)), size_(size) {}
 
   T* data() const { return static_cast<T*>(memory_.data()); }
   std::size_t size() const { return size_; }
 
   /// Copies `count` values to position `at`. Also while a kernel is resident; not ordered with runs in flight.
   void write(const T* from, std::size_t count, std::size_t at = 0) {
-    memory_.write(at * sizeof(T), from, count * sizeof(T));
+    memory_.write(bytes_of(at), from, bytes_of(count));
   }
   void write(const std::vector<T>& from) { write(from.data(), from.size()); }
   void read(T* to, std::size_t count, std::size_t at = 0) const {
-    memory_.read(at * sizeof(T), to, count * sizeof(T));
+    memory_.read(bytes_of(at), to, bytes_of(count));
   }
   std::vector<T> read() const {
     std::vector<T> all(size_);
@@ -61,6 +61,10 @@ class Buffer {
   }
 
  private:
+  /// Too many to count in bytes are too many anyway: the check that follows says so.
+  static std::size_t bytes_of(std::size_t count) { return count > kMost ? kMost : count * sizeof(T); }
+  static constexpr std::size_t kMost = ~std::size_t{0} / (sizeof(T) + 1);
+
   BufferMemory memory_;
   std::size_t size_ = 0;
 };

@@ -33,7 +33,7 @@ void copy_words(void* to, const void* from, std::size_t bytes) {
 struct Crewmen {
   KernelEntry entry;
   World world{};
-  Porch porch{kEmptyMailbox, 0};
+  Porch porch{kEmptyMailbox, 0, {}};
   std::vector<std::vector<unsigned char>> scratch;
   std::atomic<std::uint32_t> active{0};
 };
@@ -72,7 +72,7 @@ class CpuEngine final : public Engine {
   void launch(const World& world) override {
     join();
     crew_->world = world;
-    crew_->porch = {kEmptyMailbox, 0};
+    crew_->porch = {kEmptyMailbox, 0, {}};
     crew_->active.store(workers_ + 1, std::memory_order_relaxed);
     start([](Crewmen& c) { c.entry.cpu_door(c.world, &c.porch); });
     for (std::uint32_t w = 0; w < workers_; ++w)

@@ -83,12 +83,12 @@ void add_edges(GraphImage& image, const Graph& graph, const Successors& predeces
     image.counters.push_back(predecessors[task].size());
   }
   image.run.first_root = static_cast<std::uint32_t>(image.edges.size());
-  image.run.root_flags = kRootsUniform | kRootsDense;
+  image.run.flags = kRootsUniform | kRootsDense;
   for (std::uint32_t task = 0; task < graph.size(); ++task) {
     if (!predecessors[task].empty()) continue;
     image.edges.push_back(edge_to(task));
-    if (graph.nodes()[task].priority != Priority::inherit) image.run.root_flags &= ~kRootsUniform;
-    if (task != image.run.root_count) image.run.root_flags &= ~kRootsDense;
+    if (graph.nodes()[task].priority != Priority::inherit) image.run.flags &= ~kRootsUniform;
+    if (task != image.run.root_count) image.run.flags &= ~kRootsDense;
     image.run.root_task = task;
     ++image.run.root_count;
   }
@@ -101,7 +101,7 @@ void add_phases(GraphImage& image, const Graph& graph) {
       image.phases.push_back({task, 0, node.grid, 0});
     ++image.phases.back().count;
   }
-  image.run.kind = static_cast<std::uint32_t>(GraphKind::phased);
+  image.run.flags = kPhased;
   image.run.sinks = 1;
   image.exec.phase_count = static_cast<std::uint32_t>(image.phases.size());
 }

@@ -1,6 +1,7 @@
 #include "host/loader.hpp"
 
 #include <algorithm>
+#include <atomic>
 
 #include "host/core.hpp"
 
@@ -11,6 +12,13 @@ template <class... Parts>
 [[noreturn]] void no_room(const std::string& what, std::uint64_t wanted, const char* option) {
   throw CapacityError("no room for " + std::to_string(wanted) + " more " + what + ": raise Options::" + option +
                       ", or drop executables that are no longer needed");
+}
+}  // namespace
+
+namespace {
+std::uint32_t next_serial() {
+  static std::atomic<std::uint32_t> last{0};
+  return last.fetch_add(1, std::memory_order_relaxed) + 1;
 }
 }  // namespace
 
@@ -35,7 +43,7 @@ std::shared_ptr<LoadedGraph> Loader::load(const Graph& graph, std::shared_ptr<Co
   check_sizes(graph, image);
   auto loaded = std::make_shared<LoadedGraph>(std::move(core));
   loaded->graph_id = graph.id();
-  loaded->kind = static_cast<GraphKind>(image.run.kind);
+  loaded->kind = image.run.flags & kPhased ? GraphKind::phased : GraphKind::dynamic;
   loaded->task_count = graph.size();
   loaded->result_bytes = graph.result_bytes();
   loaded->params = graph.params();
@@ -104,6 +112,7 @@ void Loader::place(LoadedGraph& loaded, GraphImage& image) {
   image.run.first_record = loaded.first_record;
   image.run.first_root += loaded.first_edge;
   image.run.exec = loaded.exec;
+  image.run.serial = next_serial();
   image.run.param_bytes = static_cast<std::uint32_t>(loaded.params.size());
   loaded.constants = image.run;
   image.exec.phases = static_cast<const Phase*>(loaded.phases);

@@ -59,7 +59,8 @@ class Run {
     return value;
   }
 
-  /// Tasks that have not started are skipped; bodies see block.cancelled(). The run then ends with Status::cancelled.
+  /// Tasks that have not started are skipped; bodies see block.cancelled(); a phased run ends at one of the next
+  /// boundaries. The run then ends with Status::cancelled, unless it was over before the message got there.
   void cancel();
   /// Work given to the CUDA stream after this call starts when the run has ended.
   void let_stream_wait(CudaStream stream);

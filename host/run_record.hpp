@@ -20,7 +20,7 @@ struct RunRecord {
   const std::shared_ptr<LoadedGraph> graph;
   std::uint32_t repeat = 1;
   std::uint32_t priority = static_cast<std::uint32_t>(Priority::normal);
-  std::array<unsigned char, kParamBytes> params{};
+  std::array<unsigned char, kParamBytes> params;  // as many of them as the graph has
 
   /// Release when it changes, acquire when it is read: the fields below belong to it.
   std::atomic<RunPhase> phase{RunPhase::waiting};

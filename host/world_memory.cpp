@@ -38,6 +38,7 @@ World sizes(const Engine& engine, const Options& o) {
 WorldMemory::WorldMemory(Engine& engine, const Options& options) : engine_(engine), world_(sizes(engine, options)) {
   const std::size_t runs = world_.run_slots, watched = world_.workers + 1;  // the workers and the door
   power_of_two(options.max_tasks, "max_tasks", 1u << 30);
+  power_of_two(options.max_waiting, "max_waiting", 1u << 31);
   world_.control = device<ControlWords>(1);
   world_.mailboxes = device<Mailbox>(world_.workers);
   world_.queue_words = device<QueueWords>(kPriorities + 1);

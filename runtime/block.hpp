@@ -16,17 +16,22 @@ struct Param {
   std::uint32_t offset;  // bytes into the run's parameters
 };
 
-/// The part of a block that one task body sees. Lives where all threads of the block can reach it.
-struct TaskContext {
-  const World* world;
-  RunState* run;
-  Item item;
-  TaskHeader header;
-  std::uint32_t worker;
+/// What a body asked for; the worker reads it when the body has ended. One 16-byte word on the GPU.
+struct alignas(16) Asked {
   std::uint32_t code;     // 0, or why the task failed
   std::uint32_t spawned;  // 1 once the body has spawned a task
   std::uint32_t stop;     // 1 once the body has called stop()
   std::uint32_t iteration;
+};
+
+/// The part of a block that one task body sees. Lives where all threads of the block can reach it.
+struct TaskContext {
+  const World* world;
+  const TaskHeader* header;
+  RunState* run;
+  Item item;
+  std::uint32_t worker;
+  Asked asked;
 };
 
 /// `P` is the platform of one thread of the block; `List` the kernel's task types.
@@ -39,10 +44,13 @@ class BlockCore {
   /// code, other runs go on. The body returns by itself. Any thread; the first code counts.
   FLYWHEEL_TASK void fail(std::uint32_t code) { fail_with(kUserStatus + code); }
 
-  /// True once the run was cancelled: a long body looks from time to time and returns early.
-  FLYWHEEL_TASK bool cancelled() const {
-    return P::device(context_->run->line.cancelled).load(Order::relaxed) ||
-           P::device(context_->world->control->board.abort).load(Order::relaxed);
+  /// True once the run was cancelled: a long body looks from time to time and returns early. A task that was told so
+  /// counts as cancelled, whatever it had done by then.
+  FLYWHEEL_TASK bool cancelled() {
+    const bool yes = P::device(context_->run->line.cancelled).load(Order::relaxed) ||
+                     P::device(context_->world->control->board.abort).load(Order::relaxed);
+    if (yes) fail_with(static_cast<std::uint32_t>(Status::cancelled));
+    return yes;
   }
 
   /// The value that this run was submitted with.
@@ -73,20 +81,20 @@ class BlockCore {
   [[nodiscard]] FLYWHEEL_TASK bool spawn(const Task& task, Priority priority = Priority::inherit) {
     static_assert(std::is_trivially_copyable_v<Task> && sizeof(Task) <= kTaskArgBytes,
                   "a task type must be trivially copyable and fit kTaskArgBytes; keep larger data behind a pointer");
-    if (context_->run->line.constants.kind == static_cast<std::uint32_t>(GraphKind::phased)) {
+    if (context_->run->line.constants.flags & kPhased) {
       fail_with(static_cast<std::uint32_t>(Status::spawn_in_phase));  // nobody would wait for it
       return false;
     }
-    const bool done = spawn_task<P>(*context_->world, context_->worker, context_->item.run, context_->header,
+    const bool done = spawn_task<P>(*context_->world, context_->worker, context_->item.run, *context_->header,
                                     List::template index_of<Task>(), &task, sizeof(Task), priority);
-    if (done) P::block(context_->spawned).store(1, Order::relaxed);
+    if (done) P::block(context_->asked.spawned).store(1, Order::relaxed);
     return done;
   }
 
   /// Which pass of a repeated run this is, from 0.
-  FLYWHEEL_TASK std::uint32_t iteration() const { return context_->iteration; }
+  FLYWHEEL_TASK std::uint32_t iteration() const { return context_->asked.iteration; }
   /// Ends a repeated run after this iteration.
-  FLYWHEEL_TASK void stop() { P::block(context_->stop).store(1, Order::relaxed); }
+  FLYWHEEL_TASK void stop() { P::block(context_->asked.stop).store(1, Order::relaxed); }
 
   FLYWHEEL_TASK std::uint32_t worker() const { return context_->worker; }
   FLYWHEEL_TASK std::uint32_t workers() const { return context_->world->workers; }
@@ -94,15 +102,15 @@ class BlockCore {
   /// Library use: a task's return value, to where the host finds it. One thread calls.
   template <class T>
   FLYWHEEL_TASK void write_result(const T& value) const {
-    if (context_->header.result_offset == kNoResult) return;
+    if (context_->header->result_offset == kNoResult) return;
     const World& world = *context_->world;
-    memcpy(world.results + std::size_t{context_->item.run} * world.result_bytes + context_->header.result_offset,
+    memcpy(world.results + std::size_t{context_->item.run} * world.result_bytes + context_->header->result_offset,
            &value, sizeof(T));
   }
 
  protected:
   FLYWHEEL_TASK void fail_with(std::uint32_t code) {
-    P::block(context_->code).compare_exchange(0, code, Order::relaxed);
+    P::block(context_->asked.code).compare_exchange(0, code, Order::relaxed);
   }
 
   TaskContext* context_;

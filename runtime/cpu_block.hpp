@@ -8,8 +8,8 @@ namespace flywheel {
 template <class List, class P = CpuPlatform>
 class CpuBlock : public BlockCore<P, List> {
  public:
-  FLYWHEEL_TASK CpuBlock(TaskContext& context, PhaseClock& clock, unsigned char* scratch)
-      : BlockCore<P, List>(context), clock_(&clock), scratch_(scratch) {}
+  FLYWHEEL_TASK CpuBlock(TaskContext& context, unsigned char* scratch)
+      : BlockCore<P, List>(context), scratch_(scratch) {}
 
   FLYWHEEL_TASK static constexpr int rank() { return 0; }
   FLYWHEEL_TASK static constexpr int size() { return 1; }
@@ -43,17 +43,19 @@ class CpuBlock : public BlockCore<P, List> {
   FLYWHEEL_TASK bool grid_sync() { return boundary(false); }
 
   // Library use: see phases.hpp.
-  FLYWHEEL_TASK bool boundary(bool end_of_pass) { return meet<P>(*this->context_, *clock_, end_of_pass); }
-  FLYWHEEL_TASK void begin_pass(std::uint32_t pass) { this->context_->iteration = pass; }
+  FLYWHEEL_TASK void begin_phases() { clock_ = PhaseClock::of<P>(*this->context_); }
+  FLYWHEEL_TASK bool boundary(bool end_of_pass) { return meet<P>(*this->context_, clock_, end_of_pass); }
+  FLYWHEEL_TASK void begin_pass(std::uint32_t pass) { this->context_->asked.iteration = pass; }
   FLYWHEEL_TASK const TaskRecord& load(const TaskRecord& record) {
-    note_outcome<P>(*this->context_, *clock_);
-    this->context_->header = record.header;
+    note_asked<P>(*this->context_, clock_);
+    clock_.local = record.header.local;
+    this->context_->header = &record.header;
     used_ = 0;
     return record;
   }
 
  private:
-  PhaseClock* clock_;
+  PhaseClock clock_{};
   unsigned char* scratch_;
   std::size_t used_ = 0;
 };

@@ -8,13 +8,6 @@
 
 namespace flywheel {
 
-/// What the worker learns from a task that ended.
-struct Outcome {
-  std::uint32_t code;
-  bool spawned;
-  bool stop;
-};
-
 /// Copies of a task's record and of its run's line, where bodies and the worker's loop find them.
 struct Stage {
   TaskRecord record;
@@ -38,29 +31,36 @@ class CpuCrew {
     return stages_[slot];
   }
 
+  /// The same for a run whose constants came over the porch: it has only just been let in.
+  FLYWHEEL_TASK const Stage& stage_porch(std::uint32_t slot, const TaskRecord& record, std::uint32_t,
+                                         const RunConstants& run) {
+    stages_[slot].record = record;
+    stages_[slot].run = {run, 0, 0, 0, 0, 0, 0, {}};
+    return stages_[slot];
+  }
+
   FLYWHEEL_TASK void start(std::uint32_t slot, Item item) {
     next_ = slot ^ 1;
     const Stage& stage = stages_[slot];
-    contexts_[slot] = {&world_, world_.runs + item.run, item, stage.record.header, worker_, 0, 0, 0, stage.run.iteration};
+    contexts_[slot] = {&world_, &stage.record.header, world_.runs + item.run, item, worker_,
+                       {0, 0, 0, stage.run.iteration}};
   }
 
   /// `slow(elapsed_ns)` is called while a long task runs, where somebody can.
   template <class Slow>
-  FLYWHEEL_TASK Outcome wait(std::uint32_t slot, Slow&&) {
-    PhaseClock clock{};
-    CpuBlock<List, P> block(contexts_[slot], clock, scratch_);
+  FLYWHEEL_TASK Asked wait(std::uint32_t slot, Slow&&) {
+    CpuBlock<List, P> block(contexts_[slot], scratch_);
     begin_body<P>(world_.heartbeats[worker_], contexts_[slot].item.pack());
     List::run(stages_[slot].record, block);
     end_body<P>(world_.heartbeats[worker_]);
-    return {contexts_[slot].code, contexts_[slot].spawned != 0, contexts_[slot].stop != 0};
+    return contexts_[slot].asked;
   }
 
   template <class Slow>
   FLYWHEEL_TASK std::uint32_t run_phased(std::uint16_t run_slot, Slow&&) {
     RunState& run = world_.runs[run_slot];
-    TaskContext context{&world_, &run, {0, run_slot, false}, {}, worker_, 0, 0, 0, 0};
-    PhaseClock clock{run.line.barrier_base, 0, false, false, false};
-    CpuBlock<List, P> block(context, clock, scratch_);
+    TaskContext context{&world_, nullptr, &run, {0, run_slot, false}, worker_, {}};
+    CpuBlock<List, P> block(context, scratch_);
     begin_body<P>(world_.heartbeats[worker_], context.item.pack());
     const std::uint32_t last_pass = run_phases<List>(world_, run.line.constants, block);
     end_body<P>(world_.heartbeats[worker_]);

@@ -12,9 +12,10 @@ namespace flywheel {
 struct Staged {
   Item item;
   const Stage* stage;      // the worker's copies of its record and its run's line
-  Outcome outcome;
+  Asked asked;             // what its body asked for
   std::uint32_t slot;      // which of the crew's two stages holds it
   Claim hand;              // an idle worker claimed in advance for the successor, if any
+  std::uint64_t next;      // packed: the successor, if there is one and this task is its only predecessor
   std::uint32_t urgent[2]; // tasks queued at the two higher priorities, when it was staged
   bool runs;               // false: skipped, its successors only hear of it
   bool failed;
@@ -27,29 +28,38 @@ class Finisher {
   FLYWHEEL_TASK Finisher(const World& world, std::uint32_t id, Desk& desk)
       : world_(world), desk_(desk), wires_{world}, ready_(world, id), id_(id) {}
 
-  /// While the task runs: if its one successor is certain to be ready then, and will not be kept, an idle worker is
-  /// claimed already, and one trip to L2 is off the path from this task to that one.
-  FLYWHEEL_TASK void prepare(Staged& task) const {
+  /// Before the record is there: a worker that had to hand its last task's successor over expects to do so again, and
+  /// claims an idle one already. The claim travels with the record, off the path from task to task.
+  FLYWHEEL_TASK void expect(Staged& task) {
+    task.hand = idle_hint_ ? ready_.take_hand(idle_hint_) : Claim{0, 0, 0};
+    idle_hint_ = 0;
+  }
+
+  /// While the task runs: what finishing it will need.
+  FLYWHEEL_TASK void prepare(Staged& task) {
     const TaskHeader& header = task.stage->record.header;
-    task.hand = {0, 0};
     task.urgent[0] = task.urgent[1] = 0;
-    const bool certain = header.edge_count == 1 && header.edge_predecessors == 1 && !world_.keep_successor;
-    if (certain) task.hand = ready_.take_hand();
-    if (header.edge_count == 0 || !world_.keep_successor) return;
-    for (std::uint32_t level = 0; level < 2; ++level) task.urgent[level] = wires_.ready(level).size_hint();
+    task.next = kEmptyMailbox;
+    if (header.edge_count == 0) return;
+    if (header.edge_count == 1 && header.edge_predecessors == 1 && !(header.flags & kTaskSpawned))
+      task.next = Item{task.stage->run.constants.first_record + header.edge_task, task.item.run, false}.pack();
+    for (std::uint32_t level = 0; world_.keep_successor && level < 2; ++level)
+      task.urgent[level] = wires_.ready(level).size_hint();
   }
 
   FLYWHEEL_TASK void operator()(Staged& task) {
+    const bool plain = task.runs && !(task.asked.code || task.asked.spawned || task.asked.stop);
+    if (plain && task.next != kEmptyMailbox) return pass_on(task);
     note_outcome(task);
     const TaskHeader& header = task.stage->record.header;
-    const bool single = !task.outcome.spawned && !(header.flags & kTaskSpawned);
+    const bool single = !task.asked.spawned && !(header.flags & kTaskSpawned);
     if (header.edge_count == 0) {
       const RunConstants& run = task.stage->run.constants;
       arrive_sink<P>(world_, id_, run, single && run.sinks == 1, !task.failed);
     } else {
       tell_successors(task, single);
     }
-    if (task.hand.bits) ready_.drop_hand(task.hand);
+    if (task.hand.bits()) ready_.drop_hand(task.hand);
     if (header.flags & kTaskSpawned) recycle_spawned<P>(world_, task.item.record, wires_.wait(id_));
   }
 
@@ -62,16 +72,26 @@ class Finisher {
   FLYWHEEL_TASK bool has_kept() const { return kept_ != kEmptyMailbox; }
 
  private:
+  /// The short way: nothing happened, and the one successor has no other predecessor.
+  FLYWHEEL_TASK void pass_on(Staged& task) {
+    const TaskHeader& header = task.stage->record.header;
+    const std::uint32_t level = level_of(header.edge_priority, task.stage->run.constants.priority);
+    if (keep_or_hand_over(task, task.next, level)) return;
+    desk_.ready[0][0] = task.next;
+    publish_items<P>(world_, id_, 1, level, desk_.ready[0]);
+    idle_hint_ = ready_.look();
+  }
+
   static constexpr std::uint32_t kChunk = sizeof(Desk::ready[0]) / sizeof(std::uint64_t);
   static constexpr std::uint32_t kAtOnce = 4;  // counters on their way to L2 together
 
   FLYWHEEL_TASK void note_outcome(Staged& task) const {
-    if (!task.runs || !(task.outcome.code || task.outcome.stop)) return;
+    if (!task.runs || !(task.asked.code || task.asked.stop)) return;
     RunState& run = world_.runs[task.item.run];
-    if (task.outcome.code) record_fault<P>(run, task.outcome.code, task.stage->record.header.local);
+    if (task.asked.code) record_fault<P>(run, task.asked.code, task.stage->record.header.local);
     // Relaxed: this task's own arrival releases it to the finisher of the iteration.
-    if (task.outcome.stop) P::device(run.line.stop).store(1, Order::relaxed);
-    task.failed |= task.outcome.code != 0;
+    if (task.asked.stop) P::device(run.line.stop).store(1, Order::relaxed);
+    task.failed |= task.asked.code != 0;
   }
 
   /// Successors are told a few at a time, so that their counters' trips to L2 overlap, and published in chunks.
@@ -146,9 +166,10 @@ class Finisher {
       kept_ = item;
       return true;
     }
-    if (!task.hand.bits) return false;
+    if (!task.hand.bits()) return false;
     ready_.give_hand(task.hand, item);
-    task.hand.bits = 0;
+    idle_hint_ = task.hand.before & ~task.hand.wanted;
+    task.hand.wanted = 0;
     return true;
   }
 
@@ -164,6 +185,7 @@ class Finisher {
   Ready<P> ready_;
   std::uint32_t id_;
   std::uint64_t kept_ = kEmptyMailbox;
+  std::uint64_t idle_hint_ = 0;  // who else was idle when this worker last handed a task over
 };
 
 }  // namespace flywheel

@@ -10,6 +10,7 @@
 
 #include "runtime/bits.hpp"
 #include "runtime/platform.hpp"
+#include "runtime/run.hpp"
 
 namespace flywheel {
 
@@ -19,10 +20,14 @@ inline constexpr std::uint64_t kEmptyMailbox = ~std::uint64_t{0};
 
 using Mailbox = Padded<std::uint64_t>;
 
-/// Claimed workers: bits of one word of the idle set.
+/// Claimed workers: bits of one word of the idle set. What the word was before is kept as it came, so that nobody waits
+/// for it before it is used.
 struct Claim {
-  std::uint64_t bits;
+  std::uint64_t before;
+  std::uint64_t wanted;
   std::uint32_t word;
+
+  FLYWHEEL_TASK std::uint64_t bits() const { return before & wanted; }
 };
 
 /// Plain handle over the bits and mailboxes of all workers.
@@ -52,8 +57,8 @@ struct IdleSet {
   /// (pairs with enroll()) by the fence that comes before the deliveries.
   FLYWHEEL_TASK Claim claim(std::uint32_t word, std::uint64_t seen, std::uint32_t n, std::uint32_t start) const {
     const std::uint64_t wanted = pick_bits(seen, n, start % 64);
-    if (!wanted) return {0, word};
-    return {P::device(bits[word]).fetch_and(~wanted, P::kBeforeAcquire) & wanted, word};
+    if (!wanted) return {0, 0, word};
+    return {P::device(bits[word]).fetch_and(~wanted, P::kBeforeAcquire), wanted, word};
   }
 
   /// After P::release_fence(), which also acquires the claim.
@@ -68,10 +73,12 @@ struct IdleSet {
 };
 
 /// The seat of the worker that shares its block with the door: the same protocol with one seat, in block scope, so
-/// that a submission reaches the compute warps of an idle GPU without a trip through L2.
+/// that a submission reaches the compute warps of an idle GPU without a trip through L2. The constants of the item's run
+/// come with it for the same reason.
 struct Porch {
   std::uint64_t item;
   std::uint32_t waiting;
+  alignas(16) RunConstants run;
 };
 
 /// A worker's one seat: the porch if it has one, else its place in the idle set.
@@ -102,8 +109,9 @@ struct Seat {
 
 /// Called by the door: hands `item` over if the porch's worker waits.
 template <class P>
-FLYWHEEL_TASK bool offer_porch(Porch& porch, std::uint64_t item) {
+FLYWHEEL_TASK bool offer_porch(Porch& porch, std::uint64_t item, const RunConstants& run) {
   if (P::block(porch.waiting).exchange(0, Order::acquire) != 1) return false;  // pairs with enroll()
+  porch.run = run;
   P::block(porch.item).store(item, Order::release);                            // pairs with peek()
   return true;
 }

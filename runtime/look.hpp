@@ -12,33 +12,35 @@ template <class P>
 class Lookout {
  public:
   FLYWHEEL_TASK Lookout(const World& world, std::uint32_t id, Porch* porch, Desk& desk)
-      : world_(world), desk_(desk), wires_{world}, seat_{wires_.idle(), id, porch} {
+      : world_(world), desk_(desk), wires_{world}, seat_{wires_.idle(), id, porch}, stats_(world.stats[id]) {
     desk = {};
     desk.ticket = kEmptyMailbox;
     desk.epoch = world.phased_before;
-    desk.stats = world.stats[id];
   }
 
   /// Waits for a task, a phased run or the stop sign. There is no budget here: being idle is no fault.
   FLYWHEEL_TASK Seen until_something(std::uint64_t& item) {
     for (std::uint32_t spins = 0;; ++spins) {
-      if (enrolled_) {
-        item = look_at_seat();
-        if (item != kEmptyMailbox) return Seen::item;
-      }
       Seen seen;
-      // The board is everybody's: a seated worker, to whom things are brought, looks at it now and then.
-      if (spins % kLooksASeat == 0 && look_at_board(item, seen)) return seen;
-      ++desk_.stats.looks;
-      P::pause(spins);
+      if (look_at_board(item, seen)) return seen;
+      // The board is everybody's, and a trip to L2 away: a worker to whom things are brought looks at its seat mostly.
+      for (std::uint32_t i = 0; enrolled_ && i < kLooksASeat; ++i) {
+        item = seat_.peek();
+        if (item != kEmptyMailbox) item = leave_seat(item);
+        if (item != kEmptyMailbox) return Seen::item;
+        P::pause(spins * kLooksASeat);
+      }
+      ++stats_.looks;
+      P::pause(spins * kLooksASeat);
     }
   }
 
   /// The next task of the batch in hand, or of the roots it holds a ticket for, or kEmptyMailbox.
   FLYWHEEL_TASK std::uint64_t rest_of_batch() {
-    const bool something =
-        desk_.roots_next < desk_.roots_end || desk_.batch_next < desk_.batch_size || desk_.ticket != kEmptyMailbox;
-    return something ? take_in_hand<P>(world_, desk_, seat_.worker) : kEmptyMailbox;
+    if (!in_hand_) return kEmptyMailbox;
+    const std::uint64_t item = take_in_hand<P>(world_, desk_, seat_.worker);
+    in_hand_ = item != kEmptyMailbox;
+    return item;
   }
 
   /// Takes more work in advance, but only when so much is queued that nobody could be idle for want of what this
@@ -50,29 +52,36 @@ class Lookout {
   }
 
   /// True if the last thing popped from a queue was more than this worker could do at once.
-  FLYWHEEL_TASK bool had_batch() const { return desk_.batch_size > 1; }
+  FLYWHEEL_TASK bool had_batch() const { return had_batch_; }
 
   /// True if all workers are wanted for a phased run: what this one keeps for itself must wait its turn.
   FLYWHEEL_TASK bool phased_pending() const {
     return bulletin_epoch(P::device(world_.control->board.bulletin).load(Order::relaxed)) != desk_.epoch;
   }
+  /// The constants of the run whose task came last, if it came over the porch; told once.
+  FLYWHEEL_TASK const RunConstants* porch_run() {
+    const RunConstants* run = over_porch_ ? &seat_.porch->run : nullptr;
+    over_porch_ = false;
+    return run;
+  }
+
   FLYWHEEL_TASK std::uint16_t phased_run() const { return phased_run_; }
-  FLYWHEEL_TASK WorkerStats& stats() { return desk_.stats; }
+  FLYWHEEL_TASK WorkerStats& stats() { return stats_; }
 
   /// The counters live in registers; the host sees them when the worker becomes idle or leaves.
   FLYWHEEL_TASK void show_stats() const {
     WorkerStats& shown = world_.stats[seat_.worker];
-    P::device(shown.tasks).store(desk_.stats.tasks, Order::relaxed);
-    P::device(shown.skipped).store(desk_.stats.skipped, Order::relaxed);
-    P::device(shown.kept).store(desk_.stats.kept, Order::relaxed);
-    P::device(shown.queued).store(desk_.stats.queued, Order::relaxed);
-    P::device(shown.handed).store(desk_.stats.handed, Order::relaxed);
-    P::device(shown.looks).store(desk_.stats.looks, Order::relaxed);
+    P::device(shown.tasks).store(stats_.tasks, Order::relaxed);
+    P::device(shown.skipped).store(stats_.skipped, Order::relaxed);
+    P::device(shown.kept).store(stats_.kept, Order::relaxed);
+    P::device(shown.queued).store(stats_.queued, Order::relaxed);
+    P::device(shown.handed).store(stats_.handed, Order::relaxed);
+    P::device(shown.looks).store(stats_.looks, Order::relaxed);
   }
 
  private:
   static constexpr std::uint32_t kMaxBatch = sizeof(Desk::batch) / sizeof(std::uint64_t);
-  static constexpr std::uint32_t kLooksASeat = 4;  // looks at the seat for one at the board
+  static constexpr std::uint32_t kLooksASeat = 16;  // for one at the board
 
   /// True if the board had something for this worker: `seen` says what.
   FLYWHEEL_TASK bool look_at_board(std::uint64_t& item, Seen& seen) {
@@ -95,15 +104,17 @@ class Lookout {
   }
 
   /// Empty again if it was a ticket and all roots are taken.
-  FLYWHEEL_TASK std::uint64_t look_at_seat() {
-    const std::uint64_t item = seat_.peek();
-    if (item == kEmptyMailbox) return item;
+  FLYWHEEL_TASK std::uint64_t leave_seat(std::uint64_t item) {
     seat_.empty();  // the giver has unseated this worker already
     enrolled_ = false;
-    desk_.batch_size = desk_.batch_next = 0;
-    ++desk_.stats.handed;
-    if (Item::unpack(item).record != Item::kRootTicket) return item;
+    had_batch_ = false;
+    ++stats_.handed;
+    if (Item::unpack(item).record != Item::kRootTicket) {
+      over_porch_ = seat_.porch != nullptr;
+      return item;
+    }
     keep_ticket<P>(world_, desk_, seat_.worker, item);
+    in_hand_ = true;
     return rest_of_batch();
   }
 
@@ -132,16 +143,22 @@ class Lookout {
     desk_.batch_next = 0;
     const std::uint32_t share = share_of(world_, board.depth, kMaxBatch);
     desk_.batch_size = wires_.ready(board.level).pop(share, desk_.batch, wires_.wait(seat_.worker));
-    desk_.stats.queued += desk_.batch_size;
-    return desk_.batch_size != 0;
+    stats_.queued += desk_.batch_size;
+    in_hand_ = desk_.batch_size != 0;
+    had_batch_ = desk_.batch_size > 1;
+    return in_hand_;
   }
 
   const World& world_;
   Desk& desk_;
   Wires<P> wires_;
   Seat<P> seat_;
+  WorkerStats stats_;  // in registers; see show_stats()
   std::uint16_t phased_run_ = 0;
+  bool in_hand_ = false;     // there may be more in hand, see hand.hpp
+  bool had_batch_ = false;   // the last pop brought several tasks
   bool enrolled_ = false;
+  bool over_porch_ = false;
 };
 
 }  // namespace flywheel

@@ -6,40 +6,45 @@
 
 namespace flywheel {
 
-/// Where a worker stands among the meetings of the phased run it takes part in, and what it will vote.
+/// Where a worker stands among the meetings of the phased run it takes part in, and what it will vote. Kept in
+/// registers by the thread that goes to the meetings.
 struct PhaseClock {
-  std::uint64_t base;   // the barrier word when the run began
-  std::uint64_t meets;  // so far
-  bool failed;          // a task of this worker failed: everybody stops at the next boundary
-  bool stop_asked;      // a task of this worker called stop(): everybody stops at the end of the pass
-  bool cancelled;       // worker 0 has seen that the run was cancelled
+  std::uint64_t* word;   // of the grid barrier
+  std::uint64_t base;    // what it was when the run began
+  std::uint64_t meets;   // so far
+  std::uint32_t local;   // the task that runs or ran last, for reports
+  bool stop_now;         // a task of this worker failed, or worker 0 saw a cancellation: stop at the next boundary
+  bool stop_after_pass;  // a task of this worker called stop(): everybody stops at the end of the pass
+
+  template <class P>
+  FLYWHEEL_TASK static PhaseClock of(const TaskContext& context) {
+    return {Wires<P>{*context.world}.barrier().word, context.run->line.barrier_base, 0, 0, false, false};
+  }
 };
 
 /// One thread, after a task body: takes note of what it asked for. Phased runs have no finisher to do so.
 template <class P>
-FLYWHEEL_TASK void note_outcome(TaskContext& context, PhaseClock& clock) {
-  const std::uint32_t code = P::block(context.code).load(Order::relaxed);
-  const std::uint32_t stop = P::block(context.stop).load(Order::relaxed);
-  if (!code && !stop) return;
-  if (code) record_fault<P>(*context.run, code, context.header.local);
-  clock.failed |= code != 0;
-  clock.stop_asked |= stop != 0;
-  P::block(context.code).store(0, Order::relaxed);
-  P::block(context.stop).store(0, Order::relaxed);
+FLYWHEEL_TASK void note_asked(TaskContext& context, PhaseClock& clock) {
+  const Asked asked = context.asked;  // plain: the bodies that write it are behind a barrier of the block
+  if (!asked.code && !asked.stop) return;
+  if (asked.code) record_fault<P>(*context.run, asked.code, clock.local);
+  clock.stop_now |= asked.code != 0;
+  clock.stop_after_pass |= asked.stop != 0;
+  context.asked.code = context.asked.stop = 0;
 }
 
 /// One thread of each worker joins the next meeting. Whoever has a reason to stop votes; cancellation, which workers
-/// would see at different times, is worker 0's to vote. It looks while it waits, so that nobody waits for the look.
+/// would see at different times, is worker 0's to vote: it looks once in kLooks meetings, for a look is a trip to L2.
 template <class P>
 FLYWHEEL_TASK bool meet(TaskContext& context, PhaseClock& clock, bool end_of_pass) {
-  note_outcome<P>(context, clock);
-  const World& world = *context.world;
-  const Wires<P> wires{world};
-  const GridBarrier<P> barrier = wires.barrier();
-  const bool vote = clock.failed || clock.cancelled || (end_of_pass && clock.stop_asked);
-  barrier.arrive(++clock.meets, vote);
-  if (context.worker == 0) clock.cancelled = P::device(context.run->line.cancelled).load(Order::relaxed) != 0;
-  return barrier.wait(clock.base, clock.meets, wires.wait_for_phase(context.worker)) == Meeting::go_on;
+  constexpr std::uint64_t kLooks = 8;
+  note_asked<P>(context, clock);
+  const GridBarrier<P> barrier{clock.word, context.world->workers};
+  barrier.arrive(++clock.meets, clock.stop_now || (end_of_pass && clock.stop_after_pass));
+  if (context.worker == 0 && clock.meets % kLooks == 1)
+    clock.stop_now |= P::device(context.run->line.cancelled).load(Order::relaxed) != 0;
+  const WaitContext wait = Wires<P>{*context.world}.wait_for_phase(context.worker);
+  return barrier.wait(clock.base, clock.meets, wait) == Meeting::go_on;
 }
 
 /// All threads of the block: this worker's share of one phase.
@@ -58,6 +63,7 @@ FLYWHEEL_TASK std::uint32_t run_phases(const World& world, const RunConstants& r
   const ExecRecord exec = world.execs[run.exec];
   const TaskRecord* records = world.records + run.first_record;
   const std::uint32_t repeat = run.repeat;
+  block.begin_phases();
   for (std::uint32_t pass = 0; pass < repeat; ++pass) {
     block.begin_pass(pass);
     for (std::uint32_t p = 0; p < exec.phase_count; ++p) {

@@ -36,17 +36,23 @@ class Ready {
     return ok;
   }
 
-  /// Claims one idle worker in advance, if there is one; for give_hand() or drop_hand().
-  FLYWHEEL_TASK Claim take_hand() const {
+  /// Who is idle, of those that take_hand() goes for.
+  FLYWHEEL_TASK std::uint64_t look() const { return wires_.idle().seen(first_word(wires_.idle())); }
+
+  /// Claims one idle worker in advance, if there is one; for give_hand() or drop_hand(). `hint`: who was idle when this
+  /// worker last looked.
+  FLYWHEEL_TASK Claim take_hand(std::uint64_t hint) const {
     const IdleSet<P> idle = wires_.idle();
     const std::uint32_t word = first_word(idle);
-    return idle.claim(word, idle.seen(word), 1, id_);
+    return idle.claim(word, hint, 1, id_);
   }
-  FLYWHEEL_TASK void give_hand(Claim hand, std::uint64_t item) const {
+  FLYWHEEL_TASK void give_hand(const Claim& hand, std::uint64_t item) const {
     P::release_fence();
-    wires_.idle().deliver(hand.word * 64 + lowest_bit(hand.bits), item);
+    wires_.idle().deliver(hand.word * 64 + lowest_bit(hand.bits()), item);
   }
-  FLYWHEEL_TASK void drop_hand(Claim hand) const { wires_.idle().enroll(hand.word * 64 + lowest_bit(hand.bits)); }
+  FLYWHEEL_TASK void drop_hand(const Claim& hand) const {
+    wires_.idle().enroll(hand.word * 64 + lowest_bit(hand.bits()));
+  }
 
  private:
   /// Claimers begin with the word of their own bit, so that they do not all go for the same workers.
@@ -60,10 +66,9 @@ class Ready {
     const IdleSet<P> idle = wires_.idle();
     std::uint32_t sent = 0, word = first_word(idle);
     for (std::uint32_t w = 0; w < idle.words() && sent < n; ++w) {
-      Claim claim = idle.claim(word, idle.seen(word), n - sent, id_);
-      if (claim.bits) P::release_fence();
-      for (; claim.bits; claim.bits &= claim.bits - 1, ++sent)
-        idle.deliver(word * 64 + lowest_bit(claim.bits), item_of(sent));
+      std::uint64_t claimed = idle.claim(word, idle.seen(word), n - sent, id_).bits();
+      if (claimed) P::release_fence();
+      for (; claimed; claimed &= claimed - 1, ++sent) idle.deliver(word * 64 + lowest_bit(claimed), item_of(sent));
       if (++word == idle.words()) word = 0;
     }
     return sent;

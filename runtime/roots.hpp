@@ -38,7 +38,7 @@ struct RootList {
   bool dense;
 
   FLYWHEEL_TASK static RootList of(const RunConstants& run) {
-    return {run.first_record, run.first_root, static_cast<std::uint16_t>(run.slot), (run.root_flags & kRootsDense) != 0};
+    return {run.first_record, run.first_root, static_cast<std::uint16_t>(run.slot), (run.flags & kRootsDense) != 0};
   }
   FLYWHEEL_TASK std::uint64_t item(const World& world, std::uint32_t i) const {
     return Item{first_record + (dense ? i : world.edges[first_root + i].task), slot, false}.pack();
@@ -51,7 +51,7 @@ FLYWHEEL_COLD void publish_roots(const World& world, std::uint32_t worker, const
   const RunConstants run = message;  // once the last root is out, the run may be over and its slot another's
   const RootList roots = RootList::of(run);
   const Ready<P> ready(world, worker);
-  if (!(run.root_flags & kRootsUniform)) {
+  if (!(run.flags & kRootsUniform)) {
     for (std::uint32_t i = 0; i < run.root_count; ++i) {
       const std::uint64_t item = roots.item(world, i);
       publish_items<P>(world, worker, 1, level_of(world.edges[run.first_root + i].priority, run.priority), &item);

@@ -12,7 +12,7 @@ inline constexpr std::uint32_t kParamBytes = 256;  // run parameters, all togeth
 inline constexpr std::uint32_t kRunWords = 16;     // 32-bit words of RunConstants
 
 /// What does not change while a run lives. The host's message *is* this: the door only copies it.
-struct RunConstants {
+struct alignas(16) RunConstants {
   std::uint32_t op;  // an InboxOp
   std::uint32_t slot;
   std::uint32_t generation;  // tells this run from earlier ones in the same slot
@@ -20,12 +20,12 @@ struct RunConstants {
   std::uint32_t priority;    // a Priority, never inherit
   std::uint32_t param_bytes;
   std::uint32_t exec;
-  std::uint32_t kind;  // a GraphKind
+  std::uint32_t serial;  // of the loaded graph: never two the same, unlike places in arenas
   std::uint32_t first_record;
   std::uint32_t sinks;       // tasks without successors: an iteration ends when all of them have
   std::uint32_t root_count;
   std::uint32_t first_root;  // in the edge arena: roots are stored like edges
-  std::uint32_t root_flags;  // RootFlags
+  std::uint32_t flags;       // GraphFlags
   std::uint32_t root_task;   // graph-local index of the only root, if there is one
   std::uint32_t counters[2]; // address of this run's bank: low half, high half
 
@@ -35,9 +35,10 @@ struct RunConstants {
 };
 static_assert(sizeof(RunConstants) == kRunWords * 4);
 
-enum RootFlags : std::uint32_t {
+enum GraphFlags : std::uint32_t {
   kRootsUniform = 1,  // every root inherits the run's priority
   kRootsDense = 2,    // root i is task i
+  kPhased = 4,        // phases order the tasks; there are no edges
 };
 
 /// One cache line: the constants, and the words every task looks at before it starts.
@@ -66,10 +67,10 @@ struct RunState {
 /// A worker's own copy of what a task needs of the line.
 template <class P>
 FLYWHEEL_TASK void copy_line(RunLine& to, RunLine& from) {
-  auto* words = reinterpret_cast<std::uint32_t*>(&from.constants);
-  auto* mine = reinterpret_cast<std::uint32_t*>(&to.constants);
+  auto* words = reinterpret_cast<std::uint64_t*>(&from.constants);
+  auto* mine = reinterpret_cast<std::uint64_t*>(&to.constants);
   // Relaxed: the constants were acquired with the task; the other two are hints that may be a moment old.
-  for (std::uint32_t i = 0; i < kRunWords; ++i) mine[i] = P::device(words[i]).load(Order::relaxed);
+  for (std::uint32_t i = 0; i < kRunWords / 2; ++i) mine[i] = P::device(words[i]).load(Order::relaxed);
   to.cancelled = P::device(from.cancelled).load(Order::relaxed);
   to.iteration = P::device(from.iteration).load(Order::relaxed);
 }

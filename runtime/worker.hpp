@@ -72,10 +72,14 @@ class Worker {
     task.item = Item::unpack(packed);
     task.slot = crew_.next_slot();
     task.live = true;
-    task.stage = &crew_.stage(task.slot, world_.records[task.item.record], world_.runs[task.item.run]);
+    finish_.expect(task);
+    const TaskRecord& record = world_.records[task.item.record];
+    const RunConstants* run = look_.porch_run();
+    task.stage = run ? &crew_.stage_porch(task.slot, record, task.item.record, *run)
+                     : &crew_.stage(task.slot, record, world_.runs[task.item.run]);
     task.runs = !task.item.skip && !task.stage->run.cancelled;
     task.failed = !task.runs;
-    task.outcome = {};
+    task.asked = {};
     if (task.runs) crew_.start(task.slot, task.item);
     finish_.prepare(task);
   }
@@ -90,7 +94,7 @@ class Worker {
     if (Crew::kLooksAhead) look_ahead();
     const std::uint64_t item = task.item.pack();
     bool was_slow = false;
-    task.outcome = crew_.wait(task.slot, [&](std::uint64_t elapsed_ns) {
+    task.asked = crew_.wait(task.slot, [&](std::uint64_t elapsed_ns) {
       was_slow = true;
       sign(WorkerState::slow, item, elapsed_ns);
     });

@@ -118,7 +118,6 @@ struct Desk {
   bool roots_dense;
   std::uint32_t epoch;       // phased runs this worker has joined or skipped
   std::uint64_t ready[kPriorities][16];  // successors made ready together
-  WorkerStats stats;
 };
 
 /// Typed views of the world for one platform.

@@ -75,3 +75,29 @@ TEST_CASE("a stalled phased run fails too") {
   bench.runtime.submit(bench.counter(10)).wait();
   CHECK(bench.get(9) == 0);  // it ends at one of the next boundaries
 }
+
+TEST_CASE("a wait beyond its budget ends with a report of who waited for what") {
+  Options options = impatient();
+  options.spin_budget = std::chrono::milliseconds(100);
+  Bench bench(options);
+  Graph deaf, phased;
+  deaf.add(Deaf{bench.at(0), bench.at(1)});
+  phased.add_grid(Rounds{bench.at(8), bench.at(2), 1});
+  const Executable held = bench.runtime.load(deaf), phases = bench.runtime.load(phased);
+  Run holding = bench.runtime.submit(held);
+  REQUIRE(eventually([&] { return bench.get(0) == 1; }));
+  Run waiting = bench.runtime.submit(phases);  // one worker joins, the other never comes
+  CHECK(waiting.wait_for(std::chrono::seconds(20)));
+  CHECK(holding.wait_for(std::chrono::seconds(20)));
+  CHECK(waiting.status() != Status::ok);
+  CHECK(holding.status() != Status::ok);
+  std::string message;
+  CHECK(eventually([&] {
+    message = error_of<DeviceError>([&] { bench.runtime.submit(held); });
+    return !message.empty();
+  }));
+  check_says(message, {"cannot submit", "Options::spin_budget", "worker", "grid barrier", "address 0x",
+                       "expected 0x"});
+  bench.put(1, 1);
+  bench.runtime.shutdown();
+}

@@ -20,7 +20,7 @@ struct Finish {
 
   explicit Finish(std::uint32_t sinks, std::uint32_t repeat = 1) : done(hand.world.completions[0]) {
     run.sinks = run.root_count = sinks;
-    run.root_flags = kRootsUniform | kRootsDense;
+    run.flags = kRootsUniform | kRootsDense;
     run.repeat = repeat;
     run.generation = 7;
     run.priority = 1;
@@ -28,7 +28,7 @@ struct Finish {
   }
   RunState& state() { return hand.world.runs[0]; }
   void arrive(bool alone = false, bool clean = true) {
-    arrive_sink<P>(hand.world, Ready<P>(hand.world, 0), run, alone, clean);
+    arrive_sink<P>(hand.world, 0, run, alone, clean);
   }
   std::uint32_t queued() { return Wires<P>{hand.world}.ready(1).size_hint(); }
   std::uint32_t code() const { return static_cast<std::uint32_t>(done.word); }

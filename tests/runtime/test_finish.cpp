@@ -135,7 +135,7 @@ TEST_CASE("an endless repeated run ends when it is cancelled, and a late cancel 
     std::this_thread::sleep_for(std::chrono::microseconds(300));
     launch.cancel(0);
     CHECK(launch.finish(0, 2 * round) == static_cast<std::uint32_t>(Status::cancelled));
-    CHECK(ran[2] + 1 >= ran[0]);
+    CHECK(ran[2] + round + 1 >= ran[0]);  // each cancel cuts one pass short
     launch.submit(run, 0);
     CHECK(launch.finish(0, 2 * round + 1) == 0);
   }
@@ -161,7 +161,7 @@ TEST_CASE("a long task does not keep an idle worker from other runs") {
     REQUIRE(wait_for([&] { return entered == 1; }));
     INFO(successors << " successors");
     launch.submit(second, 1);
-    CHECK(wait_for([&] { return launch.generation(1) == 1; }));
+    CHECK(wait_for([&] { return launch.generation(1) == 1; }, 5));
     leave = true;
     CHECK(launch.finish(0, 0) == 0);
   }

@@ -98,7 +98,7 @@ TEST_CASE("phased runs in one slot follow one another at once, long and short") 
   std::uint32_t passes = 0;
   const RunConstants run = load_ends(hand, &passes, kNever, kNever);
   Launch<List> launch(hand);
-  for (std::uint32_t round = 0; round < 60; ++round) {
+  for (std::uint32_t round = 0; round < 300; ++round) {
     const std::uint32_t repeat = round % 2 ? 30 : 1;
     REQUIRE(launch.run(run, 0, repeat) == 0);
     CHECK(passes == repeat);

@@ -113,7 +113,7 @@ TEST_CASE("many producers and consumers lose nothing and take nothing twice") {
   FLYWHEEL_TEST_SEED(seed);
   for (const std::uint32_t capacity : {1u, 2u, 8u, 64u}) {
     INFO("capacity " << capacity);
-    Crowd crowd(capacity, 0, 6000);
+    Crowd crowd(capacity, 0, 20000);
     crowd.run(3, 3, seed);
     crowd.check();
   }

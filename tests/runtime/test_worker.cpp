@@ -104,14 +104,14 @@ TEST_CASE("a chain runs in order, again and again") {
 
 TEST_CASE("random graphs give what a serial run gives") {
   FLYWHEEL_TEST_SEED(seed);
-  random_graphs_agree_with_the_oracle({}, seed, 25);
+  random_graphs_agree_with_the_oracle({}, seed, 80);
   WorldShape plain;
   plain.keep_successor = 0;
   plain.workers = 2;
-  random_graphs_agree_with_the_oracle(plain, seed + 1, 15);
+  random_graphs_agree_with_the_oracle(plain, seed + 1, 40);
   WorldShape alone;
   alone.workers = 1;
-  random_graphs_agree_with_the_oracle(alone, seed + 2, 10);
+  random_graphs_agree_with_the_oracle(alone, seed + 2, 20);
 }
 
 TEST_CASE("many independent tasks all run once") {

@@ -72,7 +72,7 @@ class Launch {
   }
 
   World& world_;
-  Porch porch_{kEmptyMailbox, 0};
+  Porch porch_{kEmptyMailbox, 0, {}};
   std::uint64_t next_;
   std::vector<std::jthread> threads_;
 };

@@ -34,10 +34,11 @@ struct Patience {
   bool gave_up() { return CpuPlatform::device(abort).load(Order::relaxed) != 0; }
 };
 
-/// Turns until `ready()`; false after twenty seconds.
+/// Turns until `ready()`; false after twenty seconds, or so many.
 template <class Ready>
-bool wait_for(Ready&& ready) {
+bool wait_for(Ready&& ready, std::uint32_t seconds = 20) {
   Patience patience;
+  patience.budget_ns = std::uint64_t{seconds} * 1'000'000'000;
   return spin_until<CpuPlatform>(patience.wait(), WaitReason::none, nullptr, 0,
                                  [&](std::uint64_t&) { return ready(); });
 }

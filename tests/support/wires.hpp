@@ -124,9 +124,9 @@ inline bool mailbox() {
     seat.empty();
   };
   const auto give = [&](std::uint64_t item) {
-    Claim claim{};
-    wait_for([&] { return (claim = idle.claim(0, idle.seen(0), 1, 0)).bits != 0; });
-    const std::uint32_t worker = lowest_bit(claim.bits);
+    std::uint64_t claimed = 0;
+    wait_for([&] { return (claimed = idle.claim(0, idle.seen(0), 1, 0).bits()) != 0; });
+    const std::uint32_t worker = lowest_bit(claimed);
     flaws.add(desks[worker] != 0);
     desks[worker] = item + 1;
     P::release_fence();
@@ -139,28 +139,29 @@ inline bool mailbox() {
   return flaws.none();
 }
 
-/// The same with the door and the one seat on its porch, cargo in both directions.
+/// The same with the door and the one seat on its porch: the run's constants one way, a note the other.
 inline bool porch() {
-  Porch porch{kEmptyMailbox, 0};
+  Porch porch{kEmptyMailbox, 0, {}};
   name_word("waiting", porch.waiting);
   name_word("item", porch.item);
-  std::vector<std::uint64_t> left(kCargo), brought(kCargo);
+  std::vector<std::uint64_t> notes(kCargo);
   Flaws flaws;
   const Seat<P> seat{{}, 0, &porch};
+  const auto sit = [&](std::uint32_t n) {
+    notes[n] = n + 7;
+    seat.enroll();
+    wait_for([&] { return seat.peek() != kEmptyMailbox; });
+    flaws.add(seat.peek() != n || porch.run.generation != n);
+    seat.empty();
+  };
+  const auto give = [&](std::uint32_t n) {
+    RunConstants run{};
+    run.generation = n;
+    wait_for([&] { return offer_porch<P>(porch, n, run); });
+    flaws.add(notes[n] != n + 7);
+  };
   run_together(2, [&](std::uint32_t self) {
-    for (std::uint64_t n = 0; n < kCargo; ++n) {
-      if (self == 0) {
-        left[n] = n + 7;
-        seat.enroll();
-        wait_for([&] { return seat.peek() != kEmptyMailbox; });
-        flaws.add(seat.peek() != n || brought[n] != n + 1);
-        seat.empty();
-      } else {
-        brought[n] = n + 1;
-        wait_for([&] { return offer_porch<P>(porch, n); });
-        flaws.add(left[n] != n + 7);
-      }
-    }
+    for (std::uint32_t n = 0; n < kCargo; ++n) self == 0 ? sit(n) : give(n);
   });
   return flaws.none();
 }

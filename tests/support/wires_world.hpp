@@ -50,7 +50,7 @@ inline bool completion() {
     RunConstants mine = run;
     mine.generation = r + 1;
     results[sink] = r;
-    arrive_sink<P>(hand.world, Ready<P>(hand.world, sink), mine, false, true);
+    arrive_sink<P>(hand.world, sink, mine, false, true);
   };
   const auto collect = [&](std::uint32_t r) {
     wait_for([&] { return P::system(hand.world.completions[0].word).load(Order::acquire) >> 32 == r + 1; });
@@ -71,7 +71,7 @@ inline bool roots() {
   RunState& state = hand.world.runs[0];
   name_word("roots", state.roots);
   RunConstants run{};
-  run.root_flags = kRootsUniform | kRootsDense;
+  run.flags = kRootsUniform | kRootsDense;
   run.root_count = kRoots;
   std::atomic<std::uint32_t> taken{0};
   Flaws flaws;
@@ -79,7 +79,7 @@ inline bool roots() {
     wait_for([&] { return taken.load(std::memory_order_relaxed) == r * kRoots; });
     flaws.add(taken.load(std::memory_order_acquire) != r * kRoots);
     state.line.constants.first_record = r;
-    publish_roots<P>(hand.world, Ready<P>(hand.world, 0), run);
+    publish_roots<P>(hand.world, 0, run);
   };
   const auto take = [&] {
     for (std::uint32_t spins = 0; taken.load(std::memory_order_relaxed) < kCargo / 10 * kRoots && spins < 100000; ++spins) {

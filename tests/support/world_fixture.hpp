@@ -76,7 +76,7 @@ class HandWorld {
     run.repeat = 1;
     run.priority = static_cast<std::uint32_t>(Priority::normal);
     run.exec = static_cast<std::uint32_t>(phases_.size());
-    run.kind = static_cast<std::uint32_t>(graph.phases.empty() ? GraphKind::dynamic : GraphKind::phased);
+    run.serial = run.exec + 1;
     run.first_record = next_record_;
     if (next_record_ + graph.size() > kMaxTasks || run.exec == kMaxExecs) throw std::runtime_error("the hand-made world is full");
     place_edges(graph, run);
@@ -175,16 +175,17 @@ class HandWorld {
   template <class List, class EdgeTo>
   void place_roots(const HandGraph<List>& graph, RunConstants& run, EdgeTo&& edge_to) {
     run.first_root = next_edge_;
-    run.root_flags = kRootsUniform | kRootsDense;
+    run.flags = kRootsUniform | kRootsDense;
     for (std::uint32_t task = 0; task < graph.size(); ++task) {
       if (!graph.after[task].empty()) continue;
-      if (task != run.root_count) run.root_flags &= ~static_cast<std::uint32_t>(kRootsDense);
+      if (task != run.root_count) run.flags &= ~static_cast<std::uint32_t>(kRootsDense);
       if (graph.records[task].header.priority != static_cast<std::uint8_t>(Priority::inherit))
-        run.root_flags &= ~static_cast<std::uint32_t>(kRootsUniform);
+        run.flags &= ~static_cast<std::uint32_t>(kRootsUniform);
       if (run.root_count == 0) run.root_task = task;
       ++run.root_count;
       edge_to(task);
     }
+    if (!graph.phases.empty()) run.flags = kPhased;
     if (next_edge_ > kMaxEdges) throw std::runtime_error("the hand-made world has no room for these edges");
   }
 

@@ -64,6 +64,24 @@ function(flywheel_add_test room source)
   endif()
 endfunction()
 
+# flywheel_add_app_runs(): each numbered app checks itself and is a ctest app_<folder>. It ends with 0 when what it shows
+# is right, and with 77, "skipped", when it needs a GPU and there is none.
+function(flywheel_add_app_runs)
+  file(GLOB mains CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/apps/[0-9][0-9]_*/main.cu")
+  foreach(main IN LISTS mains)
+    get_filename_component(folder "${main}" DIRECTORY)
+    get_filename_component(app "${folder}" NAME)
+    add_test(NAME app_${app} COMMAND ${flywheel_test_launcher} "$<TARGET_FILE:${app}>")
+    set_tests_properties(app_${app} PROPERTIES TIMEOUT 60 SKIP_RETURN_CODE 77 LABELS apps
+                         ENVIRONMENT "${flywheel_test_environment}")
+    if(FLYWHEEL_WITH_CUDA)
+      set_property(TEST app_${app} PROPERTY RESOURCE_LOCK gpu)
+    endif()
+  endforeach()
+  # The shortest one has no line to spare for a check of its own.
+  set_tests_properties(app_01_hello PROPERTIES PASS_REGULAR_EXPRESSION "d = 7\n")
+endfunction()
+
 # flywheel_add_compile_fail_test(source): the file must not compile, and the compiler must say the sentence that
 # the file's first line expects. Headers are found as flywheel_runtime finds them.
 function(flywheel_add_compile_fail_test source)

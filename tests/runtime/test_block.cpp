@@ -1,0 +1,159 @@
+// What a body can ask of its block, seen through the runs it takes part in.
+#include "runtime/block.hpp"
+
+#include "catch.hpp"
+#include "support/launch.hpp"
+
+using namespace flywheel;
+using namespace flywheel::testing;
+
+namespace {
+using P = CpuPlatform;
+
+struct Settings {
+  double scale;
+  std::uint32_t shift;
+};
+
+/// Reads two parameters and returns what it makes of them.
+struct Compute {
+  Param<Settings> settings;
+  Param<std::uint8_t> small;
+  template <class Block>
+  double operator()(Block& block) const {
+    const Settings s = block.param(settings);
+    return s.scale * block.param(small) + s.shift;
+  }
+};
+
+struct Emit {
+  std::uint32_t count;
+  template <class Block>
+  void operator()(Block& block) const {
+    for (std::uint32_t i = 0; i < count; ++i)
+      if (!block.emit(i * 0.5f)) return;
+  }
+};
+
+struct StopAt {
+  std::uint32_t pass;
+  std::uint32_t* passes;
+  template <class Block>
+  void operator()(Block& block) const {
+    ++*passes;
+    if (block.iteration() == pass) block.stop();
+  }
+};
+
+struct FailTwice {
+  template <class Block>
+  void operator()(Block& block) const {
+    block.fail(7);
+    block.fail(8);
+  }
+};
+
+/// Uses the helpers that share work out among the threads of a block.
+struct Together {
+  std::uint64_t* sum;
+  int n;
+  template <class Block>
+  void operator()(Block& block) const {
+    auto* cells = block.template scratch<std::uint64_t>(n);
+    auto* bytes = block.template scratch<unsigned char>(3);
+    if (!cells || !bytes) return;
+    block.for_each(n, [&](int i) { cells[i] = static_cast<std::uint64_t>(i) * i; });
+    block.sync();
+    std::uint64_t mine = 0;
+    block.for_each(n, [&](int i) { mine += cells[i]; });
+    const std::uint64_t all = block.reduce(mine, [](std::uint64_t a, std::uint64_t b) { return a + b; });
+    if (block.leader()) *sum = all + block.workers();
+  }
+};
+
+using List = TaskList<Compute, Emit, StopAt, FailTwice, Together>;
+
+template <class Task>
+std::uint32_t run_alone(HandWorld& hand, const Task& task, std::uint32_t repeat = 1) {
+  HandGraph<List> graph;
+  graph.add(task, {}, Priority::inherit, 16);
+  const RunConstants run = hand.load(graph);
+  return Launch<List>(hand).run(run, 1, repeat);
+}
+}  // namespace
+
+TEST_CASE("a body reads the run's parameters and its result reaches the host") {
+  HandWorld hand;
+  const Settings settings{2.5, 4};
+  const std::uint8_t small = 200;
+  HandGraph<List> graph;
+  graph.add(Compute{{8}, {3}}, {}, Priority::inherit, 16);
+  RunConstants run = hand.load(graph);
+  run.param_bytes = 24;
+  std::memcpy(hand.world.params + kParamBytes + 8, &settings, sizeof(settings));
+  std::memcpy(hand.world.params + kParamBytes + 3, &small, 1);
+  CHECK(Launch<List>(hand).run(run, 1) == 0);
+  double result = 0;
+  std::memcpy(&result, hand.world.results + hand.world.result_bytes + 16, sizeof(result));
+  CHECK(result == 504);
+}
+
+TEST_CASE("a body streams more values than the stream holds, while the host reads") {
+  HandWorld hand;
+  HandGraph<List> graph;
+  graph.add(Emit{100});
+  const RunConstants run = hand.load(graph);
+  Launch<List> launch(hand);
+  const Stream<P> stream = Wires<P>{hand.world}.stream(2);
+  std::uint64_t ticket = 0;
+  for (std::uint32_t round = 0; round < 5; ++round) {
+    launch.submit(run, 2);
+    for (std::uint32_t i = 0; i < 100; ++i, ++ticket) {
+      std::uint64_t bits = 0;
+      REQUIRE(wait_for([&] { return stream.read(ticket, bits); }));
+      float value = 0;
+      std::memcpy(&value, &bits, sizeof(value));
+      REQUIRE(value == i * 0.5f);
+    }
+    REQUIRE(launch.finish(2, round) == 0);
+  }
+}
+
+TEST_CASE("a body whose values nobody reads fails its run and everything is aborted") {
+  HandWorld hand;
+  hand.world.spin_budget_ns = 2'000'000;
+  HandGraph<List> graph;
+  graph.add(Emit{100});
+  const RunConstants run = hand.load(graph);
+  Launch<List> launch(hand);
+  CHECK(launch.run(run) == static_cast<std::uint32_t>(Status::stream_stalled));
+  CHECK(P::device(hand.world.control->board.abort).load(Order::relaxed) == 1);
+}
+
+TEST_CASE("a body stops a repeated run and knows the pass it is in") {
+  HandWorld hand;
+  std::uint32_t passes = 0;
+  CHECK(run_alone(hand, StopAt{4, &passes}, 1000) == 0);
+  CHECK(passes == 5);
+  CHECK(hand.world.completions[1].iterations == 5);
+}
+
+TEST_CASE("the first code that a body fails with counts") {
+  HandWorld hand;
+  CHECK(run_alone(hand, FailTwice{}) == kUserStatus + 7);
+  CHECK(hand.world.completions[1].fault_task == 1);
+}
+
+TEST_CASE("a body shares work, scratch memory and a sum among its threads") {
+  HandWorld hand;
+  std::uint64_t sum = 0;
+  CHECK(run_alone(hand, Together{&sum, 100}) == 0);
+  CHECK(sum == 328350 + hand.world.workers);
+}
+
+TEST_CASE("a body that asks for more scratch memory than there is fails with a status of its own") {
+  HandWorld hand;
+  std::uint64_t sum = 1;
+  CHECK(run_alone(hand, Together{&sum, 1000}) == static_cast<std::uint32_t>(Status::scratch_exhausted));
+  CHECK(sum == 1);
+}

@@ -1,0 +1,162 @@
+// The door: lets runs in whole, in order, and tells the host what it has read. Its poll is the work of a whole warp.
+#include "runtime/door.hpp"
+
+#include <atomic>
+
+#include "catch.hpp"
+#include "support/thread_warp.hpp"
+#include "support/world_fixture.hpp"
+
+using namespace flywheel;
+using namespace flywheel::testing;
+
+namespace {
+using P = CpuPlatform;
+
+std::uint64_t param_of(std::uint64_t number, std::uint32_t i) { return number * 1000 + i; }
+
+/// A host that submits runs of one task, a door of `kLanes` lanes, and a worker that takes the tasks from the queue. The
+/// parameters, the line of the run and the message's desk are plain memory.
+template <std::uint32_t kLanes>
+struct Entrance {
+  using W = ThreadWarp<kLanes>;
+  static constexpr std::uint32_t kParams = 5;
+  HandWorld hand;
+  Porch porch{kEmptyMailbox, 0, {}};
+  RunConstants desk{};
+  std::uint32_t runs;
+  std::uint32_t wrong = 0;
+  std::atomic<std::uint32_t> answered{0};
+
+  explicit Entrance(std::uint32_t count) : runs(count) {}
+
+  void send(std::uint64_t number, const RunConstants& message) {
+    const Inbox<P> inbox = Wires<P>{hand.world}.inbox();
+    wait_for([&] { return number - P::system(*inbox.consumed).load(Order::acquire) < inbox.capacity; });
+    inbox.write(number, message);
+  }
+
+  void submit_all() {
+    RunConstants run{};
+    run.op = static_cast<std::uint32_t>(InboxOp::submit);
+    run.priority = 1;
+    run.sinks = run.root_count = 1;
+    run.flags = kRootsUniform | kRootsDense;
+    run.param_bytes = kParams * 8;
+    for (std::uint32_t number = 0; number < runs; ++number) {
+      run.slot = number % hand.world.run_slots;
+      // The slot's last run has ended.
+      wait_for([&] { return number < answered.load(std::memory_order_acquire) + hand.world.run_slots; });
+      auto* params = reinterpret_cast<std::uint64_t*>(hand.world.params + std::size_t{run.slot} * kParamBytes);
+      for (std::uint32_t i = 0; i < kParams; ++i) params[i] = param_of(number, i);
+      run.generation = run.first_record = number;
+      send(number, run);
+    }
+    run.op = static_cast<std::uint32_t>(InboxOp::park);
+    send(runs, run);
+  }
+
+  void take_all() {
+    const Wires<P> wires{hand.world};
+    for (std::uint32_t number = 0; number < runs; ++number) {
+      std::uint64_t packed = 0;
+      wait_for([&] { return wires.ready(1).size_hint() && wires.ready(1).pop(1, &packed, wires.wait(0)); });
+      const Item item = Item::unpack(packed);
+      const RunState& run = hand.world.runs[item.run];
+      wrong += item.record != number || item.run != number % hand.world.run_slots;
+      wrong += run.line.constants.generation != number || run.outstanding != 1 || run.line.cancelled;
+      for (std::uint32_t i = 0; i < kParams; ++i)
+        wrong += reinterpret_cast<const std::uint64_t*>(run.params)[i] != param_of(number, i);
+      P::device(hand.world.control->finished.value).fetch_add(1, Order::relaxed);
+      answered.store(number + 1, std::memory_order_release);
+    }
+  }
+
+  void run() {
+    Warp<kLanes> warp;
+    run_together(kLanes + 2, [&](std::uint32_t i) {
+      if (i == kLanes) return submit_all();
+      if (i == kLanes + 1) return take_all();
+      W::join(warp, i);
+      Door<W>(hand.world, porch, desk)();
+    });
+    CHECK(wrong == 0);
+    CHECK(hand.world.control->door.admitted == runs);
+    CHECK(hand.world.control->door.next_entry == runs + 1);
+    CHECK(*hand.world.inbox_consumed == runs + 1);
+    CHECK(bulletin_stop(hand.world.control->board.bulletin) == hand.world.launch);
+  }
+};
+
+/// What a lone thread does with one message.
+struct Reception {
+  HandWorld hand;
+  Porch porch{kEmptyMailbox, 0, {}};
+  RunConstants message{};
+  std::uint32_t flags = kRootsUniform | kRootsDense;
+  Admission<P> admission{hand.world, porch, message};
+
+  void handle(InboxOp op, std::uint32_t slot, std::uint32_t generation) {
+    message.op = static_cast<std::uint32_t>(op);
+    message.slot = slot;
+    message.generation = generation;
+    message.priority = message.sinks = message.root_count = 1;
+    message.flags = flags;
+    admission.handle();
+  }
+  std::uint32_t cancelled(std::uint32_t slot) const { return hand.world.runs[slot].line.cancelled; }
+};
+}  // namespace
+
+TEST_CASE("a door of one thread lets runs in whole and in order") { Entrance<1>(500).run(); }
+
+TEST_CASE("a door of a warp lets runs in whole and in order") { Entrance<4>(200).run(); }
+
+TEST_CASE("a door with more lanes than a message has words") { Entrance<18>(20).run(); }
+
+TEST_CASE("a cancel reaches the run it means and no later one in its slot") {
+  Reception reception;
+  reception.handle(InboxOp::submit, 2, 5);
+  reception.handle(InboxOp::cancel, 2, 4);
+  CHECK(reception.cancelled(2) == 0);
+  reception.handle(InboxOp::cancel, 2, 5);
+  CHECK(reception.cancelled(2) == 1);
+  reception.handle(InboxOp::submit, 2, 6);
+  CHECK(reception.cancelled(2) == 0);
+}
+
+TEST_CASE("a single root goes to the worker on the porch if it waits there, else to the queue") {
+  Reception reception;
+  const Queue<P> queue = Wires<P>{reception.hand.world}.ready(1);
+  reception.handle(InboxOp::submit, 0, 1);
+  CHECK(queue.size_hint() == 1);
+  reception.porch.waiting = 1;
+  reception.handle(InboxOp::submit, 1, 9);
+  CHECK(queue.size_hint() == 1);
+  CHECK(Item::unpack(reception.porch.item).run == 1);
+  CHECK(reception.porch.run.generation == 9);
+}
+
+TEST_CASE("the door may park when it is told to and all runs have finished") {
+  Reception reception;
+  CHECK_FALSE(reception.admission.may_park());
+  reception.handle(InboxOp::submit, 0, 1);
+  reception.handle(InboxOp::park, 0, 0);
+  CHECK_FALSE(reception.admission.may_park());
+  reception.hand.world.control->finished.value = 1;
+  CHECK(reception.admission.may_park());
+}
+
+TEST_CASE("a phased run is announced with a new epoch, its slot and the barrier as it is") {
+  Reception reception;
+  reception.hand.world.control->barrier.value = 42;
+  reception.flags = kPhased;
+  for (std::uint32_t epoch = 1; epoch <= 3; ++epoch) {
+    reception.handle(InboxOp::submit, epoch, 1);
+    const std::uint64_t bulletin = reception.hand.world.control->board.bulletin;
+    CHECK(bulletin_epoch(bulletin) == epoch);
+    CHECK(bulletin_run(bulletin) == epoch);
+    CHECK(bulletin_stop(bulletin) == 0);
+    CHECK(reception.hand.world.runs[epoch].line.barrier_base == 42);
+  }
+}

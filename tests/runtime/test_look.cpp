@@ -1,0 +1,130 @@
+// Where workers look for tasks: the urgent first, and a phased run before all else.
+#include "runtime/look.hpp"
+
+#include <atomic>
+
+#include "catch.hpp"
+#include "support/launch.hpp"
+
+using namespace flywheel;
+using namespace flywheel::testing;
+
+namespace {
+using P = CpuPlatform;
+
+/// Holds its worker until it is let go.
+struct Hold {
+  std::atomic<std::uint32_t>* entered;
+  std::atomic<bool>* leave;
+  template <class Block>
+  void operator()(Block&) const {
+    ++*entered;
+    wait_for([&] { return leave->load(); });
+  }
+};
+
+struct Note {
+  std::vector<std::uint32_t>* log;
+  std::uint32_t value;
+  template <class Block>
+  void operator()(Block&) const {
+    log->push_back(value);
+  }
+};
+
+struct Count {
+  std::uint32_t* cell;
+  template <class Block>
+  void operator()(Block&) const {
+    ++*cell;
+  }
+};
+
+using List = TaskList<Hold, Note, Count>;
+
+template <class... Tasks>
+RunConstants load(HandWorld& hand, const Tasks&... tasks) {
+  HandGraph<List> graph;
+  (graph.add(tasks), ...);
+  return hand.load(graph);
+}
+}  // namespace
+
+TEST_CASE("urgent tasks overtake what waits in the queue") {
+  WorldShape shape;
+  shape.workers = 1;
+  HandWorld hand(shape);
+  std::atomic<std::uint32_t> entered{0};
+  std::atomic<bool> leave{false};
+  std::vector<std::uint32_t> log;
+  const RunConstants hold = load(hand, Hold{&entered, &leave});
+  Launch<List> launch(hand);
+  launch.submit(hold, 0);
+  REQUIRE(wait_for([&] { return entered == 1; }));
+  for (const std::uint32_t priority : {2u, 1u, 0u}) {
+    RunConstants run = load(hand, Note{&log, priority}, Note{&log, priority});
+    run.priority = priority;
+    launch.submit(run, 1 + priority);
+  }
+  // All have been let in once the door has read the messages.
+  REQUIRE(wait_for([&] { return P::system(*hand.world.inbox_consumed).load(Order::acquire) == launch.messages(); }));
+  leave = true;
+  for (std::uint32_t slot = 0; slot < 4; ++slot) CHECK(launch.finish(slot, 0) == 0);
+  CHECK(log == std::vector<std::uint32_t>{0, 0, 1, 1, 2, 2});
+}
+
+TEST_CASE("a phased run gets all workers though the queues never run dry") {
+  HandWorld hand;
+  std::uint32_t cells[6] = {};
+  HandGraph<List> busy, phased;
+  for (std::uint32_t i = 0; i < 3; ++i) busy.add(Count{cells + i});
+  for (std::uint32_t i = 3; i < 6; ++i) phased.add(Count{cells + i});
+  phased.phases = {{0, 3, 0, 0}};
+  const RunConstants endless = hand.load(busy), brief = hand.load(phased);
+  Launch<List> launch(hand);
+  launch.submit(endless, 0, ~0u);
+  for (std::uint32_t round = 0; round < 20; ++round) CHECK(launch.run(brief, 1) == 0);
+  launch.cancel(0);
+  CHECK(launch.finish(0, 0) == static_cast<std::uint32_t>(Status::cancelled));
+  for (std::uint32_t i = 3; i < 6; ++i) CHECK(cells[i] == 20);
+}
+
+TEST_CASE("a phased run gets the worker that follows a long chain") {
+  HandWorld hand;
+  std::uint32_t cells[2] = {};
+  HandGraph<List> chain, phased;
+  for (std::uint32_t i = 0; i < 1000; ++i) chain.add(Count{cells}, i ? std::vector<std::uint32_t>{i - 1} : std::vector<std::uint32_t>{});
+  phased.add(Count{cells + 1});
+  phased.phases = {{0, 1, 0, 0}};
+  const RunConstants endless = hand.load(chain), brief = hand.load(phased);
+  Launch<List> launch(hand);
+  launch.submit(endless, 0, ~0u);
+  for (std::uint32_t round = 0; round < 10; ++round) CHECK(launch.run(brief, 1) == 0);
+  launch.cancel(0);
+  CHECK(launch.finish(0, 0) == static_cast<std::uint32_t>(Status::cancelled));
+  CHECK(cells[1] == 10);
+}
+
+TEST_CASE("an abort ends all workers and the door") {
+  HandWorld hand;
+  Launch<List> launch(hand);
+  std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  P::device(hand.world.control->board.abort).store(1, Order::relaxed);
+  launch.park();
+  CHECK(hand.world.control->door.parks == 1);
+}
+
+TEST_CASE("the stop sign of an earlier launch stops nobody") {
+  HandWorld hand;
+  std::uint32_t cell = 0;
+  const RunConstants run = load(hand, Count{&cell});
+  std::uint64_t messages = 0;
+  for (std::uint32_t round = 1; round <= 10; ++round) {
+    CHECK(bulletin_stop(hand.world.control->board.bulletin) == round - 1);
+    Launch<List> launch(hand, messages);
+    CHECK(launch.run(run) == 0);
+    launch.park();
+    messages = launch.messages();
+  }
+  CHECK(cell == 10);
+}

@@ -1,0 +1,125 @@
+// The first tasks of an iteration: a few are published one by one, many are shared out by tickets; each runs once.
+#include "runtime/roots.hpp"
+
+#include <algorithm>
+#include <atomic>
+
+#include "catch.hpp"
+#include "support/launch.hpp"
+#include "support/seed.hpp"
+
+using namespace flywheel;
+using namespace flywheel::testing;
+
+namespace {
+using P = CpuPlatform;
+
+struct Count {
+  std::uint32_t* cell;
+  template <class Block>
+  void operator()(Block&) const {
+    ++*cell;
+  }
+};
+using List = TaskList<Count>;
+
+std::vector<Item> drain(const World& world, std::uint32_t priority) {
+  std::vector<Item> items;
+  const Wires<P> wires{world};
+  for (std::uint64_t item = 0; wires.ready(priority).size_hint() && wires.ready(priority).pop(1, &item, wires.wait(0));)
+    items.push_back(Item::unpack(item));
+  return items;
+}
+
+/// `roots` independent tasks, every other one with a priority of its own if asked for; a last task waits for all if
+/// there is to be one sink.
+struct Wide {
+  HandGraph<List> graph;
+  std::vector<std::uint32_t> cells;
+
+  Wide(std::uint32_t roots, bool mixed, bool one_sink) : cells(roots + 1) {
+    std::vector<std::uint32_t> all;
+    for (std::uint32_t i = 0; i < roots; ++i)
+      all.push_back(graph.add(Count{&cells[i]}, {}, mixed && i % 2 ? static_cast<Priority>(i % 3) : Priority::inherit));
+    if (one_sink) graph.add(Count{&cells[roots]}, all);
+    else cells.pop_back();
+  }
+};
+}  // namespace
+
+TEST_CASE("few roots are published themselves, each at its priority") {
+  HandWorld hand;
+  Wide wide(4, true, false);
+  const RunConstants run = hand.load(wide.graph);
+  hand.open(run);
+  publish_roots<P>(hand.world, 0, run);
+  CHECK(drain(hand.world, 0).size() == 1);  // task 3
+  CHECK(drain(hand.world, 1).size() == 3);  // tasks 0 and 2, which inherit, and 1
+  CHECK(drain(hand.world, 2).empty());
+}
+
+TEST_CASE("many roots become a ticket for each worker, and shares of them are disjoint") {
+  HandWorld hand;
+  Wide wide(50, false, false);
+  const RunConstants run = hand.load(wide.graph);
+  RunState& state = hand.open(run);
+  publish_roots<P>(hand.world, 0, run);
+  const std::vector<Item> tickets = drain(hand.world, 1);
+  CHECK(tickets.size() == hand.world.workers);
+  CHECK(std::all_of(tickets.begin(), tickets.end(), [](const Item& i) { return i.record == Item::kRootTicket && i.run == 0; }));
+  std::uint32_t next = 0;
+  for (const std::uint32_t wanted : {1u, 7u, 32u, 32u, 32u}) {
+    const RootShare share = take_roots<P>(state, wanted);
+    CHECK(share.count == std::min(wanted, 50 - next));
+    if (share.count) CHECK(share.first == next);
+    if (share.count) CHECK(share.left == 50 - next);
+    next += share.count;
+  }
+  CHECK(next == 50);
+}
+
+TEST_CASE("threads that take shares at once take each root once, round after round") {
+  HandWorld hand;
+  RunState& state = hand.world.runs[0];
+  std::vector<std::uint32_t> taken(500);
+  std::atomic<std::uint32_t> count{0};
+  for (std::uint64_t round = 0; round < 50; ++round) {
+    state.roots = std::uint64_t{500} << 32;
+    run_together(3, [&](std::uint32_t i) {
+      for (RootShare share = take_roots<P>(state, i + 1); share.count; share = take_roots<P>(state, 5 * i + 1)) {
+        for (std::uint32_t r = 0; r < share.count; ++r) ++taken[share.first + r];
+        count.fetch_add(share.count, std::memory_order_relaxed);
+      }
+    });
+  }
+  CHECK(count == 50 * 500);
+  CHECK(std::count(taken.begin(), taken.end(), 50u) == 500);
+}
+
+TEST_CASE("wide graphs of all kinds run every task once a pass, also with stale tickets about") {
+  FLYWHEEL_TEST_SEED(seed);
+  Random random(seed);
+  for (int round = 0; round < 30; ++round) {
+    WorldShape shape;
+    shape.workers = pick(random, 1, 4);
+    HandWorld hand(shape);
+    std::vector<std::unique_ptr<Wide>> wides;
+    std::vector<RunConstants> runs;
+    for (std::uint32_t g = 0; g < 3; ++g) {
+      wides.push_back(std::make_unique<Wide>(pick(random, 1, 60), pick(random, 0, 1), pick(random, 0, 1)));
+      runs.push_back(hand.load(wides[g]->graph));
+      runs[g].priority = pick(random, 0, 2);
+    }
+    Launch<List> launch(hand);
+    std::uint32_t passes[3] = {};
+    for (std::uint32_t r = 0; r < 40; ++r) {
+      for (std::uint32_t g = 0; g < 3; ++g) {
+        passes[g] += r % 3 + 1;
+        launch.submit(runs[g], (g + r) % 3, r % 3 + 1);
+      }
+      for (std::uint32_t g = 0; g < 3; ++g) REQUIRE(launch.finish(g, r) == 0);
+      for (std::uint32_t g = 0; g < 3; ++g)
+        REQUIRE(wides[g]->cells == std::vector<std::uint32_t>(wides[g]->cells.size(), passes[g]));
+    }
+  }
+}
