@@ -19,6 +19,7 @@ inline constexpr std::uint32_t kComputeBarrier = 1;
 struct BlockShared {
   alignas(16) unsigned char partial[2][kComputeWarps][16];  // of reduce(), two in turn
   TaskRecord phase_record;                                  // the record of a phased run's current task
+  bool go_on;
 };
 
 namespace detail {
@@ -87,13 +88,17 @@ class GpuBlock : public BlockCore<ThreadPlatform, List> {
   /// Collective. Grid tasks: all workers meet. False if the run ends here: return from the body.
   __device__ bool grid_sync() { return boundary(false); }
 
-  // Library use: see phases.hpp. The first sync gathers what all threads wrote, thread 0 speaks for them at the grid
-  // barrier, the second lets everybody see what thread 0 acquired there, and whether to stop.
-  __device__ void begin_phases() { clock_ = PhaseClock::of<P>(*this->context_); }
+  // Library use: see phases.hpp. The first sync gathers what all threads wrote, the first warp goes to the grid
+  // barrier, the second lets everybody see what it acquired there, and whether to stop.
+  __device__ void begin_phases() { clock_ = PhaseClock<WarpPlatform>::of(*this->context_); }
   __device__ bool boundary(bool end_of_pass) {
     sync();
-    const bool stop = leader() && !meet<P>(*this->context_, clock_, end_of_pass);
-    return !ptx::named_barrier_or(kComputeBarrier, kComputeThreads, stop);
+    if (rank() < 32) {
+      const bool go_on = meet<WarpPlatform>(*this->context_, clock_, end_of_pass);
+      if (leader()) shared_->go_on = go_on;
+    }
+    sync();
+    return shared_->go_on;
   }
   __device__ void begin_pass(std::uint32_t pass) {
     if (leader()) this->context_->asked.iteration = pass;
@@ -104,7 +109,7 @@ class GpuBlock : public BlockCore<ThreadPlatform, List> {
     auto* to = reinterpret_cast<std::uint32_t*>(&shared_->phase_record);
     if (rank() < 32) to[rank()] = from[rank()];
     if (leader()) {
-      note_asked<P>(*this->context_, clock_);
+      note_asked<WarpPlatform>(*this->context_, clock_);
       clock_.local = record.header.local;
       this->context_->header = &shared_->phase_record.header;
     }
@@ -118,7 +123,7 @@ class GpuBlock : public BlockCore<ThreadPlatform, List> {
   unsigned char* scratch_;
   std::size_t used_ = 0;
   std::uint32_t turn_ = 0;
-  PhaseClock clock_{};  // thread 0's
+  PhaseClock<WarpPlatform> clock_{};  // the first warp's
 };
 
 }  // namespace flywheel

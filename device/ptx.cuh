@@ -39,12 +39,4 @@ __device__ __forceinline__ void named_barrier(std::uint32_t id, std::uint32_t th
   asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
 
-/// The same; tells everybody whether any thread brought `vote`.
-__device__ __forceinline__ bool named_barrier_or(std::uint32_t id, std::uint32_t threads, bool vote) {
-  std::uint32_t any;
-  asm volatile("{ .reg .pred p, q; setp.ne.u32 q, %3, 0; barrier.cta.red.or.pred p, %1, %2, q; selp.u32 %0, 1, 0, p; }"
-               : "=r"(any) : "r"(id), "r"(threads), "r"(static_cast<std::uint32_t>(vote)) : "memory");
-  return any != 0;
-}
-
 }  // namespace flywheel::ptx

@@ -157,7 +157,19 @@ void Pump::launch() {
   parking_ = engine_.drains();
   all_present_ = false;
   launched_ = Clock::now();
-  engine_.launch(world_);
+  launch_due_ = engine_.drains();
+  if (!launch_due_) return engine_.launch(world_);
+  wake_.notify_all();
+}
+
+/// In drain mode a launch may last as long as the kernel (CUDA_LAUNCH_BLOCKING), and others must get on meanwhile.
+void Pump::launch_if_due(Lock& lock) {
+  if (!launch_due_) return;
+  const World world = world_;
+  lock.unlock();
+  engine_.launch(world);
+  lock.lock();
+  launch_due_ = false;
 }
 
 // ---- the pump's own thread ----
@@ -170,6 +182,7 @@ void Pump::loop() {
 
 /// One round. False if there is nothing to do until somebody wakes us or time passes.
 bool Pump::turn(Lock& lock) {
+  if (std::this_thread::get_id() == thread_.get_id()) launch_if_due(lock);
   take_finished(lock);
   if (!closed_) let_in(lock);
   const auto now = Clock::now();
@@ -190,14 +203,14 @@ bool Pump::turn(Lock& lock) {
 void Pump::sleep(Lock& lock) {
   if (live_count_) {
     // Waiters see completions by themselves; we only tidy up behind them.
-    wake_.wait_for(lock, std::chrono::microseconds(200));
+    if (!launch_due_) wake_.wait_for(lock, std::chrono::microseconds(200));
     return;
   }
   line_->asleep.store(true, std::memory_order_seq_cst);
   std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with join_line()
   if (line_->fresh_empty() && !ending_) {
     if (resident_) wake_.wait_for(lock, parking_ ? std::chrono::milliseconds(1) : options_.park_after);
-    else wake_.wait(lock, [&] { return resident_ || ending_ || live_count_ || !line_->fresh_empty(); });
+    else wake_.wait(lock, [&] { return resident_ || launch_due_ || ending_ || live_count_ || !line_->fresh_empty(); });
   }
   line_->asleep.store(false, std::memory_order_relaxed);
 }
@@ -235,6 +248,11 @@ bool Pump::poll(const RunPtr& run) {
   Lock lock(mutex_);
   if (run->phase.load(std::memory_order_relaxed) == RunPhase::live) retire(lock, run->slot);
   return true;
+}
+
+void Pump::drain(RunRecord& run) {
+  std::unique_lock stream(run.mutex, std::try_to_lock);
+  if (stream.owns_lock() && run.phase.load(std::memory_order_acquire) == RunPhase::live) drain_stream(world_, run);
 }
 
 // ---- cancel, park, shut down ----

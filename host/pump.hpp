@@ -46,6 +46,8 @@ class Pump {
   void cancel(const RunPtr& run);
   /// True if the run is done; takes it out of its slot if it has just ended.
   bool poll(const RunPtr& run);
+  /// Takes what the run has streamed so far out of its slot, so that its tasks do not wait.
+  void drain(RunRecord& run);
   /// Runs `action` while no kernel is resident and none is launched; waits for runs in flight first.
   void while_parked(const std::function<void()>& action);
   /// Ends everything within the given time. False if the kernel could not be stopped.
@@ -64,6 +66,7 @@ class Pump {
   void open_slot(RunRecord& run);
   void ensure_kernel();
   void launch();
+  void launch_if_due(Lock& lock);
 
   void loop();
   bool turn(Lock& lock);
@@ -105,6 +108,7 @@ class Pump {
   bool resident_ = false;  // launched, and not yet seen to end
   bool parking_ = false;   // told to park
   bool all_present_ = false;
+  bool launch_due_ = false;  // drain mode: the pump's thread is to launch
   std::uint32_t holds_ = 0;  // while_parked() calls at work: let nobody in
   bool closed_ = false;
   bool ending_ = false;

@@ -7,7 +7,7 @@
 namespace flywheel {
 
 void Pump::check_kernel(const Lock& lock) {
-  if (!resident_) return;
+  if (!resident_ || launch_due_) return;
   std::string why;
   const EngineState state = engine_.state(why);
   if (state == EngineState::lost) return fail_everything(lock, Status::device_lost, why);

@@ -28,7 +28,10 @@ bool Run::done() {
 
 bool Run::wait_until(Clock::time_point limit) {
   for (std::uint32_t turn = 0; !done(); ++turn) {
-    if (turn % 64 == 63 && Clock::now() > limit) return false;
+    if (turn % 64 == 63) {
+      if (Clock::now() > limit) return false;
+      core_->pump.drain(*record_);
+    }
     back_off(turn);
   }
   return true;

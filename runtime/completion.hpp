@@ -5,10 +5,20 @@
 
 namespace flywheel {
 
-/// The run is over: everything its tasks wrote is visible to whoever acquires the completion word.
+/// Tells the host, and the door. Everything the run's tasks wrote is visible to whoever acquires the word.
+template <class P>
+FLYWHEEL_TASK void end_run(const World& world, std::uint32_t slot, std::uint64_t word) {
+  // Release, system: pairs with the host's acquire in host/completion. Results and streamed values of all tasks are
+  // ordered before it by the arrivals that this thread acquired.
+  P::system(world.completions[slot].word).store(word, Order::release);
+  // After the word, off the critical path: the door only compares it with what it admitted, before it parks.
+  P::device(world.control->finished.value).fetch_add(1, Order::relaxed);
+}
+
+/// The run is over.
 /// `clean`: no task failed or was skipped and no iteration was left out, so there is nothing to look up.
 template <class P>
-FLYWHEEL_TASK void complete_run(const World& world, const RunConstants& run, bool clean) {
+FLYWHEEL_COLD void complete_run(const World& world, const RunConstants& run, bool clean) {
   RunState& state = world.runs[run.slot];
   CompletionSlot& done = world.completions[run.slot];
   std::uint32_t code = 0;
@@ -23,11 +33,7 @@ FLYWHEEL_TASK void complete_run(const World& world, const RunConstants& run, boo
     P::system(done.iterations).store(iteration + (code ? 0 : 1), Order::relaxed);
     P::system(done.emitted).store(P::device(state.emitted).load(Order::relaxed), Order::relaxed);
   }
-  // Release, system: pairs with the host's acquire in host/completion. Results and streamed values of all tasks are
-  // ordered before it by the arrivals that this thread acquired.
-  P::system(done.word).store(completion_word(run.generation, code), Order::release);
-  // After the word, off the critical path: the door only compares it with what it admitted, before it parks.
-  P::device(world.control->finished.value).fetch_add(1, Order::relaxed);
+  end_run<P>(world, run.slot, completion_word(run.generation, code));
 }
 
 /// Re-arms the run for one more iteration; false if this was the last.

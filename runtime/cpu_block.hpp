@@ -43,8 +43,10 @@ class CpuBlock : public BlockCore<P, List> {
   FLYWHEEL_TASK bool grid_sync() { return boundary(false); }
 
   // Library use: see phases.hpp.
-  FLYWHEEL_TASK void begin_phases() { clock_ = PhaseClock::of<P>(*this->context_); }
-  FLYWHEEL_TASK bool boundary(bool end_of_pass) { return meet<P>(*this->context_, clock_, end_of_pass); }
+  FLYWHEEL_TASK void begin_phases() { clock_ = PhaseClock<P>::of(*this->context_); }
+  FLYWHEEL_TASK bool boundary(bool end_of_pass) {
+    return meet<P>(*this->context_, clock_, end_of_pass);
+  }
   FLYWHEEL_TASK void begin_pass(std::uint32_t pass) { this->context_->asked.iteration = pass; }
   FLYWHEEL_TASK const TaskRecord& load(const TaskRecord& record) {
     note_asked<P>(*this->context_, clock_);
@@ -55,7 +57,7 @@ class CpuBlock : public BlockCore<P, List> {
   }
 
  private:
-  PhaseClock clock_{};
+  PhaseClock<P> clock_{};
   unsigned char* scratch_;
   std::size_t used_ = 0;
 };

@@ -35,7 +35,7 @@ class CpuCrew {
   FLYWHEEL_TASK const Stage& stage_porch(std::uint32_t slot, const TaskRecord& record, std::uint32_t,
                                          const RunConstants& run) {
     stages_[slot].record = record;
-    stages_[slot].run = {run, 0, 0, 0, 0, 0, 0, {}};
+    stages_[slot].run = {run, 0, 0, 0, 0, 0, {}};
     return stages_[slot];
   }
 

@@ -82,7 +82,8 @@ class Admission {
 
   /// Every worker joins when it is next idle. The host lets one phased run in at a time, so the barrier is still.
   FLYWHEEL_TASK void announce(RunState& run) {
-    run.line.barrier_base = P::device(world_.control->barrier.value).load(Order::relaxed);
+    for (std::uint32_t i = 0; i < kBarrierWords; ++i)
+      run.barrier_base[i] = P::device(world_.control->barrier[i].value).load(Order::relaxed);
     ++state_.epoch;
     phased_ = message_.slot;
     post(0);

@@ -88,6 +88,17 @@ FLYWHEEL_COLD void keep_ticket(const World& world, Desk& desk, std::uint32_t wor
   desk.roots_left = 0;
 }
 
+/// Pops a share of the tasks queued at `level`; returns how many.
+template <class P>
+FLYWHEEL_COLD std::uint32_t pop_batch(const World& world, Desk& desk, std::uint32_t worker, std::uint32_t level,
+                                      std::uint32_t depth) {
+  constexpr std::uint32_t kMost = sizeof(Desk::batch) / sizeof(std::uint64_t);
+  const Wires<P> wires{world};
+  desk.batch_next = 0;
+  desk.batch_size = wires.ready(level).pop(share_of(world, depth, kMost), desk.batch, wires.wait(worker));
+  return desk.batch_size;
+}
+
 /// The next task of what is in hand, or kEmptyMailbox.
 template <class P>
 FLYWHEEL_COLD std::uint64_t take_in_hand(const World& world, Desk& desk, std::uint32_t worker) {

@@ -24,7 +24,7 @@ struct alignas(64) Heartbeat {
 
 /// Written by the owner alone.
 template <class P>
-FLYWHEEL_TASK void beat(Heartbeat& heart, WorkerState state, std::uint64_t item, std::uint64_t elapsed_ns) {
+FLYWHEEL_COLD void beat(Heartbeat& heart, WorkerState state, std::uint64_t item, std::uint64_t elapsed_ns) {
   P::system(heart.item).store(item, Order::relaxed);
   P::system(heart.elapsed_ns).store(elapsed_ns, Order::relaxed);
   P::system(heart.beats).store(P::system(heart.beats).load(Order::relaxed) + 1, Order::relaxed);

@@ -12,7 +12,8 @@ template <class P>
 class Lookout {
  public:
   FLYWHEEL_TASK Lookout(const World& world, std::uint32_t id, Porch* porch, Desk& desk)
-      : world_(world), desk_(desk), wires_{world}, seat_{wires_.idle(), id, porch}, stats_(world.stats[id]) {
+      : world_(world), desk_(desk), wires_{world}, seat_{wires_.idle(), id, porch}, stats_(world.stats[id]),
+        looks_(porch ? kLooksAtPorch : kLooksAtMailbox) {
     desk = {};
     desk.ticket = kEmptyMailbox;
     desk.epoch = world.phased_before;
@@ -24,14 +25,15 @@ class Lookout {
       Seen seen;
       if (look_at_board(item, seen)) return seen;
       // The board is everybody's, and a trip to L2 away: a worker to whom things are brought looks at its seat mostly.
-      for (std::uint32_t i = 0; enrolled_ && i < kLooksASeat; ++i) {
+      for (std::uint32_t i = 0; enrolled_ && i < looks_; ++i) {
         item = seat_.peek();
         if (item != kEmptyMailbox) item = leave_seat(item);
         if (item != kEmptyMailbox) return Seen::item;
-        P::pause(spins * kLooksASeat);
+        P::pause(spins * looks_);
       }
+      if (spins == kQuiet) show_stats();
       ++stats_.looks;
-      P::pause(spins * kLooksASeat);
+      P::pause(spins * looks_);
     }
   }
 
@@ -80,8 +82,9 @@ class Lookout {
   }
 
  private:
-  static constexpr std::uint32_t kMaxBatch = sizeof(Desk::batch) / sizeof(std::uint64_t);
-  static constexpr std::uint32_t kLooksASeat = 16;  // for one at the board
+  static constexpr std::uint32_t kLooksAtMailbox = 16;  // for one at the board
+  static constexpr std::uint32_t kLooksAtPorch = 128;   // each is shorter: the porch is in shared memory
+  static constexpr std::uint32_t kQuiet = 4;        // looks at the board without work: time to show the counters
 
   /// True if the board had something for this worker: `seen` says what.
   FLYWHEEL_TASK bool look_at_board(std::uint64_t& item, Seen& seen) {
@@ -122,7 +125,6 @@ class Lookout {
     if (enrolled_) return;
     enrolled_ = true;
     seat_.enroll();
-    show_stats();
   }
 
   /// True once no item can arrive any more. If one is on its way, stay: a next look will find it.
@@ -140,12 +142,10 @@ class Lookout {
   }
 
   FLYWHEEL_TASK bool pop(const Board& board) {
-    desk_.batch_next = 0;
-    const std::uint32_t share = share_of(world_, board.depth, kMaxBatch);
-    desk_.batch_size = wires_.ready(board.level).pop(share, desk_.batch, wires_.wait(seat_.worker));
-    stats_.queued += desk_.batch_size;
-    in_hand_ = desk_.batch_size != 0;
-    had_batch_ = desk_.batch_size > 1;
+    const std::uint32_t popped = pop_batch<P>(world_, desk_, seat_.worker, board.level, board.depth);
+    stats_.queued += popped;
+    in_hand_ = popped != 0;
+    had_batch_ = popped > 1;
     return in_hand_;
   }
 
@@ -159,6 +159,7 @@ class Lookout {
   bool had_batch_ = false;   // the last pop brought several tasks
   bool enrolled_ = false;
   bool over_porch_ = false;
+  const std::uint32_t looks_;
 };
 
 }  // namespace flywheel

@@ -49,6 +49,7 @@ struct WaitContext {
   std::uint64_t* abort;   // device memory; non-zero ends every wait
   WaitReport* report;     // this worker's, host-visible; may be null in tests
   std::uint64_t budget_ns;
+  bool fatal = true;  // what to do when the budget ends: report and abort everybody, or just give up
 };
 
 namespace detail {
@@ -77,6 +78,7 @@ FLYWHEEL_COLD std::uint64_t go_on_waiting(const WaitContext& wait, WaitReason re
   const std::uint64_t now = P::now_ns();
   if (!start) return now;
   if (now - start < wait.budget_ns) return start;
+  if (!wait.fatal) return 0;
   report_wait<P>(wait, reason, address, saw, expected, now - start);
   return 0;
 }

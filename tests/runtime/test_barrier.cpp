@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "support/seed.hpp"
-#include "support/threads.hpp"
+#include "support/thread_warp.hpp"
 
 using namespace flywheel;
 using namespace flywheel::testing;
@@ -30,30 +30,52 @@ struct StagedPlatform : CpuPlatform {
   static auto device(T& word) { return Ref<T>(word); }
 };
 
-template <class P>
-Meeting meet(const GridBarrier<P>& barrier, std::uint64_t base, std::uint64_t k, bool vote, Patience& patience) {
-  barrier.arrive(k, vote);
-  return barrier.wait(base, k, patience.wait());
-}
-
-/// n workers meet k times; each phase every worker writes a cell and reads its neighbour's of the phase before.
-struct Phases {
+/// The words of a barrier and what they were when a run began. Worker w is one thread, or the lanes of a warp.
+struct Ground {
   std::uint32_t workers;
-  std::uint64_t word, base;
-  std::vector<std::uint64_t> cells[2];
-  std::atomic<std::uint32_t> wrong{0};
+  Padded<std::uint64_t> words[kBarrierWords] = {};
+  std::uint64_t base[kBarrierWords] = {};
   Patience patience;
 
-  Phases(std::uint32_t n, std::uint64_t start) : workers(n), word(start), base(start) {
+  explicit Ground(std::uint32_t n, std::uint64_t start = 0) : workers(n) {
+    for (auto& word : words) word.value = start;
+    begin_run();
+  }
+  void begin_run() {
+    for (std::uint32_t i = 0; i < kBarrierWords; ++i) base[i] = words[i].value;
+  }
+  /// Arrivals so far since the run began.
+  std::uint32_t arrivals() {
+    std::uint32_t sum = 0;
+    for (std::uint32_t i = 0; i < kBarrierWords; ++i)
+      sum += static_cast<std::uint32_t>(CpuPlatform::device(words[i].value).load(Order::relaxed) - base[i]);
+    return sum;
+  }
+
+  template <class P = CpuPlatform>
+  Meeting meet(std::uint32_t worker, std::uint64_t k, bool vote) {
+    const GridBarrier<P> barrier{words, workers};
+    typename GridBarrier<P>::Base mine{};
+    for (std::uint32_t i = P::lane(), n = 0; i < kBarrierWords; i += P::lanes(), ++n) mine.words[n] = base[i];
+    if (P::lane() == 0) barrier.arrive(worker, k, vote);
+    return barrier.wait(mine, k, patience.wait());
+  }
+};
+
+/// Workers that meet k times; each phase every worker writes a cell and reads its neighbour's of the same phase.
+struct Phases : Ground {
+  std::vector<std::uint64_t> cells[2];
+  std::atomic<std::uint32_t> wrong{0};
+
+  Phases(std::uint32_t n, std::uint64_t start) : Ground(n, start) {
     for (auto& side : cells) side.resize(n);
   }
 
   /// Returns the meeting at which this worker was told to stop, or 0.
   std::uint64_t take_part(std::uint32_t self, std::uint64_t meetings, std::uint64_t vote_at) {
-    const GridBarrier<CpuPlatform> barrier{&word, workers};
     for (std::uint64_t k = 1; k <= meetings; ++k) {
       cells[k & 1][self] = k * 100 + self;
-      const Meeting meeting = meet(barrier, base, k, k == vote_at, patience);
+      const Meeting meeting = meet(self, k, k == vote_at);
       if (meeting == Meeting::aborted) ++wrong;
       if (meeting != Meeting::go_on) return k;
       const std::uint32_t neighbour = (self + 1) % workers;
@@ -66,9 +88,8 @@ struct Phases {
 void all_stop_together(std::uint32_t workers, std::uint64_t vote_at, std::uint32_t voters, std::uint64_t start) {
   Phases phases(workers, start);
   std::vector<std::uint64_t> stopped(workers);
-  run_together(workers, [&](std::uint32_t i) {
-    stopped[i] = phases.take_part(i, vote_at + 50, i < voters ? vote_at : 0);
-  });
+  run_together(workers,
+               [&](std::uint32_t i) { stopped[i] = phases.take_part(i, vote_at + 50, i < voters ? vote_at : 0); });
   CHECK(phases.wrong == 0);
   CHECK(stopped == std::vector<std::uint64_t>(workers, vote_at));
 }
@@ -76,9 +97,9 @@ void all_stop_together(std::uint32_t workers, std::uint64_t vote_at, std::uint32
 }  // namespace
 
 TEST_CASE("all workers meet many times and see what the others wrote before the meeting") {
-  for (const std::uint32_t workers : {1u, 2u, 4u}) {
+  for (const std::uint32_t workers : {1u, 2u, 4u, 11u}) {
     Phases phases(workers, 0);
-    run_together(workers, [&](std::uint32_t i) { phases.take_part(i, 1500, 0); });
+    run_together(workers, [&](std::uint32_t i) { phases.take_part(i, workers > 4 ? 100 : 1500, 0); });
     CHECK(phases.wrong == 0);
   }
 }
@@ -89,12 +110,13 @@ TEST_CASE("a vote to stop reaches all workers at the same meeting") {
   for (int round = 0; round < 60; ++round)
     all_stop_together(pick(random, 1, 4), pick(random, 1, 20), 1, round % 2 ? 0 : random());
   all_stop_together(4, 3, 4, 0);
+  all_stop_together(10, 2, 10, ~0ull);
 }
 
-TEST_CASE("runs one after another start from the word they find") {
+TEST_CASE("runs one after another start from the words they find, across their wrap") {
   Phases phases(3, 0xfffffffffffffff0ull);
   for (std::uint64_t run = 0; run < 40; ++run) {
-    phases.base = phases.word;
+    phases.begin_run();
     std::vector<std::uint64_t> stopped(3);
     const std::uint64_t vote_at = run % 3 ? 1 + run % 4 : 0;
     run_together(3, [&](std::uint32_t i) { stopped[i] = phases.take_part(i, 6, i == run % 3 ? vote_at : 0); });
@@ -103,27 +125,23 @@ TEST_CASE("runs one after another start from the word they find") {
   CHECK(phases.wrong == 0);
 }
 
-// A worker may be so fast that it votes at the next meeting before a slow one has looked at the word of this one.
+// A worker may be so fast that it votes at the next meeting before a slow one has looked at the words of this one.
 TEST_CASE("a vote of the next meeting is not taken for one of this meeting") {
   for (std::uint64_t first = 1; first <= 2; ++first) {
-    std::uint64_t word = 0, base = 0;
-    Patience patience;
-    patience.budget_ns = 2'000'000'000;
+    Ground ground(2);
     Meeting fast = Meeting::aborted, slow[2] = {Meeting::aborted, Meeting::aborted};
-    const GridBarrier<CpuPlatform> barrier{&word, 2};
     run_together(2, [&](std::uint32_t i) {
-      for (std::uint64_t k = 1; k < first; ++k) meet(barrier, base, k, false, patience);
+      for (std::uint64_t k = 1; k < first; ++k) ground.meet(i, k, false);
       if (i == 0) {
-        meet(barrier, base, first, false, patience);
-        fast = meet(barrier, base, first + 1, true, patience);
+        ground.meet(0, first, false);
+        fast = ground.meet(0, first + 1, true);
         return;
       }
       StagedPlatform::before_load = [&] {  // after this worker's arrival: wait for both of the other's
-        wait_for([&] { return static_cast<std::uint32_t>(CpuPlatform::device(word).load(Order::relaxed)) >= 2 * first + 1; });
+        wait_for([&] { return ground.arrivals() >= 2 * first + 1; });
       };
-      const GridBarrier<StagedPlatform> staged{&word, 2};
-      slow[0] = meet(staged, base, first, false, patience);
-      slow[1] = meet(barrier, base, first + 1, false, patience);
+      slow[0] = ground.meet<StagedPlatform>(1, first, false);
+      slow[1] = ground.meet(1, first + 1, false);
     });
     INFO("meeting " << first);
     CHECK(slow[0] == Meeting::go_on);
@@ -132,23 +150,45 @@ TEST_CASE("a vote of the next meeting is not taken for one of this meeting") {
   }
 }
 
-TEST_CASE("an abort ends a meeting that somebody misses") {
-  std::uint64_t word = 0;
-  Patience patience;
-  Meeting met[2] = {Meeting::go_on, Meeting::go_on};
-  run_together(3, [&](std::uint32_t i) {
-    if (i == 2) return patience.give_up();
-    met[i] = meet(GridBarrier<CpuPlatform>{&word, 4}, 0, 1, false, patience);
+TEST_CASE("the lanes of a warp wait together and hear of the same vote") {
+  Ground ground(2);
+  std::atomic<std::uint32_t> wrong{0};
+  std::uint64_t cells[2][2] = {};
+  run_warps<4>(2, [&](std::uint32_t w) {
+    for (std::uint64_t k = 1; k <= 60; ++k) {
+      if (ThreadWarp<4>::lane() == 0) cells[k & 1][w] = k;
+      const Meeting meeting = ground.meet<ThreadWarp<4>>(w, k, k == 60 && w == 1);
+      if (meeting != (k == 60 ? Meeting::stop : Meeting::go_on)) ++wrong;
+      ThreadWarp<4>::converge();  // as the block does: each lane has acquired its own words only
+      if (cells[k & 1][1 - w] != k) ++wrong;
+      ThreadWarp<4>::converge();
+    }
   });
-  CHECK(met[0] == Meeting::aborted);
-  CHECK(met[1] == Meeting::aborted);
+  CHECK(wrong == 0);
+}
+
+// The lanes of a warp must give up together: one that goes on alone would wait for the others' votes for ever.
+TEST_CASE("an abort ends a meeting that somebody misses, for threads and for all lanes of a warp") {
+  for (int round = 0; round < 100; ++round) {
+    Ground ground(4);
+    std::atomic<std::uint32_t> aborted{0};
+    Warp<4> warp;
+    run_together(6, [&](std::uint32_t i) {
+      if (i == 5) {
+        std::this_thread::sleep_for(std::chrono::microseconds(50 * (round % 40)));
+        return ground.patience.give_up();
+      }
+      if (i < 4) ThreadWarp<4>::join(warp, i);
+      aborted += (i < 4 ? ground.meet<ThreadWarp<4>>(0, 1, false) : ground.meet(1, 1, false)) == Meeting::aborted;
+    });
+    REQUIRE(aborted == 5);
+  }
 }
 
 TEST_CASE("a worker that waits too long for the others reports it") {
-  std::uint64_t word = 0;
-  Patience patience;
-  patience.budget_ns = 1'000'000;
-  CHECK(meet(GridBarrier<CpuPlatform>{&word, 2}, 0, 1, false, patience) == Meeting::aborted);
-  CHECK(patience.report.reason == static_cast<std::uint32_t>(WaitReason::grid_barrier));
-  CHECK(patience.report.address == reinterpret_cast<std::uint64_t>(&word));
+  Ground ground(2);
+  ground.patience.budget_ns = 1'000'000;
+  CHECK(ground.meet(0, 1, false) == Meeting::aborted);
+  CHECK(ground.patience.report.reason == static_cast<std::uint32_t>(WaitReason::grid_barrier));
+  CHECK(ground.patience.report.address == reinterpret_cast<std::uint64_t>(ground.words));
 }

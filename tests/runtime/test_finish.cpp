@@ -141,26 +141,36 @@ TEST_CASE("an endless repeated run ends when it is cancelled, and a late cancel 
   }
 }
 
+/// A short chain that passes through all workers, so that they expect to pass on again; then a long task with
+/// successors.
+RunConstants load_slow(HandWorld& hand, std::uint32_t* ran, const Hold& hold, std::uint32_t successors) {
+  HandGraph<List> slow;
+  std::uint32_t last = slow.add(Node{ran, 0, 0});
+  for (std::uint32_t hop = 0; hop < 8; ++hop) last = slow.add(Node{ran, 0, 0}, {last});
+  last = slow.add(hold, {last});
+  for (std::uint32_t s = 1; s <= successors; ++s) slow.add(Node{ran, s, 0}, {last});
+  return hand.load(slow);
+}
+
 TEST_CASE("a long task does not keep an idle worker from other runs") {
   for (const std::uint32_t successors : {1u, 2u, 3u}) {
     WorldShape shape;
     shape.workers = 2;
     shape.keep_successor = successors == 2;
     HandWorld hand(shape);
-    HandGraph<List> slow, quick;
     std::atomic<std::uint32_t> entered{0};
     std::atomic<bool> leave{false};
-    std::uint32_t ran[4] = {};
-    slow.add(Hold{&entered, &leave});
-    for (std::uint32_t s = 0; s < successors; ++s) slow.add(Node{ran, s, 0}, {0});
-    quick.add(Node{ran, 3, 0});
-    const RunConstants first = hand.load(slow), second = hand.load(quick);
+    std::uint32_t ran[5] = {};
+    const RunConstants slow = load_slow(hand, ran, Hold{&entered, &leave}, successors);
+    HandGraph<List> graph;
+    graph.add(Node{ran, 4, 0});
+    const RunConstants quick = hand.load(graph);
     Launch<List> launch(hand);
     std::this_thread::sleep_for(std::chrono::milliseconds(2));  // both workers sit down
-    launch.submit(first, 0);
+    launch.submit(slow, 0);
     REQUIRE(wait_for([&] { return entered == 1; }));
     INFO(successors << " successors");
-    launch.submit(second, 1);
+    launch.submit(quick, 1);
     CHECK(wait_for([&] { return launch.generation(1) == 1; }, 5));
     leave = true;
     CHECK(launch.finish(0, 0) == 0);

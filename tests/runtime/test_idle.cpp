@@ -57,10 +57,11 @@ struct Office {
   std::vector<std::uint32_t> inputs, taken;
   std::vector<std::uint64_t> desks;
   std::atomic<std::uint32_t> next{0}, done{0}, wrong{0};
+  Deadline deadline;
 
   Office(std::uint32_t workers, std::uint32_t items) : hall(workers), total(items), inputs(items), taken(items), desks(workers) {}
 
-  bool over() { return done.load(std::memory_order_relaxed) >= total || wrong.load(std::memory_order_relaxed); }
+  bool over() { return done.load(std::memory_order_relaxed) >= total || wrong.load(std::memory_order_relaxed) || deadline.passed(); }
 
   void work(const Seat<P>& seat, std::uint64_t seed) {
     Random random(seed);

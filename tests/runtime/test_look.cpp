@@ -105,6 +105,32 @@ TEST_CASE("a phased run gets the worker that follows a long chain") {
   CHECK(cells[1] == 10);
 }
 
+// Its bit is cleared and the mailbox still empty: taking something else now would leave it enrolled with a full mailbox.
+TEST_CASE("a worker that was claimed waits for what it was promised") {
+  HandWorld hand;
+  const Wires<P> wires{hand.world};
+  Desk desk{};
+  Lookout<P> look(hand.world, 1, nullptr, desk);
+  std::atomic<std::uint64_t> items[2] = {};
+  std::jthread worker([&] {
+    for (auto& item : items) {
+      std::uint64_t found = look.rest_of_batch();
+      if (found == kEmptyMailbox) look.until_something(found);
+      item = found;
+    }
+  });
+  std::uint64_t claimed = 0;
+  REQUIRE(wait_for([&] { return (claimed = wires.idle().claim(0, wires.idle().seen(0), 1, 0).bits()) != 0; }));
+  CHECK(claimed == 2);
+  wires.ready(0).push(1, [](std::uint32_t) { return Item{7, 0, false}.pack(); }, wires.wait(0));
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  CHECK(items[0] == 0);
+  wires.idle().deliver(1, Item{9, 0, false}.pack());
+  worker.join();
+  CHECK(items[0] == 9);
+  CHECK(items[1] == 7);
+}
+
 TEST_CASE("an abort ends all workers and the door") {
   HandWorld hand;
   Launch<List> launch(hand);

@@ -30,6 +30,7 @@ struct Crowd {
   std::vector<std::uint32_t> payload, taken;
   std::atomic<std::uint32_t> next{0}, done{0}, wrong{0};
   Patience patience;
+  Deadline deadline;
 
   Crowd(std::uint32_t capacity, std::uint64_t first_ticket, std::uint32_t items)
       : memory(capacity, first_ticket), total(items), most_at_once(capacity), payload(items), taken(items) {}
@@ -48,7 +49,7 @@ struct Crowd {
 
   void consume(std::uint64_t seed) {
     Random random(seed);
-    for (std::uint32_t spins = 0; done.load(std::memory_order_relaxed) < total && !patience.gave_up(); ++spins) {
+    for (std::uint32_t spins = 0; done.load(std::memory_order_relaxed) < total && !deadline.passed(); ++spins) {
       std::uint64_t items[4];
       const std::uint32_t got = memory.queue().size_hint() ? memory.queue().pop(pick(random, 1, 4), items, patience.wait()) : 0;
       for (std::uint32_t i = 0; i < got; ++i) use(items[i]);

@@ -31,6 +31,7 @@ struct Handout {
   std::uint32_t total;
   std::vector<std::uint32_t> inputs, taken;
   std::atomic<std::uint32_t> next{0}, done{0}, wrong{0}, mailed{0};
+  Deadline deadline;
 
   static WorldShape shape() {
     WorldShape four;
@@ -38,13 +39,13 @@ struct Handout {
     return four;
   }
   explicit Handout(std::uint32_t items) : hand(shape()), total(items), inputs(items), taken(items) {}
-  bool over() { return done.load(std::memory_order_relaxed) >= total || wrong.load(std::memory_order_relaxed); }
+  bool over() { return done.load(std::memory_order_relaxed) >= total || wrong.load(std::memory_order_relaxed) || deadline.passed(); }
 
   void publish_all(std::uint32_t id, std::uint64_t seed) {
     Random random(seed);
     const Ready<P> ready(hand.world, id);
     for (std::uint32_t first = 0; first < total && !over();) {
-      const Claim claimed = pick(random, 0, 1) ? ready.take_hand(0) : Claim{};
+      const Claim claimed = pick(random, 0, 1) ? ready.take_hand(ready.look()) : Claim{};
       const std::uint32_t n = pick(random, 0, 4);
       first = next.fetch_add(n, std::memory_order_relaxed);
       const std::uint32_t end = std::min(first + n, total);
@@ -129,13 +130,15 @@ TEST_CASE("idle workers are served first, the rest is queued") {
 TEST_CASE("a worker claimed in advance gets the item, or its place back") {
   HandWorld hand;
   const Ready<P> ready(hand.world, 1);
-  CHECK(ready.take_hand(0).bits() == 0);
+  CHECK(ready.look() == 0);
+  CHECK(ready.take_hand(0b100).bits() == 0);  // the hint is old
   Wires<P>{hand.world}.idle().enroll(2);
-  const Claim claim = ready.take_hand(0);
-  CHECK(claim.bits() == 4);
-  CHECK(ready.take_hand(0).bits() == 0);
+  CHECK(ready.look() == 0b100);
+  const Claim claim = ready.take_hand(ready.look());
+  CHECK(claim.bits() == 0b100);
+  CHECK(ready.look() == 0);
   ready.drop_hand(claim);
-  REQUIRE(ready.take_hand(0).bits() == 4);
+  REQUIRE(ready.take_hand(0b100).bits() == 0b100);
   ready.give_hand(claim, 77);
   CHECK(hand.world.mailboxes[2].value == 77);
   CHECK(hand.world.control->idle_bits[0] == 0);

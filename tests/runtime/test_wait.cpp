@@ -57,8 +57,19 @@ TEST_CASE("a spent budget says who saw what, and aborts everybody") {
 TEST_CASE("no report is written where there is no room for one") {
   std::uint64_t abort = 0;
   std::uint64_t word = 3;
-  CHECK_FALSE(wait_until_equal({&abort, nullptr, 1000}, word, 7));
+  CHECK_FALSE(wait_until_equal({&abort, nullptr, 1000, true}, word, 7));
   CHECK(abort == 1);
+}
+
+TEST_CASE("a wait that is not fatal gives up by itself and disturbs nobody") {
+  Patience patience;
+  patience.budget_ns = 1'000'000;
+  WaitContext wait = patience.wait();
+  wait.fatal = false;
+  std::uint64_t word = 3;
+  CHECK_FALSE(wait_until_equal(wait, word, 7));
+  CHECK_FALSE(patience.gave_up());
+  CHECK(patience.report.reason == 0);
 }
 
 TEST_CASE("an abort ends the waits of all threads without a report") {

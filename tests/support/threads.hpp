@@ -28,10 +28,20 @@ struct Patience {
   WaitReport report{};
   std::uint64_t budget_ns = 20'000'000'000;
 
-  WaitContext wait() { return {&abort, &report, budget_ns}; }
+  WaitContext wait() { return {&abort, &report, budget_ns, true}; }
   /// Ends all waits from another thread.
   void give_up() { CpuPlatform::device(abort).store(1, Order::relaxed); }
   bool gave_up() { return CpuPlatform::device(abort).load(Order::relaxed) != 0; }
+};
+
+/// Ends loops that would go round for ever if something was lost.
+class Deadline {
+ public:
+  explicit Deadline(std::uint64_t seconds = 20) : end_(CpuPlatform::now_ns() + seconds * 1'000'000'000) {}
+  bool passed() const { return CpuPlatform::now_ns() > end_; }
+
+ private:
+  std::uint64_t end_;
 };
 
 /// Turns until `ready()`; false after twenty seconds, or so many.

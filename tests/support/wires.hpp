@@ -39,13 +39,14 @@ inline bool queue() {
   std::atomic<std::uint32_t> next{0}, done{0};
   Flaws flaws;
   Patience patience;
+  const Deadline deadline;
   const auto relaxed = std::memory_order_relaxed;
   run_together(4, [&](std::uint32_t self) {
     for (std::uint32_t i = 0; self < 2 && (i = next.fetch_add(1, relaxed)) < kCargo;) {
       cargo[i] = i + 1;
       memory.queue().push(1, [&](std::uint32_t) { return i; }, patience.wait());
     }
-    for (std::uint32_t spins = 0; self >= 2 && done.load(relaxed) < kCargo && !patience.gave_up(); ++spins) {
+    for (std::uint32_t spins = 0; self >= 2 && done.load(relaxed) < kCargo && !deadline.passed(); ++spins) {
       std::uint64_t item = 0;
       if (!memory.queue().size_hint() || !memory.queue().pop(1, &item, patience.wait())) {
         P::pause(spins % 512);
@@ -208,16 +209,17 @@ inline bool stream() {
 /// Each worker writes a cell before a meeting and reads its neighbour's after it.
 inline bool barrier() {
   constexpr std::uint32_t kWorkers = 3;
-  std::uint64_t word = 0, cells[2][kWorkers] = {};
-  name_word("barrier", word);
+  Padded<std::uint64_t> words[kBarrierWords] = {};
+  std::uint64_t cells[2][kWorkers] = {};
+  name_word("barrier", words);
   Flaws flaws;
   Patience patience;
-  const GridBarrier<P> barrier{&word, kWorkers};
+  const GridBarrier<P> barrier{words, kWorkers};
   run_together(kWorkers, [&](std::uint32_t self) {
     for (std::uint64_t k = 1; k <= kCargo; ++k) {
       cells[k & 1][self] = k;
-      barrier.arrive(k, false);
-      flaws.add(barrier.wait(0, k, patience.wait()) != Meeting::go_on);
+      barrier.arrive(self, k, false);
+      flaws.add(barrier.wait({}, k, patience.wait()) != Meeting::go_on);
       flaws.add(cells[k & 1][(self + 1) % kWorkers] != k);
     }
   });
