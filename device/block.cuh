@@ -88,15 +88,12 @@ class GpuBlock : public BlockCore<ThreadPlatform, List> {
   /// Collective. Grid tasks: all workers meet. False if the run ends here: return from the body.
   __device__ bool grid_sync() { return boundary(false); }
 
-  // Library use: see phases.hpp. The first sync gathers what all threads wrote, the first warp goes to the grid
+  // Library use: see phases.hpp. The first sync gathers what all threads wrote, thread 0 goes to the grid
   // barrier, the second lets everybody see what it acquired there, and whether to stop.
-  __device__ void begin_phases() { clock_ = PhaseClock<WarpPlatform>::of(*this->context_); }
+  __device__ void begin_phases() { clock_ = PhaseClock::of<P>(*this->context_); }
   __device__ bool boundary(bool end_of_pass) {
     sync();
-    if (rank() < 32) {
-      const bool go_on = meet<WarpPlatform>(*this->context_, clock_, end_of_pass);
-      if (leader()) shared_->go_on = go_on;
-    }
+    if (leader()) shared_->go_on = meet<P>(*this->context_, clock_, end_of_pass);
     sync();
     return shared_->go_on;
   }
@@ -109,7 +106,7 @@ class GpuBlock : public BlockCore<ThreadPlatform, List> {
     auto* to = reinterpret_cast<std::uint32_t*>(&shared_->phase_record);
     if (rank() < 32) to[rank()] = from[rank()];
     if (leader()) {
-      note_asked<WarpPlatform>(*this->context_, clock_);
+      note_asked<P>(*this->context_, clock_);
       clock_.local = record.header.local;
       this->context_->header = &shared_->phase_record.header;
     }
@@ -123,7 +120,7 @@ class GpuBlock : public BlockCore<ThreadPlatform, List> {
   unsigned char* scratch_;
   std::size_t used_ = 0;
   std::uint32_t turn_ = 0;
-  PhaseClock<WarpPlatform> clock_{};  // the first warp's
+  PhaseClock clock_{};  // thread 0's
 };
 
 }  // namespace flywheel

@@ -95,8 +95,10 @@ class GpuCrew {
     command(slot, Command::task);
   }
 
-  template <class Slow>
-  __device__ Asked wait(std::uint32_t slot, Slow&& slow) {
+  template <class Slow, class Settle>
+  __device__ Asked wait(std::uint32_t slot, Slow&& slow, Settle&& settle) {
+    for (std::uint32_t tries = 0; tries < kShortBody && !is_done(slot); ++tries) {}
+    if (!is_done(slot)) settle();
     wait_done(slot, slow);
     return crew_shared().contexts[slot].asked;
   }
@@ -141,10 +143,16 @@ class GpuCrew {
     next_ = slot ^ 1;
   }
 
+  static constexpr std::uint32_t kShortBody = 64;  // looks at the barrier, some 20 ns each while it is not suspended
+
+  __device__ bool is_done(std::uint32_t slot) const {
+    return ptx::mbarrier_test(crew_shared().done[slot], parity_ >> slot & 1);
+  }
+
   template <class Slow>
   __device__ void wait_done(std::uint32_t slot, Slow&& slow) {
     std::uint64_t start = 0, reported = 0;
-    for (std::uint32_t spins = 1; !ptx::mbarrier_test(crew_shared().done[slot], parity_ >> slot & 1); ++spins) {
+    for (std::uint32_t spins = 1; !is_done(slot); ++spins) {
       if (spins % 1024) continue;
       const std::uint64_t now = detail::global_timer_ns();
       if (!start) start = reported = now;

@@ -43,7 +43,7 @@ class CpuBlock : public BlockCore<P, List> {
   FLYWHEEL_TASK bool grid_sync() { return boundary(false); }
 
   // Library use: see phases.hpp.
-  FLYWHEEL_TASK void begin_phases() { clock_ = PhaseClock<P>::of(*this->context_); }
+  FLYWHEEL_TASK void begin_phases() { clock_ = PhaseClock::of<P>(*this->context_); }
   FLYWHEEL_TASK bool boundary(bool end_of_pass) {
     return meet<P>(*this->context_, clock_, end_of_pass);
   }
@@ -57,7 +57,7 @@ class CpuBlock : public BlockCore<P, List> {
   }
 
  private:
-  PhaseClock<P> clock_{};
+  PhaseClock clock_{};
   unsigned char* scratch_;
   std::size_t used_ = 0;
 };

@@ -35,7 +35,7 @@ class CpuCrew {
   FLYWHEEL_TASK const Stage& stage_porch(std::uint32_t slot, const TaskRecord& record, std::uint32_t,
                                          const RunConstants& run) {
     stages_[slot].record = record;
-    stages_[slot].run = {run, 0, 0, 0, 0, 0, {}};
+    stages_[slot].run = {run, 0, 0, 0, 0, 0, 0, {}};
     return stages_[slot];
   }
 
@@ -46,9 +46,10 @@ class CpuCrew {
                        {0, 0, 0, stage.run.iteration}};
   }
 
-  /// `slow(elapsed_ns)` is called while a long task runs, where somebody can.
-  template <class Slow>
-  FLYWHEEL_TASK Asked wait(std::uint32_t slot, Slow&&) {
+  /// `slow(elapsed_ns)` is called while a long task runs, `settle()` once it has run for a few microseconds, where
+  /// somebody can.
+  template <class Slow, class Settle>
+  FLYWHEEL_TASK Asked wait(std::uint32_t slot, Slow&&, Settle&&) {
     CpuBlock<List, P> block(contexts_[slot], scratch_);
     begin_body<P>(world_.heartbeats[worker_], contexts_[slot].item.pack());
     List::run(stages_[slot].record, block);

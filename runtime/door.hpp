@@ -43,7 +43,7 @@ class Admission {
   FLYWHEEL_TASK void admit() {
     RunState& run = world_.runs[message_.slot];
     ++state_.admitted;
-    open_run(run);
+    P::device(run.outstanding).store(message_.sinks, Order::relaxed);
     copy_params(run);
     if (message_.flags & kPhased) return announce(run);
     if (message_.root_count == 1 && offer_porch<P>(porch_, only_root(), message_)) return hold_breath();
@@ -63,17 +63,6 @@ class Admission {
     return Item{message_.first_record + message_.root_task, static_cast<std::uint16_t>(message_.slot), false}.pack();
   }
 
-  /// The message becomes the run's constants; the rest of the line is zeroed.
-  FLYWHEEL_TASK void open_run(RunState& run) const {
-    const auto* from = reinterpret_cast<const std::uint64_t*>(&message_);
-    auto* words = reinterpret_cast<std::uint64_t*>(&run.line);
-    for (std::uint32_t i = 0; i < kRunWords / 2; ++i) P::device(words[i]).store(from[i], Order::relaxed);
-    P::device(words[kRunWords / 2]).store(0, Order::relaxed);      // cancelled, stop
-    P::device(words[kRunWords / 2 + 1]).store(0, Order::relaxed);  // iteration
-    P::device(run.line.fault).store(0, Order::relaxed);
-    P::device(run.outstanding).store(message_.sinks, Order::relaxed);
-  }
-
   FLYWHEEL_TASK void copy_params(RunState& run) const {
     const auto* words = reinterpret_cast<const std::uint64_t*>(world_.params + std::size_t{message_.slot} * kParamBytes);
     auto* to = reinterpret_cast<std::uint64_t*>(run.params);
@@ -82,8 +71,7 @@ class Admission {
 
   /// Every worker joins when it is next idle. The host lets one phased run in at a time, so the barrier is still.
   FLYWHEEL_TASK void announce(RunState& run) {
-    for (std::uint32_t i = 0; i < kBarrierWords; ++i)
-      run.barrier_base[i] = P::device(world_.control->barrier[i].value).load(Order::relaxed);
+    run.line.barrier_base = P::device(world_.control->barrier.value).load(Order::relaxed);
     ++state_.epoch;
     phased_ = message_.slot;
     post(0);
@@ -146,8 +134,18 @@ class Door {
     auto* words = reinterpret_cast<std::uint32_t*>(&desk_);
     for (std::uint32_t i = P::lane(), k = 0; i < kRunWords; i += P::lanes(), ++k) words[i] = mine[k];
     P::converge();
+    if (desk_.op == static_cast<std::uint32_t>(InboxOp::submit)) open_line(world_.runs[desk_.slot].line);
     if (next_ - released_ >= world_.inbox_capacity / 4) release_entries();
     return true;
+  }
+
+  /// The message becomes the run's constants; the rest of the line is zeroed. One coalesced store on the GPU.
+  FLYWHEEL_TASK void open_line(RunLine& line) const {
+    const auto* from = reinterpret_cast<const std::uint32_t*>(&desk_);
+    auto* words = reinterpret_cast<std::uint32_t*>(&line);
+    for (std::uint32_t i = P::lane(); i < sizeof(RunLine) / 4; i += P::lanes())
+      P::device(words[i]).store(i < kRunWords ? from[i] : 0, Order::relaxed);
+    P::converge();  // the leader releases what all lanes wrote
   }
 
   /// Not after each message: a store across PCIe would hold up the fences of the run it has just let in.

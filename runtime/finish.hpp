@@ -131,6 +131,12 @@ class Finisher {
     idle_hint_ = 0;
   }
 
+  /// The body takes longer than a hand-over: whoever was claimed for its successor had better look for other work.
+  FLYWHEEL_TASK void let_go(Staged& task) const {
+    if (task.hand.bits()) ready_.drop_hand(task.hand);
+    task.hand.wanted = 0;
+  }
+
   /// While the task runs: what finishing it the short way will need.
   FLYWHEEL_TASK void prepare(Staged& task) const {
     const TaskHeader& header = task.stage->record.header;
@@ -158,7 +164,7 @@ class Finisher {
       const Staged copy = task;  // of which the address may be taken
       kept_ = finish_long_way<P>(world_, id_, desk_, copy, kept_);
     }
-    if (task.hand.bits()) ready_.drop_hand(task.hand);
+    let_go(task);
   }
 
   /// The successor this worker kept for itself, or kEmptyMailbox.

@@ -97,13 +97,27 @@ struct Seat {
     return porch ? P::block(porch->waiting).exchange(0, Order::relaxed) == 1 : idle.withdraw(worker);
   }
   /// The item that has arrived, or kEmptyMailbox. Acquire: pairs with deliver() or offer_porch().
-  FLYWHEEL_TASK std::uint64_t peek() const {
-    return porch ? P::block(porch->item).load(Order::acquire)
-                 : P::device(idle.mailboxes[worker].value).load(Order::acquire);
+  /// Looks up to `looks` times.
+  FLYWHEEL_TASK std::uint64_t peek(std::uint32_t looks) const {
+    return porch ? peek_porch(looks) : peek_mailbox(looks);
   }
   FLYWHEEL_TASK void empty() const {
     if (!porch) return idle.empty(worker);
     P::block(porch->item).store(kEmptyMailbox, Order::relaxed);
+  }
+
+ private:
+  FLYWHEEL_TASK std::uint64_t peek_porch(std::uint32_t looks) const {
+    std::uint64_t item = kEmptyMailbox;
+    for (std::uint32_t i = 0; i < looks && item == kEmptyMailbox; ++i) item = P::block(porch->item).load(Order::acquire);
+    return item;
+  }
+
+  FLYWHEEL_TASK std::uint64_t peek_mailbox(std::uint32_t looks) const {
+    std::uint64_t item = kEmptyMailbox;
+    for (std::uint32_t i = 0; i < looks && item == kEmptyMailbox; ++i)
+      item = P::device(idle.mailboxes[worker].value).load(Order::acquire);
+    return item;
   }
 };
 

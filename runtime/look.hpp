@@ -25,12 +25,9 @@ class Lookout {
       Seen seen;
       if (look_at_board(item, seen)) return seen;
       // The board is everybody's, and a trip to L2 away: a worker to whom things are brought looks at its seat mostly.
-      for (std::uint32_t i = 0; enrolled_ && i < looks_; ++i) {
-        item = seat_.peek();
-        if (item != kEmptyMailbox) item = leave_seat(item);
-        if (item != kEmptyMailbox) return Seen::item;
-        P::pause(spins * looks_);
-      }
+      if (enrolled_) item = seat_.peek(looks_);
+      if (item != kEmptyMailbox) item = leave_seat(item);
+      if (item != kEmptyMailbox) return Seen::item;
       if (spins == kQuiet) show_stats();
       ++stats_.looks;
       P::pause(spins * looks_);

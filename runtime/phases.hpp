@@ -7,26 +7,24 @@
 namespace flywheel {
 
 /// Where a worker stands among the meetings of the phased run it takes part in, and what it will vote. Kept in
-/// registers by the lanes of P that go to the meetings.
-template <class P>
+/// registers by the thread that goes to the meetings.
 struct PhaseClock {
-  typename GridBarrier<P>::Base base;  // what the barrier was when the run began
+  std::uint64_t* word;   // of the grid barrier
+  std::uint64_t base;    // what it was when the run began
   std::uint64_t meets;   // so far
   std::uint32_t local;   // the task that runs or ran last, for reports
   bool stop_now;         // a task of this worker failed, or worker 0 saw a cancellation: stop at the next boundary
   bool stop_after_pass;  // a task of this worker called stop(): everybody stops at the end of the pass
 
+  template <class P>
   FLYWHEEL_TASK static PhaseClock of(const TaskContext& context) {
-    PhaseClock clock{};
-    for (std::uint32_t i = P::lane(), n = 0; i < kBarrierWords; i += P::lanes(), ++n)
-      clock.base.words[n] = context.run->barrier_base[i];
-    return clock;
+    return {Wires<P>{*context.world}.barrier().word, context.run->line.barrier_base, 0, 0, false, false};
   }
 };
 
 /// One thread, after a task body: takes note of what it asked for. Phased runs have no finisher to do so.
 template <class P>
-FLYWHEEL_TASK void note_asked(TaskContext& context, PhaseClock<P>& clock) {
+FLYWHEEL_TASK void note_asked(TaskContext& context, PhaseClock& clock) {
   const Asked asked = context.asked;  // plain: the bodies that write it are behind a barrier of the block
   if (!asked.code && !asked.stop) return;
   if (asked.code) record_fault<P>(*context.run, asked.code, clock.local);
@@ -35,22 +33,18 @@ FLYWHEEL_TASK void note_asked(TaskContext& context, PhaseClock<P>& clock) {
   context.asked.code = context.asked.stop = 0;
 }
 
-/// The lanes of P, the first of which speaks for the worker, join the next meeting. Whoever has a reason to stop votes;
-/// cancellation, which workers would see at different times, is worker 0's to vote: it looks once in kLooks meetings, for
-/// a look is a trip to L2.
+/// One thread of each worker joins the next meeting. Whoever has a reason to stop votes; cancellation, which workers
+/// would see at different times, is worker 0's to vote: it looks once in kLooks meetings, for a look is a trip to L2.
 template <class P>
-FLYWHEEL_TASK bool meet(TaskContext& context, PhaseClock<P>& clock, bool end_of_pass) {
+FLYWHEEL_TASK bool meet(TaskContext& context, PhaseClock& clock, bool end_of_pass) {
   constexpr std::uint64_t kLooks = 8;
-  const Wires<P> wires{*context.world};
-  const GridBarrier<P> barrier = wires.barrier();
-  ++clock.meets;
-  if (P::lane() == 0) {
-    note_asked<P>(context, clock);
-    barrier.arrive(context.worker, clock.meets, clock.stop_now || (end_of_pass && clock.stop_after_pass));
-    if (context.worker == 0 && clock.meets % kLooks == 1)
-      clock.stop_now |= P::device(context.run->line.cancelled).load(Order::relaxed) != 0;
-  }
-  return barrier.wait(clock.base, clock.meets, wires.wait_for_phase(context.worker)) == Meeting::go_on;
+  note_asked<P>(context, clock);
+  const GridBarrier<P> barrier{clock.word, context.world->workers};
+  barrier.arrive(++clock.meets, clock.stop_now || (end_of_pass && clock.stop_after_pass));
+  if (context.worker == 0 && clock.meets % kLooks == 1)
+    clock.stop_now |= P::device(context.run->line.cancelled).load(Order::relaxed) != 0;
+  const WaitContext wait = Wires<P>{*context.world}.wait_for_phase(context.worker);
+  return barrier.wait(clock.base, clock.meets, wait) == Meeting::go_on;
 }
 
 /// All threads of the block: this worker's share of one phase.

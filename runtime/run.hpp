@@ -3,7 +3,6 @@
 
 #include <cstdint>
 
-#include "runtime/barrier.hpp"
 #include "runtime/platform.hpp"
 #include "runtime/status.hpp"
 
@@ -50,7 +49,8 @@ struct alignas(128) RunLine {
   std::uint32_t iteration;
   std::uint32_t reserved;
   std::uint64_t fault;         // {code:32 | local task + 1:32} of the first failure, 0 if none
-  std::uint64_t reserved_too[5];
+  std::uint64_t barrier_base;  // phased runs: the grid barrier when the run began
+  std::uint64_t reserved_too[4];
 };
 static_assert(sizeof(RunLine) == 128);
 
@@ -61,7 +61,6 @@ struct RunState {
   alignas(128) std::uint64_t roots;        // {roots:32 | next to take:32}, see roots.hpp
   alignas(128) std::uint64_t emitted;      // tickets of the value stream; go on counting from run to run
   std::uint64_t emit_limit;                // tickets below this have space
-  alignas(128) std::uint64_t barrier_base[kBarrierWords];  // phased runs: the grid barrier when the run began
   alignas(128) unsigned char params[kParamBytes];
 };
 

@@ -72,7 +72,7 @@ class Worker {
     task.item = Item::unpack(packed);
     task.slot = crew_.next_slot();
     task.live = true;
-    finish_.expect(task);
+    if (Crew::kLooksAhead) finish_.expect(task);
     const TaskRecord& record = world_.records[task.item.record];
     const RunConstants* run = look_.porch_run();
     task.stage = run ? &crew_.stage_porch(task.slot, record, task.item.record, *run)
@@ -94,10 +94,11 @@ class Worker {
     if (Crew::kLooksAhead) look_ahead();
     const std::uint64_t item = task.item.pack();
     bool was_slow = false;
-    task.asked = crew_.wait(task.slot, [&](std::uint64_t elapsed_ns) {
+    const auto slow = [&](std::uint64_t elapsed_ns) {
       was_slow = true;
       sign(WorkerState::slow, item, elapsed_ns);
-    });
+    };
+    task.asked = crew_.wait(task.slot, slow, [&] { finish_.let_go(task); });
     if (was_slow) sign(WorkerState::present);
     ++look_.stats().tasks;
   }

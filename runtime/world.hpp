@@ -44,7 +44,7 @@ struct BoardWords {
 struct ControlWords {
   alignas(128) BoardWords board;
   Padded<std::int64_t> pooled;           // the token count of the pool of spawn records
-  Padded<std::uint64_t> barrier[kBarrierWords];  // see GridBarrier
+  Padded<std::uint64_t> barrier;  // see GridBarrier
   Padded<std::uint64_t> finished;        // runs completed
   alignas(128) std::uint64_t idle_bits[kIdleWords];
   alignas(128) DoorState door;
@@ -136,7 +136,7 @@ struct Wires {
   FLYWHEEL_TASK IdleSet<P> idle() const {
     return {world.control->idle_bits, world.mailboxes, world.workers};
   }
-  FLYWHEEL_TASK GridBarrier<P> barrier() const { return {world.control->barrier, world.workers}; }
+  FLYWHEEL_TASK GridBarrier<P> barrier() const { return {&world.control->barrier.value, world.workers}; }
   FLYWHEEL_TASK Inbox<P> inbox() const { return {world.inbox, world.inbox_capacity, world.inbox_consumed}; }
   FLYWHEEL_TASK Stream<P> stream(std::uint32_t run) const {
     return {world.stream_cells + std::size_t{run} * world.stream_capacity, &world.stream_consumed[run].value,

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "support/seed.hpp"
-#include "support/thread_warp.hpp"
+#include "support/threads.hpp"
 
 using namespace flywheel;
 using namespace flywheel::testing;
@@ -30,35 +30,24 @@ struct StagedPlatform : CpuPlatform {
   static auto device(T& word) { return Ref<T>(word); }
 };
 
-/// The words of a barrier and what they were when a run began. Worker w is one thread, or the lanes of a warp.
+/// The word of a barrier and what it was when a run began.
 struct Ground {
   std::uint32_t workers;
-  Padded<std::uint64_t> words[kBarrierWords] = {};
-  std::uint64_t base[kBarrierWords] = {};
+  std::uint64_t word, base;
   Patience patience;
 
-  explicit Ground(std::uint32_t n, std::uint64_t start = 0) : workers(n) {
-    for (auto& word : words) word.value = start;
-    begin_run();
-  }
-  void begin_run() {
-    for (std::uint32_t i = 0; i < kBarrierWords; ++i) base[i] = words[i].value;
-  }
+  explicit Ground(std::uint32_t n, std::uint64_t start = 0) : workers(n), word(start), base(start) {}
+
+  void begin_run() { base = word; }
   /// Arrivals so far since the run began.
   std::uint32_t arrivals() {
-    std::uint32_t sum = 0;
-    for (std::uint32_t i = 0; i < kBarrierWords; ++i)
-      sum += static_cast<std::uint32_t>(CpuPlatform::device(words[i].value).load(Order::relaxed) - base[i]);
-    return sum;
+    return static_cast<std::uint32_t>(CpuPlatform::device(word).load(Order::relaxed) - base);
   }
-
   template <class P = CpuPlatform>
-  Meeting meet(std::uint32_t worker, std::uint64_t k, bool vote) {
-    const GridBarrier<P> barrier{words, workers};
-    typename GridBarrier<P>::Base mine{};
-    for (std::uint32_t i = P::lane(), n = 0; i < kBarrierWords; i += P::lanes(), ++n) mine.words[n] = base[i];
-    if (P::lane() == 0) barrier.arrive(worker, k, vote);
-    return barrier.wait(mine, k, patience.wait());
+  Meeting meet(std::uint64_t k, bool vote) {
+    const GridBarrier<P> barrier{&word, workers};
+    barrier.arrive(k, vote);
+    return barrier.wait(base, k, patience.wait());
   }
 };
 
@@ -75,7 +64,7 @@ struct Phases : Ground {
   std::uint64_t take_part(std::uint32_t self, std::uint64_t meetings, std::uint64_t vote_at) {
     for (std::uint64_t k = 1; k <= meetings; ++k) {
       cells[k & 1][self] = k * 100 + self;
-      const Meeting meeting = meet(self, k, k == vote_at);
+      const Meeting meeting = meet(k, k == vote_at);
       if (meeting == Meeting::aborted) ++wrong;
       if (meeting != Meeting::go_on) return k;
       const std::uint32_t neighbour = (self + 1) % workers;
@@ -113,7 +102,7 @@ TEST_CASE("a vote to stop reaches all workers at the same meeting") {
   all_stop_together(10, 2, 10, ~0ull);
 }
 
-TEST_CASE("runs one after another start from the words they find, across their wrap") {
+TEST_CASE("runs one after another start from the word they find, across its wrap") {
   Phases phases(3, 0xfffffffffffffff0ull);
   for (std::uint64_t run = 0; run < 40; ++run) {
     phases.begin_run();
@@ -125,23 +114,23 @@ TEST_CASE("runs one after another start from the words they find, across their w
   CHECK(phases.wrong == 0);
 }
 
-// A worker may be so fast that it votes at the next meeting before a slow one has looked at the words of this one.
+// A worker may be so fast that it votes at the next meeting before a slow one has looked at the word of this one.
 TEST_CASE("a vote of the next meeting is not taken for one of this meeting") {
   for (std::uint64_t first = 1; first <= 2; ++first) {
     Ground ground(2);
     Meeting fast = Meeting::aborted, slow[2] = {Meeting::aborted, Meeting::aborted};
     run_together(2, [&](std::uint32_t i) {
-      for (std::uint64_t k = 1; k < first; ++k) ground.meet(i, k, false);
+      for (std::uint64_t k = 1; k < first; ++k) ground.meet(k, false);
       if (i == 0) {
-        ground.meet(0, first, false);
-        fast = ground.meet(0, first + 1, true);
+        ground.meet(first, false);
+        fast = ground.meet(first + 1, true);
         return;
       }
       StagedPlatform::before_load = [&] {  // after this worker's arrival: wait for both of the other's
         wait_for([&] { return ground.arrivals() >= 2 * first + 1; });
       };
-      slow[0] = ground.meet<StagedPlatform>(1, first, false);
-      slow[1] = ground.meet(1, first + 1, false);
+      slow[0] = ground.meet<StagedPlatform>(first, false);
+      slow[1] = ground.meet(first + 1, false);
     });
     INFO("meeting " << first);
     CHECK(slow[0] == Meeting::go_on);
@@ -150,45 +139,21 @@ TEST_CASE("a vote of the next meeting is not taken for one of this meeting") {
   }
 }
 
-TEST_CASE("the lanes of a warp wait together and hear of the same vote") {
-  Ground ground(2);
-  std::atomic<std::uint32_t> wrong{0};
-  std::uint64_t cells[2][2] = {};
-  run_warps<4>(2, [&](std::uint32_t w) {
-    for (std::uint64_t k = 1; k <= 60; ++k) {
-      if (ThreadWarp<4>::lane() == 0) cells[k & 1][w] = k;
-      const Meeting meeting = ground.meet<ThreadWarp<4>>(w, k, k == 60 && w == 1);
-      if (meeting != (k == 60 ? Meeting::stop : Meeting::go_on)) ++wrong;
-      ThreadWarp<4>::converge();  // as the block does: each lane has acquired its own words only
-      if (cells[k & 1][1 - w] != k) ++wrong;
-      ThreadWarp<4>::converge();
-    }
+TEST_CASE("an abort ends a meeting that somebody misses") {
+  Ground ground(4);
+  Meeting met[2] = {Meeting::go_on, Meeting::go_on};
+  run_together(3, [&](std::uint32_t i) {
+    if (i == 2) return ground.patience.give_up();
+    met[i] = ground.meet(1, false);
   });
-  CHECK(wrong == 0);
-}
-
-// The lanes of a warp must give up together: one that goes on alone would wait for the others' votes for ever.
-TEST_CASE("an abort ends a meeting that somebody misses, for threads and for all lanes of a warp") {
-  for (int round = 0; round < 100; ++round) {
-    Ground ground(4);
-    std::atomic<std::uint32_t> aborted{0};
-    Warp<4> warp;
-    run_together(6, [&](std::uint32_t i) {
-      if (i == 5) {
-        std::this_thread::sleep_for(std::chrono::microseconds(50 * (round % 40)));
-        return ground.patience.give_up();
-      }
-      if (i < 4) ThreadWarp<4>::join(warp, i);
-      aborted += (i < 4 ? ground.meet<ThreadWarp<4>>(0, 1, false) : ground.meet(1, 1, false)) == Meeting::aborted;
-    });
-    REQUIRE(aborted == 5);
-  }
+  CHECK(met[0] == Meeting::aborted);
+  CHECK(met[1] == Meeting::aborted);
 }
 
 TEST_CASE("a worker that waits too long for the others reports it") {
   Ground ground(2);
   ground.patience.budget_ns = 1'000'000;
-  CHECK(ground.meet(0, 1, false) == Meeting::aborted);
+  CHECK(ground.meet(1, false) == Meeting::aborted);
   CHECK(ground.patience.report.reason == static_cast<std::uint32_t>(WaitReason::grid_barrier));
-  CHECK(ground.patience.report.address == reinterpret_cast<std::uint64_t>(ground.words));
+  CHECK(ground.patience.report.address == reinterpret_cast<std::uint64_t>(&ground.word));
 }

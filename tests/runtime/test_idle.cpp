@@ -69,16 +69,16 @@ struct Office {
       ++desks[seat.worker];
       seat.enroll();
       const std::uint32_t patience = pick(random, 0, 200);
-      for (std::uint32_t spins = 0; seat.peek() == kEmptyMailbox; ++spins) {
+      for (std::uint32_t spins = 0; seat.peek(1) == kEmptyMailbox; ++spins) {
         if ((spins >= patience || over()) && seat.withdraw()) break;
         P::pause(spins);
       }
-      if (seat.peek() != kEmptyMailbox) take(seat);
+      if (seat.peek(1) != kEmptyMailbox) take(seat);
     }
   }
 
   void take(const Seat<P>& seat) {
-    const std::uint64_t item = seat.peek();
+    const std::uint64_t item = seat.peek(1);
     seat.empty();
     if (item >= total || inputs[item] != item + 1) return void(++wrong);
     ++taken[item];

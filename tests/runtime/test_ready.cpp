@@ -68,16 +68,16 @@ struct Handout {
     const Seat<P> seat{wires.idle(), worker, nullptr};
     while (!over()) {
       seat.enroll();
-      for (std::uint32_t spins = 0; seat.peek() == kEmptyMailbox; ++spins) {
+      for (std::uint32_t spins = 0; seat.peek(1) == kEmptyMailbox; ++spins) {
         if ((over() || spins > 50) && seat.withdraw()) break;
         P::pause(spins + 64);  // give way: there are more threads than processors
       }
-      if (seat.peek() != kEmptyMailbox) take_mail(seat);
+      if (seat.peek(1) != kEmptyMailbox) take_mail(seat);
       for (const std::uint32_t level : {0u, 1u}) take_queued(wires, level, worker);
     }
   }
   void take_mail(const Seat<P>& seat) {
-    const std::uint64_t item = seat.peek();
+    const std::uint64_t item = seat.peek(1);
     seat.empty();
     ++mailed;
     take(item);

@@ -16,6 +16,7 @@ struct Warp {
   /// {turn:32 | value:32}: like an inbox word, it says by itself that it is there.
   std::atomic<std::uint64_t> cells[2][kLanes] = {};
   std::atomic<std::uint32_t> arrived{0};
+  std::atomic<bool> split{false};  // lanes waited in vain for others that went another way
 };
 
 template <std::uint32_t kLanes>
@@ -35,7 +36,7 @@ struct ThreadWarp : CpuPlatform {
   static void converge() {
     const std::uint32_t goal = ++meetings_ * kLanes;
     warp_->arrived.fetch_add(1, std::memory_order_acq_rel);
-    for (std::uint32_t spins = 0; warp_->arrived.load(std::memory_order_acquire) < goal; ++spins) give_way(spins);
+    until([&] { return warp_->arrived.load(std::memory_order_acquire) >= goal; });
   }
 
   static bool any(bool vote) {
@@ -54,13 +55,18 @@ struct ThreadWarp : CpuPlatform {
     cells[lane_].store((std::uint64_t{turn} << 32) | mine, std::memory_order_relaxed);
     for (std::uint32_t k = 0; k < kLanes; ++k) {
       std::uint64_t seen = 0;
-      for (std::uint32_t spins = 0; (seen = cells[k].load(std::memory_order_relaxed)) >> 32 != turn; ++spins) give_way(spins);
+      until([&] { return (seen = cells[k].load(std::memory_order_relaxed)) >> 32 == turn; });
       all[k] = static_cast<std::uint32_t>(seen);
     }
   }
 
-  static void give_way(std::uint32_t spins) {
-    if (spins > 16) std::this_thread::yield();
+  template <class Ready>
+  static void until(Ready&& ready) {
+    const Deadline deadline(5);
+    for (std::uint32_t spins = 0; !ready() && !warp_->split.load(std::memory_order_relaxed); ++spins) {
+      if (spins > 16) std::this_thread::yield();
+      if (spins % 1024 == 1023 && deadline.passed()) warp_->split.store(true, std::memory_order_relaxed);
+    }
   }
 
   static inline thread_local Warp<kLanes>* warp_ = nullptr;

@@ -120,8 +120,8 @@ inline bool mailbox() {
     const Seat<P> seat{idle, self, nullptr};
     desks[self] = 0;
     seat.enroll();
-    wait_for([&] { return seat.peek() != kEmptyMailbox; });
-    flaws.add(desks[self] != seat.peek() + 1);
+    wait_for([&] { return seat.peek(1) != kEmptyMailbox; });
+    flaws.add(desks[self] != seat.peek(1) + 1);
     seat.empty();
   };
   const auto give = [&](std::uint64_t item) {
@@ -151,8 +151,8 @@ inline bool porch() {
   const auto sit = [&](std::uint32_t n) {
     notes[n] = n + 7;
     seat.enroll();
-    wait_for([&] { return seat.peek() != kEmptyMailbox; });
-    flaws.add(seat.peek() != n || porch.run.generation != n);
+    wait_for([&] { return seat.peek(1) != kEmptyMailbox; });
+    flaws.add(seat.peek(1) != n || porch.run.generation != n);
     seat.empty();
   };
   const auto give = [&](std::uint32_t n) {
@@ -209,17 +209,16 @@ inline bool stream() {
 /// Each worker writes a cell before a meeting and reads its neighbour's after it.
 inline bool barrier() {
   constexpr std::uint32_t kWorkers = 3;
-  Padded<std::uint64_t> words[kBarrierWords] = {};
-  std::uint64_t cells[2][kWorkers] = {};
-  name_word("barrier", words);
+  std::uint64_t word = 0, cells[2][kWorkers] = {};
+  name_word("barrier", word);
   Flaws flaws;
   Patience patience;
-  const GridBarrier<P> barrier{words, kWorkers};
+  const GridBarrier<P> barrier{&word, kWorkers};
   run_together(kWorkers, [&](std::uint32_t self) {
     for (std::uint64_t k = 1; k <= kCargo; ++k) {
       cells[k & 1][self] = k;
-      barrier.arrive(self, k, false);
-      flaws.add(barrier.wait({}, k, patience.wait()) != Meeting::go_on);
+      barrier.arrive(k, false);
+      flaws.add(barrier.wait(0, k, patience.wait()) != Meeting::go_on);
       flaws.add(cells[k & 1][(self + 1) % kWorkers] != k);
     }
   });
