@@ -37,12 +37,18 @@ void BufferMemory::read(std::size_t at, void* to, std::size_t bytes) const {
   core_->engine->copy_to_host(to, static_cast<const char*>(data_) + at, bytes);
 }
 
+namespace {
+std::string end_of(std::size_t at, std::size_t bytes) {
+  return at + bytes < at ? "beyond all memory" : std::to_string(at + bytes);
+}
+}  // namespace
+
 void BufferMemory::check(std::size_t at, std::size_t bytes, const void* host) const {
   if (!data_) throw UsageError("copy with an empty buffer: allocate it with Runtime::allocate() first");
   if (!host && bytes) throw UsageError("copy with a null host pointer: pass memory for " + std::to_string(bytes) + " bytes");
   if (at > bytes_ || bytes > bytes_ - at)
-    throw UsageError("copy of bytes " + std::to_string(at) + ", " + std::to_string(bytes) +
-                     " of them, of a buffer that has " + std::to_string(bytes_) + ": check position and count");
+    throw UsageError("copy of bytes " + std::to_string(at) + " to " + end_of(at, bytes) + " of a buffer that has " +
+                     std::to_string(bytes_) + ": check position and count");
 }
 
 }  // namespace flywheel

@@ -208,9 +208,9 @@ void Pump::sleep(Lock& lock) {
   }
   line_->asleep.store(true, std::memory_order_seq_cst);
   std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with join_line()
-  if (line_->fresh_empty() && !ending_) {
+  if (line_->fresh_empty() && line_->sorted.empty() && !ending_) {
     if (resident_) wake_.wait_for(lock, parking_ ? std::chrono::milliseconds(1) : options_.park_after);
-    else wake_.wait(lock, [&] { return resident_ || launch_due_ || ending_ || live_count_ || !line_->fresh_empty(); });
+    else wake_.wait(lock, [&] { return resident_ || launch_due_ || !line_->sorted.empty() || ending_ || live_count_ || !line_->fresh_empty(); });
   }
   line_->asleep.store(false, std::memory_order_relaxed);
 }

@@ -28,7 +28,8 @@ ParamValue<T> set(Param<T> param, std::type_identity_t<T> value) {
   return {param, value};
 }
 
-/// What a user may want to see; all counts since the start.
+/// What a user may want to see; all counts since the start. Workers show theirs when they have nothing to do, so a busy
+/// runtime is ahead of what it shows.
 struct Stats {
   std::string device;
   std::uint32_t workers;

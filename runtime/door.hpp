@@ -8,7 +8,18 @@
 
 namespace flywheel {
 
-/// Lets runs in: what the door does with a message. One thread.
+/// All lanes: a submission becomes the constants of its run; the rest of the line is zeroed. One coalesced store on the
+/// GPU.
+template <class P>
+FLYWHEEL_TASK void open_line(RunLine& line, const RunConstants& message) {
+  const auto* from = reinterpret_cast<const std::uint32_t*>(&message);
+  auto* words = reinterpret_cast<std::uint32_t*>(&line);
+  for (std::uint32_t i = P::lane(); i < sizeof(RunLine) / 4; i += P::lanes())
+    P::device(words[i]).store(i < kRunWords ? from[i] : 0, Order::relaxed);
+  P::converge();  // the leader releases what all lanes wrote
+}
+
+/// Lets runs in: what the door does with a message, once the run's line is open. One thread.
 template <class P>
 class Admission {
  public:
@@ -134,18 +145,9 @@ class Door {
     auto* words = reinterpret_cast<std::uint32_t*>(&desk_);
     for (std::uint32_t i = P::lane(), k = 0; i < kRunWords; i += P::lanes(), ++k) words[i] = mine[k];
     P::converge();
-    if (desk_.op == static_cast<std::uint32_t>(InboxOp::submit)) open_line(world_.runs[desk_.slot].line);
+    if (desk_.op == static_cast<std::uint32_t>(InboxOp::submit)) open_line<P>(world_.runs[desk_.slot].line, desk_);
     if (next_ - released_ >= world_.inbox_capacity / 4) release_entries();
     return true;
-  }
-
-  /// The message becomes the run's constants; the rest of the line is zeroed. One coalesced store on the GPU.
-  FLYWHEEL_TASK void open_line(RunLine& line) const {
-    const auto* from = reinterpret_cast<const std::uint32_t*>(&desk_);
-    auto* words = reinterpret_cast<std::uint32_t*>(&line);
-    for (std::uint32_t i = P::lane(); i < sizeof(RunLine) / 4; i += P::lanes())
-      P::device(words[i]).store(i < kRunWords ? from[i] : 0, Order::relaxed);
-    P::converge();  // the leader releases what all lanes wrote
   }
 
   /// Not after each message: a store across PCIe would hold up the fences of the run it has just let in.

@@ -28,7 +28,6 @@ class Lookout {
       if (enrolled_) item = seat_.peek(looks_);
       if (item != kEmptyMailbox) item = leave_seat(item);
       if (item != kEmptyMailbox) return Seen::item;
-      if (spins == kQuiet) show_stats();
       ++stats_.looks;
       P::pause(spins * looks_);
     }
@@ -81,7 +80,6 @@ class Lookout {
  private:
   static constexpr std::uint32_t kLooksAtMailbox = 16;  // for one at the board
   static constexpr std::uint32_t kLooksAtPorch = 128;   // each is shorter: the porch is in shared memory
-  static constexpr std::uint32_t kQuiet = 4;        // looks at the board without work: time to show the counters
 
   /// True if the board had something for this worker: `seen` says what.
   FLYWHEEL_TASK bool look_at_board(std::uint64_t& item, Seen& seen) {
@@ -122,6 +120,7 @@ class Lookout {
     if (enrolled_) return;
     enrolled_ = true;
     seat_.enroll();
+    show_stats();
   }
 
   /// True once no item can arrive any more. If one is on its way, stay: a next look will find it.
