@@ -97,9 +97,14 @@ class GpuCrew {
 
   template <class Slow, class Settle>
   __device__ Asked wait(std::uint32_t slot, Slow&& slow, Settle&& settle) {
-    for (std::uint32_t tries = 0; tries < kShortBody && !is_done(slot); ++tries) {}
-    if (!is_done(slot)) settle();
-    wait_done(slot, slow);
+    bool done = is_done(slot);
+    for (std::uint32_t tries = 0; tries < kShortBody && !done; ++tries) done = is_done(slot);
+    if (!done) {
+      settle();
+      wait_done(slot, slow);
+    } else {
+      parity_ ^= 1u << slot;
+    }
     return crew_shared().contexts[slot].asked;
   }
 

@@ -27,9 +27,10 @@ struct GridBarrier {
   }
 
   /// Called by one thread of each worker for meeting k = 1, 2, ... of a run. A vote to stop reaches everybody there.
+  /// After P::release_fence(), which covers what this worker wrote before the boundary: pairs with the acquire loads in
+  /// wait() of all the others.
   FLYWHEEL_TASK void arrive(std::uint64_t k, bool vote_stop) const {
-    // Release: what this worker wrote before the boundary. Pairs with the acquire loads in wait() of all the others.
-    P::device(*word).fetch_add(1 + (vote_stop ? vote(k) : 0), Order::release);
+    P::device(*word).fetch_add(1 + (vote_stop ? vote(k) : 0), P::kAfterRelease);
   }
 
   /// By the same thread, after arrive(). `base` is the word when the run began.

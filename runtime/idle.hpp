@@ -61,6 +61,15 @@ struct IdleSet {
     return {P::device(bits[word]).fetch_and(~wanted, P::kBeforeAcquire), wanted, word};
   }
 
+  /// The same for one worker: the next one after bit `after`, so that a chain goes round among the idle instead of
+  /// coming back to a worker that has not sat down yet.
+  FLYWHEEL_TASK Claim claim_one(std::uint32_t word, std::uint64_t seen, std::uint32_t after) const {
+    const std::uint64_t above = seen & (~std::uint64_t{1} << after % 64);
+    const std::uint64_t from = above ? above : seen;
+    const std::uint64_t wanted = from & (0 - from);
+    return {P::device(bits[word]).fetch_and(~wanted, P::kBeforeAcquire), wanted, word};
+  }
+
   /// After P::release_fence(), which also acquires the claim.
   FLYWHEEL_TASK void deliver(std::uint32_t worker, std::uint64_t item) const {
     // Release: pairs with the acquire load in Lookout. The task's inputs go with it.

@@ -25,7 +25,7 @@ struct PhaseClock {
 /// One thread, after a task body: takes note of what it asked for. Phased runs have no finisher to do so.
 template <class P>
 FLYWHEEL_TASK void note_asked(TaskContext& context, PhaseClock& clock) {
-  const Asked asked = context.asked;  // plain: the bodies that write it are behind a barrier of the block
+  const Asked asked = context.asked;
   if (!asked.code && !asked.stop) return;
   if (asked.code) record_fault<P>(*context.run, asked.code, clock.local);
   clock.stop_now |= asked.code != 0;
@@ -38,7 +38,12 @@ FLYWHEEL_TASK void note_asked(TaskContext& context, PhaseClock& clock) {
 template <class P>
 FLYWHEEL_TASK bool meet(TaskContext& context, PhaseClock& clock, bool end_of_pass) {
   constexpr std::uint64_t kLooks = 8;
-  note_asked<P>(context, clock);
+  const Asked asked = context.asked;  // plain: the bodies that write it are behind a barrier of the block
+  P::release_fence();                 // which the look at it does not have to wait for
+  if (asked.code || asked.stop) {
+    note_asked<P>(context, clock);
+    P::release_fence();  // of the fault, for worker 0 who reports it
+  }
   const GridBarrier<P> barrier{clock.word, context.world->workers};
   barrier.arrive(++clock.meets, clock.stop_now || (end_of_pass && clock.stop_after_pass));
   if (context.worker == 0 && clock.meets % kLooks == 1)

@@ -43,8 +43,7 @@ class Ready {
   /// worker last looked.
   FLYWHEEL_TASK Claim take_hand(std::uint64_t hint) const {
     const IdleSet<P> idle = wires_.idle();
-    const std::uint32_t word = first_word(idle);
-    return idle.claim(word, hint, 1, id_);
+    return idle.claim_one(first_word(idle), hint, id_);
   }
   FLYWHEEL_TASK void give_hand(const Claim& hand, std::uint64_t item) const {
     P::release_fence();

@@ -92,6 +92,7 @@ FLYWHEEL_TASK bool spin_until(const WaitContext& wait, WaitReason reason, const 
   std::uint64_t saw = 0, start = 0;
   for (std::uint32_t spins = 0;; ++spins) {
     if (ready(saw)) return true;
+    if (spins % 16 != 15) continue;
     P::pause(spins);
     if (spins % 256 != 255) continue;
     start = detail::go_on_waiting<P>(wait, reason, address, saw, expected, start);

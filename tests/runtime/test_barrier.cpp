@@ -13,8 +13,8 @@ using namespace flywheel::testing;
 
 namespace {
 
-/// A CPU platform that calls `before_load` before every load from device memory, so that a test can choose what
-/// other workers do between a worker's arrival and its look at the word.
+/// A CPU platform that calls `before_load` before every load from device memory, so that a test can choose
+/// what other workers do between a worker's arrival and its look at the word.
 struct StagedPlatform : CpuPlatform {
   static inline thread_local std::function<void()> before_load;
 
@@ -27,7 +27,9 @@ struct StagedPlatform : CpuPlatform {
     }
   };
   template <class T>
-  static auto device(T& word) { return Ref<T>(word); }
+  static auto device(T& word) {
+    return Ref<T>(word);
+  }
 };
 
 /// The word of a barrier and what it was when a run began.
@@ -51,7 +53,8 @@ struct Ground {
   }
 };
 
-/// Workers that meet k times; each phase every worker writes a cell and reads its neighbour's of the same phase.
+/// Workers that meet k times; each phase every worker writes a cell and reads its neighbour's of the same
+/// phase.
 struct Phases : Ground {
   std::vector<std::uint64_t> cells[2];
   std::atomic<std::uint32_t> wrong{0};
@@ -74,11 +77,13 @@ struct Phases : Ground {
   }
 };
 
-void all_stop_together(std::uint32_t workers, std::uint64_t vote_at, std::uint32_t voters, std::uint64_t start) {
+void all_stop_together(std::uint32_t workers, std::uint64_t vote_at, std::uint32_t voters,
+                       std::uint64_t start) {
   Phases phases(workers, start);
   std::vector<std::uint64_t> stopped(workers);
-  run_together(workers,
-               [&](std::uint32_t i) { stopped[i] = phases.take_part(i, vote_at + 50, i < voters ? vote_at : 0); });
+  run_together(workers, [&](std::uint32_t i) {
+    stopped[i] = phases.take_part(i, vote_at + 50, i < voters ? vote_at : 0);
+  });
   CHECK(phases.wrong == 0);
   CHECK(stopped == std::vector<std::uint64_t>(workers, vote_at));
 }
@@ -108,13 +113,15 @@ TEST_CASE("runs one after another start from the word they find, across its wrap
     phases.begin_run();
     std::vector<std::uint64_t> stopped(3);
     const std::uint64_t vote_at = run % 3 ? 1 + run % 4 : 0;
-    run_together(3, [&](std::uint32_t i) { stopped[i] = phases.take_part(i, 6, i == run % 3 ? vote_at : 0); });
+    run_together(3,
+                 [&](std::uint32_t i) { stopped[i] = phases.take_part(i, 6, i == run % 3 ? vote_at : 0); });
     CHECK(stopped == std::vector<std::uint64_t>(3, vote_at));
   }
   CHECK(phases.wrong == 0);
 }
 
-// A worker may be so fast that it votes at the next meeting before a slow one has looked at the word of this one.
+// A worker may be so fast that it votes at the next meeting before a slow one has looked at the word of this
+// one.
 TEST_CASE("a vote of the next meeting is not taken for one of this meeting") {
   for (std::uint64_t first = 1; first <= 2; ++first) {
     Ground ground(2);

@@ -1,4 +1,5 @@
-// The end of a run: told once, by the last sink, with what happened; repeated runs go round until something ends them.
+// The end of a run: told once, by the last sink, with what happened; repeated runs go round until something
+// ends them.
 #include "runtime/completion.hpp"
 
 #include <atomic>
@@ -27,9 +28,7 @@ struct Finish {
     hand.open(run);
   }
   RunState& state() { return hand.world.runs[0]; }
-  void arrive(bool alone = false, bool clean = true) {
-    arrive_sink<P>(hand.world, 0, run, alone, clean);
-  }
+  void arrive(bool alone = false, bool clean = true) { arrive_sink<P>(hand.world, 0, run, alone, clean); }
   std::uint32_t queued() { return Wires<P>{hand.world}.ready(1).size_hint(); }
   std::uint32_t code() const { return static_cast<std::uint32_t>(done.word); }
   bool over() const { return done.word >> 32 == run.generation; }

@@ -41,7 +41,8 @@ void behaves_like_counting() {
   }
 }
 
-/// n threads meet at one counter again and again. The last one of a round adds up what all wrote, and opens the next.
+/// n threads meet at one counter again and again. The last one of a round adds up what all wrote, and opens
+/// the next.
 struct Rounds {
   std::uint32_t threads, rounds;
   std::uint64_t counter;
@@ -55,8 +56,10 @@ struct Rounds {
     for (std::uint32_t r = 0; r < rounds; ++r) {
       cells[self] = r + self;
       const Arrival arrival = arrive<P>(counter, false, threads);
-      if (arrival.last) end_round(r);
-      else if (!wait_for([&] { return round.load(std::memory_order_acquire) > r; })) ++wrong;
+      if (arrival.last)
+        end_round(r);
+      else if (!wait_for([&] { return round.load(std::memory_order_acquire) > r; }))
+        ++wrong;
     }
   }
 

@@ -1,4 +1,5 @@
-// The door: lets runs in whole, in order, and tells the host what it has read. Its poll is the work of a whole warp.
+// The door: lets runs in whole, in order, and tells the host what it has read. Its poll is the work of a
+// whole warp.
 #include "runtime/door.hpp"
 
 #include <atomic>
@@ -15,8 +16,8 @@ using P = CpuPlatform;
 
 std::uint64_t param_of(std::uint64_t number, std::uint32_t i) { return number * 1000 + i; }
 
-/// A host that submits runs of one task, a door of `kLanes` lanes, and a worker that takes the tasks from the queue. The
-/// parameters, the line of the run and the message's desk are plain memory.
+/// A host that submits runs of one task, a door of `kLanes` lanes, and a worker that takes the tasks from the
+/// queue. The parameters, the line of the run and the message's desk are plain memory.
 template <std::uint32_t kLanes>
 struct Entrance {
   using W = ThreadWarp<kLanes>;
@@ -47,7 +48,8 @@ struct Entrance {
       run.slot = number % hand.world.run_slots;
       // The slot's last run has ended.
       wait_for([&] { return number < answered.load(std::memory_order_acquire) + hand.world.run_slots; });
-      auto* params = reinterpret_cast<std::uint64_t*>(hand.world.params + std::size_t{run.slot} * kParamBytes);
+      auto* params =
+          reinterpret_cast<std::uint64_t*>(hand.world.params + std::size_t{run.slot} * kParamBytes);
       for (std::uint32_t i = 0; i < kParams; ++i) params[i] = param_of(number, i);
       run.generation = run.first_record = number;
       send(number, run);

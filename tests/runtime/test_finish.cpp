@@ -81,7 +81,8 @@ TEST_CASE("in random graphs with failures exactly the tasks without a failed anc
     launch.park();
     std::uint64_t skipped = 0;
     for (std::uint32_t w = 0; w < hand.world.workers; ++w) skipped += hand.world.stats[w].skipped;
-    CHECK(skipped == static_cast<std::uint64_t>(std::count(failing.reached.begin(), failing.reached.end(), false)));
+    CHECK(skipped ==
+          static_cast<std::uint64_t>(std::count(failing.reached.begin(), failing.reached.end(), false)));
   }
 }
 
@@ -127,7 +128,8 @@ TEST_CASE("an endless repeated run ends when it is cancelled, and a late cancel 
   HandWorld hand;
   HandGraph<List> graph;
   std::uint32_t ran[3] = {};
-  for (std::uint32_t i = 0; i < 3; ++i) graph.add(Node{ran, i, 0}, i == 2 ? std::vector<std::uint32_t>{0, 1} : std::vector<std::uint32_t>{});
+  for (std::uint32_t i = 0; i < 3; ++i)
+    graph.add(Node{ran, i, 0}, i == 2 ? std::vector<std::uint32_t>{0, 1} : std::vector<std::uint32_t>{});
   const RunConstants run = hand.load(graph);
   Launch<List> launch(hand);
   for (std::uint32_t round = 0; round < 10; ++round) {

@@ -43,7 +43,8 @@ TEST_CASE("workers sign in when they start and out when they leave") {
   HandWorld hand;
   const auto all = [&](WorkerState state) {
     for (std::uint32_t w = 0; w < hand.world.workers; ++w)
-      if (P::system(hand.world.heartbeats[w].state).load(Order::acquire) != static_cast<std::uint32_t>(state)) return false;
+      if (P::system(hand.world.heartbeats[w].state).load(Order::acquire) != static_cast<std::uint32_t>(state))
+        return false;
     return true;
   };
   CHECK(all(WorkerState::absent));

@@ -43,13 +43,15 @@ void behaves_like_a_set() {
       const Claim claim = hall.idle().claim(word, seen, n, *rc::gen::inRange(0u, 2000u));
       RC_ASSERT(claim.word == word);
       RC_ASSERT(count_bits(claim.bits()) == std::min(n, count_bits(seen)));
-      for (std::uint64_t got = claim.bits(); got; got &= got - 1) RC_ASSERT(model.erase(word * 64 + lowest_bit(got)) == 1);
+      for (std::uint64_t got = claim.bits(); got; got &= got - 1)
+        RC_ASSERT(model.erase(word * 64 + lowest_bit(got)) == 1);
     }
   }
 }
 
-/// Workers sit down, get up and take items; givers hand out items 0..total-1. All that passes between them beside the
-/// items is plain memory: an input for each item, and what a worker left on its desk before it sat down.
+/// Workers sit down, get up and take items; givers hand out items 0..total-1. All that passes between them
+/// beside the items is plain memory: an input for each item, and what a worker left on its desk before it sat
+/// down.
 struct Office {
   Hall hall;
   Porch porch{kEmptyMailbox, 0, {}};
@@ -59,9 +61,13 @@ struct Office {
   std::atomic<std::uint32_t> next{0}, done{0}, wrong{0};
   Deadline deadline;
 
-  Office(std::uint32_t workers, std::uint32_t items) : hall(workers), total(items), inputs(items), taken(items), desks(workers) {}
+  Office(std::uint32_t workers, std::uint32_t items)
+      : hall(workers), total(items), inputs(items), taken(items), desks(workers) {}
 
-  bool over() { return done.load(std::memory_order_relaxed) >= total || wrong.load(std::memory_order_relaxed) || deadline.passed(); }
+  bool over() {
+    return done.load(std::memory_order_relaxed) >= total || wrong.load(std::memory_order_relaxed) ||
+           deadline.passed();
+  }
 
   void work(const Seat<P>& seat, std::uint64_t seed) {
     Random random(seed);
@@ -88,7 +94,8 @@ struct Office {
   void claim(std::uint64_t seed) {
     Random random(seed);
     for (std::uint32_t spins = 0; next.load(std::memory_order_relaxed) < total && !over(); ++spins) {
-      std::uint64_t got = hall.idle().claim(0, hall.idle().seen(0), pick(random, 1, 3), pick(random, 0, 63)).bits();
+      std::uint64_t got =
+          hall.idle().claim(0, hall.idle().seen(0), pick(random, 1, 3), pick(random, 0, 63)).bits();
       if (!got) P::pause(spins % 512);
       for (; got; got &= got - 1) hand_over(lowest_bit(got));
     }
@@ -106,8 +113,10 @@ struct Office {
   void open_door() {
     for (std::uint32_t item = 0, spins = 0; item < total && !over(); ++spins) {
       inputs[item] = item + 1;
-      if (offer_porch<P>(porch, item, {})) ++item;
-      else P::pause(spins % 512);
+      if (offer_porch<P>(porch, item, {}))
+        ++item;
+      else
+        P::pause(spins % 512);
     }
   }
 
@@ -149,8 +158,10 @@ TEST_CASE("workers come and go while claimers hand out items: each item reaches 
   FLYWHEEL_TEST_SEED(seed);
   Office office(3, 20000);
   run_together(5, [&](std::uint32_t i) {
-    if (i < 3) office.work({office.hall.idle(), i, nullptr}, seed + i);
-    else office.claim(seed + i);
+    if (i < 3)
+      office.work({office.hall.idle(), i, nullptr}, seed + i);
+    else
+      office.claim(seed + i);
   });
   office.check();
 }
@@ -158,7 +169,9 @@ TEST_CASE("workers come and go while claimers hand out items: each item reaches 
 TEST_CASE("the door hands items to the worker on its porch, which comes and goes") {
   FLYWHEEL_TEST_SEED(seed);
   Office office(1, 20000);
-  run_together(2, [&](std::uint32_t i) { i ? office.open_door() : office.work({office.hall.idle(), 0, &office.porch}, seed); });
+  run_together(2, [&](std::uint32_t i) {
+    i ? office.open_door() : office.work({office.hall.idle(), 0, &office.porch}, seed);
+  });
   office.check();
 }
 

@@ -40,12 +40,14 @@ struct Ring {
   std::uint64_t consumed;
 
   Ring(std::uint32_t capacity, std::uint64_t first) : entries(capacity), consumed(first) {
-    for (std::uint64_t n = first < capacity ? first : first - capacity; n < first; ++n) inbox().write(n, message_of(0));
+    for (std::uint64_t n = first < capacity ? first : first - capacity; n < first; ++n)
+      inbox().write(n, message_of(0));
   }
   Inbox<P> inbox() { return {entries.data(), static_cast<std::uint32_t>(entries.size()), &consumed}; }
 };
 
-/// One thread writes, one reads; each message comes with a plain payload in a cell that is reused after release().
+/// One thread writes, one reads; each message comes with a plain payload in a cell that is reused after
+/// release().
 void pass_messages(std::uint32_t capacity, std::uint64_t first, std::uint32_t count) {
   Ring ring(capacity, first);
   std::vector<std::uint32_t> payload(capacity);

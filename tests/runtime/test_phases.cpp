@@ -12,7 +12,8 @@ using namespace flywheel::testing;
 namespace {
 using P = CpuPlatform;
 
-/// Cell i of this phase from cells i-1, i and i+1 of the phase before, all in plain memory: a three-point stencil.
+/// Cell i of this phase from cells i-1, i and i+1 of the phase before, all in plain memory: a three-point
+/// stencil.
 struct Stencil {
   const std::uint64_t* from;
   std::uint64_t* to;

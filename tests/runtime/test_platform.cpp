@@ -1,4 +1,5 @@
-// The platform policy: atomics of a CPU thread, and the warp of threads that stands in for a GPU's in other tests.
+// The platform policy: atomics of a CPU thread, and the warp of threads that stands in for a GPU's in other
+// tests.
 #include "runtime/platform.hpp"
 
 #include <atomic>
@@ -30,7 +31,8 @@ TEST_CASE("words released after one fence bring along what was written before") 
       payload = 42;
       CpuPlatform::release_fence();
       for (std::uint64_t& word : words) CpuPlatform::device(word).store(1, CpuPlatform::kAfterRelease);
-    } else if (wait_for([&] { return CpuPlatform::device(words[1]).load(CpuPlatform::kBeforeAcquire) == 1; })) {
+    } else if (wait_for(
+                   [&] { return CpuPlatform::device(words[1]).load(CpuPlatform::kBeforeAcquire) == 1; })) {
       CpuPlatform::acquire_fence();
       got = payload;
     }

@@ -1,4 +1,5 @@
-// The ready queue: nothing lost, nothing twice, in order for one producer, and what a producer wrote comes along.
+// The ready queue: nothing lost, nothing twice, in order for one producer, and what a producer wrote comes
+// along.
 #include "runtime/queue.hpp"
 
 #include <rapidcheck.h>
@@ -19,10 +20,12 @@ namespace {
 using P = CpuPlatform;
 
 bool push_one(Queue<P> queue, std::uint64_t item, const WaitContext& wait) {
-  return queue.push(1, [&](std::uint32_t) { return item; }, wait);
+  return queue.push(
+      1, [&](std::uint32_t) { return item; }, wait);
 }
 
-/// Items 0..total-1 go through the queue once; each carries a plain payload that only the queue's orders protect.
+/// Items 0..total-1 go through the queue once; each carries a plain payload that only the queue's orders
+/// protect.
 struct Crowd {
   QueueMemory<P> memory;
   std::uint32_t total;
@@ -43,15 +46,19 @@ struct Crowd {
       if (first >= total) return;
       const std::uint32_t here = first + n > total ? total - first : n;
       for (std::uint32_t i = first; i < first + here; ++i) payload[i] = i * 7 + 1;
-      if (!memory.queue().push(here, [&](std::uint32_t i) { return first + i; }, patience.wait())) ++wrong;
+      if (!memory.queue().push(
+              here, [&](std::uint32_t i) { return first + i; }, patience.wait()))
+        ++wrong;
     }
   }
 
   void consume(std::uint64_t seed) {
     Random random(seed);
-    for (std::uint32_t spins = 0; done.load(std::memory_order_relaxed) < total && !deadline.passed(); ++spins) {
+    for (std::uint32_t spins = 0; done.load(std::memory_order_relaxed) < total && !deadline.passed();
+         ++spins) {
       std::uint64_t items[4];
-      const std::uint32_t got = memory.queue().size_hint() ? memory.queue().pop(pick(random, 1, 4), items, patience.wait()) : 0;
+      const std::uint32_t got =
+          memory.queue().size_hint() ? memory.queue().pop(pick(random, 1, 4), items, patience.wait()) : 0;
       for (std::uint32_t i = 0; i < got; ++i) use(items[i]);
       if (!got) P::pause(spins % 512);
     }
@@ -64,7 +71,8 @@ struct Crowd {
   }
 
   void run(std::uint32_t producers, std::uint32_t consumers, std::uint64_t seed) {
-    run_together(producers + consumers, [&](std::uint32_t i) { i < producers ? produce(seed + i) : consume(seed + i); });
+    run_together(producers + consumers,
+                 [&](std::uint32_t i) { i < producers ? produce(seed + i) : consume(seed + i); });
   }
 
   void check() {
@@ -79,8 +87,8 @@ struct Crowd {
 /// Random pushes and pops of one thread, against the standard's own queue.
 void behaves_like_a_deque() {
   const auto capacity = 1u << *rc::gen::inRange(0, 5);
-  const auto first_ticket = *rc::gen::element<std::uint64_t>(0, 65535ull * capacity - 1, 65536ull * capacity - 2,
-                                                            (1ull << 40) + 3);
+  const auto first_ticket =
+      *rc::gen::element<std::uint64_t>(0, 65535ull * capacity - 1, 65536ull * capacity - 2, (1ull << 40) + 3);
   QueueMemory<P> memory(capacity, first_ticket);
   std::deque<std::uint64_t> model;
   Patience patience;
@@ -90,7 +98,8 @@ void behaves_like_a_deque() {
       const auto items = *rc::gen::container<std::vector<std::uint64_t>>(
           std::min<std::uint32_t>(room, step), rc::gen::inRange<std::uint64_t>(0, kNoItem));
       const auto n = static_cast<std::uint32_t>(items.size());
-      RC_ASSERT(memory.queue().push(n, [&](std::uint32_t i) { return items[i]; }, patience.wait()));
+      RC_ASSERT(memory.queue().push(
+          n, [&](std::uint32_t i) { return items[i]; }, patience.wait()));
       model.insert(model.end(), items.begin(), items.end());
     } else if (step <= 0) {
       std::uint64_t items[4];

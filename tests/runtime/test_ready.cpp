@@ -23,8 +23,8 @@ std::vector<std::uint64_t> drain(const World& world, std::uint32_t priority) {
   return items;
 }
 
-/// Four workers sit down and take items; two publishers send batches of them to mailboxes and queue, or to a worker
-/// claimed in advance.
+/// Four workers sit down and take items; two publishers send batches of them to mailboxes and queue, or to a
+/// worker claimed in advance.
 struct Handout {
   static constexpr std::uint32_t kWorkers = 4, kPublishers = 2;
   HandWorld hand;
@@ -39,7 +39,10 @@ struct Handout {
     return four;
   }
   explicit Handout(std::uint32_t items) : hand(shape()), total(items), inputs(items), taken(items) {}
-  bool over() { return done.load(std::memory_order_relaxed) >= total || wrong.load(std::memory_order_relaxed) || deadline.passed(); }
+  bool over() {
+    return done.load(std::memory_order_relaxed) >= total || wrong.load(std::memory_order_relaxed) ||
+           deadline.passed();
+  }
 
   void publish_all(std::uint32_t id, std::uint64_t seed) {
     Random random(seed);
@@ -50,12 +53,16 @@ struct Handout {
       first = next.fetch_add(n, std::memory_order_relaxed);
       const std::uint32_t end = std::min(first + n, total);
       for (std::uint32_t i = first; i < end; ++i) inputs[i] = i + 1;
-      if (first < end) publish(ready, claimed, first, end - first, pick(random, 0, 1));
-      else if (claimed.bits()) ready.drop_hand(claimed);
-      if (pick(random, 0, 3) == 0) std::this_thread::sleep_for(std::chrono::microseconds(50));  // let workers idle
+      if (first < end)
+        publish(ready, claimed, first, end - first, pick(random, 0, 1));
+      else if (claimed.bits())
+        ready.drop_hand(claimed);
+      if (pick(random, 0, 3) == 0)
+        std::this_thread::sleep_for(std::chrono::microseconds(50));  // let workers idle
     }
   }
-  void publish(const Ready<P>& ready, Claim claimed, std::uint32_t first, std::uint32_t n, std::uint32_t level) {
+  void publish(const Ready<P>& ready, Claim claimed, std::uint32_t first, std::uint32_t n,
+               std::uint32_t level) {
     if (claimed.bits()) {
       ready.give_hand(claimed, first);
       ++first, --n;
@@ -96,8 +103,10 @@ struct Handout {
 
   void run(std::uint64_t seed) {
     run_together(kWorkers + kPublishers, [&](std::uint32_t i) {
-      if (i < kWorkers) work(i);
-      else publish_all(i, seed + i);
+      if (i < kWorkers)
+        work(i);
+      else
+        publish_all(i, seed + i);
     });
     CHECK(wrong == 0);
     CHECK(std::count(taken.begin(), taken.end(), 1u) == std::ptrdiff_t{total});
@@ -112,7 +121,8 @@ TEST_CASE("with nobody idle, tasks go to the queue of their priority in order") 
   for (std::uint32_t level = 0; level < kPriorities; ++level)
     CHECK(ready.publish(3, level, [&](std::uint32_t i) { return 10 * level + i; }));
   for (std::uint64_t level = 0; level < kPriorities; ++level)
-    CHECK(drain(hand.world, static_cast<std::uint32_t>(level)) == std::vector<std::uint64_t>{10 * level, 10 * level + 1, 10 * level + 2});
+    CHECK(drain(hand.world, static_cast<std::uint32_t>(level)) ==
+          std::vector<std::uint64_t>{10 * level, 10 * level + 1, 10 * level + 2});
 }
 
 TEST_CASE("idle workers are served first, the rest is queued") {

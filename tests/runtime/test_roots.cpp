@@ -1,4 +1,5 @@
-// The first tasks of an iteration: a few are published one by one, many are shared out by tickets; each runs once.
+// The first tasks of an iteration: a few are published one by one, many are shared out by tickets; each runs
+// once.
 #include "runtime/roots.hpp"
 
 #include <algorithm>
@@ -26,13 +27,14 @@ using List = TaskList<Count>;
 std::vector<Item> drain(const World& world, std::uint32_t priority) {
   std::vector<Item> items;
   const Wires<P> wires{world};
-  for (std::uint64_t item = 0; wires.ready(priority).size_hint() && wires.ready(priority).pop(1, &item, wires.wait(0));)
+  for (std::uint64_t item = 0;
+       wires.ready(priority).size_hint() && wires.ready(priority).pop(1, &item, wires.wait(0));)
     items.push_back(Item::unpack(item));
   return items;
 }
 
-/// `roots` independent tasks, every other one with a priority of its own if asked for; a last task waits for all if
-/// there is to be one sink.
+/// `roots` independent tasks, every other one with a priority of its own if asked for; a last task waits for
+/// all if there is to be one sink.
 struct Wide {
   HandGraph<List> graph;
   std::vector<std::uint32_t> cells;
@@ -40,9 +42,12 @@ struct Wide {
   Wide(std::uint32_t roots, bool mixed, bool one_sink) : cells(roots + 1) {
     std::vector<std::uint32_t> all;
     for (std::uint32_t i = 0; i < roots; ++i)
-      all.push_back(graph.add(Count{&cells[i]}, {}, mixed && i % 2 ? static_cast<Priority>(i % 3) : Priority::inherit));
-    if (one_sink) graph.add(Count{&cells[roots]}, all);
-    else cells.pop_back();
+      all.push_back(
+          graph.add(Count{&cells[i]}, {}, mixed && i % 2 ? static_cast<Priority>(i % 3) : Priority::inherit));
+    if (one_sink)
+      graph.add(Count{&cells[roots]}, all);
+    else
+      cells.pop_back();
   }
 };
 }  // namespace
@@ -66,7 +71,8 @@ TEST_CASE("many roots become a ticket for each worker, and shares of them are di
   publish_roots<P>(hand.world, 0, run);
   const std::vector<Item> tickets = drain(hand.world, 1);
   CHECK(tickets.size() == hand.world.workers);
-  CHECK(std::all_of(tickets.begin(), tickets.end(), [](const Item& i) { return i.record == Item::kRootTicket && i.run == 0; }));
+  CHECK(std::all_of(tickets.begin(), tickets.end(),
+                    [](const Item& i) { return i.record == Item::kRootTicket && i.run == 0; }));
   std::uint32_t next = 0;
   for (const std::uint32_t wanted : {1u, 7u, 32u, 32u, 32u}) {
     const RootShare share = take_roots<P>(state, wanted);
@@ -86,7 +92,8 @@ TEST_CASE("threads that take shares at once take each root once, round after rou
   for (std::uint64_t round = 0; round < 50; ++round) {
     state.roots = std::uint64_t{500} << 32;
     run_together(3, [&](std::uint32_t i) {
-      for (RootShare share = take_roots<P>(state, i + 1); share.count; share = take_roots<P>(state, 5 * i + 1)) {
+      for (RootShare share = take_roots<P>(state, i + 1); share.count;
+           share = take_roots<P>(state, 5 * i + 1)) {
         for (std::uint32_t r = 0; r < share.count; ++r) ++taken[share.first + r];
         count.fetch_add(share.count, std::memory_order_relaxed);
       }

@@ -1,4 +1,5 @@
-// Spawned tasks take their parent's place: whatever waits for the parent waits for them, and their records come back.
+// Spawned tasks take their parent's place: whatever waits for the parent waits for them, and their records
+// come back.
 #include "runtime/spawn.hpp"
 
 #include "catch.hpp"
@@ -12,7 +13,8 @@ using P = CpuPlatform;
 
 std::uint32_t add_one(std::uint32_t& word) { return P::device(word).fetch_add(1, Order::relaxed); }
 
-/// A tree of tasks; each node counts itself. Where the pool is used up, the parent does the work in its own body.
+/// A tree of tasks; each node counts itself. Where the pool is used up, the parent does the work in its own
+/// body.
 struct Tree {
   std::uint32_t* count;
   std::uint32_t* done_here;
@@ -49,7 +51,9 @@ struct Fails {
 
 using List = TaskList<Tree, After, Fails>;
 
-bool pool_is_full(const World& world) { return Wires<P>{world}.spawn_pool().size_hint() == world.spawn_capacity; }
+bool pool_is_full(const World& world) {
+  return Wires<P>{world}.spawn_pool().size_hint() == world.spawn_capacity;
+}
 
 /// A parent that could spawn, in a world where nothing runs.
 struct Parent {

@@ -23,7 +23,8 @@ struct Channel {
   Stream<P> stream() { return {cells.data(), &consumed.value, static_cast<std::uint32_t>(cells.size())}; }
 };
 
-/// `writers` threads stream {writer, number}; the reader checks the order of each and a plain payload for each value.
+/// `writers` threads stream {writer, number}; the reader checks the order of each and a plain payload for
+/// each value.
 void many_writers(std::uint32_t writers, std::uint32_t capacity, std::uint32_t each) {
   Channel channel(capacity);
   std::vector<std::uint32_t> payload(writers * each), next(writers);
@@ -73,7 +74,8 @@ TEST_CASE("a full stream holds the writer back until the reader has read") {
   Channel channel(2);
   std::atomic<std::uint32_t> written{0};
   std::jthread writer([&] {
-    for (std::uint64_t v = 0; v < 3; ++v) written += channel.stream().write(channel.run, v, channel.patience.wait());
+    for (std::uint64_t v = 0; v < 3; ++v)
+      written += channel.stream().write(channel.run, v, channel.patience.wait());
   });
   CHECK(wait_for([&] { return written == 2; }));
   std::this_thread::sleep_for(std::chrono::milliseconds(20));

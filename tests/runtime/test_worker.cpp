@@ -56,10 +56,13 @@ struct RandomSums {
     for (std::uint32_t t = 0; t < tasks; ++t) {
       for (std::uint32_t d = 0; t && d < density; ++d) {
         const std::uint32_t other = pick(random, 0, t - 1);
-        if (std::find(before[t].begin(), before[t].end(), other) == before[t].end()) before[t].push_back(other);
+        if (std::find(before[t].begin(), before[t].end(), other) == before[t].end())
+          before[t].push_back(other);
       }
-      const auto priority = pick(random, 0, 3) ? Priority::inherit : static_cast<Priority>(pick(random, 0, 2));
-      graph.add(Sum{values.data(), before[t].data(), static_cast<std::uint32_t>(before[t].size()), t}, before[t], priority);
+      const auto priority =
+          pick(random, 0, 3) ? Priority::inherit : static_cast<Priority>(pick(random, 0, 2));
+      graph.add(Sum{values.data(), before[t].data(), static_cast<std::uint32_t>(before[t].size()), t},
+                before[t], priority);
     }
   }
 
@@ -132,7 +135,8 @@ TEST_CASE("two runs of one graph overlap on banks of their own") {
   HandGraph<List> graph;
   std::uint64_t zeros[2] = {};
   for (std::uint32_t i = 0; i < 30; ++i)
-    graph.add(Give{i}, i < 10 ? std::vector<std::uint32_t>{} : std::vector<std::uint32_t>{i - 10, (i * 7) % 10},
+    graph.add(Give{i},
+              i < 10 ? std::vector<std::uint32_t>{} : std::vector<std::uint32_t>{i - 10, (i * 7) % 10},
               Priority::inherit, i == 29 ? 8 : kNoResult);
   const RunConstants first = hand.load(graph, 2);
   const RunConstants runs[2] = {first, hand.on_bank(first, 0, 1)};
@@ -142,7 +146,8 @@ TEST_CASE("two runs of one graph overlap on banks of their own") {
     launch.submit(runs[1], 1, 9);
     REQUIRE(launch.finish(1, round) == 0);
     REQUIRE(launch.finish(0, round) == 0);
-    for (std::uint32_t s = 0; s < 2; ++s) std::memcpy(&zeros[s], hand.world.results + s * hand.world.result_bytes + 8, 8);
+    for (std::uint32_t s = 0; s < 2; ++s)
+      std::memcpy(&zeros[s], hand.world.results + s * hand.world.result_bytes + 8, 8);
     CHECK(zeros[0] == 29 + 6);
     CHECK(zeros[1] == 29 + 8);
   }
@@ -178,7 +183,8 @@ TEST_CASE("a worker counts what it did") {
   WorkerStats all{};
   for (std::uint32_t w = 0; w < hand.world.workers; ++w) {
     const WorkerStats& one = hand.world.stats[w];
-    all.tasks += one.tasks, all.skipped += one.skipped, all.kept += one.kept, all.queued += one.queued, all.handed += one.handed;
+    all.tasks += one.tasks, all.skipped += one.skipped, all.kept += one.kept, all.queued += one.queued,
+        all.handed += one.handed;
   }
   CHECK(all.tasks == 50);
   CHECK(all.skipped == 0);

@@ -1,7 +1,6 @@
 // One launch of the workers and the door of a hand-made world, on threads of P.
 #pragma once
 
-
 #include "support/world_fixture.hpp"
 
 namespace flywheel::testing {
@@ -10,7 +9,8 @@ template <class List, class P = CpuPlatform>
 class Launch {
  public:
   /// `first_message` goes on from an earlier launch of the same world.
-  explicit Launch(HandWorld& hand, std::uint64_t first_message = 0) : world_(hand.world), next_(first_message) {
+  explicit Launch(HandWorld& hand, std::uint64_t first_message = 0)
+      : world_(hand.world), next_(first_message) {
     for (std::uint32_t w = 0; w < world_.workers; ++w)
       threads_.emplace_back([this, w] {
         const auto scratch = std::make_unique<unsigned char[]>(world_.scratch_bytes + 16);
@@ -62,7 +62,9 @@ class Launch {
   }
 
  private:
-  std::uint64_t word(std::uint32_t slot) { return P::system(world_.completions[slot].word).load(Order::acquire); }
+  std::uint64_t word(std::uint32_t slot) {
+    return P::system(world_.completions[slot].word).load(Order::acquire);
+  }
 
   void send(const RunConstants& message) {
     const Inbox<P> inbox = Wires<P>{world_}.inbox();

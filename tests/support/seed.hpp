@@ -1,4 +1,5 @@
-// Random numbers for tests: a fresh seed each time, printed when a test fails, and FLYWHEEL_SEED to repeat it.
+// Random numbers for tests: a fresh seed each time, printed when a test fails, and FLYWHEEL_SEED to repeat
+// it.
 #pragma once
 
 #include <cstdint>
@@ -24,6 +25,6 @@ inline std::uint32_t pick(Random& random, std::uint32_t low, std::uint32_t high)
 }  // namespace flywheel::testing
 
 /// Names the seed in the report of any failure in this scope.
-#define FLYWHEEL_TEST_SEED(name)                                     \
-  const std::uint64_t name = flywheel::testing::fresh_seed();        \
+#define FLYWHEEL_TEST_SEED(name)                              \
+  const std::uint64_t name = flywheel::testing::fresh_seed(); \
   INFO("to repeat this run: FLYWHEEL_SEED=" << name)

@@ -1,8 +1,8 @@
 // A warp whose lanes are threads: what a whole warp does together, under ThreadSanitizer.
 //
-// A vote synchronises nothing but its own value, as on a GPU, where it is no fence: it uses relaxed atomics only.
-// converge() alone orders memory among the lanes, as __syncwarp does. So an algorithm that relies on a vote to publish
-// memory is reported as a race.
+// A vote synchronises nothing but its own value, as on a GPU, where it is no fence: it uses relaxed atomics
+// only. converge() alone orders memory among the lanes, as __syncwarp does. So an algorithm that relies on a
+// vote to publish memory is reported as a race.
 #pragma once
 
 #include <atomic>
@@ -48,7 +48,8 @@ struct ThreadWarp : CpuPlatform {
   }
 
  private:
-  /// Every lane learns every lane's value. A lane is at most one turn ahead of another, so two sets of cells do.
+  /// Every lane learns every lane's value. A lane is at most one turn ahead of another, so two sets of cells
+  /// do.
   static void exchange(std::uint32_t mine, std::uint32_t (&all)[kLanes]) {
     const std::uint32_t turn = ++turn_;
     auto& cells = warp_->cells[turn & 1];

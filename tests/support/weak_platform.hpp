@@ -1,8 +1,9 @@
 // A CPU platform with one memory order made weaker than the code asks for.
 //
-// The algorithms of runtime/ name an order at each access. Here one of them (say, the release of a slot's store) is
-// replaced by a weaker one, on the words a test names. ThreadSanitizer must then see a race on the plain memory that
-// travels over the wire; if it does not, either the order was not needed or the test does not test it.
+// The algorithms of runtime/ name an order at each access. Here one of them (say, the release of a slot's
+// store) is replaced by a weaker one, on the words a test names. ThreadSanitizer must then see a race on the
+// plain memory that travels over the wire; if it does not, either the order was not needed or the test does
+// not test it.
 #pragma once
 
 #include <cstddef>
@@ -52,13 +53,16 @@ class WeakRef {
   T fetch_add(T value, Order o) const { return native_.fetch_add(value, order(Access::fetch_add, o)); }
   T fetch_or(T value, Order o) const { return native_.fetch_or(value, order(Access::fetch_or, o)); }
   T fetch_and(T value, Order o) const { return native_.fetch_and(value, order(Access::fetch_and, o)); }
-  bool compare_exchange(T expected, T desired, Order o) const { return native_.compare_exchange(expected, desired, o); }
+  bool compare_exchange(T expected, T desired, Order o) const {
+    return native_.compare_exchange(expected, desired, o);
+  }
 
  private:
   Order order(Access access, Order asked) const {
     const Mutation* m = weakening.mutation;
     const auto* at = reinterpret_cast<const std::byte*>(word_);
-    const bool meant = m && m->access == access && m->from == asked && at >= weakening.first && at < weakening.last;
+    const bool meant =
+        m && m->access == access && m->from == asked && at >= weakening.first && at < weakening.last;
     return meant ? m->to : asked;
   }
 
@@ -70,11 +74,17 @@ struct WeakPlatform : CpuPlatform {
   using Leader = WeakPlatform;
 
   template <class T>
-  static auto block(T& word) { return WeakRef<T, Scope::block>(word); }
+  static auto block(T& word) {
+    return WeakRef<T, Scope::block>(word);
+  }
   template <class T>
-  static auto device(T& word) { return WeakRef<T, Scope::device>(word); }
+  static auto device(T& word) {
+    return WeakRef<T, Scope::device>(word);
+  }
   template <class T>
-  static auto system(T& word) { return WeakRef<T, Scope::system>(word); }
+  static auto system(T& word) {
+    return WeakRef<T, Scope::system>(word);
+  }
 };
 
 }  // namespace flywheel::testing

@@ -1,5 +1,5 @@
-// Each wire of the runtime with plain memory on it: only the wire's own orders keep the two ends from racing. A wire's
-// function runs it from end to end on threads and says whether what came out was right.
+// Each wire of the runtime with plain memory on it: only the wire's own orders keep the two ends from racing.
+// A wire's function runs it from end to end on threads and says whether what came out was right.
 #pragma once
 
 #include <atomic>
@@ -44,7 +44,8 @@ inline bool queue() {
   run_together(4, [&](std::uint32_t self) {
     for (std::uint32_t i = 0; self < 2 && (i = next.fetch_add(1, relaxed)) < kCargo;) {
       cargo[i] = i + 1;
-      memory.queue().push(1, [&](std::uint32_t) { return i; }, patience.wait());
+      memory.queue().push(
+          1, [&](std::uint32_t) { return i; }, patience.wait());
     }
     for (std::uint32_t spins = 0; self >= 2 && done.load(relaxed) < kCargo && !deadline.passed(); ++spins) {
       std::uint64_t item = 0;
@@ -167,8 +168,9 @@ inline bool porch() {
   return flaws.none();
 }
 
-/// Two writers in turn, a stream of two cells. The reader has caught up when the first one writes, so that one learns
-/// of the space from the reader and the other from the cached limit. Each looks at what the reader noted there.
+/// Two writers in turn, a stream of two cells. The reader has caught up when the first one writes, so that
+/// one learns of the space from the reader and the other from the cached limit. Each looks at what the reader
+/// noted there.
 inline bool stream() {
   constexpr std::uint64_t kCapacity = 2;
   std::vector<StreamCell> cells(kCapacity);
@@ -199,8 +201,10 @@ inline bool stream() {
   };
   run_together(3, [&](std::uint32_t self) {
     for (std::uint64_t t = 0; t < kCargo; ++t) {
-      if (self == 2) read(t);
-      else if (t % 2 == self) write(t);
+      if (self == 2)
+        read(t);
+      else if (t % 2 == self)
+        write(t);
     }
   });
   return flaws.none();

@@ -1,5 +1,5 @@
-// The wires that need a world around them: the end of a run, its roots, the bulletin, the spawn pool, and the reports
-// that the host reads. See wires.hpp.
+// The wires that need a world around them: the end of a run, its roots, the bulletin, the spawn pool, and the
+// reports that the host reads. See wires.hpp.
 #pragma once
 
 #include <algorithm>
@@ -64,7 +64,8 @@ inline bool completion() {
   return flaws.none();
 }
 
-/// The door opens one run after another in a slot; holders of stale tickets take roots of whatever run is there.
+/// The door opens one run after another in a slot; holders of stale tickets take roots of whatever run is
+/// there.
 inline bool roots() {
   constexpr std::uint32_t kRoots = 20;
   HandWorld hand;
@@ -82,7 +83,8 @@ inline bool roots() {
     publish_roots<P>(hand.world, 0, run);
   };
   const auto take = [&] {
-    for (std::uint32_t spins = 0; taken.load(std::memory_order_relaxed) < kCargo / 10 * kRoots && spins < 100000; ++spins) {
+    for (std::uint32_t spins = 0;
+         taken.load(std::memory_order_relaxed) < kCargo / 10 * kRoots && spins < 100000; ++spins) {
       const RootShare share = take_roots<P>(state, 3);
       if (!share.count) {
         P::pause(spins % 512 + 64);
@@ -141,9 +143,8 @@ inline bool report() {
   std::uint64_t word = 3, saw = 0;
   run_together(2, [&](std::uint32_t self) {
     if (self == 0) {
-      spin_until<P>(patience.wait(), WaitReason::task, &word, 7, [&](std::uint64_t& seen) {
-        return (seen = P::device(word).load(Order::relaxed)) == 7;
-      });
+      spin_until<P>(patience.wait(), WaitReason::task, &word, 7,
+                    [&](std::uint64_t& seen) { return (seen = P::device(word).load(Order::relaxed)) == 7; });
     } else {
       wait_for([&] { return P::system(patience.report.reason).load(Order::acquire) != 0; });
       saw = patience.report.saw;

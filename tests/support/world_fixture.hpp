@@ -1,5 +1,5 @@
-// A world by hand: all the memory that workers, door and host share, small graphs loaded into it, and the threads of
-// one launch. It stands in for host/, so that runtime/ can be tested as a whole without it.
+// A world by hand: all the memory that workers, door and host share, small graphs loaded into it, and the
+// threads of one launch. It stands in for host/, so that runtime/ can be tested as a whole without it.
 #pragma once
 
 #include <bit>
@@ -21,8 +21,8 @@ struct HandGraph {
   std::vector<Phase> phases;  // phased graphs only
 
   template <class Task>
-  std::uint32_t add(const Task& task, std::vector<std::uint32_t> waits = {}, Priority priority = Priority::inherit,
-                    std::uint32_t result_offset = kNoResult) {
+  std::uint32_t add(const Task& task, std::vector<std::uint32_t> waits = {},
+                    Priority priority = Priority::inherit, std::uint32_t result_offset = kNoResult) {
     static_assert(sizeof(Task) <= kTaskArgBytes);
     TaskRecord record{};
     record.header.type = static_cast<std::uint16_t>(List::template index_of<Task>());
@@ -68,7 +68,8 @@ class HandWorld {
     take_memory(shape);
   }
 
-  /// Places the graph with counters for `banks` runs at once. What it returns starts runs of it, see submit().
+  /// Places the graph with counters for `banks` runs at once. What it returns starts runs of it, see
+  /// submit().
   template <class List>
   RunConstants load(const HandGraph<List>& graph, std::uint32_t banks = 1) {
     RunConstants run{};
@@ -78,7 +79,8 @@ class HandWorld {
     run.exec = static_cast<std::uint32_t>(phases_.size());
     run.serial = run.exec + 1;
     run.first_record = next_record_;
-    if (next_record_ + graph.size() > kMaxTasks || run.exec == kMaxExecs) throw std::runtime_error("the hand-made world is full");
+    if (next_record_ + graph.size() > kMaxTasks || run.exec == kMaxExecs)
+      throw std::runtime_error("the hand-made world is full");
     place_edges(graph, run);
     for (std::uint32_t b = 0; b < banks; ++b) place_bank(graph, run, b == 0);
     next_record_ += graph.size();
@@ -123,10 +125,12 @@ class HandWorld {
     world.mailboxes = take<Mailbox>(shape.workers);
     for (std::uint32_t w = 0; w < shape.workers; ++w) world.mailboxes[w].value = kEmptyMailbox;
     world.queue_words = take<QueueWords>(kPriorities + 1);
-    world.queue_slots = take<std::uint64_t>(std::size_t{kPriorities} * shape.queue_capacity + shape.spawn_capacity);
+    world.queue_slots =
+        take<std::uint64_t>(std::size_t{kPriorities} * shape.queue_capacity + shape.spawn_capacity);
     for (std::uint32_t q = 0; q <= kPriorities; ++q) {
       const bool pool = q == kPriorities;
-      reset_queue(pool ? world.control->pooled.value : world.control->board.queued[q], world.queue_words[q], world.queue_slots + std::size_t{q} * shape.queue_capacity,
+      reset_queue(pool ? world.control->pooled.value : world.control->board.queued[q], world.queue_words[q],
+                  world.queue_slots + std::size_t{q} * shape.queue_capacity,
                   pool ? shape.spawn_capacity : shape.queue_capacity, pool ? shape.spawn_capacity : 0);
     }
     world.runs = take<RunState>(shape.run_slots);
