@@ -176,13 +176,14 @@ void Pump::launch_if_due(Lock& lock) {
 
 void Pump::loop() {
   Lock lock(mutex_);
-  while (!ending_)
+  while (!ending_) {
+    launch_if_due(lock);
     if (!turn(lock)) sleep(lock);
+  }
 }
 
 /// One round. False if there is nothing to do until somebody wakes us or time passes.
 bool Pump::turn(Lock& lock) {
-  if (std::this_thread::get_id() == thread_.get_id()) launch_if_due(lock);
   take_finished(lock);
   if (!closed_) let_in(lock);
   const auto now = Clock::now();
@@ -210,9 +211,13 @@ void Pump::sleep(Lock& lock) {
   std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with join_line()
   if (line_->fresh_empty() && line_->sorted.empty() && !ending_) {
     if (resident_) wake_.wait_for(lock, parking_ ? std::chrono::milliseconds(1) : options_.park_after);
-    else wake_.wait(lock, [&] { return resident_ || launch_due_ || !line_->sorted.empty() || ending_ || live_count_ || !line_->fresh_empty(); });
+    else wake_.wait(lock, [&] { return something_to_do(); });
   }
   line_->asleep.store(false, std::memory_order_relaxed);
+}
+
+bool Pump::something_to_do() const {
+  return resident_ || launch_due_ || ending_ || live_count_ || !line_->sorted.empty() || !line_->fresh_empty();
 }
 
 void Pump::take_finished(const Lock& lock) {

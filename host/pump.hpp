@@ -71,6 +71,7 @@ class Pump {
   void loop();
   bool turn(Lock& lock);
   void sleep(Lock& lock);
+  bool something_to_do() const;
   void take_finished(const Lock&);
   void retire(const Lock&, std::uint32_t slot);
   void check_kernel(const Lock&);
