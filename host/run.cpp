@@ -8,9 +8,11 @@ namespace flywheel {
 namespace {
 using Clock = std::chrono::steady_clock;
 
+constexpr std::uint32_t kSpins = 2000;
+
 /// A waiter spins for a few microseconds, in which most runs end, then gives way, then sleeps.
 void back_off(std::uint32_t turn) {
-  if (turn < 2000) return;
+  if (turn < kSpins) return;
   if (turn < 4000) return std::this_thread::yield();
   std::this_thread::sleep_for(std::chrono::microseconds(turn < 8000 ? 20 : 100));
 }
@@ -28,7 +30,8 @@ bool Run::done() {
 
 bool Run::wait_until(Clock::time_point limit) {
   for (std::uint32_t turn = 0; !done(); ++turn) {
-    if (turn % 64 == 63) {
+    const bool now_and_then = turn < kSpins ? turn % 512 == 511 : turn % 8 == 7;
+    if (now_and_then) {
       if (Clock::now() > limit) return false;
       core_->pump.drain(*record_);
     }

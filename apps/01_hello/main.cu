@@ -1,13 +1,9 @@
-/* A diamond:        a
- *                  / \
- *                 b   c
- *                  \ /
- *                   d    */
+/*    ,-> b -.
+ *  a         >-> d
+ *    `-> c -'       */
 #include <flywheel/flywheel.hpp>
 #include <flywheel/task.cuh>
-
 #include <cstdio>
-
 struct Add {  // out = left + right + 1
   const int *left, *right;
   int* out;
@@ -17,16 +13,13 @@ struct Add {  // out = left + right + 1
     return *out;
   }
 };
-
 int main() {
-  flywheel::Runtime rt = flywheel::start<Add>();  // the GPU if there is one, CPU workers if not
-  auto x = rt.allocate<int>(4);                   // zeroed
+  auto rt = flywheel::start<Add>();  // the GPU if there is one, CPU workers if not
+  auto x = rt.allocate<int>(4);      // zeroed
   int *a = x.data(), *b = a + 1, *c = a + 2, *d = a + 3;
   flywheel::Graph g;
   auto ta = g.add(Add{a, a, a});
-  auto tb = g.add(Add{a, a, b}, after(ta));
-  auto tc = g.add(Add{a, a, c}, after(ta));
+  auto tb = g.add(Add{a, a, b}, after(ta)), tc = g.add(Add{a, a, c}, after(ta));
   auto td = g.add(Add{b, c, d}, after(tb, tc));
-  flywheel::Run run = rt.submit(rt.load(g));
-  std::printf("a diamond on %s: d = %d\n", rt.device().c_str(), run.get(td));
+  std::printf("a diamond on %s: d = %d\n", rt.device().c_str(), rt.submit(rt.load(g)).get(td));
 }
