@@ -56,7 +56,7 @@ class GpuCrew {
   /// All loads are on their way before the first is waited for. Past L1: run lines change without this SM's doing.
   __device__ const Stage& stage(std::uint32_t slot, const TaskRecord& record, RunState& run) {
     constexpr std::uint32_t kLine = sizeof(RunConstants) / sizeof(uint4) + 1;
-    static_assert(offsetof(RunLine, iteration) < kLine * sizeof(uint4));
+    static_assert(offsetof(RunLine, iteration) == (kLine - 1) * sizeof(uint4) + 8);
     uint4 words[kRecordVectors], line[kLine];
     fetch<kRecordVectors>(words, &record);
     fetch<kLine>(line, &run.line);
@@ -64,6 +64,9 @@ class GpuCrew {
     put<kRecordVectors>(&stage.record, words);
     put<kLine>(&stage.run, line);
     crew_shared().tags[slot].record = kNoRecord;
+    static_assert(offsetof(RunLine, cancelled) == (kLine - 1) * sizeof(uint4));
+    cancelled_ = line[kLine - 1].x != 0;
+    iteration_ = line[kLine - 1].z;
     return stage;
   }
 
@@ -81,17 +84,19 @@ class GpuCrew {
       crew_shared().tags[slot].serial = run.serial;
     }
     stage.run.constants = run;
-    stage.run.cancelled = 0;
-    stage.run.iteration = 0;
+    cancelled_ = false;
+    iteration_ = 0;
     return stage;
   }
 
+  /// Whether the run of what was staged last was cancelled by then.
+  __device__ bool cancelled() const { return cancelled_; }
+
   __device__ void start(std::uint32_t slot, Item item) {
-    const Stage& stage = crew_shared().stages[slot];
     TaskContext& context = crew_shared().contexts[slot];  // its other members never change
     context.run = world_.runs + item.run;
     context.item = item;
-    context.asked = {0, 0, 0, stage.run.iteration};
+    context.asked = {0, 0, 0, iteration_};
     command(slot, Command::task);
   }
 
@@ -171,6 +176,8 @@ class GpuCrew {
   const World& world_;
   std::uint32_t next_ = 0;
   std::uint32_t parity_ = 0;  // bit s: the phase of done[s] that is awaited
+  std::uint32_t iteration_ = 0;  // of what was staged last; here and not read again from shared memory
+  bool cancelled_ = false;
 };
 
 /// The compute warps' end: run what is staged until told to leave.

@@ -39,6 +39,9 @@ class CpuCrew {
     return stages_[slot];
   }
 
+  /// Whether the run of what was staged last was cancelled by then.
+  FLYWHEEL_TASK bool cancelled() const { return stages_[next_].run.cancelled != 0; }
+
   FLYWHEEL_TASK void start(std::uint32_t slot, Item item) {
     next_ = slot ^ 1;
     const Stage& stage = stages_[slot];

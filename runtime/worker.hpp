@@ -77,7 +77,7 @@ class Worker {
     const RunConstants* run = look_.porch_run();
     task.stage = run ? &crew_.stage_porch(task.slot, record, task.item.record, *run)
                      : &crew_.stage(task.slot, record, world_.runs[task.item.run]);
-    task.runs = !task.item.skip && !task.stage->run.cancelled;
+    task.runs = !task.item.skip && !crew_.cancelled();
     task.failed = !task.runs;
     task.asked = {};
     if (task.runs) crew_.start(task.slot, task.item);
