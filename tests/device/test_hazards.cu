@@ -47,6 +47,18 @@ __global__ void busy(std::uint64_t turns, std::uint64_t* out) {
 /// end.
 __global__ void late_comer(std::uint32_t* word) { *word = 4711; }
 
+__device__ std::uint64_t timer_ns() {
+  std::uint64_t now;
+  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now)::"memory");
+  return now;
+}
+
+/// Leaves no SM room for another block until the time is up.
+__global__ void hold_sms(std::uint64_t ns) {
+  const std::uint64_t begin = timer_ns();
+  while (timer_ns() - begin < ns) __nanosleep(1000);
+}
+
 struct Timer {
   Timer() {
     cuda_ok(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
@@ -248,6 +260,33 @@ TEST_CASE("child: another kernel is loaded and run beside the resident one", "[.
 
 TEST_CASE("fewer workers than SMs leave room: another kernel loads and runs while ours is resident") {
   check_child(run_here("child: another kernel is loaded and run beside the resident one"));
+}
+
+TEST_CASE("child: no SM is free", "[.child]") {
+  cudaStream_t stream;
+  cuda_ok(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  Options options = on_gpu();
+  options.start_timeout = std::chrono::milliseconds(300);
+  Bench bench(options);
+  const Executable counter = bench.counter(0);
+  cudaDeviceProp properties{};
+  cuda_ok(cudaGetDeviceProperties(&properties, 0));
+  hold_sms<<<2 * properties.multiProcessorCount, 1024, 0, stream>>>(2'000'000'000);
+  cuda_ok(cudaGetLastError());
+  Run run = bench.runtime.submit(counter);
+  REQUIRE(run.wait_for(std::chrono::seconds(10)));
+  CHECK(run.status() == Status::workers_missing);
+  std::string message;
+  try {
+    run.wait();
+  } catch (const RunError& error) {
+    message = error.what();
+  }
+  check_says(message, {"0 of", "workers have started", "another program holds SMs", "Options::workers"});
+}
+
+TEST_CASE("SMs held by others: the run fails in time and says so, and the late kernel ends by itself") {
+  check_child(run_here("child: no SM is free"));
 }
 
 TEST_CASE("parked, the runtime takes nothing from other kernels, and comes back") {
