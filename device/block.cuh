@@ -3,13 +3,17 @@
 
 #include "device/platform.cuh"
 #include "device/ptx.cuh"
+#include "runtime/operands.hpp"
 #include "runtime/phases.hpp"
 
 namespace flywheel {
 
+// One warpgroup of warps that serve, two that compute: registers go over from the first to the others by warpgroups.
 inline constexpr std::uint32_t kControlWarp = 0;
 inline constexpr std::uint32_t kDoorWarp = 1;
-inline constexpr std::uint32_t kFirstComputeWarp = 2;
+inline constexpr std::uint32_t kLoadWarp = 2;
+inline constexpr std::uint32_t kStoreWarp = 3;
+inline constexpr std::uint32_t kFirstComputeWarp = 4;
 inline constexpr std::uint32_t kComputeWarps = 8;
 inline constexpr std::uint32_t kComputeThreads = kComputeWarps * 32;
 inline constexpr std::uint32_t kBlockThreads = (kFirstComputeWarp + kComputeWarps) * 32;
@@ -24,26 +28,41 @@ struct BlockShared {
 
 namespace detail {
 /// Any small plain value from another lane, word by word.
-template <class T>
-__device__ T shuffle_down(T value, std::uint32_t distance) {
+template <class T, class Exchange>
+__device__ T exchange(T value, Exchange&& exchange_word) {
   constexpr std::size_t kWords = (sizeof(T) + 3) / 4;
   std::uint32_t words[kWords] = {};
   memcpy(words, &value, sizeof(T));
 #pragma unroll
-  for (std::size_t w = 0; w < kWords; ++w) words[w] = __shfl_down_sync(0xffffffffu, words[w], distance);
+  for (std::size_t w = 0; w < kWords; ++w) words[w] = exchange_word(words[w]);
   memcpy(&value, words, sizeof(T));
   return value;
 }
+template <class T>
+__device__ T shuffle_down(T value, std::uint32_t distance) {
+  return exchange(value, [distance](std::uint32_t word) { return __shfl_down_sync(0xffffffffu, word, distance); });
+}
+template <class T>
+__device__ T shuffle_xor(T value, std::uint32_t mask) {
+  return exchange(value, [mask](std::uint32_t word) { return __shfl_xor_sync(0xffffffffu, word, mask); });
+}
+template <class T>
+__device__ T shuffle(T value, std::uint32_t lane) {
+  return exchange(value, [lane](std::uint32_t word) { return __shfl_sync(0xffffffffu, word, lane); });
+}
 }  // namespace detail
+
+class Hander;
 
 template <class List>
 class GpuBlock : public BlockCore<ThreadPlatform, List> {
   using P = ThreadPlatform;
 
  public:
-  __device__ GpuBlock(TaskContext& context, BlockShared& shared, unsigned char* scratch)
-      : BlockCore<P, List>(context), shared_(&shared), scratch_(scratch) {}
+  __device__ GpuBlock(TaskContext& context, BlockShared& shared, unsigned char* scratch, Hander* hander = nullptr)
+      : BlockCore<P, List>(context), shared_(&shared), scratch_(scratch), hander_(hander) {}
 
+  static constexpr bool kOnGpu = true;
   __device__ static int rank() { return static_cast<int>(threadIdx.x - kFirstComputeWarp * 32); }
   __host__ __device__ static constexpr int size() { return kComputeThreads; }
   __device__ static bool leader() { return rank() == 0; }
@@ -85,6 +104,28 @@ class GpuBlock : public BlockCore<ThreadPlatform, List> {
     return nullptr;
   }
 
+  // Compute parts: what a warp does alone.
+  __device__ static int lane() { return rank() % 32; }
+  __device__ static int warp() { return rank() / 32; }
+  static constexpr int kWarps = kComputeWarps;
+  __device__ static void sync_warp() { __syncwarp(); }
+  template <class T>
+  __device__ static T shuffle_xor(T value, int mask) { return detail::shuffle_xor(value, static_cast<std::uint32_t>(mask)); }
+  template <class T>
+  __device__ static T shuffle(T value, int lane) { return detail::shuffle(value, static_cast<std::uint32_t>(lane)); }
+  /// sums += a * b, with a 16 x 16 and b 16 x 8 in bf16, laid out over the lanes as PTX's mma.m16n8k16 has them.
+  __device__ static void multiply_add(float (&sums)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2]) {
+    ptx::mma_bf16(sums, a, b);
+  }
+
+  /// Compute parts: where each warp writes its share of what the store part will take. Waits for a free place; null if
+  /// the runtime was aborted. After writing, each warp calls pass_on().
+  template <class T>
+  __device__ T* hand() {
+    return static_cast<T*>(hander_->hand());
+  }
+  __device__ void pass_on() { hander_->pass_on(); }
+
   /// Collective. Grid tasks: all workers meet. False if the run ends here: return from the body.
   __device__ bool grid_sync() { return boundary(false); }
 
@@ -119,6 +160,7 @@ class GpuBlock : public BlockCore<ThreadPlatform, List> {
   BlockShared* shared_;
   unsigned char* scratch_;
   std::size_t used_ = 0;
+  Hander* hander_;
   std::uint32_t turn_ = 0;
   PhaseClock clock_{};  // thread 0's
 };

@@ -6,12 +6,12 @@
 
 #include <cstddef>
 
-#include "device/block.cuh"
+#include "device/compiled.cuh"
 #include "runtime/cpu_crew.hpp"
 
 namespace flywheel {
 
-enum class Command : std::uint32_t { task, phased, leave };
+enum class Command : std::uint32_t { task, phased, compiled, leave };
 
 /// What a stage holds since stage_porch(), if nothing else came since.
 struct StageTag {
@@ -40,12 +40,45 @@ __device__ __forceinline__ CrewShared& crew_shared() {
   return shared;
 }
 
+/// What control_compiled_run() needs of its crew.
+struct CompiledCall {
+  std::uint32_t worker;
+  std::uint16_t run_slot;
+  std::uint32_t stage;        // with which the compute warps are told
+  std::uint32_t done_parity;  // of that stage's done barrier
+  std::uint32_t runs;         // compiled runs before this one
+};
+
+/// The control thread plays the control role. Out of line and by value: the worker's loop around it must keep its state
+/// in registers.
+[[gnu::noinline]] __device__ inline void control_compiled_run(CompiledCall call) {
+  using P = ThreadPlatform;
+  CrewShared& shared = crew_shared();
+  RolesShared& roles = roles_shared();
+  init_roles(roles, shared.world, false);
+  roles.run = join_compiled<P>(shared.world, call.run_slot, call.worker);
+  shared.commands[call.stage] = Command::compiled;
+  ptx::mbarrier_arrive(shared.full[call.stage]);  // pairs with compute_loop()
+  ptx::mbarrier_arrive(roles.begin);              // pairs with serve_compiled_runs()
+  const StreamEnd end = ControlRole(roles, shared.world)([&](std::uint64_t elapsed_ns, std::uint32_t task) {
+    const Item item{task, call.run_slot, false};
+    beat<P>(shared.world.heartbeats[call.worker], WorkerState::slow, item.pack(), elapsed_ns);
+  });
+  P::block(roles.stop_loading).store(1, Order::relaxed);
+  const auto all_out = [&] {
+    return ptx::mbarrier_test(roles.left, call.runs & 1) && ptx::mbarrier_test(shared.done[call.stage], call.done_parity);
+  };
+  for (std::uint32_t spins = 0; !all_out(); ++spins) P::pause(spins);
+  leave_compiled<P>(roles.run);
+  if (roles.run.speaks && !end.aborted) end_compiled<P>(roles.run, end.passes);
+}
+
 /// The control thread's end.
 class GpuCrew {
  public:
   static constexpr bool kLooksAhead = true;
 
-  __device__ GpuCrew(const World& world, std::uint32_t worker) : world_(world) {
+  __device__ GpuCrew(const World& world, std::uint32_t worker) : world_(world), worker_(worker) {
     CrewShared& shared = crew_shared();
     for (std::uint32_t s = 0; s < 2; ++s) {
       shared.contexts[s] = {&shared.world, &shared.stages[s].record.header, nullptr, {}, worker, {}};
@@ -127,8 +160,20 @@ class GpuCrew {
     return crew_shared().last_pass;
   }
 
+  template <class Slow>
+  __device__ void run_compiled(std::uint16_t run_slot, Slow&&) {
+    control_compiled_run({worker_, run_slot, next_, parity_ >> next_ & 1, compiled_runs_});
+    ++compiled_runs_;
+    parity_ ^= 1u << next_;
+    next_ ^= 1;
+  }
+
   __device__ Desk& desk() { return crew_shared().desk; }
-  __device__ void dismiss() { command(next_, Command::leave); }
+  __device__ void dismiss() {
+    command(next_, Command::leave);
+    roles_shared().kernel_ends = 1;
+    ptx::mbarrier_arrive(roles_shared().begin);
+  }
   /// The stage the compute warps will look at next.
   __device__ std::uint32_t next_slot() const { return next_; }
 
@@ -174,6 +219,8 @@ class GpuCrew {
   }
 
   const World& world_;
+  std::uint32_t worker_;
+  std::uint32_t compiled_runs_ = 0;
   std::uint32_t next_ = 0;
   std::uint32_t parity_ = 0;  // bit s: the phase of done[s] that is awaited
   std::uint32_t iteration_ = 0;  // of what was staged last; here and not read again from shared memory
@@ -182,16 +229,18 @@ class GpuCrew {
 
 /// The compute warps' end: run what is staged until told to leave.
 template <class List>
-__device__ void compute_loop(unsigned char* scratch) {
+__device__ void compute_loop(const RoleMemory& memory) {
   CrewShared& shared = crew_shared();
   for (std::uint32_t turn = 0;; ++turn) {
     const std::uint32_t slot = turn & 1;
     while (!ptx::mbarrier_test(shared.full[slot], turn >> 1 & 1)) {}  // the control thread has the time limits
     const Command what = shared.commands[slot];
     if (what == Command::leave) return;
-    GpuBlock<List> block(shared.contexts[slot], shared.block, scratch);
+    GpuBlock<List> block(shared.contexts[slot], shared.block, memory.scratch);
     if (what == Command::task) {
       List::run(shared.stages[slot].record, block);
+    } else if (what == Command::compiled) {
+      compute_role<List>(roles_shared(), shared.world, memory, shared.block);
     } else {
       const RunConstants& run = shared.contexts[slot].run->line.constants;
       const std::uint32_t last_pass = run_phases<List>(shared.world, run, block);

@@ -1,5 +1,5 @@
-// The kernel: the one GPU entry point of the library. One block an SM; one control warp, one door warp (at work in
-// block 0 only) and the compute warps in each.
+// The kernel: the one GPU entry point of the library. One block an SM; in each, a warpgroup that serves (control; door,
+// at work in block 0 only; load; store) and the compute warps.
 #pragma once
 
 #include "device/crew.cuh"
@@ -19,6 +19,11 @@ __device__ __forceinline__ void prepare(const World& world) {
     shared.porch.item = kEmptyMailbox;
     shared.porch.waiting = 0;
     shared.world = world;
+    RolesShared& roles = roles_shared();
+    ptx::mbarrier_init(roles.begin, 1);
+    ptx::mbarrier_init(roles.left, 2);
+    roles.kernel_ends = 0;
+    init_roles(roles, world, true);
   }
   __syncthreads();
 }
@@ -29,19 +34,35 @@ __device__ __forceinline__ void control_loop(const World& world) {
   worker();
   crew.dismiss();
 }
+
+/// Registers a thread: 128 threads that serve and 256 that compute share the 64 K of an SM. The control loop has none to
+/// spare: what it spilled would be read through L1, which every acquire empties.
+inline constexpr std::uint32_t kServingRegisters = 160, kComputeRegisters = 176;
+
+template <class List>
+__device__ __forceinline__ void serve(const World& world, const RoleMemory& memory) {
+  const std::uint32_t warp = threadIdx.x / 32;
+  if (warp == kControlWarp) {
+    if (threadIdx.x == 0) control_loop(world);
+  } else if (warp == kDoorWarp) {
+    if (blockIdx.x == 0) Door<WarpPlatform>(world, crew_shared().porch, crew_shared().message)();
+  } else {
+    serve_compiled_runs<List>(crew_shared().world, memory);
+  }
+}
 }  // namespace detail
 
 template <class List>
 __global__ void __launch_bounds__(kBlockThreads, 1) flywheel_kernel(const __grid_constant__ World world) {
-  extern __shared__ __align__(128) unsigned char scratch[];
+  extern __shared__ __align__(128) unsigned char memory_base[];
   detail::prepare(world);
-  const std::uint32_t warp = threadIdx.x / 32;
-  if (warp == kControlWarp) {
-    if (threadIdx.x == 0) detail::control_loop(world);
-  } else if (warp == kDoorWarp) {
-    if (blockIdx.x == 0) Door<WarpPlatform>(world, crew_shared().porch, crew_shared().message)();
+  const RoleMemory memory = RoleMemory::of(memory_base, world);
+  if (threadIdx.x / 32 < kFirstComputeWarp) {
+    ptx::keep_registers<detail::kServingRegisters>();
+    detail::serve<List>(world, memory);
   } else {
-    compute_loop<List>(scratch);
+    ptx::take_registers<detail::kComputeRegisters>();
+    compute_loop<List>(memory);
   }
 }
 

@@ -34,6 +34,12 @@ struct ThreadPlatform : CpuPlatform {
   __device__ static void release_fence() { detail::fence(); }
   __device__ static void acquire_fence() { detail::fence(); }
   __device__ static std::uint64_t now_ns() { return detail::global_timer_ns(); }
+  /// The SM's count of cycles: what clock64() reads, kept in its place by the clobber.
+  __device__ static std::uint64_t ticks() {
+    std::uint64_t cycles;
+    asm volatile("mov.u64 %0, %%clock64;" : "=l"(cycles)::"memory");
+    return cycles;
+  }
   __device__ static void pause(std::uint32_t spins) { detail::gpu_pause(spins); }
 };
 

@@ -6,12 +6,24 @@
 
 namespace flywheel::ptx {
 
+/// What compute capability 9.0 brought; the branches that need it are not compiled for older targets.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+inline constexpr bool kHopper = true;
+#else
+inline constexpr bool kHopper = false;
+#endif
+
 __device__ __forceinline__ std::uint32_t shared_address(const void* p) {
   return static_cast<std::uint32_t>(__cvta_generic_to_shared(p));
 }
 
 __device__ __forceinline__ void mbarrier_init(std::uint64_t& barrier, std::uint32_t arrivals) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(&barrier)), "r"(arrivals) : "memory");
+}
+
+/// The word may be initialised again.
+__device__ __forceinline__ void mbarrier_invalidate(std::uint64_t& barrier) {
+  asm volatile("mbarrier.inval.shared::cta.b64 [%0];" ::"r"(shared_address(&barrier)) : "memory");
 }
 
 /// Release at block scope: pairs with the acquire in mbarrier_test().
@@ -37,6 +49,86 @@ __device__ __forceinline__ bool mbarrier_test(std::uint64_t& barrier, std::uint3
 /// A barrier among `threads` threads of the block that name the same id (1..15; 0 is __syncthreads).
 __device__ __forceinline__ void named_barrier(std::uint32_t id, std::uint32_t threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
+}
+
+// ---- copies that the hardware makes while threads go on ----
+
+/// 16 bytes, both sides aligned to 16; past L1. Generic proxy: no proxy fence is needed on either side.
+__device__ __forceinline__ void copy16(void* to_shared, const void* from) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared_address(to_shared)), "l"(from) : "memory");
+}
+__device__ __forceinline__ void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+/// Until all but the last `kLeft` groups of this thread's copies have landed.
+template <int kLeft>
+__device__ __forceinline__ void wait_copies() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(kLeft) : "memory");
+}
+/// The barrier gets one of the arrivals it expects when all copy16() of this thread so far have landed.
+__device__ __forceinline__ void arrive_when_copied(std::uint64_t& barrier) {
+  asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(shared_address(&barrier)) : "memory");
+}
+
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+/// Makes initialised mbarriers known to the async proxy, before the first bulk copy names them.
+__device__ __forceinline__ void publish_mbarriers() {
+  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+}
+/// What this thread has acquired of other threads' ordinary stores to global memory, its bulk copies see too.
+__device__ __forceinline__ void fence_global_for_bulk_copies() {
+  asm volatile("fence.proxy.async.global;" ::: "memory");
+}
+/// A cache policy for what is read once: it should not push out what is read again.
+__device__ __forceinline__ std::uint64_t read_once_policy() {
+  std::uint64_t policy;
+  asm volatile("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy)::"memory");
+  return policy;
+}
+/// `bytes` is a multiple of 16, both sides are aligned to 16. The barrier's phase ends when its one arrival, made here,
+/// and the bytes have come; its waiters then see them (complete_tx releases to the acquire in mbarrier_test()).
+__device__ __forceinline__ void bulk_copy(void* to_shared, const void* from, std::uint32_t bytes, std::uint64_t& barrier,
+                                          std::uint64_t policy) {
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(&barrier)), "r"(bytes)
+               : "memory");
+  asm volatile(
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1], %2, [%3], %4;" ::"r"(
+          shared_address(to_shared)),
+      "l"(from), "r"(bytes), "r"(shared_address(&barrier)), "l"(policy)
+      : "memory");
+}
+#else
+__device__ __forceinline__ void publish_mbarriers() {}
+__device__ __forceinline__ void fence_global_for_bulk_copies() {}
+__device__ __forceinline__ std::uint64_t read_once_policy() { return 0; }
+__device__ __forceinline__ void bulk_copy(void*, const void*, std::uint32_t, std::uint64_t&, std::uint64_t) {}
+#endif
+
+// ---- tensor cores ----
+
+/// sums += a * b: a 16 x 16 by rows, b 16 x 8 by columns, bf16 in, float out; PTX ISA, mma.m16n8k16.
+__device__ __forceinline__ void mma_bf16(float (&sums)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2]) {
+  asm volatile(
+      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+      "{%0, %1, %2, %3};"
+      : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1])
+      : "memory");
+}
+
+// ---- registers ----
+
+/// All warps of a warpgroup: keep this many registers a thread and give the others back, or take that many. Multiples
+/// of 8. No effect where the target does not have it.
+template <std::uint32_t kRegisters>
+__device__ __forceinline__ void keep_registers() {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kRegisters) : "memory");
+#endif
+}
+template <std::uint32_t kRegisters>
+__device__ __forceinline__ void take_registers() {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters) : "memory");
+#endif
 }
 
 }  // namespace flywheel::ptx

@@ -1,5 +1,9 @@
 #include "host/completion.hpp"
 
+#include <algorithm>
+
+#include "host/graph.hpp"
+
 namespace flywheel {
 
 namespace {
@@ -47,6 +51,23 @@ std::uint64_t collect(const World& world, RunRecord& run, bool told) {
   // meet the values of the slot's next run.
   run.phase.store(RunPhase::done, std::memory_order_release);
   return run.stream_next;
+}
+
+Trace collect_trace(Engine& engine, const World& world, const RunRecord& run) {
+  const std::size_t count = std::size_t{world.workers} * kTraceRoles, capacity = world.trace.capacity;
+  std::vector<TraceLane> lanes(count);
+  engine.copy_to_host(lanes.data(), world.trace.lanes, count * sizeof(TraceLane));
+  std::vector<TraceEvent> events(count * capacity);
+  for (std::size_t lane = 0; lane < count; ++lane)
+    engine.copy_to_host(events.data() + lane * capacity, world.trace.events + lane * capacity,
+                        std::min<std::size_t>(lanes[lane].count, capacity) * sizeof(TraceEvent));
+  engine.clear(world.trace.lanes, count * sizeof(TraceLane));  // roles that take no part in the next run write nothing
+  std::vector<std::string> names, types;
+  for (std::uint32_t task = 0; task < run.graph->task_count; ++task) {
+    names.push_back(run.graph->task_name(task));
+    types.push_back(type_name(run.graph->types[task]));
+  }
+  return {world.workers, world.trace.capacity, std::move(lanes), std::move(events), std::move(names), std::move(types)};
 }
 
 }  // namespace flywheel

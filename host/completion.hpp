@@ -1,6 +1,7 @@
 // The host's end of completion: seeing that a run is over, and taking what it left in its slot.
 #pragma once
 
+#include "host/engine.hpp"
 #include "host/run_record.hpp"
 #include "runtime/world.hpp"
 
@@ -17,5 +18,8 @@ void drain_stream(const World& world, RunRecord& run);
 /// stream ticket the slot's next run starts with. `told`: the program knows already how the run ended (it had
 /// stalled), and may be reading that: only the slot is seen to.
 std::uint64_t collect(const World& world, RunRecord& run, bool told);
+
+/// What the workers of a traced run wrote down. The run is complete, and no later one of all workers was let in.
+Trace collect_trace(Engine& engine, const World& world, const RunRecord& run);
 
 }  // namespace flywheel

@@ -54,6 +54,7 @@ class CpuEngine final : public Engine {
   bool is_gpu() const override { return false; }
   std::uint32_t workers() const override { return workers_; }
   bool drains() const override { return drains_; }
+  std::uint32_t operand_pages() const override { return 0; }  // tasks find their operands where they lie
 
   void* allocate_device(std::size_t bytes) override {
     const std::size_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment;

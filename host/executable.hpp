@@ -38,6 +38,9 @@ struct LoadedGraph {
   std::vector<std::type_index> types;
   void* counters = nullptr;
   void* phases = nullptr;
+  void* schedule = nullptr;  // of a compiled graph
+  void* operands = nullptr;
+  std::uint64_t operand_bytes = 0;
   bool placed = false;    // something was taken from the heap
   bool reserved = false;  // ranges of records and edges are taken
 

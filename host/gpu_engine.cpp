@@ -21,9 +21,9 @@ CUstream_st* new_stream() {
 }  // namespace
 
 GpuEngine::GpuEngine(const KernelEntry& entry, const Options& options, const GpuFacts& facts)
-    : entry_(entry), facts_(facts), shared_bytes_(options.scratch_bytes), drains_(choose_drain(options, facts)) {
+    : entry_(entry), facts_(facts), drains_(choose_drain(options, facts)) {
   FLYWHEEL_CUDA(cudaSetDevice(options.device));
-  workers_ = fit_grid(entry, options, facts);
+  fit_ = fit_kernel(entry, options, facts);
   kernel_stream_ = new_stream();
   copy_stream_ = new_stream();
   FLYWHEEL_CUDA(cudaHostAlloc(&staging_, kStagingBytes, cudaHostAllocDefault));
@@ -92,8 +92,8 @@ const char* GpuEngine::check_pointer(const void* pointer) const {
 void GpuEngine::launch(const World& world) {
   World copy = world;
   void* arguments[] = {&copy};
-  FLYWHEEL_CUDA(cudaLaunchCooperativeKernel(entry_.kernel, dim3(workers_), dim3(entry_.block_threads), arguments,
-                                            shared_bytes_, kernel_stream_));
+  FLYWHEEL_CUDA(cudaLaunchCooperativeKernel(entry_.kernel, dim3(fit_.workers), dim3(entry_.block_threads), arguments,
+                                            fit_.shared_bytes, kernel_stream_));
 }
 
 EngineState GpuEngine::state(std::string& why_lost) {

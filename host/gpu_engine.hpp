@@ -15,8 +15,9 @@ class GpuEngine final : public Engine {
 
   std::string name() const override { return facts_.name; }
   bool is_gpu() const override { return true; }
-  std::uint32_t workers() const override { return workers_; }
+  std::uint32_t workers() const override { return fit_.workers; }
   bool drains() const override { return drains_; }
+  std::uint32_t operand_pages() const override { return fit_.operand_pages; }
   void* allocate_device(std::size_t bytes) override;
   void free_device(void* memory) noexcept override;
   void* allocate_shared(std::size_t bytes) override;
@@ -33,8 +34,7 @@ class GpuEngine final : public Engine {
  private:
   KernelEntry entry_;
   GpuFacts facts_;
-  std::uint32_t workers_ = 0;
-  std::uint32_t shared_bytes_;
+  GpuFit fit_{};
   bool drains_;
   CudaStream kernel_stream_ = nullptr;
   CudaStream copy_stream_ = nullptr;

@@ -20,7 +20,14 @@ struct GpuFacts {
 bool probe_gpu(int device, GpuFacts& facts, std::string& why);
 /// Whether kernels must end by themselves here: asked for, or because of a profiler, sanitizer or display.
 bool choose_drain(const Options& options, const GpuFacts& facts);
-/// Loads the kernel, checks that one block fits on each SM, and returns the number of workers.
-std::uint32_t fit_grid(const KernelEntry& entry, const Options& options, const GpuFacts& facts);
+
+/// What of the kernel fits on the GPU.
+struct GpuFit {
+  std::uint32_t workers;
+  std::uint32_t operand_pages;  // of a worker
+  std::uint32_t shared_bytes;   // dynamic shared memory: pages, then scratch, then handoff
+};
+/// Loads the kernel and checks that one block fits on each SM.
+GpuFit fit_kernel(const KernelEntry& entry, const Options& options, const GpuFacts& facts);
 
 }  // namespace flywheel

@@ -37,7 +37,8 @@ std::uint32_t Graph::add_node(std::type_index type, const void* args, std::size_
   if (phased_ && !waits.tasks.empty())
     throw GraphError("a " + type_name(type) + " names a dependency in a phased graph: the phases order its tasks; "
                      "leave out after(), or leave out phase()");
-  GraphNode node{type, {}, static_cast<std::uint32_t>(bytes), kNoResult, priority, false, phase_, waits.tasks};
+  GraphNode node{type, {}, static_cast<std::uint32_t>(bytes), kNoResult, priority, false, phase_, waits.tasks,
+                 kAnyWorker, 0, 0};
   std::memcpy(node.args.data(), args, bytes);
   nodes_.push_back(std::move(node));
   return size() - 1;
@@ -47,6 +48,11 @@ void Graph::add_edge(std::uint32_t before, std::uint64_t before_graph, std::uint
   if (before_graph != id_ || then_graph != id_) wrong_graph("task " + std::to_string(then));
   if (phased_) throw GraphError("edge() in a phased graph: the phases order its tasks");
   nodes_[then].predecessors.push_back(before);
+}
+
+void Graph::place_node(std::uint32_t task, std::uint64_t graph, std::uint32_t worker) {
+  if (graph != id_) wrong_graph("task " + std::to_string(task));
+  nodes_[task].worker = worker;
 }
 
 void Graph::phase() {

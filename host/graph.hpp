@@ -40,6 +40,8 @@ struct BufferArgument {
   const void* pointer;
 };
 
+inline constexpr std::uint32_t kAnyWorker = 0xffffffffu;
+
 /// One task before it is loaded.
 struct GraphNode {
   std::type_index type;
@@ -50,6 +52,10 @@ struct GraphNode {
   bool grid;
   std::uint32_t phase;
   std::vector<std::uint32_t> predecessors;
+  // For compiled graphs.
+  std::uint32_t worker = kAnyWorker;  // where the program wants it, see Graph::place()
+  std::uint32_t operand_bytes = 0;    // of the worker's operand stream, see Operands
+  double cost_ns = 0;                 // what its type says it takes; 0 if it says nothing
 };
 
 class Graph {
@@ -65,6 +71,7 @@ class Graph {
     using Result = decltype(task(std::declval<CpuBlock<AnyTaskList>&>()));
     const std::uint32_t index = add_node(typeid(Task), &task, sizeof(Task), waits, priority);
     note_buffers(task, index);
+    note_compiled(task, index);
     return TaskRef<Result>{index, add_result<Result>(index), id_};
   }
   template <class Task>
@@ -76,6 +83,12 @@ class Graph {
   template <class A, class B>
   void edge(const TaskRef<A>& before, const TaskRef<B>& then) {
     add_edge(before.index, before.graph, then.index, then.graph);
+  }
+
+  /// Compiled graphs: this task runs on that worker, whatever the cost model says.
+  template <class R>
+  void place(const TaskRef<R>& task, std::uint32_t worker) {
+    place_node(task.index, task.graph, worker);
   }
 
   /// Phased graphs: what is added from here on belongs to the next phase. All tasks of a phase end before the next
@@ -112,6 +125,7 @@ class Graph {
   std::uint32_t add_node(std::type_index type, const void* args, std::size_t bytes, const After& waits,
                          Priority priority);
   void add_edge(std::uint32_t before, std::uint64_t before_graph, std::uint32_t then, std::uint64_t then_graph);
+  void place_node(std::uint32_t task, std::uint64_t graph, std::uint32_t worker);
   std::uint32_t add_param(const void* value, std::size_t bytes, std::size_t alignment);
   void begin_grid();
   void end_grid();
@@ -134,6 +148,13 @@ class Graph {
   void note_buffers(const Task& task, std::uint32_t index) {
     const auto note = [&](const char* name, const void* pointer) { buffers_.push_back({index, name, pointer}); };
     if constexpr (requires { task.buffers(note); }) task.buffers(note);
+  }
+
+  /// A task type may say `double cost_ns() const`, and `std::uint32_t operand_bytes() const` if it has operands.
+  template <class Task>
+  void note_compiled(const Task& task, std::uint32_t index) {
+    if constexpr (requires { task.cost_ns(); }) nodes_[index].cost_ns = task.cost_ns();
+    if constexpr (requires { task.operand_bytes(); }) nodes_[index].operand_bytes = task.operand_bytes();
   }
 
   std::vector<GraphNode> nodes_;

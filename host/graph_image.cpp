@@ -131,6 +131,19 @@ std::string find_cycle(const Graph& graph) {
   }
 }
 
+GraphImage compile_image(const Graph& graph, const KernelEntry& entry, std::uint32_t workers, const Compiled& how) {
+  const SchedulePlan plan = make_schedule(graph, workers, how);
+  validate_schedule(plan, graph);
+  std::vector<TaskRecord> records;
+  for (std::uint32_t task = 0; task < graph.size(); ++task)
+    records.push_back(make_record(graph.nodes()[task], task, entry));
+  GraphImage image;
+  image.schedule = make_schedule_image(plan, graph, records);
+  image.run.flags = kCompiled;
+  image.run.sinks = 1;
+  return image;
+}
+
 GraphImage make_image(const Graph& graph, const KernelEntry& entry) {
   if (graph.size() == 0) throw GraphError("the graph has no tasks: add() some before load()");
   GraphImage image;

@@ -16,6 +16,23 @@ template <class... Parts>
 }  // namespace
 
 namespace {
+/// Where the parts of a schedule lie in its one piece of memory.
+struct ScheduleParts {
+  explicit ScheduleParts(const ScheduleImage& image) {
+    const auto place = [this](std::size_t size) {
+      const std::size_t at = bytes;
+      bytes = (bytes + size + 255) / 256 * 256;
+      return at;
+    };
+    place(sizeof(Schedule));
+    streams = place(image.streams.size() * sizeof(WorkerStream));
+    counters = place(std::size_t{image.counters} * kCounterStride * sizeof(std::uint64_t));
+    sizes = place(image.operand_sizes.size() * sizeof(std::uint32_t));
+    instructions = place(image.instructions.size() * sizeof(Instruction));
+  }
+  std::size_t bytes = 0, streams, counters, sizes, instructions;
+};
+
 std::uint32_t next_serial() {
   static std::atomic<std::uint32_t> last{0};
   return last.fetch_add(1, std::memory_order_relaxed) + 1;
@@ -36,20 +53,25 @@ Loader::Loader(Engine& engine, const World& world, Heap& heap, const KernelEntry
       max_tasks_(options.max_tasks), max_edges_(options.max_edges), records_(options.max_tasks),
       edges_(options.max_edges), execs_(options.max_executables) {}
 
-std::shared_ptr<LoadedGraph> Loader::load(const Graph& graph, std::shared_ptr<Core> core, std::size_t& needs_heap) {
+std::shared_ptr<LoadedGraph> Loader::load(const Graph& graph, const Compiled* how, std::shared_ptr<Core> core,
+                                          std::size_t& needs_heap) {
   needs_heap = 0;
   check_buffers(graph);
-  GraphImage image = make_image(graph, entry_);
+  GraphImage image = how ? compile_image(graph, entry_, world_.workers, *how) : make_image(graph, entry_);
   check_sizes(graph, image);
   auto loaded = std::make_shared<LoadedGraph>(std::move(core));
   loaded->graph_id = graph.id();
-  loaded->kind = image.run.flags & kPhased ? GraphKind::phased : GraphKind::dynamic;
+  loaded->kind = how                         ? GraphKind::compiled
+                 : image.run.flags & kPhased ? GraphKind::phased
+                                             : GraphKind::dynamic;
+  loaded->operand_bytes = image.schedule.operand_bytes;
   loaded->task_count = graph.size();
   loaded->result_bytes = graph.result_bytes();
   loaded->params = graph.params();
   for (const GraphNode& node : graph.nodes()) loaded->types.push_back(node.type);
-  for (std::uint32_t bank = 0; bank < overlap_; ++bank) loaded->free_banks.push_back(overlap_ - 1 - bank);
-  if (!allocate_counters(*loaded, image, needs_heap)) return nullptr;
+  const std::uint32_t banks = loaded->kind == GraphKind::compiled ? 1 : overlap_;
+  for (std::uint32_t bank = banks; bank-- > 0;) loaded->free_banks.push_back(bank);
+  if (!allocate(*loaded, image, needs_heap)) return nullptr;
   reserve(*loaded, image);
   place(*loaded, image);
   return loaded;
@@ -68,7 +90,7 @@ void Loader::check_sizes(const Graph& graph, const GraphImage& image) const {
   if (graph.result_bytes() > world_.result_bytes)
     throw CapacityError("the graph's results take " + std::to_string(graph.result_bytes()) +
                         " bytes: raise Options::result_bytes from " + std::to_string(world_.result_bytes));
-  if (graph.phase_count() == 0 && image.records.size() + world_.spawn_capacity > world_.queue_capacity)
+  if (!(image.run.flags & kAllWorkers) && image.records.size() + world_.spawn_capacity > world_.queue_capacity)
     throw CapacityError("the graph has " + std::to_string(image.records.size()) +
                         " tasks; with the spawn pool more than a ready queue holds: raise Options::queue_capacity "
                         "from " + std::to_string(world_.queue_capacity));
@@ -76,21 +98,26 @@ void Loader::check_sizes(const Graph& graph, const GraphImage& image) const {
   if (image.edges.size() > max_edges_) no_room("edges", image.edges.size(), "max_edges");
 }
 
-bool Loader::allocate_counters(LoadedGraph& loaded, const GraphImage& image, std::size_t& needs_heap) {
-  const std::size_t counters = image.counters.size() * overlap_ * sizeof(std::uint64_t);
-  const std::size_t phases = image.phases.size() * sizeof(Phase);
+bool Loader::allocate(LoadedGraph& loaded, const GraphImage& image, std::size_t& needs_heap) {
   loaded.placed = true;  // from here on the destructor gives back what was taken
-  if (counters) loaded.counters = heap_.try_allocate(counters);
-  if (phases) loaded.phases = heap_.try_allocate(phases);
-  if ((!counters || loaded.counters) && (!phases || loaded.phases)) return true;
-  needs_heap = counters + phases + 512;
-  return false;
+  const auto take = [&](std::size_t bytes, void*& to) {
+    if (!bytes || needs_heap) return;
+    to = heap_.try_allocate(bytes);
+    if (!to) needs_heap = bytes;
+  };
+  const bool compiled = loaded.kind == GraphKind::compiled;
+  take(image.counters.size() * overlap_ * sizeof(std::uint64_t), loaded.counters);
+  take(image.phases.size() * sizeof(Phase), loaded.phases);
+  take(compiled ? ScheduleParts(image.schedule).bytes : 0, loaded.schedule);
+  take(image.schedule.operand_bytes, loaded.operands);
+  return !needs_heap;
 }
 
 void Loader::reserve(LoadedGraph& loaded, const GraphImage& image) {
   std::scoped_lock lock(mutex_);
-  const auto records = records_.allocate(image.records.size());
-  const auto edges = edges_.allocate(image.edges.size());
+  // Instructions of a compiled graph hold their records; an empty range is no range.
+  const auto records = records_.allocate(std::max<std::size_t>(image.records.size(), 1));
+  const auto edges = edges_.allocate(std::max<std::size_t>(image.edges.size(), 1));
   const auto exec = execs_.allocate(1);
   if (records && edges && exec) {
     loaded.first_record = static_cast<std::uint32_t>(*records);
@@ -116,6 +143,7 @@ void Loader::place(LoadedGraph& loaded, GraphImage& image) {
   image.run.param_bytes = static_cast<std::uint32_t>(loaded.params.size());
   loaded.constants = image.run;
   image.exec.phases = static_cast<const Phase*>(loaded.phases);
+  image.exec.schedule = static_cast<Schedule*>(loaded.schedule);
   const auto copy = [&](void* to, const auto& from) {
     if (!from.empty()) engine_.copy_to_device(to, from.data(), from.size() * sizeof(from[0]));
   };
@@ -124,12 +152,40 @@ void Loader::place(LoadedGraph& loaded, GraphImage& image) {
   copy(loaded.phases, image.phases);
   for (std::uint32_t bank = 0; bank < overlap_; ++bank)
     copy(static_cast<std::uint64_t*>(loaded.counters) + bank * image.counters.size(), image.counters);
+  if (loaded.schedule) place_schedule(loaded, image);
   engine_.copy_to_device(world_.execs + loaded.exec, &image.exec, sizeof(ExecRecord));
+}
+
+void Loader::place_schedule(LoadedGraph& loaded, const GraphImage& image) {
+  const ScheduleImage& from = image.schedule;
+  const ScheduleParts parts(from);
+  auto* const base = static_cast<unsigned char*>(loaded.schedule);
+  std::vector<unsigned char> bytes(parts.bytes);
+  Schedule schedule{};
+  schedule.streams = reinterpret_cast<WorkerStream*>(base + parts.streams);
+  schedule.counters = reinterpret_cast<std::uint64_t*>(base + parts.counters);
+  schedule.counter_count = from.counters;
+  schedule.sinks = from.sinks;
+  schedule.speaker = from.speaker;
+  std::vector<WorkerStream> streams;
+  for (const ScheduleImage::Stream& s : from.streams)
+    streams.push_back({reinterpret_cast<const Instruction*>(base + parts.instructions) + s.first,
+                       static_cast<unsigned char*>(loaded.operands) + s.operands_at, s.operand_bytes,
+                       reinterpret_cast<const std::uint32_t*>(base + parts.sizes) + s.first_size, s.operand_tasks,
+                       s.count});
+  std::memcpy(bytes.data(), &schedule, sizeof(schedule));
+  std::memcpy(bytes.data() + parts.streams, streams.data(), streams.size() * sizeof(WorkerStream));
+  std::memcpy(bytes.data() + parts.sizes, from.operand_sizes.data(), from.operand_sizes.size() * sizeof(std::uint32_t));
+  std::memcpy(bytes.data() + parts.instructions, from.instructions.data(),
+              from.instructions.size() * sizeof(Instruction));
+  engine_.copy_to_device(base, bytes.data(), bytes.size());
 }
 
 void Loader::unload(LoadedGraph& graph) {
   if (graph.counters) heap_.release(graph.counters);
   if (graph.phases) heap_.release(graph.phases);
+  if (graph.schedule) heap_.release(graph.schedule);
+  if (graph.operands) heap_.release(graph.operands);
   if (!graph.reserved) return;
   std::scoped_lock lock(mutex_);
   records_.release(graph.first_record);

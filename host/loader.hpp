@@ -7,6 +7,7 @@
 #include "host/free_list.hpp"
 #include "host/graph.hpp"
 #include "host/heap.hpp"
+#include "host/schedule_image.hpp"
 #include "host/world_memory.hpp"
 
 namespace flywheel {
@@ -17,12 +18,15 @@ struct GraphImage {
   std::vector<Edge> edges;  // successors of all tasks, then the roots
   std::vector<std::uint64_t> counters;
   std::vector<Phase> phases;
+  ScheduleImage schedule;  // compiled graphs
   ExecRecord exec{};
   RunConstants run{};  // what all runs of the graph have in common
 };
 
 /// Throws GraphError for a cycle, an unknown task type or an empty graph.
 GraphImage make_image(const Graph& graph, const KernelEntry& entry);
+/// The same for a graph that is compiled. Throws GraphError, see make_schedule().
+GraphImage compile_image(const Graph& graph, const KernelEntry& entry, std::uint32_t workers, const Compiled& how);
 /// The tasks of one cycle, "3 -> 5 -> 3", or empty if there is none.
 std::string find_cycle(const Graph& graph);
 
@@ -32,7 +36,9 @@ class Loader {
 
   /// Throws GraphError or CapacityError. The heap may lack room for counters: then `needs_heap` bytes are asked for
   /// and nothing was loaded.
-  std::shared_ptr<LoadedGraph> load(const Graph& graph, std::shared_ptr<Core> core, std::size_t& needs_heap);
+  /// `how` is null for a graph that is not to be compiled.
+  std::shared_ptr<LoadedGraph> load(const Graph& graph, const Compiled* how, std::shared_ptr<Core> core,
+                                    std::size_t& needs_heap);
   void unload(LoadedGraph& graph);
 
  private:
@@ -40,7 +46,8 @@ class Loader {
   void check_sizes(const Graph& graph, const GraphImage& image) const;
   void reserve(LoadedGraph& loaded, const GraphImage& image);
   void place(LoadedGraph& loaded, GraphImage& image);
-  bool allocate_counters(LoadedGraph& loaded, const GraphImage& image, std::size_t& needs_heap);
+  void place_schedule(LoadedGraph& loaded, const GraphImage& image);
+  bool allocate(LoadedGraph& loaded, const GraphImage& image, std::size_t& needs_heap);
 
   Engine& engine_;
   const World& world_;

@@ -35,6 +35,10 @@ struct Options {
   std::uint32_t result_bytes = 16u << 10;          // task results of one run
   std::uint32_t stream_capacity = 256;             // streamed values the host may be behind
   std::uint32_t scratch_bytes = 32u << 10;         // shared memory for block.scratch()
+  std::uint32_t operand_pages = 0;                 // 16 KB pages of shared memory for operands; 0: as many as fit
+  std::uint32_t operand_window = 48u << 10;        // bytes of them that may be under way to an SM at once
+  bool bulk_copies = true;                         // false: fetch operands as on GPUs before Hopper (to test that)
+  std::uint32_t trace_events = 0;                  // of each warp role of each worker, for traced runs
 
   // Time limits.
   std::chrono::milliseconds park_after{20};            // idle time after which the kernel gives the GPU back

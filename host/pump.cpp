@@ -24,6 +24,8 @@ RunConstants message_of(const RunRecord& run) {
   words.slot = run.slot;
   words.generation = run.generation;
   words.repeat = run.repeat;
+  if (run.packs) words.flags = kPhased | kPack;
+  if (run.traced) words.flags |= kTraced;
   words.priority = run.priority;
   const auto bank = reinterpret_cast<std::uint64_t>(static_cast<std::uint64_t*>(graph.counters) +
                                                     std::size_t{run.bank} * graph.task_count);
@@ -113,7 +115,7 @@ void Pump::let_in(const Lock& lock) {
 bool Pump::can_let_in(const RunRecord& run) const {
   if (run.cancel_asked) return true;  // to be told so
   if (holds_ || closed_ || free_slots_.empty() || !inbox_.has_room(3) || run.graph->free_banks.empty()) return false;
-  if (run.graph->kind == GraphKind::phased) return !phased_live_;
+  if (run.graph->kind != GraphKind::dynamic) return !all_workers_live_;
   // Every live task may be ready at once, and so may every spawned one: that many fit, so no queue ever overflows.
   return live_tasks_ + run.graph->task_count + world_.spawn_capacity <= world_.queue_capacity;
 }
@@ -140,7 +142,7 @@ void Pump::open_slot(RunRecord& run) {
   run.stream_next = stream_next_[run.slot];
   if (!graph.params.empty())
     std::copy_n(run.params.begin(), graph.params.size(), world_.params + std::size_t{run.slot} * kParamBytes);
-  if (graph.kind == GraphKind::phased) phased_live_ = true;
+  if (graph.kind != GraphKind::dynamic) all_workers_live_ = true;
   else live_tasks_ += graph.task_count;
 }
 
@@ -237,9 +239,10 @@ void Pump::retire(const Lock&, std::uint32_t slot) {
   const RunPtr run = std::move(live_[slot]);
   LoadedGraph& graph = *run->graph;
   const bool told = run->phase.load(std::memory_order_relaxed) == RunPhase::done;  // it had stalled; now it has ended
+  if (run->traced) run->trace = collect_trace(engine_, world_, *run);
   stream_next_[slot] = collect(world_, *run, told);  // from here on the program knows
   graph.free_banks.push_back(run->bank);
-  if (graph.kind == GraphKind::phased) phased_live_ = false, ++phased_done_;
+  if (graph.kind != GraphKind::dynamic) all_workers_live_ = false, ++phased_done_;
   else live_tasks_ -= graph.task_count;
   free_slots_.push_back(slot);
   --live_count_;

@@ -104,7 +104,7 @@ class Pump {
   std::vector<std::uint64_t> stream_next_;
   std::uint32_t live_count_ = 0;
   std::uint64_t live_tasks_ = 0;
-  bool phased_live_ = false;
+  bool all_workers_live_ = false;  // a phased or compiled run
   std::uint32_t phased_done_ = 0;
   bool resident_ = false;  // launched, and not yet seen to end
   bool parking_ = false;   // told to park

@@ -35,9 +35,11 @@ void Pump::check_stalls(const Lock& lock) {
   for (const Stall& stall : watchdog_.new_stalls()) {
     const RunPtr run = live_[stall.item.run];
     if (!run) continue;
-    const bool phased = run->graph->kind == GraphKind::phased;
+    const bool phased = run->graph->kind == GraphKind::phased || run->packs;
+    const bool compiled = run->graph->kind == GraphKind::compiled;
     const bool spawned = stall.item.record >= world_.spawn_base;
-    const std::string task = phased    ? "a phase"
+    const std::string task = phased     ? "a phase"
+                             : compiled ? run->graph->task_name(stall.item.record)
                              : spawned ? "a spawned task"
                                        : run->graph->task_name(stall.item.record - run->graph->first_record);
     const std::string cause = task + " has run on worker " + std::to_string(stall.worker) + " for " +

@@ -59,6 +59,11 @@ std::uint32_t Run::iterations() {
   return record_->iterations;
 }
 
+const Trace& Run::trace() {
+  wait_until(Clock::time_point::max());
+  return record_->trace;
+}
+
 void Run::throw_if_failed() {
   const RunRecord& run = *record_;
   if (run.code == 0) return;

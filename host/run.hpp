@@ -38,6 +38,9 @@ class Run {
     return value;
   }
 
+  /// What a run submitted with `traced` wrote down; waits. Empty for others.
+  const Trace& trace();
+
   /// The next streamed value; waits for it. Empty once the run has ended and all its values are read.
   /// T must be the type that the bodies emit.
   template <class T>

@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "host/executable.hpp"
+#include "host/trace.hpp"
 #include "runtime/run.hpp"
 
 namespace flywheel {
@@ -20,6 +21,8 @@ struct RunRecord {
   const std::shared_ptr<LoadedGraph> graph;
   std::uint32_t repeat = 1;
   std::uint32_t priority = static_cast<std::uint32_t>(Priority::normal);
+  bool packs = false;   // a compiled graph's operands, before its first run
+  bool traced = false;
   std::array<unsigned char, kParamBytes> params;  // as many of them as the graph has
 
   /// Release when it changes, acquire when it is read: the fields below belong to it.
@@ -37,6 +40,7 @@ struct RunRecord {
   std::uint32_t iterations = 0;
   std::string cause;             // for codes of the library: what exactly happened
   std::vector<unsigned char> results;
+  Trace trace;
 
   std::mutex mutex;
   std::vector<std::uint64_t> streamed;  // read from the slot

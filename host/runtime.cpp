@@ -22,15 +22,29 @@ Runtime::~Runtime() {
   }
 }
 
-Executable Runtime::load(const Graph& graph) {
-  std::size_t needs_heap = 0;
-  auto loaded = core_->loader.load(graph, core_, needs_heap);
-  if (!loaded) {
+Executable Runtime::load(const Graph& graph) { return load(graph, nullptr); }
+
+Executable Runtime::load(const Graph& graph, const Compiled& how) {
+  Executable executable = load(graph, &how);
+  if (!executable.loaded()->operand_bytes) return executable;
+  auto pack = make_record(executable);
+  pack->packs = true;
+  start(std::move(pack)).wait();
+  return executable;
+}
+
+Executable Runtime::load(const Graph& graph, const Compiled* how) {
+  constexpr int kPieces = 4;  // of device memory that a graph may take
+  for (int tries = 0; tries <= kPieces; ++tries) {
+    std::size_t needs_heap = 0;
+    if (auto loaded = core_->loader.load(graph, how, core_, needs_heap)) return Executable(std::move(loaded));
     core_->pump.while_parked([&] { core_->heap.grow(needs_heap); });
-    loaded = core_->loader.load(graph, core_, needs_heap);
   }
-  if (!loaded) throw CapacityError("no device memory for the graph's counters: raise Options::heap_bytes");
-  return Executable(std::move(loaded));
+  throw CapacityError("no device memory for the graph: raise Options::heap_bytes");
+}
+
+std::string Runtime::describe(const Graph& graph, const Compiled& how) const {
+  return describe_schedule(make_schedule(graph, workers(), how), graph);
 }
 
 std::shared_ptr<RunRecord> Runtime::make_record(const Executable& executable) const {
@@ -64,6 +78,14 @@ void Runtime::apply(RunRecord& run, Repeat repeat) {
 
 void Runtime::apply(RunRecord& run, Priority priority) {
   run.priority = static_cast<std::uint32_t>(priority == Priority::inherit ? Priority::normal : priority);
+}
+
+void Runtime::apply(RunRecord& run, Traced) {
+  if (run.graph->kind != GraphKind::compiled)
+    throw UsageError("only runs of compiled graphs are traced: load the graph with rt.load(graph, compiled)");
+  if (!run.graph->core->options.trace_events)
+    throw UsageError("there is no room for a trace: set Options::trace_events, 4096 for example");
+  run.traced = true;
 }
 
 void Runtime::set_param(RunRecord& run, std::uint32_t offset, const void* value, std::size_t bytes) {

@@ -6,6 +6,7 @@
 #include "host/buffer.hpp"
 #include "host/executable.hpp"
 #include "host/run.hpp"
+#include "host/schedule.hpp"
 
 namespace flywheel {
 
@@ -27,6 +28,10 @@ template <class T>
 ParamValue<T> set(Param<T> param, std::type_identity_t<T> value) {
   return {param, value};
 }
+
+/// A run option: write down which role of which worker did what when; see Run::trace(). For runs of compiled graphs.
+struct Traced {};
+inline constexpr Traced traced{};
 
 /// What a user may want to see; all counts since the start. Workers show theirs when they have nothing to do, so a busy
 /// runtime is ahead of what it shows.
@@ -54,6 +59,11 @@ class Runtime {
 
   /// Checks the graph and places it in device memory. Throws GraphError for anything that cannot work.
   Executable load(const Graph& graph);
+  /// The same, with every task given to a worker in advance: rt.load(graph, compiled). For graphs that run again and
+  /// again. Tasks with operands have them packed here. Runs of compiled graphs need all workers, so one goes at a time.
+  Executable load(const Graph& graph, const Compiled& how);
+  /// What that comes to, for a person to read.
+  std::string describe(const Graph& graph, const Compiled& how = compiled) const;
 
   /// Starts a run; returns at once. Options in any order: repeat(n), set(param, value), a Priority.
   template <class... Options>
@@ -97,6 +107,7 @@ class Runtime {
   void shutdown();
 
  private:
+  Executable load(const Graph& graph, const Compiled* how);
   std::shared_ptr<RunRecord> make_record(const Executable& executable) const;
   Run start(std::shared_ptr<RunRecord> record);
   std::optional<Run> try_start(std::shared_ptr<RunRecord> record);
@@ -104,6 +115,7 @@ class Runtime {
 
   static void apply(RunRecord& run, Repeat repeat);
   static void apply(RunRecord& run, Priority priority);
+  static void apply(RunRecord& run, Traced);
   template <class T>
   static void apply(RunRecord& run, const ParamValue<T>& value) {
     set_param(run, value.param.offset, &value.value, sizeof(T));

@@ -1,9 +1,11 @@
 #include "host/world_memory.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <chrono>
 
 #include "host/error.hpp"
+#include "runtime/operands.hpp"
 
 namespace flywheel {
 
@@ -27,7 +29,11 @@ World sizes(const Engine& engine, const Options& o) {
   world.share_shift = static_cast<std::uint32_t>(std::bit_width(2 * world.workers - 1));
   world.keep_successor = o.keep_successor;
   world.inbox_capacity = 256;
-  world.scratch_bytes = o.scratch_bytes;
+  world.scratch_bytes = (o.scratch_bytes + 15) / 16 * 16;
+  world.page_count = engine.operand_pages();
+  world.page_window = std::clamp(o.operand_window / kPageBytes, 1u, std::max(world.page_count, 1u));
+  world.bulk_copies = o.bulk_copies;
+  world.trace.capacity = o.trace_events;
   world.spin_budget_ns = static_cast<std::uint64_t>(std::chrono::nanoseconds(o.spin_budget).count());
   world.phase_budget_ns =
       world.spin_budget_ns + static_cast<std::uint64_t>(std::chrono::nanoseconds(o.stall_limit).count());
@@ -48,6 +54,7 @@ WorldMemory::WorldMemory(Engine& engine, const Options& options) : engine_(engin
   world_.records = device<TaskRecord>(std::size_t{options.max_tasks} + world_.spawn_capacity);
   world_.edges = device<Edge>(options.max_edges);
   world_.stats = device<WorkerStats>(watched);
+  if (options.trace_events) take_trace();
   world_.inbox = shared<InboxEntry>(world_.inbox_capacity);
   world_.inbox_consumed = shared<std::uint64_t>(16);
   world_.completions = shared<CompletionSlot>(runs);
@@ -59,6 +66,12 @@ WorldMemory::WorldMemory(Engine& engine, const Options& options) : engine_(engin
   world_.reports = shared<WaitReport>(watched);
   fill_queues();
   empty_mailboxes();
+}
+
+void WorldMemory::take_trace() {
+  const std::size_t lanes = std::size_t{world_.workers} * kTraceRoles;
+  world_.trace.lanes = device<TraceLane>(lanes);
+  world_.trace.events = device<TraceEvent>(lanes * world_.trace.capacity);
 }
 
 WorldMemory::~WorldMemory() {

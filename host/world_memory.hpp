@@ -25,6 +25,7 @@ class WorldMemory {
   T* device(std::size_t count);
   template <class T>
   T* shared(std::size_t count);
+  void take_trace();
   void fill_queues();
   void empty_mailboxes();
 

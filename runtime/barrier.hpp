@@ -43,12 +43,14 @@ struct GridBarrier {
       return static_cast<std::int32_t>(static_cast<std::uint32_t>(since) - goal) >= 0;
     });
     if (!all) return Meeting::aborted;
-    return votes(since, k) ? Meeting::stop : Meeting::go_on;
+    // A long run wraps the arrivals' field more than once: what it carried over is no vote.
+    const std::uint64_t arrivals = k * workers + (static_cast<std::uint32_t>(since) - goal);
+    return votes(since - arrivals, k) ? Meeting::stop : Meeting::go_on;
   }
 
  private:
-  FLYWHEEL_TASK static std::uint32_t votes(std::uint64_t since, std::uint64_t k) {
-    return static_cast<std::uint32_t>(k & 1 ? since >> 32 : since >> 48) & 0xffff;
+  FLYWHEEL_TASK static std::uint32_t votes(std::uint64_t fields, std::uint64_t k) {
+    return static_cast<std::uint32_t>(k & 1 ? fields >> 32 : fields >> 48) & 0xffff;
   }
 };
 

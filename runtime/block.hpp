@@ -81,7 +81,7 @@ class BlockCore {
   [[nodiscard]] FLYWHEEL_TASK bool spawn(const Task& task, Priority priority = Priority::inherit) {
     static_assert(std::is_trivially_copyable_v<Task> && sizeof(Task) <= kTaskArgBytes,
                   "a task type must be trivially copyable and fit kTaskArgBytes; keep larger data behind a pointer");
-    if (context_->run->line.constants.flags & kPhased) {
+    if (context_->run->line.constants.flags & kAllWorkers) {
       fail_with(static_cast<std::uint32_t>(Status::spawn_in_phase));  // nobody would wait for it
       return false;
     }

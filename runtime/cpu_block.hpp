@@ -11,6 +11,7 @@ class CpuBlock : public BlockCore<P, List> {
   FLYWHEEL_TASK CpuBlock(TaskContext& context, unsigned char* scratch)
       : BlockCore<P, List>(context), scratch_(scratch) {}
 
+  static constexpr bool kOnGpu = false;  // no warps, and nobody to hand over to
   FLYWHEEL_TASK static constexpr int rank() { return 0; }
   FLYWHEEL_TASK static constexpr int size() { return 1; }
   FLYWHEEL_TASK static constexpr bool leader() { return true; }

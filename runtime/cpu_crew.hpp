@@ -4,7 +4,7 @@
 // warps run while the loop looks ahead, here the body runs inside wait().
 #pragma once
 
-#include "runtime/cpu_block.hpp"
+#include "runtime/cpu_compiled.hpp"
 
 namespace flywheel {
 
@@ -69,6 +69,12 @@ class CpuCrew {
     const std::uint32_t last_pass = run_phases<List>(world_, run.line.constants, block);
     end_body<P>(world_.heartbeats[worker_]);
     return last_pass;
+  }
+
+  template <class Slow>
+  FLYWHEEL_TASK void run_compiled(std::uint16_t run_slot, Slow&&) {
+    CpuCompiled<List, P> part(world_, run_slot, worker_, scratch_);
+    part();
   }
 
  private:

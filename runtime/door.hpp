@@ -56,7 +56,7 @@ class Admission {
     ++state_.admitted;
     P::device(run.outstanding).store(message_.sinks, Order::relaxed);
     copy_params(run);
-    if (message_.flags & kPhased) return announce(run);
+    if (message_.flags & kAllWorkers) return announce(run);
     if (message_.root_count == 1 && offer_porch<P>(porch_, only_root(), message_)) return hold_breath();
     publish_roots<P>(world_, world_.workers, message_);
   }
@@ -80,7 +80,8 @@ class Admission {
     for (std::uint32_t i = 0; i < (message_.param_bytes + 7) / 8; ++i) to[i] = words[i];
   }
 
-  /// Every worker joins when it is next idle. The host lets one phased run in at a time, so the barrier is still.
+  /// Every worker joins when it is next idle. The host lets one run of all workers in at a time, so the barrier is
+  /// still.
   FLYWHEEL_TASK void announce(RunState& run) {
     run.line.barrier_base = P::device(world_.control->barrier.value).load(Order::relaxed);
     ++state_.epoch;

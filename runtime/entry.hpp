@@ -21,6 +21,7 @@ struct KernelEntry {
   // GPU. `kernel` is null where the program was built without CUDA.
   const void* kernel;            // the GPU entry point, takes a World
   std::uint32_t block_threads;   // of every block
+  bool has_operands;             // some task type takes operands: blocks keep pages for them
 
   // CPU: turn worker `id`'s loop, or the door's, on the calling thread until the runtime parks.
   void (*cpu_worker)(const World&, std::uint32_t id, Porch* porch, unsigned char* scratch);

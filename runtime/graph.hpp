@@ -7,7 +7,9 @@
 
 namespace flywheel {
 
-enum class GraphKind : std::uint32_t { dynamic = 0, phased = 1 };
+enum class GraphKind : std::uint32_t { dynamic = 0, phased = 1, compiled = 2 };
+
+struct Schedule;
 
 /// A phase of a phased graph: its records are shared out over all workers, or (grid) each worker runs the one record.
 struct Phase {
@@ -20,6 +22,7 @@ struct Phase {
 /// Immutable while loaded. All else that workers need of a graph comes with each run, see RunConstants.
 struct ExecRecord {
   const Phase* phases;
+  Schedule* schedule;  // compiled graphs
   std::uint32_t phase_count;
   std::uint32_t reserved;
 };

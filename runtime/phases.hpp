@@ -2,7 +2,7 @@
 #pragma once
 
 #include "runtime/completion.hpp"
-#include "runtime/task_list.hpp"
+#include "runtime/operands.hpp"
 
 namespace flywheel {
 
@@ -69,6 +69,11 @@ FLYWHEEL_TASK std::uint32_t run_phases(const World& world, const RunConstants& r
   const TaskRecord* records = world.records + run.first_record;
   const std::uint32_t repeat = run.repeat;
   block.begin_phases();
+  if (run.flags & kPack) {
+    pack_stream<List>(exec.schedule->streams[block.worker()], block);
+    block.boundary(true);
+    return 0;
+  }
   for (std::uint32_t pass = 0; pass < repeat; ++pass) {
     block.begin_pass(pass);
     for (std::uint32_t p = 0; p < exec.phase_count; ++p) {

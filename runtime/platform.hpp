@@ -124,6 +124,8 @@ struct CpuPlatform {
   FLYWHEEL_TASK static bool any(bool vote) { return vote; }
 
   FLYWHEEL_TASK static std::uint64_t now_ns() { return detail::cpu_now_ns(); }
+  /// The worker's own clock, for traces: finer than now_ns() on a GPU, but each worker's starts elsewhere.
+  FLYWHEEL_TASK static std::uint64_t ticks() { return detail::cpu_now_ns(); }
   FLYWHEEL_TASK static void pause(std::uint32_t spins) { detail::cpu_pause(spins); }
 };
 

@@ -39,6 +39,10 @@ enum GraphFlags : std::uint32_t {
   kRootsUniform = 1,  // every root inherits the run's priority
   kRootsDense = 2,    // root i is task i
   kPhased = 4,        // phases order the tasks; there are no edges
+  kCompiled = 8,      // every worker follows a stream of its own
+  kPack = 16,         // with kPhased: every worker packs the operands of its stream
+  kTraced = 32,       // compiled: write down who did what when
+  kAllWorkers = kPhased | kCompiled,
 };
 
 /// One cache line: the constants, and the words every task looks at before it starts.

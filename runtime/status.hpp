@@ -53,7 +53,8 @@ constexpr StatusText describe(Status status) {
               "poll block.cancelled() in long loops, or raise Options::stall_limit"};
     case Status::bad_task_type: return {"a task record names an unknown task type", "report this: load() checks types"};
     case Status::spawn_in_phase:
-      return {"a task of a phased graph called block.spawn()", "the phases order its tasks: spawn from a graph with after()"};
+      return {"a task of a phased or compiled graph called block.spawn()",
+              "the tasks of such a graph are fixed: load it without `compiled` and with after() in place of phases"};
     case Status::workers_missing:
       return {"not all workers of the resident kernel started in time",
               "another program holds SMs: stop it, or start fewer workers with Options::workers"};

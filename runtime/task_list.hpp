@@ -23,6 +23,38 @@ FLYWHEEL_TASK void run_body(const TaskRecord& record, Block& block) {
 }
 }  // namespace detail
 
+/// A task type with operands: constants that it takes from its worker's operand stream.
+template <class Task>
+concept HasOperands = requires(const Task& task) { task.operand_bytes(); };
+
+namespace detail {
+/// The tuned body if the task has one for this block and these operands, else the portable one.
+template <class Task, class Block, class Operands>
+FLYWHEEL_TASK void run_compute(const TaskRecord& record, Block& block, Operands& operands) {
+  const Task& task = *reinterpret_cast<const Task*>(record.args);
+  if constexpr (requires { task.compute(block, operands); }) {
+    static_assert(std::is_void_v<decltype(task(block))>, "a task with a compute part returns nothing: write to a buffer");
+    task.compute(block, operands);
+  } else {
+    run_body<Task>(record, block);
+    block.sync();  // all threads are through with scratch
+  }
+}
+
+/// The end of a task whose compute part ran, on the warp that stores.
+template <class Task, class Operands, class Block>
+FLYWHEEL_TASK void run_store(const TaskRecord& record, Block& block) {
+  const Task& task = *reinterpret_cast<const Task*>(record.args);
+  if constexpr (requires(Operands& operands) { task.compute(block, operands); task.store(block); }) task.store(block);
+}
+
+template <class Task, class Block>
+FLYWHEEL_TASK void run_pack(const TaskRecord& record, Block& block, unsigned char* to) {
+  const Task& task = *reinterpret_cast<const Task*>(record.args);
+  if constexpr (HasOperands<Task>) task.pack(block, to);
+}
+}  // namespace detail
+
 template <class... Tasks>
 struct TaskList {
   static constexpr std::uint32_t kSize = sizeof...(Tasks);
@@ -44,6 +76,27 @@ struct TaskList {
     const std::uint32_t type = record.header.type;
     (void)((at++ == type && (detail::run_body<Tasks>(record, block), true)) || ...);
   }
+
+  // For compiled runs, see operands.hpp.
+  template <class Block, class Operands>
+  FLYWHEEL_TASK static void compute(const TaskRecord& record, Block& block, Operands& operands) {
+    std::uint32_t at = 0;
+    const std::uint32_t type = record.header.type;
+    (void)((at++ == type && (detail::run_compute<Tasks>(record, block, operands), true)) || ...);
+  }
+  template <class Operands, class Block>
+  FLYWHEEL_TASK static void store(const TaskRecord& record, Block& block) {
+    std::uint32_t at = 0;
+    const std::uint32_t type = record.header.type;
+    (void)((at++ == type && (detail::run_store<Tasks, Operands>(record, block), true)) || ...);
+  }
+  template <class Block>
+  FLYWHEEL_TASK static void pack(const TaskRecord& record, Block& block, unsigned char* to) {
+    std::uint32_t at = 0;
+    const std::uint32_t type = record.header.type;
+    (void)((at++ == type && (detail::run_pack<Tasks>(record, block, to), true)) || ...);
+  }
+  static constexpr bool kHasOperands = (HasOperands<Tasks> || ...);
 };
 
 /// Stands in for the list where only a body's return type is asked for.

@@ -19,6 +19,10 @@ enum class WaitReason : std::uint32_t {
   stream_space,      // a task waits for the host to read its streamed values
   runs_to_finish,    // the door waits for running work before the kernel parks
   task,              // the control warp waits for the compute warps
+  predecessors,      // compiled: a worker waits for tasks of other workers
+  workers_to_leave,  // compiled: the speaker waits for the others to be through with the run
+  page,              // compiled: a role of a worker waits for a page of operands
+  role,              // compiled: a role of a worker waits for another role of it
 };
 
 constexpr const char* describe(WaitReason reason) {
@@ -30,6 +34,10 @@ constexpr const char* describe(WaitReason reason) {
     case WaitReason::stream_space: return "the host to read streamed values";
     case WaitReason::runs_to_finish: return "running work to finish before parking";
     case WaitReason::task: return "a task to end";
+    case WaitReason::predecessors: return "tasks of other workers in a compiled run";
+    case WaitReason::workers_to_leave: return "workers that are not through with a compiled run";
+    case WaitReason::page: return "a page of operands";
+    case WaitReason::role: return "another warp of its worker";
     default: return "nothing";
   }
 }

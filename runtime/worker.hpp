@@ -63,7 +63,7 @@ class Worker {
       const Seen seen = look_.until_something(item);
       if (seen == Seen::item) return item;
       if (seen == Seen::stop) return kEmptyMailbox;
-      join_phases();
+      join_run_of_all();
     }
   }
 
@@ -111,14 +111,18 @@ class Worker {
     if (item != kEmptyMailbox) stage(item, ahead_);
   }
 
-  /// All workers take part in a phased run; worker 0 tells the host when it is over.
-  FLYWHEEL_TASK void join_phases() {
+  /// All workers take part in a phased or compiled run. Of a phased one, worker 0 tells the host when it is over.
+  FLYWHEEL_TASK void join_run_of_all() {
     const std::uint16_t slot = look_.phased_run();
-    const std::uint32_t last_pass = crew_.run_phased(slot, [&](std::uint64_t elapsed_ns) {
-      sign(WorkerState::slow, Item{0, slot, false}.pack(), elapsed_ns);
-    });
+    const auto slow = [&](std::uint64_t elapsed_ns, std::uint32_t task = 0) {
+      sign(WorkerState::slow, Item{task, slot, false}.pack(), elapsed_ns);
+    };
+    const bool compiled = world_.runs[slot].line.constants.flags & kCompiled;
+    std::uint32_t last_pass = 0;
+    if (compiled) crew_.run_compiled(slot, slow);
+    else last_pass = crew_.run_phased(slot, slow);
     sign(WorkerState::present);
-    if (id_ != 0) return;
+    if (compiled || id_ != 0) return;
     RunLine& line = world_.runs[slot].line;
     P::device(line.iteration).store(last_pass, Order::relaxed);
     complete_run<P>(world_, line.constants, false);

@@ -12,6 +12,7 @@
 #include "runtime/run.hpp"
 #include "runtime/stream.hpp"
 #include "runtime/task.hpp"
+#include "runtime/trace.hpp"
 #include "runtime/wait.hpp"
 
 namespace flywheel {
@@ -77,6 +78,9 @@ struct World {
   std::uint32_t phased_before;    // phased runs announced before this launch
   std::uint64_t spin_budget_ns;
   std::uint64_t phase_budget_ns;  // at a grid barrier the others may be in the middle of a long task
+  std::uint32_t page_count;       // pages of shared memory for operands, see operands.hpp
+  std::uint32_t page_window;      // pages that may be under way at once
+  std::uint32_t bulk_copies;      // 0: pages come by cp.async, as on GPUs before Hopper
 
   // Device memory.
   ControlWords* control;
@@ -88,6 +92,7 @@ struct World {
   TaskRecord* records;
   Edge* edges;
   WorkerStats* stats;
+  TraceBuffers trace;
 
   // Host memory that the device reads and writes.
   InboxEntry* inbox;

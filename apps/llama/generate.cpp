@@ -13,14 +13,6 @@ std::string counted(std::size_t n, const char* thing) {
   return std::to_string(n) + " " + thing + (n == 1 ? "" : "s");
 }
 
-int choose_context(const Config& config, int wanted) {
-  const int most = config.max_position_embeddings;
-  if (wanted > most)
-    throw RequestError("a context of " + counted(static_cast<std::size_t>(wanted), "position") +
-                       " is more than the model was made for: ask for at most " + std::to_string(most));
-  return wanted > 0 ? wanted : std::min(most, kDefaultContext);
-}
-
 void check_sampling(const Sampling& how) {
   if (!std::isfinite(how.temperature) || how.temperature < 0)
     throw RequestError("the temperature must be 0 (always the likeliest token) or more");
@@ -57,6 +49,14 @@ void wait(Run& run) {
 
 }  // namespace
 
+int choose_context(const Config& config, int wanted) {
+  const int most = config.max_position_embeddings;
+  if (wanted > most)
+    throw RequestError("a context of " + counted(static_cast<std::size_t>(wanted), "position") +
+                       " is more than the model was made for: ask for at most " + std::to_string(most));
+  return wanted > 0 ? wanted : std::min(most, kDefaultContext);
+}
+
 Generator::Generator(Runtime& runtime, const std::filesystem::path& folder, int context)
     : runtime_(runtime),
       config_(read_config(folder)),
@@ -77,6 +77,11 @@ Outcome Generator::generate(const Request& request, const OnToken& on_token) {
   const RunSettings settings{request.sampling, prompt_count, request.stop_at_end};
   Run run = runtime_.submit(executable_, repeat_until_stop(prompt_count - 1 + request.tokens),
                             set(settings_, settings));
+  return collect_tokens(run, request, config_, begin, on_token);
+}
+
+Outcome collect_tokens(Run& run, const Request& request, const Config& config,
+                       std::chrono::steady_clock::time_point begin, const OnToken& on_token) {
   const EndOfRun guard(run);
 
   Outcome outcome;
@@ -87,14 +92,14 @@ Outcome Generator::generate(const Request& request, const OnToken& on_token) {
     on_token(last);
   }
   wait(run);
-  const auto& ends = config_.eos_token_ids;
+  const auto& ends = config.eos_token_ids;
   outcome.ended = request.stop_at_end && std::ranges::find(ends, static_cast<int>(last)) != ends.end();
   outcome.time = std::chrono::steady_clock::now() - begin;
   return outcome;
 }
 
 std::vector<std::vector<float>> Generator::logits(const std::vector<std::uint32_t>& ids) {
-  check_ids(ids);
+  check_ids(ids, config_, context_);
   std::vector<std::vector<float>> all;
   for (std::uint32_t position = 0; position < ids.size(); ++position) {
     memory_.state.write({{position, ids[position]}});
@@ -107,28 +112,28 @@ std::vector<std::vector<float>> Generator::logits(const std::vector<std::uint32_
   return all;
 }
 
-void Generator::check(const Request& request) const {
+void check_request(const Request& request, const Config& config, int context) {
   if (request.tokens == 0) throw RequestError("there are no tokens to write: ask for 1 or more");
   check_sampling(request.sampling);
-  check_ids(request.prompt);
+  check_ids(request.prompt, config, context);
   // The last token written needs no position: nothing comes after it.
-  const std::size_t room = static_cast<std::size_t>(context_) + 1 - request.prompt.size();
+  const std::size_t room = static_cast<std::size_t>(context) + 1 - request.prompt.size();
   if (request.tokens > room)
     throw RequestError(counted(request.prompt.size(), "token") + " of prompt and " +
                        std::to_string(request.tokens) + " to write go beyond the context of " +
-                       std::to_string(context_) + ": write at most " + std::to_string(room));
+                       std::to_string(context) + ": write at most " + std::to_string(room));
 }
 
-void Generator::check_ids(const std::vector<std::uint32_t>& ids) const {
+void check_ids(const std::vector<std::uint32_t>& ids, const Config& config, int context) {
   if (ids.empty()) throw RequestError("the prompt has no tokens: give at least one character of text");
   for (const std::uint32_t id : ids) {
-    if (id >= static_cast<std::uint32_t>(config_.vocab_size))
+    if (id >= static_cast<std::uint32_t>(config.vocab_size))
       throw RequestError("token " + std::to_string(id) + " is not in the vocabulary: ids go from 0 to " +
-                         std::to_string(config_.vocab_size - 1));
+                         std::to_string(config.vocab_size - 1));
   }
-  if (ids.size() > static_cast<std::size_t>(context_))
+  if (ids.size() > static_cast<std::size_t>(context))
     throw RequestError("the prompt has " + counted(ids.size(), "token") + ", and the context holds " +
-                       std::to_string(context_) + ": shorten the prompt");
+                       std::to_string(context) + ": shorten the prompt");
 }
 
 Options options_for(const std::filesystem::path& folder, int context, Options options) {

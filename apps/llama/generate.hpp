@@ -1,37 +1,24 @@
 // Writing text with a model: the whole of it is one submission, and tokens stream out while it runs.
 #pragma once
 
-#include <chrono>
-#include <cstdint>
 #include <filesystem>
-#include <functional>
-#include <stdexcept>
 #include <vector>
 
 #include "apps/llama/decode_graph.hpp"
+#include "apps/llama/request.hpp"
 
 namespace flywheel::llama {
 
-/// A request that the model cannot serve: what() says what is wrong and what to do.
-class RequestError : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
-};
+// Shared with the compiled decode.
 
-struct Request {
-  std::vector<std::uint32_t> prompt;  // at least one token
-  std::uint32_t tokens = 256;         // to write, at most
-  Sampling sampling;
-  bool stop_at_end = true;  // an end-of-text token is the last one
-};
-
-struct Outcome {
-  std::uint32_t tokens = 0;  // written
-  bool ended = false;        // by an end-of-text token
-  std::chrono::duration<double> time{};
-};
-
-using OnToken = std::function<void(std::uint32_t token)>;
+/// The context asked for, or a sensible one for 0.
+int choose_context(const Config& config, int wanted);
+/// See Generator::check().
+void check_request(const Request& request, const Config& config, int context);
+void check_ids(const std::vector<std::uint32_t>& ids, const Config& config, int context);
+/// Calls `on_token` for what the run streams, until it ends.
+Outcome collect_tokens(Run& run, const Request& request, const Config& config,
+                       std::chrono::steady_clock::time_point begin, const OnToken& on_token);
 
 /// A model, loaded into a runtime made by start_runtime(). One thread at a time. The runtime must outlive it.
 class Generator {
@@ -43,7 +30,7 @@ class Generator {
 
   /// Throws RequestError for a prompt that is empty, has tokens outside the vocabulary or leaves no room for
   /// the text, and for settings that make no sense.
-  void check(const Request& request) const;
+  void check(const Request& request) const { check_request(request, config_, context_); }
 
   /// Checks the request and calls `on_token` for each token as it arrives. What `on_token` throws cancels the
   /// run.
@@ -58,8 +45,6 @@ class Generator {
   std::uint32_t tasks() const { return executable_.size(); }  // of one step
 
  private:
-  void check_ids(const std::vector<std::uint32_t>& ids) const;
-
   Runtime& runtime_;
   Config config_;
   int context_;

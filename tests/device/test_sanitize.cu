@@ -2,6 +2,7 @@
 //   compute-sanitizer --tool memcheck  tests/test_device_sanitize
 //   compute-sanitizer --tool synccheck tests/test_device_sanitize
 #include "catch.hpp"
+#include "support/compiled_soak.hpp"
 #include "support/graph_driver.hpp"
 #include "support/small_runtime.hpp"
 
@@ -67,4 +68,43 @@ TEST_CASE("drain mode: a few random graphs") {
   run_campaign(runtime, {number_from("FLYWHEEL_SEED", 500), graphs, 100, 2}, tally);
   INFO(tally.problem);
   CHECK_FALSE(tally.bad);
+}
+
+TEST_CASE("drain mode: compiled graphs, with operands by bulk copies and by cp.async") {
+  for (const bool bulk : {true, false}) {
+    Options options = drained();
+    options.bulk_copies = bulk;
+    options.operand_pages = 3;
+    options.trace_events = 256;
+    Runtime runtime = start<Packed, Mixer, Count, Fail, StopAt, EmitRange, Reduce>(options);
+    OperandRuns operands(runtime, 40, Walk::all, 20), late(runtime, 20, Walk::late, 0);
+    StageRuns stages(runtime, 3, 8, 20);
+    operands.submit(3).wait();
+    late.submit(2).wait();
+    Run shown = runtime.submit(operands.executable(), traced);
+    CHECK_FALSE(shown.trace().spans().empty());
+    stages.submit(5).wait();
+    CHECK(operands.seen().wrong == 0);
+    late.check();
+    CHECK(stages.differences() == 0);
+  }
+}
+
+TEST_CASE("drain mode: compiled runs that stop and fail with pages fetched ahead") {
+  Runtime runtime = start<Packed, Count, Fail, StopAt>(drained());
+  Buffer<OperandNotes> notes = runtime.allocate<OperandNotes>(1);
+  Graph stops, fails;
+  const auto stop = stops.add(StopAt{1});
+  const auto bad = fails.add(Fail{3, 1});
+  for (std::uint32_t i = 0; i < 30; ++i) {
+    const Packed task{notes.data(), i, 1 + i * 997, i % 2 ? Walk::all : Walk::none};
+    stops.add(task, after(stop));
+    fails.add(task, i % 2 ? after(bad) : After{});
+  }
+  const Executable stopping = runtime.load(stops, compiled), failing = runtime.load(fails, compiled);
+  for (int round = 0; round < 3; ++round) {
+    CHECK(runtime.submit(stopping, repeat_until_stop()).iterations() == 2);
+    CHECK(runtime.submit(failing, repeat(4)).status() == Status::task_failed);
+  }
+  CHECK(notes.read()[0].wrong == 0);
 }

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "support/child.hpp"
+#include "support/wires_compiled.hpp"
 #include "support/wires_world.hpp"
 
 using namespace flywheel;
@@ -26,7 +27,8 @@ constexpr Wire kWires[] = {
     {"mailbox", wires::mailbox},     {"porch", wires::porch},     {"stream", wires::stream},
     {"barrier", wires::barrier},     {"roots", wires::roots},     {"completion", wires::completion},
     {"bulletin", wires::bulletin},   {"spawn", wires::spawn},     {"report", wires::report},
-    {"heartbeat", wires::heartbeat},
+    {"heartbeat", wires::heartbeat}, {"predecessors", wires::predecessors}, {"gate", wires::gate},
+    {"leaving", wires::leaving},
 };
 
 constexpr Mutation kMutations[] = {
@@ -64,6 +66,12 @@ constexpr Mutation kMutations[] = {
     {"spawn", "pool", Access::load, Order::acquire, Order::relaxed},
     {"report", "reason", Access::store, Order::release, Order::relaxed},
     {"heartbeat", "state", Access::store, Order::release, Order::relaxed},
+    {"predecessors", "counters", Access::fetch_add, Order::release, Order::relaxed},
+    {"predecessors", "counters", Access::load, Order::acquire, Order::relaxed},
+    {"gate", "gate", Access::fetch_add, Order::release, Order::relaxed},
+    {"gate", "gate", Access::load, Order::acquire, Order::relaxed},
+    {"leaving", "left", Access::fetch_add, Order::release, Order::relaxed},
+    {"leaving", "left", Access::load, Order::acquire, Order::relaxed},
 };
 
 }  // namespace

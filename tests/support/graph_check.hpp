@@ -14,6 +14,7 @@ struct Evidence {
   std::string message;     // of the RunError
   std::uint32_t iterations = 0;
   bool cancel_asked = false;
+  bool compiled = false;
   Account account{0};
   std::uint32_t early = 0;
   std::vector<std::uint64_t> emitted;                            // in the order of arrival
@@ -29,8 +30,9 @@ class RunCheck {
   std::string operator()() {
     if (seen_.early)
       differ("predecessors that had not run when their successor looked", kNever, 0, seen_.early);
-    const bool cancelled = seen_.cancel_asked && seen_.code != 0;
-    if (cancelled)
+    // A worker of a compiled run that has heard of a failure does nothing more in that pass.
+    const bool partly = seen_.code != 0 && (seen_.cancel_asked || seen_.compiled);
+    if (partly)
       check_cancelled();
     else
       check_finished();
@@ -80,8 +82,8 @@ class RunCheck {
       differ("the message does not say " + name + ": " + seen_.message, node, 0, 0);
   }
 
-  /// A cancelled run stops within a pass: some tasks have run once more than others, all with their
-  /// predecessors.
+  /// A run that was cancelled, or a compiled one that failed, stops within a pass: some tasks have run once
+  /// more than others, all with their predecessors.
   void check_cancelled() {
     while (oracle_.completed() < seen_.iterations && !oracle_.over()) oracle_.pass();
     const Account before = oracle_.account();

@@ -24,6 +24,7 @@ struct Campaign {
   std::uint32_t graphs;
   std::uint32_t most_tasks;
   std::uint32_t threads;
+  bool compiled = false;  // load(graph, compiled)
 };
 
 /// What a campaign did, and the first mismatch.
@@ -44,10 +45,11 @@ struct Tally {
 /// One submitting thread's own buffers, used again for every graph.
 class Lane {
  public:
-  Lane(Runtime& runtime, Tally& tally, std::uint32_t most_tasks)
+  Lane(Runtime& runtime, Tally& tally, const Campaign& plan)
       : runtime_(runtime),
         tally_(tally),
-        most_(most_tasks + 256),
+        most_(plan.most_tasks + 256),
+        compiled_(plan.compiled),
         before_(runtime.allocate<std::uint32_t>(GraphMaker::kMostBefore)),
         banks_(runtime.allocate<std::uint64_t>(kMostRuns * bank_words(most_))) {}
 
@@ -99,7 +101,17 @@ class Lane {
       graph.phase();
     else
       add_edges(graph, spec, refs);
-    return runtime_.load(graph);
+    if (!compiled_) return runtime_.load(graph);
+    place_some(graph, spec, refs);
+    return runtime_.load(graph, compiled);
+  }
+  /// One graph in two has a quarter of its tasks where no cost model would put them.
+  void place_some(Graph& graph, const GraphSpec& spec, const std::vector<TaskRef<>>& refs) const {
+    if (spec.seed % 2) return;
+    for (std::uint32_t id = 0; id < spec.size(); ++id) {
+      const std::uint64_t dice = mix(spec.seed, id);
+      if (dice % 4 == 0) graph.place(refs[id], static_cast<std::uint32_t>(dice / 4 % runtime_.workers()));
+    }
   }
   TaskRef<> add(Graph& graph, const GraphSpec& spec, std::uint32_t id) {
     const NodeSpec& n = spec.nodes[id];
@@ -171,6 +183,7 @@ class Lane {
   }
 
   void judge(const Case& one, std::size_t r, Evidence& seen, const std::uint64_t* bank) {
+    seen.compiled = compiled_;
     const std::uint32_t n = one.graph.size();
     const RunMemory memory = memory_at(const_cast<std::uint64_t*>(bank), n, 0);
     seen.account.value.assign(memory.value, memory.value + n);
@@ -198,6 +211,7 @@ class Lane {
   Runtime& runtime_;
   Tally& tally_;
   std::uint32_t most_;
+  bool compiled_;
   Buffer<std::uint32_t> before_;
   Buffer<std::uint64_t> banks_;
   std::vector<Run> runs_;
@@ -223,9 +237,9 @@ inline void run_campaign(Runtime& runtime, const Campaign& plan, Tally& tally) {
   std::atomic<std::uint32_t> next{0};
   const auto work = [&] {
     try {
-      Lane lane(runtime, tally, plan.most_tasks);
+      Lane lane(runtime, tally, plan);
       for (std::uint32_t i; !tally.bad && (i = next.fetch_add(1, std::memory_order_relaxed)) < plan.graphs;) {
-        lane(make_case(plan.first_seed + i, plan.most_tasks));
+        lane(make_case(plan.first_seed + i, plan.most_tasks, plan.compiled));
         if (i % 1000 == 999) print_progress(tally, plan.first_seed);
       }
     } catch (const std::exception& error) {

@@ -33,7 +33,10 @@ class GraphMaker {
  public:
   static constexpr std::uint32_t kMostBefore = 60'000;
 
-  explicit GraphMaker(std::uint64_t seed) : dice_(seed) { graph_.seed = seed; }
+  /// `compiled`: without phases and spawns, which compiled graphs do not have.
+  explicit GraphMaker(std::uint64_t seed, bool compiled = false) : dice_(seed), compiled_(compiled) {
+    graph_.seed = seed;
+  }
 
   GraphSpec make(std::uint32_t most_tasks) {
     const std::uint32_t n = dice_.size_up_to(most_tasks);
@@ -46,7 +49,7 @@ class GraphMaker {
                    {"fan-in", &GraphMaker::fan_in},   {"fan-out", &GraphMaker::fan_out},
                    {"random", &GraphMaker::random},   {"tree", &GraphMaker::tree},
                    {"phased", &GraphMaker::phased}};
-    const auto& chosen = kShapes[dice_.below(std::size(kShapes))];
+    const auto& chosen = kShapes[dice_.below(std::size(kShapes) - compiled_)];
     graph_.shape = chosen.name;
     (this->*chosen.shape)(n);
     give_features();
@@ -130,7 +133,8 @@ class GraphMaker {
   }
 
   void give_features() {
-    const bool spawns = !graph_.phased && dice_.one_in(3), fails = dice_.one_in(4), streams = dice_.one_in(3);
+    const bool spawns = !graph_.phased && dice_.one_in(3) && !compiled_, fails = dice_.one_in(4),
+               streams = dice_.one_in(3);
     const bool stops = dice_.one_in(6), returns = dice_.one_in(2), priorities = dice_.one_in(2);
     for (NodeSpec& node : graph_.nodes) {
       if (priorities) node.priority = static_cast<Priority>(dice_.below(4));
@@ -157,6 +161,7 @@ class GraphMaker {
   }
 
   Dice dice_;
+  bool compiled_;
   GraphSpec graph_;
 };
 
@@ -174,9 +179,9 @@ inline RunSpec make_run(Dice& dice, bool cancels) {
 
 /// The case of a seed. Graphs have up to `most_tasks` (and three) tasks, cases up to kMostRuns runs.
 inline constexpr std::uint32_t kMostRuns = 8;
-inline Case make_case(std::uint64_t seed, std::uint32_t most_tasks) {
+inline Case make_case(std::uint64_t seed, std::uint32_t most_tasks, bool compiled = false) {
   Case made;
-  made.graph = GraphMaker(seed).make(most_tasks);
+  made.graph = GraphMaker(seed, compiled).make(most_tasks);
   Dice dice(mix(seed, 0x72756e73));
   const std::uint32_t runs = 1 + dice.below(made.graph.size() > 1000 ? 3 : kMostRuns);
   const bool cancels = dice.one_in(4);

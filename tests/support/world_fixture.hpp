@@ -85,7 +85,7 @@ class HandWorld {
     for (std::uint32_t b = 0; b < banks; ++b) place_bank(graph, run, b == 0);
     next_record_ += graph.size();
     phases_.push_back(std::make_unique<std::vector<Phase>>(graph.phases));
-    world.execs[run.exec] = {phases_.back()->data(), static_cast<std::uint32_t>(graph.phases.size()), 0};
+    world.execs[run.exec] = {phases_.back()->data(), nullptr, static_cast<std::uint32_t>(graph.phases.size()), 0};
     return run;
   }
 

@@ -1,0 +1,363 @@
+// Attention of the query heads that share a key and value head, over one part of the context, by tensor cores.
+//
+// The cache is bf16 and lies as the instructions take it, in tiles of 16 positions by 16 dimensions: keys as A of
+// scores = keys * query, values transposed as A of output = values^T * weights. Queries and weights are B, each number
+// the sum of two bf16 (see inputs.cuh), so up to 4 heads fill its 8 columns, and a score is the sum of a lane's two.
+#pragma once
+
+#include "apps/llama/fast/partials.cuh"
+
+namespace flywheel::llama {
+
+/// Keys and values of one layer: [sequences][kv heads], then tiles by position and by dimension.
+struct FastCache {
+  Bf16* keys;
+  Bf16* values;
+
+  FLYWHEEL_TASK static std::size_t tile(int position, int dim, int head_dim) {
+    return static_cast<std::size_t>(position / 16 * (head_dim / 16) + dim / 16) * 256;
+  }
+  /// Of a key, in elements from the head's begin: lane (position % 8, dimension / 4 % 4) holds 4 dimensions of two positions.
+  FLYWHEEL_TASK static std::size_t key_at(int position, int dim, int head_dim) {
+    const int lane = position % 8 * 4 + dim % 16 / 4, word = position % 16 / 8 + dim % 4 / 2 * 2;
+    return tile(position, dim, head_dim) + static_cast<std::size_t>(lane * 8 + word * 2 + dim % 2);
+  }
+  /// Of a value: lane (dimension % 8, position / 2 % 4).
+  FLYWHEEL_TASK static std::size_t value_at(int position, int dim, int head_dim) {
+    const int lane = dim % 8 * 4 + position % 8 / 2, word = dim % 16 / 8 + position % 16 / 8 * 2;
+    return tile(position, dim, head_dim) + static_cast<std::size_t>(lane * 8 + word * 2 + position % 2);
+  }
+};
+
+inline constexpr int kHeadsTogether = 4;
+
+/// A part of the context of a step.
+struct Span {
+  int position;     // of the step
+  int first, last;  // positions first..last-1
+
+  FLYWHEEL_TASK bool has_step() const { return first <= position && position < last; }
+};
+
+/// `count` query heads from `head` on, all of one key and value head. The part that holds the step's position also puts
+/// the step's key and value into the cache.
+struct FastAttend {
+  const float* qkv;  // [sequences][heads + 2 kv_heads][head_dim], before norm and rotation
+  Partials partials;
+  FastCache cache;
+  const float* rope;  // [context][head_dim / 2][cos, sin]
+  const float* q_norm;  // [head_dim], or null
+  const float* k_norm;
+  const StepState* states;
+  float eps;
+  std::int32_t positions;  // the cache has room for, a multiple of 16
+  std::uint8_t sequence, kv_heads, head, count, split;
+  bool appends;
+
+  double cost_ns() const { return 1000; }
+
+  template <class Block>
+  FLYWHEEL_TASK void operator()(Block& block) const {
+    portable(block);
+  }
+
+  template <class Block, class Operands>
+    requires Block::kOnGpu
+  FLYWHEEL_TASK void compute(Block& block, Operands&) const {
+    switch (partials.head_dim) {
+      case 32: return attend<2>(block);
+      case 64: return attend<4>(block);
+      case 128: return attend<8>(block);
+      default: block.fail(kHeadSizeUnknown);
+    }
+  }
+
+  static constexpr std::uint32_t kHeadSizeUnknown = 2;
+
+ private:
+  /// Read once: each look at global memory is a trip to L2, because every acquire empties L1.
+  FLYWHEEL_TASK Span span() const {
+    const std::uint32_t position = states[sequence].position;
+    const int share = partials.share(position), first = split * share, all = static_cast<int>(position) + 1;
+    return {static_cast<int>(position), first, first + share < all ? first + share : all};
+  }
+  FLYWHEEL_TASK int dims() const { return partials.head_dim; }
+  FLYWHEEL_TASK int kv_head() const { return head / (partials.heads / kv_heads); }
+  FLYWHEEL_TASK const float* row(int i) const { return qkv + ((partials.heads + 2 * kv_heads) * sequence + i) * dims(); }
+  FLYWHEEL_TASK const float* query(int i) const { return row(head + i); }
+  FLYWHEEL_TASK const float* key() const { return row(partials.heads + kv_head()); }
+  FLYWHEEL_TASK const float* value() const { return row(partials.heads + kv_heads + kv_head()); }
+  FLYWHEEL_TASK std::size_t cache_at() const {
+    return static_cast<std::size_t>(sequence * kv_heads + kv_head()) * static_cast<std::size_t>(positions) *
+           static_cast<std::size_t>(dims());
+  }
+
+  /// 1 / sqrt(head_dim), and log2(e): weights are powers of 2.
+  FLYWHEEL_TASK float query_scale() const { return 1.44269504f / std::sqrt(static_cast<float>(dims())); }
+
+  FLYWHEEL_TASK static float narrow(float value, std::uint16_t& high) {
+    high = static_cast<std::uint16_t>(round_to_bf16(value));
+    return value - from_bf16(high);
+  }
+
+  // ---- by tensor cores ----
+
+  /// Shared memory of all warps.
+  struct Area {
+    std::uint16_t* query;  // B of the scores: [tile][column][lane quarter][4]
+    float* scales;         // [warps][4][largest, sum]
+    float* sums;           // [warps][4][head_dim]
+  };
+
+  template <int kTiles, class Block>
+  FLYWHEEL_TASK void attend(Block& block) const {
+    constexpr int kDims = kTiles * 16;
+    const Span part_of = span();
+    if (part_of.last <= part_of.first) return;  // the context is short: nobody reads this part
+    block.sync();  // all warps are through with the last task's scratch
+    Area area{block.template scratch<std::uint16_t>(kTiles * 8 * 16),
+              block.template scratch<float>(kTileWarps * kHeadsTogether * 2),
+              block.template scratch<float>(kTileWarps * kHeadsTogether * kDims)};
+    if (!area.query || !area.scales || !area.sums) return;
+    const bool append = appends && part_of.has_step();
+    if (block.warp() < kHeadsTogether) put_query(block, area, part_of.position);
+    else if (block.warp() == kHeadsTogether && append) append_key(block, part_of.position);
+    else if (block.warp() == kHeadsTogether + 1 && append) append_value(block, part_of.position);
+    block.sync();
+    WarpPart<kTiles> part;
+    for (int from = part_of.first + block.warp() * 16; from < part_of.last; from += kTileWarps * 16)
+      add_positions(block, area, part, from, part_of.last);
+    leave(block, area, part);
+    block.sync();
+    write(block, area);
+    block.sync();
+  }
+
+  /// RMSNorm if there is one, then the rotation by the step's position; use(i, value) for all values of the head.
+  template <class Block, class Use>
+  FLYWHEEL_TASK void rotate(Block& block, const float* in, const float* norm, int position, Use&& use) const {
+    const int half = dims() / 2;
+    float squares = 0;
+    for (int i = block.lane(); i < dims(); i += kLanes) squares += in[i] * in[i];
+    for (int apart = kLanes / 2; apart; apart /= 2) squares += block.shuffle_xor(squares, apart);
+    const float scale = norm ? 1.f / std::sqrt(squares / static_cast<float>(dims()) + eps) : 1.f;
+    const float* turn = rope + static_cast<std::size_t>(position) * static_cast<std::size_t>(dims());
+    for (int i = block.lane(); i < half; i += kLanes) {
+      const float a = norm ? in[i] * scale * norm[i] : in[i];
+      const float b = norm ? in[i + half] * scale * norm[i + half] : in[i + half];
+      const float cosine = turn[2 * i], sine = turn[2 * i + 1];
+      use(i, a * cosine - b * sine);
+      use(i + half, b * cosine + a * sine);
+    }
+  }
+
+  /// Warp w < 4: its head's columns of B; zeros where there is no such head.
+  template <class Block>
+  FLYWHEEL_TASK void put_query(Block& block, const Area& area, int position) const {
+    const int w = block.warp();
+    const auto at = [&](int dim, int column) -> std::uint16_t& {
+      return area.query[(dim / 16 * 8 + column) * 16 + dim % 16];
+    };
+    if (w >= count) {
+      for (int i = block.lane(); i < dims(); i += kLanes) at(i, 2 * w) = at(i, 2 * w + 1) = 0;
+      return;
+    }
+    rotate(block, query(w), q_norm, position, [&](int i, float value) {
+      std::uint16_t high, low;
+      narrow(narrow(value * query_scale(), high), low);
+      at(i, 2 * w) = high;
+      at(i, 2 * w + 1) = low;
+    });
+  }
+
+  template <class Block>
+  FLYWHEEL_TASK void append_key(Block& block, int position) const {
+    Bf16* keys = cache.keys + cache_at();
+    rotate(block, key(), k_norm, position, [&](int i, float rotated) {
+      keys[FastCache::key_at(position, i, dims())].bits = static_cast<std::uint16_t>(round_to_bf16(rotated));
+    });
+  }
+  template <class Block>
+  FLYWHEEL_TASK void append_value(Block& block, int position) const {
+    Bf16* values = cache.values + cache_at();
+    for (int i = block.lane(); i < dims(); i += kLanes)
+      values[FastCache::value_at(position, i, dims())].bits = static_cast<std::uint16_t>(round_to_bf16(value()[i]));
+  }
+
+  /// What one warp has of its positions. A lane's scores and weights are those of head lane % 4, its outputs too.
+  template <int kTiles>
+  struct WarpPart {
+    float largest = -std::numeric_limits<float>::infinity();
+    float sum = 0;              // of the lane's own positions
+    float out[kTiles][4] = {};  // dimensions lane / 4 and lane / 4 + 8 of each tile, columns high and low
+  };
+
+  /// Positions from..from+15.
+  template <int kTiles, class Block>
+  FLYWHEEL_TASK void add_positions(Block& block, const Area& area, WarpPart<kTiles>& part, int from, int last) const {
+    const std::size_t tile = cache_at() + FastCache::tile(from, 0, dims());
+    TilePart keys[kTiles], values[kTiles];
+#pragma unroll
+    for (int t = 0; t < kTiles; ++t) keys[t] = reinterpret_cast<const TilePart*>(cache.keys + tile + t * 256)[block.lane()];
+#pragma unroll
+    for (int t = 0; t < kTiles; ++t) values[t] = reinterpret_cast<const TilePart*>(cache.values + tile + t * 256)[block.lane()];
+    float scores[4] = {};
+#pragma unroll
+    for (int t = 0; t < kTiles; ++t) {
+      const auto* b = reinterpret_cast<const FourWeights*>(area.query) + (t * 8 + block.lane() / 4) * 4 + block.lane() % 4;
+      const std::uint32_t input[2] = {b->pairs[0], b->pairs[1]};
+      block.multiply_add(scores, keys[t].registers, input);
+    }
+    float weights[2];
+    soften(block, part, scores, from, last, weights);
+    std::uint32_t input[2];
+    spread(block, weights, input);
+#pragma unroll
+    for (int t = 0; t < kTiles; ++t) block.multiply_add(part.out[t], values[t].registers, input);
+  }
+
+  /// Scores of positions lane / 4 and lane / 4 + 8 to weights; what came before is brought down if one is larger.
+  template <int kTiles, class Block>
+  FLYWHEEL_TASK void soften(Block& block, WarpPart<kTiles>& part, const float (&scores)[4], int from, int last,
+                            float (&weights)[2]) const {
+    const float none = -std::numeric_limits<float>::infinity();
+    const int position = from + block.lane() / 4;
+    const float first = position < last ? scores[0] + scores[1] : none;
+    const float second = position + 8 < last ? scores[2] + scores[3] : none;
+    float largest = first > second ? first : second;
+#pragma unroll
+    for (int apart = 4; apart < kLanes; apart *= 2) {
+      const float other = block.shuffle_xor(largest, apart);
+      largest = other > largest ? other : largest;
+    }
+    largest = part.largest > largest ? part.largest : largest;  // finite: `from` is a position there is
+    const float keep = std::exp2(part.largest - largest);
+    weights[0] = std::exp2(first - largest);
+    weights[1] = std::exp2(second - largest);
+    part.largest = largest;
+    part.sum = part.sum * keep + (weights[0] + weights[1]);
+#pragma unroll
+    for (int t = 0; t < kTiles; ++t)
+      for (float& value : part.out[t]) value *= keep;
+  }
+
+  /// Weights as B: the lane of column c (head c / 2, part c % 2) and quarter q needs positions 2q, 2q + 1, 2q + 8, 2q + 9.
+  template <class Block>
+  FLYWHEEL_TASK static void spread(Block& block, const float (&weights)[2], std::uint32_t (&b)[2]) {
+    const int column = block.lane() / 4, from = block.lane() % 4 * 2 * 4 + column / 2;
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      std::uint16_t bits[2][2];
+#pragma unroll
+      for (int j = 0; j < 2; ++j) narrow(narrow(block.shuffle(weights[i], from + j * 4), bits[j][0]), bits[j][1]);
+      b[i] = bits[0][column % 2] | static_cast<std::uint32_t>(bits[1][column % 2]) << 16;
+    }
+  }
+
+  template <int kTiles, class Block>
+  FLYWHEEL_TASK void leave(Block& block, const Area& area, WarpPart<kTiles>& part) const {
+    for (int apart = 4; apart < kLanes; apart *= 2) part.sum += block.shuffle_xor(part.sum, apart);
+    const int at = block.warp() * kHeadsTogether + block.lane() % 4, dim = block.lane() / 4;
+    if (dim == 0) {
+      area.scales[at * 2] = part.largest;
+      area.scales[at * 2 + 1] = part.sum;
+    }
+#pragma unroll
+    for (int t = 0; t < kTiles; ++t) {
+      area.sums[at * dims() + t * 16 + dim] = part.out[t][0] + part.out[t][1];
+      area.sums[at * dims() + t * 16 + dim + 8] = part.out[t][2] + part.out[t][3];
+    }
+  }
+
+  /// All warps' sums together, to global memory.
+  template <class Block>
+  FLYWHEEL_TASK void write(Block& block, const Area& area) const {
+    block.for_each(count * dims(), [&](int i) {
+      const int h = i / dims(), dim = i % dims();
+      const int to = partials.index(sequence, head + h, split);
+      float largest = -std::numeric_limits<float>::infinity();
+      for (int w = 0; w < kTileWarps; ++w) {
+        const float one = area.scales[(w * kHeadsTogether + h) * 2];
+        largest = one > largest ? one : largest;
+      }
+      float sum = 0, weights = 0;
+      for (int w = 0; w < kTileWarps; ++w) {
+        const int from = w * kHeadsTogether + h;
+        const float weight = std::exp2(area.scales[from * 2] - largest);
+        weights += weight * area.scales[from * 2 + 1];
+        sum += weight * area.sums[from * dims() + dim];
+      }
+      partials.at(to)[dim] = sum;
+      if (dim == 0) partials.scales[to] = {largest, weights};
+    });
+  }
+
+  // ---- portable: the same sums over the same cache, one thread for each position or dimension ----
+
+  template <class Block>
+  FLYWHEEL_TASK void portable(Block& block) const {
+    const Span part = span();
+    float* turned = block.template scratch<float>(dims());
+    float* weights = block.template scratch<float>(partials.share(static_cast<std::uint32_t>(part.position)));
+    if (!turned || !weights || part.last <= part.first) return;
+    if (appends && part.has_step()) portable_append(block, turned, part.position);
+    for (int h = 0; h < count; ++h) {
+      portable_rotate(block, query(h), q_norm, part.position, turned);
+      portable_head(block, h, part, turned, weights);
+    }
+  }
+
+  template <class Block>
+  FLYWHEEL_TASK void portable_rotate(Block& block, const float* in, const float* norm, int position, float* to) const {
+    const int half = dims() / 2;
+    const float scale = norm ? rms_scale(block, in, dims(), eps) : 1.f;
+    const float* turn = rope + static_cast<std::size_t>(position) * static_cast<std::size_t>(dims());
+    block.sync();
+    block.for_each(half, [&](int i) {
+      const float a = norm ? in[i] * scale * norm[i] : in[i];
+      const float b = norm ? in[i + half] * scale * norm[i + half] : in[i + half];
+      to[i] = a * turn[2 * i] - b * turn[2 * i + 1];
+      to[i + half] = b * turn[2 * i] + a * turn[2 * i + 1];
+    });
+    block.sync();
+  }
+
+  template <class Block>
+  FLYWHEEL_TASK void portable_append(Block& block, float* turned, int position) const {
+    portable_rotate(block, key(), k_norm, position, turned);
+    block.for_each(dims(), [&](int i) {
+      cache.keys[cache_at() + FastCache::key_at(position, i, dims())].bits = static_cast<std::uint16_t>(round_to_bf16(turned[i]));
+      cache.values[cache_at() + FastCache::value_at(position, i, dims())].bits = static_cast<std::uint16_t>(round_to_bf16(value()[i]));
+    });
+    block.sync();
+  }
+
+  template <class Block>
+  FLYWHEEL_TASK void portable_head(Block& block, int h, const Span& part, const float* turned, float* weights) const {
+    const int n = part.last - part.first, to = partials.index(sequence, head + h, split);
+    const auto larger = [](float a, float b) { return a > b ? a : b; };
+    float largest = -std::numeric_limits<float>::infinity(), sum = 0;
+    block.for_each(n, [&](int p) {
+      float score = 0;
+      for (int i = 0; i < dims(); ++i)
+        score += turned[i] * to_float(cache.keys[cache_at() + FastCache::key_at(part.first + p, i, dims())]);
+      weights[p] = score * query_scale();
+      largest = larger(largest, weights[p]);
+    });
+    largest = block.reduce(largest, larger);
+    block.for_each(n, [&](int p) { sum += weights[p] = std::exp2(weights[p] - largest); });
+    sum = block.reduce(sum, [](float a, float b) { return a + b; });
+    block.sync();
+    block.for_each(dims(), [&](int i) {
+      float out = 0;
+      for (int p = 0; p < n; ++p)
+        out += weights[p] * to_float(cache.values[cache_at() + FastCache::value_at(part.first + p, i, dims())]);
+      partials.at(to)[i] = out;
+    });
+    if (block.leader()) partials.scales[to] = {largest, sum};
+    block.sync();
+  }
+};
+static_assert(sizeof(FastAttend) <= kTaskArgBytes);
+
+}  // namespace flywheel::llama

@@ -1,0 +1,156 @@
+// Logits, and the end of a step: the next token, its embedding, the next step's state.
+#pragma once
+
+#include "apps/llama/fast/project.cuh"
+#include "apps/llama/tasks/sampling.cuh"
+
+namespace flywheel::llama {
+
+/// logits = weights * norm(x), and the likeliest of the task's rows. Nobody needs them while the prompt is being read,
+/// but the weights come anyway.
+struct FastLogits {
+  FastTile tile;
+  FastNorm norm;
+  float* logits;         // [sequences][rows]
+  std::uint64_t* best;   // [sequences][tasks]: see likelier()
+  std::int32_t sequences;
+  std::int32_t index, tasks;  // which of the tasks this is
+
+  std::uint32_t operand_bytes() const { return tile.shape().bytes(); }
+  double cost_ns() const { return operand_bytes() / 30.; }
+  template <class Block>
+  FLYWHEEL_TASK void pack(Block& block, unsigned char* to) const {
+    tile.pack(block, to);
+  }
+
+  /// Orders by logit, then the smaller token first.
+  FLYWHEEL_TASK static std::uint64_t likelier(float logit, int token) {
+    return static_cast<std::uint64_t>(order_key(logit)) << 32 | ~static_cast<std::uint32_t>(token);
+  }
+
+  template <class Block>
+  FLYWHEEL_TASK void operator()(Block& block) const {
+    float* in = block.template scratch<float>(tile.columns);
+    if (!in) return;
+    portable_rows(block, tile, sequences, [&](int s) { return norm.apply(block, in, s, tile.columns); },
+                  [&](int row, int s, float dot) { at(row, s) = dot; });
+    for (int s = 0; s < sequences; ++s) {
+      std::uint64_t most = 0;
+      block.for_each(tile.row_count(), [&](int i) { most = larger(most, likelier(at(tile.first_row() + i, s), tile.first_row() + i)); });
+      most = block.reduce(most, larger);
+      if (block.leader()) best[s * tasks + index] = most;
+    }
+  }
+
+  template <class Block, class Operands>
+    requires Block::kOnGpu
+  FLYWHEEL_TASK void compute(Block& block, Operands& operands) const {
+    multiply_tiles(block, operands, tile.shape(), sequences, [this](int sequence, int column, float& square) {
+      return norm.load(tile.columns, sequence, column, square);
+    });
+  }
+
+  /// A lane sees rows of one sequence only, because 32 is a multiple of their number (see graph).
+  template <class Block>
+    requires Block::kOnGpu
+  FLYWHEEL_TASK void store(Block& block) const {
+    std::uint64_t most = 0;
+    store_rows(block, tile.row_count(), sequences, [&](const WarpSums* in, int first, int i) {
+      const int s = i % sequences, row = tile.first_row() + first + i / sequences;
+      const float logit = sum_of(in, i) * norm.scale(squares_of(in, s), tile.columns);
+      at(row, s) = logit;
+      most = larger(most, likelier(logit, row));
+    });
+    for (int apart = sequences; apart < kLanes; apart *= 2) most = larger(most, block.shuffle_xor(most, apart));
+    if (block.lane() < sequences) best[block.lane() * tasks + index] = most;
+  }
+
+ private:
+  FLYWHEEL_TASK static std::uint64_t larger(std::uint64_t a, std::uint64_t b) { return a > b ? a : b; }
+  FLYWHEEL_TASK float& at(int row, int sequence) const {
+    return logits[static_cast<std::size_t>(sequence) * static_cast<std::size_t>(tile.rows) + row];
+  }
+};
+
+/// x = the embedding of the token: of the first step by a task of its own, of each later one by the choice before it.
+struct FastEmbed {
+  const Bf16* table;  // [vocabulary][hidden]
+  float* x;           // [sequences][hidden]
+  const StepState* states;
+  std::int32_t hidden, sequences;
+
+  template <class Block>
+  FLYWHEEL_TASK void operator()(Block& block) const {
+    for (int s = 0; s < sequences; ++s) embed(block, s, states[s].token);
+  }
+  template <class Block>
+  FLYWHEEL_TASK void embed(Block& block, int sequence, std::uint32_t token) const {
+    const Bf16* row = table + static_cast<std::size_t>(token) * static_cast<std::size_t>(hidden);
+    block.for_each(hidden, [&](int i) { x[sequence * hidden + i] = to_float(row[i]); });
+  }
+};
+
+/// What choosing needs beside the logits.
+struct ChoiceMemory {
+  const float* logits;          // [sequences][vocabulary]
+  const std::uint64_t* best;    // [sequences][tasks]
+  std::uint32_t* mass;          // [sequences][vocabulary]
+  const std::uint32_t* prompt;  // [sequences][context]
+  const std::uint32_t* ends;    // end-of-text tokens
+  std::int32_t vocabulary, tasks, context, end_count;
+};
+
+/// Ends a sequence's step: the next token is the prompt's, or one chosen from the logits and streamed to the host, with
+/// the sequence's number in the upper half. An end-of-text token ends a run of one sequence.
+struct FastChoose {
+  const ChoiceMemory* memory;
+  FastEmbed embed;
+  StepState* states;
+  std::int32_t sequence;
+  Param<RunSettings> settings;
+
+  template <class Block>
+  FLYWHEEL_TASK void operator()(Block& block) const {
+    const ChoiceMemory m = *memory;
+    const RunSettings run = block.param(settings);
+    StepState& state = states[sequence];
+    const std::uint32_t next = state.position + 1;
+    const bool given = next < run.prompt_count;
+    const std::uint32_t token = given ? m.prompt[sequence * m.context + static_cast<int>(next)] : choose(block, m, run.sampling, next);
+    embed.embed(block, sequence, token);
+    block.sync();  // every thread has read the state
+    if (!block.leader()) return;
+    state = {next, token};
+    if (given) return;
+    block.emit(static_cast<std::uint64_t>(sequence) << 32 | token);
+    if (run.stop_at_end && embed.sequences == 1 && is_end(m, token)) block.stop();
+  }
+
+ private:
+  template <class Block>
+  FLYWHEEL_TASK std::uint32_t choose(Block& block, const ChoiceMemory& m, Sampling how, std::uint32_t position) const {
+    const float* logits = m.logits + static_cast<std::size_t>(sequence) * static_cast<std::size_t>(m.vocabulary);
+    if (how.temperature == 0) return likeliest(block, m, logits);
+    how.seed += static_cast<std::uint64_t>(sequence);
+    std::uint32_t* mass = m.mass + static_cast<std::size_t>(sequence) * static_cast<std::size_t>(m.vocabulary);
+    return Chooser<Block>(block, logits, mass, m.vocabulary)(how, position);
+  }
+
+  template <class Block>
+  FLYWHEEL_TASK std::uint32_t likeliest(Block& block, const ChoiceMemory& m, const float* logits) const {
+    const auto larger = [](std::uint64_t a, std::uint64_t b) { return a > b ? a : b; };
+    std::uint64_t most = 0;
+    block.for_each(m.tasks, [&](int i) { most = larger(most, m.best[sequence * m.tasks + i]); });
+    const std::uint32_t token = ~static_cast<std::uint32_t>(block.reduce(most, larger));
+    if (!(logits[token] - logits[token] == 0)) block.fail(kLogitsNotFinite);
+    return token;
+  }
+
+  FLYWHEEL_TASK static bool is_end(const ChoiceMemory& m, std::uint32_t token) {
+    for (int i = 0; i < m.end_count; ++i)
+      if (m.ends[i] == token) return true;
+    return false;
+  }
+};
+
+}  // namespace flywheel::llama

@@ -1,0 +1,75 @@
+// The tuned first half of the MLP.
+#pragma once
+
+#include "apps/llama/fast/project.cuh"
+
+namespace flywheel::llama {
+
+/// y = silu(gate * norm(x)) times up * norm(x). The unit is 8 rows of each matrix, so that one store has both.
+struct FastGateUp {
+  const Bf16* gate;
+  const Bf16* up;
+  FastNorm norm;
+  float* y;                    // [sequences][rows]
+  std::int32_t rows, columns;  // of either matrix
+  std::int32_t first, units;   // the task's
+  std::int32_t sequences;
+
+  FLYWHEEL_TASK TileShape shape() const { return {columns, 2 * units}; }
+  std::uint32_t operand_bytes() const { return shape().bytes(); }
+  double cost_ns() const { return operand_bytes() / 30.; }
+  template <class Block>
+  FLYWHEEL_TASK void pack(Block& block, unsigned char* to) const {
+    pack_tiles(block, shape(), to, [this](int i) {
+      const int row = (first + i / (2 * kGroupRows)) * kGroupRows + i % kGroupRows;
+      const Bf16* matrix = i / kGroupRows % 2 ? up : gate;
+      return row < rows ? matrix + static_cast<std::size_t>(row) * static_cast<std::size_t>(columns) : nullptr;
+    });
+  }
+
+  template <class Block>
+  FLYWHEEL_TASK void operator()(Block& block) const {
+    float* in = block.template scratch<float>(columns);
+    if (!in) return;
+    const Matrix of_gate{gate, columns, 1}, of_up{up, columns, 1};
+    for (int s = 0; s < sequences; ++s) {
+      norm.apply(block, in, s, columns);
+      multiply_row_pairs(block, of_gate, of_up, in, first_row(), last_row(),
+                         [&](int row, float g, float u) { y[s * rows + row] = silu(g) * u; });
+      block.sync();
+    }
+  }
+
+  template <class Block, class Operands>
+    requires Block::kOnGpu
+  FLYWHEEL_TASK void compute(Block& block, Operands& operands) const {
+    multiply_tiles(block, operands, shape(), sequences, [this](int sequence, int column, float& square) {
+      return norm.load(columns, sequence, column, square);
+    });
+  }
+
+  template <class Block>
+    requires Block::kOnGpu
+  FLYWHEEL_TASK void store(Block& block) const {
+    const int step = rows_of_handoff(sequences) / 2;  // gate rows of a handoff
+    for (int done = first_row(); const WarpSums* in = block.template take<WarpSums>(); done += step) {
+      const int count = last_row() - done < step ? last_row() - done : step;
+      for (int i = block.lane(); i < count * sequences; i += kLanes) {
+        const int row = i / sequences, s = i % sequences;
+        const int at = (row / kGroupRows * 2 * kGroupRows + row % kGroupRows) * sequences + s;
+        const float scale = norm.scale(squares_of(in, s), columns);
+        y[s * rows + done + row] = silu(sum_of(in, at) * scale) * (sum_of(in, at + kGroupRows * sequences) * scale);
+      }
+      block.give_back();
+    }
+  }
+
+ private:
+  FLYWHEEL_TASK int first_row() const { return first * kGroupRows; }
+  FLYWHEEL_TASK int last_row() const {
+    const int last = (first + units) * kGroupRows;
+    return last < rows ? last : rows;
+  }
+};
+
+}  // namespace flywheel::llama

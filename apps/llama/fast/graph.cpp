@@ -1,0 +1,179 @@
+#include "apps/llama/fast/graph.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include "apps/llama/fast/attend.cuh"
+#include "apps/llama/fast/gate.cuh"
+#include "apps/llama/fast/share.hpp"
+#include "apps/llama/request.hpp"
+
+namespace flywheel::llama {
+namespace {
+
+using Stage = std::vector<TaskRef<>>;
+
+After after_all(const Stage& stage) {
+  After waits;
+  for (const TaskRef<>& task : stage) {
+    waits.tasks.push_back(task.index);
+    waits.graphs.push_back(task.graph);
+  }
+  return waits;
+}
+
+const Bf16* bf16_of(const MatrixBuffer& m) { return static_cast<const Bf16*>(m.matrix.data); }
+
+class Builder {
+ public:
+  Builder(const Runtime& runtime, const Config& config, const Weights& weights, FastMemory& memory)
+      : config_(config), weights_(weights), memory_(memory), share_(static_cast<int>(runtime.workers())),
+        eps_(static_cast<float>(config.rms_norm_eps)) {
+    result_.settings = graph().param<RunSettings>();
+  }
+
+  FastGraph build() && {
+    Stage done;
+    for (std::size_t layer = 0; layer < weights_.layers.size(); ++layer) done = add_layer(layer, done);
+    add_choice(add_logits(done));
+    result_.embed.add(embed());
+    return std::move(result_);
+  }
+
+ private:
+  Graph& graph() { return result_.decode; }
+  FastNorm norm(const Buffer<float>& weights) const { return {memory_.x.data(), weights.data(), eps_}; }
+  FastTile tile(const MatrixBuffer& m, const Share& share) const {
+    return {bf16_of(m), m.rows, m.matrix.columns, share.first, share.count};
+  }
+  FastEmbed embed() const {
+    return {bf16_of(weights_.embedding), memory_.x.data(), memory_.states.data(), config_.hidden_size, memory_.sequences};
+  }
+
+  /// Tasks whose input is streamed keep the sums of all their groups.
+  static int most_groups(int columns) { return is_streamed(columns) ? kStreamedGroups : std::numeric_limits<int>::max(); }
+
+  template <class Make>
+  Stage add_tiles(const MatrixBuffer& m, const Stage& before, Make&& make) {
+    const int columns = m.matrix.columns, groups = (m.rows + kGroupRows - 1) / kGroupRows;
+    return add_shares(share_(groups, TileShape{columns, 1}.bytes(), most_groups(columns)), before,
+                      [&](const Share& share) { return make(tile(m, share)); });
+  }
+  template <class Make>
+  Stage add_shares(const std::vector<Share>& shares, const Stage& before, Make&& make) {
+    const After waits = after_all(before);
+    Stage stage;
+    for (const Share& share : shares) {
+      stage.push_back(graph().add(make(share), waits));
+      graph().place(stage.back(), static_cast<std::uint32_t>(share.worker));
+    }
+    return stage;
+  }
+
+  Stage add_layer(std::size_t index, const Stage& before) {
+    const LayerWeights& w = weights_.layers[index];
+    const int texts = memory_.sequences;
+    const Stage projected = add_tiles(w.qkv, before, [&](const FastTile& t) {
+      return FastProject{t, norm(w.attention_norm), memory_.qkv.data(), texts};
+    });
+    const Stage attended = add_attention(index, projected);
+    const Stage added = add_tiles(w.output, attended, [&](const FastTile& t) {
+      return FastAttended{t, memory_.partials(config_), memory_.states.data(), memory_.x.data(), texts};
+    });
+    const Stage gated = add_gates(w, added);
+    return add_tiles(w.down, gated, [&](const FastTile& t) {
+      return FastResidual{t, memory_.inner.data(), memory_.x.data(), texts};
+    });
+  }
+
+  Stage add_gates(const LayerWeights& w, const Stage& before) {
+    const int rows = w.gate.rows, columns = w.gate.matrix.columns;
+    const int most = is_streamed(columns) ? kStreamedGroups / 2 : std::numeric_limits<int>::max();
+    const auto shares = share_((rows + kGroupRows - 1) / kGroupRows, TileShape{columns, 2}.bytes(), most);
+    return add_shares(shares, before, [&](const Share& s) {
+      return FastGateUp{bf16_of(w.gate), bf16_of(w.up), norm(w.mlp_norm), memory_.inner.data(), rows, columns,
+                        s.first, s.count, memory_.sequences};
+    });
+  }
+
+  Stage add_attention(std::size_t index, const Stage& projected) {
+    const After waits = after_all(projected);
+    const int group = config_.num_attention_heads / config_.num_key_value_heads;
+    Stage stage;
+    for (int split = 0; split < memory_.splits; ++split)
+      for (int sequence = 0; sequence < memory_.sequences; ++sequence)
+        for (int head = 0; head < config_.num_attention_heads; head += std::min(kHeadsTogether, group - head % group))
+          stage.push_back(graph().add(attend(index, sequence, head, split, group), waits));
+    return stage;
+  }
+
+  FastAttend attend(std::size_t index, int sequence, int head, int split, int group) const {
+    const LayerWeights& w = weights_.layers[index];
+    const auto byte = [](int i) { return static_cast<std::uint8_t>(i); };
+    return {memory_.qkv.data(), memory_.partials(config_), {memory_.keys[index].data(), memory_.values_cache[index].data()},
+            memory_.rope.data(), w.query_norm.data(), w.key_norm.data(), memory_.states.data(), eps_, memory_.context,
+            byte(sequence), byte(config_.num_key_value_heads), byte(head),
+            byte(std::min(kHeadsTogether, group - head % group)), byte(split), head % group == 0};
+  }
+
+  Stage add_logits(const Stage& before) {
+    const MatrixBuffer& head = weights_.output();
+    const int columns = head.matrix.columns, groups = (head.rows + kGroupRows - 1) / kGroupRows;
+    const auto shares = share_(groups, TileShape{columns, 1}.bytes(), most_groups(columns));
+    const int tasks = static_cast<int>(shares.size());
+    memory_.provide_best(tasks);
+    int index = 0;
+    return add_shares(shares, before, [&](const Share& s) {
+      return FastLogits{tile(head, s), norm(weights_.final_norm), memory_.logits.data(), memory_.best.data(),
+                        memory_.sequences, index++, tasks};
+    });
+  }
+
+  void add_choice(const Stage& logits) {
+    memory_.choice.write({{memory_.logits.data(), memory_.best.data(), memory_.mass.data(), memory_.prompt.data(),
+                           memory_.ends.data(), config_.vocab_size, static_cast<std::int32_t>(logits.size()),
+                           memory_.context, static_cast<std::int32_t>(memory_.ends.size())}});
+    for (int s = 0; s < memory_.sequences; ++s)
+      graph().add(FastChoose{memory_.choice.data(), embed(), memory_.states.data(), s, result_.settings},
+                  after_all(logits));
+  }
+
+  const Config& config_;
+  const Weights& weights_;
+  FastMemory& memory_;
+  Sharer share_;
+  float eps_;
+  FastGraph result_;
+};
+
+[[noreturn]] void no_tuned_tasks(const std::string& why) {
+  throw RequestError("there are no tuned tasks for this model: " + why + "; run it with the portable ones (--portable)");
+}
+
+void check(const Config& config, const Weights& weights) {
+  const int dim = config.head_dim;
+  if (dim != 32 && dim != 64 && dim != 128)
+    no_tuned_tasks("its heads have " + std::to_string(dim) + " values, and 32, 64 and 128 are known");
+  if (config.num_attention_heads > 255) no_tuned_tasks("it has more than 255 heads");
+  bool bf16 = weights.embedding.matrix.is_bf16 && weights.output().matrix.is_bf16;
+  for (const LayerWeights& w : weights.layers)
+    for (const MatrixBuffer* m : {&w.qkv, &w.output, &w.gate, &w.up, &w.down}) bf16 &= m->matrix.is_bf16 != 0;
+  if (!bf16) no_tuned_tasks("its weights are not all bf16");
+}
+
+}  // namespace
+
+FastGraph build_fast_graph(const Runtime& runtime, const Config& config, const Weights& weights, FastMemory& memory) {
+  check(config, weights);
+  return Builder(runtime, config, weights, memory).build();
+}
+
+std::uint32_t fast_scratch_bytes(const Config& config, int sequences, bool on_gpu, int context) {
+  // Sample: a sum a thread. Portable bodies: a whole input, or the weights of a part of the context.
+  const int attention = kTileWarps * kHeadsTogether * (config.head_dim + 2) * 4 + config.head_dim * 16;
+  const int portable = 4 * std::max({config.hidden_size, config.query_size(), config.head_dim + context + kFewestPositions});
+  const int tuned = std::max({input_bytes(sequences), attention, 3072});
+  return static_cast<std::uint32_t>((on_gpu ? tuned : std::max(tuned, portable)) + 256);
+}
+
+}  // namespace flywheel::llama

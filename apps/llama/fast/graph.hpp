@@ -1,0 +1,28 @@
+// One decode step of up to 8 texts as a graph to be compiled.
+#pragma once
+
+#include "apps/llama/fast/memory.hpp"
+#include "apps/llama/weights.hpp"
+
+namespace flywheel::llama {
+
+/*  [ FastProject qkv -> FastAttend -> FastAttended -> FastGateUp -> FastResidual ] -> FastLogits -> FastChoose
+ *      a worker         a key head     a worker        a worker      a worker          a worker     a text
+ *                       and part
+ *
+ *  The part in brackets once for each layer. FastChoose leaves the next step's input, so passes of the graph write a
+ *  text. Before the first, `embed` puts the first token's embedding in its place.  */
+struct FastGraph {
+  Graph decode;
+  Graph embed;
+  Param<RunSettings> settings;
+};
+
+/// Throws RequestError for a model that has no tuned tasks: weights that are not bf16, or heads of a size or number
+/// that the tensor core kernels do not know. Then the portable decode graph is what there is.
+FastGraph build_fast_graph(const Runtime& runtime, const Config& config, const Weights& weights, FastMemory& memory);
+
+/// Shared memory for block.scratch() that the tasks need.
+std::uint32_t fast_scratch_bytes(const Config& config, int sequences, bool on_gpu, int context);
+
+}  // namespace flywheel::llama

@@ -1,0 +1,53 @@
+#include "apps/llama/fast/memory.hpp"
+
+#include <algorithm>
+
+#include "apps/llama/rope.hpp"
+
+namespace flywheel::llama {
+namespace {
+
+std::size_t size_of(int a, int b = 1, int c = 1) {
+  return static_cast<std::size_t>(a) * static_cast<std::size_t>(b) * static_cast<std::size_t>(c);
+}
+
+/// As many parts as give every worker one, but no more than the context has shares of 128 positions.
+int choose_splits(const Runtime& runtime, const Config& config, int context, int sequences) {
+  const int tasks = config.num_key_value_heads * sequences;
+  const int most = (context + kFewestPositions - 1) / kFewestPositions;
+  return std::clamp(static_cast<int>(runtime.workers()) / tasks, 1, std::min(most, 64));
+}
+
+}  // namespace
+
+FastMemory::FastMemory(Runtime& runtime, const Config& config, int room, int count)
+    : context((room + 15) / 16 * 16),
+      sequences(count),
+      splits(choose_splits(runtime, config, room, count)),
+      x(runtime.allocate<float>(size_of(count, config.hidden_size))),
+      qkv(runtime.allocate<float>(size_of(count, config.query_size() + 2 * config.key_value_size()))),
+      inner(runtime.allocate<float>(size_of(count, config.intermediate_size))),
+      logits(runtime.allocate<float>(size_of(count, config.vocab_size))),
+      values(runtime.allocate<float>(size_of(count, splits, config.query_size()))),
+      scales(runtime.allocate<PartScale>(size_of(count, splits, config.num_attention_heads))),
+      mass(runtime.allocate<std::uint32_t>(size_of(count, config.vocab_size))),
+      prompt(runtime.allocate<std::uint32_t>(size_of(count, context))),
+      ends(runtime.upload(std::vector<std::uint32_t>(config.eos_token_ids.begin(), config.eos_token_ids.end()))),
+      rope(runtime.upload(rope_table(config, context))),
+      states(runtime.allocate<StepState>(size_of(count))),
+      choice(runtime.allocate<ChoiceMemory>(1)),
+      runtime_(runtime) {
+  for (int layer = 0; layer < config.num_hidden_layers; ++layer) {
+    keys.push_back(runtime.allocate<Bf16>(size_of(count, config.key_value_size(), context)));
+    values_cache.push_back(runtime.allocate<Bf16>(size_of(count, config.key_value_size(), context)));
+  }
+}
+
+void FastMemory::provide_best(int tasks) { best = runtime_.allocate<std::uint64_t>(size_of(sequences, tasks)); }
+
+Partials FastMemory::partials(const Config& config) const {
+  return {values.data(), scales.data(), static_cast<std::int16_t>(config.num_attention_heads),
+          static_cast<std::int16_t>(splits), static_cast<std::int16_t>(config.head_dim), 0};
+}
+
+}  // namespace flywheel::llama

@@ -1,0 +1,42 @@
+// What a compiled decode works in: activations of all sequences, bf16 KV cache, tables, states.
+#pragma once
+
+#include <flywheel/flywheel.hpp>
+
+#include <vector>
+
+#include "apps/llama/fast/choose.cuh"
+#include "apps/llama/files/config.hpp"
+
+namespace flywheel::llama {
+
+struct FastMemory {
+  /// `context`: positions to have room for, of each of `sequences` (1, 2, 4 or 8) texts.
+  FastMemory(Runtime& runtime, const Config& config, int context, int sequences);
+
+  int context;    // a multiple of 16
+  int sequences;
+  int splits;     // parts of the context that attention is spread over
+  Buffer<float> x;        // [sequences][hidden]: the residual stream
+  Buffer<float> qkv;      // [sequences][heads + 2 kv heads][head_dim]
+  Buffer<float> inner;    // [sequences][intermediate]
+  Buffer<float> logits;   // [sequences][vocabulary]
+  Buffer<float> values;   // see Partials
+  Buffer<PartScale> scales;
+  Buffer<std::uint64_t> best;  // [sequences][tasks of FastLogits]
+  Buffer<std::uint32_t> mass;
+  Buffer<std::uint32_t> prompt;  // [sequences][context]
+  Buffer<std::uint32_t> ends;
+  Buffer<float> rope;
+  Buffer<StepState> states;
+  Buffer<ChoiceMemory> choice;
+  std::vector<Buffer<Bf16>> keys, values_cache;  // of each layer
+
+  Partials partials(const Config& config) const;
+  void provide_best(int tasks);
+
+ private:
+  Runtime& runtime_;
+};
+
+}  // namespace flywheel::llama

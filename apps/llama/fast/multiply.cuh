@@ -1,0 +1,210 @@
+// Products of a task's rows with the activations, by tensor cores; the sums go to the store part.
+#pragma once
+
+#include "apps/llama/fast/inputs.cuh"
+
+namespace flywheel::llama {
+
+/// What one warp hands over: squares of its columns of each sequence's input, then its sums of up to 128 (row, sequence)
+/// pairs.
+struct WarpSums {
+  static constexpr int kMost = 128;
+  float squares[kMostSequences];
+  float sums[kMost];
+};
+
+/// Rows of a handoff: few enough to be stored while the next are computed.
+FLYWHEEL_TASK constexpr int rows_of_handoff(int sequences) { return sequences <= 4 ? 32 : 16; }
+
+/// One warp's reader of tiles.
+template <class Block, class Operands>
+class TileReader {
+ public:
+  FLYWHEEL_TASK TileReader(Block& block, Operands& operands, const TileShape& shape)
+      : block_(block), operands_(operands), left_(shape.total_steps()) {}
+
+  /// The lane's part of the next `kCount` tiles, which lie in one page. False if the runtime was aborted.
+  template <int kCount>
+  FLYWHEEL_TASK bool next(TilePart (&parts)[kCount]) {
+    if (at_ == in_page_ && !turn_page()) return false;
+    const auto* from = reinterpret_cast<const TilePart*>(page_) + (block_.warp() * in_page_ + at_) * kLanes + block_.lane();
+    for (int i = 0; i < kCount; ++i) parts[i] = from[i * kLanes];
+    at_ += kCount;
+    left_ -= kCount;
+    if (at_ == in_page_) operands_.give_back();  // its tiles are in registers
+    return true;
+  }
+
+ private:
+  FLYWHEEL_TASK bool turn_page() {
+    page_ = operands_.next();
+    in_page_ = left_ < kStepsOfPage ? left_ : kStepsOfPage;
+    at_ = 0;
+    return page_ != nullptr;
+  }
+
+  Block& block_;
+  Operands& operands_;
+  const unsigned char* page_ = nullptr;
+  int left_, in_page_ = 0, at_ = 0;
+};
+
+/// One warp's part of a task's products. `kBlocks`: column blocks of B, one for up to 8 columns.
+template <int kBlocks, class Block, class Operands>
+class Multiplier {
+ public:
+  FLYWHEEL_TASK Multiplier(Block& block, Operands& operands, const TileShape& tile, int sequences, unsigned char* memory)
+      : block_(block), tile_(tile), shape_{sequences}, inputs_(block, shape_, memory), reader_(block, operands, tile) {}
+
+  /// `load`: see WarpInputs::fill().
+  template <class Load>
+  FLYWHEEL_TASK void operator()(Load&& load) {
+    if (is_streamed(tile_.columns)) stream(load);
+    else resident(load);
+  }
+
+ private:
+  struct Sums {
+    float part[kBlocks][2][4] = {};  // of even and odd steps, so that one need not wait for the other
+  };
+
+  template <class Load>
+  FLYWHEEL_TASK void resident(Load&& load) {
+    const int chunks = chunks_of(tile_.columns);
+    for (int chunk = 0; chunk < chunks; ++chunk) inputs_.fill(tile_, chunk, load);
+    block_.sync_warp();
+    for (int group = 0; group < tile_.groups; ++group) {
+      Sums sums;
+      for (int chunk = 0; chunk < chunks; ++chunk)
+        if (!add_chunk(sums, chunk)) return;
+      if (!put(group, sums)) return;
+    }
+    finish();
+  }
+
+  template <class Load>
+  FLYWHEEL_TASK void stream(Load&& load) {
+    const int chunks = chunks_of(tile_.columns);
+    Sums sums[kStreamedGroups];
+    inputs_.fill(tile_, 0, load);
+    for (int chunk = 0; chunk < chunks; ++chunk) {
+      if (chunk + 1 < chunks) inputs_.fill(tile_, chunk + 1, load);  // on its way while this one is used
+      block_.sync_warp();
+#pragma unroll
+      for (int group = 0; group < kStreamedGroups; ++group)
+        if (group < tile_.groups && !add_chunk(sums[group], chunk)) return;
+      block_.sync_warp();  // the buffer is filled again
+    }
+#pragma unroll
+    for (int group = 0; group < kStreamedGroups; ++group)
+      if (group < tile_.groups && !put(group, sums[group])) return;
+    finish();
+  }
+
+  FLYWHEEL_TASK bool add_chunk(Sums& sums, int chunk) {
+    const int steps = tile_.steps_in(chunk);
+    // Where every group ends with a page, four tiles are loaded at once.
+    if (steps_of(tile_.columns) % kStepsOfPage == 0) {
+      for (int step = 0; step < steps; step += kStepsOfPage)
+        if (!add_steps<kStepsOfPage>(sums, chunk, step)) return false;
+      return true;
+    }
+    for (int step = 0; step < steps; ++step)
+      if (!add_steps<1>(sums, chunk, step)) return false;
+    return true;
+  }
+
+  template <int kCount>
+  FLYWHEEL_TASK bool add_steps(Sums& sums, int chunk, int step) {
+    TilePart parts[kCount];
+    if (!reader_.template next<kCount>(parts)) return false;
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) {
+#pragma unroll
+      for (int b = 0; b < kBlocks; ++b) {
+        std::uint32_t input[2];
+        inputs_.take(chunk, step + i, b, input);
+        block_.multiply_add(sums.part[b][i % 2], parts[i].registers, input);
+      }
+    }
+    return true;
+  }
+
+  /// A group's sums into the place of the handoff.
+  FLYWHEEL_TASK bool put(int group, const Sums& sums) {
+    const int rows = rows_of_handoff(shape_.sequences), row = group * kGroupRows % rows;
+    if (row == 0 && !open()) return false;
+#pragma unroll
+    for (int b = 0; b < kBlocks; ++b) {
+      // Upper rows with the first half's column, lower rows with the second's; the other two sums mix the halves.
+      float sum = (sums.part[b][0][0] + sums.part[b][1][0]) + (sums.part[b][0][3] + sums.part[b][1][3]);
+      int sequence = b * 4 + block_.lane() % 4;
+      if (shape_.parts() == 2) {
+        sum += block_.shuffle_xor(sum, 1);
+        sequence = block_.lane() % 2 ? kMostSequences : sequence / 2;
+      }
+      if (sequence < shape_.sequences)
+        out_->sums[(row + block_.lane() / 4) * shape_.sequences + sequence] = sum;
+    }
+    if (row + kGroupRows == rows) close();
+    return true;
+  }
+
+  FLYWHEEL_TASK bool open() {
+    WarpSums* all = block_.template hand<WarpSums>();
+    if (!all) return false;
+    out_ = all + block_.warp();
+    if (block_.lane() < shape_.sequences) out_->squares[block_.lane()] = inputs_.squares(block_.lane());
+    return true;
+  }
+  FLYWHEEL_TASK void close() {
+    block_.pass_on();
+    out_ = nullptr;
+  }
+  FLYWHEEL_TASK void finish() {
+    if (out_) close();
+  }
+
+  Block& block_;
+  TileShape tile_;
+  InputShape shape_;
+  WarpInputs<Block> inputs_;
+  TileReader<Block, Operands> reader_;
+  WarpSums* out_ = nullptr;
+};
+
+/// The compute part of a matrix-vector task. `load`: see WarpInputs::fill().
+template <class Block, class Operands, class Load>
+FLYWHEEL_TASK void multiply_tiles(Block& block, Operands& operands, const TileShape& tile, int sequences, Load&& load) {
+  unsigned char* memory = block.template scratch<unsigned char>(input_bytes(sequences));
+  if (!memory) return;
+  if (InputShape{sequences}.columns() <= 8)
+    Multiplier<1, Block, Operands>(block, operands, tile, sequences, memory)(load);
+  else
+    Multiplier<2, Block, Operands>(block, operands, tile, sequences, memory)(load);
+}
+
+/// The store part: use(sums of all warps, first row of the handoff, index in its sums) for each row and sequence.
+template <class Block, class Use>
+FLYWHEEL_TASK void store_rows(Block& block, int rows, int sequences, Use&& use) {
+  const int step = rows_of_handoff(sequences);
+  for (int first = 0; const WarpSums* in = block.template take<WarpSums>(); first += step) {
+    const int count = rows - first < step ? rows - first : step;
+    for (int i = block.lane(); i < count * sequences; i += kLanes) use(in, first, i);
+    block.give_back();
+  }
+}
+
+/// Sums over the warps, in a fixed order.
+FLYWHEEL_TASK inline float sum_of(const WarpSums* in, int i) {
+  float sum = 0;
+  for (int warp = 0; warp < kTileWarps; ++warp) sum += in[warp].sums[i];
+  return sum;
+}
+FLYWHEEL_TASK inline float squares_of(const WarpSums* in, int sequence) {
+  float sum = 0;
+  for (int warp = 0; warp < kTileWarps; ++warp) sum += in[warp].squares[sequence];
+  return sum;
+}
+
+}  // namespace flywheel::llama

@@ -1,0 +1,202 @@
+// The tuned tasks that read weights. Each has its portable body beside its compute and store parts: the body reads the
+// matrix where it was loaded, the parts read it from the operand stream.
+//
+// Vectors of several sequences lie one after the other.
+#pragma once
+
+#include "apps/llama/fast/multiply.cuh"
+#include "apps/llama/fast/partials.cuh"
+
+namespace flywheel::llama {
+
+/// Groups of rows of one matrix.
+struct FastTile {
+  const Bf16* weights;
+  std::int32_t rows, columns;  // of the matrix
+  std::int32_t first, groups;  // the task's groups of 8 rows
+
+  FLYWHEEL_TASK TileShape shape() const { return {columns, groups}; }
+  FLYWHEEL_TASK int first_row() const { return first * kGroupRows; }
+  FLYWHEEL_TASK int row_count() const {
+    const int left = rows - first_row(), all = groups * kGroupRows;
+    return left < all ? left : all;
+  }
+  FLYWHEEL_TASK const Bf16* row(int i) const {
+    return i < row_count() ? weights + static_cast<std::size_t>(first_row() + i) * static_cast<std::size_t>(columns) : nullptr;
+  }
+  template <class Block>
+  FLYWHEEL_TASK void pack(Block& block, unsigned char* to) const {
+    pack_tiles(block, shape(), to, [this](int i) { return row(i); });
+  }
+};
+
+FLYWHEEL_TASK inline Four load_four(const float* from) { return *reinterpret_cast<const Four*>(from); }
+
+/// What RMSNorm needs, and the residual stream it reads: [sequences][columns].
+struct FastNorm {
+  const float* x;
+  const float* weights;
+  float eps;
+
+  FLYWHEEL_TASK Four load(int columns, int sequence, int column, float& square) const {
+    Four four = load_four(x + static_cast<std::size_t>(sequence) * static_cast<std::size_t>(columns) + column);
+    const Four norm = load_four(weights + column);
+    for (int i = 0; i < 4; ++i) {
+      square += four.values[i] * four.values[i];
+      four.values[i] *= norm.values[i];
+    }
+    return four;
+  }
+  FLYWHEEL_TASK float scale(float squares, int columns) const {
+    return 1.f / std::sqrt(squares / static_cast<float>(columns) + eps);
+  }
+
+  /// Portable: the normalised vector of one sequence. Null if there is too little scratch memory.
+  template <class Block>
+  FLYWHEEL_TASK float* apply(Block& block, float* to, int sequence, int columns) const {
+    const float* from = x + static_cast<std::size_t>(sequence) * static_cast<std::size_t>(columns);
+    const float by = rms_scale(block, from, columns, eps);
+    block.for_each(columns, [&](int i) { to[i] = from[i] * by * weights[i]; });
+    block.sync();
+    return to;
+  }
+};
+
+/// Portable: use(row of the task, sequence, dot product) with the inputs that `prepare(sequence)` gives.
+template <class Block, class Prepare, class Use>
+FLYWHEEL_TASK void portable_rows(Block& block, const FastTile& tile, int sequences, Prepare&& prepare, Use&& use) {
+  for (int sequence = 0; sequence < sequences; ++sequence) {
+    const float* in = prepare(sequence);
+    if (!in) return;
+    const Matrix matrix{tile.weights, tile.columns, 1};
+    multiply_rows(block, matrix, in, tile.first_row(), tile.first_row() + tile.row_count(),
+                  [&](int row, float dot) { use(row, sequence, dot); });
+    block.sync();
+  }
+}
+
+/// y = weights * norm(x), for queries, keys and values.
+struct FastProject {
+  FastTile tile;
+  FastNorm norm;
+  float* y;  // [sequences][rows]
+  std::int32_t sequences;
+
+  std::uint32_t operand_bytes() const { return tile.shape().bytes(); }
+  double cost_ns() const { return operand_bytes() / 30.; }  // an SM's share of the bandwidth, bytes/ns
+  template <class Block>
+  FLYWHEEL_TASK void pack(Block& block, unsigned char* to) const {
+    tile.pack(block, to);
+  }
+
+  template <class Block>
+  FLYWHEEL_TASK void operator()(Block& block) const {
+    float* in = block.template scratch<float>(tile.columns);
+    if (!in) return;
+    portable_rows(block, tile, sequences, [&](int s) { return norm.apply(block, in, s, tile.columns); },
+                  [&](int row, int s, float dot) { at(row, s) = dot; });
+  }
+
+  template <class Block, class Operands>
+    requires Block::kOnGpu
+  FLYWHEEL_TASK void compute(Block& block, Operands& operands) const {
+    multiply_tiles(block, operands, tile.shape(), sequences, [this](int sequence, int column, float& square) {
+      return norm.load(tile.columns, sequence, column, square);
+    });
+  }
+  template <class Block>
+    requires Block::kOnGpu
+  FLYWHEEL_TASK void store(Block& block) const {
+    store_rows(block, tile.row_count(), sequences, [this](const WarpSums* in, int first, int i) {
+      const int s = i % sequences;
+      at(tile.first_row() + first + i / sequences, s) = sum_of(in, i) * norm.scale(squares_of(in, s), tile.columns);
+    });
+  }
+
+ private:
+  FLYWHEEL_TASK float& at(int row, int sequence) const { return y[sequence * tile.rows + row]; }
+};
+
+/// x += weights * input: back into the residual stream.
+struct FastResidual {
+  FastTile tile;
+  const float* input;  // [sequences][columns]
+  float* x;            // [sequences][rows]
+  std::int32_t sequences;
+
+  std::uint32_t operand_bytes() const { return tile.shape().bytes(); }
+  double cost_ns() const { return operand_bytes() / 30.; }
+  template <class Block>
+  FLYWHEEL_TASK void pack(Block& block, unsigned char* to) const {
+    tile.pack(block, to);
+  }
+
+  template <class Block>
+  FLYWHEEL_TASK void operator()(Block& block) const {
+    portable_rows(block, tile, sequences, [&](int s) { return input + s * tile.columns; },
+                  [&](int row, int s, float dot) { x[s * tile.rows + row] += dot; });
+  }
+
+  template <class Block, class Operands>
+    requires Block::kOnGpu
+  FLYWHEEL_TASK void compute(Block& block, Operands& operands) const {
+    multiply_tiles(block, operands, tile.shape(), sequences, [this](int sequence, int column, float&) {
+      return load_four(input + sequence * tile.columns + column);
+    });
+  }
+  template <class Block>
+    requires Block::kOnGpu
+  FLYWHEEL_TASK void store(Block& block) const {
+    store_rows(block, tile.row_count(), sequences, [this](const WarpSums* in, int first, int i) {
+      x[i % sequences * tile.rows + tile.first_row() + first + i / sequences] += sum_of(in, i);
+    });
+  }
+};
+
+/// x += weights * attention: the parts of the context are put together as they are loaded.
+struct FastAttended {
+  FastTile tile;
+  Partials partials;
+  const StepState* states;  // of the sequences
+  float* x;                 // [sequences][rows]
+  std::int32_t sequences;
+
+  std::uint32_t operand_bytes() const { return tile.shape().bytes(); }
+  double cost_ns() const { return operand_bytes() / 30.; }
+  template <class Block>
+  FLYWHEEL_TASK void pack(Block& block, unsigned char* to) const {
+    tile.pack(block, to);
+  }
+
+  template <class Block>
+  FLYWHEEL_TASK void operator()(Block& block) const {
+    float* in = block.template scratch<float>(tile.columns);
+    if (!in) return;
+    const auto whole = [&](int s) {
+      block.for_each(tile.columns / 4, [&](int i) {
+        *reinterpret_cast<Four*>(in + i * 4) = partials.combine(s, i * 4, states[s].position);
+      });
+      block.sync();
+      return in;
+    };
+    portable_rows(block, tile, sequences, whole, [&](int row, int s, float dot) { x[s * tile.rows + row] += dot; });
+  }
+
+  template <class Block, class Operands>
+    requires Block::kOnGpu
+  FLYWHEEL_TASK void compute(Block& block, Operands& operands) const {
+    const std::uint32_t position = states[0].position;  // once: each look is a trip to L2
+    multiply_tiles(block, operands, tile.shape(), sequences, [=, this](int sequence, int column, float&) {
+      return partials.combine(sequence, column, sequence ? states[sequence].position : position);
+    });
+  }
+  template <class Block>
+    requires Block::kOnGpu
+  FLYWHEEL_TASK void store(Block& block) const {
+    store_rows(block, tile.row_count(), sequences, [this](const WarpSums* in, int first, int i) {
+      x[i % sequences * tile.rows + tile.first_row() + first + i / sequences] += sum_of(in, i);
+    });
+  }
+};
+
+}  // namespace flywheel::llama

@@ -1,0 +1,14 @@
+#include "apps/llama/fast/start.hpp"
+
+#include "apps/llama/fast/attend.cuh"
+#include "apps/llama/fast/choose.cuh"
+#include "apps/llama/fast/gate.cuh"
+#include "apps/llama/fast/project.cuh"
+
+namespace flywheel::llama {
+
+Runtime start_fast_runtime(const Options& options) {
+  return start<FastEmbed, FastProject, FastAttend, FastAttended, FastGateUp, FastResidual, FastLogits, FastChoose>(options);
+}
+
+}  // namespace flywheel::llama

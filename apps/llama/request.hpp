@@ -1,0 +1,35 @@
+// What a text to be written is asked for with, and what comes of it.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <stdexcept>
+#include <vector>
+
+#include "apps/llama/tasks/step.cuh"
+
+namespace flywheel::llama {
+
+/// A request that the model cannot serve: what() says what is wrong and what to do.
+class RequestError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+struct Request {
+  std::vector<std::uint32_t> prompt;  // at least one token
+  std::uint32_t tokens = 256;         // to write, at most
+  Sampling sampling;
+  bool stop_at_end = true;  // an end-of-text token is the last one
+};
+
+struct Outcome {
+  std::uint32_t tokens = 0;  // written
+  bool ended = false;        // by an end-of-text token
+  std::chrono::duration<double> time{};
+};
+
+using OnToken = std::function<void(std::uint32_t token)>;
+
+}  // namespace flywheel::llama

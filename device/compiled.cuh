@@ -1,0 +1,230 @@
+// A GPU worker's part in a compiled run: the control, compute and store roles. The load role is in page.cuh.
+#pragma once
+
+#include "device/handoff.cuh"
+#include "device/page.cuh"
+#include "runtime/task_list.hpp"
+
+namespace flywheel {
+
+/// The block of a store part: one warp.
+template <class List>
+class WarpBlock : public BlockCore<ThreadPlatform, List> {
+ public:
+  __device__ WarpBlock(TaskContext& context, Taker& taker) : BlockCore<ThreadPlatform, List>(context), taker_(taker) {}
+  static constexpr bool kOnGpu = true;
+  __device__ static int rank() { return static_cast<int>(threadIdx.x % 32); }
+  __device__ static int lane() { return rank(); }
+  __host__ __device__ static constexpr int size() { return 32; }
+  __device__ static bool leader() { return rank() == 0; }
+  __device__ static void sync() { __syncwarp(); }
+
+  template <class F>
+  __device__ void for_each(int n, F&& f) const {
+    for (int i = rank(); i < n; i += size()) f(i);
+  }
+  template <class T>
+  __device__ static T shuffle_xor(T value, int mask) { return detail::shuffle_xor(value, static_cast<std::uint32_t>(mask)); }
+  template <class T, class Op>
+  __device__ T reduce(T value, Op&& op) const {
+#pragma unroll
+    for (int distance = 16; distance; distance /= 2) value = op(value, shuffle_xor(value, distance));
+    return value;
+  }
+
+  /// What the compute part handed over next; waits for it. Null when there is no more.
+  template <class T>
+  __device__ const T* take() {
+    return static_cast<const T*>(taker_.take());
+  }
+  /// The whole warp has read what take() gave.
+  __device__ void give_back() { taker_.give_back(); }
+
+ private:
+  Taker& taker_;
+};
+
+/// The control role: one thread. Keeps instructions coming, waits for predecessors, says go.
+class ControlRole {
+  using P = ThreadPlatform;
+
+ public:
+  __device__ ControlRole(RolesShared& roles, const World& world)
+      : roles_(roles), run_(roles.run), world_(world),
+        pen_(run_.traced ? world.trace : TraceBuffers{}, run_.worker, TraceRole::control) {}
+
+  /// `slow(elapsed_ns, local task)` is called while a task takes long.
+  template <class Slow>
+  __device__ StreamEnd operator()(Slow&& slow) {
+    total_ = run_.stream.count;
+    for (std::uint32_t n = 0; n + 1 < kRoleSlots; ++n) fetch(n);
+    const StreamEnd end = follow_stream<P>(run_, pen_, [&](std::uint32_t i, std::uint32_t pass) {
+      return step(pass, slow);
+    });
+    ptx::wait_copies<0>();
+    if (!end.aborted) command(roles_.slots[number_ % kRoleSlots], RoleCommand::leave, 0);
+    pen_.close();
+    return end;
+  }
+
+ private:
+  /// Instruction `n` of the run, into its slot. Past the end of the last pass it brings one that is not used.
+  __device__ void fetch(std::uint32_t n) {
+    if (total_) {
+      const auto* from = reinterpret_cast<const unsigned char*>(run_.stream.instructions + next_fetch_);
+      auto* to = reinterpret_cast<unsigned char*>(&roles_.slots[n % kRoleSlots].instruction);
+#pragma unroll
+      for (std::uint32_t at = 0; at < sizeof(Instruction); at += 16) ptx::copy16(to + at, from + at);
+      if (++next_fetch_ == total_) next_fetch_ = 0;
+    }
+    ptx::commit_copies();
+  }
+
+  template <class Slow>
+  __device__ bool step(std::uint32_t pass, Slow&& slow) {
+    ptx::wait_copies<kRoleSlots - 2>();
+    RoleSlot& slot = roles_.slots[number_ % kRoleSlots];
+    const Instruction& instruction = slot.instruction;
+    const std::uint64_t begin = pen_.now();
+    const Before before = wait_before<P>(run_, instruction, pass);
+    if (before == Before::aborted) return false;
+    bool skip = before == Before::failed;
+    // What this task needs of the one before it is stored, and whether that failed is known, once that has settled.
+    if (instruction.flags & kAfterPrevious) {
+      if (!wait_settled(slow)) return false;
+      skip |= roles_.slots[(number_ - 1) % kRoleSlots].failed;
+    }
+    pen_.write(TraceKind::wait, begin, instruction.record.header.local, pass);
+    const bool task = !(instruction.flags & kOnlyWaits);
+    command(slot, skip ? RoleCommand::skip : task ? RoleCommand::run : RoleCommand::nothing, pass);
+    if (number_ && !wait_settled(slow)) return false;  // that slot gets the next instruction but two
+    ++number_;
+    fetch(number_ + kRoleSlots - 2);
+    return true;
+  }
+
+  __device__ void command(RoleSlot& slot, RoleCommand what, std::uint32_t pass) {
+    slot.command = what;
+    slot.context = {run_.world, &slot.instruction.record.header, run_.state,
+                    {0, static_cast<std::uint16_t>(run_.slot), false}, run_.worker, {0, 0, 0, pass}};
+    ptx::mbarrier_arrive(roles_.ready[number_ % kRoleSlots]);  // pairs with wait_command()
+  }
+
+  /// Until the task before this one has settled.
+  template <class Slow>
+  __device__ bool wait_settled(Slow&& slow) {
+    const std::uint32_t before = number_ - 1;
+    std::uint64_t& barrier = roles_.settled[before % kRoleSlots];
+    const std::uint32_t parity = before / kRoleSlots & 1;
+    std::uint64_t start = 0, reported = 0;
+    for (std::uint32_t spins = 1; !ptx::mbarrier_test(barrier, parity); ++spins) {
+      if (spins % 1024) continue;
+      if (P::device(world_.control->board.abort).load(Order::relaxed)) return false;
+      const std::uint64_t now = P::now_ns();
+      if (!start) start = reported = now;
+      if (now - reported < kSlowTaskNs) continue;
+      slow(now - start, roles_.slots[before % kRoleSlots].instruction.record.header.local);
+      reported = now;
+    }
+    return true;
+  }
+
+  RolesShared& roles_;
+  const CompiledRun& run_;
+  const World& world_;
+  std::uint32_t number_ = 0;      // of the instruction in hand, over all passes
+  std::uint32_t next_fetch_ = 0;  // its place in the stream
+  std::uint32_t total_ = 0;
+  TracePen<P> pen_;
+};
+
+/// Compute and store roles: what to do with instruction `n`. Both see the same: whether the task before the last failed
+/// is known to all once that has settled, and what the last one came to is the control role's to say.
+__device__ inline RoleCommand wait_command(RolesShared& roles, std::uint32_t n, const World& world) {
+  const std::uint32_t worker = roles.run.worker;
+  if (!wait_phase(roles.ready[n % kRoleSlots], n / kRoleSlots & 1, world, worker, WaitReason::role)) return RoleCommand::leave;
+  const RoleCommand command = roles.slots[n % kRoleSlots].command;
+  if (n < 2 || command != RoleCommand::run) return command;
+  const std::uint32_t earlier = n - 2;
+  if (!wait_phase(roles.settled[earlier % kRoleSlots], earlier / kRoleSlots & 1, world, worker, WaitReason::role))
+    return RoleCommand::leave;
+  return roles.slots[earlier % kRoleSlots].failed ? RoleCommand::skip : RoleCommand::run;
+}
+
+/// The compute role: all compute warps. A warp may be one task ahead of another, unless the task synchronises them.
+template <class List>
+__device__ void compute_role(RolesShared& roles, const World& world, const RoleMemory& memory, BlockShared& block_shared) {
+  using P = ThreadPlatform;
+  PageOperands operands(roles, memory.pages, world);
+  Hander hander(roles, memory.handoffs, world);
+  const bool first = threadIdx.x == kFirstComputeWarp * 32;
+  TracePen<P> pen(roles.run.traced && first ? world.trace : TraceBuffers{}, roles.run.worker, TraceRole::compute);
+  for (std::uint32_t n = 0;; ++n) {
+    RoleSlot& slot = roles.slots[n % kRoleSlots];
+    const RoleCommand command = wait_command(roles, n, world);
+    if (command == RoleCommand::leave) break;
+    const std::uint64_t begin = pen.now();
+    operands.begin(slot.instruction.operand_bytes);
+    if (command == RoleCommand::run) {
+      GpuBlock<List> block(slot.context, block_shared, memory.scratch, &hander);
+      List::compute(slot.instruction.record, block, operands);
+      pen.write(TraceKind::body, begin, slot.instruction.record.header.local, slot.context.asked.iteration,
+                slot.instruction.operand_bytes);
+    }
+    operands.end();
+    if (first) slot.handoffs = hander.end_task();
+    else hander.end_task();
+    __syncwarp();
+    if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(roles.computed[n % kRoleSlots]);  // pairs with the store role's wait
+  }
+  pen.close();
+}
+
+/// The store role: one warp. Runs store parts while the compute warps go on, and tells the successors.
+template <class List>
+__device__ void store_role(RolesShared& roles, const World& world, const RoleMemory& memory) {
+  using P = ThreadPlatform;
+  const CompiledRun& run = roles.run;
+  const bool leader = threadIdx.x % 32 == 0;
+  Taker taker(roles, memory.handoffs, world);
+  bool failed = false;
+  TracePen<P> pen(run.traced && leader ? world.trace : TraceBuffers{}, run.worker, TraceRole::store);
+  for (std::uint32_t n = 0;; ++n) {
+    RoleSlot& slot = roles.slots[n % kRoleSlots];
+    const RoleCommand command = wait_command(roles, n, world);
+    if (command == RoleCommand::leave) break;
+    taker.begin(n);
+    if (command == RoleCommand::run) {
+      WarpBlock<List> block(slot.context, taker);
+      List::template store<PageOperands>(slot.instruction.record, block);
+    }
+    if (!taker.end()) break;
+    const std::uint64_t begin = pen.now();
+    if (leader) {
+      const std::uint32_t pass = slot.context.asked.iteration;
+      failed |= command == RoleCommand::skip || slot.context.asked.code != 0;
+      if (!(slot.instruction.flags & kOnlyWaits)) settle<P>(run, slot.instruction, pass, slot.context.asked, failed);
+      slot.failed = failed;
+      if (command == RoleCommand::run) pen.write(TraceKind::store, begin, slot.instruction.record.header.local, pass);
+      ptx::mbarrier_arrive(roles.settled[n % kRoleSlots]);  // pairs with wait_settled() and wait_command()
+    }
+  }
+  pen.close();
+}
+
+/// The load and store warps between runs.
+template <class List>
+__device__ void serve_compiled_runs(const World& world, const RoleMemory& memory) {
+  RolesShared& roles = roles_shared();
+  for (std::uint32_t runs = 0;; ++runs) {
+    // No time limit: to have no compiled run is no fault. Pairs with begin_roles().
+    for (std::uint32_t spins = 0; !ptx::mbarrier_test(roles.begin, runs & 1); ++spins) ThreadPlatform::pause(spins);
+    if (roles.kernel_ends) return;
+    if (threadIdx.x / 32 == kLoadWarp) LoadRole(roles, memory.pages, world)();
+    else store_role<List>(roles, world, memory);
+    __syncwarp();
+    if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(roles.left);  // pairs with the control thread's wait
+  }
+}
+
+}  // namespace flywheel

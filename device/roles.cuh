@@ -1,0 +1,119 @@
+// The warp roles of a compiled run, and what they tell each other through shared memory.
+//
+//   fetches instructions,
+//   waits for predecessors                      handed, computed
+//   control ------------- ready ------------> compute ---------> store  stores, tells successors
+//      ^                                      ^    |  <---------  |
+//      |                        landed (page) |    |     taken    |
+//      |                                      load <              |
+//      |                                        returned (page)   |
+//      +----------------------------- settled --------------------+
+//
+// Each arrow is an array of mbarriers: arrive() releases and test() acquires, at block scope.
+#pragma once
+
+#include "device/block.cuh"
+
+namespace flywheel {
+
+inline constexpr std::uint32_t kRoleSlots = 4;  // instructions in hand: one stored, one computed, two ahead
+
+/// `nothing`: an instruction without a task. `skip`: its task is not run, because one before it failed.
+enum class RoleCommand : std::uint32_t { run, skip, nothing, leave };
+
+struct RoleSlot {
+  Instruction instruction;
+  TaskContext context;
+  RoleCommand command;
+  std::uint32_t handoffs;  // of its compute part, once that is over
+  bool failed;  // this task, or one before it on this worker; by the store role
+};
+
+struct RolesShared {
+  RoleSlot slots[kRoleSlots];
+  CompiledRun run;
+  std::uint64_t ready[kRoleSlots];
+  std::uint64_t computed[kRoleSlots];
+  std::uint64_t settled[kRoleSlots];
+  std::uint64_t handed[kHandoffs];
+  std::uint64_t taken[kHandoffs];
+  std::uint64_t landed[kMostPages];
+  std::uint64_t returned[kMostPages];
+  std::uint64_t begin;  // control -> load, store: a run begins, or the kernel ends
+  std::uint64_t left;   // load, store -> control: nothing of the run is touched any more
+  std::uint32_t stop_loading;
+  std::uint32_t kernel_ends;
+};
+
+/// The block's one copy; see crew_shared().
+__device__ __forceinline__ RolesShared& roles_shared() {
+  __shared__ RolesShared shared;
+  return shared;
+}
+
+/// Dynamic shared memory: pages, then scratch, then the places of handoffs.
+struct RoleMemory {
+  unsigned char* pages;
+  unsigned char* scratch;
+  unsigned char* handoffs;
+
+  __device__ static RoleMemory of(unsigned char* base, const World& world) {
+    unsigned char* scratch = base + std::size_t{world.page_count} * kPageBytes;
+    return {base, scratch, scratch + world.scratch_bytes};
+  }
+};
+
+/// Where a role stands in a ring of slots that are used in turn: the slot, and the parity of the phase it will end.
+class RingPlace {
+ public:
+  __device__ explicit RingPlace(std::uint32_t size) : size_(size) {}
+  __device__ std::uint32_t slot() const { return slot_; }
+  __device__ std::uint32_t parity() const { return parity_; }
+  __device__ void advance() {
+    if (++slot_ != size_) return;
+    slot_ = 0;
+    parity_ ^= 1;
+  }
+
+ private:
+  std::uint32_t size_;
+  std::uint32_t slot_ = 0;
+  std::uint32_t parity_ = 0;
+};
+
+/// Bounded wait for a phase of an mbarrier. False if the runtime was aborted. Twice as patient as the control role: of a
+/// wait that never ends, its report says more.
+__device__ inline bool wait_phase(std::uint64_t& barrier, std::uint32_t parity, const World& world, std::uint32_t worker,
+                                  WaitReason reason) {
+  if (ptx::mbarrier_test(barrier, parity)) return true;
+  WaitContext patience = Wires<ThreadPlatform>{world}.wait_for_phase(worker);
+  patience.budget_ns *= 2;
+  return spin_until<ThreadPlatform>(patience, reason, &barrier, parity,
+                                    [&](std::uint64_t&) { return ptx::mbarrier_test(barrier, parity); });
+}
+
+/// By the control thread, when no role is in a run: all rings begin at slot 0, parity 0.
+__device__ inline void init_roles(RolesShared& roles, const World& world, bool first) {
+  const bool bulk = ptx::kHopper && world.bulk_copies;
+  const auto init = [&](std::uint64_t& barrier, std::uint32_t arrivals) {
+    if (!first) ptx::mbarrier_invalidate(barrier);
+    ptx::mbarrier_init(barrier, arrivals);
+  };
+  for (std::uint32_t s = 0; s < kRoleSlots; ++s) {
+    init(roles.ready[s], 1);
+    init(roles.computed[s], kComputeWarps);
+    init(roles.settled[s], 1);
+  }
+  for (std::uint32_t h = 0; h < kHandoffs; ++h) {
+    init(roles.handed[h], kComputeWarps);
+    init(roles.taken[h], 1);
+  }
+  for (std::uint32_t p = 0; p < world.page_count; ++p) {
+    init(roles.landed[p], bulk ? 1 : 32);
+    init(roles.returned[p], kComputeWarps);
+  }
+  ptx::publish_mbarriers();
+  roles.stop_loading = 0;
+}
+
+}  // namespace flywheel

@@ -1,0 +1,31 @@
+// From a plan to the instruction streams that workers read.
+#pragma once
+
+#include "host/schedule.hpp"
+#include "runtime/operands.hpp"
+
+namespace flywheel {
+
+/// All streams of a schedule, one worker's after the other's.
+struct ScheduleImage {
+  struct Stream {
+    std::size_t first;  // instruction
+    std::uint32_t count;
+    std::uint64_t operands_at;  // bytes into the operands of all workers
+    std::uint64_t operand_bytes;
+    std::size_t first_size;  // in operand_sizes
+    std::uint32_t operand_tasks;
+  };
+  std::vector<Instruction> instructions;
+  std::vector<Stream> streams;
+  std::vector<std::uint32_t> operand_sizes;
+  std::uint64_t operand_bytes = 0;
+  std::uint32_t counters = 0;
+  std::uint32_t sinks = 0;
+  std::uint32_t speaker = 0;
+};
+
+/// `records` are the graph's tasks, by graph-local index.
+ScheduleImage make_schedule_image(const SchedulePlan& plan, const Graph& graph, const std::vector<TaskRecord>& records);
+
+}  // namespace flywheel

@@ -1,0 +1,153 @@
+// Running a compiled schedule: what every worker does with its stream of instructions, whoever runs the bodies.
+#pragma once
+
+#include "runtime/block.hpp"
+#include "runtime/completion.hpp"
+#include "runtime/schedule.hpp"
+#include "runtime/trace.hpp"
+#include "runtime/world.hpp"
+
+namespace flywheel {
+
+/// What a worker knows of a compiled run. Read once as it joins: when it leaves, the run's slot may be in use again.
+struct CompiledRun {
+  const World* world;
+  RunState* state;
+  Schedule* schedule;
+  std::uint64_t* counters;
+  WorkerStream stream;       // the worker's
+  std::uint64_t passes;      // that the schedule has seen before this run
+  std::uint64_t runs;
+  std::uint64_t gate_base;   // the grid barrier's word as the run began
+  std::uint32_t repeat;
+  std::uint32_t sinks;
+  std::uint32_t slot;
+  std::uint32_t worker;
+  std::uint32_t traced;
+  bool speaks;               // this worker tells the host
+};
+
+/// In RunLine::stop: a sink of this compiled run has voted to end it.
+inline constexpr std::uint32_t kStopVoted = 2;
+
+/// Whether the tasks before one are done.
+enum class Before : std::uint32_t { done, failed, aborted };
+
+/// One thread of a worker that saw the run on the bulletin.
+template <class P>
+FLYWHEEL_TASK CompiledRun join_compiled(const World& world, std::uint16_t slot, std::uint32_t worker) {
+  RunState& state = world.runs[slot];
+  const RunConstants& constants = state.line.constants;
+  Schedule& schedule = *world.execs[constants.exec].schedule;
+  return {&world, &state, &schedule, schedule.counters, schedule.streams[worker], schedule.passes, schedule.runs,
+          state.line.barrier_base, constants.repeat, schedule.sinks, slot, worker, constants.flags & kTraced,
+          schedule.speaker == worker};
+}
+
+/// Waits until all of a task's predecessors on other workers are done. A failure among them, however far back, shows in
+/// one of the counters; one on the same worker is the caller's to remember.
+template <class P>
+FLYWHEEL_TASK Before wait_before(const CompiledRun& run, const Instruction& instruction, std::uint32_t pass) {
+  const WaitContext patience = Wires<P>{*run.world}.wait_for_phase(run.worker);
+  bool failed = false;
+  for (std::uint32_t i = 0; i < instruction.wait_count; ++i) {
+    std::uint64_t* counter = run.counters + std::size_t{instruction.waits[i].counter} * kCounterStride;
+    const std::uint64_t goal = (run.passes + pass + 1) * instruction.waits[i].arrivals;
+    const bool there = spin_until<P>(patience, WaitReason::predecessors, counter, goal, [&](std::uint64_t& saw) {
+      saw = P::device(*counter).load(Order::acquire);  // pairs with the release in settle()
+      failed |= (saw & ~kArrivals) != 0;
+      return (saw & kArrivals) >= goal;
+    });
+    if (!there) return Before::aborted;
+  }
+  return failed ? Before::failed : Before::done;
+}
+
+/// One thread, when a task and all it wrote is done (`failed`: it was skipped, or code says why it failed): tells those
+/// who wait for it. A sink tells the gate, and whether the run is to end there.
+template <class P>
+FLYWHEEL_TASK void settle(const CompiledRun& run, const Instruction& instruction, std::uint32_t pass, const Asked& asked,
+                          bool failed) {
+  if (asked.code) record_fault<P>(*run.state, asked.code, instruction.record.header.local);
+  if (asked.stop) P::device(run.state->line.stop).fetch_or(1, Order::relaxed);  // a sink after this task will see it
+  failed |= asked.code != 0;
+  if (instruction.flags & kSink) {
+    RunLine& line = run.state->line;
+    // Relaxed: stop and fault were acquired with the waits of this sink; a cancellation is seen now or a pass later.
+    const bool ends = failed || P::device(line.stop).load(Order::relaxed) || P::device(line.fault).load(Order::relaxed) ||
+                      P::device(line.cancelled).load(Order::relaxed);
+    // One sink votes for all: there may be more of them than a field of votes can count.
+    const bool votes = ends && !(P::device(line.stop).fetch_or(kStopVoted, Order::relaxed) & kStopVoted);
+    P::release_fence();  // pairs with the acquire in GridBarrier::wait(): what this pass wrote, for the next
+    const GridBarrier<P> gate{&run.world->control->barrier.value, run.sinks};
+    gate.arrive(std::uint64_t{pass} + 1, votes);
+  } else if (instruction.signal != kNoCounter) {
+    std::uint64_t& counter = run.counters[std::size_t{instruction.signal} * kCounterStride];
+    // Release: pairs with the acquire in wait_before(). Arrivals are read-modify-writes, so the waiter that sees the
+    // last of them synchronises with all.
+    P::device(counter).fetch_add(failed ? 1 + kFailedSignal : 1, Order::release);
+  }
+}
+
+/// Waits for the end of `passes` passes: a pass begins when all sinks of the one before are done.
+template <class P>
+FLYWHEEL_TASK Meeting wait_at_gate(const CompiledRun& run, std::uint32_t passes) {
+  const GridBarrier<P> gate{&run.world->control->barrier.value, run.sinks};
+  return gate.wait(run.gate_base, passes, Wires<P>{*run.world}.wait_for_phase(run.worker));
+}
+
+/// One thread of each worker, when nothing of the worker touches the run any more.
+template <class P>
+FLYWHEEL_TASK void leave_compiled(const CompiledRun& run) {
+  // Release: pairs with the speaker's acquire in end_compiled(), who then writes what join_compiled() read.
+  P::device(run.schedule->left).fetch_add(1, Order::release);
+}
+
+/// The speaker, after the last pass and its own leave_compiled(): leaves the schedule ready for its next run and tells
+/// the host.
+template <class P>
+FLYWHEEL_COLD void end_compiled(const CompiledRun& run, std::uint32_t passes) {
+  const std::uint64_t all = (run.runs + 1) * run.world->workers;
+  const WaitContext patience = Wires<P>{*run.world}.wait_for_phase(run.worker);
+  const bool alone = spin_until<P>(patience, WaitReason::workers_to_leave, &run.schedule->left, all,
+                                   [&](std::uint64_t& saw) {
+    saw = P::device(run.schedule->left).load(Order::acquire);  // pairs with leave_compiled()
+    return saw >= all;
+  });
+  if (!alone) return;
+  RunLine& line = run.state->line;
+  if (P::device(line.fault).load(Order::relaxed))
+    for (std::uint32_t c = 0; c < run.schedule->counter_count; ++c)  // failures of this run are none of the next
+      P::device(run.counters[std::size_t{c} * kCounterStride]).fetch_and(kArrivals, Order::relaxed);
+  run.schedule->passes = run.passes + passes;
+  run.schedule->runs = run.runs + 1;
+  P::device(line.iteration).store(passes - 1, Order::relaxed);
+  complete_run<P>(*run.world, line.constants, false);  // its release covers the lines above
+}
+
+/// Where a worker's part of a run ended.
+struct StreamEnd {
+  std::uint32_t passes;  // that it went through
+  bool aborted;
+};
+
+/// One worker's share of a run: `step(instruction index, pass)` takes the next instruction and is false to leave at
+/// once. Only the speaker, who has a sink, waits for the end of the last pass.
+template <class P, class Step>
+FLYWHEEL_TASK StreamEnd follow_stream(const CompiledRun& run, TracePen<P>& pen, Step&& step) {
+  if (!run.stream.count) return {0, false};
+  for (std::uint32_t pass = 0;; ++pass) {
+    const bool last = pass == run.repeat;
+    if (pass && (run.speaks || !last)) {
+      const std::uint64_t begin = pen.now();
+      const Meeting meeting = wait_at_gate<P>(run, pass);
+      pen.write(TraceKind::gate, begin, 0, pass);
+      if (meeting != Meeting::go_on) return {pass, meeting == Meeting::aborted};
+    }
+    if (last) return {pass, false};
+    for (std::uint32_t i = 0; i < run.stream.count; ++i)
+      if (!step(i, pass)) return {pass, true};
+  }
+}
+
+}  // namespace flywheel

@@ -1,0 +1,66 @@
+// A CPU worker's part in a compiled run: one thread plays all roles in turn.
+#pragma once
+
+#include "runtime/cpu_block.hpp"
+#include "runtime/operands.hpp"
+#include "runtime/trace.hpp"
+
+namespace flywheel {
+
+template <class List, class P>
+class CpuCompiled {
+ public:
+  FLYWHEEL_TASK CpuCompiled(const World& world, std::uint16_t slot, std::uint32_t worker, unsigned char* scratch)
+      : run_(join_compiled<P>(world, slot, worker)), scratch_(scratch),
+        waits_(run_.traced ? world.trace : TraceBuffers{}, worker, TraceRole::control),
+        bodies_(run_.traced ? world.trace : TraceBuffers{}, worker, TraceRole::compute) {}
+
+  FLYWHEEL_TASK void operator()() {
+    const StreamEnd end = follow_stream<P>(run_, waits_, [&](std::uint32_t i, std::uint32_t pass) { return step(i, pass); });
+    waits_.close();
+    bodies_.close();
+    leave_compiled<P>(run_);
+    if (run_.speaks && !end.aborted) end_compiled<P>(run_, end.passes);
+  }
+
+ private:
+  FLYWHEEL_TASK bool step(std::uint32_t i, std::uint32_t pass) {
+    if (i == 0) operands_ = run_.stream.operands, failed_ = false;
+    const Instruction& instruction = run_.stream.instructions[i];
+    const std::uint32_t task = instruction.record.header.local;
+    const std::uint64_t begin = waits_.now();
+    const Before before = wait_before<P>(run_, instruction, pass);
+    waits_.write(TraceKind::wait, begin, task, pass);
+    if (before == Before::aborted) return false;
+    failed_ |= before == Before::failed;
+    const unsigned char* operands = operands_;
+    operands_ += padded_operands(instruction.operand_bytes);
+    if (instruction.flags & kOnlyWaits) return true;
+    TaskContext context{run_.world, &instruction.record.header, run_.state,
+                        {0, static_cast<std::uint16_t>(run_.slot), false}, run_.worker, {0, 0, 0, pass}};
+    if (!failed_) run_body(instruction, context, operands);
+    failed_ |= context.asked.code != 0;
+    settle<P>(run_, instruction, pass, context.asked, failed_);
+    return true;
+  }
+
+  FLYWHEEL_TASK void run_body(const Instruction& instruction, TaskContext& context, const unsigned char* from) {
+    const std::uint64_t begin = bodies_.now();
+    Heartbeat& heart = run_.world->heartbeats[run_.worker];
+    begin_body<P>(heart, Item{context.header->local, context.item.run, false}.pack());
+    CpuBlock<List, P> block(context, scratch_);
+    CpuOperands operands(from, instruction.operand_bytes);
+    List::compute(instruction.record, block, operands);
+    end_body<P>(heart);
+    bodies_.write(TraceKind::body, begin, instruction.record.header.local, context.asked.iteration,
+                  instruction.operand_bytes);
+  }
+
+  CompiledRun run_;
+  unsigned char* scratch_;
+  const unsigned char* operands_ = nullptr;  // of the next instruction
+  bool failed_ = false;  // a task of this pass, on this worker or before one of its tasks
+  TracePen<P> waits_, bodies_;
+};
+
+}  // namespace flywheel

@@ -1,0 +1,78 @@
+// Operand streams: what a worker's tasks read and no task writes, laid out in the order of use.
+//
+// A task type with operands says how many bytes they take and packs them once, when its graph is compiled:
+//
+//   std::uint32_t operand_bytes() const;
+//   template <class Block> FLYWHEEL_TASK void pack(Block& block, unsigned char* to) const;
+//
+// In a compiled run its compute part takes them page by page; they were fetched long before, while other tasks ran:
+//
+//   template <class Block, class Operands>
+//   __device__ void compute(Block& block, Operands& operands) const { const unsigned char* page = operands.next(); ... }
+//
+// The portable body, operator(), reads the originals; it is what dynamic runs call, and the oracle of the tuned parts.
+//
+// A GPU task may also leave its end to a warp of its own, while the compute warps go on to the next task:
+//
+//   compute:  float* sums = block.template hand<float>(); ... write a share of it ...; block.pass_on();
+//   template <class Block> __device__ void store(Block& block) const {
+//     while (const float* sums = block.template take<float>()) { ... write results ...; block.give_back(); }
+//   }
+#pragma once
+
+#include "runtime/compiled.hpp"
+#include "runtime/task_list.hpp"
+
+namespace flywheel {
+
+/// What one bulk copy brings and one wait is for. 4 KB pages cost 18% (a fixed 0.14 us a page, LIMITS.md).
+inline constexpr std::uint32_t kPageBytes = 16384;
+/// What a compute part hands over to its store part at once, and how often it can before the first is taken.
+inline constexpr std::uint32_t kHandoffBytes = 4608;
+inline constexpr std::uint32_t kHandoffs = 2;
+/// Of shared memory. One page is read while another is on its way.
+inline constexpr std::uint32_t kFewestPages = 2;
+inline constexpr std::uint32_t kMostPages = 16;
+/// Each task's operands begin on a line of their own.
+inline constexpr std::uint32_t kOperandAlignment = 128;
+
+FLYWHEEL_TASK constexpr std::uint32_t padded_operands(std::uint32_t bytes) {
+  return (bytes + kOperandAlignment - 1) / kOperandAlignment * kOperandAlignment;
+}
+FLYWHEEL_TASK constexpr std::uint32_t pages_of(std::uint32_t operand_bytes) {
+  return (operand_bytes + kPageBytes - 1) / kPageBytes;
+}
+
+/// A CPU task's operands: its part of the stream, where it lies.
+class CpuOperands {
+ public:
+  FLYWHEEL_TASK CpuOperands(const unsigned char* at, std::uint32_t bytes) : at_(at), end_(at + bytes) {}
+
+  /// The next page: kPageBytes of the task's operands, or what is left of them. Null after the last.
+  FLYWHEEL_TASK const unsigned char* next() {
+    if (at_ >= end_) return nullptr;
+    const unsigned char* page = at_;
+    at_ += kPageBytes;
+    return page;
+  }
+  /// The page that next() gave first, of those not given back yet, may be overwritten.
+  FLYWHEEL_TASK void give_back() const {}
+
+ private:
+  const unsigned char* at_;
+  const unsigned char* end_;
+};
+
+/// All threads of a block: packs the operands of a worker's whole stream.
+template <class List, class Block>
+FLYWHEEL_TASK void pack_stream(const WorkerStream& stream, Block& block) {
+  unsigned char* to = stream.operands;
+  for (std::uint32_t i = 0; i < stream.count; ++i) {
+    const Instruction& instruction = stream.instructions[i];
+    if (!instruction.operand_bytes) continue;
+    List::pack(block.load(instruction.record), block, to);
+    to += padded_operands(instruction.operand_bytes);
+  }
+}
+
+}  // namespace flywheel

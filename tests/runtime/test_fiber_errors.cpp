@@ -1,0 +1,161 @@
+// What an emulated GPU block says when a task would hang on the GPU, or go wrong there without a word.
+#include "support/expect.hpp"
+#include "support/fiber_tasks.hpp"
+
+using namespace flywheel;
+using namespace flywheel::testing;
+
+namespace {
+
+template <class Compute>
+std::string compute_error(Compute&& body, std::size_t bytes = 0) {
+  return error_of<std::runtime_error>([&] { compute(body, {}, bytes); });
+}
+template <class Compute, class Store>
+std::string error_of_both(Compute&& on_compute, Store&& on_store) {
+  return error_of<std::runtime_error>([&] { run_fibers(Both{on_compute, on_store}, {}); });
+}
+
+/// Packs `written` bytes where it said `bytes`.
+struct Packs {
+  std::uint32_t bytes, written;
+  std::uint32_t operand_bytes() const { return bytes; }
+  template <class Block>
+  void pack(Block& block, unsigned char* to) const {
+    block.for_each(static_cast<int>(written), [&](int i) { to[i] = static_cast<unsigned char>(i); });
+  }
+  template <class Block>
+  void operator()(Block&) const {}
+};
+
+}  // namespace
+
+TEST_CASE("lanes of a warp at different collectives are told apart") {
+  check_says(compute_error([](auto& block, auto&) {
+    if (block.warp() == 2 && block.lane() >= 4) block.sync_warp();
+    else block.shuffle_xor(1.0, 1);
+  }), {"lanes of a warp meet at different collectives: compute warp 2", "at sync_warp()",
+       "at shuffle_xor() of 8 bytes"});
+  check_says(compute_error([](auto& block, auto&) {
+    if (block.lane()) block.shuffle(1.0, 1);
+    else block.shuffle(1.0f, 1);
+  }), {"different collectives", "at shuffle() of 4 bytes", "at shuffle() of 8 bytes", "FiberOptions::seed = "});
+  check_says(compute_error([](auto& block, auto&) {
+    if (block.lane() == 9) return;
+    block.sync_warp();
+  }), {"different collectives", "lane 9 at the end of its part"});
+}
+
+TEST_CASE("sync() without those who have returned is an error, within a warp and among warps") {
+  check_says(compute_error([](auto& block, auto&) {
+    if (block.rank() != 70) block.sync();
+  }), {"sync() was reached by some threads while others have returned: compute warp 2",
+       "lane 6 at the end of its part"});
+  check_says(compute_error([](auto& block, auto&) {
+    if (block.warp() != 3) block.sync();
+  }), {"sync() was reached by some threads while others have returned", "compute warp 2: lanes 0-31 at sync();",
+       "compute warp 3: lanes 0-31 at the end of its part;", "the store warp: lanes 0-31 at take()"});
+}
+
+TEST_CASE("a deadlock says who waits for what") {
+  const auto hoard = [](auto&, auto& operands) {
+    while (operands.next()) {}
+  };
+  CHECK(compute_error(hoard, 3 * kPageBytes).empty());
+  check_says(compute_error(hoard, 3 * kPageBytes + 1),
+             {"deadlock, no thread can go on", "compute warp 7: lanes 0-31 at next()", "pages: 3 of 4 came",
+              "given back by warps 0 0 0 0 0 0 0 0", "call give_back() or raise FiberOptions::pages"});
+  check_says(compute_error([](auto& block, auto& operands) {
+    while (operands.next())
+      if (block.warp() != 5) operands.give_back();
+  }, 5 * kPageBytes), {"deadlock", "given back by warps 3 3 3 3 3 0 3 3"});
+  check_says(compute_error([](auto& block, auto&) {
+    for (int i = 0; i < 3 && block.warp() != 1; ++i) {
+      block.template hand<float>();
+      block.pass_on();
+    }
+    if (block.warp() == 1) block.sync();
+  }), {"deadlock", "compute warp 0: lanes 0-31 at hand()", "passed on by warps 2 0 2 2 2 2 2 2"});
+}
+
+TEST_CASE("pages are given back once, after they were taken") {
+  check_says(compute_error([](auto&, auto& operands) { operands.give_back(); }, 1),
+             {"holds none", "call next() first"});
+  check_says(compute_error([](auto&, auto& operands) {
+    for (int i = 0; i < 3; ++i) operands.next();
+    for (int i = 0; i < 3; ++i) operands.give_back();
+  }, 2 * kPageBytes), {"gives a page back and holds none"});
+  FiberOptions options;
+  options.pages = 1;
+  check_says(error_of<std::runtime_error>([&] { compute([](auto&, auto&) {}, options); }),
+             {"raise FiberOptions::pages"});
+}
+
+TEST_CASE("handoffs that do not fit together are errors on both sides") {
+  const auto nothing = [](auto&) {};
+  const auto hand = [](auto& block, auto&) {
+    block.template hand<float>();
+    block.pass_on();
+  };
+  check_says(error_of_both([](auto& block, auto&) { block.pass_on(); }, nothing), {"call hand() first"});
+  check_says(error_of_both([](auto& block, auto&) {
+    if (block.warp() != 4) return;
+    block.template hand<float>();
+    block.pass_on();
+  }, nothing), {"equally often", "0 0 0 0 1 0 0 0"});
+  check_says(error_of_both([](auto& block, auto&) {
+    auto* to = block.template hand<char>();
+    to[kHandoffBytes] = 0;
+    block.pass_on();
+  }, nothing), {"more than kHandoffBytes"});
+  check_says(error_of_both(hand, [](auto& block) {
+    while (block.template take<float>()) {}
+  }), {"call give_back()"});
+  check_says(error_of_both(hand, [](auto& block) { block.give_back(); }), {"call take() first"});
+  check_says(error_of_both(hand, [](auto& block) {
+    if (block.leader()) block.template take<float>();
+  }), {"the store warp", "lane 0 at take()", "at the end of its part"});
+}
+
+TEST_CASE("handoffs that a store part leaves are taken for it") {
+  std::uint32_t passed = 0, stored = 0;
+  const auto hand = [&](auto& block, auto&) {
+    for (int i = 0; i < 10; ++i) {
+      block.template hand<float>();
+      block.pass_on();
+      passed += block.leader();
+    }
+  };
+  CHECK(error_of_both(hand, [&](auto& block) { stored += block.template take<float>() != nullptr; }).empty());
+  CHECK(passed == 10);
+  CHECK(stored == 32);
+}
+
+TEST_CASE("what is written behind the end of scratch memory or of operands is noticed") {
+  check_says(compute_error([](auto& block, auto&) {
+    auto* all = block.template scratch<char>(32 << 10);
+    if (block.leader()) all[32 << 10] = 0;
+  }), {"behind all scratch memory"});
+  check_says(compute_error([](auto& block, auto&) { block.template scratch<char>(block.rank() == 200 ? 1 : 2); }),
+             {"asks scratch() for another size"});
+  CHECK(pack_fibers(Packs{300, 300})[299] == 43);
+  CHECK(pack_fibers(Packs{300, 299})[299] == kGarbage);
+  check_says(error_of<std::runtime_error>([] { pack_fibers(Packs{300, 301}); }),
+             {"pack() wrote behind operand_bytes()"});
+  const std::vector<unsigned char> few(299);
+  check_says(error_of<std::runtime_error>([&] { run_fibers(Packs{300, 300}, few); }), {"pack_fibers()"});
+}
+
+TEST_CASE("a body's own exception comes through; the next block runs as ever") {
+  CHECK_THROWS_AS(compute([](auto& block, auto&) {
+    block.sync();
+    if (block.rank() == 100) throw std::length_error("from a body");
+    block.sync();
+  }), std::length_error);
+  std::uint32_t ran = 0;
+  compute([&](auto& block, auto&) {
+    block.sync();
+    ++ran;
+  });
+  CHECK(ran == 256);
+}

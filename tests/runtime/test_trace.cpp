@@ -1,0 +1,153 @@
+// The pen that one role of one worker writes its events with.
+#include "runtime/trace.hpp"
+
+#include <vector>
+
+#include "catch.hpp"
+
+using namespace flywheel;
+
+namespace {
+
+// Clocks that a test sets.
+struct SetClock {
+  static inline std::uint64_t tick = 0, ns = 0;
+  static std::uint64_t ticks() { return tick; }
+  static std::uint64_t now_ns() { return ns; }
+};
+using Pen = TracePen<SetClock>;
+
+constexpr std::uint64_t kUntouched = 0xabababababababab;
+
+// Lanes and events of two workers, with one lane's room of canaries before and after.
+struct Desk {
+  explicit Desk(std::uint32_t capacity)
+      : lanes(2 * kTraceRoles), events((lanes.size() + 2) * capacity, blank()),
+        buffers{lanes.data(), events.data() + capacity, capacity, 0} {}
+
+  static TraceEvent blank() { return {kUntouched, 0xabababab, 0xabababab, 0xabababab, 0xab, 0xab, 0xabab}; }
+  static bool is_blank(const TraceEvent& e) {
+    return e.begin == kUntouched && e.ticks == 0xabababab && e.task == 0xabababab && e.pass == 0xabababab &&
+           e.kind == 0xab && e.role == 0xab && e.bytes_kib == 0xabab;
+  }
+  std::uint32_t index(std::uint32_t worker, TraceRole role) const {
+    return worker * kTraceRoles + static_cast<std::uint32_t>(role);
+  }
+  TraceLane& lane(std::uint32_t worker, TraceRole role) { return lanes[index(worker, role)]; }
+  const TraceEvent* event(std::uint32_t worker, TraceRole role) {
+    return buffers.events + std::size_t{index(worker, role)} * buffers.capacity;
+  }
+  std::size_t written() const {
+    std::size_t count = 0;
+    for (const TraceEvent& event : events) count += !is_blank(event);
+    return count;
+  }
+
+  std::vector<TraceLane> lanes;
+  std::vector<TraceEvent> events;
+  TraceBuffers buffers;
+};
+
+std::uint16_t kib_of(std::uint32_t bytes) {
+  Desk desk(1);
+  Pen pen(desk.buffers, 0, TraceRole::compute);
+  pen.write(TraceKind::body, 0, 0, 0, bytes);
+  return desk.event(0, TraceRole::compute)->bytes_kib;
+}
+
+}  // namespace
+
+TEST_CASE("a pen without lanes writes nothing and does not look at the clock") {
+  SetClock::tick = 77;
+  std::vector<TraceEvent> events(4, Desk::blank());
+  Pen pen(TraceBuffers{nullptr, events.data(), 1, 0}, 0, TraceRole::control);
+  CHECK_FALSE(pen.on());
+  CHECK(pen.now() == 0);
+  pen.write(TraceKind::wait, 1, 2, 3, 4);
+  pen.close();
+  for (const TraceEvent& event : events) CHECK(Desk::is_blank(event));
+  CHECK_FALSE(Pen().on());
+  CHECK(Pen().now() == 0);
+}
+
+TEST_CASE("an event says what, of which task, when, how long and how much") {
+  Desk desk(3);
+  Pen pen(desk.buffers, 1, TraceRole::compute);
+  CHECK(pen.on());
+  SetClock::tick = 1'000'000'000'000;
+  const std::uint64_t begin = pen.now();
+  CHECK(begin == 1'000'000'000'000);
+  SetClock::tick += 250;
+  pen.write(TraceKind::body, begin, 12, 34, 4096);
+  const TraceEvent& event = *desk.event(1, TraceRole::compute);
+  CHECK((event.begin == begin && event.ticks == 250));
+  CHECK((event.task == 12 && event.pass == 34 && event.bytes_kib == 4));
+  CHECK(event.kind == static_cast<std::uint8_t>(TraceKind::body));
+  CHECK(event.role == static_cast<std::uint8_t>(TraceRole::compute));
+  CHECK(desk.written() == 1);
+}
+
+TEST_CASE("a lane has its first and last moment on both clocks, and its count once it is closed") {
+  Desk desk(3);
+  SetClock::tick = 10, SetClock::ns = 1000;
+  Pen pen(desk.buffers, 0, TraceRole::load);
+  SetClock::tick = 30, SetClock::ns = 2000;
+  pen.write(TraceKind::page, 20, 0, 0);
+  pen.write(TraceKind::landing, 20, 0, 0);
+  pen.close();
+  const TraceLane& lane = desk.lane(0, TraceRole::load);
+  CHECK((lane.begin.ticks == 10 && lane.begin.ns == 1000));
+  CHECK((lane.end.ticks == 30 && lane.end.ns == 2000));
+  CHECK((lane.count == 2 && lane.dropped == 0));
+}
+
+TEST_CASE("events beyond the capacity are counted, and nothing beyond the lane is touched") {
+  for (const std::uint32_t capacity : {0u, 1u, 5u}) {
+    for (const std::uint32_t worker : {0u, 1u}) {
+      // The first lane of all and the last: beyond them lie only canaries.
+      const TraceRole role = worker ? TraceRole::store : TraceRole::control;
+      Desk desk(capacity);
+      Pen pen(desk.buffers, worker, role);
+      for (std::uint32_t i = 0; i < capacity + 3; ++i) pen.write(TraceKind::store, 0, i, 0);
+      pen.close();
+      CHECK(desk.lane(worker, role).count == capacity);
+      CHECK(desk.lane(worker, role).dropped == 3);
+      CHECK(desk.written() == capacity);
+      for (std::uint32_t i = 0; i < capacity; ++i) CHECK(desk.event(worker, role)[i].task == i);
+    }
+  }
+}
+
+TEST_CASE("lanes do not mix") {
+  Desk desk(4);
+  Pen one(desk.buffers, 0, TraceRole::store), next(desk.buffers, 1, TraceRole::control);
+  for (std::uint32_t i = 0; i < 6; ++i) {
+    one.write(TraceKind::store, 0, 100 + i, 0);
+    if (i % 2) next.write(TraceKind::gate, 0, 200 + i, 0);
+  }
+  one.close();
+  next.close();
+  for (std::uint32_t i = 0; i < 4; ++i) CHECK(desk.event(0, TraceRole::store)[i].task == 100 + i);
+  for (std::uint32_t i = 0; i < 3; ++i) CHECK(desk.event(1, TraceRole::control)[i].task == 201 + 2 * i);
+  CHECK(desk.written() == 4 + 3);
+  CHECK((desk.lane(0, TraceRole::store).count == 4 && desk.lane(0, TraceRole::store).dropped == 2));
+  CHECK((desk.lane(1, TraceRole::control).count == 3 && desk.lane(1, TraceRole::control).dropped == 0));
+  CHECK(desk.lane(0, TraceRole::control).count + desk.lane(1, TraceRole::store).count == 0);
+}
+
+TEST_CASE("bytes are rounded up to KiB, and stop at the largest number there is room for") {
+  CHECK(kib_of(0) == 0);
+  CHECK(kib_of(1) == 1);
+  CHECK(kib_of(1024) == 1);
+  CHECK(kib_of(1025) == 2);
+  CHECK(kib_of(65534 * 1024) == 65534);
+  CHECK(kib_of(65534 * 1024 + 1) == 0xffff);
+  CHECK(kib_of(65536u * 1024) == 0xffff);
+  CHECK(kib_of(3'000'000'000u) == 0xffff);
+}
+
+TEST_CASE("on the CPU a worker's ticks are the ns of the shared clock") {
+  const std::uint64_t before = CpuPlatform::now_ns(), ticks = CpuPlatform::ticks();
+  CHECK(ticks >= before);
+  CHECK(ticks <= CpuPlatform::now_ns());
+}

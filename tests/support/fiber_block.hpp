@@ -1,0 +1,265 @@
+// A GPU block emulated on the CPU, so that a task's tuned GPU parts can be held against an oracle without a GPU:
+//
+//   const auto operands = pack_fibers(task);
+//   run_fibers(task, operands);  // what task.compute() and task.store() wrote is where the task's pointers say
+//
+// 256 compute threads and the 32 of the store warp are fibers on one thread. FiberBlock, FiberOperands and
+// FiberWarpBlock do what GpuBlock, PageOperands and WarpBlock do on the GPU; what would hang or go wrong silently there
+// is a std::runtime_error here.
+#pragma once
+
+#include "runtime/task_list.hpp"
+#include "support/fiber_memory.hpp"
+#include "support/fiber_warp.hpp"
+
+namespace flywheel::testing {
+
+struct FiberOptions {
+  std::uint64_t seed = fresh_seed();        // of the order that threads run in
+  std::uint32_t scratch_bytes = 32u << 10;  // as Options::scratch_bytes
+  std::uint32_t pages = 3;                  // of operands, that a worker holds at once
+  std::uint32_t worker = 0;
+  std::uint32_t workers = 1;
+  std::uint32_t iteration = 0;
+  std::vector<unsigned char> params = {};  // of the run, at most kParamBytes
+  const World* world = nullptr;            // for bodies that emit() or spawn(): as run 0 of it
+};
+
+/// What a block of one run works with.
+struct FiberRun {
+  FiberRun(const FiberOptions& options, std::span<const unsigned char> packed)
+      : crew(options.seed), pages(crew, packed, options.pages), handoffs(crew), scratch(crew, options.scratch_bytes) {
+    if (options.world) world = *options.world;
+    else world.workers = options.workers;
+    if (!world.control) world.control = &control;
+    world.scratch_bytes = options.scratch_bytes;
+    if (options.params.size() > kParamBytes) crew.fail("a run's parameters are at most kParamBytes");
+    RunState& state = world.runs ? world.runs[0] : run;
+    std::copy(options.params.begin(), options.params.end(), state.params);
+    header.result_offset = kNoResult;
+    context = {&world, &header, &state, {}, options.worker, {0, 0, 0, options.iteration}};
+    crew.explain = [this] { return pages.explain() + handoffs.explain(); };
+  }
+
+  FiberCrew crew;
+  FiberPages pages;
+  FiberHandoffs handoffs;
+  FiberScratch scratch;
+  unsigned char partial[2][kFiberComputeWarps][16];  // of reduce(), as in BlockShared
+  ControlWords control{};
+  RunState run{};
+  World world{};
+  TaskHeader header{};
+  TaskContext context;
+};
+
+/// The block of a compute part, and of pack(). See GpuBlock.
+template <class List>
+class FiberBlock : public BlockCore<CpuPlatform, List> {
+ public:
+  explicit FiberBlock(FiberRun& run) : BlockCore<CpuPlatform, List>(run.context), run_(run) {}
+
+  static constexpr bool kOnGpu = true;
+  static constexpr int kWarps = kFiberComputeWarps;
+  static int rank() { return static_cast<int>(FiberCrew::current().thread()); }
+  static constexpr int size() { return kFiberComputeThreads; }
+  static bool leader() { return rank() == 0; }
+  static void sync() { FiberCrew::current().meet_all(); }
+
+  template <class F>
+  void for_each(int n, F&& f) const {
+    for (int i = rank(); i < n; i += size()) f(i);
+  }
+
+  /// In the order of GpuBlock::reduce(): a tree over each warp's lanes, then warp after warp.
+  template <class T, class Op>
+  T reduce(T value, Op&& op) {
+    static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= 16, "reduce() takes plain values of up to 16 bytes");
+    const auto mine = static_cast<std::uint32_t>(lane());
+    for (std::uint32_t distance = 16; distance; distance /= 2)
+      value = op(value, fiber_exchange("reduce()", value, mine + distance < 32 ? mine + distance : mine));
+    auto& partial = run_.partial[turn_ ^= 1];
+    if (lane() == 0) std::memcpy(partial[warp()], &value, sizeof(T));
+    sync();
+    T total;
+    std::memcpy(&total, partial[0], sizeof(T));
+    for (int w = 1; w < kWarps; ++w) {
+      std::memcpy(&value, partial[w], sizeof(T));
+      total = op(total, value);
+    }
+    return total;
+  }
+
+  template <class T>
+  T* scratch(int n) {
+    const std::size_t at = (used_ + 15) & ~std::size_t{15};
+    used_ = at + sizeof(T) * static_cast<std::size_t>(n);
+    void* memory = run_.scratch.take(scratch_calls_++, at, used_);
+    if (!memory) this->fail_with(static_cast<std::uint32_t>(Status::scratch_exhausted));
+    return static_cast<T*>(memory);
+  }
+
+  static int lane() { return rank() % 32; }
+  static int warp() { return rank() / 32; }
+  static void sync_warp() { FiberCrew::current().meet({"sync_warp()"}); }
+  template <class T>
+  static T shuffle_xor(T value, int mask) {
+    return fiber_exchange("shuffle_xor()", value, static_cast<std::uint32_t>(lane() ^ mask) % 32);
+  }
+  template <class T>
+  static T shuffle(T value, int lane) {
+    return fiber_exchange("shuffle()", value, static_cast<std::uint32_t>(lane) % 32);
+  }
+  static void multiply_add(float (&sums)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2]) {
+    fiber_multiply_add(sums, a, b);
+  }
+
+  template <class T>
+  T* hand() {
+    static_assert(sizeof(T) <= kHandoffBytes);
+    return static_cast<T*>(run_.handoffs.hand(passed_on_));
+  }
+  void pass_on() { run_.handoffs.pass_on(passed_on_++); }
+
+ private:
+  FiberRun& run_;
+  std::size_t used_ = 0;
+  std::size_t scratch_calls_ = 0;
+  std::uint32_t turn_ = 0;
+  std::uint32_t passed_on_ = 0;
+};
+
+/// The operands of a compute part. See PageOperands.
+class FiberOperands {
+ public:
+  explicit FiberOperands(FiberRun& run) : pages_(run.pages), left_(run.pages.count()) {}
+
+  const unsigned char* next() {
+    if (left_ == 0) return nullptr;
+    --left_;
+    return pages_.take(taken_++);
+  }
+  void give_back() {
+    pages_.give_back(taken_, given_);
+    ++given_;
+  }
+  /// What a body left is given back.
+  void end() {
+    while (given_ < taken_) give_back();
+    while (next()) give_back();
+  }
+
+ private:
+  FiberPages& pages_;
+  std::uint32_t left_;
+  std::uint32_t taken_ = 0;
+  std::uint32_t given_ = 0;
+};
+
+/// The block of a store part. See WarpBlock.
+template <class List>
+class FiberWarpBlock : public BlockCore<CpuPlatform, List> {
+ public:
+  explicit FiberWarpBlock(FiberRun& run) : BlockCore<CpuPlatform, List>(run.context), run_(run) {}
+
+  static constexpr bool kOnGpu = true;
+  static int rank() { return static_cast<int>(FiberCrew::current().lane()); }
+  static int lane() { return rank(); }
+  static constexpr int size() { return 32; }
+  static bool leader() { return rank() == 0; }
+  static void sync() { FiberCrew::current().meet({"sync() of the store warp"}); }
+
+  template <class F>
+  void for_each(int n, F&& f) const {
+    for (int i = rank(); i < n; i += size()) f(i);
+  }
+  template <class T>
+  static T shuffle_xor(T value, int mask) {
+    return fiber_exchange("shuffle_xor()", value, static_cast<std::uint32_t>(lane() ^ mask) % 32);
+  }
+  template <class T, class Op>
+  T reduce(T value, Op&& op) const {
+    for (int distance = 16; distance; distance /= 2) value = op(value, shuffle_xor(value, distance));
+    return value;
+  }
+
+  template <class T>
+  const T* take() {
+    if (held_) run_.crew.fail("the store warp takes the next handoff before it gave back the last: call give_back()");
+    const void* place = run_.handoffs.take(given_back_);
+    held_ = place != nullptr;
+    return static_cast<const T*>(place);
+  }
+  void give_back() {
+    if (!held_) run_.crew.fail("the store warp gives back a handoff and holds none: call take() first");
+    run_.handoffs.give_back(given_back_++);
+    held_ = false;
+  }
+  /// What a body left is given back.
+  void end() {
+    if (held_) give_back();
+    while (take<void>()) give_back();
+  }
+
+ private:
+  FiberRun& run_;
+  std::uint32_t given_back_ = 0;
+  bool held_ = false;
+};
+
+/// A compute thread's part; the portable body if the task has no compute part for this block.
+template <class Task>
+void run_compute_fiber(const Task& task, FiberRun& run) {
+  FiberBlock<TaskList<Task>> block(run);
+  FiberOperands operands(run);
+  if constexpr (requires { task.compute(block, operands); }) task.compute(block, operands);
+  else task(block);
+  run.crew.meet(kReturned);
+  operands.end();
+  run.crew.meet(kReturned, [&] { run.handoffs.end_compute(); });
+}
+
+template <class Task>
+void run_store_fiber(const Task& task, FiberRun& run) {
+  FiberWarpBlock<TaskList<Task>> block(run);
+  if constexpr (requires(FiberOperands& operands) { task.compute(block, operands); task.store(block); })
+    task.store(block);
+  run.crew.meet(kReturned);
+  block.end();
+}
+
+/// Runs the task's compute part on 256 threads and its store part, if it has one, on 32 more at the same time. Returns
+/// what the body asked for: `code` is not 0 if the task failed. Throws std::runtime_error where a GPU would hang or go
+/// wrong: a deadlock, lanes of a warp at different collectives, sync() without those who have returned, memory overrun.
+template <class Task>
+Asked run_fibers(const Task& task, std::span<const unsigned char> packed_operands, const FiberOptions& options = {}) {
+  FiberRun run(options, packed_operands);
+  if constexpr (HasOperands<Task>) {
+    if (packed_operands.size() != task.operand_bytes())
+      run.crew.fail("these operands are not as long as operand_bytes() says: pack them with pack_fibers()");
+  }
+  run.crew.run(kFiberThreads, [&](std::uint32_t thread) {
+    if (thread < kFiberComputeThreads) run_compute_fiber(task, run);
+    else run_store_fiber(task, run);
+  });
+  run.scratch.check();
+  return run.context.asked;
+}
+
+/// Runs task.pack() on 256 threads. Bytes that it does not write are garbage.
+template <class Task>
+std::vector<unsigned char> pack_fibers(const Task& task, const FiberOptions& options = {}) {
+  FiberRun run(options, {});
+  const std::uint32_t bytes = task.operand_bytes();
+  const GuardedBytes memory(bytes);
+  run.crew.run(kFiberComputeThreads, [&](std::uint32_t) {
+    FiberBlock<TaskList<Task>> block(run);
+    task.pack(block, memory.data());
+    run.crew.meet(kReturned);
+  });
+  if (memory.overrun()) run.crew.fail("pack() wrote behind operand_bytes()");
+  run.scratch.check();
+  return {memory.data(), memory.data() + bytes};
+}
+
+}  // namespace flywheel::testing

@@ -1,0 +1,195 @@
+// The shared memory of an emulated GPU block: pages of operands, places of handoffs, scratch.
+//
+// What nobody has written, or may read no longer, is garbage: bytes 0xff, NaN in every format and -1 as integers.
+#pragma once
+
+#include <new>
+#include <span>
+#include <vector>
+
+#include "runtime/operands.hpp"
+#include "support/fiber_crew.hpp"
+
+namespace flywheel::testing {
+
+inline constexpr unsigned char kGarbage = 0xff;
+
+/// Garbage memory, aligned as operand streams are, that knows when something was written behind its end.
+class GuardedBytes {
+ public:
+  explicit GuardedBytes(std::size_t bytes)
+      : bytes_(bytes), memory_(static_cast<unsigned char*>(::operator new(bytes + kGuardBytes, kAlignment))) {
+    std::memset(data(), kGarbage, bytes_);
+    std::memset(data() + bytes_, kGuard, kGuardBytes);
+  }
+  unsigned char* data() const { return memory_.get(); }
+  bool overrun() const {
+    const unsigned char* const end = data() + bytes_;
+    return std::any_of(end, end + kGuardBytes, [](unsigned char byte) { return byte != kGuard; });
+  }
+  void spoil() { std::memset(data(), kGarbage, bytes_); }
+
+ private:
+  static constexpr std::align_val_t kAlignment{kOperandAlignment};
+  static constexpr std::size_t kGuardBytes = 256;
+  static constexpr unsigned char kGuard = 0xa5;
+  struct Free {
+    void operator()(unsigned char* memory) const { ::operator delete(memory, kAlignment); }
+  };
+  std::size_t bytes_;
+  std::unique_ptr<unsigned char, Free> memory_;
+};
+
+/// A count for each compute warp, of what all of them must have done.
+class WarpCounts {
+ public:
+  void add(std::uint32_t warp) { ++counts_[warp]; }
+  std::uint32_t of(std::uint32_t warp) const { return counts_[warp]; }
+  std::uint32_t all() const { return *std::min_element(counts_.begin(), counts_.end()); }
+  bool equal() const { return all() == *std::max_element(counts_.begin(), counts_.end()); }
+  /// "3 2 3 3 3 3 3 3", by warps.
+  std::string text() const {
+    std::string text;
+    for (const std::uint32_t count : counts_) text += (text.empty() ? "" : " ") + std::to_string(count);
+    return text;
+  }
+
+ private:
+  std::array<std::uint32_t, kFiberComputeWarps> counts_{};
+};
+
+/// A ring of pages. One is overwritten with garbage when all warps have given it back.
+class FiberPages {
+ public:
+  static constexpr Collective kNext{"next()"}, kGiveBack{"the operands' give_back()"};
+
+  FiberPages(FiberCrew& crew, std::span<const unsigned char> packed, std::uint32_t pages)
+      : crew_(crew), packed_(packed) {
+    if (pages < kFewestPages) crew.fail("a worker has at least kFewestPages pages: raise FiberOptions::pages");
+    for (std::uint32_t p = 0; p < pages; ++p) pages_.emplace_back(kPageBytes);
+  }
+  std::uint32_t count() const { return pages_of(static_cast<std::uint32_t>(packed_.size())); }
+
+  /// Page n of the operands. Waits until it can be there.
+  const unsigned char* take(std::uint32_t n) {
+    crew_.until(kNext, [&] { return n < given_.all() + pages_.size(); });
+    if (n == loaded_) load();
+    return place(n).data();
+  }
+
+  /// A warp that has given back `given` pages gives back one more; its lanes have taken `taken` each.
+  void give_back(std::uint32_t taken, std::uint32_t given) {
+    if (taken <= given) crew_.fail(crew_.here() + " gives a page back and holds none: call next() first");
+    crew_.meet(kGiveBack, [&] {
+      const std::uint32_t before = given_.all();
+      given_.add(crew_.warp());
+      if (given_.all() == before) return;
+      place(before).spoil();
+      crew_.changed();
+    });
+  }
+  std::string explain() const {
+    const bool full = loaded_ == given_.all() + pages_.size() && loaded_ < count();
+    return "; pages: " + std::to_string(loaded_) + " of " + std::to_string(count()) + " came, given back by warps " +
+           given_.text() + ", room for " + std::to_string(pages_.size()) +
+           (full ? ": call give_back() or raise FiberOptions::pages" : "");
+  }
+
+ private:
+  GuardedBytes& place(std::uint32_t n) { return pages_[n % pages_.size()]; }
+  void load() {
+    const auto rest = packed_.subspan(std::size_t{loaded_} * kPageBytes);
+    std::memcpy(place(loaded_).data(), rest.data(), std::min<std::size_t>(rest.size(), kPageBytes));
+    ++loaded_;
+  }
+
+  FiberCrew& crew_;
+  std::span<const unsigned char> packed_;
+  std::vector<GuardedBytes> pages_;
+  std::uint32_t loaded_ = 0;
+  WarpCounts given_;
+};
+
+/// The places of handoffs. One is overwritten with garbage when the store warp has given it back.
+class FiberHandoffs {
+ public:
+  static constexpr Collective kHand{"hand()"}, kPassOn{"pass_on()"}, kTake{"take()"}, kGiveBack{"give_back()"};
+
+  explicit FiberHandoffs(FiberCrew& crew) : crew_(crew) {
+    for (std::uint32_t p = 0; p < kHandoffs; ++p) places_.emplace_back(kHandoffBytes);
+  }
+
+  /// The place of handoff n. Waits until it is free.
+  void* hand(std::uint32_t n) {
+    crew_.until(kHand, [&] { return n < taken_ + kHandoffs; });
+    asked_[crew_.warp()] = n + 1;
+    return place(n).data();
+  }
+  void pass_on(std::uint32_t n) {
+    crew_.meet(kPassOn, [&] {
+      if (asked_[crew_.warp()] != n + 1)
+        crew_.fail(crew_.here() + " passes on what it did not ask for: call hand() first");
+      handed_.add(crew_.warp());
+      crew_.changed();
+    });
+  }
+  /// A compute warp has returned.
+  void end_compute() {
+    if (++ended_ < kFiberComputeWarps) return;
+    if (!handed_.equal())
+      crew_.fail("each compute warp must call pass_on() equally often; theirs called it " + handed_.text() + " times");
+    crew_.changed();
+  }
+
+  /// Handoff n, once all warps have passed it on. Null once the compute part is over and there is none.
+  const void* take(std::uint32_t n) {
+    crew_.meet(kTake);
+    crew_.until(kTake, [&] { return n < handed_.all() || ended_ == kFiberComputeWarps; });
+    return n < handed_.all() ? place(n).data() : nullptr;
+  }
+  void give_back(std::uint32_t n) {
+    crew_.meet(kGiveBack, [&] {
+      if (place(n).overrun()) crew_.fail("a handoff has more than kHandoffBytes: hand over less at once");
+      place(n).spoil();
+      ++taken_;
+      crew_.changed();
+    });
+  }
+  std::string explain() const {
+    return "; handoffs: passed on by warps " + handed_.text() + ", given back " + std::to_string(taken_);
+  }
+
+ private:
+  GuardedBytes& place(std::uint32_t n) { return places_[n % kHandoffs]; }
+
+  FiberCrew& crew_;
+  std::vector<GuardedBytes> places_;
+  std::array<std::uint32_t, kFiberComputeWarps> asked_{};  // by any lane: the handoff's number, from 1
+  WarpCounts handed_;
+  std::uint32_t taken_ = 0;
+  std::uint32_t ended_ = 0;
+};
+
+/// What the threads of a block ask of block.scratch(): all of them the same, in the same order.
+class FiberScratch {
+ public:
+  FiberScratch(FiberCrew& crew, std::uint32_t bytes) : crew_(crew), bytes_(bytes), memory_(bytes) {}
+
+  /// A thread's call number `call`, for memory from `at` to `end`. Null if there is not that much.
+  void* take(std::size_t call, std::size_t at, std::size_t end) {
+    if (call == ends_.size()) ends_.push_back(end);
+    if (ends_[call] != end) crew_.fail(crew_.here() + " asks scratch() for another size than threads before it");
+    return end <= bytes_ ? memory_.data() + at : nullptr;
+  }
+  void check() const {
+    if (memory_.overrun()) crew_.fail("a body wrote behind all scratch memory: ask scratch() for as much as it uses");
+  }
+
+ private:
+  FiberCrew& crew_;
+  std::size_t bytes_;
+  GuardedBytes memory_;
+  std::vector<std::size_t> ends_;
+};
+
+}  // namespace flywheel::testing

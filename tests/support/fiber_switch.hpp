@@ -1,0 +1,97 @@
+// Switching from one stack to another within one thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/common_interface_defs.h>
+#endif
+#ifndef __x86_64__
+#include <ucontext.h>
+#endif
+
+namespace flywheel::testing {
+
+#ifdef __x86_64__
+/// Saves what a callee must keep (System V ABI for AMD64, 3.2.1) on this stack, whose pointer goes to *from, and goes
+/// on where `to` was left. Rounding modes are not saved: all fibers have the same. Weak, so that the compiler concludes
+/// nothing for its callers from a body without register names.
+[[gnu::naked, gnu::weak]] void switch_stacks(void** /*from*/, void* /*to*/) {
+  asm volatile(
+      "pushq %%rbp\n\tpushq %%rbx\n\tpushq %%r12\n\tpushq %%r13\n\tpushq %%r14\n\tpushq %%r15\n\t"
+      "movq %%rsp, (%%rdi)\n\tmovq %%rsi, %%rsp\n\t"
+      "popq %%r15\n\tpopq %%r14\n\tpopq %%r13\n\tpopq %%r12\n\tpopq %%rbx\n\tpopq %%rbp\n\tret" ::
+          : "memory");
+}
+
+/// A place to go on from. swapcontext() would do, but makes a system call for the signal mask each time: a switch
+/// between 32 fibers in turn takes 11 ns this way and 355 ns that way (a Xeon).
+class StackPlace {
+ public:
+  /// The next switch to this context calls entry(), which never returns. `top`: of the stack, a multiple of 16.
+  void start(unsigned char* top, std::size_t, void (*entry)()) {
+    auto* words = reinterpret_cast<void**>(top) - 2;  // the ABI: entry() begins 8 bytes below a multiple of 16
+    words[1] = nullptr;                               // where a debugger's backtrace ends
+    words[0] = reinterpret_cast<void*>(entry);
+    stack_ = words - kSavedRegisters;
+    for (int i = 0; i < kSavedRegisters; ++i) words[-1 - i] = nullptr;
+  }
+  void switch_to(StackPlace& next) { switch_stacks(&stack_, next.stack_); }
+
+ private:
+  static constexpr int kSavedRegisters = 6;
+  void* stack_ = nullptr;
+};
+#else
+/// A place to go on from.
+class StackPlace {
+ public:
+  /// The next switch to this context calls entry(), which never returns. The stack: `bytes` below `top`.
+  void start(unsigned char* top, std::size_t bytes, void (*entry)()) {
+    getcontext(&context_);
+    context_.uc_stack.ss_sp = top - bytes;
+    context_.uc_stack.ss_size = bytes;
+    context_.uc_link = nullptr;
+    makecontext(&context_, entry, 0);
+  }
+  void switch_to(StackPlace& next) { swapcontext(&context_, &next.context_); }
+
+ private:
+  ucontext_t context_{};
+};
+#endif
+
+/// A place to go on from, and its stack. AddressSanitizer wants to know of each switch: else it takes an exception that
+/// is thrown on a fiber for one on the thread's own stack.
+class FiberContext {
+ public:
+  /// As StackPlace::start(); entry() begins with arrived().
+  void start(unsigned char* top, std::size_t bytes, void (*entry)()) {
+    bottom_ = top - bytes;
+    bytes_ = bytes;
+    place_.start(top, bytes, entry);
+  }
+  void switch_to(FiberContext& next) {
+    left_ = this;
+#ifdef __SANITIZE_ADDRESS__
+    __sanitizer_start_switch_fiber(&fake_stack_, next.bottom_, next.bytes_);
+#endif
+    place_.switch_to(next.place_);
+    arrived(fake_stack_);
+  }
+  static void arrived([[maybe_unused]] void* fake_stack = nullptr) {
+#ifdef __SANITIZE_ADDRESS__
+    __sanitizer_finish_switch_fiber(fake_stack, &left_->bottom_, &left_->bytes_);
+#endif
+  }
+
+ private:
+  static inline thread_local FiberContext* left_ = nullptr;  // by the last switch
+  StackPlace place_;
+  const void* bottom_ = nullptr;
+  std::size_t bytes_ = 0;
+  void* fake_stack_ = nullptr;  // AddressSanitizer's
+};
+
+}  // namespace flywheel::testing

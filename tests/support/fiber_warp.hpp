@@ -1,0 +1,69 @@
+// Tensor core instructions on the CPU, bit layouts as in the PTX ISA.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+
+#include "support/fiber_crew.hpp"
+
+namespace flywheel::testing {
+
+/// The two bf16 in one register, the low half first, as floats.
+inline float bf16_low(std::uint32_t word) { return std::bit_cast<float>(word << 16); }
+inline float bf16_high(std::uint32_t word) { return std::bit_cast<float>(word & 0xffff0000u); }
+
+/// One mma.sync.m16n8k16.row.col.f32.bf16.bf16.f32: c += a * b. PTX ISA, "Matrix Fragments for mma.m16n8k16 with
+/// floating point type". A tile's sums are in double and rounded once; tensor cores have errors of their own.
+struct WarpTile {
+  double a[16][16], b[16][8], c[16][8];
+
+  void add_lane(std::uint32_t lane, const FiberCrew::Post& post) {
+    const auto* in_a = static_cast<const std::uint32_t*>(post.first);
+    const auto* in_b = static_cast<const std::uint32_t*>(post.second);
+    const auto* sums = static_cast<const float*>(post.result);
+    const std::uint32_t group = lane >> 2, pair = lane % 4 * 2;
+    for (std::uint32_t r = 0; r < 4; ++r) {
+      double* at = &a[group + r % 2 * 8][pair + r / 2 * 8];
+      at[0] = bf16_low(in_a[r]);
+      at[1] = bf16_high(in_a[r]);
+      c[group + r / 2 * 8][pair + r % 2] = sums[r];
+    }
+    for (std::uint32_t r = 0; r < 2; ++r) {
+      b[pair + r * 8][group] = bf16_low(in_b[r]);
+      b[pair + r * 8 + 1][group] = bf16_high(in_b[r]);
+    }
+  }
+  void multiply_add() {
+    for (int m = 0; m < 16; ++m)
+      for (int k = 0; k < 16; ++k)
+        for (int n = 0; n < 8; ++n) c[m][n] += a[m][k] * b[k][n];
+  }
+  void give_lane(std::uint32_t lane, const FiberCrew::Post& post) const {
+    auto* sums = static_cast<float*>(post.result);
+    for (std::uint32_t r = 0; r < 4; ++r)
+      sums[r] = static_cast<float>(c[(lane >> 2) + r / 2 * 8][lane % 4 * 2 + r % 2]);
+  }
+};
+
+/// All lanes of the calling fiber's warp.
+inline void fiber_multiply_add(float (&sums)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2]) {
+  FiberCrew::current().exchange({"multiply_add()"}, {a, b, sums, 0}, [](FiberCrew::Posts& posts) {
+    WarpTile tile;
+    for (std::uint32_t lane = 0; lane < 32; ++lane) tile.add_lane(lane, posts[lane]);
+    tile.multiply_add();
+    for (std::uint32_t lane = 0; lane < 32; ++lane) tile.give_lane(lane, posts[lane]);
+  });
+}
+
+/// The value of lane `source`, a number below 32, from each lane.
+template <class T>
+T fiber_exchange(const char* name, T value, std::uint32_t source) {
+  static_assert(std::is_trivially_copyable_v<T>, "lanes exchange plain values");
+  T result = value;
+  FiberCrew::current().exchange({name, sizeof(T)}, {&value, nullptr, &result, source}, [](FiberCrew::Posts& posts) {
+    for (const FiberCrew::Post& post : posts) std::memcpy(post.result, posts[post.source].first, sizeof(T));
+  });
+  return result;
+}
+
+}  // namespace flywheel::testing

@@ -1,0 +1,53 @@
+// Traces made by hand, as a device would leave them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "host/trace.hpp"
+
+namespace flywheel::testing {
+
+struct MadeTrace {
+  explicit MadeTrace(std::uint32_t worker_count, std::uint32_t room = 64)
+      : workers(worker_count), capacity(room), lanes(worker_count * kTraceRoles), events(lanes.size() * room) {}
+
+  TraceLane& lane(std::uint32_t worker, TraceRole role) {
+    return lanes[worker * kTraceRoles + static_cast<std::uint32_t>(role)];
+  }
+  /// In ticks, which are ns where the lane has no moments.
+  TraceEvent& add(std::uint32_t worker, TraceRole role, TraceKind kind, std::uint32_t task, std::uint32_t pass,
+                  std::uint64_t begin, std::uint32_t ticks, std::uint16_t kib = 0) {
+    TraceLane& its = lane(worker, role);
+    TraceEvent& event = events[(&its - lanes.data()) * std::size_t{capacity} + its.count++];
+    event = {begin, ticks, task, pass, static_cast<std::uint8_t>(kind), static_cast<std::uint8_t>(role), kib};
+    return event;
+  }
+  void body(std::uint32_t worker, std::uint32_t task, std::uint32_t pass, std::uint64_t begin, std::uint32_t ticks,
+            std::uint16_t kib = 0) {
+    add(worker, TraceRole::compute, TraceKind::body, task, pass, begin, ticks, kib);
+  }
+  void operands(std::uint32_t worker, std::uint32_t task, std::uint32_t pass, std::uint64_t begin,
+                std::uint32_t ticks) {
+    add(worker, TraceRole::compute, TraceKind::operands, task, pass, begin, ticks);
+  }
+  void wait(std::uint32_t worker, std::uint32_t task, std::uint32_t pass, std::uint64_t begin, std::uint32_t ticks) {
+    add(worker, TraceRole::control, TraceKind::wait, task, pass, begin, ticks);
+  }
+  void gate(std::uint32_t worker, std::uint32_t pass, std::uint64_t begin, std::uint32_t ticks) {
+    add(worker, TraceRole::control, TraceKind::gate, 0, pass, begin, ticks);
+  }
+  void moments(std::uint32_t worker, TraceRole role, TraceMoment begin, TraceMoment end) {
+    lane(worker, role).begin = begin;
+    lane(worker, role).end = end;
+  }
+  Trace trace() const { return {workers, capacity, lanes, events, names, types}; }
+
+  std::uint32_t workers, capacity;
+  std::vector<TraceLane> lanes;
+  std::vector<TraceEvent> events;
+  std::vector<std::string> names{"task 0 (Load)", "task 1 (Mul)", "task 2 (Mul)"};
+  std::vector<std::string> types{"Load", "Mul", "Mul"};
+};
+
+}  // namespace flywheel::testing
