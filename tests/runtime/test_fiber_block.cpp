@@ -6,6 +6,7 @@
 
 #include "support/compiled_tasks.hpp"
 #include "support/fiber_tasks.hpp"
+#include "support/world_fixture.hpp"
 
 using namespace flywheel;
 using namespace flywheel::testing;
@@ -270,4 +271,18 @@ TEST_CASE("a body knows its parameters and its pass, and can fail") {
     if (block.param(Param<unsigned char>{2}) == 3 && block.iteration() == 9 && !block.cancelled()) block.fail(5);
   }, options);
   CHECK(asked.code == kUserStatus + 5);
+}
+
+TEST_CASE("a body streams values and stops its run when it is given a world") {
+  HandWorld hand;
+  FiberOptions options;
+  options.world = &hand.world;
+  const Asked asked = compute([](auto& block, auto&) {
+    if (block.leader() && block.emit(2.5f)) block.stop();
+  }, options);
+  std::uint64_t bits = 0;
+  REQUIRE(Wires<CpuPlatform>{hand.world}.stream(0).read(0, bits));
+  CHECK(std::bit_cast<float>(static_cast<std::uint32_t>(bits)) == 2.5f);
+  CHECK(asked.stop == 1);
+  CHECK(asked.code == 0);
 }

@@ -22,7 +22,7 @@ struct FiberOptions {
   std::uint32_t workers = 1;
   std::uint32_t iteration = 0;
   std::vector<unsigned char> params = {};  // of the run, at most kParamBytes
-  const World* world = nullptr;            // for bodies that emit() or spawn(): as run 0 of it
+  const World* world = nullptr;            // for bodies that emit() or spawn(), as run 0 of it: see HandWorld
 };
 
 /// What a block of one run works with.

@@ -1,0 +1,81 @@
+// What the tests of the tuned decode share: random numbers and oracles in double.
+#pragma once
+
+#include <cmath>
+#include <random>
+#include <vector>
+
+#include "apps/llama/fast/partials.cuh"
+#include "support/seed.hpp"
+
+namespace flywheel::llama {
+
+class Numbers {
+ public:
+  float next() { return spread_(draw_); }
+  std::vector<float> floats(int count) {
+    std::vector<float> all;
+    for (int i = 0; i < count; ++i) all.push_back(next());
+    return all;
+  }
+  std::vector<Bf16> weights(int count) {
+    std::vector<Bf16> all;
+    for (int i = 0; i < count; ++i) all.push_back({static_cast<std::uint16_t>(round_to_bf16(next()))});
+    return all;
+  }
+
+ private:
+  std::mt19937_64 draw_{flywheel::testing::fresh_seed()};
+  std::normal_distribution<float> spread_{0.f, 1.f};
+};
+
+/// The relative error in norm of many numbers.
+class Errors {
+ public:
+  void add(double got, double wanted) {
+    difference_ += (got - wanted) * (got - wanted);
+    size_ += wanted * wanted;
+  }
+  double relative() const { return std::sqrt(difference_ / size_); }
+
+ private:
+  double difference_ = 0, size_ = 0;
+};
+
+inline double dot(const std::vector<Bf16>& weights, const std::vector<float>& input, int row, int sequence, int columns) {
+  double sum = 0;
+  for (int i = 0; i < columns; ++i)
+    sum += static_cast<double>(to_float(weights[static_cast<std::size_t>(row * columns + i)])) *
+           static_cast<double>(input[static_cast<std::size_t>(sequence * columns + i)]);
+  return sum;
+}
+
+/// A row's product with the input after RMSNorm (eps 1e-5).
+inline double normed_dot(const std::vector<Bf16>& weights, const std::vector<float>& x, const std::vector<float>& norm,
+                         int row, int sequence, int columns) {
+  double squares = 0, sum = 0;
+  for (int i = 0; i < columns; ++i) {
+    const double value = static_cast<double>(x[static_cast<std::size_t>(sequence * columns + i)]);
+    squares += value * value;
+    sum += static_cast<double>(to_float(weights[static_cast<std::size_t>(row * columns + i)])) * value *
+           static_cast<double>(norm[static_cast<std::size_t>(i)]);
+  }
+  return sum / std::sqrt(squares / columns + 1e-5);
+}
+
+/// One value of attention's result, from its parts.
+inline float together(const Partials& partials, int sequence, int column, std::uint32_t position) {
+  const int head = column / partials.head_dim, count = partials.used(position);
+  double largest = -1e300, sum = 0, weights = 0;
+  for (int i = 0; i < count; ++i)
+    largest = std::max(largest, static_cast<double>(partials.scales[partials.index(sequence, head, i)].largest));
+  for (int i = 0; i < count; ++i) {
+    const int at = partials.index(sequence, head, i);
+    const double weight = std::exp2(static_cast<double>(partials.scales[at].largest) - largest);
+    weights += weight * static_cast<double>(partials.scales[at].sum);
+    sum += weight * static_cast<double>(partials.at(at)[column % partials.head_dim]);
+  }
+  return static_cast<float>(sum / weights);
+}
+
+}  // namespace flywheel::llama

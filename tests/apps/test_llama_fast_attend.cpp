@@ -1,0 +1,163 @@
+// Tuned attention, thread by thread as a GPU runs it, against sums in double.
+#include "catch.hpp"
+#include "support/fiber_block.hpp"
+
+#include "apps/llama/fast/attend.cuh"
+#include "llama_fast_support.hpp"
+
+namespace flywheel::llama {
+namespace {
+
+struct Case {
+  int dim, heads, kv_heads, splits, position;
+  bool normed = false;
+  int sequence = 0, sequences = 1;
+};
+
+/// Everything a step's attention reads and writes, and the task that is tested.
+struct Attention {
+  explicit Attention(const Case& shape) : c(shape) {
+    room = (c.position + 16) / 16 * 16;
+    qkv = numbers.floats(c.sequences * (c.heads + 2 * c.kv_heads) * c.dim);
+    for (int i = 0; i < (c.position + 1) * c.dim / 2; ++i) {
+      const float angle = 3 * numbers.next();
+      rope.insert(rope.end(), {std::cos(angle), std::sin(angle)});
+    }
+    q_norm = numbers.floats(c.dim);
+    k_norm = numbers.floats(c.dim);
+    const int cached = c.sequences * c.kv_heads * room * c.dim;
+    keys = numbers.weights(cached);
+    values = numbers.weights(cached);
+    parts.assign(static_cast<std::size_t>(c.sequences * c.heads * c.splits * c.dim), 0.f);
+    scales.assign(static_cast<std::size_t>(c.sequences * c.heads * c.splits), {});
+    states.assign(static_cast<std::size_t>(c.sequences), {static_cast<std::uint32_t>(c.position), 0});
+  }
+
+  Partials partials() {
+    return {parts.data(), scales.data(), static_cast<std::int16_t>(c.heads), static_cast<std::int16_t>(c.splits),
+            static_cast<std::int16_t>(c.dim), 0};
+  }
+  FastAttend task(int head, int count, int split) {
+    const auto byte = [](int i) { return static_cast<std::uint8_t>(i); };
+    return {qkv.data(), partials(), {keys.data(), values.data()}, rope.data(), c.normed ? q_norm.data() : nullptr,
+            c.normed ? k_norm.data() : nullptr, states.data(), 1e-5f, room, byte(c.sequence), byte(c.kv_heads),
+            byte(head), byte(count), byte(split), head % (c.heads / c.kv_heads) == 0};
+  }
+  template <class Run>
+  void run_all(Run&& run) {
+    const int group = c.heads / c.kv_heads;
+    for (int split = 0; split < c.splits; ++split)
+      for (int head = 0; head < c.heads; head += std::min(kHeadsTogether, group - head % group))
+        run(task(head, std::min(kHeadsTogether, group - head % group), split));
+  }
+
+  std::vector<double> turned(int row, const std::vector<float>& norm) const {
+    const float* in = qkv.data() + ((c.heads + 2 * c.kv_heads) * c.sequence + row) * c.dim;
+    double squares = 0;
+    for (int i = 0; i < c.dim; ++i) squares += static_cast<double>(in[i]) * static_cast<double>(in[i]);
+    const double scale = 1 / std::sqrt(squares / c.dim + 1e-5);
+    const auto value = [&](int i) {
+      const auto v = static_cast<double>(in[i]);
+      return c.normed ? v * scale * static_cast<double>(norm[static_cast<std::size_t>(i)]) : v;
+    };
+    std::vector<double> out(static_cast<std::size_t>(c.dim));
+    for (int i = 0; i < c.dim / 2; ++i) {
+      const auto at = static_cast<std::size_t>(c.position * c.dim + 2 * i);
+      const double cosine = static_cast<double>(rope[at]), sine = static_cast<double>(rope[at + 1]);
+      out[static_cast<std::size_t>(i)] = value(i) * cosine - value(i + c.dim / 2) * sine;
+      out[static_cast<std::size_t>(i + c.dim / 2)] = value(i + c.dim / 2) * cosine + value(i) * sine;
+    }
+    return out;
+  }
+
+  /// The cache as the step leaves it: the step's own key and value are in it by now.
+  double cached(const std::vector<Bf16>& cache, std::size_t at, int kv) const {
+    const auto head = static_cast<std::size_t>((c.sequence * c.kv_heads + kv) * room * c.dim);
+    return static_cast<double>(to_float(cache[head + at]));
+  }
+
+  std::vector<double> attend(int head) const {
+    const int kv = head / (c.heads / c.kv_heads);
+    const std::vector<double> query = turned(head, q_norm);
+    std::vector<double> weights, out(static_cast<std::size_t>(c.dim));
+    double largest = -1e300, sum = 0;
+    for (int p = 0; p <= c.position; ++p) {
+      double score = 0;
+      for (int i = 0; i < c.dim; ++i) score += query[static_cast<std::size_t>(i)] * cached(keys, FastCache::key_at(p, i, c.dim), kv);
+      weights.push_back(score / std::sqrt(c.dim));
+      largest = std::max(largest, weights.back());
+    }
+    for (double& weight : weights) sum += weight = std::exp(weight - largest);
+    for (int p = 0; p <= c.position; ++p)
+      for (int i = 0; i < c.dim; ++i)
+        out[static_cast<std::size_t>(i)] += weights[static_cast<std::size_t>(p)] / sum * cached(values, FastCache::value_at(p, i, c.dim), kv);
+    return out;
+  }
+
+  double error() {
+    Errors errors;
+    for (int head = 0; head < c.heads; ++head) {
+      const std::vector<double> wanted = attend(head);
+      for (int i = 0; i < c.dim; ++i)
+        errors.add(static_cast<double>(together(partials(), c.sequence, head * c.dim + i, static_cast<std::uint32_t>(c.position))),
+                   wanted[static_cast<std::size_t>(i)]);
+    }
+    return errors.relative();
+  }
+
+  Case c;
+  Numbers numbers;
+  int room;
+  std::vector<float> qkv, rope, q_norm, k_norm, parts;
+  std::vector<Bf16> keys, values;
+  std::vector<PartScale> scales;
+  std::vector<StepState> states;
+};
+
+const std::vector<Case> kCases{{64, 8, 2, 4, 0},         {64, 8, 2, 4, 15},         {64, 8, 2, 4, 16},
+                               {64, 8, 2, 4, 127},       {64, 8, 2, 4, 128},        {64, 8, 2, 3, 300},
+                               {64, 4, 1, 4, 900},       {32, 8, 2, 4, 200, true},  {128, 4, 2, 2, 150, true},
+                               {128, 4, 1, 8, 1000},     {64, 6, 2, 2, 140},        {64, 12, 2, 2, 140},
+                               {128, 5, 1, 2, 200, true}, {64, 4, 2, 2, 140, true, 1, 2}};
+
+}  // namespace
+
+TEST_CASE("tuned: attention, head sizes, groups of heads, contexts and parts") {
+  for (const Case& c : kCases) {
+    Attention attention(c);
+    const std::vector<Bf16> before = attention.keys;
+    attention.run_all([&](const FastAttend& task) { flywheel::testing::run_fibers(task, {}); });
+    INFO("head size " << c.dim << ", heads " << c.heads << "/" << c.kv_heads << ", position " << c.position);
+    CHECK(attention.error() < 2e-5);
+    std::size_t changed = 0;
+    for (std::size_t i = 0; i < before.size(); ++i) changed += before[i].bits != attention.keys[i].bits;
+    CHECK(changed <= static_cast<std::size_t>(c.kv_heads * c.dim));
+    CHECK(changed > static_cast<std::size_t>(c.kv_heads * c.dim / 2));
+  }
+}
+
+TEST_CASE("tuned: the cache gets the step's key, rotated, and its value") {
+  Attention attention({64, 8, 2, 4, 37, true});
+  attention.run_all([&](const FastAttend& task) { flywheel::testing::run_fibers(task, {}); });
+  for (int kv = 0; kv < 2; ++kv) {
+    const std::vector<double> key = attention.turned(8 + kv, attention.k_norm);
+    for (int i = 0; i < 64; ++i) {
+      const auto at = static_cast<std::size_t>(i);
+      CHECK(attention.cached(attention.keys, FastCache::key_at(37, i, 64), kv) == Approx(key[at]).epsilon(0.004).margin(1e-6));
+      const auto value = static_cast<double>(attention.qkv[static_cast<std::size_t>((10 + kv) * 64 + i)]);
+      CHECK(attention.cached(attention.values, FastCache::value_at(37, i, 64), kv) == Approx(value).epsilon(0.004));
+    }
+  }
+}
+
+TEST_CASE("a place in the cache belongs to one position and dimension") {
+  for (const int dim : {32, 64, 128}) {
+    std::vector<int> keys(static_cast<std::size_t>(48 * dim)), values = keys;
+    for (int p = 0; p < 48; ++p)
+      for (int i = 0; i < dim; ++i) ++keys.at(FastCache::key_at(p, i, dim)), ++values.at(FastCache::value_at(p, i, dim));
+    CHECK(std::all_of(keys.begin(), keys.end(), [](int n) { return n == 1; }));
+    CHECK(std::all_of(values.begin(), values.end(), [](int n) { return n == 1; }));
+  }
+}
+
+}  // namespace flywheel::llama

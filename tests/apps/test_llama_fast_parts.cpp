@@ -1,0 +1,170 @@
+// The tuned parts of the decode's matrix tasks, thread by thread as a GPU runs them, against sums in double.
+#include <numeric>
+#include <random>
+
+#include "catch.hpp"
+#include "support/fiber_block.hpp"
+
+#include "apps/llama/fast/choose.cuh"
+#include "apps/llama/fast/gate.cuh"
+#include "llama_fast_support.hpp"
+
+namespace flywheel::llama {
+namespace {
+
+using flywheel::testing::pack_fibers;
+using flywheel::testing::run_fibers;
+
+struct Case {
+  int columns, rows, first, groups, sequences;
+};
+
+/// Inputs are two bf16 numbers each, or one with more than two sequences.
+double bar_of(int sequences) { return sequences <= 2 ? 2e-5 : 4e-3; }
+
+template <class Task>
+void run_parts(const Task& task, int sequences) {
+  flywheel::testing::FiberOptions options;
+  options.scratch_bytes = static_cast<std::uint32_t>(input_bytes(sequences)) + 256;
+  run_fibers(task, pack_fibers(task), options);
+}
+
+FastTile tile_of(const Case& c, const std::vector<Bf16>& weights) {
+  return {weights.data(), c.rows, c.columns, c.first, c.groups};
+}
+
+std::vector<Case> cases() {
+  std::vector<Case> all;
+  for (const int columns : {64, 256, 576, 1024, 2048, 2560, 4096}) all.push_back({columns, 64, 0, 8, 1});
+  for (const int sequences : {1, 2, 4, 8}) {
+    all.push_back({2048, 45, 1, 5, sequences});  // the last group is not whole
+    all.push_back({576, 200, 3, 20, sequences});
+  }
+  for (const int columns : {4104, 6144, 8192, 9728})
+    for (const int sequences : {1, 4, 8}) all.push_back({columns, 40, 1, 4, sequences});
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("tuned: y = W norm(x), all shapes of inputs") {
+  for (const Case& c : cases()) {
+    if (is_streamed(c.columns)) continue;
+    INFO("columns " << c.columns << ", rows " << c.rows << ", sequences " << c.sequences);
+    Numbers numbers;
+    const auto weights = numbers.weights(c.rows * c.columns);
+    const auto x = numbers.floats(c.sequences * c.columns), norm = numbers.floats(c.columns);
+    std::vector<float> y(static_cast<std::size_t>(c.sequences * c.rows), -7.f);
+    const FastProject task{tile_of(c, weights), {x.data(), norm.data(), 1e-5f}, y.data(), c.sequences};
+    run_parts(task, c.sequences);
+    Errors errors;
+    for (int s = 0; s < c.sequences; ++s)
+      for (int row = 0; row < c.rows; ++row) {
+        const float got = y[static_cast<std::size_t>(s * c.rows + row)];
+        const bool mine = row >= c.first * 8 && row < (c.first + c.groups) * 8;
+        if (mine) errors.add(got, normed_dot(weights, x, norm, row, s, c.columns));
+        else CHECK(got == -7.f);
+      }
+    CHECK(errors.relative() < bar_of(c.sequences));
+  }
+}
+
+TEST_CASE("tuned: x += W input, with inputs that stay and inputs that are streamed") {
+  for (const Case& c : cases()) {
+    INFO("columns " << c.columns << ", rows " << c.rows << ", sequences " << c.sequences);
+    Numbers numbers;
+    const auto weights = numbers.weights(c.rows * c.columns);
+    const auto input = numbers.floats(c.sequences * c.columns), before = numbers.floats(c.sequences * c.rows);
+    std::vector<float> x = before;
+    run_parts(FastResidual{tile_of(c, weights), input.data(), x.data(), c.sequences}, c.sequences);
+    Errors errors;
+    for (int s = 0; s < c.sequences; ++s)
+      for (int row = 0; row < c.rows; ++row) {
+        const auto at = static_cast<std::size_t>(s * c.rows + row);
+        const bool mine = row >= c.first * 8 && row < (c.first + c.groups) * 8;
+        if (mine) errors.add(x[at] - before[at], dot(weights, input, row, s, c.columns));
+        else CHECK(x[at] == before[at]);
+      }
+    CHECK(errors.relative() < bar_of(c.sequences));
+  }
+}
+
+TEST_CASE("tuned: SwiGLU's first half") {
+  for (const Case& c : {Case{256, 64, 0, 8, 1}, Case{2048, 72, 2, 7, 1}, Case{1024, 100, 4, 9, 2}, Case{576, 64, 1, 7, 4},
+                        Case{2560, 48, 0, 6, 8}, Case{5120, 48, 1, 2, 1}, Case{5120, 20, 1, 2, 8}}) {
+    INFO("columns " << c.columns << ", rows " << c.rows << ", sequences " << c.sequences);
+    Numbers numbers;
+    const auto gate = numbers.weights(c.rows * c.columns), up = numbers.weights(c.rows * c.columns);
+    const auto x = numbers.floats(c.sequences * c.columns), norm = numbers.floats(c.columns);
+    std::vector<float> y(static_cast<std::size_t>(c.sequences * c.rows), -7.f);
+    run_parts(FastGateUp{gate.data(), up.data(), {x.data(), norm.data(), 1e-5f}, y.data(), c.rows, c.columns, c.first,
+                         c.groups, c.sequences},
+              c.sequences);
+    Errors errors;
+    for (int s = 0; s < c.sequences; ++s)
+      for (int row = 0; row < c.rows; ++row) {
+        const float got = y[static_cast<std::size_t>(s * c.rows + row)];
+        const bool mine = row >= c.first * 8 && row < (c.first + c.groups) * 8;
+        if (!mine) {
+          CHECK(got == -7.f);
+          continue;
+        }
+        const double g = normed_dot(gate, x, norm, row, s, c.columns), u = normed_dot(up, x, norm, row, s, c.columns);
+        errors.add(got, g / (1 + std::exp(-g)) * u);
+      }
+    CHECK(errors.relative() < 2 * bar_of(c.sequences));
+  }
+}
+
+TEST_CASE("tuned: logits, and the likeliest of the task's rows") {
+  for (const int sequences : {1, 2, 4, 8}) {
+    const Case c{1024, 150, 2, 16, sequences};
+    Numbers numbers;
+    const auto weights = numbers.weights(c.rows * c.columns);
+    const auto x = numbers.floats(sequences * c.columns), norm = numbers.floats(c.columns);
+    std::vector<float> logits(static_cast<std::size_t>(sequences * c.rows));
+    std::vector<std::uint64_t> best(static_cast<std::size_t>(sequences * 5));
+    run_parts(FastLogits{tile_of(c, weights), {x.data(), norm.data(), 1e-5f}, logits.data(), best.data(), sequences, 3, 5},
+              sequences);
+    Errors errors;
+    for (int s = 0; s < sequences; ++s) {
+      std::uint64_t most = 0;
+      for (int row = c.first * 8; row < (c.first + c.groups) * 8; ++row) {
+        const float logit = logits[static_cast<std::size_t>(s * c.rows + row)];
+        errors.add(logit, normed_dot(weights, x, norm, row, s, c.columns));
+        most = std::max(most, FastLogits::likelier(logit, row));
+      }
+      CHECK(best[static_cast<std::size_t>(s * 5 + 3)] == most);
+    }
+    CHECK(errors.relative() < bar_of(sequences));
+  }
+}
+
+TEST_CASE("tuned: attention's parts are put together as they are loaded") {
+  for (const std::uint32_t position : {0u, 127u, 128u, 700u, 2000u}) {
+    for (const int sequences : {1, 2}) {
+      const Case c{512, 40, 0, 5, sequences};
+      Numbers numbers;
+      const auto weights = numbers.weights(c.rows * c.columns);
+      const int heads = 8, dim = 64, splits = 6;
+      auto values = numbers.floats(sequences * heads * splits * dim);
+      std::vector<PartScale> scales(static_cast<std::size_t>(sequences * heads * splits));
+      for (PartScale& scale : scales) scale = {10 * numbers.next(), 1 + std::abs(numbers.next())};
+      std::vector<StepState> states(static_cast<std::size_t>(sequences));
+      for (int s = 0; s < sequences; ++s) states[static_cast<std::size_t>(s)].position = position + 300u * static_cast<unsigned>(s);
+      const Partials partials{values.data(), scales.data(), heads, splits, dim, 0};
+      std::vector<float> input, x(static_cast<std::size_t>(sequences * c.rows));
+      for (int s = 0; s < sequences; ++s)
+        for (int i = 0; i < c.columns; ++i) input.push_back(together(partials, s, i, states[static_cast<std::size_t>(s)].position));
+      run_parts(FastAttended{tile_of(c, weights), partials, states.data(), x.data(), sequences}, sequences);
+      Errors errors;
+      for (int s = 0; s < sequences; ++s)
+        for (int row = 0; row < c.rows; ++row)
+          errors.add(x[static_cast<std::size_t>(s * c.rows + row)], dot(weights, input, row, s, c.columns));
+      INFO("position " << position << ", sequences " << sequences);
+      CHECK(errors.relative() < bar_of(sequences));
+    }
+  }
+}
+
+}  // namespace flywheel::llama
