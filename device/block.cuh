@@ -50,17 +50,19 @@ template <class T>
 __device__ T shuffle(T value, std::uint32_t lane) {
   return exchange(value, [lane](std::uint32_t word) { return __shfl_sync(0xffffffffu, word, lane); });
 }
-}  // namespace detail
 
-class Hander;
+// See handoff.cuh.
+__device__ void* hand_over_place();
+__device__ void pass_on();
+}  // namespace detail
 
 template <class List>
 class GpuBlock : public BlockCore<ThreadPlatform, List> {
   using P = ThreadPlatform;
 
  public:
-  __device__ GpuBlock(TaskContext& context, BlockShared& shared, unsigned char* scratch, Hander* hander = nullptr)
-      : BlockCore<P, List>(context), shared_(&shared), scratch_(scratch), hander_(hander) {}
+  __device__ GpuBlock(TaskContext& context, BlockShared& shared, unsigned char* scratch)
+      : BlockCore<P, List>(context), shared_(&shared), scratch_(scratch) {}
 
   static constexpr bool kOnGpu = true;
   __device__ static int rank() { return static_cast<int>(threadIdx.x - kFirstComputeWarp * 32); }
@@ -105,6 +107,12 @@ class GpuBlock : public BlockCore<ThreadPlatform, List> {
   }
 
   // Compute parts: what a warp does alone.
+  /// Tells the compiler that a pointer, made by scratch() in another function, is to shared memory.
+  template <class T>
+  __device__ static T* in_shared(T* pointer) {
+    __builtin_assume(__isShared(pointer));
+    return pointer;
+  }
   __device__ static int lane() { return rank() % 32; }
   __device__ static int warp() { return rank() / 32; }
   static constexpr int kWarps = kComputeWarps;
@@ -121,10 +129,10 @@ class GpuBlock : public BlockCore<ThreadPlatform, List> {
   /// Compute parts: where each warp writes its share of what the store part will take. Waits for a free place; null if
   /// the runtime was aborted. After writing, each warp calls pass_on().
   template <class T>
-  __device__ T* hand() {
-    return static_cast<T*>(hander_->hand());
+  __device__ static T* hand() {
+    return static_cast<T*>(detail::hand_over_place());
   }
-  __device__ void pass_on() { hander_->pass_on(); }
+  __device__ static void pass_on() { detail::pass_on(); }
 
   /// Collective. Grid tasks: all workers meet. False if the run ends here: return from the body.
   __device__ bool grid_sync() { return boundary(false); }
@@ -160,7 +168,6 @@ class GpuBlock : public BlockCore<ThreadPlatform, List> {
   BlockShared* shared_;
   unsigned char* scratch_;
   std::size_t used_ = 0;
-  Hander* hander_;
   std::uint32_t turn_ = 0;
   PhaseClock clock_{};  // thread 0's
 };

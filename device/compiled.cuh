@@ -140,40 +140,38 @@ class ControlRole {
 
 /// Compute and store roles: what to do with instruction `n`. Both see the same: whether the task before the last failed
 /// is known to all once that has settled, and what the last one came to is the control role's to say.
-__device__ inline RoleCommand wait_command(RolesShared& roles, std::uint32_t n, const World& world) {
-  const std::uint32_t worker = roles.run.worker;
-  if (!wait_phase(roles.ready[n % kRoleSlots], n / kRoleSlots & 1, world, worker, WaitReason::role)) return RoleCommand::leave;
+__device__ inline RoleCommand wait_command(RolesShared& roles, std::uint32_t n) {
+  if (!wait_phase(roles.ready[n % kRoleSlots], n / kRoleSlots & 1, WaitReason::role)) return RoleCommand::leave;
   const RoleCommand command = roles.slots[n % kRoleSlots].command;
   if (n < 2 || command != RoleCommand::run) return command;
   const std::uint32_t earlier = n - 2;
-  if (!wait_phase(roles.settled[earlier % kRoleSlots], earlier / kRoleSlots & 1, world, worker, WaitReason::role))
+  if (!wait_phase(roles.settled[earlier % kRoleSlots], earlier / kRoleSlots & 1, WaitReason::role))
     return RoleCommand::leave;
   return roles.slots[earlier % kRoleSlots].failed ? RoleCommand::skip : RoleCommand::run;
 }
 
 /// The compute role: all compute warps. A warp may be one task ahead of another, unless the task synchronises them.
 template <class List>
-__device__ void compute_role(RolesShared& roles, const World& world, const RoleMemory& memory, BlockShared& block_shared) {
+__device__ void compute_role(RolesShared& roles, const World& world, BlockShared& block_shared) {
   using P = ThreadPlatform;
-  PageOperands operands(roles, memory.pages, world);
-  Hander hander(roles, memory.handoffs, world);
+  PageOperands operands;
   const bool first = threadIdx.x == kFirstComputeWarp * 32;
   TracePen<P> pen(roles.run.traced && first ? world.trace : TraceBuffers{}, roles.run.worker, TraceRole::compute);
   for (std::uint32_t n = 0;; ++n) {
     RoleSlot& slot = roles.slots[n % kRoleSlots];
-    const RoleCommand command = wait_command(roles, n, world);
+    const RoleCommand command = wait_command(roles, n);
     if (command == RoleCommand::leave) break;
     const std::uint64_t begin = pen.now();
     operands.begin(slot.instruction.operand_bytes);
     if (command == RoleCommand::run) {
-      GpuBlock<List> block(slot.context, block_shared, memory.scratch, &hander);
+      GpuBlock<List> block(slot.context, block_shared, scratch_memory(world));
       List::compute(slot.instruction.record, block, operands);
       pen.write(TraceKind::body, begin, slot.instruction.record.header.local, slot.context.asked.iteration,
                 slot.instruction.operand_bytes);
     }
-    operands.end();
-    if (first) slot.handoffs = hander.end_task();
-    else hander.end_task();
+    operands.end(slot.instruction.operand_bytes);
+    const std::uint32_t handoffs = detail::end_handoffs();
+    if (first) slot.handoffs = handoffs;
     __syncwarp();
     if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(roles.computed[n % kRoleSlots]);  // pairs with the store role's wait
   }
@@ -182,16 +180,16 @@ __device__ void compute_role(RolesShared& roles, const World& world, const RoleM
 
 /// The store role: one warp. Runs store parts while the compute warps go on, and tells the successors.
 template <class List>
-__device__ void store_role(RolesShared& roles, const World& world, const RoleMemory& memory) {
+__device__ void store_role(RolesShared& roles, const World& world) {
   using P = ThreadPlatform;
   const CompiledRun& run = roles.run;
   const bool leader = threadIdx.x % 32 == 0;
-  Taker taker(roles, memory.handoffs, world);
+  Taker taker(roles);
   bool failed = false;
   TracePen<P> pen(run.traced && leader ? world.trace : TraceBuffers{}, run.worker, TraceRole::store);
   for (std::uint32_t n = 0;; ++n) {
     RoleSlot& slot = roles.slots[n % kRoleSlots];
-    const RoleCommand command = wait_command(roles, n, world);
+    const RoleCommand command = wait_command(roles, n);
     if (command == RoleCommand::leave) break;
     taker.begin(n);
     if (command == RoleCommand::run) {
@@ -214,14 +212,14 @@ __device__ void store_role(RolesShared& roles, const World& world, const RoleMem
 
 /// The load and store warps between runs.
 template <class List>
-__device__ void serve_compiled_runs(const World& world, const RoleMemory& memory) {
+__device__ void serve_compiled_runs(const World& world) {
   RolesShared& roles = roles_shared();
   for (std::uint32_t runs = 0;; ++runs) {
     // No time limit: to have no compiled run is no fault. Pairs with begin_roles().
     for (std::uint32_t spins = 0; !ptx::mbarrier_test(roles.begin, runs & 1); ++spins) ThreadPlatform::pause(spins);
     if (roles.kernel_ends) return;
-    if (threadIdx.x / 32 == kLoadWarp) LoadRole(roles, memory.pages, world)();
-    else store_role<List>(roles, world, memory);
+    if (threadIdx.x / 32 == kLoadWarp) LoadRole(roles, world)();
+    else store_role<List>(roles, world);
     __syncwarp();
     if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(roles.left);  // pairs with the control thread's wait
   }

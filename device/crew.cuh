@@ -229,18 +229,18 @@ class GpuCrew {
 
 /// The compute warps' end: run what is staged until told to leave.
 template <class List>
-__device__ void compute_loop(const RoleMemory& memory) {
+__device__ void compute_loop() {
   CrewShared& shared = crew_shared();
   for (std::uint32_t turn = 0;; ++turn) {
     const std::uint32_t slot = turn & 1;
     while (!ptx::mbarrier_test(shared.full[slot], turn >> 1 & 1)) {}  // the control thread has the time limits
     const Command what = shared.commands[slot];
     if (what == Command::leave) return;
-    GpuBlock<List> block(shared.contexts[slot], shared.block, memory.scratch);
+    GpuBlock<List> block(shared.contexts[slot], shared.block, scratch_memory(shared.world));
     if (what == Command::task) {
       List::run(shared.stages[slot].record, block);
     } else if (what == Command::compiled) {
-      compute_role<List>(roles_shared(), shared.world, memory, shared.block);
+      compute_role<List>(roles_shared(), shared.world, shared.block);
     } else {
       const RunConstants& run = shared.contexts[slot].run->line.constants;
       const std::uint32_t last_pass = run_phases<List>(shared.world, run, block);

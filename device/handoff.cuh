@@ -5,49 +5,44 @@
 
 namespace flywheel {
 
-/// One compute warp's end.
-class Hander {
- public:
-  __device__ Hander(RolesShared& roles, unsigned char* places, const World& world)
-      : roles_(roles), places_(places), world_(world), place_(kHandoffs) {}
+namespace detail {
+/// One compute warp's end. Null if the runtime was aborted.
+__device__ inline void* hand_over_place() {
+  RolesShared& roles = roles_shared();
+  const WarpHandoffs& mine = roles.handoffs[threadIdx.x / 32 - kFirstComputeWarp];
+  const std::uint32_t place = mine.place;
+  const bool free = mine.used < kHandoffs || wait_phase(roles.taken[place], mine.parity ^ 1, WaitReason::role);
+  return free ? handoff_memory(*roles.world) + std::size_t{place} * kHandoffBytes : nullptr;
+}
 
-  __device__ void* hand() {
-    if (used_ < kHandoffs) {
-      ++used_;
-    } else if (!wait_phase(roles_.taken[place_.slot()], place_.parity() ^ 1, world_, roles_.run.worker, WaitReason::role)) {
-      return nullptr;
-    }
-    return places_ + std::size_t{place_.slot()} * kHandoffBytes;
+__device__ inline void pass_on() {
+  RolesShared& roles = roles_shared();
+  WarpHandoffs& mine = roles.handoffs[threadIdx.x / 32 - kFirstComputeWarp];
+  const WarpHandoffs now = mine;
+  __syncwarp();  // all lanes have written
+  if (threadIdx.x % 32 == 0) {
+    const bool wraps = now.place + 1 == kHandoffs;
+    mine = {wraps ? 0 : now.place + 1, now.parity ^ wraps, now.used < kHandoffs ? now.used + 1 : now.used, now.count + 1};
+    ptx::mbarrier_arrive(roles.handed[now.place]);  // pairs with Taker::take()
   }
+  __syncwarp();
+}
 
-  __device__ void pass_on() {
-    __syncwarp();
-    if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(roles_.handed[place_.slot()]);  // pairs with Taker::take()
-    place_.advance();
-    ++count_;
-  }
-
-  /// How often the task that ends here has handed over.
-  __device__ std::uint32_t end_task() {
-    const std::uint32_t count = count_;
-    count_ = 0;
-    return count;
-  }
-
- private:
-  RolesShared& roles_;
-  unsigned char* places_;
-  const World& world_;
-  RingPlace place_;
-  std::uint32_t used_ = 0;   // places used at least once
-  std::uint32_t count_ = 0;  // handoffs of this task
-};
+/// How often the task that ends here has handed over.
+__device__ inline std::uint32_t end_handoffs() {
+  WarpHandoffs& mine = roles_shared().handoffs[threadIdx.x / 32 - kFirstComputeWarp];
+  const std::uint32_t count = mine.count;
+  __syncwarp();
+  if (threadIdx.x % 32 == 0) mine.count = 0;
+  __syncwarp();
+  return count;
+}
+}  // namespace detail
 
 /// The store warp's end.
 class Taker {
  public:
-  __device__ Taker(RolesShared& roles, unsigned char* places, const World& world)
-      : roles_(roles), places_(places), world_(world), place_(kHandoffs) {}
+  __device__ explicit Taker(RolesShared& roles) : roles_(roles), place_(kHandoffs) {}
 
   /// Around each task. end() takes what the store part left, and waits until the compute part is over; false if the
   /// runtime was aborted.
@@ -67,7 +62,7 @@ class Taker {
   __device__ const void* take() {
     std::uint64_t& handed = roles_.handed[place_.slot()];
     std::uint64_t& computed = roles_.computed[number_ % kRoleSlots];
-    WaitContext patience = Wires<ThreadPlatform>{world_}.wait_for_phase(roles_.run.worker);
+    WaitContext patience = Wires<ThreadPlatform>{*roles_.world}.wait_for_phase(roles_.run.worker);
     patience.budget_ns *= 2;
     bool there = false;
     spin_until<ThreadPlatform>(patience, WaitReason::role, &handed, place_.parity(), [&](std::uint64_t&) {
@@ -80,7 +75,7 @@ class Taker {
     there = __all_sync(0xffffffffu, there);
     held_ = there;
     taken_ += there;
-    return there ? places_ + std::size_t{place_.slot()} * kHandoffBytes : nullptr;
+    return there ? handoff_memory(*roles_.world) + std::size_t{place_.slot()} * kHandoffBytes : nullptr;
   }
 
   __device__ void give_back() {
@@ -92,8 +87,6 @@ class Taker {
 
  private:
   RolesShared& roles_;
-  unsigned char* places_;
-  const World& world_;
   RingPlace place_;
   std::uint32_t number_ = 0;  // of the instruction
   std::uint32_t taken_ = 0;   // handoffs of it

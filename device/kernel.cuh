@@ -23,7 +23,7 @@ __device__ __forceinline__ void prepare(const World& world) {
     ptx::mbarrier_init(roles.begin, 1);
     ptx::mbarrier_init(roles.left, 2);
     roles.kernel_ends = 0;
-    init_roles(roles, world, true);
+    init_roles(roles, shared.world, true);
   }
   __syncthreads();
 }
@@ -40,29 +40,27 @@ __device__ __forceinline__ void control_loop(const World& world) {
 inline constexpr std::uint32_t kServingRegisters = 160, kComputeRegisters = 176;
 
 template <class List>
-__device__ __forceinline__ void serve(const World& world, const RoleMemory& memory) {
+__device__ __forceinline__ void serve(const World& world) {
   const std::uint32_t warp = threadIdx.x / 32;
   if (warp == kControlWarp) {
     if (threadIdx.x == 0) control_loop(world);
   } else if (warp == kDoorWarp) {
     if (blockIdx.x == 0) Door<WarpPlatform>(world, crew_shared().porch, crew_shared().message)();
   } else {
-    serve_compiled_runs<List>(crew_shared().world, memory);
+    serve_compiled_runs<List>(crew_shared().world);
   }
 }
 }  // namespace detail
 
 template <class List>
 __global__ void __launch_bounds__(kBlockThreads, 1) flywheel_kernel(const __grid_constant__ World world) {
-  extern __shared__ __align__(128) unsigned char memory_base[];
   detail::prepare(world);
-  const RoleMemory memory = RoleMemory::of(memory_base, world);
   if (threadIdx.x / 32 < kFirstComputeWarp) {
     ptx::keep_registers<detail::kServingRegisters>();
-    detail::serve<List>(world, memory);
+    detail::serve<List>(world);
   } else {
     ptx::take_registers<detail::kComputeRegisters>();
-    compute_loop<List>(memory);
+    compute_loop<List>();
   }
 }
 

@@ -8,44 +8,46 @@ namespace flywheel {
 /// One compute warp's view of its task's operands. All compute warps go through the same pages.
 class PageOperands {
  public:
-  __device__ PageOperands(RolesShared& roles, unsigned char* pages, const World& world)
-      : roles_(roles), pages_(pages), world_(world), take_(world.page_count), give_(world.page_count) {}
-
   /// The next page: kPageBytes of the task's operands, or what is left of them. Waits until it has landed. Null after
   /// the task's last page.
-  __device__ const unsigned char* next() {
-    if (left_ == 0) return nullptr;
-    --left_;
-    ++held_;
-    const std::uint32_t slot = take_.slot();
+  __device__ static const unsigned char* next() {
+    const WarpPages now = mine();
+    if (now.left == 0) return nullptr;
     // Pairs with the load role's copy: complete_tx (or the copying threads' arrivals) releases the bytes.
-    const bool landed = wait_phase(roles_.landed[slot], take_.parity(), world_, roles_.run.worker, WaitReason::page);
-    take_.advance();
-    return landed ? pages_ + std::size_t{slot} * kPageBytes : nullptr;
+    const bool landed = wait_phase(roles_shared().landed[now.take], now.take_parity, WaitReason::page);
+    const bool wraps = now.take + 1 == page_count();
+    set({wraps ? 0 : now.take + 1, now.take_parity ^ wraps, now.give, now.left - 1});
+    return landed ? page_memory() + std::size_t{now.take} * kPageBytes : nullptr;
   }
 
   /// This warp has read the page that next() gave first, of those it holds. Pairs with the load role's wait.
-  __device__ void give_back() {
-    __syncwarp();
-    if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(roles_.returned[give_.slot()]);
-    give_.advance();
-    --held_;
+  __device__ static void give_back() {
+    const WarpPages now = mine();
+    set({now.take, now.take_parity, now.give + 1 == page_count() ? 0 : now.give + 1, now.left});
+    if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(roles_shared().returned[now.give]);
   }
 
   // Library use: around each task. Whatever a body left is given back, so no page is ever lost.
-  __device__ void begin(std::uint32_t operand_bytes) { left_ = pages_of(operand_bytes); }
-  __device__ void end() {
-    while (held_) give_back();
-    while (left_ && next()) give_back();
+  __device__ static void begin(std::uint32_t operand_bytes) {
+    WarpPages now = mine();
+    now.left = pages_of(operand_bytes);
+    set(now);
+  }
+  __device__ static void end(std::uint32_t operand_bytes) {
+    if (operand_bytes == 0) return;
+    WarpPages now = mine();
+    for (; now.give != now.take; now = mine()) give_back();
+    while (next()) give_back();
   }
 
  private:
-  RolesShared& roles_;
-  unsigned char* pages_;
-  const World& world_;
-  RingPlace take_, give_;
-  std::uint32_t left_ = 0;  // pages of the task not taken yet
-  std::uint32_t held_ = 0;  // taken and not given back
+  __device__ static std::uint32_t page_count() { return roles_shared().page_count; }
+  __device__ static WarpPages mine() { return roles_shared().pages[threadIdx.x / 32 - kFirstComputeWarp]; }
+  __device__ static void set(const WarpPages& now) {
+    __syncwarp();  // all lanes have read what was, and the page that is given back
+    if (threadIdx.x % 32 == 0) roles_shared().pages[threadIdx.x / 32 - kFirstComputeWarp] = now;
+    __syncwarp();
+  }
 };
 
 /// The load role: one warp fetches the worker's operand stream, pass after pass, as far ahead as pages allow. It waits
@@ -54,8 +56,8 @@ class LoadRole {
   using P = ThreadPlatform;
 
  public:
-  __device__ LoadRole(RolesShared& roles, unsigned char* pages, const World& world)
-      : roles_(roles), run_(roles.run), pages_(pages), world_(world), fill_(world.page_count),
+  __device__ LoadRole(RolesShared& roles, const World& world)
+      : roles_(roles), run_(roles.run), world_(world), fill_(world.page_count),
         land_(world.page_count), bulk_(ptx::kHopper && world.bulk_copies), policy_(ptx::read_once_policy()),
         pen_(run_.traced && lane() == 0 ? world.trace : TraceBuffers{}, run_.worker, TraceRole::load) {}
 
@@ -114,7 +116,7 @@ class LoadRole {
 
   __device__ bool land_one() {
     const std::uint64_t begin = pen_.now();
-    const bool landed = wait_phase(roles_.landed[land_.slot()], land_.parity(), world_, run_.worker, WaitReason::page);
+    const bool landed = wait_phase(roles_.landed[land_.slot()], land_.parity(), WaitReason::page);
     pen_.write(TraceKind::landing, begin, 0, pass_);
     land_.advance();
     --under_way_;
@@ -122,7 +124,7 @@ class LoadRole {
   }
 
   __device__ void copy(const unsigned char* from, std::uint32_t bytes) {
-    unsigned char* to = pages_ + std::size_t{fill_.slot()} * kPageBytes;
+    unsigned char* to = page_memory() + std::size_t{fill_.slot()} * kPageBytes;
     std::uint64_t& barrier = roles_.landed[fill_.slot()];
     if (bulk_) {
       if (lane() == 0) ptx::bulk_copy(to, from, bytes, barrier, policy_);
@@ -137,7 +139,6 @@ class LoadRole {
 
   RolesShared& roles_;
   const CompiledRun& run_;
-  unsigned char* pages_;
   const World& world_;
   RingPlace fill_, land_;
   const bool bulk_;

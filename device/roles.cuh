@@ -29,7 +29,26 @@ struct RoleSlot {
   bool failed;  // this task, or one before it on this worker; by the store role
 };
 
+/// Where one compute warp stands among the pages and the places of handoffs. In shared memory, not in registers: so
+/// compute parts can be functions of their own, and need nothing handed to them.
+struct alignas(16) WarpPages {
+  std::uint32_t take;         // slot of the next page
+  std::uint32_t take_parity;
+  std::uint32_t give;         // slot of the first page not given back
+  std::uint32_t left;         // pages of the task not taken yet
+};
+struct alignas(16) WarpHandoffs {
+  std::uint32_t place;
+  std::uint32_t parity;
+  std::uint32_t used;         // places used at least once
+  std::uint32_t count;        // handoffs of this task
+};
+
 struct RolesShared {
+  const World* world;
+  std::uint32_t page_count;
+  WarpPages pages[kComputeWarps];
+  WarpHandoffs handoffs[kComputeWarps];
   RoleSlot slots[kRoleSlots];
   CompiledRun run;
   std::uint64_t ready[kRoleSlots];
@@ -52,16 +71,16 @@ __device__ __forceinline__ RolesShared& roles_shared() {
 }
 
 /// Dynamic shared memory: pages, then scratch, then the places of handoffs.
-struct RoleMemory {
-  unsigned char* pages;
-  unsigned char* scratch;
-  unsigned char* handoffs;
-
-  __device__ static RoleMemory of(unsigned char* base, const World& world) {
-    unsigned char* scratch = base + std::size_t{world.page_count} * kPageBytes;
-    return {base, scratch, scratch + world.scratch_bytes};
-  }
-};
+__device__ __forceinline__ unsigned char* page_memory() {
+  extern __shared__ __align__(128) unsigned char memory[];
+  return memory;
+}
+__device__ __forceinline__ unsigned char* scratch_memory(const World& world) {
+  return page_memory() + std::size_t{world.page_count} * kPageBytes;
+}
+__device__ __forceinline__ unsigned char* handoff_memory(const World& world) {
+  return scratch_memory(world) + world.scratch_bytes;
+}
 
 /// Where a role stands in a ring of slots that are used in turn: the slot, and the parity of the phase it will end.
 class RingPlace {
@@ -81,15 +100,22 @@ class RingPlace {
   std::uint32_t parity_ = 0;
 };
 
-/// Bounded wait for a phase of an mbarrier. False if the runtime was aborted. Twice as patient as the control role: of a
-/// wait that never ends, its report says more.
-__device__ inline bool wait_phase(std::uint64_t& barrier, std::uint32_t parity, const World& world, std::uint32_t worker,
-                                  WaitReason reason) {
-  if (ptx::mbarrier_test(barrier, parity)) return true;
-  WaitContext patience = Wires<ThreadPlatform>{world}.wait_for_phase(worker);
+namespace detail {
+/// Out of line: there are many waits, and the instruction cache is for those that are short. Twice as patient as the
+/// control role: of a wait that never ends, its report says more.
+[[gnu::noinline]] __device__ inline bool wait_phase_longer(std::uint64_t* barrier, std::uint32_t parity,
+                                                           WaitReason reason) {
+  const RolesShared& roles = roles_shared();
+  WaitContext patience = Wires<ThreadPlatform>{*roles.world}.wait_for_phase(roles.run.worker);
   patience.budget_ns *= 2;
-  return spin_until<ThreadPlatform>(patience, reason, &barrier, parity,
-                                    [&](std::uint64_t&) { return ptx::mbarrier_test(barrier, parity); });
+  return spin_until<ThreadPlatform>(patience, reason, barrier, parity,
+                                    [&](std::uint64_t&) { return ptx::mbarrier_test(*barrier, parity); });
+}
+}  // namespace detail
+
+/// Bounded wait for a phase of an mbarrier. False if the runtime was aborted.
+__device__ __forceinline__ bool wait_phase(std::uint64_t& barrier, std::uint32_t parity, WaitReason reason) {
+  return ptx::mbarrier_test(barrier, parity) || detail::wait_phase_longer(&barrier, parity, reason);
 }
 
 /// By the control thread, when no role is in a run: all rings begin at slot 0, parity 0.
@@ -113,6 +139,9 @@ __device__ inline void init_roles(RolesShared& roles, const World& world, bool f
     init(roles.returned[p], kComputeWarps);
   }
   ptx::publish_mbarriers();
+  for (std::uint32_t w = 0; w < kComputeWarps; ++w) roles.pages[w] = {}, roles.handoffs[w] = {};
+  roles.world = &world;
+  roles.page_count = world.page_count;
   roles.stop_loading = 0;
 }
 

@@ -175,7 +175,8 @@ void Loader::place_schedule(LoadedGraph& loaded, const GraphImage& image) {
                        s.count});
   std::memcpy(bytes.data(), &schedule, sizeof(schedule));
   std::memcpy(bytes.data() + parts.streams, streams.data(), streams.size() * sizeof(WorkerStream));
-  std::memcpy(bytes.data() + parts.sizes, from.operand_sizes.data(), from.operand_sizes.size() * sizeof(std::uint32_t));
+  std::copy_n(from.operand_sizes.begin(), from.operand_sizes.size(),
+              reinterpret_cast<std::uint32_t*>(bytes.data() + parts.sizes));
   std::memcpy(bytes.data() + parts.instructions, from.instructions.data(),
               from.instructions.size() * sizeof(Instruction));
   engine_.copy_to_device(base, bytes.data(), bytes.size());

@@ -14,7 +14,7 @@
 #include <atomic>
 #define FLYWHEEL_TASK
 #endif
-/// A function that is rarely called and should not fill the instruction cache of those that are.
+/// A function of its own: rarely called, or too large to be part of its caller.
 #define FLYWHEEL_COLD FLYWHEEL_TASK [[gnu::noinline]] inline
 
 #ifndef __CUDA_ARCH__

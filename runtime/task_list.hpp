@@ -28,9 +28,10 @@ template <class Task>
 concept HasOperands = requires(const Task& task) { task.operand_bytes(); };
 
 namespace detail {
-/// The tuned body if the task has one for this block and these operands, else the portable one.
+/// The tuned body if the task has one for this block and these operands, else the portable one. Out of line, so that a
+/// task's registers are its own.
 template <class Task, class Block, class Operands>
-FLYWHEEL_TASK void run_compute(const TaskRecord& record, Block& block, Operands& operands) {
+FLYWHEEL_COLD void run_compute(const TaskRecord& record, Block& block, Operands& operands) {
   const Task& task = *reinterpret_cast<const Task*>(record.args);
   if constexpr (requires { task.compute(block, operands); }) {
     static_assert(std::is_void_v<decltype(task(block))>, "a task with a compute part returns nothing: write to a buffer");
@@ -43,13 +44,13 @@ FLYWHEEL_TASK void run_compute(const TaskRecord& record, Block& block, Operands&
 
 /// The end of a task whose compute part ran, on the warp that stores.
 template <class Task, class Operands, class Block>
-FLYWHEEL_TASK void run_store(const TaskRecord& record, Block& block) {
+FLYWHEEL_COLD void run_store(const TaskRecord& record, Block& block) {
   const Task& task = *reinterpret_cast<const Task*>(record.args);
   if constexpr (requires(Operands& operands) { task.compute(block, operands); task.store(block); }) task.store(block);
 }
 
 template <class Task, class Block>
-FLYWHEEL_TASK void run_pack(const TaskRecord& record, Block& block, unsigned char* to) {
+FLYWHEEL_COLD void run_pack(const TaskRecord& record, Block& block, unsigned char* to) {
   const Task& task = *reinterpret_cast<const Task*>(record.args);
   if constexpr (HasOperands<Task>) task.pack(block, to);
 }

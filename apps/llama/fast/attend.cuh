@@ -110,7 +110,7 @@ struct FastAttend {
   };
 
   template <int kTiles, class Block>
-  FLYWHEEL_TASK void attend(Block& block) const {
+  FLYWHEEL_COLD void attend(Block& block) const {
     constexpr int kDims = kTiles * 16;
     const Span part_of = span();
     if (part_of.last <= part_of.first) return;  // the context is short: nobody reads this part

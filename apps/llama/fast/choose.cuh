@@ -45,9 +45,7 @@ struct FastLogits {
   template <class Block, class Operands>
     requires Block::kOnGpu
   FLYWHEEL_TASK void compute(Block& block, Operands& operands) const {
-    multiply_tiles(block, operands, tile.shape(), sequences, [this](int sequence, int column, float& square) {
-      return norm.load(tile.columns, sequence, column, square);
-    });
+    multiply_tiles(block, operands, tile.shape(), sequences, norm.input(tile.columns));
   }
 
   /// A lane sees rows of one sequence only, because 32 is a multiple of their number (see graph).

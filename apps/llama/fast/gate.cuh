@@ -43,9 +43,7 @@ struct FastGateUp {
   template <class Block, class Operands>
     requires Block::kOnGpu
   FLYWHEEL_TASK void compute(Block& block, Operands& operands) const {
-    multiply_tiles(block, operands, shape(), sequences, [this](int sequence, int column, float& square) {
-      return norm.load(columns, sequence, column, square);
-    });
+    multiply_tiles(block, operands, shape(), sequences, norm.input(columns));
   }
 
   template <class Block>

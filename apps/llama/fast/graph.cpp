@@ -26,8 +26,8 @@ const Bf16* bf16_of(const MatrixBuffer& m) { return static_cast<const Bf16*>(m.m
 
 class Builder {
  public:
-  Builder(const Runtime& runtime, const Config& config, const Weights& weights, FastMemory& memory)
-      : config_(config), weights_(weights), memory_(memory), share_(static_cast<int>(runtime.workers())),
+  Builder(int workers, const Config& config, const Weights& weights, FastMemory& memory)
+      : config_(config), weights_(weights), memory_(memory), share_(workers),
         eps_(static_cast<float>(config.rms_norm_eps)) {
     result_.settings = graph().param<RunSettings>();
   }
@@ -53,35 +53,41 @@ class Builder {
   /// Tasks whose input is streamed keep the sums of all their groups.
   static int most_groups(int columns) { return is_streamed(columns) ? kStreamedGroups : std::numeric_limits<int>::max(); }
 
+  Stage note(const char* name, Stage stage) {
+    StageTasks& noted = result_.stages.emplace_back(StageTasks{name, {}});
+    for (const TaskRef<>& task : stage) noted.tasks.push_back(task.index);
+    return stage;
+  }
+
   template <class Make>
-  Stage add_tiles(const MatrixBuffer& m, const Stage& before, Make&& make) {
+  Stage add_tiles(const char* name, const MatrixBuffer& m, const Stage& before, Make&& make) {
     const int columns = m.matrix.columns, groups = (m.rows + kGroupRows - 1) / kGroupRows;
-    return add_shares(share_(groups, TileShape{columns, 1}.bytes(), most_groups(columns)), before,
+    return add_shares(name, share_(groups, TileShape{columns, 1}.bytes(), most_groups(columns)), before,
                       [&](const Share& share) { return make(tile(m, share)); });
   }
   template <class Make>
-  Stage add_shares(const std::vector<Share>& shares, const Stage& before, Make&& make) {
+  Stage add_shares(const char* name, const std::vector<Share>& shares, const Stage& before, Make&& make) {
     const After waits = after_all(before);
     Stage stage;
     for (const Share& share : shares) {
       stage.push_back(graph().add(make(share), waits));
       graph().place(stage.back(), static_cast<std::uint32_t>(share.worker));
     }
-    return stage;
+    return note(name, std::move(stage));
   }
 
   Stage add_layer(std::size_t index, const Stage& before) {
     const LayerWeights& w = weights_.layers[index];
     const int texts = memory_.sequences;
-    const Stage projected = add_tiles(w.qkv, before, [&](const FastTile& t) {
+    const Stage projected = add_tiles("qkv", w.qkv, before, [&](const FastTile& t) {
       return FastProject{t, norm(w.attention_norm), memory_.qkv.data(), texts};
     });
     const Stage attended = add_attention(index, projected);
-    const Stage added = add_tiles(w.output, attended, [&](const FastTile& t) {
+    const Stage added = add_tiles("output", w.output, attended, [&](const FastTile& t) {
       return FastAttended{t, memory_.partials(config_), memory_.states.data(), memory_.x.data(), texts};
     });
     const Stage gated = add_gates(w, added);
-    return add_tiles(w.down, gated, [&](const FastTile& t) {
+    return add_tiles("down", w.down, gated, [&](const FastTile& t) {
       return FastResidual{t, memory_.inner.data(), memory_.x.data(), texts};
     });
   }
@@ -90,7 +96,7 @@ class Builder {
     const int rows = w.gate.rows, columns = w.gate.matrix.columns;
     const int most = is_streamed(columns) ? kStreamedGroups / 2 : std::numeric_limits<int>::max();
     const auto shares = share_((rows + kGroupRows - 1) / kGroupRows, TileShape{columns, 2}.bytes(), most);
-    return add_shares(shares, before, [&](const Share& s) {
+    return add_shares("gate and up", shares, before, [&](const Share& s) {
       return FastGateUp{bf16_of(w.gate), bf16_of(w.up), norm(w.mlp_norm), memory_.inner.data(), rows, columns,
                         s.first, s.count, memory_.sequences};
     });
@@ -104,7 +110,7 @@ class Builder {
       for (int sequence = 0; sequence < memory_.sequences; ++sequence)
         for (int head = 0; head < config_.num_attention_heads; head += std::min(kHeadsTogether, group - head % group))
           stage.push_back(graph().add(attend(index, sequence, head, split, group), waits));
-    return stage;
+    return note("attend", std::move(stage));
   }
 
   FastAttend attend(std::size_t index, int sequence, int head, int split, int group) const {
@@ -123,7 +129,7 @@ class Builder {
     const int tasks = static_cast<int>(shares.size());
     memory_.provide_best(tasks);
     int index = 0;
-    return add_shares(shares, before, [&](const Share& s) {
+    return add_shares("logits", shares, before, [&](const Share& s) {
       return FastLogits{tile(head, s), norm(weights_.final_norm), memory_.logits.data(), memory_.best.data(),
                         memory_.sequences, index++, tasks};
     });
@@ -133,9 +139,11 @@ class Builder {
     memory_.choice.write({{memory_.logits.data(), memory_.best.data(), memory_.mass.data(), memory_.prompt.data(),
                            memory_.ends.data(), config_.vocab_size, static_cast<std::int32_t>(logits.size()),
                            memory_.context, static_cast<std::int32_t>(memory_.ends.size())}});
+    Stage stage;
     for (int s = 0; s < memory_.sequences; ++s)
-      graph().add(FastChoose{memory_.choice.data(), embed(), memory_.states.data(), s, result_.settings},
-                  after_all(logits));
+      stage.push_back(graph().add(
+          FastChoose{memory_.choice.data(), embed(), memory_.states.data(), s, result_.settings}, after_all(logits)));
+    note("choose", std::move(stage));
   }
 
   const Config& config_;
@@ -164,8 +172,12 @@ void check(const Config& config, const Weights& weights) {
 }  // namespace
 
 FastGraph build_fast_graph(const Runtime& runtime, const Config& config, const Weights& weights, FastMemory& memory) {
+  return build_fast_graph(static_cast<int>(runtime.workers()), config, weights, memory);
+}
+
+FastGraph build_fast_graph(int workers, const Config& config, const Weights& weights, FastMemory& memory) {
   check(config, weights);
-  return Builder(runtime, config, weights, memory).build();
+  return Builder(workers, config, weights, memory).build();
 }
 
 std::uint32_t fast_scratch_bytes(const Config& config, int sequences, bool on_gpu, int context) {

@@ -1,10 +1,18 @@
 // One decode step of up to 8 texts as a graph to be compiled.
 #pragma once
 
+#include <vector>
+
 #include "apps/llama/fast/memory.hpp"
 #include "apps/llama/weights.hpp"
 
 namespace flywheel::llama {
+
+/// Tasks of one type that work side by side.
+struct StageTasks {
+  const char* name;
+  std::vector<std::uint32_t> tasks;  // as Graph::add() numbered them: one after the other
+};
 
 /*  [ FastProject qkv -> FastAttend -> FastAttended -> FastGateUp -> FastResidual ] -> FastLogits -> FastChoose
  *      a worker         a key head     a worker        a worker      a worker          a worker     a text
@@ -16,11 +24,14 @@ struct FastGraph {
   Graph decode;
   Graph embed;
   Param<RunSettings> settings;
+  std::vector<StageTasks> stages;  // of `decode`, in order: all of a stage may begin when all of the one before have ended
 };
 
 /// Throws RequestError for a model that has no tuned tasks: weights that are not bf16, or heads of a size or number
 /// that the tensor core kernels do not know. Then the portable decode graph is what there is.
 FastGraph build_fast_graph(const Runtime& runtime, const Config& config, const Weights& weights, FastMemory& memory);
+/// The same with matrices shared out over so many workers.
+FastGraph build_fast_graph(int workers, const Config& config, const Weights& weights, FastMemory& memory);
 
 /// Shared memory for block.scratch() that the tasks need.
 std::uint32_t fast_scratch_bytes(const Config& config, int sequences, bool on_gpu, int context);

@@ -173,15 +173,24 @@ class Multiplier {
   WarpSums* out_ = nullptr;
 };
 
-/// The compute part of a matrix-vector task. `load`: see WarpInputs::fill().
-template <class Block, class Operands, class Load>
-FLYWHEEL_TASK void multiply_tiles(Block& block, Operands& operands, const TileShape& tile, int sequences, Load&& load) {
+namespace detail {
+/// Out of line: tasks share it, for the instruction cache's sake.
+template <int kBlocks, class Block, class Operands, class Input>
+FLYWHEEL_COLD void multiply(Block& block, Operands& operands, TileShape tile, int sequences, unsigned char* memory,
+                            Input input) {
+  Multiplier<kBlocks, Block, Operands>(block, operands, tile, sequences, block.in_shared(memory))(
+      [&input](int sequence, int column, float& square) { return input.load(sequence, column, square); });
+}
+}  // namespace detail
+
+/// The compute part of a matrix-vector task. `input.load()`: see WarpInputs::fill().
+template <class Block, class Operands, class Input>
+FLYWHEEL_TASK void multiply_tiles(Block& block, Operands& operands, const TileShape& tile, int sequences,
+                                  const Input& input) {
   unsigned char* memory = block.template scratch<unsigned char>(input_bytes(sequences));
   if (!memory) return;
-  if (InputShape{sequences}.columns() <= 8)
-    Multiplier<1, Block, Operands>(block, operands, tile, sequences, memory)(load);
-  else
-    Multiplier<2, Block, Operands>(block, operands, tile, sequences, memory)(load);
+  if (InputShape{sequences}.columns() <= 8) detail::multiply<1>(block, operands, tile, sequences, memory, input);
+  else detail::multiply<2>(block, operands, tile, sequences, memory, input);
 }
 
 /// The store part: use(sums of all warps, first row of the handoff, index in its sums) for each row and sequence.

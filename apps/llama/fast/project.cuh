@@ -32,14 +32,16 @@ struct FastTile {
 
 FLYWHEEL_TASK inline Four load_four(const float* from) { return *reinterpret_cast<const Four*>(from); }
 
-/// What RMSNorm needs, and the residual stream it reads: [sequences][columns].
-struct FastNorm {
-  const float* x;
+/// A vector for each sequence, times RMSNorm's weights if there are any: what the tiles are multiplied with. The norm's
+/// other factor comes when the sums are stored, so that nobody waits for it.
+struct VectorInput {
+  const float* x;  // [sequences][columns]
   const float* weights;
-  float eps;
+  std::int32_t columns;
 
-  FLYWHEEL_TASK Four load(int columns, int sequence, int column, float& square) const {
+  FLYWHEEL_TASK Four load(int sequence, int column, float& square) const {
     Four four = load_four(x + static_cast<std::size_t>(sequence) * static_cast<std::size_t>(columns) + column);
+    if (!weights) return four;
     const Four norm = load_four(weights + column);
     for (int i = 0; i < 4; ++i) {
       square += four.values[i] * four.values[i];
@@ -47,11 +49,20 @@ struct FastNorm {
     }
     return four;
   }
+};
+
+/// What RMSNorm needs, and the residual stream it reads: [sequences][columns].
+struct FastNorm {
+  const float* x;
+  const float* weights;
+  float eps;
+
+  FLYWHEEL_TASK VectorInput input(int columns) const { return {x, weights, columns}; }
   FLYWHEEL_TASK float scale(float squares, int columns) const {
     return 1.f / std::sqrt(squares / static_cast<float>(columns) + eps);
   }
 
-  /// Portable: the normalised vector of one sequence. Null if there is too little scratch memory.
+  /// Portable: the normalised vector of one sequence.
   template <class Block>
   FLYWHEEL_TASK float* apply(Block& block, float* to, int sequence, int columns) const {
     const float* from = x + static_cast<std::size_t>(sequence) * static_cast<std::size_t>(columns);
@@ -100,9 +111,7 @@ struct FastProject {
   template <class Block, class Operands>
     requires Block::kOnGpu
   FLYWHEEL_TASK void compute(Block& block, Operands& operands) const {
-    multiply_tiles(block, operands, tile.shape(), sequences, [this](int sequence, int column, float& square) {
-      return norm.load(tile.columns, sequence, column, square);
-    });
+    multiply_tiles(block, operands, tile.shape(), sequences, norm.input(tile.columns));
   }
   template <class Block>
     requires Block::kOnGpu
@@ -140,9 +149,7 @@ struct FastResidual {
   template <class Block, class Operands>
     requires Block::kOnGpu
   FLYWHEEL_TASK void compute(Block& block, Operands& operands) const {
-    multiply_tiles(block, operands, tile.shape(), sequences, [this](int sequence, int column, float&) {
-      return load_four(input + sequence * tile.columns + column);
-    });
+    multiply_tiles(block, operands, tile.shape(), sequences, VectorInput{input, nullptr, tile.columns});
   }
   template <class Block>
     requires Block::kOnGpu
@@ -150,6 +157,17 @@ struct FastResidual {
     store_rows(block, tile.row_count(), sequences, [this](const WarpSums* in, int first, int i) {
       x[i % sequences * tile.rows + tile.first_row() + first + i / sequences] += sum_of(in, i);
     });
+  }
+};
+
+/// Attention's result as what the tiles are multiplied with.
+struct AttendedInput {
+  Partials partials;
+  const StepState* states;
+  std::uint32_t first_position;  // of the first sequence: each look at the states is a trip to L2
+
+  FLYWHEEL_TASK Four load(int sequence, int column, float&) const {
+    return partials.combine(sequence, column, sequence ? states[sequence].position : first_position);
   }
 };
 
@@ -185,10 +203,7 @@ struct FastAttended {
   template <class Block, class Operands>
     requires Block::kOnGpu
   FLYWHEEL_TASK void compute(Block& block, Operands& operands) const {
-    const std::uint32_t position = states[0].position;  // once: each look is a trip to L2
-    multiply_tiles(block, operands, tile.shape(), sequences, [=, this](int sequence, int column, float&) {
-      return partials.combine(sequence, column, sequence ? states[sequence].position : position);
-    });
+    multiply_tiles(block, operands, tile.shape(), sequences, AttendedInput{partials, states, states[0].position});
   }
   template <class Block>
     requires Block::kOnGpu

@@ -1,5 +1,6 @@
 #include "apps/llama/fast/start.hpp"
 
+#include "apps/llama/bench/fill_random.cuh"
 #include "apps/llama/fast/attend.cuh"
 #include "apps/llama/fast/choose.cuh"
 #include "apps/llama/fast/gate.cuh"
@@ -8,7 +9,8 @@
 namespace flywheel::llama {
 
 Runtime start_fast_runtime(const Options& options) {
-  return start<FastEmbed, FastProject, FastAttend, FastAttended, FastGateUp, FastResidual, FastLogits, FastChoose>(options);
+  return start<FastEmbed, FastProject, FastAttend, FastAttended, FastGateUp, FastResidual, FastLogits, FastChoose,
+               FillRandom>(options);
 }
 
 }  // namespace flywheel::llama

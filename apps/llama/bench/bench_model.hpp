@@ -1,0 +1,25 @@
+// The model to be measured: a folder's, or random weights of a published shape.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+#include "apps/llama/weights.hpp"
+
+namespace flywheel::llama {
+
+struct BenchModel {
+  std::string name;  // in rows of results: "llama-3.2-1b"
+  Config config;
+  std::filesystem::path folder = {};  // empty: random weights
+  std::uint64_t seed = 1623;          // of those
+
+  Weights weights(Runtime& runtime) const;
+};
+
+/// Exactly one of the two is given. Throws RequestError for a shape that is unknown, ModelError for a folder that is no
+/// model.
+BenchModel find_bench_model(const std::string& shape, const std::filesystem::path& folder);
+
+}  // namespace flywheel::llama

@@ -1,0 +1,65 @@
+#include "apps/llama/bench/fast_options.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <string_view>
+
+#include "apps/llama/bench/measuring.hpp"
+#include "apps/llama/bench/step_bytes.hpp"
+#include "apps/llama/fast/graph.hpp"
+#include "apps/llama/shapes.hpp"
+
+namespace flywheel::llama {
+namespace {
+
+/// For schedules, tables and what allocation rounds up.
+std::size_t with_slack(std::size_t bytes) { return bytes + bytes / 32 + (std::size_t{64} << 20); }
+
+std::size_t size_of(std::int64_t value) { return static_cast<std::size_t>(value); }
+
+std::size_t loaded_bytes(const Config& config) {
+  return size_of(parameter_count(config)) * sizeof(Bf16) + size_of(config.hidden_size) * 8 * size_of(config.num_hidden_layers + 1);
+}
+
+std::size_t activation_bytes(const Config& config, int context) {
+  const int values = 2 * config.hidden_size + 65 * config.query_size() + 2 * config.key_value_size() +
+                     config.intermediate_size + 2 * config.vocab_size + context;
+  return size_of(values) * sizeof(float);
+}
+
+std::size_t decode_bytes(const Config& config, const FastRoom& room) {
+  const std::size_t cache = position_bytes(config) * size_of(room.context + 16);
+  const std::size_t texts = size_of(room.sequences) * (cache + activation_bytes(config, room.context));
+  const std::size_t rope = size_of(room.context + 16) * size_of(config.head_dim) * sizeof(float);
+  return stream_bytes(config) + texts + rope;
+}
+
+}  // namespace
+
+Target choose_target(Target wanted) {
+  if (wanted != Target::automatic) return wanted;
+  const char* text = std::getenv("FLYWHEEL_TARGET");
+  if (text && std::string_view(text) == "cpu") return Target::cpu;
+  return flywheel::bench::find_gpu().present ? Target::gpu : Target::cpu;
+}
+
+Options fast_options(const Config& config, const FastRoom& room, Options options) {
+  options.target = choose_target(options.target);
+  const bool on_gpu = options.target == Target::gpu;
+  options.scratch_bytes = fast_scratch_bytes(config, room.sequences, on_gpu, room.context);
+  const std::size_t bytes = loaded_bytes(config) + size_of(room.decodes) * decode_bytes(config, room);
+  options.heap_bytes = std::max(options.heap_bytes, with_slack(bytes));
+  return options;
+}
+
+Options portable_options(const Config& config, int context, Options options) {
+  options.target = choose_target(options.target);
+  // See options_for(): scores of all positions and ten rows of a head, or the residual stream.
+  const int floats = std::max(context + 10 * config.head_dim, config.hidden_size);
+  options.scratch_bytes = std::max(options.scratch_bytes, static_cast<std::uint32_t>(floats) * 4 + 256);
+  const std::size_t cache = 2 * position_bytes(config) * size_of(context + kLanes);
+  options.heap_bytes = std::max(options.heap_bytes, with_slack(loaded_bytes(config) + cache + activation_bytes(config, context)));
+  return options;
+}
+
+}  // namespace flywheel::llama

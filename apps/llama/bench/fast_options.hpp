@@ -1,0 +1,26 @@
+// How to start a runtime for the tuned decode of a model.
+#pragma once
+
+#include <flywheel/flywheel.hpp>
+
+#include "apps/llama/files/config.hpp"
+
+namespace flywheel::llama {
+
+/// What is to have room.
+struct FastRoom {
+  int context = 0;    // positions
+  int sequences = 1;
+  int decodes = 1;    // operand streams and caches beside the loaded weights
+};
+
+/// Target::automatic made definite: a GPU if there is one, unless the environment variable FLYWHEEL_TARGET says cpu.
+Target choose_target(Target wanted);
+
+/// `options` with a definite target, scratch memory for the tuned tasks, and a heap that need not grow: the weights as
+/// loaded, and streams, caches and activations of `room`.
+Options fast_options(const Config& config, const FastRoom& room, Options options = {});
+/// The same for the portable tasks on random weights, with float activations and cache.
+Options portable_options(const Config& config, int context, Options options = {});
+
+}  // namespace flywheel::llama

@@ -1,0 +1,280 @@
+// The blocks that a tuned task's parts see when it is an operation of a kernel of its own, launched for one stage of the
+// decode: what the resident kernel is measured against. The API is that of GpuBlock and WarpBlock; the rest is as simple
+// as one kernel an operation allows: 8 warps compute, one stores, operands come from global memory.
+#pragma once
+
+#include <flywheel/task.cuh>
+
+#include <cstring>
+#include <type_traits>
+
+#include "apps/llama/fast/tile.cuh"
+#include "apps/llama/tasks/step.cuh"
+
+namespace flywheel::llama {
+
+inline constexpr int kOpComputeThreads = kTileWarps * 32;
+inline constexpr int kOpThreads = kOpComputeThreads + 32;
+inline constexpr std::uint32_t kOpAllThreads = 0xffffffffu;
+
+/// What all operations of a step have in common.
+struct OpRun {
+  RunSettings settings;
+  std::uint64_t* written;      // the last token that was written
+  std::uint32_t* failed;       // code of the first failure, or 0
+  std::uint32_t scratch_bytes;
+  std::uint32_t pages_ahead;   // pages of operands that a block has on their way to L2
+};
+
+/// A task's operands in the packed stream.
+struct OpOperandRange {
+  std::uint64_t first;
+  std::uint32_t bytes;
+  std::uint32_t reserved;
+};
+
+/// Dynamic shared memory of a block: the places of handoffs, then scratch.
+__device__ inline unsigned char* op_memory() {
+  extern __shared__ __align__(128) unsigned char memory[];
+  return memory;
+}
+inline constexpr std::uint32_t kOpHandoffBytes = kHandoffs * kHandoffBytes;
+
+struct OpShared {
+  std::uint64_t handed[kHandoffs];  // compute -> store
+  std::uint64_t taken[kHandoffs];   // store -> compute
+  std::uint32_t handoffs;           // of the compute part: valid with the handoff after the last, which is empty
+  alignas(16) unsigned char partial[2][kTileWarps][16];  // of reduce(), two in turn
+
+  /// One thread; all others meet it before they use it.
+  __device__ void init() {
+    for (std::uint32_t h = 0; h < kHandoffs; ++h) {
+      ptx::mbarrier_init(handed[h], kTileWarps);
+      ptx::mbarrier_init(taken[h], 1);
+    }
+  }
+};
+
+namespace op {
+/// No time limit: both ends are warps of one block that do nothing but arithmetic in between.
+__device__ inline void wait(std::uint64_t& barrier, std::uint32_t parity) {
+  while (!ptx::mbarrier_test(barrier, parity)) {}
+}
+
+/// Any small plain value through `exchange_word`, word by word.
+template <class T, class Exchange>
+__device__ T exchange(T value, Exchange&& exchange_word) {
+  constexpr std::size_t kWords = (sizeof(T) + 3) / 4;
+  std::uint32_t words[kWords] = {};
+  memcpy(words, &value, sizeof(T));
+#pragma unroll
+  for (std::size_t w = 0; w < kWords; ++w) words[w] = exchange_word(words[w]);
+  memcpy(&value, words, sizeof(T));
+  return value;
+}
+template <class T>
+__device__ T shuffle_xor(T value, int mask) {
+  return exchange(value, [mask](std::uint32_t word) { return __shfl_xor_sync(kOpAllThreads, word, mask); });
+}
+template <class T>
+__device__ T shuffle_down(T value, std::uint32_t distance) {
+  return exchange(value, [distance](std::uint32_t word) { return __shfl_down_sync(kOpAllThreads, word, distance); });
+}
+
+/// Brings a page to L2 while others are read (from compute capability 9.0 on). `bytes` is a multiple of 16.
+__device__ inline void prefetch(const unsigned char* page, std::uint32_t bytes) {
+  if constexpr (ptx::kHopper)
+    asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(page), "r"(bytes) : "memory");
+}
+
+/// Programmatic dependent launch: the next operation's blocks may come while this one goes on...
+__device__ inline void launch_dependents() {
+  if constexpr (ptx::kHopper) asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+}
+/// ...and this one's wait here until all that came before has ended and can be seen. Without such a launch: no effect.
+__device__ inline void wait_for_last_operation() {
+  if constexpr (ptx::kHopper) asm volatile("griddepcontrol.wait;" ::: "memory");
+}
+}  // namespace op
+
+/// One warp's view of a task's operands: the packed pages, where they lie.
+class OpOperands {
+ public:
+  __device__ OpOperands(const unsigned char* at, std::uint32_t bytes, std::uint32_t pages_ahead)
+      : at_(at), end_(at + bytes), ahead_(pages_ahead) {}
+
+  /// One thread, before the first next().
+  __device__ void prefetch_first() const {
+    for (std::uint32_t p = 0; p < ahead_; ++p) prefetch(at_ + p * kPageBytes);
+  }
+  __device__ const unsigned char* next() {
+    if (at_ >= end_) return nullptr;
+    const unsigned char* page = at_;
+    at_ += kPageBytes;
+    if (ahead_ && threadIdx.x == 0) prefetch(page + ahead_ * kPageBytes);
+    return page;
+  }
+  __device__ static void give_back() {}
+
+ private:
+  __device__ void prefetch(const unsigned char* page) const {
+    if (page >= end_) return;
+    const auto left = static_cast<std::uint32_t>(end_ - page);
+    op::prefetch(page, left < kPageBytes ? left : kPageBytes);
+  }
+
+  const unsigned char* at_;
+  const unsigned char* end_;
+  std::uint32_t ahead_;
+};
+
+/// What bodies ask of either block.
+class OpBlockCore {
+ public:
+  static constexpr bool kOnGpu = true;
+  __device__ explicit OpBlockCore(const OpRun& run) : run_(run) {}
+
+  __device__ void fail(std::uint32_t code) const { atomicCAS(run_.failed, 0u, code); }
+  template <class T>
+  __device__ T param(Param<T>) const {
+    static_assert(std::is_same_v<T, RunSettings>, "an operation has one parameter: RunSettings");
+    return run_.settings;
+  }
+  template <class T>
+  __device__ bool emit(T value) const {
+    *run_.written = static_cast<std::uint64_t>(value);
+    return true;
+  }
+  __device__ void stop() const {}  // the host launches as many steps as it wants
+
+ protected:
+  const OpRun& run_;
+};
+
+/// The 8 warps of a compute part or of a portable body.
+class OpBlock : public OpBlockCore {
+ public:
+  __device__ OpBlock(const OpRun& run, OpShared& shared) : OpBlockCore(run), shared_(shared) {}
+
+  static constexpr int kWarps = kTileWarps;
+  __device__ static int rank() { return static_cast<int>(threadIdx.x); }
+  __host__ __device__ static constexpr int size() { return kOpComputeThreads; }
+  __device__ static bool leader() { return rank() == 0; }
+  __device__ static int lane() { return rank() % 32; }
+  __device__ static int warp() { return rank() / 32; }
+  __device__ static void sync() { ptx::named_barrier(1, kOpComputeThreads); }
+  __device__ static void sync_warp() { __syncwarp(); }
+
+  template <class F>
+  __device__ void for_each(int n, F&& f) const {
+    for (int i = rank(); i < n; i += size()) f(i);
+  }
+  template <class T>
+  __device__ static T shuffle_xor(T value, int mask) {
+    return op::shuffle_xor(value, mask);
+  }
+  template <class T>
+  __device__ static T shuffle(T value, int lane) {
+    return op::exchange(value, [lane](std::uint32_t word) { return __shfl_sync(kOpAllThreads, word, lane); });
+  }
+  /// PTX ISA, mma.m16n8k16. Not volatile: loads of the next tiles may go before it.
+  __device__ static void multiply_add(float (&sums)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2]) {
+    asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+        "{%0, %1, %2, %3};"
+        : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+  }
+
+  /// In the order of GpuBlock::reduce().
+  template <class T, class Op>
+  __device__ T reduce(T value, Op&& combine) {
+    static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= 16, "reduce() takes plain values of up to 16 bytes");
+#pragma unroll
+    for (std::uint32_t distance = 16; distance; distance /= 2) value = combine(value, op::shuffle_down(value, distance));
+    auto& partial = shared_.partial[turn_ ^= 1];
+    if (lane() == 0) memcpy(partial[warp()], &value, sizeof(T));
+    sync();
+    T total;
+    memcpy(&total, partial[0], sizeof(T));
+    for (int w = 1; w < kWarps; ++w) {
+      memcpy(&value, partial[w], sizeof(T));
+      total = combine(total, value);
+    }
+    return total;
+  }
+
+  template <class T>
+  __device__ T* scratch(int n) {
+    const std::size_t at = (used_ + 15) & ~std::size_t{15};
+    used_ = at + sizeof(T) * static_cast<std::size_t>(n);
+    if (used_ <= run_.scratch_bytes) return reinterpret_cast<T*>(op_memory() + kOpHandoffBytes + at);
+    fail(kScratchExhausted);
+    return nullptr;
+  }
+
+  template <class T>
+  __device__ T* hand() const {
+    const std::uint32_t slot = handed_ % kHandoffs, used = handed_ / kHandoffs;
+    if (used) op::wait(shared_.taken[slot], (used - 1) & 1);  // pairs with OpStoreBlock::give_back()
+    return reinterpret_cast<T*>(op_memory() + slot * kHandoffBytes);
+  }
+  __device__ void pass_on() {
+    __syncwarp();
+    if (lane() == 0) ptx::mbarrier_arrive(shared_.handed[handed_ % kHandoffs]);  // pairs with OpStoreBlock::take()
+    ++handed_;
+  }
+  /// After a compute part that has a store part. All warps write the same number.
+  __device__ void end() {
+    hand<void>();
+    if (lane() == 0) *static_cast<volatile std::uint32_t*>(&shared_.handoffs) = handed_;
+    pass_on();
+  }
+
+  static constexpr std::uint32_t kScratchExhausted = 0xffffffffu;  // a failure code that no task has
+
+ private:
+  OpShared& shared_;
+  std::size_t used_ = 0;
+  std::uint32_t handed_ = 0;
+  std::uint32_t turn_ = 0;
+};
+
+/// The warp of a store part.
+class OpStoreBlock : public OpBlockCore {
+ public:
+  __device__ OpStoreBlock(const OpRun& run, OpShared& shared) : OpBlockCore(run), shared_(shared) {}
+
+  __device__ static int rank() { return static_cast<int>(threadIdx.x % 32); }
+  __device__ static int lane() { return rank(); }
+  __host__ __device__ static constexpr int size() { return 32; }
+  __device__ static bool leader() { return rank() == 0; }
+  __device__ static void sync() { __syncwarp(); }
+  template <class F>
+  __device__ void for_each(int n, F&& f) const {
+    for (int i = rank(); i < n; i += size()) f(i);
+  }
+  template <class T>
+  __device__ static T shuffle_xor(T value, int mask) {
+    return op::shuffle_xor(value, mask);
+  }
+
+  template <class T>
+  __device__ const T* take() const {
+    const std::uint32_t slot = taken_ % kHandoffs;
+    op::wait(shared_.handed[slot], taken_ / kHandoffs & 1);
+    // A warp that is done may have written it long before the others: then it is still more than `taken_`.
+    if (taken_ == *static_cast<const volatile std::uint32_t*>(&shared_.handoffs)) return nullptr;
+    return reinterpret_cast<const T*>(op_memory() + slot * kHandoffBytes);
+  }
+  __device__ void give_back() {
+    __syncwarp();
+    if (lane() == 0) ptx::mbarrier_arrive(shared_.taken[taken_ % kHandoffs]);  // pairs with OpBlock::hand()
+    ++taken_;
+  }
+
+ private:
+  OpShared& shared_;
+  std::uint32_t taken_ = 0;
+};
+
+}  // namespace flywheel::llama

@@ -1,0 +1,79 @@
+// The kernel of one operation: block b runs task b of a stage.
+#pragma once
+
+#include "apps/llama/bench/op_block.cuh"
+
+namespace flywheel::llama {
+
+/// A launch's argument. Tasks lie kTaskArgBytes apart.
+struct OpStage {
+  const unsigned char* tasks;
+  const OpOperandRange* ranges;   // one a task
+  const unsigned char* operands;  // the packed stream
+  OpRun run;
+};
+
+template <class Task>
+concept HasStorePart = requires(const Task& task, OpBlock& block, OpOperands& operands, OpStoreBlock& store) {
+  task.compute(block, operands);
+  task.store(store);
+};
+
+namespace op {
+template <class Task>
+__device__ void compute(const Task& task, OpBlock& block, OpOperands& operands) {
+  if constexpr (requires { task.compute(block, operands); }) task.compute(block, operands);
+  else task(block);
+  if constexpr (HasStorePart<Task>) block.end();
+}
+template <class Task>
+__device__ void store(const Task& task, OpStoreBlock& block) {
+  if constexpr (HasStorePart<Task>) task.store(block);
+}
+}  // namespace op
+
+/// Three blocks an SM, so that one can load while others end or begin. What stands before wait_for_last_operation()
+/// reads nothing that an operation writes.
+template <class Task>
+__global__ void __launch_bounds__(kOpThreads, 3) run_op(const __grid_constant__ OpStage stage) {
+  __shared__ OpShared shared;
+  __shared__ alignas(16) std::uint32_t words[kTaskArgBytes / 4];
+  op::launch_dependents();
+  const OpOperandRange range = stage.ranges[blockIdx.x];
+  OpOperands operands(stage.operands + range.first, range.bytes, stage.run.pages_ahead);
+  if (threadIdx.x == 0) {
+    operands.prefetch_first();
+    shared.handoffs = ~0u;
+    shared.init();
+  }
+  if (threadIdx.x < kTaskArgBytes / 4)
+    words[threadIdx.x] = reinterpret_cast<const std::uint32_t*>(stage.tasks + blockIdx.x * kTaskArgBytes)[threadIdx.x];
+  __syncthreads();
+  const Task& task = *reinterpret_cast<const Task*>(words);
+  op::wait_for_last_operation();
+  if (threadIdx.x < kOpComputeThreads) {
+    OpBlock block(stage.run, shared);
+    op::compute(task, block, operands);
+  } else {
+    OpStoreBlock block(stage.run, shared);
+    op::store(task, block);
+  }
+}
+
+/// What pack() asks of a block.
+struct OpPackBlock {
+  template <class F>
+  __device__ void for_each(int n, F&& f) const {
+    for (int i = static_cast<int>(threadIdx.x); i < n; i += static_cast<int>(blockDim.x)) f(i);
+  }
+};
+
+/// Once, before anything is run.
+template <class Task>
+__global__ void pack_op(const unsigned char* tasks, const OpOperandRange* ranges, unsigned char* operands) {
+  OpPackBlock block;
+  const Task& task = *reinterpret_cast<const Task*>(tasks + blockIdx.x * kTaskArgBytes);
+  task.pack(block, operands + ranges[blockIdx.x].first);
+}
+
+}  // namespace flywheel::llama

@@ -1,0 +1,48 @@
+// The peers: the same tuned bodies, one kernel an operation, launched the ways people launch a decode step without a
+// resident kernel. Plain C++ on purpose: the CUDA is behind it.
+#pragma once
+
+#include <flywheel/flywheel.hpp>
+
+#include <array>
+#include <memory>
+
+#include "apps/llama/weights.hpp"
+
+namespace flywheel::llama {
+
+/// One launch after the other in a stream; the same captured in a CUDA graph that is launched for each token; that graph
+/// with programmatic dependent launch, so that an operation's blocks come and prefetch weights before the last one ends.
+enum class PeerWay { stream, graph, graph_pdl };
+inline constexpr std::array kPeerWays{PeerWay::stream, PeerWay::graph, PeerWay::graph_pdl};
+/// "stream", "graph", "graph_pdl".
+const char* describe(PeerWay way);
+
+/// What may be tuned. An SM has room for `blocks_per_sm` blocks, and matrices are shared out over as many; see
+/// OpRun::pages_ahead.
+struct PeerShape {
+  int blocks_per_sm = 3;
+  int pages_ahead = 3;
+};
+
+class Peers {
+ public:
+  /// Null in a host-only build and where the runtime has no GPU. The runtime and the weights must outlive it. Errors: as
+  /// build_fast_graph(), CudaError, CapacityError.
+  static std::unique_ptr<Peers> make(Runtime& runtime, const Config& config, const Weights& weights, int context,
+                                     int sequences, const PeerShape& shape);
+  virtual ~Peers() = default;
+
+  /// See fill_cache().
+  virtual void fill_cache(std::uint64_t seed) = 0;
+  /// Writes `tokens` tokens greedily from position `start` on; returns the wall time in ms a token. Waits first until the
+  /// runtime's kernel has parked: it holds the SMs.
+  virtual double run(PeerWay way, std::uint32_t start, std::uint32_t tokens) = 0;
+  /// Of all sequences, after the last step.
+  virtual std::vector<float> last_logits() = 0;
+};
+
+/// Until the runtime's kernel, if it has one, has been told to leave the GPU; see Options::park_after.
+void wait_until_idle(Runtime& runtime);
+
+}  // namespace flywheel::llama

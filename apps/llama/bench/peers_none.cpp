@@ -1,0 +1,8 @@
+// The peers of a host-only build: none.
+#include "apps/llama/bench/peers.hpp"
+
+namespace flywheel::llama {
+
+std::unique_ptr<Peers> Peers::make(Runtime&, const Config&, const Weights&, int, int, const PeerShape&) { return nullptr; }
+
+}  // namespace flywheel::llama

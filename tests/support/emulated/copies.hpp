@@ -1,0 +1,147 @@
+// Copies to shared memory that go on beside the threads. They land late, in pieces and in any order; until then the
+// destination holds garbage.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "support/emulated/mbarrier.hpp"
+
+namespace flywheel::testing {
+
+/// A range of shared memory.
+struct SharedRange {
+  unsigned char* first = nullptr;
+  std::size_t bytes = 0;
+
+  bool holds(const void* at, std::size_t count) const {
+    const auto* from = static_cast<const unsigned char*>(at);
+    return from >= first && from + count <= first + bytes;
+  }
+};
+
+class AsyncCopies {
+ public:
+  using Draw = std::function<std::uint32_t(std::uint32_t)>;  // a number below that
+
+  AsyncCopies(Mbarriers& barriers, Mbarriers::Fail fail, Draw draw)
+      : barriers_(barriers), fail_(std::move(fail)), draw_(std::move(draw)), threads_(kEmulatedThreads) {}
+
+  SharedRange dynamic;  // where bulk copies may go
+  SharedRange fixed;    // where copies of 16 bytes may go as well
+
+  bool any() const { return !bulk_.empty() || !busy_.empty(); }
+
+  void bulk(void* to, const void* from, std::uint32_t bytes, std::uint64_t& barrier, std::uint32_t thread) {
+    check(to, from, "bulk_copy()");
+    if (bytes % 16 || !bytes) fail_("bulk_copy() of " + std::to_string(bytes) + " bytes: not a multiple of 16");
+    if (!dynamic.holds(to, bytes)) fail_("bulk_copy() to a place outside the block's dynamic shared memory");
+    for (const Bulk& other : bulk_)
+      if (other.to < static_cast<unsigned char*>(to) + bytes && static_cast<unsigned char*>(to) < other.to + other.left)
+        fail_("bulk_copy() to a place where another is still to land");
+    std::memset(to, garbage(), bytes);
+    barriers_.arrive(barrier, thread, bytes);
+    bulk_.push_back({static_cast<unsigned char*>(to), static_cast<const unsigned char*>(from), bytes, &barrier});
+  }
+
+  void copy16(void* to, const void* from, std::uint32_t thread) {
+    check(to, from, "copy16()");
+    if (!dynamic.holds(to, 16) && !fixed.holds(to, 16)) fail_("copy16() to a place outside the block's shared memory");
+    std::memset(to, garbage(), 16);
+    if (threads_[thread].is_idle()) busy_.push_back(thread);
+    Thread& own = threads_[thread];
+    own.copies.push_back({to, from, own.group, own.number++});
+  }
+  void commit(std::uint32_t thread) { ++threads_[thread].group; }
+  /// Lands what the thread waits for: all but the last `left` groups.
+  void wait(std::uint32_t left, std::uint32_t thread) {
+    Thread& own = threads_[thread];
+    for (std::size_t i = own.copies.size(); i-- > 0;)
+      if (own.copies[i].group + left < own.group) land(thread, i);
+  }
+  void arrive_when_landed(std::uint64_t& barrier, std::uint32_t thread) {
+    Thread& own = threads_[thread];
+    if (own.copies.empty()) return barriers_.arrive(barrier, thread);
+    own.marks.push_back({&barrier, static_cast<std::uint32_t>(own.copies.size()), own.number});
+  }
+
+  /// Something lands.
+  void land_some() {
+    const auto choices = static_cast<std::uint32_t>(bulk_.size() + busy_.size());
+    const std::uint32_t chosen = draw_(choices);
+    if (chosen < bulk_.size()) return land_bulk(chosen);
+    const std::uint32_t thread = busy_[chosen - bulk_.size()];
+    for (std::uint32_t count = 1 + draw_(32); count && !threads_[thread].copies.empty(); --count)
+      land(thread, draw_(static_cast<std::uint32_t>(threads_[thread].copies.size())));
+  }
+
+ private:
+  struct Bulk {
+    unsigned char* to;
+    const unsigned char* from;
+    std::uint32_t left;
+    std::uint64_t* barrier;
+  };
+  struct Copy {
+    void* to;
+    const void* from;
+    std::uint32_t group, number;
+  };
+  struct Mark {
+    std::uint64_t* barrier;
+    std::uint32_t left;    // copies to land before the arrival
+    std::uint32_t number;  // of the first copy after it
+  };
+  struct Thread {
+    std::vector<Copy> copies;
+    std::vector<Mark> marks;
+    std::uint32_t group = 0, number = 0;
+
+    bool is_idle() const { return copies.empty(); }
+  };
+
+  int garbage() { return static_cast<int>(0x80 + draw_(128)); }
+
+  void check(const void* to, const void* from, const char* what) const {
+    if (reinterpret_cast<std::uintptr_t>(to) % 16 || reinterpret_cast<std::uintptr_t>(from) % 16)
+      fail_(std::string(what) + " with an address that is not aligned to 16 bytes");
+  }
+
+  /// A piece from either end.
+  void land_bulk(std::size_t index) {
+    Bulk& copy = bulk_[index];
+    const std::uint32_t bytes = draw_(2) ? copy.left : 16 * (1 + draw_(copy.left / 16));
+    const std::uint32_t skip = draw_(2) ? copy.left - bytes : 0;
+    std::memcpy(copy.to + skip, copy.from + skip, bytes);
+    if (!skip) copy.to += bytes, copy.from += bytes;
+    copy.left -= bytes;
+    std::uint64_t& barrier = *copy.barrier;
+    if (!copy.left) bulk_.erase(bulk_.begin() + static_cast<std::ptrdiff_t>(index));
+    barriers_.come(barrier, bytes);
+  }
+
+  void land(std::uint32_t thread, std::size_t index) {
+    Thread& own = threads_[thread];
+    const Copy copy = own.copies[index];
+    std::memcpy(copy.to, copy.from, 16);
+    own.copies[index] = own.copies.back();
+    own.copies.pop_back();
+    if (own.is_idle()) std::erase(busy_, thread);
+    for (Mark& mark : own.marks)
+      if (copy.number < mark.number && !--mark.left) barriers_.arrive(*mark.barrier, thread);
+    std::erase_if(own.marks, [](const Mark& mark) { return !mark.left; });
+  }
+
+  Mbarriers& barriers_;
+  Mbarriers::Fail fail_;
+  Draw draw_;
+  std::vector<Bulk> bulk_;
+  std::vector<Thread> threads_;
+  std::vector<std::uint32_t> busy_;  // threads with copies on their way
+};
+
+}  // namespace flywheel::testing

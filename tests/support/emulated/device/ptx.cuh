@@ -1,0 +1,45 @@
+// In place of device/ptx.cuh: the same functions, carried out by the emulated block.
+#pragma once
+
+#include "support/emulated/cuda.hpp"
+
+namespace flywheel::ptx {
+
+/// Which of the two ways pages come is World::bulk_copies alone.
+inline constexpr bool kHopper = true;
+
+namespace detail {
+inline testing::EmulatedBlock& block() { return testing::EmulatedBlock::current(); }
+}  // namespace detail
+
+inline void mbarrier_init(std::uint64_t& barrier, std::uint32_t arrivals) { detail::block().init(barrier, arrivals); }
+inline void mbarrier_invalidate(std::uint64_t& barrier) { detail::block().invalidate(barrier); }
+inline void mbarrier_arrive(std::uint64_t& barrier) { detail::block().arrive(barrier); }
+inline bool mbarrier_test(std::uint64_t& barrier, std::uint32_t parity) { return detail::block().test(barrier, parity); }
+inline void named_barrier(std::uint32_t id, std::uint32_t threads) { detail::block().named_barrier(id, threads); }
+
+inline void copy16(void* to_shared, const void* from) { detail::block().copy16(to_shared, from); }
+inline void commit_copies() { detail::block().commit_copies(); }
+template <int kLeft>
+void wait_copies() {
+  detail::block().wait_copies(kLeft);
+}
+inline void arrive_when_copied(std::uint64_t& barrier) { detail::block().arrive_when_copied(barrier); }
+
+inline void publish_mbarriers() { detail::block().publish_mbarriers(); }
+inline void fence_global_for_bulk_copies() { detail::block().fence_for_bulk_copies(); }
+inline std::uint64_t read_once_policy() { return 0; }
+inline void bulk_copy(void* to_shared, const void* from, std::uint32_t bytes, std::uint64_t& barrier, std::uint64_t) {
+  detail::block().bulk_copy(to_shared, from, bytes, barrier);
+}
+
+inline void mma_bf16(float (&sums)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2]) {
+  detail::block().multiply_add(sums, a, b);
+}
+
+template <std::uint32_t kRegisters>
+void keep_registers() {}
+template <std::uint32_t kRegisters>
+void take_registers() {}
+
+}  // namespace flywheel::ptx

@@ -1,0 +1,102 @@
+// Where the lanes of a warp meet, and where warps meet at named barriers.
+#pragma once
+
+#include "support/emulated/mbarrier.hpp"
+#include "support/fiber_warp.hpp"
+
+namespace flywheel::testing {
+
+class Meetings {
+ public:
+  using Post = FiberCrew::Post;
+  using Posts = FiberCrew::Posts;
+
+  explicit Meetings(Mbarriers::Fail fail) : fail_(std::move(fail)) {}
+
+  Posts& posts(std::uint32_t warp) { return warps_[warp].posts; }
+
+  /// True for the last of the lanes that are still there.
+  bool arrive(std::uint32_t warp, std::uint32_t lane, const Collective& what) {
+    Warp& here = warps_[warp];
+    if (here.arrived && !(here.what == what))
+      fail_("lanes of a warp meet at different places: " + lanes_text(here.arrived) + " at " + here.what.text() + ", " +
+            lanes_text(1u << lane) + " at " + what.text());
+    here.what = what;
+    here.arrived |= 1u << lane;
+    return complete(here);
+  }
+  /// What needs all 32 lanes.
+  void check_whole(std::uint32_t warp, const char* what) const {
+    if (warps_[warp].left) fail_(std::string(what) + " by a warp of which " + lanes_text(warps_[warp].left) + " have ended");
+  }
+  /// A lane ends. True if those who wait at __syncwarp() waited only for it.
+  bool leave(std::uint32_t warp, std::uint32_t lane) {
+    Warp& here = warps_[warp];
+    here.left |= 1u << lane;
+    if (here.arrived && std::strcmp(here.what.name, "__syncwarp()"))
+      fail_("a lane ends while others of its warp are at " + here.what.text());
+    return here.arrived && complete(here);
+  }
+  /// Lanes that have not ended.
+  std::uint32_t present(std::uint32_t warp) const { return ~warps_[warp].left; }
+  bool all_left() const {
+    return std::all_of(warps_.begin(), warps_.end(), [](const Warp& warp) { return !~warp.left; });
+  }
+
+  static Collective named(std::uint32_t id) {
+    static const auto names = [] {
+      std::array<std::string, 16> all;
+      for (std::size_t i = 0; i < all.size(); ++i) all[i] = "named barrier " + std::to_string(i);
+      return all;
+    }();
+    return {names[id % 16].c_str()};
+  }
+  /// By a whole warp. The warps that meet, once all have come; else 0.
+  std::uint32_t arrive_named(std::uint32_t warp, std::uint32_t id, std::uint32_t threads) {
+    const std::string name = named(id).name;
+    if (id > 15 || threads % 32 || !threads) fail_("named barrier " + std::to_string(id) + " of " + std::to_string(threads) + " threads");
+    Named& here = named_[id];
+    if (here.warps && here.threads != threads)
+      fail_(name + " of " + std::to_string(threads) + " threads, while others wait there for " + std::to_string(here.threads));
+    here.threads = threads;
+    here.warps |= 1u << warp;
+    if (static_cast<std::uint32_t>(std::popcount(here.warps)) * 32 < threads) return 0;
+    if (here.group && here.group != here.warps)
+      fail_("two groups at " + name + ": warps with " + lanes_text(here.group) + " as bits, now " + lanes_text(here.warps));
+    here.group = here.warps;
+    return std::exchange(here.warps, 0);
+  }
+
+ private:
+  struct Warp {
+    Collective what{};
+    std::uint32_t arrived = 0;
+    std::uint32_t left = 0;  // lanes that have ended
+    Posts posts;
+  };
+  struct Named {
+    std::uint32_t warps = 0;  // that have come
+    std::uint32_t group = 0;  // that met last
+    std::uint32_t threads = 0;
+  };
+
+  static bool complete(Warp& here) {
+    if (~(here.arrived | here.left)) return false;
+    here.arrived = 0;
+    return true;
+  }
+
+  Mbarriers::Fail fail_;
+  std::array<Warp, kEmulatedWarps> warps_{};
+  std::array<Named, 16> named_{};
+};
+
+/// One mma by all lanes.
+inline void multiply_add_lanes(Meetings::Posts& posts) {
+  WarpTile tile;
+  for (std::uint32_t lane = 0; lane < 32; ++lane) tile.add_lane(lane, posts[lane]);
+  tile.multiply_add();
+  for (std::uint32_t lane = 0; lane < 32; ++lane) tile.give_lane(lane, posts[lane]);
+}
+
+}  // namespace flywheel::testing
