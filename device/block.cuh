@@ -64,6 +64,12 @@ class GpuBlock : public BlockCore<ThreadPlatform, List> {
   __device__ GpuBlock(TaskContext& context, BlockShared& shared, unsigned char* scratch)
       : BlockCore<P, List>(context), shared_(&shared), scratch_(scratch) {}
 
+  /// Library use: another task of the same warps, which need not have met since the last one.
+  __device__ void begin_task(TaskContext& context) {
+    this->context_ = &context;
+    used_ = 0;
+  }
+
   static constexpr bool kOnGpu = true;
   __device__ static int rank() { return static_cast<int>(threadIdx.x - kFirstComputeWarp * 32); }
   __host__ __device__ static constexpr int size() { return kComputeThreads; }
@@ -156,6 +162,7 @@ class GpuBlock : public BlockCore<ThreadPlatform, List> {
     if (rank() < 32) to[rank()] = from[rank()];
     if (leader()) {
       note_asked<P>(*this->context_, clock_);
+      show_progress<P>(*this->context_->world, this->context_->worker);
       clock_.local = record.header.local;
       this->context_->header = &shared_->phase_record.header;
     }

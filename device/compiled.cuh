@@ -58,11 +58,13 @@ class ControlRole {
   __device__ StreamEnd operator()(Slow&& slow) {
     total_ = run_.stream.count;
     for (std::uint32_t n = 0; n + 1 < kRoleSlots; ++n) fetch(n);
-    const StreamEnd end = follow_stream<P>(run_, pen_, [&](std::uint32_t i, std::uint32_t pass) {
-      return step(pass, slow);
+    const auto idle = [&] { watch(slow); };
+    const StreamEnd end = follow_stream<P>(run_, pen_, idle, [&](std::uint32_t, std::uint32_t pass) {
+      return step(pass, idle);
     });
     ptx::wait_copies<0>();
     if (!end.aborted) command(roles_.slots[number_ % kRoleSlots], RoleCommand::leave, 0);
+    if (!end.aborted && number_) wait_settled(idle);
     pen_.close();
     return end;
   }
@@ -80,24 +82,21 @@ class ControlRole {
     ptx::commit_copies();
   }
 
-  template <class Slow>
-  __device__ bool step(std::uint32_t pass, Slow&& slow) {
+  template <class Idle>
+  __device__ bool step(std::uint32_t pass, Idle&& idle) {
     ptx::wait_copies<kRoleSlots - 2>();
     RoleSlot& slot = roles_.slots[number_ % kRoleSlots];
     const Instruction& instruction = slot.instruction;
     const std::uint64_t begin = pen_.now();
-    const Before before = wait_before<P>(run_, instruction, pass);
+    const Before before = wait_before<P>(run_, instruction, pass, idle);
     if (before == Before::aborted) return false;
-    bool skip = before == Before::failed;
+    failed_ |= before == Before::failed;
     // What this task needs of the one before it is stored, and whether that failed is known, once that has settled.
-    if (instruction.flags & kAfterPrevious) {
-      if (!wait_settled(slow)) return false;
-      skip |= roles_.slots[(number_ - 1) % kRoleSlots].failed;
-    }
+    if (instruction.flags & kAfterPrevious && !wait_settled(idle)) return false;
     pen_.write(TraceKind::wait, begin, instruction.record.header.local, pass);
     const bool task = !(instruction.flags & kOnlyWaits);
-    command(slot, skip ? RoleCommand::skip : task ? RoleCommand::run : RoleCommand::nothing, pass);
-    if (number_ && !wait_settled(slow)) return false;  // that slot gets the next instruction but two
+    command(slot, failed_ ? RoleCommand::skip : task ? RoleCommand::run : RoleCommand::nothing, pass);
+    if (number_ && !wait_settled(idle)) return false;  // that slot gets the next instruction but two
     ++number_;
     fetch(number_ + kRoleSlots - 2);
     return true;
@@ -110,23 +109,33 @@ class ControlRole {
     ptx::mbarrier_arrive(roles_.ready[number_ % kRoleSlots]);  // pairs with wait_command()
   }
 
+  __device__ bool settled(std::uint32_t n) const {
+    return ptx::mbarrier_test(roles_.settled[n % kRoleSlots], n / kRoleSlots & 1);
+  }
+
   /// Until the task before this one has settled.
-  template <class Slow>
-  __device__ bool wait_settled(Slow&& slow) {
-    const std::uint32_t before = number_ - 1;
-    std::uint64_t& barrier = roles_.settled[before % kRoleSlots];
-    const std::uint32_t parity = before / kRoleSlots & 1;
-    std::uint64_t start = 0, reported = 0;
-    for (std::uint32_t spins = 1; !ptx::mbarrier_test(barrier, parity); ++spins) {
-      if (spins % 1024) continue;
-      if (P::device(world_.control->board.abort).load(Order::relaxed)) return false;
-      const std::uint64_t now = P::now_ns();
-      if (!start) start = reported = now;
-      if (now - reported < kSlowTaskNs) continue;
-      slow(now - start, roles_.slots[before % kRoleSlots].instruction.record.header.local);
-      reported = now;
+  template <class Idle>
+  __device__ bool wait_settled(Idle&& idle) {
+    for (std::uint32_t spins = 1; !settled(number_ - 1); ++spins) {
+      idle();
+      if (spins % 1024 == 0 && P::device(world_.control->board.abort).load(Order::relaxed)) return false;
     }
+    failed_ |= roles_.slots[(number_ - 1) % kRoleSlots].failed;
     return true;
+  }
+
+  /// While this thread waits for something: whether this worker's own last task takes long.
+  template <class Slow>
+  __device__ void watch(Slow&& slow) {
+    if (++looks_ % 1024 || !number_ || settled(number_ - 1)) return;
+    const std::uint64_t now = P::now_ns();
+    if (watched_ != number_) {
+      watched_ = number_;
+      watch_begin_ = watch_told_ = now;
+    }
+    if (now - watch_told_ < kSlowTaskNs) return;
+    slow(now - watch_begin_, roles_.slots[(number_ - 1) % kRoleSlots].instruction.record.header.local);
+    watch_told_ = now;
   }
 
   RolesShared& roles_;
@@ -135,6 +144,10 @@ class ControlRole {
   std::uint32_t number_ = 0;      // of the instruction in hand, over all passes
   std::uint32_t next_fetch_ = 0;  // its place in the stream
   std::uint32_t total_ = 0;
+  bool failed_ = false;  // a task of this pass, on this worker or before one of its tasks
+  std::uint32_t looks_ = 0;
+  std::uint32_t watched_ = 0;       // the task before this number is the one that takes long
+  std::uint64_t watch_begin_ = 0, watch_told_ = 0;
   TracePen<P> pen_;
 };
 
@@ -155,6 +168,7 @@ template <class List>
 __device__ void compute_role(RolesShared& roles, const World& world, BlockShared& block_shared) {
   using P = ThreadPlatform;
   PageOperands operands;
+  GpuBlock<List> block(roles.slots[0].context, block_shared, scratch_memory(world));
   const bool first = threadIdx.x == kFirstComputeWarp * 32;
   TracePen<P> pen(roles.run.traced && first ? world.trace : TraceBuffers{}, roles.run.worker, TraceRole::compute);
   for (std::uint32_t n = 0;; ++n) {
@@ -164,7 +178,7 @@ __device__ void compute_role(RolesShared& roles, const World& world, BlockShared
     const std::uint64_t begin = pen.now();
     operands.begin(slot.instruction.operand_bytes);
     if (command == RoleCommand::run) {
-      GpuBlock<List> block(slot.context, block_shared, scratch_memory(world));
+      block.begin_task(slot.context);
       List::compute(slot.instruction.record, block, operands);
       pen.write(TraceKind::body, begin, slot.instruction.record.header.local, slot.context.asked.iteration,
                 slot.instruction.operand_bytes);

@@ -35,10 +35,6 @@ __device__ __forceinline__ void control_loop(const World& world) {
   crew.dismiss();
 }
 
-/// Registers a thread: 128 threads that serve and 256 that compute share the 64 K of an SM. The control loop has none to
-/// spare: what it spilled would be read through L1, which every acquire empties.
-inline constexpr std::uint32_t kServingRegisters = 160, kComputeRegisters = 176;
-
 template <class List>
 __device__ __forceinline__ void serve(const World& world) {
   const std::uint32_t warp = threadIdx.x / 32;
@@ -52,14 +48,15 @@ __device__ __forceinline__ void serve(const World& world) {
 }
 }  // namespace detail
 
+/// 168 registers a thread. No warpgroup gives any to another (setmaxnreg): the control loop needs 160 (what it spilled
+/// would be read through L1, which every acquire empties), so there are but 8 to give, and ptxas 13.0 refuses some lists
+/// of tasks with them (C7600), because functions are called from both sides.
 template <class List>
 __global__ void __launch_bounds__(kBlockThreads, 1) flywheel_kernel(const __grid_constant__ World world) {
   detail::prepare(world);
   if (threadIdx.x / 32 < kFirstComputeWarp) {
-    ptx::keep_registers<detail::kServingRegisters>();
     detail::serve<List>(world);
   } else {
-    ptx::take_registers<detail::kComputeRegisters>();
     compute_loop<List>();
   }
 }

@@ -16,15 +16,16 @@ class PageOperands {
     // Pairs with the load role's copy: complete_tx (or the copying threads' arrivals) releases the bytes.
     const bool landed = wait_phase(roles_shared().landed[now.take], now.take_parity, WaitReason::page);
     const bool wraps = now.take + 1 == page_count();
-    set({wraps ? 0 : now.take + 1, now.take_parity ^ wraps, now.give, now.left - 1});
+    set({wraps ? 0 : now.take + 1, now.take_parity ^ wraps, now.held + 1, now.left - 1});
     return landed ? page_memory() + std::size_t{now.take} * kPageBytes : nullptr;
   }
 
   /// This warp has read the page that next() gave first, of those it holds. Pairs with the load role's wait.
   __device__ static void give_back() {
     const WarpPages now = mine();
-    set({now.take, now.take_parity, now.give + 1 == page_count() ? 0 : now.give + 1, now.left});
-    if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(roles_shared().returned[now.give]);
+    const std::uint32_t first = now.take >= now.held ? now.take - now.held : now.take + page_count() - now.held;
+    set({now.take, now.take_parity, now.held - 1, now.left});
+    if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(roles_shared().returned[first]);
   }
 
   // Library use: around each task. Whatever a body left is given back, so no page is ever lost.
@@ -35,8 +36,7 @@ class PageOperands {
   }
   __device__ static void end(std::uint32_t operand_bytes) {
     if (operand_bytes == 0) return;
-    WarpPages now = mine();
-    for (; now.give != now.take; now = mine()) give_back();
+    for (std::uint32_t held = mine().held; held; --held) give_back();
     while (next()) give_back();
   }
 

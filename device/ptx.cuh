@@ -114,21 +114,4 @@ __device__ __forceinline__ void mma_bf16(float (&sums)[4], const std::uint32_t (
       : "memory");
 }
 
-// ---- registers ----
-
-/// All warps of a warpgroup: keep this many registers a thread and give the others back, or take that many. Multiples
-/// of 8. No effect where the target does not have it.
-template <std::uint32_t kRegisters>
-__device__ __forceinline__ void keep_registers() {
-#ifdef __CUDA_ARCH_FEAT_SM90_ALL
-  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kRegisters) : "memory");
-#endif
-}
-template <std::uint32_t kRegisters>
-__device__ __forceinline__ void take_registers() {
-#ifdef __CUDA_ARCH_FEAT_SM90_ALL
-  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters) : "memory");
-#endif
-}
-
 }  // namespace flywheel::ptx

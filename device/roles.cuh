@@ -34,7 +34,7 @@ struct RoleSlot {
 struct alignas(16) WarpPages {
   std::uint32_t take;         // slot of the next page
   std::uint32_t take_parity;
-  std::uint32_t give;         // slot of the first page not given back
+  std::uint32_t held;         // pages taken and not given back; may be all there are
   std::uint32_t left;         // pages of the task not taken yet
 };
 struct alignas(16) WarpHandoffs {

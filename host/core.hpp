@@ -8,8 +8,8 @@
 namespace flywheel {
 
 struct Core {
-  Core(const KernelEntry& entry, const Options& chosen)
-      : options(chosen), engine(make_engine(entry, options)), heap(*engine, options.heap_bytes),
+  Core(const KernelEntry& entry, const Options& chosen, std::unique_ptr<Engine> made)
+      : options(chosen), engine(std::move(made)), heap(*engine, options.heap_bytes),
         memory(*engine, options), loader(*engine, memory.world(), heap, entry, options),
         pump(*engine, memory, options) {}
 

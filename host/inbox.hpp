@@ -17,6 +17,14 @@ class InboxWriter {
   }
   bool all_read() const { return CpuPlatform::system(*inbox_.consumed).load(Order::acquire) == next_; }
   void write(const RunConstants& message) { inbox_.write(next_++, message); }
+  /// A message that is no submission.
+  void write(InboxOp op, std::uint32_t slot = 0, std::uint32_t generation = 0) {
+    RunConstants words{};
+    words.op = static_cast<std::uint32_t>(op);
+    words.slot = slot;
+    words.generation = generation;
+    write(words);
+  }
 
  private:
   Inbox<CpuPlatform> inbox_;

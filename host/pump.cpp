@@ -9,14 +9,6 @@
 namespace flywheel {
 
 namespace {
-RunConstants message(InboxOp op, std::uint32_t slot = 0, std::uint32_t generation = 0) {
-  RunConstants words{};
-  words.op = static_cast<std::uint32_t>(op);
-  words.slot = slot;
-  words.generation = generation;
-  return words;
-}
-
 RunConstants message_of(const RunRecord& run) {
   const LoadedGraph& graph = *run.graph;
   RunConstants words = graph.constants;
@@ -151,7 +143,7 @@ void Pump::ensure_kernel() {
 }
 
 void Pump::launch() {
-  if (engine_.drains()) inbox_.write(message(InboxOp::park));
+  if (engine_.drains()) inbox_.write(InboxOp::park);
   world_.launch = static_cast<std::uint32_t>(counters_.launches % 65535 + 1);
   world_.phased_before = phased_done_;
   ++counters_.launches;
@@ -261,100 +253,6 @@ bool Pump::poll(const RunPtr& run) {
 void Pump::drain(RunRecord& run) {
   std::unique_lock stream(run.mutex, std::try_to_lock);
   if (stream.owns_lock() && run.phase.load(std::memory_order_acquire) == RunPhase::live) drain_stream(world_, run);
-}
-
-// ---- cancel, park, shut down ----
-
-void Pump::cancel(const RunPtr& run) {
-  Lock lock(mutex_);
-  if (run->phase.load(std::memory_order_relaxed) == RunPhase::done || run->cancel_asked) return;
-  run->cancel_asked = true;
-  if (run->phase.load(std::memory_order_relaxed) == RunPhase::live) return send_cancel(*run);
-  line_->drain();
-  for (auto it = line_->sorted.begin(); it != line_->sorted.end(); ++it) {
-    if (*it != run) continue;
-    line_->sorted.erase(it);
-    line_->length.fetch_sub(1, std::memory_order_relaxed);
-    return finish(*run, static_cast<std::uint32_t>(Status::cancelled), "it had not started");
-  }
-}
-
-void Pump::send_cancel(const RunRecord& run) {
-  for (std::uint32_t spins = 0; !inbox_.has_room(2) && spins < 10000; ++spins) detail::cpu_pause(spins);
-  if (inbox_.has_room(2)) inbox_.write(message(InboxOp::cancel, run.slot, run.generation));
-}
-
-void Pump::park_if_idle(const Lock&) {
-  const bool idle = resident_ && !parking_ && !live_count_ && !line_->length.load(std::memory_order_relaxed);
-  if (idle && Clock::now() - last_busy_ >= options_.park_after) park();
-}
-
-void Pump::park() {
-  inbox_.write(message(InboxOp::park));
-  parking_ = true;
-  ++counters_.parks;
-  log::debug("idle: the kernel parks");
-}
-
-void Pump::while_parked(const std::function<void()>& action) {
-  Lock lock(mutex_);
-  ++holds_;
-  const bool parked = wait_until_parked(lock, Clock::now() + options_.shutdown_timeout);
-  if (parked) action();
-  --holds_;
-  wake_.notify_all();
-  if (!parked)
-    throw CapacityError("device memory is used up, and taking more needs a parked kernel, but runs in flight did not "
-                        "end in time: raise Options::heap_bytes, or allocate before submitting");
-}
-
-bool Pump::wait_until_parked(Lock& lock, Clock::time_point limit) {
-  while (resident_) {
-    if (Clock::now() > limit) return false;
-    take_finished(lock);
-    if (!live_count_ && !parking_ && lost_.empty()) park();
-    check_kernel(lock);
-    lock.unlock();
-    std::this_thread::sleep_for(std::chrono::microseconds(50));
-    lock.lock();
-  }
-  return !resident_;
-}
-
-bool Pump::shutdown(std::chrono::milliseconds limit) {
-  Lock lock(mutex_);
-  line_->closed.store(true, std::memory_order_release);
-  const auto end = Clock::now() + limit;
-  while ((live_count_ || line_->length.load(std::memory_order_relaxed)) && Clock::now() < end && lost_.empty()) {
-    if (!turn(lock)) wake_.wait_for(lock, std::chrono::microseconds(100));
-  }
-  closed_ = true;
-  cancel_all(lock);
-  bool parked = wait_until_parked(lock, Clock::now() + limit / 4 + std::chrono::milliseconds(100));
-  if (!parked) {
-    abort_workers();
-    parked = wait_until_parked(lock, Clock::now() + limit / 4 + std::chrono::milliseconds(100));
-  }
-  fail_everything(lock, Status::aborted, "the runtime was shut down");
-  return parked;
-}
-
-void Pump::abort_workers() {
-  const std::uint64_t yes = 1;
-  engine_.copy_to_device(&world_.control->board.abort, &yes, sizeof(yes));
-}
-
-void Pump::cancel_all(const Lock&) {
-  line_->drain();
-  for (const RunPtr& run : line_->sorted)
-    finish(*run, static_cast<std::uint32_t>(Status::aborted), "the runtime was shut down before it started");
-  line_->length.fetch_sub(static_cast<std::uint32_t>(line_->sorted.size()), std::memory_order_relaxed);
-  line_->sorted.clear();
-  for (const RunPtr& run : live_)
-    if (run && !run->cancel_asked) {
-      run->cancel_asked = true;
-      send_cancel(*run);
-    }
 }
 
 PumpCounters Pump::counters() {

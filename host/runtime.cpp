@@ -7,9 +7,12 @@
 
 namespace flywheel {
 
-Runtime::Runtime(const KernelEntry& entry, const Options& options) {
+Runtime::Runtime(const KernelEntry& entry, const Options& options) : Runtime(entry, options, nullptr) {}
+
+Runtime::Runtime(const KernelEntry& entry, const Options& options, std::unique_ptr<Engine> engine) {
   log::set_level(options.log_level);
-  core_ = std::make_shared<Core>(entry, options);
+  if (!engine) engine = make_engine(entry, options);
+  core_ = std::make_shared<Core>(entry, options, std::move(engine));
   log::info("flywheel on " + device() + (core_->engine->drains() ? ", drain mode" : ", resident"));
 }
 

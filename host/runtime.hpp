@@ -10,6 +10,8 @@
 
 namespace flywheel {
 
+class Engine;
+
 /// How often to run the graph, looping on the device: repeat(n), or repeat_until_stop(most) until a body calls
 /// block.stop().
 struct Repeat {
@@ -53,6 +55,8 @@ class Runtime {
  public:
   /// Throws DeviceError or CapacityError; see Options.
   Runtime(const KernelEntry& entry, const Options& options);
+  /// The same on this engine; null: the one that the options ask for.
+  Runtime(const KernelEntry& entry, const Options& options, std::unique_ptr<Engine> engine);
   ~Runtime();
   Runtime(Runtime&&) = default;
   Runtime& operator=(Runtime&&) = delete;

@@ -54,6 +54,7 @@ WorldMemory::WorldMemory(Engine& engine, const Options& options) : engine_(engin
   world_.records = device<TaskRecord>(std::size_t{options.max_tasks} + world_.spawn_capacity);
   world_.edges = device<Edge>(options.max_edges);
   world_.stats = device<WorkerStats>(watched);
+  world_.progress = device<Padded<std::uint64_t>>(world_.workers);
   if (options.trace_events) take_trace();
   world_.inbox = shared<InboxEntry>(world_.inbox_capacity);
   world_.inbox_consumed = shared<std::uint64_t>(16);

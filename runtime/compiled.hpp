@@ -46,8 +46,9 @@ FLYWHEEL_TASK CompiledRun join_compiled(const World& world, std::uint16_t slot, 
 
 /// Waits until all of a task's predecessors on other workers are done. A failure among them, however far back, shows in
 /// one of the counters; one on the same worker is the caller's to remember.
-template <class P>
-FLYWHEEL_TASK Before wait_before(const CompiledRun& run, const Instruction& instruction, std::uint32_t pass) {
+/// `idle()` is called between looks.
+template <class P, class Idle>
+FLYWHEEL_TASK Before wait_before(const CompiledRun& run, const Instruction& instruction, std::uint32_t pass, Idle&& idle) {
   const WaitContext patience = Wires<P>{*run.world}.wait_for_phase(run.worker);
   bool failed = false;
   for (std::uint32_t i = 0; i < instruction.wait_count; ++i) {
@@ -56,7 +57,9 @@ FLYWHEEL_TASK Before wait_before(const CompiledRun& run, const Instruction& inst
     const bool there = spin_until<P>(patience, WaitReason::predecessors, counter, goal, [&](std::uint64_t& saw) {
       saw = P::device(*counter).load(Order::acquire);  // pairs with the release in settle()
       failed |= (saw & ~kArrivals) != 0;
-      return (saw & kArrivals) >= goal;
+      if ((saw & kArrivals) >= goal) return true;
+      idle();
+      return false;
     });
     if (!there) return Before::aborted;
   }
@@ -87,13 +90,14 @@ FLYWHEEL_TASK void settle(const CompiledRun& run, const Instruction& instruction
     // last of them synchronises with all.
     P::device(counter).fetch_add(failed ? 1 + kFailedSignal : 1, Order::release);
   }
+  show_progress<P>(*run.world, run.worker);
 }
 
 /// Waits for the end of `passes` passes: a pass begins when all sinks of the one before are done.
-template <class P>
-FLYWHEEL_TASK Meeting wait_at_gate(const CompiledRun& run, std::uint32_t passes) {
+template <class P, class Idle>
+FLYWHEEL_TASK Meeting wait_at_gate(const CompiledRun& run, std::uint32_t passes, Idle&& idle) {
   const GridBarrier<P> gate{&run.world->control->barrier.value, run.sinks};
-  return gate.wait(run.gate_base, passes, Wires<P>{*run.world}.wait_for_phase(run.worker));
+  return gate.wait(run.gate_base, passes, Wires<P>{*run.world}.wait_for_phase(run.worker), idle);
 }
 
 /// One thread of each worker, when nothing of the worker touches the run any more.
@@ -133,14 +137,14 @@ struct StreamEnd {
 
 /// One worker's share of a run: `step(instruction index, pass)` takes the next instruction and is false to leave at
 /// once. Only the speaker, who has a sink, waits for the end of the last pass.
-template <class P, class Step>
-FLYWHEEL_TASK StreamEnd follow_stream(const CompiledRun& run, TracePen<P>& pen, Step&& step) {
+template <class P, class Idle, class Step>
+FLYWHEEL_TASK StreamEnd follow_stream(const CompiledRun& run, TracePen<P>& pen, Idle&& idle, Step&& step) {
   if (!run.stream.count) return {0, false};
   for (std::uint32_t pass = 0;; ++pass) {
     const bool last = pass == run.repeat;
     if (pass && (run.speaks || !last)) {
       const std::uint64_t begin = pen.now();
-      const Meeting meeting = wait_at_gate<P>(run, pass);
+      const Meeting meeting = wait_at_gate<P>(run, pass, idle);
       pen.write(TraceKind::gate, begin, 0, pass);
       if (meeting != Meeting::go_on) return {pass, meeting == Meeting::aborted};
     }

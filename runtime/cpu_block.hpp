@@ -51,6 +51,7 @@ class CpuBlock : public BlockCore<P, List> {
   FLYWHEEL_TASK void begin_pass(std::uint32_t pass) { this->context_->asked.iteration = pass; }
   FLYWHEEL_TASK const TaskRecord& load(const TaskRecord& record) {
     note_asked<P>(*this->context_, clock_);
+    show_progress<P>(*this->context_->world, this->context_->worker);
     clock_.local = record.header.local;
     this->context_->header = &record.header;
     used_ = 0;

@@ -16,7 +16,7 @@ class CpuCompiled {
         bodies_(run_.traced ? world.trace : TraceBuffers{}, worker, TraceRole::compute) {}
 
   FLYWHEEL_TASK void operator()() {
-    const StreamEnd end = follow_stream<P>(run_, waits_, [&](std::uint32_t i, std::uint32_t pass) { return step(i, pass); });
+    const StreamEnd end = follow_stream<P>(run_, waits_, NothingToDo{}, [&](std::uint32_t i, std::uint32_t pass) { return step(i, pass); });
     waits_.close();
     bodies_.close();
     leave_compiled<P>(run_);
@@ -29,7 +29,7 @@ class CpuCompiled {
     const Instruction& instruction = run_.stream.instructions[i];
     const std::uint32_t task = instruction.record.header.local;
     const std::uint64_t begin = waits_.now();
-    const Before before = wait_before<P>(run_, instruction, pass);
+    const Before before = wait_before<P>(run_, instruction, pass, NothingToDo{});
     waits_.write(TraceKind::wait, begin, task, pass);
     if (before == Before::aborted) return false;
     failed_ |= before == Before::failed;

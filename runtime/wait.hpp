@@ -58,6 +58,9 @@ struct WaitContext {
   WaitReport* report;     // this worker's, host-visible; may be null in tests
   std::uint64_t budget_ns;
   bool fatal = true;  // what to do when the budget ends: report and abort everybody, or just give up
+  // Where one wait may span many tasks of others: words that move while they get on. Then the budget begins again.
+  Padded<std::uint64_t>* progress = nullptr;
+  std::uint32_t workers = 0;
 };
 
 namespace detail {
@@ -77,33 +80,48 @@ FLYWHEEL_TASK inline void report_wait(const WaitContext& wait, WaitReason reason
 }  // namespace detail
 
 namespace detail {
+template <class P>
+FLYWHEEL_COLD std::uint64_t total_progress(const WaitContext& wait) {
+  std::uint64_t sum = 1;
+  for (std::uint32_t w = 0; w < wait.workers; ++w) sum += P::device(wait.progress[w].value).load(Order::relaxed);
+  return sum;
+}
+
 /// The slow side of spin_until(), out of line so that the many fast sides stay small. Gives the time the wait began, or
 /// 0 to give up.
 template <class P>
 FLYWHEEL_COLD std::uint64_t go_on_waiting(const WaitContext& wait, WaitReason reason, const void* address,
-                                          std::uint64_t saw, std::uint64_t expected, std::uint64_t start) {
+                                          std::uint64_t saw, std::uint64_t expected, std::uint64_t start,
+                                          std::uint64_t& progress) {
   if (P::device(*wait.abort).load(Order::relaxed)) return 0;
   const std::uint64_t now = P::now_ns();
-  if (!start) return now;
-  if (now - start < wait.budget_ns) return start;
+  if (start && now - start < wait.budget_ns) return start;
+  const std::uint64_t before = progress;
+  progress = total_progress<P>(wait);
+  if (!start || (wait.workers && progress != before)) return now;
   if (!wait.fatal) return 0;
   report_wait<P>(wait, reason, address, saw, expected, now - start);
   return 0;
 }
 }  // namespace detail
 
+/// For waits in which a thread has nothing else to see to.
+struct NothingToDo {
+  FLYWHEEL_TASK void operator()() const {}
+};
+
 /// Calls `ready(saw)` until it is true. False if the runtime was aborted or the budget ran out (then it is reported
 /// and everybody else is aborted). The clock is read once in 256 turns: a wait that succeeds at once costs nothing.
 template <class P, class Ready>
 FLYWHEEL_TASK bool spin_until(const WaitContext& wait, WaitReason reason, const void* address, std::uint64_t expected,
                               Ready&& ready) {
-  std::uint64_t saw = 0, start = 0;
+  std::uint64_t saw = 0, start = 0, progress = 0;
   for (std::uint32_t spins = 0;; ++spins) {
     if (ready(saw)) return true;
     if (spins % 16 != 15) continue;
     P::pause(spins);
     if (spins % 256 != 255) continue;
-    start = detail::go_on_waiting<P>(wait, reason, address, saw, expected, start);
+    start = detail::go_on_waiting<P>(wait, reason, address, saw, expected, start, progress);
     if (!start) return false;
   }
 }

@@ -93,6 +93,7 @@ struct World {
   Edge* edges;
   WorkerStats* stats;
   TraceBuffers trace;
+  Padded<std::uint64_t>* progress;  // of each worker: tasks of phased and compiled runs that it is through with
 
   // Host memory that the device reads and writes.
   InboxEntry* inbox;
@@ -125,6 +126,12 @@ struct Desk {
   std::uint64_t ready[kPriorities][16];  // successors made ready together
 };
 
+/// One thread of a worker, after each task of a run of all workers. Relaxed: it only has to move.
+template <class P>
+FLYWHEEL_TASK void show_progress(const World& world, std::uint32_t worker) {
+  if (world.progress) P::device(world.progress[worker].value).fetch_add(1, Order::relaxed);
+}
+
 /// Typed views of the world for one platform.
 template <class P>
 struct Wires {
@@ -151,7 +158,8 @@ struct Wires {
     return {&world.control->board.abort, world.reports + worker, world.spin_budget_ns};
   }
   FLYWHEEL_TASK WaitContext wait_for_phase(std::uint32_t worker) const {
-    return {&world.control->board.abort, world.reports + worker, world.phase_budget_ns};
+    return {&world.control->board.abort, world.reports + worker, world.phase_budget_ns, true, world.progress,
+            world.progress ? world.workers : 0};
   }
 };
 

@@ -1,5 +1,7 @@
 // Compiled runs that fail, are cancelled or stall, on CPU workers: nothing that depends on what was lost
 // runs, other runs go on, and the next run of the same executable is right.
+#include <thread>
+
 #include "support/seed.hpp"
 #include "support/small_runtime.hpp"
 
@@ -228,6 +230,31 @@ TEST_CASE("compiled: a stalled task is named, its run fails, and other runs go o
   }
   CHECK(bench.get(2) == 0);
   CHECK(bench.get(3) == 15);
+}
+
+namespace {
+struct Rest {
+  std::uint32_t* done;
+  template <class Block>
+  FLYWHEEL_TASK void operator()(Block&) const {
+    std::this_thread::sleep_for(std::chrono::milliseconds(40));
+    ++*done;
+  }
+};
+}  // namespace
+
+TEST_CASE("compiled: one wait may outlast every time limit, as long as others get on") {
+  Options options = on_cpu(2);
+  options.stall_limit = options.spin_budget = std::chrono::milliseconds(100);
+  Runtime runtime = start<Rest>(options);
+  const auto words = runtime.allocate<std::uint32_t>(2);
+  Graph graph;
+  auto last = graph.add(Rest{words.data()});
+  graph.place(last, 0);
+  for (int i = 0; i < 9; ++i) graph.place(last = graph.add(Rest{words.data()}, after(last)), 0);
+  graph.place(graph.add(Rest{words.data() + 1}, after(last)), 1);
+  runtime.submit(runtime.load(graph, compiled), repeat(2)).wait();
+  CHECK(words.read() == std::vector<std::uint32_t>{20, 2});
 }
 
 TEST_CASE("compiled: shutdown ends a run that would go on for ever") {
