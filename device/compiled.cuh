@@ -2,6 +2,7 @@
 #pragma once
 
 #include "device/handoff.cuh"
+#include "device/load.cuh"
 #include "device/page.cuh"
 #include "runtime/task_list.hpp"
 
@@ -107,6 +108,8 @@ class ControlRole {
     slot.context = {run_.world, &slot.instruction.record.header, run_.state,
                     {0, static_cast<std::uint16_t>(run_.slot), false}, run_.worker, {0, 0, 0, pass}};
     ptx::mbarrier_arrive(roles_.ready[number_ % kRoleSlots]);  // pairs with wait_command()
+    // Release: pairs with the acquire in LoadRole::look(); what this thread acquired for the task goes with it.
+    P::block(roles_.announced).store(number_ + 1, Order::release);
   }
 
   __device__ bool settled(std::uint32_t n) const {
@@ -163,9 +166,10 @@ __device__ inline RoleCommand wait_command(RolesShared& roles, std::uint32_t n) 
   return roles.slots[earlier % kRoleSlots].failed ? RoleCommand::skip : RoleCommand::run;
 }
 
-/// The compute role: all compute warps. A warp may be one task ahead of another, unless the task synchronises them.
+/// The compute role: all compute warps. Like the others a function of its own, so that the dynamic loops keep their
+/// registers. A warp may be one task ahead of another, unless the task synchronises them.
 template <class List>
-__device__ void compute_role(RolesShared& roles, const World& world, BlockShared& block_shared) {
+[[gnu::noinline]] __device__ void compute_role(RolesShared& roles, const World& world, BlockShared& block_shared) {
   using P = ThreadPlatform;
   PageOperands operands;
   GpuBlock<List> block(roles.slots[0].context, block_shared, scratch_memory(world));
@@ -176,14 +180,14 @@ __device__ void compute_role(RolesShared& roles, const World& world, BlockShared
     const RoleCommand command = wait_command(roles, n);
     if (command == RoleCommand::leave) break;
     const std::uint64_t begin = pen.now();
-    operands.begin(slot.instruction.operand_bytes);
+    operands.begin(slot.instruction);
     if (command == RoleCommand::run) {
       block.begin_task(slot.context);
       List::compute(slot.instruction.record, block, operands);
       pen.write(TraceKind::body, begin, slot.instruction.record.header.local, slot.context.asked.iteration,
                 slot.instruction.operand_bytes);
     }
-    operands.end(slot.instruction.operand_bytes);
+    operands.end(slot.instruction);
     const std::uint32_t handoffs = detail::end_handoffs();
     if (first) slot.handoffs = handoffs;
     __syncwarp();
@@ -226,13 +230,13 @@ __device__ void store_role(RolesShared& roles, const World& world) {
 
 /// The load and store warps between runs.
 template <class List>
-__device__ void serve_compiled_runs(const World& world) {
+[[gnu::noinline]] __device__ void serve_compiled_runs(const World& world) {
   RolesShared& roles = roles_shared();
   for (std::uint32_t runs = 0;; ++runs) {
     // No time limit: to have no compiled run is no fault. Pairs with begin_roles().
     for (std::uint32_t spins = 0; !ptx::mbarrier_test(roles.begin, runs & 1); ++spins) ThreadPlatform::pause(spins);
     if (roles.kernel_ends) return;
-    if (threadIdx.x / 32 == kLoadWarp) LoadRole(roles, world)();
+    if (threadIdx.x / 32 == kLoadWarp) LoadRole<List>(roles, world)();
     else store_role<List>(roles, world);
     __syncwarp();
     if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(roles.left);  // pairs with the control thread's wait

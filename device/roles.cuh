@@ -60,6 +60,7 @@ struct RolesShared {
   std::uint64_t returned[kMostPages];
   std::uint64_t begin;  // control -> load, store: a run begins, or the kernel ends
   std::uint64_t left;   // load, store -> control: nothing of the run is touched any more
+  std::uint32_t announced;  // instructions whose commands are there; by the control role
   std::uint32_t stop_loading;
   std::uint32_t kernel_ends;
 };
@@ -142,6 +143,7 @@ __device__ inline void init_roles(RolesShared& roles, const World& world, bool f
   for (std::uint32_t w = 0; w < kComputeWarps; ++w) roles.pages[w] = {}, roles.handoffs[w] = {};
   roles.world = &world;
   roles.page_count = world.page_count;
+  roles.announced = 0;
   roles.stop_loading = 0;
 }
 

@@ -54,7 +54,8 @@ struct GraphNode {
   std::vector<std::uint32_t> predecessors;
   // For compiled graphs.
   std::uint32_t worker = kAnyWorker;  // where the program wants it, see Graph::place()
-  std::uint32_t operand_bytes = 0;    // of the worker's operand stream, see Operands
+  std::uint32_t operand_bytes = 0;    // of the worker's operand stream, see runtime/operands.hpp
+  std::uint32_t dependent_pages = 0;
   double cost_ns = 0;                 // what its type says it takes; 0 if it says nothing
 };
 
@@ -150,11 +151,12 @@ class Graph {
     if constexpr (requires { task.buffers(note); }) task.buffers(note);
   }
 
-  /// A task type may say `double cost_ns() const`, and `std::uint32_t operand_bytes() const` if it has operands.
+  /// A task type may say `double cost_ns() const`; for its operands see runtime/operands.hpp.
   template <class Task>
   void note_compiled(const Task& task, std::uint32_t index) {
     if constexpr (requires { task.cost_ns(); }) nodes_[index].cost_ns = task.cost_ns();
     if constexpr (requires { task.operand_bytes(); }) nodes_[index].operand_bytes = task.operand_bytes();
+    if constexpr (requires { task.dependent_pages(); }) nodes_[index].dependent_pages = task.dependent_pages();
   }
 
   std::vector<GraphNode> nodes_;

@@ -27,10 +27,10 @@ struct ScheduleParts {
     place(sizeof(Schedule));
     streams = place(image.streams.size() * sizeof(WorkerStream));
     counters = place(std::size_t{image.counters} * kCounterStride * sizeof(std::uint64_t));
-    sizes = place(image.operand_sizes.size() * sizeof(std::uint32_t));
+    operand_tasks = place(image.operand_tasks.size() * sizeof(OperandTask));
     instructions = place(image.instructions.size() * sizeof(Instruction));
   }
-  std::size_t bytes = 0, streams, counters, sizes, instructions;
+  std::size_t bytes = 0, streams, counters, operand_tasks, instructions;
 };
 
 std::uint32_t next_serial() {
@@ -94,6 +94,12 @@ void Loader::check_sizes(const Graph& graph, const GraphImage& image) const {
     throw CapacityError("the graph has " + std::to_string(image.records.size()) +
                         " tasks; with the spawn pool more than a ready queue holds: raise Options::queue_capacity "
                         "from " + std::to_string(world_.queue_capacity));
+  for (std::uint32_t task = 0; world_.page_count && task < graph.size(); ++task)
+    if (graph.nodes()[task].dependent_pages > world_.page_window)
+      throw CapacityError("task " + std::to_string(task) + " (" + type_name(graph.nodes()[task].type) + ") has " +
+                          std::to_string(graph.nodes()[task].dependent_pages) + " pages of dependent operands, and " +
+                          std::to_string(world_.page_window) +
+                          " may be under way at once: raise Options::operand_window, or split the task");
   if (image.records.size() > max_tasks_) no_room("tasks", image.records.size(), "max_tasks");
   if (image.edges.size() > max_edges_) no_room("edges", image.edges.size(), "max_edges");
 }
@@ -171,12 +177,12 @@ void Loader::place_schedule(LoadedGraph& loaded, const GraphImage& image) {
   for (const ScheduleImage::Stream& s : from.streams)
     streams.push_back({reinterpret_cast<const Instruction*>(base + parts.instructions) + s.first,
                        static_cast<unsigned char*>(loaded.operands) + s.operands_at, s.operand_bytes,
-                       reinterpret_cast<const std::uint32_t*>(base + parts.sizes) + s.first_size, s.operand_tasks,
+                       reinterpret_cast<const OperandTask*>(base + parts.operand_tasks) + s.first_operand_task, s.operand_tasks,
                        s.count});
   std::memcpy(bytes.data(), &schedule, sizeof(schedule));
   std::memcpy(bytes.data() + parts.streams, streams.data(), streams.size() * sizeof(WorkerStream));
-  std::copy_n(from.operand_sizes.begin(), from.operand_sizes.size(),
-              reinterpret_cast<std::uint32_t*>(bytes.data() + parts.sizes));
+  std::copy_n(from.operand_tasks.begin(), from.operand_tasks.size(),
+              reinterpret_cast<OperandTask*>(bytes.data() + parts.operand_tasks));
   std::memcpy(bytes.data() + parts.instructions, from.instructions.data(),
               from.instructions.size() * sizeof(Instruction));
   engine_.copy_to_device(base, bytes.data(), bytes.size());

@@ -13,12 +13,12 @@ struct ScheduleImage {
     std::uint32_t count;
     std::uint64_t operands_at;  // bytes into the operands of all workers
     std::uint64_t operand_bytes;
-    std::size_t first_size;  // in operand_sizes
+    std::size_t first_operand_task;
     std::uint32_t operand_tasks;
   };
   std::vector<Instruction> instructions;
   std::vector<Stream> streams;
-  std::vector<std::uint32_t> operand_sizes;
+  std::vector<OperandTask> operand_tasks;
   std::uint64_t operand_bytes = 0;
   std::uint32_t counters = 0;
   std::uint32_t sinks = 0;

@@ -50,6 +50,12 @@ class CpuCompiled {
     begin_body<P>(heart, Item{context.header->local, context.item.run, false}.pack());
     CpuBlock<List, P> block(context, scratch_);
     CpuOperands operands(from, instruction.operand_bytes);
+    std::uint32_t pages = 0;
+    List::dependents(instruction.record, [&](const void* at, std::uint32_t bytes) {
+      operands.add(at, bytes);
+      pages += pages_of(bytes);
+    });
+    if (pages != instruction.dependent_pages) context.asked.code = static_cast<std::uint32_t>(Status::operands_misnamed);
     List::compute(instruction.record, block, operands);
     end_body<P>(heart);
     bodies_.write(TraceKind::body, begin, instruction.record.header.local, context.asked.iteration,

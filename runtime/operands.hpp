@@ -10,6 +10,13 @@
 //   template <class Block, class Operands>
 //   __device__ void compute(Block& block, Operands& operands) const { const unsigned char* page = operands.next(); ... }
 //
+// Operands that other tasks write are dependent: fetched once the task's predecessors are done, into pages after the
+// constant ones, while the compute warps are still at the task before. Each fetch begins a page, pointers and sizes are
+// multiples of 16:
+//
+//   std::uint32_t dependent_pages() const;  // pages_of() each piece, added up
+//   template <class Fetch> FLYWHEEL_TASK void dependents(Fetch&& fetch) const { fetch(pointer, bytes); ... }
+//
 // The portable body, operator(), reads the originals; it is what dynamic runs call, and the oracle of the tuned parts.
 //
 // A GPU task may also leave its end to a warp of its own, while the compute warps go on to the next task:
@@ -43,24 +50,35 @@ FLYWHEEL_TASK constexpr std::uint32_t pages_of(std::uint32_t operand_bytes) {
   return (operand_bytes + kPageBytes - 1) / kPageBytes;
 }
 
-/// A CPU task's operands: its part of the stream, where it lies.
+/// Pieces of memory that a task may name as dependent.
+inline constexpr std::uint32_t kMostDependents = 16;
+
+/// A CPU task's operands, where they lie: its part of the stream, then the pieces it depends on.
 class CpuOperands {
  public:
-  FLYWHEEL_TASK CpuOperands(const unsigned char* at, std::uint32_t bytes) : at_(at), end_(at + bytes) {}
+  FLYWHEEL_TASK CpuOperands(const unsigned char* at, std::uint32_t bytes) { add(at, bytes); }
+  FLYWHEEL_TASK void add(const void* at, std::uint32_t bytes) {
+    if (bytes && count_ <= kMostDependents) pieces_[count_++] = {static_cast<const unsigned char*>(at), bytes};
+  }
 
-  /// The next page: kPageBytes of the task's operands, or what is left of them. Null after the last.
+  /// The next page: kPageBytes of the task's operands, or what is left of them or of a piece. Null after the last.
   FLYWHEEL_TASK const unsigned char* next() {
-    if (at_ >= end_) return nullptr;
-    const unsigned char* page = at_;
-    at_ += kPageBytes;
+    if (piece_ == count_) return nullptr;
+    const unsigned char* page = pieces_[piece_].at + done_;
+    done_ += kPageBytes;
+    if (done_ >= pieces_[piece_].bytes) ++piece_, done_ = 0;
     return page;
   }
   /// The page that next() gave first, of those not given back yet, may be overwritten.
   FLYWHEEL_TASK void give_back() const {}
 
  private:
-  const unsigned char* at_;
-  const unsigned char* end_;
+  struct Piece {
+    const unsigned char* at;
+    std::uint32_t bytes;
+  };
+  Piece pieces_[kMostDependents + 1];
+  std::uint32_t count_ = 0, piece_ = 0, done_ = 0;
 };
 
 /// All threads of a block: packs the operands of a worker's whole stream.

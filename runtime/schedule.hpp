@@ -30,17 +30,26 @@ struct alignas(128) Instruction {
   std::uint32_t operand_bytes; // of its operand stream
   std::uint32_t flags;         // InstructionFlags
   CounterWait waits[kInstructionWaits];
-  std::uint32_t reserved[4];
+  std::uint32_t dependent_pages;
+  std::uint32_t reserved[3];
 };
 static_assert(sizeof(Instruction) == 256);
+
+/// What a loader needs to know of a task with operands.
+struct OperandTask {
+  std::uint32_t instruction;      // its place in the worker's stream
+  std::uint32_t constant_bytes;   // of the operand stream, padded
+  std::uint32_t dependent_pages;  // that come after those, once the task's predecessors are done
+  std::uint32_t reserved;
+};
 
 /// One worker's part.
 struct WorkerStream {
   const Instruction* instructions;
   unsigned char* operands;      // its operand stream: what its tasks read and nobody writes, in the order of use
   std::uint64_t operand_bytes;  // of one pass
-  const std::uint32_t* operand_sizes;  // of its tasks that have operands, padded: what a loader needs to know
-  std::uint32_t operand_tasks;
+  const OperandTask* operand_tasks;
+  std::uint32_t operand_task_count;
   std::uint32_t count;          // instructions
 };
 

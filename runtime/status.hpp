@@ -21,6 +21,7 @@ enum class Status : std::uint32_t {
   bad_task_type = 9,
   workers_missing = 10,
   spawn_in_phase = 11,
+  operands_misnamed = 12,
 };
 
 inline constexpr std::uint32_t kUserStatus = 64;
@@ -55,6 +56,9 @@ constexpr StatusText describe(Status status) {
     case Status::spawn_in_phase:
       return {"a task of a phased or compiled graph called block.spawn()",
               "the tasks of such a graph are fixed: load it without `compiled` and with after() in place of phases"};
+    case Status::operands_misnamed:
+      return {"a task's dependents() name more or fewer pages than its dependent_pages() says",
+              "add up pages_of() each piece in dependent_pages()"};
     case Status::workers_missing:
       return {"not all workers of the resident kernel started in time",
               "another program holds SMs: stop it, or start fewer workers with Options::workers"};

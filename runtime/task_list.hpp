@@ -26,6 +26,9 @@ FLYWHEEL_TASK void run_body(const TaskRecord& record, Block& block) {
 /// A task type with operands: constants that it takes from its worker's operand stream.
 template <class Task>
 concept HasOperands = requires(const Task& task) { task.operand_bytes(); };
+/// And one with operands that other tasks write.
+template <class Task>
+concept HasDependents = requires(const Task& task) { task.dependent_pages(); };
 
 namespace detail {
 /// The tuned body if the task has one for this block and these operands, else the portable one. Out of line, so that a
@@ -47,6 +50,11 @@ template <class Task, class Operands, class Block>
 FLYWHEEL_COLD void run_store(const TaskRecord& record, Block& block) {
   const Task& task = *reinterpret_cast<const Task*>(record.args);
   if constexpr (requires(Operands& operands) { task.compute(block, operands); task.store(block); }) task.store(block);
+}
+
+template <class Task, class Fetch>
+FLYWHEEL_TASK void name_dependents(const TaskRecord& record, Fetch&& fetch) {
+  if constexpr (HasDependents<Task>) reinterpret_cast<const Task*>(record.args)->dependents(fetch);
 }
 
 template <class Task, class Block>
@@ -97,7 +105,13 @@ struct TaskList {
     const std::uint32_t type = record.header.type;
     (void)((at++ == type && (detail::run_pack<Tasks>(record, block, to), true)) || ...);
   }
-  static constexpr bool kHasOperands = (HasOperands<Tasks> || ...);
+  template <class Fetch>
+  FLYWHEEL_TASK static void dependents(const TaskRecord& record, Fetch&& fetch) {
+    std::uint32_t at = 0;
+    const std::uint32_t type = record.header.type;
+    (void)((at++ == type && (detail::name_dependents<Tasks>(record, fetch), true)) || ...);
+  }
+  static constexpr bool kHasOperands = ((HasOperands<Tasks> || HasDependents<Tasks>) || ...);
 };
 
 /// Stands in for the list where only a body's return type is asked for.

@@ -4,62 +4,20 @@
 // lanes of a warp part wherever nothing holds them together.
 #pragma once
 
-#include <atomic>
-#include <mutex>
-#include <thread>
-
-#include "support/atomics.hpp"
 #include "support/emulated/copies.hpp"
+#include "support/emulated/fiber.hpp"
+#include "support/emulated/grid.hpp"
 #include "support/emulated/meetings.hpp"
-#include "support/fiber_switch.hpp"
-
-/// threadIdx, blockIdx and gridDim, of the fiber that runs.
-struct EmulatedIndex {
-  std::uint32_t x = 0, y = 0, z = 0;
-};
-inline thread_local EmulatedIndex threadIdx, blockIdx, gridDim;
+#include "support/emulated/turns.hpp"
 
 namespace flywheel::testing {
 
-/// What the blocks of a launch share.
-class EmulatedGrid {
- public:
-  /// The first error of any block ends all of them.
-  void report(const std::string& text) {
-    std::scoped_lock lock(mutex_);
-    if (!broken_) why_ = text;
-    broken_ = true;
-  }
-  bool broken() const { return broken_; }
-  std::string why() const {
-    std::scoped_lock lock(mutex_);
-    return why_;
-  }
-  bool aborted() const { return abort && AtomicRef<std::uint64_t, Scope::device>(*abort).load(Order::relaxed) != 0; }
-
-  std::uint64_t* abort = nullptr;  // the runtime's
-
- private:
-  std::atomic<bool> broken_ = false;
-  mutable std::mutex mutex_;
-  std::string why_;
-};
-
 class EmulatedBlock {
  public:
-  /// The stacks may be used again once run() has returned.
-  struct Stacks {
-    static constexpr std::size_t kBytes = 64 << 10;
-    struct alignas(64) Stack {
-      unsigned char bytes[kBytes];
-    };
-    std::unique_ptr<Stack[]> each = std::make_unique_for_overwrite<Stack[]>(kEmulatedThreads);
-  };
-
-  EmulatedBlock(std::uint32_t index, std::uint64_t seed, EmulatedGrid& grid, Stacks& stacks)
-      : index_(index), seed_(seed), grid_(grid), stacks_(stacks),
+  EmulatedBlock(std::uint32_t index, std::uint64_t seed, EmulatedGrid& grid, EmulatedStacks& stacks)
+      : index_(index), grid_(grid), stacks_(stacks), turns_(mix(seed, index)),
         barriers_(static_cast<std::uint32_t>(mix(seed, index)) | 1, failing(), [this](const WarpMasks& who) { wake(who); }),
-        copies_(barriers_, failing(), [this](std::uint32_t below) { return draw(below); }), meetings_(failing()) {}
+        copies_(barriers_, failing(), [this](std::uint32_t below) { return turns_.draw(below); }), meetings_(failing()) {}
 
   Mbarriers& barriers() { return barriers_; }
   AsyncCopies& copies() { return copies_; }
@@ -70,39 +28,46 @@ class EmulatedBlock {
     blockIdx.x = index_;
     current_ = this;
     for (std::uint32_t t = 0; t < kEmulatedThreads; ++t) start(t);
-    choose_pace();
     go_on();
     current_ = nullptr;
   }
 
   static EmulatedBlock& current() { return *current_; }
-  /// The emulated block whose kernel runs on this thread of the operating system, or null.
-  static EmulatedBlock* current_or_null() { return current_; }
 
   // ---- letting others run ----
 
   void yield() {
-    later_[warp()] |= bit();
+    turns_.yield(thread_);
     go_on();
   }
   /// Before a look at memory: now and then others run first.
   void look() {
     if (looks_left_-- == 0) {
-      looks_left_ = draw(24);
+      looks_left_ = turns_.draw(24);
       yield();
     }
   }
   void wake_all() {
-    for (std::uint32_t w = 0; w < kEmulatedWarps; ++w) ready_[w] |= std::exchange(asleep_[w], 0);
+    for (std::uint32_t t = 0; t < kEmulatedThreads; ++t)
+      if (turns_.is_asleep(t)) fibers_[t].watch.free_looks = 32;
+    turns_.wake_all();
   }
 
   // ---- mbarriers ----
 
-  void init(std::uint64_t& word, std::uint32_t arrivals) { barriers_.init(word, arrivals); }
-  void invalidate(std::uint64_t& word) { barriers_.invalidate(word, asleep_); }
+  void init(std::uint64_t& word, std::uint32_t arrivals) {
+    barriers_.init(word, arrivals);
+    published_ = false;
+  }
+  void invalidate(std::uint64_t& word) {
+    for (std::uint32_t t = 0; t < kEmulatedThreads; ++t)
+      if (turns_.is_asleep(t) && fibers_[t].barrier == &word)
+        fail(barriers_.name(word) + " is invalidated while thread " + std::to_string(t) + " waits for it");
+    barriers_.invalidate(word);
+  }
   void arrive(std::uint64_t& word) {
     barriers_.arrive(word, thread_);
-    if (!draw(8)) yield();
+    if (!turns_.draw(8)) yield();
   }
   /// Who looks in vain at a barrier for the second time sleeps until one of those looked at has changed.
   bool test(std::uint64_t& word, std::uint32_t parity) {
@@ -110,27 +75,29 @@ class EmulatedBlock {
     Watch& watch = fibers_[thread_].watch;
     if (complete) {
       watch.clear();
-      if (!draw(8)) yield();
+      if (!turns_.draw(8)) yield();
       return true;
     }
     const bool again = !watch.add(word, barriers_.at(word).phase);
+    if (again && watch.free_looks) return --watch.free_looks, false;
     if (again) sleep(word);
-    else if (!draw(4)) yield();
+    else if (!turns_.draw(4)) yield();
     return barriers_.at(word).is_complete(parity);
   }
-  void publish_mbarriers() {}
+  void publish_mbarriers() { published_ = true; }
 
   // ---- copies ----
 
   void bulk_copy(void* to, const void* from, std::uint32_t bytes, std::uint64_t& word) {
     if (!fibers_[thread_].fenced) fail(here() + " starts a bulk copy and has not fenced global memory for it");
+    if (!published_) fail(here() + " starts a bulk copy before publish_mbarriers()");
     copies_.bulk(to, from, bytes, word, thread_);
   }
   void fence_for_bulk_copies() { fibers_[thread_].fenced = true; }
   void copy16(void* to, const void* from) { copies_.copy16(to, from, thread_); }
   void commit_copies() { copies_.commit(thread_); }
   void wait_copies(std::uint32_t left) {
-    if (!draw(4)) yield();
+    if (!turns_.draw(4)) yield();
     copies_.wait(left, thread_);
   }
   void arrive_when_copied(std::uint64_t& word) { copies_.arrive_when_landed(word, thread_); }
@@ -165,13 +132,13 @@ class EmulatedBlock {
       if (const std::uint32_t warps = meetings_.arrive_named(warp(), id, threads)) {
         progress_ = true;
         for (std::uint32_t w = 0; w < kEmulatedWarps; ++w)
-          if (warps >> w & 1) ready_[w] = ~0u;
+          if (warps >> w & 1) turns_.let_go(w);
       }
     wait(Meetings::named(id).name);
   }
 
   [[noreturn]] void fail(const std::string& text) {
-    grid_.report("block " + std::to_string(index_) + ": " + text + " [FLYWHEEL_SEED=" + std::to_string(seed_) + "]");
+    grid_.report("block " + std::to_string(index_) + ": " + text);
     const std::uint32_t from = std::exchange(thread_, kCaller);
     if (from != kCaller) fibers_[from].context.switch_to(caller_);
     throw std::logic_error("a fiber went on after it failed");
@@ -180,35 +147,7 @@ class EmulatedBlock {
 
  private:
   static constexpr std::uint32_t kCaller = kEmulatedThreads;  // the fiber that is none: who called run()
-  static constexpr std::uint64_t kCanary = 0x5ca1ab1e0ddba11u;
-
-  /// The barriers a fiber has looked at in vain since it last slept.
-  struct Watch {
-    struct Look {
-      std::uint64_t* word;
-      std::uint32_t phase;
-    };
-    std::array<Look, 4> looks;
-    std::uint32_t count = 0;
-
-    void clear() { count = 0; }
-    /// False if it is there already.
-    bool add(std::uint64_t& word, std::uint32_t phase) {
-      for (std::uint32_t i = 0; i < count; ++i)
-        if (looks[i].word == &word) return false;
-      if (count == looks.size()) return false;
-      looks[count++] = {&word, phase};
-      return true;
-    }
-  };
-
-  struct Fiber {
-    FiberContext context;
-    Watch watch;
-    const char* at = "its begin";
-    const std::uint64_t* barrier = nullptr;  // on which it sleeps
-    bool fenced = false;
-  };
+  using Watch = EmulatedFiber::Watch;
 
   Mbarriers::Fail failing() {
     return [this](const std::string& text) { fail(thread_ == kCaller ? text : here() + ": " + text); };
@@ -217,35 +156,26 @@ class EmulatedBlock {
   std::uint32_t warp() const { return thread_ / 32; }
   std::uint32_t lane() const { return thread_ % 32; }
   std::uint32_t bit() const { return 1u << lane(); }
-  std::uint64_t random() { return mix(seed_ + index_, drawn_++); }
-  std::uint32_t draw(std::uint32_t below) { return static_cast<std::uint32_t>((random() >> 32) * below >> 32); }
-
   void start(std::uint32_t thread) {
-    unsigned char* const stack = stacks_.each[thread].bytes;
-    std::memcpy(stack, &kCanary, sizeof(kCanary));
-    // Stacks that begin a power of two apart would share a few sets of the caches.
-    const std::size_t bytes = Stacks::kBytes - thread % 32 * 128;
-    fibers_[thread].context.start(stack + bytes, bytes, &EmulatedBlock::enter);
-    ready_[thread / 32] |= 1u << thread % 32;
+    stacks_.start(thread, fibers_[thread].context, &EmulatedBlock::enter);
+    turns_.let_go(thread / 32, 1u << thread % 32);
   }
   static void enter() {
     FiberContext::arrived();
     EmulatedBlock& block = *current_;
     block.kernel_();
-    if (block.meetings_.leave(block.warp(), block.lane())) block.ready_[block.warp()] |= block.meetings_.present(block.warp());
+    if (block.meetings_.leave(block.warp(), block.lane())) block.let_warp_go();
     block.fibers_[block.thread_].at = "the end of the kernel";
     block.go_on();
   }
 
   void wake(const WarpMasks& who) {
     progress_ = true;
-    for (std::uint32_t w = 0; w < kEmulatedWarps; ++w) {
-      ready_[w] |= asleep_[w] & who[w];
-      asleep_[w] &= ~who[w];
-    }
+    turns_.wake(who);
   }
+  void let_warp_go() { turns_.let_go(warp(), meetings_.present(warp())); }
   void sleep(std::uint64_t& word) {
-    Fiber& fiber = fibers_[thread_];
+    EmulatedFiber& fiber = fibers_[thread_];
     bool changed = false;
     for (std::uint32_t i = 0; i < fiber.watch.count; ++i) {
       Mbarrier& barrier = barriers_.at(*fiber.watch.looks[i].word);
@@ -255,7 +185,7 @@ class EmulatedBlock {
     fiber.watch.clear();
     if (changed) return yield();
     fiber.barrier = &word;
-    asleep_[warp()] |= bit();
+    turns_.sleep(thread_);
     wait("an mbarrier");
   }
   void wait(const char* at) {
@@ -268,7 +198,7 @@ class EmulatedBlock {
   void meet(const Collective& what, Complete&& complete) {
     if (meetings_.arrive(warp(), lane(), what)) {
       complete(meetings_.posts(warp()));
-      ready_[warp()] |= meetings_.present(warp());
+      let_warp_go();
     }
     wait(what.name);
   }
@@ -291,32 +221,10 @@ class EmulatedBlock {
 
   std::uint32_t next() {
     for (;;) {
-      const std::uint64_t dice = random();
-      if (dice % 8 == 0 && copies_.any()) copies_.land_some();
-      if (dice / 8 % 8192 == 0) choose_pace();
-      if (!ready_[warp_now_] || dice / 65536 % patience_ == 0) choose_warp(dice >> 32);
-      std::uint32_t& ready = ready_[warp_now_];
-      if (!ready && !begin_round()) return kCaller;
-      if (!ready) continue;
-      const int turn = static_cast<int>(dice >> 40) % 32;
-      const auto lane = static_cast<std::uint32_t>(std::countr_zero(std::rotr(ready, turn)) + turn) % 32;
-      ready &= ~(1u << lane);
-      return warp_now_ * 32 + lane;
-    }
-  }
-
-  /// For a while: how long one warp keeps its turn, and whether one of them is slow.
-  void choose_pace() {
-    patience_ = std::uint64_t{1} << 3 * draw(5);
-    slow_ = draw(2 * kEmulatedWarps);
-  }
-  /// The slow warp only when no other can go on.
-  void choose_warp(std::uint64_t dice) {
-    for (std::uint32_t i = 0; i < kEmulatedWarps; ++i) {
-      const auto warp = static_cast<std::uint32_t>((dice + i) % kEmulatedWarps);
-      if (!ready_[warp]) continue;
-      warp_now_ = warp;
-      if (warp != slow_) return;
+      if (copies_.any() && !turns_.draw(landing_)) copies_.land_some();
+      const std::uint32_t thread = turns_.next();
+      if (thread != Turns::kNobody) return thread;
+      if (!begin_round()) return kCaller;
     }
   }
 
@@ -324,83 +232,65 @@ class EmulatedBlock {
   /// the block is through.
   bool begin_round() {
     if (grid_.broken()) return false;
-    std::uint32_t any = 0;
-    for (std::uint32_t w = 0; w < kEmulatedWarps; ++w) any |= ready_[w] |= std::exchange(later_[w], 0);
-    rest();
-    if (copies_.any()) return copies_.land_some(), true;
-    if (++rounds_ % 256 == 0 || grid_.aborted()) wake_all();
-    if (any || any_asleep_twice()) return true;
-    if (!meetings_.all_left()) stuck();
-    check_stacks();
-    return false;
-  }
-  /// Once without progress they may look again: they might have slept through something.
-  bool any_asleep_twice() {
-    std::uint32_t asleep = 0;
-    for (const std::uint32_t lanes : ready_) asleep |= lanes;
-    for (const std::uint32_t lanes : asleep_) asleep |= lanes;
-    if (!asleep || (woken_ && !grid_.aborted())) return false;
-    woken_ = true;
-    wake_all();
+    const bool any = turns_.begin_round(), aborted = grid_.aborted();
+    turns_.rest(progress_);
+    if (progress_) told_to_look_ = false;
+    progress_ = false;
+    if (!any && meetings_.all_left()) return finish(), false;
+    if (!turns_.draw(16)) landing_ = 1u << 2 * turns_.draw(5);
+    if (!any && copies_.any()) return copies_.land_some(), true;
+    const bool asleep = turns_.any_asleep();
+    if (asleep && (turns_.is_time_to_look() || aborted)) wake_all();
+    else if (asleep && !any && !told_to_look_) told_to_look_ = true, wake_all();
+    else if (!any) stuck();
     return true;
   }
-  /// A block that only polls leaves the processor to others.
-  void rest() {
-    idle_ = progress_ ? 0 : idle_ + 1;
-    if (progress_) woken_ = false;
-    progress_ = false;
-    if (idle_ > 512) std::this_thread::sleep_for(std::chrono::microseconds(50));
-    else if (idle_ > 8) std::this_thread::yield();
+  void finish() {
+    if (copies_.any()) fail("the kernel ended with copies on their way");
+    for (std::uint32_t t = 0; t < kEmulatedThreads; ++t)
+      if (!stacks_.is_whole(t))
+        fail("thread " + std::to_string(t) + " used more than its 64 KB of stack: raise EmulatedStacks::kBytes");
   }
 
   [[noreturn]] void stuck() {
     std::string text = "deadlock, no thread can go on:";
-    for (std::uint32_t w = 0; w < kEmulatedWarps; ++w) {
-      text += (w ? "; warp " : " warp ") + std::to_string(w) + ": ";
-      for (std::uint32_t told = 0; ~told;) {
-        const Fiber& first = fibers_[w * 32 + static_cast<std::uint32_t>(std::countr_one(told))];
-        std::uint32_t same = 0;
-        for (std::uint32_t l = 0; l < 32; ++l) {
-          const Fiber& fiber = fibers_[w * 32 + l];
-          same |= std::uint32_t{!std::strcmp(fiber.at, first.at) && (fiber.barrier == first.barrier || !is_asleep(fiber))} << l;
-        }
-        text += (told ? ", " : "") + lanes_text(same) + " at " + (is_asleep(first) ? barriers_.name(*first.barrier) : first.at);
-        told |= same;
-      }
-    }
+    for (std::uint32_t w = 0; w < kEmulatedWarps; ++w)
+      text += (w ? "; warp " : " warp ") + std::to_string(w) + ": " + whereabouts(w);
     fail(text);
   }
-  static bool is_asleep(const Fiber& fiber) { return !std::strcmp(fiber.at, "an mbarrier"); }
-
-  void check_stacks() {
-    if (copies_.any()) fail("the kernel ended with copies on their way");
-    for (std::uint32_t t = 0; t < kEmulatedThreads; ++t)
-      if (std::memcmp(stacks_.each[t].bytes, &kCanary, sizeof(kCanary)))
-        fail("thread " + std::to_string(t) + " used more than its 64 KB of stack: raise EmulatedBlock::Stacks::kBytes");
+  std::string whereabouts(std::uint32_t warp) const {
+    std::string text;
+    for (std::uint32_t told = 0; ~told;) {
+      const std::string at = where(warp * 32 + static_cast<std::uint32_t>(std::countr_one(told)));
+      std::uint32_t same = 0;
+      for (std::uint32_t l = 0; l < 32; ++l) same |= std::uint32_t{where(warp * 32 + l) == at} << l;
+      text += (told ? ", " : "") + lanes_text(same) + " at " + at;
+      told |= same;
+    }
+    return text;
+  }
+  std::string where(std::uint32_t thread) const {
+    return turns_.is_asleep(thread) ? barriers_.name(*fibers_[thread].barrier) : fibers_[thread].at;
   }
 
   static inline thread_local EmulatedBlock* current_ = nullptr;
 
   const std::uint32_t index_;
-  const std::uint64_t seed_;
   EmulatedGrid& grid_;
-  Stacks& stacks_;
+  EmulatedStacks& stacks_;
   std::function<void()> kernel_;
-  std::array<Fiber, kEmulatedThreads> fibers_;
+  std::array<EmulatedFiber, kEmulatedThreads> fibers_;
+  Turns turns_;
   Mbarriers barriers_;
   AsyncCopies copies_;
   Meetings meetings_;
-  WarpMasks ready_{}, later_{}, asleep_{};
   FiberContext caller_;
   std::uint32_t thread_ = kCaller;
-  std::uint32_t warp_now_ = 0;
   std::uint32_t looks_left_ = 0;
-  std::uint64_t drawn_ = 0;
-  std::uint64_t patience_ = 1;
-  std::uint32_t slow_ = 0;
-  std::uint32_t rounds_ = 0;
-  std::uint32_t idle_ = 0;  // rounds in which nothing happened
-  bool progress_ = false, woken_ = false;
+  std::uint32_t landing_ = 1;  // turns for which copies keep still, on average
+  bool progress_ = false;      // in this round
+  bool told_to_look_ = false;  // sleepers, since the last progress: they might have slept through something
+  bool published_ = false;  // all mbarriers, to the bulk copies
 };
 
 }  // namespace flywheel::testing

@@ -15,10 +15,24 @@
 #define __launch_bounds__(...)
 #define __align__(bytes) __attribute__((aligned(bytes)))
 
+namespace flywheel {
+/// The kernel's dynamic shared memory, by the name it has there: as much as a block of a Hopper GPU may have.
+inline constexpr std::size_t kEmulatedSharedBytes = 227 << 10;
+inline thread_local __align__(128) unsigned char memory[kEmulatedSharedBytes];
+}  // namespace flywheel
+
 /// nvcc does not take types for granted as C++ does.
 struct __attribute__((may_alias, aligned(16))) uint4 {
   std::uint32_t x, y, z, w;
 };
+
+inline bool __isShared(const void* pointer) {
+  return flywheel::testing::SharedRange{flywheel::memory, flywheel::kEmulatedSharedBytes}.holds(pointer, 1);
+}
+/// What a compiler may take for granted, and we do not.
+inline void __builtin_assume(bool truth) {
+  if (!truth) flywheel::testing::EmulatedBlock::current().fail("something that the compiler may assume is not so");
+}
 
 inline uint4 __ldcg(const uint4* from) { return *from; }
 inline void __nanosleep(std::uint32_t) { flywheel::testing::EmulatedBlock::current().yield(); }

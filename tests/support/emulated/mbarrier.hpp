@@ -52,11 +52,9 @@ class Mbarriers {
     barrier.valid = true;
   }
 
-  void invalidate(std::uint64_t& word, const WarpMasks& asleep) {
+  void invalidate(std::uint64_t& word) {
     Mbarrier& barrier = at(word);
     if (barrier.bytes) fail("is invalidated while " + std::to_string(barrier.bytes) + " bytes are on their way", word);
-    for (std::uint32_t w = 0; w < kEmulatedWarps; ++w)
-      if (barrier.watchers[w] & asleep[w]) fail("is invalidated while threads of warp " + std::to_string(w) + " wait", word);
     barrier.valid = false;
   }
 

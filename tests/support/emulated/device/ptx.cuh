@@ -37,9 +37,4 @@ inline void mma_bf16(float (&sums)[4], const std::uint32_t (&a)[4], const std::u
   detail::block().multiply_add(sums, a, b);
 }
 
-template <std::uint32_t kRegisters>
-void keep_registers() {}
-template <std::uint32_t kRegisters>
-void take_registers() {}
-
 }  // namespace flywheel::ptx

@@ -1,0 +1,183 @@
+// The load role: one warp fetches the worker's operands into pages.
+#pragma once
+
+#include "device/roles.cuh"
+#include "runtime/task_list.hpp"
+
+namespace flywheel {
+
+/// Fetches the worker's operand stream, pass after pass, as far ahead as pages allow: that waits for no task. Pages for
+/// dependent operands keep their place in the ring, and are filled when the task's predecessors are done; meanwhile the
+/// stream goes on behind them.
+template <class List>
+class LoadRole {
+  using P = ThreadPlatform;
+
+ public:
+  __device__ LoadRole(RolesShared& roles, const World& world)
+      : roles_(roles), run_(roles.run), world_(world), fill_(world.page_count), land_(world.page_count),
+        bulk_(ptx::kHopper && world.bulk_copies), policy_(ptx::read_once_policy()),
+        pen_(run_.traced && lane() == 0 ? world.trace : TraceBuffers{}, run_.worker, TraceRole::load) {}
+
+  /// All lanes.
+  __device__ void operator()() {
+    // Pairs with the release of whoever packed the stream, which the control thread acquired with the run.
+    ptx::fence_global_for_bulk_copies();
+    for (pass_ = 0; pass_ < run_.repeat && load_pass(); ++pass_) {}
+    if (kept_.pages) wait_for(roles_.landed[kept_.slot], kept_.parity);
+    if (kept_.pages) fill_kept(false);
+    // Nothing may be written to shared memory once the run is left.
+    for (; under_way_; --under_way_, land_.advance())
+      wait_phase(roles_.landed[land_.slot()], land_.parity(), WaitReason::page);
+    pen_.close();
+  }
+
+ private:
+  /// Pages kept for the dependent operands of instruction `number` of the run.
+  struct Kept {
+    std::uint32_t number, slot, parity, pages;
+    bool all;  // there are as many as the task needs
+  };
+  enum Seen : std::uint32_t { kThere, kAnnounced, kStop };
+
+  __device__ static std::uint32_t lane() { return threadIdx.x % 32; }
+
+  __device__ bool load_pass() {
+    const WorkerStream& stream = run_.stream;
+    if (stream.operand_task_count == 0) return false;
+    const unsigned char* from = stream.operands;
+    OperandTask next = stream.operand_tasks[0];
+    for (std::uint32_t i = 0; i < stream.operand_task_count; ++i) {
+      const OperandTask task = next;
+      if (i + 1 < stream.operand_task_count) next = stream.operand_tasks[i + 1];  // on its way while this one loads
+      for (std::uint32_t at = 0; at < task.constant_bytes; at += kPageBytes) {
+        if (!make_room()) return false;
+        const std::uint32_t left = task.constant_bytes - at;
+        copy(fill_.slot(), from + at, left < kPageBytes ? left : kPageBytes);
+        take_place();
+      }
+      from += task.constant_bytes;
+      if (task.dependent_pages && !keep(pass_ * stream.count + task.instruction, task.dependent_pages)) return false;
+    }
+    return true;
+  }
+
+  /// A page that is free, and not too much under way: what a dependency waits for (stores, fences, polls) would queue
+  /// behind it in the memory system. False if the run has ended before all passes, or the runtime was aborted.
+  __device__ bool make_room() {
+    while (under_way_ >= world_.page_window)
+      if (!land_one()) return false;
+    if (filled_ < world_.page_count) return !stopped_;
+    const std::uint64_t begin = pen_.now();
+    const bool free = wait_for(roles_.returned[fill_.slot()], fill_.parity() ^ 1);
+    pen_.write(TraceKind::page, begin, 0, pass_);
+    return free;
+  }
+  __device__ void take_place() {
+    fill_.advance();
+    if (filled_ < world_.page_count) ++filled_;
+    ++under_way_;
+  }
+
+  __device__ bool land_one() {
+    const std::uint64_t begin = pen_.now();
+    if (!wait_for(roles_.landed[land_.slot()], land_.parity())) return false;
+    pen_.write(TraceKind::landing, begin, 0, pass_);
+    land_.advance();
+    --under_way_;
+    return true;
+  }
+
+  /// Until that phase is complete; kept pages are filled meanwhile, if their task's turn comes. False if the run has
+  /// ended before all passes, or the runtime was aborted. One lane looks, so that all do the same.
+  __device__ bool wait_for(std::uint64_t& barrier, std::uint32_t parity) {
+    while (!stopped_) {
+      std::uint32_t seen = kStop;
+      if (lane() == 0) seen = look(barrier, parity);
+      seen = __shfl_sync(0xffffffffu, seen, 0);
+      if (seen == kThere) return true;
+      if (seen == kAnnounced) fill_kept(true);
+      stopped_ = seen == kStop;
+    }
+    return false;
+  }
+
+  __device__ Seen look(std::uint64_t& barrier, std::uint32_t parity) const {
+    Seen seen = kStop;
+    const WaitContext patience = Wires<P>{world_}.wait_for_phase(run_.worker);
+    const auto something = [&](std::uint64_t&) {
+      if (ptx::mbarrier_test(barrier, parity)) seen = kThere;
+      // Acquire: pairs with the release in ControlRole::command().
+      else if (kept_.all && P::block(roles_.announced).load(Order::acquire) > kept_.number) seen = kAnnounced;
+      else return P::block(roles_.stop_loading).load(Order::relaxed) != 0;
+      return true;
+    };
+    return spin_until<P>(patience, WaitReason::page, &barrier, parity, something) ? seen : kStop;
+  }
+
+  // ---- dependent operands ----
+
+  /// Takes places for them. Those of one task at a time: the next ones wait until these are filled.
+  __device__ bool keep(std::uint32_t number, std::uint32_t pages) {
+    if (kept_.pages && !wait_for(roles_.landed[kept_.slot], kept_.parity)) return false;
+    for (std::uint32_t page = 0; page < pages; ++page) {
+      if (!make_room()) return false;
+      if (page == 0) kept_ = {number, fill_.slot(), fill_.parity(), 0, false};
+      ++kept_.pages;
+      take_place();
+    }
+    kept_.all = true;
+    return true;
+  }
+
+  /// Without copies (the task is not run), the pages land as they are.
+  __device__ void fill_kept(bool runs) {
+    const Kept kept = kept_;
+    kept_ = {};
+    RoleSlot& task = roles_.slots[kept.number % kRoleSlots];
+    std::uint32_t slot = kept.slot, named = 0;
+    const auto advance = [&] { slot = slot + 1 == world_.page_count ? 0 : slot + 1; };
+    if (runs && task.command == RoleCommand::run) {
+      ptx::fence_global_for_bulk_copies();  // pairs with the release in settle(), by way of look()
+      List::dependents(task.instruction.record, [&](const void* from, std::uint32_t bytes) {
+        for (std::uint32_t at = 0; at < bytes; at += kPageBytes) {
+          if (++named > kept.pages) continue;
+          copy(slot, static_cast<const unsigned char*>(from) + at, bytes - at < kPageBytes ? bytes - at : kPageBytes);
+          advance();
+        }
+      });
+      if (named != kept.pages && lane() == 0)
+        P::block(task.context.asked.code)
+            .compare_exchange(0, static_cast<std::uint32_t>(Status::operands_misnamed), Order::relaxed);
+    }
+    for (; named < kept.pages; ++named, advance())
+      if (!bulk_ || lane() == 0) ptx::mbarrier_arrive(roles_.landed[slot]);
+  }
+
+  __device__ void copy(std::uint32_t slot, const void* from, std::uint32_t bytes) {
+    unsigned char* to = page_memory() + std::size_t{slot} * kPageBytes;
+    std::uint64_t& barrier = roles_.landed[slot];
+    if (bulk_) {
+      if (lane() == 0) ptx::bulk_copy(to, from, bytes, barrier, policy_);
+    } else {
+      for (std::uint32_t at = lane() * 16; at < bytes; at += 32 * 16)
+        ptx::copy16(to + at, static_cast<const unsigned char*>(from) + at);
+      ptx::arrive_when_copied(barrier);
+    }
+  }
+
+  RolesShared& roles_;
+  const CompiledRun& run_;
+  const World& world_;
+  RingPlace fill_, land_;
+  const bool bulk_;
+  const std::uint64_t policy_;
+  std::uint32_t under_way_ = 0;  // pages asked for or kept, and not seen to land
+  std::uint32_t filled_ = 0;     // pages used at least once
+  std::uint32_t pass_ = 0;
+  Kept kept_{};
+  bool stopped_ = false;
+  TracePen<P> pen_;
+};
+
+}  // namespace flywheel

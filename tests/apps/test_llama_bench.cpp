@@ -1,0 +1,301 @@
+// `llama bench` and `llama soak` on CPU workers: random weights, what a step reads, a measurement of a tiny model from
+// end to end, rows of results.
+#include <cmath>
+#include <fstream>
+#include <unistd.h>
+
+#include "catch.hpp"
+
+#include "apps/llama/bench/bench.hpp"
+#include "apps/llama/bench/check.hpp"
+#include "apps/llama/bench/fast_options.hpp"
+#include "apps/llama/bench/fill_random.cuh"
+#include "apps/llama/bench/random_weights.hpp"
+#include "apps/llama/bench/soak.hpp"
+#include "apps/llama/bench/step_bytes.hpp"
+#include "apps/llama/fast/start.hpp"
+#include "apps/llama/request.hpp"
+#include "apps/llama/shapes.hpp"
+#include "apps/llama/start.hpp"
+
+namespace flywheel::llama {
+namespace {
+
+Config tiny(Family family, bool tied) {
+  Config config;
+  config.family = family;
+  config.hidden_size = 64;
+  config.intermediate_size = 160;
+  config.num_hidden_layers = 2;
+  config.num_attention_heads = 4;
+  config.num_key_value_heads = 2;
+  config.head_dim = 32;
+  config.vocab_size = 500;
+  config.max_position_embeddings = 512;
+  config.tie_word_embeddings = tied;
+  config.eos_token_ids = {1};
+  return config;
+}
+
+Options on_cpu(std::uint32_t workers) { return {.target = Target::cpu, .workers = workers}; }
+void quiet(const std::string&) {}
+BenchModel tiny_model(Family family = Family::kLlama, bool tied = true) { return {"tiny", tiny(family, tied)}; }
+
+std::vector<float> values_of(const MatrixBuffer& m) {
+  const std::vector<unsigned char> bytes = m.bytes.read();
+  std::vector<float> values(bytes.size() / sizeof(Bf16));
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = to_float(reinterpret_cast<const Bf16*>(bytes.data())[i]);
+  return values;
+}
+
+struct Moments {
+  explicit Moments(const std::vector<float>& values) {
+    for (const float value : values) mean += static_cast<double>(value) / static_cast<double>(values.size());
+    for (const float value : values) deviation += std::pow(static_cast<double>(value) - mean, 2);
+    deviation = std::sqrt(deviation / static_cast<double>(values.size()));
+  }
+  double mean = 0, deviation = 0;
+};
+
+/// Everything, in one line of numbers.
+std::vector<float> all_values(const Weights& weights) {
+  std::vector<float> all = values_of(weights.embedding);
+  const auto add = [&](const std::vector<float>& values) { all.insert(all.end(), values.begin(), values.end()); };
+  if (weights.head.rows) add(values_of(weights.head));
+  add(weights.final_norm.read());
+  for (const LayerWeights& w : weights.layers) {
+    for (const MatrixBuffer* m : {&w.qkv, &w.output, &w.gate, &w.up, &w.down}) add(values_of(*m));
+    for (const Buffer<float>* norm : {&w.attention_norm, &w.mlp_norm, &w.query_norm, &w.key_norm})
+      if (norm->size()) add(norm->read());
+  }
+  return all;
+}
+
+std::vector<float> made_by(std::uint32_t workers, std::uint64_t seed, const Config& config) {
+  Runtime runtime = start_runtime(on_cpu(workers));
+  return all_values(random_weights(runtime, config, seed));
+}
+
+/// A folder of the test's own.
+struct Folder {
+  Folder() { std::filesystem::create_directories(path); }
+  ~Folder() { std::filesystem::remove_all(path); }
+  std::filesystem::path operator/(const char* name) const { return path / name; }
+
+  const std::filesystem::path path =
+      std::filesystem::temp_directory_path() / ("flywheel_llama_bench_" + std::to_string(getpid()));
+};
+
+std::vector<Row> rows_in(const std::filesystem::path& file) {
+  std::vector<Row> rows;
+  std::ifstream in(file);
+  for (std::string line; std::getline(in, line);) rows.push_back(flywheel::bench::from_json_line(line));
+  return rows;
+}
+
+BenchRequest tiny_request() {
+  BenchRequest request;
+  request.contexts = {0, 40};
+  request.tokens = 6;
+  request.runs = 2;
+  request.options = on_cpu(3);
+  return request;
+}
+
+DecodeTimes made_up_times() {
+  DecodeTimes times;
+  times.context = 32;
+  times.step_bytes = 2.4e9;
+  times.ours = {0.61, 0.62, 0.60};
+  times.peers = {Samples{0.9, 0.9, 0.9}, Samples{0.8, 0.8, 0.8}, Samples{0.7, 0.72, 0.71}};
+  times.read_rates = {4600, 4800, 4700};
+  return times;
+}
+
+}  // namespace
+
+TEST_CASE("random weights: the same on any number of workers and in either runtime, others for another seed") {
+  for (const Family family : {Family::kLlama, Family::kQwen3}) {
+    const Config config = tiny(family, family == Family::kLlama);
+    const std::vector<float> one = made_by(1, 5, config);
+    CHECK(one.size() == static_cast<std::size_t>(parameter_count(config)));
+    CHECK(one == made_by(3, 5, config));
+    CHECK(one != made_by(3, 6, config));
+    Runtime tuned = start_fast_runtime(on_cpu(2));
+    CHECK(one == all_values(random_weights(tuned, config, 5)));
+  }
+}
+
+TEST_CASE("random weights: matrices of deviation 0.02, logits of about 1, norms around 1, no two alike") {
+  Runtime runtime = start_runtime(on_cpu(2));
+  Config config = tiny(Family::kLlama, false);
+  config.vocab_size = 4000;
+  const Weights weights = random_weights(runtime, config, 9);
+  const std::vector<float> gate = values_of(weights.layers[0].gate), head = values_of(weights.head);
+  CHECK(std::abs(Moments(gate).mean) < 1e-3);
+  CHECK(Moments(gate).deviation == Approx(0.02).epsilon(0.03));
+  CHECK(Moments(head).deviation == Approx(1 / 8.).epsilon(0.03));
+  CHECK(Moments(weights.final_norm.read()).mean == Approx(1).epsilon(0.02));
+  CHECK(gate != values_of(weights.layers[0].up));
+  CHECK(gate != values_of(weights.layers[1].gate));
+  CHECK(head != values_of(weights.embedding));
+  CHECK(weights.layers[1].qkv.rows == 4 * 32 + 2 * 2 * 32);
+  CHECK(weights.layers[1].down.matrix.columns == 160);
+}
+
+TEST_CASE("random weights: the value at an index does not depend on the task that writes it") {
+  Runtime runtime = start_runtime(on_cpu(2));
+  auto whole = runtime.allocate<float>(1000), parts = runtime.allocate<float>(1000);
+  Graph graph;
+  graph.add(FillRandom{whole.data(), 0, 3, 1000, 0, 2.f, 0.5f});
+  graph.add(FillRandom{parts.data(), 0, 3, 300, 0, 2.f, 0.5f});
+  graph.add(FillRandom{parts.data() + 300, 300, 3, 700, 0, 2.f, 0.5f});
+  runtime.submit(runtime.load(graph)).wait();
+  CHECK(whole.read() == parts.read());
+  CHECK(Moments(whole.read()).deviation == Approx(0.5).epsilon(0.1));
+}
+
+TEST_CASE("bytes of a step: Llama-3.2-1B by hand") {
+  const Config& config = *find_shape("llama-3.2-1b");
+  // A layer: qkv 3072 x 2048, output 2048 x 2048, gate and up 8192 x 2048 each, down 2048 x 8192: 60,817,408 weights.
+  // 16 of them and the tied 128256 x 2048 head: 1,235,746,816 weights, 2 bytes each. 33 norms of 2048 floats.
+  CHECK(weight_bytes(config) == 2'471'493'632u + 270'336u);
+  CHECK(position_bytes(config) == 32'768u);  // 16 layers, keys and values, 8 heads of 64, 2 bytes
+  CHECK(step_bytes(config, 1, 0) == 2'471'763'968.);
+  CHECK(step_bytes(config, 4, 1000.5) == 2'471'763'968. + 4 * 1000.5 * 32'768);
+  CHECK(stream_bytes(config) == 2'471'493'632u);  // all its sizes are whole groups and steps
+  // An embedding table that is not the head is not read; norms are floats.
+  const Config& untied = *find_shape("llama-3.1-8b");
+  CHECK(weight_bytes(untied) + 128256u * 4096u * 2u ==
+        static_cast<std::uint64_t>(parameter_count(untied)) * 2 + 65u * 4096u * 2u);
+}
+
+TEST_CASE("start: the heap has room for weights, streams and caches, so it need not grow") {
+  const Config& config = *find_shape("llama-3.2-1b");
+  const Options one = fast_options(config, {.context = 1024}, on_cpu(1));
+  const Options two = fast_options(config, {.context = 1024, .decodes = 2}, on_cpu(1));
+  CHECK(one.heap_bytes > 2 * weight_bytes(config) + 1024 * position_bytes(config));
+  CHECK(two.heap_bytes > one.heap_bytes + weight_bytes(config));
+  CHECK(one.heap_bytes < 3 * weight_bytes(config));
+  CHECK(one.target == Target::cpu);
+  // An operand stream of a matrix of 64 columns has 256.
+  CHECK(stream_bytes(tiny(Family::kLlama, true)) > 2 * weight_bytes(tiny(Family::kLlama, true)));
+}
+
+TEST_CASE("check: the tuned decode agrees with the portable one and repeats itself bit by bit") {
+  for (const Family family : {Family::kLlama, Family::kQwen3}) {
+    const CheckResult result = check_against_portable(tiny_model(family, family == Family::kQwen3), 20, on_cpu(3));
+    INFO("worst " << result.worst);
+    CHECK(result.passed());
+    CHECK(result.repeats);
+    CHECK(result.worst < 1e-2);
+    CHECK(result.worst > 0);  // a cache of bf16 cannot be exact
+  }
+}
+
+TEST_CASE("check: it fails where it should") {
+  CHECK(relative_error({3, 4}, {3, 4}) == 0);
+  CHECK(relative_error({3, 5}, {3, 4}) == Approx(0.2));
+  CHECK(std::isinf(relative_error({3}, {3, 4})));
+  CHECK(std::isinf(relative_error({3, NAN}, {3, 4})));
+  CHECK_FALSE(CheckResult{.worst = 0.02, .repeats = true}.passed());
+  CHECK_FALSE(CheckResult{.worst = 0.001, .repeats = false}.passed());
+}
+
+TEST_CASE("bench: a tiny model from end to end on CPU workers") {
+  const Folder folder;
+  BenchRequest request = tiny_request();
+  request.portable_check = 5;
+  request.out = folder / "cpu.json";
+  request.schedule = folder / "schedule.txt";
+  request.trace = folder / "trace.json";
+  REQUIRE(run_bench(tiny_model(), request));
+  const std::vector<Row> rows = rows_in(request.out);
+  REQUIRE(rows.size() == 2);  // no peers and no limit without a GPU
+  CHECK(rows[0].name == "decode.tiny.b1.c0");
+  CHECK(rows[1].name == "decode.tiny.b1.c40");
+  CHECK(rows[0].unit == "ms");
+  CHECK(rows[0].value > 0);
+  CHECK(rows[0].peer.empty());
+  CHECK(std::filesystem::file_size(request.schedule) > 0);
+  CHECK(std::filesystem::file_size(request.trace) > 0);
+}
+
+TEST_CASE("bench: several texts, and the bytes of the positions in between") {
+  BenchRequest request = tiny_request();
+  request.batch = 4;
+  const std::vector<DecodeTimes> all = measure_decode(tiny_model(), request);
+  REQUIRE(all.size() == 2);
+  CHECK(all[1].ours.size() == 2);
+  const Config config = tiny(Family::kLlama, true);
+  // Six steps from position 40 read 41, 42, ... 46 positions.
+  CHECK(all[1].step_bytes ==
+        Approx(static_cast<double>(weight_bytes(config)) + 4 * 43.5 * static_cast<double>(position_bytes(config))));
+}
+
+TEST_CASE("bench: requests that cannot be served say so") {
+  BenchRequest request = tiny_request();
+  request.contexts = {508};
+  CHECK_THROWS_AS(run_bench(tiny_model(), request), RequestError);
+  request = tiny_request();
+  request.out = "results.txt";
+  CHECK_THROWS_AS(run_bench(tiny_model(), request), RequestError);
+  CHECK_THROWS_AS(find_bench_model("llama-9", {}), RequestError);
+  CHECK_THROWS_AS(find_bench_model("", {}), RequestError);
+}
+
+TEST_CASE("rows: names, units, limit and peer") {
+  const std::vector<Row> rows =
+      decode_rows("llama-3.2-1b", 1, {made_up_times()}, {"nvidia-h200", "580", "2026-11-21", "abc"});
+  REQUIRE(rows.size() == 5);
+  CHECK(rows[0].name == "decode.llama-3.2-1b.b1.c32");
+  CHECK(rows[0].value == 0.61);
+  CHECK(rows[0].p99 == 0.62);
+  CHECK(rows[0].peer == "graph with programmatic dependent launch");
+  CHECK(rows[0].peer_value == 0.71);
+  CHECK(*rows[0].limit == Approx(2.4e9 / 4700 / 1e6).epsilon(1e-4));
+  CHECK(rows[1].name == "decode.llama-3.2-1b.b1.c32.stream");
+  CHECK(rows[2].name == "decode.llama-3.2-1b.b1.c32.graph");
+  CHECK(rows[3].name == "decode.llama-3.2-1b.b1.c32.graph_pdl");
+  CHECK(rows[3].value == 0.71);
+  CHECK(rows[4].name == "limit.read_hbm");
+  CHECK(rows[4].value == 4700);
+  CHECK(rows[4].unit == "GB/s");
+  const std::string table = decode_table("llama-3.2-1b", 1, {made_up_times()});
+  CHECK(table.find("83.7%") != std::string::npos);  // 2.4 GB / 4700 GB/s against 0.61 ms
+  CHECK(table.find("1.16x") != std::string::npos);  // 0.71 against 0.61 ms
+}
+
+TEST_CASE("rows: those of the same name are replaced, others stay") {
+  const Folder folder;
+  const std::filesystem::path file = folder / "nvidia-h200.json";
+  const flywheel::bench::Stamp stamp{"nvidia-h200", "580", "2026-11-21", "abc"};
+  DecodeTimes other = made_up_times(), again = made_up_times();
+  other.context = 1024;
+  write_rows(decode_rows("m", 1, {made_up_times(), other}, stamp), file);
+  again.ours = {0.5, 0.5, 0.5};
+  write_rows(decode_rows("m", 1, {again}, stamp), file);
+  const std::vector<Row> rows = rows_in(file);
+  REQUIRE(rows.size() == 9);
+  CHECK(rows[0].name == "decode.m.b1.c32");
+  CHECK(rows[0].value == 0.5);
+  CHECK(rows[4].name == "decode.m.b1.c1024");
+  CHECK(rows[4].value == 0.61);
+}
+
+TEST_CASE("soak: every run ends with the first one's logits") {
+  const SoakResult result = soak(tiny_model(), {.tokens = 60, .start = 7, .length = 20}, on_cpu(3), quiet);
+  CHECK(result.passed);
+  CHECK(result.runs == 3);
+  CHECK(result.tokens == 60);
+  CHECK(describe(result).find("PASSED") != std::string::npos);
+  const SoakResult other = soak(tiny_model(), {.tokens = 20, .start = 8, .length = 20}, on_cpu(2), quiet);
+  CHECK(other.checksum != result.checksum);
+  CHECK(describe(SoakResult{.passed = false}).find("FAILED") != std::string::npos);
+  CHECK_THROWS_AS(soak(tiny_model(), {.tokens = 0}, on_cpu(1), quiet), RequestError);
+  CHECK(checksum_of({}) == 0xcbf29ce484222325ull);
+  CHECK(checksum_of({0.f}) == 0x4d25767f9dce13f5ull);  // of four zero bytes
+  CHECK(checksum_of({1.f, 2.f}) != checksum_of({2.f, 1.f}));
+}
+
+}  // namespace flywheel::llama

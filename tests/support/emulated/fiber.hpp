@@ -1,0 +1,64 @@
+// One thread of an emulated block, and the stacks of all.
+#pragma once
+
+#include <array>
+#include <cstring>
+#include <memory>
+
+#include "support/emulated/mbarrier.hpp"
+#include "support/fiber_switch.hpp"
+
+namespace flywheel::testing {
+
+/// Of a block. May be used for another once all fibers have ended.
+class EmulatedStacks {
+ public:
+  static constexpr std::size_t kBytes = 64 << 10;
+
+  void start(std::uint32_t thread, FiberContext& context, void (*entry)()) {
+    unsigned char* const stack = each_[thread].bytes;
+    std::memcpy(stack, &kCanary, sizeof(kCanary));
+    // Stacks that begin a power of two apart would share a few sets of the caches.
+    const std::size_t bytes = kBytes - thread % 32 * 128;
+    context.start(stack + bytes, bytes, entry);
+  }
+  bool is_whole(std::uint32_t thread) const { return !std::memcmp(each_[thread].bytes, &kCanary, sizeof(kCanary)); }
+
+ private:
+  static constexpr std::uint64_t kCanary = 0x5ca1ab1e0ddba11u;
+  struct alignas(64) Stack {
+    unsigned char bytes[kBytes];
+  };
+  std::unique_ptr<Stack[]> each_ = std::make_unique_for_overwrite<Stack[]>(kEmulatedThreads);
+};
+
+struct EmulatedFiber {
+  /// The barriers it has looked at in vain since it last slept.
+  struct Watch {
+    struct Look {
+      std::uint64_t* word;
+      std::uint32_t phase;
+    };
+    std::array<Look, 4> looks;
+    std::uint32_t count = 0;
+    std::uint32_t free_looks = 0;  // before it sleeps again: time limits count looks
+
+    void clear() { count = free_looks = 0; }
+    /// False if it is there already.
+    bool add(std::uint64_t& word, std::uint32_t phase) {
+      for (std::uint32_t i = 0; i < count; ++i)
+        if (looks[i].word == &word) return false;
+      if (count == looks.size()) return false;
+      looks[count++] = {&word, phase};
+      return true;
+    }
+  };
+
+  FiberContext context;
+  Watch watch;
+  const char* at = "its begin";
+  const std::uint64_t* barrier = nullptr;  // on which it slept last
+  bool fenced = false;                     // global memory, for bulk copies
+};
+
+}  // namespace flywheel::testing

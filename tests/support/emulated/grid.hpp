@@ -1,0 +1,44 @@
+// What the blocks of one launch on an emulated GPU share, and what tells their threads apart.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <string>
+
+#include "runtime/platform.hpp"
+
+/// threadIdx, blockIdx and gridDim, of the fiber that runs.
+struct EmulatedIndex {
+  std::uint32_t x = 0, y = 0, z = 0;
+};
+inline thread_local EmulatedIndex threadIdx, blockIdx, gridDim;
+
+namespace flywheel::testing {
+
+/// What the blocks of a launch share.
+class EmulatedGrid {
+ public:
+  /// The first error of any block ends all of them.
+  void report(const std::string& text) {
+    std::scoped_lock lock(mutex_);
+    if (!broken_) why_ = text + " [FLYWHEEL_SEED=" + std::to_string(seed) + "]";
+    broken_ = true;
+  }
+  bool broken() const { return broken_; }
+  std::string why() const {
+    std::scoped_lock lock(mutex_);
+    return why_;
+  }
+  bool aborted() const { return abort && AtomicRef<std::uint64_t, Scope::device>(*abort).load(Order::relaxed) != 0; }
+
+  std::uint64_t seed = 0;          // that repeats it, as far as blocks do not wait for one another
+  std::uint64_t* abort = nullptr;  // the runtime's
+
+ private:
+  std::atomic<bool> broken_ = false;
+  mutable std::mutex mutex_;
+  std::string why_;
+};
+
+}  // namespace flywheel::testing
