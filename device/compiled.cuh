@@ -64,7 +64,7 @@ class ControlRole {
       return step(pass, idle);
     });
     ptx::wait_copies<0>();
-    if (!end.aborted) command(roles_.slots[number_ % kRoleSlots], RoleCommand::leave, 0);
+    if (!end.aborted) command(roles_.slots[number_ % kRoleSlots], RoleCommand::leave);
     if (!end.aborted && number_) wait_settled(idle);
     pen_.close();
     return end;
@@ -88,6 +88,7 @@ class ControlRole {
     ptx::wait_copies<kRoleSlots - 2>();
     RoleSlot& slot = roles_.slots[number_ % kRoleSlots];
     const Instruction& instruction = slot.instruction;
+    prepare(slot, pass);
     const std::uint64_t begin = pen_.now();
     const Before before = wait_before<P>(run_, instruction, pass, idle);
     if (before == Before::aborted) return false;
@@ -96,17 +97,20 @@ class ControlRole {
     if (instruction.flags & kAfterPrevious && !wait_settled(idle)) return false;
     pen_.write(TraceKind::wait, begin, instruction.record.header.local, pass);
     const bool task = !(instruction.flags & kOnlyWaits);
-    command(slot, failed_ ? RoleCommand::skip : task ? RoleCommand::run : RoleCommand::nothing, pass);
+    command(slot, failed_ ? RoleCommand::skip : task ? RoleCommand::run : RoleCommand::nothing);
     if (number_ && !wait_settled(idle)) return false;  // that slot gets the next instruction but two
     ++number_;
     fetch(number_ + kRoleSlots - 2);
     return true;
   }
 
-  __device__ void command(RoleSlot& slot, RoleCommand what, std::uint32_t pass) {
-    slot.command = what;
+  __device__ void prepare(RoleSlot& slot, std::uint32_t pass) const {
     slot.context = {run_.world, &slot.instruction.record.header, run_.state,
                     {0, static_cast<std::uint16_t>(run_.slot), false}, run_.worker, {0, 0, 0, pass}};
+  }
+
+  __device__ void command(RoleSlot& slot, RoleCommand what) {
+    slot.command = what;
     ptx::mbarrier_arrive(roles_.ready[number_ % kRoleSlots]);  // pairs with wait_command()
     // Release: pairs with the acquire in LoadRole::look(); what this thread acquired for the task goes with it.
     P::block(roles_.announced).store(number_ + 1, Order::release);

@@ -4,7 +4,11 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <variant>
 
+#include "apps/llama/bench/fast_options.hpp"
+#include "apps/llama/fast/generate.hpp"
+#include "apps/llama/fast/start.hpp"
 #include "apps/llama/files/error.hpp"
 #include "apps/llama/files/safetensors.hpp"
 #include "apps/llama/files/tokenizer.hpp"
@@ -17,13 +21,49 @@ namespace {
 
 constexpr std::uint32_t kDefaultTokens = 256;
 
+Runtime start_for(const Setup& setup, const std::filesystem::path& folder) {
+  const Options options{.target = setup.target, .workers = setup.workers};
+  if (!setup.tuned) return start_runtime(options_for(folder, setup.context, options));
+  const Config config = read_config(folder);
+  return start_fast_runtime(fast_options(config, {.context = choose_context(config, setup.context)}, options));
+}
+
+/// The portable or the tuned decode, behind what both can do.
+class Decode {
+ public:
+  Decode(Runtime& runtime, const Setup& setup, const std::filesystem::path& folder)
+      : either_(setup.tuned ? Either(std::in_place_type<FastGenerator>, runtime, folder, setup.context)
+                            : Either(std::in_place_type<Generator>, runtime, folder, setup.context)) {}
+
+  Outcome generate(const Request& request, const OnToken& on_token) {
+    return std::visit([&](auto& one) { return one.generate(request, on_token); }, either_);
+  }
+  std::vector<std::vector<float>> logits(const std::vector<std::uint32_t>& ids) {
+    return std::visit([&](auto& one) { return one.logits(ids); }, either_);
+  }
+  void check(const Request& request) const { check_request(request, config(), context()); }
+  const Config& config() const {
+    return std::visit([](const auto& one) -> const Config& { return one.config(); }, either_);
+  }
+  int context() const {
+    return std::visit([](const auto& one) { return one.context(); }, either_);
+  }
+  std::uint32_t tasks() const {
+    return std::visit([](const auto& one) { return one.tasks(); }, either_);
+  }
+
+ private:
+  using Either = std::variant<Generator, FastGenerator>;
+  Either either_;
+};
+
 /// A loaded model with all it needs, in the order in which it may go.
 struct Session {
   explicit Session(const Setup& setup)
       : folder(setup.model.empty() ? find_model() : setup.model),
         tokenizer(Tokenizer::load(folder)),
-        runtime(start_runtime(options_for(folder, setup.context, {.target = setup.target}))),
-        generator(runtime, folder, setup.context) {
+        runtime(start_for(setup, folder)),
+        generator(runtime, setup, folder) {
     if (tokenizer.size() <= generator.config().vocab_size) return;
     throw ModelError(folder, "the tokenizer knows more tokens than config.json's vocab_size",
                      "use a tokenizer.json and a config.json that belong together");
@@ -32,7 +72,7 @@ struct Session {
   std::filesystem::path folder;
   Tokenizer tokenizer;
   Runtime runtime;
-  Generator generator;
+  Decode generator;
 };
 
 Request make_request(const Session& session, const TextRequest& text) {
@@ -154,6 +194,20 @@ void print_info(const Setup& setup) {
               weights.names().size());
   std::printf("device     %s\n", session.runtime.device().c_str());
   std::printf("step       %u tasks for %u workers\n", session.generator.tasks(), session.runtime.workers());
+}
+
+bool bench_decode(const Measured& what, const BenchRequest& request) {
+  return run_bench(find_bench_model(what.shape, what.model), request);
+}
+
+bool soak_decode(const Measured& what, const SoakRequest& request, const Options& options) {
+  const auto print = [](const std::string& line) {
+    std::printf("%s\n", line.c_str());
+    std::fflush(stdout);
+  };
+  const SoakResult result = soak(find_bench_model(what.shape, what.model), request, options, print);
+  print(describe(result));
+  return result.passed;
 }
 
 }  // namespace flywheel::llama

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "apps/llama/bench/bench.hpp"
+#include "apps/llama/bench/soak.hpp"
 #include "apps/llama/generate.hpp"
 
 namespace flywheel::llama {
@@ -15,6 +17,8 @@ struct Setup {
   std::filesystem::path model;  // empty: find_model()
   Target target = Target::automatic;
   int context = 0;  // 0: see Generator
+  std::uint32_t workers = 0;  // 0: see Options
+  bool tuned = false;         // the compiled decode in place of the portable one
 };
 
 struct TextRequest {
@@ -33,5 +37,16 @@ void print_logits(const Setup& setup, const std::vector<std::uint32_t>& ids);
 
 /// Prints what the model is, and the size of its decode step on this machine.
 void print_info(const Setup& setup);
+
+/// What to measure: a published shape with random weights, or a model folder.
+struct Measured {
+  std::string shape;
+  std::filesystem::path model;
+};
+
+/// False if what was measured is wrong.
+bool bench_decode(const Measured& what, const BenchRequest& request);
+/// Prints how it goes. False if a run ended otherwise than the first.
+bool soak_decode(const Measured& what, const SoakRequest& request, const Options& options);
 
 }  // namespace flywheel::llama

@@ -3,6 +3,7 @@
 #include <exception>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "apps/llama/commands.hpp"
 #include "apps/llama/files/error.hpp"
@@ -19,19 +20,28 @@ constexpr const char* kExamples =
     "Examples:\n"
     "  llama generate --prompt \"JULIET:\" --tokens 100\n"
     "  llama generate --model ~/Llama-3.2-1B --prompt \"Once upon a time\" --greedy\n"
-    "  llama info\n";
+    "  llama generate --tuned --greedy\n"
+    "  llama info\n"
+    "  llama bench --shape llama-3.2-1b --portable-check 32\n"
+    "  llama soak --shape llama-3.2-1b --tokens 200000\n";
 
-void add_setup(CLI::App& command, Setup& setup) {
+void add_device(CLI::App& command, Target& target, std::uint32_t& workers) {
   static const std::map<std::string, Target> targets{
       {"auto", Target::automatic}, {"gpu", Target::gpu}, {"cpu", Target::cpu}};
-  command.add_option("--model", setup.model,
-                     "Hugging Face model folder (default: the shipped one, or FLYWHEEL_MODEL)");
   command
       .add_option_function<std::string>(
-          "--device", [&setup](const std::string& name) { setup.target = targets.at(name); },
-          "auto, gpu or cpu")
+          "--device", [&target](const std::string& name) { target = targets.at(name); }, "auto, gpu or cpu")
       ->check(CLI::IsMember({"auto", "gpu", "cpu"}))
       ->default_str("auto");
+  command
+      .add_option("--workers", workers, "Workers (default: one on each SM, or one for each hardware thread)")
+      ->check(CLI::PositiveNumber);
+}
+
+void add_setup(CLI::App& command, Setup& setup) {
+  command.add_option("--model", setup.model,
+                     "Hugging Face model folder (default: the shipped one, or FLYWHEEL_MODEL)");
+  add_device(command, setup.target, setup.workers);
   command
       .add_option("--context", setup.context,
                   "Positions to have room for (default: the model's, at most 4096)")
@@ -63,6 +73,7 @@ void add_generate(CLI::App& app, Setup& setup, TextRequest& request) {
   command.add_flag_callback(
       "--ignore-end", [&request] { request.stop_at_end = false; }, "Write on after an end-of-text token");
   command.add_flag("--json", request.json, "Print one JSON object in the end");
+  command.add_flag("--tuned", setup.tuned, "Use the compiled, tuned decode (bf16 models)");
   command.callback([&] { generate_text(setup, request); });
 }
 
@@ -79,6 +90,72 @@ void add_info(CLI::App& app, Setup& setup) {
   command.callback([&] { print_info(setup); });
 }
 
+/// What is measured, and how the runtime streams operands.
+void add_measured(CLI::App& command, Measured& what, Options& options) {
+  auto* const shape = command.add_option("--shape", what.shape,
+                                         "A published model's shape, with random weights: llama-3.2-1b, ...");
+  command.add_option("--model", what.model, "Hugging Face model folder")->excludes(shape);
+  add_device(command, options.target, options.workers);
+  command
+      .add_option_function<std::uint32_t>(
+          "--window", [&options](std::uint32_t kilobytes) { options.operand_window = kilobytes << 10; },
+          "KB of operands under way to an SM at once (default: 48)")
+      ->check(CLI::Range(16, 256));
+  command.add_option("--pages", options.operand_pages,
+                     "Pages of 16 KB for operands (default: as many as fit)");
+  command.add_flag_callback(
+      "--no-bulk", [&options] { options.bulk_copies = false; }, "Fetch operands without bulk copies");
+}
+
+void add_peers(CLI::App& command, BenchRequest& request) {
+  command.add_flag("--peers,!--no-peers", request.peers,
+                   "Measure the same bodies as one kernel an operation (default: yes)");
+  command
+      .add_option_function<std::vector<int>>(
+          "--peer-shape",
+          [&request](const std::vector<int>& two) { request.peer_shapes.assign(1, {two[0], two[1]}); },
+          "Blocks an SM (1 to 3) and pages that each prefetches to L2 (default: the best of several)")
+      ->expected(2)
+      ->check(CLI::Range(0, 64));
+}
+
+void add_bench(CLI::App& app, Measured& what, BenchRequest& request, bool& right) {
+  CLI::App& command =
+      *app.add_subcommand("bench", "Measure the tuned decode beside its peers and the card's limit");
+  add_measured(command, what, request.options);
+  add_peers(command, request);
+  command.add_option("--batch", request.batch, "Texts at once")
+      ->check(CLI::IsMember({1, 2, 4, 8}))
+      ->capture_default_str();
+  command.add_option("--context", request.contexts, "Positions to start from (default: 32 1024)");
+  command.add_option("--tokens", request.tokens, "Tokens of a run")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command.add_option("--runs", request.runs, "Runs that count; 0 measures nothing")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  command.add_option("--portable-check", request.portable_check,
+                     "First hold this many positions against the portable tasks");
+  command.add_option("--trace", request.trace, "Chrome JSON of a traced run of 8 tokens");
+  command.add_option("--schedule", request.schedule, "The schedule as text");
+  command.add_option("--out", request.out, "Results (default: apps/llama/results/<gpu>.json, on a CPU none)");
+  command.callback([&] { right = bench_decode(what, request); });
+}
+
+void add_soak(CLI::App& app, Measured& what, SoakRequest& request, Options& options, bool& right) {
+  CLI::App& command =
+      *app.add_subcommand("soak", "Write the same text for long, and see that it ends the same");
+  add_measured(command, what, options);
+  command.add_option("--tokens", request.tokens, "Tokens in all")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command.add_option("--context", request.start, "Position that each run starts from")->capture_default_str();
+  command.add_option("--length", request.length, "Tokens of a run")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command.callback([&] { right = soak_decode(what, request, options); });
+}
+
 int run(int argc, char** argv) {
   CLI::App app("Text from a Llama, through one resident kernel");
   app.footer(kExamples);
@@ -87,15 +164,22 @@ int run(int argc, char** argv) {
   TextRequest request;
   request.sampling = {.temperature = 0.8f, .top_p = 0.95f, .top_k = 50, .reserved = 0, .seed = 1623};
   std::vector<std::uint32_t> ids;
+  Measured what;
+  BenchRequest bench;
+  SoakRequest soak;
+  Options options;
+  bool right = true;
   add_generate(app, setup, request);
   add_logits(app, setup, ids);
   add_info(app, setup);
+  add_bench(app, what, bench, right);
+  add_soak(app, what, soak, options, right);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& help) {
     return app.exit(help);
   }
-  return 0;
+  return right ? 0 : kFailed;
 }
 
 int complain(const std::string& what, int code) {

@@ -41,14 +41,13 @@ struct Attention {
     const auto byte = [](int i) { return static_cast<std::uint8_t>(i); };
     return {qkv.data(), partials(), {keys.data(), values.data()}, rope.data(), c.normed ? q_norm.data() : nullptr,
             c.normed ? k_norm.data() : nullptr, states.data(), 1e-5f, room, byte(c.sequence), byte(c.kv_heads),
-            byte(head), byte(count), byte(split), head % (c.heads / c.kv_heads) == 0};
+            byte(head), byte(count), byte(split)};
   }
   template <class Run>
   void run_all(Run&& run) {
     const int group = c.heads / c.kv_heads;
     for (int split = 0; split < c.splits; ++split)
-      for (int head = 0; head < c.heads; head += std::min(kHeadsTogether, group - head % group))
-        run(task(head, std::min(kHeadsTogether, group - head % group), split));
+      for (int head = 0; head < c.heads; head += group) run(task(head, group, split));
   }
 
   std::vector<double> turned(int row, const std::vector<float>& norm) const {
@@ -117,8 +116,8 @@ struct Attention {
 const std::vector<Case> kCases{{64, 8, 2, 4, 0},         {64, 8, 2, 4, 15},         {64, 8, 2, 4, 16},
                                {64, 8, 2, 4, 127},       {64, 8, 2, 4, 128},        {64, 8, 2, 3, 300},
                                {64, 4, 1, 4, 900},       {32, 8, 2, 4, 200, true},  {128, 4, 2, 2, 150, true},
-                               {128, 4, 1, 8, 1000},     {64, 6, 2, 2, 140},        {64, 12, 2, 2, 140},
-                               {128, 5, 1, 2, 200, true}, {64, 4, 2, 2, 140, true, 1, 2}};
+                               {128, 4, 1, 8, 1000},     {64, 6, 2, 2, 140},        {64, 4, 2, 2, 1500},
+                               {128, 3, 1, 2, 700, true}, {64, 4, 2, 2, 140, true, 1, 2}};
 
 }  // namespace
 

@@ -23,7 +23,7 @@ struct NobodysTask {
 Runtime emulated_runtime(const Config& config, int context, std::uint32_t pages, bool bulk) {
   Options options;
   options.workers = 3;
-  options.log_level = "off";
+  options.log_level = "error";
   options.operand_pages = pages;
   options.bulk_copies = bulk;
   options.start_timeout = std::chrono::seconds(60);  // of processors that others keep busy

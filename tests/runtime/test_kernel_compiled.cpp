@@ -124,6 +124,7 @@ TEST_CASE_METHOD(EmulatedBench, "kernel, compiled: a failing sink, alone and amo
 TEST_CASE("kernel, compiled: a stalled task is named wherever it is, and others go on") {
   Options options = emulated_options();
   options.stall_limit = std::chrono::milliseconds(300);
+  options.log_level = "off";
   EmulatedBench bench(options);
   Graph counts;
   counts.add(Count{bench.at(3)});

@@ -162,13 +162,14 @@ TEST_CASE("kernel: launches, parks and drain mode") {
       REQUIRE(eventually([&] { return bench.runtime.stats().parks == bench.runtime.stats().launches; }));
     }
     CHECK(bench.get(1) == 0);
-    CHECK(bench.runtime.stats().launches > 1);
+    if (mode == Mode::resident) CHECK(bench.runtime.stats().launches > 1);
   }
 }
 
 TEST_CASE("kernel: a stalled task is named, and others go on") {
   Options options = emulated_options();
   options.stall_limit = std::chrono::milliseconds(200);
+  options.log_level = "off";
   EmulatedBench bench(options);
   Graph graph, other;
   graph.add(Gate{bench.at(0), bench.at(1)});

@@ -14,6 +14,9 @@ _PRIVATE = re.compile(r"(spdlog|fmt|nlohmann|concurrentqueue|moodycamel|CLI)\b|(
 _ALLOCATING = set("vector string map set unordered_map unordered_set deque list queue stack functional memory "
                   "memory_resource iostream sstream fstream new mutex shared_mutex condition_variable future".split())
 
+# The app that measures: others may use its clocks, limits and result rows.
+_MEASURING = ["apps", "bench"]
+
 # Which kinds of include each room may hold. "own" is the room itself, or for an app its own folder.
 MAY_INCLUDE = {
     "runtime": {"own", "std", "atomic"},
@@ -28,7 +31,7 @@ REMEDY = {
     "runtime": "runtime/ may include only std headers that neither allocate nor lock, cuda/std, cuda/atomic and runtime/",
     "device": "device/ may include runtime/, the CUDA Toolkit and device/; what both sides need belongs in runtime/",
     "host": "host/ may include runtime/, std and host/; private packages and cuda_runtime_api.h go in a .cpp",
-    "apps": "an app may include <flywheel/...>, packages and its own folder",
+    "apps": "an app may include <flywheel/...>, packages, its own folder and apps/bench, which measures",
     "tools": "a tool may include <flywheel/...>, host/, runtime/, packages and its own folder",
 }
 
@@ -56,7 +59,8 @@ def include_kind(path, name, quoted, present):
         return "public:" + PUBLIC[target]
     if room_of(target) in ROOMS and "/" in target:
         if room == "apps":
-            return "own" if target.split("/")[:2] == path.split("/")[:2] else "another app or an inner header"
+            folder = target.split("/")[:2]
+            return "own" if folder in (path.split("/")[:2], _MEASURING) else "another app or an inner header"
         return "own" if room_of(target) == room else room_of(target)
     if _PRIVATE.match(name):
         return "private"

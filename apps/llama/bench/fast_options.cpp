@@ -18,7 +18,8 @@ std::size_t with_slack(std::size_t bytes) { return bytes + bytes / 32 + (std::si
 std::size_t size_of(std::int64_t value) { return static_cast<std::size_t>(value); }
 
 std::size_t loaded_bytes(const Config& config) {
-  return size_of(parameter_count(config)) * sizeof(Bf16) + size_of(config.hidden_size) * 8 * size_of(config.num_hidden_layers + 1);
+  return size_of(parameter_count(config)) * sizeof(Bf16) +
+         size_of(config.hidden_size) * 8 * size_of(config.num_hidden_layers + 1);
 }
 
 std::size_t activation_bytes(const Config& config, int context) {
@@ -58,7 +59,8 @@ Options portable_options(const Config& config, int context, Options options) {
   const int floats = std::max(context + 10 * config.head_dim, config.hidden_size);
   options.scratch_bytes = std::max(options.scratch_bytes, static_cast<std::uint32_t>(floats) * 4 + 256);
   const std::size_t cache = 2 * position_bytes(config) * size_of(context + kLanes);
-  options.heap_bytes = std::max(options.heap_bytes, with_slack(loaded_bytes(config) + cache + activation_bytes(config, context)));
+  options.heap_bytes =
+      std::max(options.heap_bytes, with_slack(loaded_bytes(config) + cache + activation_bytes(config, context)));
   return options;
 }
 

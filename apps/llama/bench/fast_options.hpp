@@ -9,9 +9,9 @@ namespace flywheel::llama {
 
 /// What is to have room.
 struct FastRoom {
-  int context = 0;    // positions
+  int context = 0;  // positions
   int sequences = 1;
-  int decodes = 1;    // operand streams and caches beside the loaded weights
+  int decodes = 1;  // operand streams and caches beside the loaded weights
 };
 
 /// Target::automatic made definite: a GPU if there is one, unless the environment variable FLYWHEEL_TARGET says cpu.

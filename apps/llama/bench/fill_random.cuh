@@ -7,7 +7,7 @@ namespace flywheel::llama {
 
 /// Value i of a tensor depends on the seed and on i alone, so it is the same on any processor and number of workers.
 struct FillRandom {
-  void* to;  // Bf16 or float: the task's first value
+  void* to;             // Bf16 or float: the task's first value
   std::uint64_t first;  // index of that in the tensor
   std::uint64_t seed;
   std::int32_t count;

@@ -1,6 +1,6 @@
-// The blocks that a tuned task's parts see when it is an operation of a kernel of its own, launched for one stage of the
-// decode: what the resident kernel is measured against. The API is that of GpuBlock and WarpBlock; the rest is as simple
-// as one kernel an operation allows: 8 warps compute, one stores, operands come from global memory.
+// The blocks that a tuned task's parts see when it is an operation of a kernel of its own, launched for one stage of
+// the decode: what the resident kernel is measured against. The API is that of GpuBlock and WarpBlock; the rest is as
+// simple as one kernel an operation allows: 8 warps compute, one stores, operands come from global memory.
 #pragma once
 
 #include <flywheel/task.cuh>
@@ -20,10 +20,10 @@ inline constexpr std::uint32_t kOpAllThreads = 0xffffffffu;
 /// What all operations of a step have in common.
 struct OpRun {
   RunSettings settings;
-  std::uint64_t* written;      // the last token that was written
-  std::uint32_t* failed;       // code of the first failure, or 0
+  std::uint64_t* written;  // the last token that was written
+  std::uint32_t* failed;   // code of the first failure, or 0
   std::uint32_t scratch_bytes;
-  std::uint32_t pages_ahead;   // pages of operands that a block has on their way to L2
+  std::uint32_t pages_ahead;  // pages of operands that a block has on their way to L2
 };
 
 /// A task's operands in the packed stream.
@@ -40,14 +40,25 @@ __device__ inline unsigned char* op_memory() {
 }
 inline constexpr std::uint32_t kOpHandoffBytes = kHandoffs * kHandoffBytes;
 
+/// Operands that another operation wrote, see runtime/operands.hpp.
+struct OpPiece {
+  const unsigned char* at;
+  std::uint32_t bytes;
+};
+inline constexpr std::uint32_t kOpMostPieces = 16;
+
 struct OpShared {
   std::uint64_t handed[kHandoffs];  // compute -> store
   std::uint64_t taken[kHandoffs];   // store -> compute
   std::uint32_t handoffs;           // of the compute part: valid with the handoff after the last, which is empty
+  std::uint32_t piece_count;
+  OpPiece pieces[kOpMostPieces];
   alignas(16) unsigned char partial[2][kTileWarps][16];  // of reduce(), two in turn
 
   /// One thread; all others meet it before they use it.
   __device__ void init() {
+    handoffs = ~0u;
+    piece_count = 0;
     for (std::uint32_t h = 0; h < kHandoffs; ++h) {
       ptx::mbarrier_init(handed[h], kTileWarps);
       ptx::mbarrier_init(taken[h], 1);
@@ -58,7 +69,8 @@ struct OpShared {
 namespace op {
 /// No time limit: both ends are warps of one block that do nothing but arithmetic in between.
 __device__ inline void wait(std::uint64_t& barrier, std::uint32_t parity) {
-  while (!ptx::mbarrier_test(barrier, parity)) {}
+  while (!ptx::mbarrier_test(barrier, parity)) {
+  }
 }
 
 /// Any small plain value through `exchange_word`, word by word.
@@ -97,18 +109,18 @@ __device__ inline void wait_for_last_operation() {
 }
 }  // namespace op
 
-/// One warp's view of a task's operands: the packed pages, where they lie.
+/// One warp's view of a task's operands, where they lie: the packed pages, then the pieces it depends on.
 class OpOperands {
  public:
-  __device__ OpOperands(const unsigned char* at, std::uint32_t bytes, std::uint32_t pages_ahead)
-      : at_(at), end_(at + bytes), ahead_(pages_ahead) {}
+  __device__ OpOperands(const OpShared& shared, const unsigned char* at, std::uint32_t bytes, std::uint32_t pages_ahead)
+      : shared_(shared), at_(at), end_(at + bytes), ahead_(pages_ahead) {}
 
   /// One thread, before the first next().
   __device__ void prefetch_first() const {
     for (std::uint32_t p = 0; p < ahead_; ++p) prefetch(at_ + p * kPageBytes);
   }
   __device__ const unsigned char* next() {
-    if (at_ >= end_) return nullptr;
+    if (at_ >= end_ && !next_piece()) return nullptr;
     const unsigned char* page = at_;
     at_ += kPageBytes;
     if (ahead_ && threadIdx.x == 0) prefetch(page + ahead_ * kPageBytes);
@@ -123,9 +135,31 @@ class OpOperands {
     op::prefetch(page, left < kPageBytes ? left : kPageBytes);
   }
 
+  __device__ bool next_piece() {
+    if (piece_ == shared_.piece_count) return false;
+    at_ = shared_.pieces[piece_].at;
+    end_ = at_ + shared_.pieces[piece_++].bytes;
+    return true;
+  }
+
+  const OpShared& shared_;
   const unsigned char* at_;
   const unsigned char* end_;
   std::uint32_t ahead_;
+  std::uint32_t piece_ = 0;
+};
+
+/// One thread: takes note of the pieces that a task depends on.
+class OpFetch {
+ public:
+  __device__ explicit OpFetch(OpShared& shared) : shared_(shared) {}
+  __device__ void operator()(const void* at, std::uint32_t bytes) const {
+    if (bytes && shared_.piece_count < kOpMostPieces)
+      shared_.pieces[shared_.piece_count++] = {static_cast<const unsigned char*>(at), bytes};
+  }
+
+ private:
+  OpShared& shared_;
 };
 
 /// What bodies ask of either block.
@@ -177,12 +211,8 @@ class OpBlock : public OpBlockCore {
   __device__ static T shuffle(T value, int lane) {
     return op::exchange(value, [lane](std::uint32_t word) { return __shfl_sync(kOpAllThreads, word, lane); });
   }
-  /// PTX ISA, mma.m16n8k16. Not volatile: loads of the next tiles may go before it.
   __device__ static void multiply_add(float (&sums)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2]) {
-    asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
-        "{%0, %1, %2, %3};"
-        : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+    ptx::mma_bf16(sums, a, b);
   }
 
   /// In the order of GpuBlock::reduce().
@@ -190,7 +220,8 @@ class OpBlock : public OpBlockCore {
   __device__ T reduce(T value, Op&& combine) {
     static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= 16, "reduce() takes plain values of up to 16 bytes");
 #pragma unroll
-    for (std::uint32_t distance = 16; distance; distance /= 2) value = combine(value, op::shuffle_down(value, distance));
+    for (std::uint32_t distance = 16; distance; distance /= 2)
+      value = combine(value, op::shuffle_down(value, distance));
     auto& partial = shared_.partial[turn_ ^= 1];
     if (lane() == 0) memcpy(partial[warp()], &value, sizeof(T));
     sync();
@@ -210,6 +241,13 @@ class OpBlock : public OpBlockCore {
     if (used_ <= run_.scratch_bytes) return reinterpret_cast<T*>(op_memory() + kOpHandoffBytes + at);
     fail(kScratchExhausted);
     return nullptr;
+  }
+
+  /// As GpuBlock's.
+  template <class T>
+  __device__ static T* in_shared(T* pointer) {
+    __builtin_assume(__isShared(pointer));
+    return pointer;
   }
 
   template <class T>

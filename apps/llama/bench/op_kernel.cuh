@@ -20,6 +20,14 @@ concept HasStorePart = requires(const Task& task, OpBlock& block, OpOperands& op
 };
 
 namespace op {
+/// All threads of the block.
+template <class Task>
+__device__ void fetch(const Task& task, OpShared& shared) {
+  if constexpr (requires(OpFetch fetch) { task.dependents(fetch); }) {
+    if (threadIdx.x == 0) task.dependents(OpFetch(shared));
+    __syncthreads();
+  }
+}
 template <class Task>
 __device__ void compute(const Task& task, OpBlock& block, OpOperands& operands) {
   if constexpr (requires { task.compute(block, operands); }) task.compute(block, operands);
@@ -32,18 +40,17 @@ __device__ void store(const Task& task, OpStoreBlock& block) {
 }
 }  // namespace op
 
-/// Three blocks an SM, so that one can load while others end or begin. What stands before wait_for_last_operation()
-/// reads nothing that an operation writes.
-template <class Task>
-__global__ void __launch_bounds__(kOpThreads, 3) run_op(const __grid_constant__ OpStage stage) {
+/// Several blocks an SM, so that one can load while others end or begin; fewer have more registers to load into. What
+/// stands before wait_for_last_operation() reads nothing that an operation writes.
+template <class Task, int kBlocksOfSm>
+__global__ void __launch_bounds__(kOpThreads, kBlocksOfSm) run_op(const __grid_constant__ OpStage stage) {
   __shared__ OpShared shared;
   __shared__ alignas(16) std::uint32_t words[kTaskArgBytes / 4];
   op::launch_dependents();
   const OpOperandRange range = stage.ranges[blockIdx.x];
-  OpOperands operands(stage.operands + range.first, range.bytes, stage.run.pages_ahead);
+  OpOperands operands(shared, stage.operands + range.first, range.bytes, stage.run.pages_ahead);
   if (threadIdx.x == 0) {
     operands.prefetch_first();
-    shared.handoffs = ~0u;
     shared.init();
   }
   if (threadIdx.x < kTaskArgBytes / 4)
@@ -51,6 +58,7 @@ __global__ void __launch_bounds__(kOpThreads, 3) run_op(const __grid_constant__ 
   __syncthreads();
   const Task& task = *reinterpret_cast<const Task*>(words);
   op::wait_for_last_operation();
+  op::fetch(task, shared);
   if (threadIdx.x < kOpComputeThreads) {
     OpBlock block(stage.run, shared);
     op::compute(task, block, operands);
@@ -60,11 +68,11 @@ __global__ void __launch_bounds__(kOpThreads, 3) run_op(const __grid_constant__ 
   }
 }
 
-/// What pack() asks of a block.
+/// What pack() asks of a block of kOpComputeThreads.
 struct OpPackBlock {
   template <class F>
   __device__ void for_each(int n, F&& f) const {
-    for (int i = static_cast<int>(threadIdx.x); i < n; i += static_cast<int>(blockDim.x)) f(i);
+    for (int i = static_cast<int>(threadIdx.x); i < n; i += kOpComputeThreads) f(i);
   }
 };
 

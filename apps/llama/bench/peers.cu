@@ -7,8 +7,10 @@
 #include "apps/bench/cuda_objects.hpp"
 #include "apps/llama/bench/op_kernel.cuh"
 #include "apps/llama/bench/random_weights.hpp"
+#include "apps/llama/fast/attend.cuh"
 #include "apps/llama/fast/gate.cuh"
 #include "apps/llama/fast/graph.hpp"
+#include "apps/llama/request.hpp"
 
 namespace flywheel::llama {
 namespace {
@@ -23,19 +25,32 @@ struct OpKind {
   const void* pack;  // null for a type without operands
 };
 
-template <class Task>
+template <class Task, int kBlocksOfSm>
 OpKind kind_of() {
   const void* pack = nullptr;
-  if constexpr (requires(const Task& task) { task.operand_bytes(); }) pack = reinterpret_cast<const void*>(&pack_op<Task>);
-  return {typeid(Task), reinterpret_cast<const void*>(&run_op<Task>), pack};
+  if constexpr (requires(const Task& task) { task.operand_bytes(); })
+    pack = reinterpret_cast<const void*>(&pack_op<Task>);
+  return {typeid(Task), reinterpret_cast<const void*>(&run_op<Task, kBlocksOfSm>), pack};
 }
 
-const OpKind& find_kind(std::type_index type) {
-  static const OpKind all[] = {kind_of<FastEmbed>(),  kind_of<FastProject>(),  kind_of<FastAttend>(), kind_of<FastAttended>(),
-                               kind_of<FastGateUp>(), kind_of<FastResidual>(), kind_of<FastLogits>(), kind_of<FastChoose>()};
+template <int kBlocksOfSm, class... Tasks>
+const OpKind& find_among(std::type_index type) {
+  static const OpKind all[] = {kind_of<Tasks, kBlocksOfSm>()...};
   for (const OpKind& kind : all)
     if (kind.type == type) return kind;
   throw std::logic_error("the peers know no kernel for " + type_name(type) + ": add its type to find_kind()");
+}
+
+template <int kBlocksOfSm>
+const OpKind& find_kind(std::type_index type) {
+  return find_among<kBlocksOfSm, FastEmbed, FastProject, FastAttend, FastAttended, FastGateUp, FastResidual, FastLogits,
+                    FastChoose>(type);
+}
+const OpKind& find_kind(std::type_index type, int blocks_per_sm) {
+  if (blocks_per_sm == 1) return find_kind<1>(type);
+  if (blocks_per_sm == 2) return find_kind<2>(type);
+  if (blocks_per_sm == 3) return find_kind<3>(type);
+  throw RequestError("the peers have no kernels for " + std::to_string(blocks_per_sm) + " blocks an SM: choose 1 to 3");
 }
 
 /// One launch of a step.
@@ -84,8 +99,9 @@ struct OpTasks {
     ranges = runtime.upload(all);
     operands = runtime.allocate<unsigned char>(bytes + 128);
   }
-  Op op(const Graph& graph, std::uint32_t first, std::size_t count, const OpRun& run) const {
-    return {&find_kind(graph.nodes()[first].type), static_cast<unsigned>(count),
+  Op op(const Graph& graph, std::uint32_t first, std::size_t count, int blocks_per_sm, const OpRun& run) const {
+    return {&find_kind(graph.nodes()[first].type, blocks_per_sm),
+            static_cast<unsigned>(count),
             {tasks.data() + std::size_t{first} * kTaskArgBytes, ranges.data() + first, operands.data(), run}};
   }
 
@@ -96,16 +112,21 @@ struct OpTasks {
 
 class CudaPeers : public Peers {
  public:
-  CudaPeers(Runtime& runtime, const Config& config, const Weights& weights, int context, int sequences, const PeerShape& shape)
-      : runtime_(runtime), memory_(runtime, config, context, sequences),
+  CudaPeers(Runtime& runtime, const Config& config, const Weights& weights, int context, int sequences,
+            const PeerShape& shape)
+      : runtime_(runtime),
+        memory_(runtime, config, context, sequences),
         graph_(build_fast_graph(shape.blocks_per_sm * flywheel::bench::sm_count(), config, weights, memory_)),
-        step_tasks_(runtime, graph_.decode), embed_tasks_(runtime, graph_.embed),
-        written_(runtime.allocate<std::uint64_t>(1)), failed_(runtime.allocate<std::uint32_t>(1)) {
+        step_tasks_(runtime, graph_.decode),
+        embed_tasks_(runtime, graph_.embed),
+        written_(runtime.allocate<std::uint64_t>(1)),
+        failed_(runtime.allocate<std::uint32_t>(1)) {
     const OpRun run{RunSettings{{}, 1, 0}, written_.data(), failed_.data(),
-                    fast_scratch_bytes(config, sequences, true, context), static_cast<std::uint32_t>(shape.pages_ahead)};
+                    fast_scratch_bytes(config, sequences, true, context),
+                    static_cast<std::uint32_t>(shape.pages_ahead)};
     for (const StageTasks& stage : graph_.stages)
-      step_.push_back(step_tasks_.op(graph_.decode, stage.tasks.front(), stage.tasks.size(), run));
-    embed_ = embed_tasks_.op(graph_.embed, 0, graph_.embed.size(), run);
+      step_.push_back(step_tasks_.op(graph_.decode, stage.tasks.front(), stage.tasks.size(), shape.blocks_per_sm, run));
+    embed_ = embed_tasks_.op(graph_.embed, 0, graph_.embed.size(), shape.blocks_per_sm, run);
     shared_bytes_ = kOpHandoffBytes + run.scratch_bytes;
     leave_gpu_to_us();
     for (const Op& op : step_) prepare(op);
@@ -141,10 +162,12 @@ class CudaPeers : public Peers {
   }
 
   void prepare(const Op& op) const {
-    check_cuda(cudaFuncSetAttribute(op.kind->run, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared_bytes_)),
+    check_cuda(cudaFuncSetAttribute(op.kind->run, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                    static_cast<int>(shared_bytes_)),
                "cudaFuncSetAttribute", "Ask for fewer texts at once: their inputs do not fit a block's shared memory");
     // One setting for all: to change it between two operations, an SM would have to run empty.
-    check_cuda(cudaFuncSetAttribute(op.kind->run, cudaFuncAttributePreferredSharedMemoryCarveout, cudaSharedmemCarveoutMaxShared),
+    check_cuda(cudaFuncSetAttribute(op.kind->run, cudaFuncAttributePreferredSharedMemoryCarveout,
+                                    cudaSharedmemCarveoutMaxShared),
                "cudaFuncSetAttribute");
     if (!op.kind->pack) return;
     const unsigned char* tasks = op.stage.tasks;
@@ -184,8 +207,9 @@ class CudaPeers : public Peers {
 
   void check_failures() const {
     const std::uint32_t code = failed_.read()[0];
-    if (code) throw std::runtime_error("an operation of the peers failed with code " + std::to_string(code) +
-                                       ": 1 says that logits are not finite, 4294967295 that scratch memory is too small");
+    if (code)
+      throw std::runtime_error("an operation of the peers failed with code " + std::to_string(code) +
+                               ": 1 says that logits are not finite, 4294967295 that scratch memory is too small");
   }
 
   Runtime& runtime_;

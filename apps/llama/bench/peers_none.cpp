@@ -3,6 +3,8 @@
 
 namespace flywheel::llama {
 
-std::unique_ptr<Peers> Peers::make(Runtime&, const Config&, const Weights&, int, int, const PeerShape&) { return nullptr; }
+std::unique_ptr<Peers> Peers::make(Runtime&, const Config&, const Weights&, int, int, const PeerShape&) {
+  return nullptr;
+}
 
 }  // namespace flywheel::llama

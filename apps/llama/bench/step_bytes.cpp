@@ -25,7 +25,8 @@ void for_each_matrix(const Config& config, F&& f) {
 std::uint64_t weight_bytes(const Config& config) {
   std::uint64_t values = 0;
   for_each_matrix(config, [&](const Size& s) {
-    values += static_cast<std::uint64_t>(s.rows) * static_cast<std::uint64_t>(s.columns) * static_cast<std::uint64_t>(s.count);
+    values += static_cast<std::uint64_t>(s.rows) * static_cast<std::uint64_t>(s.columns) *
+              static_cast<std::uint64_t>(s.count);
   });
   const int of_layer = 2 * config.hidden_size + (config.has_qk_norm() ? 2 * config.head_dim : 0);
   const int norms = config.num_hidden_layers * of_layer + config.hidden_size;
@@ -33,18 +34,21 @@ std::uint64_t weight_bytes(const Config& config) {
 }
 
 std::uint64_t position_bytes(const Config& config) {
-  return static_cast<std::uint64_t>(config.num_hidden_layers) * 2 * static_cast<std::uint64_t>(config.key_value_size()) * sizeof(Bf16);
+  return static_cast<std::uint64_t>(config.num_hidden_layers) * 2 *
+         static_cast<std::uint64_t>(config.key_value_size()) * sizeof(Bf16);
 }
 
 double step_bytes(const Config& config, int sequences, double positions) {
-  return static_cast<double>(weight_bytes(config)) + sequences * positions * static_cast<double>(position_bytes(config));
+  return static_cast<double>(weight_bytes(config)) +
+         sequences * positions * static_cast<double>(position_bytes(config));
 }
 
 std::uint64_t stream_bytes(const Config& config) {
   std::uint64_t bytes = 0;
   for_each_matrix(config, [&](const Size& s) {
     const int groups = (s.rows + kGroupRows - 1) / kGroupRows;
-    bytes += std::uint64_t{TileShape{s.columns, 1}.bytes()} * static_cast<std::uint64_t>(groups) * static_cast<std::uint64_t>(s.count);
+    bytes += std::uint64_t{TileShape{s.columns, 1}.bytes()} * static_cast<std::uint64_t>(groups) *
+             static_cast<std::uint64_t>(s.count);
   });
   return bytes;
 }

@@ -1,46 +1,17 @@
 // Attention of the query heads that share a key and value head, over one part of the context, by tensor cores.
 //
-// The cache is bf16 and lies as the instructions take it, in tiles of 16 positions by 16 dimensions: keys as A of
-// scores = keys * query, values transposed as A of output = values^T * weights. Queries and weights are B, each number
-// the sum of two bf16 (see inputs.cuh), so up to 4 heads fill its 8 columns, and a score is the sum of a lane's two.
+// Keys are A of scores = keys * query, values transposed A of output = values^T * weights. Queries and weights are B,
+// each number the sum of two bf16 (see inputs.cuh), so up to 4 heads fill its 8 columns, and a score is the sum of a
+// lane's two.
 #pragma once
 
+#include "apps/llama/fast/cache.cuh"
 #include "apps/llama/fast/partials.cuh"
 
 namespace flywheel::llama {
 
-/// Keys and values of one layer: [sequences][kv heads], then tiles by position and by dimension.
-struct FastCache {
-  Bf16* keys;
-  Bf16* values;
-
-  FLYWHEEL_TASK static std::size_t tile(int position, int dim, int head_dim) {
-    return static_cast<std::size_t>(position / 16 * (head_dim / 16) + dim / 16) * 256;
-  }
-  /// Of a key, in elements from the head's begin: lane (position % 8, dimension / 4 % 4) holds 4 dimensions of two positions.
-  FLYWHEEL_TASK static std::size_t key_at(int position, int dim, int head_dim) {
-    const int lane = position % 8 * 4 + dim % 16 / 4, word = position % 16 / 8 + dim % 4 / 2 * 2;
-    return tile(position, dim, head_dim) + static_cast<std::size_t>(lane * 8 + word * 2 + dim % 2);
-  }
-  /// Of a value: lane (dimension % 8, position / 2 % 4).
-  FLYWHEEL_TASK static std::size_t value_at(int position, int dim, int head_dim) {
-    const int lane = dim % 8 * 4 + position % 8 / 2, word = dim % 16 / 8 + position % 16 / 8 * 2;
-    return tile(position, dim, head_dim) + static_cast<std::size_t>(lane * 8 + word * 2 + position % 2);
-  }
-};
-
-inline constexpr int kHeadsTogether = 4;
-
-/// A part of the context of a step.
-struct Span {
-  int position;     // of the step
-  int first, last;  // positions first..last-1
-
-  FLYWHEEL_TASK bool has_step() const { return first <= position && position < last; }
-};
-
-/// `count` query heads from `head` on, all of one key and value head. The part that holds the step's position also puts
-/// the step's key and value into the cache.
+/// The `count` query heads from `head` on, which are those of one key and value head. The part that holds the step's
+/// position also puts the step's key and value into the cache.
 struct FastAttend {
   const float* qkv;  // [sequences][heads + 2 kv_heads][head_dim], before norm and rotation
   Partials partials;
@@ -52,7 +23,6 @@ struct FastAttend {
   float eps;
   std::int32_t positions;  // the cache has room for, a multiple of 16
   std::uint8_t sequence, kv_heads, head, count, split;
-  bool appends;
 
   double cost_ns() const { return 1000; }
 
@@ -109,51 +79,94 @@ struct FastAttend {
     float* sums;           // [warps][4][head_dim]
   };
 
+  /// One lane's pairs of a head, i and i + head_dim / 2, that turn together; and RMSNorm's weights for them, or ones.
+  template <int kTiles>
+  struct Pairs {
+    static constexpr int kHalf = kTiles * 8, kEach = (kHalf + kLanes - 1) / kLanes;
+    float a[kEach] = {}, b[kEach] = {}, norm_a[kEach] = {}, norm_b[kEach] = {};
+  };
+
+  /// Three trips to L2, one after another, are the least: what the warps rotate and where the step is; what depends on
+  /// the step, angles and cache; the results.
   template <int kTiles, class Block>
   FLYWHEEL_COLD void attend(Block& block) const {
     constexpr int kDims = kTiles * 16;
+    const int warp = block.warp();
+    Pairs<kTiles> pairs;
+    if (warp < count) load(block, pairs, query(warp), q_norm);
+    else if (warp == kHeadsTogether) load(block, pairs, key(), k_norm);
+    else if (warp == kHeadsTogether + 1) load(block, pairs, value(), nullptr);
     const Span part_of = span();
     if (part_of.last <= part_of.first) return;  // the context is short: nobody reads this part
+    int from = part_of.first + warp * 16;
+    const bool holds_step = part_of.position / 16 * 16 == from;  // its tiles are not whole yet
+    Tiles<kTiles> tiles;
+    if (from < part_of.last && !holds_step) load(block, tiles, from);
+
     block.sync();  // all warps are through with the last task's scratch
     Area area{block.template scratch<std::uint16_t>(kTiles * 8 * 16),
               block.template scratch<float>(kTileWarps * kHeadsTogether * 2),
               block.template scratch<float>(kTileWarps * kHeadsTogether * kDims)};
     if (!area.query || !area.scales || !area.sums) return;
-    const bool append = appends && part_of.has_step();
-    if (block.warp() < kHeadsTogether) put_query(block, area, part_of.position);
-    else if (block.warp() == kHeadsTogether && append) append_key(block, part_of.position);
-    else if (block.warp() == kHeadsTogether + 1 && append) append_value(block, part_of.position);
+    if (warp < kHeadsTogether) put_query(block, area, pairs, part_of.position);
+    else if (warp == kHeadsTogether && part_of.has_step()) append_key(block, pairs, part_of.position);
+    else if (warp == kHeadsTogether + 1 && part_of.has_step()) append_value(block, pairs, part_of.position);
     block.sync();
     WarpPart<kTiles> part;
-    for (int from = part_of.first + block.warp() * 16; from < part_of.last; from += kTileWarps * 16)
-      add_positions(block, area, part, from, part_of.last);
+    if (from < part_of.last && holds_step) load(block, tiles, from);
+    for (; from < part_of.last; from += kTileWarps * 16) {
+      const Tiles<kTiles> now = tiles;
+      const int next = from + kTileWarps * 16;
+      if (next < part_of.last) load(block, tiles, next);  // on its way while these are used
+      add_positions(block, area, part, now, from, part_of.last);
+    }
     leave(block, area, part);
     block.sync();
     write(block, area);
     block.sync();
   }
 
-  /// RMSNorm if there is one, then the rotation by the step's position; use(i, value) for all values of the head.
-  template <class Block, class Use>
-  FLYWHEEL_TASK void rotate(Block& block, const float* in, const float* norm, int position, Use&& use) const {
-    const int half = dims() / 2;
-    float squares = 0;
-    for (int i = block.lane(); i < dims(); i += kLanes) squares += in[i] * in[i];
-    for (int apart = kLanes / 2; apart; apart /= 2) squares += block.shuffle_xor(squares, apart);
-    const float scale = norm ? 1.f / std::sqrt(squares / static_cast<float>(dims()) + eps) : 1.f;
+  template <int kTiles, class Block>
+  FLYWHEEL_TASK static void load(Block& block, Pairs<kTiles>& pairs, const float* in, const float* norm) {
+    using P = Pairs<kTiles>;
+#pragma unroll
+    for (int j = 0; j < P::kEach; ++j) {
+      const int i = block.lane() + j * kLanes;
+      if (i >= P::kHalf) continue;
+      pairs.a[j] = in[i];
+      pairs.b[j] = in[i + P::kHalf];
+      pairs.norm_a[j] = norm ? norm[i] : 1.f;
+      pairs.norm_b[j] = norm ? norm[i + P::kHalf] : 1.f;
+    }
+  }
+
+  /// RMSNorm if there is one, then the rotation by the step's position; use(i, value) for the lane's values of the head.
+  template <int kTiles, class Block, class Use>
+  FLYWHEEL_TASK void rotate(Block& block, const Pairs<kTiles>& pairs, bool normed, int position, Use&& use) const {
+    using P = Pairs<kTiles>;
     const float* turn = rope + static_cast<std::size_t>(position) * static_cast<std::size_t>(dims());
-    for (int i = block.lane(); i < half; i += kLanes) {
-      const float a = norm ? in[i] * scale * norm[i] : in[i];
-      const float b = norm ? in[i + half] * scale * norm[i + half] : in[i + half];
-      const float cosine = turn[2 * i], sine = turn[2 * i + 1];
-      use(i, a * cosine - b * sine);
-      use(i + half, b * cosine + a * sine);
+    float cosine[P::kEach] = {}, sine[P::kEach] = {}, squares = 0;
+#pragma unroll
+    for (int j = 0; j < P::kEach; ++j) {
+      const int i = block.lane() + j * kLanes;
+      if (i < P::kHalf) cosine[j] = turn[2 * i], sine[j] = turn[2 * i + 1];
+      squares += pairs.a[j] * pairs.a[j] + pairs.b[j] * pairs.b[j];
+    }
+    for (int apart = kLanes / 2; apart; apart /= 2) squares += block.shuffle_xor(squares, apart);
+    const float scale = normed ? 1.f / std::sqrt(squares / static_cast<float>(dims()) + eps) : 1.f;
+#pragma unroll
+    for (int j = 0; j < P::kEach; ++j) {
+      const int i = block.lane() + j * kLanes;
+      if (i >= P::kHalf) continue;
+      const float a = pairs.a[j] * scale * pairs.norm_a[j], b = pairs.b[j] * scale * pairs.norm_b[j];
+      use(i, a * cosine[j] - b * sine[j]);
+      use(i + P::kHalf, b * cosine[j] + a * sine[j]);
     }
   }
 
   /// Warp w < 4: its head's columns of B; zeros where there is no such head.
-  template <class Block>
-  FLYWHEEL_TASK void put_query(Block& block, const Area& area, int position) const {
+  template <int kTiles, class Block>
+  FLYWHEEL_TASK void put_query(Block& block, const Area& area, const Pairs<kTiles>& pairs, int position) const {
     const int w = block.warp();
     const auto at = [&](int dim, int column) -> std::uint16_t& {
       return area.query[(dim / 16 * 8 + column) * 16 + dim % 16];
@@ -162,7 +175,7 @@ struct FastAttend {
       for (int i = block.lane(); i < dims(); i += kLanes) at(i, 2 * w) = at(i, 2 * w + 1) = 0;
       return;
     }
-    rotate(block, query(w), q_norm, position, [&](int i, float value) {
+    rotate(block, pairs, q_norm != nullptr, position, [&](int i, float value) {
       std::uint16_t high, low;
       narrow(narrow(value * query_scale(), high), low);
       at(i, 2 * w) = high;
@@ -170,18 +183,41 @@ struct FastAttend {
     });
   }
 
-  template <class Block>
-  FLYWHEEL_TASK void append_key(Block& block, int position) const {
+  template <int kTiles, class Block>
+  FLYWHEEL_TASK void append_key(Block& block, const Pairs<kTiles>& pairs, int position) const {
     Bf16* keys = cache.keys + cache_at();
-    rotate(block, key(), k_norm, position, [&](int i, float rotated) {
+    rotate(block, pairs, k_norm != nullptr, position, [&](int i, float rotated) {
       keys[FastCache::key_at(position, i, dims())].bits = static_cast<std::uint16_t>(round_to_bf16(rotated));
     });
   }
-  template <class Block>
-  FLYWHEEL_TASK void append_value(Block& block, int position) const {
+  template <int kTiles, class Block>
+  FLYWHEEL_TASK void append_value(Block& block, const Pairs<kTiles>& pairs, int position) const {
     Bf16* values = cache.values + cache_at();
-    for (int i = block.lane(); i < dims(); i += kLanes)
-      values[FastCache::value_at(position, i, dims())].bits = static_cast<std::uint16_t>(round_to_bf16(value()[i]));
+    const auto put = [&](int i, float value) {
+      values[FastCache::value_at(position, i, dims())].bits = static_cast<std::uint16_t>(round_to_bf16(value));
+    };
+    for (int j = 0; j < Pairs<kTiles>::kEach; ++j) {
+      const int i = block.lane() + j * kLanes;
+      if (i >= Pairs<kTiles>::kHalf) continue;
+      put(i, pairs.a[j]);
+      put(i + Pairs<kTiles>::kHalf, pairs.b[j]);
+    }
+  }
+
+  /// Keys and values of 16 positions.
+  template <int kTiles>
+  struct Tiles {
+    TilePart keys[kTiles], values[kTiles];
+  };
+  template <int kTiles, class Block>
+  FLYWHEEL_TASK void load(Block& block, Tiles<kTiles>& tiles, int from) const {
+    const std::size_t at = cache_at() + FastCache::tile(from, 0, dims());
+#pragma unroll
+    for (int t = 0; t < kTiles; ++t)
+      tiles.keys[t] = reinterpret_cast<const TilePart*>(cache.keys + at + t * 256)[block.lane()];
+#pragma unroll
+    for (int t = 0; t < kTiles; ++t)
+      tiles.values[t] = reinterpret_cast<const TilePart*>(cache.values + at + t * 256)[block.lane()];
   }
 
   /// What one warp has of its positions. A lane's scores and weights are those of head lane % 4, its outputs too.
@@ -194,26 +230,21 @@ struct FastAttend {
 
   /// Positions from..from+15.
   template <int kTiles, class Block>
-  FLYWHEEL_TASK void add_positions(Block& block, const Area& area, WarpPart<kTiles>& part, int from, int last) const {
-    const std::size_t tile = cache_at() + FastCache::tile(from, 0, dims());
-    TilePart keys[kTiles], values[kTiles];
-#pragma unroll
-    for (int t = 0; t < kTiles; ++t) keys[t] = reinterpret_cast<const TilePart*>(cache.keys + tile + t * 256)[block.lane()];
-#pragma unroll
-    for (int t = 0; t < kTiles; ++t) values[t] = reinterpret_cast<const TilePart*>(cache.values + tile + t * 256)[block.lane()];
+  FLYWHEEL_TASK void add_positions(Block& block, const Area& area, WarpPart<kTiles>& part, const Tiles<kTiles>& tiles,
+                                   int from, int last) const {
     float scores[4] = {};
 #pragma unroll
     for (int t = 0; t < kTiles; ++t) {
       const auto* b = reinterpret_cast<const FourWeights*>(area.query) + (t * 8 + block.lane() / 4) * 4 + block.lane() % 4;
       const std::uint32_t input[2] = {b->pairs[0], b->pairs[1]};
-      block.multiply_add(scores, keys[t].registers, input);
+      block.multiply_add(scores, tiles.keys[t].registers, input);
     }
     float weights[2];
     soften(block, part, scores, from, last, weights);
     std::uint32_t input[2];
     spread(block, weights, input);
 #pragma unroll
-    for (int t = 0; t < kTiles; ++t) block.multiply_add(part.out[t], values[t].registers, input);
+    for (int t = 0; t < kTiles; ++t) block.multiply_add(part.out[t], tiles.values[t].registers, input);
   }
 
   /// Scores of positions lane / 4 and lane / 4 + 8 to weights; what came before is brought down if one is larger.
@@ -300,7 +331,7 @@ struct FastAttend {
     float* turned = block.template scratch<float>(dims());
     float* weights = block.template scratch<float>(partials.share(static_cast<std::uint32_t>(part.position)));
     if (!turned || !weights || part.last <= part.first) return;
-    if (appends && part.has_step()) portable_append(block, turned, part.position);
+    if (part.has_step()) portable_append(block, turned, part.position);
     for (int h = 0; h < count; ++h) {
       portable_rotate(block, query(h), q_norm, part.position, turned);
       portable_head(block, h, part, turned, weights);

@@ -53,7 +53,7 @@ struct FastLogits {
     requires Block::kOnGpu
   FLYWHEEL_TASK void store(Block& block) const {
     std::uint64_t most = 0;
-    store_rows(block, tile.row_count(), sequences, [&](const WarpSums* in, int first, int i) {
+    store_rows(block, tile.row_count(), sequences, NothingBefore{}, [&](const WarpSums* in, int first, int i, float) {
       const int s = i % sequences, row = tile.first_row() + first + i / sequences;
       const float logit = sum_of(in, i) * norm.scale(squares_of(in, s), tile.columns);
       at(row, s) = logit;

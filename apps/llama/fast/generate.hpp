@@ -29,6 +29,9 @@ class FastGenerator {
   /// The schedule, for a person to read.
   std::string describe() const;
 
+  /// What it works in and with, for those who fill the cache or hold others against it.
+  FastMemory& memory() { return memory_; }
+  const Weights& weights() const { return weights_; }
   const Config& config() const { return config_; }
   int context() const { return memory_.context; }
   int sequences() const { return memory_.sequences; }

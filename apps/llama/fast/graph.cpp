@@ -108,7 +108,7 @@ class Builder {
     Stage stage;
     for (int split = 0; split < memory_.splits; ++split)
       for (int sequence = 0; sequence < memory_.sequences; ++sequence)
-        for (int head = 0; head < config_.num_attention_heads; head += std::min(kHeadsTogether, group - head % group))
+        for (int head = 0; head < config_.num_attention_heads; head += group)
           stage.push_back(graph().add(attend(index, sequence, head, split, group), waits));
     return note("attend", std::move(stage));
   }
@@ -119,7 +119,7 @@ class Builder {
     return {memory_.qkv.data(), memory_.partials(config_), {memory_.keys[index].data(), memory_.values_cache[index].data()},
             memory_.rope.data(), w.query_norm.data(), w.key_norm.data(), memory_.states.data(), eps_, memory_.context,
             byte(sequence), byte(config_.num_key_value_heads), byte(head),
-            byte(std::min(kHeadsTogether, group - head % group)), byte(split), head % group == 0};
+            byte(group), byte(split)};
   }
 
   Stage add_logits(const Stage& before) {
@@ -155,13 +155,15 @@ class Builder {
 };
 
 [[noreturn]] void no_tuned_tasks(const std::string& why) {
-  throw RequestError("there are no tuned tasks for this model: " + why + "; run it with the portable ones (--portable)");
+  throw RequestError("there are no tuned tasks for this model: " + why + "; run it with the portable ones (without --tuned)");
 }
 
 void check(const Config& config, const Weights& weights) {
   const int dim = config.head_dim;
   if (dim != 32 && dim != 64 && dim != 128)
     no_tuned_tasks("its heads have " + std::to_string(dim) + " values, and 32, 64 and 128 are known");
+  if (config.num_attention_heads > kHeadsTogether * config.num_key_value_heads)
+    no_tuned_tasks("more than 4 of its query heads share a key and value head");
   if (config.num_attention_heads > 255) no_tuned_tasks("it has more than 255 heads");
   bool bf16 = weights.embedding.matrix.is_bf16 && weights.output().matrix.is_bf16;
   for (const LayerWeights& w : weights.layers)

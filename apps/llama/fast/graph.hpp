@@ -24,7 +24,7 @@ struct FastGraph {
   Graph decode;
   Graph embed;
   Param<RunSettings> settings;
-  std::vector<StageTasks> stages;  // of `decode`, in order: all of a stage may begin when all of the one before have ended
+  std::vector<StageTasks> stages;  // of `decode`, in order: a stage may begin when all of the one before have ended
 };
 
 /// Throws RequestError for a model that has no tuned tasks: weights that are not bf16, or heads of a size or number

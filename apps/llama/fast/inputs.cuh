@@ -21,6 +21,10 @@ FLYWHEEL_TASK inline std::uint32_t round_to_bf16(float value) {
 }
 FLYWHEEL_TASK inline float from_bf16(std::uint32_t bits) { return std::bit_cast<float>(bits << 16); }
 
+/// A lane's share of a chunk of inputs: all of it is on its way before the first is used.
+inline constexpr int kLaneStride = kLanes * 4;
+inline constexpr int kFoursOfLane = kChunkSteps * kStepColumns / kLaneStride;
+
 /// Columns of B: for each sequence and part one for each half of a step.
 struct InputShape {
   int sequences;
@@ -48,17 +52,21 @@ class WarpInputs {
         memory_(memory + kTileWarps * kMostSequences * sizeof(float) +
                 block.warp() * kResidentChunks * shape.chunk_bytes()) {}
 
-  /// Fills buffer chunk % 2. `load(sequence, column, square)` gives four neighbouring values, and adds to `square` what
-  /// squares() is to sum up.
-  template <class Load>
-  FLYWHEEL_TASK void fill(const TileShape& tile, int chunk, Load&& load) {
-    const int first = tile.first_column(chunk, block_.warp()), fours = tile.steps_in(chunk) * kStepColumns / 4;
+  /// Fills buffer chunk % 2. `input.load(sequence, column, count, fours, square)` loads the first `count` of `fours`,
+  /// four neighbouring values each: at `column`, and kLaneStride after that; and adds to `square` what squares() is to
+  /// sum up.
+  template <class Input>
+  FLYWHEEL_TASK void fill(const TileShape& tile, int chunk, const Input& input) {
+    const int first = tile.first_column(chunk, block_.warp()) + block_.lane() * 4;
+    const int end = tile.first_column(chunk, block_.warp()) + tile.steps_in(chunk) * kStepColumns;
+    const int last = end < tile.columns ? end : tile.columns;
     for (int sequence = 0; sequence < shape_.sequences; ++sequence) {
       float square = 0;
-      for (int i = block_.lane(); i < fours; i += kLanes) {
-        const int column = first + i * 4;
-        put(chunk, i, sequence, column < tile.columns ? load(sequence, column, square) : Four{});
-      }
+      Four fours[kFoursOfLane] = {};
+      if (first < last) input.load(sequence, first, (last - first + kLaneStride - 1) / kLaneStride, fours, square);
+#pragma unroll
+      for (int i = 0; i < kFoursOfLane; ++i)
+        if (first + i * kLaneStride < end) put(chunk, block_.lane() + i * kLanes, sequence, fours[i]);
       for (int apart = kLanes / 2; apart; apart /= 2) square += block_.shuffle_xor(square, apart);
       if (block_.lane() == 0) squares_[sequence] = chunk ? squares_[sequence] + square : square;
     }

@@ -56,11 +56,11 @@ class Multiplier {
   FLYWHEEL_TASK Multiplier(Block& block, Operands& operands, const TileShape& tile, int sequences, unsigned char* memory)
       : block_(block), tile_(tile), shape_{sequences}, inputs_(block, shape_, memory), reader_(block, operands, tile) {}
 
-  /// `load`: see WarpInputs::fill().
-  template <class Load>
-  FLYWHEEL_TASK void operator()(Load&& load) {
-    if (is_streamed(tile_.columns)) stream(load);
-    else resident(load);
+  /// `input`: see WarpInputs::fill().
+  template <class Input>
+  FLYWHEEL_TASK void operator()(const Input& input) {
+    if (is_streamed(tile_.columns)) stream(input);
+    else resident(input);
   }
 
  private:
@@ -68,10 +68,10 @@ class Multiplier {
     float part[kBlocks][2][4] = {};  // of even and odd steps, so that one need not wait for the other
   };
 
-  template <class Load>
-  FLYWHEEL_TASK void resident(Load&& load) {
+  template <class Input>
+  FLYWHEEL_TASK void resident(const Input& input) {
     const int chunks = chunks_of(tile_.columns);
-    for (int chunk = 0; chunk < chunks; ++chunk) inputs_.fill(tile_, chunk, load);
+    for (int chunk = 0; chunk < chunks; ++chunk) inputs_.fill(tile_, chunk, input);
     block_.sync_warp();
     for (int group = 0; group < tile_.groups; ++group) {
       Sums sums;
@@ -82,13 +82,13 @@ class Multiplier {
     finish();
   }
 
-  template <class Load>
-  FLYWHEEL_TASK void stream(Load&& load) {
+  template <class Input>
+  FLYWHEEL_TASK void stream(const Input& input) {
     const int chunks = chunks_of(tile_.columns);
     Sums sums[kStreamedGroups];
-    inputs_.fill(tile_, 0, load);
+    inputs_.fill(tile_, 0, input);
     for (int chunk = 0; chunk < chunks; ++chunk) {
-      if (chunk + 1 < chunks) inputs_.fill(tile_, chunk + 1, load);  // on its way while this one is used
+      if (chunk + 1 < chunks) inputs_.fill(tile_, chunk + 1, input);  // on its way while this one is used
       block_.sync_warp();
 #pragma unroll
       for (int group = 0; group < kStreamedGroups; ++group)
@@ -178,8 +178,7 @@ namespace detail {
 template <int kBlocks, class Block, class Operands, class Input>
 FLYWHEEL_COLD void multiply(Block& block, Operands& operands, TileShape tile, int sequences, unsigned char* memory,
                             Input input) {
-  Multiplier<kBlocks, Block, Operands>(block, operands, tile, sequences, block.in_shared(memory))(
-      [&input](int sequence, int column, float& square) { return input.load(sequence, column, square); });
+  Multiplier<kBlocks, Block, Operands>(block, operands, tile, sequences, block.in_shared(memory))(input);
 }
 }  // namespace detail
 
@@ -193,16 +192,31 @@ FLYWHEEL_TASK void multiply_tiles(Block& block, Operands& operands, const TileSh
   else detail::multiply<2>(block, operands, tile, sequences, memory, input);
 }
 
-/// The store part: use(sums of all warps, first row of the handoff, index in its sums) for each row and sequence.
-template <class Block, class Use>
-FLYWHEEL_TASK void store_rows(Block& block, int rows, int sequences, Use&& use) {
+/// The store part: use(sums of all warps, first row of the handoff, index in its sums, before) for each row and sequence.
+/// `before` is what before(first row, index) gave: that is asked for ahead, while the sums are still being made.
+template <class Block, class Before, class Use>
+FLYWHEEL_TASK void store_rows(Block& block, int rows, int sequences, Before&& before, Use&& use) {
+  constexpr int kEach = WarpSums::kMost / kLanes;
   const int step = rows_of_handoff(sequences);
-  for (int first = 0; const WarpSums* in = block.template take<WarpSums>(); first += step) {
-    const int count = rows - first < step ? rows - first : step;
-    for (int i = block.lane(); i < count * sequences; i += kLanes) use(in, first, i);
+  for (int first = 0;; first += step) {
+    const int count = (rows - first < step ? rows - first : step) * sequences;
+    float old[kEach] = {};
+#pragma unroll
+    for (int j = 0; j < kEach; ++j)
+      if (block.lane() + j * kLanes < count) old[j] = before(first, block.lane() + j * kLanes);
+    const WarpSums* in = block.template take<WarpSums>();
+    if (!in) return;
+#pragma unroll
+    for (int j = 0; j < kEach; ++j)
+      if (block.lane() + j * kLanes < count) use(in, first, block.lane() + j * kLanes, old[j]);
     block.give_back();
   }
 }
+
+/// For results that replace what was there.
+struct NothingBefore {
+  FLYWHEEL_TASK float operator()(int, int) const { return 0; }
+};
 
 /// Sums over the warps, in a fixed order.
 FLYWHEEL_TASK inline float sum_of(const WarpSums* in, int i) {

@@ -34,23 +34,33 @@ struct Partials {
   FLYWHEEL_TASK int index(int sequence, int head, int split) const { return (sequence * heads + head) * splits + split; }
   FLYWHEEL_TASK float* at(int index) const { return values + static_cast<std::size_t>(index) * static_cast<std::size_t>(head_dim); }
 
-  /// Four neighbouring values of the result, a vector of [heads][head_dim].
-  FLYWHEEL_TASK Four combine(int sequence, int column, std::uint32_t position) const {
-    const int first = index(sequence, column / head_dim, 0), count = used(position);
-    Four sums{};
-    float weights = 0, largest = -std::numeric_limits<float>::infinity();
+  /// Values of the result, a vector of [heads][head_dim]: the first `count` of `fours`, see WarpInputs::fill().
+  FLYWHEEL_TASK void combine(int sequence, int column, int count, std::uint32_t position, Four (&fours)[kFoursOfLane]) const {
+    const int parts = used(position);
+    float weights[kFoursOfLane] = {}, largest[kFoursOfLane];
+    for (float& one : largest) one = -std::numeric_limits<float>::infinity();
     // The sums so far are brought down when a larger score turns up: so no load waits for another.
-    for (int i = 0; i < count; ++i) {
-      const PartScale scale = scales[first + i];
-      const Four part = *reinterpret_cast<const Four*>(at(first + i) + column % head_dim);
-      const float now = scale.largest > largest ? scale.largest : largest;
-      const float keep = std::exp2(largest - now), weight = std::exp2(scale.largest - now);
-      largest = now;
-      weights = weights * keep + weight * scale.sum;
-      for (int j = 0; j < 4; ++j) sums.values[j] = sums.values[j] * keep + weight * part.values[j];
+    for (int part = 0; part < parts; ++part) {
+#pragma unroll
+      for (int i = 0; i < kFoursOfLane; ++i) {
+        if (i >= count) continue;
+        const int at_column = column + i * kLaneStride, from = index(sequence, at_column / head_dim, part);
+        add(fours[i], weights[i], largest[i], *reinterpret_cast<const Four*>(at(from) + at_column % head_dim), scales[from]);
+      }
     }
-    for (int j = 0; j < 4; ++j) sums.values[j] /= weights;
-    return sums;
+#pragma unroll
+    for (int i = 0; i < kFoursOfLane; ++i)
+      if (i < count)
+        for (float& value : fours[i].values) value /= weights[i];
+  }
+
+ private:
+  FLYWHEEL_TASK static void add(Four& sums, float& weights, float& largest, const Four& part, const PartScale& scale) {
+    const float now = scale.largest > largest ? scale.largest : largest;
+    const float keep = std::exp2(largest - now), weight = std::exp2(scale.largest - now);
+    largest = now;
+    weights = weights * keep + weight * scale.sum;
+    for (int j = 0; j < 4; ++j) sums.values[j] = sums.values[j] * keep + weight * part.values[j];
   }
 };
 

@@ -39,15 +39,22 @@ struct VectorInput {
   const float* weights;
   std::int32_t columns;
 
-  FLYWHEEL_TASK Four load(int sequence, int column, float& square) const {
-    Four four = load_four(x + static_cast<std::size_t>(sequence) * static_cast<std::size_t>(columns) + column);
-    if (!weights) return four;
-    const Four norm = load_four(weights + column);
-    for (int i = 0; i < 4; ++i) {
-      square += four.values[i] * four.values[i];
-      four.values[i] *= norm.values[i];
+  FLYWHEEL_TASK void load(int sequence, int column, int count, Four (&fours)[kFoursOfLane], float& square) const {
+    const float* from = x + static_cast<std::size_t>(sequence) * static_cast<std::size_t>(columns) + column;
+    Four norms[kFoursOfLane] = {};
+#pragma unroll
+    for (int i = 0; i < kFoursOfLane; ++i) {
+      if (i < count) fours[i] = load_four(from + i * kLaneStride);
+      if (i < count && weights) norms[i] = load_four(weights + column + i * kLaneStride);
     }
-    return four;
+    if (!weights) return;
+#pragma unroll
+    for (int i = 0; i < kFoursOfLane; ++i) {
+      for (int j = 0; j < 4; ++j) {
+        square += fours[i].values[j] * fours[i].values[j];
+        fours[i].values[j] *= norms[i].values[j];
+      }
+    }
   }
 };
 
@@ -116,7 +123,7 @@ struct FastProject {
   template <class Block>
     requires Block::kOnGpu
   FLYWHEEL_TASK void store(Block& block) const {
-    store_rows(block, tile.row_count(), sequences, [this](const WarpSums* in, int first, int i) {
+    store_rows(block, tile.row_count(), sequences, NothingBefore{}, [this](const WarpSums* in, int first, int i, float) {
       const int s = i % sequences;
       at(tile.first_row() + first + i / sequences, s) = sum_of(in, i) * norm.scale(squares_of(in, s), tile.columns);
     });
@@ -125,6 +132,16 @@ struct FastProject {
  private:
   FLYWHEEL_TASK float& at(int row, int sequence) const { return y[sequence * tile.rows + row]; }
 };
+
+/// The store part of what goes back into the residual stream.
+template <class Block>
+FLYWHEEL_TASK void store_residual(Block& block, const FastTile& tile, int sequences, float* x) {
+  const auto at = [&](int first, int i) -> float& {
+    return x[i % sequences * tile.rows + tile.first_row() + first + i / sequences];
+  };
+  store_rows(block, tile.row_count(), sequences, at,
+             [&](const WarpSums* in, int first, int i, float before) { at(first, i) = before + sum_of(in, i); });
+}
 
 /// x += weights * input: back into the residual stream.
 struct FastResidual {
@@ -154,9 +171,7 @@ struct FastResidual {
   template <class Block>
     requires Block::kOnGpu
   FLYWHEEL_TASK void store(Block& block) const {
-    store_rows(block, tile.row_count(), sequences, [this](const WarpSums* in, int first, int i) {
-      x[i % sequences * tile.rows + tile.first_row() + first + i / sequences] += sum_of(in, i);
-    });
+    store_residual(block, tile, sequences, x);
   }
 };
 
@@ -166,8 +181,8 @@ struct AttendedInput {
   const StepState* states;
   std::uint32_t first_position;  // of the first sequence: each look at the states is a trip to L2
 
-  FLYWHEEL_TASK Four load(int sequence, int column, float&) const {
-    return partials.combine(sequence, column, sequence ? states[sequence].position : first_position);
+  FLYWHEEL_TASK void load(int sequence, int column, int count, Four (&fours)[kFoursOfLane], float&) const {
+    partials.combine(sequence, column, count, sequence ? states[sequence].position : first_position, fours);
   }
 };
 
@@ -192,7 +207,9 @@ struct FastAttended {
     if (!in) return;
     const auto whole = [&](int s) {
       block.for_each(tile.columns / 4, [&](int i) {
-        *reinterpret_cast<Four*>(in + i * 4) = partials.combine(s, i * 4, states[s].position);
+        Four fours[kFoursOfLane] = {};
+        partials.combine(s, i * 4, 1, states[s].position, fours);
+        *reinterpret_cast<Four*>(in + i * 4) = fours[0];
       });
       block.sync();
       return in;
@@ -208,9 +225,7 @@ struct FastAttended {
   template <class Block>
     requires Block::kOnGpu
   FLYWHEEL_TASK void store(Block& block) const {
-    store_rows(block, tile.row_count(), sequences, [this](const WarpSums* in, int first, int i) {
-      x[i % sequences * tile.rows + tile.first_row() + first + i / sequences] += sum_of(in, i);
-    });
+    store_residual(block, tile, sequences, x);
   }
 };
 

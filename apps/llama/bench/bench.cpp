@@ -1,0 +1,206 @@
+#include "apps/llama/bench/bench.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <flywheel/version.hpp>
+#include <fstream>
+
+#include "apps/llama/bench/check.hpp"
+#include "apps/llama/bench/fast_options.hpp"
+#include "apps/llama/bench/random_weights.hpp"
+#include "apps/llama/bench/step_bytes.hpp"
+#include "apps/llama/fast/generate.hpp"
+#include "apps/llama/fast/start.hpp"
+#include "apps/llama/generate.hpp"
+
+namespace flywheel::llama {
+namespace {
+
+constexpr std::uint32_t kTokensOfCheck = 8, kTokensOfTrace = 8;
+constexpr std::uint32_t kTraceEvents = 8192;
+constexpr std::chrono::milliseconds kParkAfter{5};  // the peers need the SMs
+constexpr std::uint64_t kSeedOfCache = 77;
+
+void write_text(const std::filesystem::path& file, const std::string& text) {
+  std::ofstream out(file);
+  out << text;
+  out.close();
+  if (!out) throw std::runtime_error("cannot write " + file.string() + ": free some space, or name another file");
+}
+
+int room_for(const BenchModel& model, const BenchRequest& request) {
+  if (request.contexts.empty()) throw RequestError("no position to start from: give --context");
+  if (request.tokens == 0) throw RequestError("there are no tokens to write: ask for --tokens of 1 or more");
+  const std::uint32_t last = *std::ranges::max_element(request.contexts);
+  return choose_context(model.config,
+                        static_cast<int>(last + std::max(request.tokens, std::max(kTokensOfCheck, kTokensOfTrace))));
+}
+
+Options options_of(const BenchModel& model, const BenchRequest& request, int context) {
+  Options options = request.options;
+  options.park_after = kParkAfter;
+  if (!request.trace.empty()) options.trace_events = kTraceEvents;
+  return fast_options(model.config, {context, request.batch, request.peers ? 2 : 1}, options);
+}
+
+/// What limit.read_hbm measures, in GB/s; empty where there is no GPU. Nothing may be resident.
+Samples measure_limit() {
+  for (const flywheel::bench::Measurement& row : flywheel::bench::limit_rows({.quick = true}))
+    if (row.name == "limit.read_hbm") return row.round();
+  return {};
+}
+
+/// Our decode and the peers, on one model.
+class Bench {
+ public:
+  Bench(const BenchModel& model, const BenchRequest& request)
+      : request_(request),
+        context_(room_for(model, request)),
+        runtime_(start_fast_runtime(options_of(model, request, context_))),
+        ours_(runtime_, model.config, model.weights(runtime_), context_, request.batch) {
+    std::fprintf(stderr, "%s: %u tasks for %u workers on %s\n", model.name.c_str(), ours_.tasks(), runtime_.workers(),
+                 runtime_.device().c_str());
+    if (request.peers && request.runs > 0 && runtime_.on_gpu()) choose_peers();
+  }
+
+  void write_schedule() const {
+    if (!request_.schedule.empty()) write_text(request_.schedule, ours_.describe());
+  }
+  void write_trace() {
+    if (request_.trace.empty()) return;
+    Trace trace;
+    ours_.run(request_.contexts.front(), kTokensOfTrace, &trace);
+    write_text(request_.trace, trace.chrome_json());
+    std::printf("%s", trace.report().c_str());
+  }
+
+  DecodeTimes measure(std::uint32_t start) {
+    DecodeTimes times;
+    times.context = start;
+    // A step at position p reads p + 1 positions.
+    times.step_bytes = step_bytes(ours_.config(), ours_.sequences(), start + (request_.tokens + 1) / 2.);
+    fill_cache(runtime_, ours_.memory(), kSeedOfCache);
+    if (peers_) check_peers(start);
+    for (int round = 0; round <= request_.runs; ++round) take_round(times, start, round > 0);
+    return times;
+  }
+
+ private:
+  std::unique_ptr<Peers> make_peers(const PeerShape& shape) {
+    return Peers::make(runtime_, ours_.config(), ours_.weights(), context_, request_.batch, shape);
+  }
+  /// The peers are at their best with programmatic dependent launch: what is fastest there is what we are held against.
+  void choose_peers() {
+    const PeerShape* best = nullptr;
+    double least = 0;
+    for (const PeerShape& shape : request_.peer_shapes) {
+      const std::unique_ptr<Peers> tried = make_peers(shape);
+      if (!tried) return;
+      tried->run(PeerWay::graph_pdl, request_.contexts.front(), kTokensOfCheck);
+      const double ms = tried->run(PeerWay::graph_pdl, request_.contexts.front(), request_.tokens);
+      std::fprintf(stderr, "peers with %d blocks an SM and %d pages ahead: %.4f ms a token\n", shape.blocks_per_sm,
+                   shape.pages_ahead, ms);
+      if (best && ms >= least) continue;
+      best = &shape;
+      least = ms;
+    }
+    if (best) peers_ = make_peers(*best);
+  }
+
+  void take_round(DecodeTimes& times, std::uint32_t start, bool counts) {
+    const auto keep = [&](Samples& samples, double value) {
+      if (counts) samples.push_back(value);
+    };
+    keep(times.ours, ours_.run(start, request_.tokens).count() * 1e3 / request_.tokens);
+    if (peers_)
+      for (const PeerWay way : kPeerWays)
+        keep(times.peers[static_cast<std::size_t>(way)], peers_->run(way, start, request_.tokens));
+    if (!counts || !runtime_.on_gpu()) return;
+    wait_until_idle(runtime_);
+    const Samples rates = measure_limit();
+    if (!rates.empty()) times.read_rates.push_back(flywheel::bench::percentile(rates, 50));
+  }
+
+  void check_peers(std::uint32_t start) {
+    ours_.run(start, kTokensOfCheck);
+    const std::vector<float> wanted = ours_.last_logits();
+    for (const PeerWay way : kPeerWays) {
+      peers_->fill_cache(kSeedOfCache);
+      peers_->run(way, start, kTokensOfCheck);
+      const double error = relative_error(peers_->last_logits(), wanted);
+      std::fprintf(stderr, "peer %s, position %u: relative error of logits %.2e\n", describe(way), start, error);
+      if (!(error < kMostPeerError))
+        throw PeersAreWrong(std::string("the logits of the peer ") + describe(way) + " are not ours after " +
+                            std::to_string(kTokensOfCheck) +
+                            " tokens: find out who is wrong with --portable-check, or measure "
+                            "with --no-peers");
+    }
+  }
+
+  const BenchRequest& request_;
+  int context_;
+  Runtime runtime_;
+  FastGenerator ours_;
+  std::unique_ptr<Peers> peers_;
+};
+
+std::vector<DecodeTimes> measure_all(Bench& bench, const BenchRequest& request) {
+  std::vector<DecodeTimes> all;
+  if (request.runs > 0)
+    for (const std::uint32_t start : request.contexts) all.push_back(bench.measure(start));
+  return all;
+}
+
+bool check_portable(const BenchModel& model, const BenchRequest& request) {
+  if (request.portable_check == 0) return true;
+  const CheckResult result = check_against_portable(model, request.portable_check, request.options);
+  std::printf(
+      "%u positions against the portable tasks: largest relative error %.2e, must be below %.0e; a second run gave "
+      "%s\n",
+      request.portable_check, result.worst, kMostPortableError, result.repeats ? "the same bits" : "OTHER BITS");
+  std::printf("portable check: %s\n", result.passed() ? "PASSED" : "FAILED");
+  std::fflush(stdout);
+  return result.passed();
+}
+
+/// Empty if no file is to be written. Found out before measuring: nobody wants to hear it afterwards.
+std::filesystem::path results_file(const BenchRequest& request, const flywheel::bench::Gpu& gpu, bool on_gpu) {
+  if (!request.out.empty()) {
+    check_results_path(request.out);
+    return request.out;
+  }
+  if (!on_gpu || request.runs == 0) return {};
+  if (!std::filesystem::is_directory("apps/llama"))
+    throw RequestError("there is no apps/llama here: run from the root of the repository, or name a file with --out");
+  return std::filesystem::path("apps/llama/results") / (flywheel::bench::slug(gpu.name) + ".json");
+}
+
+}  // namespace
+
+std::vector<DecodeTimes> measure_decode(const BenchModel& model, const BenchRequest& request) {
+  Bench bench(model, request);
+  return measure_all(bench, request);
+}
+
+bool run_bench(const BenchModel& model, const BenchRequest& request) {
+  const bool on_gpu = choose_target(request.options.target) == Target::gpu;
+  const flywheel::bench::Gpu gpu = on_gpu ? flywheel::bench::find_gpu() : flywheel::bench::Gpu{};
+  const std::filesystem::path file = results_file(request, gpu, on_gpu);
+  if (!check_portable(model, request)) return false;
+  if (request.runs == 0 && request.trace.empty() && request.schedule.empty()) return true;
+  Bench bench(model, request);
+  bench.write_schedule();
+  const std::vector<DecodeTimes> all = measure_all(bench, request);
+  if (!all.empty()) std::printf("%s", decode_table(model.name, request.batch, all).c_str());
+  if (!file.empty() && !all.empty()) {
+    const flywheel::bench::Stamp stamp{flywheel::bench::slug(gpu.name), gpu.driver, flywheel::bench::today(),
+                                       std::string(git_commit())};
+    write_rows(decode_rows(model.name, request.batch, all, stamp), file);
+    std::printf("Written to %s\n", file.c_str());
+  }
+  std::fflush(stdout);
+  bench.write_trace();
+  return true;
+}
+
+}  // namespace flywheel::llama

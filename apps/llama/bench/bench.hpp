@@ -1,0 +1,39 @@
+// `llama bench`: the tuned decode beside its peers and the limit of the card.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <vector>
+
+#include "apps/llama/bench/bench_model.hpp"
+#include "apps/llama/bench/rows.hpp"
+
+namespace flywheel::llama {
+
+struct BenchRequest {
+  std::vector<std::uint32_t> contexts{32, 1024};  // starting positions
+  std::uint32_t tokens = 256;                     // of a run
+  int runs = 5;                                   // counted, after one to warm up; 0: measure nothing
+  int batch = 1;                                  // texts at once: 1, 2, 4 or 8
+  std::uint32_t portable_check = 0;               // positions to hold against the portable tasks
+  bool peers = true;
+  std::vector<PeerShape> peer_shapes{kPeerShapes.begin(), kPeerShapes.end()};  // the best of them is measured
+  std::filesystem::path trace;     // Chrome JSON of a run of 8 tokens; empty: none
+  std::filesystem::path schedule;  // the schedule as text; empty: none
+  std::filesystem::path out;       // results; empty: apps/llama/results/<gpu>.json, on a CPU none
+  Options options;                 // target, workers, operand pages, window and copies
+};
+
+/// Does all that the request asks for and prints it. False if the tuned tasks are wrong. Throws RequestError for a
+/// request that cannot be served, PeersAreWrong, CudaError, std::runtime_error for a file that cannot be written.
+bool run_bench(const BenchModel& model, const BenchRequest& request);
+
+/// The measurement alone. Throws PeersAreWrong if their logits are not ours.
+std::vector<DecodeTimes> measure_decode(const BenchModel& model, const BenchRequest& request);
+
+class PeersAreWrong : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+}  // namespace flywheel::llama

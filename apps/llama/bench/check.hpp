@@ -1,0 +1,35 @@
+// Is the tuned decode right? The portable tasks on the same weights say so, and a second run.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "apps/llama/bench/bench_model.hpp"
+
+namespace flywheel::llama {
+
+/// |a - b| / |b|, Euclidean norms; infinite if the sizes differ or a number is no number.
+double relative_error(const std::vector<float>& a, const std::vector<float>& b);
+
+/// Keys and values are rounded to bf16 by the tuned tasks only: the error is that of their last bit.
+inline constexpr double kMostPortableError = 1e-2;
+/// The peers add up the same products in another order at most.
+inline constexpr double kMostPeerError = 1e-3;
+
+/// `count` token ids that depend on the seed.
+std::vector<std::uint32_t> random_ids(const Config& config, std::uint32_t count, std::uint64_t seed);
+
+/// The logits after each of the ids, by the portable decode graph with float activations and cache.
+std::vector<std::vector<float>> portable_logits(Runtime& runtime, const Config& config, const Weights& weights,
+                                                const std::vector<std::uint32_t>& ids);
+
+struct CheckResult {
+  double worst = 0;      // relative error of a position's logits
+  bool repeats = false;  // a second run of the tuned tasks gave the same bits
+  bool passed() const { return repeats && worst < kMostPortableError; }
+};
+
+/// `positions` steps by the portable tasks, then twice by FastGenerator, each in a runtime of its own with `options`.
+CheckResult check_against_portable(const BenchModel& model, std::uint32_t positions, const Options& options);
+
+}  // namespace flywheel::llama
