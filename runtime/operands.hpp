@@ -25,6 +25,9 @@
 //   template <class Block> __device__ void store(Block& block) const {
 //     while (const float* sums = block.template take<float>()) { ... write results ...; block.give_back(); }
 //   }
+//
+// All warps of a compute part take pages and hand over in the same order: there are a few places for either, and warps
+// that hold one kind while they wait for the other would wait for ever (until the time limit names them).
 #pragma once
 
 #include "runtime/compiled.hpp"

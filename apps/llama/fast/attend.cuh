@@ -63,7 +63,7 @@ struct FastAttend {
   }
 
   /// 1 / sqrt(head_dim), and log2(e): weights are powers of 2.
-  FLYWHEEL_TASK float query_scale() const { return 1.44269504f / std::sqrt(static_cast<float>(dims())); }
+  FLYWHEEL_TASK float query_scale() const { return 1.44269504f * inverse_sqrt(static_cast<float>(dims())); }
 
   FLYWHEEL_TASK static float narrow(float value, std::uint16_t& high) {
     high = static_cast<std::uint16_t>(round_to_bf16(value));
@@ -86,6 +86,20 @@ struct FastAttend {
     float a[kEach] = {}, b[kEach] = {}, norm_a[kEach] = {}, norm_b[kEach] = {};
   };
 
+  /// Keys and values of 16 positions.
+  template <int kTiles>
+  struct Tiles {
+    TilePart keys[kTiles], values[kTiles];
+  };
+
+  /// What one warp has of its positions. A lane's scores and weights are those of head lane % 4, its outputs too.
+  template <int kTiles>
+  struct WarpPart {
+    float largest = -std::numeric_limits<float>::infinity();
+    float sum = 0;              // of the lane's own positions
+    float out[kTiles][4] = {};  // dimensions lane / 4 and lane / 4 + 8 of each tile, columns high and low
+  };
+
   /// Three trips to L2, one after another, are the least: what the warps rotate and where the step is; what depends on
   /// the step, angles and cache; the results.
   template <int kTiles, class Block>
@@ -101,7 +115,7 @@ struct FastAttend {
     int from = part_of.first + warp * 16;
     const bool holds_step = part_of.position / 16 * 16 == from;  // its tiles are not whole yet
     Tiles<kTiles> tiles;
-    if (from < part_of.last && !holds_step) load(block, tiles, from);
+    load(block, tiles, from < part_of.last ? from : part_of.first);
 
     block.sync();  // all warps are through with the last task's scratch
     Area area{block.template scratch<std::uint16_t>(kTiles * 8 * 16),
@@ -113,16 +127,13 @@ struct FastAttend {
     else if (warp == kHeadsTogether + 1 && part_of.has_step()) append_value(block, pairs, part_of.position);
     block.sync();
     WarpPart<kTiles> part;
-    if (from < part_of.last && holds_step) load(block, tiles, from);
-    for (; from < part_of.last; from += kTileWarps * 16) {
-      const Tiles<kTiles> now = tiles;
-      const int next = from + kTileWarps * 16;
-      if (next < part_of.last) load(block, tiles, next);  // on its way while these are used
-      add_positions(block, area, part, now, from, part_of.last);
+    for (bool there = !holds_step; from < part_of.last; from += kTileWarps * 16, there = false) {
+      if (!there) load(block, tiles, from);
+      add_positions(block, area, part, tiles, from, part_of.last);
     }
     leave(block, area, part);
     block.sync();
-    write(block, area);
+    write<kTiles>(block, area);
     block.sync();
   }
 
@@ -144,7 +155,7 @@ struct FastAttend {
   template <int kTiles, class Block, class Use>
   FLYWHEEL_TASK void rotate(Block& block, const Pairs<kTiles>& pairs, bool normed, int position, Use&& use) const {
     using P = Pairs<kTiles>;
-    const float* turn = rope + static_cast<std::size_t>(position) * static_cast<std::size_t>(dims());
+    const float* turn = rope + static_cast<std::size_t>(position) * (kTiles * 16);
     float cosine[P::kEach] = {}, sine[P::kEach] = {}, squares = 0;
 #pragma unroll
     for (int j = 0; j < P::kEach; ++j) {
@@ -153,7 +164,7 @@ struct FastAttend {
       squares += pairs.a[j] * pairs.a[j] + pairs.b[j] * pairs.b[j];
     }
     for (int apart = kLanes / 2; apart; apart /= 2) squares += block.shuffle_xor(squares, apart);
-    const float scale = normed ? 1.f / std::sqrt(squares / static_cast<float>(dims()) + eps) : 1.f;
+    const float scale = normed ? inverse_sqrt(squares * (1.f / (16 * kTiles)) + eps) : 1.f;
 #pragma unroll
     for (int j = 0; j < P::kEach; ++j) {
       const int i = block.lane() + j * kLanes;
@@ -172,7 +183,7 @@ struct FastAttend {
       return area.query[(dim / 16 * 8 + column) * 16 + dim % 16];
     };
     if (w >= count) {
-      for (int i = block.lane(); i < dims(); i += kLanes) at(i, 2 * w) = at(i, 2 * w + 1) = 0;
+      for (int i = block.lane(); i < kTiles * 16; i += kLanes) at(i, 2 * w) = at(i, 2 * w + 1) = 0;
       return;
     }
     rotate(block, pairs, q_norm != nullptr, position, [&](int i, float value) {
@@ -187,14 +198,14 @@ struct FastAttend {
   FLYWHEEL_TASK void append_key(Block& block, const Pairs<kTiles>& pairs, int position) const {
     Bf16* keys = cache.keys + cache_at();
     rotate(block, pairs, k_norm != nullptr, position, [&](int i, float rotated) {
-      keys[FastCache::key_at(position, i, dims())].bits = static_cast<std::uint16_t>(round_to_bf16(rotated));
+      keys[FastCache::key_at(position, i, kTiles * 16)].bits = static_cast<std::uint16_t>(round_to_bf16(rotated));
     });
   }
   template <int kTiles, class Block>
   FLYWHEEL_TASK void append_value(Block& block, const Pairs<kTiles>& pairs, int position) const {
     Bf16* values = cache.values + cache_at();
     const auto put = [&](int i, float value) {
-      values[FastCache::value_at(position, i, dims())].bits = static_cast<std::uint16_t>(round_to_bf16(value));
+      values[FastCache::value_at(position, i, kTiles * 16)].bits = static_cast<std::uint16_t>(round_to_bf16(value));
     };
     for (int j = 0; j < Pairs<kTiles>::kEach; ++j) {
       const int i = block.lane() + j * kLanes;
@@ -204,14 +215,9 @@ struct FastAttend {
     }
   }
 
-  /// Keys and values of 16 positions.
-  template <int kTiles>
-  struct Tiles {
-    TilePart keys[kTiles], values[kTiles];
-  };
   template <int kTiles, class Block>
   FLYWHEEL_TASK void load(Block& block, Tiles<kTiles>& tiles, int from) const {
-    const std::size_t at = cache_at() + FastCache::tile(from, 0, dims());
+    const std::size_t at = cache_at() + FastCache::tile(from, 0, kTiles * 16);
 #pragma unroll
     for (int t = 0; t < kTiles; ++t)
       tiles.keys[t] = reinterpret_cast<const TilePart*>(cache.keys + at + t * 256)[block.lane()];
@@ -219,14 +225,6 @@ struct FastAttend {
     for (int t = 0; t < kTiles; ++t)
       tiles.values[t] = reinterpret_cast<const TilePart*>(cache.values + at + t * 256)[block.lane()];
   }
-
-  /// What one warp has of its positions. A lane's scores and weights are those of head lane % 4, its outputs too.
-  template <int kTiles>
-  struct WarpPart {
-    float largest = -std::numeric_limits<float>::infinity();
-    float sum = 0;              // of the lane's own positions
-    float out[kTiles][4] = {};  // dimensions lane / 4 and lane / 4 + 8 of each tile, columns high and low
-  };
 
   /// Positions from..from+15.
   template <int kTiles, class Block>
@@ -272,16 +270,22 @@ struct FastAttend {
       for (float& value : part.out[t]) value *= keep;
   }
 
+  /// The upper or the lower of the two bf16 that make a number.
+  FLYWHEEL_TASK static std::uint32_t part_of_column(float value, bool low) {
+    std::uint16_t high_bits, low_bits;
+    narrow(narrow(value, high_bits), low_bits);
+    return low ? low_bits : high_bits;
+  }
+
   /// Weights as B: the lane of column c (head c / 2, part c % 2) and quarter q needs positions 2q, 2q + 1, 2q + 8, 2q + 9.
   template <class Block>
   FLYWHEEL_TASK static void spread(Block& block, const float (&weights)[2], std::uint32_t (&b)[2]) {
     const int column = block.lane() / 4, from = block.lane() % 4 * 2 * 4 + column / 2;
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
-      std::uint16_t bits[2][2];
-#pragma unroll
-      for (int j = 0; j < 2; ++j) narrow(narrow(block.shuffle(weights[i], from + j * 4), bits[j][0]), bits[j][1]);
-      b[i] = bits[0][column % 2] | static_cast<std::uint32_t>(bits[1][column % 2]) << 16;
+      const std::uint32_t first = part_of_column(block.shuffle(weights[i], from), column % 2 != 0);
+      const std::uint32_t second = part_of_column(block.shuffle(weights[i], from + 4), column % 2 != 0);
+      b[i] = first | second << 16;
     }
   }
 
@@ -295,16 +299,17 @@ struct FastAttend {
     }
 #pragma unroll
     for (int t = 0; t < kTiles; ++t) {
-      area.sums[at * dims() + t * 16 + dim] = part.out[t][0] + part.out[t][1];
-      area.sums[at * dims() + t * 16 + dim + 8] = part.out[t][2] + part.out[t][3];
+      area.sums[at * kTiles * 16 + t * 16 + dim] = part.out[t][0] + part.out[t][1];
+      area.sums[at * kTiles * 16 + t * 16 + dim + 8] = part.out[t][2] + part.out[t][3];
     }
   }
 
   /// All warps' sums together, to global memory.
-  template <class Block>
+  template <int kTiles, class Block>
   FLYWHEEL_TASK void write(Block& block, const Area& area) const {
-    block.for_each(count * dims(), [&](int i) {
-      const int h = i / dims(), dim = i % dims();
+    constexpr int kDims = kTiles * 16;
+    block.for_each(count * kDims, [&](int i) {
+      const int h = i / kDims, dim = i % kDims;
       const int to = partials.index(sequence, head + h, split);
       float largest = -std::numeric_limits<float>::infinity();
       for (int w = 0; w < kTileWarps; ++w) {
@@ -316,7 +321,7 @@ struct FastAttend {
         const int from = w * kHeadsTogether + h;
         const float weight = std::exp2(area.scales[from * 2] - largest);
         weights += weight * area.scales[from * 2 + 1];
-        sum += weight * area.sums[from * dims() + dim];
+        sum += weight * area.sums[from * kDims + dim];
       }
       partials.at(to)[dim] = sum;
       if (dim == 0) partials.scales[to] = {largest, weights};

@@ -25,6 +25,23 @@ FLYWHEEL_TASK inline float from_bf16(std::uint32_t bits) { return std::bit_cast<
 inline constexpr int kLaneStride = kLanes * 4;
 inline constexpr int kFoursOfLane = kChunkSteps * kStepColumns / kLaneStride;
 
+/// Within 2 units in the last place, and without the calls that exact division and square root make on a GPU: what is in
+/// registers would have to go to memory for them.
+FLYWHEEL_TASK inline float inverse_sqrt(float x) {
+#ifdef __CUDA_ARCH__
+  return rsqrtf(x);
+#else
+  return 1.f / std::sqrt(x);
+#endif
+}
+FLYWHEEL_TASK inline float reciprocal(float x) {
+#ifdef __CUDA_ARCH__
+  return __fdividef(1.f, x);
+#else
+  return 1.f / x;
+#endif
+}
+
 /// Columns of B: for each sequence and part one for each half of a step.
 struct InputShape {
   int sequences;

@@ -51,7 +51,7 @@ struct Partials {
 #pragma unroll
     for (int i = 0; i < kFoursOfLane; ++i)
       if (i < count)
-        for (float& value : fours[i].values) value /= weights[i];
+        for (float& value : fours[i].values) value *= reciprocal(weights[i]);
   }
 
  private:

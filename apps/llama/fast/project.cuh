@@ -66,7 +66,7 @@ struct FastNorm {
 
   FLYWHEEL_TASK VectorInput input(int columns) const { return {x, weights, columns}; }
   FLYWHEEL_TASK float scale(float squares, int columns) const {
-    return 1.f / std::sqrt(squares / static_cast<float>(columns) + eps);
+    return inverse_sqrt(squares / static_cast<float>(columns) + eps);
   }
 
   /// Portable: the normalised vector of one sequence.

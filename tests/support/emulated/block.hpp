@@ -80,8 +80,7 @@ class EmulatedBlock {
     }
     const bool again = !watch.add(word, barriers_.at(word).phase);
     if (again && watch.free_looks) return --watch.free_looks, false;
-    if (again) sleep(word);
-    else if (!turns_.draw(4)) yield();
+    if (again) sleep(word); else if (!turns_.draw(4)) yield();
     return barriers_.at(word).is_complete(parity);
   }
   void publish_mbarriers() { published_ = true; }
@@ -139,13 +138,12 @@ class EmulatedBlock {
 
   [[noreturn]] void fail(const std::string& text) {
     grid_.report("block " + std::to_string(index_) + ": " + text);
-    const std::uint32_t from = std::exchange(thread_, kCaller);
-    if (from != kCaller) fibers_[from].context.switch_to(caller_);
-    throw std::logic_error("a fiber went on after it failed");
+    throw Failed{};  // as far as enter()
   }
   std::string here() const { return "thread " + std::to_string(thread_) + " (warp " + std::to_string(warp()) + ")"; }
 
  private:
+  struct Failed {};
   static constexpr std::uint32_t kCaller = kEmulatedThreads;  // the fiber that is none: who called run()
   using Watch = EmulatedFiber::Watch;
 
@@ -163,10 +161,15 @@ class EmulatedBlock {
   static void enter() {
     FiberContext::arrived();
     EmulatedBlock& block = *current_;
-    block.kernel_();
-    if (block.meetings_.leave(block.warp(), block.lane())) block.let_warp_go();
-    block.fibers_[block.thread_].at = "the end of the kernel";
-    block.go_on();
+    try { block.run_thread(); } catch (const Failed&) {}
+    block.fibers_[std::exchange(block.thread_, kCaller)].context.switch_to(block.caller_);
+  }
+  /// Does not return, but for what it throws: others go on.
+  void run_thread() {
+    kernel_();
+    if (meetings_.leave(warp(), lane())) let_warp_go();
+    fibers_[thread_].at = "the end of the kernel";
+    go_on();
   }
 
   void wake(const WarpMasks& who) {
