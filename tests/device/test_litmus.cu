@@ -57,8 +57,13 @@ __device__ bool wait_for_count(std::uint64_t& counter, std::uint64_t goal) {
   return false;
 }
 
+#if __CUDA_ARCH__ >= 900
 __device__ void fence_async_shared() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 __device__ void fence_async_all() { asm volatile("fence.proxy.async;" ::: "memory"); }
+#else
+__device__ void fence_async_shared() {}
+__device__ void fence_async_all() {}
+#endif
 __device__ void bulk_store(void* to, const void* from_shared, std::uint32_t bytes) {
 #if __CUDA_ARCH__ >= 900
   asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(to),
