@@ -5,6 +5,7 @@
 # FLYWHEEL_LOGS names the folder for the logs (default: logs beside the script). Status 1 when a test did not pass.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")" || exit 1
+./unpack || exit 1
 pattern=${1:-.}
 logs=${FLYWHEEL_LOGS:-$PWD/logs}
 mkdir -p "$logs"
