@@ -8,8 +8,12 @@ if(NOT FLYWHEEL_CUDA MATCHES "^(AUTO|ON|OFF)$")
 endif()
 
 if(NOT FLYWHEEL_CUDA STREQUAL "OFF")
-  find_program(FLYWHEEL_NVCC nvcc
-    HINTS ENV CUDACXX ENV CUDA_HOME ENV CUDA_PATH PATHS /usr/local/cuda PATH_SUFFIXES bin
+  set(nvcc_names nvcc)
+  if(NOT "$ENV{CUDACXX}" STREQUAL "")
+    list(PREPEND nvcc_names "$ENV{CUDACXX}")  # a path or a name of the compiler itself
+  endif()
+  find_program(FLYWHEEL_NVCC NAMES ${nvcc_names} NAMES_PER_DIR
+    HINTS ENV CUDA_HOME ENV CUDA_PATH PATHS /usr/local/cuda PATH_SUFFIXES bin
     DOC "The CUDA compiler")
   mark_as_advanced(FLYWHEEL_NVCC)
   set(nvcc_version "")
