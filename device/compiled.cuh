@@ -117,7 +117,7 @@ class ControlRole {
   }
 
   __device__ bool settled(std::uint32_t n) const {
-    return ptx::mbarrier_test(roles_.settled[n % kRoleSlots], n / kRoleSlots & 1);
+    return ptx::mbarrier_poll(roles_.settled[n % kRoleSlots], n / kRoleSlots & 1);
   }
 
   /// Until the task before this one has settled.

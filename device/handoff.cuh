@@ -66,9 +66,9 @@ class Taker {
     patience.budget_ns *= 2;
     bool there = false;
     spin_until<ThreadPlatform>(patience, WaitReason::role, &handed, place_.parity(), [&](std::uint64_t&) {
-      there = ptx::mbarrier_test(handed, place_.parity());
+      there = ptx::mbarrier_poll(handed, place_.parity());
       // After that: what is there may be the next task's, but not while the compute part of this one goes on.
-      over_ = ptx::mbarrier_test(computed, number_ / kRoleSlots & 1);
+      over_ = ptx::mbarrier_poll(computed, number_ / kRoleSlots & 1);
       if (over_) there = taken_ < roles_.slots[number_ % kRoleSlots].handoffs;
       return there || over_;
     });

@@ -106,7 +106,7 @@ class LoadRole {
     Seen seen = kStop;
     const WaitContext patience = Wires<P>{world_}.wait_for_phase(run_.worker);
     const auto something = [&](std::uint64_t&) {
-      if (ptx::mbarrier_test(barrier, parity)) seen = kThere;
+      if (ptx::mbarrier_poll(barrier, parity)) seen = kThere;
       // Acquire: pairs with the release in ControlRole::command().
       else if (kept_.all && P::block(roles_.announced).load(Order::acquire) > kept_.number) seen = kAnnounced;
       else return P::block(roles_.stop_loading).load(Order::relaxed) != 0;

@@ -32,18 +32,25 @@ __device__ __forceinline__ void mbarrier_arrive(std::uint64_t& barrier) {
                : "memory");
 }
 
-/// True once the phase of that parity is complete (acquire, block scope). May suspend the thread for a while where
-/// the hardware can.
-__device__ __forceinline__ bool mbarrier_test(std::uint64_t& barrier, std::uint32_t parity) {
+/// True if the phase of that parity is complete (acquire, block scope). Answers at once: for those who wait for one of
+/// several things.
+__device__ __forceinline__ bool mbarrier_poll(std::uint64_t& barrier, std::uint32_t parity) {
   std::uint32_t done;
-#if __CUDA_ARCH__ >= 900
-  asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }"
-               : "=r"(done) : "r"(shared_address(&barrier)), "r"(parity) : "memory");
-#else
   asm volatile("{ .reg .pred p; mbarrier.test_wait.parity.shared::cta.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }"
                : "=r"(done) : "r"(shared_address(&barrier)), "r"(parity) : "memory");
-#endif
   return done != 0;
+}
+
+/// The same for those who wait for nothing else: may suspend the thread for a while where the hardware can.
+__device__ __forceinline__ bool mbarrier_test(std::uint64_t& barrier, std::uint32_t parity) {
+#if __CUDA_ARCH__ >= 900
+  std::uint32_t done;
+  asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }"
+               : "=r"(done) : "r"(shared_address(&barrier)), "r"(parity) : "memory");
+  return done != 0;
+#else
+  return mbarrier_poll(barrier, parity);
+#endif
 }
 
 /// A barrier among `threads` threads of the block that name the same id (1..15; 0 is __syncthreads).
