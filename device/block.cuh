@@ -8,7 +8,7 @@
 
 namespace flywheel {
 
-// One warpgroup of warps that serve, two that compute: registers go over from the first to the others by warpgroups.
+// Four warps that serve, eight that compute.
 inline constexpr std::uint32_t kControlWarp = 0;
 inline constexpr std::uint32_t kDoorWarp = 1;
 inline constexpr std::uint32_t kLoadWarp = 2;
@@ -155,6 +155,10 @@ class GpuBlock : public BlockCore<ThreadPlatform, List> {
   __device__ void begin_pass(std::uint32_t pass) {
     if (leader()) this->context_->asked.iteration = pass;
   }
+  /// Between two tasks of a phase. Not before a boundary, whose fence would wait for it.
+  __device__ void get_on() const {
+    if (leader()) show_progress<P>(*this->context_->world, this->context_->worker);
+  }
   __device__ const TaskRecord& load(const TaskRecord& record) {
     sync();  // the last body is done with phase_record and scratch
     const auto* from = reinterpret_cast<const std::uint32_t*>(&record);
@@ -162,7 +166,6 @@ class GpuBlock : public BlockCore<ThreadPlatform, List> {
     if (rank() < 32) to[rank()] = from[rank()];
     if (leader()) {
       note_asked<P>(*this->context_, clock_);
-      show_progress<P>(*this->context_->world, this->context_->worker);
       clock_.local = record.header.local;
       this->context_->header = &shared_->phase_record.header;
     }

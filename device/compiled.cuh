@@ -1,4 +1,4 @@
-// A GPU worker's part in a compiled run: the control, compute and store roles. The load role is in page.cuh.
+// A GPU worker's part in a compiled run: the control, compute and store roles. The load role is in load.cuh.
 #pragma once
 
 #include "device/handoff.cuh"
@@ -57,7 +57,6 @@ class ControlRole {
   /// `slow(elapsed_ns, local task)` is called while a task takes long.
   template <class Slow>
   __device__ StreamEnd operator()(Slow&& slow) {
-    total_ = run_.stream.count;
     for (std::uint32_t n = 0; n + 1 < kRoleSlots; ++n) fetch(n);
     const auto idle = [&] { watch(slow); };
     const StreamEnd end = follow_stream<P>(run_, pen_, idle, [&](std::uint32_t, std::uint32_t pass) {
@@ -72,13 +71,13 @@ class ControlRole {
 
  private:
   /// Instruction `n` of the run, into its slot. Past the end of the last pass it brings one that is not used.
-  __device__ void fetch(std::uint32_t n) {
-    if (total_) {
+  __device__ void fetch(std::uint64_t n) {
+    if (run_.stream.count) {
       const auto* from = reinterpret_cast<const unsigned char*>(run_.stream.instructions + next_fetch_);
       auto* to = reinterpret_cast<unsigned char*>(&roles_.slots[n % kRoleSlots].instruction);
 #pragma unroll
       for (std::uint32_t at = 0; at < sizeof(Instruction); at += 16) ptx::copy16(to + at, from + at);
-      if (++next_fetch_ == total_) next_fetch_ = 0;
+      if (++next_fetch_ == run_.stream.count) next_fetch_ = 0;
     }
     ptx::commit_copies();
   }
@@ -112,11 +111,11 @@ class ControlRole {
   __device__ void command(RoleSlot& slot, RoleCommand what) {
     slot.command = what;
     ptx::mbarrier_arrive(roles_.ready[number_ % kRoleSlots]);  // pairs with wait_command()
-    // Release: pairs with the acquire in LoadRole::look(); what this thread acquired for the task goes with it.
-    P::block(roles_.announced).store(number_ + 1, Order::release);
+    // Release: pairs with the acquire in LoadRole::is_announced(); what this thread acquired for the task goes with it.
+    P::block(roles_.announced).store(static_cast<std::uint32_t>(number_ + 1), Order::release);
   }
 
-  __device__ bool settled(std::uint32_t n) const {
+  __device__ bool settled(std::uint64_t n) const {
     return ptx::mbarrier_poll(roles_.settled[n % kRoleSlots], n / kRoleSlots & 1);
   }
 
@@ -148,26 +147,20 @@ class ControlRole {
   RolesShared& roles_;
   const CompiledRun& run_;
   const World& world_;
-  std::uint32_t number_ = 0;      // of the instruction in hand, over all passes
+  std::uint64_t number_ = 0;      // of the instruction in hand, over all passes
   std::uint32_t next_fetch_ = 0;  // its place in the stream
-  std::uint32_t total_ = 0;
   bool failed_ = false;  // a task of this pass, on this worker or before one of its tasks
   std::uint32_t looks_ = 0;
-  std::uint32_t watched_ = 0;       // the task before this number is the one that takes long
+  std::uint64_t watched_ = 0;       // the task before this number is the one that takes long
   std::uint64_t watch_begin_ = 0, watch_told_ = 0;
   TracePen<P> pen_;
 };
 
-/// Compute and store roles: what to do with instruction `n`. Both see the same: whether the task before the last failed
-/// is known to all once that has settled, and what the last one came to is the control role's to say.
+/// Compute and store roles: what to do with instruction `n`. By then the one before the last has settled, see
+/// ControlRole::step().
 __device__ inline RoleCommand wait_command(RolesShared& roles, std::uint32_t n) {
-  if (!wait_phase(roles.ready[n % kRoleSlots], n / kRoleSlots & 1, WaitReason::role)) return RoleCommand::leave;
-  const RoleCommand command = roles.slots[n % kRoleSlots].command;
-  if (n < 2 || command != RoleCommand::run) return command;
-  const std::uint32_t earlier = n - 2;
-  if (!wait_phase(roles.settled[earlier % kRoleSlots], earlier / kRoleSlots & 1, WaitReason::role))
-    return RoleCommand::leave;
-  return roles.slots[earlier % kRoleSlots].failed ? RoleCommand::skip : RoleCommand::run;
+  const bool ready = wait_phase(roles.ready[n % kRoleSlots], n / kRoleSlots & 1, WaitReason::role);
+  return ready ? roles.slots[n % kRoleSlots].command : RoleCommand::leave;
 }
 
 /// The compute role: all compute warps. Like the others a function of its own, so that the dynamic loops keep their
@@ -192,9 +185,8 @@ template <class List>
                 slot.instruction.operand_bytes);
     }
     operands.end(slot.instruction);
-    const std::uint32_t handoffs = detail::end_handoffs();
+    const std::uint32_t handoffs = detail::end_handoffs();  // all lanes are through with the task
     if (first) slot.handoffs = handoffs;
-    __syncwarp();
     if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(roles.computed[n % kRoleSlots]);  // pairs with the store role's wait
   }
   pen.close();
@@ -226,7 +218,7 @@ __device__ void store_role(RolesShared& roles, const World& world) {
       if (!(slot.instruction.flags & kOnlyWaits)) settle<P>(run, slot.instruction, pass, slot.context.asked, failed);
       slot.failed = failed;
       if (command == RoleCommand::run) pen.write(TraceKind::store, begin, slot.instruction.record.header.local, pass);
-      ptx::mbarrier_arrive(roles.settled[n % kRoleSlots]);  // pairs with wait_settled() and wait_command()
+      ptx::mbarrier_arrive(roles.settled[n % kRoleSlots]);  // pairs with ControlRole::settled()
     }
   }
   pen.close();
@@ -237,7 +229,7 @@ template <class List>
 [[gnu::noinline]] __device__ void serve_compiled_runs(const World& world) {
   RolesShared& roles = roles_shared();
   for (std::uint32_t runs = 0;; ++runs) {
-    // No time limit: to have no compiled run is no fault. Pairs with begin_roles().
+    // No time limit: to have no compiled run is no fault. Pairs with control_compiled_run().
     for (std::uint32_t spins = 0; !ptx::mbarrier_test(roles.begin, runs & 1); ++spins) ThreadPlatform::pause(spins);
     if (roles.kernel_ends) return;
     if (threadIdx.x / 32 == kLoadWarp) LoadRole<List>(roles, world)();

@@ -80,7 +80,7 @@ class Taker {
 
   __device__ void give_back() {
     __syncwarp();
-    if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(roles_.taken[place_.slot()]);  // pairs with Hander::hand()
+    if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(roles_.taken[place_.slot()]);  // pairs with hand_over_place()
     place_.advance();
     held_ = false;
   }

@@ -107,8 +107,7 @@ class LoadRole {
     const WaitContext patience = Wires<P>{world_}.wait_for_phase(run_.worker);
     const auto something = [&](std::uint64_t&) {
       if (ptx::mbarrier_poll(barrier, parity)) seen = kThere;
-      // Acquire: pairs with the release in ControlRole::command().
-      else if (kept_.all && P::block(roles_.announced).load(Order::acquire) > kept_.number) seen = kAnnounced;
+      else if (kept_.all && is_announced()) seen = kAnnounced;
       else return P::block(roles_.stop_loading).load(Order::relaxed) != 0;
       return true;
     };
@@ -116,6 +115,12 @@ class LoadRole {
   }
 
   // ---- dependent operands ----
+
+  /// As a difference: the count of a long run wraps.
+  __device__ bool is_announced() const {
+    // Acquire: pairs with the release in ControlRole::command().
+    return static_cast<std::int32_t>(P::block(roles_.announced).load(Order::acquire) - kept_.number) > 0;
+  }
 
   /// Takes places for them. Those of one task at a time: the next ones wait until these are filled.
   __device__ bool keep(std::uint32_t number, std::uint32_t pages) {

@@ -176,7 +176,7 @@ void Loader::place_schedule(LoadedGraph& loaded, const GraphImage& image) {
   std::vector<WorkerStream> streams;
   for (const ScheduleImage::Stream& s : from.streams)
     streams.push_back({reinterpret_cast<const Instruction*>(base + parts.instructions) + s.first,
-                       static_cast<unsigned char*>(loaded.operands) + s.operands_at, s.operand_bytes,
+                       static_cast<unsigned char*>(loaded.operands) + s.operands_at,
                        reinterpret_cast<const OperandTask*>(base + parts.operand_tasks) + s.first_operand_task, s.operand_tasks,
                        s.count});
   std::memcpy(bytes.data(), &schedule, sizeof(schedule));

@@ -231,7 +231,7 @@ void Pump::retire(const Lock&, std::uint32_t slot) {
   const RunPtr run = std::move(live_[slot]);
   LoadedGraph& graph = *run->graph;
   const bool told = run->phase.load(std::memory_order_relaxed) == RunPhase::done;  // it had stalled; now it has ended
-  if (run->traced) run->trace = collect_trace(engine_, world_, *run);
+  if (run->traced) run->trace = std::make_unique<const Trace>(collect_trace(engine_, world_, *run));
   stream_next_[slot] = collect(world_, *run, told);  // from here on the program knows
   graph.free_banks.push_back(run->bank);
   if (graph.kind != GraphKind::dynamic) all_workers_live_ = false, ++phased_done_;

@@ -61,7 +61,8 @@ std::uint32_t Run::iterations() {
 
 const Trace& Run::trace() {
   wait_until(Clock::time_point::max());
-  return record_->trace;
+  static const Trace none;
+  return record_->trace ? *record_->trace : none;
 }
 
 void Run::throw_if_failed() {

@@ -40,7 +40,7 @@ struct RunRecord {
   std::uint32_t iterations = 0;
   std::string cause;             // for codes of the library: what exactly happened
   std::vector<unsigned char> results;
-  Trace trace;
+  std::unique_ptr<const Trace> trace;  // of a traced run
 
   std::mutex mutex;
   std::vector<std::uint64_t> streamed;  // read from the slot

@@ -48,7 +48,7 @@ ScheduleImage make_schedule_image(const SchedulePlan& plan, const Graph& graph,
   for (const GraphNode& node : graph.nodes())
     for (const std::uint32_t before : node.predecessors) is_sink[before] = false;
   for (const auto& order : plan.order) {
-    ScheduleImage::Stream stream{image.instructions.size(), 0, image.operand_bytes, 0, image.operand_tasks.size(), 0};
+    ScheduleImage::Stream stream{image.instructions.size(), 0, image.operand_bytes, image.operand_tasks.size(), 0};
     for (std::size_t place = 0; place < order.size(); ++place) {
       const std::uint32_t task = order[place];
       const GraphNode& node = graph.nodes()[task];
@@ -59,14 +59,13 @@ ScheduleImage make_schedule_image(const SchedulePlan& plan, const Graph& graph,
       // Bare waits tell by their failing that a predecessor has failed.
       const bool has_bare_waits = image.instructions.size() - first > 1;
       if (has_bare_waits || (place && waits_for(node, order[place - 1]))) flags |= kAfterPrevious;
-      stream.operand_bytes += padded_operands(node.operand_bytes);
+      image.operand_bytes += padded_operands(node.operand_bytes);
       if (node.operand_bytes || node.dependent_pages)
         image.operand_tasks.push_back({static_cast<std::uint32_t>(image.instructions.size() - 1 - stream.first),
                                        padded_operands(node.operand_bytes), node.dependent_pages, 0});
     }
     stream.operand_tasks = static_cast<std::uint32_t>(image.operand_tasks.size() - stream.first_operand_task);
     stream.count = static_cast<std::uint32_t>(image.instructions.size() - stream.first);
-    image.operand_bytes += stream.operand_bytes;
     image.streams.push_back(stream);
   }
   return image;

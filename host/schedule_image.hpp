@@ -12,7 +12,6 @@ struct ScheduleImage {
     std::size_t first;  // instruction
     std::uint32_t count;
     std::uint64_t operands_at;  // bytes into the operands of all workers
-    std::uint64_t operand_bytes;
     std::size_t first_operand_task;
     std::uint32_t operand_tasks;
   };

@@ -49,9 +49,9 @@ class CpuBlock : public BlockCore<P, List> {
     return meet<P>(*this->context_, clock_, end_of_pass);
   }
   FLYWHEEL_TASK void begin_pass(std::uint32_t pass) { this->context_->asked.iteration = pass; }
+  FLYWHEEL_TASK void get_on() const { show_progress<P>(*this->context_->world, this->context_->worker); }
   FLYWHEEL_TASK const TaskRecord& load(const TaskRecord& record) {
     note_asked<P>(*this->context_, clock_);
-    show_progress<P>(*this->context_->world, this->context_->worker);
     clock_.local = record.header.local;
     this->context_->header = &record.header;
     used_ = 0;

@@ -56,8 +56,11 @@ FLYWHEEL_TASK bool meet(TaskContext& context, PhaseClock& clock, bool end_of_pas
 template <class List, class Block>
 FLYWHEEL_TASK void run_phase(const TaskRecord* records, const Phase& phase, Block& block) {
   const std::uint32_t step = phase.grid ? phase.count : block.workers();
-  for (std::uint32_t t = phase.grid ? 0 : block.worker(); t < phase.count; t += step)
+  const std::uint32_t first = phase.grid ? 0 : block.worker();
+  for (std::uint32_t t = first; t < phase.count; t += step) {
+    if (t != first) block.get_on();
     List::run(block.load(records[phase.first + t]), block);
+  }
 }
 
 /// All threads of the block run the whole phased run. It ends early, for all workers at the same boundary, when it

@@ -47,7 +47,6 @@ struct OperandTask {
 struct WorkerStream {
   const Instruction* instructions;
   unsigned char* operands;      // its operand stream: what its tasks read and nobody writes, in the order of use
-  std::uint64_t operand_bytes;  // of one pass
   const OperandTask* operand_tasks;
   std::uint32_t operand_task_count;
   std::uint32_t count;          // instructions

@@ -126,7 +126,7 @@ struct Desk {
   std::uint64_t ready[kPriorities][16];  // successors made ready together
 };
 
-/// One thread of a worker, after each task of a run of all workers. Relaxed: it only has to move.
+/// One thread of a worker, after a task of a run of all workers. Relaxed: it only has to move.
 template <class P>
 FLYWHEEL_TASK void show_progress(const World& world, std::uint32_t worker) {
   if (world.progress) P::device(world.progress[worker].value).fetch_add(1, Order::relaxed);

@@ -40,7 +40,7 @@ class HandSchedule {
   /// After the last add().
   RunConstants load() {
     for (const auto& stream : instructions_)
-      streams_.push_back({stream.data(), nullptr, 0, nullptr, 0, static_cast<std::uint32_t>(stream.size())});
+      streams_.push_back({stream.data(), nullptr, nullptr, 0, static_cast<std::uint32_t>(stream.size())});
     schedule_.streams = streams_.data();
     RunConstants run = hand_.load(HandGraph<List>{});
     run.flags = kCompiled;

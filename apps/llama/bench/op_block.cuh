@@ -15,7 +15,6 @@ namespace flywheel::llama {
 
 inline constexpr int kOpComputeThreads = kTileWarps * 32;
 inline constexpr int kOpThreads = kOpComputeThreads + 32;
-inline constexpr std::uint32_t kOpAllThreads = 0xffffffffu;
 
 /// What all operations of a step have in common.
 struct OpRun {
@@ -71,26 +70,6 @@ namespace op {
 __device__ inline void wait(std::uint64_t& barrier, std::uint32_t parity) {
   while (!ptx::mbarrier_test(barrier, parity)) {
   }
-}
-
-/// Any small plain value through `exchange_word`, word by word.
-template <class T, class Exchange>
-__device__ T exchange(T value, Exchange&& exchange_word) {
-  constexpr std::size_t kWords = (sizeof(T) + 3) / 4;
-  std::uint32_t words[kWords] = {};
-  memcpy(words, &value, sizeof(T));
-#pragma unroll
-  for (std::size_t w = 0; w < kWords; ++w) words[w] = exchange_word(words[w]);
-  memcpy(&value, words, sizeof(T));
-  return value;
-}
-template <class T>
-__device__ T shuffle_xor(T value, int mask) {
-  return exchange(value, [mask](std::uint32_t word) { return __shfl_xor_sync(kOpAllThreads, word, mask); });
-}
-template <class T>
-__device__ T shuffle_down(T value, std::uint32_t distance) {
-  return exchange(value, [distance](std::uint32_t word) { return __shfl_down_sync(kOpAllThreads, word, distance); });
 }
 
 /// Brings a page to L2 while others are read (from compute capability 9.0 on). `bytes` is a multiple of 16.
@@ -180,6 +159,10 @@ class OpBlockCore {
     return true;
   }
   __device__ void stop() const {}  // the host launches as many steps as it wants
+  template <class T>
+  __device__ static T shuffle_xor(T value, int mask) {
+    return flywheel::detail::shuffle_xor(value, static_cast<std::uint32_t>(mask));
+  }
 
  protected:
   const OpRun& run_;
@@ -204,12 +187,8 @@ class OpBlock : public OpBlockCore {
     for (int i = rank(); i < n; i += size()) f(i);
   }
   template <class T>
-  __device__ static T shuffle_xor(T value, int mask) {
-    return op::shuffle_xor(value, mask);
-  }
-  template <class T>
   __device__ static T shuffle(T value, int lane) {
-    return op::exchange(value, [lane](std::uint32_t word) { return __shfl_sync(kOpAllThreads, word, lane); });
+    return flywheel::detail::shuffle(value, static_cast<std::uint32_t>(lane));
   }
   __device__ static void multiply_add(float (&sums)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2]) {
     ptx::mma_bf16(sums, a, b);
@@ -221,7 +200,7 @@ class OpBlock : public OpBlockCore {
     static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= 16, "reduce() takes plain values of up to 16 bytes");
 #pragma unroll
     for (std::uint32_t distance = 16; distance; distance /= 2)
-      value = combine(value, op::shuffle_down(value, distance));
+      value = combine(value, flywheel::detail::shuffle_down(value, distance));
     auto& partial = shared_.partial[turn_ ^= 1];
     if (lane() == 0) memcpy(partial[warp()], &value, sizeof(T));
     sync();
@@ -290,10 +269,6 @@ class OpStoreBlock : public OpBlockCore {
   template <class F>
   __device__ void for_each(int n, F&& f) const {
     for (int i = rank(); i < n; i += size()) f(i);
-  }
-  template <class T>
-  __device__ static T shuffle_xor(T value, int mask) {
-    return op::shuffle_xor(value, mask);
   }
 
   template <class T>

@@ -8,20 +8,12 @@ namespace flywheel::llama {
 
 /// logits = weights * norm(x), and the likeliest of the task's rows. Nobody needs them while the prompt is being read,
 /// but the weights come anyway.
-struct FastLogits {
-  FastTile tile;
+struct FastLogits : TiledTask {
   FastNorm norm;
   float* logits;         // [sequences][rows]
   std::uint64_t* best;   // [sequences][tasks]: see likelier()
   std::int32_t sequences;
   std::int32_t index, tasks;  // which of the tasks this is
-
-  std::uint32_t operand_bytes() const { return tile.shape().bytes(); }
-  double cost_ns() const { return operand_bytes() / 30.; }
-  template <class Block>
-  FLYWHEEL_TASK void pack(Block& block, unsigned char* to) const {
-    tile.pack(block, to);
-  }
 
   /// Orders by logit, then the smaller token first.
   FLYWHEEL_TASK static std::uint64_t likelier(float logit, int token) {

@@ -158,7 +158,9 @@ class Builder {
   throw RequestError("there are no tuned tasks for this model: " + why + "; run it with the portable ones (without --tuned)");
 }
 
-void check(const Config& config, const Weights& weights) {
+void check(const Config& config, const Weights& weights, int sequences) {
+  if (sequences != 1 && sequences != 2 && sequences != 4 && sequences != kMostSequences)
+    throw RequestError("the tuned tasks write 1, 2, 4 or 8 texts at once, not " + std::to_string(sequences) + ": ask for one of these");
   const int dim = config.head_dim;
   if (dim != 32 && dim != 64 && dim != 128)
     no_tuned_tasks("its heads have " + std::to_string(dim) + " values, and 32, 64 and 128 are known");
@@ -178,7 +180,7 @@ FastGraph build_fast_graph(const Runtime& runtime, const Config& config, const W
 }
 
 FastGraph build_fast_graph(int workers, const Config& config, const Weights& weights, FastMemory& memory) {
-  check(config, weights);
+  check(config, weights, memory.sequences);
   return Builder(workers, config, weights, memory).build();
 }
 

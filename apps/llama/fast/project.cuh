@@ -24,9 +24,17 @@ struct FastTile {
   FLYWHEEL_TASK const Bf16* row(int i) const {
     return i < row_count() ? weights + static_cast<std::size_t>(first_row() + i) * static_cast<std::size_t>(columns) : nullptr;
   }
+};
+
+/// A task whose operands are one tile.
+struct TiledTask {
+  FastTile tile;
+
+  std::uint32_t operand_bytes() const { return tile.shape().bytes(); }
+  double cost_ns() const { return operand_bytes() / 30.; }  // an SM's share of the bandwidth, bytes/ns
   template <class Block>
   FLYWHEEL_TASK void pack(Block& block, unsigned char* to) const {
-    pack_tiles(block, shape(), to, [this](int i) { return row(i); });
+    pack_tiles(block, tile.shape(), to, [this](int i) { return tile.row(i); });
   }
 };
 
@@ -94,18 +102,10 @@ FLYWHEEL_TASK void portable_rows(Block& block, const FastTile& tile, int sequenc
 }
 
 /// y = weights * norm(x), for queries, keys and values.
-struct FastProject {
-  FastTile tile;
+struct FastProject : TiledTask {
   FastNorm norm;
   float* y;  // [sequences][rows]
   std::int32_t sequences;
-
-  std::uint32_t operand_bytes() const { return tile.shape().bytes(); }
-  double cost_ns() const { return operand_bytes() / 30.; }  // an SM's share of the bandwidth, bytes/ns
-  template <class Block>
-  FLYWHEEL_TASK void pack(Block& block, unsigned char* to) const {
-    tile.pack(block, to);
-  }
 
   template <class Block>
   FLYWHEEL_TASK void operator()(Block& block) const {
@@ -144,18 +144,10 @@ FLYWHEEL_TASK void store_residual(Block& block, const FastTile& tile, int sequen
 }
 
 /// x += weights * input: back into the residual stream.
-struct FastResidual {
-  FastTile tile;
+struct FastResidual : TiledTask {
   const float* input;  // [sequences][columns]
   float* x;            // [sequences][rows]
   std::int32_t sequences;
-
-  std::uint32_t operand_bytes() const { return tile.shape().bytes(); }
-  double cost_ns() const { return operand_bytes() / 30.; }
-  template <class Block>
-  FLYWHEEL_TASK void pack(Block& block, unsigned char* to) const {
-    tile.pack(block, to);
-  }
 
   template <class Block>
   FLYWHEEL_TASK void operator()(Block& block) const {
@@ -187,19 +179,11 @@ struct AttendedInput {
 };
 
 /// x += weights * attention: the parts of the context are put together as they are loaded.
-struct FastAttended {
-  FastTile tile;
+struct FastAttended : TiledTask {
   Partials partials;
   const StepState* states;  // of the sequences
   float* x;                 // [sequences][rows]
   std::int32_t sequences;
-
-  std::uint32_t operand_bytes() const { return tile.shape().bytes(); }
-  double cost_ns() const { return operand_bytes() / 30.; }
-  template <class Block>
-  FLYWHEEL_TASK void pack(Block& block, unsigned char* to) const {
-    tile.pack(block, to);
-  }
 
   template <class Block>
   FLYWHEEL_TASK void operator()(Block& block) const {
