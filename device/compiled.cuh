@@ -58,13 +58,16 @@ class ControlRole {
   template <class Slow>
   __device__ StreamEnd operator()(Slow&& slow) {
     for (std::uint32_t n = 0; n + 1 < kRoleSlots; ++n) fetch(n);
-    const auto idle = [&] { watch(slow); };
+    const auto idle = [&] {
+      watch(slow);
+      return number_ && !settled(number_ - 1);
+    };
     const StreamEnd end = follow_stream<P>(run_, pen_, idle, [&](std::uint32_t, std::uint32_t pass) {
-      return step(pass, idle);
+      return step(pass, idle, slow);
     });
     ptx::wait_copies<0>();
     if (!end.aborted) command(roles_.slots[number_ % kRoleSlots], RoleCommand::leave);
-    if (!end.aborted && number_) wait_settled(idle);
+    if (!end.aborted && number_) wait_settled(slow);
     pen_.close();
     return end;
   }
@@ -82,8 +85,8 @@ class ControlRole {
     ptx::commit_copies();
   }
 
-  template <class Idle>
-  __device__ bool step(std::uint32_t pass, Idle&& idle) {
+  template <class Idle, class Slow>
+  __device__ bool step(std::uint32_t pass, Idle&& idle, Slow&& slow) {
     ptx::wait_copies<kRoleSlots - 2>();
     RoleSlot& slot = roles_.slots[number_ % kRoleSlots];
     const Instruction& instruction = slot.instruction;
@@ -93,11 +96,11 @@ class ControlRole {
     if (before == Before::aborted) return false;
     failed_ |= before == Before::failed;
     // What this task needs of the one before it is stored, and whether that failed is known, once that has settled.
-    if (instruction.flags & kAfterPrevious && !wait_settled(idle)) return false;
+    if (instruction.flags & kAfterPrevious && !wait_settled(slow)) return false;
     pen_.write(TraceKind::wait, begin, instruction.record.header.local, pass);
     const bool task = !(instruction.flags & kOnlyWaits);
     command(slot, failed_ ? RoleCommand::skip : task ? RoleCommand::run : RoleCommand::nothing);
-    if (number_ && !wait_settled(idle)) return false;  // that slot gets the next instruction but two
+    if (number_ && !wait_settled(slow)) return false;  // that slot gets the next instruction but two
     ++number_;
     fetch(number_ + kRoleSlots - 2);
     return true;
@@ -120,10 +123,10 @@ class ControlRole {
   }
 
   /// Until the task before this one has settled.
-  template <class Idle>
-  __device__ bool wait_settled(Idle&& idle) {
+  template <class Slow>
+  __device__ bool wait_settled(Slow&& slow) {
     for (std::uint32_t spins = 1; !settled(number_ - 1); ++spins) {
-      idle();
+      watch(slow);
       if (spins % 1024 == 0 && P::device(world_.control->board.abort).load(Order::relaxed)) return false;
     }
     failed_ |= roles_.slots[(number_ - 1) % kRoleSlots].failed;
@@ -168,7 +171,7 @@ __device__ inline RoleCommand wait_command(RolesShared& roles, std::uint32_t n) 
 template <class List>
 [[gnu::noinline]] __device__ void compute_role(RolesShared& roles, const World& world, BlockShared& block_shared) {
   using P = ThreadPlatform;
-  PageOperands operands;
+  PageOperands operands(world.page_count);
   GpuBlock<List> block(roles.slots[0].context, block_shared, scratch_memory(world));
   const bool first = threadIdx.x == kFirstComputeWarp * 32;
   TracePen<P> pen(roles.run.traced && first ? world.trace : TraceBuffers{}, roles.run.worker, TraceRole::compute);
@@ -184,7 +187,7 @@ template <class List>
       pen.write(TraceKind::body, begin, slot.instruction.record.header.local, slot.context.asked.iteration,
                 slot.instruction.operand_bytes);
     }
-    operands.end(slot.instruction);
+    operands.end();
     const std::uint32_t handoffs = detail::end_handoffs();  // all lanes are through with the task
     if (first) slot.handoffs = handoffs;
     if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(roles.computed[n % kRoleSlots]);  // pairs with the store role's wait

@@ -60,22 +60,12 @@ class Taker {
 
   /// Null once the compute part is over and all it handed over was taken.
   __device__ const void* take() {
-    std::uint64_t& handed = roles_.handed[place_.slot()];
-    std::uint64_t& computed = roles_.computed[number_ % kRoleSlots];
-    WaitContext patience = Wires<ThreadPlatform>{*roles_.world}.wait_for_phase(roles_.run.worker);
-    patience.budget_ns *= 2;
-    bool there = false;
-    spin_until<ThreadPlatform>(patience, WaitReason::role, &handed, place_.parity(), [&](std::uint64_t&) {
-      there = ptx::mbarrier_poll(handed, place_.parity());
-      // After that: what is there may be the next task's, but not while the compute part of this one goes on.
-      over_ = ptx::mbarrier_poll(computed, number_ / kRoleSlots & 1);
-      if (over_) there = taken_ < roles_.slots[number_ % kRoleSlots].handoffs;
-      return there || over_;
-    });
-    there = __all_sync(0xffffffffu, there);
-    held_ = there;
-    taken_ += there;
-    return there ? handoff_memory(*roles_.world) + std::size_t{place_.slot()} * kHandoffBytes : nullptr;
+    if (threadIdx.x % 32 == 0 && !look()) look_longer();  // one lane: all others work with the same shared memory
+    held_ = __shfl_sync(0xffffffffu, held_, 0);
+    over_ = __shfl_sync(0xffffffffu, over_, 0);
+    __syncwarp();  // what the leader acquired, all see
+    taken_ += held_;
+    return held_ ? handoff_memory(*roles_.world) + std::size_t{place_.slot()} * kHandoffBytes : nullptr;
   }
 
   __device__ void give_back() {
@@ -86,6 +76,20 @@ class Taker {
   }
 
  private:
+  __device__ bool look() {
+    held_ = ptx::mbarrier_poll(roles_.handed[place_.slot()], place_.parity());
+    // After that: what is there may be the next task's, but not while the compute part of this one goes on.
+    over_ = ptx::mbarrier_poll(roles_.computed[number_ % kRoleSlots], number_ / kRoleSlots & 1);
+    if (over_) held_ = taken_ < roles_.slots[number_ % kRoleSlots].handoffs;
+    return held_ || over_;
+  }
+  __device__ void look_longer() {
+    WaitContext patience = Wires<ThreadPlatform>{*roles_.world}.wait_for_phase(roles_.run.worker);
+    patience.budget_ns *= 2;
+    spin_until<ThreadPlatform>(patience, WaitReason::role, &roles_.handed[place_.slot()], place_.parity(),
+                               [this](std::uint64_t&) { return look(); });
+  }
+
   RolesShared& roles_;
   RingPlace place_;
   std::uint32_t number_ = 0;  // of the instruction

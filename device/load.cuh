@@ -15,17 +15,20 @@ class LoadRole {
 
  public:
   __device__ LoadRole(RolesShared& roles, const World& world)
-      : roles_(roles), run_(roles.run), world_(world), fill_(world.page_count), land_(world.page_count),
-        bulk_(ptx::kHopper && world.bulk_copies), policy_(ptx::read_once_policy()),
+      : roles_(roles), run_(roles.run), world_(world), page_count_(world.page_count), window_(world.page_window),
+        bulk_(ptx::kHopper && world.bulk_copies), policy_(ptx::read_once_policy()), fill_(page_count_), land_(page_count_),
         pen_(run_.traced && lane() == 0 ? world.trace : TraceBuffers{}, run_.worker, TraceRole::load) {}
 
-  /// All lanes.
+  /// All lanes. One of them is enough for bulk copies: there the others leave.
   __device__ void operator()() {
+    if (bulk_ && lane() != 0) return;
     // Pairs with the release of whoever packed the stream, which the control thread acquired with the run.
     ptx::fence_global_for_bulk_copies();
     for (pass_ = 0; pass_ < run_.repeat && load_pass(); ++pass_) {}
-    if (kept_.pages) wait_for(roles_.landed[kept_.slot], kept_.parity);
-    if (kept_.pages) fill_kept(false);
+    if constexpr (List::kHasDependents) {
+      if (kept_.pages) wait_for(roles_.landed[kept_.slot], kept_.parity, TraceKind::landing);
+      if (kept_.pages) fill_kept(false);
+    }
     // Nothing may be written to shared memory once the run is left.
     for (; under_way_; --under_way_, land_.advance())
       wait_phase(roles_.landed[land_.slot()], land_.parity(), WaitReason::page);
@@ -57,7 +60,8 @@ class LoadRole {
         take_place();
       }
       from += task.constant_bytes;
-      if (task.dependent_pages && !keep(pass_ * stream.count + task.instruction, task.dependent_pages)) return false;
+      if constexpr (List::kHasDependents)
+        if (task.dependent_pages && !keep(pass_ * stream.count + task.instruction, task.dependent_pages)) return false;
     }
     return true;
   }
@@ -65,41 +69,43 @@ class LoadRole {
   /// A page that is free, and not too much under way: what a dependency waits for (stores, fences, polls) would queue
   /// behind it in the memory system. False if the run has ended before all passes, or the runtime was aborted.
   __device__ bool make_room() {
-    while (under_way_ >= world_.page_window)
-      if (!land_one()) return false;
-    if (filled_ < world_.page_count) return !stopped_;
-    const std::uint64_t begin = pen_.now();
-    const bool free = wait_for(roles_.returned[fill_.slot()], fill_.parity() ^ 1);
-    pen_.write(TraceKind::page, begin, 0, pass_);
-    return free;
+    for (;;) {
+      const bool full = under_way_ >= window_;
+      if (!full && filled_ < page_count_) return !stopped_;
+      // One place where this waits, so that all is inlined and the role's state stays in registers.
+      std::uint64_t& barrier = full ? roles_.landed[land_.slot()] : roles_.returned[fill_.slot()];
+      const std::uint32_t parity = full ? land_.parity() : fill_.parity() ^ 1;
+      if (!wait_for(barrier, parity, full ? TraceKind::landing : TraceKind::page)) return false;
+      if (!full) return true;
+      land_.advance();
+      --under_way_;
+    }
   }
   __device__ void take_place() {
     fill_.advance();
-    if (filled_ < world_.page_count) ++filled_;
+    if (filled_ < page_count_) ++filled_;
     ++under_way_;
   }
 
-  __device__ bool land_one() {
-    const std::uint64_t begin = pen_.now();
-    if (!wait_for(roles_.landed[land_.slot()], land_.parity())) return false;
-    pen_.write(TraceKind::landing, begin, 0, pass_);
-    land_.advance();
-    --under_way_;
-    return true;
-  }
-
   /// Until that phase is complete; kept pages are filled meanwhile, if their task's turn comes. False if the run has
-  /// ended before all passes, or the runtime was aborted. One lane looks, so that all do the same.
-  __device__ bool wait_for(std::uint64_t& barrier, std::uint32_t parity) {
+  /// ended before all passes, or the runtime was aborted. This warp sets the pace of the memory: mostly it looks once.
+  __device__ bool wait_for(std::uint64_t& barrier, std::uint32_t parity, TraceKind kind) {
+    if (bulk_ && kept_.pages == 0 && ptx::mbarrier_poll(barrier, parity)) return true;
+    return wait_longer(barrier, parity, kind);
+  }
+  __device__ bool wait_longer(std::uint64_t& barrier, std::uint32_t parity, TraceKind kind) {
+    const std::uint64_t begin = pen_.now();
     while (!stopped_) {
       std::uint32_t seen = kStop;
       if (lane() == 0) seen = look(barrier, parity);
-      seen = __shfl_sync(0xffffffffu, seen, 0);
-      if (seen == kThere) return true;
-      if (seen == kAnnounced) fill_kept(true);
+      if (!bulk_) seen = __shfl_sync(0xffffffffu, seen, 0);  // all lanes do the same
+      if constexpr (List::kHasDependents)
+        if (seen == kAnnounced) fill_kept(true);
       stopped_ = seen == kStop;
+      if (seen == kThere) break;
     }
-    return false;
+    pen_.write(kind, begin, 0, pass_);
+    return !stopped_;
   }
 
   __device__ Seen look(std::uint64_t& barrier, std::uint32_t parity) const {
@@ -124,7 +130,7 @@ class LoadRole {
 
   /// Takes places for them. Those of one task at a time: the next ones wait until these are filled.
   __device__ bool keep(std::uint32_t number, std::uint32_t pages) {
-    if (kept_.pages && !wait_for(roles_.landed[kept_.slot], kept_.parity)) return false;
+    if (kept_.pages && !wait_for(roles_.landed[kept_.slot], kept_.parity, TraceKind::landing)) return false;
     for (std::uint32_t page = 0; page < pages; ++page) {
       if (!make_room()) return false;
       if (page == 0) kept_ = {number, fill_.slot(), fill_.parity(), 0, false};
@@ -141,7 +147,7 @@ class LoadRole {
     kept_ = {};
     RoleSlot& task = roles_.slots[kept.number % kRoleSlots];
     std::uint32_t slot = kept.slot, named = 0;
-    const auto advance = [&] { slot = slot + 1 == world_.page_count ? 0 : slot + 1; };
+    const auto advance = [&] { slot = slot + 1 == page_count_ ? 0 : slot + 1; };
     if (runs && task.command == RoleCommand::run) {
       ptx::fence_global_for_bulk_copies();  // pairs with the release in settle(), by way of look()
       List::dependents(task.instruction.record, [&](const void* from, std::uint32_t bytes) {
@@ -163,7 +169,7 @@ class LoadRole {
     unsigned char* to = page_memory() + std::size_t{slot} * kPageBytes;
     std::uint64_t& barrier = roles_.landed[slot];
     if (bulk_) {
-      if (lane() == 0) ptx::bulk_copy(to, from, bytes, barrier, policy_);
+      ptx::bulk_copy(to, from, bytes, barrier, policy_);
     } else {
       for (std::uint32_t at = lane() * 16; at < bytes; at += 32 * 16)
         ptx::copy16(to + at, static_cast<const unsigned char*>(from) + at);
@@ -174,9 +180,10 @@ class LoadRole {
   RolesShared& roles_;
   const CompiledRun& run_;
   const World& world_;
-  RingPlace fill_, land_;
+  const std::uint32_t page_count_, window_;
   const bool bulk_;
   const std::uint64_t policy_;
+  RingPlace fill_, land_;
   std::uint32_t under_way_ = 0;  // pages asked for or kept, and not seen to land
   std::uint32_t filled_ = 0;     // pages used at least once
   std::uint32_t pass_ = 0;

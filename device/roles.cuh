@@ -29,14 +29,8 @@ struct RoleSlot {
   bool failed;  // this task, or one before it on this worker; by the store role
 };
 
-/// Where one compute warp stands among the pages and the places of handoffs. In shared memory, not in registers: so
-/// compute parts can be functions of their own, and need nothing handed to them.
-struct alignas(16) WarpPages {
-  std::uint32_t take;         // slot of the next page
-  std::uint32_t take_parity;
-  std::uint32_t held;         // pages taken and not given back; may be all there are
-  std::uint32_t left;         // pages of the task not taken yet
-};
+/// Where one compute warp stands among the places of handoffs. In shared memory, not in registers: so compute parts can
+/// be functions of their own, and need nothing handed to them.
 struct alignas(16) WarpHandoffs {
   std::uint32_t place;
   std::uint32_t parity;
@@ -46,8 +40,6 @@ struct alignas(16) WarpHandoffs {
 
 struct RolesShared {
   const World* world;
-  std::uint32_t page_count;
-  WarpPages pages[kComputeWarps];
   WarpHandoffs handoffs[kComputeWarps];
   RoleSlot slots[kRoleSlots];
   CompiledRun run;
@@ -140,9 +132,8 @@ __device__ inline void init_roles(RolesShared& roles, const World& world, bool f
     init(roles.returned[p], kComputeWarps);
   }
   ptx::publish_mbarriers();
-  for (std::uint32_t w = 0; w < kComputeWarps; ++w) roles.pages[w] = {}, roles.handoffs[w] = {};
+  for (std::uint32_t w = 0; w < kComputeWarps; ++w) roles.handoffs[w] = {};
   roles.world = &world;
-  roles.page_count = world.page_count;
   roles.announced = 0;
   roles.stop_loading = 0;
 }

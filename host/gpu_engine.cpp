@@ -27,12 +27,15 @@ GpuEngine::GpuEngine(const KernelEntry& entry, const Options& options, const Gpu
   kernel_stream_ = new_stream();
   copy_stream_ = new_stream();
   FLYWHEEL_CUDA(cudaHostAlloc(&staging_, kStagingBytes, cudaHostAllocDefault));
+  FLYWHEEL_CUDA(cudaHostAlloc(&zeros_, kStagingBytes, cudaHostAllocDefault));
+  std::memset(zeros_, 0, kStagingBytes);
 }
 
 GpuEngine::~GpuEngine() {
   std::string why;
   if (state(why) == EngineState::running) return;  // it cannot be taken away from a live kernel: leave all of it
   cudaFreeHost(staging_);
+  cudaFreeHost(zeros_);
   cudaStreamDestroy(copy_stream_);
   cudaStreamDestroy(kernel_stream_);
 }
@@ -40,12 +43,16 @@ GpuEngine::~GpuEngine() {
 void* GpuEngine::allocate_device(std::size_t bytes) {
   void* memory = nullptr;
   FLYWHEEL_CUDA(cudaMalloc(&memory, std::max<std::size_t>(bytes, 1)));
-  clear(memory, bytes);
+  FLYWHEEL_CUDA(cudaMemsetAsync(memory, 0, bytes, copy_stream_));  // nothing is resident: see Engine
+  FLYWHEEL_CUDA(cudaStreamSynchronize(copy_stream_));
   return memory;
 }
 
+// A memset is a kernel, and would wait until the resident one leaves; a copy is not.
 void GpuEngine::clear(void* device, std::size_t bytes) {
-  FLYWHEEL_CUDA(cudaMemsetAsync(device, 0, bytes, copy_stream_));
+  for (std::size_t at = 0; at < bytes; at += kStagingBytes)
+    FLYWHEEL_CUDA(cudaMemcpyAsync(static_cast<char*>(device) + at, zeros_, std::min(kStagingBytes, bytes - at),
+                                  cudaMemcpyHostToDevice, copy_stream_));
   FLYWHEEL_CUDA(cudaStreamSynchronize(copy_stream_));
 }
 

@@ -38,7 +38,8 @@ class GpuEngine final : public Engine {
   bool drains_;
   CudaStream kernel_stream_ = nullptr;
   CudaStream copy_stream_ = nullptr;
-  void* staging_ = nullptr;
+  void* staging_ = nullptr;  // pinned, as the next
+  void* zeros_ = nullptr;
   std::mutex staging_mutex_;
 };
 

@@ -33,17 +33,18 @@ struct GridBarrier {
     P::device(*word).fetch_add(1 + (vote_stop ? vote(k) : 0), P::kAfterRelease);
   }
 
-  /// By the same thread, after arrive(). `base` is the word when the run began; `idle()` is called between looks.
+  /// By the same thread, after arrive(). `base` is the word when the run began; `idle()`: see wait_before().
   template <class Idle = NothingToDo>
   FLYWHEEL_TASK Meeting wait(std::uint64_t base, std::uint64_t k, const WaitContext& wait, Idle&& idle = {}) const {
     const auto goal = static_cast<std::uint32_t>(k * workers);
     std::uint64_t since = 0;
     const bool all = spin_until<P>(wait, WaitReason::grid_barrier, word, base + goal, [&](std::uint64_t& saw) {
-      saw = P::device(*word).load(Order::acquire);
-      since = saw - base;
-      const bool there = static_cast<std::int32_t>(static_cast<std::uint32_t>(since) - goal) >= 0;
-      if (!there) idle();
-      return there;
+      const auto there = [&](Order order) {
+        saw = P::device(*word).load(order);
+        since = saw - base;
+        return static_cast<std::int32_t>(static_cast<std::uint32_t>(since) - goal) >= 0;
+      };
+      return (!idle() || there(Order::relaxed)) && there(Order::acquire);
     });
     if (!all) return Meeting::aborted;
     // A long run wraps the arrivals' field more than once: what it carried over is no vote.

@@ -46,7 +46,8 @@ FLYWHEEL_TASK CompiledRun join_compiled(const World& world, std::uint16_t slot, 
 
 /// Waits until all of a task's predecessors on other workers are done. A failure among them, however far back, shows in
 /// one of the counters; one on the same worker is the caller's to remember.
-/// `idle()` is called between looks.
+/// `idle()` is called between looks, and says whether the worker has something else to do. Then nobody is in a hurry, and
+/// a look is no acquire: on a GPU each of those empties the L1 cache under the feet of the SM's other warps.
 template <class P, class Idle>
 FLYWHEEL_TASK Before wait_before(const CompiledRun& run, const Instruction& instruction, std::uint32_t pass, Idle&& idle) {
   const WaitContext patience = Wires<P>{*run.world}.wait_for_phase(run.worker);
@@ -55,11 +56,13 @@ FLYWHEEL_TASK Before wait_before(const CompiledRun& run, const Instruction& inst
     std::uint64_t* counter = run.counters + std::size_t{instruction.waits[i].counter} * kCounterStride;
     const std::uint64_t goal = (run.passes + pass + 1) * instruction.waits[i].arrivals;
     const bool there = spin_until<P>(patience, WaitReason::predecessors, counter, goal, [&](std::uint64_t& saw) {
-      saw = P::device(*counter).load(Order::acquire);  // pairs with the release in settle()
+      const auto there = [&](Order order) {
+        saw = P::device(*counter).load(order);
+        return (saw & kArrivals) >= goal;
+      };
+      const bool done = (!idle() || there(Order::relaxed)) && there(Order::acquire);  // pairs with the release in settle()
       failed |= (saw & ~kArrivals) != 0;
-      if ((saw & kArrivals) >= goal) return true;
-      idle();
-      return false;
+      return done;
     });
     if (!there) return Before::aborted;
   }

@@ -112,6 +112,7 @@ struct TaskList {
     (void)((at++ == type && (detail::name_dependents<Tasks>(record, fetch), true)) || ...);
   }
   static constexpr bool kHasOperands = ((HasOperands<Tasks> || HasDependents<Tasks>) || ...);
+  static constexpr bool kHasDependents = (HasDependents<Tasks> || ...);
 };
 
 /// Stands in for the list where only a body's return type is asked for.

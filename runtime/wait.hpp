@@ -107,7 +107,7 @@ FLYWHEEL_COLD std::uint64_t go_on_waiting(const WaitContext& wait, WaitReason re
 
 /// For waits in which a thread has nothing else to see to.
 struct NothingToDo {
-  FLYWHEEL_TASK void operator()() const {}
+  FLYWHEEL_TASK bool operator()() const { return false; }
 };
 
 /// Calls `ready(saw)` until it is true. False if the runtime was aborted or the budget ran out (then it is reported

@@ -92,7 +92,7 @@ __device__ inline void wait_for_last_operation() {
 class OpOperands {
  public:
   __device__ OpOperands(const OpShared& shared, const unsigned char* at, std::uint32_t bytes, std::uint32_t pages_ahead)
-      : shared_(shared), at_(at), end_(at + bytes), ahead_(pages_ahead) {}
+      : shared_(&shared), at_(at), end_(at + bytes), ahead_(pages_ahead) {}
 
   /// One thread, before the first next().
   __device__ void prefetch_first() const {
@@ -115,13 +115,13 @@ class OpOperands {
   }
 
   __device__ bool next_piece() {
-    if (piece_ == shared_.piece_count) return false;
-    at_ = shared_.pieces[piece_].at;
-    end_ = at_ + shared_.pieces[piece_++].bytes;
+    if (piece_ == shared_->piece_count) return false;
+    at_ = shared_->pieces[piece_].at;
+    end_ = at_ + shared_->pieces[piece_++].bytes;
     return true;
   }
 
-  const OpShared& shared_;
+  const OpShared* shared_;
   const unsigned char* at_;
   const unsigned char* end_;
   std::uint32_t ahead_;

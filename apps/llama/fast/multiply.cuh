@@ -16,12 +16,15 @@ struct WarpSums {
 /// Rows of a handoff: few enough to be stored while the next are computed.
 FLYWHEEL_TASK constexpr int rows_of_handoff(int sequences) { return sequences <= 4 ? 32 : 16; }
 
-/// One warp's reader of tiles.
+/// One warp's reader of tiles. It works on a copy of the operands, which stays in registers.
 template <class Block, class Operands>
 class TileReader {
  public:
   FLYWHEEL_TASK TileReader(Block& block, Operands& operands, const TileShape& shape)
-      : block_(block), operands_(operands), left_(shape.total_steps()) {}
+      : block_(block), operands_(operands), home_(operands), left_(shape.total_steps()) {}
+  FLYWHEEL_TASK ~TileReader() { home_ = operands_; }
+  TileReader(const TileReader&) = delete;
+  TileReader& operator=(const TileReader&) = delete;
 
   /// The lane's part of the next `kCount` tiles, which lie in one page. False if the runtime was aborted.
   template <int kCount>
@@ -44,7 +47,8 @@ class TileReader {
   }
 
   Block& block_;
-  Operands& operands_;
+  Operands operands_;
+  Operands& home_;
   const unsigned char* page_ = nullptr;
   int left_, in_page_ = 0, at_ = 0;
 };
