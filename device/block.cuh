@@ -61,8 +61,10 @@ class GpuBlock : public BlockCore<ThreadPlatform, List> {
   using P = ThreadPlatform;
 
  public:
-  __device__ GpuBlock(TaskContext& context, BlockShared& shared, unsigned char* scratch)
-      : BlockCore<P, List>(context), shared_(&shared), scratch_(scratch) {}
+  __device__ GpuBlock(TaskContext& context, BlockShared& shared, unsigned char* scratch, std::uint32_t turn = 0)
+      : BlockCore<P, List>(context), shared_(&shared), scratch_(scratch), turn_(turn) {}
+  /// Library use: of reduce(). It goes on from task to task of warps that do not meet between them.
+  __device__ std::uint32_t turn() const { return turn_; }
 
   /// Library use: another task of the same warps, which need not have met since the last one.
   __device__ void begin_task(TaskContext& context) {
@@ -132,8 +134,8 @@ class GpuBlock : public BlockCore<ThreadPlatform, List> {
     ptx::mma_bf16(sums, a, b);
   }
 
-  /// Compute parts: where each warp writes its share of what the store part will take. Waits for a free place; null if
-  /// the runtime was aborted. After writing, each warp calls pass_on().
+  /// Compute parts: where each warp writes its share of what the store part will take. Waits for a free place. After
+  /// writing, each warp calls pass_on().
   template <class T>
   __device__ static T* hand() {
     return static_cast<T*>(detail::hand_over_place());
@@ -178,7 +180,7 @@ class GpuBlock : public BlockCore<ThreadPlatform, List> {
   BlockShared* shared_;
   unsigned char* scratch_;
   std::size_t used_ = 0;
-  std::uint32_t turn_ = 0;
+  std::uint32_t turn_;
   PhaseClock clock_{};  // thread 0's
 };
 

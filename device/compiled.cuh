@@ -159,40 +159,65 @@ class ControlRole {
   TracePen<P> pen_;
 };
 
-/// Compute and store roles: what to do with instruction `n`. By then the one before the last has settled, see
-/// ControlRole::step().
+/// What to do with instruction `n`. By then the one before the last has settled, see ControlRole::step().
 __device__ inline RoleCommand wait_command(RolesShared& roles, std::uint32_t n) {
   const bool ready = wait_phase(roles.ready[n % kRoleSlots], n / kRoleSlots & 1, WaitReason::role);
   return ready ? roles.slots[n % kRoleSlots].command : RoleCommand::leave;
+}
+__device__ inline RoleCommand wait_command_in_compute(RolesShared& roles, std::uint32_t n) {
+  const bool ready = wait_phase_in_compute(roles.ready[n % kRoleSlots], n / kRoleSlots & 1);
+  return ready ? roles.slots[n % kRoleSlots].command : RoleCommand::leave;
+}
+
+/// A compute warp is through with its task.
+__device__ __forceinline__ void end_task(RolesShared& roles, bool ran, const PageOperands& operands, std::uint32_t turn) {
+  const std::uint32_t warp = threadIdx.x / 32 - kFirstComputeWarp;
+  if (threadIdx.x % 32 == 0) {
+    WarpPlace& place = roles.places[warp];
+    RoleSlot& slot = roles.slots[place.number % kRoleSlots];
+    if (ran && warp == 0 && roles.run.traced) [[unlikely]]
+      roles.pen.write(TraceKind::body, roles.body_began, slot.instruction.record.header.local,
+                      slot.context.asked.iteration, slot.instruction.operand_bytes);
+    const std::uint32_t handoffs = detail::end_handoffs();
+    if (warp == 0) slot.handoffs = handoffs;
+    ptx::mbarrier_arrive(roles.computed[place.number % kRoleSlots]);  // pairs with Taker::look()
+    place = {place.number + 1, operands.slot(), operands.parity(), turn};
+  }
+  __syncwarp();  // the warp's place, for all lanes
+}
+
+/// One warp's next instruction. False after the last.
+template <class List>
+__device__ __forceinline__ bool compute_one(RolesShared& roles, const World& world, BlockShared& block_shared) {
+  const bool first = threadIdx.x == kFirstComputeWarp * 32;
+  WarpPlace& place = roles.places[threadIdx.x / 32 - kFirstComputeWarp];
+  const WarpPlace now = place;
+  RoleSlot& slot = roles.slots[now.number % kRoleSlots];
+  const RoleCommand command = wait_command_in_compute(roles, now.number);
+  if (command == RoleCommand::leave) return false;
+  if (first && roles.run.traced) [[unlikely]] roles.body_began = roles.pen.now();
+  PageOperands operands(world.page_count, now.page, now.parity);
+  operands.begin(slot.instruction);
+  std::uint32_t turn = now.turn;
+  if (command == RoleCommand::run) {
+    GpuBlock<List> block(slot.context, block_shared, scratch_memory(world), turn);
+    List::compute(slot.instruction.record, block, operands);
+    turn = block.turn();
+  }
+  operands.end();
+  __syncwarp();  // all lanes are through with the task
+  end_task(roles, command == RoleCommand::run, operands, turn);
+  return true;
 }
 
 /// The compute role: all compute warps. Like the others a function of its own, so that the dynamic loops keep their
 /// registers. A warp may be one task ahead of another, unless the task synchronises them.
 template <class List>
 [[gnu::noinline]] __device__ void compute_role(RolesShared& roles, const World& world, BlockShared& block_shared) {
-  using P = ThreadPlatform;
-  PageOperands operands(world.page_count);
-  GpuBlock<List> block(roles.slots[0].context, block_shared, scratch_memory(world));
   const bool first = threadIdx.x == kFirstComputeWarp * 32;
-  TracePen<P> pen(roles.run.traced && first ? world.trace : TraceBuffers{}, roles.run.worker, TraceRole::compute);
-  for (std::uint32_t n = 0;; ++n) {
-    RoleSlot& slot = roles.slots[n % kRoleSlots];
-    const RoleCommand command = wait_command(roles, n);
-    if (command == RoleCommand::leave) break;
-    const std::uint64_t begin = pen.now();
-    operands.begin(slot.instruction);
-    if (command == RoleCommand::run) {
-      block.begin_task(slot.context);
-      List::compute(slot.instruction.record, block, operands);
-      pen.write(TraceKind::body, begin, slot.instruction.record.header.local, slot.context.asked.iteration,
-                slot.instruction.operand_bytes);
-    }
-    operands.end();
-    const std::uint32_t handoffs = detail::end_handoffs();  // all lanes are through with the task
-    if (first) slot.handoffs = handoffs;
-    if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(roles.computed[n % kRoleSlots]);  // pairs with the store role's wait
-  }
-  pen.close();
+  if (first) roles.pen = {roles.run.traced ? world.trace : TraceBuffers{}, roles.run.worker, TraceRole::compute};
+  while (compute_one<List>(roles, world, block_shared)) {}
+  if (first) roles.pen.close();
 }
 
 /// The store role: one warp. Runs store parts while the compute warps go on, and tells the successors.

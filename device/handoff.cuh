@@ -6,13 +6,13 @@
 namespace flywheel {
 
 namespace detail {
-/// One compute warp's end. Null if the runtime was aborted.
+/// One compute warp's end. If the runtime was aborted, it does not matter what is written there.
 __device__ inline void* hand_over_place() {
   RolesShared& roles = roles_shared();
   const WarpHandoffs& mine = roles.handoffs[threadIdx.x / 32 - kFirstComputeWarp];
   const std::uint32_t place = mine.place;
-  const bool free = mine.used < kHandoffs || wait_phase(roles.taken[place], mine.parity ^ 1, WaitReason::role);
-  return free ? handoff_memory(*roles.world) + std::size_t{place} * kHandoffBytes : nullptr;
+  if (mine.used == kHandoffs) wait_phase_in_compute(roles.taken[place], mine.parity ^ 1);
+  return handoff_memory(*roles.world) + place * kHandoffBytes;
 }
 
 __device__ inline void pass_on() {
@@ -28,13 +28,11 @@ __device__ inline void pass_on() {
   __syncwarp();
 }
 
-/// How often the task that ends here has handed over.
+/// One lane of a warp that is through with a task: how often it has handed over.
 __device__ inline std::uint32_t end_handoffs() {
   WarpHandoffs& mine = roles_shared().handoffs[threadIdx.x / 32 - kFirstComputeWarp];
   const std::uint32_t count = mine.count;
-  __syncwarp();
-  if (threadIdx.x % 32 == 0) mine.count = 0;
-  __syncwarp();
+  mine.count = 0;
   return count;
 }
 }  // namespace detail

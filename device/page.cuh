@@ -9,21 +9,24 @@ namespace flywheel {
 /// taken in a row, take a copy and write it back at the end: then this stays in registers.
 class PageOperands {
  public:
-  __device__ explicit PageOperands(std::uint32_t page_count) : page_count_(page_count) {}
+  __device__ PageOperands(std::uint32_t page_count, std::uint32_t take, std::uint32_t parity)
+      : page_count_(page_count), take_(take), parity_(parity) {}
+  __device__ std::uint32_t slot() const { return take_; }
+  __device__ std::uint32_t parity() const { return parity_; }
 
-  /// The next page: kPageBytes of the task's operands, or what is left of them. Waits until it has landed. Null after
-  /// the task's last page.
+  /// The next page: kPageBytes of the task's operands, or what is left of them. Waits until it has landed (or the runtime
+  /// was aborted: then it does not matter what is read). Null after the task's last page.
   __device__ const unsigned char* next() {
     if (left_ == 0) return nullptr;
     const std::uint32_t slot = take_;
     // Pairs with the load role's copy: complete_tx (or the copying threads' arrivals) releases the bytes.
-    const bool landed = wait_phase(roles_shared().landed[slot], parity_, WaitReason::page);
+    wait_phase_in_compute(roles_shared().landed[slot], parity_);
     const bool wraps = slot + 1 == page_count_;
     take_ = wraps ? 0 : slot + 1;
     parity_ ^= wraps;
     ++held_;
     --left_;
-    return landed ? page_memory() + std::size_t{slot} * kPageBytes : nullptr;
+    return page_memory() + slot * kPageBytes;
   }
 
   /// This warp has read the page that next() gave first, of those it holds. Pairs with the load role's wait.
@@ -39,14 +42,18 @@ class PageOperands {
     left_ = pages_of(instruction.operand_bytes) + instruction.dependent_pages;
   }
   __device__ void end() {
+    if (held_ || left_) give_back_rest();
+  }
+
+ private:
+  [[gnu::noinline]] __device__ void give_back_rest() {
     while (held_) give_back();
     while (next()) give_back();
   }
 
- private:
   std::uint32_t page_count_;
-  std::uint32_t take_ = 0;    // slot of the next page
-  std::uint32_t parity_ = 0;  // of the phase in which it lands
+  std::uint32_t take_;    // slot of the next page
+  std::uint32_t parity_;  // of the phase in which it lands
   std::uint32_t held_ = 0;    // pages taken and not given back; may be all there are
   std::uint32_t left_ = 0;    // pages of the task not taken yet
 };

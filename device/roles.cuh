@@ -13,6 +13,7 @@
 #pragma once
 
 #include "device/block.cuh"
+#include "runtime/trace.hpp"
 
 namespace flywheel {
 
@@ -29,8 +30,17 @@ struct RoleSlot {
   bool failed;  // this task, or one before it on this worker; by the store role
 };
 
-/// Where one compute warp stands among the places of handoffs. In shared memory, not in registers: so compute parts can
-/// be functions of their own, and need nothing handed to them.
+// What a compute warp keeps from task to task is in shared memory. Bodies need the registers, and what the compiler would
+// put into local memory comes back from L2: acquires empty the L1 cache.
+
+/// One compute warp between tasks.
+struct alignas(16) WarpPlace {
+  std::uint32_t number;  // of its next instruction
+  std::uint32_t page;    // slot of its next page of operands
+  std::uint32_t parity;  // of the phase in which that lands
+  std::uint32_t turn;    // of GpuBlock::reduce()
+};
+/// Where it stands among the places of handoffs.
 struct alignas(16) WarpHandoffs {
   std::uint32_t place;
   std::uint32_t parity;
@@ -40,7 +50,11 @@ struct alignas(16) WarpHandoffs {
 
 struct RolesShared {
   const World* world;
+  std::uint64_t* abort;
+  WarpPlace places[kComputeWarps];
   WarpHandoffs handoffs[kComputeWarps];
+  TracePen<ThreadPlatform> pen;  // of the first compute thread
+  std::uint64_t body_began;
   RoleSlot slots[kRoleSlots];
   CompiledRun run;
   std::uint64_t ready[kRoleSlots];
@@ -111,6 +125,14 @@ __device__ __forceinline__ bool wait_phase(std::uint64_t& barrier, std::uint32_t
   return ptx::mbarrier_test(barrier, parity) || detail::wait_phase_longer(&barrier, parity, reason);
 }
 
+/// The same for compute warps, without a time limit: a call in their loops would cost them their registers, even if it
+/// never came to it. What they wait for too long, the role that should bring it waits for, too, or the store role does.
+__device__ __forceinline__ bool wait_phase_in_compute(std::uint64_t& barrier, std::uint32_t parity) {
+  for (std::uint32_t spins = 1; !ptx::mbarrier_test(barrier, parity); ++spins)
+    if (spins % 64 == 0 && ThreadPlatform::device(*roles_shared().abort).load(Order::relaxed)) return false;
+  return true;
+}
+
 /// By the control thread, when no role is in a run: all rings begin at slot 0, parity 0.
 __device__ inline void init_roles(RolesShared& roles, const World& world, bool first) {
   const bool bulk = ptx::kHopper && world.bulk_copies;
@@ -132,8 +154,9 @@ __device__ inline void init_roles(RolesShared& roles, const World& world, bool f
     init(roles.returned[p], kComputeWarps);
   }
   ptx::publish_mbarriers();
-  for (std::uint32_t w = 0; w < kComputeWarps; ++w) roles.handoffs[w] = {};
+  for (std::uint32_t w = 0; w < kComputeWarps; ++w) roles.places[w] = {}, roles.handoffs[w] = {};
   roles.world = &world;
+  roles.abort = &world.control->board.abort;
   roles.announced = 0;
   roles.stop_loading = 0;
 }

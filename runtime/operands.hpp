@@ -17,6 +17,9 @@
 //   std::uint32_t dependent_pages() const;  // pages_of() each piece, added up
 //   template <class Fetch> FLYWHEEL_TASK void dependents(Fetch&& fetch) const { fetch(pointer, bytes); ... }
 //
+// Types that differ only in their ends may share the code of their compute parts, which the GPU caches once: they derive
+// from one base that has it, say `using ComputeAs = Base;`, and the base comes first.
+//
 // The portable body, operator(), reads the originals; it is what dynamic runs call, and the oracle of the tuned parts.
 //
 // A GPU task may also leave its end to a warp of its own, while the compute warps go on to the next task:

@@ -31,23 +31,42 @@ template <class Task>
 concept HasDependents = requires(const Task& task) { task.dependent_pages(); };
 
 namespace detail {
-/// The tuned body if the task has one for this block and these operands, else the portable one. Out of line, so that a
-/// task's registers are its own.
+/// Task types whose compute part is that of a common base, their first, share its code: see operands.hpp.
+template <class Task, class = void>
+struct ComputeAs {
+  using Type = Task;
+};
+template <class Task>
+struct ComputeAs<Task, std::void_t<typename Task::ComputeAs>> {
+  using Type = typename Task::ComputeAs;
+  static_assert(std::is_base_of_v<Type, Task>, "ComputeAs names a task's first base, which has its compute part");
+};
+
+/// Out of line, so that a portable body's registers are its own.
+template <class Task, class Block>
+FLYWHEEL_COLD void run_portable(const TaskRecord& record, Block& block) {
+  run_body<Task>(record, block);
+  block.sync();  // all threads are through with scratch
+}
+
+/// The tuned body if the task has one for this block and these operands, else the portable one. A tuned one is inlined:
+/// a call would save registers to memory, and on a GPU every acquire has emptied the L1 cache by the time they come back.
 template <class Task, class Block, class Operands>
-FLYWHEEL_COLD void run_compute(const TaskRecord& record, Block& block, Operands& operands) {
-  const Task& task = *reinterpret_cast<const Task*>(record.args);
+FLYWHEEL_TASK void run_compute(const TaskRecord& record, Block& block, Operands& operands) {
+  using Part = typename ComputeAs<Task>::Type;
+  const Part& task = *reinterpret_cast<const Part*>(record.args);
   if constexpr (requires { task.compute(block, operands); }) {
-    static_assert(std::is_void_v<decltype(task(block))>, "a task with a compute part returns nothing: write to a buffer");
+    static_assert(std::is_void_v<decltype(std::declval<const Task&>()(block))>,
+                  "a task with a compute part returns nothing: write to a buffer");
     task.compute(block, operands);
   } else {
-    run_body<Task>(record, block);
-    block.sync();  // all threads are through with scratch
+    run_portable<Task>(record, block);
   }
 }
 
 /// The end of a task whose compute part ran, on the warp that stores.
 template <class Task, class Operands, class Block>
-FLYWHEEL_COLD void run_store(const TaskRecord& record, Block& block) {
+FLYWHEEL_TASK void run_store(const TaskRecord& record, Block& block) {
   const Task& task = *reinterpret_cast<const Task*>(record.args);
   if constexpr (requires(Operands& operands) { task.compute(block, operands); task.store(block); }) task.store(block);
 }
@@ -89,9 +108,8 @@ struct TaskList {
   // For compiled runs, see operands.hpp.
   template <class Block, class Operands>
   FLYWHEEL_TASK static void compute(const TaskRecord& record, Block& block, Operands& operands) {
-    std::uint32_t at = 0;
     const std::uint32_t type = record.header.type;
-    (void)((at++ == type && (detail::run_compute<Tasks>(record, block, operands), true)) || ...);
+    (void)((computes<Tasks, Block, Operands>(type) && (detail::run_compute<Tasks>(record, block, operands), true)) || ...);
   }
   template <class Operands, class Block>
   FLYWHEEL_TASK static void store(const TaskRecord& record, Block& block) {
@@ -113,6 +131,26 @@ struct TaskList {
   }
   static constexpr bool kHasOperands = ((HasOperands<Tasks> || HasDependents<Tasks>) || ...);
   static constexpr bool kHasDependents = (HasDependents<Tasks> || ...);
+
+ private:
+  /// Whether tasks of this type run the compute part of `Task`: of those that share one, the first stands for all.
+  template <class Task, class Block, class Operands>
+  FLYWHEEL_TASK static constexpr bool computes(std::uint32_t type) {
+    using Part = typename detail::ComputeAs<Task>::Type;
+    if constexpr (requires(const Part& part, Block& block, Operands& operands) { part.compute(block, operands); }) {
+      std::uint32_t at = 0, first = kSize;
+      bool shares = false;
+      const auto look = [&](bool same) {
+        if (same && first == kSize) first = at;
+        shares |= same && at == type;
+        ++at;
+      };
+      (look(std::is_same_v<Part, typename detail::ComputeAs<Tasks>::Type>), ...);
+      return first == index_of<Task>() && shares;
+    } else {
+      return index_of<Task>() == type;
+    }
+  }
 };
 
 /// Stands in for the list where only a body's return type is asked for.

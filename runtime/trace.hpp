@@ -62,23 +62,26 @@ template <class P>
 class TracePen {
  public:
   TracePen() = default;
-  FLYWHEEL_TASK TracePen(const TraceBuffers& buffers, std::uint32_t worker, TraceRole role) {
+  FLYWHEEL_TASK TracePen(const TraceBuffers& buffers, std::uint32_t worker, TraceRole role)
+      : lane_(nullptr), next_(nullptr), end_(nullptr), count_(0), dropped_(0), role_(role) {
     if (!buffers.lanes) return;
     const std::uint32_t lane = worker * kTraceRoles + static_cast<std::uint32_t>(role);
     lane_ = buffers.lanes + lane;
     next_ = buffers.events + std::size_t{lane} * buffers.capacity;
     end_ = next_ + buffers.capacity;
-    role_ = role;
     lane_->begin = {P::ticks(), P::now_ns()};
   }
 
   FLYWHEEL_TASK bool on() const { return lane_ != nullptr; }
   /// The time of day for a later write(); 0 and free of cost when there is no trace.
-  FLYWHEEL_TASK std::uint64_t now() const { return lane_ ? P::ticks() : 0; }
+  FLYWHEEL_TASK std::uint64_t now() const {
+    if (!lane_) [[likely]] return 0;
+    return P::ticks();
+  }
 
   FLYWHEEL_TASK void write(TraceKind kind, std::uint64_t begin, std::uint32_t task, std::uint32_t pass,
                            std::uint32_t bytes = 0) {
-    if (!lane_) return;
+    if (!lane_) [[likely]] return;
     if (next_ == end_) {
       ++dropped_;
       return;
@@ -99,12 +102,12 @@ class TracePen {
   }
 
  private:
-  TraceLane* lane_ = nullptr;
-  TraceEvent* next_ = nullptr;
-  TraceEvent* end_ = nullptr;
-  std::uint32_t count_ = 0;
-  std::uint32_t dropped_ = 0;
-  TraceRole role_ = TraceRole::control;
+  TraceLane* lane_;
+  TraceEvent* next_;
+  TraceEvent* end_;
+  std::uint32_t count_;
+  std::uint32_t dropped_;
+  TraceRole role_;
 };
 
 }  // namespace flywheel

@@ -63,19 +63,4 @@ inline double normed_dot(const std::vector<Bf16>& weights, const std::vector<flo
   return sum / std::sqrt(squares / columns + 1e-5);
 }
 
-/// One value of attention's result, from its parts.
-inline float together(const Partials& partials, int sequence, int column, std::uint32_t position) {
-  const int head = column / partials.head_dim, count = partials.used(position);
-  double largest = -1e300, sum = 0, weights = 0;
-  for (int i = 0; i < count; ++i)
-    largest = std::max(largest, static_cast<double>(partials.scales[partials.index(sequence, head, i)].largest));
-  for (int i = 0; i < count; ++i) {
-    const int at = partials.index(sequence, head, i);
-    const double weight = std::exp2(static_cast<double>(partials.scales[at].largest) - largest);
-    weights += weight * static_cast<double>(partials.scales[at].sum);
-    sum += weight * static_cast<double>(partials.at(at)[column % partials.head_dim]);
-  }
-  return static_cast<float>(sum / weights);
-}
-
 }  // namespace flywheel::llama

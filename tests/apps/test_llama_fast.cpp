@@ -15,7 +15,7 @@ Runtime fast_runtime(const Config& config, int context, std::uint32_t workers) {
   Options options;
   options.target = Target::cpu;
   options.workers = workers;
-  options.scratch_bytes = fast_scratch_bytes(config, 1, false, context);
+  options.scratch_bytes = fast_scratch_bytes(config, false, context);
   return start_fast_runtime(options);
 }
 

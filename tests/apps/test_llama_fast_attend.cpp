@@ -28,14 +28,13 @@ struct Attention {
     const int cached = c.sequences * c.kv_heads * room * c.dim;
     keys = numbers.weights(cached);
     values = numbers.weights(cached);
-    parts.assign(static_cast<std::size_t>(c.sequences * c.heads * c.splits * c.dim), 0.f);
-    scales.assign(static_cast<std::size_t>(c.sequences * c.heads * c.splits), {});
+    parts.assign(partials().floats(), 0.f);
     states.assign(static_cast<std::size_t>(c.sequences), {static_cast<std::uint32_t>(c.position), 0});
   }
 
   Partials partials() {
-    return {parts.data(), scales.data(), static_cast<std::int16_t>(c.heads), static_cast<std::int16_t>(c.splits),
-            static_cast<std::int16_t>(c.dim), 0};
+    const auto narrow = [](int i) { return static_cast<std::int16_t>(i); };
+    return {parts.data(), narrow(c.heads), narrow(c.splits), narrow(c.dim), narrow(c.sequences)};
   }
   FastAttend task(int head, int count, int split) {
     const auto byte = [](int i) { return static_cast<std::uint8_t>(i); };
@@ -93,13 +92,17 @@ struct Attention {
     return out;
   }
 
+  std::vector<float> results() {
+    const float* first = partials().results();
+    return {first, first + partials().all_heads() * static_cast<std::size_t>(c.dim)};
+  }
+
   double error() {
     Errors errors;
     for (int head = 0; head < c.heads; ++head) {
       const std::vector<double> wanted = attend(head);
       for (int i = 0; i < c.dim; ++i)
-        errors.add(static_cast<double>(together(partials(), c.sequence, head * c.dim + i, static_cast<std::uint32_t>(c.position))),
-                   wanted[static_cast<std::size_t>(i)]);
+        errors.add(static_cast<double>(partials().result(c.sequence, head)[i]), wanted[static_cast<std::size_t>(i)]);
     }
     return errors.relative();
   }
@@ -109,7 +112,6 @@ struct Attention {
   int room;
   std::vector<float> qkv, rope, q_norm, k_norm, parts;
   std::vector<Bf16> keys, values;
-  std::vector<PartScale> scales;
   std::vector<StepState> states;
 };
 
@@ -125,7 +127,14 @@ TEST_CASE("tuned: attention, head sizes, groups of heads, contexts and parts") {
   for (const Case& c : kCases) {
     Attention attention(c);
     const std::vector<Bf16> before = attention.keys;
+    // Twice: the counts of parts are as they were. In another order the second time: the bits are not.
     attention.run_all([&](const FastAttend& task) { flywheel::testing::run_fibers(task, {}); });
+    const std::vector<float> once = attention.results();
+    std::fill(attention.parts.begin(), attention.parts.begin() + (attention.partials().results() - attention.parts.data()), 0.f);
+    std::vector<FastAttend> tasks;
+    attention.run_all([&](const FastAttend& task) { tasks.push_back(task); });
+    for (auto task = tasks.rbegin(); task != tasks.rend(); ++task) flywheel::testing::run_fibers(*task, {});
+    CHECK(attention.results() == once);
     INFO("head size " << c.dim << ", heads " << c.heads << "/" << c.kv_heads << ", position " << c.position);
     CHECK(attention.error() < 2e-5);
     std::size_t changed = 0;

@@ -27,8 +27,8 @@ Runtime emulated_runtime(const Config& config, int context, std::uint32_t pages,
   options.operand_pages = pages;
   options.bulk_copies = bulk;
   options.start_timeout = std::chrono::seconds(60);  // of processors that others keep busy
-  options.scratch_bytes = fast_scratch_bytes(config, 1, true, context);
-  return flywheel::testing::start_emulated<FastEmbed, FastProject, FastAttend, FastAttended, FastGateUp, FastResidual,
+  options.scratch_bytes = fast_scratch_bytes(config, true, context);
+  return flywheel::testing::start_emulated<FastEmbed, FastProject, FastAttend, FastGateUp, FastResidual,
                                            FastLogits, FastChoose, NobodysTask>(options);
 }
 
@@ -66,7 +66,7 @@ TEST_CASE("emulated: a text written greedily is the one of CPU workers") {
   Options options;
   options.target = Target::cpu;
   options.workers = 2;
-  options.scratch_bytes = fast_scratch_bytes(config, 1, false, 256);
+  options.scratch_bytes = fast_scratch_bytes(config, false, 256);
   const auto expected = write(start_fast_runtime(options));
   CHECK(expected.size() == 16);
   CHECK(write(emulated_runtime(config, 256, 5, true)) == expected);

@@ -23,14 +23,12 @@ struct Case {
 double bar_of(int sequences) { return sequences <= 2 ? 2e-5 : 4e-3; }
 
 template <class Task>
-void run_parts(const Task& task, int sequences) {
-  flywheel::testing::FiberOptions options;
-  options.scratch_bytes = static_cast<std::uint32_t>(input_bytes(sequences)) + 256;
-  run_fibers(task, pack_fibers(task), options);
+void run_parts(const Task& task) {
+  run_fibers(task, pack_fibers(task));
 }
 
-FastTile tile_of(const Case& c, const std::vector<Bf16>& weights) {
-  return {weights.data(), c.rows, c.columns, c.first, c.groups};
+RowsTask rows_of(const Case& c, const std::vector<Bf16>& weights, const float* x, const float* norm = nullptr) {
+  return {{{x, norm, c.columns}, c.groups, c.sequences}, weights.data(), c.rows, c.first};
 }
 
 std::vector<Case> cases() {
@@ -55,8 +53,8 @@ TEST_CASE("tuned: y = W norm(x), all shapes of inputs") {
     const auto weights = numbers.weights(c.rows * c.columns);
     const auto x = numbers.floats(c.sequences * c.columns), norm = numbers.floats(c.columns);
     std::vector<float> y(static_cast<std::size_t>(c.sequences * c.rows), -7.f);
-    const FastProject task{tile_of(c, weights), {x.data(), norm.data(), 1e-5f}, y.data(), c.sequences};
-    run_parts(task, c.sequences);
+    const FastProject task{rows_of(c, weights, x.data(), norm.data()), y.data(), 1e-5f};
+    run_parts(task);
     Errors errors;
     for (int s = 0; s < c.sequences; ++s)
       for (int row = 0; row < c.rows; ++row) {
@@ -76,7 +74,7 @@ TEST_CASE("tuned: x += W input, with inputs that stay and inputs that are stream
     const auto weights = numbers.weights(c.rows * c.columns);
     const auto input = numbers.floats(c.sequences * c.columns), before = numbers.floats(c.sequences * c.rows);
     std::vector<float> x = before;
-    run_parts(FastResidual{tile_of(c, weights), input.data(), x.data(), c.sequences}, c.sequences);
+    run_parts(FastResidual{rows_of(c, weights, input.data()), x.data()});
     Errors errors;
     for (int s = 0; s < c.sequences; ++s)
       for (int row = 0; row < c.rows; ++row) {
@@ -97,9 +95,8 @@ TEST_CASE("tuned: SwiGLU's first half") {
     const auto gate = numbers.weights(c.rows * c.columns), up = numbers.weights(c.rows * c.columns);
     const auto x = numbers.floats(c.sequences * c.columns), norm = numbers.floats(c.columns);
     std::vector<float> y(static_cast<std::size_t>(c.sequences * c.rows), -7.f);
-    run_parts(FastGateUp{gate.data(), up.data(), {x.data(), norm.data(), 1e-5f}, y.data(), c.rows, c.columns, c.first,
-                         c.groups, c.sequences},
-              c.sequences);
+    run_parts(FastGateUp{{{x.data(), norm.data(), c.columns}, 2 * c.groups, c.sequences}, gate.data(), up.data(), y.data(),
+                         c.rows, c.first, 1e-5f});
     Errors errors;
     for (int s = 0; s < c.sequences; ++s)
       for (int row = 0; row < c.rows; ++row) {
@@ -124,8 +121,7 @@ TEST_CASE("tuned: logits, and the likeliest of the task's rows") {
     const auto x = numbers.floats(sequences * c.columns), norm = numbers.floats(c.columns);
     std::vector<float> logits(static_cast<std::size_t>(sequences * c.rows));
     std::vector<std::uint64_t> best(static_cast<std::size_t>(sequences * 5));
-    run_parts(FastLogits{tile_of(c, weights), {x.data(), norm.data(), 1e-5f}, logits.data(), best.data(), sequences, 3, 5},
-              sequences);
+    run_parts(FastLogits{rows_of(c, weights, x.data(), norm.data()), logits.data(), best.data(), 1e-5f, 3, 5});
     Errors errors;
     for (int s = 0; s < sequences; ++s) {
       std::uint64_t most = 0;
@@ -137,33 +133,6 @@ TEST_CASE("tuned: logits, and the likeliest of the task's rows") {
       CHECK(best[static_cast<std::size_t>(s * 5 + 3)] == most);
     }
     CHECK(errors.relative() < bar_of(sequences));
-  }
-}
-
-TEST_CASE("tuned: attention's parts are put together as they are loaded") {
-  for (const std::uint32_t position : {0u, 127u, 128u, 700u, 2000u}) {
-    for (const int sequences : {1, 2}) {
-      const Case c{512, 40, 0, 5, sequences};
-      Numbers numbers;
-      const auto weights = numbers.weights(c.rows * c.columns);
-      const int heads = 8, dim = 64, splits = 6;
-      auto values = numbers.floats(sequences * heads * splits * dim);
-      std::vector<PartScale> scales(static_cast<std::size_t>(sequences * heads * splits));
-      for (PartScale& scale : scales) scale = {10 * numbers.next(), 1 + std::abs(numbers.next())};
-      std::vector<StepState> states(static_cast<std::size_t>(sequences));
-      for (int s = 0; s < sequences; ++s) states[static_cast<std::size_t>(s)].position = position + 300u * static_cast<unsigned>(s);
-      const Partials partials{values.data(), scales.data(), heads, splits, dim, 0};
-      std::vector<float> input, x(static_cast<std::size_t>(sequences * c.rows));
-      for (int s = 0; s < sequences; ++s)
-        for (int i = 0; i < c.columns; ++i) input.push_back(together(partials, s, i, states[static_cast<std::size_t>(s)].position));
-      run_parts(FastAttended{tile_of(c, weights), partials, states.data(), x.data(), sequences}, sequences);
-      Errors errors;
-      for (int s = 0; s < sequences; ++s)
-        for (int row = 0; row < c.rows; ++row)
-          errors.add(x[static_cast<std::size_t>(s * c.rows + row)], dot(weights, input, row, s, c.columns));
-      INFO("position " << position << ", sequences " << sequences);
-      CHECK(errors.relative() < bar_of(sequences));
-    }
   }
 }
 

@@ -136,15 +136,15 @@ class FiberBlock : public BlockCore<CpuPlatform, List> {
 /// The operands of a compute part. See PageOperands.
 class FiberOperands {
  public:
-  explicit FiberOperands(FiberRun& run) : pages_(run.pages), left_(run.pages.count()) {}
+  explicit FiberOperands(FiberRun& run) : pages_(&run.pages), left_(run.pages.count()) {}
 
   const unsigned char* next() {
     if (left_ == 0) return nullptr;
     --left_;
-    return pages_.take(taken_++);
+    return pages_->take(taken_++);
   }
   void give_back() {
-    pages_.give_back(taken_, given_);
+    pages_->give_back(taken_, given_);
     ++given_;
   }
   /// What a body left is given back.
@@ -154,7 +154,7 @@ class FiberOperands {
   }
 
  private:
-  FiberPages& pages_;
+  FiberPages* pages_;
   std::uint32_t left_;
   std::uint32_t taken_ = 0;
   std::uint32_t given_ = 0;

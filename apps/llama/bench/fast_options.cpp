@@ -47,7 +47,7 @@ Target choose_target(Target wanted) {
 Options fast_options(const Config& config, const FastRoom& room, Options options) {
   options.target = choose_target(options.target);
   const bool on_gpu = options.target == Target::gpu;
-  options.scratch_bytes = fast_scratch_bytes(config, room.sequences, on_gpu, room.context);
+  options.scratch_bytes = fast_scratch_bytes(config, on_gpu, room.context);
   const std::size_t bytes = loaded_bytes(config) + size_of(room.decodes) * decode_bytes(config, room);
   options.heap_bytes = std::max(options.heap_bytes, with_slack(bytes));
   return options;

@@ -43,7 +43,7 @@ const OpKind& find_among(std::type_index type) {
 
 template <int kBlocksOfSm>
 const OpKind& find_kind(std::type_index type) {
-  return find_among<kBlocksOfSm, FastEmbed, FastProject, FastAttend, FastAttended, FastGateUp, FastResidual, FastLogits,
+  return find_among<kBlocksOfSm, FastEmbed, FastProject, FastAttend, FastGateUp, FastResidual, FastLogits,
                     FastChoose>(type);
 }
 const OpKind& find_kind(std::type_index type, int blocks_per_sm) {
@@ -122,7 +122,7 @@ class CudaPeers : public Peers {
         written_(runtime.allocate<std::uint64_t>(1)),
         failed_(runtime.allocate<std::uint32_t>(1)) {
     const OpRun run{RunSettings{{}, 1, 0}, written_.data(), failed_.data(),
-                    fast_scratch_bytes(config, sequences, true, context),
+                    fast_scratch_bytes(config, true, context),
                     static_cast<std::uint32_t>(shape.pages_ahead)};
     for (const StageTasks& stage : graph_.stages)
       step_.push_back(step_tasks_.op(graph_.decode, stage.tasks.front(), stage.tasks.size(), shape.blocks_per_sm, run));

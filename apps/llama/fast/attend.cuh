@@ -49,7 +49,7 @@ struct FastAttend {
   FLYWHEEL_TASK Span span() const {
     const std::uint32_t position = states[sequence].position;
     const int share = partials.share(position), first = split * share, all = static_cast<int>(position) + 1;
-    return {static_cast<int>(position), first, first + share < all ? first + share : all};
+    return {static_cast<int>(position), first, first + share < all ? first + share : all, (all + share - 1) / share};
   }
   FLYWHEEL_TASK int dims() const { return partials.head_dim; }
   FLYWHEEL_TASK int kv_head() const { return head / (partials.heads / kv_heads); }
@@ -75,6 +75,7 @@ struct FastAttend {
   /// Shared memory of all warps.
   struct Area {
     std::uint16_t* query;  // B of the scores: [tile][column][lane quarter][4]
+    std::uint16_t* step;   // the step's key and value
     float* scales;         // [warps][4][largest, sum]
     float* sums;           // [warps][4][head_dim]
   };
@@ -100,8 +101,8 @@ struct FastAttend {
     float out[kTiles][4] = {};  // dimensions lane / 4 and lane / 4 + 8 of each tile, columns high and low
   };
 
-  /// Three trips to L2, one after another, are the least: what the warps rotate and where the step is; what depends on
-  /// the step, angles and cache; the results.
+  /// Two trips to L2, one after another, are the least: what the warps rotate and where the step is; what depends on
+  /// the step, angles and cache.
   template <int kTiles, class Block>
   FLYWHEEL_COLD void attend(Block& block) const {
     constexpr int kDims = kTiles * 16;
@@ -112,29 +113,30 @@ struct FastAttend {
     else if (warp == kHeadsTogether + 1) load(block, pairs, value(), nullptr);
     const Span part_of = span();
     if (part_of.last <= part_of.first) return;  // the context is short: nobody reads this part
-    int from = part_of.first + warp * 16;
-    const bool holds_step = part_of.position / 16 * 16 == from;  // its tiles are not whole yet
+    const int first = part_of.first + warp * 16;
     Tiles<kTiles> tiles;
-    load(block, tiles, from < part_of.last ? from : part_of.first);
+    load(block, tiles.keys, cache.keys, first < part_of.last ? first : part_of.first);
+    load(block, tiles.values, cache.values, first < part_of.last ? first : part_of.first);
 
     block.sync();  // all warps are through with the last task's scratch
-    Area area{block.template scratch<std::uint16_t>(kTiles * 8 * 16),
+    Area area{block.template scratch<std::uint16_t>(kTiles * 8 * 16), block.template scratch<std::uint16_t>(2 * kDims),
               block.template scratch<float>(kTileWarps * kHeadsTogether * 2),
               block.template scratch<float>(kTileWarps * kHeadsTogether * kDims)};
-    if (!area.query || !area.scales || !area.sums) return;
+    if (!area.query || !area.step || !area.scales || !area.sums) return;
     if (warp < kHeadsTogether) put_query(block, area, pairs, part_of.position);
-    else if (warp == kHeadsTogether && part_of.has_step()) append_key(block, pairs, part_of.position);
-    else if (warp == kHeadsTogether + 1 && part_of.has_step()) append_value(block, pairs, part_of.position);
+    else if (warp == kHeadsTogether && part_of.has_step()) append_key(block, area, pairs, part_of.position);
+    else if (warp == kHeadsTogether + 1 && part_of.has_step()) append_value(block, area, pairs, part_of.position);
     block.sync();
     WarpPart<kTiles> part;
-    for (bool there = !holds_step; from < part_of.last; from += kTileWarps * 16, there = false) {
-      if (!there) load(block, tiles, from);
+    for (int from = first; from < part_of.last; from += kTileWarps * 16) {
+      if (part_of.position / 16 * 16 == from) put_step(block, area, tiles, part_of.position);
       add_positions(block, area, part, tiles, from, part_of.last);
     }
     leave(block, area, part);
     block.sync();
-    write<kTiles>(block, area);
+    write<kTiles>(block, area, part_of.used);
     block.sync();
+    if (part_of.used > 1) join<kTiles>(block, area, part_of.used);
   }
 
   template <int kTiles, class Block>
@@ -195,17 +197,20 @@ struct FastAttend {
   }
 
   template <int kTiles, class Block>
-  FLYWHEEL_TASK void append_key(Block& block, const Pairs<kTiles>& pairs, int position) const {
+  FLYWHEEL_TASK void append_key(Block& block, const Area& area, const Pairs<kTiles>& pairs, int position) const {
     Bf16* keys = cache.keys + cache_at();
     rotate(block, pairs, k_norm != nullptr, position, [&](int i, float rotated) {
-      keys[FastCache::key_at(position, i, kTiles * 16)].bits = static_cast<std::uint16_t>(round_to_bf16(rotated));
+      area.step[i] = static_cast<std::uint16_t>(round_to_bf16(rotated));
+      keys[FastCache::key_at(position, i, kTiles * 16)].bits = area.step[i];
     });
   }
   template <int kTiles, class Block>
-  FLYWHEEL_TASK void append_value(Block& block, const Pairs<kTiles>& pairs, int position) const {
+  FLYWHEEL_TASK void append_value(Block& block, const Area& area, const Pairs<kTiles>& pairs, int position) const {
     Bf16* values = cache.values + cache_at();
     const auto put = [&](int i, float value) {
-      values[FastCache::value_at(position, i, kTiles * 16)].bits = static_cast<std::uint16_t>(round_to_bf16(value));
+      std::uint16_t& bits = area.step[kTiles * 16 + i];
+      bits = static_cast<std::uint16_t>(round_to_bf16(value));
+      values[FastCache::value_at(position, i, kTiles * 16)].bits = bits;
     };
     for (int j = 0; j < Pairs<kTiles>::kEach; ++j) {
       const int i = block.lane() + j * kLanes;
@@ -215,21 +220,41 @@ struct FastAttend {
     }
   }
 
+  /// Keys or values of positions from..from+15.
   template <int kTiles, class Block>
-  FLYWHEEL_TASK void load(Block& block, Tiles<kTiles>& tiles, int from) const {
-    const std::size_t at = cache_at() + FastCache::tile(from, 0, kTiles * 16);
+  FLYWHEEL_TASK void load(Block& block, TilePart (&tiles)[kTiles], const Bf16* of, int from) const {
+    const Bf16* at = of + (cache_at() + FastCache::tile(from, 0, kTiles * 16));
 #pragma unroll
-    for (int t = 0; t < kTiles; ++t)
-      tiles.keys[t] = reinterpret_cast<const TilePart*>(cache.keys + at + t * 256)[block.lane()];
-#pragma unroll
-    for (int t = 0; t < kTiles; ++t)
-      tiles.values[t] = reinterpret_cast<const TilePart*>(cache.values + at + t * 256)[block.lane()];
+    for (int t = 0; t < kTiles; ++t) tiles[t] = reinterpret_cast<const TilePart*>(at + t * 256)[block.lane()];
   }
 
-  /// Positions from..from+15.
+  /// The step's key and value into the tiles that were loaded before they were in the cache; see FastCache::key_at().
   template <int kTiles, class Block>
-  FLYWHEEL_TASK void add_positions(Block& block, const Area& area, WarpPart<kTiles>& part, const Tiles<kTiles>& tiles,
-                                   int from, int last) const {
+  FLYWHEEL_TASK static void put_step(Block& block, const Area& area, Tiles<kTiles>& tiles, int position) {
+    const bool lower = position % 16 >= 8, second = position % 2 != 0;
+    const auto* keys = reinterpret_cast<const FourWeights*>(area.step);
+    const bool has_key = block.lane() / 4 == position % 8, has_value = block.lane() % 4 == position % 8 / 2;
+    const auto put_half = [&](std::uint32_t& pair, std::uint32_t bits) {
+      pair = second ? (pair & 0xffffu) | bits << 16 : (pair & 0xffff0000u) | bits;
+    };
+#pragma unroll
+    for (int t = 0; t < kTiles; ++t) {
+      const FourWeights key = keys[t * 4 + block.lane() % 4];
+      const std::uint16_t* value = area.step + kTiles * 16 + t * 16 + block.lane() / 4;
+      auto& of_key = tiles.keys[t].registers;
+      auto& of_value = tiles.values[t].registers;
+      if (has_key) of_key[0] = lower ? of_key[0] : key.pairs[0], of_key[2] = lower ? of_key[2] : key.pairs[1];
+      if (has_key) of_key[1] = lower ? key.pairs[0] : of_key[1], of_key[3] = lower ? key.pairs[1] : of_key[3];
+      if (has_value && !lower) put_half(of_value[0], value[0]), put_half(of_value[1], value[8]);
+      if (has_value && lower) put_half(of_value[2], value[0]), put_half(of_value[3], value[8]);
+    }
+  }
+
+  /// Positions from..from+15. The warp's next ones are on their way as soon as there is room for them.
+  template <int kTiles, class Block>
+  FLYWHEEL_TASK void add_positions(Block& block, const Area& area, WarpPart<kTiles>& part, Tiles<kTiles>& tiles, int from,
+                                   int last) const {
+    const int next = from + kTileWarps * 16 < last ? from + kTileWarps * 16 : from;
     float scores[4] = {};
 #pragma unroll
     for (int t = 0; t < kTiles; ++t) {
@@ -237,12 +262,14 @@ struct FastAttend {
       const std::uint32_t input[2] = {b->pairs[0], b->pairs[1]};
       block.multiply_add(scores, tiles.keys[t].registers, input);
     }
+    if (next != from) load(block, tiles.keys, cache.keys, next);
     float weights[2];
     soften(block, part, scores, from, last, weights);
     std::uint32_t input[2];
     spread(block, weights, input);
 #pragma unroll
     for (int t = 0; t < kTiles; ++t) block.multiply_add(part.out[t], tiles.values[t].registers, input);
+    if (next != from) load(block, tiles.values, cache.values, next);
   }
 
   /// Scores of positions lane / 4 and lane / 4 + 8 to weights; what came before is brought down if one is larger.
@@ -304,9 +331,9 @@ struct FastAttend {
     }
   }
 
-  /// All warps' sums together, to global memory.
+  /// All warps' sums together, to global memory: the result if there is no other part.
   template <int kTiles, class Block>
-  FLYWHEEL_TASK void write(Block& block, const Area& area) const {
+  FLYWHEEL_TASK void write(Block& block, const Area& area, int used) const {
     constexpr int kDims = kTiles * 16;
     block.for_each(count * kDims, [&](int i) {
       const int h = i / kDims, dim = i % kDims;
@@ -323,9 +350,24 @@ struct FastAttend {
         weights += weight * area.scales[from * 2 + 1];
         sum += weight * area.sums[from * kDims + dim];
       }
-      partials.at(to)[dim] = sum;
-      if (dim == 0) partials.scales[to] = {largest, weights};
+      if (used == 1) partials.result(sequence, head + h)[dim] = sum * reciprocal(weights);
+      else partials.values(to)[dim] = sum;
+      if (used > 1 && dim == 0) partials.scale(to) = {largest, weights};
     });
+  }
+
+  /// The last part of these heads puts all together.
+  template <int kTiles, class Block>
+  FLYWHEEL_TASK void join(Block& block, const Area& area, int used) const {
+    constexpr int kDims = kTiles * 16;
+    if (block.leader()) area.step[0] = partials.leave(sequence, head, used);
+    block.sync();
+    if (!area.step[0]) return;
+    block.for_each(count * kDims, [&](int i) {
+      const int h = head + i / kDims, dim = i % kDims;
+      partials.result(sequence, h)[dim] = partials.combine(sequence, h, dim, used);
+    });
+    block.sync();
   }
 
   // ---- portable: the same sums over the same cache, one thread for each position or dimension ----
@@ -341,6 +383,19 @@ struct FastAttend {
       portable_rotate(block, query(h), q_norm, part.position, turned);
       portable_head(block, h, part, turned, weights);
     }
+    portable_join(block, part.used);
+  }
+
+  template <class Block>
+  FLYWHEEL_TASK void portable_join(Block& block, int used) const {
+    block.sync();  // all is written
+    const bool mine = block.leader() && partials.leave(sequence, head, used);
+    const int last = block.reduce(mine ? 1 : 0, [](int a, int b) { return a + b; });
+    if (!last) return;
+    block.for_each(count * dims(), [&](int i) {
+      const int h = head + i / dims();
+      partials.result(sequence, h)[i % dims()] = partials.combine(sequence, h, i % dims(), used);
+    });
   }
 
   template <class Block>
@@ -388,9 +443,9 @@ struct FastAttend {
       float out = 0;
       for (int p = 0; p < n; ++p)
         out += weights[p] * to_float(cache.values[cache_at() + FastCache::value_at(part.first + p, i, dims())]);
-      partials.at(to)[i] = out;
+      partials.values(to)[i] = out;
     });
-    if (block.leader()) partials.scales[to] = {largest, sum};
+    if (block.leader()) partials.scale(to) = {largest, sum};
     block.sync();
   }
 };

@@ -31,6 +31,7 @@ inline constexpr int kHeadsTogether = 4;
 struct Span {
   int position;     // of the step
   int first, last;  // positions first..last-1
+  int used;         // parts that have any
 
   FLYWHEEL_TASK bool has_step() const { return first <= position && position < last; }
 };

@@ -8,11 +8,10 @@ namespace flywheel::llama {
 
 /// logits = weights * norm(x), and the likeliest of the task's rows. Nobody needs them while the prompt is being read,
 /// but the weights come anyway.
-struct FastLogits : TiledTask {
-  FastNorm norm;
-  float* logits;         // [sequences][rows]
-  std::uint64_t* best;   // [sequences][tasks]: see likelier()
-  std::int32_t sequences;
+struct FastLogits : RowsTask {
+  float* logits;        // [sequences][rows]
+  std::uint64_t* best;  // [sequences][tasks]: see likelier()
+  float eps;
   std::int32_t index, tasks;  // which of the tasks this is
 
   /// Orders by logit, then the smaller token first.
@@ -22,22 +21,13 @@ struct FastLogits : TiledTask {
 
   template <class Block>
   FLYWHEEL_TASK void operator()(Block& block) const {
-    float* in = block.template scratch<float>(tile.columns);
-    if (!in) return;
-    portable_rows(block, tile, sequences, [&](int s) { return norm.apply(block, in, s, tile.columns); },
-                  [&](int row, int s, float dot) { at(row, s) = dot; });
+    portable_rows(block, *this, eps, [&](int row, int s, float dot) { at(row, s) = dot; });
     for (int s = 0; s < sequences; ++s) {
       std::uint64_t most = 0;
-      block.for_each(tile.row_count(), [&](int i) { most = larger(most, likelier(at(tile.first_row() + i, s), tile.first_row() + i)); });
+      block.for_each(row_count(), [&](int i) { most = larger(most, likelier(at(first_row() + i, s), first_row() + i)); });
       most = block.reduce(most, larger);
       if (block.leader()) best[s * tasks + index] = most;
     }
-  }
-
-  template <class Block, class Operands>
-    requires Block::kOnGpu
-  FLYWHEEL_TASK void compute(Block& block, Operands& operands) const {
-    multiply_tiles(block, operands, tile.shape(), sequences, norm.input(tile.columns));
   }
 
   /// A lane sees rows of one sequence only, because 32 is a multiple of their number (see graph).
@@ -45,9 +35,9 @@ struct FastLogits : TiledTask {
     requires Block::kOnGpu
   FLYWHEEL_TASK void store(Block& block) const {
     std::uint64_t most = 0;
-    store_rows(block, tile.row_count(), sequences, NothingBefore{}, [&](const WarpSums* in, int first, int i, float) {
-      const int s = i % sequences, row = tile.first_row() + first + i / sequences;
-      const float logit = sum_of(in, i) * norm.scale(squares_of(in, s), tile.columns);
+    store_rows(block, row_count(), sequences, NothingBefore{}, [&](const WarpSums* in, int first, int i, float) {
+      const int s = i % sequences, row = first_row() + first + i / sequences;
+      const float logit = sum_of(in, i) * norm_scale(squares_of(in, s), input.columns, eps);
       at(row, s) = logit;
       most = larger(most, likelier(logit, row));
     });
@@ -58,7 +48,7 @@ struct FastLogits : TiledTask {
  private:
   FLYWHEEL_TASK static std::uint64_t larger(std::uint64_t a, std::uint64_t b) { return a > b ? a : b; }
   FLYWHEEL_TASK float& at(int row, int sequence) const {
-    return logits[static_cast<std::size_t>(sequence) * static_cast<std::size_t>(tile.rows) + row];
+    return logits[static_cast<std::size_t>(sequence) * static_cast<std::size_t>(rows) + row];
   }
 };
 

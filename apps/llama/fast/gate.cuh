@@ -6,44 +6,34 @@
 namespace flywheel::llama {
 
 /// y = silu(gate * norm(x)) times up * norm(x). The unit is 8 rows of each matrix, so that one store has both.
-struct FastGateUp {
+struct FastGateUp : TiledTask {
   const Bf16* gate;
   const Bf16* up;
-  FastNorm norm;
-  float* y;                    // [sequences][rows]
-  std::int32_t rows, columns;  // of either matrix
-  std::int32_t first, units;   // the task's
-  std::int32_t sequences;
+  float* y;            // [sequences][rows]
+  std::int32_t rows;   // of either matrix
+  std::int32_t first;  // the task's first unit; it has groups / 2 of them
+  float eps;
 
-  FLYWHEEL_TASK TileShape shape() const { return {columns, 2 * units}; }
-  std::uint32_t operand_bytes() const { return shape().bytes(); }
-  double cost_ns() const { return operand_bytes() / 30.; }
   template <class Block>
   FLYWHEEL_TASK void pack(Block& block, unsigned char* to) const {
     pack_tiles(block, shape(), to, [this](int i) {
       const int row = (first + i / (2 * kGroupRows)) * kGroupRows + i % kGroupRows;
       const Bf16* matrix = i / kGroupRows % 2 ? up : gate;
-      return row < rows ? matrix + static_cast<std::size_t>(row) * static_cast<std::size_t>(columns) : nullptr;
+      return row < rows ? matrix + static_cast<std::size_t>(row) * static_cast<std::size_t>(input.columns) : nullptr;
     });
   }
 
   template <class Block>
   FLYWHEEL_TASK void operator()(Block& block) const {
-    float* in = block.template scratch<float>(columns);
-    if (!in) return;
-    const Matrix of_gate{gate, columns, 1}, of_up{up, columns, 1};
+    float* scratch = block.template scratch<float>(input.columns);
+    if (!scratch) return;
+    const Matrix of_gate{gate, input.columns, 1}, of_up{up, input.columns, 1};
     for (int s = 0; s < sequences; ++s) {
-      norm.apply(block, in, s, columns);
+      const float* in = portable_input(block, scratch, input, s, eps);
       multiply_row_pairs(block, of_gate, of_up, in, first_row(), last_row(),
                          [&](int row, float g, float u) { y[s * rows + row] = silu(g) * u; });
       block.sync();
     }
-  }
-
-  template <class Block, class Operands>
-    requires Block::kOnGpu
-  FLYWHEEL_TASK void compute(Block& block, Operands& operands) const {
-    multiply_tiles(block, operands, shape(), sequences, norm.input(columns));
   }
 
   template <class Block>
@@ -55,17 +45,18 @@ struct FastGateUp {
       for (int i = block.lane(); i < count * sequences; i += kLanes) {
         const int row = i / sequences, s = i % sequences;
         const int at = (row / kGroupRows * 2 * kGroupRows + row % kGroupRows) * sequences + s;
-        const float scale = norm.scale(squares_of(in, s), columns);
-        y[s * rows + done + row] = silu(sum_of(in, at) * scale) * (sum_of(in, at + kGroupRows * sequences) * scale);
+        const float scale = norm_scale(squares_of(in, s), input.columns, eps);
+        y[s * rows + done + row] = swish(sum_of(in, at) * scale) * (sum_of(in, at + kGroupRows * sequences) * scale);
       }
       block.give_back();
     }
   }
 
  private:
+  FLYWHEEL_TASK static float swish(float x) { return x * reciprocal(1.f + std::exp2(-1.44269504f * x)); }
   FLYWHEEL_TASK int first_row() const { return first * kGroupRows; }
   FLYWHEEL_TASK int last_row() const {
-    const int last = (first + units) * kGroupRows;
+    const int last = (first + groups / 2) * kGroupRows;
     return last < rows ? last : rows;
   }
 };

@@ -42,9 +42,10 @@ class Builder {
 
  private:
   Graph& graph() { return result_.decode; }
-  FastNorm norm(const Buffer<float>& weights) const { return {memory_.x.data(), weights.data(), eps_}; }
-  FastTile tile(const MatrixBuffer& m, const Share& share) const {
-    return {bf16_of(m), m.rows, m.matrix.columns, share.first, share.count};
+  VectorInput normed(const Buffer<float>& weights) const { return {memory_.x.data(), weights.data(), config_.hidden_size}; }
+  TiledTask tiled(const VectorInput& input, int groups) const { return {input, groups, memory_.sequences}; }
+  RowsTask rows(const MatrixBuffer& m, const VectorInput& input, const Share& share) const {
+    return {tiled(input, share.count), bf16_of(m), m.rows, share.first};
   }
   FastEmbed embed() const {
     return {bf16_of(weights_.embedding), memory_.x.data(), memory_.states.data(), config_.hidden_size, memory_.sequences};
@@ -60,10 +61,10 @@ class Builder {
   }
 
   template <class Make>
-  Stage add_tiles(const char* name, const MatrixBuffer& m, const Stage& before, Make&& make) {
+  Stage add_rows(const char* name, const MatrixBuffer& m, const VectorInput& input, const Stage& before, Make&& make) {
     const int columns = m.matrix.columns, groups = (m.rows + kGroupRows - 1) / kGroupRows;
     return add_shares(name, share_(groups, TileShape{columns, 1}.bytes(), most_groups(columns)), before,
-                      [&](const Share& share) { return make(tile(m, share)); });
+                      [&](const Share& share) { return make(rows(m, input, share)); });
   }
   template <class Make>
   Stage add_shares(const char* name, const std::vector<Share>& shares, const Stage& before, Make&& make) {
@@ -78,27 +79,24 @@ class Builder {
 
   Stage add_layer(std::size_t index, const Stage& before) {
     const LayerWeights& w = weights_.layers[index];
-    const int texts = memory_.sequences;
-    const Stage projected = add_tiles("qkv", w.qkv, before, [&](const FastTile& t) {
-      return FastProject{t, norm(w.attention_norm), memory_.qkv.data(), texts};
+    const Stage projected = add_rows("qkv", w.qkv, normed(w.attention_norm), before, [&](const RowsTask& r) {
+      return FastProject{r, memory_.qkv.data(), eps_};
     });
     const Stage attended = add_attention(index, projected);
-    const Stage added = add_tiles("output", w.output, attended, [&](const FastTile& t) {
-      return FastAttended{t, memory_.partials(config_), memory_.states.data(), memory_.x.data(), texts};
-    });
-    const Stage gated = add_gates(w, added);
-    return add_tiles("down", w.down, gated, [&](const FastTile& t) {
-      return FastResidual{t, memory_.inner.data(), memory_.x.data(), texts};
-    });
+    const auto to_residual = [&](const RowsTask& r) { return FastResidual{r, memory_.x.data()}; };
+    const VectorInput of_attention{memory_.partials(config_).results(), nullptr, config_.query_size()};
+    const Stage added = add_rows("output", w.output, of_attention, attended, to_residual);
+    const VectorInput of_gates{memory_.inner.data(), nullptr, config_.intermediate_size};
+    return add_rows("down", w.down, of_gates, add_gates(w, added), to_residual);
   }
 
   Stage add_gates(const LayerWeights& w, const Stage& before) {
-    const int rows = w.gate.rows, columns = w.gate.matrix.columns;
+    const int all = w.gate.rows, columns = w.gate.matrix.columns;
     const int most = is_streamed(columns) ? kStreamedGroups / 2 : std::numeric_limits<int>::max();
-    const auto shares = share_((rows + kGroupRows - 1) / kGroupRows, TileShape{columns, 2}.bytes(), most);
+    const auto shares = share_((all + kGroupRows - 1) / kGroupRows, TileShape{columns, 2}.bytes(), most);
     return add_shares("gate and up", shares, before, [&](const Share& s) {
-      return FastGateUp{bf16_of(w.gate), bf16_of(w.up), norm(w.mlp_norm), memory_.inner.data(), rows, columns,
-                        s.first, s.count, memory_.sequences};
+      return FastGateUp{tiled(normed(w.mlp_norm), 2 * s.count), bf16_of(w.gate), bf16_of(w.up), memory_.inner.data(), all,
+                        s.first, eps_};
     });
   }
 
@@ -130,8 +128,8 @@ class Builder {
     memory_.provide_best(tasks);
     int index = 0;
     return add_shares("logits", shares, before, [&](const Share& s) {
-      return FastLogits{tile(head, s), norm(weights_.final_norm), memory_.logits.data(), memory_.best.data(),
-                        memory_.sequences, index++, tasks};
+      return FastLogits{rows(head, normed(weights_.final_norm), s), memory_.logits.data(), memory_.best.data(), eps_, index++,
+                        tasks};
     });
   }
 
@@ -184,11 +182,11 @@ FastGraph build_fast_graph(int workers, const Config& config, const Weights& wei
   return Builder(workers, config, weights, memory).build();
 }
 
-std::uint32_t fast_scratch_bytes(const Config& config, int sequences, bool on_gpu, int context) {
+std::uint32_t fast_scratch_bytes(const Config& config, bool on_gpu, int context) {
   // Sample: a sum a thread. Portable bodies: a whole input, or the weights of a part of the context.
-  const int attention = kTileWarps * kHeadsTogether * (config.head_dim + 2) * 4 + config.head_dim * 16;
+  const int attention = kTileWarps * kHeadsTogether * (config.head_dim + 2) * 4 + config.head_dim * (16 + 4);
   const int portable = 4 * std::max({config.hidden_size, config.query_size(), config.head_dim + context + kFewestPositions});
-  const int tuned = std::max({input_bytes(sequences), attention, 3072});
+  const int tuned = std::max(attention, 3072);
   return static_cast<std::uint32_t>((on_gpu ? tuned : std::max(tuned, portable)) + 256);
 }
 

@@ -14,7 +14,7 @@ struct StageTasks {
   std::vector<std::uint32_t> tasks;  // as Graph::add() numbered them: one after the other
 };
 
-/*  [ FastProject qkv -> FastAttend -> FastAttended -> FastGateUp -> FastResidual ] -> FastLogits -> FastChoose
+/*  [ FastProject qkv -> FastAttend -> FastResidual -> FastGateUp -> FastResidual ] -> FastLogits -> FastChoose
  *      a worker         a key head     a worker        a worker      a worker          a worker     a text
  *                       and part
  *
@@ -34,6 +34,6 @@ FastGraph build_fast_graph(const Runtime& runtime, const Config& config, const W
 FastGraph build_fast_graph(int workers, const Config& config, const Weights& weights, FastMemory& memory);
 
 /// Shared memory for block.scratch() that the tasks need.
-std::uint32_t fast_scratch_bytes(const Config& config, int sequences, bool on_gpu, int context);
+std::uint32_t fast_scratch_bytes(const Config& config, bool on_gpu, int context);
 
 }  // namespace flywheel::llama

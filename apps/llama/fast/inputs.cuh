@@ -1,4 +1,4 @@
-// Activations as the B operand of the tensor cores, in shared memory.
+// Activations as the B operand of the tensor cores, in registers: a lane loads what it multiplies with, and nobody else.
 //
 // With up to two sequences an activation is the sum of two bf16 numbers (16 bits of its fraction), each in a column of
 // its own: B has 8, and they cost nothing. With more sequences it is rounded to one.
@@ -15,15 +15,24 @@ struct alignas(16) Four {
   float values[4];
 };
 
+FLYWHEEL_TASK inline Four load_four(const float* from) { return *reinterpret_cast<const Four*>(from); }
+
 FLYWHEEL_TASK inline std::uint32_t round_to_bf16(float value) {
   const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
   return (bits + 0x7fffu + ((bits >> 16) & 1)) >> 16;  // to nearest, ties to even; activations are finite
 }
 FLYWHEEL_TASK inline float from_bf16(std::uint32_t bits) { return std::bit_cast<float>(bits << 16); }
 
-/// A lane's share of a chunk of inputs: all of it is on its way before the first is used.
-inline constexpr int kLaneStride = kLanes * 4;
-inline constexpr int kFoursOfLane = kChunkSteps * kStepColumns / kLaneStride;
+/// Two bf16 numbers, the first in the lower half.
+FLYWHEEL_TASK inline std::uint32_t round_pair(float first, float second) {
+#ifdef __CUDA_ARCH__
+  std::uint32_t pair;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(second), "f"(first));
+  return pair;
+#else
+  return round_to_bf16(first) | round_to_bf16(second) << 16;
+#endif
+}
 
 /// Within 2 units in the last place, and without the calls that exact division and square root make on a GPU: what is in
 /// registers would have to go to memory for them.
@@ -42,87 +51,120 @@ FLYWHEEL_TASK inline float reciprocal(float x) {
 #endif
 }
 
-/// Columns of B: for each sequence and part one for each half of a step.
+/// Columns of B: for each sequence and part one for each half of a step. 8 of them are a block.
 struct InputShape {
   int sequences;
 
   FLYWHEEL_TASK int parts() const { return sequences <= 2 ? 2 : 1; }
   FLYWHEEL_TASK int columns() const { return sequences * parts() * 2; }
-  FLYWHEEL_TASK int column(int sequence, int part, int half) const { return (sequence * parts() + part) * 2 + half; }
-  /// Of one warp and one chunk.
-  FLYWHEEL_TASK int chunk_bytes() const { return kChunkSteps * columns() * 4 * static_cast<int>(sizeof(FourWeights)); }
 };
 
-/// Shared memory that tasks with inputs of this shape need.
-FLYWHEEL_TASK constexpr int input_bytes(int sequences) {
-  return kTileWarps * (kResidentChunks * kChunkSteps * sequences * (sequences <= 2 ? 2 : 1) * 2 * 4 * 8 +
-                       kMostSequences * 4);
-}
+/// A vector for each sequence, times RMSNorm's weights if there are any: what the tiles are multiplied with. The norm's
+/// other factor comes when the sums are stored, so that nobody waits for it.
+struct VectorInput {
+  const float* x;        // [sequences][columns]
+  const float* weights;  // [columns], or null
+  std::int32_t columns;
+};
 
-/// One warp's share of the inputs: only the warp itself writes and reads it.
-template <class Block>
-class WarpInputs {
+/// The B registers of `kSteps` steps.
+template <int kBlocks, int kSteps>
+struct LaneInputs {
+  std::uint32_t b[kSteps][kBlocks][2];
+};
+
+/// What was loaded for the steps of a page, before it is rounded.
+template <int kBlocks>
+struct LaneValues {
+  Four x[kStepsOfPage][kBlocks];
+};
+
+/// One lane's reader of the inputs. Column lane / 4 of a block is (sequence, part, half of the step); lane % 4 says which
+/// four of the half's 16 values. Lanes of columns that no sequence has load what others do: nobody looks at their sums.
+/// `kWhole`: the matrix has whole pages of columns for all warps, so that nothing need be checked.
+template <int kBlocks, bool kWhole, class Block>
+class InputReader {
  public:
-  FLYWHEEL_TASK WarpInputs(Block& block, InputShape shape, unsigned char* memory)
-      : block_(block), shape_(shape),
-        squares_(reinterpret_cast<float*>(memory) + block.warp() * kMostSequences),
-        memory_(memory + kTileWarps * kMostSequences * sizeof(float) +
-                block.warp() * kResidentChunks * shape.chunk_bytes()) {}
-
-  /// Fills buffer chunk % 2. `input.load(sequence, column, count, fours, square)` loads the first `count` of `fours`,
-  /// four neighbouring values each: at `column`, and kLaneStride after that; and adds to `square` what squares() is to
-  /// sum up.
-  template <class Input>
-  FLYWHEEL_TASK void fill(const TileShape& tile, int chunk, const Input& input) {
-    const int first = tile.first_column(chunk, block_.warp()) + block_.lane() * 4;
-    const int end = tile.first_column(chunk, block_.warp()) + tile.steps_in(chunk) * kStepColumns;
-    const int last = end < tile.columns ? end : tile.columns;
-    for (int sequence = 0; sequence < shape_.sequences; ++sequence) {
-      float square = 0;
-      Four fours[kFoursOfLane] = {};
-      if (first < last) input.load(sequence, first, (last - first + kLaneStride - 1) / kLaneStride, fours, square);
-#pragma unroll
-      for (int i = 0; i < kFoursOfLane; ++i)
-        if (first + i * kLaneStride < end) put(chunk, block_.lane() + i * kLanes, sequence, fours[i]);
-      for (int apart = kLanes / 2; apart; apart /= 2) square += block_.shuffle_xor(square, apart);
-      if (block_.lane() == 0) squares_[sequence] = chunk ? squares_[sequence] + square : square;
+  FLYWHEEL_TASK InputReader(const Block& block, const TileShape& tile, InputShape shape, const VectorInput& input)
+      : tile_(tile), warp_(block.warp()), offset_(block.lane() / 4 % 2 * (kStepColumns / 2) + block.lane() % 4 * 4),
+        low_(shape.parts() == 2 && block.lane() / 8 % 2 != 0), norms_(input.weights) {
+    for (int b = 0; b < kBlocks; ++b) {
+      const int sequence = (b * 8 + block.lane() / 4) / (2 * shape.parts());
+      x_[b] = input.x + static_cast<std::ptrdiff_t>(sequence < shape.sequences ? sequence : 0) * input.columns;
     }
   }
 
-  /// Over the warp's columns of all chunks filled so far; after sync_warp().
-  FLYWHEEL_TASK float squares(int sequence) const { return squares_[sequence]; }
+  /// Loads the values of a page of steps of a chunk; zeros beyond the matrix.
+  FLYWHEEL_TASK void load(int chunk, int page, LaneValues<kBlocks>& to) const {
+    const int column = column_of(chunk, page);
+#pragma unroll
+    for (int s = 0; s < kStepsOfPage; ++s)
+#pragma unroll
+      for (int b = 0; b < kBlocks; ++b) to.x[s][b] = four_of(x_[b], column + s * kStepColumns, 0.f);
+  }
 
-  /// The B registers of a step of a chunk, for columns 8 * block .. 8 * block + 7.
-  FLYWHEEL_TASK void take(int chunk, int step, int column_block, std::uint32_t (&b)[2]) const {
-    const int column = column_block * 8 + block_.lane() / 4;
-    FourWeights four{};
-    if (column < shape_.columns()) four = at(chunk)[(step * shape_.columns() + column) * 4 + block_.lane() % 4];
-    b[0] = four.pairs[0];
-    b[1] = four.pairs[1];
+  /// Rounds them into place.
+  template <int kAll>
+  FLYWHEEL_TASK void put(int chunk, int page, const LaneValues<kBlocks>& from, LaneInputs<kBlocks, kAll>& to, int at) {
+    if (norms_) {
+      const int column = column_of(chunk, page);
+      Four norms[kStepsOfPage];
+#pragma unroll
+      for (int s = 0; s < kStepsOfPage; ++s) norms[s] = four_of(norms_, column + s * kStepColumns, 1.f);
+#pragma unroll
+      for (int s = 0; s < kStepsOfPage; ++s)
+#pragma unroll
+        for (int b = 0; b < kBlocks; ++b) round(normed(from.x[s][b], norms[s], b), to.b[at + s][b]);
+    } else {
+#pragma unroll
+      for (int s = 0; s < kStepsOfPage; ++s)
+#pragma unroll
+        for (int b = 0; b < kBlocks; ++b) round(from.x[s][b], to.b[at + s][b]);
+    }
+  }
+
+  /// The sum of squares over the warp's columns of all that was put and normed, of the lane's sequence in a block.
+  FLYWHEEL_TASK float squares(const Block& block, int b) const {
+    float sum = squares_[b];
+    sum += block.shuffle_xor(sum, 1);
+    sum += block.shuffle_xor(sum, 2);
+    return sum + block.shuffle_xor(sum, 4);
   }
 
  private:
-  FLYWHEEL_TASK FourWeights* at(int chunk) const {
-    return reinterpret_cast<FourWeights*>(memory_ + chunk % kResidentChunks * shape_.chunk_bytes());
+  FLYWHEEL_TASK int column_of(int chunk, int page) const {
+    return tile_.first_column(chunk, warp_) + page * kStepsOfPage * kStepColumns + offset_;
+  }
+  FLYWHEEL_TASK Four four_of(const float* from, int column, float beyond) const {
+    if (kWhole || column < tile_.columns) return load_four(from + column);
+    return {{beyond, beyond, beyond, beyond}};
   }
 
-  FLYWHEEL_TASK void put(int chunk, int i, int sequence, const Four& four) {
-    const int step = i / 8, half = i / 4 % 2, quarter = i % 4;
-    std::uint32_t high[4], low[4];
+  FLYWHEEL_TASK Four normed(const Four& x, const Four& norm, int b) {
+    Four to;
+#pragma unroll
     for (int j = 0; j < 4; ++j) {
-      high[j] = round_to_bf16(four.values[j]);
-      low[j] = round_to_bf16(four.values[j] - from_bf16(high[j]));
+      squares_[b] += x.values[j] * x.values[j];
+      to.values[j] = x.values[j] * norm.values[j];
     }
-    FourWeights* to = at(chunk) + step * shape_.columns() * 4 + quarter;
-    to[shape_.column(sequence, 0, half) * 4] = {{high[0] | high[1] << 16, high[2] | high[3] << 16}};
-    if (shape_.parts() == 2)
-      to[shape_.column(sequence, 1, half) * 4] = {{low[0] | low[1] << 16, low[2] | low[3] << 16}};
+    return to;
   }
 
-  Block& block_;
-  InputShape shape_;
-  float* squares_;
-  unsigned char* memory_;
+  FLYWHEEL_TASK void round(const Four& four, std::uint32_t (&to)[2]) const {
+    const auto& v = four.values;
+#pragma unroll
+    for (int pair = 0; pair < 2; ++pair) {
+      const std::uint32_t high = round_pair(v[2 * pair], v[2 * pair + 1]);
+      to[pair] = low_ ? round_pair(v[2 * pair] - from_bf16(high & 0xffffu), v[2 * pair + 1] - from_bf16(high >> 16)) : high;
+    }
+  }
+
+  TileShape tile_;
+  int warp_, offset_;
+  bool low_;  // the lower part of each number
+  const float* norms_;
+  const float* x_[kBlocks];  // the lane's sequences
+  float squares_[kBlocks] = {};
 };
 
 }  // namespace flywheel::llama

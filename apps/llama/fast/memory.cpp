@@ -11,11 +11,16 @@ std::size_t size_of(int a, int b = 1, int c = 1) {
   return static_cast<std::size_t>(a) * static_cast<std::size_t>(b) * static_cast<std::size_t>(c);
 }
 
-/// As many parts as give every worker one, but no more than the context has shares of 128 positions.
+/// As many parts as give every worker one, but no more than the context has shares of kFewestPositions.
 int choose_splits(const Runtime& runtime, const Config& config, int context, int sequences) {
   const int tasks = config.num_key_value_heads * sequences;
   const int most = (context + kFewestPositions - 1) / kFewestPositions;
   return std::clamp(static_cast<int>(runtime.workers()) / tasks, 1, std::min(most, 64));
+}
+
+Partials partials_of(float* memory, const Config& config, int splits, int sequences) {
+  const auto narrow = [](int i) { return static_cast<std::int16_t>(i); };
+  return {memory, narrow(config.num_attention_heads), narrow(splits), narrow(config.head_dim), narrow(sequences)};
 }
 
 }  // namespace
@@ -28,8 +33,7 @@ FastMemory::FastMemory(Runtime& runtime, const Config& config, int room, int cou
       qkv(runtime.allocate<float>(size_of(count, config.query_size() + 2 * config.key_value_size()))),
       inner(runtime.allocate<float>(size_of(count, config.intermediate_size))),
       logits(runtime.allocate<float>(size_of(count, config.vocab_size))),
-      values(runtime.allocate<float>(size_of(count, splits, config.query_size()))),
-      scales(runtime.allocate<PartScale>(size_of(count, splits, config.num_attention_heads))),
+      parts(runtime.allocate<float>(partials_of(nullptr, config, splits, count).floats())),
       mass(runtime.allocate<std::uint32_t>(size_of(count, config.vocab_size))),
       prompt(runtime.allocate<std::uint32_t>(size_of(count, context))),
       ends(runtime.upload(std::vector<std::uint32_t>(config.eos_token_ids.begin(), config.eos_token_ids.end()))),
@@ -46,8 +50,7 @@ FastMemory::FastMemory(Runtime& runtime, const Config& config, int room, int cou
 void FastMemory::provide_best(int tasks) { best = runtime_.allocate<std::uint64_t>(size_of(sequences, tasks)); }
 
 Partials FastMemory::partials(const Config& config) const {
-  return {values.data(), scales.data(), static_cast<std::int16_t>(config.num_attention_heads),
-          static_cast<std::int16_t>(splits), static_cast<std::int16_t>(config.head_dim), 0};
+  return partials_of(parts.data(), config, splits, sequences);
 }
 
 }  // namespace flywheel::llama

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "apps/llama/fast/choose.cuh"
+#include "apps/llama/fast/partials.cuh"
 #include "apps/llama/files/config.hpp"
 
 namespace flywheel::llama {
@@ -21,8 +22,7 @@ struct FastMemory {
   Buffer<float> qkv;      // [sequences][heads + 2 kv heads][head_dim]
   Buffer<float> inner;    // [sequences][intermediate]
   Buffer<float> logits;   // [sequences][vocabulary]
-  Buffer<float> values;   // see Partials
-  Buffer<PartScale> scales;
+  Buffer<float> parts;    // see Partials
   Buffer<std::uint64_t> best;  // [sequences][tasks of FastLogits]
   Buffer<std::uint32_t> mass;
   Buffer<std::uint32_t> prompt;  // [sequences][context]

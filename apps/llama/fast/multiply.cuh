@@ -16,132 +16,144 @@ struct WarpSums {
 /// Rows of a handoff: few enough to be stored while the next are computed.
 FLYWHEEL_TASK constexpr int rows_of_handoff(int sequences) { return sequences <= 4 ? 32 : 16; }
 
-/// One warp's reader of tiles. It works on a copy of the operands, which stays in registers.
-template <class Block, class Operands>
+/// One warp's reader of tiles. It works on a copy of the operands, which stays in registers. `kWhole`: every page is full.
+template <bool kWhole, class Block, class Operands>
 class TileReader {
  public:
   FLYWHEEL_TASK TileReader(Block& block, Operands& operands, const TileShape& shape)
-      : block_(block), operands_(operands), home_(operands), left_(shape.total_steps()) {}
+      : warp_(block.warp()), lane_(block.lane()), operands_(operands), home_(operands), left_(shape.total_steps()) {}
   FLYWHEEL_TASK ~TileReader() { home_ = operands_; }
   TileReader(const TileReader&) = delete;
   TileReader& operator=(const TileReader&) = delete;
 
-  /// The lane's part of the next `kCount` tiles, which lie in one page. False if the runtime was aborted.
+  /// The lane's part of the next `kCount` tiles: a page of them, or one.
   template <int kCount>
-  FLYWHEEL_TASK bool next(TilePart (&parts)[kCount]) {
-    if (at_ == in_page_ && !turn_page()) return false;
-    const auto* from = reinterpret_cast<const TilePart*>(page_) + (block_.warp() * in_page_ + at_) * kLanes + block_.lane();
+  FLYWHEEL_TASK void next(TilePart (&parts)[kCount]) {
+    static_assert(kCount == (kWhole ? kStepsOfPage : 1));
+    if (kWhole || at_ == in_page_) turn_page();
+    const int first = kWhole ? warp_ * kStepsOfPage : warp_ * in_page_ + at_;
+    const TilePart* from = reinterpret_cast<const TilePart*>(page_) + first * kLanes + lane_;
+#pragma unroll
     for (int i = 0; i < kCount; ++i) parts[i] = from[i * kLanes];
-    at_ += kCount;
-    left_ -= kCount;
-    if (at_ == in_page_) operands_.give_back();  // its tiles are in registers
-    return true;
+    if (kWhole || ++at_ == in_page_) operands_.give_back();  // its tiles are in registers
   }
 
  private:
-  FLYWHEEL_TASK bool turn_page() {
+  FLYWHEEL_TASK void turn_page() {
     page_ = operands_.next();
+    if (kWhole) return;
     in_page_ = left_ < kStepsOfPage ? left_ : kStepsOfPage;
+    left_ -= in_page_;
     at_ = 0;
-    return page_ != nullptr;
   }
 
-  Block& block_;
+  int warp_, lane_;
   Operands operands_;
   Operands& home_;
   const unsigned char* page_ = nullptr;
   int left_, in_page_ = 0, at_ = 0;
 };
 
-/// One warp's part of a task's products. `kBlocks`: column blocks of B, one for up to 8 columns.
-template <int kBlocks, class Block, class Operands>
+/// One warp's part of a task's products. `kBlocks`: blocks of 8 columns of B. `kWhole`: the columns are whole pages for
+/// all warps, and so is each group of rows.
+template <int kBlocks, bool kWhole, class Block, class Operands>
 class Multiplier {
- public:
-  FLYWHEEL_TASK Multiplier(Block& block, Operands& operands, const TileShape& tile, int sequences, unsigned char* memory)
-      : block_(block), tile_(tile), shape_{sequences}, inputs_(block, shape_, memory), reader_(block, operands, tile) {}
+  static constexpr int kSteps = kResidentChunks * kChunkSteps;  // of a group whose inputs stay in registers
+  static constexpr int kPages = kChunkSteps / kStepsOfPage;     // of a chunk
+  static constexpr int kCount = kWhole ? kStepsOfPage : 1;      // tiles at once
 
-  /// `input`: see WarpInputs::fill().
-  template <class Input>
-  FLYWHEEL_TASK void operator()(const Input& input) {
-    if (is_streamed(tile_.columns)) stream(input);
-    else resident(input);
-  }
-
- private:
   struct Sums {
-    float part[kBlocks][2][4] = {};  // of even and odd steps, so that one need not wait for the other
+    float part[kBlocks][4] = {};
   };
 
-  template <class Input>
-  FLYWHEEL_TASK void resident(const Input& input) {
-    const int chunks = chunks_of(tile_.columns);
-    for (int chunk = 0; chunk < chunks; ++chunk) inputs_.fill(tile_, chunk, input);
-    block_.sync_warp();
+ public:
+  FLYWHEEL_TASK Multiplier(Block& block, Operands& operands, const TileShape& tile, int sequences, const VectorInput& input)
+      : block_(block), tile_(tile), shape_{sequences}, inputs_(block, tile, shape_, input), reader_(block, operands, tile) {}
+
+  FLYWHEEL_TASK void resident() {
+    LaneInputs<kBlocks, kSteps> inputs{};  // what ptxas 13.0 thinks may be undefined, it keeps in memory
+    const int steps = steps_of(tile_.columns);
+#pragma unroll
+    for (int chunk = 0; chunk < kResidentChunks; ++chunk)
+      if (chunk * kChunkSteps < steps) fetch(chunk, inputs, chunk * kChunkSteps);
     for (int group = 0; group < tile_.groups; ++group) {
       Sums sums;
-      for (int chunk = 0; chunk < chunks; ++chunk)
-        if (!add_chunk(sums, chunk)) return;
-      if (!put(group, sums)) return;
+      add_steps(sums, steps, inputs);
+      put(group, sums);
     }
-    finish();
+    if (out_) close();
   }
 
-  template <class Input>
-  FLYWHEEL_TASK void stream(const Input& input) {
+  FLYWHEEL_TASK void stream() {
     const int chunks = chunks_of(tile_.columns);
+    LaneInputs<kBlocks, kChunkSteps> inputs{};
     Sums sums[kStreamedGroups];
-    inputs_.fill(tile_, 0, input);
+    LaneValues<kBlocks> ahead[kPages]{};
+    if (kBlocks == 1) load(0, ahead);
     for (int chunk = 0; chunk < chunks; ++chunk) {
-      if (chunk + 1 < chunks) inputs_.fill(tile_, chunk + 1, input);  // on its way while this one is used
-      block_.sync_warp();
+      // With one block there is room to load the next chunk's while this one's are used.
+      if (kBlocks == 1) put_chunk(chunk, ahead, inputs, 0);
+      else fetch(chunk, inputs, 0);
+      if (kBlocks == 1 && chunk + 1 < chunks) load(chunk + 1, ahead);
 #pragma unroll
       for (int group = 0; group < kStreamedGroups; ++group)
-        if (group < tile_.groups && !add_chunk(sums[group], chunk)) return;
-      block_.sync_warp();  // the buffer is filled again
+        if (group < tile_.groups) add_steps(sums[group], tile_.steps_in(chunk), inputs);
     }
 #pragma unroll
     for (int group = 0; group < kStreamedGroups; ++group)
-      if (group < tile_.groups && !put(group, sums[group])) return;
-    finish();
+      if (group < tile_.groups) put(group, sums[group]);
+    if (out_) close();
   }
 
-  FLYWHEEL_TASK bool add_chunk(Sums& sums, int chunk) {
-    const int steps = tile_.steps_in(chunk);
-    // Where every group ends with a page, four tiles are loaded at once.
-    if (steps_of(tile_.columns) % kStepsOfPage == 0) {
-      for (int step = 0; step < steps; step += kStepsOfPage)
-        if (!add_steps<kStepsOfPage>(sums, chunk, step)) return false;
-      return true;
-    }
-    for (int step = 0; step < steps; ++step)
-      if (!add_steps<1>(sums, chunk, step)) return false;
-    return true;
+ private:
+  FLYWHEEL_TASK bool has_page(int chunk, int page) const { return page * kStepsOfPage < tile_.steps_in(chunk); }
+  FLYWHEEL_TASK void load(int chunk, LaneValues<kBlocks> (&to)[kPages]) const {
+#pragma unroll
+    for (int page = 0; page < kPages; ++page)
+      if (has_page(chunk, page)) inputs_.load(chunk, page, to[page]);
+  }
+  template <int kAll>
+  FLYWHEEL_TASK void put_chunk(int chunk, const LaneValues<kBlocks> (&from)[kPages], LaneInputs<kBlocks, kAll>& to, int at) {
+#pragma unroll
+    for (int page = 0; page < kPages; ++page)
+      if (has_page(chunk, page)) inputs_.put(chunk, page, from[page], to, at + page * kStepsOfPage);
+  }
+  template <int kAll>
+  FLYWHEEL_TASK void fetch(int chunk, LaneInputs<kBlocks, kAll>& to, int at) {
+    LaneValues<kBlocks> values[kPages]{};
+    load(chunk, values);
+    put_chunk(chunk, values, to, at);
   }
 
-  template <int kCount>
-  FLYWHEEL_TASK bool add_steps(Sums& sums, int chunk, int step) {
-    TilePart parts[kCount];
-    if (!reader_.template next<kCount>(parts)) return false;
+  /// The next `count` steps of the tiles, with the first `count` inputs.
+  template <int kAll>
+  FLYWHEEL_TASK void add_steps(Sums& sums, int count, const LaneInputs<kBlocks, kAll>& inputs) {
+    Sums odd;  // a chain of its own, so that an odd step need not wait for the even one before it
 #pragma unroll
-    for (int i = 0; i < kCount; ++i) {
+    for (int step = 0; step < kAll; step += kCount) {
+      if (step >= count) break;
+      TilePart parts[kCount];
+      reader_.next(parts);
 #pragma unroll
-      for (int b = 0; b < kBlocks; ++b) {
-        std::uint32_t input[2];
-        inputs_.take(chunk, step + i, b, input);
-        block_.multiply_add(sums.part[b][i % 2], parts[i].registers, input);
-      }
+      for (int i = 0; i < kCount; ++i)
+#pragma unroll
+        for (int b = 0; b < kBlocks; ++b)
+          block_.multiply_add(((step + i) % 2 ? odd : sums).part[b], parts[i].registers, inputs.b[step + i][b]);
     }
-    return true;
+#pragma unroll
+    for (int b = 0; b < kBlocks; ++b)
+#pragma unroll
+      for (int i = 0; i < 4; ++i) sums.part[b][i] += odd.part[b][i];
   }
 
   /// A group's sums into the place of the handoff.
-  FLYWHEEL_TASK bool put(int group, const Sums& sums) {
+  FLYWHEEL_TASK void put(int group, const Sums& sums) {
     const int rows = rows_of_handoff(shape_.sequences), row = group * kGroupRows % rows;
-    if (row == 0 && !open()) return false;
+    if (row == 0) open();
 #pragma unroll
     for (int b = 0; b < kBlocks; ++b) {
       // Upper rows with the first half's column, lower rows with the second's; the other two sums mix the halves.
-      float sum = (sums.part[b][0][0] + sums.part[b][1][0]) + (sums.part[b][0][3] + sums.part[b][1][3]);
+      float sum = sums.part[b][0] + sums.part[b][3];
       int sequence = b * 4 + block_.lane() % 4;
       if (shape_.parts() == 2) {
         sum += block_.shuffle_xor(sum, 1);
@@ -151,50 +163,71 @@ class Multiplier {
         out_->sums[(row + block_.lane() / 4) * shape_.sequences + sequence] = sum;
     }
     if (row + kGroupRows == rows) close();
-    return true;
   }
 
-  FLYWHEEL_TASK bool open() {
-    WarpSums* all = block_.template hand<WarpSums>();
-    if (!all) return false;
-    out_ = all + block_.warp();
-    if (block_.lane() < shape_.sequences) out_->squares[block_.lane()] = inputs_.squares(block_.lane());
-    return true;
+  FLYWHEEL_TASK void open() {
+    out_ = block_.template hand<WarpSums>() + block_.warp();
+    const int lanes = 8 * shape_.parts();  // of a sequence
+#pragma unroll
+    for (int b = 0; b < kBlocks; ++b) {
+      const float squares = inputs_.squares(block_, b);
+      const int sequence = b * 4 + block_.lane() / lanes;
+      if (block_.lane() % lanes == 0 && sequence < shape_.sequences) out_->squares[sequence] = squares;
+    }
   }
   FLYWHEEL_TASK void close() {
     block_.pass_on();
     out_ = nullptr;
   }
-  FLYWHEEL_TASK void finish() {
-    if (out_) close();
-  }
 
   Block& block_;
   TileShape tile_;
   InputShape shape_;
-  WarpInputs<Block> inputs_;
-  TileReader<Block, Operands> reader_;
+  InputReader<kBlocks, kWhole, Block> inputs_;
+  TileReader<kWhole, Block, Operands> reader_;
   WarpSums* out_ = nullptr;
 };
 
 namespace detail {
-/// Out of line: tasks share it, for the instruction cache's sake.
-template <int kBlocks, class Block, class Operands, class Input>
-FLYWHEEL_COLD void multiply(Block& block, Operands& operands, TileShape tile, int sequences, unsigned char* memory,
-                            Input input) {
-  Multiplier<kBlocks, Block, Operands>(block, operands, tile, sequences, block.in_shared(memory))(input);
+/// Functions of their own, with registers of their own, that call no others.
+template <int kBlocks, bool kWhole, class Block, class Operands>
+FLYWHEEL_COLD void multiply_resident(Block& block, Operands& operands, TileShape tile, int sequences, VectorInput input) {
+  Multiplier<kBlocks, kWhole, Block, Operands>(block, operands, tile, sequences, input).resident();
+}
+template <int kBlocks, bool kWhole, class Block, class Operands>
+FLYWHEEL_COLD void multiply_streamed(Block& block, Operands& operands, TileShape tile, int sequences, VectorInput input) {
+  Multiplier<kBlocks, kWhole, Block, Operands>(block, operands, tile, sequences, input).stream();
+}
+template <int kBlocks, bool kWhole, class Block, class Operands>
+FLYWHEEL_TASK void multiply(Block& block, Operands& operands, const TileShape& tile, int sequences, const VectorInput& input) {
+  if (is_streamed(tile.columns)) multiply_streamed<kBlocks, kWhole>(block, operands, tile, sequences, input);
+  else multiply_resident<kBlocks, kWhole>(block, operands, tile, sequences, input);
+}
+template <int kBlocks, class Block, class Operands>
+FLYWHEEL_TASK void multiply(Block& block, Operands& operands, const TileShape& tile, int sequences, const VectorInput& input) {
+  if (tile.columns % (kColumnsOfStep * kStepsOfPage) == 0) multiply<kBlocks, true>(block, operands, tile, sequences, input);
+  else multiply<kBlocks, false>(block, operands, tile, sequences, input);
 }
 }  // namespace detail
 
-/// The compute part of a matrix-vector task. `input.load()`: see WarpInputs::fill().
-template <class Block, class Operands, class Input>
-FLYWHEEL_TASK void multiply_tiles(Block& block, Operands& operands, const TileShape& tile, int sequences,
-                                  const Input& input) {
-  unsigned char* memory = block.template scratch<unsigned char>(input_bytes(sequences));
-  if (!memory) return;
-  if (InputShape{sequences}.columns() <= 8) detail::multiply<1>(block, operands, tile, sequences, memory, input);
-  else detail::multiply<2>(block, operands, tile, sequences, memory, input);
-}
+/// What all tasks that multiply tiles have in common: their compute part.
+struct TiledTask {
+  using ComputeAs = TiledTask;
+  VectorInput input;
+  std::int32_t groups;  // of 8 rows
+  std::int32_t sequences;
+
+  FLYWHEEL_TASK TileShape shape() const { return {input.columns, groups}; }
+  std::uint32_t operand_bytes() const { return shape().bytes(); }
+  double cost_ns() const { return operand_bytes() / 30.; }  // an SM's share of the bandwidth, bytes/ns
+
+  template <class Block, class Operands>
+    requires Block::kOnGpu
+  FLYWHEEL_TASK void compute(Block& block, Operands& operands) const {
+    if (InputShape{sequences}.columns() <= 8) detail::multiply<1>(block, operands, shape(), sequences, input);
+    else detail::multiply<2>(block, operands, shape(), sequences, input);
+  }
+};
 
 /// The store part: use(sums of all warps, first row of the handoff, index in its sums, before) for each row and sequence.
 /// `before` is what before(first row, index) gave: that is asked for ahead, while the sums are still being made.

@@ -1,5 +1,6 @@
 // Attention over a split context: each part leaves a weighted sum of values, its largest score and its sum of weights;
-// whoever reads the result puts the parts together ("Flash-Decoding", Dao et al. 2023).
+// who is the last to leave one puts them together ("Flash-Decoding", Dao et al. 2023), in the order of the parts, so
+// that the result does not depend on who that was.
 #pragma once
 
 #include "apps/llama/fast/inputs.cuh"
@@ -7,21 +8,28 @@
 
 namespace flywheel::llama {
 
-/// Positions that one part takes at least: one block of 16 for each warp.
-inline constexpr int kFewestPositions = 128;
+/// Positions that one part takes at least: two blocks of 16 for each warp.
+inline constexpr int kFewestPositions = 256;
 
 /// One part of one query head. In units of log2: weights are 2^(score - largest).
 struct PartScale {
   float largest, sum;
 };
 
+/// All that parts leave, in one piece of memory: values [sequences][heads][splits][head_dim], results
+/// [sequences][heads][head_dim], scales [sequences][heads][splits], and a count for each [sequence][head].
 struct Partials {
-  float* values;      // [sequences][heads][splits][head_dim]
-  PartScale* scales;  // [sequences][heads][splits]
+  float* memory;  // zeros at first
   std::int16_t heads, splits;
-  std::int16_t head_dim, reserved;
+  std::int16_t head_dim, sequences;
 
-  /// How many positions each part takes of a context of `position` + 1: a multiple of 128.
+  FLYWHEEL_TASK std::size_t all_heads() const { return static_cast<std::size_t>(sequences * heads); }
+  FLYWHEEL_TASK std::size_t parts() const { return all_heads() * static_cast<std::size_t>(splits); }
+  FLYWHEEL_TASK std::size_t floats() const {
+    return (parts() + all_heads()) * static_cast<std::size_t>(head_dim) + 2 * parts() + all_heads();
+  }
+
+  /// How many positions each part takes of a context of `position` + 1: a multiple of kFewestPositions.
   FLYWHEEL_TASK int share(std::uint32_t position) const {
     const int all = static_cast<int>(position) + 1, each = (all + splits - 1) / splits;
     return (each + kFewestPositions - 1) / kFewestPositions * kFewestPositions;
@@ -32,35 +40,39 @@ struct Partials {
   }
 
   FLYWHEEL_TASK int index(int sequence, int head, int split) const { return (sequence * heads + head) * splits + split; }
-  FLYWHEEL_TASK float* at(int index) const { return values + static_cast<std::size_t>(index) * static_cast<std::size_t>(head_dim); }
-
-  /// Values of the result, a vector of [heads][head_dim]: the first `count` of `fours`, see WarpInputs::fill().
-  FLYWHEEL_TASK void combine(int sequence, int column, int count, std::uint32_t position, Four (&fours)[kFoursOfLane]) const {
-    const int parts = used(position);
-    float weights[kFoursOfLane] = {}, largest[kFoursOfLane];
-    for (float& one : largest) one = -std::numeric_limits<float>::infinity();
-    // The sums so far are brought down when a larger score turns up: so no load waits for another.
-    for (int part = 0; part < parts; ++part) {
-#pragma unroll
-      for (int i = 0; i < kFoursOfLane; ++i) {
-        if (i >= count) continue;
-        const int at_column = column + i * kLaneStride, from = index(sequence, at_column / head_dim, part);
-        add(fours[i], weights[i], largest[i], *reinterpret_cast<const Four*>(at(from) + at_column % head_dim), scales[from]);
-      }
-    }
-#pragma unroll
-    for (int i = 0; i < kFoursOfLane; ++i)
-      if (i < count)
-        for (float& value : fours[i].values) value *= reciprocal(weights[i]);
+  FLYWHEEL_TASK float* values(int index) const { return memory + static_cast<std::size_t>(index) * static_cast<std::size_t>(head_dim); }
+  FLYWHEEL_TASK float* results() const { return memory + parts() * static_cast<std::size_t>(head_dim); }
+  FLYWHEEL_TASK float* result(int sequence, int head) const { return results() + (sequence * heads + head) * head_dim; }
+  FLYWHEEL_TASK PartScale& scale(int index) const {
+    return reinterpret_cast<PartScale*>(results() + all_heads() * static_cast<std::size_t>(head_dim))[index];
   }
 
- private:
-  FLYWHEEL_TASK static void add(Four& sums, float& weights, float& largest, const Four& part, const PartScale& scale) {
-    const float now = scale.largest > largest ? scale.largest : largest;
-    const float keep = std::exp2(largest - now), weight = std::exp2(scale.largest - now);
-    largest = now;
-    weights = weights * keep + weight * scale.sum;
-    for (int j = 0; j < 4; ++j) sums.values[j] = sums.values[j] * keep + weight * part.values[j];
+  /// One thread, when a part of these heads is written: whether it was the last of `used`.
+  FLYWHEEL_TASK bool leave(int sequence, int head, int used) const {
+    auto* counts = reinterpret_cast<std::uint32_t*>(&scale(0) + parts());
+    const AtomicRef<std::uint32_t, Scope::device> count(counts[sequence * heads + head]);
+    // Release: what this part wrote, which the block's barrier before this gathered. Acquire: pairs with the releases of
+    // all other parts; the block's barrier after this hands it on.
+    if (count.fetch_add(1, Order::acq_rel) + 1 != static_cast<std::uint32_t>(used)) return false;
+    count.store(0, Order::relaxed);  // for the next step, whose tasks come after this one's result
+    return true;
+  }
+
+  /// One value of a head, from all its parts.
+  FLYWHEEL_TASK float combine(int sequence, int head, int dim, int used) const {
+    const int from = index(sequence, head, 0);
+    float sum = 0, weights = 0, largest = -std::numeric_limits<float>::infinity();
+    // The sums so far are brought down when a larger score turns up: so no load waits for another.
+#pragma unroll 4
+    for (int part = 0; part < used; ++part) {
+      const PartScale one = scale(from + part);
+      const float value = values(from + part)[dim], now = one.largest > largest ? one.largest : largest;
+      const float keep = std::exp2(largest - now), weight = std::exp2(one.largest - now);
+      largest = now;
+      weights = weights * keep + weight * one.sum;
+      sum = sum * keep + weight * value;
+    }
+    return sum * reciprocal(weights);
   }
 };
 

@@ -9,7 +9,7 @@
 namespace flywheel::llama {
 
 Runtime start_fast_runtime(const Options& options) {
-  return start<FastEmbed, FastProject, FastAttend, FastAttended, FastGateUp, FastResidual, FastLogits, FastChoose,
+  return start<FastEmbed, FastProject, FastAttend, FastGateUp, FastResidual, FastLogits, FastChoose,
                FillRandom>(options);
 }
 
