@@ -58,12 +58,10 @@ class ControlRole {
   template <class Slow>
   __device__ StreamEnd operator()(Slow&& slow) {
     for (std::uint32_t n = 0; n + 1 < kRoleSlots; ++n) fetch(n);
-    const auto idle = [&] {
-      watch(slow);
-      return number_ && !settled(number_ - 1);
-    };
-    const StreamEnd end = follow_stream<P>(run_, pen_, idle, [&](std::uint32_t, std::uint32_t pass) {
-      return step(pass, idle, slow);
+    // Every task is before some sink, so no gate opens before this worker's last task has settled.
+    const auto idle_at_gate = [&] { return number_ && !wait_settled(slow); };
+    const StreamEnd end = follow_stream<P>(run_, pen_, idle_at_gate, [&](std::uint32_t, std::uint32_t pass) {
+      return step(pass, slow);
     });
     ptx::wait_copies<0>();
     if (!end.aborted) command(roles_.slots[number_ % kRoleSlots], RoleCommand::leave);
@@ -73,6 +71,8 @@ class ControlRole {
   }
 
  private:
+  static constexpr std::uint32_t kBusyNs = 100;  // between looks while the worker's last task goes on
+
   /// Instruction `n` of the run, into its slot. Past the end of the last pass it brings one that is not used.
   __device__ void fetch(std::uint64_t n) {
     if (run_.stream.count) {
@@ -85,18 +85,25 @@ class ControlRole {
     ptx::commit_copies();
   }
 
-  template <class Idle, class Slow>
-  __device__ bool step(std::uint32_t pass, Idle&& idle, Slow&& slow) {
+  template <class Slow>
+  __device__ bool step(std::uint32_t pass, Slow&& slow) {
     ptx::wait_copies<kRoleSlots - 2>();
     RoleSlot& slot = roles_.slots[number_ % kRoleSlots];
     const Instruction& instruction = slot.instruction;
     prepare(slot, pass);
     const std::uint64_t begin = pen_.now();
+    // What this task needs of the one before it is stored, and whether that failed is known, once that has settled. Until
+    // then nobody looks at counters: all workers' looks go to one place of the L2 cache, and operands pass there, too.
+    if (instruction.flags & kAfterPrevious && !wait_settled(slow)) return false;
+    const auto idle = [&] {
+      watch(slow);
+      const bool busy = number_ && !settled(number_ - 1);
+      if (busy) __nanosleep(kBusyNs);
+      return busy;
+    };
     const Before before = wait_before<P>(run_, instruction, pass, idle);
     if (before == Before::aborted) return false;
     failed_ |= before == Before::failed;
-    // What this task needs of the one before it is stored, and whether that failed is known, once that has settled.
-    if (instruction.flags & kAfterPrevious && !wait_settled(slow)) return false;
     pen_.write(TraceKind::wait, begin, instruction.record.header.local, pass);
     const bool task = !(instruction.flags & kOnlyWaits);
     command(slot, failed_ ? RoleCommand::skip : task ? RoleCommand::run : RoleCommand::nothing);
@@ -125,7 +132,8 @@ class ControlRole {
   /// Until the task before this one has settled.
   template <class Slow>
   __device__ bool wait_settled(Slow&& slow) {
-    for (std::uint32_t spins = 1; !settled(number_ - 1); ++spins) {
+    const std::uint64_t n = number_ - 1;
+    for (std::uint32_t spins = 1; !ptx::mbarrier_test(roles_.settled[n % kRoleSlots], n / kRoleSlots & 1); ++spins) {
       watch(slow);
       if (spins % 1024 == 0 && P::device(world_.control->board.abort).load(Order::relaxed)) return false;
     }
@@ -186,9 +194,10 @@ __device__ __forceinline__ void end_task(RolesShared& roles, bool ran, const Pag
   __syncwarp();  // the warp's place, for all lanes
 }
 
-/// One warp's next instruction. False after the last.
+/// One warp's next instruction. False after the last. A call for each: what the bodies of all types could share from
+/// instruction to instruction would not fit the registers, and come back from L2.
 template <class List>
-__device__ __forceinline__ bool compute_one(RolesShared& roles, const World& world, BlockShared& block_shared) {
+[[gnu::noinline]] __device__ bool compute_one(RolesShared& roles, const World& world, BlockShared& block_shared) {
   const bool first = threadIdx.x == kFirstComputeWarp * 32;
   WarpPlace& place = roles.places[threadIdx.x / 32 - kFirstComputeWarp];
   const WarpPlace now = place;

@@ -15,8 +15,7 @@ class LoadRole {
 
  public:
   __device__ LoadRole(RolesShared& roles, const World& world)
-      : roles_(roles), run_(roles.run), world_(world), page_count_(world.page_count), window_(world.page_window),
-        bulk_(ptx::kHopper && world.bulk_copies), policy_(ptx::read_once_policy()), fill_(page_count_), land_(page_count_),
+      : roles_(roles), run_(roles.run), world_(world), bulk_(ptx::kHopper && world.bulk_copies),
         pen_(run_.traced && lane() == 0 ? world.trace : TraceBuffers{}, run_.worker, TraceRole::load) {}
 
   /// All lanes. One of them is enough for bulk copies: there the others leave.
@@ -24,18 +23,33 @@ class LoadRole {
     if (bulk_ && lane() != 0) return;
     // Pairs with the release of whoever packed the stream, which the control thread acquired with the run.
     ptx::fence_global_for_bulk_copies();
-    for (pass_ = 0; pass_ < run_.repeat && load_pass(); ++pass_) {}
+    Place place(roles_, world_, bulk_);
+    for (pass_ = 0; pass_ < run_.repeat && load_pass(place); ++pass_) {}
     if constexpr (List::kHasDependents) {
-      if (kept_.pages) wait_for(roles_.landed[kept_.slot], kept_.parity, TraceKind::landing);
+      if (kept_.pages) wait_longer(&roles_.landed[kept_.slot], kept_.parity, TraceKind::landing);
       if (kept_.pages) fill_kept(false);
     }
     // Nothing may be written to shared memory once the run is left.
-    for (; under_way_; --under_way_, land_.advance())
-      wait_phase(roles_.landed[land_.slot()], land_.parity(), WaitReason::page);
+    for (; place.under_way; --place.under_way, place.land.advance())
+      wait_phase(roles_.landed[place.land.slot()], place.land.parity(), WaitReason::page);
     pen_.close();
   }
 
  private:
+  /// What every page takes: copies of its own, so that it stays in registers whatever is called. This one warp sets the
+  /// pace of the memory: a page must not take it more than a fraction of the time that its bytes take.
+  struct Place {
+    __device__ Place(RolesShared& all, const World& world, bool bulk)
+        : roles(all), page_count(world.page_count), window(world.page_window), bulk(bulk), fill(page_count),
+          land(page_count), policy(ptx::read_once_policy()) {}
+    RolesShared& roles;
+    const std::uint32_t page_count, window;
+    const bool bulk;
+    RingPlace fill, land;
+    const std::uint64_t policy;
+    std::uint32_t under_way = 0;  // pages asked for or kept, and not seen to land
+    std::uint32_t filled = 0;     // pages used at least once
+  };
   /// Pages kept for the dependent operands of instruction `number` of the run.
   struct Kept {
     std::uint32_t number, slot, parity, pages;
@@ -45,8 +59,8 @@ class LoadRole {
 
   __device__ static std::uint32_t lane() { return threadIdx.x % 32; }
 
-  __device__ bool load_pass() {
-    const WorkerStream& stream = run_.stream;
+  __device__ bool load_pass(Place& place) {
+    const WorkerStream stream = run_.stream;
     if (stream.operand_task_count == 0) return false;
     const unsigned char* from = stream.operands;
     OperandTask next = stream.operand_tasks[0];
@@ -54,50 +68,46 @@ class LoadRole {
       const OperandTask task = next;
       if (i + 1 < stream.operand_task_count) next = stream.operand_tasks[i + 1];  // on its way while this one loads
       for (std::uint32_t at = 0; at < task.constant_bytes; at += kPageBytes) {
-        if (!make_room()) return false;
+        if (!make_room(place)) return false;
         const std::uint32_t left = task.constant_bytes - at;
-        copy(fill_.slot(), from + at, left < kPageBytes ? left : kPageBytes);
-        take_place();
+        copy(place.fill.slot(), from + at, left < kPageBytes ? left : kPageBytes, place.bulk, place.policy);
+        take_place(place);
       }
       from += task.constant_bytes;
       if constexpr (List::kHasDependents)
-        if (task.dependent_pages && !keep(pass_ * stream.count + task.instruction, task.dependent_pages)) return false;
+        if (task.dependent_pages && !keep(place, pass_ * stream.count + task.instruction, task.dependent_pages)) return false;
     }
     return true;
   }
 
   /// A page that is free, and not too much under way: what a dependency waits for (stores, fences, polls) would queue
   /// behind it in the memory system. False if the run has ended before all passes, or the runtime was aborted.
-  __device__ bool make_room() {
-    for (;;) {
-      const bool full = under_way_ >= window_;
-      if (!full && filled_ < page_count_) return !stopped_;
-      // One place where this waits, so that all is inlined and the role's state stays in registers.
-      std::uint64_t& barrier = full ? roles_.landed[land_.slot()] : roles_.returned[fill_.slot()];
-      const std::uint32_t parity = full ? land_.parity() : fill_.parity() ^ 1;
-      if (!wait_for(barrier, parity, full ? TraceKind::landing : TraceKind::page)) return false;
-      if (!full) return true;
-      land_.advance();
-      --under_way_;
+  __device__ bool make_room(Place& place) {
+    while (place.under_way >= place.window) {
+      if (!wait_for(place, place.roles.landed[place.land.slot()], place.land.parity(), TraceKind::landing)) return false;
+      place.land.advance();
+      --place.under_way;
     }
+    return place.filled < place.page_count ||
+           wait_for(place, place.roles.returned[place.fill.slot()], place.fill.parity() ^ 1, TraceKind::page);
   }
-  __device__ void take_place() {
-    fill_.advance();
-    if (filled_ < page_count_) ++filled_;
-    ++under_way_;
+  __device__ static void take_place(Place& place) {
+    place.fill.advance();
+    if (place.filled < place.page_count) ++place.filled;
+    ++place.under_way;
   }
 
   /// Until that phase is complete; kept pages are filled meanwhile, if their task's turn comes. False if the run has
-  /// ended before all passes, or the runtime was aborted. This warp sets the pace of the memory: mostly it looks once.
-  __device__ bool wait_for(std::uint64_t& barrier, std::uint32_t parity, TraceKind kind) {
-    if (bulk_ && kept_.pages == 0 && ptx::mbarrier_poll(barrier, parity)) return true;
-    return wait_longer(barrier, parity, kind);
+  /// ended before all passes, or the runtime was aborted.
+  __device__ bool wait_for(Place& place, std::uint64_t& barrier, std::uint32_t parity, TraceKind kind) {
+    if (place.bulk && (!List::kHasDependents || kept_.pages == 0) && ptx::mbarrier_poll(barrier, parity)) return true;
+    return wait_longer(&barrier, parity, kind);
   }
-  __device__ bool wait_longer(std::uint64_t& barrier, std::uint32_t parity, TraceKind kind) {
+  [[gnu::noinline]] __device__ bool wait_longer(std::uint64_t* barrier, std::uint32_t parity, TraceKind kind) {
     const std::uint64_t begin = pen_.now();
     while (!stopped_) {
       std::uint32_t seen = kStop;
-      if (lane() == 0) seen = look(barrier, parity);
+      if (lane() == 0) seen = look(*barrier, parity);
       if (!bulk_) seen = __shfl_sync(0xffffffffu, seen, 0);  // all lanes do the same
       if constexpr (List::kHasDependents)
         if (seen == kAnnounced) fill_kept(true);
@@ -129,13 +139,13 @@ class LoadRole {
   }
 
   /// Takes places for them. Those of one task at a time: the next ones wait until these are filled.
-  __device__ bool keep(std::uint32_t number, std::uint32_t pages) {
-    if (kept_.pages && !wait_for(roles_.landed[kept_.slot], kept_.parity, TraceKind::landing)) return false;
+  __device__ bool keep(Place& place, std::uint32_t number, std::uint32_t pages) {
+    if (kept_.pages && !wait_longer(&roles_.landed[kept_.slot], kept_.parity, TraceKind::landing)) return false;
     for (std::uint32_t page = 0; page < pages; ++page) {
-      if (!make_room()) return false;
-      if (page == 0) kept_ = {number, fill_.slot(), fill_.parity(), 0, false};
+      if (!make_room(place)) return false;
+      if (page == 0) kept_ = {number, place.fill.slot(), place.fill.parity(), 0, false};
       ++kept_.pages;
-      take_place();
+      take_place(place);
     }
     kept_.all = true;
     return true;
@@ -147,13 +157,15 @@ class LoadRole {
     kept_ = {};
     RoleSlot& task = roles_.slots[kept.number % kRoleSlots];
     std::uint32_t slot = kept.slot, named = 0;
-    const auto advance = [&] { slot = slot + 1 == page_count_ ? 0 : slot + 1; };
+    const std::uint64_t policy = ptx::read_once_policy();
+    const auto advance = [&] { slot = slot + 1 == world_.page_count ? 0 : slot + 1; };
     if (runs && task.command == RoleCommand::run) {
       ptx::fence_global_for_bulk_copies();  // pairs with the release in settle(), by way of look()
       List::dependents(task.instruction.record, [&](const void* from, std::uint32_t bytes) {
         for (std::uint32_t at = 0; at < bytes; at += kPageBytes) {
           if (++named > kept.pages) continue;
-          copy(slot, static_cast<const unsigned char*>(from) + at, bytes - at < kPageBytes ? bytes - at : kPageBytes);
+          copy(slot, static_cast<const unsigned char*>(from) + at, bytes - at < kPageBytes ? bytes - at : kPageBytes,
+               bulk_, policy);
           advance();
         }
       });
@@ -165,11 +177,12 @@ class LoadRole {
       if (!bulk_ || lane() == 0) ptx::mbarrier_arrive(roles_.landed[slot]);
   }
 
-  __device__ void copy(std::uint32_t slot, const void* from, std::uint32_t bytes) {
-    unsigned char* to = page_memory() + std::size_t{slot} * kPageBytes;
-    std::uint64_t& barrier = roles_.landed[slot];
-    if (bulk_) {
-      ptx::bulk_copy(to, from, bytes, barrier, policy_);
+  __device__ __forceinline__ static void copy(std::uint32_t slot, const void* from, std::uint32_t bytes, bool bulk,
+                                              std::uint64_t policy) {
+    unsigned char* to = page_memory() + slot * kPageBytes;
+    std::uint64_t& barrier = roles_shared().landed[slot];
+    if (bulk) {
+      ptx::bulk_copy(to, from, bytes, barrier, policy);
     } else {
       for (std::uint32_t at = lane() * 16; at < bytes; at += 32 * 16)
         ptx::copy16(to + at, static_cast<const unsigned char*>(from) + at);
@@ -180,12 +193,7 @@ class LoadRole {
   RolesShared& roles_;
   const CompiledRun& run_;
   const World& world_;
-  const std::uint32_t page_count_, window_;
   const bool bulk_;
-  const std::uint64_t policy_;
-  RingPlace fill_, land_;
-  std::uint32_t under_way_ = 0;  // pages asked for or kept, and not seen to land
-  std::uint32_t filled_ = 0;     // pages used at least once
   std::uint32_t pass_ = 0;
   Kept kept_{};
   bool stopped_ = false;

@@ -5,6 +5,7 @@
 #include <random>
 #include <vector>
 
+#include "apps/llama/fast/norm.cuh"
 #include "apps/llama/fast/partials.cuh"
 #include "support/seed.hpp"
 
@@ -61,6 +62,31 @@ inline double normed_dot(const std::vector<Bf16>& weights, const std::vector<flo
            static_cast<double>(norm[static_cast<std::size_t>(i)]);
   }
   return sum / std::sqrt(squares / columns + 1e-5);
+}
+
+/// Vectors as those who make them leave them: times the norm's weights (if any), with squares in 3 parts.
+struct Packed {
+  Packed(const std::vector<float>& x, const std::vector<float>& norm, int sequences)
+      : packed(x.size() * static_cast<std::size_t>(InputShape{sequences}.parts())),
+        squares(static_cast<std::size_t>(3 * sequences)) {
+    const int columns = static_cast<int>(x.size()) / sequences;
+    for (int s = 0; s < sequences; ++s)
+      for (int i = 0; i < columns; ++i) {
+        const float value = x[static_cast<std::size_t>(s * columns + i)];
+        pack(packed.data(), sequences, columns, s, i, norm.empty() ? value : value * norm[static_cast<std::size_t>(i)]);
+        squares[static_cast<std::size_t>(i % 3 * sequences + s)] += value * value;
+      }
+  }
+  NormInput norm() const { return {nullptr, nullptr, squares.data(), 3, 1e-5f}; }
+
+  std::vector<std::uint16_t> packed;
+  std::vector<float> squares;
+};
+
+inline float unpacked(const std::vector<std::uint16_t>& packed, int sequences, int columns, int sequence, int column) {
+  const auto at = static_cast<std::size_t>(sequence * columns + column);
+  const float high = from_bf16(packed[at]);
+  return sequences <= 2 ? high + from_bf16(packed[at + static_cast<std::size_t>(sequences * columns)]) : high;
 }
 
 }  // namespace flywheel::llama

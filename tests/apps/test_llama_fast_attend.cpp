@@ -93,16 +93,20 @@ struct Attention {
   }
 
   std::vector<float> results() {
-    const float* first = partials().results();
-    return {first, first + partials().all_heads() * static_cast<std::size_t>(c.dim)};
+    const std::uint16_t* first = partials().packed();
+    const std::vector<std::uint16_t> packed(first, first + packed_size(c.sequences, c.heads * c.dim));
+    std::vector<float> all;
+    for (int i = 0; i < c.heads * c.dim; ++i) all.push_back(unpacked(packed, c.sequences, c.heads * c.dim, c.sequence, i));
+    return all;
   }
 
   double error() {
     Errors errors;
+    const std::vector<float> got = results();
     for (int head = 0; head < c.heads; ++head) {
       const std::vector<double> wanted = attend(head);
       for (int i = 0; i < c.dim; ++i)
-        errors.add(static_cast<double>(partials().result(c.sequence, head)[i]), wanted[static_cast<std::size_t>(i)]);
+        errors.add(static_cast<double>(got[static_cast<std::size_t>(head * c.dim + i)]), wanted[static_cast<std::size_t>(i)]);
     }
     return errors.relative();
   }

@@ -27,8 +27,27 @@ void run_parts(const Task& task) {
   run_fibers(task, pack_fibers(task));
 }
 
-RowsTask rows_of(const Case& c, const std::vector<Bf16>& weights, const float* x, const float* norm = nullptr) {
-  return {{{x, norm, c.columns}, c.groups, c.sequences}, weights.data(), c.rows, c.first};
+RowsTask rows_of(const Case& c, const std::vector<Bf16>& weights, const Packed& input) {
+  return {{input.packed.data(), c.columns, c.groups, c.sequences}, weights.data(), c.rows, c.first};
+}
+
+constexpr std::uint16_t kUntouched = 0x7ff7;
+
+/// What the residual stream's makers leave beside it.
+void check_next(const Case& c, const std::vector<float>& x, const std::vector<float>& norm,
+                const std::vector<std::uint16_t>& packed, const std::vector<float>& squares) {
+  for (int s = 0; s < c.sequences; ++s) {
+    double wanted = 0;
+    Errors errors;
+    for (int row = c.first * 8; row < std::min(c.rows, (c.first + c.groups) * 8); ++row) {
+      const auto value = static_cast<double>(x[static_cast<std::size_t>(s * c.rows + row)]);
+      wanted += value * value;
+      errors.add(static_cast<double>(unpacked(packed, c.sequences, c.rows, s, row)),
+                 value * static_cast<double>(norm[static_cast<std::size_t>(row)]));
+    }
+    CHECK(squares[static_cast<std::size_t>(s)] == Approx(wanted).epsilon(1e-5));
+    CHECK(errors.relative() < bar_of(c.sequences));
+  }
 }
 
 std::vector<Case> cases() {
@@ -53,7 +72,8 @@ TEST_CASE("tuned: y = W norm(x), all shapes of inputs") {
     const auto weights = numbers.weights(c.rows * c.columns);
     const auto x = numbers.floats(c.sequences * c.columns), norm = numbers.floats(c.columns);
     std::vector<float> y(static_cast<std::size_t>(c.sequences * c.rows), -7.f);
-    const FastProject task{rows_of(c, weights, x.data(), norm.data()), y.data(), 1e-5f};
+    const Packed input(x, norm, c.sequences);
+    const FastProject task{rows_of(c, weights, input), input.norm(), y.data()};
     run_parts(task);
     Errors errors;
     for (int s = 0; s < c.sequences; ++s)
@@ -74,7 +94,12 @@ TEST_CASE("tuned: x += W input, with inputs that stay and inputs that are stream
     const auto weights = numbers.weights(c.rows * c.columns);
     const auto input = numbers.floats(c.sequences * c.columns), before = numbers.floats(c.sequences * c.rows);
     std::vector<float> x = before;
-    run_parts(FastResidual{rows_of(c, weights, input.data()), x.data()});
+    const auto next_norm = numbers.floats(c.rows);
+    std::vector<float> squares(static_cast<std::size_t>(c.sequences), -7.f);
+    std::vector<std::uint16_t> packed_x(packed_size(c.sequences, c.rows));
+    const Packed packed(input, {}, c.sequences);
+    run_parts(FastResidual{rows_of(c, weights, packed), nullptr, x.data(), {packed_x.data(), next_norm.data(), squares.data()}});
+    check_next(c, x, next_norm, packed_x, squares);
     Errors errors;
     for (int s = 0; s < c.sequences; ++s)
       for (int row = 0; row < c.rows; ++row) {
@@ -94,16 +119,17 @@ TEST_CASE("tuned: SwiGLU's first half") {
     Numbers numbers;
     const auto gate = numbers.weights(c.rows * c.columns), up = numbers.weights(c.rows * c.columns);
     const auto x = numbers.floats(c.sequences * c.columns), norm = numbers.floats(c.columns);
-    std::vector<float> y(static_cast<std::size_t>(c.sequences * c.rows), -7.f);
-    run_parts(FastGateUp{{{x.data(), norm.data(), c.columns}, 2 * c.groups, c.sequences}, gate.data(), up.data(), y.data(),
-                         c.rows, c.first, 1e-5f});
+    const Packed input(x, norm, c.sequences);
+    std::vector<std::uint16_t> packed_y(packed_size(c.sequences, c.rows), kUntouched);
+    run_parts(FastGateUp{{input.packed.data(), c.columns, 2 * c.groups, c.sequences}, gate.data(), up.data(), input.norm(),
+                         nullptr, packed_y.data(), c.rows, c.first});
     Errors errors;
     for (int s = 0; s < c.sequences; ++s)
       for (int row = 0; row < c.rows; ++row) {
-        const float got = y[static_cast<std::size_t>(s * c.rows + row)];
+        const float got = unpacked(packed_y, c.sequences, c.rows, s, row);
         const bool mine = row >= c.first * 8 && row < (c.first + c.groups) * 8;
         if (!mine) {
-          CHECK(got == -7.f);
+          CHECK(packed_y[static_cast<std::size_t>(s * c.rows + row)] == kUntouched);
           continue;
         }
         const double g = normed_dot(gate, x, norm, row, s, c.columns), u = normed_dot(up, x, norm, row, s, c.columns);
@@ -121,7 +147,8 @@ TEST_CASE("tuned: logits, and the likeliest of the task's rows") {
     const auto x = numbers.floats(sequences * c.columns), norm = numbers.floats(c.columns);
     std::vector<float> logits(static_cast<std::size_t>(sequences * c.rows));
     std::vector<std::uint64_t> best(static_cast<std::size_t>(sequences * 5));
-    run_parts(FastLogits{rows_of(c, weights, x.data(), norm.data()), logits.data(), best.data(), 1e-5f, 3, 5});
+    const Packed input(x, norm, sequences);
+    run_parts(FastLogits{rows_of(c, weights, input), input.norm(), logits.data(), best.data(), 3, 5});
     Errors errors;
     for (int s = 0; s < sequences; ++s) {
       std::uint64_t most = 0;

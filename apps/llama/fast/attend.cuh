@@ -350,7 +350,7 @@ struct FastAttend {
         weights += weight * area.scales[from * 2 + 1];
         sum += weight * area.sums[from * kDims + dim];
       }
-      if (used == 1) partials.result(sequence, head + h)[dim] = sum * reciprocal(weights);
+      if (used == 1) partials.pack_result(sequence, head + h, dim, sum * reciprocal(weights));
       else partials.values(to)[dim] = sum;
       if (used > 1 && dim == 0) partials.scale(to) = {largest, weights};
     });
@@ -365,7 +365,7 @@ struct FastAttend {
     if (!area.step[0]) return;
     block.for_each(count * kDims, [&](int i) {
       const int h = head + i / kDims, dim = i % kDims;
-      partials.result(sequence, h)[dim] = partials.combine(sequence, h, dim, used);
+      partials.pack_result(sequence, h, dim, partials.combine(sequence, h, dim, used));
     });
     block.sync();
   }

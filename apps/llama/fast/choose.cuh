@@ -9,10 +9,10 @@ namespace flywheel::llama {
 /// logits = weights * norm(x), and the likeliest of the task's rows. Nobody needs them while the prompt is being read,
 /// but the weights come anyway.
 struct FastLogits : RowsTask {
+  NormInput norm;
   float* logits;        // [sequences][rows]
   std::uint64_t* best;  // [sequences][tasks]: see likelier()
-  float eps;
-  std::int32_t index, tasks;  // which of the tasks this is
+  std::int16_t index, tasks;  // which of the tasks this is
 
   /// Orders by logit, then the smaller token first.
   FLYWHEEL_TASK static std::uint64_t likelier(float logit, int token) {
@@ -21,7 +21,7 @@ struct FastLogits : RowsTask {
 
   template <class Block>
   FLYWHEEL_TASK void operator()(Block& block) const {
-    portable_rows(block, *this, eps, [&](int row, int s, float dot) { at(row, s) = dot; });
+    portable_rows(block, *this, norm, [&](int row, int s, float dot) { at(row, s) = dot; });
     for (int s = 0; s < sequences; ++s) {
       std::uint64_t most = 0;
       block.for_each(row_count(), [&](int i) { most = larger(most, likelier(at(first_row() + i, s), first_row() + i)); });
@@ -35,9 +35,10 @@ struct FastLogits : RowsTask {
     requires Block::kOnGpu
   FLYWHEEL_TASK void store(Block& block) const {
     std::uint64_t most = 0;
+    const float scale = norm.scale_of_lane(block, sequences, columns);
     store_rows(block, row_count(), sequences, NothingBefore{}, [&](const WarpSums* in, int first, int i, float) {
-      const int s = i % sequences, row = first_row() + first + i / sequences;
-      const float logit = sum_of(in, i) * norm_scale(squares_of(in, s), input.columns, eps);
+      const int s = sequence_of_sum(i, sequences), row = first_row() + first + row_of_sum(i, sequences);
+      const float logit = sum_of(in, i) * scale;
       at(row, s) = logit;
       most = larger(most, likelier(logit, row));
     });
@@ -56,6 +57,7 @@ struct FastLogits : RowsTask {
 struct FastEmbed {
   const Bf16* table;  // [vocabulary][hidden]
   float* x;           // [sequences][hidden]
+  NormOutput next;
   const StepState* states;
   std::int32_t hidden, sequences;
 
@@ -66,7 +68,15 @@ struct FastEmbed {
   template <class Block>
   FLYWHEEL_TASK void embed(Block& block, int sequence, std::uint32_t token) const {
     const Bf16* row = table + static_cast<std::size_t>(token) * static_cast<std::size_t>(hidden);
-    block.for_each(hidden, [&](int i) { x[sequence * hidden + i] = to_float(row[i]); });
+    float square = 0;
+    block.for_each(hidden, [&](int i) {
+      const float value = to_float(row[i]);
+      x[sequence * hidden + i] = value;
+      next.put(sequences, hidden, sequence, i, value);
+      square += value * value;
+    });
+    square = block.reduce(square, [](float a, float b) { return a + b; });
+    if (block.leader()) next.squares[sequence] = square;
   }
 };
 

@@ -9,27 +9,28 @@ namespace flywheel::llama {
 struct FastGateUp : TiledTask {
   const Bf16* gate;
   const Bf16* up;
-  float* y;            // [sequences][rows]
+  NormInput norm;
+  float* y;                   // portable: [sequences][rows]
+  std::uint16_t* packed_y;
   std::int32_t rows;   // of either matrix
   std::int32_t first;  // the task's first unit; it has groups / 2 of them
-  float eps;
 
   template <class Block>
   FLYWHEEL_TASK void pack(Block& block, unsigned char* to) const {
     pack_tiles(block, shape(), to, [this](int i) {
       const int row = (first + i / (2 * kGroupRows)) * kGroupRows + i % kGroupRows;
       const Bf16* matrix = i / kGroupRows % 2 ? up : gate;
-      return row < rows ? matrix + static_cast<std::size_t>(row) * static_cast<std::size_t>(input.columns) : nullptr;
+      return row < rows ? matrix + static_cast<std::size_t>(row) * static_cast<std::size_t>(columns) : nullptr;
     });
   }
 
   template <class Block>
   FLYWHEEL_TASK void operator()(Block& block) const {
-    float* scratch = block.template scratch<float>(input.columns);
+    float* scratch = block.template scratch<float>(columns);
     if (!scratch) return;
-    const Matrix of_gate{gate, input.columns, 1}, of_up{up, input.columns, 1};
+    const Matrix of_gate{gate, columns, 1}, of_up{up, columns, 1};
     for (int s = 0; s < sequences; ++s) {
-      const float* in = portable_input(block, scratch, input, s, eps);
+      const float* in = norm.portable(block, scratch, s, columns);
       multiply_row_pairs(block, of_gate, of_up, in, first_row(), last_row(),
                          [&](int row, float g, float u) { y[s * rows + row] = silu(g) * u; });
       block.sync();
@@ -40,13 +41,14 @@ struct FastGateUp : TiledTask {
     requires Block::kOnGpu
   FLYWHEEL_TASK void store(Block& block) const {
     const int step = rows_of_handoff(sequences) / 2;  // gate rows of a handoff
+    const float scale = norm.scale_of_lane(block, sequences, columns);
     for (int done = first_row(); const WarpSums* in = block.template take<WarpSums>(); done += step) {
       const int count = last_row() - done < step ? last_row() - done : step;
       for (int i = block.lane(); i < count * sequences; i += kLanes) {
-        const int row = i / sequences, s = i % sequences;
+        const int row = row_of_sum(i, sequences), s = sequence_of_sum(i, sequences);
         const int at = (row / kGroupRows * 2 * kGroupRows + row % kGroupRows) * sequences + s;
-        const float scale = norm_scale(squares_of(in, s), input.columns, eps);
-        y[s * rows + done + row] = swish(sum_of(in, at) * scale) * (sum_of(in, at + kGroupRows * sequences) * scale);
+        const float value = swish(sum_of(in, at) * scale) * (sum_of(in, at + kGroupRows * sequences) * scale);
+        llama::pack(packed_y, sequences, rows, s, done + row, value);
       }
       block.give_back();
     }

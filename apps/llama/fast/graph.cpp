@@ -42,13 +42,19 @@ class Builder {
 
  private:
   Graph& graph() { return result_.decode; }
-  VectorInput normed(const Buffer<float>& weights) const { return {memory_.x.data(), weights.data(), config_.hidden_size}; }
-  TiledTask tiled(const VectorInput& input, int groups) const { return {input, groups, memory_.sequences}; }
-  RowsTask rows(const MatrixBuffer& m, const VectorInput& input, const Share& share) const {
-    return {tiled(input, share.count), bf16_of(m), m.rows, share.first};
+  /// Of the residual stream, as `makers` tasks left it.
+  NormInput normed(const Buffer<float>& weights, const Stage& makers) const {
+    return {memory_.x.data(), weights.data(), memory_.squares.data(), std::max(1, static_cast<int>(makers.size())), eps_};
+  }
+  NormOutput next(const Buffer<float>& weights, int part) const {
+    return {memory_.packed_x.data(), weights.data(), memory_.squares.data() + part * memory_.sequences};
+  }
+  TiledTask tiled(const std::uint16_t* packed, int columns, int groups) const {
+    return {packed, columns, groups, memory_.sequences};
   }
   FastEmbed embed() const {
-    return {bf16_of(weights_.embedding), memory_.x.data(), memory_.states.data(), config_.hidden_size, memory_.sequences};
+    return {bf16_of(weights_.embedding), memory_.x.data(), next(weights_.layers.front().attention_norm, 0),
+            memory_.states.data(), config_.hidden_size, memory_.sequences};
   }
 
   /// Tasks whose input is streamed keep the sums of all their groups.
@@ -61,10 +67,12 @@ class Builder {
   }
 
   template <class Make>
-  Stage add_rows(const char* name, const MatrixBuffer& m, const VectorInput& input, const Stage& before, Make&& make) {
+  Stage add_rows(const char* name, const MatrixBuffer& m, const std::uint16_t* packed, const Stage& before, Make&& make) {
     const int columns = m.matrix.columns, groups = (m.rows + kGroupRows - 1) / kGroupRows;
     return add_shares(name, share_(groups, TileShape{columns, 1}.bytes(), most_groups(columns)), before,
-                      [&](const Share& share) { return make(rows(m, input, share)); });
+                      [&](const Share& share) {
+                        return make(RowsTask{tiled(packed, columns, share.count), bf16_of(m), m.rows, share.first});
+                      });
   }
   template <class Make>
   Stage add_shares(const char* name, const std::vector<Share>& shares, const Stage& before, Make&& make) {
@@ -79,15 +87,27 @@ class Builder {
 
   Stage add_layer(std::size_t index, const Stage& before) {
     const LayerWeights& w = weights_.layers[index];
-    const Stage projected = add_rows("qkv", w.qkv, normed(w.attention_norm), before, [&](const RowsTask& r) {
-      return FastProject{r, memory_.qkv.data(), eps_};
+    const Stage projected = add_rows("qkv", w.qkv, memory_.packed_x.data(), before, [&](const RowsTask& rows) {
+      return FastProject{rows, normed(w.attention_norm, before), memory_.qkv.data()};
     });
     const Stage attended = add_attention(index, projected);
-    const auto to_residual = [&](const RowsTask& r) { return FastResidual{r, memory_.x.data()}; };
-    const VectorInput of_attention{memory_.partials(config_).results(), nullptr, config_.query_size()};
-    const Stage added = add_rows("output", w.output, of_attention, attended, to_residual);
-    const VectorInput of_gates{memory_.inner.data(), nullptr, config_.intermediate_size};
-    return add_rows("down", w.down, of_gates, add_gates(w, added), to_residual);
+    const Partials partials = memory_.partials(config_);
+    const Stage added = add_residual("output", w.output, {partials.packed(), partials.results()}, attended, w.mlp_norm);
+    const bool last = index + 1 == weights_.layers.size();
+    const auto& after = last ? weights_.final_norm : weights_.layers[index + 1].attention_norm;
+    return add_residual("down", w.down, {memory_.packed_inner.data(), memory_.inner.data()}, add_gates(w, added), after);
+  }
+
+  struct Input {
+    const std::uint16_t* packed;
+    const float* portable;
+  };
+  Stage add_residual(const char* name, const MatrixBuffer& m, const Input& input, const Stage& before,
+                     const Buffer<float>& next_norm) {
+    int part = 0;
+    return add_rows(name, m, input.packed, before, [&](const RowsTask& rows) {
+      return FastResidual{rows, input.portable, memory_.x.data(), next(next_norm, part++)};
+    });
   }
 
   Stage add_gates(const LayerWeights& w, const Stage& before) {
@@ -95,8 +115,8 @@ class Builder {
     const int most = is_streamed(columns) ? kStreamedGroups / 2 : std::numeric_limits<int>::max();
     const auto shares = share_((all + kGroupRows - 1) / kGroupRows, TileShape{columns, 2}.bytes(), most);
     return add_shares("gate and up", shares, before, [&](const Share& s) {
-      return FastGateUp{tiled(normed(w.mlp_norm), 2 * s.count), bf16_of(w.gate), bf16_of(w.up), memory_.inner.data(), all,
-                        s.first, eps_};
+      return FastGateUp{tiled(memory_.packed_x.data(), columns, 2 * s.count), bf16_of(w.gate), bf16_of(w.up),
+                        normed(w.mlp_norm, before), memory_.inner.data(), memory_.packed_inner.data(), all, s.first};
     });
   }
 
@@ -126,10 +146,11 @@ class Builder {
     const auto shares = share_(groups, TileShape{columns, 1}.bytes(), most_groups(columns));
     const int tasks = static_cast<int>(shares.size());
     memory_.provide_best(tasks);
-    int index = 0;
+    std::int16_t index = 0;
     return add_shares("logits", shares, before, [&](const Share& s) {
-      return FastLogits{rows(head, normed(weights_.final_norm), s), memory_.logits.data(), memory_.best.data(), eps_, index++,
-                        tasks};
+      return FastLogits{{tiled(memory_.packed_x.data(), columns, s.count), bf16_of(head), head.rows, s.first},
+                        normed(weights_.final_norm, before), memory_.logits.data(), memory_.best.data(), index++,
+                        static_cast<std::int16_t>(tasks)};
     });
   }
 

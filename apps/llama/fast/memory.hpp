@@ -20,7 +20,9 @@ struct FastMemory {
   int splits;     // parts of the context that attention is spread over
   Buffer<float> x;        // [sequences][hidden]: the residual stream
   Buffer<float> qkv;      // [sequences][heads + 2 kv heads][head_dim]
-  Buffer<float> inner;    // [sequences][intermediate]
+  Buffer<float> inner;    // [sequences][intermediate]: of the portable tasks
+  Buffer<std::uint16_t> packed_x, packed_inner;  // what tiles are multiplied with, see pack()
+  Buffer<float> squares;  // see NormInput
   Buffer<float> logits;   // [sequences][vocabulary]
   Buffer<float> parts;    // see Partials
   Buffer<std::uint64_t> best;  // [sequences][tasks of FastLogits]

@@ -5,13 +5,15 @@
 
 namespace flywheel::llama {
 
-/// What one warp hands over: squares of its columns of each sequence's input, then its sums of up to 128 (row, sequence)
-/// pairs.
+/// What one warp hands over: its sums of up to 128 (row, sequence) pairs.
 struct WarpSums {
   static constexpr int kMost = 128;
-  float squares[kMostSequences];
   float sums[kMost];
 };
+
+/// Which row and sequence a sum belongs to. Numbers of sequences are powers of 2 up to 8: nobody need divide.
+FLYWHEEL_TASK constexpr int row_of_sum(int i, int sequences) { return i >> ((sequences >> 1) - (sequences >> 3)); }
+FLYWHEEL_TASK constexpr int sequence_of_sum(int i, int sequences) { return i & (sequences - 1); }
 
 /// Rows of a handoff: few enough to be stored while the next are computed.
 FLYWHEEL_TASK constexpr int rows_of_handoff(int sequences) { return sequences <= 4 ? 32 : 16; }
@@ -67,7 +69,7 @@ class Multiplier {
   };
 
  public:
-  FLYWHEEL_TASK Multiplier(Block& block, Operands& operands, const TileShape& tile, int sequences, const VectorInput& input)
+  FLYWHEEL_TASK Multiplier(Block& block, Operands& operands, const TileShape& tile, int sequences, const std::uint16_t* input)
       : block_(block), tile_(tile), shape_{sequences}, inputs_(block, tile, shape_, input), reader_(block, operands, tile) {}
 
   FLYWHEEL_TASK void resident() {
@@ -75,7 +77,7 @@ class Multiplier {
     const int steps = steps_of(tile_.columns);
 #pragma unroll
     for (int chunk = 0; chunk < kResidentChunks; ++chunk)
-      if (chunk * kChunkSteps < steps) fetch(chunk, inputs, chunk * kChunkSteps);
+      if (chunk * kChunkSteps < steps) load(chunk, inputs, chunk * kChunkSteps);
     for (int group = 0; group < tile_.groups; ++group) {
       Sums sums;
       add_steps(sums, steps, inputs);
@@ -86,15 +88,12 @@ class Multiplier {
 
   FLYWHEEL_TASK void stream() {
     const int chunks = chunks_of(tile_.columns);
-    LaneInputs<kBlocks, kChunkSteps> inputs{};
+    LaneInputs<kBlocks, kChunkSteps> inputs{}, ahead{};
     Sums sums[kStreamedGroups];
-    LaneValues<kBlocks> ahead[kPages]{};
-    if (kBlocks == 1) load(0, ahead);
+    load(0, ahead, 0);
     for (int chunk = 0; chunk < chunks; ++chunk) {
-      // With one block there is room to load the next chunk's while this one's are used.
-      if (kBlocks == 1) put_chunk(chunk, ahead, inputs, 0);
-      else fetch(chunk, inputs, 0);
-      if (kBlocks == 1 && chunk + 1 < chunks) load(chunk + 1, ahead);
+      inputs = ahead;
+      if (chunk + 1 < chunks) load(chunk + 1, ahead, 0);  // on its way while this one is used
 #pragma unroll
       for (int group = 0; group < kStreamedGroups; ++group)
         if (group < tile_.groups) add_steps(sums[group], tile_.steps_in(chunk), inputs);
@@ -106,23 +105,11 @@ class Multiplier {
   }
 
  private:
-  FLYWHEEL_TASK bool has_page(int chunk, int page) const { return page * kStepsOfPage < tile_.steps_in(chunk); }
-  FLYWHEEL_TASK void load(int chunk, LaneValues<kBlocks> (&to)[kPages]) const {
+  template <int kAll>
+  FLYWHEEL_TASK void load(int chunk, LaneInputs<kBlocks, kAll>& to, int at) const {
 #pragma unroll
     for (int page = 0; page < kPages; ++page)
-      if (has_page(chunk, page)) inputs_.load(chunk, page, to[page]);
-  }
-  template <int kAll>
-  FLYWHEEL_TASK void put_chunk(int chunk, const LaneValues<kBlocks> (&from)[kPages], LaneInputs<kBlocks, kAll>& to, int at) {
-#pragma unroll
-    for (int page = 0; page < kPages; ++page)
-      if (has_page(chunk, page)) inputs_.put(chunk, page, from[page], to, at + page * kStepsOfPage);
-  }
-  template <int kAll>
-  FLYWHEEL_TASK void fetch(int chunk, LaneInputs<kBlocks, kAll>& to, int at) {
-    LaneValues<kBlocks> values[kPages]{};
-    load(chunk, values);
-    put_chunk(chunk, values, to, at);
+      if (page * kStepsOfPage < tile_.steps_in(chunk)) inputs_.load(chunk, page, to, at + page * kStepsOfPage);
   }
 
   /// The next `count` steps of the tiles, with the first `count` inputs.
@@ -138,7 +125,7 @@ class Multiplier {
       for (int i = 0; i < kCount; ++i)
 #pragma unroll
         for (int b = 0; b < kBlocks; ++b)
-          block_.multiply_add(((step + i) % 2 ? odd : sums).part[b], parts[i].registers, inputs.b[step + i][b]);
+          block_.multiply_add(((step + i) % 2 ? odd : sums).part[b], parts[i].registers, inputs.b[step + i][b].pairs);
     }
 #pragma unroll
     for (int b = 0; b < kBlocks; ++b)
@@ -148,7 +135,7 @@ class Multiplier {
 
   /// A group's sums into the place of the handoff.
   FLYWHEEL_TASK void put(int group, const Sums& sums) {
-    const int rows = rows_of_handoff(shape_.sequences), row = group * kGroupRows % rows;
+    const int rows = rows_of_handoff(shape_.sequences), row = group * kGroupRows & (rows - 1);
     if (row == 0) open();
 #pragma unroll
     for (int b = 0; b < kBlocks; ++b) {
@@ -167,13 +154,6 @@ class Multiplier {
 
   FLYWHEEL_TASK void open() {
     out_ = block_.template hand<WarpSums>() + block_.warp();
-    const int lanes = 8 * shape_.parts();  // of a sequence
-#pragma unroll
-    for (int b = 0; b < kBlocks; ++b) {
-      const float squares = inputs_.squares(block_, b);
-      const int sequence = b * 4 + block_.lane() / lanes;
-      if (block_.lane() % lanes == 0 && sequence < shape_.sequences) out_->squares[sequence] = squares;
-    }
   }
   FLYWHEEL_TASK void close() {
     block_.pass_on();
@@ -183,49 +163,46 @@ class Multiplier {
   Block& block_;
   TileShape tile_;
   InputShape shape_;
-  InputReader<kBlocks, kWhole, Block> inputs_;
+  InputReader<kBlocks, kWhole> inputs_;
   TileReader<kWhole, Block, Operands> reader_;
   WarpSums* out_ = nullptr;
 };
 
 namespace detail {
-/// Functions of their own, with registers of their own, that call no others.
 template <int kBlocks, bool kWhole, class Block, class Operands>
-FLYWHEEL_COLD void multiply_resident(Block& block, Operands& operands, TileShape tile, int sequences, VectorInput input) {
-  Multiplier<kBlocks, kWhole, Block, Operands>(block, operands, tile, sequences, input).resident();
+FLYWHEEL_TASK void multiply(Block& block, Operands& operands, const TileShape& tile, int sequences, const std::uint16_t* input) {
+  if (is_streamed(tile.columns)) Multiplier<kBlocks, kWhole, Block, Operands>(block, operands, tile, sequences, input).stream();
+  else Multiplier<kBlocks, kWhole, Block, Operands>(block, operands, tile, sequences, input).resident();
 }
-template <int kBlocks, bool kWhole, class Block, class Operands>
-FLYWHEEL_COLD void multiply_streamed(Block& block, Operands& operands, TileShape tile, int sequences, VectorInput input) {
-  Multiplier<kBlocks, kWhole, Block, Operands>(block, operands, tile, sequences, input).stream();
-}
-template <int kBlocks, bool kWhole, class Block, class Operands>
-FLYWHEEL_TASK void multiply(Block& block, Operands& operands, const TileShape& tile, int sequences, const VectorInput& input) {
-  if (is_streamed(tile.columns)) multiply_streamed<kBlocks, kWhole>(block, operands, tile, sequences, input);
-  else multiply_resident<kBlocks, kWhole>(block, operands, tile, sequences, input);
+/// Shapes that no published model of the larger sizes has, out of the way of the others.
+template <int kBlocks, class Block, class Operands>
+FLYWHEEL_COLD void multiply_any(Block& block, Operands& operands, TileShape tile, int sequences, const std::uint16_t* input) {
+  multiply<kBlocks, false>(block, operands, tile, sequences, input);
 }
 template <int kBlocks, class Block, class Operands>
-FLYWHEEL_TASK void multiply(Block& block, Operands& operands, const TileShape& tile, int sequences, const VectorInput& input) {
+FLYWHEEL_TASK void multiply(Block& block, Operands& operands, const TileShape& tile, int sequences, const std::uint16_t* input) {
   if (tile.columns % (kColumnsOfStep * kStepsOfPage) == 0) multiply<kBlocks, true>(block, operands, tile, sequences, input);
-  else multiply<kBlocks, false>(block, operands, tile, sequences, input);
+  else multiply_any<kBlocks>(block, operands, tile, sequences, input);
 }
 }  // namespace detail
 
 /// What all tasks that multiply tiles have in common: their compute part.
 struct TiledTask {
   using ComputeAs = TiledTask;
-  VectorInput input;
+  const std::uint16_t* packed;  // the input, see pack()
+  std::int32_t columns;
   std::int32_t groups;  // of 8 rows
   std::int32_t sequences;
 
-  FLYWHEEL_TASK TileShape shape() const { return {input.columns, groups}; }
+  FLYWHEEL_TASK TileShape shape() const { return {columns, groups}; }
   std::uint32_t operand_bytes() const { return shape().bytes(); }
   double cost_ns() const { return operand_bytes() / 30.; }  // an SM's share of the bandwidth, bytes/ns
 
   template <class Block, class Operands>
     requires Block::kOnGpu
   FLYWHEEL_TASK void compute(Block& block, Operands& operands) const {
-    if (InputShape{sequences}.columns() <= 8) detail::multiply<1>(block, operands, shape(), sequences, input);
-    else detail::multiply<2>(block, operands, shape(), sequences, input);
+    if (InputShape{sequences}.columns() <= 8) detail::multiply<1>(block, operands, shape(), sequences, packed);
+    else detail::multiply<2>(block, operands, shape(), sequences, packed);
   }
 };
 
@@ -259,11 +236,6 @@ struct NothingBefore {
 FLYWHEEL_TASK inline float sum_of(const WarpSums* in, int i) {
   float sum = 0;
   for (int warp = 0; warp < kTileWarps; ++warp) sum += in[warp].sums[i];
-  return sum;
-}
-FLYWHEEL_TASK inline float squares_of(const WarpSums* in, int sequence) {
-  float sum = 0;
-  for (int warp = 0; warp < kTileWarps; ++warp) sum += in[warp].squares[sequence];
   return sum;
 }
 

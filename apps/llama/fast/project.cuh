@@ -4,7 +4,7 @@
 // Vectors of several sequences lie one after the other.
 #pragma once
 
-#include "apps/llama/fast/multiply.cuh"
+#include "apps/llama/fast/norm.cuh"
 
 namespace flywheel::llama {
 
@@ -20,7 +20,7 @@ struct RowsTask : TiledTask {
     return left < all ? left : all;
   }
   FLYWHEEL_TASK const Bf16* row(int i) const {
-    const auto at = static_cast<std::size_t>(first_row() + i) * static_cast<std::size_t>(input.columns);
+    const auto at = static_cast<std::size_t>(first_row() + i) * static_cast<std::size_t>(columns);
     return i < row_count() ? weights + at : nullptr;
   }
   template <class Block>
@@ -29,30 +29,14 @@ struct RowsTask : TiledTask {
   }
 };
 
-/// RMSNorm's factor for a row's sum, from the sum of squares of its input.
-FLYWHEEL_TASK inline float norm_scale(float squares, int columns, float eps) {
-  return inverse_sqrt(squares / static_cast<float>(columns) + eps);
-}
-
-/// Portable: the input of one sequence, normalised if it is to be. Null (and the task fails) if scratch is too small.
-template <class Block>
-FLYWHEEL_TASK const float* portable_input(Block& block, float* scratch, const VectorInput& input, int sequence, float eps) {
-  const float* from = input.x + static_cast<std::size_t>(sequence) * static_cast<std::size_t>(input.columns);
-  if (!input.weights) return from;
-  const float by = rms_scale(block, from, input.columns, eps);
-  block.for_each(input.columns, [&](int i) { scratch[i] = from[i] * by * input.weights[i]; });
-  block.sync();
-  return scratch;
-}
-
-/// Portable: use(row of the task, sequence, dot product).
+/// Portable: use(row of the matrix, sequence, dot product).
 template <class Block, class Use>
-FLYWHEEL_TASK void portable_rows(Block& block, const RowsTask& task, float eps, Use&& use) {
-  float* scratch = task.input.weights ? block.template scratch<float>(task.input.columns) : nullptr;
-  if (task.input.weights && !scratch) return;
+FLYWHEEL_TASK void portable_rows(Block& block, const RowsTask& task, const NormInput& input, Use&& use) {
+  float* scratch = input.weights ? block.template scratch<float>(task.columns) : nullptr;
+  if (input.weights && !scratch) return;
   for (int sequence = 0; sequence < task.sequences; ++sequence) {
-    const float* in = portable_input(block, scratch, task.input, sequence, eps);
-    const Matrix matrix{task.weights, task.input.columns, 1};
+    const float* in = input.portable(block, scratch, sequence, task.columns);
+    const Matrix matrix{task.weights, task.columns, 1};
     multiply_rows(block, matrix, in, task.first_row(), task.first_row() + task.row_count(),
                   [&](int row, float dot) { use(row, sequence, dot); });
     block.sync();
@@ -61,20 +45,20 @@ FLYWHEEL_TASK void portable_rows(Block& block, const RowsTask& task, float eps, 
 
 /// y = weights * norm(x), for queries, keys and values.
 struct FastProject : RowsTask {
+  NormInput norm;
   float* y;  // [sequences][rows]
-  float eps;
 
   template <class Block>
   FLYWHEEL_TASK void operator()(Block& block) const {
-    portable_rows(block, *this, eps, [&](int row, int s, float dot) { at(row, s) = dot; });
+    portable_rows(block, *this, norm, [&](int row, int s, float dot) { at(row, s) = dot; });
   }
 
   template <class Block>
     requires Block::kOnGpu
   FLYWHEEL_TASK void store(Block& block) const {
-    store_rows(block, row_count(), sequences, NothingBefore{}, [this](const WarpSums* in, int first, int i, float) {
-      const int s = i % sequences;
-      at(first_row() + first + i / sequences, s) = sum_of(in, i) * norm_scale(squares_of(in, s), input.columns, eps);
+    const float scale = norm.scale_of_lane(block, sequences, columns);
+    store_rows(block, row_count(), sequences, NothingBefore{}, [&](const WarpSums* in, int first, int i, float) {
+      at(first_row() + first + row_of_sum(i, sequences), sequence_of_sum(i, sequences)) = sum_of(in, i) * scale;
     });
   }
 
@@ -84,21 +68,29 @@ struct FastProject : RowsTask {
 
 /// x += weights * input: back into the residual stream.
 struct FastResidual : RowsTask {
-  float* x;  // [sequences][rows]
+  const float* input;  // portable: [sequences][columns]
+  float* x;            // [sequences][rows]
+  NormOutput next;
 
   template <class Block>
   FLYWHEEL_TASK void operator()(Block& block) const {
-    portable_rows(block, *this, 0, [&](int row, int s, float dot) { x[s * rows + row] += dot; });
+    portable_rows(block, *this, {input, nullptr, nullptr, 0, 0}, [&](int row, int s, float dot) { x[s * rows + row] += dot; });
   }
 
   template <class Block>
     requires Block::kOnGpu
   FLYWHEEL_TASK void store(Block& block) const {
-    const auto at = [this](int first, int i) -> float& {
-      return x[i % sequences * rows + first_row() + first + i / sequences];
-    };
-    store_rows(block, row_count(), sequences, at,
-               [&](const WarpSums* in, int first, int i, float before) { at(first, i) = before + sum_of(in, i); });
+    const auto row_of = [this](int first, int i) { return first_row() + first + row_of_sum(i, sequences); };
+    const auto at = [&](int first, int i) -> float& { return x[sequence_of_sum(i, sequences) * rows + row_of(first, i)]; };
+    float square = 0;
+    store_rows(block, row_count(), sequences, at, [&](const WarpSums* in, int first, int i, float before) {
+      const float value = before + sum_of(in, i);
+      at(first, i) = value;
+      next.put(sequences, rows, sequence_of_sum(i, sequences), row_of(first, i), value);
+      square += value * value;
+    });
+    for (int apart = kLanes / 2; apart >= sequences; apart /= 2) square += block.shuffle_xor(square, apart);
+    if (block.lane() < sequences) next.squares[block.lane()] = square;
   }
 };
 
