@@ -178,12 +178,12 @@ __device__ inline RoleCommand wait_command_in_compute(RolesShared& roles, std::u
 }
 
 /// A compute warp is through with its task.
-__device__ __forceinline__ void end_task(RolesShared& roles, bool ran, const PageOperands& operands, std::uint32_t turn) {
+__device__ __forceinline__ void end_task(RolesShared& roles, const PageOperands& operands, std::uint32_t turn) {
   const std::uint32_t warp = threadIdx.x / 32 - kFirstComputeWarp;
   if (threadIdx.x % 32 == 0) {
     WarpPlace& place = roles.places[warp];
     RoleSlot& slot = roles.slots[place.number % kRoleSlots];
-    if (ran && warp == 0 && roles.run.traced) [[unlikely]]
+    if (warp == 0 && roles.run.traced && slot.command == RoleCommand::run) [[unlikely]]
       roles.pen.write(TraceKind::body, roles.body_began, slot.instruction.record.header.local,
                       slot.context.asked.iteration, slot.instruction.operand_bytes);
     const std::uint32_t handoffs = detail::end_handoffs();
@@ -215,7 +215,7 @@ template <class List>
   }
   operands.end();
   __syncwarp();  // all lanes are through with the task
-  end_task(roles, command == RoleCommand::run, operands, turn);
+  end_task(roles, operands, turn);
   return true;
 }
 

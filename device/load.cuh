@@ -24,7 +24,8 @@ class LoadRole {
     // Pairs with the release of whoever packed the stream, which the control thread acquired with the run.
     ptx::fence_global_for_bulk_copies();
     Place place(roles_, world_, bulk_);
-    for (pass_ = 0; pass_ < run_.repeat && load_pass(place); ++pass_) {}
+    if (bulk_ && !List::kHasDependents) load_passes<true>(place);
+    else load_passes<false>(place);
     if constexpr (List::kHasDependents) {
       if (kept_.pages) wait_longer(&roles_.landed[kept_.slot], kept_.parity, TraceKind::landing);
       if (kept_.pages) fill_kept(false);
@@ -59,6 +60,13 @@ class LoadRole {
 
   __device__ static std::uint32_t lane() { return threadIdx.x % 32; }
 
+  /// `kLean`: there is nothing to do but copy bulks and wait for pages.
+  template <bool kLean>
+  __device__ void load_passes(Place& place) {
+    for (pass_ = 0; pass_ < run_.repeat && load_pass<kLean>(place); ++pass_) {}
+  }
+
+  template <bool kLean>
   __device__ bool load_pass(Place& place) {
     const WorkerStream stream = run_.stream;
     if (stream.operand_task_count == 0) return false;
@@ -68,9 +76,9 @@ class LoadRole {
       const OperandTask task = next;
       if (i + 1 < stream.operand_task_count) next = stream.operand_tasks[i + 1];  // on its way while this one loads
       for (std::uint32_t at = 0; at < task.constant_bytes; at += kPageBytes) {
-        if (!make_room(place)) return false;
+        if (!make_room<kLean>(place)) return false;
         const std::uint32_t left = task.constant_bytes - at;
-        copy(place.fill.slot(), from + at, left < kPageBytes ? left : kPageBytes, place.bulk, place.policy);
+        copy(place.fill.slot(), from + at, left < kPageBytes ? left : kPageBytes, kLean || place.bulk, place.policy);
         take_place(place);
       }
       from += task.constant_bytes;
@@ -82,14 +90,15 @@ class LoadRole {
 
   /// A page that is free, and not too much under way: what a dependency waits for (stores, fences, polls) would queue
   /// behind it in the memory system. False if the run has ended before all passes, or the runtime was aborted.
+  template <bool kLean>
   __device__ bool make_room(Place& place) {
-    while (place.under_way >= place.window) {
-      if (!wait_for(place, place.roles.landed[place.land.slot()], place.land.parity(), TraceKind::landing)) return false;
+    if (place.under_way == place.window) {
+      if (!wait_for<kLean>(place.roles.landed[place.land.slot()], place.land.parity(), TraceKind::landing)) return false;
       place.land.advance();
       --place.under_way;
     }
     return place.filled < place.page_count ||
-           wait_for(place, place.roles.returned[place.fill.slot()], place.fill.parity() ^ 1, TraceKind::page);
+           wait_for<kLean>(place.roles.returned[place.fill.slot()], place.fill.parity() ^ 1, TraceKind::page);
   }
   __device__ static void take_place(Place& place) {
     place.fill.advance();
@@ -99,9 +108,22 @@ class LoadRole {
 
   /// Until that phase is complete; kept pages are filled meanwhile, if their task's turn comes. False if the run has
   /// ended before all passes, or the runtime was aborted.
-  __device__ bool wait_for(Place& place, std::uint64_t& barrier, std::uint32_t parity, TraceKind kind) {
-    if (place.bulk && (!List::kHasDependents || kept_.pages == 0) && ptx::mbarrier_poll(barrier, parity)) return true;
-    return wait_longer(&barrier, parity, kind);
+  template <bool kLean>
+  __device__ bool wait_for(std::uint64_t& barrier, std::uint32_t parity, TraceKind kind) {
+    if constexpr (kLean) {
+      if (ptx::mbarrier_test(barrier, parity)) return true;
+      // Without a time limit, as compute warps: what this waits for, the control and store roles wait for, too.
+      const std::uint64_t begin = pen_.now();
+      for (std::uint32_t spins = 1; !ptx::mbarrier_test(barrier, parity); ++spins)
+        if (spins % 16 == 0 && is_over()) return false;
+      pen_.write(kind, begin, 0, pass_);
+      return true;
+    } else {
+      return (bulk_ && kept_.pages == 0 && ptx::mbarrier_poll(barrier, parity)) || wait_longer(&barrier, parity, kind);
+    }
+  }
+  __device__ bool is_over() const {
+    return P::block(roles_shared().stop_loading).load(Order::relaxed) || P::device(*roles_shared().abort).load(Order::relaxed);
   }
   [[gnu::noinline]] __device__ bool wait_longer(std::uint64_t* barrier, std::uint32_t parity, TraceKind kind) {
     const std::uint64_t begin = pen_.now();
@@ -142,7 +164,7 @@ class LoadRole {
   __device__ bool keep(Place& place, std::uint32_t number, std::uint32_t pages) {
     if (kept_.pages && !wait_longer(&roles_.landed[kept_.slot], kept_.parity, TraceKind::landing)) return false;
     for (std::uint32_t page = 0; page < pages; ++page) {
-      if (!make_room(place)) return false;
+      if (!make_room<false>(place)) return false;
       if (page == 0) kept_ = {number, place.fill.slot(), place.fill.parity(), 0, false};
       ++kept_.pages;
       take_place(place);

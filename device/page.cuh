@@ -29,6 +29,22 @@ class PageOperands {
     return page_memory() + slot * kPageBytes;
   }
 
+  /// The same for those who know how many pages there are and hold one at a time: drop() gives it back.
+  __device__ const unsigned char* take() {
+    const std::uint32_t slot = take_;
+    wait_phase_in_compute(roles_shared().landed[slot], parity_);
+    const bool wraps = slot + 1 == page_count_;
+    take_ = wraps ? 0 : slot + 1;
+    parity_ ^= wraps;
+    --left_;
+    return page_memory() + slot * kPageBytes;
+  }
+  __device__ void drop() {
+    const std::uint32_t slot = take_ ? take_ - 1 : page_count_ - 1;
+    __syncwarp();
+    if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(roles_shared().returned[slot]);
+  }
+
   /// This warp has read the page that next() gave first, of those it holds. Pairs with the load role's wait.
   __device__ void give_back() {
     const std::uint32_t first = take_ >= held_ ? take_ - held_ : take_ + page_count_ - held_;
@@ -42,15 +58,11 @@ class PageOperands {
     left_ = pages_of(instruction.operand_bytes) + instruction.dependent_pages;
   }
   __device__ void end() {
-    if (held_ || left_) give_back_rest();
-  }
-
- private:
-  [[gnu::noinline]] __device__ void give_back_rest() {
     while (held_) give_back();
     while (next()) give_back();
   }
 
+ private:
   std::uint32_t page_count_;
   std::uint32_t take_;    // slot of the next page
   std::uint32_t parity_;  // of the phase in which it lands

@@ -60,7 +60,9 @@ FLYWHEEL_TASK void run_compute(const TaskRecord& record, Block& block, Operands&
                   "a task with a compute part returns nothing: write to a buffer");
     task.compute(block, operands);
   } else {
-    run_portable<Task>(record, block);
+    Block copy = block;  // for the call: the caller's own stays in registers
+    run_portable<Task>(record, copy);
+    block = copy;
   }
 }
 
@@ -108,8 +110,7 @@ struct TaskList {
   // For compiled runs, see operands.hpp.
   template <class Block, class Operands>
   FLYWHEEL_TASK static void compute(const TaskRecord& record, Block& block, Operands& operands) {
-    const std::uint32_t type = record.header.type;
-    (void)((computes<Tasks, Block, Operands>(type) && (detail::run_compute<Tasks>(record, block, operands), true)) || ...);
+    compute_first_of<Tasks...>(record, block, operands);
   }
   template <class Operands, class Block>
   FLYWHEEL_TASK static void store(const TaskRecord& record, Block& block) {
@@ -133,6 +134,12 @@ struct TaskList {
   static constexpr bool kHasDependents = (HasDependents<Tasks> || ...);
 
  private:
+  template <class Task, class... Others, class Block, class Operands>
+  FLYWHEEL_TASK static void compute_first_of(const TaskRecord& record, Block& block, Operands& operands) {
+    if (computes<Task, Block, Operands>(record.header.type)) detail::run_compute<Task>(record, block, operands);
+    else if constexpr (sizeof...(Others) > 0) compute_first_of<Others...>(record, block, operands);
+  }
+
   /// Whether tasks of this type run the compute part of `Task`: of those that share one, the first stands for all.
   template <class Task, class Block, class Operands>
   FLYWHEEL_TASK static constexpr bool computes(std::uint32_t type) {

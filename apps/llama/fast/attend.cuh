@@ -34,10 +34,11 @@ struct FastAttend {
   template <class Block, class Operands>
     requires Block::kOnGpu
   FLYWHEEL_TASK void compute(Block& block, Operands&) const {
+    Block copy = block;  // for the call: the caller's own stays in registers
     switch (partials.head_dim) {
-      case 32: return attend<2>(block);
-      case 64: return attend<4>(block);
-      case 128: return attend<8>(block);
+      case 32: return attend<2>(copy);
+      case 64: return attend<4>(copy);
+      case 128: return attend<8>(copy);
       default: block.fail(kHeadSizeUnknown);
     }
   }

@@ -37,16 +37,22 @@ class TileReader {
     const TilePart* from = reinterpret_cast<const TilePart*>(page_) + first * kLanes + lane_;
 #pragma unroll
     for (int i = 0; i < kCount; ++i) parts[i] = from[i * kLanes];
-    if (kWhole || ++at_ == in_page_) operands_.give_back();  // its tiles are in registers
+    if (kWhole || ++at_ == in_page_) give_back();  // its tiles are in registers
   }
 
  private:
   FLYWHEEL_TASK void turn_page() {
-    page_ = operands_.next();
+    if constexpr (requires { operands_.take(); }) page_ = operands_.take();
+    else page_ = operands_.next();
     if (kWhole) return;
     in_page_ = left_ < kStepsOfPage ? left_ : kStepsOfPage;
     left_ -= in_page_;
     at_ = 0;
+  }
+
+  FLYWHEEL_TASK void give_back() {
+    if constexpr (requires { operands_.drop(); }) operands_.drop();
+    else operands_.give_back();
   }
 
   int warp_, lane_;
@@ -182,7 +188,11 @@ FLYWHEEL_COLD void multiply_any(Block& block, Operands& operands, TileShape tile
 template <int kBlocks, class Block, class Operands>
 FLYWHEEL_TASK void multiply(Block& block, Operands& operands, const TileShape& tile, int sequences, const std::uint16_t* input) {
   if (tile.columns % (kColumnsOfStep * kStepsOfPage) == 0) multiply<kBlocks, true>(block, operands, tile, sequences, input);
-  else multiply_any<kBlocks>(block, operands, tile, sequences, input);
+  else {
+    Operands copy = operands;  // for the call: the caller's own stay in registers
+    multiply_any<kBlocks>(block, copy, tile, sequences, input);
+    operands = copy;
+  }
 }
 }  // namespace detail
 
