@@ -104,9 +104,11 @@ class ControlRole {
     const Before before = wait_before<P>(run_, instruction, pass, idle);
     if (before == Before::aborted) return false;
     failed_ |= before == Before::failed;
-    pen_.write(TraceKind::wait, begin, instruction.record.header.local, pass);
+    const std::uint64_t end = pen_.now();
+    const std::uint32_t local = instruction.record.header.local;
     const bool task = !(instruction.flags & kOnlyWaits);
     command(slot, failed_ ? RoleCommand::skip : task ? RoleCommand::run : RoleCommand::nothing);
+    pen_.write_until(end, TraceKind::wait, begin, local, pass);  // while the others go on
     if (number_ && !wait_settled(slow)) return false;  // that slot gets the next instruction but two
     ++number_;
     fetch(number_ + kRoleSlots - 2);
@@ -183,11 +185,11 @@ __device__ __forceinline__ void end_task(RolesShared& roles, const PageOperands&
   if (threadIdx.x % 32 == 0) {
     WarpPlace& place = roles.places[warp];
     RoleSlot& slot = roles.slots[place.number % kRoleSlots];
+    const std::uint32_t handoffs = detail::end_handoffs();
+    if (warp == 0) slot.handoffs = handoffs;
     if (warp == 0 && roles.run.traced && slot.command == RoleCommand::run) [[unlikely]]
       roles.pen.write(TraceKind::body, roles.body_began, slot.instruction.record.header.local,
                       slot.context.asked.iteration, slot.instruction.operand_bytes);
-    const std::uint32_t handoffs = detail::end_handoffs();
-    if (warp == 0) slot.handoffs = handoffs;
     ptx::mbarrier_arrive(roles.computed[place.number % kRoleSlots]);  // pairs with Taker::look()
     place = {place.number + 1, operands.slot(), operands.parity(), turn};
   }
@@ -254,8 +256,10 @@ __device__ void store_role(RolesShared& roles, const World& world) {
       failed |= command == RoleCommand::skip || slot.context.asked.code != 0;
       if (!(slot.instruction.flags & kOnlyWaits)) settle<P>(run, slot.instruction, pass, slot.context.asked, failed);
       slot.failed = failed;
-      if (command == RoleCommand::run) pen.write(TraceKind::store, begin, slot.instruction.record.header.local, pass);
+      const std::uint64_t end = pen.now();
+      const std::uint32_t local = slot.instruction.record.header.local;
       ptx::mbarrier_arrive(roles.settled[n % kRoleSlots]);  // pairs with ControlRole::settled()
+      if (command == RoleCommand::run) pen.write_until(end, TraceKind::store, begin, local, pass);
     }
   }
   pen.close();

@@ -9,6 +9,9 @@ namespace flywheel {
 /// Fetches the worker's operand stream, pass after pass, as far ahead as pages allow: that waits for no task. Pages for
 /// dependent operands keep their place in the ring, and are filled when the task's predecessors are done; meanwhile the
 /// stream goes on behind them.
+///
+/// Tried on an H200: bringing what comes next to L2 while all pages are full, paced as memory is. Llama-3.2-1B took 0.896
+/// (128 KB ahead) and 0.917 ms a token (256 KB) in place of 0.874: what workers wait for then queues behind it.
 template <class List>
 class LoadRole {
   using P = ThreadPlatform;

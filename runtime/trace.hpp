@@ -82,12 +82,18 @@ class TracePen {
   FLYWHEEL_TASK void write(TraceKind kind, std::uint64_t begin, std::uint32_t task, std::uint32_t pass,
                            std::uint32_t bytes = 0) {
     if (!lane_) [[likely]] return;
+    write_until(P::ticks(), kind, begin, task, pass, bytes);
+  }
+  /// What ended a while ago: others need not wait until it is written down.
+  FLYWHEEL_TASK void write_until(std::uint64_t end, TraceKind kind, std::uint64_t begin, std::uint32_t task,
+                                 std::uint32_t pass, std::uint32_t bytes = 0) {
+    if (!lane_) [[likely]] return;
     if (next_ == end_) {
       ++dropped_;
       return;
     }
     const std::uint32_t kib = bytes / 1024 + (bytes % 1024 != 0);
-    const std::uint64_t ticks = P::ticks() - begin;
+    const std::uint64_t ticks = end - begin;
     *next_++ = {begin, static_cast<std::uint32_t>(ticks < 0xffffffffu ? ticks : 0xffffffffu), task, pass, static_cast<std::uint8_t>(kind),
                 static_cast<std::uint8_t>(role_), static_cast<std::uint16_t>(kib < 0xffff ? kib : 0xffff)};
     ++count_;

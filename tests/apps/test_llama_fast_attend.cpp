@@ -40,7 +40,7 @@ struct Attention {
     const auto byte = [](int i) { return static_cast<std::uint8_t>(i); };
     return {qkv.data(), partials(), {keys.data(), values.data()}, rope.data(), c.normed ? q_norm.data() : nullptr,
             c.normed ? k_norm.data() : nullptr, states.data(), 1e-5f, room, byte(c.sequence), byte(c.kv_heads),
-            byte(head), byte(count), byte(split)};
+            byte(head / count), byte(head), byte(count), byte(split)};
   }
   template <class Run>
   void run_all(Run&& run) {
@@ -120,7 +120,7 @@ struct Attention {
 };
 
 const std::vector<Case> kCases{{64, 8, 2, 4, 0},         {64, 8, 2, 4, 15},         {64, 8, 2, 4, 16},
-                               {64, 8, 2, 4, 127},       {64, 8, 2, 4, 128},        {64, 8, 2, 3, 300},
+                               {64, 8, 2, 4, 127},       {64, 8, 2, 4, 128},        {64, 8, 2, 8, 300},
                                {64, 4, 1, 4, 900},       {32, 8, 2, 4, 200, true},  {128, 4, 2, 2, 150, true},
                                {128, 4, 1, 8, 1000},     {64, 6, 2, 2, 140},        {64, 4, 2, 2, 1500},
                                {128, 3, 1, 2, 700, true}, {64, 4, 2, 2, 140, true, 1, 2}};
@@ -158,6 +158,18 @@ TEST_CASE("tuned: the cache gets the step's key, rotated, and its value") {
       CHECK(attention.cached(attention.keys, FastCache::key_at(37, i, 64), kv) == Approx(key[at]).epsilon(0.004).margin(1e-6));
       const auto value = static_cast<double>(attention.qkv[static_cast<std::size_t>((10 + kv) * 64 + i)]);
       CHECK(attention.cached(attention.values, FastCache::value_at(37, i, 64), kv) == Approx(value).epsilon(0.004));
+    }
+  }
+}
+
+TEST_CASE("tuned: parts of a context: as many as have positions, for all positions") {
+  for (const int splits : {1, 2, 16, 64}) {
+    Partials partials{};
+    partials.splits = static_cast<std::int16_t>(splits);
+    for (std::uint32_t position = 0; position < 140000; ++position) {
+      const int share = partials.share(position), used = Partials::used(position, share);
+      REQUIRE(used == static_cast<int>(position) / share + 1);
+      REQUIRE(used <= splits);
     }
   }
 }

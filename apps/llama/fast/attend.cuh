@@ -22,7 +22,7 @@ struct FastAttend {
   const StepState* states;
   float eps;
   std::int32_t positions;  // the cache has room for, a multiple of 16
-  std::uint8_t sequence, kv_heads, head, count, split;
+  std::uint8_t sequence, kv_heads, kv_head, head, count, split;
 
   double cost_ns() const { return 1000; }
 
@@ -50,16 +50,15 @@ struct FastAttend {
   FLYWHEEL_TASK Span span() const {
     const std::uint32_t position = states[sequence].position;
     const int share = partials.share(position), first = split * share, all = static_cast<int>(position) + 1;
-    return {static_cast<int>(position), first, first + share < all ? first + share : all, (all + share - 1) / share};
+    return {static_cast<int>(position), first, first + share < all ? first + share : all, Partials::used(position, share)};
   }
   FLYWHEEL_TASK int dims() const { return partials.head_dim; }
-  FLYWHEEL_TASK int kv_head() const { return head / (partials.heads / kv_heads); }
   FLYWHEEL_TASK const float* row(int i) const { return qkv + ((partials.heads + 2 * kv_heads) * sequence + i) * dims(); }
   FLYWHEEL_TASK const float* query(int i) const { return row(head + i); }
-  FLYWHEEL_TASK const float* key() const { return row(partials.heads + kv_head()); }
-  FLYWHEEL_TASK const float* value() const { return row(partials.heads + kv_heads + kv_head()); }
+  FLYWHEEL_TASK const float* key() const { return row(partials.heads + kv_head); }
+  FLYWHEEL_TASK const float* value() const { return row(partials.heads + kv_heads + kv_head); }
   FLYWHEEL_TASK std::size_t cache_at() const {
-    return static_cast<std::size_t>(sequence * kv_heads + kv_head()) * static_cast<std::size_t>(positions) *
+    return static_cast<std::size_t>(sequence * kv_heads + kv_head) * static_cast<std::size_t>(positions) *
            static_cast<std::size_t>(dims());
   }
 

@@ -36,7 +36,7 @@ struct FastLogits : RowsTask {
   FLYWHEEL_TASK void store(Block& block) const {
     std::uint64_t most = 0;
     const float scale = norm.scale_of_lane(block, sequences, columns);
-    store_rows(block, row_count(), sequences, NothingBefore{}, [&](const WarpSums* in, int first, int i, float) {
+    store_rows(block, row_count(), sequences, NothingBefore{}, [&](const WarpSums* in, int first, int i, NothingBefore::None) {
       const int s = sequence_of_sum(i, sequences), row = first_row() + first + row_of_sum(i, sequences);
       const float logit = sum_of(in, i) * scale;
       at(row, s) = logit;

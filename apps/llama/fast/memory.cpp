@@ -1,6 +1,7 @@
 #include "apps/llama/fast/memory.hpp"
 
 #include <algorithm>
+#include <bit>
 
 #include "apps/llama/rope.hpp"
 
@@ -15,7 +16,8 @@ std::size_t size_of(int a, int b = 1, int c = 1) {
 int choose_splits(const Runtime& runtime, const Config& config, int context, int sequences) {
   const int tasks = config.num_key_value_heads * sequences;
   const int most = (context + kFewestPositions - 1) / kFewestPositions;
-  return std::clamp(static_cast<int>(runtime.workers()) / tasks, 1, std::min(most, 64));
+  const int splits = std::clamp(static_cast<int>(runtime.workers()) / tasks, 1, std::min(most, 64));
+  return static_cast<int>(std::bit_floor(static_cast<unsigned>(splits)));  // see Partials
 }
 
 Partials partials_of(float* memory, const Config& config, int splits, int sequences) {

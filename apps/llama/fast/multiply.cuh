@@ -224,7 +224,7 @@ FLYWHEEL_TASK void store_rows(Block& block, int rows, int sequences, Before&& be
   const int step = rows_of_handoff(sequences);
   for (int first = 0;; first += step) {
     const int count = (rows - first < step ? rows - first : step) * sequences;
-    float old[kEach] = {};
+    decltype(before(0, 0)) old[kEach] = {};
 #pragma unroll
     for (int j = 0; j < kEach; ++j)
       if (block.lane() + j * kLanes < count) old[j] = before(first, block.lane() + j * kLanes);
@@ -237,9 +237,10 @@ FLYWHEEL_TASK void store_rows(Block& block, int rows, int sequences, Before&& be
   }
 }
 
-/// For results that replace what was there.
+/// For results that need nothing more.
 struct NothingBefore {
-  FLYWHEEL_TASK float operator()(int, int) const { return 0; }
+  struct None {};
+  FLYWHEEL_TASK None operator()(int, int) const { return {}; }
 };
 
 /// Sums over the warps, in a fixed order.

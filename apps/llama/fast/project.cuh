@@ -57,7 +57,7 @@ struct FastProject : RowsTask {
     requires Block::kOnGpu
   FLYWHEEL_TASK void store(Block& block) const {
     const float scale = norm.scale_of_lane(block, sequences, columns);
-    store_rows(block, row_count(), sequences, NothingBefore{}, [&](const WarpSums* in, int first, int i, float) {
+    store_rows(block, row_count(), sequences, NothingBefore{}, [&](const WarpSums* in, int first, int i, NothingBefore::None) {
       at(first_row() + first + row_of_sum(i, sequences), sequence_of_sum(i, sequences)) = sum_of(in, i) * scale;
     });
   }
@@ -82,11 +82,15 @@ struct FastResidual : RowsTask {
   FLYWHEEL_TASK void store(Block& block) const {
     const auto row_of = [this](int first, int i) { return first_row() + first + row_of_sum(i, sequences); };
     const auto at = [&](int first, int i) -> float& { return x[sequence_of_sum(i, sequences) * rows + row_of(first, i)]; };
+    struct Before {
+      float x, norm;
+    };
+    const auto before = [&](int first, int i) { return Before{at(first, i), next.weights[row_of(first, i)]}; };
     float square = 0;
-    store_rows(block, row_count(), sequences, at, [&](const WarpSums* in, int first, int i, float before) {
-      const float value = before + sum_of(in, i);
+    store_rows(block, row_count(), sequences, before, [&](const WarpSums* in, int first, int i, const Before& old) {
+      const float value = old.x + sum_of(in, i);
       at(first, i) = value;
-      next.put(sequences, rows, sequence_of_sum(i, sequences), row_of(first, i), value);
+      llama::pack(next.packed, sequences, rows, sequence_of_sum(i, sequences), row_of(first, i), value * old.norm);
       square += value * value;
     });
     for (int apart = kLanes / 2; apart >= sequences; apart /= 2) square += block.shuffle_xor(square, apart);
