@@ -133,6 +133,10 @@ class GpuBlock : public BlockCore<ThreadPlatform, List> {
   __device__ static void multiply_add(float (&sums)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2]) {
     ptx::mma_bf16(sums, a, b);
   }
+  /// The same in half precision.
+  __device__ static void multiply_add_half(float (&sums)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2]) {
+    ptx::mma_half(sums, a, b);
+  }
 
   /// Compute parts: where each warp writes its share of what the store part will take. Waits for a free place. After
   /// writing, each warp calls pass_on().

@@ -5,6 +5,7 @@
 #include <random>
 #include <vector>
 
+#include "apps/llama/fast/half.cuh"
 #include "apps/llama/fast/norm.cuh"
 #include "apps/llama/fast/partials.cuh"
 #include "support/seed.hpp"
@@ -22,6 +23,11 @@ class Numbers {
   std::vector<Bf16> weights(int count) {
     std::vector<Bf16> all;
     for (int i = 0; i < count; ++i) all.push_back({static_cast<std::uint16_t>(round_to_bf16(next()))});
+    return all;
+  }
+  std::vector<Half> halves(int count) {
+    std::vector<Half> all;
+    for (int i = 0; i < count; ++i) all.push_back({static_cast<std::uint16_t>(round_to_half(next()))});
     return all;
   }
 

@@ -147,9 +147,9 @@ TEST_CASE("random weights: the value at an index does not depend on the task tha
   Runtime runtime = start_runtime(on_cpu(2));
   auto whole = runtime.allocate<float>(1000), parts = runtime.allocate<float>(1000);
   Graph graph;
-  graph.add(FillRandom{whole.data(), 0, 3, 1000, 0, 2.f, 0.5f});
-  graph.add(FillRandom{parts.data(), 0, 3, 300, 0, 2.f, 0.5f});
-  graph.add(FillRandom{parts.data() + 300, 300, 3, 700, 0, 2.f, 0.5f});
+  graph.add(FillRandom{whole.data(), 0, 3, 1000, FillRandom::kFloat, 2.f, 0.5f});
+  graph.add(FillRandom{parts.data(), 0, 3, 300, FillRandom::kFloat, 2.f, 0.5f});
+  graph.add(FillRandom{parts.data() + 300, 300, 3, 700, FillRandom::kFloat, 2.f, 0.5f});
   runtime.submit(runtime.load(graph)).wait();
   CHECK(whole.read() == parts.read());
   CHECK(Moments(whole.read()).deviation == Approx(0.5).epsilon(0.1));

@@ -26,8 +26,8 @@ struct Attention {
     q_norm = numbers.floats(c.dim);
     k_norm = numbers.floats(c.dim);
     const int cached = c.sequences * c.kv_heads * room * c.dim;
-    keys = numbers.weights(cached);
-    values = numbers.weights(cached);
+    keys = numbers.halves(cached);
+    values = numbers.halves(cached);
     parts.assign(partials().floats(), 0.f);
     states.assign(static_cast<std::size_t>(c.sequences), {static_cast<std::uint32_t>(c.position), 0});
   }
@@ -69,7 +69,7 @@ struct Attention {
   }
 
   /// The cache as the step leaves it: the step's own key and value are in it by now.
-  double cached(const std::vector<Bf16>& cache, std::size_t at, int kv) const {
+  double cached(const std::vector<Half>& cache, std::size_t at, int kv) const {
     const auto head = static_cast<std::size_t>((c.sequence * c.kv_heads + kv) * room * c.dim);
     return static_cast<double>(to_float(cache[head + at]));
   }
@@ -115,7 +115,7 @@ struct Attention {
   Numbers numbers;
   int room;
   std::vector<float> qkv, rope, q_norm, k_norm, parts;
-  std::vector<Bf16> keys, values;
+  std::vector<Half> keys, values;
   std::vector<StepState> states;
 };
 
@@ -130,7 +130,7 @@ const std::vector<Case> kCases{{64, 8, 2, 4, 0},         {64, 8, 2, 4, 15},     
 TEST_CASE("tuned: attention, head sizes, groups of heads, contexts and parts") {
   for (const Case& c : kCases) {
     Attention attention(c);
-    const std::vector<Bf16> before = attention.keys;
+    const std::vector<Half> before = attention.keys;
     // Twice: the counts of parts are as they were. In another order the second time: the bits are not.
     attention.run_all([&](const FastAttend& task) { flywheel::testing::run_fibers(task, {}); });
     const std::vector<float> once = attention.results();
@@ -155,11 +155,27 @@ TEST_CASE("tuned: the cache gets the step's key, rotated, and its value") {
     const std::vector<double> key = attention.turned(8 + kv, attention.k_norm);
     for (int i = 0; i < 64; ++i) {
       const auto at = static_cast<std::size_t>(i);
-      CHECK(attention.cached(attention.keys, FastCache::key_at(37, i, 64), kv) == Approx(key[at]).epsilon(0.004).margin(1e-6));
+      CHECK(attention.cached(attention.keys, FastCache::key_at(37, i, 64), kv) == Approx(key[at]).epsilon(0.0005).margin(1e-6));
       const auto value = static_cast<double>(attention.qkv[static_cast<std::size_t>((10 + kv) * 64 + i)]);
-      CHECK(attention.cached(attention.values, FastCache::value_at(37, i, 64), kv) == Approx(value).epsilon(0.004));
+      CHECK(attention.cached(attention.values, FastCache::value_at(37, i, 64), kv) == Approx(value).epsilon(0.0005));
     }
   }
+}
+
+TEST_CASE("half precision: every number there and back, halves between them to even, too large ones to the largest") {
+  for (std::uint32_t bits = 0; bits < 0x7c00; ++bits) {
+    const float value = from_half(bits);
+    REQUIRE(round_to_half(value) == bits);
+    REQUIRE(round_to_half(-value) == (bits | 0x8000u));
+    REQUIRE(value == flywheel::testing::HalfPair::low(bits));
+    if (bits == 0x7bff) break;
+    const float next = from_half(bits + 1), between = value + (next - value) / 2;
+    REQUIRE(round_to_half(between) == bits + (bits & 1));
+    REQUIRE(round_to_half(std::nextafter(between, value)) == bits);
+    REQUIRE(round_to_half(std::nextafter(between, next)) == bits + 1);
+  }
+  CHECK(from_half(round_to_half(1e9f)) == 65504.f);
+  CHECK(from_half(round_to_half(-1e9f)) == -65504.f);
 }
 
 TEST_CASE("tuned: parts of a context: as many as have positions, for all positions") {

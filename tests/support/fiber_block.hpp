@@ -115,7 +115,10 @@ class FiberBlock : public BlockCore<CpuPlatform, List> {
     return fiber_exchange("shuffle()", value, static_cast<std::uint32_t>(lane) % 32);
   }
   static void multiply_add(float (&sums)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2]) {
-    fiber_multiply_add(sums, a, b);
+    fiber_multiply_add<Bf16Pair>(sums, a, b);
+  }
+  static void multiply_add_half(float (&sums)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2]) {
+    fiber_multiply_add<HalfPair>(sums, a, b);
   }
 
   template <class T>

@@ -2,18 +2,32 @@
 #pragma once
 
 #include <bit>
+#include <cmath>
 #include <cstdint>
 
 #include "support/fiber_crew.hpp"
 
 namespace flywheel::testing {
 
-/// The two bf16 in one register, the low half first, as floats.
-inline float bf16_low(std::uint32_t word) { return std::bit_cast<float>(word << 16); }
-inline float bf16_high(std::uint32_t word) { return std::bit_cast<float>(word & 0xffff0000u); }
+/// The two bf16 in one register as floats.
+struct Bf16Pair {
+  static float low(std::uint32_t word) { return std::bit_cast<float>(word << 16); }
+  static float high(std::uint32_t word) { return std::bit_cast<float>(word & 0xffff0000u); }
+};
+/// The same of IEEE halves.
+struct HalfPair {
+  static float low(std::uint32_t word) {
+    const int exponent = static_cast<int>(word >> 10 & 31), fraction = static_cast<int>(word & 1023);
+    const float size = exponent ? std::ldexp(static_cast<float>(1024 + fraction), exponent - 25)
+                                : std::ldexp(static_cast<float>(fraction), -24);
+    return word & 0x8000u ? -size : size;
+  }
+  static float high(std::uint32_t word) { return low(word >> 16); }
+};
 
-/// One mma.sync.m16n8k16.row.col.f32.bf16.bf16.f32: c += a * b. PTX ISA, "Matrix Fragments for mma.m16n8k16 with
+/// One mma.sync.m16n8k16.row.col.f32 with f32 sums, of bf16 or f16: c += a * b. PTX ISA, "Matrix Fragments for mma.m16n8k16 with
 /// floating point type". A tile's sums are in double and rounded once; tensor cores have errors of their own.
+template <class Pair>
 struct WarpTile {
   double a[16][16], b[16][8], c[16][8];
 
@@ -24,13 +38,13 @@ struct WarpTile {
     const std::uint32_t group = lane >> 2, pair = lane % 4 * 2;
     for (std::uint32_t r = 0; r < 4; ++r) {
       double* at = &a[group + r % 2 * 8][pair + r / 2 * 8];
-      at[0] = bf16_low(in_a[r]);
-      at[1] = bf16_high(in_a[r]);
+      at[0] = Pair::low(in_a[r]);
+      at[1] = Pair::high(in_a[r]);
       c[group + r / 2 * 8][pair + r % 2] = sums[r];
     }
     for (std::uint32_t r = 0; r < 2; ++r) {
-      b[pair + r * 8][group] = bf16_low(in_b[r]);
-      b[pair + r * 8 + 1][group] = bf16_high(in_b[r]);
+      b[pair + r * 8][group] = Pair::low(in_b[r]);
+      b[pair + r * 8 + 1][group] = Pair::high(in_b[r]);
     }
   }
   void multiply_add() {
@@ -46,9 +60,10 @@ struct WarpTile {
 };
 
 /// All lanes of the calling fiber's warp.
-inline void fiber_multiply_add(float (&sums)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2]) {
+template <class Pair>
+void fiber_multiply_add(float (&sums)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2]) {
   FiberCrew::current().exchange({"multiply_add()"}, {a, b, sums, 0}, [](FiberCrew::Posts& posts) {
-    WarpTile tile;
+    WarpTile<Pair> tile;
     for (std::uint32_t lane = 0; lane < 32; ++lane) tile.add_lane(lane, posts[lane]);
     tile.multiply_add();
     for (std::uint32_t lane = 0; lane < 32; ++lane) tile.give_lane(lane, posts[lane]);

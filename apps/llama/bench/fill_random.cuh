@@ -1,24 +1,29 @@
 // Random numbers made where they are needed: 16 GB of weights would take minutes to make and copy from the host.
 #pragma once
 
-#include "apps/llama/fast/inputs.cuh"
+#include "apps/llama/fast/half.cuh"
 
 namespace flywheel::llama {
 
 /// Value i of a tensor depends on the seed and on i alone, so it is the same on any processor and number of workers.
 struct FillRandom {
-  void* to;             // Bf16 or float: the task's first value
+  enum Kind : std::uint32_t { kFloat, kBf16, kHalf };
+  template <class T>
+  static constexpr Kind kind_of = std::is_same_v<T, Bf16> ? kBf16 : std::is_same_v<T, Half> ? kHalf : kFloat;
+
+  void* to;             // the task's first value
   std::uint64_t first;  // index of that in the tensor
   std::uint64_t seed;
   std::int32_t count;
-  std::uint32_t as_bf16;
+  Kind kind;
   float mean, deviation;
 
   template <class Block>
   FLYWHEEL_TASK void operator()(Block& block) const {
     block.for_each(count, [&](int i) {
       const float value = at(first + static_cast<std::uint64_t>(i));
-      if (as_bf16) static_cast<Bf16*>(to)[i].bits = static_cast<std::uint16_t>(round_to_bf16(value));
+      if (kind == kBf16) static_cast<Bf16*>(to)[i].bits = static_cast<std::uint16_t>(round_to_bf16(value));
+      else if (kind == kHalf) static_cast<Half*>(to)[i].bits = static_cast<std::uint16_t>(round_to_half(value));
       else static_cast<float*>(to)[i] = value;
     });
   }

@@ -193,6 +193,9 @@ class OpBlock : public OpBlockCore {
   __device__ static void multiply_add(float (&sums)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2]) {
     ptx::mma_bf16(sums, a, b);
   }
+  __device__ static void multiply_add_half(float (&sums)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2]) {
+    ptx::mma_half(sums, a, b);
+  }
 
   /// In the order of GpuBlock::reduce().
   template <class T, class Op>

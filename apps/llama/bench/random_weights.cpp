@@ -23,7 +23,7 @@ class Filler {
     const std::uint64_t seed = FillRandom::mix(seed_, tensors_++);
     for (std::size_t first = 0; first < size; first += kValuesOfTask) {
       const std::size_t count = std::min(kValuesOfTask, size - first);
-      graph_.add(FillRandom{to + first, first, seed, static_cast<std::int32_t>(count), std::is_same_v<T, Bf16>, mean,
+      graph_.add(FillRandom{to + first, first, seed, static_cast<std::int32_t>(count), FillRandom::kind_of<T>, mean,
                             deviation});
     }
   }
@@ -85,7 +85,7 @@ Weights random_weights(Runtime& runtime, const Config& config, std::uint64_t see
 void fill_cache(Runtime& runtime, FastMemory& memory, std::uint64_t seed) {
   Filler fill(runtime, seed);
   for (auto* caches : {&memory.keys, &memory.values_cache})
-    for (Buffer<Bf16>& cache : *caches) fill.add(cache.data(), cache.size(), 0.f, 1.f);
+    for (Buffer<Half>& cache : *caches) fill.add(cache.data(), cache.size(), 0.f, 1.f);
   fill.run();
 }
 

@@ -9,7 +9,7 @@ namespace flywheel::llama {
 
 /// Of all matrices in bf16 but the embedding table, unless that is the output matrix too; and of all norms, in float.
 std::uint64_t weight_bytes(const Config& config);
-/// Of the keys and values of one position of one text, in bf16.
+/// Of the keys and values of one position of one text, in halves.
 std::uint64_t position_bytes(const Config& config);
 /// What one step of `sequences` texts reads, each with `positions` in its cache (a mean over steps may be a fraction).
 double step_bytes(const Config& config, int sequences, double positions);

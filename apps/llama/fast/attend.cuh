@@ -1,7 +1,7 @@
 // Attention of the query heads that share a key and value head, over one part of the context, by tensor cores.
 //
 // Keys are A of scores = keys * query, values transposed A of output = values^T * weights. Queries and weights are B,
-// each number the sum of two bf16 (see inputs.cuh), so up to 4 heads fill its 8 columns, and a score is the sum of a
+// each number the sum of two halves, so up to 4 heads fill its 8 columns, and a score is the sum of a
 // lane's two.
 #pragma once
 
@@ -66,8 +66,8 @@ struct FastAttend {
   FLYWHEEL_TASK float query_scale() const { return 1.44269504f * inverse_sqrt(static_cast<float>(dims())); }
 
   FLYWHEEL_TASK static float narrow(float value, std::uint16_t& high) {
-    high = static_cast<std::uint16_t>(round_to_bf16(value));
-    return value - from_bf16(high);
+    high = static_cast<std::uint16_t>(round_to_half(value));
+    return value - from_half(high);
   }
 
   // ---- by tensor cores ----
@@ -198,18 +198,18 @@ struct FastAttend {
 
   template <int kTiles, class Block>
   FLYWHEEL_TASK void append_key(Block& block, const Area& area, const Pairs<kTiles>& pairs, int position) const {
-    Bf16* keys = cache.keys + cache_at();
+    Half* keys = cache.keys + cache_at();
     rotate(block, pairs, k_norm != nullptr, position, [&](int i, float rotated) {
-      area.step[i] = static_cast<std::uint16_t>(round_to_bf16(rotated));
+      area.step[i] = static_cast<std::uint16_t>(round_to_half(rotated));
       keys[FastCache::key_at(position, i, kTiles * 16)].bits = area.step[i];
     });
   }
   template <int kTiles, class Block>
   FLYWHEEL_TASK void append_value(Block& block, const Area& area, const Pairs<kTiles>& pairs, int position) const {
-    Bf16* values = cache.values + cache_at();
+    Half* values = cache.values + cache_at();
     const auto put = [&](int i, float value) {
       std::uint16_t& bits = area.step[kTiles * 16 + i];
-      bits = static_cast<std::uint16_t>(round_to_bf16(value));
+      bits = static_cast<std::uint16_t>(round_to_half(value));
       values[FastCache::value_at(position, i, kTiles * 16)].bits = bits;
     };
     for (int j = 0; j < Pairs<kTiles>::kEach; ++j) {
@@ -222,8 +222,8 @@ struct FastAttend {
 
   /// Keys or values of positions from..from+15.
   template <int kTiles, class Block>
-  FLYWHEEL_TASK void load(Block& block, TilePart (&tiles)[kTiles], const Bf16* of, int from) const {
-    const Bf16* at = of + (cache_at() + FastCache::tile(from, 0, kTiles * 16));
+  FLYWHEEL_TASK void load(Block& block, TilePart (&tiles)[kTiles], const Half* of, int from) const {
+    const Half* at = of + (cache_at() + FastCache::tile(from, 0, kTiles * 16));
 #pragma unroll
     for (int t = 0; t < kTiles; ++t) tiles[t] = reinterpret_cast<const TilePart*>(at + t * 256)[block.lane()];
   }
@@ -260,7 +260,7 @@ struct FastAttend {
     for (int t = 0; t < kTiles; ++t) {
       const auto* b = reinterpret_cast<const FourWeights*>(area.query) + (t * 8 + block.lane() / 4) * 4 + block.lane() % 4;
       const std::uint32_t input[2] = {b->pairs[0], b->pairs[1]};
-      block.multiply_add(scores, tiles.keys[t].registers, input);
+      block.multiply_add_half(scores, tiles.keys[t].registers, input);
     }
     if (next != from) load(block, tiles.keys, cache.keys, next);
     float weights[2];
@@ -268,7 +268,7 @@ struct FastAttend {
     std::uint32_t input[2];
     spread(block, weights, input);
 #pragma unroll
-    for (int t = 0; t < kTiles; ++t) block.multiply_add(part.out[t], tiles.values[t].registers, input);
+    for (int t = 0; t < kTiles; ++t) block.multiply_add_half(part.out[t], tiles.values[t].registers, input);
     if (next != from) load(block, tiles.values, cache.values, next);
   }
 
@@ -297,7 +297,7 @@ struct FastAttend {
       for (float& value : part.out[t]) value *= keep;
   }
 
-  /// The upper or the lower of the two bf16 that make a number.
+  /// The upper or the lower of the two halves that make a number.
   FLYWHEEL_TASK static std::uint32_t part_of_column(float value, bool low) {
     std::uint16_t high_bits, low_bits;
     narrow(narrow(value, high_bits), low_bits);
@@ -417,8 +417,8 @@ struct FastAttend {
   FLYWHEEL_TASK void portable_append(Block& block, float* turned, int position) const {
     portable_rotate(block, key(), k_norm, position, turned);
     block.for_each(dims(), [&](int i) {
-      cache.keys[cache_at() + FastCache::key_at(position, i, dims())].bits = static_cast<std::uint16_t>(round_to_bf16(turned[i]));
-      cache.values[cache_at() + FastCache::value_at(position, i, dims())].bits = static_cast<std::uint16_t>(round_to_bf16(value()[i]));
+      cache.keys[cache_at() + FastCache::key_at(position, i, dims())].bits = static_cast<std::uint16_t>(round_to_half(turned[i]));
+      cache.values[cache_at() + FastCache::value_at(position, i, dims())].bits = static_cast<std::uint16_t>(round_to_half(value()[i]));
     });
     block.sync();
   }

@@ -1,14 +1,14 @@
-// The KV cache of the tuned decode: bf16, in tiles of 16 positions by 16 dimensions that lie as tensor cores take them.
+// The KV cache of the tuned decode: halves, in tiles of 16 positions by 16 dimensions that lie as tensor cores take them.
 #pragma once
 
-#include "apps/llama/fast/tile.cuh"
+#include "apps/llama/fast/half.cuh"
 
 namespace flywheel::llama {
 
 /// Keys and values of one layer: [sequences][kv heads], then tiles by position and by dimension.
 struct FastCache {
-  Bf16* keys;
-  Bf16* values;
+  Half* keys;
+  Half* values;
 
   FLYWHEEL_TASK static std::size_t tile(int position, int dim, int head_dim) {
     return static_cast<std::size_t>(position / 16 * (head_dim / 16) + dim / 16) * 256;

@@ -5,6 +5,10 @@
 // its own: B has 8, and they cost nothing. With more sequences it is rounded to one.
 #pragma once
 
+#ifdef __CUDACC__
+#include <cuda_bf16.h>
+#endif
+
 #include "apps/llama/fast/tile.cuh"
 
 namespace flywheel::llama {
@@ -14,9 +18,7 @@ inline constexpr int kMostSequences = 8;
 /// To nearest, ties to even; activations are finite.
 FLYWHEEL_TASK inline std::uint32_t round_to_bf16(float value) {
 #ifdef __CUDA_ARCH__
-  std::uint16_t rounded;
-  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(rounded) : "f"(value));
-  return rounded;
+  return __bfloat16_as_ushort(__float2bfloat16_rn(value));
 #else
   const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
   return (bits + 0x7fffu + ((bits >> 16) & 1)) >> 16;

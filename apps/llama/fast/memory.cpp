@@ -47,8 +47,8 @@ FastMemory::FastMemory(Runtime& runtime, const Config& config, int room, int cou
       choice(runtime.allocate<ChoiceMemory>(1)),
       runtime_(runtime) {
   for (int layer = 0; layer < config.num_hidden_layers; ++layer) {
-    keys.push_back(runtime.allocate<Bf16>(size_of(count, config.key_value_size(), context)));
-    values_cache.push_back(runtime.allocate<Bf16>(size_of(count, config.key_value_size(), context)));
+    keys.push_back(runtime.allocate<Half>(size_of(count, config.key_value_size(), context)));
+    values_cache.push_back(runtime.allocate<Half>(size_of(count, config.key_value_size(), context)));
   }
 }
 

@@ -1,10 +1,11 @@
-// What a compiled decode works in: activations of all sequences, bf16 KV cache, tables, states.
+// What a compiled decode works in: activations of all sequences, KV cache, tables, states.
 #pragma once
 
 #include <flywheel/flywheel.hpp>
 
 #include <vector>
 
+#include "apps/llama/fast/cache.cuh"
 #include "apps/llama/fast/choose.cuh"
 #include "apps/llama/fast/partials.cuh"
 #include "apps/llama/files/config.hpp"
@@ -32,7 +33,7 @@ struct FastMemory {
   Buffer<float> rope;
   Buffer<StepState> states;
   Buffer<ChoiceMemory> choice;
-  std::vector<Buffer<Bf16>> keys, values_cache;  // of each layer
+  std::vector<Buffer<Half>> keys, values_cache;  // of each layer
 
   Partials partials(const Config& config) const;
   void provide_best(int tasks);

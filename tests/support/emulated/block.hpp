@@ -121,8 +121,9 @@ class EmulatedBlock {
     });
     return result;
   }
-  void multiply_add(float (&sums)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2]) {
-    exchange({"mma_bf16()"}, {a, b, sums, 0}, [](Meetings::Posts& posts) { multiply_add_lanes(posts); });
+  template <class Pair>
+  void multiply_add(const char* name, float (&sums)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2]) {
+    exchange({name}, {a, b, sums, 0}, [](Meetings::Posts& posts) { multiply_add_lanes<Pair>(posts); });
   }
   /// PTX's bar.sync, which is aligned: whole warps.
   void named_barrier(std::uint32_t id, std::uint32_t threads) {

@@ -92,8 +92,9 @@ class Meetings {
 };
 
 /// One mma by all lanes.
-inline void multiply_add_lanes(Meetings::Posts& posts) {
-  WarpTile tile;
+template <class Pair>
+void multiply_add_lanes(Meetings::Posts& posts) {
+  WarpTile<Pair> tile;
   for (std::uint32_t lane = 0; lane < 32; ++lane) tile.add_lane(lane, posts[lane]);
   tile.multiply_add();
   for (std::uint32_t lane = 0; lane < 32; ++lane) tile.give_lane(lane, posts[lane]);

@@ -35,7 +35,10 @@ inline void bulk_copy(void* to_shared, const void* from, std::uint32_t bytes, st
 }
 
 inline void mma_bf16(float (&sums)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2]) {
-  detail::block().multiply_add(sums, a, b);
+  detail::block().template multiply_add<testing::Bf16Pair>("mma_bf16()", sums, a, b);
+}
+inline void mma_half(float (&sums)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2]) {
+  detail::block().template multiply_add<testing::HalfPair>("mma_half()", sums, a, b);
 }
 
 }  // namespace flywheel::ptx
