@@ -115,12 +115,6 @@ class GpuBlock : public BlockCore<ThreadPlatform, List> {
   }
 
   // Compute parts: what a warp does alone.
-  /// Tells the compiler that a pointer, made by scratch() in another function, is to shared memory.
-  template <class T>
-  __device__ static T* in_shared(T* pointer) {
-    __builtin_assume(__isShared(pointer));
-    return pointer;
-  }
   __device__ static int lane() { return rank() % 32; }
   __device__ static int warp() { return rank() / 32; }
   static constexpr int kWarps = kComputeWarps;

@@ -57,10 +57,6 @@ struct FiberRun {
 template <class List>
 class FiberBlock : public BlockCore<CpuPlatform, List> {
  public:
-  template <class T>
-  static T* in_shared(T* pointer) {
-    return pointer;
-  }
   explicit FiberBlock(FiberRun& run) : BlockCore<CpuPlatform, List>(run.context), run_(run) {}
 
   static constexpr bool kOnGpu = true;

@@ -225,13 +225,6 @@ class OpBlock : public OpBlockCore {
     return nullptr;
   }
 
-  /// As GpuBlock's.
-  template <class T>
-  __device__ static T* in_shared(T* pointer) {
-    __builtin_assume(__isShared(pointer));
-    return pointer;
-  }
-
   template <class T>
   __device__ T* hand() const {
     const std::uint32_t slot = handed_ % kHandoffs, used = handed_ / kHandoffs;

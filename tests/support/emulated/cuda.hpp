@@ -26,14 +26,6 @@ struct __attribute__((may_alias, aligned(16))) uint4 {
   std::uint32_t x, y, z, w;
 };
 
-inline bool __isShared(const void* pointer) {
-  return flywheel::testing::SharedRange{flywheel::memory, flywheel::kEmulatedSharedBytes}.holds(pointer, 1);
-}
-/// What a compiler may take for granted, and we do not.
-inline void __builtin_assume(bool truth) {
-  if (!truth) flywheel::testing::EmulatedBlock::current().fail("something that the compiler may assume is not so");
-}
-
 inline uint4 __ldcg(const uint4* from) { return *from; }
 inline void __nanosleep(std::uint32_t) { flywheel::testing::EmulatedBlock::current().yield(); }
 inline void __syncthreads() {
