@@ -66,12 +66,6 @@ class GpuBlock : public BlockCore<ThreadPlatform, List> {
   /// Library use: of reduce(). It goes on from task to task of warps that do not meet between them.
   __device__ std::uint32_t turn() const { return turn_; }
 
-  /// Library use: another task of the same warps, which need not have met since the last one.
-  __device__ void begin_task(TaskContext& context) {
-    this->context_ = &context;
-    used_ = 0;
-  }
-
   static constexpr bool kOnGpu = true;
   __device__ static int rank() { return static_cast<int>(threadIdx.x - kFirstComputeWarp * 32); }
   __host__ __device__ static constexpr int size() { return kComputeThreads; }

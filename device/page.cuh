@@ -18,20 +18,14 @@ class PageOperands {
   /// was aborted: then it does not matter what is read). Null after the task's last page.
   __device__ const unsigned char* next() {
     if (left_ == 0) return nullptr;
-    const std::uint32_t slot = take_;
-    // Pairs with the load role's copy: complete_tx (or the copying threads' arrivals) releases the bytes.
-    wait_phase_in_compute(roles_shared().landed[slot], parity_);
-    const bool wraps = slot + 1 == page_count_;
-    take_ = wraps ? 0 : slot + 1;
-    parity_ ^= wraps;
     ++held_;
-    --left_;
-    return page_memory() + slot * kPageBytes;
+    return take();
   }
 
   /// The same for those who know how many pages there are and hold one at a time: drop() gives it back.
   __device__ const unsigned char* take() {
     const std::uint32_t slot = take_;
+    // Pairs with the load role's copy: complete_tx (or the copying threads' arrivals) releases the bytes.
     wait_phase_in_compute(roles_shared().landed[slot], parity_);
     const bool wraps = slot + 1 == page_count_;
     take_ = wraps ? 0 : slot + 1;
@@ -42,7 +36,7 @@ class PageOperands {
   __device__ void drop() {
     const std::uint32_t slot = take_ ? take_ - 1 : page_count_ - 1;
     __syncwarp();
-    if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(roles_shared().returned[slot]);
+    if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(roles_shared().returned[slot]);  // pairs with the load role's wait
   }
 
   /// This warp has read the page that next() gave first, of those it holds. Pairs with the load role's wait.

@@ -1,6 +1,6 @@
 #include "apps/llama/bench/step_bytes.hpp"
 
-#include "apps/llama/fast/tile.cuh"
+#include "apps/llama/fast/half.cuh"
 
 namespace flywheel::llama {
 namespace {
@@ -35,7 +35,7 @@ std::uint64_t weight_bytes(const Config& config) {
 
 std::uint64_t position_bytes(const Config& config) {
   return static_cast<std::uint64_t>(config.num_hidden_layers) * 2 *
-         static_cast<std::uint64_t>(config.key_value_size()) * sizeof(Bf16);
+         static_cast<std::uint64_t>(config.key_value_size()) * sizeof(Half);
 }
 
 double step_bytes(const Config& config, int sequences, double positions) {
