@@ -18,6 +18,7 @@ inline constexpr std::uint32_t kComputeWarps = 8;
 inline constexpr std::uint32_t kComputeThreads = kComputeWarps * 32;
 inline constexpr std::uint32_t kBlockThreads = (kFirstComputeWarp + kComputeWarps) * 32;
 inline constexpr std::uint32_t kComputeBarrier = 1;
+inline constexpr std::uint32_t kNoInstruction = 0xffffffffu;
 
 /// Shared memory that the compute warps of one block work with.
 struct BlockShared {
@@ -54,6 +55,20 @@ __device__ T shuffle(T value, std::uint32_t lane) {
 // See handoff.cuh.
 __device__ void* hand_over_place();
 __device__ void pass_on();
+__device__ bool await_sent(std::uint32_t number);
+__device__ bool await_before(std::uint32_t number);
+__device__ void tell_sent(std::uint32_t number);
+
+/// A warp, until ready() is so in all lanes. False if the runtime was aborted.
+template <class Ready>
+__device__ __forceinline__ bool spin(const World& world, Ready&& ready) {
+  for (std::uint32_t spins = 1; !__all_sync(0xffffffffu, ready()); ++spins) {
+    if (spins % 64) continue;
+    ThreadPlatform::pause(spins);
+    if (ThreadPlatform::device(world.control->board.abort).load(Order::relaxed)) return false;
+  }
+  return true;
+}
 }  // namespace detail
 
 template <class List>
@@ -61,8 +76,10 @@ class GpuBlock : public BlockCore<ThreadPlatform, List> {
   using P = ThreadPlatform;
 
  public:
-  __device__ GpuBlock(TaskContext& context, BlockShared& shared, unsigned char* scratch, std::uint32_t turn = 0)
-      : BlockCore<P, List>(context), shared_(&shared), scratch_(scratch), turn_(turn) {}
+  /// `number`: of a compiled run's instruction.
+  __device__ GpuBlock(TaskContext& context, BlockShared& shared, unsigned char* scratch, std::uint32_t turn = 0,
+                      std::uint32_t number = kNoInstruction)
+      : BlockCore<P, List>(context), shared_(&shared), scratch_(scratch), turn_(turn), number_(number) {}
   /// Library use: of reduce(). It goes on from task to task of warps that do not meet between them.
   __device__ std::uint32_t turn() const { return turn_; }
 
@@ -109,8 +126,8 @@ class GpuBlock : public BlockCore<ThreadPlatform, List> {
   }
 
   // Compute parts: what a warp does alone.
-  __device__ static int lane() { return rank() % 32; }
-  __device__ static int warp() { return rank() / 32; }
+  __device__ static int lane() { return static_cast<int>(threadIdx.x % 32); }
+  __device__ static int warp() { return static_cast<int>(threadIdx.x / 32 - kFirstComputeWarp); }
   static constexpr int kWarps = kComputeWarps;
   __device__ static void sync_warp() { __syncwarp(); }
   template <class T>
@@ -133,6 +150,21 @@ class GpuBlock : public BlockCore<ThreadPlatform, List> {
     return static_cast<T*>(detail::hand_over_place());
   }
   __device__ static void pass_on() { detail::pass_on(); }
+
+  // Early tasks, see operands.hpp. All threads of a warp.
+  __device__ bool await() const { return number_ == kNoInstruction || detail::await_before(number_); }
+  __device__ bool await_sent() const { return number_ == kNoInstruction || detail::await_sent(number_); }
+  /// One thread, after a sync() with all that have put stamped words.
+  __device__ void sent() const {
+    if (number_ != kNoInstruction) detail::tell_sent(number_);
+  }
+  /// A warp, until ready() is so in all lanes. False if the runtime was aborted: then it does not matter what is done.
+  template <class Ready>
+  __device__ bool spin(Ready&& ready) const {
+    return detail::spin(*this->context_->world, ready);
+  }
+  /// `at` is aligned to 16 bytes.
+  __device__ static StampedPair look_at_two(const Stamped* at) { return ptx::load_two(at); }
 
   /// Collective. Grid tasks: all workers meet. False if the run ends here: return from the body.
   __device__ bool grid_sync() { return boundary(false); }
@@ -173,6 +205,7 @@ class GpuBlock : public BlockCore<ThreadPlatform, List> {
   unsigned char* scratch_;
   std::size_t used_ = 0;
   std::uint32_t turn_;
+  std::uint32_t number_;
   PhaseClock clock_{};  // thread 0's
 };
 

@@ -24,6 +24,19 @@ class WarpBlock : public BlockCore<ThreadPlatform, List> {
   __device__ void for_each(int n, F&& f) const {
     for (int i = rank(); i < n; i += size()) f(i);
   }
+  // Early tasks, see operands.hpp. All lanes.
+  __device__ bool await() const { return detail::await_before(taker_.number()); }
+  __device__ bool await_sent() const { return detail::await_sent(taker_.number()); }
+  __device__ void sent() const {
+    __syncwarp();  // all lanes have put their words
+    if (leader()) detail::tell_sent(taker_.number());
+  }
+  template <class Ready>
+  __device__ bool spin(Ready&& ready) const {
+    return detail::spin(*this->context_->world, ready);
+  }
+  __device__ static StampedPair look_at_two(const Stamped* at) { return ptx::load_two(at); }
+
   template <class T>
   __device__ static T shuffle_xor(T value, int mask) { return detail::shuffle_xor(value, static_cast<std::uint32_t>(mask)); }
   template <class T, class Op>
@@ -91,7 +104,18 @@ class ControlRole {
     RoleSlot& slot = roles_.slots[number_ % kRoleSlots];
     const Instruction& instruction = slot.instruction;
     prepare(slot, pass);
-    const std::uint64_t begin = pen_.now();
+    began_ = pen_.now();
+    if (!(instruction.flags & kEarly ? begin_early(slot, pass, slow) : begin(slot, pass, slow))) return false;
+    if (number_ && !wait_settled(slow)) return false;  // that slot gets the next instruction but two
+    ++number_;
+    fetch(number_ + kRoleSlots - 2);
+    return true;
+  }
+
+  /// Until all tasks before it are done.
+  template <class Slow>
+  __device__ bool begin(RoleSlot& slot, std::uint32_t pass, Slow&& slow) {
+    const Instruction& instruction = slot.instruction;
     // What this task needs of the one before it is stored, and whether that failed is known, once that has settled. Until
     // then nobody looks at counters: all workers' looks go to one place of the L2 cache, and operands pass there, too.
     if (instruction.flags & kAfterPrevious && !wait_settled(slow)) return false;
@@ -101,23 +125,50 @@ class ControlRole {
       if (busy) __nanosleep(kBusyNs);
       return busy;
     };
-    const Before before = wait_before<P>(run_, instruction, pass, idle);
-    if (before == Before::aborted) return false;
-    failed_ |= before == Before::failed;
+    if (!wait_all_before(slot, pass, idle)) return false;
+    slot.called_off = failed_;
     const std::uint64_t end = pen_.now();
-    const std::uint32_t local = instruction.record.header.local;
     const bool task = !(instruction.flags & kOnlyWaits);
     command(slot, failed_ ? RoleCommand::skip : task ? RoleCommand::run : RoleCommand::nothing);
-    pen_.write_until(end, TraceKind::wait, begin, local, pass);  // while the others go on
-    if (number_ && !wait_settled(slow)) return false;  // that slot gets the next instruction but two
-    ++number_;
-    fetch(number_ + kRoleSlots - 2);
+    ptx::mbarrier_arrive(roles_.coming[number_ % kRoleSlots]);
+    ptx::mbarrier_arrive(roles_.before[number_ % kRoleSlots]);
+    pen_.write_until(end, TraceKind::wait, began_, instruction.record.header.local, pass);  // while the others go on
     return true;
+  }
+
+  /// The parts of an early task are told in three steps, and settle after the last.
+  template <class Slow>
+  __device__ bool begin_early(RoleSlot& slot, std::uint32_t pass, Slow&& slow) {
+    const Instruction& instruction = slot.instruction;
+    command(slot, failed_ ? RoleCommand::skip : RoleCommand::run);
+    if (instruction.flags & kAfterPrevious && !wait_stored(slow)) return false;
+    const Before sent = wait_sent<P>(run_, instruction, pass, [&] {
+      watch(slow);
+      if (number_ && !stored(number_ - 1)) __nanosleep(kBusyNs);
+    });
+    if (sent == Before::aborted) return false;
+    slot.called_off = failed_ |= sent == Before::failed;
+    ptx::mbarrier_arrive(roles_.coming[number_ % kRoleSlots]);  // pairs with detail::await_sent()
+    pen_.write(TraceKind::wait, began_, instruction.record.header.local, pass);
+    const auto idle = [&] {
+      watch(slow);
+      return true;
+    };
+    if (!wait_all_before(slot, pass, idle)) return false;
+    ptx::mbarrier_arrive(roles_.before[number_ % kRoleSlots]);  // pairs with detail::await_before() and store_role()
+    return true;
+  }
+
+  template <class Idle>
+  __device__ bool wait_all_before(RoleSlot& slot, std::uint32_t pass, Idle&& idle) {
+    const Before before = wait_before<P>(run_, slot.instruction, pass, idle);
+    slot.before_failed = failed_ |= before == Before::failed;
+    return before != Before::aborted;
   }
 
   __device__ void prepare(RoleSlot& slot, std::uint32_t pass) const {
     slot.context = {run_.world, &slot.instruction.record.header, run_.state,
-                    {0, static_cast<std::uint16_t>(run_.slot), false}, run_.worker, {0, 0, 0, pass}};
+                    {0, static_cast<std::uint16_t>(run_.slot), false}, run_.worker, {0, 0, 0, pass}, stamp_of(run_, pass)};
   }
 
   __device__ void command(RoleSlot& slot, RoleCommand what) {
@@ -131,15 +182,31 @@ class ControlRole {
     return ptx::mbarrier_poll(roles_.settled[n % kRoleSlots], n / kRoleSlots & 1);
   }
 
+  __device__ bool stored(std::uint64_t n) const {
+    return ptx::mbarrier_poll(roles_.stored[n % kRoleSlots], n / kRoleSlots & 1);
+  }
+
   /// Until the task before this one has settled.
   template <class Slow>
   __device__ bool wait_settled(Slow&& slow) {
+    if (!wait_last(roles_.settled, slow)) return false;
+    failed_ |= roles_.slots[(number_ - 1) % kRoleSlots].failed;
+    return true;
+  }
+  /// Until it has stored what it has to store.
+  template <class Slow>
+  __device__ bool wait_stored(Slow&& slow) {
+    if (!wait_last(roles_.stored, slow)) return false;
+    failed_ |= roles_.slots[(number_ - 1) % kRoleSlots].stored_failed;
+    return true;
+  }
+  template <class Slow>
+  __device__ bool wait_last(std::uint64_t (&barriers)[kRoleSlots], Slow&& slow) {
     const std::uint64_t n = number_ - 1;
-    for (std::uint32_t spins = 1; !ptx::mbarrier_test(roles_.settled[n % kRoleSlots], n / kRoleSlots & 1); ++spins) {
+    for (std::uint32_t spins = 1; !ptx::mbarrier_test(barriers[n % kRoleSlots], n / kRoleSlots & 1); ++spins) {
       watch(slow);
       if (spins % 1024 == 0 && P::device(world_.control->board.abort).load(Order::relaxed)) return false;
     }
-    failed_ |= roles_.slots[(number_ - 1) % kRoleSlots].failed;
     return true;
   }
 
@@ -163,6 +230,7 @@ class ControlRole {
   std::uint64_t number_ = 0;      // of the instruction in hand, over all passes
   std::uint32_t next_fetch_ = 0;  // its place in the stream
   bool failed_ = false;  // a task of this pass, on this worker or before one of its tasks
+  std::uint64_t began_ = 0;  // to see to this instruction
   std::uint32_t looks_ = 0;
   std::uint64_t watched_ = 0;       // the task before this number is the one that takes long
   std::uint64_t watch_begin_ = 0, watch_told_ = 0;
@@ -211,7 +279,7 @@ template <class List>
   operands.begin(slot.instruction);
   std::uint32_t turn = now.turn;
   if (command == RoleCommand::run) {
-    GpuBlock<List> block(slot.context, block_shared, scratch_memory(world), turn);
+    GpuBlock<List> block(slot.context, block_shared, scratch_memory(world), turn, now.number);
     List::compute(slot.instruction.record, block, operands);
     turn = block.turn();
   }
@@ -253,7 +321,11 @@ __device__ void store_role(RolesShared& roles, const World& world) {
     const std::uint64_t begin = pen.now();
     if (leader) {
       const std::uint32_t pass = slot.context.asked.iteration;
-      failed |= command == RoleCommand::skip || slot.context.asked.code != 0;
+      slot.stored_failed = failed |= command == RoleCommand::skip || slot.context.asked.code != 0;
+      ptx::mbarrier_arrive(roles.stored[n % kRoleSlots]);  // pairs with ControlRole::wait_stored()
+      // What others may rely on, once this task has settled, includes all that was before it.
+      if (!wait_phase(roles.before[n % kRoleSlots], n / kRoleSlots & 1, WaitReason::predecessors)) break;
+      failed |= slot.before_failed;
       if (!(slot.instruction.flags & kOnlyWaits)) settle<P>(run, slot.instruction, pass, slot.context.asked, failed);
       slot.failed = failed;
       const std::uint64_t end = pen.now();

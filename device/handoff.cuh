@@ -28,6 +28,23 @@ __device__ inline void pass_on() {
   __syncwarp();
 }
 
+/// A part of instruction `number`: until the tasks before it have sent what they wrote, or have ended. False if one failed.
+__device__ inline bool await_sent(std::uint32_t number) {
+  RolesShared& roles = roles_shared();
+  const std::uint32_t slot = number % kRoleSlots;
+  return wait_phase_in_compute(roles.coming[slot], number / kRoleSlots & 1) && !roles.slots[slot].called_off;
+}
+/// Until they have ended.
+__device__ inline bool await_before(std::uint32_t number) {
+  RolesShared& roles = roles_shared();
+  const std::uint32_t slot = number % kRoleSlots;
+  return wait_phase_in_compute(roles.before[slot], number / kRoleSlots & 1) && !roles.slots[slot].before_failed;
+}
+__device__ inline void tell_sent(std::uint32_t number) {
+  RolesShared& roles = roles_shared();
+  flywheel::tell_sent<ThreadPlatform>(roles.run, roles.slots[number % kRoleSlots].instruction);
+}
+
 /// One lane of a warp that is through with a task: how often it has handed over.
 __device__ inline std::uint32_t end_handoffs() {
   WarpHandoffs& mine = roles_shared().handoffs[threadIdx.x / 32 - kFirstComputeWarp];
@@ -47,7 +64,7 @@ class Taker {
   __device__ void begin(std::uint32_t n) {
     number_ = n;
     taken_ = 0;
-    over_ = false;
+    over_ = 0;
   }
   __device__ bool end() {
     if (held_) give_back();
@@ -56,11 +73,14 @@ class Taker {
     return over_;
   }
 
+  __device__ std::uint32_t number() const { return number_; }
+
   /// Null once the compute part is over and all it handed over was taken.
   __device__ const void* take() {
-    if (threadIdx.x % 32 == 0 && !look()) look_longer();  // one lane: all others work with the same shared memory
-    held_ = __shfl_sync(0xffffffffu, held_, 0);
-    over_ = __shfl_sync(0xffffffffu, over_, 0);
+    if (threadIdx.x % 32 == 0 && !look_for_a_while()) look_longer();  // one lane: the others need the shared memory
+    const std::uint32_t seen = __shfl_sync(0xffffffffu, held_ | over_ << 1, 0);
+    held_ = seen & 1;
+    over_ = seen >> 1;
     __syncwarp();  // what the leader acquired, all see
     taken_ += held_;
     return held_ ? handoff_memory(*roles_.world) + std::size_t{place_.slot()} * kHandoffBytes : nullptr;
@@ -70,7 +90,7 @@ class Taker {
     __syncwarp();
     if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(roles_.taken[place_.slot()]);  // pairs with hand_over_place()
     place_.advance();
-    held_ = false;
+    held_ = 0;
   }
 
  private:
@@ -80,6 +100,11 @@ class Taker {
     over_ = ptx::mbarrier_poll(roles_.computed[number_ % kRoleSlots], number_ / kRoleSlots & 1);
     if (over_) held_ = taken_ < roles_.slots[number_ % kRoleSlots].handoffs;
     return held_ || over_;
+  }
+  __device__ bool look_for_a_while() {
+    bool seen = look();
+    for (std::uint32_t looks = 0; !seen && looks < 1024; ++looks) seen = look();
+    return seen;
   }
   __device__ void look_longer() {
     WaitContext patience = Wires<ThreadPlatform>{*roles_.world}.wait_for_phase(roles_.run.worker);
@@ -92,8 +117,8 @@ class Taker {
   RingPlace place_;
   std::uint32_t number_ = 0;  // of the instruction
   std::uint32_t taken_ = 0;   // handoffs of it
-  bool over_ = false;         // its compute part
-  bool held_ = false;
+  std::uint32_t over_ = 0;    // 1: its compute part is
+  std::uint32_t held_ = 0;
 };
 
 }  // namespace flywheel

@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "runtime/stamped.hpp"
+
 namespace flywheel::ptx {
 
 /// What compute capability 9.0 brought; the branches that need it are not compiled for older targets.
@@ -56,6 +58,13 @@ __device__ __forceinline__ bool mbarrier_test(std::uint64_t& barrier, std::uint3
 /// A barrier among `threads` threads of the block that name the same id (1..15; 0 is __syncthreads).
 __device__ __forceinline__ void named_barrier(std::uint32_t id, std::uint32_t threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
+}
+
+/// Two stamped words in one load. Relaxed at device scope, each word whole; pairs with put_stamped().
+__device__ __forceinline__ StampedPair load_two(const Stamped* at) {
+  StampedPair pair;
+  asm volatile("ld.relaxed.gpu.global.v2.b64 {%0, %1}, [%2];" : "=l"(pair.first.word), "=l"(pair.second.word) : "l"(at) : "memory");
+  return pair;
 }
 
 // ---- copies that the hardware makes while threads go on ----

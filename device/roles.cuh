@@ -2,12 +2,12 @@
 //
 //   fetches instructions,
 //   waits for predecessors                      handed, computed
-//   control ------------- ready ------------> compute ---------> store  stores, tells successors
+//   control ----- ready, coming, before ----> compute ---------> store  stores, tells successors
 //      ^                                      ^    |  <---------  |
 //      |                        landed (page) |    |     taken    |
 //      |                                      load <              |
 //      |                                        returned (page)   |
-//      +----------------------------- settled --------------------+
+//      +------------------------- stored, settled ----------------+
 //
 // Each arrow is an array of mbarriers: arrive() releases and test() acquires, at block scope.
 #pragma once
@@ -27,7 +27,10 @@ struct RoleSlot {
   TaskContext context;
   RoleCommand command;
   std::uint32_t handoffs;  // of its compute part, once that is over
-  bool failed;  // this task, or one before it on this worker; by the store role
+  bool called_off;     // by the control role, before `coming`: a task before this one has failed
+  bool before_failed;  // the same before `before`, when all of them are known
+  bool stored_failed;  // by the store role, before `stored`: this task has failed or was not run, or one before it here
+  bool failed;         // the same before `settled`, and whether one elsewhere has failed
 };
 
 // What a compute warp keeps from task to task is in shared memory. Bodies need the registers, and what the compiler would
@@ -57,8 +60,11 @@ struct RolesShared {
   std::uint64_t body_began;
   RoleSlot slots[kRoleSlots];
   CompiledRun run;
-  std::uint64_t ready[kRoleSlots];
+  std::uint64_t ready[kRoleSlots];    // the command is there
+  std::uint64_t coming[kRoleSlots];   // the tasks before have sent their results, or are done
+  std::uint64_t before[kRoleSlots];   // they are done
   std::uint64_t computed[kRoleSlots];
+  std::uint64_t stored[kRoleSlots];
   std::uint64_t settled[kRoleSlots];
   std::uint64_t handed[kHandoffs];
   std::uint64_t taken[kHandoffs];
@@ -141,7 +147,7 @@ __device__ inline void init_roles(RolesShared& roles, const World& world, bool f
     ptx::mbarrier_init(barrier, arrivals);
   };
   for (std::uint32_t s = 0; s < kRoleSlots; ++s) {
-    init(roles.ready[s], 1);
+    for (auto* by_one : {roles.ready, roles.coming, roles.before, roles.stored}) init(by_one[s], 1);
     init(roles.computed[s], kComputeWarps);
     init(roles.settled[s], 1);
   }

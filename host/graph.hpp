@@ -56,6 +56,7 @@ struct GraphNode {
   std::uint32_t worker = kAnyWorker;  // where the program wants it, see Graph::place()
   std::uint32_t operand_bytes = 0;    // of the worker's operand stream, see runtime/operands.hpp
   std::uint32_t dependent_pages = 0;
+  bool early = false;  // its parts begin before the tasks before it are done
   double cost_ns = 0;                 // what its type says it takes; 0 if it says nothing
 };
 
@@ -157,6 +158,11 @@ class Graph {
     if constexpr (requires { task.cost_ns(); }) nodes_[index].cost_ns = task.cost_ns();
     if constexpr (requires { task.operand_bytes(); }) nodes_[index].operand_bytes = task.operand_bytes();
     if constexpr (requires { task.dependent_pages(); }) nodes_[index].dependent_pages = task.dependent_pages();
+    if constexpr (requires { Task::kEarly; }) {
+      static_assert(!requires { task.dependent_pages(); },
+                    "an early task has no dependent operands: those are fetched when the tasks before it are done");
+      nodes_[index].early = Task::kEarly;
+    }
   }
 
   std::vector<GraphNode> nodes_;

@@ -32,6 +32,7 @@ struct TaskContext {
   Item item;
   std::uint32_t worker;
   Asked asked;
+  std::uint32_t stamp = 0;  // of the pass of a compiled run, see stamped.hpp
 };
 
 /// `P` is the platform of one thread of the block; `List` the kernel's task types.
@@ -93,6 +94,13 @@ class BlockCore {
 
   /// Which pass of a repeated run this is, from 0.
   FLYWHEEL_TASK std::uint32_t iteration() const { return context_->asked.iteration; }
+  /// Compiled runs: what words written in this pass are stamped with.
+  FLYWHEEL_TASK std::uint32_t stamp() const { return context_->stamp; }
+  /// For the parts of early tasks (see operands.hpp), which have more to say. All others begin when this is so.
+  FLYWHEEL_TASK static constexpr bool await() { return true; }
+  FLYWHEEL_TASK static constexpr bool await_sent() { return true; }
+  FLYWHEEL_TASK static constexpr void sent() {}
+
   /// Ends a repeated run after this iteration.
   FLYWHEEL_TASK void stop() { P::block(context_->asked.stop).store(1, Order::relaxed); }
 

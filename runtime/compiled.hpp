@@ -18,6 +18,7 @@ struct CompiledRun {
   WorkerStream stream;       // the worker's
   std::uint64_t passes;      // that the schedule has seen before this run
   std::uint64_t runs;
+  std::uint64_t passes_of_all;  // that all compiled runs have gone through before this one
   std::uint64_t gate_base;   // the grid barrier's word as the run began
   std::uint32_t repeat;
   std::uint32_t sinks;
@@ -39,9 +40,51 @@ FLYWHEEL_TASK CompiledRun join_compiled(const World& world, std::uint16_t slot, 
   RunState& state = world.runs[slot];
   const RunConstants& constants = state.line.constants;
   Schedule& schedule = *world.execs[constants.exec].schedule;
+  // Relaxed: the run was let in after the last one's completion, which its speaker's store came before.
+  const std::uint64_t passes_of_all = P::device(world.control->compiled_passes.value).load(Order::relaxed);
   return {&world, &state, &schedule, schedule.counters, schedule.streams[worker], schedule.passes, schedule.runs,
-          state.line.barrier_base, constants.repeat, schedule.sinks, slot, worker, constants.flags & kTraced,
+          passes_of_all, state.line.barrier_base, constants.repeat, schedule.sinks, slot, worker, constants.flags & kTraced,
           schedule.speaker == worker};
+}
+
+/// What words written in pass `pass` of the run are stamped with. Never that of another pass before 2^32 of them went by.
+FLYWHEEL_TASK inline std::uint32_t stamp_of(const CompiledRun& run, std::uint32_t pass) {
+  return static_cast<std::uint32_t>(run.passes_of_all + pass + 1);
+}
+
+namespace detail {
+FLYWHEEL_TASK inline std::uint64_t* counter_of(const CompiledRun& run, std::uint32_t counter) {
+  return run.counters + std::size_t{counter} * kCounterStride;
+}
+}  // namespace detail
+
+/// One thread of a task, when it has put all its stamped words: successors that begin early may look for them.
+template <class P>
+FLYWHEEL_TASK void tell_sent(const CompiledRun& run, const Instruction& instruction) {
+  // Relaxed: a hint. It may well be seen before the words, which their stamps tell.
+  if (instruction.signal != kNoCounter) P::device(detail::counter_of(run, instruction.signal)[kSentWord]).fetch_add(1, Order::relaxed);
+}
+
+/// Waits until all of an early task's predecessors on other workers have sent, or are done. Of those that failed some are
+/// known: the rest show in wait_before().
+template <class P, class Idle>
+FLYWHEEL_TASK Before wait_sent(const CompiledRun& run, const Instruction& instruction, std::uint32_t pass, Idle&& idle) {
+  const WaitContext patience = Wires<P>{*run.world}.wait_for_phase(run.worker);
+  bool failed = false;
+  for (std::uint32_t i = 0; i < instruction.wait_count; ++i) {
+    std::uint64_t* counter = detail::counter_of(run, instruction.waits[i].counter);
+    const std::uint64_t goal = (run.passes + pass + 1) * instruction.waits[i].arrivals;
+    const bool there = spin_until<P>(patience, WaitReason::predecessors, counter, goal, [&](std::uint64_t& saw) {
+      idle();
+      const std::uint64_t sent = P::device(counter[kSentWord]).load(Order::relaxed);  // pairs with tell_sent()
+      saw = P::device(*counter).load(Order::relaxed);
+      failed |= (saw & ~kArrivals) != 0;
+      return failed || sent >= goal || (saw & kArrivals) >= goal;
+    });
+    if (!there) return Before::aborted;
+    if (failed) return Before::failed;
+  }
+  return Before::done;
 }
 
 /// Waits until all of a task's predecessors on other workers are done. A failure among them, however far back, shows in
@@ -53,7 +96,7 @@ FLYWHEEL_TASK Before wait_before(const CompiledRun& run, const Instruction& inst
   const WaitContext patience = Wires<P>{*run.world}.wait_for_phase(run.worker);
   bool failed = false;
   for (std::uint32_t i = 0; i < instruction.wait_count; ++i) {
-    std::uint64_t* counter = run.counters + std::size_t{instruction.waits[i].counter} * kCounterStride;
+    std::uint64_t* counter = detail::counter_of(run, instruction.waits[i].counter);
     const std::uint64_t goal = (run.passes + pass + 1) * instruction.waits[i].arrivals;
     const bool there = spin_until<P>(patience, WaitReason::predecessors, counter, goal, [&](std::uint64_t& saw) {
       const auto there = [&](Order order) {
@@ -88,10 +131,9 @@ FLYWHEEL_TASK void settle(const CompiledRun& run, const Instruction& instruction
     const GridBarrier<P> gate{&run.world->control->barrier.value, run.sinks};
     gate.arrive(std::uint64_t{pass} + 1, votes);
   } else if (instruction.signal != kNoCounter) {
-    std::uint64_t& counter = run.counters[std::size_t{instruction.signal} * kCounterStride];
     // Release: pairs with the acquire in wait_before(). Arrivals are read-modify-writes, so the waiter that sees the
     // last of them synchronises with all.
-    P::device(counter).fetch_add(failed ? 1 + kFailedSignal : 1, Order::release);
+    P::device(*detail::counter_of(run, instruction.signal)).fetch_add(failed ? 1 + kFailedSignal : 1, Order::release);
   }
   show_progress<P>(*run.world, run.worker);
 }
@@ -124,9 +166,14 @@ FLYWHEEL_COLD void end_compiled(const CompiledRun& run, std::uint32_t passes) {
   if (!alone) return;
   RunLine& line = run.state->line;
   if (P::device(line.fault).load(Order::relaxed))
-    for (std::uint32_t c = 0; c < run.schedule->counter_count; ++c)  // failures of this run are none of the next
-      P::device(run.counters[std::size_t{c} * kCounterStride]).fetch_and(kArrivals, Order::relaxed);
+    for (std::uint32_t c = 0; c < run.schedule->counter_count; ++c) {
+      std::uint64_t* counter = detail::counter_of(run, c);
+      // Failures of this run are none of the next, and what a skipped task did not send is not missed for ever.
+      const std::uint64_t arrivals = P::device(*counter).fetch_and(kArrivals, Order::relaxed) & kArrivals;
+      P::device(counter[kSentWord]).store(arrivals, Order::relaxed);
+    }
   run.schedule->passes = run.passes + passes;
+  P::device(run.world->control->compiled_passes.value).store(run.passes_of_all + passes, Order::relaxed);
   run.schedule->runs = run.runs + 1;
   P::device(line.iteration).store(passes - 1, Order::relaxed);
   complete_run<P>(*run.world, line.constants, false);  // its release covers the lines above

@@ -37,7 +37,7 @@ class CpuCompiled {
     operands_ += padded_operands(instruction.operand_bytes);
     if (instruction.flags & kOnlyWaits) return true;
     TaskContext context{run_.world, &instruction.record.header, run_.state,
-                        {0, static_cast<std::uint16_t>(run_.slot), false}, run_.worker, {0, 0, 0, pass}};
+                        {0, static_cast<std::uint16_t>(run_.slot), false}, run_.worker, {0, 0, 0, pass}, stamp_of(run_, pass)};
     if (!failed_) run_body(instruction, context, operands);
     failed_ |= context.asked.code != 0;
     settle<P>(run_, instruction, pass, context.asked, failed_);

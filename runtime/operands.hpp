@@ -29,6 +29,11 @@
 //     while (const float* sums = block.template take<float>()) { ... write results ...; block.give_back(); }
 //   }
 //
+// An early task begins before the tasks before it are done: `static constexpr bool kEarly = true;`. Its compute and store
+// parts do what they can, and wait themselves before they touch what others wrote: block.await() until those are done;
+// or block.await_sent() until they have said block.sent(), where what is needed comes in stamped words (stamped.hpp).
+// Both are false if one of those has failed: then return, the task counts as skipped. Its last part need not have waited.
+//
 // All warps of a compute part take pages and hand over in the same order: there are a few places for either, and warps
 // that hold one kind while they wait for the other would wait for ever (until the time limit names them).
 #pragma once

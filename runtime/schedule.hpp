@@ -20,6 +20,7 @@ enum InstructionFlags : std::uint32_t {
   kSink = 1,      // nobody waits for it: it arrives at the gate instead
   kOnlyWaits = 2, // no task: a place for waits that did not fit the next instruction
   kAfterPrevious = 4,  // it needs what the instruction before it, on the same worker, stores
+  kEarly = 8,     // its parts begin at once and wait themselves for the tasks before it, see operands.hpp
 };
 
 /// One task of one worker, with all that the worker needs to run it. 256 bytes, so that two lines bring it in.
@@ -60,7 +61,7 @@ struct WorkerStream {
 /// runs of a schedule never overlap.
 struct Schedule {
   WorkerStream* streams;    // one a worker
-  std::uint64_t* counters;  // {failed arrivals:16 | arrivals:48}, each on a line of its own
+  std::uint64_t* counters;  // each on a line of its own: {failed arrivals:16 | arrivals:48}, then what was sent
   std::uint64_t passes;     // that earlier runs have gone through; written by the speaker as a run ends
   std::uint64_t runs;       // that have ended; likewise
   std::uint64_t left;       // by all workers in all runs so far
@@ -71,6 +72,9 @@ struct Schedule {
 };
 
 inline constexpr std::uint32_t kCounterStride = 16;  // words from one counter to the next
+/// The word beside a counter: tasks that have sent their results, see tell_sent(). Only a hint, and never reset but after a
+/// failure: results that are waited for early carry stamps.
+inline constexpr std::uint32_t kSentWord = 1;
 inline constexpr std::uint64_t kFailedSignal = std::uint64_t{1} << 48;
 inline constexpr std::uint64_t kArrivals = kFailedSignal - 1;
 

@@ -47,6 +47,7 @@ struct ControlWords {
   Padded<std::int64_t> pooled;           // the token count of the pool of spawn records
   Padded<std::uint64_t> barrier;  // see GridBarrier
   Padded<std::uint64_t> finished;        // runs completed
+  Padded<std::uint64_t> compiled_passes; // of all compiled runs that have ended; by their speakers. See stamped.hpp
   alignas(128) std::uint64_t idle_bits[kIdleWords];
   alignas(128) DoorState door;
 };

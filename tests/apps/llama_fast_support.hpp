@@ -72,27 +72,42 @@ inline double normed_dot(const std::vector<Bf16>& weights, const std::vector<flo
 
 /// Vectors as those who make them leave them: times the norm's weights (if any), with squares in 3 parts.
 struct Packed {
-  Packed(const std::vector<float>& x, const std::vector<float>& norm, int sequences)
-      : packed(x.size() * static_cast<std::size_t>(InputShape{sequences}.parts())),
+  Packed(const std::vector<float>& x, const std::vector<float>& norm, int sequences, std::uint32_t stamp = 1)
+      : count(sequences), packed(packed_size(sequences, static_cast<int>(x.size()) / sequences)),
         squares(static_cast<std::size_t>(3 * sequences)) {
     const int columns = static_cast<int>(x.size()) / sequences;
+    std::vector<float> sums(squares.size());
     for (int s = 0; s < sequences; ++s)
       for (int i = 0; i < columns; ++i) {
         const float value = x[static_cast<std::size_t>(s * columns + i)];
-        pack(packed.data(), sequences, columns, s, i, norm.empty() ? value : value * norm[static_cast<std::size_t>(i)]);
-        squares[static_cast<std::size_t>(i % 3 * sequences + s)] += value * value;
+        const auto normed = [&](int at) {
+          const float one = x[static_cast<std::size_t>(s * columns + at)];
+          return norm.empty() ? one : one * norm[static_cast<std::size_t>(at)];
+        };
+        const PackedOutput to{packed.data(), sequences, columns, stamp};
+        if (i % 2 == 0) to.put_two(s, i, normed(i), normed(i + 1));
+        sums[static_cast<std::size_t>(i % 3 * sequences + s)] += value * value;
       }
+    for (std::size_t i = 0; i < sums.size(); ++i) put_stamped(squares[i], sums[i], stamp);
   }
   NormInput norm() const { return {nullptr, nullptr, squares.data(), 3, 1e-5f}; }
+  TiledInput input() const { return {packed.data(), static_cast<std::int16_t>(count), false, false}; }
 
-  std::vector<std::uint16_t> packed;
-  std::vector<float> squares;
+  int count;
+  std::vector<Stamped> packed, squares;
 };
 
-inline float unpacked(const std::vector<std::uint16_t>& packed, int sequences, int columns, int sequence, int column) {
-  const auto at = static_cast<std::size_t>(sequence * columns + column);
-  const float high = from_bf16(packed[at]);
-  return sequences <= 2 ? high + from_bf16(packed[at + static_cast<std::size_t>(sequences * columns)]) : high;
+/// Vectors as other tasks leave them.
+inline std::vector<Stamped> stamped(const std::vector<float>& values, std::uint32_t stamp = 1) {
+  std::vector<Stamped> all(values.size());
+  for (std::size_t i = 0; i < values.size(); ++i) put_stamped(all[i], values[i], stamp);
+  return all;
+}
+
+inline float unpacked(const std::vector<Stamped>& packed, int sequences, int columns, int sequence, int column) {
+  const auto at = static_cast<std::size_t>(sequence * columns + column), low = static_cast<std::size_t>(sequences * columns / 2);
+  const auto half = [&](const Stamped& word) { return from_bf16(column % 2 ? word.bits() >> 16 : word.bits() & 0xffffu); };
+  return sequences <= 2 ? half(packed[at / 2]) + half(packed[low + at / 2]) : half(packed[at / 2]);
 }
 
 }  // namespace flywheel::llama

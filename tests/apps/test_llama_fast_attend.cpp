@@ -19,6 +19,8 @@ struct Attention {
   explicit Attention(const Case& shape) : c(shape) {
     room = (c.position + 16) / 16 * 16;
     qkv = numbers.floats(c.sequences * (c.heads + 2 * c.kv_heads) * c.dim);
+    made = stamped(qkv);
+    packed.assign(packed_size(c.sequences, c.heads * c.dim), Stamped{0x7ff77ff7});
     for (int i = 0; i < (c.position + 1) * c.dim / 2; ++i) {
       const float angle = 3 * numbers.next();
       rope.insert(rope.end(), {std::cos(angle), std::sin(angle)});
@@ -38,8 +40,8 @@ struct Attention {
   }
   FastAttend task(int head, int count, int split) {
     const auto byte = [](int i) { return static_cast<std::uint8_t>(i); };
-    return {qkv.data(), partials(), {keys.data(), values.data()}, rope.data(), c.normed ? q_norm.data() : nullptr,
-            c.normed ? k_norm.data() : nullptr, states.data(), 1e-5f, room, byte(c.sequence), byte(c.kv_heads),
+    return {made.data(), partials(), {keys.data(), values.data()}, rope.data(), c.normed ? q_norm.data() : nullptr,
+            c.normed ? k_norm.data() : nullptr, states.data(), packed.data(), 1e-5f, room, byte(c.sequence), byte(c.kv_heads),
             byte(head / count), byte(head), byte(count), byte(split)};
   }
   template <class Run>
@@ -93,8 +95,6 @@ struct Attention {
   }
 
   std::vector<float> results() {
-    const std::uint16_t* first = partials().packed();
-    const std::vector<std::uint16_t> packed(first, first + packed_size(c.sequences, c.heads * c.dim));
     std::vector<float> all;
     for (int i = 0; i < c.heads * c.dim; ++i) all.push_back(unpacked(packed, c.sequences, c.heads * c.dim, c.sequence, i));
     return all;
@@ -115,6 +115,7 @@ struct Attention {
   Numbers numbers;
   int room;
   std::vector<float> qkv, rope, q_norm, k_norm, parts;
+  std::vector<Stamped> made, packed;
   std::vector<Half> keys, values;
   std::vector<StepState> states;
 };
@@ -135,7 +136,7 @@ TEST_CASE("tuned: attention, head sizes, groups of heads, contexts and parts") {
     attention.run_all([&](const FastAttend& task) { flywheel::testing::run_fibers(task, {}); });
     const std::vector<float> once = attention.results();
     std::fill(attention.parts.begin(), attention.parts.begin() + (attention.partials().results() - attention.parts.data()), 0.f);
-    std::fill_n(attention.partials().packed(), packed_size(c.sequences, c.heads * c.dim), std::uint16_t{0x7ff7});
+    std::fill(attention.packed.begin(), attention.packed.end(), Stamped{0x7ff77ff7});
     std::vector<FastAttend> tasks;
     attention.run_all([&](const FastAttend& task) { tasks.push_back(task); });
     for (auto task = tasks.rbegin(); task != tasks.rend(); ++task) flywheel::testing::run_fibers(*task, {});

@@ -24,6 +24,8 @@ inline std::string mbarrier_name(const void* at) {
     const std::uint64_t* first;
     std::size_t count;
   } all[] = {{"ready", roles.ready, kRoleSlots},     {"computed", roles.computed, kRoleSlots},
+             {"coming", roles.coming, kRoleSlots},   {"before", roles.before, kRoleSlots},
+             {"stored", roles.stored, kRoleSlots},
              {"settled", roles.settled, kRoleSlots}, {"handed", roles.handed, kHandoffs},
              {"taken", roles.taken, kHandoffs},      {"landed", roles.landed, kMostPages},
              {"returned", roles.returned, kMostPages}, {"begin", &roles.begin, 1},

@@ -8,6 +8,7 @@
 // is a std::runtime_error here.
 #pragma once
 
+#include "runtime/stamped.hpp"
 #include "runtime/task_list.hpp"
 #include "support/fiber_memory.hpp"
 #include "support/fiber_warp.hpp"
@@ -21,6 +22,7 @@ struct FiberOptions {
   std::uint32_t worker = 0;
   std::uint32_t workers = 1;
   std::uint32_t iteration = 0;
+  std::uint32_t stamp = 1;  // of the words that the task writes, and of those that it waits for
   std::vector<unsigned char> params = {};  // of the run, at most kParamBytes
   const World* world = nullptr;            // for bodies that emit() or spawn(), as run 0 of it: see HandWorld
 };
@@ -37,7 +39,7 @@ struct FiberRun {
     RunState& state = world.runs ? world.runs[0] : run;
     std::copy(options.params.begin(), options.params.end(), state.params);
     header.result_offset = kNoResult;
-    context = {&world, &header, &state, {}, options.worker, {0, 0, 0, options.iteration}};
+    context = {&world, &header, &state, {}, options.worker, {0, 0, 0, options.iteration}, options.stamp};
     crew.explain = [this] { return pages.explain() + handoffs.explain(); };
   }
 
@@ -52,6 +54,13 @@ struct FiberRun {
   TaskHeader header{};
   TaskContext context;
 };
+
+/// What a part waits for is there before it begins.
+template <class Ready>
+bool fiber_spin(FiberRun& run, Ready&& ready) {
+  if (!ready()) run.crew.fail("spin() waits for words that nobody has put, or with another stamp than FiberOptions::stamp");
+  return true;
+}
 
 /// The block of a compute part, and of pack(). See GpuBlock.
 template <class List>
@@ -124,6 +133,12 @@ class FiberBlock : public BlockCore<CpuPlatform, List> {
   }
   void pass_on() { run_.handoffs.pass_on(passed_on_++); }
 
+  template <class Ready>
+  bool spin(Ready&& ready) const {
+    return fiber_spin(run_, ready);
+  }
+  static StampedPair look_at_two(const Stamped* at) { return {look_at(at[0]), look_at(at[1])}; }
+
  private:
   FiberRun& run_;
   std::size_t used_ = 0;
@@ -179,6 +194,10 @@ class FiberWarpBlock : public BlockCore<CpuPlatform, List> {
   template <class T>
   static T shuffle_xor(T value, int mask) {
     return fiber_exchange("shuffle_xor()", value, static_cast<std::uint32_t>(lane() ^ mask) % 32);
+  }
+  template <class Ready>
+  bool spin(Ready&& ready) const {
+    return fiber_spin(run_, ready);
   }
   template <class T, class Op>
   T reduce(T value, Op&& op) const {

@@ -159,6 +159,17 @@ class OpBlockCore {
     return true;
   }
   __device__ void stop() const {}  // the host launches as many steps as it wants
+  // An operation begins when all that it reads is there.
+  __device__ static bool await_sent() { return true; }
+  __device__ static void sent() {}
+  __device__ static std::uint32_t stamp() { return 1; }
+  template <class Ready>
+  __device__ static bool spin(Ready&& ready) {
+    while (!__all_sync(0xffffffffu, ready())) {
+    }
+    return true;
+  }
+  __device__ static StampedPair look_at_two(const Stamped* at) { return ptx::load_two(at); }
   template <class T>
   __device__ static T shuffle_xor(T value, int mask) {
     return flywheel::detail::shuffle_xor(value, static_cast<std::uint32_t>(mask));

@@ -13,13 +13,15 @@ namespace flywheel::llama {
 /// The `count` query heads from `head` on, which are those of one key and value head. The part that holds the step's
 /// position also puts the step's key and value into the cache.
 struct FastAttend {
-  const float* qkv;  // [sequences][heads + 2 kv_heads][head_dim], before norm and rotation
+  static constexpr bool kEarly = true;
+  const Stamped* qkv;  // [sequences][heads + 2 kv_heads][head_dim], before norm and rotation
   Partials partials;
   FastCache cache;
   const float* rope;  // [context][head_dim / 2][cos, sin]
   const float* q_norm;  // [head_dim], or null
   const float* k_norm;
   const StepState* states;
+  Stamped* results;     // see PackedOutput
   float eps;
   std::int32_t positions;  // the cache has room for, a multiple of 16
   std::uint8_t sequence, kv_heads, kv_head, head, count, split;
@@ -53,10 +55,10 @@ struct FastAttend {
     return {static_cast<int>(position), first, first + share < all ? first + share : all, Partials::used(position, share)};
   }
   FLYWHEEL_TASK int dims() const { return partials.head_dim; }
-  FLYWHEEL_TASK const float* row(int i) const { return qkv + ((partials.heads + 2 * kv_heads) * sequence + i) * dims(); }
-  FLYWHEEL_TASK const float* query(int i) const { return row(head + i); }
-  FLYWHEEL_TASK const float* key() const { return row(partials.heads + kv_head); }
-  FLYWHEEL_TASK const float* value() const { return row(partials.heads + kv_heads + kv_head); }
+  FLYWHEEL_TASK const Stamped* row(int i) const { return qkv + ((partials.heads + 2 * kv_heads) * sequence + i) * dims(); }
+  FLYWHEEL_TASK const Stamped* query(int i) const { return row(head + i); }
+  FLYWHEEL_TASK const Stamped* key() const { return row(partials.heads + kv_head); }
+  FLYWHEEL_TASK const Stamped* value() const { return row(partials.heads + kv_heads + kv_head); }
   FLYWHEEL_TASK std::size_t cache_at() const {
     return static_cast<std::size_t>(sequence * kv_heads + kv_head) * static_cast<std::size_t>(positions) *
            static_cast<std::size_t>(dims());
@@ -80,11 +82,12 @@ struct FastAttend {
     float* sums;           // [warps][4][head_dim]
   };
 
-  /// One lane's pairs of a head, i and i + head_dim / 2, that turn together; and RMSNorm's weights for them, or ones.
+  /// One lane's pairs of a head, i and i + head_dim / 2, that turn together; the angle they turn by, and RMSNorm's weights
+  /// for them, or ones.
   template <int kTiles>
   struct Pairs {
     static constexpr int kHalf = kTiles * 8, kEach = (kHalf + kLanes - 1) / kLanes;
-    float a[kEach] = {}, b[kEach] = {}, norm_a[kEach] = {}, norm_b[kEach] = {};
+    float a[kEach] = {}, b[kEach] = {}, cosine[kEach] = {}, sine[kEach] = {}, norm_a[kEach] = {}, norm_b[kEach] = {};
   };
 
   /// Keys and values of 16 positions.
@@ -101,29 +104,34 @@ struct FastAttend {
     float out[kTiles][4] = {};  // dimensions lane / 4 and lane / 4 + 8 of each tile, columns high and low
   };
 
-  /// Two trips to L2, one after another, are the least: what the warps rotate and where the step is; what depends on
-  /// the step, angles and cache.
+  /// What earlier passes left (where the step is, angles, cache) is fetched while this step's qkv are still being made.
   template <int kTiles, class Block>
   FLYWHEEL_COLD void attend(Block& block) const {
     constexpr int kDims = kTiles * 16;
     const int warp = block.warp();
-    Pairs<kTiles> pairs;
-    if (warp < count) load(block, pairs, query(warp), q_norm);
-    else if (warp == kHeadsTogether) load(block, pairs, key(), k_norm);
-    else if (warp == kHeadsTogether + 1) load(block, pairs, value(), nullptr);
     const Span part_of = span();
-    if (part_of.last <= part_of.first) return;  // the context is short: nobody reads this part
+    if (part_of.last <= part_of.first) {  // the context is short: nobody reads this part
+      if (block.leader()) block.sent();
+      return;
+    }
+    Pairs<kTiles> pairs;
+    if (warp < count) prepare(block, pairs, q_norm, part_of.position);
+    else if (warp == kHeadsTogether) prepare(block, pairs, k_norm, part_of.position);
     const int first = part_of.first + warp * 16;
     Tiles<kTiles> tiles;
     load(block, tiles.keys, cache.keys, first < part_of.last ? first : part_of.first);
     load(block, tiles.values, cache.values, first < part_of.last ? first : part_of.first);
 
+    if (!block.await_sent()) return;
+    if (warp < count) load(block, pairs, query(warp));
+    else if (warp == kHeadsTogether) load(block, pairs, key());
+    else if (warp == kHeadsTogether + 1) load(block, pairs, value());
     block.sync();  // all warps are through with the last task's scratch
     Area area{block.template scratch<std::uint16_t>(kTiles * 8 * 16), block.template scratch<std::uint16_t>(2 * kDims),
               block.template scratch<float>(kTileWarps * kHeadsTogether * 2),
               block.template scratch<float>(kTileWarps * kHeadsTogether * kDims)};
     if (!area.query || !area.step || !area.scales || !area.sums) return;
-    if (warp < kHeadsTogether) put_query(block, area, pairs, part_of.position);
+    if (warp < kHeadsTogether) put_query(block, area, pairs);
     else if (warp == kHeadsTogether && part_of.has_step()) append_key(block, area, pairs, part_of.position);
     else if (warp == kHeadsTogether + 1 && part_of.has_step()) append_value(block, area, pairs, part_of.position);
     block.sync();
@@ -137,49 +145,70 @@ struct FastAttend {
     write<kTiles>(block, area, part_of.used);
     block.sync();
     if (part_of.used > 1) join<kTiles>(block, area, part_of.used);
+    if (block.leader()) block.sent();
   }
 
   template <int kTiles, class Block>
-  FLYWHEEL_TASK static void load(Block& block, Pairs<kTiles>& pairs, const float* in, const float* norm) {
+  FLYWHEEL_TASK void prepare(Block& block, Pairs<kTiles>& pairs, const float* norm, int position) const {
     using P = Pairs<kTiles>;
+    const float* turn = rope + static_cast<std::size_t>(position) * (kTiles * 16);
 #pragma unroll
     for (int j = 0; j < P::kEach; ++j) {
       const int i = block.lane() + j * kLanes;
       if (i >= P::kHalf) continue;
-      pairs.a[j] = in[i];
-      pairs.b[j] = in[i + P::kHalf];
+      pairs.cosine[j] = turn[2 * i];
+      pairs.sine[j] = turn[2 * i + 1];
       pairs.norm_a[j] = norm ? norm[i] : 1.f;
       pairs.norm_b[j] = norm ? norm[i + P::kHalf] : 1.f;
     }
   }
 
+  template <int kTiles, class Block>
+  FLYWHEEL_TASK static void load(Block& block, Pairs<kTiles>& pairs, const Stamped* in) {
+    using P = Pairs<kTiles>;
+    const WantedStamp wanted = wanted_stamp(block, false);
+    Stamped a[P::kEach] = {}, b[P::kEach] = {};
+    block.spin([&] {
+      std::uint32_t wrong = 0;
+#pragma unroll
+      for (int j = 0; j < P::kEach; ++j) {
+        const int i = block.lane() + j * kLanes;
+        if (i < P::kHalf) a[j] = look_at(in[i]), b[j] = look_at(in[i + P::kHalf]);
+      }
+#pragma unroll
+      for (int j = 0; j < P::kEach; ++j)
+        if (block.lane() + j * kLanes < P::kHalf) wrong |= wanted.wrong(a[j]) | wanted.wrong(b[j]);
+      return wrong == 0;
+    });
+#pragma unroll
+    for (int j = 0; j < P::kEach; ++j) pairs.a[j] = a[j].value(), pairs.b[j] = b[j].value();
+  }
+
   /// RMSNorm if there is one, then the rotation by the step's position; use(i, value) for the lane's values of the head.
   template <int kTiles, class Block, class Use>
-  FLYWHEEL_TASK void rotate(Block& block, const Pairs<kTiles>& pairs, bool normed, int position, Use&& use) const {
+  FLYWHEEL_TASK void rotate(Block& block, const Pairs<kTiles>& pairs, bool normed, Use&& use) const {
     using P = Pairs<kTiles>;
-    const float* turn = rope + static_cast<std::size_t>(position) * (kTiles * 16);
-    float cosine[P::kEach] = {}, sine[P::kEach] = {}, squares = 0;
+    float scale = 1;
+    if (normed) {
+      float squares = 0;
 #pragma unroll
-    for (int j = 0; j < P::kEach; ++j) {
-      const int i = block.lane() + j * kLanes;
-      if (i < P::kHalf) cosine[j] = turn[2 * i], sine[j] = turn[2 * i + 1];
-      squares += pairs.a[j] * pairs.a[j] + pairs.b[j] * pairs.b[j];
+      for (int j = 0; j < P::kEach; ++j) squares += pairs.a[j] * pairs.a[j] + pairs.b[j] * pairs.b[j];
+      for (int apart = kLanes / 2; apart; apart /= 2) squares += block.shuffle_xor(squares, apart);
+      scale = inverse_sqrt(squares * (1.f / (16 * kTiles)) + eps);
     }
-    for (int apart = kLanes / 2; apart; apart /= 2) squares += block.shuffle_xor(squares, apart);
-    const float scale = normed ? inverse_sqrt(squares * (1.f / (16 * kTiles)) + eps) : 1.f;
 #pragma unroll
     for (int j = 0; j < P::kEach; ++j) {
       const int i = block.lane() + j * kLanes;
       if (i >= P::kHalf) continue;
       const float a = pairs.a[j] * scale * pairs.norm_a[j], b = pairs.b[j] * scale * pairs.norm_b[j];
-      use(i, a * cosine[j] - b * sine[j]);
-      use(i + P::kHalf, b * cosine[j] + a * sine[j]);
+      use(i, a * pairs.cosine[j] - b * pairs.sine[j]);
+      use(i + P::kHalf, b * pairs.cosine[j] + a * pairs.sine[j]);
     }
   }
 
   /// Warp w < 4: its head's columns of B; zeros where there is no such head.
   template <int kTiles, class Block>
-  FLYWHEEL_TASK void put_query(Block& block, const Area& area, const Pairs<kTiles>& pairs, int position) const {
+  FLYWHEEL_TASK void put_query(Block& block, const Area& area, const Pairs<kTiles>& pairs) const {
     const int w = block.warp();
     const auto at = [&](int dim, int column) -> std::uint16_t& {
       return area.query[(dim / 16 * 8 + column) * 16 + dim % 16];
@@ -188,7 +217,7 @@ struct FastAttend {
       for (int i = block.lane(); i < kTiles * 16; i += kLanes) at(i, 2 * w) = at(i, 2 * w + 1) = 0;
       return;
     }
-    rotate(block, pairs, q_norm != nullptr, position, [&](int i, float value) {
+    rotate(block, pairs, q_norm != nullptr, [&](int i, float value) {
       std::uint16_t high, low;
       narrow(narrow(value * query_scale(), high), low);
       at(i, 2 * w) = high;
@@ -199,7 +228,7 @@ struct FastAttend {
   template <int kTiles, class Block>
   FLYWHEEL_TASK void append_key(Block& block, const Area& area, const Pairs<kTiles>& pairs, int position) const {
     Half* keys = cache.keys + cache_at();
-    rotate(block, pairs, k_norm != nullptr, position, [&](int i, float rotated) {
+    rotate(block, pairs, k_norm != nullptr, [&](int i, float rotated) {
       area.step[i] = static_cast<std::uint16_t>(round_to_half(rotated));
       keys[FastCache::key_at(position, i, kTiles * 16)].bits = area.step[i];
     });
@@ -335,7 +364,8 @@ struct FastAttend {
   template <int kTiles, class Block>
   FLYWHEEL_TASK void write(Block& block, const Area& area, int used) const {
     constexpr int kDims = kTiles * 16;
-    block.for_each(count * kDims, [&](int i) {
+    const PackedOutput packed = output(block);
+    block.for_each(count * kDims, [&](int i) {  // whole warps: the neighbour is there
       const int h = i / kDims, dim = i % kDims;
       const int to = partials.index(sequence, head + h, split);
       float largest = -std::numeric_limits<float>::infinity();
@@ -350,7 +380,7 @@ struct FastAttend {
         weights += weight * area.scales[from * 2 + 1];
         sum += weight * area.sums[from * kDims + dim];
       }
-      if (used == 1) partials.pack_result(sequence, head + h, dim, sum * reciprocal(weights));
+      if (used == 1) packed.put(block, sequence, (head + h) * kDims + dim, sum * reciprocal(weights), 1, true);
       else partials.values(to)[dim] = sum;
       if (used > 1 && dim == 0) partials.scale(to) = {largest, weights};
     });
@@ -363,11 +393,17 @@ struct FastAttend {
     if (block.leader()) area.step[0] = partials.leave(sequence, head, used);
     block.sync();
     if (!area.step[0]) return;
+    const PackedOutput packed = output(block);
     block.for_each(count * kDims, [&](int i) {
       const int h = head + i / kDims, dim = i % kDims;
-      partials.pack_result(sequence, h, dim, partials.combine(sequence, h, dim, used));
+      packed.put(block, sequence, h * kDims + dim, partials.combine(sequence, h, dim, used), 1, true);
     });
     block.sync();
+  }
+
+  template <class Block>
+  FLYWHEEL_TASK PackedOutput output(const Block& block) const {
+    return {results, partials.sequences, partials.columns(), block.stamp()};
   }
 
   // ---- portable: the same sums over the same cache, one thread for each position or dimension ----
@@ -376,11 +412,12 @@ struct FastAttend {
   FLYWHEEL_TASK void portable(Block& block) const {
     const Span part = span();
     float* turned = block.template scratch<float>(dims());
+    float* in = block.template scratch<float>(dims());
     float* weights = block.template scratch<float>(partials.share(static_cast<std::uint32_t>(part.position)));
-    if (!turned || !weights || part.last <= part.first) return;
-    if (part.has_step()) portable_append(block, turned, part.position);
+    if (!turned || !in || !weights || part.last <= part.first) return;
+    if (part.has_step()) portable_append(block, in, turned, part.position);
     for (int h = 0; h < count; ++h) {
-      portable_rotate(block, query(h), q_norm, part.position, turned);
+      portable_rotate(block, query(h), in, q_norm, part.position, turned);
       portable_head(block, h, part, turned, weights);
     }
     portable_join(block, part.used);
@@ -399,8 +436,11 @@ struct FastAttend {
   }
 
   template <class Block>
-  FLYWHEEL_TASK void portable_rotate(Block& block, const float* in, const float* norm, int position, float* to) const {
+  FLYWHEEL_TASK void portable_rotate(Block& block, const Stamped* from, float* in, const float* norm, int position,
+                                     float* to) const {
     const int half = dims() / 2;
+    block.for_each(dims(), [&](int i) { in[i] = look_at(from[i]).value(); });
+    block.sync();
     const float scale = norm ? rms_scale(block, in, dims(), eps) : 1.f;
     const float* turn = rope + static_cast<std::size_t>(position) * static_cast<std::size_t>(dims());
     block.sync();
@@ -414,11 +454,11 @@ struct FastAttend {
   }
 
   template <class Block>
-  FLYWHEEL_TASK void portable_append(Block& block, float* turned, int position) const {
-    portable_rotate(block, key(), k_norm, position, turned);
+  FLYWHEEL_TASK void portable_append(Block& block, float* in, float* turned, int position) const {
+    portable_rotate(block, key(), in, k_norm, position, turned);
     block.for_each(dims(), [&](int i) {
       cache.keys[cache_at() + FastCache::key_at(position, i, dims())].bits = static_cast<std::uint16_t>(round_to_half(turned[i]));
-      cache.values[cache_at() + FastCache::value_at(position, i, dims())].bits = static_cast<std::uint16_t>(round_to_half(value()[i]));
+      cache.values[cache_at() + FastCache::value_at(position, i, dims())].bits = static_cast<std::uint16_t>(round_to_half(look_at(value()[i]).value()));
     });
     block.sync();
   }

@@ -21,8 +21,8 @@ struct FastLogits : RowsTask {
 
   template <class Block>
   FLYWHEEL_TASK void operator()(Block& block) const {
-    portable_rows(block, *this, norm, [&](int row, int s, float dot) { at(row, s) = dot; });
-    for (int s = 0; s < sequences; ++s) {
+    portable_rows_of_norm(block, *this, norm, [&](int row, int s, float dot) { at(row, s) = dot; });
+    for (int s = 0; s < input.sequences; ++s) {
       std::uint64_t most = 0;
       block.for_each(row_count(), [&](int i) { most = larger(most, likelier(at(first_row() + i, s), first_row() + i)); });
       most = block.reduce(most, larger);
@@ -35,13 +35,15 @@ struct FastLogits : RowsTask {
     requires Block::kOnGpu
   FLYWHEEL_TASK void store(Block& block) const {
     std::uint64_t most = 0;
-    const float scale = norm.scale_of_lane(block, sequences, columns);
-    store_rows(block, row_count(), sequences, NothingBefore{}, [&](const WarpSums* in, int first, int i, NothingBefore::None) {
-      const int s = sequence_of_sum(i, sequences), row = first_row() + first + row_of_sum(i, sequences);
-      const float logit = sum_of(in, i) * scale;
-      at(row, s) = logit;
-      most = larger(most, likelier(logit, row));
-    });
+    if (!block.await_sent()) return;
+    const int sequences = input.sequences;
+    const float scale = norm.scale_of_lane(block, input, columns);
+    const auto put = [&](int row, int s, float sum, NothingBefore::None, bool has_one) {
+      if (!has_one) return;
+      at(first_row() + row, s) = sum * scale;
+      most = larger(most, likelier(sum * scale, first_row() + row));
+    };
+    store_rows(block, row_count(), sequences, NothingBefore{}, put);
     for (int apart = sequences; apart < kLanes; apart *= 2) most = larger(most, block.shuffle_xor(most, apart));
     if (block.lane() < sequences) best[block.lane() * tasks + index] = most;
   }
@@ -56,8 +58,7 @@ struct FastLogits : RowsTask {
 /// x = the embedding of the token: of the first step by a task of its own, of each later one by the choice before it.
 struct FastEmbed {
   const Bf16* table;  // [vocabulary][hidden]
-  float* x;           // [sequences][hidden]
-  NormOutput next;
+  ResidualOutput out;
   const StepState* states;
   std::int32_t hidden, sequences;
 
@@ -69,14 +70,17 @@ struct FastEmbed {
   FLYWHEEL_TASK void embed(Block& block, int sequence, std::uint32_t token) const {
     const Bf16* row = table + static_cast<std::size_t>(token) * static_cast<std::size_t>(hidden);
     float square = 0;
-    block.for_each(hidden, [&](int i) {
-      const float value = to_float(row[i]);
-      x[sequence * hidden + i] = value;
-      next.put(sequences, hidden, sequence, i, value);
-      square += value * value;
+    const PackedOutput packed{out.packed, sequences, hidden, block.stamp()};
+    block.for_each(hidden / 2, [&](int pair) {
+      const int i = 2 * pair;
+      const float first = to_float(row[i]), second = to_float(row[i + 1]);
+      put_stamped(out.x[sequence * hidden + i], first, block.stamp());
+      put_stamped(out.x[sequence * hidden + i + 1], second, block.stamp());
+      packed.put_two(sequence, i, first * out.weights[i], second * out.weights[i + 1]);
+      square += first * first + second * second;
     });
     square = block.reduce(square, [](float a, float b) { return a + b; });
-    if (block.leader()) next.squares[sequence] = square;
+    if (block.leader()) put_stamped(out.squares[sequence], square, block.stamp());
   }
 };
 

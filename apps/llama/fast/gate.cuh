@@ -11,7 +11,7 @@ struct FastGateUp : TiledTask {
   const Bf16* up;
   NormInput norm;
   float* y;                   // portable: [sequences][rows]
-  std::uint16_t* packed_y;
+  Stamped* packed_y;
   std::int32_t rows;   // of either matrix
   std::int32_t first;  // the task's first unit; it has groups / 2 of them
 
@@ -29,9 +29,9 @@ struct FastGateUp : TiledTask {
     float* scratch = block.template scratch<float>(columns);
     if (!scratch) return;
     const Matrix of_gate{gate, columns, 1}, of_up{up, columns, 1};
-    for (int s = 0; s < sequences; ++s) {
-      const float* in = norm.portable(block, scratch, s, columns);
-      multiply_row_pairs(block, of_gate, of_up, in, first_row(), last_row(),
+    for (int s = 0; s < input.sequences; ++s) {
+      norm.portable(block, scratch, s, columns);
+      multiply_row_pairs(block, of_gate, of_up, scratch, first_row(), last_row(),
                          [&](int row, float g, float u) { y[s * rows + row] = silu(g) * u; });
       block.sync();
     }
@@ -40,18 +40,23 @@ struct FastGateUp : TiledTask {
   template <class Block>
     requires Block::kOnGpu
   FLYWHEEL_TASK void store(Block& block) const {
-    const int step = rows_of_handoff(sequences) / 2;  // gate rows of a handoff
-    const float scale = norm.scale_of_lane(block, sequences, columns);
-    for (int done = first_row(); const WarpSums* in = block.template take<WarpSums>(); done += step) {
-      const int count = last_row() - done < step ? last_row() - done : step;
-      for (int i = block.lane(); i < count * sequences; i += kLanes) {
-        const int row = row_of_sum(i, sequences), s = sequence_of_sum(i, sequences);
+    if (!block.await_sent()) return;
+    const int sequences = input.sequences, step = rows_of_handoff(sequences) / 2;  // gate rows of a handoff
+    const float scale = norm.scale_of_lane(block, input, columns);
+    const PackedOutput packed{packed_y, sequences, rows, block.stamp()};
+    for (int done = first_row(); done < last_row(); done += step) {
+      const WarpSums* in = block.template take<WarpSums>();
+      if (!in) return;
+      const int count = (last_row() - done < step ? last_row() - done : step) * sequences;
+      for (int j = 0; j < count; j += kLanes) {
+        const int i = block.lane() + j, row = row_of_sum(i, sequences), s = sequence_of_sum(i, sequences);
         const int at = (row / kGroupRows * 2 * kGroupRows + row % kGroupRows) * sequences + s;
         const float value = swish(sum_of(in, at) * scale) * (sum_of(in, at + kGroupRows * sequences) * scale);
-        llama::pack(packed_y, sequences, rows, s, done + row, value);
+        packed.put(block, s, done + row, value, sequences, i < count);
       }
       block.give_back();
     }
+    block.sent();
   }
 
  private:

@@ -42,19 +42,26 @@ class Builder {
 
  private:
   Graph& graph() { return result_.decode; }
-  /// Of the residual stream, as `makers` tasks left it.
+  // The residual stream as its stage `residual_` left it. The first is of the pass before: the choice, or the embedding.
+  Stamped* x(std::size_t stage) const { return memory_.x.data() + stage * sequences() * size(config_.hidden_size); }
+  Stamped* packed_x(std::size_t stage) const { return memory_.packed_x.data() + stage * packed_size(memory_.sequences, config_.hidden_size); }
+  Stamped* squares(std::size_t stage) const { return memory_.squares.data() + stage * size(memory_.squares_of_stage); }
+  std::size_t sequences() const { return size(memory_.sequences); }
+  static std::size_t size(int n) { return static_cast<std::size_t>(n); }
+
   NormInput normed(const Buffer<float>& weights, const Stage& makers) const {
-    return {memory_.x.data(), weights.data(), memory_.squares.data(), std::max(1, static_cast<int>(makers.size())), eps_};
+    return {x(residual_), weights.data(), squares(residual_), std::max(1, static_cast<int>(makers.size())), eps_};
   }
-  NormOutput next(const Buffer<float>& weights, int part) const {
-    return {memory_.packed_x.data(), weights.data(), memory_.squares.data() + part * memory_.sequences};
+  ResidualOutput output(std::size_t stage, const Buffer<float>& norm, int part) const {
+    return {x(stage), packed_x(stage), norm.data(), squares(stage) + size(part) * sequences()};
   }
-  TiledTask tiled(const std::uint16_t* packed, int columns, int groups) const {
-    return {packed, columns, groups, memory_.sequences};
+  TiledInput residual() const { return input(packed_x(residual_), residual_ == 0); }
+  TiledInput input(const Stamped* packed, bool old) const {
+    return {packed, static_cast<std::int16_t>(memory_.sequences), old, residual_ == 0};
   }
   FastEmbed embed() const {
-    return {bf16_of(weights_.embedding), memory_.x.data(), next(weights_.layers.front().attention_norm, 0),
-            memory_.states.data(), config_.hidden_size, memory_.sequences};
+    return {bf16_of(weights_.embedding), output(0, weights_.layers.front().attention_norm, 0), memory_.states.data(),
+            config_.hidden_size, memory_.sequences};
   }
 
   /// Tasks whose input is streamed keep the sums of all their groups.
@@ -67,11 +74,11 @@ class Builder {
   }
 
   template <class Make>
-  Stage add_rows(const char* name, const MatrixBuffer& m, const std::uint16_t* packed, const Stage& before, Make&& make) {
+  Stage add_rows(const char* name, const MatrixBuffer& m, const TiledInput& input, const Stage& before, Make&& make) {
     const int columns = m.matrix.columns, groups = (m.rows + kGroupRows - 1) / kGroupRows;
     return add_shares(name, share_(groups, TileShape{columns, 1}.bytes(), most_groups(columns)), before,
                       [&](const Share& share) {
-                        return make(RowsTask{tiled(packed, columns, share.count), bf16_of(m), m.rows, share.first});
+                        return make(RowsTask{{input, columns, share.count}, bf16_of(m), m.rows, share.first});
                       });
   }
   template <class Make>
@@ -87,36 +94,51 @@ class Builder {
 
   Stage add_layer(std::size_t index, const Stage& before) {
     const LayerWeights& w = weights_.layers[index];
-    const Stage projected = add_rows("qkv", w.qkv, memory_.packed_x.data(), before, [&](const RowsTask& rows) {
-      return FastProject{rows, normed(w.attention_norm, before), memory_.qkv.data()};
+    const Stage projected = add_rows("qkv", w.qkv, residual(), before, [&](const RowsTask& rows) {
+      return FastProject{rows, normed(w.attention_norm, before), qkv(index)};
     });
     const Stage attended = add_attention(index, projected);
-    const Partials partials = memory_.partials(config_);
-    const Stage added = add_residual("output", w.output, {partials.packed(), partials.results()}, attended, w.mlp_norm);
+    const Stage added = add_residual("output", w.output, {input(results(index), false), memory_.partials(config_).results()},
+                                     attended, w.mlp_norm);
     const bool last = index + 1 == weights_.layers.size();
     const auto& after = last ? weights_.final_norm : weights_.layers[index + 1].attention_norm;
-    return add_residual("down", w.down, {memory_.packed_inner.data(), memory_.inner.data()}, add_gates(w, added), after);
+    const Stage gated = add_gates(index, added);
+    return add_residual("down", w.down, {input(inner(index), false), memory_.inner.data()}, gated, after);
+  }
+
+  Stamped* qkv(std::size_t layer) const {
+    return memory_.qkv.data() + layer * sequences() * size(config_.query_size() + 2 * config_.key_value_size());
+  }
+  Stamped* results(std::size_t layer) const {
+    return memory_.packed_results.data() + layer * packed_size(memory_.sequences, config_.query_size());
+  }
+  Stamped* inner(std::size_t layer) const {
+    return memory_.packed_inner.data() + layer * packed_size(memory_.sequences, config_.intermediate_size);
   }
 
   struct Input {
-    const std::uint16_t* packed;
+    TiledInput tiled;
     const float* portable;
   };
+  /// One more stage of the residual stream.
   Stage add_residual(const char* name, const MatrixBuffer& m, const Input& input, const Stage& before,
                      const Buffer<float>& next_norm) {
     int part = 0;
-    return add_rows(name, m, input.packed, before, [&](const RowsTask& rows) {
-      return FastResidual{rows, input.portable, memory_.x.data(), next(next_norm, part++)};
+    Stage stage = add_rows(name, m, input.tiled, before, [&](const RowsTask& rows) {
+      return FastResidual{rows, input.portable, x(residual_), output(residual_ + 1, next_norm, part++)};
     });
+    ++residual_;
+    return stage;
   }
 
-  Stage add_gates(const LayerWeights& w, const Stage& before) {
+  Stage add_gates(std::size_t layer, const Stage& before) {
+    const LayerWeights& w = weights_.layers[layer];
     const int all = w.gate.rows, columns = w.gate.matrix.columns;
     const int most = is_streamed(columns) ? kStreamedGroups / 2 : std::numeric_limits<int>::max();
     const auto shares = share_((all + kGroupRows - 1) / kGroupRows, TileShape{columns, 2}.bytes(), most);
     return add_shares("gate and up", shares, before, [&](const Share& s) {
-      return FastGateUp{tiled(memory_.packed_x.data(), columns, 2 * s.count), bf16_of(w.gate), bf16_of(w.up),
-                        normed(w.mlp_norm, before), memory_.inner.data(), memory_.packed_inner.data(), all, s.first};
+      return FastGateUp{{residual(), columns, 2 * s.count}, bf16_of(w.gate), bf16_of(w.up),
+                        normed(w.mlp_norm, before), memory_.inner.data(), inner(layer), all, s.first};
     });
   }
 
@@ -134,8 +156,8 @@ class Builder {
   FastAttend attend(std::size_t index, int sequence, int head, int split, int group) const {
     const LayerWeights& w = weights_.layers[index];
     const auto byte = [](int i) { return static_cast<std::uint8_t>(i); };
-    return {memory_.qkv.data(), memory_.partials(config_), {memory_.keys[index].data(), memory_.values_cache[index].data()},
-            memory_.rope.data(), w.query_norm.data(), w.key_norm.data(), memory_.states.data(), eps_, memory_.context,
+    return {qkv(index), memory_.partials(config_), {memory_.keys[index].data(), memory_.values_cache[index].data()},
+            memory_.rope.data(), w.query_norm.data(), w.key_norm.data(), memory_.states.data(), results(index), eps_, memory_.context,
             byte(sequence), byte(config_.num_key_value_heads), byte(head / group), byte(head), byte(group), byte(split)};
   }
 
@@ -147,7 +169,7 @@ class Builder {
     memory_.provide_best(tasks);
     std::int16_t index = 0;
     return add_shares("logits", shares, before, [&](const Share& s) {
-      return FastLogits{{tiled(memory_.packed_x.data(), columns, s.count), bf16_of(head), head.rows, s.first},
+      return FastLogits{{{residual(), columns, s.count}, bf16_of(head), head.rows, s.first},
                         normed(weights_.final_norm, before), memory_.logits.data(), memory_.best.data(), index++,
                         static_cast<std::int16_t>(tasks)};
     });
@@ -169,6 +191,7 @@ class Builder {
   FastMemory& memory_;
   Sharer share_;
   float eps_;
+  std::size_t residual_ = 0;  // stages of the residual stream so far
   FastGraph result_;
 };
 
@@ -205,7 +228,7 @@ FastGraph build_fast_graph(int workers, const Config& config, const Weights& wei
 std::uint32_t fast_scratch_bytes(const Config& config, bool on_gpu, int context) {
   // Sample: a sum a thread. Portable bodies: a whole input, or the weights of a part of the context.
   const int attention = kTileWarps * kHeadsTogether * (config.head_dim + 2) * 4 + config.head_dim * (16 + 4);
-  const int portable = 4 * std::max({config.hidden_size, config.query_size(), config.head_dim + context + kFewestPositions});
+  const int portable = 4 * std::max({config.hidden_size, config.query_size(), 2 * config.head_dim + context + kFewestPositions});
   const int tuned = std::max(attention, 3072);
   return static_cast<std::uint32_t>((on_gpu ? tuned : std::max(tuned, portable)) + 256);
 }

@@ -10,6 +10,7 @@
 #endif
 
 #include "apps/llama/fast/tile.cuh"
+#include "runtime/stamped.hpp"
 
 namespace flywheel::llama {
 
@@ -51,15 +52,54 @@ struct InputShape {
   FLYWHEEL_TASK int columns() const { return sequences * parts() * 2; }
 };
 
-/// Rounded vectors: [parts][sequences][columns], see InputShape.
+/// Rounded vectors: stamped words of two neighbours, [parts][sequences][columns / 2]; see InputShape.
 FLYWHEEL_TASK inline std::size_t packed_size(int sequences, int columns) {
-  return static_cast<std::size_t>(InputShape{sequences}.parts() * sequences) * static_cast<std::size_t>(columns);
+  return static_cast<std::size_t>(InputShape{sequences}.parts() * sequences) * static_cast<std::size_t>(columns / 2);
 }
-FLYWHEEL_TASK inline void pack(std::uint16_t* to, int sequences, int columns, int sequence, int column, float value) {
-  const int at = sequence * columns + column;
+
+/// Both parts of a number: the upper in the lower half.
+FLYWHEEL_TASK inline std::uint32_t round_to_parts(float value, int sequences) {
   const std::uint32_t high = round_to_bf16(value);
-  to[at] = static_cast<std::uint16_t>(high);
-  if (sequences <= 2) to[sequences * columns + at] = static_cast<std::uint16_t>(round_to_bf16(value - from_bf16(high)));
+  return sequences <= 2 ? high | round_to_bf16(value - from_bf16(high)) << 16 : high;
+}
+
+/// Where packed vectors go.
+struct PackedOutput {
+  Stamped* words;
+  int sequences, columns;
+  std::uint32_t stamp;
+
+  /// Lanes of a warp, a column each; the neighbour of a column is with lane ^ apart. All lanes call, also those that
+  /// have none. Where there are two parts, the lane of the even column puts the upper ones, that of the odd the lower.
+  template <class Block>
+  FLYWHEEL_TASK void put(const Block& block, int sequence, int column, float value, int apart, bool has_one) const {
+    const std::uint32_t mine = round_to_parts(value, sequences), other = block.shuffle_xor(mine, apart);
+    if (!has_one) return;
+    if (column % 2 == 0) put_stamped(words[at(sequence, column)], (mine & 0xffffu) | other << 16, stamp);
+    else if (sequences <= 2) put_stamped(words[low() + at(sequence, column)], other >> 16 | (mine & 0xffff0000u), stamp);
+  }
+  /// One thread: columns `column`, which is even, and `column` + 1.
+  FLYWHEEL_TASK void put_two(int sequence, int column, float first, float second) const {
+    const std::uint32_t a = round_to_parts(first, sequences), b = round_to_parts(second, sequences);
+    put_stamped(words[at(sequence, column)], (a & 0xffffu) | b << 16, stamp);
+    if (sequences <= 2) put_stamped(words[low() + at(sequence, column)], a >> 16 | (b & 0xffff0000u), stamp);
+  }
+
+ private:
+  FLYWHEEL_TASK int at(int sequence, int column) const { return (sequence * columns + column) >> 1; }
+  FLYWHEEL_TASK int low() const { return (sequences * columns) >> 1; }
+};
+
+/// What tells whether words are there.
+struct WantedStamp {
+  std::uint32_t stamp;
+  std::uint32_t mask;  // 0: they were written before this pass
+
+  FLYWHEEL_TASK std::uint32_t wrong(const Stamped& word) const { return (word.stamp() ^ stamp) & mask; }
+};
+template <class Block>
+FLYWHEEL_TASK WantedStamp wanted_stamp(const Block& block, bool old) {
+  return {block.stamp(), old ? 0u : 0xffffffffu};
 }
 
 /// The B registers of `kSteps` steps.
@@ -67,41 +107,68 @@ template <int kBlocks, int kSteps>
 struct LaneInputs {
   FourWeights b[kSteps][kBlocks];
 };
+/// The same as they are on their way.
+template <int kBlocks, int kSteps>
+struct LaneWords {
+  StampedPair b[kSteps][kBlocks];
+};
 
 /// One lane's reader of the inputs. Column lane / 4 of a block is (sequence, part, half of the step); lane % 4 says which
 /// four of the half's 16 values. Lanes of columns that no sequence has load what others do: nobody looks at their sums.
 /// `kWhole`: the matrix has whole pages of columns for all warps, so that nothing need be checked.
-template <int kBlocks, bool kWhole>
+template <int kBlocks, bool kWhole, class Block>
 class InputReader {
  public:
-  template <class Block>
-  FLYWHEEL_TASK InputReader(const Block& block, const TileShape& tile, InputShape shape, const std::uint16_t* packed)
-      : tile_(tile), warp_(block.warp()), offset_(block.lane() / 4 % 2 * (kStepColumns / 2) + block.lane() % 4 * 4) {
+  FLYWHEEL_TASK InputReader(const Block& block, const TileShape& tile, InputShape shape, const Stamped* packed, bool old)
+      : tile_(tile), warp_(block.warp()), offset_(block.lane() / 4 % 2 * (kStepColumns / 2) + block.lane() % 4 * 4),
+        wanted_(wanted_stamp(block, old)) {
     const int low = shape.parts() == 2 && block.lane() / 8 % 2 ? shape.sequences : 0;
     for (int b = 0; b < kBlocks; ++b) {
       const int sequence = (b * 8 + block.lane() / 4) >> shape.parts();  // by 2 or 4
-      from_[b] = packed + (low + (sequence < shape.sequences ? sequence : 0)) * tile.columns;
+      from_[b] = packed + (((low + (sequence < shape.sequences ? sequence : 0)) * tile.columns) >> 1);
     }
   }
 
-  /// Loads a page of steps of a chunk into steps at.. of `to`; zeros beyond the matrix.
+  /// A page of steps of a chunk to steps at.. of `to`; zeros beyond the matrix.
   template <int kAll>
-  FLYWHEEL_TASK void load(int chunk, int page, LaneInputs<kBlocks, kAll>& to, int at) const {
+  FLYWHEEL_TASK void load(int chunk, int page, LaneWords<kBlocks, kAll>& to, int at) const {
     const int column = tile_.first_column(chunk, warp_) + page * kStepsOfPage * kStepColumns + offset_;
+#pragma unroll
+    for (int b = 0; b < kBlocks; ++b) {
+      const Stamped* first = from_[b] + (static_cast<unsigned>(column) >> 1);
+#pragma unroll
+      for (int s = 0; s < kStepsOfPage; ++s)
+        to.b[at + s][b] = kWhole || column + s * kStepColumns < tile_.columns
+                              ? Block::look_at_two(first + s * (kStepColumns / 2))
+                              : nothing();
+    }
+  }
+
+  /// What has come of a page of steps. False if some is still on its way.
+  template <int kAll, int kTo>
+  FLYWHEEL_TASK bool take(const LaneWords<kBlocks, kAll>& from, int at, LaneInputs<kBlocks, kTo>& to, int to_step) const {
+    std::uint32_t wrong = 0;
 #pragma unroll
     for (int s = 0; s < kStepsOfPage; ++s)
 #pragma unroll
-      for (int b = 0; b < kBlocks; ++b)
-        if (kWhole || column + s * kStepColumns < tile_.columns)
-          to.b[at + s][b] = *reinterpret_cast<const FourWeights*>(from_[b] + (column + s * kStepColumns));
-        else
-          to.b[at + s][b] = FourWeights{};
+      for (int b = 0; b < kBlocks; ++b) {
+        const StampedPair& pair = from.b[at + s][b];
+        wrong |= wanted_.wrong(pair.first) | wanted_.wrong(pair.second);
+        to.b[to_step + s][b] = FourWeights{{pair.first.bits(), pair.second.bits()}};
+      }
+    return wrong == 0;
   }
 
  private:
+  FLYWHEEL_TASK StampedPair nothing() const {
+    const Stamped zero{std::uint64_t{wanted_.stamp} << 32};
+    return {zero, zero};
+  }
+
   TileShape tile_;
   int warp_, offset_;
-  const std::uint16_t* from_[kBlocks];
+  WantedStamp wanted_;
+  const Stamped* from_[kBlocks];
 };
 
 }  // namespace flywheel::llama

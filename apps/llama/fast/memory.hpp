@@ -19,11 +19,16 @@ struct FastMemory {
   int context;    // a multiple of 16
   int sequences;
   int splits;     // parts of the context that attention is spread over
-  Buffer<float> x;        // [sequences][hidden]: the residual stream
-  Buffer<float> qkv;      // [sequences][heads + 2 kv heads][head_dim]
-  Buffer<float> inner;    // [sequences][intermediate]: of the portable tasks
-  Buffer<std::uint16_t> packed_x, packed_inner;  // what tiles are multiplied with, see pack()
-  Buffer<float> squares;  // see NormInput
+  // Stamped words, of each stage its own: see runtime/stamped.hpp. Stage 0 of the residual stream is the embedding, each
+  // layer makes two more.
+  int stages, squares_of_stage;
+  Buffer<Stamped> x;               // [stages][sequences][hidden]: the residual stream
+  Buffer<Stamped> packed_x;        // [stages]: what tiles are multiplied with, see PackedOutput
+  Buffer<Stamped> squares;         // [stages][parts][sequences], see NormInput
+  Buffer<Stamped> qkv;             // [layers][sequences][heads + 2 kv heads][head_dim]
+  Buffer<Stamped> packed_results;  // [layers]: of attention
+  Buffer<Stamped> packed_inner;    // [layers]
+  Buffer<float> inner;             // [sequences][intermediate]: of the portable tasks
   Buffer<float> logits;   // [sequences][vocabulary]
   Buffer<float> parts;    // see Partials
   Buffer<std::uint64_t> best;  // [sequences][tasks of FastLogits]

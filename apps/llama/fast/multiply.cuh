@@ -18,6 +18,26 @@ FLYWHEEL_TASK constexpr int sequence_of_sum(int i, int sequences) { return i & (
 /// Rows of a handoff: few enough to be stored while the next are computed.
 FLYWHEEL_TASK constexpr int rows_of_handoff(int sequences) { return sequences <= 4 ? 32 : 16; }
 
+/// Over the warps, in a fixed order.
+FLYWHEEL_TASK inline float sum_of(const WarpSums* in, int i) {
+  float sums[kTileWarps];
+#pragma unroll
+  for (int warp = 0; warp < kTileWarps; ++warp) sums[warp] = in[warp].sums[i];
+#pragma unroll
+  for (int apart = kTileWarps / 2; apart; apart /= 2)
+#pragma unroll
+    for (int warp = 0; warp < apart; ++warp) sums[warp] += sums[warp + apart];
+  return sums[0];
+}
+
+/// What tiles are multiplied with.
+struct TiledInput {
+  const Stamped* packed;  // see PackedOutput
+  std::int16_t sequences;
+  bool old;    // it was written before the pass, as the first layer's
+  bool old_x;  // of tasks that add to the residual stream: the same of what they add to
+};
+
 /// One warp's reader of tiles. It works on a copy of the operands, which stays in registers. `kWhole`: every page is full.
 template <bool kWhole, class Block, class Operands>
 class TileReader {
@@ -69,21 +89,24 @@ class Multiplier {
   static constexpr int kSteps = kResidentChunks * kChunkSteps;  // of a group whose inputs stay in registers
   static constexpr int kPages = kChunkSteps / kStepsOfPage;     // of a chunk
   static constexpr int kCount = kWhole ? kStepsOfPage : 1;      // tiles at once
+  static constexpr bool kAhead = kBlocks == 1;                  // registers for the next chunk's words
 
   struct Sums {
     float part[kBlocks][4] = {};
   };
 
  public:
-  FLYWHEEL_TASK Multiplier(Block& block, Operands& operands, const TileShape& tile, int sequences, const std::uint16_t* input)
-      : block_(block), tile_(tile), shape_{sequences}, inputs_(block, tile, shape_, input), reader_(block, operands, tile) {}
+  FLYWHEEL_TASK Multiplier(Block& block, Operands& operands, const TileShape& tile, const TiledInput& input)
+      : block_(block), tile_(tile), shape_{input.sequences}, inputs_(block, tile, shape_, input.packed, input.old),
+        reader_(block, operands, tile) {}
 
   FLYWHEEL_TASK void resident() {
     LaneInputs<kBlocks, kSteps> inputs{};  // what ptxas 13.0 thinks may be undefined, it keeps in memory
     const int steps = steps_of(tile_.columns);
-#pragma unroll
-    for (int chunk = 0; chunk < kResidentChunks; ++chunk)
-      if (chunk * kChunkSteps < steps) load(chunk, inputs, chunk * kChunkSteps);
+    if (!block_.await_sent()) return;
+    if (steps <= kChunkSteps) get<1>(inputs, 0);
+    else if (kBlocks == 1) get<kResidentChunks>(inputs, 0);
+    else get<1>(inputs, 0), get<1>(inputs, 1);  // more than can be on its way to registers at once
     for (int group = 0; group < tile_.groups; ++group) {
       Sums sums;
       add_steps(sums, steps, inputs);
@@ -94,12 +117,22 @@ class Multiplier {
 
   FLYWHEEL_TASK void stream() {
     const int chunks = chunks_of(tile_.columns);
-    LaneInputs<kBlocks, kChunkSteps> inputs{}, ahead{};
+    LaneInputs<kBlocks, kChunkSteps> inputs{};
+    LaneWords<kBlocks, kChunkSteps> ahead{};
     Sums sums[kStreamedGroups];
-    load(0, ahead, 0);
+    if (!block_.await_sent()) return;
+    if (kAhead) load(0, ahead, 0);
     for (int chunk = 0; chunk < chunks; ++chunk) {
-      inputs = ahead;
-      if (chunk + 1 < chunks) load(chunk + 1, ahead, 0);  // on its way while this one is used
+      if (kAhead) {
+        block_.spin([&] {
+          const bool there = take(ahead, 0, chunk, inputs, 0);
+          if (!there) load(chunk, ahead, 0);
+          return there;
+        });
+        if (chunk + 1 < chunks) load(chunk + 1, ahead, 0);  // on its way while this one is used
+      } else {
+        get<1>(inputs, chunk, 0);
+      }
 #pragma unroll
       for (int group = 0; group < kStreamedGroups; ++group)
         if (group < tile_.groups) add_steps(sums[group], tile_.steps_in(chunk), inputs);
@@ -112,10 +145,38 @@ class Multiplier {
 
  private:
   template <int kAll>
-  FLYWHEEL_TASK void load(int chunk, LaneInputs<kBlocks, kAll>& to, int at) const {
+  FLYWHEEL_TASK void load(int chunk, LaneWords<kBlocks, kAll>& to, int at) const {
 #pragma unroll
     for (int page = 0; page < kPages; ++page)
       if (page * kStepsOfPage < tile_.steps_in(chunk)) inputs_.load(chunk, page, to, at + page * kStepsOfPage);
+  }
+  /// Steps that there are not were zero from the start: with the wanted stamp 0 nothing is wrong with them.
+  template <int kAll, int kTo>
+  FLYWHEEL_TASK bool take(const LaneWords<kBlocks, kAll>& from, int at, int chunk, LaneInputs<kBlocks, kTo>& to, int to_step) const {
+    bool there = true;
+#pragma unroll
+    for (int page = 0; page < kPages; ++page)
+      if (page * kStepsOfPage < tile_.steps_in(chunk))
+        there &= inputs_.take(from, at + page * kStepsOfPage, to, to_step + page * kStepsOfPage);
+    return there;
+  }
+
+  /// The inputs of `kChunks` chunks: all loads are on their way before the first is looked at.
+  template <int kChunks, int kTo>
+  FLYWHEEL_TASK void get(LaneInputs<kBlocks, kTo>& inputs, int first, int to) {
+    block_.spin([&] {
+      LaneWords<kBlocks, kChunks * kChunkSteps> words{};
+#pragma unroll
+      for (int chunk = 0; chunk < kChunks; ++chunk) load(first + chunk, words, chunk * kChunkSteps);
+      bool there = true;
+#pragma unroll
+      for (int chunk = 0; chunk < kChunks; ++chunk) there &= take(words, chunk * kChunkSteps, first + chunk, inputs, to + chunk * kChunkSteps);
+      return there;
+    });
+  }
+  template <int kChunks>
+  FLYWHEEL_TASK void get(LaneInputs<kBlocks, kSteps>& inputs, int first) {
+    get<kChunks>(inputs, first, first * kChunkSteps);
   }
 
   /// The next `count` steps of the tiles, with the first `count` inputs.
@@ -169,40 +230,42 @@ class Multiplier {
   Block& block_;
   TileShape tile_;
   InputShape shape_;
-  InputReader<kBlocks, kWhole> inputs_;
+  InputReader<kBlocks, kWhole, Block> inputs_;
   TileReader<kWhole, Block, Operands> reader_;
   WarpSums* out_ = nullptr;
 };
 
 namespace detail {
 template <int kBlocks, bool kWhole, class Block, class Operands>
-FLYWHEEL_TASK void multiply(Block& block, Operands& operands, const TileShape& tile, int sequences, const std::uint16_t* input) {
-  if (is_streamed(tile.columns)) Multiplier<kBlocks, kWhole, Block, Operands>(block, operands, tile, sequences, input).stream();
-  else Multiplier<kBlocks, kWhole, Block, Operands>(block, operands, tile, sequences, input).resident();
+FLYWHEEL_TASK void multiply(Block& block, Operands& operands, const TileShape& tile, const TiledInput& input) {
+  if (is_streamed(tile.columns)) Multiplier<kBlocks, kWhole, Block, Operands>(block, operands, tile, input).stream();
+  else Multiplier<kBlocks, kWhole, Block, Operands>(block, operands, tile, input).resident();
 }
-/// Shapes that no published model of the larger sizes has, out of the way of the others.
-template <int kBlocks, class Block, class Operands>
-FLYWHEEL_COLD void multiply_any(Block& block, Operands& operands, TileShape tile, int sequences, const std::uint16_t* input) {
-  multiply<kBlocks, false>(block, operands, tile, sequences, input);
+/// Out of the way of the others, which need all registers: 8 sequences, and shapes that no published model of the larger
+/// sizes has.
+template <int kBlocks, bool kWhole, class Block, class Operands>
+FLYWHEEL_COLD void multiply_apart(Block block, Operands& operands, TileShape tile, TiledInput input) {
+  multiply<kBlocks, kWhole>(block, operands, tile, input);
 }
-template <int kBlocks, class Block, class Operands>
-FLYWHEEL_TASK void multiply(Block& block, Operands& operands, const TileShape& tile, int sequences, const std::uint16_t* input) {
-  if (tile.columns % (kColumnsOfStep * kStepsOfPage) == 0) multiply<kBlocks, true>(block, operands, tile, sequences, input);
-  else {
-    Operands copy = operands;  // for the call: the caller's own stay in registers
-    multiply_any<kBlocks>(block, copy, tile, sequences, input);
-    operands = copy;
-  }
+template <class Block, class Operands>
+FLYWHEEL_TASK void multiply(Block& block, Operands& operands, const TileShape& tile, const TiledInput& input) {
+  const bool whole = tile.columns % (kColumnsOfStep * kStepsOfPage) == 0, one_block = InputShape{input.sequences}.columns() <= 8;
+  if (whole && one_block) return multiply<1, true>(block, operands, tile, input);
+  Operands copy = operands;  // for the call: the caller's own stay in registers
+  if (one_block) multiply_apart<1, false>(block, copy, tile, input);
+  else if (whole) multiply_apart<2, true>(block, copy, tile, input);
+  else multiply_apart<2, false>(block, copy, tile, input);
+  operands = copy;
 }
 }  // namespace detail
 
 /// What all tasks that multiply tiles have in common: their compute part.
 struct TiledTask {
   using ComputeAs = TiledTask;
-  const std::uint16_t* packed;  // the input, see pack()
+  static constexpr bool kEarly = true;  // all that other tasks write and these read is stamped
+  TiledInput input;
   std::int32_t columns;
   std::int32_t groups;  // of 8 rows
-  std::int32_t sequences;
 
   FLYWHEEL_TASK TileShape shape() const { return {columns, groups}; }
   std::uint32_t operand_bytes() const { return shape().bytes(); }
@@ -211,28 +274,33 @@ struct TiledTask {
   template <class Block, class Operands>
     requires Block::kOnGpu
   FLYWHEEL_TASK void compute(Block& block, Operands& operands) const {
-    if (InputShape{sequences}.columns() <= 8) detail::multiply<1>(block, operands, shape(), sequences, packed);
-    else detail::multiply<2>(block, operands, shape(), sequences, packed);
+    detail::multiply(block, operands, shape(), input);
   }
 };
 
-/// The store part: use(sums of all warps, first row of the handoff, index in its sums, before) for each row and sequence.
-/// `before` is what before(first row, index) gave: that is asked for ahead, while the sums are still being made.
+/// The store part: use(row of the task, sequence, sum, before, has_one) for each row and sequence, by all lanes of the
+/// warp together, whether each has one or not. `before` is what before(row, sequence) gave: that is asked for ahead, while
+/// the sums are still being made.
 template <class Block, class Before, class Use>
 FLYWHEEL_TASK void store_rows(Block& block, int rows, int sequences, Before&& before, Use&& use) {
   constexpr int kEach = WarpSums::kMost / kLanes;
   const int step = rows_of_handoff(sequences);
-  for (int first = 0;; first += step) {
+  for (int first = 0; first < rows; first += step) {
     const int count = (rows - first < step ? rows - first : step) * sequences;
     decltype(before(0, 0)) old[kEach] = {};
 #pragma unroll
-    for (int j = 0; j < kEach; ++j)
-      if (block.lane() + j * kLanes < count) old[j] = before(first, block.lane() + j * kLanes);
+    for (int j = 0; j < kEach; ++j) {
+      const int i = block.lane() + j * kLanes;
+      if (i < count) old[j] = before(first + row_of_sum(i, sequences), sequence_of_sum(i, sequences));
+    }
     const WarpSums* in = block.template take<WarpSums>();
     if (!in) return;
 #pragma unroll
-    for (int j = 0; j < kEach; ++j)
-      if (block.lane() + j * kLanes < count) use(in, first, block.lane() + j * kLanes, old[j]);
+    for (int j = 0; j < kEach; ++j) {
+      if (j * kLanes >= count) break;
+      const int i = block.lane() + j * kLanes;
+      use(first + row_of_sum(i, sequences), sequence_of_sum(i, sequences), sum_of(in, i), old[j], i < count);
+    }
     block.give_back();
   }
 }
@@ -242,12 +310,5 @@ struct NothingBefore {
   struct None {};
   FLYWHEEL_TASK None operator()(int, int) const { return {}; }
 };
-
-/// Sums over the warps, in a fixed order.
-FLYWHEEL_TASK inline float sum_of(const WarpSums* in, int i) {
-  float sum = 0;
-  for (int warp = 0; warp < kTileWarps; ++warp) sum += in[warp].sums[i];
-  return sum;
-}
 
 }  // namespace flywheel::llama

@@ -8,9 +8,9 @@ namespace flywheel::llama {
 
 /// What a norm needs of those who made its input.
 struct NormInput {
-  const float* x;        // portable: [sequences][columns]
-  const float* weights;  // portable: [columns]; null: the input is not normed
-  const float* squares;  // [parts][sequences]: sums of squares of parts of x
+  const Stamped* x;        // portable: [sequences][columns]
+  const float* weights;    // portable: [columns]
+  const Stamped* squares;  // [parts][sequences]: sums of squares of parts of x
   std::int32_t parts;
   float eps;
 
@@ -20,34 +20,49 @@ struct NormInput {
 
   /// A warp: the factor for the sequence lane % sequences.
   template <class Block>
-  FLYWHEEL_TASK float scale_of_lane(const Block& block, int sequences, int columns) const {
+  FLYWHEEL_TASK float scale_of_lane(const Block& block, const TiledInput& input, int columns) const {
+    constexpr int kAtOnce = 8;
+    const WantedStamp wanted = wanted_stamp(block, input.old);
+    const int all = parts * input.sequences;
     float sum = 0;
-    for (int i = block.lane(); i < parts * sequences; i += kLanes) sum += squares[i];
-    for (int apart = kLanes / 2; apart >= sequences; apart /= 2) sum += block.shuffle_xor(sum, apart);
+    for (int first = block.lane(); first - block.lane() < all; first += kAtOnce * kLanes) {
+      Stamped words[kAtOnce] = {};
+      block.spin([&] {
+        std::uint32_t wrong = 0;
+#pragma unroll
+        for (int i = 0; i < kAtOnce; ++i)
+          if (first + i * kLanes < all) words[i] = look_at(squares[first + i * kLanes]);
+#pragma unroll
+        for (int i = 0; i < kAtOnce; ++i)
+          if (first + i * kLanes < all) wrong |= wanted.wrong(words[i]);
+        return wrong == 0;
+      });
+#pragma unroll
+      for (int i = 0; i < kAtOnce; ++i) sum += words[i].value();
+    }
+    for (int apart = kLanes / 2; apart >= input.sequences; apart /= 2) sum += block.shuffle_xor(sum, apart);
     return scale(sum, columns);
   }
 
-  /// Portable: the input of one sequence, normed if it is to be.
+  /// Portable: x of one sequence, normed, in `scratch`.
   template <class Block>
-  FLYWHEEL_TASK const float* portable(Block& block, float* scratch, int sequence, int columns) const {
-    const float* from = x + static_cast<std::size_t>(sequence) * static_cast<std::size_t>(columns);
-    if (!weights) return from;
-    const float by = rms_scale(block, from, columns, eps);
-    block.for_each(columns, [&](int i) { scratch[i] = from[i] * by * weights[i]; });
+  FLYWHEEL_TASK void portable(Block& block, float* scratch, int sequence, int columns) const {
+    const Stamped* from = x + static_cast<std::size_t>(sequence) * static_cast<std::size_t>(columns);
+    block.for_each(columns, [&](int i) { scratch[i] = look_at(from[i]).value(); });
     block.sync();
-    return scratch;
+    const float by = rms_scale(block, scratch, columns, eps);
+    block.sync();
+    block.for_each(columns, [&](int i) { scratch[i] *= by * weights[i]; });
+    block.sync();
   }
 };
 
-/// Where the residual stream goes, beside itself.
-struct NormOutput {
-  std::uint16_t* packed;  // see pack()
-  const float* weights;   // of the norm that comes next
-  float* squares;         // [sequences], this part's
-
-  FLYWHEEL_TASK void put(int sequences, int columns, int sequence, int column, float value) const {
-    pack(packed, sequences, columns, sequence, column, value * weights[column]);
-  }
+/// Where the residual stream goes.
+struct ResidualOutput {
+  Stamped* x;            // [sequences][columns]
+  Stamped* packed;       // times the weights, see PackedOutput
+  const float* weights;  // of the norm that comes next
+  Stamped* squares;      // [sequences], this part's
 };
 
 }  // namespace flywheel::llama

@@ -18,8 +18,8 @@ struct PartScale {
 };
 
 /// All that parts leave, in one piece of memory: values [sequences][heads][splits][head_dim], results
-/// [sequences][heads][head_dim], scales [sequences][heads][splits], a count for each [sequence][head], and the results
-/// as what comes next is multiplied with: see pack().
+/// [sequences][heads][head_dim] of the portable tasks, scales [sequences][heads][splits], a count for each
+/// [sequence][head].
 struct Partials {
   float* memory;  // zeros at first
   std::int16_t heads, splits;  // splits: a power of 2; divisions are slow on a GPU
@@ -28,10 +28,9 @@ struct Partials {
   FLYWHEEL_TASK std::size_t all_heads() const { return static_cast<std::size_t>(sequences * heads); }
   FLYWHEEL_TASK std::size_t parts() const { return all_heads() * static_cast<std::size_t>(splits); }
   FLYWHEEL_TASK std::size_t floats() const {
-    return before_packed() + packed_size(sequences, columns()) / 2;
+    return (parts() + all_heads()) * static_cast<std::size_t>(head_dim) + 2 * parts() + all_heads();
   }
   FLYWHEEL_TASK int columns() const { return heads * head_dim; }
-  FLYWHEEL_TASK std::uint16_t* packed() const { return reinterpret_cast<std::uint16_t*>(memory + before_packed()); }
 
   /// (Not std::countr_zero, which nvcc 13.0 makes 32 for all numbers on a device.)
   /// How many positions each part takes of a context of `position` + 1: a multiple of kFewestPositions.
@@ -63,10 +62,6 @@ struct Partials {
     return true;
   }
 
-  FLYWHEEL_TASK void pack_result(int sequence, int head, int dim, float value) const {
-    pack(packed(), sequences, columns(), sequence, head * head_dim + dim, value);
-  }
-
   /// One value of a head, from all its parts.
   FLYWHEEL_TASK float combine(int sequence, int head, int dim, int used) const {
     const int from = index(sequence, head, 0);
@@ -82,11 +77,6 @@ struct Partials {
       sum = sum * keep + weight * value;
     }
     return sum * reciprocal(weights);
-  }
-
-  FLYWHEEL_TASK std::size_t before_packed() const {
-    const std::size_t floats = (parts() + all_heads()) * static_cast<std::size_t>(head_dim) + 2 * parts() + all_heads();
-    return (floats + 3) / 4 * 4;
   }
 };
 

@@ -29,13 +29,11 @@ struct RowsTask : TiledTask {
   }
 };
 
-/// Portable: use(row of the matrix, sequence, dot product).
-template <class Block, class Use>
-FLYWHEEL_TASK void portable_rows(Block& block, const RowsTask& task, const NormInput& input, Use&& use) {
-  float* scratch = input.weights ? block.template scratch<float>(task.columns) : nullptr;
-  if (input.weights && !scratch) return;
-  for (int sequence = 0; sequence < task.sequences; ++sequence) {
-    const float* in = input.portable(block, scratch, sequence, task.columns);
+/// Portable: use(row of the matrix, sequence, dot product with input(sequence)).
+template <class Block, class Input, class Use>
+FLYWHEEL_TASK void portable_rows(Block& block, const RowsTask& task, Input&& input, Use&& use) {
+  for (int sequence = 0; sequence < task.input.sequences; ++sequence) {
+    const float* in = input(sequence);
     const Matrix matrix{task.weights, task.columns, 1};
     multiply_rows(block, matrix, in, task.first_row(), task.first_row() + task.row_count(),
                   [&](int row, float dot) { use(row, sequence, dot); });
@@ -43,58 +41,81 @@ FLYWHEEL_TASK void portable_rows(Block& block, const RowsTask& task, const NormI
   }
 }
 
+template <class Block, class Use>
+FLYWHEEL_TASK void portable_rows_of_norm(Block& block, const RowsTask& task, const NormInput& norm, Use&& use) {
+  float* scratch = block.template scratch<float>(task.columns);
+  if (!scratch) return;
+  const auto input = [&](int sequence) {
+    norm.portable(block, scratch, sequence, task.columns);
+    return scratch;
+  };
+  portable_rows(block, task, input, use);
+}
+
 /// y = weights * norm(x), for queries, keys and values.
 struct FastProject : RowsTask {
   NormInput norm;
-  float* y;  // [sequences][rows]
+  Stamped* y;  // [sequences][rows]
 
   template <class Block>
   FLYWHEEL_TASK void operator()(Block& block) const {
-    portable_rows(block, *this, norm, [&](int row, int s, float dot) { at(row, s) = dot; });
+    portable_rows_of_norm(block, *this, norm, [&](int row, int s, float dot) { put_stamped(y[s * rows + row], dot, block.stamp()); });
   }
 
   template <class Block>
     requires Block::kOnGpu
   FLYWHEEL_TASK void store(Block& block) const {
-    const float scale = norm.scale_of_lane(block, sequences, columns);
-    store_rows(block, row_count(), sequences, NothingBefore{}, [&](const WarpSums* in, int first, int i, NothingBefore::None) {
-      at(first_row() + first + row_of_sum(i, sequences), sequence_of_sum(i, sequences)) = sum_of(in, i) * scale;
-    });
+    if (!block.await_sent()) return;
+    const float scale = norm.scale_of_lane(block, input, columns);
+    const auto put = [&](int row, int s, float sum, NothingBefore::None, bool has_one) {
+      if (has_one) put_stamped(y[s * rows + first_row() + row], sum * scale, block.stamp());
+    };
+    store_rows(block, row_count(), input.sequences, NothingBefore{}, put);
+    block.sent();
   }
-
- private:
-  FLYWHEEL_TASK float& at(int row, int sequence) const { return y[sequence * rows + row]; }
 };
 
 /// x += weights * input: back into the residual stream.
 struct FastResidual : RowsTask {
-  const float* input;  // portable: [sequences][columns]
-  float* x;            // [sequences][rows]
-  NormOutput next;
+  const float* portable_input;  // [sequences][columns]
+  const Stamped* x;             // [sequences][rows]
+  ResidualOutput out;
 
   template <class Block>
   FLYWHEEL_TASK void operator()(Block& block) const {
-    portable_rows(block, *this, {input, nullptr, nullptr, 0, 0}, [&](int row, int s, float dot) { x[s * rows + row] += dot; });
+    portable_rows(block, *this, [&](int sequence) { return portable_input + sequence * columns; },
+                  [&](int row, int s, float dot) {
+                    put_stamped(out.x[s * rows + row], look_at(x[s * rows + row]).value() + dot, block.stamp());
+                  });
   }
 
   template <class Block>
     requires Block::kOnGpu
   FLYWHEEL_TASK void store(Block& block) const {
-    const auto row_of = [this](int first, int i) { return first_row() + first + row_of_sum(i, sequences); };
-    const auto at = [&](int first, int i) -> float& { return x[sequence_of_sum(i, sequences) * rows + row_of(first, i)]; };
     struct Before {
-      float x, norm;
+      Stamped x;
+      float norm;
     };
-    const auto before = [&](int first, int i) { return Before{at(first, i), next.weights[row_of(first, i)]}; };
+    const auto at = [&](int row, int s) { return s * rows + first_row() + row; };
+    const auto before = [&](int row, int s) { return Before{look_at(x[at(row, s)]), out.weights[first_row() + row]}; };
+    const WantedStamp wanted = wanted_stamp(block, input.old_x);
+    const PackedOutput packed{out.packed, input.sequences, rows, block.stamp()};
     float square = 0;
-    store_rows(block, row_count(), sequences, before, [&](const WarpSums* in, int first, int i, const Before& old) {
-      const float value = old.x + sum_of(in, i);
-      at(first, i) = value;
-      llama::pack(next.packed, sequences, rows, sequence_of_sum(i, sequences), row_of(first, i), value * old.norm);
-      square += value * value;
-    });
-    for (int apart = kLanes / 2; apart >= sequences; apart /= 2) square += block.shuffle_xor(square, apart);
-    if (block.lane() < sequences) next.squares[block.lane()] = square;
+    const auto put = [&](int row, int s, float sum, Before old, bool has_one) {
+      block.spin([&] {
+        const bool there = !has_one || !wanted.wrong(old.x);
+        if (!there) old.x = look_at(x[at(row, s)]);
+        return there;
+      });
+      const float value = old.x.value() + sum;
+      if (has_one) put_stamped(out.x[at(row, s)], value, block.stamp());
+      packed.put(block, s, first_row() + row, value * old.norm, input.sequences, has_one);
+      if (has_one) square += value * value;
+    };
+    store_rows(block, row_count(), input.sequences, before, put);
+    for (int apart = kLanes / 2; apart >= input.sequences; apart /= 2) square += block.shuffle_xor(square, apart);
+    if (block.lane() < input.sequences) put_stamped(out.squares[block.lane()], square, block.stamp());
+    block.sent();
   }
 };
 

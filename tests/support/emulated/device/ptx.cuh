@@ -1,6 +1,7 @@
 // In place of device/ptx.cuh: the same functions, carried out by the emulated block.
 #pragma once
 
+#include "runtime/stamped.hpp"
 #include "support/emulated/cuda.hpp"
 
 namespace flywheel::ptx {
@@ -18,6 +19,11 @@ inline void mbarrier_arrive(std::uint64_t& barrier) { detail::block().arrive(bar
 inline bool mbarrier_test(std::uint64_t& barrier, std::uint32_t parity) { return detail::block().test(barrier, parity); }
 inline bool mbarrier_poll(std::uint64_t& barrier, std::uint32_t parity) { return detail::block().test(barrier, parity); }
 inline void named_barrier(std::uint32_t id, std::uint32_t threads) { detail::block().named_barrier(id, threads); }
+
+inline StampedPair load_two(const Stamped* at) {
+  detail::block().look();
+  return {look_at(at[0]), look_at(at[1])};
+}
 
 inline void copy16(void* to_shared, const void* from) { detail::block().copy16(to_shared, from); }
 inline void commit_copies() { detail::block().commit_copies(); }
