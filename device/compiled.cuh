@@ -141,10 +141,14 @@ class ControlRole {
   __device__ bool begin_early(RoleSlot& slot, std::uint32_t pass, Slow&& slow) {
     const Instruction& instruction = slot.instruction;
     command(slot, failed_ ? RoleCommand::skip : RoleCommand::run);
-    if (instruction.flags & kAfterPrevious && !wait_stored(slow)) return false;
+    bool busy = number_ != 0;
+    if (instruction.flags & kAfterPrevious) {
+      if (!wait_stored(slow)) return false;
+      busy = false;
+    }
     const Before sent = wait_sent<P>(run_, instruction, pass, [&] {
       watch(slow);
-      if (number_ && !stored(number_ - 1)) __nanosleep(kBusyNs);
+      if (busy) __nanosleep(kBusyNs), busy = !stored(number_ - 1);
     });
     if (sent == Before::aborted) return false;
     slot.called_off = failed_ |= sent == Before::failed;

@@ -79,9 +79,13 @@ class LoadRole {
       const OperandTask task = next;
       if (i + 1 < stream.operand_task_count) next = stream.operand_tasks[i + 1];  // on its way while this one loads
       for (std::uint32_t at = 0; at < task.constant_bytes; at += kPageBytes) {
+        const std::uint32_t left = task.constant_bytes - at, bytes = left < kPageBytes ? left : kPageBytes;
         if (!make_room<kLean>(place)) return false;
-        const std::uint32_t left = task.constant_bytes - at;
-        copy(place.fill.slot(), from + at, left < kPageBytes ? left : kPageBytes, kLean || place.bulk, place.policy);
+        // All that can be done is done before an earlier page lands: what stands between that and the next request
+        // is time in which less is under way than might be.
+        if (kLean || place.bulk) ptx::expect_bytes(place.roles.landed[place.fill.slot()], bytes);
+        if (!make_way<kLean>(place)) return false;
+        copy(place.fill.slot(), from + at, bytes, kLean || place.bulk, place.policy);
         take_place(place);
       }
       from += task.constant_bytes;
@@ -91,17 +95,21 @@ class LoadRole {
     return true;
   }
 
-  /// A page that is free, and not too much under way: what a dependency waits for (stores, fences, polls) would queue
-  /// behind it in the memory system. False if the run has ended before all passes, or the runtime was aborted.
+  /// A page that is free. False if the run has ended before all passes, or the runtime was aborted.
   template <bool kLean>
   __device__ bool make_room(Place& place) {
-    if (place.under_way == place.window) {
-      if (!wait_for<kLean>(place.roles.landed[place.land.slot()], place.land.parity(), TraceKind::landing)) return false;
-      place.land.advance();
-      --place.under_way;
-    }
     return place.filled < place.page_count ||
            wait_for<kLean>(place.roles.returned[place.fill.slot()], place.fill.parity() ^ 1, TraceKind::page);
+  }
+  /// Not too much under way: what a dependency waits for (stores, fences, polls) would queue behind it in the memory
+  /// system. False likewise.
+  template <bool kLean>
+  __device__ bool make_way(Place& place) {
+    if (place.under_way < place.window) return true;
+    if (!wait_for<kLean>(place.roles.landed[place.land.slot()], place.land.parity(), TraceKind::landing)) return false;
+    place.land.advance();
+    --place.under_way;
+    return true;
   }
   __device__ static void take_place(Place& place) {
     place.fill.advance();
@@ -167,7 +175,7 @@ class LoadRole {
   __device__ bool keep(Place& place, std::uint32_t number, std::uint32_t pages) {
     if (kept_.pages && !wait_longer(&roles_.landed[kept_.slot], kept_.parity, TraceKind::landing)) return false;
     for (std::uint32_t page = 0; page < pages; ++page) {
-      if (!make_room<false>(place)) return false;
+      if (!make_room<false>(place) || !make_way<false>(place)) return false;
       if (page == 0) kept_ = {number, place.fill.slot(), place.fill.parity(), 0, false};
       ++kept_.pages;
       take_place(place);
@@ -189,8 +197,9 @@ class LoadRole {
       List::dependents(task.instruction.record, [&](const void* from, std::uint32_t bytes) {
         for (std::uint32_t at = 0; at < bytes; at += kPageBytes) {
           if (++named > kept.pages) continue;
-          copy(slot, static_cast<const unsigned char*>(from) + at, bytes - at < kPageBytes ? bytes - at : kPageBytes,
-               bulk_, policy);
+          const std::uint32_t left = bytes - at < kPageBytes ? bytes - at : kPageBytes;
+          if (bulk_) ptx::expect_bytes(roles_.landed[slot], left);
+          copy(slot, static_cast<const unsigned char*>(from) + at, left, bulk_, policy);
           advance();
         }
       });

@@ -99,12 +99,15 @@ __device__ __forceinline__ std::uint64_t read_once_policy() {
   asm volatile("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy)::"memory");
   return policy;
 }
-/// `bytes` is a multiple of 16, both sides are aligned to 16. The barrier's phase ends when its one arrival, made here,
-/// and the bytes have come; its waiters then see them (complete_tx releases to the acquire in mbarrier_test()).
-__device__ __forceinline__ void bulk_copy(void* to_shared, const void* from, std::uint32_t bytes, std::uint64_t& barrier,
-                                          std::uint64_t policy) {
+/// The one arrival of a barrier's phase, before the bulk copy that completes it.
+__device__ __forceinline__ void expect_bytes(std::uint64_t& barrier, std::uint32_t bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(&barrier)), "r"(bytes)
                : "memory");
+}
+/// `bytes` is a multiple of 16, both sides are aligned to 16. The barrier's phase ends when the bytes have come, which it
+/// expects by now; its waiters then see them (complete_tx releases to the acquire in mbarrier_test()).
+__device__ __forceinline__ void bulk_copy(void* to_shared, const void* from, std::uint32_t bytes, std::uint64_t& barrier,
+                                          std::uint64_t policy) {
   asm volatile(
       "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1], %2, [%3], %4;" ::"r"(
           shared_address(to_shared)),
@@ -115,6 +118,7 @@ __device__ __forceinline__ void bulk_copy(void* to_shared, const void* from, std
 __device__ __forceinline__ void publish_mbarriers() {}
 __device__ __forceinline__ void fence_global_for_bulk_copies() {}
 __device__ __forceinline__ std::uint64_t read_once_policy() { return 0; }
+__device__ __forceinline__ void expect_bytes(std::uint64_t&, std::uint32_t) {}
 __device__ __forceinline__ void bulk_copy(void*, const void*, std::uint32_t, std::uint64_t&, std::uint64_t) {}
 #endif
 

@@ -380,7 +380,7 @@ struct FastAttend {
         weights += weight * area.scales[from * 2 + 1];
         sum += weight * area.sums[from * kDims + dim];
       }
-      if (used == 1) packed.put(block, sequence, (head + h) * kDims + dim, sum * reciprocal(weights), 1, true);
+      if (used == 1) packed.put(block, sequence, (head + h) * kDims + dim, sum * reciprocal(weights), 1);
       else partials.values(to)[dim] = sum;
       if (used > 1 && dim == 0) partials.scale(to) = {largest, weights};
     });
@@ -396,7 +396,7 @@ struct FastAttend {
     const PackedOutput packed = output(block);
     block.for_each(count * kDims, [&](int i) {
       const int h = head + i / kDims, dim = i % kDims;
-      packed.put(block, sequence, h * kDims + dim, partials.combine(sequence, h, dim, used), 1, true);
+      packed.put(block, sequence, h * kDims + dim, partials.combine(sequence, h, dim, used), 1);
     });
     block.sync();
   }

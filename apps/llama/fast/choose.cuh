@@ -38,12 +38,13 @@ struct FastLogits : RowsTask {
     if (!block.await_sent()) return;
     const int sequences = input.sequences;
     const float scale = norm.scale_of_lane(block, input, columns);
-    const auto put = [&](int row, int s, float sum, NothingBefore::None, bool has_one) {
+    const auto put = [&](int row, int s, float sum, bool has_one, bool) {
       if (!has_one) return;
       at(first_row() + row, s) = sum * scale;
       most = larger(most, likelier(sum * scale, first_row() + row));
     };
-    store_rows(block, row_count(), sequences, NothingBefore{}, put);
+    const auto before = [](int, int, bool has_one) { return has_one; };
+    store_rows(block, row_count(), sequences, before, ReadyAtOnce{}, put);
     for (int apart = sequences; apart < kLanes; apart *= 2) most = larger(most, block.shuffle_xor(most, apart));
     if (block.lane() < sequences) best[block.lane() * tasks + index] = most;
   }

@@ -69,14 +69,22 @@ struct PackedOutput {
   int sequences, columns;
   std::uint32_t stamp;
 
-  /// Lanes of a warp, a column each; the neighbour of a column is with lane ^ apart. All lanes call, also those that
-  /// have none. Where there are two parts, the lane of the even column puts the upper ones, that of the odd the lower.
+  /// Where the lane of that column puts its word: of two parts the upper ones if the column is even, else the lower.
+  /// Null if it has none to put.
+  FLYWHEEL_TASK Stamped* place(int sequence, int column) const {
+    const bool odd = column & 1;
+    return sequences > 2 && odd ? nullptr : words + (odd ? low() : 0) + at(sequence, column);
+  }
+  /// Lanes of a warp, a column each; the neighbour of a column is with lane ^ apart. All lanes call.
   template <class Block>
-  FLYWHEEL_TASK void put(const Block& block, int sequence, int column, float value, int apart, bool has_one) const {
+  FLYWHEEL_TASK void put(const Block& block, Stamped* place, bool odd, float value, int apart) const {
     const std::uint32_t mine = round_to_parts(value, sequences), other = block.shuffle_xor(mine, apart);
-    if (!has_one) return;
-    if (column % 2 == 0) put_stamped(words[at(sequence, column)], (mine & 0xffffu) | other << 16, stamp);
-    else if (sequences <= 2) put_stamped(words[low() + at(sequence, column)], other >> 16 | (mine & 0xffff0000u), stamp);
+    const std::uint32_t even_word = (mine & 0xffffu) | other << 16, odd_word = other >> 16 | (mine & 0xffff0000u);
+    if (place) put_stamped(*place, odd ? odd_word : even_word, stamp);
+  }
+  template <class Block>
+  FLYWHEEL_TASK void put(const Block& block, int sequence, int column, float value, int apart) const {
+    put(block, place(sequence, column), column & 1, value, apart);
   }
   /// One thread: columns `column`, which is even, and `column` + 1.
   FLYWHEEL_TASK void put_two(int sequence, int column, float first, float second) const {
@@ -86,8 +94,8 @@ struct PackedOutput {
   }
 
  private:
-  FLYWHEEL_TASK int at(int sequence, int column) const { return (sequence * columns + column) >> 1; }
-  FLYWHEEL_TASK int low() const { return (sequences * columns) >> 1; }
+  FLYWHEEL_TASK unsigned at(int sequence, int column) const { return static_cast<unsigned>(sequence * columns + column) / 2; }
+  FLYWHEEL_TASK unsigned low() const { return static_cast<unsigned>(sequences * columns) / 2; }
 };
 
 /// What tells whether words are there.

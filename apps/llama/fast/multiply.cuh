@@ -278,37 +278,41 @@ struct TiledTask {
   }
 };
 
-/// The store part: use(row of the task, sequence, sum, before, has_one) for each row and sequence, by all lanes of the
-/// warp together, whether each has one or not. `before` is what before(row, sequence) gave: that is asked for ahead, while
-/// the sums are still being made.
-template <class Block, class Before, class Use>
-FLYWHEEL_TASK void store_rows(Block& block, int rows, int sequences, Before&& before, Use&& use) {
+/// The store part: use(row of the task, sequence, sum, before, is_last) for each row and sequence, by all lanes of the
+/// warp together, whether each has one or not. `before` is what before(row, sequence, has_one) gave: that is asked for
+/// ahead, while the sums are still being made; ready(before) waits for it.
+template <class Block, class Before, class Ready, class Use>
+FLYWHEEL_TASK void store_rows(Block& block, int rows, int sequences, Before&& before, Ready&& ready, Use&& use) {
   constexpr int kEach = WarpSums::kMost / kLanes;
   const int step = rows_of_handoff(sequences);
   for (int first = 0; first < rows; first += step) {
     const int count = (rows - first < step ? rows - first : step) * sequences;
-    decltype(before(0, 0)) old[kEach] = {};
+    decltype(before(0, 0, true)) old[kEach] = {};
 #pragma unroll
     for (int j = 0; j < kEach; ++j) {
       const int i = block.lane() + j * kLanes;
-      if (i < count) old[j] = before(first + row_of_sum(i, sequences), sequence_of_sum(i, sequences));
+      if (j * kLanes < count) old[j] = before(first + row_of_sum(i, sequences), sequence_of_sum(i, sequences), i < count);
     }
+#pragma unroll
+    for (int j = 0; j < kEach; ++j)
+      if (j * kLanes < count) ready(old[j]);
     const WarpSums* in = block.template take<WarpSums>();
     if (!in) return;
 #pragma unroll
     for (int j = 0; j < kEach; ++j) {
       if (j * kLanes >= count) break;
       const int i = block.lane() + j * kLanes;
-      use(first + row_of_sum(i, sequences), sequence_of_sum(i, sequences), sum_of(in, i), old[j], i < count);
+      const bool is_last = first + step >= rows && (j + 1) * kLanes >= count;
+      use(first + row_of_sum(i, sequences), sequence_of_sum(i, sequences), sum_of(in, i), old[j], is_last);
     }
     block.give_back();
   }
 }
 
-/// For results that need nothing more.
-struct NothingBefore {
-  struct None {};
-  FLYWHEEL_TASK None operator()(int, int) const { return {}; }
+/// For stores with nothing to wait for.
+struct ReadyAtOnce {
+  template <class T>
+  FLYWHEEL_TASK void operator()(T&) const {}
 };
 
 }  // namespace flywheel::llama

@@ -67,11 +67,12 @@ struct FastProject : RowsTask {
   FLYWHEEL_TASK void store(Block& block) const {
     if (!block.await_sent()) return;
     const float scale = norm.scale_of_lane(block, input, columns);
-    const auto put = [&](int row, int s, float sum, NothingBefore::None, bool has_one) {
-      if (has_one) put_stamped(y[s * rows + first_row() + row], sum * scale, block.stamp());
+    const auto before = [&](int row, int s, bool has_one) { return has_one ? y + (s * rows + first_row() + row) : nullptr; };
+    const auto put = [&](int, int, float sum, Stamped* to, bool is_last) {
+      if (to) put_stamped(*to, sum * scale, block.stamp());
+      if (is_last) block.sent();
     };
-    store_rows(block, row_count(), input.sequences, NothingBefore{}, put);
-    block.sent();
+    store_rows(block, row_count(), input.sequences, before, ReadyAtOnce{}, put);
   }
 };
 
@@ -93,29 +94,38 @@ struct FastResidual : RowsTask {
     requires Block::kOnGpu
   FLYWHEEL_TASK void store(Block& block) const {
     struct Before {
+      const Stamped* at;  // null if the lane has none
       Stamped x;
       float norm;
+      Stamped* packed;
     };
     const auto at = [&](int row, int s) { return s * rows + first_row() + row; };
-    const auto before = [&](int row, int s) { return Before{look_at(x[at(row, s)]), out.weights[first_row() + row]}; };
     const WantedStamp wanted = wanted_stamp(block, input.old_x);
     const PackedOutput packed{out.packed, input.sequences, rows, block.stamp()};
-    float square = 0;
-    const auto put = [&](int row, int s, float sum, Before old, bool has_one) {
+    const auto before = [&](int row, int s, bool has_one) {
+      if (!has_one) return Before{};
+      const Stamped* from = x + at(row, s);
+      return Before{from, look_at(*from), out.weights[first_row() + row], packed.place(s, first_row() + row)};
+    };
+    const auto ready = [&](Before& old) {
       block.spin([&] {
-        const bool there = !has_one || !wanted.wrong(old.x);
-        if (!there) old.x = look_at(x[at(row, s)]);
+        const bool there = !old.at || !wanted.wrong(old.x);
+        if (!there) old.x = look_at(*old.at);
         return there;
       });
-      const float value = old.x.value() + sum;
-      if (has_one) put_stamped(out.x[at(row, s)], value, block.stamp());
-      packed.put(block, s, first_row() + row, value * old.norm, input.sequences, has_one);
-      if (has_one) square += value * value;
     };
-    store_rows(block, row_count(), input.sequences, before, put);
+    float square = 0;
+    const auto put = [&](int row, int s, float sum, const Before& old, bool is_last) {
+      const float value = old.x.value() + sum;
+      packed.put(block, old.packed, row & 1, value * old.norm, input.sequences);
+      if (is_last) block.sent();  // what nobody needs at once may come later
+      if (!old.at) return;
+      put_stamped(out.x[at(row, s)], value, block.stamp());
+      square += value * value;
+    };
+    store_rows(block, row_count(), input.sequences, before, ready, put);
     for (int apart = kLanes / 2; apart >= input.sequences; apart /= 2) square += block.shuffle_xor(square, apart);
     if (block.lane() < input.sequences) put_stamped(out.squares[block.lane()], square, block.stamp());
-    block.sent();
   }
 };
 

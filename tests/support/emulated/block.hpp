@@ -87,10 +87,14 @@ class EmulatedBlock {
 
   // ---- copies ----
 
+  void expect_bytes(std::uint64_t& word, std::uint32_t bytes) {
+    barriers_.arrive(word, thread_, bytes);
+    if (!turns_.draw(8)) yield();
+  }
   void bulk_copy(void* to, const void* from, std::uint32_t bytes, std::uint64_t& word) {
     if (!fibers_[thread_].fenced) fail(here() + " starts a bulk copy and has not fenced global memory for it");
     if (!published_) fail(here() + " starts a bulk copy before publish_mbarriers()");
-    copies_.bulk(to, from, bytes, word, thread_);
+    copies_.bulk(to, from, bytes, word);
   }
   void fence_for_bulk_copies() { fibers_[thread_].fenced = true; }
   void copy16(void* to, const void* from) { copies_.copy16(to, from, thread_); }

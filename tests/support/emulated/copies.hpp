@@ -36,7 +36,7 @@ class AsyncCopies {
 
   bool any() const { return !bulk_.empty() || !busy_.empty(); }
 
-  void bulk(void* to, const void* from, std::uint32_t bytes, std::uint64_t& barrier, std::uint32_t thread) {
+  void bulk(void* to, const void* from, std::uint32_t bytes, std::uint64_t& barrier) {
     check(to, from, "bulk_copy()");
     if (bytes % 16 || !bytes) fail_("bulk_copy() of " + std::to_string(bytes) + " bytes: not a multiple of 16");
     if (!dynamic.holds(to, bytes)) fail_("bulk_copy() to a place outside the block's dynamic shared memory");
@@ -44,7 +44,6 @@ class AsyncCopies {
       if (other.to < static_cast<unsigned char*>(to) + bytes && static_cast<unsigned char*>(to) < other.to + other.left)
         fail_("bulk_copy() to a place where another is still to land");
     std::memset(to, garbage(), bytes);
-    barriers_.arrive(barrier, thread, bytes);
     bulk_.push_back({static_cast<unsigned char*>(to), static_cast<const unsigned char*>(from), bytes, &barrier});
   }
 
