@@ -29,7 +29,7 @@ class WarpBlock : public BlockCore<ThreadPlatform, List> {
   __device__ bool await_sent() const { return detail::await_sent(taker_.number()); }
   __device__ void sent() const {
     __syncwarp();  // all lanes have put their words
-    if (leader()) detail::tell_sent(taker_.number());
+    if (leader()) taker_.tell_sent();
   }
   template <class Ready>
   __device__ bool spin(Ready&& ready) const {

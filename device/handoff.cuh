@@ -12,7 +12,7 @@ __device__ inline void* hand_over_place() {
   const WarpHandoffs& mine = roles.handoffs[threadIdx.x / 32 - kFirstComputeWarp];
   const std::uint32_t place = mine.place;
   if (mine.used == kHandoffs) wait_phase_in_compute(roles.taken[place], mine.parity ^ 1);
-  return handoff_memory(*roles.world) + place * kHandoffBytes;
+  return page_memory() + roles.handoffs_at + place * kHandoffBytes;
 }
 
 __device__ inline void pass_on() {
@@ -42,7 +42,7 @@ __device__ inline bool await_before(std::uint32_t number) {
 }
 __device__ inline void tell_sent(std::uint32_t number) {
   RolesShared& roles = roles_shared();
-  flywheel::tell_sent<ThreadPlatform>(roles.run, roles.slots[number % kRoleSlots].instruction);
+  flywheel::tell_sent<ThreadPlatform>(sent_word(roles.run, roles.slots[number % kRoleSlots].instruction));
 }
 
 /// One lane of a warp that is through with a task: how often it has handed over.
@@ -57,7 +57,7 @@ __device__ inline std::uint32_t end_handoffs() {
 /// The store warp's end.
 class Taker {
  public:
-  __device__ explicit Taker(RolesShared& roles) : roles_(roles), place_(kHandoffs) {}
+  __device__ explicit Taker(RolesShared& roles) : roles_(roles), places_at_(roles.handoffs_at), place_(kHandoffs) {}
 
   /// Around each task. end() takes what the store part left, and waits until the compute part is over; false if the
   /// runtime was aborted.
@@ -65,6 +65,7 @@ class Taker {
     number_ = n;
     taken_ = 0;
     over_ = 0;
+    sent_word_ = flywheel::sent_word(roles_.run, roles_.slots[n % kRoleSlots].instruction);
   }
   __device__ bool end() {
     if (held_) give_back();
@@ -74,6 +75,7 @@ class Taker {
   }
 
   __device__ std::uint32_t number() const { return number_; }
+  __device__ void tell_sent() const { flywheel::tell_sent<ThreadPlatform>(sent_word_); }
 
   /// Null once the compute part is over and all it handed over was taken.
   __device__ const void* take() {
@@ -83,7 +85,7 @@ class Taker {
     over_ = seen >> 1;
     __syncwarp();  // what the leader acquired, all see
     taken_ += held_;
-    return held_ ? handoff_memory(*roles_.world) + std::size_t{place_.slot()} * kHandoffBytes : nullptr;
+    return held_ ? page_memory() + places_at_ + place_.slot() * kHandoffBytes : nullptr;
   }
 
   __device__ void give_back() {
@@ -114,8 +116,10 @@ class Taker {
   }
 
   RolesShared& roles_;
+  const std::uint32_t places_at_;
   RingPlace place_;
   std::uint32_t number_ = 0;  // of the instruction
+  std::uint64_t* sent_word_ = nullptr;
   std::uint32_t taken_ = 0;   // handoffs of it
   std::uint32_t over_ = 0;    // 1: its compute part is
   std::uint32_t held_ = 0;

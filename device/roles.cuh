@@ -54,6 +54,7 @@ struct alignas(16) WarpHandoffs {
 struct RolesShared {
   const World* world;
   std::uint64_t* abort;
+  std::uint32_t handoffs_at;  // in dynamic shared memory: their places
   WarpPlace places[kComputeWarps];
   WarpHandoffs handoffs[kComputeWarps];
   TracePen<ThreadPlatform> pen;  // of the first compute thread
@@ -163,6 +164,7 @@ __device__ inline void init_roles(RolesShared& roles, const World& world, bool f
   for (std::uint32_t w = 0; w < kComputeWarps; ++w) roles.places[w] = {}, roles.handoffs[w] = {};
   roles.world = &world;
   roles.abort = &world.control->board.abort;
+  roles.handoffs_at = static_cast<std::uint32_t>(handoff_memory(world) - page_memory());
   roles.announced = 0;
   roles.stop_loading = 0;
 }

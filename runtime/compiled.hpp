@@ -58,11 +58,15 @@ FLYWHEEL_TASK inline std::uint64_t* counter_of(const CompiledRun& run, std::uint
 }
 }  // namespace detail
 
+/// Where an instruction's task tells that it has sent; null if nobody waits for it.
+FLYWHEEL_TASK inline std::uint64_t* sent_word(const CompiledRun& run, const Instruction& instruction) {
+  return instruction.signal == kNoCounter ? nullptr : detail::counter_of(run, instruction.signal) + kSentWord;
+}
 /// One thread of a task, when it has put all its stamped words: successors that begin early may look for them.
 template <class P>
-FLYWHEEL_TASK void tell_sent(const CompiledRun& run, const Instruction& instruction) {
+FLYWHEEL_TASK void tell_sent(std::uint64_t* word) {
   // Relaxed: a hint. It may well be seen before the words, which their stamps tell.
-  if (instruction.signal != kNoCounter) P::device(detail::counter_of(run, instruction.signal)[kSentWord]).fetch_add(1, Order::relaxed);
+  if (word) P::device(*word).fetch_add(1, Order::relaxed);
 }
 
 /// Waits until all of an early task's predecessors on other workers have sent, or are done. Of those that failed some are

@@ -67,9 +67,10 @@ struct FastProject : RowsTask {
   FLYWHEEL_TASK void store(Block& block) const {
     if (!block.await_sent()) return;
     const float scale = norm.scale_of_lane(block, input, columns);
+    const std::uint32_t stamp = block.stamp();
     const auto before = [&](int row, int s, bool has_one) { return has_one ? y + (s * rows + first_row() + row) : nullptr; };
     const auto put = [&](int, int, float sum, Stamped* to, bool is_last) {
-      if (to) put_stamped(*to, sum * scale, block.stamp());
+      if (to) put_stamped(*to, sum * scale, stamp);
       if (is_last) block.sent();
     };
     store_rows(block, row_count(), input.sequences, before, ReadyAtOnce{}, put);
@@ -98,14 +99,15 @@ struct FastResidual : RowsTask {
       Stamped x;
       float norm;
       Stamped* packed;
+      Stamped* to;
     };
-    const auto at = [&](int row, int s) { return s * rows + first_row() + row; };
+    const int sequences = input.sequences;
     const WantedStamp wanted = wanted_stamp(block, input.old_x);
-    const PackedOutput packed{out.packed, input.sequences, rows, block.stamp()};
+    const PackedOutput packed{out.packed, sequences, rows, block.stamp()};
     const auto before = [&](int row, int s, bool has_one) {
       if (!has_one) return Before{};
-      const Stamped* from = x + at(row, s);
-      return Before{from, look_at(*from), out.weights[first_row() + row], packed.place(s, first_row() + row)};
+      const int at = s * rows + first_row() + row;
+      return Before{x + at, look_at(x[at]), out.weights[first_row() + row], packed.place(s, first_row() + row), out.x + at};
     };
     const auto ready = [&](Before& old) {
       block.spin([&] {
@@ -115,17 +117,17 @@ struct FastResidual : RowsTask {
       });
     };
     float square = 0;
-    const auto put = [&](int row, int s, float sum, const Before& old, bool is_last) {
+    const auto put = [&](int row, int, float sum, const Before& old, bool is_last) {
       const float value = old.x.value() + sum;
-      packed.put(block, old.packed, row & 1, value * old.norm, input.sequences);
+      packed.put(block, old.packed, row & 1, value * old.norm, sequences);
       if (is_last) block.sent();  // what nobody needs at once may come later
       if (!old.at) return;
-      put_stamped(out.x[at(row, s)], value, block.stamp());
+      put_stamped(*old.to, value, packed.stamp);
       square += value * value;
     };
-    store_rows(block, row_count(), input.sequences, before, ready, put);
-    for (int apart = kLanes / 2; apart >= input.sequences; apart /= 2) square += block.shuffle_xor(square, apart);
-    if (block.lane() < input.sequences) put_stamped(out.squares[block.lane()], square, block.stamp());
+    store_rows(block, row_count(), sequences, before, ready, put);
+    for (int apart = kLanes / 2; apart >= sequences; apart /= 2) square += block.shuffle_xor(square, apart);
+    if (block.lane() < sequences) put_stamped(out.squares[block.lane()], square, packed.stamp);
   }
 };
 
