@@ -69,7 +69,7 @@ class Taker {
   }
   __device__ bool end() {
     if (held_) give_back();
-    while (take()) give_back();
+    while (take_slowly()) give_back();
     __syncwarp();  // the leader's release covers what all lanes stored
     return over_;
   }
@@ -79,13 +79,14 @@ class Taker {
 
   /// Null once the compute part is over and all it handed over was taken.
   __device__ const void* take() {
-    if (threadIdx.x % 32 == 0 && !look_for_a_while()) look_longer();  // one lane: the others need the shared memory
-    const std::uint32_t seen = __shfl_sync(0xffffffffu, held_ | over_ << 1, 0);
-    held_ = seen & 1;
-    over_ = seen >> 1;
-    __syncwarp();  // what the leader acquired, all see
-    taken_ += held_;
-    return held_ ? page_memory() + places_at_ + place_.slot() * kHandoffBytes : nullptr;
+    // All lanes together, as compute warps wait: who waits for one thing may be woken by it.
+#pragma unroll 1
+    for (std::uint32_t looks = 0; looks < kQuickLooks; ++looks) {
+      const bool there = ptx::mbarrier_test(roles_.handed[place_.slot()], place_.parity());
+      if (computed() && taken_ == roles_.slots[number_ % kRoleSlots].handoffs) break;  // it may be the next task's
+      if (there) return hold();
+    }
+    return take_slowly();
   }
 
   __device__ void give_back() {
@@ -96,16 +97,38 @@ class Taker {
   }
 
  private:
+  static constexpr std::uint32_t kQuickLooks = 1024;
+
+  __device__ const void* hold() {
+    __syncwarp();  // the lanes may have seen it one after the other
+    ++taken_;
+    held_ = 1;
+    return page_memory() + places_at_ + place_.slot() * kHandoffBytes;
+  }
+  __device__ bool computed() const {
+    return ptx::mbarrier_poll(roles_.computed[number_ % kRoleSlots], number_ / kRoleSlots & 1);
+  }
+
+  /// Looks out for the end of the compute part, too. By one lane: the others need the shared memory.
+  __device__ const void* take_slowly() {
+    __syncwarp();
+    if (threadIdx.x % 32 == 0 && !look_for_a_while()) look_longer();
+    const std::uint32_t seen = __shfl_sync(0xffffffffu, held_ | over_ << 1, 0);
+    held_ = seen & 1;
+    over_ = seen >> 1;
+    return held_ ? hold() : nullptr;  // what the leader acquired, all see
+  }
+
   __device__ bool look() {
     held_ = ptx::mbarrier_poll(roles_.handed[place_.slot()], place_.parity());
     // After that: what is there may be the next task's, but not while the compute part of this one goes on.
-    over_ = ptx::mbarrier_poll(roles_.computed[number_ % kRoleSlots], number_ / kRoleSlots & 1);
+    over_ = computed();
     if (over_) held_ = taken_ < roles_.slots[number_ % kRoleSlots].handoffs;
     return held_ || over_;
   }
   __device__ bool look_for_a_while() {
     bool seen = look();
-    for (std::uint32_t looks = 0; !seen && looks < 1024; ++looks) seen = look();
+    for (std::uint32_t looks = 0; !seen && looks < kQuickLooks; ++looks) seen = look();
     return seen;
   }
   __device__ void look_longer() {

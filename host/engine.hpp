@@ -25,6 +25,7 @@ class Engine {
   virtual bool is_gpu() const = 0;
   virtual std::uint32_t workers() const = 0;
   virtual bool drains() const = 0;  // the kernel ends when its work is done
+  virtual std::uint32_t page_ticks() const { return 0; }  // see World
   virtual std::uint32_t operand_pages() const = 0;  // of a worker, see operands.hpp
 
   // Memory. Zeroed; 256-byte aligned. Never called while the kernel is resident, except for the copies.

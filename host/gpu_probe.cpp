@@ -42,6 +42,13 @@ const char* reason_to_drain() {
   return nullptr;
 }
 
+/// What memory is rated at: both edges of its clock carry a bit on each line of the bus. In ticks of the SMs' clock.
+double bytes_of_tick(int device) {
+  const int sm_khz = attribute(cudaDevAttrClockRate, device);
+  const double bytes = 2. * attribute(cudaDevAttrGlobalMemoryBusWidth, device) / 8;
+  return sm_khz > 0 ? bytes * attribute(cudaDevAttrMemoryClockRate, device) / sm_khz : 0;
+}
+
 }  // namespace
 
 bool probe_gpu(int device, GpuFacts& facts, std::string& why) {
@@ -52,7 +59,7 @@ bool probe_gpu(int device, GpuFacts& facts, std::string& why) {
   FLYWHEEL_CUDA(cudaGetDeviceProperties(&properties, device));
   facts = {properties.name, properties.multiProcessorCount, attribute(cudaDevAttrCooperativeLaunch, device),
            attribute(cudaDevAttrKernelExecTimeout, device),
-           attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin, device)};
+           attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin, device), bytes_of_tick(device)};
   if (properties.major < 8) why = std::string(facts.name) + " is older than compute capability 8.0";
   else if (!facts.cooperative_launch) why = std::string(facts.name) + " cannot launch cooperative kernels (MPS or vGPU?)";
   return why.empty();
@@ -72,6 +79,15 @@ bool choose_drain(const Options& options, const GpuFacts& facts) {
 }
 
 namespace {
+/// Of the worker's clock, between two pages that it asks for; see World.
+std::uint32_t pace_of(const Options& options, const GpuFacts& facts, std::uint32_t workers) {
+  if (options.operand_pace == 0 || facts.bytes_of_tick == 0) return 0;
+  if (!(options.operand_pace >= 0.01))
+    throw UsageError("Options::operand_pace is " + std::to_string(options.operand_pace) +
+                     ": choose a multiple of the memory's rated speed, from 0.01 on, or 0 for no limit");
+  return static_cast<std::uint32_t>(kPageBytes * static_cast<double>(workers) / (options.operand_pace * facts.bytes_of_tick));
+}
+
 /// As many pages as were asked for, or as fit beside the rest.
 std::uint32_t fit_pages(const KernelEntry& entry, const Options& options, std::size_t room, std::size_t rest) {
   if (!entry.has_operands) return 0;
@@ -79,7 +95,7 @@ std::uint32_t fit_pages(const KernelEntry& entry, const Options& options, std::s
   const std::uint32_t pages = options.operand_pages ? options.operand_pages : static_cast<std::uint32_t>(most);
   if (pages >= kFewestPages && pages <= most) return pages;
   throw CapacityError("Options::operand_pages is " + std::to_string(options.operand_pages) + " and " +
-                      std::to_string(most) + " pages of 16 KB fit beside Options::scratch_bytes = " +
+                      std::to_string(most) + " pages of 32 KB fit beside Options::scratch_bytes = " +
                       std::to_string(options.scratch_bytes) + ": tasks with operands need at least " +
                       std::to_string(kFewestPages) + "; lower scratch_bytes, or leave operand_pages at 0");
 }
@@ -107,7 +123,8 @@ GpuFit fit_kernel(const KernelEntry& entry, const Options& options, const GpuFac
     throw CapacityError("Options::workers is " + std::to_string(options.workers) + ", but " + facts.name + " has " +
                         std::to_string(most) + " SMs and a resident kernel runs one worker on each: ask for at most " +
                         std::to_string(most));
-  return {options.workers ? options.workers : most, pages, static_cast<std::uint32_t>(bytes)};
+  const std::uint32_t workers = options.workers ? options.workers : most;
+  return {workers, pages, pace_of(options, facts, workers), static_cast<std::uint32_t>(bytes)};
 }
 
 }  // namespace flywheel

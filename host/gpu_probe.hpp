@@ -14,6 +14,7 @@ struct GpuFacts {
   int cooperative_launch;
   int has_watchdog;          // a display's time limit on kernels
   int shared_bytes_optin;
+  double bytes_of_tick;      // that memory brings in a tick of the SMs' clock, as it is rated; 0: not known
 };
 
 /// False (and why) if the device cannot be used at all.
@@ -25,6 +26,7 @@ bool choose_drain(const Options& options, const GpuFacts& facts);
 struct GpuFit {
   std::uint32_t workers;
   std::uint32_t operand_pages;  // of a worker
+  std::uint32_t page_ticks;     // see World
   std::uint32_t shared_bytes;   // dynamic shared memory: pages, then scratch, then handoff
 };
 /// Loads the kernel and checks that one block fits on each SM.

@@ -32,6 +32,7 @@ World sizes(const Engine& engine, const Options& o) {
   world.scratch_bytes = (o.scratch_bytes + 15) / 16 * 16;
   world.page_count = engine.operand_pages();
   world.page_window = std::clamp(o.operand_window / kPageBytes, 1u, std::max(world.page_count, 1u));
+  world.page_ticks = engine.page_ticks();
   world.bulk_copies = o.bulk_copies;
   world.trace.capacity = o.trace_events;
   world.spin_budget_ns = static_cast<std::uint64_t>(std::chrono::nanoseconds(o.spin_budget).count());

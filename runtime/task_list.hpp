@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "runtime/block.hpp"
+#include "runtime/stamped.hpp"
 
 namespace flywheel {
 

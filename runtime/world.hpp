@@ -81,6 +81,7 @@ struct World {
   std::uint64_t phase_budget_ns;  // at a grid barrier the others may be in the middle of a long task
   std::uint32_t page_count;       // pages of shared memory for operands, see operands.hpp
   std::uint32_t page_window;      // pages that may be under way at once
+  std::uint32_t page_ticks;       // of the worker's clock, from asking for one page to the next; 0: at once
   std::uint32_t bulk_copies;      // 0: pages come by cp.async, as on GPUs before Hopper
 
   // Device memory.

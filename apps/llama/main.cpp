@@ -102,7 +102,7 @@ void add_measured(CLI::App& command, Measured& what, Options& options) {
           "KB of operands under way to an SM at once (default: 48)")
       ->check(CLI::Range(16, 256));
   command.add_option("--pages", options.operand_pages,
-                     "Pages of 16 KB for operands (default: as many as fit)");
+                     "Pages of 32 KB for operands (default: as many as fit)");
   command.add_flag_callback(
       "--no-bulk", [&options] { options.bulk_copies = false; }, "Fetch operands without bulk copies");
 }

@@ -10,6 +10,12 @@ using namespace flywheel::testing;
 
 namespace {
 
+/// As the load role does it.
+void bulk_copy(void* to, const void* from, std::uint32_t bytes, std::uint64_t& barrier, std::uint64_t policy) {
+  ptx::expect_bytes(barrier, bytes);
+  ptx::bulk_copy(to, from, bytes, barrier, policy);
+}
+
 struct Words {
   std::uint64_t barrier[4];
   std::uint32_t seen[kEmulatedThreads];
@@ -117,7 +123,7 @@ TEST_CASE("emulated block: bulk copies land late and in pieces, and their barrie
             prepare(1);
             if (threadIdx.x == 64) {
               ptx::fence_global_for_bulk_copies();
-              ptx::bulk_copy(memory, source, 4096, words().barrier[0], 0);
+              bulk_copy(memory, source, 4096, words().barrier[0], 0);
               early += is_copied(memory, 4096);
             }
             wait(0);
@@ -170,12 +176,12 @@ TEST_CASE("emulated block: mistakes with mbarriers have names") {
   });
   check_mistake({"more arrivals than the 1 it expects"}, [&] {
     ptx::fence_global_for_bulk_copies();
-    ptx::bulk_copy(memory, source, 4096, barrier, 0);
+    bulk_copy(memory, source, 4096, barrier, 0);
     ptx::mbarrier_arrive(barrier);
   });
   check_mistake({"invalidated while", "bytes are on their way"}, [&] {
     ptx::fence_global_for_bulk_copies();
-    ptx::bulk_copy(memory, source, 4096, barrier, 0);
+    bulk_copy(memory, source, 4096, barrier, 0);
     ptx::mbarrier_invalidate(barrier);
   });
   check_says(run_block([&] {
@@ -193,7 +199,7 @@ TEST_CASE("emulated block: mistakes with copies have names") {
   const auto check_bulk = [&](const std::vector<std::string>& parts, void* to, const void* from, std::uint32_t bytes) {
     check_mistake(parts, [&] {
       ptx::fence_global_for_bulk_copies();
-      ptx::bulk_copy(to, from, bytes, barrier, 0);
+      bulk_copy(to, from, bytes, barrier, 0);
     });
   };
   check_bulk({"24 bytes: not a multiple of 16"}, memory, source, 24);
@@ -201,18 +207,18 @@ TEST_CASE("emulated block: mistakes with copies have names") {
   check_bulk({"not aligned to 16 bytes"}, memory, source + 4, 32);
   check_bulk({"outside the block's dynamic shared memory"}, memory + kDynamic - 16, source, 32);
   check_mistake({"copy16() to a place outside"}, [&] { ptx::copy16(source, source + 16); });
-  check_mistake({"has not fenced global memory"}, [&] { ptx::bulk_copy(memory, source, 32, barrier, 0); });
+  check_mistake({"has not fenced global memory"}, [&] { bulk_copy(memory, source, 32, barrier, 0); });
   check_mistake({"before publish_mbarriers()"}, [&] {
     ptx::mbarrier_init(words().barrier[1], 1);
     ptx::fence_global_for_bulk_copies();
-    ptx::bulk_copy(memory, source, 32, words().barrier[1], 0);
+    bulk_copy(memory, source, 32, words().barrier[1], 0);
   });
   check_mistake({"another is still to land"}, [&] {
     ptx::mbarrier_init(words().barrier[1], 1);
     ptx::publish_mbarriers();
     ptx::fence_global_for_bulk_copies();
-    ptx::bulk_copy(memory, source, 4096, barrier, 0);
-    ptx::bulk_copy(memory + 64, source, 32, words().barrier[1], 0);
+    bulk_copy(memory, source, 4096, barrier, 0);
+    bulk_copy(memory + 64, source, 32, words().barrier[1], 0);
   });
 }
 

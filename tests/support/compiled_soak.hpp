@@ -43,7 +43,7 @@ class OperandRuns {
   /// The GPU's 8 warps sum all bytes each.
   OperandRuns(Runtime& runtime, std::uint32_t tasks, Walk walk, std::uint32_t delay)
       : runtime_(runtime), notes_(runtime.allocate<OperandNotes>(1)), tasks_(tasks) {
-    constexpr std::uint32_t kSizes[] = {1, 15, 16, 128, 16383, 16384, 16385, 49153, 100000};
+    constexpr std::uint32_t kSizes[] = {1, 15, 16, 128, 32767, 32768, 32769, 98305, 200000};
     Graph graph;
     std::vector<TaskRef<>> added;
     for (std::uint32_t i = 0; i < tasks; ++i) {

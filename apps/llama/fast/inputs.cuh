@@ -10,7 +10,6 @@
 #endif
 
 #include "apps/llama/fast/tile.cuh"
-#include "runtime/stamped.hpp"
 
 namespace flywheel::llama {
 

@@ -43,10 +43,13 @@ template <bool kWhole, class Block, class Operands>
 class TileReader {
  public:
   FLYWHEEL_TASK TileReader(Block& block, Operands& operands, const TileShape& shape)
-      : warp_(block.warp()), lane_(block.lane()), operands_(operands), home_(operands), left_(shape.total_steps()) {}
+      : warp_(block.warp()), lane_(block.lane()), operands_(operands), home_(operands), tiles_(shape.total_steps()), left_(tiles_) {}
   FLYWHEEL_TASK ~TileReader() { home_ = operands_; }
   TileReader(const TileReader&) = delete;
   TileReader& operator=(const TileReader&) = delete;
+
+  /// Of the task.
+  FLYWHEEL_TASK int tiles() const { return tiles_; }
 
   /// The lane's part of the next `kCount` tiles: a page of them, or one.
   template <int kCount>
@@ -79,6 +82,7 @@ class TileReader {
   Operands operands_;
   Operands& home_;
   const unsigned char* page_ = nullptr;
+  const int tiles_;
   int left_, in_page_ = 0, at_ = 0;
 };
 
@@ -86,7 +90,6 @@ class TileReader {
 /// all warps, and so is each group of rows.
 template <int kBlocks, bool kWhole, class Block, class Operands>
 class Multiplier {
-  static constexpr int kSteps = kResidentChunks * kChunkSteps;  // of a group whose inputs stay in registers
   static constexpr int kPages = kChunkSteps / kStepsOfPage;     // of a chunk
   static constexpr int kCount = kWhole ? kStepsOfPage : 1;      // tiles at once
   static constexpr bool kAhead = kBlocks == 1;                  // registers for the next chunk's words
@@ -100,16 +103,30 @@ class Multiplier {
       : block_(block), tile_(tile), shape_{input.sequences}, inputs_(block, tile, shape_, input.packed, input.old),
         reader_(block, operands, tile) {}
 
+  /// Inputs of at most `kChunks` chunks, which stay in registers. Where these leave room, the first tiles are there, too,
+  /// before the inputs are.
+  template <int kChunks>
   FLYWHEEL_TASK void resident() {
+    constexpr int kSteps = kChunks * kChunkSteps;
+    constexpr bool kTilesFirst = kChunks * kBlocks == 1;
     LaneInputs<kBlocks, kSteps> inputs{};  // what ptxas 13.0 thinks may be undefined, it keeps in memory
+    TilePart parts[kCount] = {};
     const int steps = steps_of(tile_.columns);
+    int left = reader_.tiles() / kCount;
+    if (kTilesFirst && left) reader_.next(parts);
     if (!block_.await_sent()) return;
-    if (steps <= kChunkSteps) get<1>(inputs, 0);
-    else if (kBlocks == 1) get<kResidentChunks>(inputs, 0);
-    else get<1>(inputs, 0), get<1>(inputs, 1);  // more than can be on its way to registers at once
+    if (kBlocks == 1) get<kChunks>(inputs, 0, 0);
+    else for (int chunk = 0; chunk < kChunks; ++chunk) get<1>(inputs, chunk, chunk * kChunkSteps);  // fewer registers at once
     for (int group = 0; group < tile_.groups; ++group) {
-      Sums sums;
-      add_steps(sums, steps, inputs);
+      Sums sums, odd;  // two chains, so that an odd step need not wait for the even one before it
+#pragma unroll
+      for (int step = 0; step < kSteps; step += kCount) {
+        if (step >= steps) break;
+        if (!kTilesFirst) reader_.next(parts);
+        add(sums, odd, parts, inputs, step);
+        if (kTilesFirst && --left) reader_.next(parts);
+      }
+      join(sums, odd);
       put(group, sums);
     }
     if (out_) close();
@@ -174,26 +191,30 @@ class Multiplier {
       return there;
     });
   }
-  template <int kChunks>
-  FLYWHEEL_TASK void get(LaneInputs<kBlocks, kSteps>& inputs, int first) {
-    get<kChunks>(inputs, first, first * kChunkSteps);
-  }
 
   /// The next `count` steps of the tiles, with the first `count` inputs.
   template <int kAll>
   FLYWHEEL_TASK void add_steps(Sums& sums, int count, const LaneInputs<kBlocks, kAll>& inputs) {
-    Sums odd;  // a chain of its own, so that an odd step need not wait for the even one before it
+    Sums odd;
 #pragma unroll
     for (int step = 0; step < kAll; step += kCount) {
       if (step >= count) break;
       TilePart parts[kCount];
       reader_.next(parts);
-#pragma unroll
-      for (int i = 0; i < kCount; ++i)
-#pragma unroll
-        for (int b = 0; b < kBlocks; ++b)
-          block_.multiply_add(((step + i) % 2 ? odd : sums).part[b], parts[i].registers, inputs.b[step + i][b].pairs);
+      add(sums, odd, parts, inputs, step);
     }
+    join(sums, odd);
+  }
+  template <int kAll>
+  FLYWHEEL_TASK void add(Sums& sums, Sums& odd, const TilePart (&parts)[kCount], const LaneInputs<kBlocks, kAll>& inputs,
+                         int step) {
+#pragma unroll
+    for (int i = 0; i < kCount; ++i)
+#pragma unroll
+      for (int b = 0; b < kBlocks; ++b)
+        block_.multiply_add(((step + i) % 2 ? odd : sums).part[b], parts[i].registers, inputs.b[step + i][b].pairs);
+  }
+  FLYWHEEL_TASK static void join(Sums& sums, const Sums& odd) {
 #pragma unroll
     for (int b = 0; b < kBlocks; ++b)
 #pragma unroll
@@ -239,7 +260,8 @@ namespace detail {
 template <int kBlocks, bool kWhole, class Block, class Operands>
 FLYWHEEL_TASK void multiply(Block& block, Operands& operands, const TileShape& tile, const TiledInput& input) {
   if (is_streamed(tile.columns)) Multiplier<kBlocks, kWhole, Block, Operands>(block, operands, tile, input).stream();
-  else Multiplier<kBlocks, kWhole, Block, Operands>(block, operands, tile, input).resident();
+  else if (chunks_of(tile.columns) == 1) Multiplier<kBlocks, kWhole, Block, Operands>(block, operands, tile, input).template resident<1>();
+  else Multiplier<kBlocks, kWhole, Block, Operands>(block, operands, tile, input).template resident<kResidentChunks>();
 }
 /// Out of the way of the others, which need all registers: 8 sequences, and shapes that no published model of the larger
 /// sizes has.
@@ -283,27 +305,22 @@ struct TiledTask {
 /// ahead, while the sums are still being made; ready(before) waits for it.
 template <class Block, class Before, class Ready, class Use>
 FLYWHEEL_TASK void store_rows(Block& block, int rows, int sequences, Before&& before, Ready&& ready, Use&& use) {
-  constexpr int kEach = WarpSums::kMost / kLanes;
   const int step = rows_of_handoff(sequences);
   for (int first = 0; first < rows; first += step) {
     const int count = (rows - first < step ? rows - first : step) * sequences;
-    decltype(before(0, 0, true)) old[kEach] = {};
-#pragma unroll
-    for (int j = 0; j < kEach; ++j) {
-      const int i = block.lane() + j * kLanes;
-      if (j * kLanes < count) old[j] = before(first + row_of_sum(i, sequences), sequence_of_sum(i, sequences), i < count);
-    }
-#pragma unroll
-    for (int j = 0; j < kEach; ++j)
-      if (j * kLanes < count) ready(old[j]);
+    const auto ask = [&](int i) { return before(first + row_of_sum(i, sequences), sequence_of_sum(i, sequences), i < count); };
+    auto old = ask(block.lane());
+    ready(old);
     const WarpSums* in = block.template take<WarpSums>();
     if (!in) return;
-#pragma unroll
-    for (int j = 0; j < kEach; ++j) {
-      if (j * kLanes >= count) break;
-      const int i = block.lane() + j * kLanes;
-      const bool is_last = first + step >= rows && (j + 1) * kLanes >= count;
-      use(first + row_of_sum(i, sequences), sequence_of_sum(i, sequences), sum_of(in, i), old[j], is_last);
+#pragma unroll 1
+    for (int i = block.lane();;) {  // not unrolled: code that is run once is slow to come
+      const int next = i + kLanes;
+      const bool more = next - block.lane() < count;
+      use(first + row_of_sum(i, sequences), sequence_of_sum(i, sequences), sum_of(in, i), old, first + step >= rows && !more);
+      if (!more) break;
+      old = ask(i = next);
+      ready(old);
     }
     block.give_back();
   }

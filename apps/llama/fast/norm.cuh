@@ -15,7 +15,7 @@ struct NormInput {
   float eps;
 
   FLYWHEEL_TASK float scale(float squares_of_all, int columns) const {
-    return inverse_sqrt(squares_of_all / static_cast<float>(columns) + eps);
+    return inverse_sqrt(squares_of_all * reciprocal(static_cast<float>(columns)) + eps);
   }
 
   /// A warp: the factor for the sequence lane % sequences.

@@ -19,7 +19,7 @@ inline constexpr int kStepColumns = 32;                               // of one 
 inline constexpr int kTileBytes = kGroupRows * kStepColumns * 2;      // 512
 inline constexpr int kChunkSteps = 8;                                 // steps of a chunk: 2048 columns of all warps
 inline constexpr int kColumnsOfStep = kTileWarps * kStepColumns;      // 256
-inline constexpr int kStepsOfPage = 4;                                // 16 KB for all warps
+inline constexpr int kStepsOfPage = 8;                                // 32 KB for all warps
 inline constexpr int kResidentChunks = 2;  // inputs of up to 4096 columns stay in shared memory for a whole task
 
 FLYWHEEL_TASK constexpr int steps_of(int columns) { return (columns + kColumnsOfStep - 1) / kColumnsOfStep; }
