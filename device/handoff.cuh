@@ -79,12 +79,14 @@ class Taker {
 
   /// Null once the compute part is over and all it handed over was taken.
   __device__ const void* take() {
-    // All lanes together, as compute warps wait: who waits for one thing may be woken by it.
+    // All lanes look, as compute warps do: who waits for one thing may be woken by it. They decide together, for each may
+    // see it at another time.
 #pragma unroll 1
-    for (std::uint32_t looks = 0; looks < kQuickLooks; ++looks) {
+    for (std::uint32_t looks = 0; looks < ptx::kQuickLooks; ++looks) {
       const bool there = ptx::mbarrier_test(roles_.handed[place_.slot()], place_.parity());
-      if (computed() && taken_ == roles_.slots[number_ % kRoleSlots].handoffs) break;  // it may be the next task's
-      if (there) return hold();
+      const bool over = computed() && taken_ == roles_.slots[number_ % kRoleSlots].handoffs;
+      if (__any_sync(0xffffffffu, over)) break;  // what is there is the next task's
+      if (__all_sync(0xffffffffu, there)) return hold();
     }
     return take_slowly();
   }
@@ -97,8 +99,6 @@ class Taker {
   }
 
  private:
-  static constexpr std::uint32_t kQuickLooks = 1024;
-
   __device__ const void* hold() {
     __syncwarp();  // the lanes may have seen it one after the other
     ++taken_;
@@ -128,7 +128,7 @@ class Taker {
   }
   __device__ bool look_for_a_while() {
     bool seen = look();
-    for (std::uint32_t looks = 0; !seen && looks < kQuickLooks; ++looks) seen = look();
+    for (std::uint32_t looks = 0; !seen && looks < ptx::kQuickLooks; ++looks) seen = look();
     return seen;
   }
   __device__ void look_longer() {

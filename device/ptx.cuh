@@ -15,6 +15,9 @@ inline constexpr bool kHopper = true;
 inline constexpr bool kHopper = false;
 #endif
 
+/// How often a warp looks for another before it reckons with a long wait.
+inline constexpr std::uint32_t kQuickLooks = 1024;
+
 __device__ __forceinline__ std::uint32_t shared_address(const void* p) {
   return static_cast<std::uint32_t>(__cvta_generic_to_shared(p));
 }

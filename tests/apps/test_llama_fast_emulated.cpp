@@ -72,4 +72,16 @@ TEST_CASE("emulated: a text written greedily is the one of CPU workers") {
   CHECK(write(emulated_runtime(config, 256, 5, true)) == expected);
 }
 
+// With 8 a compute part has two blocks of columns and hands over more often.
+TEST_CASE("emulated: several texts at once") {
+  const Config config = read_config(kModelFolder);
+  for (const int texts : {4, 8}) {
+    Runtime runtime = emulated_runtime(config, 64, 3, true);
+    INFO(runtime.device() << ", " << texts << " texts");
+    FastGenerator generator(runtime, config, load_weights(runtime, config, kModelFolder), 64, texts);
+    generator.run(0, 3);
+    generator.run(7, 2);
+  }
+}
+
 }  // namespace flywheel::llama

@@ -116,7 +116,9 @@ class Multiplier {
     if (kTilesFirst && left) reader_.next(parts);
     if (!block_.await_sent()) return;
     if (kBlocks == 1) get<kChunks>(inputs, 0, 0);
-    else for (int chunk = 0; chunk < kChunks; ++chunk) get<1>(inputs, chunk, chunk * kChunkSteps);  // fewer registers at once
+    else
+#pragma unroll
+      for (int chunk = 0; chunk < kChunks; ++chunk) get<1>(inputs, chunk, chunk * kChunkSteps);  // fewer registers at once
     for (int group = 0; group < tile_.groups; ++group) {
       Sums sums, odd;  // two chains, so that an odd step need not wait for the even one before it
 #pragma unroll

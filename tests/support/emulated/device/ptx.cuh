@@ -8,6 +8,8 @@ namespace flywheel::ptx {
 
 /// Which of the two ways pages come is World::bulk_copies alone.
 inline constexpr bool kHopper = true;
+/// Few, so that lanes come to the end of them one by one.
+inline constexpr std::uint32_t kQuickLooks = 3;
 
 namespace detail {
 inline testing::EmulatedBlock& block() { return testing::EmulatedBlock::current(); }
