@@ -89,10 +89,11 @@ class LoadRole {
         // All that can be done is done before an earlier page lands: what stands between that and the next request
         // is time in which less is under way than might be.
         if (kLean || place.bulk) ptx::expect_bytes(place.roles.landed[place.fill.slot()], bytes);
-        if (!make_way<kLean>(place)) return false;
-        keep_pace(place);
-        copy(place.fill.slot(), from + at, bytes, kLean || place.bulk, place.policy);
+        const bool goes_on = make_way<kLean>(place);
+        if (goes_on) keep_pace(place);
+        copy(place.fill.slot(), from + at, bytes, kLean || place.bulk, place.policy);  // what is expected must come
         take_place(place);
+        if (!goes_on) return false;
       }
       from += task.constant_bytes;
       if constexpr (List::kHasDependents)

@@ -1,0 +1,192 @@
+// The control role of a compiled run: keeps instructions coming and says which may begin.
+#pragma once
+
+#include "device/roles.cuh"
+#include "runtime/compiled.hpp"
+
+namespace flywheel {
+
+/// The control role: one thread. Keeps instructions coming, waits for predecessors, says go.
+class ControlRole {
+  using P = ThreadPlatform;
+
+ public:
+  __device__ ControlRole(RolesShared& roles, const World& world)
+      : roles_(roles), run_(roles.run), world_(world),
+        pen_(run_.traced ? world.trace : TraceBuffers{}, run_.worker, TraceRole::control) {}
+
+  /// `slow(elapsed_ns, local task)` is called while a task takes long.
+  template <class Slow>
+  __device__ StreamEnd operator()(Slow&& slow) {
+    for (std::uint32_t n = 0; n + 1 < kRoleSlots; ++n) fetch(n);
+    // Every task is before some sink, so no gate opens before this worker's last task has settled.
+    const auto idle_at_gate = [&] { return number_ && !wait_settled(slow); };
+    const StreamEnd end = follow_stream<P>(run_, pen_, idle_at_gate, [&](std::uint32_t, std::uint32_t pass) {
+      return step(pass, slow);
+    });
+    ptx::wait_copies<0>();
+    if (!end.aborted) command(roles_.slots[number_ % kRoleSlots], RoleCommand::leave);
+    if (!end.aborted && number_) wait_settled(slow);
+    pen_.close();
+    return end;
+  }
+
+ private:
+  static constexpr std::uint32_t kBusyNs = 100;  // between looks while the worker's last task goes on
+
+  /// Instruction `n` of the run, into its slot. Past the end of the last pass it brings one that is not used.
+  __device__ void fetch(std::uint64_t n) {
+    if (run_.stream.count) {
+      const auto* from = reinterpret_cast<const unsigned char*>(run_.stream.instructions + next_fetch_);
+      auto* to = reinterpret_cast<unsigned char*>(&roles_.slots[n % kRoleSlots].instruction);
+#pragma unroll
+      for (std::uint32_t at = 0; at < sizeof(Instruction); at += 16) ptx::copy16(to + at, from + at);
+      if (++next_fetch_ == run_.stream.count) next_fetch_ = 0;
+    }
+    ptx::commit_copies();
+  }
+
+  template <class Slow>
+  __device__ bool step(std::uint32_t pass, Slow&& slow) {
+    ptx::wait_copies<kRoleSlots - 2>();
+    RoleSlot& slot = roles_.slots[number_ % kRoleSlots];
+    const Instruction& instruction = slot.instruction;
+    prepare(slot, pass);
+    began_ = pen_.now();
+    if (!(instruction.flags & kEarly ? begin_early(slot, pass, slow) : begin(slot, pass, slow))) return false;
+    if (number_ && !wait_settled(slow)) return false;  // that slot gets the next instruction but two
+    ++number_;
+    fetch(number_ + kRoleSlots - 2);
+    return true;
+  }
+
+  /// Until all tasks before it are done.
+  template <class Slow>
+  __device__ bool begin(RoleSlot& slot, std::uint32_t pass, Slow&& slow) {
+    const Instruction& instruction = slot.instruction;
+    // What this task needs of the one before it is stored, and whether that failed is known, once that has settled. Until
+    // then nobody looks at counters: all workers' looks go to one place of the L2 cache, and operands pass there, too.
+    if (instruction.flags & kAfterPrevious && !wait_settled(slow)) return false;
+    const auto idle = [&] {
+      watch(slow);
+      const bool busy = number_ && !settled(number_ - 1);
+      if (busy) __nanosleep(kBusyNs);
+      return busy;
+    };
+    if (!wait_all_before(slot, pass, idle)) return false;
+    slot.called_off = failed_;
+    const std::uint64_t end = pen_.now();
+    const bool task = !(instruction.flags & kOnlyWaits);
+    command(slot, failed_ ? RoleCommand::skip : task ? RoleCommand::run : RoleCommand::nothing);
+    ptx::mbarrier_arrive(roles_.coming[number_ % kRoleSlots]);
+    ptx::mbarrier_arrive(roles_.before[number_ % kRoleSlots]);
+    pen_.write_until(end, TraceKind::wait, began_, instruction.record.header.local, pass);  // while the others go on
+    return true;
+  }
+
+  /// The parts of an early task are told in three steps, and settle after the last.
+  template <class Slow>
+  __device__ bool begin_early(RoleSlot& slot, std::uint32_t pass, Slow&& slow) {
+    const Instruction& instruction = slot.instruction;
+    command(slot, failed_ ? RoleCommand::skip : RoleCommand::run);
+    bool busy = number_ != 0;
+    if (instruction.flags & kAfterPrevious) {
+      if (!wait_stored(slow)) return false;
+      busy = false;
+    }
+    const Before sent = wait_sent<P>(run_, instruction, pass, [&] {
+      watch(slow);
+      if (busy) __nanosleep(kBusyNs), busy = !stored(number_ - 1);
+    });
+    if (sent == Before::aborted) return false;
+    slot.called_off = failed_ |= sent == Before::failed;
+    ptx::mbarrier_arrive(roles_.coming[number_ % kRoleSlots]);  // pairs with detail::await_sent()
+    pen_.write(TraceKind::wait, began_, instruction.record.header.local, pass);
+    const auto idle = [&] {
+      watch(slow);
+      return true;
+    };
+    if (!wait_all_before(slot, pass, idle)) return false;
+    ptx::mbarrier_arrive(roles_.before[number_ % kRoleSlots]);  // pairs with detail::await_before() and store_role()
+    return true;
+  }
+
+  template <class Idle>
+  __device__ bool wait_all_before(RoleSlot& slot, std::uint32_t pass, Idle&& idle) {
+    const Before before = wait_before<P>(run_, slot.instruction, pass, idle);
+    slot.before_failed = failed_ |= before == Before::failed;
+    return before != Before::aborted;
+  }
+
+  __device__ void prepare(RoleSlot& slot, std::uint32_t pass) const {
+    slot.context = {run_.world, &slot.instruction.record.header, run_.state,
+                    {0, static_cast<std::uint16_t>(run_.slot), false}, run_.worker, {0, 0, 0, pass}, stamp_of(run_, pass)};
+  }
+
+  __device__ void command(RoleSlot& slot, RoleCommand what) {
+    slot.command = what;
+    ptx::mbarrier_arrive(roles_.ready[number_ % kRoleSlots]);  // pairs with wait_command()
+    // Release: pairs with the acquire in LoadRole::is_announced(); what this thread acquired for the task goes with it.
+    P::block(roles_.announced).store(static_cast<std::uint32_t>(number_ + 1), Order::release);
+  }
+
+  __device__ bool settled(std::uint64_t n) const {
+    return ptx::mbarrier_poll(roles_.settled[n % kRoleSlots], n / kRoleSlots & 1);
+  }
+
+  __device__ bool stored(std::uint64_t n) const {
+    return ptx::mbarrier_poll(roles_.stored[n % kRoleSlots], n / kRoleSlots & 1);
+  }
+
+  /// Until the task before this one has settled.
+  template <class Slow>
+  __device__ bool wait_settled(Slow&& slow) {
+    if (!wait_last(roles_.settled, slow)) return false;
+    failed_ |= roles_.slots[(number_ - 1) % kRoleSlots].failed;
+    return true;
+  }
+  /// Until it has stored what it has to store.
+  template <class Slow>
+  __device__ bool wait_stored(Slow&& slow) {
+    if (!wait_last(roles_.stored, slow)) return false;
+    failed_ |= roles_.slots[(number_ - 1) % kRoleSlots].stored_failed;
+    return true;
+  }
+  template <class Slow>
+  __device__ bool wait_last(std::uint64_t (&barriers)[kRoleSlots], Slow&& slow) {
+    const std::uint64_t n = number_ - 1;
+    for (std::uint32_t spins = 1; !ptx::mbarrier_test(barriers[n % kRoleSlots], n / kRoleSlots & 1); ++spins) {
+      watch(slow);
+      if (spins % 1024 == 0 && P::device(world_.control->board.abort).load(Order::relaxed)) return false;
+    }
+    return true;
+  }
+
+  /// While this thread waits for something: whether this worker's own last task takes long.
+  template <class Slow>
+  __device__ void watch(Slow&& slow) {
+    if (++looks_ % 1024 || !number_ || settled(number_ - 1)) return;
+    const std::uint64_t now = P::now_ns();
+    if (watched_ != number_) {
+      watched_ = number_;
+      watch_begin_ = watch_told_ = now;
+    }
+    if (now - watch_told_ < kSlowTaskNs) return;
+    slow(now - watch_begin_, roles_.slots[(number_ - 1) % kRoleSlots].instruction.record.header.local);
+    watch_told_ = now;
+  }
+
+  RolesShared& roles_;
+  const CompiledRun& run_;
+  const World& world_;
+  std::uint64_t number_ = 0;      // of the instruction in hand, over all passes
+  std::uint32_t next_fetch_ = 0;  // its place in the stream
+  bool failed_ = false;  // a task of this pass, on this worker or before one of its tasks
+  std::uint64_t began_ = 0;  // to see to this instruction
+  std::uint32_t looks_ = 0;
+  std::uint64_t watched_ = 0;       // the task before this number is the one that takes long
+  std::uint64_t watch_begin_ = 0, watch_told_ = 0;
+  TracePen<P> pen_;
+};
+
+}  // namespace flywheel
