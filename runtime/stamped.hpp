@@ -5,7 +5,7 @@
 // before the load. (As the LL protocol of NCCL has it: 4 bytes of data and 4 of flag in each 8-byte store.)
 //
 //   store part:    put_stamped(y[row], sum, block.stamp()); ... block.sent();
-//   compute part:  block.await_sent(); block.spin([&] { return has_stamp(word = look_at(x[i]), block.stamp()); });
+//   compute part:  block.await_sent(); block.spin([&] { return (word = look_at(x[i])).stamp() == block.stamp(); });
 //
 // A stamp is the number of the pass among all passes of compiled runs (its lower 32 bits), so a word that is written in
 // every pass never shows what an earlier pass left. A pass begins when all tasks of the one before are done: no word is
