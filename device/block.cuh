@@ -76,7 +76,7 @@ class GpuBlock : public BlockCore<ThreadPlatform, List> {
   using P = ThreadPlatform;
 
  public:
-  /// `number`: of a compiled run's instruction.
+  /// `number`: of a compiled run's instruction, at least its lower bits, which tell slot and phase.
   __device__ GpuBlock(TaskContext& context, BlockShared& shared, unsigned char* scratch, std::uint32_t turn = 0,
                       std::uint32_t number = kNoInstruction)
       : BlockCore<P, List>(context), shared_(&shared), scratch_(scratch), turn_(turn), number_(number) {}

@@ -101,7 +101,7 @@ template <class List>
   operands.begin(slot.instruction);
   std::uint32_t turn = now.turn;
   if (command == RoleCommand::run) {
-    GpuBlock<List> block(slot.context, block_shared, scratch_memory(world), turn, now.number);
+    GpuBlock<List> block(slot.context, block_shared, scratch_memory(world), turn, now.number % (2 * kRoleSlots));
     List::compute(slot.instruction.record, block, operands);
     turn = block.turn();
   }

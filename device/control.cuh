@@ -78,8 +78,8 @@ class ControlRole {
     const std::uint64_t end = pen_.now();
     const bool task = !(instruction.flags & kOnlyWaits);
     command(slot, failed_ ? RoleCommand::skip : task ? RoleCommand::run : RoleCommand::nothing);
-    ptx::mbarrier_arrive(roles_.coming[number_ % kRoleSlots]);
-    ptx::mbarrier_arrive(roles_.before[number_ % kRoleSlots]);
+    ptx::mbarrier_arrive(roles_.coming[number_ % kRoleSlots]);  // pairs with detail::await_sent()
+    ptx::mbarrier_arrive(roles_.before[number_ % kRoleSlots]);  // pairs with detail::await_before() and store_role()
     pen_.write_until(end, TraceKind::wait, began_, instruction.record.header.local, pass);  // while the others go on
     return true;
   }

@@ -25,8 +25,8 @@ class Engine {
   virtual bool is_gpu() const = 0;
   virtual std::uint32_t workers() const = 0;
   virtual bool drains() const = 0;  // the kernel ends when its work is done
-  virtual std::uint32_t page_ticks() const { return 0; }  // see World
   virtual std::uint32_t operand_pages() const = 0;  // of a worker, see operands.hpp
+  virtual double bytes_of_tick() const { return 0; }  // that memory is rated at, in a tick of the workers' clock; 0: not known
 
   // Memory. Zeroed; 256-byte aligned. Never called while the kernel is resident, except for the copies.
   virtual void* allocate_device(std::size_t bytes) = 0;

@@ -79,15 +79,6 @@ bool choose_drain(const Options& options, const GpuFacts& facts) {
 }
 
 namespace {
-/// Of the worker's clock, between two pages that it asks for; see World.
-std::uint32_t pace_of(const Options& options, const GpuFacts& facts, std::uint32_t workers) {
-  if (options.operand_pace == 0 || facts.bytes_of_tick == 0) return 0;
-  if (!(options.operand_pace >= 0.01))
-    throw UsageError("Options::operand_pace is " + std::to_string(options.operand_pace) +
-                     ": choose a multiple of the memory's rated speed, from 0.01 on, or 0 for no limit");
-  return static_cast<std::uint32_t>(kPageBytes * static_cast<double>(workers) / (options.operand_pace * facts.bytes_of_tick));
-}
-
 /// As many pages as were asked for, or as fit beside the rest.
 std::uint32_t fit_pages(const KernelEntry& entry, const Options& options, std::size_t room, std::size_t rest) {
   if (!entry.has_operands) return 0;
@@ -123,8 +114,7 @@ GpuFit fit_kernel(const KernelEntry& entry, const Options& options, const GpuFac
     throw CapacityError("Options::workers is " + std::to_string(options.workers) + ", but " + facts.name + " has " +
                         std::to_string(most) + " SMs and a resident kernel runs one worker on each: ask for at most " +
                         std::to_string(most));
-  const std::uint32_t workers = options.workers ? options.workers : most;
-  return {workers, pages, pace_of(options, facts, workers), static_cast<std::uint32_t>(bytes)};
+  return {options.workers ? options.workers : most, pages, static_cast<std::uint32_t>(bytes)};
 }
 
 }  // namespace flywheel

@@ -26,7 +26,6 @@ bool choose_drain(const Options& options, const GpuFacts& facts);
 struct GpuFit {
   std::uint32_t workers;
   std::uint32_t operand_pages;  // of a worker
-  std::uint32_t page_ticks;     // see World
   std::uint32_t shared_bytes;   // dynamic shared memory: pages, then scratch, then handoff
 };
 /// Loads the kernel and checks that one block fits on each SM.

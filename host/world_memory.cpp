@@ -17,6 +17,16 @@ std::uint32_t power_of_two(std::uint32_t value, const char* option, std::uint32_
   return std::bit_ceil(value);
 }
 
+/// Of the worker's clock, from asking for one page to the next.
+std::uint32_t page_ticks(const Engine& engine, double pace) {
+  constexpr double kSlowest = 0.01;
+  if (pace != 0 && !(pace >= kSlowest))
+    throw CapacityError("Options::operand_pace is " + std::to_string(pace) +
+                        ": choose a multiple of the memory's rated speed, from 0.01 on, or 0 for no limit");
+  const double bytes = pace * engine.bytes_of_tick() / engine.workers();  // that a worker may ask for in a tick
+  return bytes > 0 ? static_cast<std::uint32_t>(kPageBytes / bytes) : 0;
+}
+
 World sizes(const Engine& engine, const Options& o) {
   World world{};
   world.workers = engine.workers();
@@ -32,7 +42,7 @@ World sizes(const Engine& engine, const Options& o) {
   world.scratch_bytes = (o.scratch_bytes + 15) / 16 * 16;
   world.page_count = engine.operand_pages();
   world.page_window = std::clamp(o.operand_window / kPageBytes, 1u, std::max(world.page_count, 1u));
-  world.page_ticks = engine.page_ticks();
+  world.page_ticks = page_ticks(engine, o.operand_pace);
   world.bulk_copies = o.bulk_copies;
   world.trace.capacity = o.trace_events;
   world.spin_budget_ns = static_cast<std::uint64_t>(std::chrono::nanoseconds(o.spin_budget).count());

@@ -56,6 +56,21 @@ namespace detail {
 FLYWHEEL_TASK inline std::uint64_t* counter_of(const CompiledRun& run, std::uint32_t counter) {
   return run.counters + std::size_t{counter} * kCounterStride;
 }
+
+/// Looks at each counter that an instruction waits for until look(counter, goal, saw) is true. False if the runtime was
+/// aborted.
+template <class P, class Look>
+FLYWHEEL_TASK bool wait_for_counters(const CompiledRun& run, const Instruction& instruction, std::uint32_t pass, Look&& look) {
+  const WaitContext patience = Wires<P>{*run.world}.wait_for_phase(run.worker);
+  for (std::uint32_t i = 0; i < instruction.wait_count; ++i) {
+    std::uint64_t* counter = counter_of(run, instruction.waits[i].counter);
+    const std::uint64_t goal = (run.passes + pass + 1) * instruction.waits[i].arrivals;
+    const bool there = spin_until<P>(patience, WaitReason::predecessors, counter, goal,
+                                     [&](std::uint64_t& saw) { return look(counter, goal, saw); });
+    if (!there) return false;
+  }
+  return true;
+}
 }  // namespace detail
 
 /// Where an instruction's task tells that it has sent; null if nobody waits for it.
@@ -73,22 +88,16 @@ FLYWHEEL_TASK void tell_sent(std::uint64_t* word) {
 /// known: the rest show in wait_before().
 template <class P, class Idle>
 FLYWHEEL_TASK Before wait_sent(const CompiledRun& run, const Instruction& instruction, std::uint32_t pass, Idle&& idle) {
-  const WaitContext patience = Wires<P>{*run.world}.wait_for_phase(run.worker);
   bool failed = false;
-  for (std::uint32_t i = 0; i < instruction.wait_count; ++i) {
-    std::uint64_t* counter = detail::counter_of(run, instruction.waits[i].counter);
-    const std::uint64_t goal = (run.passes + pass + 1) * instruction.waits[i].arrivals;
-    const bool there = spin_until<P>(patience, WaitReason::predecessors, counter, goal, [&](std::uint64_t& saw) {
-      idle();
-      const std::uint64_t sent = P::device(counter[kSentWord]).load(Order::relaxed);  // pairs with tell_sent()
-      saw = P::device(*counter).load(Order::relaxed);
-      failed |= (saw & ~kArrivals) != 0;
-      return failed || sent >= goal || (saw & kArrivals) >= goal;
-    });
-    if (!there) return Before::aborted;
-    if (failed) return Before::failed;
-  }
-  return Before::done;
+  const auto look = [&](std::uint64_t* counter, std::uint64_t goal, std::uint64_t& saw) {
+    idle();
+    const std::uint64_t sent = P::device(counter[kSentWord]).load(Order::relaxed);  // pairs with tell_sent()
+    saw = P::device(*counter).load(Order::relaxed);
+    failed |= (saw & ~kArrivals) != 0;
+    return failed || sent >= goal || (saw & kArrivals) >= goal;  // once one has failed, nothing more need be known
+  };
+  if (!detail::wait_for_counters<P>(run, instruction, pass, look)) return Before::aborted;
+  return failed ? Before::failed : Before::done;
 }
 
 /// Waits until all of a task's predecessors on other workers are done. A failure among them, however far back, shows in
@@ -97,22 +106,17 @@ FLYWHEEL_TASK Before wait_sent(const CompiledRun& run, const Instruction& instru
 /// a look is no acquire: on a GPU each of those empties the L1 cache under the feet of the SM's other warps.
 template <class P, class Idle>
 FLYWHEEL_TASK Before wait_before(const CompiledRun& run, const Instruction& instruction, std::uint32_t pass, Idle&& idle) {
-  const WaitContext patience = Wires<P>{*run.world}.wait_for_phase(run.worker);
   bool failed = false;
-  for (std::uint32_t i = 0; i < instruction.wait_count; ++i) {
-    std::uint64_t* counter = detail::counter_of(run, instruction.waits[i].counter);
-    const std::uint64_t goal = (run.passes + pass + 1) * instruction.waits[i].arrivals;
-    const bool there = spin_until<P>(patience, WaitReason::predecessors, counter, goal, [&](std::uint64_t& saw) {
-      const auto there = [&](Order order) {
-        saw = P::device(*counter).load(order);
-        return (saw & kArrivals) >= goal;
-      };
-      const bool done = (!idle() || there(Order::relaxed)) && there(Order::acquire);  // pairs with the release in settle()
-      failed |= (saw & ~kArrivals) != 0;
-      return done;
-    });
-    if (!there) return Before::aborted;
-  }
+  const auto look = [&](std::uint64_t* counter, std::uint64_t goal, std::uint64_t& saw) {
+    const auto there = [&](Order order) {
+      saw = P::device(*counter).load(order);
+      return (saw & kArrivals) >= goal;
+    };
+    const bool done = (!idle() || there(Order::relaxed)) && there(Order::acquire);  // pairs with the release in settle()
+    failed |= (saw & ~kArrivals) != 0;
+    return done;
+  };
+  if (!detail::wait_for_counters<P>(run, instruction, pass, look)) return Before::aborted;
   return failed ? Before::failed : Before::done;
 }
 

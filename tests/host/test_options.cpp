@@ -1,3 +1,5 @@
+#include <cmath>
+
 #include "host/options.hpp"
 
 #include "support/small_runtime.hpp"
@@ -28,6 +30,8 @@ TEST_CASE("a limit that cannot work names itself and what it may be") {
   check_says(capacity_error([](Options& o) { o.spawn_capacity = 0; }), {"Options::spawn_capacity is 0"});
   check_says(capacity_error([](Options& o) { o.max_tasks = 0; }), {"Options::max_tasks is 0"});
   check_says(capacity_error([](Options& o) { o.max_tasks = 0xffffffff; }), {"Options::max_tasks"});
+  for (const double pace : {-1., 0.001, std::nan("")})
+    check_says(capacity_error([&](Options& o) { o.operand_pace = pace; }), {"Options::operand_pace", "from 0.01 on"});
   check_says(capacity_error([](Options& o) { o.max_waiting = 0; }), {"Options::max_waiting is 0"});
 }
 

@@ -85,6 +85,7 @@ class EmulatedEngine final : public Engine {
   std::uint32_t workers() const override { return workers_; }
   bool drains() const override { return options_.mode == Mode::drain; }
   std::uint32_t operand_pages() const override { return pages_; }
+  double bytes_of_tick() const override { return 1000; }  // a page for each of 3 workers in 0.1 us: loaders keep a pace
 
   void* allocate_device(std::size_t bytes) override { return memory_->allocate_device(bytes); }
   void free_device(void* memory) noexcept override { memory_->free_device(memory); }
