@@ -84,7 +84,7 @@ class Taker {
 #pragma unroll 1
     for (std::uint32_t looks = 0; looks < ptx::kQuickLooks; ++looks) {
       const bool there = ptx::mbarrier_test(roles_.handed[place_.slot()], place_.parity());
-      const bool over = computed() && taken_ == roles_.slots[number_ % kRoleSlots].handoffs;
+      const bool over = (there ? computed_after(there) : computed()) && taken_ == roles_.slots[number_ % kRoleSlots].handoffs;
       if (__any_sync(0xffffffffu, over)) break;  // what is there is the next task's
       if (__all_sync(0xffffffffu, there)) return hold();
     }
@@ -108,6 +108,10 @@ class Taker {
   __device__ bool computed() const {
     return ptx::mbarrier_poll(roles_.computed[number_ % kRoleSlots], number_ / kRoleSlots & 1);
   }
+  /// When a handoff is there: only then does it tell whether that is the next task's.
+  __device__ bool computed_after(bool there) const {
+    return ptx::mbarrier_poll_if(there, roles_.computed[number_ % kRoleSlots], number_ / kRoleSlots & 1);
+  }
 
   /// Looks out for the end of the compute part, too. By one lane: the others need the shared memory.
   __device__ const void* take_slowly() {
@@ -122,7 +126,7 @@ class Taker {
   __device__ bool look() {
     held_ = ptx::mbarrier_poll(roles_.handed[place_.slot()], place_.parity());
     // After that: what is there may be the next task's, but not while the compute part of this one goes on.
-    over_ = computed();
+    over_ = held_ ? computed_after(held_) : computed();
     if (over_) held_ = taken_ < roles_.slots[number_ % kRoleSlots].handoffs;
     return held_ || over_;
   }

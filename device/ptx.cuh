@@ -58,6 +58,17 @@ __device__ __forceinline__ bool mbarrier_test(std::uint64_t& barrier, std::uint3
 #endif
 }
 
+/// mbarrier_poll() that comes after what `seen` was learnt from, and only if it is so. While an mbarrier_test() is suspended
+/// the warp goes on, and a mere mbarrier_poll() behind it may tell what was so before (seen on an H200).
+__device__ __forceinline__ bool mbarrier_poll_if(bool seen, std::uint64_t& barrier, std::uint32_t parity) {
+  std::uint32_t done;
+  asm volatile(
+      "{ .reg .pred p, q; setp.ne.u32 p, %3, 0; setp.ne.u32 q, %3, %3; "
+      "@p mbarrier.test_wait.parity.shared::cta.b64 q, [%1], %2; selp.u32 %0, 1, 0, q; }"
+      : "=r"(done) : "r"(shared_address(&barrier)), "r"(parity), "r"(std::uint32_t{seen}) : "memory");
+  return done != 0;
+}
+
 /// A barrier among `threads` threads of the block that name the same id (1..15; 0 is __syncthreads).
 __device__ __forceinline__ void named_barrier(std::uint32_t id, std::uint32_t threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");

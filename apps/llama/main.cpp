@@ -99,7 +99,7 @@ void add_measured(CLI::App& command, Measured& what, Options& options) {
   command
       .add_option_function<std::uint32_t>(
           "--window", [&options](std::uint32_t kilobytes) { options.operand_window = kilobytes << 10; },
-          "KB of operands under way to an SM at once (default: 48)")
+          "KB of operands under way to an SM at once (default: 64)")
       ->check(CLI::Range(16, 256));
   command.add_option("--pages", options.operand_pages,
                      "Pages of 32 KB for operands (default: as many as fit)");

@@ -132,6 +132,7 @@ class Party {
     wander(l_, round, 4);
     if (kHow != How::taken_by_bulk_copy) return;
     ptx::fence_global_for_bulk_copies();
+    ptx::expect_bytes(landed_, kBytes);
     ptx::bulk_copy(staging_, l_.cargo + std::size_t{from} * kWords, kBytes, landed_, ptx::read_once_policy());
     while (!ptx::mbarrier_test(landed_, round & 1)) {
     }

@@ -71,6 +71,22 @@ class EmulatedBlock {
   }
   /// Who looks in vain at a barrier for the second time sleeps until one of those looked at has changed.
   bool test(std::uint64_t& word, std::uint32_t parity) {
+    EmulatedFiber& fiber = fibers_[thread_];
+    fiber.test_began = barriers_.ended();
+    const Mbarrier& barrier = barriers_.at(word);
+    if (barrier.is_complete(parity) || fiber.watch.free_looks || !warp_is_suspended()) return poll_at_last(word, parity);
+    fiber.watch.clear();
+    fiber.watch.add(word, barrier.phase);
+    sleep(word);
+    return barriers_.at(word).is_complete(parity);
+  }
+  /// Does not wait for an answer to the test before it, and may tell what was so when that began.
+  bool poll(std::uint64_t& word, std::uint32_t parity) {
+    const std::uint64_t then = std::exchange(fibers_[thread_].test_began, EmulatedFiber::kNever);
+    const Mbarrier& barrier = barriers_.at(word);
+    return !(barrier.is_complete(parity) && barrier.ended > then) && poll_at_last(word, parity);
+  }
+  bool poll_at_last(std::uint64_t& word, std::uint32_t parity) {
     const bool complete = barriers_.at(word).is_complete(parity);
     Watch& watch = fibers_[thread_].watch;
     if (complete) {
@@ -150,6 +166,7 @@ class EmulatedBlock {
  private:
   struct Failed {};
   static constexpr std::uint32_t kCaller = kEmulatedThreads;  // the fiber that is none: who called run()
+  static constexpr std::uint32_t kMostTold = 8;
   using Watch = EmulatedFiber::Watch;
 
   Mbarriers::Fail failing() {
@@ -181,6 +198,8 @@ class EmulatedBlock {
     progress_ = true;
     turns_.wake(who);
   }
+  /// By a test, which then wakes for its own barrier only. Mostly the same for all lanes of a warp.
+  bool warp_is_suspended() const { return !told_to_look_ && mix(barriers_.ended() / 32, warp()) % 4 == 0; }
   void let_warp_go() { turns_.let_go(warp(), meetings_.present(warp())); }
   void sleep(std::uint64_t& word) {
     EmulatedFiber& fiber = fibers_[thread_];
@@ -242,14 +261,14 @@ class EmulatedBlock {
     if (grid_.broken()) return false;
     const bool any = turns_.begin_round(), aborted = grid_.aborted();
     turns_.rest(progress_);
-    if (progress_) told_to_look_ = false;
+    if (progress_) told_to_look_ = 0;
     progress_ = false;
     if (!any && meetings_.all_left()) return finish(), false;
     if (!turns_.draw(16)) landing_ = 1u << 2 * turns_.draw(5);
     if (!any && copies_.any()) return copies_.land_some(), true;
     const bool asleep = turns_.any_asleep();
     if (asleep && (turns_.is_time_to_look() || aborted)) wake_all();
-    else if (asleep && !any && !told_to_look_) told_to_look_ = true, wake_all();
+    else if (asleep && !any && told_to_look_ < kMostTold) ++told_to_look_, wake_all();
     else if (!any) stuck();
     return true;
   }
@@ -297,7 +316,7 @@ class EmulatedBlock {
   std::uint32_t looks_left_ = 0;
   std::uint32_t landing_ = 1;  // turns for which copies keep still, on average
   bool progress_ = false;      // in this round
-  bool told_to_look_ = false;  // sleepers, since the last progress: they might have slept through something
+  std::uint32_t told_to_look_ = 0;  // sleepers, since the last progress: they might have slept through something
   bool published_ = false;  // all mbarriers, to the bulk copies
 };
 

@@ -54,8 +54,11 @@ struct EmulatedFiber {
     }
   };
 
+  static constexpr std::uint64_t kNever = ~std::uint64_t{0};
+
   FiberContext context;
   Watch watch;
+  std::uint64_t test_began = kNever;  // after so many ends of phases; of the last test, if none polled since
   const char* at = "its begin";
   const std::uint64_t* barrier = nullptr;  // on which it slept last
   bool fenced = false;                     // global memory, for bulk copies

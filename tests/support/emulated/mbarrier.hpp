@@ -21,6 +21,7 @@ struct Mbarrier {
   std::uint32_t phase = 0;     // phases that are complete
   WarpMasks arrived{};         // threads, in this phase
   WarpMasks watchers{};        // threads to wake at its end
+  std::uint64_t ended = 0;     // the last phase, as so many-th of all barriers'
   bool valid = false;
 
   bool is_complete(std::uint32_t parity) const { return (phase & 1) != parity; }
@@ -84,6 +85,9 @@ class Mbarriers {
     end_phase(barrier);
   }
 
+  /// Phases of all barriers.
+  std::uint64_t ended() const { return ended_count_; }
+
   std::string name(const std::uint64_t& word) const {
     return "mbarrier " + (name_of ? name_of(&word) : std::to_string(reinterpret_cast<std::uintptr_t>(&word)));
   }
@@ -97,6 +101,7 @@ class Mbarriers {
   void end_phase(Mbarrier& barrier) {
     if (barrier.pending || barrier.bytes) return;
     ++barrier.phase;
+    barrier.ended = ++ended_count_;
     barrier.pending = barrier.expected;
     barrier.arrived = {};
     ended_(barrier.watchers);
@@ -107,6 +112,7 @@ class Mbarriers {
   Fail fail_;
   PhaseEnded ended_;
   std::vector<Mbarrier> all_;
+  std::uint64_t ended_count_ = 0;
 };
 
 }  // namespace flywheel::testing

@@ -19,7 +19,10 @@ inline void mbarrier_init(std::uint64_t& barrier, std::uint32_t arrivals) { deta
 inline void mbarrier_invalidate(std::uint64_t& barrier) { detail::block().invalidate(barrier); }
 inline void mbarrier_arrive(std::uint64_t& barrier) { detail::block().arrive(barrier); }
 inline bool mbarrier_test(std::uint64_t& barrier, std::uint32_t parity) { return detail::block().test(barrier, parity); }
-inline bool mbarrier_poll(std::uint64_t& barrier, std::uint32_t parity) { return detail::block().test(barrier, parity); }
+inline bool mbarrier_poll(std::uint64_t& barrier, std::uint32_t parity) { return detail::block().poll(barrier, parity); }
+inline bool mbarrier_poll_if(bool seen, std::uint64_t& barrier, std::uint32_t parity) {
+  return seen && detail::block().poll_at_last(barrier, parity);
+}
 inline void named_barrier(std::uint32_t id, std::uint32_t threads) { detail::block().named_barrier(id, threads); }
 
 inline StampedPair load_two(const Stamped* at) {
