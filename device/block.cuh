@@ -27,6 +27,8 @@ struct BlockShared {
   bool go_on;
 };
 
+__device__ unsigned char* page_memory();  // see roles.cuh
+
 namespace detail {
 /// Any small plain value from another lane, word by word.
 template <class T, class Exchange>
@@ -124,6 +126,10 @@ class GpuBlock : public BlockCore<ThreadPlatform, List> {
     this->fail_with(static_cast<std::uint32_t>(Status::scratch_exhausted));
     return nullptr;
   }
+
+  /// A pointer that scratch() gave and that is not null: each access would else look up which memory that is.
+  template <class T>
+  __device__ static T* in_scratch(T* memory) { return ptx::as_shared(memory, page_memory()); }
 
   // Compute parts: what a warp does alone.
   __device__ static int lane() { return static_cast<int>(threadIdx.x % 32); }

@@ -147,6 +147,7 @@ __device__ void store_role(RolesShared& roles, const World& world) {
       ptx::mbarrier_arrive(roles.stored[n % kRoleSlots]);  // pairs with ControlRole::wait_stored()
       // What others may rely on, once this task has settled, includes all that was before it.
       if (!wait_phase(roles.before[n % kRoleSlots], n / kRoleSlots & 1, WaitReason::predecessors)) break;
+      ptx::mbarrier_poll(roles.coming[n % kRoleSlots], n / kRoleSlots & 1);  // complete by now; synccheck asks that somebody looks
       failed |= slot.before_failed;
       if (!(slot.instruction.flags & kOnlyWaits)) settle<P>(run, slot.instruction, pass, slot.context.asked, failed);
       slot.failed = failed;

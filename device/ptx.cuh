@@ -22,6 +22,12 @@ __device__ __forceinline__ std::uint32_t shared_address(const void* p) {
   return static_cast<std::uint32_t>(__cvta_generic_to_shared(p));
 }
 
+/// The same pointer into the shared memory at `base`, which the compiler knows for what it is.
+template <class T>
+__device__ __forceinline__ T* as_shared(T* p, unsigned char* base) {
+  return reinterpret_cast<T*>(base + (shared_address(p) - shared_address(base)));
+}
+
 __device__ __forceinline__ void mbarrier_init(std::uint64_t& barrier, std::uint32_t arrivals) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(&barrier)), "r"(arrivals) : "memory");
 }

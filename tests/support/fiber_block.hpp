@@ -100,6 +100,8 @@ class FiberBlock : public BlockCore<CpuPlatform, List> {
   }
 
   template <class T>
+  static T* in_scratch(T* memory) { return memory; }
+  template <class T>
   T* scratch(int n) {
     const std::size_t at = (used_ + 15) & ~std::size_t{15};
     used_ = at + sizeof(T) * static_cast<std::size_t>(n);

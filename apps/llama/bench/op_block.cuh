@@ -228,6 +228,8 @@ class OpBlock : public OpBlockCore {
   }
 
   template <class T>
+  __device__ static T* in_scratch(T* memory) { return memory; }
+  template <class T>
   __device__ T* scratch(int n) {
     const std::size_t at = (used_ + 15) & ~std::size_t{15};
     used_ = at + sizeof(T) * static_cast<std::size_t>(n);

@@ -1,11 +1,8 @@
-// Attention of the query heads that share a key and value head, over one part of the context, by tensor cores.
-//
-// Keys are A of scores = keys * query, values transposed A of output = values^T * weights. Queries and weights are B,
-// each number the sum of two halves, so up to 4 heads fill its 8 columns, and a score is the sum of a
-// lane's two.
+// Attention of the query heads that share a key and value head, over one part of the context. The softmax is in
+// attend_warp.cuh; this is what comes before it and after it.
 #pragma once
 
-#include "apps/llama/fast/cache.cuh"
+#include "apps/llama/fast/attend_warp.cuh"
 #include "apps/llama/fast/partials.cuh"
 
 namespace flywheel::llama {
@@ -67,47 +64,28 @@ struct FastAttend {
   /// 1 / sqrt(head_dim), and log2(e): weights are powers of 2.
   FLYWHEEL_TASK float query_scale() const { return 1.44269504f * inverse_sqrt(static_cast<float>(dims())); }
 
-  FLYWHEEL_TASK static float narrow(float value, std::uint16_t& high) {
-    high = static_cast<std::uint16_t>(round_to_half(value));
-    return value - from_half(high);
-  }
-
   // ---- by tensor cores ----
 
   /// Shared memory of all warps.
+  template <int kTiles>
   struct Area {
     std::uint16_t* query;  // B of the scores: [tile][column][lane quarter][4]
     std::uint16_t* step;   // the step's key and value
-    float* scales;         // [warps][4][largest, sum]
-    float* sums;           // [warps][4][head_dim]
+    LeftParts<kTiles> left;
   };
 
-  /// One lane's pairs of a head, i and i + head_dim / 2, that turn together; the angle they turn by, and RMSNorm's weights
-  /// for them, or ones.
+  /// One lane's pairs of a head, i and i + head_dim / 2, that turn together; what they turn by, which for queries has the
+  /// scale of scores in it; and RMSNorm's weights for them.
   template <int kTiles>
   struct Pairs {
     static constexpr int kHalf = kTiles * 8, kEach = (kHalf + kLanes - 1) / kLanes;
     float a[kEach] = {}, b[kEach] = {}, cosine[kEach] = {}, sine[kEach] = {}, norm_a[kEach] = {}, norm_b[kEach] = {};
   };
 
-  /// Keys and values of 16 positions.
-  template <int kTiles>
-  struct Tiles {
-    TilePart keys[kTiles], values[kTiles];
-  };
-
-  /// What one warp has of its positions. A lane's scores and weights are those of head lane % 4, its outputs too.
-  template <int kTiles>
-  struct WarpPart {
-    float largest = -std::numeric_limits<float>::infinity();
-    float sum = 0;              // of the lane's own positions
-    float out[kTiles][4] = {};  // dimensions lane / 4 and lane / 4 + 8 of each tile, columns high and low
-  };
-
   /// What earlier passes left (where the step is, angles, cache) is fetched while this step's qkv are still being made.
   template <int kTiles, class Block>
-  FLYWHEEL_COLD void attend(Block& block) const {
-    constexpr int kDims = kTiles * 16;
+  FLYWHEEL_COLD void attend(Block& outside) const {
+    Block block = outside;  // in registers: local memory is a trip to L2 away after each acquire
     const int warp = block.warp();
     const Span part_of = span();
     if (part_of.last <= part_of.first) {  // the context is short: nobody reads this part
@@ -115,51 +93,56 @@ struct FastAttend {
       return;
     }
     Pairs<kTiles> pairs;
-    if (warp < count) prepare(block, pairs, q_norm, part_of.position);
-    else if (warp == kHeadsTogether) prepare(block, pairs, k_norm, part_of.position);
+    const Stamped* in = nullptr;
+    if (warp < count) in = query(warp), prepare(block, pairs, q_norm, part_of.position, query_scale());
+    else if (warp == kHeadsTogether) in = key(), prepare(block, pairs, k_norm, part_of.position, 1);
+    else if (warp == kHeadsTogether + 1) in = value();
+    WarpAttention<kTiles> mine(cache.keys + cache_at(), cache.values + cache_at());
     const int first = part_of.first + warp * 16;
-    Tiles<kTiles> tiles;
-    load(block, tiles.keys, cache.keys, first < part_of.last ? first : part_of.first);
-    load(block, tiles.values, cache.values, first < part_of.last ? first : part_of.first);
-
-    if (!block.await_sent()) return;
-    if (warp < count) load(block, pairs, query(warp));
-    else if (warp == kHeadsTogether) load(block, pairs, key());
-    else if (warp == kHeadsTogether + 1) load(block, pairs, value());
+    mine.load(block, first, part_of.last);
     block.sync();  // all warps are through with the last task's scratch
-    Area area{block.template scratch<std::uint16_t>(kTiles * 8 * 16), block.template scratch<std::uint16_t>(2 * kDims),
-              block.template scratch<float>(kTileWarps * kHeadsTogether * 2),
-              block.template scratch<float>(kTileWarps * kHeadsTogether * kDims)};
-    if (!area.query || !area.step || !area.scales || !area.sums) return;
+    Area<kTiles> area = share<kTiles>(block);
+    if (!area.left.sums) return;
+    area = {block.in_scratch(area.query), block.in_scratch(area.step), {block.in_scratch(area.left.scales), block.in_scratch(area.left.sums)}};
+    const PackedOutput packed{results, partials.sequences, partials.columns(), block.stamp()};
+    if (!block.await_sent()) return;
+    if (in) load(block, pairs, in);
     if (warp < kHeadsTogether) put_query(block, area, pairs);
     else if (warp == kHeadsTogether && part_of.has_step()) append_key(block, area, pairs, part_of.position);
     else if (warp == kHeadsTogether + 1 && part_of.has_step()) append_value(block, area, pairs, part_of.position);
     block.sync();
-    WarpPart<kTiles> part;
-    for (int from = first; from < part_of.last; from += kTileWarps * 16) {
-      if (part_of.position / 16 * 16 == from) put_step(block, area, tiles, part_of.position);
-      add_positions(block, area, part, tiles, from, part_of.last);
+    mine.take_queries(block, area.query);
+    for (int from = first; from < part_of.last; from += mine.kAll) {
+      if (part_of.has_step()) mine.put_step(block, area.step, part_of.position, from);
+      mine.add(block, from, part_of.last);
     }
-    leave(block, area, part);
+    mine.leave(block, area.left);
     block.sync();
-    write<kTiles>(block, area, part_of.used);
+    write(block, area, part_of.used, packed);
     block.sync();
-    if (part_of.used > 1) join<kTiles>(block, area, part_of.used);
+    if (part_of.used > 1) join(block, area, part_of.used, packed);
     if (block.leader()) block.sent();
   }
 
+  /// The last piece is null if there is not enough.
   template <int kTiles, class Block>
-  FLYWHEEL_TASK void prepare(Block& block, Pairs<kTiles>& pairs, const float* norm, int position) const {
+  FLYWHEEL_TASK static Area<kTiles> share(Block& block) {
+    constexpr int kParts = kTileWarps * kHeadsTogether;
+    return {block.template scratch<std::uint16_t>(kTiles * 8 * 16), block.template scratch<std::uint16_t>(2 * kTiles * 16),
+            {block.template scratch<float>(kParts * 2), block.template scratch<float>(kParts * LeftParts<kTiles>::kStride)}};
+  }
+
+  template <int kTiles, class Block>
+  FLYWHEEL_TASK void prepare(Block& block, Pairs<kTiles>& pairs, const float* norm, int position, float scale) const {
     using P = Pairs<kTiles>;
     const float* turn = rope + static_cast<std::size_t>(position) * (kTiles * 16);
 #pragma unroll
     for (int j = 0; j < P::kEach; ++j) {
       const int i = block.lane() + j * kLanes;
       if (i >= P::kHalf) continue;
-      pairs.cosine[j] = turn[2 * i];
-      pairs.sine[j] = turn[2 * i + 1];
-      pairs.norm_a[j] = norm ? norm[i] : 1.f;
-      pairs.norm_b[j] = norm ? norm[i + P::kHalf] : 1.f;
+      pairs.cosine[j] = turn[2 * i] * scale;
+      pairs.sine[j] = turn[2 * i + 1] * scale;
+      if (norm) pairs.norm_a[j] = norm[i], pairs.norm_b[j] = norm[i + P::kHalf];
     }
   }
 
@@ -186,47 +169,43 @@ struct FastAttend {
 
   /// RMSNorm if there is one, then the rotation by the step's position; use(i, value) for the lane's values of the head.
   template <int kTiles, class Block, class Use>
-  FLYWHEEL_TASK void rotate(Block& block, const Pairs<kTiles>& pairs, bool normed, Use&& use) const {
+  FLYWHEEL_TASK void rotate(Block& block, Pairs<kTiles>& pairs, bool normed, Use&& use) const {
     using P = Pairs<kTiles>;
-    float scale = 1;
-    if (normed) {
-      float squares = 0;
-#pragma unroll
-      for (int j = 0; j < P::kEach; ++j) squares += pairs.a[j] * pairs.a[j] + pairs.b[j] * pairs.b[j];
-      for (int apart = kLanes / 2; apart; apart /= 2) squares += block.shuffle_xor(squares, apart);
-      scale = inverse_sqrt(squares * (1.f / (16 * kTiles)) + eps);
-    }
+    if (normed) normalise(block, pairs);
 #pragma unroll
     for (int j = 0; j < P::kEach; ++j) {
       const int i = block.lane() + j * kLanes;
       if (i >= P::kHalf) continue;
-      const float a = pairs.a[j] * scale * pairs.norm_a[j], b = pairs.b[j] * scale * pairs.norm_b[j];
-      use(i, a * pairs.cosine[j] - b * pairs.sine[j]);
-      use(i + P::kHalf, b * pairs.cosine[j] + a * pairs.sine[j]);
+      use(i, pairs.a[j] * pairs.cosine[j] - pairs.b[j] * pairs.sine[j]);
+      use(i + P::kHalf, pairs.b[j] * pairs.cosine[j] + pairs.a[j] * pairs.sine[j]);
     }
+  }
+  template <int kTiles, class Block>
+  FLYWHEEL_TASK void normalise(Block& block, Pairs<kTiles>& pairs) const {
+    float squares = 0;
+#pragma unroll
+    for (int j = 0; j < Pairs<kTiles>::kEach; ++j) squares += pairs.a[j] * pairs.a[j] + pairs.b[j] * pairs.b[j];
+    for (int apart = kLanes / 2; apart; apart /= 2) squares += block.shuffle_xor(squares, apart);
+    const float scale = inverse_sqrt(squares * (1.f / (16 * kTiles)) + eps);
+#pragma unroll
+    for (int j = 0; j < Pairs<kTiles>::kEach; ++j) pairs.a[j] *= scale * pairs.norm_a[j], pairs.b[j] *= scale * pairs.norm_b[j];
   }
 
   /// Warp w < 4: its head's columns of B; zeros where there is no such head.
   template <int kTiles, class Block>
-  FLYWHEEL_TASK void put_query(Block& block, const Area& area, const Pairs<kTiles>& pairs) const {
-    const int w = block.warp();
-    const auto at = [&](int dim, int column) -> std::uint16_t& {
-      return area.query[(dim / 16 * 8 + column) * 16 + dim % 16];
+  FLYWHEEL_TASK void put_query(Block& block, const Area<kTiles>& area, Pairs<kTiles>& pairs) const {
+    std::uint16_t* const columns = area.query + 2 * block.warp() * 16;  // the next one is 16 further
+    const auto put = [&](int dim, std::uint32_t halves) {
+      std::uint16_t* at = columns + dim / 16 * 8 * 16 + dim % 16;
+      at[0] = static_cast<std::uint16_t>(halves);
+      at[16] = static_cast<std::uint16_t>(halves >> 16);
     };
-    if (w >= count) {
-      for (int i = block.lane(); i < kTiles * 16; i += kLanes) at(i, 2 * w) = at(i, 2 * w + 1) = 0;
-      return;
-    }
-    rotate(block, pairs, q_norm != nullptr, [&](int i, float value) {
-      std::uint16_t high, low;
-      narrow(narrow(value * query_scale(), high), low);
-      at(i, 2 * w) = high;
-      at(i, 2 * w + 1) = low;
-    });
+    if (block.warp() < count) return rotate(block, pairs, q_norm != nullptr, [&](int i, float value) { put(i, split_to_halves(clamp_to_half(value))); });
+    for (int i = block.lane(); i < kTiles * 16; i += kLanes) put(i, 0);
   }
 
   template <int kTiles, class Block>
-  FLYWHEEL_TASK void append_key(Block& block, const Area& area, const Pairs<kTiles>& pairs, int position) const {
+  FLYWHEEL_TASK void append_key(Block& block, const Area<kTiles>& area, Pairs<kTiles>& pairs, int position) const {
     Half* keys = cache.keys + cache_at();
     rotate(block, pairs, k_norm != nullptr, [&](int i, float rotated) {
       area.step[i] = static_cast<std::uint16_t>(round_to_half(rotated));
@@ -234,7 +213,7 @@ struct FastAttend {
     });
   }
   template <int kTiles, class Block>
-  FLYWHEEL_TASK void append_value(Block& block, const Area& area, const Pairs<kTiles>& pairs, int position) const {
+  FLYWHEEL_TASK void append_value(Block& block, const Area<kTiles>& area, const Pairs<kTiles>& pairs, int position) const {
     Half* values = cache.values + cache_at();
     const auto put = [&](int i, float value) {
       std::uint16_t& bits = area.step[kTiles * 16 + i];
@@ -249,161 +228,50 @@ struct FastAttend {
     }
   }
 
-  /// Keys or values of positions from..from+15.
+  /// All warps' sums together, to global memory: the result if there is no other part. Each lane first has what one warp's
+  /// sums of one head count: lane 4 * warp + head.
   template <int kTiles, class Block>
-  FLYWHEEL_TASK void load(Block& block, TilePart (&tiles)[kTiles], const Half* of, int from) const {
-    const Half* at = of + (cache_at() + FastCache::tile(from, 0, kTiles * 16));
-#pragma unroll
-    for (int t = 0; t < kTiles; ++t) tiles[t] = reinterpret_cast<const TilePart*>(at + t * 256)[block.lane()];
-  }
-
-  /// The step's key and value into the tiles that were loaded before they were in the cache; see FastCache::key_at().
-  template <int kTiles, class Block>
-  FLYWHEEL_TASK static void put_step(Block& block, const Area& area, Tiles<kTiles>& tiles, int position) {
-    const bool lower = position % 16 >= 8, second = position % 2 != 0;
-    const auto* keys = reinterpret_cast<const FourWeights*>(area.step);
-    const bool has_key = block.lane() / 4 == position % 8, has_value = block.lane() % 4 == position % 8 / 2;
-    const auto put_half = [&](std::uint32_t& pair, std::uint32_t bits) {
-      pair = second ? (pair & 0xffffu) | bits << 16 : (pair & 0xffff0000u) | bits;
-    };
-#pragma unroll
-    for (int t = 0; t < kTiles; ++t) {
-      const FourWeights key = keys[t * 4 + block.lane() % 4];
-      const std::uint16_t* value = area.step + kTiles * 16 + t * 16 + block.lane() / 4;
-      auto& of_key = tiles.keys[t].registers;
-      auto& of_value = tiles.values[t].registers;
-      if (has_key) of_key[0] = lower ? of_key[0] : key.pairs[0], of_key[2] = lower ? of_key[2] : key.pairs[1];
-      if (has_key) of_key[1] = lower ? key.pairs[0] : of_key[1], of_key[3] = lower ? key.pairs[1] : of_key[3];
-      if (has_value && !lower) put_half(of_value[0], value[0]), put_half(of_value[1], value[8]);
-      if (has_value && lower) put_half(of_value[2], value[0]), put_half(of_value[3], value[8]);
-    }
-  }
-
-  /// Positions from..from+15. The warp's next ones are on their way as soon as there is room for them.
-  template <int kTiles, class Block>
-  FLYWHEEL_TASK void add_positions(Block& block, const Area& area, WarpPart<kTiles>& part, Tiles<kTiles>& tiles, int from,
-                                   int last) const {
-    const int next = from + kTileWarps * 16 < last ? from + kTileWarps * 16 : from;
-    float scores[4] = {};
-#pragma unroll
-    for (int t = 0; t < kTiles; ++t) {
-      const auto* b = reinterpret_cast<const FourWeights*>(area.query) + (t * 8 + block.lane() / 4) * 4 + block.lane() % 4;
-      const std::uint32_t input[2] = {b->pairs[0], b->pairs[1]};
-      block.multiply_add_half(scores, tiles.keys[t].registers, input);
-    }
-    if (next != from) load(block, tiles.keys, cache.keys, next);
-    float weights[2];
-    soften(block, part, scores, from, last, weights);
-    std::uint32_t input[2];
-    spread(block, weights, input);
-#pragma unroll
-    for (int t = 0; t < kTiles; ++t) block.multiply_add_half(part.out[t], tiles.values[t].registers, input);
-    if (next != from) load(block, tiles.values, cache.values, next);
-  }
-
-  /// Scores of positions lane / 4 and lane / 4 + 8 to weights; what came before is brought down if one is larger.
-  template <int kTiles, class Block>
-  FLYWHEEL_TASK void soften(Block& block, WarpPart<kTiles>& part, const float (&scores)[4], int from, int last,
-                            float (&weights)[2]) const {
-    const float none = -std::numeric_limits<float>::infinity();
-    const int position = from + block.lane() / 4;
-    const float first = position < last ? scores[0] + scores[1] : none;
-    const float second = position + 8 < last ? scores[2] + scores[3] : none;
-    float largest = first > second ? first : second;
-#pragma unroll
-    for (int apart = 4; apart < kLanes; apart *= 2) {
+  FLYWHEEL_TASK void write(Block& block, const Area<kTiles>& area, int used, const PackedOutput& packed) const {
+    constexpr int kDims = kTiles * 16, kStride = LeftParts<kTiles>::kStride;
+    static_assert(kTileWarps * kHeadsTogether == kLanes);
+    const float warps_largest = area.left.scales[block.lane() * 2], warps_sum = area.left.scales[block.lane() * 2 + 1];
+    float largest = warps_largest;
+    for (int apart = kHeadsTogether; apart < kLanes; apart *= 2) {
       const float other = block.shuffle_xor(largest, apart);
       largest = other > largest ? other : largest;
     }
-    largest = part.largest > largest ? part.largest : largest;  // finite: `from` is a position there is
-    const float keep = std::exp2(part.largest - largest);
-    weights[0] = std::exp2(first - largest);
-    weights[1] = std::exp2(second - largest);
-    part.largest = largest;
-    part.sum = part.sum * keep + (weights[0] + weights[1]);
-#pragma unroll
-    for (int t = 0; t < kTiles; ++t)
-      for (float& value : part.out[t]) value *= keep;
-  }
-
-  /// The upper or the lower of the two halves that make a number.
-  FLYWHEEL_TASK static std::uint32_t part_of_column(float value, bool low) {
-    std::uint16_t high_bits, low_bits;
-    narrow(narrow(value, high_bits), low_bits);
-    return low ? low_bits : high_bits;
-  }
-
-  /// Weights as B: the lane of column c (head c / 2, part c % 2) and quarter q needs positions 2q, 2q + 1, 2q + 8, 2q + 9.
-  template <class Block>
-  FLYWHEEL_TASK static void spread(Block& block, const float (&weights)[2], std::uint32_t (&b)[2]) {
-    const int column = block.lane() / 4, from = block.lane() % 4 * 2 * 4 + column / 2;
-#pragma unroll
-    for (int i = 0; i < 2; ++i) {
-      const std::uint32_t first = part_of_column(block.shuffle(weights[i], from), column % 2 != 0);
-      const std::uint32_t second = part_of_column(block.shuffle(weights[i], from + 4), column % 2 != 0);
-      b[i] = first | second << 16;
-    }
-  }
-
-  template <int kTiles, class Block>
-  FLYWHEEL_TASK void leave(Block& block, const Area& area, WarpPart<kTiles>& part) const {
-    for (int apart = 4; apart < kLanes; apart *= 2) part.sum += block.shuffle_xor(part.sum, apart);
-    const int at = block.warp() * kHeadsTogether + block.lane() % 4, dim = block.lane() / 4;
-    if (dim == 0) {
-      area.scales[at * 2] = part.largest;
-      area.scales[at * 2 + 1] = part.sum;
-    }
-#pragma unroll
-    for (int t = 0; t < kTiles; ++t) {
-      area.sums[at * kTiles * 16 + t * 16 + dim] = part.out[t][0] + part.out[t][1];
-      area.sums[at * kTiles * 16 + t * 16 + dim + 8] = part.out[t][2] + part.out[t][3];
-    }
-  }
-
-  /// All warps' sums together, to global memory: the result if there is no other part.
-  template <int kTiles, class Block>
-  FLYWHEEL_TASK void write(Block& block, const Area& area, int used) const {
-    constexpr int kDims = kTiles * 16;
-    const PackedOutput packed = output(block);
-    block.for_each(count * kDims, [&](int i) {  // whole warps: the neighbour is there
+    float factor = std::exp2(warps_largest - largest), weights = factor * warps_sum;
+    for (int apart = kHeadsTogether; apart < kLanes; apart *= 2) weights += block.shuffle_xor(weights, apart);
+    if (used == 1) factor *= reciprocal(weights);
+    else if (block.warp() == 0 && block.lane() < count) partials.scale(partials.index(sequence, head + block.lane(), split)) = {largest, weights};
+    block.for_each(kHeadsTogether * kDims, [&](int i) {  // whole warps: the neighbour is there
       const int h = i / kDims, dim = i % kDims;
-      const int to = partials.index(sequence, head + h, split);
-      float largest = -std::numeric_limits<float>::infinity();
-      for (int w = 0; w < kTileWarps; ++w) {
-        const float one = area.scales[(w * kHeadsTogether + h) * 2];
-        largest = one > largest ? one : largest;
-      }
-      float sum = 0, weights = 0;
-      for (int w = 0; w < kTileWarps; ++w) {
-        const int from = w * kHeadsTogether + h;
-        const float weight = std::exp2(area.scales[from * 2] - largest);
-        weights += weight * area.scales[from * 2 + 1];
-        sum += weight * area.sums[from * kDims + dim];
-      }
-      if (used == 1) packed.put(block, sequence, (head + h) * kDims + dim, sum * reciprocal(weights), 1);
-      else partials.values(to)[dim] = sum;
-      if (used > 1 && dim == 0) partials.scale(to) = {largest, weights};
+      const float* sums = area.left.sums + h * kStride + dim;
+      float parts[kTileWarps];
+#pragma unroll
+      for (int w = 0; w < kTileWarps; ++w) parts[w] = block.shuffle(factor, w * kHeadsTogether + h) * sums[w * kHeadsTogether * kStride];
+#pragma unroll
+      for (int apart = kTileWarps / 2; apart; apart /= 2)
+#pragma unroll
+        for (int w = 0; w < apart; ++w) parts[w] += parts[w + apart];
+      if (h >= count) return;
+      if (used == 1) packed.put(block, sequence, (head + h) * kDims + dim, parts[0], 1);
+      else partials.values(partials.index(sequence, head + h, split))[dim] = parts[0];
     });
   }
 
   /// The last part of these heads puts all together.
   template <int kTiles, class Block>
-  FLYWHEEL_TASK void join(Block& block, const Area& area, int used) const {
+  FLYWHEEL_TASK void join(Block& block, const Area<kTiles>& area, int used, const PackedOutput& packed) const {
     constexpr int kDims = kTiles * 16;
     if (block.leader()) area.step[0] = partials.leave(sequence, head, used);
     block.sync();
     if (!area.step[0]) return;
-    const PackedOutput packed = output(block);
     block.for_each(count * kDims, [&](int i) {
       const int h = head + i / kDims, dim = i % kDims;
       packed.put(block, sequence, h * kDims + dim, partials.combine(sequence, h, dim, used), 1);
     });
     block.sync();
-  }
-
-  template <class Block>
-  FLYWHEEL_TASK PackedOutput output(const Block& block) const {
-    return {results, partials.sequences, partials.columns(), block.stamp()};
   }
 
   // ---- portable: the same sums over the same cache, one thread for each position or dimension ----

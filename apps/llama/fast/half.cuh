@@ -13,9 +13,11 @@ struct Half {
   std::uint16_t bits;
 };
 
-/// To nearest, ties to even; what is too large becomes the largest, 65504.
-FLYWHEEL_TASK inline std::uint32_t round_to_half(float value) {
-  const float inside = value > 65504.f ? 65504.f : value < -65504.f ? -65504.f : value;
+/// What is too large becomes the largest, 65504.
+FLYWHEEL_TASK inline float clamp_to_half(float value) { return value > 65504.f ? 65504.f : value < -65504.f ? -65504.f : value; }
+
+/// To nearest, ties to even; for what clamp_to_half() leaves as it is.
+FLYWHEEL_TASK inline std::uint32_t round_inside_half(float inside) {
 #ifdef __CUDA_ARCH__
   return __half_as_ushort(__float2half_rn(inside));
 #else
@@ -26,6 +28,8 @@ FLYWHEEL_TASK inline std::uint32_t round_to_half(float value) {
   return sign | (moved + 0xfffu + (moved >> 13 & 1)) >> 13;
 #endif
 }
+
+FLYWHEEL_TASK inline std::uint32_t round_to_half(float value) { return round_inside_half(clamp_to_half(value)); }
 
 FLYWHEEL_TASK inline float from_half(std::uint32_t bits) {
 #ifdef __CUDA_ARCH__

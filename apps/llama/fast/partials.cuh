@@ -2,6 +2,9 @@
 // who is the last to leave one puts them together ("Flash-Decoding", Dao et al. 2023), in the order of the parts, so
 // that the result does not depend on who that was.
 #pragma once
+#ifndef FW_ALONE
+#define FW_ALONE 1024
+#endif
 
 #include "apps/llama/fast/inputs.cuh"
 #include "apps/llama/tasks/step.cuh"
@@ -11,6 +14,9 @@ namespace flywheel::llama {
 /// Positions that one part takes at least: two blocks of 16 for each warp. With 512, Llama-3.2-1B took as long at position
 /// 128, and 1.007 ms a token in place of 0.946 at 1024 (H200).
 inline constexpr int kFewestPositions = 256;
+
+/// A context up to here is not split: to put parts together takes longer.
+inline constexpr int kAlone = FW_ALONE;
 
 /// One part of one query head. In units of log2: weights are 2^(score - largest).
 struct PartScale {
@@ -33,8 +39,9 @@ struct Partials {
   FLYWHEEL_TASK int columns() const { return heads * head_dim; }
 
   /// (Not std::countr_zero, which nvcc 13.0 makes 32 for all numbers on a device.)
-  /// How many positions each part takes of a context of `position` + 1: a multiple of kFewestPositions.
+  /// How many positions each part takes of a context of `position` + 1: kAlone, or a multiple of kFewestPositions.
   FLYWHEEL_TASK int share(std::uint32_t position) const {
+    if (position < kAlone) return kAlone;
     const int each = (static_cast<int>(position) + splits) >> lowest_bit(static_cast<std::uint64_t>(splits));
     return (each + kFewestPositions - 1) / kFewestPositions * kFewestPositions;
   }

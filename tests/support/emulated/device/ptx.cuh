@@ -15,6 +15,9 @@ namespace detail {
 inline testing::EmulatedBlock& block() { return testing::EmulatedBlock::current(); }
 }  // namespace detail
 
+template <class T>
+T* as_shared(T* p, unsigned char*) { return p; }
+
 inline void mbarrier_init(std::uint64_t& barrier, std::uint32_t arrivals) { detail::block().init(barrier, arrivals); }
 inline void mbarrier_invalidate(std::uint64_t& barrier) { detail::block().invalidate(barrier); }
 inline void mbarrier_arrive(std::uint64_t& barrier) { detail::block().arrive(barrier); }
