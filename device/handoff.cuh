@@ -6,10 +6,16 @@
 namespace flywheel {
 
 namespace detail {
+/// Looked up each time: what is kept over a task's body, the compiler may keep in local memory, which is a trip to L2 away
+/// after each acquire.
+__device__ __forceinline__ WarpHandoffs& warp_handoffs(RolesShared& roles) {
+  return roles.handoffs[ptx::thread_of_block() / 32 - kFirstComputeWarp];
+}
+
 /// One compute warp's end. If the runtime was aborted, it does not matter what is written there.
 __device__ inline void* hand_over_place() {
   RolesShared& roles = roles_shared();
-  const WarpHandoffs& mine = roles.handoffs[threadIdx.x / 32 - kFirstComputeWarp];
+  const WarpHandoffs& mine = warp_handoffs(roles);
   const std::uint32_t place = mine.place;
   if (mine.used == kHandoffs) wait_phase_in_compute(roles.taken[place], mine.parity ^ 1);
   return page_memory() + roles.handoffs_at + place * kHandoffBytes;
@@ -17,7 +23,7 @@ __device__ inline void* hand_over_place() {
 
 __device__ inline void pass_on() {
   RolesShared& roles = roles_shared();
-  WarpHandoffs& mine = roles.handoffs[threadIdx.x / 32 - kFirstComputeWarp];
+  WarpHandoffs& mine = warp_handoffs(roles);
   const WarpHandoffs now = mine;
   __syncwarp();  // all lanes have written
   if (threadIdx.x % 32 == 0) {
@@ -47,7 +53,7 @@ __device__ inline void tell_sent(std::uint32_t number) {
 
 /// One lane of a warp that is through with a task: how often it has handed over.
 __device__ inline std::uint32_t end_handoffs() {
-  WarpHandoffs& mine = roles_shared().handoffs[threadIdx.x / 32 - kFirstComputeWarp];
+  WarpHandoffs& mine = warp_handoffs(roles_shared());
   const std::uint32_t count = mine.count;
   mine.count = 0;
   return count;

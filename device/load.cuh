@@ -14,8 +14,8 @@ namespace flywheel {
 /// before, would only fill the memory's queues, where what other workers wait for waits, too. Llama-3.2-1B on an H200: 0.715
 /// ms a token in place of 0.733; with a pace below the memory's, 0.721.
 ///
-/// Tried on an H200: bringing what comes next to L2 while all pages are full, paced as memory is. Llama-3.2-1B took 0.896
-/// (128 KB ahead) and 0.917 ms a token (256 KB) in place of 0.874: what workers wait for then queues behind it.
+/// Tried on an H200: bringing what comes next to L2 while all pages are full, at the same pace. Llama-3.2-1B took 0.730 ms a
+/// token (32 KB ahead), 0.734 (64 KB), 0.743 (128 KB) and 0.771 (256 KB) in place of 0.705.
 template <class List>
 class LoadRole {
   using P = ThreadPlatform;

@@ -22,6 +22,13 @@ __device__ __forceinline__ std::uint32_t shared_address(const void* p) {
   return static_cast<std::uint32_t>(__cvta_generic_to_shared(p));
 }
 
+/// threadIdx.x, read here and now.
+__device__ __forceinline__ std::uint32_t thread_of_block() {
+  std::uint32_t thread;
+  asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
+  return thread;
+}
+
 /// The same pointer into the shared memory at `base`, which the compiler knows for what it is.
 template <class T>
 __device__ __forceinline__ T* as_shared(T* p, unsigned char* base) {

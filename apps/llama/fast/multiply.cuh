@@ -24,9 +24,6 @@ class TileReader {
   TileReader(const TileReader&) = delete;
   TileReader& operator=(const TileReader&) = delete;
 
-  /// Of the task.
-  FLYWHEEL_TASK int tiles() const { return tiles_; }
-
   /// The lane's part of the next `kCount` tiles: a page of them, or one.
   template <int kCount>
   FLYWHEEL_TASK void next(TilePart (&parts)[kCount]) {
@@ -79,17 +76,39 @@ class Multiplier {
       : block_(block), tile_(tile), shape_{input.sequences}, inputs_(block, tile, shape_, input.packed, input.old),
         reader_(block, operands, tile) {}
 
-  /// Inputs of at most `kChunks` chunks, which stay in registers. Where these leave room, the first tiles are there, too,
-  /// before the inputs are.
+  /// A page a group. The tiles of two are in registers before the inputs are there, and while others are multiplied.
+  FLYWHEEL_TASK void two_ahead() {
+    static_assert(kWhole && kBlocks == 1);
+    LaneInputs<1, kCount> inputs{};  // what ptxas 13.0 thinks may be undefined, it keeps in memory
+    TilePart even[kCount] = {}, odd[kCount] = {};
+    int left = tile_.groups;
+    const auto fetch = [&](TilePart (&parts)[kCount]) {
+      if (left-- > 0) reader_.next(parts);
+    };
+    fetch(even);
+    fetch(odd);
+    if (!block_.await_sent()) return;
+    get<1>(inputs, 0, 0);
+    const auto multiply = [&](int group, TilePart (&parts)[kCount]) {
+      Sums sums, other;
+      add(sums, other, parts, inputs, 0);
+      fetch(parts);
+      join(sums, other);
+      put(group, sums);
+    };
+    for (int group = 0; group < tile_.groups; group += 2) {
+      multiply(group, even);
+      if (group + 1 < tile_.groups) multiply(group + 1, odd);
+    }
+    if (out_) close();
+  }
+
+  /// Inputs of at most `kChunks` chunks, which stay in registers.
   template <int kChunks>
   FLYWHEEL_TASK void resident() {
     constexpr int kSteps = kChunks * kChunkSteps;
-    constexpr bool kTilesFirst = kChunks * kBlocks == 1;
-    LaneInputs<kBlocks, kSteps> inputs{};  // what ptxas 13.0 thinks may be undefined, it keeps in memory
-    TilePart parts[kCount] = {};
+    LaneInputs<kBlocks, kSteps> inputs{};
     const int steps = steps_of(tile_.columns);
-    int left = reader_.tiles() / kCount;
-    if (kTilesFirst && left) reader_.next(parts);
     if (!block_.await_sent()) return;
     if (kBlocks == 1) get<kChunks>(inputs, 0, 0);
     else
@@ -100,9 +119,9 @@ class Multiplier {
 #pragma unroll
       for (int step = 0; step < kSteps; step += kCount) {
         if (step >= steps) break;
-        if (!kTilesFirst) reader_.next(parts);
+        TilePart parts[kCount];
+        reader_.next(parts);
         add(sums, odd, parts, inputs, step);
-        if (kTilesFirst && --left) reader_.next(parts);
       }
       join(sums, odd);
       put(group, sums);
@@ -238,6 +257,9 @@ namespace detail {
 template <int kBlocks, bool kWhole, class Block, class Operands>
 FLYWHEEL_TASK void multiply(Block& block, Operands& operands, const TileShape& tile, const TiledInput& input) {
   if (is_streamed(tile.columns)) Multiplier<kBlocks, kWhole, Block, Operands>(block, operands, tile, input).stream();
+  else if constexpr (kBlocks == 1 && kWhole)
+    if (chunks_of(tile.columns) == 1) Multiplier<kBlocks, kWhole, Block, Operands>(block, operands, tile, input).two_ahead();
+    else Multiplier<kBlocks, kWhole, Block, Operands>(block, operands, tile, input).template resident<kResidentChunks>();
   else if (chunks_of(tile.columns) == 1) Multiplier<kBlocks, kWhole, Block, Operands>(block, operands, tile, input).template resident<1>();
   else Multiplier<kBlocks, kWhole, Block, Operands>(block, operands, tile, input).template resident<kResidentChunks>();
 }

@@ -15,6 +15,8 @@ namespace detail {
 inline testing::EmulatedBlock& block() { return testing::EmulatedBlock::current(); }
 }  // namespace detail
 
+inline std::uint32_t thread_of_block() { return threadIdx.x; }
+
 template <class T>
 T* as_shared(T* p, unsigned char*) { return p; }
 
