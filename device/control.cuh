@@ -21,11 +21,11 @@ class ControlRole {
     for (std::uint32_t n = 0; n + 1 < kRoleSlots; ++n) fetch(n);
     // Every task is before some sink, so no gate opens before this worker's last task has settled.
     const auto idle_at_gate = [&] { return number_ && !wait_settled(slow); };
-    const StreamEnd end = follow_stream<P>(run_, pen_, idle_at_gate, [&](std::uint32_t, std::uint32_t pass) {
-      return step(pass, slow);
+    const StreamEnd end = follow_stream<P>(run_, pen_, idle_at_gate, [&](std::uint32_t i, std::uint32_t pass) {
+      return step(pass, i + 1 < run_.stream.count, slow);
     });
     ptx::wait_copies<0>();
-    if (!end.aborted) command(roles_.slots[number_ % kRoleSlots], RoleCommand::leave);
+    if (!end.aborted) command(RoleCommand::leave);
     if (!end.aborted && number_) wait_settled(slow);
     pen_.close();
     return end;
@@ -46,14 +46,15 @@ class ControlRole {
     ptx::commit_copies();
   }
 
+  /// `goes_on`: there is a next one in this pass.
   template <class Slow>
-  __device__ bool step(std::uint32_t pass, Slow&& slow) {
+  __device__ bool step(std::uint32_t pass, bool goes_on, Slow&& slow) {
     ptx::wait_copies<kRoleSlots - 2>();
     RoleSlot& slot = roles_.slots[number_ % kRoleSlots];
     const Instruction& instruction = slot.instruction;
-    prepare(slot, pass);
+    if (commanded_ == number_) prepare(slot, pass);
     began_ = pen_.now();
-    if (!(instruction.flags & kEarly ? begin_early(slot, pass, slow) : begin(slot, pass, slow))) return false;
+    if (!(instruction.flags & kEarly ? begin_early(slot, pass, goes_on, slow) : begin(slot, pass, slow))) return false;
     if (number_ && !wait_settled(slow)) return false;  // that slot gets the next instruction but two
     ++number_;
     fetch(number_ + kRoleSlots - 2);
@@ -77,7 +78,7 @@ class ControlRole {
     slot.called_off = failed_;
     const std::uint64_t end = pen_.now();
     const bool task = !(instruction.flags & kOnlyWaits);
-    command(slot, failed_ ? RoleCommand::skip : task ? RoleCommand::run : RoleCommand::nothing);
+    command(failed_ ? RoleCommand::skip : task ? RoleCommand::run : RoleCommand::nothing);
     ptx::mbarrier_arrive(roles_.coming[number_ % kRoleSlots]);  // pairs with detail::await_sent()
     ptx::mbarrier_arrive(roles_.before[number_ % kRoleSlots]);  // pairs with detail::await_before() and store_role()
     pen_.write_until(end, TraceKind::wait, began_, instruction.record.header.local, pass);  // while the others go on
@@ -86,9 +87,10 @@ class ControlRole {
 
   /// The parts of an early task are told in three steps, and settle after the last.
   template <class Slow>
-  __device__ bool begin_early(RoleSlot& slot, std::uint32_t pass, Slow&& slow) {
+  __device__ bool begin_early(RoleSlot& slot, std::uint32_t pass, bool goes_on, Slow&& slow) {
     const Instruction& instruction = slot.instruction;
-    command(slot, failed_ ? RoleCommand::skip : RoleCommand::run);
+    if (commanded_ == number_) command(failed_ ? RoleCommand::skip : RoleCommand::run);
+    if (goes_on) look_ahead(pass);
     bool busy = number_ != 0;
     if (instruction.flags & kAfterPrevious) {
       if (!wait_stored(slow)) return false;
@@ -111,6 +113,16 @@ class ControlRole {
     return true;
   }
 
+  /// If the next instruction is early, too, its parts need not wait until this one has seen the end of all that was before
+  /// it: they go on to it at once, take their first operands, and so make room for the load role.
+  __device__ void look_ahead(std::uint32_t pass) {
+    ptx::wait_copies<kRoleSlots - 3>();
+    RoleSlot& next = roles_.slots[commanded_ % kRoleSlots];
+    if (!(next.instruction.flags & kEarly)) return;
+    prepare(next, pass);
+    command(failed_ ? RoleCommand::skip : RoleCommand::run);
+  }
+
   template <class Idle>
   __device__ bool wait_all_before(RoleSlot& slot, std::uint32_t pass, Idle&& idle) {
     const Before before = wait_before<P>(run_, slot.instruction, pass, idle);
@@ -123,11 +135,13 @@ class ControlRole {
                     {0, static_cast<std::uint16_t>(run_.slot), false}, run_.worker, {0, 0, 0, pass}, stamp_of(run_, pass)};
   }
 
-  __device__ void command(RoleSlot& slot, RoleCommand what) {
-    slot.command = what;
-    ptx::mbarrier_arrive(roles_.ready[number_ % kRoleSlots]);  // pairs with wait_command()
+  /// To the first instruction that has none.
+  __device__ void command(RoleCommand what) {
+    roles_.slots[commanded_ % kRoleSlots].command = what;
+    ptx::mbarrier_arrive(roles_.ready[commanded_ % kRoleSlots]);  // pairs with wait_command()
+    ++commanded_;
     // Release: pairs with the acquire in LoadRole::is_announced(); what this thread acquired for the task goes with it.
-    P::block(roles_.announced).store(static_cast<std::uint32_t>(number_ + 1), Order::release);
+    P::block(roles_.announced).store(static_cast<std::uint32_t>(commanded_), Order::release);
   }
 
   __device__ bool settled(std::uint64_t n) const {
@@ -180,6 +194,7 @@ class ControlRole {
   const CompiledRun& run_;
   const World& world_;
   std::uint64_t number_ = 0;      // of the instruction in hand, over all passes
+  std::uint64_t commanded_ = 0;   // instructions that have a command: up to the one in hand, or the next
   std::uint32_t next_fetch_ = 0;  // its place in the stream
   bool failed_ = false;  // a task of this pass, on this worker or before one of its tasks
   std::uint64_t began_ = 0;  // to see to this instruction
