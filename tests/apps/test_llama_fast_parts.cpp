@@ -7,6 +7,7 @@
 
 #include "apps/llama/fast/choose.cuh"
 #include "apps/llama/fast/gate.cuh"
+#include "apps/llama/fast/share.hpp"
 #include "llama_fast_support.hpp"
 
 namespace flywheel::llama {
@@ -164,6 +165,33 @@ TEST_CASE("tuned: logits, and the likeliest of the task's rows") {
     }
     CHECK(errors.relative() < bar_of(sequences));
   }
+}
+
+TEST_CASE("tuned: shares of a matrix differ by one unit at most, and bytes even out over matrices") {
+  constexpr int kWorkers = 13, kUnits[] = {20, 40, 100, 7, 13, 300};
+  Sharer share(kWorkers);
+  std::vector<double> bytes(kWorkers);
+  double largest_unit = 0, all = 0;
+  for (int layer = 0; layer < 30; ++layer)
+    for (const int units : kUnits) {
+      const double unit = 1000. * (1 + units % 3);
+      const int most = 4;
+      std::vector<int> counts(kWorkers);
+      int next = 0;
+      for (const Share& s : share(units, unit, most)) {
+        CHECK(s.first == next);
+        CHECK((s.count > 0 && s.count <= most));
+        next += s.count;
+        counts[static_cast<std::size_t>(s.worker)] += s.count;
+      }
+      CHECK(next == units);
+      const auto [fewest, greatest] = std::minmax_element(counts.begin(), counts.end());
+      CHECK(*greatest - *fewest <= 1);
+      for (std::size_t w = 0; w < counts.size(); ++w) bytes[w] += counts[w] * unit;
+      largest_unit = std::max(largest_unit, unit);
+      all += units * unit;
+    }
+  for (const double one : bytes) CHECK(std::abs(one - all / kWorkers) <= 2 * largest_unit);
 }
 
 }  // namespace flywheel::llama

@@ -160,6 +160,7 @@ class OpBlockCore {
   }
   __device__ void stop() const {}  // the host launches as many steps as it wants
   // An operation begins when all that it reads is there.
+  __device__ static bool await() { return true; }
   __device__ static bool await_sent() { return true; }
   __device__ static void sent() {}
   __device__ static std::uint32_t stamp() { return 1; }

@@ -98,6 +98,7 @@ struct ChoiceMemory {
 /// Ends a sequence's step: the next token is the prompt's, or one chosen from the logits and streamed to the host, with
 /// the sequence's number in the upper half. An end-of-text token ends a run of one sequence.
 struct FastChoose {
+  static constexpr bool kEarly = true;
   const ChoiceMemory* memory;
   FastEmbed embed;
   StepState* states;
@@ -111,6 +112,7 @@ struct FastChoose {
     StepState& state = states[sequence];
     const std::uint32_t next = state.position + 1;
     const bool given = next < run.prompt_count;
+    if (!block.await()) return;  // until then it has read what the pass before left
     const std::uint32_t token = given ? m.prompt[sequence * m.context + static_cast<int>(next)] : choose(block, m, run.sampling, next);
     embed.embed(block, sequence, token);
     block.sync();  // every thread has read the state
@@ -125,20 +127,21 @@ struct FastChoose {
   template <class Block>
   FLYWHEEL_TASK std::uint32_t choose(Block& block, const ChoiceMemory& m, Sampling how, std::uint32_t position) const {
     const float* logits = m.logits + static_cast<std::size_t>(sequence) * static_cast<std::size_t>(m.vocabulary);
-    if (how.temperature == 0) return likeliest(block, m, logits);
+    if (how.temperature == 0) return likeliest(block, m);
     how.seed += static_cast<std::uint64_t>(sequence);
     std::uint32_t* mass = m.mass + static_cast<std::size_t>(sequence) * static_cast<std::size_t>(m.vocabulary);
     return Chooser<Block>(block, logits, mass, m.vocabulary)(how, position);
   }
 
   template <class Block>
-  FLYWHEEL_TASK std::uint32_t likeliest(Block& block, const ChoiceMemory& m, const float* logits) const {
+  FLYWHEEL_TASK std::uint32_t likeliest(Block& block, const ChoiceMemory& m) const {
     const auto larger = [](std::uint64_t a, std::uint64_t b) { return a > b ? a : b; };
     std::uint64_t most = 0;
     block.for_each(m.tasks, [&](int i) { most = larger(most, m.best[sequence * m.tasks + i]); });
-    const std::uint32_t token = ~static_cast<std::uint32_t>(block.reduce(most, larger));
-    if (!(logits[token] - logits[token] == 0)) block.fail(kLogitsNotFinite);
-    return token;
+    most = block.reduce(most, larger);
+    const float logit = keyed(static_cast<std::uint32_t>(most >> 32));
+    if (!(logit - logit == 0)) block.fail(kLogitsNotFinite);
+    return ~static_cast<std::uint32_t>(most);
   }
 
   FLYWHEEL_TASK static bool is_end(const ChoiceMemory& m, std::uint32_t token) {

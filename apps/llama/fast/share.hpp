@@ -10,8 +10,8 @@ struct Share {
   int worker, first, count;
 };
 
-/// Shares out one matrix after another so that every worker gets the same bytes over time: what a matrix leaves a worker
-/// short of, in whole units, the next one makes up.
+/// Shares out one matrix after another. A stage ends with its slowest worker, so shares of a matrix differ by one unit at
+/// most; the larger ones go to those who have got the fewest bytes so far.
 class Sharer {
  public:
   explicit Sharer(int workers) : debts_(static_cast<std::size_t>(workers), 0.) {}

@@ -15,6 +15,9 @@ FLYWHEEL_TASK inline std::uint32_t order_key(float value) {
   return bits >> 31 ? ~bits : bits | 0x80000000u;
 }
 
+/// The float of an order_key().
+FLYWHEEL_TASK inline float keyed(std::uint32_t key) { return std::bit_cast<float>(key >> 31 ? key & 0x7fffffffu : ~key); }
+
 /// 64 random bits for a position of a text: the output function of splitmix64 (Steele, Lea and Flood, "Fast
 /// Splittable Pseudorandom Number Generators"), twice. Counter-based: no state to carry.
 FLYWHEEL_TASK inline std::uint64_t random_bits(std::uint64_t seed, std::uint64_t position) {
