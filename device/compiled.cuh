@@ -128,7 +128,7 @@ __device__ void store_role(RolesShared& roles, const World& world) {
   const CompiledRun& run = roles.run;
   const bool leader = threadIdx.x % 32 == 0;
   Taker taker(roles);
-  bool failed = false;
+  bool failed = false, go_on = true;
   TracePen<P> pen(run.traced && leader ? world.trace : TraceBuffers{}, run.worker, TraceRole::store);
   for (std::uint32_t n = 0;; ++n) {
     RoleSlot& slot = roles.slots[n % kRoleSlots];
@@ -146,8 +146,10 @@ __device__ void store_role(RolesShared& roles, const World& world) {
       slot.stored_failed = failed |= command == RoleCommand::skip || slot.context.asked.code != 0;
       ptx::mbarrier_arrive(roles.stored[n % kRoleSlots]);  // pairs with ControlRole::wait_stored()
       // What others may rely on, once this task has settled, includes all that was before it.
-      if (!wait_phase(roles.before[n % kRoleSlots], n / kRoleSlots & 1, WaitReason::predecessors)) break;
-      ptx::mbarrier_poll(roles.coming[n % kRoleSlots], n / kRoleSlots & 1);  // complete by now; synccheck asks that somebody looks
+      // (Of tasks that are not early nobody else waits for `coming`, and each phase should have somebody who does.)
+      for (auto* begun : {roles.coming, roles.before})
+        go_on = go_on && wait_phase(begun[n % kRoleSlots], n / kRoleSlots & 1, WaitReason::predecessors);
+      if (!go_on) break;
       failed |= slot.before_failed;
       if (!(slot.instruction.flags & kOnlyWaits)) settle<P>(run, slot.instruction, pass, slot.context.asked, failed);
       slot.failed = failed;

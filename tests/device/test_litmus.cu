@@ -1,7 +1,6 @@
-// The three ways in which compiled runs bring data from one SM to another, by themselves, with random delays
-// at every step: ordinary stores and a counter; ordinary stores that another SM takes by a bulk copy; a bulk
-// copy out of shared memory that another SM reads. The right order of fences must never let a stale word
-// through.
+// The ways in which compiled runs bring data from one SM to another, by themselves, with random delays at every step:
+// ordinary stores and a counter; ordinary stores that another SM takes by a bulk copy; a bulk copy out of shared memory
+// that another SM reads; stamped words. The right order of fences must never let a stale word through.
 #include <cuda_runtime_api.h>
 
 #include <cstdio>
@@ -25,7 +24,7 @@ void cuda_ok(cudaError_t error) {
   REQUIRE(error == cudaSuccess);
 }
 
-enum class How { stores, taken_by_bulk_copy, sent_by_bulk_copy };
+enum class How { stores, taken_by_bulk_copy, sent_by_bulk_copy, stamped };
 
 /// Block b sends to the block `distance` after it; the distance changes from round to round, so that all
 /// pairs of SMs meet. A sender's cargo may be written again once its receiver of the round before has said
@@ -81,6 +80,7 @@ class Party {
       : l_(litmus), staging_(staging), landed_(landed) {}
 
   __device__ void send(std::uint32_t round) {
+    if constexpr (kHow == How::stamped) return send_stamped(round);
     std::uint64_t* cargo = l_.cargo + std::size_t{blockIdx.x} * kWords;
     std::uint64_t* to = kHow == How::sent_by_bulk_copy ? staging_ : cargo;
     for (std::uint32_t w = threadIdx.x; w < kWords; w += blockDim.x) to[w] = word(blockIdx.x, round, w);
@@ -98,12 +98,12 @@ class Party {
   }
 
   __device__ void receive(std::uint32_t round, std::uint32_t from) {
-    if (threadIdx.x == 0) take(round, from);
+    if (kHow != How::stamped && threadIdx.x == 0) take(round, from);
     __syncthreads();
-    std::uint32_t stale = 0;
+    std::uint32_t stale = kHow == How::stamped ? take_stamped(round, from) : 0;
     const std::uint64_t* cargo = l_.cargo + std::size_t{from} * kWords;
     const std::uint64_t* at = kHow == How::taken_by_bulk_copy ? staging_ : cargo;
-    for (std::uint32_t w = threadIdx.x; w < kWords; w += blockDim.x) stale += at[w] != word(from, round, w);
+    for (std::uint32_t w = threadIdx.x; kHow != How::stamped && w < kWords; w += blockDim.x) stale += at[w] != word(from, round, w);
     if (stale) add_to(*l_.stale, std::uint64_t{stale});
     __syncthreads();
     if (threadIdx.x == 0) P::device(l_.read[std::size_t{from} * kLine]).fetch_add(1, Order::release);
@@ -123,6 +123,29 @@ class Party {
   }
 
  private:
+  // Each word tells by itself that it is there: no counter, no fence, and each thread at a time of its own.
+  __device__ void send_stamped(std::uint32_t round) {
+    auto* cargo = reinterpret_cast<Stamped*>(l_.cargo + std::size_t{blockIdx.x} * kWords);
+    for (std::uint32_t w = threadIdx.x; w < kWords; w += blockDim.x) {
+      wander(l_, round, 16 + w);
+      put_stamped(cargo[w], static_cast<std::uint32_t>(word(blockIdx.x, round, w)), round + 1);
+    }
+  }
+  /// How many words are not as sent: by single loads and, every other thread, by loads of two.
+  __device__ std::uint32_t take_stamped(std::uint32_t round, std::uint32_t from) {
+    const auto* cargo = reinterpret_cast<const Stamped*>(l_.cargo + std::size_t{from} * kWords);
+    std::uint32_t stale = 0;
+    for (std::uint32_t w = threadIdx.x; w < kWords; w += blockDim.x) {
+      wander(l_, round, 128 + w);
+      Stamped seen{};
+      for (std::uint32_t spins = 0; seen.stamp() != round + 1 && spins < (1u << 26); ++spins) {
+        const StampedPair pair = w & 2 ? ptx::load_two(cargo + (w & ~1u)) : StampedPair{look_at(cargo[w & ~1u]), look_at(cargo[w | 1])};
+        seen = w & 1 ? pair.second : pair.first;
+      }
+      stale += seen.stamp() != round + 1 || seen.bits() != static_cast<std::uint32_t>(word(from, round, w));
+    }
+    return stale;
+  }
   __device__ static std::uint64_t word(std::uint32_t block, std::uint32_t round, std::uint32_t w) {
     return mix(mix(block, round), w);
   }
@@ -214,6 +237,8 @@ bool has_bulk_copies() {
 TEST_CASE("litmus: ordinary stores, a counter, ordinary loads") {
   check<How::stores>("stores, counter, loads");
 }
+
+TEST_CASE("litmus: stamped words") { check<How::stamped>("stamped words"); }
 
 TEST_CASE("litmus: ordinary stores that another SM takes by a bulk copy") {
   if (has_bulk_copies()) check<How::taken_by_bulk_copy>("stores, counter, bulk copy in");
