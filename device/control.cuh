@@ -33,7 +33,6 @@ class ControlRole {
 
  private:
   static constexpr std::uint32_t kBusyNs = 100;  // between looks while the worker's last task goes on
-  static constexpr std::uint32_t kHalfLookNs = 200;  // it may be up to twice that; a look takes some 650
 
   /// Instruction `n` of the run, into its slot. Past the end of the last pass it brings one that is not used.
   __device__ void fetch(std::uint64_t n) {
@@ -97,10 +96,9 @@ class ControlRole {
       if (!wait_stored(slow)) return false;
       busy = false;
     }
-    const Before sent = wait_sent<P>(run_, instruction, pass, [&](bool first) {
+    const Before sent = wait_sent<P>(run_, instruction, pass, [&] {
       watch(slow);
       if (busy) __nanosleep(kBusyNs), busy = !stored(number_ - 1);
-      else if (first) __nanosleep(kHalfLookNs);
     });
     if (sent == Before::aborted) return false;
     slot.called_off = failed_ |= sent == Before::failed;

@@ -86,28 +86,15 @@ FLYWHEEL_TASK void tell_sent(std::uint64_t* word) {
 
 /// Waits until all of an early task's predecessors on other workers have sent, or are done. Of those that failed some are
 /// known: the rest show in wait_before().
-/// Two looks are on their way at once, so that the last to send is seen half a look's time after at most: `idle(first)` is
-/// called between looks, and between the first two of them should let half that time go by.
 template <class P, class Idle>
 FLYWHEEL_TASK Before wait_sent(const CompiledRun& run, const Instruction& instruction, std::uint32_t pass, Idle&& idle) {
   bool failed = false;
-  struct Look {
-    std::uint64_t sent, settled;
-  };
-  const auto ask = [](std::uint64_t* counter) {  // relaxed: pairs with tell_sent() and settle(), of which it only hears
-    return Look{P::device(counter[kSentWord]).load(Order::relaxed), P::device(*counter).load(Order::relaxed)};
-  };
-  const std::uint64_t* asked = nullptr;
-  Look next{};
   const auto look = [&](std::uint64_t* counter, std::uint64_t goal, std::uint64_t& saw) {
-    const bool first = asked != counter;
-    if (first) asked = counter, next = ask(counter);
-    idle(first);
-    const Look now = next;
-    next = ask(counter);  // on its way while the one before is looked at
-    saw = now.settled;
+    idle();
+    const std::uint64_t sent = P::device(counter[kSentWord]).load(Order::relaxed);  // pairs with tell_sent()
+    saw = P::device(*counter).load(Order::relaxed);
     failed |= (saw & ~kArrivals) != 0;
-    return failed || now.sent >= goal || (saw & kArrivals) >= goal;  // once one has failed, nothing more need be known
+    return failed || sent >= goal || (saw & kArrivals) >= goal;  // once one has failed, nothing more need be known
   };
   if (!detail::wait_for_counters<P>(run, instruction, pass, look)) return Before::aborted;
   return failed ? Before::failed : Before::done;
