@@ -155,7 +155,8 @@ class ControlRole {
   /// Until the task before this one has settled.
   template <class Slow>
   __device__ bool wait_settled(Slow&& slow) {
-    if (!wait_last(roles_.settled, slow)) return false;
+    // (It has stored before; but each phase should have somebody who waits for it, and only early tasks do for this.)
+    if (!wait_last(roles_.stored, slow) || !wait_last(roles_.settled, slow)) return false;
     failed_ |= roles_.slots[(number_ - 1) % kRoleSlots].failed;
     return true;
   }

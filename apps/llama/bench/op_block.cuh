@@ -50,6 +50,7 @@ struct OpShared {
   std::uint64_t handed[kHandoffs];  // compute -> store
   std::uint64_t taken[kHandoffs];   // store -> compute
   std::uint32_t handoffs;           // of the compute part: valid with the handoff after the last, which is empty
+  std::uint32_t passed_on[kTileWarps];  // handoffs of each warp so far; here, because a body may work on a copy of its block
   std::uint32_t piece_count;
   OpPiece pieces[kOpMostPieces];
   alignas(16) unsigned char partial[2][kTileWarps][16];  // of reduce(), two in turn
@@ -57,6 +58,7 @@ struct OpShared {
   /// One thread; all others meet it before they use it.
   __device__ void init() {
     handoffs = ~0u;
+    for (std::uint32_t& count : passed_on) count = 0;
     piece_count = 0;
     for (std::uint32_t h = 0; h < kHandoffs; ++h) {
       ptx::mbarrier_init(handed[h], kTileWarps);
@@ -241,19 +243,19 @@ class OpBlock : public OpBlockCore {
 
   template <class T>
   __device__ T* hand() const {
-    const std::uint32_t slot = handed_ % kHandoffs, used = handed_ / kHandoffs;
+    const std::uint32_t count = shared_.passed_on[warp()], slot = count % kHandoffs, used = count / kHandoffs;
     if (used) op::wait(shared_.taken[slot], (used - 1) & 1);  // pairs with OpStoreBlock::give_back()
     return reinterpret_cast<T*>(op_memory() + slot * kHandoffBytes);
   }
   __device__ void pass_on() {
-    __syncwarp();
-    if (lane() == 0) ptx::mbarrier_arrive(shared_.handed[handed_ % kHandoffs]);  // pairs with OpStoreBlock::take()
-    ++handed_;
+    __syncwarp();  // all lanes have written
+    if (lane() == 0) ptx::mbarrier_arrive(shared_.handed[shared_.passed_on[warp()]++ % kHandoffs]);  // pairs with OpStoreBlock::take()
+    __syncwarp();  // the count, for all lanes
   }
   /// After a compute part that has a store part. All warps write the same number.
   __device__ void end() {
     hand<void>();
-    if (lane() == 0) *static_cast<volatile std::uint32_t*>(&shared_.handoffs) = handed_;
+    if (lane() == 0) *static_cast<volatile std::uint32_t*>(&shared_.handoffs) = shared_.passed_on[warp()];
     pass_on();
   }
 
@@ -262,7 +264,6 @@ class OpBlock : public OpBlockCore {
  private:
   OpShared& shared_;
   std::size_t used_ = 0;
-  std::uint32_t handed_ = 0;
   std::uint32_t turn_ = 0;
 };
 
