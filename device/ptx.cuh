@@ -25,7 +25,7 @@ __device__ __forceinline__ std::uint32_t shared_address(const void* p) {
 /// threadIdx.x, read here and now.
 __device__ __forceinline__ std::uint32_t thread_of_block() {
   std::uint32_t thread;
-  asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
+  asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread)::"memory");
   return thread;
 }
 

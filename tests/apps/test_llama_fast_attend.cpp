@@ -40,9 +40,9 @@ struct Attention {
   }
   FastAttend task(int head, int count, int split) {
     const auto byte = [](int i) { return static_cast<std::uint8_t>(i); };
-    return {made.data(), partials(), {keys.data(), values.data()}, rope.data(), c.normed ? q_norm.data() : nullptr,
+    return {{made.data(), partials(), {keys.data(), values.data()}, rope.data(), c.normed ? q_norm.data() : nullptr,
             c.normed ? k_norm.data() : nullptr, states.data(), packed.data(), 1e-5f, room, byte(c.sequence), byte(c.kv_heads),
-            byte(head / count), byte(head), byte(count), byte(split)};
+            byte(head / count), byte(head), byte(count), byte(split)}};
   }
   template <class Run>
   void run_all(Run&& run) {

@@ -156,9 +156,9 @@ class Builder {
   FastAttend attend(std::size_t index, int sequence, int head, int split, int group) const {
     const LayerWeights& w = weights_.layers[index];
     const auto byte = [](int i) { return static_cast<std::uint8_t>(i); };
-    return {qkv(index), memory_.partials(config_), {memory_.keys[index].data(), memory_.values_cache[index].data()},
+    return {{qkv(index), memory_.partials(config_), {memory_.keys[index].data(), memory_.values_cache[index].data()},
             memory_.rope.data(), w.query_norm.data(), w.key_norm.data(), memory_.states.data(), results(index), eps_, memory_.context,
-            byte(sequence), byte(config_.num_key_value_heads), byte(head / group), byte(head), byte(group), byte(split)};
+            byte(sequence), byte(config_.num_key_value_heads), byte(head / group), byte(head), byte(group), byte(split)}};
   }
 
   Stage add_logits(const Stage& before) {
