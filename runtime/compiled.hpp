@@ -86,6 +86,8 @@ FLYWHEEL_TASK void tell_sent(std::uint64_t* word) {
 
 /// Waits until all of an early task's predecessors on other workers have sent, or are done. Of those that failed some are
 /// known: the rest show in wait_before().
+/// Tried with Llama-3.2-1B on an H200: two looks on their way at once, 0.702 ms a token in place of 0.691; going on when most
+/// of them have sent, and looking again at words that have not come, 0.733 in place of 0.725.
 template <class P, class Idle>
 FLYWHEEL_TASK Before wait_sent(const CompiledRun& run, const Instruction& instruction, std::uint32_t pass, Idle&& idle) {
   bool failed = false;
