@@ -217,8 +217,10 @@ TEST_CASE("emulated block: mistakes with copies have names") {
     ptx::mbarrier_init(words().barrier[1], 1);
     ptx::publish_mbarriers();
     ptx::fence_global_for_bulk_copies();
-    bulk_copy(memory, source, 4096, barrier, 0);
-    bulk_copy(memory + 64, source, 32, words().barrier[1], 0);
+    ptx::expect_bytes(barrier, 4096);  // after which others may run, and copies land
+    ptx::expect_bytes(words().barrier[1], 32);
+    ptx::bulk_copy(memory, source, 4096, barrier, 0);
+    ptx::bulk_copy(memory + 64, source, 32, words().barrier[1], 0);
   });
 }
 
