@@ -40,6 +40,7 @@ struct ThreadPlatform : CpuPlatform {
     asm volatile("mov.u64 %0, %%clock64;" : "=l"(cycles)::"memory");
     return cycles;
   }
+  static constexpr bool kOneClock = false;
   __device__ static void pause(std::uint32_t spins) { detail::gpu_pause(spins); }
 };
 

@@ -126,6 +126,7 @@ struct CpuPlatform {
   FLYWHEEL_TASK static std::uint64_t now_ns() { return detail::cpu_now_ns(); }
   /// The worker's own clock, for traces: finer than now_ns() on a GPU, but each worker's starts elsewhere.
   FLYWHEEL_TASK static std::uint64_t ticks() { return detail::cpu_now_ns(); }
+  static constexpr bool kOneClock = true;  // ticks() and now_ns() are the same
   FLYWHEEL_TASK static void pause(std::uint32_t spins) { detail::cpu_pause(spins); }
 };
 

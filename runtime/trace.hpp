@@ -69,7 +69,7 @@ class TracePen {
     lane_ = buffers.lanes + lane;
     next_ = buffers.events + std::size_t{lane} * buffers.capacity;
     end_ = next_ + buffers.capacity;
-    lane_->begin = {P::ticks(), P::now_ns()};
+    lane_->begin = moment();
   }
 
   FLYWHEEL_TASK bool on() const { return lane_ != nullptr; }
@@ -104,10 +104,17 @@ class TracePen {
     if (!lane_) return;
     lane_->count = count_;
     lane_->dropped = dropped_;
-    lane_->end = {P::ticks(), P::now_ns()};
+    lane_->end = moment();
   }
 
  private:
+  /// A CPU's one clock is read once: a thread that lost its core between two readings would date its whole lane wrong.
+  FLYWHEEL_TASK static TraceMoment moment() {
+    const std::uint64_t ticks = P::ticks();
+    if constexpr (P::kOneClock) return {ticks, ticks};
+    return {ticks, P::now_ns()};
+  }
+
   TraceLane* lane_;
   TraceEvent* next_;
   TraceEvent* end_;

@@ -14,6 +14,7 @@ struct SetClock {
   static inline std::uint64_t tick = 0, ns = 0;
   static std::uint64_t ticks() { return tick; }
   static std::uint64_t now_ns() { return ns; }
+  static constexpr bool kOneClock = false;
 };
 using Pen = TracePen<SetClock>;
 
@@ -150,4 +151,16 @@ TEST_CASE("on the CPU a worker's ticks are the ns of the shared clock") {
   const std::uint64_t before = CpuPlatform::now_ns(), ticks = CpuPlatform::ticks();
   CHECK(ticks >= before);
   CHECK(ticks <= CpuPlatform::now_ns());
+}
+
+// Two readings would differ by a time slice now and then: whoever is preempted in between.
+TEST_CASE("on the CPU both clocks of a moment are one reading") {
+  Desk desk(1);
+  for (int i = 0; i < 1000; ++i) {
+    TracePen<CpuPlatform> pen(desk.buffers, 0, TraceRole::compute);
+    pen.close();
+    const TraceLane& lane = desk.lane(0, TraceRole::compute);
+    REQUIRE(lane.begin.ticks == lane.begin.ns);
+    REQUIRE(lane.end.ticks == lane.end.ns);
+  }
 }

@@ -20,7 +20,7 @@ inline constexpr int kTileBytes = kGroupRows * kStepColumns * 2;      // 512
 inline constexpr int kChunkSteps = 8;                                 // steps of a chunk: 2048 columns of all warps
 inline constexpr int kColumnsOfStep = kTileWarps * kStepColumns;      // 256
 inline constexpr int kStepsOfPage = 8;                                // 32 KB for all warps
-inline constexpr int kResidentChunks = 2;  // inputs of up to 4096 columns stay in shared memory for a whole task
+inline constexpr int kResidentChunks = 2;  // inputs of up to 4096 columns stay in registers for a whole task
 
 FLYWHEEL_TASK constexpr int steps_of(int columns) { return (columns + kColumnsOfStep - 1) / kColumnsOfStep; }
 FLYWHEEL_TASK constexpr int chunks_of(int columns) { return (steps_of(columns) + kChunkSteps - 1) / kChunkSteps; }
@@ -61,7 +61,7 @@ struct TileShape {
     return chunk * kChunkSteps * kColumnsOfStep + warp * steps_in(chunk) * kStepColumns;
   }
 
-  /// Where the tile of step n and `warp` begins, in bytes: a page holds up to 4 steps of every warp.
+  /// Where the tile of step n and `warp` begins, in bytes: a page holds up to kStepsOfPage steps of every warp.
   FLYWHEEL_TASK std::size_t tile_at(int n, int warp) const {
     const int page = n / kStepsOfPage, left = total_steps() - page * kStepsOfPage;
     const int in_page = left < kStepsOfPage ? left : kStepsOfPage;

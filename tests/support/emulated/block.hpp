@@ -166,7 +166,7 @@ class EmulatedBlock {
  private:
   struct Failed {};
   static constexpr std::uint32_t kCaller = kEmulatedThreads;  // the fiber that is none: who called run()
-  static constexpr std::uint32_t kMostTold = 8;
+  static constexpr std::uint32_t kMostTold = 8;  // times in a row that sleepers are woken before that is a deadlock
   using Watch = EmulatedFiber::Watch;
 
   Mbarriers::Fail failing() {

@@ -55,6 +55,7 @@ struct ThreadPlatform : CpuPlatform {
   static void acquire_fence() { std::atomic_thread_fence(std::memory_order_acq_rel); }
   static std::uint64_t now_ns() { return detail::global_timer_ns(); }
   static std::uint64_t ticks() { return detail::cpu_now_ns(); }
+  static constexpr bool kOneClock = false;
   static void pause(std::uint32_t) { testing::EmulatedBlock::current().yield(); }
 };
 
