@@ -181,8 +181,10 @@ bool Pump::turn(Lock& lock) {
   take_finished(lock);
   if (!closed_) let_in(lock);
   const auto now = Clock::now();
-  const bool busy = live_count_ || line_->length.load(std::memory_order_relaxed);
+  // A run may have come and gone since the last turn: its program retires it.
+  const bool busy = live_count_ || line_->length.load(std::memory_order_relaxed) || counters_.submitted != seen_submitted_;
   if (busy) last_busy_ = now;
+  seen_submitted_ = counters_.submitted;
   if (now - last_check_ > std::chrono::milliseconds(1)) {
     last_check_ = now;
     check_kernel(lock);

@@ -115,6 +115,7 @@ class Pump {
   bool ending_ = false;
   std::string lost_;       // why no run can succeed any more
   Clock::time_point last_busy_{};
+  std::uint64_t seen_submitted_ = 0;  // by the last turn
   Clock::time_point last_check_{};
   Clock::time_point launched_{};
   PumpCounters counters_;

@@ -16,6 +16,7 @@ void Pump::check_kernel(const Lock& lock) {
     return check_stalls(lock);
   }
   resident_ = parking_ = false;
+  ++counters_.parks;
   const std::string report = watchdog_.wait_report();
   if (!report.empty()) return fail_everything(lock, Status::spin_budget_spent, report);
   take_finished(lock);

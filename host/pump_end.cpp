@@ -32,7 +32,6 @@ void Pump::park_if_idle(const Lock&) {
 void Pump::park() {
   inbox_.write(InboxOp::park);
   parking_ = true;
-  ++counters_.parks;
   log::debug("idle: the kernel parks");
 }
 

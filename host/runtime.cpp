@@ -111,8 +111,8 @@ Stats Runtime::stats() {
   core_->engine->copy_to_host(each.data(), world.stats, each.size() * sizeof(WorkerStats));
   core_->engine->copy_to_host(queues.data(), world.queue_words, queues.size() * sizeof(QueueWords));
   const PumpCounters pump = core_->pump.counters();
-  Stats all{device(), workers(), 0, 0, 0, 0, 0, 0, 0, pump.submitted, pump.completed, pump.direct, pump.launches,
-            pump.parks, pump.peak_live};
+  Stats all{device(), workers(), 0, 0, 0, 0, 0, 0, 0, pump.submitted, pump.completed, pump.direct, pump.peak_live,
+            pump.launches, pump.parks};
   for (const WorkerStats& one : each) {
     all.tasks += one.tasks;
     all.skipped += one.skipped;

@@ -47,7 +47,8 @@ struct Stats {
   std::uint64_t queued;       // tasks that waited in a queue
   std::uint64_t idle_looks;   // polls of idle workers
   std::uint64_t queue_peak;   // most tasks in a ready queue at once
-  std::uint64_t submitted, completed, direct, launches, parks, peak_live;
+  std::uint64_t submitted, completed, direct, peak_live;
+  std::uint64_t launches, parks;  // of the kernel; equal while it is not on the GPU
 };
 
 /// Thread-safe, except for shutdown() and moving.

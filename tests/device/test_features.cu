@@ -230,3 +230,23 @@ TEST_CASE("many runs of one executable at once do not satisfy each other's waits
   for (Run& run : runs) run.wait();
   CHECK(bench().get(word) == 51 * 2000);
 }
+
+// The program retires a run that it waits for, and does so before the pump's thread has woken up: of many short runs
+// the pump may see none alive.
+TEST_CASE("it parks only after a time without submissions, however short the runs are") {
+  using Clock = std::chrono::steady_clock;
+  Options options = on_gpu();
+  options.park_after = std::chrono::milliseconds(2);
+  Bench alone(options);
+  const Executable counter = alone.counter(0);
+  std::uint64_t long_gaps = 0;
+  const auto end = Clock::now() + std::chrono::milliseconds(300);
+  while (Clock::now() < end) {
+    const auto begin = Clock::now();
+    alone.runtime.submit(counter).wait();
+    while (Clock::now() - begin < std::chrono::microseconds(100)) {
+    }
+    long_gaps += Clock::now() - begin > options.park_after / 2;
+  }
+  CHECK(alone.runtime.stats().launches <= 1 + long_gaps);
+}

@@ -220,7 +220,7 @@ TEST_CASE("child: drain mode is chosen", "[.child]") {
   }
   CHECK(bench.get(2) == 0);
   REQUIRE(eventually([&] { return bench.runtime.stats().completed == 30; }));
-  CHECK(bench.runtime.stats().parks == 0);
+  CHECK(eventually([&] { return bench.runtime.stats().parks == bench.runtime.stats().launches; }));
   CHECK(bench.runtime.stats().launches > 1);  // each kernel ends when its work is done
 }
 

@@ -156,7 +156,7 @@ TEST_CASE("who was seen idle and is no longer is not claimed") {
 
 TEST_CASE("workers come and go while claimers hand out items: each item reaches one worker") {
   FLYWHEEL_TEST_SEED(seed);
-  Office office(3, 20000);
+  Office office(3, 8000);
   run_together(5, [&](std::uint32_t i) {
     if (i < 3)
       office.work({office.hall.idle(), i, nullptr}, seed + i);
@@ -168,7 +168,7 @@ TEST_CASE("workers come and go while claimers hand out items: each item reaches 
 
 TEST_CASE("the door hands items to the worker on its porch, which comes and goes") {
   FLYWHEEL_TEST_SEED(seed);
-  Office office(1, 20000);
+  Office office(1, 8000);
   run_together(2, [&](std::uint32_t i) {
     i ? office.open_door() : office.work({office.hall.idle(), 0, &office.porch}, seed);
   });

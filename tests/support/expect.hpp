@@ -40,7 +40,7 @@ inline void check_says(const std::string& message, const std::vector<std::string
 
 /// Waits until `condition` holds, but no longer than the limit. True if it holds.
 template <class Condition>
-bool eventually(Condition&& condition, std::chrono::milliseconds limit = std::chrono::seconds(20)) {
+bool eventually(Condition&& condition, std::chrono::milliseconds limit = std::chrono::seconds(60)) {
   const auto end = std::chrono::steady_clock::now() + limit;
   while (!condition()) {
     if (std::chrono::steady_clock::now() > end) return false;

@@ -63,7 +63,7 @@ struct ThreadWarp : CpuPlatform {
 
   template <class Ready>
   static void until(Ready&& ready) {
-    const Deadline deadline(5);
+    const Deadline deadline(20);
     for (std::uint32_t spins = 0; !ready() && !warp_->split.load(std::memory_order_relaxed); ++spins) {
       if (spins > 16) std::this_thread::yield();
       if (spins % 1024 == 1023 && deadline.passed()) warp_->split.store(true, std::memory_order_relaxed);

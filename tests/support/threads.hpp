@@ -26,7 +26,7 @@ void run_together(std::uint32_t n, Body&& body) {
 struct Patience {
   std::uint64_t abort = 0;
   WaitReport report{};
-  std::uint64_t budget_ns = 20'000'000'000;
+  std::uint64_t budget_ns = 60'000'000'000;
 
   WaitContext wait() { return {&abort, &report, budget_ns, true}; }
   /// Ends all waits from another thread.
@@ -37,16 +37,16 @@ struct Patience {
 /// Ends loops that would go round for ever if something was lost.
 class Deadline {
  public:
-  explicit Deadline(std::uint64_t seconds = 20) : end_(CpuPlatform::now_ns() + seconds * 1'000'000'000) {}
+  explicit Deadline(std::uint64_t seconds = 80) : end_(CpuPlatform::now_ns() + seconds * 1'000'000'000) {}
   bool passed() const { return CpuPlatform::now_ns() > end_; }
 
  private:
   std::uint64_t end_;
 };
 
-/// Turns until `ready()`; false after twenty seconds, or so many.
+/// Turns until `ready()`; false after a minute, or so many seconds.
 template <class Ready>
-bool wait_for(Ready&& ready, std::uint32_t seconds = 20) {
+bool wait_for(Ready&& ready, std::uint32_t seconds = 60) {
   Patience patience;
   patience.budget_ns = std::uint64_t{seconds} * 1'000'000'000;
   return spin_until<CpuPlatform>(patience.wait(), WaitReason::none, nullptr, 0,
