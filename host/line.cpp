@@ -2,6 +2,8 @@
 
 #include <concurrentqueue.h>
 
+#include <algorithm>
+
 namespace flywheel {
 
 struct Line::Fresh {
@@ -11,7 +13,7 @@ struct Line::Fresh {
 Line::Line() : fresh_(std::make_unique<Fresh>()) {}
 Line::~Line() = default;
 
-void Line::enqueue(std::shared_ptr<RunRecord> run) {
+void Line::enqueue(RunPtr run) {
   length.fetch_add(1, std::memory_order_relaxed);
   fresh_->queue.enqueue(std::move(run));
 }
@@ -19,8 +21,34 @@ void Line::enqueue(std::shared_ptr<RunRecord> run) {
 bool Line::fresh_empty() const { return fresh_->queue.size_approx() == 0; }
 
 void Line::drain() {
-  std::shared_ptr<RunRecord> run;
+  RunPtr run;
   while (fresh_->queue.try_dequeue(run)) sorted.push_back(std::move(run));
+}
+
+bool Line::remove(const RunPtr& run) {
+  drain();
+  const auto leave = [&](std::deque<RunPtr>& runs) {
+    const auto at = std::find(runs.begin(), runs.end(), run);
+    if (at == runs.end()) return false;
+    runs.erase(at);
+    length.fetch_sub(1, std::memory_order_relaxed);
+    return true;
+  };
+  if (leave(sorted)) return true;
+  const auto of_graph = held_back.find(run->graph.get());
+  if (of_graph == held_back.end() || !leave(of_graph->second)) return false;
+  if (of_graph->second.empty()) held_back.erase(of_graph);
+  return true;
+}
+
+std::vector<Line::RunPtr> Line::take_all() {
+  drain();
+  std::vector<RunPtr> all(sorted.begin(), sorted.end());
+  for (const auto& [graph, runs] : held_back) all.insert(all.end(), runs.begin(), runs.end());
+  sorted.clear();
+  held_back.clear();
+  length.fetch_sub(static_cast<std::uint32_t>(all.size()), std::memory_order_relaxed);
+  return all;
 }
 
 }  // namespace flywheel

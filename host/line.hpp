@@ -4,26 +4,41 @@
 #include <atomic>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
+#include <vector>
 
 #include "host/run_record.hpp"
 
 namespace flywheel {
 
 struct Line {
+  using RunPtr = std::shared_ptr<RunRecord>;
+
   Line();
   ~Line();
 
   /// Any thread.
-  void enqueue(std::shared_ptr<RunRecord> run);
+  void enqueue(RunPtr run);
   bool fresh_empty() const;
-  /// Moves what came to the end of `sorted`. The caller holds the pump's lock.
-  void drain();
 
-  std::deque<std::shared_ptr<RunRecord>> sorted;  // guarded by the pump's lock
-  std::atomic<std::uint32_t> length{0};           // of both parts
-  std::atomic<bool> asleep{false};                // the pump's thread waits to be woken
-  std::atomic<bool> closed{false};
+  // The caller holds the pump's lock.
+  /// Moves what came to the end of `sorted`.
+  void drain();
+  /// Behind earlier runs of its executable that wait for one of theirs to end; nobody else waits for those.
+  void hold_back(const RunPtr& run) { held_back[run->graph.get()].push_back(run); }
+  bool is_held_back(const RunRecord& run) const { return held_back.count(run.graph.get()) != 0; }
+  /// Out of the line. False if it is not in it.
+  bool remove(const RunPtr& run);
+  /// Everybody.
+  std::vector<RunPtr> take_all();
+
+  std::deque<RunPtr> sorted;
+  std::map<const LoadedGraph*, std::deque<RunPtr>> held_back;
+
+  std::atomic<std::uint32_t> length{0};  // of all parts
+  std::atomic<bool> asleep{false};       // the pump's thread waits to be woken
+  std::atomic<bool> closed{false};       // see Pump::throw_if_closed()
 
  private:
   struct Fresh;

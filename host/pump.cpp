@@ -60,19 +60,26 @@ bool Pump::try_submit(const RunPtr& run) {
     join_line(run);
     return true;
   }
-  let_in(lock, run);
+  or_fail_everything(lock, [&] { let_in(lock, run); });
   ++counters_.direct;
   if (line_->asleep.load(std::memory_order_relaxed)) wake_.notify_one();
   return true;
 }
 
+void Pump::expect(const RunPtr& run) {
+  Lock lock(mutex_);
+  if (closed_) return finish(*run, end_status_, end_cause_);
+  forget_expected();
+  expected_.push_back(run);
+  wake_.notify_one();
+}
+
 void Pump::submit_from_stream(RunPtr run) noexcept {
-  if (line_->closed.load(std::memory_order_acquire))
-    return finish(*run, static_cast<std::uint32_t>(Status::aborted), "the runtime was shut down before its stream");
-  join_line(std::move(run));  // the pump's thread lets it in: CUDA may not be called from here
+  join_line(std::move(run));  // the pump's thread lets it in, or turns it away: CUDA may not be called from here
 }
 
 void Pump::throw_if_closed() const {
+  // Acquire: pairs with the release in fail_everything(): `lost_` is written before, and not again.
   if (!line_->closed.load(std::memory_order_acquire)) return;
   if (!lost_.empty()) throw DeviceError("cannot submit: " + lost_);
   throw UsageError("cannot submit: the runtime was shut down");
@@ -90,18 +97,33 @@ void Pump::join_line(RunPtr run) {
 
 void Pump::let_in(const Lock& lock) {
   line_->drain();
-  // One run that cannot go yet (its executable overlaps itself too often) must not hold up the others for long, but
-  // order within an executable is kept: look at the line's first few only.
-  std::size_t looked = 0;
-  for (auto it = line_->sorted.begin(); it != line_->sorted.end() && looked < 32;) {
-    if (!can_let_in(**it)) {
-      ++it, ++looked;
-      continue;
-    }
-    let_in(lock, *it);
-    it = line_->sorted.erase(it);
-    line_->length.fetch_sub(1, std::memory_order_relaxed);
+  for (auto of_graph = line_->held_back.begin(); of_graph != line_->held_back.end();) {
+    std::deque<RunPtr>& runs = of_graph->second;
+    while (!runs.empty() && can_let_in(*runs.front())) let_in_from(lock, runs, 0);
+    of_graph = runs.empty() ? line_->held_back.erase(of_graph) : std::next(of_graph);
   }
+  // A run for which the queues are too full must not hold up smaller ones for long, nor be passed by too many.
+  constexpr std::size_t kMostPassed = 32;
+  std::deque<RunPtr>& runs = line_->sorted;
+  for (std::size_t at = 0; at < runs.size() && at < kMostPassed;) {
+    const bool after_its_own = runs[at]->graph->free_banks.empty() || line_->is_held_back(*runs[at]);
+    if (after_its_own && !runs[at]->cancel_asked) {
+      line_->hold_back(runs[at]);
+      runs.erase(runs.begin() + static_cast<std::ptrdiff_t>(at));
+    } else if (can_let_in(*runs[at])) {
+      let_in_from(lock, runs, at);
+    } else {
+      ++at;
+    }
+  }
+}
+
+/// Out of the line before it goes in: whatever is thrown on the way, it is in one place.
+void Pump::let_in_from(const Lock& lock, std::deque<RunPtr>& runs, std::size_t at) {
+  const RunPtr run = runs[at];
+  runs.erase(runs.begin() + static_cast<std::ptrdiff_t>(at));
+  line_->length.fetch_sub(1, std::memory_order_relaxed);
+  let_in(lock, run);
 }
 
 bool Pump::can_let_in(const RunRecord& run) const {
@@ -113,7 +135,7 @@ bool Pump::can_let_in(const RunRecord& run) const {
 }
 
 void Pump::let_in(const Lock&, const RunPtr& run) {
-  if (run->cancel_asked) return finish(*run, static_cast<std::uint32_t>(Status::cancelled), "it had not started");
+  if (run->cancel_asked) return finish(*run, Status::cancelled, "it had not started");
   open_slot(*run);
   live_[run->slot] = run;
   ++live_count_;
@@ -147,13 +169,13 @@ void Pump::launch() {
   world_.launch = static_cast<std::uint32_t>(counters_.launches % 65535 + 1);
   world_.phased_before = phased_done_;
   ++counters_.launches;
-  resident_ = true;
   parking_ = engine_.drains();
   all_present_ = false;
   launched_ = Clock::now();
   launch_due_ = engine_.drains();
-  if (!launch_due_) return engine_.launch(world_);
-  wake_.notify_all();
+  if (!launch_due_) engine_.launch(world_);
+  resident_ = true;
+  if (launch_due_) wake_.notify_all();
 }
 
 /// In drain mode a launch may last as long as the kernel (CUDA_LAUNCH_BLOCKING), and others must get on meanwhile.
@@ -171,8 +193,10 @@ void Pump::launch_if_due(Lock& lock) {
 void Pump::loop() {
   Lock lock(mutex_);
   while (!ending_) {
-    launch_if_due(lock);
-    if (!turn(lock)) sleep(lock);
+    or_fail_everything(lock, [&] {
+      launch_if_due(lock);
+      if (!turn(lock)) sleep(lock);
+    });
   }
 }
 
@@ -180,6 +204,8 @@ void Pump::loop() {
 bool Pump::turn(Lock& lock) {
   take_finished(lock);
   if (!closed_) let_in(lock);
+  else turn_away(lock);
+  send_cancels();
   const auto now = Clock::now();
   // A run may have come and gone since the last turn: its program retires it.
   const bool busy = live_count_ || line_->length.load(std::memory_order_relaxed) || counters_.submitted != seen_submitted_;
@@ -207,13 +233,14 @@ void Pump::sleep(Lock& lock) {
   std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with join_line()
   if (line_->fresh_empty() && line_->sorted.empty() && !ending_) {
     if (resident_) wake_.wait_for(lock, parking_ ? std::chrono::milliseconds(1) : options_.park_after);
+    else if (!expected_.empty()) wake_.wait_for(lock, std::chrono::milliseconds(20));  // see check_kernel()
     else wake_.wait(lock, [&] { return something_to_do(); });
   }
   line_->asleep.store(false, std::memory_order_relaxed);
 }
 
 bool Pump::something_to_do() const {
-  return resident_ || launch_due_ || ending_ || live_count_ || !line_->sorted.empty() || !line_->fresh_empty();
+  return resident_ || launch_due_ || !expected_.empty() || ending_ || live_count_ || !line_->sorted.empty() || !line_->fresh_empty();
 }
 
 void Pump::take_finished(const Lock& lock) {
@@ -230,10 +257,11 @@ void Pump::take_finished(const Lock& lock) {
 }
 
 void Pump::retire(const Lock&, std::uint32_t slot) {
-  const RunPtr run = std::move(live_[slot]);
+  const RunPtr run = live_[slot];
   LoadedGraph& graph = *run->graph;
   const bool told = run->phase.load(std::memory_order_relaxed) == RunPhase::done;  // it had stalled; now it has ended
   if (run->traced) run->trace = std::make_unique<const Trace>(collect_trace(engine_, world_, *run));
+  live_[slot].reset();
   stream_next_[slot] = collect(world_, *run, told);  // from here on the program knows
   graph.free_banks.push_back(run->bank);
   if (graph.kind != GraphKind::dynamic) all_workers_live_ = false, ++phased_done_;
@@ -248,7 +276,9 @@ bool Pump::poll(const RunPtr& run) {
   if (phase != RunPhase::live) return phase == RunPhase::done;
   if (!is_complete(world_, *run)) return false;
   Lock lock(mutex_);
-  if (run->phase.load(std::memory_order_relaxed) == RunPhase::live) retire(lock, run->slot);
+  or_fail_everything(lock, [&] {
+    if (run->phase.load(std::memory_order_relaxed) == RunPhase::live) retire(lock, run->slot);
+  });
   return true;
 }
 

@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -41,6 +42,8 @@ class Pump {
   void submit(RunPtr run);
   /// False if the line is full.
   bool try_submit(const RunPtr& run);
+  /// A run that a CUDA stream will submit. It fails if the device is lost before: then streams call nobody back.
+  void expect(const RunPtr& run);
   /// From a CUDA stream's callback: never throws, never calls CUDA; a run that cannot start fails.
   void submit_from_stream(RunPtr run) noexcept;
   void cancel(const RunPtr& run);
@@ -61,6 +64,9 @@ class Pump {
   void throw_if_closed() const;
   void join_line(RunPtr run);
   void let_in(const Lock&);
+  void let_in_from(const Lock&, std::deque<RunPtr>& runs, std::size_t at);
+  void turn_away(const Lock&);
+  void forget_expected();
   bool can_let_in(const RunRecord& run) const;
   void let_in(const Lock&, const RunPtr& run);
   void open_slot(RunRecord& run);
@@ -78,10 +84,16 @@ class Pump {
   void check_start(const Lock&);
   void check_stalls(const Lock&);
   void send_cancel(const RunRecord& run);
+  void send_cancels();
   void park_if_idle(const Lock&);
   void park();
   void fail_everything(const Lock&, Status status, const std::string& cause);
-  static void finish(RunRecord& run, std::uint32_t code, const std::string& cause);
+  void abandon(RunRecord& run, Status status, const std::string& cause);
+  static void finish(RunRecord& run, Status status, const std::string& cause);
+  /// The engine throws when the device is lost or refuses a launch. Then no run can succeed any more, and each says why.
+  template <class Action>
+  void or_fail_everything(Lock& lock, Action&& action);
+  void lose_device(Lock& lock, const char* cause);
   bool wait_until_parked(Lock& lock, Clock::time_point limit);
   void cancel_all(const Lock&);
   void abort_workers();
@@ -114,6 +126,10 @@ class Pump {
   bool closed_ = false;
   bool ending_ = false;
   std::string lost_;       // why no run can succeed any more
+  Status end_status_ = Status::aborted;  // of runs that come too late
+  std::string end_cause_ = "the runtime was shut down";
+  std::vector<RunPtr> expected_;  // from streams, and maybe some that have come
+  std::vector<RunConstants> cancels_due_;  // messages the inbox had no room for
   Clock::time_point last_busy_{};
   std::uint64_t seen_submitted_ = 0;  // by the last turn
   Clock::time_point last_check_{};
@@ -122,5 +138,14 @@ class Pump {
 
   std::thread thread_;
 };
+
+template <class Action>
+void Pump::or_fail_everything(Lock& lock, Action&& action) {
+  try {
+    action();
+  } catch (const std::exception& error) {
+    lose_device(lock, error.what());
+  }
+}
 
 }  // namespace flywheel

@@ -7,10 +7,11 @@
 namespace flywheel {
 
 void Pump::check_kernel(const Lock& lock) {
-  if (!resident_ || launch_due_) return;
+  if (launch_due_ || (!resident_ && expected_.empty())) return;
   std::string why;
   const EngineState state = engine_.state(why);
   if (state == EngineState::lost) return fail_everything(lock, Status::device_lost, why);
+  if (!resident_) return forget_expected();
   if (state == EngineState::running) {
     check_start(lock);
     return check_stalls(lock);
@@ -50,40 +51,65 @@ void Pump::check_stalls(const Lock& lock) {
     run->cancel_asked = true;
     // The slot stays taken until the device lets go of it; only the program is told already.
     if (run->phase.load(std::memory_order_relaxed) == RunPhase::live)
-      finish(*run, static_cast<std::uint32_t>(Status::worker_stalled), cause);
+      finish(*run, Status::worker_stalled, cause);
   }
   const std::string report = watchdog_.wait_report();
   if (!report.empty()) fail_everything(lock, Status::spin_budget_spent, report);
 }
 
-void Pump::fail_everything(const Lock&, Status status, const std::string& cause) {
+/// Those that have come are looked after elsewhere.
+void Pump::forget_expected() {
+  std::erase_if(expected_, [](const RunPtr& run) { return run->phase.load(std::memory_order_relaxed) != RunPhase::waiting; });
+}
+
+void Pump::lose_device(Lock& lock, const char* cause) {
+  if (!lock.owns_lock()) lock.lock();
+  launch_due_ = false;
+  fail_everything(lock, Status::device_lost, cause);
+}
+
+void Pump::fail_everything(const Lock& lock, Status status, const std::string& cause) {
+  closed_ = true;
   if (status != Status::aborted) {
     if (!lost_.empty()) return;  // told already; submitters may be reading it
     lost_ = std::string(describe(status).what) + " (" + cause + "). Remedy: " + describe(status).remedy;
     log::error(lost_);
-    closed_ = true;
+    // Release: pairs with the acquire in throw_if_closed().
     line_->closed.store(true, std::memory_order_release);
   }
-  if (status == Status::device_lost) resident_ = false;
-  else if (status != Status::aborted && resident_) abort_workers();  // those that did start must not spin for ever
-  line_->drain();
-  for (RunPtr& run : line_->sorted) finish(*run, static_cast<std::uint32_t>(status), cause);
-  line_->length.store(0, std::memory_order_relaxed);
-  line_->sorted.clear();
+  end_status_ = status, end_cause_ = cause;
+  std::string why;
+  if (status == Status::device_lost) resident_ = resident_ && engine_.state(why) == EngineState::running;
+  if (status != Status::aborted && resident_) abort_workers();  // those that did start must not spin for ever
+  for (const RunPtr& run : expected_) finish(*run, status, cause);
+  expected_.clear();
+  turn_away(lock);
   for (RunPtr& run : live_) {
-    if (run && run->phase.load(std::memory_order_relaxed) != RunPhase::done)
-      finish(*run, static_cast<std::uint32_t>(status), cause);
+    if (run) abandon(*run, status, cause);
     run.reset();
   }
   live_count_ = 0;
 }
 
-void Pump::finish(RunRecord& run, std::uint32_t code, const std::string& cause) {
-  {
-    std::scoped_lock lock(run.mutex);
-    run.code = code;
-    run.cause = cause;
-  }
+/// A live run that nobody waits for any more. Streams that wait for it wait for its completion word.
+void Pump::abandon(RunRecord& run, Status status, const std::string& cause) {
+  finish(run, status, cause);
+  CpuPlatform::system(world_.completions[run.slot].word)
+      .store(completion_word(run.generation, static_cast<std::uint32_t>(status)), Order::release);
+}
+
+/// Who came too late to be told by throw_if_closed().
+void Pump::turn_away(const Lock&) {
+  for (const RunPtr& run : line_->take_all()) finish(*run, end_status_, end_cause_);
+}
+
+/// Unless it is done.
+void Pump::finish(RunRecord& run, Status status, const std::string& cause) {
+  std::scoped_lock lock(run.mutex);
+  if (run.phase.load(std::memory_order_relaxed) == RunPhase::done) return;
+  run.code = static_cast<std::uint32_t>(status);
+  run.cause = cause;
+  // Release: pairs with the acquire in poll().
   run.phase.store(RunPhase::done, std::memory_order_release);
 }
 

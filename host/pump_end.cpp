@@ -10,18 +10,23 @@ void Pump::cancel(const RunPtr& run) {
   if (run->phase.load(std::memory_order_relaxed) == RunPhase::done || run->cancel_asked) return;
   run->cancel_asked = true;
   if (run->phase.load(std::memory_order_relaxed) == RunPhase::live) return send_cancel(*run);
-  line_->drain();
-  for (auto it = line_->sorted.begin(); it != line_->sorted.end(); ++it) {
-    if (*it != run) continue;
-    line_->sorted.erase(it);
-    line_->length.fetch_sub(1, std::memory_order_relaxed);
-    return finish(*run, static_cast<std::uint32_t>(Status::cancelled), "it had not started");
-  }
+  if (line_->remove(run)) finish(*run, Status::cancelled, "it had not started");
 }
 
+/// The caller does not wait for room, since it holds the lock: what finds none is sent by a later turn.
 void Pump::send_cancel(const RunRecord& run) {
-  for (std::uint32_t spins = 0; !inbox_.has_room(2) && spins < 10000; ++spins) detail::cpu_pause(spins);
-  if (inbox_.has_room(2)) inbox_.write(InboxOp::cancel, run.slot, run.generation);
+  RunConstants message{};
+  message.op = static_cast<std::uint32_t>(InboxOp::cancel);
+  message.slot = run.slot;
+  message.generation = run.generation;
+  cancels_due_.push_back(message);
+  send_cancels();
+}
+
+void Pump::send_cancels() {
+  auto next = cancels_due_.begin();
+  for (; next != cancels_due_.end() && inbox_.has_room(2); ++next) inbox_.write(*next);
+  cancels_due_.erase(cancels_due_.begin(), next);
 }
 
 void Pump::park_if_idle(const Lock&) {
@@ -38,10 +43,18 @@ void Pump::park() {
 void Pump::while_parked(const std::function<void()>& action) {
   Lock lock(mutex_);
   ++holds_;
+  const auto let_go = [&] {
+    --holds_;
+    wake_.notify_all();
+  };
   const bool parked = wait_until_parked(lock, Clock::now() + options_.shutdown_timeout);
-  if (parked) action();
-  --holds_;
-  wake_.notify_all();
+  try {
+    if (parked) action();
+  } catch (...) {
+    let_go();
+    throw;
+  }
+  let_go();
   if (!parked)
     throw CapacityError("device memory is used up, and taking more needs a parked kernel, but runs in flight did not "
                         "end in time: raise Options::heap_bytes, or allocate before submitting");
@@ -51,8 +64,9 @@ bool Pump::wait_until_parked(Lock& lock, Clock::time_point limit) {
   while (resident_) {
     if (Clock::now() > limit) return false;
     take_finished(lock);
+    send_cancels();
     if (!live_count_ && !parking_ && lost_.empty()) park();
-    check_kernel(lock);
+    or_fail_everything(lock, [&] { check_kernel(lock); });
     lock.unlock();
     std::this_thread::sleep_for(std::chrono::microseconds(50));
     lock.lock();
@@ -65,7 +79,9 @@ bool Pump::shutdown(std::chrono::milliseconds limit) {
   line_->closed.store(true, std::memory_order_release);
   const auto end = Clock::now() + limit;
   while ((live_count_ || line_->length.load(std::memory_order_relaxed)) && Clock::now() < end && lost_.empty()) {
-    if (!turn(lock)) wake_.wait_for(lock, std::chrono::microseconds(100));
+    or_fail_everything(lock, [&] {
+      if (!turn(lock)) wake_.wait_for(lock, std::chrono::microseconds(100));
+    });
   }
   closed_ = true;
   cancel_all(lock);
@@ -80,15 +96,16 @@ bool Pump::shutdown(std::chrono::milliseconds limit) {
 
 void Pump::abort_workers() {
   const std::uint64_t yes = 1;
-  engine_.copy_to_device(&world_.control->board.abort, &yes, sizeof(yes));
+  try {
+    engine_.copy_to_device(&world_.control->board.abort, &yes, sizeof(yes));
+  } catch (const std::exception& error) {
+    log::error(std::string("the workers cannot be told to stop: ") + error.what());
+  }
 }
 
 void Pump::cancel_all(const Lock&) {
-  line_->drain();
-  for (const RunPtr& run : line_->sorted)
-    finish(*run, static_cast<std::uint32_t>(Status::aborted), "the runtime was shut down before it started");
-  line_->length.fetch_sub(static_cast<std::uint32_t>(line_->sorted.size()), std::memory_order_relaxed);
-  line_->sorted.clear();
+  for (const RunPtr& run : line_->take_all())
+    finish(*run, Status::aborted, "the runtime was shut down before it started");
   for (const RunPtr& run : live_)
     if (run && !run->cancel_asked) {
       run->cancel_asked = true;

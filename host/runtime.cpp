@@ -71,6 +71,7 @@ std::optional<Run> Runtime::try_start(std::shared_ptr<RunRecord> record) {
 
 Run Runtime::start_after(CudaStream stream, std::shared_ptr<RunRecord> record) {
   core_->engine->after_stream(stream, [core = core_, record] { core->pump.submit_from_stream(record); });
+  core_->pump.expect(record);  // it may have come by now
   return Run(core_, std::move(record));
 }
 

@@ -1,0 +1,172 @@
+// The pump when the engine fails it: every run ends, says why, and nobody waits for what cannot come.
+#include "host/core.hpp"
+#include "support/frail_engine.hpp"
+#include "support/small_runtime.hpp"
+
+using namespace flywheel;
+using namespace flywheel::testing;
+
+namespace {
+
+struct Frail {
+  explicit Frail(Options options = on_cpu())
+      : runtime(kernel_entry<Count, Gate>(), options,
+                std::make_unique<FrailEngine>(kernel_entry<Count, Gate>(), options, frailty)),
+        words(runtime.allocate<std::uint32_t>(16)) {
+    Graph counting, standing;
+    counting.add(Count{words.data()});
+    standing.add(Gate{words.data() + 1, words.data() + 2});
+    counter = runtime.load(counting);
+    gate = runtime.load(standing);
+  }
+
+  /// A run that has begun and does not end by itself.
+  Run hold() {
+    const std::uint32_t before = peek_at(words.data()[1]);
+    Run run = runtime.submit(gate);
+    REQUIRE(eventually([&] { return peek_at(words.data()[1]) > before; }));
+    return run;
+  }
+  void open() { put_in(words.data()[2], 1u); }
+
+  std::shared_ptr<Frailty> frailty = std::make_shared<Frailty>();
+  Runtime runtime;
+  Buffer<std::uint32_t> words;
+  Executable counter, gate;
+};
+
+std::string error_of_run(Run& run) {
+  return error_of<RunError>([&] { run.wait(); });
+}
+
+}  // namespace
+
+TEST_CASE("a launch that is refused fails the run that needed it, and all that come after are told") {
+  for (const Mode mode : {Mode::resident, Mode::drain}) {
+    Options options = on_cpu();
+    options.mode = mode;
+    Frail frail(options);
+    frail.frailty->refuses_launches = true;
+    Run run = frail.runtime.submit(frail.counter);
+    check_says(error_of_run(run), {"the test does not want it", "Remedy"});
+    CHECK(run.status() == Status::device_lost);
+    check_says(error_of<DeviceError>([&] { frail.runtime.submit(frail.counter); }),
+               {"cannot submit", "the test does not want it", "Remedy"});
+    CHECK(frail.words.data()[0] == 0);
+  }
+}
+
+TEST_CASE("so does one after a park") {
+  Options options = on_cpu();
+  options.park_after = std::chrono::milliseconds(0);
+  Frail frail(options);
+  frail.runtime.submit(frail.counter).wait();
+  REQUIRE(eventually([&] { return frail.runtime.stats().parks == 1; }));
+  frail.frailty->refuses_launches = true;
+  Run run = frail.runtime.submit(frail.counter);
+  CHECK(run.status() == Status::device_lost);
+  CHECK(frail.words.data()[0] == 1);
+}
+
+TEST_CASE("a device that is lost fails what is live, what waits in line and what a stream was to submit") {
+  Options options = on_cpu();
+  options.overlap = 1;
+  Frail frail(options);
+  Run live = frail.hold(), in_line = frail.runtime.submit(frail.gate);
+  Run from_stream = frail.runtime.submit_after(nullptr, frail.counter);
+  CHECK_FALSE(from_stream.done());
+  frail.frailty->lost = true;
+  for (Run* run : {&live, &in_line, &from_stream}) {
+    REQUIRE(run->wait_for(std::chrono::seconds(30)));
+    CHECK(run->status() == Status::device_lost);
+    check_says(error_of_run(*run), {"the test has taken the device away", "Remedy"});
+  }
+  frail.frailty->called_back();  // late
+  CHECK(from_stream.status() == Status::device_lost);
+}
+
+TEST_CASE("what a stream was to submit fails also while the kernel is parked") {
+  Frail frail;
+  Run run = frail.runtime.submit_after(nullptr, frail.counter);
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  CHECK_FALSE(run.done());
+  frail.frailty->lost = true;
+  REQUIRE(run.wait_for(std::chrono::seconds(30)));
+  CHECK(run.status() == Status::device_lost);
+}
+
+TEST_CASE("a stream that comes in time submits its run") {
+  Frail frail;
+  Run run = frail.runtime.submit_after(nullptr, frail.counter);
+  frail.frailty->called_back();
+  run.wait();
+  CHECK(frail.words.data()[0] == 1);
+}
+
+TEST_CASE("a stream that waits for a run goes on when that is given up") {
+  Frail frail;
+  Run run = frail.hold();
+  run.let_stream_wait(nullptr);
+  CHECK(peek_at(*frail.frailty->awaited) < frail.frailty->awaited_value);
+  frail.frailty->lost = true;
+  REQUIRE(run.wait_for(std::chrono::seconds(30)));
+  CHECK(eventually([&] { return peek_at(*frail.frailty->awaited) >= frail.frailty->awaited_value; }));
+}
+
+TEST_CASE("workers that do not come are counted") {
+  Options options = on_cpu(3);
+  options.start_timeout = std::chrono::milliseconds(50);
+  options.shutdown_timeout = std::chrono::milliseconds(200);
+  Frail frail(options);
+  frail.frailty->never_starts = true;
+  Run run = frail.runtime.submit(frail.counter);
+  CHECK(run.status() == Status::workers_missing);
+  check_says(error_of_run(run), {"0 of 3 workers", "Remedy"});
+  frail.frailty->never_starts = false;
+}
+
+TEST_CASE("a trace that cannot be fetched fails its run, not the process") {
+  Options options = on_cpu();
+  options.trace_events = 64;
+  Frail frail(options);
+  Graph graph;
+  graph.add(Gate{frail.words.data() + 1, frail.words.data() + 2});
+  Run run = frail.runtime.submit(frail.runtime.load(graph, compiled), traced);
+  REQUIRE(eventually([&] { return peek_at(frail.words.data()[1]) == 1; }));
+  frail.frailty->refuses_copies = true;
+  frail.open();
+  CHECK(run.status() == Status::device_lost);
+  frail.frailty->refuses_copies = false;
+}
+
+TEST_CASE("an executable that has all its runs in flight holds up none of the others") {
+  Options options = on_cpu();
+  options.overlap = 1;
+  Frail frail(options);
+  std::vector<Run> held;
+  held.push_back(frail.hold());
+  for (int i = 0; i < 100; ++i) held.push_back(frail.runtime.submit(frail.gate));
+  Run other = frail.runtime.submit(frail.counter);
+  CHECK(other.wait_for(std::chrono::seconds(30)));
+  Run last = frail.runtime.submit(frail.gate);
+  last.cancel();
+  CHECK(last.status() == Status::cancelled);
+  CHECK_FALSE(held.back().done());
+  frail.open();
+  for (Run& run : held) run.wait();
+}
+
+TEST_CASE("runs of one executable go in the order of their submission, also when they are held back") {
+  Options options = on_cpu(1);
+  options.overlap = 1;
+  Frail frail(options);
+  Run first = frail.hold();
+  std::vector<Run> runs;
+  for (int i = 0; i < 40; ++i) runs.push_back(frail.runtime.submit(i % 2 ? frail.gate : frail.counter));
+  frail.open();
+  for (std::size_t i = 1; i < runs.size(); i += 2) {
+    runs[i].wait();
+    for (std::size_t before = 1; before < i; before += 2) REQUIRE(runs[before].done());
+  }
+  for (Run& run : runs) run.wait();
+}

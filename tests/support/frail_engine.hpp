@@ -1,0 +1,87 @@
+// CPU workers behind an engine that fails when it is told to, as a GPU does whose context has died.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "host/engine.hpp"
+#include "host/error.hpp"
+
+namespace flywheel::testing {
+
+/// What an engine shall do, and what it was asked for; the test and the engine share it.
+struct Frailty {
+  std::atomic<bool> refuses_launches{false};
+  std::atomic<bool> refuses_copies{false};
+  std::atomic<bool> never_starts{false};  // launches go well, but no worker comes
+  std::atomic<bool> lost{false};
+  std::function<void()> called_back;        // by a stream that never gets there
+  const std::uint32_t* awaited = nullptr;   // by a stream
+  std::uint32_t awaited_value = 0;
+};
+
+class FrailEngine final : public Engine {
+ public:
+  FrailEngine(const KernelEntry& entry, const Options& options, std::shared_ptr<Frailty> frailty)
+      : inner_(make_cpu_engine(entry, options)), frailty_(std::move(frailty)) {}
+
+  std::string name() const override { return "frail"; }
+  bool is_gpu() const override { return false; }
+  std::uint32_t workers() const override { return inner_->workers(); }
+  bool drains() const override { return inner_->drains(); }
+  std::uint32_t operand_pages() const override { return 0; }
+
+  void* allocate_device(std::size_t bytes) override { return inner_->allocate_device(bytes); }
+  void free_device(void* memory) noexcept override { inner_->free_device(memory); }
+  void* allocate_shared(std::size_t bytes) override { return inner_->allocate_shared(bytes); }
+  void free_shared(void* memory) noexcept override { inner_->free_shared(memory); }
+  void copy_to_device(void* device, const void* host, std::size_t bytes) override {
+    refuse_if(frailty_->refuses_copies);
+    inner_->copy_to_device(device, host, bytes);
+  }
+  void clear(void* device, std::size_t bytes) override { inner_->clear(device, bytes); }
+  void copy_to_host(void* host, const void* device, std::size_t bytes) override {
+    refuse_if(frailty_->refuses_copies);
+    inner_->copy_to_host(host, device, bytes);
+  }
+  const char* check_pointer(const void* pointer) const override { return inner_->check_pointer(pointer); }
+
+  void launch(const World& world) override {
+    refuse_if(frailty_->refuses_launches);
+    world_ = world;
+    if (frailty_->never_starts) return;
+    inner_->launch(world);
+  }
+  EngineState state(std::string& why) override {
+    if (frailty_->lost) return lose(why);
+    return frailty_->never_starts ? EngineState::running : inner_->state(why);
+  }
+
+  void after_stream(CudaStream, std::function<void()> then) override { frailty_->called_back = std::move(then); }
+  void make_stream_wait(CudaStream, const std::uint32_t* word, std::uint32_t at_least) override {
+    frailty_->awaited = word;
+    frailty_->awaited_value = at_least;
+  }
+
+ private:
+  static void refuse_if(bool refused) {
+    if (refused) throw DeviceError("the test does not want it");
+  }
+  /// The threads end before the memory goes.
+  EngineState lose(std::string& why) {
+    why = "the test has taken the device away";
+    if (inner_->state(why) == EngineState::parked) return EngineState::lost;
+    CpuPlatform::device(world_.control->board.abort).store(1, Order::relaxed);
+    std::string unused;
+    while (inner_->state(unused) == EngineState::running) detail::cpu_pause(100000);
+    return EngineState::lost;
+  }
+
+  std::unique_ptr<Engine> inner_;
+  std::shared_ptr<Frailty> frailty_;
+  World world_{};
+};
+
+}  // namespace flywheel::testing
