@@ -24,6 +24,7 @@ inline constexpr std::uint32_t kNoInstruction = 0xffffffffu;
 struct BlockShared {
   alignas(16) unsigned char partial[2][kComputeWarps][16];  // of reduce(), two in turn
   TaskRecord phase_record;                                  // the record of a phased run's current task
+  std::uint32_t phase_step;                                 // of a phased run, see PhaseClock
   bool go_on;
 };
 
@@ -173,14 +174,21 @@ class GpuBlock : public BlockCore<ThreadPlatform, List> {
   __device__ static StampedPair look_at_two(const Stamped* at) { return ptx::load_two(at); }
 
   /// Collective. Grid tasks: all workers meet. False if the run ends here: return from the body.
-  __device__ bool grid_sync() { return boundary(false); }
+  __device__ bool grid_sync() {
+    const bool go_on = boundary(false);
+    if (leader() && go_on) show_step(clock_.begin_step());
+    return go_on;
+  }
 
   // Library use: see phases.hpp. The first sync gathers what all threads wrote, thread 0 goes to the grid
   // barrier, the second lets everybody see what it acquired there, and whether to stop.
   __device__ void begin_phases() { clock_ = PhaseClock::of<P>(*this->context_); }
   __device__ bool boundary(bool end_of_pass) {
     sync();
-    if (leader()) shared_->go_on = meet<P>(*this->context_, clock_, end_of_pass);
+    if (leader()) {
+      show_step(clock_.end_step());  // who waits for others does not stall
+      shared_->go_on = meet<P>(*this->context_, clock_, end_of_pass);
+    }
     sync();
     return shared_->go_on;
   }
@@ -199,6 +207,7 @@ class GpuBlock : public BlockCore<ThreadPlatform, List> {
     if (leader()) {
       note_asked<P>(*this->context_, clock_);
       clock_.local = record.header.local;
+      show_step(clock_.begin_step());
       this->context_->header = &shared_->phase_record.header;
     }
     used_ = 0;
@@ -207,6 +216,8 @@ class GpuBlock : public BlockCore<ThreadPlatform, List> {
   }
 
  private:
+  __device__ void show_step(std::uint32_t step) const { P::block(shared_->phase_step).store(step, Order::relaxed); }
+
   BlockShared* shared_;
   unsigned char* scratch_;
   std::size_t used_ = 0;

@@ -25,7 +25,7 @@ struct CrewShared {
   TaskContext contexts[2];
   StageTag tags[2];
   Command commands[2];
-  std::uint32_t last_pass;  // of the last phased run
+  PhasesEnd phases_end;  // of the last phased run
   std::uint64_t full[2];
   std::uint64_t done[2];
   BlockShared block;
@@ -147,17 +147,18 @@ class GpuCrew {
   }
 
   template <class Slow>
-  __device__ std::uint32_t run_phased(std::uint16_t run_slot, Slow&& slow) {
+  __device__ PhasesEnd run_phased(std::uint16_t run_slot, Slow&& slow) {
     RunState* run = world_.runs + run_slot;
     const std::uint32_t slot = next_;
     TaskContext& context = crew_shared().contexts[slot];
     context.run = run;
     context.item = {0, run_slot, false};
     context.asked = {0, 0, 0, 0};
+    crew_shared().block.phase_step = 0;
     command(slot, Command::phased);
-    wait_done(slot, slow);
+    wait_phases(slot, slow);
     context.header = &crew_shared().stages[slot].record.header;  // phases have shown it others
-    return crew_shared().last_pass;
+    return crew_shared().phases_end;
   }
 
   template <class Slow>
@@ -218,6 +219,24 @@ class GpuCrew {
     parity_ ^= 1u << slot;
   }
 
+  /// The same for a phased run: the clock runs while one of its tasks does.
+  template <class Slow>
+  __device__ void wait_phases(std::uint32_t slot, Slow&& slow) {
+    std::uint64_t start = 0, reported = 0;
+    std::uint32_t step = 0;
+    for (std::uint32_t spins = 1; !is_done(slot); ++spins) {
+      if (spins % 1024) continue;
+      const std::uint64_t now = detail::global_timer_ns();
+      const std::uint32_t seen = ThreadPlatform::block(crew_shared().block.phase_step).load(Order::relaxed);
+      if (seen != step || seen % 2 == 0) start = reported = now;
+      step = seen;
+      if (now - reported < kSlowTaskNs) continue;
+      slow(now - start, crew_shared().block.phase_record.header.local);
+      reported = now;
+    }
+    parity_ ^= 1u << slot;
+  }
+
   const World& world_;
   std::uint32_t worker_;
   std::uint32_t compiled_runs_ = 0;
@@ -243,8 +262,8 @@ __device__ void compute_loop() {
       compute_role<List>(roles_shared(), shared.world, shared.block);
     } else {
       const RunConstants& run = shared.contexts[slot].run->line.constants;
-      const std::uint32_t last_pass = run_phases<List>(shared.world, run, block);
-      if (block.leader()) shared.last_pass = last_pass;
+      const PhasesEnd end = run_phases<List>(shared.world, run, block);
+      if (block.leader()) shared.phases_end = end;
     }
     block.sync();  // all threads are through with scratch and record
     if (block.leader()) ptx::mbarrier_arrive(shared.done[slot]);  // pairs with GpuCrew::wait_done()

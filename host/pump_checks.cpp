@@ -37,13 +37,10 @@ void Pump::check_stalls(const Lock& lock) {
   for (const Stall& stall : watchdog_.new_stalls()) {
     const RunPtr run = live_[stall.item.run];
     if (!run) continue;
-    const bool phased = run->graph->kind == GraphKind::phased || run->packs;
-    const bool compiled = run->graph->kind == GraphKind::compiled;
-    const bool spawned = stall.item.record >= world_.spawn_base;
-    const std::string task = phased     ? "a phase"
-                             : compiled ? run->graph->task_name(stall.item.record)
-                             : spawned ? "a spawned task"
-                                       : run->graph->task_name(stall.item.record - run->graph->first_record);
+    const bool of_all = run->graph->kind != GraphKind::dynamic;  // then the item tells the task itself
+    const bool spawned = !of_all && stall.item.record >= world_.spawn_base;
+    const std::string task =
+        spawned ? "a spawned task" : run->graph->task_name(stall.item.record - (of_all ? 0 : run->graph->first_record));
     const std::string cause = task + " has run on worker " + std::to_string(stall.worker) + " for " +
                               std::to_string(stall.elapsed_ns / 1000000) + " ms";
     log::error(cause + ": its run fails and is cancelled. Remedy: " + describe(Status::worker_stalled).remedy);

@@ -41,11 +41,16 @@ class CpuBlock : public BlockCore<P, List> {
   }
 
   /// Grid tasks: all workers meet. False if the run ends here: return from the body.
-  FLYWHEEL_TASK bool grid_sync() { return boundary(false); }
+  FLYWHEEL_TASK bool grid_sync() {
+    const bool go_on = boundary(false);
+    if (go_on) begin_step();
+    return go_on;
+  }
 
   // Library use: see phases.hpp.
   FLYWHEEL_TASK void begin_phases() { clock_ = PhaseClock::of<P>(*this->context_); }
   FLYWHEEL_TASK bool boundary(bool end_of_pass) {
+    end_body<P>(this->context_->world->heartbeats[this->context_->worker]);  // who waits for others does not stall
     return meet<P>(*this->context_, clock_, end_of_pass);
   }
   FLYWHEEL_TASK void begin_pass(std::uint32_t pass) { this->context_->asked.iteration = pass; }
@@ -55,10 +60,16 @@ class CpuBlock : public BlockCore<P, List> {
     clock_.local = record.header.local;
     this->context_->header = &record.header;
     used_ = 0;
+    begin_step();
     return record;
   }
 
  private:
+  FLYWHEEL_TASK void begin_step() const {
+    const TaskContext& context = *this->context_;
+    begin_body<P>(context.world->heartbeats[context.worker], Item{clock_.local, context.item.run, false}.pack());
+  }
+
   PhaseClock clock_{};
   unsigned char* scratch_;
   std::size_t used_ = 0;

@@ -61,14 +61,11 @@ class CpuCrew {
   }
 
   template <class Slow>
-  FLYWHEEL_TASK std::uint32_t run_phased(std::uint16_t run_slot, Slow&&) {
+  FLYWHEEL_TASK PhasesEnd run_phased(std::uint16_t run_slot, Slow&&) {
     RunState& run = world_.runs[run_slot];
     TaskContext context{&world_, nullptr, &run, {0, run_slot, false}, worker_, {}};
     CpuBlock<List, P> block(context, scratch_);
-    begin_body<P>(world_.heartbeats[worker_], context.item.pack());
-    const std::uint32_t last_pass = run_phases<List>(world_, run.line.constants, block);
-    end_body<P>(world_.heartbeats[worker_]);
-    return last_pass;
+    return run_phases<List>(world_, run.line.constants, block);
   }
 
   template <class Slow>

@@ -15,11 +15,14 @@ struct PhaseClock {
   std::uint32_t local;   // the task that runs or ran last, for reports
   bool stop_now;         // a task of this worker failed, or worker 0 saw a cancellation: stop at the next boundary
   bool stop_after_pass;  // a task of this worker called stop(): everybody stops at the end of the pass
+  std::uint32_t steps;   // odd while a task of this worker runs, each time another number
 
   template <class P>
   FLYWHEEL_TASK static PhaseClock of(const TaskContext& context) {
-    return {Wires<P>{*context.world}.barrier().word, context.run->line.barrier_base, 0, 0, false, false};
+    return {Wires<P>{*context.world}.barrier().word, context.run->line.barrier_base, 0, 0, false, false, 0};
   }
+  FLYWHEEL_TASK std::uint32_t begin_step() { return steps += steps % 2 ? 2 : 1; }
+  FLYWHEEL_TASK std::uint32_t end_step() { return steps += steps % 2; }
 };
 
 /// One thread, after a task body: takes note of what it asked for. Phased runs have no finisher to do so.
@@ -63,28 +66,32 @@ FLYWHEEL_TASK void run_phase(const TaskRecord* records, const Phase& phase, Bloc
   }
 }
 
+struct PhasesEnd {
+  std::uint32_t pass;  // in which it ended
+  bool early;
+};
+
 /// All threads of the block run the whole phased run. It ends early, for all workers at the same boundary, when it
-/// was cancelled, a task failed, or a task asked to stop. Returns the pass in which it ended. Everything read after a
+/// was cancelled, a task failed, a task asked to stop, or the runtime was aborted. Everything read after a
 /// boundary is a local copy: at the last one the run may be over, and its slot in use again, before we look.
 template <class List, class Block>
-FLYWHEEL_TASK std::uint32_t run_phases(const World& world, const RunConstants& run, Block& block) {
+FLYWHEEL_TASK PhasesEnd run_phases(const World& world, const RunConstants& run, Block& block) {
   const ExecRecord exec = world.execs[run.exec];
   const TaskRecord* records = world.records + run.first_record;
   const std::uint32_t repeat = run.repeat;
   block.begin_phases();
   if (run.flags & kPack) {
     pack_stream<List>(exec.schedule->streams[block.worker()], block);
-    block.boundary(true);
-    return 0;
+    return {0, !block.boundary(true)};
   }
   for (std::uint32_t pass = 0; pass < repeat; ++pass) {
     block.begin_pass(pass);
     for (std::uint32_t p = 0; p < exec.phase_count; ++p) {
       run_phase<List>(records, exec.phases[p], block);
-      if (!block.boundary(p + 1 == exec.phase_count)) return pass;
+      if (!block.boundary(p + 1 == exec.phase_count)) return {pass, true};
     }
   }
-  return repeat - 1;
+  return {repeat - 1, false};
 }
 
 }  // namespace flywheel

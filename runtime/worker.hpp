@@ -118,13 +118,15 @@ class Worker {
       sign(WorkerState::slow, Item{task, slot, false}.pack(), elapsed_ns);
     };
     const bool compiled = world_.runs[slot].line.constants.flags & kCompiled;
-    std::uint32_t last_pass = 0;
+    PhasesEnd end{};
     if (compiled) crew_.run_compiled(slot, slow);
-    else last_pass = crew_.run_phased(slot, slow);
+    else end = crew_.run_phased(slot, slow);
     sign(WorkerState::present);
     if (compiled || id_ != 0) return;
+    // Not complete: the host fails it, with the report of who gave up.
+    if (end.early && P::device(world_.control->board.abort).load(Order::relaxed)) return;
     RunLine& line = world_.runs[slot].line;
-    P::device(line.iteration).store(last_pass, Order::relaxed);
+    P::device(line.iteration).store(end.pass, Order::relaxed);
     complete_run<P>(world_, line.constants, false);
   }
 

@@ -245,7 +245,7 @@ struct Rest {
 
 TEST_CASE("compiled: one wait may outlast every time limit, as long as others get on") {
   Options options = on_cpu(2);
-  options.stall_limit = options.spin_budget = std::chrono::milliseconds(100);
+  options.stall_limit = options.spin_budget = std::chrono::milliseconds(300);
   Runtime runtime = start<Rest>(options);
   const auto words = runtime.allocate<std::uint32_t>(2);
   Graph graph;

@@ -15,6 +15,15 @@ Options impatient() {
   return options;
 }
 
+struct Rest {
+  std::uint32_t* done;
+  template <class Block>
+  FLYWHEEL_TASK void operator()(Block&) const {
+    std::this_thread::sleep_for(std::chrono::milliseconds(40));
+    ++*done;
+  }
+};
+
 }  // namespace
 
 TEST_CASE("a task that never ends is named, and its run fails") {
@@ -72,8 +81,23 @@ TEST_CASE("a stalled phased run fails too") {
   Run stalled = bench.runtime.submit(bench.runtime.load(phased));
   CHECK(stalled.wait_for(std::chrono::seconds(20)));
   CHECK(stalled.status() == Status::worker_stalled);
+  check_says(error_of<RunError>([&] { stalled.wait(); }), {"task 0 (flywheel::testing::Gate)"});
   bench.runtime.submit(bench.counter(10)).wait();
   CHECK(bench.get(9) == 0);  // it ends at one of the next boundaries
+}
+
+TEST_CASE("a phased run may be long, and so may the wait for its other workers, as long as its tasks are short") {
+  Options options = impatient();
+  options.stall_limit = std::chrono::milliseconds(300);
+  Runtime runtime = start<Rest>(options);
+  const auto words = runtime.allocate<std::uint32_t>(1);
+  Graph phased;
+  for (int i = 0; i < 6; ++i) {
+    phased.phase();
+    phased.add(Rest{words.data()});
+  }
+  runtime.submit(runtime.load(phased), repeat(2)).wait();
+  CHECK(words.read()[0] == 12);
 }
 
 TEST_CASE("a wait beyond its budget ends with a report of who waited for what") {

@@ -181,6 +181,26 @@ TEST_CASE("kernel: a stalled task is named, and others go on") {
   CHECK(bench.get(2) == 1);
 }
 
+TEST_CASE("kernel: a stalled task of a phased run is named, and a long run of short tasks is left alone") {
+  Options options = emulated_options();
+  options.stall_limit = std::chrono::milliseconds(200);
+  options.log_level = "off";
+  EmulatedBench bench(options);
+  Graph stalls, lasts;
+  stalls.phase();
+  stalls.add(Count{bench.at(0)});
+  stalls.add(Gate{bench.at(1), bench.at(2)});
+  lasts.phase();
+  lasts.add(Count{bench.at(3)});
+  Run run = bench.runtime.submit(bench.dynamic(stalls));
+  CHECK(run.status() == Status::worker_stalled);
+  check_says(error_of<RunError>([&] { run.wait(); }), {"task 1 (flywheel::testing::Gate)"});
+  Run lasting = bench.runtime.submit(bench.dynamic(lasts), repeat_until_stop());
+  CHECK_FALSE(lasting.wait_for(std::chrono::milliseconds(700)));
+  lasting.cancel();
+  CHECK(lasting.status() == Status::cancelled);
+}
+
 TEST_CASE("kernel: random graphs against the serial oracle") {
   FLYWHEEL_TEST_SEED(seed);
   std::uint32_t part = 0;
