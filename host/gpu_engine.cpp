@@ -13,6 +13,36 @@ namespace flywheel {
 namespace {
 constexpr std::size_t kStagingBytes = std::size_t{4} << 20;
 
+/// CUDA's current device belongs to the thread, and any thread of the program may call: it gets its own back.
+class DeviceGuard {
+ public:
+  explicit DeviceGuard(int device) : device_(device) {
+    FLYWHEEL_CUDA(cudaGetDevice(&before_));
+    if (before_ != device_) FLYWHEEL_CUDA(cudaSetDevice(device_));
+  }
+  ~DeviceGuard() {
+    if (before_ != device_) cudaSetDevice(before_);
+  }
+  DeviceGuard(const DeviceGuard&) = delete;
+  DeviceGuard& operator=(const DeviceGuard&) = delete;
+
+ private:
+  int device_, before_ = 0;
+};
+
+/// A kernel that is loaded when it is first launched may wait for the resident one to end, which waits for it.
+void warn_of_lazy_loading() {
+  using GetMode = int (*)(int*);
+  constexpr int kLazy = 2;  // CU_MODULE_LAZY_LOADING
+  void* function = nullptr;
+  cudaDriverEntryPointQueryResult found;
+  FLYWHEEL_CUDA(cudaGetDriverEntryPointByVersion("cuModuleGetLoadingMode", &function, 12000, cudaEnableDefault, &found));
+  int mode = 0;
+  if (!function || reinterpret_cast<GetMode>(function)(&mode) != 0 || mode != kLazy) return;
+  log::warn("CUDA loads kernels lazily in this process, and a first launch of another kernel may wait for ever beside a "
+            "resident one. Start the runtime before other CUDA calls, or set CUDA_MODULE_LOADING=EAGER.");
+}
+
 CUstream_st* new_stream() {
   cudaStream_t stream;
   FLYWHEEL_CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
@@ -21,8 +51,9 @@ CUstream_st* new_stream() {
 }  // namespace
 
 GpuEngine::GpuEngine(const KernelEntry& entry, const Options& options, const GpuFacts& facts)
-    : entry_(entry), facts_(facts), drains_(choose_drain(options, facts)) {
-  FLYWHEEL_CUDA(cudaSetDevice(options.device));
+    : entry_(entry), device_(options.device), facts_(facts), drains_(choose_drain(options, facts)) {
+  const DeviceGuard guard(device_);
+  if (!drains_) warn_of_lazy_loading();
   fit_ = fit_kernel(entry, options, facts);
   kernel_stream_ = new_stream();
   copy_stream_ = new_stream();
@@ -41,6 +72,7 @@ GpuEngine::~GpuEngine() {
 }
 
 void* GpuEngine::allocate_device(std::size_t bytes) {
+  const DeviceGuard guard(device_);
   void* memory = nullptr;
   FLYWHEEL_CUDA(cudaMalloc(&memory, std::max<std::size_t>(bytes, 1)));
   FLYWHEEL_CUDA(cudaMemsetAsync(memory, 0, bytes, copy_stream_));  // nothing is resident: see Engine
@@ -50,6 +82,7 @@ void* GpuEngine::allocate_device(std::size_t bytes) {
 
 // A memset is a kernel, and would wait until the resident one leaves; a copy is not.
 void GpuEngine::clear(void* device, std::size_t bytes) {
+  const DeviceGuard guard(device_);
   for (std::size_t at = 0; at < bytes; at += kStagingBytes)
     FLYWHEEL_CUDA(cudaMemcpyAsync(static_cast<char*>(device) + at, zeros_, std::min(kStagingBytes, bytes - at),
                                   cudaMemcpyHostToDevice, copy_stream_));
@@ -59,6 +92,7 @@ void GpuEngine::clear(void* device, std::size_t bytes) {
 void GpuEngine::free_device(void* memory) noexcept { cudaFree(memory); }
 
 void* GpuEngine::allocate_shared(std::size_t bytes) {
+  const DeviceGuard guard(device_);
   void* memory = nullptr;
   FLYWHEEL_CUDA(cudaHostAlloc(&memory, std::max<std::size_t>(bytes, 1), cudaHostAllocMapped | cudaHostAllocPortable));
   return std::memset(memory, 0, bytes);
@@ -68,6 +102,7 @@ void GpuEngine::free_shared(void* memory) noexcept { cudaFreeHost(memory); }
 
 // Pageable memory would make the copies synchronise with the resident kernel, so they go through pinned staging.
 void GpuEngine::copy_to_device(void* device, const void* host, std::size_t bytes) {
+  const DeviceGuard guard(device_);
   std::scoped_lock lock(staging_mutex_);
   for (std::size_t at = 0; at < bytes; at += kStagingBytes) {
     const std::size_t part = std::min(kStagingBytes, bytes - at);
@@ -78,6 +113,7 @@ void GpuEngine::copy_to_device(void* device, const void* host, std::size_t bytes
 }
 
 void GpuEngine::copy_to_host(void* host, const void* device, std::size_t bytes) {
+  const DeviceGuard guard(device_);
   std::scoped_lock lock(staging_mutex_);
   for (std::size_t at = 0; at < bytes; at += kStagingBytes) {
     const std::size_t part = std::min(kStagingBytes, bytes - at);
@@ -97,6 +133,7 @@ const char* GpuEngine::check_pointer(const void* pointer) const {
 }
 
 void GpuEngine::launch(const World& world) {
+  const DeviceGuard guard(device_);
   World copy = world;
   void* arguments[] = {&copy};
   FLYWHEEL_CUDA(cudaLaunchCooperativeKernel(entry_.kernel, dim3(fit_.workers), dim3(entry_.block_threads), arguments,

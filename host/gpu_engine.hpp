@@ -34,6 +34,7 @@ class GpuEngine final : public Engine {
 
  private:
   KernelEntry entry_;
+  int device_;
   GpuFacts facts_;
   GpuFit fit_{};
   bool drains_;

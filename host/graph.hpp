@@ -63,6 +63,9 @@ struct GraphNode {
 class Graph {
  public:
   Graph();
+  // A copy would take the references to the other's tasks for its own.
+  Graph(Graph&&) = default;
+  Graph& operator=(Graph&&) = default;
 
   /// Adds a task. Throws GraphError if `waits` names a task of another graph.
   /// A task type may have `template <class F> void buffers(F&& f) const { f("x", x); }`: load() then checks that each
@@ -110,7 +113,7 @@ class Graph {
   template <class T>
   Param<T> param(const T& value = {}) {
     static_assert(std::is_trivially_copyable_v<T>, "a run parameter must be trivially copyable");
-    return {add_param(&value, sizeof(T), alignof(T))};
+    return {add_param(&value, sizeof(T), alignof(T)), static_cast<std::uint32_t>(id_)};
   }
 
   std::uint32_t size() const { return static_cast<std::uint32_t>(nodes_.size()); }

@@ -92,9 +92,11 @@ void Runtime::apply(RunRecord& run, Traced) {
   run.traced = true;
 }
 
-void Runtime::set_param(RunRecord& run, std::uint32_t offset, const void* value, std::size_t bytes) {
+void Runtime::set_param(RunRecord& run, std::uint32_t graph, std::uint32_t offset, const void* value, std::size_t bytes) {
+  if (graph != static_cast<std::uint32_t>(run.graph->graph_id))
+    throw UsageError("set(): this parameter belongs to another graph: take the one that Graph::param() of this one gave");
   if (offset + bytes > run.graph->params.size())
-    throw UsageError("set(): this parameter belongs to another graph");
+    throw UsageError("set(): this parameter was added after load(): load the graph again");
   std::memcpy(run.params.data() + offset, value, bytes);
 }
 

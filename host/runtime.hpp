@@ -123,9 +123,9 @@ class Runtime {
   static void apply(RunRecord& run, Traced);
   template <class T>
   static void apply(RunRecord& run, const ParamValue<T>& value) {
-    set_param(run, value.param.offset, &value.value, sizeof(T));
+    set_param(run, value.param.graph, value.param.offset, &value.value, sizeof(T));
   }
-  static void set_param(RunRecord& run, std::uint32_t offset, const void* value, std::size_t bytes);
+  static void set_param(RunRecord& run, std::uint32_t graph, std::uint32_t offset, const void* value, std::size_t bytes);
 
   std::shared_ptr<Core> core_;
 };

@@ -14,6 +14,7 @@ namespace flywheel {
 template <class T>
 struct Param {
   std::uint32_t offset;  // bytes into the run's parameters
+  std::uint32_t graph;   // to which it belongs: the lower half of its id
 };
 
 /// What a body asked for; the worker reads it when the body has ended. One 16-byte word on the GPU.

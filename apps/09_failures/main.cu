@@ -3,6 +3,7 @@
 #include <flywheel/flywheel.hpp>
 #include <flywheel/task.cuh>
 
+#include <chrono>
 #include <cstdio>
 #include <string>
 
@@ -57,6 +58,7 @@ int main() {
   null.add(Divide{n84, nullptr, out});
 
   flywheel::Run failing = rt.submit(rt.load(bad)), cancelled = rt.submit(rt.load(endless));
+  unexpected += cancelled.wait_for(std::chrono::milliseconds(20));  // not done by then: it never is
   cancelled.cancel();
   expect<flywheel::RunError>("a failing task", "task 0 (Divide)", [&] { failing.wait(); });
   expect<flywheel::RunError>("a cancelled run", "cancelled", [&] { cancelled.wait(); });

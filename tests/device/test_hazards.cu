@@ -234,6 +234,12 @@ TEST_CASE("CUDA_LAUNCH_BLOCKING=1 and FLYWHEEL_MODE=drain choose drain mode, wit
   check_says(typo.output, {"FLYWHEEL_MODE is 'train'", "resident or drain"});
 }
 
+TEST_CASE("a runtime in a process that loads kernels lazily says what may hang") {
+  const ChildResult lazy = run_here("child: return from main with a resident kernel", {{"CUDA_MODULE_LOADING", "LAZY"}});
+  check_child(lazy);
+  check_says(lazy.output, {"loads kernels lazily", "CUDA_MODULE_LOADING=EAGER"});
+}
+
 TEST_CASE("child: another kernel is loaded and run beside the resident one", "[.child]") {
   cudaStream_t stream;
   cuda_ok(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));

@@ -122,9 +122,23 @@ TEST_CASE("parameters: the default, a value for one run, and none of another gra
   CHECK(plain.get(b) == 6);
   CHECK(given.get(a) == 5);
   CHECK(given.get(b) == 60);
-  check_says(
-      error_of<UsageError>([&] { bench().runtime.submit(executable, set(Param<std::uint64_t>{16}, 1)); }),
-      {"set()", "another graph"});
+  Graph other;
+  const auto stranger = other.param<std::uint64_t>(7), late = graph.param<std::uint64_t>(8);
+  check_says(error_of<UsageError>([&] { bench().runtime.submit(executable, set(stranger, 1)); }),
+             {"set()", "another graph", "Graph::param()"});
+  check_says(error_of<UsageError>([&] { bench().runtime.submit(executable, set(late, 1)); }),
+             {"set()", "added after load()", "load the graph again"});
+}
+
+TEST_CASE("the result of a task that the executable has not") {
+  Graph graph, other;
+  graph.add(Square{2});
+  const auto stranger = other.add(Square{3});
+  const Executable executable = bench().runtime.load(graph);
+  const auto late = graph.add(Square{4});
+  Run run = bench().runtime.submit(executable);
+  check_says(error_of<UsageError>([&] { run.get(stranger); }), {"another graph", "ask the run of that graph"});
+  check_says(error_of<UsageError>([&] { run.get(late); }), {"added after load()", "load the graph again"});
 }
 
 TEST_CASE("repeat(n) and repeat_until_stop() count the passes") {

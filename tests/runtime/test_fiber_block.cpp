@@ -268,7 +268,7 @@ TEST_CASE("a body knows its parameters and its pass, and can fail") {
   options.params = {1, 2, 3, 4};
   options.iteration = 9;
   const Asked asked = compute([](auto& block, auto&) {
-    if (block.param(Param<unsigned char>{2}) == 3 && block.iteration() == 9 && !block.cancelled()) block.fail(5);
+    if (block.param(Param<unsigned char>{2, 0}) == 3 && block.iteration() == 9 && !block.cancelled()) block.fail(5);
   }, options);
   CHECK(asked.code == kUserStatus + 5);
 }

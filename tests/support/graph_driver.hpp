@@ -231,6 +231,15 @@ inline void print_progress(const Tally& tally, std::uint64_t first_seed) {
   std::fflush(stdout);
 }
 
+/// A campaign in which something never happened has not tested it.
+inline void check_variety(const Campaign& plan, Tally& tally) {
+  if (plan.graphs < 100 || tally.bad) return;
+  if (!tally.failed) tally.report("no run of the campaign failed");
+  if (!tally.cancelled) tally.report("no run of the campaign was cancelled");
+  if (!tally.streamed) tally.report("no task of the campaign streamed a value");
+  if (!plan.compiled && !tally.spawned) tally.report("no task of the campaign spawned another");
+}
+
 /// Runs the graphs of seeds first_seed, first_seed + 1, ... and checks all of them; stops at the first
 /// mismatch.
 inline void run_campaign(Runtime& runtime, const Campaign& plan, Tally& tally) {
@@ -250,6 +259,7 @@ inline void run_campaign(Runtime& runtime, const Campaign& plan, Tally& tally) {
   for (std::uint32_t t = 0; t < plan.threads; ++t) threads.emplace_back(work);
   for (std::thread& thread : threads) thread.join();
   print_progress(tally, plan.first_seed);
+  check_variety(plan, tally);
 }
 
 }  // namespace flywheel::testing
