@@ -77,25 +77,27 @@ Outcome Generator::generate(const Request& request, const OnToken& on_token) {
   const RunSettings settings{request.sampling, prompt_count, request.stop_at_end};
   Run run = runtime_.submit(executable_, repeat_until_stop(prompt_count - 1 + request.tokens),
                             set(settings_, settings));
-  return collect_tokens(run, request, config_, begin, on_token);
+  return collect_tokens(run, {request}, config_, begin,
+                        [&](std::size_t, std::uint32_t token) { on_token(token); })
+      .front();
 }
 
-Outcome collect_tokens(Run& run, const Request& request, const Config& config,
-                       std::chrono::steady_clock::time_point begin, const OnToken& on_token) {
+std::vector<Outcome> collect_tokens(Run& run, const std::vector<Request>& requests, const Config& config,
+                                    std::chrono::steady_clock::time_point begin,
+                                    const OnTextToken& on_token) {
   const EndOfRun guard(run);
-
-  Outcome outcome;
-  std::uint32_t last = 0;
-  while (const auto token = run.next<std::uint32_t>()) {
-    last = *token;
+  const auto& ends = config.eos_token_ids;
+  std::vector<Outcome> outcomes(requests.size());
+  while (const auto written = run.next<WrittenToken>()) {
+    Outcome& outcome = outcomes.at(written->text);
     ++outcome.tokens;
-    on_token(last);
+    outcome.ended = requests[written->text].stop_at_end &&
+                    std::ranges::find(ends, static_cast<int>(written->token)) != ends.end();
+    on_token(written->text, written->token);
   }
   wait(run);
-  const auto& ends = config.eos_token_ids;
-  outcome.ended = request.stop_at_end && std::ranges::find(ends, static_cast<int>(last)) != ends.end();
-  outcome.time = std::chrono::steady_clock::now() - begin;
-  return outcome;
+  for (Outcome& outcome : outcomes) outcome.time = std::chrono::steady_clock::now() - begin;
+  return outcomes;
 }
 
 std::vector<std::vector<float>> Generator::logits(const std::vector<std::uint32_t>& ids) {
@@ -104,7 +106,7 @@ std::vector<std::vector<float>> Generator::logits(const std::vector<std::uint32_
   for (std::uint32_t position = 0; position < ids.size(); ++position) {
     memory_.state.write({{position, ids[position]}});
     Run run = runtime_.submit(executable_, set(settings_, RunSettings{{}, position + 1, 0}));
-    while (run.next<std::uint32_t>()) {
+    while (run.next<WrittenToken>()) {
     }
     wait(run);
     all.push_back(memory_.logits.read());
@@ -122,6 +124,19 @@ void check_request(const Request& request, const Config& config, int context) {
     throw RequestError(counted(request.prompt.size(), "token") + " of prompt and " +
                        std::to_string(request.tokens) + " to write go beyond the context of " +
                        std::to_string(context) + ": write at most " + std::to_string(room));
+}
+
+void check_requests(const std::vector<Request>& requests, const Config& config, int context) {
+  if (requests.empty()) throw RequestError("there is no text to write: give one prompt or more");
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    try {
+      check_request(requests[i], config, context);
+    } catch (const RequestError& error) {
+      if (requests.size() == 1) throw;
+      throw RequestError("text " + std::to_string(i + 1) + " of " + std::to_string(requests.size()) + ": " +
+                         error.what());
+    }
+  }
 }
 
 void check_ids(const std::vector<std::uint32_t>& ids, const Config& config, int context) {

@@ -31,5 +31,7 @@ struct Outcome {
 };
 
 using OnToken = std::function<void(std::uint32_t token)>;
+/// `text`: the number of its request among those that are served at once, from 0.
+using OnTextToken = std::function<void(std::size_t text, std::uint32_t token)>;
 
 }  // namespace flywheel::llama

@@ -2,8 +2,8 @@
 #include "catch.hpp"
 #include "llama_families_support.hpp"
 
-#include "apps/llama/fast/generate.hpp"
 #include "apps/llama/fast/start.hpp"
+#include "llama_texts_support.hpp"
 
 namespace flywheel::llama {
 namespace {
@@ -33,6 +33,119 @@ TEST_CASE("compiled: logits of the shipped model agree with transformers, whatev
     INFO("workers " << workers << ", worst error " << worst);
     CHECK(worst < kMostError);
   }
+}
+
+FastGenerator generator_of(Runtime& runtime, const Config& config, int context, int texts) {
+  return FastGenerator(runtime, config, load_weights(runtime, config, kModelFolder), context, texts);
+}
+
+// Exactly: CPU workers do not round activations, and so short a context is not split.
+TEST_CASE("compiled: each of several texts is the one that its request alone gives") {
+  const Golden golden;
+  const Config config = read_config(kModelFolder);
+  Runtime runtime = fast_runtime(config, 64, 3);
+  FastGenerator one = generator_of(runtime, config, 64, 1);
+  for (const bool greedy : {true, false}) {
+    const auto requests = different_requests(golden, 8, greedy);
+    const Texts alone = write_alone(one, requests);
+    CHECK(alone[0].size() == 5);
+    CHECK(alone[1].size() == 8);
+    for (const int count : {2, 3, 5, 8}) {
+      INFO(count << " texts");
+      FastGenerator several = generator_of(runtime, config, 64, count);
+      const auto some = std::vector(requests.begin(), requests.begin() + count);
+      CHECK(write_texts(several, some) == Texts(alone.begin(), alone.begin() + count));
+      CHECK(write_texts(several, {some[1]}) == Texts{alone[1]});
+    }
+  }
+}
+
+TEST_CASE("compiled: each text ends at its own end-of-text token, and the run when all have") {
+  const Golden golden;
+  Config config = read_config(kModelFolder);
+  Runtime runtime = fast_runtime(config, 256, 2);
+  auto requests = different_requests(golden, 3, true);
+  for (Request& request : requests) request.tokens = 200;
+  FastGenerator endless = generator_of(runtime, config, 256, 3);
+  const Texts all = write_texts(endless, requests);
+  config.eos_token_ids = {static_cast<int>(all[0][20]), static_cast<int>(all[1][9]), static_cast<int>(all[2][30])};
+  const auto cut = [&](const std::vector<std::uint32_t>& text) {
+    const auto is_end = [&](std::uint32_t token) { return std::ranges::count(config.eos_token_ids, static_cast<int>(token)) > 0; };
+    return std::vector(text.begin(), std::ranges::find_if(text, is_end) + 1);
+  };
+  FastGenerator generator = generator_of(runtime, config, 256, 3);
+  for (Request& request : requests) request.stop_at_end = true;
+  const std::uint64_t before = runtime.stats().tasks;
+  CHECK(write_texts(generator, requests) == Texts{cut(all[0]), cut(all[1]), cut(all[2])});
+  CHECK(runtime.stats().tasks - before < 60 * generator.tasks());
+  requests[1].stop_at_end = false;
+  CHECK(write_texts(generator, requests) == Texts{cut(all[0]), all[1], cut(all[2])});
+  const auto outcomes = generator.generate(requests, [](std::size_t, std::uint32_t) {});
+  CHECK(outcomes[0].ended);
+  CHECK_FALSE(outcomes[1].ended);
+}
+
+TEST_CASE("compiled: logits of several texts are those of each alone") {
+  const Golden golden;
+  const Config config = read_config(kModelFolder);
+  Runtime runtime = fast_runtime(config, 64, 3);
+  FastGenerator one = generator_of(runtime, config, 64, 1), several = generator_of(runtime, config, 64, 3);
+  const auto ids = golden.ids.begin();
+  const Texts texts{{ids, ids + 7}, {ids + 40, ids + 41}, {ids + 60, ids + 72}};
+  const auto all = several.logits_of(texts);
+  REQUIRE(all.size() == 3);
+  for (std::size_t text = 0; text < texts.size(); ++text) CHECK(all[text] == one.logits(texts[text]));
+  CHECK(several.logits(texts[2]) == all[2]);
+}
+
+template <class Action>
+std::string request_error_of(Action&& action) {
+  try {
+    action();
+  } catch (const RequestError& error) {
+    return error.what();
+  }
+  return {};
+}
+
+TEST_CASE("compiled: requests for several texts that cannot be served say why") {
+  const Golden golden;
+  const Config config = read_config(kModelFolder);
+  Runtime runtime = fast_runtime(config, 64, 2);
+  FastGenerator generator = generator_of(runtime, config, 64, 2);
+  const auto error_of = [&](const std::vector<Request>& requests) {
+    return request_error_of([&] { write_texts(generator, requests); });
+  };
+  auto requests = different_requests(golden, 3, true);
+  CHECK(mentions(error_of(requests), {"2 texts at once, not 3", "after them"}));
+  CHECK(mentions(error_of({}), {"no text", "one prompt"}));
+  requests.pop_back();
+  requests[1].tokens = 65;
+  CHECK(mentions(error_of(requests), {"text 2 of 2", "context of 64", "write at most"}));
+  requests[1].prompt.assign(65, 1);
+  CHECK(mentions(error_of(requests), {"text 2 of 2", "65 tokens", "shorten"}));
+  requests[1].prompt.clear();
+  CHECK(mentions(error_of(requests), {"text 2 of 2", "no tokens"}));
+  for (const int texts : {0, 9})
+    CHECK(mentions(request_error_of([&] { generator_of(runtime, config, 64, texts); }), {"1 to 8", std::to_string(texts)}));
+  CHECK(mentions(request_error_of([&] { generator.logits_of({{1}, {2}, {3}}); }), {"not 3"}));
+  CHECK(mentions(request_error_of([&] { generator.logits_of({{1}, {}}); }), {"no tokens"}));
+}
+
+TEST_CASE("compiled: what a callback throws ends the run of all texts, and the next ones are whole") {
+  const Golden golden;
+  const Config config = read_config(kModelFolder);
+  Runtime runtime = fast_runtime(config, 512, 2);
+  FastGenerator generator = generator_of(runtime, config, 512, 2);
+  auto requests = different_requests(golden, 2, true);
+  const Texts texts = write_texts(generator, requests);
+  requests[0].tokens = 400;
+  const auto stop_early = [](std::size_t text, std::uint32_t) {
+    if (text == 1) throw std::out_of_range("enough");
+  };
+  CHECK_THROWS_AS(generator.generate(requests, stop_early), std::out_of_range);
+  requests[0].tokens = 5;
+  CHECK(write_texts(generator, requests) == texts);
 }
 
 }  // namespace

@@ -20,12 +20,12 @@ class Sampler {
   std::uint32_t operator()(const std::vector<float>& logits, const Sampling& how,
                            std::uint32_t position = 0) {
     Run run = start(logits, {how, 1, 1}, position, 1);
-    const auto token = run.next<std::uint32_t>();
+    const auto written = run.next<WrittenToken>();
     run.wait();
     const StepState after = state_.read()[0];
-    if (!token || after.token != *token || after.position != position + 1)
+    if (!written || after.token != written->token || after.position != position + 1)
       throw std::runtime_error("the state does not say what was streamed");
-    return *token;
+    return written->token;
   }
 
   Run start(const std::vector<float>& logits, const RunSettings& settings, std::uint32_t position,
@@ -156,8 +156,8 @@ TEST_CASE("tokens come as often as their probabilities say") {
 TEST_CASE("a prompt is fed in without being streamed, and an end-of-text token ends the run") {
   Sampler sample({2});
   Run run = sample.start({0, 1, 9}, {{}, 4, 1}, 0, 100, {0, 1, 1, 0});
-  CHECK(run.next<std::uint32_t>() == 2u);
-  CHECK_FALSE(run.next<std::uint32_t>());
+  CHECK(run.next<WrittenToken>().value().token == 2u);
+  CHECK_FALSE(run.next<WrittenToken>());
   CHECK(run.iterations() == 4);
   Run on = sample.start({0, 1, 9}, {{}, 4, 0}, 0, 10, {0, 1, 1, 0});
   on.wait();

@@ -9,7 +9,6 @@
 #include <type_traits>
 
 #include "apps/llama/fast/tile.cuh"
-#include "apps/llama/tasks/step.cuh"
 
 namespace flywheel::llama {
 
@@ -18,7 +17,6 @@ inline constexpr int kOpThreads = kOpComputeThreads + 32;
 
 /// What all operations of a step have in common.
 struct OpRun {
-  RunSettings settings;
   std::uint64_t* written;  // the last token that was written
   std::uint32_t* failed;   // code of the first failure, or 0
   std::uint32_t scratch_bytes;
@@ -151,13 +149,9 @@ class OpBlockCore {
 
   __device__ void fail(std::uint32_t code) const { atomicCAS(run_.failed, 0u, code); }
   template <class T>
-  __device__ T param(Param<T>) const {
-    static_assert(std::is_same_v<T, RunSettings>, "an operation has one parameter: RunSettings");
-    return run_.settings;
-  }
-  template <class T>
   __device__ bool emit(T value) const {
-    *run_.written = static_cast<std::uint64_t>(value);
+    static_assert(sizeof(T) == sizeof *run_.written, "an operation streams 8 bytes at a time");
+    memcpy(run_.written, &value, sizeof(T));
     return true;
   }
   __device__ void stop() const {}  // the host launches as many steps as it wants

@@ -121,8 +121,7 @@ class CudaPeers : public Peers {
         embed_tasks_(runtime, graph_.embed),
         written_(runtime.allocate<std::uint64_t>(1)),
         failed_(runtime.allocate<std::uint32_t>(1)) {
-    const OpRun run{RunSettings{{}, 1, 0}, written_.data(), failed_.data(),
-                    fast_scratch_bytes(config, true, context),
+    const OpRun run{written_.data(), failed_.data(), fast_scratch_bytes(config, true, context),
                     static_cast<std::uint32_t>(shape.pages_ahead)};
     for (const StageTasks& stage : graph_.stages)
       step_.push_back(step_tasks_.op(graph_.decode, stage.tasks.front(), stage.tasks.size(), shape.blocks_per_sm, run));

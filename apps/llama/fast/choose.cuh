@@ -92,43 +92,66 @@ struct ChoiceMemory {
   std::uint32_t* mass;          // [sequences][vocabulary]
   const std::uint32_t* prompt;  // [sequences][context]
   const std::uint32_t* ends;    // end-of-text tokens
+  std::uint32_t* writing;       // how many texts have not ended
   std::int32_t vocabulary, tasks, context, end_count;
 };
 
-/// Ends a sequence's step: the next token is the prompt's, or one chosen from the logits and streamed to the host, with
-/// the sequence's number in the upper half. An end-of-text token ends a run of one sequence.
+/// What one text of a run is to be: in device memory, of each sequence its own. As it is made here, it is written
+/// greedily from its first token on and never ends.
+struct FastText {
+  Sampling sampling;
+  std::uint32_t prompt_count = 1;   // tokens in the prompt buffer; they are fed in, not chosen
+  std::uint32_t end = 0xffffffffu;  // tokens it may have in all; once it has ended, those it has
+  std::uint32_t stop_at_end = 0;    // an end-of-text token ends it
+  std::uint32_t reserved = 0;
+};
+/// Of a sequence that no text was asked for: it has ended before it began.
+inline constexpr FastText kNoText{.sampling = {}, .prompt_count = 0, .end = 0};
+
+/// Ends a sequence's step: the next token is the prompt's, or one chosen from the logits and streamed to the host. A text
+/// that has ended stays where it is, step after step, until all have ended: that is the end of the run.
 struct FastChoose {
   static constexpr bool kEarly = true;
   const ChoiceMemory* memory;
   FastEmbed embed;
   StepState* states;
+  FastText* texts;
   std::int32_t sequence;
-  Param<RunSettings> settings;
 
   template <class Block>
   FLYWHEEL_TASK void operator()(Block& block) const {
     const ChoiceMemory m = *memory;
-    const RunSettings run = block.param(settings);
+    const FastText text = texts[sequence];
     StepState& state = states[sequence];
-    const std::uint32_t next = state.position + 1;
-    const bool given = next < run.prompt_count;
+    const std::uint32_t next = state.position + 1, last = state.token;
+    const bool given = next < text.prompt_count, ended = next >= text.end;
     if (!block.await()) return;  // until then it has read what the pass before left
-    const std::uint32_t token = given ? m.prompt[sequence * m.context + static_cast<int>(next)] : choose(block, m, run.sampling, next);
+    std::uint32_t token = last;
+    if (given) token = m.prompt[sequence * m.context + static_cast<int>(next)];
+    else if (!ended) token = choose(block, m, text.sampling, next);
     embed.embed(block, sequence, token);
-    block.sync();  // every thread has read the state
-    if (!block.leader()) return;
+    block.sync();  // every thread has read the state and the text
+    if (!block.leader() || ended) return;
     state = {next, token};
-    if (given) return;
-    block.emit(static_cast<std::uint64_t>(sequence) << 32 | token);
-    if (run.stop_at_end && embed.sequences == 1 && is_end(m, token)) block.stop();
+    if (!given) write(block, m, text, token, next + 1);
   }
 
  private:
+  /// One thread. `length`: of the text with this token.
+  template <class Block>
+  FLYWHEEL_TASK void write(Block& block, const ChoiceMemory& m, const FastText& text, std::uint32_t token, std::uint32_t length) const {
+    block.emit(WrittenToken{token, static_cast<std::uint32_t>(sequence)});
+    if (length != text.end && !(text.stop_at_end && is_end(m, token))) return;
+    texts[sequence].end = length;
+    // Relaxed: of all that texts leave, whoever brings the count to 0 needs nothing but the count.
+    const AtomicRef<std::uint32_t, Scope::device> writing(*m.writing);
+    if (writing.fetch_add(~0u, Order::relaxed) == 1) block.stop();
+  }
+
   template <class Block>
   FLYWHEEL_TASK std::uint32_t choose(Block& block, const ChoiceMemory& m, Sampling how, std::uint32_t position) const {
     const float* logits = m.logits + static_cast<std::size_t>(sequence) * static_cast<std::size_t>(m.vocabulary);
     if (how.temperature == 0) return likeliest(block, m);
-    how.seed += static_cast<std::uint64_t>(sequence);
     std::uint32_t* mass = m.mass + static_cast<std::size_t>(sequence) * static_cast<std::size_t>(m.vocabulary);
     return Chooser<Block>(block, logits, mass, m.vocabulary)(how, position);
   }

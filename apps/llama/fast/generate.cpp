@@ -6,54 +6,119 @@
 
 namespace flywheel::llama {
 
-FastGenerator::FastGenerator(Runtime& runtime, Config config, Weights weights, int context, int sequences)
+namespace {
+
+/// Passes until the last text has all its tokens.
+std::uint32_t steps_for(const std::vector<Request>& requests) {
+  std::uint32_t most = 0;
+  for (const Request& request : requests)
+    most = std::max(most, static_cast<std::uint32_t>(request.prompt.size()) - 1 + request.tokens);
+  return most;
+}
+
+FastText text_of(const Request& request) {
+  const auto prompt_count = static_cast<std::uint32_t>(request.prompt.size());
+  return {request.sampling, prompt_count, prompt_count + request.tokens, request.stop_at_end};
+}
+
+}  // namespace
+
+FastGenerator::FastGenerator(Runtime& runtime, Config config, Weights weights, int context, int texts)
     : runtime_(runtime), config_(std::move(config)), weights_(std::move(weights)),
-      memory_(runtime, config_, context, sequences), graph_(build_fast_graph(runtime, config_, weights_, memory_)),
+      memory_(runtime, config_, context, sequences_for(texts)), graph_(build_fast_graph(runtime, config_, weights_, memory_)),
       decode_(runtime.load(graph_.decode, compiled)), embed_(runtime.load(graph_.embed)) {}
 
-FastGenerator::FastGenerator(Runtime& runtime, const std::filesystem::path& folder, int context)
+FastGenerator::FastGenerator(Runtime& runtime, const std::filesystem::path& folder, int context, int texts)
     : FastGenerator(runtime, read_config(folder), load_weights(runtime, read_config(folder), folder),
-                    choose_context(read_config(folder), context)) {}
+                    choose_context(read_config(folder), context), texts) {}
 
-void FastGenerator::begin(const std::vector<StepState>& states) {
-  memory_.states.write(states);
+void FastGenerator::check_count(std::size_t texts) const {
+  if (texts > static_cast<std::size_t>(sequences()))
+    throw RequestError("this decode writes " + std::to_string(sequences()) + " texts at once, not " + std::to_string(texts) +
+                       ": make it for more, or write the others after them");
+}
+
+void FastGenerator::check(const std::vector<Request>& requests) const {
+  check_count(requests.size());
+  check_requests(requests, config_, context());
+}
+
+/// Sequences beyond those given have no text: they compute the first step of one, of which nobody hears.
+void FastGenerator::begin(const std::vector<StepState>& states, const std::vector<FastText>& texts) {
+  const auto count = static_cast<std::size_t>(sequences());
+  std::vector<StepState> all_states(states);
+  std::vector<FastText> all_texts(texts);
+  all_states.resize(count, StepState{0, 0});
+  all_texts.resize(count, kNoText);
+  memory_.states.write(all_states);
+  memory_.texts.write(all_texts);
+  memory_.writing.write({static_cast<std::uint32_t>(texts.size())});
   runtime_.submit(embed_).wait();
 }
 
-Outcome FastGenerator::generate(const Request& request, const OnToken& on_token) {
-  check_request(request, config_, context());
-  if (sequences() != 1) throw RequestError("this decode was made for several texts at once: ask for one of one text");
-  const auto begin_time = std::chrono::steady_clock::now();
-  const auto prompt_count = static_cast<std::uint32_t>(request.prompt.size());
-  memory_.prompt.write(request.prompt);
-  begin({{0, request.prompt[0]}});
-  Run run = runtime_.submit(decode_, repeat_until_stop(prompt_count - 1 + request.tokens),
-                            set(graph_.settings, RunSettings{request.sampling, prompt_count, request.stop_at_end}));
-  return collect_tokens(run, request, config_, begin_time, on_token);
+/// All begin at position 0, so none that has ended is ever asked for a step beyond the context.
+void FastGenerator::begin(const std::vector<Request>& requests) {
+  std::vector<StepState> states;
+  std::vector<FastText> texts;
+  for (const Request& request : requests) {
+    const std::size_t at = texts.size() * static_cast<std::size_t>(context());
+    memory_.prompt.write(request.prompt.data(), request.prompt.size(), at);
+    states.push_back({0, request.prompt[0]});
+    texts.push_back(text_of(request));
+  }
+  begin(states, texts);
 }
 
-std::vector<std::vector<float>> FastGenerator::logits(const std::vector<std::uint32_t>& ids) {
-  check_ids(ids, config_, context());
-  std::vector<std::vector<float>> all;
-  for (std::uint32_t position = 0; position < ids.size(); ++position) {
-    begin({{position, ids[position]}});
-    Run run = runtime_.submit(decode_, set(graph_.settings, RunSettings{{}, position + 1, 0}));
-    run.wait();
-    all.push_back(last_logits());
+std::vector<Outcome> FastGenerator::generate(const std::vector<Request>& requests, const OnTextToken& on_token) {
+  check(requests);
+  const auto begin_time = std::chrono::steady_clock::now();
+  begin(requests);
+  Run run = runtime_.submit(decode_, repeat_until_stop(steps_for(requests)));
+  return collect_tokens(run, requests, config_, begin_time, on_token);
+}
+
+Outcome FastGenerator::generate(const Request& request, const OnToken& on_token) {
+  return generate(std::vector{request}, [&](std::size_t, std::uint32_t token) { on_token(token); }).front();
+}
+
+std::vector<std::vector<std::vector<float>>> FastGenerator::logits_of(const std::vector<std::vector<std::uint32_t>>& texts) {
+  check_count(texts.size());
+  std::size_t longest = 0;
+  for (const std::vector<std::uint32_t>& ids : texts) {
+    check_ids(ids, config_, context());
+    longest = std::max(longest, ids.size());
   }
+  std::vector<std::vector<std::vector<float>>> all(texts.size());
+  for (std::size_t position = 0; position < longest; ++position) step_each(texts, position, all);
   return all;
+}
+
+/// A text that has no id there takes its last step once more.
+void FastGenerator::step_each(const std::vector<std::vector<std::uint32_t>>& texts, std::size_t position,
+                              std::vector<std::vector<std::vector<float>>>& all) {
+  std::vector<StepState> states;
+  for (const std::vector<std::uint32_t>& ids : texts) {
+    const std::size_t at = std::min(position, ids.size() - 1);
+    states.push_back({static_cast<std::uint32_t>(at), ids[at]});
+  }
+  begin(states, std::vector<FastText>(texts.size()));
+  runtime_.submit(decode_).wait();
+  const std::vector<float> logits = last_logits();
+  for (std::size_t text = 0; text < texts.size(); ++text) {
+    const auto first = logits.begin() + static_cast<std::ptrdiff_t>(text) * config_.vocab_size;
+    if (position < texts[text].size()) all[text].emplace_back(first, first + config_.vocab_size);
+  }
 }
 
 std::chrono::duration<double> FastGenerator::run(std::uint32_t start, std::uint32_t tokens, Trace* trace) {
   if (start + tokens > static_cast<std::uint32_t>(context()))
     throw RequestError("positions " + std::to_string(start) + " to " + std::to_string(start + tokens - 1) +
                        " go beyond the context of " + std::to_string(context()));
-  begin(std::vector<StepState>(static_cast<std::size_t>(sequences()), StepState{start, 0}));
-  const auto settings = set(graph_.settings, RunSettings{{}, 1, 0});
+  const auto count = static_cast<std::size_t>(sequences());
+  begin(std::vector<StepState>(count, StepState{start, 0}), std::vector<FastText>(count));
   const auto begin_time = std::chrono::steady_clock::now();
-  Run run = trace ? runtime_.submit(decode_, repeat(tokens), settings, traced)
-                  : runtime_.submit(decode_, repeat(tokens), settings);
-  while (run.next<std::uint64_t>()) {
+  Run run = trace ? runtime_.submit(decode_, repeat(tokens), traced) : runtime_.submit(decode_, repeat(tokens));
+  while (run.next<WrittenToken>()) {
   }
   run.wait();
   const std::chrono::duration<double> time = std::chrono::steady_clock::now() - begin_time;

@@ -1,4 +1,4 @@
-// Writing text with the compiled, tuned decode: one submission writes the whole of it.
+// Writing texts with the compiled, tuned decode: one submission writes the whole of up to 8.
 #pragma once
 
 #include <filesystem>
@@ -11,15 +11,27 @@ namespace flywheel::llama {
 /// A model with its decode step compiled. One thread at a time. The runtime must outlive it.
 class FastGenerator {
  public:
-  /// `context`: positions to have room for; `sequences`: texts written at once, 1, 2, 4 or 8. Throws ModelError and
+  /// `context`: positions to have room for, of each text; `texts`: to be written at once, 1 to 8. Throws ModelError and
   /// RequestError as Generator does, RequestError also for a model without tuned tasks.
-  FastGenerator(Runtime& runtime, Config config, Weights weights, int context, int sequences = 1);
-  FastGenerator(Runtime& runtime, const std::filesystem::path& folder, int context = 0);
+  FastGenerator(Runtime& runtime, Config config, Weights weights, int context, int texts = 1);
+  FastGenerator(Runtime& runtime, const std::filesystem::path& folder, int context = 0, int texts = 1);
 
+  /// Throws RequestError as Generator::check() does, and for more requests than sequences().
+  void check(const std::vector<Request>& requests) const;
+  /// Writes a text for each request, all at once: each from its own prompt, as its own seed has it, to its own end. A
+  /// token comes as soon as it is chosen. What `on_token` throws cancels the run.
+  ///
+  /// A text does not depend on what is written beside it, but on how many sequences there are, where that moves logits by
+  /// their last bits and two tokens are about as likely: with more than two, a GPU rounds activations to one bf16 (see
+  /// inputs.cuh), and contexts of more than kAlone positions are split into fewer parts (see partials.cuh).
+  std::vector<Outcome> generate(const std::vector<Request>& requests, const OnTextToken& on_token);
   /// As Generator::generate().
   Outcome generate(const Request& request, const OnToken& on_token);
-  /// The logits after each of the ids, given all ids up to it.
-  std::vector<std::vector<float>> logits(const std::vector<std::uint32_t>& ids);
+
+  /// The logits after each of a text's ids, given all ids up to it, of up to sequences() texts at once: [text][id].
+  /// Throws RequestError as check() does.
+  std::vector<std::vector<std::vector<float>>> logits_of(const std::vector<std::vector<std::uint32_t>>& texts);
+  std::vector<std::vector<float>> logits(const std::vector<std::uint32_t>& ids) { return logits_of({ids}).front(); }
 
   /// Writes `tokens` tokens greedily to every sequence from position `start` on, whatever the cache holds there; waits.
   /// For measurements. `trace`: where the run's trace goes, if anywhere.
@@ -34,11 +46,15 @@ class FastGenerator {
   const Weights& weights() const { return weights_; }
   const Config& config() const { return config_; }
   int context() const { return memory_.context; }
-  int sequences() const { return memory_.sequences; }
+  int sequences() const { return memory_.sequences; }  // see sequences_for()
   std::uint32_t tasks() const { return decode_.size(); }  // of one step
 
  private:
-  void begin(const std::vector<StepState>& states);
+  void check_count(std::size_t texts) const;
+  void begin(const std::vector<StepState>& states, const std::vector<FastText>& texts);
+  void begin(const std::vector<Request>& requests);
+  void step_each(const std::vector<std::vector<std::uint32_t>>& texts, std::size_t position,
+                 std::vector<std::vector<std::vector<float>>>& all);
 
   Runtime& runtime_;
   Config config_;

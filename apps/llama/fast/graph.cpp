@@ -1,6 +1,7 @@
 #include "apps/llama/fast/graph.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 
 #include "apps/llama/fast/attend.cuh"
@@ -28,9 +29,7 @@ class Builder {
  public:
   Builder(int workers, const Config& config, const Weights& weights, FastMemory& memory)
       : config_(config), weights_(weights), memory_(memory), share_(workers),
-        eps_(static_cast<float>(config.rms_norm_eps)) {
-    result_.settings = graph().param<RunSettings>();
-  }
+        eps_(static_cast<float>(config.rms_norm_eps)) {}
 
   FastGraph build() && {
     Stage done;
@@ -177,12 +176,13 @@ class Builder {
 
   void add_choice(const Stage& logits) {
     memory_.choice.write({{memory_.logits.data(), memory_.best.data(), memory_.mass.data(), memory_.prompt.data(),
-                           memory_.ends.data(), config_.vocab_size, static_cast<std::int32_t>(logits.size()),
-                           memory_.context, static_cast<std::int32_t>(memory_.ends.size())}});
+                           memory_.ends.data(), memory_.writing.data(), config_.vocab_size,
+                           static_cast<std::int32_t>(logits.size()), memory_.context,
+                           static_cast<std::int32_t>(memory_.ends.size())}});
     Stage stage;
     for (int s = 0; s < memory_.sequences; ++s)
       stage.push_back(graph().add(
-          FastChoose{memory_.choice.data(), embed(), memory_.states.data(), s, result_.settings}, after_all(logits)));
+          FastChoose{memory_.choice.data(), embed(), memory_.states.data(), memory_.texts.data(), s}, after_all(logits)));
     note("choose", std::move(stage));
   }
 
@@ -200,8 +200,9 @@ class Builder {
 }
 
 void check(const Config& config, const Weights& weights, int sequences) {
-  if (sequences != 1 && sequences != 2 && sequences != 4 && sequences != kMostSequences)
-    throw RequestError("the tuned tasks write 1, 2, 4 or 8 texts at once, not " + std::to_string(sequences) + ": ask for one of these");
+  if (sequences != sequences_for(sequences))
+    throw RequestError("a step of the tuned tasks has 1, 2, 4 or 8 sequences, not " + std::to_string(sequences) +
+                       ": sequences_for() tells how many hold so many texts");
   const int dim = config.head_dim;
   if (dim != 32 && dim != 64 && dim != 128)
     no_tuned_tasks("its heads have " + std::to_string(dim) + " values, and 32, 64 and 128 are known");
@@ -215,6 +216,13 @@ void check(const Config& config, const Weights& weights, int sequences) {
 }
 
 }  // namespace
+
+int sequences_for(int texts) {
+  if (texts < 1 || texts > kMostSequences)
+    throw RequestError("the tuned tasks write 1 to " + std::to_string(kMostSequences) + " texts at once, not " +
+                       std::to_string(texts) + ": write the others after them");
+  return static_cast<int>(std::bit_ceil(static_cast<unsigned>(texts)));
+}
 
 FastGraph build_fast_graph(const Runtime& runtime, const Config& config, const Weights& weights, FastMemory& memory) {
   return build_fast_graph(static_cast<int>(runtime.workers()), config, weights, memory);

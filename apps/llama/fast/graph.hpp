@@ -23,9 +23,12 @@ struct StageTasks {
 struct FastGraph {
   Graph decode;
   Graph embed;
-  Param<RunSettings> settings;
   std::vector<StageTasks> stages;  // of `decode`, in order: a stage may begin when all of the one before have ended
 };
+
+/// How many sequences a step has that writes so many texts: the next power of two. Throws RequestError for none and for
+/// more than kMostSequences.
+int sequences_for(int texts);
 
 /// Throws RequestError for a model that has no tuned tasks: weights that are not bf16, or heads of a size or number
 /// that the tensor core kernels do not know. Then the portable decode graph is what there is.

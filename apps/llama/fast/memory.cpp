@@ -47,6 +47,8 @@ FastMemory::FastMemory(Runtime& runtime, const Config& config, int room, int cou
       ends(runtime.upload(std::vector<std::uint32_t>(config.eos_token_ids.begin(), config.eos_token_ids.end()))),
       rope(runtime.upload(rope_table(config, context))),
       states(runtime.allocate<StepState>(size_of(count))),
+      texts(runtime.upload(std::vector<FastText>(size_of(count)))),
+      writing(runtime.allocate<std::uint32_t>(1)),
       choice(runtime.allocate<ChoiceMemory>(1)),
       runtime_(runtime) {
   for (int layer = 0; layer < config.num_hidden_layers; ++layer) {

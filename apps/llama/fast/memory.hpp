@@ -37,6 +37,8 @@ struct FastMemory {
   Buffer<std::uint32_t> ends;
   Buffer<float> rope;
   Buffer<StepState> states;
+  Buffer<FastText> texts;  // [sequences]
+  Buffer<std::uint32_t> writing;  // one: see ChoiceMemory
   Buffer<ChoiceMemory> choice;
   std::vector<Buffer<Half>> keys, values_cache;  // of each layer
 

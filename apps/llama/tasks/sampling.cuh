@@ -172,7 +172,7 @@ struct Sample {
     if (!block.leader()) return;
     *state = {next, token};
     if (given) return;
-    block.emit(token);
+    block.emit(WrittenToken{token, 0});
     if (run.stop_at_end && is_end(token)) block.stop();
   }
 

@@ -27,6 +27,12 @@ struct RunSettings {
   std::uint32_t stop_at_end = 1;   // an end-of-text token ends the run
 };
 
+/// What a step streams to the host: a token that was chosen.
+struct WrittenToken {
+  std::uint32_t token;
+  std::uint32_t text;  // of those that are written at once, from 0
+};
+
 /// block.fail() code of Sample: a logit is infinite or not a number.
 inline constexpr std::uint32_t kLogitsNotFinite = 1;
 

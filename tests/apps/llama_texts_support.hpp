@@ -1,0 +1,42 @@
+// What the tests of several texts at once share.
+#pragma once
+
+#include "apps/llama/fast/generate.hpp"
+#include "llama_run_support.hpp"
+
+namespace flywheel::llama {
+
+using Texts = std::vector<std::vector<std::uint32_t>>;
+
+/// `count` requests of which no two are alike: prompts of 1 to 9 tokens from all over the golden ids, 5 to 12 tokens to
+/// write, and, unless `greedy`, seeds of their own.
+inline std::vector<Request> different_requests(const Golden& golden, int count, bool greedy) {
+  std::vector<Request> requests;
+  for (int i = 0; i < count; ++i) {
+    const auto from = golden.ids.begin() + 17 * i;
+    Request request{.prompt = {from, from + 1 + (5 * i + 3) % 9}, .tokens = 5 + static_cast<std::uint32_t>(3 * i % 8),
+                    .sampling = {}, .stop_at_end = false};
+    if (!greedy) request.sampling = {.temperature = 1, .top_p = 0.95f, .top_k = 50, .seed = 9 + static_cast<std::uint64_t>(i)};
+    requests.push_back(std::move(request));
+  }
+  return requests;
+}
+
+/// All at once.
+inline Texts write_texts(FastGenerator& generator, const std::vector<Request>& requests) {
+  Texts texts(requests.size());
+  const auto outcomes =
+      generator.generate(requests, [&](std::size_t text, std::uint32_t token) { texts.at(text).push_back(token); });
+  for (std::size_t i = 0; i < texts.size(); ++i)
+    if (outcomes.at(i).tokens != texts[i].size()) throw std::runtime_error("an outcome is not what was streamed");
+  return texts;
+}
+
+/// One after the other.
+inline Texts write_alone(FastGenerator& generator, const std::vector<Request>& requests) {
+  Texts texts;
+  for (const Request& request : requests) texts.push_back(write_texts(generator, {request}).front());
+  return texts;
+}
+
+}  // namespace flywheel::llama
