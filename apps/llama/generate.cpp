@@ -96,7 +96,11 @@ std::vector<Outcome> collect_tokens(Run& run, const std::vector<Request>& reques
     on_token(written->text, written->token);
   }
   wait(run);
-  for (Outcome& outcome : outcomes) outcome.time = std::chrono::steady_clock::now() - begin;
+  const auto end = std::chrono::steady_clock::now();
+  for (Outcome& outcome : outcomes) {
+    outcome.time = end - begin;
+    outcome.steps = run.iterations();
+  }
   return outcomes;
 }
 

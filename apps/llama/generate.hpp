@@ -18,7 +18,7 @@ void check_request(const Request& request, const Config& config, int context);
 /// The same of several that are served at once: of more than one, the error says of which.
 void check_requests(const std::vector<Request>& requests, const Config& config, int context);
 void check_ids(const std::vector<std::uint32_t>& ids, const Config& config, int context);
-/// Calls `on_token` for what the run streams, until it ends. Each outcome's time is that of the run.
+/// Calls `on_token` for what the run streams, until it ends.
 std::vector<Outcome> collect_tokens(Run& run, const std::vector<Request>& requests, const Config& config,
                                     std::chrono::steady_clock::time_point begin, const OnTextToken& on_token);
 

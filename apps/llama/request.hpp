@@ -27,7 +27,9 @@ struct Request {
 struct Outcome {
   std::uint32_t tokens = 0;  // written
   bool ended = false;        // by an end-of-text token
+  // Of the run that wrote the text, and all that were written with it.
   std::chrono::duration<double> time{};
+  std::uint32_t steps = 0;
 };
 
 using OnToken = std::function<void(std::uint32_t token)>;
