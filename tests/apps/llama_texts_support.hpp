@@ -1,6 +1,9 @@
 // What the tests of several texts at once share.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
+
 #include "apps/llama/fast/generate.hpp"
 #include "llama_run_support.hpp"
 
@@ -37,6 +40,24 @@ inline Texts write_alone(FastGenerator& generator, const std::vector<Request>& r
   Texts texts;
   for (const Request& request : requests) texts.push_back(write_texts(generator, {request}).front());
   return texts;
+}
+
+/// Where one text is not the other, and what `generator` thinks of the two tokens there: how far apart their logits are,
+/// over the root mean square of all. Nothing if the texts are the same.
+struct NearTie {
+  std::size_t at;
+  double gap;
+};
+inline NearTie first_difference(FastGenerator& generator, std::vector<std::uint32_t> ids, const std::vector<std::uint32_t>& a,
+                                const std::vector<std::uint32_t>& b) {
+  const auto [one, other] = std::ranges::mismatch(a, b);
+  if (one == a.end() || other == b.end()) return {a.size(), 0};
+  ids.insert(ids.end(), a.begin(), one);
+  const std::vector<float> logits = generator.logits(ids).back();
+  double square = 0;
+  for (const float logit : logits) square += static_cast<double>(logit) * static_cast<double>(logit);
+  const double apart = std::abs(static_cast<double>(logits[*one] - logits[*other]));
+  return {static_cast<std::size_t>(one - a.begin()), apart / std::sqrt(square / static_cast<double>(logits.size()))};
 }
 
 }  // namespace flywheel::llama
