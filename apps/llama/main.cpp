@@ -137,7 +137,7 @@ void add_bench(CLI::App& app, Measured& what, BenchRequest& request, bool& right
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   command.add_option("--portable-check", request.portable_check,
-                     "First hold this many positions against the portable tasks");
+                     "First hold this many positions of each text against the portable tasks");
   command.add_option("--trace", request.trace, "Chrome JSON of a traced run of 8 tokens");
   command.add_option("--schedule", request.schedule, "The schedule as text");
   command.add_option("--out", request.out, "Results (default: apps/llama/results/<gpu>.json, on a CPU none)");

@@ -184,12 +184,15 @@ TEST_CASE("start: the heap has room for weights, streams and caches, so it need 
 
 TEST_CASE("check: the tuned decode agrees with the portable one and repeats itself bit by bit") {
   for (const Family family : {Family::kLlama, Family::kQwen3}) {
-    const CheckResult result = check_against_portable(tiny_model(family, family == Family::kQwen3), 20, on_cpu(3));
-    INFO("worst " << result.worst);
-    CHECK(result.passed());
-    CHECK(result.repeats);
-    CHECK(result.worst < 1e-2);
-    CHECK(result.worst > 0);  // a cache of bf16 cannot be exact
+    for (const int texts : {1, 2, 4, 8}) {
+      const BenchModel model = tiny_model(family, family == Family::kQwen3);
+      const CheckResult result = check_against_portable(model, texts, 20, on_cpu(3));
+      INFO("worst " << result.worst << " of " << texts << " texts");
+      CHECK(result.passed());
+      CHECK(result.repeats);
+      CHECK(result.worst < 1e-2);
+      CHECK(result.worst > 0);  // a cache of halves cannot be exact
+    }
   }
 }
 
@@ -200,6 +203,8 @@ TEST_CASE("check: it fails where it should") {
   CHECK(std::isinf(relative_error({3, NAN}, {3, 4})));
   CHECK_FALSE(CheckResult{.worst = 0.02, .repeats = true}.passed());
   CHECK_FALSE(CheckResult{.worst = 0.001, .repeats = false}.passed());
+  CHECK_THROWS_AS(check_against_portable(tiny_model(), 1, 0, on_cpu(1)), RequestError);
+  CHECK_THROWS_AS(check_against_portable(tiny_model(), 9, 2, on_cpu(1)), RequestError);
 }
 
 TEST_CASE("bench: a tiny model from end to end on CPU workers") {

@@ -153,11 +153,12 @@ std::vector<DecodeTimes> measure_all(Bench& bench, const BenchRequest& request) 
 
 bool check_portable(const BenchModel& model, const BenchRequest& request) {
   if (request.portable_check == 0) return true;
-  const CheckResult result = check_against_portable(model, request.portable_check, request.options);
+  const CheckResult result = check_against_portable(model, request.batch, request.portable_check, request.options);
   std::printf(
-      "%u positions against the portable tasks: largest relative error %.2e, must be below %.0e; a second run gave "
-      "%s\n",
-      request.portable_check, result.worst, kMostPortableError, result.repeats ? "the same bits" : "OTHER BITS");
+      "%u positions of %d different texts at once against the portable tasks: largest relative error %.2e, must be "
+      "below %.0e; a second run gave %s\n",
+      request.portable_check, request.batch, result.worst, result.most,
+      result.repeats ? "the same bits" : "OTHER BITS");
   std::printf("portable check: %s\n", result.passed() ? "PASSED" : "FAILED");
   std::fflush(stdout);
   return result.passed();

@@ -15,28 +15,41 @@
 namespace flywheel::llama {
 namespace {
 
+using Ids = std::vector<std::uint32_t>;
+using Texts = std::vector<Ids>;
 using Logits = std::vector<std::vector<float>>;
 
-Logits by_portable_tasks(const BenchModel& model, const std::vector<std::uint32_t>& ids, const Options& options) {
-  Runtime runtime = start_runtime(portable_options(model.config, static_cast<int>(ids.size()), options));
+/// No two of which are alike.
+Texts random_texts(const BenchModel& model, int count, std::uint32_t positions) {
+  Texts texts;
+  for (int i = 0; i < count; ++i)
+    texts.push_back(random_ids(model.config, positions, model.seed + static_cast<std::uint64_t>(i)));
+  return texts;
+}
+
+std::vector<Logits> by_portable_tasks(const BenchModel& model, const Texts& texts, const Options& options) {
+  Runtime runtime = start_runtime(portable_options(model.config, static_cast<int>(texts.front().size()), options));
   const Weights weights = model.weights(runtime);
-  return portable_logits(runtime, model.config, weights, ids);
+  std::vector<Logits> all;
+  for (const Ids& ids : texts) all.push_back(portable_logits(runtime, model.config, weights, ids));
+  return all;
 }
 
-/// Of two runs.
-std::pair<Logits, Logits> by_tuned_tasks(const BenchModel& model, const std::vector<std::uint32_t>& ids,
-                                         const Options& options) {
-  const int context = static_cast<int>(ids.size());
-  Runtime runtime = start_fast_runtime(fast_options(model.config, {.context = context}, options));
-  FastGenerator generator(runtime, model.config, model.weights(runtime), context);
-  Logits first = generator.logits(ids);
-  return {std::move(first), generator.logits(ids)};
+/// Of two runs, each of all texts at once.
+std::pair<std::vector<Logits>, std::vector<Logits>> by_tuned_tasks(const BenchModel& model, const Texts& texts,
+                                                                   const Options& options) {
+  const int context = static_cast<int>(texts.front().size()), count = static_cast<int>(texts.size());
+  Runtime runtime = start_fast_runtime(fast_options(model.config, {.context = context, .texts = count}, options));
+  FastGenerator generator(runtime, model.config, model.weights(runtime), context, count);
+  std::vector<Logits> first = generator.logits_of(texts);
+  return {std::move(first), generator.logits_of(texts)};
 }
 
-bool same_bits(const Logits& a, const Logits& b) {
-  return std::ranges::equal(a, b, [](const std::vector<float>& x, const std::vector<float>& y) {
+bool same_bits(const std::vector<Logits>& a, const std::vector<Logits>& b) {
+  const auto same = [](const std::vector<float>& x, const std::vector<float>& y) {
     return x.size() == y.size() && std::memcmp(x.data(), y.data(), x.size() * sizeof(float)) == 0;
-  });
+  };
+  return std::ranges::equal(a, b, [&](const Logits& x, const Logits& y) { return std::ranges::equal(x, y, same); });
 }
 
 }  // namespace
@@ -73,13 +86,15 @@ std::vector<std::vector<float>> portable_logits(Runtime& runtime, const Config& 
   return all;
 }
 
-CheckResult check_against_portable(const BenchModel& model, std::uint32_t positions, const Options& options) {
-  const std::vector<std::uint32_t> ids = random_ids(model.config, positions, model.seed);
-  const Logits wanted = by_portable_tasks(model, ids, options);
-  const auto [first, second] = by_tuned_tasks(model, ids, options);
-  CheckResult result{.repeats = same_bits(first, second)};
-  for (std::size_t i = 0; i < wanted.size(); ++i)
-    result.worst = std::max(result.worst, relative_error(first[i], wanted[i]));
+CheckResult check_against_portable(const BenchModel& model, int count, std::uint32_t positions, const Options& options) {
+  if (positions == 0) throw RequestError("a check of no positions shows nothing: ask for 1 or more");
+  const Texts texts = random_texts(model, sequences_for(count), positions);
+  const std::vector<Logits> wanted = by_portable_tasks(model, texts, options);
+  const auto [first, second] = by_tuned_tasks(model, texts, options);
+  CheckResult result{.most = most_portable_error(count), .repeats = same_bits(first, second)};
+  for (std::size_t text = 0; text < texts.size(); ++text)
+    for (std::size_t i = 0; i < positions; ++i)
+      result.worst = std::max(result.worst, relative_error(first[text][i], wanted[text][i]));
   return result;
 }
 

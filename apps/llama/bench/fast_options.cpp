@@ -30,7 +30,7 @@ std::size_t activation_bytes(const Config& config, int context) {
 
 std::size_t decode_bytes(const Config& config, const FastRoom& room) {
   const std::size_t cache = position_bytes(config) * size_of(room.context + 16);
-  const std::size_t texts = size_of(room.sequences) * (cache + activation_bytes(config, room.context));
+  const std::size_t texts = size_of(sequences_for(room.texts)) * (cache + activation_bytes(config, room.context));
   const std::size_t rope = size_of(room.context + 16) * size_of(config.head_dim) * sizeof(float);
   return stream_bytes(config) + texts + rope;
 }
