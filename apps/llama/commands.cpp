@@ -21,27 +21,31 @@ namespace {
 
 constexpr std::uint32_t kDefaultTokens = 256;
 
-Runtime start_for(const Setup& setup, const std::filesystem::path& folder) {
+Runtime start_for(const Setup& setup, const std::filesystem::path& folder, int texts) {
   const Options options{.target = setup.target, .workers = setup.workers};
   if (!setup.tuned) return start_runtime(options_for(folder, setup.context, options));
   const Config config = read_config(folder);
-  return start_fast_runtime(fast_options(config, {.context = choose_context(config, setup.context)}, options));
+  return start_fast_runtime(fast_options(config, {choose_context(config, setup.context), texts}, options));
 }
 
 /// The portable or the tuned decode, behind what both can do.
 class Decode {
  public:
-  Decode(Runtime& runtime, const Setup& setup, const std::filesystem::path& folder)
-      : either_(setup.tuned ? Either(std::in_place_type<FastGenerator>, runtime, folder, setup.context)
+  Decode(Runtime& runtime, const Setup& setup, const std::filesystem::path& folder, int texts)
+      : either_(setup.tuned ? Either(std::in_place_type<FastGenerator>, runtime, folder, setup.context, texts)
                             : Either(std::in_place_type<Generator>, runtime, folder, setup.context)) {}
 
-  Outcome generate(const Request& request, const OnToken& on_token) {
-    return std::visit([&](auto& one) { return one.generate(request, on_token); }, either_);
+  /// The portable one takes one request.
+  std::vector<Outcome> generate(const std::vector<Request>& requests, const OnTextToken& on_token) {
+    if (FastGenerator* tuned = std::get_if<FastGenerator>(&either_))
+      return tuned->generate(requests, on_token);
+    const auto of_the_one = [&](std::uint32_t token) { on_token(0, token); };
+    return {std::get<Generator>(either_).generate(requests.front(), of_the_one)};
   }
   std::vector<std::vector<float>> logits(const std::vector<std::uint32_t>& ids) {
     return std::visit([&](auto& one) { return one.logits(ids); }, either_);
   }
-  void check(const Request& request) const { check_request(request, config(), context()); }
+  void check(const std::vector<Request>& requests) const { check_requests(requests, config(), context()); }
   const Config& config() const {
     return std::visit([](const auto& one) -> const Config& { return one.config(); }, either_);
   }
@@ -59,11 +63,11 @@ class Decode {
 
 /// A loaded model with all it needs, in the order in which it may go.
 struct Session {
-  explicit Session(const Setup& setup)
+  explicit Session(const Setup& setup, int texts = 1)
       : folder(setup.model.empty() ? find_model() : setup.model),
         tokenizer(Tokenizer::load(folder)),
-        runtime(start_for(setup, folder)),
-        generator(runtime, setup, folder) {
+        runtime(start_for(setup, folder, texts)),
+        generator(runtime, setup, folder, texts) {
     if (tokenizer.size() <= generator.config().vocab_size) return;
     throw ModelError(folder, "the tokenizer knows more tokens than config.json's vocab_size",
                      "use a tokenizer.json and a config.json that belong together");
@@ -75,9 +79,9 @@ struct Session {
   Decode generator;
 };
 
-Request make_request(const Session& session, const TextRequest& text) {
+Request make_request(const Session& session, const TextRequest& text, std::size_t number) {
   Request request;
-  for (const int id : session.tokenizer.encode(text.prompt))
+  for (const int id : session.tokenizer.encode(text.prompts[number]))
     request.prompt.push_back(static_cast<std::uint32_t>(id));
   const auto bos = session.generator.config().bos_token_id;
   if (request.prompt.empty() && bos) request.prompt.push_back(static_cast<std::uint32_t>(*bos));
@@ -88,6 +92,7 @@ Request make_request(const Session& session, const TextRequest& text) {
     request.tokens = static_cast<std::uint32_t>(std::min<std::size_t>(kDefaultTokens, left));
   }
   request.sampling = text.sampling;
+  request.sampling.seed += number;
   request.stop_at_end = text.stop_at_end;
   return request;
 }
@@ -99,43 +104,71 @@ struct Written {
   std::vector<std::uint32_t> tokens;
 };
 
-Written write_text(Session& session, const TextRequest& text, Terminal* terminal) {
-  const Request request = make_request(session, text);
-  session.generator.check(request);  // before anything is printed
-  Written written;
-  Decoder decoder(session.tokenizer);
-  const auto show = [&](const std::string& piece) {
-    written.text += piece;
-    if (terminal) terminal->add(piece);
-  };
-  written.text = text.prompt;
-  if (terminal) terminal->begin(text.prompt, request.tokens);
-  written.outcome = session.generator.generate(request, [&](std::uint32_t token) {
-    written.tokens.push_back(token);
-    show(decoder.push(static_cast<int>(token)));
+std::vector<Request> make_requests(const Session& session, const TextRequest& text) {
+  std::vector<Request> requests;
+  for (std::size_t i = 0; i < text.prompts.size(); ++i) requests.push_back(make_request(session, text, i));
+  session.generator.check(requests);
+  return requests;
+}
+
+/// What stands above a text, if there are several.
+std::string heading(std::size_t number, std::size_t count) {
+  return count == 1 ? "" : "--- text " + std::to_string(number + 1) + " of " + std::to_string(count) + "\n";
+}
+
+std::vector<Written> write_texts(Session& session, const TextRequest& text, Terminal* terminal) {
+  const std::vector<Request> requests = make_requests(session, text);  // before anything is printed
+  std::vector<Written> all;
+  for (const std::string& prompt : text.prompts) all.push_back({{}, prompt, {}});
+  std::vector<Decoder> decoders(all.size(), Decoder(session.tokenizer));
+  if (terminal) terminal->begin(heading(0, all.size()) + text.prompts[0], requests[0].tokens);
+  const auto outcomes = session.generator.generate(requests, [&](std::size_t i, std::uint32_t token) {
+    const std::string piece = decoders[i].push(static_cast<int>(token));
+    all[i].tokens.push_back(token);
+    all[i].text += piece;
+    if (terminal && i == 0) terminal->add(piece);
   });
-  const std::string rest = decoder.finish();
-  written.text += rest;
-  if (terminal) terminal->end(rest + "\n");
-  return written;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const std::string rest = decoders[i].finish();
+    all[i].outcome = outcomes[i];
+    all[i].text += rest;
+    if (terminal) terminal->end(i == 0 ? rest + "\n" : heading(i, all.size()) + all[i].text + "\n");
+  }
+  return all;
+}
+
+/// All that were written at once.
+Outcome sum_of(const std::vector<Written>& all) {
+  Outcome sum = all.front().outcome;
+  for (std::size_t i = 1; i < all.size(); ++i) sum.tokens += all[i].outcome.tokens;
+  return sum;
 }
 
 double rate(const Outcome& outcome) { return outcome.tokens / std::max(outcome.time.count(), 1e-9); }
 
-void print_json(const Session& session, const TextRequest& request, const Written& written) {
+nlohmann::json json_of(const std::string& prompt, const Written& written, std::uint64_t seed) {
+  return {{"prompt", prompt},
+          {"text", written.text},
+          {"tokens", written.tokens},
+          {"ended", written.outcome.ended},
+          {"seed", seed}};
+}
+
+/// Of one text its own object, of several one with all of them as "texts".
+void print_json(const Session& session, const TextRequest& request, const std::vector<Written>& all) {
   const Sampling& how = request.sampling;
-  const nlohmann::json object = {{"prompt", request.prompt},
-                                 {"text", written.text},
-                                 {"tokens", written.tokens},
-                                 {"ended", written.outcome.ended},
-                                 {"seconds", written.outcome.time.count()},
-                                 {"tokens_per_second", rate(written.outcome)},
-                                 {"device", session.runtime.device()},
-                                 {"model", session.folder.string()},
-                                 {"seed", how.seed},
-                                 {"temperature", how.temperature},
-                                 {"top_k", how.top_k},
-                                 {"top_p", how.top_p}};
+  const Outcome sum = sum_of(all);
+  nlohmann::json texts;
+  for (std::size_t i = 0; i < all.size(); ++i)
+    texts.push_back(json_of(request.prompts[i], all[i], how.seed + i));
+  nlohmann::json object = all.size() == 1 ? texts[0] : nlohmann::json{{"texts", texts}};
+  object.update({{"seconds", sum.time.count()},
+                 {"tokens_per_second", rate(sum)},
+                 {"device", session.runtime.device()},
+                 {"model", session.folder.string()},
+                 {"temperature", how.temperature},
+                 {"top_k", how.top_k},
+                 {"top_p", how.top_p}});
   std::printf("%s\n", object.dump(2, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
 }
 
@@ -161,12 +194,18 @@ void print_likeliest(const Tokenizer& tokenizer, const std::vector<float>& logit
 }  // namespace
 
 void generate_text(const Setup& setup, const TextRequest& request) {
-  Session session(setup);
+  const std::size_t count = request.prompts.size();
+  if (count > 1 && !setup.tuned)
+    throw RequestError(
+        "the portable decode writes one text at a time: give --tuned for several, or --prompt once");
+  Session session(setup, static_cast<int>(count));
   Terminal terminal;
-  const Written written = write_text(session, request, request.json ? nullptr : &terminal);
-  if (request.json) print_json(session, request, written);
-  std::fprintf(stderr, "%u tokens in %.3f s, %.0f tokens/s, %s\n", written.outcome.tokens,
-               written.outcome.time.count(), rate(written.outcome), session.runtime.device().c_str());
+  const auto all = write_texts(session, request, request.json ? nullptr : &terminal);
+  if (request.json) print_json(session, request, all);
+  const Outcome sum = sum_of(all);
+  const std::string texts = count == 1 ? "" : " of " + std::to_string(count) + " texts";
+  std::fprintf(stderr, "%u tokens%s in %.3f s, %.0f tokens/s, %s\n", sum.tokens, texts.c_str(),
+               sum.time.count(), rate(sum), session.runtime.device().c_str());
 }
 
 void print_logits(const Setup& setup, const std::vector<std::uint32_t>& ids) {

@@ -22,14 +22,15 @@ struct Setup {
 };
 
 struct TextRequest {
-  std::string prompt = "ROMEO:\n";
+  std::vector<std::string> prompts{"ROMEO:\n"};  // of texts to be written at once: more than one with --tuned
   std::uint32_t tokens = 0;  // 0: 256, or as many as the context has room for if that is less
-  Sampling sampling;
+  Sampling sampling;         // of the first text; each after it has the next seed
   bool stop_at_end = true;
   bool json = false;  // one JSON object in the end in place of the text as it comes
 };
 
-/// Writes a text to stdout. One line on stderr says how long that took.
+/// Writes a text to stdout, or several: the first as it comes, the others when all are done. One line on
+/// stderr says how long that took.
 void generate_text(const Setup& setup, const TextRequest& request);
 
 /// Prints the five likeliest tokens after each of the ids.

@@ -21,6 +21,7 @@ constexpr const char* kExamples =
     "  llama generate --prompt \"JULIET:\" --tokens 100\n"
     "  llama generate --model ~/Llama-3.2-1B --prompt \"Once upon a time\" --greedy\n"
     "  llama generate --tuned --greedy\n"
+    "  llama generate --tuned --prompt \"ROMEO:\" --prompt \"JULIET:\"\n"
     "  llama info\n"
     "  llama bench --shape llama-3.2-1b --portable-check 32\n"
     "  llama soak --shape llama-3.2-1b --tokens 200000\n";
@@ -51,11 +52,16 @@ void add_setup(CLI::App& command, Setup& setup) {
 void add_generate(CLI::App& app, Setup& setup, TextRequest& request) {
   CLI::App& command = *app.add_subcommand("generate", "Write a text");
   add_setup(command, setup);
-  command.add_option("--prompt", request.prompt, "How the text begins")
+  command
+      .add_option("--prompt", request.prompts,
+                  "How the text begins; with --tuned up to 8 times, for as many texts at once")
+      ->allow_extra_args(false)
       ->default_str("ROMEO: and a line break");
   command.add_option("--tokens", request.tokens, "Tokens to write (default: 256)")
       ->check(CLI::PositiveNumber);
-  command.add_option("--seed", request.sampling.seed, "The same seed writes the same text")
+  command
+      .add_option("--seed", request.sampling.seed,
+                  "The same seed writes the same text; each further text has the next one")
       ->capture_default_str();
   command
       .add_option("--temperature", request.sampling.temperature,

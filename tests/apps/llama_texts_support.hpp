@@ -17,9 +17,12 @@ inline std::vector<Request> different_requests(const Golden& golden, int count, 
   std::vector<Request> requests;
   for (int i = 0; i < count; ++i) {
     const auto from = golden.ids.begin() + 17 * i;
-    Request request{.prompt = {from, from + 1 + (5 * i + 3) % 9}, .tokens = 5 + static_cast<std::uint32_t>(3 * i % 8),
-                    .sampling = {}, .stop_at_end = false};
-    if (!greedy) request.sampling = {.temperature = 1, .top_p = 0.95f, .top_k = 50, .seed = 9 + static_cast<std::uint64_t>(i)};
+    Request request{.prompt = {from, from + 1 + (5 * i + 3) % 9},
+                    .tokens = 5 + static_cast<std::uint32_t>(3 * i % 8),
+                    .sampling = {},
+                    .stop_at_end = false};
+    if (!greedy)
+      request.sampling = {.temperature = 1, .top_p = 0.95f, .top_k = 50, .seed = 9 + static_cast<std::uint64_t>(i)};
     requests.push_back(std::move(request));
   }
   return requests;
@@ -42,14 +45,14 @@ inline Texts write_alone(FastGenerator& generator, const std::vector<Request>& r
   return texts;
 }
 
-/// Where one text is not the other, and what `generator` thinks of the two tokens there: how far apart their logits are,
-/// over the root mean square of all. Nothing if the texts are the same.
+/// Where one text is not the other, and what `generator` thinks of the two tokens there: how far apart their logits
+/// are, over the root mean square of all. Nothing if the texts are the same.
 struct NearTie {
   std::size_t at;
   double gap;
 };
-inline NearTie first_difference(FastGenerator& generator, std::vector<std::uint32_t> ids, const std::vector<std::uint32_t>& a,
-                                const std::vector<std::uint32_t>& b) {
+inline NearTie first_difference(FastGenerator& generator, std::vector<std::uint32_t> ids,
+                                const std::vector<std::uint32_t>& a, const std::vector<std::uint32_t>& b) {
   const auto [one, other] = std::ranges::mismatch(a, b);
   if (one == a.end() || other == b.end()) return {a.size(), 0};
   ids.insert(ids.end(), a.begin(), one);

@@ -70,7 +70,9 @@ TEST_CASE("compiled: each text ends at its own end-of-text token, and the run wh
   const Texts all = write_texts(endless, requests);
   config.eos_token_ids = {static_cast<int>(all[0][20]), static_cast<int>(all[1][9]), static_cast<int>(all[2][30])};
   const auto cut = [&](const std::vector<std::uint32_t>& text) {
-    const auto is_end = [&](std::uint32_t token) { return std::ranges::count(config.eos_token_ids, static_cast<int>(token)) > 0; };
+    const auto is_end = [&](std::uint32_t token) {
+      return std::ranges::count(config.eos_token_ids, static_cast<int>(token)) > 0;
+    };
     return std::vector(text.begin(), std::ranges::find_if(text, is_end) + 1);
   };
   FastGenerator generator = generator_of(runtime, config, 256, 3);
@@ -130,7 +132,8 @@ TEST_CASE("compiled: requests for several texts that cannot be served say why") 
   requests[1].prompt.clear();
   CHECK(mentions(error_of(requests), {"text 2 of 2", "no tokens"}));
   for (const int texts : {0, 9})
-    CHECK(mentions(request_error_of([&] { generator_of(runtime, config, 64, texts); }), {"1 to 8", std::to_string(texts)}));
+    CHECK(mentions(request_error_of([&] { generator_of(runtime, config, 64, texts); }),
+                   {"1 to 8", std::to_string(texts)}));
   CHECK(mentions(request_error_of([&] { generator.logits_of({{1}, {2}, {3}}); }), {"not 3"}));
   CHECK(mentions(request_error_of([&] { generator.logits_of({{1}, {}}); }), {"no tokens"}));
 }

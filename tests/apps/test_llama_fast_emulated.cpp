@@ -32,7 +32,7 @@ Runtime emulated_runtime(const Config& config, int context, std::uint32_t pages,
                                            FastLogits, FastChoose, NobodysTask>(options);
 }
 
-// Keys and values are rounded to halves, and with more than two texts activations to one bf16, which left 2.4e-3 at most.
+// Keys and values are rounded to halves, and with more than two texts activations to one bf16: 2.4e-3 at most.
 constexpr double kMostError = 1e-3, kMostRoundedError = 1e-2;
 double most_error(int texts) { return texts <= 2 ? kMostError : kMostRoundedError; }
 
@@ -88,7 +88,8 @@ TEST_CASE("emulated: logits of several different texts are those of the portable
     INFO(runtime.device() << ", " << count << " texts");
     FastGenerator generator(runtime, kModelFolder, 64, count);
     Texts texts;
-    for (int i = 0; i < count; ++i) texts.emplace_back(golden.ids.begin() + 20 * i, golden.ids.begin() + 20 * i + 2 + i % 4);
+    for (int i = 0; i < count; ++i)
+      texts.emplace_back(golden.ids.begin() + 20 * i, golden.ids.begin() + 20 * i + 2 + i % 4);
     const auto logits = generator.logits_of(texts);
     for (std::size_t text = 0; text < texts.size(); ++text) {
       const auto wanted = oracle.logits(texts[text]);

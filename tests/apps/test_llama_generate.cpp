@@ -114,16 +114,16 @@ TEST_CASE("models whose weights do not fit their config are refused") {
   CHECK(mentions(error_with("intermediate_size", 577), {"intermediate_size", "multiple of 8"}));
 }
 
-/// The program's exit code and what it printed on stderr.
+/// The program's exit code and what it printed: on stderr, or on what `shown` makes of it.
 struct Answer {
   int code;
   std::string text;
 };
 
-Answer ask_program(const std::string& arguments) {
+Answer ask_program(const std::string& arguments, const std::string& shown = "2>&1 >/dev/null") {
   const char* build = std::getenv("FLYWHEEL_BUILD_DIR");
   if (!build) throw std::runtime_error("run this test with ctest: it sets FLYWHEEL_BUILD_DIR");
-  const std::string command = std::string(build) + "/apps/llama/llama " + arguments + " 2>&1 >/dev/null";
+  const std::string command = std::string(build) + "/apps/llama/llama " + arguments + " " + shown;
   FILE* pipe = popen(command.c_str(), "r");
   if (!pipe) throw std::runtime_error("cannot start: " + command);
   Answer answer{0, {}};
@@ -141,6 +141,43 @@ void check_refused(const std::string& arguments, std::initializer_list<std::stri
   CHECK(std::count(answer.text.begin(), answer.text.end(), '\n') == 1);
 }
 
+std::string times(int count, const std::string& text) {
+  std::string all;
+  for (int i = 0; i < count; ++i) all += text;
+  return all;
+}
+
+nlohmann::json json_of_program(const std::string& arguments) {
+  return nlohmann::json::parse(ask_program(arguments, "2>/dev/null").text);
+}
+
+TEST_CASE("the program writes several texts at once, each as alone with a seed of its own") {
+  const std::string generate = "generate --device cpu --tuned --json --tokens 12";
+  const nlohmann::json several =
+      json_of_program(generate + " --seed 5 --prompt ROMEO: --prompt 'The king' --prompt ROMEO:");
+  REQUIRE(several.at("texts").size() == 3);
+  const nlohmann::json first = json_of_program(generate + " --seed 5 --prompt ROMEO:");
+  const nlohmann::json last = json_of_program(generate + " --seed 7 --prompt ROMEO:");
+  CHECK(several["texts"][0]["tokens"] == first.at("tokens"));
+  CHECK(several["texts"][1]["text"].get<std::string>().starts_with("The king"));
+  CHECK(several["texts"][2]["tokens"] == last.at("tokens"));
+  CHECK(several["texts"][2]["text"] == last.at("text"));
+  CHECK(several["texts"][2]["seed"] == 7);
+  CHECK(first["tokens"] != last["tokens"]);
+}
+
+TEST_CASE("the program shows several texts one below the other") {
+  const Answer answer =
+      ask_program("generate --device cpu --tuned --tokens 3 --prompt ROMEO: --prompt JULIET:", "2>&1");
+  INFO(answer.text);
+  CHECK(answer.code == 0);
+  const std::size_t first = answer.text.find("--- text 1 of 2\nROMEO:"),
+                    second = answer.text.find("\n--- text 2 of 2\nJULIET:");
+  CHECK(first == 0);
+  CHECK(second != std::string::npos);
+  CHECK(mentions(answer.text, {"6 tokens of 2 texts in "}));
+}
+
 TEST_CASE("the program answers wrong input with one sentence and exit code 2") {
   check_refused("generate --model /nonexistent", {"/nonexistent"});
   check_refused("generate --device tpu", {"--device"});
@@ -151,6 +188,11 @@ TEST_CASE("the program answers wrong input with one sentence and exit code 2") {
   check_refused("generate --temperature -1", {"--temperature"});
   check_refused("generate --device cpu --context 1000", {"1000", "512"});
   check_refused("generate --device cpu --prompt \"$(yes word | head -n 800)\"", {"shorten the prompt"});
+  check_refused("generate --device cpu --prompt a --prompt b", {"one text at a time", "--tuned"});
+  check_refused("generate --device cpu --tuned --prompt a --prompt b --tokens 600",
+                {"text 1 of 2", "600", "512"});
+  check_refused("generate --device cpu --tuned" + times(9, " --prompt a"), {"1 to 8", "not 9"});
+  check_refused("generate --device cpu --tuned --prompt a b", {"not expected: b"});
   check_refused("logits --device cpu --ids 5000", {"5000", "1023"});
   check_refused("", {"subcommand"});
 }

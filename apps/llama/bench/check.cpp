@@ -86,7 +86,8 @@ std::vector<std::vector<float>> portable_logits(Runtime& runtime, const Config& 
   return all;
 }
 
-CheckResult check_against_portable(const BenchModel& model, int count, std::uint32_t positions, const Options& options) {
+CheckResult check_against_portable(const BenchModel& model, int count, std::uint32_t positions,
+                                   const Options& options) {
   if (positions == 0) throw RequestError("a check of no positions shows nothing: ask for 1 or more");
   const Texts texts = random_texts(model, sequences_for(count), positions);
   const std::vector<Logits> wanted = by_portable_tasks(model, texts, options);

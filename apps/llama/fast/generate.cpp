@@ -24,9 +24,13 @@ FastText text_of(const Request& request) {
 }  // namespace
 
 FastGenerator::FastGenerator(Runtime& runtime, Config config, Weights weights, int context, int texts)
-    : runtime_(runtime), config_(std::move(config)), weights_(std::move(weights)),
-      memory_(runtime, config_, context, sequences_for(texts)), graph_(build_fast_graph(runtime, config_, weights_, memory_)),
-      decode_(runtime.load(graph_.decode, compiled)), embed_(runtime.load(graph_.embed)) {}
+    : runtime_(runtime),
+      config_(std::move(config)),
+      weights_(std::move(weights)),
+      memory_(runtime, config_, context, sequences_for(texts)),
+      graph_(build_fast_graph(runtime, config_, weights_, memory_)),
+      decode_(runtime.load(graph_.decode, compiled)),
+      embed_(runtime.load(graph_.embed)) {}
 
 FastGenerator::FastGenerator(Runtime& runtime, const std::filesystem::path& folder, int context, int texts)
     : FastGenerator(runtime, read_config(folder), load_weights(runtime, read_config(folder), folder),
@@ -34,8 +38,8 @@ FastGenerator::FastGenerator(Runtime& runtime, const std::filesystem::path& fold
 
 void FastGenerator::check_count(std::size_t texts) const {
   if (texts > static_cast<std::size_t>(sequences()))
-    throw RequestError("this decode writes " + std::to_string(sequences()) + " texts at once, not " + std::to_string(texts) +
-                       ": make it for more, or write the others after them");
+    throw RequestError("this decode writes " + std::to_string(sequences()) + " texts at once, not " +
+                       std::to_string(texts) + ": make it for more, or write the others after them");
 }
 
 void FastGenerator::check(const std::vector<Request>& requests) const {
@@ -81,7 +85,8 @@ Outcome FastGenerator::generate(const Request& request, const OnToken& on_token)
   return generate(std::vector{request}, [&](std::size_t, std::uint32_t token) { on_token(token); }).front();
 }
 
-std::vector<std::vector<std::vector<float>>> FastGenerator::logits_of(const std::vector<std::vector<std::uint32_t>>& texts) {
+std::vector<std::vector<std::vector<float>>> FastGenerator::logits_of(
+    const std::vector<std::vector<std::uint32_t>>& texts) {
   check_count(texts.size());
   std::size_t longest = 0;
   for (const std::vector<std::uint32_t>& ids : texts) {
