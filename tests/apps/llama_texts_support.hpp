@@ -45,6 +45,24 @@ inline Texts write_alone(FastGenerator& generator, const std::vector<Request>& r
   return texts;
 }
 
+/// What is left of texts that go on beyond their ends when they stop at the first of these tokens.
+inline Texts cut_at(const std::vector<int>& ends, Texts texts) {
+  const auto is_end = [&](std::uint32_t token) { return std::ranges::count(ends, static_cast<int>(token)) > 0; };
+  for (auto& text : texts) {
+    const auto end = std::ranges::find_if(text, is_end);
+    if (end != text.end()) text.erase(end + 1, text.end());
+  }
+  return texts;
+}
+
+/// Passes of a run that writes these texts.
+inline std::size_t steps_of(const std::vector<Request>& requests, const Texts& texts) {
+  std::size_t most = 0;
+  for (std::size_t i = 0; i < texts.size(); ++i)
+    most = std::max(most, requests[i].prompt.size() - 1 + texts[i].size());
+  return most;
+}
+
 /// Where one text is not the other, and what `generator` thinks of the two tokens there: how far apart their logits
 /// are, over the root mean square of all. Nothing if the texts are the same.
 struct NearTie {

@@ -69,21 +69,14 @@ TEST_CASE("compiled: each text ends at its own end-of-text token, and the run wh
   FastGenerator endless = generator_of(runtime, config, 256, 3);
   const Texts all = write_texts(endless, requests);
   config.eos_token_ids = {static_cast<int>(all[0][20]), static_cast<int>(all[1][9]), static_cast<int>(all[2][30])};
-  const auto cut = [&](const std::vector<std::uint32_t>& text) {
-    const auto is_end = [&](std::uint32_t token) {
-      return std::ranges::count(config.eos_token_ids, static_cast<int>(token)) > 0;
-    };
-    return std::vector(text.begin(), std::ranges::find_if(text, is_end) + 1);
-  };
+  const Texts cut = cut_at(config.eos_token_ids, all);
   FastGenerator generator = generator_of(runtime, config, 256, 3);
   for (Request& request : requests) request.stop_at_end = true;
-  CHECK(write_texts(generator, requests) == Texts{cut(all[0]), cut(all[1]), cut(all[2])});
+  CHECK(write_texts(generator, requests) == cut);
   const auto ignore = [](std::size_t, std::uint32_t) {};
-  std::size_t longest = 0;
-  for (std::size_t i = 0; i < 3; ++i) longest = std::max(longest, requests[i].prompt.size() - 1 + cut(all[i]).size());
-  CHECK(generator.generate(requests, ignore)[0].steps == longest);
+  CHECK(generator.generate(requests, ignore)[0].steps == steps_of(requests, cut));
   requests[1].stop_at_end = false;
-  CHECK(write_texts(generator, requests) == Texts{cut(all[0]), all[1], cut(all[2])});
+  CHECK(write_texts(generator, requests) == Texts{cut[0], all[1], cut[2]});
   const auto outcomes = generator.generate(requests, ignore);
   CHECK(outcomes[0].ended);
   CHECK_FALSE(outcomes[1].ended);

@@ -121,4 +121,24 @@ TEST_CASE("emulated: several texts written greedily are those that each request 
   }
 }
 
+// The tasks that choose are with several workers, and the last of them to end its text ends the run.
+TEST_CASE("emulated: each of several texts ends at its own end-of-text token, and the run with the last") {
+  Config config = read_config(kModelFolder);
+  const Golden golden;
+  auto requests = different_requests(golden, 4, true);
+  Runtime runtime = emulated_runtime(config, 64, 3, true);
+  INFO(runtime.device());
+  FastGenerator endless(runtime, kModelFolder, 64, 4);
+  const Texts all = write_texts(endless, requests);
+  for (const auto& text : all) config.eos_token_ids.push_back(static_cast<int>(text[2]));
+  const Texts cut = cut_at(config.eos_token_ids, all);
+  for (Request& request : requests) request.stop_at_end = true;
+  FastGenerator generator(runtime, config, load_weights(runtime, config, kModelFolder), 64, 4);
+  CHECK(write_texts(generator, requests) == cut);
+  const auto outcomes = generator.generate(requests, [](std::size_t, std::uint32_t) {});
+  CHECK(outcomes[0].ended);
+  CHECK(outcomes[0].steps == steps_of(requests, cut));
+  CHECK(steps_of(requests, cut) < steps_of(requests, all));
+}
+
 }  // namespace flywheel::llama

@@ -1,0 +1,79 @@
+// Several texts at once by the tuned decode on a GPU: against the portable decode, and against each text alone.
+#include "apps/llama/bench/check.hpp"
+#include "apps/llama/bench/fast_options.hpp"
+#include "apps/llama/fast/start.hpp"
+#include "catch.hpp"
+#include "llama_texts_support.hpp"
+
+namespace flywheel::llama {
+namespace {
+
+// See most_portable_error(); the shipped model has 6 layers, and on an emulated GPU 2.4e-3 was the most.
+double most_error(int texts) { return texts <= 2 ? 1e-3 : 1e-2; }
+
+Runtime gpu_runtime(const Config& config) {
+  return start_fast_runtime(fast_options(config, {.context = 128, .texts = 8}, {.target = Target::gpu}));
+}
+
+TEST_CASE("GPU: logits of several different texts are those of the portable decode") {
+  const Config config = read_config(kModelFolder);
+  const BenchModel model{"shipped", config, kModelFolder};
+  for (const int texts : {1, 2, 3, 8}) {
+    const CheckResult result = check_against_portable(model, texts, 24, {.target = Target::gpu});
+    INFO(texts << " texts, worst error " << result.worst);
+    CHECK(result.repeats);
+    CHECK(result.worst < most_error(texts));
+  }
+}
+
+TEST_CASE("GPU: several texts written greedily are those that each request alone gives, but for near ties") {
+  const Config config = read_config(kModelFolder);
+  const Golden golden;
+  Runtime runtime = gpu_runtime(config);
+  FastGenerator one(runtime, kModelFolder, 128);
+  for (const int count : {2, 3, 5, 8}) {
+    auto requests = different_requests(golden, count, true);
+    for (Request& request : requests) request.tokens += 80;
+    FastGenerator generator(runtime, kModelFolder, 128, count);
+    const Texts texts = write_texts(generator, requests), alone = write_alone(one, requests);
+    for (std::size_t text = 0; text < texts.size(); ++text) {
+      const NearTie tie = first_difference(one, requests[text].prompt, texts[text], alone[text]);
+      INFO(count << " texts, text " << text << " is another one from token " << tie.at << " on");
+      CHECK(texts[text].size() == alone[text].size());
+      CHECK(tie.gap < 4 * most_error(count));
+    }
+  }
+}
+
+TEST_CASE("GPU: a text is the same beside whatever is written, greedy and drawn") {
+  const Config config = read_config(kModelFolder);
+  const Golden golden;
+  Runtime runtime = gpu_runtime(config);
+  FastGenerator generator(runtime, kModelFolder, 128, 8);
+  for (const bool greedy : {true, false}) {
+    const auto requests = different_requests(golden, 8, greedy);
+    const Texts texts = write_texts(generator, requests);
+    CHECK(write_texts(generator, requests) == texts);
+    CHECK(write_alone(generator, requests) == texts);
+  }
+}
+
+TEST_CASE("GPU: each of several texts ends at its own end-of-text token, and the run with the last") {
+  Config config = read_config(kModelFolder);
+  const Golden golden;
+  auto requests = different_requests(golden, 5, true);
+  Runtime runtime = gpu_runtime(config);
+  FastGenerator endless(runtime, kModelFolder, 128, 5);
+  const Texts all = write_texts(endless, requests);
+  for (const auto& text : all) config.eos_token_ids.push_back(static_cast<int>(text[2]));
+  const Texts cut = cut_at(config.eos_token_ids, all);
+  for (Request& request : requests) request.stop_at_end = true;
+  FastGenerator generator(runtime, config, load_weights(runtime, config, kModelFolder), 128, 5);
+  CHECK(write_texts(generator, requests) == cut);
+  const auto outcomes = generator.generate(requests, [](std::size_t, std::uint32_t) {});
+  CHECK(outcomes[0].ended);
+  CHECK(outcomes[0].steps == steps_of(requests, cut));
+}
+
+}  // namespace
+}  // namespace flywheel::llama
