@@ -3,6 +3,8 @@
 #include "support/fiber_block.hpp"
 
 #include "apps/llama/fast/attend.cuh"
+#include "apps/llama/fast/memory.hpp"
+#include "apps/llama/start.hpp"
 #include "llama_fast_support.hpp"
 
 namespace flywheel::llama {
@@ -190,6 +192,26 @@ TEST_CASE("tuned: parts of a context: as many as have positions, for all positio
       REQUIRE(used <= splits);
     }
   }
+}
+
+// Parts have no order with those of the layer before: what two layers leave must not share a byte.
+TEST_CASE("tuned: each layer's parts have a memory of their own") {
+  Config config;
+  config.hidden_size = config.intermediate_size = config.vocab_size = config.max_position_embeddings = 512;
+  config.num_hidden_layers = 3;
+  config.num_attention_heads = 6;
+  config.num_key_value_heads = 2;
+  config.head_dim = 32;
+  Runtime runtime = start_runtime({.target = Target::cpu, .workers = 7});
+  const FastMemory memory(runtime, config, 512, 1);
+  const float* free = memory.parts.data();
+  for (std::size_t layer = 0; layer < 3; ++layer) {
+    const Partials partials = memory.partials(config, layer);
+    CHECK(partials.splits == 2);
+    CHECK(partials.memory == free);
+    free += partials.floats();
+  }
+  CHECK(free == memory.parts.data() + memory.parts.size());
 }
 
 TEST_CASE("a place in the cache belongs to one position and dimension") {

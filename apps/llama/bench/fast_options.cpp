@@ -23,16 +23,22 @@ std::size_t loaded_bytes(const Config& config) {
 }
 
 std::size_t activation_bytes(const Config& config, int context) {
-  const int values = 2 * config.hidden_size + 65 * config.query_size() + 2 * config.key_value_size() +
+  const int values = 2 * config.hidden_size + 2 * config.query_size() + 2 * config.key_value_size() +
                      config.intermediate_size + 2 * config.vocab_size + context;
   return size_of(values) * sizeof(float);
+}
+
+/// What attention's parts leave in all layers: 64 parts over all texts at most, or one of each; and each text's results.
+std::size_t partials_bytes(const Config& config) {
+  constexpr int kMost = 64 + 2 * kMostSequences;
+  return size_of(config.num_hidden_layers) * size_of(kMost) * size_of(config.query_size()) * sizeof(float);
 }
 
 std::size_t decode_bytes(const Config& config, const FastRoom& room) {
   const std::size_t cache = position_bytes(config) * size_of(room.context + 16);
   const std::size_t texts = size_of(sequences_for(room.texts)) * (cache + activation_bytes(config, room.context));
   const std::size_t rope = size_of(room.context + 16) * size_of(config.head_dim) * sizeof(float);
-  return stream_bytes(config) + texts + rope;
+  return stream_bytes(config) + texts + partials_bytes(config) + rope;
 }
 
 }  // namespace

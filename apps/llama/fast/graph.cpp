@@ -97,7 +97,7 @@ class Builder {
       return FastProject{rows, normed(w.attention_norm, before), qkv(index)};
     });
     const Stage attended = add_attention(index, projected);
-    const Stage added = add_residual("output", w.output, {input(results(index), false), memory_.partials(config_).results()},
+    const Stage added = add_residual("output", w.output, {input(results(index), false), memory_.partials(config_, index).results()},
                                      attended, w.mlp_norm);
     const bool last = index + 1 == weights_.layers.size();
     const auto& after = last ? weights_.final_norm : weights_.layers[index + 1].attention_norm;
@@ -155,7 +155,7 @@ class Builder {
   FastAttend attend(std::size_t index, int sequence, int head, int split, int group) const {
     const LayerWeights& w = weights_.layers[index];
     const auto byte = [](int i) { return static_cast<std::uint8_t>(i); };
-    return {{qkv(index), memory_.partials(config_), {memory_.keys[index].data(), memory_.values_cache[index].data()},
+    return {{qkv(index), memory_.partials(config_, index), {memory_.keys[index].data(), memory_.values_cache[index].data()},
             memory_.rope.data(), w.query_norm.data(), w.key_norm.data(), memory_.states.data(), results(index), eps_, memory_.context,
             byte(sequence), byte(config_.num_key_value_heads), byte(head / group), byte(head), byte(group), byte(split)}};
   }

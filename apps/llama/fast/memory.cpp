@@ -41,7 +41,7 @@ FastMemory::FastMemory(Runtime& runtime, const Config& config, int room, int cou
       packed_inner(runtime.allocate<Stamped>(size_of(config.num_hidden_layers) * packed_size(count, config.intermediate_size))),
       inner(runtime.allocate<float>(size_of(count, config.intermediate_size))),
       logits(runtime.allocate<float>(size_of(count, config.vocab_size))),
-      parts(runtime.allocate<float>(partials_of(nullptr, config, splits, count).floats())),
+      parts(runtime.allocate<float>(size_of(config.num_hidden_layers) * partials_of(nullptr, config, splits, count).floats())),
       mass(runtime.allocate<std::uint32_t>(size_of(count, config.vocab_size))),
       prompt(runtime.allocate<std::uint32_t>(size_of(count, context))),
       ends(runtime.upload(std::vector<std::uint32_t>(config.eos_token_ids.begin(), config.eos_token_ids.end()))),
@@ -59,8 +59,10 @@ FastMemory::FastMemory(Runtime& runtime, const Config& config, int room, int cou
 
 void FastMemory::provide_best(int tasks) { best = runtime_.allocate<std::uint64_t>(size_of(sequences, tasks)); }
 
-Partials FastMemory::partials(const Config& config) const {
-  return partials_of(parts.data(), config, splits, sequences);
+Partials FastMemory::partials(const Config& config, std::size_t layer) const {
+  Partials of_layer = partials_of(parts.data(), config, splits, sequences);
+  of_layer.memory += layer * of_layer.floats();
+  return of_layer;
 }
 
 }  // namespace flywheel::llama

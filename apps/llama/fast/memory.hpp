@@ -30,7 +30,7 @@ struct FastMemory {
   Buffer<Stamped> packed_inner;    // [layers]
   Buffer<float> inner;             // [sequences][intermediate]: of the portable tasks
   Buffer<float> logits;   // [sequences][vocabulary]
-  Buffer<float> parts;    // see Partials
+  Buffer<float> parts;    // [layers]: see Partials
   Buffer<std::uint64_t> best;  // [sequences][tasks of FastLogits]
   Buffer<std::uint32_t> mass;
   Buffer<std::uint32_t> prompt;  // [sequences][context]
@@ -42,7 +42,7 @@ struct FastMemory {
   Buffer<ChoiceMemory> choice;
   std::vector<Buffer<Half>> keys, values_cache;  // of each layer
 
-  Partials partials(const Config& config) const;
+  Partials partials(const Config& config, std::size_t layer) const;
   void provide_best(int tasks);
 
  private:

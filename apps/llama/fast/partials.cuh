@@ -21,9 +21,15 @@ struct PartScale {
   float largest, sum;
 };
 
-/// All that parts leave, in one piece of memory: values [sequences][heads][splits][head_dim], results
+/// All that parts of one layer leave, in one piece of memory: values [sequences][heads][splits][head_dim], results
 /// [sequences][heads][head_dim] of the portable tasks, scales [sequences][heads][splits], a count for each
 /// [sequence][head].
+///
+/// Each layer has its own. Attention is an early task: it follows the layer before by stamped words alone, which are relaxed
+/// and order nothing but themselves. So in one layer's memory the next one's plain stores would race with combine()'s plain
+/// loads on another SM, and its fetch_add with the count's reset. In memory of its own a layer's next use is in the next
+/// pass, and the gate lies in between: the last part's loads and its reset come before the release in settle(), all parts
+/// of the next pass after the acquire in GridBarrier::wait().
 struct Partials {
   float* memory;  // zeros at first
   std::int16_t heads, splits;  // splits: a power of 2; divisions are slow on a GPU
@@ -63,7 +69,7 @@ struct Partials {
     // Release: what this part wrote, which the block's barrier before this gathered. Acquire: pairs with the releases of
     // all other parts; the block's barrier after this hands it on.
     if (count.fetch_add(1, Order::acq_rel) + 1 != static_cast<std::uint32_t>(used)) return false;
-    count.store(0, Order::relaxed);  // for the next step, whose tasks come after this one's result
+    count.store(0, Order::relaxed);  // for the next pass, which the gate orders after this one
     return true;
   }
 
