@@ -1,12 +1,9 @@
 // Sample against an oracle that sorts.
 #include <rapidcheck.h>
 
-#include <algorithm>
-#include <numeric>
-
-#include "apps/llama/tasks/sampling.cuh"
 #include "catch.hpp"
 #include "llama_run_support.hpp"
+#include "llama_sampling_support.hpp"
 
 namespace flywheel::llama {
 namespace {
@@ -48,51 +45,6 @@ class Sampler {
   Buffer<StepState> state_;
 };
 
-using Tokens = std::vector<std::size_t>;
-
-/// Likeliest first.
-Tokens sorted(const std::vector<float>& logits) {
-  Tokens order(logits.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::size_t a, std::size_t b) { return logits[a] > logits[b]; });
-  return order;
-}
-
-std::vector<std::uint64_t> masses(const std::vector<float>& logits, float temperature) {
-  const float largest = *std::max_element(logits.begin(), logits.end());
-  std::vector<std::uint64_t> all;
-  for (const float logit : logits)
-    all.push_back(static_cast<std::uint64_t>(exp_of((logit - largest) / temperature) * 2147483648.f));
-  return all;
-}
-
-/// The shortest front of `order` (all of it different logits) whose masses come to the share `top_p` of its
-/// own total.
-Tokens nucleus(Tokens order, const std::vector<std::uint64_t>& mass, float top_p) {
-  double total = 0, sum = 0;
-  for (const std::size_t token : order) total += static_cast<double>(mass[token]);
-  const double goal = std::max(1.0, std::floor(static_cast<double>(top_p) * total));
-  std::size_t kept = 0;
-  while (kept < order.size() && sum < goal) sum += static_cast<double>(mass[order[kept++]]);
-  order.resize(kept);
-  return order;
-}
-
-std::uint32_t oracle(const std::vector<float>& logits, const Sampling& how, std::uint32_t position) {
-  Tokens kept = sorted(logits);
-  const auto mass = masses(logits, how.temperature);
-  if (how.top_k && how.top_k < kept.size()) kept.resize(how.top_k);
-  if (how.top_p < 1) kept = nucleus(kept, mass, how.top_p);
-  std::sort(kept.begin(), kept.end());
-  std::uint64_t total = 0, sum = 0;
-  for (const std::size_t token : kept) total += mass[token];
-  const std::uint64_t target = scale_down(random_bits(how.seed, position + 1), total);
-  for (const std::size_t token : kept)
-    if ((sum += mass[token]) > target) return static_cast<std::uint32_t>(token);
-  throw std::runtime_error("the masses do not reach their own total");
-}
-
 /// Logits with no two alike, in a random order.
 rc::Gen<std::vector<float>> logits_gen() {
   return rc::gen::map(rc::gen::nonEmpty(rc::gen::unique<std::vector<int>>(rc::gen::inRange(-4000, 4000))),
@@ -113,7 +65,7 @@ TEST_CASE("Sample chooses what an oracle that sorts chooses") {
     how.top_p = static_cast<float>(*rc::gen::inRange(1, 101)) / 100.f;
     how.seed = *rc::gen::arbitrary<std::uint64_t>();
     const auto position = *rc::gen::inRange<std::uint32_t>(0, 1000);
-    RC_ASSERT(sample(logits, how, position) == oracle(logits, how, position));
+    RC_ASSERT(sample(logits, how, position) == sampled_by_sorting(logits, how, position));
   }));
 }
 
@@ -166,8 +118,9 @@ TEST_CASE("a prompt is fed in without being streamed, and an end-of-text token e
 
 TEST_CASE("logits that are no numbers fail the run") {
   Sampler sample;
-  for (const float bad : {std::nanf(""), std::numeric_limits<float>::infinity()}) {
-    Run run = sample.start({1, bad, 2}, {}, 0, 5);
+  const float bad = GENERATE(std::nanf(""), std::numeric_limits<float>::infinity());
+  for (const float temperature : {0.f, 1.f}) {
+    Run run = sample.start({1, bad, 2}, {{.temperature = temperature}, 1, 1}, 0, 5);
     try {
       run.wait();
       FAIL("the run ended well");

@@ -45,8 +45,10 @@ class Chooser {
 
   FLYWHEEL_TASK std::uint32_t operator()(const Sampling& how, std::uint32_t position) {
     const std::uint32_t best = likeliest();
-    if (!(logits_[best] - logits_[best] == 0)) block_.fail(kLogitsNotFinite);
-    if (how.temperature == 0) return best;
+    const bool finite = logits_[best] - logits_[best] == 0;
+    if (!finite) block_.fail(kLogitsNotFinite);
+    // Nothing can be drawn without numbers, and the caller may look up the token's embedding before the run ends.
+    if (!finite || how.temperature == 0) return best;
     weigh(logits_[best], how.temperature);
     std::uint32_t floor = 0;  // tokens whose key is below are out
     if (how.top_k) floor = cut(floor, how.top_k, [](int) -> std::uint64_t { return 1; });
