@@ -35,8 +35,9 @@ def llama3_scaling(factor, original):
                 original_max_position_embeddings=original)
 
 
-# Rotary settings as transformers 4 wrote them and as transformers 5 does. In both scaled models some frequency is
-# kept, some is blended and some is stretched.
+# Rotary settings as transformers 4 wrote them and as transformers 5 does. In each scaled model some frequency is
+# kept, some is blended and some is stretched. The tuned decode takes bf16 weights and heads of 32, 64 or 128 values:
+# qwen3 and those with heads64 in their name.
 MODELS = {
     "llama3": dict(
         LLAMA, dtype="bfloat16", tie_word_embeddings=False, intermediate_size=64, num_hidden_layers=3,
@@ -54,6 +55,14 @@ MODELS = {
         QWEN3, dtype="float32", tie_word_embeddings=False, intermediate_size=32, num_hidden_layers=2,
         num_attention_heads=2, num_key_value_heads=1, head_dim=24, max_position_embeddings=512,
         rope_theta=10000.0),
+    "llama3_heads64": dict(
+        LLAMA, dtype="bfloat16", tie_word_embeddings=True, hidden_size=48, intermediate_size=32, num_hidden_layers=2,
+        num_attention_heads=4, num_key_value_heads=2, head_dim=64, max_position_embeddings=512,
+        rope_parameters=dict(llama3_scaling(8.0, 64), rope_theta=500000.0)),
+    "qwen3_heads64": dict(
+        QWEN3, dtype="bfloat16", tie_word_embeddings=False, intermediate_size=32, num_hidden_layers=2,
+        num_attention_heads=3, num_key_value_heads=1, head_dim=64, max_position_embeddings=512,
+        rope_theta=1000000.0),
 }
 
 

@@ -16,9 +16,11 @@ inline constexpr double kMostFamilyError = 1e-5;
 inline constexpr int kFamilyContext = 128;  // room for the 8 + 64 positions
 inline constexpr std::size_t kPromptOfGreedy = 8;
 
-inline constexpr std::array kScaledFamilies{"llama3", "llama3_tied"};
-inline constexpr std::array kNormedFamilies{"qwen3", "qwen3_untied"};
-inline constexpr std::array kFamilies{"llama3", "llama3_tied", "qwen3", "qwen3_untied"};
+inline constexpr std::array kScaledFamilies{"llama3", "llama3_tied", "llama3_heads64"};
+inline constexpr std::array kNormedFamilies{"qwen3", "qwen3_untied", "qwen3_heads64"};
+inline constexpr std::array kFamilies{"llama3", "llama3_tied", "llama3_heads64", "qwen3", "qwen3_untied", "qwen3_heads64"};
+/// Those that the tuned decode takes, too.
+inline constexpr std::array kTunedFamilies{"llama3_heads64", "qwen3", "qwen3_heads64"};
 
 inline std::filesystem::path family_folder(const std::string& name) {
   return kGoldenFolder / "families" / name;
