@@ -56,10 +56,23 @@ inline double worst_error(const std::vector<std::vector<float>>& logits, const G
   return worst;
 }
 
-inline std::vector<std::uint32_t> write_tokens(Generator& generator, const Request& request) {
+/// By a Generator or a FastGenerator.
+template <class AnyGenerator>
+std::vector<std::uint32_t> write_tokens(AnyGenerator& generator, const Request& request) {
   std::vector<std::uint32_t> tokens;
   generator.generate(request, [&](std::uint32_t token) { tokens.push_back(token); });
   return tokens;
+}
+
+/// The message of the RequestError that `action` throws; empty if it throws nothing.
+template <class Action>
+std::string request_error_of(Action&& action) {
+  try {
+    action();
+  } catch (const RequestError& error) {
+    return error.what();
+  }
+  return {};
 }
 
 /// Runs a graph of this one task.

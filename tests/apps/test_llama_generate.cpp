@@ -53,16 +53,6 @@ TEST_CASE("a text may fill the context to its end") {
   CHECK(write_tokens(generator, greedy(68)).size() == 68);
 }
 
-template <class Action>
-std::string request_error_of(Action&& action) {
-  try {
-    action();
-  } catch (const RequestError& error) {
-    return error.what();
-  }
-  return {};
-}
-
 TEST_CASE("requests that cannot be served say why") {
   Runtime runtime = cpu_runtime();
   Generator generator(runtime, kModelFolder, 64);

@@ -1,0 +1,153 @@
+// What the tuned decode must do wherever it runs. Three tests say how to start a runtime and call these: on CPU workers, on
+// an emulated GPU and on a GPU.
+#pragma once
+
+#include <functional>
+
+#include "apps/llama/fast/generate.hpp"
+#include "catch.hpp"
+#include "llama_families_support.hpp"
+#include "llama_sampling_support.hpp"
+
+namespace flywheel::llama {
+
+/// Keys and values are rounded to halves, activations to 16 bits: the error is that of their last bits, not of float sums.
+inline constexpr double kMostTunedError = 1e-2;
+
+/// A runtime for the tuned tasks of such a model, with room for so many positions.
+using StartTuned = std::function<Runtime(const Config& config, int context)>;
+
+/// A model of a folder, ready to write.
+struct Tuned {
+  Tuned(const StartTuned& start, const std::filesystem::path& folder, int context = kFamilyContext)
+      : Tuned(start, folder, read_config(folder), context) {}
+  Tuned(const StartTuned& start, const std::filesystem::path& folder, const Config& config, int context = kFamilyContext)
+      : runtime(start(config, context)),
+        generator(runtime, config, load_weights(runtime, config, folder), context) {}
+
+  Runtime runtime;
+  FastGenerator generator;
+};
+
+inline Request undrawn(const std::vector<std::uint32_t>& prompt, std::uint32_t tokens) {
+  return {.prompt = prompt, .tokens = tokens, .sampling = {}, .stop_at_end = false};
+}
+
+/// The first `positions` positions of a family.
+inline void check_family_logits(const StartTuned& start, const std::string& name, std::size_t positions) {
+  const FamilyGolden golden(name);
+  Tuned tuned(start, family_folder(name));
+  const auto logits = tuned.generator.logits({golden.ids.begin(), golden.ids.begin() + static_cast<std::ptrdiff_t>(positions)});
+  REQUIRE(logits.size() == positions);
+  for (std::size_t position = 0; position < positions; ++position) {
+    INFO(name << " at position " << position);
+    CHECK(relative_error(logits[position], golden.at(position)) < kMostTunedError);
+  }
+}
+
+/// The golden texts choose clearly everywhere: a logit's error is some thousandths.
+inline void check_family_text(const StartTuned& start, const std::string& name) {
+  INFO(name);
+  const FamilyGolden golden(name);
+  REQUIRE(golden.greedy.size() == 64);
+  REQUIRE(golden.least_gap() > 1e-2);
+  Tuned tuned(start, family_folder(name));
+  CHECK(write_tokens(tuned.generator, golden.greedy_request()) == golden.greedy);
+}
+
+/// Each token is the one that sorting would choose from the logits at its place.
+inline void check_drawn(FastGenerator& generator, const Request& request, const std::vector<std::uint32_t>& tokens) {
+  std::vector<std::uint32_t> ids = request.prompt;
+  ids.insert(ids.end(), tokens.begin(), tokens.end() - 1);
+  const auto logits = generator.logits(ids);
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    const std::size_t position = request.prompt.size() - 1 + i;
+    INFO("token " << i << ", temperature " << request.sampling.temperature << ", top-k " << request.sampling.top_k
+                  << ", top-p " << request.sampling.top_p);
+    CHECK(tokens[i] == sampled_by_sorting(logits[position], request.sampling, static_cast<std::uint32_t>(position)));
+  }
+}
+
+inline void check_drawn_texts(FastGenerator& generator, Request request) {
+  for (const Sampling& how : {Sampling{.temperature = 1.3f, .seed = 1}, Sampling{.temperature = 0.9f, .top_k = 5, .seed = 2},
+                              Sampling{.temperature = 1.1f, .top_p = 0.6f, .seed = 3},
+                              Sampling{.temperature = 0.8f, .top_p = 0.95f, .top_k = 50, .seed = 1623}}) {
+    request.sampling = how;
+    const auto tokens = write_tokens(generator, request);
+    REQUIRE(tokens.size() == request.tokens);
+    check_drawn(generator, request, tokens);
+    CHECK(write_tokens(generator, request) == tokens);
+    request.sampling.seed += 1000;
+    CHECK(write_tokens(generator, request) != tokens);
+  }
+}
+
+/// A token of the greedy text is made an end-of-text token.
+inline void check_end_of_text(const StartTuned& start, const std::filesystem::path& folder, const Request& request) {
+  Tuned unchanged(start, folder);
+  std::vector<std::uint32_t> tokens = write_tokens(unchanged.generator, request);
+  const std::uint32_t end = tokens.at(tokens.size() / 2);
+  Config config = read_config(folder);
+  config.eos_token_ids = {static_cast<int>(end)};
+  Tuned tuned(start, folder, config);
+  Request ending = request;
+  ending.stop_at_end = true;
+  std::vector<std::uint32_t> ended;
+  const Outcome outcome = tuned.generator.generate(ending, [&](std::uint32_t token) { ended.push_back(token); });
+  CHECK(outcome.ended);
+  CHECK(outcome.tokens == ended.size());
+  CHECK(write_tokens(tuned.generator, request) == tokens);
+  tokens.erase(std::ranges::find(tokens, end) + 1, tokens.end());
+  CHECK(ended == tokens);
+}
+
+/// What a callback throws ends the run, and the next text is whole.
+inline void check_cancellation(FastGenerator& generator, const Request& request) {
+  Request few = request;
+  few.tokens = 10;
+  const auto tokens = write_tokens(generator, few);
+  std::vector<std::uint32_t> seen;
+  const auto throw_at_third = [&](std::uint32_t token) {
+    seen.push_back(token);
+    if (seen.size() == 3) throw std::out_of_range("enough");
+  };
+  CHECK_THROWS_AS(generator.generate(request, throw_at_third), std::out_of_range);
+  CHECK(seen == std::vector<std::uint32_t>(tokens.begin(), tokens.begin() + 3));
+  CHECK(write_tokens(generator, few) == tokens);
+}
+
+/// Requests that cannot be served say why, and the next one is served.
+inline void check_refusals(FastGenerator& generator) {
+  const auto error_of = [&](const Request& request) {
+    return request_error_of([&] { write_tokens(generator, request); });
+  };
+  const auto vocabulary = static_cast<std::uint32_t>(generator.config().vocab_size);
+  const auto room = static_cast<std::uint32_t>(generator.context());
+  CHECK(mentions(error_of(undrawn({}, 1)), {"no tokens"}));
+  CHECK(mentions(error_of(undrawn({vocabulary}, 1)), {std::to_string(vocabulary), "0 to"}));
+  CHECK(mentions(error_of(undrawn(std::vector<std::uint32_t>(room + 1, 1), 1)), {std::to_string(room), "shorten"}));
+  CHECK(mentions(error_of(undrawn({1, 2}, room)), {"at most " + std::to_string(room - 1)}));
+  CHECK(mentions(error_of(undrawn({1}, 0)), {"1 or more"}));
+  Request request = undrawn({1}, 1);
+  request.sampling.top_p = 0;
+  CHECK(mentions(error_of(request), {"top-p"}));
+  request.sampling = {.temperature = -1};
+  CHECK(mentions(error_of(request), {"temperature"}));
+  CHECK(write_tokens(generator, undrawn({1}, 2)).size() == 2);
+}
+
+/// Weights that make no numbers, greedily and drawn.
+inline void check_damaged_weights(const StartTuned& start, const std::filesystem::path& folder) {
+  const Config config = read_config(folder);
+  Runtime runtime = start(config, kFamilyContext);
+  Weights weights = load_weights(runtime, config, folder);
+  weights.final_norm.write(std::vector<float>(weights.final_norm.size(), std::nanf("")));
+  FastGenerator generator(runtime, config, std::move(weights), kFamilyContext);
+  Request request = undrawn({1}, 5);
+  for (const float temperature : {0.f, 1.f}) {
+    request.sampling.temperature = temperature;
+    CHECK(mentions(request_error_of([&] { write_tokens(generator, request); }), {"damaged"}));
+  }
+}
+
+}  // namespace flywheel::llama
