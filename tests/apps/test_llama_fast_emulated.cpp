@@ -1,36 +1,14 @@
 // The tuned decode of the shipped model through the GPU's kernel, on an emulated GPU, against transformers: control,
 // load, compute and store roles, pages and handoffs together, at random paces.
-#include "support/emulated_engine.hpp"
+#include "llama_emulated_support.hpp"
 
-#include "apps/llama/fast/attend.cuh"
-#include "apps/llama/fast/choose.cuh"
-#include "apps/llama/fast/gate.cuh"
-#include "apps/llama/fast/project.cuh"
+#include "apps/llama/fast/generate.hpp"
 #include "apps/llama/fast/start.hpp"
 #include "llama_families_support.hpp"
 #include "llama_texts_support.hpp"
 
 namespace flywheel::llama {
 namespace {
-
-/// Makes the list of task types one that no other file has: where nvcc compiles start.cu, the kernel of that list is its.
-struct NobodysTask {
-  int nothing;
-  template <class Block>
-  FLYWHEEL_TASK void operator()(Block&) const {}
-};
-
-Runtime emulated_runtime(const Config& config, int context, std::uint32_t pages, bool bulk) {
-  Options options;
-  options.workers = 3;
-  options.log_level = "error";
-  options.operand_pages = pages;
-  options.bulk_copies = bulk;
-  options.start_timeout = std::chrono::seconds(60);  // of processors that others keep busy
-  options.scratch_bytes = fast_scratch_bytes(config, true, context);
-  return flywheel::testing::start_emulated<FastEmbed, FastProject, FastAttend, FastGateUp, FastResidual,
-                                           FastLogits, FastChoose, NobodysTask>(options);
-}
 
 // Keys and values are rounded to halves, and with more than two texts activations to one bf16: 2.4e-3 at most.
 constexpr double kMostError = 1e-3, kMostRoundedError = 1e-2;

@@ -1,0 +1,33 @@
+// The tuned decode through the GPU's kernel, on an emulated GPU.
+#pragma once
+
+#include "support/emulated_engine.hpp"
+
+#include "apps/llama/fast/attend.cuh"
+#include "apps/llama/fast/choose.cuh"
+#include "apps/llama/fast/gate.cuh"
+#include "apps/llama/fast/graph.hpp"
+#include "apps/llama/fast/project.cuh"
+
+namespace flywheel::llama {
+
+/// Makes the list of task types one that no other file has: where nvcc compiles start.cu, the kernel of that list is its.
+struct NobodysTask {
+  int nothing;
+  template <class Block>
+  FLYWHEEL_TASK void operator()(Block&) const {}
+};
+
+inline Runtime emulated_runtime(const Config& config, int context, std::uint32_t pages, bool bulk) {
+  Options options;
+  options.workers = 3;
+  options.log_level = "error";
+  options.operand_pages = pages;
+  options.bulk_copies = bulk;
+  options.start_timeout = std::chrono::seconds(60);  // of processors that others keep busy
+  options.scratch_bytes = fast_scratch_bytes(config, true, context);
+  return flywheel::testing::start_emulated<FastEmbed, FastProject, FastAttend, FastGateUp, FastResidual,
+                                           FastLogits, FastChoose, NobodysTask>(options);
+}
+
+}  // namespace flywheel::llama
