@@ -22,6 +22,14 @@ TEST_CASE("tuned: both families write the likeliest tokens that transformers wri
   check_family_text(start_tuned, GENERATE(from_range(kTunedFamilies)));
 }
 
+TEST_CASE("tuned: a greedy text of the shipped model is the portable one, near ties aside") {
+  const Request request = undrawn(kPrompt, 256);
+  const auto tokens = text_of(start_tuned, kModelFolder, 512, request);
+  Runtime runtime = cpu_runtime();
+  Generator portable(runtime, kModelFolder);
+  check_text_against_portable(tokens, portable, request);
+}
+
 TEST_CASE("tuned: drawn tokens are those that sorting chooses, and a seed names a text") {
   Tuned tuned(start_tuned, kModelFolder);
   check_drawn_texts(tuned.generator, undrawn(kPrompt, 60));
