@@ -147,6 +147,9 @@ void add_bench(CLI::App& app, Measured& what, BenchRequest& request, bool& right
   command.add_option("--trace", request.trace, "Chrome JSON of a traced run of 8 tokens");
   command.add_option("--schedule", request.schedule, "The schedule as text");
   command.add_option("--out", request.out, "Results (default: apps/llama/results/<gpu>.json, on a CPU none)");
+  command.add_option("--portable-context", request.portable_contexts,
+                     "First hold a few steps from each of these positions against the portable tasks, on random keys and "
+                     "values");
   command.callback([&] { right = bench_decode(what, request); });
 }
 

@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "apps/llama/bench/check.hpp"
+#include "apps/llama/bench/check_context.hpp"
 #include "apps/llama/bench/fast_options.hpp"
 #include "apps/llama/bench/random_weights.hpp"
 #include "apps/llama/bench/step_bytes.hpp"
@@ -164,6 +165,22 @@ bool check_portable(const BenchModel& model, const BenchRequest& request) {
   return result.passed();
 }
 
+/// The same at real lengths of a context.
+bool check_portable_contexts(const BenchModel& model, const BenchRequest& request) {
+  const std::vector<std::uint32_t>& starts = request.portable_contexts;
+  if (starts.empty()) return true;
+  const std::vector<ContextResult> results = check_contexts(model, starts, request.options);
+  for (std::size_t i = 0; i < starts.size(); ++i)
+    std::printf("%u steps from position %u against the portable tasks: largest relative error %.2e, must be below %.0e; a "
+                "second run gave %s\n",
+                kStepsOfContext, starts[i], results[i].worst, kMostContextError,
+                results[i].repeats ? "the same bits" : "OTHER BITS");
+  const bool passed = std::ranges::all_of(results, &ContextResult::passed);
+  std::printf("portable check in context: %s\n", passed ? "PASSED" : "FAILED");
+  std::fflush(stdout);
+  return passed;
+}
+
 /// Empty if no file is to be written. Found out before measuring: nobody wants to hear it afterwards.
 std::filesystem::path results_file(const BenchRequest& request, const flywheel::bench::Gpu& gpu, bool on_gpu) {
   if (!request.out.empty()) {
@@ -187,7 +204,7 @@ bool run_bench(const BenchModel& model, const BenchRequest& request) {
   const bool on_gpu = choose_target(request.options.target) == Target::gpu;
   const flywheel::bench::Gpu gpu = on_gpu ? flywheel::bench::find_gpu() : flywheel::bench::Gpu{};
   const std::filesystem::path file = results_file(request, gpu, on_gpu);
-  if (!check_portable(model, request)) return false;
+  if (!check_portable(model, request) || !check_portable_contexts(model, request)) return false;
   if (request.runs == 0 && request.trace.empty() && request.schedule.empty()) return true;
   Bench bench(model, request);
   bench.write_schedule();

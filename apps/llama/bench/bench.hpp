@@ -21,6 +21,7 @@ struct BenchRequest {
   std::filesystem::path trace;     // Chrome JSON of a run of 8 tokens; empty: none
   std::filesystem::path schedule;  // the schedule as text; empty: none
   std::filesystem::path out;       // results; empty: apps/llama/results/<gpu>.json, on a CPU none
+  std::vector<std::uint32_t> portable_contexts;  // positions from which to hold a few steps against the portable tasks
   Options options;                 // target, workers, operand pages, window and copies
 };
 

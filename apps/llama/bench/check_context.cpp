@@ -1,0 +1,134 @@
+#include "apps/llama/bench/check_context.hpp"
+
+#include <algorithm>
+#include <bit>
+
+#include "apps/llama/bench/check.hpp"
+#include "apps/llama/bench/fast_options.hpp"
+#include "apps/llama/bench/fill_random.cuh"
+#include "apps/llama/decode_graph.hpp"
+#include "apps/llama/fast/start.hpp"
+#include "apps/llama/generate.hpp"
+#include "apps/llama/start.hpp"
+
+namespace flywheel::llama {
+namespace {
+
+using Logits = std::vector<std::vector<float>>;
+using Positions = std::vector<std::uint32_t>;
+
+constexpr std::uint64_t kSeedOfContext = 78;
+
+std::uint32_t bits_of(float number) { return std::bit_cast<std::uint32_t>(number); }
+
+int room_for(const Positions& positions) { return static_cast<int>(*std::ranges::max_element(positions)) + 1; }
+
+/// Which of a layer's two caches.
+enum class Part : std::uint64_t { keys, values };
+
+/// f(head, position, dimension, number) for all of a layer's keys or values at positions 0..count-1.
+template <class F>
+void for_each_number(const Config& config, std::size_t layer, Part part, int count, F&& f) {
+  const std::uint64_t seed = FillRandom::mix(kSeedOfContext, 2 * layer + static_cast<std::uint64_t>(part));
+  std::uint64_t index = 0;
+  for (int head = 0; head < config.num_key_value_heads; ++head)
+    for (int position = 0; position < count; ++position)
+      for (int i = 0; i < config.head_dim; ++i)
+        f(head, position, i, static_cast<float>(static_cast<int>(FillRandom::mix(seed, index++) & 255) - 128) / 32.f);
+}
+
+void fill_caches(DecodeMemory& memory, const Config& config, int count) {
+  for (std::size_t layer = 0; layer < memory.caches.size(); ++layer) {
+    CacheBuffer& to = memory.caches[layer];
+    std::vector<float> keys(to.keys.size()), values(to.values.size());
+    const KvCache cache{keys.data(), values.data(), to.cache.context, to.cache.head_dim};
+    for_each_number(config, layer, Part::keys, count, [&](int head, int position, int i, float number) {
+      cache.key(head, position)[i * KvCache::kStride] = number;
+    });
+    for_each_number(config, layer, Part::values, count, [&](int head, int position, int i, float number) {
+      cache.value(head, position)[i] = number;
+    });
+    to.keys.write(keys);
+    to.values.write(values);
+  }
+}
+
+/// Of a decode of one text.
+void fill_caches(FastMemory& memory, const Config& config, int count) {
+  const auto fill = [&](Buffer<Half>& to, std::size_t layer, Part part, auto&& place_of) {
+    std::vector<Half> numbers(to.size());
+    const std::size_t of_head = numbers.size() / static_cast<std::size_t>(config.num_key_value_heads);
+    for_each_number(config, layer, part, count, [&](int head, int position, int i, float number) {
+      const std::size_t at = static_cast<std::size_t>(head) * of_head + place_of(position, i, config.head_dim);
+      numbers[at].bits = static_cast<std::uint16_t>(round_to_half(number));
+    });
+    to.write(numbers);
+  };
+  for (std::size_t layer = 0; layer < memory.keys.size(); ++layer) {
+    fill(memory.keys[layer], layer, Part::keys, FastCache::key_at);
+    fill(memory.values_cache[layer], layer, Part::values, FastCache::value_at);
+  }
+}
+
+Logits by_portable_tasks(const BenchModel& model, const Positions& positions, const Options& options) {
+  Runtime runtime = start_runtime(portable_options(model.config, room_for(positions), options));
+  return portable_logits_at(runtime, model.config, model.weights(runtime), positions);
+}
+
+/// Of two runs.
+std::pair<Logits, Logits> by_tuned_tasks(const BenchModel& model, const Positions& positions, const Options& options) {
+  const int room = room_for(positions);
+  Runtime runtime = start_fast_runtime(fast_options(model.config, {.context = room}, options));
+  FastGenerator generator(runtime, model.config, model.weights(runtime), room);
+  Logits first = tuned_logits_at(generator, positions);
+  return {std::move(first), tuned_logits_at(generator, positions)};
+}
+
+}  // namespace
+
+Positions positions_from(const Positions& starts) {
+  Positions all;
+  for (const std::uint32_t start : starts)
+    for (std::uint32_t step = 0; step < kStepsOfContext; ++step) all.push_back(start + step);
+  return all;
+}
+
+Logits portable_logits_at(Runtime& runtime, const Config& config, const Weights& weights, const Positions& positions) {
+  DecodeMemory memory(runtime, config, room_for(positions));
+  fill_caches(memory, config, room_for(positions));
+  const DecodeGraph decode = build_decode_graph(runtime, config, weights, memory);
+  const Executable step = runtime.load(decode.graph);
+  Logits all;
+  for (const std::uint32_t position : positions) {
+    memory.state.write({{position, 0}});
+    runtime.submit(step, set(decode.settings, RunSettings{{}, position + 1, 0})).wait();
+    all.push_back(memory.logits.read());
+  }
+  return all;
+}
+
+Logits tuned_logits_at(FastGenerator& generator, const Positions& positions) {
+  fill_caches(generator.memory(), generator.config(), room_for(positions));
+  Logits all;
+  for (const std::uint32_t position : positions) {
+    generator.run(position, 1);
+    all.push_back(generator.last_logits());
+  }
+  return all;
+}
+
+std::vector<ContextResult> check_contexts(const BenchModel& model, const Positions& starts, const Options& options) {
+  const Positions positions = positions_from(starts);
+  choose_context(model.config, room_for(positions));
+  const Logits wanted = by_portable_tasks(model, positions, options);
+  const auto [first, second] = by_tuned_tasks(model, positions, options);
+  std::vector<ContextResult> results(starts.size(), {.repeats = true});
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    ContextResult& result = results[i / kStepsOfContext];
+    result.worst = std::max(result.worst, relative_error(first[i], wanted[i]));
+    result.repeats &= std::ranges::equal(first[i], second[i], {}, bits_of, bits_of);
+  }
+  return results;
+}
+
+}  // namespace flywheel::llama
