@@ -18,9 +18,9 @@ struct NobodysTask {
   FLYWHEEL_TASK void operator()(Block&) const {}
 };
 
-inline Runtime emulated_runtime(const Config& config, int context, std::uint32_t pages, bool bulk) {
+inline Runtime emulated_runtime(const Config& config, int context, std::uint32_t pages, bool bulk, std::uint32_t workers = 3) {
   Options options;
-  options.workers = 3;
+  options.workers = workers;
   options.log_level = "error";
   options.operand_pages = pages;
   options.bulk_copies = bulk;

@@ -2,6 +2,8 @@
 // tokens, and how a text ends.
 #include "llama_emulated_support.hpp"
 
+#include "apps/llama/bench/check_context.hpp"
+#include "apps/llama/fast/start.hpp"
 #include "llama_tuned_support.hpp"
 
 namespace flywheel::llama {
@@ -13,6 +15,27 @@ Runtime start_without_bulk(const Config& config, int context) { return emulated_
 const auto kFamily = family_folder("qwen3_heads64");
 const std::vector<std::uint32_t> kPrompt{50, 47, 120};
 
+/// From one part into three, with one key head and 5 workers.
+struct PartsOfContext {
+  static constexpr int kRoom = 1040;
+  Config config = read_config(kFamily);
+  std::vector<std::uint32_t> positions = positions_from({1022});
+
+  std::vector<std::vector<float>> portable() const {
+    Runtime runtime = start_runtime({.target = Target::cpu, .workers = 2});
+    return portable_logits_at(runtime, config, load_weights(runtime, config, kFamily), positions);
+  }
+  /// The same, then what a submission of four passes leaves.
+  std::vector<std::vector<float>> tuned(Runtime runtime) const {
+    FastGenerator generator(runtime, config, load_weights(runtime, config, kFamily), kRoom);
+    CHECK(generator.memory().splits == 4);
+    auto logits = tuned_logits_at(generator, positions);
+    generator.run(positions.back() + 1, 4);
+    logits.push_back(generator.last_logits());
+    return logits;
+  }
+};
+
 }  // namespace
 
 TEST_CASE("emulated: logits of both families agree with transformers") {
@@ -23,6 +46,19 @@ TEST_CASE("emulated: logits of both families agree with transformers") {
 
 TEST_CASE("emulated: both families write the likeliest tokens that transformers writes") {
   check_family_text(start_bulk, GENERATE(from_range(kTunedFamilies)));
+}
+
+TEST_CASE("emulated: a context that attention takes in parts, of steps on their own and of passes in a row") {
+  const PartsOfContext context;
+  const auto portable = context.portable();
+  const auto emulated = context.tuned(emulated_runtime(context.config, context.kRoom, 3, true, 5));
+  for (std::size_t i = 0; i < portable.size(); ++i) {
+    INFO("position " << context.positions[i]);
+    CHECK(relative_error(emulated[i], portable[i]) < kMostTunedError);
+  }
+  const auto on_cpu = context.tuned(start_fast_runtime(
+      {.target = Target::cpu, .workers = 5, .scratch_bytes = fast_scratch_bytes(context.config, false, context.kRoom)}));
+  CHECK(relative_error(emulated.back(), on_cpu.back()) < kMostTunedError);
 }
 
 TEST_CASE("emulated: drawn tokens are those that sorting chooses, and a seed names a text") {
