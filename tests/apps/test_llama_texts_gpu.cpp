@@ -8,7 +8,7 @@
 namespace flywheel::llama {
 namespace {
 
-// See most_portable_error(); the shipped model has 6 layers, and on an emulated GPU 2.4e-3 was the most.
+// See kMostPortableError; the shipped model has 6 layers, and on an emulated GPU 2.4e-3 was the most.
 double most_error(int texts) { return texts <= 2 ? 1e-3 : 1e-2; }
 
 Runtime gpu_runtime(const Config& config) {

@@ -1,39 +1,12 @@
 // From logits to the next token.
-//
-// Probabilities become integers, so that sums over the vocabulary are exact and come out the same in any
-// order: the choice depends on logits, settings and position alone, not on how many threads look.
 #pragma once
 
-#include "apps/llama/tasks/arithmetic.cuh"
-#include "apps/llama/tasks/step.cuh"
+#include "apps/llama/tasks/shortlist.cuh"
 
 namespace flywheel::llama {
 
-/// Orders as the floats do (all but NaN).
-FLYWHEEL_TASK inline std::uint32_t order_key(float value) {
-  const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
-  return bits >> 31 ? ~bits : bits | 0x80000000u;
-}
-
-/// The float of an order_key().
-FLYWHEEL_TASK inline float keyed(std::uint32_t key) { return std::bit_cast<float>(key >> 31 ? key & 0x7fffffffu : ~key); }
-
-/// 64 random bits for a position of a text: the output function of splitmix64 (Steele, Lea and Flood, "Fast
-/// Splittable Pseudorandom Number Generators"), twice. Counter-based: no state to carry.
-FLYWHEEL_TASK inline std::uint64_t random_bits(std::uint64_t seed, std::uint64_t position) {
-  const auto mix = [](std::uint64_t z) {
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-  };
-  return mix(mix(seed + 0x9e3779b97f4a7c15u) + 0x9e3779b97f4a7c15u * (position + 1));
-}
-
-/// A number in [0, total), from the upper 32 of 64 random bits. total is below 2^63.
-FLYWHEEL_TASK inline std::uint64_t scale_down(std::uint64_t bits, std::uint64_t total) {
-  const std::uint64_t upper = bits >> 32;
-  return (total >> 32) * upper + (((total & 0xffffffffu) * upper) >> 32);
-}
+/// Scratch that a Chooser takes at most, in bytes: a shortlist, and a sum a thread.
+constexpr int chooser_scratch(int threads) { return shortlist_scratch(threads) + threads * 8 + 32; }
 
 /// Chooses one token. All functions are collective over the block.
 template <class Block>
@@ -49,15 +22,17 @@ class Chooser {
     if (!finite) block_.fail(kLogitsNotFinite);
     // Nothing can be drawn without numbers, and the caller may look up the token's embedding before the run ends.
     if (!finite || how.temperature == 0) return best;
+    Shortlist<Block> few(block_, logits_, count_);
+    if (few.gather(largest_of_mine_, how.top_k)) return few.draw(how, logits_[best], random_bits(how.seed, position));
     weigh(logits_[best], how.temperature);
     std::uint32_t floor = 0;  // tokens whose key is below are out
     if (how.top_k) floor = cut(floor, how.top_k, [](int) -> std::uint64_t { return 1; });
-    const auto mass_of = [this](int i) -> std::uint64_t { return mass_[i]; };
+    const auto mass = [this](int i) -> std::uint64_t { return mass_[i]; };
     if (how.top_p < 1) {
-      const double goal = static_cast<double>(how.top_p) * static_cast<double>(above(floor, mass_of).weight);
-      floor = cut(floor, static_cast<std::uint64_t>(goal), mass_of);
+      const double goal = static_cast<double>(how.top_p) * static_cast<double>(above(floor, mass).weight);
+      floor = cut(floor, static_cast<std::uint64_t>(goal), mass);
     }
-    return draw(floor, scale_down(random_bits(how.seed, position), above(floor, mass_of).weight));
+    return draw(floor, scale_down(random_bits(how.seed, position), above(floor, mass).weight));
   }
 
  private:
@@ -75,13 +50,13 @@ class Chooser {
     block_.for_each(count_, [&](int i) {
       best = larger(best, static_cast<std::uint64_t>(key(i)) << 32 | ~static_cast<std::uint32_t>(i));
     });
+    largest_of_mine_ = static_cast<std::uint32_t>(best >> 32);
     return ~static_cast<std::uint32_t>(block_.reduce(best, larger));
   }
 
-  /// mass = e^((logit - largest) / temperature) in units of 2^-31.
   FLYWHEEL_TASK void weigh(float largest, float temperature) {
     block_.for_each(count_, [&](int i) {
-      mass_[i] = static_cast<std::uint32_t>(exp_of((logits_[i] - largest) / temperature) * 2147483648.f);
+      mass_[i] = mass_of(logits_[i], largest, temperature);
     });
     block_.sync();
   }
@@ -150,6 +125,7 @@ class Chooser {
   const float* logits_;
   std::uint32_t* mass_;
   int count_;
+  std::uint32_t largest_of_mine_ = 0;  // key, of the tokens that this thread sees
 };
 
 /// Ends a step: the next token is the prompt's, or one chosen from the logits and streamed to the host. Ends
