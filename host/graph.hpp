@@ -42,6 +42,12 @@ struct BufferArgument {
 
 inline constexpr std::uint32_t kAnyWorker = 0xffffffffu;
 
+/// A piece of memory that a task named in its `dependents()`, to be checked by load().
+struct DependentPiece {
+  const void* pointer;
+  std::uint32_t bytes;
+};
+
 /// One task before it is loaded.
 struct GraphNode {
   std::type_index type;
@@ -56,6 +62,7 @@ struct GraphNode {
   std::uint32_t worker = kAnyWorker;  // where the program wants it, see Graph::place()
   std::uint32_t operand_bytes = 0;    // of the worker's operand stream, see runtime/operands.hpp
   std::uint32_t dependent_pages = 0;
+  std::vector<DependentPiece> dependents;
   bool early = false;  // its parts begin before the tasks before it are done
   double cost_ns = 0;                 // what its type says it takes; 0 if it says nothing
 };
@@ -160,7 +167,10 @@ class Graph {
   void note_compiled(const Task& task, std::uint32_t index) {
     if constexpr (requires { task.cost_ns(); }) nodes_[index].cost_ns = task.cost_ns();
     if constexpr (requires { task.operand_bytes(); }) nodes_[index].operand_bytes = task.operand_bytes();
-    if constexpr (requires { task.dependent_pages(); }) nodes_[index].dependent_pages = task.dependent_pages();
+    if constexpr (requires { task.dependent_pages(); }) {
+      nodes_[index].dependent_pages = task.dependent_pages();
+      task.dependents([&](const void* pointer, std::uint32_t bytes) { nodes_[index].dependents.push_back({pointer, bytes}); });
+    }
     if constexpr (requires { Task::kEarly; }) {
       static_assert(!requires { task.dependent_pages(); },
                     "an early task has no dependent operands: those are fetched when the tasks before it are done");

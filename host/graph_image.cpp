@@ -132,6 +132,7 @@ std::string find_cycle(const Graph& graph) {
 }
 
 GraphImage compile_image(const Graph& graph, const KernelEntry& entry, std::uint32_t workers, const Compiled& how) {
+  check_operands(graph);
   const SchedulePlan plan = make_schedule(graph, workers, how);
   validate_schedule(plan, graph);
   std::vector<TaskRecord> records;

@@ -25,8 +25,11 @@ struct GraphImage {
 
 /// Throws GraphError for a cycle, an unknown task type or an empty graph.
 GraphImage make_image(const Graph& graph, const KernelEntry& entry);
-/// The same for a graph that is compiled. Throws GraphError, see make_schedule().
+/// The same for a graph that is compiled. Throws GraphError, see make_schedule(), and what check_operands() throws.
 GraphImage compile_image(const Graph& graph, const KernelEntry& entry, std::uint32_t workers, const Compiled& how);
+/// What the tasks of a compiled graph say of their operands: copies of pages can be made of it. Throws UsageError or
+/// CapacityError that names the first task of which that is not so.
+void check_operands(const Graph& graph);
 /// The tasks of one cycle, "3 -> 5 -> 3", or empty if there is none.
 std::string find_cycle(const Graph& graph);
 

@@ -17,6 +17,8 @@
 //   std::uint32_t dependent_pages() const;  // pages_of() each piece, added up
 //   template <class Fetch> FLYWHEEL_TASK void dependents(Fetch&& fetch) const { fetch(pointer, bytes); ... }
 //
+// Graph::add() asks for all of this on the host, too, and load() checks it: it follows from the task's members alone.
+//
 // Types that differ only in their ends may share the code of their compute parts, which the GPU caches once: they derive
 // from one base that has it, say `using ComputeAs = Base;`, and the base comes first.
 //
