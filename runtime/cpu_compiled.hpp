@@ -24,6 +24,8 @@ class CpuCompiled {
   }
 
  private:
+  alignas(16) static constexpr unsigned char kSpare[kPageBytes] = {};  // a page for those who have no more
+
   FLYWHEEL_TASK bool step(std::uint32_t i, std::uint32_t pass) {
     if (i == 0) operands_ = run_.stream.operands, failed_ = false;
     const Instruction& instruction = run_.stream.instructions[i];
@@ -49,14 +51,16 @@ class CpuCompiled {
     Heartbeat& heart = run_.world->heartbeats[run_.worker];
     begin_body<P>(heart, Item{context.header->local, context.item.run, false}.pack());
     CpuBlock<List, P> block(context, scratch_);
-    CpuOperands operands(from, instruction.operand_bytes);
+    CpuOperands operands(from, instruction.operand_bytes, kSpare);
     std::uint32_t pages = 0;
     List::dependents(instruction.record, [&](const void* at, std::uint32_t bytes) {
       operands.add(at, bytes);
       pages += pages_of(bytes);
     });
-    if (pages != instruction.dependent_pages) context.asked.code = static_cast<std::uint32_t>(Status::operands_misnamed);
-    List::compute(instruction.record, block, operands);
+    const bool as_said = pages == instruction.dependent_pages;
+    if (as_said) List::compute(instruction.record, block, operands);
+    const Status fault = as_said ? operands.end() : Status::operands_misnamed;
+    if (!context.asked.code) context.asked.code = static_cast<std::uint32_t>(fault);
     end_body<P>(heart);
     bodies_.write(TraceKind::body, begin, instruction.record.header.local, context.asked.iteration,
                   instruction.operand_bytes);

@@ -22,6 +22,10 @@
 // Types that differ only in their ends may share the code of their compute parts, which the GPU caches once: they derive
 // from one base that has it, say `using ComputeAs = Base;`, and the base comes first.
 //
+// Each page taken is given back, and no more than that. A CPU always looks, and Options::check_operands makes a GPU look: a
+// task that does otherwise fails by name. Where nobody looks, pages that a body keeps are given back for it if next() gave
+// them; other mistakes end in a report of who waited for what.
+//
 // The portable body, operator(), reads the originals; it is what dynamic runs call, and the oracle of the tuned parts.
 //
 // A GPU task may also leave its end to a warp of its own, while the compute warps go on to the next task:
@@ -41,6 +45,7 @@
 #pragma once
 
 #include "runtime/compiled.hpp"
+#include "runtime/status.hpp"
 #include "runtime/task_list.hpp"
 
 namespace flywheel {
@@ -67,32 +72,65 @@ FLYWHEEL_TASK constexpr std::uint32_t pages_of(std::uint32_t operand_bytes) {
 /// Pieces of memory that a task may name as dependent.
 inline constexpr std::uint32_t kMostDependents = 16;
 
-/// A CPU task's operands, where they lie: its part of the stream, then the pieces it depends on.
+/// A CPU task's operands, where they lie: its part of the stream, then the pieces it depends on. Nothing goes wrong here if
+/// a body takes too many pages or keeps some; on a GPU it would, so end() tells.
 class CpuOperands {
  public:
-  FLYWHEEL_TASK CpuOperands(const unsigned char* at, std::uint32_t bytes) { add(at, bytes); }
+  /// `spare` is what take() gives after the last page.
+  FLYWHEEL_TASK CpuOperands(const unsigned char* at, std::uint32_t bytes, const unsigned char* spare = nullptr) : spare_(spare) {
+    add(at, bytes);
+  }
   FLYWHEEL_TASK void add(const void* at, std::uint32_t bytes) {
-    if (bytes && count_ <= kMostDependents) pieces_[count_++] = {static_cast<const unsigned char*>(at), bytes};
+    if (!bytes) return;
+    if (count_ > kMostDependents) return note(Status::operands_misnamed);
+    pieces_[count_++] = {static_cast<const unsigned char*>(at), bytes};
   }
 
   /// The next page: kPageBytes of the task's operands, or what is left of them or of a piece. Null after the last.
   FLYWHEEL_TASK const unsigned char* next() {
     if (piece_ == count_) return nullptr;
+    if (++held_ > kMostPages) note(Status::operands_hoarded);  // no GPU has as many
     const unsigned char* page = pieces_[piece_].at + done_;
+    const std::uint32_t left = pieces_[piece_].bytes - done_;
     done_ += kPageBytes;
-    if (done_ >= pieces_[piece_].bytes) ++piece_, done_ = 0;
+    if (left <= kPageBytes) ++piece_, done_ = 0;
     return page;
   }
   /// The page that next() gave first, of those not given back yet, may be overwritten.
-  FLYWHEEL_TASK void give_back() const {}
+  FLYWHEEL_TASK void give_back() {
+    if (held_) --held_;
+    else note(Status::operands_overdrawn);
+  }
+
+  /// The same for those who know how many pages there are and hold one at a time.
+  FLYWHEEL_TASK const unsigned char* take() {
+    const unsigned char* page = next();
+    if (page) return page;
+    note(Status::operands_overrun);
+    return spare_;
+  }
+  FLYWHEEL_TASK void drop() { give_back(); }
+
+  /// Library use: when the body has ended. What it did first that would go wrong on a GPU, or Status::ok.
+  FLYWHEEL_TASK Status end() {
+    if (held_) note(Status::operands_kept);
+    return fault_;
+  }
 
  private:
   struct Piece {
     const unsigned char* at;
     std::uint32_t bytes;
   };
+  FLYWHEEL_TASK void note(Status fault) {
+    if (fault_ == Status::ok) fault_ = fault;
+  }
+
   Piece pieces_[kMostDependents + 1];
   std::uint32_t count_ = 0, piece_ = 0, done_ = 0;
+  std::uint32_t held_ = 0;  // pages taken and not given back
+  const unsigned char* spare_;
+  Status fault_ = Status::ok;
 };
 
 /// All threads of a block: packs the operands of a worker's whole stream.

@@ -22,6 +22,13 @@ enum class Status : std::uint32_t {
   workers_missing = 10,
   spawn_in_phase = 11,
   operands_misnamed = 12,
+  operands_kept = 13,
+  operands_overdrawn = 14,
+  operands_overrun = 15,
+  operands_hoarded = 16,
+  handoffs_mismatched = 17,
+  sent_twice = 18,
+  words_missing = 19,
 };
 
 inline constexpr std::uint32_t kUserStatus = 64;
@@ -59,6 +66,27 @@ constexpr StatusText describe(Status status) {
     case Status::operands_misnamed:
       return {"a task's dependents() name more or fewer pages than its dependent_pages() says",
               "add up pages_of() each piece in dependent_pages()"};
+    case Status::operands_kept:
+      return {"a task took pages of operands and never gave them back",
+              "call give_back() for each page that next() gave, and drop() for each that take() gave, on every way out"};
+    case Status::operands_overdrawn:
+      return {"a task gave back a page of operands that it did not hold",
+              "call give_back() or drop() once for each page taken, not more"};
+    case Status::operands_overrun:
+      return {"a task called take() after its last page of operands",
+              "take as many pages as operand_bytes() and dependent_pages() say, or use next(), which tells the end"};
+    case Status::operands_hoarded:
+      return {"a task waits for a page of operands whose place it holds itself",
+              "give pages back before you take more, oldest first, or raise Options::operand_pages"};
+    case Status::handoffs_mismatched:
+      return {"a task's warps passed on without hand() or unequally often, or its store part gave back what it had not taken",
+              "let every compute warp call hand() and then pass_on() equally often, and give_back() once after each take()"};
+    case Status::sent_twice:
+      return {"an early task called sent() more than once in a pass",
+              "let one thread call block.sent(), once, after a block.sync() with all that have put words"};
+    case Status::words_missing:
+      return {"a task waited in block.spin() for longer than Options::check_budget",
+              "see that the task before it puts all words, with block.stamp(), before it calls sent()"};
     case Status::workers_missing:
       return {"not all workers of the resident kernel started in time",
               "another program holds SMs: stop it, or start fewer workers with Options::workers"};

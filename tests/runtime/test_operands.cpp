@@ -2,8 +2,7 @@
 // compute part leaves untouched.
 #include "runtime/operands.hpp"
 
-#include "support/compiled_tasks.hpp"
-#include "support/expect.hpp"
+#include "support/operand_mistakes.hpp"
 #include "support/small_runtime.hpp"
 
 using namespace flywheel;
@@ -77,12 +76,12 @@ TEST_CASE_METHOD(Fixture,
   check(static_cast<std::uint32_t>(tasks.size()), 3);
 }
 
-TEST_CASE_METHOD(Fixture, "what a compute part does not take or give back is not the next task's") {
+TEST_CASE_METHOD(Fixture, "what a compute part does not take is not the next task's") {
   Graph graph;
   std::uint32_t tasks = 0;
   std::vector<TaskRef<>> placed;
   for (const Walk walk :
-       {Walk::none, Walk::all, Walk::hoards, Walk::half, Walk::late, Walk::all, Walk::none, Walk::all})
+       {Walk::none, Walk::all, Walk::half, Walk::late, Walk::all, Walk::none, Walk::all})
     for (const std::uint32_t bytes : {1u, 16385u, 70000u}) {
       Packed task = packed(bytes, walk);
       if (walk == Walk::half)
@@ -156,4 +155,22 @@ TEST_CASE("operands are taken from the heap and given back: 300 loads of 700 KB 
   runtime.submit(runtime.load(graph, compiled)).wait();
   CHECK(notes.read()[0].wrong == 0);
   CHECK(runtime.stats().launches >= 1);
+}
+
+TEST_CASE("a CPU task that would go wrong on a GPU fails by name, and other runs go on") {
+  Runtime runtime = start<Packed, Mistaken>(on_cpu(3));
+  for (const Mistake mistake : {Mistake::keeps_one, Mistake::drops_none, Mistake::gives_another, Mistake::drops_twice,
+                                Mistake::takes_another})
+    for (const std::uint32_t bytes : {1u, 70'000u}) check_mistake(runtime, mistake, bytes);
+  check_mistake(runtime, Mistake::takes_another, 0);
+  check_mistake(runtime, Mistake::hoards, 17 * kPageBytes);
+}
+
+TEST_CASE("a CPU task that has failed with a code of its own may keep its pages") {
+  Runtime runtime = start<Packed>(on_cpu(1));
+  const auto notes = runtime.allocate<OperandNotes>(1);
+  Graph graph;
+  graph.add(Packed{notes.data(), 9, 40'000, Walk::hoards, 0, 0});
+  Run run = runtime.submit(runtime.load(graph, compiled));
+  CHECK(error_of<RunError>([&] { run.wait(); }).find("own code, 9") != std::string::npos);
 }
