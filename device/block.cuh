@@ -68,7 +68,8 @@ __device__ __forceinline__ bool spin(const World& world, Ready&& ready) {
   for (std::uint32_t spins = 1; !__all_sync(0xffffffffu, ready()); ++spins) {
     if (spins % 64) continue;
     ThreadPlatform::pause(spins);
-    if (ThreadPlatform::device(world.control->board.abort).load(Order::relaxed)) return false;
+    // Together: a lane that saw it later would wait for those that have left.
+    if (__any_sync(0xffffffffu, ThreadPlatform::device(world.control->board.abort).load(Order::relaxed) != 0)) return false;
   }
   return true;
 }

@@ -59,14 +59,19 @@ class WarpBlock : public BlockCore<ThreadPlatform, List> {
   Taker& taker_;
 };
 
-/// What to do with instruction `n`. By then the one before the last has settled, see ControlRole::step().
+/// What to do with instruction `n`. By then the one before the last has settled, see ControlRole::step(). No lane decides
+/// by itself to leave, for the others may have seen the command already and would go on without it: once the runtime is
+/// aborted, the control role says so to all.
 __device__ inline RoleCommand wait_command(RolesShared& roles, std::uint32_t n) {
-  const bool ready = wait_phase(roles.ready[n % kRoleSlots], n / kRoleSlots & 1, WaitReason::role);
-  return ready ? roles.slots[n % kRoleSlots].command : RoleCommand::leave;
+  std::uint64_t& ready = roles.ready[n % kRoleSlots];
+  const std::uint32_t parity = n / kRoleSlots & 1;
+  if (!wait_phase(ready, parity, WaitReason::role))
+    for (std::uint32_t spins = 0; !ptx::mbarrier_test(ready, parity); ++spins) ThreadPlatform::pause(spins);
+  return roles.slots[n % kRoleSlots].command;
 }
 __device__ inline RoleCommand wait_command_in_compute(RolesShared& roles, std::uint32_t n) {
-  const bool ready = wait_phase_in_compute(roles.ready[n % kRoleSlots], n / kRoleSlots & 1);
-  return ready ? roles.slots[n % kRoleSlots].command : RoleCommand::leave;
+  while (!ptx::mbarrier_test(roles.ready[n % kRoleSlots], n / kRoleSlots & 1)) {}  // the control role has the time limits
+  return roles.slots[n % kRoleSlots].command;
 }
 
 /// A compute warp is through with its task.
@@ -149,7 +154,7 @@ __device__ void store_role(RolesShared& roles, const World& world) {
       // (Of tasks that are not early nobody else waits for `coming`, and each phase should have somebody who does.)
       for (auto* begun : {roles.coming, roles.before})
         go_on = go_on && wait_phase(begun[n % kRoleSlots], n / kRoleSlots & 1, WaitReason::predecessors);
-      if (!go_on) break;
+      if (!go_on) continue;  // aborted: with the other lanes to the next command, which comes
       failed |= slot.before_failed;
       if (!(slot.instruction.flags & kOnlyWaits)) settle<P>(run, slot.instruction, pass, slot.context.asked, failed);
       slot.failed = failed;

@@ -25,7 +25,10 @@ class ControlRole {
       return step(pass, i + 1 < run_.stream.count, slow);
     });
     ptx::wait_copies<0>();
-    if (!end.aborted) command(RoleCommand::leave);
+    if (end.aborted) call_off();
+    // To the first instruction without a command, also when the runtime was aborted: its slot is free, for the last that
+    // used it has settled (see step()), and nobody else tells the roles.
+    command(RoleCommand::leave);
     if (!end.aborted && number_) wait_settled(slow);
     pen_.close();
     return end;
@@ -142,6 +145,21 @@ class ControlRole {
     ++commanded_;
     // Release: pairs with the acquire in LoadRole::is_announced(); what this thread acquired for the task goes with it.
     P::block(roles_.announced).store(static_cast<std::uint32_t>(commanded_), Order::release);
+  }
+
+  /// The runtime was aborted: parts that wait for the tasks before theirs are told that those failed. By this thread, so
+  /// that all lanes of a warp hear the same; of what some may have heard already nothing changes.
+  __device__ void call_off() {
+    for (std::uint64_t n = number_; n < commanded_; ++n) {
+      const std::uint32_t s = n % kRoleSlots, parity = n / kRoleSlots & 1;
+      const auto tell = [&](std::uint64_t& barrier, bool& failed) {
+        if (ptx::mbarrier_poll(barrier, parity)) return;
+        failed = true;
+        ptx::mbarrier_arrive(barrier);  // pairs with detail::await_sent() and await_before()
+      };
+      tell(roles_.coming[s], roles_.slots[s].called_off);
+      tell(roles_.before[s], roles_.slots[s].before_failed);
+    }
   }
 
   __device__ bool settled(std::uint64_t n) const {

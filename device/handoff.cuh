@@ -35,16 +35,19 @@ __device__ inline void pass_on() {
 }
 
 /// A part of instruction `number`: until the tasks before it have sent what they wrote, or have ended. False if one failed.
+/// The control role has the time limits; when the runtime is aborted it calls the instruction off, for all lanes alike.
 __device__ inline bool await_sent(std::uint32_t number) {
   RolesShared& roles = roles_shared();
   const std::uint32_t slot = number % kRoleSlots;
-  return wait_phase_in_compute(roles.coming[slot], number / kRoleSlots & 1) && !roles.slots[slot].called_off;
+  while (!ptx::mbarrier_test(roles.coming[slot], number / kRoleSlots & 1)) {}
+  return !roles.slots[slot].called_off;
 }
 /// Until they have ended.
 __device__ inline bool await_before(std::uint32_t number) {
   RolesShared& roles = roles_shared();
   const std::uint32_t slot = number % kRoleSlots;
-  return wait_phase_in_compute(roles.before[slot], number / kRoleSlots & 1) && !roles.slots[slot].before_failed;
+  while (!ptx::mbarrier_test(roles.before[slot], number / kRoleSlots & 1)) {}
+  return !roles.slots[slot].before_failed;
 }
 __device__ inline void tell_sent(std::uint32_t number) {
   RolesShared& roles = roles_shared();
