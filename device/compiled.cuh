@@ -1,63 +1,12 @@
 // A GPU worker's part in a compiled run: the compute and store roles. The others are in control.cuh and load.cuh.
 #pragma once
 
+#include "device/checked.cuh"
 #include "device/control.cuh"
-#include "device/handoff.cuh"
 #include "device/load.cuh"
-#include "device/page.cuh"
-#include "runtime/task_list.hpp"
+#include "device/parts.cuh"
 
 namespace flywheel {
-
-/// The block of a store part: one warp.
-template <class List>
-class WarpBlock : public BlockCore<ThreadPlatform, List> {
- public:
-  __device__ WarpBlock(TaskContext& context, Taker& taker) : BlockCore<ThreadPlatform, List>(context), taker_(taker) {}
-  static constexpr bool kOnGpu = true;
-  __device__ static int rank() { return static_cast<int>(threadIdx.x % 32); }
-  __device__ static int lane() { return rank(); }
-  __host__ __device__ static constexpr int size() { return 32; }
-  __device__ static bool leader() { return rank() == 0; }
-  __device__ static void sync() { __syncwarp(); }
-
-  template <class F>
-  __device__ void for_each(int n, F&& f) const {
-    for (int i = rank(); i < n; i += size()) f(i);
-  }
-  // Early tasks, see operands.hpp. All lanes.
-  __device__ bool await() const { return detail::await_before(taker_.number()); }
-  __device__ bool await_sent() const { return detail::await_sent(taker_.number()); }
-  __device__ void sent() const {
-    __syncwarp();  // all lanes have put their words
-    if (leader()) taker_.tell_sent();
-  }
-  template <class Ready>
-  __device__ bool spin(Ready&& ready) const {
-    return detail::spin(*this->context_->world, ready);
-  }
-  __device__ static StampedPair look_at_two(const Stamped* at) { return ptx::load_two(at); }
-
-  template <class T>
-  __device__ static T shuffle_xor(T value, int mask) { return detail::shuffle_xor(value, static_cast<std::uint32_t>(mask)); }
-  template <class T, class Op>
-  __device__ T reduce(T value, Op&& op) const {
-#pragma unroll
-    for (int distance = 16; distance; distance /= 2) value = op(value, shuffle_xor(value, distance));
-    return value;
-  }
-
-  /// What the compute part handed over next; waits for it. Null when there is no more.
-  template <class T>
-  __device__ const T* take() {
-    return static_cast<const T*>(taker_.take());
-  }
-  /// The whole warp has read what take() gave.
-  __device__ void give_back() { taker_.give_back(); }
-
- private:
-  Taker& taker_;
-};
 
 /// What to do with instruction `n`. By then the one before the last has settled, see ControlRole::step(). No lane decides
 /// by itself to leave, for the others may have seen the command already and would go on without it: once the runtime is
@@ -75,7 +24,8 @@ __device__ inline RoleCommand wait_command_in_compute(RolesShared& roles, std::u
 }
 
 /// A compute warp is through with its task.
-__device__ __forceinline__ void end_task(RolesShared& roles, const PageOperands& operands, std::uint32_t turn) {
+template <class Operands>
+__device__ __forceinline__ void end_task(RolesShared& roles, const Operands& operands, std::uint32_t turn) {
   const std::uint32_t warp = threadIdx.x / 32 - kFirstComputeWarp;
   if (threadIdx.x % 32 == 0) {
     WarpPlace& place = roles.places[warp];
@@ -93,7 +43,7 @@ __device__ __forceinline__ void end_task(RolesShared& roles, const PageOperands&
 
 /// One warp's next instruction. False after the last. A call for each: what the bodies of all types could share from
 /// instruction to instruction would not fit the registers, and come back from L2.
-template <class List>
+template <class Parts>
 [[gnu::noinline]] __device__ bool compute_one(RolesShared& roles, const World& world, BlockShared& block_shared) {
   const bool first = threadIdx.x == kFirstComputeWarp * 32;
   WarpPlace& place = roles.places[threadIdx.x / 32 - kFirstComputeWarp];
@@ -102,15 +52,16 @@ template <class List>
   const RoleCommand command = wait_command_in_compute(roles, now.number);
   if (command == RoleCommand::leave) return false;
   if (first && roles.run.traced) [[unlikely]] roles.body_began = roles.pen.now();
-  PageOperands operands(world.page_count, now.page, now.parity);
-  operands.begin(slot.instruction);
+  typename Parts::Operands operands(world.page_count, now.page, now.parity);
+  operands.begin(slot);
   std::uint32_t turn = now.turn;
   if (command == RoleCommand::run) {
-    GpuBlock<List> block(slot.context, block_shared, scratch_memory(world), turn, now.number % (2 * kRoleSlots));
-    List::compute(slot.instruction.record, block, operands);
+    typename Parts::Block block(slot.context, block_shared, scratch_memory(world), turn, now.number % (2 * kRoleSlots));
+    Parts::List::compute(slot.instruction.record, block, operands);
     turn = block.turn();
   }
   operands.end();
+  Parts::end_compute(roles, slot);
   __syncwarp();  // all lanes are through with the task
   end_task(roles, operands, turn);
   return true;
@@ -122,12 +73,16 @@ template <class List>
 [[gnu::noinline]] __device__ void compute_role(RolesShared& roles, const World& world, BlockShared& block_shared) {
   const bool first = threadIdx.x == kFirstComputeWarp * 32;
   if (first) roles.pen = {roles.run.traced ? world.trace : TraceBuffers{}, roles.run.worker, TraceRole::compute};
-  while (compute_one<List>(roles, world, block_shared)) {}
+  if (world.check_ns) {
+    while (compute_one<CheckedParts<List>>(roles, world, block_shared)) {}
+  } else {
+    while (compute_one<PlainParts<List>>(roles, world, block_shared)) {}
+  }
   if (first) roles.pen.close();
 }
 
 /// The store role: one warp. Runs store parts while the compute warps go on, and tells the successors.
-template <class List>
+template <class Parts>
 __device__ void store_role(RolesShared& roles, const World& world) {
   using P = ThreadPlatform;
   const CompiledRun& run = roles.run;
@@ -139,12 +94,14 @@ __device__ void store_role(RolesShared& roles, const World& world) {
     RoleSlot& slot = roles.slots[n % kRoleSlots];
     const RoleCommand command = wait_command(roles, n);
     if (command == RoleCommand::leave) break;
+    if (leader) roles.storing = n;
     taker.begin(n);
     if (command == RoleCommand::run) {
-      WarpBlock<List> block(slot.context, taker);
-      List::template store<PageOperands>(slot.instruction.record, block);
+      typename Parts::StoreBlock block(slot.context, taker);
+      Parts::List::template store<typename Parts::Operands>(slot.instruction.record, block);
     }
     if (!taker.end()) break;
+    Parts::end_store(roles, n);
     const std::uint64_t begin = pen.now();
     if (leader) {
       const std::uint32_t pass = slot.context.asked.iteration;
@@ -167,6 +124,12 @@ __device__ void store_role(RolesShared& roles, const World& world) {
   pen.close();
 }
 
+/// Out of line: the registers of unchecked runs are their own.
+template <class List>
+[[gnu::noinline]] __device__ void checked_store_role(RolesShared& roles, const World& world) {
+  store_role<CheckedParts<List>>(roles, world);
+}
+
 /// The load and store warps between runs.
 template <class List>
 [[gnu::noinline]] __device__ void serve_compiled_runs(const World& world) {
@@ -176,7 +139,8 @@ template <class List>
     for (std::uint32_t spins = 0; !ptx::mbarrier_test(roles.begin, runs & 1); ++spins) ThreadPlatform::pause(spins);
     if (roles.kernel_ends) return;
     if (threadIdx.x / 32 == kLoadWarp) LoadRole<List>(roles, world)();
-    else store_role<List>(roles, world);
+    else if (world.check_ns) checked_store_role<List>(roles, world);
+    else store_role<PlainParts<List>>(roles, world);
     __syncwarp();
     if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(roles.left);  // pairs with the control thread's wait
   }

@@ -55,6 +55,7 @@ class ControlRole {
     ptx::wait_copies<kRoleSlots - 2>();
     RoleSlot& slot = roles_.slots[number_ % kRoleSlots];
     const Instruction& instruction = slot.instruction;
+    roles_.stepping = static_cast<std::uint32_t>(number_);
     if (commanded_ == number_) prepare(slot, pass);
     began_ = pen_.now();
     if (!(instruction.flags & kEarly ? begin_early(slot, pass, goes_on, slow) : begin(slot, pass, slow))) return false;

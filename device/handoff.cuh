@@ -84,6 +84,7 @@ class Taker {
   }
 
   __device__ std::uint32_t number() const { return number_; }
+  __device__ bool holds() const { return held_; }
   __device__ void tell_sent() const { flywheel::tell_sent<ThreadPlatform>(sent_word_); }
 
   /// Null once the compute part is over and all it handed over was taken.

@@ -34,26 +34,27 @@ class PageOperands {
     return page_memory() + slot * kPageBytes;
   }
   __device__ void drop() {
-    const std::uint32_t slot = take_ ? take_ - 1 : page_count_ - 1;
-    __syncwarp();
-    if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(roles_shared().returned[slot]);  // pairs with the load role's wait
+    return_page(take_ ? take_ - 1 : page_count_ - 1);
   }
 
-  /// This warp has read the page that next() gave first, of those it holds. Pairs with the load role's wait.
+  /// This warp has read the page that next() gave first, of those it holds.
   __device__ void give_back() {
     const std::uint32_t first = take_ >= held_ ? take_ - held_ : take_ + page_count_ - held_;
     --held_;
-    __syncwarp();
-    if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(roles_shared().returned[first]);
+    return_page(first);
   }
 
-  // Library use: around each task. Whatever a body left is given back, so no page is ever lost.
-  __device__ void begin(const Instruction& instruction) {
-    left_ = pages_of(instruction.operand_bytes) + instruction.dependent_pages;
+  // Library use: around each task. What next() gave and a body left is given back.
+  __device__ void begin(const RoleSlot& slot) {
+    left_ = pages_of(slot.instruction.operand_bytes) + slot.instruction.dependent_pages;
   }
   __device__ void end() {
     while (held_) give_back();
     while (next()) give_back();
+  }
+  __device__ static void return_page(std::uint32_t slot) {
+    __syncwarp();
+    if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(roles_shared().returned[slot]);  // pairs with the load role's wait
   }
 
  private:

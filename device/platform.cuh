@@ -23,6 +23,7 @@ __device__ __forceinline__ void fence() {
 __device__ __forceinline__ void gpu_pause(std::uint32_t spins) {
   if (spins > 4096) __nanosleep(spins > 65536 ? 500 : 100);
 }
+__device__ std::uint64_t waiting_part();  // see roles.cuh
 }  // namespace detail
 
 /// One thread: the leader of the control warp, the door's leading lane, or a thread of a task body.
@@ -42,6 +43,7 @@ struct ThreadPlatform : CpuPlatform {
   }
   static constexpr bool kOneClock = false;
   __device__ static void pause(std::uint32_t spins) { detail::gpu_pause(spins); }
+  __device__ static std::uint64_t waiting_part() { return detail::waiting_part(); }
 };
 
 /// A warp whose lanes poll together.

@@ -51,6 +51,12 @@ struct alignas(16) WarpHandoffs {
   std::uint32_t count;        // handoffs of this task
 };
 
+/// What parts have done that no barrier tells. For checked runs, see checked.cuh.
+struct PartNotes {
+  std::uint32_t handing[kComputeWarps];  // 1: has a place and has not passed it on
+  std::uint32_t told[kRoleSlots];        // how often the slot's task has said sent()
+};
+
 struct RolesShared {
   const World* world;
   std::uint64_t* abort;
@@ -76,6 +82,8 @@ struct RolesShared {
   std::uint32_t announced;  // instructions whose commands are there; by the control role
   std::uint32_t stop_loading;
   std::uint32_t kernel_ends;
+  std::uint32_t stepping, storing;  // lower bits of the instruction that control and store are at; for reports
+  PartNotes notes;
 };
 
 /// The block's one copy; see crew_shared().
@@ -115,6 +123,18 @@ class RingPlace {
 };
 
 namespace detail {
+/// The load role is ahead of all tasks: what it waits for, it waits for from the compute warps.
+__device__ inline std::uint64_t waiting_part() {
+  const RolesShared& roles = roles_shared();
+  const std::uint32_t warp = threadIdx.x / 32;
+  const TraceRole role = warp == kLoadWarp ? TraceRole::load : warp == kStoreWarp ? TraceRole::store : TraceRole::control;
+  std::uint32_t number = roles.places[0].number;
+  if (role == TraceRole::store) number = roles.storing;
+  if (role == TraceRole::control) number = roles.stepping;
+  const TaskHeader& task = roles.slots[number % kRoleSlots].instruction.record.header;
+  return WaitPart{task.local, static_cast<std::uint16_t>(roles.run.slot), static_cast<std::uint8_t>(role)}.pack();
+}
+
 /// Out of line: there are many waits, and the instruction cache is for those that are short. Twice as patient as the
 /// control role: of a wait that never ends, its report says more.
 [[gnu::noinline]] __device__ inline bool wait_phase_longer(std::uint64_t* barrier, std::uint32_t parity,
@@ -167,6 +187,7 @@ __device__ inline void init_roles(RolesShared& roles, const World& world, bool f
   roles.handoffs_at = static_cast<std::uint32_t>(handoff_memory(world) - page_memory());
   roles.announced = 0;
   roles.stop_loading = 0;
+  roles.notes = {};
 }
 
 }  // namespace flywheel

@@ -2,6 +2,8 @@
 
 #include <sstream>
 
+#include "host/trace.hpp"
+
 namespace flywheel {
 
 namespace {
@@ -35,14 +37,19 @@ std::vector<Stall> Watchdog::new_stalls() {
   return stalls;
 }
 
-std::string Watchdog::wait_report() const {
+std::string Watchdog::wait_report(const std::function<std::string(std::uint16_t, std::uint32_t)>& name_of) const {
   std::ostringstream text;
   for (std::uint32_t w = 0; w <= world_.workers; ++w) {
     WaitReport& report = world_.reports[w];
     // Acquire: pairs with the release in runtime/wait, report_wait().
     const auto reason = static_cast<WaitReason>(P::system(report.reason).load(Order::acquire));
     if (reason == WaitReason::none) continue;
-    text << (w == world_.workers ? std::string("the door") : "worker " + std::to_string(w)) << " waited "
+    text << (w == world_.workers ? std::string("the door") : "worker " + std::to_string(w));
+    if (const std::uint64_t bits = P::system(report.part).load(Order::relaxed)) {
+      const WaitPart part = WaitPart::unpack(bits);
+      text << ", at " << name_of(part.run, part.task) << ": its " << describe(static_cast<TraceRole>(part.role)) << " role";
+    }
+    text << " waited "
          << report.waited_ns / 1000000 << " ms for " << describe(reason) << " at address 0x" << std::hex
          << report.address << ": it saw 0x" << report.saw << " and expected 0x" << report.expected << std::dec << "; ";
   }

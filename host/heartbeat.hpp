@@ -24,8 +24,9 @@ class Watchdog {
 
   /// Tasks that newly exceeded the limit since the last look.
   std::vector<Stall> new_stalls();
-  /// What a worker wrote before it gave up waiting and aborted everybody, in words; empty if nobody did.
-  std::string wait_report() const;
+  /// What a worker wrote before it gave up waiting and aborted everybody, in words; empty if nobody did. `name_of` names
+  /// a task of the run in a slot.
+  std::string wait_report(const std::function<std::string(std::uint16_t run, std::uint32_t task)>& name_of) const;
   /// Workers that have signed in since their start.
   std::uint32_t present() const;
 

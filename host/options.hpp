@@ -41,11 +41,16 @@ struct Options {
   bool bulk_copies = true;                         // false: fetch operands as on GPUs before Hopper (to test that)
   std::uint32_t trace_events = 0;                  // of each warp role of each worker, for traced runs
 
+  // Compiled runs: whether what task bodies do with pages, handoffs and sent() is counted, so that a mistake fails the task
+  // by name; FLYWHEEL_CHECK=1 does the same. Costs time on a GPU. CPU workers always count pages.
+  bool check_operands = false;
+
   // Time limits.
   std::chrono::milliseconds park_after{20};            // idle time after which the kernel gives the GPU back
   std::chrono::milliseconds start_timeout{10'000};     // for all workers to arrive after a launch
   std::chrono::milliseconds stall_limit{30'000};       // for one task; then its run fails and is cancelled
   std::chrono::milliseconds spin_budget{10'000};       // for one worker to wait for another; then a report and abort
+  std::chrono::milliseconds check_budget{3'000};       // with check_operands, in place of the two above for such a wait
   std::chrono::milliseconds shutdown_timeout{10'000};  // for runs to end in shutdown()
 
   bool keep_successor = true;  // false: a worker never keeps a task it made ready (to measure hops between SMs)

@@ -83,6 +83,7 @@ class Pump {
   void check_kernel(const Lock&);
   void check_start(const Lock&);
   void check_stalls(const Lock&);
+  std::string wait_report() const;
   void send_cancel(const RunRecord& run);
   void send_cancels();
   void park_if_idle(const Lock&);

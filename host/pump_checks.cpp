@@ -18,7 +18,7 @@ void Pump::check_kernel(const Lock& lock) {
   }
   resident_ = parking_ = false;
   ++counters_.parks;
-  const std::string report = watchdog_.wait_report();
+  const std::string report = wait_report();
   if (!report.empty()) return fail_everything(lock, Status::spin_budget_spent, report);
   take_finished(lock);
   if (!inbox_.all_read() && !closed_) launch();  // a message crossed the door's parking
@@ -50,8 +50,15 @@ void Pump::check_stalls(const Lock& lock) {
     if (run->phase.load(std::memory_order_relaxed) == RunPhase::live)
       finish(*run, Status::worker_stalled, cause);
   }
-  const std::string report = watchdog_.wait_report();
+  const std::string report = wait_report();
   if (!report.empty()) fail_everything(lock, Status::spin_budget_spent, report);
+}
+
+std::string Pump::wait_report() const {
+  return watchdog_.wait_report([this](std::uint16_t slot, std::uint32_t task) {
+    const RunPtr& run = live_[slot];
+    return run ? run->graph->task_name(task) : "task " + std::to_string(task);
+  });
 }
 
 /// Those that have come are looked after elsewhere.

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 #include <chrono>
+#include <cstdlib>
+#include <string>
 
 #include "host/error.hpp"
 #include "runtime/operands.hpp"
@@ -27,6 +29,26 @@ std::uint32_t page_ticks(const Engine& engine, double pace) {
   return bytes > 0 ? static_cast<std::uint32_t>(kPageBytes / bytes) : 0;
 }
 
+std::uint64_t in_ns(std::chrono::milliseconds time) {
+  return static_cast<std::uint64_t>(std::chrono::nanoseconds(time).count());
+}
+
+bool wants_checks(const Options& options) {
+  const char* text = std::getenv("FLYWHEEL_CHECK");
+  const std::string wish = text ? text : "";
+  if (!wish.empty() && wish != "0" && wish != "1")
+    throw UsageError("FLYWHEEL_CHECK is '" + wish + "': set it to 1 to check what tasks do with operands, or unset it");
+  return options.check_operands || wish == "1";
+}
+
+void set_budgets(World& world, const Options& o) {
+  world.spin_budget_ns = in_ns(o.spin_budget);
+  world.phase_budget_ns = world.spin_budget_ns + in_ns(o.stall_limit);
+  if (!wants_checks(o)) return;
+  world.check_ns = std::max<std::uint64_t>(in_ns(o.check_budget), 1);
+  world.phase_budget_ns = std::min(world.phase_budget_ns, world.check_ns);
+}
+
 World sizes(const Engine& engine, const Options& o) {
   World world{};
   world.workers = engine.workers();
@@ -45,9 +67,7 @@ World sizes(const Engine& engine, const Options& o) {
   world.page_ticks = page_ticks(engine, o.operand_pace);
   world.bulk_copies = o.bulk_copies;
   world.trace.capacity = o.trace_events;
-  world.spin_budget_ns = static_cast<std::uint64_t>(std::chrono::nanoseconds(o.spin_budget).count());
-  world.phase_budget_ns =
-      world.spin_budget_ns + static_cast<std::uint64_t>(std::chrono::nanoseconds(o.stall_limit).count());
+  set_budgets(world, o);
   return world;
 }
 }  // namespace

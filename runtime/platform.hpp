@@ -128,6 +128,8 @@ struct CpuPlatform {
   FLYWHEEL_TASK static std::uint64_t ticks() { return detail::cpu_now_ns(); }
   static constexpr bool kOneClock = true;  // ticks() and now_ns() are the same
   FLYWHEEL_TASK static void pause(std::uint32_t spins) { detail::cpu_pause(spins); }
+  /// For reports: the caller's part in a compiled run, see WaitPart. A thread that plays all roles has none to tell.
+  FLYWHEEL_TASK static std::uint64_t waiting_part() { return 0; }
 };
 
 /// Keeps a word on a cache line of its own, so that pollers of one word never slow down writers of another.

@@ -42,12 +42,27 @@ constexpr const char* describe(WaitReason reason) {
   }
 }
 
+/// Which role of a worker waited in a compiled run, and at which task the worker was. As bits it is never 0.
+struct WaitPart {
+  std::uint32_t task;  // its index in its graph
+  std::uint16_t run;   // slot
+  std::uint8_t role;   // a TraceRole
+
+  FLYWHEEL_TASK constexpr std::uint64_t pack() const {
+    return std::uint64_t{1} << 63 | std::uint64_t{role} << 48 | std::uint64_t{run} << 32 | task;
+  }
+  static constexpr WaitPart unpack(std::uint64_t bits) {
+    return {static_cast<std::uint32_t>(bits), static_cast<std::uint16_t>(bits >> 32), static_cast<std::uint8_t>(bits >> 48 & 0x7f)};
+  }
+};
+
 /// One worker's wait report, in memory the host can read without a CUDA call. `reason` is written last.
 struct WaitReport {
   std::uint64_t address;
   std::uint64_t saw;
   std::uint64_t expected;
   std::uint64_t waited_ns;
+  std::uint64_t part;  // a packed WaitPart, or 0
   std::uint32_t reason;
   std::uint32_t reserved;
 };
@@ -64,6 +79,11 @@ struct WaitContext {
 };
 
 namespace detail {
+/// Waits of the roles of a compiled run.
+FLYWHEEL_TASK constexpr bool has_part(WaitReason reason) {
+  return reason == WaitReason::predecessors || reason == WaitReason::page || reason == WaitReason::role;
+}
+
 template <class P>
 FLYWHEEL_TASK inline void report_wait(const WaitContext& wait, WaitReason reason, const void* address,
                                       std::uint64_t saw, std::uint64_t expected, std::uint64_t waited_ns) {
@@ -72,7 +92,8 @@ FLYWHEEL_TASK inline void report_wait(const WaitContext& wait, WaitReason reason
     P::system(wait.report->saw).store(saw, Order::relaxed);
     P::system(wait.report->expected).store(expected, Order::relaxed);
     P::system(wait.report->waited_ns).store(waited_ns, Order::relaxed);
-    // Release: pairs with the watchdog's acquire load of `reason`; the four words above belong to it.
+    P::system(wait.report->part).store(has_part(reason) ? P::waiting_part() : 0, Order::relaxed);
+    // Release: pairs with the watchdog's acquire load of `reason`; the five words above belong to it.
     P::system(wait.report->reason).store(static_cast<std::uint32_t>(reason), Order::release);
   }
   P::device(*wait.abort).store(1, Order::relaxed);

@@ -83,6 +83,7 @@ struct World {
   std::uint32_t page_window;      // pages that may be under way at once
   std::uint32_t page_ticks;       // of the worker's clock, from asking for one page to the next; 0: at once
   std::uint32_t bulk_copies;      // 0: pages come by cp.async, as on GPUs before Hopper
+  std::uint64_t check_ns;         // checked runs, see device/checked.cuh: how long block.spin() may take; 0: not checked
 
   // Device memory.
   ControlWords* control;

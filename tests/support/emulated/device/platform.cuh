@@ -36,6 +36,7 @@ class FiberAtomicRef {
  private:
   AtomicRef<T, S> word_;
 };
+std::uint64_t waiting_part();  // see roles.cuh
 }  // namespace detail
 
 struct ThreadPlatform : CpuPlatform {
@@ -57,6 +58,7 @@ struct ThreadPlatform : CpuPlatform {
   static std::uint64_t ticks() { return detail::cpu_now_ns(); }
   static constexpr bool kOneClock = false;
   static void pause(std::uint32_t) { testing::EmulatedBlock::current().yield(); }
+  static std::uint64_t waiting_part() { return detail::waiting_part(); }
 };
 
 struct WarpPlatform : ThreadPlatform {

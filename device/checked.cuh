@@ -1,0 +1,206 @@
+// Compute and store parts in checked runs, Options::check_operands: what bodies are given there counts what they do with
+// pages, handoffs and sent(). The first mistake fails the task by name; what would hold up others is put right, so that
+// they go on. Types of their own: unchecked runs have nothing of it.
+#pragma once
+
+#include "device/handoff.cuh"
+#include "device/page.cuh"
+#include "device/parts.cuh"
+
+namespace flywheel {
+
+namespace detail {
+inline constexpr std::uint32_t kCheckBarrier = 2;
+
+/// One thread. What the body itself has said comes first: who has failed may leave things as they are.
+__device__ inline void note_mistake(TaskContext& context, Status mistake) {
+  ThreadPlatform::block(context.asked.code).compare_exchange(0, static_cast<std::uint32_t>(mistake), Order::relaxed);
+}
+__device__ inline void note_mistake_of_warp(TaskContext& context, Status mistake) {
+  if (threadIdx.x % 32 == 0) note_mistake(context, mistake);
+}
+
+/// A warp, until ready() is so in all lanes; not for longer than Options::check_budget. Lane 0 has the clock, for lanes that
+/// decided one by one would wait for each other.
+template <class Ready>
+__device__ bool spin_checked(TaskContext& context, Ready&& ready) {
+  const std::uint64_t limit = ThreadPlatform::now_ns() + context.world->check_ns;
+  for (std::uint32_t spins = 1; !__all_sync(0xffffffffu, ready()); ++spins) {
+    if (spins % 64) continue;
+    ThreadPlatform::pause(spins);
+    if (__any_sync(0xffffffffu, ThreadPlatform::device(context.world->control->board.abort).load(Order::relaxed) != 0))
+      return false;
+    if (!__shfl_sync(0xffffffffu, ThreadPlatform::now_ns() > limit, 0)) continue;
+    note_mistake_of_warp(context, Status::words_missing);
+    return false;
+  }
+  return true;
+}
+
+/// Whether a part of instruction `number` says sent() for the first time. If not, it is not passed on: who waits would take
+/// it for that of another task.
+__device__ inline bool may_tell_sent(TaskContext& context, std::uint32_t number) {
+  auto told = ThreadPlatform::block(roles_shared().notes.told[number % kRoleSlots]);
+  const bool first = told.fetch_add(1, Order::relaxed) == 0;
+  if (!first) note_mistake(context, Status::sent_twice);
+  return first;
+}
+
+/// All compute warps, when their bodies have ended: those that passed on less often make up for it, else the store part
+/// would take their share of the next task's handoffs for this one's.
+__device__ inline void even_handoffs(RolesShared& roles, TaskContext& context) {
+  const std::uint32_t warp = threadIdx.x / 32 - kFirstComputeWarp;
+  ptx::named_barrier(kCheckBarrier, kComputeThreads);  // no warp counts any more
+  const std::uint32_t mine = roles.handoffs[warp].count;
+  std::uint32_t most = 0;
+  for (const WarpHandoffs& other : roles.handoffs) most = other.count > most ? other.count : most;
+  ptx::named_barrier(kCheckBarrier, kComputeThreads);  // all have looked
+  if (mine != most) note_mistake_of_warp(context, Status::handoffs_mismatched);
+  for (std::uint32_t count = mine; count < most; ++count) {
+    hand_over_place();
+    pass_on();
+  }
+  if (threadIdx.x % 32 == 0) roles.notes.handing[warp] = 0;
+  __syncwarp();
+}
+}  // namespace detail
+
+/// PageOperands that know which pages the warp holds.
+class CheckedOperands {
+ public:
+  __device__ CheckedOperands(std::uint32_t page_count, std::uint32_t take, std::uint32_t parity)
+      : pages_(page_count, take, parity), page_count_(page_count) {}
+  __device__ std::uint32_t slot() const { return pages_.slot(); }
+  __device__ std::uint32_t parity() const { return pages_.parity(); }
+
+  __device__ const unsigned char* next() { return left_ ? take() : nullptr; }
+  /// After the last page it gives memory that may be read, no more. A page whose place the warp holds itself would never
+  /// come: then that place is given back for it.
+  __device__ const unsigned char* take() {
+    if (left_ == 0) {
+      note(Status::operands_overrun);
+      return page_memory();
+    }
+    const std::uint32_t slot = pages_.slot();
+    if (holds(slot)) {
+      note(Status::operands_hoarded);
+      release(slot);
+    }
+    --left_;
+    held_ |= 1u << slot;
+    return pages_.take();
+  }
+  __device__ void drop() { release(pages_.slot() ? pages_.slot() - 1 : page_count_ - 1); }
+  /// Of the pages that the warp holds, the one taken first: the ring's places are taken in turn.
+  __device__ void give_back() {
+    std::uint32_t slot = pages_.slot();
+    for (std::uint32_t i = 0; i < page_count_ && !holds(slot); ++i) slot = slot + 1 == page_count_ ? 0 : slot + 1;
+    release(slot);
+  }
+
+  // Library use: around each task.
+  __device__ void begin(RoleSlot& slot) {
+    left_ = pages_of(slot.instruction.operand_bytes) + slot.instruction.dependent_pages;
+    context_ = &slot.context;
+  }
+  __device__ void end() {
+    if (held_) note(Status::operands_kept);
+    while (held_) give_back();
+    while (next()) give_back();
+  }
+
+ private:
+  __device__ bool holds(std::uint32_t slot) const { return held_ >> slot & 1; }
+  __device__ void release(std::uint32_t slot) {
+    if (!holds(slot)) return note(Status::operands_overdrawn);
+    held_ &= ~(1u << slot);
+    PageOperands::return_page(slot);
+  }
+  __device__ void note(Status mistake) const { detail::note_mistake_of_warp(*context_, mistake); }
+
+  PageOperands pages_;
+  std::uint32_t page_count_;
+  std::uint32_t left_ = 0;  // pages of the task not taken yet
+  std::uint32_t held_ = 0;  // a bit for each place
+  TaskContext* context_ = nullptr;
+};
+static_assert(kMostPages <= 32, "a bit for each page");
+
+/// GpuBlock for compute parts.
+template <class List>
+class CheckedBlock : public GpuBlock<List> {
+ public:
+  using GpuBlock<List>::GpuBlock;
+
+  template <class T>
+  __device__ T* hand() {
+    T* const place = static_cast<T*>(detail::hand_over_place());
+    if (this->lane() == 0) handing() = 1;
+    __syncwarp();
+    return place;
+  }
+  __device__ void pass_on() {
+    const bool has_place = handing();
+    __syncwarp();
+    if (!has_place) return detail::note_mistake_of_warp(*this->context_, Status::handoffs_mismatched);
+    if (this->lane() == 0) handing() = 0;
+    detail::pass_on();
+  }
+  __device__ void sent() const {
+    if (this->number_ != kNoInstruction && detail::may_tell_sent(*this->context_, this->number_)) GpuBlock<List>::sent();
+  }
+  template <class Ready>
+  __device__ bool spin(Ready&& ready) const {
+    return detail::spin_checked(*this->context_, ready);
+  }
+
+ private:
+  __device__ std::uint32_t& handing() const { return roles_shared().notes.handing[this->warp()]; }
+};
+
+/// WarpBlock for store parts.
+template <class List>
+class CheckedWarpBlock : public WarpBlock<List> {
+ public:
+  using WarpBlock<List>::WarpBlock;
+
+  __device__ void sent() const {
+    __syncwarp();  // all lanes have put their words
+    if (this->leader() && detail::may_tell_sent(*this->context_, this->taker_.number())) this->taker_.tell_sent();
+  }
+  template <class Ready>
+  __device__ bool spin(Ready&& ready) const {
+    return detail::spin_checked(*this->context_, ready);
+  }
+  template <class T>
+  __device__ const T* take() {
+    if (this->taker_.holds()) note(), WarpBlock<List>::give_back();
+    return WarpBlock<List>::template take<T>();
+  }
+  __device__ void give_back() {
+    if (this->taker_.holds()) WarpBlock<List>::give_back();
+    else note();
+  }
+
+ private:
+  __device__ void note() const { detail::note_mistake_of_warp(*this->context_, Status::handoffs_mismatched); }
+};
+
+/// See PlainParts.
+template <class Tasks>
+struct CheckedParts {
+  using List = Tasks;
+  using Operands = CheckedOperands;
+  using Block = CheckedBlock<Tasks>;
+  using StoreBlock = CheckedWarpBlock<Tasks>;
+
+  __device__ static void end_compute(RolesShared& roles, RoleSlot& slot) {
+    if (slot.command == RoleCommand::run) detail::even_handoffs(roles, slot.context);
+  }
+  /// Both parts of instruction `n` are over.
+  __device__ static void end_store(RolesShared& roles, std::uint32_t n) {
+    if (threadIdx.x % 32 == 0) roles.notes.told[n % kRoleSlots] = 0;
+  }
+};
+
+}  // namespace flywheel

@@ -1,0 +1,72 @@
+// What the parts of a task are given in a compiled run. checked.cuh has the same for checked runs.
+#pragma once
+
+#include "device/handoff.cuh"
+#include "device/page.cuh"
+#include "runtime/task_list.hpp"
+
+namespace flywheel {
+
+/// The block of a store part: one warp.
+template <class List>
+class WarpBlock : public BlockCore<ThreadPlatform, List> {
+ public:
+  __device__ WarpBlock(TaskContext& context, Taker& taker) : BlockCore<ThreadPlatform, List>(context), taker_(taker) {}
+  static constexpr bool kOnGpu = true;
+  __device__ static int rank() { return static_cast<int>(threadIdx.x % 32); }
+  __device__ static int lane() { return rank(); }
+  __host__ __device__ static constexpr int size() { return 32; }
+  __device__ static bool leader() { return rank() == 0; }
+  __device__ static void sync() { __syncwarp(); }
+
+  template <class F>
+  __device__ void for_each(int n, F&& f) const {
+    for (int i = rank(); i < n; i += size()) f(i);
+  }
+  // Early tasks, see operands.hpp. All lanes.
+  __device__ bool await() const { return detail::await_before(taker_.number()); }
+  __device__ bool await_sent() const { return detail::await_sent(taker_.number()); }
+  __device__ void sent() const {
+    __syncwarp();  // all lanes have put their words
+    if (leader()) taker_.tell_sent();
+  }
+  template <class Ready>
+  __device__ bool spin(Ready&& ready) const {
+    return detail::spin(*this->context_->world, ready);
+  }
+  __device__ static StampedPair look_at_two(const Stamped* at) { return ptx::load_two(at); }
+
+  template <class T>
+  __device__ static T shuffle_xor(T value, int mask) { return detail::shuffle_xor(value, static_cast<std::uint32_t>(mask)); }
+  template <class T, class Op>
+  __device__ T reduce(T value, Op&& op) const {
+#pragma unroll
+    for (int distance = 16; distance; distance /= 2) value = op(value, shuffle_xor(value, distance));
+    return value;
+  }
+
+  /// What the compute part handed over next; waits for it. Null when there is no more.
+  template <class T>
+  __device__ const T* take() {
+    return static_cast<const T*>(taker_.take());
+  }
+  /// The whole warp has read what take() gave.
+  __device__ void give_back() { taker_.give_back(); }
+
+ protected:
+  Taker& taker_;
+};
+
+/// What compute_role() and store_role() give to the parts of tasks, and what else they do when those have ended.
+template <class Tasks>
+struct PlainParts {
+  using List = Tasks;
+  using Operands = PageOperands;
+  using Block = GpuBlock<Tasks>;
+  using StoreBlock = WarpBlock<Tasks>;
+
+  __device__ static void end_compute(RolesShared&, RoleSlot&) {}
+  __device__ static void end_store(RolesShared&, std::uint32_t) {}
+};
+
+}  // namespace flywheel
