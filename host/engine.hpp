@@ -26,6 +26,8 @@ class Engine {
   virtual std::uint32_t workers() const = 0;
   virtual bool drains() const = 0;  // the kernel ends when its work is done
   virtual std::uint32_t operand_pages() const = 0;  // of a worker, see operands.hpp
+  /// Of a worker, in whole lines of 16 bytes; may be less than was asked for where that was left at its default.
+  virtual std::uint32_t scratch_bytes(const Options& options) const { return (options.scratch_bytes + 15) / 16 * 16; }
   virtual double bytes_of_tick() const { return 0; }  // that memory is rated at, in a tick of the workers' clock; 0: not known
 
   // Memory. Zeroed; 256-byte aligned. Never called while the kernel is resident, except for the copies.

@@ -55,6 +55,9 @@ GpuEngine::GpuEngine(const KernelEntry& entry, const Options& options, const Gpu
   const DeviceGuard guard(device_);
   if (!drains_) warn_of_lazy_loading();
   fit_ = fit_kernel(entry, options, facts);
+  if (fit_.scratch_bytes < options.scratch_bytes)
+    log::info("blocks have " + std::to_string(fit_.scratch_bytes) + " bytes of scratch: the rest of Options::scratch_bytes " +
+              "gave way to pages of operands");
   kernel_stream_ = new_stream();
   copy_stream_ = new_stream();
   FLYWHEEL_CUDA(cudaHostAlloc(&staging_, kStagingBytes, cudaHostAllocDefault));

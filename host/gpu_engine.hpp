@@ -18,6 +18,7 @@ class GpuEngine final : public Engine {
   std::uint32_t workers() const override { return fit_.workers; }
   bool drains() const override { return drains_; }
   std::uint32_t operand_pages() const override { return fit_.operand_pages; }
+  std::uint32_t scratch_bytes(const Options&) const override { return fit_.scratch_bytes; }
   double bytes_of_tick() const override { return facts_.bytes_of_tick; }
   void* allocate_device(std::size_t bytes) override;
   void free_device(void* memory) noexcept override;

@@ -1,11 +1,9 @@
 #include "host/gpu_probe.hpp"
 
-#include <algorithm>
 #include <cstdlib>
 
 #include "host/cuda_error.hpp"
 #include "host/log.hpp"
-#include "runtime/operands.hpp"
 
 namespace flywheel {
 
@@ -78,43 +76,17 @@ bool choose_drain(const Options& options, const GpuFacts& facts) {
   return reason != nullptr;
 }
 
-namespace {
-/// As many pages as were asked for, or as fit beside the rest.
-std::uint32_t fit_pages(const KernelEntry& entry, const Options& options, std::size_t room, std::size_t rest) {
-  if (!entry.has_operands) return 0;
-  const std::size_t most = rest < room ? std::min<std::size_t>((room - rest) / kPageBytes, kMostPages) : 0;
-  const std::uint32_t pages = options.operand_pages ? options.operand_pages : static_cast<std::uint32_t>(most);
-  if (pages >= kFewestPages && pages <= most) return pages;
-  throw CapacityError("Options::operand_pages is " + std::to_string(options.operand_pages) + " and " +
-                      std::to_string(most) + " pages of 32 KB fit beside Options::scratch_bytes = " +
-                      std::to_string(options.scratch_bytes) + ": tasks with operands need at least " +
-                      std::to_string(kFewestPages) + "; lower scratch_bytes, or leave operand_pages at 0");
-}
-}  // namespace
-
 GpuFit fit_kernel(const KernelEntry& entry, const Options& options, const GpuFacts& facts) {
   cudaFuncAttributes attributes{};
   FLYWHEEL_CUDA(cudaFuncGetAttributes(&attributes, entry.kernel));  // also loads the kernel
-  const auto room = static_cast<std::size_t>(facts.shared_bytes_optin);
-  const std::size_t scratch = (std::size_t{options.scratch_bytes} + 15) / 16 * 16;
-  const std::size_t rest = attributes.sharedSizeBytes + scratch + kHandoffs * kHandoffBytes;
-  if (rest > room)
-    throw CapacityError("Options::scratch_bytes = " + std::to_string(options.scratch_bytes) + " and the kernel's own " +
-                        std::to_string(rest - scratch) + " bytes exceed the " + std::to_string(room) +
-                        " bytes of shared memory of a block: lower it");
-  const std::uint32_t pages = fit_pages(entry, options, room, rest);
-  const std::size_t bytes = std::size_t{pages} * kPageBytes + rest - attributes.sharedSizeBytes;
-  FLYWHEEL_CUDA(cudaFuncSetAttribute(entry.kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes)));
+  const GpuFit fit = fit_shared(entry.has_operands, options, facts, attributes.sharedSizeBytes);
+  FLYWHEEL_CUDA(cudaFuncSetAttribute(entry.kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                     static_cast<int>(fit.shared_bytes)));
   int blocks = 0;
   FLYWHEEL_CUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, entry.kernel,
-                                                              static_cast<int>(entry.block_threads), bytes));
+                                                              static_cast<int>(entry.block_threads), fit.shared_bytes));
   if (blocks < 1) throw CapacityError("not one block of the kernel fits on an SM: lower Options::scratch_bytes");
-  const auto most = static_cast<std::uint32_t>(facts.multiprocessors);
-  if (options.workers > most)
-    throw CapacityError("Options::workers is " + std::to_string(options.workers) + ", but " + facts.name + " has " +
-                        std::to_string(most) + " SMs and a resident kernel runs one worker on each: ask for at most " +
-                        std::to_string(most));
-  return {options.workers ? options.workers : most, pages, static_cast<std::uint32_t>(bytes)};
+  return fit;
 }
 
 }  // namespace flywheel

@@ -26,8 +26,12 @@ bool choose_drain(const Options& options, const GpuFacts& facts);
 struct GpuFit {
   std::uint32_t workers;
   std::uint32_t operand_pages;  // of a worker
+  std::uint32_t scratch_bytes;  // of a worker
   std::uint32_t shared_bytes;   // dynamic shared memory: pages, then scratch, then handoff
 };
+/// What of a kernel fits whose blocks take `own_bytes` of shared memory of their own. Scratch that was not asked for gives
+/// way to the fewest pages. Throws CapacityError.
+GpuFit fit_shared(bool has_operands, const Options& options, const GpuFacts& facts, std::size_t own_bytes);
 /// Loads the kernel and checks that one block fits on each SM.
 GpuFit fit_kernel(const KernelEntry& entry, const Options& options, const GpuFacts& facts);
 

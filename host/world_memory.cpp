@@ -61,7 +61,7 @@ World sizes(const Engine& engine, const Options& o) {
   world.share_shift = static_cast<std::uint32_t>(std::bit_width(2 * world.workers - 1));
   world.keep_successor = o.keep_successor;
   world.inbox_capacity = 256;
-  world.scratch_bytes = (o.scratch_bytes + 15) / 16 * 16;
+  world.scratch_bytes = engine.scratch_bytes(o);
   world.page_count = engine.operand_pages();
   world.page_window = std::clamp(o.operand_window / kPageBytes, 1u, std::max(world.page_count, 1u));
   world.page_ticks = page_ticks(engine, o.operand_pace);
