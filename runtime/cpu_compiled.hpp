@@ -7,6 +7,18 @@
 
 namespace flywheel {
 
+namespace detail {
+/// For those who take more pages than they have.
+FLYWHEEL_TASK inline const unsigned char* spare_page() {
+#ifdef __CUDA_ARCH__
+  return nullptr;  // the CPU platform is never instantiated for the device
+#else
+  alignas(16) static const unsigned char page[kPageBytes] = {};
+  return page;
+#endif
+}
+}  // namespace detail
+
 template <class List, class P>
 class CpuCompiled {
  public:
@@ -24,8 +36,6 @@ class CpuCompiled {
   }
 
  private:
-  alignas(16) static constexpr unsigned char kSpare[kPageBytes] = {};  // a page for those who have no more
-
   FLYWHEEL_TASK bool step(std::uint32_t i, std::uint32_t pass) {
     if (i == 0) operands_ = run_.stream.operands, failed_ = false;
     const Instruction& instruction = run_.stream.instructions[i];
@@ -51,7 +61,7 @@ class CpuCompiled {
     Heartbeat& heart = run_.world->heartbeats[run_.worker];
     begin_body<P>(heart, Item{context.header->local, context.item.run, false}.pack());
     CpuBlock<List, P> block(context, scratch_);
-    CpuOperands operands(from, instruction.operand_bytes, kSpare);
+    CpuOperands operands(from, instruction.operand_bytes, detail::spare_page());
     std::uint32_t pages = 0;
     List::dependents(instruction.record, [&](const void* at, std::uint32_t bytes) {
       operands.add(at, bytes);

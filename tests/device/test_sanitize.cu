@@ -3,6 +3,8 @@
 //   compute-sanitizer --tool synccheck tests/test_device_sanitize
 #include "catch.hpp"
 #include "support/compiled_soak.hpp"
+#include "support/dependent_tasks.hpp"
+#include "support/early_tasks.hpp"
 #include "support/graph_driver.hpp"
 #include "support/small_runtime.hpp"
 
@@ -107,4 +109,22 @@ TEST_CASE("drain mode: compiled runs that stop and fail with pages fetched ahead
     CHECK(runtime.submit(failing, repeat(4)).status() == Status::task_failed);
   }
   CHECK(notes.read()[0].wrong == 0);
+}
+
+TEST_CASE("drain mode: early tasks and dependent operands, checked and not") {
+  for (const bool checked : {false, true}) {
+    Options options = drained();
+    options.check_operands = checked;
+    options.check_budget = std::chrono::minutes(2);
+    options.operand_pages = 4;
+    Runtime runtime = start<Write, Check, Direct, Stored, Collect>(options);
+    Stages stages(runtime, 12, 6000);
+    const auto words = runtime.allocate<Stamped>(24);
+    EarlyGraph early(runtime, words, {6, 4}, 3);
+    runtime.submit(runtime.load(stages.graph, compiled), repeat(3)).wait();
+    runtime.submit(runtime.load(early.graph, compiled), repeat(3)).wait();
+    CHECK(stages.notes.read()[0].wrong == 0);
+    CHECK(early.seen().wrong == 0);
+    CHECK(early.seen().computes == 3 * 24);
+  }
 }
