@@ -223,10 +223,12 @@ class GpuBlock : public BlockCore<ThreadPlatform, List> {
   unsigned char* scratch_;
   std::size_t used_ = 0;
   std::uint32_t turn_;
-  PhaseClock clock_{};  // thread 0's
 
  protected:
   std::uint32_t number_;
+
+ private:
+  PhaseClock clock_{};  // thread 0's
 };
 
 }  // namespace flywheel

@@ -1,4 +1,5 @@
 #include <cmath>
+#include <cstdlib>
 
 #include "host/options.hpp"
 
@@ -33,6 +34,16 @@ TEST_CASE("a limit that cannot work names itself and what it may be") {
   for (const double pace : {-1., 0.001, std::nan("")})
     check_says(capacity_error([&](Options& o) { o.operand_pace = pace; }), {"Options::operand_pace", "from 0.01 on"});
   check_says(capacity_error([](Options& o) { o.max_waiting = 0; }), {"Options::max_waiting is 0"});
+}
+
+TEST_CASE("FLYWHEEL_CHECK is 1 or 0, and anything else is told") {
+  for (const char* const wish : {"1", "0", ""}) {
+    setenv("FLYWHEEL_CHECK", wish, 1);
+    CHECK_NOTHROW(small_runtime(on_cpu()));
+  }
+  setenv("FLYWHEEL_CHECK", "yes", 1);
+  check_says(error_of<UsageError>([] { small_runtime(on_cpu()); }), {"FLYWHEEL_CHECK is 'yes'", "set it to 1"});
+  unsetenv("FLYWHEEL_CHECK");
 }
 
 TEST_CASE("the smallest of everything still works") {

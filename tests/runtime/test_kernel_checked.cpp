@@ -94,6 +94,14 @@ struct Pair {
   Buffer<std::uint32_t> wrong;
 };
 
+/// Ends with its run, and not before.
+struct Endless {
+  template <class Block>
+  FLYWHEEL_TASK void operator()(Block& block) const {
+    while (!block.cancelled()) {}
+  }
+};
+
 /// Waits for ever, unless the runtime is aborted, in either part.
 struct Stuck {
   bool stores;
@@ -170,6 +178,18 @@ TEST_CASE("kernel, checked: words that do not come after sent(), in either part"
     CHECK(runtime.submit(good, repeat(3)).status() == Status::ok);
     CHECK(wrong.wrong.read()[0] + right.wrong.read()[0] == 0);
   }
+}
+
+TEST_CASE("kernel, checked: a wait that no task gets out of is over after the check's own budget, and names task and role") {
+  Options options = checked();
+  options.check_budget = std::chrono::milliseconds(200);
+  Runtime runtime = start_emulated<Endless>(options);
+  INFO(runtime.device());
+  Graph graph;
+  for (int i = 0; i < 3; ++i) graph.add(Endless{});
+  Run run = runtime.submit(runtime.load(graph, compiled));
+  CHECK(run.status() == Status::spin_budget_spent);
+  check_says(error_of<RunError>([&] { run.wait(); }), {"at task", "Endless", "store role waited", "another warp of its worker"});
 }
 
 TEST_CASE("kernel, checked: right tasks of all kinds run as they do unchecked") {
