@@ -248,7 +248,7 @@ class GpuCrew {
 
 /// The compute warps' end: run what is staged until told to leave.
 template <class List>
-__device__ void compute_loop() {
+__device__ __forceinline__ void compute_loop() {
   CrewShared& shared = crew_shared();
   for (std::uint32_t turn = 0;; ++turn) {
     const std::uint32_t slot = turn & 1;

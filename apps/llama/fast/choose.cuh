@@ -153,7 +153,7 @@ struct FastChoose {
     const float* logits = m.logits + static_cast<std::size_t>(sequence) * static_cast<std::size_t>(m.vocabulary);
     if (how.temperature == 0) return likeliest(block, m);
     std::uint32_t* mass = m.mass + static_cast<std::size_t>(sequence) * static_cast<std::size_t>(m.vocabulary);
-    return Chooser<Block>(block, logits, mass, m.vocabulary)(how, position);
+    return choose_token(block, logits, mass, m.vocabulary, how, position);
   }
 
   template <class Block>

@@ -128,6 +128,16 @@ class Chooser {
   std::uint32_t largest_of_mine_ = 0;  // key, of the tokens that this thread sees
 };
 
+/// Collective. Chooses one token. Out of line: it is long, and the bodies around it shall keep their registers. It works on
+/// a copy of the block, whose barrier at the end makes scratch and reduce() good for the caller's again.
+template <class Block>
+FLYWHEEL_COLD std::uint32_t choose_token(Block block, const float* logits, std::uint32_t* mass, int count, Sampling how,
+                                         std::uint32_t position) {
+  const std::uint32_t token = Chooser<Block>(block, logits, mass, count)(how, position);
+  block.sync();
+  return token;
+}
+
 /// Ends a step: the next token is the prompt's, or one chosen from the logits and streamed to the host. Ends
 /// the run at an end-of-text token.
 struct Sample {
@@ -145,7 +155,7 @@ struct Sample {
     const std::uint32_t next = state->position + 1;
     const bool given = next < run.prompt_count;
     const std::uint32_t token =
-        given ? prompt[next] : Chooser<Block>(block, logits, mass, vocabulary)(run.sampling, next);
+        given ? prompt[next] : choose_token(block, logits, mass, vocabulary, run.sampling, next);
     block.sync();  // every thread has read the state
     if (!block.leader()) return;
     *state = {next, token};
