@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <tuple>
 
 #include "host/error.hpp"
@@ -100,7 +101,7 @@ const char* describe(TraceRole role) {
 
 const char* describe(TraceKind kind) {
   static const char* const names[] = {"nothing",  "wait for tasks", "gate",    "body",
-                                      "operands", "page",           "landing", "store"};
+                                      "inputs", "page",           "landing", "store"};
   return names[static_cast<std::uint32_t>(kind)];
 }
 
@@ -117,7 +118,24 @@ Trace::Trace(std::uint32_t workers, std::uint32_t capacity, std::vector<TraceLan
     const TraceClock clock = fit_clock(longest[i / kTraceRoles], shared, epoch_ns);
     add_lane(i, lanes[i], events.data() + std::size_t{i} * capacity, clock);
   }
+  find_inputs();
   begin_at_zero();
+}
+
+/// A body that begins before its control role has seen the tasks before it is an early task's, and waits until then.
+void Trace::find_inputs() {
+  const auto key = [](const TraceSpan& span) { return std::make_tuple(span.worker, span.pass, span.task); };
+  std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>, double> seen;
+  for (const TraceSpan& span : spans_)
+    if (span.kind == TraceKind::wait) seen[key(span)] = span.end_ns;
+  std::vector<TraceSpan> inputs;
+  for (const TraceSpan& body : spans_) {
+    const auto wait = body.kind == TraceKind::body ? seen.find(key(body)) : seen.end();
+    if (wait == seen.end() || wait->second <= body.begin_ns) continue;
+    inputs.push_back({body.worker, body.role, TraceKind::inputs, body.task, body.pass, body.begin_ns,
+                      std::min(wait->second, body.end_ns), 0});
+  }
+  spans_.insert(spans_.end(), inputs.begin(), inputs.end());
 }
 
 void Trace::add_lane(std::uint32_t index, const TraceLane& lane, const TraceEvent* events, const TraceClock& clock) {
@@ -138,7 +156,7 @@ void Trace::add_lane(std::uint32_t index, const TraceLane& lane, const TraceEven
 }
 
 void Trace::begin_at_zero() {
-  // Kinds last: a body that did nothing but wait for operands comes before that wait.
+  // Kinds last: a body that did nothing but wait for inputs comes before that wait.
   std::sort(spans_.begin(), spans_.end(), [](const TraceSpan& a, const TraceSpan& b) {
     return std::make_tuple(a.begin_ns, -a.end_ns, a.worker, a.role, a.kind) <
            std::make_tuple(b.begin_ns, -b.end_ns, b.worker, b.role, b.kind);
@@ -169,7 +187,7 @@ std::vector<double> Trace::costs() const {
       last[span.worker] = &span;
       ns[span.task] += span.end_ns - span.begin_ns;
       ++bodies[span.task];
-    } else if (span.kind == TraceKind::operands && is_part_of(span, last[span.worker])) {
+    } else if (span.kind == TraceKind::inputs && is_part_of(span, last[span.worker])) {
       ns[span.task] -= span.end_ns - span.begin_ns;
     }
   }

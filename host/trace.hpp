@@ -50,12 +50,13 @@ class Trace {
   /// Where the time goes, as text: the run as a whole (Macro), its task types and bubbles (Meso), single waits and
   /// tasks (Micro).
   std::string report() const;
-  /// Mean ns of each task's body without its waits for operands, by graph-local index; 0 for a task that never ran.
+  /// Mean ns of each task's body without its waits for the tasks before it, by graph-local index; 0 for a task that never ran.
   /// For Compiled::costs.
   std::vector<double> costs() const;
 
  private:
   void add_lane(std::uint32_t index, const TraceLane& lane, const TraceEvent* events, const TraceClock& clock);
+  void find_inputs();
   void begin_at_zero();
 
   std::uint32_t workers_ = 0;

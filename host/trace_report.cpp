@@ -93,7 +93,7 @@ Report::Report(const Trace& trace) : trace_(trace), worker_bodies_(trace.workers
     // A gate belongs to the pass after it, which after the last pass there is none of.
     if (span.kind != TraceKind::gate) passes.push_back(span.pass);
     if (span.kind == TraceKind::body) add_body(span);
-    if (span.kind == TraceKind::wait || span.kind == TraceKind::operands) waits_.push_back(&span);
+    if (span.kind == TraceKind::wait || span.kind == TraceKind::inputs) waits_.push_back(&span);
   }
   std::sort(passes.begin(), passes.end());
   passes_ = static_cast<std::size_t>(std::unique(passes.begin(), passes.end()) - passes.begin());
@@ -225,7 +225,7 @@ void Report::bubbles() {
   const double and_wait = covered({body, store, wait}), and_gate = covered({body, store, wait, gate});
   print("  worker-time, each moment counted once, as the first of these that applies:\n");
   print("    bodies                       {:5.1f} %\n", percent_of_workers(in_body));
-  print("      of it, operands not landed {:5.1f} %\n", percent_of_workers(covered({operands})));
+  print("      of it, inputs not there yet{:5.1f} %\n", percent_of_workers(covered({inputs})));
   print("    store part                   {:5.1f} %\n", percent_of_workers(and_store - in_body));
   print("    waiting for tasks before it  {:5.1f} %\n", percent_of_workers(and_wait - and_store));
   print("    gate between passes          {:5.1f} %\n", percent_of_workers(and_gate - and_wait));
@@ -252,11 +252,11 @@ void Report::worst_waits() {
   for (const TraceSpan* wait : waits_)
     waits.emplace_back(wait->kind == TraceKind::wait ? without_bodies(*wait) : length(*wait), wait);
   waits = worst(std::move(waits));
-  if (waits.empty()) return print("  nothing waited for tasks or operands\n");
+  if (waits.empty()) return print("  nothing waited for tasks\n");
   print("  worst waits, without time in which the worker ran a body before:\n");
   for (const auto& [ns, wait] : waits) {
     print("    {:10.2f} us  worker {}, pass {}, {} (for {})\n", ns / 1e3, wait->worker, wait->pass,
-          trace_.task_name(wait->task), wait->kind == TraceKind::wait ? "tasks before it" : "operands");
+          trace_.task_name(wait->task), wait->kind == TraceKind::wait ? "tasks before it" : "them, inside its body");
   }
 }
 

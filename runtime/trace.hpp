@@ -17,7 +17,7 @@ enum class TraceKind : std::uint8_t {
   wait = 1,      // control: for the tasks before it
   gate = 2,      // control: for the pass before to end
   body = 3,      // compute: a task's body
-  operands = 4,  // compute: inside a body, for a page of operands that has not landed
+  inputs = 4,    // compute: inside an early task's body, for the tasks before it; the host finds it, see Trace
   page = 5,      // load: for a page to be given back
   landing = 6,   // load: for earlier pages to land, so that not too much is under way
   store = 7,     // store: a task's last part, and the release of what it wrote

@@ -49,14 +49,14 @@ TEST_CASE("spans say what the events said, in order, from 0 on") {
 
 TEST_CASE("what lies within a body comes after it, also when both begin at once") {
   MadeTrace made(1);
-  made.operands(0, 0, 0, 100, 10);
+  made.inputs(0, 0, 0, 100, 10);
   made.body(0, 0, 0, 100, 50);
-  made.operands(0, 1, 0, 200, 30);
+  made.inputs(0, 1, 0, 200, 30);
   made.body(0, 1, 0, 200, 30);
   const Trace trace = made.trace();
   std::vector<Kind> kinds;
   for (const TraceSpan& span : trace.spans()) kinds.push_back(span.kind);
-  CHECK(kinds == std::vector<Kind>{Kind::body, Kind::operands, Kind::body, Kind::operands});
+  CHECK(kinds == std::vector<Kind>{Kind::body, Kind::inputs, Kind::body, Kind::inputs});
 }
 
 TEST_CASE("each worker's clock has its own rate and offset") {
@@ -174,29 +174,50 @@ TEST_CASE("sizes that do not fit together are refused") {
   check_says(error(8, 512, 2), {"2 task types given and 3 needed"});
 }
 
-TEST_CASE("costs are mean bodies without their waits for operands") {
+TEST_CASE("costs are mean bodies without their waits for inputs") {
   MadeTrace made(2);
-  made.operands(0, 0, 0, 110, 20);
-  made.operands(0, 0, 0, 140, 30);
+  made.inputs(0, 0, 0, 110, 20);
+  made.inputs(0, 0, 0, 140, 30);
   made.body(0, 0, 0, 100, 100);  // 50 of its own
   made.body(0, 2, 0, 200, 40);
-  made.operands(1, 0, 1, 1000, 10);
+  made.inputs(1, 0, 1, 1000, 10);
   made.body(1, 0, 1, 1000, 80);  // 70 of its own
-  made.operands(1, 1, 1, 1100, 30);
+  made.inputs(1, 1, 1, 1100, 30);
   made.body(1, 1, 1, 1100, 30);      // waited all the time
-  made.operands(1, 2, 1, 1200, 25);  // its body was dropped
+  made.inputs(1, 2, 1, 1200, 25);  // its body was dropped
   made.body(1, 77, 1, 1300, 5);      // of no task there is
   made.wait(1, 2, 1, 1050, 500);
   CHECK(made.trace().costs() == std::vector<double>{60, 0, 40});
 }
 
+TEST_CASE("a body that begins before the tasks before it were seen waits for its inputs until then") {
+  MadeTrace made(2);
+  made.wait(0, 1, 0, 50, 90);
+  made.body(0, 1, 0, 100, 100);   // early: 40 of it waiting
+  made.wait(0, 2, 0, 210, 30);
+  made.body(0, 2, 0, 240, 10);    // after its wait
+  made.wait(1, 1, 0, 0, 1000);    // another worker's
+  made.wait(0, 0, 1, 300, 500);
+  made.body(0, 0, 1, 310, 20);    // waited to its end, and for something else
+  const Trace trace = made.trace();
+  std::vector<TraceSpan> inputs;
+  for (const TraceSpan& span : trace.spans())
+    if (span.kind == Kind::inputs) inputs.push_back(span);
+  REQUIRE(inputs.size() == 2);
+  CHECK((inputs[0].task == 1 && inputs[0].worker == 0 && inputs[0].role == Role::compute));
+  check_times(inputs[0], 100, 140);
+  check_times(inputs[1], 310, 330);
+  CHECK(trace.costs() == std::vector<double>{0, 60, 10});
+  check_says(trace.report(), {"for them, inside its body"});
+}
+
 TEST_CASE("costs do not mix workers, passes and tasks") {
   MadeTrace made(2);
   made.body(0, 0, 0, 100, 100);
-  made.operands(1, 0, 0, 120, 10);  // another worker
-  made.operands(0, 0, 1, 120, 10);  // another pass
-  made.operands(0, 1, 0, 120, 10);  // another task
-  made.operands(0, 0, 0, 190, 11);  // beyond the end
+  made.inputs(1, 0, 0, 120, 10);  // another worker
+  made.inputs(0, 0, 1, 120, 10);  // another pass
+  made.inputs(0, 1, 0, 120, 10);  // another task
+  made.inputs(0, 0, 0, 190, 11);  // beyond the end
   made.body(0, 1, 0, 300, 50);
   made.body(1, 0, 1, 300, 100);
   CHECK(made.trace().costs() == std::vector<double>{100, 50, 0});

@@ -74,8 +74,8 @@ TEST_CASE("boxes nest in the file when their spans do") {
   made.moments(0, Role::compute, {0, 0}, {3'000'000, 1'000'000});  // a third of a ns a tick
   made.body(0, 1, 0, 0, 0);
   for (std::uint32_t i = 1; i < 20; ++i) {
-    made.operands(0, 0, i, 100 * i + 1, 43);
-    made.body(0, 0, i, 100 * i, 44);  // ends with its operands
+    made.inputs(0, 0, i, 100 * i + 1, 43);
+    made.body(0, 0, i, 100 * i, 44);  // ends with its inputs
   }
   const auto ns = [](const Json& number) { return std::llround(number.get<double>() * 1000); };
   long long body_end = 0, checked = 0;
@@ -84,7 +84,7 @@ TEST_CASE("boxes nest in the file when their spans do") {
     if (event.at("ph") != "X") continue;
     const long long end = ns(event.at("ts")) + ns(event.at("dur"));
     if (event.at("cat") == "body") body_end = end;
-    if (event.at("cat") == "operands") CHECK((end == body_end && ++checked));
+    if (event.at("cat") == "inputs") CHECK((end == body_end && ++checked));
   }
   CHECK(checked == 19);
 }
@@ -96,10 +96,10 @@ TEST_CASE("any name survives the way through the file") {
     MadeTrace made(1);
     made.names[0] = name;
     made.body(0, 0, 0, 0, 10);
-    made.operands(0, 0, 0, 0, 5);
+    made.inputs(0, 0, 0, 0, 5);
     const Json found = boxes(made.trace());
     CHECK(found.contains(name));
-    CHECK(found.contains("operands: " + name));
+    CHECK(found.contains("inputs: " + name));
   }
 }
 

@@ -18,7 +18,7 @@ MadeTrace two_passes() {
   made.body(0, 0, 0, 0, 2000, 4000);
   made.add(0, Role::store, Kind::store, 0, 0, 2000, 500);
   made.wait(0, 1, 0, 1500, 1500);  // 500 ns in a body, 500 in a store part
-  made.operands(0, 1, 0, 3000, 500);
+  made.inputs(0, 1, 0, 3000, 500);
   made.body(0, 1, 0, 3000, 2000, 8000);
   made.gate(0, 1, 4500, 1000);  // 500 ns in a body
   made.body(0, 0, 1, 5500, 1000, 4000);
@@ -70,7 +70,7 @@ TEST_CASE("Meso: task types, the one that took most first") {
 
 TEST_CASE("Meso: every moment of a worker has one cause, and the shares make 100 %") {
   check_says(two_passes().trace().report(),
-             {"bodies 70.0 %\n of it, operands not landed 2.5 %\n store part 2.8 %\n"
+             {"bodies 70.0 %\n of it, inputs not there yet 2.5 %\n store part 2.8 %\n"
               "waiting for tasks before it 2.5 %\n gate between passes 24.5 %\n none of these 0.2 %"});
 }
 
@@ -85,7 +85,7 @@ TEST_CASE("Micro: waits, slow tasks and balance") {
              {"Micro: single waits",
               "worst waits, without time in which the worker ran a body before:\n"
               "1.00 us worker 0, pass 0, task 1 (Mul) (for tasks before it)\n"
-              "0.50 us worker 0, pass 0, task 1 (Mul) (for operands)\n slowest",
+              "0.50 us worker 0, pass 0, task 1 (Mul) (for them, inside its body)\n slowest",
               "beyond the median of their type:\n"
               "4.00 us worker 1, pass 0, task 2 (Mul) (median 2.00 us, 2.0 times that)\n"
               "4.00 us worker 1, pass 1, task 2 (Mul) (median 2.00 us, 2.0 times that)\n"
@@ -140,7 +140,7 @@ TEST_CASE("events without length, or of one kind alone, make no nonsense") {
   check_is_sane(still.trace().report());
   check_says(still.trace().report(), {"span 0.000 ms", "in bodies 0.0 %", "imbalance 0.00", "nothing waited",
                                       "no task took longer", "0.0 GB/s", "Load 1 0.00 0.00 0.00 0.00 0.0 %"});
-  for (const Kind kind : {Kind::wait, Kind::gate, Kind::body, Kind::operands, Kind::page, Kind::landing, Kind::store}) {
+  for (const Kind kind : {Kind::wait, Kind::gate, Kind::body, Kind::inputs, Kind::page, Kind::landing, Kind::store}) {
     MadeTrace alone(1);
     alone.add(0, Role::control, kind, 0, 0, 500, 100);
     check_is_sane(alone.trace().report());

@@ -27,9 +27,9 @@ struct MadeTrace {
             std::uint16_t kib = 0) {
     add(worker, TraceRole::compute, TraceKind::body, task, pass, begin, ticks, kib);
   }
-  void operands(std::uint32_t worker, std::uint32_t task, std::uint32_t pass, std::uint64_t begin,
+  void inputs(std::uint32_t worker, std::uint32_t task, std::uint32_t pass, std::uint64_t begin,
                 std::uint32_t ticks) {
-    add(worker, TraceRole::compute, TraceKind::operands, task, pass, begin, ticks);
+    add(worker, TraceRole::compute, TraceKind::inputs, task, pass, begin, ticks);
   }
   void wait(std::uint32_t worker, std::uint32_t task, std::uint32_t pass, std::uint64_t begin, std::uint32_t ticks) {
     add(worker, TraceRole::control, TraceKind::wait, task, pass, begin, ticks);
