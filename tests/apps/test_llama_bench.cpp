@@ -107,6 +107,7 @@ DecodeTimes made_up_times() {
   times.context = 32;
   times.step_bytes = 2.4e9;
   times.ours = {0.61, 0.62, 0.60};
+  times.drawn = {0.63};
   times.peers = {Samples{0.9, 0.9, 0.9}, Samples{0.8, 0.8, 0.8}, Samples{0.7, 0.72, 0.71}};
   times.read_rates = {4600, 4800, 4700};
   return times;
@@ -216,9 +217,9 @@ TEST_CASE("bench: a tiny model from end to end on CPU workers") {
   request.trace = folder / "trace.json";
   REQUIRE(run_bench(tiny_model(), request));
   const std::vector<Row> rows = rows_in(request.out);
-  REQUIRE(rows.size() == 2);  // no peers and no limit without a GPU
-  CHECK(rows[0].name == "decode.tiny.b1.c0");
-  CHECK(rows[1].name == "decode.tiny.b1.c40");
+  REQUIRE(rows.size() == 4);  // no peers and no limit without a GPU
+  CHECK((rows[0].name == "decode.tiny.b1.c0" && rows[1].name == "decode.tiny.b1.c0.drawn"));
+  CHECK((rows[2].name == "decode.tiny.b1.c40" && rows[3].name == "decode.tiny.b1.c40.drawn"));
   CHECK(rows[0].unit == "ms");
   CHECK(rows[0].value > 0);
   CHECK(rows[0].peer.empty());
@@ -231,7 +232,7 @@ TEST_CASE("bench: several texts, and the bytes of the positions in between") {
   request.batch = 4;
   const std::vector<DecodeTimes> all = measure_decode(tiny_model(), request);
   REQUIRE(all.size() == 2);
-  CHECK(all[1].ours.size() == 2);
+  CHECK((all[1].ours.size() == 2 && all[1].drawn.size() == 2));
   const Config config = tiny(Family::kLlama, true);
   // Six steps from position 40 read 41, 42, ... 46 positions.
   CHECK(all[1].step_bytes ==
@@ -252,20 +253,21 @@ TEST_CASE("bench: requests that cannot be served say so") {
 TEST_CASE("rows: names, units, limit and peer") {
   const std::vector<Row> rows =
       decode_rows("llama-3.2-1b", 1, {made_up_times()}, {"nvidia-h200", "580", "2026-11-21", "abc"});
-  REQUIRE(rows.size() == 5);
+  REQUIRE(rows.size() == 6);
   CHECK(rows[0].name == "decode.llama-3.2-1b.b1.c32");
   CHECK(rows[0].value == 0.61);
   CHECK(rows[0].p99 == 0.62);
   CHECK(rows[0].peer == "graph with programmatic dependent launch");
   CHECK(rows[0].peer_value == 0.71);
   CHECK(*rows[0].limit == Approx(2.4e9 / 4700 / 1e6).epsilon(1e-4));
-  CHECK(rows[1].name == "decode.llama-3.2-1b.b1.c32.stream");
-  CHECK(rows[2].name == "decode.llama-3.2-1b.b1.c32.graph");
-  CHECK(rows[3].name == "decode.llama-3.2-1b.b1.c32.graph_pdl");
-  CHECK(rows[3].value == 0.71);
-  CHECK(rows[4].name == "limit.read_hbm");
-  CHECK(rows[4].value == 4700);
-  CHECK(rows[4].unit == "GB/s");
+  CHECK((rows[1].name == "decode.llama-3.2-1b.b1.c32.drawn" && rows[1].value == 0.63));
+  CHECK(rows[2].name == "decode.llama-3.2-1b.b1.c32.stream");
+  CHECK(rows[3].name == "decode.llama-3.2-1b.b1.c32.graph");
+  CHECK(rows[4].name == "decode.llama-3.2-1b.b1.c32.graph_pdl");
+  CHECK(rows[4].value == 0.71);
+  CHECK(rows[5].name == "limit.read_hbm");
+  CHECK(rows[5].value == 4700);
+  CHECK(rows[5].unit == "GB/s");
   const std::string table = decode_table("llama-3.2-1b", 1, {made_up_times()});
   CHECK(table.find("83.7%") != std::string::npos);  // 2.4 GB / 4700 GB/s against 0.61 ms
   CHECK(table.find("1.16x") != std::string::npos);  // 0.71 against 0.61 ms
@@ -281,11 +283,11 @@ TEST_CASE("rows: those of the same name are replaced, others stay") {
   again.ours = {0.5, 0.5, 0.5};
   write_rows(decode_rows("m", 1, {again}, stamp), file);
   const std::vector<Row> rows = rows_in(file);
-  REQUIRE(rows.size() == 9);
+  REQUIRE(rows.size() == 11);
   CHECK(rows[0].name == "decode.m.b1.c32");
   CHECK(rows[0].value == 0.5);
-  CHECK(rows[4].name == "decode.m.b1.c1024");
-  CHECK(rows[4].value == 0.61);
+  CHECK(rows[5].name == "decode.m.b1.c1024");
+  CHECK(rows[5].value == 0.61);
 }
 
 TEST_CASE("soak: every run ends with the first one's logits") {

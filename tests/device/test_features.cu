@@ -256,7 +256,10 @@ TEST_CASE("it parks only after a time without submissions, however short the run
 TEST_CASE("a runtime on another GPU than the first, used by threads that chose none") {
   int count = 0;
   REQUIRE(cudaGetDeviceCount(&count) == cudaSuccess);
-  if (count < 2) return void(WARN("one GPU: nothing to check"));
+  if (count < 2) {
+    WARN("one GPU: nothing to check");
+    return;
+  }
   Options options = on_gpu();
   options.device = 1;
   options.park_after = std::chrono::milliseconds(1);

@@ -78,6 +78,7 @@ std::vector<Row> decode_rows(const std::string& model, int batch, const std::vec
       rows.back().peer = kStrongestPeer;
       rows.back().peer_value = five_digits(median(strongest));
     }
+    if (!times.drawn.empty()) add(".drawn", times.drawn);
     for (const PeerWay way : kPeerWays)
       if (!of(times, way).empty()) add(std::string(".") + describe(way), of(times, way));
     rates.insert(rates.end(), times.read_rates.begin(), times.read_rates.end());
@@ -92,6 +93,7 @@ std::string decode_table(const std::string& model, int batch, const std::vector<
   std::string text = head;
   for (const DecodeTimes& times : all) {
     text += table_line(name_of(model, batch, times), times.ours, times);
+    if (!times.drawn.empty()) text += table_line("  .drawn", times.drawn, times);
     for (const PeerWay way : kPeerWays)
       if (!of(times, way).empty()) text += table_line(std::string("  .") + describe(way), of(times, way), times);
     if (times.limit_ms() > 0) text += limit_line(times);

@@ -19,6 +19,7 @@ struct DecodeTimes {
   std::uint32_t context = 0;
   double step_bytes = 0;                        // see step_bytes(), mean over the tokens of a run
   Samples ours;                                 // ms a token
+  Samples drawn;                                // the same with temperature, top-k and top-p
   std::array<Samples, kPeerWays.size()> peers;  // the same; empty where there are none
   Samples read_rates;                           // limit.read_hbm, GB/s; empty where there is no GPU
 
@@ -26,7 +27,7 @@ struct DecodeTimes {
   double limit_ms() const;
 };
 
-/// decode.<model>.b<batch>.c<context>, the same with .stream, .graph and .graph_pdl, and limit.read_hbm. Values are
+/// decode.<model>.b<batch>.c<context>, the same with .drawn, .stream, .graph and .graph_pdl, and limit.read_hbm. Values are
 /// medians of the rounds in ms a token; the limit's in GB/s.
 std::vector<Row> decode_rows(const std::string& model, int batch, const std::vector<DecodeTimes>& all,
                              const flywheel::bench::Stamp& stamp);

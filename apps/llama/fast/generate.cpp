@@ -115,12 +115,13 @@ void FastGenerator::step_each(const std::vector<std::vector<std::uint32_t>>& tex
   }
 }
 
-std::chrono::duration<double> FastGenerator::run(std::uint32_t start, std::uint32_t tokens, Trace* trace) {
+std::chrono::duration<double> FastGenerator::run(std::uint32_t start, std::uint32_t tokens, Trace* trace,
+                                                 const Sampling& sampling) {
   if (start + tokens > static_cast<std::uint32_t>(context()))
     throw RequestError("positions " + std::to_string(start) + " to " + std::to_string(start + tokens - 1) +
                        " go beyond the context of " + std::to_string(context()));
   const auto count = static_cast<std::size_t>(sequences());
-  begin(std::vector<StepState>(count, StepState{start, 0}), std::vector<FastText>(count));
+  begin(std::vector<StepState>(count, StepState{start, 0}), std::vector<FastText>(count, FastText{.sampling = sampling}));
   const auto begin_time = std::chrono::steady_clock::now();
   Run run = trace ? runtime_.submit(decode_, repeat(tokens), traced) : runtime_.submit(decode_, repeat(tokens));
   while (run.next<WrittenToken>()) {

@@ -33,9 +33,10 @@ class FastGenerator {
   std::vector<std::vector<std::vector<float>>> logits_of(const std::vector<std::vector<std::uint32_t>>& texts);
   std::vector<std::vector<float>> logits(const std::vector<std::uint32_t>& ids) { return logits_of({ids}).front(); }
 
-  /// Writes `tokens` tokens greedily to every sequence from position `start` on, whatever the cache holds there; waits.
-  /// For measurements. `trace`: where the run's trace goes, if anywhere.
-  std::chrono::duration<double> run(std::uint32_t start, std::uint32_t tokens, Trace* trace = nullptr);
+  /// Writes `tokens` tokens to every sequence from position `start` on, whatever the cache holds there; waits. For
+  /// measurements. `trace`: where the run's trace goes, if anywhere.
+  std::chrono::duration<double> run(std::uint32_t start, std::uint32_t tokens, Trace* trace = nullptr,
+                                    const Sampling& sampling = {});
   /// Of all sequences, after the last step: [sequences][vocabulary].
   std::vector<float> last_logits() const { return memory_.logits.read(); }
   /// The schedule, for a person to read.
