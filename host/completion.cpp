@@ -15,6 +15,7 @@ void drain_to(const World& world, RunRecord& run, std::uint64_t end) {
     std::uint64_t value = 0;
     if (stream.read(run.stream_next, value)) run.streamed.push_back(value);
   }
+  // Release: pairs with the acquire in runtime/stream, has_space(): the values are out of their places.
   P::system(*stream.consumed).store(end, Order::release);
 }
 }  // namespace

@@ -37,7 +37,7 @@ std::uint32_t Graph::add_node(std::type_index type, const void* args, std::size_
   if (phased_ && !waits.tasks.empty())
     throw GraphError("a " + type_name(type) + " names a dependency in a phased graph: the phases order its tasks; "
                      "leave out after(), or leave out phase()");
-  GraphNode node{type, {}, static_cast<std::uint32_t>(bytes), kNoResult, priority, false, phase_, waits.tasks,
+  GraphNode node{type, {}, kNoResult, priority, false, phase_, waits.tasks,
                  kAnyWorker, 0, 0, {}};
   std::memcpy(node.args.data(), args, bytes);
   nodes_.push_back(std::move(node));

@@ -52,7 +52,6 @@ struct DependentPiece {
 struct GraphNode {
   std::type_index type;
   std::array<unsigned char, kTaskArgBytes> args;
-  std::uint32_t arg_bytes;
   std::uint32_t result_offset;
   Priority priority;
   bool grid;

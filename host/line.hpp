@@ -36,7 +36,7 @@ struct Line {
   std::deque<RunPtr> sorted;
   std::map<const LoadedGraph*, std::deque<RunPtr>> held_back;
 
-  std::atomic<std::uint32_t> length{0};  // of all parts
+  std::atomic<std::uint32_t> length{0};  // of all parts; relaxed: whoever finds it 0 looks again under the lock, or sleeps by `asleep`
   std::atomic<bool> asleep{false};       // the pump's thread waits to be woken
   std::atomic<bool> closed{false};       // see Pump::throw_if_closed()
 

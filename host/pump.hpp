@@ -55,6 +55,9 @@ class Pump {
   void while_parked(const std::function<void()>& action);
   /// Ends everything within the given time. False if the kernel could not be stopped.
   bool shutdown(std::chrono::milliseconds limit);
+  /// After shutdown(): true if its thread is in a launch that does not return. Then nobody waits for the thread, and the
+  /// caller keeps all that it uses for ever.
+  bool let_go_if_stuck();
   PumpCounters counters();
 
  private:
@@ -126,7 +129,8 @@ class Pump {
   std::uint32_t holds_ = 0;  // while_parked() calls at work: let nobody in
   bool closed_ = false;
   bool ending_ = false;
-  std::string lost_;       // why no run can succeed any more
+  bool gone_ = false;      // no run can succeed any more
+  std::string lost_;       // why; not written once `line_->closed` is set
   Status end_status_ = Status::aborted;  // of runs that come too late
   std::string end_cause_ = "the runtime was shut down";
   std::vector<RunPtr> expected_;  // from streams, and maybe some that have come

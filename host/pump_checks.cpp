@@ -75,10 +75,12 @@ void Pump::lose_device(Lock& lock, const char* cause) {
 void Pump::fail_everything(const Lock& lock, Status status, const std::string& cause) {
   closed_ = true;
   if (status != Status::aborted) {
-    if (!lost_.empty()) return;  // told already; submitters may be reading it
-    lost_ = std::string(describe(status).what) + " (" + cause + "). Remedy: " + describe(status).remedy;
-    log::error(lost_);
-    // Release: pairs with the acquire in throw_if_closed().
+    if (gone_) return;  // told already
+    gone_ = true;
+    const std::string text = std::string(describe(status).what) + " (" + cause + "). Remedy: " + describe(status).remedy;
+    log::error(text);
+    // Release: pairs with the acquire in throw_if_closed(). After a shutdown() somebody may be reading `lost_` already.
+    if (!line_->closed.load(std::memory_order_relaxed)) lost_ = text;
     line_->closed.store(true, std::memory_order_release);
   }
   end_status_ = status, end_cause_ = cause;

@@ -65,7 +65,7 @@ bool Pump::wait_until_parked(Lock& lock, Clock::time_point limit) {
     if (Clock::now() > limit) return false;
     take_finished(lock);
     send_cancels();
-    if (!live_count_ && !parking_ && lost_.empty()) park();
+    if (!live_count_ && !parking_ && !gone_) park();
     or_fail_everything(lock, [&] { check_kernel(lock); });
     lock.unlock();
     std::this_thread::sleep_for(std::chrono::microseconds(50));
@@ -78,7 +78,7 @@ bool Pump::shutdown(std::chrono::milliseconds limit) {
   Lock lock(mutex_);
   line_->closed.store(true, std::memory_order_release);
   const auto end = Clock::now() + limit;
-  while ((live_count_ || line_->length.load(std::memory_order_relaxed)) && Clock::now() < end && lost_.empty()) {
+  while ((live_count_ || line_->length.load(std::memory_order_relaxed)) && Clock::now() < end && !gone_) {
     or_fail_everything(lock, [&] {
       if (!turn(lock)) wake_.wait_for(lock, std::chrono::microseconds(100));
     });
@@ -92,6 +92,13 @@ bool Pump::shutdown(std::chrono::milliseconds limit) {
   }
   fail_everything(lock, Status::aborted, "the runtime was shut down");
   return parked;
+}
+
+bool Pump::let_go_if_stuck() {
+  Lock lock(mutex_);
+  ending_ = closed_;
+  if (launch_due_ && thread_.joinable()) thread_.detach();
+  return launch_due_;
 }
 
 void Pump::abort_workers() {

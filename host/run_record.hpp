@@ -3,9 +3,8 @@
 
 #include <array>
 #include <atomic>
-#include <condition_variable>
-#include <vector>
 #include <mutex>
+#include <vector>
 
 #include "host/executable.hpp"
 #include "host/trace.hpp"

@@ -1,6 +1,8 @@
 #include "host/runtime.hpp"
 
 #include <algorithm>
+#include <mutex>
+#include <vector>
 
 #include "host/core.hpp"
 #include "host/log.hpp"
@@ -15,6 +17,16 @@ Runtime::Runtime(const KernelEntry& entry, const Options& options, std::unique_p
   core_ = std::make_shared<Core>(entry, options, std::move(engine));
   log::info("flywheel on " + device() + (core_->engine->drains() ? ", drain mode" : ", resident"));
 }
+
+namespace {
+/// With CUDA_LAUNCH_BLOCKING=1 a task that never ends keeps the pump's thread, and that keeps all it works with.
+void keep_for_ever(std::shared_ptr<Core> core) {
+  static auto& kept = *new std::vector<std::shared_ptr<Core>>;
+  static std::mutex mutex;
+  std::scoped_lock lock(mutex);
+  kept.push_back(std::move(core));
+}
+}  // namespace
 
 Runtime::~Runtime() {
   if (!core_) return;
@@ -134,6 +146,7 @@ void Runtime::shutdown() {
              "Its memory stays taken until the process ends.");
   core_->memory.leak();
   core_->heap.leak();
+  if (core_->pump.let_go_if_stuck()) keep_for_ever(core_);
 }
 
 }  // namespace flywheel

@@ -21,6 +21,8 @@ template <class P>
 FLYWHEEL_COLD void complete_run(const World& world, const RunConstants& run, bool clean) {
   RunState& state = world.runs[run.slot];
   CompletionSlot& done = world.completions[run.slot];
+  // All relaxed: this thread has acquired the arrivals of all that wrote the words it loads here (or, of `cancelled`, may
+  // be late), and what it stores goes with the release of the word in end_run().
   std::uint32_t code = 0;
   if (!clean) {
     const std::uint64_t fault = P::device(state.line.fault).load(Order::relaxed);
@@ -41,6 +43,7 @@ template <class P>
 FLYWHEEL_TASK bool begin_iteration(const World& world, const RunConstants& run) {
   if (run.repeat <= 1) return false;
   RunState& state = world.runs[run.slot];
+  // Relaxed: acquired with the arrivals, as in complete_run().
   const std::uint32_t next = P::device(state.line.iteration).load(Order::relaxed) + 1;
   const bool again = next < run.repeat && !P::device(state.line.stop).load(Order::relaxed) &&
                      !P::device(state.line.cancelled).load(Order::relaxed) &&

@@ -15,6 +15,8 @@ struct Board {
 
 template <class P>
 FLYWHEEL_TASK Board read_board(const World& world) {
+  // All relaxed: hints. What they lead to is acquired where it is taken: a task with its slot, a run of all workers with
+  // the bulletin in Lookout::take_phased(); an abort is an end, of which nothing is read.
   BoardWords& words = world.control->board;
   const std::uint64_t bulletin = P::device(words.bulletin).load(Order::relaxed);
   const std::uint64_t abort = P::device(words.abort).load(Order::relaxed);

@@ -40,7 +40,7 @@ FLYWHEEL_TASK void begin_body(Heartbeat& heart, std::uint64_t item) {
 }
 template <class P>
 FLYWHEEL_TASK void end_body(Heartbeat& heart) {
-  P::system(heart.started_ns).store(0, Order::release);
+  P::system(heart.started_ns).store(0, Order::release);  // pairs with the watchdog's acquire: this item is over
 }
 
 }  // namespace flywheel

@@ -18,17 +18,16 @@ enum class Status : std::uint32_t {
   aborted = 6,
   device_lost = 7,
   worker_stalled = 8,
-  bad_task_type = 9,
-  workers_missing = 10,
-  spawn_in_phase = 11,
-  operands_misnamed = 12,
-  operands_kept = 13,
-  operands_overdrawn = 14,
-  operands_overrun = 15,
-  operands_hoarded = 16,
-  handoffs_mismatched = 17,
-  sent_twice = 18,
-  words_missing = 19,
+  workers_missing = 9,
+  spawn_in_phase = 10,
+  operands_misnamed = 11,
+  operands_kept = 12,
+  operands_overdrawn = 13,
+  operands_overrun = 14,
+  operands_hoarded = 15,
+  handoffs_mismatched = 16,
+  sent_twice = 17,
+  words_missing = 18,
 };
 
 inline constexpr std::uint32_t kUserStatus = 64;
@@ -59,7 +58,6 @@ constexpr StatusText describe(Status status) {
     case Status::worker_stalled:
       return {"a task did not end within Options::stall_limit",
               "poll block.cancelled() in long loops, or raise Options::stall_limit"};
-    case Status::bad_task_type: return {"a task record names an unknown task type", "report this: load() checks types"};
     case Status::spawn_in_phase:
       return {"a task of a phased or compiled graph called block.spawn()",
               "the tasks of such a graph are fixed: load it without `compiled` and with after() in place of phases"};

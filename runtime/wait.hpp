@@ -14,11 +14,8 @@ enum class WaitReason : std::uint32_t {
   none,
   queue_slot_free,   // a producer waits for the consumer one lap behind
   queue_slot_full,   // a consumer waits for the producer that holds its ticket
-  mailbox,           // an idle worker was claimed and waits for the item
   grid_barrier,      // a worker waits for the others at a phase boundary
   stream_space,      // a task waits for the host to read its streamed values
-  runs_to_finish,    // the door waits for running work before the kernel parks
-  task,              // the control warp waits for the compute warps
   predecessors,      // compiled: a worker waits for tasks of other workers
   workers_to_leave,  // compiled: the speaker waits for the others to be through with the run
   page,              // compiled: a role of a worker waits for a page of operands
@@ -29,11 +26,8 @@ constexpr const char* describe(WaitReason reason) {
   switch (reason) {
     case WaitReason::queue_slot_free: return "a free queue slot";
     case WaitReason::queue_slot_full: return "an item in a queue slot";
-    case WaitReason::mailbox: return "an item in its mailbox";
     case WaitReason::grid_barrier: return "the other workers at a grid barrier";
     case WaitReason::stream_space: return "the host to read streamed values";
-    case WaitReason::runs_to_finish: return "running work to finish before parking";
-    case WaitReason::task: return "a task to end";
     case WaitReason::predecessors: return "tasks of other workers in a compiled run";
     case WaitReason::workers_to_leave: return "workers that are not through with a compiled run";
     case WaitReason::page: return "a page of operands";
@@ -96,6 +90,7 @@ FLYWHEEL_TASK inline void report_wait(const WaitContext& wait, WaitReason reason
     // Release: pairs with the watchdog's acquire load of `reason`; the five words above belong to it.
     P::system(wait.report->reason).store(static_cast<std::uint32_t>(reason), Order::release);
   }
+  // Relaxed: whoever sees it leaves, and reads nothing that was written before.
   P::device(*wait.abort).store(1, Order::relaxed);
 }
 }  // namespace detail
@@ -103,7 +98,7 @@ FLYWHEEL_TASK inline void report_wait(const WaitContext& wait, WaitReason reason
 namespace detail {
 template <class P>
 FLYWHEEL_COLD std::uint64_t total_progress(const WaitContext& wait) {
-  std::uint64_t sum = 1;
+  std::uint64_t sum = 1;  // relaxed: only that it changes matters
   for (std::uint32_t w = 0; w < wait.workers; ++w) sum += P::device(wait.progress[w].value).load(Order::relaxed);
   return sum;
 }

@@ -1,4 +1,6 @@
 // The pump when the engine fails it: every run ends, says why, and nobody waits for what cannot come.
+#include <utility>
+
 #include "host/core.hpp"
 #include "support/frail_engine.hpp"
 #include "support/small_runtime.hpp"
@@ -81,7 +83,7 @@ TEST_CASE("a device that is lost fails what is live, what waits in line and what
     CHECK(run->status() == Status::device_lost);
     check_says(error_of_run(*run), {"the test has taken the device away", "Remedy"});
   }
-  frail.frailty->called_back();  // late
+  std::exchange(frail.frailty->called_back, nullptr)();  // late
   CHECK(from_stream.status() == Status::device_lost);
 }
 
@@ -92,13 +94,14 @@ TEST_CASE("what a stream was to submit fails also while the kernel is parked") {
   CHECK_FALSE(run.done());
   frail.frailty->lost = true;
   REQUIRE(run.wait_for(std::chrono::seconds(30)));
+  frail.frailty->called_back = nullptr;
   CHECK(run.status() == Status::device_lost);
 }
 
 TEST_CASE("a stream that comes in time submits its run") {
   Frail frail;
   Run run = frail.runtime.submit_after(nullptr, frail.counter);
-  frail.frailty->called_back();
+  std::exchange(frail.frailty->called_back, nullptr)();
   run.wait();
   CHECK(frail.words.data()[0] == 1);
 }
@@ -123,6 +126,25 @@ TEST_CASE("workers that do not come are counted") {
   CHECK(run.status() == Status::workers_missing);
   check_says(error_of_run(run), {"0 of 3 workers", "Remedy"});
   frail.frailty->never_starts = false;
+}
+
+TEST_CASE("shutdown() is through in time also when a launch does not return") {
+  Options options = on_cpu();
+  options.mode = Mode::drain;
+  options.shutdown_timeout = std::chrono::milliseconds(100);
+  options.log_level = "off";
+  std::shared_ptr<Frailty> frailty;
+  const auto begin = std::chrono::steady_clock::now();
+  {
+    Frail frail(options);
+    frailty = frail.frailty;
+    frailty->blocks_in_launch = true;
+    Run run = frail.runtime.submit(frail.counter);
+    frail.runtime.shutdown();
+    CHECK(run.status() == Status::aborted);
+  }
+  CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(30));
+  frailty->blocks_in_launch = false;  // lets the thread end
 }
 
 TEST_CASE("a trace that cannot be fetched fails its run, not the process") {

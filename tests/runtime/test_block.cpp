@@ -87,7 +87,7 @@ TEST_CASE("a body reads the run's parameters and its result reaches the host") {
   const Settings settings{2.5, 4};
   const std::uint8_t small = 200;
   HandGraph<List> graph;
-  graph.add(Compute{{8}, {3}}, {}, Priority::inherit, 16);
+  graph.add(Compute{{8, 0}, {3, 0}}, {}, Priority::inherit, 16);
   RunConstants run = hand.load(graph);
   run.param_bytes = 24;
   std::memcpy(hand.world.params + kParamBytes + 8, &settings, sizeof(settings));

@@ -104,8 +104,8 @@ TEST_CASE("a reader who sees the reason sees the whole report") {
 
 TEST_CASE("every reason to wait has words of its own") {
   std::set<std::string> texts;
-  for (std::uint32_t reason = 1; reason <= static_cast<std::uint32_t>(WaitReason::task); ++reason)
+  for (std::uint32_t reason = 1; reason <= static_cast<std::uint32_t>(WaitReason::role); ++reason)
     texts.insert(describe(static_cast<WaitReason>(reason)));
-  CHECK(texts.size() == static_cast<std::size_t>(WaitReason::task));
+  CHECK(texts.size() == static_cast<std::size_t>(WaitReason::role));
   CHECK(texts.count(describe(WaitReason::none)) == 0);
 }

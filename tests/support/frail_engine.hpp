@@ -17,7 +17,8 @@ struct Frailty {
   std::atomic<bool> refuses_copies{false};
   std::atomic<bool> never_starts{false};  // launches go well, but no worker comes
   std::atomic<bool> lost{false};
-  std::function<void()> called_back;        // by a stream that never gets there
+  std::atomic<bool> blocks_in_launch{false};  // until it is false again
+  std::function<void()> called_back;        // by a stream that never gets there; keeps the runtime, so let it go in the end
   const std::uint32_t* awaited = nullptr;   // by a stream
   std::uint32_t awaited_value = 0;
 };
@@ -50,6 +51,7 @@ class FrailEngine final : public Engine {
 
   void launch(const World& world) override {
     refuse_if(frailty_->refuses_launches);
+    if (frailty_->blocks_in_launch) return wait_in_launch();
     world_ = world;
     if (frailty_->never_starts) return;
     inner_->launch(world);
@@ -66,6 +68,10 @@ class FrailEngine final : public Engine {
   }
 
  private:
+  void wait_in_launch() const {
+    const std::shared_ptr<Frailty> frailty = frailty_;
+    while (frailty->blocks_in_launch) detail::cpu_pause(100000);
+  }
   static void refuse_if(bool refused) {
     if (refused) throw DeviceError("the test does not want it");
   }

@@ -143,7 +143,7 @@ inline bool report() {
   std::uint64_t word = 3, saw = 0;
   run_together(2, [&](std::uint32_t self) {
     if (self == 0) {
-      spin_until<P>(patience.wait(), WaitReason::task, &word, 7,
+      spin_until<P>(patience.wait(), WaitReason::role, &word, 7,
                     [&](std::uint64_t& seen) { return (seen = P::device(word).load(Order::relaxed)) == 7; });
     } else {
       wait_for([&] { return P::system(patience.report.reason).load(Order::acquire) != 0; });

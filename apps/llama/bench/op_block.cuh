@@ -249,7 +249,7 @@ class OpBlock : public OpBlockCore {
   /// After a compute part that has a store part. All warps write the same number.
   __device__ void end() {
     hand<void>();
-    if (lane() == 0) *static_cast<volatile std::uint32_t*>(&shared_.handoffs) = shared_.passed_on[warp()];
+    if (lane() == 0) ThreadPlatform::block(shared_.handoffs).store(shared_.passed_on[warp()], Order::relaxed);
     pass_on();
   }
 
@@ -281,7 +281,7 @@ class OpStoreBlock : public OpBlockCore {
     const std::uint32_t slot = taken_ % kHandoffs;
     op::wait(shared_.handed[slot], taken_ / kHandoffs & 1);
     // A warp that is done may have written it long before the others: then it is still more than `taken_`.
-    if (taken_ == *static_cast<const volatile std::uint32_t*>(&shared_.handoffs)) return nullptr;
+    if (taken_ == ThreadPlatform::block(shared_.handoffs).load(Order::relaxed)) return nullptr;
     return reinterpret_cast<const T*>(op_memory() + slot * kHandoffBytes);
   }
   __device__ void give_back() {

@@ -1,0 +1,26 @@
+# Installs the build to a folder of its own, builds the consumer on it and runs that. The test is run with -D BUILD, SOURCE,
+# WORK, CUDA (bool) and NVCC.
+function(run)
+  execute_process(COMMAND ${ARGV} RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)
+  message("${output}")
+  if(NOT result EQUAL 0)
+    list(JOIN ARGV " " command)
+    message(FATAL_ERROR "failed (${result}): ${command}")
+  endif()
+  set(output "${output}" PARENT_SCOPE)
+endfunction()
+
+file(REMOVE_RECURSE "${WORK}")
+run("${CMAKE_COMMAND}" --install "${BUILD}" --prefix "${WORK}/installed")
+set(cuda)
+if(CUDA)
+  set(cuda "-DCMAKE_CUDA_COMPILER=${NVCC}" -DCMAKE_CUDA_ARCHITECTURES=90)
+endif()
+run("${CMAKE_COMMAND}" -G Ninja -S "${SOURCE}/tests/package" -B "${WORK}/build" "-DCMAKE_PREFIX_PATH=${WORK}/installed"
+    -DCMAKE_BUILD_TYPE=Release "-DCONSUMER_CUDA=${CUDA}" "-DCONSUMER_SOURCE=${SOURCE}/apps/01_hello/main.cu" ${cuda})
+run("${CMAKE_COMMAND}" --build "${WORK}/build")
+set(ENV{FLYWHEEL_TARGET} cpu)
+run("${WORK}/build/consumer")
+if(NOT output MATCHES "d = 7")
+  message(FATAL_ERROR "the consumer did not say d = 7")
+endif()

@@ -1,0 +1,77 @@
+#!/usr/bin/env bash
+# Everything that only a GPU can show, one line for each, each under a time limit of its own. tools/stage puts this script
+# beside the staged programs.
+#   verify_gpu.sh [PART...]     of: tests sanitize right soak rows (default: all, in this order)
+# tests      the GPU tests
+# sanitize   memcheck, synccheck and racecheck of what test_device_sanitize does
+# right      logits of the tuned decode against the portable tasks: texts at once, long contexts, sizes
+# soak       200,000 tokens of Llama-3.2-1B, every repeat with the same logits
+# rows       the measurements of README's tables; nothing else may run on the GPU meanwhile
+# FLYWHEEL_LOGS names the folder for logs and results (default: logs beside the script). Status 1 when something failed.
+set -uo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")" || exit 1
+./unpack || exit 1
+export FLYWHEEL_BUILD_DIR=$PWD FLYWHEEL_LOGS=${FLYWHEEL_LOGS:-$PWD/logs}
+mkdir -p "$FLYWHEEL_LOGS"
+llama=apps/llama/llama bad=0
+
+# try NAME SECONDS COMMAND...
+try() {
+  local name=$1 seconds=$2 begun=$SECONDS word=pass
+  shift 2
+  timeout --kill-after=5 "$seconds" "$@" >"$FLYWHEEL_LOGS/$name.log" 2>&1 </dev/null || word="FAIL($?)"
+  [[ "$word" == pass ]] || bad=$((bad + 1))
+  printf '%-28s %-9s %4d s  %s\n' "$name" "$word" $((SECONDS - begun)) \
+    "$(grep -v '^\s*$' "$FLYWHEEL_LOGS/$name.log" | tail -n 1 | cut -c 1-110)"
+}
+
+tests() { ./run_gpu_tests.sh || bad=$((bad + 1)); }
+
+sanitize() {
+  for tool in memcheck synccheck racecheck; do
+    try "sanitize_$tool" 150 compute-sanitizer --tool "$tool" --error-exitcode 9 tests/test_device_sanitize
+  done
+}
+
+# portable NAME SECONDS SHAPE OPTIONS...
+portable() {
+  local name=$1 seconds=$2 shape=$3
+  shift 3
+  try "right_$name" "$seconds" "$llama" bench --device gpu --shape "$shape" --runs 0 "$@"
+}
+right() {
+  portable 1b 60 llama-3.2-1b --portable-check 32 --portable-context 1024 8192
+  for texts in 2 4 8; do portable "1b_b$texts" 60 llama-3.2-1b --batch "$texts" --portable-check 8; done
+  portable 8b 90 llama-3.1-8b --portable-check 4 --portable-context 1024
+  portable 8b_b4 120 llama-3.1-8b --batch 4 --portable-check 2
+  portable qwen 60 qwen3-0.6b --portable-check 8 --portable-context 1024 8192
+  portable 1b_cp_async 60 llama-3.2-1b --no-bulk --portable-check 8 --portable-context 1024
+}
+
+soak() { try soak 240 "$llama" soak --device gpu --shape llama-3.2-1b --tokens 200000; }
+
+# row NAME SECONDS OPTIONS...
+row() {
+  local name=$1 seconds=$2
+  shift 2
+  try "rows_$name" "$seconds" "$llama" bench --device gpu --out "$FLYWHEEL_LOGS/decode.json" "$@"
+  grep -E '^(decode|  [.]|  limit)' "$FLYWHEEL_LOGS/rows_$name.log"
+}
+rows() {
+  row 1b 150 --shape llama-3.2-1b --context 128 1024 8192
+  row 1b_b4 90 --shape llama-3.2-1b --batch 4 --context 128
+  row 1b_b8 90 --shape llama-3.2-1b --batch 8 --context 128
+  row 8b 150 --shape llama-3.1-8b --context 128 --runs 3
+  try rows_runtime 200 apps/bench/bench --out "$FLYWHEEL_LOGS"
+}
+
+for part in "${@:-tests sanitize right soak rows}"; do
+  for one in $part; do
+    case $one in
+      tests | sanitize | right | soak | rows) "$one" ;;
+      *) echo "verify_gpu: there is no part '$one'; there are tests, sanitize, right, soak and rows" >&2 && exit 1 ;;
+    esac
+  done
+done
+if ((bad)); then echo "verify_gpu: $bad FAILED, logs in $FLYWHEEL_LOGS"; else echo "verify_gpu: ok, logs in $FLYWHEEL_LOGS"; fi
+((bad == 0))
