@@ -177,7 +177,7 @@ class GpuBlock : public BlockCore<ThreadPlatform, List> {
   /// Collective. Grid tasks: all workers meet. False if the run ends here: return from the body.
   __device__ bool grid_sync() {
     const bool go_on = boundary(false);
-    if (leader() && go_on) show_step(clock_.begin_step());
+    if (go_on) begin_step();
     return go_on;
   }
 
@@ -186,10 +186,8 @@ class GpuBlock : public BlockCore<ThreadPlatform, List> {
   __device__ void begin_phases() { clock_ = PhaseClock::of<P>(*this->context_); }
   __device__ bool boundary(bool end_of_pass) {
     sync();
-    if (leader()) {
-      show_step(clock_.end_step());  // who waits for others does not stall
-      shared_->go_on = meet<P>(*this->context_, clock_, end_of_pass);
-    }
+    if (tells_steps()) show_step(clock_.end_step());  // who waits for others does not stall
+    if (leader()) shared_->go_on = meet<P>(*this->context_, clock_, end_of_pass);
     sync();
     return shared_->go_on;
   }
@@ -208,15 +206,20 @@ class GpuBlock : public BlockCore<ThreadPlatform, List> {
     if (leader()) {
       note_asked<P>(*this->context_, clock_);
       clock_.local = record.header.local;
-      show_step(clock_.begin_step());
       this->context_->header = &shared_->phase_record.header;
     }
+    begin_step();
     used_ = 0;
     sync();
     return shared_->phase_record;
   }
 
  private:
+  /// Another thread than the one at the meeting: nobody waits for this one.
+  __device__ static bool tells_steps() { return rank() == 32; }
+  __device__ void begin_step() {
+    if (tells_steps()) show_step(clock_.begin_step());
+  }
   __device__ void show_step(std::uint32_t step) const { P::block(shared_->phase_step).store(step, Order::relaxed); }
 
   BlockShared* shared_;
@@ -228,7 +231,7 @@ class GpuBlock : public BlockCore<ThreadPlatform, List> {
   std::uint32_t number_;
 
  private:
-  PhaseClock clock_{};  // thread 0's
+  PhaseClock clock_{};  // thread 0's, but for the steps: see tells_steps()
 };
 
 }  // namespace flywheel

@@ -96,9 +96,10 @@ bool Pump::shutdown(std::chrono::milliseconds limit) {
 
 bool Pump::let_go_if_stuck() {
   Lock lock(mutex_);
-  ending_ = closed_;
-  if (launch_due_ && thread_.joinable()) thread_.detach();
-  return launch_due_;
+  if (!launch_due_) return false;
+  ending_ = true;
+  if (thread_.joinable()) thread_.detach();
+  return true;
 }
 
 void Pump::abort_workers() {

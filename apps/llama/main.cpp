@@ -173,7 +173,7 @@ int run(int argc, char** argv) {
   app.require_subcommand(1);
   Setup setup;
   TextRequest request;
-  request.sampling = {.temperature = 0.8f, .top_p = 0.95f, .top_k = 50, .reserved = 0, .seed = 1623};
+  request.sampling = kUsualSampling;
   std::vector<std::uint32_t> ids;
   Measured what;
   BenchRequest bench;

@@ -17,6 +17,9 @@ class RequestError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// What `llama generate` does if it is not told otherwise.
+inline constexpr Sampling kUsualSampling{.temperature = 0.8f, .top_p = 0.95f, .top_k = 50, .reserved = 0, .seed = 1623};
+
 struct Request {
   std::vector<std::uint32_t> prompt;  // at least one token
   std::uint32_t tokens = 256;         // to write, at most

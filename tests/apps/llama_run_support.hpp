@@ -10,6 +10,7 @@
 #include "apps/llama/generate.hpp"
 #include "apps/llama/start.hpp"
 #include "llama_support.hpp"
+#include "support/expect.hpp"
 
 namespace flywheel::llama {
 
@@ -67,12 +68,7 @@ std::vector<std::uint32_t> write_tokens(AnyGenerator& generator, const Request& 
 /// The message of the RequestError that `action` throws; empty if it throws nothing.
 template <class Action>
 std::string request_error_of(Action&& action) {
-  try {
-    action();
-  } catch (const RequestError& error) {
-    return error.what();
-  }
-  return {};
+  return testing::error_of<RequestError>(std::forward<Action>(action));
 }
 
 /// Runs a graph of this one task.

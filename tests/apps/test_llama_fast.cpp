@@ -96,16 +96,6 @@ TEST_CASE("compiled: logits of several texts are those of each alone") {
   CHECK(several.logits(texts[2]) == all[2]);
 }
 
-template <class Action>
-std::string request_error_of(Action&& action) {
-  try {
-    action();
-  } catch (const RequestError& error) {
-    return error.what();
-  }
-  return {};
-}
-
 TEST_CASE("compiled: requests for several texts that cannot be served say why") {
   const Golden golden;
   const Config config = read_config(kModelFolder);

@@ -110,12 +110,6 @@ TEST_CASE("dependents: pages hold what the predecessors of this pass wrote, also
 TEST_CASE("checked: a mistake with pages or handoffs fails its task by name, and other runs go on") {
   for (const Way& way : {Way{true, true, 3, 2}, Way{false, true, 3, 2}}) {
     Runtime runtime = start<Packed, Mistaken>(options_of(way));
-    for (const Mistake mistake :
-         {Mistake::keeps_one, Mistake::drops_none, Mistake::gives_another, Mistake::drops_twice, Mistake::takes_another,
-          Mistake::passes_unasked, Mistake::hands_unevenly, Mistake::stores_twice})
-      for (const std::uint32_t bytes : {1u, 70'000u}) check_mistake(runtime, mistake, bytes);
-    check_mistake(runtime, Mistake::hoards, 5 * kPageBytes);
-    check_mistake(runtime, Mistake::skips_one, 4 * kPageBytes);
-    check_mistake(runtime, Mistake::takes_another, 0);
+    check_mistakes(runtime);
   }
 }

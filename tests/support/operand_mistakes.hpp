@@ -144,4 +144,15 @@ inline void check_mistake(Runtime& runtime, Mistake mistake, std::uint32_t bytes
   clean.check();
 }
 
+/// All of them, on a runtime of 3 pages a worker that checks.
+inline void check_mistakes(Runtime& runtime) {
+  for (const Mistake mistake :
+       {Mistake::keeps_one, Mistake::drops_none, Mistake::gives_another, Mistake::drops_twice, Mistake::takes_another,
+        Mistake::passes_unasked, Mistake::hands_unevenly, Mistake::stores_twice})
+    for (const std::uint32_t bytes : {1u, 70'000u}) check_mistake(runtime, mistake, bytes);
+  check_mistake(runtime, Mistake::hoards, 5 * kPageBytes);
+  check_mistake(runtime, Mistake::skips_one, 4 * kPageBytes);
+  check_mistake(runtime, Mistake::takes_another, 0);
+}
+
 }  // namespace flywheel::testing

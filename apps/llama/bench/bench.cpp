@@ -21,7 +21,6 @@ constexpr std::uint32_t kTokensOfCheck = 8, kTokensOfTrace = 8;
 constexpr std::uint32_t kTraceEvents = 8192;
 constexpr std::chrono::milliseconds kParkAfter{5};  // the peers need the SMs
 constexpr std::uint64_t kSeedOfCache = 77;
-constexpr Sampling kDrawn{.temperature = 0.8f, .top_p = 0.95f, .top_k = 50, .seed = 1623};  // what `llama generate` does
 
 void write_text(const std::filesystem::path& file, const std::string& text) {
   std::ofstream out(file);
@@ -114,7 +113,7 @@ class Bench {
       if (counts) samples.push_back(value);
     };
     keep(times.ours, ours_.run(start, request_.tokens).count() * 1e3 / request_.tokens);
-    keep(times.drawn, ours_.run(start, request_.tokens, nullptr, kDrawn).count() * 1e3 / request_.tokens);
+    keep(times.drawn, ours_.run(start, request_.tokens, nullptr, kUsualSampling).count() * 1e3 / request_.tokens);
     if (peers_)
       for (const PeerWay way : kPeerWays)
         keep(times.peers[static_cast<std::size_t>(way)], peers_->run(way, start, request_.tokens));

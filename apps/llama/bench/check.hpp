@@ -14,7 +14,7 @@ double relative_error(const std::vector<float>& a, const std::vector<float>& b);
 /// Keys and values are rounded to halves by the tuned tasks only, and with more than two texts activations to one bf16
 /// (see inputs.cuh): the error is that of their last bits. (16 layers of random weights, hidden size 1024, on an
 /// emulated GPU: 5e-4 with two texts, 7.4e-3 with four.)
-constexpr double kMostPortableError = 1e-2;
+inline constexpr double kMostPortableError = 1e-2;
 /// The peers add up the same products in another order at most. With more than two texts an activation is rounded to one
 /// bf16 (see inputs.cuh), and another order moves some by their last bit.
 constexpr double most_peer_error(int texts) { return texts <= 2 ? 1e-3 : 1e-2; }

@@ -10,7 +10,7 @@ namespace flywheel::llama {
 /// What is to have room.
 struct FastRoom {
   int context = 0;  // positions
-  int texts = 1;      // at once
+  int texts = 1;    // at once
   int decodes = 1;  // operand streams and caches beside the loaded weights
 };
 
