@@ -43,7 +43,8 @@ void wait(Run& run) {
   } catch (const RunError& error) {
     if (error.status() != Status::task_failed || error.user_code() != kLogitsNotFinite) throw;
     throw RequestError(
-        "the model computes numbers that are no numbers: its weights are damaged; download it again");
+        "the model computes numbers that are no numbers: its weights are damaged (download it again), or its activations "
+        "are too large for the tuned decode (write with the portable one)");
   }
 }
 

@@ -104,10 +104,9 @@ inline std::vector<Stamped> stamped(const std::vector<float>& values, std::uint3
   return all;
 }
 
-inline float unpacked(const std::vector<Stamped>& packed, int sequences, int columns, int sequence, int column) {
-  const auto at = static_cast<std::size_t>(sequence * columns + column), low = static_cast<std::size_t>(sequences * columns / 2);
-  const auto half = [&](const Stamped& word) { return from_bf16(column % 2 ? word.bits() >> 16 : word.bits() & 0xffffu); };
-  return sequences <= 2 ? half(packed[at / 2]) + half(packed[low + at / 2]) : half(packed[at / 2]);
+inline float unpacked(const std::vector<Stamped>& packed, int columns, int sequence, int column) {
+  const std::uint32_t pair = packed[static_cast<std::size_t>(sequence * columns + column) / 2].bits();
+  return from_half(column % 2 ? pair >> 16 : pair & 0xffffu) * kWeightUnits;
 }
 
 }  // namespace flywheel::llama

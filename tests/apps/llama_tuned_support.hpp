@@ -161,17 +161,19 @@ inline void check_refusals(FastGenerator& generator) {
   CHECK(write_tokens(generator, undrawn({1}, 2)).size() == 2);
 }
 
-/// Weights that make no numbers, greedily and drawn.
+/// Weights that make no numbers, or activations beyond what halves hold, greedily and drawn.
 inline void check_damaged_weights(const StartTuned& start, const std::filesystem::path& folder) {
   const Config config = read_config(folder);
-  Runtime runtime = start(config, kFamilyContext);
-  Weights weights = load_weights(runtime, config, folder);
-  weights.final_norm.write(std::vector<float>(weights.final_norm.size(), std::nanf("")));
-  FastGenerator generator(runtime, config, std::move(weights), kFamilyContext);
-  Request request = undrawn({1}, 5);
-  for (const float temperature : {0.f, 1.f}) {
-    request.sampling.temperature = temperature;
-    CHECK(mentions(request_error_of([&] { write_tokens(generator, request); }), {"damaged"}));
+  for (const float weight : {std::nanf(""), 1e8f}) {
+    Runtime runtime = start(config, kFamilyContext);
+    Weights weights = load_weights(runtime, config, folder);
+    weights.final_norm.write(std::vector<float>(weights.final_norm.size(), weight));
+    FastGenerator generator(runtime, config, std::move(weights), kFamilyContext);
+    Request request = undrawn({1}, 5);
+    for (const float temperature : {0.f, 1.f}) {
+      request.sampling.temperature = temperature;
+      CHECK(mentions(request_error_of([&] { write_tokens(generator, request); }), {"damaged", "too large"}));
+    }
   }
 }
 

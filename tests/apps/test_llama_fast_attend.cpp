@@ -98,7 +98,7 @@ struct Attention {
 
   std::vector<float> results() {
     std::vector<float> all;
-    for (int i = 0; i < c.heads * c.dim; ++i) all.push_back(unpacked(packed, c.sequences, c.heads * c.dim, c.sequence, i));
+    for (int i = 0; i < c.heads * c.dim; ++i) all.push_back(unpacked(packed, c.heads * c.dim, c.sequence, i));
     return all;
   }
 
@@ -144,7 +144,7 @@ TEST_CASE("tuned: attention, head sizes, groups of heads, contexts and parts") {
     for (auto task = tasks.rbegin(); task != tasks.rend(); ++task) flywheel::testing::run_fibers(*task, {});
     CHECK(attention.results() == once);
     INFO("head size " << c.dim << ", heads " << c.heads << "/" << c.kv_heads << ", position " << c.position);
-    CHECK(attention.error() < 2e-5);
+    CHECK(attention.error() < 5e-4);  // results are rounded to halves
     std::size_t changed = 0;
     for (std::size_t i = 0; i < before.size(); ++i) changed += before[i].bits != attention.keys[i].bits;
     CHECK(changed <= static_cast<std::size_t>(c.kv_heads * c.dim));

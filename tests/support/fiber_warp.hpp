@@ -18,8 +18,9 @@ struct Bf16Pair {
 struct HalfPair {
   static float low(std::uint32_t word) {
     const int exponent = static_cast<int>(word >> 10 & 31), fraction = static_cast<int>(word & 1023);
-    const float size = exponent ? std::ldexp(static_cast<float>(1024 + fraction), exponent - 25)
-                                : std::ldexp(static_cast<float>(fraction), -24);
+    const float size = exponent == 31 ? std::bit_cast<float>(0x7f800000u | static_cast<std::uint32_t>(fraction) << 13)
+                       : exponent     ? std::ldexp(static_cast<float>(1024 + fraction), exponent - 25)
+                                      : std::ldexp(static_cast<float>(fraction), -24);
     return word & 0x8000u ? -size : size;
   }
   static float high(std::uint32_t word) { return low(word >> 16); }

@@ -131,7 +131,7 @@ class Bench {
       peers_->run(way, start, kTokensOfCheck);
       const double error = relative_error(peers_->last_logits(), wanted);
       std::fprintf(stderr, "peer %s, position %u: relative error of logits %.2e\n", describe(way), start, error);
-      if (!(error < most_peer_error(request_.batch)))
+      if (!(error < kMostPeerError))
         throw PeersAreWrong(std::string("the logits of the peer ") + describe(way) + " are not ours after " +
                             std::to_string(kTokensOfCheck) +
                             " tokens: find out who is wrong with --portable-check, or measure "

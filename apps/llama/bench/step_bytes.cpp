@@ -1,6 +1,6 @@
 #include "apps/llama/bench/step_bytes.hpp"
 
-#include "apps/llama/fast/half.cuh"
+#include "apps/llama/fast/tile.cuh"
 
 namespace flywheel::llama {
 namespace {

@@ -15,8 +15,8 @@ namespace flywheel::llama {
 
 /// A number as the sum of two halves, the upper in the lower 16 bits; for what clamp_to_half() leaves as it is.
 FLYWHEEL_TASK inline std::uint32_t split_to_halves(float value) {
-  const std::uint32_t high = round_inside_half(value);
-  return high | round_inside_half(value - from_half(high)) << 16;
+  const std::uint32_t high = round_half_or_infinite(value);
+  return high | round_half_or_infinite(value - from_half(high)) << 16;
 }
 
 /// What the warps of a block leave to each other in shared memory.

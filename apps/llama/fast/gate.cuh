@@ -52,7 +52,7 @@ struct FastGateUp : TiledTask {
         const int i = block.lane() + j, row = row_of_sum(i, sequences), s = sequence_of_sum(i, sequences);
         const int at = (row / kGroupRows * 2 * kGroupRows + row % kGroupRows) * sequences + s;
         const float value = swish(sum_of(in, at) * scale) * (sum_of(in, at + kGroupRows * sequences) * scale);
-        packed.put(block, i < count ? packed.place(s, done + row) : nullptr, row & 1, value, sequences);
+        packed.put(block, i < count ? packed.place(s, done + row) : nullptr, value, sequences);
       }
       block.give_back();
     }

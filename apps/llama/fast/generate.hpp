@@ -22,8 +22,8 @@ class FastGenerator {
   /// token comes as soon as it is chosen. What `on_token` throws cancels the run.
   ///
   /// A text does not depend on what is written beside it, but on how many sequences there are, where that moves logits by
-  /// their last bits and two tokens are about as likely: with more than two, a GPU rounds activations to one bf16 (see
-  /// inputs.cuh), and contexts of more than kAlone positions are split into fewer parts (see partials.cuh).
+  /// their last bits and two tokens are about as likely: with more, contexts of more than kAlone positions are split into
+  /// fewer parts (see partials.cuh).
   std::vector<Outcome> generate(const std::vector<Request>& requests, const OnTextToken& on_token);
   /// As Generator::generate().
   Outcome generate(const Request& request, const OnToken& on_token);

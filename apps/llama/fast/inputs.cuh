@@ -1,30 +1,12 @@
 // Activations as the B operand of the tensor cores. Whoever makes one rounds it, times the weights of the norm that comes
 // next, so that those who multiply with it load their registers and are ready.
-//
-// With up to two sequences an activation is the sum of two bf16 numbers (16 bits of its fraction), each in a column of
-// its own: B has 8, and they cost nothing. With more sequences it is rounded to one.
 #pragma once
-
-#ifdef __CUDACC__
-#include <cuda_bf16.h>
-#endif
 
 #include "apps/llama/fast/tile.cuh"
 
 namespace flywheel::llama {
 
 inline constexpr int kMostSequences = 8;
-
-/// To nearest, ties to even; activations are finite.
-FLYWHEEL_TASK inline std::uint32_t round_to_bf16(float value) {
-#ifdef __CUDA_ARCH__
-  return __bfloat16_as_ushort(__float2bfloat16_rn(value));
-#else
-  const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
-  return (bits + 0x7fffu + ((bits >> 16) & 1)) >> 16;
-#endif
-}
-FLYWHEEL_TASK inline float from_bf16(std::uint32_t bits) { return std::bit_cast<float>(bits << 16); }
 
 /// Within 2 units in the last place, and without the calls that exact division and square root make on a GPU: what is in
 /// registers would have to go to memory for them.
@@ -43,23 +25,12 @@ FLYWHEEL_TASK inline float reciprocal(float x) {
 #endif
 }
 
-/// Columns of B: for each sequence and part one for each half of a step. 8 of them are a block.
-struct InputShape {
-  int sequences;
+/// Columns of B: for each sequence one for each half of a step. 8 of them are a block.
+FLYWHEEL_TASK constexpr int columns_of_b(int sequences) { return sequences * 2; }
 
-  FLYWHEEL_TASK int parts() const { return sequences <= 2 ? 2 : 1; }
-  FLYWHEEL_TASK int columns() const { return sequences * parts() * 2; }
-};
-
-/// Rounded vectors: stamped words of two neighbours, [parts][sequences][columns / 2]; see InputShape.
-FLYWHEEL_TASK inline std::size_t packed_size(int sequences, int columns) {
-  return static_cast<std::size_t>(InputShape{sequences}.parts() * sequences) * static_cast<std::size_t>(columns / 2);
-}
-
-/// Both parts of a number: the upper in the lower half.
-FLYWHEEL_TASK inline std::uint32_t round_to_parts(float value, int sequences) {
-  const std::uint32_t high = round_to_bf16(value);
-  return sequences <= 2 ? high | round_to_bf16(value - from_bf16(high)) << 16 : high;
+/// Rounded vectors: stamped words of two neighbours, [sequences][columns / 2].
+FLYWHEEL_TASK constexpr std::size_t packed_size(int sequences, int columns) {
+  return static_cast<std::size_t>(sequences) * static_cast<std::size_t>(columns / 2);
 }
 
 /// Where packed vectors go.
@@ -68,33 +39,25 @@ struct PackedOutput {
   int sequences, columns;
   std::uint32_t stamp;
 
-  /// Where the lane of that column puts its word: of two parts the upper ones if the column is even, else the lower.
-  /// Null if it has none to put.
-  FLYWHEEL_TASK Stamped* place(int sequence, int column) const {
-    const bool odd = column & 1;
-    return sequences > 2 && odd ? nullptr : words + (odd ? low() : 0) + at(sequence, column);
-  }
+  /// Where the lane of that column puts its word and its neighbour's. Null for odd columns.
+  FLYWHEEL_TASK Stamped* place(int sequence, int column) const { return column & 1 ? nullptr : words + at(sequence, column); }
   /// Lanes of a warp, a column each; the neighbour of a column is with lane ^ apart. All lanes call.
   template <class Block>
-  FLYWHEEL_TASK void put(const Block& block, Stamped* place, bool odd, float value, int apart) const {
-    const std::uint32_t mine = round_to_parts(value, sequences), other = block.shuffle_xor(mine, apart);
-    const std::uint32_t even_word = (mine & 0xffffu) | other << 16, odd_word = other >> 16 | (mine & 0xffff0000u);
-    if (place) put_stamped(*place, odd ? odd_word : even_word, stamp);
+  FLYWHEEL_TASK void put(const Block& block, Stamped* place, float value, int apart) const {
+    const std::uint32_t mine = round_activation(value), other = block.shuffle_xor(mine, apart);
+    if (place) put_stamped(*place, mine | other << 16, stamp);
   }
   template <class Block>
   FLYWHEEL_TASK void put(const Block& block, int sequence, int column, float value, int apart) const {
-    put(block, place(sequence, column), column & 1, value, apart);
+    put(block, place(sequence, column), value, apart);
   }
   /// One thread: columns `column`, which is even, and `column` + 1.
   FLYWHEEL_TASK void put_two(int sequence, int column, float first, float second) const {
-    const std::uint32_t a = round_to_parts(first, sequences), b = round_to_parts(second, sequences);
-    put_stamped(words[at(sequence, column)], (a & 0xffffu) | b << 16, stamp);
-    if (sequences <= 2) put_stamped(words[low() + at(sequence, column)], a >> 16 | (b & 0xffff0000u), stamp);
+    put_stamped(words[at(sequence, column)], round_activation(first) | round_activation(second) << 16, stamp);
   }
 
  private:
   FLYWHEEL_TASK unsigned at(int sequence, int column) const { return static_cast<unsigned>(sequence * columns + column) / 2; }
-  FLYWHEEL_TASK unsigned low() const { return static_cast<unsigned>(sequences * columns) / 2; }
 };
 
 /// What tells whether words are there.
@@ -120,19 +83,18 @@ struct LaneWords {
   StampedPair b[kSteps][kBlocks];
 };
 
-/// One lane's reader of the inputs. Column lane / 4 of a block is (sequence, part, half of the step); lane % 4 says which
-/// four of the half's 16 values. Lanes of columns that no sequence has load what others do: nobody looks at their sums.
+/// One lane's reader of the inputs. Column lane / 4 of a block is (sequence, half of the step); lane % 4 says which four
+/// of the half's 16 values. Lanes of columns that no sequence has load what others do: nobody looks at their sums.
 /// `kWhole`: the matrix has whole pages of columns for all warps, so that nothing need be checked.
 template <int kBlocks, bool kWhole, class Block>
 class InputReader {
  public:
-  FLYWHEEL_TASK InputReader(const Block& block, const TileShape& tile, InputShape shape, const Stamped* packed, bool old)
+  FLYWHEEL_TASK InputReader(const Block& block, const TileShape& tile, int sequences, const Stamped* packed, bool old)
       : tile_(tile), warp_(block.warp()), offset_(block.lane() / 4 % 2 * (kStepColumns / 2) + block.lane() % 4 * 4),
         wanted_(wanted_stamp(block, old)) {
-    const int low = shape.parts() == 2 && block.lane() / 8 % 2 ? shape.sequences : 0;
     for (int b = 0; b < kBlocks; ++b) {
-      const int sequence = (b * 8 + block.lane() / 4) >> shape.parts();  // by 2 or 4
-      from_[b] = packed + (((low + (sequence < shape.sequences ? sequence : 0)) * tile.columns) >> 1);
+      const int sequence = (b * 8 + block.lane() / 4) / 2;
+      from_[b] = packed + (((sequence < sequences ? sequence : 0) * tile.columns) >> 1);
     }
   }
 

@@ -29,7 +29,7 @@ class Multiplier {
 
  public:
   FLYWHEEL_TASK Multiplier(Block& block, Operands& operands, const TileShape& tile, const TiledInput& input)
-      : block_(block), tile_(tile), shape_{input.sequences}, inputs_(block, tile, shape_, input.packed, input.old),
+      : block_(block), tile_(tile), sequences_(input.sequences), inputs_(block, tile, sequences_, input.packed, input.old),
         reader_(block, operands, tile) {}
 
   /// A page a group. The tiles of two are in registers before the inputs are there, and while others are multiplied.
@@ -165,7 +165,7 @@ class Multiplier {
     for (int i = 0; i < kCount; ++i)
 #pragma unroll
       for (int b = 0; b < kBlocks; ++b)
-        block_.multiply_add(((step + i) % 2 ? odd : sums).part[b], parts[i].registers, inputs.b[step + i][b].pairs);
+        block_.multiply_add_half(((step + i) % 2 ? odd : sums).part[b], parts[i].registers, inputs.b[step + i][b].pairs);
   }
   FLYWHEEL_TASK static void join(Sums& sums, const Sums& odd) {
 #pragma unroll
@@ -176,19 +176,14 @@ class Multiplier {
 
   /// A group's sums into the place of the handoff.
   FLYWHEEL_TASK void put(int group, const Sums& sums) {
-    const int rows = rows_of_handoff(shape_.sequences), row = group * kGroupRows & (rows - 1);
+    const int rows = rows_of_handoff(sequences_), row = group * kGroupRows & (rows - 1);
     if (row == 0) open();
 #pragma unroll
     for (int b = 0; b < kBlocks; ++b) {
       // Upper rows with the first half's column, lower rows with the second's; the other two sums mix the halves.
-      float sum = sums.part[b][0] + sums.part[b][3];
-      int sequence = b * 4 + block_.lane() % 4;
-      if (shape_.parts() == 2) {
-        sum += block_.shuffle_xor(sum, 1);
-        sequence = block_.lane() % 2 ? kMostSequences : sequence / 2;
-      }
-      if (sequence < shape_.sequences)
-        out_->sums[(row + block_.lane() / 4) * shape_.sequences + sequence] = sum;
+      const int sequence = b * 4 + block_.lane() % 4;
+      if (sequence < sequences_)
+        out_->sums[(row + block_.lane() / 4) * sequences_ + sequence] = sums.part[b][0] + sums.part[b][3];
     }
     if (row + kGroupRows == rows) close();
   }
@@ -203,7 +198,7 @@ class Multiplier {
 
   Block& block_;
   TileShape tile_;
-  InputShape shape_;
+  int sequences_;
   InputReader<kBlocks, kWhole, Block> inputs_;
   TileReader<kWhole, Block, Operands> reader_;
   WarpSums* out_ = nullptr;
@@ -227,7 +222,7 @@ FLYWHEEL_COLD void multiply_apart(Block block, Operands& operands, TileShape til
 }
 template <class Block, class Operands>
 FLYWHEEL_TASK void multiply(Block& block, Operands& operands, const TileShape& tile, const TiledInput& input) {
-  const bool whole = tile.columns % (kColumnsOfStep * kStepsOfPage) == 0, one_block = InputShape{input.sequences}.columns() <= 8;
+  const bool whole = tile.columns % (kColumnsOfStep * kStepsOfPage) == 0, one_block = columns_of_b(input.sequences) <= 8;
   if (whole && one_block) return multiply<1, true>(block, operands, tile, input);
   Operands copy = operands;  // for the call: the caller's own stay in registers
   if (one_block) multiply_apart<1, false>(block, copy, tile, input);

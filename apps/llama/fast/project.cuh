@@ -117,9 +117,9 @@ struct FastResidual : RowsTask {
       });
     };
     float square = 0;
-    const auto put = [&](int row, int, float sum, const Before& old, bool is_last) {
+    const auto put = [&](int, int, float sum, const Before& old, bool is_last) {
       const float value = old.x.value() + sum;
-      packed.put(block, old.packed, row & 1, value * old.norm, sequences);
+      packed.put(block, old.packed, value * old.norm, sequences);
       if (is_last) block.sent();  // what nobody needs at once may come later
       if (!old.at) return;
       put_stamped(*old.to, value, packed.stamp);

@@ -7,9 +7,14 @@
 //
 // The order of k within a tile is free as long as A and B agree: lane quarter q takes columns 4q..4q+3 of each half, so
 // that activations are read 16 bytes at a time.
+//
+// Both are halves: activations keep 11 bits of their fraction where bf16 would keep 8. A bf16 weight fits as it is: times
+// 16, all between 2^-21 and 4094 are exact, and what is smaller is off by 2^-29 at most. Activations are divided by 16,
+// which leaves the products as they are and room up to 1,048,000 (with outliers that some models have in mind: a
+// residual stream is rounded before it is normed). What is larger becomes infinite, and the run fails: see kLogitsNotFinite.
 #pragma once
 
-#include "apps/llama/tasks/matrix.cuh"
+#include "apps/llama/fast/half.cuh"
 
 namespace flywheel::llama {
 
@@ -70,10 +75,21 @@ struct TileShape {
   }
 };
 
+inline constexpr float kWeightUnits = 16;  // of 1, and of activations 1 / 16
+
+FLYWHEEL_TASK inline std::uint32_t round_activation(float value) { return round_half_or_infinite(value * (1 / kWeightUnits)); }
+FLYWHEEL_TASK inline std::uint32_t half_of_weight(std::uint32_t bf16) {
+  return round_half_or_infinite(to_float(Bf16{static_cast<std::uint16_t>(bf16)}) * kWeightUnits);
+}
+
 /// Four neighbouring weights of a row.
 struct alignas(8) FourWeights {
   std::uint32_t pairs[2];
 };
+FLYWHEEL_TASK inline FourWeights halves_of(const FourWeights& bf16) {
+  const auto both = [](std::uint32_t pair) { return half_of_weight(pair & 0xffffu) | half_of_weight(pair >> 16) << 16; };
+  return {{both(bf16.pairs[0]), both(bf16.pairs[1])}};
+}
 
 /// One lane's 16 bytes of a tile: the A registers of the instruction.
 struct alignas(16) TilePart {
@@ -90,7 +106,7 @@ FLYWHEEL_TASK void pack_tiles(Block& block, const TileShape& shape, unsigned cha
     const Bf16* row = row_of(place.group * kGroupRows + lane / 4);
     const int column = shape.first_column(place.chunk, warp) + place.step * kStepColumns + lane % 4 * 4;
     const auto four = [&](int first) {
-      return row && first < shape.columns ? *reinterpret_cast<const FourWeights*>(row + first) : FourWeights{};
+      return row && first < shape.columns ? halves_of(*reinterpret_cast<const FourWeights*>(row + first)) : FourWeights{};
     };
     const FourWeights upper = four(column), lower = four(column + kStepColumns / 2);
     *reinterpret_cast<TilePart*>(to + shape.tile_at(n, warp) + lane * sizeof(TilePart)) =
