@@ -60,16 +60,18 @@ __device__ void* hand_over_place();
 __device__ void pass_on();
 __device__ bool await_sent(std::uint32_t number);
 __device__ bool await_before(std::uint32_t number);
+__device__ bool is_called_off(std::uint32_t number);
 __device__ void tell_sent(std::uint32_t number);
 
-/// A warp, until ready() is so in all lanes. False if the runtime was aborted.
+/// A warp with a part of instruction `number`, if any, until ready() is so in all lanes. False if the instruction was called
+/// off, or the runtime was aborted.
 template <class Ready>
-__device__ __forceinline__ bool spin(const World& world, Ready&& ready) {
+__device__ __forceinline__ bool spin(const World& world, std::uint32_t number, Ready&& ready) {
   for (std::uint32_t spins = 1; !__all_sync(0xffffffffu, ready()); ++spins) {
-    if (spins % 64) continue;
-    ThreadPlatform::pause(spins);
-    // Together: a lane that saw it later would wait for those that have left.
-    if (__any_sync(0xffffffffu, ThreadPlatform::device(world.control->board.abort).load(Order::relaxed) != 0)) return false;
+    if (spins % 16) continue;
+    bool over = number != kNoInstruction && is_called_off(number);
+    if (spins % 64 == 0) over |= ThreadPlatform::device(world.control->board.abort).load(Order::relaxed) != 0;
+    if (__any_sync(0xffffffffu, over)) return false;  // together: a lane that saw it later would wait for those that have left
   }
   return true;
 }
@@ -166,10 +168,11 @@ class GpuBlock : public BlockCore<ThreadPlatform, List> {
   __device__ void sent() const {
     if (number_ != kNoInstruction) detail::tell_sent(number_);
   }
-  /// A warp, until ready() is so in all lanes. False if the runtime was aborted: then it does not matter what is done.
+  /// A warp, until ready() is so in all lanes. False if a task before this one has failed, or the runtime was aborted: then
+  /// it does not matter what is computed, but other warps may not know yet: hand over as often as they do.
   template <class Ready>
   __device__ bool spin(Ready&& ready) const {
-    return detail::spin(*this->context_->world, ready);
+    return detail::spin(*this->context_->world, number_, ready);
   }
   /// `at` is aligned to 16 bytes.
   __device__ static StampedPair look_at_two(const Stamped* at) { return ptx::load_two(at); }

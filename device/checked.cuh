@@ -20,16 +20,17 @@ __device__ inline void note_mistake_of_warp(TaskContext& context, Status mistake
   if (threadIdx.x % 32 == 0) note_mistake(context, mistake);
 }
 
-/// A warp, until ready() is so in all lanes; not for longer than Options::check_budget. Lane 0 has the clock, for lanes that
-/// decided one by one would wait for each other.
+/// A warp, until ready() is so in all lanes; not for longer than Options::check_budget once the tasks before have sent. Lane
+/// 0 has the clock, for lanes that decided one by one would wait for each other.
 template <class Ready>
-__device__ bool spin_checked(TaskContext& context, Ready&& ready) {
-  const std::uint64_t limit = ThreadPlatform::now_ns() + context.world->check_ns;
+__device__ bool spin_checked(TaskContext& context, std::uint32_t number, Ready&& ready) {
+  std::uint64_t limit = ~std::uint64_t{0};
   for (std::uint32_t spins = 1; !__all_sync(0xffffffffu, ready()); ++spins) {
     if (spins % 64) continue;
     ThreadPlatform::pause(spins);
-    if (__any_sync(0xffffffffu, ThreadPlatform::device(context.world->control->board.abort).load(Order::relaxed) != 0))
-      return false;
+    const bool aborted = ThreadPlatform::device(context.world->control->board.abort).load(Order::relaxed) != 0;
+    if (__any_sync(0xffffffffu, aborted || is_called_off(number))) return false;
+    if (limit == ~std::uint64_t{0} && has_come(number)) limit = ThreadPlatform::now_ns() + context.world->check_ns;
     if (!__shfl_sync(0xffffffffu, ThreadPlatform::now_ns() > limit, 0)) continue;
     note_mistake_of_warp(context, Status::words_missing);
     return false;
@@ -151,7 +152,7 @@ class CheckedBlock : public GpuBlock<List> {
   }
   template <class Ready>
   __device__ bool spin(Ready&& ready) const {
-    return detail::spin_checked(*this->context_, ready);
+    return detail::spin_checked(*this->context_, this->number_, ready);
   }
 
  private:
@@ -170,7 +171,7 @@ class CheckedWarpBlock : public WarpBlock<List> {
   }
   template <class Ready>
   __device__ bool spin(Ready&& ready) const {
-    return detail::spin_checked(*this->context_, ready);
+    return detail::spin_checked(*this->context_, this->taker_.number(), ready);
   }
   template <class T>
   __device__ const T* take() {

@@ -49,6 +49,13 @@ __device__ inline bool await_before(std::uint32_t number) {
   while (!ptx::mbarrier_test(roles.before[slot], number / kRoleSlots & 1)) {}
   return !roles.slots[slot].before_failed;
 }
+/// Without waiting. It may be known later than what those tasks have sent is there.
+__device__ inline bool has_come(std::uint32_t number) {
+  return ptx::mbarrier_poll(roles_shared().coming[number % kRoleSlots], number / kRoleSlots & 1);
+}
+__device__ inline bool is_called_off(std::uint32_t number) {
+  return has_come(number) && roles_shared().slots[number % kRoleSlots].called_off;
+}
 __device__ inline void tell_sent(std::uint32_t number) {
   RolesShared& roles = roles_shared();
   flywheel::tell_sent<ThreadPlatform>(sent_word(roles.run, roles.slots[number % kRoleSlots].instruction));

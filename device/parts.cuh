@@ -32,7 +32,7 @@ class WarpBlock : public BlockCore<ThreadPlatform, List> {
   }
   template <class Ready>
   __device__ bool spin(Ready&& ready) const {
-    return detail::spin(*this->context_->world, ready);
+    return detail::spin(*this->context_->world, taker_.number(), ready);
   }
   __device__ static StampedPair look_at_two(const Stamped* at) { return ptx::load_two(at); }
 

@@ -39,6 +39,8 @@
 // parts do what they can, and wait themselves before they touch what others wrote: block.await() until those are done;
 // or block.await_sent() until they have said block.sent(), where what is needed comes in stamped words (stamped.hpp).
 // Both are false if one of those has failed: then return, the task counts as skipped. Its last part need not have waited.
+// Who looks for stamped words with block.spin() need not have waited either: that ends, too, when one of those has failed.
+// Some warps may have found their words by then, so a part that has not waited hands over as often as it always does.
 //
 // All warps of a compute part take pages and hand over in the same order: there are a few places for either, and warps
 // that hold one kind while they wait for the other would wait for ever (until the time limit names them).

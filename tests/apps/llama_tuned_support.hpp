@@ -161,10 +161,10 @@ inline void check_refusals(FastGenerator& generator) {
   CHECK(write_tokens(generator, undrawn({1}, 2)).size() == 2);
 }
 
-/// Weights that make no numbers, or activations beyond what halves hold, greedily and drawn.
-inline void check_damaged_weights(const StartTuned& start, const std::filesystem::path& folder) {
+/// Weights of the last norm that make no numbers, or activations beyond what halves hold; greedily and drawn.
+inline void check_damaged_weights(const StartTuned& start, const std::filesystem::path& folder, const std::vector<float>& damaged) {
   const Config config = read_config(folder);
-  for (const float weight : {std::nanf(""), 1e8f}) {
+  for (const float weight : damaged) {
     Runtime runtime = start(config, kFamilyContext);
     Weights weights = load_weights(runtime, config, folder);
     weights.final_norm.write(std::vector<float>(weights.final_norm.size(), weight));

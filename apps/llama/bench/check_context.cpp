@@ -26,7 +26,7 @@ int room_for(const Positions& positions) { return static_cast<int>(*std::ranges:
 /// Which of a layer's two caches.
 enum class Part : std::uint64_t { keys, values };
 
-/// f(head, position, dimension, number) for all of a layer's keys or values at positions 0..count-1.
+/// f(head, position, dimension, number), from -2 to 2 (about as large as normed keys are), for all of a layer's keys or values at positions 0..count-1.
 template <class F>
 void for_each_number(const Config& config, std::size_t layer, Part part, int count, F&& f) {
   const std::uint64_t seed = FillRandom::mix(kSeedOfContext, 2 * layer + static_cast<std::uint64_t>(part));
@@ -34,7 +34,7 @@ void for_each_number(const Config& config, std::size_t layer, Part part, int cou
   for (int head = 0; head < config.num_key_value_heads; ++head)
     for (int position = 0; position < count; ++position)
       for (int i = 0; i < config.head_dim; ++i)
-        f(head, position, i, static_cast<float>(static_cast<int>(FillRandom::mix(seed, index++) & 255) - 128) / 32.f);
+        f(head, position, i, static_cast<float>(static_cast<int>(FillRandom::mix(seed, index++) & 255) - 128) / 64.f);
 }
 
 void fill_caches(DecodeMemory& memory, const Config& config, int count) {
