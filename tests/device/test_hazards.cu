@@ -235,7 +235,7 @@ TEST_CASE("CUDA_LAUNCH_BLOCKING=1 and FLYWHEEL_MODE=drain choose drain mode, wit
 }
 
 TEST_CASE("a runtime in a process that loads kernels lazily says what may hang") {
-  const ChildResult lazy = run_here("child: return from main with a resident kernel", {{"CUDA_MODULE_LOADING", "LAZY"}});
+  const ChildResult lazy = run_here("child: return from main with a resident kernel", {{"CUDA_MODULE_LOADING", "LAZY"}, {"FLYWHEEL_LOG", "warn"}});
   check_child(lazy);
   check_says(lazy.output, {"loads kernels lazily", "CUDA_MODULE_LOADING=EAGER"});
 }

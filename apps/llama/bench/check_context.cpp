@@ -26,7 +26,9 @@ int room_for(const Positions& positions) { return static_cast<int>(*std::ranges:
 /// Which of a layer's two caches.
 enum class Part : std::uint64_t { keys, values };
 
-/// f(head, position, dimension, number), from -2 to 2 (about as large as normed keys are), for all of a layer's keys or values at positions 0..count-1.
+/// f(head, position, dimension, number) for all of a layer's keys or values at positions 0..count-1. Numbers from -2 to 2 are
+/// about as large as normed keys are. (With twice that a few positions would have all the weight, and 28 random layers
+/// would blow up what halves round.)
 template <class F>
 void for_each_number(const Config& config, std::size_t layer, Part part, int count, F&& f) {
   const std::uint64_t seed = FillRandom::mix(kSeedOfContext, 2 * layer + static_cast<std::uint64_t>(part));

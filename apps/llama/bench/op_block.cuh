@@ -198,9 +198,6 @@ class OpBlock : public OpBlockCore {
   __device__ static T shuffle(T value, int lane) {
     return flywheel::detail::shuffle(value, static_cast<std::uint32_t>(lane));
   }
-  __device__ static void multiply_add(float (&sums)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2]) {
-    ptx::mma_bf16(sums, a, b);
-  }
   __device__ static void multiply_add_half(float (&sums)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2]) {
     ptx::mma_half(sums, a, b);
   }

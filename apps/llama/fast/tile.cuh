@@ -75,7 +75,7 @@ struct TileShape {
   }
 };
 
-inline constexpr float kWeightUnits = 16;  // of 1, and of activations 1 / 16
+inline constexpr float kWeightUnits = 16;  // weights are multiplied by it when they are packed, activations divided
 
 FLYWHEEL_TASK inline std::uint32_t round_activation(float value) { return round_half_or_infinite(value * (1 / kWeightUnits)); }
 FLYWHEEL_TASK inline std::uint32_t half_of_weight(std::uint32_t bf16) {
