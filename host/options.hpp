@@ -50,7 +50,7 @@ struct Options {
   std::chrono::milliseconds start_timeout{10'000};     // for all workers to arrive after a launch
   std::chrono::milliseconds stall_limit{30'000};       // for one task; then its run fails and is cancelled
   std::chrono::milliseconds spin_budget{10'000};       // for one worker to wait for another; then a report and abort
-  std::chrono::milliseconds check_budget{3'000};       // with check_operands, in place of the two above for such a wait
+  std::chrono::milliseconds check_budget{3'000};       // with check_operands: for one block.spin(); workers wait 4 times as long
   std::chrono::milliseconds shutdown_timeout{10'000};  // for runs to end in shutdown()
 
   bool keep_successor = true;  // false: a worker never keeps a task it made ready (to measure hops between SMs)

@@ -41,12 +41,15 @@ bool wants_checks(const Options& options) {
   return options.check_operands || wish == "1";
 }
 
+constexpr std::uint64_t kPatienceWithChecks = 4;
+
 void set_budgets(World& world, const Options& o) {
   world.spin_budget_ns = in_ns(o.spin_budget);
   world.phase_budget_ns = world.spin_budget_ns + in_ns(o.stall_limit);
   if (!wants_checks(o)) return;
   world.check_ns = std::max<std::uint64_t>(in_ns(o.check_budget), 1);
-  world.phase_budget_ns = std::min(world.phase_budget_ns, world.check_ns);
+  // Workers that wait for one whose task looks for words in vain began to wait before it did, and its report says more.
+  world.phase_budget_ns = std::min(world.phase_budget_ns, kPatienceWithChecks * world.check_ns);
 }
 
 World sizes(const Engine& engine, const Options& o) {

@@ -158,7 +158,7 @@ TEST_CASE("kernel, checked: sent() more than once in a pass, from either part") 
 
 TEST_CASE("kernel, checked: words that do not come after sent(), in either part") {
   Options options = checked();
-  options.check_budget = std::chrono::milliseconds(300);
+  options.check_budget = std::chrono::milliseconds(500);
   options.stall_limit = std::chrono::seconds(60);
   for (const bool stores : {false, true}) {
     Runtime runtime = start_emulated<Sender, Receiver>(options);
