@@ -205,7 +205,7 @@ class GpuBlock : public BlockCore<ThreadPlatform, List> {
     sync();  // the last body is done with phase_record and scratch
     const auto* from = reinterpret_cast<const std::uint32_t*>(&record);
     auto* to = reinterpret_cast<std::uint32_t*>(&shared_->phase_record);
-    if (rank() < 32) to[rank()] = from[rank()];
+    if (rank() < 32) P::block(to[rank()]).store(from[rank()], Order::relaxed);  // who watches for slow tasks may look at it
     if (leader()) {
       note_asked<P>(*this->context_, clock_);
       clock_.local = record.header.local;

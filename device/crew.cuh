@@ -4,8 +4,6 @@
 // the compute warps go from one task to the next without waiting for the control thread.
 #pragma once
 
-#include <cstddef>
-
 #include "device/compiled.cuh"
 #include "runtime/cpu_crew.hpp"
 
@@ -88,18 +86,19 @@ class GpuCrew {
 
   /// All loads are on their way before the first is waited for. Past L1: run lines change without this SM's doing.
   __device__ const Stage& stage(std::uint32_t slot, const TaskRecord& record, RunState& run) {
-    constexpr std::uint32_t kLine = sizeof(RunConstants) / sizeof(uint4) + 1;
-    static_assert(offsetof(RunLine, iteration) == (kLine - 1) * sizeof(uint4) + 8);
-    uint4 words[kRecordVectors], line[kLine];
+    constexpr std::uint32_t kConstants = sizeof(RunConstants) / sizeof(uint4);
+    static_assert(sizeof(RunConstants) % sizeof(uint4) == 0);
+    uint4 words[kRecordVectors], constants[kConstants];
     fetch<kRecordVectors>(words, &record);
-    fetch<kLine>(line, &run.line);
+    fetch<kConstants>(constants, &run.line.constants);
+    // Relaxed: hints that may be a moment old, as in copy_line(). Others write them meanwhile.
+    const std::uint32_t cancelled = ThreadPlatform::device(run.line.cancelled).load(Order::relaxed);
+    iteration_ = ThreadPlatform::device(run.line.iteration).load(Order::relaxed);
+    cancelled_ = cancelled != 0;
     Stage& stage = crew_shared().stages[slot];
     put<kRecordVectors>(&stage.record, words);
-    put<kLine>(&stage.run, line);
+    put<kConstants>(&stage.run.constants, constants);
     crew_shared().tags[slot].record = kNoRecord;
-    static_assert(offsetof(RunLine, cancelled) == (kLine - 1) * sizeof(uint4));
-    cancelled_ = line[kLine - 1].x != 0;
-    iteration_ = line[kLine - 1].z;
     return stage;
   }
 
@@ -231,7 +230,8 @@ class GpuCrew {
       if (seen != step || seen % 2 == 0) start = reported = now;
       step = seen;
       if (now - reported < kSlowTaskNs) continue;
-      slow(now - start, crew_shared().block.phase_record.header.local);
+      // Relaxed: pairs with GpuBlock::load(), which may be bringing the next one.
+      slow(now - start, ThreadPlatform::block(crew_shared().block.phase_record.header.local).load(Order::relaxed));
       reported = now;
     }
     parity_ ^= 1u << slot;

@@ -158,7 +158,10 @@ class LoadRole {
     while (!stopped_) {
       std::uint32_t seen = kStop;
       if (lane() == 0) seen = look(*barrier, parity);
-      if (!bulk_) seen = __shfl_sync(0xffffffffu, seen, 0);  // all lanes do the same
+      if (!bulk_) {
+        seen = __shfl_sync(0xffffffffu, seen, 0);  // all lanes do the same
+        __syncwarp();                              // and see what lane 0 has acquired
+      }
       if constexpr (List::kHasDependents)
         if (seen == kAnnounced) fill_kept(true);
       stopped_ = seen == kStop;
@@ -201,31 +204,54 @@ class LoadRole {
     return true;
   }
 
-  /// Without copies (the task is not run), the pages land as they are.
+  /// Without copies (the task is not run, or names other pages than it has), the pages land as they are.
   __device__ void fill_kept(bool runs) {
     const Kept kept = kept_;
     kept_ = {};
     RoleSlot& task = roles_.slots[kept.number % kRoleSlots];
-    std::uint32_t slot = kept.slot, named = 0;
+    std::uint32_t slot = kept.slot, left = kept.pages;
     const std::uint64_t policy = ptx::read_once_policy();
-    const auto advance = [&] { slot = slot + 1 == world_.page_count ? 0 : slot + 1; };
-    if (runs && task.command == RoleCommand::run) {
+    const auto advance = [&] {
+      --left;
+      slot = slot + 1 == world_.page_count ? 0 : slot + 1;
+    };
+    const auto fill = [&](const unsigned char* from, std::uint32_t bytes) {
+      if (bulk_) ptx::expect_bytes(roles_.landed[slot], bytes);
+      copy(slot, from, bytes, bulk_, policy);
+      advance();
+    };
+    if (runs && task.command == RoleCommand::run && names_all(task, kept.pages)) {
       ptx::fence_global_for_bulk_copies();  // pairs with the release in settle(), by way of look()
-      List::dependents(task.instruction.record, [&](const void* from, std::uint32_t bytes) {
-        for (std::uint32_t at = 0; at < bytes; at += kPageBytes) {
-          if (++named > kept.pages) continue;
-          const std::uint32_t left = bytes - at < kPageBytes ? bytes - at : kPageBytes;
-          if (bulk_) ptx::expect_bytes(roles_.landed[slot], left);
-          copy(slot, static_cast<const unsigned char*>(from) + at, left, bulk_, policy);
-          advance();
-        }
+      // One behind: once the last page has landed the task may settle, and another have its slot.
+      const unsigned char* last = nullptr;
+      std::uint32_t last_bytes = 0;
+      for_each_named(task, [&](const unsigned char* from, std::uint32_t bytes) {
+        if (last) fill(last, last_bytes);
+        last = from, last_bytes = bytes;
       });
-      if (named != kept.pages && lane() == 0)
-        P::block(task.context.asked.code)
-            .compare_exchange(0, static_cast<std::uint32_t>(Status::operands_misnamed), Order::relaxed);
+      fill(last, last_bytes);
     }
-    for (; named < kept.pages; ++named, advance())
+    while (left) {
       if (!bulk_ || lane() == 0) ptx::mbarrier_arrive(roles_.landed[slot]);
+      advance();
+    }
+  }
+  /// Whether the task names as many pages as it has. If not it fails, and that is noted before any page lands: later it
+  /// might have settled.
+  __device__ bool names_all(RoleSlot& task, std::uint32_t pages) const {
+    std::uint32_t named = 0;
+    for_each_named(task, [&](const unsigned char*, std::uint32_t) { ++named; });
+    if (named != pages && lane() == 0)
+      P::block(task.context.asked.code).compare_exchange(0, static_cast<std::uint32_t>(Status::operands_misnamed), Order::relaxed);
+    return named == pages;
+  }
+  /// use(from, bytes) for each page that the task names.
+  template <class Use>
+  __device__ static void for_each_named(const RoleSlot& task, Use&& use) {
+    List::dependents(task.instruction.record, [&](const void* from, std::uint32_t bytes) {
+      for (std::uint32_t at = 0; at < bytes; at += kPageBytes)
+        use(static_cast<const unsigned char*>(from) + at, bytes - at < kPageBytes ? bytes - at : kPageBytes);
+    });
   }
 
   __device__ __forceinline__ static void copy(std::uint32_t slot, const void* from, std::uint32_t bytes, bool bulk,

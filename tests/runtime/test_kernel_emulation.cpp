@@ -188,7 +188,7 @@ TEST_CASE("emulated block: mistakes with mbarriers have names") {
                prepare(1);
                if (threadIdx.x == 1) wait(0);
                if (threadIdx.x != 0) return;
-               for (int i = 0; i < 200; ++i) EmulatedBlock::current().yield();
+               for (int i = 0; i < 200; ++i) EmulatedBlock::current()->yield();
                ptx::mbarrier_invalidate(barrier);
              }),
              {"invalidated while thread 1 waits"});

@@ -3,9 +3,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 #ifdef __SANITIZE_ADDRESS__
 #include <sanitizer/common_interface_defs.h>
+#endif
+#ifdef __SANITIZE_THREAD__
+#include <sanitizer/tsan_interface.h>
 #endif
 #ifndef __x86_64__
 #include <ucontext.h>
@@ -37,7 +41,14 @@ class StackPlace {
     stack_ = words - kSavedRegisters;
     for (int i = 0; i < kSavedRegisters; ++i) words[-1 - i] = nullptr;
   }
-  void switch_to(StackPlace& next) { switch_stacks(&stack_, next.stack_); }
+  /// `last`: is done last.
+  template <class Last>
+  void switch_to(StackPlace& next, Last&& last) {
+    void** const from = &stack_;
+    void* const to = next.stack_;
+    last();
+    switch_stacks(from, to);
+  }
 
  private:
   static constexpr int kSavedRegisters = 6;
@@ -55,30 +66,75 @@ class StackPlace {
     context_.uc_link = nullptr;
     makecontext(&context_, entry, 0);
   }
-  void switch_to(StackPlace& next) { swapcontext(&context_, &next.context_); }
+  template <class Last>
+  void switch_to(StackPlace& next, Last&& last) {
+    last();
+    swapcontext(&context_, &next.context_);
+  }
 
  private:
   ucontext_t context_{};
 };
 #endif
 
+/// What ThreadSanitizer takes for a thread. To it fibers are threads: nothing but what they say orders their accesses.
+class WatchedThread {
+ public:
+#ifdef __SANITIZE_THREAD__
+  WatchedThread() = default;
+  ~WatchedThread() { end(); }
+  WatchedThread(const WatchedThread&) = delete;
+  WatchedThread& operator=(const WatchedThread&) = delete;
+
+  void start() {
+    end();
+    thread_ = __tsan_create_fiber(0);
+  }
+  /// It was left in the middle of something, and cannot be ended.
+  void forget() { thread_ = nullptr; }
+  /// Null before start().
+  void* get() const { return thread_; }
+  static void* current() { return __tsan_get_current_fiber(); }
+  /// The caller goes on as that one. Inline: no function may begin as one and end as the other.
+  [[gnu::always_inline]] static void become(void* thread) { __tsan_switch_to_fiber(thread, __tsan_switch_to_fiber_no_sync); }
+
+ private:
+  void end() {
+    if (thread_) __tsan_destroy_fiber(thread_);
+  }
+  void* thread_ = nullptr;
+#else
+  void start() {}
+  void forget() {}
+  void* get() const { return nullptr; }
+  static void* current() { return nullptr; }
+  static void become(void*) {}
+#endif
+};
+
 /// A place to go on from, and its stack. AddressSanitizer wants to know of each switch: else it takes an exception that
 /// is thrown on a fiber for one on the thread's own stack.
 class FiberContext {
  public:
+  FiberContext() = default;
+  ~FiberContext() {
+    if (!is_over_) thread_.forget();
+  }
   /// As StackPlace::start(); entry() begins with arrived().
   void start(unsigned char* top, std::size_t bytes, void (*entry)()) {
     bottom_ = top - bytes;
     bytes_ = bytes;
+    if (!std::exchange(is_over_, false)) thread_.forget();
+    thread_.start();
+    at_ = thread_.get();
     place_.start(top, bytes, entry);
   }
-  void switch_to(FiberContext& next) {
-    left_ = this;
-#ifdef __SANITIZE_ADDRESS__
-    __sanitizer_start_switch_fiber(&fake_stack_, next.bottom_, next.bytes_);
-#endif
-    place_.switch_to(next.place_);
-    arrived(fake_stack_);
+  void switch_to(FiberContext& next) { switch_to(next, [] {}); }
+  /// For good. `last`: is done last of all that this one still does.
+  template <class Last>
+  void end_with(FiberContext& next, Last&& last) {
+    is_over_ = true;
+    switch_to(next, last);
   }
   static void arrived([[maybe_unused]] void* fake_stack = nullptr) {
 #ifdef __SANITIZE_ADDRESS__
@@ -87,8 +143,26 @@ class FiberContext {
   }
 
  private:
+  template <class Last>
+  void switch_to(FiberContext& next, Last&& last) {
+    left_ = this;
+    if (!at_) at_ = WatchedThread::current();
+    void* const to = next.at_;
+#ifdef __SANITIZE_ADDRESS__
+    __sanitizer_start_switch_fiber(&fake_stack_, next.bottom_, next.bytes_);
+#endif
+    place_.switch_to(next.place_, [&] {
+      last();
+      WatchedThread::become(to);
+    });
+    arrived(fake_stack_);
+  }
+
   static inline thread_local FiberContext* left_ = nullptr;  // by the last switch
   StackPlace place_;
+  WatchedThread thread_;
+  bool is_over_ = true;  // or was not started
+  void* at_ = nullptr;  // thread_, or who was never started here
   const void* bottom_ = nullptr;
   std::size_t bytes_ = 0;
   void* fake_stack_ = nullptr;  // AddressSanitizer's

@@ -8,6 +8,7 @@
 #include "support/emulated/fiber.hpp"
 #include "support/emulated/grid.hpp"
 #include "support/emulated/meetings.hpp"
+#include "support/emulated/races.hpp"
 #include "support/emulated/turns.hpp"
 
 namespace flywheel::testing {
@@ -17,7 +18,7 @@ class EmulatedBlock {
   EmulatedBlock(std::uint32_t index, std::uint64_t seed, EmulatedGrid& grid, EmulatedStacks& stacks)
       : index_(index), grid_(grid), stacks_(stacks), turns_(mix(seed, index)),
         barriers_(static_cast<std::uint32_t>(mix(seed, index)) | 1, failing(), [this](const WarpMasks& who) { wake(who); }),
-        copies_(barriers_, failing(), [this](std::uint32_t below) { return turns_.draw(below); }), meetings_(failing()) {}
+        copies_(barriers_, watched_, failing(), [this](std::uint32_t below) { return turns_.draw(below); }), meetings_(failing()) {}
 
   Mbarriers& barriers() { return barriers_; }
   AsyncCopies& copies() { return copies_; }
@@ -28,11 +29,24 @@ class EmulatedBlock {
     blockIdx.x = index_;
     current_ = this;
     for (std::uint32_t t = 0; t < kEmulatedThreads; ++t) start(t);
+    release(&kernel_);
+    const Unwatched unwatched;
     go_on();
+    acquire(&kernel_);
     current_ = nullptr;
   }
 
-  static EmulatedBlock& current() { return *current_; }
+  /// To be called as a thread of the block.
+  class Call {
+   public:
+    explicit Call(EmulatedBlock& block) : block_(block) {}
+    EmulatedBlock* operator->() const { return &block_; }
+
+   private:
+    Unwatched unwatched_;
+    EmulatedBlock& block_;
+  };
+  static Call current() { return Call(*current_); }
 
   // ---- letting others run ----
 
@@ -66,6 +80,7 @@ class EmulatedBlock {
     barriers_.invalidate(word);
   }
   void arrive(std::uint64_t& word) {
+    release(&word);
     barriers_.arrive(word, thread_);
     if (!turns_.draw(8)) yield();
   }
@@ -78,7 +93,7 @@ class EmulatedBlock {
     fiber.watch.clear();
     fiber.watch.add(word, barrier.phase);
     sleep(word);
-    return barriers_.at(word).is_complete(parity);
+    return has_come(word, parity);
   }
   /// Does not wait for an answer to the test before it, and may tell what was so when that began.
   bool poll(std::uint64_t& word, std::uint32_t parity) {
@@ -92,18 +107,19 @@ class EmulatedBlock {
     if (complete) {
       watch.clear();
       if (!turns_.draw(8)) yield();
-      return true;
+      return has_come(word, parity);
     }
     const bool again = !watch.add(word, barriers_.at(word).phase);
     if (again && watch.free_looks) return --watch.free_looks, false;
     if (again) sleep(word); else if (!turns_.draw(4)) yield();
-    return barriers_.at(word).is_complete(parity);
+    return has_come(word, parity);
   }
   void publish_mbarriers() { published_ = true; }
 
   // ---- copies ----
 
   void expect_bytes(std::uint64_t& word, std::uint32_t bytes) {
+    release(&word);
     barriers_.arrive(word, thread_, bytes);
     if (!turns_.draw(8)) yield();
   }
@@ -123,7 +139,12 @@ class EmulatedBlock {
 
   // ---- meetings of a warp, and of warps ----
 
-  void sync_warp() { meet({"__syncwarp()"}, [](Meetings::Posts&) {}); }
+  void sync_warp() {
+    const void* const place = &meetings_.posts(warp());
+    release(place);
+    meet({"__syncwarp()"}, [](Meetings::Posts&) {});
+    acquire(place);
+  }
   /// The votes of all lanes.
   std::uint32_t votes(const char* name, bool vote) {
     std::uint32_t all = 0;
@@ -148,13 +169,16 @@ class EmulatedBlock {
   /// PTX's bar.sync, which is aligned: whole warps.
   void named_barrier(std::uint32_t id, std::uint32_t threads) {
     meetings_.check_whole(warp(), "a named barrier");
-    if (meetings_.arrive(warp(), lane(), Meetings::named(id)))
+    const Collective here = Meetings::named(id);
+    release(meetings_.place(id));
+    if (meetings_.arrive(warp(), lane(), here))
       if (const std::uint32_t warps = meetings_.arrive_named(warp(), id, threads)) {
         progress_ = true;
         for (std::uint32_t w = 0; w < kEmulatedWarps; ++w)
           if (warps >> w & 1) turns_.let_go(w);
       }
-    wait(Meetings::named(id).name);
+    wait(here.name);
+    acquire(meetings_.place(id));
   }
 
   [[noreturn]] void fail(const std::string& text) {
@@ -182,21 +206,39 @@ class EmulatedBlock {
   }
   static void enter() {
     FiberContext::arrived();
-    EmulatedBlock& block = *current_;
+    EmulatedBlock& block = began();
     try { block.run_thread(); } catch (const Failed&) {}
-    block.fibers_[std::exchange(block.thread_, kCaller)].context.switch_to(block.caller_);
+    const Unwatched unwatched;
+    block.leave_for(kCaller);
+  }
+  static EmulatedBlock& began() {
+    const Unwatched unwatched;
+    acquire(&current_->kernel_);
+    return *current_;
   }
   /// Does not return, but for what it throws: others go on.
   void run_thread() {
     kernel_();
+    const Unwatched unwatched;
     if (meetings_.leave(warp(), lane())) let_warp_go();
     fibers_[thread_].at = "the end of the kernel";
-    go_on();
+    leave_for(next());
+  }
+  void leave_for(std::uint32_t thread) {
+    release(&kernel_);
+    FiberContext& ended = fibers_[std::exchange(thread_, thread)].context;
+    threadIdx.x = thread_;
+    ended.end_with(context(thread_), [] { Unwatched::end(); });
   }
 
   void wake(const WarpMasks& who) {
     progress_ = true;
     turns_.wake(who);
+  }
+  bool has_come(const std::uint64_t& word, std::uint32_t parity) {
+    const bool complete = barriers_.at(word).is_complete(parity);
+    if (complete) acquire(&word);
+    return complete;
   }
   /// By a test, which then wakes for its own barrier only. Mostly the same for all lanes of a warp.
   bool warp_is_suspended() const { return !told_to_look_ && mix(barriers_.ended() / 32, warp()) % 4 == 0; }
@@ -305,6 +347,7 @@ class EmulatedBlock {
   const std::uint32_t index_;
   EmulatedGrid& grid_;
   EmulatedStacks& stacks_;
+  WatchedCopies watched_;
   std::function<void()> kernel_;
   std::array<EmulatedFiber, kEmulatedThreads> fibers_;
   Turns turns_;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "support/emulated/mbarrier.hpp"
+#include "support/emulated/races.hpp"
 
 namespace flywheel::testing {
 
@@ -28,8 +29,8 @@ class AsyncCopies {
  public:
   using Draw = std::function<std::uint32_t(std::uint32_t)>;  // a number below that
 
-  AsyncCopies(Mbarriers& barriers, Mbarriers::Fail fail, Draw draw)
-      : barriers_(barriers), fail_(std::move(fail)), draw_(std::move(draw)), threads_(kEmulatedThreads) {}
+  AsyncCopies(Mbarriers& barriers, WatchedCopies& watched, Mbarriers::Fail fail, Draw draw)
+      : barriers_(barriers), watched_(watched), fail_(std::move(fail)), draw_(std::move(draw)), threads_(kEmulatedThreads) {}
 
   SharedRange dynamic;  // where bulk copies may go
   SharedRange fixed;    // where copies of 16 bytes may go as well
@@ -44,6 +45,7 @@ class AsyncCopies {
       if (other.to < static_cast<unsigned char*>(to) + bytes && static_cast<unsigned char*>(to) < other.to + other.left)
         fail_("bulk_copy() to a place where another is still to land");
     std::memset(to, garbage(), bytes);
+    release(&barrier);
     bulk_.push_back({static_cast<unsigned char*>(to), static_cast<const unsigned char*>(from), bytes, &barrier});
   }
 
@@ -51,6 +53,7 @@ class AsyncCopies {
     check(to, from, "copy16()");
     if (!dynamic.holds(to, 16) && !fixed.holds(to, 16)) fail_("copy16() to a place outside the block's shared memory");
     std::memset(to, garbage(), 16);
+    release(&threads_[thread]);
     if (threads_[thread].is_idle()) busy_.push_back(thread);
     Thread& own = threads_[thread];
     own.copies.push_back({to, from, own.group, own.number++});
@@ -61,10 +64,12 @@ class AsyncCopies {
     Thread& own = threads_[thread];
     for (std::size_t i = own.copies.size(); i-- > 0;)
       if (own.copies[i].group + left < own.group) land(thread, i);
+    acquire(&own);
   }
   void arrive_when_landed(std::uint64_t& barrier, std::uint32_t thread) {
     Thread& own = threads_[thread];
-    if (own.copies.empty()) return barriers_.arrive(barrier, thread);
+    release(&own);
+    if (own.copies.empty()) return arrive_for(own, barrier, thread);
     own.marks.push_back({&barrier, static_cast<std::uint32_t>(own.copies.size()), own.number});
   }
 
@@ -115,7 +120,11 @@ class AsyncCopies {
     Bulk& copy = bulk_[index];
     const std::uint32_t bytes = draw_(2) ? copy.left : 16 * (1 + draw_(copy.left / 16));
     const std::uint32_t skip = draw_(2) ? copy.left - bytes : 0;
-    std::memcpy(copy.to + skip, copy.from + skip, bytes);
+    watched_.land([&] {
+      acquire(copy.barrier);
+      std::memcpy(copy.to + skip, copy.from + skip, bytes);
+      release(copy.barrier);
+    });
     if (!skip) copy.to += bytes, copy.from += bytes;
     copy.left -= bytes;
     std::uint64_t& barrier = *copy.barrier;
@@ -126,16 +135,30 @@ class AsyncCopies {
   void land(std::uint32_t thread, std::size_t index) {
     Thread& own = threads_[thread];
     const Copy copy = own.copies[index];
-    std::memcpy(copy.to, copy.from, 16);
+    watched_.land([&] {
+      acquire(&own);
+      std::memcpy(copy.to, copy.from, 16);
+      release(&own);
+    });
     own.copies[index] = own.copies.back();
     own.copies.pop_back();
     if (own.is_idle()) std::erase(busy_, thread);
     for (Mark& mark : own.marks)
-      if (copy.number < mark.number && !--mark.left) barriers_.arrive(*mark.barrier, thread);
+      if (copy.number < mark.number && !--mark.left) arrive_for(own, *mark.barrier, thread);
     std::erase_if(own.marks, [](const Mark& mark) { return !mark.left; });
   }
 
+  /// Of a thread whose copies have landed.
+  void arrive_for(const Thread& own, std::uint64_t& barrier, std::uint32_t thread) {
+    watched_.land([&] {
+      acquire(&own);
+      release(&barrier);
+    });
+    barriers_.arrive(barrier, thread);
+  }
+
   Mbarriers& barriers_;
+  WatchedCopies& watched_;
   Mbarriers::Fail fail_;
   Draw draw_;
   std::vector<Bulk> bulk_;

@@ -27,27 +27,27 @@ struct __attribute__((may_alias, aligned(16))) uint4 {
 };
 
 inline uint4 __ldcg(const uint4* from) { return *from; }
-inline void __nanosleep(std::uint32_t) { flywheel::testing::EmulatedBlock::current().yield(); }
+inline void __nanosleep(std::uint32_t) { flywheel::testing::EmulatedBlock::current()->yield(); }
 inline void __syncthreads() {
-  flywheel::testing::EmulatedBlock::current().named_barrier(0, flywheel::testing::kEmulatedThreads);
+  flywheel::testing::EmulatedBlock::current()->named_barrier(0, flywheel::testing::kEmulatedThreads);
 }
 
 /// Masks name whole warps, as all of the kernel's do.
-inline void __syncwarp(std::uint32_t = ~0u) { flywheel::testing::EmulatedBlock::current().sync_warp(); }
+inline void __syncwarp(std::uint32_t = ~0u) { flywheel::testing::EmulatedBlock::current()->sync_warp(); }
 inline bool __any_sync(std::uint32_t, bool vote) {
-  return flywheel::testing::EmulatedBlock::current().votes("__any_sync()", vote) != 0;
+  return flywheel::testing::EmulatedBlock::current()->votes("__any_sync()", vote) != 0;
 }
 inline bool __all_sync(std::uint32_t, bool vote) {
-  return flywheel::testing::EmulatedBlock::current().votes("__all_sync()", vote) == ~0u;
+  return flywheel::testing::EmulatedBlock::current()->votes("__all_sync()", vote) == ~0u;
 }
 inline std::uint32_t __shfl_sync(std::uint32_t, std::uint32_t value, std::uint32_t lane) {
-  return flywheel::testing::EmulatedBlock::current().shuffle("__shfl_sync()", value, lane % 32);
+  return flywheel::testing::EmulatedBlock::current()->shuffle("__shfl_sync()", value, lane % 32);
 }
 inline std::uint32_t __shfl_xor_sync(std::uint32_t, std::uint32_t value, std::uint32_t mask) {
-  return flywheel::testing::EmulatedBlock::current().shuffle("__shfl_xor_sync()", value, threadIdx.x % 32 ^ mask);
+  return flywheel::testing::EmulatedBlock::current()->shuffle("__shfl_xor_sync()", value, threadIdx.x % 32 ^ mask);
 }
 /// Lanes at the end get their own value.
 inline std::uint32_t __shfl_down_sync(std::uint32_t, std::uint32_t value, std::uint32_t distance) {
   const std::uint32_t lane = threadIdx.x % 32, from = lane + distance < 32 ? lane + distance : lane;
-  return flywheel::testing::EmulatedBlock::current().shuffle("__shfl_down_sync()", value, from);
+  return flywheel::testing::EmulatedBlock::current()->shuffle("__shfl_down_sync()", value, from);
 }

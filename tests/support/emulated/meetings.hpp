@@ -51,6 +51,8 @@ class Meetings {
     }();
     return {names[id % 16].c_str()};
   }
+  /// Of a named barrier: what tells it from those of other blocks.
+  const void* place(std::uint32_t id) const { return &named_[id % 16]; }
   /// By a whole warp. The warps that meet, once all have come; else 0.
   std::uint32_t arrive_named(std::uint32_t warp, std::uint32_t id, std::uint32_t threads) {
     const std::string name = named(id).name;

@@ -13,7 +13,7 @@ namespace detail {
 /// The time first: who asks for two clocks at once must not be held up between them.
 inline std::uint64_t global_timer_ns() {
   const std::uint64_t now = cpu_now_ns();
-  testing::EmulatedBlock::current().yield();
+  testing::EmulatedBlock::current()->yield();
   return now;
 }
 
@@ -21,11 +21,11 @@ inline std::uint64_t global_timer_ns() {
 template <class T, Scope S>
 class FiberAtomicRef {
  public:
-  explicit FiberAtomicRef(T& word) : word_(word) { testing::EmulatedBlock::current().look(); }
+  explicit FiberAtomicRef(T& word) : word_(word) { testing::EmulatedBlock::current()->look(); }
   T load(Order o) const { return word_.load(o); }
   void store(T value, Order o) const {
     word_.store(value, o);
-    if constexpr (S == Scope::block) testing::EmulatedBlock::current().wake_all();
+    if constexpr (S == Scope::block) testing::EmulatedBlock::current()->wake_all();
   }
   T exchange(T value, Order o) const { return word_.exchange(value, o); }
   T fetch_add(T value, Order o) const { return word_.fetch_add(value, o); }
@@ -49,15 +49,17 @@ struct ThreadPlatform : CpuPlatform {
   template <class T>
   static auto system(T& word) { return detail::FiberAtomicRef<T, Scope::system>(word); }
 
+#ifndef __SANITIZE_THREAD__  // it does not follow fences
   static constexpr Order kAfterRelease = Order::relaxed;
   static constexpr Order kBeforeAcquire = Order::relaxed;
   static constexpr Order kBetween = Order::relaxed;
   static void release_fence() { std::atomic_thread_fence(std::memory_order_acq_rel); }
   static void acquire_fence() { std::atomic_thread_fence(std::memory_order_acq_rel); }
+#endif
   static std::uint64_t now_ns() { return detail::global_timer_ns(); }
   static std::uint64_t ticks() { return detail::cpu_now_ns(); }
   static constexpr bool kOneClock = false;
-  static void pause(std::uint32_t) { testing::EmulatedBlock::current().yield(); }
+  static void pause(std::uint32_t) { testing::EmulatedBlock::current()->yield(); }
   static std::uint64_t waiting_part() { return detail::waiting_part(); }
 };
 

@@ -1,0 +1,124 @@
+// The emulated block under ThreadSanitizer: it finds what nothing orders, also where the emulator itself never does it in
+// the wrong order, and lets pass what is right. Elsewhere the mistakes are not made: they would go unseen.
+#include "device/ptx.cuh"
+#include "support/child.hpp"
+#include "support/expect.hpp"
+
+using namespace flywheel;
+using namespace flywheel::testing;
+
+namespace {
+
+#ifdef __SANITIZE_THREAD__
+constexpr bool kWatched = true;
+#else
+constexpr bool kWatched = false;
+#endif
+
+constexpr std::size_t kBytes = 4096;
+constexpr int kFoundRace = 66;  // what ThreadSanitizer ends a process with
+
+alignas(128) unsigned char source[kBytes];
+
+struct Words {
+  std::uint64_t barrier;
+  std::uint32_t word, sum;
+};
+Words& words() {
+  __shared__ Words shared;
+  return shared;
+}
+
+/// What was wrong when all threads of a block ran `work`, with the barrier ready for one arrival.
+template <class Work>
+std::string run_block(Work&& work) {
+  words() = {};
+  EmulatedGrid grid;
+  EmulatedStacks stacks;
+  const auto block = std::make_unique<EmulatedBlock>(0, fresh_seed(), grid, stacks);
+  block->copies().dynamic = {memory, kBytes};
+  block->run([&] {
+    if (threadIdx.x == 0) {
+      ptx::mbarrier_init(words().barrier, 1);
+      ptx::publish_mbarriers();
+    }
+    __syncthreads();
+    work();
+  });
+  return grid.why();
+}
+
+void wait() {
+  while (!ptx::mbarrier_test(words().barrier, 0)) {}
+}
+
+enum class Mistake { none, made };
+
+/// One warp writes for another.
+void pass_word(Mistake mistake) {
+  if (threadIdx.x == 64) {
+    if (mistake == Mistake::none) words().word = 5;
+    ptx::mbarrier_arrive(words().barrier);
+    if (mistake == Mistake::made) words().word = 5;
+  }
+  if (threadIdx.x / 32 == 4) {
+    wait();
+    if (words().word == 5 && threadIdx.x == 128) words().sum = 5;
+  }
+}
+/// All lanes write, and one says so.
+void gather_word(Mistake mistake) {
+  if (threadIdx.x / 32 == 2) {
+    memory[threadIdx.x] = 1;
+    if (mistake == Mistake::none) __syncwarp();
+    else __any_sync(~0u, true);  // brings lanes together and orders nothing
+    if (threadIdx.x == 64) ptx::mbarrier_arrive(words().barrier);
+  }
+  if (threadIdx.x == 128) {
+    wait();
+    for (std::uint32_t i = 64; i < 96; ++i) words().sum += memory[i];
+  }
+}
+/// A copy lands, and is read.
+void copy_page(Mistake mistake) {
+  if (threadIdx.x == 64) {
+    ptx::fence_global_for_bulk_copies();
+    ptx::expect_bytes(words().barrier, kBytes);
+    ptx::bulk_copy(memory, source, kBytes, words().barrier, 0);
+  }
+  if (threadIdx.x == 128) {
+    if (mistake == Mistake::none) wait();
+    words().sum = memory[100];
+    if (mistake == Mistake::made) wait();
+  }
+}
+/// Memory is used again while somebody may still read it.
+void use_again(Mistake mistake) {
+  if (threadIdx.x == 64) words().sum = words().word;
+  if (mistake == Mistake::none) __syncthreads();
+  if (threadIdx.x == 128) words().word = 7;
+}
+
+void run_mistaken(void (*work)(Mistake)) { run_block([=] { work(Mistake::made); }); }
+
+}  // namespace
+
+TEST_CASE("emulated block, races: what barriers order is let pass") {
+  for (const auto work : {&pass_word, &gather_word, &copy_page, &use_again})
+    for (int round = 0; round < 10; ++round) CHECK(run_block([=] { work(Mistake::none); }) == "");
+}
+
+TEST_CASE("child: a word is written after the arrival", "[.child]") { run_mistaken(&pass_word); }
+TEST_CASE("child: a vote in place of a barrier", "[.child]") { run_mistaken(&gather_word); }
+TEST_CASE("child: a page is read before it has landed", "[.child]") { run_mistaken(&copy_page); }
+TEST_CASE("child: memory is used again too early", "[.child]") { run_mistaken(&use_again); }
+
+TEST_CASE("emulated block, races: what nothing orders is found") {
+  if (!kWatched) return;
+  for (const char* name : {"child: a word is written after the arrival", "child: a vote in place of a barrier",
+                           "child: a page is read before it has landed", "child: memory is used again too early"}) {
+    const ChildResult child = run_child(name, std::chrono::seconds(60));
+    check_child(child, kFoundRace);
+    check_says(child.output, {"data race"});
+  }
+}

@@ -1,0 +1,69 @@
+// What ThreadSanitizer is told of an emulated block, where it is compiled in: that its threads are threads, and what orders
+// their accesses to memory. So it finds races between threads of a block as it does between blocks, and unlike a tool that
+// only sees PTX it knows what mbarriers order.
+//
+// Order comes from mbarriers, __syncwarp(), named barriers and atomics. Votes, shuffles and products bring lanes together
+// and order nothing, as CUDA has it.
+#pragma once
+
+#include "support/fiber_switch.hpp"
+
+#ifdef __SANITIZE_THREAD__
+#include <sanitizer/tsan_interface.h>
+extern "C" {
+void AnnotateIgnoreReadsBegin(const char* file, int line);
+void AnnotateIgnoreReadsEnd(const char* file, int line);
+void AnnotateIgnoreWritesBegin(const char* file, int line);
+void AnnotateIgnoreWritesEnd(const char* file, int line);
+}
+#endif
+
+namespace flywheel::testing {
+
+#ifdef __SANITIZE_THREAD__
+/// While one lives, the calling thread's accesses are the emulator's own, which runs one thread at a time.
+class Unwatched {
+ public:
+  Unwatched() {
+    AnnotateIgnoreReadsBegin(__FILE__, __LINE__);
+    AnnotateIgnoreWritesBegin(__FILE__, __LINE__);
+  }
+  ~Unwatched() { end(); }
+  /// Of one whose thread does not come back.
+  static void end() {
+    AnnotateIgnoreWritesEnd(__FILE__, __LINE__);
+    AnnotateIgnoreReadsEnd(__FILE__, __LINE__);
+  }
+  Unwatched(const Unwatched&) = delete;
+  Unwatched& operator=(const Unwatched&) = delete;
+};
+
+/// All that happened before a release() happened before what comes after an acquire() with the same address.
+inline void release(const void* at) { __tsan_release(const_cast<void*>(at)); }
+inline void acquire(const void* at) { __tsan_acquire(const_cast<void*>(at)); }
+#else
+struct Unwatched {
+  Unwatched() {}  // not trivial: nobody warns of a variable that is not used
+  static void end() {}
+};
+inline void release(const void*) {}
+inline void acquire(const void*) {}
+#endif
+
+/// The copies that go on beside a block's threads.
+class WatchedCopies {
+ public:
+  WatchedCopies() { copies_.start(); }
+  template <class Land>
+  void land(Land&& land) {
+    void* const caller = WatchedThread::current();
+    WatchedThread::become(copies_.get());
+    land();
+    WatchedThread::become(caller);
+  }
+
+ private:
+  WatchedThread copies_;
+};
+
+}  // namespace flywheel::testing
