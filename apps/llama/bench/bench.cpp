@@ -153,14 +153,15 @@ std::vector<DecodeTimes> measure_all(Bench& bench, const BenchRequest& request) 
   return all;
 }
 
+std::string second_run(const std::string& differs) { return differs.empty() ? "the same bits" : "OTHER BITS: " + differs; }
+
 bool check_portable(const BenchModel& model, const BenchRequest& request) {
   if (request.portable_check == 0) return true;
   const CheckResult result = check_against_portable(model, request.batch, request.portable_check, request.options);
   std::printf(
       "%u positions of %d different texts at once against the portable tasks: largest relative error %.2e, must be "
       "below %.0e; a second run gave %s\n",
-      request.portable_check, request.batch, result.worst, kMostPortableError,
-      result.repeats ? "the same bits" : "OTHER BITS");
+      request.portable_check, request.batch, result.worst, kMostPortableError, second_run(result.differs).c_str());
   std::printf("portable check: %s\n", result.passed() ? "PASSED" : "FAILED");
   std::fflush(stdout);
   return result.passed();
@@ -174,8 +175,7 @@ bool check_portable_contexts(const BenchModel& model, const BenchRequest& reques
   for (std::size_t i = 0; i < starts.size(); ++i)
     std::printf("%u steps from position %u against the portable tasks: largest relative error %.2e, must be below %.0e; a "
                 "second run gave %s\n",
-                kStepsOfContext, starts[i], results[i].worst, kMostContextError,
-                results[i].repeats ? "the same bits" : "OTHER BITS");
+                kStepsOfContext, starts[i], results[i].worst, kMostContextError, second_run(results[i].differs).c_str());
   const bool passed = std::ranges::all_of(results, &ContextResult::passed);
   std::printf("portable check in context: %s\n", passed ? "PASSED" : "FAILED");
   std::fflush(stdout);

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <limits>
 
 #include "apps/llama/bench/fast_options.hpp"
 #include "apps/llama/bench/fill_random.cuh"
+#include "apps/llama/bench/step_words.hpp"
 #include "apps/llama/decode_graph.hpp"
 #include "apps/llama/fast/generate.hpp"
 #include "apps/llama/fast/start.hpp"
@@ -35,21 +35,21 @@ std::vector<Logits> by_portable_tasks(const BenchModel& model, const Texts& text
   return all;
 }
 
-/// Of two runs, each of all texts at once.
-std::pair<std::vector<Logits>, std::vector<Logits>> by_tuned_tasks(const BenchModel& model, const Texts& texts,
-                                                                   const Options& options) {
+/// Of a run of all texts at once; and where a second one first left other words.
+std::pair<std::vector<Logits>, std::string> by_tuned_tasks(const BenchModel& model, const Texts& texts, const Options& options) {
   const int context = static_cast<int>(texts.front().size()), count = static_cast<int>(texts.size());
   Runtime runtime = start_fast_runtime(fast_options(model.config, {.context = context, .texts = count}, options));
   FastGenerator generator(runtime, model.config, model.weights(runtime), context, count);
-  std::vector<Logits> first = generator.logits_of(texts);
-  return {std::move(first), generator.logits_of(texts)};
-}
-
-bool same_bits(const std::vector<Logits>& a, const std::vector<Logits>& b) {
-  const auto same = [](const std::vector<float>& x, const std::vector<float>& y) {
-    return x.size() == y.size() && std::memcmp(x.data(), y.data(), x.size() * sizeof(float)) == 0;
-  };
-  return std::ranges::equal(a, b, [&](const Logits& x, const Logits& y) { return std::ranges::equal(x, y, same); });
+  std::vector<StepWords> words[2];
+  std::vector<Logits> first;
+  for (std::vector<StepWords>& run : words) {
+    std::vector<Logits> logits = generator.logits_of(texts, [&] { run.emplace_back(generator); });
+    if (first.empty()) first = std::move(logits);
+  }
+  std::string differs;
+  for (std::uint32_t position = 0; position < words[0].size() && differs.empty(); ++position)
+    differs = first_difference(position, words[0][position], words[1][position]);
+  return {std::move(first), std::move(differs)};
 }
 
 }  // namespace
@@ -91,8 +91,8 @@ CheckResult check_against_portable(const BenchModel& model, int count, std::uint
   if (positions == 0) throw RequestError("a check of no positions shows nothing: ask for 1 or more");
   const Texts texts = random_texts(model, sequences_for(count), positions);
   const std::vector<Logits> wanted = by_portable_tasks(model, texts, options);
-  const auto [first, second] = by_tuned_tasks(model, texts, options);
-  CheckResult result{.repeats = same_bits(first, second)};
+  auto [first, differs] = by_tuned_tasks(model, texts, options);
+  CheckResult result{.differs = std::move(differs)};
   for (std::size_t text = 0; text < texts.size(); ++text)
     for (std::size_t i = 0; i < positions; ++i)
       result.worst = std::max(result.worst, relative_error(first[text][i], wanted[text][i]));

@@ -1,11 +1,11 @@
 #include "apps/llama/bench/check_context.hpp"
 
 #include <algorithm>
-#include <bit>
 
 #include "apps/llama/bench/check.hpp"
 #include "apps/llama/bench/fast_options.hpp"
 #include "apps/llama/bench/fill_random.cuh"
+#include "apps/llama/bench/step_words.hpp"
 #include "apps/llama/decode_graph.hpp"
 #include "apps/llama/fast/start.hpp"
 #include "apps/llama/generate.hpp"
@@ -18,8 +18,6 @@ using Logits = std::vector<std::vector<float>>;
 using Positions = std::vector<std::uint32_t>;
 
 constexpr std::uint64_t kSeedOfContext = 78;
-
-std::uint32_t bits_of(float number) { return std::bit_cast<std::uint32_t>(number); }
 
 int room_for(const Positions& positions) { return static_cast<int>(*std::ranges::max_element(positions)) + 1; }
 
@@ -77,13 +75,20 @@ Logits by_portable_tasks(const BenchModel& model, const Positions& positions, co
   return portable_logits_at(runtime, model.config, model.weights(runtime), positions);
 }
 
-/// Of two runs.
-std::pair<Logits, Logits> by_tuned_tasks(const BenchModel& model, const Positions& positions, const Options& options) {
+/// The words of the steps of two runs, and logits of the second.
+struct TunedRuns {
+  Logits logits;
+  std::vector<StepWords> words[2];
+};
+
+TunedRuns by_tuned_tasks(const BenchModel& model, const Positions& positions, const Options& options) {
   const int room = room_for(positions);
   Runtime runtime = start_fast_runtime(fast_options(model.config, {.context = room}, options));
   FastGenerator generator(runtime, model.config, model.weights(runtime), room);
-  Logits first = tuned_logits_at(generator, positions);
-  return {std::move(first), tuned_logits_at(generator, positions)};
+  TunedRuns runs;
+  for (std::vector<StepWords>& words : runs.words)
+    runs.logits = tuned_logits_at(generator, positions, [&] { words.emplace_back(generator); });
+  return runs;
 }
 
 }  // namespace
@@ -109,12 +114,13 @@ Logits portable_logits_at(Runtime& runtime, const Config& config, const Weights&
   return all;
 }
 
-Logits tuned_logits_at(FastGenerator& generator, const Positions& positions) {
+Logits tuned_logits_at(FastGenerator& generator, const Positions& positions, const std::function<void()>& after_step) {
   fill_caches(generator.memory(), generator.config(), room_for(positions));
   Logits all;
   for (const std::uint32_t position : positions) {
     generator.run(position, 1);
     all.push_back(generator.last_logits());
+    if (after_step) after_step();
   }
   return all;
 }
@@ -123,12 +129,12 @@ std::vector<ContextResult> check_contexts(const BenchModel& model, const Positio
   const Positions positions = positions_from(starts);
   choose_context(model.config, room_for(positions));
   const Logits wanted = by_portable_tasks(model, positions, options);
-  const auto [first, second] = by_tuned_tasks(model, positions, options);
-  std::vector<ContextResult> results(starts.size(), {.repeats = true});
+  const TunedRuns tuned = by_tuned_tasks(model, positions, options);
+  std::vector<ContextResult> results(starts.size());
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     ContextResult& result = results[i / kStepsOfContext];
-    result.worst = std::max(result.worst, relative_error(first[i], wanted[i]));
-    result.repeats &= std::ranges::equal(first[i], second[i], {}, bits_of, bits_of);
+    result.worst = std::max(result.worst, relative_error(tuned.logits[i], wanted[i]));
+    if (result.differs.empty()) result.differs = first_difference(positions[i], tuned.words[0][i], tuned.words[1][i]);
   }
   return results;
 }

@@ -86,7 +86,7 @@ Outcome FastGenerator::generate(const Request& request, const OnToken& on_token)
 }
 
 std::vector<std::vector<std::vector<float>>> FastGenerator::logits_of(
-    const std::vector<std::vector<std::uint32_t>>& texts) {
+    const std::vector<std::vector<std::uint32_t>>& texts, const std::function<void()>& after_step) {
   check_count(texts.size());
   std::size_t longest = 0;
   for (const std::vector<std::uint32_t>& ids : texts) {
@@ -94,7 +94,10 @@ std::vector<std::vector<std::vector<float>>> FastGenerator::logits_of(
     longest = std::max(longest, ids.size());
   }
   std::vector<std::vector<std::vector<float>>> all(texts.size());
-  for (std::size_t position = 0; position < longest; ++position) step_each(texts, position, all);
+  for (std::size_t position = 0; position < longest; ++position) {
+    step_each(texts, position, all);
+    if (after_step) after_step();
+  }
   return all;
 }
 

@@ -29,8 +29,9 @@ class FastGenerator {
   Outcome generate(const Request& request, const OnToken& on_token);
 
   /// The logits after each of a text's ids, given all ids up to it, of up to sequences() texts at once: [text][id].
-  /// Throws RequestError as check() does.
-  std::vector<std::vector<std::vector<float>>> logits_of(const std::vector<std::vector<std::uint32_t>>& texts);
+  /// Throws RequestError as check() does. `after_step`: called after each step of all texts, if it is there.
+  std::vector<std::vector<std::vector<float>>> logits_of(const std::vector<std::vector<std::uint32_t>>& texts,
+                                                         const std::function<void()>& after_step = {});
   std::vector<std::vector<float>> logits(const std::vector<std::uint32_t>& ids) { return logits_of({ids}).front(); }
 
   /// Writes `tokens` tokens to every sequence from position `start` on, whatever the cache holds there; waits. For
