@@ -204,7 +204,7 @@ class LoadRole {
     return true;
   }
 
-  /// Without copies (the task is not run, or names other pages than it has), the pages land as they are.
+  /// Without copies (the task is not run, or names too few pages), the pages land as they are.
   __device__ void fill_kept(bool runs) {
     const Kept kept = kept_;
     kept_ = {};
@@ -220,30 +220,30 @@ class LoadRole {
       copy(slot, from, bytes, bulk_, policy);
       advance();
     };
-    if (runs && task.command == RoleCommand::run && names_all(task, kept.pages)) {
+    if (runs && task.command == RoleCommand::run) {
+      check_names(task, kept.pages);
       ptx::fence_global_for_bulk_copies();  // pairs with the release in settle(), by way of look()
       // One behind: once the last page has landed the task may settle, and another have its slot.
       const unsigned char* last = nullptr;
       std::uint32_t last_bytes = 0;
       for_each_named(task, [&](const unsigned char* from, std::uint32_t bytes) {
-        if (last) fill(last, last_bytes);
+        if (last && left > 1) fill(last, last_bytes);
         last = from, last_bytes = bytes;
       });
-      fill(last, last_bytes);
+      if (last) fill(last, last_bytes);
     }
     while (left) {
       if (!bulk_ || lane() == 0) ptx::mbarrier_arrive(roles_.landed[slot]);
       advance();
     }
   }
-  /// Whether the task names as many pages as it has. If not it fails, and that is noted before any page lands: later it
-  /// might have settled.
-  __device__ bool names_all(RoleSlot& task, std::uint32_t pages) const {
+  /// A task that names more or fewer pages than it has fails. That is noted before any page lands: later it might have
+  /// settled.
+  __device__ void check_names(RoleSlot& task, std::uint32_t pages) const {
     std::uint32_t named = 0;
     for_each_named(task, [&](const unsigned char*, std::uint32_t) { ++named; });
     if (named != pages && lane() == 0)
       P::block(task.context.asked.code).compare_exchange(0, static_cast<std::uint32_t>(Status::operands_misnamed), Order::relaxed);
-    return named == pages;
   }
   /// use(from, bytes) for each page that the task names.
   template <class Use>

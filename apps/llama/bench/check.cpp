@@ -40,15 +40,14 @@ std::pair<std::vector<Logits>, std::string> by_tuned_tasks(const BenchModel& mod
   const int context = static_cast<int>(texts.front().size()), count = static_cast<int>(texts.size());
   Runtime runtime = start_fast_runtime(fast_options(model.config, {.context = context, .texts = count}, options));
   FastGenerator generator(runtime, model.config, model.weights(runtime), context, count);
-  std::vector<StepWords> words[2];
-  std::vector<Logits> first;
-  for (std::vector<StepWords>& run : words) {
-    std::vector<Logits> logits = generator.logits_of(texts, [&] { run.emplace_back(generator); });
-    if (first.empty()) first = std::move(logits);
-  }
+  std::vector<StepWords> words;
+  std::vector<Logits> first = generator.logits_of(texts, [&] { words.emplace_back(generator); });
   std::string differs;
-  for (std::uint32_t position = 0; position < words[0].size() && differs.empty(); ++position)
-    differs = first_difference(position, words[0][position], words[1][position]);
+  std::uint32_t position = 0;
+  generator.logits_of(texts, [&] {
+    if (differs.empty()) differs = first_difference(position, words[position], StepWords(generator));
+    ++position;
+  });
   return {std::move(first), std::move(differs)};
 }
 

@@ -75,20 +75,19 @@ Logits by_portable_tasks(const BenchModel& model, const Positions& positions, co
   return portable_logits_at(runtime, model.config, model.weights(runtime), positions);
 }
 
-/// The words of the steps of two runs, and logits of the second.
-struct TunedRuns {
-  Logits logits;
-  std::vector<StepWords> words[2];
-};
-
-TunedRuns by_tuned_tasks(const BenchModel& model, const Positions& positions, const Options& options) {
+/// The logits of a run, and for each step where a second run first left other words, if anywhere.
+std::pair<Logits, std::vector<std::string>> by_tuned_tasks(const BenchModel& model, const Positions& positions, const Options& options) {
   const int room = room_for(positions);
   Runtime runtime = start_fast_runtime(fast_options(model.config, {.context = room}, options));
   FastGenerator generator(runtime, model.config, model.weights(runtime), room);
-  TunedRuns runs;
-  for (std::vector<StepWords>& words : runs.words)
-    runs.logits = tuned_logits_at(generator, positions, [&] { words.emplace_back(generator); });
-  return runs;
+  std::vector<StepWords> words;
+  Logits logits = tuned_logits_at(generator, positions, [&] { words.emplace_back(generator); });
+  std::vector<std::string> differs;
+  tuned_logits_at(generator, positions, [&] {
+    const std::size_t step = differs.size();
+    differs.push_back(first_difference(positions[step], words[step], StepWords(generator)));
+  });
+  return {std::move(logits), std::move(differs)};
 }
 
 }  // namespace
@@ -129,12 +128,12 @@ std::vector<ContextResult> check_contexts(const BenchModel& model, const Positio
   const Positions positions = positions_from(starts);
   choose_context(model.config, room_for(positions));
   const Logits wanted = by_portable_tasks(model, positions, options);
-  const TunedRuns tuned = by_tuned_tasks(model, positions, options);
+  const auto [tuned, differs] = by_tuned_tasks(model, positions, options);
   std::vector<ContextResult> results(starts.size());
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     ContextResult& result = results[i / kStepsOfContext];
-    result.worst = std::max(result.worst, relative_error(tuned.logits[i], wanted[i]));
-    if (result.differs.empty()) result.differs = first_difference(positions[i], tuned.words[0][i], tuned.words[1][i]);
+    result.worst = std::max(result.worst, relative_error(tuned[i], wanted[i]));
+    if (result.differs.empty()) result.differs = differs[i];
   }
   return results;
 }

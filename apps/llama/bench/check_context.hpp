@@ -2,6 +2,9 @@
 // by the portable tasks: both decodes begin with the same random keys and values.
 #pragma once
 
+#include <functional>
+#include <string>
+
 #include "apps/llama/bench/bench_model.hpp"
 #include "apps/llama/fast/generate.hpp"
 

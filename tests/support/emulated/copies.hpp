@@ -68,7 +68,7 @@ class AsyncCopies {
   }
   void arrive_when_landed(std::uint64_t& barrier, std::uint32_t thread) {
     Thread& own = threads_[thread];
-    release(&own);
+    release(&own);  // what it has read by now it read before it said where to copy from
     if (own.copies.empty()) return arrive_for(own, barrier, thread);
     own.marks.push_back({&barrier, static_cast<std::uint32_t>(own.copies.size()), own.number});
   }
