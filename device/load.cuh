@@ -30,6 +30,7 @@ class LoadRole {
     if (bulk_ && lane() != 0) return;
     // Pairs with the release of whoever packed the stream, which the control thread acquired with the run.
     ptx::fence_global_for_bulk_copies();
+    ptx::fence_shared_for_bulk_copies();  // what the run before has read in pages
     Place place(roles_, world_, bulk_);
     if (bulk_ && !List::kHasDependents) load_passes<true>(place);
     else load_passes<false>(place);
@@ -105,8 +106,10 @@ class LoadRole {
   /// A page that is free. False if the run has ended before all passes, or the runtime was aborted.
   template <bool kLean>
   __device__ bool make_room(Place& place) {
-    return place.filled < place.page_count ||
-           wait_for<kLean>(place.roles.returned[place.fill.slot()], place.fill.parity() ^ 1, TraceKind::page);
+    if (place.filled < place.page_count) return true;
+    if (!wait_for<kLean>(place.roles.returned[place.fill.slot()], place.fill.parity() ^ 1, TraceKind::page)) return false;
+    if (kLean || place.bulk) ptx::fence_shared_for_bulk_copies();  // pairs with PageOperands::return_page()
+    return true;
   }
   /// Not too much under way: what a dependency waits for (stores, fences, polls) would queue behind it in the memory
   /// system. False likewise.

@@ -10,6 +10,10 @@ using namespace flywheel::testing;
 
 namespace {
 
+void fence() {
+  ptx::fence_global_for_bulk_copies();
+  ptx::fence_shared_for_bulk_copies();
+}
 /// As the load role does it.
 void bulk_copy(void* to, const void* from, std::uint32_t bytes, std::uint64_t& barrier, std::uint64_t policy) {
   ptx::expect_bytes(barrier, bytes);
@@ -122,7 +126,7 @@ TEST_CASE("emulated block: bulk copies land late and in pieces, and their barrie
     CHECK(run_block(seed, [&] {
             prepare(1);
             if (threadIdx.x == 64) {
-              ptx::fence_global_for_bulk_copies();
+              fence();
               bulk_copy(memory, source, 4096, words().barrier[0], 0);
               early += is_copied(memory, 4096);
             }
@@ -175,12 +179,12 @@ TEST_CASE("emulated block: mistakes with mbarriers have names") {
     ptx::mbarrier_arrive(other);
   });
   check_mistake({"more arrivals than the 1 it expects"}, [&] {
-    ptx::fence_global_for_bulk_copies();
+    fence();
     bulk_copy(memory, source, 4096, barrier, 0);
     ptx::mbarrier_arrive(barrier);
   });
   check_mistake({"invalidated while", "bytes are on their way"}, [&] {
-    ptx::fence_global_for_bulk_copies();
+    fence();
     bulk_copy(memory, source, 4096, barrier, 0);
     ptx::mbarrier_invalidate(barrier);
   });
@@ -198,7 +202,7 @@ TEST_CASE("emulated block: mistakes with copies have names") {
   std::uint64_t& barrier = words().barrier[0];
   const auto check_bulk = [&](const std::vector<std::string>& parts, void* to, const void* from, std::uint32_t bytes) {
     check_mistake(parts, [&] {
-      ptx::fence_global_for_bulk_copies();
+      fence();
       bulk_copy(to, from, bytes, barrier, 0);
     });
   };
@@ -208,15 +212,19 @@ TEST_CASE("emulated block: mistakes with copies have names") {
   check_bulk({"outside the block's dynamic shared memory"}, memory + kDynamic - 16, source, 32);
   check_mistake({"copy16() to a place outside"}, [&] { ptx::copy16(source, source + 16); });
   check_mistake({"has not fenced global memory"}, [&] { bulk_copy(memory, source, 32, barrier, 0); });
+  check_mistake({"has not fenced shared memory"}, [&] {
+    ptx::fence_global_for_bulk_copies();
+    bulk_copy(memory, source, 32, barrier, 0);
+  });
   check_mistake({"before publish_mbarriers()"}, [&] {
     ptx::mbarrier_init(words().barrier[1], 1);
-    ptx::fence_global_for_bulk_copies();
+    fence();
     bulk_copy(memory, source, 32, words().barrier[1], 0);
   });
   check_mistake({"another is still to land"}, [&] {
     ptx::mbarrier_init(words().barrier[1], 1);
     ptx::publish_mbarriers();
-    ptx::fence_global_for_bulk_copies();
+    fence();
     ptx::expect_bytes(barrier, 4096);  // after which others may run, and copies land
     ptx::expect_bytes(words().barrier[1], 32);
     ptx::bulk_copy(memory, source, 4096, barrier, 0);

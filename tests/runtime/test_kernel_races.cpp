@@ -21,7 +21,7 @@ constexpr int kFoundRace = 66;  // what ThreadSanitizer ends a process with
 alignas(128) unsigned char source[kBytes];
 
 struct Words {
-  std::uint64_t barrier;
+  std::uint64_t barrier, landed;
   std::uint32_t word, sum;
 };
 Words& words() {
@@ -29,7 +29,7 @@ Words& words() {
   return shared;
 }
 
-/// What was wrong when all threads of a block ran `work`, with the barrier ready for one arrival.
+/// What was wrong when all threads of a block ran `work`, with both barriers ready for one arrival.
 template <class Work>
 std::string run_block(Work&& work) {
   words() = {};
@@ -40,6 +40,7 @@ std::string run_block(Work&& work) {
   block->run([&] {
     if (threadIdx.x == 0) {
       ptx::mbarrier_init(words().barrier, 1);
+      ptx::mbarrier_init(words().landed, 1);
       ptx::publish_mbarriers();
     }
     __syncthreads();
@@ -48,9 +49,10 @@ std::string run_block(Work&& work) {
   return grid.why();
 }
 
-void wait() {
-  while (!ptx::mbarrier_test(words().barrier, 0)) {}
+void wait(std::uint64_t& barrier) {
+  while (!ptx::mbarrier_test(barrier, 0)) {}
 }
+void wait() { wait(words().barrier); }
 
 enum class Mistake { none, made };
 
@@ -79,17 +81,36 @@ void gather_word(Mistake mistake) {
     for (std::uint32_t i = 64; i < 96; ++i) words().sum += memory[i];
   }
 }
+void copy_page() {
+  ptx::expect_bytes(words().landed, kBytes);
+  ptx::bulk_copy(memory, source, kBytes, words().landed, 0);
+}
 /// A copy lands, and is read.
-void copy_page(Mistake mistake) {
+void read_page(Mistake mistake) {
   if (threadIdx.x == 64) {
     ptx::fence_global_for_bulk_copies();
-    ptx::expect_bytes(words().barrier, kBytes);
-    ptx::bulk_copy(memory, source, kBytes, words().barrier, 0);
+    ptx::fence_shared_for_bulk_copies();
+    copy_page();
   }
   if (threadIdx.x == 128) {
-    if (mistake == Mistake::none) wait();
+    if (mistake == Mistake::none) wait(words().landed);
     words().sum = memory[100];
-    if (mistake == Mistake::made) wait();
+    if (mistake == Mistake::made) wait(words().landed);
+  }
+}
+/// A copy comes to where somebody has read. The mbarrier orders no copies.
+void reuse_page(Mistake mistake) {
+  if (threadIdx.x == 128) {
+    words().sum = memory[100];
+    ptx::mbarrier_arrive(words().barrier);
+  }
+  if (threadIdx.x == 64) {
+    ptx::fence_global_for_bulk_copies();
+    if (mistake == Mistake::made) ptx::fence_shared_for_bulk_copies();
+    wait();
+    if (mistake == Mistake::none) ptx::fence_shared_for_bulk_copies();
+    copy_page();
+    wait(words().landed);
   }
 }
 /// Memory is used again while somebody may still read it.
@@ -104,19 +125,21 @@ void run_mistaken(void (*work)(Mistake)) { run_block([=] { work(Mistake::made); 
 }  // namespace
 
 TEST_CASE("emulated block, races: what barriers order is let pass") {
-  for (const auto work : {&pass_word, &gather_word, &copy_page, &use_again})
+  for (const auto work : {&pass_word, &gather_word, &read_page, &reuse_page, &use_again})
     for (int round = 0; round < 10; ++round) CHECK(run_block([=] { work(Mistake::none); }) == "");
 }
 
 TEST_CASE("child: a word is written after the arrival", "[.child]") { run_mistaken(&pass_word); }
 TEST_CASE("child: a vote in place of a barrier", "[.child]") { run_mistaken(&gather_word); }
-TEST_CASE("child: a page is read before it has landed", "[.child]") { run_mistaken(&copy_page); }
+TEST_CASE("child: a page is read before it has landed", "[.child]") { run_mistaken(&read_page); }
+TEST_CASE("child: a copy that no fence holds back", "[.child]") { run_mistaken(&reuse_page); }
 TEST_CASE("child: memory is used again too early", "[.child]") { run_mistaken(&use_again); }
 
 TEST_CASE("emulated block, races: what nothing orders is found") {
   if (!kWatched) return;
   for (const char* name : {"child: a word is written after the arrival", "child: a vote in place of a barrier",
-                           "child: a page is read before it has landed", "child: memory is used again too early"}) {
+                           "child: a page is read before it has landed", "child: a copy that no fence holds back",
+                           "child: memory is used again too early"}) {
     const ChildResult child = run_child(name, std::chrono::seconds(60));
     check_child(child, kFoundRace);
     check_says(child.output, {"data race"});

@@ -124,11 +124,14 @@ class EmulatedBlock {
     if (!turns_.draw(8)) yield();
   }
   void bulk_copy(void* to, const void* from, std::uint32_t bytes, std::uint64_t& word) {
-    if (!fibers_[thread_].fenced) fail(here() + " starts a bulk copy and has not fenced global memory for it");
+    const EmulatedFiber& fiber = fibers_[thread_];
+    if (!fiber.fenced_global) fail(here() + " starts a bulk copy and has not fenced global memory for it");
+    if (!fiber.fenced_shared) fail(here() + " starts a bulk copy and has not fenced shared memory for it");
     if (!published_) fail(here() + " starts a bulk copy before publish_mbarriers()");
-    copies_.bulk(to, from, bytes, word);
+    copies_.bulk(to, from, bytes, word, &fiber);
   }
-  void fence_for_bulk_copies() { fibers_[thread_].fenced = true; }
+  void fence_global_for_bulk_copies() { fence(fibers_[thread_].fenced_global); }
+  void fence_shared_for_bulk_copies() { fence(fibers_[thread_].fenced_shared); }
   void copy16(void* to, const void* from) { copies_.copy16(to, from, thread_); }
   void commit_copies() { copies_.commit(thread_); }
   void wait_copies(std::uint32_t left) {
@@ -195,6 +198,12 @@ class EmulatedBlock {
 
   Mbarriers::Fail failing() {
     return [this](const std::string& text) { fail(thread_ == kCaller ? text : here() + ": " + text); };
+  }
+
+  /// ThreadSanitizer takes either fence for both.
+  void fence(bool& done) {
+    done = true;
+    release(&fibers_[thread_]);
   }
 
   std::uint32_t warp() const { return thread_ / 32; }

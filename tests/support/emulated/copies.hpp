@@ -37,7 +37,8 @@ class AsyncCopies {
 
   bool any() const { return !bulk_.empty() || !busy_.empty(); }
 
-  void bulk(void* to, const void* from, std::uint32_t bytes, std::uint64_t& barrier) {
+  /// `fences`: of the thread that starts it, the address it released with. What it knows otherwise is of another proxy.
+  void bulk(void* to, const void* from, std::uint32_t bytes, std::uint64_t& barrier, const void* fences) {
     check(to, from, "bulk_copy()");
     if (bytes % 16 || !bytes) fail_("bulk_copy() of " + std::to_string(bytes) + " bytes: not a multiple of 16");
     if (!dynamic.holds(to, bytes)) fail_("bulk_copy() to a place outside the block's dynamic shared memory");
@@ -45,8 +46,7 @@ class AsyncCopies {
       if (other.to < static_cast<unsigned char*>(to) + bytes && static_cast<unsigned char*>(to) < other.to + other.left)
         fail_("bulk_copy() to a place where another is still to land");
     std::memset(to, garbage(), bytes);
-    release(&barrier);
-    bulk_.push_back({static_cast<unsigned char*>(to), static_cast<const unsigned char*>(from), bytes, &barrier});
+    bulk_.push_back({static_cast<unsigned char*>(to), static_cast<const unsigned char*>(from), bytes, &barrier, fences});
   }
 
   void copy16(void* to, const void* from, std::uint32_t thread) {
@@ -89,6 +89,7 @@ class AsyncCopies {
     const unsigned char* from;
     std::uint32_t left;
     std::uint64_t* barrier;
+    const void* fences;
   };
   struct Copy {
     void* to;
@@ -121,7 +122,7 @@ class AsyncCopies {
     const std::uint32_t bytes = draw_(2) ? copy.left : 16 * (1 + draw_(copy.left / 16));
     const std::uint32_t skip = draw_(2) ? copy.left - bytes : 0;
     watched_.land([&] {
-      acquire(copy.barrier);
+      acquire(copy.fences);
       std::memcpy(copy.to + skip, copy.from + skip, bytes);
       release(copy.barrier);
     });

@@ -44,7 +44,8 @@ void wait_copies() {
 inline void arrive_when_copied(std::uint64_t& barrier) { detail::block()->arrive_when_copied(barrier); }
 
 inline void publish_mbarriers() { detail::block()->publish_mbarriers(); }
-inline void fence_global_for_bulk_copies() { detail::block()->fence_for_bulk_copies(); }
+inline void fence_global_for_bulk_copies() { detail::block()->fence_global_for_bulk_copies(); }
+inline void fence_shared_for_bulk_copies() { detail::block()->fence_shared_for_bulk_copies(); }
 inline std::uint64_t read_once_policy() { return 0; }
 inline void expect_bytes(std::uint64_t& barrier, std::uint32_t bytes) { detail::block()->expect_bytes(barrier, bytes); }
 inline void bulk_copy(void* to_shared, const void* from, std::uint32_t bytes, std::uint64_t& barrier, std::uint64_t) {
