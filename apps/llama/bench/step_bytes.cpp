@@ -47,7 +47,7 @@ std::uint64_t stream_bytes(const Config& config) {
   std::uint64_t bytes = 0;
   for_each_matrix(config, [&](const Size& s) {
     const int groups = (s.rows + kGroupRows - 1) / kGroupRows;
-    bytes += std::uint64_t{TileShape{s.columns, 1}.bytes()} * static_cast<std::uint64_t>(groups) *
+    bytes += std::uint64_t{TileShape{s.columns, 1, 1}.bytes()} * static_cast<std::uint64_t>(groups) *
              static_cast<std::uint64_t>(s.count);
   });
   return bytes;

@@ -34,6 +34,20 @@ struct FastAttend : AttendTask {
     LeftParts<kTiles> left;
   };
 
+  /// What a warp makes ready: warps 0..3 a query each, the next one the step's key, and one its value, which does not turn.
+  struct Source {
+    const Stamped* words;  // null: nothing
+    const float* norm;
+    float scale;
+    bool turns;
+  };
+  FLYWHEEL_TASK Source source(int warp) const {
+    if (warp < count) return {query(warp), q_norm, query_scale(), true};
+    if (warp == kHeadsTogether) return {key(), k_norm, 1, true};
+    if (warp == kHeadsTogether + 1) return {value(), nullptr, 1, false};
+    return {nullptr, nullptr, 1, false};
+  }
+
   /// One lane's pairs of a head, i and i + head_dim / 2, that turn together; what they turn by, which for queries has the
   /// scale of scores in it; and RMSNorm's weights for them.
   template <int kTiles>
@@ -53,10 +67,8 @@ struct FastAttend : AttendTask {
       return;
     }
     Pairs<kTiles> pairs;
-    const Stamped* in = nullptr;
-    if (warp < count) in = query(warp), prepare(block, pairs, q_norm, part_of.position, query_scale());
-    else if (warp == kHeadsTogether) in = key(), prepare(block, pairs, k_norm, part_of.position, 1);
-    else if (warp == kHeadsTogether + 1) in = value();
+    const Source from = source(warp);
+    if (from.words) prepare(block, pairs, from, part_of.position);
     WarpAttention<kTiles> mine(cache.keys + cache_at(), cache.values + cache_at());
     const int first = part_of.first + warp * 16;
     mine.load(block, first, part_of.last);
@@ -65,22 +77,21 @@ struct FastAttend : AttendTask {
     if (!area.left.sums) return;
     area = {block.in_scratch(area.query), block.in_scratch(area.step), {block.in_scratch(area.left.scales), block.in_scratch(area.left.sums)}};
     const PackedOutput packed{results, partials.sequences, partials.columns(), block.stamp()};
-    if (!block.await_sent()) return;
-    if (in) load(block, pairs, in);
+    if (from.words) load(block, pairs, from.words), rotate(block, pairs, from.norm != nullptr);
     if (warp < kHeadsTogether) put_query(block, area, pairs);
-    else if (warp == kHeadsTogether && part_of.has_step()) append_key(block, area, pairs, part_of.position);
-    else if (warp == kHeadsTogether + 1 && part_of.has_step()) append_value(block, area, pairs, part_of.position);
+    else if (from.words) put_step(block, area, pairs, warp - kHeadsTogether);
     block.sync();
+    if (warp >= kHeadsTogether && from.words && part_of.has_step()) append(block, pairs, part_of.position, warp - kHeadsTogether);
     mine.take_queries(block, area.query);
-    for (int from = first; from < part_of.last; from += mine.kAll) {
-      if (part_of.has_step()) mine.put_step(block, area.step, part_of.position, from);
-      mine.add(block, from, part_of.last);
+    for (int at = first; at < part_of.last; at += mine.kAll) {
+      if (part_of.has_step()) mine.put_step(block, area.step, part_of.position, at);
+      mine.add(block, at, part_of.last);
     }
     mine.leave(block, area.left);
     block.sync();
     write(block, area, part_of.used, packed);
     block.sync();
-    if (part_of.used > 1) join(block, area, part_of.used, packed);
+    if (part_of.used > 1 && block.await_sent()) join(block, area, part_of.used, packed);  // others count on all parts or none
     if (block.leader()) block.sent();
   }
 
@@ -93,16 +104,16 @@ struct FastAttend : AttendTask {
   }
 
   template <int kTiles, class Block>
-  FLYWHEEL_TASK void prepare(Block& block, Pairs<kTiles>& pairs, const float* norm, int position, float scale) const {
+  FLYWHEEL_TASK void prepare(Block& block, Pairs<kTiles>& pairs, const Source& from, int position) const {
     using P = Pairs<kTiles>;
     const float* turn = rope + static_cast<std::size_t>(position) * (kTiles * 16);
 #pragma unroll
     for (int j = 0; j < P::kEach; ++j) {
       const int i = block.lane() + j * kLanes;
       if (i >= P::kHalf) continue;
-      pairs.cosine[j] = turn[2 * i] * scale;
-      pairs.sine[j] = turn[2 * i + 1] * scale;
-      if (norm) pairs.norm_a[j] = norm[i], pairs.norm_b[j] = norm[i + P::kHalf];
+      pairs.cosine[j] = from.turns ? turn[2 * i] * from.scale : 1;
+      pairs.sine[j] = from.turns ? turn[2 * i + 1] * from.scale : 0;
+      if (from.norm) pairs.norm_a[j] = from.norm[i], pairs.norm_b[j] = from.norm[i + P::kHalf];
     }
   }
 
@@ -127,17 +138,25 @@ struct FastAttend : AttendTask {
     for (int j = 0; j < P::kEach; ++j) pairs.a[j] = a[j].value(), pairs.b[j] = b[j].value();
   }
 
-  /// RMSNorm if there is one, then the rotation by the step's position; use(i, value) for the lane's values of the head.
-  template <int kTiles, class Block, class Use>
-  FLYWHEEL_TASK void rotate(Block& block, Pairs<kTiles>& pairs, bool normed, Use&& use) const {
-    using P = Pairs<kTiles>;
+  /// RMSNorm if there is one, then the rotation by the step's position.
+  template <int kTiles, class Block>
+  FLYWHEEL_TASK void rotate(Block& block, Pairs<kTiles>& pairs, bool normed) const {
     if (normed) normalise(block, pairs);
+#pragma unroll
+    for (int j = 0; j < Pairs<kTiles>::kEach; ++j) {
+      const float a = pairs.a[j], b = pairs.b[j];
+      pairs.a[j] = clamp_to_half(a * pairs.cosine[j] - b * pairs.sine[j]);
+      pairs.b[j] = clamp_to_half(b * pairs.cosine[j] + a * pairs.sine[j]);
+    }
+  }
+  /// use(i, value) for the lane's values of the head.
+  template <int kTiles, class Block, class Use>
+  FLYWHEEL_TASK static void for_each_value(const Block& block, const Pairs<kTiles>& pairs, Use&& use) {
+    using P = Pairs<kTiles>;
 #pragma unroll
     for (int j = 0; j < P::kEach; ++j) {
       const int i = block.lane() + j * kLanes;
-      if (i >= P::kHalf) continue;
-      use(i, pairs.a[j] * pairs.cosine[j] - pairs.b[j] * pairs.sine[j]);
-      use(i + P::kHalf, pairs.b[j] * pairs.cosine[j] + pairs.a[j] * pairs.sine[j]);
+      if (i < P::kHalf) use(i, pairs.a[j]), use(i + P::kHalf, pairs.b[j]);
     }
   }
   template <int kTiles, class Block>
@@ -153,39 +172,29 @@ struct FastAttend : AttendTask {
 
   /// Warp w < 4: its head's columns of B; zeros where there is no such head.
   template <int kTiles, class Block>
-  FLYWHEEL_TASK void put_query(Block& block, const Area<kTiles>& area, Pairs<kTiles>& pairs) const {
+  FLYWHEEL_TASK void put_query(Block& block, const Area<kTiles>& area, const Pairs<kTiles>& pairs) const {
     std::uint16_t* const columns = area.query + 2 * block.warp() * 16;  // the next one is 16 further
-    const auto put = [&](int dim, std::uint32_t halves) {
+    for_each_value(block, pairs, [&](int dim, float value) {  // zeros where nothing was loaded
+      const std::uint32_t halves = split_to_halves(value);
       std::uint16_t* at = columns + dim / 16 * 8 * 16 + dim % 16;
       at[0] = static_cast<std::uint16_t>(halves);
       at[16] = static_cast<std::uint16_t>(halves >> 16);
-    };
-    if (block.warp() < count) return rotate(block, pairs, q_norm != nullptr, [&](int i, float value) { put(i, split_to_halves(clamp_to_half(value))); });
-    for (int i = block.lane(); i < kTiles * 16; i += kLanes) put(i, 0);
-  }
-
-  template <int kTiles, class Block>
-  FLYWHEEL_TASK void append_key(Block& block, const Area<kTiles>& area, Pairs<kTiles>& pairs, int position) const {
-    Half* keys = cache.keys + cache_at();
-    rotate(block, pairs, k_norm != nullptr, [&](int i, float rotated) {
-      area.step[i] = static_cast<std::uint16_t>(round_to_half(rotated));
-      keys[FastCache::key_at(position, i, kTiles * 16)].bits = area.step[i];
     });
   }
+
+  /// The step's key (`which` = 0) or value for the warps, and for later steps.
   template <int kTiles, class Block>
-  FLYWHEEL_TASK void append_value(Block& block, const Area<kTiles>& area, const Pairs<kTiles>& pairs, int position) const {
-    Half* values = cache.values + cache_at();
-    const auto put = [&](int i, float value) {
-      std::uint16_t& bits = area.step[kTiles * 16 + i];
-      bits = static_cast<std::uint16_t>(round_to_half(value));
-      values[FastCache::value_at(position, i, kTiles * 16)].bits = bits;
-    };
-    for (int j = 0; j < Pairs<kTiles>::kEach; ++j) {
-      const int i = block.lane() + j * kLanes;
-      if (i >= Pairs<kTiles>::kHalf) continue;
-      put(i, pairs.a[j]);
-      put(i + Pairs<kTiles>::kHalf, pairs.b[j]);
-    }
+  FLYWHEEL_TASK void put_step(Block& block, const Area<kTiles>& area, const Pairs<kTiles>& pairs, int which) const {
+    std::uint16_t* const to = area.step + which * kTiles * 16;
+    for_each_value(block, pairs, [&](int i, float value) { to[i] = static_cast<std::uint16_t>(round_half_or_infinite(value)); });
+  }
+  template <int kTiles, class Block>
+  FLYWHEEL_TASK void append(Block& block, const Pairs<kTiles>& pairs, int position, int which) const {
+    const auto put = [](Half& to, float value) { to.bits = static_cast<std::uint16_t>(round_half_or_infinite(value)); };
+    if (which == 0)
+      for_each_value(block, pairs, [&](int i, float value) { put(cache.keys[cache_at() + FastCache::key_at(position, i, kTiles * 16)], value); });
+    else
+      for_each_value(block, pairs, [&](int i, float value) { put(cache.values[cache_at() + FastCache::value_at(position, i, kTiles * 16)], value); });
   }
 
   /// All warps' sums together, to global memory: the result if there is no other part. Each lane first has what one warp's

@@ -108,22 +108,24 @@ class WarpAttention {
 
   template <class Block>
   FLYWHEEL_TASK static void put_step(const Block& block, const std::uint16_t* step, int position, Group& group) {
-    const bool lower = position % 16 >= 8, second = position % 2 != 0;
-    const auto* keys = reinterpret_cast<const FourWeights*>(step);
+    const bool lower = position % 16 >= 8;
+    const auto* keys = reinterpret_cast<const FourWeights*>(step) + block.lane() % 4;
+    const std::uint16_t* values = step + kDims + block.lane() / 4;
     const bool has_key = block.lane() / 4 == position % 8, has_value = block.lane() % 4 == position % 8 / 2;
-    const auto put_half = [&](std::uint32_t& pair, std::uint32_t bits) {
-      pair = second ? (pair & 0xffffu) | bits << 16 : (pair & 0xffff0000u) | bits;
-    };
+    const std::uint32_t half = position % 2 ? 0xffff0000u : 0xffffu;
+    const std::uint32_t key_bits[] = {has_key && !lower ? ~0u : 0, has_key && lower ? ~0u : 0};
+    const std::uint32_t value_bits[] = {has_value && !lower ? half : 0, has_value && lower ? half : 0};
+    // Every lane does the same, branches in which one loads would wait for each other.
+    const auto blend = [](std::uint32_t& old, std::uint32_t by, std::uint32_t bits) { old = (old & ~bits) | (by & bits); };
 #pragma unroll
     for (int t = 0; t < kTiles; ++t) {
-      const FourWeights key = keys[t * 4 + block.lane() % 4];
-      const std::uint16_t* value = step + kDims + t * 16 + block.lane() / 4;
-      auto& of_key = group.keys[t].registers;
-      auto& of_value = group.values[t].registers;
-      if (has_key) of_key[0] = lower ? of_key[0] : key.pairs[0], of_key[2] = lower ? of_key[2] : key.pairs[1];
-      if (has_key) of_key[1] = lower ? key.pairs[0] : of_key[1], of_key[3] = lower ? key.pairs[1] : of_key[3];
-      if (has_value && !lower) put_half(of_value[0], value[0]), put_half(of_value[1], value[8]);
-      if (has_value && lower) put_half(of_value[2], value[0]), put_half(of_value[3], value[8]);
+      const FourWeights key = keys[t * 4];
+      const std::uint32_t value[] = {values[t * 16] * 0x10001u, values[t * 16 + 8] * 0x10001u};
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        blend(group.keys[t].registers[i], key.pairs[i / 2], key_bits[i % 2]);
+        blend(group.values[t].registers[i], value[i % 2], value_bits[i / 2]);
+      }
     }
   }
 

@@ -40,7 +40,6 @@ struct FastGateUp : TiledTask {
   template <class Block>
     requires Block::kOnGpu
   FLYWHEEL_TASK void store(Block& block) const {
-    if (!block.await_sent()) return;
     const int sequences = input.sequences, step = rows_of_handoff(sequences) / 2;  // gate rows of a handoff
     const float scale = norm.scale_of_lane(block, input, columns);
     const PackedOutput packed{packed_y, sequences, rows, block.stamp()};

@@ -75,7 +75,7 @@ class Builder {
   template <class Make>
   Stage add_rows(const char* name, const MatrixBuffer& m, const TiledInput& input, const Stage& before, Make&& make) {
     const int columns = m.matrix.columns, groups = (m.rows + kGroupRows - 1) / kGroupRows;
-    return add_shares(name, share_(groups, TileShape{columns, 1}.bytes(), most_groups(columns)), before,
+    return add_shares(name, share_(groups, TileShape{columns, 1, memory_.sequences}.bytes(), most_groups(columns)), before,
                       [&](const Share& share) {
                         return make(RowsTask{{input, columns, share.count}, bf16_of(m), m.rows, share.first});
                       });
@@ -134,7 +134,7 @@ class Builder {
     const LayerWeights& w = weights_.layers[layer];
     const int all = w.gate.rows, columns = w.gate.matrix.columns;
     const int most = is_streamed(columns) ? kStreamedGroups / 2 : std::numeric_limits<int>::max();
-    const auto shares = share_((all + kGroupRows - 1) / kGroupRows, TileShape{columns, 2}.bytes(), most);
+    const auto shares = share_((all + kGroupRows - 1) / kGroupRows, TileShape{columns, 2, memory_.sequences}.bytes(), most);
     return add_shares("gate and up", shares, before, [&](const Share& s) {
       return FastGateUp{{residual(), columns, 2 * s.count}, bf16_of(w.gate), bf16_of(w.up),
                         normed(w.mlp_norm, before), memory_.inner.data(), inner(layer), all, s.first};
@@ -163,7 +163,7 @@ class Builder {
   Stage add_logits(const Stage& before) {
     const MatrixBuffer& head = weights_.output();
     const int columns = head.matrix.columns, groups = (head.rows + kGroupRows - 1) / kGroupRows;
-    const auto shares = share_(groups, TileShape{columns, 1}.bytes(), most_groups(columns));
+    const auto shares = share_(groups, TileShape{columns, 1, memory_.sequences}.bytes(), most_groups(columns));
     const int tasks = static_cast<int>(shares.size());
     memory_.provide_best(tasks);
     std::int16_t index = 0;

@@ -22,39 +22,44 @@ class Multiplier {
   static constexpr int kPages = kChunkSteps / kStepsOfPage;     // of a chunk
   static constexpr int kCount = kWhole ? kStepsOfPage : 1;      // tiles at once
   static constexpr bool kAhead = kBlocks == 1;                  // registers for the next chunk's words
+  static constexpr int kAtOnce = kBlocks == 1 ? 2 : 1;           // chunks whose words are on their way at once
+  static constexpr int kGroupsAhead = 2;
+  static constexpr int kChains = 2;                                      // so that a step need not wait for the one before it
 
+  template <int kSteps>
+  using Words = LaneWords<kBlocks, kSteps>;
+  template <int kSteps>
+  using Inputs = LaneInputs<kBlocks, kSteps>;
   struct Sums {
     float part[kBlocks][4] = {};
   };
 
  public:
   FLYWHEEL_TASK Multiplier(Block& block, Operands& operands, const TileShape& tile, const TiledInput& input)
-      : block_(block), tile_(tile), sequences_(input.sequences), inputs_(block, tile, sequences_, input.packed, input.old),
-        reader_(block, operands, tile) {}
+      : block_(block), tile_(tile), inputs_(block, tile, input.packed, input.old), reader_(block, operands, tile) {}
 
-  /// A page a group. The tiles of two are in registers before the inputs are there, and while others are multiplied.
-  FLYWHEEL_TASK void two_ahead() {
+  /// A page a group. The tiles of some are in registers before the inputs are there, and while others are multiplied.
+  FLYWHEEL_TASK void ahead() {
     static_assert(kWhole && kBlocks == 1);
-    LaneInputs<1, kCount> inputs{};  // what ptxas 13.0 thinks may be undefined, it keeps in memory
-    TilePart even[kCount] = {}, odd[kCount] = {};
+    Inputs<kCount> inputs{};  // what ptxas 13.0 thinks may be undefined, it keeps in memory
+    TilePart parts[kGroupsAhead][kCount] = {};
     int left = tile_.groups;
-    const auto fetch = [&](TilePart (&parts)[kCount]) {
-      if (left-- > 0) reader_.next(parts);
+    const auto fetch = [&](TilePart (&to)[kCount]) {
+      if (left-- > 0) reader_.next(to);
     };
-    fetch(even);
-    fetch(odd);
-    if (!block_.await_sent()) return;
+#pragma unroll
+    for (int i = 0; i < kGroupsAhead; ++i) fetch(parts[i]);
+    await_first();
     get<1>(inputs, 0, 0);
-    const auto multiply = [&](int group, TilePart (&parts)[kCount]) {
-      Sums sums, other;
-      add(sums, other, parts, inputs, 0);
-      fetch(parts);
-      join(sums, other);
-      put(group, sums);
-    };
-    for (int group = 0; group < tile_.groups; group += 2) {
-      multiply(group, even);
-      if (group + 1 < tile_.groups) multiply(group + 1, odd);
+    for (int first = 0; first < tile_.groups; first += kGroupsAhead) {
+#pragma unroll
+      for (int i = 0; i < kGroupsAhead; ++i) {
+        if (first + i >= tile_.groups) break;
+        Sums sums[kChains];
+        add(sums, parts[i], inputs, 0);
+        fetch(parts[i]);
+        put(first + i, joined(sums));
+      }
     }
     if (out_) close();
   }
@@ -62,35 +67,32 @@ class Multiplier {
   /// Inputs of at most `kChunks` chunks, which stay in registers.
   template <int kChunks>
   FLYWHEEL_TASK void resident() {
-    constexpr int kSteps = kChunks * kChunkSteps;
-    LaneInputs<kBlocks, kSteps> inputs{};
+    constexpr int kSteps = kChunks * kChunkSteps, kTogether = kChunks < kAtOnce ? kChunks : kAtOnce;
+    Inputs<kSteps> inputs{};
     const int steps = steps_of(tile_.columns);
-    if (!block_.await_sent()) return;
-    if (kBlocks == 1) get<kChunks>(inputs, 0, 0);
-    else
+    await_first();
 #pragma unroll
-      for (int chunk = 0; chunk < kChunks; ++chunk) get<1>(inputs, chunk, chunk * kChunkSteps);  // fewer registers at once
+    for (int chunk = 0; chunk < kChunks; chunk += kTogether) get<kTogether>(inputs, chunk, chunk * kChunkSteps);
     for (int group = 0; group < tile_.groups; ++group) {
-      Sums sums, odd;  // two chains, so that an odd step need not wait for the even one before it
+      Sums sums[kChains];
 #pragma unroll
       for (int step = 0; step < kSteps; step += kCount) {
         if (step >= steps) break;
         TilePart parts[kCount];
         reader_.next(parts);
-        add(sums, odd, parts, inputs, step);
+        add(sums, parts, inputs, step);
       }
-      join(sums, odd);
-      put(group, sums);
+      put(group, joined(sums));
     }
     if (out_) close();
   }
 
   FLYWHEEL_TASK void stream() {
     const int chunks = chunks_of(tile_.columns);
-    LaneInputs<kBlocks, kChunkSteps> inputs{};
-    LaneWords<kBlocks, kChunkSteps> ahead{};
+    Inputs<kChunkSteps> inputs{};
+    Words<kChunkSteps> ahead{};
     Sums sums[kStreamedGroups];
-    if (!block_.await_sent()) return;
+    await_first();
     if (kAhead) load(0, ahead, 0);
     for (int chunk = 0; chunk < chunks; ++chunk) {
       if (kAhead) {
@@ -114,15 +116,20 @@ class Multiplier {
   }
 
  private:
+  /// Inputs are not looked for where they do not come from yet: one look at all of them by all workers keeps the L2 cache
+  /// busy for as long as it takes. Nor is it waited for that their makers say so: that would come a trip to L2 later.
+  FLYWHEEL_TASK void await_first() {
+    block_.spin([&] { return inputs_.first_is_there(); });
+  }
   template <int kAll>
-  FLYWHEEL_TASK void load(int chunk, LaneWords<kBlocks, kAll>& to, int at) const {
+  FLYWHEEL_TASK void load(int chunk, Words<kAll>& to, int at) const {
 #pragma unroll
     for (int page = 0; page < kPages; ++page)
       if (page * kStepsOfPage < tile_.steps_in(chunk)) inputs_.load(chunk, page, to, at + page * kStepsOfPage);
   }
   /// Steps that there are not were zero from the start: with the wanted stamp 0 nothing is wrong with them.
   template <int kAll, int kTo>
-  FLYWHEEL_TASK bool take(const LaneWords<kBlocks, kAll>& from, int at, int chunk, LaneInputs<kBlocks, kTo>& to, int to_step) const {
+  FLYWHEEL_TASK bool take(const Words<kAll>& from, int at, int chunk, Inputs<kTo>& to, int to_step) const {
     bool there = true;
 #pragma unroll
     for (int page = 0; page < kPages; ++page)
@@ -133,9 +140,9 @@ class Multiplier {
 
   /// The inputs of `kChunks` chunks: all loads are on their way before the first is looked at.
   template <int kChunks, int kTo>
-  FLYWHEEL_TASK void get(LaneInputs<kBlocks, kTo>& inputs, int first, int to) {
+  FLYWHEEL_TASK void get(Inputs<kTo>& inputs, int first, int to) {
     block_.spin([&] {
-      LaneWords<kBlocks, kChunks * kChunkSteps> words{};
+      Words<kChunks * kChunkSteps> words{};
 #pragma unroll
       for (int chunk = 0; chunk < kChunks; ++chunk) load(first + chunk, words, chunk * kChunkSteps);
       bool there = true;
@@ -147,43 +154,49 @@ class Multiplier {
 
   /// The next `count` steps of the tiles, with the first `count` inputs.
   template <int kAll>
-  FLYWHEEL_TASK void add_steps(Sums& sums, int count, const LaneInputs<kBlocks, kAll>& inputs) {
-    Sums odd;
+  FLYWHEEL_TASK void add_steps(Sums& all, int count, const Inputs<kAll>& inputs) {
+    Sums sums[kChains];
 #pragma unroll
     for (int step = 0; step < kAll; step += kCount) {
       if (step >= count) break;
       TilePart parts[kCount];
       reader_.next(parts);
-      add(sums, odd, parts, inputs, step);
+      add(sums, parts, inputs, step);
     }
-    join(sums, odd);
+    join(all, joined(sums));
   }
   template <int kAll>
-  FLYWHEEL_TASK void add(Sums& sums, Sums& odd, const TilePart (&parts)[kCount], const LaneInputs<kBlocks, kAll>& inputs,
-                         int step) {
+  FLYWHEEL_TASK void add(Sums (&sums)[kChains], const TilePart (&parts)[kCount], const Inputs<kAll>& inputs, int step) {
 #pragma unroll
     for (int i = 0; i < kCount; ++i)
 #pragma unroll
       for (int b = 0; b < kBlocks; ++b)
-        block_.multiply_add_half(((step + i) % 2 ? odd : sums).part[b], parts[i].registers, inputs.b[step + i][b].pairs);
+        block_.multiply_add_half(sums[(step + i) % kChains].part[b], parts[i].registers, inputs.b[step + i][b].pairs);
   }
-  FLYWHEEL_TASK static void join(Sums& sums, const Sums& odd) {
+  FLYWHEEL_TASK static void join(Sums& sums, const Sums& more) {
 #pragma unroll
     for (int b = 0; b < kBlocks; ++b)
 #pragma unroll
-      for (int i = 0; i < 4; ++i) sums.part[b][i] += odd.part[b][i];
+      for (int i = 0; i < 4; ++i) sums.part[b][i] += more.part[b][i];
+  }
+  FLYWHEEL_TASK static const Sums& joined(Sums (&sums)[kChains]) {
+#pragma unroll
+    for (int apart = kChains / 2; apart; apart /= 2)
+#pragma unroll
+      for (int i = 0; i < apart; ++i) join(sums[i], sums[i + apart]);
+    return sums[0];
   }
 
   /// A group's sums into the place of the handoff.
   FLYWHEEL_TASK void put(int group, const Sums& sums) {
-    const int rows = rows_of_handoff(sequences_), row = group * kGroupRows & (rows - 1);
+    const int rows = rows_of_handoff(tile_.sequences), row = group * kGroupRows & (rows - 1);
     if (row == 0) open();
 #pragma unroll
     for (int b = 0; b < kBlocks; ++b) {
       // Upper rows with the first half's column, lower rows with the second's; the other two sums mix the halves.
       const int sequence = b * 4 + block_.lane() % 4;
-      if (sequence < sequences_)
-        out_->sums[(row + block_.lane() / 4) * sequences_ + sequence] = sums.part[b][0] + sums.part[b][3];
+      if (sequence < tile_.sequences)
+        out_->sums[(row + block_.lane() / 4) * tile_.sequences + sequence] = sums.part[b][0] + sums.part[b][3];
     }
     if (row + kGroupRows == rows) close();
   }
@@ -198,7 +211,6 @@ class Multiplier {
 
   Block& block_;
   TileShape tile_;
-  int sequences_;
   InputReader<kBlocks, kWhole, Block> inputs_;
   TileReader<kWhole, Block, Operands> reader_;
   WarpSums* out_ = nullptr;
@@ -207,12 +219,11 @@ class Multiplier {
 namespace detail {
 template <int kBlocks, bool kWhole, class Block, class Operands>
 FLYWHEEL_TASK void multiply(Block& block, Operands& operands, const TileShape& tile, const TiledInput& input) {
-  if (is_streamed(tile.columns)) Multiplier<kBlocks, kWhole, Block, Operands>(block, operands, tile, input).stream();
-  else if constexpr (kBlocks == 1 && kWhole)
-    if (chunks_of(tile.columns) == 1) Multiplier<kBlocks, kWhole, Block, Operands>(block, operands, tile, input).two_ahead();
-    else Multiplier<kBlocks, kWhole, Block, Operands>(block, operands, tile, input).template resident<kResidentChunks>();
-  else if (chunks_of(tile.columns) == 1) Multiplier<kBlocks, kWhole, Block, Operands>(block, operands, tile, input).template resident<1>();
-  else Multiplier<kBlocks, kWhole, Block, Operands>(block, operands, tile, input).template resident<kResidentChunks>();
+  using Work = Multiplier<kBlocks, kWhole, Block, Operands>;
+  if (is_streamed(tile.columns)) return Work(block, operands, tile, input).stream();
+  if (chunks_of(tile.columns) > 1) return Work(block, operands, tile, input).template resident<kResidentChunks>();
+  if constexpr (kBlocks == 1 && kWhole) Work(block, operands, tile, input).ahead();
+  else Work(block, operands, tile, input).template resident<1>();
 }
 /// Out of the way of the others, which need all registers: 8 sequences, and shapes that no published model of the larger
 /// sizes has.
@@ -222,7 +233,7 @@ FLYWHEEL_COLD void multiply_apart(Block block, Operands& operands, TileShape til
 }
 template <class Block, class Operands>
 FLYWHEEL_TASK void multiply(Block& block, Operands& operands, const TileShape& tile, const TiledInput& input) {
-  const bool whole = tile.columns % (kColumnsOfStep * kStepsOfPage) == 0, one_block = columns_of_b(input.sequences) <= 8;
+  const bool whole = is_whole(tile.columns), one_block = columns_of_b(input.sequences) <= 8;
   if (whole && one_block) return multiply<1, true>(block, operands, tile, input);
   Operands copy = operands;  // for the call: the caller's own stay in registers
   if (one_block) multiply_apart<1, false>(block, copy, tile, input);
@@ -240,7 +251,7 @@ struct TiledTask {
   std::int32_t columns;
   std::int32_t groups;  // of 8 rows
 
-  FLYWHEEL_TASK TileShape shape() const { return {columns, groups}; }
+  FLYWHEEL_TASK TileShape shape() const { return {columns, groups, input.sequences}; }
   std::uint32_t operand_bytes() const { return shape().bytes(); }
   double cost_ns() const { return operand_bytes() / 30.; }  // an SM's share of the bandwidth, bytes/ns
 

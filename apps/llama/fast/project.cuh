@@ -65,7 +65,6 @@ struct FastProject : RowsTask {
   template <class Block>
     requires Block::kOnGpu
   FLYWHEEL_TASK void store(Block& block) const {
-    if (!block.await_sent()) return;
     const float scale = norm.scale_of_lane(block, input, columns);
     const std::uint32_t stamp = block.stamp();
     const auto before = [&](int row, int s, bool has_one) { return has_one ? y + (s * rows + first_row() + row) : nullptr; };

@@ -42,6 +42,7 @@ struct StepPlace {
 struct TileShape {
   int columns;  // a multiple of 8
   int groups;
+  int sequences;  // that are multiplied at once
 
   FLYWHEEL_TASK int steps_in(int chunk) const {
     const int left = steps_of(columns) - chunk * kChunkSteps;
@@ -75,7 +76,10 @@ struct TileShape {
   }
 };
 
-inline constexpr float kWeightUnits = 16;  // weights are multiplied by it when they are packed, activations divided
+/// The columns are whole pages for all warps.
+FLYWHEEL_TASK constexpr bool is_whole(int columns) { return columns % (kColumnsOfStep * kStepsOfPage) == 0; }
+
+inline constexpr float kWeightUnits = 16;  // of 1, and of activations 1 / 16
 
 FLYWHEEL_TASK inline std::uint32_t round_activation(float value) { return round_half_or_infinite(value * (1 / kWeightUnits)); }
 FLYWHEEL_TASK inline std::uint32_t half_of_weight(std::uint32_t bf16) {
