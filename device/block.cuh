@@ -176,6 +176,7 @@ class GpuBlock : public BlockCore<ThreadPlatform, List> {
   }
   /// `at` is aligned to 16 bytes.
   __device__ static StampedPair look_at_two(const Stamped* at) { return ptx::load_two(at); }
+  __device__ static void put_two(Stamped* at, const StampedPair& pair) { ptx::store_two(at, pair); }
 
   /// Collective. Grid tasks: all workers meet. False if the run ends here: return from the body.
   __device__ bool grid_sync() {

@@ -10,6 +10,9 @@ namespace flywheel {
 /// dependent operands keep their place in the ring, and are filled when the task's predecessors are done; meanwhile the
 /// stream goes on behind them.
 ///
+/// A page is asked for in two requests. What comes at once goes ahead of what compute warps look for meanwhile: in one request
+/// Llama-3.2-1B on an H200 took 0.660 ms a token in place of 0.657 (8 texts: 0.799 in place of 0.788), in four 0.663.
+///
 /// Requests keep a pace a little above the memory's: a worker that could ask for more at once, because it had to wait
 /// before, would only fill the memory's queues, where what other workers wait for waits, too. Llama-3.2-1B on an H200: 0.715
 /// ms a token in place of 0.733; with a pace below the memory's, 0.721.
@@ -65,6 +68,7 @@ class LoadRole {
     std::uint32_t number, slot, parity, pages;
     bool all;  // there are as many as the task needs
   };
+  static constexpr std::uint32_t kRequestBytes = kPageBytes / 2;
   enum Seen : std::uint32_t { kThere, kAnnounced, kStop };
 
   __device__ static std::uint32_t lane() { return threadIdx.x % 32; }
@@ -91,8 +95,7 @@ class LoadRole {
         // is time in which less is under way than might be.
         if (kLean || place.bulk) ptx::expect_bytes(place.roles.landed[place.fill.slot()], bytes);
         const bool goes_on = make_way<kLean>(place);
-        if (goes_on) keep_pace(place);
-        copy(place.fill.slot(), from + at, bytes, kLean || place.bulk, place.policy);  // what is expected must come
+        ask<kLean>(place, from + at, bytes, goes_on);  // what is expected must come
         take_place(place);
         if (!goes_on) return false;
       }
@@ -121,15 +124,24 @@ class LoadRole {
     --place.under_way;
     return true;
   }
-  /// Until it is time for the next request. One that is late may be made up for, no more.
-  __device__ static void keep_pace(Place& place) {
+  template <bool kLean>
+  __device__ static void ask(Place& place, const unsigned char* from, std::uint32_t bytes, bool paced) {
+    const bool bulk = kLean || place.bulk;
+    const std::uint32_t each = bulk ? kRequestBytes : kPageBytes;
+    for (std::uint32_t at = 0; at < bytes; at += each) {
+      if (paced) keep_pace(place, bulk ? place.ticks / (kPageBytes / kRequestBytes) : place.ticks);
+      copy(place.fill.slot(), at, from + at, bytes - at < each ? bytes - at : each, bulk, place.policy);
+    }
+  }
+  /// Until it is time for the next request, `ticks` after the last. A page's time that was lost may be made up for, no more.
+  __device__ static void keep_pace(Place& place, std::uint32_t ticks) {
     if (!place.ticks) return;
     const auto late = [&] { return static_cast<std::int32_t>(static_cast<std::uint32_t>(P::ticks()) - place.next_at); };
     std::int32_t by = late();
-    const auto one = static_cast<std::int32_t>(place.ticks);
-    if (by > one || by < -one) place.next_at += static_cast<std::uint32_t>(by);
+    const auto most = static_cast<std::int32_t>(place.ticks);
+    if (by > most || by < -most) place.next_at += static_cast<std::uint32_t>(by);
     else while (by < 0) by = late();
-    place.next_at += place.ticks;
+    place.next_at += ticks;
   }
   __device__ static void take_place(Place& place) {
     place.fill.advance();
@@ -220,7 +232,7 @@ class LoadRole {
     };
     const auto fill = [&](const unsigned char* from, std::uint32_t bytes) {
       if (bulk_) ptx::expect_bytes(roles_.landed[slot], bytes);
-      copy(slot, from, bytes, bulk_, policy);
+      copy(slot, 0, from, bytes, bulk_, policy);
       advance();
     };
     if (runs && task.command == RoleCommand::run) {
@@ -257,9 +269,10 @@ class LoadRole {
     });
   }
 
-  __device__ __forceinline__ static void copy(std::uint32_t slot, const void* from, std::uint32_t bytes, bool bulk,
+  /// To byte `place` of a page.
+  __device__ __forceinline__ static void copy(std::uint32_t slot, std::uint32_t place, const void* from, std::uint32_t bytes, bool bulk,
                                               std::uint64_t policy) {
-    unsigned char* to = page_memory() + slot * kPageBytes;
+    unsigned char* to = page_memory() + slot * kPageBytes + place;
     std::uint64_t& barrier = roles_shared().landed[slot];
     if (bulk) {
       ptx::bulk_copy(to, from, bytes, barrier, policy);

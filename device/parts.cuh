@@ -35,9 +35,12 @@ class WarpBlock : public BlockCore<ThreadPlatform, List> {
     return detail::spin(*this->context_->world, taker_.number(), ready);
   }
   __device__ static StampedPair look_at_two(const Stamped* at) { return ptx::load_two(at); }
+  __device__ static void put_two(Stamped* at, const StampedPair& pair) { ptx::store_two(at, pair); }
 
   template <class T>
   __device__ static T shuffle_xor(T value, int mask) { return detail::shuffle_xor(value, static_cast<std::uint32_t>(mask)); }
+  template <class T>
+  __device__ static T shuffle(T value, int lane) { return detail::shuffle(value, static_cast<std::uint32_t>(lane)); }
   template <class T, class Op>
   __device__ T reduce(T value, Op&& op) const {
 #pragma unroll

@@ -94,6 +94,11 @@ __device__ __forceinline__ StampedPair load_two(const Stamped* at) {
   return pair;
 }
 
+/// Two in one store; pairs with look_at() and load_two().
+__device__ __forceinline__ void store_two(Stamped* at, const StampedPair& pair) {
+  asm volatile("st.relaxed.gpu.global.v2.b64 [%0], {%1, %2};" ::"l"(at), "l"(pair.first.word), "l"(pair.second.word) : "memory");
+}
+
 // ---- copies that the hardware makes while threads go on ----
 
 /// 16 bytes, both sides aligned to 16; past L1. Generic proxy: no proxy fence is needed on either side.

@@ -2,7 +2,8 @@
 // there: value and stamp are stored, and loaded, at once. Relaxed order is enough, because nothing else is published.
 //
 // That makes the quickest way from one worker to another: no release waits until stores have arrived, no acquire comes
-// before the load. (As the LL protocol of NCCL has it: 4 bytes of data and 4 of flag in each 8-byte store.)
+// before the load. (As the LL protocol of NCCL has it: 4 bytes of data and 4 of flag in each 8-byte store. Atomic maxima in
+// place of stores, which go straight to L2, took Llama-3.2-1B 0.664 ms a token on an H200 in place of 0.660.)
 //
 //   store part:    put_stamped(y[row], sum, block.stamp()); ... block.sent();
 //   compute part:  block.await_sent(); block.spin([&] { return (word = look_at(x[i])).stamp() == block.stamp(); });
@@ -32,9 +33,12 @@ struct alignas(16) StampedPair {
   Stamped first, second;
 };
 
+FLYWHEEL_TASK constexpr Stamped stamped(std::uint32_t bits, std::uint32_t stamp) { return {std::uint64_t{stamp} << 32 | bits}; }
+FLYWHEEL_TASK inline Stamped stamped(float value, std::uint32_t stamp) { return stamped(std::bit_cast<std::uint32_t>(value), stamp); }
+
 FLYWHEEL_TASK inline void put_stamped(Stamped& to, std::uint32_t bits, std::uint32_t stamp) {
   // Relaxed: pairs with the loads of look_at() and look_at_two(), which see both halves or neither.
-  AtomicRef<std::uint64_t, Scope::device>(to.word).store(std::uint64_t{stamp} << 32 | bits, Order::relaxed);
+  AtomicRef<std::uint64_t, Scope::device>(to.word).store(stamped(bits, stamp).word, Order::relaxed);
 }
 FLYWHEEL_TASK inline void put_stamped(Stamped& to, float value, std::uint32_t stamp) {
   put_stamped(to, std::bit_cast<std::uint32_t>(value), stamp);

@@ -84,8 +84,8 @@ struct Packed {
           const float one = x[static_cast<std::size_t>(s * columns + at)];
           return norm.empty() ? one : one * norm[static_cast<std::size_t>(at)];
         };
-        const PackedOutput to{packed.data(), sequences, columns, stamp};
-        if (i % 2 == 0) to.put_two(s, i, normed(i), normed(i + 1));
+        if (i % 2 == 0)
+          put_stamped(packed[static_cast<std::size_t>(s * columns + i) / 2], round_activation(normed(i)) | round_activation(normed(i + 1)) << 16, stamp);
         sums[static_cast<std::size_t>(i % 3 * sequences + s)] += value * value;
       }
     for (std::size_t i = 0; i < sums.size(); ++i) put_stamped(squares[i], sums[i], stamp);

@@ -140,6 +140,10 @@ class FiberBlock : public BlockCore<CpuPlatform, List> {
     return fiber_spin(run_, ready);
   }
   static StampedPair look_at_two(const Stamped* at) { return {look_at(at[0]), look_at(at[1])}; }
+  static void put_two(Stamped* at, const StampedPair& pair) {
+    put_stamped(at[0], pair.first.bits(), pair.first.stamp());
+    put_stamped(at[1], pair.second.bits(), pair.second.stamp());
+  }
 
  private:
   FiberRun& run_;
@@ -197,9 +201,18 @@ class FiberWarpBlock : public BlockCore<CpuPlatform, List> {
   static T shuffle_xor(T value, int mask) {
     return fiber_exchange("shuffle_xor()", value, static_cast<std::uint32_t>(lane() ^ mask) % 32);
   }
+  template <class T>
+  static T shuffle(T value, int lane) {
+    return fiber_exchange("shuffle()", value, static_cast<std::uint32_t>(lane) % 32);
+  }
   template <class Ready>
   bool spin(Ready&& ready) const {
     return fiber_spin(run_, ready);
+  }
+  static StampedPair look_at_two(const Stamped* at) { return {look_at(at[0]), look_at(at[1])}; }
+  static void put_two(Stamped* at, const StampedPair& pair) {
+    put_stamped(at[0], pair.first.bits(), pair.first.stamp());
+    put_stamped(at[1], pair.second.bits(), pair.second.stamp());
   }
   template <class T, class Op>
   T reduce(T value, Op&& op) const {

@@ -167,9 +167,14 @@ class OpBlockCore {
     return true;
   }
   __device__ static StampedPair look_at_two(const Stamped* at) { return ptx::load_two(at); }
+  __device__ static void put_two(Stamped* at, const StampedPair& pair) { ptx::store_two(at, pair); }
   template <class T>
   __device__ static T shuffle_xor(T value, int mask) {
     return flywheel::detail::shuffle_xor(value, static_cast<std::uint32_t>(mask));
+  }
+  template <class T>
+  __device__ static T shuffle(T value, int lane) {
+    return flywheel::detail::shuffle(value, static_cast<std::uint32_t>(lane));
   }
 
  protected:
@@ -193,10 +198,6 @@ class OpBlock : public OpBlockCore {
   template <class F>
   __device__ void for_each(int n, F&& f) const {
     for (int i = rank(); i < n; i += size()) f(i);
-  }
-  template <class T>
-  __device__ static T shuffle(T value, int lane) {
-    return flywheel::detail::shuffle(value, static_cast<std::uint32_t>(lane));
   }
   __device__ static void multiply_add_half(float (&sums)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2]) {
     ptx::mma_half(sums, a, b);

@@ -224,7 +224,7 @@ struct FastAttend : AttendTask {
 #pragma unroll
         for (int w = 0; w < apart; ++w) parts[w] += parts[w + apart];
       if (h >= count) return;
-      if (used == 1) packed.put(block, sequence, (head + h) * kDims + dim, parts[0], 1);
+      if (used == 1) packed.put(block, sequence, (head + h) * kDims + dim, {parts[0]}, true);
       else partials.values(partials.index(sequence, head + h, split))[dim] = parts[0];
     });
   }
@@ -238,7 +238,7 @@ struct FastAttend : AttendTask {
     if (!area.step[0]) return;
     block.for_each(count * kDims, [&](int i) {
       const int h = head + i / kDims, dim = i % kDims;
-      packed.put(block, sequence, h * kDims + dim, partials.combine(sequence, h, dim, used), 1);
+      packed.put(block, sequence, h * kDims + dim, {partials.combine(sequence, h, dim, used)}, true);
     });
     block.sync();
   }

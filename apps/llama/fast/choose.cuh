@@ -30,25 +30,31 @@ struct FastLogits : RowsTask {
     }
   }
 
-  /// A lane sees rows of one sequence only, because 32 is a multiple of their number (see graph).
   template <class Block>
     requires Block::kOnGpu
   FLYWHEEL_TASK void store(Block& block) const {
-    std::uint64_t most = 0;
-    const int sequences = input.sequences;
-    const float scale = norm.scale_of_lane(block, input, columns);
-    const auto put = [&](int row, int s, float sum, bool has_one, bool) {
-      if (!has_one) return;
-      at(first_row() + row, s) = sum * scale;
-      most = larger(most, likelier(sum * scale, first_row() + row));
-    };
-    const auto before = [](int, int, bool has_one) { return has_one; };
-    store_rows(block, row_count(), sequences, before, ReadyAtOnce{}, put);
-    for (int apart = sequences; apart < kLanes; apart *= 2) most = larger(most, block.shuffle_xor(most, apart));
-    if (block.lane() < sequences) best[block.lane() * tasks + index] = most;
+    with_rows_of_lane(input.sequences, [&](auto each) { store_each<each()>(block); });
   }
 
  private:
+  template <int kEach, class Block>
+  FLYWHEEL_TASK void store_each(Block& block) const {
+    std::uint64_t most = 0;
+    const LaneRows<kEach> mine = lane_rows<kEach>(block, input.sequences);
+    const float scale = norm.scale_of(block, input, columns, mine.sequence);
+    const auto put = [&](int row, int s, const LaneSums<kEach>& sums, bool, bool) {
+#pragma unroll
+      for (int i = 0; i < kEach; ++i) {
+        if (row + i >= row_count()) continue;
+        const float logit = sums.of[i] * scale;
+        at(first_row() + row + i, s) = logit;
+        most = larger(most, likelier(logit, first_row() + row + i));
+      }
+    };
+    store_rows<kEach>(block, row_count(), input.sequences, [](int, int) { return true; }, ReadyAtOnce{}, put);
+    mine.join(block, most, larger, [&](int s, std::uint64_t all) { best[s * tasks + index] = all; });
+  }
+
   FLYWHEEL_TASK static std::uint64_t larger(std::uint64_t a, std::uint64_t b) { return a > b ? a : b; }
   FLYWHEEL_TASK float& at(int row, int sequence) const {
     return logits[static_cast<std::size_t>(sequence) * static_cast<std::size_t>(rows) + row];
@@ -71,13 +77,16 @@ struct FastEmbed {
     const Bf16* row = table + static_cast<std::size_t>(token) * static_cast<std::size_t>(hidden);
     float square = 0;
     const PackedOutput packed{out.packed, sequences, hidden, block.stamp()};
-    block.for_each(hidden / 2, [&](int pair) {
-      const int i = 2 * pair;
-      const float first = to_float(row[i]), second = to_float(row[i + 1]);
-      put_stamped(out.x[sequence * hidden + i], first, block.stamp());
-      put_stamped(out.x[sequence * hidden + i + 1], second, block.stamp());
-      packed.put_two(sequence, i, first * out.weights[i], second * out.weights[i + 1]);
-      square += first * first + second * second;
+    block.for_each(hidden / 4, [&](int four) {
+      float normed[4];
+      for (int j = 0; j < 4; ++j) {
+        const int i = 4 * four + j;
+        const float value = to_float(row[i]);
+        put_stamped(out.x[sequence * hidden + i], value, block.stamp());
+        normed[j] = value * out.weights[i];
+        square += value * value;
+      }
+      packed.put(block, sequence, 4 * four, normed, true);
     });
     square = block.reduce(square, [](float a, float b) { return a + b; });
     if (block.leader()) put_stamped(out.squares[sequence], square, block.stamp());

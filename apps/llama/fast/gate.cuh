@@ -40,25 +40,30 @@ struct FastGateUp : TiledTask {
   template <class Block>
     requires Block::kOnGpu
   FLYWHEEL_TASK void store(Block& block) const {
+    with_rows_of_lane(input.sequences, [&](auto each) { store_each<each()>(block); });
+  }
+
+ private:
+  template <int kEach, class Block>
+  FLYWHEEL_TASK void store_each(Block& block) const {
     const int sequences = input.sequences, step = rows_of_handoff(sequences) / 2;  // gate rows of a handoff
-    const float scale = norm.scale_of_lane(block, input, columns);
     const PackedOutput packed{packed_y, sequences, rows, block.stamp()};
+    const LaneRows<kEach> mine(block.lane(), step, sequences);
+    const int at = WarpSums::at(mine.sequence, mine.row / kGroupRows * (2 * kGroupRows) + mine.row % kGroupRows, sequences);
+    const float scale = norm.scale_of(block, input, columns, mine.sequence);
     for (int done = first_row(); done < last_row(); done += step) {
       const WarpSums* in = block.template take<WarpSums>();
       if (!in) return;
-      const int count = (last_row() - done < step ? last_row() - done : step) * sequences;
-      for (int j = 0; j < count; j += kLanes) {
-        const int i = block.lane() + j, row = row_of_sum(i, sequences), s = sequence_of_sum(i, sequences);
-        const int at = (row / kGroupRows * 2 * kGroupRows + row % kGroupRows) * sequences + s;
-        const float value = swish(sum_of(in, at) * scale) * (sum_of(in, at + kGroupRows * sequences) * scale);
-        packed.put(block, i < count ? packed.place(s, done + row) : nullptr, value, sequences);
-      }
+      const auto gates = sums_of<kEach>(in, at), ups = sums_of<kEach>(in, at + kGroupRows);
+      float values[kEach];
+#pragma unroll
+      for (int i = 0; i < kEach; ++i) values[i] = swish(gates.of[i] * scale) * (ups.of[i] * scale);
+      packed.put(block, mine.sequence, done + mine.row, values, mine.some && done + mine.row < last_row());
       block.give_back();
     }
     block.sent();
   }
 
- private:
   FLYWHEEL_TASK static float swish(float x) { return x * reciprocal(1.f + std::exp2(-1.44269504f * x)); }
   FLYWHEEL_TASK int first_row() const { return first * kGroupRows; }
   FLYWHEEL_TASK int last_row() const {

@@ -33,31 +33,55 @@ FLYWHEEL_TASK constexpr std::size_t packed_size(int sequences, int columns) {
   return static_cast<std::size_t>(sequences) * static_cast<std::size_t>(columns / 2);
 }
 
+/// `kEach` (1, or even) neighbouring words, which a lane loads and stores two at a time.
+template <int kEach>
+struct StampedRow {
+  Stamped of[kEach];
+
+  template <class Block>
+  FLYWHEEL_TASK void look(const Block&, const Stamped* at) {
+    if constexpr (kEach == 1) {
+      of[0] = look_at(*at);
+    } else {
+#pragma unroll
+      for (int i = 0; i < kEach; i += 2) {
+        const StampedPair two = Block::look_at_two(at + i);
+        of[i] = two.first, of[i + 1] = two.second;
+      }
+    }
+  }
+  template <class Block>
+  FLYWHEEL_TASK void put(const Block&, Stamped* at) const {
+    if constexpr (kEach == 1 || !Block::kOnGpu) {
+      for (int i = 0; i < kEach; ++i) put_stamped(at[i], of[i].bits(), of[i].stamp());
+    } else {
+#pragma unroll
+      for (int i = 0; i < kEach; i += 2) Block::put_two(at + i, {of[i], of[i + 1]});
+    }
+  }
+};
+
 /// Where packed vectors go.
 struct PackedOutput {
   Stamped* words;
   int sequences, columns;
   std::uint32_t stamp;
 
-  /// Where the lane of that column puts its word and its neighbour's. Null for odd columns.
-  FLYWHEEL_TASK Stamped* place(int sequence, int column) const { return column & 1 ? nullptr : words + at(sequence, column); }
-  /// Lanes of a warp, a column each; the neighbour of a column is with lane ^ apart. All lanes call.
-  template <class Block>
-  FLYWHEEL_TASK void put(const Block& block, Stamped* place, float value, int apart) const {
-    const std::uint32_t mine = round_activation(value), other = block.shuffle_xor(mine, apart);
-    if (place) put_stamped(*place, mine | other << 16, stamp);
+  /// The lane's `kEach` values, of columns from `column` on, a multiple of `kEach`; with one, its neighbour has the next column,
+  /// and all lanes call. `some`: it has any.
+  template <int kEach, class Block>
+  FLYWHEEL_TASK void put(const Block& block, int sequence, int column, const float (&values)[kEach], bool some) const {
+    Stamped* const to = words + static_cast<unsigned>(sequence * columns + column) / 2;
+    if constexpr (kEach == 1) {
+      const std::uint32_t mine = round_activation(values[0]), next = block.shuffle_xor(mine, 1);
+      if (some && column % 2 == 0) put_stamped(*to, mine | next << 16, stamp);
+    } else {
+      StampedRow<kEach / 2> row;
+#pragma unroll
+      for (int i = 0; i < kEach; i += 2) row.of[i / 2] = stamped(round_activation(values[i]) | round_activation(values[i + 1]) << 16, stamp);
+      if (some) row.put(block, to);
+    }
   }
-  template <class Block>
-  FLYWHEEL_TASK void put(const Block& block, int sequence, int column, float value, int apart) const {
-    put(block, place(sequence, column), value, apart);
-  }
-  /// One thread: columns `column`, which is even, and `column` + 1.
-  FLYWHEEL_TASK void put_two(int sequence, int column, float first, float second) const {
-    put_stamped(words[at(sequence, column)], round_activation(first) | round_activation(second) << 16, stamp);
-  }
-
- private:
-  FLYWHEEL_TASK unsigned at(int sequence, int column) const { return static_cast<unsigned>(sequence * columns + column) / 2; }
 };
 
 /// What tells whether words are there.
@@ -66,6 +90,13 @@ struct WantedStamp {
   std::uint32_t mask;  // 0: they were written before this pass
 
   FLYWHEEL_TASK std::uint32_t wrong(const Stamped& word) const { return (word.stamp() ^ stamp) & mask; }
+  FLYWHEEL_TASK std::uint32_t wrong(const StampedPair& two) const { return wrong(two.first) | wrong(two.second); }
+  template <int kEach>
+  FLYWHEEL_TASK std::uint32_t wrong(const StampedRow<kEach>& row) const {
+    std::uint32_t all = 0;
+    for (const Stamped& word : row.of) all |= wrong(word);
+    return all;
+  }
 };
 template <class Block>
 FLYWHEEL_TASK WantedStamp wanted_stamp(const Block& block, bool old) {
@@ -107,7 +138,7 @@ class InputReader {
     const int column = tile_.first_column(0, warp_) + offset_;
     if (!kWhole && column >= tile_.columns) return true;
     const StampedPair pair = Block::look_at_two(from_[0] + (static_cast<unsigned>(column) >> 1));
-    return (wanted_.wrong(pair.first) | wanted_.wrong(pair.second)) == 0;
+    return wanted_.wrong(pair) == 0;
   }
 
   /// A page of steps of a chunk to steps at.. of `to`; zeros beyond the matrix.
@@ -134,7 +165,7 @@ class InputReader {
 #pragma unroll
       for (int b = 0; b < kBlocks; ++b) {
         const StampedPair& pair = from.b[at + s][b];
-        wrong |= wanted_.wrong(pair.first) | wanted_.wrong(pair.second);
+        wrong |= wanted_.wrong(pair);
         to.b[to_step + s][b] = FourWeights{{pair.first.bits(), pair.second.bits()}};
       }
     return wrong == 0;

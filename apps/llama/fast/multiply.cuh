@@ -196,7 +196,7 @@ class Multiplier {
       // Upper rows with the first half's column, lower rows with the second's; the other two sums mix the halves.
       const int sequence = b * 4 + block_.lane() % 4;
       if (sequence < tile_.sequences)
-        out_->sums[(row + block_.lane() / 4) * tile_.sequences + sequence] = sums.part[b][0] + sums.part[b][3];
+        out_->sums[WarpSums::at(sequence, row + block_.lane() / 4, tile_.sequences)] = sums.part[b][0] + sums.part[b][3];
     }
     if (row + kGroupRows == rows) close();
   }

@@ -18,9 +18,9 @@ struct NormInput {
     return inverse_sqrt(squares_of_all * reciprocal(static_cast<float>(columns)) + eps);
   }
 
-  /// A warp: the factor for the sequence lane % sequences.
+  /// A warp: the factor for the sequence that each lane names.
   template <class Block>
-  FLYWHEEL_TASK float scale_of_lane(const Block& block, const TiledInput& input, int columns) const {
+  FLYWHEEL_TASK float scale_of(const Block& block, const TiledInput& input, int columns, int sequence) const {
     constexpr int kAtOnce = 8;
     const WantedStamp wanted = wanted_stamp(block, input.old);
     const int all = parts * input.sequences;
@@ -40,8 +40,9 @@ struct NormInput {
 #pragma unroll
       for (int i = 0; i < kAtOnce; ++i) sum += words[i].value();
     }
+    // Of the sequence lane % sequences.
     for (int apart = kLanes / 2; apart >= input.sequences; apart /= 2) sum += block.shuffle_xor(sum, apart);
-    return scale(sum, columns);
+    return scale(block.shuffle(sum, sequence), columns);
   }
 
   /// Portable: x of one sequence, normed, in `scratch`.

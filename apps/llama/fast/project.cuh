@@ -52,7 +52,7 @@ FLYWHEEL_TASK void portable_rows_of_norm(Block& block, const RowsTask& task, con
   portable_rows(block, task, input, use);
 }
 
-/// y = weights * norm(x), for queries, keys and values.
+/// y = weights * norm(x), for queries, keys and values. The matrix has a multiple of 4 rows.
 struct FastProject : RowsTask {
   NormInput norm;
   Stamped* y;  // [sequences][rows]
@@ -65,18 +65,27 @@ struct FastProject : RowsTask {
   template <class Block>
     requires Block::kOnGpu
   FLYWHEEL_TASK void store(Block& block) const {
-    const float scale = norm.scale_of_lane(block, input, columns);
+    with_rows_of_lane(input.sequences, [&](auto each) { store_each<each()>(block); });
+  }
+
+ private:
+  template <int kEach, class Block>
+  FLYWHEEL_TASK void store_each(Block& block) const {
+    const float scale = norm.scale_of(block, input, columns, lane_rows<kEach>(block, input.sequences).sequence);
     const std::uint32_t stamp = block.stamp();
-    const auto before = [&](int row, int s, bool has_one) { return has_one ? y + (s * rows + first_row() + row) : nullptr; };
-    const auto put = [&](int, int, float sum, Stamped* to, bool is_last) {
-      if (to) put_stamped(*to, sum * scale, stamp);
+    const auto before = [&](int row, int s) { return row < row_count() ? y + (s * rows + first_row() + row) : nullptr; };
+    const auto put = [&](int, int, const LaneSums<kEach>& sums, Stamped* to, bool is_last) {
+      StampedRow<kEach> words;
+#pragma unroll
+      for (int i = 0; i < kEach; ++i) words.of[i] = stamped(sums.of[i] * scale, stamp);
+      if (to) words.put(block, to);
       if (is_last) block.sent();
     };
-    store_rows(block, row_count(), input.sequences, before, ReadyAtOnce{}, put);
+    store_rows<kEach>(block, row_count(), input.sequences, before, ReadyAtOnce{}, put);
   }
 };
 
-/// x += weights * input: back into the residual stream.
+/// x += weights * input: back into the residual stream. The matrix has a multiple of 4 rows.
 struct FastResidual : RowsTask {
   const float* portable_input;  // [sequences][columns]
   const Stamped* x;             // [sequences][rows]
@@ -93,40 +102,57 @@ struct FastResidual : RowsTask {
   template <class Block>
     requires Block::kOnGpu
   FLYWHEEL_TASK void store(Block& block) const {
-    struct Before {
-      const Stamped* at;  // null if the lane has none
-      Stamped x;
-      float norm;
-      Stamped* packed;
-      Stamped* to;
-    };
+    with_rows_of_lane(input.sequences, [&](auto each) { store_each<each()>(block); });
+  }
+
+ private:
+  template <int kEach>
+  struct Before {
+    const Stamped* at;  // null if the lane has none
+    StampedRow<kEach> x;
+    LaneSums<kEach> norm;
+  };
+
+  template <int kEach, class Block>
+  FLYWHEEL_TASK void store_each(Block& block) const {
     const int sequences = input.sequences;
     const WantedStamp wanted = wanted_stamp(block, input.old_x);
     const PackedOutput packed{out.packed, sequences, rows, block.stamp()};
-    const auto before = [&](int row, int s, bool has_one) {
-      if (!has_one) return Before{};
-      const int at = s * rows + first_row() + row;
-      return Before{x + at, look_at(x[at]), out.weights[first_row() + row], packed.place(s, first_row() + row), out.x + at};
+    const auto before = [&](int row, int s) {
+      Before<kEach> old{};
+      if (row >= row_count()) return old;
+      old.at = x + (s * rows + first_row() + row);
+      old.x.look(block, old.at);
+      old.norm = *reinterpret_cast<const LaneSums<kEach>*>(out.weights + first_row() + row);
+      return old;
     };
-    const auto ready = [&](Before& old) {
+    const auto ready = [&](Before<kEach>& old) {
       block.spin([&] {
         const bool there = !old.at || !wanted.wrong(old.x);
-        if (!there) old.x = look_at(*old.at);
+        if (!there) old.x.look(block, old.at);
         return there;
       });
     };
     float square = 0;
-    const auto put = [&](int, int, float sum, const Before& old, bool is_last) {
-      const float value = old.x.value() + sum;
-      packed.put(block, old.packed, value * old.norm, sequences);
+    const auto put = [&](int row, int s, const LaneSums<kEach>& sums, const Before<kEach>& old, bool is_last) {
+      StampedRow<kEach> values;
+      float normed[kEach], squares = 0;
+#pragma unroll
+      for (int i = 0; i < kEach; ++i) {
+        const float value = old.x.of[i].value() + sums.of[i];
+        values.of[i] = stamped(value, packed.stamp);
+        normed[i] = value * old.norm.of[i];
+        squares += value * value;
+      }
+      packed.put(block, s, first_row() + row, normed, old.at != nullptr);
       if (is_last) block.sent();  // what nobody needs at once may come later
       if (!old.at) return;
-      put_stamped(*old.to, value, packed.stamp);
-      square += value * value;
+      values.put(block, out.x + (s * rows + first_row() + row));
+      square += squares;
     };
-    store_rows(block, row_count(), sequences, before, ready, put);
-    for (int apart = kLanes / 2; apart >= sequences; apart /= 2) square += block.shuffle_xor(square, apart);
-    if (block.lane() < sequences) put_stamped(out.squares[block.lane()], square, packed.stamp);
+    store_rows<kEach>(block, row_count(), sequences, before, ready, put);
+    const auto sum = [](float a, float b) { return a + b; };
+    lane_rows<kEach>(block, sequences).join(block, square, sum, [&](int s, float all) { put_stamped(out.squares[s], all, packed.stamp); });
   }
 };
 

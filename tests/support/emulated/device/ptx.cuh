@@ -35,6 +35,11 @@ inline StampedPair load_two(const Stamped* at) {
   return {look_at(at[0]), look_at(at[1])};
 }
 
+inline void store_two(Stamped* at, const StampedPair& pair) {
+  put_stamped(at[0], pair.first.bits(), pair.first.stamp());
+  put_stamped(at[1], pair.second.bits(), pair.second.stamp());
+}
+
 inline void copy16(void* to_shared, const void* from) { detail::block()->copy16(to_shared, from); }
 inline void commit_copies() { detail::block()->commit_copies(); }
 template <int kLeft>
