@@ -1,6 +1,7 @@
 // Attention over a split context: each part leaves a weighted sum of values, its largest score and its sum of weights;
 // who is the last to leave one puts them together ("Flash-Decoding", Dao et al. 2023), in the order of the parts, so
-// that the result does not depend on who that was.
+// that the result does not depend on who that was. (Tried: parts leave stamped words and count themselves as they begin, so
+// that the last one waits for words alone. Llama-3.2-1B at position 1024 took 0.730 ms a token on an H200 in place of 0.716.)
 #pragma once
 
 #include "apps/llama/fast/inputs.cuh"
