@@ -42,6 +42,8 @@ portable() {
 right() {
   portable 1b 60 llama-3.2-1b --portable-check 32 --portable-context 1024 8192
   for texts in 2 4 8; do portable "1b_b$texts" 60 llama-3.2-1b --batch "$texts" --portable-check 8; done
+  # Again and again: a fence that was missing showed in one run of six.
+  for run in {1..12}; do portable "1b_b8_again_$run" 60 llama-3.2-1b --batch 8 --portable-check 8; done
   portable 8b 90 llama-3.1-8b --portable-check 4 --portable-context 1024
   portable 8b_b4 120 llama-3.1-8b --batch 4 --portable-check 2
   portable qwen 60 qwen3-0.6b --portable-check 8 --portable-context 1024 8192
