@@ -81,7 +81,6 @@ struct FastAttend : AttendTask {
     if (warp < kHeadsTogether) put_query(block, area, pairs);
     else if (from.words) put_step(block, area, pairs, warp - kHeadsTogether);
     block.sync();
-    if (warp >= kHeadsTogether && from.words && part_of.has_step()) append(block, pairs, part_of.position, warp - kHeadsTogether);
     mine.take_queries(block, area.query);
     for (int at = first; at < part_of.last; at += mine.kAll) {
       if (part_of.has_step()) mine.put_step(block, area.step, part_of.position, at);
@@ -90,6 +89,7 @@ struct FastAttend : AttendTask {
     mine.leave(block, area.left);
     block.sync();
     write(block, area, part_of.used, packed);
+    if (warp >= kHeadsTogether && from.words && part_of.has_step()) append(block, area, part_of.position, warp - kHeadsTogether);
     block.sync();
     if (part_of.used > 1 && block.await_sent()) join(block, area, part_of.used, packed);  // others count on all parts or none
     if (block.leader()) block.sent();
@@ -182,19 +182,19 @@ struct FastAttend : AttendTask {
     });
   }
 
-  /// The step's key (`which` = 0) or value for the warps, and for later steps.
+  /// The step's key (`which` = 0) or value for the warps.
   template <int kTiles, class Block>
   FLYWHEEL_TASK void put_step(Block& block, const Area<kTiles>& area, const Pairs<kTiles>& pairs, int which) const {
     std::uint16_t* const to = area.step + which * kTiles * 16;
     for_each_value(block, pairs, [&](int i, float value) { to[i] = static_cast<std::uint16_t>(round_half_or_infinite(value)); });
   }
+  /// Not before all warps are through with the cache: they load whole tiles of it, this position's place among them.
   template <int kTiles, class Block>
-  FLYWHEEL_TASK void append(Block& block, const Pairs<kTiles>& pairs, int position, int which) const {
-    const auto put = [](Half& to, float value) { to.bits = static_cast<std::uint16_t>(round_half_or_infinite(value)); };
-    if (which == 0)
-      for_each_value(block, pairs, [&](int i, float value) { put(cache.keys[cache_at() + FastCache::key_at(position, i, kTiles * 16)], value); });
-    else
-      for_each_value(block, pairs, [&](int i, float value) { put(cache.values[cache_at() + FastCache::value_at(position, i, kTiles * 16)], value); });
+  FLYWHEEL_TASK void append(const Block& block, const Area<kTiles>& area, int position, int which) const {
+    constexpr int kDims = kTiles * 16;
+    for (int i = block.lane(); i < kDims; i += kLanes)
+      if (which == 0) cache.keys[cache_at() + FastCache::key_at(position, i, kDims)].bits = area.step[i];
+      else cache.values[cache_at() + FastCache::value_at(position, i, kDims)].bits = area.step[kDims + i];
   }
 
   /// All warps' sums together, to global memory: the result if there is no other part. Each lane first has what one warp's
