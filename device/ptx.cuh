@@ -128,8 +128,8 @@ __device__ __forceinline__ void fence_global_for_bulk_copies() {
 /// What other threads have read of shared memory, as far as this thread knows by an mbarrier, comes before the bulk copies
 /// that it starts there from now on. The mbarrier alone orders ordinary accesses: loads that were issued before the arrival
 /// may still be on their way when a copy writes. (PTX ISA, "async proxy". Without it 2 of 12 runs of 8 texts of
-/// Llama-3.2-1B on an H200 had products with the next page's weights in them, and 8 of 8 where warps look for words while
-/// others read pages. DeepEP met the same: github.com/deepseek-ai/DeepEP/pull/642.)
+/// Llama-3.2-1B on an H200 had other bits in whole rows, and 8 of 8 where warps look for words while others read pages; with
+/// it none of 90. DeepEP met the same: github.com/deepseek-ai/DeepEP/pull/642.)
 __device__ __forceinline__ void fence_shared_for_bulk_copies() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }

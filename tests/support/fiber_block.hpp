@@ -62,9 +62,18 @@ bool fiber_spin(FiberRun& run, Ready&& ready) {
   return true;
 }
 
+/// Two stamped words in turn, each whole: no more is promised of ptx::load_two() and store_two().
+struct FiberPairs {
+  static StampedPair look_at_two(const Stamped* at) { return {look_at(at[0]), look_at(at[1])}; }
+  static void put_two(Stamped* at, const StampedPair& pair) {
+    put_stamped(at[0], pair.first.bits(), pair.first.stamp());
+    put_stamped(at[1], pair.second.bits(), pair.second.stamp());
+  }
+};
+
 /// The block of a compute part, and of pack(). See GpuBlock.
 template <class List>
-class FiberBlock : public BlockCore<CpuPlatform, List> {
+class FiberBlock : public BlockCore<CpuPlatform, List>, public FiberPairs {
  public:
   explicit FiberBlock(FiberRun& run) : BlockCore<CpuPlatform, List>(run.context), run_(run) {}
 
@@ -139,11 +148,6 @@ class FiberBlock : public BlockCore<CpuPlatform, List> {
   bool spin(Ready&& ready) const {
     return fiber_spin(run_, ready);
   }
-  static StampedPair look_at_two(const Stamped* at) { return {look_at(at[0]), look_at(at[1])}; }
-  static void put_two(Stamped* at, const StampedPair& pair) {
-    put_stamped(at[0], pair.first.bits(), pair.first.stamp());
-    put_stamped(at[1], pair.second.bits(), pair.second.stamp());
-  }
 
  private:
   FiberRun& run_;
@@ -182,7 +186,7 @@ class FiberOperands {
 
 /// The block of a store part. See WarpBlock.
 template <class List>
-class FiberWarpBlock : public BlockCore<CpuPlatform, List> {
+class FiberWarpBlock : public BlockCore<CpuPlatform, List>, public FiberPairs {
  public:
   explicit FiberWarpBlock(FiberRun& run) : BlockCore<CpuPlatform, List>(run.context), run_(run) {}
 
@@ -208,11 +212,6 @@ class FiberWarpBlock : public BlockCore<CpuPlatform, List> {
   template <class Ready>
   bool spin(Ready&& ready) const {
     return fiber_spin(run_, ready);
-  }
-  static StampedPair look_at_two(const Stamped* at) { return {look_at(at[0]), look_at(at[1])}; }
-  static void put_two(Stamped* at, const StampedPair& pair) {
-    put_stamped(at[0], pair.first.bits(), pair.first.stamp());
-    put_stamped(at[1], pair.second.bits(), pair.second.stamp());
   }
   template <class T, class Op>
   T reduce(T value, Op&& op) const {

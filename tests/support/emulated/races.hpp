@@ -3,7 +3,7 @@
 // only sees PTX it knows what mbarriers order.
 //
 // Order comes from mbarriers, __syncwarp(), named barriers and atomics. Votes, shuffles and products bring lanes together
-// and order nothing, as CUDA has it.
+// and order nothing, as CUDA has it. A bulk copy comes after what its thread has fenced for it, and after nothing else.
 #pragma once
 
 #include "support/fiber_switch.hpp"
