@@ -6,12 +6,25 @@
 
 namespace flywheel::llama {
 
+/// A likeliest token as others see it, see FastLogits::likelier().
+struct alignas(16) BestWords {
+  Stamped upper, lower;
+
+  FLYWHEEL_TASK void put(std::uint64_t best, std::uint32_t stamp) {
+    put_stamped(upper, static_cast<std::uint32_t>(best >> 32), stamp);
+    put_stamped(lower, static_cast<std::uint32_t>(best), stamp);
+  }
+  FLYWHEEL_TASK BestWords look() const { return {look_at(upper), look_at(lower)}; }
+  FLYWHEEL_TASK bool there(std::uint32_t stamp) const { return upper.stamp() == stamp && lower.stamp() == stamp; }
+  FLYWHEEL_TASK std::uint64_t value() const { return std::uint64_t{upper.bits()} << 32 | lower.bits(); }
+};
+
 /// logits = weights * norm(x), and the likeliest of the task's rows. Nobody needs them while the prompt is being read,
 /// but the weights come anyway.
 struct FastLogits : RowsTask {
   NormInput norm;
-  float* logits;        // [sequences][rows]
-  std::uint64_t* best;  // [sequences][tasks]: see likelier()
+  float* logits;  // [sequences][rows]
+  BestWords* best;            // [sequences][tasks]: see likelier()
   std::int16_t index, tasks;  // which of the tasks this is
 
   /// Orders by logit, then the smaller token first.
@@ -26,7 +39,7 @@ struct FastLogits : RowsTask {
       std::uint64_t most = 0;
       block.for_each(row_count(), [&](int i) { most = larger(most, likelier(at(first_row() + i, s), first_row() + i)); });
       most = block.reduce(most, larger);
-      if (block.leader()) best[s * tasks + index] = most;
+      if (block.leader()) best[s * tasks + index].put(most, block.stamp());
     }
   }
 
@@ -52,7 +65,7 @@ struct FastLogits : RowsTask {
       }
     };
     store_rows<kEach>(block, row_count(), input.sequences, [](int, int) { return true; }, ReadyAtOnce{}, put);
-    mine.join(block, most, larger, [&](int s, std::uint64_t all) { best[s * tasks + index] = all; });
+    mine.join(block, most, larger, [&](int s, std::uint64_t all) { best[s * tasks + index].put(all, block.stamp()); });
   }
 
   FLYWHEEL_TASK static std::uint64_t larger(std::uint64_t a, std::uint64_t b) { return a > b ? a : b; }
@@ -72,31 +85,56 @@ struct FastEmbed {
   FLYWHEEL_TASK void operator()(Block& block) const {
     for (int s = 0; s < sequences; ++s) embed(block, s, states[s].token);
   }
+  /// By the first half of the block's threads: others may have something else to do meanwhile. All that is read is on its way
+  /// before the first of it is used.
   template <class Block>
   FLYWHEEL_TASK void embed(Block& block, int sequence, std::uint32_t token) const {
+    constexpr int kAtOnce = 4;
     const Bf16* row = table + static_cast<std::size_t>(token) * static_cast<std::size_t>(hidden);
+    const int half = (block.size() + 1) / 2;
     float square = 0;
-    const PackedOutput packed{out.packed, sequences, hidden, block.stamp()};
-    block.for_each(hidden / 4, [&](int four) {
-      float normed[4];
-      for (int j = 0; j < 4; ++j) {
-        const int i = 4 * four + j;
-        const float value = to_float(row[i]);
-        put_stamped(out.x[sequence * hidden + i], value, block.stamp());
-        normed[j] = value * out.weights[i];
-        square += value * value;
+    for (int first = block.rank(); block.rank() < half && first < hidden / 4; first += kAtOnce * half) {
+      FourWeights values[kAtOnce] = {};
+      LaneSums<4> norm[kAtOnce] = {};
+#pragma unroll
+      for (int i = 0; i < kAtOnce; ++i) {
+        const int four = first + i * half;
+        if (four >= hidden / 4) continue;
+        values[i] = *reinterpret_cast<const FourWeights*>(row + 4 * four);
+        norm[i] = *reinterpret_cast<const LaneSums<4>*>(out.weights + 4 * four);
       }
-      packed.put(block, sequence, 4 * four, normed, true);
-    });
+#pragma unroll
+      for (int i = 0; i < kAtOnce; ++i)
+        if (first + i * half < hidden / 4) square += put(block, sequence, 4 * (first + i * half), values[i], norm[i]);
+    }
     square = block.reduce(square, [](float a, float b) { return a + b; });
     if (block.leader()) put_stamped(out.squares[sequence], square, block.stamp());
+  }
+
+ private:
+  /// Four values of x, from `column` on. Gives the sum of their squares.
+  template <class Block>
+  FLYWHEEL_TASK float put(Block& block, int sequence, int column, const FourWeights& bf16, const LaneSums<4>& norm) const {
+    const PackedOutput packed{out.packed, sequences, hidden, block.stamp()};
+    StampedRow<4> x;
+    float normed[4], square = 0;
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const float value = to_float(Bf16{static_cast<std::uint16_t>(bf16.pairs[i / 2] >> (16 * (i % 2)))});
+      x.of[i] = stamped(value, packed.stamp);
+      normed[i] = value * norm.of[i];
+      square += value * value;
+    }
+    packed.put(block, sequence, column, normed, true);
+    x.put(block, out.x + sequence * hidden + column);
+    return square;
   }
 };
 
 /// What choosing needs beside the logits.
 struct ChoiceMemory {
   const float* logits;          // [sequences][vocabulary]
-  const std::uint64_t* best;    // [sequences][tasks]
+  const BestWords* best;        // [sequences][tasks]
   std::uint32_t* mass;          // [sequences][vocabulary]
   const std::uint32_t* prompt;  // [sequences][context]
   const std::uint32_t* ends;    // end-of-text tokens
@@ -133,15 +171,19 @@ struct FastChoose {
     StepState& state = states[sequence];
     const std::uint32_t next = state.position + 1, last = state.token;
     const bool given = next < text.prompt_count, ended = next >= text.end;
-    if (!block.await()) return;  // until then it has read what the pass before left
+    const bool greedy = !given && !ended && text.sampling.temperature == 0;
+    // Until all tasks before it are done, it has read what the pass before left. What a greedy text needs of them is stamped.
+    if (!greedy && !block.await()) return;
     std::uint32_t token = last;
     if (given) token = m.prompt[sequence * m.context + static_cast<int>(next)];
-    else if (!ended) token = choose(block, m, text.sampling, next);
+    else if (greedy && !likeliest(block, m, token)) return;
+    else if (!greedy && !ended) token = choose_token(block, logits(m), mass(m), m.vocabulary, text.sampling, next);
+    // The host is far away: the last thread tells it while others embed.
+    if (!given && !ended && block.rank() == block.size() - 1) write(block, m, text, token, next + 1);
     embed.embed(block, sequence, token);
     block.sync();  // every thread has read the state and the text
-    if (!block.leader() || ended) return;
+    if (!block.await() || !block.leader() || ended) return;  // others have read the state by then, too
     state = {next, token};
-    if (!given) write(block, m, text, token, next + 1);
   }
 
  private:
@@ -150,29 +192,42 @@ struct FastChoose {
   FLYWHEEL_TASK void write(Block& block, const ChoiceMemory& m, const FastText& text, std::uint32_t token, std::uint32_t length) const {
     block.emit(WrittenToken{token, static_cast<std::uint32_t>(sequence)});
     if (length != text.end && !(text.stop_at_end && is_end(m, token))) return;
-    texts[sequence].end = length;
+    texts[sequence].end = length;  // every thread has read it: they met to choose the token
     // Relaxed: of all that texts leave, whoever brings the count to 0 needs nothing but the count.
     const AtomicRef<std::uint32_t, Scope::device> writing(*m.writing);
     if (writing.fetch_add(~0u, Order::relaxed) == 1) block.stop();
   }
 
-  template <class Block>
-  FLYWHEEL_TASK std::uint32_t choose(Block& block, const ChoiceMemory& m, Sampling how, std::uint32_t position) const {
-    const float* logits = m.logits + static_cast<std::size_t>(sequence) * static_cast<std::size_t>(m.vocabulary);
-    if (how.temperature == 0) return likeliest(block, m);
-    std::uint32_t* mass = m.mass + static_cast<std::size_t>(sequence) * static_cast<std::size_t>(m.vocabulary);
-    return choose_token(block, logits, mass, m.vocabulary, how, position);
+  FLYWHEEL_TASK std::size_t first_of_vocabulary(const ChoiceMemory& m) const {
+    return static_cast<std::size_t>(sequence) * static_cast<std::size_t>(m.vocabulary);
   }
+  FLYWHEEL_TASK const float* logits(const ChoiceMemory& m) const { return m.logits + first_of_vocabulary(m); }
+  FLYWHEEL_TASK std::uint32_t* mass(const ChoiceMemory& m) const { return m.mass + first_of_vocabulary(m); }
 
+  /// False if a task before this one has failed: there may be no token.
   template <class Block>
-  FLYWHEEL_TASK std::uint32_t likeliest(Block& block, const ChoiceMemory& m) const {
+  FLYWHEEL_TASK bool likeliest(Block& block, const ChoiceMemory& m, std::uint32_t& token) const {
+    constexpr std::uint64_t kCalledOff = std::uint64_t{0xffffffffu} << 32;  // more than any logit that is a number
     const auto larger = [](std::uint64_t a, std::uint64_t b) { return a > b ? a : b; };
     std::uint64_t most = 0;
-    block.for_each(m.tasks, [&](int i) { most = larger(most, m.best[sequence * m.tasks + i]); });
+    for (int warp = block.rank() - block.rank() % kLanes, i = block.rank(); warp < m.tasks; warp += block.size(), i += block.size()) {
+      const BestWords* at = m.best + sequence * m.tasks + (i < m.tasks ? i : warp);
+      BestWords words = at->look();
+      bool there = true;
+      if constexpr (Block::kOnGpu)
+        there = block.spin([&] {
+          const bool seen = words.there(block.stamp());
+          if (!seen) words = at->look();
+          return seen;
+        });
+      most = larger(most, there ? words.value() : kCalledOff);
+    }
     most = block.reduce(most, larger);
+    if (most == kCalledOff) return false;
     const float logit = keyed(static_cast<std::uint32_t>(most >> 32));
     if (!(logit - logit == 0)) block.fail(kLogitsNotFinite);
-    return ~static_cast<std::uint32_t>(most);
+    token = ~static_cast<std::uint32_t>(most);
+    return true;
   }
 
   FLYWHEEL_TASK static bool is_end(const ChoiceMemory& m, std::uint32_t token) {

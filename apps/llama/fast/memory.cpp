@@ -57,7 +57,7 @@ FastMemory::FastMemory(Runtime& runtime, const Config& config, int room, int cou
   }
 }
 
-void FastMemory::provide_best(int tasks) { best = runtime_.allocate<std::uint64_t>(size_of(sequences, tasks)); }
+void FastMemory::provide_best(int tasks) { best = runtime_.allocate<BestWords>(size_of(sequences, tasks)); }
 
 Partials FastMemory::partials(const Config& config, std::size_t layer) const {
   Partials of_layer = partials_of(parts.data(), config, splits, sequences);

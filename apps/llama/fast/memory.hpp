@@ -31,7 +31,7 @@ struct FastMemory {
   Buffer<float> inner;             // [sequences][intermediate]: of the portable tasks
   Buffer<float> logits;   // [sequences][vocabulary]
   Buffer<float> parts;    // [layers]: see Partials
-  Buffer<std::uint64_t> best;  // [sequences][tasks of FastLogits]
+  Buffer<BestWords> best;  // [sequences][tasks of FastLogits]
   Buffer<std::uint32_t> mass;
   Buffer<std::uint32_t> prompt;  // [sequences][context]
   Buffer<std::uint32_t> ends;
