@@ -72,6 +72,7 @@ struct FastAttend : AttendTask {
     WarpAttention<kTiles> mine(cache.keys + cache_at(), cache.values + cache_at());
     const int first = part_of.first + warp * 16;
     mine.load(block, first, part_of.last);
+    mine.load_ahead(block, first, part_of.last);
     block.sync();  // all warps are through with the last task's scratch
     Area<kTiles> area = share<kTiles>(block);
     if (!area.left.sums) return;
