@@ -52,9 +52,9 @@
 
 namespace flywheel {
 
-/// What one bulk copy brings and one wait is for. Each costs the warps that wait a fixed 0.14 us (LIMITS.md): with 16 KB
-/// Llama-3.2-1B took 0.759 ms a token in place of 0.753 (H200).
-inline constexpr std::uint32_t kPageBytes = 32768;
+/// What the load role brings at once and one wait is for. Each costs the warps that wait a fixed 0.14 us (LIMITS.md): with 16
+/// KB Llama-3.2-1B took 0.759 ms a token in place of 0.753 with 32 (H200). 26 KB are 16,384 weights of 13 bits.
+inline constexpr std::uint32_t kPageBytes = 26u << 10;
 /// What a compute part hands over to its store part at once, and how often it can before the first is taken.
 inline constexpr std::uint32_t kHandoffBytes = 4608;
 inline constexpr std::uint32_t kHandoffs = 2;

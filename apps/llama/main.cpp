@@ -105,12 +105,12 @@ void add_measured(CLI::App& command, Measured& what, Options& options) {
   command
       .add_option_function<std::uint32_t>(
           "--window", [&options](std::uint32_t kilobytes) { options.operand_window = kilobytes << 10; },
-          "KB of operands under way to an SM at once (default: 64)")
+          "KB of operands under way to an SM at once (default: 52)")
       ->check(CLI::Range(16, 256));
   command.add_option("--pace", options.operand_pace,
                      "Of the memory's rated speed, what a worker asks for (default: 1.05 times its share; 0: no limit)");
   command.add_option("--pages", options.operand_pages,
-                     "Pages of 32 KB for operands (default: as many as fit)");
+                     "Pages of 26 KB for operands (default: as many as fit)");
   command.add_flag_callback(
       "--no-bulk", [&options] { options.bulk_copies = false; }, "Fetch operands without bulk copies");
 }

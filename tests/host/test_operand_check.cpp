@@ -44,8 +44,8 @@ struct Fixture {
 
 TEST_CASE_METHOD(Fixture, "pieces of whole 16 bytes, as many pages as said: that loads and runs") {
   runtime.submit(load({memory.data(), 16, 16, 16})).wait();
-  runtime.submit(load({memory.data() + 16, 1, 32768, 1})).wait();
-  runtime.submit(load({memory.data(), 1, 32784, 2})).wait();
+  runtime.submit(load({memory.data() + 16, 1, kPageBytes, 1})).wait();
+  runtime.submit(load({memory.data(), 1, kPageBytes + 16, 2})).wait();
   runtime.submit(load({memory.data(), 0, 0, 0})).wait();
 }
 
@@ -58,7 +58,7 @@ TEST_CASE_METHOD(Fixture, "pointers and sizes that no copy can be made of are re
 
 TEST_CASE_METHOD(Fixture, "more pieces or bytes than a task may have are refused") {
   check_says(refusal<CapacityError>({memory.data(), 17, 16, 17}), {"task 0", "17 pieces", "16 is the most", "split"});
-  check_says(refusal<CapacityError>({memory.data(), 0, 0, 0, ~0u}), {"4294967295 bytes", "4294934528", "split"});
+  check_says(refusal<CapacityError>({memory.data(), 0, 0, 0, ~0u}), {"4294967295 bytes", "4294957056", "split"});
 }
 
 TEST_CASE_METHOD(Fixture, "dependent_pages() that does not agree with dependents() is refused") {

@@ -235,7 +235,7 @@ TEST_CASE("handoffs come in order, whichever side is slow") {
 }
 
 TEST_CASE("operands of every size come in full, whatever the body leaves of them") {
-  for (const std::uint32_t bytes : {1u, 32768u, 32769u, 200000u})
+  for (const std::uint32_t bytes : {1u, kPageBytes, kPageBytes + 1, 200000u})
     for (const Walk walk : {Walk::all, Walk::late, Walk::none, Walk::half, Walk::hoards}) {
       if (walk == Walk::hoards && pages_of(bytes) > 3) continue;
       OperandNotes notes{};

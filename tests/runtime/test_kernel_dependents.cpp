@@ -30,7 +30,7 @@ void each_way(Action&& action) {
 
 TEST_CASE("kernel, dependents: pages hold what the predecessors of this pass wrote") {
   each_way([](Runtime& runtime) {
-    Stages stages(runtime, 12, 16000);
+    Stages stages(runtime, 12, 12800);  // up to two pages a piece
     const Executable executable = runtime.load(stages.graph, compiled);
     for (const std::uint32_t passes : {1u, 4u, 2u}) runtime.submit(executable, repeat(passes)).wait();
     CHECK(stages.notes.read()[0].wrong == 0);

@@ -10,7 +10,7 @@ using namespace flywheel::testing;
 
 namespace {
 
-constexpr std::uint32_t kSizes[] = {1, 15, 16, 127, 128, 129, 32767, 32768, 32769, 65536, 65537, 200000};
+constexpr std::uint32_t kSizes[] = {1, 15, 16, 127, 128, 129, kPageBytes - 1, kPageBytes, kPageBytes + 1, 2 * kPageBytes, 2 * kPageBytes + 1, 200000};
 
 struct Fixture {
   Runtime runtime = start<Packed, Count, Fail>(on_cpu(3));
@@ -39,7 +39,7 @@ struct Fixture {
 
 TEST_CASE("a task's operands fill whole pages but for the last") {
   for (const auto& [bytes, pages] : std::initializer_list<std::pair<std::uint32_t, std::uint32_t>>{
-           {0, 0}, {1, 1}, {32767, 1}, {32768, 1}, {32769, 2}, {65536, 2}, {200000, 7}}) {
+           {0, 0}, {1, 1}, {26623, 1}, {26624, 1}, {26625, 2}, {53248, 2}, {200000, 8}}) {
     CHECK(pages_of(bytes) == pages);
     CHECK(pages_of(padded_operands(bytes)) == pages);  // the loader counts padded bytes
     std::vector<unsigned char> memory(bytes);

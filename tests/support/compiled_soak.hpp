@@ -43,11 +43,11 @@ class OperandRuns {
   /// The GPU's 8 warps sum all bytes each.
   OperandRuns(Runtime& runtime, std::uint32_t tasks, Walk walk, std::uint32_t delay)
       : runtime_(runtime), notes_(runtime.allocate<OperandNotes>(1)), tasks_(tasks) {
-    constexpr std::uint32_t kSizes[] = {1, 15, 16, 128, 32767, 32768, 32769, 98305, 200000};
+    constexpr std::uint32_t kSizes[] = {1, 15, 16, 128, kPageBytes - 1, kPageBytes, kPageBytes + 1, 3 * kPageBytes + 1, 200000};
     Graph graph;
     std::vector<TaskRef<>> added;
     for (std::uint32_t i = 0; i < tasks; ++i) {
-      const std::uint32_t bytes = walk == Walk::hoards ? 1 + i * 61 % 32768 : kSizes[i % std::size(kSizes)];
+      const std::uint32_t bytes = walk == Walk::hoards ? 1 + i * 61 % kPageBytes : kSizes[i % std::size(kSizes)];
       const Packed task{notes_.data(), i + 1, bytes, walk, i % 3 ? delay : 0};
       sum_ += operand_sum(task.seed, bytes);
       After before;  // a third waits for a task of long ago, a third for the last

@@ -5,48 +5,96 @@
 
 namespace flywheel::llama {
 
+/// A lane's part of what a warp fetches at once: a page of tiles, still packed, or one tile.
+template <bool kWhole>
+struct Fetched;
+template <>
+struct Fetched<true> {
+  static constexpr int kCount = kStepsOfPage;
+  LaneQuad quads[kQuadsOfPage];
+
+  /// use(which, tile)
+  template <class Use>
+  FLYWHEEL_TASK void for_each(Use&& use) const {
+#pragma unroll
+    for (int q = 0; q < kQuadsOfPage; ++q) {
+      TilePart tiles[kQuad];
+      quads[q].unpack(tiles);
+#pragma unroll
+      for (int t = 0; t < kQuad; ++t) use(q * kQuad + t, tiles[t]);
+    }
+  }
+};
+template <>
+struct Fetched<false> {
+  static constexpr int kCount = 1;
+  TilePart tile;
+
+  template <class Use>
+  FLYWHEEL_TASK void for_each(Use&& use) const { use(0, tile); }
+};
+
 /// One warp's reader of tiles. It works on a copy of the operands, which stays in registers. `kWhole`: every page is full.
 template <bool kWhole, class Block, class Operands>
 class TileReader {
  public:
   FLYWHEEL_TASK TileReader(Block& block, Operands& operands, const TileShape& shape)
-      : warp_(block.warp()), lane_(block.lane()), operands_(operands), home_(operands), tiles_(shape.total_steps()), left_(tiles_) {}
-  FLYWHEEL_TASK ~TileReader() { home_ = operands_; }
+      : warp_(block.warp()), lane_(block.lane()), operands_(operands), home_(operands), left_(shape.total_steps()) {}
+  FLYWHEEL_TASK ~TileReader() {
+    release();
+    home_ = operands_;
+  }
   TileReader(const TileReader&) = delete;
   TileReader& operator=(const TileReader&) = delete;
 
-  /// The lane's part of the next `kCount` tiles: a page of them, or one.
-  template <int kCount>
-  FLYWHEEL_TASK void next(TilePart (&parts)[kCount]) {
-    static_assert(kCount == (kWhole ? kStepsOfPage : 1));
-    if (kWhole || at_ == in_page_) turn_page();
-    const int first = kWhole ? warp_ * kStepsOfPage : warp_ * in_page_ + at_;
-    const TilePart* from = reinterpret_cast<const TilePart*>(page_) + first * kLanes + lane_;
+  /// The next tiles, if there are any. What was fetched before has been used by now: its page is given back.
+  FLYWHEEL_TASK void fetch(Fetched<kWhole>& to) {
+    if (left_) fetch_next(to);
+  }
+  /// The same for those who know that there are.
+  FLYWHEEL_TASK void fetch_next(Fetched<kWhole>& to) {
+    if constexpr (kWhole) {
+      turn_page();
 #pragma unroll
-    for (int i = 0; i < kCount; ++i) parts[i] = from[i * kLanes];
-    if (kWhole || ++at_ == in_page_) give_back();  // its tiles are in registers
+      for (int q = 0; q < kQuadsOfPage; ++q) to.quads[q] = quads(kQuadsOfPage)[q].of(lane_);
+    } else {
+      if (at_ == in_page_) {
+        turn_page();
+        in_page_ = left_ < kStepsOfPage ? left_ : kStepsOfPage;
+        at_ = 0;
+      }
+      TilePart tiles[kQuad];
+      quads((in_page_ + kQuad - 1) / kQuad)[at_ / kQuad].of(lane_).unpack(tiles);
+      const int t = at_++ % kQuad;
+      to.tile = t < 2 ? t == 0 ? tiles[0] : tiles[1] : t == 2 ? tiles[2] : tiles[3];
+    }
+    left_ -= Fetched<kWhole>::kCount;
+  }
+  /// The page is not needed any more, if all of it was fetched: its tiles are in registers. Waits for them to be there, so
+  /// there should be something to do between fetch() and this.
+  FLYWHEEL_TASK void release() {
+    if (!holds_ || !(kWhole || at_ == in_page_)) return;
+    holds_ = false;
+    if constexpr (requires { operands_.drop(); }) operands_.drop();
+    else operands_.give_back();
   }
 
  private:
   FLYWHEEL_TASK void turn_page() {
+    release();
     if constexpr (requires { operands_.take(); }) page_ = operands_.take();
     else page_ = operands_.next();
-    if (kWhole) return;
-    in_page_ = left_ < kStepsOfPage ? left_ : kStepsOfPage;
-    left_ -= in_page_;
-    at_ = 0;
+    holds_ = true;
   }
 
-  FLYWHEEL_TASK void give_back() {
-    if constexpr (requires { operands_.drop(); }) operands_.drop();
-    else operands_.give_back();
-  }
+  /// The warp's, of a page that has `all` for each.
+  FLYWHEEL_TASK const Quad* quads(int all) const { return reinterpret_cast<const Quad*>(page_) + warp_ * all; }
 
   int warp_, lane_;
   Operands operands_;
   Operands& home_;
   const unsigned char* page_ = nullptr;
-  const int tiles_;
+  bool holds_ = false;
   int left_, in_page_ = 0, at_ = 0;
 };
 
