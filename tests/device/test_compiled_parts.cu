@@ -95,7 +95,8 @@ TEST_CASE("early: who waits until all is done sees plain words, and passes go on
 
 TEST_CASE("dependents: pages hold what the predecessors of this pass wrote, also after a writer has failed") {
   each_way<Write, Check>([](Runtime& runtime) {
-    Stages stages(runtime, 60, 8000), failing(runtime, 60, 8000, 1);
+    constexpr std::uint32_t kWords = kPageBytes / 4;  // a page a piece: not more may be under way at once
+    Stages stages(runtime, 60, kWords), failing(runtime, 60, kWords, 1);
     const Executable clean = runtime.load(stages.graph, compiled), bad = runtime.load(failing.graph, compiled);
     for (const std::uint32_t passes : {1u, 60u, 39u}) {
       runtime.submit(clean, repeat(passes)).wait();
