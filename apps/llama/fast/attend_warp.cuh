@@ -54,8 +54,8 @@ class WarpAttention {
     load(block, &Group::values, values_at_, from, last);
   }
 
-  /// To L2, what comes after those. (Not sooner: brought by the tasks of the stage before, or the one before that, Llama-3.2-1B
-  /// at position 8192 took 0.806 or 0.825 ms a token on an H200 in place of 0.765.)
+  /// To L2, what comes after those. (Not sooner: brought by the stage before, Llama-3.2-1B at position 8192 took 0.807 ms a
+  /// token on an H200 in place of 0.769; by the one before that, 0.825 in place of 0.773.)
   template <class Block>
   FLYWHEEL_TASK void load_ahead(const Block& block, int from, int last) const {
     constexpr int kLine = 128, kLines = kDims * 16 * static_cast<int>(sizeof(Half)) / kLine;  // of a group's keys, and values

@@ -23,7 +23,7 @@ struct alignas(16) BestWords {
 /// but the weights come anyway.
 struct FastLogits : RowsTask {
   NormInput norm;
-  float* logits;  // [sequences][rows]
+  float* logits;              // [sequences][rows]
   BestWords* best;            // [sequences][tasks]: see likelier()
   std::int16_t index, tasks;  // which of the tasks this is
 
