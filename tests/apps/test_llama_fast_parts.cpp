@@ -1,6 +1,7 @@
 // The tuned parts of the decode's matrix tasks, thread by thread as a GPU runs them, against sums in double.
 #include <numeric>
 #include <random>
+#include <set>
 
 #include "catch.hpp"
 #include "support/fiber_block.hpp"
@@ -220,6 +221,27 @@ TEST_CASE("tuned: shares of a matrix differ by one unit at most, and bytes even 
       all += units * unit;
     }
   for (const double one : bytes) CHECK(std::abs(one - all / kWorkers) <= 2 * largest_unit);
+}
+
+TEST_CASE("tuned: who does something else first gets so much less of the next matrix, and makes up for it later") {
+  Sharer share(10);
+  const auto counts = [&](int units) {
+    std::vector<int> all(10);
+    for (const Share& s : share(units, 100, 1000)) all[static_cast<std::size_t>(s.worker)] += s.count;
+    return all;
+  };
+  counts(25);
+  const std::vector<int> workers = share.occupy(3, 250);
+  CHECK(std::set<int>(workers.begin(), workers.end()).size() == 3);
+  const std::vector<int> next = counts(31);
+  for (int w = 0; w < 10; ++w) {
+    const bool late = std::find(workers.begin(), workers.end(), w) != workers.end();
+    INFO("worker " << w);
+    CHECK(next[static_cast<std::size_t>(w)] == (late ? 1 : 4));
+  }
+  const std::vector<int> after = counts(14);  // of that only
+  for (const int w : workers) CHECK(after[static_cast<std::size_t>(w)] == 2);
+  CHECK_THROWS_AS(share.occupy(11, 1), std::out_of_range);
 }
 
 }  // namespace flywheel::llama

@@ -25,12 +25,14 @@ struct FiberOptions {
   std::uint32_t stamp = 1;  // of the words that the task writes, and of those that it waits for
   std::vector<unsigned char> params = {};  // of the run, at most kParamBytes
   const World* world = nullptr;            // for bodies that emit() or spawn(), as run 0 of it: see HandWorld
+  bool called_off = false;  // a task before this one has failed: spin() does not wait for words that are not there
 };
 
 /// What a block of one run works with.
 struct FiberRun {
   FiberRun(const FiberOptions& options, std::span<const unsigned char> packed)
-      : crew(options.seed), pages(crew, packed, options.pages), handoffs(crew), scratch(crew, options.scratch_bytes) {
+      : crew(options.seed), pages(crew, packed, options.pages), handoffs(crew), scratch(crew, options.scratch_bytes),
+        called_off(options.called_off) {
     if (options.world) world = *options.world;
     else world.workers = options.workers;
     if (!world.control) world.control = &control;
@@ -47,6 +49,7 @@ struct FiberRun {
   FiberPages pages;
   FiberHandoffs handoffs;
   FiberScratch scratch;
+  const bool called_off;
   unsigned char partial[2][kFiberComputeWarps][16];  // of reduce(), as in BlockShared
   ControlWords control{};
   RunState run{};
@@ -58,8 +61,9 @@ struct FiberRun {
 /// What a part waits for is there before it begins.
 template <class Ready>
 bool fiber_spin(FiberRun& run, Ready&& ready) {
-  if (!ready()) run.crew.fail("spin() waits for words that nobody has put, or with another stamp than FiberOptions::stamp");
-  return true;
+  const bool there = ready();
+  if (!there && !run.called_off) run.crew.fail("spin() waits for words that nobody has put, or with another stamp than FiberOptions::stamp");
+  return there;
 }
 
 /// Two stamped words in turn, each whole: no more is promised of ptx::load_two() and store_two().

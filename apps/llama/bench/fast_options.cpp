@@ -31,7 +31,7 @@ std::size_t activation_bytes(const Config& config, int context) {
 /// What attention's parts leave in all layers: 64 parts over all texts at most, or one of each; and each text's results.
 std::size_t partials_bytes(const Config& config) {
   constexpr int kMost = 64 + 2 * kMostSequences;
-  return size_of(config.num_hidden_layers) * size_of(kMost) * size_of(config.query_size()) * sizeof(float);
+  return size_of(config.num_hidden_layers) * size_of(kMost) * size_of(config.query_size()) * sizeof(Stamped) * 9 / 8;
 }
 
 std::size_t decode_bytes(const Config& config, const FastRoom& room) {

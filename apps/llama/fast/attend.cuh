@@ -3,6 +3,7 @@
 
 #include "apps/llama/fast/attend_task.cuh"
 #include "apps/llama/fast/attend_warp.cuh"
+#include "apps/llama/fast/join.cuh"
 
 namespace flywheel::llama {
 
@@ -91,8 +92,8 @@ struct FastAttend : AttendTask {
     block.sync();
     write(block, area, part_of.used, packed);
     if (warp >= kHeadsTogether && from.words && part_of.has_step()) append(block, area, part_of.position, warp - kHeadsTogether);
+    if (part_of.used > 1) PartJoin{partials, head, count, sequence, split}(block, part_of.used, packed);
     block.sync();
-    if (part_of.used > 1 && block.await_sent()) join(block, area, part_of.used, packed);  // others count on all parts or none
     if (block.leader()) block.sent();
   }
 
@@ -198,7 +199,7 @@ struct FastAttend : AttendTask {
       else cache.values[cache_at() + FastCache::value_at(position, i, kDims)].bits = area.step[kDims + i];
   }
 
-  /// All warps' sums together, to global memory: the result if there is no other part. Each lane first has what one warp's
+  /// All warps' sums together, to global memory: the result if there is no other part, or what join.cuh goes on with. Each lane first has what one warp's
   /// sums of one head count: lane 4 * warp + head.
   template <int kTiles, class Block>
   FLYWHEEL_TASK void write(Block& block, const Area<kTiles>& area, int used, const PackedOutput& packed) const {
@@ -213,7 +214,9 @@ struct FastAttend : AttendTask {
     float factor = std::exp2(warps_largest - largest), weights = factor * warps_sum;
     for (int apart = kHeadsTogether; apart < kLanes; apart *= 2) weights += block.shuffle_xor(weights, apart);
     if (used == 1) factor *= reciprocal(weights);
-    else if (block.warp() == 0 && block.lane() < count) partials.scale(partials.index(sequence, head + block.lane(), split)) = {largest, weights};
+    else if (block.warp() == 0 && block.lane() < count)
+      Block::put_two(&partials.scale(partials.index(sequence, head + block.lane(), split)).first,
+                     {stamped(largest, packed.stamp), stamped(weights, packed.stamp)});
     block.for_each(kHeadsTogether * kDims, [&](int i) {  // whole warps: the neighbour is there
       const int h = i / kDims, dim = i % kDims;
       const float* sums = area.left.sums + h * kStride + dim;
@@ -226,22 +229,8 @@ struct FastAttend : AttendTask {
         for (int w = 0; w < apart; ++w) parts[w] += parts[w + apart];
       if (h >= count) return;
       if (used == 1) packed.put(block, sequence, (head + h) * kDims + dim, {parts[0]}, true);
-      else partials.values(partials.index(sequence, head + h, split))[dim] = parts[0];
+      else put_stamped(partials.values(partials.index(sequence, head + h, split))[dim], parts[0], packed.stamp);
     });
-  }
-
-  /// The last part of these heads puts all together.
-  template <int kTiles, class Block>
-  FLYWHEEL_TASK void join(Block& block, const Area<kTiles>& area, int used, const PackedOutput& packed) const {
-    constexpr int kDims = kTiles * 16;
-    if (block.leader()) area.step[0] = partials.leave(sequence, head, used);
-    block.sync();
-    if (!area.step[0]) return;
-    block.for_each(count * kDims, [&](int i) {
-      const int h = head + i / kDims, dim = i % kDims;
-      packed.put(block, sequence, h * kDims + dim, {partials.combine(sequence, h, dim, used)}, true);
-    });
-    block.sync();
   }
 };
 static_assert(sizeof(FastAttend) <= kTaskArgBytes);

@@ -117,9 +117,12 @@ struct AttendTask {
       float out = 0;
       for (int p = 0; p < n; ++p)
         out += weights[p] * to_float(cache.values[cache_at() + FastCache::value_at(part.first + p, i, dims())]);
-      partials.values(to)[i] = out;
+      put_stamped(partials.values(to)[i], out, block.stamp());
     });
-    if (block.leader()) partials.scale(to) = {largest, sum};
+    if (block.leader()) {
+      put_stamped(partials.scale(to).first, largest, block.stamp());
+      put_stamped(partials.scale(to).second, sum, block.stamp());
+    }
     block.sync();
   }
 };

@@ -33,8 +33,8 @@ int sequences_for(int texts);
 /// Throws RequestError for a model that has no tuned tasks: weights that are not bf16, or heads of a size or number
 /// that the tensor core kernels do not know. Then the portable decode graph is what there is.
 FastGraph build_fast_graph(const Runtime& runtime, const Config& config, const Weights& weights, FastMemory& memory);
-/// The same with matrices shared out over so many workers.
-FastGraph build_fast_graph(int workers, const Config& config, const Weights& weights, FastMemory& memory);
+/// The same for stages that run one by one, a task in each of so many places: matrices are shared out evenly.
+FastGraph build_fast_graph(int places, const Config& config, const Weights& weights, FastMemory& memory);
 
 /// Shared memory for block.scratch() that the tasks need.
 std::uint32_t fast_scratch_bytes(const Config& config, bool on_gpu, int context);

@@ -135,7 +135,7 @@ class InputReader {
 
   /// Of the warp's first step.
   FLYWHEEL_TASK bool first_is_there() const {
-    const int column = tile_.first_column(0, warp_) + offset_;
+    const int column = first_column(0) + offset_;
     if (!kWhole && column >= tile_.columns) return true;
     const StampedPair pair = Block::look_at_two(from_[0] + (static_cast<unsigned>(column) >> 1));
     return wanted_.wrong(pair) == 0;
@@ -144,7 +144,7 @@ class InputReader {
   /// A page of steps of a chunk to steps at.. of `to`; zeros beyond the matrix.
   template <int kAll>
   FLYWHEEL_TASK void load(int chunk, int page, LaneWords<kBlocks, kAll>& to, int at) const {
-    const int column = tile_.first_column(chunk, warp_) + page * kStepsOfPage * kStepColumns + offset_;
+    const int column = first_column(chunk) + page * kStepsOfPage * kStepColumns + offset_;
 #pragma unroll
     for (int b = 0; b < kBlocks; ++b) {
       const Stamped* first = from_[b] + (static_cast<unsigned>(column) >> 1);
@@ -172,6 +172,9 @@ class InputReader {
   }
 
  private:
+  FLYWHEEL_TASK int first_column(int chunk) const {
+    return kWhole ? (chunk * kTileWarps + warp_) * kChunkSteps * kStepColumns : tile_.first_column(chunk, warp_);
+  }
   FLYWHEEL_TASK StampedPair nothing() const {
     const Stamped zero{std::uint64_t{wanted_.stamp} << 32};
     return {zero, zero};

@@ -12,15 +12,16 @@ std::size_t size_of(int a, int b = 1, int c = 1) {
   return static_cast<std::size_t>(a) * static_cast<std::size_t>(b) * static_cast<std::size_t>(c);
 }
 
-/// As many parts as give every worker one, but no more than the context has shares of kFewestPositions.
+/// So many that each has about kFewestPositions when the context is full, but no more than there are workers: parts wait for
+/// each other.
 int choose_splits(const Runtime& runtime, const Config& config, int context, int sequences) {
-  const int tasks = config.num_key_value_heads * sequences;
-  const int most = (context + kFewestPositions - 1) / kFewestPositions;
-  const int splits = std::clamp(static_cast<int>(runtime.workers()) / tasks, 1, std::min(most, 64));
-  return static_cast<int>(std::bit_floor(static_cast<unsigned>(splits)));  // see Partials
+  if (context <= kAlone) return 1;
+  const unsigned parts = static_cast<unsigned>((context + kFewestPositions - 1) / kFewestPositions);
+  const unsigned most = std::max(1u, runtime.workers() / static_cast<unsigned>(config.num_key_value_heads * sequences));
+  return static_cast<int>(std::min({std::bit_ceil(parts), std::bit_floor(most), 64u}));  // a power of 2: see Partials
 }
 
-Partials partials_of(float* memory, const Config& config, int splits, int sequences) {
+Partials partials_of(Stamped* memory, const Config& config, int splits, int sequences) {
   const auto narrow = [](int i) { return static_cast<std::int16_t>(i); };
   return {memory, narrow(config.num_attention_heads), narrow(splits), narrow(config.head_dim), narrow(sequences)};
 }
@@ -41,7 +42,7 @@ FastMemory::FastMemory(Runtime& runtime, const Config& config, int room, int cou
       packed_inner(runtime.allocate<Stamped>(size_of(config.num_hidden_layers) * packed_size(count, config.intermediate_size))),
       inner(runtime.allocate<float>(size_of(count, config.intermediate_size))),
       logits(runtime.allocate<float>(size_of(count, config.vocab_size))),
-      parts(runtime.allocate<float>(size_of(config.num_hidden_layers) * partials_of(nullptr, config, splits, count).floats())),
+      parts(runtime.allocate<Stamped>(size_of(config.num_hidden_layers) * partials_of(nullptr, config, splits, count).words())),
       mass(runtime.allocate<std::uint32_t>(size_of(count, config.vocab_size))),
       prompt(runtime.allocate<std::uint32_t>(size_of(count, context))),
       ends(runtime.upload(std::vector<std::uint32_t>(config.eos_token_ids.begin(), config.eos_token_ids.end()))),
@@ -61,7 +62,7 @@ void FastMemory::provide_best(int tasks) { best = runtime_.allocate<BestWords>(s
 
 Partials FastMemory::partials(const Config& config, std::size_t layer) const {
   Partials of_layer = partials_of(parts.data(), config, splits, sequences);
-  of_layer.memory += layer * of_layer.floats();
+  of_layer.memory += layer * of_layer.words();
   return of_layer;
 }
 

@@ -30,7 +30,7 @@ struct FastMemory {
   Buffer<Stamped> packed_inner;    // [layers]
   Buffer<float> inner;             // [sequences][intermediate]: of the portable tasks
   Buffer<float> logits;   // [sequences][vocabulary]
-  Buffer<float> parts;    // [layers]: see Partials
+  Buffer<Stamped> parts;  // [layers]: see Partials
   Buffer<BestWords> best;  // [sequences][tasks of FastLogits]
   Buffer<std::uint32_t> mass;
   Buffer<std::uint32_t> prompt;  // [sequences][context]

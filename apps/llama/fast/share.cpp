@@ -8,11 +8,8 @@ namespace flywheel::llama {
 std::vector<Share> Sharer::operator()(int units, double unit_bytes, int most) {
   const int workers = static_cast<int>(debts_.size());
   for (double& debt : debts_) debt += units * unit_bytes / workers;
-  std::vector<std::size_t> order(debts_.size());  // who has had least comes first
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return debts_[a] > debts_[b]; });
-  std::vector<int> counts(debts_.size(), units / workers);
-  for (int i = 0; i < units % workers; ++i) ++counts[order[static_cast<std::size_t>(i)]];
+  const std::vector<int> counts = count_units(units, unit_bytes);
+  std::fill(late_.begin(), late_.end(), 0.);
   std::vector<Share> shares;
   int first = 0;
   for (std::size_t w = 0; w < debts_.size(); ++w) {
@@ -24,6 +21,37 @@ std::vector<Share> Sharer::operator()(int units, double unit_bytes, int most) {
     }
   }
   return shares;
+}
+
+std::vector<int> Sharer::occupy(int count, double bytes) {
+  const std::vector<std::size_t> order = by_debt();
+  std::vector<int> workers;
+  for (int i = 0; i < count; ++i) {
+    const std::size_t worker = order.at(order.size() - 1 - static_cast<std::size_t>(i));
+    late_[worker] = bytes;
+    workers.push_back(static_cast<int>(worker));
+  }
+  return workers;
+}
+
+/// Who has had least comes first.
+std::vector<std::size_t> Sharer::by_debt() const {
+  std::vector<std::size_t> order(debts_.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return debts_[a] > debts_[b]; });
+  return order;
+}
+
+/// Of each worker, so that all are done at the same time but for one unit: level after level, who can be done by then.
+std::vector<int> Sharer::count_units(int units, double unit_bytes) const {
+  const std::vector<std::size_t> order = by_debt();
+  std::vector<int> counts(debts_.size(), 0);
+  for (int level = 1;; ++level)
+    for (const std::size_t worker : order) {
+      if (units == 0) return counts;
+      if (late_[worker] + (counts[worker] + 1) * unit_bytes > level * unit_bytes) continue;
+      ++counts[worker], --units;
+    }
 }
 
 }  // namespace flywheel::llama

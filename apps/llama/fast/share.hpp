@@ -14,14 +14,22 @@ struct Share {
 /// most; the larger ones go to those who have got the fewest bytes so far.
 class Sharer {
  public:
-  explicit Sharer(int workers) : debts_(static_cast<std::size_t>(workers), 0.) {}
+  explicit Sharer(int workers) : debts_(static_cast<std::size_t>(workers), 0.), late_(debts_) {}
 
   /// `unit_bytes`: what a unit weighs against those of other matrices. No share is larger than `most` units: a worker
   /// may get several. Shares with nothing in them are left out.
   std::vector<Share> operator()(int units, double unit_bytes, int most);
 
+  /// `count` workers to do something else before the next matrix, each as long as so many bytes take: of that matrix they
+  /// get so much less. Those who have got the most bytes so far. Throws std::out_of_range if there are not as many.
+  std::vector<int> occupy(int count, double bytes);
+
  private:
+  std::vector<std::size_t> by_debt() const;
+  std::vector<int> count_units(int units, double unit_bytes) const;
+
   std::vector<double> debts_;  // bytes
+  std::vector<double> late_;   // bytes, for the next matrix
 };
 
 }  // namespace flywheel::llama

@@ -70,21 +70,35 @@ class TileReader {
     }
     left_ -= Fetched<kWhole>::kCount;
   }
+  /// Whole pages, one at a time, for those who know that there is a next one.
+  FLYWHEEL_TASK void fetch_page(Fetched<kWhole>& to) {
+    static_assert(kWhole);
+    take_page();
+#pragma unroll
+    for (int q = 0; q < kQuadsOfPage; ++q) to.quads[q] = quads(kQuadsOfPage)[q].of(lane_);
+    left_ -= kStepsOfPage;
+  }
+  FLYWHEEL_TASK void drop_page() {
+    if constexpr (requires { operands_.drop(); }) operands_.drop();
+    else operands_.give_back();
+  }
   /// The page is not needed any more, if all of it was fetched: its tiles are in registers. Waits for them to be there, so
   /// there should be something to do between fetch() and this.
   FLYWHEEL_TASK void release() {
     if (!holds_ || !(kWhole || at_ == in_page_)) return;
     holds_ = false;
-    if constexpr (requires { operands_.drop(); }) operands_.drop();
-    else operands_.give_back();
+    drop_page();
   }
 
  private:
   FLYWHEEL_TASK void turn_page() {
     release();
+    take_page();
+    holds_ = true;
+  }
+  FLYWHEEL_TASK void take_page() {
     if constexpr (requires { operands_.take(); }) page_ = operands_.take();
     else page_ = operands_.next();
-    holds_ = true;
   }
 
   /// The warp's, of a page that has `all` for each.
