@@ -81,15 +81,13 @@ template <class List>
   if (first) roles.pen.close();
 }
 
-/// The store role: one warp. Runs store parts while the compute warps go on, and tells the successors.
+/// The store role: one warp. Runs store parts while the compute warps go on, and tells the control role.
 template <class Parts>
 __device__ void store_role(RolesShared& roles, const World& world) {
   using P = ThreadPlatform;
-  const CompiledRun& run = roles.run;
   const bool leader = threadIdx.x % 32 == 0;
-  Taker taker(roles);
-  bool failed = false, go_on = true;
-  TracePen<P> pen(run.traced && leader ? world.trace : TraceBuffers{}, run.worker, TraceRole::store);
+  TracePen<P> pen(roles.run.traced && leader ? world.trace : TraceBuffers{}, roles.run.worker, TraceRole::store);
+  Taker taker(roles, pen);
   for (std::uint32_t n = 0;; ++n) {
     RoleSlot& slot = roles.slots[n % kRoleSlots];
     const RoleCommand command = wait_command(roles, n);
@@ -102,23 +100,12 @@ __device__ void store_role(RolesShared& roles, const World& world) {
     }
     if (!taker.end()) break;
     Parts::end_store(roles, n);
-    const std::uint64_t begin = pen.now();
     if (leader) {
-      const std::uint32_t pass = slot.context.asked.iteration;
-      slot.stored_failed = failed |= command == RoleCommand::skip || slot.context.asked.code != 0;
-      ptx::mbarrier_arrive(roles.stored[n % kRoleSlots]);  // pairs with ControlRole::wait_stored()
-      // What others may rely on, once this task has settled, includes all that was before it.
-      // (Of tasks that are not early nobody else waits for `coming`, and each phase should have somebody who does.)
-      for (auto* begun : {roles.coming, roles.before})
-        go_on = go_on && wait_phase(begun[n % kRoleSlots], n / kRoleSlots & 1, WaitReason::predecessors);
-      if (!go_on) continue;  // aborted: with the other lanes to the next command, which comes
-      failed |= slot.before_failed;
-      if (!(slot.instruction.flags & kOnlyWaits)) settle<P>(run, slot.instruction, pass, slot.context.asked, failed);
-      slot.failed = failed;
+      slot.stored_failed = command == RoleCommand::skip || slot.context.asked.code != 0;
+      const std::uint32_t local = slot.instruction.record.header.local, pass = slot.context.asked.iteration;
       const std::uint64_t end = pen.now();
-      const std::uint32_t local = slot.instruction.record.header.local;
-      ptx::mbarrier_arrive(roles.settled[n % kRoleSlots]);  // pairs with ControlRole::settled()
-      if (command == RoleCommand::run) pen.write_until(end, TraceKind::store, begin, local, pass);
+      ptx::mbarrier_arrive(roles.stored[n % kRoleSlots]);  // pairs with ControlRole::settle_last()
+      if (command == RoleCommand::run) pen.write_until(end, TraceKind::store, taker.last_taken(end), local, pass);
     }
   }
   pen.close();

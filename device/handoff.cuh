@@ -73,7 +73,8 @@ __device__ inline std::uint32_t end_handoffs() {
 /// The store warp's end.
 class Taker {
  public:
-  __device__ explicit Taker(RolesShared& roles) : roles_(roles), places_at_(roles.handoffs_at), place_(kHandoffs) {}
+  __device__ Taker(RolesShared& roles, const TracePen<ThreadPlatform>& pen)
+      : roles_(roles), pen_(pen), places_at_(roles.handoffs_at), place_(kHandoffs) {}
 
   /// Around each task. end() takes what the store part left, and waits until the compute part is over; false if the
   /// runtime was aborted.
@@ -81,6 +82,7 @@ class Taker {
     number_ = n;
     taken_ = 0;
     over_ = 0;
+    last_taken_ = 0;
     sent_word_ = flywheel::sent_word(roles_.run, roles_.slots[n % kRoleSlots].instruction);
   }
   __device__ bool end() {
@@ -92,6 +94,8 @@ class Taker {
 
   __device__ std::uint32_t number() const { return number_; }
   __device__ bool holds() const { return held_; }
+  /// For traces: when the task's last handoff was taken; `otherwise` if there was none.
+  __device__ std::uint64_t last_taken(std::uint64_t otherwise) const { return last_taken_ ? last_taken_ : otherwise; }
   __device__ void tell_sent() const { flywheel::tell_sent<ThreadPlatform>(sent_word_); }
 
   /// Null once the compute part is over and all it handed over was taken.
@@ -120,6 +124,7 @@ class Taker {
     __syncwarp();  // the lanes may have seen it one after the other
     ++taken_;
     held_ = 1;
+    last_taken_ = pen_.now();
     return page_memory() + places_at_ + place_.slot() * kHandoffBytes;
   }
   __device__ bool computed() const {
@@ -160,6 +165,7 @@ class Taker {
   }
 
   RolesShared& roles_;
+  const TracePen<ThreadPlatform>& pen_;
   const std::uint32_t places_at_;
   RingPlace place_;
   std::uint32_t number_ = 0;  // of the instruction
@@ -167,6 +173,7 @@ class Taker {
   std::uint32_t taken_ = 0;   // handoffs of it
   std::uint32_t over_ = 0;    // 1: its compute part is
   std::uint32_t held_ = 0;
+  std::uint64_t last_taken_ = 0;
 };
 
 }  // namespace flywheel

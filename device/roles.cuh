@@ -7,7 +7,7 @@
 //      |                        landed (page) |    |     taken    |
 //      |                                      load <              |
 //      |                                        returned (page)   |
-//      +------------------------- stored, settled ----------------+
+//      +------------------------- stored -------------------------+
 //
 // Each arrow is an array of mbarriers: arrive() releases and test() acquires, at block scope.
 #pragma once
@@ -29,8 +29,7 @@ struct RoleSlot {
   std::uint32_t handoffs;  // of its compute part, once that is over
   bool called_off;     // by the control role, before `coming`: a task before this one has failed
   bool before_failed;  // the same before `before`, when all of them are known
-  bool stored_failed;  // by the store role, before `stored`: this task has failed or was not run, or one before it here
-  bool failed;         // the same before `settled`, and whether one elsewhere has failed
+  bool stored_failed;  // by the store role, before `stored`: this task has failed or was not run
 };
 
 // What a compute warp keeps from task to task is in shared memory. Bodies need the registers, and what the compiler would
@@ -72,7 +71,6 @@ struct RolesShared {
   std::uint64_t before[kRoleSlots];   // they are done
   std::uint64_t computed[kRoleSlots];
   std::uint64_t stored[kRoleSlots];
-  std::uint64_t settled[kRoleSlots];
   std::uint64_t handed[kHandoffs];
   std::uint64_t taken[kHandoffs];
   std::uint64_t landed[kMostPages];
@@ -170,7 +168,6 @@ __device__ inline void init_roles(RolesShared& roles, const World& world, bool f
   for (std::uint32_t s = 0; s < kRoleSlots; ++s) {
     for (auto* by_one : {roles.ready, roles.coming, roles.before, roles.stored}) init(by_one[s], 1);
     init(roles.computed[s], kComputeWarps);
-    init(roles.settled[s], 1);
   }
   for (std::uint32_t h = 0; h < kHandoffs; ++h) {
     init(roles.handed[h], kComputeWarps);

@@ -20,7 +20,7 @@ enum class TraceKind : std::uint8_t {
   inputs = 4,    // compute: inside an early task's body, for the tasks before it; the host finds it, see Trace
   page = 5,      // load: for a page to be given back
   landing = 6,   // load: for earlier pages to land, so that not too much is under way
-  store = 7,     // store: a task's last part, and the release of what it wrote
+  store = 7,     // store: a task's last part, from the last of what its body handed over
 };
 
 /// 24 bytes.

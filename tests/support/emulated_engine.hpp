@@ -26,7 +26,7 @@ inline std::string mbarrier_name(const void* at) {
   } all[] = {{"ready", roles.ready, kRoleSlots},     {"computed", roles.computed, kRoleSlots},
              {"coming", roles.coming, kRoleSlots},   {"before", roles.before, kRoleSlots},
              {"stored", roles.stored, kRoleSlots},
-             {"settled", roles.settled, kRoleSlots}, {"handed", roles.handed, kHandoffs},
+             {"handed", roles.handed, kHandoffs},
              {"taken", roles.taken, kHandoffs},      {"landed", roles.landed, kMostPages},
              {"returned", roles.returned, kMostPages}, {"begin", &roles.begin, 1},
              {"left", &roles.left, 1},               {"full", crew.full, 2},
