@@ -60,7 +60,8 @@ row() {
   grep -E '^(decode|  [.]|  limit)' "$FLYWHEEL_LOGS/rows_$name.log"
 }
 rows() {
-  row 1b 150 --shape llama-3.2-1b --context 128 1024 8192
+  # One at a time, as who starts there would: what has room for more is split into more parts.
+  for context in 128 1024 8192; do row "1b_c$context" 90 --shape llama-3.2-1b --context "$context"; done
   row 1b_b4 90 --shape llama-3.2-1b --batch 4 --context 128
   row 1b_b8 90 --shape llama-3.2-1b --batch 8 --context 128
   row 8b 150 --shape llama-3.1-8b --context 128 --runs 3

@@ -12,6 +12,10 @@
 namespace flywheel::llama {
 namespace {
 
+/// The words of 8 texts are looked for while operands come. (Llama-3.2-1B on an H200: 0.714 ms a step, with the default of 78 KB
+/// 0.723. One text takes 0.566 with 78 and 0.576 with 52.)
+constexpr std::uint32_t kWindowOfManyTexts = 52u << 10;
+
 /// For schedules, tables and what allocation rounds up.
 std::size_t with_slack(std::size_t bytes) { return bytes + bytes / 32 + (std::size_t{64} << 20); }
 
@@ -56,6 +60,7 @@ Options fast_options(const Config& config, const FastRoom& room, Options options
   options.scratch_bytes = fast_scratch_bytes(config, on_gpu, room.context);
   const std::size_t bytes = loaded_bytes(config) + size_of(room.decodes) * decode_bytes(config, room);
   options.heap_bytes = std::max(options.heap_bytes, with_slack(bytes));
+  if (room.texts > 4 && options.operand_window == Options{}.operand_window) options.operand_window = kWindowOfManyTexts;
   return options;
 }
 

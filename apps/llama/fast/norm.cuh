@@ -2,7 +2,7 @@
 // norm's weights, and the squares of what they made; the sums are scaled when they are stored.
 #pragma once
 
-#include "apps/llama/fast/multiply.cuh"
+#include "apps/llama/fast/tiled_task.cuh"
 
 namespace flywheel::llama {
 
