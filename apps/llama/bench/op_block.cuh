@@ -19,6 +19,8 @@ inline constexpr int kOpThreads = kOpComputeThreads + 32;
 struct OpRun {
   std::uint64_t* written;  // the last token that was written
   std::uint32_t* failed;   // code of the first failure, or 0
+  std::uint32_t* ended;    // blocks of last operations of a step that have ended, a block a text
+  std::uint32_t log_texts;
   std::uint32_t scratch_bytes;
   std::uint32_t pages_ahead;  // pages of operands that a block has on their way to L2
 };
@@ -50,11 +52,15 @@ struct OpShared {
   std::uint32_t handoffs;           // of the compute part: valid with the handoff after the last, which is empty
   std::uint32_t passed_on[kTileWarps];  // handoffs of each warp so far; here, because a body may work on a copy of its block
   std::uint32_t piece_count;
+  std::uint32_t stamp;
   OpPiece pieces[kOpMostPieces];
   alignas(16) unsigned char partial[2][kTileWarps][16];  // of reduce(), two in turn
 
-  /// One thread; all others meet it before they use it.
-  __device__ void init() {
+  /// One thread; all others meet it before they use it. A step's stamp is its number: what an operation's blocks leave to each
+  /// other shows if it is of this step. The first operation of a step begins when the step before has ended, and a block of
+  /// the last counts itself when it has read the stamp, so all read the same.
+  __device__ void init(const OpRun& run) {
+    stamp = 1 + (ThreadPlatform::device(*run.ended).load(Order::relaxed) >> run.log_texts);
     handoffs = ~0u;
     for (std::uint32_t& count : passed_on) count = 0;
     piece_count = 0;
@@ -145,7 +151,7 @@ class OpFetch {
 class OpBlockCore {
  public:
   static constexpr bool kOnGpu = true;
-  __device__ explicit OpBlockCore(const OpRun& run) : run_(run) {}
+  __device__ OpBlockCore(const OpRun& run, const OpShared& shared) : run_(run), stamp_(shared.stamp) {}
 
   __device__ void fail(std::uint32_t code) const { atomicCAS(run_.failed, 0u, code); }
   template <class T>
@@ -159,7 +165,7 @@ class OpBlockCore {
   __device__ static bool await() { return true; }
   __device__ static bool await_sent() { return true; }
   __device__ static void sent() {}
-  __device__ static std::uint32_t stamp() { return 1; }
+  __device__ std::uint32_t stamp() const { return stamp_; }
   template <class Ready>
   __device__ static bool spin(Ready&& ready) {
     while (!__all_sync(0xffffffffu, ready())) {
@@ -179,12 +185,15 @@ class OpBlockCore {
 
  protected:
   const OpRun& run_;
+
+ private:
+  std::uint32_t stamp_;
 };
 
 /// The 8 warps of a compute part or of a portable body.
 class OpBlock : public OpBlockCore {
  public:
-  __device__ OpBlock(const OpRun& run, OpShared& shared) : OpBlockCore(run), shared_(shared) {}
+  __device__ OpBlock(const OpRun& run, OpShared& shared) : OpBlockCore(run, shared), shared_(shared) {}
 
   static constexpr int kWarps = kTileWarps;
   __device__ static int rank() { return static_cast<int>(threadIdx.x); }
@@ -262,7 +271,7 @@ class OpBlock : public OpBlockCore {
 /// The warp of a store part.
 class OpStoreBlock : public OpBlockCore {
  public:
-  __device__ OpStoreBlock(const OpRun& run, OpShared& shared) : OpBlockCore(run), shared_(shared) {}
+  __device__ OpStoreBlock(const OpRun& run, OpShared& shared) : OpBlockCore(run, shared), shared_(shared) {}
 
   __device__ static int rank() { return static_cast<int>(threadIdx.x % 32); }
   __device__ static int lane() { return rank(); }

@@ -11,6 +11,7 @@ struct OpStage {
   const OpOperandRange* ranges;   // one a task
   const unsigned char* operands;  // the packed stream
   OpRun run;
+  bool ends_step;
 };
 
 template <class Task>
@@ -41,7 +42,7 @@ __device__ void store(const Task& task, OpStoreBlock& block) {
 }  // namespace op
 
 /// Several blocks an SM, so that one can load while others end or begin; fewer have more registers to load into. What
-/// stands before wait_for_last_operation() reads nothing that an operation writes.
+/// stands before wait_for_last_operation() reads nothing that an operation of the step writes.
 template <class Task, int kBlocksOfSm>
 __global__ void __launch_bounds__(kOpThreads, kBlocksOfSm) run_op(const __grid_constant__ OpStage stage) {
   __shared__ OpShared shared;
@@ -51,7 +52,7 @@ __global__ void __launch_bounds__(kOpThreads, kBlocksOfSm) run_op(const __grid_c
   OpOperands operands(shared, stage.operands + range.first, range.bytes, stage.run.pages_ahead);
   if (threadIdx.x == 0) {
     operands.prefetch_first();
-    shared.init();
+    shared.init(stage.run);
   }
   if (threadIdx.x < kTaskArgBytes / 4)
     words[threadIdx.x] = reinterpret_cast<const std::uint32_t*>(stage.tasks + blockIdx.x * kTaskArgBytes)[threadIdx.x];
@@ -66,6 +67,7 @@ __global__ void __launch_bounds__(kOpThreads, kBlocksOfSm) run_op(const __grid_c
     OpStoreBlock block(stage.run, shared);
     op::store(task, block);
   }
+  if (stage.ends_step && threadIdx.x == 0) ThreadPlatform::device(*stage.run.ended).fetch_add(1, Order::relaxed);
 }
 
 /// What pack() asks of a block of kOpComputeThreads.

@@ -1,5 +1,6 @@
 #include "apps/llama/bench/peers.hpp"
 
+#include <bit>
 #include <chrono>
 #include <stdexcept>
 #include <typeindex>
@@ -102,7 +103,7 @@ struct OpTasks {
   Op op(const Graph& graph, std::uint32_t first, std::size_t count, int blocks_per_sm, const OpRun& run) const {
     return {&find_kind(graph.nodes()[first].type, blocks_per_sm),
             static_cast<unsigned>(count),
-            {tasks.data() + std::size_t{first} * kTaskArgBytes, ranges.data() + first, operands.data(), run}};
+            {tasks.data() + std::size_t{first} * kTaskArgBytes, ranges.data() + first, operands.data(), run, false}};
   }
 
   Buffer<unsigned char> tasks, operands;
@@ -120,11 +121,13 @@ class CudaPeers : public Peers {
         step_tasks_(runtime, graph_.decode),
         embed_tasks_(runtime, graph_.embed),
         written_(runtime.allocate<std::uint64_t>(1)),
-        failed_(runtime.allocate<std::uint32_t>(1)) {
-    const OpRun run{written_.data(), failed_.data(), fast_scratch_bytes(config, true, context),
-                    static_cast<std::uint32_t>(shape.pages_ahead)};
+        failed_(runtime.allocate<std::uint32_t>(1)),
+        ended_(runtime.allocate<std::uint32_t>(1)) {
+    const OpRun run{written_.data(), failed_.data(), ended_.data(), static_cast<std::uint32_t>(std::countr_zero(static_cast<unsigned>(sequences))),
+                    fast_scratch_bytes(config, true, context), static_cast<std::uint32_t>(shape.pages_ahead)};
     for (const StageTasks& stage : graph_.stages)
       step_.push_back(step_tasks_.op(graph_.decode, stage.tasks.front(), stage.tasks.size(), shape.blocks_per_sm, run));
+    step_.back().stage.ends_step = true;
     embed_ = embed_tasks_.op(graph_.embed, 0, graph_.embed.size(), shape.blocks_per_sm, run);
     shared_bytes_ = kOpHandoffBytes + run.scratch_bytes;
     leave_gpu_to_us();
@@ -216,7 +219,7 @@ class CudaPeers : public Peers {
   FastGraph graph_;
   OpTasks step_tasks_, embed_tasks_;
   Buffer<std::uint64_t> written_;
-  Buffer<std::uint32_t> failed_;
+  Buffer<std::uint32_t> failed_, ended_;
   std::vector<Op> step_;
   Op embed_{};
   std::size_t shared_bytes_ = 0;
