@@ -187,7 +187,8 @@ class ControlRole {
     failed_ |= last.stored_failed;
     // What others may rely on, once this task has settled, includes all that was before it.
     const bool failed = failed_before_last_ || last.stored_failed;
-    if (!(last.instruction.flags & kOnlyWaits)) settle<P>(run_, last.instruction, last.context.asked.iteration, last.context.asked, failed);
+    if (!(last.instruction.flags & kOnlyWaits))
+      settle<P>(run_, last.instruction, last.context.asked.iteration, last.context.asked, failed);
     settled_ = number_;
   }
   template <class Slow>

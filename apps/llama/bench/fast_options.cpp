@@ -32,7 +32,8 @@ std::size_t activation_bytes(const Config& config, int context) {
   return size_of(values) * sizeof(float);
 }
 
-/// What attention's parts leave in all layers: 64 parts over all texts at most, or one of each; and each text's results.
+/// What attention's parts leave in all layers: 64 parts over all texts at most, or one of each; and each text's results. An
+/// eighth more than the values is room for the scales, of heads of 16 values or more.
 std::size_t partials_bytes(const Config& config) {
   constexpr int kMost = 64 + 2 * kMostSequences;
   return size_of(config.num_hidden_layers) * size_of(kMost) * size_of(config.query_size()) * sizeof(Stamped) * 9 / 8;

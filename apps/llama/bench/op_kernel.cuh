@@ -11,7 +11,7 @@ struct OpStage {
   const OpOperandRange* ranges;   // one a task
   const unsigned char* operands;  // the packed stream
   OpRun run;
-  bool ends_step;
+  bool ends_step;  // it is the last operation of a step: see OpShared::init()
 };
 
 template <class Task>

@@ -123,7 +123,8 @@ class CudaPeers : public Peers {
         written_(runtime.allocate<std::uint64_t>(1)),
         failed_(runtime.allocate<std::uint32_t>(1)),
         ended_(runtime.allocate<std::uint32_t>(1)) {
-    const OpRun run{written_.data(), failed_.data(), ended_.data(), static_cast<std::uint32_t>(std::countr_zero(static_cast<unsigned>(sequences))),
+    const OpRun run{written_.data(), failed_.data(), ended_.data(),
+                    static_cast<std::uint32_t>(std::countr_zero(static_cast<unsigned>(sequences))),
                     fast_scratch_bytes(config, true, context), static_cast<std::uint32_t>(shape.pages_ahead)};
     for (const StageTasks& stage : graph_.stages)
       step_.push_back(step_tasks_.op(graph_.decode, stage.tasks.front(), stage.tasks.size(), shape.blocks_per_sm, run));

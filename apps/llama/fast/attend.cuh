@@ -199,8 +199,8 @@ struct FastAttend : AttendTask {
       else cache.values[cache_at() + FastCache::value_at(position, i, kDims)].bits = area.step[kDims + i];
   }
 
-  /// All warps' sums together, to global memory: the result if there is no other part, or what join.cuh goes on with. Each lane first has what one warp's
-  /// sums of one head count: lane 4 * warp + head.
+  /// All warps' sums together, to global memory: the result if there is no other part, or what join.cuh goes on with. Each
+  /// lane first has what one warp's sums of one head count: lane 4 * warp + head.
   template <int kTiles, class Block>
   FLYWHEEL_TASK void write(Block& block, const Area<kTiles>& area, int used, const PackedOutput& packed) const {
     constexpr int kDims = kTiles * 16, kStride = LeftParts<kTiles>::kStride;

@@ -223,7 +223,7 @@ class Multiplier {
   }
 
   /// Upper rows with the first half's column, lower rows with the second's; the other two sums mix the halves.
-  FLYWHEEL_TASK static float sum_of_lane(const Sums& sums) { return sums.part[0][0] + sums.part[0][3]; }
+  FLYWHEEL_TASK static float sum_of_lane(const Sums& sums, int b = 0) { return sums.part[b][0] + sums.part[b][3]; }
   FLYWHEEL_TASK float* place_of_lane() const {
     return out_->sums + WarpSums::at(block_.lane() % 4, block_.lane() / 4, tile_.sequences);
   }
@@ -234,10 +234,9 @@ class Multiplier {
     if (row == 0) open();
 #pragma unroll
     for (int b = 0; b < kBlocks; ++b) {
-      // Upper rows with the first half's column, lower rows with the second's; the other two sums mix the halves.
       const int sequence = b * 4 + block_.lane() % 4;
       if (sequence < tile_.sequences)
-        out_->sums[WarpSums::at(sequence, row + block_.lane() / 4, tile_.sequences)] = sums.part[b][0] + sums.part[b][3];
+        out_->sums[WarpSums::at(sequence, row + block_.lane() / 4, tile_.sequences)] = sum_of_lane(sums, b);
     }
     if (row + kGroupRows == rows) close();
   }

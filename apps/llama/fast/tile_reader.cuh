@@ -55,8 +55,7 @@ class TileReader {
   FLYWHEEL_TASK void fetch_next(Fetched<kWhole>& to) {
     if constexpr (kWhole) {
       turn_page();
-#pragma unroll
-      for (int q = 0; q < kQuadsOfPage; ++q) to.quads[q] = quads(kQuadsOfPage)[q].of(lane_);
+      load_page(to);
     } else {
       if (at_ == in_page_) {
         turn_page();
@@ -74,8 +73,7 @@ class TileReader {
   FLYWHEEL_TASK void fetch_page(Fetched<kWhole>& to) {
     static_assert(kWhole);
     take_page();
-#pragma unroll
-    for (int q = 0; q < kQuadsOfPage; ++q) to.quads[q] = quads(kQuadsOfPage)[q].of(lane_);
+    load_page(to);
     left_ -= kStepsOfPage;
   }
   FLYWHEEL_TASK void drop_page() {
@@ -99,6 +97,11 @@ class TileReader {
   FLYWHEEL_TASK void take_page() {
     if constexpr (requires { operands_.take(); }) page_ = operands_.take();
     else page_ = operands_.next();
+  }
+
+  FLYWHEEL_TASK void load_page(Fetched<kWhole>& to) const {
+#pragma unroll
+    for (int q = 0; q < kQuadsOfPage; ++q) to.quads[q] = quads(kQuadsOfPage)[q].of(lane_);
   }
 
   /// The warp's, of a page that has `all` for each.
