@@ -30,7 +30,7 @@ struct GridBarrier {
   /// After P::release_fence(), which covers what this worker wrote before the boundary: pairs with the acquire loads in
   /// wait() of all the others.
   FLYWHEEL_TASK void arrive(std::uint64_t k, bool vote_stop) const {
-    P::device(*word).fetch_add(1 + (vote_stop ? vote(k) : 0), P::kAfterRelease);
+    P::device(*word).add(1 + (vote_stop ? vote(k) : 0), P::kAfterRelease);
   }
 
   /// By the same thread, after arrive(). `base` is the word when the run began; `idle()`: see wait_before().

@@ -81,7 +81,7 @@ FLYWHEEL_TASK inline std::uint64_t* sent_word(const CompiledRun& run, const Inst
 template <class P>
 FLYWHEEL_TASK void tell_sent(std::uint64_t* word) {
   // Relaxed: a hint. It may well be seen before the words, which their stamps tell.
-  if (word) P::device(*word).fetch_add(1, Order::relaxed);
+  if (word) P::device(*word).add(1, Order::relaxed);
 }
 
 /// Waits until all of an early task's predecessors on other workers have sent, or are done. Of those that failed some are
@@ -128,7 +128,7 @@ template <class P>
 FLYWHEEL_TASK void settle(const CompiledRun& run, const Instruction& instruction, std::uint32_t pass, const Asked& asked,
                           bool failed) {
   if (asked.code) record_fault<P>(*run.state, asked.code, instruction.record.header.local);
-  if (asked.stop) P::device(run.state->line.stop).fetch_or(1, Order::relaxed);  // a sink after this task will see it
+  if (asked.stop) P::device(run.state->line.stop).set(1, Order::relaxed);  // a sink after this task will see it
   failed |= asked.code != 0;
   if (instruction.flags & kSink) {
     RunLine& line = run.state->line;
@@ -143,7 +143,7 @@ FLYWHEEL_TASK void settle(const CompiledRun& run, const Instruction& instruction
   } else if (instruction.signal != kNoCounter) {
     // Release: pairs with the acquire in wait_before(). Arrivals are read-modify-writes, so the waiter that sees the
     // last of them synchronises with all.
-    P::device(*detail::counter_of(run, instruction.signal)).fetch_add(failed ? 1 + kFailedSignal : 1, Order::release);
+    P::device(*detail::counter_of(run, instruction.signal)).add(failed ? 1 + kFailedSignal : 1, Order::release);
   }
   show_progress<P>(*run.world, run.worker);
 }
@@ -159,7 +159,7 @@ FLYWHEEL_TASK Meeting wait_at_gate(const CompiledRun& run, std::uint32_t passes,
 template <class P>
 FLYWHEEL_TASK void leave_compiled(const CompiledRun& run) {
   // Release: pairs with the speaker's acquire in end_compiled(), who then writes what join_compiled() read.
-  P::device(run.schedule->left).fetch_add(1, Order::release);
+  P::device(run.schedule->left).add(1, Order::release);
 }
 
 /// The speaker, after the last pass and its own leave_compiled(): leaves the schedule ready for its next run and tells

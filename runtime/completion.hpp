@@ -12,7 +12,7 @@ FLYWHEEL_TASK void end_run(const World& world, std::uint32_t slot, std::uint64_t
   // ordered before it by the arrivals that this thread acquired.
   P::system(world.completions[slot].word).store(word, Order::release);
   // After the word, off the critical path: the door only compares it with what it admitted, before it parks.
-  P::device(world.control->finished.value).fetch_add(1, Order::relaxed);
+  P::device(world.control->finished.value).add(1, Order::relaxed);
 }
 
 /// The run is over.

@@ -37,7 +37,7 @@ FLYWHEEL_TASK Arrival arrive(std::uint64_t& counter, bool failed, std::uint32_t 
 /// so the count cannot reach zero before its own, later, releasing arrival.
 template <class P>
 FLYWHEEL_TASK void expect_one_more(std::uint64_t& counter) {
-  P::device(counter).fetch_add(1, Order::relaxed);
+  P::device(counter).add(1, Order::relaxed);
 }
 
 }  // namespace flywheel

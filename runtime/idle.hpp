@@ -41,7 +41,7 @@ struct IdleSet {
   FLYWHEEL_TASK void enroll(std::uint32_t worker) const {
     // Release: pairs with the acquire fetch_and in claim(). The claimer's store to the mailbox comes after the
     // worker emptied it.
-    P::device(bits[worker / 64]).fetch_or(std::uint64_t{1} << worker % 64, Order::release);
+    P::device(bits[worker / 64]).set(std::uint64_t{1} << worker % 64, Order::release);
   }
 
   /// True if the worker is out of the set with nothing in its mailbox; false if an item is on its way.

@@ -6,6 +6,10 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
+
+#include "runtime/global_word.hpp"
+#include "runtime/order.hpp"
 
 #ifdef __CUDACC__
 #include <cuda/atomic>
@@ -23,11 +27,6 @@
 #endif
 
 namespace flywheel {
-
-enum class Order { relaxed, acquire, release, acq_rel };
-
-/// Who takes part in the synchronisation: the threads of a block, of a GPU, or of GPU and host together.
-enum class Scope { block, device, system };
 
 namespace detail {
 #ifdef __CUDACC__
@@ -56,24 +55,63 @@ FLYWHEEL_TASK constexpr native_std::memory_order native(Order order) {
 }
 }  // namespace detail
 
-/// An atomic view of a plain word that others see with scope `S`. Never defaults an order.
+/// An atomic view of a plain word that others see with scope `S`. Never defaults an order. On a GPU words of Scope::device lie
+/// in global memory.
 template <class T, Scope S>
 class AtomicRef {
  public:
-  FLYWHEEL_TASK explicit AtomicRef(T& word) : native_(word) {}
+  FLYWHEEL_TASK explicit AtomicRef(T& word) : native_(word), word_(&word) {}
   FLYWHEEL_TASK T load(Order o) const { return native_.load(detail::native(o)); }
   FLYWHEEL_TASK void store(T value, Order o) const { native_.store(value, detail::native(o)); }
-  FLYWHEEL_TASK T exchange(T value, Order o) const { return native_.exchange(value, detail::native(o)); }
-  FLYWHEEL_TASK T fetch_add(T value, Order o) const { return native_.fetch_add(value, detail::native(o)); }
-  FLYWHEEL_TASK T fetch_or(T value, Order o) const { return native_.fetch_or(value, detail::native(o)); }
-  FLYWHEEL_TASK T fetch_and(T value, Order o) const { return native_.fetch_and(value, detail::native(o)); }
+  FLYWHEEL_TASK T exchange(T value, Order o) const {
+#ifdef __CUDA_ARCH__
+    if constexpr (kGlobal) return static_cast<T>(detail::global_exchange(bits(), static_cast<Bits>(value), o));
+#endif
+    return native_.exchange(value, detail::native(o));
+  }
+  FLYWHEEL_TASK T fetch_add(T value, Order o) const {
+#ifdef __CUDA_ARCH__
+    if constexpr (kGlobal) return static_cast<T>(detail::global_fetch_add(bits(), static_cast<Bits>(value), o));
+#endif
+    return native_.fetch_add(value, detail::native(o));
+  }
+  FLYWHEEL_TASK T fetch_or(T value, Order o) const {
+#ifdef __CUDA_ARCH__
+    if constexpr (kGlobal) return static_cast<T>(detail::global_fetch_or(bits(), static_cast<Bits>(value), o));
+#endif
+    return native_.fetch_or(value, detail::native(o));
+  }
+  FLYWHEEL_TASK T fetch_and(T value, Order o) const {
+#ifdef __CUDA_ARCH__
+    if constexpr (kGlobal) return static_cast<T>(detail::global_fetch_and(bits(), static_cast<Bits>(value), o));
+#endif
+    return native_.fetch_and(value, detail::native(o));
+  }
+  /// For those who do not want the old value, and do not wait for it. Relaxed or release.
+  FLYWHEEL_TASK void add(T value, Order o) const {
+#ifdef __CUDA_ARCH__
+    if constexpr (kGlobal) return detail::global_add(bits(), static_cast<Bits>(value), o);
+#endif
+    native_.fetch_add(value, detail::native(o));
+  }
+  FLYWHEEL_TASK void set(T wanted, Order o) const {
+#ifdef __CUDA_ARCH__
+    if constexpr (kGlobal) return detail::global_set(bits(), static_cast<Bits>(wanted), o);
+#endif
+    native_.fetch_or(wanted, detail::native(o));
+  }
   /// True if `word` held `expected` and now holds `desired`. A failure reads relaxed.
   FLYWHEEL_TASK bool compare_exchange(T expected, T desired, Order o) const {
     return native_.compare_exchange_strong(expected, desired, detail::native(o), detail::native(Order::relaxed));
   }
 
  private:
+  static constexpr bool kGlobal = S == Scope::device && std::is_integral_v<T> && (sizeof(T) == 4 || sizeof(T) == 8);
+  using Bits = std::conditional_t<sizeof(T) == 8, std::uint64_t, std::uint32_t>;
+  FLYWHEEL_TASK const Bits* bits() const { return reinterpret_cast<const Bits*>(word_); }
+
   typename detail::NativeAtomic<T, S>::type native_;
+  [[maybe_unused]] T* word_;
 };
 
 namespace detail {

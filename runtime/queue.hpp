@@ -83,7 +83,7 @@ struct Queue {
     const std::int64_t asked = want;
     const std::int64_t before = P::device(*count).fetch_add(-asked, Order::relaxed);
     const std::int64_t got = before <= 0 ? 0 : (before < asked ? before : asked);
-    if (got < asked) P::device(*count).fetch_add(asked - got, Order::relaxed);
+    if (got < asked) P::device(*count).add(asked - got, Order::relaxed);
     return static_cast<std::uint32_t>(got);
   }
 

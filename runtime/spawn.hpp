@@ -16,7 +16,7 @@ namespace flywheel {
 template <class P>
 FLYWHEEL_TASK void expect_spawned(const World& world, RunState& run, const TaskHeader& parent) {
   if (parent.edge_count == 0) {
-    P::device(run.outstanding).fetch_add(1, Order::relaxed);
+    P::device(run.outstanding).add(1, Order::relaxed);
     return;
   }
   for (std::uint32_t e = 0; e < parent.edge_count; ++e)

@@ -132,7 +132,7 @@ struct Desk {
 /// One thread of a worker, after a task of a run of all workers. Relaxed: it only has to move.
 template <class P>
 FLYWHEEL_TASK void show_progress(const World& world, std::uint32_t worker) {
-  if (world.progress) P::device(world.progress[worker].value).fetch_add(1, Order::relaxed);
+  if (world.progress) P::device(world.progress[worker].value).add(1, Order::relaxed);
 }
 
 /// Typed views of the world for one platform.

@@ -67,7 +67,7 @@ __global__ void __launch_bounds__(kOpThreads, kBlocksOfSm) run_op(const __grid_c
     OpStoreBlock block(stage.run, shared);
     op::store(task, block);
   }
-  if (stage.ends_step && threadIdx.x == 0) ThreadPlatform::device(*stage.run.ended).fetch_add(1, Order::relaxed);
+  if (stage.ends_step && threadIdx.x == 0) ThreadPlatform::device(*stage.run.ended).add(1, Order::relaxed);
 }
 
 /// What pack() asks of a block of kOpComputeThreads.

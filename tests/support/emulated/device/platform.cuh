@@ -31,6 +31,8 @@ class FiberAtomicRef {
   T fetch_add(T value, Order o) const { return word_.fetch_add(value, o); }
   T fetch_or(T value, Order o) const { return word_.fetch_or(value, o); }
   T fetch_and(T value, Order o) const { return word_.fetch_and(value, o); }
+  void add(T value, Order o) const { word_.add(value, o); }
+  void set(T wanted, Order o) const { word_.set(wanted, o); }
   bool compare_exchange(T expected, T desired, Order o) const { return word_.compare_exchange(expected, desired, o); }
 
  private:
