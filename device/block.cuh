@@ -25,7 +25,7 @@ struct BlockShared {
   alignas(16) unsigned char partial[2][kComputeWarps][16];  // of reduce(), two in turn
   TaskRecord phase_record;                                  // the record of a phased run's current task
   std::uint32_t phase_step;                                 // of a phased run, see PhaseClock
-  bool go_on;
+  bool ends;                                                // the phased run, here
 };
 
 __device__ unsigned char* page_memory();  // see roles.cuh
@@ -187,13 +187,16 @@ class GpuBlock : public BlockCore<ThreadPlatform, List> {
 
   // Library use: see phases.hpp. The first sync gathers what all threads wrote, thread 0 goes to the grid
   // barrier, the second lets everybody see what it acquired there, and whether to stop.
-  __device__ void begin_phases() { clock_ = PhaseClock::of<P>(*this->context_); }
+  __device__ void begin_phases() {
+    clock_ = PhaseClock::of<P>(*this->context_);
+    if (leader()) shared_->ends = false;
+  }
   __device__ bool boundary(bool end_of_pass) {
     sync();
     if (tells_steps()) show_step(clock_.end_step());  // who waits for others does not stall
-    if (leader()) shared_->go_on = meet<P>(*this->context_, clock_, end_of_pass);
+    if (leader() && !meet<P>(*this->context_, clock_, end_of_pass)) shared_->ends = true;
     sync();
-    return shared_->go_on;
+    return !shared_->ends;
   }
   __device__ void begin_pass(std::uint32_t pass) {
     if (leader()) this->context_->asked.iteration = pass;

@@ -81,6 +81,13 @@ template <class List>
   if (first) roles.pen.close();
 }
 
+/// One thread, once instruction `n + 2` has its command: what instruction `n` was told by then. Nobody waits here: each phase
+/// of a barrier should have somebody who looks at it (compute-sanitizer's synccheck asks for that), and parts do not have to.
+__device__ inline void look_back(RolesShared& roles, std::uint32_t n) {
+  for (auto* told : {roles.coming, roles.before})
+    while (!ptx::mbarrier_test(told[n % kRoleSlots], n / kRoleSlots & 1)) {}
+}
+
 /// The store role: one warp. Runs store parts while the compute warps go on, and tells the control role.
 template <class Parts>
 __device__ void store_role(RolesShared& roles, const World& world) {
@@ -91,6 +98,7 @@ __device__ void store_role(RolesShared& roles, const World& world) {
   for (std::uint32_t n = 0;; ++n) {
     RoleSlot& slot = roles.slots[n % kRoleSlots];
     const RoleCommand command = wait_command(roles, n);
+    if (leader && n >= 2) look_back(roles, n - 2);
     if (command == RoleCommand::leave) break;
     if (leader) roles.storing = n;
     taker.begin(n);

@@ -106,19 +106,22 @@ class GpuCrew {
   /// again and again finds its record still here: records of a loaded graph do not change, and no two loaded graphs
   /// have the same serial.
   __device__ const Stage& stage_porch(std::uint32_t slot, const TaskRecord& record, std::uint32_t index,
-                                      const RunConstants& run) {
+                                      const RunConstants&) {
     Stage& stage = crew_shared().stages[slot];
-    if (crew_shared().tags[slot].record != index || crew_shared().tags[slot].serial != run.serial) {
+    const std::uint32_t serial = crew_shared().porch.run.serial;  // `run`, found by name
+    if (crew_shared().tags[slot].record != index || crew_shared().tags[slot].serial != serial) {
       uint4 words[kRecordVectors];
       fetch<kRecordVectors>(words, &record);
       put<kRecordVectors>(&stage.record, words);
       crew_shared().tags[slot].record = index;
-      crew_shared().tags[slot].serial = run.serial;
+      crew_shared().tags[slot].serial = serial;
     }
-    stage.run.constants = run;
     cancelled_ = false;
     iteration_ = 0;
     return stage;
+  }
+  __device__ void keep_constants(std::uint32_t slot, const RunConstants&) {
+    crew_shared().stages[slot].run.constants = crew_shared().porch.run;
   }
 
   /// Whether the run of what was staged last was cancelled by then.
@@ -135,6 +138,7 @@ class GpuCrew {
   template <class Slow, class Settle>
   __device__ Asked wait(std::uint32_t slot, Slow&& slow, Settle&& settle) {
     bool done = is_done(slot);
+#pragma unroll 1
     for (std::uint32_t tries = 0; tries < kShortBody && !done; ++tries) done = is_done(slot);
     if (!done) {
       settle();

@@ -189,7 +189,7 @@ class LoadRole {
 
   __device__ Seen look(std::uint64_t& barrier, std::uint32_t parity) const {
     Seen seen = kStop;
-    const WaitContext patience = Wires<P>{world_}.wait_for_phase(run_.worker);
+    const PhasePatience patience = Wires<P>{world_}.wait_for_phase(run_.worker);
     const auto something = [&](std::uint64_t&) {
       if (ptx::mbarrier_poll(barrier, parity)) seen = kThere;
       else if (kept_.all && is_announced()) seen = kAnnounced;

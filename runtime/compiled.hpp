@@ -61,7 +61,7 @@ FLYWHEEL_TASK inline std::uint64_t* counter_of(const CompiledRun& run, std::uint
 /// aborted.
 template <class P, class Look>
 FLYWHEEL_TASK bool wait_for_counters(const CompiledRun& run, const Instruction& instruction, std::uint32_t pass, Look&& look) {
-  const WaitContext patience = Wires<P>{*run.world}.wait_for_phase(run.worker);
+  const PhasePatience patience = Wires<P>{*run.world}.wait_for_phase(run.worker);
   for (std::uint32_t i = 0; i < instruction.wait_count; ++i) {
     std::uint64_t* counter = counter_of(run, instruction.waits[i].counter);
     const std::uint64_t goal = (run.passes + pass + 1) * instruction.waits[i].arrivals;
@@ -167,7 +167,7 @@ FLYWHEEL_TASK void leave_compiled(const CompiledRun& run) {
 template <class P>
 FLYWHEEL_COLD void end_compiled(const CompiledRun& run, std::uint32_t passes) {
   const std::uint64_t all = (run.runs + 1) * run.world->workers;
-  const WaitContext patience = Wires<P>{*run.world}.wait_for_phase(run.worker);
+  const PhasePatience patience = Wires<P>{*run.world}.wait_for_phase(run.worker);
   const bool alone = spin_until<P>(patience, WaitReason::workers_to_leave, &run.schedule->left, all,
                                    [&](std::uint64_t& saw) {
     saw = P::device(run.schedule->left).load(Order::acquire);  // pairs with leave_compiled()

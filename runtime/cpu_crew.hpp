@@ -38,6 +38,7 @@ class CpuCrew {
     stages_[slot].run = {run, 0, 0, 0, 0, 0, 0, {}};
     return stages_[slot];
   }
+  FLYWHEEL_TASK void keep_constants(std::uint32_t, const RunConstants&) const {}  // stage_porch() has
 
   /// Whether the run of what was staged last was cancelled by then.
   FLYWHEEL_TASK bool cancelled() const { return stages_[next_].run.cancelled != 0; }

@@ -8,15 +8,13 @@
 
 namespace flywheel {
 
-/// All lanes: a submission becomes the constants of its run; the rest of the line is zeroed. One coalesced store on the
-/// GPU.
+/// All lanes: a submission, of which each has words `mine`, becomes the constants of its run; the rest of the line is
+/// zeroed. One coalesced store on the GPU.
 template <class P>
-FLYWHEEL_TASK void open_line(RunLine& line, const RunConstants& message) {
-  const auto* from = reinterpret_cast<const std::uint32_t*>(&message);
+FLYWHEEL_TASK void open_line(RunLine& line, const std::uint32_t* mine) {
   auto* words = reinterpret_cast<std::uint32_t*>(&line);
-  for (std::uint32_t i = P::lane(); i < sizeof(RunLine) / 4; i += P::lanes())
-    P::device(words[i]).store(i < kRunWords ? from[i] : 0, Order::relaxed);
-  P::converge();  // the leader releases what all lanes wrote
+  for (std::uint32_t i = P::lane(), k = 0; i < sizeof(RunLine) / 4; i += P::lanes(), ++k)
+    P::device(words[i]).store(i < kRunWords ? mine[k] : 0, Order::relaxed);
 }
 
 /// Lets runs in: what the door does with a message, once the run's line is open. One thread.
@@ -27,8 +25,9 @@ class Admission {
       : world_(world), porch_(porch), message_(message), state_(world.control->door) {}
 
   FLYWHEEL_TASK void handle() {
-    switch (static_cast<InboxOp>(message_.op)) {
-      case InboxOp::submit: return admit();
+    const RunConstants message = message_;  // all words at once: each look at one of them would wait for itself
+    switch (static_cast<InboxOp>(message.op)) {
+      case InboxOp::submit: return admit(message);
       case InboxOp::cancel: return cancel();
       case InboxOp::park: parking_ = true; return;
     }
@@ -51,13 +50,13 @@ class Admission {
   }
 
  private:
-  FLYWHEEL_TASK void admit() {
-    RunState& run = world_.runs[message_.slot];
+  FLYWHEEL_TASK void admit(const RunConstants& message) {
+    RunState& run = world_.runs[message.slot];
     ++state_.admitted;
-    P::device(run.outstanding).store(message_.sinks, Order::relaxed);
-    copy_params(run);
-    if (message_.flags & kAllWorkers) return announce(run);
-    if (message_.root_count == 1 && offer_porch<P>(porch_, only_root(), message_)) return hold_breath();
+    P::device(run.outstanding).store(message.sinks, Order::relaxed);
+    if (message.param_bytes) copy_params(run);
+    if (message.flags & kAllWorkers) return announce(run);
+    if (message.root_count == 1 && offer_porch<P>(porch_, only_root(message), message)) return hold_breath();
     publish_roots<P>(world_, world_.workers, message_);
   }
 
@@ -70,8 +69,8 @@ class Admission {
       if (spins % 8 == 7 && P::now_ns() - begin > kLongestNs) return;
   }
 
-  FLYWHEEL_TASK std::uint64_t only_root() const {
-    return Item{message_.first_record + message_.root_task, static_cast<std::uint16_t>(message_.slot), false}.pack();
+  FLYWHEEL_TASK static std::uint64_t only_root(const RunConstants& message) {
+    return Item{message.first_record + message.root_task, static_cast<std::uint16_t>(message.slot), false}.pack();
   }
 
   FLYWHEEL_TASK void copy_params(RunState& run) const {
@@ -140,13 +139,17 @@ class Door {
   }
 
   FLYWHEEL_TASK bool take_message() {
-    std::uint32_t mine[kWordsEach];
+    std::uint32_t mine[kWordsEach] = {};
     if (!inbox_.read(next_, mine)) return false;
     ++next_;
     auto* words = reinterpret_cast<std::uint32_t*>(&desk_);
     for (std::uint32_t i = P::lane(), k = 0; i < kRunWords; i += P::lanes(), ++k) words[i] = mine[k];
-    P::converge();
-    if (desk_.op == static_cast<std::uint32_t>(InboxOp::submit)) open_line<P>(world_.runs[desk_.slot].line, desk_);
+    P::converge();  // all lanes have acquired what each has read
+    // From the lanes that have them: what was just laid out is a while away.
+    const auto word = [&](std::size_t offset) { return P::word_of_lanes(mine, static_cast<std::uint32_t>(offset / 4)); };
+    const std::uint32_t op = word(offsetof(RunConstants, op)), slot = word(offsetof(RunConstants, slot));
+    if (op == static_cast<std::uint32_t>(InboxOp::submit)) open_line<P>(world_.runs[slot].line, mine);
+    P::converge();  // the leader releases what all lanes wrote
     if (next_ - released_ >= world_.inbox_capacity / 4) release_entries();
     return true;
   }

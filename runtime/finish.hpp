@@ -14,7 +14,7 @@ struct Staged {
   const Stage* stage;      // the worker's copies of its record and its run's line
   Asked asked;             // what its body asked for
   std::uint32_t slot;      // which of the crew's two stages holds it
-  Claim hand;              // an idle worker claimed in advance for the successor, if any
+  Hand hand;               // an idle worker claimed in advance for the successor, if any
   std::uint64_t next;      // packed: the successor, if there is one and this task is its only predecessor
   std::uint64_t done;      // the completion word, should this task end its run
   std::uint32_t level;     // the successor's priority
@@ -126,14 +126,16 @@ class Finisher {
 
   /// Before the record is there: a worker that had to hand its last task's successor over expects to do so again, and
   /// claims an idle one already. The claim travels with the record, off the path from task to task.
-  FLYWHEEL_TASK void expect(Staged& task) {
-    task.hand = idle_hint_ ? ready_.take_hand(idle_hint_) : Claim{0, 0, 0};
-    idle_hint_ = 0;
+  /// `idle`: there is time for that, for the record has to come.
+  FLYWHEEL_TASK void expect(Staged& task, bool idle) {
+    if (!idle) planned_.wanted = 0;
+    task.hand = ready_.take_hand(planned_);
+    planned_.wanted = 0;
   }
 
   /// The body takes longer than a hand-over: whoever was claimed for its successor had better look for other work.
   FLYWHEEL_TASK void let_go(Staged& task) const {
-    if (task.hand.bits()) ready_.drop_hand(task.hand);
+    if (task.hand.taken()) ready_.drop_hand(task.hand);
     task.hand.wanted = 0;
   }
 
@@ -181,14 +183,14 @@ class Finisher {
   FLYWHEEL_TASK void pass_on(Staged& task) {
     if (kept_ == kEmptyMailbox && may_keep(world_, task, task.level)) {
       kept_ = task.next;
-    } else if (task.hand.bits()) {
+    } else if (task.hand.taken()) {
       ready_.give_hand(task.hand, task.next);
-      idle_hint_ = task.hand.before & ~task.hand.wanted;
+      planned_ = ready_.plan_after(task.hand);
       task.hand.wanted = 0;
     } else {
       desk_.ready[0][0] = task.next;
       publish_items<P>(world_, id_, 1, task.level, desk_.ready[0]);
-      idle_hint_ = ready_.look();
+      planned_ = ready_.plan_hand();
     }
   }
 
@@ -198,7 +200,7 @@ class Finisher {
   Ready<P> ready_;
   std::uint32_t id_;
   std::uint64_t kept_ = kEmptyMailbox;
-  std::uint64_t idle_hint_ = 0;  // who else was idle when this worker last handed a task over
+  Hand planned_{};  // of the worker that the next successor goes to, when this one last handed a task over
 };
 
 }  // namespace flywheel

@@ -30,6 +30,15 @@ struct Claim {
   FLYWHEEL_TASK std::uint64_t bits() const { return before & wanted; }
 };
 
+/// One worker claimed in advance, or to be claimed. What the delivery will need is worked out by then.
+struct Hand {
+  std::uint64_t before;  // as in Claim
+  std::uint64_t wanted;  // its bit; 0: nobody
+  std::uint32_t worker;
+
+  FLYWHEEL_TASK bool taken() const { return (before & wanted) != 0; }
+};
+
 /// Plain handle over the bits and mailboxes of all workers.
 template <class P>
 struct IdleSet {
@@ -61,16 +70,19 @@ struct IdleSet {
     return {P::device(bits[word]).fetch_and(~wanted, P::kBeforeAcquire), wanted, word};
   }
 
-  /// The same for one worker: the next one after bit `after`, so that a chain goes round among the idle instead of
-  /// coming back to a worker that has not sat down yet.
-  FLYWHEEL_TASK Claim claim_one(std::uint32_t word, std::uint64_t seen, std::uint32_t after) const {
+  /// The same for one worker, in two steps. Which: the next one after bit `after`, so that a chain goes round among the
+  /// idle instead of coming back to a worker that has not sat down yet.
+  FLYWHEEL_TASK static Hand plan(std::uint32_t word, std::uint64_t seen, std::uint32_t after) {
     const std::uint64_t above = seen & (~std::uint64_t{1} << after % 64);
     const std::uint64_t from = above ? above : seen;
-    const std::uint64_t wanted = from & (0 - from);
-    return {P::device(bits[word]).fetch_and(~wanted, P::kBeforeAcquire), wanted, word};
+    return from ? Hand{0, from & (0 - from), word * 64 + lowest_bit(from)} : Hand{};
+  }
+  FLYWHEEL_TASK Hand take(const Hand& planned) const {
+    const auto word = P::device(bits[planned.worker / 64]);
+    return {word.fetch_and_if(planned.wanted != 0, ~planned.wanted, P::kBeforeAcquire), planned.wanted, planned.worker};
   }
 
-  /// After P::release_fence(), which also acquires the claim.
+  /// After P::fence(): it releases what this thread knows of the task, and acquires the claim.
   FLYWHEEL_TASK void deliver(std::uint32_t worker, std::uint64_t item) const {
     // Release: pairs with the acquire load in Lookout. The task's inputs go with it.
     P::device(mailboxes[worker].value).store(item, P::kAfterRelease);

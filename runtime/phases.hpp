@@ -10,19 +10,22 @@ namespace flywheel {
 /// registers by the thread that goes to the meetings.
 struct PhaseClock {
   std::uint64_t* word;   // of the grid barrier
-  std::uint64_t base;    // what it was when the run began
+  std::uint32_t workers; // who meet there
+  std::uint64_t base;    // what the word was when the run began
   std::uint64_t meets;   // so far
   std::uint32_t local;   // the task that runs or ran last, for reports
+  bool looks;            // worker 0, who looks for cancellations
   bool stop_now;         // a task of this worker failed, or worker 0 saw a cancellation: stop at the next boundary
   bool stop_after_pass;  // a task of this worker called stop(): everybody stops at the end of the pass
   std::uint32_t steps;   // odd while a task of this worker runs, each time another number
 
   template <class P>
   FLYWHEEL_TASK static PhaseClock of(const TaskContext& context) {
-    return {Wires<P>{*context.world}.barrier().word, context.run->line.barrier_base, 0, 0, false, false, 0};
+    const GridBarrier<P> barrier = Wires<P>{*context.world}.barrier();
+    return {barrier.word, barrier.workers, context.run->line.barrier_base, 0, 0, context.worker == 0, false, false, 0};
   }
-  FLYWHEEL_TASK std::uint32_t begin_step() { return steps += steps % 2 ? 2 : 1; }
-  FLYWHEEL_TASK std::uint32_t end_step() { return steps += steps % 2; }
+  FLYWHEEL_TASK std::uint32_t begin_step() { return steps = (steps + 2) | 1; }
+  FLYWHEEL_TASK std::uint32_t end_step() { return steps = (steps + 1) & ~1u; }
 };
 
 /// One thread, after a task body: takes note of what it asked for. Phased runs have no finisher to do so.
@@ -47,12 +50,12 @@ FLYWHEEL_TASK bool meet(TaskContext& context, PhaseClock& clock, bool end_of_pas
     note_asked<P>(context, clock);
     P::release_fence();  // of the fault, for worker 0 who reports it
   }
-  const GridBarrier<P> barrier{clock.word, context.world->workers};
+  const GridBarrier<P> barrier{clock.word, clock.workers};
   barrier.arrive(++clock.meets, clock.stop_now || (end_of_pass && clock.stop_after_pass));
-  if (context.worker == 0 && clock.meets % kLooks == 1)
+  if (clock.looks && clock.meets % kLooks == 1)
     clock.stop_now |= P::device(context.run->line.cancelled).load(Order::relaxed) != 0;
-  const WaitContext wait = Wires<P>{*context.world}.wait_for_phase(context.worker);
-  return barrier.wait(clock.base, clock.meets, wait) == Meeting::go_on;
+  const PhasePatience patience = Wires<P>{*context.world}.wait_for_phase(context.worker);
+  return barrier.wait(clock.base, clock.meets, patience) == Meeting::go_on;
 }
 
 /// All threads of the block: this worker's share of one phase.

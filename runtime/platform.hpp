@@ -87,6 +87,13 @@ class AtomicRef {
 #endif
     return native_.fetch_and(value, detail::native(o));
   }
+  /// Only if `wanted`; 0 otherwise. The old value is not waited for before it is used. On a GPU relaxed.
+  FLYWHEEL_TASK T fetch_and_if(bool wanted, T value, Order o) const {
+#ifdef __CUDA_ARCH__
+    if constexpr (kGlobal && sizeof(T) == 8) return static_cast<T>(detail::global_fetch_and_if(wanted, bits(), static_cast<Bits>(value)));
+#endif
+    return wanted ? fetch_and(value, o) : T{0};
+  }
   /// For those who do not want the old value, and do not wait for it. Relaxed or release.
   FLYWHEEL_TASK void add(T value, Order o) const {
 #ifdef __CUDA_ARCH__
@@ -137,8 +144,9 @@ FLYWHEEL_TASK inline void cpu_pause([[maybe_unused]] std::uint32_t spins) {
 /// One CPU thread.
 ///
 /// Where many words are released or acquired at once, the algorithms say release_fence(), touch each word with
-/// kAfterRelease, kBeforeAcquire or (read-modify-write) kBetween, and say acquire_fence(). A GPU does two fences and
-/// relaxed accesses. A CPU does no fence and orders each access, which ThreadSanitizer can follow.
+/// kAfterRelease, kBeforeAcquire or (read-modify-write) kBetween, and say acquire_fence(), or once fence() where the one comes
+/// right after the other. A GPU does fences and relaxed accesses. A CPU does no fence and orders each access, which
+/// ThreadSanitizer can follow.
 struct CpuPlatform {
   using Leader = CpuPlatform;  // who decides where several lanes poll together
 
@@ -154,18 +162,23 @@ struct CpuPlatform {
   static constexpr Order kBetween = Order::acq_rel;
   FLYWHEEL_TASK static void release_fence() {}
   FLYWHEEL_TASK static void acquire_fence() {}
+  FLYWHEEL_TASK static void fence() {}
 
   // The door's poll is the one thing that a whole warp does together.
   FLYWHEEL_TASK static constexpr std::uint32_t lane() { return 0; }
   FLYWHEEL_TASK static constexpr std::uint32_t lanes() { return 1; }
   FLYWHEEL_TASK static void converge() {}
   FLYWHEEL_TASK static bool any(bool vote) { return vote; }
+  /// Word w of those that are shared out over the lanes: lane i has words i, i + lanes(), ...
+  FLYWHEEL_TASK static std::uint32_t word_of_lanes(const std::uint32_t* mine, std::uint32_t w) { return mine[w]; }
 
   FLYWHEEL_TASK static std::uint64_t now_ns() { return detail::cpu_now_ns(); }
   /// The worker's own clock, for traces: finer than now_ns() on a GPU, but each worker's starts elsewhere.
   FLYWHEEL_TASK static std::uint64_t ticks() { return detail::cpu_now_ns(); }
   static constexpr bool kOneClock = true;  // ticks() and now_ns() are the same
   FLYWHEEL_TASK static void pause(std::uint32_t spins) { detail::cpu_pause(spins); }
+  /// Between a thread's own arrival at a meeting and its first look at who else is there.
+  FLYWHEEL_TASK static void let_others_arrive() {}
   /// For reports: the caller's part in a compiled run, see WaitPart. A thread that plays all roles has none to tell.
   FLYWHEEL_TASK static std::uint64_t waiting_part() { return 0; }
 };

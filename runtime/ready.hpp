@@ -36,22 +36,21 @@ class Ready {
     return ok;
   }
 
-  /// Who is idle, of those that take_hand() goes for.
-  FLYWHEEL_TASK std::uint64_t look() const { return wires_.idle().seen(first_word(wires_.idle())); }
-
-  /// Claims one idle worker in advance, if there is one; for give_hand() or drop_hand(). `hint`: who was idle when this
-  /// worker last looked.
-  FLYWHEEL_TASK Claim take_hand(std::uint64_t hint) const {
-    const IdleSet<P> idle = wires_.idle();
-    return idle.claim_one(first_word(idle), hint, id_);
+  /// An idle worker to claim in advance, if there is one; for take_hand(), then give_hand() or drop_hand().
+  FLYWHEEL_TASK Hand plan_hand() const {
+    const std::uint32_t word = first_word(wires_.idle());
+    return IdleSet<P>::plan(word, wires_.idle().seen(word), id_);
   }
-  FLYWHEEL_TASK void give_hand(const Claim& hand, std::uint64_t item) const {
-    P::release_fence();
-    wires_.idle().deliver(hand.word * 64 + lowest_bit(hand.bits()), item);
+  /// The same after `hand` was given, by what was seen when it was taken.
+  FLYWHEEL_TASK Hand plan_after(const Hand& hand) const {
+    return IdleSet<P>::plan(hand.worker / 64, hand.before & ~hand.wanted, id_);
   }
-  FLYWHEEL_TASK void drop_hand(const Claim& hand) const {
-    wires_.idle().enroll(hand.word * 64 + lowest_bit(hand.bits()));
+  FLYWHEEL_TASK Hand take_hand(const Hand& planned) const { return wires_.idle().take(planned); }
+  FLYWHEEL_TASK void give_hand(const Hand& hand, std::uint64_t item) const {
+    P::fence();
+    wires_.idle().deliver(hand.worker, item);
   }
+  FLYWHEEL_TASK void drop_hand(const Hand& hand) const { wires_.idle().enroll(hand.worker); }
 
  private:
   /// Claimers begin with the word of their own bit, so that they do not all go for the same workers.
@@ -66,7 +65,7 @@ class Ready {
     std::uint32_t sent = 0, word = first_word(idle);
     for (std::uint32_t w = 0; w < idle.words() && sent < n; ++w) {
       std::uint64_t claimed = idle.claim(word, idle.seen(word), n - sent, id_).bits();
-      if (claimed) P::release_fence();
+      if (claimed) P::fence();
       for (; claimed; claimed &= claimed - 1, ++sent) idle.deliver(word * 64 + lowest_bit(claimed), item_of(sent));
       if (++word == idle.words()) word = 0;
     }

@@ -105,10 +105,10 @@ FLYWHEEL_COLD std::uint64_t total_progress(const WaitContext& wait) {
 
 /// The slow side of spin_until(), out of line so that the many fast sides stay small. Gives the time the wait began, or
 /// 0 to give up.
-template <class P>
-FLYWHEEL_COLD std::uint64_t go_on_waiting(const WaitContext& wait, WaitReason reason, const void* address,
-                                          std::uint64_t saw, std::uint64_t expected, std::uint64_t start,
-                                          std::uint64_t& progress) {
+template <class P, class Patience>
+FLYWHEEL_COLD std::uint64_t go_on_waiting(Patience patience, WaitReason reason, const void* address, std::uint64_t saw,
+                                          std::uint64_t expected, std::uint64_t start, std::uint64_t& progress) {
+  const WaitContext wait = patience;
   if (P::device(*wait.abort).load(Order::relaxed)) return 0;
   const std::uint64_t now = P::now_ns();
   if (start && now - start < wait.budget_ns) return start;
@@ -128,8 +128,9 @@ struct NothingToDo {
 
 /// Calls `ready(saw)` until it is true. False if the runtime was aborted or the budget ran out (then it is reported
 /// and everybody else is aborted). The clock is read once in 256 turns: a wait that succeeds at once costs nothing.
-template <class P, class Ready>
-FLYWHEEL_TASK bool spin_until(const WaitContext& wait, WaitReason reason, const void* address, std::uint64_t expected,
+/// `patience` is a WaitContext, or something small that turns into one where it is wanted, see Wires::wait_for_phase().
+template <class P, class Patience, class Ready>
+FLYWHEEL_TASK bool spin_until(const Patience& patience, WaitReason reason, const void* address, std::uint64_t expected,
                               Ready&& ready) {
   std::uint64_t saw = 0, start = 0, progress = 0;
   for (std::uint32_t spins = 0;; ++spins) {
@@ -137,7 +138,7 @@ FLYWHEEL_TASK bool spin_until(const WaitContext& wait, WaitReason reason, const 
     if (spins % 16 != 15) continue;
     P::pause(spins);
     if (spins % 256 != 255) continue;
-    start = detail::go_on_waiting<P>(wait, reason, address, saw, expected, start, progress);
+    start = detail::go_on_waiting<P>(patience, reason, address, saw, expected, start, progress);
     if (!start) return false;
   }
 }

@@ -72,15 +72,16 @@ class Worker {
     task.item = Item::unpack(packed);
     task.slot = crew_.next_slot();
     task.live = true;
-    if (Crew::kLooksAhead) finish_.expect(task);
     const TaskRecord& record = world_.records[task.item.record];
-    const RunConstants* run = look_.porch_run();
-    task.stage = run ? &crew_.stage_porch(task.slot, record, task.item.record, *run)
-                     : &crew_.stage(task.slot, record, world_.runs[task.item.run]);
+    const RunConstants* porch = look_.porch_run();
+    if (Crew::kLooksAhead) finish_.expect(task, !porch);
+    task.stage = porch ? &crew_.stage_porch(task.slot, record, task.item.record, *porch)
+                       : &crew_.stage(task.slot, record, world_.runs[task.item.run]);
     task.runs = !task.item.skip && !crew_.cancelled();
     task.failed = !task.runs;
     task.asked = {};
     if (task.runs) crew_.start(task.slot, task.item);
+    if (porch) crew_.keep_constants(task.slot, *porch);  // only now: bodies do not look at them
     finish_.prepare(task);
   }
 

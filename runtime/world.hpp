@@ -135,6 +135,18 @@ FLYWHEEL_TASK void show_progress(const World& world, std::uint32_t worker) {
   if (world.progress) P::device(world.progress[worker].value).add(1, Order::relaxed);
 }
 
+/// How a worker waits in runs of all workers. Turns into a WaitContext when a wait has gone on for a while: looking all of
+/// it up at first would hold up the first look at what is waited for.
+struct PhasePatience {
+  const World* world;
+  std::uint32_t worker;
+
+  FLYWHEEL_TASK operator WaitContext() const {
+    return {&world->control->board.abort, world->reports + worker, world->phase_budget_ns, true, world->progress,
+            world->progress ? world->workers : 0};
+  }
+};
+
 /// Typed views of the world for one platform.
 template <class P>
 struct Wires {
@@ -160,10 +172,7 @@ struct Wires {
   FLYWHEEL_TASK WaitContext wait(std::uint32_t worker) const {
     return {&world.control->board.abort, world.reports + worker, world.spin_budget_ns};
   }
-  FLYWHEEL_TASK WaitContext wait_for_phase(std::uint32_t worker) const {
-    return {&world.control->board.abort, world.reports + worker, world.phase_budget_ns, true, world.progress,
-            world.progress ? world.workers : 0};
-  }
+  FLYWHEEL_TASK PhasePatience wait_for_phase(std::uint32_t worker) const { return {&world, worker}; }
 };
 
 }  // namespace flywheel

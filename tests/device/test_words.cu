@@ -8,10 +8,10 @@ using namespace flywheel;
 
 namespace {
 
-constexpr int kWords = 6;  // of a task's part
+constexpr int kWords = 7;  // of a task's part
 
-/// Each thread adds to word 0 and, by add(), word 1; sets a bit of words 2 and, by set(), 3; clears one of word 4; and puts a
-/// number of its own in the place of word 5's, which it counts in `swapped`.
+/// Each thread adds to word 0 and, by add(), word 1; sets a bit of words 2 and, by set(), 3; clears one of word 4, if it is even
+/// of word 6, too; and puts a number of its own in the place of word 5's, which it counts in `swapped`.
 template <class T>
 struct Updates {
   T* words;
@@ -27,6 +27,8 @@ struct Updates {
         at(4).fetch_and(static_cast<T>(~bit), order);
         AtomicRef<T, Scope::device>(*swapped).fetch_add(at(5).exchange(static_cast<T>(i), order), Order::relaxed);
       }
+      const T before = at(6).fetch_and_if(i % 2 == 0, static_cast<T>(~bit), Order::relaxed);
+      if (i % 2 && before) at(6).fetch_and(0, Order::relaxed);  // never so
       for (const Order order : {Order::relaxed, Order::release}) {
         at(1).add(static_cast<T>(i), order);
         at(3).set(bit, order);
@@ -39,7 +41,7 @@ struct Updates {
 template <class T>
 void check(Runtime& runtime) {
   constexpr T kTasks = 300, kSum = 256 * 255 / 2;
-  Buffer<T> words = runtime.upload(std::vector<T>{7, 7, 0, 0, static_cast<T>(~T{0}), 1000, 0});
+  Buffer<T> words = runtime.upload(std::vector<T>{7, 7, 0, 0, static_cast<T>(~T{0}), 1000, static_cast<T>(~T{0}), 0});
   Graph graph;
   for (T i = 0; i < kTasks; ++i) graph.add(Updates<T>{words.data(), words.data() + kWords});
   runtime.submit(runtime.load(graph)).wait();
@@ -50,7 +52,8 @@ void check(Runtime& runtime) {
   CHECK(now[3] == static_cast<T>(~T{0}));
   CHECK(now[4] == 0);
   CHECK(now[5] < 256);
-  CHECK(now[5] + now[6] == 1000 + 4 * kTasks * kSum);  // what was put has come out, but for the last
+  CHECK(now[6] == static_cast<T>(~T{0} / 3 * 2));  // odd bits are left
+  CHECK(now[5] + now[kWords] == 1000 + 4 * kTasks * kSum);  // what was put has come out, but for the last
 }
 
 }  // namespace

@@ -104,7 +104,7 @@ struct Reception {
     message.generation = generation;
     message.priority = message.sinks = message.root_count = 1;
     message.flags = flags;
-    if (op == InboxOp::submit) open_line<P>(hand.world.runs[slot].line, message);
+    if (op == InboxOp::submit) open_line<P>(hand.world.runs[slot].line, reinterpret_cast<const std::uint32_t*>(&message));
     admission.handle();
   }
   std::uint32_t cancelled(std::uint32_t slot) const { return hand.world.runs[slot].line.cancelled; }

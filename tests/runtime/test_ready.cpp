@@ -48,22 +48,22 @@ struct Handout {
     Random random(seed);
     const Ready<P> ready(hand.world, id);
     for (std::uint32_t first = 0; first < total && !over();) {
-      const Claim claimed = pick(random, 0, 1) ? ready.take_hand(ready.look()) : Claim{};
+      const Hand claimed = pick(random, 0, 1) ? ready.take_hand(ready.plan_hand()) : Hand{};
       const std::uint32_t n = pick(random, 0, 4);
       first = next.fetch_add(n, std::memory_order_relaxed);
       const std::uint32_t end = std::min(first + n, total);
       for (std::uint32_t i = first; i < end; ++i) inputs[i] = i + 1;
       if (first < end)
         publish(ready, claimed, first, end - first, pick(random, 0, 1));
-      else if (claimed.bits())
+      else if (claimed.taken())
         ready.drop_hand(claimed);
       if (pick(random, 0, 3) == 0)
         std::this_thread::sleep_for(std::chrono::microseconds(50));  // let workers idle
     }
   }
-  void publish(const Ready<P>& ready, Claim claimed, std::uint32_t first, std::uint32_t n,
+  void publish(const Ready<P>& ready, Hand claimed, std::uint32_t first, std::uint32_t n,
                std::uint32_t level) {
-    if (claimed.bits()) {
+    if (claimed.taken()) {
       ready.give_hand(claimed, first);
       ++first, --n;
     }
@@ -140,15 +140,16 @@ TEST_CASE("idle workers are served first, the rest is queued") {
 TEST_CASE("a worker claimed in advance gets the item, or its place back") {
   HandWorld hand;
   const Ready<P> ready(hand.world, 1);
-  CHECK(ready.look() == 0);
-  CHECK(ready.take_hand(0b100).bits() == 0);  // the hint is old
+  CHECK(ready.plan_hand().wanted == 0);
+  CHECK_FALSE(ready.take_hand(Hand{0, 0b100, 2}).taken());  // it is not there any more
   Wires<P>{hand.world}.idle().enroll(2);
-  CHECK(ready.look() == 0b100);
-  const Claim claim = ready.take_hand(ready.look());
-  CHECK(claim.bits() == 0b100);
-  CHECK(ready.look() == 0);
+  CHECK(ready.plan_hand().wanted == 0b100);
+  const Hand claim = ready.take_hand(ready.plan_hand());
+  CHECK(claim.taken());
+  CHECK(claim.worker == 2);
+  CHECK(ready.plan_hand().wanted == 0);
   ready.drop_hand(claim);
-  REQUIRE(ready.take_hand(0b100).bits() == 0b100);
+  REQUIRE(ready.take_hand(Hand{0, 0b100, 2}).taken());
   ready.give_hand(claim, 77);
   CHECK(hand.world.mailboxes[2].value == 77);
   CHECK(hand.world.control->idle_bits[0] == 0);

@@ -47,6 +47,12 @@ struct ThreadWarp : CpuPlatform {
     return some;
   }
 
+  static std::uint32_t word_of_lanes(const std::uint32_t* mine, std::uint32_t w) {
+    std::uint32_t all[kLanes];
+    exchange(mine[w / kLanes], all);
+    return all[w % kLanes];
+  }
+
  private:
   /// Every lane learns every lane's value. A lane is at most one turn ahead of another, so two sets of cells
   /// do.

@@ -53,6 +53,7 @@ class WeakRef {
   T fetch_add(T value, Order o) const { return native_.fetch_add(value, order(Access::fetch_add, o)); }
   T fetch_or(T value, Order o) const { return native_.fetch_or(value, order(Access::fetch_or, o)); }
   T fetch_and(T value, Order o) const { return native_.fetch_and(value, order(Access::fetch_and, o)); }
+  T fetch_and_if(bool wanted, T value, Order o) const { return wanted ? fetch_and(value, o) : T{0}; }
   void add(T value, Order o) const { native_.add(value, order(Access::fetch_add, o)); }
   void set(T wanted, Order o) const { native_.set(wanted, order(Access::fetch_or, o)); }
   bool compare_exchange(T expected, T desired, Order o) const {

@@ -31,6 +31,7 @@ class FiberAtomicRef {
   T fetch_add(T value, Order o) const { return word_.fetch_add(value, o); }
   T fetch_or(T value, Order o) const { return word_.fetch_or(value, o); }
   T fetch_and(T value, Order o) const { return word_.fetch_and(value, o); }
+  T fetch_and_if(bool wanted, T value, Order o) const { return word_.fetch_and_if(wanted, value, o); }
   void add(T value, Order o) const { word_.add(value, o); }
   void set(T wanted, Order o) const { word_.set(wanted, o); }
   bool compare_exchange(T expected, T desired, Order o) const { return word_.compare_exchange(expected, desired, o); }
@@ -55,8 +56,9 @@ struct ThreadPlatform : CpuPlatform {
   static constexpr Order kAfterRelease = Order::relaxed;
   static constexpr Order kBeforeAcquire = Order::relaxed;
   static constexpr Order kBetween = Order::relaxed;
-  static void release_fence() { std::atomic_thread_fence(std::memory_order_acq_rel); }
-  static void acquire_fence() { std::atomic_thread_fence(std::memory_order_acq_rel); }
+  static void release_fence() { std::atomic_thread_fence(std::memory_order_release); }
+  static void acquire_fence() { std::atomic_thread_fence(std::memory_order_acquire); }
+  static void fence() { std::atomic_thread_fence(std::memory_order_acq_rel); }
 #endif
   static std::uint64_t now_ns() { return detail::global_timer_ns(); }
   static std::uint64_t ticks() { return detail::cpu_now_ns(); }
@@ -71,6 +73,9 @@ struct WarpPlatform : ThreadPlatform {
   static constexpr std::uint32_t lanes() { return 32; }
   static void converge() { __syncwarp(kAll); }
   static bool any(bool vote) { return __any_sync(kAll, vote); }
+  static std::uint32_t word_of_lanes(const std::uint32_t* mine, std::uint32_t w) {
+    return __shfl_sync(kAll, mine[w / lanes()], static_cast<int>(w % lanes()));
+  }
 };
 
 }  // namespace flywheel
