@@ -113,6 +113,8 @@ class Door {
         next_(world.control->door.next_entry), released_(next_) {}
 
   /// All lanes. Returns when the kernel parks or aborts.
+  /// One look at a time: with two on their way, half a trip apart, a submission took 4.37 us to its result in place of 3.37
+  /// (H200), and a phase boundary 1.16 in place of 0.93, because fences of this SM wait for them.
   FLYWHEEL_TASK void operator()() {
     if (P::lane() == 0) admission_.post(0);
     for (std::uint32_t spins = 0; !(spins % 16 == 15 && P::any(leaves())); ++spins) {
