@@ -48,7 +48,7 @@ FLYWHEEL_GLOBAL_UPDATE(global_add, std::uint64_t, "add", "u64", "l")
 FLYWHEEL_GLOBAL_UPDATE(global_set, std::uint32_t, "or", "b32", "r")
 FLYWHEEL_GLOBAL_UPDATE(global_set, std::uint64_t, "or", "b64", "l")
 
-/// Only if `wanted`; 0 otherwise. Without a branch: where one joined, the answer would be waited for to be moved.
+/// Relaxed, and only if `wanted`; 0 otherwise. Without a branch: where one joined, the answer would be waited for to be moved.
 __device__ __forceinline__ std::uint64_t global_fetch_and_if(bool wanted, const std::uint64_t* word, std::uint64_t value) {
   std::uint64_t old;
   asm volatile(

@@ -87,10 +87,11 @@ class AtomicRef {
 #endif
     return native_.fetch_and(value, detail::native(o));
   }
-  /// Only if `wanted`; 0 otherwise. The old value is not waited for before it is used. On a GPU relaxed.
+  /// Only if `wanted`; 0 otherwise. Of 8 bytes and relaxed, a GPU does not wait for the old value before it is used.
   FLYWHEEL_TASK T fetch_and_if(bool wanted, T value, Order o) const {
 #ifdef __CUDA_ARCH__
-    if constexpr (kGlobal && sizeof(T) == 8) return static_cast<T>(detail::global_fetch_and_if(wanted, bits(), static_cast<Bits>(value)));
+    if constexpr (kGlobal && sizeof(T) == 8)
+      if (o == Order::relaxed) return static_cast<T>(detail::global_fetch_and_if(wanted, bits(), static_cast<Bits>(value)));
 #endif
     return wanted ? fetch_and(value, o) : T{0};
   }
