@@ -1,6 +1,7 @@
 // The block of a GPU worker: its compute warps, as a task body sees them.
 #pragma once
 
+#include "device/group.cuh"
 #include "device/platform.cuh"
 #include "device/ptx.cuh"
 #include "runtime/operands.hpp"

@@ -23,21 +23,20 @@ __device__ inline RoleCommand wait_command_in_compute(RolesShared& roles, std::u
   return roles.slots[n % kRoleSlots].command;
 }
 
-/// A compute warp is through with its task.
+/// A compute warp is through with its task, instruction `number`.
 template <class Operands>
-__device__ __forceinline__ void end_task(RolesShared& roles, const Operands& operands, std::uint32_t turn) {
+__device__ __forceinline__ void end_task(RolesShared& roles, std::uint32_t number, const Operands& operands, std::uint32_t turn) {
   const std::uint32_t warp = threadIdx.x / 32 - kFirstComputeWarp;
   if (threadIdx.x % 32 == 0) {
-    WarpPlace& place = roles.places[warp];
-    RoleSlot& slot = roles.slots[place.number % kRoleSlots];
+    RoleSlot& slot = roles.slots[number % kRoleSlots];
     const std::uint32_t handoffs = detail::end_handoffs();
     if (warp == 0) slot.handoffs = handoffs;
     if (warp == 0 && roles.run.traced && slot.command == RoleCommand::run) [[unlikely]]
       roles.pen.write(TraceKind::body, roles.body_began, slot.instruction.record.header.local,
                       slot.context.asked.iteration, slot.instruction.operand_bytes);
-    ptx::mbarrier_arrive(roles.computed[place.number % kRoleSlots]);  // pairs with Taker::look()
-    place = {place.number + 1, operands.slot(), operands.parity(), turn};
   }
+  if (arrives(threadIdx.x % 32)) ptx::mbarrier_arrive(roles.computed[number % kRoleSlots]);  // pairs with Taker::look()
+  if (threadIdx.x % 32 == 0) roles.places[warp] = {number + 1, operands.slot(), operands.parity(), turn};
   __syncwarp();  // the warp's place, for all lanes
 }
 
@@ -62,8 +61,9 @@ template <class Parts>
   }
   operands.end();
   Parts::end_compute(roles, slot);
+  const std::uint32_t number = place.number;  // again: a register less for the body
   __syncwarp();  // all lanes are through with the task
-  end_task(roles, operands, turn);
+  end_task(roles, number, operands, turn);
   return true;
 }
 
@@ -108,13 +108,11 @@ __device__ void store_role(RolesShared& roles, const World& world) {
     }
     if (!taker.end()) break;
     Parts::end_store(roles, n);
-    if (leader) {
-      slot.stored_failed = command == RoleCommand::skip || slot.context.asked.code != 0;
-      const std::uint32_t local = slot.instruction.record.header.local, pass = slot.context.asked.iteration;
-      const std::uint64_t end = pen.now();
-      ptx::mbarrier_arrive(roles.stored[n % kRoleSlots]);  // pairs with ControlRole::settle_last()
-      if (command == RoleCommand::run) pen.write_until(end, TraceKind::store, taker.last_taken(end), local, pass);
-    }
+    if (leader) slot.stored_failed = command == RoleCommand::skip || slot.context.asked.code != 0;
+    const std::uint32_t local = slot.instruction.record.header.local, pass = slot.context.asked.iteration;
+    const std::uint64_t end = pen.now();
+    if (arrives(threadIdx.x % 32)) ptx::mbarrier_arrive(roles.stored[n % kRoleSlots]);  // pairs with ControlRole::settle_last()
+    if (command == RoleCommand::run) pen.write_until(end, TraceKind::store, taker.last_taken(end), local, pass);  // the leader's
   }
   pen.close();
 }
@@ -137,7 +135,7 @@ template <class List>
     else if (world.check_ns) checked_store_role<List>(roles, world);
     else store_role<PlainParts<List>>(roles, world);
     __syncwarp();
-    if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(roles.left);  // pairs with the control thread's wait
+    if (arrives(threadIdx.x % 32)) ptx::mbarrier_arrive(roles.left);  // pairs with the control thread's wait
   }
 }
 

@@ -270,7 +270,7 @@ __device__ __forceinline__ void compute_loop() {
       if (block.leader()) shared.phases_end = end;
     }
     block.sync();  // all threads are through with scratch and record
-    if (block.leader()) ptx::mbarrier_arrive(shared.done[slot]);  // pairs with GpuCrew::wait_done()
+    if (arrives(block.rank())) ptx::mbarrier_arrive(shared.done[slot]);  // pairs with GpuCrew::wait_done()
   }
 }
 

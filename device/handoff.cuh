@@ -29,8 +29,8 @@ __device__ inline void pass_on() {
   if (threadIdx.x % 32 == 0) {
     const bool wraps = now.place + 1 == kHandoffs;
     mine = {wraps ? 0 : now.place + 1, now.parity ^ wraps, now.used < kHandoffs ? now.used + 1 : now.used, now.count + 1};
-    ptx::mbarrier_arrive(roles.handed[now.place]);  // pairs with Taker::take()
   }
+  if (arrives(threadIdx.x % 32)) ptx::mbarrier_arrive(roles.handed[now.place]);  // pairs with Taker::take()
   __syncwarp();
 }
 
@@ -114,7 +114,7 @@ class Taker {
 
   __device__ void give_back() {
     __syncwarp();
-    if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(roles_.taken[place_.slot()]);  // pairs with hand_over_place()
+    if (arrives(threadIdx.x % 32)) ptx::mbarrier_arrive(roles_.taken[place_.slot()]);  // pairs with hand_over_place()
     place_.advance();
     held_ = 0;
   }
@@ -142,6 +142,8 @@ class Taker {
     const std::uint32_t seen = __shfl_sync(0xffffffffu, held_ | over_ << 1, 0);
     held_ = seen & 1;
     over_ = seen >> 1;
+    if (held_) all_see(roles_.handed[place_.slot()], place_.parity());
+    if (over_) all_see(roles_.computed[number_ % kRoleSlots], number_ / kRoleSlots & 1);
     return held_ ? hold() : nullptr;  // what the leader acquired, all see
   }
 

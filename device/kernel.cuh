@@ -12,16 +12,17 @@ namespace detail {
 __device__ __forceinline__ void prepare(const World& world) {
   CrewShared& shared = crew_shared();
   if (threadIdx.x == 0) {
+    init_group();
     for (std::uint32_t s = 0; s < 2; ++s) {
       ptx::mbarrier_init(shared.full[s], 1);
-      ptx::mbarrier_init(shared.done[s], 1);
+      ptx::mbarrier_init(shared.done[s], arrivals_of(kComputeThreads));
     }
     shared.porch.item = kEmptyMailbox;
     shared.porch.waiting = 0;
     shared.world = world;
     RolesShared& roles = roles_shared();
     ptx::mbarrier_init(roles.begin, 1);
-    ptx::mbarrier_init(roles.left, 2);
+    ptx::mbarrier_init(roles.left, 2 * arrivals_of(32));
     roles.kernel_ends = 0;
     init_roles(roles, shared.world, true);
   }

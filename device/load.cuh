@@ -178,6 +178,7 @@ class LoadRole {
         seen = __shfl_sync(0xffffffffu, seen, 0);  // all lanes do the same
         __syncwarp();                              // and see what lane 0 has acquired
       }
+      if (seen == kThere) all_see(*barrier, parity);
       if constexpr (List::kHasDependents)
         if (seen == kAnnounced) fill_kept(true);
       stopped_ = seen == kStop;
@@ -236,6 +237,7 @@ class LoadRole {
       copy(slot, 0, from, bytes, bulk_, policy);
       advance();
     };
+    if (runs) all_see(roles_.ready[kept.number % kRoleSlots], kept.number / kRoleSlots & 1);  // as they know by is_announced()
     if (runs && task.command == RoleCommand::run) {
       check_names(task, kept.pages);
       ptx::fence_global_for_bulk_copies();  // pairs with the release in settle(), by way of look()

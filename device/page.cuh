@@ -54,7 +54,7 @@ class PageOperands {
   }
   __device__ static void return_page(std::uint32_t slot) {
     __syncwarp();
-    if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(roles_shared().returned[slot]);  // pairs with LoadRole::make_room()
+    if (arrives(threadIdx.x % 32)) ptx::mbarrier_arrive(roles_shared().returned[slot]);  // pairs with LoadRole::make_room()
   }
 
  private:

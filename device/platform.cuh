@@ -1,7 +1,7 @@
 // The GPU's platforms: a single thread, and a warp that polls.
 #pragma once
 
-#include "runtime/platform.hpp"
+#include "device/group.cuh"
 
 namespace flywheel {
 
@@ -30,6 +30,10 @@ __device__ std::uint64_t waiting_part();  // see roles.cuh
 /// One thread: the leader of the control warp, the door's leading lane, or a thread of a task body.
 struct ThreadPlatform : CpuPlatform {
   using Leader = ThreadPlatform;
+
+  template <class T>
+  __device__ static auto block(T& word) { return SharedWord<T>(word); }
+
   static constexpr Order kAfterRelease = Order::relaxed;
   static constexpr Order kBeforeAcquire = Order::relaxed;
   static constexpr Order kBetween = Order::relaxed;

@@ -166,16 +166,18 @@ __device__ inline void init_roles(RolesShared& roles, const World& world, bool f
     ptx::mbarrier_init(barrier, arrivals);
   };
   for (std::uint32_t s = 0; s < kRoleSlots; ++s) {
-    for (auto* by_one : {roles.ready, roles.coming, roles.before, roles.stored}) init(by_one[s], 1);
-    init(roles.computed[s], kComputeWarps);
+    for (auto* by_one : {roles.ready, roles.coming, roles.before}) init(by_one[s], 1);
+    init(roles.computed[s], kComputeWarps * arrivals_of(32));
+    init(roles.stored[s], arrivals_of(32));
   }
   for (std::uint32_t h = 0; h < kHandoffs; ++h) {
-    init(roles.handed[h], kComputeWarps);
-    init(roles.taken[h], 1);
+    init(roles.handed[h], kComputeWarps * arrivals_of(32));
+    init(roles.taken[h], arrivals_of(32));
   }
+  const std::uint32_t copies = bulk ? 1 : 32;
   for (std::uint32_t p = 0; p < world.page_count; ++p) {
-    init(roles.landed[p], bulk ? 1 : 32);
-    init(roles.returned[p], kComputeWarps);
+    first ? ptx::mbarrier_init(roles.landed[p], copies) : restart(roles.landed[p], copies);  // LoadRole waits for all it began
+    init(roles.returned[p], kComputeWarps * arrivals_of(32));
   }
   ptx::publish_mbarriers();
   for (std::uint32_t w = 0; w < kComputeWarps; ++w) roles.places[w] = {}, roles.handoffs[w] = {};

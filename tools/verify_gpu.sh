@@ -3,7 +3,7 @@
 # beside the staged programs.
 #   verify_gpu.sh [PART...]     of: tests sanitize right soak rows (default: all, in this order)
 # tests      the GPU tests
-# sanitize   memcheck, synccheck and racecheck of what test_device_sanitize does
+# sanitize   memcheck, synccheck and racecheck of a small mixed workload; and that racecheck finds mistakes
 # right      logits of the tuned decode against the portable tasks: texts at once, long contexts, sizes
 # soak       200,000 tokens of Llama-3.2-1B, every repeat with the same logits
 # rows       the measurements of README's tables; nothing else may run on the GPU meanwhile
@@ -28,8 +28,13 @@ try() {
 tests() { ./run_gpu_tests.sh || bad=$((bad + 1)); }
 
 sanitize() {
-  for tool in memcheck synccheck racecheck; do
+  for tool in memcheck synccheck; do
     try "sanitize_$tool" 150 compute-sanitizer --tool "$tool" --error-exitcode 9 tests/test_device_sanitize
+  done
+  try sanitize_racecheck 240 compute-sanitizer --tool racecheck --error-exitcode 9 tests/test_device_racecheck
+  for mistake in scratch page handoff; do
+    try "sanitize_finds_$mistake" 60 bash -c \
+      'compute-sanitizer --tool racecheck --error-exitcode 9 tests/test_device_racecheck "planted: $1"; (($? == 9))' _ "$mistake"
   done
 }
 

@@ -1,0 +1,34 @@
+// What a group of threads does once for all of them, when it has met: arrive at an mbarrier, look at one; and words of shared
+// memory that anybody looks at whenever he likes.
+//
+// A header of its own, because compute-sanitizer's racecheck (CUDA 13.0) follows an mbarrier only from each thread that
+// arrives itself to each that waits itself, and no words: tests/device/test_racecheck.cu is compiled with
+// tests/support/racecheck/device/group.cuh in place of this.
+#pragma once
+
+#include "device/ptx.cuh"
+#include "runtime/platform.hpp"
+
+namespace flywheel {
+
+/// By one thread of the block, before any other uses what is here.
+FLYWHEEL_TASK inline void init_group() {}
+
+/// How often a group of `threads` arrives at an mbarrier.
+FLYWHEEL_TASK constexpr std::uint32_t arrivals_of([[maybe_unused]] std::uint32_t threads) { return 1; }
+/// Whether its thread of that rank does. What the others did comes before that, for they have met.
+FLYWHEEL_TASK inline bool arrives(std::uint32_t rank) { return rank == 0; }
+
+/// The group has met since one of it saw that phase complete.
+FLYWHEEL_TASK inline void all_see(std::uint64_t&, std::uint32_t) {}
+
+/// A barrier whose phases are complete, and that nobody waits for: it begins with its first again.
+__device__ __forceinline__ void restart(std::uint64_t& barrier, std::uint32_t arrivals) {
+  ptx::mbarrier_invalidate(barrier);
+  ptx::mbarrier_init(barrier, arrivals);
+}
+
+template <class T>
+using SharedWord = AtomicRef<T, Scope::block>;
+
+}  // namespace flywheel
