@@ -108,8 +108,11 @@ __device__ void store_role(RolesShared& roles, const World& world) {
     }
     if (!taker.end()) break;
     Parts::end_store(roles, n);
-    if (leader) slot.stored_failed = command == RoleCommand::skip || slot.context.asked.code != 0;
-    const std::uint32_t local = slot.instruction.record.header.local, pass = slot.context.asked.iteration;
+    std::uint32_t local = 0, pass = 0;
+    if (leader) {
+      slot.stored_failed = command == RoleCommand::skip || slot.context.asked.code != 0;
+      local = slot.instruction.record.header.local, pass = slot.context.asked.iteration;
+    }
     const std::uint64_t end = pen.now();
     if (arrives(threadIdx.x % 32)) ptx::mbarrier_arrive(roles.stored[n % kRoleSlots]);  // pairs with ControlRole::settle_last()
     if (command == RoleCommand::run) pen.write_until(end, TraceKind::store, taker.last_taken(end), local, pass);  // the leader's
