@@ -1,9 +1,9 @@
-// What a group of threads does once for all of them, when it has met: arrive at an mbarrier, look at one; and words of shared
-// memory that anybody looks at whenever he likes.
+// What one thread does for a group that has met: it arrives at an mbarrier, or looks at one, for all of them. And words of
+// shared memory that threads look at without having waited for anything.
 //
 // A header of its own, because compute-sanitizer's racecheck (CUDA 13.0) follows an mbarrier only from each thread that
-// arrives itself to each that waits itself, and no words: tests/device/test_racecheck.cu is compiled with
-// tests/support/racecheck/device/group.cuh in place of this.
+// arrives itself to each that waits itself, and follows no words: tests/device/test_racecheck.cu is compiled with
+// tests/support/racecheck/device/group.cuh in place of this. The emulated GPU under ThreadSanitizer follows both as they are.
 #pragma once
 
 #include "device/ptx.cuh"

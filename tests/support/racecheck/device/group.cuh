@@ -1,11 +1,12 @@
-// In place of device/group.cuh, for racecheck: every thread of a group arrives and looks for itself, and words that anybody
-// looks at whenever he likes are read and written by read-modify-writes, which racecheck knows not to be mistakes.
+// In place of device/group.cuh, for racecheck: every thread of a group arrives and looks for itself, and words that threads
+// look at without having waited are read and written by read-modify-writes, which racecheck does not take for mistakes.
 //
 // What stays to be checked is all the rest: who may touch which place of shared memory when. Seen with small kernels on an
-// H200 (compute-sanitizer 2025.3.1): a thread that arrives for its warp after __syncwarp(), or waits for it before
-// __syncwarp(), is reported for each of the other lanes, and so is what is handed over by a word; not reported are the
-// same with an mbarrier that every lane arrives at and waits for, handovers by way of a third warp, places used in turn,
-// cp.async and bulk copies.
+// H200 (compute-sanitizer 2025.3.1). Reported, though right: a thread that arrives for its warp after __syncwarp(), or waits
+// for it before __syncwarp(), for each of the other lanes; a thread that arrives for a block after bar.sync; what is handed
+// over by a word with release and acquire; a bulk copy after another that an invalidated mbarrier had told the end of. Not
+// reported: an mbarrier that every lane arrives at and waits for; handovers by way of a third warp, places used in turn,
+// cp.async and bulk copies with such mbarriers.
 #pragma once
 
 #include "device/ptx.cuh"
