@@ -14,7 +14,7 @@ namespace flywheel::llama {
 namespace {
 
 constexpr std::uint32_t kTokens = 6;
-/// Small matrices make more of a last bit than large ones; what is taken from the step before makes it 1.
+/// Small matrices make more of a last bit than the benchmark's.
 constexpr double kMostError = 5 * kMostPeerError;
 constexpr int kRoom = 3000;
 
