@@ -2,7 +2,7 @@
 // missed dependency would show. Operands are in test_compiled_operands.cu.
 #include <cstdio>
 
-#include "support/compiled_soak.hpp"
+#include "support/compiled_mixes.hpp"
 #include "support/small_runtime.hpp"
 
 using namespace flywheel;
@@ -155,30 +155,7 @@ TEST_CASE("compiled: all-to-all stages of 132, 1000 passes, random delays") {
 
 TEST_CASE("compiled: 1000 runs, dynamic and phased ones in turn with them, from two threads") {
   Runtime runtime = start<Mixer, Count, Rounds, Packed>(on_gpu());
-  StageRuns stages(runtime, 4, 40, 200), others(runtime, 3, 17, 0);
-  OperandRuns operands(runtime, 60, Walk::all, 100);
-  Buffer<std::uint32_t> words = runtime.allocate<std::uint32_t>(2048);
-  Graph dynamic, phased;
-  const auto first = dynamic.add(Count{words.data()});
-  for (int i = 0; i < 20; ++i) dynamic.add(Count{words.data()}, after(first));
-  phased.add_grid(Rounds{words.data() + 8, words.data() + 1, 3});
-  const Executable free = runtime.load(dynamic), meeting = runtime.load(phased);
-  std::thread second([&] {
-    for (int i = 0; i < 300; ++i) others.submit(3).wait();
-  });
-  for (std::uint32_t i = 0; i < 350; ++i) {
-    Run a = stages.submit(1 + i % 4), b = runtime.submit(free), c = operands.submit(1 + i % 2);
-    Run d = runtime.submit(meeting, repeat(2));
-    a.wait(), b.wait(), c.wait(), d.wait();
-  }
-  second.join();
-  CHECK(stages.differences() == 0);
-  CHECK(others.differences() == 0);
-  operands.check();
-  const std::vector<std::uint32_t> got = words.read();
-  CHECK(got[0] == 350 * 21);
-  CHECK(got[1] == 0);
-  CHECK(got[2] == 350 * 2 * 3);
+  MixedRuns(runtime, 4, {40, 17, 60, 21}, 200).run(350, 300);
   std::printf("350 rounds of 2 compiled, 1 dynamic, 1 phased run; 300 compiled ones beside\n");
 }
 

@@ -1,9 +1,8 @@
 // Operands on the GPU: pages through bulk copies and cp.async, few pages and many, small windows and large.
 #include <cstdio>
 
-#include "support/compiled_soak.hpp"
+#include "support/compiled_mixes.hpp"
 #include "support/expect.hpp"
-#include "support/small_tasks.hpp"
 
 using namespace flywheel;
 using namespace flywheel::testing;
@@ -82,31 +81,9 @@ TEST_CASE("operands: pages that a compute part keeps or does not take are given 
 
 TEST_CASE("operands: a run that stops, fails or is cancelled throws away what was fetched ahead") {
   each_way("thrown away", [](Runtime& runtime) {
-    Buffer<OperandNotes> notes = runtime.allocate<OperandNotes>(1);
-    OperandRuns clean(runtime, 200, Walk::all, 50);
-    Graph stops, fails;
-    const auto stop = stops.add(StopAt{3});
-    Packed bad{notes.data(), 1000, 40'000};
-    bad.fail_at = 2;
-    const auto failing = fails.add(bad);
-    for (std::uint32_t i = 0; i < 300; ++i) {
-      const Packed task{notes.data(), i + 1, 1 + i * 197 % 60'000, Walk::all, i % 2 ? 100u : 0u};
-      stops.add(task, i % 5 ? After{} : after(stop));
-      fails.add(task, i % 5 ? After{} : after(failing));
-    }
-    const Executable stopping = runtime.load(stops, compiled), failed = runtime.load(fails, compiled);
-    for (int round = 0; round < 10; ++round) {
-      CHECK(runtime.submit(stopping, repeat_until_stop()).iterations() == 4);
-      CHECK(runtime.submit(failed, repeat(20)).status() == Status::task_failed);
-      Run cancelled = runtime.submit(clean.executable(), repeat_until_stop());
-      std::this_thread::sleep_for(std::chrono::microseconds(round * 150));
-      cancelled.cancel();
-      CHECK(cancelled.status() == Status::cancelled);
-      CHECK(runtime.submit(stopping, repeat(2)).status() == Status::ok);
-      CHECK(runtime.submit(failed, repeat(2)).status() == Status::ok);
-    }
-    CHECK(notes.read()[0].wrong == 0);
-    CHECK(clean.seen().wrong == 0);
+    ThrownAway runs(runtime, 300, 197);
+    for (int round = 0; round < 10; ++round) runs.round(std::chrono::microseconds(round * 150));
+    runs.check();
   });
 }
 

@@ -1,5 +1,5 @@
 // The GPU's kernel on an emulated GPU: compiled runs, without operands. The roles of a worker go at random paces.
-#include "support/compiled_soak.hpp"
+#include "support/compiled_mixes.hpp"
 #include "support/emulated_bench.hpp"
 #include "support/graph_driver.hpp"
 
@@ -161,29 +161,7 @@ TEST_CASE("kernel, compiled: dynamic, phased and compiled runs in turn, from two
     options.mode = mode;
     options.park_after = std::chrono::milliseconds(0);
     Runtime runtime = start_emulated<Mixer, Count, Rounds, Packed>(options);
-    StageRuns stages(runtime, 3, 4, 50), others(runtime, 2, 5, 0);
-    OperandRuns operands(runtime, 12, Walk::all, 50);
-    Buffer<std::uint32_t> words = runtime.allocate<std::uint32_t>(64);
-    Graph dynamic, phased;
-    const auto first = dynamic.add(Count{words.data()});
-    for (int i = 0; i < 6; ++i) dynamic.add(Count{words.data()}, after(first));
-    phased.add_grid(Rounds{words.data() + 8, words.data() + 1, 3});
-    const Executable free = runtime.load(dynamic), meeting = runtime.load(phased);
-    std::thread second([&] {
-      for (int i = 0; i < 25; ++i) others.submit(3).wait();
-    });
-    for (std::uint32_t i = 0; i < 25; ++i) {
-      Run a = stages.submit(1 + i % 4), b = runtime.submit(free), c = operands.submit(1 + i % 2);
-      Run d = runtime.submit(meeting, repeat(2));
-      a.wait(), b.wait(), c.wait(), d.wait();
-    }
-    second.join();
-    CHECK(stages.differences() == 0);
-    CHECK(others.differences() == 0);
-    operands.check();
-    CHECK(words.read()[0] == 25 * 7);
-    CHECK(words.read()[1] == 0);
-    CHECK(words.read()[2] == 25 * 2 * 3);
+    MixedRuns(runtime, 3, {4, 5, 12, 7}, 50).run(25, 25);
   }
 }
 

@@ -1,6 +1,6 @@
 // The GPU's kernel on an emulated GPU: pages of operands and handoffs to store parts, while warps go at random paces,
 // copies land late and in pieces, and garbage stands where they have not landed.
-#include "support/compiled_soak.hpp"
+#include "support/compiled_mixes.hpp"
 #include "support/emulated_bench.hpp"
 
 using namespace flywheel;
@@ -152,31 +152,9 @@ TEST_CASE("kernel, operands: pages that a compute part keeps or does not take ar
 
 TEST_CASE("kernel, operands: a run that stops, fails or is cancelled throws away what was fetched ahead") {
   each_way([](Runtime& runtime) {
-    Buffer<OperandNotes> notes = runtime.allocate<OperandNotes>(1);
-    OperandRuns clean(runtime, 20, Walk::all, 50);
-    Graph stops, fails;
-    const auto stop = stops.add(StopAt{3});
-    Packed bad{notes.data(), 1000, 40'000};
-    bad.fail_at = 2;
-    const auto failing = fails.add(bad);
-    for (std::uint32_t i = 0; i < 20; ++i) {
-      const Packed task{notes.data(), i + 1, 1 + i * 7919 % 60'000, Walk::all, i % 2 ? 100u : 0u};
-      stops.add(task, i % 5 ? After{} : after(stop));
-      fails.add(task, i % 5 ? After{} : after(failing));
-    }
-    const Executable stopping = runtime.load(stops, compiled), failed = runtime.load(fails, compiled);
-    for (int round = 0; round < 3; ++round) {
-      CHECK(runtime.submit(stopping, repeat_until_stop()).iterations() == 4);
-      CHECK(runtime.submit(failed, repeat(20)).status() == Status::task_failed);
-      Run cancelled = runtime.submit(clean.executable(), repeat_until_stop());
-      std::this_thread::sleep_for(std::chrono::milliseconds(round * 5));
-      cancelled.cancel();
-      CHECK(cancelled.status() == Status::cancelled);
-      CHECK(runtime.submit(stopping, repeat(2)).status() == Status::ok);
-      CHECK(runtime.submit(failed, repeat(2)).status() == Status::ok);
-    }
-    CHECK(notes.read()[0].wrong == 0);
-    CHECK(clean.seen().wrong == 0);
+    ThrownAway runs(runtime, 20, 7919);
+    for (int round = 0; round < 3; ++round) runs.round(std::chrono::milliseconds(round * 5));
+    runs.check();
   });
 }
 
