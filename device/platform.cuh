@@ -13,12 +13,19 @@ __device__ __forceinline__ std::uint64_t global_timer_ns() {
   return now;
 }
 
-/// A release for the relaxed stores that follow it in the same thread: waits for what came before it. cuda::atomic_thread_fence
-/// makes fence.acq_rel of every order (CCCL 3.0), which empties L1 besides.
+__device__ __forceinline__ void fence() { asm volatile("fence.acq_rel.gpu;" ::: "memory"); }
+
+// Of fences that go one way, PTX ISA 8.6 has those of compute capability 9.0 and up. (cuda::atomic_thread_fence makes
+// fence.acq_rel of every order, CCCL 3.0.)
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+/// A release for the relaxed stores that follow it in the same thread: waits for what came before it, and leaves L1 alone.
 __device__ __forceinline__ void release_fence() { asm volatile("fence.release.gpu;" ::: "memory"); }
 /// An acquire for the relaxed loads before it: empties L1, and waits for nothing (sm_90: CCTL.IVALL without a MEMBAR).
 __device__ __forceinline__ void acquire_fence() { asm volatile("fence.acquire.gpu;" ::: "memory"); }
-__device__ __forceinline__ void fence() { asm volatile("fence.acq_rel.gpu;" ::: "memory"); }
+#else
+__device__ __forceinline__ void release_fence() { fence(); }
+__device__ __forceinline__ void acquire_fence() { fence(); }
+#endif
 
 /// Back off after a while only: a poll that is about to succeed must not sleep through it.
 __device__ __forceinline__ void gpu_pause(std::uint32_t spins) {

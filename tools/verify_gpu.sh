@@ -69,7 +69,7 @@ rows() {
   for context in 128 1024 8192; do row "1b_c$context" 90 --shape llama-3.2-1b --context "$context"; done
   row 1b_b4 90 --shape llama-3.2-1b --batch 4 --context 128
   row 1b_b8 90 --shape llama-3.2-1b --batch 8 --context 128
-  row 8b 150 --shape llama-3.1-8b --context 128 --runs 3
+  row 8b 200 --shape llama-3.1-8b --context 128
   try rows_runtime 200 apps/bench/bench --out "$FLYWHEEL_LOGS"
 }
 

@@ -22,10 +22,10 @@ if(NOT FLYWHEEL_CUDA STREQUAL "OFF")
     string(REGEX MATCH "release ([0-9]+\\.[0-9]+)" nvcc_version "${nvcc_banner}")
     set(nvcc_version "${CMAKE_MATCH_1}")
   endif()
-  if(nvcc_version VERSION_GREATER_EQUAL 12.4)
+  if(nvcc_version VERSION_GREATER_EQUAL 12.8)  # PTX ISA 8.6: see device/platform.cuh
     set(FLYWHEEL_WITH_CUDA ON)
   elseif(FLYWHEEL_CUDA STREQUAL "ON")
-    message(FATAL_ERROR "FLYWHEEL_CUDA=ON needs nvcc 12.4 or newer; found '${FLYWHEEL_NVCC}' "
+    message(FATAL_ERROR "FLYWHEEL_CUDA=ON needs nvcc 12.8 or newer; found '${FLYWHEEL_NVCC}' "
       "(version '${nvcc_version}'). Install the CUDA Toolkit, set CUDACXX to its nvcc, or use FLYWHEEL_CUDA=OFF.")
   endif()
 endif()
