@@ -38,7 +38,7 @@ std::uint32_t Graph::add_node(std::type_index type, const void* args, std::size_
     throw GraphError("a " + type_name(type) + " names a dependency in a phased graph: the phases order its tasks; "
                      "leave out after(), or leave out phase()");
   GraphNode node{type, {}, kNoResult, priority, false, phase_, waits.tasks,
-                 kAnyWorker, 0, 0, {}};
+                 kAnyWorker, kNoGang, 0, 0, {}};
   std::memcpy(node.args.data(), args, bytes);
   nodes_.push_back(std::move(node));
   return size() - 1;
@@ -50,9 +50,24 @@ void Graph::add_edge(std::uint32_t before, std::uint64_t before_graph, std::uint
   nodes_[then].predecessors.push_back(before);
 }
 
+std::uint32_t Graph::known_task(std::uint32_t task, std::uint64_t graph) const {
+  if (graph != id_)
+    throw GraphError("task " + std::to_string(task) + " is of another graph: name tasks that this graph's add() returned");
+  return task;
+}
+
 void Graph::place_node(std::uint32_t task, std::uint64_t graph, std::uint32_t worker) {
-  if (graph != id_) wrong_graph("task " + std::to_string(task));
-  nodes_[task].worker = worker;
+  nodes_[known_task(task, graph)].worker = worker;
+}
+
+void Graph::add_gang(std::vector<std::uint32_t> tasks) {
+  for (const std::uint32_t task : tasks) {
+    if (nodes_[task].gang != kNoGang)
+      throw GraphError("task " + std::to_string(task) + " (" + type_name(nodes_[task].type) +
+                       ") is named twice in Graph::together(): name all that run together in one call");
+    nodes_[task].gang = static_cast<std::uint32_t>(gangs_.size());
+  }
+  gangs_.push_back(std::move(tasks));
 }
 
 void Graph::phase() {

@@ -41,6 +41,7 @@ struct BufferArgument {
 };
 
 inline constexpr std::uint32_t kAnyWorker = 0xffffffffu;
+inline constexpr std::uint32_t kNoGang = 0xffffffffu;
 
 /// A piece of memory that a task named in its `dependents()`, to be checked by load().
 struct DependentPiece {
@@ -59,6 +60,7 @@ struct GraphNode {
   std::vector<std::uint32_t> predecessors;
   // For compiled graphs.
   std::uint32_t worker = kAnyWorker;  // where the program wants it, see Graph::place()
+  std::uint32_t gang = kNoGang;       // which of Graph::gangs() it belongs to
   std::uint32_t operand_bytes = 0;    // of the worker's operand stream, see runtime/operands.hpp
   std::uint32_t dependent_pages = 0;
   std::vector<DependentPiece> dependents;
@@ -102,6 +104,16 @@ class Graph {
     place_node(task.index, task.graph, worker);
   }
 
+  /// Compiled graphs: these tasks wait for each other while they run, as bodies do that look for each other's words. Each gets
+  /// a worker of its own, and none is behind a task that waits for another of them ("gang scheduling", Feitelson and Rudolph
+  /// 1992). Throws GraphError if one of them is in a gang already.
+  template <class R>
+  void together(const std::vector<TaskRef<R>>& tasks) {
+    std::vector<std::uint32_t> gang;
+    for (const TaskRef<R>& task : tasks) gang.push_back(known_task(task.index, task.graph));
+    add_gang(std::move(gang));
+  }
+
   /// Phased graphs: what is added from here on belongs to the next phase. All tasks of a phase end before the next
   /// begins, so tasks of a phased graph name no dependencies of their own.
   void phase();
@@ -129,6 +141,7 @@ class Graph {
   const std::vector<BufferArgument>& buffers() const { return buffers_; }
   const std::vector<unsigned char>& params() const { return params_; }
   std::uint32_t result_bytes() const { return result_bytes_; }
+  const std::vector<std::vector<std::uint32_t>>& gangs() const { return gangs_; }
   std::uint32_t phase_count() const { return phased_ ? phase_ + 1 : 0; }
   std::uint64_t id() const { return id_; }
 
@@ -136,7 +149,9 @@ class Graph {
   std::uint32_t add_node(std::type_index type, const void* args, std::size_t bytes, const After& waits,
                          Priority priority);
   void add_edge(std::uint32_t before, std::uint64_t before_graph, std::uint32_t then, std::uint64_t then_graph);
+  std::uint32_t known_task(std::uint32_t task, std::uint64_t graph) const;
   void place_node(std::uint32_t task, std::uint64_t graph, std::uint32_t worker);
+  void add_gang(std::vector<std::uint32_t> tasks);
   std::uint32_t add_param(const void* value, std::size_t bytes, std::size_t alignment);
   void begin_grid();
   void end_grid();
@@ -178,6 +193,7 @@ class Graph {
   }
 
   std::vector<GraphNode> nodes_;
+  std::vector<std::vector<std::uint32_t>> gangs_;
   std::vector<BufferArgument> buffers_;
   std::vector<unsigned char> params_;
   std::uint32_t result_bytes_ = 0;

@@ -147,6 +147,8 @@ GraphImage compile_image(const Graph& graph, const KernelEntry& entry, std::uint
 
 GraphImage make_image(const Graph& graph, const KernelEntry& entry) {
   if (graph.size() == 0) throw GraphError("the graph has no tasks: add() some before load()");
+  if (!graph.gangs().empty())
+    throw GraphError("tasks of Graph::together() need a plan that keeps workers for them: load the graph with `compiled`");
   GraphImage image;
   for (std::uint32_t task = 0; task < graph.size(); ++task)
     image.records.push_back(make_record(graph.nodes()[task], task, entry));

@@ -1,6 +1,6 @@
 // Compiling a graph. Placement is HEFT without insertion (Topcuoglu, Hariri, Wu, IEEE TPDS 13(3), 2002): highest upward
-// rank first, on the worker where it ends first. Tasks are only appended, so every edge and every worker's order agree
-// with one list of all tasks: following it never gets stuck.
+// rank first, on the worker where it ends first. Tasks are only appended, and those of a gang in a row, so every edge and every
+// worker's order agree with one list of all tasks and gangs: following it never gets stuck.
 #include "host/schedule.hpp"
 
 #include <algorithm>
@@ -14,6 +14,7 @@ namespace flywheel {
 namespace {
 
 constexpr double kUnknownCostNs = 1000;
+constexpr std::uint32_t kNoTask = 0xffffffffu;
 
 Lists predecessors_of(const Graph& graph) {
   Lists lists;
@@ -26,8 +27,20 @@ Lists predecessors_of(const Graph& graph) {
   return lists;
 }
 
-std::string name_of(const Graph& graph, std::uint32_t task) {
-  return "task " + std::to_string(task) + " (" + type_name(graph.nodes()[task].type) + ")";
+void check_gang(const Graph& graph, std::uint32_t workers, const std::vector<std::uint32_t>& gang) {
+  if (gang.size() > workers)
+    throw GraphError(std::to_string(gang.size()) + " tasks are to run together, " + name_of(graph, gang.front()) +
+                     " among them, on " + std::to_string(workers) + " workers: name fewer in Graph::together(), or raise "
+                     "Options::workers");
+  std::vector<std::uint32_t> holds(workers, kNoTask);  // of each worker: which of the gang is placed there
+  for (const std::uint32_t task : gang) {
+    const std::uint32_t worker = graph.nodes()[task].worker;
+    if (worker == kAnyWorker) continue;
+    if (holds[worker] != kNoTask)
+      throw GraphError(name_of(graph, holds[worker]) + " and " + name_of(graph, task) + " are to run together, and both are "
+                       "placed on worker " + std::to_string(worker) + ": change Graph::place()");
+    holds[worker] = task;
+  }
 }
 
 void check_input(const Graph& graph, std::uint32_t workers, const Compiled& how) {
@@ -47,6 +60,7 @@ void check_input(const Graph& graph, std::uint32_t workers, const Compiled& how)
       throw GraphError(name_of(graph, task) + " is placed on worker " + std::to_string(worker) + ", but there are " +
                        std::to_string(workers) + ", from 0: change Graph::place() or raise Options::workers");
   }
+  for (const auto& gang : graph.gangs()) check_gang(graph, workers, gang);
 }
 
 std::vector<double> costs_of(const Graph& graph, const Compiled& how) {
@@ -63,31 +77,6 @@ std::vector<double> costs_of(const Graph& graph, const Compiled& how) {
   return costs;
 }
 
-/// Kahn's algorithm.
-std::vector<std::uint32_t> topological_order(const Graph& graph, const Lists& before, const Lists& after) {
-  std::vector<std::size_t> missing(graph.size());
-  std::vector<std::uint32_t> order;
-  for (std::uint32_t task = 0; task < graph.size(); ++task)
-    if ((missing[task] = before[task].size()) == 0) order.push_back(task);
-  for (std::size_t i = 0; i < order.size(); ++i)
-    for (const std::uint32_t next : after[order[i]])
-      if (--missing[next] == 0) order.push_back(next);
-  if (order.size() == graph.size()) return order;
-  throw GraphError("the graph has a cycle: " + find_cycle(graph) + ". Remove one of these dependencies.");
-}
-
-/// From the begin of each task to the end of the last that needs it, with `hop_ns` on each edge.
-std::vector<double> path_lengths(const std::vector<std::uint32_t>& order, const Lists& after,
-                                 const std::vector<double>& costs, double hop_ns) {
-  std::vector<double> lengths = costs;
-  for (auto task = order.rbegin(); task != order.rend(); ++task) {
-    double longest = 0;
-    for (const std::uint32_t next : after[*task]) longest = std::max(longest, hop_ns + lengths[next]);
-    lengths[*task] += longest;
-  }
-  return lengths;
-}
-
 /// When the results of all predecessors are there: on the worker of the one that ends last, and on every other.
 struct Arrival {
   std::uint32_t home = kAnyWorker;
@@ -99,10 +88,12 @@ struct Arrival {
 class Placer {
  public:
   Placer(SchedulePlan& plan, std::uint32_t workers, double hop_ns)
-      : plan_(plan), free_ns_(workers), busy_ns_(workers), hop_ns_(hop_ns) {
+      : plan_(plan), free_ns_(workers), busy_ns_(workers), taken_(workers), hop_ns_(hop_ns) {
     plan_.order.resize(workers);
   }
 
+  /// What is appended from here on goes to workers that nothing else of it goes to.
+  void begin_gang() { std::fill(taken_.begin(), taken_.end(), false); }
   void append(std::uint32_t task, Indices before, double cost_ns, std::uint32_t wanted) {
     const Arrival arrival = arrival_of(before);
     const std::uint32_t worker = wanted == kAnyWorker ? best_worker(arrival) : wanted;
@@ -113,6 +104,7 @@ class Placer {
     placed.end_ns = free_ns_[worker] = placed.begin_ns + cost_ns;
     busy_ns_[worker] += cost_ns;
     plan_.order[worker].push_back(task);
+    taken_[worker] = true;
     plan_.makespan_ns = std::max(plan_.makespan_ns, placed.end_ns);
   }
 
@@ -137,8 +129,9 @@ class Placer {
   }
   /// A task takes the same everywhere, so it ends first where it begins first.
   std::uint32_t best_worker(const Arrival& arrival) const {
-    std::uint32_t best = 0;
-    for (std::uint32_t worker = 1; worker < free_ns_.size(); ++worker) {
+    auto best = static_cast<std::uint32_t>(std::find(taken_.begin(), taken_.end(), false) - taken_.begin());
+    for (std::uint32_t worker = best + 1; worker < free_ns_.size(); ++worker) {
+      if (taken_[worker]) continue;
       const double begin = begin_on(worker, arrival), best_begin = begin_on(best, arrival);
       if (begin < best_begin || (begin == best_begin && busy_ns_[worker] < busy_ns_[best])) best = worker;
     }
@@ -148,8 +141,20 @@ class Placer {
   SchedulePlan& plan_;
   std::vector<double> free_ns_;  // of each worker: when its last task so far ends
   std::vector<double> busy_ns_;
+  std::vector<bool> taken_;  // by the gang that is being appended
   double hop_ns_;
 };
+
+/// `order` has the tasks of a gang in a row, those with a place of their own first.
+void place_all(Placer& placer, const Graph& graph, Indices order, const Lists& before, const std::vector<double>& costs) {
+  std::uint32_t last = kNoGang;
+  for (const std::uint32_t task : order) {
+    const GraphNode& node = graph.nodes()[task];
+    if (node.gang == kNoGang || node.gang != last) placer.begin_gang();
+    last = node.gang;
+    placer.append(task, before[task], costs[task], node.worker);
+  }
+}
 
 void count_sinks(SchedulePlan& plan, const Lists& after) {
   double latest = 0;
@@ -169,16 +174,13 @@ SchedulePlan make_schedule(const Graph& graph, std::uint32_t workers, const Comp
   check_input(graph, workers, how);
   const std::vector<double> costs = costs_of(graph, how);
   const Lists before = predecessors_of(graph), after = turned(before, graph.size());
-  std::vector<std::uint32_t> order = topological_order(graph, before, after);
+  const std::vector<std::uint32_t> order = placing_order(graph, before, after, costs, how.hop_ns);
   SchedulePlan plan;
   plan.tasks.resize(graph.size());
   plan.edges = before.items.size();
   plan.critical_ns = std::ranges::max(path_lengths(order, after, costs, 0));
-  const std::vector<double> ranks = path_lengths(order, after, costs, how.hop_ns);
-  // No task ranks below its successors, and those of equal rank stay in topological order.
-  std::ranges::stable_sort(order, [&](auto a, auto b) { return ranks[a] > ranks[b]; });
   Placer placer(plan, workers, how.hop_ns);
-  for (const std::uint32_t task : order) placer.append(task, before[task], costs[task], graph.nodes()[task].worker);
+  place_all(placer, graph, order, before, costs);
   count_sinks(plan, after);
   plan_waits(plan, after, order);
   return plan;

@@ -4,6 +4,9 @@
 // only rise, so a task that may start stays startable whatever the other workers do; therefore every timing gets as
 // far as this one, and if this one ends, none gets stuck. Vector clocks on the way tell what has certainly ended when a
 // task starts, by waits and worker orders alone; as a wait is for a whole counter, they are the same for every timing.
+//
+// Tasks of a gang wait for each other while they run. So none of them counts as started before all stand first with their
+// workers, with full counters; from then on each runs to its end.
 #include <algorithm>
 
 #include "host/schedule.hpp"
@@ -33,6 +36,7 @@ class Proof {
         seen[task] = true;
         check_place(task, worker, place);
       }
+    for (const auto& gang : graph_.gangs()) check_gang(gang);
     const auto missing = std::find(seen.begin(), seen.end(), false);
     if (missing != seen.end())
       fault(name(static_cast<std::uint32_t>(missing - seen.begin())) + " stands in no worker's order");
@@ -97,6 +101,16 @@ class Proof {
       fault(name(task) + " stands in the order of worker " + std::to_string(worker) +
             ", but Graph::place() wants it on worker " + std::to_string(wanted));
   }
+  void check_gang(const std::vector<std::uint32_t>& gang) const {
+    std::vector<std::uint32_t> with(plan_.order.size(), graph_.size());  // of each worker: which of the gang it has
+    for (const std::uint32_t task : gang) {
+      std::uint32_t& other = with[plan_.tasks[task].worker];
+      if (other != graph_.size())
+        fault(name(other) + " and " + name(task) + " run together, and both stand in the order of worker " +
+              std::to_string(plan_.tasks[task].worker));
+      other = task;
+    }
+  }
   std::uint32_t known_counter(std::uint32_t task, std::uint32_t counter) const {
     if (counter >= plan_.arrivals.size())
       fault(name(task) + " names " + counter_name(counter) + ", and there are only " +
@@ -106,8 +120,16 @@ class Proof {
 
   bool can_move(std::uint32_t worker) const {
     if (next_[worker] == plan_.order[worker].size()) return false;
-    const auto& waits = plan_.tasks[plan_.order[worker][next_[worker]]].waits;
-    return std::all_of(waits.begin(), waits.end(), [&](const CounterWait& wait) { return is_full(wait.counter); });
+    const std::uint32_t task = plan_.order[worker][next_[worker]], gang = graph_.nodes()[task].gang;
+    return has_all(task) && (gang == kNoGang || std::ranges::all_of(graph_.gangs()[gang], [&](auto t) { return is_there(t); }));
+  }
+  bool has_all(std::uint32_t task) const {
+    return std::ranges::all_of(plan_.tasks[task].waits, [&](const CounterWait& wait) { return is_full(wait.counter); });
+  }
+  /// One of a gang: it may start, or has.
+  bool is_there(std::uint32_t task) const {
+    const TaskPlan& plan = plan_.tasks[task];
+    return next_[plan.worker] > plan.place || (next_[plan.worker] == plan.place && has_all(task));
   }
   bool is_full(std::uint32_t counter) const { return arrived_[counter] == plan_.arrivals[counter]; }
 
@@ -136,6 +158,7 @@ class Proof {
           (plan_.tasks[before].signal == kNoCounter ? " (the latter arrives at no counter)" : ""));
   }
   [[noreturn]] void stuck(std::uint32_t worker, std::uint32_t task) const {
+    if (has_all(task)) alone(worker, task);
     const auto& waits = plan_.tasks[task].waits;
     const std::uint32_t counter = std::find_if_not(waits.begin(), waits.end(), [&](const CounterWait& wait) {
                                     return is_full(wait.counter);
@@ -148,6 +171,12 @@ class Proof {
           counter_name(counter) + ", where " + std::to_string(arrived_[counter]) + " of " +
           std::to_string(plan_.arrivals[counter]) + " arrive; " + name(missing) + " of worker " +
           std::to_string(plan_.tasks[missing].worker) + " cannot start before that");
+  }
+  [[noreturn]] void alone(std::uint32_t worker, std::uint32_t task) const {
+    const auto& gang = graph_.gangs()[graph_.nodes()[task].gang];
+    const std::uint32_t missing = *std::ranges::find_if_not(gang, [&](auto other) { return is_there(other); });
+    fault("worker " + std::to_string(worker) + " gets stuck at " + name(task) + ": it runs together with " + name(missing) +
+          " of worker " + std::to_string(plan_.tasks[missing].worker) + ", which cannot start before that");
   }
   [[noreturn]] static void fault(const std::string& what) {
     throw GraphError("the schedule is wrong: " + what + ". Compile the graph again with make_schedule().");

@@ -36,6 +36,19 @@ inline Lists turned(const Lists& lists, std::uint32_t count) {
   return result;
 }
 
+/// From the begin of each task to the end of the last that needs it, with `hop_ns` on each edge. `order`: all tasks, each
+/// before those that wait for it.
+std::vector<double> path_lengths(Indices order, const Lists& after, const std::vector<double>& costs, double hop_ns);
+
+/// All tasks, highest upward rank first, each before those that wait for it, and those of a gang in a row: a gang ranks as
+/// one task that takes as long as its longest. Throws GraphError if there is no such order.
+std::vector<std::uint32_t> placing_order(const Graph& graph, const Lists& before, const Lists& after,
+                                         const std::vector<double>& costs, double hop_ns);
+
+inline std::string name_of(const Graph& graph, std::uint32_t task) {
+  return "task " + std::to_string(task) + " (" + type_name(graph.nodes()[task].type) + ")";
+}
+
 /// Gives each task its counter and the waits that it needs. `order` lists all tasks and agrees with all edges and with
 /// the order of every worker.
 void plan_waits(SchedulePlan& plan, const Lists& after, Indices order);

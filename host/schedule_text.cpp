@@ -36,6 +36,12 @@ std::vector<bool> sinks_of(const Graph& graph) {
   return sink;
 }
 
+std::string name_of(const Graph& graph, std::uint32_t task) {
+  const GraphNode& node = graph.nodes()[task];
+  const std::string name = fmt::format("task {} ({})", task, type_name(node.type));
+  return node.gang == kNoGang ? name : fmt::format("{}  together with {}", name, graph.gangs()[node.gang].size() - 1);
+}
+
 std::string task_line(const TaskPlan& task, const std::string& name, bool sink) {
   std::string line = fmt::format("  w{}[{}] {:.3f}..{:.3f} us  {}", task.worker, task.place, us(task.begin_ns),
                                  us(task.end_ns), name);
@@ -54,10 +60,7 @@ std::string describe_schedule(const SchedulePlan& plan, const Graph& graph) {
     const auto& order = plan.order[worker];
     text += fmt::format("worker {}: {} tasks, busy {:.1f} of {:.1f} us\n", worker, order.size(),
                         us(busy_ns(plan, order)), us(plan.makespan_ns));
-    for (const std::uint32_t task : order) {
-      const std::string name = fmt::format("task {} ({})", task, type_name(graph.nodes()[task].type));
-      text += task_line(plan.tasks[task], name, sink[task]);
-    }
+    for (const std::uint32_t task : order) text += task_line(plan.tasks[task], name_of(graph, task), sink[task]);
   }
   return text;
 }

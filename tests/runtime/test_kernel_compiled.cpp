@@ -144,6 +144,19 @@ TEST_CASE("kernel, compiled: a stalled task is named wherever it is, and others 
   CHECK(bench.get(3) == 3);
 }
 
+TEST_CASE_METHOD(EmulatedBench, "kernel, compiled: tasks that wait for each other while they run, pass after pass") {
+  Graph graph;
+  TaskRef<void> last = graph.add(Count{at(0)});
+  for (std::uint32_t gang = 1; gang <= 4; ++gang) {
+    std::vector<TaskRef<void>> tasks;
+    for (int i = 0; i < 3; ++i) tasks.push_back(graph.add(Meet{at(gang), 3}, after(last)));
+    graph.together(tasks);
+    last = graph.add(Count{at(0)}, after(tasks[0], tasks[1], tasks[2]));
+  }
+  CHECK(runtime.submit(load(graph), repeat(5)).status() == Status::ok);
+  for (std::uint32_t gang = 1; gang <= 4; ++gang) CHECK(get(gang) == 15);
+}
+
 TEST_CASE("kernel, compiled: what each stage derives from all of the one before, against an oracle") {
   for (const std::uint32_t workers : {1u, 2u, 3u}) {
     Runtime runtime = start_emulated<Mixer>(emulated_options(workers));

@@ -38,9 +38,22 @@ inline Graph stages(std::uint32_t count, std::uint32_t width, double cost_ns = 5
   return graph;
 }
 
-/// Blocks of tasks, some of them joined all to all, with loose and double edges; some tasks are placed. The numbers of
-/// the tasks say nothing about their order.
-inline Graph random_dag(Random& random, std::uint32_t most, std::uint32_t workers) {
+/// Two or more of these tasks, none of them placed where another is; or none.
+inline void add_random_gang(Random& random, Graph& graph, const Tasks& tasks, std::uint32_t workers) {
+  Tasks gang;
+  std::vector<bool> taken(workers);
+  for (const auto& task : tasks) {
+    const std::uint32_t worker = graph.nodes()[task.index].worker;
+    if (gang.size() == workers || pick(random, 0, 1) || (worker != kAnyWorker && taken[worker])) continue;
+    if (worker != kAnyWorker) taken[worker] = true;
+    gang.push_back(task);
+  }
+  if (gang.size() > 1) graph.together(gang);
+}
+
+/// Blocks of tasks, some of them joined all to all, with loose and double edges; some tasks are placed, some of the same block
+/// run together if there are `gangs`. The numbers of the tasks say nothing about their order.
+inline Graph random_dag(Random& random, std::uint32_t most, std::uint32_t workers, bool gangs = false) {
   const std::uint32_t n = pick(random, 1, most);
   Graph graph;
   Tasks tasks;
@@ -57,6 +70,7 @@ inline Graph random_dag(Random& random, std::uint32_t most, std::uint32_t worker
       for (std::uint32_t loose = begin ? pick(random, 0, 3) : 0; loose > 0; --loose)
         graph.edge(tasks[pick(random, 0, begin - 1)], tasks[i]);
     }
+    if (gangs && pick(random, 0, 1)) add_random_gang(random, graph, {tasks.begin() + begin, tasks.begin() + end}, workers);
     previous = begin;
     begin = end;
   }
@@ -118,6 +132,7 @@ class PaperRun {
     const std::uint32_t pass = static_cast<std::uint32_t>(done_[worker] / order.size());
     const std::uint32_t task = order[done_[worker] % order.size()];
     if (runs_[worker]) {
+      if (!may_end(task, pass)) return false;
       end(task);
       ++done_[worker];
     } else {
@@ -131,6 +146,15 @@ class PaperRun {
     const auto& waits = plan_.tasks[task].waits;
     return gate_ >= std::uint64_t{pass} * plan_.sinks && std::all_of(waits.begin(), waits.end(), [&](const auto& wait) {
              return arrived_[wait.counter] >= (pass + 1) * wait.arrivals;
+           });
+  }
+  /// Those of a gang wait until all of them have started.
+  bool may_end(std::uint32_t task, std::uint32_t pass) const {
+    const std::uint32_t gang = graph_.nodes()[task].gang;
+    return gang == kNoGang || std::ranges::all_of(graph_.gangs()[gang], [&](auto other) {
+             const TaskPlan& plan = plan_.tasks[other];
+             const std::size_t done = done_[plan.worker], at = pass * plan_.order[plan.worker].size() + plan.place;
+             return done > at || (done == at && runs_[plan.worker]);
            });
   }
   void check_start(std::uint32_t task, std::uint32_t pass) {

@@ -70,6 +70,21 @@ struct Gate {
   }
 };
 
+/// Stays until all `count` of a gang have come, in each pass.
+struct Meet {
+  std::uint32_t* come;
+  std::uint32_t count;
+  template <class Block>
+  FLYWHEEL_TASK void operator()(Block& block) const {
+    if (block.leader()) {
+      add_to(*come, 1u);
+      while (peek_at(*come) < (block.iteration() + 1) * count && !block.cancelled()) {
+      }
+    }
+    block.sync();
+  }
+};
+
 /// Like Gate, but deaf to cancellation.
 struct Deaf {
   std::uint32_t* entered;

@@ -147,8 +147,8 @@ class Builder {
     });
   }
 
-  /// Each on a worker of its own if there are as many: parts wait for each other, see join.cuh. These workers come later to
-  /// the matrix that is next.
+  /// Each on a worker of its own if there are as many, who comes later to the matrix that is next. Parts of a context wait for
+  /// each other, see join.cuh.
   Stage add_attention(std::size_t index, const Stage& projected) {
     const After waits = after_all(projected);
     const int group = config_.num_attention_heads / config_.num_key_value_heads;
@@ -161,6 +161,7 @@ class Builder {
       const std::vector<int> workers = share_.occupy(static_cast<int>(stage.size()), in_turn_ ? kAttentionBytes : 0);
       for (std::size_t i = 0; i < stage.size(); ++i) graph().place(stage[i], static_cast<std::uint32_t>(workers[i]));
     }
+    if (memory_.splits > 1) graph().together(stage);
     return note("attend", std::move(stage));
   }
 

@@ -6,8 +6,7 @@
 // workers then have one more task on the longest way. Joined by at most 4 parts, 0.719 in place of 0.708; by 8 of 16, which
 // have 528 positions in place of 15 with 576, 0.707 in place of 0.708.)
 //
-// That parts wait for each other is no circle: all that come before them are before all of them, and each has a worker of its
-// own (see choose_splits() and Builder::add_attention()).
+// That parts wait for each other is no circle: they are a gang, see Graph::together().
 #pragma once
 
 #include "apps/llama/fast/partials.cuh"

@@ -1,0 +1,105 @@
+// Tasks that wait for each other while they run: where they are placed, what is refused, and that they do meet.
+#include "support/schedule_graphs.hpp"
+#include "support/small_runtime.hpp"
+
+using namespace flywheel;
+using namespace flywheel::testing;
+
+namespace {
+
+std::string refusal(const Graph& graph, std::uint32_t workers) {
+  return error_of<GraphError>([&] { make_schedule(graph, workers, compiled); });
+}
+
+/// `count` tasks of so many ns after one task, all on its worker if nobody says otherwise: a hop takes longer than they do.
+Tasks add_after_one(Graph& graph, std::uint32_t count) {
+  const Tasks first = add_works(graph, {1000}), all = add_works(graph, std::vector<double>(count, 1));
+  for (const auto& task : all) graph.edge(first[0], task);
+  return all;
+}
+
+std::vector<std::uint32_t> workers_of(const SchedulePlan& plan, const Tasks& tasks) {
+  std::vector<std::uint32_t> workers;
+  for (const auto& task : tasks) workers.push_back(plan.tasks[task.index].worker);
+  std::sort(workers.begin(), workers.end());
+  return workers;
+}
+
+}  // namespace
+
+TEST_CASE("a gang takes a worker for each, be they ever so short") {
+  Graph alone, gang;
+  const Tasks one_by_one = add_after_one(alone, 4), together = add_after_one(gang, 4);
+  gang.together(together);
+  CHECK(workers_of(compile(alone, 5), one_by_one) == std::vector<std::uint32_t>(4, 0));
+  CHECK(workers_of(compile(gang, 5), together) == std::vector<std::uint32_t>{0, 1, 2, 3});
+  CHECK(describe_schedule(compile(gang, 5), gang).find("together with 3") != std::string::npos);
+}
+
+TEST_CASE("those of a gang that are placed keep their place, and others go elsewhere") {
+  Graph graph;
+  const Tasks tasks = add_after_one(graph, 4);
+  graph.place(tasks[2], 0);
+  graph.place(tasks[3], 2);
+  graph.together(tasks);
+  const SchedulePlan plan = compile(graph, 4);
+  CHECK(plan.tasks[tasks[2].index].worker == 0);
+  CHECK(plan.tasks[tasks[3].index].worker == 2);
+  CHECK(workers_of(plan, tasks) == std::vector<std::uint32_t>{0, 1, 2, 3});
+}
+
+TEST_CASE("gangs that are ready at the same time do not stand in each other's way") {
+  Graph graph;
+  std::vector<Tasks> gangs(6);
+  for (std::uint32_t i = 0; i < 18; ++i) gangs[i % 6].push_back(graph.add(Work{1000.0 + 700 * (i % 5)}));
+  for (const Tasks& gang : gangs) graph.together(gang);
+  Random random(1);
+  CHECK(PaperRun(compile(graph, 3), graph, 3).go(random).empty());
+}
+
+TEST_CASE("a gang that can never run together is refused with words") {
+  Graph many, placed, ordered, around;
+  many.together(add_after_one(many, 4));
+  check_says(refusal(many, 3), {"4 tasks are to run together", "task 1 (", "3 workers", "Options::workers"});
+  const Tasks same = add_placed(placed, {1, 0, 1});
+  placed.together(same);
+  check_says(refusal(placed, 3), {"task 0 (", "task 2 (", "worker 1", "Graph::place()"});
+  const Tasks chain = add_works(ordered, {1, 1});
+  ordered.edge(chain[0], chain[1]);
+  ordered.together(chain);
+  check_says(refusal(ordered, 3), {"can never begin", "task 0 (", "the other 1", "Remove a dependency"});
+  const Tasks ring = add_works(around, {1, 1, 1});
+  around.edge(ring[0], ring[2]);
+  around.edge(ring[2], ring[1]);
+  around.together(Tasks{ring[0], ring[1]});
+  check_says(refusal(around, 3), {"can never begin", "task 0 ("});
+}
+
+TEST_CASE("a gang is named once, of tasks of its graph, and compiled") {
+  Graph graph, other;
+  const Tasks tasks = add_works(graph, {1, 1, 1}), strangers = add_works(other, {1});
+  graph.together(Tasks{tasks[0], tasks[1]});
+  check_says(error_of<GraphError>([&] { graph.together(Tasks{tasks[1], tasks[2]}); }), {"task 1 (", "twice", "Graph::together()"});
+  check_says(error_of<GraphError>([&] { graph.together(strangers); }), {"task 0", "another graph"});
+  Runtime runtime = start<Work>(on_cpu());
+  check_says(error_of<GraphError>([&] { runtime.load(graph); }), {"Graph::together()", "`compiled`"});
+}
+
+TEST_CASE("gangs meet on CPU workers, pass after pass, with other work between them") {
+  constexpr std::uint32_t kWorkers = 3, kGangs = 12, kPasses = 20;
+  Runtime runtime = start<Meet, Count>(on_cpu(kWorkers));
+  const auto words = runtime.allocate<std::uint32_t>(kGangs + 1);
+  Graph graph;
+  auto last = graph.add(Count{words.data()});
+  for (std::uint32_t gang = 1; gang <= kGangs; ++gang) {
+    const std::uint32_t count = 2 + gang % 2;
+    std::vector<TaskRef<void>> tasks;
+    for (std::uint32_t i = 0; i < count; ++i) tasks.push_back(graph.add(Meet{words.data() + gang, count}, after(last)));
+    graph.together(tasks);
+    if (gang % 3 == 0) last = graph.add(Count{words.data()}, after(tasks[0], tasks[1]));
+  }
+  CHECK(runtime.submit(runtime.load(graph, compiled), repeat(kPasses)).status() == Status::ok);
+  const std::vector<std::uint32_t> seen = words.read();
+  CHECK(seen[0] == kPasses * (1 + kGangs / 3));
+  for (std::uint32_t gang = 1; gang <= kGangs; ++gang) CHECK(seen[gang] == kPasses * (2 + gang % 2));
+}
