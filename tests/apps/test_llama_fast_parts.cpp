@@ -179,7 +179,7 @@ TEST_CASE("tuned: logits, and the likeliest of the task's rows") {
     const auto weights = numbers.weights(c.rows * c.columns);
     const auto x = numbers.floats(sequences * c.columns), norm = numbers.floats(c.columns);
     std::vector<float> logits(static_cast<std::size_t>(sequences * c.rows));
-    std::vector<BestWords> best(static_cast<std::size_t>(sequences * 5));
+    std::vector<BestWords> best(best_words(sequences, 5));
     const Packed input(x, norm, sequences);
     run_parts(FastLogits{rows_of(c, weights, input), input.norm(), logits.data(), best.data(), 3, 5});
     Errors errors;
@@ -188,7 +188,7 @@ TEST_CASE("tuned: logits, and the likeliest of the task's rows") {
       for (int row = c.first * 8; row < (c.first + c.groups) * 8; ++row) {
         const float logit = logits[static_cast<std::size_t>(s * c.rows + row)];
         errors.add(logit, normed_dot(weights, x, norm, row, s, c.columns));
-        most = std::max(most, FastLogits::likelier(logit, row));
+        most = std::max(most, likelier_of(logit, row));
       }
       CHECK(best[static_cast<std::size_t>(s * 5 + 3)].value() == most);
     }

@@ -35,9 +35,17 @@ FLYWHEEL_TASK inline std::uint64_t scale_down(std::uint64_t bits, std::uint64_t 
   return (total >> 32) * upper + (((total & 0xffffffffu) * upper) >> 32);
 }
 
-/// e^((logit - largest) / temperature) in units of 2^-31.
-FLYWHEEL_TASK inline std::uint32_t mass_of(float logit, float largest, float temperature) {
-  return static_cast<std::uint32_t>(exp_of((logit - largest) / temperature) * 2147483648.f);
+/// Of the token with the largest logit it is 0, of all others no more.
+FLYWHEEL_TASK inline float exponent_of(float logit, float largest, float temperature) { return (logit - largest) / temperature; }
+
+/// A token's mass: e^exponent in units of 2^-31.
+FLYWHEEL_TASK inline std::uint32_t mass_of(float exponent) { return static_cast<std::uint32_t>(exp_of(exponent) * 2147483648.f); }
+/// From here on down masses are 0: e^-22 is 0.6 of a unit.
+inline constexpr float kNoMass = -22.f;
+
+/// Orders by logit, then the smaller token first.
+FLYWHEEL_TASK inline std::uint64_t likelier_of(float logit, int token) {
+  return static_cast<std::uint64_t>(order_key(logit)) << 32 | ~static_cast<std::uint32_t>(token);
 }
 
 }  // namespace flywheel::llama

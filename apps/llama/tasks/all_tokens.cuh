@@ -1,0 +1,242 @@
+// Drawing from all tokens, or from more than a shortlist holds: a few looks at all logits, where cutting by bisection alone
+// would take one for each bit of the keys.
+#pragma once
+
+#include "apps/llama/tasks/look.cuh"
+
+namespace flywheel::llama {
+
+inline constexpr int kBins = 1024;
+
+/// The bin that a token falls into. 0 is that of the likeliest; those in the last have no mass. It orders as the logits do, for
+/// all that is done to them does.
+FLYWHEEL_TASK inline int bin_of(float exponent) {
+  const float bin = exponent * ((kBins - 1) / kNoMass);
+  return bin < kBins - 1 ? static_cast<int>(bin) : kBins - 1;  // NaN is in the last
+}
+
+/// In scratch.
+template <int kThreads>
+struct AllTokensRoom {
+  static constexpr int kRow = 16;
+  static constexpr int kWords = 2 * kBins;
+
+  std::uint64_t sums[kThreads];
+  std::uint64_t rows[(kThreads + kRow - 1) / kRow];  // sums of a row of threads
+  std::uint64_t rest;
+  std::uint64_t above;
+  TokenRange range;
+  std::uint32_t bin;
+  std::uint32_t count;
+  std::uint32_t chosen;
+  std::uint32_t words[kWords];  // what the bins weigh: lower halves, then upper ones; after that, the keys of one of them
+};
+
+/// All functions are collective over the block.
+template <class Block>
+class AllTokens {
+ public:
+  using Room = AllTokensRoom<Block::size()>;
+  FLYWHEEL_TASK AllTokens(Block& block, Room* room, const float* logits, int count, float largest, float temperature)
+      : block_(block), room_(room), logits_(logits), all_{0, count}, largest_(largest), temperature_(temperature) {}
+
+  /// The token that Sampling's filters and `random` choose.
+  FLYWHEEL_TASK std::uint32_t draw(const Sampling& how, std::uint64_t random) {
+    if (how.top_k)
+      cut([](float) { return 1u; }, [&](std::uint64_t) -> std::uint64_t { return how.top_k; });
+    if (how.top_p < 1)
+      cut([](float exponent) { return mass_of(exponent); }, [&](std::uint64_t all) {
+        const auto goal = static_cast<std::uint64_t>(static_cast<double>(how.top_p) * static_cast<double>(all));
+        return goal ? goal : 1;
+      });
+    return find(random);
+  }
+
+ private:
+  struct Tally {
+    std::uint64_t weight;
+    std::uint64_t count;
+  };
+  /// Of the tokens in a bin: from the least to the largest key.
+  struct Keys {
+    std::uint32_t least, largest;
+  };
+
+  FLYWHEEL_TASK static std::uint64_t sum(std::uint64_t a, std::uint64_t b) { return a + b; }
+  FLYWHEEL_TASK float exponent(float logit) const { return exponent_of(logit, largest_, temperature_); }
+
+  /// Raises the floor to the highest above which tokens weigh goal(what all weigh) or more. Tokens equal to the last one needed
+  /// stay in, too; so do all if they weigh less. Those without mass are not asked: whether they stay makes no difference.
+  template <class Weight, class Goal>
+  FLYWHEEL_TASK void cut(Weight&& weight, Goal&& goal) {
+    const std::uint64_t mine = spread(weight), all = block_.reduce(mine, sum), wanted = goal(all);
+    if (all < wanted) return;
+    find_bin(mine, wanted);
+    const Keys keys = collect(static_cast<int>(room_->bin));
+    floor_ = bisect(keys, wanted, weight);
+  }
+
+  /// What each bin weighs. Returns the sum of this thread's bins.
+  template <class Weight>
+  FLYWHEEL_TASK std::uint64_t spread(Weight&& weight) {
+    block_.for_each(Room::kWords, [&](int i) { room_->words[i] = 0; });
+    block_.sync();
+    look_over(block_, logits_, all_, [&](int, float logit) {
+      const float e = exponent(logit);
+      const int bin = bin_of(e);
+      if (bin < kBins - 1 && order_key(logit) >= floor_) add(bin, weight(e));
+    });
+    block_.sync();
+    std::uint64_t mine = 0;
+    const TokenRange bins = my_bins();
+    for (int bin = bins.first; bin < bins.end; ++bin) mine += weight_of(bin);
+    return mine;
+  }
+  /// Shared memory adds 4 bytes at once: who makes the lower half run over tells the upper one.
+  FLYWHEEL_TASK void add(int bin, std::uint32_t weight) {
+    const AtomicRef<std::uint32_t, Scope::block> lower(room_->words[bin]), upper(room_->words[kBins + bin]);
+    if (lower.fetch_add(weight, Order::relaxed) + weight < weight) upper.fetch_add(1, Order::relaxed);
+  }
+  FLYWHEEL_TASK TokenRange my_bins() const { return TokenRange{0, kBins}.share(block_.rank(), block_.size()); }
+  FLYWHEEL_TASK std::uint64_t weight_of(int bin) const {
+    return std::uint64_t{room_->words[kBins + bin]} << 32 | room_->words[bin];
+  }
+
+  /// The bin in which the sum of the weights reaches `goal`, and what is above it.
+  FLYWHEEL_TASK void find_bin(std::uint64_t mine, std::uint64_t goal) {
+    if (block_.leader()) room_->count = 0;
+    std::uint64_t above = before(mine);
+    if (above < goal && goal <= above + mine) {
+      int bin = my_bins().first;
+      for (; above + weight_of(bin) < goal; ++bin) above += weight_of(bin);
+      room_->bin = static_cast<std::uint32_t>(bin);
+      room_->above = above;
+    }
+    block_.sync();
+  }
+
+  /// Lists the keys of a bin, as many as there is room for.
+  FLYWHEEL_TASK Keys collect(int bin) {
+    const float width = temperature_ * (kNoMass / (kBins - 1)), middle = static_cast<float>(bin) + 0.5f;
+    const float least = largest_ + (middle + 1) * width, most = largest_ + (middle - 1) * width;  // half a bin to spare, for rounding
+    Keys mine{~0u, 0};
+    const AtomicRef<std::uint32_t, Scope::block> count(room_->count);
+    look_over(block_, logits_, all_, [&](int, float logit) {
+      if (!(least <= logit && logit <= most)) return;  // most need no more than that
+      const std::uint32_t key = order_key(logit);
+      if (key < floor_ || bin_of(exponent(logit)) != bin) return;
+      mine = {key < mine.least ? key : mine.least, key > mine.largest ? key : mine.largest};
+      const std::uint32_t at = count.fetch_add(1, Order::relaxed);
+      if (at < Room::kWords) room_->words[at] = key;
+    });
+    return block_.reduce(mine, [](Keys a, Keys b) {
+      return Keys{a.least < b.least ? a.least : b.least, a.largest > b.largest ? a.largest : b.largest};
+    });
+  }
+
+  /// The highest floor among `keys` above which tokens weigh `goal`. Over when one token is left between the bounds.
+  template <class Weight>
+  FLYWHEEL_TASK std::uint32_t bisect(const Keys& keys, std::uint64_t goal, Weight&& weight) {
+    std::uint32_t low = keys.least, high = keys.largest + 1;
+    std::uint64_t above = room_->above, left = room_->count;
+    while (high - low > 1 && left > 1) {
+      const std::uint32_t middle = low + (high - low) / 2;
+      const Tally upper = between(middle, high, weight);
+      const bool enough = above + upper.weight >= goal;
+      left = enough ? upper.count : left - upper.count;
+      above += enough ? 0 : upper.weight;
+      (enough ? low : high) = middle;
+    }
+    return low;
+  }
+
+  /// Tokens with keys from `low` to before `high`, all in the bin. If the list could not take all, it has a look at all logits.
+  template <class Weight>
+  FLYWHEEL_TASK Tally between(std::uint32_t low, std::uint32_t high, Weight&& weight) {
+    Tally mine{0, 0};
+    const auto tell = [&](std::uint32_t key) {
+      if (key < low || key >= high) return;
+      mine.weight += weight(exponent(keyed(key)));
+      ++mine.count;
+    };
+    if (room_->count <= Room::kWords) block_.for_each(static_cast<int>(room_->count), [&](int i) { tell(room_->words[i]); });
+    else look_over(block_, logits_, all_, [&](int, float logit) { tell(order_key(logit)); });
+    return block_.reduce(mine, [](Tally a, Tally b) { return Tally{a.weight + b.weight, a.count + b.count}; });
+  }
+
+  FLYWHEEL_TASK std::uint32_t mass_above(float logit) const {
+    const float e = exponent(logit);
+    return e > kNoMass && order_key(logit) >= floor_ ? mass_of(e) : 0;
+  }
+  FLYWHEEL_TASK std::uint64_t my_mass(const TokenRange& range) const {
+    const float least = keyed(floor_);
+    std::uint64_t mine = 0;
+    look_over(block_, logits_, range, [&](int, float logit) {
+      if (logit >= least) mine += mass_above(logit);
+    });
+    return mine;
+  }
+
+  /// The token at which the masses, added up in the order of the vocabulary, first exceed a random share of what all weigh. It
+  /// is narrowed down to a group's share of the tokens as long as those are many, then to a thread's.
+  FLYWHEEL_TASK std::uint32_t find(std::uint64_t random) {
+    constexpr int kFew = 8 * Block::size();
+    TokenRange range = all_;
+    std::uint64_t mine = my_mass(range), rest = scale_down(random, block_.reduce(mine, sum));
+    while (kGroups<Block> > 1 && range.size() > kFew) {
+      narrow(range, mine, rest);
+      range = room_->range;
+      rest = room_->rest;
+      mine = range.size() > kFew ? my_mass(range) : 0;
+    }
+    const TokenRange share = range.share(block_.rank(), block_.size());
+    mine = 0;
+#pragma unroll 8
+    for (int i = share.first; i < share.end; ++i) mine += mass_above(logits_[i]);
+    const std::uint64_t first = before(mine);
+    if (first <= rest && rest - first < mine) room_->chosen = find_in(share.first, rest - first);
+    block_.sync();
+    return room_->chosen;
+  }
+  /// The share of the group whose threads come to more than `rest` with those before them, and what is left of `rest` there. The
+  /// one thread of it that does so by itself knows the sums of those before it in the group.
+  FLYWHEEL_TASK void narrow(const TokenRange& range, std::uint64_t mine, std::uint64_t rest) {
+    std::uint64_t first = before(mine);
+    if (first <= rest && rest - first < mine) {
+      for (int thread = block_.rank() - lane_of(block_); thread < block_.rank(); ++thread) first -= room_->sums[thread];
+      room_->range = range.share(group_of(block_), kGroups<Block>);
+      room_->rest = rest - first;
+    }
+    block_.sync();
+  }
+  FLYWHEEL_TASK std::uint32_t find_in(int token, std::uint64_t rest) const {
+    for (;; ++token) {
+      const std::uint32_t mass = mass_above(logits_[token]);
+      if (rest < mass) return static_cast<std::uint32_t>(token);
+      rest -= mass;
+    }
+  }
+
+  /// The sum of what the threads before this one bring: of those in its row, then of the rows before.
+  FLYWHEEL_TASK std::uint64_t before(std::uint64_t mine) {
+    constexpr int kRow = Room::kRow;
+    const int rank = block_.rank(), row = rank / kRow;
+    room_->sums[rank] = mine;
+    block_.sync();
+    std::uint64_t sum = 0;
+    for (int thread = row * kRow; thread < rank; ++thread) sum += room_->sums[thread];
+    if (rank % kRow == kRow - 1) room_->rows[row] = sum + mine;
+    block_.sync();
+    for (int other = 0; other < row; ++other) sum += room_->rows[other];
+    return sum;
+  }
+
+  Block& block_;
+  Room* room_;
+  const float* logits_;
+  TokenRange all_;
+  float largest_, temperature_;
+  std::uint32_t floor_ = order_key(-std::numeric_limits<float>::infinity());  // tokens whose key is below are out
+};
+
+}  // namespace flywheel::llama
