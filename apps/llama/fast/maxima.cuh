@@ -49,10 +49,9 @@ class LogitMaxima {
   /// listed. Threads list the groups, then each warp has some.
   template <class Use>
   FLYWHEEL_TASK bool visit(std::uint32_t least, ListedGroups& listed, Use&& use) const {
-    const AtomicRef<std::uint32_t, Scope::block> count(listed.count);
     look([&](int group, std::uint32_t key) {
       if (key < least) return;
-      const std::uint32_t at = count.fetch_add(1, Order::relaxed);
+      const std::uint32_t at = add_near(block_, listed.count, 1);
       if (at < kMostShortlisted) listed.groups[at] = static_cast<std::uint32_t>(group);
     });
     block_.sync();

@@ -42,17 +42,13 @@ class AllTokens {
 
   /// The token that Sampling's filters and `random` choose.
   FLYWHEEL_TASK std::uint32_t draw(const Sampling& how, std::uint64_t random) {
-    if (how.top_k)
-      cut([](float) { return 1u; }, [&](std::uint64_t) -> std::uint64_t { return how.top_k; });
-    if (how.top_p < 1)
-      cut([](float exponent) { return mass_of(exponent); }, [&](std::uint64_t all) {
-        const auto goal = static_cast<std::uint64_t>(static_cast<double>(how.top_p) * static_cast<double>(all));
-        return goal ? goal : 1;
-      });
+    for (const Weight weight : {Weight::one, Weight::mass})  // a loop, so that its code is there once
+      if (weight == Weight::one ? how.top_k > 0 : how.top_p < 1) cut(weight, how);
     return find(random);
   }
 
  private:
+  enum class Weight { one, mass };  // of each token
   struct Tally {
     std::uint64_t weight;
     std::uint64_t count;
@@ -65,40 +61,44 @@ class AllTokens {
   FLYWHEEL_TASK static std::uint64_t sum(std::uint64_t a, std::uint64_t b) { return a + b; }
   FLYWHEEL_TASK float exponent(float logit) const { return exponent_of(logit, largest_, temperature_); }
 
-  /// Raises the floor to the highest above which tokens weigh goal(what all weigh) or more. Tokens equal to the last one needed
-  /// stay in, too; so do all if they weigh less. Those without mass are not asked: whether they stay makes no difference.
-  template <class Weight, class Goal>
-  FLYWHEEL_TASK void cut(Weight&& weight, Goal&& goal) {
-    const std::uint64_t mine = spread(weight), all = block_.reduce(mine, sum), wanted = goal(all);
-    if (all < wanted) return;
-    find_bin(mine, wanted);
+  FLYWHEEL_TASK static std::uint32_t weight_of(Weight weight, float exponent) {
+    return weight == Weight::one ? 1 : mass_of(exponent);
+  }
+
+  /// Raises the floor to the highest above which tokens are top_k or more, or have top_p of the mass. Tokens equal to the last one
+  /// needed stay in, too; so do all if they are too few. Those without mass are not asked: whether they stay makes no difference.
+  FLYWHEEL_TASK void cut(Weight weight, const Sampling& how) {
+    const std::uint64_t mine = spread(weight), all = block_.reduce(mine, sum);
+    std::uint64_t goal = how.top_k;
+    if (weight == Weight::mass) goal = static_cast<std::uint64_t>(static_cast<double>(how.top_p) * static_cast<double>(all));
+    if (goal == 0) goal = 1;
+    if (all < goal) return;
+    find_bin(mine, goal);
     const Keys keys = collect(static_cast<int>(room_->bin));
-    floor_ = bisect(keys, wanted, weight);
+    floor_ = bisect(keys, goal, weight);
   }
 
   /// What each bin weighs. Returns the sum of this thread's bins.
-  template <class Weight>
-  FLYWHEEL_TASK std::uint64_t spread(Weight&& weight) {
+  FLYWHEEL_TASK std::uint64_t spread(Weight weight) {
     block_.for_each(Room::kWords, [&](int i) { room_->words[i] = 0; });
     block_.sync();
-    look_over(block_, logits_, all_, [&](int, float logit) {
+    look_over<8>(block_, logits_, all_, [&](int, float logit) {
       const float e = exponent(logit);
       const int bin = bin_of(e);
-      if (bin < kBins - 1 && order_key(logit) >= floor_) add(bin, weight(e));
+      if (bin < kBins - 1 && order_key(logit) >= floor_) add(bin, weight_of(weight, e));
     });
     block_.sync();
     std::uint64_t mine = 0;
     const TokenRange bins = my_bins();
-    for (int bin = bins.first; bin < bins.end; ++bin) mine += weight_of(bin);
+    for (int bin = bins.first; bin < bins.end; ++bin) mine += in_bin(bin);
     return mine;
   }
   /// Shared memory adds 4 bytes at once: who makes the lower half run over tells the upper one.
   FLYWHEEL_TASK void add(int bin, std::uint32_t weight) {
-    const AtomicRef<std::uint32_t, Scope::block> lower(room_->words[bin]), upper(room_->words[kBins + bin]);
-    if (lower.fetch_add(weight, Order::relaxed) + weight < weight) upper.fetch_add(1, Order::relaxed);
+    if (add_near(block_, room_->words[bin], weight) + weight < weight) add_near(block_, room_->words[kBins + bin], 1);
   }
   FLYWHEEL_TASK TokenRange my_bins() const { return TokenRange{0, kBins}.share(block_.rank(), block_.size()); }
-  FLYWHEEL_TASK std::uint64_t weight_of(int bin) const {
+  FLYWHEEL_TASK std::uint64_t in_bin(int bin) const {
     return std::uint64_t{room_->words[kBins + bin]} << 32 | room_->words[bin];
   }
 
@@ -108,7 +108,7 @@ class AllTokens {
     std::uint64_t above = before(mine);
     if (above < goal && goal <= above + mine) {
       int bin = my_bins().first;
-      for (; above + weight_of(bin) < goal; ++bin) above += weight_of(bin);
+      for (; above + in_bin(bin) < goal; ++bin) above += in_bin(bin);
       room_->bin = static_cast<std::uint32_t>(bin);
       room_->above = above;
     }
@@ -120,13 +120,12 @@ class AllTokens {
     const float width = temperature_ * (kNoMass / (kBins - 1)), middle = static_cast<float>(bin) + 0.5f;
     const float least = largest_ + (middle + 1) * width, most = largest_ + (middle - 1) * width;  // half a bin to spare, for rounding
     Keys mine{~0u, 0};
-    const AtomicRef<std::uint32_t, Scope::block> count(room_->count);
-    look_over(block_, logits_, all_, [&](int, float logit) {
+    look_over<16>(block_, logits_, all_, [&](int, float logit) {
       if (!(least <= logit && logit <= most)) return;  // most need no more than that
       const std::uint32_t key = order_key(logit);
-      if (key < floor_ || bin_of(exponent(logit)) != bin) return;
+      if (bin_of(exponent(logit)) != bin) return;
       mine = {key < mine.least ? key : mine.least, key > mine.largest ? key : mine.largest};
-      const std::uint32_t at = count.fetch_add(1, Order::relaxed);
+      const std::uint32_t at = add_near(block_, room_->count, 1);
       if (at < Room::kWords) room_->words[at] = key;
     });
     return block_.reduce(mine, [](Keys a, Keys b) {
@@ -135,8 +134,7 @@ class AllTokens {
   }
 
   /// The highest floor among `keys` above which tokens weigh `goal`. Over when one token is left between the bounds.
-  template <class Weight>
-  FLYWHEEL_TASK std::uint32_t bisect(const Keys& keys, std::uint64_t goal, Weight&& weight) {
+  FLYWHEEL_TASK std::uint32_t bisect(const Keys& keys, std::uint64_t goal, Weight weight) {
     std::uint32_t low = keys.least, high = keys.largest + 1;
     std::uint64_t above = room_->above, left = room_->count;
     while (high - low > 1 && left > 1) {
@@ -151,16 +149,15 @@ class AllTokens {
   }
 
   /// Tokens with keys from `low` to before `high`, all in the bin. If the list could not take all, it has a look at all logits.
-  template <class Weight>
-  FLYWHEEL_TASK Tally between(std::uint32_t low, std::uint32_t high, Weight&& weight) {
+  FLYWHEEL_TASK Tally between(std::uint32_t low, std::uint32_t high, Weight weight) {
     Tally mine{0, 0};
     const auto tell = [&](std::uint32_t key) {
       if (key < low || key >= high) return;
-      mine.weight += weight(exponent(keyed(key)));
+      mine.weight += weight_of(weight, exponent(keyed(key)));
       ++mine.count;
     };
     if (room_->count <= Room::kWords) block_.for_each(static_cast<int>(room_->count), [&](int i) { tell(room_->words[i]); });
-    else look_over(block_, logits_, all_, [&](int, float logit) { tell(order_key(logit)); });
+    else look_over<4>(block_, logits_, all_, [&](int, float logit) { tell(order_key(logit)); });
     return block_.reduce(mine, [](Tally a, Tally b) { return Tally{a.weight + b.weight, a.count + b.count}; });
   }
 
@@ -171,7 +168,7 @@ class AllTokens {
   FLYWHEEL_TASK std::uint64_t my_mass(const TokenRange& range) const {
     const float least = keyed(floor_);
     std::uint64_t mine = 0;
-    look_over(block_, logits_, range, [&](int, float logit) {
+    look_over<16>(block_, logits_, range, [&](int, float logit) {
       if (logit >= least) mine += mass_above(logit);
     });
     return mine;
@@ -182,12 +179,14 @@ class AllTokens {
   FLYWHEEL_TASK std::uint32_t find(std::uint64_t random) {
     constexpr int kFew = 8 * Block::size();
     TokenRange range = all_;
-    std::uint64_t mine = my_mass(range), rest = scale_down(random, block_.reduce(mine, sum));
-    while (kGroups<Block> > 1 && range.size() > kFew) {
+    std::uint64_t mine = 0, rest = 0;
+    for (bool whole = true; whole || range.size() > kFew; whole = false) {
+      mine = my_mass(range);
+      if (whole) rest = scale_down(random, block_.reduce(mine, sum));
+      if (kGroups<Block> == 1 || range.size() <= kFew) break;
       narrow(range, mine, rest);
       range = room_->range;
       rest = room_->rest;
-      mine = range.size() > kFew ? my_mass(range) : 0;
     }
     const TokenRange share = range.share(block_.rank(), block_.size());
     mine = 0;

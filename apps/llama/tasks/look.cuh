@@ -31,27 +31,47 @@ FLYWHEEL_TASK T* near(const Block&, T* scratch) {
   else return scratch;
 }
 
-/// use(token, logit) for the thread's logits of `range`: each group of threads has one share of it. What is next is on its way
-/// while a thread uses what is there. (A block of 256 threads has 16 KB on their way.)
-template <class Block, class Use>
+/// Adds to a word of scratch. Gives what was there.
+template <class Block>
+FLYWHEEL_TASK std::uint32_t add_near(const Block&, std::uint32_t& word, std::uint32_t value) {
+#ifdef __CUDA_ARCH__
+  return atomicAdd(&word, value);  // relaxed. Where the word lies is known, so it is an ATOMS; cuda::atomic_ref's would be an ATOM
+#else
+  return AtomicRef<std::uint32_t, Scope::block>(word).fetch_add(value, Order::relaxed);
+#endif
+}
+
+/// use(token, logit) for the thread's logits of `range`: each group of threads has one share of it. Some that are not in its share
+/// it sees as -infinity, which weighs nothing. kAtOnce loads are on their way while a thread uses what is there.
+template <int kAtOnce, class Block, class Use>
 FLYWHEEL_TASK void look_over(const Block& block, const float* logits, const TokenRange& range, Use&& use) {
-  constexpr int kAtOnce = 16, kApart = kLookers<Block>;
+  constexpr int kApart = kLookers<Block>, kStep = kAtOnce * kApart;
   const TokenRange mine = range.share(group_of(block), kGroups<Block>);
-  float next[kAtOnce];
+  const auto is_whole = [&](int first) { return first + kStep <= mine.end; };
+  float next[kAtOnce] = {};
   const auto load = [&](int first) {
+    const int token = first + lane_of(block);
+    if (is_whole(first)) {
 #pragma unroll
-    for (int i = 0; i < kAtOnce; ++i) next[i] = first + i * kApart < mine.end ? logits[first + i * kApart] : 0.f;
+      for (int i = 0; i < kAtOnce; ++i) next[i] = logits[token + i * kApart];
+    } else if (first < mine.end) {
+#pragma unroll
+      for (int i = 0; i < kAtOnce; ++i) next[i] = logits[token + i * kApart < mine.end ? token + i * kApart : first];
+    }
   };
-  int first = mine.first + lane_of(block);
-  load(first);
-  for (; first < mine.end; first += kAtOnce * kApart) {
+  load(mine.first);
+  for (int first = mine.first; first < mine.end; first += kStep) {
+    const int token = first + lane_of(block);
     float now[kAtOnce];
 #pragma unroll
     for (int i = 0; i < kAtOnce; ++i) now[i] = next[i];
-    load(first + kAtOnce * kApart);
+    load(first + kStep);
+    if (!is_whole(first))  // not where they were loaded: each would wait for its own
 #pragma unroll
-    for (int i = 0; i < kAtOnce; ++i)
-      if (first + i * kApart < mine.end) use(first + i * kApart, now[i]);
+      for (int i = 0; i < kAtOnce; ++i)
+        if (token + i * kApart >= mine.end) now[i] = -std::numeric_limits<float>::infinity();
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i) use(token + i * kApart, now[i]);
   }
 }
 

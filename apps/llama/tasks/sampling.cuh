@@ -58,7 +58,9 @@ class Chooser {
   FLYWHEEL_TASK static std::uint32_t key_of(std::uint64_t likelier) { return static_cast<std::uint32_t>(likelier >> 32); }
   template <class Use>
   FLYWHEEL_TASK void look(Use&& use) const {
-    look_over(block_, logits_, {0, count_}, use);
+    look_over<16>(block_, logits_, {0, count_}, [&](int token, float logit) {
+      if (token < count_) use(token, logit);
+    });
   }
 
   Block& block_;

@@ -50,11 +50,10 @@ class Shortlist {
   FLYWHEEL_TASK bool gather(std::uint32_t mine, std::uint32_t k, Look&& look) {
     if (k == 0 || k > static_cast<std::uint32_t>(block_.size())) return false;
     const std::uint32_t least = find_least(mine, k);
-    const AtomicRef<std::uint32_t, Scope::block> count(room_->count);
     const bool all = look(least, room_->listed, [&](int token, float logit) {
       const std::uint32_t key = order_key(logit);
       if (key < least) return;
-      const std::uint32_t at = count.fetch_add(1, Order::relaxed);
+      const std::uint32_t at = add_near(block_, room_->count, 1);
       if (at < kMostShortlisted) room_->list[at] = {key, static_cast<std::uint32_t>(token), 0};
     });
     block_.sync();
