@@ -42,34 +42,26 @@ FLYWHEEL_TASK std::uint32_t add_near(const Block&, std::uint32_t& word, std::uin
 }
 
 /// use(token, logit) for the thread's logits of `range`: each group of threads has one share of it. Some that are not in its share
-/// it sees as -infinity, which weighs nothing. kAtOnce loads are on their way while a thread uses what is there.
+/// it sees as -infinity, which weighs nothing. kAtOnce loads are on their way at once. (Loading the next ones ahead took 30 more
+/// registers, and whoever calls would spill those that it has to keep.)
 template <int kAtOnce, class Block, class Use>
 FLYWHEEL_TASK void look_over(const Block& block, const float* logits, const TokenRange& range, Use&& use) {
   constexpr int kApart = kLookers<Block>, kStep = kAtOnce * kApart;
   const TokenRange mine = range.share(group_of(block), kGroups<Block>);
-  const auto is_whole = [&](int first) { return first + kStep <= mine.end; };
-  float next[kAtOnce] = {};
-  const auto load = [&](int first) {
-    const int token = first + lane_of(block);
-    if (is_whole(first)) {
-#pragma unroll
-      for (int i = 0; i < kAtOnce; ++i) next[i] = logits[token + i * kApart];
-    } else if (first < mine.end) {
-#pragma unroll
-      for (int i = 0; i < kAtOnce; ++i) next[i] = logits[token + i * kApart < mine.end ? token + i * kApart : first];
-    }
-  };
-  load(mine.first);
   for (int first = mine.first; first < mine.end; first += kStep) {
     const int token = first + lane_of(block);
+    const bool whole = first + kStep <= mine.end;
     float now[kAtOnce];
+    if (whole) {
 #pragma unroll
-    for (int i = 0; i < kAtOnce; ++i) now[i] = next[i];
-    load(first + kStep);
-    if (!is_whole(first))  // not where they were loaded: each would wait for its own
+      for (int i = 0; i < kAtOnce; ++i) now[i] = logits[token + i * kApart];
+    } else {
+#pragma unroll
+      for (int i = 0; i < kAtOnce; ++i) now[i] = logits[token + i * kApart < mine.end ? token + i * kApart : first];
 #pragma unroll
       for (int i = 0; i < kAtOnce; ++i)
         if (token + i * kApart >= mine.end) now[i] = -std::numeric_limits<float>::infinity();
+    }
 #pragma unroll
     for (int i = 0; i < kAtOnce; ++i) use(token + i * kApart, now[i]);
   }
