@@ -149,6 +149,19 @@ TEST_CASE("for top-k, only logits of groups that can have one of the likeliest a
   for (std::uint32_t position = 0; position < kDraws; ++position) CHECK(tokens[position] == sampled_by_sorting(logits, how, position));
 }
 
+TEST_CASE("dividing by multiplications gives the quotient that division gives") {
+  std::mt19937 random(10);
+  std::uniform_real_distribution<float> logs(-24, 24), below(-23, 0);
+  for (int round = 0; round < 2000; ++round) {
+    const float temperature = round % 2 ? std::exp2(logs(random)) : std::exp2(5 * logs(random));
+    const Exponents exponents(0, temperature);
+    for (int i = 0; i < 500; ++i) {
+      const float scaled = exponents.bounded(below(random) * temperature) * (exponents.divisor() / temperature);
+      if (exponents.divided(scaled) != scaled / exponents.divisor()) FAIL(scaled << " / " << exponents.divisor());
+    }
+  }
+}
+
 TEST_CASE("logits that are no numbers fail a draw") {
   for (const float bad : {std::nanf(""), std::numeric_limits<float>::infinity()})
     for (const std::uint32_t top_k : {0u, 50u}) {

@@ -38,7 +38,8 @@ class AllTokens {
  public:
   using Room = AllTokensRoom<Block::size()>;
   FLYWHEEL_TASK AllTokens(Block& block, Room* room, const float* logits, int count, float largest, float temperature)
-      : block_(block), room_(room), logits_(logits), all_{0, count}, largest_(largest), temperature_(temperature) {}
+      : block_(block), room_(room), logits_(logits), all_{0, count}, exponent_(largest, temperature), largest_(largest),
+        temperature_(temperature) {}
 
   /// The token that Sampling's filters and `random` choose.
   FLYWHEEL_TASK std::uint32_t draw(const Sampling& how, std::uint64_t random) {
@@ -59,11 +60,6 @@ class AllTokens {
   };
 
   FLYWHEEL_TASK static std::uint64_t sum(std::uint64_t a, std::uint64_t b) { return a + b; }
-  FLYWHEEL_TASK float exponent(float logit) const { return exponent_of(logit, largest_, temperature_); }
-
-  FLYWHEEL_TASK static std::uint32_t weight_of(Weight weight, float exponent) {
-    return weight == Weight::one ? 1 : mass_of(exponent);
-  }
 
   /// Raises the floor to the highest above which tokens are top_k or more, or have top_p of the mass. Tokens equal to the last one
   /// needed stay in, too; so do all if they are too few. Those without mass are not asked: whether they stay makes no difference.
@@ -82,10 +78,18 @@ class AllTokens {
   FLYWHEEL_TASK std::uint64_t spread(Weight weight) {
     block_.for_each(Room::kWords, [&](int i) { room_->words[i] = 0; });
     block_.sync();
-    look_over<8>(block_, logits_, all_, [&](int, float logit) {
-      const float e = exponent(logit);
-      const int bin = bin_of(e);
-      if (bin < kBins - 1 && order_key(logit) >= floor_) add(bin, weight_of(weight, e));
+    look_over<8>(block_, logits_, all_, [&](int, const float (&logits)[8]) {
+      std::uint32_t masses[8];  // all before the first is added: what comes after an addition would wait for it
+      int bins[8];
+#pragma unroll
+      for (int i = 0; i < 8; ++i) {
+        const float exponent = exponent_(logits[i]);
+        masses[i] = mass_of(exponent);
+        bins[i] = order_key(logits[i]) >= floor_ ? bin_of(exponent) : kBins - 1;
+      }
+#pragma unroll
+      for (int i = 0; i < 8; ++i)
+        if (bins[i] < kBins - 1) add(bins[i], weight == Weight::one ? 1 : masses[i]);
     });
     block_.sync();
     std::uint64_t mine = 0;
@@ -120,13 +124,21 @@ class AllTokens {
     const float width = temperature_ * (kNoMass / (kBins - 1)), middle = static_cast<float>(bin) + 0.5f;
     const float least = largest_ + (middle + 1) * width, most = largest_ + (middle - 1) * width;  // half a bin to spare, for rounding
     Keys mine{~0u, 0};
-    look_over<16>(block_, logits_, all_, [&](int, float logit) {
-      if (!(least <= logit && logit <= most)) return;  // most need no more than that
+    const auto list = [&](float logit) {
+      if (bin_of(exponent_(logit)) != bin) return;
       const std::uint32_t key = order_key(logit);
-      if (bin_of(exponent(logit)) != bin) return;
       mine = {key < mine.least ? key : mine.least, key > mine.largest ? key : mine.largest};
       const std::uint32_t at = add_near(block_, room_->count, 1);
       if (at < Room::kWords) room_->words[at] = key;
+    };
+    look_over<16>(block_, logits_, all_, [&](int, const float (&logits)[16]) {
+      std::uint32_t near_bin = 0;
+#pragma unroll
+      for (int i = 0; i < 16; ++i) near_bin |= (least <= logits[i] && logits[i] <= most) << i;
+      if (near_bin == 0) return;  // so it is mostly
+#pragma unroll
+      for (int i = 0; i < 16; ++i)
+        if (near_bin >> i & 1) list(logits[i]);
     });
     return block_.reduce(mine, [](Keys a, Keys b) {
       return Keys{a.least < b.least ? a.least : b.least, a.largest > b.largest ? a.largest : b.largest};
@@ -153,23 +165,32 @@ class AllTokens {
     Tally mine{0, 0};
     const auto tell = [&](std::uint32_t key) {
       if (key < low || key >= high) return;
-      mine.weight += weight_of(weight, exponent(keyed(key)));
+      mine.weight += weight == Weight::one ? 1 : mass_of(exponent_(keyed(key)));
       ++mine.count;
     };
     if (room_->count <= Room::kWords) block_.for_each(static_cast<int>(room_->count), [&](int i) { tell(room_->words[i]); });
-    else look_over<4>(block_, logits_, all_, [&](int, float logit) { tell(order_key(logit)); });
+    else
+      look_over<4>(block_, logits_, all_, [&](int, const float (&logits)[4]) {
+#pragma unroll
+        for (int i = 0; i < 4; ++i) tell(order_key(logits[i]));
+      });
     return block_.reduce(mine, [](Tally a, Tally b) { return Tally{a.weight + b.weight, a.count + b.count}; });
   }
 
   FLYWHEEL_TASK std::uint32_t mass_above(float logit) const {
-    const float e = exponent(logit);
-    return e > kNoMass && order_key(logit) >= floor_ ? mass_of(e) : 0;
+    const std::uint32_t mass = mass_of(exponent_(logit));
+    return order_key(logit) >= floor_ ? mass : 0;
   }
   FLYWHEEL_TASK std::uint64_t my_mass(const TokenRange& range) const {
     const float least = keyed(floor_);
     std::uint64_t mine = 0;
-    look_over<16>(block_, logits_, range, [&](int, float logit) {
-      if (logit >= least) mine += mass_above(logit);
+    look_over<16>(block_, logits_, range, [&](int, const float (&logits)[16]) {
+      float largest = -std::numeric_limits<float>::infinity();
+#pragma unroll
+      for (int i = 0; i < 16; ++i) largest = logits[i] > largest ? logits[i] : largest;
+      if (largest < least) return;  // so it is mostly, if there is a floor
+#pragma unroll
+      for (int i = 0; i < 16; ++i) mine += mass_above(logits[i]);
     });
     return mine;
   }
@@ -234,6 +255,7 @@ class AllTokens {
   Room* room_;
   const float* logits_;
   TokenRange all_;
+  Exponents exponent_;
   float largest_, temperature_;
   std::uint32_t floor_ = order_key(-std::numeric_limits<float>::infinity());  // tokens whose key is below are out
 };

@@ -41,8 +41,8 @@ FLYWHEEL_TASK std::uint32_t add_near(const Block&, std::uint32_t& word, std::uin
 #endif
 }
 
-/// use(token, logit) for the thread's logits of `range`: each group of threads has one share of it. Some that are not in its share
-/// it sees as -infinity, which weighs nothing. kAtOnce loads are on their way at once. (Loading the next ones ahead took 30 more
+/// use(token, logits) for the thread's logits of `range`, kAtOnce at a time: of tokens that are kLookers apart. Each group of
+/// threads has one share of the range. Some that are not in its share it sees as -infinity, which weighs nothing. (Loading the next ones ahead took 30 more
 /// registers, and whoever calls would spill those that it has to keep.)
 template <int kAtOnce, class Block, class Use>
 FLYWHEEL_TASK void look_over(const Block& block, const float* logits, const TokenRange& range, Use&& use) {
@@ -62,8 +62,7 @@ FLYWHEEL_TASK void look_over(const Block& block, const float* logits, const Toke
       for (int i = 0; i < kAtOnce; ++i)
         if (token + i * kApart >= mine.end) now[i] = -std::numeric_limits<float>::infinity();
     }
-#pragma unroll
-    for (int i = 0; i < kAtOnce; ++i) use(token + i * kApart, now[i]);
+    use(token, now);
   }
 }
 

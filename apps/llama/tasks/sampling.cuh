@@ -58,8 +58,10 @@ class Chooser {
   FLYWHEEL_TASK static std::uint32_t key_of(std::uint64_t likelier) { return static_cast<std::uint32_t>(likelier >> 32); }
   template <class Use>
   FLYWHEEL_TASK void look(Use&& use) const {
-    look_over<16>(block_, logits_, {0, count_}, [&](int token, float logit) {
-      if (token < count_) use(token, logit);
+    look_over<16>(block_, logits_, {0, count_}, [&](int first, const float (&logits)[16]) {
+#pragma unroll
+      for (int i = 0; i < 16; ++i)
+        if (const int token = first + i * kLookers<Block>; token < count_) use(token, logits[i]);
     });
   }
 
