@@ -33,6 +33,7 @@ struct FastAttend : AttendTask {
     std::uint16_t* query;  // B of the scores: [tile][column][lane quarter][4]
     std::uint16_t* step;   // the step's key and value
     LeftParts<kTiles> left;
+    TilePart* staged;  // values: see WarpAttention
   };
 
   /// What a warp makes ready: warps 0..3 a query each, the next one the step's key, and one its value, which does not turn.
@@ -84,8 +85,10 @@ struct FastAttend : AttendTask {
     mine.load_ahead(block, first, part_of.last);
     block.sync();  // all warps are through with the last task's scratch
     Area<kTiles> area = share<kTiles>(block);
-    if (!area.left.sums) return;
-    area = {block.in_scratch(area.query), block.in_scratch(area.step), {block.in_scratch(area.left.scales), block.in_scratch(area.left.sums)}};
+    if (!area.staged) return;
+    area = {block.in_scratch(area.query), block.in_scratch(area.step),
+            {block.in_scratch(area.left.scales), block.in_scratch(area.left.sums)}, block.in_scratch(area.staged)};
+    mine.stage(block, area.staged, first, part_of.last);
     const PackedOutput packed{results, partials.sequences, partials.columns(), block.stamp()};
     if (from.words) load(block, pairs, from.words), rotate(block, pairs, from.norm != nullptr);
     if (warp < kHeadsTogether) put_query(block, area, pairs);
@@ -107,7 +110,8 @@ struct FastAttend : AttendTask {
   FLYWHEEL_TASK static Area<kTiles> share(Block& block) {
     constexpr int kParts = kTileWarps * kHeadsTogether;
     return {block.template scratch<std::uint16_t>(kTiles * 8 * 16), block.template scratch<std::uint16_t>(2 * kTiles * 16),
-            {block.template scratch<float>(kParts * 2), block.template scratch<float>(kParts * LeftParts<kTiles>::kStride)}};
+            {block.template scratch<float>(kParts * 2), block.template scratch<float>(kParts * LeftParts<kTiles>::kStride)},
+            block.template scratch<TilePart>(kTileWarps * staged_groups(kTiles) * kTiles * kLanes)};
   }
 
   template <int kTiles, class Block>

@@ -9,7 +9,7 @@
 #pragma once
 
 #include "apps/llama/fast/cache.cuh"
-#include "apps/llama/fast/tile.cuh"
+#include "apps/llama/fast/fetch.cuh"
 
 namespace flywheel::llama {
 
@@ -19,13 +19,10 @@ FLYWHEEL_TASK inline std::uint32_t split_to_halves(float value) {
   return high | round_half_or_infinite(value - from_half(high)) << 16;
 }
 
-FLYWHEEL_TASK inline void prefetch_to_l2([[maybe_unused]] const void* at) {
-#ifdef __CUDA_ARCH__
-  asm volatile("prefetch.global.L2 [%0];" ::"l"(at) : "memory");
-#endif
-}
+/// Values of so many groups of positions wait in shared memory for each warp: 16 KB for all of them.
+FLYWHEEL_TASK constexpr int staged_groups(int tiles) { return 4 / tiles; }
 
-/// What the warps of a block leave to each other in shared memory.
+/// What warps leave to each other in shared memory.
 template <int kTiles>
 struct LeftParts {
   // Not a multiple of the banks' number: the heads of a warp are written side by side.
@@ -38,8 +35,8 @@ struct LeftParts {
 ///
 /// Loads go one of two ways. As they come: keys and values of two groups of positions are on their way before the queries are
 /// there, each next one as soon as there is room for it, for parts of any length. Or, `kKeysFirst`, a part that is taken at one
-/// go: the keys of all its groups are on their way before, and the values follow into the registers that the keys leave, so
-/// that nothing waits for memory but once.
+/// go: the keys of all its groups and the values that shared memory has room for are on their way before, and the other values
+/// follow into the registers that the keys leave, so that nothing waits for memory but once.
 template <int kTiles, bool kKeysFirst>
 class WarpAttention {
   static constexpr int kDims = kTiles * 16;
@@ -49,6 +46,7 @@ class WarpAttention {
  public:
   static constexpr int kGroups = kTilesAtOnce / kTiles < 5 ? kTilesAtOnce / kTiles : 5;  // that the warp takes at once
   static constexpr int kAll = kGroups * kStep;  // positions from there to its next
+  static constexpr int kStaged = kKeysFirst ? staged_groups(kTiles) : 0;
 
   /// The head's keys and values in the cache, see FastCache.
   FLYWHEEL_TASK WarpAttention(const Half* keys, const Half* values) : keys_at_(keys), values_at_(values) {}
@@ -59,6 +57,17 @@ class WarpAttention {
     load(block, &Group::keys, keys_at_, from, last);
     if constexpr (!kKeysFirst) load(block, &Group::values, values_at_, from, last);
   }
+  /// The first values, to the warp's place in `room`: [warps][kStaged][kTiles][lanes].
+  template <class Block>
+  FLYWHEEL_TASK void stage(const Block& block, TilePart* room, int from, int last) {
+    staged_ = room + block.warp() * (kStaged * kTiles * kLanes) + block.lane();
+#pragma unroll
+    for (int g = 0; g < kStaged; ++g) {
+      const TilePart* at = group_at(block, values_at_, from, g, last);
+#pragma unroll
+      for (int t = 0; t < kTiles; ++t) fetch_to_shared(staged_ + (g * kTiles + t) * kLanes, at + t * kLanes);
+    }
+  }
 
   /// To L2, what comes after those. (Not sooner: brought by the stage before, Llama-3.2-1B at position 8192 took 0.807 ms a
   /// token on an H200 in place of 0.769; by the one before that, 0.825 in place of 0.773. Nor in pages, in the order of the stream:
@@ -67,7 +76,7 @@ class WarpAttention {
   template <class Block>
   FLYWHEEL_TASK void load_ahead(const Block& block, int from, int last) const {
     constexpr int kLine = 128, kLines = kDims * 16 * static_cast<int>(sizeof(Half)) / kLine;  // of a group's keys, and values
-    for (int position = kKeysFirst ? from : from + kAll; position < last; position += kStep)
+    for (int position = from + (kKeysFirst ? kStaged * kStep : kAll); position < last; position += kStep)
 #pragma unroll
       for (int line = block.lane() + (kKeysFirst ? kLines : 0); line < 2 * kLines; line += kLanes) {
         const Half* of = (line < kLines ? keys_at_ : values_at_) + FastCache::tile(position, 0, kDims);
@@ -111,9 +120,10 @@ class WarpAttention {
     const int next = from + kAll;
     if (part.has_step()) put_key(block, step, part.position, from);
     score(block, from, part.last, scores);
-    if constexpr (kKeysFirst) load(block, &Group::values, values_at_, from, part.last);
+    if constexpr (kKeysFirst) load(block, &Group::values, values_at_, from, part.last, kStaged);
     else if (next < part.last) load(block, &Group::keys, keys_at_, next, part.last);
     soften(block, scores);
+    take_staged();
     if (part.has_step()) put_value(block, step + kDims, part.position, from);
     weigh(block, scores);
     if (!kKeysFirst && next < part.last) load(block, &Group::values, values_at_, next, part.last);
@@ -124,16 +134,27 @@ class WarpAttention {
     TilePart keys[kTiles], values[kTiles];
   };
 
+  /// The lane's first 16 bytes of group `g` of those from position `from` on.
   template <class Block>
-  FLYWHEEL_TASK void load(const Block& block, TilePart (Group::*what)[kTiles], const Half* of, int from, int last) {
-    const int spare = from < last ? from : 0;
+  FLYWHEEL_TASK static const TilePart* group_at(const Block& block, const Half* of, int from, int g, int last) {
+    const int position = from + g * kStep, spare = from < last ? from : 0;
+    return reinterpret_cast<const TilePart*>(of + FastCache::tile(position < last ? position : spare, 0, kDims)) + block.lane();
+  }
+  template <class Block>
+  FLYWHEEL_TASK void load(const Block& block, TilePart (Group::*what)[kTiles], const Half* of, int from, int last, int first = 0) {
 #pragma unroll
-    for (int g = 0; g < kGroups; ++g) {
-      const int position = from + g * kStep;
-      const auto* at = reinterpret_cast<const TilePart*>(of + FastCache::tile(position < last ? position : spare, 0, kDims));
+    for (int g = first; g < kGroups; ++g) {
+      const TilePart* at = group_at(block, of, from, g, last);
 #pragma unroll
-      for (int t = 0; t < kTiles; ++t) (groups_[g].*what)[t] = at[t * kLanes + block.lane()];
+      for (int t = 0; t < kTiles; ++t) (groups_[g].*what)[t] = at[t * kLanes];
     }
+  }
+  FLYWHEEL_TASK void take_staged() {
+    if (kStaged) await_fetched();
+#pragma unroll
+    for (int g = 0; g < kStaged; ++g)
+#pragma unroll
+      for (int t = 0; t < kTiles; ++t) groups_[g].values[t] = staged_[(g * kTiles + t) * kLanes];
   }
 
   /// use(group) if one of those from position `from` on has the step's.
@@ -248,6 +269,7 @@ class WarpAttention {
   const Half* values_at_;
   Group groups_[kGroups];
   const FourWeights* queries_ = nullptr;
+  TilePart* staged_ = nullptr;
   float largest_ = -std::numeric_limits<float>::infinity();
   float sum_ = 0;              // of the lane's own positions
   float out_[kTiles][4] = {};  // dimensions lane / 4 and lane / 4 + 8 of each tile, columns high and low
