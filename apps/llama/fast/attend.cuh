@@ -17,9 +17,9 @@ struct FastAttend : AttendTask {
   FLYWHEEL_TASK void compute(Block& block, Operands&) const {
     Block copy = block;  // for the call: the caller's own stays in registers
     switch (partials.head_dim) {
-      case 32: return attend<2>(copy);
-      case 64: return attend<4>(copy);
-      case 128: return attend<8>(copy);
+      case 32: return by_length<2>(copy);
+      case 64: return by_length<4>(copy);
+      case 128: return by_length<8>(copy);
       default: block.fail(kHeadSizeUnknown);
     }
   }
@@ -33,6 +33,7 @@ struct FastAttend : AttendTask {
     std::uint16_t* query;  // B of the scores: [tile][column][lane quarter][4]
     std::uint16_t* step;   // the step's key and value
     LeftParts<kTiles> left;
+    TilePart* staged;  // values: see WarpAttention
   };
 
   /// What a warp makes ready: warps 0..3 a query each, the next one the step's key, and one its value, which does not turn.
@@ -57,12 +58,20 @@ struct FastAttend : AttendTask {
     float a[kEach] = {}, b[kEach] = {}, cosine[kEach] = {}, sine[kEach] = {}, norm_a[kEach] = {}, norm_b[kEach] = {};
   };
 
-  /// What earlier passes left (where the step is, angles, cache) is fetched while this step's qkv are still being made.
+  /// A part whose keys and values are too many to be on their way together, but its keys are not, has the keys first.
   template <int kTiles, class Block>
-  FLYWHEEL_COLD void attend(Block& outside) const {
+  FLYWHEEL_TASK void by_length(Block& block) const {
+    const Span part = span();
+    const int length = part.last - part.first;
+    if (length > WarpAttention<kTiles, false>::kAll && length <= WarpAttention<kTiles, true>::kAll) attend<kTiles, true>(block, part);
+    else attend<kTiles, false>(block, part);
+  }
+
+  /// What earlier passes left (where the step is, angles, cache) is fetched while this step's qkv are still being made.
+  template <int kTiles, bool kKeysFirst, class Block>
+  FLYWHEEL_COLD void attend(Block& outside, const Span part_of) const {
     Block block = outside;  // in registers: local memory is a trip to L2 away after each acquire
     const int warp = block.warp();
-    const Span part_of = span();
     if (part_of.last <= part_of.first) {  // the context is short: nobody reads this part
       if (block.leader()) block.sent();
       return;
@@ -70,24 +79,23 @@ struct FastAttend : AttendTask {
     Pairs<kTiles> pairs;
     const Source from = source(warp);
     if (from.words) prepare(block, pairs, from, part_of.position);
-    WarpAttention<kTiles> mine(cache.keys + cache_at(), cache.values + cache_at());
+    WarpAttention<kTiles, kKeysFirst> mine(cache.keys + cache_at(), cache.values + cache_at());
     const int first = part_of.first + warp * 16;
     mine.load(block, first, part_of.last);
     mine.load_ahead(block, first, part_of.last);
     block.sync();  // all warps are through with the last task's scratch
     Area<kTiles> area = share<kTiles>(block);
-    if (!area.left.sums) return;
-    area = {block.in_scratch(area.query), block.in_scratch(area.step), {block.in_scratch(area.left.scales), block.in_scratch(area.left.sums)}};
+    if (!area.staged) return;
+    area = {block.in_scratch(area.query), block.in_scratch(area.step),
+            {block.in_scratch(area.left.scales), block.in_scratch(area.left.sums)}, block.in_scratch(area.staged)};
+    mine.stage(block, area.staged, first, part_of.last);
     const PackedOutput packed{results, partials.sequences, partials.columns(), block.stamp()};
     if (from.words) load(block, pairs, from.words), rotate(block, pairs, from.norm != nullptr);
     if (warp < kHeadsTogether) put_query(block, area, pairs);
     else if (from.words) put_step(block, area, pairs, warp - kHeadsTogether);
     block.sync();
     mine.take_queries(block, area.query);
-    for (int at = first; at < part_of.last; at += mine.kAll) {
-      if (part_of.has_step()) mine.put_step(block, area.step, part_of.position, at);
-      mine.add(block, at, part_of.last);
-    }
+    mine.add_all(block, part_of, first, area.step);
     mine.leave(block, area.left);
     block.sync();
     write(block, area, part_of.used, packed);
@@ -102,7 +110,8 @@ struct FastAttend : AttendTask {
   FLYWHEEL_TASK static Area<kTiles> share(Block& block) {
     constexpr int kParts = kTileWarps * kHeadsTogether;
     return {block.template scratch<std::uint16_t>(kTiles * 8 * 16), block.template scratch<std::uint16_t>(2 * kTiles * 16),
-            {block.template scratch<float>(kParts * 2), block.template scratch<float>(kParts * LeftParts<kTiles>::kStride)}};
+            {block.template scratch<float>(kParts * 2), block.template scratch<float>(kParts * LeftParts<kTiles>::kStride)},
+            block.template scratch<TilePart>(kTileWarps * staged_groups(kTiles) * kTiles * kLanes)};
   }
 
   template <int kTiles, class Block>
