@@ -1,4 +1,5 @@
-// Attention by tensor cores. The softmax is in attend_warp.cuh; this is what comes before it and after it.
+// Attention by tensor cores. The softmax is in attend_warp.cuh; this is what comes before it and after it. Of the query heads of
+// a key and value head 4 go through it at once, the next 4 after them.
 #pragma once
 
 #include "apps/llama/fast/attend_task.cuh"
@@ -16,11 +17,14 @@ struct FastAttend : AttendTask {
     requires Block::kOnGpu
   FLYWHEEL_TASK void compute(Block& block, Operands&) const {
     Block copy = block;  // for the call: the caller's own stays in registers
-    switch (partials.head_dim) {
-      case 32: return by_length<2>(copy);
-      case 64: return by_length<4>(copy);
-      case 128: return by_length<8>(copy);
-      default: block.fail(kHeadSizeUnknown);
+    if (count <= kHeadsTogether) return by_size(copy);
+    FastAttend some = *this;
+    for (int done = 0; done < count; done += kHeadsTogether) {
+      const int now = count - done < kHeadsTogether ? count - done : kHeadsTogether;
+      some.head = static_cast<std::uint8_t>(head + done);
+      some.count = static_cast<std::uint8_t>(now);
+      some.left = static_cast<std::uint8_t>(count - done - now);
+      some.by_size(copy);
     }
   }
 
@@ -58,6 +62,16 @@ struct FastAttend : AttendTask {
     float a[kEach] = {}, b[kEach] = {}, cosine[kEach] = {}, sine[kEach] = {}, norm_a[kEach] = {}, norm_b[kEach] = {};
   };
 
+  template <class Block>
+  FLYWHEEL_TASK void by_size(Block& block) const {
+    switch (partials.head_dim) {
+      case 32: return by_length<2>(block);
+      case 64: return by_length<4>(block);
+      case 128: return by_length<8>(block);
+      default: block.fail(kHeadSizeUnknown);
+    }
+  }
+
   /// A part whose keys and values are too many to be on their way together, but its keys are not, has the keys first.
   template <int kTiles, class Block>
   FLYWHEEL_TASK void by_length(Block& block) const {
@@ -72,10 +86,7 @@ struct FastAttend : AttendTask {
   FLYWHEEL_COLD void attend(Block& outside, const Span part_of) const {
     Block block = outside;  // in registers: local memory is a trip to L2 away after each acquire
     const int warp = block.warp();
-    if (part_of.last <= part_of.first) {  // the context is short: nobody reads this part
-      if (block.leader()) block.sent();
-      return;
-    }
+    if (part_of.last <= part_of.first) return end(block);  // the context is short: nobody reads this part
     Pairs<kTiles> pairs;
     const Source from = source(warp);
     if (from.words) prepare(block, pairs, from, part_of.position);
@@ -102,7 +113,11 @@ struct FastAttend : AttendTask {
     if (warp >= kHeadsTogether && from.words && part_of.has_step()) append(block, area, part_of.position, warp - kHeadsTogether);
     if (part_of.used > 1) PartJoin{partials, head, count, sequence, split}(block, part_of.used, packed);
     block.sync();
-    if (block.leader()) block.sent();
+    end(block);
+  }
+  template <class Block>
+  FLYWHEEL_TASK void end(Block& block) const {
+    if (left == 0 && block.leader()) block.sent();
   }
 
   /// The last piece is null if there is not enough.

@@ -30,8 +30,8 @@ FLYWHEEL_TASK constexpr std::size_t best_words(int sequences, int tasks) {
   return static_cast<std::size_t>(tasks) * (static_cast<std::size_t>(sequences) + kOfMaxima);
 }
 
-/// logits = weights * norm(x), the likeliest of the task's rows, and the largest key of each group of them. Nobody needs them while the prompt is being read,
-/// but the weights come anyway.
+/// logits = weights * norm(x), the likeliest of the task's rows, and the largest key of each group of them. Nobody needs them
+/// while the prompt is being read, but the weights come anyway.
 struct FastLogits : RowsTask {
   NormInput norm;
   float* logits;              // [sequences][rows]

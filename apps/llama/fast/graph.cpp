@@ -229,8 +229,6 @@ void check(const Config& config, const Weights& weights, int sequences) {
   const int dim = config.head_dim;
   if (dim != 32 && dim != 64 && dim != 128)
     no_tuned_tasks("its heads have " + std::to_string(dim) + " values, and 32, 64 and 128 are known");
-  if (config.num_attention_heads > kHeadsTogether * config.num_key_value_heads)
-    no_tuned_tasks("more than 4 of its query heads share a key and value head");
   if (config.num_attention_heads > 255) no_tuned_tasks("it has more than 255 heads");
   bool bf16 = weights.embedding.matrix.is_bf16 && weights.output().matrix.is_bf16;
   for (const LayerWeights& w : weights.layers)
