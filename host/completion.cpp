@@ -37,6 +37,7 @@ void drain_stream(const World& world, RunRecord& run) {
 std::uint64_t collect(const World& world, RunRecord& run, bool told) {
   CompletionSlot& slot = world.completions[run.slot];
   std::scoped_lock lock(run.mutex);
+  // Acquire: as in is_complete().
   const auto code = static_cast<std::uint32_t>(P::system(slot.word).load(Order::acquire));
   drain_stream(world, run);
   const bool detailed = code || run.repeat > 1;

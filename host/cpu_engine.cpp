@@ -46,6 +46,7 @@ class CpuEngine final : public Engine {
     crew_->scratch.assign(workers_, std::vector<unsigned char>(options.scratch_bytes + 16));
   }
   ~CpuEngine() override {
+    // Acquire: pairs with the release in start(), as in state().
     if (!crew_->active.load(std::memory_order_acquire)) join();
     for (std::thread& thread : threads_) thread.detach();
   }
@@ -104,6 +105,7 @@ class CpuEngine final : public Engine {
   void start(Loop loop) {
     threads_.emplace_back([crew = crew_, loop] {
       loop(*crew);
+      // Release: pairs with the acquires in state() and the destructor: what the loop wrote may be read and changed.
       crew->active.fetch_sub(1, std::memory_order_release);
     });
   }

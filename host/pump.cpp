@@ -142,6 +142,7 @@ void Pump::let_in(const Lock&, const RunPtr& run) {
   counters_.peak_live = std::max<std::uint64_t>(counters_.peak_live, live_count_);
   ++counters_.submitted;
   inbox_.write(message_of(*run));
+  // Release: pairs with the acquires of phase in poll(), drain() and let_stream_wait(): the run has its slot.
   run->phase.store(RunPhase::live, std::memory_order_release);
   ensure_kernel();
 }
@@ -272,6 +273,7 @@ void Pump::retire(const Lock&, std::uint32_t slot) {
 }
 
 bool Pump::poll(const RunPtr& run) {
+  // Acquire: pairs with the releases of phase in let_in(), finish() and collect(): a slot when live, all of the outcome when done.
   const RunPhase phase = run->phase.load(std::memory_order_acquire);
   if (phase != RunPhase::live) return phase == RunPhase::done;
   if (!is_complete(world_, *run)) return false;
@@ -284,6 +286,7 @@ bool Pump::poll(const RunPtr& run) {
 
 void Pump::drain(RunRecord& run) {
   std::unique_lock stream(run.mutex, std::try_to_lock);
+  // Acquire: as in poll().
   if (stream.owns_lock() && run.phase.load(std::memory_order_acquire) == RunPhase::live) drain_stream(world_, run);
 }
 

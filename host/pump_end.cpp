@@ -76,7 +76,7 @@ bool Pump::wait_until_parked(Lock& lock, Clock::time_point limit) {
 
 bool Pump::shutdown(std::chrono::milliseconds limit) {
   Lock lock(mutex_);
-  line_->closed.store(true, std::memory_order_release);
+  line_->closed.store(true, std::memory_order_release);  // pairs with the acquire in throw_if_closed(); `lost_` stays empty
   const auto end = Clock::now() + limit;
   while ((live_count_ || line_->length.load(std::memory_order_relaxed)) && Clock::now() < end && !gone_) {
     or_fail_everything(lock, [&] {

@@ -108,6 +108,7 @@ void Run::cancel() {
 }
 
 void Run::let_stream_wait(CudaStream stream) {
+  // Acquire: as in Pump::poll(): the run has its slot.
   for (std::uint32_t turn = 0; record().phase.load(std::memory_order_acquire) == RunPhase::waiting; ++turn)
     back_off(turn);
   const CompletionSlot& slot = core_->memory.world().completions[record_->slot];
