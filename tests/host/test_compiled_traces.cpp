@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <set>
 
+#include "support/compiled_mixes.hpp"
 #include "support/small_runtime.hpp"
 
 #include "host/schedule.hpp"
@@ -97,6 +98,11 @@ TEST_CASE_METHOD(Fixture, "traced: only what ran shows of a run that fails") {
   Run run = bench.runtime.submit(bench.runtime.load(graph, compiled), traced, repeat(4));
   CHECK(run.status() == Status::task_failed);
   CHECK(bodies_of(run.trace()).size() == 3);
+}
+
+TEST_CASE("traced: how many bytes of operands each body took") {
+  Runtime runtime = start<Packed>(tracing());
+  check_traced_bytes(runtime);
 }
 
 TEST_CASE("traced: costs for another compilation") {

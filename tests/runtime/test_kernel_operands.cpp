@@ -87,6 +87,7 @@ Options options_of(const Way& way) {
   options.bulk_copies = way.bulk;
   options.operand_pages = way.pages;
   options.operand_window = way.window * kPageBytes;
+  options.trace_events = 4096;
   return options;
 }
 
@@ -121,6 +122,10 @@ TEST_CASE("kernel, operands: every byte of every page, warps at paces of their o
     uneven.check();
     late.check();
   });
+}
+
+TEST_CASE("kernel, operands: a traced run says how many bytes each body took") {
+  each_way([](Runtime& runtime) { check_traced_bytes(runtime); });
 }
 
 // As many pages as there are may be held at once.
@@ -223,9 +228,7 @@ TEST_CASE("kernel, compute parts: reduce() in one task after the other, warps at
 }
 
 TEST_CASE("kernel, operands: traced runs show every role") {
-  Options options = options_of({true, 2, 1});
-  options.trace_events = 4096;
-  Runtime runtime = start_emulated<Packed>(options);
+  Runtime runtime = start_emulated<Packed>(options_of({true, 2, 1}));
   Buffer<OperandNotes> notes = runtime.allocate<OperandNotes>(1);
   Graph graph;
   for (std::uint32_t i = 0; i < 12; ++i) graph.add(Packed{notes.data(), i, 40'000});

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <thread>
 
+#include "host/trace.hpp"
 #include "support/compiled_soak.hpp"
 #include "support/small_tasks.hpp"
 
@@ -52,6 +53,23 @@ class ThrownAway {
   OperandRuns clean_;
   Executable stopping_, failing_;
 };
+
+/// A traced run says of each body how many bytes of operands it took, in KiB rounded up: the report's bandwidth comes of that.
+inline void check_traced_bytes(Runtime& runtime) {
+  const std::vector<std::uint32_t> sizes{0, 1, 1024, 1025, kPageBytes, 70'000};
+  constexpr std::uint32_t kPasses = 3;
+  Buffer<OperandNotes> notes = runtime.allocate<OperandNotes>(1);
+  Graph graph;
+  for (const std::uint32_t bytes : sizes) graph.add(Packed{notes.data(), bytes, bytes});
+  Run run = runtime.submit(runtime.load(graph, compiled), traced, repeat(kPasses));
+  std::vector<std::uint32_t> bodies(sizes.size());
+  for (const TraceSpan& span : run.trace().spans()) {
+    if (span.kind != TraceKind::body) continue;
+    ++bodies[span.task];
+    CHECK(span.bytes_kib == (sizes[span.task] + 1023) / 1024);
+  }
+  CHECK(bodies == std::vector<std::uint32_t>(sizes.size(), kPasses));
+}
 
 /// Dynamic, phased and compiled runs in turn, with compiled ones of another thread beside them.
 class MixedRuns {
