@@ -1,9 +1,6 @@
 // Generator, and the program's answers to wrong input.
-#include <sys/wait.h>
-
-#include <cstdio>
-
 #include "catch.hpp"
+#include "llama_program_support.hpp"
 #include "llama_run_support.hpp"
 
 namespace flywheel::llama {
@@ -102,33 +99,6 @@ TEST_CASE("models whose weights do not fit their config are refused") {
   CHECK(
       mentions(error_with("vocab_size", 1000), {"model.embed_tokens.weight", "[1024, 256]", "[1000, 256]"}));
   CHECK(mentions(error_with("intermediate_size", 577), {"intermediate_size", "multiple of 8"}));
-}
-
-/// The program's exit code and what it printed: on stderr, or on what `shown` makes of it.
-struct Answer {
-  int code;
-  std::string text;
-};
-
-Answer ask_program(const std::string& arguments, const std::string& shown = "2>&1 >/dev/null") {
-  const char* build = std::getenv("FLYWHEEL_BUILD_DIR");
-  if (!build) throw std::runtime_error("run this test with ctest: it sets FLYWHEEL_BUILD_DIR");
-  const std::string command = std::string(build) + "/apps/llama/llama " + arguments + " " + shown;
-  FILE* pipe = popen(command.c_str(), "r");
-  if (!pipe) throw std::runtime_error("cannot start: " + command);
-  Answer answer{0, {}};
-  char part[256];
-  while (std::fgets(part, sizeof part, pipe)) answer.text += part;
-  answer.code = WEXITSTATUS(pclose(pipe));
-  return answer;
-}
-
-void check_refused(const std::string& arguments, std::initializer_list<std::string_view> words) {
-  const Answer answer = ask_program(arguments);
-  INFO(arguments << " -> " << answer.code << ": " << answer.text);
-  CHECK(answer.code == 2);
-  CHECK(mentions(answer.text, words));
-  CHECK(std::count(answer.text.begin(), answer.text.end(), '\n') == 1);
 }
 
 std::string times(int count, const std::string& text) {
