@@ -60,7 +60,8 @@ TEST_CASE("positions: bench") {
   BenchRequest request = bench_request();
   for (const std::uint32_t start : {kMost, kMost - 5, 505u}) {
     request.contexts = {start};
-    check_says(refusal_of(request), {"--context " + std::to_string(start) + " and --tokens 8", std::to_string(start + 8ull), "512"});
+    check_says(refusal_of(request),
+               {"--context " + std::to_string(start) + " and --tokens 8", std::to_string(start + 8ull), "512"});
   }
   request.contexts = {10};
   request.tokens = kMost - 5;

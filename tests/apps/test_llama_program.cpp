@@ -55,10 +55,11 @@ TEST_CASE("program: without a GPU who asked for one is told") {
 }
 
 TEST_CASE("program: a word in the environment that means nothing is told") {
-  const std::pair<const char*, const char*> words[] = {{"FLYWHEEL_TARGET", "tpu"}, {"FLYWHEEL_LOG", "eror"}, {"FLYWHEEL_MODE", "train"}};
+  const std::pair<std::string, std::string> words[] = {
+      {"FLYWHEEL_TARGET", "tpu"}, {"FLYWHEEL_LOG", "eror"}, {"FLYWHEEL_MODE", "train"}};
   for (const auto& [name, word] : words)
     for (const char* const command : {"generate", "generate --tuned", "bench --model apps/llama/model"})
-      check_refused(command, {std::string(name) + " is '" + word + "'"}, "", "CUDA_VISIBLE_DEVICES= " + (std::string(name) + "=" + word));
+      check_refused(command, {name + " is '" + word + "'"}, "", "CUDA_VISIBLE_DEVICES= " + name + "=" + word);
 }
 
 TEST_CASE("program: bench and soak refuse positions that the model was not made for") {
@@ -88,7 +89,8 @@ TEST_CASE("program: bench measures a small model from where it has room, if it i
 }
 
 TEST_CASE("program: output that cannot be written is a failure") {
-  for (const char* const command : {"generate --device cpu --tokens 3", "generate --device cpu --tokens 3 --json", "info --device cpu", "--help"}) {
+  const std::string generate = "generate --device cpu --tokens 3";
+  for (const std::string& command : {generate, generate + " --json", std::string("info --device cpu"), std::string("--help")}) {
     const Answer answer = ask_program(command, "2>&1 >/dev/full");
     INFO(command << ": " << answer.text);
     CHECK(answer.code == 1);

@@ -57,7 +57,8 @@ TEST_CASE("times are not negative, and not longer than can be counted in nanosec
       {"check_budget", &Options::check_budget}, {"shutdown_timeout", &Options::shutdown_timeout}};
   for (const auto& [name, time] : times) {
     const std::string option = std::string("Options::") + name;
-    check_says(capacity_error([&](Options& o) { o.*time = std::chrono::milliseconds(-1); }), {option + " is -1 ms", "choose 0 to"});
+    check_says(capacity_error([&](Options& o) { o.*time = std::chrono::milliseconds(-1); }),
+               {option + " is -1 ms", "choose 0 to"});
     check_says(capacity_error([&](Options& o) { o.*time = std::chrono::milliseconds::max(); }), {option, "ten years"});
     CHECK(capacity_error([&](Options& o) { o.*time = std::chrono::hours(24 * 365); }).empty());
   }
