@@ -6,7 +6,19 @@
 
 namespace flywheel {
 
-/// The control role: one thread. Keeps instructions coming, waits for predecessors, says go.
+/// The control role: one thread. Keeps instructions coming, waits for predecessors, says go. Instructions are numbered over
+/// all passes, and it has cursors among them:
+///
+///   settled_    all before this one have settled: what they stored is told to those who wait for it
+///   number_     the one in hand: it waits for the tasks before it
+///   commanded_  the first without a command; one further than the next, if that is early
+///   watched_    the clock of watch() runs for the one before this; an old number: for none
+///
+///   settled_ <= number_ <= settled_ + 1        the one before is at most still storing
+///   number_ <= commanded_ <= number_ + 2       at most number_ + 1 where a step begins; the command to leave comes on top
+///   watched_ <= number_
+///
+/// Slots hold number_ - 1 to number_ + 2: fetched two ahead, into the slot of one that has settled.
 class ControlRole {
   using P = ThreadPlatform;
 
@@ -218,15 +230,15 @@ class ControlRole {
   RolesShared& roles_;
   const CompiledRun& run_;
   const World& world_;
-  std::uint64_t number_ = 0;      // of the instruction in hand, over all passes
-  std::uint64_t commanded_ = 0;   // instructions that have a command: up to the one in hand, or the next
-  std::uint32_t next_fetch_ = 0;  // its place in the stream
-  std::uint64_t settled_ = 0;     // of the instructions before that
+  std::uint64_t number_ = 0;      // a cursor, as commanded_, settled_ and watched_ are: see above
+  std::uint64_t commanded_ = 0;
+  std::uint32_t next_fetch_ = 0;  // place in the stream of what fetch() brings next
+  std::uint64_t settled_ = 0;
   bool failed_ = false;  // a task of this pass, on this worker or before one of its tasks
   bool failed_before_last_ = false;  // the same when the task before this one was begun
   std::uint64_t began_ = 0;  // to see to this instruction
   std::uint32_t looks_ = 0;
-  std::uint64_t watched_ = 0;       // the task before this number is the one that takes long
+  std::uint64_t watched_ = 0;
   std::uint64_t watch_begin_ = 0, watch_told_ = 0;
   TracePen<P> pen_;
 };

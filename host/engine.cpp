@@ -23,7 +23,9 @@ std::unique_ptr<Engine> make_engine(const KernelEntry& entry, const Options& opt
   std::string why;
   if (auto engine = make_gpu_engine(entry, options, why)) return engine;
   if (target == Target::gpu)
-    throw DeviceError("cannot run on a GPU: " + why + ". Use Target::automatic to fall back to CPU workers.");
+    throw DeviceError("cannot run on a GPU: " + why + ". " +
+                      (options.target == Target::gpu ? "Use Target::automatic" : "Unset FLYWHEEL_TARGET") +
+                      " to fall back to CPU workers.");
   log::info("running on CPU workers: " + why);
   return make_cpu_engine(entry, options);
 }

@@ -4,6 +4,7 @@
 
 #include "host/cuda_error.hpp"
 #include "host/log.hpp"
+#include "host/options_check.hpp"
 
 namespace flywheel {
 
@@ -64,13 +65,8 @@ bool probe_gpu(int device, GpuFacts& facts, std::string& why) {
 }
 
 bool choose_drain(const Options& options, const GpuFacts& facts) {
-  if (options.mode != Mode::automatic) return options.mode == Mode::drain;
-  const char* text = std::getenv("FLYWHEEL_MODE");
-  if (text && *text) {
-    if (std::string(text) == "drain") return true;
-    if (std::string(text) == "resident") return false;
-    throw UsageError("FLYWHEEL_MODE is '" + std::string(text) + "': set it to resident or drain, or unset it");
-  }
+  const Mode mode = options.mode == Mode::automatic ? mode_of_environment() : options.mode;
+  if (mode != Mode::automatic) return mode == Mode::drain;
   const char* reason = facts.has_watchdog ? "a display's watchdog ends long kernels on this GPU" : reason_to_drain();
   if (reason) log::warn(std::string("drain mode: ") + reason + ". Set Options::mode to choose yourself.");
   return reason != nullptr;

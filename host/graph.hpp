@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "host/error.hpp"
-#include "runtime/cpu_entry.hpp"
+#include "runtime/task_type.hpp"
 
 namespace flywheel {
 
@@ -185,11 +185,7 @@ class Graph {
       nodes_[index].dependent_pages = task.dependent_pages();
       task.dependents([&](const void* pointer, std::uint32_t bytes) { nodes_[index].dependents.push_back({pointer, bytes}); });
     }
-    if constexpr (requires { Task::kEarly; }) {
-      static_assert(!requires { task.dependent_pages(); },
-                    "an early task has no dependent operands: those are fetched when the tasks before it are done");
-      nodes_[index].early = Task::kEarly;
-    }
+    if constexpr (requires { Task::kEarly; }) nodes_[index].early = Task::kEarly;
   }
 
   std::vector<GraphNode> nodes_;

@@ -133,7 +133,10 @@ std::string find_cycle(const Graph& graph) {
 
 GraphImage compile_image(const Graph& graph, const KernelEntry& entry, std::uint32_t workers, const Compiled& how) {
   check_operands(graph);
-  const SchedulePlan plan = make_schedule(graph, workers, how);
+  return image_of_plan(make_schedule(graph, workers, how), graph, entry);
+}
+
+GraphImage image_of_plan(const SchedulePlan& plan, const Graph& graph, const KernelEntry& entry) {
   validate_schedule(plan, graph);
   std::vector<TaskRecord> records;
   for (std::uint32_t task = 0; task < graph.size(); ++task)

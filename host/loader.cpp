@@ -49,7 +49,7 @@ std::string LoadedGraph::task_name(std::uint32_t local) const {
 }
 
 Loader::Loader(Engine& engine, const World& world, Heap& heap, const KernelEntry& entry, const Options& options)
-    : engine_(engine), world_(world), heap_(heap), entry_(entry), overlap_(std::max(options.overlap, 1u)),
+    : engine_(engine), world_(world), heap_(heap), entry_(entry), overlap_(options.overlap),
       max_tasks_(options.max_tasks), max_edges_(options.max_edges), records_(options.max_tasks),
       edges_(options.max_edges), execs_(options.max_executables) {}
 

@@ -27,6 +27,8 @@ struct GraphImage {
 GraphImage make_image(const Graph& graph, const KernelEntry& entry);
 /// The same for a graph that is compiled. Throws GraphError, see make_schedule(), and what check_operands() throws.
 GraphImage compile_image(const Graph& graph, const KernelEntry& entry, std::uint32_t workers, const Compiled& how);
+/// Its last step, the only way from a plan to what workers read. Throws GraphError for a plan that is not proven right.
+GraphImage image_of_plan(const SchedulePlan& plan, const Graph& graph, const KernelEntry& entry);
 /// What the tasks of a compiled graph say of their operands: copies of pages can be made of it. Throws UsageError or
 /// CapacityError that names the first task of which that is not so.
 void check_operands(const Graph& graph);

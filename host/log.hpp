@@ -5,6 +5,7 @@
 
 namespace flywheel::log {
 
+/// FLYWHEEL_LOG overrides `level`. Throws UsageError for a level that there is not.
 void set_level(const std::string& level);
 void debug(const std::string& message);
 void info(const std::string& message);

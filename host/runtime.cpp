@@ -6,6 +6,7 @@
 
 #include "host/core.hpp"
 #include "host/log.hpp"
+#include "host/options_check.hpp"
 
 namespace flywheel {
 
@@ -13,6 +14,7 @@ Runtime::Runtime(const KernelEntry& entry, const Options& options) : Runtime(ent
 
 Runtime::Runtime(const KernelEntry& entry, const Options& options, std::unique_ptr<Engine> engine) {
   log::set_level(options.log_level);
+  check_options(options);
   if (!engine) engine = make_engine(entry, options);
   core_ = std::make_shared<Core>(entry, options, std::move(engine));
   log::info("flywheel on " + device() + (core_->engine->drains() ? ", drain mode" : ", resident"));

@@ -70,7 +70,8 @@ class Runtime {
   /// What that comes to, for a person to read.
   std::string describe(const Graph& graph, const Compiled& how = compiled) const;
 
-  /// Starts a run; returns at once. Options in any order: repeat(n), set(param, value), a Priority.
+  /// Starts a run; returns at once. Options in any order: repeat(n) or repeat_until_stop(), set(param, value), a Priority,
+  /// traced.
   template <class... Options>
   Run submit(const Executable& executable, const Options&... options) {
     auto record = make_record(executable);

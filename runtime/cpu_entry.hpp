@@ -22,17 +22,4 @@ void cpu_door(const World& world, Porch* porch) {
   door();
 }
 
-/// A body must be usable by the runtime; the sentences are what a user reads when it is not.
-template <class Task>
-constexpr bool check_task_type() {
-  static_assert(std::is_trivially_copyable_v<Task>,
-                "a task type must be trivially copyable: it is sent to the GPU as bytes");
-  static_assert(sizeof(Task) <= kTaskArgBytes,
-                "a task type must fit kTaskArgBytes (96): keep larger data in a device buffer and pass a pointer");
-  static_assert(alignof(Task) <= 16, "a task type must not ask for more than 16-byte alignment");
-  static_assert(std::is_invocable_v<const Task&, CpuBlock<AnyTaskList>&>,
-                "a task type needs `template <class Block> FLYWHEEL_TASK auto operator()(Block& block) const`");
-  return true;
-}
-
 }  // namespace flywheel

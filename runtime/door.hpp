@@ -1,4 +1,5 @@
-// The door: takes messages from the inbox and lets runs in. One warp on the GPU, one thread on the CPU.
+// The door: takes messages from the inbox and lets runs in. One warp on the GPU, one thread on the CPU. (For the porch, see
+// ready.hpp.)
 #pragma once
 
 #include <cstring>

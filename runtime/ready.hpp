@@ -1,6 +1,11 @@
 // Ready tasks: from whoever makes one ready to a worker that runs it.
 //
-// An idle worker gets it in its mailbox; with nobody idle it goes to the queue of its priority.
+// An idle worker gets it in its mailbox; with nobody idle it goes to the queue of its priority. The words of this journey:
+//
+//   Hand   an idle worker claimed in advance, so that a task that gets ready goes straight to it    (idle.hpp)
+//   Seat   where an idle worker is found: its bit and its mailbox, or the porch                     (idle.hpp)
+//   Porch  the seat of the worker that shares its SM with the door: in shared memory, near at hand  (idle.hpp)
+//   Desk   what a worker keeps from task to task: a batch it popped, its share of a run's roots     (world.hpp)
 #pragma once
 
 #include <cstdint>

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "apps/llama/arguments.hpp"
 #include "apps/llama/commands.hpp"
 #include "apps/llama/files/error.hpp"
 
@@ -36,7 +37,7 @@ void add_device(CLI::App& command, Target& target, std::uint32_t& workers) {
       ->default_str("auto");
   command
       .add_option("--workers", workers, "Workers (default: one on each SM, or one for each hardware thread)")
-      ->check(CLI::PositiveNumber);
+      ->check(at_least(1));
 }
 
 void add_setup(CLI::App& command, Setup& setup) {
@@ -46,7 +47,7 @@ void add_setup(CLI::App& command, Setup& setup) {
   command
       .add_option("--context", setup.context,
                   "Positions to have room for (default: the model's, at most 4096)")
-      ->check(CLI::PositiveNumber);
+      ->check(at_least(1));
 }
 
 void add_generate(CLI::App& app, Setup& setup, TextRequest& request) {
@@ -58,7 +59,7 @@ void add_generate(CLI::App& app, Setup& setup, TextRequest& request) {
       ->allow_extra_args(false)
       ->default_str("ROMEO: and a line break");
   command.add_option("--tokens", request.tokens, "Tokens to write (default: 256)")
-      ->check(CLI::PositiveNumber);
+      ->check(at_least(1));
   command
       .add_option("--seed", request.sampling.seed,
                   "The same seed writes the same text; each further text has the next one")
@@ -66,7 +67,7 @@ void add_generate(CLI::App& app, Setup& setup, TextRequest& request) {
   command
       .add_option("--temperature", request.sampling.temperature,
                   "0 takes the likeliest token, 1 the model's odds")
-      ->check(CLI::NonNegativeNumber)
+      ->check(at_least(0))
       ->capture_default_str();
   command.add_option("--top-k", request.sampling.top_k, "Choose among the k likeliest tokens; 0: all")
       ->capture_default_str();
@@ -105,7 +106,7 @@ void add_measured(CLI::App& command, Measured& what, Options& options) {
   command
       .add_option_function<std::uint32_t>(
           "--window", [&options](std::uint32_t kilobytes) { options.operand_window = kilobytes << 10; },
-          "KB of operands under way to an SM at once (default: 52)")
+          "KB of operands under way to an SM at once (default: 78 for 1 to 4 texts, 52 for 8)")
       ->check(CLI::Range(16, 256));
   command.add_option("--pace", options.operand_pace,
                      "Of the memory's rated speed, what a worker asks for (default: 1.05 times its share; 0: no limit)");
@@ -122,9 +123,8 @@ void add_peers(CLI::App& command, BenchRequest& request) {
       .add_option_function<std::vector<int>>(
           "--peer-shape",
           [&request](const std::vector<int>& two) { request.peer_shapes.assign(1, {two[0], two[1]}); },
-          "Blocks an SM (1 to 3) and pages that each prefetches to L2 (default: the best of several)")
-      ->expected(2)
-      ->check(CLI::Range(0, 64));
+          "Blocks an SM (1 to 3) and pages (0 to 64) that each prefetches to L2 (default: the best of several)")
+      ->expected(2);
 }
 
 void add_bench(CLI::App& app, Measured& what, BenchRequest& request, bool& right) {
@@ -135,12 +135,12 @@ void add_bench(CLI::App& app, Measured& what, BenchRequest& request, bool& right
   command.add_option("--batch", request.batch, "Texts at once")
       ->check(CLI::IsMember({1, 2, 4, 8}))
       ->capture_default_str();
-  command.add_option("--context", request.contexts, "Positions to start from (default: 32 1024)");
+  command.add_option("--context", request.contexts, "Positions to start from (default: 32 and 1024, where the model has room)");
   command.add_option("--tokens", request.tokens, "Tokens of a run")
-      ->check(CLI::PositiveNumber)
+      ->check(at_least(1))
       ->capture_default_str();
   command.add_option("--runs", request.runs, "Runs that count; 0 measures nothing")
-      ->check(CLI::NonNegativeNumber)
+      ->check(at_least(0))
       ->capture_default_str();
   command.add_option("--portable-check", request.portable_check,
                      "First hold this many positions of each text against the portable tasks");
@@ -158,11 +158,11 @@ void add_soak(CLI::App& app, Measured& what, SoakRequest& request, Options& opti
       *app.add_subcommand("soak", "Write the same text for long, and see that it ends the same");
   add_measured(command, what, options);
   command.add_option("--tokens", request.tokens, "Tokens in all")
-      ->check(CLI::PositiveNumber)
+      ->check(at_least(1))
       ->capture_default_str();
   command.add_option("--context", request.start, "Position that each run starts from")->capture_default_str();
   command.add_option("--length", request.length, "Tokens of a run")
-      ->check(CLI::PositiveNumber)
+      ->check(at_least(1))
       ->capture_default_str();
   command.callback([&] { right = soak_decode(what, request, options); });
 }
@@ -185,12 +185,25 @@ int run(int argc, char** argv) {
   add_info(app, setup);
   add_bench(app, what, bench, right);
   add_soak(app, what, soak, options, right);
+  check_command(app, argc, argv);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& help) {
     return app.exit(help);
+  } catch (const CLI::ParseError& error) {
+    throw RequestError(with_help(app, error.what()));
+  } catch (const Error& error) {
+    const std::string what = in_words_of_command(app, error.what());
+    if (what == error.what()) throw;
+    throw RequestError(what);
   }
   return right ? 0 : kFailed;
+}
+
+/// Of a full disk nobody hears before: text is buffered, and its pieces are not looked after.
+void check_output() {
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
+    throw std::runtime_error("cannot write all of the output: free some space, or send it elsewhere");
 }
 
 int complain(const std::string& what, int code) {
@@ -202,15 +215,16 @@ int complain(const std::string& what, int code) {
 
 int main(int argc, char** argv) {
   try {
-    return run(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return complain(std::string(error.what()) + "; llama --help and llama generate --help tell what there is",
-                    kWrongInput);
+    const int code = run(argc, argv);
+    check_output();
+    return code;
   } catch (const ModelError& error) {
     return complain(error.what(), kWrongInput);
   } catch (const RequestError& error) {
     return complain(error.what(), kWrongInput);
   } catch (const DeviceError& error) {
+    return complain(error.what(), kWrongInput);
+  } catch (const UsageError& error) {  // of what the environment asks for
     return complain(error.what(), kWrongInput);
   } catch (const std::exception& error) {
     return complain(error.what(), kFailed);

@@ -256,4 +256,13 @@ TEST_CASE("tuned: who does something else first gets so much less of the next ma
   CHECK_THROWS_AS(share.occupy(11, 1), std::out_of_range);
 }
 
+TEST_CASE("tuned: sharing out over no workers, or in shares of nothing, is refused instead of never ending") {
+  for (const int workers : {0, -1}) CHECK_THROWS_AS(Sharer(workers), std::invalid_argument);
+  Sharer share(3);
+  CHECK_THROWS_AS(share(10, 100, 0), std::invalid_argument);
+  CHECK_THROWS_AS(share(-1, 100, 4), std::invalid_argument);
+  CHECK_THROWS_AS(share(10, 0, 4), std::invalid_argument);
+  CHECK(share(0, 100, 4).empty());
+}
+
 }  // namespace flywheel::llama

@@ -24,6 +24,12 @@ TEST_CASE("child: start on the automatic target", "[.child]") {
   std::printf("%u task on %s\n", bench.get(0), bench.runtime.device().c_str());
 }
 
+TEST_CASE("child: start on Target::gpu", "[.child]") {
+  Options options;
+  options.target = Target::gpu;
+  Bench bench(options);
+}
+
 TEST_CASE("without a GPU the automatic target falls back to CPU workers and says why") {
   const ChildResult result =
       start_with({{"CUDA_VISIBLE_DEVICES", ""}, {"FLYWHEEL_TARGET", ""}, {"FLYWHEEL_LOG", "info"}});
@@ -37,11 +43,14 @@ TEST_CASE("without a GPU the automatic target falls back to CPU workers and says
   CHECK(knows);
 }
 
-TEST_CASE("without a GPU Target::gpu is refused, with the way out") {
+TEST_CASE("without a GPU a wish for one is refused, with the way out for whoever had it") {
   const ChildResult result = start_with({{"CUDA_VISIBLE_DEVICES", ""}, {"FLYWHEEL_TARGET", "gpu"}});
   CHECK_FALSE(result.timed_out);
   CHECK(result.status != 0);
-  check_says(result.output, {"cannot run on a GPU: ", "Target::automatic"});
+  check_says(result.output, {"cannot run on a GPU: ", "Unset FLYWHEEL_TARGET to fall back"});
+  const ChildResult chosen = run_child("child: start on Target::gpu", std::chrono::seconds(60), {{"CUDA_VISIBLE_DEVICES", ""}});
+  CHECK(chosen.status != 0);
+  check_says(chosen.output, {"cannot run on a GPU: ", "Use Target::automatic to fall back"});
 }
 
 TEST_CASE("FLYWHEEL_TARGET chooses for the automatic target, and a typo is told") {

@@ -1,4 +1,8 @@
 // Wrong plans must be refused, and plans that are merely different must not.
+#include <flywheel/flywheel.hpp>
+#include <flywheel/task.cuh>
+
+#include "host/loader.hpp"
 #include "support/schedule_graphs.hpp"
 
 using namespace flywheel;
@@ -149,6 +153,16 @@ void change_speaker(Random& random, SchedulePlan& plan) {
 
 TEST_CASE("a plan made by hand is proven") {
   CHECK(fault_of([](SchedulePlan&) {}).empty());
+}
+
+TEST_CASE("load() makes nothing for workers of a plan that is not proven") {
+  Square4 square;
+  const auto image = [&] { return image_of_plan(square.plan, square.graph, kernel_entry<Work>()); };
+  const GraphImage right = image();
+  CHECK(right.schedule.instructions.size() == 4);
+  CHECK(right.schedule.counters == 2);
+  square.plan.tasks[2].waits.clear();
+  check_says(error_of<GraphError>(image), {"task 2", "worker 1", "task 0", "there is an edge between them"});
 }
 
 TEST_CASE("orders that are no orders of the graph's tasks are refused") {

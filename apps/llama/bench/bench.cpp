@@ -8,6 +8,7 @@
 #include "apps/llama/bench/check.hpp"
 #include "apps/llama/bench/check_context.hpp"
 #include "apps/llama/bench/fast_options.hpp"
+#include "apps/llama/bench/positions.hpp"
 #include "apps/llama/bench/random_weights.hpp"
 #include "apps/llama/bench/step_bytes.hpp"
 #include "apps/llama/fast/generate.hpp"
@@ -29,12 +30,49 @@ void write_text(const std::filesystem::path& file, const std::string& text) {
   if (!out) throw std::runtime_error("cannot write " + file.string() + ": free some space, or name another file");
 }
 
-int room_for(const BenchModel& model, const BenchRequest& request) {
-  if (request.contexts.empty()) throw RequestError("no position to start from: give --context");
-  if (request.tokens == 0) throw RequestError("there are no tokens to write: ask for --tokens of 1 or more");
-  const std::uint32_t last = *std::ranges::max_element(request.contexts);
-  return choose_context(model.config,
-                        static_cast<int>(last + std::max(request.tokens, std::max(kTokensOfCheck, kTokensOfTrace))));
+/// What is asked of the tuned decode, and perhaps of the peers: more than to hold it against the portable tasks.
+bool measures(const BenchRequest& request) {
+  return request.runs > 0 || !request.trace.empty() || !request.schedule.empty();
+}
+
+struct Steps {
+  explicit Steps(const BenchRequest& request) : count(std::max({request.tokens, kTokensOfCheck, kTokensOfTrace})) {
+    if (request.tokens == 0) throw RequestError("there are no tokens to write: ask for --tokens of 1 or more");
+    const std::string number = std::to_string(count);
+    asked = count > request.tokens ? "a check of " + number + " tokens" : "--tokens " + number;
+  }
+  std::uint32_t count;  // of the longest run
+  std::string asked;    // as what
+};
+
+std::vector<std::uint32_t> starts_of(const Config& config, const BenchRequest& request) {
+  const Steps steps(request);
+  return request.contexts.empty() ? default_starts(config, steps.count, steps.asked) : request.contexts;
+}
+
+int room_for(const Config& config, const BenchRequest& request) {
+  const Steps steps(request);
+  const std::vector<std::uint32_t> starts = starts_of(config, request);
+  return positions_of_run(config, *std::ranges::max_element(starts), steps.count, steps.asked);
+}
+
+void check_writable(const char* option, const std::filesystem::path& file) {
+  const std::filesystem::path folder = file.parent_path();
+  if (!folder.empty() && !std::filesystem::is_directory(folder))
+    throw RequestError(std::string(option) + " " + file.string() + ": the folder " + folder.string() +
+                       " does not exist: make it, or name another");
+  if (std::filesystem::is_directory(file))
+    throw RequestError(std::string(option) + " " + file.string() + " is a folder: name a file");
+}
+
+/// Whatever can be said against a request before it costs time.
+void check(const Config& config, const BenchRequest& request) {
+  check_writable("--trace", request.trace);
+  check_writable("--schedule", request.schedule);
+  positions_of_check(config, request.portable_check);
+  if (!request.portable_contexts.empty()) positions_of_contexts(config, request.portable_contexts);
+  for (const PeerShape& shape : request.peer_shapes) check_shape(shape);
+  if (measures(request)) room_for(config, request);
 }
 
 Options options_of(const BenchModel& model, const BenchRequest& request, int context) {
@@ -56,7 +94,8 @@ class Bench {
  public:
   Bench(const BenchModel& model, const BenchRequest& request)
       : request_(request),
-        context_(room_for(model, request)),
+        starts_(starts_of(model.config, request)),
+        context_(room_for(model.config, request)),
         runtime_(start_fast_runtime(options_of(model, request, context_))),
         ours_(runtime_, model.config, model.weights(runtime_), context_, request.batch) {
     std::fprintf(stderr, "%s: %u tasks for %u workers on %s\n", model.name.c_str(), ours_.tasks(), runtime_.workers(),
@@ -70,11 +109,19 @@ class Bench {
   void write_trace() {
     if (request_.trace.empty()) return;
     Trace trace;
-    ours_.run(request_.contexts.front(), kTokensOfTrace, &trace);
+    ours_.run(starts_.front(), kTokensOfTrace, &trace);
     write_text(request_.trace, trace.chrome_json());
     std::printf("%s", trace.report().c_str());
   }
 
+  std::vector<DecodeTimes> measure() {
+    std::vector<DecodeTimes> all;
+    if (request_.runs > 0)
+      for (const std::uint32_t start : starts_) all.push_back(measure(start));
+    return all;
+  }
+
+ private:
   DecodeTimes measure(std::uint32_t start) {
     DecodeTimes times;
     times.context = start;
@@ -86,7 +133,6 @@ class Bench {
     return times;
   }
 
- private:
   std::unique_ptr<Peers> make_peers(const PeerShape& shape) {
     return Peers::make(runtime_, ours_.config(), ours_.weights(), context_, request_.batch, shape);
   }
@@ -97,8 +143,8 @@ class Bench {
     for (const PeerShape& shape : request_.peer_shapes) {
       const std::unique_ptr<Peers> tried = make_peers(shape);
       if (!tried) return;
-      tried->run(PeerWay::graph_pdl, request_.contexts.front(), kTokensOfCheck);
-      const double ms = tried->run(PeerWay::graph_pdl, request_.contexts.front(), request_.tokens);
+      tried->run(PeerWay::graph_pdl, starts_.front(), kTokensOfCheck);
+      const double ms = tried->run(PeerWay::graph_pdl, starts_.front(), request_.tokens);
       std::fprintf(stderr, "peers with %d blocks an SM and %d pages ahead: %.4f ms a token\n", shape.blocks_per_sm,
                    shape.pages_ahead, ms);
       if (best && ms >= least) continue;
@@ -140,18 +186,12 @@ class Bench {
   }
 
   const BenchRequest& request_;
+  std::vector<std::uint32_t> starts_;
   int context_;
   Runtime runtime_;
   FastGenerator ours_;
   std::unique_ptr<Peers> peers_;
 };
-
-std::vector<DecodeTimes> measure_all(Bench& bench, const BenchRequest& request) {
-  std::vector<DecodeTimes> all;
-  if (request.runs > 0)
-    for (const std::uint32_t start : request.contexts) all.push_back(bench.measure(start));
-  return all;
-}
 
 std::string second_run(const std::string& differs) { return differs.empty() ? "the same bits" : "OTHER BITS: " + differs; }
 
@@ -197,19 +237,19 @@ std::filesystem::path results_file(const BenchRequest& request, const flywheel::
 }  // namespace
 
 std::vector<DecodeTimes> measure_decode(const BenchModel& model, const BenchRequest& request) {
-  Bench bench(model, request);
-  return measure_all(bench, request);
+  return Bench(model, request).measure();
 }
 
 bool run_bench(const BenchModel& model, const BenchRequest& request) {
+  check(model.config, request);
   const bool on_gpu = choose_target(request.options.target) == Target::gpu;
   const flywheel::bench::Gpu gpu = on_gpu ? flywheel::bench::find_gpu() : flywheel::bench::Gpu{};
   const std::filesystem::path file = results_file(request, gpu, on_gpu);
   if (!check_portable(model, request) || !check_portable_contexts(model, request)) return false;
-  if (request.runs == 0 && request.trace.empty() && request.schedule.empty()) return true;
+  if (!measures(request)) return true;
   Bench bench(model, request);
   bench.write_schedule();
-  const std::vector<DecodeTimes> all = measure_all(bench, request);
+  const std::vector<DecodeTimes> all = bench.measure();
   if (!all.empty()) std::printf("%s", decode_table(model.name, request.batch, all).c_str());
   if (!file.empty() && !all.empty()) {
     const flywheel::bench::Stamp stamp{flywheel::bench::slug(gpu.name), gpu.driver, flywheel::bench::today(),

@@ -11,11 +11,11 @@
 namespace flywheel::llama {
 
 struct BenchRequest {
-  std::vector<std::uint32_t> contexts{32, 1024};  // starting positions
-  std::uint32_t tokens = 256;                     // of a run
-  int runs = 5;                                   // counted, after one to warm up; 0: measure nothing
-  int batch = 1;                                  // texts at once: 1, 2, 4 or 8
-  std::uint32_t portable_check = 0;               // positions of each text to hold against the portable tasks
+  std::vector<std::uint32_t> contexts;  // starting positions; empty: see default_starts()
+  std::uint32_t tokens = 256;           // of a run
+  int runs = 5;                         // counted, after one to warm up; 0: measure nothing
+  int batch = 1;                        // texts at once: 1, 2, 4 or 8
+  std::uint32_t portable_check = 0;     // positions of each text to hold against the portable tasks
   bool peers = true;
   std::vector<PeerShape> peer_shapes{kPeerShapes.begin(), kPeerShapes.end()};  // the best of them is measured
   std::filesystem::path trace;     // Chrome JSON of a run of 8 tokens; empty: none

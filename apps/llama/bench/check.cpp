@@ -6,6 +6,7 @@
 
 #include "apps/llama/bench/fast_options.hpp"
 #include "apps/llama/bench/fill_random.cuh"
+#include "apps/llama/bench/positions.hpp"
 #include "apps/llama/bench/step_words.hpp"
 #include "apps/llama/decode_graph.hpp"
 #include "apps/llama/fast/generate.hpp"
@@ -88,6 +89,7 @@ std::vector<std::vector<float>> portable_logits(Runtime& runtime, const Config& 
 CheckResult check_against_portable(const BenchModel& model, int count, std::uint32_t positions,
                                    const Options& options) {
   if (positions == 0) throw RequestError("a check of no positions shows nothing: ask for 1 or more");
+  positions_of_check(model.config, positions);
   const Texts texts = random_texts(model, sequences_for(count), positions);
   const std::vector<Logits> wanted = by_portable_tasks(model, texts, options);
   auto [first, differs] = by_tuned_tasks(model, texts, options);

@@ -5,6 +5,7 @@
 #include "apps/llama/bench/check.hpp"
 #include "apps/llama/bench/fast_options.hpp"
 #include "apps/llama/bench/fill_random.cuh"
+#include "apps/llama/bench/positions.hpp"
 #include "apps/llama/bench/step_words.hpp"
 #include "apps/llama/decode_graph.hpp"
 #include "apps/llama/fast/start.hpp"
@@ -125,8 +126,8 @@ Logits tuned_logits_at(FastGenerator& generator, const Positions& positions, con
 }
 
 std::vector<ContextResult> check_contexts(const BenchModel& model, const Positions& starts, const Options& options) {
+  positions_of_contexts(model.config, starts);
   const Positions positions = positions_from(starts);
-  choose_context(model.config, room_for(positions));
   const Logits wanted = by_portable_tasks(model, positions, options);
   const auto [tuned, differs] = by_tuned_tasks(model, positions, options);
   std::vector<ContextResult> results(starts.size());

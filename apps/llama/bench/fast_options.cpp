@@ -51,8 +51,11 @@ std::size_t decode_bytes(const Config& config, const FastRoom& room) {
 Target choose_target(Target wanted) {
   if (wanted != Target::automatic) return wanted;
   const char* text = std::getenv("FLYWHEEL_TARGET");
-  if (text && std::string_view(text) == "cpu") return Target::cpu;
-  return flywheel::bench::find_gpu().present ? Target::gpu : Target::cpu;
+  const std::string_view wish = text ? text : "";
+  if (wish == "cpu") return Target::cpu;
+  const bool present = flywheel::bench::find_gpu().present;
+  if (!wish.empty() && !(present && wish == "gpu")) return Target::automatic;
+  return present ? Target::gpu : Target::cpu;
 }
 
 Options fast_options(const Config& config, const FastRoom& room, Options options) {

@@ -14,7 +14,8 @@ struct FastRoom {
   int decodes = 1;  // operand streams and caches beside the loaded weights
 };
 
-/// Target::automatic made definite: a GPU if there is one, unless the environment variable FLYWHEEL_TARGET says cpu.
+/// Target::automatic made definite: a GPU if there is one, unless the environment variable FLYWHEEL_TARGET says cpu. If it
+/// asks for what there is not, the target stays automatic: a runtime that starts with it says so.
 Target choose_target(Target wanted);
 
 /// `options` with a definite target, scratch memory for the tuned tasks, and a heap that need not grow: the weights as

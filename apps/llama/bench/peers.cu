@@ -11,7 +11,6 @@
 #include "apps/llama/fast/attend.cuh"
 #include "apps/llama/fast/gate.cuh"
 #include "apps/llama/fast/graph.hpp"
-#include "apps/llama/request.hpp"
 
 namespace flywheel::llama {
 namespace {
@@ -50,8 +49,7 @@ const OpKind& find_kind(std::type_index type) {
 const OpKind& find_kind(std::type_index type, int blocks_per_sm) {
   if (blocks_per_sm == 1) return find_kind<1>(type);
   if (blocks_per_sm == 2) return find_kind<2>(type);
-  if (blocks_per_sm == 3) return find_kind<3>(type);
-  throw RequestError("the peers have no kernels for " + std::to_string(blocks_per_sm) + " blocks an SM: choose 1 to 3");
+  return find_kind<3>(type);  // see check_shape()
 }
 
 /// One launch of a step.
@@ -143,7 +141,7 @@ class CudaPeers : public Peers {
   std::vector<float> last_logits() override { return memory_.logits.read(); }
 
   double run(PeerWay way, std::uint32_t start, std::uint32_t tokens) override {
-    if (start + tokens > static_cast<std::uint32_t>(memory_.context))
+    if (std::uint64_t{start} + tokens > static_cast<std::uint64_t>(memory_.context))
       throw std::invalid_argument("the peers have no room for these positions: make them with a larger context");
     leave_gpu_to_us();
     memory_.states.write(std::vector<StepState>(static_cast<std::size_t>(memory_.sequences), StepState{start, 0}));
@@ -232,6 +230,7 @@ class CudaPeers : public Peers {
 
 std::unique_ptr<Peers> Peers::make(Runtime& runtime, const Config& config, const Weights& weights, int context,
                                    int sequences, const PeerShape& shape) {
+  check_shape(shape);
   if (!runtime.on_gpu()) return nullptr;
   return std::make_unique<CudaPeers>(runtime, config, weights, context, sequences, shape);
 }

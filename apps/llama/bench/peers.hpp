@@ -20,11 +20,13 @@ inline constexpr std::array kPeerWays{PeerWay::stream, PeerWay::graph, PeerWay::
 const char* describe(PeerWay way);
 
 /// What may be tuned. An SM has room for `blocks_per_sm` blocks (1 to 3), and matrices are shared out over as many;
-/// each has `pages_ahead` pages of operands on their way to L2.
+/// each has `pages_ahead` pages (0 to 64) of operands on their way to L2.
 struct PeerShape {
   int blocks_per_sm = 3;
   int pages_ahead = 3;
 };
+/// Throws RequestError for a shape that there are no kernels for.
+void check_shape(const PeerShape& shape);
 /// Which is best depends on the model and on the number of texts: all are tried.
 inline constexpr std::array kPeerShapes{PeerShape{1, 4}, PeerShape{1, 8}, PeerShape{2, 0}, PeerShape{2, 2},
                                         PeerShape{2, 4}, PeerShape{3, 0}, PeerShape{3, 2}, PeerShape{3, 4}};
@@ -32,7 +34,7 @@ inline constexpr std::array kPeerShapes{PeerShape{1, 4}, PeerShape{1, 8}, PeerSh
 class Peers {
  public:
   /// Null in a host-only build and where the runtime has no GPU. The runtime and the weights must outlive it. Errors:
-  /// as build_fast_graph(), CudaError, CapacityError.
+  /// as build_fast_graph() and check_shape(), CudaError, CapacityError.
   static std::unique_ptr<Peers> make(Runtime& runtime, const Config& config, const Weights& weights, int context,
                                      int sequences, const PeerShape& shape);
   virtual ~Peers() = default;

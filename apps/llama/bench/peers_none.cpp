@@ -3,7 +3,8 @@
 
 namespace flywheel::llama {
 
-std::unique_ptr<Peers> Peers::make(Runtime&, const Config&, const Weights&, int, int, const PeerShape&) {
+std::unique_ptr<Peers> Peers::make(Runtime&, const Config&, const Weights&, int, int, const PeerShape& shape) {
+  check_shape(shape);
   return nullptr;
 }
 

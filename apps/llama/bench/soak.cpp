@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "apps/llama/bench/fast_options.hpp"
+#include "apps/llama/bench/positions.hpp"
 #include "apps/llama/fast/generate.hpp"
 #include "apps/llama/fast/start.hpp"
 #include "apps/llama/generate.hpp"
@@ -28,7 +29,7 @@ std::string line_of(const char* format, const SoakResult& result) {
 int checked_context(const Config& config, const SoakRequest& request) {
   if (request.tokens == 0 || request.length == 0)
     throw RequestError("a soak of no tokens shows nothing: ask for --tokens and --length of 1 or more");
-  return choose_context(config, static_cast<int>(request.start + request.length));
+  return positions_of_run(config, request.start, request.length, "--length " + std::to_string(request.length));
 }
 
 }  // namespace

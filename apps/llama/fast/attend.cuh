@@ -81,7 +81,9 @@ struct FastAttend : AttendTask {
     else attend<kTiles, false>(block, part);
   }
 
-  /// What earlier passes left (where the step is, angles, cache) is fetched while this step's qkv are still being made.
+  /// 1. What earlier passes left (where the step is, angles, cache) is fetched while this step's qkv are still being made.
+  /// 2. Queries, the step's key and value are awaited, turned and put where all warps see them.
+  /// 3. Each warp weighs its positions. 4. The warps' sums are put together, and 5. those of all parts.
   template <int kTiles, bool kKeysFirst, class Block>
   FLYWHEEL_COLD void attend(Block& outside, const Span part_of) const {
     Block block = outside;  // in registers: local memory is a trip to L2 away after each acquire

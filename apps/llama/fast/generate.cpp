@@ -120,9 +120,11 @@ void FastGenerator::step_each(const std::vector<std::vector<std::uint32_t>>& tex
 
 std::chrono::duration<double> FastGenerator::run(std::uint32_t start, std::uint32_t tokens, Trace* trace,
                                                  const Sampling& sampling) {
-  if (start + tokens > static_cast<std::uint32_t>(context()))
-    throw RequestError("positions " + std::to_string(start) + " to " + std::to_string(start + tokens - 1) +
-                       " go beyond the context of " + std::to_string(context()));
+  const std::uint64_t end = std::uint64_t{start} + tokens;
+  if (end > static_cast<std::uint64_t>(context()))
+    throw RequestError(std::to_string(tokens) + " tokens from position " + std::to_string(start) +
+                       " on go beyond the context of " + std::to_string(context()) + ": make it for " +
+                       std::to_string(end) + " positions, or ask for fewer");
   const auto count = static_cast<std::size_t>(sequences());
   begin(std::vector<StepState>(count, StepState{start, 0}), std::vector<FastText>(count, FastText{.sampling = sampling}));
   const auto begin_time = std::chrono::steady_clock::now();

@@ -1,4 +1,13 @@
 // Products of a task's rows with the activations, by tensor cores; the sums go to the store part.
+//
+// What a warp has in registers decides how it goes over its groups of rows (detail::multiply() in tiled_task.cuh chooses):
+//
+//   columns             way          inputs                        tiles
+//   to 2048, 1-4 texts  ahead()      all of them, from the begin   two pages (whole groups) ahead, before the inputs are there
+//   to 4096             resident()   all of them, from the begin   the next ones while these are multiplied
+//   more                stream()     one chunk of 2048 columns     likewise; sums of all groups (4 at most) are kept meanwhile
+//
+// ahead() is for shapes of whole pages; others, and 8 texts, go with resident().
 #pragma once
 
 #include "apps/llama/fast/inputs.cuh"

@@ -2,10 +2,27 @@
 
 #include <algorithm>
 #include <numeric>
+#include <stdexcept>
+#include <string>
 
 namespace flywheel::llama {
 
+namespace {
+/// Sharing out would never end.
+[[noreturn]] void cannot_share(const std::string& what) { throw std::invalid_argument("Sharer: " + what); }
+
+std::size_t checked_workers(int workers) {
+  if (workers < 1) cannot_share(std::to_string(workers) + " workers: share out over 1 or more");
+  return static_cast<std::size_t>(workers);
+}
+}  // namespace
+
+Sharer::Sharer(int workers) : debts_(checked_workers(workers), 0.), late_(debts_) {}
+
 std::vector<Share> Sharer::operator()(int units, double unit_bytes, int most) {
+  if (units < 0) cannot_share(std::to_string(units) + " units: give 0 or more");
+  if (!(unit_bytes > 0)) cannot_share("units of " + std::to_string(unit_bytes) + " bytes: give more than 0");
+  if (most < 1) cannot_share("shares of at most " + std::to_string(most) + " units: allow 1 or more");
   const int workers = static_cast<int>(debts_.size());
   for (double& debt : debts_) debt += units * unit_bytes / workers;
   const std::vector<int> counts = count_units(units, unit_bytes);

@@ -14,10 +14,11 @@ struct Share {
 /// most; the larger ones go to those who have got the fewest bytes so far.
 class Sharer {
  public:
-  explicit Sharer(int workers) : debts_(static_cast<std::size_t>(workers), 0.), late_(debts_) {}
+  /// Throws std::invalid_argument for fewer than 1 worker.
+  explicit Sharer(int workers);
 
-  /// `unit_bytes`: what a unit weighs against those of other matrices. No share is larger than `most` units: a worker
-  /// may get several. Shares with nothing in them are left out.
+  /// `unit_bytes`: what a unit weighs against those of other matrices, more than 0. No share is larger than `most` units,
+  /// 1 or more: a worker may get several. Shares with nothing in them are left out. Throws std::invalid_argument.
   std::vector<Share> operator()(int units, double unit_bytes, int most);
 
   /// `count` workers to do something else before the next matrix, each as long as so many bytes take: of that matrix they

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "runtime/cpu_entry.hpp"
+#include "runtime/task_type.hpp"
 #ifdef __CUDACC__
 #include "device/kernel.cuh"
 #endif

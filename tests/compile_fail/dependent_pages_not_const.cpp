@@ -1,0 +1,16 @@
+// expect: dependent_pages\(\) of a task type must be const
+#include <flywheel/flywheel.hpp>
+#include <flywheel/task.cuh>
+
+struct Fetched {
+  const float* in;
+  std::uint32_t dependent_pages() { return 1; }
+  template <class Fetch>
+  FLYWHEEL_TASK void dependents(Fetch&& fetch) const {
+    fetch(in, 16);
+  }
+  template <class Block>
+  FLYWHEEL_TASK void operator()(Block&) const {}
+};
+
+int main() { flywheel::start<Fetched>(); }

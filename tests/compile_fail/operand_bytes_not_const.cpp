@@ -1,0 +1,13 @@
+// expect: operand_bytes\(\) of a task type must be const
+#include <flywheel/flywheel.hpp>
+#include <flywheel/task.cuh>
+
+struct Packed {
+  std::uint32_t operand_bytes() { return 16; }
+  template <class Block>
+  FLYWHEEL_TASK void pack(Block&, unsigned char*) const {}
+  template <class Block>
+  FLYWHEEL_TASK void operator()(Block&) const {}
+};
+
+int main() { flywheel::start<Packed>(); }
