@@ -217,7 +217,8 @@ TEST_CASE("kernel: a part that waits for ever is reported by task and role, and 
     Graph graph;
     for (int i = 0; i < 6; ++i) graph.add(Stuck{stores});
     const Executable executable = runtime.load(graph, compiled);
-    CHECK(runtime.submit(executable).status() != Status::ok);
+    Run run = runtime.submit(executable);
+    check_says(error_of<Error>([&] { run.wait(); }), {"Stuck", "worker", "Remedy"});
     // Of a compute part the store role tells, which waits for it. A store part is ended by shutdown().
     std::string message;
     const auto told = [&] {
