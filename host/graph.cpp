@@ -7,6 +7,8 @@
 #include <cstdlib>
 #include <memory>
 
+#include "host/task_name.hpp"
+
 namespace flywheel {
 
 namespace {
@@ -61,12 +63,14 @@ void Graph::place_node(std::uint32_t task, std::uint64_t graph, std::uint32_t wo
 }
 
 void Graph::add_gang(std::vector<std::uint32_t> tasks) {
+  std::vector<bool> seen(nodes_.size());
   for (const std::uint32_t task : tasks) {
-    if (nodes_[task].gang != kNoGang)
-      throw GraphError("task " + std::to_string(task) + " (" + type_name(nodes_[task].type) +
-                       ") is named twice in Graph::together(): name all that run together in one call");
-    nodes_[task].gang = static_cast<std::uint32_t>(gangs_.size());
+    if (nodes_[task].gang != kNoGang || seen[task])
+      throw GraphError(name_of(*this, task) + " is named twice in Graph::together(): name all that run together in one call, each "
+                       "once");
+    seen[task] = true;
   }
+  for (const std::uint32_t task : tasks) nodes_[task].gang = static_cast<std::uint32_t>(gangs_.size());
   gangs_.push_back(std::move(tasks));
 }
 

@@ -4,6 +4,7 @@
 #include <atomic>
 
 #include "host/core.hpp"
+#include "host/task_name.hpp"
 
 namespace flywheel {
 
@@ -81,8 +82,7 @@ void Loader::check_buffers(const Graph& graph) const {
   for (const BufferArgument& buffer : graph.buffers()) {
     const char* wrong = engine_.check_pointer(buffer.pointer);
     if (!wrong) continue;
-    throw GraphError("task " + std::to_string(buffer.task) + " (" + type_name(graph.nodes()[buffer.task].type) +
-                     "), buffer '" + buffer.name + "': " + wrong + ". Allocate it with Runtime::allocate() first.");
+    throw GraphError(name_of(graph, buffer.task) + ", buffer '" + buffer.name + "': " + wrong + ". Allocate it with Runtime::allocate() first.");
   }
 }
 
@@ -96,7 +96,7 @@ void Loader::check_sizes(const Graph& graph, const GraphImage& image) const {
                         "from " + std::to_string(world_.queue_capacity));
   for (std::uint32_t task = 0; world_.page_count && task < graph.size(); ++task)
     if (graph.nodes()[task].dependent_pages > world_.page_window)
-      throw CapacityError("task " + std::to_string(task) + " (" + type_name(graph.nodes()[task].type) + ") has " +
+      throw CapacityError(name_of(graph, task) + " has " +
                           std::to_string(graph.nodes()[task].dependent_pages) + " pages of dependent operands, and " +
                           std::to_string(world_.page_window) +
                           " may be under way at once: raise Options::operand_window, or split the task");

@@ -10,6 +10,7 @@
 #include <algorithm>
 
 #include "host/schedule.hpp"
+#include "host/task_name.hpp"
 
 namespace flywheel {
 
@@ -181,9 +182,7 @@ class Proof {
   [[noreturn]] static void fault(const std::string& what) {
     throw GraphError("the schedule is wrong: " + what + ". Compile the graph again with make_schedule().");
   }
-  std::string name(std::uint32_t task) const {
-    return "task " + std::to_string(task) + " (" + type_name(graph_.nodes()[task].type) + ")";
-  }
+  std::string name(std::uint32_t task) const { return name_of(graph_, task); }
   static std::string counter_name(std::uint32_t counter) { return "counter c" + std::to_string(counter); }
 
   const SchedulePlan& plan_;

@@ -45,10 +45,6 @@ std::vector<double> path_lengths(Indices order, const Lists& after, const std::v
 std::vector<std::uint32_t> placing_order(const Graph& graph, const Lists& before, const Lists& after,
                                          const std::vector<double>& costs, double hop_ns);
 
-inline std::string name_of(const Graph& graph, std::uint32_t task) {
-  return "task " + std::to_string(task) + " (" + type_name(graph.nodes()[task].type) + ")";
-}
-
 /// Gives each task its counter and the waits that it needs. `order` lists all tasks and agrees with all edges and with
 /// the order of every worker.
 void plan_waits(SchedulePlan& plan, const Lists& after, Indices order);

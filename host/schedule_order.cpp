@@ -3,6 +3,7 @@
 
 #include "host/loader.hpp"
 #include "host/schedule_lists.hpp"
+#include "host/task_name.hpp"
 
 namespace flywheel {
 

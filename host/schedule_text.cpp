@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "host/schedule.hpp"
+#include "host/task_name.hpp"
 
 namespace flywheel {
 
@@ -36,10 +37,10 @@ std::vector<bool> sinks_of(const Graph& graph) {
   return sink;
 }
 
-std::string name_of(const Graph& graph, std::uint32_t task) {
-  const GraphNode& node = graph.nodes()[task];
-  const std::string name = fmt::format("task {} ({})", task, type_name(node.type));
-  return node.gang == kNoGang ? name : fmt::format("{}  together with {}", name, graph.gangs()[node.gang].size() - 1);
+std::string name_in_line(const Graph& graph, std::uint32_t task) {
+  const std::uint32_t gang = graph.nodes()[task].gang;
+  const std::string name = name_of(graph, task);
+  return gang == kNoGang ? name : fmt::format("{}  together with {}", name, graph.gangs()[gang].size() - 1);
 }
 
 std::string task_line(const TaskPlan& task, const std::string& name, bool sink) {
@@ -60,7 +61,7 @@ std::string describe_schedule(const SchedulePlan& plan, const Graph& graph) {
     const auto& order = plan.order[worker];
     text += fmt::format("worker {}: {} tasks, busy {:.1f} of {:.1f} us\n", worker, order.size(),
                         us(busy_ns(plan, order)), us(plan.makespan_ns));
-    for (const std::uint32_t task : order) text += task_line(plan.tasks[task], name_of(graph, task), sink[task]);
+    for (const std::uint32_t task : order) text += task_line(plan.tasks[task], name_in_line(graph, task), sink[task]);
   }
   return text;
 }

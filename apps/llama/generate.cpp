@@ -50,12 +50,12 @@ void wait(Run& run) {
 
 }  // namespace
 
-int choose_context(const Config& config, std::int64_t wanted) {
+int choose_context(const Config& config, int wanted) {
   const int most = config.max_position_embeddings;
   if (wanted > most)
     throw RequestError("a context of " + counted(static_cast<std::size_t>(wanted), "position") +
                        " is more than the model was made for: ask for at most " + std::to_string(most));
-  return wanted > 0 ? static_cast<int>(wanted) : std::min(most, kDefaultContext);
+  return wanted > 0 ? wanted : std::min(most, kDefaultContext);
 }
 
 Generator::Generator(Runtime& runtime, const std::filesystem::path& folder, int context)

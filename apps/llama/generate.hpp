@@ -12,7 +12,7 @@ namespace flywheel::llama {
 // Shared with the compiled decode.
 
 /// The context asked for, or a sensible one for 0. Throws RequestError for one the model was not made for.
-int choose_context(const Config& config, std::int64_t wanted);
+int choose_context(const Config& config, int wanted);
 /// See Generator::check().
 void check_request(const Request& request, const Config& config, int context);
 /// The same of several that are served at once: of more than one, the error says of which.

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "catch.hpp"
+#include "llama_small_config.hpp"
 
 #include "apps/llama/bench/bench.hpp"
 #include "apps/llama/bench/check.hpp"
@@ -22,18 +23,10 @@ namespace flywheel::llama {
 namespace {
 
 Config tiny(Family family, bool tied) {
-  Config config;
+  Config config = small_config();
   config.family = family;
-  config.hidden_size = 64;
-  config.intermediate_size = 160;
-  config.num_hidden_layers = 2;
-  config.num_attention_heads = 4;
-  config.num_key_value_heads = 2;
-  config.head_dim = 32;
   config.vocab_size = 500;
-  config.max_position_embeddings = 512;
   config.tie_word_embeddings = tied;
-  config.eos_token_ids = {1};
   return config;
 }
 

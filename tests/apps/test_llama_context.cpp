@@ -1,5 +1,6 @@
 // Long contexts with heads of a real size, on CPU workers: attention in one part, in parts, and where it begins to split.
 #include "catch.hpp"
+#include "llama_small_config.hpp"
 
 #include "apps/llama/bench/bench.hpp"
 #include "apps/llama/bench/check.hpp"
@@ -12,18 +13,13 @@ namespace flywheel::llama {
 namespace {
 
 Config shape(Family family, int head_dim) {
-  Config config;
+  Config config = small_config();
   config.family = family;
   config.hidden_size = 128;
-  config.intermediate_size = 160;
   config.num_hidden_layers = 3;
-  config.num_attention_heads = 4;
   config.num_key_value_heads = 1;
   config.head_dim = head_dim;
-  config.vocab_size = 300;
   config.max_position_embeddings = 16384;
-  config.tie_word_embeddings = true;
-  config.eos_token_ids = {1};
   return config;
 }
 

@@ -1,6 +1,7 @@
 // The peers of the benchmark, one kernel an operation: their logits are those of the resident kernel, also where parts of a
 // context wait for each other's words.
 #include "catch.hpp"
+#include "llama_small_config.hpp"
 
 #include "apps/llama/bench/check.hpp"
 #include "apps/llama/bench/fast_options.hpp"
@@ -18,21 +19,21 @@ constexpr std::uint32_t kTokens = 6;
 constexpr double kMostError = 5 * kMostPeerError;
 constexpr int kRoom = 3000;
 
-Config small_config() {
-  Config config;
+Config wider_config() {
+  Config config = small_config();
   config.hidden_size = 512;
   config.intermediate_size = 1536;
   config.num_hidden_layers = 3;
   config.num_attention_heads = 8;
-  config.num_key_value_heads = 2;
   config.head_dim = 64;
   config.vocab_size = 2048;
   config.max_position_embeddings = 4096;
+  config.tie_word_embeddings = false;
   return config;
 }
 
 void check_peers(int sequences, const PeerShape& shape) {
-  const Config config = small_config();
+  const Config config = wider_config();
   const std::uint64_t seed = flywheel::testing::fresh_seed();
   Options options = fast_options(config, {kRoom, sequences, 2}, {.target = Target::gpu});
   options.park_after = std::chrono::milliseconds(5);  // peers need the SMs
