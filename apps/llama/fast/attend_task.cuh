@@ -20,7 +20,6 @@ struct AttendTask {
   float eps;
   std::int32_t positions;  // the cache has room for, a multiple of 16
   std::uint8_t sequence, kv_heads, kv_head, head, count, split;
-  std::uint8_t left = 0;  // query heads of the same task that come after these
 
   template <class Block>
   FLYWHEEL_TASK void operator()(Block& block) const {

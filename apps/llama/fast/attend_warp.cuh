@@ -9,7 +9,7 @@
 #pragma once
 
 #include "apps/llama/fast/cache.cuh"
-#include "apps/llama/fast/fetch.cuh"
+#include "apps/llama/fast/tile.cuh"
 
 namespace flywheel::llama {
 
@@ -19,10 +19,13 @@ FLYWHEEL_TASK inline std::uint32_t split_to_halves(float value) {
   return high | round_half_or_infinite(value - from_half(high)) << 16;
 }
 
-/// Values of so many groups of positions wait in shared memory for each warp: 16 KB for all of them.
-FLYWHEEL_TASK constexpr int staged_groups(int tiles) { return 4 / tiles; }
+FLYWHEEL_TASK inline void prefetch_to_l2([[maybe_unused]] const void* at) {
+#ifdef __CUDA_ARCH__
+  asm volatile("prefetch.global.L2 [%0];" ::"l"(at) : "memory");
+#endif
+}
 
-/// What warps leave to each other in shared memory.
+/// What the warps of a block leave to each other in shared memory.
 template <int kTiles>
 struct LeftParts {
   // Not a multiple of the banks' number: the heads of a warp are written side by side.
@@ -32,41 +35,23 @@ struct LeftParts {
 };
 
 /// A lane's scores and weights are those of head lane % 4, its outputs too.
-///
-/// Loads go one of two ways. As they come: keys and values of two groups of positions are on their way before the queries are
-/// there, each next one as soon as there is room for it, for parts of any length. Or, `kKeysFirst`, a part that is taken at one
-/// go: the keys of all its groups and the values that shared memory has room for are on their way before, and the other values
-/// follow into the registers that the keys leave, so that nothing waits for memory but once.
-template <int kTiles, bool kKeysFirst>
+template <int kTiles>
 class WarpAttention {
   static constexpr int kDims = kTiles * 16;
   static constexpr int kStep = kTileWarps * 16;  // positions from one group of 16 to the warp's next
-  static constexpr int kTilesAtOnce = kKeysFirst ? 20 : 8;  // 24 do without spills, too; values of one group with them do not
 
  public:
-  static constexpr int kGroups = kTilesAtOnce / kTiles < 5 ? kTilesAtOnce / kTiles : 5;  // that the warp takes at once
-  static constexpr int kAll = kGroups * kStep;  // positions from there to its next
-  static constexpr int kStaged = kKeysFirst ? staged_groups(kTiles) : 0;
+  static constexpr int kGroups = kTiles <= 4 ? 2 : 1;  // that the warp takes at once
+  static constexpr int kAll = kGroups * kStep;         // positions from there to its next
 
   /// The head's keys and values in the cache, see FastCache.
   FLYWHEEL_TASK WarpAttention(const Half* keys, const Half* values) : keys_at_(keys), values_at_(values) {}
 
-  /// Groups from position `from` on are on their way; for those that begin at or after `last`, the first is once more.
+  /// Groups from position `from` on are on their way; of those that begin at or after `last`, some other is.
   template <class Block>
   FLYWHEEL_TASK void load(const Block& block, int from, int last) {
     load(block, &Group::keys, keys_at_, from, last);
-    if constexpr (!kKeysFirst) load(block, &Group::values, values_at_, from, last);
-  }
-  /// The first values, to the warp's place in `room`: [warps][kStaged][kTiles][lanes].
-  template <class Block>
-  FLYWHEEL_TASK void stage(const Block& block, TilePart* room, int from, int last) {
-    staged_ = room + block.warp() * (kStaged * kTiles * kLanes) + block.lane();
-#pragma unroll
-    for (int g = 0; g < kStaged; ++g) {
-      const TilePart* at = group_at(block, values_at_, from, g, last);
-#pragma unroll
-      for (int t = 0; t < kTiles; ++t) fetch_to_shared(staged_ + (g * kTiles + t) * kLanes, at + t * kLanes);
-    }
+    load(block, &Group::values, values_at_, from, last);
   }
 
   /// To L2, what comes after those. (Not sooner: brought by the stage before, Llama-3.2-1B at position 8192 took 0.807 ms a
@@ -76,9 +61,9 @@ class WarpAttention {
   template <class Block>
   FLYWHEEL_TASK void load_ahead(const Block& block, int from, int last) const {
     constexpr int kLine = 128, kLines = kDims * 16 * static_cast<int>(sizeof(Half)) / kLine;  // of a group's keys, and values
-    for (int position = from + (kKeysFirst ? kStaged * kStep : kAll); position < last; position += kStep)
+    for (int position = from + kAll; position < last; position += kStep)
 #pragma unroll
-      for (int line = block.lane() + (kKeysFirst ? kLines : 0); line < 2 * kLines; line += kLanes) {
+      for (int line = block.lane(); line < 2 * kLines; line += kLanes) {
         const Half* of = (line < kLines ? keys_at_ : values_at_) + FastCache::tile(position, 0, kDims);
         prefetch_to_l2(reinterpret_cast<const unsigned char*>(of) + line % kLines * kLine);
       }
@@ -90,12 +75,25 @@ class WarpAttention {
     queries_ = reinterpret_cast<const FourWeights*>(queries) + block.lane();  // column lane / 4, quarter lane % 4
   }
 
-  /// All positions of the part that are this warp's, from `first` on. `step`: the step's key and value, [2][kDims] halves.
+  /// The step's key and value, [2][kDims] halves, into the tiles that were loaded before they were in the cache; see
+  /// FastCache::key_at().
   template <class Block>
-  FLYWHEEL_TASK void add_all(Block& block, const Span& part, int first, const std::uint16_t* step) {
-    if constexpr (kKeysFirst) add(block, part, first, step);
-    else
-      for (int from = first; from < part.last; from += kAll) add(block, part, from, step);
+  FLYWHEEL_TASK void put_step(const Block& block, const std::uint16_t* step, int position, int from) {
+#pragma unroll
+    for (int g = 0; g < kGroups; ++g)
+      if (position / 16 * 16 == from + g * kStep) put_step(block, step, position, groups_[g]);
+  }
+
+  /// The groups that were loaded. The warp's next ones are on their way as soon as there is room for them.
+  template <class Block>
+  FLYWHEEL_TASK void add(Block& block, int from, int last) {
+    float scores[kGroups][2];
+    score(block, from, last, scores);
+    const int next = from + kAll;
+    if (next < last) load(block, &Group::keys, keys_at_, next, last);
+    soften(block, scores);
+    weigh(block, scores);
+    if (next < last) load(block, &Group::values, values_at_, next, last);
   }
 
   template <class Block>
@@ -113,90 +111,43 @@ class WarpAttention {
   }
 
  private:
-  /// The groups from position `from` on, whose keys were loaded. What comes next is on its way as soon as there is room for it.
-  template <class Block>
-  FLYWHEEL_TASK void add(Block& block, const Span& part, int from, const std::uint16_t* step) {
-    float scores[kGroups][2];
-    const int next = from + kAll;
-    if (part.has_step()) put_key(block, step, part.position, from);
-    score(block, from, part.last, scores);
-    if constexpr (kKeysFirst) load(block, &Group::values, values_at_, from, part.last, kStaged);
-    else if (next < part.last) load(block, &Group::keys, keys_at_, next, part.last);
-    soften(block, scores);
-    take_staged();
-    if (part.has_step()) put_value(block, step + kDims, part.position, from);
-    weigh(block, scores);
-    if (!kKeysFirst && next < part.last) load(block, &Group::values, values_at_, next, part.last);
-  }
-
   /// Keys and values of 16 positions.
   struct Group {
     TilePart keys[kTiles], values[kTiles];
   };
 
-  /// The lane's first 16 bytes of group `g` of those from position `from` on.
   template <class Block>
-  FLYWHEEL_TASK static const TilePart* group_at(const Block& block, const Half* of, int from, int g, int last) {
-    const int position = from + g * kStep, spare = from < last ? from : 0;
-    return reinterpret_cast<const TilePart*>(of + FastCache::tile(position < last ? position : spare, 0, kDims)) + block.lane();
-  }
-  template <class Block>
-  FLYWHEEL_TASK void load(const Block& block, TilePart (Group::*what)[kTiles], const Half* of, int from, int last, int first = 0) {
+  FLYWHEEL_TASK void load(const Block& block, TilePart (Group::*what)[kTiles], const Half* of, int from, int last) {
 #pragma unroll
-    for (int g = first; g < kGroups; ++g) {
-      const TilePart* at = group_at(block, of, from, g, last);
+    for (int g = 0; g < kGroups; ++g) {
+      const int position = from + g * kStep;
+      const auto* at = reinterpret_cast<const TilePart*>(of + FastCache::tile(position < last ? position : 0, 0, kDims));
 #pragma unroll
-      for (int t = 0; t < kTiles; ++t) (groups_[g].*what)[t] = at[t * kLanes];
+      for (int t = 0; t < kTiles; ++t) (groups_[g].*what)[t] = at[t * kLanes + block.lane()];
     }
   }
-  FLYWHEEL_TASK void take_staged() {
-    if (kStaged) await_fetched();
-#pragma unroll
-    for (int g = 0; g < kStaged; ++g)
-#pragma unroll
-      for (int t = 0; t < kTiles; ++t) groups_[g].values[t] = staged_[(g * kTiles + t) * kLanes];
-  }
 
-  /// use(group) if one of those from position `from` on has the step's.
-  template <class Use>
-  FLYWHEEL_TASK void of_step(int position, int from, Use&& use) {
-#pragma unroll
-    for (int g = 0; g < kGroups; ++g)
-      if (position / 16 * 16 == from + g * kStep) use(groups_[g]);
-  }
-  /// Every lane does the same: branches in which one loads would wait for each other.
-  FLYWHEEL_TASK static void blend(std::uint32_t& old, std::uint32_t by, std::uint32_t bits) { old = (old & ~bits) | (by & bits); }
-
-  /// The step's key into the tiles that were loaded before it was in the cache; see FastCache::key_at().
   template <class Block>
-  FLYWHEEL_TASK void put_key(const Block& block, const std::uint16_t* key, int position, int from) {
-    const auto* fours = reinterpret_cast<const FourWeights*>(key) + block.lane() % 4;
-    const bool has = block.lane() / 4 == position % 8, lower = position % 16 >= 8;
-    const std::uint32_t bits[] = {has && !lower ? ~0u : 0, has && lower ? ~0u : 0};
-    of_step(position, from, [&](Group& group) {
-#pragma unroll
-      for (int t = 0; t < kTiles; ++t) {
-        const FourWeights four = fours[t * 4];
-#pragma unroll
-        for (int i = 0; i < 4; ++i) blend(group.keys[t].registers[i], four.pairs[i / 2], bits[i % 2]);
-      }
-    });
-  }
-  /// Its value likewise; see FastCache::value_at().
-  template <class Block>
-  FLYWHEEL_TASK void put_value(const Block& block, const std::uint16_t* value, int position, int from) {
-    const std::uint16_t* dims = value + block.lane() / 4;
-    const bool has = block.lane() % 4 == position % 8 / 2, lower = position % 16 >= 8;
+  FLYWHEEL_TASK static void put_step(const Block& block, const std::uint16_t* step, int position, Group& group) {
+    const bool lower = position % 16 >= 8;
+    const auto* keys = reinterpret_cast<const FourWeights*>(step) + block.lane() % 4;
+    const std::uint16_t* values = step + kDims + block.lane() / 4;
+    const bool has_key = block.lane() / 4 == position % 8, has_value = block.lane() % 4 == position % 8 / 2;
     const std::uint32_t half = position % 2 ? 0xffff0000u : 0xffffu;
-    const std::uint32_t bits[] = {has && !lower ? half : 0, has && lower ? half : 0};
-    of_step(position, from, [&](Group& group) {
+    const std::uint32_t key_bits[] = {has_key && !lower ? ~0u : 0, has_key && lower ? ~0u : 0};
+    const std::uint32_t value_bits[] = {has_value && !lower ? half : 0, has_value && lower ? half : 0};
+    // Every lane does the same, branches in which one loads would wait for each other.
+    const auto blend = [](std::uint32_t& old, std::uint32_t by, std::uint32_t bits) { old = (old & ~bits) | (by & bits); };
 #pragma unroll
-      for (int t = 0; t < kTiles; ++t) {
-        const std::uint32_t both[] = {dims[t * 16] * 0x10001u, dims[t * 16 + 8] * 0x10001u};
+    for (int t = 0; t < kTiles; ++t) {
+      const FourWeights key = keys[t * 4];
+      const std::uint32_t value[] = {values[t * 16] * 0x10001u, values[t * 16 + 8] * 0x10001u};
 #pragma unroll
-        for (int i = 0; i < 4; ++i) blend(group.values[t].registers[i], both[i % 2], bits[i / 2]);
+      for (int i = 0; i < 4; ++i) {
+        blend(group.keys[t].registers[i], key.pairs[i / 2], key_bits[i % 2]);
+        blend(group.values[t].registers[i], value[i % 2], value_bits[i / 2]);
       }
-    });
+    }
   }
 
   /// Of positions lane / 4 and lane / 4 + 8 of each group; what is not before `last` gets no weight.
@@ -269,7 +220,6 @@ class WarpAttention {
   const Half* values_at_;
   Group groups_[kGroups];
   const FourWeights* queries_ = nullptr;
-  TilePart* staged_ = nullptr;
   float largest_ = -std::numeric_limits<float>::infinity();
   float sum_ = 0;              // of the lane's own positions
   float out_[kTiles][4] = {};  // dimensions lane / 4 and lane / 4 + 8 of each tile, columns high and low

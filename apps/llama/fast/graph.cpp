@@ -257,8 +257,7 @@ FastGraph build_fast_graph(int places, const Config& config, const Weights& weig
 
 std::uint32_t fast_scratch_bytes(const Config& config, bool on_gpu, int context) {
   // Portable bodies: a whole input, or the weights of a part of the context.
-  const int staged = kTileWarps * staged_groups(config.head_dim / 16) * config.head_dim * 32;
-  const int attention = kTileWarps * kHeadsTogether * (config.head_dim + 10) * 4 + config.head_dim * (16 + 4) + staged;
+  const int attention = kTileWarps * kHeadsTogether * (config.head_dim + 10) * 4 + config.head_dim * (16 + 4);
   const int portable = 4 * std::max({config.hidden_size, config.query_size(), 2 * config.head_dim + std::max(context + kFewestPositions, kAlone)});
   const int tuned = std::max(attention, chooser_scratch<kTileWarps * kLanes>());
   return static_cast<std::uint32_t>((on_gpu ? tuned : std::max(tuned, portable)) + 256);
