@@ -146,8 +146,8 @@ class Builder {
 
   void add_sample(const Stage& logits) {
     graph().add(
-        Sample{memory_.logits.data(), memory_.mass.data(), memory_.prompt.data(), memory_.ends.data(),
-               state(), config_.vocab_size, static_cast<std::int32_t>(memory_.ends.size()), result_.settings},
+        Sample{memory_.logits.data(), memory_.prompt.data(), memory_.ends.data(), state(), config_.vocab_size,
+               static_cast<std::int32_t>(memory_.ends.size()), result_.settings},
         after_all(logits));
   }
 

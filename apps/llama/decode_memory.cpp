@@ -24,7 +24,6 @@ DecodeMemory::DecodeMemory(Runtime& runtime, const Config& config, int context)
       attended(runtime.allocate<float>(size_of(config.query_size()))),
       inner(runtime.allocate<float>(size_of(config.intermediate_size))),
       logits(runtime.allocate<float>(size_of(config.vocab_size))),
-      mass(runtime.allocate<std::uint32_t>(size_of(config.vocab_size))),
       prompt(runtime.allocate<std::uint32_t>(size_of(context))),
       ends(runtime.upload(
           std::vector<std::uint32_t>(config.eos_token_ids.begin(), config.eos_token_ids.end()))),

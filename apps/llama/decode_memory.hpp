@@ -25,7 +25,6 @@ struct DecodeMemory {
   Buffer<float> attended;        // [heads][head_dim]
   Buffer<float> inner;           // [intermediate]
   Buffer<float> logits;          // [vocabulary]
-  Buffer<std::uint32_t> mass;    // [vocabulary]: Sample's
   Buffer<std::uint32_t> prompt;  // [context]
   Buffer<std::uint32_t> ends;    // end-of-text tokens
   Buffer<float> rope;

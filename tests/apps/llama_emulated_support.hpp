@@ -3,6 +3,7 @@
 
 #include "support/emulated_engine.hpp"
 
+#include "apps/llama/bench/fill_random.cuh"
 #include "apps/llama/fast/attend.cuh"
 #include "apps/llama/fast/choose.cuh"
 #include "apps/llama/fast/gate.cuh"
@@ -27,7 +28,7 @@ inline Runtime emulated_runtime(const Config& config, int context, std::uint32_t
   options.start_timeout = std::chrono::seconds(60);  // of processors that others keep busy
   options.scratch_bytes = fast_scratch_bytes(config, true, context);
   return flywheel::testing::start_emulated<FastEmbed, FastProject, FastAttend, FastGateUp, FastResidual,
-                                           FastLogits, FastChoose, NobodysTask>(options);
+                                           FastLogits, FastChoose, FillRandom, NobodysTask>(options);
 }
 
 }  // namespace flywheel::llama

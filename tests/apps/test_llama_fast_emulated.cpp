@@ -5,6 +5,7 @@
 #include "apps/llama/fast/generate.hpp"
 #include "apps/llama/fast/start.hpp"
 #include "llama_families_support.hpp"
+#include "llama_sampling_support.hpp"
 #include "llama_texts_support.hpp"
 
 namespace flywheel::llama {
@@ -94,6 +95,31 @@ TEST_CASE("emulated: several texts written greedily are those that each request 
       CHECK(texts[text].size() == alone[text].size());
       CHECK(tie.gap < 4 * kMostError);
     }
+  }
+}
+
+// Top-k and top-p from the largest logits of groups of rows, top-p alone from all logits.
+TEST_CASE("emulated: each of several texts has the tokens that sorting chooses from its logits") {
+  const Config config = read_config(kModelFolder);
+  const Golden golden;
+  for (const int count : {1, 8}) {
+    auto requests = different_requests(golden, count, false);
+    for (std::size_t text = 1; text < requests.size(); text += 2) requests[text].sampling.top_k = 0;
+    Runtime runtime = emulated_runtime(config, 64, 3, true);
+    INFO(runtime.device() << ", " << count << " texts");
+    FastGenerator generator(runtime, kModelFolder, 64, count);
+    const Texts texts = write_texts(generator, requests);
+    Texts read;
+    for (std::size_t text = 0; text < texts.size(); ++text) {
+      read.push_back(requests[text].prompt);
+      read.back().insert(read.back().end(), texts[text].begin(), texts[text].end() - 1);
+    }
+    const auto logits = generator.logits_of(read);
+    for (std::size_t text = 0; text < texts.size(); ++text)
+      for (std::size_t i = 0; i < texts[text].size(); ++i) {
+        const std::size_t position = requests[text].prompt.size() - 1 + i;
+        CHECK(texts[text][i] == sampled_by_sorting(logits[text][position], requests[text].sampling, static_cast<std::uint32_t>(position)));
+      }
   }
 }
 

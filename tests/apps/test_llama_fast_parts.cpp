@@ -172,23 +172,35 @@ TEST_CASE("tuned: SwiGLU's first half") {
   }
 }
 
-TEST_CASE("tuned: logits, and the likeliest of the task's rows") {
+TEST_CASE("tuned: logits, the likeliest of the task's rows, and the largest of each group") {
   for (const int sequences : {1, 2, 4, 8}) {
     const Case c{1024, 150, 2, 16, sequences};
     Numbers numbers;
     const auto weights = numbers.weights(c.rows * c.columns);
     const auto x = numbers.floats(sequences * c.columns), norm = numbers.floats(c.columns);
     std::vector<float> logits(static_cast<std::size_t>(sequences * c.rows));
-    std::vector<BestWords> best(static_cast<std::size_t>(sequences * 5));
+    std::vector<BestWords> best(best_words(sequences, 5));
     const Packed input(x, norm, sequences);
     run_parts(FastLogits{rows_of(c, weights, input), input.norm(), logits.data(), best.data(), 3, 5});
     Errors errors;
     for (int s = 0; s < sequences; ++s) {
       std::uint64_t most = 0;
+      const RowGroups groups{sequences};
+      std::vector<std::uint32_t> of_group(static_cast<std::size_t>(groups.count()));
+      int seen = 0;
+      for (int group = 0; group < groups.count(); ++group)
+        for (int i = 0; groups.row(group, i) < c.groups * 8; ++i, ++seen) {
+          const float logit = logits[static_cast<std::size_t>(s * c.rows + c.first * 8 + groups.row(group, i))];
+          std::uint32_t& largest = of_group[static_cast<std::size_t>(group)];
+          largest = std::max(largest, order_key(logit));
+        }
+      CHECK(seen == c.groups * 8);
+      const std::uint32_t* maxima = maxima_behind(best.data(), sequences, 5, s) + 3 * groups.count();
+      CHECK(std::vector(maxima, maxima + groups.count()) == of_group);
       for (int row = c.first * 8; row < (c.first + c.groups) * 8; ++row) {
         const float logit = logits[static_cast<std::size_t>(s * c.rows + row)];
         errors.add(logit, normed_dot(weights, x, norm, row, s, c.columns));
-        most = std::max(most, FastLogits::likelier(logit, row));
+        most = std::max(most, likelier_of(logit, row));
       }
       CHECK(best[static_cast<std::size_t>(s * 5 + 3)].value() == most);
     }

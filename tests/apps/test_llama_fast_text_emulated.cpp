@@ -3,6 +3,7 @@
 #include "llama_emulated_support.hpp"
 
 #include "apps/llama/bench/check_context.hpp"
+#include "apps/llama/bench/random_weights.hpp"
 #include "apps/llama/fast/start.hpp"
 #include "llama_tuned_support.hpp"
 
@@ -59,6 +60,27 @@ TEST_CASE("emulated: a context that attention takes in parts, of steps on their 
   const auto on_cpu = context.tuned(start_fast_runtime(
       {.target = Target::cpu, .workers = 5, .scratch_bytes = fast_scratch_bytes(context.config, false, context.kRoom)}));
   CHECK(relative_error(emulated.back(), on_cpu.back()) < kMostTunedError);
+}
+
+TEST_CASE("emulated: more query heads to a key and value head than go through attention at once") {
+  Config config;
+  config.family = Family::kQwen3;
+  config.hidden_size = 128;
+  config.intermediate_size = 160;
+  config.num_hidden_layers = 2;
+  config.num_attention_heads = 10;
+  config.num_key_value_heads = 2;
+  config.head_dim = 32;
+  config.vocab_size = 300;
+  config.max_position_embeddings = 2048;
+  const std::vector<std::uint32_t> positions = positions_from({0, 1022});
+  Runtime cpu = start_runtime({.target = Target::cpu, .workers = 2});
+  const auto portable = portable_logits_at(cpu, config, random_weights(cpu, config, 3), positions);
+  Runtime runtime = emulated_runtime(config, 1040, 3, true, 4);
+  FastGenerator generator(runtime, config, random_weights(runtime, config, 3), 1040);
+  CHECK(generator.memory().splits == 2);
+  const auto tuned = tuned_logits_at(generator, positions);
+  for (std::size_t i = 0; i < portable.size(); ++i) CHECK(relative_error(tuned[i], portable[i]) < kMostTunedError);
 }
 
 TEST_CASE("emulated: drawn tokens are those that sorting chooses, and a seed names a text") {

@@ -28,12 +28,11 @@ class Sampler {
   Run start(const std::vector<float>& logits, const RunSettings& settings, std::uint32_t position,
             std::uint32_t passes, const std::vector<std::uint32_t>& prompt = {0}) {
     logits_ = runtime_.upload(logits);
-    mass_ = runtime_.allocate<std::uint32_t>(logits.size());
     prompt_ = runtime_.upload(prompt);
     state_ = runtime_.upload(std::vector<StepState>{{position, 0}});
     Graph graph;
     const auto param = graph.param<RunSettings>();
-    graph.add(Sample{logits_.data(), mass_.data(), prompt_.data(), ends_.data(), state_.data(),
+    graph.add(Sample{logits_.data(), prompt_.data(), ends_.data(), state_.data(),
                      static_cast<int>(logits.size()), static_cast<int>(ends_.size()), param});
     return runtime_.submit(runtime_.load(graph), set(param, settings), repeat_until_stop(passes));
   }
@@ -41,7 +40,7 @@ class Sampler {
  private:
   Runtime runtime_;
   Buffer<float> logits_;
-  Buffer<std::uint32_t> mass_, prompt_, ends_;
+  Buffer<std::uint32_t> prompt_, ends_;
   Buffer<StepState> state_;
 };
 

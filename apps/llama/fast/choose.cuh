@@ -1,12 +1,13 @@
 // Logits, and the end of a step: the next token, its embedding, the next step's state.
 #pragma once
 
+#include "apps/llama/fast/maxima.cuh"
 #include "apps/llama/fast/project.cuh"
 #include "apps/llama/tasks/sampling.cuh"
 
 namespace flywheel::llama {
 
-/// A likeliest token as others see it, see FastLogits::likelier().
+/// A likeliest token as others see it, see likelier_of().
 struct alignas(16) BestWords {
   Stamped upper, lower;
 
@@ -19,25 +20,35 @@ struct alignas(16) BestWords {
   FLYWHEEL_TASK std::uint64_t value() const { return std::uint64_t{upper.bits()} << 32 | lower.bits(); }
 };
 
-/// logits = weights * norm(x), and the likeliest of the task's rows. Nobody needs them while the prompt is being read,
-/// but the weights come anyway.
+/// Where the largest keys of a sequence's groups of rows are, [tasks][groups]: behind all best words.
+FLYWHEEL_TASK inline std::uint32_t* maxima_behind(BestWords* best, int sequences, int tasks, int sequence) {
+  return reinterpret_cast<std::uint32_t*>(best + sequences * tasks) + sequence * tasks * RowGroups{sequences}.count();
+}
+/// Best words and maxima, in units of the former.
+FLYWHEEL_TASK constexpr std::size_t best_words(int sequences, int tasks) {
+  constexpr std::size_t kOfMaxima = kMaximaOfTask * sizeof(std::uint32_t) / sizeof(BestWords);
+  return static_cast<std::size_t>(tasks) * (static_cast<std::size_t>(sequences) + kOfMaxima);
+}
+
+/// logits = weights * norm(x), the likeliest of the task's rows, and the largest key of each group of them. Nobody needs them
+/// while the prompt is being read, but the weights come anyway.
 struct FastLogits : RowsTask {
   NormInput norm;
   float* logits;              // [sequences][rows]
-  BestWords* best;            // [sequences][tasks]: see likelier()
+  BestWords* best;            // [sequences][tasks], then maxima: see best_words()
   std::int16_t index, tasks;  // which of the tasks this is
-
-  /// Orders by logit, then the smaller token first.
-  FLYWHEEL_TASK static std::uint64_t likelier(float logit, int token) {
-    return static_cast<std::uint64_t>(order_key(logit)) << 32 | ~static_cast<std::uint32_t>(token);
-  }
 
   template <class Block>
   FLYWHEEL_TASK void operator()(Block& block) const {
     portable_rows_of_norm(block, *this, norm, [&](int row, int s, float dot) { at(row, s) = dot; });
+    const RowGroups groups{input.sequences};
     for (int s = 0; s < input.sequences; ++s) {
       std::uint64_t most = 0;
-      block.for_each(row_count(), [&](int i) { most = larger(most, likelier(at(first_row() + i, s), first_row() + i)); });
+      block.for_each(groups.count(), [&](int group) {
+        const std::uint64_t of_group = likeliest(groups, group, s);
+        put_maximum(s, group, of_group);
+        most = larger(most, of_group);
+      });
       most = block.reduce(most, larger);
       if (block.leader()) best[s * tasks + index].put(most, block.stamp());
     }
@@ -61,11 +72,28 @@ struct FastLogits : RowsTask {
         if (row + i >= row_count()) continue;
         const float logit = sums.of[i] * scale;
         at(first_row() + row + i, s) = logit;
-        most = larger(most, likelier(logit, first_row() + row + i));
+        most = larger(most, likelier_of(logit, first_row() + row + i));
       }
     };
     store_rows<kEach>(block, row_count(), input.sequences, [](int, int) { return true; }, ReadyAtOnce{}, put);
     mine.join(block, most, larger, [&](int s, std::uint64_t all) { best[s * tasks + index].put(all, block.stamp()); });
+    if (mine.some) put_maximum(mine.sequence, mine.row / kEach, most);
+  }
+
+  /// A greedy choice may have gone on by then: only one that waits for the task reads it.
+  FLYWHEEL_TASK void put_maximum(int sequence, int group, std::uint64_t most) const {
+    const int groups = RowGroups{input.sequences}.count();
+    maxima_behind(best, input.sequences, tasks, sequence)[index * groups + group] = static_cast<std::uint32_t>(most >> 32);
+  }
+
+  /// Portable: of a group, 0 if it has no rows.
+  FLYWHEEL_TASK std::uint64_t likeliest(const RowGroups& groups, int group, int sequence) const {
+    std::uint64_t most = 0;
+    for (int i = 0; groups.row(group, i) < row_count(); ++i) {
+      const int row = first_row() + groups.row(group, i);
+      most = larger(most, likelier_of(at(row, sequence), row));
+    }
+    return most;
   }
 
   FLYWHEEL_TASK static std::uint64_t larger(std::uint64_t a, std::uint64_t b) { return a > b ? a : b; }
@@ -133,12 +161,12 @@ struct FastEmbed {
 
 /// What choosing needs beside the logits.
 struct ChoiceMemory {
-  const float* logits;          // [sequences][vocabulary]
-  const BestWords* best;        // [sequences][tasks]
-  std::uint32_t* mass;          // [sequences][vocabulary]
-  const std::uint32_t* prompt;  // [sequences][context]
-  const std::uint32_t* ends;    // end-of-text tokens
-  std::uint32_t* writing;       // how many texts have not ended
+  const float* logits;             // [sequences][vocabulary]
+  BestWords* best;                 // [sequences][tasks], then maxima: see best_words()
+  const std::int32_t* first_rows;  // [tasks + 1]: see LogitsLeft
+  const std::uint32_t* prompt;     // [sequences][context]
+  const std::uint32_t* ends;       // end-of-text tokens
+  std::uint32_t* writing;          // how many texts have not ended
   std::int32_t vocabulary, tasks, context, end_count;
 };
 
@@ -178,7 +206,7 @@ struct FastChoose {
     std::uint32_t token = last;
     if (given) token = m.prompt[sequence * m.context + static_cast<int>(next)];
     else if (greedy && !likeliest(block, m, token)) return;
-    else if (!greedy && !ended) token = choose_token(block, logits(m), mass(m), m.vocabulary, text.sampling, next);
+    else if (!greedy && !ended) token = draw_token(block, left(m), text.sampling, next);
     // The host is far away: the last thread tells it while others embed.
     if (!given && !ended && block.rank() == block.size() - 1) write(block, m, text, token, next + 1);
     embed.embed(block, sequence, token);
@@ -199,11 +227,10 @@ struct FastChoose {
     if (writing.fetch_add(~0u, Order::relaxed) == 1) block.stop();
   }
 
-  FLYWHEEL_TASK std::size_t first_of_vocabulary(const ChoiceMemory& m) const {
-    return static_cast<std::size_t>(sequence) * static_cast<std::size_t>(m.vocabulary);
+  FLYWHEEL_TASK LogitsLeft left(const ChoiceMemory& m) const {
+    const float* logits = m.logits + static_cast<std::size_t>(sequence) * static_cast<std::size_t>(m.vocabulary);
+    return {logits, maxima_behind(m.best, embed.sequences, m.tasks, sequence), m.first_rows, m.vocabulary, m.tasks, embed.sequences};
   }
-  FLYWHEEL_TASK const float* logits(const ChoiceMemory& m) const { return m.logits + first_of_vocabulary(m); }
-  FLYWHEEL_TASK std::uint32_t* mass(const ChoiceMemory& m) const { return m.mass + first_of_vocabulary(m); }
 
   /// False if a task before this one has failed: there may be no token.
   template <class Block>

@@ -178,7 +178,7 @@ class Builder {
     const int columns = head.matrix.columns, groups = (head.rows + kGroupRows - 1) / kGroupRows;
     const auto shares = share_(groups, TileShape{columns, 1, memory_.sequences}.bytes(), most_groups(columns));
     const int tasks = static_cast<int>(shares.size());
-    memory_.provide_best(tasks);
+    memory_.provide_best(first_rows(shares, head.rows));
     std::int16_t index = 0;
     return add_shares("logits", shares, before, [&](const Share& s) {
       return FastLogits{{{residual(), columns, s.count}, bf16_of(head), head.rows, s.first},
@@ -187,8 +187,16 @@ class Builder {
     });
   }
 
+  /// Of each share, and where the last one ends.
+  static std::vector<std::int32_t> first_rows(const std::vector<Share>& shares, int rows) {
+    std::vector<std::int32_t> first;
+    for (const Share& share : shares) first.push_back(share.first * kGroupRows);
+    first.push_back(rows);
+    return first;
+  }
+
   void add_choice(const Stage& logits) {
-    memory_.choice.write({{memory_.logits.data(), memory_.best.data(), memory_.mass.data(), memory_.prompt.data(),
+    memory_.choice.write({{memory_.logits.data(), memory_.best.data(), memory_.first_rows.data(), memory_.prompt.data(),
                            memory_.ends.data(), memory_.writing.data(), config_.vocab_size,
                            static_cast<std::int32_t>(logits.size()), memory_.context,
                            static_cast<std::int32_t>(memory_.ends.size())}});
@@ -221,8 +229,6 @@ void check(const Config& config, const Weights& weights, int sequences) {
   const int dim = config.head_dim;
   if (dim != 32 && dim != 64 && dim != 128)
     no_tuned_tasks("its heads have " + std::to_string(dim) + " values, and 32, 64 and 128 are known");
-  if (config.num_attention_heads > kHeadsTogether * config.num_key_value_heads)
-    no_tuned_tasks("more than 4 of its query heads share a key and value head");
   if (config.num_attention_heads > 255) no_tuned_tasks("it has more than 255 heads");
   bool bf16 = weights.embedding.matrix.is_bf16 && weights.output().matrix.is_bf16;
   for (const LayerWeights& w : weights.layers)
@@ -253,7 +259,7 @@ std::uint32_t fast_scratch_bytes(const Config& config, bool on_gpu, int context)
   // Portable bodies: a whole input, or the weights of a part of the context.
   const int attention = kTileWarps * kHeadsTogether * (config.head_dim + 10) * 4 + config.head_dim * (16 + 4);
   const int portable = 4 * std::max({config.hidden_size, config.query_size(), 2 * config.head_dim + std::max(context + kFewestPositions, kAlone)});
-  const int tuned = std::max(attention, chooser_scratch(kTileWarps * kLanes));
+  const int tuned = std::max(attention, chooser_scratch<kTileWarps * kLanes>());
   return static_cast<std::uint32_t>((on_gpu ? tuned : std::max(tuned, portable)) + 256);
 }
 

@@ -14,23 +14,34 @@
 namespace flywheel::llama {
 
 /// The `count` query heads from `head` on, of one part.
+template <int kDims>
 struct PartJoin {
   const Partials& partials;
   int head, count, sequence, split;
 
-  /// All warps, when the part's own words are put: `used` parts have positions, the first of these, a power of 2, join.
+  /// The pairs of dimensions of all heads that one warp joins, and of how many at once the logarithm.
+  struct Share {
+    int first = 0, last = 0, log_at_once = 0;
+  };
+  /// Of `used` parts that have positions the first, a power of 2, join. For a warp to know before it waits for its inputs.
+  FLYWHEEL_TASK Share share(int warp, int used) const {
+    const int log_lanes = log_up(used < kLanes ? used : kLanes);  // lanes that share a pair of dimensions
+    const int log_joining = log_up(used + 1) - 1, log_at_once = log_up(kLanes) - log_lanes;
+    if (split >> log_joining) return {};
+    const int all = count * kDims / 2;
+    return {((all * split) >> log_joining) + (warp << log_at_once), (all * (split + 1)) >> log_joining, log_at_once};
+  }
+
+  /// All warps, when the part's own words are put.
   template <class Block>
-  FLYWHEEL_TASK void operator()(Block& block, int used, const PackedOutput& packed) const {
-    const int log_lanes = log_up(used < kLanes ? used : kLanes);      // lanes that share a pair of dimensions
-    const int log_joining = log_up(used + 1) - 1;
-    if (split >> log_joining) return;
-    const int all = count * partials.head_dim / 2, last = (all * (split + 1)) >> log_joining, at_once = kLanes >> log_lanes;
-    for (int first = ((all * split) >> log_joining) + block.warp() * at_once; first < last; first += kTileWarps * at_once)
-      join(block, used, {first + block.lane() % at_once, last}, at_once, packed);
+  FLYWHEEL_TASK void operator()(Block& block, int used, const Share& mine, const PackedOutput& packed) const {
+    const int in = block.lane() & ((1 << mine.log_at_once) - 1);
+    for (int first = mine.first; first < mine.last; first += kTileWarps << mine.log_at_once)
+      join(block, used, {first + in, mine.last}, mine.log_at_once, packed);
   }
 
  private:
-  /// Which pair of dimensions of all heads; none if it is `last` or beyond.
+  /// Which pair of dimensions; none if it is `last` or beyond.
   struct Pair {
     int number, last;
   };
@@ -47,18 +58,18 @@ struct PartJoin {
 
   /// A warp. Neighbouring lanes have neighbouring pairs of one part, the next so many lanes those of the next part.
   template <class Block>
-  FLYWHEEL_TASK void join(Block& block, int used, const Pair& pair, int at_once, const PackedOutput& packed) const {
+  FLYWHEEL_TASK void join(Block& block, int used, const Pair& pair, int log_at_once, const PackedOutput& packed) const {
     const bool some = pair.number < pair.last;
-    const int i = some ? 2 * pair.number : 0, part = block.lane() / at_once;
-    const int h = head + (i >> lowest_bit(static_cast<std::uint64_t>(partials.head_dim))), dim = i & (partials.head_dim - 1);
+    const int i = some ? 2 * pair.number : 0, part = block.lane() >> log_at_once;
+    const int h = head + i / kDims, dim = i % kDims;
     Joined mine;
-    for (int from = 0; from < used; from += kLanes / at_once) {
+    for (int from = 0; from < used; from += kLanes >> log_at_once) {
       const bool has = from + part < used;
       add(block, mine, partials.index(sequence, h, has ? from + part : 0), dim, has);
     }
-    together(block, mine, at_once);
+    together(block, mine, 1 << log_at_once);
     const float by = reciprocal(mine.weights);
-    packed.put(block, sequence, h * partials.head_dim + dim, {mine.first * by, mine.second * by}, some && part == 0);
+    packed.put(block, sequence, h * kDims + dim, {mine.first * by, mine.second * by}, some && part == 0);
   }
 
   template <class Block>

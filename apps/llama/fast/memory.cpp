@@ -44,7 +44,6 @@ FastMemory::FastMemory(Runtime& runtime, const Config& config, int room, int cou
       inner(runtime.allocate<float>(size_of(count, config.intermediate_size))),
       logits(runtime.allocate<float>(size_of(count, config.vocab_size))),
       parts(runtime.allocate<Stamped>(size_of(config.num_hidden_layers) * partials_of(nullptr, config, splits, count).words())),
-      mass(runtime.allocate<std::uint32_t>(size_of(count, config.vocab_size))),
       prompt(runtime.allocate<std::uint32_t>(size_of(count, context))),
       ends(runtime.upload(std::vector<std::uint32_t>(config.eos_token_ids.begin(), config.eos_token_ids.end()))),
       rope(runtime.upload(rope_table(config, context))),
@@ -59,7 +58,10 @@ FastMemory::FastMemory(Runtime& runtime, const Config& config, int room, int cou
   }
 }
 
-void FastMemory::provide_best(int tasks) { best = runtime_.allocate<BestWords>(size_of(sequences, tasks)); }
+void FastMemory::provide_best(const std::vector<std::int32_t>& rows) {
+  best = runtime_.allocate<BestWords>(best_words(sequences, static_cast<int>(rows.size()) - 1));
+  first_rows = runtime_.upload(rows);
+}
 
 Partials FastMemory::partials(const Config& config, std::size_t layer) const {
   Partials of_layer = partials_of(parts.data(), config, splits, sequences);

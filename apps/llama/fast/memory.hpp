@@ -31,8 +31,8 @@ struct FastMemory {
   Buffer<float> inner;             // [sequences][intermediate]: of the portable tasks
   Buffer<float> logits;   // [sequences][vocabulary]
   Buffer<Stamped> parts;  // [layers]: see Partials
-  Buffer<BestWords> best;  // [sequences][tasks of FastLogits]
-  Buffer<std::uint32_t> mass;
+  Buffer<BestWords> best;  // of FastLogits, see best_words()
+  Buffer<std::int32_t> first_rows;  // of each task of FastLogits, and where the last one ends
   Buffer<std::uint32_t> prompt;  // [sequences][context]
   Buffer<std::uint32_t> ends;
   Buffer<float> rope;
@@ -43,7 +43,7 @@ struct FastMemory {
   std::vector<Buffer<Half>> keys, values_cache;  // of each layer
 
   Partials partials(const Config& config, std::size_t layer) const;
-  void provide_best(int tasks);
+  void provide_best(const std::vector<std::int32_t>& rows);  // first_rows
 
  private:
   Runtime& runtime_;

@@ -27,6 +27,7 @@ struct alignas(kEach * sizeof(float)) LaneSums {
   float of[kEach];
 };
 inline constexpr int kMostEach = 4;
+FLYWHEEL_TASK constexpr int rows_of_lane(int sequences) { return sequences <= 2 ? 1 : kMostEach; }
 
 /// The first of a lane's rows of `all` (a power of 2), and its sequence; `some` if there is such a sequence. The lanes of a
 /// sequence are neighbours.
@@ -91,7 +92,7 @@ FLYWHEEL_TASK void store_rows(Block& block, int rows, int sequences, Before&& be
 /// store(rows of a lane), a constant.
 template <class Store>
 FLYWHEEL_TASK void with_rows_of_lane(int sequences, Store&& store) {
-  if (sequences <= 2) store(std::integral_constant<int, 1>{});
+  if (rows_of_lane(sequences) == 1) store(std::integral_constant<int, 1>{});
   else store(std::integral_constant<int, kMostEach>{});
 }
 

@@ -59,13 +59,11 @@ FLYWHEEL_TASK float lane_sum(const Block& block, int n, F&& f) {
   return add_lanes<Block>(lanes);
 }
 
-/// e to the x, within 2 units in the last place; 0 below -87, infinity above 88.
+/// e to the x, within 2 units in the last place, for x from -87 to 88.
 /// x = k ln 2 + r, with ln 2 in two parts so that r keeps its digits (Cody and Waite, "Software Manual for
 /// the Elementary Functions"); e^r is its Taylor series, whose first term left out is below 6e-9 for |r| <=
 /// ln 2 / 2.
-FLYWHEEL_TASK inline float exp_of(float x) {
-  if (!(x <= 88.f)) return x > 88.f ? std::numeric_limits<float>::infinity() : x;
-  if (x < -87.f) return 0.f;
+FLYWHEEL_TASK inline float exp_between(float x) {
   constexpr float kRound = 12582912.f;  // 1.5 * 2^23: adding it leaves no fraction bits
   const float k = (x * 1.44269504f + kRound) - kRound;
   const float r = (x - k * 0.693359375f) + k * 2.12194440e-4f;
@@ -78,6 +76,12 @@ FLYWHEEL_TASK inline float exp_of(float x) {
   series = series * r + 1.f;
   series = series * r + 1.f;
   return series * std::bit_cast<float>((static_cast<std::uint32_t>(static_cast<int>(k) + 127)) << 23);
+}
+
+/// The same for any x: 0 below -87, infinity above 88.
+FLYWHEEL_TASK inline float exp_of(float x) {
+  if (!(x <= 88.f)) return x > 88.f ? std::numeric_limits<float>::infinity() : x;
+  return x < -87.f ? 0.f : exp_between(x);
 }
 
 /// x / (1 + e^-x), the gate of SwiGLU.

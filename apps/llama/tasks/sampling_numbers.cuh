@@ -35,9 +35,58 @@ FLYWHEEL_TASK inline std::uint64_t scale_down(std::uint64_t bits, std::uint64_t 
   return (total >> 32) * upper + (((total & 0xffffffffu) * upper) >> 32);
 }
 
-/// e^((logit - largest) / temperature) in units of 2^-31.
-FLYWHEEL_TASK inline std::uint32_t mass_of(float logit, float largest, float temperature) {
-  return static_cast<std::uint32_t>(exp_of((logit - largest) / temperature) * 2147483648.f);
+/// Of the token with the largest logit it is 0, of all others no more.
+FLYWHEEL_TASK inline float exponent_of(float logit, float largest, float temperature) { return (logit - largest) / temperature; }
+
+/// From here on down masses are 0: e^-22 is 0.6 of a unit.
+inline constexpr float kNoMass = -22.f;
+/// A token's mass: e^exponent in units of 2^-31.
+FLYWHEEL_TASK inline std::uint32_t mass_of(float exponent) {
+  return static_cast<std::uint32_t>(exp_between(exponent > kNoMass ? exponent : kNoMass) * 2147483648.f);
+}
+
+/// exponent_of(), but for those that are less than kNoMass: they stay less. Without a branch, so that a thread can work on several
+/// at a time. A GPU's own division has one, and rounds just so; where the quotients differ they are below 2^-60, for which e^x is 1.
+class Exponents {
+ public:
+  FLYWHEEL_TASK Exponents(float largest, float temperature)
+      : largest_(largest), least_(1.05f * kNoMass * temperature), scale_(scale_of(temperature)), divisor_(temperature * scale_),
+        reciprocal_(1 / divisor_) {}
+
+  FLYWHEEL_TASK float operator()(float logit) const {
+    const float scaled = bounded(logit) * scale_;
+#ifdef __CUDA_ARCH__
+    return divided(scaled);
+#else
+    return scaled / divisor_;
+#endif
+  }
+  /// By multiplications: the quotient is right but for its last bits, and each remainder is exact (Markstein, "Computation of
+  /// Elementary Functions on the IBM RISC System/6000 Processor"). Public for its test.
+  FLYWHEEL_TASK float divided(float scaled) const {
+    float quotient = scaled * reciprocal_;
+    quotient = std::fma(std::fma(-quotient, divisor_, scaled), reciprocal_, quotient);
+    return std::fma(std::fma(-quotient, divisor_, scaled), reciprocal_, quotient);
+  }
+  FLYWHEEL_TASK float bounded(float logit) const {
+    const float below = logit - largest_;
+    return below > least_ ? below : least_;  // NaN, too
+  }
+  FLYWHEEL_TASK float divisor() const { return divisor_; }
+
+ private:
+  /// A power of 2 that keeps divisors and remainders far from where floats end.
+  FLYWHEEL_TASK static float scale_of(float temperature) {
+    constexpr float kMuch = 18446744073709551616.f;  // 2^64
+    return temperature < 1 / kMuch ? kMuch : temperature > kMuch ? 1 / kMuch : 1;
+  }
+
+  float largest_, least_, scale_, divisor_, reciprocal_;
+};
+
+/// Orders by logit, then the smaller token first.
+FLYWHEEL_TASK inline std::uint64_t likelier_of(float logit, int token) {
+  return static_cast<std::uint64_t>(order_key(logit)) << 32 | ~static_cast<std::uint32_t>(token);
 }
 
 }  // namespace flywheel::llama

@@ -1,8 +1,7 @@
-// The few tokens that top-k can leave, found in one look at all logits. Cutting by bisection takes a look for each bit of
-// the keys, and at 128,000 tokens a look costs a block several microseconds.
+// The few tokens that top-k can leave: the block knows a logit that no fewer than k tokens reach, and lists those.
 #pragma once
 
-#include "apps/llama/tasks/sampling_numbers.cuh"
+#include "apps/llama/tasks/look.cuh"
 
 namespace flywheel::llama {
 
@@ -14,38 +13,57 @@ struct ShortlistEntry {
   std::uint32_t mass;  // 0 once it is out
 };
 
-constexpr int shortlist_scratch(int threads) {
-  return threads * 4 + static_cast<int>(kMostShortlisted * sizeof(ShortlistEntry)) + 64;
-}
+struct alignas(16) FourKeys {
+  std::uint32_t of[4];
+};
 
-/// All functions are collective over the block, and give what Chooser's cuts and draw give: sums of integers, so in whatever
-/// order the tokens came.
+/// For those who look for tokens: groups of tokens to look at.
+struct ListedGroups {
+  std::uint32_t groups[kMostShortlisted];
+  std::uint32_t count;
+};
+
+/// In scratch.
+template <int kThreads>
+struct ShortlistRoom {
+  FourKeys maxima[(kThreads + 3) / 4];  // of each thread
+  ShortlistEntry list[kMostShortlisted];
+  ListedGroups listed;
+  std::uint32_t count;
+  std::uint32_t chosen;
+};
+
+/// All functions are collective over the block, and give what AllTokens gives: sums of integers, so in whatever order the
+/// tokens came.
 template <class Block>
 class Shortlist {
  public:
-  FLYWHEEL_TASK Shortlist(Block& block, const float* logits, int count) : block_(block), logits_(logits), all_(count) {}
+  using Room = ShortlistRoom<Block::size()>;
+  FLYWHEEL_TASK Shortlist(Block& block, Room* room) : block_(block), room_(room) {}
 
-  /// The tokens whose key is at least that of the k-th of all, and some more. `mine`: the largest key among those that this
-  /// thread sees in for_each(): the k-th largest of these is no larger than the k-th of all. False if k is too large for
-  /// that or the tokens are too many for the list.
-  FLYWHEEL_TASK bool gather(std::uint32_t mine, std::uint32_t k) {
-    if (k == 0 || k > static_cast<std::uint32_t>(block_.size()) || !take_room()) return false;
+  /// The tokens whose key is at least that of the k-th of all, and some more. `mine`: the largest key among a share of the
+  /// tokens that is this thread's: the k-th largest of these is no larger than the k-th of all. look(least, groups, use) calls
+  /// use(token, logit) for at least the tokens with such a key, each by one thread; it is collective, too, and `groups`, still
+  /// empty, is its. False if it says so (there are more such tokens than the list takes), k is too large for that or the tokens
+  /// are too many for the list.
+  template <class Look>
+  FLYWHEEL_TASK bool gather(std::uint32_t mine, std::uint32_t k, Look&& look) {
+    if (k == 0 || k > static_cast<std::uint32_t>(block_.size())) return false;
     const std::uint32_t least = find_least(mine, k);
-    const AtomicRef<std::uint32_t, Scope::block> count(words_->count);
-    block_.for_each(all_, [&](int i) {
-      const std::uint32_t key = order_key(logits_[i]);
+    const bool all = look(least, room_->listed, [&](int token, float logit) {
+      const std::uint32_t key = order_key(logit);
       if (key < least) return;
-      const std::uint32_t at = count.fetch_add(1, Order::relaxed);
-      if (at < kMostShortlisted) list_[at] = {key, static_cast<std::uint32_t>(i), 0};
+      const std::uint32_t at = add_near(block_, room_->count, 1);
+      if (at < kMostShortlisted) room_->list[at] = {key, static_cast<std::uint32_t>(token), 0};
     });
     block_.sync();
-    count_ = static_cast<int>(words_->count);
-    return count_ <= static_cast<int>(kMostShortlisted) && count_ <= kShare * block_.size();
+    count_ = static_cast<int>(room_->count);
+    return all && count_ <= static_cast<int>(kMostShortlisted) && count_ <= kShare * block_.size();
   }
 
   FLYWHEEL_TASK std::uint32_t draw(const Sampling& how, float largest, std::uint64_t random) {
     const std::uint64_t all = keep(how.top_k, [](const Entry&) -> std::uint64_t { return 1; }, [&](Entry& entry) {
-      entry.mass = mass_of(logits_[entry.token], largest, how.temperature);
+      entry.mass = mass_of(exponent_of(keyed(entry.key), largest, how.temperature));
     });
     const auto mass = [](const Entry& entry) -> std::uint64_t { return entry.mass; };
     std::uint64_t left = all;
@@ -60,29 +78,20 @@ class Shortlist {
   static constexpr int kShare = 32;  // entries of a thread at most: a bit each
 
   using Entry = ShortlistEntry;
-  struct Words {
-    std::uint32_t least;
-    std::uint32_t count;
-    std::uint32_t chosen;
-  };
 
-  FLYWHEEL_TASK bool take_room() {
-    maxima_ = block_.template scratch<std::uint32_t>(block_.size());
-    list_ = block_.template scratch<Entry>(kMostShortlisted);
-    words_ = block_.template scratch<Words>(1);
-    return maxima_ && list_ && words_;
-  }
-
-  /// The k-th largest of what the threads bring.
+  /// The k-th largest of what the threads bring: the least of those that fewer than k are larger than.
   FLYWHEEL_TASK std::uint32_t find_least(std::uint32_t mine, std::uint32_t k) {
-    maxima_[block_.rank()] = mine;
-    if (block_.leader()) words_->count = 0;
+    constexpr int kFours = (Block::size() + 3) / 4;
+    if (block_.leader()) room_->count = room_->listed.count = 0;
+    for (int i = block_.rank(); i < 4 * kFours; i += block_.size()) room_->maxima[i / 4].of[i % 4] = i == block_.rank() ? mine : 0;
     block_.sync();
-    std::uint32_t larger = 0, equal = 0;
-    for (int i = 0; i < block_.size(); ++i) larger += maxima_[i] > mine, equal += maxima_[i] == mine;
-    if (larger < k && k <= larger + equal) words_->least = mine;  // all who do so write the same
-    block_.sync();
-    return words_->least;
+    std::uint32_t larger = 0;
+#pragma unroll 8
+    for (int i = 0; i < kFours; ++i) {
+      const FourKeys keys = room_->maxima[i];
+      larger += (keys.of[0] > mine) + (keys.of[1] > mine) + (keys.of[2] > mine) + (keys.of[3] > mine);
+    }
+    return block_.reduce(larger < k ? mine : ~0u, [](std::uint32_t a, std::uint32_t b) { return a < b ? a : b; });
   }
 
   /// Keeps the entries above which others weigh less than `goal`, and shows each to `then`. Returns the mass that is left.
@@ -90,17 +99,19 @@ class Shortlist {
   FLYWHEEL_TASK std::uint64_t keep(std::uint64_t goal, Weight&& weight, Then&& then) {
     std::uint32_t stays = 0;
     for (int i = block_.rank(), n = 0; i < count_; i += block_.size(), ++n) {
+      const std::uint32_t mine = room_->list[i].key;
       std::uint64_t above = 0;
-      for (int other = 0; other < count_; ++other)
-        if (list_[other].key > list_[i].key) above += weight(list_[other]);
+#pragma unroll 4
+      for (int other = 0; other < count_; ++other) above += room_->list[other].key > mine ? weight(room_->list[other]) : 0;
       if (above < goal) stays |= 1u << n;
     }
     block_.sync();  // all have read
     std::uint64_t left = 0;
     for (int i = block_.rank(), n = 0; i < count_; i += block_.size(), ++n) {
-      if (stays >> n & 1) then(list_[i]);
-      else list_[i] = {0, list_[i].token, 0};
-      left += list_[i].mass;
+      Entry& entry = room_->list[i];
+      if (stays >> n & 1) then(entry);
+      else entry = {0, entry.token, 0};
+      left += entry.mass;
     }
     return block_.reduce(left, [](std::uint64_t a, std::uint64_t b) { return a + b; });  // and its barrier: all have written
   }
@@ -108,22 +119,20 @@ class Shortlist {
   /// The token at which the masses, added up in the order of the vocabulary, first exceed `target`.
   FLYWHEEL_TASK std::uint32_t find(std::uint64_t target) {
     for (int i = block_.rank(); i < count_; i += block_.size()) {
+      const Entry mine = room_->list[i];
       std::uint64_t before = 0;
+#pragma unroll 4
       for (int other = 0; other < count_; ++other)
-        if (list_[other].token < list_[i].token) before += list_[other].mass;
-      if (before <= target && target - before < list_[i].mass) words_->chosen = list_[i].token;
+        before += room_->list[other].token < mine.token ? room_->list[other].mass : 0;
+      if (before <= target && target - before < mine.mass) room_->chosen = mine.token;
     }
     block_.sync();
-    return words_->chosen;
+    return room_->chosen;
   }
 
   Block& block_;
-  const float* logits_;
-  int all_;
+  Room* room_;
   int count_ = 0;
-  std::uint32_t* maxima_ = nullptr;
-  Entry* list_ = nullptr;
-  Words* words_ = nullptr;
 };
 
 }  // namespace flywheel::llama
