@@ -138,6 +138,8 @@ inline void check_cancellation(FastGenerator& generator, const Request& request)
   };
   CHECK_THROWS_AS(generator.generate(request, throw_at_third), std::out_of_range);
   CHECK(seen == std::vector<std::uint32_t>(tokens.begin(), tokens.begin() + 3));
+  // Tokens come as they are made: these were seen before the last was.
+  CHECK(generator.memory().states.read()[0].position < request.prompt.size() - 1 + request.tokens);
   CHECK(write_tokens(generator, few) == tokens);
 }
 
