@@ -1,5 +1,6 @@
 // Drawing from all tokens, or from more than a shortlist holds: a few looks at all logits, where cutting by bisection alone
-// would take one for each bit of the keys.
+// would take one for each bit of the keys. (Llama-3.2-1B on an H200: 0.085 ms more than the likeliest token with a temperature
+// alone, 0.230 with top-p 0.95, 0.280 with top-k 600 as well.)
 #pragma once
 
 #include "apps/llama/tasks/look.cuh"
