@@ -5,6 +5,7 @@
 #include "apps/llama/bench/check_context.hpp"
 #include "apps/llama/bench/random_weights.hpp"
 #include "apps/llama/fast/start.hpp"
+#include "llama_small_config.hpp"
 #include "llama_tuned_support.hpp"
 
 namespace flywheel::llama {
@@ -63,15 +64,10 @@ TEST_CASE("emulated: a context that attention takes in parts, of steps on their 
 }
 
 TEST_CASE("emulated: more query heads to a key and value head than go through attention at once") {
-  Config config;
+  Config config = small_config();
   config.family = Family::kQwen3;
   config.hidden_size = 128;
-  config.intermediate_size = 160;
-  config.num_hidden_layers = 2;
   config.num_attention_heads = 10;
-  config.num_key_value_heads = 2;
-  config.head_dim = 32;
-  config.vocab_size = 300;
   config.max_position_embeddings = 2048;
   const std::vector<std::uint32_t> positions = positions_from({0, 1022});
   Runtime cpu = start_runtime({.target = Target::cpu, .workers = 2});
