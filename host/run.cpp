@@ -46,7 +46,9 @@ void Run::wait() {
 }
 
 bool Run::wait_for(std::chrono::nanoseconds limit) {
-  return wait_until(Clock::now() + std::chrono::duration_cast<Clock::duration>(limit));
+  const Clock::time_point now = Clock::now();
+  const bool for_ever = limit > Clock::time_point::max() - now;
+  return wait_until(for_ever ? Clock::time_point::max() : now + std::chrono::duration_cast<Clock::duration>(limit));
 }
 
 Status Run::status() {

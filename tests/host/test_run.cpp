@@ -29,6 +29,17 @@ TEST_CASE("wait_for() gives up in time and does not disturb the run") {
   CHECK(run.iterations() == 1);
 }
 
+TEST_CASE("wait_for() the longest time there is waits for the end") {
+  Executable held;
+  Run run = bench().hold(2, held);
+  std::thread opener([] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    bench().put(3, 1);
+  });
+  CHECK(run.wait_for(std::chrono::nanoseconds::max()));
+  opener.join();
+}
+
 TEST_CASE("a result of another graph is refused") {
   Graph one, other;
   const auto mine = one.add(Square{5});
