@@ -21,9 +21,10 @@ BufferMemory::BufferMemory(BufferMemory&& other) noexcept
     : core_(std::move(other.core_)), data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
 
 BufferMemory& BufferMemory::operator=(BufferMemory&& other) noexcept {
-  std::swap(core_, other.core_);
-  std::swap(data_, other.data_);
-  std::swap(bytes_, other.bytes_);
+  BufferMemory taken(std::move(other));  // what was here goes at the end, not with `other`
+  std::swap(core_, taken.core_);
+  std::swap(data_, taken.data_);
+  std::swap(bytes_, taken.bytes_);
   return *this;
 }
 

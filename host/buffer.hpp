@@ -41,10 +41,10 @@ class Buffer {
 
  public:
   Buffer() = default;
-  Buffer(std::shared_ptr<Core> core, std::size_t size) : memory_(std::move(core), bytes_of(size)), size_(size) {}
+  Buffer(std::shared_ptr<Core> core, std::size_t size) : memory_(std::move(core), bytes_of(size)) {}
 
   T* data() const { return static_cast<T*>(memory_.data()); }
-  std::size_t size() const { return size_; }
+  std::size_t size() const { return memory_.bytes() / sizeof(T); }
 
   /// Copies `count` values to position `at`. Also while a kernel is resident; not ordered with runs in flight.
   void write(const T* from, std::size_t count, std::size_t at = 0) {
@@ -55,8 +55,8 @@ class Buffer {
     memory_.read(bytes_of(at), to, bytes_of(count));
   }
   std::vector<T> read() const {
-    std::vector<T> all(size_);
-    read(all.data(), size_);
+    std::vector<T> all(size());
+    read(all.data(), all.size());
     return all;
   }
 
@@ -66,7 +66,6 @@ class Buffer {
   static constexpr std::size_t kMost = ~std::size_t{0} / (sizeof(T) + 1);
 
   BufferMemory memory_;
-  std::size_t size_ = 0;
 };
 
 }  // namespace flywheel

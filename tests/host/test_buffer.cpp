@@ -23,6 +23,24 @@ TEST_CASE("buffers are zeroed, written, read and moved") {
   CHECK(runtime.upload(std::vector<std::uint32_t>{}).read().empty());
 }
 
+TEST_CASE("a buffer that was moved from is empty, and an assignment gives back what was there") {
+  Options options = on_cpu();
+  options.heap_bytes = 4096;
+  Runtime runtime = small_runtime(options);
+  Buffer<std::uint32_t> small = runtime.allocate<std::uint32_t>(64), large = runtime.allocate<std::uint32_t>(512);
+  const void* const first = small.data();
+  small = std::move(large);
+  CHECK(small.size() == 512);
+  CHECK(small.read().size() == 512);
+  CHECK(large.size() == 0);
+  CHECK(large.data() == nullptr);
+  check_says(error_of<UsageError>([&] { large.read(); }), {"empty buffer", "Runtime::allocate()"});
+  CHECK(runtime.allocate<std::uint32_t>(64).data() == first);
+  Buffer<std::uint32_t>& same = small;
+  small = std::move(same);
+  CHECK(small.size() == 512);
+}
+
 TEST_CASE("memory given back is zeroed again for the next owner") {
   Options options = on_cpu();
   options.heap_bytes = 4096;
