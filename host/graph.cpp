@@ -32,6 +32,17 @@ std::string type_name(std::type_index type) {
 
 Graph::Graph() : id_(next_graph_id()) {}
 
+void Graph::swap(Graph& other) noexcept {
+  std::swap(nodes_, other.nodes_);
+  std::swap(gangs_, other.gangs_);
+  std::swap(buffers_, other.buffers_);
+  std::swap(params_, other.params_);
+  std::swap(result_bytes_, other.result_bytes_);
+  std::swap(phase_, other.phase_);
+  std::swap(phased_, other.phased_);
+  std::swap(id_, other.id_);
+}
+
 std::uint32_t Graph::add_node(std::type_index type, const void* args, std::size_t bytes, const After& waits,
                               Priority priority) {
   for (const std::uint64_t graph : waits.graphs)
@@ -63,6 +74,7 @@ void Graph::place_node(std::uint32_t task, std::uint64_t graph, std::uint32_t wo
 }
 
 void Graph::add_gang(std::vector<std::uint32_t> tasks) {
+  if (tasks.empty()) return;
   std::vector<bool> seen(nodes_.size());
   for (const std::uint32_t task : tasks) {
     if (nodes_[task].gang != kNoGang || seen[task])

@@ -71,9 +71,14 @@ struct GraphNode {
 class Graph {
  public:
   Graph();
-  // A copy would take the references to the other's tasks for its own.
-  Graph(Graph&&) = default;
-  Graph& operator=(Graph&&) = default;
+  // A copy would take the references to the other's tasks for its own, and so would what is left of a graph that was moved:
+  // that is a new one.
+  Graph(Graph&& other) noexcept : Graph() { swap(other); }
+  Graph& operator=(Graph&& other) noexcept {
+    Graph moved(std::move(other));
+    swap(moved);
+    return *this;
+  }
 
   /// Adds a task. Throws GraphError if `waits` names a task of another graph.
   /// A task type may have `template <class F> void buffers(F&& f) const { f("x", x); }`: load() then checks that each
@@ -155,6 +160,7 @@ class Graph {
   std::uint32_t add_param(const void* value, std::size_t bytes, std::size_t alignment);
   void begin_grid();
   void end_grid();
+  void swap(Graph& other) noexcept;
 
   template <class Result>
   std::uint32_t add_result(std::uint32_t index) {

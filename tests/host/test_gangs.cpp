@@ -88,6 +88,15 @@ TEST_CASE("a gang is named once, of tasks of its graph, and compiled") {
   check_says(error_of<GraphError>([&] { runtime.load(graph); }), {"Graph::together()", "`compiled`"});
 }
 
+TEST_CASE("a gang of no tasks is none") {
+  Bench bench(on_cpu());
+  Graph graph;
+  graph.add(Count{bench.at(0)});
+  graph.together(std::vector<TaskRef<>>{});
+  bench.runtime.submit(bench.runtime.load(graph)).wait();
+  CHECK(bench.get(0) == 1);
+}
+
 TEST_CASE("gangs meet on CPU workers, pass after pass, with other work between them") {
   constexpr std::uint32_t kWorkers = 3, kGangs = 12, kPasses = 20;
   Runtime runtime = start<Meet, Count>(on_cpu(kWorkers));

@@ -84,6 +84,25 @@ TEST_CASE("dependencies on another graph are refused") {
   CHECK(other.size() == 1);
 }
 
+TEST_CASE("what is left of a graph that was moved is a new graph") {
+  Graph first;
+  const auto task = first.add(Square{3});
+  Graph moved = std::move(first);
+  check_says(error_of<GraphError>([&] { first.edge(task, task); }), {"another graph"});
+  check_says(error_of<GraphError>([&] { first.add(Square{4}, after(task)); }), {"another graph"});
+  check_says(load_error(first), {"no tasks"});
+  const auto other = first.add(Square{5});
+  Run run = bench().runtime.submit(bench().runtime.load(moved)), own = bench().runtime.submit(bench().runtime.load(first));
+  CHECK(run.get(task) == 9);
+  CHECK(own.get(other) == 25);
+  check_says(error_of<UsageError>([&] { own.get(task); }), {"another graph"});
+  first.phase();
+  moved = std::move(first);
+  CHECK(first.phase_count() == 0);
+  CHECK(first.result_bytes() == 0);
+  CHECK(moved.phase_count() == 2);
+}
+
 TEST_CASE("phases and dependencies do not mix") {
   Graph phased;
   const auto first = phased.add(Square{1});
