@@ -85,7 +85,7 @@ TEST_CASE("a task's own code comes back with the task's name") {
 }
 
 TEST_CASE("code 0 and the largest code are codes like others") {
-  for (const std::uint32_t code : {0u, 0xffffffffu - kUserStatus}) {
+  for (const std::uint32_t code : {0u, kMostUserCode}) {
     Graph graph;
     graph.add(Fail{code, 0});
     Run run = bench().runtime.submit(bench().runtime.load(graph));
@@ -96,6 +96,16 @@ TEST_CASE("code 0 and the largest code are codes like others") {
       CHECK(error.status() == Status::task_failed);
       CHECK(error.user_code() == code);
     }
+  }
+}
+
+TEST_CASE("codes beyond the largest, as negative ones are, read as that, and not as the library's own") {
+  for (const int code : {-1, -22, -57, -64}) {
+    Graph graph;
+    graph.add(Fail{static_cast<std::uint32_t>(code), 0});
+    Run run = bench().runtime.submit(bench().runtime.load(graph));
+    CHECK(run.status() == Status::task_failed);
+    check_says(error_of<RunError>([&] { run.wait(); }), {"its own code, " + std::to_string(kMostUserCode), "task 0"});
   }
 }
 
