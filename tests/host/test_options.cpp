@@ -44,6 +44,7 @@ TEST_CASE("sizes that were taken as something else, or failed much later, are re
   check_says(capacity_error([](Options& o) { o.device = -1; }), {"Options::device is -1", "choose 0 to"});
   check_says(capacity_error([](Options& o) { o.scratch_bytes = ~0u; }), {"Options::scratch_bytes is 4294967295"});
   check_says(capacity_error([](Options& o) { o.result_bytes = ~0u; }), {"Options::result_bytes is 4294967295"});
+  check_says(capacity_error([](Options& o) { o.heap_bytes = ~std::size_t{0}; }), {"Options::heap_bytes is 18446744073709551615"});
   for (const std::uint32_t pages : {1u, 17u, ~0u})
     check_says(capacity_error([&](Options& o) { o.operand_pages = pages; }),
                {"Options::operand_pages is " + std::to_string(pages), "choose 2 to 16, or 0"});
