@@ -64,16 +64,19 @@ void check_input(const Graph& graph, std::uint32_t workers, const Compiled& how)
   for (const auto& gang : graph.gangs()) check_gang(graph, workers, gang);
 }
 
+/// 0: not known.
+double known_cost(const Graph& graph, std::uint32_t task, double ns, const char* who) {
+  if (std::isfinite(ns) && ns >= 0) return ns == 0 ? 0 : std::max(ns, 1.0);
+  throw GraphError(name_of(graph, task) + " costs " + std::to_string(ns) + " ns: let " + who +
+                   " say nanoseconds, 0 or more (0: not known)");
+}
+
 std::vector<double> costs_of(const Graph& graph, const Compiled& how) {
-  std::vector<double> costs = how.costs;
-  if (costs.empty())
-    for (const GraphNode& node : graph.nodes()) costs.push_back(node.cost_ns == 0 ? kUnknownCostNs : node.cost_ns);
-  for (std::uint32_t task = 0; task < costs.size(); ++task) {
-    if (!std::isfinite(costs[task]) || costs[task] < 0)
-      throw GraphError(name_of(graph, task) + " costs " + std::to_string(costs[task]) + " ns: let " +
-                       (how.costs.empty() ? "its cost_ns()" : "Compiled::costs") +
-                       " say nanoseconds, 0 or more (0: not known)");
-    costs[task] = std::max(costs[task], 1.0);
+  std::vector<double> costs;
+  for (std::uint32_t task = 0; task < graph.size(); ++task) {
+    const double given = how.costs.empty() ? 0 : known_cost(graph, task, how.costs[task], "Compiled::costs");
+    const double own = given == 0 ? known_cost(graph, task, graph.nodes()[task].cost_ns, "its cost_ns()") : given;
+    costs.push_back(own == 0 ? kUnknownCostNs : own);
   }
   return costs;
 }

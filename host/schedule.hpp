@@ -11,8 +11,8 @@ namespace flywheel {
 
 /// How to compile a graph: rt.load(graph, compiled), or with costs of one's own.
 struct Compiled {
-  /// What each task takes, in ns, in the order of Graph::add(); see Trace::costs(). Empty: what the task types say of
-  /// themselves (`double cost_ns() const`), else 1000 for each.
+  /// What each task takes, in ns, in the order of Graph::add(); see Trace::costs(). Where it is 0, or there are none: what the
+  /// task type says of itself (`double cost_ns() const`), else 1000.
   std::vector<double> costs;
   /// What an edge between two workers takes.
   double hop_ns = 1500;

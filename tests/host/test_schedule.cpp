@@ -108,9 +108,11 @@ TEST_CASE("costs steer placement: Compiled::costs before cost_ns(), 1000 where n
   const SchedulePlan own = compile(graph, 1);
   CHECK(own.makespan_ns == 1000 + 250 + 1);
   Compiled how;
-  how.costs = {0, 70, 30};
+  how.costs = {0.5, 70, 30};
   CHECK(compile(graph, 1, how).makespan_ns == 1 + 70 + 30);
   CHECK(compile(graph, 2, how).makespan_ns == 70);
+  how.costs = {0, 0, 30};  // as of a trace that saw only the last
+  CHECK(compile(graph, 1, how).makespan_ns == 1000 + 250 + 30);
 }
 
 TEST_CASE("one long task and many short ones are balanced") {
