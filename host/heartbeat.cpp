@@ -1,5 +1,6 @@
 #include "host/heartbeat.hpp"
 
+#include <algorithm>
 #include <sstream>
 
 #include "host/trace.hpp"
@@ -16,7 +17,7 @@ WorkerState state_of(Heartbeat& heart) {
 }  // namespace
 
 Watchdog::Watchdog(const World& world, const Options& options)
-    : world_(world), limit_ns_(static_cast<std::uint64_t>(std::chrono::nanoseconds(options.stall_limit).count())),
+    : world_(world), limit_ns_(std::max<std::uint64_t>(std::chrono::nanoseconds(options.stall_limit).count(), 1)),
       last_elapsed_(world.workers, 0) {}
 
 std::vector<Stall> Watchdog::new_stalls() {

@@ -61,6 +61,16 @@ TEST_CASE("a deaf task keeps its worker and its slot, and the rest goes on witho
   CHECK(run.status() == Status::worker_stalled);
 }
 
+TEST_CASE("a limit of 0 is exceeded by every task that is seen to run") {
+  Options options = impatient();
+  options.stall_limit = std::chrono::milliseconds(0);
+  Bench bench(options);
+  Executable held;
+  Run run = bench.hold(0, held);
+  REQUIRE(run.wait_for(std::chrono::seconds(20)));
+  CHECK(run.status() == Status::worker_stalled);
+}
+
 TEST_CASE("tasks shorter than the limit are left alone, however long the run") {
   Bench bench(impatient());
   Run run = bench.runtime.submit(bench.counter(0), repeat_until_stop());
