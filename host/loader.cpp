@@ -104,6 +104,13 @@ void Loader::check_sizes(const Graph& graph, const GraphImage& image) const {
   if (image.edges.size() > max_edges_) no_room("edges", image.edges.size(), "max_edges");
 }
 
+namespace {
+/// No range at all lies at the end, where nothing is ever taken: so it may be given back.
+std::optional<std::uint64_t> take_range(FreeList& list, std::size_t size, std::uint32_t end) {
+  return size ? list.allocate(size) : end;
+}
+}  // namespace
+
 bool Loader::allocate(LoadedGraph& loaded, const GraphImage& image, std::size_t& needs_heap) {
   loaded.placed = true;  // from here on the destructor gives back what was taken
   const auto take = [&](std::size_t bytes, void*& to) {
@@ -121,9 +128,9 @@ bool Loader::allocate(LoadedGraph& loaded, const GraphImage& image, std::size_t&
 
 void Loader::reserve(LoadedGraph& loaded, const GraphImage& image) {
   std::scoped_lock lock(mutex_);
-  // Instructions of a compiled graph hold their records; an empty range is no range.
-  const auto records = records_.allocate(std::max<std::size_t>(image.records.size(), 1));
-  const auto edges = edges_.allocate(std::max<std::size_t>(image.edges.size(), 1));
+  // Instructions of a compiled graph hold their records, and phased graphs have no edges.
+  const auto records = take_range(records_, image.records.size(), max_tasks_);
+  const auto edges = take_range(edges_, image.edges.size(), max_edges_);
   const auto exec = execs_.allocate(1);
   if (records && edges && exec) {
     loaded.first_record = static_cast<std::uint32_t>(*records);

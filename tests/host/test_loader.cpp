@@ -66,6 +66,24 @@ TEST_CASE("no room for executables names max_executables") {
   CHECK(runtime.load(squares(1)).size() == 1);
 }
 
+TEST_CASE("graphs without tasks or edges in the arenas need no room there, and give back none") {
+  Options options = on_cpu();
+  options.max_tasks = options.max_edges = 2;
+  Runtime runtime = small_runtime(options);
+  Graph phased;
+  phased.add(Square{1});
+  phased.phase();
+  const Executable first = runtime.load(squares(1));
+  {
+    const Executable second = runtime.load(squares(1)), none = runtime.load(squares(8), compiled);
+    check_says(capacity_error(runtime, squares(1)), {"1 more tasks", "Options::max_tasks"});
+    CHECK(runtime.submit(none).status() == Status::ok);
+  }
+  const Executable no_edges = runtime.load(phased);
+  CHECK(runtime.submit(no_edges).status() == Status::ok);
+  check_says(capacity_error(runtime, squares(1)), {"1 more tasks", "Options::max_tasks"});
+}
+
 TEST_CASE("a graph that could overflow a ready queue names queue_capacity") {
   Options options = on_cpu();
   options.queue_capacity = 128;
