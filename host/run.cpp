@@ -94,8 +94,9 @@ bool Run::next_value(std::uint64_t& bits, bool wait) {
       std::scoped_lock lock(record_->mutex);
       if (!over && record_->phase.load(std::memory_order_acquire) == RunPhase::live)
         drain_stream(core_->memory.world(), *record_);
-      if (record_->streamed_read < record_->streamed.size()) {
-        bits = record_->streamed[record_->streamed_read++];
+      if (!record_->streamed.empty()) {
+        bits = record_->streamed.front();
+        record_->streamed.pop_front();
         return true;
       }
     }

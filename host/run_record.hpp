@@ -3,6 +3,7 @@
 
 #include <array>
 #include <atomic>
+#include <deque>
 #include <mutex>
 #include <vector>
 
@@ -42,8 +43,7 @@ struct RunRecord {
   std::unique_ptr<const Trace> trace;  // of a traced run
 
   std::mutex mutex;
-  std::vector<std::uint64_t> streamed;  // read from the slot
-  std::size_t streamed_read = 0;        // of these, by the program
+  std::deque<std::uint64_t> streamed;  // read from the slot, and not by the program yet
   bool cancel_asked = false;           // guarded by the pump
 };
 

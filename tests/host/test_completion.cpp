@@ -3,6 +3,7 @@
 
 #include <set>
 
+#include "host/core.hpp"
 #include "support/small_runtime.hpp"
 
 using namespace flywheel;
@@ -45,6 +46,19 @@ TEST_CASE("a reader that is slow, or comes after the end, misses nothing") {
   late.wait();
   for (std::uint32_t i = 0; i < 500; ++i) CHECK(late.try_next<std::uint32_t>() == i);
   CHECK_FALSE(late.try_next<std::uint32_t>());
+}
+
+TEST_CASE("values that the program has read take no memory") {
+  Bench bench(on_cpu());
+  Graph graph;
+  graph.add(EmitRange{0, 1000});
+  const auto record = std::make_shared<RunRecord>(bench.runtime.load(graph).loaded());
+  const auto& core = record->graph->core;
+  core->pump.submit(record);
+  Run run(core, record);
+  for (std::uint32_t next = 0; next < 1000; ++next) REQUIRE(run.next<std::uint32_t>() == next);
+  std::scoped_lock lock(record->mutex);
+  CHECK(record->streamed.empty());
 }
 
 TEST_CASE("try_next() does not wait") {
