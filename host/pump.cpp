@@ -261,7 +261,10 @@ void Pump::retire(const Lock&, std::uint32_t slot) {
   const RunPtr run = live_[slot];
   LoadedGraph& graph = *run->graph;
   const bool told = run->phase.load(std::memory_order_relaxed) == RunPhase::done;  // it had stalled; now it has ended
-  if (run->traced) run->trace = std::make_unique<const Trace>(collect_trace(engine_, world_, *run));
+  if (run->traced) {
+    auto trace = std::make_unique<const Trace>(collect_trace(engine_, world_, *run));
+    if (!told) run->trace = std::move(trace);
+  }
   live_[slot].reset();
   stream_next_[slot] = collect(world_, *run, told);  // from here on the program knows
   graph.free_banks.push_back(run->bank);

@@ -134,6 +134,24 @@ TEST_CASE("traced: events there was no room for are counted") {
   CHECK(bodies_of(bench.runtime.submit(bench.runtime.load(graph, compiled), traced).trace()).size() == 1);
 }
 
+TEST_CASE("traced: the trace of a run that stalled stays empty, for the program may be reading it") {
+  Options options = tracing();
+  options.stall_limit = std::chrono::milliseconds(50);
+  options.log_level = "off";
+  Bench bench(options);
+  Graph graph;
+  graph.add(Deaf{bench.at(0), bench.at(1)});
+  const Executable executable = bench.runtime.load(graph, compiled);
+  Run run = bench.runtime.submit(executable, traced);
+  CHECK(run.status() == Status::worker_stalled);
+  const Trace* const trace = &run.trace();
+  bench.put(1, 1);
+  REQUIRE(eventually([&] { return bench.runtime.stats().completed == 1; }));
+  CHECK(&run.trace() == trace);
+  CHECK(trace->spans().empty());
+  CHECK(bodies_of(bench.runtime.submit(executable, traced).trace()).size() == 1);  // of this run alone
+}
+
 TEST_CASE("traced: dynamic runs, and runtimes without room for a trace, are refused with a remedy") {
   Bench with(tracing()), without(on_cpu());
   Graph graph;
