@@ -25,15 +25,17 @@ struct Line {
   // The caller holds the pump's lock.
   /// Moves what came to the end of `sorted`.
   void drain();
-  /// Behind earlier runs of its executable that wait for one of theirs to end; nobody else waits for those.
-  void hold_back(const RunPtr& run) { held_back[run->graph.get()].push_back(run); }
-  bool is_held_back(const RunRecord& run) const { return held_back.count(run.graph.get()) != 0; }
+  /// Behind earlier runs of its executable that wait for one of theirs to end, or of all workers; nobody else waits for those.
+  void hold_back(const RunPtr& run);
+  /// True if one of these is.
+  bool is_held_back(const RunRecord& run) const;
   /// Out of the line. False if it is not in it.
   bool remove(const RunPtr& run);
   /// Everybody.
   std::vector<RunPtr> take_all();
 
   std::deque<RunPtr> sorted;
+  std::deque<RunPtr> of_all;  // held back: of all workers
   std::map<const LoadedGraph*, std::deque<RunPtr>> held_back;
 
   std::atomic<std::uint32_t> length{0};  // of all parts; relaxed: whoever finds it 0 looks again under the lock, or sleeps by `asleep`

@@ -97,6 +97,7 @@ void Pump::join_line(RunPtr run) {
 
 void Pump::let_in(const Lock& lock) {
   line_->drain();
+  while (!line_->of_all.empty() && can_let_in(*line_->of_all.front())) let_in_from(lock, line_->of_all, 0);
   for (auto of_graph = line_->held_back.begin(); of_graph != line_->held_back.end();) {
     std::deque<RunPtr>& runs = of_graph->second;
     while (!runs.empty() && can_let_in(*runs.front())) let_in_from(lock, runs, 0);
@@ -106,8 +107,7 @@ void Pump::let_in(const Lock& lock) {
   constexpr std::size_t kMostPassed = 32;
   std::deque<RunPtr>& runs = line_->sorted;
   for (std::size_t at = 0; at < runs.size() && at < kMostPassed;) {
-    const bool after_its_own = runs[at]->graph->free_banks.empty() || line_->is_held_back(*runs[at]);
-    if (after_its_own && !runs[at]->cancel_asked) {
+    if (is_behind_its_like(*runs[at])) {
       line_->hold_back(runs[at]);
       runs.erase(runs.begin() + static_cast<std::ptrdiff_t>(at));
     } else if (can_let_in(*runs[at])) {
@@ -116,6 +116,12 @@ void Pump::let_in(const Lock& lock) {
       ++at;
     }
   }
+}
+
+/// Waits for a run of its executable to end or, if all workers take part in it, for another such run.
+bool Pump::is_behind_its_like(const RunRecord& run) const {
+  const bool none_may_go = run.graph->kind == GraphKind::dynamic ? run.graph->free_banks.empty() : all_workers_live_;
+  return (none_may_go || line_->is_held_back(run)) && !run.cancel_asked;
 }
 
 /// Out of the line before it goes in: whatever is thrown on the way, it is in one place.
@@ -159,34 +165,6 @@ void Pump::open_slot(RunRecord& run) {
     std::copy_n(run.params.begin(), graph.params.size(), world_.params + std::size_t{run.slot} * kParamBytes);
   if (graph.kind != GraphKind::dynamic) all_workers_live_ = true;
   else live_tasks_ += graph.task_count;
-}
-
-void Pump::ensure_kernel() {
-  if (!resident_) launch();
-}
-
-void Pump::launch() {
-  if (engine_.drains()) inbox_.write(InboxOp::park);
-  world_.launch = static_cast<std::uint32_t>(counters_.launches % 65535 + 1);
-  world_.phased_before = phased_done_;
-  ++counters_.launches;
-  parking_ = engine_.drains();
-  all_present_ = false;
-  launched_ = Clock::now();
-  launch_due_ = engine_.drains();
-  if (!launch_due_) engine_.launch(world_);
-  resident_ = true;
-  if (launch_due_) wake_.notify_all();
-}
-
-/// In drain mode a launch may last as long as the kernel (CUDA_LAUNCH_BLOCKING), and others must get on meanwhile.
-void Pump::launch_if_due(Lock& lock) {
-  if (!launch_due_) return;
-  const World world = world_;
-  lock.unlock();
-  engine_.launch(world);
-  lock.lock();
-  launch_due_ = false;
 }
 
 // ---- the pump's own thread ----

@@ -70,6 +70,7 @@ class Pump {
   void let_in_from(const Lock&, std::deque<RunPtr>& runs, std::size_t at);
   void turn_away(const Lock&);
   void forget_expected();
+  bool is_behind_its_like(const RunRecord& run) const;
   bool can_let_in(const RunRecord& run) const;
   void let_in(const Lock&, const RunPtr& run);
   void open_slot(RunRecord& run);

@@ -1,10 +1,38 @@
-// What the pump looks after now and then: a kernel that ended, died, did not start, or does not get on.
+// The kernel's launches, and what the pump looks after now and then: one that ended, died, did not start, or does not get on.
 #include "host/completion.hpp"
 #include "host/error.hpp"
 #include "host/log.hpp"
 #include "host/pump.hpp"
 
 namespace flywheel {
+
+void Pump::ensure_kernel() {
+  if (!resident_) launch();
+}
+
+void Pump::launch() {
+  if (engine_.drains()) inbox_.write(InboxOp::park);
+  world_.launch = static_cast<std::uint32_t>(counters_.launches % 65535 + 1);
+  world_.phased_before = phased_done_;
+  ++counters_.launches;
+  parking_ = engine_.drains();
+  all_present_ = false;
+  launched_ = Clock::now();
+  launch_due_ = engine_.drains();
+  if (!launch_due_) engine_.launch(world_);
+  resident_ = true;
+  if (launch_due_) wake_.notify_all();
+}
+
+/// In drain mode a launch may last as long as the kernel (CUDA_LAUNCH_BLOCKING), and others must get on meanwhile.
+void Pump::launch_if_due(Lock& lock) {
+  if (!launch_due_) return;
+  const World world = world_;
+  lock.unlock();
+  engine_.launch(world);
+  lock.lock();
+  launch_due_ = false;
+}
 
 void Pump::check_kernel(const Lock& lock) {
   if (launch_due_ || (!resident_ && expected_.empty())) return;

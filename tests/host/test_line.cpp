@@ -65,6 +65,31 @@ TEST_CASE("a run that cannot go yet does not hold up those behind it") {
   second.wait();
 }
 
+TEST_CASE("runs of all workers that wait for each other hold up no others, and go in the order of their submission") {
+  Bench bench(on_cpu());
+  Graph standing, phased;
+  standing.add(Gate{bench.at(0), bench.at(1)});
+  std::vector<Executable> logs;
+  for (std::uint32_t i = 0; i < 3; ++i) {
+    Graph graph;
+    graph.add(Log{bench.at(3), bench.at(4), i});
+    if (i == 2) graph.phase();
+    logs.push_back(i == 2 ? bench.runtime.load(graph) : bench.runtime.load(graph, compiled));
+  }
+  Run held = bench.runtime.submit(bench.runtime.load(standing, compiled));
+  std::vector<Run> runs;
+  for (std::size_t i = 0; i < 48; ++i) runs.push_back(bench.runtime.submit(logs[i % 3]));
+  Run other = bench.runtime.submit(bench.counter(2)), last = bench.runtime.submit(logs[0]);
+  CHECK(other.wait_for(std::chrono::seconds(20)));
+  last.cancel();
+  CHECK(last.status() == Status::cancelled);
+  CHECK(bench.get(3) == 0);
+  bench.put(1, 1);
+  for (Run& run : runs) run.wait();
+  REQUIRE(bench.get(3) == 48);
+  for (std::size_t i = 0; i < 48; ++i) CHECK(bench.get(4 + i) == i % 3);
+}
+
 TEST_CASE("a queue that holds only one graph's tasks lets the second in when the first is done") {
   Options options = on_cpu();
   options.queue_capacity = 64;
