@@ -75,7 +75,10 @@ World sizes(const Engine& engine, const Options& o) {
 }
 }  // namespace
 
-WorldMemory::WorldMemory(Engine& engine, const Options& options) : engine_(engine), world_(sizes(engine, options)) {
+WorldMemory::WorldMemory(Engine& engine, const World& sizes) : engine_(engine), world_(sizes) {}
+
+/// Whole from the start: the destructor gives back what was taken before something was not to be had.
+WorldMemory::WorldMemory(Engine& engine, const Options& options) : WorldMemory(engine, sizes(engine, options)) {
   const std::size_t runs = world_.run_slots, watched = world_.workers + 1;  // the workers and the door
   power_of_two(options.max_tasks, "max_tasks", 1u << 30);
   power_of_two(options.max_waiting, "max_waiting", 1u << 31);

@@ -21,6 +21,7 @@ class WorldMemory {
   void leak() { leaked_ = true; }
 
  private:
+  WorldMemory(Engine& engine, const World& sizes);
   template <class T>
   T* device(std::size_t count);
   template <class T>

@@ -15,6 +15,9 @@ namespace flywheel::testing {
 struct Frailty {
   std::atomic<bool> refuses_launches{false};
   std::atomic<bool> refuses_copies{false};
+  std::atomic<bool> refuses_one_copy{false};  // back to the host
+  std::atomic<int> pieces_left{1 << 20};      // of memory, that it gives
+  std::atomic<int> pieces{0};                 // that it has given and not taken back
   std::atomic<bool> never_starts{false};  // launches go well, but no worker comes
   std::atomic<bool> lost{false};
   std::atomic<bool> blocks_in_launch{false};  // until it is false again
@@ -34,17 +37,24 @@ class FrailEngine final : public Engine {
   bool drains() const override { return inner_->drains(); }
   std::uint32_t operand_pages() const override { return 0; }
 
-  void* allocate_device(std::size_t bytes) override { return inner_->allocate_device(bytes); }
-  void free_device(void* memory) noexcept override { inner_->free_device(memory); }
-  void* allocate_shared(std::size_t bytes) override { return inner_->allocate_shared(bytes); }
-  void free_shared(void* memory) noexcept override { inner_->free_shared(memory); }
+  void* allocate_device(std::size_t bytes) override {
+    refuse_if(frailty_->pieces_left-- == 0);
+    ++frailty_->pieces;
+    return inner_->allocate_device(bytes);
+  }
+  void free_device(void* memory) noexcept override {
+    --frailty_->pieces;
+    inner_->free_device(memory);
+  }
+  void* allocate_shared(std::size_t bytes) override { return allocate_device(bytes); }
+  void free_shared(void* memory) noexcept override { free_device(memory); }
   void copy_to_device(void* device, const void* host, std::size_t bytes) override {
     refuse_if(frailty_->refuses_copies);
     inner_->copy_to_device(device, host, bytes);
   }
   void clear(void* device, std::size_t bytes) override { inner_->clear(device, bytes); }
   void copy_to_host(void* host, const void* device, std::size_t bytes) override {
-    refuse_if(frailty_->refuses_copies);
+    refuse_if(frailty_->refuses_copies || frailty_->refuses_one_copy.exchange(false));
     inner_->copy_to_host(host, device, bytes);
   }
   const char* check_pointer(const void* pointer) const override { return inner_->check_pointer(pointer); }
