@@ -47,8 +47,9 @@ void Pump::while_parked(const std::function<void()>& action) {
     --holds_;
     wake_.notify_all();
   };
-  const bool parked = wait_until_parked(lock, Clock::now() + options_.shutdown_timeout);
+  bool parked = false;
   try {
+    parked = wait_until_parked(lock, Clock::now() + options_.shutdown_timeout);
     if (parked) action();
   } catch (...) {
     let_go();
@@ -63,10 +64,12 @@ void Pump::while_parked(const std::function<void()>& action) {
 bool Pump::wait_until_parked(Lock& lock, Clock::time_point limit) {
   while (resident_) {
     if (Clock::now() > limit) return false;
-    take_finished(lock);
-    send_cancels();
-    if (!live_count_ && !parking_ && !gone_) park();
-    or_fail_everything(lock, [&] { check_kernel(lock); });
+    or_fail_everything(lock, [&] {
+      take_finished(lock);
+      send_cancels();
+      if (!live_count_ && !parking_ && !gone_) park();
+      check_kernel(lock);
+    });
     lock.unlock();
     std::this_thread::sleep_for(std::chrono::microseconds(50));
     lock.lock();

@@ -161,6 +161,30 @@ TEST_CASE("a trace that cannot be fetched fails its run, not the process") {
   frail.frailty->refuses_copies = false;
 }
 
+TEST_CASE("nor does it stop those who shut down or wait for memory just then") {
+  Options options = on_cpu();
+  options.trace_events = 64;
+  options.heap_bytes = 4096;
+  options.log_level = "off";
+  for (int round = 0; round < 20; ++round) {  // one of two threads is the first to find that the run has ended
+    options.shutdown_timeout = std::chrono::milliseconds(round % 2 ? 400 : 20'000);
+    Frail frail(options);
+    Graph graph;
+    graph.add(Gate{frail.words.data() + 1, frail.words.data() + 2});
+    Run run = frail.runtime.submit(frail.runtime.load(graph, compiled), traced);
+    REQUIRE(eventually([&] { return peek_at(frail.words.data()[1]) == 1; }));
+    frail.frailty->refuses_one_copy = true;
+    if (round % 2) {
+      CHECK_NOTHROW(frail.runtime.shutdown());
+    } else {
+      frail.open();
+      CHECK_NOTHROW(frail.runtime.allocate<std::uint32_t>(1 << 16));
+    }
+    CHECK(run.status() == Status::device_lost);
+    CHECK_THROWS_AS(frail.runtime.submit(frail.counter), Error);
+  }
+}
+
 TEST_CASE("an executable that has all its runs in flight holds up none of the others") {
   Options options = on_cpu();
   options.overlap = 1;
