@@ -76,9 +76,13 @@ class CpuEngine final : public Engine {
     crew_->world = world;
     crew_->porch = {kEmptyMailbox, 0, {}};
     crew_->active.store(workers_ + 1, std::memory_order_relaxed);
-    start([](Crewmen& c) { c.entry.cpu_door(c.world, &c.porch); });
-    for (std::uint32_t w = 0; w < workers_; ++w)
-      start([w](Crewmen& c) { c.entry.cpu_worker(c.world, w, w == 0 ? &c.porch : nullptr, c.scratch[w].data()); });
+    try {
+      start([](Crewmen& c) { c.entry.cpu_door(c.world, &c.porch); });
+      for (std::uint32_t w = 0; w < workers_; ++w)
+        start([w](Crewmen& c) { c.entry.cpu_worker(c.world, w, w == 0 ? &c.porch : nullptr, c.scratch[w].data()); });
+    } catch (const std::exception& error) {
+      give_up_launch(error.what());
+    }
   }
 
   EngineState state(std::string&) override {
@@ -108,6 +112,15 @@ class CpuEngine final : public Engine {
       // Release: pairs with the acquires in state() and the destructor: what the loop wrote may be read and changed.
       crew->active.fetch_sub(1, std::memory_order_release);
     });
+  }
+  /// Those who did start leave, before anybody takes the world's memory from under them.
+  [[noreturn]] void give_up_launch(const std::string& why) {
+    const std::size_t started = threads_.size();
+    CpuPlatform::device(crew_->world.control->board.abort).store(1, Order::relaxed);
+    join();
+    crew_->active.store(0, std::memory_order_relaxed);
+    throw DeviceError("of " + std::to_string(workers_ + 1) + " threads " + std::to_string(started) + " could be started (" + why +
+                      "): ask for fewer Options::workers, or raise the limits of the process");
   }
   void join() {
     for (std::thread& thread : threads_) thread.join();

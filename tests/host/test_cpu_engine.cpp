@@ -1,0 +1,52 @@
+// CPU workers where the system does not give enough threads.
+#include <sys/resource.h>
+
+#include <fstream>
+
+#include "support/child.hpp"
+#include "support/small_runtime.hpp"
+
+using namespace flywheel;
+using namespace flywheel::testing;
+
+namespace {
+
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+constexpr bool kSanitized = true;  // their shadow is larger than any limit
+#else
+constexpr bool kSanitized = false;
+#endif
+
+/// From here on the process gets no more than this beside what it has.
+void limit_memory(std::size_t more) {
+  std::size_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  rlimit limit{};
+  getrlimit(RLIMIT_AS, &limit);
+  limit.rlim_cur = pages * 4096 + more;
+  setrlimit(RLIMIT_AS, &limit);
+}
+
+}  // namespace
+
+TEST_CASE("child: workers without memory for their stacks", "[.child]") {
+  {
+    Options options = on_cpu(200);
+    options.log_level = "off";
+    Bench bench(options);
+    const Executable counter = bench.counter(0);
+    limit_memory(std::size_t{400} << 20);
+    Run run = bench.runtime.submit(counter);
+    std::puts(error_of<RunError>([&] { run.wait(); }).c_str());
+    check_says(error_of<DeviceError>([&] { bench.runtime.submit(counter); }), {"cannot submit"});
+  }
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));  // threads that were left behind would use what is gone
+  std::puts("the runtime is gone");
+}
+
+TEST_CASE("threads that cannot be started fail the run, and those that could leave") {
+  if (kSanitized) return;
+  const ChildResult result = run_child("child: workers without memory for their stacks", std::chrono::seconds(60));
+  check_child(result);
+  check_says(result.output, {"of 201 threads", "could be started", "Options::workers", "the runtime is gone"});
+}
