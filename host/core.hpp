@@ -21,4 +21,21 @@ struct Core {
   Pump pump;
 };
 
+/// Whoever lets go of it last takes it apart, or has it done, see NoFarewells.
+std::shared_ptr<Core> make_core(const KernelEntry& entry, const Options& options, std::unique_ptr<Engine> engine);
+
+/// While one of these lives on a thread, a core that is let go of there is taken apart by another: the pump's own cannot wait
+/// for itself to end, and a CUDA stream's callback may not call CUDA.
+class NoFarewells {
+ public:
+  NoFarewells() { ++depth_; }
+  ~NoFarewells() { --depth_; }
+  NoFarewells(const NoFarewells&) = delete;
+  NoFarewells& operator=(const NoFarewells&) = delete;
+  static bool here() { return depth_ > 0; }
+
+ private:
+  static inline thread_local int depth_ = 0;
+};
+
 }  // namespace flywheel

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "host/completion.hpp"
+#include "host/core.hpp"
 #include "host/error.hpp"
 #include "host/log.hpp"
 
@@ -170,6 +171,7 @@ void Pump::open_slot(RunRecord& run) {
 // ---- the pump's own thread ----
 
 void Pump::loop() {
+  const NoFarewells here;  // a run that came late may be all that is left of the runtime
   Lock lock(mutex_);
   while (!ending_) {
     or_fail_everything(lock, [&] {

@@ -16,7 +16,7 @@ Runtime::Runtime(const KernelEntry& entry, const Options& options, std::unique_p
   log::set_level(options.log_level);
   check_options(options);
   if (!engine) engine = make_engine(entry, options);
-  core_ = std::make_shared<Core>(entry, options, std::move(engine));
+  core_ = make_core(entry, options, std::move(engine));
   log::info("flywheel on " + device() + (core_->engine->drains() ? ", drain mode" : ", resident"));
 }
 
@@ -84,7 +84,11 @@ std::optional<Run> Runtime::try_start(std::shared_ptr<RunRecord> record) {
 }
 
 Run Runtime::start_after(CudaStream stream, std::shared_ptr<RunRecord> record) {
-  core_->engine->after_stream(stream, [core = core_, record] { core->pump.submit_from_stream(record); });
+  core_->engine->after_stream(stream, [core = core_, record]() mutable {
+    const NoFarewells here;
+    const std::shared_ptr<Core> ours = std::move(core);
+    ours->pump.submit_from_stream(std::move(record));
+  });
   core_->pump.expect(record);  // it may have come by now
   return Run(core_, std::move(record));
 }

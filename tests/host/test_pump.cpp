@@ -11,8 +11,9 @@ using namespace flywheel::testing;
 namespace {
 
 struct Frail {
-  explicit Frail(Options options = on_cpu())
-      : runtime(kernel_entry<Count, Gate>(), options,
+  explicit Frail(Options options = on_cpu(), std::shared_ptr<Frailty> with = std::make_shared<Frailty>())
+      : frailty(std::move(with)),
+        runtime(kernel_entry<Count, Gate>(), options,
                 std::make_unique<FrailEngine>(kernel_entry<Count, Gate>(), options, frailty)),
         words(runtime.allocate<std::uint32_t>(16)) {
     Graph counting, standing;
@@ -31,7 +32,7 @@ struct Frail {
   }
   void open() { put_in(words.data()[2], 1u); }
 
-  std::shared_ptr<Frailty> frailty = std::make_shared<Frailty>();
+  std::shared_ptr<Frailty> frailty;
   Runtime runtime;
   Buffer<std::uint32_t> words;
   Executable counter, gate;
@@ -96,6 +97,20 @@ TEST_CASE("what a stream was to submit fails also while the kernel is parked") {
   REQUIRE(run.wait_for(std::chrono::seconds(30)));
   frail.frailty->called_back = nullptr;
   CHECK(run.status() == Status::device_lost);
+}
+
+TEST_CASE("a stream that comes when all else is gone takes the rest with it") {
+  for (int round = 0; round < 20; ++round) {
+    const auto frailty = std::make_shared<Frailty>();
+    {
+      Frail frail(on_cpu(), frailty);
+      frail.runtime.submit_after(nullptr, frail.counter);
+    }
+    CHECK(frailty->pieces > 0);  // the stream keeps it
+    std::exchange(frailty->called_back, nullptr)();
+    REQUIRE(eventually([&] { return frailty.use_count() == 1; }, std::chrono::seconds(10)));  // the engine is gone, too
+    CHECK(frailty->pieces == 0);
+  }
 }
 
 TEST_CASE("a stream that comes in time submits its run") {
