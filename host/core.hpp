@@ -13,12 +13,17 @@ struct Core {
         memory(*engine, options), loader(*engine, memory.world(), heap, entry, options),
         pump(*engine, memory, options) {}
 
+  /// False in a child of fork(): threads and GPU are the parent's, and there is nothing to end here.
+  bool is_ours() const { return process == this_process(); }
+  static int this_process();
+
   Options options;
   std::unique_ptr<Engine> engine;
   Heap heap;
   WorldMemory memory;
   Loader loader;
   Pump pump;
+  const int process = this_process();
 };
 
 /// Whoever lets go of it last takes it apart, or has it done, see NoFarewells.

@@ -147,6 +147,7 @@ Stats Runtime::stats() {
 }
 
 void Runtime::shutdown() {
+  if (!core_->is_ours()) return;
   if (core_->pump.shutdown(core_->options.shutdown_timeout)) return;
   log::error("the kernel did not stop within Options::shutdown_timeout: a task does not look at block.cancelled(). "
              "Its memory stays taken until the process ends.");

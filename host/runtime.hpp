@@ -109,7 +109,8 @@ class Runtime {
   std::uint32_t workers() const;
   std::string device() const;
   Stats stats();
-  /// Waits for runs in flight, cancels those that do not end within Options::shutdown_timeout, stops the kernel.
+  /// Waits for runs in flight, cancels those that do not end within Options::shutdown_timeout, stops the kernel. In a child of
+  /// fork() the runtime is not there to be used, and this does nothing.
   void shutdown();
 
  private:

@@ -104,6 +104,32 @@ TEST_CASE("a task that ignores cancellation holds up neither shutdown() nor the 
   CHECK(result.seconds < 10);
 }
 
+TEST_CASE("child: a fork that ends by itself", "[.child]") {
+  auto runtime = std::make_unique<Runtime>(small_runtime(quiet()));
+  auto gone = std::make_unique<Runtime>(small_runtime(quiet()));
+  auto buffer = std::make_unique<Buffer<std::uint32_t>>(gone->allocate<std::uint32_t>(1));
+  gone.reset();
+  {
+    Graph graph;
+    graph.add(Square{2});
+    runtime->submit(runtime->load(graph)).wait();
+  }
+  const pid_t child = fork();
+  runtime.reset();
+  buffer.reset();
+  if (child == 0) _exit(7);
+  int status = 0;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  REQUIRE(WEXITSTATUS(status) == 7);
+  std::puts("both are gone");
+}
+
+TEST_CASE("a child of fork() leaves the parent's runtimes alone") {
+  const ChildResult result = run_child("child: a fork that ends by itself", std::chrono::seconds(30));
+  check_child(result);
+  check_says(result.output, {"both are gone"});
+}
+
 TEST_CASE("handles may outlive their runtime") {
   Run run;
   TaskRef<std::uint64_t> square{};
