@@ -39,6 +39,11 @@ Runtime::~Runtime() {
   }
 }
 
+const std::shared_ptr<Core>& Runtime::core() const {
+  if (!core_) throw UsageError("this Runtime was moved from: use the one that it was moved to");
+  return core_;
+}
+
 Executable Runtime::load(const Graph& graph) { return load(graph, nullptr); }
 
 Executable Runtime::load(const Graph& graph, const Compiled& how) {
@@ -54,7 +59,7 @@ Executable Runtime::load(const Graph& graph, const Compiled* how) {
   constexpr int kPieces = 4;  // of device memory that a graph may take
   for (int tries = 0; tries <= kPieces; ++tries) {
     std::size_t needs_heap = 0;
-    if (auto loaded = core_->loader.load(graph, how, core_, needs_heap)) return Executable(std::move(loaded));
+    if (auto loaded = core()->loader.load(graph, how, core(), needs_heap)) return Executable(std::move(loaded));
     core_->pump.while_parked([&] { core_->heap.grow(needs_heap); });
   }
   throw CapacityError("no device memory for the graph: raise Options::heap_bytes");
@@ -67,7 +72,7 @@ std::string Runtime::describe(const Graph& graph, const Compiled& how) const {
 std::shared_ptr<RunRecord> Runtime::make_record(const Executable& executable) const {
   const auto& graph = executable.loaded();
   if (!graph) throw UsageError("this Executable is empty: take the one that Runtime::load() returns");
-  if (graph->core != core_) throw UsageError("this Executable was loaded by another runtime: load the graph here too");
+  if (graph->core != core()) throw UsageError("this Executable was loaded by another runtime: load the graph here too");
   auto record = std::make_shared<RunRecord>(graph);
   std::copy(graph->params.begin(), graph->params.end(), record->params.begin());
   return record;
@@ -118,12 +123,12 @@ void Runtime::set_param(RunRecord& run, std::uint32_t graph, std::uint32_t offse
   std::memcpy(run.params.data() + offset, value, bytes);
 }
 
-bool Runtime::on_gpu() const { return core_->engine->is_gpu(); }
-std::uint32_t Runtime::workers() const { return core_->engine->workers(); }
-std::string Runtime::device() const { return core_->engine->name(); }
+bool Runtime::on_gpu() const { return core()->engine->is_gpu(); }
+std::uint32_t Runtime::workers() const { return core()->engine->workers(); }
+std::string Runtime::device() const { return core()->engine->name(); }
 
 Stats Runtime::stats() {
-  const World& world = core_->memory.world();
+  const World& world = core()->memory.world();
   // Workers that have just finished the last run are about to show their counters: give them the time.
   if (core_->pump.counters().completed == core_->pump.counters().submitted)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -147,7 +152,7 @@ Stats Runtime::stats() {
 }
 
 void Runtime::shutdown() {
-  if (!core_->is_ours()) return;
+  if (!core()->is_ours()) return;
   if (core_->pump.shutdown(core_->options.shutdown_timeout)) return;
   log::error("the kernel did not stop within Options::shutdown_timeout: a task does not look at block.cancelled(). "
              "Its memory stays taken until the process ends.");

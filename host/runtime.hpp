@@ -96,11 +96,11 @@ class Runtime {
   /// Zeroed device memory for n values. May park the kernel to take more from the device.
   template <class T>
   Buffer<T> allocate(std::size_t n) {
-    return Buffer<T>(core_, n);
+    return Buffer<T>(core(), n);
   }
   template <class T>
   Buffer<T> upload(const std::vector<T>& values) {
-    Buffer<T> buffer(core_, values.size());
+    Buffer<T> buffer(core(), values.size());
     if (!values.empty()) buffer.write(values);
     return buffer;
   }
@@ -114,6 +114,7 @@ class Runtime {
   void shutdown();
 
  private:
+  const std::shared_ptr<Core>& core() const;
   Executable load(const Graph& graph, const Compiled* how);
   std::shared_ptr<RunRecord> make_record(const Executable& executable) const;
   Run start(std::shared_ptr<RunRecord> record);

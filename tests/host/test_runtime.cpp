@@ -1,6 +1,7 @@
 #include "host/runtime.hpp"
 
 #include <atomic>
+#include <functional>
 
 #include "support/child.hpp"
 #include "support/small_runtime.hpp"
@@ -154,6 +155,11 @@ TEST_CASE("a moved runtime goes on where it was") {
   Runtime moved = std::move(bench.runtime);
   moved.submit(counter).wait();
   CHECK(moved.stats().completed == 1);
+  for (const auto& use : std::vector<std::function<void(Runtime&)>>{
+           [&](Runtime& r) { r.submit(counter); }, [](Runtime& r) { r.load(Graph()); }, [](Runtime& r) { r.allocate<int>(1); },
+           [](Runtime& r) { r.upload(std::vector<int>{1}); }, [](Runtime& r) { r.stats(); }, [](Runtime& r) { r.workers(); },
+           [](Runtime& r) { r.device(); }, [](Runtime& r) { r.on_gpu(); }, [](Runtime& r) { r.shutdown(); }})
+    check_says(error_of<UsageError>([&] { use(bench.runtime); }), {"moved from", "moved to"});
 }
 
 TEST_CASE("many threads submit, load and wait at once") {
