@@ -70,7 +70,7 @@ bool Pump::try_submit(const RunPtr& run) {
 void Pump::expect(const RunPtr& run) {
   Lock lock(mutex_);
   if (closed_) return finish(*run, end_status_, end_cause_);
-  forget_expected();
+  if (run->phase.load(std::memory_order_relaxed) != RunPhase::waiting) return;
   expected_.push_back(run);
   wake_.notify_one();
 }
@@ -142,6 +142,7 @@ bool Pump::can_let_in(const RunRecord& run) const {
 }
 
 void Pump::let_in(const Lock&, const RunPtr& run) {
+  std::erase(expected_, run);
   if (run->cancel_asked) return finish(*run, Status::cancelled, "it had not started");
   open_slot(*run);
   live_[run->slot] = run;
@@ -213,8 +214,10 @@ void Pump::sleep(Lock& lock) {
   line_->asleep.store(true, std::memory_order_seq_cst);
   std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with join_line()
   if (line_->fresh_empty() && line_->sorted.empty() && !ending_) {
-    if (resident_) wake_.wait_for(lock, parking_ ? std::chrono::milliseconds(1) : options_.park_after);
-    else if (!expected_.empty()) wake_.wait_for(lock, std::chrono::milliseconds(20));  // see check_kernel()
+    constexpr std::chrono::milliseconds kLook{20};  // at the device, see check_kernel()
+    if (resident_ && parking_) wake_.wait_for(lock, std::chrono::milliseconds(1));
+    else if (!expected_.empty()) wake_.wait_for(lock, resident_ ? std::min(kLook, options_.park_after) : kLook);
+    else if (resident_) wake_.wait_for(lock, options_.park_after);
     else wake_.wait(lock, [&] { return something_to_do(); });
   }
   line_->asleep.store(false, std::memory_order_relaxed);

@@ -69,7 +69,6 @@ class Pump {
   void let_in(const Lock&);
   void let_in_from(const Lock&, std::deque<RunPtr>& runs, std::size_t at);
   void turn_away(const Lock&);
-  void forget_expected();
   bool is_behind_its_like(const RunRecord& run) const;
   bool can_let_in(const RunRecord& run) const;
   void let_in(const Lock&, const RunPtr& run);
@@ -134,7 +133,7 @@ class Pump {
   std::string lost_;       // why; not written once `line_->closed` is set
   Status end_status_ = Status::aborted;  // of runs that come too late
   std::string end_cause_ = "the runtime was shut down";
-  std::vector<RunPtr> expected_;  // from streams, and maybe some that have come
+  std::vector<RunPtr> expected_;  // from streams, and not let in yet
   std::vector<RunConstants> cancels_due_;  // messages the inbox had no room for
   Clock::time_point last_busy_{};
   std::uint64_t seen_submitted_ = 0;  // by the last turn

@@ -39,7 +39,7 @@ void Pump::check_kernel(const Lock& lock) {
   std::string why;
   const EngineState state = engine_.state(why);
   if (state == EngineState::lost) return fail_everything(lock, Status::device_lost, why);
-  if (!resident_) return forget_expected();
+  if (!resident_) return;
   if (state == EngineState::running) {
     check_start(lock);
     return check_stalls(lock);
@@ -87,11 +87,6 @@ std::string Pump::wait_report() const {
     const RunPtr& run = live_[slot];
     return run ? run->graph->task_name(task) : "task " + std::to_string(task);
   });
-}
-
-/// Those that have come are looked after elsewhere.
-void Pump::forget_expected() {
-  std::erase_if(expected_, [](const RunPtr& run) { return run->phase.load(std::memory_order_relaxed) != RunPhase::waiting; });
 }
 
 void Pump::lose_device(Lock& lock, const char* cause) {

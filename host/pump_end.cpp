@@ -10,7 +10,9 @@ void Pump::cancel(const RunPtr& run) {
   if (run->phase.load(std::memory_order_relaxed) == RunPhase::done || run->cancel_asked) return;
   run->cancel_asked = true;
   if (run->phase.load(std::memory_order_relaxed) == RunPhase::live) return send_cancel(*run);
-  if (line_->remove(run)) finish(*run, Status::cancelled, "it had not started");
+  line_->remove(run);  // if it is not there, a stream is to submit it yet
+  std::erase(expected_, run);
+  finish(*run, Status::cancelled, "it had not started");
 }
 
 /// The caller does not wait for room, since it holds the lock: what finds none is sent by a later turn.

@@ -113,6 +113,45 @@ TEST_CASE("a stream that comes when all else is gone takes the rest with it") {
   }
 }
 
+TEST_CASE("so it does while the kernel is resident, and idle for long") {
+  Options options = on_cpu();
+  options.park_after = std::chrono::hours(1);
+  Frail frail(options);
+  frail.runtime.submit(frail.counter).wait();
+  Run run = frail.runtime.submit_after(nullptr, frail.counter);
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  frail.frailty->lost = true;
+  REQUIRE(run.wait_for(std::chrono::seconds(10)));
+  frail.frailty->called_back = nullptr;
+  CHECK(run.status() == Status::device_lost);
+}
+
+TEST_CASE("what a stream was to submit is cancelled at once, and may come all the same") {
+  Frail frail;
+  Run run = frail.runtime.submit_after(nullptr, frail.counter);
+  run.cancel();
+  REQUIRE(run.wait_for(std::chrono::seconds(10)));
+  CHECK(run.status() == Status::cancelled);
+  std::exchange(frail.frailty->called_back, nullptr)();
+  frail.runtime.submit(frail.counter).wait();
+  CHECK(frail.words.data()[0] == 1);
+}
+
+TEST_CASE("what a stream has submitted is forgotten when it has ended") {
+  Options options = on_cpu();
+  options.park_after = std::chrono::hours(1);
+  options.max_executables = 3;
+  Frail frail(options);
+  for (int round = 0; round < 3; ++round) {
+    Graph graph;
+    graph.add(Count{frail.words.data()});
+    Run run = frail.runtime.submit_after(nullptr, frail.runtime.load(graph));
+    std::exchange(frail.frailty->called_back, nullptr)();
+    run.wait();
+  }
+  CHECK(frail.words.data()[0] == 3);
+}
+
 TEST_CASE("a stream that comes in time submits its run") {
   Frail frail;
   Run run = frail.runtime.submit_after(nullptr, frail.counter);
