@@ -5,7 +5,7 @@
 namespace flywheel {
 
 Heap::Heap(Engine& engine, std::size_t first_chunk) : engine_(engine), chunk_bytes_(std::max(first_chunk, kUnit)) {
-  grow(chunk_bytes_);
+  release(grow(chunk_bytes_));
 }
 
 Heap::~Heap() {
@@ -16,7 +16,7 @@ Heap::~Heap() {
 void* Heap::try_allocate(std::size_t bytes) {
   std::scoped_lock lock(mutex_);
   for (Chunk& chunk : chunks_)
-    if (const auto at = chunk.free.allocate((bytes + kUnit - 1) / kUnit)) return chunk.base + *at * kUnit;
+    if (const auto at = chunk.free.allocate(units_of(bytes))) return chunk.base + *at * kUnit;
   return nullptr;
 }
 
@@ -28,11 +28,12 @@ void Heap::release(void* memory) {
       return chunk.free.release(static_cast<std::uint64_t>(byte - chunk.base) / kUnit);
 }
 
-void Heap::grow(std::size_t bytes) {
-  const std::size_t units = (std::max(bytes, chunk_bytes_) + kUnit - 1) / kUnit;
+void* Heap::grow(std::size_t bytes) {
+  const std::size_t units = units_of(std::max(bytes, chunk_bytes_));
   auto* base = static_cast<unsigned char*>(engine_.allocate_device(units * kUnit));
   std::scoped_lock lock(mutex_);
   chunks_.push_back({base, units * kUnit, FreeList(units)});
+  return base + *chunks_.back().free.allocate(units_of(bytes)) * kUnit;
 }
 
 }  // namespace flywheel

@@ -20,8 +20,8 @@ class Heap {
   /// 256-byte aligned, or null if no chunk has room: then park the kernel and grow().
   void* try_allocate(std::size_t bytes);
   void release(void* memory);
-  /// Takes another chunk with room for at least `bytes`. The kernel must be parked.
-  void grow(std::size_t bytes);
+  /// `bytes` of another chunk, which nobody else gets on the way. The kernel must be parked.
+  void* grow(std::size_t bytes);
   void leak() { leaked_ = true; }
 
  private:
@@ -31,6 +31,7 @@ class Heap {
     std::size_t bytes;
     FreeList free;
   };
+  static std::size_t units_of(std::size_t bytes) { return (bytes + kUnit - 1) / kUnit; }
 
   Engine& engine_;
   std::size_t chunk_bytes_;

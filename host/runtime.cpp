@@ -56,13 +56,11 @@ Executable Runtime::load(const Graph& graph, const Compiled& how) {
 }
 
 Executable Runtime::load(const Graph& graph, const Compiled* how) {
-  constexpr int kPieces = 4;  // of device memory that a graph may take
-  for (int tries = 0; tries <= kPieces; ++tries) {
+  for (;;) {  // once for each piece of memory that it lacks, and again where others were quicker to take one
     std::size_t needs_heap = 0;
     if (auto loaded = core()->loader.load(graph, how, core(), needs_heap)) return Executable(std::move(loaded));
-    core_->pump.while_parked([&] { core_->heap.grow(needs_heap); });
+    core_->pump.while_parked([&] { core_->heap.release(core_->heap.grow(needs_heap)); });
   }
-  throw CapacityError("no device memory for the graph: raise Options::heap_bytes");
 }
 
 std::string Runtime::describe(const Graph& graph, const Compiled& how) const {

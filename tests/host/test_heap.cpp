@@ -32,9 +32,10 @@ TEST_CASE_METHOD(Fixture, "a heap hands out aligned, disjoint memory until it is
 
 TEST_CASE_METHOD(Fixture, "a heap grows by chunks that hold what was asked for") {
   CHECK(heap.try_allocate(5000) == nullptr);
-  heap.grow(5000);
-  void* large = heap.try_allocate(5000);
+  void* large = heap.grow(5000);
   REQUIRE(large);
+  CHECK(address(large) % 256 == 0);
+  CHECK(heap.try_allocate(5000) == nullptr);  // whoever asks meanwhile
   void* small = heap.try_allocate(1024);  // the first chunk is still there
   CHECK(small);
   heap.release(large);
