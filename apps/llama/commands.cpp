@@ -64,7 +64,7 @@ class Decode {
 /// A loaded model with all it needs, in the order in which it may go.
 struct Session {
   explicit Session(const Setup& setup, int texts = 1)
-      : folder(setup.model.empty() ? find_model() : setup.model),
+      : folder(find_model(setup.model)),
         tokenizer(Tokenizer::load(folder)),
         runtime(start_for(setup, folder, texts)),
         generator(runtime, setup, folder, texts) {

@@ -17,6 +17,7 @@ TEST_CASE("program: a number out of range is told with the range") {
   check_refused("generate --context 0", {"--context: must be 1 or more, not 0"});
   check_refused("generate --temperature -1", {"--temperature: must be 0 or more, not -1"});
   check_refused("generate --temperature nan", {"--temperature: must be 0 or more, not nan"});
+  check_refused("generate --device cpu --temperature inf", {"the temperature must be", "finite"});
   check_refused("generate --tokens 4294967296", {"--tokens = 4294967296"});
   check_refused("logits --ids 1 --context -3", {"--context: must be 1 or more, not -3"});
   check_refused("bench --runs -1", {"--runs: must be 0 or more, not -1"});
@@ -60,6 +61,14 @@ TEST_CASE("program: a word in the environment that means nothing is told") {
   for (const auto& [name, word] : words)
     for (const char* const command : {"generate", "generate --tuned", "bench --model apps/llama/model"})
       check_refused(command, {name + " is '" + word + "'"}, "", "CUDA_VISIBLE_DEVICES= " + name + "=" + word);
+}
+
+TEST_CASE("program: a model's file in place of its folder is told, and an empty FLYWHEEL_MODEL names none") {
+  const std::string file = kModelFolder / "model.safetensors";
+  for (const char* const command : {"generate", "info", "bench"})
+    check_refused(std::string(command) + " --device cpu --model " + file, {file, "is a file", "name the folder"});
+  check_refused("generate --device cpu", {file, "is a file", "name the folder"}, "", "FLYWHEEL_MODEL=" + file);
+  CHECK(ask_program("generate --device cpu --tokens 1", "2>/dev/null", "FLYWHEEL_MODEL=").code == 0);
 }
 
 TEST_CASE("program: bench and soak refuse positions that the model was not made for") {
