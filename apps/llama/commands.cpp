@@ -22,8 +22,9 @@ namespace {
 constexpr std::uint32_t kDefaultTokens = 256;
 
 Runtime start_for(const Setup& setup, const std::filesystem::path& folder, int texts) {
-  const Options options{.target = setup.target, .workers = setup.workers};
+  Options options{.target = setup.target, .workers = setup.workers};
   if (!setup.tuned) return start_runtime(options_for(folder, setup.context, options));
+  options.operand_window = kBestWindow;
   const Config config = read_config(folder);
   return start_fast_runtime(fast_options(config, {choose_context(config, setup.context), texts}, options));
 }

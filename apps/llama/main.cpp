@@ -178,7 +178,7 @@ int run(int argc, char** argv) {
   Measured what;
   BenchRequest bench;
   SoakRequest soak;
-  Options options;
+  Options options{.operand_window = kBestWindow};
   bool right = true;
   add_generate(app, setup, request);
   add_logits(app, setup, ids);
