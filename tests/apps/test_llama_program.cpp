@@ -47,6 +47,18 @@ TEST_CASE("program: what the library refuses is told in the program's words") {
   check_refused(bench("--pace -1"), {"--pace is -1", "0 for no limit"}, "Options::");
 }
 
+TEST_CASE("program: memory that no machine has") {
+  const TempFolder folder;
+  std::filesystem::copy(kModelFolder, folder.path(), std::filesystem::copy_options::recursive);
+  nlohmann::json config = read_json(kModelFolder / "config.json");
+  config.update({{"num_hidden_layers", 1 << 24}, {"intermediate_size", 1 << 20}});
+  folder.write("config.json", config.dump());
+  const std::string with_model = " --device cpu --model " + folder.path().string();
+  for (const std::string command : {"generate --tuned", "bench --no-peers", "soak"})
+    check_refused(command + with_model, {"no memory for", "lower --context, or take a smaller model"}, "Options",
+                  "ASAN_OPTIONS=allocator_may_return_null=1");
+}
+
 TEST_CASE("program: without a GPU who asked for one is told") {
   for (const char* const command : {"generate", "generate --tuned", "bench --model apps/llama/model"}) {
     check_refused(command, {"cannot run on a GPU", "Unset FLYWHEEL_TARGET"}, "Target::", kNoGpu);
