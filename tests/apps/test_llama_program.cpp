@@ -17,6 +17,7 @@ TEST_CASE("program: a number out of range is told with the range") {
   check_refused("generate --context 0", {"--context: must be 1 or more, not 0"});
   check_refused("generate --temperature -1", {"--temperature: must be 0 or more, not -1"});
   check_refused("generate --temperature nan", {"--temperature: must be 0 or more, not nan"});
+  check_refused("generate --seed -1", {"--seed: must be 0 or more, not -1"});
   check_refused("generate --device cpu --temperature inf", {"the temperature must be", "finite"});
   check_refused("generate --tokens 4294967296", {"--tokens = 4294967296"});
   check_refused("logits --ids 1 --context -3", {"--context: must be 1 or more, not -3"});
