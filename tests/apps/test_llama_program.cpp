@@ -102,6 +102,14 @@ TEST_CASE("program: bench refuses peers without kernels, folders that are not th
   check_refused("bench --device cpu --model /nonexistent", {"/nonexistent"}, "filesystem error");
 }
 
+TEST_CASE("program: bench tells of a folder for results that cannot be made before it measures") {
+  const Answer answer = ask_program(bench("--runs 1 --tokens 8 --out /dev/null/below/rows.json"));
+  INFO(answer.text);
+  CHECK(answer.code == 1);
+  CHECK(mentions(answer.text, {"cannot create /dev/null/below", "--out"}));
+  CHECK_FALSE(mentions(answer.text, {"tasks for"}));
+}
+
 TEST_CASE("program: bench measures a small model from where it has room, if it is not told where") {
   const Answer answer = ask_program(bench("--runs 1 --tokens 8"), "2>/dev/null");
   INFO(answer.text);
