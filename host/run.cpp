@@ -46,7 +46,9 @@ void Run::wait() {
 }
 
 bool Run::wait_for(std::chrono::nanoseconds limit) {
-  return wait_until(Clock::now() + std::chrono::duration_cast<Clock::duration>(limit));
+  const auto now = Clock::now();
+  const auto wait = std::chrono::duration_cast<Clock::duration>(limit);
+  return wait_until(wait < Clock::time_point::max() - now ? now + wait : Clock::time_point::max());
 }
 
 Status Run::status() {

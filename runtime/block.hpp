@@ -43,7 +43,7 @@ class BlockCore {
   FLYWHEEL_TASK explicit BlockCore(TaskContext& context) : context_(&context) {}
 
   /// Fails this task with a code of the program's own. Tasks that depend on it are skipped, its run reports the
-  /// code, other runs go on. The body returns by itself. Any thread; the first code counts.
+  /// code, other runs go on. The body returns by itself. Any thread; the first code counts. `code`: below 2^32 - 64.
   FLYWHEEL_TASK void fail(std::uint32_t code) { fail_with(kUserStatus + code); }
 
   /// True once the run was cancelled: a long body looks from time to time and returns early. A task that was told so

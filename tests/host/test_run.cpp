@@ -1,5 +1,7 @@
 #include "host/run.hpp"
 
+#include <thread>
+
 #include "support/small_runtime.hpp"
 
 using namespace flywheel;
@@ -27,6 +29,18 @@ TEST_CASE("wait_for() gives up in time and does not disturb the run") {
   CHECK(run.done());
   CHECK(run.status() == Status::ok);
   CHECK(run.iterations() == 1);
+}
+
+TEST_CASE("wait_for() with the longest time waits for the end") {
+  Executable held;
+  Run run = bench().hold(2, held);
+  std::thread opens([] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    bench().put(3, 1);
+  });
+  CHECK(run.wait_for(std::chrono::nanoseconds::max()));
+  opens.join();
+  CHECK(run.status() == Status::ok);
 }
 
 TEST_CASE("a result of another graph is refused") {
