@@ -1,8 +1,7 @@
 // The load role: one warp fetches the worker's operands into pages.
 #pragma once
 
-#include "device/roles.cuh"
-#include "runtime/task_list.hpp"
+#include "device/dependents.cuh"
 
 namespace flywheel {
 
@@ -40,8 +39,8 @@ class LoadRole {
     if (bulk_ && !List::kHasDependents) load_passes<true>(place);
     else load_passes<false>(place);
     if constexpr (List::kHasDependents) {
-      if (kept_.pages) wait_longer(&roles_.landed[kept_.slot], kept_.parity, TraceKind::landing);
-      if (kept_.pages) fill_kept(false);
+      if (kept_.any()) wait_longer(&roles_.landed[kept_.slot()], kept_.parity(), TraceKind::landing);
+      if (kept_.any()) kept_.fill(false, bulk_);
     }
     // Nothing may be written to shared memory once the run is left.
     for (; place.under_way; --place.under_way, place.land.advance())
@@ -64,11 +63,6 @@ class LoadRole {
     std::uint32_t under_way = 0;  // pages asked for or kept, and not seen to land
     std::uint32_t filled = 0;     // pages used at least once
     std::uint32_t next_at = 0;    // when the next request may be made
-  };
-  /// Pages kept for the dependent operands of instruction `number` of the run.
-  struct Kept {
-    std::uint32_t number, slot, parity, pages;
-    bool all;  // there are as many as the task needs
   };
   static constexpr std::uint32_t kRequestBytes = kPageBytes / 2;
   enum Seen : std::uint32_t { kThere, kAnnounced, kStop };
@@ -132,7 +126,7 @@ class LoadRole {
     const std::uint32_t each = bulk ? kRequestBytes : kPageBytes;
     for (std::uint32_t at = 0; at < bytes; at += each) {
       if (paced) keep_pace(place, bulk ? place.ticks / (kPageBytes / kRequestBytes) : place.ticks);
-      copy(place.fill.slot(), at, from + at, bytes - at < each ? bytes - at : each, bulk, place.policy);
+      copy_to_page(place.fill.slot(), at, from + at, bytes - at < each ? bytes - at : each, bulk, place.policy);
     }
   }
   /// Until it is time for the next request, `ticks` after the last. A page's time that was lost may be made up for, no more.
@@ -164,7 +158,7 @@ class LoadRole {
       pen_.write(kind, begin, 0, pass_);
       return true;
     } else {
-      return (bulk_ && kept_.pages == 0 && ptx::mbarrier_poll(barrier, parity)) || wait_longer(&barrier, parity, kind);
+      return (bulk_ && !kept_.any() && ptx::mbarrier_poll(barrier, parity)) || wait_longer(&barrier, parity, kind);
     }
   }
   __device__ bool is_over() const {
@@ -181,7 +175,7 @@ class LoadRole {
       }
       if (seen == kThere) all_see(*barrier, parity);
       if constexpr (List::kHasDependents)
-        if (seen == kAnnounced) fill_kept(true);
+        if (seen == kAnnounced) kept_.fill(true, bulk_);
       stopped_ = seen == kStop;
       if (seen == kThere) break;
     }
@@ -194,97 +188,23 @@ class LoadRole {
     const PhasePatience patience = Wires<P>{world_}.wait_for_phase(run_.worker);
     const auto something = [&](std::uint64_t&) {
       if (ptx::mbarrier_poll(barrier, parity)) seen = kThere;
-      else if (kept_.all && is_announced()) seen = kAnnounced;
+      else if (kept_.are_announced()) seen = kAnnounced;
       else return P::block(roles_.stop_loading).load(Order::relaxed) != 0;
       return true;
     };
     return spin_until<P>(patience, WaitReason::page, &barrier, parity, something) ? seen : kStop;
   }
 
-  // ---- dependent operands ----
-
-  /// As a difference: the count of a long run wraps.
-  __device__ bool is_announced() const {
-    // Acquire: pairs with the release in ControlRole::command().
-    return static_cast<std::int32_t>(P::block(roles_.announced).load(Order::acquire) - kept_.number) > 0;
-  }
-
-  /// Takes places for them. Those of one task at a time: the next ones wait until these are filled.
+  /// Takes places for a task's dependent operands. Those of one task at a time: the next ones wait until these are filled.
   __device__ bool keep(Place& place, std::uint32_t number, std::uint32_t pages) {
-    if (kept_.pages && !wait_longer(&roles_.landed[kept_.slot], kept_.parity, TraceKind::landing)) return false;
+    if (kept_.any() && !wait_longer(&roles_.landed[kept_.slot()], kept_.parity(), TraceKind::landing)) return false;
     for (std::uint32_t page = 0; page < pages; ++page) {
       if (!make_room<false>(place) || !make_way<false>(place)) return false;
-      if (page == 0) kept_ = {number, place.fill.slot(), place.fill.parity(), 0, false};
-      ++kept_.pages;
+      kept_.add(number, place.fill);
       take_place(place);
     }
-    kept_.all = true;
+    kept_.close();
     return true;
-  }
-
-  /// Without copies (the task is not run, or names too few pages), the pages land as they are.
-  __device__ void fill_kept(bool runs) {
-    const Kept kept = kept_;
-    kept_ = {};
-    RoleSlot& task = roles_.slots[kept.number % kRoleSlots];
-    std::uint32_t slot = kept.slot, left = kept.pages;
-    const std::uint64_t policy = ptx::read_once_policy();
-    const auto advance = [&] {
-      --left;
-      slot = slot + 1 == world_.page_count ? 0 : slot + 1;
-    };
-    const auto fill = [&](const unsigned char* from, std::uint32_t bytes) {
-      if (bulk_) ptx::expect_bytes(roles_.landed[slot], bytes);
-      copy(slot, 0, from, bytes, bulk_, policy);
-      advance();
-    };
-    if (runs) all_see(roles_.ready[kept.number % kRoleSlots], kept.number / kRoleSlots & 1);  // as they know by is_announced()
-    if (runs && task.command == RoleCommand::run) {
-      check_names(task, kept.pages);
-      ptx::fence_global_for_bulk_copies();  // pairs with the release in settle(), by way of look()
-      // One behind: once the last page has landed the task may settle, and another have its slot.
-      const unsigned char* last = nullptr;
-      std::uint32_t last_bytes = 0;
-      for_each_named(task, [&](const unsigned char* from, std::uint32_t bytes) {
-        if (last && left > 1) fill(last, last_bytes);
-        last = from, last_bytes = bytes;
-      });
-      if (last) fill(last, last_bytes);
-    }
-    while (left) {
-      if (!bulk_ || lane() == 0) ptx::mbarrier_arrive(roles_.landed[slot]);
-      advance();
-    }
-  }
-  /// A task that names more or fewer pages than it has fails. That is noted before any page lands: later it might have
-  /// settled.
-  __device__ void check_names(RoleSlot& task, std::uint32_t pages) const {
-    std::uint32_t named = 0;
-    for_each_named(task, [&](const unsigned char*, std::uint32_t) { ++named; });
-    if (named != pages && lane() == 0)
-      P::block(task.context.asked.code).compare_exchange(0, static_cast<std::uint32_t>(Status::operands_misnamed), Order::relaxed);
-  }
-  /// use(from, bytes) for each page that the task names.
-  template <class Use>
-  __device__ static void for_each_named(const RoleSlot& task, Use&& use) {
-    List::dependents(task.instruction.record, [&](const void* from, std::uint32_t bytes) {
-      for (std::uint32_t at = 0; at < bytes; at += kPageBytes)
-        use(static_cast<const unsigned char*>(from) + at, bytes - at < kPageBytes ? bytes - at : kPageBytes);
-    });
-  }
-
-  /// To byte `place` of a page.
-  __device__ __forceinline__ static void copy(std::uint32_t slot, std::uint32_t place, const void* from, std::uint32_t bytes, bool bulk,
-                                              std::uint64_t policy) {
-    unsigned char* to = page_memory() + slot * kPageBytes + place;
-    std::uint64_t& barrier = roles_shared().landed[slot];
-    if (bulk) {
-      ptx::bulk_copy(to, from, bytes, barrier, policy);
-    } else {
-      for (std::uint32_t at = lane() * 16; at < bytes; at += 32 * 16)
-        ptx::copy16(to + at, static_cast<const unsigned char*>(from) + at);
-      ptx::arrive_when_copied(barrier);
-    }
   }
 
   RolesShared& roles_;
@@ -292,7 +212,7 @@ class LoadRole {
   const World& world_;
   const bool bulk_;
   std::uint32_t pass_ = 0;
-  Kept kept_{};
+  KeptPages<List> kept_;
   bool stopped_ = false;
   TracePen<P> pen_;
 };

@@ -1,5 +1,6 @@
 // The few PTX instructions the kernel needs by name. CCCL 3.0.1's cuda::barrier has two defects in its block-scope
-// parity wait (see DESIGN.md §6), so mbarriers are used directly, semantics spelled out.
+// parity wait (a suspend hint that nobody sets, and no memory clobber), so mbarriers are used directly, semantics spelled
+// out.
 #pragma once
 
 #include <cstdint>

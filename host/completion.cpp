@@ -69,7 +69,8 @@ Trace collect_trace(Engine& engine, const World& world, const RunRecord& run) {
     names.push_back(run.graph->task_name(task));
     types.push_back(type_name(run.graph->types[task]));
   }
-  return {world.workers, world.trace.capacity, std::move(lanes), std::move(events), std::move(names), std::move(types)};
+  return {world.workers, world.trace.capacity, std::move(lanes), std::move(events), std::move(names), std::move(types),
+          run.graph->dependent_bytes};
 }
 
 }  // namespace flywheel

@@ -38,6 +38,16 @@ std::uint32_t next_serial() {
   static std::atomic<std::uint32_t> last{0};
   return last.fetch_add(1, std::memory_order_relaxed) + 1;
 }
+
+/// For messages and traces.
+void note_tasks(LoadedGraph& loaded, const Graph& graph) {
+  for (const GraphNode& node : graph.nodes()) {
+    loaded.types.push_back(node.type);
+    std::uint32_t& bytes = loaded.dependent_bytes.emplace_back(0);
+    for (const DependentPiece& piece : node.dependents) bytes += piece.bytes;
+  }
+}
+
 }  // namespace
 
 LoadedGraph::~LoadedGraph() {
@@ -69,7 +79,7 @@ std::shared_ptr<LoadedGraph> Loader::load(const Graph& graph, const Compiled* ho
   loaded->task_count = graph.size();
   loaded->result_bytes = graph.result_bytes();
   loaded->params = graph.params();
-  for (const GraphNode& node : graph.nodes()) loaded->types.push_back(node.type);
+  note_tasks(*loaded, graph);
   const std::uint32_t banks = loaded->kind == GraphKind::compiled ? 1 : overlap_;
   for (std::uint32_t bank = banks; bank-- > 0;) loaded->free_banks.push_back(bank);
   if (!allocate(*loaded, image, needs_heap)) return nullptr;

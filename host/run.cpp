@@ -46,9 +46,9 @@ void Run::wait() {
 }
 
 bool Run::wait_for(std::chrono::nanoseconds limit) {
-  const Clock::time_point now = Clock::now();
-  const bool for_ever = limit > Clock::time_point::max() - now;
-  return wait_until(for_ever ? Clock::time_point::max() : now + std::chrono::duration_cast<Clock::duration>(limit));
+  const auto now = Clock::now();
+  const auto wait = std::chrono::duration_cast<Clock::duration>(limit);
+  return wait_until(wait < Clock::time_point::max() - now ? now + wait : Clock::time_point::max());
 }
 
 Status Run::status() {

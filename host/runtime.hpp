@@ -54,7 +54,7 @@ struct Stats {
 /// Thread-safe, except for shutdown() and moving.
 class Runtime {
  public:
-  /// Throws DeviceError or CapacityError; see Options.
+  /// Throws DeviceError or CapacityError, see Options; UsageError for a word in the environment that means nothing.
   Runtime(const KernelEntry& entry, const Options& options);
   /// The same on this engine; null: the one that the options ask for.
   Runtime(const KernelEntry& entry, const Options& options, std::unique_ptr<Engine> engine);
@@ -62,7 +62,8 @@ class Runtime {
   Runtime(Runtime&&) = default;
   Runtime& operator=(Runtime&&) = delete;
 
-  /// Checks the graph and places it in device memory. Throws GraphError for anything that cannot work.
+  /// Checks the graph and places it in device memory. Throws GraphError for anything that cannot work, CapacityError where
+  /// Options leave no room for it.
   Executable load(const Graph& graph);
   /// The same, with every task given to a worker in advance: rt.load(graph, compiled). For graphs that run again and
   /// again. Tasks with operands have them packed here. Runs of compiled graphs need all workers, so one goes at a time.
@@ -70,8 +71,8 @@ class Runtime {
   /// What that comes to, for a person to read.
   std::string describe(const Graph& graph, const Compiled& how = compiled) const;
 
-  /// Starts a run; returns at once. Options in any order: repeat(n) or repeat_until_stop(), set(param, value), a Priority,
-  /// traced.
+  /// Starts a run; returns at once, unless Options::max_waiting runs wait in line. Options in any order: repeat(n) or
+  /// repeat_until_stop(), set(param, value), a Priority, traced. Throws UsageError for those that do not fit the graph.
   template <class... Options>
   Run submit(const Executable& executable, const Options&... options) {
     auto record = make_record(executable);
@@ -93,7 +94,8 @@ class Runtime {
     return start_after(stream, std::move(record));
   }
 
-  /// Zeroed device memory for n values. May park the kernel to take more from the device.
+  /// Zeroed device memory for n values. May park the kernel to take more from the device. Throws CapacityError or
+  /// DeviceError if there is not enough.
   template <class T>
   Buffer<T> allocate(std::size_t n) {
     return Buffer<T>(core(), n);

@@ -106,11 +106,14 @@ const char* describe(TraceKind kind) {
 }
 
 Trace::Trace(std::uint32_t workers, std::uint32_t capacity, std::vector<TraceLane> lanes,
-             std::vector<TraceEvent> events, std::vector<std::string> task_names, std::vector<std::string> task_types)
-    : workers_(workers), capacity_(capacity), task_names_(std::move(task_names)), task_types_(std::move(task_types)) {
+             std::vector<TraceEvent> events, std::vector<std::string> task_names, std::vector<std::string> task_types,
+             std::vector<std::uint32_t> dependent_bytes)
+    : workers_(workers), capacity_(capacity), task_names_(std::move(task_names)), task_types_(std::move(task_types)),
+      dependent_bytes_(std::move(dependent_bytes)) {
   check_size("lanes", lanes.size(), std::size_t{workers} * kTraceRoles);
   check_size("events", events.size(), lanes.size() * capacity);
   check_size("task types", task_types_.size(), task_names_.size());
+  if (!dependent_bytes_.empty()) check_size("tasks' dependent bytes", dependent_bytes_.size(), task_names_.size());
   const std::vector<TraceLane> longest = longest_lanes(lanes);
   const double shared = shared_rate(longest);
   const std::uint64_t epoch_ns = epoch_of(longest);
@@ -151,8 +154,15 @@ void Trace::add_lane(std::uint32_t index, const TraceLane& lane, const TraceEven
       continue;
     }
     spans_.push_back({worker, static_cast<TraceRole>(role), static_cast<TraceKind>(event->kind), event->task,
-                      event->pass, clock.ns(event->begin), clock.ns(event->begin + event->ticks), event->bytes_kib});
+                      event->pass, clock.ns(event->begin), clock.ns(event->begin + event->ticks), kib_of(*event)});
   }
+}
+
+/// The constants that the body's role counted, and what of its operands other tasks had written.
+std::uint32_t Trace::kib_of(const TraceEvent& event) const {
+  const bool is_body = event.kind == static_cast<std::uint8_t>(TraceKind::body);
+  const std::uint32_t bytes = is_body && event.task < dependent_bytes_.size() ? dependent_bytes_[event.task] : 0;
+  return std::min<std::uint32_t>(event.bytes_kib + bytes / 1024 + (bytes % 1024 != 0), kManyKib);
 }
 
 void Trace::begin_at_zero() {

@@ -10,6 +10,9 @@
 
 namespace flywheel {
 
+/// So many KiB of operands, or more.
+inline constexpr std::uint32_t kManyKib = 0xffff;
+
 /// Something that one role of one worker did, in ns since the first event of the run.
 struct TraceSpan {
   std::uint32_t worker;
@@ -19,7 +22,7 @@ struct TraceSpan {
   std::uint32_t pass;
   double begin_ns;
   double end_ns;
-  std::uint32_t bytes_kib;  // of operands that a body took; 0xffff for that or more
+  std::uint32_t bytes_kib;  // of operands that a body took; kManyKib for that or more
 };
 
 struct TraceClock;
@@ -29,9 +32,11 @@ class Trace {
  public:
   Trace() = default;
   /// What the device wrote, as copied from it: `lanes` holds workers x kTraceRoles, `events` holds `capacity` for each
-  /// lane; names and types are by graph-local index. Throws UsageError if the sizes do not fit together.
+  /// lane; names, types and bytes of dependent operands (none if empty; events count the constant ones) are by graph-local
+  /// index. Throws UsageError if the sizes do not fit together.
   Trace(std::uint32_t workers, std::uint32_t capacity, std::vector<TraceLane> lanes, std::vector<TraceEvent> events,
-        std::vector<std::string> task_names, std::vector<std::string> task_types);
+        std::vector<std::string> task_names, std::vector<std::string> task_types,
+        std::vector<std::uint32_t> dependent_bytes = {});
 
   /// Sorted by begin; what lies within another comes after it.
   const std::vector<TraceSpan>& spans() const& { return spans_; }
@@ -58,6 +63,7 @@ class Trace {
   void add_lane(std::uint32_t index, const TraceLane& lane, const TraceEvent* events, const TraceClock& clock);
   void find_inputs();
   void begin_at_zero();
+  std::uint32_t kib_of(const TraceEvent& event) const;
 
   std::uint32_t workers_ = 0;
   std::uint32_t capacity_ = 0;
@@ -66,6 +72,7 @@ class Trace {
   std::vector<TraceSpan> spans_;
   std::vector<std::string> task_names_;
   std::vector<std::string> task_types_;
+  std::vector<std::uint32_t> dependent_bytes_;
 };
 
 /// "control", "load", "compute", "store".

@@ -14,7 +14,6 @@ namespace flywheel {
 namespace {
 
 constexpr std::size_t kWorst = 10;           // waits and tasks listed
-constexpr std::uint32_t kManyKib = 0xffff;  // that or more, see TraceEvent
 constexpr double kLeastNs = 1;  // what is less comes of rounding
 constexpr double kKib = 1024;
 

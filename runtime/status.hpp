@@ -7,7 +7,7 @@
 
 namespace flywheel {
 
-/// 0 is success, 1..63 are the library's own, and codes from `kUserStatus` on are free for `block.fail(code)`.
+/// 0 is success, 1..63 are the library's own; `block.fail(code)` is told as `kUserStatus` + code.
 enum class Status : std::uint32_t {
   ok = 0,
   cancelled = 1,

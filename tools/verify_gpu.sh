@@ -3,7 +3,8 @@
 # beside the staged programs.
 #   verify_gpu.sh [PART...]     of: tests sanitize right soak rows (default: all, in this order)
 # tests      the GPU tests
-# sanitize   memcheck, synccheck and racecheck of a small mixed workload; and that racecheck finds mistakes
+# sanitize   memcheck, synccheck and racecheck of a small mixed workload; and that racecheck finds mistakes; the first two of
+#            the tuned decode with small models
 # right      logits of the tuned decode against the portable tasks: texts at once, long contexts, sizes
 # soak       200,000 tokens of Llama-3.2-1B, every repeat with the same logits
 # rows       the measurements of README's tables; nothing else may run on the GPU meanwhile
@@ -28,8 +29,10 @@ try() {
 tests() { ./run_gpu_tests.sh || bad=$((bad + 1)); }
 
 sanitize() {
+  local decode="tuned on the GPU: both families write*,tuned on the GPU: a seed names a text in a runtime*"
   for tool in memcheck synccheck; do
     try "sanitize_$tool" 150 compute-sanitizer --tool "$tool" --error-exitcode 9 tests/test_device_sanitize
+    try "sanitize_decode_$tool" 200 compute-sanitizer --tool "$tool" --error-exitcode 9 tests/test_apps_llama_fast_gpu "$decode"
   done
   try sanitize_racecheck 240 compute-sanitizer --tool racecheck --error-exitcode 9 tests/test_device_racecheck
   for mistake in scratch page handoff; do

@@ -36,7 +36,8 @@ void describe(CLI::App& app, Options& options) {
   app.add_option("--out", options.out,
                  "Folder of the results file (default apps/bench/results; with --quick none)");
   app.add_option("--commit", options.commit, "Commit to write into the results");
-  app.add_option("--soak-tasks", options.soak_tasks, "Tasks of the soak row (default 1e9 on a GPU)");
+  app.add_option("--soak-tasks", options.soak_tasks, "Tasks of the soak row (default 1e9 on a GPU)")
+      ->check(CLI::PositiveNumber);
   app.add_flag("--quick", options.quick,
                "A tenth of the samples, for a first look; writes no file unless --out is given");
 }
@@ -75,6 +76,15 @@ bool report_failures(const std::vector<Measurement>& measurements, const std::ve
   return any;
 }
 
+void show(const Report& report, const std::string& folder, const std::string& gpu) {
+  report.print(std::cout);
+  if (!folder.empty()) {
+    const std::filesystem::path file = report.write(folder, gpu);
+    std::cout << "Written to " << file.string() << '\n';
+  }
+  if (!std::cout.flush()) throw std::runtime_error("cannot write all of the output: free some space, or send it elsewhere");
+}
+
 int run(const Options& options) {
   const Gpu gpu = find_gpu();
   if (!gpu.present) std::cout << gpu.why_not << ". Only rows that run on a CPU are measured.\n";
@@ -83,6 +93,7 @@ int run(const Options& options) {
   if (measurements.empty()) return 0;
 
   const std::string folder = folder_of(options);
+  if (!folder.empty()) make_folder(folder);
   const auto progress = [](const std::string& name, int round) {
     std::cerr << "round " << round << "  " << name << '\n';
   };
@@ -91,8 +102,7 @@ int run(const Options& options) {
   const Stamp stamp{.gpu = slug(gpu.name), .driver = gpu.driver, .date = today(), .commit = options.commit};
   Report report;
   for (const Row& row : make_rows(measurements, outcomes, stamp)) report.add(row);
-  report.print(std::cout);
-  if (!folder.empty()) std::cout << "Written to " << report.write(folder, stamp.gpu).string() << '\n';
+  show(report, folder, stamp.gpu);
   return report_failures(measurements, outcomes) ? 1 : 0;
 }
 

@@ -176,13 +176,17 @@ std::vector<Row> make_rows(const std::vector<Measurement>& measurements, const s
   return rows;
 }
 
-std::filesystem::path Report::write(const fs::path& folder, const std::string& gpu) const {
+void make_folder(const fs::path& folder) {
   std::error_code failed;
   fs::create_directories(folder, failed);
   if (failed) {
     throw std::runtime_error("cannot create " + folder.string() + " (" + failed.message() +
                              "): name a folder you may write to with --out");
   }
+}
+
+fs::path Report::write(const fs::path& folder, const std::string& gpu) const {
+  make_folder(folder);
   const fs::path path = folder / (gpu + ".json");
   std::vector<Row> rows = read_rows(path);
   for (const Row& row : rows_) replace_or_append(rows, row);

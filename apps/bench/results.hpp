@@ -57,6 +57,9 @@ Row from_json_line(std::string_view line);
 std::vector<Row> make_rows(const std::vector<Measurement>& measurements, const std::vector<Outcome>& outcomes,
                            const Stamp& stamp);
 
+/// Makes the folder and those it is in, as far as they are missing. Errors: std::runtime_error naming the remedy.
+void make_folder(const std::filesystem::path& folder);
+
 /// Collects rows, prints them and keeps them in a folder.
 class Report {
  public:

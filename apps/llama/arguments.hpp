@@ -56,6 +56,8 @@ inline std::string in_words_of_command(const CLI::App& app, std::string what) {
                                               {"Options::operand_window", "--window", ""},
                                               {"Options::operand_pages", "--pages", ""},
                                               {"Options::operand_pace", "--pace", ""},
+                                              {"Options::scratch_bytes =", "--context", "'s bytes of scratch memory ="},
+                                              {"the sizes in Options", "--context", ", or take a smaller model"},
                                               {"Target::automatic", "--device", " auto"}};
   for (const auto& [of_library, option, value] : kWords) {
     const std::size_t at = what.find(of_library);

@@ -22,8 +22,9 @@ namespace {
 constexpr std::uint32_t kDefaultTokens = 256;
 
 Runtime start_for(const Setup& setup, const std::filesystem::path& folder, int texts) {
-  const Options options{.target = setup.target, .workers = setup.workers};
+  Options options{.target = setup.target, .workers = setup.workers};
   if (!setup.tuned) return start_runtime(options_for(folder, setup.context, options));
+  options.operand_window = kBestWindow;
   const Config config = read_config(folder);
   return start_fast_runtime(fast_options(config, {choose_context(config, setup.context), texts}, options));
 }
@@ -64,7 +65,7 @@ class Decode {
 /// A loaded model with all it needs, in the order in which it may go.
 struct Session {
   explicit Session(const Setup& setup, int texts = 1)
-      : folder(setup.model.empty() ? find_model() : setup.model),
+      : folder(find_model(setup.model)),
         tokenizer(Tokenizer::load(folder)),
         runtime(start_for(setup, folder, texts)),
         generator(runtime, setup, folder, texts) {

@@ -8,8 +8,20 @@
 namespace flywheel::llama {
 namespace fs = std::filesystem;
 
-fs::path find_model() {
-  if (const char* named = std::getenv("FLYWHEEL_MODEL")) return named;
+namespace {
+
+fs::path checked(const fs::path& named) {
+  std::error_code none;
+  if (fs::is_regular_file(named, none)) throw ModelError(named, "is a file", "name the folder that the model's files are in");
+  return named;
+}
+
+}  // namespace
+
+fs::path find_model(const fs::path& named) {
+  if (!named.empty()) return checked(named);
+  const char* wish = std::getenv("FLYWHEEL_MODEL");
+  if (wish && *wish) return checked(wish);
   const fs::path shipped = fs::path(FLYWHEEL_SOURCE_DIR) / "apps" / "llama" / "model";
   std::error_code none;
   const fs::path program = fs::read_symlink("/proc/self/exe", none);

@@ -15,7 +15,7 @@ std::string counted(std::size_t n, const char* thing) {
 
 void check_sampling(const Sampling& how) {
   if (!std::isfinite(how.temperature) || how.temperature < 0)
-    throw RequestError("the temperature must be 0 (always the likeliest token) or more");
+    throw RequestError("the temperature must be 0 (always the likeliest token) or more, and finite");
   if (!(how.top_p > 0 && how.top_p <= 1))
     throw RequestError("top-p is a probability: give a number above 0 and at most 1");
 }

@@ -63,6 +63,7 @@ void add_generate(CLI::App& app, Setup& setup, TextRequest& request) {
   command
       .add_option("--seed", request.sampling.seed,
                   "The same seed writes the same text; each further text has the next one")
+      ->check(at_least(0))
       ->capture_default_str();
   command
       .add_option("--temperature", request.sampling.temperature,
@@ -178,7 +179,7 @@ int run(int argc, char** argv) {
   Measured what;
   BenchRequest bench;
   SoakRequest soak;
-  Options options;
+  Options options{.operand_window = kBestWindow};
   bool right = true;
   add_generate(app, setup, request);
   add_logits(app, setup, ids);

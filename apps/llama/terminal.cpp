@@ -18,13 +18,6 @@ std::size_t terminal_width() {
   return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
 }
 
-/// Characters in valid UTF-8: bytes that do not continue one.
-std::size_t characters(std::string_view text) {
-  std::size_t count = 0;
-  for (const char c : text) count += (static_cast<unsigned char>(c) & 0xc0u) != 0x80u;
-  return count;
-}
-
 }  // namespace
 
 Terminal::Terminal()
@@ -51,31 +44,25 @@ void Terminal::end(std::string_view text) {
 }
 
 /// The old status goes, the text comes, the new status stands on the line below it, and the cursor goes back
-/// to the end of the text. All by moves that still hold when the screen scrolls.
+/// to the end of the text. All by moves that still hold when the screen scrolls. None leads to the end of a full
+/// line: below that there is no status until the next line has begun.
 void Terminal::draw(bool with_status) {
   if (status_stands_) std::fputs(text_is_shown_ ? kClearBelow : kClearLine, stderr);
   std::fflush(stderr);
   std::fwrite(held_.data(), 1, held_.size(), stdout);
   std::fflush(stdout);
-  follow(held_);
+  const std::size_t width = terminal_width();
+  cursor_.follow(held_, width);
   held_.clear();
-  status_stands_ = with_status && status_is_shown_;
+  const std::size_t column = cursor_.column();
+  status_stands_ = with_status && status_is_shown_ && !(text_is_shown_ && column == width);
   if (!status_stands_) return;
   if (!text_is_shown_) {
     std::fprintf(stderr, "\r%s", status().c_str());
     return;
   }
   std::fprintf(stderr, "\n%s\033[A\r", status().c_str());
-  if (const std::size_t column = column_ % terminal_width()) std::fprintf(stderr, "\033[%zuC", column);
-}
-
-void Terminal::follow(std::string_view text) {
-  const std::size_t line = text.rfind('\n');
-  if (line == std::string_view::npos) {
-    column_ += characters(text);
-  } else {
-    column_ = characters(text.substr(line + 1));
-  }
+  if (column > 0) std::fprintf(stderr, "\033[%zuC", column);
 }
 
 std::string Terminal::status() const {

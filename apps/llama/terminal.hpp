@@ -6,6 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include "apps/llama/cursor.hpp"
+
 namespace flywheel::llama {
 
 /// The text is written as it comes, at most 60 times a second. Where stderr is a terminal a line there says
@@ -25,7 +27,6 @@ class Terminal {
   using Clock = std::chrono::steady_clock;
 
   void draw(bool with_status);
-  void follow(std::string_view text);
   std::string status() const;
 
   bool text_is_shown_;    // stdout is a terminal
@@ -33,8 +34,8 @@ class Terminal {
   bool status_stands_ = false;
   std::uint32_t expected_ = 0;
   std::uint32_t count_ = 0;
-  std::size_t column_ = 0;  // of the text's last line, in characters
-  std::string held_;        // not written yet
+  Cursor cursor_;     // behind the text
+  std::string held_;  // not written yet
   Clock::time_point begin_{};
   Clock::time_point last_frame_{};
 };

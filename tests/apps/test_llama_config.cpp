@@ -113,6 +113,8 @@ TEST_CASE("another rope is refused") {
   CHECK(mentions(error_of(swapped), {"high_freq_factor", "above low_freq_factor"}));
   const Json partial = {{"rope_theta", 1e4}, {"partial_rotary_factor", 0.5}};
   CHECK(mentions(error_with(small_llama(), "rope_parameters", partial), {"partial_rotary_factor", "not 1"}));
+  CHECK(mentions(error_with(small_llama(), "partial_rotary_factor", 0.5), {"partial_rotary_factor", "not 1"}));
+  CHECK(error_with(small_llama(), "partial_rotary_factor", 1.0).empty());
 }
 
 TEST_CASE("each key that must be there is named when it is not") {
@@ -134,6 +136,7 @@ TEST_CASE("values that cannot be are refused") {
   CHECK(mentions(error_of("num_key_value_heads", 3), {"num_key_value_heads", "divide"}));
   CHECK(mentions(error_of("hidden_size", 66), {"hidden_size", "head_dim"}));
   CHECK(mentions(error_of("head_dim", 15), {"head_dim", "odd"}));
+  CHECK(mentions(error_of("head_dim", 1 << 24), {"head_dim", "all heads together", "16777216 values"}));
   CHECK(mentions(error_of("rms_norm_eps", -1), {"rms_norm_eps", "positive"}));
   CHECK(mentions(error_of("tie_word_embeddings", 1), {"tie_word_embeddings", "true or false"}));
 }

@@ -49,6 +49,21 @@ TEST_CASE("tuned: requests that cannot be served say why") {
   check_refusals(tuned.generator);
 }
 
+TEST_CASE("tuned: a context of no whole blocks of 16 positions holds as many as were asked for") {
+  Runtime runtime = start_tuned(read_config(kModelFolder), 21);
+  FastGenerator generator(runtime, kModelFolder, 21, 2);
+  CHECK(generator.context() == 21);
+  CHECK(mentions(request_error_of([&] { write_tokens(generator, undrawn(kPrompt, 20)); }), {"context of 21", "at most 19"}));
+  const auto full = write_tokens(generator, undrawn(kPrompt, 19));
+  REQUIRE(full.size() == 19);
+  std::vector<std::uint32_t> prompt(kPrompt), second;
+  prompt.insert(prompt.end(), full.begin(), full.end() - 1);
+  generator.generate({undrawn({7}, 1), undrawn(prompt, 1)}, [&](std::size_t text, std::uint32_t token) {
+    if (text == 1) second.push_back(token);
+  });
+  CHECK(second == std::vector{full.back()});  // the prompt of the second text lies where it is looked for
+}
+
 TEST_CASE("tuned: logits that are no numbers are the weights' fault") { check_damaged_weights(start_tuned, kFamily, {std::nanf("")}); }
 
 TEST_CASE("tuned: models without tuned tasks are sent to the portable ones") {

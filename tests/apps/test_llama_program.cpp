@@ -17,6 +17,8 @@ TEST_CASE("program: a number out of range is told with the range") {
   check_refused("generate --context 0", {"--context: must be 1 or more, not 0"});
   check_refused("generate --temperature -1", {"--temperature: must be 0 or more, not -1"});
   check_refused("generate --temperature nan", {"--temperature: must be 0 or more, not nan"});
+  check_refused("generate --seed -1", {"--seed: must be 0 or more, not -1"});
+  check_refused("generate --device cpu --temperature inf", {"the temperature must be", "finite"});
   check_refused("generate --tokens 4294967296", {"--tokens = 4294967296"});
   check_refused("logits --ids 1 --context -3", {"--context: must be 1 or more, not -3"});
   check_refused("bench --runs -1", {"--runs: must be 0 or more, not -1"});
@@ -46,6 +48,18 @@ TEST_CASE("program: what the library refuses is told in the program's words") {
   check_refused(bench("--pace -1"), {"--pace is -1", "0 for no limit"}, "Options::");
 }
 
+TEST_CASE("program: memory that no machine has") {
+  const TempFolder folder;
+  std::filesystem::copy(kModelFolder, folder.path(), std::filesystem::copy_options::recursive);
+  nlohmann::json config = read_json(kModelFolder / "config.json");
+  config.update({{"num_hidden_layers", 1 << 24}, {"intermediate_size", 1 << 20}});
+  folder.write("config.json", config.dump());
+  const std::string with_model = " --device cpu --model " + folder.path().string();
+  for (const std::string command : {"generate --tuned", "bench --no-peers", "soak"})
+    check_refused(command + with_model, {"no memory for", "lower --context, or take a smaller model"}, "Options",
+                  "ASAN_OPTIONS=allocator_may_return_null=1");
+}
+
 TEST_CASE("program: without a GPU who asked for one is told") {
   for (const char* const command : {"generate", "generate --tuned", "bench --model apps/llama/model"}) {
     check_refused(command, {"cannot run on a GPU", "Unset FLYWHEEL_TARGET"}, "Target::", kNoGpu);
@@ -60,6 +74,14 @@ TEST_CASE("program: a word in the environment that means nothing is told") {
   for (const auto& [name, word] : words)
     for (const char* const command : {"generate", "generate --tuned", "bench --model apps/llama/model"})
       check_refused(command, {name + " is '" + word + "'"}, "", "CUDA_VISIBLE_DEVICES= " + name + "=" + word);
+}
+
+TEST_CASE("program: a model's file in place of its folder is told, and an empty FLYWHEEL_MODEL names none") {
+  const std::string file = kModelFolder / "model.safetensors";
+  for (const char* const command : {"generate", "info", "bench"})
+    check_refused(std::string(command) + " --device cpu --model " + file, {file, "is a file", "name the folder"});
+  check_refused("generate --device cpu", {file, "is a file", "name the folder"}, "", "FLYWHEEL_MODEL=" + file);
+  CHECK(ask_program("generate --device cpu --tokens 1", "2>/dev/null", "FLYWHEEL_MODEL=").code == 0);
 }
 
 TEST_CASE("program: bench and soak refuse positions that the model was not made for") {
@@ -78,6 +100,14 @@ TEST_CASE("program: bench refuses peers without kernels, folders that are not th
   check_refused(bench("--trace /nonexistent/trace.json"), {"--trace", "the folder /nonexistent does not exist"});
   check_refused(bench("--schedule /nonexistent/schedule"), {"--schedule", "the folder /nonexistent does not exist"});
   check_refused("bench --device cpu --model /nonexistent", {"/nonexistent"}, "filesystem error");
+}
+
+TEST_CASE("program: bench tells of a folder for results that cannot be made before it measures") {
+  const Answer answer = ask_program(bench("--runs 1 --tokens 8 --out /dev/null/below/rows.json"));
+  INFO(answer.text);
+  CHECK(answer.code == 1);
+  CHECK(mentions(answer.text, {"cannot create /dev/null/below", "--out"}));
+  CHECK_FALSE(mentions(answer.text, {"tasks for"}));
 }
 
 TEST_CASE("program: bench measures a small model from where it has room, if it is not told where") {

@@ -11,7 +11,7 @@ namespace {
 constexpr double kMostError = 1e-3;  // keys, values and activations are rounded to halves
 
 Runtime gpu_runtime(const Config& config) {
-  return start_fast_runtime(fast_options(config, {.context = 128, .texts = 8}, {.target = Target::gpu}));
+  return start_fast_runtime(fast_options(config, {.context = 128, .texts = 8}, {.target = Target::gpu, .operand_window = kBestWindow}));
 }
 
 TEST_CASE("GPU: logits of several different texts are those of the portable decode") {

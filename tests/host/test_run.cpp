@@ -1,5 +1,7 @@
 #include "host/run.hpp"
 
+#include <thread>
+
 #include "support/small_runtime.hpp"
 
 using namespace flywheel;
@@ -29,15 +31,16 @@ TEST_CASE("wait_for() gives up in time and does not disturb the run") {
   CHECK(run.iterations() == 1);
 }
 
-TEST_CASE("wait_for() the longest time there is waits for the end") {
+TEST_CASE("wait_for() with the longest time waits for the end") {
   Executable held;
   Run run = bench().hold(2, held);
-  std::thread opener([] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  std::thread opens([] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
     bench().put(3, 1);
   });
   CHECK(run.wait_for(std::chrono::nanoseconds::max()));
-  opener.join();
+  opens.join();
+  CHECK(run.status() == Status::ok);
 }
 
 TEST_CASE("a result of another graph is refused") {

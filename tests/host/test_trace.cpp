@@ -160,18 +160,30 @@ TEST_CASE("what cannot have been written is ignored and counted") {
   CHECK(trace.dropped() == 3 + 4);
 }
 
+TEST_CASE("what other tasks wrote counts among a body's operands") {
+  MadeTrace made(1);
+  made.dependent_bytes = {0, 1025, 0xffff * 1024};
+  for (std::uint32_t task = 0; task < 4; ++task) made.body(0, task, 0, 100 * task, 50, 7);  // the last one is no task's
+  made.add(0, TraceRole::store, TraceKind::store, 1, 0, 500, 10);
+  std::vector<std::uint32_t> kib;
+  for (const TraceSpan& span : made.trace().spans()) kib.push_back(span.bytes_kib);
+  CHECK(kib == std::vector<std::uint32_t>{7, 9, kManyKib, 7, 0});
+}
+
 TEST_CASE("sizes that do not fit together are refused") {
   const MadeTrace made(2);
-  const auto error = [&](std::size_t lanes, std::size_t events, std::size_t types) {
+  const auto error = [&](std::size_t lanes, std::size_t events, std::size_t types, std::size_t dependents = 0) {
     return error_of<UsageError>([&] {
       Trace(2, 64, std::vector<TraceLane>(lanes), std::vector<TraceEvent>(events), made.names,
-            std::vector<std::string>(types));
+            std::vector<std::string>(types), std::vector<std::uint32_t>(dependents));
     });
   };
   CHECK(error(8, 512, 3).empty());
   check_says(error(7, 512, 3), {"7 lanes given and 8 needed", "copy all"});
   check_says(error(8, 511, 3), {"511 events given and 512 needed"});
   check_says(error(8, 512, 2), {"2 task types given and 3 needed"});
+  CHECK(error(8, 512, 3, 3).empty());
+  check_says(error(8, 512, 3, 4), {"4 tasks' dependent bytes given and 3 needed"});
 }
 
 TEST_CASE("costs are mean bodies without their waits for inputs") {

@@ -38,6 +38,23 @@ TEST_CASE("kernel, dependents: pages hold what the predecessors of this pass wro
   });
 }
 
+TEST_CASE("kernel, dependents: a trace counts constants and what other tasks wrote") {
+  Options options = emulated_options();
+  options.trace_events = 64;
+  Runtime runtime = start_emulated<Write, Check>(options);
+  Stages stages(runtime, 3, 12800);
+  Run run = runtime.submit(runtime.load(stages.graph, compiled), traced, repeat(2));
+  const auto kib = [](std::uint32_t bytes) { return (bytes + 1023) / 1024; };
+  std::uint32_t checked = 0;
+  for (const TraceSpan& span : run.trace().spans()) {
+    if (span.kind != TraceKind::body || span.task % 3 != 2) continue;
+    const Check& task = stages.checks[span.task / 3];
+    ++checked;
+    CHECK(span.bytes_kib == kib(task.constants) + kib((task.counts[0] + task.counts[1]) * 4));
+  }
+  CHECK(checked == 3 * 2);
+}
+
 TEST_CASE("kernel, dependents: a writer fails, its reader does not run, and the next run is right") {
   each_way([](Runtime& runtime) {
     Stages failing(runtime, 6, 10000, 1), clean(runtime, 5, 10000);

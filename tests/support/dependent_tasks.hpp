@@ -88,13 +88,14 @@ struct Stages {
         written.tasks.push_back(task.index);
         written.graphs.push_back(task.graph);
       }
-      graph.add(Check{{words[2 * s].data(), words[2 * s + 1].data()}, {counts[0], counts[1]}, 10 * s, s * 4999 % 40'000,
-                      notes.data()},
-                written);
+      checks.push_back({{words[2 * s].data(), words[2 * s + 1].data()}, {counts[0], counts[1]}, 10 * s, s * 4999 % 40'000,
+                        notes.data()});
+      graph.add(checks.back(), written);
     }
   }
   Graph graph;
   std::vector<Buffer<std::uint32_t>> words;
+  std::vector<Check> checks;  // task 3 s + 2 is that of stage s
   Buffer<OperandNotes> notes;
 };
 

@@ -41,13 +41,14 @@ struct MadeTrace {
     lane(worker, role).begin = begin;
     lane(worker, role).end = end;
   }
-  Trace trace() const { return {workers, capacity, lanes, events, names, types}; }
+  Trace trace() const { return {workers, capacity, lanes, events, names, types, dependent_bytes}; }
 
   std::uint32_t workers, capacity;
   std::vector<TraceLane> lanes;
   std::vector<TraceEvent> events;
   std::vector<std::string> names{"task 0 (Load)", "task 1 (Mul)", "task 2 (Mul)"};
   std::vector<std::string> types{"Load", "Mul", "Mul"};
+  std::vector<std::uint32_t> dependent_bytes;
 };
 
 }  // namespace flywheel::testing

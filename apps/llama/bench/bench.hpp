@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "apps/llama/bench/bench_model.hpp"
+#include "apps/llama/bench/fast_options.hpp"
 #include "apps/llama/bench/rows.hpp"
 
 namespace flywheel::llama {
@@ -22,7 +23,7 @@ struct BenchRequest {
   std::filesystem::path schedule;  // the schedule as text; empty: none
   std::filesystem::path out;       // results; empty: apps/llama/results/<gpu>.json, on a CPU none
   std::vector<std::uint32_t> portable_contexts;  // positions from which to hold a few steps against the portable tasks
-  Options options;                 // target, workers, operand pages, window and copies
+  Options options{.operand_window = kBestWindow};  // target, workers, operand pages, window and copies
 };
 
 /// Does all that the request asks for and prints it. False if the tuned tasks are wrong. Throws RequestError for a

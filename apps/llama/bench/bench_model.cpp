@@ -1,6 +1,7 @@
 #include "apps/llama/bench/bench_model.hpp"
 
 #include "apps/llama/bench/random_weights.hpp"
+#include "apps/llama/find_model.hpp"
 #include "apps/llama/request.hpp"
 #include "apps/llama/shapes.hpp"
 
@@ -13,7 +14,8 @@ Weights BenchModel::weights(Runtime& runtime) const {
 BenchModel find_bench_model(const std::string& shape, const std::filesystem::path& folder) {
   if (shape.empty() == folder.empty())
     throw RequestError("which model? Give --shape with a published model's name, or --model with a folder");
-  if (!folder.empty()) return {std::filesystem::weakly_canonical(folder).filename().string(), read_config(folder), folder};
+  if (!folder.empty())
+    return {std::filesystem::weakly_canonical(folder).filename().string(), read_config(find_model(folder)), folder};
   if (const Config* config = find_shape(shape)) return {shape, *config};
   std::string names;
   for (const std::string_view name : shape_names()) names += (names.empty() ? "" : ", ") + std::string(name);

@@ -64,7 +64,8 @@ Options fast_options(const Config& config, const FastRoom& room, Options options
   options.scratch_bytes = fast_scratch_bytes(config, on_gpu, room.context);
   const std::size_t bytes = loaded_bytes(config) + size_of(room.decodes) * decode_bytes(config, room);
   options.heap_bytes = std::max(options.heap_bytes, with_slack(bytes));
-  if (room.texts > 4 && options.operand_window == Options{}.operand_window) options.operand_window = kWindowOfManyTexts;
+  if (options.operand_window == kBestWindow)
+    options.operand_window = room.texts > 4 ? kWindowOfManyTexts : Options{}.operand_window;
   return options;
 }
 
@@ -73,6 +74,7 @@ Options portable_options(const Config& config, int context, Options options) {
   // See options_for(): scores of all positions and ten rows of a head, or the residual stream.
   const int floats = std::max(context + 10 * config.head_dim, config.hidden_size);
   options.scratch_bytes = std::max(options.scratch_bytes, static_cast<std::uint32_t>(floats) * 4 + 256);
+  if (options.operand_window == kBestWindow) options.operand_window = Options{}.operand_window;
   const std::size_t cache = 2 * position_bytes(config) * size_of(context + kLanes);
   options.heap_bytes =
       std::max(options.heap_bytes, with_slack(loaded_bytes(config) + cache + activation_bytes(config, context)));

@@ -18,8 +18,11 @@ struct FastRoom {
 /// asks for what there is not, the target stays automatic: a runtime that starts with it says so.
 Target choose_target(Target wanted);
 
+/// Options::operand_window of who leaves the choice to fast_options(): what so many texts are fastest with.
+inline constexpr std::uint32_t kBestWindow = 0;
+
 /// `options` with a definite target, scratch memory for the tuned tasks, and a heap that need not grow: the weights as
-/// loaded, and streams, caches and activations of `room`.
+/// loaded, and streams, caches and activations of `room`. Any window but kBestWindow stays.
 Options fast_options(const Config& config, const FastRoom& room, Options options = {});
 /// The same for the portable tasks on random weights, with float activations and cache.
 Options portable_options(const Config& config, int context, Options options = {});

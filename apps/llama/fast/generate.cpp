@@ -26,6 +26,7 @@ FastText text_of(const Request& request) {
 FastGenerator::FastGenerator(Runtime& runtime, Config config, Weights weights, int context, int texts)
     : runtime_(runtime),
       config_(std::move(config)),
+      context_(context),
       weights_(std::move(weights)),
       memory_(runtime, config_, context, sequences_for(texts)),
       graph_(build_fast_graph(runtime, config_, weights_, memory_)),
@@ -65,7 +66,7 @@ void FastGenerator::begin(const std::vector<Request>& requests) {
   std::vector<StepState> states;
   std::vector<FastText> texts;
   for (const Request& request : requests) {
-    const std::size_t at = texts.size() * static_cast<std::size_t>(context());
+    const std::size_t at = texts.size() * static_cast<std::size_t>(memory_.context);
     memory_.prompt.write(request.prompt.data(), request.prompt.size(), at);
     states.push_back({0, request.prompt[0]});
     texts.push_back(text_of(request));

@@ -47,7 +47,7 @@ class FastGenerator {
   FastMemory& memory() { return memory_; }
   const Weights& weights() const { return weights_; }
   const Config& config() const { return config_; }
-  int context() const { return memory_.context; }
+  int context() const { return context_; }  // of which the last block of 16 in memory() may be a part
   int sequences() const { return memory_.sequences; }  // see sequences_for()
   std::uint32_t tasks() const { return decode_.size(); }  // of one step
 
@@ -60,6 +60,7 @@ class FastGenerator {
 
   Runtime& runtime_;
   Config config_;
+  int context_;
   Weights weights_;
   FastMemory memory_;
   FastGraph graph_;

@@ -45,6 +45,16 @@ void refuse_features(const JsonNode& root) {
   }
 }
 
+void check_head_size(const JsonNode& root, const Config& config) {
+  const JsonNode node = root.at(root.find("head_dim") ? "head_dim" : "hidden_size");
+  if (config.head_dim % 2 != 0)
+    node.fail("gives an odd head size, which rotary embeddings cannot rotate", kOtherModel);
+  if (config.head_dim > kLargestSize / config.num_attention_heads) {
+    node.fail("gives all heads together more than " + std::to_string(kLargestSize) + " values",
+              "use the config.json that came with the model");
+  }
+}
+
 void read_heads(const JsonNode& root, Config& config) {
   config.num_attention_heads = size_at(root, "num_attention_heads");
   const bool qwen3 = config.family == Family::kQwen3;
@@ -66,10 +76,7 @@ void read_heads(const JsonNode& root, Config& config) {
   } else {
     root.at("hidden_size").fail("is no multiple of num_attention_heads", "add the key \"head_dim\"");
   }
-  if (config.head_dim % 2 != 0) {
-    root.at(root.find("head_dim") ? "head_dim" : "hidden_size")
-        .fail("gives an odd head size, which rotary embeddings cannot rotate", kOtherModel);
-  }
+  check_head_size(root, config);
 }
 
 RopeScaling read_llama3_scaling(const JsonNode& node) {
@@ -93,6 +100,11 @@ std::string rope_type(const JsonNode& node) {
   return "default";
 }
 
+void refuse_partial(const JsonNode& node) {
+  const auto partial = node.find("partial_rotary_factor");
+  if (partial && partial->number() != 1) partial->fail("is not 1", kOtherModel);
+}
+
 void read_scaling(const JsonNode& node, Config& config) {
   const std::string type = rope_type(node);
   if (type == "llama3") {
@@ -100,13 +112,13 @@ void read_scaling(const JsonNode& node, Config& config) {
   } else if (type != "default") {
     node.fail("asks for rope_type \"" + type + "\"", "use a model with rope_type \"default\" or \"llama3\"");
   }
-  const auto partial = node.find("partial_rotary_factor");
-  if (partial && partial->number() != 1) partial->fail("is not 1", kOtherModel);
+  refuse_partial(node);
 }
 
-// Up to transformers 4: "rope_theta" and "rope_scaling" at the root. From 5 on: both inside
-// "rope_parameters".
+// Up to transformers 4: "rope_theta", "partial_rotary_factor" and "rope_scaling" at the root. From 5 on: all
+// inside "rope_parameters".
 void read_rope(const JsonNode& root, Config& config) {
+  refuse_partial(root);
   const auto parameters = root.find("rope_parameters");
   for (const auto& place : {std::optional<JsonNode>(root), parameters}) {
     if (!place) continue;

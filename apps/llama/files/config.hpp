@@ -20,8 +20,8 @@ struct RopeScaling {
   int original_context = 0;  // positions the model was first trained for
 };
 
-// The shape of a decoder, as its config.json gives it. Checked: all sizes are positive, num_attention_heads
-// is a multiple of num_key_value_heads, head_dim is even.
+// The shape of a decoder, as its config.json gives it. Checked: all sizes are positive and at most 2^24, also
+// query_size(); num_attention_heads is a multiple of num_key_value_heads, head_dim is even.
 struct Config {
   Family family = Family::kLlama;
   int hidden_size = 0;

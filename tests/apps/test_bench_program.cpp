@@ -1,0 +1,67 @@
+// The program `bench` and its arguments: what it refuses, it refuses before it measures anything.
+#include <sys/wait.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "bench_support.hpp"
+#include "catch.hpp"
+
+namespace flywheel::bench {
+namespace {
+
+struct Answer {
+  int code;
+  std::string text;  // on stderr
+};
+
+Answer ask_bench(const std::string& arguments, const std::string& output = "/dev/null") {
+  const char* build = std::getenv("FLYWHEEL_BUILD_DIR");
+  if (!build) throw std::runtime_error("run this test with ctest: it sets FLYWHEEL_BUILD_DIR");
+  const std::string command = std::string(build) + "/apps/bench/bench --quick --rounds 1 --rows soak.tasks " + arguments;
+  FILE* pipe = popen(("CUDA_VISIBLE_DEVICES= " + command + " 2>&1 >" + output).c_str(), "r");
+  if (!pipe) throw std::runtime_error("cannot start: " + command);
+  Answer answer{0, {}};
+  char part[256];
+  while (std::fgets(part, sizeof part, pipe)) answer.text += part;
+  answer.code = WEXITSTATUS(pclose(pipe));
+  return answer;
+}
+
+bool measured(const Answer& answer) { return mentions(answer.text, {"round 1"}); }
+
+}  // namespace
+
+TEST_CASE("bench: a row on CPU workers") {
+  const Answer answer = ask_bench("--soak-tasks 1000");
+  INFO(answer.text);
+  CHECK(answer.code == 0);
+  CHECK(measured(answer));
+}
+
+TEST_CASE("bench: fewer tasks than one are refused") {
+  for (const char* const number : {"-1", "0", "many"}) {
+    const Answer answer = ask_bench(std::string("--soak-tasks ") + number);
+    INFO(answer.text);
+    CHECK(answer.code != 0);
+    CHECK(mentions(answer.text, {"--soak-tasks"}));
+    CHECK_FALSE(measured(answer));
+  }
+}
+
+TEST_CASE("bench: a folder that cannot be made is told before anything is measured") {
+  const Answer answer = ask_bench("--soak-tasks 1000 --out /dev/null/below");
+  INFO(answer.text);
+  CHECK(answer.code == 1);
+  CHECK(mentions(answer.text, {"/dev/null/below", "--out"}));
+  CHECK_FALSE(measured(answer));
+}
+
+TEST_CASE("bench: output that cannot be written is a failure") {
+  const Answer answer = ask_bench("--soak-tasks 1000", "/dev/full");
+  INFO(answer.text);
+  CHECK(answer.code == 1);
+  CHECK(mentions(answer.text, {"cannot write all of the output"}));
+}
+
+}  // namespace flywheel::bench
