@@ -39,7 +39,7 @@ void check_times(const Options& o) {
 
 void check_sizes(const Options& o) {
   constexpr Number kMostBytes = 1 << 30, kMostRecords = 1 << 30;
-  constexpr std::size_t kMostHeap = std::size_t{1} << 46;
+  constexpr std::size_t kMostHeap = ~std::size_t{0} >> 1;  // it is rounded up
   check_range("device", o.device, 0, std::numeric_limits<int>::max());
   if (o.heap_bytes > kMostHeap) refuse("heap_bytes", std::to_string(o.heap_bytes), "0 to " + std::to_string(kMostHeap));
   check_range("max_edges", o.max_edges, 1, kMostRecords);
