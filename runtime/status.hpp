@@ -31,6 +31,7 @@ enum class Status : std::uint32_t {
 };
 
 inline constexpr std::uint32_t kUserStatus = 64;
+inline constexpr std::uint32_t kMostUserCode = 0xffffffffu - kUserStatus;
 
 struct StatusText {
   const char* what;
