@@ -43,8 +43,8 @@ class BlockCore {
   FLYWHEEL_TASK explicit BlockCore(TaskContext& context) : context_(&context) {}
 
   /// Fails this task with a code of the program's own. Tasks that depend on it are skipped, its run reports the
-  /// code, other runs go on. The body returns by itself. Any thread; the first code counts. Codes above kMostUserCode, as
-  /// negative numbers are, read as that.
+  /// code, other runs go on. The body returns by itself. Any thread; the first code counts. What is above kMostUserCode,
+  /// a negative number for example, is told as that.
   FLYWHEEL_TASK void fail(std::uint32_t code) { fail_with(kUserStatus + (code < kMostUserCode ? code : kMostUserCode)); }
 
   /// True once the run was cancelled: a long body looks from time to time and returns early. A task that was told so

@@ -52,6 +52,13 @@ struct FailTwice {
     block.fail(8);
   }
 };
+struct FailWith {
+  std::uint32_t code;
+  template <class Block>
+  FLYWHEEL_TASK void operator()(Block& block) const {
+    block.fail(code);
+  }
+};
 
 /// Uses the helpers that share work out among the threads of a block.
 struct Together {
@@ -71,7 +78,7 @@ struct Together {
   }
 };
 
-using List = TaskList<Compute, Emit, StopAt, FailTwice, Together>;
+using List = TaskList<Compute, Emit, StopAt, FailTwice, FailWith, Together>;
 
 template <class Task>
 std::uint32_t run_alone(HandWorld& hand, const Task& task, std::uint32_t repeat = 1) {
@@ -143,6 +150,15 @@ TEST_CASE("the first code that a body fails with counts") {
   HandWorld hand;
   CHECK(run_alone(hand, FailTwice{}) == kUserStatus + 7);
   CHECK(hand.world.completions[1].fault_task == 1);
+}
+
+TEST_CASE("a code that leaves no room for the library's own is told as the largest, and the run has failed") {
+  const auto told = [](std::uint32_t code) {
+    HandWorld hand;
+    return run_alone(hand, FailWith{code});
+  };
+  for (const std::uint32_t code : {~0u, 0u - kUserStatus, 0u - 60u, kMostUserCode}) CHECK(told(code) == kUserStatus + kMostUserCode);
+  CHECK(told(kMostUserCode - 1) == kUserStatus + kMostUserCode - 1);
 }
 
 TEST_CASE("a body shares work, scratch memory and a sum among its threads") {
