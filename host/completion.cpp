@@ -13,7 +13,7 @@ void drain_to(const World& world, RunRecord& run, std::uint64_t end) {
   const Stream<P> stream = Wires<P>{world}.stream(run.slot);
   for (; run.stream_next < end; ++run.stream_next) {
     std::uint64_t value = 0;
-    if (stream.read(run.stream_next, value)) run.streamed.push_back(value);
+    if (stream.read(run.stream_next, value)) run.streamed.push(value);
   }
   // Release: pairs with the acquire in runtime/stream, has_space(): the values are out of their places.
   P::system(*stream.consumed).store(end, Order::release);
@@ -29,7 +29,7 @@ void drain_stream(const World& world, RunRecord& run) {
   const Stream<P> stream = Wires<P>{world}.stream(run.slot);
   std::uint64_t value = 0;
   while (stream.read(run.stream_next, value)) {
-    run.streamed.push_back(value);
+    run.streamed.push(value);
     ++run.stream_next;
   }
 }

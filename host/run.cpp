@@ -94,11 +94,7 @@ bool Run::next_value(std::uint64_t& bits, bool wait) {
       std::scoped_lock lock(record_->mutex);
       if (!over && record_->phase.load(std::memory_order_acquire) == RunPhase::live)
         drain_stream(core_->memory.world(), *record_);
-      if (!record_->streamed.empty()) {
-        bits = record_->streamed.front();
-        record_->streamed.pop_front();
-        return true;
-      }
+      if (record_->streamed.take(bits)) return true;
     }
     if (over || !wait) return false;
     back_off(turn);

@@ -3,7 +3,6 @@
 
 #include <array>
 #include <atomic>
-#include <deque>
 #include <mutex>
 #include <vector>
 
@@ -14,6 +13,26 @@
 namespace flywheel {
 
 enum class RunPhase : std::uint32_t { waiting, live, done };
+
+/// Streamed values, read from the slot and not by the program yet. A std::deque would take memory before there is one.
+class UnreadValues {
+ public:
+  bool empty() const { return values_.empty(); }
+  void push(std::uint64_t value) { values_.push_back(value); }
+  /// The oldest. False if there is none.
+  bool take(std::uint64_t& value) {
+    if (values_.empty()) return false;
+    value = values_[taken_++];
+    if (2 * taken_ < values_.size()) return true;
+    values_.erase(values_.begin(), values_.begin() + static_cast<std::ptrdiff_t>(taken_));  // no more than were taken move
+    taken_ = 0;
+    return true;
+  }
+
+ private:
+  std::vector<std::uint64_t> values_;
+  std::size_t taken_ = 0;
+};
 
 struct RunRecord {
   explicit RunRecord(std::shared_ptr<LoadedGraph> loaded) : graph(std::move(loaded)) {}
@@ -43,7 +62,7 @@ struct RunRecord {
   std::unique_ptr<const Trace> trace;  // of a traced run
 
   std::mutex mutex;
-  std::deque<std::uint64_t> streamed;  // read from the slot, and not by the program yet
+  UnreadValues streamed;
   bool cancel_asked = false;           // guarded by the pump
 };
 
