@@ -93,7 +93,7 @@ int run(const Options& options) {
   if (measurements.empty()) return 0;
 
   const std::string folder = folder_of(options);
-  if (!folder.empty()) make_folder(folder);
+  if (!folder.empty()) prepare_results(std::filesystem::path(folder) / (slug(gpu.name) + ".json"));
   const auto progress = [](const std::string& name, int round) {
     std::cerr << "round " << round << "  " << name << '\n';
   };

@@ -1,5 +1,7 @@
 #include "apps/bench/results.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cctype>
 #include <cmath>
@@ -176,19 +178,22 @@ std::vector<Row> make_rows(const std::vector<Measurement>& measurements, const s
   return rows;
 }
 
-void make_folder(const fs::path& folder) {
+std::vector<Row> prepare_results(const fs::path& file) {
+  const fs::path folder = fs::absolute(file).parent_path();
   std::error_code failed;
   fs::create_directories(folder, failed);
   if (failed) {
     throw std::runtime_error("cannot create " + folder.string() + " (" + failed.message() +
                              "): name a folder you may write to with --out");
   }
+  if (access(folder.c_str(), W_OK) != 0)
+    throw std::runtime_error("you may not write to " + folder.string() + ": name another folder with --out");
+  return read_rows(file);
 }
 
 fs::path Report::write(const fs::path& folder, const std::string& gpu) const {
-  make_folder(folder);
   const fs::path path = folder / (gpu + ".json");
-  std::vector<Row> rows = read_rows(path);
+  std::vector<Row> rows = prepare_results(path);
   for (const Row& row : rows_) replace_or_append(rows, row);
   write_rows(rows, path);
   return path;

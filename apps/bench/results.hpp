@@ -57,8 +57,9 @@ Row from_json_line(std::string_view line);
 std::vector<Row> make_rows(const std::vector<Measurement>& measurements, const std::vector<Outcome>& outcomes,
                            const Stamp& stamp);
 
-/// Makes the folder and those it is in, as far as they are missing. Errors: std::runtime_error naming the remedy.
-void make_folder(const std::filesystem::path& folder);
+/// Rows that are in the file; none if it is not there. Makes its folder, and those that is in, as far as they are missing.
+/// Errors: std::runtime_error naming the remedy, also where nothing may be written. To be asked before measuring for long.
+std::vector<Row> prepare_results(const std::filesystem::path& file);
 
 /// Collects rows, prints them and keeps them in a folder.
 class Report {

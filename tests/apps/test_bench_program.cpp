@@ -1,14 +1,19 @@
 // The program `bench` and its arguments: what it refuses, it refuses before it measures anything.
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 
 #include "bench_support.hpp"
 #include "catch.hpp"
 
 namespace flywheel::bench {
 namespace {
+
+namespace fs = std::filesystem;
 
 struct Answer {
   int code;
@@ -55,6 +60,20 @@ TEST_CASE("bench: a folder that cannot be made is told before anything is measur
   CHECK(answer.code == 1);
   CHECK(mentions(answer.text, {"/dev/null/below", "--out"}));
   CHECK_FALSE(measured(answer));
+}
+
+TEST_CASE("bench: results that cannot be read are told before anything is measured, and stay") {
+  const fs::path folder = fs::temp_directory_path() / ("flywheel-bench-rows-" + std::to_string(getpid()));
+  const fs::path file = folder / "cpu.json";
+  fs::create_directories(folder);
+  std::ofstream(file) << "{\"name\": half a ro";
+  const Answer answer = ask_bench("--soak-tasks 1000 --out " + folder.string());
+  INFO(answer.text);
+  CHECK(answer.code == 1);
+  CHECK(mentions(answer.text, {"cpu.json, line 1", "Mend or delete"}));
+  CHECK_FALSE(measured(answer));
+  CHECK(fs::file_size(file) == 18);
+  fs::remove_all(folder);
 }
 
 TEST_CASE("bench: output that cannot be written is a failure") {

@@ -226,7 +226,7 @@ bool check_portable_contexts(const BenchModel& model, const BenchRequest& reques
 std::filesystem::path results_file(const BenchRequest& request, const flywheel::bench::Gpu& gpu, bool on_gpu) {
   if (!request.out.empty()) {
     check_results_path(request.out);
-    flywheel::bench::make_folder(std::filesystem::absolute(request.out).parent_path());
+    flywheel::bench::prepare_results(request.out);
     return request.out;
   }
   if (!on_gpu || request.runs == 0) return {};
