@@ -51,7 +51,7 @@ class CpuEngine final : public Engine {
     for (std::thread& thread : threads_) thread.detach();
   }
 
-  std::string name() const override { return "CPU, " + std::to_string(workers_) + " workers"; }
+  std::string name() const override { return "CPU, " + std::to_string(workers_) + (workers_ == 1 ? " worker" : " workers"); }
   bool is_gpu() const override { return false; }
   std::uint32_t workers() const override { return workers_; }
   bool drains() const override { return drains_; }
