@@ -104,7 +104,8 @@ void Pump::let_in(const Lock& lock) {
     while (!runs.empty() && can_let_in(*runs.front())) let_in_from(lock, runs, 0);
     of_graph = runs.empty() ? line_->held_back.erase(of_graph) : std::next(of_graph);
   }
-  // A run for which the queues are too full must not hold up smaller ones for long, nor be passed by too many.
+  // A run for which the queues are too full is passed by smaller ones, however many come: behind one that never ends it would
+  // hold them up for ever. So many in line are looked at.
   constexpr std::size_t kMostPassed = 32;
   std::deque<RunPtr>& runs = line_->sorted;
   for (std::size_t at = 0; at < runs.size() && at < kMostPassed;) {
