@@ -35,7 +35,7 @@ TEST_CASE("child: workers without memory for their stacks", "[.child]") {
     options.log_level = "off";
     Bench bench(options);
     const Executable counter = bench.counter(0);
-    limit_memory(std::size_t{400} << 20);
+    limit_memory(std::size_t{128} << 20);
     Run run = bench.runtime.submit(counter);
     std::puts(error_of<RunError>([&] { run.wait(); }).c_str());
     check_says(error_of<DeviceError>([&] { bench.runtime.submit(counter); }), {"cannot submit"});
