@@ -99,9 +99,15 @@ class Worker {
       was_slow = true;
       sign(WorkerState::slow, item, elapsed_ns);
     };
-    task.asked = crew_.wait(task.slot, slow, [&] { finish_.let_go(task); });
+    task.asked = crew_.wait(task.slot, slow, [&] { let_go(task); });
     if (was_slow) sign(WorkerState::present);
     ++look_.stats().tasks;
+  }
+
+  /// The task takes long: nobody shall wait for its successor, nor for that of the one behind it.
+  FLYWHEEL_TASK void let_go(Staged& task) {
+    finish_.let_go(task);
+    if (ahead_.live) finish_.let_go(ahead_);
   }
 
   /// With a batch in hand the next task can be staged behind the running one: the crew goes over to it by itself. More

@@ -43,7 +43,35 @@ struct Give {
   }
 };
 
-using List = TaskList<Append, Sum, Give>;
+/// One of four, each with a successor: the first finds that two more workers sit down, the last ends the launch.
+struct Nth {
+  const World* world;
+  std::uint32_t* claimed;  // workers that nobody could give anything to while the third ran
+  std::uint32_t n;
+  template <class Block>
+  void operator()(Block&) const {
+    const IdleSet<CpuPlatform> idle = Wires<CpuPlatform>{*world}.idle();
+    if (n == 0) idle.enroll(1), idle.enroll(2);
+    if (n == 2)
+      for (std::uint32_t w = 1; w < 3; ++w)
+        *claimed += !(idle.seen(0) >> w & 1) && CpuPlatform::device(world->mailboxes[w].value).load(Order::relaxed) == kEmptyMailbox;
+    if (n == 3) CpuPlatform::device(world->control->board.abort).store(1, Order::relaxed);
+  }
+};
+
+/// A crew whose bodies are all long, and that looks ahead as a GPU's does.
+template <class List>
+struct LongCrew : CpuCrew<List> {
+  using CpuCrew<List>::CpuCrew;
+  static constexpr bool kLooksAhead = true;
+  template <class Slow, class Settle>
+  Asked wait(std::uint32_t slot, Slow&& slow, Settle&& settle) {
+    settle();
+    return CpuCrew<List>::wait(slot, slow, settle);
+  }
+};
+
+using List = TaskList<Append, Sum, Give, Nth>;
 
 /// A random graph of Sum tasks, and the same sums one after another.
 struct RandomSums {
@@ -169,6 +197,25 @@ TEST_CASE("a world parks and is launched again where it was") {
   CHECK(log.size() == 15);
   CHECK(hand.world.control->door.parks == 20);
   CHECK(hand.world.control->door.admitted == 15);
+}
+
+TEST_CASE("nobody is kept waiting for the successor of a task that is still to come") {
+  HandWorld hand;
+  HandGraph<List> graph;
+  std::uint32_t claimed = 0;
+  std::vector<std::uint32_t> log;
+  for (std::uint32_t n = 0; n < 4; ++n) graph.add(Nth{&hand.world, &claimed, n});
+  for (std::uint32_t n = 0; n < 4; ++n) graph.add(Append{&log, n}, {n});
+  RunConstants run = hand.load(graph);
+  hand.open(run);
+  const Wires<CpuPlatform> wires{hand.world};
+  hand.world.share_shift = 0;  // all four are one batch
+  const auto root = [&](std::uint32_t n) { return Item{run.first_record + n, 0, false}.pack(); };
+  REQUIRE(wires.ready(run.priority).push(4, root, wires.wait(0)));
+  unsigned char scratch[16];
+  LongCrew<List> crew(hand.world, 0, scratch);
+  Worker<CpuPlatform, LongCrew<List>>(hand.world, 0, crew, nullptr)();
+  CHECK(claimed == 0);
 }
 
 TEST_CASE("a worker counts what it did") {
