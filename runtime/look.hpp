@@ -42,10 +42,10 @@ class Lookout {
   }
 
   /// Takes more work in advance, but only when so much is queued that nobody could be idle for want of what this
-  /// worker holds.
+  /// worker holds, and when nobody waits for it in a run of all workers.
   FLYWHEEL_TASK std::uint64_t batch_if_deep() {
     const Board board = read_board<P>(world_);
-    if (board.depth < 2 * world_.workers) return kEmptyMailbox;
+    if (board.depth < 2 * world_.workers || board.abort || bulletin_epoch(board.bulletin) != desk_.epoch) return kEmptyMailbox;
     return pop(board) ? rest_of_batch() : kEmptyMailbox;
   }
 
