@@ -52,9 +52,11 @@ class Lookout {
   /// True if the last thing popped from a queue was more than this worker could do at once.
   FLYWHEEL_TASK bool had_batch() const { return had_batch_; }
 
-  /// True if all workers are wanted for a phased run: what this one keeps for itself must wait its turn.
-  FLYWHEEL_TASK bool phased_pending() const {
-    return bulletin_epoch(P::device(world_.control->board.bulletin).load(Order::relaxed)) != desk_.epoch;
+  /// True if all workers are wanted for a phased run, or are to leave: what this one keeps for itself must wait its turn.
+  FLYWHEEL_TASK bool is_wanted() const {
+    BoardWords& words = world_.control->board;
+    return bulletin_epoch(P::device(words.bulletin).load(Order::relaxed)) != desk_.epoch ||
+           P::device(words.abort).load(Order::relaxed) != 0;
   }
   /// The constants of the run whose task came last, if it came over the porch; told once.
   FLYWHEEL_TASK const RunConstants* porch_run() {

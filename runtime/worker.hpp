@@ -44,7 +44,7 @@ class Worker {
     return true;
   }
 
-  /// A long chain must not keep this worker from a phased run that all the others wait in.
+  /// A long chain must not keep this worker from a phased run that all the others wait in, nor from the end.
   FLYWHEEL_TASK std::uint64_t kept() {
     if (!finish_.has_kept()) {
       kept_in_row_ = 0;
@@ -52,7 +52,7 @@ class Worker {
     }
     const std::uint64_t item = finish_.take_kept();
     ++look_.stats().kept;
-    if (++kept_in_row_ % 64 || !look_.phased_pending()) return item;
+    if (++kept_in_row_ % 64 || !look_.is_wanted()) return item;
     publish_items<P>(world_, id_, 1, world_.runs[Item::unpack(item).run].line.constants.priority, &item);
     return kEmptyMailbox;
   }

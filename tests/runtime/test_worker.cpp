@@ -259,6 +259,18 @@ TEST_CASE("a long queue keeps nobody from a run of all workers, nor from the end
   }
 }
 
+TEST_CASE("nor does a long chain") {
+  WorldShape alone;
+  alone.workers = 1;
+  HandWorld hand(alone);
+  HandGraph<List> graph;
+  std::vector<std::uint32_t> log;
+  graph.add(Tell{&hand.world, &log, false});
+  for (std::uint32_t n = 1; n < 500; ++n) graph.add(Append{&log, n}, {n - 1});
+  work_alone(hand, hand.load(graph), 1);
+  CHECK(log.size() < 100);
+}
+
 TEST_CASE("a worker counts what it did") {
   HandWorld hand;
   HandGraph<List> graph;
