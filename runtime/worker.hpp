@@ -99,13 +99,15 @@ class Worker {
       was_slow = true;
       sign(WorkerState::slow, item, elapsed_ns);
     };
-    task.asked = crew_.wait(task.slot, slow, [&] { let_go(task); });
+    task.asked = crew_.wait(task.slot, slow, [&] { takes_long(task); });
     if (was_slow) sign(WorkerState::present);
     ++look_.stats().tasks;
   }
 
-  /// The task takes long: nobody shall wait for its successor, nor for that of the one behind it.
-  FLYWHEEL_TASK void let_go(Staged& task) {
+  /// Nobody shall wait for the task's successor, nor for that of the one behind it. Who waits for this worker in a run of all
+  /// workers shall know that it gets on: what it has in hand may be many long tasks.
+  FLYWHEEL_TASK void takes_long(Staged& task) {
+    show_progress<P>(world_, id_);
     finish_.let_go(task);
     if (ahead_.live) finish_.let_go(ahead_);
   }
