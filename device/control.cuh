@@ -154,7 +154,7 @@ class ControlRole {
     roles_.slots[commanded_ % kRoleSlots].command = what;
     ptx::mbarrier_arrive(roles_.ready[commanded_ % kRoleSlots]);  // pairs with wait_command()
     ++commanded_;
-    // Release: pairs with the acquire in LoadRole::is_announced(); what this thread acquired for the task goes with it.
+    // Release: pairs with the acquire in KeptPages::are_announced(); what this thread acquired for the task goes with it.
     P::block(roles_.announced).store(static_cast<std::uint32_t>(commanded_), Order::release);
   }
 

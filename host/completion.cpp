@@ -21,7 +21,7 @@ void drain_to(const World& world, RunRecord& run, std::uint64_t end) {
 }  // namespace
 
 bool is_complete(const World& world, const RunRecord& run) {
-  // Acquire: pairs with the release store in runtime/completion, complete_run(). Results and stream go with it.
+  // Acquire: pairs with the release store in runtime/completion, end_run(). Results and stream go with it.
   return P::system(world.completions[run.slot].word).load(Order::acquire) >> 32 == run.generation;
 }
 

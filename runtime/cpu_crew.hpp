@@ -51,13 +51,14 @@ class CpuCrew {
   }
 
   /// `slow(elapsed_ns)` is called while a long task runs, `settle()` once it has run for a few microseconds, where
-  /// somebody can.
+  /// somebody can; here it is when it has ended.
   template <class Slow, class Settle>
-  FLYWHEEL_TASK Asked wait(std::uint32_t slot, Slow&&, Settle&&) {
+  FLYWHEEL_TASK Asked wait(std::uint32_t slot, Slow&&, Settle&& settle) {
     CpuBlock<List, P> block(contexts_[slot], scratch_);
     begin_body<P>(world_.heartbeats[worker_], contexts_[slot].item.pack());
     List::run(stages_[slot].record, block);
     end_body<P>(world_.heartbeats[worker_]);
+    settle();
     return contexts_[slot].asked;
   }
 

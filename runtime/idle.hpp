@@ -84,7 +84,7 @@ struct IdleSet {
 
   /// After P::fence(): it releases what this thread knows of the task, and acquires the claim.
   FLYWHEEL_TASK void deliver(std::uint32_t worker, std::uint64_t item) const {
-    // Release: pairs with the acquire load in Lookout. The task's inputs go with it.
+    // Release: pairs with the acquire load in Seat::peek(). The task's inputs go with it.
     P::device(mailboxes[worker].value).store(item, P::kAfterRelease);
   }
 

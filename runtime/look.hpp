@@ -42,19 +42,21 @@ class Lookout {
   }
 
   /// Takes more work in advance, but only when so much is queued that nobody could be idle for want of what this
-  /// worker holds.
+  /// worker holds, and when nobody waits for it in a run of all workers.
   FLYWHEEL_TASK std::uint64_t batch_if_deep() {
     const Board board = read_board<P>(world_);
-    if (board.depth < 2 * world_.workers) return kEmptyMailbox;
+    if (board.depth < 2 * world_.workers || board.abort || bulletin_epoch(board.bulletin) != desk_.epoch) return kEmptyMailbox;
     return pop(board) ? rest_of_batch() : kEmptyMailbox;
   }
 
   /// True if the last thing popped from a queue was more than this worker could do at once.
   FLYWHEEL_TASK bool had_batch() const { return had_batch_; }
 
-  /// True if all workers are wanted for a phased run: what this one keeps for itself must wait its turn.
-  FLYWHEEL_TASK bool phased_pending() const {
-    return bulletin_epoch(P::device(world_.control->board.bulletin).load(Order::relaxed)) != desk_.epoch;
+  /// True if all workers are wanted for a phased run, or are to leave: what this one keeps for itself must wait its turn.
+  FLYWHEEL_TASK bool is_wanted() const {
+    BoardWords& words = world_.control->board;
+    return bulletin_epoch(P::device(words.bulletin).load(Order::relaxed)) != desk_.epoch ||
+           P::device(words.abort).load(Order::relaxed) != 0;
   }
   /// The constants of the run whose task came last, if it came over the porch; told once.
   FLYWHEEL_TASK const RunConstants* porch_run() {

@@ -44,7 +44,7 @@ class Worker {
     return true;
   }
 
-  /// A long chain must not keep this worker from a phased run that all the others wait in.
+  /// A long chain must not keep this worker from a phased run that all the others wait in, nor from the end.
   FLYWHEEL_TASK std::uint64_t kept() {
     if (!finish_.has_kept()) {
       kept_in_row_ = 0;
@@ -52,7 +52,7 @@ class Worker {
     }
     const std::uint64_t item = finish_.take_kept();
     ++look_.stats().kept;
-    if (++kept_in_row_ % 64 || !look_.phased_pending()) return item;
+    if (++kept_in_row_ % 64 || !look_.is_wanted()) return item;
     publish_items<P>(world_, id_, 1, world_.runs[Item::unpack(item).run].line.constants.priority, &item);
     return kEmptyMailbox;
   }
@@ -99,9 +99,17 @@ class Worker {
       was_slow = true;
       sign(WorkerState::slow, item, elapsed_ns);
     };
-    task.asked = crew_.wait(task.slot, slow, [&] { finish_.let_go(task); });
+    task.asked = crew_.wait(task.slot, slow, [&] { takes_long(task); });
     if (was_slow) sign(WorkerState::present);
     ++look_.stats().tasks;
+  }
+
+  /// Nobody shall wait for the task's successor, nor for that of the one behind it. Who waits for this worker in a run of all
+  /// workers shall know that it gets on: what it has in hand may be many long tasks.
+  FLYWHEEL_TASK void takes_long(Staged& task) {
+    show_progress<P>(world_, id_);
+    finish_.let_go(task);
+    if (ahead_.live) finish_.let_go(ahead_);
   }
 
   /// With a batch in hand the next task can be staged behind the running one: the crew goes over to it by itself. More

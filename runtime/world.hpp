@@ -96,7 +96,7 @@ struct World {
   Edge* edges;
   WorkerStats* stats;
   TraceBuffers trace;
-  Padded<std::uint64_t>* progress;  // of each worker: tasks of phased and compiled runs that it is through with
+  Padded<std::uint64_t>* progress;  // of each worker: tasks of runs of all workers that it is through with, and long ones of others
 
   // Host memory that the device reads and writes.
   InboxEntry* inbox;
@@ -129,7 +129,7 @@ struct Desk {
   std::uint64_t ready[kPriorities][16];  // successors made ready together
 };
 
-/// One thread of a worker, after a task of a run of all workers. Relaxed: it only has to move.
+/// One thread of a worker, after a task of a run of all workers, and in a long one of another. Relaxed: it only has to move.
 template <class P>
 FLYWHEEL_TASK void show_progress(const World& world, std::uint32_t worker) {
   if (world.progress) P::device(world.progress[worker].value).add(1, Order::relaxed);

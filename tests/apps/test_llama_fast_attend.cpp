@@ -222,6 +222,20 @@ TEST_CASE("tuned: each layer's parts have a memory of their own") {
   CHECK(free == memory.parts.data() + memory.parts.size());
 }
 
+// Words are stored and loaded two at a time. SmolLM-135M has 9 heads of 64, SmolLM-360M 15.
+TEST_CASE("tuned: each layer's parts begin where two words can be loaded at once") {
+  std::uint32_t misplaced = 0;
+  for (const int heads : {1, 3, 9, 15})
+    for (const int dim : {32, 64, 128})
+      for (const int sequences : {1, 2}) {
+        Partials partials{};
+        partials.heads = static_cast<std::int16_t>(heads), partials.head_dim = static_cast<std::int16_t>(dim);
+        partials.splits = 2, partials.sequences = static_cast<std::int16_t>(sequences);
+        misplaced += partials.words() * sizeof(Stamped) % alignof(StampedPair) != 0;
+      }
+  CHECK(misplaced == 0);
+}
+
 TEST_CASE("a place in the cache belongs to one position and dimension") {
   for (const int dim : {32, 64, 128}) {
     std::vector<int> keys(static_cast<std::size_t>(48 * dim)), values = keys;

@@ -63,20 +63,38 @@ TEST_CASE("emulated: a context that attention takes in parts, of steps on their 
   CHECK(relative_error(emulated.back(), on_cpu.back()) < kMostTunedError);
 }
 
-TEST_CASE("emulated: more query heads to a key and value head than go through attention at once") {
+TEST_CASE("emulated: more query heads to a key and value head than go through attention at once, an odd number in all") {
   Config config = small_config();
   config.family = Family::kQwen3;
   config.hidden_size = 128;
-  config.num_attention_heads = 10;
+  config.num_attention_heads = 15;
+  config.num_key_value_heads = 3;
   config.max_position_embeddings = 2048;
   const std::vector<std::uint32_t> positions = positions_from({0, 1022});
   Runtime cpu = start_runtime({.target = Target::cpu, .workers = 2});
   const auto portable = portable_logits_at(cpu, config, random_weights(cpu, config, 3), positions);
-  Runtime runtime = emulated_runtime(config, 1040, 3, true, 4);
+  Runtime runtime = emulated_runtime(config, 1040, 3, true, 6);
   FastGenerator generator(runtime, config, random_weights(runtime, config, 3), 1040);
   CHECK(generator.memory().splits == 2);
   const auto tuned = tuned_logits_at(generator, positions);
   for (std::size_t i = 0; i < portable.size(); ++i) CHECK(relative_error(tuned[i], portable[i]) < kMostTunedError);
+}
+
+// Attention weighs whole blocks of 16 positions: those to come with 0, whatever an earlier text has left there.
+TEST_CASE("emulated: a text that failed for its numbers leaves nothing to the next") {
+  Config config = small_config();
+  config.tie_word_embeddings = false;
+  Runtime runtime = start_bulk(config, 32);
+  Weights weights = random_weights(runtime, config, 3);
+  constexpr std::uint32_t kTooLarge = 7;
+  const std::vector<std::uint16_t> row(static_cast<std::size_t>(config.hidden_size), 0x7f00);
+  weights.embedding.bytes.write(reinterpret_cast<const unsigned char*>(row.data()), row.size() * 2, kTooLarge * row.size() * 2);
+  FastGenerator generator(runtime, config, std::move(weights), 32);
+  const auto tokens = write_tokens(generator, undrawn({5}, 3));
+  CHECK(mentions(request_error_of([&] { write_tokens(generator, undrawn({5, 6, kTooLarge}, 1)); }), {"too large"}));
+  CHECK(write_tokens(generator, undrawn({5}, 3)) == tokens);
+  CHECK_THROWS_AS(generator.logits({5, 6, kTooLarge}), RunError);
+  CHECK(write_tokens(generator, undrawn({5}, 3)) == tokens);
 }
 
 TEST_CASE("emulated: drawn tokens are those that sorting chooses, and a seed names a text") {

@@ -20,7 +20,7 @@ struct Rest {
   template <class Block>
   FLYWHEEL_TASK void operator()(Block&) const {
     std::this_thread::sleep_for(std::chrono::milliseconds(40));
-    ++*done;
+    add_to(*done, 1u);
   }
 };
 
@@ -108,6 +108,29 @@ TEST_CASE("a phased run may be long, and so may the wait for its other workers, 
   }
   runtime.submit(runtime.load(phased), repeat(2)).wait();
   CHECK(words.read()[0] == 12);
+}
+
+TEST_CASE("nor does a run of all workers hang that waits for one with many tasks of another run in hand") {
+  Options options = impatient();
+  options.workers = 2;
+  options.stall_limit = std::chrono::milliseconds(400);
+  options.spin_budget = std::chrono::milliseconds(100);
+  Runtime runtime = start<Rest, Gate, Count>(options);
+  const auto words = runtime.allocate<std::uint32_t>(4);
+  std::uint32_t* const done = words.data();
+  Graph held, many, phased;
+  held.add(Gate{done + 1, done + 2});
+  for (int i = 0; i < 100; ++i) many.add(Rest{done});  // the one worker that is free takes more than 20 at once
+  phased.add_grid(Count{done + 3});
+  Run holding = runtime.submit(runtime.load(held));
+  REQUIRE(eventually([&] { return peek_at(done[1]) == 1; }));
+  Run resting = runtime.submit(runtime.load(many));
+  REQUIRE(eventually([&] { return peek_at(done[0]) > 1; }));
+  Run waiting = runtime.submit(runtime.load(phased));
+  put_in(done[2], 1u);
+  CHECK(waiting.status() == Status::ok);
+  CHECK(holding.status() == Status::ok);
+  CHECK(resting.status() == Status::ok);
 }
 
 TEST_CASE("a wait beyond its budget ends with a report of who waited for what") {

@@ -43,7 +43,48 @@ struct Give {
   }
 };
 
-using List = TaskList<Append, Sum, Give>;
+/// One of four, each with a successor: the first finds that two more workers sit down, the last ends the launch.
+struct Nth {
+  const World* world;
+  std::uint32_t* claimed;  // workers that nobody could give anything to while the third ran
+  std::uint32_t n;
+  template <class Block>
+  void operator()(Block&) const {
+    const IdleSet<CpuPlatform> idle = Wires<CpuPlatform>{*world}.idle();
+    if (n == 0) idle.enroll(1), idle.enroll(2);
+    if (n == 2)
+      for (std::uint32_t w = 1; w < 3; ++w)
+        *claimed += !(idle.seen(0) >> w & 1) && CpuPlatform::device(world->mailboxes[w].value).load(Order::relaxed) == kEmptyMailbox;
+    if (n == 3) CpuPlatform::device(world->control->board.abort).store(1, Order::relaxed);
+  }
+};
+
+/// Announces a phased run in slot 1, or ends the launch.
+struct Tell {
+  const World* world;
+  std::vector<std::uint32_t>* log;
+  bool phased;
+  template <class Block>
+  void operator()(Block&) const {
+    if (phased) CpuPlatform::device(world->control->board.bulletin).store(bulletin_word(1, 1, 0), Order::release);
+    else CpuPlatform::device(world->control->board.abort).store(1, Order::relaxed);
+    log->push_back(phased ? 1000 : 2000);
+  }
+};
+
+/// A crew whose bodies are all long, and that looks ahead as a GPU's does.
+template <class List>
+struct LongCrew : CpuCrew<List> {
+  using CpuCrew<List>::CpuCrew;
+  static constexpr bool kLooksAhead = true;
+  template <class Slow, class Settle>
+  Asked wait(std::uint32_t slot, Slow&& slow, Settle&& settle) {
+    settle();
+    return CpuCrew<List>::wait(slot, slow, settle);
+  }
+};
+
+using List = TaskList<Append, Sum, Give, Nth, Tell>;
 
 /// A random graph of Sum tasks, and the same sums one after another.
 struct RandomSums {
@@ -169,6 +210,65 @@ TEST_CASE("a world parks and is launched again where it was") {
   CHECK(log.size() == 15);
   CHECK(hand.world.control->door.parks == 20);
   CHECK(hand.world.control->door.admitted == 15);
+}
+
+namespace {
+/// What a worker alone does that looks ahead, with the graph's tasks in its queue: `run` is in slot 0.
+void work_alone(HandWorld& hand, const RunConstants& run, std::uint32_t tasks) {
+  hand.open(run);
+  const Wires<CpuPlatform> wires{hand.world};
+  const auto item = [&](std::uint32_t n) { return Item{run.first_record + n, 0, false}.pack(); };
+  REQUIRE(wires.ready(run.priority).push(tasks, item, wires.wait(0)));
+  unsigned char scratch[16];
+  LongCrew<List> crew(hand.world, 0, scratch);
+  Worker<CpuPlatform, LongCrew<List>>(hand.world, 0, crew, nullptr)();
+}
+}  // namespace
+
+TEST_CASE("nobody is kept waiting for the successor of a task that is still to come") {
+  HandWorld hand;
+  HandGraph<List> graph;
+  std::uint32_t claimed = 0;
+  std::vector<std::uint32_t> log;
+  for (std::uint32_t n = 0; n < 4; ++n) graph.add(Nth{&hand.world, &claimed, n});
+  for (std::uint32_t n = 0; n < 4; ++n) graph.add(Append{&log, n}, {n});
+  hand.world.share_shift = 0;  // all four are one batch
+  work_alone(hand, hand.load(graph), 4);
+  CHECK(claimed == 0);
+}
+
+TEST_CASE("a long queue keeps nobody from a run of all workers, nor from the end") {
+  constexpr std::uint32_t kTasks = 200, kInHand = 24;
+  WorldShape alone;
+  alone.workers = 1;
+  for (const bool phased : {true, false}) {
+    HandWorld hand(alone);
+    HandGraph<List> graph, phases;
+    std::vector<std::uint32_t> log;
+    graph.add(Tell{&hand.world, &log, phased});
+    for (std::uint32_t n = 1; n + 1 < kTasks; ++n) graph.add(Append{&log, n});
+    graph.add(Tell{&hand.world, &log, false});
+    phases.add(Append{&log, 3000});
+    phases.phases = {{0, 1, 0, 0}};
+    RunConstants of_all = hand.load(phases);
+    of_all.slot = 1;
+    hand.open(of_all);
+    work_alone(hand, hand.load(graph), kTasks);
+    const auto seen = phased ? std::find(log.begin(), log.end(), 3000u) : log.end();
+    CHECK(seen - log.begin() < kInHand);
+  }
+}
+
+TEST_CASE("nor does a long chain") {
+  WorldShape alone;
+  alone.workers = 1;
+  HandWorld hand(alone);
+  HandGraph<List> graph;
+  std::vector<std::uint32_t> log;
+  graph.add(Tell{&hand.world, &log, false});
+  for (std::uint32_t n = 1; n < 500; ++n) graph.add(Append{&log, n}, {n - 1});
+  work_alone(hand, hand.load(graph), 1);
+  CHECK(log.size() < 100);
 }
 
 TEST_CASE("a worker counts what it did") {

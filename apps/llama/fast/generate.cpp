@@ -48,8 +48,22 @@ void FastGenerator::check(const std::vector<Request>& requests) const {
   check_requests(requests, config_, context());
 }
 
+/// What a step that failed for its numbers leaves among the values may be none: attention weighs whole blocks of positions,
+/// those to come with 0, and makes no number of such a product. So they are forgotten before the next text begins.
+template <class Use>
+auto FastGenerator::watch(Run run, Use&& use) {
+  try {
+    return use(run);
+  } catch (...) {
+    numbers_lost_ |= run.status() == Status::task_failed;
+    throw;
+  }
+}
+
 /// Sequences beyond those given have no text: they compute the first step of one, of which nobody hears.
 void FastGenerator::begin(const std::vector<StepState>& states, const std::vector<FastText>& texts) {
+  if (numbers_lost_) memory_.forget_values();
+  numbers_lost_ = false;
   const auto count = static_cast<std::size_t>(sequences());
   std::vector<StepState> all_states(states);
   std::vector<FastText> all_texts(texts);
@@ -78,8 +92,8 @@ std::vector<Outcome> FastGenerator::generate(const std::vector<Request>& request
   check(requests);
   const auto begin_time = std::chrono::steady_clock::now();
   begin(requests);
-  Run run = runtime_.submit(decode_, repeat_until_stop(steps_for(requests)));
-  return collect_tokens(run, requests, config_, begin_time, on_token);
+  return watch(runtime_.submit(decode_, repeat_until_stop(steps_for(requests))),
+               [&](Run& run) { return collect_tokens(run, requests, config_, begin_time, on_token); });
 }
 
 Outcome FastGenerator::generate(const Request& request, const OnToken& on_token) {
@@ -111,7 +125,7 @@ void FastGenerator::step_each(const std::vector<std::vector<std::uint32_t>>& tex
     states.push_back({static_cast<std::uint32_t>(at), ids[at]});
   }
   begin(states, std::vector<FastText>(texts.size()));
-  runtime_.submit(decode_).wait();
+  watch(runtime_.submit(decode_), [](Run& run) { run.wait(); });
   const std::vector<float> logits = last_logits();
   for (std::size_t text = 0; text < texts.size(); ++text) {
     const auto first = logits.begin() + static_cast<std::ptrdiff_t>(text) * config_.vocab_size;
@@ -129,13 +143,14 @@ std::chrono::duration<double> FastGenerator::run(std::uint32_t start, std::uint3
   const auto count = static_cast<std::size_t>(sequences());
   begin(std::vector<StepState>(count, StepState{start, 0}), std::vector<FastText>(count, FastText{.sampling = sampling}));
   const auto begin_time = std::chrono::steady_clock::now();
-  Run run = trace ? runtime_.submit(decode_, repeat(tokens), traced) : runtime_.submit(decode_, repeat(tokens));
-  while (run.next<WrittenToken>()) {
-  }
-  run.wait();
-  const std::chrono::duration<double> time = std::chrono::steady_clock::now() - begin_time;
-  if (trace) *trace = run.trace();
-  return time;
+  return watch(trace ? runtime_.submit(decode_, repeat(tokens), traced) : runtime_.submit(decode_, repeat(tokens)), [&](Run& run) {
+    while (run.next<WrittenToken>()) {
+    }
+    run.wait();
+    const std::chrono::duration<double> time = std::chrono::steady_clock::now() - begin_time;
+    if (trace) *trace = run.trace();
+    return time;
+  });
 }
 
 std::string FastGenerator::describe() const { return runtime_.describe(graph_.decode); }

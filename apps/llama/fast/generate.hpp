@@ -52,6 +52,9 @@ class FastGenerator {
   std::uint32_t tasks() const { return decode_.size(); }  // of one step
 
  private:
+  /// use(run), and what is left to do if that throws.
+  template <class Use>
+  auto watch(Run run, Use&& use);
   void check_count(std::size_t texts) const;
   void begin(const std::vector<StepState>& states, const std::vector<FastText>& texts);
   void begin(const std::vector<Request>& requests);
@@ -66,6 +69,7 @@ class FastGenerator {
   FastGraph graph_;
   Executable decode_;
   Executable embed_;
+  bool numbers_lost_ = false;  // the cache may hold what is no number
 };
 
 }  // namespace flywheel::llama

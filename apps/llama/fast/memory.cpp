@@ -63,6 +63,13 @@ void FastMemory::provide_best(const std::vector<std::int32_t>& rows) {
   first_rows = runtime_.upload(rows);
 }
 
+void FastMemory::forget_values() {
+  const std::vector<Half> zeros(std::size_t{1} << 20);
+  for (Buffer<Half>& values : values_cache)
+    for (std::size_t at = 0; at < values.size(); at += zeros.size())
+      values.write(zeros.data(), std::min(zeros.size(), values.size() - at), at);
+}
+
 Partials FastMemory::partials(const Config& config, std::size_t layer) const {
   Partials of_layer = partials_of(parts.data(), config, splits, sequences);
   of_layer.memory += layer * of_layer.words();

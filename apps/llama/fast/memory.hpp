@@ -43,6 +43,7 @@ struct FastMemory {
   std::vector<Buffer<Half>> keys, values_cache;  // of each layer
 
   Partials partials(const Config& config, std::size_t layer) const;
+  void forget_values();  // in the cache, of all positions
   void provide_best(const std::vector<std::int32_t>& rows);  // first_rows
 
  private:

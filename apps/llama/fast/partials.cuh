@@ -32,10 +32,10 @@ struct Partials {
 
   FLYWHEEL_TASK std::size_t all_heads() const { return static_cast<std::size_t>(sequences * heads); }
   FLYWHEEL_TASK std::size_t parts() const { return all_heads() * static_cast<std::size_t>(splits); }
-  /// Of all.
+  /// Of all; an even number: those of the next layer, which lie behind, are loaded two at a time, too.
   FLYWHEEL_TASK std::size_t words() const {
     const auto dims = static_cast<std::size_t>(head_dim);
-    return parts() * (dims + 2) + all_heads() * (dims / 2 + 1);
+    return (parts() * (dims + 2) + all_heads() * (dims / 2 + 1) + 1) / 2 * 2;
   }
   FLYWHEEL_TASK int columns() const { return heads * head_dim; }
 

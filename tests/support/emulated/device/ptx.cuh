@@ -30,12 +30,21 @@ inline bool mbarrier_poll_if(bool seen, std::uint64_t& barrier, std::uint32_t pa
 }
 inline void named_barrier(std::uint32_t id, std::uint32_t threads) { detail::block()->named_barrier(id, threads); }
 
+namespace detail {
+inline void check_two(const Stamped* at) {
+  if (reinterpret_cast<std::uintptr_t>(at) % 16)
+    block()->fail(block()->here() + " loads or stores two words at an address that is not aligned to 16 bytes");
+}
+}  // namespace detail
+
 inline StampedPair load_two(const Stamped* at) {
+  detail::check_two(at);
   detail::block()->look();
   return {look_at(at[0]), look_at(at[1])};
 }
 
 inline void store_two(Stamped* at, const StampedPair& pair) {
+  detail::check_two(at);
   put_stamped(at[0], pair.first.bits(), pair.first.stamp());
   put_stamped(at[1], pair.second.bits(), pair.second.stamp());
 }
