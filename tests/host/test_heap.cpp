@@ -1,5 +1,8 @@
 #include "host/heap.hpp"
 
+#include <atomic>
+#include <thread>
+
 #include "catch.hpp"
 #include "support/small_runtime.hpp"
 
@@ -67,6 +70,25 @@ TEST_CASE("allocating more than the heap has parks the kernel and grows it, also
   CHECK(bench.get(0) == 20);
   for (const auto& buffer : buffers) CHECK(buffer.read()[(1 << 14) - 1] == 0);
   CHECK(bench.runtime.stats().parks > 0);
+}
+
+TEST_CASE("runs that keep coming do not keep a heap from growing") {
+  Options options = on_cpu();
+  options.heap_bytes = 1 << 16;
+  Bench bench(options);
+  const Executable counter = bench.counter(0);
+  std::atomic<bool> over{false};
+  std::thread submitter([&] {
+    std::vector<Run> runs;
+    for (std::size_t next = 0; !over; ++next) {  // some are always in flight
+      if (runs.size() < 8) runs.push_back(bench.runtime.submit(counter));
+      else (runs[next % 8].wait(), runs[next % 8] = bench.runtime.submit(counter));
+    }
+    for (Run& run : runs) run.wait();
+  });
+  for (std::size_t i = 0; i < 5; ++i) CHECK(bench.runtime.allocate<std::uint64_t>(1 << (14 + i)).size() == 1u << (14 + i));
+  over = true;
+  submitter.join();
 }
 
 TEST_CASE("a heap that cannot grow because a run does not end says what to do") {
