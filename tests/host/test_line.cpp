@@ -18,6 +18,22 @@ Options short_line() {
   return options;
 }
 
+/// Two runs in each part: sorted, held back for their graph, and for all workers.
+std::vector<Line::RunPtr> fill(Line& line) {
+  auto counting = std::make_shared<LoadedGraph>(nullptr), phased = std::make_shared<LoadedGraph>(nullptr);
+  counting->kind = GraphKind::dynamic;
+  phased->kind = GraphKind::phased;
+  std::vector<Line::RunPtr> runs;
+  for (const auto& graph : {counting, counting, counting, counting, phased, phased}) {
+    runs.push_back(std::make_shared<RunRecord>(graph));
+    line.enqueue(runs.back());
+  }
+  line.drain();
+  for (std::size_t i = 2; i < 6; ++i) line.hold_back(runs[i]);
+  line.sorted.resize(2);
+  return runs;
+}
+
 }  // namespace
 
 TEST_CASE("try_submit() declines when the line is full, and accepts again when there is room") {
@@ -131,19 +147,9 @@ TEST_CASE("the line keeps what it is given, in order, from many threads") {
 }
 
 TEST_CASE("whoever is in the line, in whichever part of it, leaves it once, alone or with all others") {
-  auto counting = std::make_shared<LoadedGraph>(nullptr), phased = std::make_shared<LoadedGraph>(nullptr);
-  counting->kind = GraphKind::dynamic;
-  phased->kind = GraphKind::phased;
   for (const bool one_by_one : {true, false}) {
     Line line;
-    std::vector<Line::RunPtr> runs;  // two in each part: sorted, held back for their graph, and for all workers
-    for (const auto& graph : {counting, counting, counting, counting, phased, phased}) {
-      runs.push_back(std::make_shared<RunRecord>(graph));
-      line.enqueue(runs.back());
-    }
-    line.drain();
-    for (std::size_t i = 2; i < 6; ++i) line.hold_back(runs[i]);
-    line.sorted.resize(2);
+    const std::vector<Line::RunPtr> runs = fill(line);
     CHECK(line.is_held_back(*runs[0]));
     CHECK(line.is_held_back(*runs[4]));
     if (one_by_one) {

@@ -65,7 +65,8 @@ TEST_CASE("so it does for tasks that wait for nothing") {
   Graph graph;
   for (int i = 0; i < 10; ++i)
     for (const Priority priority : {Priority::low, Priority::inherit, Priority::high})
-      graph.add(Log{bench.at(2), bench.at(3), priority == Priority::inherit ? 1 : static_cast<std::uint32_t>(priority)}, priority);
+      graph.add(Log{bench.at(2), bench.at(3), priority == Priority::inherit ? 1 : static_cast<std::uint32_t>(priority)},
+                priority);
   Run run = bench.runtime.submit(bench.runtime.load(graph), Priority::normal);
   REQUIRE(eventually([&] { return bench.runtime.stats().submitted == 2; }));
   std::this_thread::sleep_for(std::chrono::milliseconds(20));  // all are queued behind the gate

@@ -55,6 +55,22 @@ Graph waits_for_many(std::uint32_t before) {
   return graph;
 }
 
+/// Those of one worker, from `told` on. Returns how many bytes its operands take.
+std::uint64_t check_operand_tasks(const ScheduleImage& image, const ScheduleImage::Stream& stream, std::size_t& told) {
+  std::uint64_t bytes = 0;
+  for (std::uint32_t place = 0; place < stream.count; ++place) {
+    const Instruction& one = image.instructions[stream.first + place];
+    bytes += padded_operands(one.operand_bytes);
+    if (!one.operand_bytes && !one.dependent_pages) continue;
+    REQUIRE(told < image.operand_tasks.size());
+    const OperandTask& operands = image.operand_tasks[told++];
+    CHECK(operands.instruction == place);
+    CHECK(operands.constant_bytes == padded_operands(one.operand_bytes));
+    CHECK(operands.dependent_pages == one.dependent_pages);
+  }
+  return bytes;
+}
+
 }  // namespace
 
 TEST_CASE("an instruction says where its task arrives, whether it is a sink, and whether it may begin early") {
@@ -124,16 +140,7 @@ TEST_CASE("the loader is told of each task with operands, and where those of eac
   for (const ScheduleImage::Stream& stream : image.streams) {
     CHECK(stream.operands_at == bytes);
     CHECK(stream.first_operand_task == told);
-    for (std::uint32_t place = 0; place < stream.count; ++place) {
-      const Instruction& one = image.instructions[stream.first + place];
-      bytes += padded_operands(one.operand_bytes);
-      if (!one.operand_bytes && !one.dependent_pages) continue;
-      REQUIRE(told < image.operand_tasks.size());
-      const OperandTask& operands = image.operand_tasks[told++];
-      CHECK(operands.instruction == place);
-      CHECK(operands.constant_bytes == padded_operands(one.operand_bytes));
-      CHECK(operands.dependent_pages == one.dependent_pages);
-    }
+    bytes += check_operand_tasks(image, stream, told);
     CHECK(stream.operand_tasks == told - stream.first_operand_task);
   }
   CHECK(told == 4);
