@@ -63,7 +63,8 @@ class Units {
   static constexpr std::uint32_t kNoUnit = 0xffffffffu;
 
   std::vector<std::uint32_t> placed_first(std::vector<std::uint32_t> gang) const {
-    std::ranges::stable_partition(gang, [&](auto task) { return graph_.nodes()[task].worker != kAnyWorker; });
+    // Not the one of std::ranges: clang before 16 does not compile libstdc++'s.
+    std::stable_partition(gang.begin(), gang.end(), [&](auto task) { return graph_.nodes()[task].worker != kAnyWorker; });
     return gang;
   }
   void append_before(const std::vector<std::uint32_t>& members, const Lists& before) {

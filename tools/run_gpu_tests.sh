@@ -23,7 +23,7 @@ outcome() {
   esac
 }
 
-bad=0 ran=0
+bad=0 ran=0 skipped=0
 printf '%-40s %-10s %8s  %s\n' test outcome seconds 'last line'
 while read -r name seconds; do
   [[ "$name" =~ $pattern ]] || continue
@@ -34,11 +34,16 @@ while read -r name seconds; do
   took=$(awk -v a="$begun" -v b="$(date +%s.%N)" 'BEGIN { printf "%.2f", b - a }')
   printf '%-40s %-10s %8s  %s\n' "$name" "$word" "$took" "$(grep -v '^\s*$' "$logs/$name.log" | tail -n 1 | cut -c 1-100)"
   ran=$((ran + 1))
+  [[ "$word" == skip ]] && skipped=$((skipped + 1))
   [[ "$word" == pass || "$word" == skip ]] || bad=$((bad + 1))
 done <tests.txt
 
 if ((ran == 0)); then
   echo "run_gpu_tests: no test matches '$pattern'; tests.txt lists them"
+  exit 1
+fi
+if ((skipped == ran)); then
+  echo "run_gpu_tests: FAILED, all $ran were skipped, so nothing was tested; the logs in $logs say why"
   exit 1
 fi
 echo "run_gpu_tests: $((ran - bad)) of $ran without failure, logs in $logs"

@@ -48,6 +48,16 @@ TEST_CASE("those of a gang that are placed keep their place, and others go elsew
   CHECK(workers_of(plan, tasks) == std::vector<std::uint32_t>{0, 1, 2, 3});
 }
 
+TEST_CASE("a gang ranks as one task that takes as long as its longest") {
+  Graph graph;
+  graph.together(add_works(graph, {600, 600}));
+  const Tasks longer = add_works(graph, {1000}), between = add_works(graph, {900});
+  const SchedulePlan plan = compile(graph, 2);
+  CHECK(plan.tasks[longer[0].index].place == 0);
+  CHECK(plan.tasks[between[0].index].place == 0);
+  CHECK(plan.makespan_ns == 1600);
+}
+
 TEST_CASE("gangs that are ready at the same time do not stand in each other's way") {
   Graph graph;
   std::vector<Tasks> gangs(6);

@@ -1,5 +1,9 @@
 #include "host/heap.hpp"
 
+#include <atomic>
+#include <thread>
+#include <utility>
+
 #include "catch.hpp"
 #include "support/small_runtime.hpp"
 
@@ -67,6 +71,29 @@ TEST_CASE("allocating more than the heap has parks the kernel and grows it, also
   CHECK(bench.get(0) == 20);
   for (const auto& buffer : buffers) CHECK(buffer.read()[(1 << 14) - 1] == 0);
   CHECK(bench.runtime.stats().parks > 0);
+}
+
+TEST_CASE("runs that keep coming do not keep a heap from growing") {
+  Options options = on_cpu();
+  options.heap_bytes = 1 << 16;
+  Bench bench(options);
+  Executable gates[2];
+  Run last = bench.hold(0, gates[0]), other = bench.hold(2, gates[1]);
+  std::atomic<bool> over{false};
+  std::thread submitter([&] {
+    for (std::size_t side = 0; !over; side = 1 - side) {  // each stays until the next has begun, or cannot
+      bench.put(2 * side + 1, 1);
+      last.wait();
+      bench.put(2 * side + 1, 0);
+      const std::uint32_t entered = bench.get(2 * side);
+      last = std::exchange(other, bench.runtime.submit(gates[side]));
+      eventually([&] { return bench.get(2 * side) > entered; }, std::chrono::milliseconds(50));
+    }
+  });
+  CHECK_NOTHROW(bench.runtime.allocate<std::uint64_t>(1 << 16));
+  over = true;
+  submitter.join();
+  for (const std::size_t side : {0, 1}) bench.put(2 * side + 1, 1);
 }
 
 TEST_CASE("a heap that cannot grow because a run does not end says what to do") {

@@ -32,6 +32,7 @@ TEST_CASE("a task that never ends is named, and its run fails") {
   graph.add(Square{1});
   const auto gate = graph.add(Gate{bench.at(0), bench.at(1)});
   graph.add(Count{bench.at(2)}, after(gate));
+  const Executable before = bench.counter(8);  // its records come first
   Run run = bench.runtime.submit(bench.runtime.load(graph));
   const Executable counter = bench.counter(3);
   std::uint32_t others = 0;

@@ -18,6 +18,22 @@ Options short_line() {
   return options;
 }
 
+/// Two runs in each part: sorted, held back for their graph, and for all workers.
+std::vector<Line::RunPtr> fill(Line& line) {
+  auto counting = std::make_shared<LoadedGraph>(nullptr), phased = std::make_shared<LoadedGraph>(nullptr);
+  counting->kind = GraphKind::dynamic;
+  phased->kind = GraphKind::phased;
+  std::vector<Line::RunPtr> runs;
+  for (const auto& graph : {counting, counting, counting, counting, phased, phased}) {
+    runs.push_back(std::make_shared<RunRecord>(graph));
+    line.enqueue(runs.back());
+  }
+  line.drain();
+  for (std::size_t i = 2; i < 6; ++i) line.hold_back(runs[i]);
+  line.sorted.resize(2);
+  return runs;
+}
+
 }  // namespace
 
 TEST_CASE("try_submit() declines when the line is full, and accepts again when there is room") {
@@ -128,4 +144,23 @@ TEST_CASE("the line keeps what it is given, in order, from many threads") {
   REQUIRE(line.sorted.size() == 1500);
   std::uint32_t next[3] = {0, 0, 0};
   for (const auto& run : line.sorted) CHECK(run->repeat % 1000 == next[run->repeat / 1000]++);
+}
+
+TEST_CASE("whoever is in the line, in whichever part of it, leaves it once, alone or with all others") {
+  for (const bool one_by_one : {true, false}) {
+    Line line;
+    const std::vector<Line::RunPtr> runs = fill(line);
+    CHECK(line.is_held_back(*runs[0]));
+    CHECK(line.is_held_back(*runs[4]));
+    if (one_by_one) {
+      for (const auto& run : runs) CHECK(line.remove(run));
+      for (const auto& run : runs) CHECK_FALSE(line.remove(run));
+    } else {
+      CHECK(line.take_all() == std::vector<Line::RunPtr>{runs[0], runs[1], runs[4], runs[5], runs[2], runs[3]});
+    }
+    CHECK(line.length == 0);
+    CHECK_FALSE(line.is_held_back(*runs[0]));
+    CHECK_FALSE(line.is_held_back(*runs[4]));
+    CHECK(line.take_all().empty());
+  }
 }

@@ -18,6 +18,19 @@ TEST_CASE("an idle runtime parks once, and the next submission relaunches it") {
   CHECK(bench.get(0) == 10);
 }
 
+TEST_CASE("it does not park before Options::park_after") {
+  Options options = on_cpu();
+  options.park_after = std::chrono::seconds(30);
+  Bench bench(options);
+  const Executable counter = bench.counter(0);
+  for (int round = 0; round < 3; ++round) {
+    bench.runtime.submit(counter).wait();
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  CHECK(bench.runtime.stats().parks == 0);
+  CHECK(bench.runtime.stats().launches == 1);
+}
+
 TEST_CASE("it does not park while a run lives, however quiet") {
   Options options = on_cpu();
   options.park_after = std::chrono::milliseconds(1);

@@ -58,6 +58,25 @@ TEST_CASE("a task's own priority counts, and inherit means the run's") {
   CHECK(std::is_sorted(order.begin(), order.end()));
 }
 
+TEST_CASE("so it does for tasks that wait for nothing") {
+  Bench bench(on_cpu(1), 256);
+  Executable held;
+  Run gate = bench.hold(0, held);
+  Graph graph;
+  for (int i = 0; i < 10; ++i)
+    for (const Priority priority : {Priority::low, Priority::inherit, Priority::high})
+      graph.add(Log{bench.at(2), bench.at(3), priority == Priority::inherit ? 1 : static_cast<std::uint32_t>(priority)},
+                priority);
+  Run run = bench.runtime.submit(bench.runtime.load(graph), Priority::normal);
+  REQUIRE(eventually([&] { return bench.runtime.stats().submitted == 2; }));
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // all are queued behind the gate
+  bench.put(1, 1);
+  run.wait();
+  const std::vector<std::uint32_t> order = log_of(bench, 2, 3);
+  REQUIRE(order.size() == 30);
+  CHECK(std::is_sorted(order.begin(), order.end()));
+}
+
 TEST_CASE("the priority inherit for a run means normal") {
   Bench bench(on_cpu(1), 64);
   bench.runtime.submit(logs(bench, 3, 1), Priority::inherit).wait();

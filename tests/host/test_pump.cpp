@@ -99,6 +99,21 @@ TEST_CASE("what a stream was to submit fails also while the kernel is parked") {
   CHECK(run.status() == Status::device_lost);
 }
 
+TEST_CASE("what a stream is to submit once the device is lost, or after shutdown(), fails at once") {
+  Frail lost, over;
+  Run live = lost.hold();
+  lost.frailty->lost = true;
+  REQUIRE(live.wait_for(std::chrono::seconds(30)));
+  over.runtime.shutdown();
+  for (Frail* frail : {&lost, &over}) {
+    Run late = frail->runtime.submit_after(nullptr, frail->counter);
+    REQUIRE(late.wait_for(std::chrono::seconds(30)));
+    CHECK(late.status() == (frail == &lost ? Status::device_lost : Status::aborted));
+    std::exchange(frail->frailty->called_back, nullptr)();
+    CHECK(frail->words.data()[0] == 0);
+  }
+}
+
 TEST_CASE("a stream that comes when all else is gone takes the rest with it") {
   for (int round = 0; round < 20; ++round) {
     const auto frailty = std::make_shared<Frailty>();

@@ -231,3 +231,11 @@ TEST_CASE("long names of types keep the columns apart") {
   made.body(0, 0, 0, 0, 1000);
   CHECK(made.trace().report().find(std::string(100, 'x') + "         1  ") != std::string::npos);
 }
+
+TEST_CASE("a moment that lies in two spans inside a longer one counts once") {
+  MadeTrace made(1);
+  made.body(0, 0, 0, 0, 10000);
+  made.body(0, 1, 0, 2000, 1000);
+  made.body(0, 1, 0, 6000, 4000);
+  check_says(made.trace().report(), {"in bodies 100.0 % of worker-time"});
+}

@@ -137,6 +137,19 @@ TEST_CASE("idle workers are served first, the rest is queued") {
   CHECK(drain(hand.world, 2) == std::vector<std::uint64_t>{22, 23, 24});
 }
 
+TEST_CASE("idle workers are found wherever their bits are, and wherever the claimer begins to look") {
+  WorldShape shape;
+  shape.workers = 150;  // three words of bits
+  for (const std::uint32_t publisher : {0u, 70u, 140u}) {
+    HandWorld hand(shape);
+    const std::uint32_t all[] = {3, 80, 149};
+    for (const std::uint32_t worker : all) Wires<P>{hand.world}.idle().enroll(worker);
+    CHECK(Ready<P>(hand.world, publisher).publish(3, 1, [](std::uint32_t i) { return i; }));
+    for (const std::uint32_t worker : all) CHECK(hand.world.mailboxes[worker].value < 3);
+    CHECK(drain(hand.world, 1).empty());
+  }
+}
+
 TEST_CASE("a worker claimed in advance gets the item, or its place back") {
   HandWorld hand;
   const Ready<P> ready(hand.world, 1);
@@ -147,6 +160,7 @@ TEST_CASE("a worker claimed in advance gets the item, or its place back") {
   const Hand claim = ready.take_hand(ready.plan_hand());
   CHECK(claim.taken());
   CHECK(claim.worker == 2);
+  CHECK(ready.plan_after(claim).wanted == 0);  // it is the only one
   CHECK(ready.plan_hand().wanted == 0);
   ready.drop_hand(claim);
   REQUIRE(ready.take_hand(Hand{0, 0b100, 2}).taken());

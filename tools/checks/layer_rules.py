@@ -132,6 +132,8 @@ def misplaced_files(paths):
 def leaks(root):
     """All findings for the tree at root, each with its place and its remedy."""
     paths = files(root)
+    if not any(room_of(path) in LIBRARY for path in paths):
+        return [f"{root}: holds no library; name the root of the tree"]
     present = set(paths)
     found = [*top_level_leaks(paths), *misplaced_files(paths), *kernel_leaks(root, paths)]
     for path in filter(is_cpp, paths):

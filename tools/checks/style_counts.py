@@ -46,6 +46,8 @@ class Counts:
         for path in files(root):
             if room_of(path) in ROOMS or path.startswith(".ci/"):
                 self._add(path, read(root, path))
+        if not self.file_sizes:
+            self.places.append(f"{root}: holds no sources; name the root of the tree")
 
     def _add(self, path, text):
         if is_cpp(path) or path.endswith(".py"):

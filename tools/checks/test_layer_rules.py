@@ -46,6 +46,10 @@ class LayerRules(PlantedTree):
     def test_clean_tree(self):
         self.assertEqual(leaks(self.root), [])
 
+    def test_no_tree_at_all(self):
+        self.assertEqual(len(leaks(self.root + "/apps")), 1)
+        self.assertEqual(len(leaks(self.root + "/nowhere")), 1)
+
 
 def _finds(path, text, count):
     def test(self):

@@ -56,6 +56,10 @@ class Rows(PlantedTree):
     def test_clean_tree(self):
         self.assertEqual(self.over(), set())
 
+    def test_no_tree_at_all(self):
+        self.root += "/nowhere"
+        self.assertEqual(self.over(), {"places that should not be there"})
+
     def test_large_files(self):
         for number in range(12):
             self.plant(f"host/a{number}.hpp", "\n" * 501)

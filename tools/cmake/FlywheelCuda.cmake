@@ -7,6 +7,24 @@ if(NOT FLYWHEEL_CUDA MATCHES "^(AUTO|ON|OFF)$")
   message(FATAL_ERROR "FLYWHEEL_CUDA is '${FLYWHEEL_CUDA}'. Set it to AUTO, ON or OFF.")
 endif()
 
+set(FLYWHEEL_LEAST_NVCC 12.8)  # PTX ISA 8.6: see device/platform.cuh
+
+# The version of a compiler, empty if it is no nvcc.
+function(flywheel_nvcc_version nvcc result)
+  execute_process(COMMAND "${nvcc}" --version RESULT_VARIABLE failed OUTPUT_VARIABLE banner ERROR_QUIET)
+  string(REGEX MATCH "release ([0-9]+\\.[0-9]+)" found "${banner}")
+  set(${result} "${CMAKE_MATCH_1}" PARENT_SCOPE)
+endfunction()
+
+# For find_program(): what is too old is passed over, so that a newer one behind it is found.
+function(flywheel_is_new_nvcc result nvcc)
+  flywheel_nvcc_version("${nvcc}" version)
+  if(version VERSION_LESS FLYWHEEL_LEAST_NVCC)
+    message(STATUS "Flywheel: ${nvcc} is version '${version}', and nvcc ${FLYWHEEL_LEAST_NVCC} or newer is needed")
+    set(${result} FALSE PARENT_SCOPE)
+  endif()
+endfunction()
+
 if(NOT FLYWHEEL_CUDA STREQUAL "OFF")
   set(nvcc_names nvcc)
   if(NOT "$ENV{CUDACXX}" STREQUAL "")
@@ -14,21 +32,29 @@ if(NOT FLYWHEEL_CUDA STREQUAL "OFF")
   endif()
   find_program(FLYWHEEL_NVCC NAMES ${nvcc_names} NAMES_PER_DIR
     HINTS ENV CUDA_HOME ENV CUDA_PATH PATHS /usr/local/cuda PATH_SUFFIXES bin
-    DOC "The CUDA compiler")
+    VALIDATOR flywheel_is_new_nvcc DOC "The CUDA compiler")
   mark_as_advanced(FLYWHEEL_NVCC)
   set(nvcc_version "")
   if(FLYWHEEL_NVCC)
-    execute_process(COMMAND "${FLYWHEEL_NVCC}" --version OUTPUT_VARIABLE nvcc_banner ERROR_QUIET)
-    string(REGEX MATCH "release ([0-9]+\\.[0-9]+)" nvcc_version "${nvcc_banner}")
-    set(nvcc_version "${CMAKE_MATCH_1}")
+    flywheel_nvcc_version("${FLYWHEEL_NVCC}" nvcc_version)
   endif()
-  if(nvcc_version VERSION_GREATER_EQUAL 12.8)  # PTX ISA 8.6: see device/platform.cuh
+  if(nvcc_version VERSION_GREATER_EQUAL FLYWHEEL_LEAST_NVCC)
     set(FLYWHEEL_WITH_CUDA ON)
   elseif(FLYWHEEL_CUDA STREQUAL "ON")
-    message(FATAL_ERROR "FLYWHEEL_CUDA=ON needs nvcc 12.8 or newer; found '${FLYWHEEL_NVCC}' "
+    message(FATAL_ERROR "FLYWHEEL_CUDA=ON needs nvcc ${FLYWHEEL_LEAST_NVCC} or newer; found '${FLYWHEEL_NVCC}' "
       "(version '${nvcc_version}'). Install the CUDA Toolkit, set CUDACXX to its nvcc, or use FLYWHEEL_CUDA=OFF.")
   endif()
 endif()
+
+if(FLYWHEEL_WITH_CUDA AND NOT FLYWHEEL_CUDA_ARCHITECTURES)
+  message(FATAL_ERROR "FLYWHEEL_CUDA_ARCHITECTURES is empty. Name what to build for, for example 90a-real.")
+endif()
+foreach(architecture IN LISTS FLYWHEEL_CUDA_ARCHITECTURES)
+  if(FLYWHEEL_WITH_CUDA AND architecture MATCHES "^[0-9]+" AND CMAKE_MATCH_0 LESS 80)
+    message(FATAL_ERROR "FLYWHEEL_CUDA_ARCHITECTURES names ${architecture}. Compute capability 8.0 is the least: "
+      "name 80 or more, or use FLYWHEEL_CUDA=OFF.")
+  endif()
+endforeach()
 
 if(FLYWHEEL_WITH_CUDA)
   if(NOT DEFINED CMAKE_CUDA_COMPILER)

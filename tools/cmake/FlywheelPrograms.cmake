@@ -5,7 +5,8 @@
 # GCC 12 reports std::string's own copies under -Wrestrict (GCC bug 105651).
 function(flywheel_set_warnings target)
   target_compile_options(${target} PRIVATE
-    "$<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wpedantic;-Wno-restrict>"
+    "$<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wpedantic>"
+    "$<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-restrict>"
     "$<$<COMPILE_LANGUAGE:CUDA>:-lineinfo;-Xcompiler=-Wall,-Wextra>")
 endfunction()
 
