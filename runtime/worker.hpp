@@ -126,12 +126,12 @@ class Worker {
     const auto slow = [&](std::uint64_t elapsed_ns, std::uint32_t task = 0) {
       sign(WorkerState::slow, Item{task, slot, false}.pack(), elapsed_ns);
     };
-    const bool compiled = world_.runs[slot].line.constants.flags & kCompiled;
+    const bool is_compiled = world_.runs[slot].line.constants.flags & kCompiled;
     PhasesEnd end{};
-    if (compiled) crew_.run_compiled(slot, slow);
+    if (is_compiled) crew_.run_compiled(slot, slow);
     else end = crew_.run_phased(slot, slow);
     sign(WorkerState::present);
-    if (compiled || id_ != 0) return;
+    if (is_compiled || id_ != 0) return;
     // Not complete: the host fails it, with the report of who gave up.
     if (end.early && P::device(world_.control->board.abort).load(Order::relaxed)) return;
     RunLine& line = world_.runs[slot].line;
