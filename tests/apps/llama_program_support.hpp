@@ -1,40 +1,23 @@
 // What the tests of the program `llama` share: it is run as a person would, and its answer is read.
 #pragma once
 
-#include <sys/wait.h>
-
 #include <algorithm>
-#include <cstdio>
-#include <cstdlib>
 #include <initializer_list>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 
 #include "catch.hpp"
 #include "llama_support.hpp"
+#include "support/program.hpp"
 
 namespace flywheel::llama {
 
-/// The program's exit code and what it printed: on stderr, or on what `shown` makes of it.
-struct Answer {
-  int code;
-  std::string text;
-};
+using testing::Answer;
 
-/// `environment`: assignments in front of the program, as a shell takes them.
+/// The text is what came on stderr, or what `shown` makes of both streams.
 inline Answer ask_program(const std::string& arguments, const std::string& shown = "2>&1 >/dev/null",
                           const std::string& environment = "") {
-  const char* build = std::getenv("FLYWHEEL_BUILD_DIR");
-  if (!build) throw std::runtime_error("run this test with ctest: it sets FLYWHEEL_BUILD_DIR");
-  const std::string command = environment + " " + build + "/apps/llama/llama " + arguments + " " + shown;
-  FILE* pipe = popen(command.c_str(), "r");
-  if (!pipe) throw std::runtime_error("cannot start: " + command);
-  Answer answer{0, {}};
-  char part[256];
-  while (std::fgets(part, sizeof part, pipe)) answer.text += part;
-  answer.code = WEXITSTATUS(pclose(pipe));
-  return answer;
+  return testing::ask("apps/llama/llama", arguments, shown, environment);
 }
 
 /// It answered with one line, of these words and without `never`, and exit code 2.

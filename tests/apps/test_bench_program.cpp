@@ -1,36 +1,23 @@
 // The program `bench` and its arguments: what it refuses, it refuses before it measures anything.
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
 #include "bench_support.hpp"
 #include "catch.hpp"
+#include "support/program.hpp"
 
 namespace flywheel::bench {
 namespace {
 
 namespace fs = std::filesystem;
+using testing::Answer;
 
-struct Answer {
-  int code;
-  std::string text;  // on stderr
-};
-
+/// The text is what came on stderr.
 Answer ask_bench(const std::string& arguments, const std::string& output = "/dev/null") {
-  const char* build = std::getenv("FLYWHEEL_BUILD_DIR");
-  if (!build) throw std::runtime_error("run this test with ctest: it sets FLYWHEEL_BUILD_DIR");
-  const std::string command = std::string(build) + "/apps/bench/bench --quick --rounds 1 --rows soak.tasks " + arguments;
-  FILE* pipe = popen(("CUDA_VISIBLE_DEVICES= " + command + " 2>&1 >" + output).c_str(), "r");
-  if (!pipe) throw std::runtime_error("cannot start: " + command);
-  Answer answer{0, {}};
-  char part[256];
-  while (std::fgets(part, sizeof part, pipe)) answer.text += part;
-  answer.code = WEXITSTATUS(pclose(pipe));
-  return answer;
+  return testing::ask("apps/bench/bench", "--quick --rounds 1 --rows soak.tasks " + arguments, "2>&1 >" + output,
+                      "CUDA_VISIBLE_DEVICES=");
 }
 
 bool measured(const Answer& answer) { return mentions(answer.text, {"round 1"}); }

@@ -70,8 +70,7 @@ struct FastAttend : AttendTask {
     return {nullptr, nullptr, 1, false};
   }
 
-  /// One lane's pairs of a head, i and i + head_dim / 2, that turn together; what they turn by, which for queries has the
-  /// scale of scores in it; and RMSNorm's weights for them.
+  /// One lane's pairs of a head, i and i + head_dim / 2, that turn together; what they turn by; and RMSNorm's weights for them.
   template <int kTiles>
   struct Pairs {
     static constexpr int kHalf = kTiles * 8, kEach = (kHalf + kLanes - 1) / kLanes;
@@ -89,7 +88,8 @@ struct FastAttend : AttendTask {
     else attend_more<kTiles>(block);
   }
 
-  /// 1. What earlier passes left (where the step is, angles, cache) is fetched while this step's qkv are still being made.
+  /// 1. What earlier passes left (where the step is, angles, the first keys) is fetched while this step's qkv are still being
+  ///    made. Values come later, see WarpAttention::load_values().
   /// 2. Queries, the step's key and value are awaited, turned and put where all warps see them.
   /// 3. Each warp weighs its positions. 4. The warps' sums are put together, and 5. those of all parts.
   template <int kTiles, class Block>
@@ -104,14 +104,15 @@ struct FastAttend : AttendTask {
     const auto joins = join<kTiles>(done).share(warp, part_of.used);
     WarpAttention<kTiles> mine(cache.keys + cache_at(), cache.values + cache_at());
     const int first = part_of.first + warp * 16;
-    mine.load(block, first, part_of.last);
-    mine.load_ahead(block, first, part_of.last);
+    mine.load_keys(block, first, part_of.last);
     block.sync();  // all warps are through with the last task's scratch
     Area<kTiles> area = share<kTiles>(block);
     if (!area.left.sums) return;
     area = {block.in_scratch(area.query), block.in_scratch(area.step), {block.in_scratch(area.left.scales), block.in_scratch(area.left.sums)}};
     const PackedOutput packed{results, partials.sequences, partials.columns(), block.stamp()};
-    if (from.words) load(block, pairs, from.words), rotate(block, pairs, from.norm != nullptr);
+    if (from.words) load(block, pairs, from.words);
+    mine.load_values(block, first, part_of.last);
+    if (from.words) rotate(block, pairs, from);
     if (warp < kHeadsTogether) put_query(block, area, pairs);
     else if (from.words) put_step(block, area, pairs, warp - kHeadsTogether);
     block.sync();
@@ -155,8 +156,8 @@ struct FastAttend : AttendTask {
     for (int j = 0; j < P::kEach; ++j) {
       const int i = block.lane() + j * kLanes;
       if (i >= P::kHalf) continue;
-      pairs.cosine[j] = from.turns ? turn[2 * i] * from.scale : 1;
-      pairs.sine[j] = from.turns ? turn[2 * i + 1] * from.scale : 0;
+      pairs.cosine[j] = from.turns ? turn[2 * i] : 1;
+      pairs.sine[j] = from.turns ? turn[2 * i + 1] : 0;
       if (from.norm) pairs.norm_a[j] = from.norm[i], pairs.norm_b[j] = from.norm[i + P::kHalf];
     }
   }
@@ -182,15 +183,16 @@ struct FastAttend : AttendTask {
     for (int j = 0; j < P::kEach; ++j) pairs.a[j] = a[j].value(), pairs.b[j] = b[j].value();
   }
 
-  /// RMSNorm if there is one, then the rotation by the step's position.
+  /// RMSNorm if there is one, then the rotation by the step's position. What is scaled are the angles' words, and not before:
+  /// who multiplies them waits for them, and asks for keys a trip to L2 later.
   template <int kTiles, class Block>
-  FLYWHEEL_TASK void rotate(Block& block, Pairs<kTiles>& pairs, bool normed) const {
-    if (normed) normalise(block, pairs);
+  FLYWHEEL_TASK void rotate(Block& block, Pairs<kTiles>& pairs, const Source& from) const {
+    if (from.norm) normalise(block, pairs);
 #pragma unroll
     for (int j = 0; j < Pairs<kTiles>::kEach; ++j) {
-      const float a = pairs.a[j], b = pairs.b[j];
-      pairs.a[j] = clamp_to_half(a * pairs.cosine[j] - b * pairs.sine[j]);
-      pairs.b[j] = clamp_to_half(b * pairs.cosine[j] + a * pairs.sine[j]);
+      const float a = pairs.a[j], b = pairs.b[j], cosine = pairs.cosine[j] * from.scale, sine = pairs.sine[j] * from.scale;
+      pairs.a[j] = clamp_to_half(a * cosine - b * sine);
+      pairs.b[j] = clamp_to_half(b * cosine + a * sine);
     }
   }
   /// use(i, value) for the lane's values of the head.

@@ -19,12 +19,6 @@ FLYWHEEL_TASK inline std::uint32_t split_to_halves(float value) {
   return high | round_half_or_infinite(value - from_half(high)) << 16;
 }
 
-FLYWHEEL_TASK inline void prefetch_to_l2([[maybe_unused]] const void* at) {
-#ifdef __CUDA_ARCH__
-  asm volatile("prefetch.global.L2 [%0];" ::"l"(at) : "memory");
-#endif
-}
-
 /// What the warps of a block leave to each other in shared memory.
 template <int kTiles>
 struct LeftParts {
@@ -47,27 +41,23 @@ class WarpAttention {
   /// The head's keys and values in the cache, see FastCache.
   FLYWHEEL_TASK WarpAttention(const Half* keys, const Half* values) : keys_at_(keys), values_at_(values) {}
 
-  /// Groups from position `from` on are on their way; of those that begin at or after `last`, some other is.
+  /// Keys of groups from position `from` on are on their way; of those that begin at or after `last`, some others are.
   template <class Block>
-  FLYWHEEL_TASK void load(const Block& block, int from, int last) {
+  FLYWHEEL_TASK void load_keys(const Block& block, int from, int last) {
     load(block, &Group::keys, keys_at_, from, last);
-    load(block, &Group::values, values_at_, from, last);
   }
-
-  /// To L2, what comes after those. (Not sooner: brought by the stage before, Llama-3.2-1B at position 8192 took 0.807 ms a
-  /// token on an H200 in place of 0.769; by the one before that, 0.825 in place of 0.773. Nor in pages, in the order of the stream:
-  /// two of a part's five took 0.749 in place of 0.712. Nor the next keys in registers of their own, which spill: 0.796 in place
-  /// of 0.707. Nor all keys of a part before its queries are there, and the values after them in the keys' registers: 0.718 both
-  /// ways.)
+  /// The same of values. Of a warp's first groups only when its queries are there, and nothing beyond those groups is brought
+  /// to L2 meanwhile: a look for queries would queue behind it.
+  ///
+  /// Llama-3.2-1B at position 8192, ms a token on an H200: 0.695 like that; 0.698 with the first keys as late as the values; 0.697 to
+  /// 0.699 with the rest on its way to L2 as soon as the queries are there; 0.704 with that and the values after the block's
+  /// barrier. With all at once before the queries 0.715 in place of 0.706 then (0.723 by bulk prefetches). Queries looked for before
+  /// the first keys are asked for: 0.711 in place of 0.696, for then they are not there at the first look; two looks on their
+  /// way at once: 0.717 in place of 0.700. Brought to L2 by the stage before: 0.807 in place of 0.769. In pages, in the order of the
+  /// stream: 0.749 in place of 0.712 (two fifths). The next keys in registers of their own, which spill: 0.796 in place of 0.707.
   template <class Block>
-  FLYWHEEL_TASK void load_ahead(const Block& block, int from, int last) const {
-    constexpr int kLine = 128, kLines = kDims * 16 * static_cast<int>(sizeof(Half)) / kLine;  // of a group's keys, and values
-    for (int position = from + kAll; position < last; position += kStep)
-#pragma unroll
-      for (int line = block.lane(); line < 2 * kLines; line += kLanes) {
-        const Half* of = (line < kLines ? keys_at_ : values_at_) + FastCache::tile(position, 0, kDims);
-        prefetch_to_l2(reinterpret_cast<const unsigned char*>(of) + line % kLines * kLine);
-      }
+  FLYWHEEL_TASK void load_values(const Block& block, int from, int last) {
+    load(block, &Group::values, values_at_, from, last);
   }
 
   /// B of the scores: [tile][column][lane quarter][4] halves in shared memory.
@@ -91,10 +81,10 @@ class WarpAttention {
     float scores[kGroups][2];
     score(block, from, last, scores);
     const int next = from + kAll;
-    if (next < last) load(block, &Group::keys, keys_at_, next, last);
+    if (next < last) load_keys(block, next, last);
     soften(block, scores);
     weigh(block, scores);
-    if (next < last) load(block, &Group::values, values_at_, next, last);
+    if (next < last) load_values(block, next, last);
   }
 
   template <class Block>

@@ -4,6 +4,8 @@
 // Vectors of several sequences lie one after the other.
 #pragma once
 
+#include <functional>
+
 #include "apps/llama/fast/norm.cuh"
 
 namespace flywheel::llama {
@@ -133,26 +135,26 @@ struct FastResidual : RowsTask {
         return there;
       });
     };
-    float square = 0;
+    const LaneRows<kEach> mine = lane_rows<kEach>(block, sequences);
+    float squares = 0;
     const auto put = [&](int row, int s, const LaneSums<kEach>& sums, const Before<kEach>& old, bool is_last) {
       StampedRow<kEach> values;
-      float normed[kEach], squares = 0;
+      float normed[kEach];
 #pragma unroll
       for (int i = 0; i < kEach; ++i) {
         const float value = old.x.of[i].value() + sums.of[i];
         values.of[i] = stamped(value, packed.stamp);
         normed[i] = value * old.norm.of[i];
-        squares += value * value;
+        squares += old.at ? value * value : 0.f;
       }
+      // Before the values, for those who scale what they multiplied wait for all tasks' squares. (Last of all, as they were: 0.564
+      // ms a token in place of 0.562, and 0.696 in place of 0.693 at position 8192; Llama-3.2-1B on an H200.)
+      if (is_last) mine.join(block, squares, std::plus<float>{}, [&](int of, float all) { put_stamped(out.squares[of], all, packed.stamp); });
       packed.put(block, s, first_row() + row, normed, old.at != nullptr);
       if (is_last) block.sent();  // what nobody needs at once may come later
-      if (!old.at) return;
-      values.put(block, out.x + (s * rows + first_row() + row));
-      square += squares;
+      if (old.at) values.put(block, out.x + (s * rows + first_row() + row));
     };
     store_rows<kEach>(block, row_count(), sequences, before, ready, put);
-    const auto sum = [](float a, float b) { return a + b; };
-    lane_rows<kEach>(block, sequences).join(block, square, sum, [&](int s, float all) { put_stamped(out.squares[s], all, packed.stamp); });
   }
 };
 
