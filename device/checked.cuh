@@ -98,6 +98,7 @@ class CheckedOperands {
     for (std::uint32_t i = 0; i < page_count_ && !holds(slot); ++i) slot = slot + 1 == page_count_ ? 0 : slot + 1;
     release(slot);
   }
+  __device__ void renew() { *this = PageOperands::of_warp<CheckedOperands>(); }
 
   // Library use: around each task.
   __device__ void begin(RoleSlot& slot) {

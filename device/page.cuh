@@ -44,6 +44,18 @@ class PageOperands {
     return_page(first);
   }
 
+  /// As at the task's begin, for a part that has taken nothing: what it would keep over a long call comes back from L2, as acquires
+  /// empty L1.
+  __device__ void renew() { *this = of_warp<PageOperands>(); }
+  template <class Operands>
+  __device__ static Operands of_warp() {
+    RolesShared& roles = roles_shared();
+    const WarpPlace place = roles.places[ptx::thread_of_block() / 32 - kFirstComputeWarp];
+    Operands operands(roles.world->page_count, place.page, place.parity);
+    operands.begin(roles.slots[place.number % kRoleSlots]);
+    return operands;
+  }
+
   // Library use: around each task. What next() gave and a body left is given back.
   __device__ void begin(const RoleSlot& slot) {
     left_ = pages_of(slot.instruction.operand_bytes) + slot.instruction.dependent_pages;

@@ -37,7 +37,7 @@ struct Options {
   std::uint32_t scratch_bytes = 32u << 10;         // shared memory for block.scratch(); unset, less where pages need it
   std::uint32_t operand_pages = 0;                 // 26 KB pages of shared memory for operands; 0: as many as fit
   std::uint32_t operand_window = 78u << 10;        // bytes of them that may be under way to an SM at once
-  double operand_pace = 1.05;                      // of what memory is rated at, a worker asks for this times its share; 0: no limit
+  double operand_pace = 1;                         // of what memory is rated at, a worker asks for this times its share; 0: no limit
   bool bulk_copies = true;                         // false: fetch operands as on GPUs before Hopper (to test that)
   std::uint32_t trace_events = 0;                  // of each warp role of each worker, for traced runs
 

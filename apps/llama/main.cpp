@@ -110,7 +110,7 @@ void add_measured(CLI::App& command, Measured& what, Options& options) {
           "KB of operands under way to an SM at once (default: 78 for 1 to 4 texts, 52 for 8)")
       ->check(CLI::Range(16, 256));
   command.add_option("--pace", options.operand_pace,
-                     "Of the memory's rated speed, what a worker asks for (default: 1.05 times its share; 0: no limit)");
+                     "Of the memory's rated speed, what a worker asks for (default: 1, its share; 0: no limit)");
   command.add_option("--pages", options.operand_pages,
                      "Pages of 26 KB for operands (default: as many as fit)");
   command.add_flag_callback(
