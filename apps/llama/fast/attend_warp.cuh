@@ -50,9 +50,9 @@ class WarpAttention {
   /// to L2 meanwhile: a look for queries would queue behind it.
   ///
   /// Llama-3.2-1B at position 8192, ms a token on an H200: 0.695 like that; 0.698 with the first keys as late as the values; 0.697 to
-  /// 0.699 with the rest on its way to L2 as soon as the queries are there; 0.704 with that and the values after the block's
-  /// barrier. With all at once before the queries 0.715 in place of 0.706 then (0.723 by bulk prefetches). Queries looked for before
-  /// the first keys are asked for: 0.711 in place of 0.696, for then they are not there at the first look; two looks on their
+  /// 0.699 with the rest on its way to L2 once the queries are there; 0.704 with the rest on its way before that, and the values after
+  /// the block's barrier, which was 0.706 where values before the queries, too, were 0.715 (0.723 by bulk prefetches). Queries looked for
+  /// before the first keys are asked for: 0.711 in place of 0.696, for then they are not there at the first look; two looks on their
   /// way at once: 0.717 in place of 0.700. Brought to L2 by the stage before: 0.807 in place of 0.769. In pages, in the order of the
   /// stream: 0.749 in place of 0.712 (two fifths). The next keys in registers of their own, which spill: 0.796 in place of 0.707.
   template <class Block>
