@@ -58,6 +58,7 @@ __device__ T shuffle(T value, std::uint32_t lane) {
 
 // See handoff.cuh.
 __device__ void* hand_over_place();
+__device__ void await_taken();
 __device__ void pass_on();
 __device__ bool await_sent(std::uint32_t number);
 __device__ bool await_before(std::uint32_t number);
@@ -122,14 +123,22 @@ class GpuBlock : public BlockCore<ThreadPlatform, List> {
   }
 
   /// Collective. Memory for n values, shared by the threads of the block until the body returns. Null (and the task
-  /// fails) if Options::scratch_bytes is too small.
+  /// fails) if Options::scratch_bytes (and what was borrowed) is too small.
   template <class T>
   __device__ T* scratch(int n) {
     const std::size_t at = (used_ + 15) & ~std::size_t{15};
     used_ = at + sizeof(T) * static_cast<std::size_t>(n);
-    if (used_ <= this->context_->world->scratch_bytes) return reinterpret_cast<T*>(scratch_ + at);
+    if (used_ <= this->context_->world->scratch_bytes + borrowed_) return reinterpret_cast<T*>(scratch_ + at);
     this->fail_with(static_cast<std::uint32_t>(Status::scratch_exhausted));
     return nullptr;
+  }
+
+  /// Collective, for bodies that hand nothing over: from here on scratch() gives the places of handoffs, too, kHandoffs *
+  /// kHandoffBytes more. Waits until the store warp has read what tasks before this one left there. The next task's handoffs may come
+  /// as soon as a warp ends, so the threads meet in a last sync(), and none of them touches scratch after it.
+  __device__ void borrow_handoffs() {
+    if (number_ != kNoInstruction) detail::await_taken();
+    borrowed_ = kHandoffs * kHandoffBytes;  // they lie behind scratch, see handoff_memory()
   }
 
   /// A pointer that scratch() gave and that is not null: each access would else look up which memory that is.
@@ -217,7 +226,7 @@ class GpuBlock : public BlockCore<ThreadPlatform, List> {
       this->context_->header = &shared_->phase_record.header;
     }
     begin_step();
-    used_ = 0;
+    used_ = borrowed_ = 0;
     sync();
     return shared_->phase_record;
   }
@@ -233,6 +242,7 @@ class GpuBlock : public BlockCore<ThreadPlatform, List> {
   BlockShared* shared_;
   unsigned char* scratch_;
   std::size_t used_ = 0;
+  std::uint32_t borrowed_ = 0;  // bytes behind scratch
   std::uint32_t turn_;
 
  protected:

@@ -98,7 +98,11 @@ class CheckedOperands {
     for (std::uint32_t i = 0; i < page_count_ && !holds(slot); ++i) slot = slot + 1 == page_count_ ? 0 : slot + 1;
     release(slot);
   }
-  __device__ void renew() { *this = PageOperands::of_warp<CheckedOperands>(); }
+  __device__ void renew() {
+    CheckedOperands anew = PageOperands::of_warp<CheckedOperands>();
+    if (anew.left_ != left_ || held_) return note(Status::operands_renewed);
+    *this = anew;
+  }
 
   // Library use: around each task.
   __device__ void begin(RoleSlot& slot) {
@@ -136,17 +140,24 @@ class CheckedBlock : public GpuBlock<List> {
 
   template <class T>
   __device__ T* hand() {
+    if (handing() == kBorrowed) detail::note_mistake_of_warp(*this->context_, Status::handoffs_mismatched);
     T* const place = static_cast<T*>(detail::hand_over_place());
-    if (this->lane() == 0) handing() = 1;
+    __syncwarp();
+    if (this->lane() == 0) handing() = kHanding;
     __syncwarp();
     return place;
   }
   __device__ void pass_on() {
-    const bool has_place = handing();
+    const bool has_place = handing() == kHanding;
     __syncwarp();
     if (!has_place) return detail::note_mistake_of_warp(*this->context_, Status::handoffs_mismatched);
     if (this->lane() == 0) handing() = 0;
     detail::pass_on();
+  }
+  __device__ void borrow_handoffs() {
+    GpuBlock<List>::borrow_handoffs();
+    if (this->lane() == 0) handing() = kBorrowed;
+    __syncwarp();
   }
   __device__ void sent() const {
     if (this->number_ != kNoInstruction && detail::may_tell_sent(*this->context_, this->number_)) GpuBlock<List>::sent();
@@ -157,6 +168,7 @@ class CheckedBlock : public GpuBlock<List> {
   }
 
  private:
+  static constexpr std::uint32_t kHanding = 1, kBorrowed = 2;
   __device__ std::uint32_t& handing() const { return roles_shared().notes.handing[this->warp()]; }
 };
 

@@ -21,6 +21,15 @@ __device__ inline void* hand_over_place() {
   return page_memory() + roles.handoffs_at + place * kHandoffBytes;
 }
 
+/// Until the store warp has read all that this warp has passed on: it takes in turn, so the last place tells it of all.
+__device__ inline void await_taken() {
+  RolesShared& roles = roles_shared();
+  const WarpHandoffs& mine = warp_handoffs(roles);
+  if (mine.used == 0) return;
+  const bool wrapped = mine.place == 0;
+  wait_phase_in_compute(roles.taken[wrapped ? kHandoffs - 1 : mine.place - 1], mine.parity ^ wrapped);  // pairs with Taker::give_back()
+}
+
 __device__ inline void pass_on() {
   RolesShared& roles = roles_shared();
   WarpHandoffs& mine = warp_handoffs(roles);

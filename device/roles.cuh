@@ -52,7 +52,7 @@ struct alignas(16) WarpHandoffs {
 
 /// What parts have done that no barrier tells. For checked runs, see checked.cuh.
 struct PartNotes {
-  std::uint32_t handing[kComputeWarps];  // 1: has a place and has not passed it on
+  std::uint32_t handing[kComputeWarps];  // 1: has a place and has not passed it on; 2: has borrowed the places
   std::uint32_t told[kRoleSlots];        // how often the slot's task has said sent()
 };
 

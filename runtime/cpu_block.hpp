@@ -40,6 +40,9 @@ class CpuBlock : public BlockCore<P, List> {
     return nullptr;
   }
 
+  /// Nothing is handed over here: scratch() alone has to do.
+  FLYWHEEL_TASK static void borrow_handoffs() {}
+
   /// Grid tasks: all workers meet. False if the run ends here: return from the body.
   FLYWHEEL_TASK bool grid_sync() {
     const bool go_on = boundary(false);

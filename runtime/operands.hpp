@@ -35,6 +35,9 @@
 //     while (const float* sums = block.template take<float>()) { ... write results ...; block.give_back(); }
 //   }
 //
+// A task that hands nothing over may use the places of handoffs as scratch memory: block.borrow_handoffs(). What Options::scratch_bytes
+// does not take is left for pages.
+//
 // An early task begins before the tasks before it are done: `static constexpr bool kEarly = true;`. Its compute and store
 // parts do what they can, and wait themselves before they touch what others wrote: block.await() until those are done;
 // or block.await_sent() until they have said block.sent(), where what is needed comes in stamped words (stamped.hpp).

@@ -28,6 +28,7 @@ enum class Status : std::uint32_t {
   handoffs_mismatched = 16,
   sent_twice = 17,
   words_missing = 18,
+  operands_renewed = 19,
 };
 
 inline constexpr std::uint32_t kUserStatus = 64;
@@ -77,8 +78,11 @@ constexpr StatusText describe(Status status) {
     case Status::operands_hoarded:
       return {"a task waits for a page of operands whose place it holds itself",
               "give pages back before you take more, oldest first, or raise Options::operand_pages"};
+    case Status::operands_renewed:
+      return {"a task called renew() after it had taken a page of operands", "call renew() before the first page only"};
     case Status::handoffs_mismatched:
-      return {"a task's warps passed on without hand() or unequally often, or its store part gave back what it had not taken",
+      return {"a task's warps passed on without hand(), unequally often or after borrow_handoffs(), or its store part gave back "
+              "what it had not taken",
               "let every compute warp call hand() and then pass_on() equally often, and give_back() once after each take()"};
     case Status::sent_twice:
       return {"an early task called sent() more than once in a pass",

@@ -221,6 +221,17 @@ TEST_CASE("scratch memory is garbage at first, aligned, shared, and runs out as 
   }).code == static_cast<std::uint32_t>(Status::scratch_exhausted));
 }
 
+TEST_CASE("who hands nothing over has the places of handoffs for scratch") {
+  constexpr int kAll = (32 << 10) + kHandoffs * kHandoffBytes;
+  for (const int more : {0, 16}) {
+    const Asked asked = compute([&](auto& block, auto&) {
+      block.borrow_handoffs();
+      if (char* bytes = block.template scratch<char>(kAll + more)) block.for_each(kAll, [&](int i) { bytes[i] = 1; });
+    });
+    CHECK(asked.code == (more ? static_cast<std::uint32_t>(Status::scratch_exhausted) : 0));
+  }
+}
+
 TEST_CASE("handoffs come in order, whichever side is slow") {
   std::set<std::uint32_t> ahead;
   for (std::uint64_t seed = 0; seed < 30; ++seed) {

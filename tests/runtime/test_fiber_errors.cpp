@@ -108,6 +108,10 @@ TEST_CASE("handoffs that do not fit together are errors on both sides") {
     to[kHandoffBytes] = 0;
     block.pass_on();
   }, nothing), {"more than kHandoffBytes"});
+  check_says(error_of_both([](auto& block, auto&) {
+    block.borrow_handoffs();
+    block.template hand<float>();
+  }, nothing), {"hands over after borrow_handoffs()"});
   check_says(error_of_both(hand, [](auto& block) {
     while (block.template take<float>()) {}
   }), {"call give_back()"});

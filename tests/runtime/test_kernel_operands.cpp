@@ -95,7 +95,7 @@ template <class Action>
 void each_way(Action&& action) {
   for (const Way& way : kWays) {
     INFO((way.bulk ? "bulk copies, " : "cp.async, ") << way.pages << " pages, window " << way.window);
-    Runtime runtime = start_emulated<Packed, Handing, Count, Fail, StopAt>(options_of(way));
+    Runtime runtime = start_emulated<Packed, Handing, Borrowing, Count, Fail, StopAt>(options_of(way));
     INFO(runtime.device());
     action(runtime);
   }
@@ -180,6 +180,40 @@ TEST_CASE("kernel, handoffs: all that is handed over arrives once, in order, and
     CHECK(got.computes == 30 * 4);
     CHECK(got.stores == 30 * 4);
   });
+}
+
+TEST_CASE("kernel, handoffs: a task that hands nothing over borrows their places, whoever comes before and after it") {
+  FLYWHEEL_TEST_SEED(seed);
+  Random random(seed);
+  each_way([&](Runtime& runtime) {
+    const std::uint32_t all = Options{}.scratch_bytes + kHandoffs * kHandoffBytes;
+    Buffer<OperandNotes> notes = runtime.allocate<OperandNotes>(1);
+    Graph graph, greedy;
+    for (std::uint32_t i = 0; i < 24; ++i) {
+      if (i % 3 == 1) graph.add(Borrowing{notes.data(), i, pick(random, 0, 1) ? all : pick(random, 4, 2000)});
+      else graph.add(random_handing(random, notes.data(), i + 1));
+    }
+    const Executable executable = runtime.load(graph, compiled);
+    for (const std::uint32_t passes : {1u, 3u}) CHECK(runtime.submit(executable, repeat(passes)).status() == Status::ok);
+    CHECK(notes.read()[0].wrong == 0);
+    CHECK(notes.read()[0].computes == 24 * 4);
+    greedy.add(Borrowing{notes.data(), 1, all + 16});
+    CHECK(runtime.submit(runtime.load(greedy, compiled)).status() == Status::scratch_exhausted);
+    CHECK(runtime.submit(runtime.load(greedy)).status() == Status::scratch_exhausted);
+  });
+}
+
+TEST_CASE("kernel, handoffs: a dynamic run's tasks may borrow their places, too") {
+  Runtime runtime = start_emulated<Borrowing>(emulated_options());
+  Buffer<OperandNotes> notes = runtime.allocate<OperandNotes>(1);
+  Graph graph, phased;
+  for (std::uint32_t i = 0; i < 10; ++i) {
+    graph.add(Borrowing{notes.data(), i, Options{}.scratch_bytes + kHandoffs * kHandoffBytes});
+    phased.add(Borrowing{notes.data(), i, Options{}.scratch_bytes + 16 * i});
+  }
+  for (const Graph* one : {&graph, &phased}) CHECK(runtime.submit(runtime.load(*one), repeat(2)).status() == Status::ok);
+  CHECK(notes.read()[0].wrong == 0);
+  CHECK(notes.read()[0].computes == 40);
 }
 
 TEST_CASE("kernel, handoffs: store parts that fail or stop the run") {

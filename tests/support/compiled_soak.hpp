@@ -37,11 +37,14 @@ class StageRuns {
   Executable executable_;
 };
 
+/// Whether a task after each other one borrows the places of handoffs.
+enum class Borrows { no, yes };
+
 /// Tasks with operands of odd sizes; what all their parts must have left after so many passes.
 class OperandRuns {
  public:
   /// The GPU's 8 warps sum all bytes each.
-  OperandRuns(Runtime& runtime, std::uint32_t tasks, Walk walk, std::uint32_t delay)
+  OperandRuns(Runtime& runtime, std::uint32_t tasks, Walk walk, std::uint32_t delay, Borrows borrows = Borrows::no)
       : runtime_(runtime), notes_(runtime.allocate<OperandNotes>(1)), tasks_(tasks) {
     constexpr std::uint32_t kSizes[] = {1, 15, 16, 128, kPageBytes - 1, kPageBytes, kPageBytes + 1, 3 * kPageBytes + 1, 200000};
     Graph graph;
@@ -53,6 +56,7 @@ class OperandRuns {
       After before;  // a third waits for a task of long ago, a third for the last
       if (i >= 3 && i % 3) before = after(added[i % 3 == 1 ? i / 2 : i - 1]);
       added.push_back(graph.add(task, before));
+      if (borrows == Borrows::yes && i % 2) graph.add(Borrowing{borrowed_.data(), i, Options{}.scratch_bytes / 2 + kHandoffs * kHandoffBytes});
     }
     executable_ = runtime.load(graph, compiled);
   }
@@ -63,11 +67,13 @@ class OperandRuns {
   }
   const Executable& executable() const { return executable_; }
   OperandNotes seen() const { return notes_.read()[0]; }
+  OperandNotes borrowed() const { return borrowed_.read()[0]; }
   /// After all runs have ended.
   void check() const {
     const OperandNotes got = seen();
     CHECK(got.wrong == 0);
     CHECK(got.portable == 0);
+    CHECK(borrowed().wrong == 0);
     CHECK(got.computes == tasks_ * passes_);
     CHECK(got.sum == sum_ * passes_ * (runtime_.on_gpu() ? Packed::kWarps : 1));
     if (runtime_.on_gpu()) CHECK(got.stores == tasks_ * passes_);
@@ -76,6 +82,7 @@ class OperandRuns {
  private:
   Runtime& runtime_;
   Buffer<OperandNotes> notes_;
+  Buffer<OperandNotes> borrowed_ = runtime_.allocate<OperandNotes>(1);
   std::uint32_t tasks_;
   std::uint64_t sum_ = 0;
   std::uint32_t passes_ = 0;

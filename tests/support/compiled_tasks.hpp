@@ -139,6 +139,33 @@ struct Packed {
   };
 };
 
+/// GPU only. Hands nothing over, and uses `bytes` of scratch and of the places of handoffs: threads read what others wrote.
+struct Borrowing {
+  OperandNotes* notes;
+  std::uint32_t number;
+  std::uint32_t bytes;
+
+  template <class Block>
+  FLYWHEEL_TASK void operator()(Block& block) const {
+    block.sync();  // all threads are through with the last task's scratch
+    block.borrow_handoffs();
+    const int count = static_cast<int>(bytes / 4);
+    auto* words = block.template scratch<std::uint32_t>(count);
+    if (!words) return;
+    const std::uint32_t salt = number + block.iteration();
+    block.for_each(count, [&](int i) { words[i] = word(salt, i); });
+    block.sync();
+    block.for_each(count, [&](int i) {
+      if (words[count - 1 - i] != word(salt, count - 1 - i)) add_to(notes->wrong, 1u);
+    });
+    block.sync();  // nobody hands over before all have read
+    if (block.leader()) add_to(notes->computes, 1u);
+  }
+  FLYWHEEL_TASK static std::uint32_t word(std::uint32_t salt, int i) {
+    return static_cast<std::uint32_t>(mix(salt, static_cast<std::uint64_t>(i)));
+  }
+};
+
 /// A compute part that reduces once and ends without a barrier of its own: a fast warp is in the next task's
 /// reduce() while a slow one still reads the results of this one's.
 struct Summed {

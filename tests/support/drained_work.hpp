@@ -74,8 +74,8 @@ TEST_CASE("drain mode: compiled graphs, with operands by bulk copies and by cp.a
     options.bulk_copies = bulk;
     options.operand_pages = 3;
     options.trace_events = 256;
-    Runtime runtime = start<Packed, Mixer, Count, Fail, StopAt, EmitRange, Reduce>(options);
-    OperandRuns operands(runtime, 40, Walk::all, 20), late(runtime, 20, Walk::late, 0);
+    Runtime runtime = start<Packed, Borrowing, Mixer, Count, Fail, StopAt, EmitRange, Reduce>(options);
+    OperandRuns operands(runtime, 40, Walk::all, 20, Borrows::yes), late(runtime, 20, Walk::late, 0);
     StageRuns stages(runtime, 3, 8, 20);
     operands.submit(3).wait();
     late.submit(2).wait();
@@ -83,6 +83,7 @@ TEST_CASE("drain mode: compiled graphs, with operands by bulk copies and by cp.a
     CHECK_FALSE(shown.trace().spans().empty());
     stages.submit(5).wait();
     CHECK(operands.seen().wrong == 0);
+    CHECK(operands.borrowed().wrong == 0);
     late.check();
     CHECK(stages.differences() == 0);
   }

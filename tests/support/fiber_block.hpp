@@ -118,9 +118,14 @@ class FiberBlock : public BlockCore<CpuPlatform, List>, public FiberPairs {
   T* scratch(int n) {
     const std::size_t at = (used_ + 15) & ~std::size_t{15};
     used_ = at + sizeof(T) * static_cast<std::size_t>(n);
-    void* memory = run_.scratch.take(scratch_calls_++, at, used_);
+    void* memory = run_.scratch.take(scratch_calls_++, at, used_, borrows_);
     if (!memory) this->fail_with(static_cast<std::uint32_t>(Status::scratch_exhausted));
     return static_cast<T*>(memory);
+  }
+
+  void borrow_handoffs() {
+    run_.handoffs.borrow(passed_on_);
+    borrows_ = true;
   }
 
   static int lane() { return rank() % 32; }
@@ -159,6 +164,7 @@ class FiberBlock : public BlockCore<CpuPlatform, List>, public FiberPairs {
   std::size_t scratch_calls_ = 0;
   std::uint32_t turn_ = 0;
   std::uint32_t passed_on_ = 0;
+  bool borrows_ = false;
 };
 
 /// The operands of a compute part. See PageOperands.

@@ -113,14 +113,20 @@ class FiberPages {
 /// The places of handoffs. One is overwritten with garbage when the store warp has given it back.
 class FiberHandoffs {
  public:
-  static constexpr Collective kHand{"hand()"}, kPassOn{"pass_on()"}, kTake{"take()"}, kGiveBack{"give_back()"};
+  static constexpr Collective kHand{"hand()"}, kPassOn{"pass_on()"}, kTake{"take()"}, kGiveBack{"give_back()"}, kBorrow{"borrow_handoffs()"};
 
   explicit FiberHandoffs(FiberCrew& crew) : crew_(crew) {
     for (std::uint32_t p = 0; p < kHandoffs; ++p) places_.emplace_back(kHandoffBytes);
   }
 
+  /// A warp waits until all it has passed on is taken, and hands nothing over any more.
+  void borrow(std::uint32_t passed_on) {
+    crew_.until(kBorrow, [&] { return taken_ >= passed_on; });
+    borrowed_ = true;
+  }
   /// The place of handoff n. Waits until it is free.
   void* hand(std::uint32_t n) {
+    if (borrowed_) crew_.fail(crew_.here() + " hands over after borrow_handoffs()");
     crew_.until(kHand, [&] { return n < taken_ + kHandoffs; });
     asked_[crew_.warp()] = n + 1;
     return place(n).data();
@@ -168,27 +174,30 @@ class FiberHandoffs {
   WarpCounts handed_;
   std::uint32_t taken_ = 0;
   std::uint32_t ended_ = 0;
+  bool borrowed_ = false;
 };
 
 /// What the threads of a block ask of block.scratch(): all of them the same, in the same order.
 class FiberScratch {
  public:
-  FiberScratch(FiberCrew& crew, std::uint32_t bytes) : crew_(crew), bytes_(bytes), memory_(bytes) {}
+  FiberScratch(FiberCrew& crew, std::uint32_t bytes)
+      : crew_(crew), bytes_(bytes), own_(bytes), with_borrowed_(bytes + kHandoffs * kHandoffBytes) {}
 
   /// A thread's call number `call`, for memory from `at` to `end`. Null if there is not that much.
-  void* take(std::size_t call, std::size_t at, std::size_t end) {
+  void* take(std::size_t call, std::size_t at, std::size_t end, bool borrows) {
     if (call == ends_.size()) ends_.push_back(end);
     if (ends_[call] != end) crew_.fail(crew_.here() + " asks scratch() for another size than threads before it");
-    return end <= bytes_ ? memory_.data() + at : nullptr;
+    if (borrows) return end <= bytes_ + kHandoffs * kHandoffBytes ? with_borrowed_.data() + at : nullptr;
+    return end <= bytes_ ? own_.data() + at : nullptr;
   }
   void check() const {
-    if (memory_.overrun()) crew_.fail("a body wrote behind all scratch memory: ask scratch() for as much as it uses");
+    if (own_.overrun() || with_borrowed_.overrun()) crew_.fail("a body wrote behind all scratch memory: ask scratch() for as much as it uses");
   }
 
  private:
   FiberCrew& crew_;
   std::size_t bytes_;
-  GuardedBytes memory_;
+  GuardedBytes own_, with_borrowed_;
   std::vector<std::size_t> ends_;
 };
 

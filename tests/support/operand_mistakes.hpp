@@ -19,6 +19,8 @@ enum class Mistake : std::uint32_t {
   passes_unasked,  // without hand()
   hands_unevenly,  // one warp once less
   stores_twice,    // gives back a handoff once more
+  hands_borrowed,  // hands over after borrow_handoffs()
+  renews,          // calls renew() when it has taken a page
 };
 
 inline Status status_of(Mistake mistake) {
@@ -32,7 +34,9 @@ inline Status status_of(Mistake mistake) {
     case Mistake::skips_one: return Status::operands_hoarded;
     case Mistake::passes_unasked:
     case Mistake::hands_unevenly:
-    case Mistake::stores_twice: return Status::handoffs_mismatched;
+    case Mistake::stores_twice:
+    case Mistake::hands_borrowed: return Status::handoffs_mismatched;
+    case Mistake::renews: return Status::operands_renewed;
     default: return Status::ok;
   }
 }
@@ -93,6 +97,8 @@ struct Mistaken {
       if (now == Mistake::hoards || (now == Mistake::keeps_one && !at)) continue;
       if (now == Mistake::skips_one) drop(operands, at);
       else operands.give_back();
+      if constexpr (Block::kOnGpu)
+        if (now == Mistake::renews) operands.renew();
     }
     if (now == Mistake::gives_another) operands.give_back();
   }
@@ -111,6 +117,7 @@ struct Mistaken {
   }
   template <class Block>
   FLYWHEEL_TASK void hand_over(Block& block, Mistake now) const {
+    if (now == Mistake::hands_borrowed) block.borrow_handoffs();
     const std::uint32_t count = kHandedOver - (now == Mistake::hands_unevenly && block.warp() == 3);
     for (std::uint32_t i = 0; i < count; ++i) {
       auto* words = block.template hand<std::uint32_t>();
@@ -148,7 +155,8 @@ inline void check_mistake(Runtime& runtime, Mistake mistake, std::uint32_t bytes
 inline void check_mistakes(Runtime& runtime) {
   for (const Mistake mistake :
        {Mistake::keeps_one, Mistake::drops_none, Mistake::gives_another, Mistake::drops_twice, Mistake::takes_another,
-        Mistake::passes_unasked, Mistake::hands_unevenly, Mistake::stores_twice})
+        Mistake::passes_unasked, Mistake::hands_unevenly, Mistake::stores_twice, Mistake::hands_borrowed,
+        Mistake::renews})
     for (const std::uint32_t bytes : {1u, 70'000u}) check_mistake(runtime, mistake, bytes);
   check_mistake(runtime, Mistake::hoards, 5 * kPageBytes);
   check_mistake(runtime, Mistake::skips_one, 4 * kPageBytes);

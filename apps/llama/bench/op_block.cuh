@@ -237,10 +237,12 @@ class OpBlock : public OpBlockCore {
   __device__ T* scratch(int n) {
     const std::size_t at = (used_ + 15) & ~std::size_t{15};
     used_ = at + sizeof(T) * static_cast<std::size_t>(n);
-    if (used_ <= run_.scratch_bytes) return reinterpret_cast<T*>(op_memory() + kOpHandoffBytes + at);
+    if (used_ <= run_.scratch_bytes + borrowed_) return reinterpret_cast<T*>(op_memory() + kOpHandoffBytes - borrowed_ + at);
     fail(kScratchExhausted);
     return nullptr;
   }
+  /// Before scratch(). No operation before this one has left any.
+  __device__ void borrow_handoffs() { borrowed_ = kOpHandoffBytes; }
 
   template <class T>
   __device__ T* hand() const {
@@ -265,6 +267,7 @@ class OpBlock : public OpBlockCore {
  private:
   OpShared& shared_;
   std::size_t used_ = 0;
+  std::uint32_t borrowed_ = 0;
   std::uint32_t turn_ = 0;
 };
 

@@ -96,6 +96,7 @@ struct FastAttend : AttendTask {
     const int first = part_of.first + warp * 16;
     mine.load_keys(block, first, part_of.last);
     block.sync();  // all warps are through with the last task's scratch
+    block.borrow_handoffs();
     Area<kTiles> area = share<kTiles>(block);
     if (!area.left.sums) return;
     area = {block.in_scratch(area.query), block.in_scratch(area.step), {block.in_scratch(area.left.scales), block.in_scratch(area.left.sums)}};

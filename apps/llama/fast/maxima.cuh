@@ -127,6 +127,7 @@ FLYWHEEL_COLD std::uint32_t draw_token(Block block, LogitsLeft left, Sampling ho
   const LogitMaxima<Block> maxima(block, left);
   const std::uint32_t mine = maxima.largest_of_mine();
   const float largest = keyed(block.reduce(mine, [](std::uint32_t a, std::uint32_t b) { return a > b ? a : b; }));
+  block.borrow_handoffs();
   std::uint32_t token = 0;  // without numbers there is none, but the caller may look up an embedding before the run ends
   if (!(largest - largest == 0)) block.fail(kLogitsNotFinite);
   else
