@@ -128,7 +128,7 @@ class GpuBlock : public BlockCore<ThreadPlatform, List> {
   __device__ T* scratch(int n) {
     const std::size_t at = (used_ + 15) & ~std::size_t{15};
     used_ = at + sizeof(T) * static_cast<std::size_t>(n);
-    if (used_ <= this->context_->world->scratch_bytes + borrowed_) return reinterpret_cast<T*>(scratch_ + at);
+    if (used_ <= world().scratch_bytes + borrowed_) return reinterpret_cast<T*>(scratch_ + at);
     this->fail_with(static_cast<std::uint32_t>(Status::scratch_exhausted));
     return nullptr;
   }
@@ -154,6 +154,8 @@ class GpuBlock : public BlockCore<ThreadPlatform, List> {
   __device__ static T shuffle_xor(T value, int mask) { return detail::shuffle_xor(value, static_cast<std::uint32_t>(mask)); }
   template <class T>
   __device__ static T shuffle(T value, int lane) { return detail::shuffle(value, static_cast<std::uint32_t>(lane)); }
+  /// 16 bytes, aligned, of what is read once: other loads need not wait for room in L1.
+  __device__ static void load_once(std::uint32_t (&to)[4], const void* from) { ptx::load_once(to, from); }
   /// sums += a * b, with a 16 x 16 and b 16 x 8 in bf16, laid out over the lanes as PTX's mma.m16n8k16 has them.
   __device__ static void multiply_add(float (&sums)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2]) {
     ptx::mma_bf16(sums, a, b);
@@ -171,6 +173,8 @@ class GpuBlock : public BlockCore<ThreadPlatform, List> {
   }
   __device__ static void pass_on() { detail::pass_on(); }
 
+  __device__ std::uint32_t stamp() const { return near(this->context_)->stamp; }
+
   // Early tasks, see operands.hpp. All threads of a warp.
   __device__ bool await() const { return number_ == kNoInstruction || detail::await_before(number_); }
   __device__ bool await_sent() const { return number_ == kNoInstruction || detail::await_sent(number_); }
@@ -182,7 +186,7 @@ class GpuBlock : public BlockCore<ThreadPlatform, List> {
   /// it does not matter what is computed, but other warps may not know yet: hand over as often as they do.
   template <class Ready>
   __device__ bool spin(Ready&& ready) const {
-    return detail::spin(*this->context_->world, number_, ready);
+    return detail::spin(world(), number_, ready);
   }
   /// `at` is aligned to 16 bytes.
   __device__ static StampedPair look_at_two(const Stamped* at) { return ptx::load_two(at); }
@@ -230,6 +234,12 @@ class GpuBlock : public BlockCore<ThreadPlatform, List> {
     sync();
     return shared_->phase_record;
   }
+
+ protected:
+  /// Contexts and their world are in shared memory, which the compiler does not know of a block that went through a call.
+  template <class T>
+  __device__ static T* near(T* p) { return ptx::as_shared(p, page_memory()); }
+  __device__ const World& world() const { return *near(near(this->context_)->world); }
 
  private:
   /// Another thread than the one at the meeting: nobody waits for this one.

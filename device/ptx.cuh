@@ -100,6 +100,13 @@ __device__ __forceinline__ void store_two(Stamped* at, const StampedPair& pair) 
   asm volatile("st.relaxed.gpu.global.v2.b64 [%0], {%1, %2};" ::"l"(at), "l"(pair.first.word), "l"(pair.second.word) : "memory");
 }
 
+/// 16 bytes, aligned, that are read once. They take no line of L1, which has few beside a block's shared memory: a load that finds none
+/// free holds up whatever the SM's warps load and store after it.
+__device__ __forceinline__ void load_once(std::uint32_t (&to)[4], const void* from) {
+  asm volatile("ld.global.L1::no_allocate.v4.b32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3]) : "l"(from) : "memory");
+}
+
 // ---- copies that the hardware makes while threads go on ----
 
 /// 16 bytes, both sides aligned to 16; past L1. Generic proxy: no proxy fence is needed on either side.

@@ -139,6 +139,7 @@ class FiberBlock : public BlockCore<CpuPlatform, List>, public FiberPairs {
   static T shuffle(T value, int lane) {
     return fiber_exchange("shuffle()", value, static_cast<std::uint32_t>(lane) % 32);
   }
+  static void load_once(std::uint32_t (&to)[4], const void* from) { std::memcpy(to, from, sizeof to); }
   static void multiply_add(float (&sums)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2]) {
     fiber_multiply_add<Bf16Pair>(sums, a, b);
   }

@@ -24,8 +24,8 @@ template <int kTiles>
 struct LeftParts {
   // Not a multiple of the banks' number: the heads of a warp are written side by side.
   static constexpr int kStride = kTiles * 16 + 8;
-  float* scales;  // [warps][heads together][largest, sum]
-  float* sums;    // [warps][heads together][kStride]: of weighted values, by dimension
+  float scales[kTileWarps * kHeadsTogether * 2];      // [warps][heads together][largest, sum]
+  float sums[kTileWarps * kHeadsTogether * kStride];  // [warps][heads together][kStride]: of weighted values, by dimension
 };
 
 /// A lane's scores and weights are those of head lane % 4, its outputs too.
@@ -47,14 +47,16 @@ class WarpAttention {
     load(block, &Group::keys, keys_at_, from, last);
   }
   /// The same of values. Of a warp's first groups only when its queries are there, and nothing beyond those groups is brought
-  /// to L2 meanwhile: a look for queries would queue behind it.
+  /// to L2 meanwhile.
   ///
-  /// Llama-3.2-1B at position 8192, ms a token on an H200: 0.695 like that; 0.698 with the first keys as late as the values; 0.697 to
-  /// 0.699 with the rest on its way to L2 once the queries are there; 0.704 with the rest on its way before that, and the values after
-  /// the block's barrier, which was 0.706 where values before the queries, too, were 0.715 (0.723 by bulk prefetches). Queries looked for
-  /// before the first keys are asked for: 0.711 in place of 0.696, for then they are not there at the first look; two looks on their
-  /// way at once: 0.717 in place of 0.700. Brought to L2 by the stage before: 0.807 in place of 0.769. In pages, in the order of the
-  /// stream: 0.749 in place of 0.712 (two fifths). The next keys in registers of their own, which spill: 0.796 in place of 0.707.
+  /// Llama-3.2-1B at position 8192, ms a token on an H200: 0.663 like that, 0.681 with loads that take lines of L1. Without the loads
+  /// of groups that have no position: 0.671 in place of 0.661 (at position 128, in a cache for 8192, 0.593 in place of 0.584).
+  ///
+  /// With loads that take lines: 0.695 in this order; 0.698 with the first keys as late as the values; 0.697 to 0.699 with the rest on
+  /// its way to L2 once the queries are there; 0.704 with the rest on its way before that, and the values after the block's barrier,
+  /// which was 0.706 where values before the queries, too, were 0.715 (0.723 by bulk prefetches). Brought to L2 by the stage before:
+  /// 0.807 in place of 0.769. In pages, in the order of the stream: 0.749 in place of 0.712 (two fifths). The next keys in registers of
+  /// their own, which spill: 0.796 in place of 0.707.
   template <class Block>
   FLYWHEEL_TASK void load_values(const Block& block, int from, int last) {
     load(block, &Group::values, values_at_, from, last);
@@ -88,7 +90,7 @@ class WarpAttention {
   }
 
   template <class Block>
-  FLYWHEEL_TASK void leave(const Block& block, const LeftParts<kTiles>& to) {
+  FLYWHEEL_TASK void leave(const Block& block, LeftParts<kTiles>& to) {
     const int at = block.warp() * kHeadsTogether + block.lane() % 4, dim = block.lane() / 4;
     float* sums = to.sums + at * LeftParts<kTiles>::kStride + dim;
 #pragma unroll
@@ -112,9 +114,9 @@ class WarpAttention {
 #pragma unroll
     for (int g = 0; g < kGroups; ++g) {
       const int position = from + g * kStep;
-      const auto* at = reinterpret_cast<const TilePart*>(of + FastCache::tile(position < last ? position : 0, 0, kDims));
+      const auto* at = reinterpret_cast<const TilePart*>(of + FastCache::tile(position < last ? position : 0, 0, kDims)) + block.lane();
 #pragma unroll
-      for (int t = 0; t < kTiles; ++t) (groups_[g].*what)[t] = at[t * kLanes + block.lane()];
+      for (int t = 0; t < kTiles; ++t) Block::load_once((groups_[g].*what)[t].registers, at + t * kLanes);
     }
   }
 

@@ -43,6 +43,8 @@ inline StampedPair load_two(const Stamped* at) {
   return {look_at(at[0]), look_at(at[1])};
 }
 
+inline void load_once(std::uint32_t (&to)[4], const void* from) { std::memcpy(to, from, sizeof to); }
+
 inline void store_two(Stamped* at, const StampedPair& pair) {
   detail::check_two(at);
   put_stamped(at[0], pair.first.bits(), pair.first.stamp());
