@@ -27,6 +27,7 @@ struct Handing {
   std::uint32_t bytes = 0;  // of operands
   std::uint32_t fail_at = ~0u;
   std::uint32_t stop_at = ~0u;
+  std::uint32_t lag = 0;  // how often the store warp meets before it reads a handoff
 
   std::uint32_t operand_bytes() const { return bytes; }
   template <class Block>
@@ -70,6 +71,7 @@ struct Handing {
     for (; taken < takes; ++taken) {
       const auto* words = block.template take<std::uint64_t>();
       if (!words) break;
+      for (std::uint32_t meetings = 0; meetings < lag; ++meetings) block.sync();
       block.for_each(256, [&](int thread) {
         if (words[thread] != word(block, taken, thread)) add_to(notes->wrong, 1u);
       });
@@ -190,8 +192,10 @@ TEST_CASE("kernel, handoffs: a task that hands nothing over borrows their places
     Buffer<OperandNotes> notes = runtime.allocate<OperandNotes>(1);
     Graph graph, greedy;
     for (std::uint32_t i = 0; i < 24; ++i) {
-      if (i % 3 == 1) graph.add(Borrowing{notes.data(), i, pick(random, 0, 1) ? all : pick(random, 4, 2000)});
-      else graph.add(random_handing(random, notes.data(), i + 1));
+      Handing handing = random_handing(random, notes.data(), i + 1);
+      handing.lag = i % 2 ? pick(random, 20, 60) : 0;
+      if (i % 4 == 2) graph.add(Borrowing{notes.data(), i, pick(random, 0, 1) ? all : pick(random, 4, 2000)});
+      else graph.add(handing);
     }
     const Executable executable = runtime.load(graph, compiled);
     for (const std::uint32_t passes : {1u, 3u}) CHECK(runtime.submit(executable, repeat(passes)).status() == Status::ok);
