@@ -143,7 +143,7 @@ class GpuBlock : public BlockCore<ThreadPlatform, List> {
 
   /// A pointer that scratch() gave and that is not null: each access would else look up which memory that is.
   template <class T>
-  __device__ static T* in_scratch(T* memory) { return ptx::as_shared(memory, page_memory()); }
+  __device__ static T* in_scratch(T* memory) { return near(memory); }
 
   // Compute parts: what a warp does alone.
   __device__ static int lane() { return static_cast<int>(threadIdx.x % 32); }
@@ -236,7 +236,7 @@ class GpuBlock : public BlockCore<ThreadPlatform, List> {
   }
 
  protected:
-  /// Contexts and their world are in shared memory, which the compiler does not know of a block that went through a call.
+  /// What is in shared memory, as contexts and their world are: of a block that went through a call the compiler does not know it.
   template <class T>
   __device__ static T* near(T* p) { return ptx::as_shared(p, page_memory()); }
   __device__ const World& world() const { return *near(near(this->context_)->world); }

@@ -84,6 +84,16 @@ struct Handing {
   }
 };
 
+/// Asks for scratch without borrowing.
+struct Asking {
+  std::uint32_t bytes;
+
+  template <class Block>
+  FLYWHEEL_TASK void operator()(Block& block) const {
+    block.template scratch<unsigned char>(static_cast<int>(bytes));
+  }
+};
+
 Options options_of(const Way& way) {
   Options options = emulated_options();
   options.bulk_copies = way.bulk;
@@ -207,17 +217,22 @@ TEST_CASE("kernel, handoffs: a task that hands nothing over borrows their places
   });
 }
 
-TEST_CASE("kernel, handoffs: a dynamic run's tasks may borrow their places, too") {
-  Runtime runtime = start_emulated<Borrowing>(emulated_options());
+TEST_CASE("kernel, handoffs: tasks of dynamic and phased runs may borrow their places, each for itself") {
+  constexpr std::uint32_t kAll = Options{}.scratch_bytes + kHandoffs * kHandoffBytes;
+  Runtime runtime = start_emulated<Borrowing, Asking>(emulated_options(1));
   Buffer<OperandNotes> notes = runtime.allocate<OperandNotes>(1);
-  Graph graph, phased;
-  for (std::uint32_t i = 0; i < 10; ++i) {
-    graph.add(Borrowing{notes.data(), i, Options{}.scratch_bytes + kHandoffs * kHandoffBytes});
-    phased.add(Borrowing{notes.data(), i, Options{}.scratch_bytes + 16 * i});
-  }
-  for (const Graph* one : {&graph, &phased}) CHECK(runtime.submit(runtime.load(*one), repeat(2)).status() == Status::ok);
-  CHECK(notes.read()[0].wrong == 0);
+  Graph dynamic, phased;
+  for (Graph* graph : {&dynamic, &phased})
+    for (std::uint32_t i = 0; i < 10; ++i) graph->add(Borrowing{notes.data(), i, i % 2 ? kAll : 1024 * i + 4});
+  CHECK(runtime.submit(runtime.load(dynamic), repeat(2)).status() == Status::ok);
+  CHECK(notes.read()[0].computes == 20);
+  phased.phase();
+  phased.add(Asking{Options{}.scratch_bytes});
+  CHECK(runtime.submit(runtime.load(phased), repeat(2)).status() == Status::ok);
   CHECK(notes.read()[0].computes == 40);
+  phased.add(Asking{kAll});
+  CHECK(runtime.submit(runtime.load(phased)).status() == Status::scratch_exhausted);
+  CHECK(notes.read()[0].wrong == 0);
 }
 
 TEST_CASE("kernel, handoffs: store parts that fail or stop the run") {

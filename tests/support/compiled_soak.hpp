@@ -37,7 +37,7 @@ class StageRuns {
   Executable executable_;
 };
 
-/// Whether a task after each other one borrows the places of handoffs.
+/// Whether a task after every second one borrows the places of handoffs.
 enum class Borrows { no, yes };
 
 /// Tasks with operands of odd sizes; what all their parts must have left after so many passes.

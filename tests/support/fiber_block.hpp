@@ -182,6 +182,7 @@ class FiberOperands {
     pages_->give_back(taken_, given_);
     ++given_;
   }
+  static void renew() {}
   /// What a body left is given back.
   void end() {
     while (given_ < taken_) give_back();

@@ -112,6 +112,7 @@ class OpOperands {
     return page;
   }
   __device__ static void give_back() {}
+  __device__ static void renew() {}
 
  private:
   __device__ void prefetch(const unsigned char* page) const {

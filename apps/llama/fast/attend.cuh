@@ -24,10 +24,15 @@ struct FastAttend : AttendTask {
       default: block.fail(kHeadSizeUnknown);
     }
     // Not kept over the call, for what is kept in registers there is spilled in the loops of all tasks.
-    if constexpr (requires { operands.renew(); }) operands.renew();
+    operands.renew();
   }
 
   static constexpr std::uint32_t kHeadSizeUnknown = 2;
+
+  /// That the compute part takes.
+  static constexpr int scratch_bytes(int head_dim) {
+    return static_cast<int>(head_dim == 32 ? sizeof(Area<2>) : head_dim == 64 ? sizeof(Area<4>) : sizeof(Area<8>));
+  }
 
  private:
   /// Shared memory of all warps.
@@ -99,7 +104,7 @@ struct FastAttend : AttendTask {
     block.sync();  // all warps are through with the last task's scratch
     block.borrow_handoffs();
     auto* const shared = block.template scratch<Area<kTiles>>(1);
-    if (!shared) return;  // here: before a return all loads are waited for, and not before the keys are there are queries looked for
+    if (!shared) return;  // here: a return waits for all loads, so that queries are looked for once the keys have come
     Area<kTiles>& area = *block.in_scratch(shared);
     const PackedOutput packed{results, partials.sequences, partials.columns(), block.stamp()};
     if (from.words) load(block, pairs, from.words);

@@ -257,12 +257,11 @@ FastGraph build_fast_graph(int places, const Config& config, const Weights& weig
 
 std::uint32_t fast_scratch_bytes(const Config& config, bool on_gpu, int context) {
   // Portable bodies: a whole input, or the weights of a part of the context.
-  const int attention = kTileWarps * kHeadsTogether * (config.head_dim + 10) * 4 + config.head_dim * (16 + 4);
   const int portable = 4 * std::max({config.hidden_size, config.query_size(), 2 * config.head_dim + std::max(context + kFewestPositions, kAlone)});
-  // Beside what they borrow on a GPU: with heads of 64 that leaves room for an eighth page of operands.
+  const int tuned = std::max(FastAttend::scratch_bytes(config.head_dim), chooser_scratch<kTileWarps * kLanes>());
+  // On a GPU they borrow the rest: with heads of 64 that leaves room for an eighth page of operands.
   constexpr int kBorrowed = kHandoffs * kHandoffBytes;
-  const int tuned = std::max({attention, chooser_scratch<kTileWarps * kLanes>(), kBorrowed}) - (on_gpu ? kBorrowed : 0);
-  return static_cast<std::uint32_t>((on_gpu ? tuned : std::max(tuned, portable)) + 256);
+  return static_cast<std::uint32_t>((on_gpu ? std::max(tuned - kBorrowed, 0) : std::max(tuned, portable)) + 256);
 }
 
 }  // namespace flywheel::llama
