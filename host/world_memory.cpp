@@ -55,7 +55,7 @@ void set_budgets(World& world, const Options& o) {
 World sizes(const Engine& engine, const Options& o) {
   World world{};
   world.workers = engine.workers();
-  world.run_slots = power_of_two(o.max_runs, "max_runs", 1u << 15);
+  world.run_slots = power_of_two(o.max_runs, "max_runs", kMaxRunSlots);
   world.result_bytes = (o.result_bytes + 63) / 64 * 64;
   world.stream_capacity = power_of_two(o.stream_capacity, "stream_capacity", 1u << 20);
   world.queue_capacity = power_of_two(o.queue_capacity, "queue_capacity", 1u << 28);

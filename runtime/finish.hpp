@@ -19,7 +19,7 @@ struct Staged {
   std::uint64_t done;      // the completion word, should this task end its run
   std::uint32_t level;     // the successor's priority
   bool ends_run;           // nothing else of the run is left when it has run
-  std::uint32_t urgent[2]; // tasks queued at the two higher priorities, when it was staged
+  std::uint32_t urgent[2]; // whether work waited at the two higher priorities, when it was staged
   bool runs;               // false: skipped, its successors only hear of it
   bool failed;
   bool live;
@@ -153,7 +153,7 @@ class Finisher {
     if (header.edge_count == 1 && header.edge_predecessors == 1 && !spawned)
       task.next = Item{run.first_record + header.edge_task, task.item.run, false}.pack();
     for (std::uint32_t level = 0; world_.keep_successor && level < 2; ++level)
-      task.urgent[level] = wires_.ready(level).size_hint();
+      task.urgent[level] = P::device(world_.control->board.queued[level]).load(Order::relaxed) > 0;  // a hint, as in read_board()
   }
 
   FLYWHEEL_TASK void operator()(Staged& task) {

@@ -8,9 +8,12 @@ namespace flywheel {
 /// What the board says.
 struct Board {
   std::uint64_t bulletin;
-  std::uint32_t level;  // of the most urgent tasks queued
-  std::uint32_t depth;  // how many; 0: none at any level
+  std::uint32_t level;  // of the most urgent work
+  std::uint32_t depth;  // how many tasks are queued there
+  bool rooted;          // runs have roots left there
   bool abort;
+
+  FLYWHEEL_TASK bool has_work() const { return depth || rooted; }
 };
 
 template <class P>
@@ -23,9 +26,13 @@ FLYWHEEL_TASK Board read_board(const World& world) {
   std::int64_t counts[kPriorities];
   for (std::uint32_t level = 0; level < kPriorities; ++level)
     counts[level] = P::device(words.queued[level]).load(Order::relaxed);
-  Board board{bulletin, 0, 0, abort != 0};
+  Board board{bulletin, 0, 0, false, abort != 0};
   for (std::uint32_t level = kPriorities; level-- > 0;)
-    if (counts[level] > 0) board.level = level, board.depth = Queue<P>::as_size(counts[level]);
+    if (counts[level] > 0) {
+      board.level = level;
+      board.depth = Queue<P>::as_size(counts[level]);
+      board.rooted = counts[level] >= kRootedRun / 2;
+    }
   return board;
 }
 
@@ -36,58 +43,94 @@ FLYWHEEL_TASK inline std::uint32_t share_of(const World& world, std::uint32_t de
   return share < most ? share : most;
 }
 
-namespace detail {
+/// The level of the most urgent work that waits, if that is more urgent than `level`; else `level`.
 template <class P>
-FLYWHEEL_TASK void put_back(const World& world, std::uint32_t worker, std::uint64_t ticket) {
-  // The ticket may be stale and its run's line be changing; any level will do then.
-  RunConstants& run = world.runs[Item::unpack(ticket).run].line.constants;
-  const std::uint32_t seen = P::device(run.priority).load(Order::relaxed);
+FLYWHEEL_TASK std::uint32_t most_urgent(const World& world, std::uint32_t level) {
+  // Relaxed: hints, as in read_board().
+  for (std::uint32_t above = 0; above < level; ++above)
+    if (P::device(world.control->board.queued[above]).load(Order::relaxed) > 0) return above;
+  return level;
+}
+
+/// All workers are wanted for a run of all of them, or are to leave.
+template <class P>
+FLYWHEEL_TASK bool is_wanted(const World& world, const Desk& desk) {
+  // Relaxed: hints, as in read_board().
+  BoardWords& words = world.control->board;
+  return bulletin_epoch(P::device(words.bulletin).load(Order::relaxed)) != desk.epoch ||
+         P::device(words.abort).load(Order::relaxed) != 0;
+}
+
+FLYWHEEL_TASK inline RootList roots_in_hand(const Desk& desk) {
+  return {desk.roots_first_record, desk.roots_first, desk.roots_slot, desk.roots_dense};
+}
+
+/// What is in hand goes to the queue of its level. There is room: each of these tasks was counted when its run was let in.
+template <class P>
+FLYWHEEL_COLD void put_back_hand(const World& world, Desk& desk, std::uint32_t worker) {
   const Wires<P> wires{world};
-  const std::uint32_t level = seen < kPriorities ? seen : kPriorities - 1;
-  wires.ready(level).push(1, [&](std::uint32_t) { return ticket; }, wires.wait(worker));
+  const RootList roots = roots_in_hand(desk);
+  const std::uint32_t n = desk.roots_end - desk.roots_next, rest = desk.batch_size - desk.batch_next;
+  const auto item = [&](std::uint32_t i) {
+    return i < n ? roots.item(world, desk.roots_next + i) : desk.batch[desk.batch_next + i - n];
+  };
+  if (n + rest) wires.ready(desk.level).push(n + rest, item, wires.wait(worker));
+  desk.roots_next = desk.roots_end = desk.batch_next = desk.batch_size = 0;
+  desk.roots_open = false;
 }
 
+namespace detail {
+/// Of a run of which not known is how many are left, a single root. False if there are none, or if something more urgent
+/// waits: the run keeps its bit for others.
 template <class P>
-FLYWHEEL_TASK bool something_urgent(const World& world, const Desk& desk) {
-  const Board board = read_board<P>(world);
-  return (board.depth && board.level < desk.roots_level) || bulletin_epoch(board.bulletin) != desk.epoch || board.abort;
-}
-
-/// The first share is a single root, to learn how many are left. False if there are none, or if something more urgent
-/// waits: then the ticket goes back to the queue.
-template <class P>
-FLYWHEEL_TASK bool take_share(const World& world, Desk& desk, std::uint32_t worker) {
+FLYWHEEL_TASK bool take_share(const World& world, Desk& desk) {
   constexpr std::uint32_t kMost = 32;
-  const std::uint64_t ticket = desk.ticket;
-  desk.ticket = kEmptyMailbox;
-  if (desk.roots_left && something_urgent<P>(world, desk)) {
-    put_back<P>(world, worker, ticket);
-    return false;
-  }
-  RunState& run = world.runs[Item::unpack(ticket).run];
+  desk.roots_open = false;
+  if (desk.roots_left && (most_urgent<P>(world, desk.level) != desk.level || is_wanted<P>(world, desk))) return false;
+  RunState& run = world.runs[desk.roots_slot];
   const RootShare share = take_roots<P>(run, share_of(world, desk.roots_left, kMost));
   if (!share.count) return false;
-  const RootList roots = RootList::of(run.line.constants);  // the run lives at least until these roots are done
+  const RunConstants& constants = run.line.constants;  // the run lives at least until these roots are done
+  const RootList roots = RootList::of(constants);
   desk.roots_first_record = roots.first_record;
   desk.roots_first = roots.first_root;
-  desk.roots_slot = roots.slot;
   desk.roots_dense = roots.dense;
   desk.roots_next = share.first;
   desk.roots_end = share.first + share.count;
   desk.roots_left = share.left - share.count;
-  desk.roots_level = run.line.constants.priority;
-  if (desk.roots_left) desk.ticket = ticket;
+  desk.level = constants.priority;
+  desk.roots_open = desk.roots_left != 0;
+  if (!desk.roots_open) close_roots<P>(world, desk.roots_slot, desk.level);
   return true;
 }
 }  // namespace detail
 
-/// One is enough: with another of the same run there is nothing to add, one of another run is for somebody else.
+/// The worker, with nothing in hand, was told of a run with many roots.
+FLYWHEEL_TASK inline void keep_ticket(Desk& desk, std::uint32_t slot, std::uint32_t left) {
+  desk.roots_slot = static_cast<std::uint16_t>(slot);
+  desk.roots_left = left;
+  desk.roots_open = true;
+}
+
+/// Finds a run with roots left at `level`. Each worker begins behind the run that it took from last, so none is passed for
+/// ever. False if there is none by now.
 template <class P>
-FLYWHEEL_COLD void keep_ticket(const World& world, Desk& desk, std::uint32_t worker, std::uint64_t ticket) {
-  if (desk.ticket == ticket) return;
-  if (desk.ticket != kEmptyMailbox) return detail::put_back<P>(world, worker, ticket);
-  desk.ticket = ticket;
-  desk.roots_left = 0;
+FLYWHEEL_COLD bool find_roots(const World& world, Desk& desk, std::uint32_t level) {
+  const std::uint32_t words = (world.run_slots + 63) / 64, start = desk.roots_slot + 1u;
+  for (std::uint32_t w = 0; w <= words; ++w) {
+    const std::uint32_t word = (start / 64 + w) % words;
+    // Relaxed: a hint, see open_roots().
+    std::uint64_t bits = P::device(world.control->root_bits[level][word]).load(Order::relaxed);
+    if (w == 0) bits &= ~std::uint64_t{0} << start % 64;
+    for (; bits; bits &= bits - 1) {
+      const std::uint32_t slot = word * 64 + lowest_bit(bits), left = roots_left<P>(world, slot);
+      if (!left) continue;
+      keep_ticket(desk, slot, left);
+      desk.level = level;
+      return true;
+    }
+  }
+  return false;
 }
 
 /// Pops a share of the tasks queued at `level`; returns how many.
@@ -96,6 +139,7 @@ FLYWHEEL_COLD std::uint32_t pop_batch(const World& world, Desk& desk, std::uint3
                                       std::uint32_t depth) {
   constexpr std::uint32_t kMost = sizeof(Desk::batch) / sizeof(std::uint64_t);
   const Wires<P> wires{world};
+  desk.level = level;
   desk.batch_next = 0;
   desk.batch_size = wires.ready(level).pop(share_of(world, depth, kMost), desk.batch, wires.wait(worker));
   return desk.batch_size;
@@ -103,19 +147,11 @@ FLYWHEEL_COLD std::uint32_t pop_batch(const World& world, Desk& desk, std::uint3
 
 /// The next task of what is in hand, or kEmptyMailbox.
 template <class P>
-FLYWHEEL_COLD std::uint64_t take_in_hand(const World& world, Desk& desk, std::uint32_t worker) {
+FLYWHEEL_COLD std::uint64_t take_in_hand(const World& world, Desk& desk) {
   for (;;) {
-    if (desk.roots_next < desk.roots_end) {
-      const RootList roots{desk.roots_first_record, desk.roots_first, desk.roots_slot, desk.roots_dense};
-      return roots.item(world, desk.roots_next++);
-    }
-    if (desk.batch_next < desk.batch_size) {
-      const std::uint64_t item = desk.batch[desk.batch_next++];
-      if (Item::unpack(item).record != Item::kRootTicket) return item;
-      keep_ticket<P>(world, desk, worker, item);
-    } else if (desk.ticket == kEmptyMailbox || !detail::take_share<P>(world, desk, worker)) {
-      return kEmptyMailbox;
-    }
+    if (desk.roots_next < desk.roots_end) return roots_in_hand(desk).item(world, desk.roots_next++);
+    if (desk.batch_next < desk.batch_size) return desk.batch[desk.batch_next++];
+    if (!desk.roots_open || !detail::take_share<P>(world, desk)) return kEmptyMailbox;
   }
 }
 

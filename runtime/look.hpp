@@ -15,7 +15,6 @@ class Lookout {
       : world_(world), desk_(desk), wires_{world}, seat_{wires_.idle(), id, porch}, stats_(world.stats[id]),
         looks_(porch ? kLooksAtPorch : kLooksAtMailbox) {
     desk = {};
-    desk.ticket = kEmptyMailbox;
     desk.epoch = world.phased_before;
   }
 
@@ -36,10 +35,16 @@ class Lookout {
   /// The next task of the batch in hand, or of the roots it holds a ticket for, or kEmptyMailbox.
   FLYWHEEL_TASK std::uint64_t rest_of_batch() {
     if (!in_hand_) return kEmptyMailbox;
-    const std::uint64_t item = take_in_hand<P>(world_, desk_, seat_.worker);
+    std::uint64_t item = kEmptyMailbox;
+    if (looks_between_tasks() && gives_way(item)) return item;
+    item = take_in_hand<P>(world_, desk_);
     in_hand_ = item != kEmptyMailbox;
     return item;
   }
+  /// Where looks are cheap, or bodies so long that a look does not count, what is in hand gives way to more urgent work at
+  /// every task: no worker begins a less urgent one, but for one that is staged already. Else after a share at most.
+  FLYWHEEL_TASK bool looks_between_tasks() const { return P::kNearMemory || long_bodies_; }
+  FLYWHEEL_TASK void bodies_take_long(bool yes) { long_bodies_ = yes; }
 
   /// Takes more work in advance, but only when so much is queued that nobody could be idle for want of what this
   /// worker holds, and when nobody waits for it in a run of all workers.
@@ -53,11 +58,7 @@ class Lookout {
   FLYWHEEL_TASK bool had_batch() const { return had_batch_; }
 
   /// True if all workers are wanted for a phased run, or are to leave: what this one keeps for itself must wait its turn.
-  FLYWHEEL_TASK bool is_wanted() const {
-    BoardWords& words = world_.control->board;
-    return bulletin_epoch(P::device(words.bulletin).load(Order::relaxed)) != desk_.epoch ||
-           P::device(words.abort).load(Order::relaxed) != 0;
-  }
+  FLYWHEEL_TASK bool is_wanted() const { return flywheel::is_wanted<P>(world_, desk_); }
   /// The constants of the run whose task came last, if it came over the porch; told once.
   FLYWHEEL_TASK const RunConstants* porch_run() {
     const RunConstants* run = over_porch_ ? &seat_.porch->run : nullptr;
@@ -95,7 +96,7 @@ class Lookout {
       seen = Seen::phased;
       return withdraw() && take_phased();
     }
-    if (board.depth) {
+    if (board.has_work()) {
       seen = Seen::item;
       if (withdraw() && pop(board)) item = rest_of_batch();
       return item != kEmptyMailbox;
@@ -115,7 +116,7 @@ class Lookout {
       over_porch_ = seat_.porch != nullptr;
       return item;
     }
-    keep_ticket<P>(world_, desk_, seat_.worker, item);
+    keep_ticket(desk_, Item::unpack(item).run, 0);
     in_hand_ = true;
     return rest_of_batch();
   }
@@ -141,7 +142,30 @@ class Lookout {
     return true;
   }
 
+  /// True if what is in hand must wait: all workers are wanted, or `item` is more urgent and was taken for it. Only who has
+  /// got that puts its own back; the others' hands stay as they are.
+  FLYWHEEL_TASK bool gives_way(std::uint64_t& item) {
+    const std::uint32_t level = most_urgent<P>(world_, desk_.level);
+    const Queue<P> queue = wires_.ready(level);
+    if (level != desk_.level && queue.size_hint()) {
+      if (!queue.pop(1, &item, wires_.wait(seat_.worker))) return false;
+      ++stats_.queued;
+    } else if (level == desk_.level && !is_wanted()) {
+      return false;
+    }
+    put_back_hand<P>(world_, desk_, seat_.worker);
+    in_hand_ = had_batch_ = false;
+    return true;
+  }
+
+  /// A batch of the tasks queued at the board's level, or a share of a run's roots there: in turn, where it has both.
   FLYWHEEL_TASK bool pop(const Board& board) {
+    if (board.rooted && (!board.depth || desk_.roots_turn)) {
+      desk_.roots_turn = false;
+      had_batch_ = false;
+      return in_hand_ = find_roots<P>(world_, desk_, board.level);
+    }
+    desk_.roots_turn = true;
     const std::uint32_t popped = pop_batch<P>(world_, desk_, seat_.worker, board.level, board.depth);
     stats_.queued += popped;
     in_hand_ = popped != 0;
@@ -158,6 +182,7 @@ class Lookout {
   bool in_hand_ = false;     // there may be more in hand, see hand.hpp
   bool had_batch_ = false;   // the last pop brought several tasks
   bool enrolled_ = false;
+  bool long_bodies_ = false;  // the last body took longer than a look
   bool over_porch_ = false;
   const std::uint32_t looks_;
 };

@@ -177,6 +177,7 @@ struct CpuPlatform {
   /// The worker's own clock, for traces: finer than now_ns() on a GPU, but each worker's starts elsewhere.
   FLYWHEEL_TASK static std::uint64_t ticks() { return detail::cpu_now_ns(); }
   static constexpr bool kOneClock = true;  // ticks() and now_ns() are the same
+  static constexpr bool kNearMemory = true;  // a look at a shared word costs little beside a task
   FLYWHEEL_TASK static void pause(std::uint32_t spins) { detail::cpu_pause(spins); }
   /// Between a thread's own arrival at a meeting and its first look at who else is there.
   FLYWHEEL_TASK static void let_others_arrive() {}

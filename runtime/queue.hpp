@@ -18,6 +18,14 @@ namespace flywheel {
 
 inline constexpr std::uint64_t kNoItem = (std::uint64_t{1} << 48) - 1;
 
+/// One run with roots left, in the word that counts a ready queue's tokens: {runs:24 | tokens:40}. One look tells both, see
+/// roots.hpp. Tokens may be below zero for a moment; either way they stay far below 2^39.
+inline constexpr std::int64_t kRootedRun = std::int64_t{1} << 40;
+FLYWHEEL_TASK constexpr std::int64_t tokens_of(std::int64_t count) {
+  return static_cast<std::int64_t>(static_cast<std::uint64_t>(count) << 24) >> 24;
+}
+FLYWHEEL_TASK constexpr std::int64_t rooted_runs_of(std::int64_t count) { return (count - tokens_of(count)) / kRootedRun; }
+
 /// The words of one queue. Lies in memory all workers share; set up by `reset_queue` before first use.
 struct QueueWords {
   Padded<std::uint64_t> head;  // next ticket to pop
@@ -28,7 +36,7 @@ struct QueueWords {
 /// Plain handle. Pass it by value; it owns nothing.
 template <class P>
 struct Queue {
-  std::int64_t* count;  // tokens: published or about to be, minus taken
+  std::int64_t* count;  // tokens: published or about to be, minus taken; runs with roots left are counted above them
   QueueWords* words;
   std::uint64_t* slots;
   std::uint32_t capacity;  // a power of two
@@ -38,9 +46,10 @@ struct Queue {
     return ((lap & 0xffff) << 48) | item;
   }
 
-  /// The count may be below zero for a moment, see take_tokens().
+  /// Tokens may be below zero for a moment, see take_tokens().
   FLYWHEEL_TASK static constexpr std::uint32_t as_size(std::int64_t count) {
-    return count > 0 ? static_cast<std::uint32_t>(count) : 0;
+    const std::int64_t tokens = tokens_of(count);
+    return tokens > 0 ? static_cast<std::uint32_t>(tokens) : 0;
   }
   /// Rough number of items, for decisions that may be wrong: relaxed, never negative.
   FLYWHEEL_TASK std::uint32_t size_hint() const { return as_size(P::device(*count).load(Order::relaxed)); }
@@ -81,7 +90,7 @@ struct Queue {
   /// Tokens are anonymous, so a take that went below zero gives the surplus back: nothing is lost or doubled.
   FLYWHEEL_TASK std::uint32_t take_tokens(std::uint32_t want) const {
     const std::int64_t asked = want;
-    const std::int64_t before = P::device(*count).fetch_add(-asked, Order::relaxed);
+    const std::int64_t before = tokens_of(P::device(*count).fetch_add(-asked, Order::relaxed));
     const std::int64_t got = before <= 0 ? 0 : (before < asked ? before : asked);
     if (got < asked) P::device(*count).add(asked - got, Order::relaxed);
     return static_cast<std::uint32_t>(got);

@@ -57,12 +57,6 @@ class Ready {
   }
   FLYWHEEL_TASK void drop_hand(const Hand& hand) const { wires_.idle().enroll(hand.worker); }
 
- private:
-  /// Claimers begin with the word of their own bit, so that they do not all go for the same workers.
-  FLYWHEEL_TASK std::uint32_t first_word(const IdleSet<P>& idle) const {
-    return id_ / 64 < idle.words() ? id_ / 64 : 0;
-  }
-
   /// Gives items 0, 1, ... of n to idle workers; returns how many.
   template <class ItemOf>
   FLYWHEEL_TASK std::uint32_t hand_out(std::uint32_t n, ItemOf&& item_of) const {
@@ -75,6 +69,12 @@ class Ready {
       if (++word == idle.words()) word = 0;
     }
     return sent;
+  }
+
+ private:
+  /// Claimers begin with the word of their own bit, so that they do not all go for the same workers.
+  FLYWHEEL_TASK std::uint32_t first_word(const IdleSet<P>& idle) const {
+    return id_ / 64 < idle.words() ? id_ / 64 : 0;
   }
 
   Wires<P> wires_;

@@ -52,7 +52,8 @@ class Worker {
     }
     const std::uint64_t item = finish_.take_kept();
     ++look_.stats().kept;
-    if (++kept_in_row_ % 64 || !look_.is_wanted()) return item;
+    const bool looks = ++kept_in_row_ % 64 == 0 || look_.looks_between_tasks();
+    if (!looks || !look_.is_wanted()) return item;
     publish_items<P>(world_, id_, 1, world_.runs[Item::unpack(item).run].line.constants.priority, &item);
     return kEmptyMailbox;
   }
@@ -94,12 +95,16 @@ class Worker {
     }
     if (Crew::kLooksAhead) look_ahead();
     const std::uint64_t item = task.item.pack();
-    bool was_slow = false;
+    bool was_slow = false, was_long = false;
     const auto slow = [&](std::uint64_t elapsed_ns) {
       was_slow = true;
       sign(WorkerState::slow, item, elapsed_ns);
     };
-    task.asked = crew_.wait(task.slot, slow, [&] { takes_long(task); });
+    task.asked = crew_.wait(task.slot, slow, [&] {
+      was_long = true;
+      takes_long(task);
+    });
+    look_.bodies_take_long(was_long);
     if (was_slow) sign(WorkerState::present);
     ++look_.stats().tasks;
   }
@@ -112,10 +117,12 @@ class Worker {
     if (ahead_.live) finish_.let_go(ahead_);
   }
 
-  /// With a batch in hand the next task can be staged behind the running one: the crew goes over to it by itself. More
-  /// is popped in advance only by a worker that found work in the queue before: others have no batch to follow up.
+  /// With a successor kept or a batch in hand the next task can be staged behind the running one: the crew goes over to it by
+  /// itself. So a kept successor waits for one task at most that was staged before it. More is popped in advance only by a
+  /// worker that found work in the queue before: others have no batch to follow up.
   FLYWHEEL_TASK void look_ahead() {
-    std::uint64_t item = look_.rest_of_batch();
+    std::uint64_t item = finish_.has_kept() ? kept() : kEmptyMailbox;
+    if (item == kEmptyMailbox) item = look_.rest_of_batch();
     if (item == kEmptyMailbox && look_.had_batch()) item = look_.batch_if_deep();
     if (item != kEmptyMailbox) stage(item, ahead_);
   }

@@ -26,6 +26,8 @@ FLYWHEEL_TASK constexpr std::uint32_t bulletin_epoch(std::uint64_t word) { retur
 FLYWHEEL_TASK constexpr std::uint32_t bulletin_run(std::uint64_t word) { return (word >> 16) & 0xffff; }
 FLYWHEEL_TASK constexpr std::uint32_t bulletin_stop(std::uint64_t word) { return word & 0xffff; }
 
+inline constexpr std::uint32_t kMaxRunSlots = 1u << 15;
+
 /// The door's memory across parks of the kernel.
 struct DoorState {
   std::uint64_t next_entry;  // in the inbox
@@ -36,7 +38,7 @@ struct DoorState {
 
 /// What idle workers keep an eye on, on one line: one look is one request to L2.
 struct BoardWords {
-  std::int64_t queued[kPriorities];  // the token counts of the ready queues
+  std::int64_t queued[kPriorities];  // of each level: tokens of the ready queue, and runs with roots left, see kRootedRun
   std::uint64_t bulletin;
   std::uint64_t abort;
 };
@@ -49,6 +51,7 @@ struct ControlWords {
   Padded<std::uint64_t> finished;        // runs completed
   Padded<std::uint64_t> compiled_passes; // of all compiled runs that have ended; by their speakers. See stamped.hpp
   alignas(128) std::uint64_t idle_bits[kIdleWords];
+  alignas(128) std::uint64_t root_bits[kPriorities][kMaxRunSlots / 64];  // runs with roots left, see roots.hpp
   alignas(128) DoorState door;
 };
 
@@ -116,15 +119,16 @@ struct Desk {
   std::uint64_t batch[8];  // popped from a queue, not yet run
   std::uint32_t batch_next;
   std::uint32_t batch_size;
-  std::uint64_t ticket;      // for roots of a run, see roots.hpp, or kEmptyMailbox
+  std::uint32_t level;       // the priority of what is in hand: a batch or roots, never both
   std::uint32_t roots_next;  // the share of roots in hand: positions in the root list
   std::uint32_t roots_end;
-  std::uint32_t roots_left;  // roots of that run that nobody had taken, when last seen
-  std::uint32_t roots_level; // its priority
+  std::uint32_t roots_left;  // roots of that run that nobody had taken, when last seen; 0: not known
   std::uint32_t roots_first_record;  // with the next three, a RootList
   std::uint32_t roots_first;
   std::uint16_t roots_slot;
   bool roots_dense;
+  bool roots_open;           // there may be more roots of the run in `roots_slot` to take
+  bool roots_turn;           // where a level has both, roots go before queued tasks this time
   std::uint32_t epoch;       // phased runs this worker has joined or skipped
   std::uint64_t ready[kPriorities][16];  // successors made ready together
 };

@@ -1,5 +1,4 @@
-// The first tasks of an iteration: a few are published one by one, many are shared out by tickets; each runs
-// once.
+// The first tasks of an iteration: a few are published one by one, of many workers take shares; each runs once.
 #include "runtime/roots.hpp"
 
 #include <algorithm>
@@ -22,7 +21,17 @@ struct Count {
     ++*cell;
   }
 };
-using List = TaskList<Count>;
+/// Holds its worker until it is let go.
+struct Hold {
+  std::atomic<std::uint32_t>* entered;
+  std::atomic<bool>* leave;
+  template <class Block>
+  void operator()(Block&) const {
+    ++*entered;
+    wait_for([&] { return leave->load(); });
+  }
+};
+using List = TaskList<Count, Hold>;
 
 std::vector<Item> drain(const World& world, std::uint32_t priority) {
   std::vector<Item> items;
@@ -63,16 +72,15 @@ TEST_CASE("few roots are published themselves, each at its priority") {
   CHECK(drain(hand.world, 2).empty());
 }
 
-TEST_CASE("many roots become a ticket for each worker, and shares of them are disjoint") {
+TEST_CASE("many roots take no room in a queue, and shares of them are disjoint") {
   HandWorld hand;
   Wide wide(50, false, false);
   const RunConstants run = hand.load(wide.graph);
   RunState& state = hand.open(run);
   publish_roots<P>(hand.world, 0, run);
-  const std::vector<Item> tickets = drain(hand.world, 1);
-  CHECK(tickets.size() == hand.world.workers);
-  CHECK(std::all_of(tickets.begin(), tickets.end(),
-                    [](const Item& i) { return i.record == Item::kRootTicket && i.run == 0; }));
+  CHECK(drain(hand.world, 1).empty());
+  CHECK(hand.world.control->board.queued[1] == kRootedRun);
+  CHECK(hand.world.control->root_bits[1][0] == 1);
   std::uint32_t next = 0;
   for (const std::uint32_t wanted : {1u, 7u, 32u, 32u, 32u}) {
     const RootShare share = take_roots<P>(state, wanted);
@@ -82,6 +90,77 @@ TEST_CASE("many roots become a ticket for each worker, and shares of them are di
     next += share.count;
   }
   CHECK(next == 50);
+}
+
+TEST_CASE("idle workers are given a ticket for many roots") {
+  HandWorld hand;
+  Wide wide(50, false, false);
+  const RunConstants run = hand.load(wide.graph);
+  hand.open(run);
+  const IdleSet<P> idle = Wires<P>{hand.world}.idle();
+  idle.enroll(1);
+  publish_roots<P>(hand.world, 0, run);
+  CHECK(Item::unpack(hand.world.mailboxes[1].value).record == Item::kRootTicket);
+  CHECK(hand.world.mailboxes[0].value == kEmptyMailbox);
+}
+
+TEST_CASE("the taker of the last root closes its run to others") {
+  HandWorld hand;
+  Wide wide(50, false, false);
+  const RunConstants run = hand.load(wide.graph);
+  hand.open(run);
+  publish_roots<P>(hand.world, 0, run);
+  Desk desk{};
+  REQUIRE(find_roots<P>(hand.world, desk, 1));
+  for (std::uint32_t i = 0; i < 50; ++i) {
+    INFO(i);
+    CHECK(Item::unpack(take_in_hand<P>(hand.world, desk)).record == run.first_record + i);
+  }
+  CHECK(take_in_hand<P>(hand.world, desk) == kEmptyMailbox);
+  CHECK(hand.world.control->board.queued[1] == 0);
+  CHECK(hand.world.control->root_bits[1][0] == 0);
+  CHECK_FALSE(find_roots<P>(hand.world, desk, 1));
+}
+
+TEST_CASE("pass after pass of many roots fits the queue while other workers are busy") {
+  WorldShape shape;
+  shape.workers = 4;
+  shape.queue_capacity = 16;
+  HandWorld hand(shape);
+  std::atomic<std::uint32_t> entered{0};
+  std::atomic<bool> leave{false};
+  HandGraph<List> hold;
+  for (int i = 0; i < 3; ++i) hold.add(Hold{&entered, &leave});
+  Wide wide(9, false, false);
+  const RunConstants held = hand.load(hold), empty = hand.load(wide.graph);
+  Launch<List> launch(hand);
+  launch.submit(held, 0);
+  REQUIRE(wait_for([&] { return entered == 3; }));
+  launch.submit(empty, 1, 500);
+  CHECK(launch.finish(1, 0) == 0);
+  CHECK(hand.world.queue_words[1].peak.value <= 9);
+  leave = true;
+  CHECK(launch.finish(0, 0) == 0);
+  CHECK(wide.cells == std::vector<std::uint32_t>(9, 500));
+}
+
+TEST_CASE("what is in hand goes back to the queue of its level, each task once") {
+  HandWorld hand;
+  Wide wide(50, false, false);
+  const RunConstants run = hand.load(wide.graph);
+  RunState& state = hand.open(run);
+  state.line.constants.priority = 1;
+  publish_roots<P>(hand.world, 0, run);
+  Desk desk{};
+  REQUIRE(find_roots<P>(hand.world, desk, 1));
+  take_in_hand<P>(hand.world, desk);
+  const std::uint32_t in_hand = desk.roots_end - desk.roots_next;
+  REQUIRE(in_hand > 0);
+  put_back_hand<P>(hand.world, desk, 0);
+  CHECK(take_in_hand<P>(hand.world, desk) == kEmptyMailbox);
+  const std::vector<Item> back = drain(hand.world, 1);
+  REQUIRE(back.size() == in_hand);
+  for (std::uint32_t i = 0; i < in_hand; ++i) CHECK(back[i].record == run.first_record + 1 + i);
 }
 
 TEST_CASE("threads that take shares at once take each root once, round after round") {

@@ -63,6 +63,7 @@ struct ThreadPlatform : CpuPlatform {
   static std::uint64_t now_ns() { return detail::global_timer_ns(); }
   static std::uint64_t ticks() { return detail::cpu_now_ns(); }
   static constexpr bool kOneClock = false;
+  static constexpr bool kNearMemory = false;
   static void pause(std::uint32_t) { testing::EmulatedBlock::current()->yield(); }
   static std::uint64_t waiting_part() { return detail::waiting_part(); }
 };
