@@ -35,16 +35,13 @@ class Lookout {
   /// The next task of the batch in hand, or of the roots it holds a ticket for, or kEmptyMailbox.
   FLYWHEEL_TASK std::uint64_t rest_of_batch() {
     if (!in_hand_) return kEmptyMailbox;
-    std::uint64_t item = kEmptyMailbox;
-    if (looks_between_tasks() && gives_way(item)) return item;
-    item = take_in_hand<P>(world_, desk_);
+    const std::uint64_t item = take_in_hand<P>(world_, desk_, seat_.worker);
     in_hand_ = item != kEmptyMailbox;
     return item;
   }
-  /// Where looks are cheap, or bodies so long that a look does not count, what is in hand gives way to more urgent work at
-  /// every task: no worker begins a less urgent one, but for one that is staged already. Else after a share at most.
-  FLYWHEEL_TASK bool looks_between_tasks() const { return P::kNearMemory || long_bodies_; }
-  FLYWHEEL_TASK void bodies_take_long(bool yes) { long_bodies_ = yes; }
+  /// Of the last body: it took longer than a look.
+  FLYWHEEL_TASK void bodies_take_long(bool yes) { desk_.long_bodies = yes; }
+  FLYWHEEL_TASK bool looks_between_tasks() const { return flywheel::looks_between_tasks<P>(desk_); }
 
   /// Takes more work in advance, but only when so much is queued that nobody could be idle for want of what this
   /// worker holds, and when nobody waits for it in a run of all workers.
@@ -75,7 +72,7 @@ class Lookout {
     P::device(shown.tasks).store(stats_.tasks, Order::relaxed);
     P::device(shown.skipped).store(stats_.skipped, Order::relaxed);
     P::device(shown.kept).store(stats_.kept, Order::relaxed);
-    P::device(shown.queued).store(stats_.queued, Order::relaxed);
+    P::device(shown.queued).store(stats_.queued + desk_.urgent, Order::relaxed);
     P::device(shown.handed).store(stats_.handed, Order::relaxed);
     P::device(shown.looks).store(stats_.looks, Order::relaxed);
   }
@@ -142,31 +139,8 @@ class Lookout {
     return true;
   }
 
-  /// True if what is in hand must wait: all workers are wanted, or `item` is more urgent and was taken for it. Only who has
-  /// got that puts its own back; the others' hands stay as they are.
-  FLYWHEEL_TASK bool gives_way(std::uint64_t& item) {
-    const std::uint32_t level = most_urgent<P>(world_, desk_.level);
-    const Queue<P> queue = wires_.ready(level);
-    if (level != desk_.level && queue.size_hint()) {
-      if (!queue.pop(1, &item, wires_.wait(seat_.worker))) return false;
-      ++stats_.queued;
-    } else if (level == desk_.level && !is_wanted()) {
-      return false;
-    }
-    put_back_hand<P>(world_, desk_, seat_.worker);
-    in_hand_ = had_batch_ = false;
-    return true;
-  }
-
-  /// A batch of the tasks queued at the board's level, or a share of a run's roots there: in turn, where it has both.
   FLYWHEEL_TASK bool pop(const Board& board) {
-    if (board.rooted && (!board.depth || desk_.roots_turn)) {
-      desk_.roots_turn = false;
-      had_batch_ = false;
-      return in_hand_ = find_roots<P>(world_, desk_, board.level);
-    }
-    desk_.roots_turn = true;
-    const std::uint32_t popped = pop_batch<P>(world_, desk_, seat_.worker, board.level, board.depth);
+    const std::uint32_t popped = take_work<P>(world_, desk_, seat_.worker, board);
     stats_.queued += popped;
     in_hand_ = popped != 0;
     had_batch_ = popped > 1;
@@ -182,7 +156,6 @@ class Lookout {
   bool in_hand_ = false;     // there may be more in hand, see hand.hpp
   bool had_batch_ = false;   // the last pop brought several tasks
   bool enrolled_ = false;
-  bool long_bodies_ = false;  // the last body took longer than a look
   bool over_porch_ = false;
   const std::uint32_t looks_;
 };

@@ -121,9 +121,16 @@ class Worker {
   /// itself. So a kept successor waits for one task at most that was staged before it. More is popped in advance only by a
   /// worker that found work in the queue before: others have no batch to follow up.
   FLYWHEEL_TASK void look_ahead() {
-    std::uint64_t item = finish_.has_kept() ? kept() : kEmptyMailbox;
-    if (item == kEmptyMailbox) item = look_.rest_of_batch();
-    if (item == kEmptyMailbox && look_.had_batch()) item = look_.batch_if_deep();
+    std::uint64_t item = kEmptyMailbox;
+    if (finish_.has_kept()) {
+      if (kept_in_row_ % 64 == 63 || look_.looks_between_tasks()) return;  // kept() sees first whether the worker is wanted
+      item = finish_.take_kept();
+      ++kept_in_row_;
+      ++look_.stats().kept;
+    } else {
+      item = look_.rest_of_batch();
+      if (item == kEmptyMailbox && look_.had_batch()) item = look_.batch_if_deep();
+    }
     if (item != kEmptyMailbox) stage(item, ahead_);
   }
 
