@@ -119,7 +119,7 @@ class CpuEngine final : public Engine {
     CpuPlatform::device(crew_->world.control->board.abort).store(1, Order::relaxed);
     join();
     crew_->active.store(0, std::memory_order_relaxed);
-    throw DeviceError("of " + std::to_string(workers_ + 1) + " threads " + std::to_string(started) + " could be started (" + why +
+    throw LaunchRefused("of " + std::to_string(workers_ + 1) + " threads " + std::to_string(started) + " could be started (" + why +
                       "): ask for fewer Options::workers, or raise the limits of the process");
   }
   void join() {

@@ -139,8 +139,15 @@ void GpuEngine::launch(const World& world) {
   const DeviceGuard guard(device_);
   World copy = world;
   void* arguments[] = {&copy};
-  FLYWHEEL_CUDA(cudaLaunchCooperativeKernel(entry_.kernel, dim3(fit_.workers), dim3(entry_.block_threads), arguments,
-                                            fit_.shared_bytes, kernel_stream_));
+  raise_shared_limit(entry_.kernel, fit_.shared_bytes);  // others than runtimes may have set less
+  const cudaError_t error = cudaLaunchCooperativeKernel(entry_.kernel, dim3(fit_.workers), dim3(entry_.block_threads), arguments,
+                                                        fit_.shared_bytes, kernel_stream_);
+  if (error == cudaSuccess) return;
+  cudaGetLastError();  // the program is not to find it
+  std::string why_lost;
+  // A dead context answers every call with its error.
+  if (state(why_lost) != EngineState::lost) throw LaunchRefused(cuda_failure(error, "cudaLaunchCooperativeKernel"));
+  cuda_check(error, "cudaLaunchCooperativeKernel");
 }
 
 EngineState GpuEngine::state(std::string& why_lost) {

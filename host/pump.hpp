@@ -14,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "host/error.hpp"
 #include "host/heartbeat.hpp"
 #include "host/inbox.hpp"
 #include "host/line.hpp"
@@ -97,7 +98,7 @@ class Pump {
   /// The engine throws when the device is lost or refuses a launch. Then no run can succeed any more, and each says why.
   template <class Action>
   void or_fail_everything(Lock& lock, Action&& action);
-  void lose_device(Lock& lock, const char* cause);
+  void give_up(Lock& lock, Status status, const char* cause);
   bool wait_until_parked(Lock& lock, Clock::time_point limit);
   void cancel_all(const Lock&);
   void abort_workers();
@@ -148,8 +149,10 @@ template <class Action>
 void Pump::or_fail_everything(Lock& lock, Action&& action) {
   try {
     action();
+  } catch (const LaunchRefused& error) {
+    give_up(lock, Status::launch_refused, error.what());
   } catch (const std::exception& error) {
-    lose_device(lock, error.what());
+    give_up(lock, Status::device_lost, error.what());
   }
 }
 

@@ -89,10 +89,10 @@ std::string Pump::wait_report() const {
   });
 }
 
-void Pump::lose_device(Lock& lock, const char* cause) {
+void Pump::give_up(Lock& lock, Status status, const char* cause) {
   if (!lock.owns_lock()) lock.lock();
   launch_due_ = false;
-  fail_everything(lock, Status::device_lost, cause);
+  fail_everything(lock, status, cause);
 }
 
 void Pump::fail_everything(const Lock& lock, Status status, const std::string& cause) {
@@ -108,7 +108,7 @@ void Pump::fail_everything(const Lock& lock, Status status, const std::string& c
   }
   end_status_ = status, end_cause_ = cause;
   std::string why;
-  if (status == Status::device_lost) resident_ = resident_ && engine_.state(why) == EngineState::running;
+  if (status == Status::device_lost || status == Status::launch_refused) resident_ = resident_ && engine_.state(why) == EngineState::running;
   if (status != Status::aborted && resident_) abort_workers();  // those that did start must not spin for ever
   for (const RunPtr& run : expected_) finish(*run, status, cause);
   expected_.clear();

@@ -51,8 +51,9 @@ TEST_CASE("a launch that is refused fails the run that needed it, and all that c
     Frail frail(options);
     frail.frailty->refuses_launches = true;
     Run run = frail.runtime.submit(frail.counter);
-    check_says(error_of_run(run), {"the test does not want it", "Remedy"});
-    CHECK(run.status() == Status::device_lost);
+    check_says(error_of_run(run), {"could not be launched", "the test does not want it", "Remedy"});
+    CHECK(error_of_run(run).find("dead") == std::string::npos);
+    CHECK(run.status() == Status::launch_refused);
     check_says(error_of<DeviceError>([&] { frail.runtime.submit(frail.counter); }),
                {"cannot submit", "the test does not want it", "Remedy"});
     CHECK(frail.words.data()[0] == 0);
@@ -67,7 +68,7 @@ TEST_CASE("so does one after a park") {
   REQUIRE(eventually([&] { return frail.runtime.stats().parks == 1; }));
   frail.frailty->refuses_launches = true;
   Run run = frail.runtime.submit(frail.counter);
-  CHECK(run.status() == Status::device_lost);
+  CHECK(run.status() == Status::launch_refused);
   CHECK(frail.words.data()[0] == 1);
 }
 

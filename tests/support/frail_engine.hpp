@@ -60,7 +60,7 @@ class FrailEngine final : public Engine {
   const char* check_pointer(const void* pointer) const override { return inner_->check_pointer(pointer); }
 
   void launch(const World& world) override {
-    refuse_if(frailty_->refuses_launches);
+    if (frailty_->refuses_launches) throw LaunchRefused("the test does not want it");
     if (frailty_->blocks_in_launch) return wait_in_launch();
     world_ = world;
     if (frailty_->never_starts) return;
