@@ -69,7 +69,7 @@ class CpuEngine final : public Engine {
   void copy_to_device(void* device, const void* host, std::size_t bytes) override { copy_words(device, host, bytes); }
   void clear(void* device, std::size_t bytes) override { std::memset(device, 0, bytes); }
   void copy_to_host(void* host, const void* device, std::size_t bytes) override { copy_words(host, device, bytes); }
-  const char* check_pointer(const void* pointer) const override { return pointer ? nullptr : "it is null"; }
+  std::string check_pointer(const void* pointer) const override { return pointer ? "" : "it is null"; }
 
   void launch(const World& world) override {
     join();

@@ -7,6 +7,7 @@
 #include "host/cuda_error.hpp"
 #include "host/gpu_probe.hpp"
 #include "host/log.hpp"
+#include "host/pointer_check.hpp"
 
 namespace flywheel {
 
@@ -41,6 +42,15 @@ void warn_of_lazy_loading() {
   if (!function || reinterpret_cast<GetMode>(function)(&mode) != 0 || mode != kLazy) return;
   log::warn("CUDA loads kernels lazily in this process, and a first launch of another kernel may wait for ever beside a "
             "resident one. Start the runtime before other CUDA calls, or set CUDA_MODULE_LOADING=EAGER.");
+}
+
+MemoryKind kind_of(cudaMemoryType type) {
+  switch (type) {
+    case cudaMemoryTypeHost: return MemoryKind::registered;
+    case cudaMemoryTypeDevice: return MemoryKind::device;
+    case cudaMemoryTypeManaged: return MemoryKind::managed;
+    default: return MemoryKind::ordinary;
+  }
 }
 
 CUstream_st* new_stream() {
@@ -127,12 +137,12 @@ void GpuEngine::copy_to_host(void* host, const void* device, std::size_t bytes) 
   }
 }
 
-const char* GpuEngine::check_pointer(const void* pointer) const {
+std::string GpuEngine::check_pointer(const void* pointer) const {
   if (!pointer) return "it is null";
+  const DeviceGuard guard(device_);  // `devicePointer` is the current device's
   cudaPointerAttributes attributes{};
   FLYWHEEL_CUDA(cudaPointerGetAttributes(&attributes, pointer));
-  if (attributes.type != cudaMemoryTypeUnregistered) return nullptr;
-  return "it points to ordinary host memory, which the GPU cannot read: use Runtime::allocate() or cudaMalloc";
+  return why_unusable({kind_of(attributes.type), attributes.device, attributes.devicePointer != nullptr}, device_);
 }
 
 void GpuEngine::launch(const World& world) {

@@ -57,7 +57,7 @@ class FrailEngine final : public Engine {
     refuse_if(frailty_->refuses_copies || frailty_->refuses_one_copy.exchange(false));
     inner_->copy_to_host(host, device, bytes);
   }
-  const char* check_pointer(const void* pointer) const override { return inner_->check_pointer(pointer); }
+  std::string check_pointer(const void* pointer) const override { return inner_->check_pointer(pointer); }
 
   void launch(const World& world) override {
     if (frailty_->refuses_launches) throw LaunchRefused("the test does not want it");
