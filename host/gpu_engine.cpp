@@ -88,12 +88,16 @@ void* GpuEngine::allocate_device(std::size_t bytes) {
   const DeviceGuard guard(device_);
   void* memory = nullptr;
   FLYWHEEL_CUDA(cudaMalloc(&memory, std::max<std::size_t>(bytes, 1)));
-  FLYWHEEL_CUDA(cudaMemsetAsync(memory, 0, bytes, copy_stream_));  // nothing is resident: see Engine
-  FLYWHEEL_CUDA(cudaStreamSynchronize(copy_stream_));
+  try {
+    clear(memory, bytes);
+  } catch (...) {
+    cudaFree(memory);
+    throw;
+  }
   return memory;
 }
 
-// A memset is a kernel, and would wait until the resident one leaves; a copy is not.
+// A memset is a kernel, and would wait until a resident one leaves, another runtime's for example; a copy is not.
 void GpuEngine::clear(void* device, std::size_t bytes) {
   const DeviceGuard guard(device_);
   for (std::size_t at = 0; at < bytes; at += kStagingBytes)

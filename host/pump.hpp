@@ -86,6 +86,8 @@ class Pump {
   void retire(const Lock&, std::uint32_t slot);
   void check_kernel(const Lock&);
   void check_start(const Lock&);
+  bool anyone_waits() const;
+  void fail_waiting(const Lock&, Status status, const std::string& cause);
   void check_stalls(const Lock&);
   std::string wait_report() const;
   void send_cancel(const RunRecord& run);
@@ -139,7 +141,7 @@ class Pump {
   Clock::time_point last_busy_{};
   std::uint64_t seen_submitted_ = 0;  // by the last turn
   Clock::time_point last_check_{};
-  Clock::time_point launched_{};
+  Clock::time_point late_from_{};  // what Options::start_timeout counts from
   PumpCounters counters_;
 
   std::thread thread_;
