@@ -51,7 +51,7 @@ void note_tasks(LoadedGraph& loaded, const Graph& graph) {
 }  // namespace
 
 LoadedGraph::~LoadedGraph() {
-  if (placed) core->loader.unload(*this);
+  if (placed && core->is_ours()) core->loader.unload(*this);
 }
 
 std::string LoadedGraph::task_name(std::uint32_t local) const {
