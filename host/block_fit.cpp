@@ -1,5 +1,6 @@
 // What of a worker's shared memory goes to pages, scratch and handoffs.
 #include <algorithm>
+#include <mutex>
 
 #include "host/error.hpp"
 #include "host/gpu_probe.hpp"
@@ -50,6 +51,12 @@ GpuFit fit_shared(bool has_operands, const Options& options, const GpuFacts& fac
   const std::uint32_t pages = has_operands ? fit_pages(options, room - scratch, scratch) : 0;
   const std::size_t bytes = std::size_t{pages} * kPageBytes + scratch + kHandoffs * kHandoffBytes;
   return {fit_workers(options, facts), pages, static_cast<std::uint32_t>(scratch), static_cast<std::uint32_t>(bytes)};
+}
+
+void raise_shared_limit(const void* kernel, std::size_t bytes, const SharedLimitCalls& calls) {
+  static std::mutex one_at_a_time;  // between get() and set() another runtime could set more
+  std::scoped_lock lock(one_at_a_time);
+  if (calls.get(kernel) < bytes) calls.set(kernel, bytes);
 }
 
 }  // namespace flywheel

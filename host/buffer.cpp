@@ -11,7 +11,7 @@ BufferMemory::BufferMemory(std::shared_ptr<Core> core, std::size_t bytes) : core
 }
 
 BufferMemory::~BufferMemory() {
-  if (data_) core_->heap.release(data_);
+  if (data_ && core_->is_ours()) core_->heap.release(data_);
 }
 
 BufferMemory::BufferMemory(BufferMemory&& other) noexcept
@@ -43,6 +43,7 @@ std::string end_of(std::size_t at, std::size_t bytes) {
 
 void BufferMemory::check(std::size_t at, std::size_t bytes, const void* host) const {
   if (!data_) throw UsageError("copy with an empty buffer: allocate it with Runtime::allocate() first");
+  core_->require_ours();
   if (!host && bytes) throw UsageError("copy with a null host pointer: pass memory for " + std::to_string(bytes) + " bytes");
   if (at > bytes_ || bytes > bytes_ - at)
     throw UsageError("copy of bytes " + std::to_string(at) + " to " + end_of(at, bytes) + " of a buffer that has " +

@@ -15,6 +15,9 @@ struct Core {
 
   /// False in a child of fork(): threads and GPU are the parent's, and there is nothing to end here.
   bool is_ours() const { return process == this_process(); }
+  /// Throws UsageError in a child of fork(). Before any lock of the runtime: a thread that is not there may hold it.
+  void require_ours() const;
+  /// How many fork()s the process descends from, since the first runtime. As good as its id, and no system call.
   static int this_process();
 
   Options options;

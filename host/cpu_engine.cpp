@@ -69,7 +69,7 @@ class CpuEngine final : public Engine {
   void copy_to_device(void* device, const void* host, std::size_t bytes) override { copy_words(device, host, bytes); }
   void clear(void* device, std::size_t bytes) override { std::memset(device, 0, bytes); }
   void copy_to_host(void* host, const void* device, std::size_t bytes) override { copy_words(host, device, bytes); }
-  const char* check_pointer(const void* pointer) const override { return pointer ? nullptr : "it is null"; }
+  std::string check_pointer(const void* pointer) const override { return pointer ? "" : "it is null"; }
 
   void launch(const World& world) override {
     join();
@@ -119,7 +119,7 @@ class CpuEngine final : public Engine {
     CpuPlatform::device(crew_->world.control->board.abort).store(1, Order::relaxed);
     join();
     crew_->active.store(0, std::memory_order_relaxed);
-    throw DeviceError("of " + std::to_string(workers_ + 1) + " threads " + std::to_string(started) + " could be started (" + why +
+    throw LaunchRefused("of " + std::to_string(workers_ + 1) + " threads " + std::to_string(started) + " could be started (" + why +
                       "): ask for fewer Options::workers, or raise the limits of the process");
   }
   void join() {

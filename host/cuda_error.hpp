@@ -21,10 +21,13 @@ inline std::string cuda_remedy(cudaError_t error) {
   }
 }
 
+inline std::string cuda_failure(cudaError_t error, const char* call) {
+  return std::string(call) + " failed: " + cudaGetErrorString(error) + " (" + cudaGetErrorName(error) +
+         "). To do: " + cuda_remedy(error);
+}
+
 inline void cuda_check(cudaError_t error, const char* call) {
-  if (error == cudaSuccess) return;
-  throw DeviceError(std::string(call) + " failed: " + cudaGetErrorString(error) + " (" + cudaGetErrorName(error) +
-                    "). To do: " + cuda_remedy(error));
+  if (error != cudaSuccess) throw DeviceError(cuda_failure(error, call));
 }
 
 }  // namespace flywheel

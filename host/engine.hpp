@@ -38,8 +38,8 @@ class Engine {
   virtual void copy_to_device(void* device, const void* host, std::size_t bytes) = 0;
   virtual void clear(void* device, std::size_t bytes) = 0;
   virtual void copy_to_host(void* host, const void* device, std::size_t bytes) = 0;
-  /// Null if tasks can use the pointer, else a sentence why they cannot.
-  virtual const char* check_pointer(const void* pointer) const = 0;
+  /// Empty if tasks can use the pointer, else a sentence why they cannot.
+  virtual std::string check_pointer(const void* pointer) const = 0;
 
   // The kernel.
   virtual void launch(const World& world) = 0;

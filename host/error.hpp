@@ -33,6 +33,12 @@ class DeviceError : public Error {
   using Error::Error;
 };
 
+/// The engine could not start the kernel, but the device lives.
+class LaunchRefused : public DeviceError {
+ public:
+  using DeviceError::DeviceError;
+};
+
 /// The interface was used against its rules (after shutdown, with handles of another graph, ...).
 class UsageError : public Error {
  public:

@@ -7,6 +7,7 @@
 #include "host/cuda_error.hpp"
 #include "host/gpu_probe.hpp"
 #include "host/log.hpp"
+#include "host/pointer_check.hpp"
 
 namespace flywheel {
 
@@ -41,6 +42,15 @@ void warn_of_lazy_loading() {
   if (!function || reinterpret_cast<GetMode>(function)(&mode) != 0 || mode != kLazy) return;
   log::warn("CUDA loads kernels lazily in this process, and a first launch of another kernel may wait for ever beside a "
             "resident one. Start the runtime before other CUDA calls, or set CUDA_MODULE_LOADING=EAGER.");
+}
+
+MemoryKind kind_of(cudaMemoryType type) {
+  switch (type) {
+    case cudaMemoryTypeHost: return MemoryKind::registered;
+    case cudaMemoryTypeDevice: return MemoryKind::device;
+    case cudaMemoryTypeManaged: return MemoryKind::managed;
+    default: return MemoryKind::ordinary;
+  }
 }
 
 CUstream_st* new_stream() {
@@ -78,12 +88,16 @@ void* GpuEngine::allocate_device(std::size_t bytes) {
   const DeviceGuard guard(device_);
   void* memory = nullptr;
   FLYWHEEL_CUDA(cudaMalloc(&memory, std::max<std::size_t>(bytes, 1)));
-  FLYWHEEL_CUDA(cudaMemsetAsync(memory, 0, bytes, copy_stream_));  // nothing is resident: see Engine
-  FLYWHEEL_CUDA(cudaStreamSynchronize(copy_stream_));
+  try {
+    clear(memory, bytes);
+  } catch (...) {
+    cudaFree(memory);
+    throw;
+  }
   return memory;
 }
 
-// A memset is a kernel, and would wait until the resident one leaves; a copy is not.
+// A memset is a kernel, and would wait until a resident one leaves, another runtime's for example; a copy is not.
 void GpuEngine::clear(void* device, std::size_t bytes) {
   const DeviceGuard guard(device_);
   for (std::size_t at = 0; at < bytes; at += kStagingBytes)
@@ -127,20 +141,27 @@ void GpuEngine::copy_to_host(void* host, const void* device, std::size_t bytes) 
   }
 }
 
-const char* GpuEngine::check_pointer(const void* pointer) const {
+std::string GpuEngine::check_pointer(const void* pointer) const {
   if (!pointer) return "it is null";
+  const DeviceGuard guard(device_);  // `devicePointer` is the current device's
   cudaPointerAttributes attributes{};
   FLYWHEEL_CUDA(cudaPointerGetAttributes(&attributes, pointer));
-  if (attributes.type != cudaMemoryTypeUnregistered) return nullptr;
-  return "it points to ordinary host memory, which the GPU cannot read: use Runtime::allocate() or cudaMalloc";
+  return why_unusable({kind_of(attributes.type), attributes.device, attributes.devicePointer != nullptr}, device_);
 }
 
 void GpuEngine::launch(const World& world) {
   const DeviceGuard guard(device_);
   World copy = world;
   void* arguments[] = {&copy};
-  FLYWHEEL_CUDA(cudaLaunchCooperativeKernel(entry_.kernel, dim3(fit_.workers), dim3(entry_.block_threads), arguments,
-                                            fit_.shared_bytes, kernel_stream_));
+  raise_shared_limit(entry_.kernel, fit_.shared_bytes);  // others than runtimes may have set less
+  const cudaError_t error = cudaLaunchCooperativeKernel(entry_.kernel, dim3(fit_.workers), dim3(entry_.block_threads), arguments,
+                                                        fit_.shared_bytes, kernel_stream_);
+  if (error == cudaSuccess) return;
+  cudaGetLastError();  // the program is not to find it
+  std::string why_lost;
+  // A dead context answers every call with its error.
+  if (state(why_lost) != EngineState::lost) throw LaunchRefused(cuda_failure(error, "cudaLaunchCooperativeKernel"));
+  cuda_check(error, "cudaLaunchCooperativeKernel");
 }
 
 EngineState GpuEngine::state(std::string& why_lost) {

@@ -27,7 +27,7 @@ class GpuEngine final : public Engine {
   void copy_to_device(void* device, const void* host, std::size_t bytes) override;
   void clear(void* device, std::size_t bytes) override;
   void copy_to_host(void* host, const void* device, std::size_t bytes) override;
-  const char* check_pointer(const void* pointer) const override;
+  std::string check_pointer(const void* pointer) const override;
   void launch(const World& world) override;
   EngineState state(std::string& why_lost) override;
   void after_stream(CudaStream stream, std::function<void()> then) override;

@@ -1,5 +1,6 @@
 #include "host/gpu_probe.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "host/cuda_error.hpp"
@@ -72,12 +73,23 @@ bool choose_drain(const Options& options, const GpuFacts& facts) {
   return reason != nullptr;
 }
 
+void raise_shared_limit(const void* kernel, std::size_t bytes) {
+  const auto get = [](const void* function) {
+    cudaFuncAttributes attributes{};
+    FLYWHEEL_CUDA(cudaFuncGetAttributes(&attributes, function));
+    return static_cast<std::size_t>(std::max(attributes.maxDynamicSharedSizeBytes, 0));
+  };
+  const auto set = [](const void* function, std::size_t limit) {
+    FLYWHEEL_CUDA(cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(limit)));
+  };
+  raise_shared_limit(kernel, bytes, {get, set});
+}
+
 GpuFit fit_kernel(const KernelEntry& entry, const Options& options, const GpuFacts& facts) {
   cudaFuncAttributes attributes{};
   FLYWHEEL_CUDA(cudaFuncGetAttributes(&attributes, entry.kernel));  // also loads the kernel
   const GpuFit fit = fit_shared(entry.has_operands, options, facts, attributes.sharedSizeBytes);
-  FLYWHEEL_CUDA(cudaFuncSetAttribute(entry.kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                     static_cast<int>(fit.shared_bytes)));
+  raise_shared_limit(entry.kernel, fit.shared_bytes);
   int blocks = 0;
   FLYWHEEL_CUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, entry.kernel,
                                                               static_cast<int>(entry.block_threads), fit.shared_bytes));

@@ -30,6 +30,16 @@ std::string type_name(std::type_index type) {
   return status == 0 ? text.get() : type.name();
 }
 
+std::uint32_t ResultLayout::add(std::size_t bytes, std::size_t alignment, std::type_index type) {
+  constexpr std::uint64_t kMost = kNoResult;  // no result lies there
+  const std::uint64_t at = (bytes_ + alignment - 1) / alignment * alignment;
+  if (at + bytes > kMost)
+    throw CapacityError("the result of one more " + type_name(type) + " takes those of the graph to " + std::to_string(at + bytes) +
+                        " bytes, and " + std::to_string(kMost) + " is the most: write results to a buffer, or split the graph");
+  bytes_ = at + bytes;
+  return static_cast<std::uint32_t>(at);
+}
+
 Graph::Graph() : id_(next_graph_id()) {}
 
 void Graph::swap(Graph& other) noexcept {
@@ -37,7 +47,7 @@ void Graph::swap(Graph& other) noexcept {
   std::swap(gangs_, other.gangs_);
   std::swap(buffers_, other.buffers_);
   std::swap(params_, other.params_);
-  std::swap(result_bytes_, other.result_bytes_);
+  std::swap(results_, other.results_);
   std::swap(phase_, other.phase_);
   std::swap(phased_, other.phased_);
   std::swap(id_, other.id_);

@@ -68,6 +68,17 @@ struct GraphNode {
   double cost_ns = 0;                 // what its type says it takes; 0 if it says nothing
 };
 
+/// Where the results of a graph's tasks lie in those of a run.
+class ResultLayout {
+ public:
+  /// The offset of one more result. Throws CapacityError, naming the task's type, if it does not fit in 32 bits.
+  std::uint32_t add(std::size_t bytes, std::size_t alignment, std::type_index type);
+  std::uint64_t bytes() const { return bytes_; }
+
+ private:
+  std::uint64_t bytes_ = 0;
+};
+
 class Graph {
  public:
   Graph();
@@ -87,10 +98,12 @@ class Graph {
   auto add(const Task& task, const After& waits = {}, Priority priority = Priority::inherit) {
     static_assert(check_task_type<Task>());
     using Result = decltype(task(std::declval<CpuBlock<AnyTaskList>&>()));
+    const std::uint32_t result = add_result<Result>(typeid(Task));
     const std::uint32_t index = add_node(typeid(Task), &task, sizeof(Task), waits, priority);
+    nodes_[index].result_offset = result;
     note_buffers(task, index);
     note_compiled(task, index);
-    return TaskRef<Result>{index, add_result<Result>(index), id_};
+    return TaskRef<Result>{index, result, id_};
   }
   template <class Task>
   auto add(const Task& task, Priority priority) {
@@ -145,7 +158,7 @@ class Graph {
   const std::vector<GraphNode>& nodes() const { return nodes_; }
   const std::vector<BufferArgument>& buffers() const { return buffers_; }
   const std::vector<unsigned char>& params() const { return params_; }
-  std::uint32_t result_bytes() const { return result_bytes_; }
+  std::uint64_t result_bytes() const { return results_.bytes(); }
   const std::vector<std::vector<std::uint32_t>>& gangs() const { return gangs_; }
   std::uint32_t phase_count() const { return phased_ ? phase_ + 1 : 0; }
   std::uint64_t id() const { return id_; }
@@ -163,16 +176,13 @@ class Graph {
   void swap(Graph& other) noexcept;
 
   template <class Result>
-  std::uint32_t add_result(std::uint32_t index) {
+  std::uint32_t add_result(std::type_index type) {
     if constexpr (std::is_void_v<Result>) {
       return kNoResult;
     } else {
       static_assert(std::is_trivially_copyable_v<Result> && sizeof(Result) <= 64 && alignof(Result) <= 16,
                     "a task may return a plain value of up to 64 bytes; write larger results to a buffer");
-      result_bytes_ = (result_bytes_ + alignof(Result) - 1) / alignof(Result) * alignof(Result);
-      nodes_[index].result_offset = result_bytes_;
-      result_bytes_ += sizeof(Result);
-      return nodes_[index].result_offset;
+      return results_.add(sizeof(Result), alignof(Result), type);
     }
   }
 
@@ -198,7 +208,7 @@ class Graph {
   std::vector<std::vector<std::uint32_t>> gangs_;
   std::vector<BufferArgument> buffers_;
   std::vector<unsigned char> params_;
-  std::uint32_t result_bytes_ = 0;
+  ResultLayout results_;
   std::uint32_t phase_ = 0;
   bool phased_ = false;
   std::uint64_t id_;

@@ -51,7 +51,7 @@ void note_tasks(LoadedGraph& loaded, const Graph& graph) {
 }  // namespace
 
 LoadedGraph::~LoadedGraph() {
-  if (placed) core->loader.unload(*this);
+  if (placed && core->is_ours()) core->loader.unload(*this);
 }
 
 std::string LoadedGraph::task_name(std::uint32_t local) const {
@@ -77,7 +77,7 @@ std::shared_ptr<LoadedGraph> Loader::load(const Graph& graph, const Compiled* ho
                                              : GraphKind::dynamic;
   loaded->operand_bytes = image.schedule.operand_bytes;
   loaded->task_count = graph.size();
-  loaded->result_bytes = graph.result_bytes();
+  loaded->result_bytes = static_cast<std::uint32_t>(graph.result_bytes());
   loaded->params = graph.params();
   note_tasks(*loaded, graph);
   const std::uint32_t banks = loaded->kind == GraphKind::compiled ? 1 : overlap_;
@@ -90,8 +90,8 @@ std::shared_ptr<LoadedGraph> Loader::load(const Graph& graph, const Compiled* ho
 
 void Loader::check_buffers(const Graph& graph) const {
   for (const BufferArgument& buffer : graph.buffers()) {
-    const char* wrong = engine_.check_pointer(buffer.pointer);
-    if (!wrong) continue;
+    const std::string wrong = engine_.check_pointer(buffer.pointer);
+    if (wrong.empty()) continue;
     throw GraphError(name_of(graph, buffer.task) + ", buffer '" + buffer.name + "': " + wrong + ". Allocate it with Runtime::allocate() first.");
   }
 }

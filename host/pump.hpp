@@ -14,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "host/error.hpp"
 #include "host/heartbeat.hpp"
 #include "host/inbox.hpp"
 #include "host/line.hpp"
@@ -85,6 +86,8 @@ class Pump {
   void retire(const Lock&, std::uint32_t slot);
   void check_kernel(const Lock&);
   void check_start(const Lock&);
+  bool anyone_waits() const;
+  void fail_waiting(const Lock&, Status status, const std::string& cause);
   void check_stalls(const Lock&);
   std::string wait_report() const;
   void send_cancel(const RunRecord& run);
@@ -97,7 +100,7 @@ class Pump {
   /// The engine throws when the device is lost or refuses a launch. Then no run can succeed any more, and each says why.
   template <class Action>
   void or_fail_everything(Lock& lock, Action&& action);
-  void lose_device(Lock& lock, const char* cause);
+  void give_up(Lock& lock, Status status, const char* cause);
   bool wait_until_parked(Lock& lock, Clock::time_point limit);
   void cancel_all(const Lock&);
   void abort_workers();
@@ -138,7 +141,7 @@ class Pump {
   Clock::time_point last_busy_{};
   std::uint64_t seen_submitted_ = 0;  // by the last turn
   Clock::time_point last_check_{};
-  Clock::time_point launched_{};
+  Clock::time_point late_from_{};  // what Options::start_timeout counts from
   PumpCounters counters_;
 
   std::thread thread_;
@@ -148,8 +151,10 @@ template <class Action>
 void Pump::or_fail_everything(Lock& lock, Action&& action) {
   try {
     action();
+  } catch (const LaunchRefused& error) {
+    give_up(lock, Status::launch_refused, error.what());
   } catch (const std::exception& error) {
-    lose_device(lock, error.what());
+    give_up(lock, Status::device_lost, error.what());
   }
 }
 

@@ -1,4 +1,6 @@
 // The kernel's launches, and what the pump looks after now and then: one that ended, died, did not start, or does not get on.
+#include <algorithm>
+
 #include "host/completion.hpp"
 #include "host/error.hpp"
 #include "host/log.hpp"
@@ -17,7 +19,7 @@ void Pump::launch() {
   ++counters_.launches;
   parking_ = engine_.drains();
   all_present_ = false;
-  launched_ = Clock::now();
+  late_from_ = Clock::now();
   launch_due_ = engine_.drains();
   if (!launch_due_) engine_.launch(world_);
   resident_ = true;
@@ -52,13 +54,35 @@ void Pump::check_kernel(const Lock& lock) {
   if (!inbox_.all_read() && !closed_) launch();  // a message crossed the door's parking
 }
 
+/// A cooperative launch starts all blocks or, while others hold the SMs, none: a late kernel is queued and not lost.
 void Pump::check_start(const Lock& lock) {
   if (all_present_) return;
   all_present_ = watchdog_.present() == world_.workers;
-  if (all_present_ || Clock::now() - launched_ < options_.start_timeout) return;
+  const auto now = Clock::now();
+  if (!anyone_waits()) late_from_ = now;  // the next run to come gets the whole time
+  if (all_present_ || now - late_from_ < options_.start_timeout) return;
   const std::string cause = std::to_string(watchdog_.present()) + " of " + std::to_string(world_.workers) +
                             " workers have started after " + std::to_string(options_.start_timeout.count()) + " ms";
-  fail_everything(lock, Status::workers_missing, cause);
+  const StatusText text = describe(Status::workers_missing);
+  log::error(std::string(text.what) + " (" + cause + "). Remedy: " + text.remedy);
+  fail_waiting(lock, Status::workers_missing, cause);
+  late_from_ = now;
+}
+
+bool Pump::anyone_waits() const {
+  const auto waits = [](const RunPtr& run) { return run && run->phase.load(std::memory_order_relaxed) == RunPhase::live; };
+  return line_->length.load(std::memory_order_relaxed) || std::any_of(live_.begin(), live_.end(), waits);
+}
+
+/// Only the program is told: live runs are in the inbox, and keep their slots until the kernel has read and ended them.
+void Pump::fail_waiting(const Lock&, Status status, const std::string& cause) {
+  for (const RunPtr& run : line_->take_all()) finish(*run, status, cause);
+  for (const RunPtr& run : live_) {
+    if (!run || run->phase.load(std::memory_order_relaxed) != RunPhase::live) continue;
+    if (!run->cancel_asked) send_cancel(*run);
+    run->cancel_asked = true;
+    finish(*run, status, cause);
+  }
 }
 
 void Pump::check_stalls(const Lock& lock) {
@@ -89,10 +113,10 @@ std::string Pump::wait_report() const {
   });
 }
 
-void Pump::lose_device(Lock& lock, const char* cause) {
+void Pump::give_up(Lock& lock, Status status, const char* cause) {
   if (!lock.owns_lock()) lock.lock();
   launch_due_ = false;
-  fail_everything(lock, Status::device_lost, cause);
+  fail_everything(lock, status, cause);
 }
 
 void Pump::fail_everything(const Lock& lock, Status status, const std::string& cause) {
@@ -108,7 +132,7 @@ void Pump::fail_everything(const Lock& lock, Status status, const std::string& c
   }
   end_status_ = status, end_cause_ = cause;
   std::string why;
-  if (status == Status::device_lost) resident_ = resident_ && engine_.state(why) == EngineState::running;
+  if (status == Status::device_lost || status == Status::launch_refused) resident_ = resident_ && engine_.state(why) == EngineState::running;
   if (status != Status::aborted && resident_) abort_workers();  // those that did start must not spin for ever
   for (const RunPtr& run : expected_) finish(*run, status, cause);
   expected_.clear();

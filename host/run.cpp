@@ -20,6 +20,7 @@ void back_off(std::uint32_t turn) {
 
 RunRecord& Run::record() {
   if (!record_) throw UsageError("this Run is empty: take the one that Runtime::submit() returns");
+  core_->require_ours();
   return *record_;
 }
 

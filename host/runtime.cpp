@@ -41,6 +41,7 @@ Runtime::~Runtime() {
 
 const std::shared_ptr<Core>& Runtime::core() const {
   if (!core_) throw UsageError("this Runtime was moved from: use the one that it was moved to");
+  core_->require_ours();
   return core_;
 }
 
@@ -150,8 +151,8 @@ Stats Runtime::stats() {
 }
 
 void Runtime::shutdown() {
-  if (!core()->is_ours()) return;
-  if (core_->pump.shutdown(core_->options.shutdown_timeout)) return;
+  if (core_ && !core_->is_ours()) return;
+  if (core()->pump.shutdown(core_->options.shutdown_timeout)) return;
   log::error("the kernel did not stop within Options::shutdown_timeout: a task does not look at block.cancelled(). "
              "Its memory stays taken until the process ends.");
   core_->memory.leak();

@@ -29,6 +29,7 @@ enum class Status : std::uint32_t {
   sent_twice = 17,
   words_missing = 18,
   operands_renewed = 19,
+  launch_refused = 20,
 };
 
 inline constexpr std::uint32_t kUserStatus = 64;
@@ -92,7 +93,11 @@ constexpr StatusText describe(Status status) {
               "see that the task before it puts all words, with block.stamp(), before it calls sent()"};
     case Status::workers_missing:
       return {"not all workers of the resident kernel started in time",
-              "another program holds SMs: stop it, or start fewer workers with Options::workers"};
+              "another program holds SMs: stop it, or start fewer workers with Options::workers; the kernel stays queued, so the "
+              "run may be submitted again"};
+    case Status::launch_refused:
+      return {"the resident kernel could not be launched, though the device works",
+              "remove the cause named here, or lower Options::workers, and start a new runtime"};
   }
   return {"a task failed with its own code", "look up the code in the task named here"};
 }

@@ -1,4 +1,8 @@
 // What of a block's shared memory goes to pages, scratch and handoffs, on GPUs of several sizes.
+#include <atomic>
+#include <chrono>
+#include <thread>
+
 #include "host/error.hpp"
 #include "host/gpu_probe.hpp"
 #include "runtime/operands.hpp"
@@ -8,6 +12,15 @@ using namespace flywheel;
 using namespace flywheel::testing;
 
 namespace {
+
+/// One kernel's limit on one GPU, as CUDA keeps it: what is set last holds for all launches.
+struct FakeKernel {
+  SharedLimitCalls calls() {
+    return {[this](const void*) { return limit.load(); }, [this](const void*, std::size_t bytes) { limit = bytes; }};
+  }
+  bool launches(std::size_t bytes) const { return bytes <= limit; }
+  std::atomic<std::size_t> limit{48 << 10};
+};
 
 constexpr std::size_t kOwn = 6000, kHandoff = kHandoffs * kHandoffBytes;
 
@@ -61,4 +74,29 @@ TEST_CASE("as many pages as were asked for, and scratch that was not gives way t
   options = {};
   options.workers = 101;
   check_says(error_of<CapacityError>([&] { fit(227, options); }), {"Options::workers is 101", "has 100 SMs", "at most 100"});
+}
+
+TEST_CASE("a runtime that needs less shared memory leaves the kernel of another one its own") {
+  FakeKernel kernel;
+  raise_shared_limit(&kernel, 200'000, kernel.calls());
+  CHECK(kernel.launches(200'000));
+  raise_shared_limit(&kernel, 90'000, kernel.calls());
+  CHECK(kernel.launches(90'000));
+  CHECK(kernel.launches(200'000));
+}
+
+TEST_CASE("of two runtimes that start at once, the one that needs less does not undo the other's limit") {
+  for (int round = 0; round < 10; ++round) {
+    FakeKernel kernel;
+    SharedLimitCalls slow = kernel.calls();
+    slow.get = [&kernel](const void*) {
+      const std::size_t limit = kernel.limit;
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));  // the other one sets its own meanwhile
+      return limit;
+    };
+    std::thread other([&] { raise_shared_limit(&kernel, 200'000, kernel.calls()); });
+    raise_shared_limit(&kernel, 90'000, slow);
+    other.join();
+    CHECK(kernel.launches(200'000));
+  }
 }

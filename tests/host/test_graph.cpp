@@ -152,3 +152,14 @@ TEST_CASE("parameters are aligned and limited") {
   check_says(error_of<CapacityError>([&] { full.param<char>(); }),
              {std::to_string(kParamBytes), "device buffer"});
 }
+
+TEST_CASE("results of more than 4 GiB are refused by name, and do not begin again at 0") {
+  struct Answer {};
+  ResultLayout layout;
+  constexpr std::uint64_t kFit = (std::uint64_t{1} << 32) / 64 - 1;
+  for (std::uint64_t i = 0; i < kFit; ++i) layout.add(64, 16, typeid(Answer));
+  CHECK(layout.bytes() == 64 * kFit);
+  check_says(error_of<CapacityError>([&] { layout.add(64, 16, typeid(Answer)); }), {"Answer", "4294967296 bytes", "split the graph"});
+  CHECK(layout.bytes() == 64 * kFit);
+  CHECK(layout.add(4, 4, typeid(Answer)) == 64 * kFit);
+}

@@ -51,8 +51,9 @@ TEST_CASE("a launch that is refused fails the run that needed it, and all that c
     Frail frail(options);
     frail.frailty->refuses_launches = true;
     Run run = frail.runtime.submit(frail.counter);
-    check_says(error_of_run(run), {"the test does not want it", "Remedy"});
-    CHECK(run.status() == Status::device_lost);
+    check_says(error_of_run(run), {"could not be launched", "the test does not want it", "Remedy"});
+    CHECK(error_of_run(run).find("dead") == std::string::npos);
+    CHECK(run.status() == Status::launch_refused);
     check_says(error_of<DeviceError>([&] { frail.runtime.submit(frail.counter); }),
                {"cannot submit", "the test does not want it", "Remedy"});
     CHECK(frail.words.data()[0] == 0);
@@ -67,7 +68,7 @@ TEST_CASE("so does one after a park") {
   REQUIRE(eventually([&] { return frail.runtime.stats().parks == 1; }));
   frail.frailty->refuses_launches = true;
   Run run = frail.runtime.submit(frail.counter);
-  CHECK(run.status() == Status::device_lost);
+  CHECK(run.status() == Status::launch_refused);
   CHECK(frail.words.data()[0] == 1);
 }
 
@@ -195,6 +196,77 @@ TEST_CASE("workers that do not come are counted") {
   CHECK(run.status() == Status::workers_missing);
   check_says(error_of_run(run), {"0 of 3 workers", "Remedy"});
   frail.frailty->never_starts = false;
+}
+
+namespace {
+Options impatient() {
+  Options options = on_cpu();
+  options.start_timeout = std::chrono::milliseconds(250);
+  options.overlap = 2;
+  options.log_level = "off";
+  return options;
+}
+}  // namespace
+
+TEST_CASE("a kernel that starts late fails the runs that waited for it, live and in line, and none that come after") {
+  Frail frail(impatient());
+  frail.frailty->never_starts = true;
+  std::vector<Run> early;
+  for (int i = 0; i < 5; ++i) early.push_back(frail.runtime.submit(frail.counter));  // 2 are live
+  for (Run& run : early) CHECK(run.status() == Status::workers_missing);
+  frail.frailty->never_starts = false;
+  for (int i = 0; i < 10; ++i) frail.runtime.submit(frail.counter).wait();
+  const std::uint32_t done = peek_at(frail.words.data()[0]);
+  CHECK(done >= 10);
+  CHECK(done <= 12);  // those that were live may have run, though their program was told otherwise
+  CHECK(eventually([&] { return frail.runtime.stats().completed == 12; }));
+}
+
+TEST_CASE("a run that is submitted while the kernel is late waits for it no less long, and may succeed") {
+  Options options = impatient();
+  options.start_timeout = std::chrono::milliseconds(500);
+  Frail frail(options);
+  frail.frailty->never_starts = true;
+  Run first = frail.runtime.submit(frail.counter);
+  CHECK(first.status() == Status::workers_missing);
+  Run second = frail.runtime.submit(frail.gate);
+  CHECK_FALSE(second.wait_for(std::chrono::milliseconds(20)));
+  frail.frailty->never_starts = false;
+  frail.open();
+  CHECK(second.status() == Status::ok);
+  second.wait();
+}
+
+TEST_CASE("runs of all workers follow a late kernel as well, and a stream's run is not given up") {
+  Frail frail(impatient());
+  Graph graph;
+  graph.add(Count{frail.words.data() + 4});
+  const Executable of_all = frail.runtime.load(graph, compiled);
+  frail.frailty->never_starts = true;
+  Run live = frail.runtime.submit(of_all), in_line = frail.runtime.submit(of_all);
+  Run from_stream = frail.runtime.submit_after(nullptr, frail.counter);
+  CHECK(live.status() == Status::workers_missing);
+  CHECK(in_line.status() == Status::workers_missing);
+  CHECK_FALSE(from_stream.done());
+  frail.frailty->never_starts = false;
+  frail.runtime.submit(of_all).wait();
+  std::exchange(frail.frailty->called_back, nullptr)();
+  from_stream.wait();
+  CHECK(frail.words.data()[0] == 1);
+}
+
+TEST_CASE("shutdown() is through in time also when the kernel never starts") {
+  Options options = impatient();
+  options.shutdown_timeout = std::chrono::milliseconds(200);
+  const auto frailty = std::make_shared<Frailty>();
+  const auto begin = std::chrono::steady_clock::now();
+  {
+    Frail frail(options, frailty);
+    frailty->never_starts = true;
+    CHECK(frail.runtime.submit(frail.counter).status() == Status::workers_missing);
+    frail.runtime.shutdown();
+    CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(10));
+  }
 }
 
 TEST_CASE("shutdown() is through in time also when a launch does not return") {

@@ -99,7 +99,7 @@ class EmulatedEngine final : public Engine {
     const Unwatched unwatched;  // tests look what a run has done so far
     memory_->copy_to_host(host, device, bytes);
   }
-  const char* check_pointer(const void* pointer) const override { return memory_->check_pointer(pointer); }
+  std::string check_pointer(const void* pointer) const override { return memory_->check_pointer(pointer); }
 
   void launch(const World& world) override {
     join();

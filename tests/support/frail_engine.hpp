@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "host/engine.hpp"
 #include "host/error.hpp"
@@ -18,7 +19,7 @@ struct Frailty {
   std::atomic<bool> refuses_one_copy{false};  // back to the host
   std::atomic<int> pieces_left{1 << 20};      // of memory, that it gives
   std::atomic<int> pieces{0};                 // that it has given and not taken back
-  std::atomic<bool> never_starts{false};  // launches go well, but no worker comes
+  std::atomic<bool> never_starts{false};  // launches go well, but no worker comes until it is false again, as on a busy GPU
   std::atomic<bool> lost{false};
   std::atomic<bool> blocks_in_launch{false};  // until it is false again
   std::function<void()> called_back;        // by a stream that never gets there; keeps the runtime, so let it go in the end
@@ -57,18 +58,20 @@ class FrailEngine final : public Engine {
     refuse_if(frailty_->refuses_copies || frailty_->refuses_one_copy.exchange(false));
     inner_->copy_to_host(host, device, bytes);
   }
-  const char* check_pointer(const void* pointer) const override { return inner_->check_pointer(pointer); }
+  std::string check_pointer(const void* pointer) const override { return inner_->check_pointer(pointer); }
 
   void launch(const World& world) override {
-    refuse_if(frailty_->refuses_launches);
+    if (frailty_->refuses_launches) throw LaunchRefused("the test does not want it");
     if (frailty_->blocks_in_launch) return wait_in_launch();
     world_ = world;
-    if (frailty_->never_starts) return;
-    inner_->launch(world);
+    queued_ = frailty_->never_starts;
+    if (!queued_) inner_->launch(world);
   }
   EngineState state(std::string& why) override {
     if (frailty_->lost) return lose(why);
-    return frailty_->never_starts ? EngineState::running : inner_->state(why);
+    if (queued_ && frailty_->never_starts) return EngineState::running;
+    if (std::exchange(queued_, false)) inner_->launch(world_);
+    return inner_->state(why);
   }
 
   void after_stream(CudaStream, std::function<void()> then) override { frailty_->called_back = std::move(then); }
@@ -98,6 +101,7 @@ class FrailEngine final : public Engine {
   std::unique_ptr<Engine> inner_;
   std::shared_ptr<Frailty> frailty_;
   World world_{};
+  bool queued_ = false;  // a launch that waits for the device
 };
 
 }  // namespace flywheel::testing
