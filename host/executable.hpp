@@ -36,6 +36,7 @@ struct LoadedGraph {
   RunConstants constants{};           // of every run of it, but for what the pump fills in
   std::vector<unsigned char> params;  // default values
   std::vector<std::type_index> types;
+  std::vector<bool> in_gang;          // of each task: it waits for others while it runs
   std::vector<std::uint32_t> dependent_bytes;  // of each task's operands, what other tasks write
   void* counters = nullptr;
   void* phases = nullptr;

@@ -43,6 +43,7 @@ std::uint32_t next_serial() {
 void note_tasks(LoadedGraph& loaded, const Graph& graph) {
   for (const GraphNode& node : graph.nodes()) {
     loaded.types.push_back(node.type);
+    loaded.in_gang.push_back(node.gang != kNoGang);
     std::uint32_t& bytes = loaded.dependent_bytes.emplace_back(0);
     for (const DependentPiece& piece : node.dependents) bytes += piece.bytes;
   }

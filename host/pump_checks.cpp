@@ -86,9 +86,15 @@ void Pump::fail_waiting(const Lock&, Status status, const std::string& cause) {
 }
 
 void Pump::check_stalls(const Lock& lock) {
-  for (const Stall& stall : watchdog_.new_stalls()) {
+  const auto run_in = [this](std::uint16_t slot) -> WatchedRun {
+    const RunPtr& run = live_[slot];
+    if (!run) return {};
+    return {run->generation, run->graph->kind == GraphKind::compiled ? &run->graph->in_gang : nullptr};
+  };
+  for (const Stall& stall : watchdog_.new_stalls(run_in)) {
     const RunPtr run = live_[stall.item.run];
-    if (!run) continue;
+    // The slot stays taken until the device lets go of it: of a run that failed already the program has been told.
+    if (!run || run->phase.load(std::memory_order_relaxed) != RunPhase::live) continue;
     const bool of_all = run->graph->kind != GraphKind::dynamic;  // then the item tells the task itself
     const bool spawned = !of_all && stall.item.record >= world_.spawn_base;
     const std::string task =
@@ -98,9 +104,7 @@ void Pump::check_stalls(const Lock& lock) {
     log::error(cause + ": its run fails and is cancelled. Remedy: " + describe(Status::worker_stalled).remedy);
     if (!run->cancel_asked) send_cancel(*run);
     run->cancel_asked = true;
-    // The slot stays taken until the device lets go of it; only the program is told already.
-    if (run->phase.load(std::memory_order_relaxed) == RunPhase::live)
-      finish(*run, Status::worker_stalled, cause);
+    finish(*run, Status::worker_stalled, cause);
   }
   const std::string report = wait_report();
   if (!report.empty()) fail_everything(lock, Status::spin_budget_spent, report);

@@ -25,7 +25,9 @@ class CpuCompiled {
   FLYWHEEL_TASK CpuCompiled(const World& world, std::uint16_t slot, std::uint32_t worker, unsigned char* scratch)
       : run_(join_compiled<P>(world, slot, worker)), scratch_(scratch),
         waits_(run_.traced ? world.trace : TraceBuffers{}, worker, TraceRole::control),
-        bodies_(run_.traced ? world.trace : TraceBuffers{}, worker, TraceRole::compute) {}
+        bodies_(run_.traced ? world.trace : TraceBuffers{}, worker, TraceRole::compute) {
+    show_joined<P>(world.heartbeats[worker], slot, world.runs[slot].line.constants.generation);
+  }
 
   FLYWHEEL_TASK void operator()() {
     const StreamEnd end = follow_stream<P>(run_, waits_, NothingToDo{}, [&](std::uint32_t i, std::uint32_t pass) { return step(i, pass); });

@@ -18,29 +18,45 @@ struct alignas(64) Heartbeat {
   std::uint64_t item;       // the packed Item it runs, valid while state is slow
   std::uint64_t elapsed_ns; // of that task, by the worker's own clock
   std::uint64_t started_ns; // CPU workers cannot report while a body runs: when it began, 0 if none does
-  std::uint32_t state;      // a WorkerState, written last
-  std::uint32_t beats;
+  std::uint64_t joined;     // CPU workers: the compiled run that this one joined last, see joined_run()
+  std::uint32_t state;      // a WorkerState
+  std::uint32_t beats;      // odd while item, elapsed_ns and state are being written
 };
 
-/// Written by the owner alone.
-template <class P>
-FLYWHEEL_COLD void beat(Heartbeat& heart, WorkerState state, std::uint64_t item, std::uint64_t elapsed_ns) {
-  P::system(heart.item).store(item, Order::relaxed);
-  P::system(heart.elapsed_ns).store(elapsed_ns, Order::relaxed);
-  P::system(heart.beats).store(P::system(heart.beats).load(Order::relaxed) + 1, Order::relaxed);
-  // Release: pairs with the watchdog's acquire load of `state`; item and time belong to it.
-  P::system(heart.state).store(static_cast<std::uint32_t>(state), Order::release);
+/// What `joined` says of a run. Never 0.
+FLYWHEEL_TASK constexpr std::uint64_t joined_run(std::uint32_t slot, std::uint32_t generation) {
+  return std::uint64_t{generation} << 32 | slot;
 }
 
-/// A CPU worker's body begins; the watchdog reads the clock for it.
+/// Written by the owner alone, and rarely. A reader that finds the same even number of beats before and after has read
+/// words that belong together: whoever acquires one of a later beat sees the odd number of that beat, too.
+template <class P>
+FLYWHEEL_COLD void beat(Heartbeat& heart, WorkerState state, std::uint64_t item, std::uint64_t elapsed_ns) {
+  const std::uint32_t beats = P::system(heart.beats).load(Order::relaxed);  // nobody else writes it
+  // Relaxed: the releases below take it along.
+  P::system(heart.beats).store(beats + 1, Order::relaxed);
+  // Release, all four: each pairs with the watchdog's acquire load of the same word.
+  P::system(heart.item).store(item, Order::release);
+  P::system(heart.elapsed_ns).store(elapsed_ns, Order::release);
+  P::system(heart.state).store(static_cast<std::uint32_t>(state), Order::release);
+  P::system(heart.beats).store(beats + 2, Order::release);
+}
+
+/// A CPU worker's body begins; the watchdog reads the clock for it. Both stores pair with the watchdog's acquire loads: who
+/// has read the item of a later body finds that `started_ns` has changed.
 template <class P>
 FLYWHEEL_TASK void begin_body(Heartbeat& heart, std::uint64_t item) {
-  P::system(heart.item).store(item, Order::relaxed);
-  P::system(heart.started_ns).store(P::now_ns(), Order::release);  // pairs with the watchdog's acquire
+  P::system(heart.item).store(item, Order::release);
+  P::system(heart.started_ns).store(P::now_ns(), Order::release);
 }
 template <class P>
 FLYWHEEL_TASK void end_body(Heartbeat& heart) {
   P::system(heart.started_ns).store(0, Order::release);  // pairs with the watchdog's acquire: this item is over
+}
+/// A CPU worker takes part in a compiled run from now on.
+template <class P>
+FLYWHEEL_TASK void show_joined(Heartbeat& heart, std::uint32_t slot, std::uint32_t generation) {
+  P::system(heart.joined).store(joined_run(slot, generation), Order::release);  // pairs with the watchdog's acquire
 }
 
 }  // namespace flywheel

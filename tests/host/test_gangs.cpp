@@ -7,6 +7,16 @@ using namespace flywheel::testing;
 
 namespace {
 
+struct Nap {
+  std::uint32_t* done;
+  std::uint32_t ms;
+  template <class Block>
+  FLYWHEEL_TASK void operator()(Block&) const {
+    std::this_thread::sleep_for(std::chrono::milliseconds(ms));
+    add_to(*done, 1u);
+  }
+};
+
 std::string refusal(const Graph& graph, std::uint32_t workers) {
   return error_of<GraphError>([&] { make_schedule(graph, workers, compiled); });
 }
@@ -124,4 +134,34 @@ TEST_CASE("gangs meet on CPU workers, pass after pass, with other work between t
   const std::vector<std::uint32_t> seen = words.read();
   CHECK(seen[0] == kPasses * (1 + kGangs / 3));
   for (std::uint32_t gang = 1; gang <= kGangs; ++gang) CHECK(seen[gang] == kPasses * (2 + gang % 2));
+}
+
+TEST_CASE("a gang does not stall while a worker is still busy with short tasks of another run") {
+  Options options = on_cpu();
+  options.stall_limit = std::chrono::milliseconds(300);
+  Runtime runtime = start<Nap, Meet>(options);
+  const auto words = runtime.allocate<std::uint32_t>(2);
+  Graph naps, graph;
+  for (int i = 0; i < 60; ++i) naps.add(Nap{words.data(), i / 10 % 2 ? 100u : 1u});  // a worker takes several at once
+  graph.together(Tasks{graph.add(Meet{words.data() + 1, 2}), graph.add(Meet{words.data() + 1, 2})});
+  const Executable gang = runtime.load(graph, compiled);
+  Run resting = runtime.submit(runtime.load(naps));
+  REQUIRE(eventually([&] { return peek_at(words.data()[0]) > 2; }));
+  Run meeting = runtime.submit(gang);
+  CHECK(meeting.status() == Status::ok);
+  resting.cancel();
+  CHECK(resting.status() == Status::cancelled);
+}
+
+TEST_CASE("a gang whose partner never ends is named when all have begun") {
+  Options options = on_cpu();
+  options.stall_limit = std::chrono::milliseconds(100);
+  options.log_level = "off";
+  Runtime runtime = start<Meet>(options);
+  const auto words = runtime.allocate<std::uint32_t>(1);
+  Graph graph;
+  graph.together(Tasks{graph.add(Meet{words.data(), 3}), graph.add(Meet{words.data(), 3})});
+  Run run = runtime.submit(runtime.load(graph, compiled));
+  REQUIRE(run.wait_for(std::chrono::seconds(20)));
+  CHECK(run.status() == Status::worker_stalled);
 }

@@ -1,6 +1,7 @@
 // The watchdog: a task that does not get on fails its run, by name, and other runs go on.
 #include "host/heartbeat.hpp"
 
+#include "support/child.hpp"
 #include "support/small_runtime.hpp"
 
 using namespace flywheel;
@@ -159,3 +160,39 @@ TEST_CASE("a wait beyond its budget ends with a report of who waited for what") 
   bench.put(1, 1);
   bench.runtime.shutdown();
 }
+
+#ifndef __SANITIZE_THREAD__
+// A process that is stopped for two seconds, far longer than limit and budget, in the middle of its tasks.
+TEST_CASE("child: healthy tasks of a process that is stopped and goes on", "[.child]") {
+  Options options = on_cpu();
+  options.stall_limit = std::chrono::milliseconds(800);
+  options.spin_budget = std::chrono::milliseconds(200);
+  Runtime runtime = start<Rest>(options);
+  const auto words = runtime.allocate<std::uint32_t>(1);
+  Graph phased;
+  for (int i = 0; i < 10; ++i) {
+    phased.phase();
+    phased.add(Rest{words.data()});
+  }
+  const Executable executable = runtime.load(phased);
+  runtime.submit(executable).wait();
+  const pid_t me = getpid();
+  const pid_t other = fork();
+  if (other == 0) {
+    usleep(150'000);
+    kill(me, SIGSTOP);
+    usleep(2'000'000);
+    kill(me, SIGCONT);
+    _exit(0);
+  }
+  const auto begin = std::chrono::steady_clock::now();
+  Run run = runtime.submit(executable, repeat(2));
+  CHECK(run.status() == Status::ok);
+  CHECK(std::chrono::steady_clock::now() - begin > std::chrono::seconds(2));
+  waitpid(other, nullptr, 0);
+}
+
+TEST_CASE("time in which the whole process was stopped is no task's and no wait's") {
+  check_child(run_child("child: healthy tasks of a process that is stopped and goes on", std::chrono::seconds(20)));
+}
+#endif

@@ -36,7 +36,7 @@ TEST_CASE("whoever sees the state sees the item and the time that belong to it")
   });
   CHECK(item == 99);
   CHECK(elapsed == 1234);
-  CHECK(heart.beats == 1);
+  CHECK(heart.beats == 2);
 }
 
 TEST_CASE("workers sign in when they start and out when they leave") {

@@ -109,3 +109,31 @@ TEST_CASE("every reason to wait has words of its own") {
   CHECK(texts.size() == static_cast<std::size_t>(WaitReason::role));
   CHECK(texts.count(describe(WaitReason::none)) == 0);
 }
+
+namespace {
+/// A clock that the test sets.
+struct SetClock : CpuPlatform {
+  static inline std::uint64_t now = 0;
+  static std::uint64_t now_ns() { return now; }
+  static void pause(std::uint32_t) {}
+};
+}  // namespace
+
+TEST_CASE("time in which a waiting thread did not run counts for next to nothing") {
+  Patience patience;
+  patience.budget_ns = 1'000'000'000;
+  std::uint64_t word = 3, looks = 0;
+  const auto wait = [&](std::uint64_t most) {
+    SetClock::now = 1;
+    return spin_until<SetClock>(patience.wait(), WaitReason::grid_barrier, &word, 7, [&](std::uint64_t&) {
+      if (++looks % 256 == 0) SetClock::now += looks == 1024 ? 60'000'000'000 : 1'000'000;
+      return looks == most;
+    });
+  };
+  CHECK(wait(256 * 900));
+  CHECK_FALSE(patience.gave_up());
+  looks = 0;
+  CHECK_FALSE(wait(256 * 1200));
+  CHECK(patience.gave_up());
+  CHECK(patience.report.waited_ns < 1'100'000'000);
+}
