@@ -4,7 +4,7 @@
 // own or a higher priority only if that cannot go yet, because its executable or all workers are taken or its tasks find too
 // little room in the queues. For the last reason it is not passed without end, see host/reservation.hpp. Nothing is taken from
 // a run in flight, so runs of lower priorities leave some slots and some room to higher ones, see left_to_higher(). Low runs
-// wait for as long as higher ones keep coming and take all there is.
+// wait for as long as higher ones keep coming and take all there is. A line that is full takes in nobody, of any priority.
 #include <algorithm>
 
 #include "host/pump.hpp"
