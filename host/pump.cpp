@@ -96,52 +96,6 @@ void Pump::join_line(RunPtr run) {
   wake_.notify_one();
 }
 
-void Pump::let_in(const Lock& lock) {
-  line_->drain();
-  while (!line_->of_all.empty() && can_let_in(*line_->of_all.front())) let_in_from(lock, line_->of_all, 0);
-  for (auto of_graph = line_->held_back.begin(); of_graph != line_->held_back.end();) {
-    std::deque<RunPtr>& runs = of_graph->second;
-    while (!runs.empty() && can_let_in(*runs.front())) let_in_from(lock, runs, 0);
-    of_graph = runs.empty() ? line_->held_back.erase(of_graph) : std::next(of_graph);
-  }
-  // A run for which the queues are too full is passed by smaller ones, however many come: behind one that never ends it would
-  // hold them up for ever. So many in line are looked at.
-  constexpr std::size_t kMostPassed = 32;
-  std::deque<RunPtr>& runs = line_->sorted;
-  for (std::size_t at = 0; at < runs.size() && at < kMostPassed;) {
-    if (is_behind_its_like(*runs[at])) {
-      line_->hold_back(runs[at]);
-      runs.erase(runs.begin() + static_cast<std::ptrdiff_t>(at));
-    } else if (can_let_in(*runs[at])) {
-      let_in_from(lock, runs, at);
-    } else {
-      ++at;
-    }
-  }
-}
-
-/// Waits for a run of its executable to end or, if all workers take part in it, for another such run.
-bool Pump::is_behind_its_like(const RunRecord& run) const {
-  const bool none_may_go = run.graph->kind == GraphKind::dynamic ? run.graph->free_banks.empty() : all_workers_live_;
-  return (none_may_go || line_->is_held_back(run)) && !run.cancel_asked;
-}
-
-/// Out of the line before it goes in: whatever is thrown on the way, it is in one place.
-void Pump::let_in_from(const Lock& lock, std::deque<RunPtr>& runs, std::size_t at) {
-  const RunPtr run = runs[at];
-  runs.erase(runs.begin() + static_cast<std::ptrdiff_t>(at));
-  line_->length.fetch_sub(1, std::memory_order_relaxed);
-  let_in(lock, run);
-}
-
-bool Pump::can_let_in(const RunRecord& run) const {
-  if (run.cancel_asked) return true;  // to be told so
-  if (holds_ || closed_ || free_slots_.empty() || !inbox_.has_room(3) || run.graph->free_banks.empty()) return false;
-  if (run.graph->kind != GraphKind::dynamic) return !all_workers_live_;
-  // Every live task may be ready at once, and so may every spawned one: that many fit, so no queue ever overflows.
-  return live_tasks_ + run.graph->task_count + world_.spawn_capacity <= world_.queue_capacity;
-}
-
 void Pump::let_in(const Lock&, const RunPtr& run) {
   std::erase(expected_, run);
   if (run->cancel_asked) return finish(*run, Status::cancelled, "it had not started");
@@ -166,8 +120,12 @@ void Pump::open_slot(RunRecord& run) {
   run.stream_next = stream_next_[run.slot];
   if (!graph.params.empty())
     std::copy_n(run.params.begin(), graph.params.size(), world_.params + std::size_t{run.slot} * kParamBytes);
-  if (graph.kind != GraphKind::dynamic) all_workers_live_ = true;
-  else live_tasks_ += graph.task_count;
+  if (graph.kind != GraphKind::dynamic) {
+    all_workers_live_ = true;
+  } else {
+    live_tasks_ += graph.task_count;
+    run.entry = reservation_.entered(graph.task_count);
+  }
 }
 
 // ---- the pump's own thread ----
@@ -186,6 +144,7 @@ void Pump::loop() {
 /// One round. False if there is nothing to do until somebody wakes us or time passes.
 bool Pump::turn(Lock& lock) {
   take_finished(lock);
+  const bool arrivals = line_->drain();
   if (!closed_) let_in(lock);
   else turn_away(lock);
   send_cancels();
@@ -193,28 +152,41 @@ bool Pump::turn(Lock& lock) {
   // A run may have come and gone since the last turn: its program retires it.
   const bool busy = live_count_ || line_->length.load(std::memory_order_relaxed) || counters_.submitted != seen_submitted_;
   if (busy) last_busy_ = now;
+  const bool spins = gets_on(arrivals, now) && line_->length.load(std::memory_order_relaxed);
   seen_submitted_ = counters_.submitted;
   if (now - last_check_ > std::chrono::milliseconds(1)) {
     last_check_ = now;
     check_kernel(lock);
     park_if_idle(lock);
   }
-  if (!line_->length.load(std::memory_order_relaxed)) return false;
+  if (!spins) return false;
   lock.unlock();  // others wait in line: go on at once, but let submitters and waiters at the lock
   std::this_thread::yield();
   lock.lock();
   return true;
 }
 
+/// True if somebody joined the line, was let in, streamed or ended a moment ago: then more is likely to happen soon.
+bool Pump::gets_on(bool arrivals, Clock::time_point now) {
+  constexpr std::chrono::microseconds kMoment{200};
+  const bool changes = counters_.submitted != seen_submitted_ || counters_.completed != seen_ended_;
+  if (arrivals || changes || streams_) last_progress_ = now;
+  seen_ended_ = counters_.completed;
+  streams_ = false;
+  return now - last_progress_ < kMoment;
+}
+
 void Pump::sleep(Lock& lock) {
+  if (launch_due_) return;
+  if (line_->length.load(std::memory_order_relaxed)) return nap(lock);
   if (live_count_) {
     // Waiters see completions by themselves; we only tidy up behind them.
-    if (!launch_due_) wake_.wait_for(lock, std::chrono::microseconds(200));
+    wake_.wait_for(lock, std::chrono::microseconds(200));
     return;
   }
   line_->asleep.store(true, std::memory_order_seq_cst);
   std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with join_line()
-  if (line_->fresh_empty() && line_->sorted.empty() && !ending_) {
+  if (!line_->length.load(std::memory_order_relaxed) && !ending_) {
     constexpr std::chrono::milliseconds kLook{20};  // at the device, see check_kernel()
     if (resident_ && parking_) wake_.wait_for(lock, std::chrono::milliseconds(1));
     else if (!expected_.empty()) wake_.wait_for(lock, resident_ ? std::min(kLook, options_.park_after) : kLook);
@@ -224,8 +196,20 @@ void Pump::sleep(Lock& lock) {
   line_->asleep.store(false, std::memory_order_relaxed);
 }
 
+/// While runs wait in line: until somebody joins it, a waiter takes out a run that has ended, or a sixteenth of the time has
+/// passed that nothing has happened for. A run that ends unseen frees its place that much late.
+void Pump::nap(Lock& lock) {
+  constexpr Clock::duration kShortest = std::chrono::microseconds(10), kLongest = std::chrono::milliseconds(1);
+  const auto quiet = Clock::now() - last_progress_;
+  line_->asleep.store(true, std::memory_order_seq_cst);
+  std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with join_line()
+  if (line_->fresh_empty() && !ending_) wake_.wait_for(lock, std::clamp<Clock::duration>(quiet / 16, kShortest, kLongest));
+  line_->asleep.store(false, std::memory_order_relaxed);
+}
+
 bool Pump::something_to_do() const {
-  return resident_ || launch_due_ || !expected_.empty() || ending_ || live_count_ || !line_->sorted.empty() || !line_->fresh_empty();
+  return resident_ || launch_due_ || !expected_.empty() || ending_ || live_count_ ||
+         line_->length.load(std::memory_order_relaxed);
 }
 
 void Pump::take_finished(const Lock& lock) {
@@ -236,7 +220,10 @@ void Pump::take_finished(const Lock& lock) {
       retire(lock, slot);
     } else {
       std::unique_lock stream(live_[slot]->mutex, std::try_to_lock);
-      if (stream.owns_lock()) drain_stream(world_, *live_[slot]);
+      if (!stream.owns_lock()) continue;
+      const std::uint64_t before = live_[slot]->stream_next;
+      drain_stream(world_, *live_[slot]);
+      streams_ |= live_[slot]->stream_next != before;
     }
   }
 }
@@ -253,7 +240,7 @@ void Pump::retire(const Lock&, std::uint32_t slot) {
   stream_next_[slot] = collect(world_, *run, told);  // from here on the program knows
   graph.free_banks.push_back(run->bank);
   if (graph.kind != GraphKind::dynamic) all_workers_live_ = false, ++phased_done_;
-  else live_tasks_ -= graph.task_count;
+  else live_tasks_ -= graph.task_count, reservation_.left(run->entry, graph.task_count);
   free_slots_.push_back(slot);
   --live_count_;
   ++counters_.completed;
@@ -268,6 +255,7 @@ bool Pump::poll(const RunPtr& run) {
   or_fail_everything(lock, [&] {
     if (run->phase.load(std::memory_order_relaxed) == RunPhase::live) retire(lock, run->slot);
   });
+  if (line_->length.load(std::memory_order_relaxed)) wake_.notify_one();  // there is a place for one of these
   return true;
 }
 

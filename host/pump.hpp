@@ -18,6 +18,7 @@
 #include "host/heartbeat.hpp"
 #include "host/inbox.hpp"
 #include "host/line.hpp"
+#include "host/reservation.hpp"
 #include "host/run_record.hpp"
 #include "host/world_memory.hpp"
 
@@ -68,9 +69,14 @@ class Pump {
   void throw_if_closed() const;
   void join_line(RunPtr run);
   void let_in(const Lock&);
-  void let_in_from(const Lock&, std::deque<RunPtr>& runs, std::size_t at);
+  bool let_in_level(const Lock&, Line::Lanes& lanes, bool& asked);
+  bool may_leave_line(const RunRecord& run, bool& asked);
+  void let_in_first(const Lock&, Line::Lane& lane);
   void turn_away(const Lock&);
+  bool has_slot(const RunRecord& run) const;
   bool is_behind_its_like(const RunRecord& run) const;
+  std::uint64_t room_for(const RunRecord& run) const;
+  bool has_room(const RunRecord& run) const;
   bool can_let_in(const RunRecord& run) const;
   void let_in(const Lock&, const RunPtr& run);
   void open_slot(RunRecord& run);
@@ -80,7 +86,9 @@ class Pump {
 
   void loop();
   bool turn(Lock& lock);
+  bool gets_on(bool arrivals, Clock::time_point now);
   void sleep(Lock& lock);
+  void nap(Lock& lock);
   bool something_to_do() const;
   void take_finished(const Lock&);
   void retire(const Lock&, std::uint32_t slot);
@@ -137,9 +145,13 @@ class Pump {
   Status end_status_ = Status::aborted;  // of runs that come too late
   std::string end_cause_ = "the runtime was shut down";
   std::vector<RunPtr> expected_;  // from streams, and not let in yet
+  Reservation reservation_;
   std::vector<RunConstants> cancels_due_;  // messages the inbox had no room for
   Clock::time_point last_busy_{};
   std::uint64_t seen_submitted_ = 0;  // by the last turn
+  std::uint64_t seen_ended_ = 0;
+  bool streams_ = false;  // values have come since the last turn
+  Clock::time_point last_progress_{};  // see gets_on()
   Clock::time_point last_check_{};
   Clock::time_point late_from_{};  // what Options::start_timeout counts from
   PumpCounters counters_;

@@ -10,7 +10,7 @@ void Pump::cancel(const RunPtr& run) {
   if (run->phase.load(std::memory_order_relaxed) == RunPhase::done || run->cancel_asked) return;
   run->cancel_asked = true;
   if (run->phase.load(std::memory_order_relaxed) == RunPhase::live) return send_cancel(*run);
-  line_->remove(run);  // if it is not there, a stream is to submit it yet
+  if (line_->remove(run)) wake_.notify_one();  // room may have been kept for it; else a stream is to submit it yet
   std::erase(expected_, run);
   finish(*run, Status::cancelled, "it had not started");
 }

@@ -47,7 +47,10 @@ struct RunRecord {
   /// Release when it changes, acquire when it is read: the fields below belong to it.
   std::atomic<RunPhase> phase{RunPhase::waiting};
 
+  std::uint64_t place = 0;  // in line, by arrival; 0: never was in it. Guarded by the pump
+
   // Given by the pump when the run is let in.
+  std::uint64_t entry = 0;  // of a dynamic run, see Reservation
   std::uint32_t slot = 0;
   std::uint32_t generation = 0;
   std::uint32_t bank = 0;

@@ -18,19 +18,21 @@ Options short_line() {
   return options;
 }
 
-/// Two runs in each part: sorted, held back for their graph, and for all workers.
+/// Of each priority two runs of one executable, two of another and two that need all workers, the low ones first.
 std::vector<Line::RunPtr> fill(Line& line) {
-  auto counting = std::make_shared<LoadedGraph>(nullptr), phased = std::make_shared<LoadedGraph>(nullptr);
-  counting->kind = GraphKind::dynamic;
+  auto one = std::make_shared<LoadedGraph>(nullptr), two = std::make_shared<LoadedGraph>(nullptr);
+  auto phased = std::make_shared<LoadedGraph>(nullptr);
+  one->kind = two->kind = GraphKind::dynamic;
   phased->kind = GraphKind::phased;
   std::vector<Line::RunPtr> runs;
-  for (const auto& graph : {counting, counting, counting, counting, phased, phased}) {
-    runs.push_back(std::make_shared<RunRecord>(graph));
-    line.enqueue(runs.back());
-  }
-  line.drain();
-  for (std::size_t i = 2; i < 6; ++i) line.hold_back(runs[i]);
-  line.sorted.resize(2);
+  for (std::uint32_t priority = kPriorities; priority-- > 0;)
+    for (const auto& graph : {one, two, phased, one, two, phased}) {
+      runs.push_back(std::make_shared<RunRecord>(graph));
+      runs.back()->priority = priority;
+      line.enqueue(runs.back());
+    }
+  CHECK(line.drain());
+  CHECK_FALSE(line.drain());
   return runs;
 }
 
@@ -141,26 +143,44 @@ TEST_CASE("the line keeps what it is given, in order, from many threads") {
   CHECK_FALSE(line.fresh_empty());
   line.drain();
   CHECK(line.fresh_empty());
-  REQUIRE(line.sorted.size() == 1500);
+  const std::vector<Line::RunPtr> all = line.take_all();
+  REQUIRE(all.size() == 1500);
   std::uint32_t next[3] = {0, 0, 0};
-  for (const auto& run : line.sorted) CHECK(run->repeat % 1000 == next[run->repeat / 1000]++);
+  for (const auto& run : all) CHECK(run->repeat % 1000 == next[run->repeat / 1000]++);
 }
 
-TEST_CASE("whoever is in the line, in whichever part of it, leaves it once, alone or with all others") {
+TEST_CASE("whoever is in the line, in whichever lane, leaves it once, alone or with all others by priority") {
   for (const bool one_by_one : {true, false}) {
     Line line;
     const std::vector<Line::RunPtr> runs = fill(line);
-    CHECK(line.is_held_back(*runs[0]));
-    CHECK(line.is_held_back(*runs[4]));
     if (one_by_one) {
       for (const auto& run : runs) CHECK(line.remove(run));
       for (const auto& run : runs) CHECK_FALSE(line.remove(run));
     } else {
-      CHECK(line.take_all() == std::vector<Line::RunPtr>{runs[0], runs[1], runs[4], runs[5], runs[2], runs[3]});
+      std::vector<Line::RunPtr> by_priority(runs.begin() + 12, runs.end());
+      by_priority.insert(by_priority.end(), runs.begin() + 6, runs.begin() + 12);
+      by_priority.insert(by_priority.end(), runs.begin(), runs.begin() + 6);
+      CHECK(line.take_all() == by_priority);
     }
     CHECK(line.length == 0);
-    CHECK_FALSE(line.is_held_back(*runs[0]));
-    CHECK_FALSE(line.is_held_back(*runs[4]));
     CHECK(line.take_all().empty());
   }
+}
+
+TEST_CASE("the heads of a priority are its lanes by their first runs, and a lane that cannot go is passed") {
+  Line line;
+  const std::vector<Line::RunPtr> runs = fill(line);
+  Line::Heads heads(line.levels[0]);
+  Line::Lane* one = heads.take();
+  REQUIRE(one);
+  CHECK(one->front() == runs[12]);
+  std::vector<Line::RunPtr> others;
+  while (Line::Lane* lane = heads.take()) {
+    others.push_back(lane->front());
+    lane->pop_front();
+    heads.give_back(*lane);
+  }
+  CHECK(others == std::vector<Line::RunPtr>{runs[13], runs[14], runs[16], runs[17]});
+  line.forget_empty_lanes();
+  CHECK(line.levels[0].size() == 1);
 }
