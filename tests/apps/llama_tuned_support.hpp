@@ -179,4 +179,25 @@ inline void check_damaged_weights(const StartTuned& start, const std::filesystem
   }
 }
 
+/// One logit that is no number, of either sign; greedily and drawn.
+inline void check_damaged_row(const StartTuned& start, const std::filesystem::path& folder) {
+  const Config config = read_config(folder);
+  for (const std::uint16_t bits : {0x7fc0, 0xffc0}) {
+    Runtime runtime = start(config, kFamilyContext);
+    Weights weights = load_weights(runtime, config, folder);
+    // Written once it is loaded: a file with such a weight would be refused.
+    Buffer<unsigned char>& table = (config.tie_word_embeddings ? weights.embedding : weights.head).bytes;
+    const std::vector<std::uint16_t> row(static_cast<std::size_t>(config.hidden_size), bits);
+    const std::size_t bytes = row.size() * sizeof bits;
+    table.write(reinterpret_cast<const unsigned char*>(row.data()), bytes, 7 * bytes);
+    FastGenerator generator(runtime, config, std::move(weights), kFamilyContext);
+    Request request = undrawn({1}, 5);
+    for (const Sampling& how : {Sampling{}, Sampling{.temperature = 1}, Sampling{.temperature = 1, .top_k = 5}}) {
+      request.sampling = how;
+      INFO("bits " << bits << ", temperature " << how.temperature << ", top-k " << how.top_k);
+      CHECK(mentions(request_error_of([&] { write_tokens(generator, request); }), {"damaged", "too large"}));
+    }
+  }
+}
+
 }  // namespace flywheel::llama
