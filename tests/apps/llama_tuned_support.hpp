@@ -11,7 +11,8 @@
 
 namespace flywheel::llama {
 
-/// Keys and values are rounded to halves, activations to 16 bits: the error is that of their last bits, not of float sums.
+/// Keys and values are rounded to halves, activations to 16 bits, the smallest weights by 2^-26 at most: the error is that of
+/// their last bits, not of float sums.
 inline constexpr double kMostTunedError = 1e-2;
 
 /// A runtime for the tuned tasks of such a model, with room for so many positions.

@@ -119,7 +119,7 @@ TEST_CASE("a prompt is fed in without being streamed, and an end-of-text token e
 
 TEST_CASE("logits that are no numbers fail the run, whatever their sign and wherever they are") {
   Sampler sample;
-  const std::uint32_t bits = GENERATE(as<std::uint32_t>(), 0x7fc00000, 0xffc00000, 0xffffffff, 0xff800001, 0x7f800000);
+  const auto bits = GENERATE(as<std::uint32_t>(), 0x7fc00000, 0xffc00000, 0xffffffff, 0xff800001, 0x7f800000);
   const std::size_t place = GENERATE(as<std::size_t>(), 0, 1, 299);
   std::vector<float> logits(300, 1.f);
   logits[place] = std::bit_cast<float>(bits);
