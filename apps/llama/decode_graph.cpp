@@ -1,7 +1,9 @@
 #include "apps/llama/decode_graph.hpp"
 
 #include <algorithm>
+#include <limits>
 
+#include "apps/llama/request.hpp"
 #include "apps/llama/tasks/projections.cuh"
 #include "apps/llama/tasks/sampling.cuh"
 
@@ -104,6 +106,7 @@ class Builder {
   }
 
   Attend attend(std::size_t index, int head) const {
+    static_assert(kMostHeads <= std::numeric_limits<decltype(Attend::heads)>::max());
     const LayerWeights& w = weights_.layers[index];
     return {memory_.qkv.data(),
             memory_.attended.data(),
@@ -160,10 +163,21 @@ class Builder {
   DecodeGraph result_;
 };
 
+/// For a Config that no file gave: read_config() refuses such heads itself.
+void check_heads(const Config& config) {
+  const int heads = config.num_attention_heads, kv_heads = config.num_key_value_heads;
+  if (heads < 1 || heads > kMostHeads)
+    throw RequestError("num_attention_heads is " + std::to_string(heads) + ": give 1 to " + std::to_string(kMostHeads));
+  if (kv_heads < 1 || heads % kv_heads != 0)
+    throw RequestError("num_key_value_heads is " + std::to_string(kv_heads) + ": give a divisor of num_attention_heads, " +
+                       std::to_string(heads));
+}
+
 }  // namespace
 
 DecodeGraph build_decode_graph(const Runtime& runtime, const Config& config, const Weights& weights,
                                const DecodeMemory& memory) {
+  check_heads(config);
   return Builder(runtime, config, weights, memory).build();
 }
 

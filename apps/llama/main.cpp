@@ -81,7 +81,8 @@ void add_generate(CLI::App& app, Setup& setup, TextRequest& request) {
   command.add_flag_callback(
       "--ignore-end", [&request] { request.stop_at_end = false; }, "Write on after an end-of-text token");
   command.add_flag("--json", request.json, "Print one JSON object in the end");
-  command.add_flag("--tuned", setup.tuned, "Use the compiled, tuned decode (bf16 models)");
+  command.add_flag("--tuned", setup.tuned,
+                   "Use the compiled, tuned decode (bf16 models; about 1 in 10,000 weights off by at most 2^-26)");
   command.callback([&] { generate_text(setup, request); });
 }
 

@@ -5,11 +5,34 @@
 #include <span>
 #include <string>
 
+#include "apps/llama/fast/tile.cuh"
 #include "apps/llama/files/error.hpp"
 #include "apps/llama/files/safetensors.hpp"
 
 namespace flywheel::llama {
 namespace {
+
+/// Tensors are aligned to their elements.
+std::span<const std::uint16_t> codes_of(const TensorView& tensor) {
+  return {reinterpret_cast<const std::uint16_t*>(tensor.bytes.data()), tensor.count()};
+}
+
+/// The first weight of a bf16 matrix that the tuned decode's stream cannot keep. The loop over a row has no branch, and
+/// integers whose maximum every x86 has an instruction for.
+std::optional<LargeWeight> find_large(const TensorView& tensor, int columns) {
+  const std::span<const std::uint16_t> codes = codes_of(tensor);
+  const auto row_size = static_cast<std::size_t>(columns);
+  for (std::size_t at = 0; at < codes.size(); at += row_size) {
+    const auto row = codes.subspan(at, row_size);
+    std::int16_t largest = 0;
+    for (const std::uint16_t code : row) largest = std::max(largest, static_cast<std::int16_t>(code & 0x7fff));
+    if (fits_stream(static_cast<std::uint32_t>(largest))) continue;
+    const auto found = std::ranges::find_if_not(row, [](std::uint16_t code) { return fits_stream(code); });
+    return LargeWeight{tensor.name, static_cast<int>(at / row_size), static_cast<int>(found - row.begin()),
+                       to_float(Bf16{*found})};
+  }
+  return std::nullopt;
+}
 
 class Loader {
  public:
@@ -25,8 +48,11 @@ class Loader {
                                                     static_cast<std::size_t>(columns));
     result.matrix = {result.bytes.data(), columns, as_bf16};
     std::size_t at = 0;
-    for (std::size_t i = 0; i < names.size(); ++i)
-      at += write(result.bytes, at, tensor(names.begin()[i], rows.begin()[i], columns), as_bf16);
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      const TensorView& view = tensor(names.begin()[i], rows.begin()[i], columns);
+      if (as_bf16 && !result.large) result.large = find_large(view, columns);
+      at += write(result.bytes, at, view, as_bf16);
+    }
     return result;
   }
   MatrixBuffer matrix(const std::string& name, int rows, int columns) const {

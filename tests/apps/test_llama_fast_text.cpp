@@ -64,6 +64,8 @@ TEST_CASE("tuned: a context of no whole blocks of 16 positions holds as many as 
   CHECK(second == std::vector{full.back()});  // the prompt of the second text lies where it is looked for
 }
 
+TEST_CASE("tuned: a single logit that is no number is one, whatever its sign") { check_damaged_row(start_tuned, kFamily); }
+
 TEST_CASE("tuned: logits that are no numbers are the weights' fault") { check_damaged_weights(start_tuned, kFamily, {std::nanf("")}); }
 
 TEST_CASE("tuned: models without tuned tasks are sent to the portable ones") {

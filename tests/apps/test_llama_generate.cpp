@@ -153,6 +153,21 @@ TEST_CASE("the program answers wrong input with one sentence and exit code 2") {
   check_refused("logits --device cpu --ids 5000", {"5000", "1023"});
 }
 
+TEST_CASE("the program refuses a model of too many heads, and one nested too deep") {
+  const TempFolder folder;
+  const auto model = folder.path() / "model";
+  std::filesystem::copy(kModelFolder, model);
+  nlohmann::json config = read_json(kModelFolder / "config.json");
+  for (const auto& [heads, kv_heads] : {std::pair(65537, 1), std::pair(65536, 65536)}) {
+    config.update({{"num_attention_heads", heads}, {"num_key_value_heads", kv_heads}, {"head_dim", 8}});
+    folder.write("model/config.json", config.dump());
+    for (const char* tuned : {"", " --tuned"})
+      check_refused("generate --device cpu --model " + model.string() + tuned, {"num_attention_heads", "65535"});
+  }
+  folder.write("model/tokenizer.json", "{\"a\":" + times(20'000, "[") + times(20'000, "]") + "}");
+  check_refused("generate --device cpu --model " + model.string(), {"tokenizer.json", "nested"});
+}
+
 TEST_CASE("the program refuses a truncated model") {
   const TempFolder folder;
   const auto model = folder.path() / "model";

@@ -1,6 +1,8 @@
 // Sample against an oracle that sorts.
 #include <rapidcheck.h>
 
+#include <bit>
+
 #include "catch.hpp"
 #include "llama_run_support.hpp"
 #include "llama_sampling_support.hpp"
@@ -115,11 +117,14 @@ TEST_CASE("a prompt is fed in without being streamed, and an end-of-text token e
   CHECK(on.iterations() == 10);
 }
 
-TEST_CASE("logits that are no numbers fail the run") {
+TEST_CASE("logits that are no numbers fail the run, whatever their sign and wherever they are") {
   Sampler sample;
-  const float bad = GENERATE(std::nanf(""), std::numeric_limits<float>::infinity());
-  for (const float temperature : {0.f, 1.f}) {
-    Run run = sample.start({1, bad, 2}, {{.temperature = temperature}, 1, 1}, 0, 5);
+  const auto bits = GENERATE(as<std::uint32_t>(), 0x7fc00000, 0xffc00000, 0xffffffff, 0xff800001, 0x7f800000);
+  const std::size_t place = GENERATE(as<std::size_t>(), 0, 1, 299);
+  std::vector<float> logits(300, 1.f);
+  logits[place] = std::bit_cast<float>(bits);
+  for (const Sampling& how : {Sampling{}, Sampling{.temperature = 1}, Sampling{.temperature = 1, .top_p = 0.9f, .top_k = 5}}) {
+    Run run = sample.start(logits, {how, 1, 1}, 0, 5);
     try {
       run.wait();
       FAIL("the run ended well");

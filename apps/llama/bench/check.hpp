@@ -12,7 +12,8 @@ namespace flywheel::llama {
 /// |a - b| / |b|, Euclidean norms; infinite if the sizes differ or a number is no number.
 double relative_error(const std::vector<float>& a, const std::vector<float>& b);
 
-/// Keys, values and activations are rounded to halves by the tuned tasks only: the error is that of their last bits.
+/// Keys, values, activations and the smallest weights (see fast/tile.cuh) are rounded to halves by the tuned tasks only: the
+/// error is that of their last bits.
 inline constexpr double kMostPortableError = 1e-2;
 /// The peers add up the same products in another order at most, which moves some rounded activation by its last bit.
 inline constexpr double kMostPeerError = 2e-3;

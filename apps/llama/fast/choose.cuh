@@ -36,7 +36,7 @@ struct FastLogits : RowsTask {
   NormInput norm;
   float* logits;              // [sequences][rows]
   BestWords* best;            // [sequences][tasks], then maxima: see best_words()
-  std::int16_t index, tasks;  // which of the tasks this is
+  std::int32_t index, tasks;  // which of the tasks this is
 
   template <class Block>
   FLYWHEEL_TASK void operator()(Block& block) const {

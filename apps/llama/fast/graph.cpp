@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstdio>
 #include <limits>
+#include <optional>
 
 #include "apps/llama/fast/attend.cuh"
 #include "apps/llama/fast/gate.cuh"
@@ -27,6 +29,9 @@ After after_all(const Stage& stage) {
 /// H200, 0 in place of this: 0.623 ms a token for 0.596, 0.669 for 0.635 at position 1024, and 0.669 for 0.637 with 4 texts; 130
 /// KB in place of 80 made no difference, nor did 26 in place of 0.)
 constexpr double kAttentionBytes = 80e3;
+
+/// Tasks of attention number heads in a byte.
+constexpr int kMostFastHeads = 255;
 
 const Bf16* bf16_of(const MatrixBuffer& m) { return static_cast<const Bf16*>(m.matrix.data); }
 
@@ -69,8 +74,15 @@ class Builder {
             config_.hidden_size, memory_.sequences};
   }
 
-  /// Tasks whose input is streamed keep the sums of all their groups.
-  static int most_groups(int columns) { return is_streamed(columns) ? kStreamedGroups : std::numeric_limits<int>::max(); }
+  /// Units (groups of rows, or pairs of such) of a task at most, `unit` of which are one: tasks whose input is streamed keep
+  /// the sums of all their groups, and those of one worker or few do not count more bytes than fit 32 bits.
+  static int most_units(const TileShape& unit) {
+    constexpr std::uint32_t kMostBytes = 1u << 30;
+    const int by_bytes = static_cast<int>(std::max(1u, kMostBytes / unit.bytes()));
+    return is_streamed(unit.columns) ? kStreamedGroups / unit.groups : by_bytes;
+  }
+  /// Of `units` such units.
+  std::vector<Share> share_out(int units, const TileShape& unit) { return share_(units, unit.bytes(), most_units(unit)); }
 
   Stage note(const char* name, Stage stage) {
     StageTasks& noted = result_.stages.emplace_back(StageTasks{name, {}});
@@ -81,7 +93,7 @@ class Builder {
   template <class Make>
   Stage add_rows(const char* name, const MatrixBuffer& m, const TiledInput& input, const Stage& before, Make&& make) {
     const int columns = m.matrix.columns, groups = (m.rows + kGroupRows - 1) / kGroupRows;
-    return add_shares(name, share_(groups, TileShape{columns, 1, memory_.sequences}.bytes(), most_groups(columns)), before,
+    return add_shares(name, share_out(groups, {columns, 1, memory_.sequences}), before,
                       [&](const Share& share) {
                         return make(RowsTask{{input, columns, share.count}, bf16_of(m), m.rows, share.first});
                       });
@@ -139,8 +151,7 @@ class Builder {
   Stage add_gates(std::size_t layer, const Stage& before) {
     const LayerWeights& w = weights_.layers[layer];
     const int all = w.gate.rows, columns = w.gate.matrix.columns;
-    const int most = is_streamed(columns) ? kStreamedGroups / 2 : std::numeric_limits<int>::max();
-    const auto shares = share_((all + kGroupRows - 1) / kGroupRows, TileShape{columns, 2, memory_.sequences}.bytes(), most);
+    const auto shares = share_out((all + kGroupRows - 1) / kGroupRows, {columns, 2, memory_.sequences});
     return add_shares("gate and up", shares, before, [&](const Share& s) {
       return FastGateUp{{residual(), columns, 2 * s.count}, bf16_of(w.gate), bf16_of(w.up),
                         normed(w.mlp_norm, before), memory_.inner.data(), inner(layer), all, s.first};
@@ -167,6 +178,7 @@ class Builder {
 
   FastAttend attend(std::size_t index, int sequence, int head, int split, int group) const {
     const LayerWeights& w = weights_.layers[index];
+    static_assert(kMostFastHeads <= std::numeric_limits<decltype(AttendTask::kv_heads)>::max());
     const auto byte = [](int i) { return static_cast<std::uint8_t>(i); };
     return {{qkv(index), memory_.partials(config_, index), {memory_.keys[index].data(), memory_.values_cache[index].data()},
             memory_.rope.data(), w.query_norm.data(), w.key_norm.data(), memory_.states.data(), results(index), eps_, memory_.context,
@@ -176,14 +188,14 @@ class Builder {
   Stage add_logits(const Stage& before) {
     const MatrixBuffer& head = weights_.output();
     const int columns = head.matrix.columns, groups = (head.rows + kGroupRows - 1) / kGroupRows;
-    const auto shares = share_(groups, TileShape{columns, 1, memory_.sequences}.bytes(), most_groups(columns));
+    const auto shares = share_out(groups, {columns, 1, memory_.sequences});
     const int tasks = static_cast<int>(shares.size());
     memory_.provide_best(first_rows(shares, head.rows));
-    std::int16_t index = 0;
+    std::int32_t index = 0;
     return add_shares("logits", shares, before, [&](const Share& s) {
       return FastLogits{{{residual(), columns, s.count}, bf16_of(head), head.rows, s.first},
                         normed(weights_.final_norm, before), memory_.logits.data(), memory_.best.data(), index++,
-                        static_cast<std::int16_t>(tasks)};
+                        tasks};
     });
   }
 
@@ -218,8 +230,25 @@ class Builder {
   FastGraph result_;
 };
 
+/// In as few digits as tell it: "-4096", "1e+30", "nan".
+std::string number_text(float value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.9g", static_cast<double>(value));
+  return text;
+}
+
 [[noreturn]] void no_tuned_tasks(const std::string& why) {
   throw RequestError("there are no tuned tasks for this model: " + why + "; run it with the portable ones (without --tuned)");
+}
+
+void check_weights(const Weights& weights) {
+  std::vector<const MatrixBuffer*> streamed{&weights.output()};
+  for (const LayerWeights& w : weights.layers) streamed.insert(streamed.end(), {&w.qkv, &w.output, &w.gate, &w.up, &w.down});
+  for (const MatrixBuffer* m : streamed)
+    if (const std::optional<LargeWeight>& large = m->large)
+      no_tuned_tasks("\"" + large->tensor + "\" has the weight " + number_text(large->value) + " in row " +
+                     std::to_string(large->row) + ", column " + std::to_string(large->column) +
+                     ", and they keep finite weights up to " + number_text(kMostWeight));
 }
 
 void check(const Config& config, const Weights& weights, int sequences) {
@@ -229,11 +258,14 @@ void check(const Config& config, const Weights& weights, int sequences) {
   const int dim = config.head_dim;
   if (dim != 32 && dim != 64 && dim != 128)
     no_tuned_tasks("its heads have " + std::to_string(dim) + " values, and 32, 64 and 128 are known");
-  if (config.num_attention_heads > 255) no_tuned_tasks("it has more than 255 heads");
+  if (config.num_attention_heads > kMostFastHeads)
+    no_tuned_tasks("num_attention_heads is " + std::to_string(config.num_attention_heads) + ", and at most " +
+                   std::to_string(kMostFastHeads) + " are known");
   bool bf16 = weights.embedding.matrix.is_bf16 && weights.output().matrix.is_bf16;
   for (const LayerWeights& w : weights.layers)
     for (const MatrixBuffer* m : {&w.qkv, &w.output, &w.gate, &w.up, &w.down}) bf16 &= m->matrix.is_bf16 != 0;
   if (!bf16) no_tuned_tasks("its weights are not all bf16");
+  check_weights(weights);
 }
 
 }  // namespace

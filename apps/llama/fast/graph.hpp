@@ -30,8 +30,9 @@ struct FastGraph {
 /// more than kMostSequences.
 int sequences_for(int texts);
 
-/// Throws RequestError for a model that has no tuned tasks: weights that are not bf16, or heads of a size or number
-/// that the tensor core kernels do not know. Then the portable decode graph is what there is.
+/// Throws RequestError for a model that has no tuned tasks: weights that are not bf16 or that the stream cannot keep (see
+/// fits_stream()), or heads of a size or number that the tensor core kernels do not know. Then the portable decode graph is
+/// what there is.
 FastGraph build_fast_graph(const Runtime& runtime, const Config& config, const Weights& weights, FastMemory& memory);
 /// The same for stages that run one by one, a task in each of so many places: matrices are shared out evenly.
 FastGraph build_fast_graph(int places, const Config& config, const Weights& weights, FastMemory& memory);

@@ -1,5 +1,6 @@
-// IEEE half precision: 11 bits where bf16 has 8. Keys and values are kept in it, whose range they do not leave; activations
-// and weights are multiplied in it, see tile.cuh.
+// IEEE half precision: 11 bits of fraction where bf16 has 8, and 5 of exponent where bf16 has 8, too. Keys and values are
+// kept in it, whose range they do not leave; activations and weights are multiplied in it, see tile.cuh for which of them are
+// rounded.
 #pragma once
 
 #ifdef __CUDACC__

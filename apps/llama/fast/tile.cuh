@@ -8,14 +8,16 @@
 // The order of k within a tile is free as long as A and B agree: lane quarter q takes columns 4q..4q+3 of each half, so
 // that activations are read 16 bytes at a time.
 //
-// Both are halves: activations keep 11 bits of their fraction where bf16 would keep 8. A bf16 weight fits as it is: times
-// 16, all between 2^-18 and 4094 are exact, and what is smaller is off by 2^-26 at most. Activations are divided by 16,
-// which leaves the products as they are and room up to 1,048,000 (with outliers that some models have in mind: a
-// residual stream is rounded before it is normed). What is larger becomes infinite, and the run fails: see kLogitsNotFinite.
+// Both are halves: activations keep 11 bits of their fraction where bf16 would keep 8. A weight is its bf16 value times 16.
+// From 2^-18 to 4080 that is exact. Smaller weights are rounded to multiples of 2^-25, and so off by 2^-26 at most: of a
+// trained model about 1 in 10,000 weights is. Larger ones, infinity and NaN have no finite half, and a model that has any is
+// refused when it is loaded: see fits_stream(). Activations are divided by 16, which leaves the products as they are and room
+// up to 1,048,000 (some models have outliers, and a residual stream is rounded before it is normed). What is larger becomes
+// infinite, and the run fails: see kLogitsNotFinite.
 //
 // Of such a half the lowest three bits are zero: bf16 has 8 bits of fraction, not 11. They are not brought from memory. Four
 // tiles lie together; the words of the first three and a quarter of the fourth are there as they are, and carry the rest of
-// the fourth in their lowest bits: 13 bits a weight, of 16. What is multiplied is the same but for weights below 2^-18, see above.
+// the fourth in their lowest bits: 13 bits a weight, of 16. Nothing is lost by that beyond the rounding of small weights.
 #pragma once
 
 #include "apps/llama/fast/half.cuh"
@@ -88,10 +90,16 @@ FLYWHEEL_TASK constexpr bool is_whole(int columns) { return columns % (kColumnsO
 inline constexpr float kWeightUnits = 16;  // of 1, and of activations 1 / 16
 
 FLYWHEEL_TASK inline std::uint32_t round_activation(float value) { return round_half_or_infinite(value * (1 / kWeightUnits)); }
-/// Its lowest three bits are zero.
+inline constexpr float kLeastExactWeight = 0x1p-18f;  // smaller ones are off by 2^-26 at most
+inline constexpr float kMostWeight = 4080;            // the next code of bf16 is 4096: 65536 as a half, which is infinite
+/// Whether the stream has a finite half for a bf16 weight: its magnitude is kMostWeight at most.
+FLYWHEEL_TASK constexpr bool fits_stream(std::uint32_t bf16) {
+  return (bf16 & 0x7fffu) <= std::bit_cast<std::uint32_t>(kMostWeight) >> 16;
+}
+/// Of a weight that fits_stream(); its lowest three bits are zero. Of another it is infinite or NaN.
 FLYWHEEL_TASK inline std::uint32_t half_of_weight(std::uint32_t bf16) {
   const float value = to_float(Bf16{static_cast<std::uint16_t>(bf16)}) * kWeightUnits, size = std::fabs(value);
-  if (!(size < 0x1p-14f)) return round_half_or_infinite(value) & ~7u;  // nothing is lost, but of what is not a number
+  if (!(size < 0x1p-14f)) return round_half_or_infinite(value) & ~7u;  // the bits that go are zero, but of NaN
   return (bf16 & 0x8000u) | static_cast<std::uint32_t>(std::nearbyint(size * 0x1p21f)) << 3;
 }
 

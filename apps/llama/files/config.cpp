@@ -10,6 +10,8 @@ namespace flywheel::llama {
 namespace {
 
 constexpr int kLargestSize = 1 << 24;
+constexpr double kMostWeights = 0x1p48;  // counts of weights and bytes are integers of 64 bits
+constexpr const char* kOwnConfig = "use the config.json that came with the model";
 constexpr const char* kOtherModel =
     "use a Llama 2/3-style or Qwen3 dense model, which are the ones computed here";
 
@@ -19,7 +21,7 @@ int size_at(const JsonNode& root, std::string_view key) {
 
 double positive(const JsonNode& node) {
   const double value = node.number();
-  if (value <= 0) node.fail("should be positive", "use the config.json that came with the model");
+  if (value <= 0) node.fail("should be positive", kOwnConfig);
   return value;
 }
 
@@ -51,12 +53,24 @@ void check_head_size(const JsonNode& root, const Config& config) {
     node.fail("gives an odd head size, which rotary embeddings cannot rotate", kOtherModel);
   if (config.head_dim > kLargestSize / config.num_attention_heads) {
     node.fail("gives all heads together more than " + std::to_string(kLargestSize) + " values",
-              "use the config.json that came with the model");
+              kOwnConfig);
   }
 }
 
+// Both kinds of heads: those of keys and values are no more than those of queries.
+int query_heads(const JsonNode& root) {
+  const int heads = size_at(root, "num_attention_heads");
+  if (heads > kMostHeads) {
+    root.at("num_attention_heads")
+        .fail("is " + std::to_string(heads) + ", and this program computes at most " +
+                  std::to_string(kMostHeads) + " heads",
+              kOwnConfig);
+  }
+  return heads;
+}
+
 void read_heads(const JsonNode& root, Config& config) {
-  config.num_attention_heads = size_at(root, "num_attention_heads");
+  config.num_attention_heads = query_heads(root);
   const bool qwen3 = config.family == Family::kQwen3;
   const auto shared = root.find("num_key_value_heads");
   // Each family's own defaults when a key is absent: Llama derives them, Qwen3 has constants nobody relies
@@ -67,7 +81,7 @@ void read_heads(const JsonNode& root, Config& config) {
     config.num_key_value_heads = config.num_attention_heads;
   }
   if (config.num_attention_heads % config.num_key_value_heads != 0) {
-    shared->fail("does not divide num_attention_heads", "use the config.json that came with the model");
+    shared->fail("does not divide num_attention_heads", kOwnConfig);
   }
   if (qwen3 || root.find("head_dim")) {
     config.head_dim = size_at(root, "head_dim");
@@ -79,6 +93,18 @@ void read_heads(const JsonNode& root, Config& config) {
   check_head_size(root, config);
 }
 
+// In floating point, which no config overflows.
+void check_weight_count(const JsonNode& root, const Config& config) {
+  const double hidden = config.hidden_size;
+  const double of_attention = 2. * config.query_size() + 2. * config.key_value_size();
+  const double of_layer = hidden * (of_attention + 3. * config.intermediate_size);
+  if (config.num_hidden_layers * of_layer + 2 * hidden * config.vocab_size < kMostWeights) return;
+  root.at("num_hidden_layers")
+      .fail("is " + std::to_string(config.num_hidden_layers) +
+                ", which with the other sizes gives the model more than 2^48 weights",
+            kOwnConfig);
+}
+
 RopeScaling read_llama3_scaling(const JsonNode& node) {
   RopeScaling scaling;
   scaling.factor = positive(node.at("factor"));
@@ -87,7 +113,7 @@ RopeScaling read_llama3_scaling(const JsonNode& node) {
   scaling.original_context = size_at(node, "original_max_position_embeddings");
   if (scaling.high_freq_factor <= scaling.low_freq_factor) {
     node.at("high_freq_factor")
-        .fail("should be above low_freq_factor", "use the config.json that came with the model");
+        .fail("should be above low_freq_factor", kOwnConfig);
   }
   return scaling;
 }
@@ -158,6 +184,7 @@ Config parse_config(std::string_view json, const std::filesystem::path& file) {
   config.vocab_size = size_at(root, "vocab_size");
   config.max_position_embeddings = size_at(root, "max_position_embeddings");
   read_heads(root, config);
+  check_weight_count(root, config);
   config.rms_norm_eps = positive(root.at("rms_norm_eps"));
   read_rope(root, config);
   if (const auto tied = root.find("tie_word_embeddings")) config.tie_word_embeddings = tied->flag();

@@ -20,8 +20,12 @@ struct RopeScaling {
   int original_context = 0;  // positions the model was first trained for
 };
 
+// The decode has a task for each head, which numbers heads in 16 bits.
+inline constexpr int kMostHeads = 65535;
+
 // The shape of a decoder, as its config.json gives it. Checked: all sizes are positive and at most 2^24, also
-// query_size(); num_attention_heads is a multiple of num_key_value_heads, head_dim is even.
+// query_size(); num_attention_heads is at most kMostHeads and a multiple of num_key_value_heads, head_dim is
+// even; the matrices have fewer than 2^48 weights.
 struct Config {
   Family family = Family::kLlama;
   int hidden_size = 0;

@@ -17,13 +17,21 @@ const Json& json(const void* value) { return *static_cast<const Json*>(value); }
 constexpr const char* kDamaged =
     "the file is damaged or was edited by hand: fetch it again from where the model came";
 
-// The JSON library keeps the last of two equal keys. Two tensors or tokens of one name are a fault, so watch
-// the keys go by: one set for each object that is open.
-class DuplicateKeys {
- public:
-  explicit DuplicateKeys(const std::filesystem::path& file) : file_(file) {}
+// Readers call themselves for what is nested. Models' files have 10 levels or fewer.
+constexpr int kMostLevels = 64;
 
-  bool operator()(int, Json::parse_event_t event, const Json& value) {
+// Watches the file go by while the JSON library parses it, which needs no stack for what is nested. Refuses two
+// equal keys, of which the library keeps the last: two tensors or tokens of one name are a fault. There is one set
+// of keys for each object that is open.
+class Watch {
+ public:
+  explicit Watch(const std::filesystem::path& file) : file_(file) {}
+
+  bool operator()(int depth, Json::parse_event_t event, const Json& value) {
+    const bool opens = event == Json::parse_event_t::object_start || event == Json::parse_event_t::array_start;
+    if (opens && depth >= kMostLevels) {
+      throw ModelError(file_, "its JSON is nested deeper than " + std::to_string(kMostLevels) + " levels", kDamaged);
+    }
     if (event == Json::parse_event_t::object_start) open_.emplace_back();
     if (event == Json::parse_event_t::object_end) open_.pop_back();
     if (event == Json::parse_event_t::key && !open_.back().insert(value.get<std::string>()).second) {
@@ -49,7 +57,7 @@ JsonNode JsonNode::parse(std::string_view text, const std::filesystem::path& fil
   auto document = std::make_shared<Document>();
   document->file = file;
   try {
-    document->root = Json::parse(text.begin(), text.end(), DuplicateKeys(file));
+    document->root = Json::parse(text.begin(), text.end(), Watch(file));
   } catch (const Json::exception& error) {
     throw ModelError(file, std::string("is no valid JSON: ") + error.what(), kDamaged);
   }

@@ -16,7 +16,7 @@ namespace flywheel::llama {
 class JsonNode {
  public:
   // The root of `text`; `file` is for messages. Throws ModelError when the text is no JSON, names a key of an
-  // object twice, or its root is no object.
+  // object twice, is nested deeper than 64 levels, or its root is no object.
   static JsonNode parse(std::string_view text, const std::filesystem::path& file);
 
   JsonNode at(std::string_view key) const;                   // throws when absent or null

@@ -19,7 +19,8 @@ struct KvCache {
   static constexpr int kStride = kLanes;  // between the values of one key
 
   FLYWHEEL_TASK float* key(int kv_head, int position) const {
-    return keys + start(kv_head) + position / kLanes * kLanes * head_dim + position % kLanes;
+    const auto whole = static_cast<std::size_t>(position / kLanes * kLanes) * static_cast<std::size_t>(head_dim);
+    return keys + start(kv_head) + whole + position % kLanes;
   }
   FLYWHEEL_TASK float* value(int kv_head, int position) const {
     return values + start(kv_head) + static_cast<std::size_t>(position) * static_cast<std::size_t>(head_dim);
@@ -46,7 +47,7 @@ struct Attend {
   const float* k_norm;
   const StepState* state;
   float eps;
-  std::uint16_t head, heads, kv_heads;
+  std::uint16_t head, heads, kv_heads;  // at most kMostHeads, see config.hpp
 
   static constexpr int kSlices = 8;  // partial sums over positions of each output value
 

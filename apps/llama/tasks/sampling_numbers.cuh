@@ -9,13 +9,14 @@
 
 namespace flywheel::llama {
 
-/// Orders as the floats do (all but NaN).
+/// Orders as the floats do. NaN of either sign is more than infinity, so that the largest key tells of any: x86 makes
+/// negative ones of its own.
 FLYWHEEL_TASK inline std::uint32_t order_key(float value) {
   const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
-  return bits >> 31 ? ~bits : bits | 0x80000000u;
+  return bits >> 31 && value == value ? ~bits : bits | 0x80000000u;
 }
 
-/// The float of an order_key().
+/// The float of an order_key(); NaN comes out positive.
 FLYWHEEL_TASK inline float keyed(std::uint32_t key) { return std::bit_cast<float>(key >> 31 ? key & 0x7fffffffu : ~key); }
 
 /// 64 random bits for a position of a text: the output function of splitmix64 (Steele, Lea and Flood, "Fast
