@@ -1,0 +1,164 @@
+// simulate [--seed N] [--count K | --seconds S] [--schedule NAME] [--shape NAME] [--strong] [--steps K]: see README.md.
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/personality.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+#include "simulate/scheduler.hpp"
+#include "simulate/workloads.hpp"
+
+namespace flywheel::simulate {
+
+namespace {
+
+constexpr const char* kSchedules[] = {"random", "pct", "stop", "most", "jump", "any"};
+constexpr const char* kShapes[] = {"graphs", "compiled", "phases", "streams", "cancels", "threads", "parks", "roots", "any"};
+constexpr std::uint64_t kBatch = 200, kCheckedTwice = 50;
+
+struct Request {
+  Settings settings;
+  Shape shape = Shape::any;
+  std::uint64_t count = 1000;
+  double seconds = 0;
+};
+
+/// What the parent reads of its children.
+struct Progress {
+  std::uint64_t seed;
+  std::uint64_t runs, steps, most_steps, findings;
+  std::uint64_t of_size[32];  // runs by the logarithm of their steps
+};
+Progress* progress = nullptr;
+Request request;
+
+double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+void* run_main(void*) {
+  run_workload(scheduler.settings().seed, request.shape);
+  return nullptr;
+}
+
+std::uint64_t run_seed(std::uint64_t seed) {
+  Settings settings = request.settings;
+  settings.seed = seed;
+  scheduler.run(settings, run_main, nullptr);
+  return scheduler.hash();
+}
+
+void run_batch(std::uint64_t first, std::uint64_t count, double end) {
+  for (std::uint64_t seed = first; seed < first + count && (!end || now() < end); ++seed) {
+    progress->seed = seed;
+    const std::uint64_t hash = run_seed(seed);
+    const std::uint64_t steps = scheduler.steps();
+    if (seed % kCheckedTwice == 0 && run_seed(seed) != hash) finding("two runs of one seed take different steps");
+    ++progress->runs;
+    progress->steps += steps;
+    if (steps > progress->most_steps) progress->most_steps = steps;
+    ++progress->of_size[63 - __builtin_clzll(steps | 1)];
+    progress->seed = seed + 1;
+  }
+}
+
+void died(int signal) {
+  std::fprintf(stderr, "signal %d\n", signal);
+  finding("the program died of a signal");
+}
+
+/// A finding ends a fiber's stack's process: each batch has one of its own.
+int run_child(std::uint64_t first, std::uint64_t count, double end) {
+  const pid_t child = fork();
+  if (!child) {
+    static unsigned char stack[1 << 16];
+    const stack_t other{stack, 0, sizeof(stack)};
+    sigaltstack(&other, nullptr);
+    struct sigaction action {};
+    action.sa_handler = died;
+    action.sa_flags = SA_ONSTACK;
+    for (const int signal : {SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL}) sigaction(signal, &action, nullptr);
+    run_batch(first, count, end);
+    _exit(0);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  return status;
+}
+
+void print_summary(double seconds) {
+  std::printf("%llu runs, %llu steps (most %llu in one) in %.1f s: %.0f runs/s, %.2f million steps/s, %llu findings\n",
+              static_cast<unsigned long long>(progress->runs), static_cast<unsigned long long>(progress->steps),
+              static_cast<unsigned long long>(progress->most_steps), seconds, static_cast<double>(progress->runs) / seconds,
+              static_cast<double>(progress->steps) / seconds / 1e6, static_cast<unsigned long long>(progress->findings));
+  for (int i = 0; i < 32; ++i)
+    if (progress->of_size[i])
+      std::printf("  %10llu steps or more: %llu runs\n", 1ull << i, static_cast<unsigned long long>(progress->of_size[i]));
+}
+
+int run_all() {
+  progress = static_cast<Progress*>(mmap(nullptr, sizeof(Progress), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  const double start = now(), end = request.seconds ? start + request.seconds : 0;
+  const std::uint64_t first = request.settings.seed, last = end ? ~std::uint64_t{0} : first + request.count;
+  progress->seed = first;
+  while (progress->seed < last && (!end || now() < end) && progress->findings < 5) {
+    const std::uint64_t seed = progress->seed;
+    if (run_child(seed, last - seed < kBatch ? last - seed : kBatch, end) == 0) continue;
+    ++progress->findings;
+    ++progress->seed;
+  }
+  print_summary(now() - start);
+  return progress->findings ? 1 : 0;
+}
+
+template <class Enum, std::size_t N>
+Enum named(const char* const (&names)[N], const char* name) {
+  for (std::size_t i = 0; i < N; ++i)
+    if (!std::strcmp(names[i], name)) return static_cast<Enum>(i);
+  std::fprintf(stderr, "'%s' is none of:", name);
+  for (const char* known : names) std::fprintf(stderr, " %s", known);
+  std::fprintf(stderr, "\n");
+  std::exit(2);
+}
+
+void parse(int argc, char** argv) {
+  for (int i = 1; i < argc; ++i) {
+    const std::string flag = argv[i];
+    if (flag == "--strong") {
+      request.settings.weak = false;
+      continue;
+    }
+    const char* const value = i + 1 < argc ? argv[++i] : "";
+    if (flag == "--seed") request.settings.seed = std::strtoull(value, nullptr, 10), request.count = 1;
+    else if (flag == "--count") request.count = std::strtoull(value, nullptr, 10);
+    else if (flag == "--seconds") request.seconds = std::strtod(value, nullptr);
+    else if (flag == "--steps") request.settings.most_steps = std::strtoull(value, nullptr, 10);
+    else if (flag == "--schedule") request.settings.schedule = named<Schedule>(kSchedules, value);
+    else if (flag == "--shape") request.shape = named<Shape>(kShapes, value);
+    else std::fprintf(stderr, "unknown option %s: see tests/simulate/README.md\n", flag.c_str()), std::exit(2);
+  }
+}
+
+}  // namespace
+
+void finding(const char* what) {
+  std::fprintf(stderr, "FINDING seed %llu: %s\n  %s\n", static_cast<unsigned long long>(progress->seed), what,
+               workload_text().c_str());
+  scheduler.show_steps();
+  std::fflush(stderr);
+  _exit(1);
+}
+
+}  // namespace flywheel::simulate
+
+int main(int argc, char** argv) {
+  const int before = personality(0xffffffff);
+  if (!(before & ADDR_NO_RANDOMIZE) && personality(static_cast<unsigned long>(before) | ADDR_NO_RANDOMIZE) != -1)
+    execv("/proc/self/exe", argv);  // addresses that are the same each time: a seed is a run
+  flywheel::simulate::parse(argc, argv);
+  return flywheel::simulate::run_all();
+}
