@@ -75,9 +75,13 @@ int pthread_join(pthread_t thread, void**) {
   const auto fiber = static_cast<std::uint32_t>(thread - 1);
   while (!scheduler.is_over(fiber)) scheduler.wait(scheduler.fiber(fiber), kNever);
   memory::thread_joined(fiber);
+  scheduler.let_go(fiber);
   return 0;
 }
-int pthread_detach(pthread_t) { return 0; }
+int pthread_detach(pthread_t thread) {
+  scheduler.let_go(static_cast<std::uint32_t>(thread - 1));
+  return 0;
+}
 pthread_t pthread_self() { return scheduler.on() ? scheduler.current() + 1 : kMostFibers + 1; }
 
 int pthread_mutex_lock(pthread_mutex_t* mutex) {

@@ -2,6 +2,7 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/personality.h>
+#include <sys/single_threaded.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -20,7 +21,7 @@ namespace {
 
 constexpr const char* kSchedules[] = {"random", "pct", "stop", "most", "jump", "any"};
 constexpr const char* kShapes[] = {"graphs", "compiled", "phases", "streams", "cancels", "threads", "parks", "roots", "any"};
-constexpr std::uint64_t kBatch = 200, kCheckedTwice = 50;
+constexpr std::uint64_t kCheckedTwice = 50;  // one in so many seeds
 
 struct Request {
   Settings settings;
@@ -31,7 +32,7 @@ struct Request {
 
 /// What the parent reads of its children.
 struct Progress {
-  std::uint64_t seed;
+  std::uint64_t seed, hash;
   std::uint64_t runs, steps, most_steps, findings;
   std::uint64_t of_size[32];  // runs by the logarithm of their steps
 };
@@ -52,18 +53,16 @@ std::uint64_t run_seed(std::uint64_t seed) {
   return scheduler.hash();
 }
 
-void run_batch(std::uint64_t first, std::uint64_t count, double end) {
-  for (std::uint64_t seed = first; seed < first + count && (!end || now() < end); ++seed) {
-    progress->seed = seed;
-    const std::uint64_t hash = run_seed(seed);
-    const std::uint64_t steps = scheduler.steps();
-    if (seed % kCheckedTwice == 0 && run_seed(seed) != hash) finding("two runs of one seed take different steps");
-    ++progress->runs;
-    progress->steps += steps;
-    if (steps > progress->most_steps) progress->most_steps = steps;
-    ++progress->of_size[63 - __builtin_clzll(steps | 1)];
-    progress->seed = seed + 1;
-  }
+void run_here(std::uint64_t seed, bool again) {
+  const std::uint64_t hash = run_seed(seed);
+  if (again && progress->hash != hash) finding("two runs of one seed take different steps");
+  progress->hash = hash;
+  if (again) return;
+  const std::uint64_t steps = scheduler.steps();
+  ++progress->runs;
+  progress->steps += steps;
+  if (steps > progress->most_steps) progress->most_steps = steps;
+  ++progress->of_size[63 - __builtin_clzll(steps | 1)];
 }
 
 void died(int signal) {
@@ -71,8 +70,8 @@ void died(int signal) {
   finding("the program died of a signal");
 }
 
-/// A finding ends a fiber's stack's process: each batch has one of its own.
-int run_child(std::uint64_t first, std::uint64_t count, double end) {
+/// Each run has a process of its own: a finding ends it, and no run depends on those before it. True if nothing was found.
+bool run_child(std::uint64_t seed, bool again) {
   const pid_t child = fork();
   if (!child) {
     static unsigned char stack[1 << 16];
@@ -82,12 +81,12 @@ int run_child(std::uint64_t first, std::uint64_t count, double end) {
     action.sa_handler = died;
     action.sa_flags = SA_ONSTACK;
     for (const int signal : {SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL}) sigaction(signal, &action, nullptr);
-    run_batch(first, count, end);
+    run_here(seed, again);
     _exit(0);
   }
   int status = 0;
   waitpid(child, &status, 0);
-  return status;
+  return status == 0;
 }
 
 void print_summary(double seconds) {
@@ -104,12 +103,9 @@ int run_all() {
   progress = static_cast<Progress*>(mmap(nullptr, sizeof(Progress), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
   const double start = now(), end = request.seconds ? start + request.seconds : 0;
   const std::uint64_t first = request.settings.seed, last = end ? ~std::uint64_t{0} : first + request.count;
-  progress->seed = first;
-  while (progress->seed < last && (!end || now() < end) && progress->findings < 5) {
-    const std::uint64_t seed = progress->seed;
-    if (run_child(seed, last - seed < kBatch ? last - seed : kBatch, end) == 0) continue;
-    ++progress->findings;
-    ++progress->seed;
+  for (std::uint64_t seed = first; seed < last && (!end || now() < end) && progress->findings < 5; ++seed) {
+    progress->seed = seed;
+    if (!run_child(seed, false) || (seed % kCheckedTwice == 0 && !run_child(seed, true))) ++progress->findings;
   }
   print_summary(now() - start);
   return progress->findings ? 1 : 0;
@@ -159,6 +155,7 @@ int main(int argc, char** argv) {
   const int before = personality(0xffffffff);
   if (!(before & ADDR_NO_RANDOMIZE) && personality(static_cast<unsigned long>(before) | ADDR_NO_RANDOMIZE) != -1)
     execv("/proc/self/exe", argv);  // addresses that are the same each time: a seed is a run
+  __libc_single_threaded = 0;  // else libstdc++ counts references without atomics
   flywheel::simulate::parse(argc, argv);
   return flywheel::simulate::run_all();
 }

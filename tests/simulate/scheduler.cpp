@@ -88,9 +88,16 @@ void Scheduler::choose_style() {
   jumps_left_ = 20;
 }
 
+std::uint32_t Scheduler::free_number() {
+  for (const auto& fiber : fibers_)
+    if (fiber->state == FiberState::over && fiber->joined) return fiber->id;
+  if (fibers_.size() == kMostFibers) finding("the run has more threads than the simulator has room for");
+  fibers_.emplace_back();
+  return static_cast<std::uint32_t>(fibers_.size() - 1);
+}
+
 std::uint32_t Scheduler::create(void* (*routine)(void*), void* argument) {
-  const auto id = static_cast<std::uint32_t>(fibers_.size());
-  if (id == kMostFibers) finding("the run has more threads than the simulator has room for");
+  const std::uint32_t id = free_number();
   auto fiber = std::make_unique<Fiber>();
   fiber->id = id;
   fiber->state = FiberState::ready;
@@ -102,7 +109,7 @@ std::uint32_t Scheduler::create(void* (*routine)(void*), void* argument) {
   unsigned char* const stack = stack_of(id);
   memory::forget(stack, kStackBytes);
   fiber->place.start(stack + kStackBytes, kStackBytes, &Scheduler::enter);
-  fibers_.push_back(std::move(fiber));
+  fibers_[id] = std::move(fiber);
   memory::thread_begins(id, id ? current_ : 0);
   return id;
 }
@@ -118,8 +125,7 @@ void Scheduler::enter() {
 }
 
 void Scheduler::step(Kind kind, const void* where) {
-  const std::uintptr_t place = where ? reinterpret_cast<std::uintptr_t>(where) - program_base : 0;
-  hash_ = (hash_ ^ (place << 12 ^ current_ << 4 ^ static_cast<std::uint64_t>(kind))) * 0x100000001b3ull;
+  hash_ = (hash_ ^ (offset_of(where) << 12 ^ current_ << 4 ^ static_cast<std::uint64_t>(kind))) * 0x100000001b3ull;
   shown_[steps_ % kShown] = {current_, kind, where, now_};
   ++of_kind_[static_cast<int>(kind)];
   now_ += kStepNs;
@@ -249,13 +255,17 @@ void Scheduler::switch_to(std::uint32_t next) {
   from.place.switch_to(to.place, [] {});
 }
 
+std::uintptr_t Scheduler::offset_of(const void* where) const {
+  return where ? reinterpret_cast<std::uintptr_t>(where) - program_base : 0;
+}
+
 void Scheduler::show_steps() const {
   const std::uint64_t count = std::min<std::uint64_t>(steps_, 60);
   for (std::uint64_t i = steps_ - count; i < steps_; ++i) {
     const Step& s = shown_[i % kShown];
     std::fprintf(stderr, "  step %llu  fiber %u  %-6s at +0x%llx  %llu ns\n", static_cast<unsigned long long>(i), s.fiber,
                  kKinds[static_cast<int>(s.kind)],
-                 static_cast<unsigned long long>(s.where ? reinterpret_cast<std::uintptr_t>(s.where) - program_base : 0),
+                 static_cast<unsigned long long>(offset_of(s.where)),
                  static_cast<unsigned long long>(s.now));
   }
 }

@@ -37,7 +37,7 @@ struct Random {
   bool one_in(std::uint32_t n) { return below(n) == 0; }
 };
 
-inline constexpr std::uint32_t kMostFibers = 128;
+inline constexpr std::uint32_t kMostFibers = 32;
 inline constexpr std::uint64_t kNever = ~std::uint64_t{0};
 
 enum class FiberState : std::uint8_t { ready, waiting, over };
@@ -49,6 +49,7 @@ struct Fiber {
   const void* key = nullptr;       // what it waits for; null: only time
   std::uint64_t wake_at = kNever;  // waiting: goes on then
   bool timed_out = false;
+  bool joined = false;  // or detached: once it is over, its number may be another's
   std::uint64_t priority = 0;  // schedule `pct`
   void* (*routine)(void*) = nullptr;
   void* argument = nullptr;
@@ -65,6 +66,8 @@ class Scheduler {
   bool on() const { return on_; }
   Fiber& self() { return *fibers_[current_]; }
   std::uint32_t current() const { return current_; }
+  /// Nobody will ask for that one any more.
+  void let_go(std::uint32_t fiber) { fibers_[fiber]->joined = true; }
   std::uint32_t create(void* (*routine)(void*), void* argument);
   const void* fiber(std::uint32_t id) const { return fibers_[id].get(); }
   bool is_over(std::uint32_t fiber) const { return fibers_[fiber]->state == FiberState::over; }
@@ -83,11 +86,14 @@ class Scheduler {
   const Settings& settings() const { return settings_; }
   Random& random() { return random_; }
   const std::uint64_t* of_kind() const { return of_kind_; }
+  /// Where in the program's file this code is.
+  std::uintptr_t offset_of(const void* where) const;
   /// The last steps, to stderr.
   void show_steps() const;
 
  private:
   static void enter();
+  std::uint32_t free_number();
   void choose_style();
   void go_on();
   void switch_to(std::uint32_t next);

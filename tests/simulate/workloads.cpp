@@ -18,6 +18,12 @@ void expect(bool fine, const char* what) {
   if (!fine) wrong(what);
 }
 
+void describe_options(const Options& o) {
+  text = std::to_string(o.workers) + " workers, max_runs " + std::to_string(o.max_runs) + ", overlap " + std::to_string(o.overlap) +
+         ", queue_capacity " + std::to_string(o.queue_capacity) + ", spawn_capacity " + std::to_string(o.spawn_capacity) +
+         ", stream_capacity " + std::to_string(o.stream_capacity) + ", park_after " + std::to_string(o.park_after.count());
+}
+
 Options options_of(Random& random, std::uint32_t most_tasks) {
   Options o;
   o.target = Target::cpu;
@@ -40,9 +46,6 @@ Options options_of(Random& random, std::uint32_t most_tasks) {
   o.shutdown_timeout = std::chrono::milliseconds(60'000);
   o.keep_successor = !random.one_in(4);
   o.log_level = "off";
-  text = std::to_string(o.workers) + " workers, max_runs " + std::to_string(o.max_runs) + ", overlap " + std::to_string(o.overlap) +
-         ", queue_capacity " + std::to_string(o.queue_capacity) + ", spawn_capacity " + std::to_string(o.spawn_capacity) +
-         ", stream_capacity " + std::to_string(o.stream_capacity) + ", park_after " + std::to_string(o.park_after.count());
   return o;
 }
 
@@ -50,6 +53,7 @@ Options options_of(Random& random, std::uint32_t most_tasks) {
 struct Bench {
   Bench(const Options& options, std::uint32_t tasks)
       : options(options), runtime(start<Node, Cell, Leaf, Source, Nop>(options)), memory(runtime.allocate<std::uint32_t>(3 * tasks + 2)) {
+    describe_options(options);
     words = {memory.data(), memory.data() + tasks, memory.data() + 2 * tasks};
   }
   void clear() { memory.write(std::vector<std::uint32_t>(memory.size())); }
