@@ -1,4 +1,5 @@
-// simulate [--seed N] [--count K | --seconds S] [--schedule NAME] [--shape NAME] [--strong] [--steps K]: see README.md.
+// simulate [--seed N] [--count K | --seconds S] [--schedule NAME] [--shape NAME] [--strong] [--steps K] [--weaken PLACE] [--sites]:
+// see README.md.
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/personality.h>
@@ -12,6 +13,7 @@
 #include <cstring>
 #include <string>
 
+#include "simulate/memory.hpp"
 #include "simulate/scheduler.hpp"
 #include "simulate/workloads.hpp"
 
@@ -28,6 +30,7 @@ struct Request {
   Shape shape = Shape::any;
   std::uint64_t count = 1000;
   double seconds = 0;
+  bool sites = false;
 };
 
 /// What the parent reads of its children.
@@ -35,6 +38,7 @@ struct Progress {
   std::uint64_t seed, hash;
   std::uint64_t runs, steps, most_steps, findings;
   std::uint64_t of_size[32];  // runs by the logarithm of their steps
+  memory::Site sites[memory::kMostSites];
 };
 Progress* progress = nullptr;
 Request request;
@@ -99,8 +103,16 @@ void print_summary(double seconds) {
       std::printf("  %10llu steps or more: %llu runs\n", 1ull << i, static_cast<unsigned long long>(progress->of_size[i]));
 }
 
+void print_sites() {
+  for (const memory::Site& site : progress->sites)
+    if (site.place)
+      std::printf("  0x%llx order %d, %llu times\n", static_cast<unsigned long long>(site.place), site.order,
+                  static_cast<unsigned long long>(site.passed));
+}
+
 int run_all() {
   progress = static_cast<Progress*>(mmap(nullptr, sizeof(Progress), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  if (request.sites) memory::note_sites(progress->sites);
   const double start = now(), end = request.seconds ? start + request.seconds : 0;
   const std::uint64_t first = request.settings.seed, last = end ? ~std::uint64_t{0} : first + request.count;
   for (std::uint64_t seed = first; seed < last && (!end || now() < end) && progress->findings < 5; ++seed) {
@@ -108,6 +120,7 @@ int run_all() {
     if (!run_child(seed, false) || (seed % kCheckedTwice == 0 && !run_child(seed, true))) ++progress->findings;
   }
   print_summary(now() - start);
+  if (request.sites) print_sites();
   return progress->findings ? 1 : 0;
 }
 
@@ -124,8 +137,8 @@ Enum named(const char* const (&names)[N], const char* name) {
 void parse(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     const std::string flag = argv[i];
-    if (flag == "--strong") {
-      request.settings.weak = false;
+    if (flag == "--strong" || flag == "--sites") {
+      (flag == "--strong" ? request.settings.weak : request.sites) = flag == "--sites";
       continue;
     }
     const char* const value = i + 1 < argc ? argv[++i] : "";
@@ -133,6 +146,7 @@ void parse(int argc, char** argv) {
     else if (flag == "--count") request.count = std::strtoull(value, nullptr, 10);
     else if (flag == "--seconds") request.seconds = std::strtod(value, nullptr);
     else if (flag == "--steps") request.settings.most_steps = std::strtoull(value, nullptr, 10);
+    else if (flag == "--weaken") request.settings.weakened = std::strtoull(value, nullptr, 16);
     else if (flag == "--schedule") request.settings.schedule = named<Schedule>(kSchedules, value);
     else if (flag == "--shape") request.shape = named<Shape>(kShapes, value);
     else std::fprintf(stderr, "unknown option %s: see tests/simulate/README.md\n", flag.c_str()), std::exit(2);

@@ -99,6 +99,25 @@ std::size_t readable(const AtomicWord& word) {
   return count;
 }
 
+Site* all_sites = nullptr;
+
+void note(std::uintptr_t place, int order) {
+  for (std::size_t i = place * 0x9e3779b97f4a7c15ull % kMostSites, tried = 0; tried < kMostSites; i = (i + 1) % kMostSites, ++tried) {
+    Site& site = all_sites[i];
+    if (site.place && site.place != place) continue;
+    site = {place, std::max(site.order, order), site.passed + 1};
+    return;
+  }
+}
+
+/// The order that the code there asks for, unless it is the one that is weakened.
+int order_of(int order, const void* where) {
+  if (!order) return 0;
+  const std::uintptr_t place = scheduler.offset_of(where);
+  if (all_sites) note(place, order);
+  return place == scheduler.settings().weakened ? 0 : order;
+}
+
 void take_in(const Store& store, int order) {
   mine().read.join(store.released);
   if (acquires(order)) mine().now.join(store.released);
@@ -171,6 +190,7 @@ void plain(const void* at, std::size_t bytes, bool write, const void* where) {
 
 std::uint64_t load(const void* at, std::size_t bytes, std::uint64_t newest, int order, const void* where) {
   const Inside here;
+  order = order_of(order, where);
   AtomicWord& word = visit(at, bytes, newest, false, where);
   if (order == kSeqCst) meet_everybody();
   const std::size_t choices = order == kSeqCst || word.stores.size() == 1 ? 1 : readable(word);
@@ -184,17 +204,22 @@ std::uint64_t load(const void* at, std::size_t bytes, std::uint64_t newest, int 
 
 void store(const void* at, std::size_t bytes, std::uint64_t before, std::uint64_t after, int order, const void* where) {
   const Inside here;
+  order = order_of(order, where);
   add(visit(at, bytes, before, true, where), after, {}, order);
 }
 
 void update(const void* at, std::size_t bytes, std::uint64_t before, std::uint64_t after, int order, const void* where) {
   const Inside here;
+  order = order_of(order, where);
   AtomicWord& word = visit(at, bytes, before, true, where);
   take_in(word.stores.back(), order);
   add(word, after, word.stores.back().released, order);
 }
 
-void fence(int order) {
+void note_sites(Site* sites) { all_sites = sites; }
+
+void fence(int order, const void* where) {
+  order = order_of(order, where);
   if (acquires(order)) mine().now.join(mine().read);
   if (order == kSeqCst) meet_everybody();
   if (!releases(order)) return;

@@ -26,6 +26,16 @@ std::uint64_t load(const void* at, std::size_t bytes, std::uint64_t newest, int 
 /// Called with what memory holds before and after.
 void store(const void* at, std::size_t bytes, std::uint64_t before, std::uint64_t after, int order, const void* where);
 void update(const void* at, std::size_t bytes, std::uint64_t before, std::uint64_t after, int order, const void* where);
-void fence(int order);
+void fence(int order, const void* where);
+
+/// Places in the program that order something, and how often they were passed. Shared with the parent.
+struct Site {
+  std::uintptr_t place;
+  int order;
+  std::uint64_t passed;
+};
+inline constexpr std::size_t kMostSites = 4096;
+/// From here on they are noted in `sites`, which has kMostSites.
+void note_sites(Site* sites);
 
 }  // namespace flywheel::simulate::memory

@@ -23,6 +23,7 @@ struct Settings {
   Schedule schedule = Schedule::any;
   bool weak = true;
   std::uint64_t most_steps = 20'000'000;
+  std::uintptr_t weakened = 0;  // the code at this place orders nothing
 };
 
 struct Random {

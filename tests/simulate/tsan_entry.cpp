@@ -112,7 +112,7 @@ FLYWHEEL_PLAIN(16)
 void __tsan_atomic_thread_fence(int order) {
   if (!scheduler.on()) return;
   scheduler.step(Kind::fence, FLYWHEEL_CALLER);
-  memory::fence(order);
+  memory::fence(order, FLYWHEEL_CALLER);
 }
 void __tsan_atomic_signal_fence(int) {}
 void __tsan_read_range(void* a, std::size_t bytes) { plain(a, bytes, false, FLYWHEEL_CALLER); }

@@ -29,9 +29,9 @@ Options options_of(Random& random, std::uint32_t most_tasks) {
   o.target = Target::cpu;
   o.workers = 1 + random.below(random.one_in(3) ? 8 : 4);
   o.heap_bytes = 1 << 12;
-  o.max_tasks = 256;
-  o.max_edges = 1024;
-  o.max_executables = 8;
+  o.max_tasks = 64;
+  o.max_edges = 256;
+  o.max_executables = 4;
   o.max_runs = 1u << random.below(4);
   o.max_waiting = 1 + random.below(8);
   o.overlap = 1 + random.below(3);
