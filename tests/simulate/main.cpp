@@ -22,7 +22,6 @@ namespace flywheel::simulate {
 namespace {
 
 constexpr const char* kSchedules[] = {"random", "pct", "stop", "most", "jump", "any"};
-constexpr const char* kShapes[] = {"graphs", "compiled", "phases", "streams", "cancels", "threads", "parks", "roots", "any"};
 constexpr std::uint64_t kCheckedTwice = 50;  // one in so many seeds
 
 struct Request {
@@ -148,7 +147,7 @@ void parse(int argc, char** argv) {
     else if (flag == "--steps") request.settings.most_steps = std::strtoull(value, nullptr, 10);
     else if (flag == "--weaken") request.settings.weakened = std::strtoull(value, nullptr, 16);
     else if (flag == "--schedule") request.settings.schedule = named<Schedule>(kSchedules, value);
-    else if (flag == "--shape") request.shape = named<Shape>(kShapes, value);
+    else if (flag == "--shape") request.shape = named<Shape>(kShapeNames, value);
     else std::fprintf(stderr, "unknown option %s: see tests/simulate/README.md\n", flag.c_str()), std::exit(2);
   }
 }
@@ -156,8 +155,8 @@ void parse(int argc, char** argv) {
 }  // namespace
 
 void finding(const char* what) {
-  std::fprintf(stderr, "FINDING seed %llu: %s\n  %s\n", static_cast<unsigned long long>(progress->seed), what,
-               workload_text().c_str());
+  std::fprintf(stderr, "FINDING seed %llu: %s\n  schedule %s, %s\n", static_cast<unsigned long long>(progress->seed), what,
+               kSchedules[static_cast<int>(scheduler.style())], workload_text().c_str());
   scheduler.show_steps();
   std::fflush(stderr);
   _exit(1);

@@ -85,6 +85,7 @@ class Scheduler {
   std::uint64_t steps() const { return steps_; }
   std::uint64_t hash() const { return hash_; }
   const Settings& settings() const { return settings_; }
+  Schedule style() const { return style_; }
   Random& random() { return random_; }
   const std::uint64_t* of_kind() const { return of_kind_; }
   /// Where in the program's file this code is.

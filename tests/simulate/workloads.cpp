@@ -12,6 +12,7 @@ namespace flywheel::simulate {
 namespace {
 
 std::string text;
+const char* shape_name = "";
 
 [[noreturn]] void wrong(const std::string& what) { finding(what.c_str()); }
 void expect(bool fine, const char* what) {
@@ -19,7 +20,7 @@ void expect(bool fine, const char* what) {
 }
 
 void describe_options(const Options& o) {
-  text = std::to_string(o.workers) + " workers, max_runs " + std::to_string(o.max_runs) + ", overlap " + std::to_string(o.overlap) +
+  text = std::string(shape_name) + ": " + std::to_string(o.workers) + " workers, max_runs " + std::to_string(o.max_runs) + ", overlap " + std::to_string(o.overlap) +
          ", queue_capacity " + std::to_string(o.queue_capacity) + ", spawn_capacity " + std::to_string(o.spawn_capacity) +
          ", stream_capacity " + std::to_string(o.stream_capacity) + ", park_after " + std::to_string(o.park_after.count());
 }
@@ -217,8 +218,10 @@ void roots(Random& random) {
 const std::string& workload_text() { return text; }
 
 void run_workload(std::uint64_t seed, Shape shape) {
+  text.clear();
   Random random{seed * 0x9e3779b97f4a7c15ull};
   if (shape == Shape::any) shape = static_cast<Shape>(random.below(static_cast<std::uint32_t>(Shape::roots)));
+  shape_name = kShapeNames[static_cast<int>(shape)];
   try {
     switch (shape) {
       case Shape::graphs: return graphs(random, false);
