@@ -1,0 +1,137 @@
+// One scheduler for all threads of a program: each is a fiber, and each atomic access, lock, wait, clock reading and sleep is a
+// step, after which a seed decides who goes on.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "support/fiber_switch.hpp"
+
+namespace flywheel::simulate {
+
+/// Who goes on after a step. `random`: anybody. `pct`: by random priorities that change at a few points (Burckhardt et al.,
+/// ASPLOS 2010). `stop`: one fiber stands still for long stretches. `most`: all but one or two do. `jump`: random, and the
+/// clock leaps.
+enum class Schedule { random, pct, stop, most, jump, any };
+
+enum class Kind : std::uint8_t { load, store, update, fence, lock, unlock, wait, notify, clock, sleep, yield, create, join, end };
+
+struct Settings {
+  std::uint64_t seed = 0;
+  Schedule schedule = Schedule::any;
+  bool weak = true;
+  std::uint64_t most_steps = 20'000'000;
+  std::uintptr_t weakened = 0;  // the code at this place orders nothing
+};
+
+struct Random {
+  std::uint64_t state;
+  std::uint64_t next() {  // SplitMix64 (Steele, Lea, Flood, OOPSLA 2014)
+    std::uint64_t x = state += 0x9e3779b97f4a7c15ull;
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
+    return x ^ (x >> 31);
+  }
+  std::uint32_t below(std::uint32_t n) { return static_cast<std::uint32_t>((next() >> 32) * n >> 32); }
+  bool one_in(std::uint32_t n) { return below(n) == 0; }
+};
+
+inline constexpr std::uint32_t kMostFibers = 32;
+inline constexpr std::uint64_t kNever = ~std::uint64_t{0};
+
+enum class FiberState : std::uint8_t { ready, waiting, over };
+
+/// A thread of the program.
+struct Fiber {
+  std::uint32_t id = 0;
+  FiberState state = FiberState::over;
+  const void* key = nullptr;       // what it waits for; null: only time
+  std::uint64_t wake_at = kNever;  // waiting: goes on then
+  bool timed_out = false;
+  bool joined = false;  // or detached: once it is over, its number may be another's
+  std::uint64_t priority = 0;  // schedule `pct`
+  void* (*routine)(void*) = nullptr;
+  void* argument = nullptr;
+  std::unique_ptr<unsigned char[]> locals;    // what its thread_local objects hold while another runs
+  void* caught = nullptr;                     // exceptions it handles
+  unsigned uncaught = 0;
+  testing::StackPlace place;
+};
+
+class Scheduler {
+ public:
+  /// Runs main(argument) as fiber 0 until it and all threads have ended.
+  void run(const Settings& settings, void* (*main)(void*), void* argument);
+  bool on() const { return on_; }
+  Fiber& self() { return *fibers_[current_]; }
+  std::uint32_t current() const { return current_; }
+  /// Nobody will ask for that one any more.
+  void let_go(std::uint32_t fiber) { fibers_[fiber]->joined = true; }
+  std::uint32_t create(void* (*routine)(void*), void* argument);
+  const void* fiber(std::uint32_t id) const { return fibers_[id].get(); }
+  bool is_over(std::uint32_t fiber) const { return fibers_[fiber]->state == FiberState::over; }
+
+  /// The running fiber is about to do this, called from `where`.
+  void step(Kind kind, const void* where);
+  /// The running fiber waits until wake(key), or until `limit`; true if that came first.
+  bool wait(const void* key, std::uint64_t limit);
+  void wake(const void* key, std::uint32_t most);
+  /// The running fiber lets others go first.
+  void yield(const void* where);
+
+  std::uint64_t now() const { return now_; }
+  std::uint64_t steps() const { return steps_; }
+  std::uint64_t hash() const { return hash_; }
+  const Settings& settings() const { return settings_; }
+  Schedule style() const { return style_; }
+  Random& random() { return random_; }
+  const std::uint64_t* of_kind() const { return of_kind_; }
+  /// Where in the program's file this code is.
+  std::uintptr_t offset_of(const void* where) const;
+  /// The last steps, to stderr.
+  void show_steps() const;
+
+ private:
+  static void enter();
+  std::uint32_t free_number();
+  void choose_style();
+  void go_on();
+  void switch_to(std::uint32_t next);
+  void time_passes();
+  std::uint32_t pick(std::uint32_t count);
+  std::uint32_t pick_moving(std::uint32_t count);
+  void stop_somebody();
+
+  struct Step {
+    std::uint32_t fiber;
+    Kind kind;
+    const void* where;
+    std::uint64_t now;
+  };
+  static constexpr std::uint32_t kShown = 4096;
+
+  Settings settings_;
+  Schedule style_ = Schedule::random;
+  Random random_{0};
+  std::vector<std::unique_ptr<Fiber>> fibers_;
+  testing::StackPlace outside_;
+  std::uint32_t current_ = 0, switch_one_in_ = 1;
+  bool on_ = false;
+  std::uint64_t now_ = 0, steps_ = 0, hash_ = 0, next_wake_ = kNever, in_a_row_ = 0;
+  std::uint64_t lowest_ = 0, next_change_ = kNever;       // schedule `pct`
+  std::uint64_t stopped_until_ = 0;                       // schedules `stop` and `most`
+  std::vector<bool> stopped_;
+  std::uint32_t jumps_left_ = 0;
+  std::uint32_t ready_[kMostFibers] = {};
+  std::uint64_t of_kind_[static_cast<int>(Kind::end) + 1] = {};
+  Step shown_[kShown] = {};
+};
+
+extern Scheduler scheduler;
+
+/// Ends the process: the run did what it must not do.
+[[noreturn]] void finding(const char* what);
+
+}  // namespace flywheel::simulate

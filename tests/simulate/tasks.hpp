@@ -1,0 +1,82 @@
+// The tasks of the simulated programs. They tell what happened to them through plain words, so that a missing order of memory is a
+// race, and count through atomic ones.
+#pragma once
+
+#include <flywheel/flywheel.hpp>
+#include <flywheel/task.cuh>
+
+#include "support/atomics.hpp"
+
+namespace flywheel::simulate {
+
+inline constexpr std::uint32_t kMostPredecessors = 3;
+
+/// What the tasks of one run share.
+struct Words {
+  std::uint32_t* passes;  // of each task; plain: in which pass it ran last, from 1
+  std::uint32_t* counts;  // of each task; atomic: how often it ran
+  std::uint32_t* wrong;   // atomic: tasks that did not find their predecessors done
+};
+
+/// A task that some before it must be done for.
+struct Node {
+  Words words;
+  std::uint32_t index;
+  std::uint32_t predecessors;
+  std::uint32_t before[kMostPredecessors];
+  std::uint32_t fails_in;  // pass, from 1
+
+  template <class Block>
+  FLYWHEEL_TASK std::uint32_t operator()(Block& block) const {
+    const std::uint32_t pass = block.iteration() + 1;
+    for (std::uint32_t i = 0; i < predecessors; ++i)
+      if (words.passes[before[i]] != pass) testing::add_to(*words.wrong, 1u);
+    if (words.passes[index] != pass - 1) testing::add_to(*words.wrong, 1u);
+    words.passes[index] = pass;
+    testing::add_to(words.counts[index], 1u);
+    if (fails_in == pass) block.fail(7);
+    return pass * 1000 + index;
+  }
+};
+
+/// All of a phase see what those of the phase before wrote.
+struct Cell {
+  Words words;
+  std::uint32_t first, index, count;  // of the cells of one phase; those of the phase before end at `first`
+  template <class Block>
+  FLYWHEEL_TASK void operator()(Block& block) const {
+    const std::uint32_t pass = block.iteration() + 1;
+    for (std::uint32_t i = 0; first && i < count; ++i)
+      if (words.passes[first - count + i] != pass) testing::add_to(*words.wrong, 1u);
+    words.passes[index] = pass;
+    testing::add_to(words.counts[index], 1u);
+  }
+};
+
+struct Leaf {
+  std::uint32_t* count;
+  template <class Block>
+  FLYWHEEL_TASK void operator()(Block&) const {
+    testing::add_to(*count, 1u);
+  }
+};
+
+/// Emits `values` numbers, and spawns as many leaves: those that find no room it counts itself.
+struct Source {
+  std::uint32_t* leaves;
+  std::uint32_t values, spawns;
+  template <class Block>
+  FLYWHEEL_TASK void operator()(Block& block) const {
+    for (std::uint32_t i = 0; i < values; ++i) block.emit(block.iteration() * values + i);
+    for (std::uint32_t i = 0; i < spawns; ++i)
+      if (!block.spawn(Leaf{leaves})) testing::add_to(*leaves, 1u);
+  }
+};
+
+struct Nop {
+  std::uint32_t unused;
+  template <class Block>
+  FLYWHEEL_TASK void operator()(Block&) const {}
+};
+
+}  // namespace flywheel::simulate

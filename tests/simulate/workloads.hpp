@@ -1,0 +1,18 @@
+// Random programs that use the runtime on CPU workers and check what comes out.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace flywheel::simulate {
+
+/// Shapes of programs. `roots`: a repeated graph of more roots than two for each worker, in a small queue.
+enum class Shape { graphs, compiled, phases, streams, cancels, threads, parks, roots, any };
+inline constexpr const char* kShapeNames[] = {"graphs", "compiled", "phases", "streams", "cancels", "threads", "parks", "roots", "any"};
+
+/// Runs the program that the seed says; what is wrong goes to finding(). Called on a fiber.
+void run_workload(std::uint64_t seed, Shape shape);
+/// What it was, for a report.
+const std::string& workload_text();
+
+}  // namespace flywheel::simulate
