@@ -56,6 +56,7 @@ struct ThreadPlatform : CpuPlatform {
   }
   static constexpr bool kOneClock = false;
   static constexpr bool kNearMemory = false;
+  static constexpr std::uint64_t kMostBetweenReadings = 0;
   __device__ static void pause(std::uint32_t spins) { detail::gpu_pause(spins); }
   /// Arrivals of 132 SMs at one word take L2 some 200 cycles, and a look that comes too early costs a trip there and back.
   /// A phase boundary on one H200: at once 1.05 us, after 200 cycles 1.01, 250 0.94, 300 0.95, 350 0.97; on another: after 230

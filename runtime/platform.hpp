@@ -174,7 +174,7 @@ struct CpuPlatform {
   FLYWHEEL_TASK static std::uint32_t word_of_lanes(const std::uint32_t* mine, std::uint32_t w) { return mine[w]; }
 
   FLYWHEEL_TASK static std::uint64_t now_ns() { return detail::cpu_now_ns(); }
-  /// In a wait's budget, see runtime/wait: a waiting thread reads the clock every few milliseconds at most.
+  /// In a wait's budget, see runtime/wait: a waiting thread reads the clock every few milliseconds at most. 0: nothing stops it.
   static constexpr std::uint64_t kMostBetweenReadings = 20'000'000;
   /// The worker's own clock, for traces: finer than now_ns() on a GPU, but each worker's starts elsewhere.
   FLYWHEEL_TASK static std::uint64_t ticks() { return detail::cpu_now_ns(); }

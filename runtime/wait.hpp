@@ -103,41 +103,41 @@ FLYWHEEL_COLD std::uint64_t total_progress(const WaitContext& wait) {
   return sum;
 }
 
-/// How a wait goes on. A CPU thread may be stopped with its whole process, or not be scheduled for long: then it could not
-/// have seen what it waits for. So what lies between two readings of its clock counts up to kMostBetweenReadings.
-struct WaitState {
-  std::uint64_t start = 0;     // by the clock; later than it was by what did not count. 0: not read yet
+/// What a wait remembers from one look at the clock to the next.
+template <bool kMayBeStopped>
+struct WaitNotes {
   std::uint64_t progress = 0;  // of the others
 };
-template <class P>
-concept MayBeStopped = requires { P::kMostBetweenReadings; };
-template <class P>
-struct WaitStateOf : WaitState {};
-template <MayBeStopped P>
-struct WaitStateOf<P> : WaitState {
+/// A CPU thread may be stopped with its whole process, or not be scheduled for long: then it could not have seen what it waits
+/// for. So what lies between two readings of its clock counts up to P::kMostBetweenReadings.
+template <>
+struct WaitNotes<true> {
+  std::uint64_t progress = 0;
   std::uint64_t last = 0;  // reading of the clock
 };
+template <class P>
+using WaitNotesOf = WaitNotes<(P::kMostBetweenReadings > 0)>;
 
-/// The slow side of spin_until(), out of line so that the many fast sides stay small. False to give up.
+/// The slow side of spin_until(), out of line so that the many fast sides stay small. Gives the time the wait began, later by
+/// what did not count, or 0 to give up.
 template <class P, class Patience>
-FLYWHEEL_COLD bool go_on_waiting(Patience patience, WaitReason reason, const void* address, std::uint64_t saw,
-                                 std::uint64_t expected, WaitStateOf<P>& state) {
+FLYWHEEL_COLD std::uint64_t go_on_waiting(Patience patience, WaitReason reason, const void* address, std::uint64_t saw,
+                                          std::uint64_t expected, std::uint64_t start, WaitNotesOf<P>& notes) {
   const WaitContext wait = patience;
-  if (P::device(*wait.abort).load(Order::relaxed)) return false;
+  if (P::device(*wait.abort).load(Order::relaxed)) return 0;
   const std::uint64_t now = P::now_ns();
-  if constexpr (MayBeStopped<P>) {
-    if (state.last && now - state.last > P::kMostBetweenReadings) state.start += now - state.last - P::kMostBetweenReadings;
-    state.last = now;
+  if constexpr (P::kMostBetweenReadings > 0) {
+    const std::uint64_t gap = start ? now - notes.last : 0;
+    if (gap > P::kMostBetweenReadings) start += gap - P::kMostBetweenReadings;
+    notes.last = now;
   }
-  if (state.start && now - state.start < wait.budget_ns) return true;
-  const std::uint64_t before = state.progress;
-  state.progress = total_progress<P>(wait);
-  if (!state.start || (wait.workers && state.progress != before)) {
-    state.start = now;
-    return true;
-  }
-  if (wait.fatal) report_wait<P>(wait, reason, address, saw, expected, now - state.start);
-  return false;
+  if (start && now - start < wait.budget_ns) return start;
+  const std::uint64_t before = notes.progress;
+  notes.progress = total_progress<P>(wait);
+  if (!start || (wait.workers && notes.progress != before)) return now;
+  if (!wait.fatal) return 0;
+  report_wait<P>(wait, reason, address, saw, expected, now - start);
+  return 0;
 }
 }  // namespace detail
 
@@ -152,14 +152,15 @@ struct NothingToDo {
 template <class P, class Patience, class Ready>
 FLYWHEEL_TASK bool spin_until(const Patience& patience, WaitReason reason, const void* address, std::uint64_t expected,
                               Ready&& ready) {
-  std::uint64_t saw = 0;
-  detail::WaitStateOf<P> state;
+  std::uint64_t saw = 0, start = 0;
+  detail::WaitNotesOf<P> notes;
   for (std::uint32_t spins = 0;; ++spins) {
     if (ready(saw)) return true;
     if (spins % 16 != 15) continue;
     P::pause(spins);
     if (spins % 256 != 255) continue;
-    if (!detail::go_on_waiting<P>(patience, reason, address, saw, expected, state)) return false;
+    start = detail::go_on_waiting<P>(patience, reason, address, saw, expected, start, notes);
+    if (!start) return false;
   }
 }
 
