@@ -178,6 +178,7 @@ void forget(const void* at, std::size_t bytes) {
 
 void plain(const void* at, std::size_t bytes, bool write, const void* where) {
   const Inside here;
+  if (scheduler.is_local(at)) return;
   auto address = reinterpret_cast<std::uintptr_t>(at);
   const std::uintptr_t end = address + bytes;
   while (address < end) {

@@ -259,6 +259,10 @@ std::uintptr_t Scheduler::offset_of(const void* where) const {
   return where ? reinterpret_cast<std::uintptr_t>(where) - program_base : 0;
 }
 
+bool Scheduler::is_local(const void* at) const {
+  return at >= locals.at && at < locals.at + locals.bytes;
+}
+
 void Scheduler::show_steps() const {
   const std::uint64_t count = std::min<std::uint64_t>(steps_, 60);
   for (std::uint64_t i = steps_ - count; i < steps_; ++i) {

@@ -90,6 +90,8 @@ class Scheduler {
   const std::uint64_t* of_kind() const { return of_kind_; }
   /// Where in the program's file this code is.
   std::uintptr_t offset_of(const void* where) const;
+  /// Whether a thread_local object of the program is there: all threads have theirs at one address, in turn.
+  bool is_local(const void* at) const;
   /// The last steps, to stderr.
   void show_steps() const;
 
