@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "host/graph.hpp"
+#include "runtime/thrown.hpp"
 
 namespace flywheel {
 
@@ -49,6 +50,8 @@ std::uint64_t collect(const World& world, RunRecord& run, bool told) {
   const unsigned char* results = world.results + std::size_t{run.slot} * world.result_bytes;
   run.results.assign(results, results + run.graph->result_bytes);
   run.code = code;
+  if (code == static_cast<std::uint32_t>(Status::task_threw) && run.fault_task)
+    run.cause = detail::ThrownTexts::all().take(world, run.slot, run.fault_task - 1);
   // Release: pairs with the acquire in poll(). Under the lock: a reader that still drains the slot's stream must not
   // meet the values of the slot's next run.
   run.phase.store(RunPhase::done, std::memory_order_release);

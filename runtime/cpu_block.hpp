@@ -2,6 +2,7 @@
 #pragma once
 
 #include "runtime/phases.hpp"
+#include "runtime/thrown.hpp"
 
 namespace flywheel {
 
@@ -45,17 +46,22 @@ class CpuBlock : public BlockCore<P, List> {
 
   /// Grid tasks: all workers meet. False if the run ends here: return from the body.
   FLYWHEEL_TASK bool grid_sync() {
-    const bool go_on = boundary(false);
+    const bool go_on = meet_others(false);
     if (go_on) begin_step();
+    told_ = !go_on;
     return go_on;
   }
 
   // Library use: see phases.hpp.
   FLYWHEEL_TASK void begin_phases() { clock_ = PhaseClock::of<P>(*this->context_); }
+  /// When a run ends early, some may hear of it in grid_sync(): they come here once more, after their bodies. One whose body
+  /// threw hears of it here. So whoever has not heard in grid_sync() comes once more, too, and all bodies are over then.
   FLYWHEEL_TASK bool boundary(bool end_of_pass) {
-    end_body<P>(this->context_->world->heartbeats[this->context_->worker]);  // who waits for others does not stall
-    return meet<P>(*this->context_, clock_, end_of_pass);
+    const bool go_on = meet_others(end_of_pass);
+    if (!go_on && !told_) meet_others(end_of_pass);
+    return go_on && !told_;
   }
+  FLYWHEEL_TASK TaskContext& context() { return *this->context_; }
   FLYWHEEL_TASK void begin_pass(std::uint32_t pass) { this->context_->asked.iteration = pass; }
   FLYWHEEL_TASK void get_on() const { show_progress<P>(*this->context_->world, this->context_->worker); }
   FLYWHEEL_TASK const TaskRecord& load(const TaskRecord& record) {
@@ -68,6 +74,10 @@ class CpuBlock : public BlockCore<P, List> {
   }
 
  private:
+  FLYWHEEL_TASK bool meet_others(bool end_of_pass) {
+    end_body<P>(this->context_->world->heartbeats[this->context_->worker]);  // who waits for others does not stall
+    return meet<P>(*this->context_, clock_, end_of_pass);
+  }
   FLYWHEEL_TASK void begin_step() const {
     const TaskContext& context = *this->context_;
     begin_body<P>(context.world->heartbeats[context.worker], Item{clock_.local, context.item.run, false}.pack());
@@ -76,6 +86,7 @@ class CpuBlock : public BlockCore<P, List> {
   PhaseClock clock_{};
   unsigned char* scratch_;
   std::size_t used_ = 0;
+  bool told_ = false;  // by grid_sync(), that the run ends
 };
 
 }  // namespace flywheel

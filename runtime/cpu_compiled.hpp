@@ -70,7 +70,7 @@ class CpuCompiled {
       pages += pages_of(bytes);
     });
     const bool as_said = pages == instruction.dependent_pages;
-    if (as_said) List::compute(instruction.record, block, operands);
+    if (as_said) detail::CatchingList<List>::compute(instruction.record, block, operands);
     const Status fault = as_said ? operands.end() : Status::operands_misnamed;
     if (!context.asked.code) context.asked.code = static_cast<std::uint32_t>(fault);
     end_body<P>(heart);

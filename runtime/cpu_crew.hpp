@@ -56,7 +56,7 @@ class CpuCrew {
   FLYWHEEL_TASK Asked wait(std::uint32_t slot, Slow&&, Settle&& settle) {
     CpuBlock<List, P> block(contexts_[slot], scratch_);
     begin_body<P>(world_.heartbeats[worker_], contexts_[slot].item.pack());
-    List::run(stages_[slot].record, block);
+    detail::CatchingList<List>::run(stages_[slot].record, block);
     end_body<P>(world_.heartbeats[worker_]);
     settle();
     return contexts_[slot].asked;
@@ -67,7 +67,7 @@ class CpuCrew {
     RunState& run = world_.runs[run_slot];
     TaskContext context{&world_, nullptr, &run, {0, run_slot, false}, worker_, {}};
     CpuBlock<List, P> block(context, scratch_);
-    return run_phases<List>(world_, run.line.constants, block);
+    return run_phases<detail::CatchingList<List>>(world_, run.line.constants, block);
   }
 
   template <class Slow>

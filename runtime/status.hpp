@@ -30,6 +30,7 @@ enum class Status : std::uint32_t {
   words_missing = 18,
   operands_renewed = 19,
   launch_refused = 20,
+  task_threw = 21,
 };
 
 inline constexpr std::uint32_t kUserStatus = 64;
@@ -91,6 +92,9 @@ constexpr StatusText describe(Status status) {
     case Status::words_missing:
       return {"a task waited in block.spin() for longer than Options::check_budget",
               "see that the task before it puts all words, with block.stamp(), before it calls sent()"};
+    case Status::task_threw:
+      return {"a task's body threw an exception",
+              "catch it in the body and call block.fail(): a GPU has no exceptions, so the same body does not throw there"};
     case Status::workers_missing:
       return {"not all workers of the resident kernel started in time",
               "another program holds SMs: stop it, or start fewer workers with Options::workers; the kernel stays queued, so the "

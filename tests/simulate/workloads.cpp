@@ -50,13 +50,6 @@ Options options_of(Random& random, std::uint32_t most_tasks) {
   return o;
 }
 
-/// Tickets of roots that are all taken stay in the queue for a while: shape `roots` alone leaves no room for them.
-Options with_room_for_tickets(Options o, std::uint32_t roots, std::uint32_t passes) {
-  if (roots > 2 * o.workers)
-    while (o.queue_capacity < roots + o.spawn_capacity + o.workers * passes) o.queue_capacity *= 2;
-  return o;
-}
-
 /// A runtime, and the words of its one graph.
 struct Bench {
   Bench(const Options& options, std::uint32_t tasks)
@@ -109,7 +102,7 @@ void check_run(Run& run, const char* what) {
 /// Runs of one graph, one after the other, each of some passes.
 void graphs(Random& random, bool compiled_too) {
   const std::uint32_t count = 1 + random.below(16);
-  Bench bench(with_room_for_tickets(options_of(random, count), count, 18), count);
+  Bench bench(options_of(random, count), count);
   NodeGraph made = random_graph(random, bench.words, count, !compiled_too);
   Executable executable = compiled_too ? bench.runtime.load(made.graph, compiled) : bench.runtime.load(made.graph);
   const std::uint32_t runs = 1 + random.below(3);
@@ -163,7 +156,7 @@ void streams(Random& random) {
 void cancels(Random& random) {
   const std::uint32_t count = 1 + random.below(8), passes = 1 + random.below(20), bad = random.below(count);
   const bool fails = random.one_in(2);
-  Bench bench(with_room_for_tickets(options_of(random, 2 * count), count, passes), count + 1);
+  Bench bench(options_of(random, 2 * count), count + 1);
   Graph graph;
   for (std::uint32_t i = 0; i < count; ++i) graph.add(Node{bench.words, i, 0, {}, fails && i == bad ? 1 + random.below(passes) : 0});
   Graph other;
@@ -227,7 +220,7 @@ const std::string& workload_text() { return text; }
 void run_workload(std::uint64_t seed, Shape shape) {
   text.clear();
   Random random{seed * 0x9e3779b97f4a7c15ull};
-  if (shape == Shape::any) shape = static_cast<Shape>(random.below(static_cast<std::uint32_t>(Shape::roots)));
+  if (shape == Shape::any) shape = static_cast<Shape>(random.below(static_cast<std::uint32_t>(Shape::any)));
   shape_name = kShapeNames[static_cast<int>(shape)];
   try {
     switch (shape) {
