@@ -1,7 +1,11 @@
 #include "host/completion.hpp"
 
 #include <algorithm>
+#include <map>
+#include <mutex>
+#include <tuple>
 
+#include "host/core.hpp"
 #include "host/graph.hpp"
 #include "runtime/thrown.hpp"
 
@@ -9,6 +13,31 @@ namespace flywheel {
 
 namespace {
 using P = CpuPlatform;
+
+/// What exceptions of CPU workers' bodies said, until their runs are collected.
+class ThrownTexts {
+ public:
+  static ThrownTexts& all() {
+    static ThrownTexts texts;
+    return texts;
+  }
+  void keep(const World& world, std::uint32_t slot, std::uint32_t task, const char* text) {
+    std::scoped_lock lock(mutex_);
+    texts_[{world.control, slot, task}] = text;
+  }
+  /// Of a task of the run in a slot. Forgets those of its other tasks.
+  std::string take(const World& world, std::uint32_t slot, std::uint32_t task) {
+    std::scoped_lock lock(mutex_);
+    const auto found = texts_.find({world.control, slot, task});
+    std::string text = found == texts_.end() ? "" : found->second;
+    texts_.erase(texts_.lower_bound({world.control, slot, 0}), texts_.upper_bound({world.control, slot, ~0u}));
+    return text;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<std::tuple<const void*, std::uint32_t, std::uint32_t>, std::string> texts_;
+};
 
 void drain_to(const World& world, RunRecord& run, std::uint64_t end) {
   const Stream<P> stream = Wires<P>{world}.stream(run.slot);
@@ -21,18 +50,30 @@ void drain_to(const World& world, RunRecord& run, std::uint64_t end) {
 }
 }  // namespace
 
+void keep_what_bodies_throw() {
+  const detail::KeepThrown keep = [](const World& world, std::uint32_t slot, std::uint32_t task, const char* text) {
+    ThrownTexts::all().keep(world, slot, task, text);
+  };
+  // Release: pairs with the acquire in runtime/thrown, note_thrown().
+  P::system(detail::keep_thrown).store(reinterpret_cast<std::uint64_t>(keep), Order::release);
+}
+
 bool is_complete(const World& world, const RunRecord& run) {
   // Acquire: pairs with the release store in runtime/completion, end_run(). Results and stream go with it.
   return P::system(world.completions[run.slot].word).load(Order::acquire) >> 32 == run.generation;
 }
 
-void drain_stream(const World& world, RunRecord& run) {
+void drain_stream(const World& world, RunRecord& run, std::size_t most_unread) {
   const Stream<P> stream = Wires<P>{world}.stream(run.slot);
   std::uint64_t value = 0;
-  while (stream.read(run.stream_next, value)) {
+  while (run.streamed.size() < most_unread && stream.read(run.stream_next, value)) {
     run.streamed.push(value);
     ++run.stream_next;
   }
+}
+
+void drain_stream(const World& world, RunRecord& run) {
+  drain_stream(world, run, run.graph->core->options.stream_unread);
 }
 
 std::uint64_t collect(const World& world, RunRecord& run, bool told) {
@@ -40,7 +81,7 @@ std::uint64_t collect(const World& world, RunRecord& run, bool told) {
   std::scoped_lock lock(run.mutex);
   // Acquire: as in is_complete().
   const auto code = static_cast<std::uint32_t>(P::system(slot.word).load(Order::acquire));
-  drain_stream(world, run);
+  drain_stream(world, run, ~std::size_t{0});
   const bool detailed = code || run.repeat > 1;
   // A task that failed to stream leaves a gap among the tickets: step over it.
   if (detailed) drain_to(world, run, P::system(slot.emitted).load(Order::relaxed));
@@ -51,7 +92,7 @@ std::uint64_t collect(const World& world, RunRecord& run, bool told) {
   run.results.assign(results, results + run.graph->result_bytes);
   run.code = code;
   if (code == static_cast<std::uint32_t>(Status::task_threw) && run.fault_task)
-    run.cause = detail::ThrownTexts::all().take(world, run.slot, run.fault_task - 1);
+    run.cause = ThrownTexts::all().take(world, run.slot, run.fault_task - 1);
   // Release: pairs with the acquire in poll(). Under the lock: a reader that still drains the slot's stream must not
   // meet the values of the slot's next run.
   run.phase.store(RunPhase::done, std::memory_order_release);

@@ -7,11 +7,14 @@
 
 namespace flywheel {
 
+/// CPU workers: what exceptions of task bodies say is kept from now on, for the runs' causes.
+void keep_what_bodies_throw();
+
 /// True once the device has written this live run's completion word.
 bool is_complete(const World& world, const RunRecord& run);
 
-/// Takes streamed values that have arrived out of the run's slot, so that the device never waits for the program.
-/// The caller holds run.mutex.
+/// Takes streamed values that have arrived out of the run's slot, so that the device does not wait for the program
+/// before Options::stream_unread values are unread. The caller holds run.mutex.
 void drain_stream(const World& world, RunRecord& run);
 
 /// Copies results, rest of the stream and status out of the slot; afterwards the slot may be reused. Returns the

@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "host/completion.hpp"
 #include "host/engine.hpp"
 #include "host/error.hpp"
 
@@ -136,6 +137,7 @@ class CpuEngine final : public Engine {
 }  // namespace
 
 std::unique_ptr<Engine> make_cpu_engine(const KernelEntry& entry, const Options& options) {
+  keep_what_bodies_throw();
   return std::make_unique<CpuEngine>(entry, options);
 }
 

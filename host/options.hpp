@@ -36,6 +36,7 @@ struct Options {
   std::uint32_t spawn_capacity = 1u << 13;         // spawned tasks alive at once
   std::uint32_t result_bytes = 16u << 10;          // task results of one run
   std::uint32_t stream_capacity = 256;             // streamed values the host may be behind
+  std::uint32_t stream_unread = 1u << 20;          // values of a live run the host keeps for the program; then its tasks wait
   std::uint32_t scratch_bytes = 32u << 10;         // shared memory for block.scratch(); unset, less where pages need it
   std::uint32_t operand_pages = 0;                 // 26 KB pages of shared memory for operands; 0: as many as fit
   std::uint32_t operand_window = 78u << 10;        // bytes of them that may be under way to an SM at once

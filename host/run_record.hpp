@@ -18,6 +18,7 @@ enum class RunPhase : std::uint32_t { waiting, live, done };
 class UnreadValues {
  public:
   bool empty() const { return values_.empty(); }
+  std::size_t size() const { return values_.size() - taken_; }
   void push(std::uint64_t value) { values_.push_back(value); }
   /// The oldest. False if there is none.
   bool take(std::uint64_t& value) {

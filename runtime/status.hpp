@@ -51,7 +51,7 @@ constexpr StatusText describe(Status status) {
       return {"a task asked for more scratch memory than a block has", "raise Options::scratch_bytes"};
     case Status::stream_stalled:
       return {"a task could not stream a value because nobody read the earlier ones",
-              "read the run's stream, or raise Options::stream_capacity"};
+              "read the run's stream while it goes on, or raise Options::stream_unread or Options::stream_capacity"};
     case Status::spin_budget_spent:
       return {"a worker waited longer than Options::spin_budget for another worker",
               "see the wait report in the log: it names the word, what it held and what was expected"};

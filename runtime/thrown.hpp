@@ -5,44 +5,20 @@
 
 #ifndef __CUDA_ARCH__
 #include <exception>
-#include <map>
-#include <mutex>
-#include <string>
-#include <tuple>
 #endif
 
 namespace flywheel::detail {
 
+/// Keeps what an exception of a task of the run in a slot says.
+using KeepThrown = void (*)(const World& world, std::uint32_t slot, std::uint32_t task, const char* text);
+/// The host's, see host/completion; 0 where there is no host. As bits, so that it is one word.
+inline std::uint64_t keep_thrown = 0;
+
 #ifndef __CUDA_ARCH__
-/// What exceptions said, until the host collects the run.
-class ThrownTexts {
- public:
-  static ThrownTexts& all() {
-    static ThrownTexts texts;
-    return texts;
-  }
-  void keep(const World& world, std::uint32_t slot, std::uint32_t task, const char* text) {
-    std::scoped_lock lock(mutex_);
-    texts_[{world.control, slot, task}] = text;
-  }
-  /// Of a task of the run in a slot. Forgets those of the run's others.
-  std::string take(const World& world, std::uint32_t slot, std::uint32_t task) {
-    std::scoped_lock lock(mutex_);
-    const auto begin = texts_.lower_bound({world.control, slot, 0});
-    const auto end = texts_.upper_bound({world.control, slot, 0xffffffffu});
-    const auto found = texts_.find({world.control, slot, task});
-    std::string text = found == texts_.end() ? "" : found->second;
-    texts_.erase(begin, end);
-    return text;
-  }
-
- private:
-  std::mutex mutex_;
-  std::map<std::tuple<const void*, std::uint32_t, std::uint32_t>, std::string> texts_;
-};
-
 inline void note_thrown(TaskContext& context, const char* text) {
-  ThrownTexts::all().keep(*context.world, context.item.run, context.header->local, text);
+  // Acquire: pairs with the release in host/completion, keep_what_bodies_throw().
+  const auto keep = reinterpret_cast<KeepThrown>(CpuPlatform::system(keep_thrown).load(Order::acquire));
+  if (keep) keep(*context.world, context.item.run, context.header->local, text);
   if (!context.asked.code) context.asked.code = static_cast<std::uint32_t>(Status::task_threw);
 }
 #endif

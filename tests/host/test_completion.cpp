@@ -122,3 +122,17 @@ TEST_CASE("two threads may read one stream: each value goes to one of them") {
   CHECK(got[0].size() + got[1].size() == 2000);
   for (const auto& part : got) CHECK(std::is_sorted(part.begin(), part.end()));
 }
+
+TEST_CASE("the host keeps so many unread values of a run, and its task waits for the program to read them") {
+  Options options = small_ring();
+  options.stream_unread = 10;
+  options.spin_budget = std::chrono::milliseconds(100);
+  Bench bench(options);
+  Run unread = emit(bench, 100, 1), fits = emit(bench, 14, 1), read = emit(bench, 100, 1);
+  for (std::uint32_t i = 0; i < 100; ++i) CHECK(read.next<std::uint32_t>() == i);
+  CHECK(read.status() == Status::ok);
+  CHECK(fits.status() == Status::ok);  // 10 on the host, and 4 in the ring
+  for (std::uint32_t i = 0; i < 14; ++i) CHECK(fits.try_next<std::uint32_t>() == i);
+  CHECK(unread.status() == Status::stream_stalled);
+  check_says(error_of<RunError>([&] { unread.wait(); }), {"Options::stream_unread", "nobody read"});
+}
