@@ -85,7 +85,7 @@ namespace detail {
 template <class P>
 FLYWHEEL_TASK bool take_share(const World& world, Desk& desk) {
   constexpr std::uint32_t kMost = 32;
-  desk.roots_open = false;
+  desk.roots_open = desk.long_bodies = false;
   if (desk.roots_left) {
     const Board board = read_board<P>(world);  // all of it at once: one trip to L2
     if (board.has_work() && board.level < desk.level) return false;
@@ -137,50 +137,44 @@ FLYWHEEL_TASK bool find_roots(const World& world, Desk& desk, std::uint32_t leve
   return false;
 }
 
-/// Takes from where the board has most urgent work: a share of the tasks queued there, or a run with roots left; in turn, where
+/// Takes from where the board has its most urgent work, at `level`: a share of the tasks queued there, or a run with roots left; in turn, where
 /// it has both. How many are in hand: of roots that is 1, for all that is known.
 template <class P>
-FLYWHEEL_COLD std::uint32_t take_work(const World& world, Desk& desk, std::uint32_t worker, const Board& board) {
+FLYWHEEL_COLD std::uint32_t take_work(const World& world, Desk& desk, std::uint32_t worker, std::uint32_t level,
+                                      std::uint32_t depth, bool rooted) {
   constexpr std::uint32_t kMost = sizeof(Desk::batch) / sizeof(std::uint64_t);
-  const bool roots = board.rooted && (!board.depth || desk.roots_turn);
+  const bool roots = rooted && (!depth || desk.roots_turn);
   desk.roots_turn = !roots;
-  if (roots) return find_roots<P>(world, desk, board.level);
+  desk.long_bodies = false;
+  if (roots) return find_roots<P>(world, desk, level);
   const Wires<P> wires{world};
-  desk.level = board.level;
+  desk.level = level;
   desk.batch_next = 0;
-  desk.batch_size = wires.ready(board.level).pop(share_of(world, board.depth, kMost), desk.batch, wires.wait(worker));
+  desk.batch_size = wires.ready(level).pop(share_of(world, depth, kMost), desk.batch, wires.wait(worker));
   return desk.batch_size;
 }
 
-/// Where looks are cheap, or bodies so long that a look does not count, what is in hand gives way to more urgent work at
-/// every task: no worker begins a less urgent one, but for one that is staged already. Else after a share at most.
+/// A task that is more urgent than what is in hand, or kEmptyMailbox. What is in hand is put back for one, and when all workers
+/// are wanted. Only a worker that has got such a task does so; the others' hands stay as they are.
 template <class P>
-FLYWHEEL_TASK bool looks_between_tasks(const Desk& desk) {
-  return P::kNearMemory || desk.long_bodies;
-}
-
-/// True if what is in hand must wait: all workers are wanted, or `item` is more urgent and was taken for it. Only a worker
-/// that has got such a task puts its own back; the others' hands stay as they are.
-template <class P>
-FLYWHEEL_TASK bool gives_way(const World& world, Desk& desk, std::uint32_t worker, std::uint64_t& item) {
+FLYWHEEL_COLD std::uint64_t give_way(const World& world, Desk& desk, std::uint32_t worker) {
   const std::uint32_t level = most_urgent<P>(world, desk.level);
   const Wires<P> wires{world};
   const Queue<P> queue = wires.ready(level);
+  std::uint64_t item = kEmptyMailbox;
   if (level != desk.level && queue.size_hint()) {
-    if (!queue.pop(1, &item, wires.wait(worker))) return false;
+    if (!queue.pop(1, &item, wires.wait(worker))) return kEmptyMailbox;
     ++desk.urgent;
   } else if (level == desk.level && !is_wanted<P>(world, desk)) {
-    return false;
+    return kEmptyMailbox;
   }
   put_back_hand<P>(world, desk, worker);
-  return true;
+  return item;
 }
 
-/// The next task of what is in hand, or kEmptyMailbox; or one that is more urgent, see looks_between_tasks().
+/// The next task of what is in hand, or kEmptyMailbox.
 template <class P>
-FLYWHEEL_COLD std::uint64_t take_in_hand(const World& world, Desk& desk, std::uint32_t worker) {
-  std::uint64_t urgent = kEmptyMailbox;
-  if (looks_between_tasks<P>(desk) && gives_way<P>(world, desk, worker, urgent)) return urgent;
+FLYWHEEL_COLD std::uint64_t take_in_hand(const World& world, Desk& desk) {
   for (;;) {
     if (desk.roots_next < desk.roots_end) return roots_in_hand(desk).item(world, desk.roots_next++);
     if (desk.batch_next < desk.batch_size) return desk.batch[desk.batch_next++];

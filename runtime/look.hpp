@@ -35,13 +35,17 @@ class Lookout {
   /// The next task of the batch in hand, or of the roots it holds a ticket for, or kEmptyMailbox.
   FLYWHEEL_TASK std::uint64_t rest_of_batch() {
     if (!in_hand_) return kEmptyMailbox;
-    const std::uint64_t item = take_in_hand<P>(world_, desk_, seat_.worker);
+    std::uint64_t item = kEmptyMailbox;
+    if (looks_between_tasks()) item = give_way<P>(world_, desk_, seat_.worker);
+    if (item == kEmptyMailbox) item = take_in_hand<P>(world_, desk_);
     in_hand_ = item != kEmptyMailbox;
     return item;
   }
-  /// Of the last body: it took longer than a look.
-  FLYWHEEL_TASK void bodies_take_long(bool yes) { desk_.long_bodies = yes; }
-  FLYWHEEL_TASK bool looks_between_tasks() const { return flywheel::looks_between_tasks<P>(desk_); }
+  /// A body has taken longer than a look at the board.
+  FLYWHEEL_TASK void bodies_take_long() { desk_.long_bodies = true; }
+  /// Where looks are cheap, or bodies so long that a look does not count, what is in hand gives way to more urgent work at
+  /// every task: no worker begins a less urgent one, but for one that is staged already. Else after a share at most.
+  FLYWHEEL_TASK bool looks_between_tasks() const { return P::kNearMemory || desk_.long_bodies; }
 
   /// Takes more work in advance, but only when so much is queued that nobody could be idle for want of what this
   /// worker holds, and when nobody waits for it in a run of all workers.
@@ -140,7 +144,7 @@ class Lookout {
   }
 
   FLYWHEEL_TASK bool pop(const Board& board) {
-    const std::uint32_t popped = take_work<P>(world_, desk_, seat_.worker, board);
+    const std::uint32_t popped = take_work<P>(world_, desk_, seat_.worker, board.level, board.depth, board.rooted);
     stats_.queued += popped;
     in_hand_ = popped != 0;
     had_batch_ = popped > 1;

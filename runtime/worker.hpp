@@ -95,16 +95,12 @@ class Worker {
     }
     if (Crew::kLooksAhead) look_ahead();
     const std::uint64_t item = task.item.pack();
-    bool was_slow = false, was_long = false;
+    bool was_slow = false;
     const auto slow = [&](std::uint64_t elapsed_ns) {
       was_slow = true;
       sign(WorkerState::slow, item, elapsed_ns);
     };
-    task.asked = crew_.wait(task.slot, slow, [&] {
-      was_long = true;
-      takes_long(task);
-    });
-    look_.bodies_take_long(was_long);
+    task.asked = crew_.wait(task.slot, slow, [&] { takes_long(task); });
     if (was_slow) sign(WorkerState::present);
     ++look_.stats().tasks;
   }
@@ -113,6 +109,7 @@ class Worker {
   /// workers shall know that it gets on: what it has in hand may be many long tasks.
   FLYWHEEL_TASK void takes_long(Staged& task) {
     show_progress<P>(world_, id_);
+    look_.bodies_take_long();
     finish_.let_go(task);
     if (ahead_.live) finish_.let_go(ahead_);
   }

@@ -114,9 +114,9 @@ TEST_CASE("the taker of the last root closes its run to others") {
   REQUIRE(find_roots<P>(hand.world, desk, 1));
   for (std::uint32_t i = 0; i < 50; ++i) {
     INFO(i);
-    CHECK(Item::unpack(take_in_hand<P>(hand.world, desk, 0)).record == run.first_record + i);
+    CHECK(Item::unpack(take_in_hand<P>(hand.world, desk)).record == run.first_record + i);
   }
-  CHECK(take_in_hand<P>(hand.world, desk, 0) == kEmptyMailbox);
+  CHECK(take_in_hand<P>(hand.world, desk) == kEmptyMailbox);
   CHECK(hand.world.control->board.queued[1] == 0);
   CHECK(hand.world.control->root_bits[1][0] == 0);
   CHECK_FALSE(find_roots<P>(hand.world, desk, 1));
@@ -153,11 +153,11 @@ TEST_CASE("what is in hand goes back to the queue of its level, each task once")
   publish_roots<P>(hand.world, 0, run);
   Desk desk{};
   REQUIRE(find_roots<P>(hand.world, desk, 1));
-  take_in_hand<P>(hand.world, desk, 0);
+  take_in_hand<P>(hand.world, desk);
   const std::uint32_t in_hand = desk.roots_end - desk.roots_next;
   REQUIRE(in_hand > 0);
   put_back_hand<P>(hand.world, desk, 0);
-  CHECK(take_in_hand<P>(hand.world, desk, 0) == kEmptyMailbox);
+  CHECK(take_in_hand<P>(hand.world, desk) == kEmptyMailbox);
   const std::vector<Item> back = drain(hand.world, 1);
   REQUIRE(back.size() == in_hand);
   for (std::uint32_t i = 0; i < in_hand; ++i) CHECK(back[i].record == run.first_record + 1 + i);
