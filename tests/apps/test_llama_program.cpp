@@ -52,7 +52,7 @@ TEST_CASE("program: memory that no machine has") {
   const TempFolder folder;
   std::filesystem::copy(kModelFolder, folder.path(), std::filesystem::copy_options::recursive);
   nlohmann::json config = read_json(kModelFolder / "config.json");
-  config.update({{"num_hidden_layers", 1 << 24}, {"intermediate_size", 1 << 20}});
+  config.update({{"num_hidden_layers", 1 << 18}, {"intermediate_size", 1 << 20}});
   folder.write("config.json", config.dump());
   const std::string with_model = " --device cpu --model " + folder.path().string();
   for (const std::string command : {"generate --tuned", "bench --no-peers", "soak"})
