@@ -85,7 +85,7 @@ namespace detail {
 template <class P>
 FLYWHEEL_TASK bool take_share(const World& world, Desk& desk) {
   constexpr std::uint32_t kMost = 32;
-  desk.roots_open = desk.long_bodies = false;
+  desk.roots_open = false;
   if (desk.roots_left) {
     const Board board = read_board<P>(world);  // all of it at once: one trip to L2
     if (board.has_work() && board.level < desk.level) return false;
@@ -137,15 +137,14 @@ FLYWHEEL_TASK bool find_roots(const World& world, Desk& desk, std::uint32_t leve
   return false;
 }
 
-/// Takes from where the board has its most urgent work, at `level`: a share of the tasks queued there, or a run with roots left; in turn, where
-/// it has both. How many are in hand: of roots that is 1, for all that is known.
+/// Takes from where the board has its most urgent work, at `level`: a share of the tasks queued there, or a run with roots
+/// left; in turn, where it has both. How many are in hand: of roots that is 1, for all that is known.
 template <class P>
 FLYWHEEL_COLD std::uint32_t take_work(const World& world, Desk& desk, std::uint32_t worker, std::uint32_t level,
                                       std::uint32_t depth, bool rooted) {
   constexpr std::uint32_t kMost = sizeof(Desk::batch) / sizeof(std::uint64_t);
   const bool roots = rooted && (!depth || desk.roots_turn);
   desk.roots_turn = !roots;
-  desk.long_bodies = false;
   if (roots) return find_roots<P>(world, desk, level);
   const Wires<P> wires{world};
   desk.level = level;
@@ -158,6 +157,7 @@ FLYWHEEL_COLD std::uint32_t take_work(const World& world, Desk& desk, std::uint3
 /// are wanted. Only a worker that has got such a task does so; the others' hands stay as they are.
 template <class P>
 FLYWHEEL_COLD std::uint64_t give_way(const World& world, Desk& desk, std::uint32_t worker) {
+  desk.long_bodies = false;
   const std::uint32_t level = most_urgent<P>(world, desk.level);
   const Wires<P> wires{world};
   const Queue<P> queue = wires.ready(level);

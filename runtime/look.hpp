@@ -41,7 +41,7 @@ class Lookout {
     in_hand_ = item != kEmptyMailbox;
     return item;
   }
-  /// A body has taken longer than a look at the board.
+  /// A body has taken longer than a look at the board: the next task is not begun before one.
   FLYWHEEL_TASK void bodies_take_long() { desk_.long_bodies = true; }
   /// Where looks are cheap, or bodies so long that a look does not count, what is in hand gives way to more urgent work at
   /// every task: no worker begins a less urgent one, but for one that is staged already. Else after a share at most.
@@ -59,7 +59,10 @@ class Lookout {
   FLYWHEEL_TASK bool had_batch() const { return had_batch_; }
 
   /// True if all workers are wanted for a phased run, or are to leave: what this one keeps for itself must wait its turn.
-  FLYWHEEL_TASK bool is_wanted() const { return flywheel::is_wanted<P>(world_, desk_); }
+  FLYWHEEL_TASK bool is_wanted() const {
+    desk_.long_bodies = false;
+    return flywheel::is_wanted<P>(world_, desk_);
+  }
   /// The constants of the run whose task came last, if it came over the porch; told once.
   FLYWHEEL_TASK const RunConstants* porch_run() {
     const RunConstants* run = over_porch_ ? &seat_.porch->run : nullptr;
