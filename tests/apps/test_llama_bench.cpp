@@ -164,6 +164,17 @@ TEST_CASE("bytes of a step: Llama-3.2-1B by hand") {
         static_cast<std::uint64_t>(parameter_count(untied)) * 2 + 65u * 4096u * 2u);
 }
 
+TEST_CASE("bytes of a step: more norms than 32 bits count") {
+  Config deep = tiny(Family::kLlama, true);
+  deep.hidden_size = 1 << 20;
+  const auto bytes_of = [&](int layers) {
+    deep.num_hidden_layers = layers;
+    return weight_bytes(deep);
+  };
+  const std::uint64_t layer = bytes_of(2) - bytes_of(1);
+  CHECK(bytes_of(1 << 11) == bytes_of(1) + 2047 * layer);
+}
+
 TEST_CASE("start: the heap has room for weights, streams and caches, so it need not grow") {
   const Config& config = *find_shape("llama-3.2-1b");
   const Options one = fast_options(config, {.context = 1024}, on_cpu(1));

@@ -1,0 +1,33 @@
+// Runs a harness over the files of a folder, where there is no fuzzing engine: fuzz_replay_<parser> FOLDER.
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <vector>
+
+#include "tests/fuzz/fuzz.hpp"
+
+namespace {
+
+// In a heap block of just the file's size, so that a sanitizer sees a read past its end.
+std::vector<std::uint8_t> read_bytes(const std::filesystem::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  const std::vector<char> chars{std::istreambuf_iterator<char>(in), {}};
+  return {chars.begin(), chars.end()};
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  if (count != 2) {
+    std::fprintf(stderr, "usage: %s FOLDER\n", arguments[0]);
+    return 2;
+  }
+  int replayed = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(arguments[1])) {
+    const std::vector<std::uint8_t> bytes = read_bytes(entry.path());
+    LLVMFuzzerTestOneInput(bytes.data(), bytes.size());
+    ++replayed;
+  }
+  std::printf("%d inputs from %s\n", replayed, arguments[1]);
+  return replayed > 0 ? 0 : 1;
+}
