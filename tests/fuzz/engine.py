@@ -11,8 +11,8 @@ ROOT = os.path.dirname(os.path.dirname(HERE))
 DEFAULT_BIN = next((path for path in (os.path.join(ROOT, folder, "tests/fuzz") for folder in ("build/fuzz", ".stage"))
                     if os.path.isdir(path)), os.path.join(ROOT, "build/fuzz/tests/fuzz"))
 
-# What an execution may take: more is a finding. Seconds are of the clock, of which a busy machine gives a process only a part.
-LIMITS = ["-timeout=2", "-rss_limit_mb=1024", "-malloc_limit_mb=64", "-max_len=4096"]
+# What an execution may take: more is a finding. libfuzzer.cpp limits what it computes; this limit is for one that sleeps.
+LIMITS = ["-timeout=60", "-rss_limit_mb=1024", "-malloc_limit_mb=64", "-max_len=4096"]
 
 # Freed blocks are kept for a while and stacks of allocations are short: both cost time for each of millions of executions.
 ENVIRONMENT = {

@@ -1,21 +1,16 @@
-// What the harnesses share: the entry that a fuzzing engine calls, and the claims that make a finding when they fail.
+// What the harnesses share: the entry that they define, and the claims that make a finding when they fail.
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <string_view>
 #include <utility>
 
-/// One execution. Returns 0 whatever the bytes are; any other end of it is a finding.
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
-
 namespace flywheel::fuzz {
 
-inline std::string_view text_of(const std::uint8_t* data, std::size_t size) {
-  return {reinterpret_cast<const char*>(data), size};
-}
+/// One execution, which every harness defines. It returns, whatever the input is; any other end of it is a finding.
+void run(std::string_view input);
 
 /// What stands before the first `mark`, and what stands behind it: both empty where there is nothing.
 inline std::pair<std::string_view, std::string_view> cut_at(std::string_view text, char mark) {

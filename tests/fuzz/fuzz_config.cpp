@@ -47,14 +47,13 @@ void check_rope(const Config& config) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+void flywheel::fuzz::run(std::string_view input) {
   try {
-    const Config config = parse_config(flywheel::fuzz::text_of(data, size), "config.json");
+    const Config config = parse_config(input, "config.json");
     check_sizes(config);
     check_derived(config);
     check_rope(config);
     expect(static_cast<float>(config.rms_norm_eps) > 0, "rms_norm_eps is a float");
   } catch (const ModelError&) {
   }
-  return 0;
 }

@@ -8,11 +8,11 @@
 using namespace flywheel::llama;
 using flywheel::fuzz::expect;
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+void flywheel::fuzz::run(std::string_view input) {
   Config config;
   config.eos_token_ids = {7, 151'645};
   try {
-    parse_generation_config(flywheel::fuzz::text_of(data, size), "generation_config.json", config);
+    parse_generation_config(input, "generation_config.json", config);
   } catch (const ModelError&) {
   }
   std::vector<int> ids = config.eos_token_ids;
@@ -20,5 +20,4 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   std::ranges::sort(ids);
   expect(std::ranges::adjacent_find(ids) == ids.end(), "no id stands twice");
   expect(ids.front() >= 0 && ids.back() <= 1 << 24, "ids are in range");
-  return 0;
 }

@@ -17,8 +17,8 @@ void check_row(const Row& row) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  std::istringstream in{std::string(flywheel::fuzz::text_of(data, size))};
+void flywheel::fuzz::run(std::string_view input) {
+  std::istringstream in{std::string(input)};
   try {
     Report report;
     for (const Row& row : read_rows(in, "cpu.json")) {
@@ -29,5 +29,4 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     report.print(out);
   } catch (const std::runtime_error&) {
   }
-  return 0;
 }

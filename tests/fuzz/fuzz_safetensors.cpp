@@ -49,8 +49,8 @@ void check_tensor(const TensorView& tensor, std::span<const std::byte> file) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  const std::vector<std::byte> file = file_of(flywheel::fuzz::text_of(data, size));
+void flywheel::fuzz::run(std::string_view input) {
+  const std::vector<std::byte> file = file_of(input);
   try {
     std::vector<std::string> names;
     for (const TensorView& tensor : read_safetensors(file, "model.safetensors")) {
@@ -60,5 +60,4 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     near_names("model.norm.weight", names);
   } catch (const ModelError&) {
   }
-  return 0;
 }

@@ -20,9 +20,9 @@ void check_shard(const std::string& shard) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+void flywheel::fuzz::run(std::string_view input) {
   try {
-    const ShardIndex index = read_shard_index(flywheel::fuzz::text_of(data, size), "model.safetensors.index.json");
+    const ShardIndex index = read_shard_index(input, "model.safetensors.index.json");
     for (const std::string& shard : index.shards) check_shard(shard);
     std::vector<std::string> names;
     for (const auto& [name, shard] : index.shard_of) {
@@ -32,5 +32,4 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     near_names("model.norm.weight", names);
   } catch (const ModelError&) {
   }
-  return 0;
 }

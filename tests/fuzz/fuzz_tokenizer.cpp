@@ -85,9 +85,9 @@ void check_ids(const Tokenizer& tokenizer) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  const auto [json, text] = flywheel::fuzz::cut_at(flywheel::fuzz::text_of(data, size), '\0');
-  if (is_refused_anyway(json)) return 0;
+void flywheel::fuzz::run(std::string_view input) {
+  const auto [json, text] = flywheel::fuzz::cut_at(input, '\0');
+  if (is_refused_anyway(json)) return;
   try {
     const Tokenizer tokenizer = Tokenizer::parse(expanded(json), "tokenizer.json");
     check_ids(tokenizer);
@@ -95,5 +95,4 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     check_text(tokenizer, "It's  2024,\r\n caf\xc3\xa9 <a>");
   } catch (const ModelError&) {
   }
-  return 0;
 }

@@ -9,10 +9,11 @@
 namespace {
 
 // In a heap block of just the file's size, so that a sanitizer sees a read past its end.
-std::vector<std::uint8_t> read_bytes(const std::filesystem::path& file) {
+std::vector<char> read_bytes(const std::filesystem::path& file) {
   std::ifstream in(file, std::ios::binary);
-  const std::vector<char> chars{std::istreambuf_iterator<char>(in), {}};
-  return {chars.begin(), chars.end()};
+  std::vector<char> bytes{std::istreambuf_iterator<char>(in), {}};
+  bytes.shrink_to_fit();
+  return bytes;
 }
 
 }  // namespace
@@ -24,8 +25,8 @@ int main(int count, char** arguments) {
   }
   int replayed = 0;
   for (const auto& entry : std::filesystem::directory_iterator(arguments[1])) {
-    const std::vector<std::uint8_t> bytes = read_bytes(entry.path());
-    LLVMFuzzerTestOneInput(bytes.data(), bytes.size());
+    const std::vector<char> bytes = read_bytes(entry.path());
+    flywheel::fuzz::run({bytes.data(), bytes.size()});
     ++replayed;
   }
   std::printf("%d inputs from %s\n", replayed, arguments[1]);
