@@ -73,7 +73,7 @@ def run_fuzzer(binary, parser, scratch, seconds, leaks=True):
     log = scratch.new_log()
     command = [binary, f"-max_total_time={seconds}", f"-detect_leaks={int(leaks)}", "-print_final_stats=1", *LIMITS,
                f"-dict={HERE}/dictionaries/{parser}.dict", f"-artifact_prefix={scratch.findings}/",
-               scratch.corpus, os.path.join(HERE, "corpus", parser)]
+               scratch.corpus, *(os.path.join(HERE, "corpus", name) for name in ("json", parser))]
     options = dict(ENVIRONMENT)
     if not leaks:
         options["ASAN_OPTIONS"] += ":detect_leaks=0"

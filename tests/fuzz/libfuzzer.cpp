@@ -1,9 +1,9 @@
-// The entries that libFuzzer calls, and a limit to what one execution may compute. libFuzzer's own limit is of the clock, of
-// which a busy machine gives a process only a part.
-#include <csignal>
-#include <cstdint>
+// The entries that libFuzzer calls, and a limit to what one execution may compute. libFuzzer's own limit is
+// of the clock, of which a busy machine gives a process only a part.
 #include <sys/time.h>
 #include <unistd.h>
+#include <csignal>
+#include <cstdint>
 
 #include <atomic>
 
@@ -14,7 +14,8 @@ namespace {
 constexpr suseconds_t kTick = 250'000;  // us of this process's computing
 constexpr int kMostTicks = 5;           // so that an execution of a second passes
 
-// Only the signal's handler, which runs in the same thread, reads what the execution writes: nothing to order.
+// Only the signal's handler, which runs in the same thread, reads what the execution writes: nothing to
+// order.
 std::atomic<bool> running{false};
 std::atomic<int> ticks{0};
 

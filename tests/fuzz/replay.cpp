@@ -1,4 +1,4 @@
-// Runs a harness over the files of a folder, where there is no fuzzing engine: fuzz_replay_<parser> FOLDER.
+// Runs a harness over the files of folders, where there is no fuzzing engine: fuzz_replay_<parser> FOLDER...
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -19,16 +19,14 @@ std::vector<char> read_bytes(const std::filesystem::path& file) {
 }  // namespace
 
 int main(int count, char** arguments) {
-  if (count != 2) {
-    std::fprintf(stderr, "usage: %s FOLDER\n", arguments[0]);
-    return 2;
-  }
   int replayed = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(arguments[1])) {
-    const std::vector<char> bytes = read_bytes(entry.path());
-    flywheel::fuzz::run({bytes.data(), bytes.size()});
-    ++replayed;
+  for (int i = 1; i < count; ++i) {
+    for (const auto& entry : std::filesystem::directory_iterator(arguments[i])) {
+      const std::vector<char> bytes = read_bytes(entry.path());
+      flywheel::fuzz::run({bytes.data(), bytes.size()});
+      ++replayed;
+    }
   }
-  std::printf("%d inputs from %s\n", replayed, arguments[1]);
+  std::printf("%d inputs\n", replayed);
   return replayed > 0 ? 0 : 1;
 }
