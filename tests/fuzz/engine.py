@@ -68,10 +68,10 @@ def can_see_leaks(binary, scratch):
         return _NO_LEAKS not in file.read()
 
 
-def run_fuzzer(binary, parser, scratch, seconds, leaks=True):
+def run_fuzzer(binary, parser, scratch, seconds, leaks=True, extra=()):
     """Runs it for so long from the committed corpus and from what earlier runs left in the scratch folder."""
     log = scratch.new_log()
-    command = [binary, f"-max_total_time={seconds}", f"-detect_leaks={int(leaks)}", "-print_final_stats=1", *LIMITS,
+    command = [binary, f"-max_total_time={seconds}", f"-detect_leaks={int(leaks)}", "-print_final_stats=1", *LIMITS, *extra,
                f"-dict={HERE}/dictionaries/{parser}.dict", f"-artifact_prefix={scratch.findings}/",
                scratch.corpus, *(os.path.join(HERE, "corpus", name) for name in ("json", parser))]
     options = dict(ENVIRONMENT)
