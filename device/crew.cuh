@@ -135,14 +135,16 @@ class GpuCrew {
     command(slot, Command::task);
   }
 
-  template <class Slow, class Settle>
-  __device__ Asked wait(std::uint32_t slot, Slow&& slow, Settle&& settle) {
+  /// `settle` is called once if the body takes longer than some looks at its barrier, `last` if it lasts some 20 us, `slow`
+  /// each kSlowTaskNs.
+  template <class Slow, class Settle, class Last>
+  __device__ Asked wait(std::uint32_t slot, Slow&& slow, Settle&& settle, Last&& last) {
     bool done = is_done(slot);
 #pragma unroll 1
     for (std::uint32_t tries = 0; tries < kShortBody && !done; ++tries) done = is_done(slot);
     if (!done) {
       settle();
-      wait_done(slot, slow);
+      wait_done(slot, slow, last);
     } else {
       parity_ ^= 1u << slot;
     }
@@ -208,13 +210,16 @@ class GpuCrew {
     return ptx::mbarrier_test(crew_shared().done[slot], parity_ >> slot & 1);
   }
 
-  template <class Slow>
-  __device__ void wait_done(std::uint32_t slot, Slow&& slow) {
+  template <class Slow, class Last>
+  __device__ void wait_done(std::uint32_t slot, Slow&& slow, Last&& last) {
     std::uint64_t start = 0, reported = 0;
     for (std::uint32_t spins = 1; !is_done(slot); ++spins) {
       if (spins % 1024) continue;
       const std::uint64_t now = detail::global_timer_ns();
-      if (!start) start = reported = now;
+      if (!start) {
+        last();
+        start = reported = now;
+      }
       if (now - reported < kSlowTaskNs) continue;
       slow(now - start);
       reported = now;

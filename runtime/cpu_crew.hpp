@@ -52,8 +52,8 @@ class CpuCrew {
 
   /// `slow(elapsed_ns)` is called while a long task runs, `settle()` once it has run for a few microseconds, where
   /// somebody can; here it is when it has ended.
-  template <class Slow, class Settle>
-  FLYWHEEL_TASK Asked wait(std::uint32_t slot, Slow&&, Settle&& settle) {
+  template <class Slow, class Settle, class Last>
+  FLYWHEEL_TASK Asked wait(std::uint32_t slot, Slow&&, Settle&& settle, Last&&) {
     CpuBlock<List, P> block(contexts_[slot], scratch_);
     begin_body<P>(world_.heartbeats[worker_], contexts_[slot].item.pack());
     detail::CatchingList<List>::run(stages_[slot].record, block);

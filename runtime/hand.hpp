@@ -9,11 +9,10 @@ namespace flywheel {
 struct Board {
   std::uint64_t bulletin;
   std::uint32_t level;  // of the most urgent work
-  std::uint32_t depth;  // how many tasks are queued there
-  bool rooted;          // runs have roots left there
+  std::int64_t count;   // of what waits there, see kRootedRun; 0: nothing waits anywhere
   bool abort;
 
-  FLYWHEEL_TASK bool has_work() const { return depth || rooted; }
+  FLYWHEEL_TASK bool has_work() const { return count > 0; }
 };
 
 template <class P>
@@ -26,12 +25,11 @@ FLYWHEEL_TASK Board read_board(const World& world) {
   std::int64_t counts[kPriorities];
   for (std::uint32_t level = 0; level < kPriorities; ++level)
     counts[level] = P::device(words.queued[level]).load(Order::relaxed);
-  Board board{bulletin, 0, 0, false, abort != 0};
+  Board board{bulletin, 0, 0, abort != 0};
   for (std::uint32_t level = kPriorities; level-- > 0;)
     if (counts[level] > 0) {
       board.level = level;
-      board.depth = Queue<P>::as_size(counts[level]);
-      board.rooted = counts[level] >= kRootedRun / 2;
+      board.count = counts[level];
     }
   return board;
 }
@@ -65,9 +63,9 @@ FLYWHEEL_TASK inline RootList roots_in_hand(const Desk& desk) {
   return {desk.roots_first_record, desk.roots_first, desk.roots_slot, desk.roots_dense};
 }
 
-/// What is in hand goes to the queue of its level. There is room: each of these tasks was counted when its run was let in.
+/// The tasks in hand go to the queue of their level. There is room: each was counted when its run was let in.
 template <class P>
-FLYWHEEL_COLD void put_back_hand(const World& world, Desk& desk, std::uint32_t worker) {
+FLYWHEEL_TASK void put_back_tasks(const World& world, Desk& desk, std::uint32_t worker) {
   const Wires<P> wires{world};
   const RootList roots = roots_in_hand(desk);
   const std::uint32_t n = desk.roots_end - desk.roots_next, rest = desk.batch_size - desk.batch_next;
@@ -76,7 +74,27 @@ FLYWHEEL_COLD void put_back_hand(const World& world, Desk& desk, std::uint32_t w
   };
   if (n + rest) wires.ready(desk.level).push(n + rest, item, wires.wait(worker));
   desk.roots_next = desk.roots_end = desk.batch_next = desk.batch_size = 0;
+}
+
+/// All of what is in hand. The run whose roots it was to take next keeps its bit for others.
+template <class P>
+FLYWHEEL_COLD void put_back_hand(const World& world, Desk& desk, std::uint32_t worker) {
+  put_back_tasks<P>(world, desk, worker);
   desk.roots_open = false;
+}
+
+/// A body lasts: the worker keeps nothing in hand meanwhile, and its next share is a single task. So it looks for more urgent work
+/// before each task, and begins at most one that was staged before the look.
+template <class P>
+FLYWHEEL_COLD void take_singly(const World& world, Desk& desk, std::uint32_t worker) {
+  desk.singly = true;
+  put_back_tasks<P>(world, desk, worker);
+}
+/// How many tasks the next share may have, of `most`.
+FLYWHEEL_TASK inline std::uint32_t most_of_share(Desk& desk, std::uint32_t most) {
+  const std::uint32_t now = desk.singly ? 1 : most;
+  desk.singly = false;
+  return now;
 }
 
 namespace detail {
@@ -92,7 +110,7 @@ FLYWHEEL_TASK bool take_share(const World& world, Desk& desk) {
     if (board.abort || bulletin_epoch(board.bulletin) != desk.epoch) return false;
   }
   RunState& run = world.runs[desk.roots_slot];
-  const RootShare share = take_roots<P>(run, share_of(world, desk.roots_left, kMost));
+  const RootShare share = take_roots<P>(run, share_of(world, desk.roots_left, most_of_share(desk, kMost)));
   if (!share.count) return false;
   const RunConstants& constants = run.line.constants;  // the run lives at least until these roots are done
   const RootList roots = RootList::of(constants);
@@ -141,15 +159,16 @@ FLYWHEEL_TASK bool find_roots(const World& world, Desk& desk, std::uint32_t leve
 /// left; in turn, where it has both. How many are in hand: of roots that is 1, for all that is known.
 template <class P>
 FLYWHEEL_COLD std::uint32_t take_work(const World& world, Desk& desk, std::uint32_t worker, std::uint32_t level,
-                                      std::uint32_t depth, bool rooted) {
+                                      std::int64_t count) {
   constexpr std::uint32_t kMost = sizeof(Desk::batch) / sizeof(std::uint64_t);
-  const bool roots = rooted && (!depth || desk.roots_turn);
+  const std::uint32_t depth = Queue<P>::as_size(count);
+  const bool roots = count >= kRootedRun / 2 && (!depth || desk.roots_turn);
   desk.roots_turn = !roots;
   if (roots) return find_roots<P>(world, desk, level);
   const Wires<P> wires{world};
   desk.level = level;
   desk.batch_next = 0;
-  desk.batch_size = wires.ready(level).pop(share_of(world, depth, kMost), desk.batch, wires.wait(worker));
+  desk.batch_size = wires.ready(level).pop(share_of(world, depth, most_of_share(desk, kMost)), desk.batch, wires.wait(worker));
   return desk.batch_size;
 }
 
@@ -157,7 +176,6 @@ FLYWHEEL_COLD std::uint32_t take_work(const World& world, Desk& desk, std::uint3
 /// are wanted. Only a worker that has got such a task does so; the others' hands stay as they are.
 template <class P>
 FLYWHEEL_COLD std::uint64_t give_way(const World& world, Desk& desk, std::uint32_t worker) {
-  desk.long_bodies = false;
   const std::uint32_t level = most_urgent<P>(world, desk.level);
   const Wires<P> wires{world};
   const Queue<P> queue = wires.ready(level);

@@ -36,33 +36,27 @@ class Lookout {
   FLYWHEEL_TASK std::uint64_t rest_of_batch() {
     if (!in_hand_) return kEmptyMailbox;
     std::uint64_t item = kEmptyMailbox;
-    if (looks_between_tasks()) item = give_way<P>(world_, desk_, seat_.worker);
+    if constexpr (P::kNearMemory) item = give_way<P>(world_, desk_, seat_.worker);
     if (item == kEmptyMailbox) item = take_in_hand<P>(world_, desk_);
     in_hand_ = item != kEmptyMailbox;
     return item;
   }
-  /// A body has taken longer than a look at the board: the next task is not begun before one.
-  FLYWHEEL_TASK void bodies_take_long() { desk_.long_bodies = true; }
-  /// Where looks are cheap, or bodies so long that a look does not count, what is in hand gives way to more urgent work at
-  /// every task: no worker begins a less urgent one, but for one that is staged already. Else after a share at most.
-  FLYWHEEL_TASK bool looks_between_tasks() const { return P::kNearMemory || desk_.long_bodies; }
+  /// A body lasts: the worker looks for more urgent work before each task, see take_singly().
+  FLYWHEEL_TASK void bodies_last() { take_singly<P>(world_, desk_, seat_.worker); }
 
   /// Takes more work in advance, but only when so much is queued that nobody could be idle for want of what this
   /// worker holds, and when nobody waits for it in a run of all workers.
   FLYWHEEL_TASK std::uint64_t batch_if_deep() {
     const Board board = read_board<P>(world_);
-    if (board.depth < 2 * world_.workers || board.abort || bulletin_epoch(board.bulletin) != desk_.epoch) return kEmptyMailbox;
+    if (Queue<P>::as_size(board.count) < 2 * world_.workers || board.abort || bulletin_epoch(board.bulletin) != desk_.epoch) return kEmptyMailbox;
     return pop(board) ? rest_of_batch() : kEmptyMailbox;
   }
 
-  /// True if the last thing popped from a queue was more than this worker could do at once.
+  /// True if the last thing popped from a queue was more than this worker could do at once, or would have been, see take_singly().
   FLYWHEEL_TASK bool had_batch() const { return had_batch_; }
 
   /// True if all workers are wanted for a phased run, or are to leave: what this one keeps for itself must wait its turn.
-  FLYWHEEL_TASK bool is_wanted() const {
-    desk_.long_bodies = false;
-    return flywheel::is_wanted<P>(world_, desk_);
-  }
+  FLYWHEEL_TASK bool is_wanted() const { return flywheel::is_wanted<P>(world_, desk_); }
   /// The constants of the run whose task came last, if it came over the porch; told once.
   FLYWHEEL_TASK const RunConstants* porch_run() {
     const RunConstants* run = over_porch_ ? &seat_.porch->run : nullptr;
@@ -147,10 +141,11 @@ class Lookout {
   }
 
   FLYWHEEL_TASK bool pop(const Board& board) {
-    const std::uint32_t popped = take_work<P>(world_, desk_, seat_.worker, board.level, board.depth, board.rooted);
+    const bool singly = desk_.singly;
+    const std::uint32_t popped = take_work<P>(world_, desk_, seat_.worker, board.level, board.count);
     stats_.queued += popped;
     in_hand_ = popped != 0;
-    had_batch_ = popped > 1;
+    had_batch_ = popped > 1 || singly;
     return in_hand_;
   }
 
@@ -161,7 +156,7 @@ class Lookout {
   WorkerStats stats_;  // in registers; see show_stats()
   std::uint16_t phased_run_ = 0;
   bool in_hand_ = false;     // there may be more in hand, see hand.hpp
-  bool had_batch_ = false;   // the last pop brought several tasks
+  bool had_batch_ = false;   // see had_batch()
   bool enrolled_ = false;
   bool over_porch_ = false;
   const std::uint32_t looks_;

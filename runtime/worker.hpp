@@ -52,7 +52,7 @@ class Worker {
     }
     const std::uint64_t item = finish_.take_kept();
     ++look_.stats().kept;
-    const bool looks = ++kept_in_row_ % 64 == 0 || look_.looks_between_tasks();
+    const bool looks = ++kept_in_row_ % kLooksOneIn == 0 || P::kNearMemory;
     if (!looks || !look_.is_wanted()) return item;
     publish_items<P>(world_, id_, 1, world_.runs[Item::unpack(item).run].line.constants.priority, &item);
     return kEmptyMailbox;
@@ -100,7 +100,7 @@ class Worker {
       was_slow = true;
       sign(WorkerState::slow, item, elapsed_ns);
     };
-    task.asked = crew_.wait(task.slot, slow, [&] { takes_long(task); });
+    task.asked = crew_.wait(task.slot, slow, [&] { takes_long(task); }, [&] { lasts(); });
     if (was_slow) sign(WorkerState::present);
     ++look_.stats().tasks;
   }
@@ -109,9 +109,13 @@ class Worker {
   /// workers shall know that it gets on: what it has in hand may be many long tasks.
   FLYWHEEL_TASK void takes_long(Staged& task) {
     show_progress<P>(world_, id_);
-    look_.bodies_take_long();
     finish_.let_go(task);
     if (ahead_.live) finish_.let_go(ahead_);
+  }
+  /// Some 20 us by now, so that a look does not count: from here on none is saved.
+  FLYWHEEL_TASK void lasts() {
+    look_.bodies_last();
+    kept_in_row_ = kLooksOneIn - 1;
   }
 
   /// With a successor kept or a batch in hand the next task can be staged behind the running one: the crew goes over to it by
@@ -120,10 +124,10 @@ class Worker {
   FLYWHEEL_TASK void look_ahead() {
     std::uint64_t item = kEmptyMailbox;
     if (finish_.has_kept()) {
-      if (kept_in_row_ % 64 == 63 || look_.looks_between_tasks()) return;  // kept() sees first whether the worker is wanted
-      item = finish_.take_kept();
+      if (kept_in_row_ % kLooksOneIn == kLooksOneIn - 1) return;  // kept() sees first whether the worker is wanted
       ++kept_in_row_;
       ++look_.stats().kept;
+      item = finish_.take_kept();
     } else {
       item = look_.rest_of_batch();
       if (item == kEmptyMailbox && look_.had_batch()) item = look_.batch_if_deep();
@@ -160,6 +164,7 @@ class Worker {
   Lookout<P> look_;
   Finisher<P> finish_;
   Staged ahead_{};
+  static constexpr std::uint32_t kLooksOneIn = 64;  // successors kept in a row: one look to see whether the worker is wanted
   std::uint32_t kept_in_row_ = 0;
 };
 

@@ -163,6 +163,29 @@ TEST_CASE("what is in hand goes back to the queue of its level, each task once")
   for (std::uint32_t i = 0; i < in_hand; ++i) CHECK(back[i].record == run.first_record + 1 + i);
 }
 
+TEST_CASE("while bodies last, nothing stays in hand and shares are single tasks") {
+  HandWorld hand;
+  Wide wide(50, false, false);
+  const RunConstants run = hand.load(wide.graph);
+  RunState& state = hand.open(run);
+  state.line.constants.priority = 1;
+  publish_roots<P>(hand.world, 0, run);
+  Desk desk{};
+  REQUIRE(find_roots<P>(hand.world, desk, 1));
+  take_in_hand<P>(hand.world, desk);
+  const std::uint32_t in_hand = desk.roots_end - desk.roots_next;
+  REQUIRE(in_hand > 0);
+  std::uint32_t next = 1 + in_hand;
+  for (int i = 0; i < 5; ++i) {
+    take_singly<P>(hand.world, desk, 0);
+    CHECK(Item::unpack(take_in_hand<P>(hand.world, desk)).record == run.first_record + next++);
+    CHECK(desk.roots_next == desk.roots_end);
+  }
+  CHECK(drain(hand.world, 1).size() == in_hand);
+  CHECK(Item::unpack(take_in_hand<P>(hand.world, desk)).record == run.first_record + next);
+  CHECK(desk.roots_next < desk.roots_end);
+}
+
 TEST_CASE("threads that take shares at once take each root once, round after round") {
   HandWorld hand;
   RunState& state = hand.world.runs[0];

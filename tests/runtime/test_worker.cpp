@@ -77,10 +77,11 @@ template <class List>
 struct LongCrew : CpuCrew<List> {
   using CpuCrew<List>::CpuCrew;
   static constexpr bool kLooksAhead = true;
-  template <class Slow, class Settle>
-  Asked wait(std::uint32_t slot, Slow&& slow, Settle&& settle) {
+  template <class Slow, class Settle, class Last>
+  Asked wait(std::uint32_t slot, Slow&& slow, Settle&& settle, Last&& last) {
     settle();
-    return CpuCrew<List>::wait(slot, slow, settle);
+    last();
+    return CpuCrew<List>::wait(slot, slow, settle, last);
   }
 };
 
