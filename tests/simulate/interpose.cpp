@@ -12,6 +12,7 @@
 #include "simulate/memory.hpp"
 #include "simulate/scheduler.hpp"
 
+using flywheel::simulate::Choice;
 using flywheel::simulate::finding;
 using flywheel::simulate::Kind;
 using flywheel::simulate::kMostFibers;
@@ -49,7 +50,8 @@ void unlock(pthread_mutex_t* mutex) {
 int wait_on(pthread_cond_t* condition, pthread_mutex_t* mutex, std::uint64_t limit, const void* where) {
   scheduler.step(Kind::wait, where);
   unlock(mutex);
-  const bool late = scheduler.random().one_in(500) ? false : scheduler.wait(condition, limit);  // rarely: for no reason
+  const bool wakes = scheduler.decide(Choice::wakes, 0, [] { return scheduler.random().one_in(500) ? 1u : 0u; });  // for no reason
+  const bool late = wakes ? false : scheduler.wait(condition, limit);
   lock(mutex);
   return late ? ETIMEDOUT : 0;
 }

@@ -77,7 +77,7 @@ AtomicWord& word_of(Granule& granule, const void* at, std::size_t bytes, std::ui
     word.at = at;
     word.bytes = bytes;
     word.stores.clear();
-    word.stores.push_back({newest, 0, {}, {}});
+    word.stores.push_back({newest, 0, {}, {}, false});
   }
   return word;
 }
@@ -99,6 +99,21 @@ std::size_t readable(const AtomicWord& word) {
   return count;
 }
 
+/// How many of the newest stores an access misses, of those that it may miss.
+std::size_t missed(std::size_t choices) {
+  return std::min<std::size_t>(choices - 1, scheduler.decide(Choice::stale, 0, [&] {
+    return scheduler.random().one_in(2) ? 0 : scheduler.random().below(static_cast<std::uint32_t>(choices));
+  }));
+}
+
+/// By how many of the newest stores a new one is followed at once in the order of its word's: their threads' pasts and its own know
+/// nothing of each other, so both orders are possible. Nothing comes between an update and what it read.
+std::size_t followed_by(const AtomicWord& word, int order) {
+  if (order == kSeqCst || !scheduler.settings().weak || word.stores.size() == 1) return 0;
+  const std::size_t choices = readable(word), back = choices == 1 ? 0 : missed(choices);
+  return back && word.stores[word.stores.size() - back].updates ? 0 : back;
+}
+
 Site* all_sites = nullptr;
 
 void note(std::uintptr_t place, int order) {
@@ -115,7 +130,9 @@ int order_of(int order, const void* where) {
   if (!order) return 0;
   const std::uintptr_t place = scheduler.offset_of(where);
   if (all_sites) note(place, order);
-  return place == scheduler.settings().weakened ? 0 : order;
+  for (const Weakened& weak : scheduler.settings().weakened)
+    if (weak.place == place) return weak.order;
+  return order;
 }
 
 void take_in(const Store& store, int order) {
@@ -127,13 +144,14 @@ void meet_everybody() {
   everybody.join(mine().now);
 }
 
-void add(AtomicWord& word, std::uint64_t value, VectorClock released, int order) {
+/// `back`: as many stores come after it.
+void add(AtomicWord& word, Store store, int order, std::size_t back = 0) {
   constexpr std::size_t kKept = 6;
-  released.join(releases(order) ? mine().now : mine().fenced);
-  Store store{value, scheduler.steps(), released, {}};
+  store.step = scheduler.steps();
+  store.released.join(releases(order) ? mine().now : mine().fenced);
   store.seen.at[scheduler.current()] = my_epoch();
   if (!scheduler.settings().weak) word.stores.clear();
-  word.stores.push_back(store);
+  word.stores.insert(word.stores.end() - static_cast<std::ptrdiff_t>(back), store);
   if (word.stores.size() > kKept) word.stores.erase(word.stores.begin());
   if (order == kSeqCst) meet_everybody();
   if (releases(order)) next_epoch();
@@ -195,7 +213,7 @@ std::uint64_t load(const void* at, std::size_t bytes, std::uint64_t newest, int 
   AtomicWord& word = visit(at, bytes, newest, false, where);
   if (order == kSeqCst) meet_everybody();
   const std::size_t choices = order == kSeqCst || word.stores.size() == 1 ? 1 : readable(word);
-  const std::size_t back = choices == 1 || scheduler.random().one_in(2) ? 0 : scheduler.random().below(static_cast<std::uint32_t>(choices));
+  const std::size_t back = choices == 1 ? 0 : missed(choices);
   Store& store = word.stores[word.stores.size() - 1 - back];
   Epoch& seen = store.seen.at[scheduler.current()];
   if (!seen) seen = my_epoch();
@@ -203,10 +221,13 @@ std::uint64_t load(const void* at, std::size_t bytes, std::uint64_t newest, int 
   return store.value;
 }
 
-void store(const void* at, std::size_t bytes, std::uint64_t before, std::uint64_t after, int order, const void* where) {
+bool store(const void* at, std::size_t bytes, std::uint64_t before, std::uint64_t after, int order, const void* where) {
   const Inside here;
   order = order_of(order, where);
-  add(visit(at, bytes, before, true, where), after, {}, order);
+  AtomicWord& word = visit(at, bytes, before, true, where);
+  const std::size_t back = followed_by(word, order);
+  add(word, {after, 0, {}, {}, false}, order, back);
+  return back == 0;
 }
 
 void update(const void* at, std::size_t bytes, std::uint64_t before, std::uint64_t after, int order, const void* where) {
@@ -214,7 +235,7 @@ void update(const void* at, std::size_t bytes, std::uint64_t before, std::uint64
   order = order_of(order, where);
   AtomicWord& word = visit(at, bytes, before, true, where);
   take_in(word.stores.back(), order);
-  add(word, after, word.stores.back().released, order);
+  add(word, {after, 0, word.stores.back().released, {}, true}, order);
 }
 
 void note_sites(Site* sites) { all_sites = sites; }

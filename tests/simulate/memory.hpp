@@ -23,8 +23,9 @@ void plain(const void* at, std::size_t bytes, bool write, const void* where);
 /// Orders are numbers as in C++: 0 relaxed, 1 consume, 2 acquire, 3 release, 4 acq_rel, 5 seq_cst.
 /// The value that a load sees; `newest`: what memory holds.
 std::uint64_t load(const void* at, std::size_t bytes, std::uint64_t newest, int order, const void* where);
-/// Called with what memory holds before and after.
-void store(const void* at, std::size_t bytes, std::uint64_t before, std::uint64_t after, int order, const void* where);
+/// Called with what memory holds before and after. A store may come before another that is there already: then that stays, and the
+/// answer is false.
+bool store(const void* at, std::size_t bytes, std::uint64_t before, std::uint64_t after, int order, const void* where);
 void update(const void* at, std::size_t bytes, std::uint64_t before, std::uint64_t after, int order, const void* where);
 void fence(int order, const void* where);
 

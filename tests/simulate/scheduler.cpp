@@ -70,11 +70,14 @@ void Scheduler::run(const Settings& settings, void* (*main)(void*), void* argume
   steps_ = in_a_row_ = stopped_until_ = 0;
   hash_ = 0xcbf29ce484222325ull;
   next_wake_ = kNever;
+  created_ = 0;
+  state_ = 0;
+  decisions_.begin_run();
   memory::begin_run();
   choose_style();
   current_ = create(main, argument);
   on_ = true;
-  outside_.switch_to(fibers_[0]->place, [] {});
+  outside_.switch_to(fibers_[0]->stack, [] {});
   on_ = false;
 }
 
@@ -100,6 +103,7 @@ std::uint32_t Scheduler::create(void* (*routine)(void*), void* argument) {
   const std::uint32_t id = free_number();
   auto fiber = std::make_unique<Fiber>();
   fiber->id = id;
+  fiber->serial = created_++;
   fiber->state = FiberState::ready;
   fiber->priority = lowest_ + 1 + random_.below(1u << 30);
   fiber->routine = routine;
@@ -108,7 +112,7 @@ std::uint32_t Scheduler::create(void* (*routine)(void*), void* argument) {
   if (locals.bytes) std::memcpy(fiber->locals.get(), locals.fresh.get(), locals.bytes);
   unsigned char* const stack = stack_of(id);
   memory::forget(stack, kStackBytes);
-  fiber->place.start(stack + kStackBytes, kStackBytes, &Scheduler::enter);
+  fiber->stack.start(stack + kStackBytes, kStackBytes, &Scheduler::enter);
   fibers_[id] = std::move(fiber);
   memory::thread_begins(id, id ? current_ : 0);
   return id;
@@ -125,16 +129,27 @@ void Scheduler::enter() {
 }
 
 void Scheduler::step(Kind kind, const void* where) {
+  note_place(self(), offset_of(where));
   hash_ = (hash_ ^ (offset_of(where) << 12 ^ current_ << 4 ^ static_cast<std::uint64_t>(kind))) * 0x100000001b3ull;
   shown_[steps_ % kShown] = {current_, kind, where, now_};
   ++of_kind_[static_cast<int>(kind)];
   now_ += kStepNs;
   if (++steps_ > settings_.most_steps) finding("the run takes more steps than it may: nothing gets on");
-  if (style_ == Schedule::jump && jumps_left_ && random_.one_in(5000)) {
+  now_ += decide(Choice::leap, 0, [&]() -> std::uint32_t {
+    if (style_ != Schedule::jump || !jumps_left_ || !random_.one_in(5000)) return 0;
     --jumps_left_;
-    now_ += std::uint64_t{1000} << random_.below(16);
-  }
+    return 1000u << random_.below(16);
+  });
+  self().yields = kind == Kind::yield;
   go_on();
+}
+
+void Scheduler::note_place(Fiber& fiber, std::uintptr_t place) {
+  if (reached_) {
+    state_ += Reached::mix(place) - Reached::mix(fiber.place);
+    reached_->note_state(state_);
+  }
+  fiber.place = place;
 }
 
 void Scheduler::yield(const void* where) {
@@ -189,7 +204,7 @@ void Scheduler::go_on() {
       testing::StackPlace nowhere;
       nowhere.switch_to(outside_, [] {});
     }
-    const std::uint32_t next = count ? pick(count) : kMostFibers;
+    const std::uint32_t next = count ? choose(count) : kMostFibers;
     if (next != kMostFibers) return switch_to(next);
     if (next_wake_ == kNever) finding("deadlock: every thread waits for another");
     now_ = std::max(now_, next_wake_);
@@ -198,6 +213,28 @@ void Scheduler::go_on() {
 }
 
 /// One of ready_[0 .. count), or kMostFibers: time has to pass first.
+std::uint32_t Scheduler::choose(std::uint32_t count) {
+  if (!decisions_.on()) return pick(count);
+  const std::uint32_t obvious = obvious_next(count), wanted = decide(Choice::next, obvious, [&] { return pick(count); });
+  ++self().point;
+  const std::uint32_t next = can_go_on(wanted) ? wanted : obvious;
+  self().stayed = next == current_ ? self().stayed + 1 : 0;
+  return next;
+}
+
+bool Scheduler::can_go_on(std::uint32_t next) const {
+  return next == kMostFibers ? next_wake_ != kNever : next < fibers_.size() && fibers_[next]->state == FiberState::ready;
+}
+
+/// See Choice::next. ready_ is in the order of the fibers' numbers.
+std::uint32_t Scheduler::obvious_next(std::uint32_t count) const {
+  constexpr std::uint64_t kLong = 1000;
+  const Fiber& fiber = *fibers_[current_];
+  if (fiber.state == FiberState::ready && !fiber.yields && fiber.stayed < kLong) return current_;
+  const std::uint32_t* const above = std::upper_bound(ready_, ready_ + count, current_);
+  return above == ready_ + count ? ready_[0] : *above;
+}
+
 std::uint32_t Scheduler::pick(std::uint32_t count) {
   if (style_ == Schedule::pct) {
     if (steps_ >= next_change_ || in_a_row_ > 20'000) {
@@ -246,13 +283,14 @@ void Scheduler::switch_to(std::uint32_t next) {
   in_a_row_ = 0;
   Fiber& from = self();
   Fiber& to = *fibers_[next];
+  if (reached_) reached_->note_switch(from.place, to.place);
   if (locals.bytes) std::memcpy(from.locals.get(), locals.at, locals.bytes);
   from.caught = handled()->caught;
   from.uncaught = handled()->uncaught;
   current_ = next;
   if (locals.bytes) std::memcpy(locals.at, to.locals.get(), locals.bytes);
   *handled() = {to.caught, to.uncaught};
-  from.place.switch_to(to.place, [] {});
+  from.stack.switch_to(to.stack, [] {});
 }
 
 std::uintptr_t Scheduler::offset_of(const void* where) const {

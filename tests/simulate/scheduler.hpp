@@ -7,6 +7,8 @@
 #include <memory>
 #include <vector>
 
+#include "simulate/decisions.hpp"
+#include "simulate/reached.hpp"
 #include "support/fiber_switch.hpp"
 
 namespace flywheel::simulate {
@@ -18,23 +20,48 @@ enum class Schedule { random, pct, stop, most, jump, any };
 
 enum class Kind : std::uint8_t { load, store, update, fence, lock, unlock, wait, notify, clock, sleep, yield, create, join, end };
 
+/// The code at this place orders no more than that (a number as in C++: 0 is relaxed).
+struct Weakened {
+  std::uintptr_t place;
+  int order;
+};
+
 struct Settings {
   std::uint64_t seed = 0;
   Schedule schedule = Schedule::any;
   bool weak = true;
   std::uint64_t most_steps = 20'000'000;
-  std::uintptr_t weakened = 0;  // the code at this place orders nothing
+  std::vector<Weakened> weakened;
+};
+
+/// What a program drew at random, and what it shall have instead. Lies in memory that processes share.
+struct Draws {
+  static constexpr std::uint32_t kMost = 256;
+  std::uint32_t count = 0;
+  std::uint32_t drawn[kMost] = {};
+  std::uint32_t edits = 0;  // the first so many draws are those of `wanted`
+  std::uint32_t wanted[kMost] = {};
+
+  std::uint32_t value(std::uint32_t natural, std::uint32_t n) {
+    if (count == kMost) return natural;
+    if (count < edits && wanted[count] < n) natural = wanted[count];
+    return drawn[count++] = natural;
+  }
 };
 
 struct Random {
   std::uint64_t state;
+  Draws* draws = nullptr;
   std::uint64_t next() {  // SplitMix64 (Steele, Lea, Flood, OOPSLA 2014)
     std::uint64_t x = state += 0x9e3779b97f4a7c15ull;
     x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
     x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
     return x ^ (x >> 31);
   }
-  std::uint32_t below(std::uint32_t n) { return static_cast<std::uint32_t>((next() >> 32) * n >> 32); }
+  std::uint32_t below(std::uint32_t n) {
+    const auto natural = static_cast<std::uint32_t>((next() >> 32) * n >> 32);
+    return draws ? draws->value(natural, n) : natural;
+  }
   bool one_in(std::uint32_t n) { return below(n) == 0; }
 };
 
@@ -52,12 +79,17 @@ struct Fiber {
   bool timed_out = false;
   bool joined = false;  // or detached: once it is over, its number may be another's
   std::uint64_t priority = 0;  // schedule `pct`
+  std::uint32_t serial = 0;    // threads created before
+  std::uint64_t point = 0;     // of its decisions, see Decision
+  std::uint64_t stayed = 0;    // so often it went on itself
+  std::uintptr_t place = 0;    // of its last step, in the program's file
+  bool yields = false;
   void* (*routine)(void*) = nullptr;
   void* argument = nullptr;
   std::unique_ptr<unsigned char[]> locals;    // what its thread_local objects hold while another runs
   void* caught = nullptr;                     // exceptions it handles
   unsigned uncaught = 0;
-  testing::StackPlace place;
+  testing::StackPlace stack;
 };
 
 class Scheduler {
@@ -87,6 +119,15 @@ class Scheduler {
   const Settings& settings() const { return settings_; }
   Schedule style() const { return style_; }
   Random& random() { return random_; }
+  Decisions& decisions() { return decisions_; }
+  /// A choice of the running fiber, see Decision.
+  template <class Draw>
+  std::uint32_t decide(Choice choice, std::uint32_t obvious, Draw&& draw) {
+    const Fiber& fiber = self();
+    return decisions_.decide(choice, fiber.serial, fiber.point, fiber.place, obvious, draw);
+  }
+  /// From the next run on what is reached is noted there.
+  void note_reached(Reached* reached) { reached_ = reached; }
   const std::uint64_t* of_kind() const { return of_kind_; }
   /// Where in the program's file this code is.
   std::uintptr_t offset_of(const void* where) const;
@@ -101,7 +142,11 @@ class Scheduler {
   void choose_style();
   void go_on();
   void switch_to(std::uint32_t next);
+  void note_place(Fiber& fiber, std::uintptr_t place);
   void time_passes();
+  std::uint32_t choose(std::uint32_t count);
+  std::uint32_t obvious_next(std::uint32_t count) const;
+  bool can_go_on(std::uint32_t next) const;
   std::uint32_t pick(std::uint32_t count);
   std::uint32_t pick_moving(std::uint32_t count);
   void stop_somebody();
@@ -119,7 +164,7 @@ class Scheduler {
   Random random_{0};
   std::vector<std::unique_ptr<Fiber>> fibers_;
   testing::StackPlace outside_;
-  std::uint32_t current_ = 0, switch_one_in_ = 1;
+  std::uint32_t current_ = 0, switch_one_in_ = 1, created_ = 0;
   bool on_ = false;
   std::uint64_t now_ = 0, steps_ = 0, hash_ = 0, next_wake_ = kNever, in_a_row_ = 0;
   std::uint64_t lowest_ = 0, next_change_ = kNever;       // schedule `pct`
@@ -129,6 +174,9 @@ class Scheduler {
   std::uint32_t ready_[kMostFibers] = {};
   std::uint64_t of_kind_[static_cast<int>(Kind::end) + 1] = {};
   Step shown_[kShown] = {};
+  Decisions decisions_;
+  Reached* reached_ = nullptr;
+  std::uint64_t state_ = 0;  // the sum of what Reached::mix() makes of each fiber's place
 };
 
 extern Scheduler scheduler;

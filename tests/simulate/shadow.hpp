@@ -15,6 +15,7 @@ struct Store {
   std::uint64_t step = 0;
   VectorClock released;  // what comes with it to those who acquire
   VectorClock seen;
+  bool updates = false;  // a read-modify-write: it follows what it read
 };
 
 /// An atomic word, its stores from the oldest that somebody may still read to the newest.

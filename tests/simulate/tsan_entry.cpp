@@ -24,11 +24,8 @@ T load(const volatile T* at, int order, const void* where) {
 template <class T>
 void store(volatile T* at, T value, int order, const void* where) {
   T* word = const_cast<T*>(at);
-  if (scheduler.on()) {
-    scheduler.step(Kind::store, where);
-    memory::store(word, sizeof(T), *word, value, order, where);
-  }
-  *word = value;
+  if (scheduler.on()) scheduler.step(Kind::store, where);
+  if (!scheduler.on() || memory::store(word, sizeof(T), *word, value, order, where)) *word = value;
 }
 
 template <class T, class New>

@@ -217,10 +217,11 @@ void roots(Random& random) {
 
 const std::string& workload_text() { return text; }
 
-void run_workload(std::uint64_t seed, Shape shape) {
+void run_workload(std::uint64_t seed, Shape shape, Draws* draws) {
   text.clear();
   Random random{seed * 0x9e3779b97f4a7c15ull};
   if (shape == Shape::any) shape = static_cast<Shape>(random.below(static_cast<std::uint32_t>(Shape::any)));
+  random.draws = draws;
   shape_name = kShapeNames[static_cast<int>(shape)];
   try {
     switch (shape) {

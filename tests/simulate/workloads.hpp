@@ -10,8 +10,10 @@ namespace flywheel::simulate {
 enum class Shape { graphs, compiled, phases, streams, cancels, threads, parks, roots, any };
 inline constexpr const char* kShapeNames[] = {"graphs", "compiled", "phases", "streams", "cancels", "threads", "parks", "roots", "any"};
 
-/// Runs the program that the seed says; what is wrong goes to finding(). Called on a fiber.
-void run_workload(std::uint64_t seed, Shape shape);
+struct Draws;
+
+/// Runs the program that the seed says, but for draws that are to be others; what is wrong goes to finding(). Called on a fiber.
+void run_workload(std::uint64_t seed, Shape shape, Draws* draws = nullptr);
 /// What it was, for a report.
 const std::string& workload_text();
 
