@@ -11,8 +11,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 #include <string>
 
+#include "simulate/emulated.hpp"
 #include "simulate/memory.hpp"
 #include "simulate/scheduler.hpp"
 #include "simulate/workloads.hpp"
@@ -27,6 +29,7 @@ constexpr std::uint64_t kCheckedTwice = 50;  // one in so many seeds
 struct Request {
   Settings settings;
   Shape shape = Shape::any;
+  std::optional<emulated::Shape> emulated;
   std::uint64_t count = 1000;
   double seconds = 0;
   bool sites = false;
@@ -45,7 +48,9 @@ Request request;
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 void* run_main(void*) {
-  run_workload(scheduler.settings().seed, request.shape);
+  const std::uint64_t seed = scheduler.settings().seed;
+  if (request.emulated) emulated::run_workload(seed, *request.emulated);
+  else run_workload(seed, request.shape);
   return nullptr;
 }
 
@@ -147,6 +152,7 @@ void parse(int argc, char** argv) {
     else if (flag == "--steps") request.settings.most_steps = std::strtoull(value, nullptr, 10);
     else if (flag == "--weaken") request.settings.weakened = std::strtoull(value, nullptr, 16);
     else if (flag == "--schedule") request.settings.schedule = named<Schedule>(kSchedules, value);
+    else if (flag == "--shape" && !std::strncmp(value, "gpu", 3)) request.emulated = named<emulated::Shape>(emulated::kShapeNames, value);
     else if (flag == "--shape") request.shape = named<Shape>(kShapeNames, value);
     else std::fprintf(stderr, "unknown option %s: see tests/simulate/README.md\n", flag.c_str()), std::exit(2);
   }
@@ -156,7 +162,7 @@ void parse(int argc, char** argv) {
 
 void finding(const char* what) {
   std::fprintf(stderr, "FINDING seed %llu: %s\n  schedule %s, %s\n", static_cast<unsigned long long>(progress->seed), what,
-               kSchedules[static_cast<int>(scheduler.style())], workload_text().c_str());
+               kSchedules[static_cast<int>(scheduler.style())], (request.emulated ? emulated::workload_text() : workload_text()).c_str());
   scheduler.show_steps();
   std::fflush(stderr);
   _exit(1);

@@ -1,6 +1,5 @@
 #include "simulate/scheduler.hpp"
 
-#include <link.h>
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -21,29 +20,6 @@ constexpr std::uint64_t kStepNs = 40;
 constexpr const char* kKinds[] = {"load", "store", "update", "fence", "lock", "unlock", "wait",
                                   "notify", "clock", "sleep", "yield", "create", "join", "end"};
 
-/// The program's own thread_local objects.
-struct Locals {
-  unsigned char* at = nullptr;
-  std::size_t bytes = 0;
-  std::unique_ptr<unsigned char[]> fresh;
-  const unsigned char* image = nullptr;
-};
-Locals locals;
-std::uintptr_t program_base = 0;
-
-int note_program(dl_phdr_info* info, std::size_t, void*) {
-  program_base = info->dlpi_addr;
-  for (int i = 0; i < info->dlpi_phnum; ++i) {
-    if (info->dlpi_phdr[i].p_type != PT_TLS) continue;
-    locals.at = static_cast<unsigned char*>(info->dlpi_tls_data);
-    locals.bytes = info->dlpi_phdr[i].p_memsz;
-    locals.fresh = std::make_unique<unsigned char[]>(locals.bytes);
-    std::memcpy(locals.fresh.get(), reinterpret_cast<void*>(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr),
-                info->dlpi_phdr[i].p_filesz);
-  }
-  return 1;  // the program comes first; libraries keep theirs
-}
-
 struct Handled {  // __cxa_eh_globals of the Itanium C++ ABI
   void* caught;
   unsigned uncaught;
@@ -61,10 +37,11 @@ unsigned char* stack_of(std::uint32_t fiber) {
 }  // namespace
 
 void Scheduler::run(const Settings& settings, void* (*main)(void*), void* argument) {
-  if (!program_base) dl_iterate_phdr(note_program, nullptr);
+  locals_.find();
   settings_ = settings;
   random_ = {settings.seed * 2 + 1};
   fibers_.clear();
+  shared_owner_ = nullptr;
   stopped_.assign(kMostFibers, false);
   now_ = 1'000'000'000;
   steps_ = in_a_row_ = stopped_until_ = 0;
@@ -73,6 +50,7 @@ void Scheduler::run(const Settings& settings, void* (*main)(void*), void* argume
   memory::begin_run();
   choose_style();
   current_ = create(main, argument);
+  part_ = &fibers_[0]->whole;
   on_ = true;
   outside_.switch_to(fibers_[0]->place, [] {});
   on_ = false;
@@ -104,8 +82,8 @@ std::uint32_t Scheduler::create(void* (*routine)(void*), void* argument) {
   fiber->priority = lowest_ + 1 + random_.below(1u << 30);
   fiber->routine = routine;
   fiber->argument = argument;
-  fiber->locals = std::make_unique<unsigned char[]>(locals.bytes);
-  if (locals.bytes) std::memcpy(fiber->locals.get(), locals.fresh.get(), locals.bytes);
+  fiber->locals = locals_.fresh();
+  fiber->part = &fiber->whole;
   unsigned char* const stack = stack_of(id);
   memory::forget(stack, kStackBytes);
   fiber->place.start(stack + kStackBytes, kStackBytes, &Scheduler::enter);
@@ -246,21 +224,35 @@ void Scheduler::switch_to(std::uint32_t next) {
   in_a_row_ = 0;
   Fiber& from = self();
   Fiber& to = *fibers_[next];
-  if (locals.bytes) std::memcpy(from.locals.get(), locals.at, locals.bytes);
+  locals_.save(from.locals.get());
+  from.part = part_;
   from.caught = handled()->caught;
   from.uncaught = handled()->uncaught;
   current_ = next;
-  if (locals.bytes) std::memcpy(locals.at, to.locals.get(), locals.bytes);
+  locals_.load(to.locals.get());
+  if (!to.shared.empty() && shared_owner_ != &to) own_shared(to);
+  part_ = to.part;
   *handled() = {to.caught, to.uncaught};
   from.place.switch_to(to.place, [] {});
 }
 
-std::uintptr_t Scheduler::offset_of(const void* where) const {
-  return where ? reinterpret_cast<std::uintptr_t>(where) - program_base : 0;
+/// What block `to` has in shared memory takes the place of what another has there.
+void Scheduler::own_shared(Fiber& to) {
+  if (shared_owner_) save(shared_owner_->shared, shared_owner_->shared_image.get());
+  if (to.shared_image) load(to.shared, to.shared_image.get());
+  else to.shared_image = std::make_unique_for_overwrite<unsigned char[]>(size_of(to.shared));
+  shared_owner_ = &to;
 }
 
-bool Scheduler::is_local(const void* at) const {
-  return at >= locals.at && at < locals.at + locals.bytes;
+void Scheduler::block_begins(const void* device) {
+  self().device = device;
+  own_shared(self());
+}
+
+void Scheduler::block_ends() {
+  self().device = nullptr;
+  self().shared.clear();
+  shared_owner_ = nullptr;
 }
 
 void Scheduler::show_steps() const {

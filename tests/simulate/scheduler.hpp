@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "simulate/locals.hpp"
 #include "support/fiber_switch.hpp"
 
 namespace flywheel::simulate {
@@ -43,6 +44,12 @@ inline constexpr std::uint64_t kNever = ~std::uint64_t{0};
 
 enum class FiberState : std::uint8_t { ready, waiting, over };
 
+/// A thread of the program, or one of an emulated block's.
+struct Part {
+  int ignored = 0;         // not 0: its plain accesses are the emulator's own
+  bool of_block = false;   // its stack is its own
+};
+
 /// A thread of the program.
 struct Fiber {
   std::uint32_t id = 0;
@@ -54,7 +61,12 @@ struct Fiber {
   std::uint64_t priority = 0;  // schedule `pct`
   void* (*routine)(void*) = nullptr;
   void* argument = nullptr;
-  std::unique_ptr<unsigned char[]> locals;    // what its thread_local objects hold while another runs
+  Image locals;                     // what its thread_local objects hold while another runs
+  const void* device = nullptr;     // of an emulated block
+  std::vector<Piece> shared;        // its shared memory
+  Image shared_image;               // what that holds while another block's is there
+  Part whole;
+  Part* part = nullptr;             // that runs, or ran last: an emulated block has many
   void* caught = nullptr;                     // exceptions it handles
   unsigned uncaught = 0;
   testing::StackPlace place;
@@ -89,9 +101,18 @@ class Scheduler {
   Random& random() { return random_; }
   const std::uint64_t* of_kind() const { return of_kind_; }
   /// Where in the program's file this code is.
-  std::uintptr_t offset_of(const void* where) const;
+  std::uintptr_t offset_of(const void* where) const {
+    return where ? reinterpret_cast<std::uintptr_t>(where) - locals_.base() : 0;
+  }
   /// Whether a thread_local object of the program is there: all threads have theirs at one address, in turn.
-  bool is_local(const void* at) const;
+  bool is_local(const void* at) const { return locals_.holds(at); }
+  Locals& locals() { return locals_; }
+  /// The running fiber is a block; self().shared is its shared memory.
+  void block_begins(const void* device);
+  void block_ends();
+  /// Which part of the running fiber runs.
+  Part& part() { return *part_; }
+  void become(Part& part) { part_ = &part; }
   /// The last steps, to stderr.
   void show_steps() const;
 
@@ -101,6 +122,7 @@ class Scheduler {
   void choose_style();
   void go_on();
   void switch_to(std::uint32_t next);
+  void own_shared(Fiber& to);
   void time_passes();
   std::uint32_t pick(std::uint32_t count);
   std::uint32_t pick_moving(std::uint32_t count);
@@ -118,6 +140,9 @@ class Scheduler {
   Schedule style_ = Schedule::random;
   Random random_{0};
   std::vector<std::unique_ptr<Fiber>> fibers_;
+  Locals locals_;
+  Fiber* shared_owner_ = nullptr;  // whose shared memory is there
+  Part* part_ = nullptr;
   testing::StackPlace outside_;
   std::uint32_t current_ = 0, switch_one_in_ = 1;
   bool on_ = false;

@@ -16,7 +16,7 @@ namespace {
 template <class T>
 T load(const volatile T* at, int order, const void* where) {
   const T* word = const_cast<const T*>(at);
-  if (!scheduler.on()) return *word;
+  if (!scheduler.on() || scheduler.is_local(word)) return *word;
   scheduler.step(Kind::load, where);
   return static_cast<T>(memory::load(word, sizeof(T), *word, order, where));
 }
@@ -24,7 +24,7 @@ T load(const volatile T* at, int order, const void* where) {
 template <class T>
 void store(volatile T* at, T value, int order, const void* where) {
   T* word = const_cast<T*>(at);
-  if (scheduler.on()) {
+  if (scheduler.on() && !scheduler.is_local(word)) {
     scheduler.step(Kind::store, where);
     memory::store(word, sizeof(T), *word, value, order, where);
   }
@@ -34,10 +34,11 @@ void store(volatile T* at, T value, int order, const void* where) {
 template <class T, class New>
 T update(volatile T* at, int order, const void* where, New value_after) {
   T* word = const_cast<T*>(at);
-  if (scheduler.on()) scheduler.step(Kind::update, where);
+  const bool seen = scheduler.on() && !scheduler.is_local(word);
+  if (seen) scheduler.step(Kind::update, where);
   const T before = *word;
   const T after = value_after(before);
-  if (scheduler.on()) memory::update(word, sizeof(T), before, after, order, where);
+  if (seen) memory::update(word, sizeof(T), before, after, order, where);
   *word = after;
   return before;
 }
@@ -45,11 +46,12 @@ T update(volatile T* at, int order, const void* where, New value_after) {
 template <class T>
 bool compare_exchange(volatile T* at, T* expected, T desired, int order, int failure, const void* where) {
   T* word = const_cast<T*>(at);
-  if (scheduler.on()) scheduler.step(Kind::update, where);
+  const bool watched = scheduler.on() && !scheduler.is_local(word);
+  if (watched) scheduler.step(Kind::update, where);
   const T before = *word;
-  const T seen = scheduler.on() ? static_cast<T>(memory::load(word, sizeof(T), before, failure, where)) : before;
+  const T seen = watched ? static_cast<T>(memory::load(word, sizeof(T), before, failure, where)) : before;
   if (seen == *expected && before == *expected) {
-    if (scheduler.on()) memory::update(word, sizeof(T), before, desired, order, where);
+    if (watched) memory::update(word, sizeof(T), before, desired, order, where);
     *word = desired;
     return true;
   }
@@ -58,7 +60,7 @@ bool compare_exchange(volatile T* at, T* expected, T desired, int order, int fai
 }
 
 void plain(const void* at, std::size_t bytes, bool write, const void* where) {
-  if (scheduler.on()) memory::plain(at, bytes, write, where);
+  if (scheduler.on() && !scheduler.part().ignored) memory::plain(at, bytes, write, where);
 }
 
 }  // namespace

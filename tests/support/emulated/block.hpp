@@ -16,7 +16,7 @@ namespace flywheel::testing {
 class EmulatedBlock {
  public:
   EmulatedBlock(std::uint32_t index, std::uint64_t seed, EmulatedGrid& grid, EmulatedStacks& stacks)
-      : index_(index), grid_(grid), stacks_(stacks), turns_(mix(seed, index)),
+      : index_(index), grid_(grid), stacks_(stacks), turns_(mix(seed, index), grid.idle_rounds),
         barriers_(static_cast<std::uint32_t>(mix(seed, index)) | 1, failing(), [this](const WarpMasks& who) { wake(who); }),
         copies_(barriers_, watched_, failing(), [this](std::uint32_t below) { return turns_.draw(below); }), meetings_(failing()) {}
 

@@ -32,8 +32,11 @@ class EmulatedGrid {
   }
   bool aborted() const { return abort && AtomicRef<std::uint64_t, Scope::device>(*abort).load(Order::relaxed) != 0; }
 
+  static constexpr std::uint32_t kIdleRounds = 512;
+
   std::uint64_t seed = 0;          // that repeats it, as far as blocks do not wait for one another
   std::uint64_t* abort = nullptr;  // the runtime's
+  std::uint32_t idle_rounds = kIdleRounds;  // in which nothing happened in a block: then it sleeps now and then
 
  private:
   std::atomic<bool> broken_ = false;

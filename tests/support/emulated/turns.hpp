@@ -18,7 +18,8 @@ class Turns {
  public:
   static constexpr std::uint32_t kNobody = kEmulatedThreads;
 
-  explicit Turns(std::uint64_t seed) : seed_(seed) { choose_pace(); }
+  /// `idle_rounds`: see EmulatedGrid.
+  Turns(std::uint64_t seed, std::uint32_t idle_rounds) : seed_(seed), idle_rounds_(idle_rounds) { choose_pace(); }
 
   /// A number below that.
   std::uint32_t draw(std::uint32_t below) { return static_cast<std::uint32_t>((random() >> 32) * below >> 32); }
@@ -61,15 +62,13 @@ class Turns {
   /// Each round: a block that only polls leaves the processor to others.
   void rest(bool progress) {
     idle_ = progress ? 0 : idle_ + 1;
-    if (idle_ > kSleepAfter) std::this_thread::sleep_for(std::chrono::microseconds(50));
+    if (idle_ > idle_rounds_) std::this_thread::sleep_for(std::chrono::microseconds(50));
     else if (idle_ > 8) std::this_thread::yield();
   }
   /// Now and then sleepers are to look at their time limits.
-  bool is_time_to_look() const { return rounds_ % (idle_ > kSleepAfter ? 16 : 256) == 0; }
+  bool is_time_to_look() const { return rounds_ % (idle_ > idle_rounds_ ? 16 : 256) == 0; }
 
  private:
-  static constexpr std::uint32_t kSleepAfter = 512;  // rounds
-
   std::uint64_t random() { return mix(seed_, drawn_++); }
   static bool any(const WarpMasks& masks) {
     std::uint32_t lanes = 0;
@@ -93,6 +92,7 @@ class Turns {
   }
 
   const std::uint64_t seed_;
+  const std::uint32_t idle_rounds_;
   std::uint64_t drawn_ = 0;
   WarpMasks ready_{}, later_{}, asleep_{};
   std::uint32_t warp_ = 0;
