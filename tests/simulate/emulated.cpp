@@ -58,7 +58,7 @@ Options options_of(Random& random, std::uint32_t most_tasks) {
 struct Bench {
   Bench(Random& random, const Options& options, std::uint32_t tasks)
       : options(options), runtime(testing::start_emulated<Node, Cell, Meet, Leaf, Source, Note, Hold>(
-                              options, random.next(), 2u << random.below(6))),
+                              options, random.next(), testing::EmulatedPace{2u << random.below(6), 256})),
         memory(runtime.allocate<std::uint32_t>(3 * tasks + 2)) {
     text += ": " + std::to_string(options.workers) + " blocks, max_runs " + std::to_string(options.max_runs) + ", overlap " +
             std::to_string(options.overlap) + ", queue_capacity " + std::to_string(options.queue_capacity) + ", spawn_capacity " +
@@ -262,12 +262,12 @@ void roots(Random& random) {
   for (std::uint32_t i = 0; i < count; ++i) many.add(Leaf{words + 2});
   Executable hold = bench.runtime.load(holding), executable = bench.runtime.load(many);
   Run held = bench.runtime.submit(hold);
-  while (testing::peek_at(words[0]) + 1 < options.workers) std::this_thread::sleep_for(std::chrono::microseconds(100));
+  while (shared_word(words[0]).load(Order::relaxed) + 1 < options.workers) std::this_thread::sleep_for(std::chrono::microseconds(100));
   const std::uint32_t passes = 1 + random.below(8);
   Run run = bench.runtime.submit(executable, repeat(passes));
   check_run(run, "a run of many roots");
   expect(testing::peek_at(words[2]) == passes * count, "a root did not run once in each pass");
-  testing::put_in(words[1], 1u);
+  shared_word(words[1]).store(1, Order::relaxed);
   check_run(held, "a run of long tasks");
   expect(bench.runtime.stats().queue_peak <= options.queue_capacity, "stats().queue_peak is above Options::queue_capacity");
 }

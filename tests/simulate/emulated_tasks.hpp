@@ -106,14 +106,17 @@ struct Note {
   }
 };
 
+/// A word that the host looks at while the run goes on.
+inline AtomicRef<std::uint32_t, Scope::system> shared_word(std::uint32_t& word) { return AtomicRef<std::uint32_t, Scope::system>(word); }
+
 /// Holds its worker until `words[1]` says go; `words[0]` counts those that are held.
 struct Hold {
   std::uint32_t* words;
   template <class Block>
   FLYWHEEL_TASK void operator()(Block& block) const {
     if (block.leader()) {
-      testing::add_to(words[0], 1u);
-      while (!testing::peek_at(words[1]) && !block.cancelled()) {}
+      shared_word(words[0]).fetch_add(1, Order::relaxed);
+      while (!shared_word(words[1]).load(Order::relaxed) && !block.cancelled()) {}
     }
     block.sync();
   }

@@ -1,5 +1,5 @@
-// simulate [--seed N] [--count K | --seconds S] [--schedule NAME] [--shape NAME] [--strong] [--steps K] [--weaken PLACE] [--sites]:
-// see README.md.
+// simulate [--seed N] [--count K | --seconds S] [--schedule NAME] [--shape NAME] [--strong] [--steps K] [--weaken PLACE] [--narrow PLACE]
+// [--sites]: see README.md.
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/personality.h>
@@ -17,6 +17,7 @@
 #include "simulate/emulated.hpp"
 #include "simulate/memory.hpp"
 #include "simulate/scheduler.hpp"
+#include "simulate/sites.hpp"
 #include "simulate/workloads.hpp"
 
 namespace flywheel::simulate {
@@ -40,7 +41,7 @@ struct Progress {
   std::uint64_t seed, hash;
   std::uint64_t runs, steps, most_steps, findings;
   std::uint64_t of_size[32];  // runs by the logarithm of their steps
-  memory::Site sites[memory::kMostSites];
+  Site sites[kMostSites];
 };
 Progress* progress = nullptr;
 Request request;
@@ -107,16 +108,9 @@ void print_summary(double seconds) {
       std::printf("  %10llu steps or more: %llu runs\n", 1ull << i, static_cast<unsigned long long>(progress->of_size[i]));
 }
 
-void print_sites() {
-  for (const memory::Site& site : progress->sites)
-    if (site.place)
-      std::printf("  0x%llx order %d, %llu times\n", static_cast<unsigned long long>(site.place), site.order,
-                  static_cast<unsigned long long>(site.passed));
-}
-
 int run_all() {
   progress = static_cast<Progress*>(mmap(nullptr, sizeof(Progress), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
-  if (request.sites) memory::note_sites(progress->sites);
+  if (request.sites) note_sites(progress->sites);
   const double start = now(), end = request.seconds ? start + request.seconds : 0;
   const std::uint64_t first = request.settings.seed, last = end ? ~std::uint64_t{0} : first + request.count;
   for (std::uint64_t seed = first; seed < last && (!end || now() < end) && progress->findings < 5; ++seed) {
@@ -124,7 +118,7 @@ int run_all() {
     if (!run_child(seed, false) || (seed % kCheckedTwice == 0 && !run_child(seed, true))) ++progress->findings;
   }
   print_summary(now() - start);
-  if (request.sites) print_sites();
+  if (request.sites) print_sites(progress->sites);
   return progress->findings ? 1 : 0;
 }
 
@@ -151,6 +145,7 @@ void parse(int argc, char** argv) {
     else if (flag == "--seconds") request.seconds = std::strtod(value, nullptr);
     else if (flag == "--steps") request.settings.most_steps = std::strtoull(value, nullptr, 10);
     else if (flag == "--weaken") request.settings.weakened = std::strtoull(value, nullptr, 16);
+    else if (flag == "--narrow") request.settings.narrowed = std::strtoull(value, nullptr, 16);
     else if (flag == "--schedule") request.settings.schedule = named<Schedule>(kSchedules, value);
     else if (flag == "--shape" && !std::strncmp(value, "gpu", 3)) request.emulated = named<emulated::Shape>(emulated::kShapeNames, value);
     else if (flag == "--shape") request.shape = named<Shape>(kShapeNames, value);

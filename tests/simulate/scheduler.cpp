@@ -42,6 +42,7 @@ void Scheduler::run(const Settings& settings, void* (*main)(void*), void* argume
   random_ = {settings.seed * 2 + 1};
   fibers_.clear();
   shared_owner_ = nullptr;
+  devices_.clear();
   stopped_.assign(kMostFibers, false);
   now_ = 1'000'000'000;
   steps_ = in_a_row_ = stopped_until_ = 0;
@@ -245,12 +246,14 @@ void Scheduler::own_shared(Fiber& to) {
 }
 
 void Scheduler::block_begins(const void* device) {
-  self().device = device;
+  const auto known = std::find(devices_.begin(), devices_.end(), device);
+  self().device = static_cast<std::uint8_t>(known - devices_.begin() + 1);
+  if (known == devices_.end()) devices_.push_back(device);
   own_shared(self());
 }
 
 void Scheduler::block_ends() {
-  self().device = nullptr;
+  self().device = 0;
   self().shared.clear();
   shared_owner_ = nullptr;
 }

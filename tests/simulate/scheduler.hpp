@@ -25,6 +25,7 @@ struct Settings {
   bool weak = true;
   std::uint64_t most_steps = 20'000'000;
   std::uintptr_t weakened = 0;  // the code at this place orders nothing
+  std::uintptr_t narrowed = 0;  // the code at this place has the next narrower scope
 };
 
 struct Random {
@@ -62,7 +63,7 @@ struct Fiber {
   void* (*routine)(void*) = nullptr;
   void* argument = nullptr;
   Image locals;                     // what its thread_local objects hold while another runs
-  const void* device = nullptr;     // of an emulated block
+  std::uint8_t device = 0;          // of an emulated block; 0: it is none
   std::vector<Piece> shared;        // its shared memory
   Image shared_image;               // what that holds while another block's is there
   Part whole;
@@ -142,6 +143,7 @@ class Scheduler {
   std::vector<std::unique_ptr<Fiber>> fibers_;
   Locals locals_;
   Fiber* shared_owner_ = nullptr;  // whose shared memory is there
+  std::vector<const void*> devices_;
   Part* part_ = nullptr;
   testing::StackPlace outside_;
   std::uint32_t current_ = 0, switch_one_in_ = 1;

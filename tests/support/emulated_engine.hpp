@@ -56,24 +56,29 @@ struct EmulatedLaunch {
     const WatchedBlock watched(this, {ranges[0], ranges[1], ranges[2]});
     for (const SharedRange& range : ranges) std::memset(range.first, anything, range.bytes);
     gridDim.x = world.workers;
+    run(index, ranges[2], ranges[0], stacks);
+    active.fetch_sub(1, std::memory_order_release);
+  }
+
+ private:
+  void run(std::uint32_t index, const SharedRange& dynamic, const SharedRange& fixed, EmulatedStacks& stacks) {
+    const Unwatched unwatched;
     const auto block = std::make_unique<EmulatedBlock>(index, seed, grid, stacks);
     block->barriers().name_of = mbarrier_name;
-    block->copies().dynamic = ranges[2];
-    block->copies().fixed = ranges[0];
+    block->copies().dynamic = dynamic;
+    block->copies().fixed = fixed;
     block->run([this] { kernel(world); });
-    active.fetch_sub(1, std::memory_order_release);
   }
 };
 
 /// Memory is ordinary memory; programs see a GPU of so many workers.
 class EmulatedEngine final : public Engine {
  public:
-  /// `idle_rounds`: see EmulatedGrid.
-  EmulatedEngine(const KernelEntry& entry, const Options& options, std::uint64_t seed, std::uint32_t idle_rounds)
+  EmulatedEngine(const KernelEntry& entry, const Options& options, std::uint64_t seed, const EmulatedPace& pace)
       : options_(options), workers_(options.workers ? options.workers : 3), seed_(seed),
         memory_(make_cpu_engine(entry, options)), stacks_(workers_) {
     launch_.grid.seed = seed;
-    launch_.grid.idle_rounds = idle_rounds;
+    launch_.grid.pace = pace;
     launch_.kernel = reinterpret_cast<EmulatedLaunch::Kernel>(reinterpret_cast<std::uintptr_t>(entry.kernel));
     if (entry.has_operands) pages_ = options.operand_pages ? options.operand_pages : 3;
     if (shared_bytes() > kEmulatedSharedBytes)
@@ -150,15 +155,14 @@ class EmulatedEngine final : public Engine {
 
 /// As flywheel::start(), on an emulated GPU: of 3 workers and 3 pages if the options do not say.
 template <class... Tasks>
-Runtime start_emulated(const Options& options, std::uint64_t seed = fresh_seed(),
-                       std::uint32_t idle_rounds = EmulatedGrid::kIdleRounds) {
+Runtime start_emulated(const Options& options, std::uint64_t seed = fresh_seed(), const EmulatedPace& pace = {}) {
   static const KernelEntry entry = [] {
     KernelEntry gpu = kernel_entry<Tasks...>();
     gpu.kernel = reinterpret_cast<const void*>(&flywheel_kernel<TaskList<Tasks...>>);
     gpu.block_threads = kBlockThreads;
     return gpu;
   }();
-  return Runtime(entry, options, std::make_unique<EmulatedEngine>(entry, options, seed, idle_rounds));
+  return Runtime(entry, options, std::make_unique<EmulatedEngine>(entry, options, seed, pace));
 }
 
 }  // namespace flywheel::testing

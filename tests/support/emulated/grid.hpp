@@ -7,6 +7,7 @@
 #include <string>
 
 #include "runtime/platform.hpp"
+#include "support/emulated/turns.hpp"
 
 /// threadIdx, blockIdx and gridDim, of the fiber that runs.
 struct EmulatedIndex {
@@ -32,11 +33,9 @@ class EmulatedGrid {
   }
   bool aborted() const { return abort && AtomicRef<std::uint64_t, Scope::device>(*abort).load(Order::relaxed) != 0; }
 
-  static constexpr std::uint32_t kIdleRounds = 512;
-
   std::uint64_t seed = 0;          // that repeats it, as far as blocks do not wait for one another
   std::uint64_t* abort = nullptr;  // the runtime's
-  std::uint32_t idle_rounds = kIdleRounds;  // in which nothing happened in a block: then it sleeps now and then
+  EmulatedPace pace;
 
  private:
   std::atomic<bool> broken_ = false;

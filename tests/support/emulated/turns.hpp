@@ -12,14 +12,19 @@
 
 namespace flywheel::testing {
 
+/// A block that has nothing to do sleeps now and then, and lets its sleeping threads look at their time limits.
+struct EmulatedPace {
+  std::uint32_t idle_rounds = 512;  // in which nothing happens, before the first sleep
+  std::uint32_t look_rounds = 16;   // from one look to the next, while it sleeps
+};
+
 /// Threads are ready, or have yielded until the others had their turn, or sleep until something wakes them, or wait
 /// where only a meeting lets them go on.
 class Turns {
  public:
   static constexpr std::uint32_t kNobody = kEmulatedThreads;
 
-  /// `idle_rounds`: see EmulatedGrid.
-  Turns(std::uint64_t seed, std::uint32_t idle_rounds) : seed_(seed), idle_rounds_(idle_rounds) { choose_pace(); }
+  Turns(std::uint64_t seed, const EmulatedPace& pace) : seed_(seed), pace_(pace) { choose_pace(); }
 
   /// A number below that.
   std::uint32_t draw(std::uint32_t below) { return static_cast<std::uint32_t>((random() >> 32) * below >> 32); }
@@ -62,11 +67,11 @@ class Turns {
   /// Each round: a block that only polls leaves the processor to others.
   void rest(bool progress) {
     idle_ = progress ? 0 : idle_ + 1;
-    if (idle_ > idle_rounds_) std::this_thread::sleep_for(std::chrono::microseconds(50));
+    if (idle_ > pace_.idle_rounds) std::this_thread::sleep_for(std::chrono::microseconds(50));
     else if (idle_ > 8) std::this_thread::yield();
   }
   /// Now and then sleepers are to look at their time limits.
-  bool is_time_to_look() const { return rounds_ % (idle_ > idle_rounds_ ? 16 : 256) == 0; }
+  bool is_time_to_look() const { return rounds_ % (idle_ > pace_.idle_rounds ? pace_.look_rounds : 256) == 0; }
 
  private:
   std::uint64_t random() { return mix(seed_, drawn_++); }
@@ -92,7 +97,7 @@ class Turns {
   }
 
   const std::uint64_t seed_;
-  const std::uint32_t idle_rounds_;
+  const EmulatedPace pace_;
   std::uint64_t drawn_ = 0;
   WarpMasks ready_{}, later_{}, asleep_{};
   std::uint32_t warp_ = 0;
