@@ -163,18 +163,18 @@ void phases(Random& random) {
 }
 
 void streams(Random& random) {
-  Bench bench(random, options_of(random, 2), 2);
-  const Source source{bench.words.counts, random.below(12), random.below(6)};
-  const std::uint32_t passes = 1 + random.below(3);
+  Bench bench(random, options_of(random, 4), 2);
+  const std::uint32_t sources = 1 + random.below(3), values = random.below(12), spawns = random.below(5), passes = 1 + random.below(3);
   Graph graph;
-  graph.add(source);
+  for (std::uint32_t s = 0; s < sources; ++s) graph.add(Source{bench.words.counts, s, values, spawns});
   Executable executable = bench.runtime.load(graph);
   Run run = bench.runtime.submit(executable, repeat(passes));
-  std::uint32_t seen = 0;
-  while (const auto value = run.next<std::uint32_t>()) expect(*value == seen++, "streamed values are out of order");
+  std::uint32_t seen[3] = {};
+  while (const auto value = run.next<std::uint32_t>())
+    expect((*value & 0xffff) == seen[*value >> 16]++, "one task's streamed values are out of order");
   check_run(run, "a run with a stream");
-  expect(seen == passes * source.values, "streamed values are missing");
-  expect(bench.count(0) == passes * source.spawns, "spawned tasks did not run once each");
+  for (std::uint32_t s = 0; s < sources; ++s) expect(seen[s] == passes * values, "streamed values are missing");
+  expect(bench.count(0) == passes * sources * spawns, "spawned tasks did not run once each");
   bench.check_peak();
 }
 

@@ -79,14 +79,14 @@ struct Leaf {
   }
 };
 
-/// Emits `values` numbers, and spawns as many leaves: those that find no room it counts itself.
+/// Emits `values` numbers that say whose they are, and spawns leaves: those that find no room it counts itself.
 struct Source {
   std::uint32_t* leaves;
-  std::uint32_t values, spawns;
+  std::uint32_t index, values, spawns;
   template <class Block>
   FLYWHEEL_TASK void operator()(Block& block) const {
     if (!block.leader()) return;
-    for (std::uint32_t i = 0; i < values; ++i) block.emit(block.iteration() * values + i);
+    for (std::uint32_t i = 0; i < values; ++i) block.emit(index << 16 | (block.iteration() * values + i));
     for (std::uint32_t i = 0; i < spawns; ++i)
       if (!block.spawn(Leaf{leaves})) testing::add_to(*leaves, 1u);
   }
