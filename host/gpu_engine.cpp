@@ -44,6 +44,15 @@ void warn_of_lazy_loading() {
             "resident one. Start the runtime before other CUDA calls, or set CUDA_MODULE_LOADING=EAGER.");
 }
 
+[[noreturn]] void throw_no_memory(std::size_t bytes) {
+  cudaGetLastError();  // the program is not to find it
+  std::size_t free_bytes = 0, all_bytes = 0;
+  FLYWHEEL_CUDA(cudaMemGetInfo(&free_bytes, &all_bytes));
+  throw CapacityError("the GPU has no " + std::to_string(bytes) + " bytes in one piece: " + std::to_string(free_bytes >> 20) + " of " +
+                      std::to_string(all_bytes >> 20) + " MiB are free. To do: free GPU memory, perhaps of another program, or " +
+                      "lower the sizes in Options");
+}
+
 MemoryKind kind_of(cudaMemoryType type) {
   switch (type) {
     case cudaMemoryTypeHost: return MemoryKind::registered;
@@ -87,7 +96,9 @@ GpuEngine::~GpuEngine() {
 void* GpuEngine::allocate_device(std::size_t bytes) {
   const DeviceGuard guard(device_);
   void* memory = nullptr;
-  FLYWHEEL_CUDA(cudaMalloc(&memory, std::max<std::size_t>(bytes, 1)));
+  const cudaError_t error = cudaMalloc(&memory, std::max<std::size_t>(bytes, 1));
+  if (error == cudaErrorMemoryAllocation) throw_no_memory(bytes);
+  cuda_check(error, "cudaMalloc");
   try {
     clear(memory, bytes);
   } catch (...) {

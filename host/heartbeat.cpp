@@ -33,6 +33,7 @@ Watchdog::Watchdog(const World& world, const Options& options)
       most_between_looks_(most_between_looks(limit_ns_)), pulses_(world.workers), watched_(world.workers) {}
 
 std::vector<Stall> Watchdog::new_stalls(const RunIn& run_in, std::uint64_t now_ns) {
+  const std::uint64_t stopped_ns = note_awake(now_ns);
   std::vector<Stall> stalls, of_gangs;
   for (std::uint32_t w = 0; w < world_.workers; ++w) pulses_[w] = read(world_.heartbeats[w]);
   for (std::uint32_t w = 0; w < world_.workers; ++w) {
@@ -40,12 +41,21 @@ std::vector<Stall> Watchdog::new_stalls(const RunIn& run_in, std::uint64_t now_n
     if (!pulse.runs && !pulse.slow) continue;
     const Item item = Item::unpack(pulse.item);
     const WatchedRun run = run_in(item.run);
-    if (!(pulse.slow ? look_at_beat(w, run) : look_at_body(w, run, now_ns))) continue;
+    if (!(pulse.slow ? look_at_beat(w, run, stopped_ns) : look_at_body(w, run, now_ns))) continue;
     (is_of_gang(run, pulse.item) ? of_gangs : stalls).push_back({w, item, watched_[w].counted_ns});
   }
   last_look_ = now_ns;
   stalls.insert(stalls.end(), of_gangs.begin(), of_gangs.end());
   return stalls;
+}
+
+/// Moves the host's clock on, see World::host_awake_ns. For how long the process was stopped since the last look.
+std::uint64_t Watchdog::note_awake(std::uint64_t now_ns) {
+  const std::uint64_t gap = last_look_ && now_ns > last_look_ ? now_ns - last_look_ : 0;
+  const std::uint64_t counted = std::min(gap, most_between_looks_);
+  awake_ns_ += counted;
+  if (world_.host_awake_ns) P::system(*world_.host_awake_ns).store(awake_ns_, Order::relaxed);  // nothing goes with the time
+  return gap - counted;
 }
 
 Watchdog::Pulse Watchdog::read(Heartbeat& heart) {
@@ -77,17 +87,18 @@ bool Watchdog::look_at_body(std::uint32_t worker, const WatchedRun& run, std::ui
 }
 
 /// A GPU worker's slow task. True if it newly exceeds the limit.
-bool Watchdog::look_at_beat(std::uint32_t worker, const WatchedRun& run) {
+bool Watchdog::look_at_beat(std::uint32_t worker, const WatchedRun& run, std::uint64_t stopped_ns) {
   const Pulse& pulse = pulses_[worker];
   Watched& seen = watched_[worker];
+  seen.excused_ns += stopped_ns;
   if (!run.generation || (seen.pulse.slow && seen.pulse.beats == pulse.beats)) return false;
   const bool same = seen.pulse.slow && seen.pulse.item == pulse.item && seen.generation == run.generation &&
                     pulse.elapsed_ns > seen.pulse.elapsed_ns;
   const bool was_long = same && seen.counted_ns >= limit_ns_;
-  if (!same) seen = {pulse, run.generation, 0, 0, 0, false};
+  if (!same) seen = {pulse, run.generation, 0, std::min(stopped_ns, pulse.elapsed_ns), 0, false};
   seen.pulse = pulse;
   if (is_of_gang(run, pulse.item) && is_held_up(worker, run)) seen.excused_ns = pulse.elapsed_ns;
-  seen.counted_ns = pulse.elapsed_ns - seen.excused_ns;
+  seen.counted_ns = pulse.elapsed_ns - std::min(seen.excused_ns, pulse.elapsed_ns);
   if (seen.told || !was_long || seen.counted_ns < limit_ns_) return false;
   return seen.told = true;
 }

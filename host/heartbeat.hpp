@@ -30,7 +30,8 @@ struct WatchedRun {
 ///   - A task of a gang waits for its partners. While a worker has not joined the run, its time does not count, unless a
 ///     task that keeps that worker has itself exceeded the limit; and it begins anew when another worker begins a task of
 ///     the run. On a GPU only a worker that has been in a slow task of another run since before is seen to be elsewhere.
-/// A GPU's own clock tells the time of its tasks. Such a task is told once it beats after a look that found it too long: so it
+/// A GPU's own clock tells the time of its tasks; for how long the host was stopped meanwhile is taken off, since they may have
+/// waited for it. Such a task is told once it beats after a look that found it too long: so it
 /// is not over, and it is one of the run that was in the slot at that look.
 class Watchdog {
  public:
@@ -70,7 +71,8 @@ class Watchdog {
 
   static Pulse read(Heartbeat& heart);
   bool look_at_body(std::uint32_t worker, const WatchedRun& run, std::uint64_t now_ns);
-  bool look_at_beat(std::uint32_t worker, const WatchedRun& run);
+  bool look_at_beat(std::uint32_t worker, const WatchedRun& run, std::uint64_t stopped_ns);
+  std::uint64_t note_awake(std::uint64_t now_ns);
   bool is_held_up(std::uint32_t worker, const WatchedRun& run);
   bool is_elsewhere(std::uint32_t other, const Pulse& than) const;
 
@@ -78,6 +80,7 @@ class Watchdog {
   std::uint64_t limit_ns_;
   std::uint64_t most_between_looks_;
   std::uint64_t last_look_ = 0;
+  std::uint64_t awake_ns_ = 1;
   std::vector<Pulse> pulses_;  // of this look
   std::vector<Watched> watched_;
 };

@@ -102,6 +102,7 @@ WorldMemory::WorldMemory(Engine& engine, const Options& options) : WorldMemory(e
   world_.stream_consumed = shared<Padded<std::uint64_t>>(runs);
   world_.heartbeats = shared<Heartbeat>(watched);
   world_.reports = shared<WaitReport>(watched);
+  if (!engine.drains()) *(world_.host_awake_ns = shared<std::uint64_t>(16)) = 1;
   fill_queues();
   empty_mailboxes();
 }

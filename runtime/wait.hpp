@@ -70,6 +70,8 @@ struct WaitContext {
   // Where one wait may span many tasks of others: words that move while they get on. Then the budget begins again.
   Padded<std::uint64_t>* progress = nullptr;
   std::uint32_t workers = 0;
+  // Waits for the host: its clock, which the budget counts by. Null: the waiting thread's own.
+  std::uint64_t* host_awake_ns = nullptr;
 };
 
 namespace detail {
@@ -125,7 +127,8 @@ FLYWHEEL_COLD std::uint64_t go_on_waiting(Patience patience, WaitReason reason, 
                                           std::uint64_t expected, std::uint64_t start, WaitNotesOf<P>& notes) {
   const WaitContext wait = patience;
   if (P::device(*wait.abort).load(Order::relaxed)) return 0;
-  const std::uint64_t now = P::now_ns();
+  // Relaxed: nothing goes with the time.
+  const std::uint64_t now = wait.host_awake_ns ? P::system(*wait.host_awake_ns).load(Order::relaxed) : P::now_ns();
   if constexpr (P::kMostBetweenReadings > 0) {
     const std::uint64_t gap = start ? now - notes.last : 0;
     if (gap > P::kMostBetweenReadings) start += gap - P::kMostBetweenReadings;

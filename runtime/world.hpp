@@ -111,6 +111,8 @@ struct World {
   Padded<std::uint64_t>* stream_consumed;
   Heartbeat* heartbeats;   // one a worker, then one for the door
   WaitReport* reports;     // likewise
+  std::uint64_t* host_awake_ns;  // for how long the host has looked after this runtime; stands while its process is stopped.
+                                 // Never 0. Null in drain mode: there a launch may hold the host up
 };
 
 /// What a worker's loop keeps between tasks. On the GPU it lies in shared memory: what the compiler puts in local
@@ -177,6 +179,10 @@ struct Wires {
   }
   FLYWHEEL_TASK WaitContext wait(std::uint32_t worker) const {
     return {&world.control->board.abort, world.reports + worker, world.spin_budget_ns};
+  }
+  /// Nobody else suffers from a program that does not read: only the task that waits gives up.
+  FLYWHEEL_TASK WaitContext wait_for_host(std::uint32_t worker) const {
+    return {&world.control->board.abort, world.reports + worker, world.spin_budget_ns, false, nullptr, 0, world.host_awake_ns};
   }
   FLYWHEEL_TASK PhasePatience wait_for_phase(std::uint32_t worker) const { return {&world, worker}; }
 };

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Everything that only a GPU can show, one line for each, each under a time limit of its own. tools/stage puts this script
 # beside the staged programs.
-#   verify_gpu.sh [PART...]     of: tests sanitize right soak rows (default: all, in this order)
+#   verify_gpu.sh [PART...]     of: tests abuse sanitize right soak rows (default: all, in this order)
 # tests      the GPU tests
+# abuse      a program that is stopped for 40 s, and one in drain mode that a debugger stops and looks at
 # sanitize   memcheck, synccheck and racecheck of a small mixed workload; and that racecheck finds mistakes; the first two of
 #            the tuned decode with small models
 # right      logits of the tuned decode against the portable tasks: texts at once, long contexts, sizes
@@ -27,6 +28,22 @@ try() {
 }
 
 tests() { ./run_gpu_tests.sh || bad=$((bad + 1)); }
+
+# The debugger must see the kernel, and the program must end well after it.
+debugged() {
+  FLYWHEEL_MODE=drain "$llama" soak --device gpu --shape llama-3.2-1b --tokens 40000 &
+  local program=$! seen
+  sleep 14
+  seen=$(timeout 60 cuda-gdb -batch -p $program -ex 'info cuda kernels' -ex detach 2>&1)
+  echo "$seen"
+  wait $program && grep -q flywheel_kernel <<<"$seen"
+}
+abuse() {
+  export -f debugged
+  export llama
+  try abuse_stopped 180 env FLYWHEEL_STOP_SECONDS=40 tests/test_device_neighbours 'a process that is stopped for long*'
+  try abuse_debugger 150 bash -c debugged
+}
 
 sanitize() {
   local decode="tuned on the GPU: both families write*,tuned on the GPU: a seed names a text in a runtime*"
@@ -76,11 +93,11 @@ rows() {
   try rows_runtime 200 apps/bench/bench --out "$FLYWHEEL_LOGS"
 }
 
-for part in "${@:-tests sanitize right soak rows}"; do
+for part in "${@:-tests abuse sanitize right soak rows}"; do
   for one in $part; do
     case $one in
-      tests | sanitize | right | soak | rows) "$one" ;;
-      *) echo "verify_gpu: there is no part '$one'; there are tests, sanitize, right, soak and rows" >&2 && exit 1 ;;
+      tests | abuse | sanitize | right | soak | rows) "$one" ;;
+      *) echo "verify_gpu: there is no part '$one'; there are tests, abuse, sanitize, right, soak and rows" >&2 && exit 1 ;;
     esac
   done
 done

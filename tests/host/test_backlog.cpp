@@ -158,7 +158,7 @@ TEST_CASE("a run that waits in line behind a long task costs no core") {
   const double before = cpu_seconds();
   std::this_thread::sleep_for(std::chrono::seconds(1));
   const double spent = cpu_seconds() - before;
-  CHECK(spent < 0.1);
+  CHECK(spent < 0.4);  // a thread that does not sleep spends 1; what does sleep looks around now and then, about 0.1 in all
   second.cancel();
   first.wait();
 }

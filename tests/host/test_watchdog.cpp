@@ -159,6 +159,36 @@ TEST_CASE("a GPU's slow task is told while it beats, not when it was over at the
   CHECK(watch.pass(20).empty());
 }
 
+TEST_CASE("a GPU's slow task may have waited for the host while that was stopped") {
+  for (const bool known : {true, false}) {
+    INFO("slow before the stop: " << known);
+    Watch watch;
+    watch.runs[4] = {1};
+    if (known) watch.beat_slow(1, 7, 4, 40);
+    CHECK(watch.pass(1).empty());
+    watch.now += 60'000 * kMs;
+    Named named;
+    for (std::uint64_t ms = 60'040; ms <= 60'400 && named.empty(); ms += 20) {
+      watch.beat_slow(1, 7, 4, ms);
+      named = watch.pass(20);
+      if (ms < 60'100) CHECK(named.empty());
+    }
+    CHECK(named == Named{1});
+  }
+}
+
+TEST_CASE("the host's clock goes on while it looks, and stands while its process is stopped") {
+  Watch watch;
+  std::uint64_t awake = 1;
+  watch.world.host_awake_ns = &awake;
+  watch.pass(50);
+  CHECK(awake == 1 + 50 * kMs);
+  watch.now += 60'000 * kMs;
+  watch.pass(10);
+  CHECK(awake > 60 * kMs);
+  CHECK(awake < 200 * kMs);
+}
+
 TEST_CASE("a beat left over from a run is none of the next in its slot") {
   Watch watch;
   watch.runs[4] = {1};
