@@ -12,6 +12,9 @@ void block_ends() { scheduler.block_ends(); }
 void ignore(int by) {
   if (scheduler.on()) scheduler.part().ignored += by;
 }
+void copy_any_scope(bool yes) {
+  if (scheduler.on()) scheduler.part().any_scope = yes;
+}
 
 }  // namespace flywheel::simulate
 
@@ -19,7 +22,7 @@ using flywheel::simulate::Part;
 using flywheel::simulate::scheduler;
 
 extern "C" {
-void* __tsan_create_fiber(unsigned) { return new Part{0, true}; }
+void* __tsan_create_fiber(unsigned) { return new Part{0, true, false}; }
 void __tsan_destroy_fiber(void* fiber) { delete static_cast<Part*>(fiber); }
 void __tsan_switch_to_fiber(void* fiber, unsigned) { scheduler.become(*static_cast<Part*>(fiber)); }
 void* __tsan_get_current_fiber() { return &scheduler.part(); }

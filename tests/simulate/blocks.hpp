@@ -16,4 +16,7 @@ void block_ends();
 /// While the sum of these is not 0, plain accesses of the running thread (of a block) are the emulator's own.
 void ignore(int by);
 
+/// Whether atomic accesses of the running thread go with those of any scope.
+void copy_any_scope(bool yes);
+
 }  // namespace flywheel::simulate

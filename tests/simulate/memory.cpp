@@ -43,7 +43,7 @@ void next_epoch() { ++mine().now.at[scheduler.current()]; }
 std::uint8_t my_device() { return scheduler.self().device; }
 
 const char* kind_of(std::uint8_t scope) {
-  constexpr const char* kKinds[] = {" (atomic, block scope)", " (atomic, device scope)", " (atomic)"};
+  constexpr const char* kKinds[] = {" (atomic, block scope)", " (atomic, device scope)", " (atomic)", " (copy)"};
   return scope == kPlain ? "" : kKinds[scope];
 }
 
@@ -59,7 +59,8 @@ const char* kind_of(std::uint8_t scope) {
 /// Whether the scope of each of two atomic accesses by different threads includes the other thread.
 bool include_each_other(const PlainAccess& a, const PlainAccess& b) {
   const int needed = a.device && a.device == b.device ? kDevice : kSystem;
-  return a.scope != kPlain && b.scope != kPlain && std::min(a.scope, b.scope) >= needed;
+  if (a.scope == kPlain || b.scope == kPlain) return false;
+  return a.scope == kAnyScope || b.scope == kAnyScope || std::min(a.scope, b.scope) >= needed;
 }
 /// Whether all that races with `other` races with `now`, too.
 bool tells_more(const PlainAccess& now, const PlainAccess& other) {
@@ -102,8 +103,8 @@ AtomicWord& visit(const void* at, std::size_t bytes, std::uint64_t newest, bool 
   const auto address = reinterpret_cast<std::uintptr_t>(at);
   Granule& granule = shadow.of(address);
   const auto mask = static_cast<std::uint8_t>(((1u << bytes) - 1) << address % 8);
-  if (!scheduler.part().ignored)
-    access(granule, {my_epoch(), self(), mask, write, static_cast<std::uint8_t>(how.scope), my_device(), how.where}, at);
+  const auto scope = scheduler.part().any_scope ? kAnyScope : static_cast<std::uint8_t>(how.scope);
+  if (!scheduler.part().ignored) access(granule, {my_epoch(), self(), mask, write, scope, my_device(), how.where}, at);
   return word_of(granule, at, bytes, newest);
 }
 

@@ -49,6 +49,7 @@ enum class FiberState : std::uint8_t { ready, waiting, over };
 struct Part {
   int ignored = 0;         // not 0: its plain accesses are the emulator's own
   bool of_block = false;   // its stack is its own
+  bool any_scope = false;  // its atomic accesses go with those of any scope
 };
 
 /// A thread of the program.

@@ -32,7 +32,7 @@ struct AtomicWord {
   std::unique_ptr<AtomicWord> next;  // in the same 8 bytes
 };
 
-inline constexpr std::uint8_t kPlain = 0xff;
+inline constexpr std::uint8_t kPlain = 0xff, kAnyScope = 3;
 
 struct PlainAccess {
   Epoch epoch = 0;  // 0: none

@@ -101,6 +101,7 @@ class EmulatedEngine final : public Engine {
   void* allocate_shared(std::size_t bytes) override { return memory_->allocate_shared(bytes); }
   void free_shared(void* memory) noexcept override { memory_->free_shared(memory); }
   void copy_to_device(void* device, const void* host, std::size_t bytes) override {
+    const WatchedMemcpy copying;
     memory_->copy_to_device(device, host, bytes);
   }
   void clear(void* device, std::size_t bytes) override { memory_->clear(device, bytes); }

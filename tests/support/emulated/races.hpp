@@ -39,6 +39,11 @@ struct WatchedBlock {
   WatchedBlock(const void* /*device*/, std::initializer_list<SharedRange>) {}
 };
 
+/// While one lives, the calling thread copies to a GPU as cudaMemcpy does: no scope is meant.
+struct WatchedMemcpy {
+  WatchedMemcpy() {}  // not trivial: nobody warns of a variable that is not used
+};
+
 #ifdef __SANITIZE_THREAD__
 /// While one lives, the calling thread's accesses are the emulator's own, which runs one thread at a time.
 class Unwatched {

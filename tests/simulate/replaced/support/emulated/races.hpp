@@ -30,6 +30,15 @@ class WatchedBlock {
   ~WatchedBlock() { simulate::block_ends(); }
 };
 
+/// While one lives, the calling thread copies to a GPU as cudaMemcpy does: no scope is meant.
+class WatchedMemcpy {
+ public:
+  WatchedMemcpy() { simulate::copy_any_scope(true); }
+  ~WatchedMemcpy() { simulate::copy_any_scope(false); }
+  WatchedMemcpy(const WatchedMemcpy&) = delete;
+  WatchedMemcpy& operator=(const WatchedMemcpy&) = delete;
+};
+
 /// While one lives, the calling thread's accesses are the emulator's own.
 class Unwatched {
  public:
