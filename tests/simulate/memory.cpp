@@ -27,6 +27,18 @@ std::unordered_map<const void*, VectorClock> locks;
 Shadow shadow;
 std::uint64_t stale_steps = 0;  // for how long a load may miss a store
 
+/// Words that somebody wants to hear of.
+struct Watch {
+  std::uintptr_t begin = 0, bytes = 0;
+  void (*changed)(std::size_t word, std::uint64_t value) = nullptr;
+};
+Watch watched;
+
+void tell_watcher(const void* at, std::uint64_t value) {
+  const std::uintptr_t offset = reinterpret_cast<std::uintptr_t>(at) - watched.begin;
+  if (offset < watched.bytes) watched.changed(offset / 8, value);
+}
+
 int inside = 0;  // here: what the simulator itself gives back is not the program's
 
 struct Inside {
@@ -147,6 +159,7 @@ void begin_run() {
   everybody = {};
   locks.clear();
   shadow.clear();
+  watched = {};
   stale_steps = std::uint64_t{8} << scheduler.random().below(10);
 }
 
@@ -207,6 +220,7 @@ void store(const void* at, std::size_t bytes, std::uint64_t before, std::uint64_
   const Inside here;
   order = order_of(order, where);
   add(visit(at, bytes, before, true, where), after, {}, order);
+  tell_watcher(at, after);
 }
 
 void update(const void* at, std::size_t bytes, std::uint64_t before, std::uint64_t after, int order, const void* where) {
@@ -215,6 +229,12 @@ void update(const void* at, std::size_t bytes, std::uint64_t before, std::uint64
   AtomicWord& word = visit(at, bytes, before, true, where);
   take_in(word.stores.back(), order);
   add(word, after, word.stores.back().released, order);
+  tell_watcher(at, after);
+}
+
+std::uint64_t longest_stale() { return stale_steps; }
+void watch(const void* at, std::size_t words, void (*changed)(std::size_t word, std::uint64_t value)) {
+  watched = {reinterpret_cast<std::uintptr_t>(at), words * 8, changed};
 }
 
 void note_sites(Site* sites) { all_sites = sites; }

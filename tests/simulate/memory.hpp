@@ -27,6 +27,10 @@ std::uint64_t load(const void* at, std::size_t bytes, std::uint64_t newest, int 
 void store(const void* at, std::size_t bytes, std::uint64_t before, std::uint64_t after, int order, const void* where);
 void update(const void* at, std::size_t bytes, std::uint64_t before, std::uint64_t after, int order, const void* where);
 void fence(int order, const void* where);
+/// For how many steps after a store a load may still read one before it.
+std::uint64_t longest_stale();
+/// `changed(i, value)` is called for each store to word i of these `words` of 8 bytes; until the next run begins.
+void watch(const void* at, std::size_t words, void (*changed)(std::size_t word, std::uint64_t value));
 
 /// Places in the program that order something, and how often they were passed. Shared with the parent.
 struct Site {

@@ -70,6 +70,7 @@ void Scheduler::run(const Settings& settings, void* (*main)(void*), void* argume
   steps_ = in_a_row_ = stopped_until_ = 0;
   hash_ = 0xcbf29ce484222325ull;
   next_wake_ = kNever;
+  leapt_ns_ = leaps_ = 0;
   memory::begin_run();
   choose_style();
   current_ = create(main, argument);
@@ -132,7 +133,7 @@ void Scheduler::step(Kind kind, const void* where) {
   if (++steps_ > settings_.most_steps) finding("the run takes more steps than it may: nothing gets on");
   if (style_ == Schedule::jump && jumps_left_ && random_.one_in(5000)) {
     --jumps_left_;
-    now_ += std::uint64_t{1000} << random_.below(16);
+    leap(std::uint64_t{1000} << random_.below(16));
   }
   go_on();
 }

@@ -81,6 +81,11 @@ class Scheduler {
   /// The running fiber lets others go first.
   void yield(const void* where);
 
+  /// The clock leaps by so much, and nobody takes a step.
+  void leap(std::uint64_t ns) { now_ += ns, leapt_ns_ += ns, ++leaps_; }
+  std::uint64_t leapt_ns() const { return leapt_ns_; }
+  std::uint32_t leaps() const { return leaps_; }
+
   std::uint64_t now() const { return now_; }
   std::uint64_t steps() const { return steps_; }
   std::uint64_t hash() const { return hash_; }
@@ -125,7 +130,8 @@ class Scheduler {
   std::uint64_t lowest_ = 0, next_change_ = kNever;       // schedule `pct`
   std::uint64_t stopped_until_ = 0;                       // schedules `stop` and `most`
   std::vector<bool> stopped_;
-  std::uint32_t jumps_left_ = 0;
+  std::uint32_t jumps_left_ = 0, leaps_ = 0;
+  std::uint64_t leapt_ns_ = 0;
   std::uint32_t ready_[kMostFibers] = {};
   std::uint64_t of_kind_[static_cast<int>(Kind::end) + 1] = {};
   Step shown_[kShown] = {};

@@ -7,8 +7,9 @@
 namespace flywheel::simulate {
 
 /// Shapes of programs. `roots`: a repeated graph of more roots than two for each worker, in a small queue.
-enum class Shape { graphs, compiled, phases, streams, cancels, threads, parks, roots, any };
-inline constexpr const char* kShapeNames[] = {"graphs", "compiled", "phases", "streams", "cancels", "threads", "parks", "roots", "any"};
+enum class Shape { graphs, compiled, phases, streams, cancels, threads, parks, roots, priorities, backlog, any };
+inline constexpr const char* kShapeNames[] = {"graphs", "compiled", "phases", "streams", "cancels", "threads", "parks", "roots",
+                                              "priorities", "backlog", "any"};
 
 /// Runs the program that the seed says; what is wrong goes to finding(). Called on a fiber.
 void run_workload(std::uint64_t seed, Shape shape);

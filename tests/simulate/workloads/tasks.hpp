@@ -5,6 +5,10 @@
 #include <flywheel/flywheel.hpp>
 #include <flywheel/task.cuh>
 
+#include <chrono>
+#include <thread>
+
+#include "simulate/journal.hpp"
 #include "support/atomics.hpp"
 
 namespace flywheel::simulate {
@@ -70,6 +74,37 @@ struct Source {
     for (std::uint32_t i = 0; i < values; ++i) block.emit(block.iteration() * values + i);
     for (std::uint32_t i = 0; i < spawns; ++i)
       if (!block.spawn(Leaf{leaves})) testing::add_to(*leaves, 1u);
+  }
+};
+
+/// How a body passes time.
+struct Work {
+  enum Kind : std::uint32_t { none, looks, sleeps } kind;
+  std::uint32_t amount;  // looks at the clock, or microseconds
+  void spend() const {
+    for (std::uint32_t i = 0; kind == looks && i < amount; ++i) (void)std::chrono::steady_clock::now();
+    if (kind == sleeps) std::this_thread::sleep_for(std::chrono::microseconds(amount));
+  }
+};
+
+/// The number of a run: {priority:8 | which:24}. Its tasks are told it by a parameter.
+FLYWHEEL_TASK constexpr std::uint32_t number_of(Priority priority, std::uint32_t which) {
+  return static_cast<std::uint32_t>(priority) << 24 | which;
+}
+
+/// Notes in the journal when it began and ended.
+struct Job {
+  Param<std::uint32_t> number;
+  std::uint32_t task;
+  Priority own;
+  Work work;
+  template <class Block>
+  FLYWHEEL_TASK void operator()(Block& block) const {
+    const std::uint32_t run = block.param(number);
+    const auto level = static_cast<std::uint32_t>(own);
+    const std::size_t entry = journal::begin(run, task, block.worker(), own == Priority::inherit ? run >> 24 : level);
+    work.spend();
+    journal::end(entry);
   }
 };
 
