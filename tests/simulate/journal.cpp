@@ -1,7 +1,9 @@
 #include "simulate/journal.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "simulate/memory.hpp"
@@ -80,6 +82,36 @@ void check_urgency(const Entry& entry) {
   }
 }
 
+std::uint64_t end_of(const Entry& entry) { return entry.ended ? entry.ended_ns : scheduler.now(); }
+std::uint32_t leaps_of(const Entry& entry) { return entry.ended ? entry.leaps : scheduler.leaps() - entry.leaps; }
+std::uint64_t leapt_in(const Entry& entry) { return entry.ended ? entry.leapt_ns : scheduler.leapt_ns() - entry.leapt_ns; }
+
+/// For how long a body of a gang waited since it was last sure that its partners get on, at most.
+std::uint64_t longest_wait(const Entry& gang) {
+  std::vector<std::pair<std::uint64_t, bool>> moments;  // and whether it waited for another run's until then
+  const std::uint64_t end = end_of(gang);
+  for (const Entry& other : entries) {
+    if (other.worker == gang.worker) continue;
+    const bool same = other.run == gang.run;
+    const std::uint64_t moment = same ? other.begun_ns : end_of(other);
+    if (moment > gang.begun_ns && moment < end) moments.emplace_back(moment, !same);
+    if (!same && other.begun_ns < end && moment >= end) moments.emplace_back(end, true);
+  }
+  moments.emplace_back(end, false);
+  std::sort(moments.begin(), moments.end());
+  std::uint64_t longest = 0, from = gang.begun_ns;
+  for (const auto& [moment, elsewhere] : moments) {
+    if (!elsewhere) longest = std::max(longest, moment - from);
+    from = moment;
+  }
+  return longest;
+}
+
+std::uint64_t counted_ns(const Entry& entry) {
+  if (entry.level == kGang) return longest_wait(entry);
+  return end_of(entry) - entry.begun_ns - leapt_in(entry);
+}
+
 }  // namespace
 
 void clear() {
@@ -116,6 +148,12 @@ void watch_urgency(const std::int64_t* queued, std::uint32_t levels, std::uint32
   most_passed = most;
   for (std::uint32_t l = 0; l < watched_levels; ++l) note_count(l, static_cast<std::uint64_t>(queued[l]));
   memory::watch(queued, watched_levels, note_count);
+}
+
+bool exceeded(std::uint64_t limit_ns) {
+  for (const Entry& entry : entries)
+    if (counted_ns(entry) + leaps_of(entry) * std::max<std::uint64_t>(limit_ns / 8, 5'000'000) >= limit_ns) return true;
+  return false;
 }
 
 void watch_inbox(const void* words, std::size_t count, const unsigned char* params, std::size_t bytes_of_slot) {

@@ -21,6 +21,8 @@ struct Entry {
   std::uint32_t leaps;
 };
 
+inline constexpr std::uint32_t kGang = 9;  // in place of a level: this body waits for others of its run
+
 /// Forgets everything; before each run.
 void clear();
 std::size_t begin(std::uint32_t run, std::uint32_t task, std::uint32_t worker, std::uint32_t level);
@@ -40,6 +42,10 @@ bool clock_leaps();
 /// level, the highest first. A worker that found one of them above zero begins `most` less urgent tasks at most before it is
 /// not above zero again.
 void watch_urgency(const std::int64_t* queued, std::uint32_t levels, std::uint32_t most);
+
+/// Whether some body has exceeded this limit, as it is to be counted: time in which the process stood still counts for a fraction
+/// of the limit, and a gang's begins anew when another worker begins a task of the run or is through with one of another run.
+bool exceeded(std::uint64_t limit_ns);
 
 /// From here on let_in_at() knows when a run left the line: the host writes a message of 16 words {tag:32 | payload:32} to the
 /// inbox, of which the first two tell what it is and the run's slot, and has written the run's number to the slot's parameters.

@@ -17,6 +17,10 @@ void run_shape(Random& random, Shape shape) {
     case Shape::parks: return run_threads(random, true);
     case Shape::priorities: return run_priorities(random);
     case Shape::backlog: return run_backlog(random);
+    case Shape::gangs: return run_gangs(random);
+    case Shape::spawns: return run_spawns(random);
+    case Shape::mixed: return run_mixed(random);
+    case Shape::runtimes: return run_runtimes(random);
     default: return run_roots(random);
   }
 }

@@ -7,9 +7,9 @@
 namespace flywheel::simulate {
 
 /// Shapes of programs. `roots`: a repeated graph of more roots than two for each worker, in a small queue.
-enum class Shape { graphs, compiled, phases, streams, cancels, threads, parks, roots, priorities, backlog, any };
+enum class Shape { graphs, compiled, phases, streams, cancels, threads, parks, roots, priorities, backlog, gangs, spawns, mixed, runtimes, any };
 inline constexpr const char* kShapeNames[] = {"graphs", "compiled", "phases", "streams", "cancels", "threads", "parks", "roots",
-                                              "priorities", "backlog", "any"};
+                                              "priorities", "backlog", "gangs", "spawns", "mixed", "runtimes", "any"};
 
 /// Runs the program that the seed says; what is wrong goes to finding(). Called on a fiber.
 void run_workload(std::uint64_t seed, Shape shape);

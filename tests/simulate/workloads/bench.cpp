@@ -9,7 +9,7 @@ namespace flywheel::simulate {
 
 namespace {
 std::string text;
-const char* shape_name = "";
+std::string shape_name;
 
 /// Words of a queue that nobody uses any more.
 void check_queue(const char* name, std::int64_t tokens, std::int64_t expected, const QueueWords& words, std::uint32_t capacity) {
@@ -41,10 +41,10 @@ void check_run(Run& run, const char* what) {
 }
 
 const std::string& workload_text() { return text; }
-void begin_text(const char* shape) { shape_name = shape, text.clear(); }
+void begin_text(const std::string& shape) { shape_name = text = shape; }
 
 void describe_program(const Options& o, const std::string& more) {
-  text = std::string(shape_name) + ": " + std::to_string(o.workers) + " workers, max_runs " + std::to_string(o.max_runs) +
+  text = shape_name + ": " + std::to_string(o.workers) + " workers, max_runs " + std::to_string(o.max_runs) +
          ", overlap " + std::to_string(o.overlap) + ", queue_capacity " + std::to_string(o.queue_capacity) +
          ", spawn_capacity " + std::to_string(o.spawn_capacity) + ", stream_capacity " + std::to_string(o.stream_capacity) +
          ", park_after " + std::to_string(o.park_after.count()) + (more.empty() ? "" : ", ") + more;
@@ -75,7 +75,7 @@ Options options_of(Random& random, std::uint32_t most_tasks) {
   return o;
 }
 
-Runtime start_runtime(const Options& options) { return start<Node, Cell, Leaf, Source, Nop, Job>(options); }
+Runtime start_runtime(const Options& options) { return start<Node, Cell, Leaf, Source, Nop, Job, Meeting, Tree, Harvest>(options); }
 
 Bench::Bench(const Options& chosen, std::uint32_t tasks)
     : options(chosen), runtime(start_runtime(chosen)), memory(runtime.allocate<std::uint32_t>(3 * tasks + 2)) {

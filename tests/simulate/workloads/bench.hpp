@@ -15,7 +15,7 @@ void expect(bool fine, const char* what);
 void check_run(Run& run, const char* what);
 
 /// A program of this shape begins.
-void begin_text(const char* shape);
+void begin_text(const std::string& shape);
 
 /// Small ones, with room in the queues for the tasks of one run at least.
 Options options_of(Random& random, std::uint32_t most_tasks);
@@ -58,5 +58,9 @@ void run_threads(Random& random, bool slowly);
 void run_roots(Random& random);
 void run_priorities(Random& random);
 void run_backlog(Random& random);
+void run_gangs(Random& random);
+void run_spawns(Random& random);
+void run_mixed(Random& random);
+void run_runtimes(Random& random);
 
 }  // namespace flywheel::simulate

@@ -98,13 +98,61 @@ struct Job {
   std::uint32_t task;
   Priority own;
   Work work;
+  bool fails = false;
   template <class Block>
   FLYWHEEL_TASK void operator()(Block& block) const {
     const std::uint32_t run = block.param(number);
     const auto level = static_cast<std::uint32_t>(own);
     const std::size_t entry = journal::begin(run, task, block.worker(), own == Priority::inherit ? run >> 24 : level);
     work.spend();
+    if (fails) block.fail(7);
     journal::end(entry);
+  }
+};
+
+/// Of a gang: waits until all `count` have come, in each pass.
+struct Meeting {
+  Param<std::uint32_t> number;
+  std::uint32_t task;
+  std::uint32_t* come;
+  std::uint32_t count, nap_us;
+  template <class Block>
+  FLYWHEEL_TASK void operator()(Block& block) const {
+    const std::size_t entry = journal::begin(block.param(number), task, block.worker(), journal::kGang);
+    testing::add_to(*come, 1u);
+    while (testing::peek_at(*come) < (block.iteration() + 1) * count && !block.cancelled()) Work{Work::sleeps, nap_us}.spend();
+    journal::end(entry);
+  }
+};
+
+/// A tree of spawned tasks, `places` of them. What finds no room in the pool runs where it is.
+struct Tree {
+  Words words;
+  std::uint32_t index, fan, places;
+  std::uint32_t fails_at, fails_in;  // place; pass, from 1
+  Priority own;
+  template <class Block>
+  FLYWHEEL_TASK void operator()(Block& block) const {
+    const std::uint32_t pass = block.iteration() + 1;
+    if (words.passes[index] >= pass) testing::add_to(*words.wrong, 1u);
+    words.passes[index] = pass;
+    testing::add_to(words.counts[index], 1u);
+    for (std::uint32_t i = 1; i <= fan && index * fan + i < places; ++i) {
+      const Tree child{words, index * fan + i, fan, places, fails_at, fails_in, own};
+      if (!block.spawn(child, own)) child(block);
+    }
+    if (index == fails_at && pass == fails_in) block.fail(7);
+  }
+};
+
+/// Behind a tree: all of it is done.
+struct Harvest {
+  Words words;
+  std::uint32_t places;
+  template <class Block>
+  FLYWHEEL_TASK void operator()(Block& block) const {
+    for (std::uint32_t i = 0; i < places; ++i)
+      if (words.passes[i] != block.iteration() + 1) testing::add_to(*words.wrong, 1u);
   }
 };
 
