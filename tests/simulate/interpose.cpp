@@ -161,7 +161,10 @@ int __cxa_guard_acquire(unsigned char* guard) {
   return 1;
 }
 void __cxa_guard_release(unsigned char* guard) {
+  constexpr int kRelease = 3;
   memory::release(guard);
+  // Who finds the first byte set by an acquire load, which the compiler puts before the call, knows the object, too.
+  if (scheduler.on()) memory::store(guard, 1, guard[0], 1, kRelease, FLYWHEEL_CALLER);
   guard[0] = 1;
   guard[1] = 0;
   if (scheduler.on()) scheduler.wake(guard, kMostFibers);

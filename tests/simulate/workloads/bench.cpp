@@ -69,6 +69,7 @@ Options options_of(Random& random, std::uint32_t most_tasks) {
   o.result_bytes = 1024;
   o.scratch_bytes = 64;
   o.park_after = std::chrono::milliseconds(random.one_in(3) ? 0 : random.below(20));
+  o.spin_budget = std::chrono::milliseconds(3'000);
   o.shutdown_timeout = std::chrono::milliseconds(60'000);
   o.keep_successor = !random.one_in(4);
   o.log_level = "off";
