@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "simulate/leaks.hpp"
 #include "simulate/memory.hpp"
 #include "simulate/scheduler.hpp"
 
@@ -43,6 +44,7 @@ Inbox inbox;
 std::vector<std::uint64_t> arrivals;  // of each run; step
 
 void note_message(std::size_t word, std::uint64_t value) {
+  const leaks::OurOwn here;
   constexpr std::size_t kWords = 16;
   constexpr std::uint32_t kSubmit = 1, kWhich = 0xffffff;
   if (word % kWords != 1 || static_cast<std::uint32_t>(inbox.words[word - 1]) != kSubmit) return;
@@ -115,6 +117,7 @@ std::uint64_t counted_ns(const Entry& entry) {
 }  // namespace
 
 void clear() {
+  const leaks::OurOwn here;
   entries.clear();
   entries.reserve(1024);
   arrivals.clear();
@@ -123,6 +126,7 @@ void clear() {
 }
 
 std::size_t begin(std::uint32_t run, std::uint32_t task, std::uint32_t worker, std::uint32_t level) {
+  const leaks::OurOwn here;
   entries.push_back({run, task, worker, level, scheduler.steps(), 0, scheduler.now(), 0, scheduler.leapt_ns(), scheduler.leaps()});
   check_urgency(entries.back());
   return entries.size() - 1;

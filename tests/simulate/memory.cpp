@@ -1,9 +1,8 @@
 #include "simulate/memory.hpp"
 
-#include <malloc.h>
-
 #include <cstdio>
 
+#include "simulate/leaks.hpp"
 #include "simulate/shadow.hpp"
 
 namespace flywheel::simulate::memory {
@@ -42,6 +41,7 @@ void tell_watcher(const void* at, std::uint64_t value) {
 int inside = 0;  // here: what the simulator itself gives back is not the program's
 
 struct Inside {
+  leaks::OurOwn own;
   Inside() { ++inside; }
   ~Inside() { --inside; }
 };
@@ -249,12 +249,3 @@ void fence(int order, const void* where) {
 }
 
 }  // namespace flywheel::simulate::memory
-
-extern "C" void __libc_free(void* memory);
-
-/// Memory that is given back is forgotten: what its next owner does races with nobody.
-extern "C" void free(void* memory) noexcept {
-  if (memory && flywheel::simulate::scheduler.on())
-    flywheel::simulate::memory::forget(memory, malloc_usable_size(memory));
-  __libc_free(memory);
-}

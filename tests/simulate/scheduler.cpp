@@ -9,6 +9,7 @@
 #include <cstring>
 #include <cxxabi.h>
 
+#include "simulate/leaks.hpp"
 #include "simulate/memory.hpp"
 
 namespace flywheel::simulate {
@@ -72,11 +73,13 @@ void Scheduler::run(const Settings& settings, void* (*main)(void*), void* argume
   next_wake_ = kNever;
   leapt_ns_ = leaps_ = 0;
   memory::begin_run();
+  leaks::begin_run();
   choose_style();
   current_ = create(main, argument);
   on_ = true;
   outside_.switch_to(fibers_[0]->place, [] {});
   on_ = false;
+  leaks::check();
 }
 
 void Scheduler::choose_style() {
@@ -98,6 +101,7 @@ std::uint32_t Scheduler::free_number() {
 }
 
 std::uint32_t Scheduler::create(void* (*routine)(void*), void* argument) {
+  const leaks::OurOwn here;
   const std::uint32_t id = free_number();
   auto fiber = std::make_unique<Fiber>();
   fiber->id = id;

@@ -38,7 +38,7 @@ struct Random {
   bool one_in(std::uint32_t n) { return below(n) == 0; }
 };
 
-inline constexpr std::uint32_t kMostFibers = 32;
+inline constexpr std::uint32_t kMostFibers = 48;
 inline constexpr std::uint64_t kNever = ~std::uint64_t{0};
 
 enum class FiberState : std::uint8_t { ready, waiting, over };
