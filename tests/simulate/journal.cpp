@@ -88,6 +88,17 @@ std::uint64_t end_of(const Entry& entry) { return entry.ended ? entry.ended_ns :
 std::uint32_t leaps_of(const Entry& entry) { return entry.ended ? entry.leaps : scheduler.leaps() - entry.leaps; }
 std::uint64_t leapt_in(const Entry& entry) { return entry.ended ? entry.leapt_ns : scheduler.leapt_ns() - entry.leapt_ns; }
 
+/// Whether a worker's body of another run kept a gang waiting: the worker began its part in the gang's run later.
+bool kept_waiting(const Entry& gang, const Entry& other) {
+  bool later = false;
+  for (const Entry& entry : entries) {
+    if (entry.worker != other.worker || entry.run != gang.run) continue;
+    if (entry.begun < other.begun) return false;
+    later = true;
+  }
+  return later;
+}
+
 /// For how long a body of a gang waited since it was last sure that its partners get on, at most.
 std::uint64_t longest_wait(const Entry& gang) {
   std::vector<std::pair<std::uint64_t, bool>> moments;  // and whether it waited for another run's until then
@@ -95,12 +106,11 @@ std::uint64_t longest_wait(const Entry& gang) {
   for (const Entry& other : entries) {
     if (other.worker == gang.worker) continue;
     const bool same = other.run == gang.run;
-    const std::uint64_t moment = same ? other.begun_ns : end_of(other);
-    if (moment > gang.begun_ns && moment < end) moments.emplace_back(moment, !same);
-    if (!same && other.begun_ns < end && moment >= end) moments.emplace_back(end, true);
+    const std::uint64_t moment = std::min(same ? other.begun_ns : end_of(other), end);
+    if (moment > gang.begun_ns && other.begun_ns < end && (same || kept_waiting(gang, other))) moments.emplace_back(moment, !same);
   }
   moments.emplace_back(end, false);
-  std::sort(moments.begin(), moments.end());
+  std::sort(moments.begin(), moments.end(), [](const auto& a, const auto& b) { return a.first < b.first || (a.first == b.first && a.second > b.second); });
   std::uint64_t longest = 0, from = gang.begun_ns;
   for (const auto& [moment, elsewhere] : moments) {
     if (!elsewhere) longest = std::max(longest, moment - from);

@@ -33,6 +33,7 @@ void run_workload(std::uint64_t seed, Shape shape) {
   journal::clear();
   try {
     run_shape(random, shape);
+    check_progress();
   } catch (const std::exception& error) {
     wrong(std::string("an exception: ") + error.what());
   }

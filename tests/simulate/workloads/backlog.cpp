@@ -40,11 +40,6 @@ std::uint32_t passed_by(const std::vector<Submitted>& all, std::uint32_t which) 
   return count;
 }
 
-void watch_inbox(const Executable& any) {
-  const World& world = any.loaded()->core->memory.world();
-  journal::watch_inbox(world.inbox, world.inbox_capacity, world.params, kParamBytes);
-}
-
 /// One thread submits runs of all levels, of which each could go were it not for the places: they go by level, and in order.
 void in_order(Random& random) {
   Options options = options_of(random, 64);
@@ -60,6 +55,7 @@ void in_order(Random& random) {
   std::vector<Kind> kinds;
   for (std::uint32_t i = 0; i < 1 + random.below(3); ++i) kinds.push_back(load_jobs(runtime, 1 + random.below(2), work));
   watch_inbox(kinds[0].executable);
+  owe(options, 2 * count, count);
   std::vector<Submitted> all(count);
   for (std::uint32_t i = 0; i < count; ++i) {
     const Kind& kind = kinds[random.below(static_cast<std::uint32_t>(kinds.size()))];
@@ -99,6 +95,7 @@ void large_one(Random& random) {
     running.pop_front();
     running.push_back(submit_small(submitted++));
   }
+  owe(options, 8 * submitted + large.executable.size(), submitted + 1);
   if (submitted == most) wrong("a large run did not begin while " + std::to_string(most - flight) + " small ones came and went");
   check_run(waiting, "a large run");
   for (Run& run : running) check_run(run, "a small run");
@@ -108,8 +105,11 @@ void large_one(Random& random) {
 }  // namespace
 
 void run_backlog(Random& random) {
-  if (random.one_in(2)) return in_order(random);
-  return large_one(random);
+  switch (random.below(3)) {
+    case 0: return in_order(random);
+    case 1: return large_one(random);
+    default: return run_crowd(random);
+  }
 }
 
 }  // namespace flywheel::simulate

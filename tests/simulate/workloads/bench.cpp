@@ -1,6 +1,7 @@
 #include "simulate/workloads/bench.hpp"
 
 #include <algorithm>
+#include <atomic>
 
 #include "host/core.hpp"
 #include "simulate/workloads.hpp"
@@ -10,6 +11,9 @@ namespace flywheel::simulate {
 namespace {
 std::string text;
 std::string shape_name;
+// Several times what the slowest of many schedules took. A runtime starts and ends within the first of these.
+constexpr std::uint64_t kStepsOfRuntime = 500'000, kStepsOfTask = 3000, kStepsOfSleep = 10;
+std::uint64_t owed_steps = 0;
 
 /// Words of a queue that nobody uses any more.
 void check_queue(const char* name, std::int64_t tokens, std::int64_t expected, const QueueWords& words, std::uint32_t capacity) {
@@ -41,7 +45,10 @@ void check_run(Run& run, const char* what) {
 }
 
 const std::string& workload_text() { return text; }
-void begin_text(const std::string& shape) { shape_name = text = shape; }
+void begin_text(const std::string& shape) {
+  shape_name = text = shape;
+  owed_steps = kStepsOfRuntime;
+}
 
 void describe_program(const Options& o, const std::string& more) {
   text = shape_name + ": " + std::to_string(o.workers) + " workers, max_runs " + std::to_string(o.max_runs) +
@@ -50,10 +57,20 @@ void describe_program(const Options& o, const std::string& more) {
          ", park_after " + std::to_string(o.park_after.count()) + (more.empty() ? "" : ", ") + more;
 }
 
+void owe(const Options& o, std::uint64_t tasks, std::uint64_t runs, std::uint64_t sleep_us) {
+  const std::uint64_t threads = o.workers + 3;  // and the door, the pump and who waits
+  std::atomic_ref(owed_steps).fetch_add(threads * (tasks + 4 * runs + 10) * kStepsOfTask + sleep_us * kStepsOfSleep, std::memory_order_relaxed);
+}
+
+void check_progress() {
+  if (journal::steps() > owed_steps)
+    wrong("it took " + std::to_string(journal::steps()) + " steps, and " + std::to_string(owed_steps) + " are enough for what there was to do");
+}
+
 Options options_of(Random& random, std::uint32_t most_tasks) {
   Options o;
   o.target = Target::cpu;
-  o.workers = 1 + random.below(random.one_in(3) ? 8 : 4);
+  o.workers = random.one_in(64) ? 9 + random.below(32) : 1 + random.below(random.one_in(3) ? 8 : 4);
   o.heap_bytes = 1 << 12;
   o.max_tasks = 64;
   o.max_edges = 256;
@@ -66,6 +83,7 @@ Options options_of(Random& random, std::uint32_t most_tasks) {
   while (o.queue_capacity < most_tasks + o.spawn_capacity) o.queue_capacity *= 2;
   if (random.one_in(2)) o.queue_capacity *= 4;
   o.stream_capacity = 1u << random.below(4);
+  if (random.one_in(3)) o.stream_unread = 1u << random.below(4);
   o.result_bytes = 1024;
   o.scratch_bytes = 64;
   o.park_after = std::chrono::milliseconds(random.one_in(3) ? 0 : random.below(20));
@@ -105,6 +123,11 @@ NodeGraph random_graph(Random& random, const Words& words, std::uint32_t count, 
     for (std::uint32_t e = 0; e < node.predecessors; ++e) made.graph.edge(made.tasks[node.before[e]], made.tasks[i]);
   }
   return made;
+}
+
+void watch_inbox(const Executable& any) {
+  const World& world = any.loaded()->core->memory.world();
+  journal::watch_inbox(world.inbox, world.inbox_capacity, world.params, kParamBytes);
 }
 
 void check_end(Runtime& runtime, const Executable& any) {

@@ -22,6 +22,12 @@ Options options_of(Random& random, std::uint32_t most_tasks);
 /// Goes into the report of a finding. `more` says what else there is.
 void describe_program(const Options& options, const std::string& more = "");
 
+/// What the program gives the runtime to do: so many executions of tasks, in so many runs, and bodies and pauses that sleep for so
+/// long. Any order in which threads get on must be through with it within a number of steps that follows, see check_progress().
+void owe(const Options& options, std::uint64_t tasks, std::uint64_t runs, std::uint64_t sleep_us = 0);
+/// After the program.
+void check_progress();
+
 /// With all task types of the programs.
 Runtime start_runtime(const Options& options);
 
@@ -45,6 +51,9 @@ struct NodeGraph {
 };
 NodeGraph random_graph(Random& random, const Words& words, std::uint32_t count, bool priorities);
 
+/// The journal knows from here on when runs whose first parameter is their number left the line. `any` is loaded there.
+void watch_inbox(const Executable& any);
+
 /// Ends the runtime, and then looks at what it leaves behind: queues and pools as they were at the start, none of them ever above
 /// its bound. `any` is loaded there.
 void check_end(Runtime& runtime, const Executable& any);
@@ -58,6 +67,7 @@ void run_threads(Random& random, bool slowly);
 void run_roots(Random& random);
 void run_priorities(Random& random);
 void run_backlog(Random& random);
+void run_crowd(Random& random);  // of the shape `backlog`
 void run_gangs(Random& random);
 void run_spawns(Random& random);
 void run_mixed(Random& random);

@@ -11,12 +11,14 @@ void run_streams(Random& random) {
   graph.add(source);
   Executable executable = bench.runtime.load(graph);
   Run run = bench.runtime.submit(executable, repeat(passes));
+  owe(bench.options, passes * (1 + source.spawns + source.values), 1);
   std::uint32_t seen = 0;
   while (const auto value = run.next<std::uint32_t>()) expect(*value == seen++, "streamed values are out of order");
   check_run(run, "a run with a stream");
   expect(seen == passes * source.values, "streamed values are missing");
   expect(bench.count(0) == passes * source.spawns, "spawned tasks did not run once each");
   bench.check_peak();
+  check_end(bench.runtime, executable);
 }
 
 /// Runs that fail or are cancelled end alone.
@@ -30,6 +32,7 @@ void run_cancels(Random& random) {
   other.add(Leaf{bench.words.counts + count});
   Executable executable = bench.runtime.load(graph), healthy = bench.runtime.load(other);
   Run run = bench.runtime.submit(executable, repeat(passes));
+  owe(bench.options, count * passes + 1, 2);
   Run beside = bench.runtime.submit(healthy);
   if (!fails || random.one_in(2)) run.cancel();
   const Status status = run.status();
@@ -37,6 +40,7 @@ void run_cancels(Random& random) {
   check_run(beside, "a run beside one that is cancelled");
   for (std::uint32_t i = 0; i < count; ++i) expect(bench.count(i) <= passes, "a task ran more often than once in each pass");
   expect(bench.count(count) == 1, "the task of the run beside did not run once");
+  check_end(bench.runtime, executable);
 }
 
 }  // namespace flywheel::simulate

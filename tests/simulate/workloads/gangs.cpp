@@ -13,7 +13,7 @@ Work nap_of(Random& random, std::uint32_t limit_ms) {
 Executable load_naps(Random& random, Runtime& runtime, const Options& o, std::uint32_t limit_ms) {
   Graph graph;
   const auto number = graph.param<std::uint32_t>();
-  const std::uint32_t count = 1 + random.below(2 * o.workers + 2);
+  const std::uint32_t count = 1 + random.below(o.workers + 3);
   for (std::uint32_t i = 0; i < count; ++i) graph.add(Job{number, i, Priority::inherit, nap_of(random, limit_ms)});
   return runtime.load(graph);
 }
@@ -25,7 +25,7 @@ Executable load_gang(Random& random, Runtime& runtime, const Options& o, std::ui
   const std::uint32_t count = 2 + random.below(o.workers - 1);
   std::vector<TaskRef<>> gang;
   for (std::uint32_t i = 0; i < count; ++i) {
-    gang.push_back(graph.add(Meeting{number, i, come, count, 100 + random.below(400)}));
+    gang.push_back(graph.add(Meeting{number, i, come, count, 200 + random.below(800)}));
     graph.place(gang[i], i);
     if (random.one_in(2)) continue;
     const auto before = graph.add(Job{number, count + i, Priority::inherit, nap_of(random, limit_ms)});
@@ -50,7 +50,7 @@ void run_gangs(Random& random) {
   Options options = options_of(random, 24);
   options.workers = 2 + random.below(3);
   options.overlap = 1;
-  const std::uint32_t limit_ms = 16 + random.below(16);
+  const std::uint32_t limit_ms = 13 + random.below(8);
   options.stall_limit = std::chrono::milliseconds(limit_ms);
   Runtime runtime = start_runtime(options);
   describe_program(options, "stall_limit " + std::to_string(limit_ms));
@@ -67,6 +67,7 @@ void run_gangs(Random& random) {
   if (random.one_in(3)) runs.push_back(runtime.submit(naps));
   check_stall(meeting, options.stall_limit, "a gang");
   for (Run& run : runs) check_stall(run, options.stall_limit, "a run beside a gang");
+  owe(options, journal::size(), runs.size() + 1, 1000 * limit_ms * journal::size());
   check_end(runtime, naps);
 }
 

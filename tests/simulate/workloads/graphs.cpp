@@ -13,6 +13,7 @@ void run_graphs(Random& random, bool compiled_too) {
   for (std::uint32_t r = 0; r < runs; ++r) {
     const std::uint32_t passes = 1 + random.below(6);
     bench.clear();
+    owe(bench.options, count * passes, 1);
     Run run = bench.runtime.submit(executable, repeat(passes));
     check_run(run, "a run of a graph");
     expect(run.iterations() == passes, "a run says another number of passes than it was to do");
@@ -22,7 +23,7 @@ void run_graphs(Random& random, bool compiled_too) {
     }
   }
   bench.check_peak();
-  if (random.one_in(2)) bench.runtime.shutdown();
+  if (random.one_in(2)) check_end(bench.runtime, executable);
 }
 
 void run_phases(Random& random) {
@@ -34,10 +35,12 @@ void run_phases(Random& random) {
     for (std::uint32_t i = 0; i < width; ++i) graph.add(Cell{bench.words, s * width, s * width + i, width});
   }
   Executable executable = bench.runtime.load(graph);
+  owe(bench.options, width * steps * passes, 1);
   Run run = bench.runtime.submit(executable, repeat(passes));
   check_run(run, "a phased run");
   for (std::uint32_t i = 0; i < width * steps; ++i) expect(bench.count(i) == passes, "a phased task did not run once in each pass");
   bench.check_peak();
+  check_end(bench.runtime, executable);
 }
 
 void run_roots(Random& random) {
@@ -50,9 +53,12 @@ void run_roots(Random& random) {
   Graph graph;
   for (std::uint32_t i = 0; i < 2 * options.workers + 1; ++i) graph.add(Nop{});
   Executable executable = bench.runtime.load(graph);
-  Run run = bench.runtime.submit(executable, repeat(1 + random.below(60)));
+  const std::uint32_t passes = 1 + random.below(60);
+  owe(options, passes * graph.size(), 1);
+  Run run = bench.runtime.submit(executable, repeat(passes));
   check_run(run, "a run of many roots");
   bench.check_peak();
+  check_end(bench.runtime, executable);
 }
 
 }  // namespace flywheel::simulate

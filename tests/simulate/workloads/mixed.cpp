@@ -121,6 +121,7 @@ void run_mixed(Random& random) {
   for (std::uint32_t i = 0; i < users; ++i)
     threads.emplace_back([&, seed = random.next()] { User(runtime, *ledger, seed)(acts); });
   for (std::thread& thread : threads) thread.join();
+  owe(options, journal::size(), users * acts, 20'000 * acts);
   check_end(runtime, any);
   ledger->check();
 }

@@ -85,6 +85,7 @@ void run_priorities(Random& random) {
     tasks += passes * jobs.executable.size();
     Work{Work::looks, random.below(200)}.spend();
   }
+  owe(options, tasks, count, 0);
   for (Run& run : runs) check_run(run, "a run beside others of all levels");
   expect(journal::size() == tasks, "tasks ran more or less often than once in each pass");
   check_end(runtime, any);

@@ -21,6 +21,7 @@ void furnish(House& house, Ledger& ledger, std::uint64_t seed) {
   Options options = options_of(random, 6);
   options.workers = 1 + random.below(3);
   house.runtime.emplace(start_runtime(options));
+  owe(options, 10, 10);
   house.memory = house.runtime->allocate<std::uint32_t>(8);
   house.jobs = random_jobs(random, *house.runtime, 6);
   const std::uint32_t count = random.below(6);
@@ -28,6 +29,7 @@ void furnish(House& house, Ledger& ledger, std::uint64_t seed) {
     const std::uint32_t passes = 1 + random.below(3), number = ledger.open(*house.jobs, passes);
     const auto level = static_cast<Priority>(random.below(3));
     house.runs.push_back(house.runtime->submit(house.jobs->executable, level, repeat(passes), set(house.jobs->number, number_of(level, number))));
+    owe(options, passes * 6, 8);
     house.numbers.push_back(number);
     if (random.one_in(4)) ledger.at(number).cancelled = true, house.runs.back().cancel();
   }

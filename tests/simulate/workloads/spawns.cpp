@@ -28,6 +28,7 @@ void run_spawns(Random& random) {
   const std::uint32_t fails_in = random.one_in(3) ? 1 + random.below(passes) : 0;
   const Executable executable = load_tree(random, bench, places, fails_in);
   const std::uint32_t runs = 1 + random.below(3);
+  owe(options, runs * passes * (places + 3), runs);
   for (std::uint32_t r = 0; r < runs; ++r) {
     bench.clear();
     Run run = bench.runtime.submit(executable, repeat(passes), static_cast<Priority>(random.below(3)));

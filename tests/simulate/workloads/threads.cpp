@@ -7,8 +7,9 @@ namespace flywheel::simulate {
 
 /// Several threads submit, with bursts; the runtime may park between them.
 void run_threads(Random& random, bool slowly) {
-  const std::uint32_t submitters = 1 + random.below(3), each = 1 + random.below(6);
+  const std::uint32_t submitters = 1 + random.below(3), each = 1 + random.below(slowly ? 3 : 6);
   Bench bench(options_of(random, 8), submitters);
+  owe(bench.options, submitters * each, submitters * each, slowly ? 30'000 * each : 0);
   std::vector<std::thread> all;
   for (std::uint32_t s = 0; s < submitters; ++s) {
     const std::uint64_t seed = random.next();
