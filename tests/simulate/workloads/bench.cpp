@@ -51,7 +51,7 @@ void begin_text(const std::string& shape) {
 }
 
 void describe_program(const Options& o, const std::string& more) {
-  text = shape_name + ": " + std::to_string(o.workers) + " workers, max_runs " + std::to_string(o.max_runs) +
+  text = shape_name + ": " + std::to_string(o.workers) + (o.mode == Mode::drain ? " draining" : "") + " workers, max_runs " + std::to_string(o.max_runs) +
          ", overlap " + std::to_string(o.overlap) + ", queue_capacity " + std::to_string(o.queue_capacity) +
          ", spawn_capacity " + std::to_string(o.spawn_capacity) + ", stream_capacity " + std::to_string(o.stream_capacity) +
          ", park_after " + std::to_string(o.park_after.count()) + (more.empty() ? "" : ", ") + more;
@@ -70,6 +70,7 @@ void check_progress() {
 Options options_of(Random& random, std::uint32_t most_tasks) {
   Options o;
   o.target = Target::cpu;
+  o.mode = random.one_in(6) ? Mode::drain : Mode::resident;
   o.workers = random.one_in(64) ? 9 + random.below(32) : 1 + random.below(random.one_in(3) ? 8 : 4);
   o.heap_bytes = 1 << 12;
   o.max_tasks = 64;

@@ -14,6 +14,7 @@ class User {
 
   void operator()(std::uint32_t acts) {
     jobs_.push_back(random_jobs(random_, runtime_, 6));
+    submit();
     for (std::uint32_t i = 0; i < acts; ++i) act();
     while (!held_.empty()) settle();
   }
@@ -25,7 +26,7 @@ class User {
   };
 
   void act() {
-    switch (random_.below(12)) {
+    switch (random_.below(14)) {
       case 0: return load_more();
       case 1: return cancel_one();
       case 2: return drop_one();
@@ -34,6 +35,7 @@ class User {
       case 5: return held_.empty() ? submit() : settle();
       case 6: return shuffle();
       case 7: return ask_for_stream();
+      case 8: return take_memory();
       default: return submit();
     }
   }
@@ -91,6 +93,11 @@ class User {
       return;
     }
     wrong("CPU workers were given a CUDA stream");
+  }
+  /// More than the heap has, at times: then the runtime parks to take more.
+  void take_memory() {
+    const Buffer<std::uint32_t> memory = runtime_.allocate<std::uint32_t>(random_.one_in(2) ? 8 : 1500);
+    for (const std::uint32_t word : memory.read()) expect(word == 0, "memory is not zeroed");
   }
   void settle() {
     Held one = std::move(held_.front());

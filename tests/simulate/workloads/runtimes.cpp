@@ -24,7 +24,7 @@ void furnish(House& house, Ledger& ledger, std::uint64_t seed) {
   owe(options, 10, 10);
   house.memory = house.runtime->allocate<std::uint32_t>(8);
   house.jobs = random_jobs(random, *house.runtime, 6);
-  const std::uint32_t count = random.below(6);
+  const std::uint32_t count = 1 + random.below(6);
   for (std::uint32_t i = 0; i < count; ++i) {
     const std::uint32_t passes = 1 + random.below(3), number = ledger.open(*house.jobs, passes);
     const auto level = static_cast<Priority>(random.below(3));
