@@ -73,7 +73,7 @@ class BlockCore {
     std::uint64_t bits = 0;
     memcpy(&bits, &value, sizeof(T));
     const Wires<P> wires{*context_->world};
-    const bool sent = wires.stream(context_->item.run).write(*context_->run, bits, wires.wait_for_host(context_->worker));
+    const bool sent = wires.stream(context_->item.run).write(*context_->run, bits, wires.wait(context_->worker));
     if (!sent) fail_with(static_cast<std::uint32_t>(Status::stream_stalled));
     return sent;
   }

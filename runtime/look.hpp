@@ -44,7 +44,8 @@ class Lookout {
   /// A body has taken longer than a look at the board: the next task is not begun before one.
   FLYWHEEL_TASK void bodies_take_long() { desk_.long_bodies = true; }
   /// Where looks are cheap, or bodies so long that a look does not count, what is in hand gives way to more urgent work at
-  /// every task: no worker begins a less urgent one, but for one that is staged already. Else after a share at most.
+  /// every task: no worker begins a less urgent one, but for one that is staged already and the successor that it keeps of that.
+  /// Else after a share at most.
   FLYWHEEL_TASK bool looks_between_tasks() const { return P::kNearMemory || desk_.long_bodies; }
 
   /// Takes more work in advance, but only when so much is queued that nobody could be idle for want of what this

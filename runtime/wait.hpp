@@ -70,7 +70,7 @@ struct WaitContext {
   // Where one wait may span many tasks of others: words that move while they get on. Then the budget begins again.
   Padded<std::uint64_t>* progress = nullptr;
   std::uint32_t workers = 0;
-  // Waits for the host: its clock, which the budget counts by. Null: the waiting thread's own.
+  // A clock that stands while the host's process is stopped, see was_host_stopped(). Null: not known.
   std::uint64_t* host_awake_ns = nullptr;
 };
 
@@ -105,20 +105,33 @@ FLYWHEEL_COLD std::uint64_t total_progress(const WaitContext& wait) {
   return sum;
 }
 
-/// What a wait remembers from one look at the clock to the next.
+/// What a wait remembers from one look at the clock to the next. Set at the first look: a wait that ends before costs nothing.
 template <bool kMayBeStopped>
 struct WaitNotes {
-  std::uint64_t progress = 0;  // of the others
+  std::uint64_t progress;  // of the others
+  std::uint64_t awake;     // the host's clock when half of the budget was spent; 0: not yet
 };
 /// A CPU thread may be stopped with its whole process, or not be scheduled for long: then it could not have seen what it waits
 /// for. So what lies between two readings of its clock counts up to P::kMostBetweenReadings.
 template <>
 struct WaitNotes<true> {
-  std::uint64_t progress = 0;
-  std::uint64_t last = 0;  // reading of the clock
+  std::uint64_t progress;
+  std::uint64_t awake;
+  std::uint64_t last;  // reading of the clock
 };
 template <class P>
 using WaitNotesOf = WaitNotes<(P::kMostBetweenReadings > 0)>;
+
+/// Whoever waits for the host, or for a task that waits for it, waits for as long as the host's process is stopped. So a
+/// budget only ends when the host has been at work for half of the time since half of it was spent. Its clock lies beyond PCIe:
+/// it is read twice in a whole budget.
+template <class P>
+FLYWHEEL_TASK bool was_host_stopped(const WaitContext& wait, std::uint64_t spent_ns, std::uint64_t& awake) {
+  if (!wait.host_awake_ns || spent_ns < wait.budget_ns / 2 || (awake && spent_ns < wait.budget_ns)) return false;
+  const std::uint64_t before = awake;
+  awake = P::system(*wait.host_awake_ns).load(Order::relaxed);  // nothing goes with the time
+  return before && awake - before < wait.budget_ns / 4;
+}
 
 /// The slow side of spin_until(), out of line so that the many fast sides stay small. Gives the time the wait began, later by
 /// what did not count, or 0 to give up.
@@ -127,17 +140,20 @@ FLYWHEEL_COLD std::uint64_t go_on_waiting(Patience patience, WaitReason reason, 
                                           std::uint64_t expected, std::uint64_t start, WaitNotesOf<P>& notes) {
   const WaitContext wait = patience;
   if (P::device(*wait.abort).load(Order::relaxed)) return 0;
-  // Relaxed: nothing goes with the time.
-  const std::uint64_t now = wait.host_awake_ns ? P::system(*wait.host_awake_ns).load(Order::relaxed) : P::now_ns();
+  const std::uint64_t now = P::now_ns();
   if constexpr (P::kMostBetweenReadings > 0) {
     const std::uint64_t gap = start ? now - notes.last : 0;
     if (gap > P::kMostBetweenReadings) start += gap - P::kMostBetweenReadings;
     notes.last = now;
   }
+  const bool stopped = start && was_host_stopped<P>(wait, now - start, notes.awake);
   if (start && now - start < wait.budget_ns) return start;
   const std::uint64_t before = notes.progress;
   notes.progress = total_progress<P>(wait);
-  if (!start || (wait.workers && notes.progress != before)) return now;
+  if (!start || stopped || (wait.workers && notes.progress != before)) {
+    notes.awake = 0;
+    return now;
+  }
   if (!wait.fatal) return 0;
   report_wait<P>(wait, reason, address, saw, expected, now - start);
   return 0;

@@ -151,7 +151,7 @@ struct PhasePatience {
 
   FLYWHEEL_TASK operator WaitContext() const {
     return {&world->control->board.abort, world->reports + worker, world->phase_budget_ns, true, world->progress,
-            world->progress ? world->workers : 0};
+            world->progress ? world->workers : 0, world->host_awake_ns};
   }
 };
 
@@ -178,11 +178,7 @@ struct Wires {
             world.stream_capacity};
   }
   FLYWHEEL_TASK WaitContext wait(std::uint32_t worker) const {
-    return {&world.control->board.abort, world.reports + worker, world.spin_budget_ns};
-  }
-  /// Nobody else suffers from a program that does not read: only the task that waits gives up.
-  FLYWHEEL_TASK WaitContext wait_for_host(std::uint32_t worker) const {
-    return {&world.control->board.abort, world.reports + worker, world.spin_budget_ns, false, nullptr, 0, world.host_awake_ns};
+    return {&world.control->board.abort, world.reports + worker, world.spin_budget_ns, true, nullptr, 0, world.host_awake_ns};
   }
   FLYWHEEL_TASK PhasePatience wait_for_phase(std::uint32_t worker) const { return {&world, worker}; }
 };

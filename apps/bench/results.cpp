@@ -47,22 +47,6 @@ std::optional<double> p50_of(const std::string& name, const std::vector<Measurem
   return std::nullopt;
 }
 
-std::vector<Row> read_rows(const fs::path& path) {
-  std::vector<Row> rows;
-  std::ifstream in(path);
-  std::string line;
-  for (int number = 1; std::getline(in, line); ++number) {
-    if (line.empty()) continue;
-    try {
-      rows.push_back(from_json_line(line));
-    } catch (const std::exception& caught) {
-      throw std::runtime_error(path.string() + ", line " + std::to_string(number) + ": " + caught.what() +
-                               ". Mend or delete the line, or write elsewhere with --out");
-    }
-  }
-  return rows;
-}
-
 void replace_or_append(std::vector<Row>& rows, const Row& fresh) {
   const auto same_name = [&](const Row& row) { return row.name == fresh.name; };
   const auto found = std::find_if(rows.begin(), rows.end(), same_name);
@@ -156,6 +140,21 @@ Row from_json_line(std::string_view line) try {
   throw std::runtime_error(std::string("not a result row: ") + caught.what());
 }
 
+std::vector<Row> read_rows(std::istream& in, const fs::path& file) {
+  std::vector<Row> rows;
+  std::string line;
+  for (int number = 1; std::getline(in, line); ++number) {
+    if (line.empty()) continue;
+    try {
+      rows.push_back(from_json_line(line));
+    } catch (const std::exception& caught) {
+      throw std::runtime_error(file.string() + ", line " + std::to_string(number) + ": " + caught.what() +
+                               ". Mend or delete the line, or write elsewhere with --out");
+    }
+  }
+  return rows;
+}
+
 std::vector<Row> make_rows(const std::vector<Measurement>& measurements, const std::vector<Outcome>& outcomes,
                            const Stamp& stamp) {
   std::vector<Row> rows;
@@ -188,7 +187,8 @@ std::vector<Row> prepare_results(const fs::path& file) {
   }
   if (access(folder.c_str(), W_OK) != 0)
     throw std::runtime_error("you may not write to " + folder.string() + ": name another folder with --out");
-  return read_rows(file);
+  std::ifstream in(file);
+  return read_rows(in, file);
 }
 
 fs::path Report::write(const fs::path& folder, const std::string& gpu) const {

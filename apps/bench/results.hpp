@@ -52,6 +52,10 @@ std::string to_json_line(const Row& row);
 /// The reverse of to_json_line. Errors: std::runtime_error naming what is wrong with the line.
 Row from_json_line(std::string_view line);
 
+/// Rows of a results file, one a line; lines may be empty. `file` is for messages.
+/// Errors: std::runtime_error naming the file, the line and the remedy.
+std::vector<Row> read_rows(std::istream& in, const std::filesystem::path& file);
+
 /// Rows of the measurements that succeeded, with peers and limits looked up by name among them. Numbers keep
 /// five significant digits: more would only be noise in the file.
 std::vector<Row> make_rows(const std::vector<Measurement>& measurements, const std::vector<Outcome>& outcomes,

@@ -149,21 +149,6 @@ TEST_CASE("random weights: the value at an index does not depend on the task tha
   CHECK(Moments(whole.read()).deviation == Approx(0.5).epsilon(0.1));
 }
 
-TEST_CASE("bytes of a step: Llama-3.2-1B by hand") {
-  const Config& config = *find_shape("llama-3.2-1b");
-  // A layer: qkv 3072 x 2048, output 2048 x 2048, gate and up 8192 x 2048 each, down 2048 x 8192: 60,817,408 weights.
-  // 16 of them and the tied 128256 x 2048 head: 1,235,746,816 weights, 2 bytes each. 33 norms of 2048 floats.
-  CHECK(weight_bytes(config) == 2'471'493'632u + 270'336u);
-  CHECK(position_bytes(config) == 32'768u);  // 16 layers, keys and values, 8 heads of 64, 2 bytes
-  CHECK(step_bytes(config, 1, 0) == 2'471'763'968.);
-  CHECK(step_bytes(config, 4, 1000.5) == 2'471'763'968. + 4 * 1000.5 * 32'768);
-  CHECK(stream_bytes(config) == 2'471'493'632u / 16 * 13);  // all its sizes are whole groups and pages
-  // An embedding table that is not the head is not read; norms are floats.
-  const Config& untied = *find_shape("llama-3.1-8b");
-  CHECK(weight_bytes(untied) + 128256u * 4096u * 2u ==
-        static_cast<std::uint64_t>(parameter_count(untied)) * 2 + 65u * 4096u * 2u);
-}
-
 TEST_CASE("start: the heap has room for weights, streams and caches, so it need not grow") {
   const Config& config = *find_shape("llama-3.2-1b");
   const Options one = fast_options(config, {.context = 1024}, on_cpu(1));

@@ -141,6 +141,19 @@ TEST_CASE("values that cannot be are refused") {
   CHECK(mentions(error_of("tie_word_embeddings", 1), {"tie_word_embeddings", "true or false"}));
 }
 
+TEST_CASE("numbers that no float holds are refused, and frequencies without bound") {
+  for (const double eps : {0., 1e-300, 1e300}) {
+    CHECK(mentions(error_with(small_llama(), "rms_norm_eps", eps), {"rms_norm_eps", "positive", "float"}));
+  }
+  for (const double theta : {-1., 1e-300, 0.5, 1e300}) {
+    CHECK(mentions(error_with(small_llama(), "rope_theta", theta), {"rope_theta", "1 or more"}));
+  }
+  CHECK(error_with(small_llama(), "rope_theta", 1).empty());
+  Json scaling = kLlama3Scaling;
+  scaling["factor"] = 1e-320;
+  CHECK(mentions(error_with(small_llama(), "rope_scaling", scaling), {"rope_scaling.factor", "1 or more"}));
+}
+
 TEST_CASE("more heads than a task can number are refused, with the most there may be") {
   Json json = small_llama();
   json.update({{"hidden_size", 8}, {"head_dim", 8}});

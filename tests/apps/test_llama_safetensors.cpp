@@ -146,6 +146,9 @@ TEST_CASE("an index that does not fit its shards is refused") {
   CHECK(mentions(error_of(R"("b":"one.safetensors")"), {"one.safetensors", "lacks", "\"b\""}));
   CHECK(mentions(error_of(R"("a":"one.safetensors","b":"same.safetensors")"), {"\"a\"", "another shard"}));
   CHECK(mentions(error_of(R"("a":"../one.safetensors")"), {"weight_map.a", "without a folder"}));
+  for (const char* name : {"", ".", "..", "/", "sub/", "one.safetensors\\u0000", "\\u0000"}) {
+    CHECK(mentions(error_of(R"("a":")" + std::string(name) + '"'), {"weight_map.a", "without a folder"}));
+  }
   CHECK(mentions(error_of(R"("a":1)"), {"weight_map.a", "string"}));
 }
 

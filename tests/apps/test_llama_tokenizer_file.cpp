@@ -115,6 +115,18 @@ TEST_CASE("a damaged vocabulary is refused, naming the entry") {
   CHECK(mentions(error_at(shipped(), "/added_tokens/0/content", ""), {"content", "empty"}));
 }
 
+TEST_CASE("a token far beyond the others takes no room for the ids between") {
+  Json json = shipped();
+  const int far = (1 << 22) - 1;
+  json["added_tokens"].push_back({{"id", far}, {"content", "<far>"}, {"special", true}});
+  const Tokenizer tokenizer = Tokenizer::parse(json.dump(), "far");
+  CHECK(tokenizer.size() == far + 1);
+  CHECK(tokenizer.encode("<far>") == std::vector<int>{far});
+  CHECK((tokenizer.is_special(far) && !tokenizer.is_special(far - 1)));
+  for (const int none : {-1, far - 1, far + 1}) CHECK(tokenizer.bytes_of(none).empty());
+  CHECK(mentions(error_at(shipped(), "/added_tokens/0/id", far + 1), {"added_tokens.[0].id", "integer"}));
+}
+
 TEST_CASE("a missing or broken file is refused") {
   const TempFolder folder;
   CHECK(mentions(model_error_of([&] { Tokenizer::load(folder.path()); }), {"tokenizer.json", "missing"}));

@@ -34,7 +34,7 @@ void many_writers(std::uint32_t writers, std::uint32_t capacity, std::uint32_t e
     for (std::uint32_t n = 0; n < each; ++n) {
       payload[writer * each + n] = n + 1;
       const std::uint64_t value = std::uint64_t{writer} << 32 | n;
-      if (!channel.stream().write(channel.run, value, channel.patience.wait_for_host())) ++stalled;
+      if (!channel.stream().write(channel.run, value, channel.patience.wait())) ++stalled;
     }
   };
   const auto read_all = [&] {
@@ -63,7 +63,7 @@ TEST_CASE("a value is not there before it is written, and is read once in order"
   Channel channel(4);
   std::uint64_t value = 0;
   CHECK_FALSE(channel.stream().read(0, value));
-  REQUIRE(channel.stream().write(channel.run, 42, channel.patience.wait_for_host()));
+  REQUIRE(channel.stream().write(channel.run, 42, channel.patience.wait()));
   CHECK_FALSE(channel.stream().read(1, value));
   REQUIRE(channel.stream().read(0, value));
   CHECK(value == 42);
@@ -75,7 +75,7 @@ TEST_CASE("a full stream holds the writer back until the reader has read") {
   std::atomic<std::uint32_t> written{0};
   std::jthread writer([&] {
     for (std::uint64_t v = 0; v < 3; ++v)
-      written += channel.stream().write(channel.run, v, channel.patience.wait_for_host());
+      written += channel.stream().write(channel.run, v, channel.patience.wait());
   });
   CHECK(wait_for([&] { return written == 2; }));
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
@@ -86,28 +86,11 @@ TEST_CASE("a full stream holds the writer back until the reader has read") {
   CHECK(value == 0);
 }
 
-TEST_CASE("a writer waits by the host's clock: a host that is stopped is not one that does not read") {
-  Channel channel(1);
-  channel.patience.budget_ns = 1'000'000;
-  std::uint64_t awake = 1;
-  const WaitContext wait = channel.patience.wait_for_host(&awake);
-  REQUIRE(channel.stream().write(channel.run, 1, wait));
-  std::atomic<int> written{-1};
-  std::jthread writer([&] { written = channel.stream().write(channel.run, 2, wait); });
-  std::this_thread::sleep_for(std::chrono::milliseconds(100));
-  CHECK(written == -1);
-  CHECK(wait_for([&] {
-    P::system(awake).store(P::system(awake).load(Order::relaxed) + 100'000, Order::relaxed);
-    return written != -1;
-  }));
-  CHECK(written == 0);
-}
-
 TEST_CASE("a writer whose reader never comes gives up and aborts nobody else") {
   Channel channel(1);
   channel.patience.budget_ns = 1'000'000;
-  CHECK(channel.stream().write(channel.run, 1, channel.patience.wait_for_host()));
-  CHECK_FALSE(channel.stream().write(channel.run, 2, channel.patience.wait_for_host()));
+  CHECK(channel.stream().write(channel.run, 1, channel.patience.wait()));
+  CHECK_FALSE(channel.stream().write(channel.run, 2, channel.patience.wait()));
   CHECK_FALSE(channel.patience.gave_up());
   CHECK(channel.patience.report.reason == static_cast<std::uint32_t>(WaitReason::none));
 }

@@ -137,3 +137,37 @@ TEST_CASE("time in which a waiting thread did not run counts for next to nothing
   CHECK(patience.gave_up());
   CHECK(patience.report.waited_ns < 1'100'000'000);
 }
+
+TEST_CASE("a budget does not end while the host's process is stopped, and ends when it has been at work again for a while") {
+  for (const bool fatal : {true, false}) {
+    Patience patience;
+    patience.budget_ns = 1'000'000'000;
+    std::uint64_t word = 3, looks = 0, host = 1;
+    WaitContext context = patience.wait(&host);
+    context.fatal = fatal;
+    SetClock::now = 1;
+    const std::uint64_t goes_on_at = 5'300'000'000;  // stopped until then
+    const bool came = spin_until<SetClock>(context, WaitReason::grid_barrier, &word, 7, [&](std::uint64_t&) {
+      if (++looks % 256 == 0) SetClock::now += 1'000'000;
+      if (SetClock::now > goes_on_at) host = 1 + SetClock::now - goes_on_at;
+      return false;
+    });
+    CHECK_FALSE(came);
+    CHECK(SetClock::now > goes_on_at + 200'000'000);
+    CHECK(SetClock::now < goes_on_at + 2'000'000'000);
+    CHECK(patience.gave_up() == fatal);
+  }
+}
+
+TEST_CASE("a host that is at work all the time changes nothing about a budget") {
+  Patience patience;
+  patience.budget_ns = 1'000'000'000;
+  std::uint64_t word = 3, looks = 0, host = 1;
+  SetClock::now = 1;
+  CHECK_FALSE(spin_until<SetClock>(patience.wait(&host), WaitReason::grid_barrier, &word, 7, [&](std::uint64_t&) {
+    if (++looks % 256 == 0) host = SetClock::now += 1'000'000;
+    return false;
+  }));
+  CHECK(SetClock::now > 1'000'000'000);
+  CHECK(SetClock::now < 1'100'000'000);
+}

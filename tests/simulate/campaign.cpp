@@ -24,17 +24,22 @@ Progress* of_jobs = nullptr;
 
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
-void* run_main(void*) {
-  run_workload(scheduler.settings().seed, request.shape);
-  return nullptr;
+void run_seed(std::uint64_t seed) {
+  Settings settings = request.settings;
+  settings.seed = seed;
+  const auto run = [](void*) -> void* {
+    run_program(scheduler.settings().seed);
+    return nullptr;
+  };
+  scheduler.run(settings, run, nullptr);
 }
 
 /// The shape that the run had: its text begins with the name.
-void count_shape() {
-  for (int shape = 0; shape < static_cast<int>(Shape::any); ++shape) {
-    const std::size_t length = std::strlen(kShapeNames[shape]);
-    if (workload_text().compare(0, length, kShapeNames[shape]) == 0 && workload_text()[length] == ':') ++progress->of_shape[shape];
-  }
+template <std::size_t N>
+void count_shape(const char* const (&names)[N], std::uint64_t* counts) {
+  const std::string& text = program_text();
+  for (std::size_t shape = 0; shape + 1 < N; ++shape)
+    if (text.compare(0, text.find(':'), names[shape]) == 0) ++counts[shape];
 }
 
 void run_first(std::uint64_t seed) {
@@ -50,7 +55,8 @@ void run_first(std::uint64_t seed) {
   if (steps > progress->most_steps) progress->most_steps = steps;
   ++progress->of_size[63 - __builtin_clzll(steps)];
   ++progress->of_schedule[static_cast<int>(scheduler.style())];
-  count_shape();
+  if (request.emulated) count_shape(emulated::kShapeNames, progress->of_emulated);
+  else count_shape(kShapeNames, progress->of_shape);
 }
 
 void run_again(std::uint64_t seed) {
@@ -83,7 +89,7 @@ std::uint64_t all_findings() {
 void take_seeds(std::uint64_t job, double end) {
   progress = of_jobs + job;
   scheduler.note_reached(&progress->reached);
-  if (request.sites && !job) memory::note_sites(progress->sites);
+  if (request.sites && !job) note_sites(progress->sites);
   const std::uint64_t first = request.settings.seed, last = request.count ? first + request.count : ~std::uint64_t{0};
   for (std::uint64_t seed = first + job; seed < last && (!end || now() < end) && all_findings() < request.findings;
        seed += request.jobs) {
@@ -91,9 +97,11 @@ void take_seeds(std::uint64_t job, double end) {
   }
 }
 
-void print_histogram(const char* what, const char* const* names, const std::uint64_t* counts, int size) {
+/// The last of the names stands for any of the others.
+template <std::size_t N>
+void print_histogram(const char* what, const char* const (&names)[N], const std::uint64_t* counts) {
   std::printf("  by %s:", what);
-  for (int i = 0; i < size; ++i)
+  for (std::size_t i = 0; i + 1 < N; ++i)
     if (counts[i]) std::printf(" %s %llu", names[i], static_cast<Long>(counts[i]));
   std::printf("\n");
 }
@@ -106,16 +114,11 @@ void print_summary(double seconds) {
   for (int i = 0; i < 64; ++i)
     if (p.of_size[i]) std::printf("  %10llu steps or more: %llu runs\n", 1ull << i, static_cast<Long>(p.of_size[i]));
   std::printf("  not counted, with less than %llu steps: %llu runs\n", static_cast<Long>(kFewestSteps), static_cast<Long>(p.short_runs));
-  print_histogram("shape", kShapeNames, p.of_shape, static_cast<int>(Shape::any));
-  print_histogram("schedule", kScheduleNames, p.of_schedule, static_cast<int>(Schedule::any));
+  if (request.emulated) print_histogram("shape", emulated::kShapeNames, p.of_emulated);
+  else print_histogram("shape", kShapeNames, p.of_shape);
+  print_histogram("schedule", kScheduleNames, p.of_schedule);
   std::printf("  reached: %.4g states (places at which all threads stand), %.4g switches (from a place, to a place)\n",
               p.reached.states(), p.reached.switches());
-}
-
-void print_sites() {
-  for (const memory::Site& site : of_jobs->sites)
-    if (site.place)
-      std::printf("  0x%llx order %d, %llu times\n", static_cast<Long>(site.place), site.order, static_cast<Long>(site.passed));
 }
 
 }  // namespace
@@ -129,6 +132,7 @@ void Progress::add(const Progress& other) {
   for (std::size_t i = 0; i < std::size(of_size); ++i) of_size[i] += other.of_size[i];
   for (std::size_t i = 0; i < std::size(of_schedule); ++i) of_schedule[i] += other.of_schedule[i];
   for (std::size_t i = 0; i < std::size(of_shape); ++i) of_shape[i] += other.of_shape[i];
+  for (std::size_t i = 0; i < std::size(of_emulated); ++i) of_emulated[i] += other.of_emulated[i];
   reached.add(other.reached);
 }
 
@@ -138,11 +142,11 @@ void* share_memory(std::size_t bytes) {
   return memory;
 }
 
-void run_seed(std::uint64_t seed) {
-  Settings settings = request.settings;
-  settings.seed = seed;
-  scheduler.run(settings, run_main, nullptr);
+void run_program(std::uint64_t seed) {
+  if (request.emulated) emulated::run_workload(seed, *request.emulated);
+  else run_workload(seed, request.shape);
 }
+const std::string& program_text() { return request.emulated ? emulated::workload_text() : workload_text(); }
 
 // A finding ends the child, and no run depends on those before it.
 bool run_child(void (*run)(std::uint64_t seed), std::uint64_t seed) {
@@ -171,14 +175,14 @@ int run_campaign() {
   }
   for (std::uint64_t job = 1; job < request.jobs; ++job) of_jobs->add(of_jobs[job]);
   print_summary(now() - start);
-  if (request.sites) print_sites();
+  if (request.sites) print_sites(of_jobs->sites);
   return of_jobs->findings ? 1 : 0;
 }
 
 void finding(const char* what) {
   std::snprintf(progress->found, sizeof(progress->found), "%s", what);
   std::fprintf(stderr, "FINDING seed %llu: %s\n  schedule %s, %s\n", static_cast<Long>(progress->seed), what,
-               kScheduleNames[static_cast<int>(scheduler.style())], workload_text().c_str());
+               kScheduleNames[static_cast<int>(scheduler.style())], program_text().c_str());
   scheduler.show_steps();
   std::fflush(stderr);
   _exit(1);

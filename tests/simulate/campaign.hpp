@@ -2,9 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <string>
 
-#include "simulate/memory.hpp"
+#include "simulate/emulated.hpp"
 #include "simulate/scheduler.hpp"
+#include "simulate/sites.hpp"
 #include "simulate/workloads.hpp"
 
 namespace flywheel::simulate {
@@ -15,6 +18,7 @@ inline constexpr std::uint64_t kFewestSteps = 2000;  // a run with less does not
 struct Request {
   Settings settings;
   Shape shape = Shape::any;
+  std::optional<emulated::Shape> emulated;  // in place of that
   std::uint64_t count = 0;  // 0: as many as there is time for
   double seconds = 0;       // 0: as long as it takes
   std::uint64_t findings = 5;  // then it ends
@@ -28,11 +32,11 @@ struct Progress {
   std::uint64_t runs, short_runs, steps, most_steps, findings;
   std::uint64_t of_size[64];  // runs by the logarithm of their steps
   std::uint64_t of_schedule[static_cast<int>(Schedule::any)];
-  std::uint64_t of_shape[static_cast<int>(Shape::any)];
+  std::uint64_t of_shape[static_cast<int>(Shape::any)], of_emulated[static_cast<int>(emulated::Shape::any)];
   Reached reached;
   Draws draws;
   char found[1024];  // what the last finding says
-  memory::Site sites[memory::kMostSites];
+  Site sites[kMostSites];
 
   void add(const Progress& other);
 };
@@ -42,8 +46,9 @@ extern Request request;
 
 /// Zeroed, and shared with all children from here on.
 void* share_memory(std::size_t bytes);
-/// Runs that seed here.
-void run_seed(std::uint64_t seed);
+/// The program that the seed says.
+void run_program(std::uint64_t seed);
+const std::string& program_text();
 /// Calls run() in a child. True if nothing was found there.
 bool run_child(void (*run)(std::uint64_t seed), std::uint64_t seed);
 /// All runs that `request` asks for, and a summary. Gives the exit status.

@@ -7,7 +7,7 @@
 namespace flywheel::simulate {
 
 /// What there is to decide, and what is obvious. `next`: who goes on; the same thread, until it yields or waits or went on for
-/// long, then its neighbour. `stale`: how many stores a load misses; none. `wakes`: whether a wait ends for no reason; no.
+/// long, then its neighbour. `stale`: how many of the newest stores a load misses, or a store comes before; none. `wakes`: whether a wait ends for no reason; no.
 /// `leap`: by how many ns the clock leaps; 0.
 enum class Choice : std::uint8_t { next, stale, wakes, leap };
 

@@ -1,5 +1,5 @@
 // simulate [--seed N] [--count K] [--seconds S] [--jobs N] [--schedule NAME] [--shape NAME] [--strong] [--steps K] [--findings K]
-// [--weaken PLACE[=ORDER],...] [--sites] [--shrink]: see README.md.
+// [--weaken PLACE[=ORDER],...] [--narrow PLACE,...] [--sites] [--shrink]: see README.md.
 #include <sys/personality.h>
 #include <sys/single_threaded.h>
 #include <unistd.h>
@@ -41,6 +41,13 @@ void parse_weakened(const char* text) {
   }
 }
 
+/// PLACE,...
+void parse_narrowed(const char* text) {
+  std::stringstream parts(text);
+  for (std::string part; std::getline(parts, part, ',');)
+    request.settings.narrowed.push_back(std::strtoull(part.c_str(), nullptr, 16));
+}
+
 bool parse_switch(const std::string& flag) {
   if (flag == "--strong") request.settings.weak = false;
   else if (flag == "--sites") request.sites = true;
@@ -57,7 +64,9 @@ bool parse_value(const std::string& flag, const char* value) {
   else if (flag == "--findings") request.findings = number(value);
   else if (flag == "--steps") request.settings.most_steps = number(value);
   else if (flag == "--weaken") parse_weakened(value);
+  else if (flag == "--narrow") parse_narrowed(value);
   else if (flag == "--schedule") request.settings.schedule = named<Schedule>(kScheduleNames, value);
+  else if (flag == "--shape" && !std::strncmp(value, "gpu", 3)) request.emulated = named<emulated::Shape>(emulated::kShapeNames, value);
   else if (flag == "--shape") request.shape = named<Shape>(kShapeNames, value);
   else return false;
   return true;

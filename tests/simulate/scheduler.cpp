@@ -1,6 +1,5 @@
 #include "simulate/scheduler.hpp"
 
-#include <link.h>
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -9,6 +8,7 @@
 #include <cstring>
 #include <cxxabi.h>
 
+#include "simulate/leaks.hpp"
 #include "simulate/memory.hpp"
 
 namespace flywheel::simulate {
@@ -20,29 +20,6 @@ constexpr std::size_t kStackBytes = 512u << 10;
 constexpr std::uint64_t kStepNs = 40;
 constexpr const char* kKinds[] = {"load", "store", "update", "fence", "lock", "unlock", "wait",
                                   "notify", "clock", "sleep", "yield", "create", "join", "end"};
-
-/// The program's own thread_local objects.
-struct Locals {
-  unsigned char* at = nullptr;
-  std::size_t bytes = 0;
-  std::unique_ptr<unsigned char[]> fresh;
-  const unsigned char* image = nullptr;
-};
-Locals locals;
-std::uintptr_t program_base = 0;
-
-int note_program(dl_phdr_info* info, std::size_t, void*) {
-  program_base = info->dlpi_addr;
-  for (int i = 0; i < info->dlpi_phnum; ++i) {
-    if (info->dlpi_phdr[i].p_type != PT_TLS) continue;
-    locals.at = static_cast<unsigned char*>(info->dlpi_tls_data);
-    locals.bytes = info->dlpi_phdr[i].p_memsz;
-    locals.fresh = std::make_unique<unsigned char[]>(locals.bytes);
-    std::memcpy(locals.fresh.get(), reinterpret_cast<void*>(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr),
-                info->dlpi_phdr[i].p_filesz);
-  }
-  return 1;  // the program comes first; libraries keep theirs
-}
 
 struct Handled {  // __cxa_eh_globals of the Itanium C++ ABI
   void* caught;
@@ -61,11 +38,13 @@ unsigned char* stack_of(std::uint32_t fiber) {
 }  // namespace
 
 void Scheduler::run(const Settings& settings, void* (*main)(void*), void* argument) {
-  if (!program_base) dl_iterate_phdr(note_program, nullptr);
+  locals_.find();
   settings_ = settings;
   random_ = {settings.seed * 2 + 1};
   fibers_.clear();
-  stopped_.assign(kMostFibers, false);
+  shared_owner_ = nullptr;
+  devices_.clear();
+  stopped_.assign(kMostFibers + 1, false);
   now_ = 1'000'000'000;
   steps_ = in_a_row_ = stopped_until_ = 0;
   hash_ = 0xcbf29ce484222325ull;
@@ -73,22 +52,16 @@ void Scheduler::run(const Settings& settings, void* (*main)(void*), void* argume
   created_ = 0;
   state_ = 0;
   decisions_.begin_run();
+  leapt_ns_ = leaps_ = 0;
   memory::begin_run();
+  leaks::begin_run();
   choose_style();
   current_ = create(main, argument);
+  part_ = &fibers_[0]->whole;
   on_ = true;
   outside_.switch_to(fibers_[0]->stack, [] {});
   on_ = false;
-}
-
-void Scheduler::choose_style() {
-  style_ = settings_.schedule;
-  if (style_ == Schedule::any) style_ = static_cast<Schedule>(random_.below(static_cast<std::uint32_t>(Schedule::any)));
-  constexpr std::uint32_t kOneIn[] = {1, 2, 4, 16, 64};
-  switch_one_in_ = kOneIn[random_.below(5)];
-  lowest_ = std::uint64_t{1} << 32;
-  next_change_ = random_.below(20'000);
-  jumps_left_ = 20;
+  leaks::check();
 }
 
 std::uint32_t Scheduler::free_number() {
@@ -100,6 +73,7 @@ std::uint32_t Scheduler::free_number() {
 }
 
 std::uint32_t Scheduler::create(void* (*routine)(void*), void* argument) {
+  const leaks::OurOwn here;
   const std::uint32_t id = free_number();
   auto fiber = std::make_unique<Fiber>();
   fiber->id = id;
@@ -108,8 +82,8 @@ std::uint32_t Scheduler::create(void* (*routine)(void*), void* argument) {
   fiber->priority = lowest_ + 1 + random_.below(1u << 30);
   fiber->routine = routine;
   fiber->argument = argument;
-  fiber->locals = std::make_unique<unsigned char[]>(locals.bytes);
-  if (locals.bytes) std::memcpy(fiber->locals.get(), locals.fresh.get(), locals.bytes);
+  fiber->locals = locals_.fresh();
+  fiber->part = &fiber->whole;
   unsigned char* const stack = stack_of(id);
   memory::forget(stack, kStackBytes);
   fiber->stack.start(stack + kStackBytes, kStackBytes, &Scheduler::enter);
@@ -135,11 +109,12 @@ void Scheduler::step(Kind kind, const void* where) {
   ++of_kind_[static_cast<int>(kind)];
   now_ += kStepNs;
   if (++steps_ > settings_.most_steps) finding("the run takes more steps than it may: nothing gets on");
-  now_ += decide(Choice::leap, 0, [&]() -> std::uint32_t {
+  const std::uint32_t ns = decide(Choice::leap, 0, [&]() -> std::uint32_t {
     if (style_ != Schedule::jump || !jumps_left_ || !random_.one_in(5000)) return 0;
     --jumps_left_;
     return 1000u << random_.below(16);
   });
+  if (ns) leap(ns);
   self().yields = kind == Kind::yield;
   go_on();
 }
@@ -193,6 +168,10 @@ void Scheduler::time_passes() {
 /// Leaves the running fiber for whoever is next, perhaps itself.
 void Scheduler::go_on() {
   if (now_ >= next_wake_) time_passes();
+  if (stays()) {
+    ++in_a_row_;
+    return;
+  }
   for (;;) {
     std::uint32_t count = 0;
     bool all_over = true;
@@ -212,69 +191,6 @@ void Scheduler::go_on() {
   }
 }
 
-/// One of ready_[0 .. count), or kMostFibers: time has to pass first.
-std::uint32_t Scheduler::choose(std::uint32_t count) {
-  if (!decisions_.on()) return pick(count);
-  const std::uint32_t obvious = obvious_next(count), wanted = decide(Choice::next, obvious, [&] { return pick(count); });
-  ++self().point;
-  const std::uint32_t next = can_go_on(wanted) ? wanted : obvious;
-  self().stayed = next == current_ ? self().stayed + 1 : 0;
-  return next;
-}
-
-bool Scheduler::can_go_on(std::uint32_t next) const {
-  return next == kMostFibers ? next_wake_ != kNever : next < fibers_.size() && fibers_[next]->state == FiberState::ready;
-}
-
-/// See Choice::next. ready_ is in the order of the fibers' numbers.
-std::uint32_t Scheduler::obvious_next(std::uint32_t count) const {
-  constexpr std::uint64_t kLong = 1000;
-  const Fiber& fiber = *fibers_[current_];
-  if (fiber.state == FiberState::ready && !fiber.yields && fiber.stayed < kLong) return current_;
-  const std::uint32_t* const above = std::upper_bound(ready_, ready_ + count, current_);
-  return above == ready_ + count ? ready_[0] : *above;
-}
-
-std::uint32_t Scheduler::pick(std::uint32_t count) {
-  if (style_ == Schedule::pct) {
-    if (steps_ >= next_change_ || in_a_row_ > 20'000) {
-      self().priority = --lowest_;
-      in_a_row_ = 0;
-      if (steps_ >= next_change_) next_change_ = steps_ + 1 + random_.below(20'000);
-    }
-    return *std::max_element(ready_, ready_ + count,
-                             [&](std::uint32_t a, std::uint32_t b) { return fibers_[a]->priority < fibers_[b]->priority; });
-  }
-  if (style_ == Schedule::stop || style_ == Schedule::most) return pick_moving(count);
-  if (self().state == FiberState::ready && switch_one_in_ > 1 && !random_.one_in(switch_one_in_)) return current_;
-  return ready_[random_.below(count)];
-}
-
-std::uint32_t Scheduler::pick_moving(std::uint32_t count) {
-  if (steps_ >= stopped_until_) stop_somebody();
-  std::uint32_t moving = 0;
-  for (std::uint32_t i = 0; i < count; ++i)
-    if (!stopped_[ready_[i]]) ready_[moving++] = ready_[i];
-  if (!moving) {
-    if (next_wake_ != kNever) return kMostFibers;
-    stopped_until_ = 0;  // only they can go on
-    return ready_[random_.below(count)];
-  }
-  if (self().state == FiberState::ready && !stopped_[current_] && !random_.one_in(switch_one_in_)) return current_;
-  return ready_[random_.below(moving)];
-}
-
-void Scheduler::stop_somebody() {
-  const auto fibers = static_cast<std::uint32_t>(fibers_.size());
-  const bool most = style_ == Schedule::most;
-  std::fill(stopped_.begin(), stopped_.end(), false);
-  stopped_until_ = steps_ + 1 + random_.below(random_.one_in(4) ? 40'000 : 4'000);
-  if (random_.one_in(4)) return;  // nobody this time
-  for (std::uint32_t i = 0; i < fibers; ++i) stopped_[i] = most && i && !random_.one_in(fibers);
-  if (most) stopped_[1 + random_.below(fibers)] = false;
-  else stopped_[random_.below(fibers)] = true;
-}
-
 void Scheduler::switch_to(std::uint32_t next) {
   if (next == current_) {
     ++in_a_row_;
@@ -284,21 +200,37 @@ void Scheduler::switch_to(std::uint32_t next) {
   Fiber& from = self();
   Fiber& to = *fibers_[next];
   if (reached_) reached_->note_switch(from.place, to.place);
-  if (locals.bytes) std::memcpy(from.locals.get(), locals.at, locals.bytes);
+  locals_.save(from.locals.get());
+  from.part = part_;
   from.caught = handled()->caught;
   from.uncaught = handled()->uncaught;
   current_ = next;
-  if (locals.bytes) std::memcpy(locals.at, to.locals.get(), locals.bytes);
+  locals_.load(to.locals.get());
+  if (!to.shared.empty() && shared_owner_ != &to) own_shared(to);
+  part_ = to.part;
   *handled() = {to.caught, to.uncaught};
   from.stack.switch_to(to.stack, [] {});
 }
 
-std::uintptr_t Scheduler::offset_of(const void* where) const {
-  return where ? reinterpret_cast<std::uintptr_t>(where) - program_base : 0;
+/// What block `to` has in shared memory takes the place of what another has there.
+void Scheduler::own_shared(Fiber& to) {
+  if (shared_owner_) save(shared_owner_->shared, shared_owner_->shared_image.get());
+  if (to.shared_image) load(to.shared, to.shared_image.get());
+  else to.shared_image = std::make_unique_for_overwrite<unsigned char[]>(size_of(to.shared));
+  shared_owner_ = &to;
 }
 
-bool Scheduler::is_local(const void* at) const {
-  return at >= locals.at && at < locals.at + locals.bytes;
+void Scheduler::block_begins(const void* device) {
+  const auto known = std::find(devices_.begin(), devices_.end(), device);
+  self().device = static_cast<std::uint8_t>(known - devices_.begin() + 1);
+  if (known == devices_.end()) devices_.push_back(device);
+  own_shared(self());
+}
+
+void Scheduler::block_ends() {
+  self().device = 0;
+  self().shared.clear();
+  shared_owner_ = nullptr;
 }
 
 void Scheduler::show_steps() const {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "simulate/decisions.hpp"
+#include "simulate/locals.hpp"
 #include "simulate/reached.hpp"
 #include "support/fiber_switch.hpp"
 
@@ -32,6 +33,7 @@ struct Settings {
   bool weak = true;
   std::uint64_t most_steps = 20'000'000;
   std::vector<Weakened> weakened;
+  std::vector<std::uintptr_t> narrowed;  // the code at these places has the next narrower scope
 };
 
 /// What a program drew at random, and what it shall have instead. Lies in memory that processes share.
@@ -65,10 +67,17 @@ struct Random {
   bool one_in(std::uint32_t n) { return below(n) == 0; }
 };
 
-inline constexpr std::uint32_t kMostFibers = 32;
+inline constexpr std::uint32_t kMostFibers = 48;
 inline constexpr std::uint64_t kNever = ~std::uint64_t{0};
 
 enum class FiberState : std::uint8_t { ready, waiting, over };
+
+/// A thread of the program, or one of an emulated block's.
+struct Part {
+  int ignored = 0;         // not 0: its plain accesses are the emulator's own
+  bool of_block = false;   // its stack is its own
+  bool any_scope = false;  // its atomic accesses go with those of any scope
+};
 
 /// A thread of the program.
 struct Fiber {
@@ -86,7 +95,12 @@ struct Fiber {
   bool yields = false;
   void* (*routine)(void*) = nullptr;
   void* argument = nullptr;
-  std::unique_ptr<unsigned char[]> locals;    // what its thread_local objects hold while another runs
+  Image locals;                     // what its thread_local objects hold while another runs
+  std::uint8_t device = 0;          // of an emulated block; 0: it is none
+  std::vector<Piece> shared;        // its shared memory
+  Image shared_image;               // what that holds while another block's is there
+  Part whole;
+  Part* part = nullptr;             // that runs, or ran last: an emulated block has many
   void* caught = nullptr;                     // exceptions it handles
   unsigned uncaught = 0;
   testing::StackPlace stack;
@@ -113,6 +127,11 @@ class Scheduler {
   /// The running fiber lets others go first.
   void yield(const void* where);
 
+  /// The clock leaps by so much, and nobody takes a step.
+  void leap(std::uint64_t ns) { now_ += ns, leapt_ns_ += ns, ++leaps_; }
+  std::uint64_t leapt_ns() const { return leapt_ns_; }
+  std::uint32_t leaps() const { return leaps_; }
+
   std::uint64_t now() const { return now_; }
   std::uint64_t steps() const { return steps_; }
   std::uint64_t hash() const { return hash_; }
@@ -120,6 +139,9 @@ class Scheduler {
   Schedule style() const { return style_; }
   Random& random() { return random_; }
   Decisions& decisions() { return decisions_; }
+  /// What the program of the next run draws goes there, and its edits come from there; null: nowhere.
+  void note_draws(Draws* draws) { draws_ = draws; }
+  Draws* draws() const { return draws_; }
   /// A choice of the running fiber, see Decision.
   template <class Draw>
   std::uint32_t decide(Choice choice, std::uint32_t obvious, Draw&& draw) {
@@ -130,9 +152,18 @@ class Scheduler {
   void note_reached(Reached* reached) { reached_ = reached; }
   const std::uint64_t* of_kind() const { return of_kind_; }
   /// Where in the program's file this code is.
-  std::uintptr_t offset_of(const void* where) const;
+  std::uintptr_t offset_of(const void* where) const {
+    return where ? reinterpret_cast<std::uintptr_t>(where) - locals_.base() : 0;
+  }
   /// Whether a thread_local object of the program is there: all threads have theirs at one address, in turn.
-  bool is_local(const void* at) const;
+  bool is_local(const void* at) const { return locals_.holds(at); }
+  Locals& locals() { return locals_; }
+  /// The running fiber is a block; self().shared is its shared memory.
+  void block_begins(const void* device);
+  void block_ends();
+  /// Which part of the running fiber runs.
+  Part& part() { return *part_; }
+  void become(Part& part) { part_ = &part; }
   /// The last steps, to stderr.
   void show_steps() const;
 
@@ -141,8 +172,10 @@ class Scheduler {
   std::uint32_t free_number();
   void choose_style();
   void go_on();
+  bool stays();
   void switch_to(std::uint32_t next);
   void note_place(Fiber& fiber, std::uintptr_t place);
+  void own_shared(Fiber& to);
   void time_passes();
   std::uint32_t choose(std::uint32_t count);
   std::uint32_t obvious_next(std::uint32_t count) const;
@@ -163,18 +196,25 @@ class Scheduler {
   Schedule style_ = Schedule::random;
   Random random_{0};
   std::vector<std::unique_ptr<Fiber>> fibers_;
+  Locals locals_;
+  Fiber* shared_owner_ = nullptr;  // whose shared memory is there
+  std::vector<const void*> devices_;
+  Part* part_ = nullptr;
   testing::StackPlace outside_;
   std::uint32_t current_ = 0, switch_one_in_ = 1, created_ = 0;
   bool on_ = false;
+  bool asked_ = false;  // stays() has drawn whether the running fiber goes on
   std::uint64_t now_ = 0, steps_ = 0, hash_ = 0, next_wake_ = kNever, in_a_row_ = 0;
   std::uint64_t lowest_ = 0, next_change_ = kNever;       // schedule `pct`
   std::uint64_t stopped_until_ = 0;                       // schedules `stop` and `most`
   std::vector<bool> stopped_;
-  std::uint32_t jumps_left_ = 0;
+  std::uint32_t jumps_left_ = 0, leaps_ = 0;
+  std::uint64_t leapt_ns_ = 0;
   std::uint32_t ready_[kMostFibers] = {};
   std::uint64_t of_kind_[static_cast<int>(Kind::end) + 1] = {};
   Step shown_[kShown] = {};
   Decisions decisions_;
+  Draws* draws_ = nullptr;
   Reached* reached_ = nullptr;
   std::uint64_t state_ = 0;  // the sum of what Reached::mix() makes of each fiber's place
 };

@@ -43,11 +43,6 @@ void plain_text(const char* from, char* to) {
   *to = 0;
 }
 
-void* run_program(void*) {
-  run_workload(s.program, request.shape, &progress->draws);
-  return nullptr;
-}
-
 void run_here(std::uint64_t schedule) {
   if (s.quiet) {
     const int nowhere = open("/dev/null", O_WRONLY);
@@ -55,7 +50,11 @@ void run_here(std::uint64_t schedule) {
   }
   Settings settings = request.settings;
   settings.seed = schedule;
-  scheduler.run(settings, run_program, nullptr);
+  const auto run = [](void*) -> void* {
+    run_program(s.program);
+    return nullptr;
+  };
+  scheduler.run(settings, run, nullptr);
 }
 
 /// Whether that run ends with the finding that is wanted.
@@ -134,7 +133,7 @@ void print_decision(const Decision& d) {
   std::printf("  thread %u, choice %llu: ", d.thread, static_cast<Long>(d.point));
   if (d.choice == Choice::next && d.value == kMostFibers) std::printf("time passes");
   else if (d.choice == Choice::next) std::printf("fiber %u goes on", d.value);
-  else if (d.choice == Choice::stale) std::printf("misses the newest %u stores", d.value);
+  else if (d.choice == Choice::stale) std::printf("a load misses the newest %u stores, or a store comes before them", d.value);
   else if (d.choice == Choice::wakes) std::printf("wakes for no reason");
   else std::printf("the clock leaps by %u ns", d.value);
   std::printf("; +0x%llx ", static_cast<Long>(d.where));
@@ -150,6 +149,7 @@ int shrink(std::uint64_t seed) {
   progress = static_cast<Progress*>(share_memory(sizeof(Progress)));
   for (DecisionList** list : {&s.taken, &s.kept, &s.tried}) *list = static_cast<DecisionList*>(share_memory(sizeof(DecisionList)));
   s.program = s.schedule = seed;
+  scheduler.note_draws(&progress->draws);
   if (!fails(seed, nullptr)) {
     std::printf("seed %llu finds nothing\n", static_cast<Long>(seed));
     return 1;

@@ -6,14 +6,16 @@
 
 namespace flywheel::simulate {
 
-/// Shapes of programs. `roots`: a repeated graph of more roots than two for each worker, in a small queue.
-enum class Shape { graphs, compiled, phases, streams, cancels, threads, parks, roots, any };
-inline constexpr const char* kShapeNames[] = {"graphs", "compiled", "phases", "streams", "cancels", "threads", "parks", "roots", "any"};
+/// Shapes of programs. `roots`: a repeated graph of more roots than two for each worker, in a small queue. `limits`: two runtimes
+/// that share a kernel's limit of shared memory. `wires`: a wire of runtime/ by itself.
+enum class Shape {
+  graphs, compiled, phases, streams, cancels, threads, parks, roots, priorities, backlog, gangs, spawns, mixed, runtimes, limits, wires, any
+};
+inline constexpr const char* kShapeNames[] = {"graphs", "compiled", "phases", "streams", "cancels", "threads", "parks", "roots",
+                                              "priorities", "backlog", "gangs", "spawns", "mixed", "runtimes", "limits", "wires", "any"};
 
-struct Draws;
-
-/// Runs the program that the seed says, but for draws that are to be others; what is wrong goes to finding(). Called on a fiber.
-void run_workload(std::uint64_t seed, Shape shape, Draws* draws = nullptr);
+/// Runs the program that the seed says; what is wrong goes to finding(). Called on a fiber.
+void run_workload(std::uint64_t seed, Shape shape);
 /// What it was, for a report.
 const std::string& workload_text();
 

@@ -28,8 +28,9 @@ struct Patience {
   WaitReport report{};
   std::uint64_t budget_ns = 60'000'000'000;
 
-  WaitContext wait() { return {&abort, &report, budget_ns, true}; }
-  WaitContext wait_for_host(std::uint64_t* awake_ns = nullptr) { return {&abort, &report, budget_ns, false, nullptr, 0, awake_ns}; }
+  WaitContext wait(std::uint64_t* host_awake_ns = nullptr) {
+    return {&abort, &report, budget_ns, true, nullptr, 0, host_awake_ns};
+  }
   /// Ends all waits from another thread.
   void give_up() { CpuPlatform::device(abort).store(1, Order::relaxed); }
   bool gave_up() { return CpuPlatform::device(abort).load(Order::relaxed) != 0; }

@@ -28,8 +28,8 @@ std::uint64_t weight_bytes(const Config& config) {
     values += static_cast<std::uint64_t>(s.rows) * static_cast<std::uint64_t>(s.columns) *
               static_cast<std::uint64_t>(s.count);
   });
-  const int of_layer = 2 * config.hidden_size + (config.has_qk_norm() ? 2 * config.head_dim : 0);
-  const int norms = config.num_hidden_layers * of_layer + config.hidden_size;
+  const std::int64_t of_layer = 2 * config.hidden_size + (config.has_qk_norm() ? 2 * config.head_dim : 0);
+  const std::int64_t norms = config.num_hidden_layers * of_layer + config.hidden_size;
   return values * sizeof(Bf16) + static_cast<std::uint64_t>(norms) * sizeof(float);
 }
 

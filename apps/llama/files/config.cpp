@@ -1,6 +1,7 @@
 #include "apps/llama/files/config.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <string>
 
 #include "apps/llama/files/json_node.hpp"
@@ -19,11 +20,19 @@ int size_at(const JsonNode& root, std::string_view key) {
   return static_cast<int>(root.at(key).integer(1, kLargestSize));
 }
 
-double positive(const JsonNode& node) {
+double from_float_range(const JsonNode& node, double low, const std::string& problem) {
   const double value = node.number();
-  if (value <= 0) node.fail("should be positive", kOwnConfig);
+  if (!(value >= low && value <= double{std::numeric_limits<float>::max()})) node.fail(problem, kOwnConfig);
   return value;
 }
+
+// The decode computes in float, where a smaller number is none.
+double positive(const JsonNode& node) {
+  return from_float_range(node, double{std::numeric_limits<float>::min()}, "should be positive, and fit a float");
+}
+
+// Below 1 the frequencies of the rotary embedding grow beyond all bounds, to angles that are no numbers.
+double at_least_one(const JsonNode& node) { return from_float_range(node, 1, "should be 1 or more, and fit a float"); }
 
 Family read_family(const JsonNode& root) {
   const JsonNode type = root.at("model_type");
@@ -107,7 +116,7 @@ void check_weight_count(const JsonNode& root, const Config& config) {
 
 RopeScaling read_llama3_scaling(const JsonNode& node) {
   RopeScaling scaling;
-  scaling.factor = positive(node.at("factor"));
+  scaling.factor = at_least_one(node.at("factor"));
   scaling.low_freq_factor = positive(node.at("low_freq_factor"));
   scaling.high_freq_factor = positive(node.at("high_freq_factor"));
   scaling.original_context = size_at(node, "original_max_position_embeddings");
@@ -148,7 +157,7 @@ void read_rope(const JsonNode& root, Config& config) {
   const auto parameters = root.find("rope_parameters");
   for (const auto& place : {std::optional<JsonNode>(root), parameters}) {
     if (!place) continue;
-    if (const auto theta = place->find("rope_theta")) config.rope_theta = positive(*theta);
+    if (const auto theta = place->find("rope_theta")) config.rope_theta = at_least_one(*theta);
   }
   if (const auto scaling = parameters ? parameters : root.find("rope_scaling"))
     read_scaling(*scaling, config);
@@ -192,14 +201,17 @@ Config parse_config(std::string_view json, const std::filesystem::path& file) {
   return config;
 }
 
+void parse_generation_config(std::string_view json, const std::filesystem::path& file, Config& config) {
+  add_end_ids(JsonNode::parse(json, file), config);
+}
+
 Config read_config(const std::filesystem::path& folder) {
   const bool is_folder = std::filesystem::is_directory(folder);
   const std::filesystem::path file = is_folder ? folder / "config.json" : folder;
   Config config = parse_config(read_text(file, "name the folder of a Hugging Face model"), file);
   const std::filesystem::path generation = file.parent_path() / "generation_config.json";
   if (std::filesystem::exists(generation)) {
-    add_end_ids(JsonNode::parse(read_text(generation, "make it a readable file, or remove it"), generation),
-                config);
+    parse_generation_config(read_text(generation, "make it a readable file, or remove it"), generation, config);
   }
   return config;
 }

@@ -25,7 +25,8 @@ inline constexpr int kMostHeads = 65535;
 
 // The shape of a decoder, as its config.json gives it. Checked: all sizes are positive and at most 2^24, also
 // query_size(); num_attention_heads is at most kMostHeads and a multiple of num_key_value_heads, head_dim is
-// even; the matrices have fewer than 2^48 weights.
+// even; the matrices have fewer than 2^48 weights; numbers are positive floats, rope_theta and RopeScaling::factor 1 or
+// more.
 struct Config {
   Family family = Family::kLlama;
   int hidden_size = 0;
@@ -56,5 +57,8 @@ Config read_config(const std::filesystem::path& folder);
 
 // The same for the text of a config.json; `file` is for messages.
 Config parse_config(std::string_view json, const std::filesystem::path& file);
+
+// Adds the end-of-text ids that the text of a generation_config.json gives.
+void parse_generation_config(std::string_view json, const std::filesystem::path& file, Config& config);
 
 }  // namespace flywheel::llama

@@ -1,20 +1,17 @@
 #include "apps/llama/files/safetensors.hpp"
 
 #include <algorithm>
-#include <set>
 #include <utility>
 
 #include "apps/llama/files/error.hpp"
-#include "apps/llama/files/json_node.hpp"
 #include "apps/llama/files/near_names.hpp"
+#include "apps/llama/files/shard_index.hpp"
 
 namespace flywheel::llama {
 namespace {
 
 constexpr const char* kSingleFile = "model.safetensors";
 constexpr const char* kIndexFile = "model.safetensors.index.json";
-constexpr const char* kShardRemedy =
-    "download every .safetensors file that the index lists into the index's folder";
 
 std::string in_quotes(std::string_view name) { return "\"" + std::string(name) + "\""; }
 
@@ -52,27 +49,20 @@ void SafeTensors::add_file(const std::filesystem::path& file) {
   }
 }
 
-void SafeTensors::add_shards(const std::filesystem::path& index) {
-  const JsonNode map = JsonNode::parse(read_text(index, kShardRemedy), index).at("weight_map");
-  std::set<std::string> shards;
-  map.each_member([&](const std::string&, const JsonNode& shard) {
-    if (std::filesystem::path(shard.text()).filename() != shard.text() || shard.text().empty()) {
-      shard.fail("should be a file name without a folder", kShardRemedy);
+void SafeTensors::add_shards(const std::filesystem::path& file) {
+  const ShardIndex index = read_shard_index(read_text(file, kShardRemedy), file);
+  for (const std::string& shard : index.shards) {
+    if (!std::filesystem::is_regular_file(file.parent_path() / shard)) {
+      throw ModelError(file, "lists the shard " + in_quotes(shard) + ", which is not there", kShardRemedy);
     }
-    shards.insert(shard.text());
-  });
-  for (const std::string& shard : shards) {
-    if (!std::filesystem::is_regular_file(index.parent_path() / shard)) {
-      throw ModelError(index, "lists the shard " + in_quotes(shard) + ", which is not there", kShardRemedy);
-    }
-    add_file(index.parent_path() / shard);
+    add_file(file.parent_path() / shard);
   }
-  map.each_member([&](const std::string& name, const JsonNode& shard) {
+  for (const auto& [name, shard] : index.shard_of) {
     if (find(name) == nullptr) {
-      throw ModelError(index.parent_path() / shard.text(),
+      throw ModelError(file.parent_path() / shard,
                        "lacks the tensor " + in_quotes(name) + " that the index promises", kShardRemedy);
     }
-  });
+  }
 }
 
 const TensorView* SafeTensors::find(std::string_view name) const {

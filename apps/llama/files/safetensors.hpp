@@ -43,7 +43,7 @@ class SafeTensors {
  private:
   explicit SafeTensors(std::filesystem::path path) : path_(std::move(path)) {}
   void add_file(const std::filesystem::path& file);
-  void add_shards(const std::filesystem::path& index);
+  void add_shards(const std::filesystem::path& file);
 
   std::filesystem::path path_;
   std::vector<MappedFile> files_;

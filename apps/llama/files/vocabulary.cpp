@@ -16,9 +16,8 @@ std::optional<int> look_up(const Ids& ids, std::string_view bytes) {
 }  // namespace
 
 Vocabulary::Row& Vocabulary::row(int id) {
-  const auto index = static_cast<std::size_t>(id);
-  if (index >= rows_.size()) rows_.resize(index + 1);
-  return rows_[index];
+  size_ = std::max(size_, id + 1);
+  return rows_[id];
 }
 
 bool Vocabulary::add(int id, std::string_view written) {
@@ -40,11 +39,13 @@ bool Vocabulary::add_special(int id, std::string_view content, bool special) {
 
 const std::string& Vocabulary::bytes_of(int id) const {
   static const std::string kNothing;
-  return id >= 0 && id < size() ? rows_[static_cast<std::size_t>(id)].bytes : kNothing;
+  const auto found = rows_.find(id);
+  return found == rows_.end() ? kNothing : found->second.bytes;
 }
 
 bool Vocabulary::is_special(int id) const {
-  return id >= 0 && id < size() && rows_[static_cast<std::size_t>(id)].special;
+  const auto found = rows_.find(id);
+  return found != rows_.end() && found->second.special;
 }
 
 std::optional<int> Vocabulary::find(std::string_view bytes) const {

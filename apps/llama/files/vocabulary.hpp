@@ -4,7 +4,6 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
-#include <vector>
 
 namespace flywheel::llama {
 
@@ -17,7 +16,7 @@ class Vocabulary {
 
   const std::string& bytes_of(int id) const;  // empty for an id without a token
   bool is_special(int id) const;
-  int size() const { return static_cast<int>(rows_.size()); }
+  int size() const { return size_; }  // the largest id, plus one
 
   std::optional<int> find(std::string_view bytes) const;        // any token
   std::optional<int> find_piece(std::string_view bytes) const;  // one that merges could make
@@ -33,7 +32,8 @@ class Vocabulary {
   };
   Row& row(int id);
 
-  std::vector<Row> rows_;
+  std::unordered_map<int, Row> rows_;  // ids may have gaps of any width
+  int size_ = 0;
   Ids pieces_;
   Ids added_;
 };
