@@ -5,10 +5,11 @@ import subprocess
 
 
 class Order:
-    """One order at one line of the sources, and what is left of it."""
+    """An order or a scope at one line of the sources, and what is left of it."""
 
     def __init__(self, row):
-        self.name, self.shape, self.order, self.path, self.text = row.split(None, 4)
+        self.name, self.shape, self.left, place, self.text = row.split(None, 4)
+        self.path, _, self.within = place.partition("<")
         self.options = []
 
     def line(self, root):
@@ -24,10 +25,14 @@ class Order:
     def prepare(self, root, build):
         """The program to run, and the options that plant the fault."""
         program = os.path.join(build, "tests", "simulate", "simulate")
-        places = places_of(program).get((self.path, self.line(root)), [])
+        frames = places_of(program)
+        places = [f"{at:x}" for at, lines in frames.items() if (self.path, self.line(root)) in lines
+                  and (not self.within or any(path == self.within for path, _ in lines))]
         if not places:
             raise LookupError(f"{self.name}: the program has no place for {self.path}:{self.line(root)}")
-        return program, ["--weaken", ",".join(f"{place:x}={self.order}" for place in sorted(places))]
+        if self.left == "narrow":
+            return program, ["--narrow", ",".join(places)]
+        return program, ["--weaken", ",".join(f"{place}={self.left}" for place in places)]
 
 
 def read(here):
@@ -35,7 +40,7 @@ def read(here):
         return [Order(line.strip()) for line in file if line.strip() and not line.startswith("#")]
 
 
-CALL = re.compile(r"^\s*([0-9a-f]+):\s+call.*<__tsan_atomic\w+>")
+CALL = re.compile(r"^\s*([0-9a-f]+):\s+call.*<(?:__tsan_atomic\w+|\w*simulate\d+scoped_\w+)>")
 NEXT = re.compile(r"^\s*([0-9a-f]+):")
 FRAME = re.compile(r"/((?:runtime|host|tests)/\S+):(\d+)")
 known = {}
@@ -52,18 +57,17 @@ def returns_of(program):
 
 
 def places_of(program):
-    """{(file, line): the places that this line was compiled to, inlined copies too}."""
+    """{place: [(file, line) of the code there and of what it is inlined in]}."""
     if program in known:
         return known[program]
-    places = {}
-    returns = list(returns_of(program))
-    asked = "\n".join(f"{at - 1:x}" for at in returns)
+    frames = {}
+    asked = "\n".join(f"{at - 1:x}" for at in returns_of(program))
     text = subprocess.run(["addr2line", "-a", "-i", "-e", program], input=asked, check=True, capture_output=True, text=True).stdout
     at = 0
     for line in text.splitlines():
         if line.startswith("0x"):
             at = int(line, 16) + 1
         elif match := FRAME.search(os.path.normpath(line)):
-            places.setdefault((match[1], int(match[2])), set()).add(at)
-    known[program] = places
-    return places
+            frames.setdefault(at, []).append((match[1], int(match[2])))
+    known[program] = frames
+    return frames
