@@ -70,7 +70,9 @@ Watchdog::Pulse Watchdog::read(Heartbeat& heart) {
   const bool slow = state_of(heart) == WorkerState::slow;
   const bool whole = pulse.beats % 2 == 0 && P::system(heart.beats).load(Order::relaxed) == pulse.beats;
   pulse.slow = slow && whole;
-  pulse.runs = !slow && pulse.started_ns && P::system(heart.started_ns).load(Order::relaxed) == pulse.started_ns;
+  const bool same = P::system(heart.started_ns).load(Order::relaxed) == pulse.started_ns;
+  pulse.began_ns = same ? pulse.started_ns & ~kBodyEnded : 0;
+  pulse.runs = !slow && pulse.began_ns && !(pulse.started_ns & kBodyEnded);
   return pulse;
 }
 
@@ -117,8 +119,8 @@ bool Watchdog::is_held_up(std::uint32_t worker, const WatchedRun& run) {
     } else if (other.joined != joined_run(slot, run.generation)) {
       const bool stalls = other.runs && watched_[w].pulse.started_ns == other.started_ns && watched_[w].told;
       held_up |= !stalls;
-    } else if (other.runs && Item::unpack(other.item).run == slot && other.started_ns > seen.others_began) {
-      seen.others_began = other.started_ns;
+    } else if (Item::unpack(other.item).run == slot && other.began_ns > seen.others_began) {
+      seen.others_began = other.began_ns;
       held_up = true;
     }
   }

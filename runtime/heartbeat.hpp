@@ -12,12 +12,15 @@ namespace flywheel {
 
 inline constexpr std::uint64_t kSlowTaskNs = 20'000'000;
 
+/// In Heartbeat::started_ns.
+inline constexpr std::uint64_t kBodyEnded = std::uint64_t{1} << 63;
+
 enum class WorkerState : std::uint32_t { absent = 0, present = 1, slow = 2 };
 
 struct alignas(64) Heartbeat {
   std::uint64_t item;       // the packed Item it runs, valid while state is slow
   std::uint64_t elapsed_ns; // of that task, by the worker's own clock
-  std::uint64_t started_ns; // CPU workers cannot report while a body runs: when it began, 0 if none does
+  std::uint64_t started_ns; // CPU workers cannot report while a body runs: when the last one began, and kBodyEnded if it is over
   std::uint64_t joined;     // CPU workers: the compiled run that this one joined last, see joined_run()
   std::uint32_t state;      // a WorkerState
   std::uint32_t beats;      // odd while item, elapsed_ns and state are being written
@@ -51,7 +54,8 @@ FLYWHEEL_TASK void begin_body(Heartbeat& heart, std::uint64_t item) {
 }
 template <class P>
 FLYWHEEL_TASK void end_body(Heartbeat& heart) {
-  P::system(heart.started_ns).store(0, Order::release);  // pairs with the watchdog's acquire: this item is over
+  const std::uint64_t started = P::system(heart.started_ns).load(Order::relaxed);  // nobody else writes it
+  P::system(heart.started_ns).store(started | kBodyEnded, Order::release);  // pairs with the watchdog's acquire: this item is over
 }
 /// A CPU worker takes part in a compiled run from now on.
 template <class P>

@@ -41,7 +41,9 @@ class Lookout {
     in_hand_ = item != kEmptyMailbox;
     return item;
   }
-  /// A body lasts: the worker looks for more urgent work before each task, see take_singly().
+  /// A body lasts: the worker takes single tasks from now on, see take_singly(). So where looks are cheap, or bodies last, no worker
+  /// begins a less urgent task while a more urgent one waits, but for one that is staged already and the successor that it keeps
+  /// of that. Else after a share at most.
   FLYWHEEL_TASK void bodies_last() { take_singly<P>(world_, desk_, seat_.worker); }
 
   /// Takes more work in advance, but only when so much is queued that nobody could be idle for want of what this

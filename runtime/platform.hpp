@@ -9,15 +9,9 @@
 #include <type_traits>
 
 #include "runtime/global_word.hpp"
+#include "runtime/native_atomic.hpp"
 #include "runtime/order.hpp"
 
-#ifdef __CUDACC__
-#include <cuda/atomic>
-#define FLYWHEEL_TASK __host__ __device__
-#else
-#include <atomic>
-#define FLYWHEEL_TASK
-#endif
 /// A function of its own: rarely called, or too large to be part of its caller.
 #define FLYWHEEL_COLD FLYWHEEL_TASK [[gnu::noinline]] inline
 
@@ -27,33 +21,6 @@
 #endif
 
 namespace flywheel {
-
-namespace detail {
-#ifdef __CUDACC__
-template <class T, Scope S>
-struct NativeAtomic {
-  using type = cuda::atomic_ref<T, S == Scope::block    ? cuda::thread_scope_block
-                                   : S == Scope::device ? cuda::thread_scope_device
-                                                        : cuda::thread_scope_system>;
-};
-namespace native_std = cuda::std;
-#else
-template <class T, Scope S>
-struct NativeAtomic {
-  using type = std::atomic_ref<T>;
-};
-namespace native_std = std;
-#endif
-
-FLYWHEEL_TASK constexpr native_std::memory_order native(Order order) {
-  switch (order) {
-    case Order::relaxed: return native_std::memory_order_relaxed;
-    case Order::acquire: return native_std::memory_order_acquire;
-    case Order::release: return native_std::memory_order_release;
-    default: return native_std::memory_order_acq_rel;
-  }
-}
-}  // namespace detail
 
 /// An atomic view of a plain word that others see with scope `S`. Never defaults an order. On a GPU words of Scope::device lie
 /// in global memory.

@@ -1,17 +1,20 @@
 // What the C library offers threads, as steps of the scheduler. The program's definitions come before the libraries', also for
 // libstdc++. Outside a run there is one thread, and locks do nothing.
+#include <dlfcn.h>
 #include <errno.h>
+#include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
-#include <vector>
+#include <cstdarg>
 
 #include "simulate/memory.hpp"
 #include "simulate/scheduler.hpp"
 
+using flywheel::simulate::Choice;
 using flywheel::simulate::finding;
 using flywheel::simulate::Kind;
 using flywheel::simulate::kMostFibers;
@@ -49,7 +52,8 @@ void unlock(pthread_mutex_t* mutex) {
 int wait_on(pthread_cond_t* condition, pthread_mutex_t* mutex, std::uint64_t limit, const void* where) {
   scheduler.step(Kind::wait, where);
   unlock(mutex);
-  const bool late = scheduler.random().one_in(500) ? false : scheduler.wait(condition, limit);  // rarely: for no reason
+  const bool wakes = scheduler.decide(Choice::wakes, 0, [] { return scheduler.random().one_in(500) ? 1u : 0u; });  // for no reason
+  const bool late = wakes ? false : scheduler.wait(condition, limit);
   lock(mutex);
   return late ? ETIMEDOUT : 0;
 }
@@ -59,7 +63,26 @@ void sleep_until(std::uint64_t limit, const void* where) {
   if (limit > scheduler.now()) scheduler.wait(nullptr, limit);
 }
 
-int real_clock(clockid_t clock, timespec* time) { return static_cast<int>(syscall(SYS_clock_gettime, clock, time)); }
+using SystemCall = long (*)(long, ...);
+SystemCall found_syscall = nullptr;
+SystemCall real_syscall() {
+  if (!found_syscall) found_syscall = reinterpret_cast<SystemCall>(dlsym(RTLD_NEXT, "syscall"));
+  return found_syscall;
+}
+
+int real_clock(clockid_t clock, timespec* time) { return static_cast<int>(real_syscall()(SYS_clock_gettime, clock, time)); }
+
+/// What std::atomic::wait() and std::latch call.
+long futex(int* word, int operation, int value, const void* where) {
+  if ((operation & FUTEX_CMD_MASK) == FUTEX_WAKE) {
+    scheduler.step(Kind::notify, where);
+    scheduler.wake(word, static_cast<std::uint32_t>(value));
+  } else {
+    scheduler.step(Kind::wait, where);
+    if (*word == value) scheduler.wait(word, kNever);
+  }
+  return 0;
+}
 
 }  // namespace
 
@@ -145,6 +168,15 @@ int usleep(useconds_t us) {
   sleep_until(scheduler.now() + std::uint64_t{us} * 1000, FLYWHEEL_CALLER);
   return 0;
 }
+long syscall(long number, ...) noexcept {
+  long a[6];
+  std::va_list list;
+  va_start(list, number);
+  for (long& argument : a) argument = va_arg(list, long);
+  va_end(list);
+  if (number != SYS_futex || !scheduler.on()) return real_syscall()(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+  return futex(reinterpret_cast<int*>(a[0]), static_cast<int>(a[1]), static_cast<int>(a[2]), FLYWHEEL_CALLER);
+}
 int sched_yield() noexcept {
   scheduler.yield(FLYWHEEL_CALLER);
   return 0;
@@ -162,6 +194,8 @@ int __cxa_guard_acquire(unsigned char* guard) {
 }
 void __cxa_guard_release(unsigned char* guard) {
   memory::release(guard);
+  // Who finds the first byte set by an acquire load, which the compiler puts before the call, knows the object, too.
+  if (scheduler.on()) memory::store(guard, 1, guard[0], 1, {flywheel::simulate::kRelease, flywheel::simulate::kSystem, FLYWHEEL_CALLER});
   guard[0] = 1;
   guard[1] = 0;
   if (scheduler.on()) scheduler.wake(guard, kMostFibers);

@@ -1,24 +1,24 @@
 #include "simulate/memory.hpp"
 
-#include <malloc.h>
-
 #include <cstdio>
 
+#include "simulate/leaks.hpp"
 #include "simulate/shadow.hpp"
+#include "simulate/sites.hpp"
 
 namespace flywheel::simulate::memory {
 
 namespace {
 
-constexpr int kAcquire = 2, kRelease = 3, kAcqRel = 4, kSeqCst = 5;
 bool acquires(int order) { return order == 1 || order == kAcquire || order >= kAcqRel; }
 bool releases(int order) { return order >= kRelease; }
 
 /// What a thread knows.
 struct Knowledge {
   VectorClock now;
-  VectorClock read;    // came with relaxed loads: an acquire fence takes it in
-  VectorClock fenced;  // as of the last release fence: goes with relaxed stores
+  // By scope: of what system and device include.
+  VectorClock read, read_near;      // came with relaxed loads: an acquire fence takes it in
+  VectorClock fenced, fenced_near;  // as of the last release fence: goes with relaxed stores
 };
 
 Knowledge known[kMostFibers];
@@ -27,44 +27,73 @@ std::unordered_map<const void*, VectorClock> locks;
 Shadow shadow;
 std::uint64_t stale_steps = 0;  // for how long a load may miss a store
 
+/// Words that somebody wants to hear of.
+struct Watch {
+  std::uintptr_t begin = 0, bytes = 0;
+  void (*changed)(std::size_t word, std::uint64_t value) = nullptr;
+};
+Watch watched;
+
+void tell_watcher(const void* at, std::uint64_t value) {
+  const std::uintptr_t offset = reinterpret_cast<std::uintptr_t>(at) - watched.begin;
+  if (offset < watched.bytes) watched.changed(offset / 8, value);
+}
+
 int inside = 0;  // here: what the simulator itself gives back is not the program's
 
 struct Inside {
+  leaks::OurOwn own;
   Inside() { ++inside; }
   ~Inside() { --inside; }
 };
 
 Knowledge& mine() { return known[scheduler.current()]; }
+std::uint8_t self() { return static_cast<std::uint8_t>(scheduler.current()); }
 Epoch my_epoch() { return mine().now.at[scheduler.current()]; }
 void next_epoch() { ++mine().now.at[scheduler.current()]; }
 
-[[noreturn]] void report_race(const PlainAccess& before, bool write, bool atomic, const void* at, const void* where) {
-  char text[200];
+std::uint8_t my_device() { return scheduler.self().device; }
+
+const char* kind_of(std::uint8_t scope) {
+  constexpr const char* kKinds[] = {" (atomic, block scope)", " (atomic, device scope)", " (atomic)", " (copy)"};
+  return scope == kPlain ? "" : kKinds[scope];
+}
+
+[[noreturn]] void report_race(const PlainAccess& before, const PlainAccess& now, const void* at) {
+  char text[300];
   std::snprintf(text, sizeof(text), "data race at %p: fiber %u %s%s at +0x%llx, fiber %u %s%s at +0x%llx", at, before.fiber,
-                before.write ? "wrote" : "read", before.atomic ? " (atomic)" : "",
-                static_cast<unsigned long long>(scheduler.offset_of(before.where)), scheduler.current(), write ? "writes" : "reads",
-                atomic ? " (atomic)" : "", static_cast<unsigned long long>(scheduler.offset_of(where)));
+                before.write ? "wrote" : "read", kind_of(before.scope),
+                static_cast<unsigned long long>(scheduler.offset_of(before.where)), now.fiber, now.write ? "writes" : "reads",
+                kind_of(now.scope), static_cast<unsigned long long>(scheduler.offset_of(now.where)));
   finding(text);
 }
 
+/// Whether the scope of each of two atomic accesses by different threads includes the other thread.
+bool include_each_other(const PlainAccess& a, const PlainAccess& b) {
+  const int needed = a.device && a.device == b.device ? kDevice : kSystem;
+  if (a.scope == kPlain || b.scope == kPlain) return false;
+  return a.scope == kAnyScope || b.scope == kAnyScope || std::min(a.scope, b.scope) >= needed;
+}
+/// Whether all that races with `other` races with `now`, too.
+bool tells_more(const PlainAccess& now, const PlainAccess& other) {
+  return (other.mask & ~now.mask) == 0 && (now.write || !other.write) &&
+         (now.scope == kPlain || (other.scope != kPlain && now.scope <= other.scope));
+}
+
 /// Notes an access to some of the 8 bytes of a granule, and compares it with those before it.
-void access(Granule& granule, std::uint8_t mask, bool write, bool atomic, const void* at, const void* where) {
-  const auto self = static_cast<std::uint8_t>(scheduler.current());
+void access(Granule& granule, const PlainAccess& access, const void* at) {
   const VectorClock& now = mine().now;
   PlainAccess* place = nullptr;
   for (PlainAccess& other : granule.accesses) {
     const bool ordered = !other.epoch || other.epoch <= now.at[other.fiber];
-    if (!ordered && (other.mask & mask) && (other.write || write) && !(other.atomic && atomic))
-      report_race(other, write, atomic, at, where);
-    // What is ordered before a write that covers it, or is the same access, is not needed any more.
-    const bool covered = !other.epoch || (ordered && (other.mask & ~mask) == 0 && (write || !other.write) && (!atomic || other.atomic));
-    if (covered) {
-      if (place) other.epoch = 0;
-      else place = &other;
-    }
+    if (!ordered && (other.mask & access.mask) && (other.write || access.write) && !include_each_other(other, access))
+      report_race(other, access, at);
+    if (other.epoch && !(ordered && tells_more(access, other))) continue;
+    if (place) other.epoch = 0;  // is not needed any more
+    else place = &other;
   }
   if (!place) place = &granule.accesses[scheduler.steps() % Granule::kAccesses];
-  *place = {now.at[self], self, mask, write, atomic, where};
+  *place = access;
 }
 
 AtomicWord& word_of(Granule& granule, const void* at, std::size_t bytes, std::uint64_t newest) {
@@ -77,15 +106,17 @@ AtomicWord& word_of(Granule& granule, const void* at, std::size_t bytes, std::ui
     word.at = at;
     word.bytes = bytes;
     word.stores.clear();
-    word.stores.push_back({newest, 0, {}, {}});
+    word.stores.push_back({newest, 0, {}, {}, false});
   }
   return word;
 }
 
-AtomicWord& visit(const void* at, std::size_t bytes, std::uint64_t newest, bool write, const void* where) {
+AtomicWord& visit(const void* at, std::size_t bytes, std::uint64_t newest, bool write, const How& how) {
   const auto address = reinterpret_cast<std::uintptr_t>(at);
   Granule& granule = shadow.of(address);
-  access(granule, static_cast<std::uint8_t>(((1u << bytes) - 1) << address % 8), write, true, at, where);
+  const auto mask = static_cast<std::uint8_t>(((1u << bytes) - 1) << address % 8);
+  const auto scope = scheduler.part().any_scope ? kAnyScope : static_cast<std::uint8_t>(how.scope);
+  if (!scheduler.part().ignored) access(granule, {my_epoch(), self(), mask, write, scope, my_device(), how.where}, at);
   return word_of(granule, at, bytes, newest);
 }
 
@@ -99,44 +130,68 @@ std::size_t readable(const AtomicWord& word) {
   return count;
 }
 
-Site* all_sites = nullptr;
-
-void note(std::uintptr_t place, int order) {
-  for (std::size_t i = place * 0x9e3779b97f4a7c15ull % kMostSites, tried = 0; tried < kMostSites; i = (i + 1) % kMostSites, ++tried) {
-    Site& site = all_sites[i];
-    if (site.place && site.place != place) continue;
-    site = {place, std::max(site.order, order), site.passed + 1};
-    return;
-  }
+/// How many of the newest stores an access misses, of those that it may miss.
+std::size_t missed(std::size_t choices) {
+  return std::min<std::size_t>(choices - 1, scheduler.decide(Choice::stale, 0, [&] {
+    return scheduler.random().one_in(2) ? 0 : scheduler.random().below(static_cast<std::uint32_t>(choices));
+  }));
 }
 
-/// The order that the code there asks for, unless it is the one that is weakened.
-int order_of(int order, const void* where) {
-  if (!order) return 0;
-  const std::uintptr_t place = scheduler.offset_of(where);
-  if (all_sites) note(place, order);
-  return place == scheduler.settings().weakened ? 0 : order;
+/// By how many of the newest stores a new one is followed at once in the order of its word's: their threads' pasts and its own know
+/// nothing of each other, so both orders are possible. Nothing comes between an update and what it read.
+std::size_t followed_by(const AtomicWord& word, const How& how) {
+  if (how.order == kSeqCst || !scheduler.settings().weak || word.stores.size() == 1) return 0;
+  const std::size_t choices = readable(word), back = choices == 1 ? 0 : missed(choices);
+  return back && word.stores[word.stores.size() - back].updates ? 0 : back;
 }
 
-void take_in(const Store& store, int order) {
-  mine().read.join(store.released);
-  if (acquires(order)) mine().now.join(store.released);
+void take_in(const Store& store, const How& how) {
+  Knowledge& me = mine();
+  const Released& released = store.released;
+  const bool near = my_device() && released.device == my_device() && how.scope >= kDevice;
+  if (near) me.read_near.join(released.near);
+  if (how.scope == kSystem) me.read.join(released.all);
+  if (!acquires(how.order)) return;
+  if (near) me.now.join(released.near);
+  if (how.scope == kSystem) me.now.join(released.all);
 }
 void meet_everybody() {
   mine().now.join(everybody);
   everybody.join(mine().now);
 }
 
-void add(AtomicWord& word, std::uint64_t value, VectorClock released, int order) {
+/// What goes on with a read-modify-write of what was released before: as far as the scopes of both include each other.
+Released passed_on(const Released& before, const How& how) {
+  Released released;
+  if (how.scope == kSystem) released.all = before.all;
+  if (my_device() && before.device == my_device() && how.scope >= kDevice) released.near = before.near;
+  return released;
+}
+
+/// `back`: as many stores come after it.
+Store& add(AtomicWord& word, std::uint64_t value, Released released, const How& how, std::size_t back = 0) {
   constexpr std::size_t kKept = 6;
-  released.join(releases(order) ? mine().now : mine().fenced);
-  Store store{value, scheduler.steps(), released, {}};
-  store.seen.at[scheduler.current()] = my_epoch();
+  const Knowledge& me = mine();
+  if (how.scope == kSystem) released.all.join(releases(how.order) ? me.now : me.fenced);
+  if (my_device() && how.scope >= kDevice) released.near.join(releases(how.order) ? me.now : me.fenced_near);
+  released.device = my_device();
   if (!scheduler.settings().weak) word.stores.clear();
-  word.stores.push_back(store);
-  if (word.stores.size() > kKept) word.stores.erase(word.stores.begin());
-  if (order == kSeqCst) meet_everybody();
-  if (releases(order)) next_epoch();
+  if (word.stores.size() == kKept) word.stores.erase(word.stores.begin());
+  Store& store = *word.stores.emplace(word.stores.end() - static_cast<std::ptrdiff_t>(back));
+  store.value = value;
+  store.step = scheduler.steps();
+  store.released = released;
+  store.seen.at[scheduler.current()] = my_epoch();
+  if (how.order == kSeqCst) meet_everybody();
+  if (releases(how.order)) next_epoch();
+  return store;
+}
+
+/// Threads of a block keep to themselves what is on their stacks, which all lie side by side.
+bool is_on_own_stack(const void* at) {
+  constexpr std::uintptr_t kNear = 64 << 10;
+  return scheduler.part().of_block &&
+         reinterpret_cast<std::uintptr_t>(at) - reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)) < kNear;
 }
 
 }  // namespace
@@ -147,12 +202,13 @@ void begin_run() {
   everybody = {};
   locks.clear();
   shadow.clear();
+  watched = {};
   stale_steps = std::uint64_t{8} << scheduler.random().below(10);
 }
 
 void thread_begins(std::uint32_t thread, std::uint32_t parent) {
   const Epoch epoch = known[thread].now.at[thread] + 1;  // its number may have been another's
-  if (thread != parent) known[thread] = {known[parent].now, {}, {}};
+  if (thread != parent) known[thread] = {known[parent].now, {}, {}, {}, {}};
   known[thread].now.at[thread] = epoch;
   if (thread != parent) ++known[parent].now.at[parent];
 }
@@ -178,63 +234,67 @@ void forget(const void* at, std::size_t bytes) {
 
 void plain(const void* at, std::size_t bytes, bool write, const void* where) {
   const Inside here;
-  if (scheduler.is_local(at)) return;
+  if (scheduler.is_local(at) || is_on_own_stack(at)) return;
   auto address = reinterpret_cast<std::uintptr_t>(at);
   const std::uintptr_t end = address + bytes;
   while (address < end) {
     const std::uintptr_t first = address % 8, last = std::min<std::uintptr_t>(8, first + end - address);
     const auto mask = static_cast<std::uint8_t>((0xffu << first) & (0xffu >> (8 - last)));
-    access(shadow.of(address), mask, write, false, reinterpret_cast<const void*>(address), where);
+    access(shadow.of(address), {my_epoch(), self(), mask, write, kPlain, 0, where}, reinterpret_cast<const void*>(address));
     address += last - first;
   }
 }
 
-std::uint64_t load(const void* at, std::size_t bytes, std::uint64_t newest, int order, const void* where) {
+std::uint64_t load(const void* at, std::size_t bytes, std::uint64_t newest, How how) {
   const Inside here;
-  order = order_of(order, where);
-  AtomicWord& word = visit(at, bytes, newest, false, where);
-  if (order == kSeqCst) meet_everybody();
-  const std::size_t choices = order == kSeqCst || word.stores.size() == 1 ? 1 : readable(word);
-  const std::size_t back = choices == 1 || scheduler.random().one_in(2) ? 0 : scheduler.random().below(static_cast<std::uint32_t>(choices));
+  how = done_so(how);
+  AtomicWord& word = visit(at, bytes, newest, false, how);
+  if (how.order == kSeqCst) meet_everybody();
+  const std::size_t choices = how.order == kSeqCst || word.stores.size() == 1 ? 1 : readable(word);
+  const std::size_t back = choices == 1 ? 0 : missed(choices);
   Store& store = word.stores[word.stores.size() - 1 - back];
   Epoch& seen = store.seen.at[scheduler.current()];
   if (!seen) seen = my_epoch();
-  take_in(store, order);
+  take_in(store, how);
   return store.value;
 }
 
-void store(const void* at, std::size_t bytes, std::uint64_t before, std::uint64_t after, int order, const void* where) {
+bool store(const void* at, std::size_t bytes, std::uint64_t before, std::uint64_t after, How how) {
   const Inside here;
-  order = order_of(order, where);
-  add(visit(at, bytes, before, true, where), after, {}, order);
+  how = done_so(how);
+  AtomicWord& word = visit(at, bytes, before, true, how);
+  const std::size_t back = followed_by(word, how);
+  add(word, after, {}, how, back);
+  if (back == 0) tell_watcher(at, after);
+  return back == 0;
 }
 
-void update(const void* at, std::size_t bytes, std::uint64_t before, std::uint64_t after, int order, const void* where) {
+void update(const void* at, std::size_t bytes, std::uint64_t before, std::uint64_t after, How how) {
   const Inside here;
-  order = order_of(order, where);
-  AtomicWord& word = visit(at, bytes, before, true, where);
-  take_in(word.stores.back(), order);
-  add(word, after, word.stores.back().released, order);
+  how = done_so(how);
+  AtomicWord& word = visit(at, bytes, before, true, how);
+  take_in(word.stores.back(), how);
+  add(word, after, passed_on(word.stores.back().released, how), how).updates = true;
+  tell_watcher(at, after);
 }
 
-void note_sites(Site* sites) { all_sites = sites; }
+std::uint64_t longest_stale() { return stale_steps; }
+void watch(const void* at, std::size_t words, void (*changed)(std::size_t word, std::uint64_t value)) {
+  watched = {reinterpret_cast<std::uintptr_t>(at), words * 8, changed};
+}
 
-void fence(int order, const void* where) {
-  order = order_of(order, where);
-  if (acquires(order)) mine().now.join(mine().read);
-  if (order == kSeqCst) meet_everybody();
-  if (!releases(order)) return;
-  mine().fenced = mine().now;
+void fence(How how) {
+  how = done_so(how);
+  Knowledge& me = mine();
+  if (acquires(how.order)) {
+    if (how.scope >= kDevice) me.now.join(me.read_near);
+    if (how.scope == kSystem) me.now.join(me.read);
+  }
+  if (how.order == kSeqCst) meet_everybody();
+  if (!releases(how.order)) return;
+  if (how.scope >= kDevice) me.fenced_near = me.now;
+  if (how.scope == kSystem) me.fenced = me.now;
   next_epoch();
 }
 
 }  // namespace flywheel::simulate::memory
-
-extern "C" void __libc_free(void* memory);
-
-/// Memory that is given back is forgotten: what its next owner does races with nobody.
-extern "C" void free(void* memory) noexcept {
-  if (memory && flywheel::simulate::scheduler.on())
-    flywheel::simulate::memory::forget(memory, malloc_usable_size(memory));
-  __libc_free(memory);
-}

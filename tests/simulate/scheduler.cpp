@@ -1,6 +1,5 @@
 #include "simulate/scheduler.hpp"
 
-#include <link.h>
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -9,6 +8,7 @@
 #include <cstring>
 #include <cxxabi.h>
 
+#include "simulate/leaks.hpp"
 #include "simulate/memory.hpp"
 
 namespace flywheel::simulate {
@@ -20,29 +20,6 @@ constexpr std::size_t kStackBytes = 512u << 10;
 constexpr std::uint64_t kStepNs = 40;
 constexpr const char* kKinds[] = {"load", "store", "update", "fence", "lock", "unlock", "wait",
                                   "notify", "clock", "sleep", "yield", "create", "join", "end"};
-
-/// The program's own thread_local objects.
-struct Locals {
-  unsigned char* at = nullptr;
-  std::size_t bytes = 0;
-  std::unique_ptr<unsigned char[]> fresh;
-  const unsigned char* image = nullptr;
-};
-Locals locals;
-std::uintptr_t program_base = 0;
-
-int note_program(dl_phdr_info* info, std::size_t, void*) {
-  program_base = info->dlpi_addr;
-  for (int i = 0; i < info->dlpi_phnum; ++i) {
-    if (info->dlpi_phdr[i].p_type != PT_TLS) continue;
-    locals.at = static_cast<unsigned char*>(info->dlpi_tls_data);
-    locals.bytes = info->dlpi_phdr[i].p_memsz;
-    locals.fresh = std::make_unique<unsigned char[]>(locals.bytes);
-    std::memcpy(locals.fresh.get(), reinterpret_cast<void*>(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr),
-                info->dlpi_phdr[i].p_filesz);
-  }
-  return 1;  // the program comes first; libraries keep theirs
-}
 
 struct Handled {  // __cxa_eh_globals of the Itanium C++ ABI
   void* caught;
@@ -61,31 +38,30 @@ unsigned char* stack_of(std::uint32_t fiber) {
 }  // namespace
 
 void Scheduler::run(const Settings& settings, void* (*main)(void*), void* argument) {
-  if (!program_base) dl_iterate_phdr(note_program, nullptr);
+  locals_.find();
   settings_ = settings;
   random_ = {settings.seed * 2 + 1};
   fibers_.clear();
-  stopped_.assign(kMostFibers, false);
+  shared_owner_ = nullptr;
+  devices_.clear();
+  stopped_.assign(kMostFibers + 1, false);
   now_ = 1'000'000'000;
   steps_ = in_a_row_ = stopped_until_ = 0;
   hash_ = 0xcbf29ce484222325ull;
   next_wake_ = kNever;
+  created_ = 0;
+  state_ = 0;
+  decisions_.begin_run();
+  leapt_ns_ = leaps_ = 0;
   memory::begin_run();
+  leaks::begin_run();
   choose_style();
   current_ = create(main, argument);
+  part_ = &fibers_[0]->whole;
   on_ = true;
-  outside_.switch_to(fibers_[0]->place, [] {});
+  outside_.switch_to(fibers_[0]->stack, [] {});
   on_ = false;
-}
-
-void Scheduler::choose_style() {
-  style_ = settings_.schedule;
-  if (style_ == Schedule::any) style_ = static_cast<Schedule>(random_.below(static_cast<std::uint32_t>(Schedule::any)));
-  constexpr std::uint32_t kOneIn[] = {1, 2, 4, 16, 64};
-  switch_one_in_ = kOneIn[random_.below(5)];
-  lowest_ = std::uint64_t{1} << 32;
-  next_change_ = random_.below(20'000);
-  jumps_left_ = 20;
+  leaks::check();
 }
 
 std::uint32_t Scheduler::free_number() {
@@ -97,18 +73,20 @@ std::uint32_t Scheduler::free_number() {
 }
 
 std::uint32_t Scheduler::create(void* (*routine)(void*), void* argument) {
+  const leaks::OurOwn here;
   const std::uint32_t id = free_number();
   auto fiber = std::make_unique<Fiber>();
   fiber->id = id;
+  fiber->serial = created_++;
   fiber->state = FiberState::ready;
   fiber->priority = lowest_ + 1 + random_.below(1u << 30);
   fiber->routine = routine;
   fiber->argument = argument;
-  fiber->locals = std::make_unique<unsigned char[]>(locals.bytes);
-  if (locals.bytes) std::memcpy(fiber->locals.get(), locals.fresh.get(), locals.bytes);
+  fiber->locals = locals_.fresh();
+  fiber->part = &fiber->whole;
   unsigned char* const stack = stack_of(id);
   memory::forget(stack, kStackBytes);
-  fiber->place.start(stack + kStackBytes, kStackBytes, &Scheduler::enter);
+  fiber->stack.start(stack + kStackBytes, kStackBytes, &Scheduler::enter);
   fibers_[id] = std::move(fiber);
   memory::thread_begins(id, id ? current_ : 0);
   return id;
@@ -125,16 +103,28 @@ void Scheduler::enter() {
 }
 
 void Scheduler::step(Kind kind, const void* where) {
+  note_place(self(), offset_of(where));
   hash_ = (hash_ ^ (offset_of(where) << 12 ^ current_ << 4 ^ static_cast<std::uint64_t>(kind))) * 0x100000001b3ull;
   shown_[steps_ % kShown] = {current_, kind, where, now_};
   ++of_kind_[static_cast<int>(kind)];
   now_ += kStepNs;
   if (++steps_ > settings_.most_steps) finding("the run takes more steps than it may: nothing gets on");
-  if (style_ == Schedule::jump && jumps_left_ && random_.one_in(5000)) {
+  const std::uint32_t ns = decide(Choice::leap, 0, [&]() -> std::uint32_t {
+    if (style_ != Schedule::jump || !jumps_left_ || !random_.one_in(5000)) return 0;
     --jumps_left_;
-    now_ += std::uint64_t{1000} << random_.below(16);
-  }
+    return 1000u << random_.below(16);
+  });
+  if (ns) leap(ns);
+  self().yields = kind == Kind::yield;
   go_on();
+}
+
+void Scheduler::note_place(Fiber& fiber, std::uintptr_t place) {
+  if (reached_) {
+    state_ += Reached::mix(place) - Reached::mix(fiber.place);
+    reached_->note_state(state_);
+  }
+  fiber.place = place;
 }
 
 void Scheduler::yield(const void* where) {
@@ -178,6 +168,10 @@ void Scheduler::time_passes() {
 /// Leaves the running fiber for whoever is next, perhaps itself.
 void Scheduler::go_on() {
   if (now_ >= next_wake_) time_passes();
+  if (stays()) {
+    ++in_a_row_;
+    return;
+  }
   for (;;) {
     std::uint32_t count = 0;
     bool all_over = true;
@@ -189,53 +183,12 @@ void Scheduler::go_on() {
       testing::StackPlace nowhere;
       nowhere.switch_to(outside_, [] {});
     }
-    const std::uint32_t next = count ? pick(count) : kMostFibers;
+    const std::uint32_t next = count ? choose(count) : kMostFibers;
     if (next != kMostFibers) return switch_to(next);
     if (next_wake_ == kNever) finding("deadlock: every thread waits for another");
     now_ = std::max(now_, next_wake_);
     time_passes();
   }
-}
-
-/// One of ready_[0 .. count), or kMostFibers: time has to pass first.
-std::uint32_t Scheduler::pick(std::uint32_t count) {
-  if (style_ == Schedule::pct) {
-    if (steps_ >= next_change_ || in_a_row_ > 20'000) {
-      self().priority = --lowest_;
-      in_a_row_ = 0;
-      if (steps_ >= next_change_) next_change_ = steps_ + 1 + random_.below(20'000);
-    }
-    return *std::max_element(ready_, ready_ + count,
-                             [&](std::uint32_t a, std::uint32_t b) { return fibers_[a]->priority < fibers_[b]->priority; });
-  }
-  if (style_ == Schedule::stop || style_ == Schedule::most) return pick_moving(count);
-  if (self().state == FiberState::ready && switch_one_in_ > 1 && !random_.one_in(switch_one_in_)) return current_;
-  return ready_[random_.below(count)];
-}
-
-std::uint32_t Scheduler::pick_moving(std::uint32_t count) {
-  if (steps_ >= stopped_until_) stop_somebody();
-  std::uint32_t moving = 0;
-  for (std::uint32_t i = 0; i < count; ++i)
-    if (!stopped_[ready_[i]]) ready_[moving++] = ready_[i];
-  if (!moving) {
-    if (next_wake_ != kNever) return kMostFibers;
-    stopped_until_ = 0;  // only they can go on
-    return ready_[random_.below(count)];
-  }
-  if (self().state == FiberState::ready && !stopped_[current_] && !random_.one_in(switch_one_in_)) return current_;
-  return ready_[random_.below(moving)];
-}
-
-void Scheduler::stop_somebody() {
-  const auto fibers = static_cast<std::uint32_t>(fibers_.size());
-  const bool most = style_ == Schedule::most;
-  std::fill(stopped_.begin(), stopped_.end(), false);
-  stopped_until_ = steps_ + 1 + random_.below(random_.one_in(4) ? 40'000 : 4'000);
-  if (random_.one_in(4)) return;  // nobody this time
-  for (std::uint32_t i = 0; i < fibers; ++i) stopped_[i] = most && i && !random_.one_in(fibers);
-  if (most) stopped_[1 + random_.below(fibers)] = false;
-  else stopped_[random_.below(fibers)] = true;
 }
 
 void Scheduler::switch_to(std::uint32_t next) {
@@ -246,21 +199,38 @@ void Scheduler::switch_to(std::uint32_t next) {
   in_a_row_ = 0;
   Fiber& from = self();
   Fiber& to = *fibers_[next];
-  if (locals.bytes) std::memcpy(from.locals.get(), locals.at, locals.bytes);
+  if (reached_) reached_->note_switch(from.place, to.place);
+  locals_.save(from.locals.get());
+  from.part = part_;
   from.caught = handled()->caught;
   from.uncaught = handled()->uncaught;
   current_ = next;
-  if (locals.bytes) std::memcpy(locals.at, to.locals.get(), locals.bytes);
+  locals_.load(to.locals.get());
+  if (!to.shared.empty() && shared_owner_ != &to) own_shared(to);
+  part_ = to.part;
   *handled() = {to.caught, to.uncaught};
-  from.place.switch_to(to.place, [] {});
+  from.stack.switch_to(to.stack, [] {});
 }
 
-std::uintptr_t Scheduler::offset_of(const void* where) const {
-  return where ? reinterpret_cast<std::uintptr_t>(where) - program_base : 0;
+/// What block `to` has in shared memory takes the place of what another has there.
+void Scheduler::own_shared(Fiber& to) {
+  if (shared_owner_) save(shared_owner_->shared, shared_owner_->shared_image.get());
+  if (to.shared_image) load(to.shared, to.shared_image.get());
+  else to.shared_image = std::make_unique_for_overwrite<unsigned char[]>(size_of(to.shared));
+  shared_owner_ = &to;
 }
 
-bool Scheduler::is_local(const void* at) const {
-  return at >= locals.at && at < locals.at + locals.bytes;
+void Scheduler::block_begins(const void* device) {
+  const auto known = std::find(devices_.begin(), devices_.end(), device);
+  self().device = static_cast<std::uint8_t>(known - devices_.begin() + 1);
+  if (known == devices_.end()) devices_.push_back(device);
+  own_shared(self());
+}
+
+void Scheduler::block_ends() {
+  self().device = 0;
+  self().shared.clear();
+  shared_owner_ = nullptr;
 }
 
 void Scheduler::show_steps() const {

@@ -9,12 +9,20 @@
 
 namespace flywheel::simulate {
 
+/// What a release tells, to whom its scope includes.
+struct Released {
+  VectorClock all;   // with scope system
+  VectorClock near;  // with scope device, or wider, to the blocks of `device`
+  std::uint8_t device = 0;
+};
+
 /// A store to an atomic word. `seen`: when each thread first read it; the writer did when it wrote it.
 struct Store {
   std::uint64_t value = 0;
   std::uint64_t step = 0;
-  VectorClock released;  // what comes with it to those who acquire
+  Released released;  // what comes with it to those who acquire
   VectorClock seen;
+  bool updates = false;  // a read-modify-write: it follows what it read
 };
 
 /// An atomic word, its stores from the oldest that somebody may still read to the newest.
@@ -25,12 +33,15 @@ struct AtomicWord {
   std::unique_ptr<AtomicWord> next;  // in the same 8 bytes
 };
 
+inline constexpr std::uint8_t kPlain = 0xff, kAnyScope = 3;
+
 struct PlainAccess {
   Epoch epoch = 0;  // 0: none
   std::uint8_t fiber = 0;
   std::uint8_t mask = 0;  // of the 8 bytes
   bool write = false;
-  bool atomic = false;
+  std::uint8_t scope = kPlain;  // if it is atomic
+  std::uint8_t device = 0;      // whose block it was
   const void* where = nullptr;
 };
 
@@ -47,12 +58,14 @@ class Shadow {
     return page.granules[address % kPageBytes / 8];
   }
   void forget(std::uintptr_t begin, std::uintptr_t end) {
-    for (std::uintptr_t at = begin & ~std::uintptr_t{7}; at < end;) {
-      const std::uintptr_t number = at / kPageBytes, page_end = (number + 1) * kPageBytes;
+    begin &= ~std::uintptr_t{7};
+    if ((end - begin) / kPageBytes > pages_.size()) {
+      for (auto& [number, page] : pages_) forget_in(number, *page, begin, end);
+      return;
+    }
+    for (std::uintptr_t number = begin / kPageBytes; number * kPageBytes < end; ++number) {
       const auto found = pages_.find(number);
-      if (found != pages_.end())
-        for (std::uintptr_t g = at; g < std::min(end, page_end); g += 8) found->second->granules[g % kPageBytes / 8] = {};
-      at = page_end;
+      if (found != pages_.end()) forget_in(number, *found->second, begin, end);
     }
   }
   void clear() {
@@ -61,7 +74,8 @@ class Shadow {
   }
 
  private:
-  static constexpr std::uintptr_t kPageBytes = 4096;
+  static constexpr std::uintptr_t kPageBytes = 256;
+  static constexpr std::size_t kCached = 1024;
   struct Page {
     Granule granules[kPageBytes / 8];
   };
@@ -70,8 +84,12 @@ class Shadow {
     Page* page = nullptr;
   };
 
+  static void forget_in(std::uintptr_t number, Page& page, std::uintptr_t begin, std::uintptr_t end) {
+    const std::uintptr_t first = std::max(begin, number * kPageBytes), last = std::min(end, (number + 1) * kPageBytes);
+    for (std::uintptr_t at = first; at < last; at += 8) page.granules[at % kPageBytes / 8] = {};
+  }
   Page& page_of(std::uintptr_t number) {
-    Cached& cached = cache_[number % 64];
+    Cached& cached = cache_[number % kCached];
     if (cached.number == number) return *cached.page;
     auto& page = pages_[number];
     if (!page) page = std::make_unique<Page>();
@@ -80,7 +98,7 @@ class Shadow {
   }
 
   std::unordered_map<std::uintptr_t, std::unique_ptr<Page>> pages_;
-  Cached cache_[64];
+  Cached cache_[kCached];
 };
 
 }  // namespace flywheel::simulate

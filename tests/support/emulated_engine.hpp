@@ -11,7 +11,7 @@
 #include "host/engine.hpp"
 #include "host/error.hpp"
 #include "host/runtime.hpp"
-#include "support/seed.hpp"
+#include "support/fresh_seed.hpp"
 
 namespace flywheel::testing {
 
@@ -50,26 +50,35 @@ struct EmulatedLaunch {
   /// One block, on the calling thread. Shared memory holds anything at first.
   void run_block(std::uint32_t index, std::size_t shared_bytes, EmulatedStacks& stacks) {
     const int anything = static_cast<int>(mix(seed, index) % 256);
-    std::memset(static_cast<void*>(&roles_shared()), anything, sizeof(RolesShared));
-    std::memset(static_cast<void*>(&crew_shared()), anything, sizeof(CrewShared));
-    std::memset(memory, anything, kEmulatedSharedBytes);
+    const SharedRange ranges[] = {{reinterpret_cast<unsigned char*>(&roles_shared()), sizeof(RolesShared)},
+                                  {reinterpret_cast<unsigned char*>(&crew_shared()), sizeof(CrewShared)},
+                                  {memory, shared_bytes}};
+    const WatchedBlock watched(this, {ranges[0], ranges[1], ranges[2]});
+    for (const SharedRange& range : ranges) std::memset(range.first, anything, range.bytes);
     gridDim.x = world.workers;
+    run(index, ranges[2], ranges[0], stacks);
+    active.fetch_sub(1, std::memory_order_release);
+  }
+
+ private:
+  void run(std::uint32_t index, const SharedRange& dynamic, const SharedRange& fixed, EmulatedStacks& stacks) {
+    const Unwatched unwatched;
     const auto block = std::make_unique<EmulatedBlock>(index, seed, grid, stacks);
     block->barriers().name_of = mbarrier_name;
-    block->copies().dynamic = {memory, shared_bytes};
-    block->copies().fixed = {reinterpret_cast<unsigned char*>(&roles_shared()), sizeof(RolesShared)};
+    block->copies().dynamic = dynamic;
+    block->copies().fixed = fixed;
     block->run([this] { kernel(world); });
-    active.fetch_sub(1, std::memory_order_release);
   }
 };
 
 /// Memory is ordinary memory; programs see a GPU of so many workers.
 class EmulatedEngine final : public Engine {
  public:
-  EmulatedEngine(const KernelEntry& entry, const Options& options, std::uint64_t seed)
+  EmulatedEngine(const KernelEntry& entry, const Options& options, std::uint64_t seed, const EmulatedPace& pace)
       : options_(options), workers_(options.workers ? options.workers : 3), seed_(seed),
         memory_(make_cpu_engine(entry, options)), stacks_(workers_) {
     launch_.grid.seed = seed;
+    launch_.grid.pace = pace;
     launch_.kernel = reinterpret_cast<EmulatedLaunch::Kernel>(reinterpret_cast<std::uintptr_t>(entry.kernel));
     if (entry.has_operands) pages_ = options.operand_pages ? options.operand_pages : 3;
     if (shared_bytes() > kEmulatedSharedBytes)
@@ -92,6 +101,7 @@ class EmulatedEngine final : public Engine {
   void* allocate_shared(std::size_t bytes) override { return memory_->allocate_shared(bytes); }
   void free_shared(void* memory) noexcept override { memory_->free_shared(memory); }
   void copy_to_device(void* device, const void* host, std::size_t bytes) override {
+    const WatchedMemcpy copying;
     memory_->copy_to_device(device, host, bytes);
   }
   void clear(void* device, std::size_t bytes) override { memory_->clear(device, bytes); }
@@ -146,14 +156,14 @@ class EmulatedEngine final : public Engine {
 
 /// As flywheel::start(), on an emulated GPU: of 3 workers and 3 pages if the options do not say.
 template <class... Tasks>
-Runtime start_emulated(const Options& options, std::uint64_t seed = fresh_seed()) {
+Runtime start_emulated(const Options& options, std::uint64_t seed = fresh_seed(), const EmulatedPace& pace = {}) {
   static const KernelEntry entry = [] {
     KernelEntry gpu = kernel_entry<Tasks...>();
     gpu.kernel = reinterpret_cast<const void*>(&flywheel_kernel<TaskList<Tasks...>>);
     gpu.block_threads = kBlockThreads;
     return gpu;
   }();
-  return Runtime(entry, options, std::make_unique<EmulatedEngine>(entry, options, seed));
+  return Runtime(entry, options, std::make_unique<EmulatedEngine>(entry, options, seed, pace));
 }
 
 }  // namespace flywheel::testing

@@ -1,19 +1,10 @@
-// Random numbers for tests: a fresh seed each time, printed when a test fails, and FLYWHEEL_SEED to repeat
-// it.
+// Random numbers for tests, and the seed in the report of a test that fails.
 #pragma once
 
-#include <cstdint>
-#include <cstdlib>
-#include <random>
-
 #include "catch.hpp"
+#include "support/fresh_seed.hpp"
 
 namespace flywheel::testing {
-
-inline std::uint64_t fresh_seed() {
-  const char* given = std::getenv("FLYWHEEL_SEED");
-  return given ? std::strtoull(given, nullptr, 10) : std::random_device{}();
-}
 
 using Random = std::mt19937_64;
 

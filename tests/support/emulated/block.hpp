@@ -16,7 +16,7 @@ namespace flywheel::testing {
 class EmulatedBlock {
  public:
   EmulatedBlock(std::uint32_t index, std::uint64_t seed, EmulatedGrid& grid, EmulatedStacks& stacks)
-      : index_(index), grid_(grid), stacks_(stacks), turns_(mix(seed, index)),
+      : index_(index), grid_(grid), stacks_(stacks), turns_(mix(seed, index), grid.pace),
         barriers_(static_cast<std::uint32_t>(mix(seed, index)) | 1, failing(), [this](const WarpMasks& who) { wake(who); }),
         copies_(barriers_, watched_, failing(), [this](std::uint32_t below) { return turns_.draw(below); }), meetings_(failing()) {}
 
@@ -25,12 +25,12 @@ class EmulatedBlock {
 
   /// Once: `kernel` on all threads, until all have returned or something was wrong; then the grid knows what.
   void run(std::function<void()> kernel) {
+    const Unwatched unwatched;
     kernel_ = std::move(kernel);
     blockIdx.x = index_;
     current_ = this;
     for (std::uint32_t t = 0; t < kEmulatedThreads; ++t) start(t);
     release(&kernel_);
-    const Unwatched unwatched;
     go_on();
     acquire(&kernel_);
     current_ = nullptr;

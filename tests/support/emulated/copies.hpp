@@ -14,17 +14,6 @@
 
 namespace flywheel::testing {
 
-/// A range of shared memory.
-struct SharedRange {
-  unsigned char* first = nullptr;
-  std::size_t bytes = 0;
-
-  bool holds(const void* at, std::size_t count) const {
-    const auto* from = static_cast<const unsigned char*>(at);
-    return from >= first && from + count <= first + bytes;
-  }
-};
-
 class AsyncCopies {
  public:
   using Draw = std::function<std::uint32_t(std::uint32_t)>;  // a number below that

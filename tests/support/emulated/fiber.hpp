@@ -16,20 +16,26 @@ class EmulatedStacks {
   static constexpr std::size_t kBytes = 64 << 10;
 
   void start(std::uint32_t thread, FiberContext& context, void (*entry)()) {
-    unsigned char* const stack = each_[thread].bytes;
+    unsigned char* const stack = stack_of(thread);
     std::memcpy(stack, &kCanary, sizeof(kCanary));
     // Stacks that begin a power of two apart would share a few sets of the caches.
-    const std::size_t bytes = kBytes - thread % 32 * 128;
+    const std::size_t bytes = kBytes - thread % 16 * 128;
     context.start(stack + bytes, bytes, entry);
   }
-  bool is_whole(std::uint32_t thread) const { return !std::memcmp(each_[thread].bytes, &kCanary, sizeof(kCanary)); }
+  bool is_whole(std::uint32_t thread) const { return !std::memcmp(stack_of(thread), &kCanary, sizeof(kCanary)); }
 
  private:
   static constexpr std::uint64_t kCanary = 0x5ca1ab1e0ddba11u;
-  struct alignas(64) Stack {
-    unsigned char bytes[kBytes];
-  };
-  std::unique_ptr<Stack[]> each_ = std::make_unique_for_overwrite<Stack[]>(kEmulatedThreads);
+  static constexpr std::size_t kPage = 4096;
+  static constexpr std::size_t kLastLine = kPage - 64;  // of a page: one stack's canary is in the page of the next one's begin
+
+  unsigned char* stack_of(std::uint32_t thread) const {
+    const std::uintptr_t page = (reinterpret_cast<std::uintptr_t>(memory_.get()) + kPage - 1) / kPage * kPage;
+    return reinterpret_cast<unsigned char*>(page) + kLastLine + thread * kBytes;
+  }
+
+  std::unique_ptr<unsigned char[]> memory_ =
+      std::make_unique_for_overwrite<unsigned char[]>(kEmulatedThreads * kBytes + 2 * kPage);
 };
 
 struct EmulatedFiber {

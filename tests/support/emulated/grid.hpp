@@ -7,6 +7,7 @@
 #include <string>
 
 #include "runtime/platform.hpp"
+#include "support/emulated/turns.hpp"
 
 /// threadIdx, blockIdx and gridDim, of the fiber that runs.
 struct EmulatedIndex {
@@ -34,6 +35,7 @@ class EmulatedGrid {
 
   std::uint64_t seed = 0;          // that repeats it, as far as blocks do not wait for one another
   std::uint64_t* abort = nullptr;  // the runtime's
+  EmulatedPace pace;
 
  private:
   std::atomic<bool> broken_ = false;

@@ -6,6 +6,9 @@
 // and order nothing, as CUDA has it. A bulk copy comes after what its thread has fenced for it, and after nothing else.
 #pragma once
 
+#include <cstddef>
+#include <initializer_list>
+
 #include "support/fiber_switch.hpp"
 
 #ifdef __SANITIZE_THREAD__
@@ -19,6 +22,27 @@ void AnnotateIgnoreWritesEnd(const char* file, int line);
 #endif
 
 namespace flywheel::testing {
+
+/// A range of shared memory.
+struct SharedRange {
+  unsigned char* first = nullptr;
+  std::size_t bytes = 0;
+
+  bool holds(const void* at, std::size_t count) const {
+    const auto* from = static_cast<const unsigned char*>(at);
+    return from >= first && from + count <= first + bytes;
+  }
+};
+
+/// While one lives, the calling thread is a block of `device`, whose shared memory is there. A simulator wants to know.
+struct WatchedBlock {
+  WatchedBlock(const void* /*device*/, std::initializer_list<SharedRange>) {}
+};
+
+/// While one lives, the calling thread copies to a GPU as cudaMemcpy does: no scope is meant.
+struct WatchedMemcpy {
+  WatchedMemcpy() {}  // not trivial: nobody warns of a variable that is not used
+};
 
 #ifdef __SANITIZE_THREAD__
 /// While one lives, the calling thread's accesses are the emulator's own, which runs one thread at a time.

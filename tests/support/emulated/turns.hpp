@@ -12,13 +12,19 @@
 
 namespace flywheel::testing {
 
+/// A block that has nothing to do sleeps now and then, and lets its sleeping threads look at their time limits.
+struct EmulatedPace {
+  std::uint32_t idle_rounds = 512;  // in which nothing happens, before the first sleep
+  std::uint32_t look_rounds = 16;   // from one look to the next, while it sleeps
+};
+
 /// Threads are ready, or have yielded until the others had their turn, or sleep until something wakes them, or wait
 /// where only a meeting lets them go on.
 class Turns {
  public:
   static constexpr std::uint32_t kNobody = kEmulatedThreads;
 
-  explicit Turns(std::uint64_t seed) : seed_(seed) { choose_pace(); }
+  Turns(std::uint64_t seed, const EmulatedPace& pace) : seed_(seed), pace_(pace) { choose_pace(); }
 
   /// A number below that.
   std::uint32_t draw(std::uint32_t below) { return static_cast<std::uint32_t>((random() >> 32) * below >> 32); }
@@ -61,15 +67,13 @@ class Turns {
   /// Each round: a block that only polls leaves the processor to others.
   void rest(bool progress) {
     idle_ = progress ? 0 : idle_ + 1;
-    if (idle_ > kSleepAfter) std::this_thread::sleep_for(std::chrono::microseconds(50));
+    if (idle_ > pace_.idle_rounds) std::this_thread::sleep_for(std::chrono::microseconds(50));
     else if (idle_ > 8) std::this_thread::yield();
   }
   /// Now and then sleepers are to look at their time limits.
-  bool is_time_to_look() const { return rounds_ % (idle_ > kSleepAfter ? 16 : 256) == 0; }
+  bool is_time_to_look() const { return rounds_ % (idle_ > pace_.idle_rounds ? pace_.look_rounds : 256) == 0; }
 
  private:
-  static constexpr std::uint32_t kSleepAfter = 512;  // rounds
-
   std::uint64_t random() { return mix(seed_, drawn_++); }
   static bool any(const WarpMasks& masks) {
     std::uint32_t lanes = 0;
@@ -93,6 +97,7 @@ class Turns {
   }
 
   const std::uint64_t seed_;
+  const EmulatedPace pace_;
   std::uint64_t drawn_ = 0;
   WarpMasks ready_{}, later_{}, asleep_{};
   std::uint32_t warp_ = 0;

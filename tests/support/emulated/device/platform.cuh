@@ -2,10 +2,9 @@
 // run from time to time, so that no loop starves those it waits for.
 #pragma once
 
-#include <atomic>
-
 #include "runtime/platform.hpp"
 #include "support/emulated/cuda.hpp"
+#include "support/emulated/fences.hpp"
 
 namespace flywheel {
 
@@ -42,7 +41,7 @@ class FiberAtomicRef {
 std::uint64_t waiting_part();  // see roles.cuh
 }  // namespace detail
 
-struct ThreadPlatform : CpuPlatform {
+struct ThreadPlatform : testing::FencedPlatform {
   using Leader = ThreadPlatform;
 
   template <class T>
@@ -52,14 +51,6 @@ struct ThreadPlatform : CpuPlatform {
   template <class T>
   static auto system(T& word) { return detail::FiberAtomicRef<T, Scope::system>(word); }
 
-#ifndef __SANITIZE_THREAD__  // it does not follow fences
-  static constexpr Order kAfterRelease = Order::relaxed;
-  static constexpr Order kBeforeAcquire = Order::relaxed;
-  static constexpr Order kBetween = Order::relaxed;
-  static void release_fence() { std::atomic_thread_fence(std::memory_order_release); }
-  static void acquire_fence() { std::atomic_thread_fence(std::memory_order_acquire); }
-  static void fence() { std::atomic_thread_fence(std::memory_order_acq_rel); }
-#endif
   static std::uint64_t now_ns() { return detail::global_timer_ns(); }
   static std::uint64_t ticks() { return detail::cpu_now_ns(); }
   static constexpr bool kOneClock = false;

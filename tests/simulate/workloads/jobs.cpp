@@ -1,0 +1,80 @@
+#include "simulate/workloads/jobs.hpp"
+
+namespace flywheel::simulate {
+
+namespace {
+constexpr Priority kPriority[] = {Priority::inherit, Priority::high, Priority::normal, Priority::low};
+
+Work random_work(Random& random) {
+  if (random.one_in(2)) return {Work::none, 0};
+  if (random.one_in(6)) return {Work::sleeps, 1 + random.below(60)};
+  return {Work::looks, 1 + random.below(30)};
+}
+
+void add_dynamic(Random& random, Graph& graph, Param<std::uint32_t> number, std::uint32_t count, std::uint32_t fails_at, bool own) {
+  std::vector<TaskRef<>> tasks;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const Priority level = own ? kPriority[random.below(4)] : Priority::inherit;
+    tasks.push_back(graph.add(Job{number, i, level, random_work(random), i == fails_at}, level));
+    for (std::uint32_t e = 0; i && e < random.below(3); ++e) graph.edge(tasks[random.below(i)], tasks[i]);
+  }
+}
+
+void add_phases(Random& random, Graph& graph, Param<std::uint32_t> number, std::uint32_t count, std::uint32_t fails_at) {
+  for (std::uint32_t i = 0; i < count; ++i) {
+    if (i == 0 || random.one_in(3)) graph.phase();
+    graph.add(Job{number, i, Priority::inherit, random_work(random), i == fails_at});
+  }
+}
+}  // namespace
+
+Jobs random_jobs(Random& random, Runtime& runtime, std::uint32_t most_tasks) {
+  Graph graph;
+  Jobs jobs;
+  jobs.number = graph.param<std::uint32_t>();
+  const std::uint32_t count = 1 + random.below(most_tasks), kind = random.below(6);
+  jobs.fails = random.one_in(5);
+  jobs.of_all = kind <= 1;
+  const std::uint32_t fails_at = jobs.fails ? random.below(count) : count;
+  if (kind == 0) add_phases(random, graph, jobs.number, count, fails_at);
+  else add_dynamic(random, graph, jobs.number, count, fails_at, kind != 1 && random.one_in(3));
+  jobs.executable = kind == 1 ? runtime.load(graph, compiled) : runtime.load(graph);
+  return jobs;
+}
+
+std::uint32_t Ledger::open(const Jobs& jobs, std::uint32_t passes) {
+  const std::uint32_t number = count_.fetch_add(1);
+  if (number >= kMost) return kMost;
+  owed_[number].tasks = jobs.executable.size();
+  owed_[number].passes = passes;
+  owed_[number].fails = jobs.fails;
+  return number;
+}
+
+void Ledger::note(std::uint32_t number, Status status) {
+  Owed& owed = owed_[number];
+  const bool good = status == Status::ok || (status == Status::cancelled && owed.cancelled) || (status == Status::task_failed && owed.fails);
+  if (!good) wrong(std::string("a run ended for no reason that it was given: ") + describe(status).what);
+  expect(status != Status::ok || !owed.fails, "a run whose task failed ended well");
+  owed.ended_well = status == Status::ok;
+  owed.known = true;
+}
+
+void Ledger::check() const {
+  std::vector<std::vector<std::uint32_t>> counts(kMost);
+  for (std::uint32_t number = 0; number < kMost; ++number) counts[number].resize(owed_[number].tasks);
+  for (std::size_t i = 0; i < journal::size(); ++i) {
+    const journal::Entry& entry = journal::at(i);
+    std::vector<std::uint32_t>& of_run = counts[entry.run & 0xffffff];
+    expect(entry.task < of_run.size(), "a task ran though its run was never submitted");
+    ++of_run[entry.task];
+  }
+  for (std::uint32_t number = 0; number < kMost; ++number) {
+    const Owed& owed = owed_[number];
+    const bool all = owed.known ? owed.ended_well.load() : !owed.cancelled && !owed.fails;
+    for (const std::uint32_t count : counts[number])
+      expect(all ? count == owed.passes : count <= owed.passes, "a task did not run once in each pass");
+  }
+}
+
+}  // namespace flywheel::simulate

@@ -1,0 +1,136 @@
+// Threads that do anything a program may do with runs, in any order, while the runtime parks now and then.
+#include <deque>
+
+#include "simulate/workloads/jobs.hpp"
+
+namespace flywheel::simulate {
+
+namespace {
+
+/// One of the program's threads.
+class User {
+ public:
+  User(Runtime& runtime, Ledger& ledger, std::uint64_t seed) : runtime_(runtime), ledger_(ledger), random_{seed} {}
+
+  void operator()(std::uint32_t acts) {
+    jobs_.push_back(random_jobs(random_, runtime_, 6));
+    submit();
+    for (std::uint32_t i = 0; i < acts; ++i) act();
+    while (!held_.empty()) settle();
+  }
+
+ private:
+  struct Held {
+    Run run;
+    std::uint32_t number;
+  };
+
+  void act() {
+    switch (random_.below(14)) {
+      case 0: return load_more();
+      case 1: return cancel_one();
+      case 2: return drop_one();
+      case 3: return look_at_one();
+      case 4: return rest();
+      case 5: return held_.empty() ? submit() : settle();
+      case 6: return shuffle();
+      case 7: return ask_for_stream();
+      case 8: return take_memory();
+      default: return submit();
+    }
+  }
+
+  void submit() {
+    const Jobs& jobs = jobs_[random_.below(static_cast<std::uint32_t>(jobs_.size()))];
+    const std::uint32_t passes = 1 + random_.below(3), number = ledger_.open(jobs, passes);
+    if (number == Ledger::kMost) return;
+    const auto level = static_cast<Priority>(random_.below(3));
+    if (random_.one_in(2)) {
+      held_.push_back({runtime_.submit(jobs.executable, level, repeat(passes), set(jobs.number, number_of(level, number))), number});
+      return;
+    }
+    auto run = runtime_.try_submit(jobs.executable, set(jobs.number, number_of(level, number)), level, repeat(passes));
+    if (run) held_.push_back({*run, number});
+    else ledger_.strike(number);
+  }
+
+  /// Loaded graphs come and go; the last handle of one may go while its runs are in flight.
+  void load_more() {
+    if (jobs_.size() > 1) jobs_.erase(jobs_.begin() + random_.below(static_cast<std::uint32_t>(jobs_.size())));
+    try {
+      jobs_.push_back(random_jobs(random_, runtime_, 6));
+    } catch (const CapacityError&) {  // runs keep those that were dropped
+      if (jobs_.empty()) throw;
+    }
+  }
+
+  Held* any() { return held_.empty() ? nullptr : &held_[random_.below(static_cast<std::uint32_t>(held_.size()))]; }
+
+  void cancel_one() {
+    if (Held* one = any()) ledger_.at(one->number).cancelled = true, one->run.cancel();
+  }
+  void drop_one() {
+    if (!held_.empty()) held_.pop_front();
+  }
+  void look_at_one() {
+    Held* const one = any();
+    if (!one) return;
+    const bool done = random_.one_in(2) ? one->run.done() : one->run.wait_for(std::chrono::microseconds(random_.below(50)));
+    expect(!done || one->run.done(), "a run that was over is not any more");
+    expect(!one->run.try_next<std::uint32_t>(), "a run streams though its tasks do not");
+  }
+  void rest() { std::this_thread::sleep_for(std::chrono::microseconds(random_.below(random_.one_in(4) ? 20'000 : 200))); }
+  void shuffle() {
+    if (held_.size() < 2) return;
+    Held moved = std::move(held_.back());
+    held_.pop_back();
+    held_.push_front(std::move(moved));
+  }
+  void ask_for_stream() {
+    try {
+      runtime_.submit_after(nullptr, jobs_[0].executable);
+    } catch (const UsageError&) {
+      return;
+    }
+    wrong("CPU workers were given a CUDA stream");
+  }
+  /// More than the heap has, at times: then the runtime parks to take more.
+  void take_memory() {
+    const Buffer<std::uint32_t> memory = runtime_.allocate<std::uint32_t>(random_.one_in(2) ? 8 : 1500);
+    for (const std::uint32_t word : memory.read()) expect(word == 0, "memory is not zeroed");
+  }
+  void settle() {
+    Held one = std::move(held_.front());
+    held_.pop_front();
+    ledger_.note(one.number, one.run.status());
+  }
+
+  Runtime& runtime_;
+  Ledger& ledger_;
+  Random random_;
+  std::vector<Jobs> jobs_;
+  std::deque<Held> held_;
+};
+
+}  // namespace
+
+void run_mixed(Random& random) {
+  Options options = options_of(random, 6);
+  options.max_executables = 16;
+  Runtime runtime = start_runtime(options);
+  const std::uint32_t users = 1 + random.below(3), acts = 3 + random.below(10);
+  describe_program(options, std::to_string(users) + " threads of " + std::to_string(acts) + " acts");
+  const auto ledger = std::make_unique<Ledger>();
+  Graph last;
+  last.add(Nop{});
+  const Executable any = runtime.load(last);
+  std::vector<std::thread> threads;
+  for (std::uint32_t i = 0; i < users; ++i)
+    threads.emplace_back([&, seed = random.next()] { User(runtime, *ledger, seed)(acts); });
+  for (std::thread& thread : threads) thread.join();
+  owe(options, journal::size(), users * acts, 20'000 * acts);
+  check_end(runtime, any);
+  ledger->check();
+}
+
+}  // namespace flywheel::simulate
