@@ -214,6 +214,7 @@ void Scheduler::switch_to(std::uint32_t next) {
 
 /// What block `to` has in shared memory takes the place of what another has there.
 void Scheduler::own_shared(Fiber& to) {
+  const leaks::OurOwn here;
   if (shared_owner_) save(shared_owner_->shared, shared_owner_->shared_image.get());
   if (to.shared_image) load(to.shared, to.shared_image.get());
   else to.shared_image = std::make_unique_for_overwrite<unsigned char[]>(size_of(to.shared));
@@ -223,6 +224,7 @@ void Scheduler::own_shared(Fiber& to) {
 void Scheduler::block_begins(const void* device) {
   const auto known = std::find(devices_.begin(), devices_.end(), device);
   self().device = static_cast<std::uint8_t>(known - devices_.begin() + 1);
+  const leaks::OurOwn here;
   if (known == devices_.end()) devices_.push_back(device);
   own_shared(self());
 }

@@ -80,6 +80,7 @@ void run_limits(Random& random) {
     options.scratch_bytes = 64u << (4 * random.below(3));
     const std::uint32_t runs = 1 + random.below(5);
     const std::uint64_t seed = random.next();
+    owe(options, runs, runs, 4'000 * runs);
     all.emplace_back([options, runs, seed] { use(options, runs, seed); });
   }
   for (std::thread& thread : all) thread.join();
