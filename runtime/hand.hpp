@@ -83,18 +83,19 @@ FLYWHEEL_COLD void put_back_hand(const World& world, Desk& desk, std::uint32_t w
   desk.roots_open = false;
 }
 
-/// A body lasts: the worker keeps nothing in hand meanwhile, and its next share is a single task. So it looks for more urgent work
-/// before each task, and begins at most one that was staged before the look.
+/// A body lasts: the worker keeps nothing in hand meanwhile, and its next two shares are single tasks: the one that it runs next
+/// and the one that it stages behind that. So it looks for more urgent work before each task, and begins at most one that was
+/// staged before the look.
 template <class P>
 FLYWHEEL_COLD void take_singly(const World& world, Desk& desk, std::uint32_t worker) {
-  desk.singly = true;
+  desk.single_shares = 2;
   put_back_tasks<P>(world, desk, worker);
 }
 /// How many tasks the next share may have, of `most`.
 FLYWHEEL_TASK inline std::uint32_t most_of_share(Desk& desk, std::uint32_t most) {
-  const std::uint32_t now = desk.singly ? 1 : most;
-  desk.singly = false;
-  return now;
+  if (!desk.single_shares) return most;
+  --desk.single_shares;
+  return 1;
 }
 
 namespace detail {

@@ -143,7 +143,7 @@ class Lookout {
   }
 
   FLYWHEEL_TASK bool pop(const Board& board) {
-    const bool singly = desk_.singly;
+    const bool singly = desk_.single_shares != 0;
     const std::uint32_t popped = take_work<P>(world_, desk_, seat_.worker, board.level, board.count);
     stats_.queued += popped;
     in_hand_ = popped != 0;

@@ -182,6 +182,8 @@ TEST_CASE("while bodies last, nothing stays in hand and shares are single tasks"
     CHECK(desk.roots_next == desk.roots_end);
   }
   CHECK(drain(hand.world, 1).size() == in_hand);
+  CHECK(Item::unpack(take_in_hand<P>(hand.world, desk)).record == run.first_record + next++);
+  CHECK(desk.roots_next == desk.roots_end);
   CHECK(Item::unpack(take_in_hand<P>(hand.world, desk)).record == run.first_record + next);
   CHECK(desk.roots_next < desk.roots_end);
 }
