@@ -127,7 +127,8 @@ class Graph {
 
   /// Compiled graphs: these tasks wait for each other while they run, as bodies do that look for each other's words. Each gets
   /// a worker of its own, and none is behind a task that waits for another of them ("gang scheduling", Feitelson and Rudolph
-  /// 1992). Throws GraphError if one of them is in a gang already.
+  /// 1992). If one of them fails, or is left out because a task before it failed, block.cancelled() tells the others. Throws
+  /// GraphError if one of them is in a gang already.
   template <class R>
   void together(const std::vector<TaskRef<R>>& tasks) {
     std::vector<std::uint32_t> gang;
