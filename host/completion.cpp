@@ -1,5 +1,7 @@
 #include "host/completion.hpp"
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <map>
 #include <mutex>
@@ -17,21 +19,32 @@ using P = CpuPlatform;
 /// What exceptions of CPU workers' bodies said, until their runs are collected.
 class ThrownTexts {
  public:
+  /// Never destroyed: bodies may throw while static objects go away. Not locked in a child of fork().
   static ThrownTexts& all() {
-    static ThrownTexts texts;
+    static auto& texts = *new ThrownTexts;
+    [[maybe_unused]] static const int registered =
+        pthread_atfork([] { texts.mutex_.lock(); }, [] { texts.mutex_.unlock(); }, [] { texts.mutex_.unlock(); });
     return texts;
   }
   void keep(const World& world, std::uint32_t slot, std::uint32_t task, const char* text) {
     std::scoped_lock lock(mutex_);
     texts_[{world.control, slot, task}] = text;
   }
-  /// Of a task of the run in a slot. Forgets those of its other tasks.
+  /// Of a task of the run in a slot. Forgets those of all its tasks.
   std::string take(const World& world, std::uint32_t slot, std::uint32_t task) {
     std::scoped_lock lock(mutex_);
     const auto found = texts_.find({world.control, slot, task});
     std::string text = found == texts_.end() ? "" : found->second;
     texts_.erase(texts_.lower_bound({world.control, slot, 0}), texts_.upper_bound({world.control, slot, ~0u}));
     return text;
+  }
+  void forget(const World& world) {
+    std::scoped_lock lock(mutex_);
+    texts_.erase(texts_.lower_bound({world.control, 0, 0}), texts_.upper_bound({world.control, ~0u, ~0u}));
+  }
+  std::size_t size() {
+    std::scoped_lock lock(mutex_);
+    return texts_.size();
   }
 
  private:
@@ -57,6 +70,9 @@ void keep_what_bodies_throw() {
   // Release: pairs with the acquire in runtime/thrown, note_thrown().
   P::system(detail::keep_thrown).store(reinterpret_cast<std::uint64_t>(keep), Order::release);
 }
+
+std::size_t count_what_bodies_threw() { return ThrownTexts::all().size(); }
+void forget_what_bodies_threw(const World& world) { ThrownTexts::all().forget(world); }
 
 bool is_complete(const World& world, const RunRecord& run) {
   // Acquire: pairs with the release store in runtime/completion, end_run(). Results and stream go with it.
@@ -85,14 +101,15 @@ std::uint64_t collect(const World& world, RunRecord& run, bool told) {
   const bool detailed = code || run.repeat > 1;
   // A task that failed to stream leaves a gap among the tickets: step over it.
   if (detailed) drain_to(world, run, P::system(slot.emitted).load(Order::relaxed));
+  const std::uint32_t fault_task = detailed ? P::system(slot.fault_task).load(Order::relaxed) : 0;
+  std::string text = code ? ThrownTexts::all().take(world, run.slot, fault_task - 1) : "";
   if (told) return run.stream_next;
-  run.fault_task = detailed ? P::system(slot.fault_task).load(Order::relaxed) : 0;
+  run.fault_task = fault_task;
   run.iterations = detailed ? P::system(slot.iterations).load(Order::relaxed) : 1;
   const unsigned char* results = world.results + std::size_t{run.slot} * world.result_bytes;
   run.results.assign(results, results + run.graph->result_bytes);
   run.code = code;
-  if (code == static_cast<std::uint32_t>(Status::task_threw) && run.fault_task)
-    run.cause = ThrownTexts::all().take(world, run.slot, run.fault_task - 1);
+  if (code == static_cast<std::uint32_t>(Status::task_threw)) run.cause = std::move(text);
   // Release: pairs with the acquire in poll(). Under the lock: a reader that still drains the slot's stream must not
   // meet the values of the slot's next run.
   run.phase.store(RunPhase::done, std::memory_order_release);

@@ -19,6 +19,7 @@ constexpr std::size_t kAlignment = 256;
 
 /// Words that workers use atomically are copied atomically too: a copy may race with them, as on a GPU.
 void copy_words(void* to, const void* from, std::size_t bytes) {
+  if (!bytes) return;  // pointers to nothing may be null
   const bool aligned = (reinterpret_cast<std::uintptr_t>(to) | reinterpret_cast<std::uintptr_t>(from) | bytes) % 8 == 0;
   if (!aligned) {
     std::memcpy(to, from, bytes);

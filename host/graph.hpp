@@ -91,18 +91,21 @@ class Graph {
     return *this;
   }
 
-  /// Adds a task. Throws GraphError if `waits` names a task of another graph.
+  /// Adds a task. Throws GraphError if `waits` names a task of another graph, and whatever the task type's own functions
+  /// throw; then nothing was added.
   /// A task type may have `template <class F> void buffers(F&& f) const { f("x", x); }`: load() then checks that each
   /// buffer named is one the device can reach.
   template <class Task>
   auto add(const Task& task, const After& waits = {}, Priority priority = Priority::inherit) {
     static_assert(check_task_type<Task>());
     using Result = decltype(task(std::declval<CpuBlock<AnyTaskList>&>()));
+    Addition addition(*this);
     const std::uint32_t result = add_result<Result>(typeid(Task));
     const std::uint32_t index = add_node(typeid(Task), &task, sizeof(Task), waits, priority);
     nodes_[index].result_offset = result;
     note_buffers(task, index);
     note_compiled(task, index);
+    addition.keep();
     return TaskRef<Result>{index, result, id_};
   }
   template <class Task>
@@ -124,7 +127,8 @@ class Graph {
 
   /// Compiled graphs: these tasks wait for each other while they run, as bodies do that look for each other's words. Each gets
   /// a worker of its own, and none is behind a task that waits for another of them ("gang scheduling", Feitelson and Rudolph
-  /// 1992). Throws GraphError if one of them is in a gang already.
+  /// 1992). If one of them fails, or is left out because a task before it failed, block.cancelled() tells the others. Throws
+  /// GraphError if one of them is in a gang already.
   template <class R>
   void together(const std::vector<TaskRef<R>>& tasks) {
     std::vector<std::uint32_t> gang;
@@ -139,9 +143,11 @@ class Graph {
   template <class Task>
   void add_grid(const Task& task) {
     static_assert(check_task_type<Task>());
+    Addition addition(*this);
     begin_grid();
     note_buffers(task, add_node(typeid(Task), &task, sizeof(Task), {}, Priority::inherit));
     end_grid();
+    addition.keep();
   }
 
   /// A value that may change from run to run; bodies read it with block.param(). `value` is what a run gets that does
@@ -164,6 +170,33 @@ class Graph {
   std::uint64_t id() const { return id_; }
 
  private:
+  /// Unless it is kept, what was added since goes again.
+  class Addition {
+   public:
+    explicit Addition(Graph& graph)
+        : graph_(graph), nodes_(graph.nodes_.size()), buffers_(graph.buffers_.size()), results_(graph.results_),
+          phase_(graph.phase_), phased_(graph.phased_) {}
+    ~Addition() {
+      if (kept_) return;
+      graph_.nodes_.erase(graph_.nodes_.begin() + static_cast<std::ptrdiff_t>(nodes_), graph_.nodes_.end());
+      graph_.buffers_.resize(buffers_);
+      graph_.results_ = results_;
+      graph_.phase_ = phase_;
+      graph_.phased_ = phased_;
+    }
+    Addition(const Addition&) = delete;
+    Addition& operator=(const Addition&) = delete;
+    void keep() { kept_ = true; }
+
+   private:
+    Graph& graph_;
+    std::size_t nodes_, buffers_;
+    ResultLayout results_;
+    std::uint32_t phase_;
+    bool phased_;
+    bool kept_ = false;
+  };
+
   std::uint32_t add_node(std::type_index type, const void* args, std::size_t bytes, const After& waits,
                          Priority priority);
   void add_edge(std::uint32_t before, std::uint64_t before_graph, std::uint32_t then, std::uint64_t then_graph);

@@ -2,6 +2,7 @@
 // wait for a resident kernel that never ends.
 #pragma once
 
+#include <atomic>
 #include <mutex>
 #include <vector>
 
@@ -22,7 +23,7 @@ class Heap {
   void release(void* memory);
   /// `bytes` of another chunk, which nobody else gets on the way. The kernel must be parked.
   void* grow(std::size_t bytes);
-  void leak() { leaked_ = true; }
+  void leak() { leaked_.store(true, std::memory_order_relaxed); }
 
  private:
   static constexpr std::size_t kUnit = 256;
@@ -37,7 +38,7 @@ class Heap {
   std::size_t chunk_bytes_;
   std::mutex mutex_;
   std::vector<Chunk> chunks_;
-  bool leaked_ = false;
+  std::atomic<bool> leaked_{false};  // several threads may say so; whoever looks has seen them let go
 };
 
 }  // namespace flywheel

@@ -1,5 +1,7 @@
 #include "host/log.hpp"
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <iterator>
@@ -14,9 +16,12 @@ namespace flywheel::log {
 
 namespace {
 spdlog::logger& logger() {
-  // Never destroyed: a runtime may log while static objects go away.
+  // Never destroyed: a runtime may log while static objects go away. Not locked in a child of fork().
   static auto* one = new std::shared_ptr<spdlog::logger>(
       std::make_shared<spdlog::logger>("flywheel", std::make_shared<spdlog::sinks::stderr_color_sink_mt>()));
+  using Console = spdlog::details::console_mutex;
+  [[maybe_unused]] static const int registered = pthread_atfork(
+      [] { Console::mutex().lock(); }, [] { Console::mutex().unlock(); }, [] { Console::mutex().unlock(); });
   return **one;
 }
 

@@ -45,6 +45,7 @@ void check_sizes(const Options& o) {
   check_range("max_edges", o.max_edges, 1, kMostRecords);
   check_range("max_executables", o.max_executables, 1, kMostRecords);
   check_range("overlap", o.overlap, 1, 1 << 15);
+  check_range("trace_events", o.trace_events, 0, 1 << 24);
   check_range("stream_unread", o.stream_unread, 1, kMostRecords);
   check_range("result_bytes", o.result_bytes, 0, kMostBytes);
   check_range("scratch_bytes", o.scratch_bytes, 0, kMostBytes);

@@ -126,6 +126,7 @@ class Pump {
   // Guarded by mutex_.
   InboxWriter inbox_;
   std::vector<RunPtr> live_;  // by slot
+  std::vector<RunPtr> abandoned_;  // their programs were told; until the kernel ends, its workers may be at their graphs
   std::vector<std::uint32_t> free_slots_;
   std::vector<std::uint32_t> generations_;
   std::vector<std::uint64_t> stream_next_;

@@ -47,6 +47,7 @@ void Pump::check_kernel(const Lock& lock) {
     return check_stalls(lock);
   }
   resident_ = parking_ = false;
+  abandoned_.clear();
   ++counters_.parks;
   const std::string report = wait_report();
   if (!report.empty()) return fail_everything(lock, Status::spin_budget_spent, report);
@@ -141,8 +142,11 @@ void Pump::fail_everything(const Lock& lock, Status status, const std::string& c
   for (const RunPtr& run : expected_) finish(*run, status, cause);
   expected_.clear();
   turn_away(lock);
+  const bool workers_go_on = resident_ && status != Status::aborted;
+  if (!workers_go_on) abandoned_.clear();
   for (RunPtr& run : live_) {
     if (run) abandon(*run, status, cause);
+    if (run && workers_go_on) abandoned_.push_back(std::move(run));
     run.reset();
   }
   live_count_ = 0;

@@ -51,7 +51,7 @@ struct Stats {
   std::uint64_t launches, parks;  // of the kernel; equal while it is not on the GPU
 };
 
-/// Thread-safe, except for shutdown() and moving.
+/// Thread-safe, except for moving. Runs, executables and buffers may outlive it: they keep the memory that they need.
 class Runtime {
  public:
   /// Throws DeviceError or CapacityError, see Options; UsageError for a word in the environment that means nothing.
@@ -111,8 +111,9 @@ class Runtime {
   std::uint32_t workers() const;
   std::string device() const;
   Stats stats();
-  /// Waits for runs in flight, cancels those that do not end within Options::shutdown_timeout, stops the kernel. In a child of
-  /// fork() the runtime is not there to be used, and this does nothing.
+  /// Waits for runs in flight, cancels those that do not end within Options::shutdown_timeout, stops the kernel. Meanwhile other
+  /// threads may wait and submit: what comes too late is refused, or ends with Status::aborted. Buffers can still be read. In a
+  /// child of fork() the runtime is not there to be used, and this does nothing.
   void shutdown();
 
  private:

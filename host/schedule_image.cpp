@@ -57,6 +57,7 @@ ScheduleImage make_schedule_image(const SchedulePlan& plan, const Graph& graph,
       std::uint32_t& flags = image.instructions.back().flags;
       if (is_sink[task]) flags |= kSink;
       if (node.early) flags |= kEarly;
+      if (node.gang != kNoGang) flags |= kInGang;
       // Bare waits tell by their failing that a predecessor has failed.
       const bool has_bare_waits = image.instructions.size() - first > 1;
       if (has_bare_waits || (place && waits_for(node, order[place - 1]))) flags |= kAfterPrevious;

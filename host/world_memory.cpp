@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <string>
 
+#include "host/completion.hpp"
 #include "host/error.hpp"
 #include "runtime/operands.hpp"
 
@@ -114,6 +115,7 @@ void WorldMemory::take_trace() {
 }
 
 WorldMemory::~WorldMemory() {
+  forget_what_bodies_threw(world_);
   if (leaked_) return;
   for (void* memory : device_) engine_.free_device(memory);
   for (void* memory : shared_) engine_.free_shared(memory);

@@ -1,6 +1,7 @@
 // Owner of the memory behind a World.
 #pragma once
 
+#include <atomic>
 #include <vector>
 
 #include "host/engine.hpp"
@@ -18,7 +19,7 @@ class WorldMemory {
   const World& world() const { return world_; }
   World& world() { return world_; }
   /// Leaves everything to the process: a kernel that cannot be stopped may still write to it.
-  void leak() { leaked_ = true; }
+  void leak() { leaked_.store(true, std::memory_order_relaxed); }
 
  private:
   WorldMemory(Engine& engine, const World& sizes);
@@ -34,7 +35,7 @@ class WorldMemory {
   World world_{};
   std::vector<void*> device_;
   std::vector<void*> shared_;
-  bool leaked_ = false;
+  std::atomic<bool> leaked_{false};  // several threads may say so; whoever looks has seen them let go
 };
 
 }  // namespace flywheel

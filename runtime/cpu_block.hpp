@@ -61,6 +61,9 @@ class CpuBlock : public BlockCore<P, List> {
     if (!go_on && !told_) meet_others(end_of_pass);
     return go_on && !told_;
   }
+  /// Nobody tells that the run is over before all have seen that nothing had ended it: who looks late would take the votes of
+  /// the next run for those of the last boundary, and come once more.
+  FLYWHEEL_TASK void end_phases() { meet_others(true); }
   FLYWHEEL_TASK TaskContext& context() { return *this->context_; }
   FLYWHEEL_TASK void begin_pass(std::uint32_t pass) { this->context_->asked.iteration = pass; }
   FLYWHEEL_TASK void get_on() const { show_progress<P>(*this->context_->world, this->context_->worker); }

@@ -74,6 +74,12 @@ struct PhasesEnd {
   bool early;
 };
 
+/// After the last boundary, if nothing has ended the run before.
+template <class Block>
+FLYWHEEL_TASK void end_phases(Block& block) {
+  if constexpr (requires { block.end_phases(); }) block.end_phases();
+}
+
 /// All threads of the block run the whole phased run. It ends early, for all workers at the same boundary, when it
 /// was cancelled, a task failed, a task asked to stop, or the runtime was aborted. Everything read after a
 /// boundary is a local copy: at the last one the run may be over, and its slot in use again, before we look.
@@ -85,7 +91,9 @@ FLYWHEEL_TASK PhasesEnd run_phases(const World& world, const RunConstants& run, 
   block.begin_phases();
   if (run.flags & kPack) {
     pack_stream<List>(exec.schedule->streams[block.worker()], block);
-    return {0, !block.boundary(true)};
+    const bool through = block.boundary(true);
+    if (through) end_phases(block);
+    return {0, !through};
   }
   for (std::uint32_t pass = 0; pass < repeat; ++pass) {
     block.begin_pass(pass);
@@ -94,6 +102,7 @@ FLYWHEEL_TASK PhasesEnd run_phases(const World& world, const RunConstants& run, 
       if (!block.boundary(p + 1 == exec.phase_count)) return {pass, true};
     }
   }
+  end_phases(block);
   return {repeat - 1, false};
 }
 

@@ -20,6 +20,7 @@ enum InstructionFlags : std::uint32_t {
   kSink = 1,      // nobody waits for it: it arrives at the gate instead
   kOnlyWaits = 2, // no task: a place for waits that did not fit the next instruction
   kAfterPrevious = 4,  // it needs what the instruction before it, on the same worker, stores
+  kInGang = 16,   // others wait for it while they run
   kEarly = 8,     // its parts begin at once and wait themselves for the tasks before it, see operands.hpp
 };
 

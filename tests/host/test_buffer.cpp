@@ -65,6 +65,7 @@ TEST_CASE("copies outside a buffer are refused, and say which bytes") {
              {"check position and count"});
   check_says(error_of<UsageError>([&] { buffer.write(nullptr, 1); }), {"null host pointer"});
   buffer.write(nullptr, 0);
+  buffer.read(nullptr, 0, 3);  // where it is not copied word by word
   Buffer<std::uint32_t> empty;
   check_says(error_of<UsageError>([&] { empty.write(words, 1); }), {"empty buffer", "Runtime::allocate()"});
   CHECK(empty.data() == nullptr);

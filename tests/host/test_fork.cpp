@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "host/core.hpp"
+#include "host/log.hpp"
 #include "support/child.hpp"
 #include "support/small_runtime.hpp"
 
@@ -114,4 +115,22 @@ TEST_CASE("a child of fork() may start a runtime of its own") {
           own.runtime.submit(own.executable).wait();
           return is_refused([&] { parent.runtime.submit(parent.executable); }) ? kRight : kWrong;
         }) == kRight);
+}
+
+TEST_CASE("a child of fork() may log, whatever its parent was logging") {
+  std::atomic<bool> end{false};
+  log::set_level("info");
+  std::thread other([&] {
+    while (!end.load(std::memory_order_relaxed)) log::info("the parent says so again and again");
+  });
+  int right = 0;
+  for (int round = 0; round < 100 && right == round; ++round)
+    right += in_child([] {
+               log::info("the child says so");
+               return kRight;
+             }) == kRight;
+  end.store(true, std::memory_order_relaxed);
+  other.join();
+  log::set_level("warn");
+  CHECK(right == 100);
 }

@@ -153,6 +153,27 @@ TEST_CASE("a gang does not stall while a worker is still busy with short tasks o
   CHECK(resting.status() == Status::cancelled);
 }
 
+TEST_CASE("a gang ends at once when one of it fails, or is left out for a failure before it") {
+  Runtime runtime = start<Meet, Fail>(on_cpu());
+  const auto words = runtime.allocate<std::uint32_t>(1);
+  Graph left_out;
+  const auto fails = left_out.add(Fail{7, 0});
+  const Tasks gang{left_out.add(Meet{words.data(), 100}), left_out.add(Meet{words.data(), 100})};
+  left_out.edge(fails, gang[0]);
+  left_out.together(gang);
+  const Executable first = runtime.load(left_out, compiled);
+  for (int round = 0; round < 3; ++round) {
+    Run run = runtime.submit(first, repeat(5));
+    REQUIRE(run.wait_for(std::chrono::seconds(10)));
+    check_says(error_of<RunError>([&] { run.wait(); }), {"its own code, 7", "task 0 ("});
+  }
+  Graph again;
+  again.together(Tasks{again.add(Fail{8, 0}), again.add(Meet{words.data(), 100})});
+  Run run = runtime.submit(runtime.load(again, compiled));
+  REQUIRE(run.wait_for(std::chrono::seconds(10)));
+  check_says(error_of<RunError>([&] { run.wait(); }), {"its own code, 8", "task 0 ("});
+}
+
 TEST_CASE("a gang whose partner never ends is named when all have begun") {
   Options options = on_cpu();
   options.stall_limit = std::chrono::milliseconds(100);

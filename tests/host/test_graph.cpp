@@ -13,6 +13,22 @@ struct Stranger {  // not in the runtime's list
   FLYWHEEL_TASK void operator()(Block&) const {}
 };
 
+/// What add() asks of it throws.
+struct Raises {
+  std::uint32_t* word;
+  bool from_buffers;
+  template <class Block>
+  FLYWHEEL_TASK std::uint64_t operator()(Block&) const {
+    return 0;
+  }
+  template <class F>
+  void buffers(F&& f) const {
+    f("word", word);
+    if (from_buffers) throw std::runtime_error("buffers()");
+  }
+  double cost_ns() const { throw std::runtime_error("cost_ns()"); }
+};
+
 Bench& bench() {
   static Bench shared(on_cpu());
   return shared;
@@ -162,4 +178,33 @@ TEST_CASE("results of more than 4 GiB are refused by name, and do not begin agai
   check_says(error_of<CapacityError>([&] { layout.add(64, 16, typeid(Answer)); }), {"Answer", "4294967296 bytes", "split the graph"});
   CHECK(layout.bytes() == 64 * kFit);
   CHECK(layout.add(4, 4, typeid(Answer)) == 64 * kFit);
+}
+
+TEST_CASE("a task whose own functions throw is not added") {
+  Graph graph, phased;
+  const auto first = graph.add(Square{2});
+  const std::uint64_t results = graph.result_bytes();
+  for (const bool from_buffers : {true, false}) {
+    const std::string name = from_buffers ? "buffers()" : "cost_ns()";
+    CHECK(error_of<std::runtime_error>([&] { graph.add(Raises{nullptr, from_buffers}, after(first)); }) == name);
+    CHECK(graph.size() == 1);
+    CHECK(graph.buffers().empty());
+    CHECK(graph.result_bytes() == results);
+  }
+  const auto second = graph.add(Square{3}, after(first));
+  CHECK(bench().runtime.submit(bench().runtime.load(graph)).get(second) == 9);
+  CHECK(error_of<std::runtime_error>([&] { phased.add_grid(Raises{nullptr, true}); }) == "buffers()");
+  CHECK(phased.size() == 0);
+  CHECK(phased.phase_count() == 0);
+  const auto plain = phased.add(Square{4});
+  phased.add(Square{5}, after(plain));  // it is no phased graph
+  CHECK(bench().runtime.submit(bench().runtime.load(phased)).get(plain) == 16);
+}
+
+TEST_CASE("a task that was refused takes no room among the results") {
+  Graph graph, other;
+  const auto foreign = other.add(Square{1});
+  CHECK(error_of<GraphError>([&] { graph.add(Square{2}, after(foreign)); }) != "");
+  CHECK(graph.size() == 0);
+  CHECK(graph.result_bytes() == 0);
 }

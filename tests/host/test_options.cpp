@@ -41,6 +41,7 @@ TEST_CASE("sizes that were taken as something else, or failed much later, are re
   check_says(capacity_error([](Options& o) { o.overlap = 40'000; }), {"Options::overlap is 40000"});
   check_says(capacity_error([](Options& o) { o.max_edges = 0; }), {"Options::max_edges is 0", "choose 1 to"});
   check_says(capacity_error([](Options& o) { o.max_executables = 0; }), {"Options::max_executables is 0"});
+  check_says(capacity_error([](Options& o) { o.trace_events = ~0u; }), {"Options::trace_events is 4294967295", "choose 0 to"});
   check_says(capacity_error([](Options& o) { o.device = -1; }), {"Options::device is -1", "choose 0 to"});
   check_says(capacity_error([](Options& o) { o.scratch_bytes = ~0u; }), {"Options::scratch_bytes is 4294967295"});
   check_says(capacity_error([](Options& o) { o.result_bytes = ~0u; }), {"Options::result_bytes is 4294967295"});

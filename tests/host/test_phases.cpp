@@ -137,3 +137,24 @@ TEST_CASE("a phased run gets its turn while others keep the queue full") {
   CHECK(bench.get(4) == 0);
   CHECK(bench.get(5) == 400);
 }
+
+TEST_CASE("a run of all workers that fails at once does not reach back into the one before it") {
+  constexpr int kRounds = 1500;
+  Runtime runtime = small_runtime(on_cpu(4));
+  Graph phased, failing, failing_phased;
+  phased.phase();
+  phased.add(Square{1});
+  failing.add(Fail{5, 0});
+  failing_phased.phase();
+  failing_phased.add(Fail{6, 0});
+  const Executable first = runtime.load(phased), fails = runtime.load(failing, compiled), ends = runtime.load(failing_phased);
+  for (int round = 0; round < kRounds; ++round) {
+    std::vector<Run> runs;
+    for (const Executable* each : {&first, &fails, &first, &ends}) runs.push_back(runtime.submit(*each));
+    for (Run& run : runs) REQUIRE(run.wait_for(std::chrono::seconds(20)));
+    CHECK(runs[0].status() == Status::ok);
+    CHECK(runs[1].status() == Status::task_failed);
+    CHECK(runs[2].status() == Status::ok);
+    CHECK(runs[3].status() == Status::task_failed);
+  }
+}

@@ -1,4 +1,5 @@
 // The pump when the engine fails it: every run ends, says why, and nobody waits for what cannot come.
+#include <thread>
 #include <utility>
 
 #include "host/core.hpp"
@@ -267,6 +268,20 @@ TEST_CASE("shutdown() is through in time also when the kernel never starts") {
     frail.runtime.shutdown();
     CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(10));
   }
+}
+
+TEST_CASE("several threads may call shutdown() at once, also when the kernel never starts") {
+  Options options = impatient();
+  options.shutdown_timeout = std::chrono::milliseconds(50);
+  options.start_timeout = std::chrono::seconds(20);
+  const auto frailty = std::make_shared<Frailty>();
+  Frail frail(options, frailty);
+  frailty->never_starts = true;
+  Run run = frail.runtime.submit(frail.counter);
+  std::thread others[] = {std::thread([&] { frail.runtime.shutdown(); }), std::thread([&] { frail.runtime.shutdown(); })};
+  frail.runtime.shutdown();
+  CHECK(run.status() == Status::aborted);
+  for (std::thread& other : others) other.join();
 }
 
 TEST_CASE("shutdown() is through in time also when a launch does not return") {

@@ -1,8 +1,12 @@
 // A body that throws on a CPU worker fails its run, with what it said, and nothing else.
 #include "runtime/thrown.hpp"
 
+#include <chrono>
 #include <stdexcept>
+#include <thread>
 
+#include "host/completion.hpp"
+#include "support/child.hpp"
 #include "support/small_runtime.hpp"
 
 using namespace flywheel;
@@ -38,7 +42,23 @@ struct ThrowAmong {
   }
 };
 
-Runtime throwing_runtime() { return start<Throw, ThrowNumber, ThrowAmong, Count>(on_cpu(3)); }
+struct FailAndThrow {
+  template <class Block>
+  FLYWHEEL_TASK void operator()(Block& block) const {
+    block.fail(1);
+    throw std::runtime_error("its code came first");
+  }
+};
+
+struct ThrowLate {
+  template <class Block>
+  FLYWHEEL_TASK void operator()(Block&) const {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    throw std::runtime_error("late");
+  }
+};
+
+Runtime throwing_runtime() { return start<Throw, ThrowNumber, ThrowAmong, Count, FailAndThrow, ThrowLate>(on_cpu(3)); }
 constexpr std::uint32_t kAny = 1000;
 
 void check_threw(Run run, const std::vector<std::string>& words) {
@@ -83,4 +103,38 @@ TEST_CASE("a phased run whose task throws ends at a boundary, wherever its other
     CHECK(runtime.submit(counts).status() == Status::ok);
   }
   CHECK(words.read()[1] == 0);
+}
+
+TEST_CASE("what bodies threw is kept no longer than their runs") {
+  const std::size_t before = count_what_bodies_threw();
+  {
+    Runtime runtime = throwing_runtime();
+    Graph graph;
+    graph.add(FailAndThrow{});
+    CHECK(runtime.submit(runtime.load(graph)).status() == Status::task_failed);
+    CHECK(count_what_bodies_threw() == before);
+  }
+  Options options = on_cpu(1);
+  options.stall_limit = std::chrono::milliseconds(5);
+  {
+    Runtime runtime = start<ThrowLate>(options);
+    Graph graph;
+    graph.add(ThrowLate{});
+    CHECK(runtime.submit(runtime.load(graph)).status() == Status::worker_stalled);  // told so, and throws after
+  }
+  CHECK(count_what_bodies_threw() == before);
+}
+
+TEST_CASE("child: leaves a run to the end of the program that throws then", "[.child]") {
+  static Runtime runtime = throwing_runtime();
+  Graph first, late;
+  first.add(FailAndThrow{});
+  late.add(ThrowLate{});
+  static Run run = runtime.submit(runtime.load(first));
+  CHECK(run.status() == Status::task_failed);
+  run = runtime.submit(runtime.load(late));
+}
+
+TEST_CASE("bodies may throw while static objects go away") {
+  check_child(run_child("child: leaves a run to the end of the program that throws then", std::chrono::seconds(60)));
 }

@@ -1,0 +1,184 @@
+// Task types: one that does whatever its record says, and those that need a type of their own.
+#pragma once
+
+#include <flywheel/flywheel.hpp>
+#include <flywheel/task.cuh>
+
+#include <atomic>
+#include <chrono>
+#include <stdexcept>
+#include <thread>
+
+namespace flywheel::abuse {
+
+/// What bodies of one run share with the host. Never freed: a run may outlive all handles to it.
+struct Call {
+  std::atomic<std::uint32_t> bodies{0};
+  std::atomic<std::uint32_t> spawned{0};
+  std::atomic<std::uint32_t> met{0};
+  const std::atomic<std::uint64_t>* mercy = nullptr;  // of the runtime: endless tasks end once it reaches the ticket
+  std::uint64_t ticket = 0;
+};
+
+/// What is special about one task of a graph; all others are plain.
+enum class Special : std::uint32_t { none, fails, throws, endless, deaf, emits, spawns, scratch, stops, slow };
+inline constexpr const char* kSpecialNames[] = {"none", "fails", "throws", "endless", "deaf", "emits", "spawns", "scratch", "stops", "slow"};
+
+inline constexpr const char* kThrown = "thrown by a body";
+
+/// Counts; ends when its work is over, see ends_at().
+struct Leaf {
+  Param<Call*> call;
+  template <class Block>
+  FLYWHEEL_TASK void operator()(Block& block) const {
+    block.param(call)->bodies.fetch_add(1, std::memory_order_relaxed);
+  }
+};
+
+struct Step {
+  Param<Call*> call;
+  Param<std::uint64_t> in;
+  std::uint64_t adds;
+  Special special;
+  std::uint32_t argument;
+
+  template <class Block>
+  FLYWHEEL_TASK std::uint64_t operator()(Block& block) const {
+    Call& mine = *block.param(call);
+    mine.bodies.fetch_add(1, std::memory_order_relaxed);
+    be_special(block, mine);
+    return block.param(in) * 7 + adds;
+  }
+
+ private:
+  template <class Block>
+  void be_special(Block& block, Call& mine) const {
+    switch (special) {
+      case Special::none: return;
+      case Special::fails: return block.fail(argument);
+      case Special::throws: throw std::runtime_error(kThrown);
+      case Special::endless: return last(block, mine);
+      case Special::emits: return emit(block);
+      case Special::spawns: return spawn(block, mine);
+      case Special::scratch: return (void)block.template scratch<char>(1 << 30);
+      case Special::stops:
+        if (block.iteration() == argument) block.stop();
+        return;
+      case Special::deaf:
+      case Special::slow: return std::this_thread::sleep_for(std::chrono::microseconds(argument));
+    }
+  }
+  template <class Block>
+  static void last(Block& block, const Call& mine) {
+    while (!block.cancelled() && mine.mercy->load(std::memory_order_relaxed) < mine.ticket) std::this_thread::yield();
+  }
+  template <class Block>
+  void emit(Block& block) const {
+    for (std::uint32_t i = 0; i < argument; ++i)
+      if (!block.emit(std::uint64_t{block.iteration()} * argument + i)) return;
+  }
+  template <class Block>
+  void spawn(Block& block, Call& mine) const {
+    for (std::uint32_t i = 0; i < argument; ++i)
+      if (block.spawn(Leaf{call})) mine.spawned.fetch_add(1, std::memory_order_relaxed);
+  }
+};
+
+/// A grid task.
+struct Grid {
+  Param<Call*> call;
+  std::uint32_t rounds;
+  std::uint32_t throws_on;  // this worker, in the first round; none, for one that there is not
+  template <class Block>
+  FLYWHEEL_TASK void operator()(Block& block) const {
+    block.param(call)->bodies.fetch_add(1, std::memory_order_relaxed);
+    for (std::uint32_t i = 0; i < rounds; ++i) {
+      if (block.worker() == throws_on) throw std::runtime_error(kThrown);
+      if (!block.grid_sync()) return;
+    }
+  }
+};
+
+/// One of a gang: stays until all have come.
+struct Meet {
+  Param<Call*> call;
+  std::uint32_t count;
+  template <class Block>
+  FLYWHEEL_TASK void operator()(Block& block) const {
+    Call& mine = *block.param(call);
+    mine.bodies.fetch_add(1, std::memory_order_relaxed);
+    mine.met.fetch_add(1, std::memory_order_relaxed);
+    while (mine.met.load(std::memory_order_relaxed) < (block.iteration() + 1) * count && !block.cancelled())
+      std::this_thread::yield();
+  }
+};
+
+/// Has operands when it is compiled; packing them may throw.
+struct Packed {
+  Param<Call*> call;
+  std::uint32_t bytes;
+  bool throws;
+  std::uint32_t operand_bytes() const { return bytes; }
+  template <class Block>
+  FLYWHEEL_TASK void pack(Block& block, unsigned char* to) const {
+    if (throws) throw std::runtime_error(kThrown);
+    block.for_each(static_cast<int>(bytes), [&](int i) { to[i] = static_cast<unsigned char>(i); });
+  }
+  template <class Block>
+  FLYWHEEL_TASK void operator()(Block& block) const {
+    block.param(call)->bodies.fetch_add(1, std::memory_order_relaxed);
+  }
+  template <class Block, class Operands>
+  FLYWHEEL_TASK void compute(Block& block, Operands& operands) const {
+    while (operands.next()) operands.give_back();
+    (*this)(block);
+  }
+};
+
+/// Names its buffer.
+struct Checked {
+  Param<Call*> call;
+  std::uint32_t* word;
+  template <class Block>
+  FLYWHEEL_TASK void operator()(Block& block) const {
+    block.param(call)->bodies.fetch_add(1, std::memory_order_relaxed);
+    std::atomic_ref(*word).fetch_add(1, std::memory_order_relaxed);
+  }
+  template <class F>
+  void buffers(F&& f) const {
+    f("word", word);
+  }
+};
+
+struct FromCallback : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+/// What Graph::add() asks of it throws: buffers(), or cost_ns().
+struct Raiser {
+  Param<Call*> call;
+  bool from_buffers;
+  template <class Block>
+  FLYWHEEL_TASK std::uint64_t operator()(Block&) const {
+    return 0;
+  }
+  template <class F>
+  void buffers(F&& f) const {
+    f("call", this);
+    if (from_buffers) throw FromCallback("buffers()");
+  }
+  double cost_ns() const {
+    if (!from_buffers) throw FromCallback("cost_ns()");
+    return 1;
+  }
+};
+
+/// No runtime knows it.
+struct Stranger {
+  template <class Block>
+  FLYWHEEL_TASK void operator()(Block&) const {}
+};
+
+inline const KernelEntry& all_tasks() { return kernel_entry<Leaf, Step, Grid, Meet, Packed, Checked, Raiser>(); }
+
+}  // namespace flywheel::abuse
