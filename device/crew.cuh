@@ -135,8 +135,8 @@ class GpuCrew {
     command(slot, Command::task);
   }
 
-  /// `settle` is called once if the body takes longer than some looks at its barrier, `last` if it lasts some 20 us, `slow`
-  /// each kSlowTaskNs.
+  /// `settle` is called once if the body takes longer than some looks at its barrier, `last` once it has gone on for
+  /// kLastsTicks more and then now and then, `slow` each kSlowTaskNs.
   template <class Slow, class Settle, class Last>
   __device__ Asked wait(std::uint32_t slot, Slow&& slow, Settle&& settle, Last&& last) {
     bool done = is_done(slot);
@@ -206,6 +206,9 @@ class GpuCrew {
 
   static constexpr std::uint32_t kShortBody = 64;  // looks at the barrier, some 20 ns each while it is not suspended
 
+  static constexpr std::uint32_t kLastsTicks = 40'000;  // of the SM's clock: some 20 us
+  __device__ static std::uint32_t ticks() { return static_cast<std::uint32_t>(ThreadPlatform::ticks()); }
+
   __device__ bool is_done(std::uint32_t slot) const {
     return ptx::mbarrier_test(crew_shared().done[slot], parity_ >> slot & 1);
   }
@@ -213,13 +216,15 @@ class GpuCrew {
   template <class Slow, class Last>
   __device__ void wait_done(std::uint32_t slot, Slow&& slow, Last&& last) {
     std::uint64_t start = 0, reported = 0;
+    std::uint32_t lasts_at = ticks() + kLastsTicks;  // looks at the barrier tell no time: the hardware suspends some of them
     for (std::uint32_t spins = 1; !is_done(slot); ++spins) {
+      if (static_cast<std::int32_t>(ticks() - lasts_at) > 0) {
+        last();
+        lasts_at += 1u << 30;
+      }
       if (spins % 1024) continue;
       const std::uint64_t now = detail::global_timer_ns();
-      if (!start) {
-        last();
-        start = reported = now;
-      }
+      if (!start) start = reported = now;
       if (now - reported < kSlowTaskNs) continue;
       slow(now - start);
       reported = now;

@@ -19,7 +19,7 @@ struct Staged {
   std::uint64_t done;      // the completion word, should this task end its run
   std::uint32_t level;     // the successor's priority
   bool ends_run;           // nothing else of the run is left when it has run
-  std::uint32_t urgent[2]; // whether work waited at the two higher priorities, when it was staged
+  std::uint32_t waits_at;  // the most urgent level at which work waited when it was staged, if that is above the lowest
   bool runs;               // false: skipped, its successors only hear of it
   bool failed;
   bool live;
@@ -27,7 +27,7 @@ struct Staged {
 
 /// A kept successor overtakes the queues, so nothing more urgent may have waited there.
 FLYWHEEL_TASK inline bool may_keep(const World& world, const Staged& task, std::uint32_t level) {
-  return world.keep_successor && (level < 1 || task.urgent[0] == 0) && (level < 2 || task.urgent[1] == 0);
+  return world.keep_successor && level <= task.waits_at;
 }
 
 /// Finishing the long way: failures, spawns, several successors or predecessors. Works on a copy of the task, out of
@@ -144,7 +144,7 @@ class Finisher {
     const TaskHeader& header = task.stage->record.header;
     const RunConstants& run = task.stage->run.constants;
     const bool spawned = header.flags & kTaskSpawned;
-    task.urgent[0] = task.urgent[1] = 0;
+    task.waits_at = kPriorities - 1;
     task.next = kEmptyMailbox;
     task.ends_run = header.edge_count == 0 && run.sinks == 1 && run.repeat == 1 && !spawned;
     task.done = completion_word(run.generation, 0);
@@ -152,8 +152,12 @@ class Finisher {
     if (header.edge_count == 0) return;
     if (header.edge_count == 1 && header.edge_predecessors == 1 && !spawned)
       task.next = Item{run.first_record + header.edge_task, task.item.run, false}.pack();
-    for (std::uint32_t level = 0; world_.keep_successor && level < 2; ++level)
-      task.urgent[level] = P::device(world_.control->board.queued[level]).load(Order::relaxed) > 0;  // a hint, as in read_board()
+    if (!world_.keep_successor) return;
+    // Relaxed: hints, as in read_board(). Both are on their way before one is looked at.
+    static_assert(kPriorities == 3);
+    const std::int64_t high = P::device(world_.control->board.queued[0]).load(Order::relaxed);
+    const std::int64_t normal = P::device(world_.control->board.queued[1]).load(Order::relaxed);
+    task.waits_at = high > 0 ? 0 : normal > 0 ? 1 : kPriorities - 1;
   }
 
   FLYWHEEL_TASK void operator()(Staged& task) {
