@@ -103,7 +103,7 @@ namespace detail {
 /// waits: the run keeps its bit for others.
 template <class P>
 FLYWHEEL_TASK bool take_share(const World& world, Desk& desk) {
-  constexpr std::uint32_t kMost = 32;
+  constexpr std::uint32_t kMost = 64;
   desk.roots_open = false;
   if (desk.roots_left) {
     const Board board = read_board<P>(world);  // all of it at once: one trip to L2

@@ -59,7 +59,7 @@ std::uint32_t begun_before_urgent(std::uint32_t workers, std::uint32_t naps) {
 }  // namespace
 
 TEST_CASE("an urgent run waits for tasks that have begun, not for shares of roots or batches in hand") {
-  // A share of roots is up to 32 tasks a worker. Some slack: the host's threads may be late themselves.
+  // A share of roots is up to 64 tasks a worker. Some slack: the host's threads may be late themselves.
   CHECK(begun_before_urgent(1, 400) <= 6);
   CHECK(begun_before_urgent(2, 600) <= 12);
 }

@@ -183,12 +183,10 @@ TEST_CASE("a successor is not kept while something more urgent waits") {
   World world{};
   for (const bool keeps : {false, true})
     for (std::uint32_t level = 0; level < kPriorities; ++level)
-      for (std::uint32_t waiting = 0; waiting < 4; ++waiting) {
+      for (std::uint32_t waits_at = 0; waits_at < kPriorities; ++waits_at) {
         world.keep_successor = keeps;
         Staged task{};
-        task.urgent[0] = waiting & 1;
-        task.urgent[1] = waiting >> 1;
-        const bool more_urgent = (level > 0 && task.urgent[0]) || (level > 1 && task.urgent[1]);
-        CHECK(may_keep(world, task, level) == (keeps && !more_urgent));
+        task.waits_at = waits_at;
+        CHECK(may_keep(world, task, level) == (keeps && waits_at >= level));
       }
 }
