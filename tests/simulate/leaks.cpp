@@ -127,6 +127,7 @@ void* malloc(std::size_t bytes) { return leaks::taken(__libc_malloc(bytes), FLYW
 void* calloc(std::size_t count, std::size_t bytes) { return leaks::taken(__libc_calloc(count, bytes), FLYWHEEL_CALLER); }
 void* realloc(void* memory, std::size_t bytes) {
   if (memory) leaks::given_back(memory);
+  if (memory && flywheel::simulate::scheduler.on()) flywheel::simulate::memory::forget(memory, malloc_usable_size(memory));
   return leaks::taken(__libc_realloc(memory, bytes), FLYWHEEL_CALLER);
 }
 void* aligned_alloc(std::size_t alignment, std::size_t bytes) {

@@ -46,7 +46,8 @@ void Scheduler::run(const Settings& settings, void* (*main)(void*), void* argume
   devices_.clear();
   stopped_.assign(kMostFibers + 1, false);
   now_ = 1'000'000'000;
-  steps_ = in_a_row_ = stopped_until_ = 0;
+  steps_ = in_a_row_ = stopped_until_ = stopped_ns_ = 0;
+  somebody_stopped_ = false;
   hash_ = 0xcbf29ce484222325ull;
   next_wake_ = kNever;
   created_ = 0;

@@ -67,6 +67,8 @@ std::vector<Jobs> random_jobs(Random& random, Runtime& runtime, std::uint32_t wo
 void run_priorities(Random& random) {
   Options options = options_of(random, 48 + random.below(64));
   options.max_tasks = 512;
+  options.max_edges = 1024;
+  while (options.queue_capacity < 2 * options.workers + 24 + options.spawn_capacity) options.queue_capacity *= 2;
   options.max_runs = 2u << random.below(4);
   options.max_waiting = 16;
   Runtime runtime = start_runtime(options);
