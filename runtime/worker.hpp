@@ -112,7 +112,7 @@ class Worker {
     finish_.let_go(task);
     if (ahead_.live) finish_.let_go(ahead_);
   }
-  /// Some 20 us by now, so that a look does not count: from here on none is saved.
+  /// The body has run for some 20 us: beside that, a look at the board before each task costs little.
   FLYWHEEL_TASK void lasts() {
     look_.bodies_last();
     kept_in_row_ = kLooksOneIn - 1;
