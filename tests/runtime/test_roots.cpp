@@ -144,16 +144,26 @@ TEST_CASE("pass after pass of many roots fits the queue while other workers are 
   CHECK(wide.cells == std::vector<std::uint32_t>(9, 500));
 }
 
-TEST_CASE("what is in hand goes back to the queue of its level, each task once") {
+namespace {
+/// A run of 50 roots at level 1, whose first root a worker has taken with a share of the others behind it.
+struct SharedRun {
   HandWorld hand;
-  Wide wide(50, false, false);
-  const RunConstants run = hand.load(wide.graph);
-  RunState& state = hand.open(run);
-  state.line.constants.priority = 1;
-  publish_roots<P>(hand.world, 0, run);
+  Wide wide{50, false, false};
+  RunConstants run = hand.load(wide.graph);
   Desk desk{};
-  REQUIRE(find_roots<P>(hand.world, desk, 1));
-  take_in_hand<P>(hand.world, desk);
+
+  SharedRun() {
+    hand.open(run).line.constants.priority = 1;
+    publish_roots<P>(hand.world, 0, run);
+    REQUIRE(find_roots<P>(hand.world, desk, 1));
+    take_in_hand<P>(hand.world, desk);
+  }
+};
+}  // namespace
+
+TEST_CASE("what is in hand goes back to the queue of its level, each task once") {
+  SharedRun shared;
+  auto& [hand, wide, run, desk] = shared;
   const std::uint32_t in_hand = desk.roots_end - desk.roots_next;
   REQUIRE(in_hand > 0);
   put_back_hand<P>(hand.world, desk, 0);
@@ -164,15 +174,8 @@ TEST_CASE("what is in hand goes back to the queue of its level, each task once")
 }
 
 TEST_CASE("while bodies last, nothing stays in hand and shares are single tasks") {
-  HandWorld hand;
-  Wide wide(50, false, false);
-  const RunConstants run = hand.load(wide.graph);
-  RunState& state = hand.open(run);
-  state.line.constants.priority = 1;
-  publish_roots<P>(hand.world, 0, run);
-  Desk desk{};
-  REQUIRE(find_roots<P>(hand.world, desk, 1));
-  take_in_hand<P>(hand.world, desk);
+  SharedRun shared;
+  auto& [hand, wide, run, desk] = shared;
   const std::uint32_t in_hand = desk.roots_end - desk.roots_next;
   REQUIRE(in_hand > 0);
   std::uint32_t next = 1 + in_hand;
