@@ -57,12 +57,13 @@ FLYWHEEL_TASK bool begin_iteration(const World& world, const RunConstants& run) 
 
 /// A sink, or a task spawned in a sink's place, is done. `alone`: it is the only one of its iteration, so that nobody
 /// else ever touches `outstanding` and it stays armed. `clean`: no task of the run was lost on the way, as far as a sole
-/// sink, which hears of every failure, can tell.
+/// sink, which hears of every failure, can tell. `count`: it arrives for so many, itself and those that ended before it on this
+/// worker. What they wrote is acquired by this thread.
 template <class P>
 FLYWHEEL_TASK void arrive_sink(const World& world, std::uint32_t worker, const RunConstants& run, bool alone,
-                               bool clean) {
+                               bool clean, std::uint32_t count = 1) {
   // Release and acquire as in counter.hpp: the last one speaks for all.
-  if (!alone && P::device(world.runs[run.slot].outstanding).fetch_add(~0u, Order::acq_rel) != 1) return;
+  if (!alone && P::device(world.runs[run.slot].outstanding).fetch_add(0u - count, Order::acq_rel) != count) return;
   if (begin_iteration<P>(world, run)) publish_roots<P>(world, worker, run);
   else complete_run<P>(world, run, alone && clean && run.repeat == 1);
 }

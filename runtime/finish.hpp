@@ -35,15 +35,16 @@ FLYWHEEL_TASK inline bool may_keep(const World& world, const Staged& task, std::
 template <class P>
 class LongFinish {
  public:
-  FLYWHEEL_TASK LongFinish(const World& world, std::uint32_t id, Desk& desk, const Staged& task, std::uint64_t kept)
+  FLYWHEEL_TASK LongFinish(const World& world, std::uint32_t id, Desk& desk, const Staged& task, const Stage* behind,
+                           std::uint64_t kept)
       : world_(world), desk_(desk), id_(id), task_(task), header_(task.stage->record.header),
-        run_(task.stage->run.constants), kept_(kept) {}
+        run_(task.stage->run.constants), behind_(behind), kept_(kept) {}
 
   /// Returns the item to keep, or kEmptyMailbox.
   FLYWHEEL_TASK std::uint64_t operator()() {
     note_asked();
     single_ = !task_.asked.spawned && !(header_.flags & kTaskSpawned);
-    if (header_.edge_count == 0) arrive_sink<P>(world_, id_, run_, single_ && run_.sinks == 1, !task_.failed);
+    if (header_.edge_count == 0) tell_run();
     else tell_successors();
     if (header_.flags & kTaskSpawned) recycle_spawned<P>(world_, task_.item.record, Wires<P>{world_}.wait(id_));
     return kept_;
@@ -60,6 +61,22 @@ class LongFinish {
     // Relaxed: this task's own arrival releases it to the finisher of the iteration.
     if (task_.asked.stop) P::device(state.line.stop).store(1, Order::relaxed);
     task_.failed |= task_.asked.code != 0;
+  }
+
+  /// An arrival is a trip to L2: of several sinks of one run that come one behind the other, the last arrives for all. The run
+  /// cannot end before that one, so nothing waits for the others, and the slot has no other run meanwhile.
+  FLYWHEEL_TASK void tell_run() {
+    const bool plain = !task_.failed && !task_.asked.stop && is_sink_of_several(header_, run_);
+    if (plain && single_ && behind_ && behind_->run.constants.slot == run_.slot &&
+        is_sink_of_several(behind_->record.header, behind_->run.constants)) {
+      ++desk_.sinks_done;
+      return;
+    }
+    arrive_sink<P>(world_, id_, run_, single_ && run_.sinks == 1, !task_.failed, 1 + desk_.sinks_done);
+    desk_.sinks_done = 0;
+  }
+  FLYWHEEL_TASK static bool is_sink_of_several(const TaskHeader& header, const RunConstants& run) {
+    return header.edge_count == 0 && run.sinks != 1 && !(header.flags & kTaskSpawned);
   }
 
   /// Successors are told a few at a time, so that their counters' trips to L2 overlap, and published in chunks.
@@ -108,14 +125,15 @@ class LongFinish {
   Staged task_;
   const TaskHeader& header_;
   const RunConstants& run_;
+  const Stage* behind_;  // of the task that the crew goes over to, if there is one
   std::uint64_t kept_;
   bool single_ = true;
 };
 
 template <class P>
 FLYWHEEL_COLD std::uint64_t finish_long_way(const World& world, std::uint32_t id, Desk& desk, const Staged& task,
-                                            std::uint64_t kept) {
-  return LongFinish<P>(world, id, desk, task, kept)();
+                                            const Stage* behind, std::uint64_t kept) {
+  return LongFinish<P>(world, id, desk, task, behind, kept)();
 }
 
 template <class P>
@@ -160,7 +178,8 @@ class Finisher {
     task.waits_at = high > 0 ? 0 : normal > 0 ? 1 : kPriorities - 1;
   }
 
-  FLYWHEEL_TASK void operator()(Staged& task) {
+  /// `ahead`: what is staged behind the task.
+  FLYWHEEL_TASK void operator()(Staged& task, const Staged& ahead) {
     const bool plain = task.runs && !(task.asked.code | task.asked.spawned | task.asked.stop);
     if (plain && task.ends_run) {
       end_run<P>(world_, task.item.run, task.done);
@@ -168,7 +187,7 @@ class Finisher {
       pass_on(task);
     } else {
       const Staged copy = task;  // of which the address may be taken
-      kept_ = finish_long_way<P>(world_, id_, desk_, copy, kept_);
+      kept_ = finish_long_way<P>(world_, id_, desk_, copy, ahead.live ? ahead.stage : nullptr, kept_);
     }
     let_go(task);
   }

@@ -21,7 +21,7 @@ class Worker {
     Staged task{};
     while (next(task)) {
       run(task);
-      finish_(task);
+      finish_(task, ahead_);
     }
     look_.show_stats();
     sign(WorkerState::absent);

@@ -130,6 +130,7 @@ struct Desk {
   std::uint16_t roots_slot;
   bool roots_dense;
   std::uint32_t urgent;      // tasks popped that were more urgent than what was in hand
+  std::uint32_t sinks_done;  // of one run, and not told: the task behind them does, see Finisher
   std::uint32_t single_shares;  // so many shares to come are single tasks, see take_singly()
   bool roots_open;           // there may be more roots of the run in `roots_slot` to take
   bool roots_turn;           // where a level has both, roots go before queued tasks this time

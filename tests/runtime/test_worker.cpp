@@ -72,6 +72,26 @@ struct Tell {
   }
 };
 
+/// One of several sinks: notes how many of its run have not arrived by then. The last one ends the launch.
+struct Sink {
+  const World* world;
+  std::vector<std::uint32_t>* outstanding;
+  bool fails, last;
+  template <class Block>
+  void operator()(Block& block) const {
+    outstanding->push_back(CpuPlatform::device(world->runs[0].outstanding).load(Order::relaxed));
+    if (fails) block.fail(1);
+    if (last) CpuPlatform::device(world->control->board.abort).store(1, Order::relaxed);
+  }
+};
+
+/// A crew that looks ahead, as a GPU's does.
+template <class List>
+struct AheadCrew : CpuCrew<List> {
+  using CpuCrew<List>::CpuCrew;
+  static constexpr bool kLooksAhead = true;
+};
+
 /// A crew whose bodies are all long, and that looks ahead as a GPU's does.
 template <class List>
 struct LongCrew : CpuCrew<List> {
@@ -85,7 +105,7 @@ struct LongCrew : CpuCrew<List> {
   }
 };
 
-using List = TaskList<Append, Sum, Give, Nth, Tell>;
+using List = TaskList<Append, Sum, Give, Nth, Tell, Sink>;
 
 /// A random graph of Sum tasks, and the same sums one after another.
 struct RandomSums {
@@ -215,14 +235,15 @@ TEST_CASE("a world parks and is launched again where it was") {
 
 namespace {
 /// What a worker alone does that looks ahead, with the graph's tasks in its queue: `run` is in slot 0.
+template <class Crew = LongCrew<List>>
 void work_alone(HandWorld& hand, const RunConstants& run, std::uint32_t tasks) {
   hand.open(run);
   const Wires<CpuPlatform> wires{hand.world};
   const auto item = [&](std::uint32_t n) { return Item{run.first_record + n, 0, false}.pack(); };
   REQUIRE(wires.ready(run.priority).push(tasks, item, wires.wait(0)));
   unsigned char scratch[16];
-  LongCrew<List> crew(hand.world, 0, scratch);
-  Worker<CpuPlatform, LongCrew<List>>(hand.world, 0, crew, nullptr)();
+  Crew crew(hand.world, 0, scratch);
+  Worker<CpuPlatform, Crew>(hand.world, 0, crew, nullptr)();
 }
 }  // namespace
 
@@ -236,6 +257,23 @@ TEST_CASE("nobody is kept waiting for the successor of a task that is still to c
   hand.world.share_shift = 0;  // all four are one batch
   work_alone(hand, hand.load(graph), 4);
   CHECK(claimed == 0);
+}
+
+TEST_CASE("sinks that end one behind the other arrive together, and one that fails tells those before it, too") {
+  constexpr std::uint32_t kSinks = 8;
+  for (const std::uint32_t failing : {kSinks, 3u, kSinks - 1}) {
+    HandWorld hand;
+    HandGraph<List> graph;
+    std::vector<std::uint32_t> outstanding, expected;
+    for (std::uint32_t n = 0; n < kSinks; ++n) graph.add(Sink{&hand.world, &outstanding, n == failing, n + 1 == kSinks});
+    for (std::uint32_t n = 0; n < kSinks; ++n) expected.push_back(n > failing ? kSinks - failing - 1 : kSinks);
+    hand.world.share_shift = 0;  // all are one batch
+    const RunConstants run = hand.load(graph);
+    work_alone<AheadCrew<List>>(hand, run, kSinks);
+    CHECK(outstanding == expected);
+    const std::uint64_t word = CpuPlatform::system(hand.world.completions[0].word).load(Order::acquire);
+    CHECK(word == completion_word(run.generation, failing < kSinks ? kUserStatus + 1 : 0));
+  }
 }
 
 TEST_CASE("a long queue keeps nobody from a run of all workers, nor from the end") {
