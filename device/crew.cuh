@@ -5,7 +5,7 @@
 #pragma once
 
 #include "device/compiled.cuh"
-#include "runtime/cpu_crew.hpp"
+#include "runtime/stage.hpp"
 
 namespace flywheel {
 

@@ -5,14 +5,9 @@
 #pragma once
 
 #include "runtime/cpu_compiled.hpp"
+#include "runtime/stage.hpp"
 
 namespace flywheel {
-
-/// Copies of a task's record and of its run's line, where bodies and the worker's loop find them.
-struct Stage {
-  TaskRecord record;
-  RunLine run;
-};
 
 template <class List, class P = CpuPlatform>
 class CpuCrew {

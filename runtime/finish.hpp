@@ -1,10 +1,11 @@
 // Finishing a task: its successors hear of it, the last one to tell a successor makes it ready.
 #pragma once
 
+#include "runtime/block.hpp"
 #include "runtime/completion.hpp"
 #include "runtime/counter.hpp"
-#include "runtime/cpu_crew.hpp"
 #include "runtime/spawn.hpp"
+#include "runtime/stage.hpp"
 
 namespace flywheel {
 

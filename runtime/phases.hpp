@@ -3,6 +3,7 @@
 
 #include "runtime/completion.hpp"
 #include "runtime/operands.hpp"
+#include "runtime/stage.hpp"
 
 namespace flywheel {
 
@@ -68,11 +69,6 @@ FLYWHEEL_TASK void run_phase(const TaskRecord* records, const Phase& phase, Bloc
     List::run(block.load(records[phase.first + t]), block);
   }
 }
-
-struct PhasesEnd {
-  std::uint32_t pass;  // in which it ended
-  bool early;
-};
 
 /// After the last boundary, if nothing has ended the run before.
 template <class Block>

@@ -6,6 +6,7 @@
 
 #include "runtime/finish.hpp"
 #include "runtime/look.hpp"
+#include "runtime/stage.hpp"
 
 namespace flywheel {
 
