@@ -80,13 +80,9 @@ std::uint32_t Scheduler::pick_moving(std::uint32_t count) {
 void Scheduler::stop_somebody() {
   const auto fibers = static_cast<std::uint32_t>(fibers_.size());
   const bool most = style_ == Schedule::most;
-  stopped_ns_ = stopped_ns();
-  stopped_from_ = now_;
-  somebody_stopped_ = false;
   std::fill(stopped_.begin(), stopped_.end(), false);
   stopped_until_ = steps_ + 1 + random_.below(random_.one_in(4) ? 40'000 : 4'000);
   if (random_.one_in(4)) return;  // nobody this time
-  somebody_stopped_ = true;
   for (std::uint32_t i = 0; i < fibers; ++i) stopped_[i] = most && i && !random_.one_in(fibers);
   if (most) stopped_[1 + random_.below(fibers)] = false;
   else stopped_[random_.below(fibers)] = true;

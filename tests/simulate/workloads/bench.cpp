@@ -133,6 +133,11 @@ void watch_inbox(const Executable& any) {
   journal::watch_inbox(world.inbox, world.inbox_capacity, world.params, kParamBytes);
 }
 
+void watch_bodies(const Executable& any) {
+  const World& world = any.loaded()->core->memory.world();
+  journal::watch_bodies(world.heartbeats, world.workers, sizeof(Heartbeat));
+}
+
 void check_end(Runtime& runtime, const Executable& any) {
   const Stats stats = runtime.stats();
   const std::shared_ptr<Core> core = any.loaded()->core;

@@ -52,6 +52,8 @@ struct NodeGraph {
 };
 NodeGraph random_graph(Random& random, const Words& words, std::uint32_t count, bool priorities);
 
+/// The journal knows from here on when bodies begin and end for the runtime's watchdog. `any` is loaded there.
+void watch_bodies(const Executable& any);
 /// The journal knows from here on when runs whose first parameter is their number left the line. `any` is loaded there.
 void watch_inbox(const Executable& any);
 
