@@ -8,6 +8,7 @@
 #include <cstring>
 #include <cxxabi.h>
 
+#include "simulate/clocks.hpp"
 #include "simulate/leaks.hpp"
 #include "simulate/memory.hpp"
 
@@ -25,7 +26,10 @@ struct Handled {  // __cxa_eh_globals of the Itanium C++ ABI
   void* caught;
   unsigned uncaught;
 };
-Handled* handled() { return reinterpret_cast<Handled*>(abi::__cxa_get_globals()); }
+Handled* handled() {
+  static Handled* const all = reinterpret_cast<Handled*>(abi::__cxa_get_globals());  // of the one thread of the system
+  return all;
+}
 
 /// Stacks are kept from run to run, each at the same fiber's.
 unsigned char* stack_of(std::uint32_t fiber) {
@@ -46,8 +50,7 @@ void Scheduler::run(const Settings& settings, void* (*main)(void*), void* argume
   devices_.clear();
   stopped_.assign(kMostFibers + 1, false);
   now_ = 1'000'000'000;
-  steps_ = in_a_row_ = stopped_until_ = stopped_ns_ = 0;
-  somebody_stopped_ = false;
+  steps_ = in_a_row_ = stopped_until_ = 0;
   hash_ = 0xcbf29ce484222325ull;
   next_wake_ = kNever;
   created_ = 0;
@@ -89,6 +92,7 @@ std::uint32_t Scheduler::create(void* (*routine)(void*), void* argument) {
   memory::forget(stack, kStackBytes);
   fiber->stack.start(stack + kStackBytes, kStackBytes, &Scheduler::enter);
   fibers_[id] = std::move(fiber);
+  widen_clocks(id + 1);
   memory::thread_begins(id, id ? current_ : 0);
   return id;
 }

@@ -133,8 +133,6 @@ class Scheduler {
   std::uint32_t leaps() const { return leaps_; }
 
   std::uint64_t now() const { return now_; }
-  /// For how long the schedule has stopped some thread, all such times together.
-  std::uint64_t stopped_ns() const { return stopped_ns_ + (somebody_stopped_ ? now_ - stopped_from_ : 0); }
   std::uint64_t steps() const { return steps_; }
   std::uint64_t hash() const { return hash_; }
   const Settings& settings() const { return settings_; }
@@ -192,7 +190,7 @@ class Scheduler {
     const void* where;
     std::uint64_t now;
   };
-  static constexpr std::uint32_t kShown = 4096;
+  static constexpr std::uint32_t kShown = 64;
 
   Settings settings_;
   Schedule style_ = Schedule::random;
@@ -209,8 +207,6 @@ class Scheduler {
   std::uint64_t now_ = 0, steps_ = 0, hash_ = 0, next_wake_ = kNever, in_a_row_ = 0;
   std::uint64_t lowest_ = 0, next_change_ = kNever;       // schedule `pct`
   std::uint64_t stopped_until_ = 0;                       // schedules `stop` and `most`
-  std::uint64_t stopped_ns_ = 0, stopped_from_ = 0;       // see stopped_ns()
-  bool somebody_stopped_ = false;
   std::vector<bool> stopped_;
   std::uint32_t jumps_left_ = 0, leaps_ = 0;
   std::uint64_t leapt_ns_ = 0;
