@@ -89,6 +89,7 @@ std::uint64_t all_findings() {
 void take_seeds(std::uint64_t job, double end) {
   progress = of_jobs + job;
   scheduler.note_reached(&progress->reached);
+  scheduler.locals().find();
   if (request.sites && !job) note_sites(progress->sites);
   const std::uint64_t first = request.settings.seed, last = request.count ? first + request.count : ~std::uint64_t{0};
   for (std::uint64_t seed = first + job; seed < last && (!end || now() < end) && all_findings() < request.findings;
@@ -154,6 +155,7 @@ bool run_child(void (*run)(std::uint64_t seed), std::uint64_t seed) {
   const pid_t child = fork();
   if (!child) {
     catch_signals();
+    progress->reached.touch();
     run(seed);
     _exit(0);
   }

@@ -1,6 +1,26 @@
 #include "simulate/shadow.hpp"
 
+#include <sys/mman.h>
+
+#include <cstdlib>
+
 namespace flywheel::simulate {
+
+void* take_for_good(std::size_t bytes) {
+  constexpr std::size_t kHuge = std::size_t{2} << 20;  // one page, where the system has such: a single page fault
+  static unsigned char* next = nullptr;
+  static std::size_t left = 0;
+  if (bytes > left) {
+    void* const memory = mmap(nullptr, 2 * kHuge, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED) std::abort();
+    auto* const at = static_cast<unsigned char*>(memory);
+    next = at + (kHuge - reinterpret_cast<std::size_t>(at) % kHuge);
+    madvise(next, kHuge, MADV_HUGEPAGE);
+    left = kHuge;
+  }
+  left -= bytes;
+  return (next += bytes) - bytes;
+}
 
 AtomicWord& Shadow::word_of(Granule& granule, const void* at, std::size_t bytes, std::uint64_t newest) {
   AtomicWord** link = &granule.words;
