@@ -27,6 +27,7 @@ double now() { return std::chrono::duration<double>(std::chrono::steady_clock::n
 void run_seed(std::uint64_t seed) {
   Settings settings = request.settings;
   settings.seed = seed;
+  settings.large = seed % kLargeOneIn == 0;
   const auto run = [](void*) -> void* {
     run_program(scheduler.settings().seed);
     return nullptr;

@@ -13,6 +13,7 @@
 namespace flywheel::simulate {
 
 inline constexpr const char* kScheduleNames[] = {"random", "pct", "stop", "most", "jump", "any"};
+inline constexpr std::uint64_t kLargeOneIn = 16;   // seeds, whose programs are large
 inline constexpr std::uint64_t kFewestSteps = 2000;  // a run with less does not count
 
 struct Request {

@@ -196,7 +196,7 @@ void begin_run() {
   everybody = {};
   locks.clear();
   watched = {};
-  stale_steps = std::uint64_t{8} << scheduler.random().below(10);
+  stale_steps = std::uint64_t{8} << scheduler.random().below(scheduler.settings().large ? 10 : 7);
 }
 
 void thread_begins(std::uint32_t thread, std::uint32_t parent) {

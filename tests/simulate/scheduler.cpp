@@ -18,7 +18,7 @@ Scheduler scheduler;
 
 namespace {
 constexpr std::size_t kStackBytes = 512u << 10;
-constexpr std::uint64_t kStepNs = 40;
+constexpr std::uint64_t kStepNs = 40, kStepNsOfSmall = 400;
 constexpr const char* kKinds[] = {"load", "store", "update", "fence", "lock", "unlock", "wait",
                                   "notify", "clock", "sleep", "yield", "create", "join", "end"};
 
@@ -112,10 +112,10 @@ void Scheduler::step(Kind kind, const void* where) {
   hash_ = (hash_ ^ (offset_of(where) << 12 ^ current_ << 4 ^ static_cast<std::uint64_t>(kind))) * 0x100000001b3ull;
   shown_[steps_ % kShown] = {current_, kind, where, now_};
   ++of_kind_[static_cast<int>(kind)];
-  now_ += kStepNs;
+  now_ += settings_.large ? kStepNs : kStepNsOfSmall;
   if (++steps_ > settings_.most_steps) finding("the run takes more steps than it may: nothing gets on");
   const std::uint32_t ns = decide(Choice::leap, 0, [&]() -> std::uint32_t {
-    if (style_ != Schedule::jump || !jumps_left_ || !random_.one_in(5000)) return 0;
+    if (style_ != Schedule::jump || !jumps_left_ || !random_.one_in(long_ / 8)) return 0;
     --jumps_left_;
     return 1000u << random_.below(16);
   });

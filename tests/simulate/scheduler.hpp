@@ -2,6 +2,7 @@
 // step, after which a seed decides who goes on.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -31,6 +32,7 @@ struct Settings {
   std::uint64_t seed = 0;
   Schedule schedule = Schedule::any;
   bool weak = true;
+  bool large = false;  // the program, and time passes slowly, so that threads that sleep leave many steps to others
   std::uint64_t most_steps = 20'000'000;
   std::vector<Weakened> weakened;
   std::vector<std::uintptr_t> narrowed;  // the code at these places has the next narrower scope
@@ -51,20 +53,30 @@ struct Draws {
   }
 };
 
+/// Inlined: the scheduler's own draws are no access of the program's, which has the same functions.
 struct Random {
   std::uint64_t state;
   Draws* draws = nullptr;
-  std::uint64_t next() {  // SplitMix64 (Steele, Lea, Flood, OOPSLA 2014)
+  bool small = false;  // of sizes, the smallest of a few
+  [[gnu::always_inline]] inline std::uint64_t next() {  // SplitMix64 (Steele, Lea, Flood, OOPSLA 2014)
     std::uint64_t x = state += 0x9e3779b97f4a7c15ull;
     x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
     x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
     return x ^ (x >> 31);
   }
-  std::uint32_t below(std::uint32_t n) {
-    const auto natural = static_cast<std::uint32_t>((next() >> 32) * n >> 32);
+  [[gnu::always_inline]] inline std::uint32_t below(std::uint32_t n) {
+    constexpr std::uint32_t kMostKinds = 4;  // less is no size, but one of some kinds
+    std::uint32_t natural = uniform(n);
+    if (small && n > kMostKinds) natural = std::min(natural, std::min(uniform(n), uniform(n)));
     return draws ? draws->value(natural, n) : natural;
   }
-  bool one_in(std::uint32_t n) { return below(n) == 0; }
+  [[gnu::always_inline]] inline bool one_in(std::uint32_t n) {
+    const std::uint32_t natural = uniform(n);
+    return (draws ? draws->value(natural, n) : natural) == 0;
+  }
+
+ private:
+  [[gnu::always_inline]] inline std::uint32_t uniform(std::uint32_t n) { return static_cast<std::uint32_t>((next() >> 32) * n >> 32); }
 };
 
 inline constexpr std::uint32_t kMostFibers = 48;
@@ -202,6 +214,7 @@ class Scheduler {
   Part* part_ = nullptr;
   testing::StackPlace outside_;
   std::uint32_t current_ = 0, switch_one_in_ = 1, created_ = 0;
+  std::uint32_t long_ = 0;  // in steps: for how long the schedule leaves a thread alone, or goes on with it, at most
   bool on_ = false;
   bool asked_ = false;  // stays() has drawn whether the running fiber goes on
   std::uint64_t now_ = 0, steps_ = 0, hash_ = 0, next_wake_ = kNever, in_a_row_ = 0;
