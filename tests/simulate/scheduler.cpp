@@ -18,7 +18,7 @@ Scheduler scheduler;
 
 namespace {
 constexpr std::size_t kStackBytes = 512u << 10;
-constexpr std::uint64_t kStepNs = 40, kStepNsOfSmall = 400;
+constexpr std::uint64_t kStepNs = 40, kStepNsOfSmall = 1000;
 constexpr const char* kKinds[] = {"load", "store", "update", "fence", "lock", "unlock", "wait",
                                   "notify", "clock", "sleep", "yield", "create", "join", "end"};
 

@@ -11,7 +11,7 @@ void Scheduler::choose_style() {
   constexpr std::uint32_t kOneIn[] = {1, 2, 4, 16, 64};
   switch_one_in_ = kOneIn[random_.below(5)];
   lowest_ = std::uint64_t{1} << 32;
-  long_ = settings_.large ? 40'000 : 4'000;
+  long_ = settings_.large ? 40'000 : 1'500;
   next_change_ = random_.below(long_ / 2);
   jumps_left_ = 20;
 }
