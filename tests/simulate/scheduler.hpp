@@ -64,16 +64,19 @@ struct Random {
     x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
     return x ^ (x >> 31);
   }
+  /// A size.
   [[gnu::always_inline]] inline std::uint32_t below(std::uint32_t n) {
-    constexpr std::uint32_t kMostKinds = 4;  // less is no size, but one of some kinds
+    constexpr std::uint32_t kFew = 4;
     std::uint32_t natural = uniform(n);
-    if (small && n > kMostKinds) natural = std::min(natural, std::min(uniform(n), uniform(n)));
+    if (small && n > kFew) natural = std::min(natural, std::min(uniform(n), uniform(n)));
     return draws ? draws->value(natural, n) : natural;
   }
-  [[gnu::always_inline]] inline bool one_in(std::uint32_t n) {
+  /// One of so many kinds, each as likely.
+  [[gnu::always_inline]] inline std::uint32_t one_of(std::uint32_t n) {
     const std::uint32_t natural = uniform(n);
-    return (draws ? draws->value(natural, n) : natural) == 0;
+    return draws ? draws->value(natural, n) : natural;
   }
+  [[gnu::always_inline]] inline bool one_in(std::uint32_t n) { return one_of(n) == 0; }
 
  private:
   [[gnu::always_inline]] inline std::uint32_t uniform(std::uint32_t n) { return static_cast<std::uint32_t>((next() >> 32) * n >> 32); }

@@ -11,6 +11,8 @@ namespace flywheel::simulate {
 
 [[noreturn]] void wrong(const std::string& what);
 void expect(bool fine, const char* what);
+/// For a thread of its own: what the program draws there does not hang on what others draw meanwhile.
+inline Random random_of_thread(std::uint64_t seed) { return {seed, nullptr, !scheduler.settings().large}; }
 /// It has ended well.
 void check_run(Run& run, const char* what);
 
