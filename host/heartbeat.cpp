@@ -63,6 +63,8 @@ Watchdog::Pulse Watchdog::read(Heartbeat& heart) {
   // Acquire, all: each pairs with the release store of the same word in runtime/heartbeat. What is read twice tells by the
   // second look, relaxed, whether a later write came between: it is ordered by the acquires before it.
   pulse.joined = P::system(heart.joined).load(Order::acquire);
+  pulse.part_ns = P::system(heart.part_ns).load(Order::acquire);
+  if (P::system(heart.joined).load(Order::relaxed) != pulse.joined) pulse.part_ns = 0;
   pulse.beats = P::system(heart.beats).load(Order::acquire);
   pulse.started_ns = P::system(heart.started_ns).load(Order::acquire);
   pulse.item = P::system(heart.item).load(Order::acquire);
@@ -71,8 +73,7 @@ Watchdog::Pulse Watchdog::read(Heartbeat& heart) {
   const bool whole = pulse.beats % 2 == 0 && P::system(heart.beats).load(Order::relaxed) == pulse.beats;
   pulse.slow = slow && whole;
   const bool same = P::system(heart.started_ns).load(Order::relaxed) == pulse.started_ns;
-  pulse.began_ns = same ? pulse.started_ns & ~kBodyEnded : 0;
-  pulse.runs = !slow && pulse.began_ns && !(pulse.started_ns & kBodyEnded);
+  pulse.runs = !slow && same && pulse.started_ns && !(pulse.started_ns & kBodyEnded);
   return pulse;
 }
 
@@ -119,8 +120,8 @@ bool Watchdog::is_held_up(std::uint32_t worker, const WatchedRun& run) {
     } else if (other.joined != joined_run(slot, run.generation)) {
       const bool stalls = other.runs && watched_[w].pulse.started_ns == other.started_ns && watched_[w].told;
       held_up |= !stalls;
-    } else if (Item::unpack(other.item).run == slot && other.began_ns > seen.others_began) {
-      seen.others_began = other.began_ns;
+    } else if (other.part_ns > seen.others_began) {
+      seen.others_began = other.part_ns;
       held_up = true;
     }
   }

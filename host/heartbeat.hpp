@@ -54,8 +54,8 @@ class Watchdog {
     std::uint64_t item = 0;
     std::uint64_t elapsed_ns = 0;
     std::uint64_t started_ns = 0;
-    std::uint64_t began_ns = 0;  // the last body, which may be over; 0: not known. It and the item belong together
     std::uint64_t joined = 0;
+    std::uint64_t part_ns = 0;   // when the last body of that run began; 0: none, or not known
     std::uint32_t beats = 0;
     bool slow = false;   // item, elapsed_ns and beats belong together
     bool runs = false;   // item and started_ns do

@@ -61,7 +61,7 @@ class CpuCompiled {
   FLYWHEEL_TASK void run_body(const Instruction& instruction, TaskContext& context, const unsigned char* from) {
     const std::uint64_t begin = bodies_.now();
     Heartbeat& heart = run_.world->heartbeats[run_.worker];
-    begin_body<P>(heart, Item{context.header->local, context.item.run, false}.pack());
+    begin_part<P>(heart, Item{context.header->local, context.item.run, false}.pack());
     CpuBlock<List, P> block(context, scratch_);
     CpuOperands operands(from, instruction.operand_bytes, detail::spare_page());
     std::uint32_t pages = 0;

@@ -32,6 +32,7 @@ struct Watch {
   void begin(std::uint32_t worker, std::uint32_t task, std::uint16_t slot) {
     hearts[worker].item = Item{task, slot, false}.pack();
     hearts[worker].started_ns = now;
+    if (hearts[worker].joined == joined_run(slot, runs[slot].generation)) hearts[worker].part_ns = now;
   }
   void beat_slow(std::uint32_t worker, std::uint32_t task, std::uint16_t slot, std::uint64_t elapsed_ms) {
     beat<P>(hearts[worker], WorkerState::slow, Item{task, slot, false}.pack(), elapsed_ms * kMs);
@@ -122,6 +123,23 @@ TEST_CASE("so it does when that task was over before the next look") {
   watch.begin(1, 2, 4);  // a task before the partner
   CHECK(watch.pass(80).empty());
   watch.begin(1, 1, 4);
+  end_body<P>(watch.hearts[1]);
+  CHECK(watch.pass(80).empty());  // worker 0 is slow to see it
+  CHECK(watch.pass(25) == Named{0});
+}
+
+TEST_CASE("and when its worker was busy elsewhere by then") {
+  const std::vector<bool> gang{true, true};
+  Watch watch;
+  watch.runs[4] = {9, &gang};
+  watch.runs[5] = {3};
+  for (const std::uint32_t w : {0u, 1u, 2u}) show_joined<P>(watch.hearts[w], 4, 9);
+  watch.begin(0, 0, 4);
+  CHECK(watch.pass(80).empty());
+  watch.begin(1, 1, 4);
+  end_body<P>(watch.hearts[1]);
+  watch.begin(1, 100, 5);
+  CHECK(watch.pass(1).empty());
   end_body<P>(watch.hearts[1]);
   CHECK(watch.pass(80).empty());  // worker 0 is slow to see it
   CHECK(watch.pass(25) == Named{0});

@@ -49,7 +49,7 @@ inline Options options_of(Random& random, std::uint32_t most_tasks) {
 struct Bench {
   Bench(Random& random, const Options& options, std::uint32_t tasks)
       : options(options), runtime(testing::start_emulated<Node, Cell, Meet, Leaf, Source, Note, Hold>(
-                              options, random.next(), testing::EmulatedPace{2u << random.below(6), 256})),
+                              options, random.next(), testing::EmulatedPace{2u << random.below(6), 256, 4})),
         memory(runtime.allocate<std::uint32_t>(3 * tasks + 2)) {
     text += ": " + std::to_string(options.workers) + " blocks, max_runs " + std::to_string(options.max_runs) + ", overlap " +
             std::to_string(options.overlap) + ", queue_capacity " + std::to_string(options.queue_capacity) + ", spawn_capacity " +

@@ -55,6 +55,31 @@ void note_message(std::size_t word, std::uint64_t value) {
   arrivals[number] = scheduler.steps();
 }
 
+void end_now(Entry& entry) {
+  entry.ended = scheduler.steps();
+  entry.ended_ns = scheduler.now();
+  entry.leapt_ns = scheduler.leapt_ns() - entry.leapt_ns;
+  entry.leaps = scheduler.leaps() - entry.leaps;
+}
+
+/// What a worker's heartbeat says of its body.
+struct Body {
+  std::uint64_t begun_ns = 0, leapt_ns = 0;  // as in Entry
+  std::uint32_t leaps = 0;
+  std::size_t entry = kNone;  // of the body, once it has begun for itself
+
+  static constexpr std::size_t kNone = ~std::size_t{0};
+};
+Body bodies[kMostWorkers];
+std::size_t words_of_heartbeat = 0;
+
+void note_beat(std::size_t word, std::uint64_t value) {
+  if (word % words_of_heartbeat != 2) return;
+  Body& body = bodies[word / words_of_heartbeat % kMostWorkers];
+  if (!(value >> 63)) body = {value, scheduler.leapt_ns(), scheduler.leaps(), Body::kNone};
+  else if (body.entry != Body::kNone) end_now(entries[body.entry]);
+}
+
 /// The tasks that a worker began last.
 std::string last_tasks_of(std::uint32_t worker) {
   std::string text;
@@ -132,22 +157,22 @@ void clear() {
   entries.reserve(1024);
   arrivals.clear();
   watched_levels = 0;
+  words_of_heartbeat = 0;
   for (Level& level : watched) level = {};
 }
 
 std::size_t begin(std::uint32_t run, std::uint32_t task, std::uint32_t worker, std::uint32_t level) {
   const leaks::OurOwn here;
-  entries.push_back({run, task, worker, level, scheduler.steps(), 0, scheduler.now(), 0, scheduler.leapt_ns(), scheduler.leaps()});
+  if (!words_of_heartbeat) bodies[worker % kMostWorkers] = {scheduler.now(), scheduler.leapt_ns(), scheduler.leaps(), Body::kNone};
+  Body& body = bodies[worker % kMostWorkers];
+  body.entry = entries.size();
+  entries.push_back({run, task, worker, level, scheduler.steps(), 0, body.begun_ns, 0, body.leapt_ns, body.leaps});
   check_urgency(entries.back());
   return entries.size() - 1;
 }
 
 void end(std::size_t number) {
-  Entry& entry = entries[number];
-  entry.ended = scheduler.steps();
-  entry.ended_ns = scheduler.now();
-  entry.leapt_ns = scheduler.leapt_ns() - entry.leapt_ns;
-  entry.leaps = scheduler.leaps() - entry.leaps;
+  if (!words_of_heartbeat) end_now(entries[number]);
 }
 
 std::size_t size() { return entries.size(); }
@@ -168,6 +193,11 @@ bool exceeded(std::uint64_t limit_ns) {
   for (const Entry& entry : entries)
     if (counted_ns(entry) + leaps_of(entry) * std::max<std::uint64_t>(limit_ns / 8, 5'000'000) >= limit_ns) return true;
   return false;
+}
+
+void watch_bodies(const void* heartbeats, std::size_t workers, std::size_t bytes) {
+  words_of_heartbeat = bytes / 8;
+  memory::watch(heartbeats, workers * words_of_heartbeat, note_beat);
 }
 
 void watch_inbox(const void* words, std::size_t count, const unsigned char* params, std::size_t bytes_of_slot) {

@@ -43,6 +43,10 @@ bool clock_leaps();
 /// not above zero again.
 void watch_urgency(const std::int64_t* queued, std::uint32_t levels, std::uint32_t most);
 
+/// From here on a body begins and ends when its worker says so: word 2 of its heartbeat of `bytes` is the time of the begin, and
+/// has its highest bit set from the end on. A thread may be stopped between that and the body's first or last statement.
+void watch_bodies(const void* heartbeats, std::size_t workers, std::size_t bytes);
+
 /// Whether some body has exceeded this limit, as it is to be counted: time in which the process stood still counts for a fraction
 /// of the limit, and a gang's begins anew when another worker begins a task of the run or is through with one of another run.
 bool exceeded(std::uint64_t limit_ns);

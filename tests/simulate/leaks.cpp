@@ -36,7 +36,8 @@ Block blocks[kMost];
 std::size_t live = 0, used = 0;
 std::uintptr_t lowest = 0, highest = 0;  // all blocks lie between these
 
-std::size_t place_of(std::uintptr_t at) { return (at >> 4) * 0x9e3779b97f4a7c15ull >> (64 - kBits); }
+/// Neighbours lie side by side, no two closer than this: a run touches few pages of the table.
+std::size_t place_of(std::uintptr_t at) { return (at >> 5) % kMost; }
 
 Block* find(std::uintptr_t at) {
   for (std::size_t i = place_of(at);; i = (i + 1) % kMost) {

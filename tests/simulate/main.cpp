@@ -1,5 +1,5 @@
-// simulate [--seed N] [--count K] [--seconds S] [--jobs N] [--schedule NAME] [--shape NAME] [--strong] [--steps K] [--findings K]
-// [--weaken PLACE[=ORDER],...] [--narrow PLACE,...] [--sites] [--shrink]: see README.md.
+// simulate [--seed N | --first-seed N] [--count K] [--seconds S] [--jobs N] [--schedule NAME] [--shape NAME] [--strong]
+// [--steps K] [--findings K] [--weaken PLACE[=ORDER],...] [--narrow PLACE,...] [--sites] [--shrink]: see README.md.
 #include <sys/personality.h>
 #include <sys/single_threaded.h>
 #include <unistd.h>
@@ -57,7 +57,7 @@ bool parse_switch(const std::string& flag) {
 }
 
 bool parse_value(const std::string& flag, const char* value) {
-  if (flag == "--seed") request.settings.seed = number(value);
+  if (flag == "--seed" || flag == "--first-seed") request.settings.seed = number(value);
   else if (flag == "--count") request.count = number(value);
   else if (flag == "--seconds") request.seconds = std::strtod(value, nullptr);
   else if (flag == "--jobs") request.jobs = std::max<std::uint64_t>(1, number(value));
@@ -67,6 +67,7 @@ bool parse_value(const std::string& flag, const char* value) {
   else if (flag == "--narrow") parse_narrowed(value);
   else if (flag == "--schedule") request.settings.schedule = named<Schedule>(kScheduleNames, value);
   else if (flag == "--shape" && !std::strncmp(value, "gpu", 3)) request.emulated = named<emulated::Shape>(emulated::kShapeNames, value);
+  else if (flag == "--shape" && !std::strcmp(value, "all")) request.all = true;
   else if (flag == "--shape") request.shape = named<Shape>(kShapeNames, value);
   else return false;
   return true;

@@ -52,6 +52,8 @@ std::uint8_t self() { return static_cast<std::uint8_t>(scheduler.current()); }
 Epoch my_epoch() { return mine().now.at[scheduler.current()]; }
 void next_epoch() { ++mine().now.at[scheduler.current()]; }
 
+std::uint32_t place_of(const void* where) { return static_cast<std::uint32_t>(scheduler.offset_of(where)); }
+
 std::uint8_t my_device() { return scheduler.self().device; }
 
 const char* kind_of(std::uint8_t scope) {
@@ -62,9 +64,8 @@ const char* kind_of(std::uint8_t scope) {
 [[noreturn]] void report_race(const PlainAccess& before, const PlainAccess& now, const void* at) {
   char text[300];
   std::snprintf(text, sizeof(text), "data race at %p: fiber %u %s%s at +0x%llx, fiber %u %s%s at +0x%llx", at, before.fiber,
-                before.write ? "wrote" : "read", kind_of(before.scope),
-                static_cast<unsigned long long>(scheduler.offset_of(before.where)), now.fiber, now.write ? "writes" : "reads",
-                kind_of(now.scope), static_cast<unsigned long long>(scheduler.offset_of(now.where)));
+                before.write ? "wrote" : "read", kind_of(before.scope), static_cast<unsigned long long>(before.where), now.fiber,
+                now.write ? "writes" : "reads", kind_of(now.scope), static_cast<unsigned long long>(now.where));
   finding(text);
 }
 
@@ -80,8 +81,16 @@ bool tells_more(const PlainAccess& now, const PlainAccess& other) {
          (now.scope == kPlain || (other.scope != kPlain && now.scope <= other.scope));
 }
 
+/// Whether the same thread has done as much already and told nobody of it since: then nobody has learnt of that who races with this.
+bool repeats(const PlainAccess& now, const PlainAccess& other) {
+  return other.epoch == now.epoch && other.fiber == now.fiber && other.scope == now.scope && (now.mask & ~other.mask) == 0 &&
+         other.write >= now.write;
+}
+
 /// Notes an access to some of the 8 bytes of a granule, and compares it with those before it.
 void access(Granule& granule, const PlainAccess& access, const void* at) {
+  for (const PlainAccess& other : granule.accesses)
+    if (repeats(access, other)) return;
   const VectorClock& now = mine().now;
   PlainAccess* place = nullptr;
   for (PlainAccess& other : granule.accesses) {
@@ -96,36 +105,20 @@ void access(Granule& granule, const PlainAccess& access, const void* at) {
   *place = access;
 }
 
-AtomicWord& word_of(Granule& granule, const void* at, std::size_t bytes, std::uint64_t newest) {
-  std::unique_ptr<AtomicWord>* link = &granule.words;
-  while (*link && (*link)->at != at) link = &(*link)->next;
-  if (!*link) *link = std::make_unique<AtomicWord>();
-  AtomicWord& word = **link;
-  // Memory that does not hold the newest store was written plainly, or in words of another size: all see that.
-  if (word.bytes != bytes || word.stores.back().value != newest) {
-    word.at = at;
-    word.bytes = bytes;
-    word.stores.clear();
-    word.stores.push_back({newest, 0, {}, {}, false});
-  }
-  return word;
-}
-
 AtomicWord& visit(const void* at, std::size_t bytes, std::uint64_t newest, bool write, const How& how) {
   const auto address = reinterpret_cast<std::uintptr_t>(at);
   Granule& granule = shadow.of(address);
   const auto mask = static_cast<std::uint8_t>(((1u << bytes) - 1) << address % 8);
   const auto scope = scheduler.part().any_scope ? kAnyScope : static_cast<std::uint8_t>(how.scope);
-  if (!scheduler.part().ignored) access(granule, {my_epoch(), self(), mask, write, scope, my_device(), how.where}, at);
-  return word_of(granule, at, bytes, newest);
+  if (!scheduler.part().ignored) access(granule, {my_epoch(), self(), write, mask, scope, my_device(), place_of(how.where)}, at);
+  return shadow.word_of(granule, at, bytes, newest);
 }
 
 /// How many of the newest stores the running thread may read. One at least.
 std::size_t readable(const AtomicWord& word) {
-  const std::size_t size = word.stores.size();
   std::size_t count = 1;
-  while (count < size && !mine().now.knows_any(word.stores[size - count].seen) &&
-         word.stores[size - count].step + stale_steps > scheduler.steps())
+  while (count < word.count && word.newest(count - 1).step + stale_steps > scheduler.steps() &&
+         !mine().now.knows_any(word.newest(count - 1).seen))
     ++count;
   return count;
 }
@@ -140,9 +133,9 @@ std::size_t missed(std::size_t choices) {
 /// By how many of the newest stores a new one is followed at once in the order of its word's: their threads' pasts and its own know
 /// nothing of each other, so both orders are possible. Nothing comes between an update and what it read.
 std::size_t followed_by(const AtomicWord& word, const How& how) {
-  if (how.order == kSeqCst || !scheduler.settings().weak || word.stores.size() == 1) return 0;
+  if (how.order == kSeqCst || !scheduler.settings().weak || word.count == 1) return 0;
   const std::size_t choices = readable(word), back = choices == 1 ? 0 : missed(choices);
-  return back && word.stores[word.stores.size() - back].updates ? 0 : back;
+  return back && word.newest(back - 1).updates ? 0 : back;
 }
 
 void take_in(const Store& store, const How& how) {
@@ -158,6 +151,7 @@ void take_in(const Store& store, const How& how) {
 void meet_everybody() {
   mine().now.join(everybody);
   everybody.join(mine().now);
+  next_epoch();
 }
 
 /// What goes on with a read-modify-write of what was released before: as far as the scopes of both include each other.
@@ -168,22 +162,22 @@ Released passed_on(const Released& before, const How& how) {
   return released;
 }
 
-/// `back`: as many stores come after it.
-Store& add(AtomicWord& word, std::uint64_t value, Released released, const How& how, std::size_t back = 0) {
-  constexpr std::size_t kKept = 6;
+/// A store by the running thread, before `back` others, with what it tells.
+Store& add(AtomicWord& word, std::uint64_t value, const How& how, std::size_t back = 0) {
   const Knowledge& me = mine();
-  if (how.scope == kSystem) released.all.join(releases(how.order) ? me.now : me.fenced);
-  if (my_device() && how.scope >= kDevice) released.near.join(releases(how.order) ? me.now : me.fenced_near);
-  released.device = my_device();
-  if (!scheduler.settings().weak) word.stores.clear();
-  if (word.stores.size() == kKept) word.stores.erase(word.stores.begin());
-  Store& store = *word.stores.emplace(word.stores.end() - static_cast<std::ptrdiff_t>(back));
+  if (!scheduler.settings().weak) shadow.drop_stores(word);
+  Store& store = shadow.add(word, back);
   store.value = value;
   store.step = scheduler.steps();
-  store.released = released;
+  if (how.scope == kSystem) store.released.all = releases(how.order) ? me.now : me.fenced;
+  else store.released.all.clear();
+  store.released.device = my_device();
+  if (!my_device()) {
+  } else if (how.scope >= kDevice) store.released.near = releases(how.order) ? me.now : me.fenced_near;
+  else store.released.near.clear();
   store.seen.at[scheduler.current()] = my_epoch();
   if (how.order == kSeqCst) meet_everybody();
-  if (releases(how.order)) next_epoch();
+  else if (releases(how.order)) next_epoch();
   return store;
 }
 
@@ -201,9 +195,8 @@ void begin_run() {
   for (Knowledge& one : known) one = {};
   everybody = {};
   locks.clear();
-  shadow.clear();
   watched = {};
-  stale_steps = std::uint64_t{8} << scheduler.random().below(10);
+  stale_steps = std::uint64_t{8} << scheduler.random().below(scheduler.settings().large ? 10 : 7);
 }
 
 void thread_begins(std::uint32_t thread, std::uint32_t parent) {
@@ -240,7 +233,7 @@ void plain(const void* at, std::size_t bytes, bool write, const void* where) {
   while (address < end) {
     const std::uintptr_t first = address % 8, last = std::min<std::uintptr_t>(8, first + end - address);
     const auto mask = static_cast<std::uint8_t>((0xffu << first) & (0xffu >> (8 - last)));
-    access(shadow.of(address), {my_epoch(), self(), mask, write, kPlain, 0, where}, reinterpret_cast<const void*>(address));
+    access(shadow.of(address), {my_epoch(), self(), write, mask, kPlain, 0, place_of(where)}, reinterpret_cast<const void*>(address));
     address += last - first;
   }
 }
@@ -250,9 +243,9 @@ std::uint64_t load(const void* at, std::size_t bytes, std::uint64_t newest, How 
   how = done_so(how);
   AtomicWord& word = visit(at, bytes, newest, false, how);
   if (how.order == kSeqCst) meet_everybody();
-  const std::size_t choices = how.order == kSeqCst || word.stores.size() == 1 ? 1 : readable(word);
+  const std::size_t choices = how.order == kSeqCst || word.count == 1 ? 1 : readable(word);
   const std::size_t back = choices == 1 ? 0 : missed(choices);
-  Store& store = word.stores[word.stores.size() - 1 - back];
+  Store& store = word.newest(back);
   Epoch& seen = store.seen.at[scheduler.current()];
   if (!seen) seen = my_epoch();
   take_in(store, how);
@@ -264,7 +257,7 @@ bool store(const void* at, std::size_t bytes, std::uint64_t before, std::uint64_
   how = done_so(how);
   AtomicWord& word = visit(at, bytes, before, true, how);
   const std::size_t back = followed_by(word, how);
-  add(word, after, {}, how, back);
+  add(word, after, how, back);
   if (back == 0) tell_watcher(at, after);
   return back == 0;
 }
@@ -273,8 +266,12 @@ void update(const void* at, std::size_t bytes, std::uint64_t before, std::uint64
   const Inside here;
   how = done_so(how);
   AtomicWord& word = visit(at, bytes, before, true, how);
-  take_in(word.stores.back(), how);
-  add(word, after, passed_on(word.stores.back().released, how), how).updates = true;
+  const Released before_it = passed_on(word.newest().released, how);
+  take_in(word.newest(), how);
+  Store& store = add(word, after, how);
+  store.released.all.join(before_it.all);
+  if (my_device()) store.released.near.join(before_it.near);
+  store.updates = true;
   tell_watcher(at, after);
 }
 

@@ -28,6 +28,11 @@ class Reached {
     const std::uint64_t bit = mix(mix(from) + to) % (kSwitchWords * 64);
     switches_[bit / 64] |= std::uint64_t{1} << bit % 64;
   }
+  /// A process that has only just been forked maps this memory at once: shared memory is mapped by the 64 KiB when it is read.
+  void touch() const {
+    for (std::size_t i = 0; i < kSwitchWords; i += kBytesMapped / sizeof(switches_[0]))
+      (void)*static_cast<const volatile std::uint64_t*>(&switches_[i]);
+  }
   void add(const Reached& other) {
     for (std::size_t i = 0; i < kRanks; ++i) ranks_[i] = std::max(ranks_[i], other.ranks_[i]);
     for (std::size_t i = 0; i < kSwitchWords; ++i) switches_[i] |= other.switches_[i];
@@ -52,6 +57,7 @@ class Reached {
  private:
   static constexpr int kIndexBits = 14;
   static constexpr std::size_t kRanks = std::size_t{1} << kIndexBits, kSwitchWords = std::size_t{1} << 16;
+  static constexpr std::size_t kBytesMapped = std::size_t{64} << 10;
   std::uint8_t ranks_[kRanks];
   std::uint64_t switches_[kSwitchWords];
 };

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <cxxabi.h>
 
+#include "simulate/clocks.hpp"
 #include "simulate/leaks.hpp"
 #include "simulate/memory.hpp"
 
@@ -17,7 +18,7 @@ Scheduler scheduler;
 
 namespace {
 constexpr std::size_t kStackBytes = 512u << 10;
-constexpr std::uint64_t kStepNs = 40;
+constexpr std::uint64_t kStepNs = 40, kStepNsOfSmall = 1000;
 constexpr const char* kKinds[] = {"load", "store", "update", "fence", "lock", "unlock", "wait",
                                   "notify", "clock", "sleep", "yield", "create", "join", "end"};
 
@@ -25,7 +26,10 @@ struct Handled {  // __cxa_eh_globals of the Itanium C++ ABI
   void* caught;
   unsigned uncaught;
 };
-Handled* handled() { return reinterpret_cast<Handled*>(abi::__cxa_get_globals()); }
+Handled* handled() {
+  static Handled* const all = reinterpret_cast<Handled*>(abi::__cxa_get_globals());  // of the one thread of the system
+  return all;
+}
 
 /// Stacks are kept from run to run, each at the same fiber's.
 unsigned char* stack_of(std::uint32_t fiber) {
@@ -46,8 +50,7 @@ void Scheduler::run(const Settings& settings, void* (*main)(void*), void* argume
   devices_.clear();
   stopped_.assign(kMostFibers + 1, false);
   now_ = 1'000'000'000;
-  steps_ = in_a_row_ = stopped_until_ = stopped_ns_ = 0;
-  somebody_stopped_ = false;
+  steps_ = in_a_row_ = stopped_until_ = 0;
   hash_ = 0xcbf29ce484222325ull;
   next_wake_ = kNever;
   created_ = 0;
@@ -89,6 +92,7 @@ std::uint32_t Scheduler::create(void* (*routine)(void*), void* argument) {
   memory::forget(stack, kStackBytes);
   fiber->stack.start(stack + kStackBytes, kStackBytes, &Scheduler::enter);
   fibers_[id] = std::move(fiber);
+  widen_clocks(id + 1);
   memory::thread_begins(id, id ? current_ : 0);
   return id;
 }
@@ -108,10 +112,10 @@ void Scheduler::step(Kind kind, const void* where) {
   hash_ = (hash_ ^ (offset_of(where) << 12 ^ current_ << 4 ^ static_cast<std::uint64_t>(kind))) * 0x100000001b3ull;
   shown_[steps_ % kShown] = {current_, kind, where, now_};
   ++of_kind_[static_cast<int>(kind)];
-  now_ += kStepNs;
+  now_ += settings_.large ? kStepNs : kStepNsOfSmall;
   if (++steps_ > settings_.most_steps) finding("the run takes more steps than it may: nothing gets on");
   const std::uint32_t ns = decide(Choice::leap, 0, [&]() -> std::uint32_t {
-    if (style_ != Schedule::jump || !jumps_left_ || !random_.one_in(5000)) return 0;
+    if (style_ != Schedule::jump || !jumps_left_ || !random_.one_in(long_ / 8)) return 0;
     --jumps_left_;
     return 1000u << random_.below(16);
   });

@@ -2,6 +2,7 @@
 // step, after which a seed decides who goes on.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -31,6 +32,7 @@ struct Settings {
   std::uint64_t seed = 0;
   Schedule schedule = Schedule::any;
   bool weak = true;
+  bool large = false;  // the program, and time passes slowly, so that threads that sleep leave many steps to others
   std::uint64_t most_steps = 20'000'000;
   std::vector<Weakened> weakened;
   std::vector<std::uintptr_t> narrowed;  // the code at these places has the next narrower scope
@@ -51,20 +53,33 @@ struct Draws {
   }
 };
 
+/// Inlined: the scheduler's own draws are no access of the program's, which has the same functions.
 struct Random {
   std::uint64_t state;
   Draws* draws = nullptr;
-  std::uint64_t next() {  // SplitMix64 (Steele, Lea, Flood, OOPSLA 2014)
+  bool small = false;  // of sizes, the smallest of a few
+  [[gnu::always_inline]] inline std::uint64_t next() {  // SplitMix64 (Steele, Lea, Flood, OOPSLA 2014)
     std::uint64_t x = state += 0x9e3779b97f4a7c15ull;
     x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
     x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
     return x ^ (x >> 31);
   }
-  std::uint32_t below(std::uint32_t n) {
-    const auto natural = static_cast<std::uint32_t>((next() >> 32) * n >> 32);
+  /// A size.
+  [[gnu::always_inline]] inline std::uint32_t below(std::uint32_t n) {
+    constexpr std::uint32_t kFew = 4;
+    std::uint32_t natural = uniform(n);
+    if (small && n > kFew) natural = std::min(natural, std::min(uniform(n), uniform(n)));
     return draws ? draws->value(natural, n) : natural;
   }
-  bool one_in(std::uint32_t n) { return below(n) == 0; }
+  /// One of so many kinds, each as likely.
+  [[gnu::always_inline]] inline std::uint32_t one_of(std::uint32_t n) {
+    const std::uint32_t natural = uniform(n);
+    return draws ? draws->value(natural, n) : natural;
+  }
+  [[gnu::always_inline]] inline bool one_in(std::uint32_t n) { return one_of(n) == 0; }
+
+ private:
+  [[gnu::always_inline]] inline std::uint32_t uniform(std::uint32_t n) { return static_cast<std::uint32_t>((next() >> 32) * n >> 32); }
 };
 
 inline constexpr std::uint32_t kMostFibers = 48;
@@ -133,8 +148,6 @@ class Scheduler {
   std::uint32_t leaps() const { return leaps_; }
 
   std::uint64_t now() const { return now_; }
-  /// For how long the schedule has stopped some thread, all such times together.
-  std::uint64_t stopped_ns() const { return stopped_ns_ + (somebody_stopped_ ? now_ - stopped_from_ : 0); }
   std::uint64_t steps() const { return steps_; }
   std::uint64_t hash() const { return hash_; }
   const Settings& settings() const { return settings_; }
@@ -192,7 +205,7 @@ class Scheduler {
     const void* where;
     std::uint64_t now;
   };
-  static constexpr std::uint32_t kShown = 4096;
+  static constexpr std::uint32_t kShown = 64;
 
   Settings settings_;
   Schedule style_ = Schedule::random;
@@ -204,13 +217,12 @@ class Scheduler {
   Part* part_ = nullptr;
   testing::StackPlace outside_;
   std::uint32_t current_ = 0, switch_one_in_ = 1, created_ = 0;
+  std::uint32_t long_ = 0;  // in steps: for how long the schedule leaves a thread alone, or goes on with it, at most
   bool on_ = false;
   bool asked_ = false;  // stays() has drawn whether the running fiber goes on
   std::uint64_t now_ = 0, steps_ = 0, hash_ = 0, next_wake_ = kNever, in_a_row_ = 0;
   std::uint64_t lowest_ = 0, next_change_ = kNever;       // schedule `pct`
   std::uint64_t stopped_until_ = 0;                       // schedules `stop` and `most`
-  std::uint64_t stopped_ns_ = 0, stopped_from_ = 0;       // see stopped_ns()
-  bool somebody_stopped_ = false;
   std::vector<bool> stopped_;
   std::uint32_t jumps_left_ = 0, leaps_ = 0;
   std::uint64_t leapt_ns_ = 0;

@@ -11,7 +11,8 @@ void Scheduler::choose_style() {
   constexpr std::uint32_t kOneIn[] = {1, 2, 4, 16, 64};
   switch_one_in_ = kOneIn[random_.below(5)];
   lowest_ = std::uint64_t{1} << 32;
-  next_change_ = random_.below(20'000);
+  long_ = settings_.large ? 40'000 : 1'500;
+  next_change_ = random_.below(long_ / 2);
   jumps_left_ = 20;
 }
 
@@ -50,10 +51,10 @@ std::uint32_t Scheduler::obvious_next(std::uint32_t count) const {
 
 std::uint32_t Scheduler::pick(std::uint32_t count) {
   if (style_ == Schedule::pct) {
-    if (steps_ >= next_change_ || in_a_row_ > 20'000) {
+    if (steps_ >= next_change_ || in_a_row_ > long_ / 2) {
       self().priority = --lowest_;
       in_a_row_ = 0;
-      if (steps_ >= next_change_) next_change_ = steps_ + 1 + random_.below(20'000);
+      if (steps_ >= next_change_) next_change_ = steps_ + 1 + random_.below(long_ / 2);
     }
     return *std::max_element(ready_, ready_ + count,
                              [&](std::uint32_t a, std::uint32_t b) { return fibers_[a]->priority < fibers_[b]->priority; });
@@ -80,13 +81,9 @@ std::uint32_t Scheduler::pick_moving(std::uint32_t count) {
 void Scheduler::stop_somebody() {
   const auto fibers = static_cast<std::uint32_t>(fibers_.size());
   const bool most = style_ == Schedule::most;
-  stopped_ns_ = stopped_ns();
-  stopped_from_ = now_;
-  somebody_stopped_ = false;
   std::fill(stopped_.begin(), stopped_.end(), false);
-  stopped_until_ = steps_ + 1 + random_.below(random_.one_in(4) ? 40'000 : 4'000);
+  stopped_until_ = steps_ + 1 + random_.below(random_.one_in(4) ? long_ : long_ / 10);
   if (random_.one_in(4)) return;  // nobody this time
-  somebody_stopped_ = true;
   for (std::uint32_t i = 0; i < fibers; ++i) stopped_[i] = most && i && !random_.one_in(fibers);
   if (most) stopped_[1 + random_.below(fibers)] = false;
   else stopped_[random_.below(fibers)] = true;

@@ -1,11 +1,11 @@
 // What is known of the program's memory, for each 8 bytes of it: who accessed them last, and the stores to the atomic words there.
 #pragma once
 
-#include <memory>
+#include <algorithm>
 #include <unordered_map>
-#include <vector>
 
 #include "simulate/clocks.hpp"
+#include "simulate/pool.hpp"
 
 namespace flywheel::simulate {
 
@@ -13,7 +13,7 @@ namespace flywheel::simulate {
 struct Released {
   VectorClock all;   // with scope system
   VectorClock near;  // with scope device, or wider, to the blocks of `device`
-  std::uint8_t device = 0;
+  std::uint8_t device = 0;  // 0: `near` says nothing
 };
 
 /// A store to an atomic word. `seen`: when each thread first read it; the writer did when it wrote it.
@@ -27,28 +27,34 @@ struct Store {
 
 /// An atomic word, its stores from the oldest that somebody may still read to the newest.
 struct AtomicWord {
+  static constexpr std::uint32_t kMost = 6;
   const void* at = nullptr;
-  std::size_t bytes = 0;
-  std::vector<Store> stores;
-  std::unique_ptr<AtomicWord> next;  // in the same 8 bytes
+  AtomicWord* next = nullptr;  // in the same 8 bytes
+  std::uint32_t bytes = 0;
+  std::uint32_t count = 0;
+  Store* stores[kMost] = {};
+
+  Store& newest(std::size_t back = 0) { return *stores[count - 1 - back]; }
+  const Store& newest(std::size_t back = 0) const { return *stores[count - 1 - back]; }
 };
 
 inline constexpr std::uint8_t kPlain = 0xff, kAnyScope = 3;
 
 struct PlainAccess {
-  Epoch epoch = 0;  // 0: none
-  std::uint8_t fiber = 0;
-  std::uint8_t mask = 0;  // of the 8 bytes
-  bool write = false;
-  std::uint8_t scope = kPlain;  // if it is atomic
-  std::uint8_t device = 0;      // whose block it was
-  const void* where = nullptr;
+  Epoch epoch;  // 0: none
+  std::uint8_t fiber : 7;
+  std::uint8_t write : 1;
+  std::uint8_t mask;    // of the 8 bytes
+  std::uint8_t scope;   // if it is atomic; else kPlain
+  std::uint8_t device;  // whose block it was
+  std::uint32_t where;  // in the program's file
 };
 
+/// Lies in zeroed memory, as pages do.
 struct Granule {
   static constexpr int kAccesses = 4;
   PlainAccess accesses[kAccesses];
-  std::unique_ptr<AtomicWord> words;
+  AtomicWord* words;
 };
 
 class Shadow {
@@ -57,21 +63,14 @@ class Shadow {
     Page& page = page_of(address / kPageBytes);
     return page.granules[address % kPageBytes / 8];
   }
-  void forget(std::uintptr_t begin, std::uintptr_t end) {
-    begin &= ~std::uintptr_t{7};
-    if ((end - begin) / kPageBytes > pages_.size()) {
-      for (auto& [number, page] : pages_) forget_in(number, *page, begin, end);
-      return;
-    }
-    for (std::uintptr_t number = begin / kPageBytes; number * kPageBytes < end; ++number) {
-      const auto found = pages_.find(number);
-      if (found != pages_.end()) forget_in(number, *found->second, begin, end);
-    }
+  /// The word at this address, its stores as long as it has the same size and its newest value is this.
+  AtomicWord& word_of(Granule& granule, const void* at, std::size_t bytes, std::uint64_t newest);
+  /// A store, whose fields are left from an earlier one, `back` of the newest come after it.
+  Store& add(AtomicWord& word, std::size_t back);
+  void drop_stores(AtomicWord& word) {
+    while (word.count) stores_.give(word.stores[--word.count]);
   }
-  void clear() {
-    pages_.clear();
-    for (auto& cached : cache_) cached = {kNever, nullptr};
-  }
+  void forget(std::uintptr_t begin, std::uintptr_t end);
 
  private:
   static constexpr std::uintptr_t kPageBytes = 256;
@@ -84,21 +83,21 @@ class Shadow {
     Page* page = nullptr;
   };
 
-  static void forget_in(std::uintptr_t number, Page& page, std::uintptr_t begin, std::uintptr_t end) {
-    const std::uintptr_t first = std::max(begin, number * kPageBytes), last = std::min(end, (number + 1) * kPageBytes);
-    for (std::uintptr_t at = first; at < last; at += 8) page.granules[at % kPageBytes / 8] = {};
-  }
+  void forget_in(std::uintptr_t number, Page& page, std::uintptr_t begin, std::uintptr_t end);
   Page& page_of(std::uintptr_t number) {
     Cached& cached = cache_[number % kCached];
     if (cached.number == number) return *cached.page;
-    auto& page = pages_[number];
-    if (!page) page = std::make_unique<Page>();
-    cached = {number, page.get()};
+    Page*& page = pages_[number];
+    if (!page) page = pages_pool_.take();
+    cached = {number, page};
     return *page;
   }
 
-  std::unordered_map<std::uintptr_t, std::unique_ptr<Page>> pages_;
+  std::unordered_map<std::uintptr_t, Page*> pages_;
   Cached cache_[kCached];
+  Pool<Page> pages_pool_;
+  Pool<AtomicWord> words_;
+  Pool<Store> stores_;
 };
 
 }  // namespace flywheel::simulate

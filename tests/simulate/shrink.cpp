@@ -50,6 +50,7 @@ void run_here(std::uint64_t schedule) {
   }
   Settings settings = request.settings;
   settings.seed = schedule;
+  settings.large = is_large(s.program);
   const auto run = [](void*) -> void* {
     run_program(s.program);
     return nullptr;
@@ -149,6 +150,8 @@ int shrink(std::uint64_t seed) {
   progress = static_cast<Progress*>(share_memory(sizeof(Progress)));
   for (DecisionList** list : {&s.taken, &s.kept, &s.tried}) *list = static_cast<DecisionList*>(share_memory(sizeof(DecisionList)));
   s.program = s.schedule = seed;
+  if (is_emulated(seed)) request.emulated = request.emulated.value_or(emulated::Shape::any);
+  request.all = false;
   scheduler.note_draws(&progress->draws);
   if (!fails(seed, nullptr)) {
     std::printf("seed %llu finds nothing\n", static_cast<Long>(seed));

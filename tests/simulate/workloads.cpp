@@ -33,6 +33,7 @@ void run_workload(std::uint64_t seed, Shape shape) {
   Random random{seed * 0x9e3779b97f4a7c15ull};
   if (shape == Shape::any) shape = static_cast<Shape>(random.below(static_cast<std::uint32_t>(Shape::any)));
   random.draws = scheduler.draws();
+  random.small = !scheduler.settings().large;
   begin_text(kShapeNames[static_cast<int>(shape)]);
   journal::clear();
   try {

@@ -73,7 +73,7 @@ Options options_of(Random& random, std::uint32_t most_tasks) {
   Options o;
   o.target = Target::cpu;
   o.mode = random.one_in(6) ? Mode::drain : Mode::resident;
-  o.workers = random.one_in(64) ? 9 + random.below(32) : 1 + random.below(random.one_in(3) ? 8 : 4);
+  o.workers = !random.small && random.one_in(64) ? 9 + random.below(32) : 1 + random.below(random.one_in(3) ? 8 : 4);
   o.heap_bytes = 1 << 12;
   o.max_tasks = 64;
   o.max_edges = 256;
@@ -131,6 +131,11 @@ NodeGraph random_graph(Random& random, const Words& words, std::uint32_t count, 
 void watch_inbox(const Executable& any) {
   const World& world = any.loaded()->core->memory.world();
   journal::watch_inbox(world.inbox, world.inbox_capacity, world.params, kParamBytes);
+}
+
+void watch_bodies(const Executable& any) {
+  const World& world = any.loaded()->core->memory.world();
+  journal::watch_bodies(world.heartbeats, world.workers, sizeof(Heartbeat));
 }
 
 void check_end(Runtime& runtime, const Executable& any) {

@@ -11,6 +11,8 @@ namespace flywheel::simulate {
 
 [[noreturn]] void wrong(const std::string& what);
 void expect(bool fine, const char* what);
+/// For a thread of its own: what the program draws there does not hang on what others draw meanwhile.
+inline Random random_of_thread(std::uint64_t seed) { return {seed, nullptr, !scheduler.settings().large}; }
 /// It has ended well.
 void check_run(Run& run, const char* what);
 
@@ -52,6 +54,8 @@ struct NodeGraph {
 };
 NodeGraph random_graph(Random& random, const Words& words, std::uint32_t count, bool priorities);
 
+/// The journal knows from here on when bodies begin and end for the runtime's watchdog. `any` is loaded there.
+void watch_bodies(const Executable& any);
 /// The journal knows from here on when runs whose first parameter is their number left the line. `any` is loaded there.
 void watch_inbox(const Executable& any);
 

@@ -53,7 +53,7 @@ class LimitedEngine final : public Engine {
 
 /// Submits now and then, so that the kernel leaves and comes back.
 void use(const Options& options, std::uint32_t runs, std::uint64_t seed) {
-  Random random{seed};
+  Random random = random_of_thread(seed);
   Runtime runtime(kernel_entry<Leaf>(), options, std::make_unique<LimitedEngine>(kernel_entry<Leaf>(), options));
   Buffer<std::uint32_t> count = runtime.allocate<std::uint32_t>(1);
   Graph graph;

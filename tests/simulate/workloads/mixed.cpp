@@ -10,7 +10,7 @@ namespace {
 /// One of the program's threads.
 class User {
  public:
-  User(Runtime& runtime, Ledger& ledger, std::uint64_t seed) : runtime_(runtime), ledger_(ledger), random_{seed} {}
+  User(Runtime& runtime, Ledger& ledger, std::uint64_t seed) : runtime_(runtime), ledger_(ledger), random_(random_of_thread(seed)) {}
 
   void operator()(std::uint32_t acts) {
     jobs_.push_back(random_jobs(random_, runtime_, 6));
@@ -26,7 +26,7 @@ class User {
   };
 
   void act() {
-    switch (random_.below(14)) {
+    switch (random_.one_of(14)) {
       case 0: return load_more();
       case 1: return cancel_one();
       case 2: return drop_one();

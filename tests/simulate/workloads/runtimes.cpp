@@ -17,7 +17,7 @@ struct House {
 };
 
 void furnish(House& house, Ledger& ledger, std::uint64_t seed) {
-  Random random{seed};
+  Random random = random_of_thread(seed);
   Options options = options_of(random, 6);
   options.workers = 1 + random.below(3);
   house.runtime.emplace(start_runtime(options));
@@ -56,7 +56,7 @@ void take_something(House& house, Ledger& ledger, Random& random) {
 }
 
 void live(House& house, Ledger& ledger, std::uint64_t seed) {
-  Random random{seed};
+  Random random = random_of_thread(seed);
   furnish(house, ledger, random.next());
   for (std::uint32_t i = 0; i < 4; ++i) take_something(house, ledger, random);
 }

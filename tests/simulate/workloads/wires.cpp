@@ -25,7 +25,7 @@ constexpr Wire kWires[] = {
 }  // namespace
 
 void run_wires(Random& random) {
-  const Wire& wire = kWires[random.below(std::size(kWires))];
+  const Wire& wire = kWires[random.one_of(std::size(kWires))];
   describe_program(wire.name);
   owe({}, 0, 0, 1'000'000);  // there is no runtime whose steps are bounded
   if (!wire.run()) wrong(std::string("cargo is lost on the wire ") + wire.name);

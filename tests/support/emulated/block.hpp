@@ -63,7 +63,7 @@ class EmulatedBlock {
   }
   void wake_all() {
     for (std::uint32_t t = 0; t < kEmulatedThreads; ++t)
-      if (turns_.is_asleep(t)) fibers_[t].watch.free_looks = 32;
+      if (turns_.is_asleep(t)) fibers_[t].watch.free_looks = grid_.pace.free_looks;
     turns_.wake_all();
   }
 

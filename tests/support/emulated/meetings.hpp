@@ -44,12 +44,11 @@ class Meetings {
   }
 
   static Collective named(std::uint32_t id) {
-    static const auto names = [] {
-      std::array<std::string, 16> all;
-      for (std::size_t i = 0; i < all.size(); ++i) all[i] = "named barrier " + std::to_string(i);
-      return all;
-    }();
-    return {names[id % 16].c_str()};
+    static constexpr const char* kNames[] = {
+        "named barrier 0", "named barrier 1", "named barrier 2",  "named barrier 3",  "named barrier 4",  "named barrier 5",
+        "named barrier 6", "named barrier 7", "named barrier 8",  "named barrier 9",  "named barrier 10", "named barrier 11",
+        "named barrier 12", "named barrier 13", "named barrier 14", "named barrier 15"};
+    return {kNames[id % 16]};
   }
   /// Of a named barrier: what tells it from those of other blocks.
   const void* place(std::uint32_t id) const { return &named_[id % 16]; }

@@ -16,6 +16,7 @@ namespace flywheel::testing {
 struct EmulatedPace {
   std::uint32_t idle_rounds = 512;  // in which nothing happens, before the first sleep
   std::uint32_t look_rounds = 16;   // from one look to the next, while it sleeps
+  std::uint32_t free_looks = 32;    // of a thread, at an mbarrier, each time it is woken to look at its time limit
 };
 
 /// Threads are ready, or have yielded until the others had their turn, or sleep until something wakes them, or wait
