@@ -5,6 +5,7 @@
 #include <atomic>
 #include <exception>
 
+#include "host/deferred_release.hpp"
 #include "host/error.hpp"
 #include "host/log.hpp"
 
@@ -13,7 +14,7 @@ namespace flywheel {
 namespace {
 void take_apart(Core* core) noexcept {
   if (!core->is_ours()) return;
-  if (!NoFarewells::here()) {
+  if (!DeferredRelease::here()) {
     delete core;
     return;
   }

@@ -5,7 +5,7 @@
 
 namespace flywheel {
 
-/// One writer at a time: the caller holds the pump's lock.
+/// One writer at a time: the caller holds the dispatcher's mutex.
 class InboxWriter {
  public:
   explicit InboxWriter(const World& world) : inbox_(Wires<CpuPlatform>{world}.inbox()) {}
