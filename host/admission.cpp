@@ -14,26 +14,9 @@ std::uint64_t left_to_higher(std::uint32_t priority, std::uint64_t all) {
   if (priority == static_cast<std::uint32_t>(Priority::normal)) return all / 16;
   return all > 1 ? std::max<std::uint64_t>(all / 8, 1) : 0;
 }
-
-RunConstants message_of(const RunRecord& run) {
-  const LoadedGraph& graph = *run.graph;
-  RunConstants words = graph.constants;
-  words.op = static_cast<std::uint32_t>(InboxOp::submit);
-  words.slot = run.slot;
-  words.generation = run.generation;
-  words.repeat = run.repeat;
-  if (run.packs) words.flags = kPhased | kPack;
-  if (run.traced) words.flags |= kTraced;
-  words.priority = run.priority;
-  const auto bank = reinterpret_cast<std::uint64_t>(static_cast<std::uint64_t*>(graph.counters) +
-                                                    std::size_t{run.bank} * graph.task_count);
-  words.counters[0] = static_cast<std::uint32_t>(bank);
-  words.counters[1] = static_cast<std::uint32_t>(bank >> 32);
-  return words;
-}
 }  // namespace
 
-Admission::Admission(const World& world, const Options& options, InboxWriter& inbox)
+Admission::Admission(const World& world, const Options& options, const InboxWriter& inbox)
     : world_(world), max_waiting_(options.max_waiting), inbox_(inbox), slots_(world.run_slots) {}
 
 bool Admission::may_go_at_once(const Lock&, const RunRecord& run) const {
@@ -55,9 +38,6 @@ bool Admission::admit(const Lock&, const RunPtr& run) {
     std::copy_n(run->params.begin(), defaults.size(), world_.params + std::size_t{run->slot} * kParamBytes);
   counters_.peak_live = std::max<std::uint64_t>(counters_.peak_live, slots_.live());
   ++counters_.admitted;
-  inbox_.write(message_of(*run));
-  // Release: pairs with the acquires of phase in host/run.cpp: the run has its slot.
-  run->phase.store(RunPhase::live, std::memory_order_release);
   return true;
 }
 
@@ -92,25 +72,23 @@ bool Admission::remove(const Lock&, const RunPtr& run) {
   return backlog_.remove(run);
 }
 
-bool Admission::admit_waiting(const Lock& lock) {
-  if (holds_ || !slots_.free() || !inbox_.has_room(kInboxRoom)) return false;
-  const std::uint64_t before = counters_.admitted;
+void Admission::admit_waiting(const Lock&, const Start& start) {
+  if (holds_ || !slots_.free() || !inbox_.has_room(kInboxRoom)) return;
   bool asked = false, all_seen = true;
   for (std::size_t level = 0; level < kPriorities && all_seen; ++level)
-    all_seen = admit_level(lock, backlog_.lanes(level), asked);
+    all_seen = admit_level(backlog_.lanes(level), start, asked);
   backlog_.forget_empty_lanes();
   if (all_seen && !asked) reservation_.drop();
-  return counters_.admitted != before;
 }
 
 /// False if the slots that this priority may take are all taken; so are then those of lower ones.
-bool Admission::admit_level(const Lock& lock, Backlog::Lanes& lanes, bool& asked) {
+bool Admission::admit_level(Backlog::Lanes& lanes, const Start& start, bool& asked) {
   Backlog::Heads heads(lanes);
   while (Backlog::Lane* lane = heads.take()) {
     const RunRecord& first = *lane->front();
     if (!first.cancel_asked && !has_slot(first)) return false;
     if (!first.cancel_asked && !may_leave(first, asked)) continue;
-    admit(lock, backlog_.take_first(*lane));
+    start(backlog_.take_first(*lane));
     heads.give_back(*lane);
   }
   return true;

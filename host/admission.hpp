@@ -1,5 +1,5 @@
 // Admission: which run goes in flight, and when. It gives a run its slot, its bank of counters and its room in the ready
-// queues, and writes its message to the inbox; what cannot go yet waits in the backlog. The dispatcher owns it.
+// queues; what cannot go yet waits in the backlog. The dispatcher owns it, and writes the messages of the runs that may go.
 //
 // What is promised: runs go by priority, and within one in the order of their submission; a run passes an earlier one of its
 // own or a higher priority only if that cannot go yet, because its executable or all workers are taken or its tasks find too
@@ -8,6 +8,7 @@
 // wait for as long as higher ones keep coming and take all there is. A backlog that is full takes in nobody, of any priority.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -30,8 +31,9 @@ struct AdmissionCounters {
 class Admission {
  public:
   using RunPtr = std::shared_ptr<RunRecord>;
+  using Start = std::function<void(const RunPtr&)>;
 
-  Admission(const World& world, const Options& options, InboxWriter& inbox);
+  Admission(const World& world, const Options& options, const InboxWriter& inbox);
 
   // Any thread, without the mutex.
   bool is_full() const { return backlog_.size() >= max_waiting_; }
@@ -40,14 +42,14 @@ class Admission {
   void enqueue(RunPtr run) { backlog_.enqueue(std::move(run)); }
 
   // In.
-  /// True if the run may go in flight before it ever was in the backlog.
+  /// True if the run may go in flight before it ever was in the backlog: then admit() it.
   bool may_go_at_once(const Lock&, const RunRecord& run) const;
-  /// False if the run had been cancelled: then it has ended.
+  /// Gives a run that may go its place among those in flight. False if it had been cancelled: then it has ended.
   bool admit(const Lock&, const RunPtr& run);
   /// Sorts what has arrived into the backlog. False if nothing has.
   bool sort_arrivals(const Lock&) { return backlog_.drain(); }
-  /// All from the backlog that may go. False if none went in flight.
-  bool admit_waiting(const Lock& lock);
+  /// Takes all that may go out of the backlog, each into `start`, which admits it and writes its message.
+  void admit_waiting(const Lock&, const Start& start);
 
   // Out.
   const RunSlots& in_flight(const Lock&) const { return slots_; }
@@ -73,7 +75,7 @@ class Admission {
   const AdmissionCounters& counters(const Lock&) const { return counters_; }
 
  private:
-  bool admit_level(const Lock& lock, Backlog::Lanes& lanes, bool& asked);
+  bool admit_level(Backlog::Lanes& lanes, const Start& start, bool& asked);
   bool may_leave(const RunRecord& run, bool& asked);
   bool has_slot(const RunRecord& run) const;
   bool is_behind_its_like(const RunRecord& run) const;
@@ -86,7 +88,7 @@ class Admission {
   Backlog backlog_;
 
   // Guarded by the dispatcher's mutex.
-  InboxWriter& inbox_;
+  const InboxWriter& inbox_;
   RunSlots slots_;
   Reservation reservation_;
   std::uint64_t live_tasks_ = 0;   // of dynamic runs

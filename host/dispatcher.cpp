@@ -9,8 +9,8 @@
 namespace flywheel {
 
 Dispatcher::Dispatcher(Engine& engine, World& world, const Options& options)
-    : park_after_(options.park_after), shutdown_timeout_(options.shutdown_timeout), watchdog_(world, options), inbox_(world), admission_(world, options, inbox_),
-      kernel_(engine, world, watchdog_, inbox_, options),
+    : park_after_(options.park_after), shutdown_timeout_(options.shutdown_timeout), watchdog_(world, options), inbox_(world),
+      admission_(world, options, inbox_), kernel_(engine, world, watchdog_, inbox_, options),
       ending_(engine, world, options, watchdog_, inbox_, admission_) {
   thread_ = std::thread([this] { loop(); });
 }
@@ -39,9 +39,7 @@ bool Dispatcher::try_submit(const RunPtr& run) {
     join_backlog(run);
     return true;
   }
-  or_fail_everything(lock, [&] {
-    if (admission_.admit(lock, run)) ensure_kernel(lock);
-  });
+  or_fail_everything(lock, [&] { start(lock, run); });
   ++direct_;
   if (asleep_.load(std::memory_order_relaxed)) wake_.notify_one();
   return true;
@@ -76,6 +74,15 @@ void Dispatcher::join_backlog(RunPtr run) {
   wake_.notify_one();
 }
 
+/// The short way's second half, and the end of the long one: one message, and a kernel that reads it.
+void Dispatcher::start(const Lock& lock, const RunPtr& run) {
+  if (!admission_.admit(lock, run)) return;
+  inbox_.write_submission(*run);
+  // Release: pairs with the acquires of phase in host/run.cpp: the run has its slot.
+  run->phase.store(RunPhase::live, std::memory_order_release);
+  ensure_kernel(lock);
+}
+
 void Dispatcher::ensure_kernel(const Lock& lock) {
   if (kernel_.ensure(lock, admission_.counters(lock).ended_of_all)) wake_.notify_all();  // the thread launches it
 }
@@ -98,7 +105,7 @@ bool Dispatcher::turn(Lock& lock) {
   const bool streamed = ending_.retire_finished(lock);
   const bool arrived = admission_.sort_arrivals(lock);
   if (admission_.closed(lock)) ending_.turn_away(lock);
-  else if (admission_.admit_waiting(lock)) ensure_kernel(lock);
+  else admission_.admit_waiting(lock, [&](const RunPtr& run) { start(lock, run); });
   ending_.send_cancels(lock);
   const auto now = Clock::now();
   const bool goes_on = gets_on(lock, streamed || arrived, now) && admission_.waiting();

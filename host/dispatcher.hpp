@@ -64,6 +64,7 @@ class Dispatcher {
 
   void throw_if_closed() const;
   void join_backlog(RunPtr run);
+  void start(const Lock& lock, const RunPtr& run);
   void ensure_kernel(const Lock& lock);
 
   void loop();

@@ -83,17 +83,13 @@ bool Ending::cancel(const Lock& lock, const RunPtr& run) {
 /// The caller does not wait for room in the inbox, since it holds the mutex: what finds none is sent by a later turn.
 void Ending::ask_to_cancel(const Lock& lock, RunRecord& run) {
   if (std::exchange(run.cancel_asked, true)) return;
-  RunConstants message{};
-  message.op = static_cast<std::uint32_t>(InboxOp::cancel);
-  message.slot = run.slot;
-  message.generation = run.generation;
-  cancels_due_.push_back(message);
+  cancels_due_.push_back({run.slot, run.generation});
   send_cancels(lock);
 }
 
 void Ending::send_cancels(const Lock&) {
   auto next = cancels_due_.begin();
-  for (; next != cancels_due_.end() && inbox_.has_room(2); ++next) inbox_.write(*next);
+  for (; next != cancels_due_.end() && inbox_.has_room(2); ++next) inbox_.write(InboxOp::cancel, next->slot, next->generation);
   cancels_due_.erase(cancels_due_.begin(), next);
 }
 

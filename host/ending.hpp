@@ -56,6 +56,10 @@ class Ending {
   void turn_away(const Lock&, RunRecord& run) { run.end_early(end_status_, end_cause_); }
 
  private:
+  struct Cancel {
+    std::uint32_t slot, generation;
+  };
+
   bool drain(RunRecord& run);
   void fetch_trace(RunRecord& run);
   void fail_live(const Lock& lock, RunRecord& run, Status status, const std::string& cause);
@@ -69,9 +73,9 @@ class Ending {
   InboxWriter& inbox_;
   Admission& admission_;
 
-  std::vector<RunConstants> cancels_due_;  // messages the inbox had no room for
-  std::vector<RunPtr> abandoned_;          // their programs were told; workers may be at their graphs
-  Status end_status_ = Status::aborted;    // of runs that come too late
+  std::vector<Cancel> cancels_due_;  // messages the inbox had no room for
+  std::vector<RunPtr> abandoned_;    // their programs were told; workers may be at their graphs
+  Status end_status_ = Status::aborted;  // of runs that come too late
   std::string end_cause_ = "the runtime was shut down";
 };
 

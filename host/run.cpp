@@ -26,7 +26,7 @@ RunRecord& Run::record() {
 
 bool Run::done() {
   RunRecord& run = record();
-  // Acquire: pairs with the releases of phase in Admission::admit(), RunRecord::end_early() and collect(): the run has its slot
+  // Acquire: pairs with the releases of phase in Dispatcher::start(), RunRecord::end_early() and collect(): the run has its slot
   // when it is live, and all of its outcome is written when it is done.
   const RunPhase phase = run.phase.load(std::memory_order_acquire);
   if (phase != RunPhase::live) return phase == RunPhase::done;
