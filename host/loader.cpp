@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <atomic>
 
-#include "host/core.hpp"
+#include "host/graph_image.hpp"
 #include "host/task_name.hpp"
 
 namespace flywheel {
@@ -50,15 +50,6 @@ void note_tasks(LoadedGraph& loaded, const Graph& graph) {
 }
 
 }  // namespace
-
-LoadedGraph::~LoadedGraph() {
-  if (placed && core->is_ours()) core->loader.unload(*this);
-}
-
-std::string LoadedGraph::task_name(std::uint32_t local) const {
-  const std::string number = "task " + std::to_string(local);
-  return local < types.size() ? number + " (" + type_name(types[local]) + ")" : number;
-}
 
 Loader::Loader(Engine& engine, const World& world, Heap& heap, const KernelEntry& entry, const Options& options)
     : engine_(engine), world_(world), heap_(heap), entry_(entry), overlap_(options.overlap),

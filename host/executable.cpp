@@ -1,0 +1,17 @@
+#include "host/executable.hpp"
+
+#include "host/core.hpp"
+#include "host/graph.hpp"
+
+namespace flywheel {
+
+LoadedGraph::~LoadedGraph() {
+  if (placed && core->is_ours()) core->loader.unload(*this);
+}
+
+std::string LoadedGraph::task_name(std::uint32_t local) const {
+  const std::string number = "task " + std::to_string(local);
+  return local < types.size() ? number + " (" + type_name(types[local]) + ")" : number;
+}
+
+}  // namespace flywheel
