@@ -4,6 +4,7 @@
 #include "host/dispatcher.hpp"
 #include "host/heap.hpp"
 #include "host/loader.hpp"
+#include "host/process.hpp"
 #include "host/world_memory.hpp"
 
 namespace flywheel {
@@ -18,8 +19,6 @@ struct Core {
   bool is_ours() const { return process == this_process(); }
   /// Throws UsageError in a child of fork(). Before any lock of the runtime: a thread that is not there may hold it.
   void require_ours() const;
-  /// How many fork()s the process descends from, since the first runtime. As good as its id, and no system call.
-  static int this_process();
 
   Options options;
   std::unique_ptr<Engine> engine;

@@ -1,6 +1,7 @@
 #include "host/ending.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "host/completion.hpp"
 #include "host/error.hpp"
@@ -46,8 +47,10 @@ bool Ending::retire_finished(const Lock& lock) {
 void Ending::retire(const Lock& lock, const RunPtr& run) {
   if (!admission_.in_flight(lock).holds(*run)) return;
   if (run->traced) fetch_trace(*run);
-  collect(world_, *run);  // unless the thread that waits for it has, see Run::done(); from here on the program knows
-  if (run->ended_early) clear_slot(world_, *run);
+  // Acquire: pairs with the release in collect(), where the thread that waits for the run was first, see Run::done(): the ticket
+  // of the slot's next value goes with it.
+  if (run->phase.load(std::memory_order_acquire) == RunPhase::live) collect(world_, *run);  // from here on the program knows
+  else if (run->ended_early) clear_slot(world_, *run);
   admission_.give_back(lock, *run);
 }
 

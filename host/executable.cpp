@@ -1,13 +1,8 @@
 #include "host/executable.hpp"
 
-#include "host/core.hpp"
 #include "host/graph.hpp"
 
 namespace flywheel {
-
-LoadedGraph::~LoadedGraph() {
-  if (placed && core->is_ours()) core->loader.unload(*this);
-}
 
 std::string LoadedGraph::task_name(std::uint32_t local) const {
   const std::string number = "task " + std::to_string(local);

@@ -12,13 +12,11 @@
 
 namespace flywheel {
 
-class Loader;
 struct Core;
 
-/// Where a graph lies. Freed when the last Executable and the last run of it are gone.
+/// Where a graph lies. Freed when the last Executable and the last run of it are gone, see Loader::load().
 struct LoadedGraph {
   LoadedGraph(std::shared_ptr<Core> owner) : core(std::move(owner)) {}
-  ~LoadedGraph();
   LoadedGraph(const LoadedGraph&) = delete;
   LoadedGraph& operator=(const LoadedGraph&) = delete;
 

@@ -7,6 +7,7 @@
 #include "host/free_list.hpp"
 #include "host/graph.hpp"
 #include "host/heap.hpp"
+#include "host/process.hpp"
 
 namespace flywheel {
 
@@ -22,9 +23,9 @@ class Loader {
   /// `how` is null for a graph that is not to be compiled.
   std::shared_ptr<LoadedGraph> load(const Graph& graph, const Compiled* how, std::shared_ptr<Core> core,
                                     std::size_t& needs_heap);
-  void unload(LoadedGraph& graph);
 
  private:
+  void unload(LoadedGraph& graph);
   void check_buffers(const Graph& graph) const;
   void check_sizes(const Graph& graph, const GraphImage& image) const;
   void reserve(LoadedGraph& loaded, const GraphImage& image);
@@ -32,6 +33,7 @@ class Loader {
   void place_schedule(LoadedGraph& loaded, const GraphImage& image);
   bool allocate(LoadedGraph& loaded, const GraphImage& image, std::size_t& needs_heap);
 
+  const int process_ = this_process();
   Engine& engine_;
   const World& world_;
   Heap& heap_;
