@@ -6,7 +6,7 @@ namespace flywheel {
 
 BufferMemory::BufferMemory(std::shared_ptr<Core> core, std::size_t bytes) : core_(std::move(core)), bytes_(bytes) {
   data_ = core_->heap.try_allocate(bytes);
-  if (!data_) core_->pump.while_parked([&] { data_ = core_->heap.grow(bytes); });
+  if (!data_) core_->dispatcher.while_parked([&] { data_ = core_->heap.grow(bytes); });
   core_->engine->clear(data_, bytes);  // it may have been somebody's before
 }
 

@@ -7,7 +7,6 @@
 #include <mutex>
 #include <tuple>
 
-#include "host/core.hpp"
 #include "host/graph.hpp"
 #include "runtime/thrown.hpp"
 
@@ -79,6 +78,11 @@ bool is_complete(const World& world, const RunRecord& run) {
   return P::system(world.completions[run.slot].word).load(Order::acquire) >> 32 == run.generation;
 }
 
+bool ended_well(const World& world, const RunRecord& run) {
+  // Relaxed: is_complete() has acquired the word. The host may have written another since, see Ending::abandon(): no good one.
+  return static_cast<std::uint32_t>(P::system(world.completions[run.slot].word).load(Order::relaxed)) == 0;
+}
+
 void drain_stream(const World& world, RunRecord& run, std::size_t most_unread) {
   const Stream<P> stream = Wires<P>{world}.stream(run.slot);
   std::uint64_t value = 0;
@@ -88,32 +92,50 @@ void drain_stream(const World& world, RunRecord& run, std::size_t most_unread) {
   }
 }
 
-void drain_stream(const World& world, RunRecord& run) {
-  drain_stream(world, run, run.graph->core->options.stream_unread);
-}
+namespace {
+/// What a run left in its slot beside its results.
+struct Left {
+  std::uint32_t code;
+  std::uint32_t fault_task;  // 0: none
+  std::uint32_t iterations;
+  std::string text;  // what the exception of the failed body said
+};
 
-std::uint64_t collect(const World& world, RunRecord& run, bool told) {
+/// The caller holds run.mutex.
+Left take_rest(const World& world, RunRecord& run) {
   CompletionSlot& slot = world.completions[run.slot];
-  std::scoped_lock lock(run.mutex);
   // Acquire: as in is_complete().
   const auto code = static_cast<std::uint32_t>(P::system(slot.word).load(Order::acquire));
   drain_stream(world, run, ~std::size_t{0});
-  const bool detailed = code || run.repeat > 1;
-  // A task that failed to stream leaves a gap among the tickets: step over it.
-  if (detailed) drain_to(world, run, P::system(slot.emitted).load(Order::relaxed));
-  const std::uint32_t fault_task = detailed ? P::system(slot.fault_task).load(Order::relaxed) : 0;
-  std::string text = code ? ThrownTexts::all().take(world, run.slot, fault_task - 1) : "";
-  if (told) return run.stream_next;
-  run.fault_task = fault_task;
-  run.iterations = detailed ? P::system(slot.iterations).load(Order::relaxed) : 1;
+  if (!code && run.repeat <= 1) return {0, 0, 1, ""};
+  // Relaxed, all: the acquire of the word orders them. A task that failed to stream leaves a gap among the tickets: step over it.
+  drain_to(world, run, P::system(slot.emitted).load(Order::relaxed));
+  const std::uint32_t fault_task = P::system(slot.fault_task).load(Order::relaxed);
+  return {code, fault_task, P::system(slot.iterations).load(Order::relaxed),
+          code ? ThrownTexts::all().take(world, run.slot, fault_task - 1) : ""};
+}
+}  // namespace
+
+bool collect(const World& world, RunRecord& run) {
+  std::scoped_lock lock(run.mutex);
+  // Relaxed: `done` is stored under this mutex, and `live` was seen by the caller.
+  if (run.phase.load(std::memory_order_relaxed) != RunPhase::live) return false;
+  Left left = take_rest(world, run);
+  run.fault_task = left.fault_task;
+  run.iterations = left.iterations;
   const unsigned char* results = world.results + std::size_t{run.slot} * world.result_bytes;
   run.results.assign(results, results + run.graph->result_bytes);
-  run.code = code;
-  if (code == static_cast<std::uint32_t>(Status::task_threw)) run.cause = std::move(text);
-  // Release: pairs with the acquire in poll(). Under the lock: a reader that still drains the slot's stream must not
+  run.code = left.code;
+  if (left.code == static_cast<std::uint32_t>(Status::task_threw)) run.cause = std::move(left.text);
+  // Release: pairs with the acquire in Run::done(). Under the mutex: a reader that still drains the slot's stream must not
   // meet the values of the slot's next run.
   run.phase.store(RunPhase::done, std::memory_order_release);
-  return run.stream_next;
+  return true;
+}
+
+void clear_slot(const World& world, RunRecord& run) {
+  std::scoped_lock lock(run.mutex);
+  take_rest(world, run);
 }
 
 Trace collect_trace(Engine& engine, const World& world, const RunRecord& run) {

@@ -1,10 +1,8 @@
 #include "host/core.hpp"
 
-#include <pthread.h>
-
-#include <atomic>
 #include <exception>
 
+#include "host/deferred_release.hpp"
 #include "host/error.hpp"
 #include "host/log.hpp"
 
@@ -13,7 +11,7 @@ namespace flywheel {
 namespace {
 void take_apart(Core* core) noexcept {
   if (!core->is_ours()) return;
-  if (!NoFarewells::here()) {
+  if (!DeferredRelease::here()) {
     delete core;
     return;
   }
@@ -23,16 +21,7 @@ void take_apart(Core* core) noexcept {
     log::error(std::string("a runtime's memory stays taken until the process ends: ") + error.what());
   }
 }
-
-std::atomic<int> forks{0};  // relaxed: it changes in a child only, while that has one thread
-
-void count_fork() { forks.fetch_add(1, std::memory_order_relaxed); }
 }  // namespace
-
-int Core::this_process() {
-  [[maybe_unused]] static const int registered = pthread_atfork(nullptr, nullptr, count_fork);
-  return forks.load(std::memory_order_relaxed);
-}
 
 void Core::require_ours() const {
   if (!is_ours())

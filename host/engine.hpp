@@ -6,14 +6,11 @@
 #include <memory>
 #include <string>
 
+#include "host/cuda_stream.hpp"
 #include "host/options.hpp"
 #include "runtime/entry.hpp"
 
-struct CUstream_st;
-
 namespace flywheel {
-
-using CudaStream = CUstream_st*;
 
 enum class EngineState { parked, running, lost };
 

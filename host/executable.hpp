@@ -12,13 +12,11 @@
 
 namespace flywheel {
 
-class Loader;
 struct Core;
 
-/// Where a graph lies. Freed when the last Executable and the last run of it are gone.
+/// Where a graph lies. Freed when the last Executable and the last run of it are gone, see Loader::load().
 struct LoadedGraph {
   LoadedGraph(std::shared_ptr<Core> owner) : core(std::move(owner)) {}
-  ~LoadedGraph();
   LoadedGraph(const LoadedGraph&) = delete;
   LoadedGraph& operator=(const LoadedGraph&) = delete;
 
@@ -33,7 +31,7 @@ struct LoadedGraph {
   std::uint32_t task_count = 0;
   std::uint32_t first_edge = 0;
   std::uint32_t result_bytes = 0;
-  RunConstants constants{};           // of every run of it, but for what the pump fills in
+  RunConstants constants{};           // of every run of it, but for what admission fills in
   std::vector<unsigned char> params;  // default values
   std::vector<std::type_index> types;
   std::vector<bool> in_gang;          // of each task: it waits for others while it runs
@@ -46,7 +44,7 @@ struct LoadedGraph {
   bool placed = false;    // something was taken from the heap
   bool reserved = false;  // ranges of records and edges are taken
 
-  std::vector<std::uint32_t> free_banks;  // of counters; guarded by the pump
+  std::vector<std::uint32_t> free_banks;  // of counters; guarded by the dispatcher's mutex
 };
 
 /// A handle a program keeps. Copies share the loaded graph.

@@ -1,50 +1,13 @@
-// From a Graph to the records that the device reads.
-#include <algorithm>
-#include <numeric>
+#include "host/graph_image.hpp"
 
-#include "host/loader.hpp"
+#include <algorithm>
+
+#include "host/graph_cycle.hpp"
+#include "host/operand_check.hpp"
 
 namespace flywheel {
 
 namespace {
-
-using Successors = std::vector<std::vector<std::uint32_t>>;
-
-/// Each task's predecessors without duplicates.
-Successors predecessors_of(const Graph& graph) {
-  Successors all;
-  for (const GraphNode& node : graph.nodes()) {
-    all.push_back(node.predecessors);
-    std::sort(all.back().begin(), all.back().end());
-    all.back().erase(std::unique(all.back().begin(), all.back().end()), all.back().end());
-  }
-  return all;
-}
-
-Successors successors_of(const Successors& predecessors) {
-  Successors all(predecessors.size());
-  for (std::uint32_t task = 0; task < predecessors.size(); ++task)
-    for (const std::uint32_t before : predecessors[task]) all[before].push_back(task);
-  return all;
-}
-
-/// Kahn's algorithm: the tasks that can never start, because each waits for another of them.
-std::vector<bool> never_ready(const Successors& predecessors, const Successors& successors) {
-  std::vector<std::uint32_t> waits, ready;
-  for (std::uint32_t task = 0; task < predecessors.size(); ++task) {
-    waits.push_back(static_cast<std::uint32_t>(predecessors[task].size()));
-    if (waits[task] == 0) ready.push_back(task);
-  }
-  std::vector<bool> stuck(predecessors.size(), true);
-  while (!ready.empty()) {
-    const std::uint32_t task = ready.back();
-    ready.pop_back();
-    stuck[task] = false;
-    for (const std::uint32_t next : successors[task])
-      if (--waits[next] == 0) ready.push_back(next);
-  }
-  return stuck;
-}
 
 std::uint16_t type_index(const GraphNode& node, const KernelEntry& entry) {
   for (std::uint32_t i = 0; i < entry.type_count; ++i)
@@ -63,7 +26,7 @@ TaskRecord make_record(const GraphNode& node, std::uint32_t local, const KernelE
   return record;
 }
 
-void add_edges(GraphImage& image, const Graph& graph, const Successors& predecessors, const Successors& successors) {
+void add_edges(GraphImage& image, const Graph& graph, const TaskLists& predecessors, const TaskLists& successors) {
   const auto edge_to = [&](std::uint32_t task) {
     return Edge{task, static_cast<std::uint32_t>(predecessors[task].size()),
                 static_cast<std::uint32_t>(graph.nodes()[task].priority), 0};
@@ -108,29 +71,6 @@ void add_phases(GraphImage& image, const Graph& graph) {
 
 }  // namespace
 
-std::string find_cycle(const Graph& graph) {
-  const Successors predecessors = predecessors_of(graph);
-  const std::vector<bool> stuck = never_ready(predecessors, successors_of(predecessors));
-  const auto first = std::find(stuck.begin(), stuck.end(), true);
-  if (first == stuck.end()) return {};
-  // Walking back from a stuck task along stuck predecessors must come round.
-  std::vector<std::uint32_t> path{static_cast<std::uint32_t>(first - stuck.begin())};
-  for (;;) {
-    const auto& before = predecessors[path.back()];
-    const std::uint32_t next = *std::find_if(before.begin(), before.end(), [&](std::uint32_t t) { return stuck[t]; });
-    const bool came_round = std::find(path.begin(), path.end(), next) != path.end();
-    path.push_back(next);
-    if (!came_round) continue;
-    std::string text;
-    const auto begin = std::find(path.begin(), path.end(), next);
-    for (auto it = path.end(); it != begin;) {
-      --it;
-      text += std::to_string(*it) + " (" + type_name(graph.nodes()[*it].type) + ")" + (it == begin ? "" : " -> ");
-    }
-    return text;
-  }
-}
-
 GraphImage compile_image(const Graph& graph, const KernelEntry& entry, std::uint32_t workers, const Compiled& how) {
   check_operands(graph);
   return image_of_plan(make_schedule(graph, workers, how), graph, entry);
@@ -161,7 +101,7 @@ GraphImage make_image(const Graph& graph, const KernelEntry& entry) {
   }
   const std::string cycle = find_cycle(graph);
   if (!cycle.empty()) throw GraphError("the graph has a cycle: " + cycle + ". Remove one of these dependencies.");
-  const Successors predecessors = predecessors_of(graph);
+  const TaskLists predecessors = predecessors_of(graph);
   add_edges(image, graph, predecessors, successors_of(predecessors));
   return image;
 }

@@ -1,11 +1,12 @@
 // The host's end of the inbox: writes messages for the door of the live kernel. See runtime/inbox.hpp.
 #pragma once
 
+#include "host/run_record.hpp"
 #include "runtime/world.hpp"
 
 namespace flywheel {
 
-/// One writer at a time: the caller holds the pump's lock.
+/// One writer at a time: the caller holds the dispatcher's mutex.
 class InboxWriter {
  public:
   explicit InboxWriter(const World& world) : inbox_(Wires<CpuPlatform>{world}.inbox()) {}
@@ -16,8 +17,9 @@ class InboxWriter {
     return next_ - CpuPlatform::system(*inbox_.consumed).load(Order::acquire) + entries <= inbox_.capacity;
   }
   bool all_read() const { return CpuPlatform::system(*inbox_.consumed).load(Order::acquire) == next_; }
-  void write(const RunConstants& message) { inbox_.write(next_++, message); }
-  /// A message that is no submission.
+  /// The run has its slot.
+  void write_submission(const RunRecord& run);
+  /// Any other message.
   void write(InboxOp op, std::uint32_t slot = 0, std::uint32_t generation = 0) {
     RunConstants words{};
     words.op = static_cast<std::uint32_t>(op);
@@ -27,6 +29,8 @@ class InboxWriter {
   }
 
  private:
+  void write(const RunConstants& message) { inbox_.write(next_++, message); }
+
   Inbox<CpuPlatform> inbox_;
   std::uint64_t next_ = 0;
 };

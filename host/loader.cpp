@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <atomic>
 
-#include "host/core.hpp"
+#include "host/graph_image.hpp"
 #include "host/task_name.hpp"
 
 namespace flywheel {
@@ -51,15 +51,6 @@ void note_tasks(LoadedGraph& loaded, const Graph& graph) {
 
 }  // namespace
 
-LoadedGraph::~LoadedGraph() {
-  if (placed && core->is_ours()) core->loader.unload(*this);
-}
-
-std::string LoadedGraph::task_name(std::uint32_t local) const {
-  const std::string number = "task " + std::to_string(local);
-  return local < types.size() ? number + " (" + type_name(types[local]) + ")" : number;
-}
-
 Loader::Loader(Engine& engine, const World& world, Heap& heap, const KernelEntry& entry, const Options& options)
     : engine_(engine), world_(world), heap_(heap), entry_(entry), overlap_(options.overlap),
       max_tasks_(options.max_tasks), max_edges_(options.max_edges), records_(options.max_tasks),
@@ -71,7 +62,11 @@ std::shared_ptr<LoadedGraph> Loader::load(const Graph& graph, const Compiled* ho
   check_buffers(graph);
   GraphImage image = how ? compile_image(graph, entry_, world_.workers, *how) : make_image(graph, entry_);
   check_sizes(graph, image);
-  auto loaded = std::make_shared<LoadedGraph>(std::move(core));
+  const auto give_back = [this](LoadedGraph* old) {
+    unload(*old);
+    delete old;  // and with it, maybe, the loader
+  };
+  std::shared_ptr<LoadedGraph> loaded(new LoadedGraph(std::move(core)), give_back);
   loaded->graph_id = graph.id();
   loaded->kind = how                         ? GraphKind::compiled
                  : image.run.flags & kPhased ? GraphKind::phased
@@ -123,7 +118,7 @@ std::optional<std::uint64_t> take_range(FreeList& list, std::size_t size, std::u
 }  // namespace
 
 bool Loader::allocate(LoadedGraph& loaded, const GraphImage& image, std::size_t& needs_heap) {
-  loaded.placed = true;  // from here on the destructor gives back what was taken
+  loaded.placed = true;  // from here on unload() gives back what was taken
   const auto take = [&](std::size_t bytes, void*& to) {
     if (!bytes || needs_heap) return;
     to = heap_.try_allocate(bytes);
@@ -206,7 +201,9 @@ void Loader::place_schedule(LoadedGraph& loaded, const GraphImage& image) {
   engine_.copy_to_device(base, bytes.data(), bytes.size());
 }
 
+/// Not in a child of fork(): what the graph lies in is its parent's.
 void Loader::unload(LoadedGraph& graph) {
+  if (!graph.placed || process_ != this_process()) return;
   if (graph.counters) heap_.release(graph.counters);
   if (graph.phases) heap_.release(graph.phases);
   if (graph.schedule) heap_.release(graph.schedule);

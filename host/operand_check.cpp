@@ -1,7 +1,7 @@
-// What a task says of its operands, held against what pages and their copies can do, before anything runs.
+#include "host/operand_check.hpp"
+
 #include <limits>
 
-#include "host/loader.hpp"
 #include "runtime/operands.hpp"
 
 namespace flywheel {

@@ -27,10 +27,10 @@ struct Options {
   std::uint32_t max_tasks = 1u << 17;              // tasks of all loaded graphs
   std::uint32_t max_edges = 1u << 19;              // dependencies (and roots) of all loaded graphs
   std::uint32_t max_executables = 256;
-  // Runs in flight at once; more wait in line, and leave it by priority and, within one, in the order of submission. Of these
+  // Runs in flight at once; more wait in the backlog, and leave it by priority and, within one, in the order of submission. Of these
   // slots and of the queues' room normal runs leave a sixteenth to high ones, and low runs an eighth, but at least one.
   std::uint32_t max_runs = 256;
-  std::uint32_t max_waiting = 1u << 16;            // submissions in line; then submit() waits and try_submit() declines
+  std::uint32_t max_waiting = 1u << 16;            // submissions in the backlog; then submit() waits and try_submit() declines
   std::uint32_t overlap = 4;                       // runs of one executable in flight at once
   std::uint32_t queue_capacity = 1u << 17;         // ready tasks of each priority
   std::uint32_t spawn_capacity = 1u << 13;         // spawned tasks alive at once

@@ -1,10 +1,10 @@
-// Room in the ready queues that is kept for the first run in line that finds too little of it, so that smaller runs do not
+// Room in the ready queues that is kept for the first run in the backlog that finds too little of it, so that smaller runs do not
 // pass it for ever.
 //
 // What is in flight when the run asks first may take its time: meanwhile any smaller run passes, since the large one could
-// not go even if it were alone in line. Once these runs have ended, later ones pass only where they leave the room that the
+// not go even if it were alone in the backlog. Once these runs have ended, later ones pass only where they leave the room that the
 // large run needs; it then goes when those that passed it before have ended. If that takes longer than kPatience, one of
-// them may never end, and may even wait for a run in line: all that is in flight is then waited for anew, with twice the
+// them may never end, and may even wait for a run in the backlog: all that is in flight is then waited for anew, with twice the
 // patience.
 #pragma once
 
@@ -13,13 +13,13 @@
 
 namespace flywheel {
 
-/// The caller holds the pump's lock. Counts tasks of dynamic runs.
+/// The caller holds the dispatcher's mutex. Counts tasks of dynamic runs.
 class Reservation {
  public:
   using Clock = std::chrono::steady_clock;
   static constexpr std::chrono::milliseconds kPatience{1000};
 
-  /// The run with this place in line needs room for `tasks` of `limit`, and `live` are taken.
+  /// The run with this place in the backlog needs room for `tasks` of `limit`, and `live` are taken.
   void ask(std::uint64_t place, std::uint64_t tasks, std::uint64_t limit, std::uint64_t live, Clock::time_point now);
   /// Nobody asks any more.
   void drop() { place_ = 0, keeps_ = false; }

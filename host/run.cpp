@@ -25,8 +25,25 @@ RunRecord& Run::record() {
 }
 
 bool Run::done() {
-  record();
-  return core_->pump.poll(record_);
+  RunRecord& run = record();
+  // Acquire: pairs with the releases of phase in Dispatcher::start(), RunRecord::end_early() and collect(): the run has its slot
+  // when it is live, and all of its outcome is written when it is done.
+  const RunPhase phase = run.phase.load(std::memory_order_acquire);
+  if (phase != RunPhase::live) return phase == RunPhase::done;
+  const World& world = core_->memory.world();
+  if (!is_complete(world, run)) return false;
+  // The rest is collected under the dispatcher's mutex: it knows best why a run that it cancelled or aborted has failed, and a
+  // trace comes through its engine.
+  if (ended_well(world, run) && !run.traced) collect(world, run);
+  core_->dispatcher.retire(record_);
+  return true;
+}
+
+/// Takes what the run has streamed so far out of its slot, so that its tasks do not wait. The caller holds run.mutex.
+void Run::drain() {
+  // Acquire: as in done(). Under the mutex it stays live, and the slot's stream is its own.
+  if (record_->phase.load(std::memory_order_acquire) == RunPhase::live)
+    drain_stream(core_->memory.world(), *record_, core_->options.stream_unread);
 }
 
 bool Run::wait_until(Clock::time_point limit) {
@@ -34,7 +51,8 @@ bool Run::wait_until(Clock::time_point limit) {
     const bool now_and_then = turn < kSpins ? turn % 512 == 511 : turn % 8 == 7;
     if (now_and_then) {
       if (Clock::now() > limit) return false;
-      core_->pump.drain(*record_);
+      std::unique_lock stream(record_->mutex, std::try_to_lock);
+      if (stream.owns_lock()) drain();
     }
     back_off(turn);
   }
@@ -93,8 +111,7 @@ bool Run::next_value(std::uint64_t& bits, bool wait) {
     const bool over = done();  // before looking: what came before the end is then in `streamed`
     {
       std::scoped_lock lock(record_->mutex);
-      if (!over && record_->phase.load(std::memory_order_acquire) == RunPhase::live)
-        drain_stream(core_->memory.world(), *record_);
+      if (!over) drain();
       if (record_->streamed.take(bits)) return true;
     }
     if (over || !wait) return false;
@@ -104,11 +121,11 @@ bool Run::next_value(std::uint64_t& bits, bool wait) {
 
 void Run::cancel() {
   record();
-  core_->pump.cancel(record_);
+  core_->dispatcher.cancel(record_);
 }
 
 void Run::let_stream_wait(CudaStream stream) {
-  // Acquire: as in Pump::poll(): the run has its slot.
+  // Acquire: as in done(): the run has its slot.
   for (std::uint32_t turn = 0; record().phase.load(std::memory_order_acquire) == RunPhase::waiting; ++turn)
     back_off(turn);
   const CompletionSlot& slot = core_->memory.world().completions[record_->slot];

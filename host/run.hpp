@@ -6,12 +6,15 @@
 #include <memory>
 #include <optional>
 
-#include "host/engine.hpp"
+#include "host/cuda_stream.hpp"
 #include "host/error.hpp"
 #include "host/graph.hpp"
-#include "host/run_record.hpp"
 
 namespace flywheel {
+
+class Trace;
+struct Core;
+struct RunRecord;
 
 /// Copies share the run. Dropping the last one does not stop it.
 class Run {
@@ -70,6 +73,7 @@ class Run {
 
  private:
   RunRecord& record();
+  void drain();
   bool wait_until(std::chrono::steady_clock::time_point limit);
   void throw_if_failed();
   void copy_result(std::uint64_t graph, std::uint32_t offset, void* to, std::size_t bytes);

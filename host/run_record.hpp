@@ -3,12 +3,15 @@
 
 #include <array>
 #include <atomic>
+#include <memory>
 #include <mutex>
+#include <string>
 #include <vector>
 
 #include "host/executable.hpp"
 #include "host/trace.hpp"
 #include "runtime/run.hpp"
+#include "runtime/status.hpp"
 
 namespace flywheel {
 
@@ -38,6 +41,18 @@ class UnreadValues {
 struct RunRecord {
   explicit RunRecord(std::shared_ptr<LoadedGraph> loaded) : graph(std::move(loaded)) {}
 
+  /// Ends the run with a status of the host's own, unless it is over. Its slot, if it has one, stays taken until the device is
+  /// through with it. The caller holds the dispatcher's mutex.
+  void end_early(Status status, const std::string& why) {
+    std::scoped_lock lock(mutex);
+    if (phase.load(std::memory_order_relaxed) == RunPhase::done) return;
+    code = static_cast<std::uint32_t>(status);
+    cause = why;
+    ended_early = true;
+    // Release: pairs with the acquire in Run::done(): code and cause are written.
+    phase.store(RunPhase::done, std::memory_order_release);
+  }
+
   const std::shared_ptr<LoadedGraph> graph;
   std::uint32_t repeat = 1;
   std::uint32_t priority = static_cast<std::uint32_t>(Priority::normal);
@@ -45,12 +60,13 @@ struct RunRecord {
   bool traced = false;
   std::array<unsigned char, kParamBytes> params;  // as many of them as the graph has
 
-  /// Release when it changes, acquire when it is read: the fields below belong to it.
+  /// Release when it changes, acquire when it is read: the fields below belong to it. It becomes `live` under the dispatcher's
+  /// mutex, and `done` under `mutex`: whoever finds it live there takes the outcome, and nobody else does.
   std::atomic<RunPhase> phase{RunPhase::waiting};
 
-  std::uint64_t place = 0;  // in line, by arrival; 0: never was in it. Guarded by the pump
+  std::uint64_t place = 0;  // in the backlog, by arrival; 0: never was in it. Guarded by the dispatcher's mutex
 
-  // Given by the pump when the run is let in.
+  // Given by admission when the run goes in flight.
   std::uint64_t entry = 0;  // of a dynamic run, see Reservation
   std::uint32_t slot = 0;
   std::uint32_t generation = 0;
@@ -67,7 +83,8 @@ struct RunRecord {
 
   std::mutex mutex;
   UnreadValues streamed;
-  bool cancel_asked = false;           // guarded by the pump
+  bool cancel_asked = false;           // guarded by the dispatcher's mutex
+  bool ended_early = false;            // likewise, see end_early()
 };
 
 }  // namespace flywheel

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "host/core.hpp"
+#include "host/deferred_release.hpp"
 #include "host/log.hpp"
 #include "host/options_check.hpp"
 
@@ -21,7 +22,7 @@ Runtime::Runtime(const KernelEntry& entry, const Options& options, std::unique_p
 }
 
 namespace {
-/// With CUDA_LAUNCH_BLOCKING=1 a task that never ends keeps the pump's thread, and that keeps all it works with.
+/// With CUDA_LAUNCH_BLOCKING=1 a task that never ends keeps the dispatcher's thread, and that keeps all it works with.
 void keep_for_ever(std::shared_ptr<Core> core) {
   static auto& kept = *new std::vector<std::shared_ptr<Core>>;
   static std::mutex mutex;
@@ -60,7 +61,7 @@ Executable Runtime::load(const Graph& graph, const Compiled* how) {
   for (;;) {  // once for each piece of memory that it lacks, and again where others were quicker to take one
     std::size_t needs_heap = 0;
     if (auto loaded = core()->loader.load(graph, how, core(), needs_heap)) return Executable(std::move(loaded));
-    core_->pump.while_parked([&] { core_->heap.release(core_->heap.grow(needs_heap)); });
+    core_->dispatcher.while_parked([&] { core_->heap.release(core_->heap.grow(needs_heap)); });
   }
 }
 
@@ -78,22 +79,22 @@ std::shared_ptr<RunRecord> Runtime::make_record(const Executable& executable) co
 }
 
 Run Runtime::start(std::shared_ptr<RunRecord> record) {
-  core_->pump.submit(record);
+  core_->dispatcher.submit(record);
   return Run(core_, std::move(record));
 }
 
 std::optional<Run> Runtime::try_start(std::shared_ptr<RunRecord> record) {
-  if (!core_->pump.try_submit(record)) return std::nullopt;
+  if (!core_->dispatcher.try_submit(record)) return std::nullopt;
   return Run(core_, std::move(record));
 }
 
 Run Runtime::start_after(CudaStream stream, std::shared_ptr<RunRecord> record) {
   core_->engine->after_stream(stream, [core = core_, record]() mutable {
-    const NoFarewells here;
+    const DeferredRelease here;
     const std::shared_ptr<Core> ours = std::move(core);
-    ours->pump.submit_from_stream(std::move(record));
+    ours->dispatcher.submit_from_stream(std::move(record));
   });
-  core_->pump.expect(record);  // it may have come by now
+  core_->dispatcher.expect(record);  // it may have come by now
   return Run(core_, std::move(record));
 }
 
@@ -129,15 +130,15 @@ std::string Runtime::device() const { return core()->engine->name(); }
 Stats Runtime::stats() {
   const World& world = core()->memory.world();
   // Workers that have just finished the last run are about to show their counters: give them the time.
-  if (core_->pump.counters().completed == core_->pump.counters().submitted)
+  if (core_->dispatcher.counters().completed == core_->dispatcher.counters().submitted)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   std::vector<WorkerStats> each(world.workers);
   std::vector<QueueWords> queues(kPriorities);
   core_->engine->copy_to_host(each.data(), world.stats, each.size() * sizeof(WorkerStats));
   core_->engine->copy_to_host(queues.data(), world.queue_words, queues.size() * sizeof(QueueWords));
-  const PumpCounters pump = core_->pump.counters();
-  Stats all{device(), workers(), 0, 0, 0, 0, 0, 0, 0, pump.submitted, pump.completed, pump.direct, pump.peak_live,
-            pump.launches, pump.parks};
+  const DispatcherCounters runs = core_->dispatcher.counters();
+  Stats all{device(), workers(), 0, 0, 0, 0, 0, 0, 0, runs.submitted, runs.completed, runs.direct, runs.peak_live,
+            runs.launches, runs.parks};
   for (const WorkerStats& one : each) {
     all.tasks += one.tasks;
     all.skipped += one.skipped;
@@ -152,12 +153,12 @@ Stats Runtime::stats() {
 
 void Runtime::shutdown() {
   if (core_ && !core_->is_ours()) return;
-  if (core()->pump.shutdown(core_->options.shutdown_timeout)) return;
+  if (core()->dispatcher.shutdown(core_->options.shutdown_timeout)) return;
   log::error("the kernel did not stop within Options::shutdown_timeout: a task does not look at block.cancelled(). "
              "Its memory stays taken until the process ends.");
   core_->memory.leak();
   core_->heap.leak();
-  if (core_->pump.let_go_if_stuck()) keep_for_ever(core_);
+  if (core_->dispatcher.let_go_if_stuck()) keep_for_ever(core_);
 }
 
 }  // namespace flywheel

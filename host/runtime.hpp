@@ -5,12 +5,14 @@
 
 #include "host/buffer.hpp"
 #include "host/executable.hpp"
+#include "host/options.hpp"
 #include "host/run.hpp"
 #include "host/schedule.hpp"
 
 namespace flywheel {
 
 class Engine;
+struct KernelEntry;
 
 /// How often to run the graph, looping on the device: repeat(n), or repeat_until_stop(most) until a body calls
 /// block.stop().
@@ -71,7 +73,7 @@ class Runtime {
   /// What that comes to, for a person to read.
   std::string describe(const Graph& graph, const Compiled& how = compiled) const;
 
-  /// Starts a run; returns at once, unless Options::max_waiting runs wait in line. Options in any order: repeat(n) or
+  /// Starts a run; returns at once, unless Options::max_waiting runs wait in the backlog. Options in any order: repeat(n) or
   /// repeat_until_stop(), set(param, value), a Priority, traced. Throws UsageError for those that do not fit the graph.
   template <class... Options>
   Run submit(const Executable& executable, const Options&... options) {
@@ -79,7 +81,7 @@ class Runtime {
     (apply(*record, options), ...);
     return start(std::move(record));
   }
-  /// Empty if Options::max_waiting runs wait in line already.
+  /// Empty if Options::max_waiting runs wait in the backlog already.
   template <class... Options>
   std::optional<Run> try_submit(const Executable& executable, const Options&... options) {
     auto record = make_record(executable);

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "host/loader.hpp"
 #include "host/schedule_lists.hpp"
 #include "host/task_name.hpp"
 

@@ -1,7 +1,7 @@
 // In which order make_schedule() places the tasks: by upward rank, gangs at one go.
 #include <algorithm>
 
-#include "host/loader.hpp"
+#include "host/graph_cycle.hpp"
 #include "host/schedule_lists.hpp"
 #include "host/task_name.hpp"
 

@@ -20,9 +20,9 @@ FLYWHEEL_TASK void open_line(RunLine& line, const std::uint32_t* mine) {
 
 /// Lets runs in: what the door does with a message, once the run's line is open. One thread.
 template <class P>
-class Admission {
+class MessageHandler {
  public:
-  FLYWHEEL_TASK Admission(const World& world, Porch& porch, const RunConstants& message)
+  FLYWHEEL_TASK MessageHandler(const World& world, Porch& porch, const RunConstants& message)
       : world_(world), porch_(porch), message_(message), state_(world.control->door) {}
 
   FLYWHEEL_TASK void handle() {
@@ -110,17 +110,17 @@ class Door {
   /// `porch` is the seat of the worker in the same block; `desk` is where the lanes lay a message out, on the GPU in
   /// shared memory.
   FLYWHEEL_TASK Door(const World& world, Porch& porch, RunConstants& desk)
-      : world_(world), inbox_(Wires<P>{world}.inbox()), desk_(desk), admission_(world, porch, desk),
+      : world_(world), inbox_(Wires<P>{world}.inbox()), desk_(desk), handler_(world, porch, desk),
         next_(world.control->door.next_entry), released_(next_) {}
 
   /// All lanes. Returns when the kernel parks or aborts.
   /// One look at a time: with two on their way, half a trip apart, a submission took 4.37 us to its result in place of 3.37
   /// (H200), and a phase boundary 1.16 in place of 0.93, because fences of this SM wait for them.
   FLYWHEEL_TASK void operator()() {
-    if (P::lane() == 0) admission_.post(0);
+    if (P::lane() == 0) handler_.post(0);
     for (std::uint32_t spins = 0; !(spins % 16 == 15 && P::any(leaves())); ++spins) {
       if (take_message()) {
-        if (P::lane() == 0) admission_.handle();
+        if (P::lane() == 0) handler_.handle();
         P::converge();
         spins = 0;
       } else {
@@ -129,7 +129,7 @@ class Door {
       }
     }
     release_entries();
-    if (P::lane() == 0) admission_.close(next_);
+    if (P::lane() == 0) handler_.close(next_);
   }
 
  private:
@@ -138,7 +138,7 @@ class Door {
 
   FLYWHEEL_TASK bool leaves() const {
     return P::lane() == 0 &&
-           (admission_.may_park() || P::device(world_.control->board.abort).load(Order::relaxed) != 0);
+           (handler_.may_park() || P::device(world_.control->board.abort).load(Order::relaxed) != 0);
   }
 
   FLYWHEEL_TASK bool take_message() {
@@ -166,7 +166,7 @@ class Door {
   const World& world_;
   Inbox<P> inbox_;
   RunConstants& desk_;
-  Admission<typename P::Leader> admission_;
+  MessageHandler<typename P::Leader> handler_;
   std::uint64_t next_;
   std::uint64_t released_;
 };

@@ -27,7 +27,7 @@ std::shared_ptr<RunCase> make_run(Actor& actor, const LoadedCase& loaded) {
   return one;
 }
 
-/// False if the line is full.
+/// False if the backlog is full.
 bool start(Actor& actor, Room& room, const LoadedCase& loaded, RunCase& one) {
   const Spec& spec = *loaded.spec;
   const auto call = set(spec.call, one.call);

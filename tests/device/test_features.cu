@@ -233,8 +233,8 @@ TEST_CASE("many runs of one executable at once do not satisfy each other's waits
   CHECK(bench().get(word) == 51 * 2000);
 }
 
-// The program retires a run that it waits for, and does so before the pump's thread has woken up: of many short runs
-// the pump may see none alive.
+// The program retires a run that it waits for, and does so before the dispatcher's thread has woken up: of many short runs
+// the dispatcher may see none alive.
 TEST_CASE("it parks only after a time without submissions, however short the runs are") {
   using Clock = std::chrono::steady_clock;
   Options options = on_gpu();

@@ -1,7 +1,7 @@
-// What waits in line: who goes first, who is passed, and what waiting costs.
-#include <algorithm>
-#include <ctime>
-#include <deque>
+#include "host/backlog.hpp"
+
+#include <atomic>
+#include <set>
 
 #include "support/small_runtime.hpp"
 
@@ -10,224 +10,177 @@ using namespace flywheel::testing;
 
 namespace {
 
-struct Nap {
-  std::uint32_t us;
-  template <class Block>
-  FLYWHEEL_TASK void operator()(Block&) const {
-    std::this_thread::sleep_for(std::chrono::microseconds(us));
-  }
-};
-
-/// Like Log, with a number that each run chooses.
-struct Note {
-  std::uint32_t* cursor;
-  std::uint32_t* log;
-  Param<std::uint32_t> number;
-  template <class Block>
-  FLYWHEEL_TASK void operator()(Block& block) const {
-    log[add_to(*cursor, 1u)] = block.param(number);
-  }
-};
-
-struct Notes {
-  Executable executable;
-  Param<std::uint32_t> number;
-};
-
-struct Room {
-  explicit Room(const Options& options)
-      : runtime(start<Nap, Note, Count, Gate>(options)), words(runtime.allocate<std::uint32_t>(1024)) {}
-
-  std::uint32_t get(std::size_t i) { return peek_at(words.data()[i]); }
-  Executable naps(std::uint32_t count, std::uint32_t us) {
-    Graph graph;
-    for (std::uint32_t i = 0; i < count; ++i) graph.add(Nap{us});
-    return runtime.load(graph);
-  }
-  /// Its runs write a number of their own to the log that begins at word 3; word 2 counts them.
-  Notes notes(bool of_all = false) {
-    Graph graph;
-    const auto number = graph.param<std::uint32_t>();
-    graph.add(Note{words.data() + 2, words.data() + 3, number});
-    return {of_all ? runtime.load(graph, compiled) : runtime.load(graph), number};
-  }
-  /// A run that stands at a gate, with `others` more tasks behind it; words 0 and 1. Returns once it has begun.
-  Run hold(std::uint32_t others = 0) {
-    Graph graph;
-    const auto gate = graph.add(Gate{words.data(), words.data() + 1});
-    for (std::uint32_t i = 0; i < others; ++i) graph.add(Nap{0}, after(gate));
-    const std::uint32_t before = get(0);
-    Run run = runtime.submit(runtime.load(graph));
-    REQUIRE(eventually([&] { return get(0) > before; }));
-    return run;
-  }
-  void open() { put_in(words.data()[1], 1u); }
-  std::vector<std::uint32_t> log() {
-    std::vector<std::uint32_t> numbers;
-    for (std::uint32_t i = 0; i < get(2); ++i) numbers.push_back(get(3 + i));
-    return numbers;
-  }
-
-  Runtime runtime;
-  Buffer<std::uint32_t> words;
-};
-
-double cpu_seconds() {
-  timespec time{};
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+/// One run at a time, four in the backlog.
+Options short_backlog() {
+  Options options = on_cpu();
+  options.overlap = 1;
+  options.max_waiting = 4;
+  return options;
 }
 
-/// The number of a run: its level, then its place among those of its level.
-constexpr std::uint32_t number_of(Priority priority, std::uint32_t i) { return 100 * static_cast<std::uint32_t>(priority) + i; }
-
-/// Runs of all levels, the low ones first, of the executables in turn. All of them wait in line.
-std::vector<Run> submit_upwards(Room& room, const std::vector<Notes>& notes, std::uint32_t each) {
-  std::vector<Run> runs;
-  for (const Priority priority : {Priority::low, Priority::normal, Priority::high})
-    for (std::uint32_t i = 0; i < each; ++i) {
-      const Notes& note = notes[i % notes.size()];
-      runs.push_back(room.runtime.submit(note.executable, set(note.number, number_of(priority, i)), priority));
+/// Of each priority two runs of one executable, two of another and two that need all workers, the low ones first.
+std::vector<Backlog::RunPtr> fill(Backlog& backlog) {
+  auto one = std::make_shared<LoadedGraph>(nullptr), two = std::make_shared<LoadedGraph>(nullptr);
+  auto phased = std::make_shared<LoadedGraph>(nullptr);
+  one->kind = two->kind = GraphKind::dynamic;
+  phased->kind = GraphKind::phased;
+  std::vector<Backlog::RunPtr> runs;
+  for (std::uint32_t priority = kPriorities; priority-- > 0;)
+    for (const auto& graph : {one, two, phased, one, two, phased}) {
+      runs.push_back(std::make_shared<RunRecord>(graph));
+      runs.back()->priority = priority;
+      backlog.enqueue(runs.back());
     }
+  CHECK(backlog.drain());
+  CHECK_FALSE(backlog.drain());
   return runs;
 }
 
 }  // namespace
 
-TEST_CASE("runs in line go by priority, and in the order of their submission within one") {
-  Options options = on_cpu(1);
-  options.max_runs = 1;
-  Room room(options);
-  std::vector<Notes> notes;
-  for (int i = 0; i < 7; ++i) notes.push_back(room.notes());
-  Run gate = room.hold();
-  std::vector<Run> runs = submit_upwards(room, notes, 40);
-  room.open();
-  for (Run& run : runs) run.wait();
-  const std::vector<std::uint32_t> log = room.log();
-  REQUIRE(log.size() == 120);
-  CHECK(std::is_sorted(log.begin(), log.end()));
-}
-
-TEST_CASE("so do the runs of one executable that wait for each other, and runs of all workers") {
-  for (const bool of_all : {false, true}) {
-    Options options = on_cpu(1);
-    options.overlap = 1;
-    Room room(options);
-    const Notes notes = room.notes(of_all);
-    Run gate = room.hold();
-    Run first = room.runtime.submit(notes.executable, set(notes.number, 0u));  // in flight: the others wait for its counters
-    std::vector<Run> runs = submit_upwards(room, {notes}, 40);
-    room.open();
-    for (Run& run : runs) run.wait();
-    std::vector<std::uint32_t> log = room.log();
-    REQUIRE(log.size() == 121);
-    log.erase(log.begin());
-    CHECK(std::is_sorted(log.begin(), log.end()));
+TEST_CASE("try_submit() declines when the backlog is full, and accepts again when there is room") {
+  Bench bench(short_backlog());
+  Executable held;
+  std::vector<Run> runs{bench.hold(0, held)};
+  for (int i = 0; i < 4; ++i) {
+    auto run = bench.runtime.try_submit(held);
+    REQUIRE(run);
+    runs.push_back(*run);
   }
+  CHECK_FALSE(bench.runtime.try_submit(held));
+  CHECK_FALSE(bench.runtime.try_submit(bench.counter(2)));
+  bench.put(1, 1);
+  for (Run& run : runs) run.wait();
+  CHECK(bench.get(0) == 5);
+  CHECK(bench.runtime.try_submit(held));
 }
 
-TEST_CASE("low runs leave a slot and some room in the queues to higher ones") {
-  Options options = on_cpu(1);
-  options.max_runs = 8;
+TEST_CASE("submit() waits while the backlog is full") {
+  Bench bench(short_backlog());
+  Executable held;
+  Run first = bench.hold(0, held);
+  for (int i = 0; i < 4; ++i) bench.runtime.submit(held);
+  std::atomic<bool> through{false};
+  std::thread submitter([&] {
+    bench.runtime.submit(held);
+    through = true;
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(30));
+  CHECK_FALSE(through);
+  bench.put(1, 1);
+  submitter.join();
+  CHECK(eventually([&] { return bench.get(0) == 6; }));
+}
+
+TEST_CASE("a run that cannot go yet does not hold up those behind it") {
+  Bench bench(short_backlog());
+  Executable held;
+  Run first = bench.hold(0, held), second = bench.runtime.submit(held);
+  Run other = bench.runtime.submit(bench.counter(2));
+  CHECK(other.wait_for(std::chrono::seconds(20)));
+  CHECK_FALSE(second.done());
+  bench.put(1, 1);
+  second.wait();
+}
+
+TEST_CASE("runs of all workers that wait for each other hold up no others, and go in the order of their submission") {
+  Bench bench(on_cpu());
+  Graph standing, phased;
+  standing.add(Gate{bench.at(0), bench.at(1)});
+  std::vector<Executable> logs;
+  for (std::uint32_t i = 0; i < 3; ++i) {
+    Graph graph;
+    graph.add(Log{bench.at(3), bench.at(4), i});
+    if (i == 2) graph.phase();
+    logs.push_back(i == 2 ? bench.runtime.load(graph) : bench.runtime.load(graph, compiled));
+  }
+  Run held = bench.runtime.submit(bench.runtime.load(standing, compiled));
+  std::vector<Run> runs;
+  for (std::size_t i = 0; i < 48; ++i) runs.push_back(bench.runtime.submit(logs[i % 3]));
+  Run other = bench.runtime.submit(bench.counter(2)), last = bench.runtime.submit(logs[0]);
+  CHECK(other.wait_for(std::chrono::seconds(20)));
+  last.cancel();
+  CHECK(last.status() == Status::cancelled);
+  CHECK(bench.get(3) == 0);
+  bench.put(1, 1);
+  for (Run& run : runs) run.wait();
+  REQUIRE(bench.get(3) == 48);
+  for (std::size_t i = 0; i < 48; ++i) CHECK(bench.get(4 + i) == i % 3);
+}
+
+TEST_CASE("a queue that holds only one graph's tasks lets the second in when the first is done") {
+  Options options = on_cpu();
   options.queue_capacity = 64;
   options.spawn_capacity = 16;
-  options.overlap = 16;
-  for (const std::uint32_t tasks : {1u, 10u}) {
-    Room room(options);
-    const Executable low = room.naps(tasks, 0), high = room.naps(4, 0);
-    Run gate = room.hold();
-    std::vector<Run> runs;
-    for (int i = 0; i < 20; ++i) runs.push_back(room.runtime.submit(low, Priority::low));
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    const std::uint64_t before = room.runtime.stats().submitted;
-    runs.push_back(room.runtime.submit(high, Priority::high));
-    CHECK(eventually([&] { return room.runtime.stats().submitted == before + 1; }, std::chrono::seconds(2)));
-    room.open();
-    for (Run& run : runs) run.wait();
+  Bench bench(options, 128);
+  std::vector<Executable> all;
+  for (std::size_t i = 0; i < 4; ++i) {
+    Graph graph;
+    for (int k = 0; k < 40; ++k) graph.add(Count{bench.at(i)});
+    all.push_back(bench.runtime.load(graph));
+  }
+  std::vector<Run> runs;
+  for (int i = 0; i < 100; ++i) runs.push_back(bench.runtime.submit(all[i % 4]));
+  for (Run& run : runs) run.wait();
+  for (std::size_t i = 0; i < 4; ++i) CHECK(bench.get(i) == 1000);
+  CHECK(bench.runtime.stats().peak_live == 1);
+}
+
+TEST_CASE("the backlog keeps what it is given, in order, from many threads") {
+  Backlog backlog;
+  auto graph = std::make_shared<LoadedGraph>(nullptr);
+  std::vector<std::thread> threads;
+  for (std::uint32_t t = 0; t < 3; ++t)
+    threads.emplace_back([&, t] {
+      for (std::uint32_t i = 0; i < 500; ++i) {
+        auto run = std::make_shared<RunRecord>(graph);
+        run->repeat = t * 1000 + i;
+        backlog.enqueue(std::move(run));
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  CHECK(backlog.size() == 1500);
+  CHECK_FALSE(backlog.fresh_empty());
+  backlog.drain();
+  CHECK(backlog.fresh_empty());
+  const std::vector<Backlog::RunPtr> all = backlog.take_all();
+  REQUIRE(all.size() == 1500);
+  std::uint32_t next[3] = {0, 0, 0};
+  for (const auto& run : all) CHECK(run->repeat % 1000 == next[run->repeat / 1000]++);
+}
+
+TEST_CASE("whoever is in the backlog, in whichever lane, leaves it once, alone or with all others by priority") {
+  for (const bool one_by_one : {true, false}) {
+    Backlog backlog;
+    const std::vector<Backlog::RunPtr> runs = fill(backlog);
+    if (one_by_one) {
+      for (const auto& run : runs) CHECK(backlog.remove(run));
+      for (const auto& run : runs) CHECK_FALSE(backlog.remove(run));
+    } else {
+      std::vector<Backlog::RunPtr> by_priority(runs.begin() + 12, runs.end());
+      by_priority.insert(by_priority.end(), runs.begin() + 6, runs.begin() + 12);
+      by_priority.insert(by_priority.end(), runs.begin(), runs.begin() + 6);
+      CHECK(backlog.take_all() == by_priority);
+    }
+    CHECK(backlog.size() == 0);
+    CHECK(backlog.take_all().empty());
   }
 }
 
-TEST_CASE("a run that waits in line behind a long task costs no core") {
-  Options options = on_cpu(1);
-  options.overlap = 1;
-  Room room(options);
-  const Executable nap = room.naps(1, 1'300'000);
-  Run first = room.runtime.submit(nap), second = room.runtime.submit(nap);
-  std::this_thread::sleep_for(std::chrono::milliseconds(100));
-  const double before = cpu_seconds();
-  std::this_thread::sleep_for(std::chrono::seconds(1));
-  const double spent = cpu_seconds() - before;
-  CHECK(spent < 0.4);  // a thread that does not sleep spends 1; what does sleep looks around now and then, about 0.1 in all
-  second.cancel();
-  first.wait();
-}
-
-TEST_CASE("while runs wait in line, one that can go is let in at once, and so is one in line once it can") {
-  Options options = on_cpu(2);
-  options.overlap = 1;
-  Room room(options);
-  const Executable nap = room.naps(1, 0);
-  Graph graph;
-  graph.add(Gate{room.words.data(), room.words.data() + 1});
-  const Executable gate = room.runtime.load(graph);
-  Run first = room.runtime.submit(gate), second = room.runtime.submit(gate);
-  for (int i = 0; i < 20; ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));  // the pump sleeps
-    Run other = room.runtime.submit(nap);
-    CHECK(other.wait_for(std::chrono::milliseconds(500)));
+TEST_CASE("the heads of a priority are its lanes by their first runs, and a lane that cannot go is passed") {
+  Backlog backlog;
+  const std::vector<Backlog::RunPtr> runs = fill(backlog);
+  Backlog::Heads heads(backlog.lanes(0));
+  Backlog::Lane* one = heads.take();
+  REQUIRE(one);
+  CHECK(one->front() == runs[12]);
+  std::vector<Backlog::RunPtr> others;
+  while (Backlog::Lane* lane = heads.take()) {
+    others.push_back(lane->front());
+    lane->pop_front();
+    heads.give_back(*lane);
   }
-  CHECK_FALSE(second.done());
-  room.open();
-  CHECK(first.wait_for(std::chrono::seconds(20)));
-  CHECK(second.wait_for(std::chrono::milliseconds(500)));
-}
-
-TEST_CASE("a large run begins while small ones keep coming") {
-  Options options = on_cpu(2);
-  options.queue_capacity = 4096;
-  options.spawn_capacity = 64;
-  Room room(options);
-  const Executable large = room.naps(4000, 0), one = room.naps(100, 50), two = room.naps(100, 50);
-  std::deque<Run> small;
-  for (int i = 0; i < 4; ++i) small.push_back(room.runtime.submit(i % 2 ? one : two));
-  Run waiting = room.runtime.submit(large);
-  int later = 0;
-  for (; !waiting.done() && later < 400; ++later) {
-    small.front().wait();
-    small.pop_front();
-    small.push_back(room.runtime.submit(later % 2 ? one : two));
-  }
-  CHECK(later < 100);
-  waiting.wait();
-  for (Run& run : small) run.wait();
-}
-
-TEST_CASE("behind a run that does not end, a large one holds up none of the small ones") {
-  Options options = on_cpu(2);
-  options.queue_capacity = 256;
-  options.spawn_capacity = 64;
-  Room room(options);
-  const Executable large = room.naps(190, 0), small = room.naps(10, 0);
-  Run gate = room.hold(20);
-  Run waiting = room.runtime.submit(large);
-  for (int i = 0; i < 200; ++i) CHECK(room.runtime.submit(small).wait_for(std::chrono::seconds(10)));
-  CHECK_FALSE(waiting.done());
-  room.open();
-  CHECK(waiting.wait_for(std::chrono::seconds(20)));
-}
-
-TEST_CASE("room that is kept for a large run in vain is given to the small ones again") {
-  Options options = on_cpu(2);
-  options.queue_capacity = 256;
-  options.spawn_capacity = 64;
-  Room room(options);
-  const Executable large = room.naps(190, 0), small = room.naps(10, 0), first = room.naps(10, 100'000);
-  Run before = room.runtime.submit(first);
-  Run waiting = room.runtime.submit(large);
-  Run gate = room.hold();  // passes the large one, and does not end
-  for (int i = 0; i < 200; ++i) CHECK(room.runtime.submit(small).wait_for(std::chrono::seconds(10)));
-  CHECK_FALSE(waiting.done());
-  room.open();
-  CHECK(waiting.wait_for(std::chrono::seconds(20)));
+  CHECK(others == std::vector<Backlog::RunPtr>{runs[13], runs[14], runs[16], runs[17]});
+  backlog.forget_empty_lanes();
+  CHECK(backlog.lanes(0).size() == 1);
 }

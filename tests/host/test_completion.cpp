@@ -54,7 +54,7 @@ TEST_CASE("values that the program has read take no memory") {
   graph.add(EmitRange{0, 1000});
   const auto record = std::make_shared<RunRecord>(bench.runtime.load(graph).loaded());
   const auto& core = record->graph->core;
-  core->pump.submit(record);
+  core->dispatcher.submit(record);
   Run run(core, record);
   for (std::uint32_t next = 0; next < 1000; ++next) REQUIRE(run.next<std::uint32_t>() == next);
   std::scoped_lock lock(record->mutex);

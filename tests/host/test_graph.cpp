@@ -1,6 +1,6 @@
 #include "host/graph.hpp"
 
-#include "host/loader.hpp"
+#include "host/graph_cycle.hpp"
 #include "support/small_runtime.hpp"
 
 using namespace flywheel;

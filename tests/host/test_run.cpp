@@ -181,3 +181,26 @@ TEST_CASE("repeat(n) and repeat_until_stop() count the passes") {
   CHECK(run.iterations() == 4);
   check_says(error_of<UsageError>([&] { bench().runtime.submit(executable, repeat(0)); }), {"repeat(0)"});
 }
+
+TEST_CASE("of several threads that wait for a run one takes its outcome, all see it, and its slot is free once") {
+  Options options = on_cpu();
+  options.max_runs = 2;
+  Bench narrow(options);
+  Graph graph;
+  const TaskRef<std::uint64_t> square = graph.add(Square{7});
+  const Executable executable = narrow.runtime.load(graph);
+  for (int round = 0; round < 300; ++round) {
+    Run run = narrow.runtime.submit(executable);
+    std::uint64_t got[3] = {};
+    const auto wait = [&](int t, Run mine) { got[t] = mine.get(square); };
+    std::thread others[] = {std::thread(wait, 1, run), std::thread(wait, 2, run)};
+    wait(0, run);
+    for (std::thread& other : others) other.join();
+    for (const std::uint64_t value : got) REQUIRE(value == 49);
+  }
+  const auto all_done = [&] {
+    const Stats stats = narrow.runtime.stats();
+    return stats.submitted == 300 && stats.completed == 300;
+  };
+  CHECK(eventually(all_done));
+}

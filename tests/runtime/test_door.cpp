@@ -96,7 +96,7 @@ struct Reception {
   Porch porch{kEmptyMailbox, 0, {}};
   RunConstants message{};
   std::uint32_t flags = kRootsUniform | kRootsDense;
-  Admission<P> admission{hand.world, porch, message};
+  MessageHandler<P> handler{hand.world, porch, message};
 
   void handle(InboxOp op, std::uint32_t slot, std::uint32_t generation) {
     message.op = static_cast<std::uint32_t>(op);
@@ -105,7 +105,7 @@ struct Reception {
     message.priority = message.sinks = message.root_count = 1;
     message.flags = flags;
     if (op == InboxOp::submit) open_line<P>(hand.world.runs[slot].line, reinterpret_cast<const std::uint32_t*>(&message));
-    admission.handle();
+    handler.handle();
   }
   std::uint32_t cancelled(std::uint32_t slot) const { return hand.world.runs[slot].line.cancelled; }
 };
@@ -142,12 +142,12 @@ TEST_CASE("a single root goes to the worker on the porch if it waits there, else
 
 TEST_CASE("the door may park when it is told to and all runs have finished") {
   Reception reception;
-  CHECK_FALSE(reception.admission.may_park());
+  CHECK_FALSE(reception.handler.may_park());
   reception.handle(InboxOp::submit, 0, 1);
   reception.handle(InboxOp::park, 0, 0);
-  CHECK_FALSE(reception.admission.may_park());
+  CHECK_FALSE(reception.handler.may_park());
   reception.hand.world.control->finished.value = 1;
-  CHECK(reception.admission.may_park());
+  CHECK(reception.handler.may_park());
 }
 
 TEST_CASE("a phased run is announced with a new epoch, its slot and the barrier as it is") {

@@ -51,7 +51,7 @@ void watch_bodies(const void* heartbeats, std::size_t workers, std::size_t bytes
 /// of the limit, and a gang's begins anew when another worker begins a task of the run or is through with one of another run.
 bool exceeded(std::uint64_t limit_ns);
 
-/// From here on let_in_at() knows when a run left the line: the host writes a message of 16 words {tag:32 | payload:32} to the
+/// From here on let_in_at() knows when a run left the backlog: the host writes a message of 16 words {tag:32 | payload:32} to the
 /// inbox, of which the first two tell what it is and the run's slot, and has written the run's number to the slot's parameters.
 void watch_inbox(const void* inbox, std::size_t entries, const unsigned char* params, std::size_t bytes_of_slot);
 /// Step; 0: it has not been let in.

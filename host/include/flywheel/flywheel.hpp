@@ -19,8 +19,13 @@
 #include "host/graph.hpp"
 #include "host/options.hpp"
 #include "host/runtime.hpp"
+#include "host/trace.hpp"
 
 namespace flywheel {
+
+/// The entry of the kernel for these task types; defined in <flywheel/task.cuh>.
+template <class... Tasks>
+const KernelEntry& kernel_entry();
 
 /// Starts a runtime for these task types. The file that calls it includes <flywheel/task.cuh>.
 template <class... Tasks>

@@ -1,4 +1,4 @@
-// More runs than places: who leaves the line when.
+// More runs than places: who leaves the backlog when.
 #include <deque>
 
 #include "host/core.hpp"
@@ -28,7 +28,7 @@ struct Submitted {
   std::uint64_t step = 0;  // when submit() returned
 };
 
-/// Runs that left the line before this one though they should not have: later ones that are no more urgent, and less urgent ones
+/// Runs that left the backlog before this one though they should not have: later ones that are no more urgent, and less urgent ones
 /// that had not left it when this one was submitted.
 std::uint32_t passed_by(const std::vector<Submitted>& all, std::uint32_t which) {
   const Submitted& run = all[which];
@@ -62,14 +62,14 @@ void in_order(Random& random) {
     const Priority level = kLevels[random.one_in(4) ? 0 : 1 + random.below(2)];
     all[i] = {runtime.submit(kind.executable, level, set(kind.number, number_of(level, i))), level, journal::steps()};
   }
-  for (Submitted& one : all) check_run(one.run, "a run in line");
+  for (Submitted& one : all) check_run(one.run, "a run in the backlog");
   for (std::uint32_t i = 0; i < count; ++i)
     if (passed_by(all, i) > 2 * options.max_runs)
-      wrong("run " + std::to_string(i) + " was passed in line by " + std::to_string(passed_by(all, i)) + " others");
+      wrong("run " + std::to_string(i) + " was passed in the backlog by " + std::to_string(passed_by(all, i)) + " others");
   check_end(runtime, kinds[0].executable);
 }
 
-/// Small runs keep coming while a large one waits for room: two of them at least are in flight or in line at any time.
+/// Small runs keep coming while a large one waits for room: two of them at least are in flight or in the backlog at any time.
 void large_one(Random& random) {
   Options options = options_of(random, 2);
   options.workers = 1 + random.below(4);

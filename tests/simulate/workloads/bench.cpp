@@ -60,7 +60,7 @@ void describe_program(const Options& o, const std::string& more) {
 }
 
 void owe(const Options& o, std::uint64_t tasks, std::uint64_t runs, std::uint64_t sleep_us) {
-  const std::uint64_t threads = o.workers + 3;  // and the door, the pump and who waits
+  const std::uint64_t threads = o.workers + 3;  // and the door, the dispatcher and who waits
   std::atomic_ref(owed_steps).fetch_add(threads * (tasks + 4 * runs + 10) * kStepsOfTask + sleep_us * kStepsOfSleep, std::memory_order_relaxed);
 }
 

@@ -56,7 +56,7 @@ NodeGraph random_graph(Random& random, const Words& words, std::uint32_t count, 
 
 /// The journal knows from here on when bodies begin and end for the runtime's watchdog. `any` is loaded there.
 void watch_bodies(const Executable& any);
-/// The journal knows from here on when runs whose first parameter is their number left the line. `any` is loaded there.
+/// The journal knows from here on when runs whose first parameter is their number left the backlog. `any` is loaded there.
 void watch_inbox(const Executable& any);
 
 /// Ends the runtime, and then looks at what it leaves behind: queues and pools as they were at the start, none of them ever above

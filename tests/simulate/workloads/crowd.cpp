@@ -8,10 +8,10 @@ namespace {
 struct Waiting {
   Run run;
   std::uint32_t number;
-  bool never = false;  // cancelled while it waited in line
+  bool never = false;  // cancelled while it waited in the backlog
 };
 
-/// Who submits, and looks at the line.
+/// Who submits, and looks at the backlog.
 class Crowd {
  public:
   Crowd(Random& random, Runtime& runtime, const Options& options) : random_(random), runtime_(runtime), options_(options) {
@@ -30,8 +30,8 @@ class Crowd {
     for (Waiting& one : runs_) {
       ledger_.note(one.number, one.run.status());
       if (!one.never) continue;
-      expect(one.run.status() == Status::cancelled, "a run that was cancelled in line ended otherwise");
-      expect(!journal::let_in_at(one.number), "a run that was cancelled in line left it nevertheless");
+      expect(one.run.status() == Status::cancelled, "a run that was cancelled in the backlog ended otherwise");
+      expect(!journal::let_in_at(one.number), "a run that was cancelled in the backlog left it nevertheless");
     }
     owe(options_, journal::size(), runs_.size());
     check_end(runtime_, jobs_[0].executable);
@@ -51,11 +51,11 @@ class Crowd {
     one.run.cancel();
     one.never = one.never || (!journal::let_in_at(one.number) && !ledger_.at(one.number).known);
   }
-  /// One may have left the line and be on its way.
+  /// One may have left the backlog and be on its way.
   void check_length() const {
     std::uint32_t length = 0;
     for (const Waiting& one : runs_) length += !one.never && !journal::let_in_at(one.number);
-    expect(length <= options_.max_waiting + 1, "more runs wait in line than Options::max_waiting");
+    expect(length <= options_.max_waiting + 1, "more runs wait in the backlog than Options::max_waiting");
   }
 
   Random& random_;

@@ -1,4 +1,4 @@
-// The pump when the engine fails it: every run ends, says why, and nobody waits for what cannot come.
+// The dispatcher when the engine fails it: every run ends, says why, and nobody waits for what cannot come.
 #include <thread>
 #include <utility>
 
@@ -73,15 +73,15 @@ TEST_CASE("so does one after a park") {
   CHECK(frail.words.data()[0] == 1);
 }
 
-TEST_CASE("a device that is lost fails what is live, what waits in line and what a stream was to submit") {
+TEST_CASE("a device that is lost fails what is live, what waits in the backlog and what a stream was to submit") {
   Options options = on_cpu();
   options.overlap = 1;
   Frail frail(options);
-  Run live = frail.hold(), in_line = frail.runtime.submit(frail.gate);
+  Run live = frail.hold(), in_backlog = frail.runtime.submit(frail.gate);
   Run from_stream = frail.runtime.submit_after(nullptr, frail.counter);
   CHECK_FALSE(from_stream.done());
   frail.frailty->lost = true;
-  for (Run* run : {&live, &in_line, &from_stream}) {
+  for (Run* run : {&live, &in_backlog, &from_stream}) {
     REQUIRE(run->wait_for(std::chrono::seconds(30)));
     CHECK(run->status() == Status::device_lost);
     check_says(error_of_run(*run), {"the test has taken the device away", "Remedy"});
@@ -209,7 +209,7 @@ Options impatient() {
 }
 }  // namespace
 
-TEST_CASE("a kernel that starts late fails the runs that waited for it, live and in line, and none that come after") {
+TEST_CASE("a kernel that starts late fails the runs that waited for it, live and in the backlog, and none that come after") {
   Frail frail(impatient());
   frail.frailty->never_starts = true;
   std::vector<Run> early;
@@ -244,10 +244,10 @@ TEST_CASE("runs of all workers follow a late kernel as well, and a stream's run 
   graph.add(Count{frail.words.data() + 4});
   const Executable of_all = frail.runtime.load(graph, compiled);
   frail.frailty->never_starts = true;
-  Run live = frail.runtime.submit(of_all), in_line = frail.runtime.submit(of_all);
+  Run live = frail.runtime.submit(of_all), in_backlog = frail.runtime.submit(of_all);
   Run from_stream = frail.runtime.submit_after(nullptr, frail.counter);
   CHECK(live.status() == Status::workers_missing);
-  CHECK(in_line.status() == Status::workers_missing);
+  CHECK(in_backlog.status() == Status::workers_missing);
   CHECK_FALSE(from_stream.done());
   frail.frailty->never_starts = false;
   frail.runtime.submit(of_all).wait();

@@ -1,4 +1,4 @@
-#include "host/line.hpp"
+#include "host/backlog.hpp"
 
 #include <concurrentqueue.h>
 
@@ -10,40 +10,47 @@ namespace {
 const LoadedGraph* lane_of(const RunRecord& run) {
   return run.graph->kind == GraphKind::dynamic ? run.graph.get() : nullptr;
 }
-bool came_later(const Line::Lane* a, const Line::Lane* b) { return a->front()->place > b->front()->place; }
+bool came_later(const Backlog::Lane* a, const Backlog::Lane* b) { return a->front()->place > b->front()->place; }
 }  // namespace
 
-struct Line::Fresh {
+struct Backlog::Fresh {
   moodycamel::ConcurrentQueue<std::shared_ptr<RunRecord>> queue;
 };
 
-Line::Line() : fresh_(std::make_unique<Fresh>()) {}
-Line::~Line() = default;
+Backlog::Backlog() : fresh_(std::make_unique<Fresh>()) {}
+Backlog::~Backlog() = default;
 
-void Line::enqueue(RunPtr run) {
-  length.fetch_add(1, std::memory_order_relaxed);
+void Backlog::enqueue(RunPtr run) {
+  length_.fetch_add(1, std::memory_order_relaxed);
   fresh_->queue.enqueue(std::move(run));
 }
 
-bool Line::fresh_empty() const { return fresh_->queue.size_approx() == 0; }
+bool Backlog::fresh_empty() const { return fresh_->queue.size_approx() == 0; }
 
-bool Line::drain() {
+bool Backlog::drain() {
   const std::uint64_t before = arrived_;
   RunPtr run;
   while (fresh_->queue.try_dequeue(run)) {
     run->place = ++arrived_;
-    levels[run->priority][lane_of(*run)].push_back(std::move(run));
+    levels_[run->priority][lane_of(*run)].push_back(std::move(run));
   }
   return arrived_ != before;
 }
 
-void Line::forget_empty_lanes() {
-  for (Lanes& lanes : levels) std::erase_if(lanes, [](const auto& entry) { return entry.second.empty(); });
+Backlog::RunPtr Backlog::take_first(Lane& lane) {
+  RunPtr run = std::move(lane.front());
+  lane.pop_front();
+  length_.fetch_sub(1, std::memory_order_relaxed);
+  return run;
 }
 
-bool Line::remove(const RunPtr& run) {
+void Backlog::forget_empty_lanes() {
+  for (Lanes& lanes : levels_) std::erase_if(lanes, [](const auto& entry) { return entry.second.empty(); });
+}
+
+bool Backlog::remove(const RunPtr& run) {
   drain();
-  Lanes& lanes = levels[run->priority];
+  Lanes& lanes = levels_[run->priority];
   const auto lane = lanes.find(lane_of(*run));
   if (lane == lanes.end()) return false;
   Lane& runs = lane->second;
@@ -51,14 +58,14 @@ bool Line::remove(const RunPtr& run) {
   if (at == runs.end()) return false;
   runs.erase(at);
   if (runs.empty()) lanes.erase(lane);
-  length.fetch_sub(1, std::memory_order_relaxed);
+  length_.fetch_sub(1, std::memory_order_relaxed);
   return true;
 }
 
-std::vector<Line::RunPtr> Line::take_all() {
+std::vector<Backlog::RunPtr> Backlog::take_all() {
   drain();
   std::vector<RunPtr> all;
-  for (Lanes& lanes : levels) {
+  for (Lanes& lanes : levels_) {
     Heads heads(lanes);
     while (Lane* lane = heads.take()) {
       all.push_back(lane->front());
@@ -67,17 +74,17 @@ std::vector<Line::RunPtr> Line::take_all() {
     }
     lanes.clear();
   }
-  length.fetch_sub(static_cast<std::uint32_t>(all.size()), std::memory_order_relaxed);
+  length_.fetch_sub(static_cast<std::uint32_t>(all.size()), std::memory_order_relaxed);
   return all;
 }
 
-Line::Heads::Heads(Lanes& lanes) {
+Backlog::Heads::Heads(Lanes& lanes) {
   for (auto& [graph, lane] : lanes)
     if (!lane.empty()) heap_.push_back(&lane);
   std::make_heap(heap_.begin(), heap_.end(), came_later);
 }
 
-Line::Lane* Line::Heads::take() {
+Backlog::Lane* Backlog::Heads::take() {
   if (heap_.empty()) return nullptr;
   std::pop_heap(heap_.begin(), heap_.end(), came_later);
   Lane* lane = heap_.back();
@@ -85,7 +92,7 @@ Line::Lane* Line::Heads::take() {
   return lane;
 }
 
-void Line::Heads::give_back(Lane& lane) {
+void Backlog::Heads::give_back(Lane& lane) {
   if (lane.empty()) return;
   heap_.push_back(&lane);
   std::push_heap(heap_.begin(), heap_.end(), came_later);
