@@ -1,55 +1,15 @@
 #include "host/completion.hpp"
 
-#include <pthread.h>
-
 #include <algorithm>
-#include <map>
 #include <mutex>
-#include <tuple>
 
 #include "host/graph.hpp"
-#include "runtime/thrown.hpp"
+#include "host/thrown_texts.hpp"
 
 namespace flywheel {
 
 namespace {
 using P = CpuPlatform;
-
-/// What exceptions of CPU workers' bodies said, until their runs are collected.
-class ThrownTexts {
- public:
-  /// Never destroyed: bodies may throw while static objects go away. Not locked in a child of fork().
-  static ThrownTexts& all() {
-    static auto& texts = *new ThrownTexts;
-    [[maybe_unused]] static const int registered =
-        pthread_atfork([] { texts.mutex_.lock(); }, [] { texts.mutex_.unlock(); }, [] { texts.mutex_.unlock(); });
-    return texts;
-  }
-  void keep(const World& world, std::uint32_t slot, std::uint32_t task, const char* text) {
-    std::scoped_lock lock(mutex_);
-    texts_[{world.control, slot, task}] = text;
-  }
-  /// Of a task of the run in a slot. Forgets those of all its tasks.
-  std::string take(const World& world, std::uint32_t slot, std::uint32_t task) {
-    std::scoped_lock lock(mutex_);
-    const auto found = texts_.find({world.control, slot, task});
-    std::string text = found == texts_.end() ? "" : found->second;
-    texts_.erase(texts_.lower_bound({world.control, slot, 0}), texts_.upper_bound({world.control, slot, ~0u}));
-    return text;
-  }
-  void forget(const World& world) {
-    std::scoped_lock lock(mutex_);
-    texts_.erase(texts_.lower_bound({world.control, 0, 0}), texts_.upper_bound({world.control, ~0u, ~0u}));
-  }
-  std::size_t size() {
-    std::scoped_lock lock(mutex_);
-    return texts_.size();
-  }
-
- private:
-  std::mutex mutex_;
-  std::map<std::tuple<const void*, std::uint32_t, std::uint32_t>, std::string> texts_;
-};
 
 void drain_to(const World& world, RunRecord& run, std::uint64_t end) {
   const Stream<P> stream = Wires<P>{world}.stream(run.slot);
@@ -61,17 +21,6 @@ void drain_to(const World& world, RunRecord& run, std::uint64_t end) {
   P::system(*stream.consumed).store(end, Order::release);
 }
 }  // namespace
-
-void keep_what_bodies_throw() {
-  const detail::KeepThrown keep = [](const World& world, std::uint32_t slot, std::uint32_t task, const char* text) {
-    ThrownTexts::all().keep(world, slot, task, text);
-  };
-  // Release: pairs with the acquire in runtime/thrown, note_thrown().
-  P::system(detail::keep_thrown).store(reinterpret_cast<std::uint64_t>(keep), Order::release);
-}
-
-std::size_t count_what_bodies_threw() { return ThrownTexts::all().size(); }
-void forget_what_bodies_threw(const World& world) { ThrownTexts::all().forget(world); }
 
 bool is_complete(const World& world, const RunRecord& run) {
   // Acquire: pairs with the release store in runtime/completion, end_run(). Results and stream go with it.
@@ -112,7 +61,7 @@ Left take_rest(const World& world, RunRecord& run) {
   drain_to(world, run, P::system(slot.emitted).load(Order::relaxed));
   const std::uint32_t fault_task = P::system(slot.fault_task).load(Order::relaxed);
   return {code, fault_task, P::system(slot.iterations).load(Order::relaxed),
-          code ? ThrownTexts::all().take(world, run.slot, fault_task - 1) : ""};
+          code ? take_what_body_threw(world, run.slot, fault_task - 1) : ""};
 }
 }  // namespace
 

@@ -7,13 +7,6 @@
 
 namespace flywheel {
 
-/// CPU workers: what exceptions of task bodies say is kept from now on, for the runs' causes.
-void keep_what_bodies_throw();
-/// Of the runs in this memory, which goes away.
-void forget_what_bodies_threw(const World& world);
-/// Texts that are kept just now, of all runtimes.
-std::size_t count_what_bodies_threw();
-
 /// True once the device has written this live run's completion word.
 bool is_complete(const World& world, const RunRecord& run);
 /// Of a complete run: no task of it failed, and nobody cancelled it.

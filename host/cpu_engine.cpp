@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "host/completion.hpp"
+#include "host/thrown_texts.hpp"
 #include "host/engine.hpp"
 #include "host/error.hpp"
 

@@ -77,7 +77,7 @@ void Dispatcher::join_backlog(RunPtr run) {
 /// The short way's second half, and the end of the long one: one message, and a kernel that reads it.
 void Dispatcher::start(const Lock& lock, const RunPtr& run) {
   if (!admission_.admit(lock, run)) return;
-  inbox_.write_submission(*run);
+  inbox_.write(submission_of(*run));
   // Release: pairs with the acquires of phase in host/run.cpp: the run has its slot.
   run->phase.store(RunPhase::live, std::memory_order_release);
   ensure_kernel(lock);

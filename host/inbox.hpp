@@ -1,7 +1,6 @@
 // The host's end of the inbox: writes messages for the door of the live kernel. See runtime/inbox.hpp.
 #pragma once
 
-#include "host/run_record.hpp"
 #include "runtime/world.hpp"
 
 namespace flywheel {
@@ -17,9 +16,8 @@ class InboxWriter {
     return next_ - CpuPlatform::system(*inbox_.consumed).load(Order::acquire) + entries <= inbox_.capacity;
   }
   bool all_read() const { return CpuPlatform::system(*inbox_.consumed).load(Order::acquire) == next_; }
-  /// The run has its slot.
-  void write_submission(const RunRecord& run);
-  /// Any other message.
+  void write(const RunConstants& message) { inbox_.write(next_++, message); }
+  /// Other messages than a submission.
   void write(InboxOp op, std::uint32_t slot = 0, std::uint32_t generation = 0) {
     RunConstants words{};
     words.op = static_cast<std::uint32_t>(op);
@@ -29,8 +27,6 @@ class InboxWriter {
   }
 
  private:
-  void write(const RunConstants& message) { inbox_.write(next_++, message); }
-
   Inbox<CpuPlatform> inbox_;
   std::uint64_t next_ = 0;
 };

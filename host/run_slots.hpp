@@ -38,4 +38,7 @@ class RunSlots {
   std::uint32_t live_count_ = 0;
 };
 
+/// The message that lets a run in, which has its slot.
+RunConstants submission_of(const RunRecord& run);
+
 }  // namespace flywheel

@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "host/completion.hpp"
+#include "host/thrown_texts.hpp"
 #include "host/error.hpp"
 #include "runtime/operands.hpp"
 

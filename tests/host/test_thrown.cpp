@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "host/completion.hpp"
+#include "host/thrown_texts.hpp"
 #include "support/child.hpp"
 #include "support/small_runtime.hpp"
 
