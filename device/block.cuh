@@ -4,8 +4,8 @@
 #include "device/group.cuh"
 #include "device/platform.cuh"
 #include "device/ptx.cuh"
-#include "runtime/operands.hpp"
-#include "runtime/phases.hpp"
+#include "runtime/compiled/operands.hpp"
+#include "runtime/compiled/phases.hpp"
 
 namespace flywheel {
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "device/roles.cuh"
-#include "runtime/compiled.hpp"
+#include "runtime/compiled/compiled.hpp"
 
 namespace flywheel {
 

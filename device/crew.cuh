@@ -5,7 +5,7 @@
 #pragma once
 
 #include "device/compiled.cuh"
-#include "runtime/stage.hpp"
+#include "runtime/records/stage.hpp"
 
 namespace flywheel {
 

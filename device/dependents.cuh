@@ -2,7 +2,7 @@
 #pragma once
 
 #include "device/roles.cuh"
-#include "runtime/task_list.hpp"
+#include "runtime/dynamic/task_list.hpp"
 
 namespace flywheel {
 

@@ -7,7 +7,7 @@
 #pragma once
 
 #include "device/ptx.cuh"
-#include "runtime/platform.hpp"
+#include "runtime/base/platform.hpp"
 
 namespace flywheel {
 

@@ -3,8 +3,8 @@
 #pragma once
 
 #include "device/crew.cuh"
-#include "runtime/door.hpp"
-#include "runtime/worker.hpp"
+#include "runtime/dynamic/door.hpp"
+#include "runtime/dynamic/worker.hpp"
 
 namespace flywheel {
 

@@ -3,7 +3,7 @@
 
 #include "device/handoff.cuh"
 #include "device/page.cuh"
-#include "runtime/task_list.hpp"
+#include "runtime/dynamic/task_list.hpp"
 
 namespace flywheel {
 

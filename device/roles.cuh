@@ -13,7 +13,7 @@
 #pragma once
 
 #include "device/block.cuh"
-#include "runtime/trace.hpp"
+#include "runtime/records/trace.hpp"
 
 namespace flywheel {
 

@@ -1,4 +1,4 @@
-#include "host/backlog.hpp"
+#include "host/submit/backlog.hpp"
 
 #include <atomic>
 #include <set>

@@ -3,9 +3,9 @@
 #include <chrono>
 #include <thread>
 
-#include "host/error.hpp"
-#include "host/gpu_probe.hpp"
-#include "runtime/operands.hpp"
+#include "host/base/error.hpp"
+#include "host/engine/gpu_probe.hpp"
+#include "runtime/compiled/operands.hpp"
 #include "support/expect.hpp"
 
 using namespace flywheel;

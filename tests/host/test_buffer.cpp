@@ -1,4 +1,4 @@
-#include "host/buffer.hpp"
+#include "host/api/buffer.hpp"
 
 #include "support/small_runtime.hpp"
 

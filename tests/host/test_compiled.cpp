@@ -6,7 +6,7 @@
 #include "support/compiled_soak.hpp"
 #include "support/small_runtime.hpp"
 
-#include "host/schedule.hpp"
+#include "host/plan/schedule.hpp"
 
 using namespace flywheel;
 using namespace flywheel::testing;

@@ -5,7 +5,7 @@
 #include "support/seed.hpp"
 #include "support/small_runtime.hpp"
 
-#include "host/schedule.hpp"
+#include "host/plan/schedule.hpp"
 
 using namespace flywheel;
 using namespace flywheel::testing;

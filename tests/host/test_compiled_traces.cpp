@@ -5,8 +5,8 @@
 #include "support/compiled_mixes.hpp"
 #include "support/small_runtime.hpp"
 
-#include "host/schedule.hpp"
-#include "host/trace.hpp"
+#include "host/plan/schedule.hpp"
+#include "host/trace/trace.hpp"
 
 using namespace flywheel;
 using namespace flywheel::testing;

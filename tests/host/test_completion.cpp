@@ -1,9 +1,9 @@
 // What comes back from a run while it goes on: streamed values.
-#include "host/completion.hpp"
+#include "host/submit/completion.hpp"
 
 #include <set>
 
-#include "host/core.hpp"
+#include "host/api/core.hpp"
 #include "support/small_runtime.hpp"
 
 using namespace flywheel;

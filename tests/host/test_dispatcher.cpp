@@ -2,7 +2,7 @@
 #include <thread>
 #include <utility>
 
-#include "host/core.hpp"
+#include "host/api/core.hpp"
 #include "support/frail_engine.hpp"
 #include "support/small_runtime.hpp"
 

@@ -4,8 +4,8 @@
 #include <memory>
 #include <thread>
 
-#include "host/core.hpp"
-#include "host/log.hpp"
+#include "host/api/core.hpp"
+#include "host/base/log.hpp"
 #include "support/child.hpp"
 #include "support/small_runtime.hpp"
 

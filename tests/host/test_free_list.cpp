@@ -1,4 +1,4 @@
-#include "host/free_list.hpp"
+#include "host/base/free_list.hpp"
 
 #include <rapidcheck.h>
 

@@ -1,6 +1,6 @@
-#include "host/graph.hpp"
+#include "host/plan/graph.hpp"
 
-#include "host/graph_cycle.hpp"
+#include "host/plan/graph_cycle.hpp"
 #include "support/small_runtime.hpp"
 
 using namespace flywheel;

@@ -1,4 +1,4 @@
-#include "host/heap.hpp"
+#include "host/load/heap.hpp"
 
 #include <atomic>
 #include <thread>

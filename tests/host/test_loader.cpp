@@ -1,4 +1,4 @@
-#include "host/loader.hpp"
+#include "host/load/loader.hpp"
 
 #include "support/small_runtime.hpp"
 

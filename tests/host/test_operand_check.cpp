@@ -1,5 +1,5 @@
 // What a task says of its operands is checked when its graph is loaded, before anything runs.
-#include "runtime/operands.hpp"
+#include "runtime/compiled/operands.hpp"
 #include "support/small_runtime.hpp"
 
 using namespace flywheel;

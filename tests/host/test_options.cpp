@@ -1,7 +1,7 @@
 #include <cmath>
 #include <cstdlib>
 
-#include "host/options.hpp"
+#include "host/base/options.hpp"
 
 #include "support/small_runtime.hpp"
 

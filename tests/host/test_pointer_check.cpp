@@ -1,5 +1,5 @@
 // Which pointers a kernel on a GPU can use.
-#include "host/pointer_check.hpp"
+#include "host/engine/pointer_check.hpp"
 
 #include "support/expect.hpp"
 

@@ -1,4 +1,4 @@
-#include "host/reservation.hpp"
+#include "host/submit/reservation.hpp"
 
 #include "support/expect.hpp"
 

@@ -1,4 +1,4 @@
-#include "host/run.hpp"
+#include "host/api/run.hpp"
 
 #include <thread>
 

@@ -1,4 +1,4 @@
-#include "host/run_slots.hpp"
+#include "host/submit/run_slots.hpp"
 
 #include "catch.hpp"
 

@@ -1,4 +1,4 @@
-#include "host/runtime.hpp"
+#include "host/api/runtime.hpp"
 
 #include <atomic>
 #include <functional>

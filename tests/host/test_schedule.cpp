@@ -1,4 +1,4 @@
-#include "host/schedule.hpp"
+#include "host/plan/schedule.hpp"
 
 #include <chrono>
 #include <limits>

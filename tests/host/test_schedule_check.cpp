@@ -2,7 +2,7 @@
 #include <flywheel/flywheel.hpp>
 #include <flywheel/task.cuh>
 
-#include "host/graph_image.hpp"
+#include "host/load/graph_image.hpp"
 #include "support/schedule_graphs.hpp"
 
 using namespace flywheel;

@@ -1,5 +1,5 @@
 // The instruction streams made of a plan: what each instruction says, and where its waits and its operands are.
-#include "host/schedule_image.hpp"
+#include "host/plan/schedule_image.hpp"
 
 #include "support/schedule_graphs.hpp"
 

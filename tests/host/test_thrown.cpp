@@ -1,12 +1,12 @@
 // A body that throws on a CPU worker fails its run, with what it said, and nothing else.
-#include "runtime/thrown.hpp"
+#include "runtime/cpu/thrown.hpp"
 
 #include <chrono>
 #include <stdexcept>
 #include <thread>
 
-#include "host/completion.hpp"
-#include "host/thrown_texts.hpp"
+#include "host/submit/completion.hpp"
+#include "host/engine/thrown_texts.hpp"
 #include "support/child.hpp"
 #include "support/small_runtime.hpp"
 

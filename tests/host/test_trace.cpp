@@ -1,7 +1,7 @@
 // Traces: ticks to time, what is left out, costs.
-#include "host/trace.hpp"
+#include "host/trace/trace.hpp"
 
-#include "host/error.hpp"
+#include "host/base/error.hpp"
 #include "support/expect.hpp"
 #include "support/made_trace.hpp"
 

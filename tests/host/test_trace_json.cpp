@@ -4,7 +4,7 @@
 #include <set>
 
 #include "catch.hpp"
-#include "host/trace.hpp"
+#include "host/trace/trace.hpp"
 #include "support/made_trace.hpp"
 
 using namespace flywheel;

@@ -1,7 +1,7 @@
 // The report of a trace: every number in it, from traces made by hand.
 #include <algorithm>
 
-#include "host/trace.hpp"
+#include "host/trace/trace.hpp"
 #include "support/expect.hpp"
 #include "support/made_trace.hpp"
 

@@ -1,5 +1,5 @@
 // The watchdog by itself: heartbeats and clock are the test's.
-#include "host/heartbeat.hpp"
+#include "host/kernel/heartbeat.hpp"
 
 #include <map>
 

@@ -1,4 +1,4 @@
-#include "host/world_memory.hpp"
+#include "host/kernel/world_memory.hpp"
 
 #include "support/frail_engine.hpp"
 #include "support/small_runtime.hpp"

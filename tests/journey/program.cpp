@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <thread>
 
-#include "host/completion.hpp"
+#include "host/submit/completion.hpp"
 #include "journey/record.hpp"
 
 namespace flywheel::journey {

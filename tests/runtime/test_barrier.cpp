@@ -1,5 +1,5 @@
 // The grid barrier: all meet, a vote to stop reaches all at the same meeting, and an abort ends the wait.
-#include "runtime/barrier.hpp"
+#include "runtime/base/barrier.hpp"
 
 #include <atomic>
 #include <functional>

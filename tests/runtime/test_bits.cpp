@@ -1,5 +1,5 @@
 // Bit arithmetic, against counting one by one.
-#include "runtime/bits.hpp"
+#include "runtime/base/bits.hpp"
 
 #include <rapidcheck.h>
 

@@ -1,5 +1,5 @@
 // What a body can ask of its block, seen through the runs it takes part in.
-#include "runtime/block.hpp"
+#include "runtime/dynamic/block.hpp"
 
 #include "catch.hpp"
 #include "support/launch.hpp"

@@ -1,5 +1,5 @@
 // Compiled runs in a hand-made world: what the counters and the gate do over many passes, and how waits end.
-#include "runtime/compiled.hpp"
+#include "runtime/compiled/compiled.hpp"
 
 #include "catch.hpp"
 #include "support/hand_schedule.hpp"

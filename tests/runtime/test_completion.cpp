@@ -1,6 +1,6 @@
 // The end of a run: told once, by the last sink, with what happened; repeated runs go round until something
 // ends them.
-#include "runtime/completion.hpp"
+#include "runtime/dynamic/completion.hpp"
 
 #include <atomic>
 

@@ -1,5 +1,5 @@
 // Dependency counters: one last arriver a round, who sees what all the others wrote, and re-arms.
-#include "runtime/counter.hpp"
+#include "runtime/base/counter.hpp"
 
 #include <rapidcheck.h>
 

@@ -1,6 +1,6 @@
 // The door: lets runs in whole, in order, and tells the host what it has read. Its poll is the work of a
 // whole warp.
-#include "runtime/door.hpp"
+#include "runtime/dynamic/door.hpp"
 
 #include <atomic>
 

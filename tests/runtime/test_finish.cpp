@@ -1,5 +1,5 @@
 // Finishing tasks: who fails takes its dependents along and nobody else; a cancelled run starts nothing more.
-#include "runtime/finish.hpp"
+#include "runtime/dynamic/finish.hpp"
 
 #include <algorithm>
 #include <atomic>

@@ -1,5 +1,5 @@
 // Heartbeats: what the watchdog reads belongs together, and a worker signs in and out.
-#include "runtime/heartbeat.hpp"
+#include "runtime/records/heartbeat.hpp"
 
 #include "catch.hpp"
 #include "support/launch.hpp"

@@ -1,5 +1,5 @@
 // Idle workers: who is claimed gets exactly one item; who withdraws gets none.
-#include "runtime/idle.hpp"
+#include "runtime/records/idle.hpp"
 
 #include <rapidcheck.h>
 

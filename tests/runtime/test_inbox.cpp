@@ -1,5 +1,5 @@
 // The inbox: an entry is there as a whole or not at all, in order, also where its 32-bit tag wraps.
-#include "runtime/inbox.hpp"
+#include "runtime/records/inbox.hpp"
 
 #include <rapidcheck.h>
 

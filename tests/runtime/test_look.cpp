@@ -1,5 +1,5 @@
 // Where workers look for tasks: the urgent first, and a phased run before all else.
-#include "runtime/look.hpp"
+#include "runtime/dynamic/look.hpp"
 
 #include <atomic>
 

@@ -1,5 +1,5 @@
 // Phased runs: all tasks of a phase end before the next begins, and all workers leave at the same boundary.
-#include "runtime/phases.hpp"
+#include "runtime/compiled/phases.hpp"
 
 #include <numeric>
 

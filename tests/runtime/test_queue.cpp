@@ -1,6 +1,6 @@
 // The ready queue: nothing lost, nothing twice, in order for one producer, and what a producer wrote comes
 // along.
-#include "runtime/queue.hpp"
+#include "runtime/base/queue.hpp"
 
 #include <rapidcheck.h>
 

@@ -1,5 +1,5 @@
 // Ready tasks: to idle workers first, then to the queue of their priority.
-#include "runtime/ready.hpp"
+#include "runtime/dynamic/ready.hpp"
 
 #include <algorithm>
 #include <atomic>

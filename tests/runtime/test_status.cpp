@@ -1,5 +1,5 @@
 // Every status says what happened and what to do about it.
-#include "runtime/status.hpp"
+#include "runtime/base/status.hpp"
 
 #include <set>
 #include <string>

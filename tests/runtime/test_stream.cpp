@@ -1,5 +1,5 @@
 // Streamed values: none lost, in order for each writer, and writers wait for a reader that is behind.
-#include "runtime/stream.hpp"
+#include "runtime/records/stream.hpp"
 
 #include <atomic>
 #include <vector>

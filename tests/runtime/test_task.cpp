@@ -1,11 +1,11 @@
 // What travels through queues and mailboxes: 48 bits that never look like an empty slot.
-#include "runtime/task.hpp"
+#include "runtime/records/task.hpp"
 
 #include <rapidcheck.h>
 
 #include "catch.hpp"
-#include "runtime/idle.hpp"
-#include "runtime/queue.hpp"
+#include "runtime/records/idle.hpp"
+#include "runtime/base/queue.hpp"
 
 using namespace flywheel;
 

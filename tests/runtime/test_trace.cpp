@@ -1,5 +1,5 @@
 // The pen that one role of one worker writes its events with.
-#include "runtime/trace.hpp"
+#include "runtime/records/trace.hpp"
 
 #include <vector>
 

@@ -1,5 +1,5 @@
 // Bounded waiting: a hang becomes a report, and an abort ends every wait.
-#include "runtime/wait.hpp"
+#include "runtime/base/wait.hpp"
 
 #include <set>
 #include <string>

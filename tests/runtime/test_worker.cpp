@@ -1,5 +1,5 @@
 // Workers and door as a whole, in a world made by hand: graphs run in order, once for each submission.
-#include "runtime/worker.hpp"
+#include "runtime/dynamic/worker.hpp"
 
 #include <algorithm>
 

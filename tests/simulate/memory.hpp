@@ -8,7 +8,7 @@ namespace flywheel::simulate {
 
 /// Orders are numbers as in C++: 0 relaxed, 1 consume, 2 acquire, 3 release, 4 acq_rel, 5 seq_cst.
 inline constexpr int kAcquire = 2, kRelease = 3, kAcqRel = 4, kSeqCst = 5;
-/// Scopes are numbers as in runtime/order.hpp: 0 block, 1 device, 2 system. Threads that are not of an emulated block have only
+/// Scopes are numbers as in runtime/base/order.hpp: 0 block, 1 device, 2 system. Threads that are not of an emulated block have only
 /// the widest.
 inline constexpr int kDevice = 1, kSystem = 2;
 

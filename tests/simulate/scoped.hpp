@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "runtime/order.hpp"
+#include "runtime/base/order.hpp"
 
 namespace flywheel::simulate {
 

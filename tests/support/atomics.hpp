@@ -1,7 +1,7 @@
 // Counting in memory that tasks share, on either processor.
 #pragma once
 
-#include "runtime/platform.hpp"
+#include "runtime/base/platform.hpp"
 
 namespace flywheel::testing {
 

@@ -4,7 +4,7 @@
 #include <chrono>
 #include <thread>
 
-#include "host/trace.hpp"
+#include "host/trace/trace.hpp"
 #include "support/compiled_soak.hpp"
 #include "support/small_tasks.hpp"
 

@@ -5,7 +5,7 @@
 #include <flywheel/flywheel.hpp>
 #include <flywheel/task.cuh>
 
-#include "runtime/operands.hpp"
+#include "runtime/compiled/operands.hpp"
 #include "support/atomics.hpp"
 
 namespace flywheel::testing {

@@ -8,9 +8,9 @@
 #include <memory>
 
 #include "device/kernel.cuh"
-#include "host/engine.hpp"
-#include "host/error.hpp"
-#include "host/runtime.hpp"
+#include "host/engine/engine.hpp"
+#include "host/base/error.hpp"
+#include "host/api/runtime.hpp"
 #include "support/fresh_seed.hpp"
 
 namespace flywheel::testing {

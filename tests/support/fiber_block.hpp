@@ -8,8 +8,8 @@
 // is a std::runtime_error here.
 #pragma once
 
-#include "runtime/stamped.hpp"
-#include "runtime/task_list.hpp"
+#include "runtime/base/stamped.hpp"
+#include "runtime/dynamic/task_list.hpp"
 #include "support/fiber_memory.hpp"
 #include "support/fiber_warp.hpp"
 

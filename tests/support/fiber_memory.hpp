@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "runtime/operands.hpp"
+#include "runtime/compiled/operands.hpp"
 #include "support/fiber_crew.hpp"
 
 namespace flywheel::testing {

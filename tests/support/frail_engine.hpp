@@ -7,8 +7,8 @@
 #include <string>
 #include <utility>
 
-#include "host/engine.hpp"
-#include "host/error.hpp"
+#include "host/engine/engine.hpp"
+#include "host/base/error.hpp"
 
 namespace flywheel::testing {
 

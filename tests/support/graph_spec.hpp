@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/task.hpp"
+#include "runtime/records/task.hpp"
 
 namespace flywheel::testing {
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "host/trace.hpp"
+#include "host/trace/trace.hpp"
 
 namespace flywheel::testing {
 

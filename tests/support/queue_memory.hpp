@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "runtime/queue.hpp"
+#include "runtime/base/queue.hpp"
 
 namespace flywheel::testing {
 

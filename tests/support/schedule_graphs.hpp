@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "host/schedule.hpp"
+#include "host/plan/schedule.hpp"
 #include "support/expect.hpp"
 #include "support/seed.hpp"
 

@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/wait.hpp"
+#include "runtime/base/wait.hpp"
 
 namespace flywheel::testing {
 

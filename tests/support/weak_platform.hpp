@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <string_view>
 
-#include "runtime/platform.hpp"
+#include "runtime/base/platform.hpp"
 
 namespace flywheel::testing {
 

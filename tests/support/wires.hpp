@@ -5,12 +5,12 @@
 #include <atomic>
 #include <vector>
 
-#include "runtime/barrier.hpp"
-#include "runtime/counter.hpp"
-#include "runtime/heartbeat.hpp"
-#include "runtime/idle.hpp"
-#include "runtime/inbox.hpp"
-#include "runtime/stream.hpp"
+#include "runtime/base/barrier.hpp"
+#include "runtime/base/counter.hpp"
+#include "runtime/records/heartbeat.hpp"
+#include "runtime/records/idle.hpp"
+#include "runtime/records/inbox.hpp"
+#include "runtime/records/stream.hpp"
 #include "support/queue_memory.hpp"
 #include "support/threads.hpp"
 #include "support/weak_platform.hpp"

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "runtime/completion.hpp"
+#include "runtime/dynamic/completion.hpp"
 #include "support/launch.hpp"
 #include "support/wires.hpp"
 

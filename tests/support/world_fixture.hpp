@@ -8,7 +8,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "runtime/cpu_entry.hpp"
+#include "runtime/cpu/entry.hpp"
 #include "support/threads.hpp"
 
 namespace flywheel::testing {

@@ -2,6 +2,7 @@
 import os
 import re
 
+from room_rules import room_leaks
 from source_text import CPP, LIBRARY, ROOMS, blank, files, is_cpp, line_of, read, room_of
 
 TOP_LEVEL = set(ROOMS) | {"CMakeLists.txt", "CMakePresets.json", "README.md", "LICENSE"}
@@ -135,7 +136,8 @@ def leaks(root):
     if not any(room_of(path) in LIBRARY for path in paths):
         return [f"{root}: holds no library; name the root of the tree"]
     present = set(paths)
-    found = [*top_level_leaks(paths), *misplaced_files(paths), *kernel_leaks(root, paths)]
+    found = [*top_level_leaks(paths), *misplaced_files(paths), *kernel_leaks(root, paths),
+             *room_leaks(root, paths)]
     for path in filter(is_cpp, paths):
         if room_of(path) in MAY_INCLUDE:
             text = read(root, path)

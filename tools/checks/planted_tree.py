@@ -5,16 +5,16 @@ import unittest
 
 CLEAN = {
     "CMakeLists.txt": "project(Flywheel)\n",
-    "runtime/ring.hpp": "#pragma once\n#include <cstdint>\n#include <cuda/atomic>\n",
-    "device/worker.cuh": '#pragma once\n#include <cuda/ptx>\n#include "runtime/ring.hpp"\n__global__ void worker();\n',
-    "device/include/flywheel/task.cuh": '#include "device/worker.cuh"\n#include "host/run.hpp"\n',
-    "host/run.hpp": '#pragma once\n#include <string>\n#include "runtime/ring.hpp"\n',
-    "host/run.cpp": '#include "host/run.hpp"\n#include <cuda_runtime_api.h>\n#include <spdlog/spdlog.h>\n',
-    "host/include/flywheel/flywheel.hpp": '#pragma once\n#include "host/run.hpp"\n',
+    "runtime/base/ring.hpp": "#pragma once\n#include <cstdint>\n#include <cuda/atomic>\n",
+    "device/worker.cuh": '#pragma once\n#include <cuda/ptx>\n#include "runtime/base/ring.hpp"\n__global__ void worker();\n',
+    "device/include/flywheel/task.cuh": '#include "device/worker.cuh"\n#include "host/api/run.hpp"\n',
+    "host/api/run.hpp": '#pragma once\n#include <string>\n#include "runtime/base/ring.hpp"\n',
+    "host/api/run.cpp": '#include "host/api/run.hpp"\n#include <cuda_runtime_api.h>\n#include <spdlog/spdlog.h>\n',
+    "host/include/flywheel/flywheel.hpp": '#pragma once\n#include "host/api/run.hpp"\n',
     "apps/hello/main.cu": "#include <flywheel/flywheel.hpp>\n#include <flywheel/task.cuh>\n#include \"text.hpp\"\n",
     "apps/hello/text.hpp": "#pragma once\n",
     "apps/other/part.hpp": "#pragma once\n",
-    "tools/probe/main.cpp": '#include "host/run.hpp"\n#include <CLI/CLI.hpp>\n',
+    "tools/probe/main.cpp": '#include "host/api/run.hpp"\n#include <CLI/CLI.hpp>\n',
 }
 
 

@@ -1,5 +1,5 @@
 # Installs headers, library and package config. The headers keep their folders under one include directory, so
-# that "runtime/queue.hpp" and <flywheel/task.cuh> name the same files here and for an outside consumer.
+# that "runtime/base/queue.hpp" and <flywheel/task.cuh> name the same files here and for an outside consumer.
 include(CMakePackageConfigHelpers)
 
 set(flywheel_cmake_dir "${CMAKE_INSTALL_LIBDIR}/cmake/Flywheel")

@@ -39,7 +39,7 @@ __device__ inline unsigned char* op_memory() {
 }
 inline constexpr std::uint32_t kOpHandoffBytes = kHandoffs * kHandoffBytes;
 
-/// Operands that another operation wrote, see runtime/operands.hpp.
+/// Operands that another operation wrote, see runtime/compiled/operands.hpp.
 struct OpPiece {
   const unsigned char* at;
   std::uint32_t bytes;

@@ -19,7 +19,7 @@ struct FastMemory {
   int context;    // a multiple of 16
   int sequences;
   int splits;     // parts of the context that attention is spread over
-  // Stamped words, of each stage its own: see runtime/stamped.hpp. Stage 0 of the residual stream is the embedding, each
+  // Stamped words, of each stage its own: see runtime/base/stamped.hpp. Stage 0 of the residual stream is the embedding, each
   // layer makes two more.
   int stages, squares_of_stage;
   Buffer<Stamped> x;               // [stages][sequences][hidden]: the residual stream

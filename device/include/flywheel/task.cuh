@@ -4,8 +4,8 @@
 // CPU workers.
 #pragma once
 
-#include "runtime/cpu_entry.hpp"
-#include "runtime/task_type.hpp"
+#include "runtime/cpu/entry.hpp"
+#include "runtime/cpu/task_type.hpp"
 #ifdef __CUDACC__
 #include "device/kernel.cuh"
 #endif

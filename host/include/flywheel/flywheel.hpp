@@ -16,10 +16,10 @@
 
 #include <flywheel/version.hpp>
 
-#include "host/graph.hpp"
-#include "host/options.hpp"
-#include "host/runtime.hpp"
-#include "host/trace.hpp"
+#include "host/api/runtime.hpp"
+#include "host/base/options.hpp"
+#include "host/plan/graph.hpp"
+#include "host/trace/trace.hpp"
 
 namespace flywheel {
 

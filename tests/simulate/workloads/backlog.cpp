@@ -1,7 +1,7 @@
 // More runs than places: who leaves the backlog when.
 #include <deque>
 
-#include "host/core.hpp"
+#include "host/api/core.hpp"
 #include "simulate/workloads/bench.hpp"
 
 namespace flywheel::simulate {

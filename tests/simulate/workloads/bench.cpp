@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <atomic>
 
-#include "host/core.hpp"
+#include "host/api/core.hpp"
 #include "simulate/workloads.hpp"
 
 namespace flywheel::simulate {

@@ -2,9 +2,9 @@
 #include <atomic>
 #include <thread>
 
-#include "host/engine.hpp"
-#include "host/error.hpp"
-#include "host/gpu_probe.hpp"
+#include "host/engine/engine.hpp"
+#include "host/base/error.hpp"
+#include "host/engine/gpu_probe.hpp"
 #include "simulate/workloads/bench.hpp"
 
 namespace flywheel::simulate {

@@ -1,5 +1,5 @@
 // Work of all levels at once: no worker goes on with less urgent work while more urgent work waits.
-#include "host/core.hpp"
+#include "host/api/core.hpp"
 #include "simulate/workloads/bench.hpp"
 
 namespace flywheel::simulate {

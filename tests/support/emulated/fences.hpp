@@ -4,7 +4,7 @@
 
 #include <atomic>
 
-#include "runtime/platform.hpp"
+#include "runtime/base/platform.hpp"
 
 namespace flywheel::testing {
 

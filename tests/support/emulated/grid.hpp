@@ -6,7 +6,7 @@
 #include <mutex>
 #include <string>
 
-#include "runtime/platform.hpp"
+#include "runtime/base/platform.hpp"
 #include "support/emulated/turns.hpp"
 
 /// threadIdx, blockIdx and gridDim, of the fiber that runs.

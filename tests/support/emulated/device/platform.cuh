@@ -2,7 +2,7 @@
 // run from time to time, so that no loop starves those it waits for.
 #pragma once
 
-#include "runtime/platform.hpp"
+#include "runtime/base/platform.hpp"
 #include "support/emulated/cuda.hpp"
 #include "support/emulated/fences.hpp"
 

@@ -1,7 +1,7 @@
 // In place of device/ptx.cuh: the same functions, carried out by the emulated block.
 #pragma once
 
-#include "runtime/stamped.hpp"
+#include "runtime/base/stamped.hpp"
 #include "support/emulated/cuda.hpp"
 
 namespace flywheel::ptx {

@@ -13,7 +13,7 @@
 #pragma once
 
 #include "device/ptx.cuh"
-#include "runtime/platform.hpp"
+#include "runtime/base/platform.hpp"
 
 namespace flywheel {
 

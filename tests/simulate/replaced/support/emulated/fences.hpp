@@ -1,7 +1,7 @@
 // The fences of the emulated platforms, with the scope that the GPU's have (device/platform.cuh).
 #pragma once
 
-#include "runtime/platform.hpp"
+#include "runtime/base/platform.hpp"
 
 namespace flywheel::testing {
 

@@ -1,0 +1,164 @@
+#include "host/api/runtime.hpp"
+
+#include <algorithm>
+#include <mutex>
+#include <vector>
+
+#include "host/api/core.hpp"
+#include "host/base/deferred_release.hpp"
+#include "host/base/log.hpp"
+#include "host/base/options_check.hpp"
+
+namespace flywheel {
+
+Runtime::Runtime(const KernelEntry& entry, const Options& options) : Runtime(entry, options, nullptr) {}
+
+Runtime::Runtime(const KernelEntry& entry, const Options& options, std::unique_ptr<Engine> engine) {
+  log::set_level(options.log_level);
+  check_options(options);
+  if (!engine) engine = make_engine(entry, options);
+  core_ = make_core(entry, options, std::move(engine));
+  log::info("flywheel on " + device() + (core_->engine->drains() ? ", drain mode" : ", resident"));
+}
+
+namespace {
+/// With CUDA_LAUNCH_BLOCKING=1 a task that never ends keeps the dispatcher's thread, and that keeps all it works with.
+void keep_for_ever(std::shared_ptr<Core> core) {
+  static auto& kept = *new std::vector<std::shared_ptr<Core>>;
+  static std::mutex mutex;
+  std::scoped_lock lock(mutex);
+  kept.push_back(std::move(core));
+}
+}  // namespace
+
+Runtime::~Runtime() {
+  if (!core_) return;
+  try {
+    shutdown();
+  } catch (const std::exception& error) {
+    log::error(std::string("shutdown: ") + error.what());
+  }
+}
+
+const std::shared_ptr<Core>& Runtime::core() const {
+  if (!core_) throw UsageError("this Runtime was moved from: use the one that it was moved to");
+  core_->require_ours();
+  return core_;
+}
+
+Executable Runtime::load(const Graph& graph) { return load(graph, nullptr); }
+
+Executable Runtime::load(const Graph& graph, const Compiled& how) {
+  Executable executable = load(graph, &how);
+  if (!executable.loaded()->operand_bytes) return executable;
+  auto pack = make_record(executable);
+  pack->packs = true;
+  start(std::move(pack)).wait();
+  return executable;
+}
+
+Executable Runtime::load(const Graph& graph, const Compiled* how) {
+  for (;;) {  // once for each piece of memory that it lacks, and again where others were quicker to take one
+    std::size_t needs_heap = 0;
+    if (auto loaded = core()->loader.load(graph, how, core(), needs_heap)) return Executable(std::move(loaded));
+    core_->dispatcher.while_parked([&] { core_->heap.release(core_->heap.grow(needs_heap)); });
+  }
+}
+
+std::string Runtime::describe(const Graph& graph, const Compiled& how) const {
+  return describe_schedule(make_schedule(graph, workers(), how), graph);
+}
+
+std::shared_ptr<RunRecord> Runtime::make_record(const Executable& executable) const {
+  const auto& graph = executable.loaded();
+  if (!graph) throw UsageError("this Executable is empty: take the one that Runtime::load() returns");
+  if (graph->core != core()) throw UsageError("this Executable was loaded by another runtime: load the graph here too");
+  auto record = std::make_shared<RunRecord>(graph);
+  std::copy(graph->params.begin(), graph->params.end(), record->params.begin());
+  return record;
+}
+
+Run Runtime::start(std::shared_ptr<RunRecord> record) {
+  core_->dispatcher.submit(record);
+  return Run(core_, std::move(record));
+}
+
+std::optional<Run> Runtime::try_start(std::shared_ptr<RunRecord> record) {
+  if (!core_->dispatcher.try_submit(record)) return std::nullopt;
+  return Run(core_, std::move(record));
+}
+
+Run Runtime::start_after(CudaStream stream, std::shared_ptr<RunRecord> record) {
+  core_->engine->after_stream(stream, [core = core_, record]() mutable {
+    const DeferredRelease here;
+    const std::shared_ptr<Core> ours = std::move(core);
+    ours->dispatcher.submit_from_stream(std::move(record));
+  });
+  core_->dispatcher.expect(record);  // it may have come by now
+  return Run(core_, std::move(record));
+}
+
+void Runtime::apply(RunRecord& run, Repeat repeat) {
+  if (repeat.times == 0) throw UsageError("repeat(0): a run has at least one pass");
+  run.repeat = repeat.times;
+}
+
+void Runtime::apply(RunRecord& run, Priority priority) {
+  run.priority = static_cast<std::uint32_t>(priority == Priority::inherit ? Priority::normal : priority);
+}
+
+void Runtime::apply(RunRecord& run, Traced) {
+  if (run.graph->kind != GraphKind::compiled)
+    throw UsageError("only runs of compiled graphs are traced: load the graph with rt.load(graph, compiled)");
+  if (!run.graph->core->options.trace_events)
+    throw UsageError("there is no room for a trace: set Options::trace_events, 4096 for example");
+  run.traced = true;
+}
+
+void Runtime::set_param(RunRecord& run, std::uint32_t graph, std::uint32_t offset, const void* value, std::size_t bytes) {
+  if (graph != static_cast<std::uint32_t>(run.graph->graph_id))
+    throw UsageError("set(): this parameter belongs to another graph: take the one that Graph::param() of this one gave");
+  if (offset + bytes > run.graph->params.size())
+    throw UsageError("set(): this parameter was added after load(): load the graph again");
+  std::memcpy(run.params.data() + offset, value, bytes);
+}
+
+bool Runtime::on_gpu() const { return core()->engine->is_gpu(); }
+std::uint32_t Runtime::workers() const { return core()->engine->workers(); }
+std::string Runtime::device() const { return core()->engine->name(); }
+
+Stats Runtime::stats() {
+  const World& world = core()->memory.world();
+  // Workers that have just finished the last run are about to show their counters: give them the time.
+  if (core_->dispatcher.counters().completed == core_->dispatcher.counters().submitted)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  std::vector<WorkerStats> each(world.workers);
+  std::vector<QueueWords> queues(kPriorities);
+  core_->engine->copy_to_host(each.data(), world.stats, each.size() * sizeof(WorkerStats));
+  core_->engine->copy_to_host(queues.data(), world.queue_words, queues.size() * sizeof(QueueWords));
+  const DispatcherCounters runs = core_->dispatcher.counters();
+  Stats all{device(), workers(), 0, 0, 0, 0, 0, 0, 0, runs.submitted, runs.completed, runs.direct, runs.peak_live,
+            runs.launches, runs.parks};
+  for (const WorkerStats& one : each) {
+    all.tasks += one.tasks;
+    all.skipped += one.skipped;
+    all.kept += one.kept;
+    all.handed += one.handed;
+    all.queued += one.queued;
+    all.idle_looks += one.looks;
+  }
+  for (const QueueWords& queue : queues) all.queue_peak = std::max<std::uint64_t>(all.queue_peak, queue.peak.value);
+  return all;
+}
+
+void Runtime::shutdown() {
+  if (core_ && !core_->is_ours()) return;
+  if (core()->dispatcher.shutdown(core_->options.shutdown_timeout)) return;
+  log::error("the kernel did not stop within Options::shutdown_timeout: a task does not look at block.cancelled(). "
+             "Its memory stays taken until the process ends.");
+  core_->memory.leak();
+  core_->heap.leak();
+  if (core_->dispatcher.let_go_if_stuck()) keep_for_ever(core_);
+}
+
+}  // namespace flywheel

@@ -1,0 +1,35 @@
+// Every CUDA call goes through here: a failure throws, names the call, and says what to do.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <string>
+
+#include "host/base/error.hpp"
+
+namespace flywheel {
+
+inline std::string cuda_remedy(cudaError_t error) {
+  switch (error) {
+    case cudaErrorMemoryAllocation: return "free GPU memory, or lower the sizes in Options";
+    case cudaErrorCooperativeLaunchTooLarge: return "start fewer workers with Options::workers";
+    case cudaErrorInsufficientDriver: return "install an NVIDIA driver as new as this program's CUDA version";
+    case cudaErrorNoDevice: return "no NVIDIA GPU is visible: check nvidia-smi and CUDA_VISIBLE_DEVICES";
+    case cudaErrorNoKernelImageForDevice:
+      return "rebuild with this GPU's architecture in FLYWHEEL_CUDA_ARCHITECTURES";
+    default: return "look the error up in the CUDA documentation; compute-sanitizer helps with Mode::drain";
+  }
+}
+
+inline std::string cuda_failure(cudaError_t error, const char* call) {
+  return std::string(call) + " failed: " + cudaGetErrorString(error) + " (" + cudaGetErrorName(error) +
+         "). To do: " + cuda_remedy(error);
+}
+
+inline void cuda_check(cudaError_t error, const char* call) {
+  if (error != cudaSuccess) throw DeviceError(cuda_failure(error, call));
+}
+
+}  // namespace flywheel
+
+#define FLYWHEEL_CUDA(call) ::flywheel::cuda_check((call), #call)

@@ -1,0 +1,20 @@
+#include "host/base/process.hpp"
+
+#include <pthread.h>
+
+#include <atomic>
+
+namespace flywheel {
+
+namespace {
+std::atomic<int> forks{0};  // relaxed: it changes in a child only, while that has one thread
+
+void count_fork() { forks.fetch_add(1, std::memory_order_relaxed); }
+}  // namespace
+
+int this_process() {
+  [[maybe_unused]] static const int registered = pthread_atfork(nullptr, nullptr, count_fork);
+  return forks.load(std::memory_order_relaxed);
+}
+
+}  // namespace flywheel

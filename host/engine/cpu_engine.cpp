@@ -1,0 +1,145 @@
+// Workers as CPU threads: the same queues, counters and loops, under gdb and the sanitizers.
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <thread>
+#include <vector>
+
+#include "host/base/error.hpp"
+#include "host/engine/engine.hpp"
+#include "host/engine/thrown_texts.hpp"
+
+namespace flywheel {
+
+namespace {
+
+constexpr std::size_t kAlignment = 256;
+
+/// Words that workers use atomically are copied atomically too: a copy may race with them, as on a GPU.
+void copy_words(void* to, const void* from, std::size_t bytes) {
+  if (!bytes) return;  // pointers to nothing may be null
+  const bool aligned = (reinterpret_cast<std::uintptr_t>(to) | reinterpret_cast<std::uintptr_t>(from) | bytes) % 8 == 0;
+  if (!aligned) {
+    std::memcpy(to, from, bytes);
+    return;
+  }
+  auto* target = static_cast<std::uint64_t*>(to);
+  auto* source = const_cast<std::uint64_t*>(static_cast<const std::uint64_t*>(from));
+  for (std::size_t i = 0; i < bytes / 8; ++i)
+    std::atomic_ref(target[i]).store(std::atomic_ref(source[i]).load(std::memory_order_relaxed), std::memory_order_relaxed);
+}
+
+/// What the threads use. Shared with them: a body that never ends keeps it, when the engine has to go without it.
+struct Crewmen {
+  KernelEntry entry;
+  World world{};
+  Porch porch{kEmptyMailbox, 0, {}};
+  std::vector<std::vector<unsigned char>> scratch;
+  std::atomic<std::uint32_t> active{0};
+};
+
+class CpuEngine final : public Engine {
+ public:
+  CpuEngine(const KernelEntry& entry, const Options& options)
+      : workers_(count_workers(options)), drains_(options.mode == Mode::drain), crew_(std::make_shared<Crewmen>()) {
+    crew_->entry = entry;
+    crew_->scratch.assign(workers_, std::vector<unsigned char>(options.scratch_bytes + 16));
+  }
+  ~CpuEngine() override {
+    // Acquire: pairs with the release in start(), as in state().
+    if (!crew_->active.load(std::memory_order_acquire)) join();
+    for (std::thread& thread : threads_) thread.detach();
+  }
+
+  std::string name() const override { return "CPU, " + std::to_string(workers_) + (workers_ == 1 ? " worker" : " workers"); }
+  bool is_gpu() const override { return false; }
+  std::uint32_t workers() const override { return workers_; }
+  bool drains() const override { return drains_; }
+  std::uint32_t operand_pages() const override { return 0; }  // tasks find their operands where they lie
+
+  void* allocate_device(std::size_t bytes) override {
+    const std::size_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
+    void* memory = std::aligned_alloc(kAlignment, rounded ? rounded : kAlignment);
+    if (!memory) throw CapacityError("no memory for " + std::to_string(bytes) + " bytes: lower the sizes in Options");
+    return std::memset(memory, 0, rounded);
+  }
+  void free_device(void* memory) noexcept override { std::free(memory); }
+  void* allocate_shared(std::size_t bytes) override { return allocate_device(bytes); }
+  void free_shared(void* memory) noexcept override { std::free(memory); }
+  void copy_to_device(void* device, const void* host, std::size_t bytes) override { copy_words(device, host, bytes); }
+  void clear(void* device, std::size_t bytes) override { std::memset(device, 0, bytes); }
+  void copy_to_host(void* host, const void* device, std::size_t bytes) override { copy_words(host, device, bytes); }
+  std::string check_pointer(const void* pointer) const override { return pointer ? "" : "it is null"; }
+
+  void launch(const World& world) override {
+    join();
+    crew_->world = world;
+    crew_->porch = {kEmptyMailbox, 0, {}};
+    crew_->active.store(workers_ + 1, std::memory_order_relaxed);
+    try {
+      start([](Crewmen& c) { c.entry.cpu_door(c.world, &c.porch); });
+      for (std::uint32_t w = 0; w < workers_; ++w)
+        start([w](Crewmen& c) { c.entry.cpu_worker(c.world, w, w == 0 ? &c.porch : nullptr, c.scratch[w].data()); });
+    } catch (const std::exception& error) {
+      give_up_launch(error.what());
+    }
+  }
+
+  EngineState state(std::string&) override {
+    // Acquire: pairs with the release in start(); a parked engine's memory may be read and changed.
+    return crew_->active.load(std::memory_order_acquire) ? EngineState::running : EngineState::parked;
+  }
+
+  void after_stream(CudaStream, std::function<void()>) override { throw no_stream(); }
+  void make_stream_wait(CudaStream, const std::uint32_t*, std::uint32_t) override { throw no_stream(); }
+
+ private:
+  static std::uint32_t count_workers(const Options& options) {
+    if (options.workers > kMaxWorkers)
+      throw CapacityError("Options::workers is " + std::to_string(options.workers) + ": at most " +
+                          std::to_string(kMaxWorkers));
+    const std::uint32_t threads = std::thread::hardware_concurrency();
+    return options.workers ? options.workers : (threads ? threads : 1);
+  }
+  static UsageError no_stream() {
+    return UsageError("this runtime runs on CPU workers and knows no CUDA streams: start it with Target::gpu");
+  }
+
+  template <class Loop>
+  void start(Loop loop) {
+    threads_.emplace_back([crew = crew_, loop] {
+      loop(*crew);
+      // Release: pairs with the acquires in state() and the destructor: what the loop wrote may be read and changed.
+      crew->active.fetch_sub(1, std::memory_order_release);
+    });
+  }
+  /// Those who did start leave, before anybody takes the world's memory from under them.
+  [[noreturn]] void give_up_launch(const std::string& why) {
+    const std::size_t started = threads_.size();
+    CpuPlatform::device(crew_->world.control->board.abort).store(1, Order::relaxed);
+    join();
+    crew_->active.store(0, std::memory_order_relaxed);
+    throw LaunchRefused("of " + std::to_string(workers_ + 1) + " threads " + std::to_string(started) + " could be started (" + why +
+                      "): ask for fewer Options::workers, or raise the limits of the process");
+  }
+  void join() {
+    for (std::thread& thread : threads_) thread.join();
+    threads_.clear();
+  }
+
+  std::uint32_t workers_;
+  bool drains_;
+  std::shared_ptr<Crewmen> crew_;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace
+
+std::unique_ptr<Engine> make_cpu_engine(const KernelEntry& entry, const Options& options) {
+  keep_what_bodies_throw();
+  return std::make_unique<CpuEngine>(entry, options);
+}
+
+}  // namespace flywheel

@@ -1,0 +1,221 @@
+// The GPU engine: one cooperative kernel, one block an SM, launched once and kept.
+#include "host/engine/gpu_engine.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "host/base/cuda_error.hpp"
+#include "host/base/log.hpp"
+#include "host/engine/gpu_probe.hpp"
+#include "host/engine/pointer_check.hpp"
+
+namespace flywheel {
+
+namespace {
+constexpr std::size_t kStagingBytes = std::size_t{4} << 20;
+
+/// CUDA's current device belongs to the thread, and any thread of the program may call: it gets its own back.
+class DeviceGuard {
+ public:
+  explicit DeviceGuard(int device) : device_(device) {
+    FLYWHEEL_CUDA(cudaGetDevice(&before_));
+    if (before_ != device_) FLYWHEEL_CUDA(cudaSetDevice(device_));
+  }
+  ~DeviceGuard() {
+    if (before_ != device_) cudaSetDevice(before_);
+  }
+  DeviceGuard(const DeviceGuard&) = delete;
+  DeviceGuard& operator=(const DeviceGuard&) = delete;
+
+ private:
+  int device_, before_ = 0;
+};
+
+/// A kernel that is loaded when it is first launched may wait for the resident one to end, which waits for it.
+void warn_of_lazy_loading() {
+  using GetMode = int (*)(int*);
+  constexpr int kLazy = 2;  // CU_MODULE_LAZY_LOADING
+  void* function = nullptr;
+  cudaDriverEntryPointQueryResult found;
+  FLYWHEEL_CUDA(cudaGetDriverEntryPointByVersion("cuModuleGetLoadingMode", &function, 12000, cudaEnableDefault, &found));
+  int mode = 0;
+  if (!function || reinterpret_cast<GetMode>(function)(&mode) != 0 || mode != kLazy) return;
+  log::warn("CUDA loads kernels lazily in this process, and a first launch of another kernel may wait for ever beside a "
+            "resident one. Start the runtime before other CUDA calls, or set CUDA_MODULE_LOADING=EAGER.");
+}
+
+[[noreturn]] void throw_no_memory(std::size_t bytes) {
+  cudaGetLastError();  // the program is not to find it
+  std::size_t free_bytes = 0, all_bytes = 0;
+  FLYWHEEL_CUDA(cudaMemGetInfo(&free_bytes, &all_bytes));
+  throw CapacityError("the GPU has no " + std::to_string(bytes) + " bytes in one piece: " + std::to_string(free_bytes >> 20) + " of " +
+                      std::to_string(all_bytes >> 20) + " MiB are free. To do: free GPU memory, perhaps of another program, or " +
+                      "lower the sizes in Options");
+}
+
+MemoryKind kind_of(cudaMemoryType type) {
+  switch (type) {
+    case cudaMemoryTypeHost: return MemoryKind::registered;
+    case cudaMemoryTypeDevice: return MemoryKind::device;
+    case cudaMemoryTypeManaged: return MemoryKind::managed;
+    default: return MemoryKind::ordinary;
+  }
+}
+
+CUstream_st* new_stream() {
+  cudaStream_t stream;
+  FLYWHEEL_CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  return stream;
+}
+}  // namespace
+
+GpuEngine::GpuEngine(const KernelEntry& entry, const Options& options, const GpuFacts& facts)
+    : entry_(entry), device_(options.device), facts_(facts), drains_(choose_drain(options, facts)) {
+  const DeviceGuard guard(device_);
+  if (!drains_) warn_of_lazy_loading();
+  fit_ = fit_kernel(entry, options, facts);
+  if (fit_.scratch_bytes < options.scratch_bytes)
+    log::info("blocks have " + std::to_string(fit_.scratch_bytes) + " bytes of scratch: the rest of Options::scratch_bytes " +
+              "gave way to pages of operands");
+  kernel_stream_ = new_stream();
+  copy_stream_ = new_stream();
+  FLYWHEEL_CUDA(cudaHostAlloc(&staging_, kStagingBytes, cudaHostAllocDefault));
+  FLYWHEEL_CUDA(cudaHostAlloc(&zeros_, kStagingBytes, cudaHostAllocDefault));
+  std::memset(zeros_, 0, kStagingBytes);
+}
+
+GpuEngine::~GpuEngine() {
+  std::string why;
+  if (state(why) == EngineState::running) return;  // it cannot be taken away from a live kernel: leave all of it
+  cudaFreeHost(staging_);
+  cudaFreeHost(zeros_);
+  cudaStreamDestroy(copy_stream_);
+  cudaStreamDestroy(kernel_stream_);
+}
+
+void* GpuEngine::allocate_device(std::size_t bytes) {
+  const DeviceGuard guard(device_);
+  void* memory = nullptr;
+  const cudaError_t error = cudaMalloc(&memory, std::max<std::size_t>(bytes, 1));
+  if (error == cudaErrorMemoryAllocation) throw_no_memory(bytes);
+  cuda_check(error, "cudaMalloc");
+  try {
+    clear(memory, bytes);
+  } catch (...) {
+    cudaFree(memory);
+    throw;
+  }
+  return memory;
+}
+
+// A memset is a kernel, and would wait until a resident one leaves, another runtime's for example; a copy is not.
+void GpuEngine::clear(void* device, std::size_t bytes) {
+  const DeviceGuard guard(device_);
+  for (std::size_t at = 0; at < bytes; at += kStagingBytes)
+    FLYWHEEL_CUDA(cudaMemcpyAsync(static_cast<char*>(device) + at, zeros_, std::min(kStagingBytes, bytes - at),
+                                  cudaMemcpyHostToDevice, copy_stream_));
+  FLYWHEEL_CUDA(cudaStreamSynchronize(copy_stream_));
+}
+
+void GpuEngine::free_device(void* memory) noexcept { cudaFree(memory); }
+
+void* GpuEngine::allocate_shared(std::size_t bytes) {
+  const DeviceGuard guard(device_);
+  void* memory = nullptr;
+  FLYWHEEL_CUDA(cudaHostAlloc(&memory, std::max<std::size_t>(bytes, 1), cudaHostAllocMapped | cudaHostAllocPortable));
+  return std::memset(memory, 0, bytes);
+}
+
+void GpuEngine::free_shared(void* memory) noexcept { cudaFreeHost(memory); }
+
+// Pageable memory would make the copies synchronise with the resident kernel, so they go through pinned staging.
+void GpuEngine::copy_to_device(void* device, const void* host, std::size_t bytes) {
+  const DeviceGuard guard(device_);
+  std::scoped_lock lock(staging_mutex_);
+  for (std::size_t at = 0; at < bytes; at += kStagingBytes) {
+    const std::size_t part = std::min(kStagingBytes, bytes - at);
+    std::memcpy(staging_, static_cast<const char*>(host) + at, part);
+    FLYWHEEL_CUDA(cudaMemcpyAsync(static_cast<char*>(device) + at, staging_, part, cudaMemcpyHostToDevice, copy_stream_));
+    FLYWHEEL_CUDA(cudaStreamSynchronize(copy_stream_));
+  }
+}
+
+void GpuEngine::copy_to_host(void* host, const void* device, std::size_t bytes) {
+  const DeviceGuard guard(device_);
+  std::scoped_lock lock(staging_mutex_);
+  for (std::size_t at = 0; at < bytes; at += kStagingBytes) {
+    const std::size_t part = std::min(kStagingBytes, bytes - at);
+    FLYWHEEL_CUDA(cudaMemcpyAsync(staging_, static_cast<const char*>(device) + at, part, cudaMemcpyDeviceToHost,
+                                  copy_stream_));
+    FLYWHEEL_CUDA(cudaStreamSynchronize(copy_stream_));
+    std::memcpy(static_cast<char*>(host) + at, staging_, part);
+  }
+}
+
+std::string GpuEngine::check_pointer(const void* pointer) const {
+  if (!pointer) return "it is null";
+  const DeviceGuard guard(device_);  // `devicePointer` is the current device's
+  cudaPointerAttributes attributes{};
+  FLYWHEEL_CUDA(cudaPointerGetAttributes(&attributes, pointer));
+  return why_unusable({kind_of(attributes.type), attributes.device, attributes.devicePointer != nullptr}, device_);
+}
+
+void GpuEngine::launch(const World& world) {
+  const DeviceGuard guard(device_);
+  World copy = world;
+  void* arguments[] = {&copy};
+  raise_shared_limit(entry_.kernel, fit_.shared_bytes);  // others than runtimes may have set less
+  const cudaError_t error = cudaLaunchCooperativeKernel(entry_.kernel, dim3(fit_.workers), dim3(entry_.block_threads), arguments,
+                                                        fit_.shared_bytes, kernel_stream_);
+  if (error == cudaSuccess) return;
+  cudaGetLastError();  // the program is not to find it
+  std::string why_lost;
+  // A dead context answers every call with its error.
+  if (state(why_lost) != EngineState::lost) throw LaunchRefused(cuda_failure(error, "cudaLaunchCooperativeKernel"));
+  cuda_check(error, "cudaLaunchCooperativeKernel");
+}
+
+EngineState GpuEngine::state(std::string& why_lost) {
+  const cudaError_t answer = cudaStreamQuery(kernel_stream_);
+  if (answer == cudaSuccess) return EngineState::parked;
+  if (answer == cudaErrorNotReady) return EngineState::running;
+  why_lost = std::string(cudaGetErrorString(answer)) + " (" + cudaGetErrorName(answer) + ")";
+  return EngineState::lost;
+}
+
+void GpuEngine::after_stream(CudaStream stream, std::function<void()> then) {
+  auto* call = new std::function<void()>(std::move(then));
+  const auto run = [](void* data) {
+    std::unique_ptr<std::function<void()>> once(static_cast<std::function<void()>*>(data));
+    (*once)();
+  };
+  const cudaError_t error = cudaLaunchHostFunc(stream, run, call);
+  if (error != cudaSuccess) delete call;
+  cuda_check(error, "cudaLaunchHostFunc");
+}
+
+void GpuEngine::make_stream_wait(CudaStream stream, const std::uint32_t* word, std::uint32_t at_least) {
+  // Through the entry point query: linking libcuda would keep the program from starting without a driver.
+  using WaitValue = int (*)(CudaStream, unsigned long long, std::uint32_t, unsigned);
+  static const WaitValue wait_value = [] {
+    void* function = nullptr;
+    cudaDriverEntryPointQueryResult found;
+    FLYWHEEL_CUDA(cudaGetDriverEntryPointByVersion("cuStreamWaitValue32", &function, 12000, cudaEnableDefault, &found));
+    return reinterpret_cast<WaitValue>(function);
+  }();
+  constexpr unsigned kAtLeast = 0;  // CU_STREAM_WAIT_VALUE_GEQ
+  if (!wait_value || wait_value(stream, reinterpret_cast<unsigned long long>(word), at_least, kAtLeast) != 0)
+    throw DeviceError("cuStreamWaitValue32 is not available on this GPU: wait for the run on the host instead");
+}
+
+std::unique_ptr<Engine> make_gpu_engine(const KernelEntry& entry, const Options& options, std::string& why) {
+  if (!entry.kernel) {
+    why = "the task types were compiled without nvcc";
+    return nullptr;
+  }
+  GpuFacts facts{};
+  if (!probe_gpu(options.device, facts, why)) return nullptr;
+  return std::make_unique<GpuEngine>(entry, options, facts);
+}
+
+}  // namespace flywheel

@@ -1,0 +1,49 @@
+// The GPU engine: owner of the streams and of the resident kernel.
+#pragma once
+
+#include <mutex>
+
+#include "host/engine/engine.hpp"
+#include "host/engine/gpu_probe.hpp"
+
+namespace flywheel {
+
+class GpuEngine final : public Engine {
+ public:
+  GpuEngine(const KernelEntry& entry, const Options& options, const GpuFacts& facts);
+  ~GpuEngine() override;
+
+  std::string name() const override { return facts_.name; }
+  bool is_gpu() const override { return true; }
+  std::uint32_t workers() const override { return fit_.workers; }
+  bool drains() const override { return drains_; }
+  std::uint32_t operand_pages() const override { return fit_.operand_pages; }
+  std::uint32_t scratch_bytes(const Options&) const override { return fit_.scratch_bytes; }
+  double bytes_of_tick() const override { return facts_.bytes_of_tick; }
+  void* allocate_device(std::size_t bytes) override;
+  void free_device(void* memory) noexcept override;
+  void* allocate_shared(std::size_t bytes) override;
+  void free_shared(void* memory) noexcept override;
+  void copy_to_device(void* device, const void* host, std::size_t bytes) override;
+  void clear(void* device, std::size_t bytes) override;
+  void copy_to_host(void* host, const void* device, std::size_t bytes) override;
+  std::string check_pointer(const void* pointer) const override;
+  void launch(const World& world) override;
+  EngineState state(std::string& why_lost) override;
+  void after_stream(CudaStream stream, std::function<void()> then) override;
+  void make_stream_wait(CudaStream stream, const std::uint32_t* word, std::uint32_t at_least) override;
+
+ private:
+  KernelEntry entry_;
+  int device_;
+  GpuFacts facts_;
+  GpuFit fit_{};
+  bool drains_;
+  CudaStream kernel_stream_ = nullptr;
+  CudaStream copy_stream_ = nullptr;
+  void* staging_ = nullptr;  // pinned, as the next
+  void* zeros_ = nullptr;
+  std::mutex staging_mutex_;
+};
+
+}  // namespace flywheel

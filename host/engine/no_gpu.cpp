@@ -1,0 +1,11 @@
+// Stands in for gpu_engine.cpp and gpu_probe.cpp where the library is built without CUDA.
+#include "host/engine/engine.hpp"
+
+namespace flywheel {
+
+std::unique_ptr<Engine> make_gpu_engine(const KernelEntry&, const Options&, std::string& why) {
+  why = "the library was built without CUDA (configure with FLYWHEEL_CUDA=ON and an nvcc)";
+  return nullptr;
+}
+
+}  // namespace flywheel

@@ -1,0 +1,164 @@
+#include "host/kernel/heartbeat.hpp"
+
+#include <algorithm>
+#include <sstream>
+
+#include "host/trace/trace.hpp"
+
+namespace flywheel {
+
+namespace {
+using P = CpuPlatform;
+
+WorkerState state_of(Heartbeat& heart) {
+  // Acquire: pairs with the release in runtime/records/heartbeat, beat().
+  return static_cast<WorkerState>(P::system(heart.state).load(Order::acquire));
+}
+}  // namespace
+
+namespace {
+/// In which a look is sure to come, even on a busy machine; and so much of the limit that it does not matter.
+std::uint64_t most_between_looks(std::uint64_t limit_ns) {
+  return std::clamp<std::uint64_t>(limit_ns / 8, 5'000'000, 100'000'000);
+}
+
+bool is_of_gang(const WatchedRun& run, std::uint64_t item) {
+  const std::uint32_t task = Item::unpack(item).record;  // runs of all workers name the task itself
+  return run.in_gang && task < run.in_gang->size() && (*run.in_gang)[task];
+}
+}  // namespace
+
+Watchdog::Watchdog(const World& world, const Options& options)
+    : world_(world), limit_ns_(std::max<std::uint64_t>(std::chrono::nanoseconds(options.stall_limit).count(), 1)),
+      most_between_looks_(most_between_looks(limit_ns_)), pulses_(world.workers), watched_(world.workers) {}
+
+std::vector<Stall> Watchdog::new_stalls(const RunIn& run_in, std::uint64_t now_ns) {
+  const std::uint64_t stopped_ns = note_awake(now_ns);
+  std::vector<Stall> stalls, of_gangs;
+  for (std::uint32_t w = 0; w < world_.workers; ++w) pulses_[w] = read(world_.heartbeats[w]);
+  for (std::uint32_t w = 0; w < world_.workers; ++w) {
+    const Pulse& pulse = pulses_[w];
+    if (!pulse.runs && !pulse.slow) continue;
+    const Item item = Item::unpack(pulse.item);
+    const WatchedRun run = run_in(item.run);
+    if (!(pulse.slow ? look_at_beat(w, run, stopped_ns) : look_at_body(w, run, now_ns))) continue;
+    (is_of_gang(run, pulse.item) ? of_gangs : stalls).push_back({w, item, watched_[w].counted_ns});
+  }
+  last_look_ = now_ns;
+  stalls.insert(stalls.end(), of_gangs.begin(), of_gangs.end());
+  return stalls;
+}
+
+/// Moves the host's clock on, see World::host_awake_ns. For how long the process was stopped since the last look.
+std::uint64_t Watchdog::note_awake(std::uint64_t now_ns) {
+  const std::uint64_t gap = last_look_ && now_ns > last_look_ ? now_ns - last_look_ : 0;
+  const std::uint64_t counted = std::min(gap, most_between_looks_);
+  awake_ns_ += counted;
+  if (world_.host_awake_ns) P::system(*world_.host_awake_ns).store(awake_ns_, Order::relaxed);  // nothing goes with the time
+  return gap - counted;
+}
+
+Watchdog::Pulse Watchdog::read(Heartbeat& heart) {
+  Pulse pulse;
+  // Acquire, all: each pairs with the release store of the same word in runtime/records/heartbeat. What is read twice tells by the
+  // second look, relaxed, whether a later write came between: it is ordered by the acquires before it.
+  pulse.joined = P::system(heart.joined).load(Order::acquire);
+  pulse.part_ns = P::system(heart.part_ns).load(Order::acquire);
+  if (P::system(heart.joined).load(Order::relaxed) != pulse.joined) pulse.part_ns = 0;
+  pulse.beats = P::system(heart.beats).load(Order::acquire);
+  pulse.started_ns = P::system(heart.started_ns).load(Order::acquire);
+  pulse.item = P::system(heart.item).load(Order::acquire);
+  pulse.elapsed_ns = P::system(heart.elapsed_ns).load(Order::acquire);
+  const bool slow = state_of(heart) == WorkerState::slow;
+  const bool whole = pulse.beats % 2 == 0 && P::system(heart.beats).load(Order::relaxed) == pulse.beats;
+  pulse.slow = slow && whole;
+  const bool same = P::system(heart.started_ns).load(Order::relaxed) == pulse.started_ns;
+  pulse.runs = !slow && same && pulse.started_ns && !(pulse.started_ns & kBodyEnded);
+  return pulse;
+}
+
+/// A CPU worker's body, which runs at this moment: so its run is in its slot. True if it newly exceeds the limit.
+bool Watchdog::look_at_body(std::uint32_t worker, const WatchedRun& run, std::uint64_t now_ns) {
+  const Pulse& pulse = pulses_[worker];
+  Watched& seen = watched_[worker];
+  if (seen.pulse.started_ns != pulse.started_ns) seen = {pulse, run.generation, 0, 0, 0, false};
+  const std::uint64_t since = std::max(last_look_, pulse.started_ns);
+  if (now_ns > since) seen.counted_ns += std::min(now_ns - since, most_between_looks_);
+  if (is_of_gang(run, pulse.item) && is_held_up(worker, run)) seen.counted_ns = 0;
+  if (seen.told || seen.counted_ns < limit_ns_) return false;
+  return seen.told = true;
+}
+
+/// A GPU worker's slow task. True if it newly exceeds the limit.
+bool Watchdog::look_at_beat(std::uint32_t worker, const WatchedRun& run, std::uint64_t stopped_ns) {
+  const Pulse& pulse = pulses_[worker];
+  Watched& seen = watched_[worker];
+  seen.excused_ns += stopped_ns;
+  if (!run.generation || (seen.pulse.slow && seen.pulse.beats == pulse.beats)) return false;
+  const bool same = seen.pulse.slow && seen.pulse.item == pulse.item && seen.generation == run.generation &&
+                    pulse.elapsed_ns > seen.pulse.elapsed_ns;
+  const bool was_long = same && seen.counted_ns >= limit_ns_;
+  if (!same) seen = {pulse, run.generation, 0, std::min(stopped_ns, pulse.elapsed_ns), 0, false};
+  seen.pulse = pulse;
+  if (is_of_gang(run, pulse.item) && is_held_up(worker, run)) seen.excused_ns = pulse.elapsed_ns;
+  seen.counted_ns = pulse.elapsed_ns - std::min(seen.excused_ns, pulse.elapsed_ns);
+  if (seen.told || !was_long || seen.counted_ns < limit_ns_) return false;
+  return seen.told = true;
+}
+
+/// Whether a task of a gang may still be waiting for a partner that could not begin, as far as is known.
+bool Watchdog::is_held_up(std::uint32_t worker, const WatchedRun& run) {
+  const Pulse& mine = pulses_[worker];
+  Watched& seen = watched_[worker];
+  const std::uint16_t slot = Item::unpack(mine.item).run;
+  bool held_up = false;
+  for (std::uint32_t w = 0; w < world_.workers; ++w) {
+    const Pulse& other = pulses_[w];
+    if (w == worker) continue;
+    if (mine.slow) {
+      held_up |= is_elsewhere(w, mine);
+    } else if (other.joined != joined_run(slot, run.generation)) {
+      const bool stalls = other.runs && watched_[w].pulse.started_ns == other.started_ns && watched_[w].told;
+      held_up |= !stalls;
+    } else if (other.part_ns > seen.others_began) {
+      seen.others_began = other.part_ns;
+      held_up = true;
+    }
+  }
+  return held_up;
+}
+
+/// A GPU worker that has been in a task of another run since before this task began. Its own may last up to the limit.
+bool Watchdog::is_elsewhere(std::uint32_t other, const Pulse& than) const {
+  const Pulse& pulse = pulses_[other];
+  constexpr std::uint64_t kBetweenBeats = 2 * kSlowTaskNs;
+  return pulse.slow && Item::unpack(pulse.item).run != Item::unpack(than.item).run && pulse.elapsed_ns < limit_ns_ &&
+         pulse.elapsed_ns + kBetweenBeats >= than.elapsed_ns;
+}
+
+std::string Watchdog::wait_report(const std::function<std::string(std::uint16_t, std::uint32_t)>& name_of) const {
+  std::ostringstream text;
+  for (std::uint32_t w = 0; w <= world_.workers; ++w) {
+    WaitReport& report = world_.reports[w];
+    // Acquire: pairs with the release in runtime/base/wait, report_wait().
+    const auto reason = static_cast<WaitReason>(P::system(report.reason).load(Order::acquire));
+    if (reason == WaitReason::none) continue;
+    text << (w == world_.workers ? std::string("the door") : "worker " + std::to_string(w));
+    if (const std::uint64_t bits = P::system(report.part).load(Order::relaxed)) {
+      const WaitPart part = WaitPart::unpack(bits);
+      text << ", at " << name_of(part.run, part.task) << ": its " << describe(static_cast<TraceRole>(part.role)) << " role";
+    }
+    text << " waited "
+         << report.waited_ns / 1000000 << " ms for " << describe(reason) << " at address 0x" << std::hex
+         << report.address << ": it saw 0x" << report.saw << " and expected 0x" << report.expected << std::dec << "; ";
+  }
+  return text.str();
+}
+
+std::uint32_t Watchdog::present() const {
+  std::uint32_t count = 0;
+  for (std::uint32_t w = 0; w < world_.workers; ++w) count += state_of(world_.heartbeats[w]) != WorkerState::absent;
+  return count;
+}
+
+}  // namespace flywheel

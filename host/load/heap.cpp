@@ -1,0 +1,39 @@
+#include "host/load/heap.hpp"
+
+#include <algorithm>
+
+namespace flywheel {
+
+Heap::Heap(Engine& engine, std::size_t first_chunk) : engine_(engine), chunk_bytes_(std::max(first_chunk, kUnit)) {
+  release(grow(chunk_bytes_));
+}
+
+Heap::~Heap() {
+  if (leaked_) return;
+  for (const Chunk& chunk : chunks_) engine_.free_device(chunk.base);
+}
+
+void* Heap::try_allocate(std::size_t bytes) {
+  std::scoped_lock lock(mutex_);
+  for (Chunk& chunk : chunks_)
+    if (const auto at = chunk.free.allocate(units_of(bytes))) return chunk.base + *at * kUnit;
+  return nullptr;
+}
+
+void Heap::release(void* memory) {
+  std::scoped_lock lock(mutex_);
+  auto* byte = static_cast<unsigned char*>(memory);
+  for (Chunk& chunk : chunks_)
+    if (byte >= chunk.base && byte < chunk.base + chunk.bytes)
+      return chunk.free.release(static_cast<std::uint64_t>(byte - chunk.base) / kUnit);
+}
+
+void* Heap::grow(std::size_t bytes) {
+  const std::size_t units = units_of(std::max(bytes, chunk_bytes_));
+  auto* base = static_cast<unsigned char*>(engine_.allocate_device(units * kUnit));
+  std::scoped_lock lock(mutex_);
+  chunks_.push_back({base, units * kUnit, FreeList(units)});
+  return base + *chunks_.back().free.allocate(units_of(bytes)) * kUnit;
+}
+
+}  // namespace flywheel

@@ -1,0 +1,218 @@
+#include "host/load/loader.hpp"
+
+#include <algorithm>
+#include <atomic>
+
+#include "host/load/graph_image.hpp"
+#include "host/plan/task_name.hpp"
+
+namespace flywheel {
+
+namespace {
+template <class... Parts>
+[[noreturn]] void no_room(const std::string& what, std::uint64_t wanted, const char* option) {
+  throw CapacityError("no room for " + std::to_string(wanted) + " more " + what + ": raise Options::" + option +
+                      ", or drop executables that are no longer needed");
+}
+}  // namespace
+
+namespace {
+/// Where the parts of a schedule lie in its one piece of memory.
+struct ScheduleParts {
+  explicit ScheduleParts(const ScheduleImage& image) {
+    const auto place = [this](std::size_t size) {
+      const std::size_t at = bytes;
+      bytes = (bytes + size + 255) / 256 * 256;
+      return at;
+    };
+    place(sizeof(Schedule));
+    streams = place(image.streams.size() * sizeof(WorkerStream));
+    counters = place(std::size_t{image.counters} * kCounterStride * sizeof(std::uint64_t));
+    operand_tasks = place(image.operand_tasks.size() * sizeof(OperandTask));
+    instructions = place(image.instructions.size() * sizeof(Instruction));
+  }
+  std::size_t bytes = 0, streams, counters, operand_tasks, instructions;
+};
+
+std::uint32_t next_serial() {
+  static std::atomic<std::uint32_t> last{0};
+  return last.fetch_add(1, std::memory_order_relaxed) + 1;
+}
+
+/// For messages and traces.
+void note_tasks(LoadedGraph& loaded, const Graph& graph) {
+  for (const GraphNode& node : graph.nodes()) {
+    loaded.types.push_back(node.type);
+    loaded.in_gang.push_back(node.gang != kNoGang);
+    std::uint32_t& bytes = loaded.dependent_bytes.emplace_back(0);
+    for (const DependentPiece& piece : node.dependents) bytes += piece.bytes;
+  }
+}
+
+}  // namespace
+
+Loader::Loader(Engine& engine, const World& world, Heap& heap, const KernelEntry& entry, const Options& options)
+    : engine_(engine), world_(world), heap_(heap), entry_(entry), overlap_(options.overlap),
+      max_tasks_(options.max_tasks), max_edges_(options.max_edges), records_(options.max_tasks),
+      edges_(options.max_edges), execs_(options.max_executables) {}
+
+std::shared_ptr<LoadedGraph> Loader::load(const Graph& graph, const Compiled* how, std::shared_ptr<Core> core,
+                                          std::size_t& needs_heap) {
+  needs_heap = 0;
+  check_buffers(graph);
+  GraphImage image = how ? compile_image(graph, entry_, world_.workers, *how) : make_image(graph, entry_);
+  check_sizes(graph, image);
+  const auto give_back = [this](LoadedGraph* old) {
+    unload(*old);
+    delete old;  // and with it, maybe, the loader
+  };
+  std::shared_ptr<LoadedGraph> loaded(new LoadedGraph(std::move(core)), give_back);
+  loaded->graph_id = graph.id();
+  loaded->kind = how                         ? GraphKind::compiled
+                 : image.run.flags & kPhased ? GraphKind::phased
+                                             : GraphKind::dynamic;
+  loaded->operand_bytes = image.schedule.operand_bytes;
+  loaded->task_count = graph.size();
+  loaded->result_bytes = static_cast<std::uint32_t>(graph.result_bytes());
+  loaded->params = graph.params();
+  note_tasks(*loaded, graph);
+  const std::uint32_t banks = loaded->kind == GraphKind::compiled ? 1 : overlap_;
+  for (std::uint32_t bank = banks; bank-- > 0;) loaded->free_banks.push_back(bank);
+  if (!allocate(*loaded, image, needs_heap)) return nullptr;
+  reserve(*loaded, image);
+  place(*loaded, image);
+  return loaded;
+}
+
+void Loader::check_buffers(const Graph& graph) const {
+  for (const BufferArgument& buffer : graph.buffers()) {
+    const std::string wrong = engine_.check_pointer(buffer.pointer);
+    if (wrong.empty()) continue;
+    throw GraphError(name_of(graph, buffer.task) + ", buffer '" + buffer.name + "': " + wrong + ". Allocate it with Runtime::allocate() first.");
+  }
+}
+
+void Loader::check_sizes(const Graph& graph, const GraphImage& image) const {
+  if (graph.result_bytes() > world_.result_bytes)
+    throw CapacityError("the graph's results take " + std::to_string(graph.result_bytes()) +
+                        " bytes: raise Options::result_bytes from " + std::to_string(world_.result_bytes));
+  if (!(image.run.flags & kAllWorkers) && image.records.size() + world_.spawn_capacity > world_.queue_capacity)
+    throw CapacityError("the graph has " + std::to_string(image.records.size()) +
+                        " tasks; with the spawn pool more than a ready queue holds: raise Options::queue_capacity "
+                        "from " + std::to_string(world_.queue_capacity));
+  for (std::uint32_t task = 0; world_.page_count && task < graph.size(); ++task)
+    if (graph.nodes()[task].dependent_pages > world_.page_window)
+      throw CapacityError(name_of(graph, task) + " has " +
+                          std::to_string(graph.nodes()[task].dependent_pages) + " pages of dependent operands, and " +
+                          std::to_string(world_.page_window) +
+                          " may be under way at once: raise Options::operand_window, or split the task");
+  if (image.records.size() > max_tasks_) no_room("tasks", image.records.size(), "max_tasks");
+  if (image.edges.size() > max_edges_) no_room("edges", image.edges.size(), "max_edges");
+}
+
+namespace {
+/// No range at all lies at the end, where nothing is ever taken: so it may be given back.
+std::optional<std::uint64_t> take_range(FreeList& list, std::size_t size, std::uint32_t end) {
+  return size ? list.allocate(size) : end;
+}
+}  // namespace
+
+bool Loader::allocate(LoadedGraph& loaded, const GraphImage& image, std::size_t& needs_heap) {
+  loaded.placed = true;  // from here on unload() gives back what was taken
+  const auto take = [&](std::size_t bytes, void*& to) {
+    if (!bytes || needs_heap) return;
+    to = heap_.try_allocate(bytes);
+    if (!to) needs_heap = bytes;
+  };
+  const bool compiled = loaded.kind == GraphKind::compiled;
+  take(image.counters.size() * overlap_ * sizeof(std::uint64_t), loaded.counters);
+  take(image.phases.size() * sizeof(Phase), loaded.phases);
+  take(compiled ? ScheduleParts(image.schedule).bytes : 0, loaded.schedule);
+  take(image.schedule.operand_bytes, loaded.operands);
+  return !needs_heap;
+}
+
+void Loader::reserve(LoadedGraph& loaded, const GraphImage& image) {
+  std::scoped_lock lock(mutex_);
+  // Instructions of a compiled graph hold their records, and phased graphs have no edges.
+  const auto records = take_range(records_, image.records.size(), max_tasks_);
+  const auto edges = take_range(edges_, image.edges.size(), max_edges_);
+  const auto exec = execs_.allocate(1);
+  if (records && edges && exec) {
+    loaded.first_record = static_cast<std::uint32_t>(*records);
+    loaded.first_edge = static_cast<std::uint32_t>(*edges);
+    loaded.exec = static_cast<std::uint32_t>(*exec);
+    loaded.reserved = true;
+    return;
+  }
+  if (records) records_.release(*records);
+  if (edges) edges_.release(*edges);
+  if (exec) execs_.release(*exec);
+  if (!records) no_room("tasks", image.records.size(), "max_tasks");
+  if (!edges) no_room("edges", image.edges.size(), "max_edges");
+  no_room("executables", 1, "max_executables");
+}
+
+void Loader::place(LoadedGraph& loaded, GraphImage& image) {
+  for (TaskRecord& record : image.records) record.header.first_edge += loaded.first_edge;
+  image.run.first_record = loaded.first_record;
+  image.run.first_root += loaded.first_edge;
+  image.run.exec = loaded.exec;
+  image.run.serial = next_serial();
+  image.run.param_bytes = static_cast<std::uint32_t>(loaded.params.size());
+  loaded.constants = image.run;
+  image.exec.phases = static_cast<const Phase*>(loaded.phases);
+  image.exec.schedule = static_cast<Schedule*>(loaded.schedule);
+  const auto copy = [&](void* to, const auto& from) {
+    if (!from.empty()) engine_.copy_to_device(to, from.data(), from.size() * sizeof(from[0]));
+  };
+  copy(world_.records + loaded.first_record, image.records);
+  copy(world_.edges + loaded.first_edge, image.edges);
+  copy(loaded.phases, image.phases);
+  for (std::uint32_t bank = 0; bank < overlap_; ++bank)
+    copy(static_cast<std::uint64_t*>(loaded.counters) + bank * image.counters.size(), image.counters);
+  if (loaded.schedule) place_schedule(loaded, image);
+  engine_.copy_to_device(world_.execs + loaded.exec, &image.exec, sizeof(ExecRecord));
+}
+
+void Loader::place_schedule(LoadedGraph& loaded, const GraphImage& image) {
+  const ScheduleImage& from = image.schedule;
+  const ScheduleParts parts(from);
+  auto* const base = static_cast<unsigned char*>(loaded.schedule);
+  std::vector<unsigned char> bytes(parts.bytes);
+  Schedule schedule{};
+  schedule.streams = reinterpret_cast<WorkerStream*>(base + parts.streams);
+  schedule.counters = reinterpret_cast<std::uint64_t*>(base + parts.counters);
+  schedule.counter_count = from.counters;
+  schedule.sinks = from.sinks;
+  schedule.speaker = from.speaker;
+  std::vector<WorkerStream> streams;
+  for (const ScheduleImage::Stream& s : from.streams)
+    streams.push_back({reinterpret_cast<const Instruction*>(base + parts.instructions) + s.first,
+                       static_cast<unsigned char*>(loaded.operands) + s.operands_at,
+                       reinterpret_cast<const OperandTask*>(base + parts.operand_tasks) + s.first_operand_task, s.operand_tasks,
+                       s.count});
+  std::memcpy(bytes.data(), &schedule, sizeof(schedule));
+  std::memcpy(bytes.data() + parts.streams, streams.data(), streams.size() * sizeof(WorkerStream));
+  std::copy_n(from.operand_tasks.begin(), from.operand_tasks.size(),
+              reinterpret_cast<OperandTask*>(bytes.data() + parts.operand_tasks));
+  std::memcpy(bytes.data() + parts.instructions, from.instructions.data(),
+              from.instructions.size() * sizeof(Instruction));
+  engine_.copy_to_device(base, bytes.data(), bytes.size());
+}
+
+/// Not in a child of fork(): what the graph lies in is its parent's.
+void Loader::unload(LoadedGraph& graph) {
+  if (!graph.placed || process_ != this_process()) return;
+  if (graph.counters) heap_.release(graph.counters);
+  if (graph.phases) heap_.release(graph.phases);
+  if (graph.schedule) heap_.release(graph.schedule);
+  if (graph.operands) heap_.release(graph.operands);
+  if (!graph.reserved) return;
+  std::scoped_lock lock(mutex_);
+  records_.release(graph.first_record);
+  edges_.release(graph.first_edge);
+  execs_.release(graph.exec);
+}
+
+}  // namespace flywheel

@@ -1,0 +1,50 @@
+// Loading: all checking of a graph happens here, then its records, edges and counters go to device memory.
+#pragma once
+
+#include <mutex>
+
+#include "host/base/free_list.hpp"
+#include "host/base/process.hpp"
+#include "host/load/executable.hpp"
+#include "host/load/heap.hpp"
+#include "host/plan/graph.hpp"
+
+namespace flywheel {
+
+struct Compiled;
+struct GraphImage;
+
+class Loader {
+ public:
+  Loader(Engine& engine, const World& world, Heap& heap, const KernelEntry& entry, const Options& options);
+
+  /// Throws GraphError or CapacityError. The heap may lack room for counters: then `needs_heap` bytes are asked for
+  /// and nothing was loaded.
+  /// `how` is null for a graph that is not to be compiled.
+  std::shared_ptr<LoadedGraph> load(const Graph& graph, const Compiled* how, std::shared_ptr<Core> core,
+                                    std::size_t& needs_heap);
+
+ private:
+  void unload(LoadedGraph& graph);
+  void check_buffers(const Graph& graph) const;
+  void check_sizes(const Graph& graph, const GraphImage& image) const;
+  void reserve(LoadedGraph& loaded, const GraphImage& image);
+  void place(LoadedGraph& loaded, GraphImage& image);
+  void place_schedule(LoadedGraph& loaded, const GraphImage& image);
+  bool allocate(LoadedGraph& loaded, const GraphImage& image, std::size_t& needs_heap);
+
+  const int process_ = this_process();
+  Engine& engine_;
+  const World& world_;
+  Heap& heap_;
+  KernelEntry entry_;
+  std::uint32_t overlap_;
+  std::uint32_t max_tasks_;
+  std::uint32_t max_edges_;
+  std::mutex mutex_;
+  FreeList records_;
+  FreeList edges_;
+  FreeList execs_;
+};
+
+}  // namespace flywheel

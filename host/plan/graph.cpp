@@ -1,0 +1,124 @@
+#include "host/plan/graph.hpp"
+
+#include <cxxabi.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <memory>
+
+#include "host/plan/task_name.hpp"
+
+namespace flywheel {
+
+namespace {
+std::uint64_t next_graph_id() {
+  static std::atomic<std::uint64_t> last{0};
+  return last.fetch_add(1, std::memory_order_relaxed) + 1;
+}
+
+[[noreturn]] void wrong_graph(const std::string& task) {
+  throw GraphError(task + " is to wait for a task of another graph: add both to one graph, or submit the graphs one "
+                          "after the other");
+}
+}  // namespace
+
+std::string type_name(std::type_index type) {
+  int status = 0;
+  const std::unique_ptr<char, decltype(&std::free)> text(abi::__cxa_demangle(type.name(), nullptr, nullptr, &status),
+                                                         &std::free);
+  return status == 0 ? text.get() : type.name();
+}
+
+std::uint32_t ResultLayout::add(std::size_t bytes, std::size_t alignment, std::type_index type) {
+  constexpr std::uint64_t kMost = kNoResult;  // no result lies there
+  const std::uint64_t at = (bytes_ + alignment - 1) / alignment * alignment;
+  if (at + bytes > kMost)
+    throw CapacityError("the result of one more " + type_name(type) + " takes those of the graph to " + std::to_string(at + bytes) +
+                        " bytes, and " + std::to_string(kMost) + " is the most: write results to a buffer, or split the graph");
+  bytes_ = at + bytes;
+  return static_cast<std::uint32_t>(at);
+}
+
+Graph::Graph() : id_(next_graph_id()) {}
+
+void Graph::swap(Graph& other) noexcept {
+  std::swap(nodes_, other.nodes_);
+  std::swap(gangs_, other.gangs_);
+  std::swap(buffers_, other.buffers_);
+  std::swap(params_, other.params_);
+  std::swap(results_, other.results_);
+  std::swap(phase_, other.phase_);
+  std::swap(phased_, other.phased_);
+  std::swap(id_, other.id_);
+}
+
+std::uint32_t Graph::add_node(std::type_index type, const void* args, std::size_t bytes, const After& waits,
+                              Priority priority) {
+  for (const std::uint64_t graph : waits.graphs)
+    if (graph != id_) wrong_graph("a " + type_name(type));
+  if (phased_ && !waits.tasks.empty())
+    throw GraphError("a " + type_name(type) + " names a dependency in a phased graph: the phases order its tasks; "
+                     "leave out after(), or leave out phase()");
+  GraphNode node{type, {}, kNoResult, priority, false, phase_, waits.tasks,
+                 kAnyWorker, kNoGang, 0, 0, {}};
+  std::memcpy(node.args.data(), args, bytes);
+  nodes_.push_back(std::move(node));
+  return size() - 1;
+}
+
+void Graph::add_edge(std::uint32_t before, std::uint64_t before_graph, std::uint32_t then, std::uint64_t then_graph) {
+  if (before_graph != id_ || then_graph != id_) wrong_graph("task " + std::to_string(then));
+  if (phased_) throw GraphError("edge() in a phased graph: the phases order its tasks");
+  nodes_[then].predecessors.push_back(before);
+}
+
+std::uint32_t Graph::known_task(std::uint32_t task, std::uint64_t graph) const {
+  if (graph != id_)
+    throw GraphError("task " + std::to_string(task) + " is of another graph: name tasks that this graph's add() returned");
+  return task;
+}
+
+void Graph::place_node(std::uint32_t task, std::uint64_t graph, std::uint32_t worker) {
+  nodes_[known_task(task, graph)].worker = worker;
+}
+
+void Graph::add_gang(std::vector<std::uint32_t> tasks) {
+  if (tasks.empty()) return;
+  std::vector<bool> seen(nodes_.size());
+  for (const std::uint32_t task : tasks) {
+    if (nodes_[task].gang != kNoGang || seen[task])
+      throw GraphError(name_of(*this, task) + " is named twice in Graph::together(): name all that run together in one call, each "
+                       "once");
+    seen[task] = true;
+  }
+  for (const std::uint32_t task : tasks) nodes_[task].gang = static_cast<std::uint32_t>(gangs_.size());
+  gangs_.push_back(std::move(tasks));
+}
+
+void Graph::phase() {
+  const bool has_edges = std::any_of(nodes_.begin(), nodes_.end(), [](const GraphNode& n) { return !n.predecessors.empty(); });
+  if (has_edges)
+    throw GraphError("phase() in a graph whose tasks name dependencies: use one or the other");
+  phased_ = true;
+  if (!nodes_.empty() && nodes_.back().phase == phase_) ++phase_;
+}
+
+void Graph::begin_grid() { phase(); }
+
+void Graph::end_grid() {
+  nodes_.back().grid = true;
+  phase();
+}
+
+std::uint32_t Graph::add_param(const void* value, std::size_t bytes, std::size_t alignment) {
+  const std::size_t at = (params_.size() + alignment - 1) / alignment * alignment;
+  if (at + bytes > kParamBytes)
+    throw CapacityError("the parameters of a graph take more than " + std::to_string(kParamBytes) +
+                        " bytes: put large ones in a device buffer");
+  params_.resize(at + bytes);
+  std::memcpy(params_.data() + at, value, bytes);
+  return static_cast<std::uint32_t>(at);
+}
+
+}  // namespace flywheel

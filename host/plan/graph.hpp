@@ -1,0 +1,253 @@
+// Building a graph: tasks, what each waits for, phases, parameters. Nothing here touches a device.
+#pragma once
+
+#include <array>
+#include <cstring>
+#include <string>
+#include <type_traits>
+#include <typeindex>
+#include <vector>
+
+#include "host/base/error.hpp"
+#include "runtime/cpu/task_type.hpp"
+
+namespace flywheel {
+
+/// A task of a graph; `R` is what its body returns (void if nothing).
+template <class R = void>
+struct TaskRef {
+  std::uint32_t index;
+  std::uint32_t result_offset;
+  std::uint64_t graph;  // which graph it belongs to
+};
+
+/// What a task waits for. Made by after().
+struct After {
+  std::vector<std::uint32_t> tasks;
+  std::vector<std::uint64_t> graphs;
+};
+
+/// after(a, b, ...): the new task starts when all of these have ended.
+template <class... R>
+After after(const TaskRef<R>&... tasks) {
+  return {{tasks.index...}, {tasks.graph...}};
+}
+
+/// A buffer argument that a task type named in its `buffers()` member, to be checked by load().
+struct BufferArgument {
+  std::uint32_t task;
+  const char* name;
+  const void* pointer;
+};
+
+inline constexpr std::uint32_t kAnyWorker = 0xffffffffu;
+inline constexpr std::uint32_t kNoGang = 0xffffffffu;
+
+/// A piece of memory that a task named in its `dependents()`, to be checked by load().
+struct DependentPiece {
+  const void* pointer;
+  std::uint32_t bytes;
+};
+
+/// One task before it is loaded.
+struct GraphNode {
+  std::type_index type;
+  std::array<unsigned char, kTaskArgBytes> args;
+  std::uint32_t result_offset;
+  Priority priority;
+  bool grid;
+  std::uint32_t phase;
+  std::vector<std::uint32_t> predecessors;
+  // For compiled graphs.
+  std::uint32_t worker = kAnyWorker;  // where the program wants it, see Graph::place()
+  std::uint32_t gang = kNoGang;       // which of Graph::gangs() it belongs to
+  std::uint32_t operand_bytes = 0;    // of the worker's operand stream, see runtime/compiled/operands.hpp
+  std::uint32_t dependent_pages = 0;
+  std::vector<DependentPiece> dependents;
+  bool early = false;  // its parts begin before the tasks before it are done
+  double cost_ns = 0;                 // what its type says it takes; 0 if it says nothing
+};
+
+/// Where the results of a graph's tasks lie in those of a run.
+class ResultLayout {
+ public:
+  /// The offset of one more result. Throws CapacityError, naming the task's type, if it does not fit in 32 bits.
+  std::uint32_t add(std::size_t bytes, std::size_t alignment, std::type_index type);
+  std::uint64_t bytes() const { return bytes_; }
+
+ private:
+  std::uint64_t bytes_ = 0;
+};
+
+class Graph {
+ public:
+  Graph();
+  // A copy would take the references to the other's tasks for its own, and so would what is left of a graph that was moved:
+  // that is a new one.
+  Graph(Graph&& other) noexcept : Graph() { swap(other); }
+  Graph& operator=(Graph&& other) noexcept {
+    Graph moved(std::move(other));
+    swap(moved);
+    return *this;
+  }
+
+  /// Adds a task. Throws GraphError if `waits` names a task of another graph, and whatever the task type's own functions
+  /// throw; then nothing was added.
+  /// A task type may have `template <class F> void buffers(F&& f) const { f("x", x); }`: load() then checks that each
+  /// buffer named is one the device can reach.
+  template <class Task>
+  auto add(const Task& task, const After& waits = {}, Priority priority = Priority::inherit) {
+    static_assert(check_task_type<Task>());
+    using Result = decltype(task(std::declval<CpuBlock<AnyTaskList>&>()));
+    Addition addition(*this);
+    const std::uint32_t result = add_result<Result>(typeid(Task));
+    const std::uint32_t index = add_node(typeid(Task), &task, sizeof(Task), waits, priority);
+    nodes_[index].result_offset = result;
+    note_buffers(task, index);
+    note_compiled(task, index);
+    addition.keep();
+    return TaskRef<Result>{index, result, id_};
+  }
+  template <class Task>
+  auto add(const Task& task, Priority priority) {
+    return add(task, After{}, priority);
+  }
+
+  /// One more dependency between tasks that are there already.
+  template <class A, class B>
+  void edge(const TaskRef<A>& before, const TaskRef<B>& then) {
+    add_edge(before.index, before.graph, then.index, then.graph);
+  }
+
+  /// Compiled graphs: this task runs on that worker, whatever the cost model says.
+  template <class R>
+  void place(const TaskRef<R>& task, std::uint32_t worker) {
+    place_node(task.index, task.graph, worker);
+  }
+
+  /// Compiled graphs: these tasks wait for each other while they run, as bodies do that look for each other's words. Each gets
+  /// a worker of its own, and none is behind a task that waits for another of them ("gang scheduling", Feitelson and Rudolph
+  /// 1992). If one of them fails, or is left out because a task before it failed, block.cancelled() tells the others. Throws
+  /// GraphError if one of them is in a gang already.
+  template <class R>
+  void together(const std::vector<TaskRef<R>>& tasks) {
+    std::vector<std::uint32_t> gang;
+    for (const TaskRef<R>& task : tasks) gang.push_back(known_task(task.index, task.graph));
+    add_gang(std::move(gang));
+  }
+
+  /// Phased graphs: what is added from here on belongs to the next phase. All tasks of a phase end before the next
+  /// begins, so tasks of a phased graph name no dependencies of their own.
+  void phase();
+  /// Phased graphs: a phase of its own in which every worker runs this one task; see block.grid_sync().
+  template <class Task>
+  void add_grid(const Task& task) {
+    static_assert(check_task_type<Task>());
+    Addition addition(*this);
+    begin_grid();
+    note_buffers(task, add_node(typeid(Task), &task, sizeof(Task), {}, Priority::inherit));
+    end_grid();
+    addition.keep();
+  }
+
+  /// A value that may change from run to run; bodies read it with block.param(). `value` is what a run gets that does
+  /// not set it. Throws CapacityError beyond kParamBytes.
+  template <class T>
+  Param<T> param(const T& value = {}) {
+    static_assert(std::is_trivially_copyable_v<T>, "a run parameter must be trivially copyable");
+    return {add_param(&value, sizeof(T), alignof(T)), static_cast<std::uint32_t>(id_)};
+  }
+
+  std::uint32_t size() const { return static_cast<std::uint32_t>(nodes_.size()); }
+
+  // What load() reads.
+  const std::vector<GraphNode>& nodes() const { return nodes_; }
+  const std::vector<BufferArgument>& buffers() const { return buffers_; }
+  const std::vector<unsigned char>& params() const { return params_; }
+  std::uint64_t result_bytes() const { return results_.bytes(); }
+  const std::vector<std::vector<std::uint32_t>>& gangs() const { return gangs_; }
+  std::uint32_t phase_count() const { return phased_ ? phase_ + 1 : 0; }
+  std::uint64_t id() const { return id_; }
+
+ private:
+  /// Unless it is kept, what was added since goes again.
+  class Addition {
+   public:
+    explicit Addition(Graph& graph)
+        : graph_(graph), nodes_(graph.nodes_.size()), buffers_(graph.buffers_.size()), results_(graph.results_),
+          phase_(graph.phase_), phased_(graph.phased_) {}
+    ~Addition() {
+      if (kept_) return;
+      graph_.nodes_.erase(graph_.nodes_.begin() + static_cast<std::ptrdiff_t>(nodes_), graph_.nodes_.end());
+      graph_.buffers_.resize(buffers_);
+      graph_.results_ = results_;
+      graph_.phase_ = phase_;
+      graph_.phased_ = phased_;
+    }
+    Addition(const Addition&) = delete;
+    Addition& operator=(const Addition&) = delete;
+    void keep() { kept_ = true; }
+
+   private:
+    Graph& graph_;
+    std::size_t nodes_, buffers_;
+    ResultLayout results_;
+    std::uint32_t phase_;
+    bool phased_;
+    bool kept_ = false;
+  };
+
+  std::uint32_t add_node(std::type_index type, const void* args, std::size_t bytes, const After& waits,
+                         Priority priority);
+  void add_edge(std::uint32_t before, std::uint64_t before_graph, std::uint32_t then, std::uint64_t then_graph);
+  std::uint32_t known_task(std::uint32_t task, std::uint64_t graph) const;
+  void place_node(std::uint32_t task, std::uint64_t graph, std::uint32_t worker);
+  void add_gang(std::vector<std::uint32_t> tasks);
+  std::uint32_t add_param(const void* value, std::size_t bytes, std::size_t alignment);
+  void begin_grid();
+  void end_grid();
+  void swap(Graph& other) noexcept;
+
+  template <class Result>
+  std::uint32_t add_result(std::type_index type) {
+    if constexpr (std::is_void_v<Result>) {
+      return kNoResult;
+    } else {
+      static_assert(std::is_trivially_copyable_v<Result> && sizeof(Result) <= 64 && alignof(Result) <= 16,
+                    "a task may return a plain value of up to 64 bytes; write larger results to a buffer");
+      return results_.add(sizeof(Result), alignof(Result), type);
+    }
+  }
+
+  template <class Task>
+  void note_buffers(const Task& task, std::uint32_t index) {
+    const auto note = [&](const char* name, const void* pointer) { buffers_.push_back({index, name, pointer}); };
+    if constexpr (requires { task.buffers(note); }) task.buffers(note);
+  }
+
+  /// A task type may say `double cost_ns() const`; for its operands see runtime/compiled/operands.hpp.
+  template <class Task>
+  void note_compiled(const Task& task, std::uint32_t index) {
+    if constexpr (requires { task.cost_ns(); }) nodes_[index].cost_ns = task.cost_ns();
+    if constexpr (requires { task.operand_bytes(); }) nodes_[index].operand_bytes = task.operand_bytes();
+    if constexpr (requires { task.dependent_pages(); }) {
+      nodes_[index].dependent_pages = task.dependent_pages();
+      task.dependents([&](const void* pointer, std::uint32_t bytes) { nodes_[index].dependents.push_back({pointer, bytes}); });
+    }
+    if constexpr (requires { Task::kEarly; }) nodes_[index].early = Task::kEarly;
+  }
+
+  std::vector<GraphNode> nodes_;
+  std::vector<std::vector<std::uint32_t>> gangs_;
+  std::vector<BufferArgument> buffers_;
+  std::vector<unsigned char> params_;
+  ResultLayout results_;
+  std::uint32_t phase_ = 0;
+  bool phased_ = false;
+  std::uint64_t id_;
+};
+
+/// A type's name as a person writes it.
+std::string type_name(std::type_index type);
+
+}  // namespace flywheel

@@ -1,0 +1,69 @@
+// A plan as text. Every line tells by itself what it is about, so that grep finds its way.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "host/plan/schedule.hpp"
+#include "host/plan/task_name.hpp"
+
+namespace flywheel {
+
+namespace {
+
+double us(double ns) { return ns / 1000; }
+
+double busy_ns(const SchedulePlan& plan, const std::vector<std::uint32_t>& order) {
+  double busy = 0;
+  for (const std::uint32_t task : order) busy += plan.tasks[task].end_ns - plan.tasks[task].begin_ns;
+  return busy;
+}
+
+std::string totals(const SchedulePlan& plan) {
+  const auto used = std::count_if(plan.order.begin(), plan.order.end(), [](const auto& o) { return !o.empty(); });
+  double busy = 0;
+  for (const auto& order : plan.order) busy += busy_ns(plan, order);
+  const double idle = 1 - busy / (plan.makespan_ns * static_cast<double>(plan.order.size()));
+  return fmt::format("schedule: {} tasks, {} of {} workers used, {} sinks, worker {} speaks\n", plan.tasks.size(), used,
+                     plan.order.size(), plan.sinks, plan.speaker) +
+         fmt::format("edges: {}, as {} waits for {} counters\n", plan.edges, plan.waits, plan.arrivals.size()) +
+         fmt::format("makespan: {:.1f} us by the cost model, critical path {:.1f} us, workers idle {:.1f}%\n",
+                     us(plan.makespan_ns), us(plan.critical_ns), 100 * idle);
+}
+
+std::vector<bool> sinks_of(const Graph& graph) {
+  std::vector<bool> sink(graph.size(), true);
+  for (const GraphNode& node : graph.nodes())
+    for (const std::uint32_t before : node.predecessors) sink[before] = false;
+  return sink;
+}
+
+std::string name_in_line(const Graph& graph, std::uint32_t task) {
+  const std::uint32_t gang = graph.nodes()[task].gang;
+  const std::string name = name_of(graph, task);
+  return gang == kNoGang ? name : fmt::format("{}  together with {}", name, graph.gangs()[gang].size() - 1);
+}
+
+std::string task_line(const TaskPlan& task, const std::string& name, bool sink) {
+  std::string line = fmt::format("  w{}[{}] {:.3f}..{:.3f} us  {}", task.worker, task.place, us(task.begin_ns),
+                                 us(task.end_ns), name);
+  if (!task.waits.empty()) line += "  waits";
+  for (const CounterWait& wait : task.waits) line += fmt::format(" c{}({})", wait.counter, wait.arrivals);
+  if (sink) return line + "  sink\n";
+  return task.signal == kNoCounter ? line + "\n" : line + fmt::format("  signals c{}\n", task.signal);
+}
+
+}  // namespace
+
+std::string describe_schedule(const SchedulePlan& plan, const Graph& graph) {
+  const std::vector<bool> sink = sinks_of(graph);
+  std::string text = totals(plan);
+  for (std::size_t worker = 0; worker < plan.order.size(); ++worker) {
+    const auto& order = plan.order[worker];
+    text += fmt::format("worker {}: {} tasks, busy {:.1f} of {:.1f} us\n", worker, order.size(),
+                        us(busy_ns(plan, order)), us(plan.makespan_ns));
+    for (const std::uint32_t task : order) text += task_line(plan.tasks[task], name_in_line(graph, task), sink[task]);
+  }
+  return text;
+}
+
+}  // namespace flywheel

@@ -1,0 +1,126 @@
+#include "host/submit/admission.hpp"
+
+#include <algorithm>
+
+namespace flywheel {
+
+namespace {
+/// Entries of the inbox that must be free for a submission: one, and those of the cancel and park messages that may follow.
+constexpr std::uint32_t kInboxRoom = 3;
+
+/// Of all slots, or of all room in the queues, what runs of this priority leave to higher ones. One slot alone serves all.
+std::uint64_t left_to_higher(std::uint32_t priority, std::uint64_t all) {
+  if (priority == static_cast<std::uint32_t>(Priority::high)) return 0;
+  if (priority == static_cast<std::uint32_t>(Priority::normal)) return all / 16;
+  return all > 1 ? std::max<std::uint64_t>(all / 8, 1) : 0;
+}
+}  // namespace
+
+Admission::Admission(const World& world, const Options& options, const InboxWriter& inbox)
+    : world_(world), max_waiting_(options.max_waiting), inbox_(inbox), slots_(world.run_slots) {}
+
+bool Admission::may_go_at_once(const Lock&, const RunRecord& run) const {
+  if (waiting()) return false;
+  if (run.cancel_asked) return true;  // to be told so
+  return has_slot(run) && !is_behind_its_like(run) && (run.graph->kind != GraphKind::dynamic || has_room(run));
+}
+
+bool Admission::admit(const Lock&, const RunPtr& run) {
+  if (!expected_.empty()) std::erase(expected_, run);
+  if (run->cancel_asked) {
+    run->end_early(Status::cancelled, "it had not started");
+    return false;
+  }
+  slots_.take(run);
+  take_room(*run);
+  const std::vector<unsigned char>& defaults = run->graph->params;
+  if (!defaults.empty())
+    std::copy_n(run->params.begin(), defaults.size(), world_.params + std::size_t{run->slot} * kParamBytes);
+  counters_.peak_live = std::max<std::uint64_t>(counters_.peak_live, slots_.live());
+  ++counters_.admitted;
+  return true;
+}
+
+void Admission::take_room(RunRecord& run) {
+  LoadedGraph& graph = *run.graph;
+  run.bank = graph.free_banks.back();
+  graph.free_banks.pop_back();
+  if (graph.kind != GraphKind::dynamic) {
+    all_workers_live_ = true;
+  } else {
+    live_tasks_ += graph.task_count;
+    run.entry = reservation_.entered(graph.task_count);
+  }
+}
+
+void Admission::give_back(const Lock&, const RunRecord& run) {
+  LoadedGraph& graph = *run.graph;
+  graph.free_banks.push_back(run.bank);
+  if (graph.kind != GraphKind::dynamic) {
+    all_workers_live_ = false;
+    ++counters_.ended_of_all;
+  } else {
+    live_tasks_ -= graph.task_count;
+    reservation_.left(run.entry, graph.task_count);
+  }
+  slots_.give_back(run);
+  ++counters_.ended;
+}
+
+bool Admission::remove(const Lock&, const RunPtr& run) {
+  std::erase(expected_, run);
+  return backlog_.remove(run);
+}
+
+void Admission::admit_waiting(const Lock&, const Start& start) {
+  if (holds_ || !slots_.free() || !inbox_.has_room(kInboxRoom)) return;
+  bool asked = false, all_seen = true;
+  for (std::size_t level = 0; level < kPriorities && all_seen; ++level)
+    all_seen = admit_level(backlog_.lanes(level), start, asked);
+  backlog_.forget_empty_lanes();
+  if (all_seen && !asked) reservation_.drop();
+}
+
+/// False if the slots that this priority may take are all taken; so are then those of lower ones.
+bool Admission::admit_level(Backlog::Lanes& lanes, const Start& start, bool& asked) {
+  Backlog::Heads heads(lanes);
+  while (Backlog::Lane* lane = heads.take()) {
+    const RunRecord& first = *lane->front();
+    if (!first.cancel_asked && !has_slot(first)) return false;
+    if (!first.cancel_asked && !may_leave(first, asked)) continue;
+    start(backlog_.take_first(*lane));
+    heads.give_back(*lane);
+  }
+  return true;
+}
+
+/// `asked`: an earlier run has asked for room to be kept for it.
+bool Admission::may_leave(const RunRecord& run, bool& asked) {
+  if (is_behind_its_like(run)) return false;
+  if (run.graph->kind != GraphKind::dynamic) return true;
+  if (asked) return reservation_.lets_pass(run.graph->task_count) && has_room(run);
+  if (has_room(run)) return true;
+  reservation_.ask(run.place, run.graph->task_count, room_for(run), live_tasks_, Reservation::Clock::now());
+  asked = true;
+  return false;
+}
+
+bool Admission::has_slot(const RunRecord& run) const {
+  return !holds_ && !closed_ && slots_.free() > left_to_higher(run.priority, slots_.size()) && inbox_.has_room(kInboxRoom);
+}
+
+/// Waits for a run of its executable to end or, if all workers take part in it, for another such run.
+bool Admission::is_behind_its_like(const RunRecord& run) const {
+  return run.graph->free_banks.empty() || (run.graph->kind != GraphKind::dynamic && all_workers_live_);
+}
+
+/// Every live task may be ready at once, and so may every spawned one: that many fit, so no queue ever overflows. A run that
+/// needs more than its priority may take goes alone.
+std::uint64_t Admission::room_for(const RunRecord& run) const {
+  const std::uint64_t all = world_.queue_capacity - world_.spawn_capacity;
+  return std::max<std::uint64_t>(all - left_to_higher(run.priority, all), run.graph->task_count);
+}
+
+bool Admission::has_room(const RunRecord& run) const { return live_tasks_ + run.graph->task_count <= room_for(run); }
+
+}  // namespace flywheel

@@ -1,0 +1,237 @@
+#include "host/submit/dispatcher.hpp"
+
+#include <algorithm>
+
+#include "host/base/deferred_release.hpp"
+#include "host/base/error.hpp"
+#include "host/base/log.hpp"
+
+namespace flywheel {
+
+Dispatcher::Dispatcher(Engine& engine, World& world, const Options& options)
+    : park_after_(options.park_after), shutdown_timeout_(options.shutdown_timeout), watchdog_(world, options), inbox_(world),
+      admission_(world, options, inbox_), kernel_(engine, world, watchdog_, inbox_, options),
+      ending_(engine, world, options, watchdog_, inbox_, admission_) {
+  thread_ = std::thread([this] { loop(); });
+}
+
+Dispatcher::~Dispatcher() {
+  {
+    Lock lock(mutex_);
+    stopping_ = true;
+    wake_.notify_all();
+  }
+  thread_.join();
+}
+
+// ---- in ----
+
+void Dispatcher::submit(RunPtr run) {
+  for (std::uint32_t spins = 0; !try_submit(run); ++spins) detail::cpu_pause(spins);
+}
+
+bool Dispatcher::try_submit(const RunPtr& run) {
+  throw_if_closed();
+  if (admission_.is_full()) return false;
+  Lock lock(mutex_, std::try_to_lock);
+  if (!lock.owns_lock() || !admission_.may_go_at_once(lock, *run)) {
+    if (lock.owns_lock()) lock.unlock();
+    join_backlog(run);
+    return true;
+  }
+  or_fail_everything(lock, [&] { start(lock, run); });
+  ++direct_;
+  if (asleep_.load(std::memory_order_relaxed)) wake_.notify_one();
+  return true;
+}
+
+void Dispatcher::expect(const RunPtr& run) {
+  Lock lock(mutex_);
+  if (admission_.closed(lock)) return ending_.turn_away(lock, *run);
+  if (run->phase.load(std::memory_order_relaxed) != RunPhase::waiting) return;
+  admission_.expect(lock, run);
+  wake_.notify_one();
+}
+
+void Dispatcher::submit_from_stream(RunPtr run) noexcept {
+  join_backlog(std::move(run));  // the thread admits it, or turns it away: CUDA may not be called from here
+}
+
+void Dispatcher::throw_if_closed() const {
+  // Acquire: pairs with the release in refuse_submissions(): `lost_` is written before, and not again.
+  if (!closed_.load(std::memory_order_acquire)) return;
+  if (!lost_.empty()) throw DeviceError("cannot submit: " + lost_);
+  throw UsageError("cannot submit: the runtime was shut down");
+}
+
+void Dispatcher::join_backlog(RunPtr run) {
+  admission_.enqueue(std::move(run));
+  // The thread sets `asleep_` and then looks at the backlog; we fill the backlog and then look at `asleep_`. Both seq_cst: one
+  // of the two sees the other.
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (!asleep_.load(std::memory_order_seq_cst)) return;
+  Lock lock(mutex_);
+  wake_.notify_one();
+}
+
+/// The short way's second half, and the end of the long one: one message, and a kernel that reads it.
+void Dispatcher::start(const Lock& lock, const RunPtr& run) {
+  if (!admission_.admit(lock, run)) return;
+  inbox_.write(submission_of(*run));
+  // Release: pairs with the acquires of phase in host/api/run.cpp: the run has its slot.
+  run->phase.store(RunPhase::live, std::memory_order_release);
+  ensure_kernel(lock);
+}
+
+void Dispatcher::ensure_kernel(const Lock& lock) {
+  if (kernel_.ensure(lock, admission_.counters(lock).ended_of_all)) wake_.notify_all();  // the thread launches it
+}
+
+// ---- the dispatcher's thread ----
+
+void Dispatcher::loop() {
+  const DeferredRelease here;  // a run that came late may be all that is left of the runtime
+  Lock lock(mutex_);
+  while (!stopping_) {
+    or_fail_everything(lock, [&] {
+      kernel_.launch_if_due(lock);
+      if (!turn(lock)) sleep(lock);
+    });
+  }
+}
+
+/// One round. False if there is nothing to do until somebody wakes the thread or time passes.
+bool Dispatcher::turn(Lock& lock) {
+  const bool streamed = ending_.retire_finished(lock);
+  const bool arrived = admission_.sort_arrivals(lock);
+  if (admission_.closed(lock)) ending_.turn_away(lock);
+  else admission_.admit_waiting(lock, [&](const RunPtr& run) { start(lock, run); });
+  ending_.send_cancels(lock);
+  const auto now = Clock::now();
+  const bool goes_on = gets_on(lock, streamed || arrived, now) && admission_.waiting();
+  if (now - last_check_ > std::chrono::milliseconds(1)) {
+    last_check_ = now;
+    check_kernel(lock);
+    park_if_idle(lock);
+  }
+  if (!goes_on) return false;
+  lock.unlock();  // others wait in the backlog: go on at once, but let submitters and waiters at the mutex
+  std::this_thread::yield();
+  lock.lock();
+  return true;
+}
+
+/// True if somebody joined the backlog, was admitted, streamed or ended a moment ago: then more is likely to happen soon.
+bool Dispatcher::gets_on(const Lock& lock, bool moved, Clock::time_point now) {
+  constexpr std::chrono::microseconds kMoment{200};
+  const AdmissionCounters& counters = admission_.counters(lock);
+  // A run may have come and gone since the last turn: its program retires it.
+  const bool came = counters.admitted != seen_.admitted;
+  kernel_.note_work(lock, came || admission_.in_flight(lock).live() || admission_.waiting(), now);
+  if (moved || came || counters.ended != seen_.ended) last_progress_ = now;
+  seen_ = counters;
+  return now - last_progress_ < kMoment;
+}
+
+void Dispatcher::sleep(Lock& lock) {
+  if (kernel_.launch_due(lock)) return;
+  if (!admission_.waiting() && admission_.in_flight(lock).live()) {
+    // Waiters see completions by themselves; the thread only tidies up behind them.
+    wake_.wait_for(lock, std::chrono::microseconds(200));
+    return;
+  }
+  const bool others_wait = admission_.waiting();
+  asleep_.store(true, std::memory_order_seq_cst);
+  std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with join_backlog()
+  if (others_wait) sleep_until_next_end(lock);
+  else sleep_until_woken(lock);
+  asleep_.store(false, std::memory_order_relaxed);
+}
+
+/// While runs wait in the backlog: until somebody joins it, a waiter retires a run, or a sixteenth of the time has passed that
+/// nothing has happened for. A run that ends unseen frees its place that much late.
+void Dispatcher::sleep_until_next_end(Lock& lock) {
+  constexpr Clock::duration kShortest = std::chrono::microseconds(10), kLongest = std::chrono::milliseconds(1);
+  if (admission_.has_arrivals() || stopping_) return;
+  wake_.wait_for(lock, std::clamp<Clock::duration>((Clock::now() - last_progress_) / 16, kShortest, kLongest));
+}
+
+void Dispatcher::sleep_until_woken(Lock& lock) {
+  if (admission_.waiting() || stopping_) return;
+  constexpr std::chrono::milliseconds kLook{20};  // at the device, see check_kernel()
+  const bool resident = kernel_.resident(lock);
+  if (resident && kernel_.parking(lock)) wake_.wait_for(lock, std::chrono::milliseconds(1));
+  else if (admission_.expects_any(lock)) wake_.wait_for(lock, resident ? std::min(kLook, park_after_) : kLook);
+  else if (resident) wake_.wait_for(lock, park_after_);
+  else wake_.wait(lock, [&] { return has_work(lock); });
+}
+
+bool Dispatcher::has_work(const Lock& lock) const {
+  return kernel_.resident(lock) || kernel_.launch_due(lock) || admission_.expects_any(lock) || stopping_ ||
+         admission_.in_flight(lock).live() || admission_.waiting();
+}
+
+// ---- the kernel ----
+
+/// Now and then: one that has ended, died, did not start, or does not get on.
+void Dispatcher::check_kernel(const Lock& lock) {
+  if (kernel_.launch_due(lock) || (!kernel_.resident(lock) && !admission_.expects_any(lock))) return;
+  std::string why;
+  const EngineState state = kernel_.look(lock, why);
+  if (state == EngineState::lost) return fail_everything(lock, Status::device_lost, why);
+  if (!kernel_.resident(lock)) return;
+  if (state == EngineState::parked) return take_up_end(lock);
+  check_start(lock);
+  check_progress(lock);
+}
+
+void Dispatcher::check_start(const Lock& lock) {
+  if (kernel_.all_present(lock)) return;
+  const auto missing = kernel_.missing_workers(lock, ending_.anyone_waits(lock));
+  if (!missing) return;
+  log::error(explain(Status::workers_missing, *missing));
+  ending_.fail_waiting(lock, Status::workers_missing, *missing);
+}
+
+void Dispatcher::check_progress(const Lock& lock) {
+  ending_.fail_stalled(lock);
+  const std::string report = ending_.wait_report(lock);
+  if (!report.empty()) fail_everything(lock, Status::spin_budget_spent, report);
+}
+
+/// The kernel has ended: it was told to park, or has aborted.
+void Dispatcher::take_up_end(const Lock& lock) {
+  kernel_.note_end(lock);
+  ending_.forget_abandoned(lock);
+  const std::string report = ending_.wait_report(lock);
+  if (!report.empty()) return fail_everything(lock, Status::spin_budget_spent, report);
+  ending_.retire_finished(lock);
+  if (!inbox_.all_read() && !admission_.closed(lock)) ensure_kernel(lock);  // a message crossed the door's parking
+}
+
+void Dispatcher::park_if_idle(const Lock& lock) {
+  const bool idle = kernel_.resident(lock) && !kernel_.parking(lock) && !admission_.in_flight(lock).live() &&
+                    !admission_.waiting();
+  if (idle && kernel_.is_idle_for_long(lock)) kernel_.park(lock);
+}
+
+// ---- out ----
+
+void Dispatcher::retire(const RunPtr& run) {
+  Lock lock(mutex_);
+  or_fail_everything(lock, [&] { ending_.retire(lock, run); });
+  if (admission_.waiting()) wake_.notify_one();  // there is a place for one of these
+}
+
+void Dispatcher::cancel(const RunPtr& run) {
+  Lock lock(mutex_);
+  if (ending_.cancel(lock, run)) wake_.notify_one();  // room may have been kept for it
+}
+
+DispatcherCounters Dispatcher::counters() {
+  Lock lock(mutex_);
+  const AdmissionCounters& runs = admission_.counters(lock);
+  return {runs.admitted, runs.ended, direct_, kernel_.launches(lock), kernel_.parks(lock), runs.peak_live};
+}
+
+}  // namespace flywheel

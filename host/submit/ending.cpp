@@ -1,0 +1,178 @@
+#include "host/submit/ending.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "host/base/error.hpp"
+#include "host/base/log.hpp"
+#include "host/submit/completion.hpp"
+
+namespace flywheel {
+
+namespace {
+/// The dispatcher's mutex is held: `live` is read as it is.
+bool is_live(const RunRecord& run) { return run.phase.load(std::memory_order_relaxed) == RunPhase::live; }
+
+std::string stalled_task(const World& world, const RunRecord& run, const Stall& stall) {
+  const bool of_all = run.graph->kind != GraphKind::dynamic;  // then the item tells the task itself
+  if (!of_all && stall.item.record >= world.spawn_base) return "a spawned task";
+  return run.graph->task_name(stall.item.record - (of_all ? 0 : run.graph->first_record));
+}
+}  // namespace
+
+std::string explain(Status status, const std::string& cause) {
+  const StatusText text = describe(status);
+  return std::string(text.what) + " (" + cause + "). Remedy: " + text.remedy;
+}
+
+Ending::Ending(Engine& engine, const World& world, const Options& options, Watchdog& watchdog, InboxWriter& inbox,
+               Admission& admission)
+    : engine_(engine), world_(world), most_unread_(options.stream_unread), watchdog_(watchdog), inbox_(inbox),
+      admission_(admission) {}
+
+// ---- by themselves ----
+
+bool Ending::retire_finished(const Lock& lock) {
+  const RunSlots& slots = admission_.in_flight(lock);
+  if (!slots.live()) return false;
+  bool streamed = false;
+  for (std::uint32_t slot = 0; slot < slots.size(); ++slot) {
+    if (!slots[slot]) continue;
+    if (is_complete(world_, *slots[slot])) retire(lock, RunPtr(slots[slot]));
+    else streamed |= drain(*slots[slot]);
+  }
+  return streamed;
+}
+
+void Ending::retire(const Lock& lock, const RunPtr& run) {
+  if (!admission_.in_flight(lock).holds(*run)) return;
+  if (run->traced) fetch_trace(*run);
+  // Acquire: pairs with the release in collect(), where the thread that waits for the run was first, see Run::done(): the ticket
+  // of the slot's next value goes with it.
+  if (run->phase.load(std::memory_order_acquire) == RunPhase::live) collect(world_, *run);  // from here on the program knows
+  else if (run->ended_early) clear_slot(world_, *run);
+  admission_.give_back(lock, *run);
+}
+
+/// Before the run is done, and before a later run of all workers can write over the trace.
+void Ending::fetch_trace(RunRecord& run) {
+  auto trace = std::make_unique<const Trace>(collect_trace(engine_, world_, run));
+  if (is_live(run)) run.trace = std::move(trace);
+}
+
+/// True if the run has streamed values. Also for one that has ended early: its tasks must not wait for the program.
+bool Ending::drain(RunRecord& run) {
+  std::unique_lock stream(run.mutex, std::try_to_lock);
+  if (!stream.owns_lock() || (!is_live(run) && !run.ended_early)) return false;
+  const std::uint64_t before = run.stream_next;
+  drain_stream(world_, run, most_unread_);
+  return run.stream_next != before;
+}
+
+// ---- one by one ----
+
+bool Ending::cancel(const Lock& lock, const RunPtr& run) {
+  if (run->phase.load(std::memory_order_relaxed) == RunPhase::done || run->cancel_asked) return false;
+  if (is_live(*run)) {
+    ask_to_cancel(lock, *run);
+    return false;
+  }
+  run->cancel_asked = true;
+  const bool was_in_backlog = admission_.remove(lock, run);  // else a stream is to submit it yet
+  run->end_early(Status::cancelled, "it had not started");
+  return was_in_backlog;
+}
+
+/// The caller does not wait for room in the inbox, since it holds the mutex: what finds none is sent by a later turn.
+void Ending::ask_to_cancel(const Lock& lock, RunRecord& run) {
+  if (std::exchange(run.cancel_asked, true)) return;
+  cancels_due_.push_back({run.slot, run.generation});
+  send_cancels(lock);
+}
+
+void Ending::send_cancels(const Lock&) {
+  auto next = cancels_due_.begin();
+  for (; next != cancels_due_.end() && inbox_.has_room(2); ++next) inbox_.write(InboxOp::cancel, next->slot, next->generation);
+  cancels_due_.erase(cancels_due_.begin(), next);
+}
+
+void Ending::fail_live(const Lock& lock, RunRecord& run, Status status, const std::string& cause) {
+  ask_to_cancel(lock, run);
+  run.end_early(status, cause);
+}
+
+void Ending::fail_stalled(const Lock& lock) {
+  const RunSlots& slots = admission_.in_flight(lock);
+  const auto run_in = [&slots](std::uint16_t slot) -> WatchedRun {
+    const RunPtr& run = slots[slot];
+    if (!run) return {};
+    return {run->generation, run->graph->kind == GraphKind::compiled ? &run->graph->in_gang : nullptr};
+  };
+  for (const Stall& stall : watchdog_.new_stalls(run_in)) {
+    const RunPtr run = slots[stall.item.run];
+    // The slot stays taken until the device lets go of it: of a run that failed already the program has been told.
+    if (!run || !is_live(*run)) continue;
+    const std::string cause = stalled_task(world_, *run, stall) + " has run on worker " + std::to_string(stall.worker) +
+                              " for " + std::to_string(stall.elapsed_ns / 1000000) + " ms";
+    log::error(cause + ": its run fails and is cancelled. Remedy: " + describe(Status::worker_stalled).remedy);
+    fail_live(lock, *run, Status::worker_stalled, cause);
+  }
+}
+
+std::string Ending::wait_report(const Lock& lock) const {
+  return watchdog_.wait_report([&slots = admission_.in_flight(lock)](std::uint16_t slot, std::uint32_t task) {
+    const RunPtr& run = slots[slot];
+    return run ? run->graph->task_name(task) : "task " + std::to_string(task);
+  });
+}
+
+// ---- all ----
+
+bool Ending::anyone_waits(const Lock& lock) const {
+  if (admission_.waiting()) return true;
+  const RunSlots& slots = admission_.in_flight(lock);
+  for (std::uint32_t slot = 0; slot < slots.size(); ++slot)
+    if (slots[slot] && is_live(*slots[slot])) return true;
+  return false;
+}
+
+void Ending::fail_waiting(const Lock& lock, Status status, const std::string& cause) {
+  for (const RunPtr& run : admission_.empty_backlog(lock)) run->end_early(status, cause);
+  const RunSlots& slots = admission_.in_flight(lock);
+  for (std::uint32_t slot = 0; slot < slots.size(); ++slot)
+    if (slots[slot] && is_live(*slots[slot])) fail_live(lock, *slots[slot], status, cause);
+}
+
+void Ending::cancel_all(const Lock& lock) {
+  for (const RunPtr& run : admission_.empty_backlog(lock))
+    run->end_early(Status::aborted, "the runtime was shut down before it started");
+  const RunSlots& slots = admission_.in_flight(lock);
+  for (std::uint32_t slot = 0; slot < slots.size(); ++slot)
+    if (slots[slot]) ask_to_cancel(lock, *slots[slot]);
+}
+
+void Ending::end_all(const Lock& lock, Status status, const std::string& cause, bool workers_go_on) {
+  end_status_ = status;
+  end_cause_ = cause;
+  for (const RunPtr& run : admission_.forget_expected(lock)) run->end_early(status, cause);
+  turn_away(lock);
+  if (!workers_go_on) abandoned_.clear();
+  for (RunPtr& run : admission_.abandon_all(lock)) {
+    abandon(*run, status, cause);
+    if (workers_go_on) abandoned_.push_back(std::move(run));
+  }
+}
+
+/// A live run that nobody waits for any more. Streams that wait for it wait for its completion word.
+void Ending::abandon(RunRecord& run, Status status, const std::string& cause) {
+  run.end_early(status, cause);
+  // Release: as the device's own in runtime/dynamic/completion, end_run(). The program has been told by run.phase before.
+  CpuPlatform::system(world_.completions[run.slot].word)
+      .store(completion_word(run.generation, static_cast<std::uint32_t>(status)), Order::release);
+}
+
+void Ending::turn_away(const Lock& lock) {
+  for (const RunPtr& run : admission_.empty_backlog(lock)) turn_away(lock, *run);
+}
+
+}  // namespace flywheel

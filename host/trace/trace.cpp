@@ -1,0 +1,208 @@
+#include "host/trace/trace.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <tuple>
+
+#include "host/base/error.hpp"
+
+namespace flywheel {
+
+/// Turns a worker's ticks into ns since some moment that is the same for all workers.
+struct TraceClock {
+  std::uint64_t ticks0;
+  double ns0;
+  double rate;  // ns a tick
+
+  double ns(std::uint64_t ticks) const {
+    return ns0 + static_cast<double>(static_cast<std::int64_t>(ticks - ticks0)) * rate;
+  }
+};
+
+namespace {
+
+// A GPU's shared clock (globaltimer) ticks in steps of up to 1 us, so a moment may be that much too early. Over a long
+// run that hardly matters to the rate, but each worker's offset stays uncertain by a step. The SMs of a GPU run on one
+// clock, so all workers get the mean rate of those that were measured for long enough; a worker that this puts off
+// by more than the two steps of its two moments has a clock of another kind, and keeps its own rate. On a CPU ticks
+// are ns already.
+constexpr double kStepNs = 1000;
+constexpr double kLongNs = 100 * kStepNs;
+
+double ticks_of(const TraceLane& lane) {
+  return lane.end.ticks > lane.begin.ticks ? static_cast<double>(lane.end.ticks - lane.begin.ticks) : 0;
+}
+double ns_of(const TraceLane& lane) {
+  return lane.end.ns > lane.begin.ns ? static_cast<double>(lane.end.ns - lane.begin.ns) : 0;
+}
+
+/// The lane of each worker whose two moments are furthest apart.
+std::vector<TraceLane> longest_lanes(const std::vector<TraceLane>& lanes) {
+  std::vector<TraceLane> longest;
+  for (auto role = lanes.begin(); role != lanes.end(); role += kTraceRoles) {
+    longest.push_back(*std::max_element(role, role + kTraceRoles, [](const TraceLane& a, const TraceLane& b) {
+      return std::make_tuple(ticks_of(a), a.count) < std::make_tuple(ticks_of(b), b.count);
+    }));
+  }
+  return longest;
+}
+
+/// ns a tick, 0 if nothing was long enough to tell.
+double shared_rate(const std::vector<TraceLane>& lanes) {
+  double ticks = 0, ns = 0;
+  for (const TraceLane& lane : lanes) {
+    if (ticks_of(lane) == 0 || ns_of(lane) < kLongNs) continue;
+    ticks += ticks_of(lane);
+    ns += ns_of(lane);
+  }
+  return ticks > 0 ? ns / ticks : 0;
+}
+
+/// Near all moments of the run, so that differences keep their ns as doubles. A worker that took no part has zeros.
+std::uint64_t epoch_of(const std::vector<TraceLane>& lanes) {
+  std::uint64_t epoch = 0;
+  for (const TraceLane& lane : lanes) epoch = std::max(epoch, lane.begin.ns);
+  return epoch;
+}
+
+/// Through the middle of the lane's two moments, so that both steps weigh the same.
+TraceClock fit_clock(const TraceLane& lane, double shared, std::uint64_t epoch_ns) {
+  const double ticks = ticks_of(lane), ns = ns_of(lane);
+  const bool alike = shared > 0 && std::abs(shared * ticks - ns) <= 2 * kStepNs;
+  const double own = ticks > 0 && ns > 0 ? ns / ticks : 1;
+  const double rate = alike ? shared : own;
+  const double begin_ns = static_cast<double>(static_cast<std::int64_t>(lane.begin.ns - epoch_ns));
+  return {lane.begin.ticks, begin_ns + (ns - rate * ticks) / 2, rate};
+}
+
+bool known(std::uint8_t kind) {
+  return kind > static_cast<std::uint8_t>(TraceKind::none) && kind <= static_cast<std::uint8_t>(TraceKind::store);
+}
+
+void check_size(const char* what, std::size_t have, std::size_t need) {
+  if (have == need) return;
+  throw UsageError("Trace: " + std::to_string(have) + " " + what + " given and " + std::to_string(need) +
+                   " needed; copy all that TraceBuffers describes");
+}
+
+/// Within the body. Not so for what is left of a body that was dropped.
+bool is_part_of(const TraceSpan& span, const TraceSpan* body) {
+  return body && span.task == body->task && span.pass == body->pass && span.begin_ns >= body->begin_ns &&
+         span.end_ns <= body->end_ns;
+}
+
+}  // namespace
+
+const char* describe(TraceRole role) {
+  static const char* const names[kTraceRoles] = {"control", "load", "compute", "store"};
+  return names[static_cast<std::uint32_t>(role)];
+}
+
+const char* describe(TraceKind kind) {
+  static const char* const names[] = {"nothing",  "wait for tasks", "gate",    "body",
+                                      "inputs", "page",           "landing", "store"};
+  return names[static_cast<std::uint32_t>(kind)];
+}
+
+Trace::Trace(std::uint32_t workers, std::uint32_t capacity, std::vector<TraceLane> lanes,
+             std::vector<TraceEvent> events, std::vector<std::string> task_names, std::vector<std::string> task_types,
+             std::vector<std::uint32_t> dependent_bytes)
+    : workers_(workers), capacity_(capacity), task_names_(std::move(task_names)), task_types_(std::move(task_types)),
+      dependent_bytes_(std::move(dependent_bytes)) {
+  check_size("lanes", lanes.size(), std::size_t{workers} * kTraceRoles);
+  check_size("events", events.size(), lanes.size() * capacity);
+  check_size("task types", task_types_.size(), task_names_.size());
+  if (!dependent_bytes_.empty()) check_size("tasks' dependent bytes", dependent_bytes_.size(), task_names_.size());
+  const std::vector<TraceLane> longest = longest_lanes(lanes);
+  const double shared = shared_rate(longest);
+  const std::uint64_t epoch_ns = epoch_of(longest);
+  for (std::uint32_t i = 0; i < lanes.size(); ++i) {
+    const TraceClock clock = fit_clock(longest[i / kTraceRoles], shared, epoch_ns);
+    add_lane(i, lanes[i], events.data() + std::size_t{i} * capacity, clock);
+  }
+  find_inputs();
+  begin_at_zero();
+}
+
+/// A body that begins before its control role has seen the tasks before it is an early task's, and waits until then.
+void Trace::find_inputs() {
+  const auto key = [](const TraceSpan& span) { return std::make_tuple(span.worker, span.pass, span.task); };
+  std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>, double> seen;
+  for (const TraceSpan& span : spans_)
+    if (span.kind == TraceKind::wait) seen[key(span)] = span.end_ns;
+  std::vector<TraceSpan> inputs;
+  for (const TraceSpan& body : spans_) {
+    const auto wait = body.kind == TraceKind::body ? seen.find(key(body)) : seen.end();
+    if (wait == seen.end() || wait->second <= body.begin_ns) continue;
+    inputs.push_back({body.worker, body.role, TraceKind::inputs, body.task, body.pass, body.begin_ns,
+                      std::min(wait->second, body.end_ns), 0});
+  }
+  spans_.insert(spans_.end(), inputs.begin(), inputs.end());
+}
+
+void Trace::add_lane(std::uint32_t index, const TraceLane& lane, const TraceEvent* events, const TraceClock& clock) {
+  if (lane.count > capacity_) {
+    ignored_ += capacity_;
+    return;
+  }
+  dropped_ += lane.dropped;
+  const std::uint32_t worker = index / kTraceRoles, role = index % kTraceRoles;
+  for (const TraceEvent* event = events; event != events + lane.count; ++event) {
+    if (event->role != role || !known(event->kind)) {
+      ++ignored_;
+      continue;
+    }
+    spans_.push_back({worker, static_cast<TraceRole>(role), static_cast<TraceKind>(event->kind), event->task,
+                      event->pass, clock.ns(event->begin), clock.ns(event->begin + event->ticks), kib_of(*event)});
+  }
+}
+
+/// The constants that the body's role counted, and what of its operands other tasks had written.
+std::uint32_t Trace::kib_of(const TraceEvent& event) const {
+  const bool is_body = event.kind == static_cast<std::uint8_t>(TraceKind::body);
+  const std::uint32_t bytes = is_body && event.task < dependent_bytes_.size() ? dependent_bytes_[event.task] : 0;
+  return std::min<std::uint32_t>(event.bytes_kib + bytes / 1024 + (bytes % 1024 != 0), kManyKib);
+}
+
+void Trace::begin_at_zero() {
+  // Kinds last: a body that did nothing but wait for inputs comes before that wait.
+  std::sort(spans_.begin(), spans_.end(), [](const TraceSpan& a, const TraceSpan& b) {
+    return std::make_tuple(a.begin_ns, -a.end_ns, a.worker, a.role, a.kind) <
+           std::make_tuple(b.begin_ns, -b.end_ns, b.worker, b.role, b.kind);
+  });
+  const double first = spans_.empty() ? 0 : spans_.front().begin_ns;
+  for (TraceSpan& span : spans_) {
+    span.begin_ns -= first;
+    span.end_ns -= first;
+  }
+}
+
+std::string Trace::task_name(std::uint32_t task) const {
+  return task < task_names_.size() ? task_names_[task] : "task " + std::to_string(task);
+}
+
+const std::string& Trace::task_type(std::uint32_t task) const {
+  static const std::string unknown = "unknown";
+  return task < task_types_.size() ? task_types_[task] : unknown;
+}
+
+std::vector<double> Trace::costs() const {
+  std::vector<double> ns(task_names_.size(), 0);
+  std::vector<double> bodies(ns.size(), 0);
+  std::vector<const TraceSpan*> last(workers_, nullptr);
+  for (const TraceSpan& span : spans_) {
+    if (span.task >= ns.size()) continue;
+    if (span.kind == TraceKind::body) {
+      last[span.worker] = &span;
+      ns[span.task] += span.end_ns - span.begin_ns;
+      ++bodies[span.task];
+    } else if (span.kind == TraceKind::inputs && is_part_of(span, last[span.worker])) {
+      ns[span.task] -= span.end_ns - span.begin_ns;
+    }
+  }
+  for (std::size_t i = 0; i < ns.size(); ++i) ns[i] = bodies[i] > 0 ? std::max(0.0, ns[i] / bodies[i]) : 0;
+  return ns;
+}
+
+}  // namespace flywheel

@@ -1,0 +1,30 @@
+// Bit arithmetic both processors can do.
+#pragma once
+
+#include <cstdint>
+
+#include "runtime/base/platform.hpp"
+
+namespace flywheel {
+
+FLYWHEEL_TASK inline std::uint32_t count_bits(std::uint64_t bits) {
+#ifdef __CUDA_ARCH__
+  return static_cast<std::uint32_t>(__popcll(bits));
+#else
+  return static_cast<std::uint32_t>(__builtin_popcountll(bits));
+#endif
+}
+
+/// Position of the lowest set bit; `bits` is not 0.
+FLYWHEEL_TASK inline std::uint32_t lowest_bit(std::uint64_t bits) { return count_bits((bits & (0 - bits)) - 1); }
+
+/// Up to n set bits of `bits`: the first ones from position `start` (below 64) upwards, going round.
+FLYWHEEL_TASK inline std::uint64_t pick_bits(std::uint64_t bits, std::uint32_t n, std::uint32_t start) {
+  const std::uint64_t turned = start ? (bits >> start) | (bits << (64 - start)) : bits;
+  std::uint64_t rest = turned;
+  for (; n && rest; --n) rest &= rest - 1;
+  const std::uint64_t picked = turned & ~rest;
+  return start ? (picked << start) | (picked >> (64 - start)) : picked;
+}
+
+}  // namespace flywheel

@@ -1,0 +1,41 @@
+// What the compiler's library gives AtomicRef: atomics that know their scope from nvcc's, all others from C++'s. See platform.hpp.
+#pragma once
+
+#include "runtime/base/order.hpp"
+
+#ifdef __CUDACC__
+#include <cuda/atomic>
+#define FLYWHEEL_TASK __host__ __device__
+#else
+#include <atomic>
+#define FLYWHEEL_TASK
+#endif
+
+namespace flywheel::detail {
+
+#ifdef __CUDACC__
+template <class T, Scope S>
+struct NativeAtomic {
+  using type = cuda::atomic_ref<T, S == Scope::block    ? cuda::thread_scope_block
+                                   : S == Scope::device ? cuda::thread_scope_device
+                                                        : cuda::thread_scope_system>;
+};
+namespace native_std = cuda::std;
+#else
+template <class T, Scope S>
+struct NativeAtomic {
+  using type = std::atomic_ref<T>;
+};
+namespace native_std = std;
+#endif
+
+FLYWHEEL_TASK constexpr native_std::memory_order native(Order order) {
+  switch (order) {
+    case Order::relaxed: return native_std::memory_order_relaxed;
+    case Order::acquire: return native_std::memory_order_acquire;
+    case Order::release: return native_std::memory_order_release;
+    default: return native_std::memory_order_acq_rel;
+  }
+}
+
+}  // namespace flywheel::detail

@@ -1,0 +1,109 @@
+// Status codes: how a run ended, and what to do about it.
+#pragma once
+
+#include <cstdint>
+
+#include "runtime/base/platform.hpp"
+
+namespace flywheel {
+
+/// 0 is success, 1..63 are the library's own; `block.fail(code)` is told as `kUserStatus` + code.
+enum class Status : std::uint32_t {
+  ok = 0,
+  cancelled = 1,
+  task_failed = 2,
+  scratch_exhausted = 3,
+  stream_stalled = 4,
+  spin_budget_spent = 5,
+  aborted = 6,
+  device_lost = 7,
+  worker_stalled = 8,
+  workers_missing = 9,
+  spawn_in_phase = 10,
+  operands_misnamed = 11,
+  operands_kept = 12,
+  operands_overdrawn = 13,
+  operands_overrun = 14,
+  operands_hoarded = 15,
+  handoffs_mismatched = 16,
+  sent_twice = 17,
+  words_missing = 18,
+  operands_renewed = 19,
+  launch_refused = 20,
+  task_threw = 21,
+};
+
+inline constexpr std::uint32_t kUserStatus = 64;
+inline constexpr std::uint32_t kMostUserCode = 0xffffffffu - kUserStatus;
+
+struct StatusText {
+  const char* what;
+  const char* remedy;
+};
+
+/// What a code means and what its reader can do next.
+constexpr StatusText describe(Status status) {
+  switch (status) {
+    case Status::ok: return {"ok", ""};
+    case Status::cancelled: return {"the run was cancelled", "submit it again if its results are still wanted"};
+    case Status::task_failed: return {"a task called block.fail()", "look up the code in the task named here"};
+    case Status::scratch_exhausted:
+      return {"a task asked for more scratch memory than a block has", "raise Options::scratch_bytes"};
+    case Status::stream_stalled:
+      return {"a task could not stream a value because nobody read the earlier ones",
+              "read the run's stream while it goes on, or raise Options::stream_unread or Options::stream_capacity"};
+    case Status::spin_budget_spent:
+      return {"a worker waited longer than Options::spin_budget for another worker",
+              "see the wait report in the log: it names the word, what it held and what was expected"};
+    case Status::aborted: return {"the runtime was shut down before the run ended", "wait for runs before shutdown()"};
+    case Status::device_lost:
+      return {"the GPU context is dead", "find the faulting task with Options::mode = Mode::drain under "
+                                         "compute-sanitizer; only a new process gets a new context"};
+    case Status::worker_stalled:
+      return {"a task did not end within Options::stall_limit",
+              "poll block.cancelled() in long loops, or raise Options::stall_limit"};
+    case Status::spawn_in_phase:
+      return {"a task of a phased or compiled graph called block.spawn()",
+              "the tasks of such a graph are fixed: load it without `compiled` and with after() in place of phases"};
+    case Status::operands_misnamed:
+      return {"a task's dependents() name more or fewer pages than its dependent_pages() says",
+              "add up pages_of() each piece in dependent_pages()"};
+    case Status::operands_kept:
+      return {"a task took pages of operands and never gave them back",
+              "call give_back() for each page that next() gave, and drop() for each that take() gave, on every way out"};
+    case Status::operands_overdrawn:
+      return {"a task gave back a page of operands that it did not hold",
+              "call give_back() or drop() once for each page taken, not more"};
+    case Status::operands_overrun:
+      return {"a task called take() after its last page of operands",
+              "take as many pages as operand_bytes() and dependent_pages() say, or use next(), which tells the end"};
+    case Status::operands_hoarded:
+      return {"a task waits for a page of operands whose place it holds itself",
+              "give pages back before you take more, oldest first, or raise Options::operand_pages"};
+    case Status::operands_renewed:
+      return {"a task called renew() after it had taken a page of operands", "call renew() before the first page only"};
+    case Status::handoffs_mismatched:
+      return {"a task's warps passed on without hand(), unequally often or after borrow_handoffs(), or its store part gave back "
+              "what it had not taken",
+              "let every compute warp call hand() and then pass_on() equally often, and give_back() once after each take()"};
+    case Status::sent_twice:
+      return {"an early task called sent() more than once in a pass",
+              "let one thread call block.sent(), once, after a block.sync() with all that have put words"};
+    case Status::words_missing:
+      return {"a task waited in block.spin() for longer than Options::check_budget",
+              "see that the task before it puts all words, with block.stamp(), before it calls sent()"};
+    case Status::task_threw:
+      return {"a task's body threw an exception",
+              "catch it in the body and call block.fail(): a GPU has no exceptions, so the same body does not throw there"};
+    case Status::workers_missing:
+      return {"not all workers of the resident kernel started in time",
+              "another program holds SMs: stop it, or start fewer workers with Options::workers; the kernel stays queued, so the "
+              "run may be submitted again"};
+    case Status::launch_refused:
+      return {"the resident kernel could not be launched, though the device works",
+              "remove the cause named here, or lower Options::workers, and start a new runtime"};
+  }
+  return {"a task failed with its own code", "look up the code in the task named here"};
+}
+
+}  // namespace flywheel

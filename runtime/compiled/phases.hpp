@@ -1,0 +1,105 @@
+// Phased runs: all workers take part in each phase and meet at the grid barrier between phases.
+#pragma once
+
+#include "runtime/compiled/operands.hpp"
+#include "runtime/dynamic/completion.hpp"
+#include "runtime/records/stage.hpp"
+
+namespace flywheel {
+
+/// Where a worker stands among the meetings of the phased run it takes part in, and what it will vote. Kept in
+/// registers by the thread that goes to the meetings.
+struct PhaseClock {
+  std::uint64_t* word;   // of the grid barrier
+  std::uint32_t workers; // who meet there
+  std::uint64_t base;    // what the word was when the run began
+  std::uint64_t meets;   // so far
+  std::uint32_t local;   // the task that runs or ran last, for reports
+  bool looks;            // worker 0, who looks for cancellations
+  bool stop_now;         // a task of this worker failed, or worker 0 saw a cancellation: stop at the next boundary
+  bool stop_after_pass;  // a task of this worker called stop(): everybody stops at the end of the pass
+  std::uint32_t steps;   // odd while a task of this worker runs, each time another number
+
+  template <class P>
+  FLYWHEEL_TASK static PhaseClock of(const TaskContext& context) {
+    const GridBarrier<P> barrier = Wires<P>{*context.world}.barrier();
+    return {barrier.word, barrier.workers, context.run->line.barrier_base, 0, 0, context.worker == 0, false, false, 0};
+  }
+  FLYWHEEL_TASK std::uint32_t begin_step() { return steps = (steps + 2) | 1; }
+  FLYWHEEL_TASK std::uint32_t end_step() { return steps = (steps + 1) & ~1u; }
+};
+
+/// One thread, after a task body: takes note of what it asked for. Phased runs have no finisher to do so.
+template <class P>
+FLYWHEEL_TASK void note_asked(TaskContext& context, PhaseClock& clock) {
+  const Asked asked = context.asked;
+  if (!asked.code && !asked.stop) return;
+  if (asked.code) record_fault<P>(*context.run, asked.code, clock.local);
+  clock.stop_now |= asked.code != 0;
+  clock.stop_after_pass |= asked.stop != 0;
+  context.asked.code = context.asked.stop = 0;
+}
+
+/// One thread of each worker joins the next meeting. Whoever has a reason to stop votes; cancellation, which workers
+/// would see at different times, is worker 0's to vote: it looks once in kLooks meetings, for a look is a trip to L2.
+template <class P>
+FLYWHEEL_TASK bool meet(TaskContext& context, PhaseClock& clock, bool end_of_pass) {
+  constexpr std::uint64_t kLooks = 8;
+  const Asked asked = context.asked;  // plain: the bodies that write it are behind a barrier of the block
+  P::release_fence();                 // which the look at it does not have to wait for
+  if (asked.code || asked.stop) {
+    note_asked<P>(context, clock);
+    P::release_fence();  // of the fault, for worker 0 who reports it
+  }
+  const GridBarrier<P> barrier{clock.word, clock.workers};
+  barrier.arrive(++clock.meets, clock.stop_now || (end_of_pass && clock.stop_after_pass));
+  if (clock.looks && clock.meets % kLooks == 1)
+    clock.stop_now |= P::device(context.run->line.cancelled).load(Order::relaxed) != 0;
+  const PhasePatience patience = Wires<P>{*context.world}.wait_for_phase(context.worker);
+  return barrier.wait(clock.base, clock.meets, patience) == Meeting::go_on;
+}
+
+/// All threads of the block: this worker's share of one phase.
+template <class List, class Block>
+FLYWHEEL_TASK void run_phase(const TaskRecord* records, const Phase& phase, Block& block) {
+  const std::uint32_t step = phase.grid ? phase.count : block.workers();
+  const std::uint32_t first = phase.grid ? 0 : block.worker();
+  for (std::uint32_t t = first; t < phase.count; t += step) {
+    if (t != first) block.get_on();
+    List::run(block.load(records[phase.first + t]), block);
+  }
+}
+
+/// After the last boundary, if nothing has ended the run before.
+template <class Block>
+FLYWHEEL_TASK void end_phases(Block& block) {
+  if constexpr (requires { block.end_phases(); }) block.end_phases();
+}
+
+/// All threads of the block run the whole phased run. It ends early, for all workers at the same boundary, when it
+/// was cancelled, a task failed, a task asked to stop, or the runtime was aborted. Everything read after a
+/// boundary is a local copy: at the last one the run may be over, and its slot in use again, before we look.
+template <class List, class Block>
+FLYWHEEL_TASK PhasesEnd run_phases(const World& world, const RunConstants& run, Block& block) {
+  const ExecRecord exec = world.execs[run.exec];
+  const TaskRecord* records = world.records + run.first_record;
+  const std::uint32_t repeat = run.repeat;
+  block.begin_phases();
+  if (run.flags & kPack) {
+    pack_stream<List>(exec.schedule->streams[block.worker()], block);
+    const bool through = block.boundary(true);
+    if (through) end_phases(block);
+    return {0, !through};
+  }
+  for (std::uint32_t pass = 0; pass < repeat; ++pass) {
+    block.begin_pass(pass);
+    for (std::uint32_t p = 0; p < exec.phase_count; ++p) {
+      run_phase<List>(records, exec.phases[p], block);
+      if (!block.boundary(p + 1 == exec.phase_count)) return {pass, true};
+    }
+  }
+  end_phases(block);
+  return {repeat - 1, false};
+}
+
+}  // namespace flywheel

@@ -1,0 +1,120 @@
+// What a task type must look like. The sentences are what a user reads where it does not.
+//
+// Of its parts (see operands.hpp) nothing is called here: whether a call would do is asked of types. A part that is written
+// returns `void`, so that asking does not compile its body.
+#pragma once
+
+#include "runtime/compiled/operands.hpp"
+#include "runtime/cpu/block.hpp"
+
+namespace flywheel {
+
+namespace detail {
+/// For parts that are for GPUs only.
+struct AnyGpuBlock : CpuBlock<AnyTaskList> {
+  static constexpr bool kOnGpu = true;
+};
+/// What load() gives to dependents() and to buffers().
+struct AnyFetch {
+  FLYWHEEL_TASK void operator()(const void*, std::uint32_t) const {}
+};
+struct AnyNote {
+  void operator()(const char*, const void*) const {}
+};
+
+/// Which members a task can be asked for. The library asks a `const Task`; what only a `Task` has, somebody forgot to make const.
+template <class Task>
+struct Asks {
+  using Cpu = CpuBlock<AnyTaskList>;
+  using Gpu = AnyGpuBlock;
+
+  template <class Block>
+  static constexpr bool computes_on = requires(Task& task, Block& block, CpuOperands& operands) { task.compute(block, operands); };
+  template <class Block>
+  static constexpr bool computes_alone_on = requires(Task& task, Block& block) { task.compute(block); };
+  template <class Block>
+  static constexpr bool stores_on = requires(Task& task, Block& block) { task.store(block); };
+
+  static constexpr bool compute = computes_on<Cpu> || computes_on<Gpu>;
+  static constexpr bool compute_alone = computes_alone_on<Cpu> || computes_alone_on<Gpu>;
+  static constexpr bool store = stores_on<Cpu> || stores_on<Gpu>;
+  static constexpr bool operand_bytes = requires(Task& task) { task.operand_bytes(); };
+  static constexpr bool pack = requires(Task& task, Cpu& block, unsigned char* to) { task.pack(block, to); };
+  static constexpr bool dependent_pages = requires(Task& task) { task.dependent_pages(); };
+  static constexpr bool dependents = requires(Task& task, AnyFetch& fetch) { task.dependents(fetch); };
+  static constexpr bool buffers = requires(Task& task, AnyNote& note) { task.buffers(note); };
+  static constexpr bool cost_ns = requires(Task& task) { task.cost_ns(); };
+  static constexpr bool early = requires { Task::kEarly; };
+};
+
+struct NamedCompute {
+  int compute;
+};
+template <class Task>
+struct AndNamedCompute : Task, NamedCompute {};
+/// Whether anything in the task is called `compute`, whatever it takes: then the name means two things in a type derived
+/// of both. Of a final type nobody knows; it counts as having one.
+template <class Task>
+constexpr bool names_compute() {
+  if constexpr (std::is_final_v<Task>) return true;
+  else return !requires { &AndNamedCompute<Task>::compute; };
+}
+
+template <class Task>
+constexpr void check_operand_members() {
+  using Is = Asks<const Task>;
+  using Meant = Asks<Task>;
+  static_assert(Is::operand_bytes || !Meant::operand_bytes, "operand_bytes() of a task type must be const");
+  static_assert(Is::pack || !Meant::pack, "pack() of a task type must be const");
+  static_assert(Is::pack || !Is::operand_bytes,
+                "a task type with operand_bytes() needs "
+                "`template <class Block> FLYWHEEL_TASK void pack(Block& block, unsigned char* to) const`");
+  static_assert(Is::operand_bytes || !Is::pack,
+                "a task type with pack() needs `std::uint32_t operand_bytes() const`: without it nothing is packed");
+  static_assert(Is::dependent_pages || !Meant::dependent_pages, "dependent_pages() of a task type must be const");
+  static_assert(Is::dependents || !Meant::dependents, "dependents() of a task type must be const");
+  static_assert(Is::dependents || !Is::dependent_pages,
+                "a task type with dependent_pages() needs "
+                "`template <class Fetch> FLYWHEEL_TASK void dependents(Fetch&& fetch) const`");
+  static_assert(Is::dependent_pages || !Is::dependents,
+                "a task type with dependents() needs `std::uint32_t dependent_pages() const`: without it nothing is fetched");
+  static_assert(!Is::early || !Is::dependent_pages,
+                "an early task has no dependent operands: those are fetched when the tasks before it are done");
+}
+
+/// `kEarly` asks for no part: a body may wait by itself, too.
+template <class Task>
+constexpr void check_parts() {
+  using Is = Asks<const Task>;
+  using Meant = Asks<Task>;
+  constexpr bool has_more = Meant::operand_bytes || Meant::dependent_pages || Meant::store || Meant::early;
+  static_assert(Is::compute || !Meant::compute, "compute() of a task type must be const: it would not be called");
+  static_assert(Is::compute || !(has_more && Meant::compute_alone),
+                "a compute part takes its operands, too: "
+                "`template <class Block, class Operands> FLYWHEEL_TASK void compute(Block& block, Operands& operands) const`");
+  static_assert(Is::store || !Meant::store, "store() of a task type must be const: it would not be called");
+  static_assert(!Is::store || names_compute<Task>(),
+                "store() ends what compute() began, and is not called without: add a compute part or change the name");
+}
+}  // namespace detail
+
+/// A body must be usable by the runtime.
+template <class Task>
+constexpr bool check_task_type() {
+  static_assert(std::is_trivially_copyable_v<Task>,
+                "a task type must be trivially copyable: it is sent to the GPU as bytes");
+  static_assert(sizeof(Task) <= kTaskArgBytes,
+                "a task type must fit kTaskArgBytes (96): keep larger data in a device buffer and pass a pointer");
+  static_assert(alignof(Task) <= 16, "a task type must not ask for more than 16-byte alignment");
+  static_assert(std::is_invocable_v<const Task&, CpuBlock<AnyTaskList>&>,
+                "a task type needs `template <class Block> FLYWHEEL_TASK auto operator()(Block& block) const`");
+  detail::check_operand_members<Task>();
+  detail::check_parts<Task>();
+  using Asks = detail::Asks<const Task>;
+  using Meant = detail::Asks<Task>;
+  static_assert(Asks::buffers || !Meant::buffers, "buffers() of a task type must be const: load() would check none of them");
+  static_assert(Asks::cost_ns || !Meant::cost_ns, "cost_ns() of a task type must be const: it would not count");
+  return true;
+}
+
+}  // namespace flywheel

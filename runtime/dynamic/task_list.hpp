@@ -1,0 +1,172 @@
+// The kernel's task types: a compile-time list with static dispatch.
+#pragma once
+
+#include <type_traits>
+#include <utility>
+
+#include "runtime/base/stamped.hpp"
+#include "runtime/dynamic/block.hpp"
+
+namespace flywheel {
+
+namespace detail {
+/// A body is portable: called with the block, it returns nothing or a small plain value.
+template <class Task, class Block>
+FLYWHEEL_TASK void run_body(const TaskRecord& record, Block& block) {
+  const Task& task = *reinterpret_cast<const Task*>(record.args);
+  using Result = decltype(task(block));
+  if constexpr (std::is_void_v<Result>) {
+    task(block);
+  } else {
+    const Result result = task(block);
+    if (block.rank() == 0) block.write_result(result);
+  }
+}
+}  // namespace detail
+
+/// A task type with operands: constants that it takes from its worker's operand stream.
+template <class Task>
+concept HasOperands = requires(const Task& task) { task.operand_bytes(); };
+/// And one with operands that other tasks write.
+template <class Task>
+concept HasDependents = requires(const Task& task) { task.dependent_pages(); };
+
+namespace detail {
+/// Task types whose compute part is that of a common base, their first, share its code: see operands.hpp.
+template <class Task, class = void>
+struct ComputeAs {
+  using Type = Task;
+};
+template <class Task>
+struct ComputeAs<Task, std::void_t<typename Task::ComputeAs>> {
+  using Type = typename Task::ComputeAs;
+  static_assert(std::is_base_of_v<Type, Task>, "ComputeAs names a task's first base, which has its compute part");
+};
+
+/// Out of line, so that a portable body's registers are its own.
+template <class Task, class Block>
+FLYWHEEL_COLD void run_portable(const TaskRecord& record, Block& block) {
+  run_body<Task>(record, block);
+  block.sync();  // all threads are through with scratch
+}
+
+/// The tuned body if the task has one for this block and these operands, else the portable one. A tuned one is inlined:
+/// a call would save registers to memory, and on a GPU every acquire has emptied the L1 cache by the time they come back.
+template <class Task, class Block, class Operands>
+FLYWHEEL_TASK void run_compute(const TaskRecord& record, Block& block, Operands& operands) {
+  using Part = typename ComputeAs<Task>::Type;
+  const Part& task = *reinterpret_cast<const Part*>(record.args);
+  if constexpr (requires { task.compute(block, operands); }) {
+    static_assert(std::is_void_v<decltype(std::declval<const Task&>()(block))>,
+                  "a task with a compute part returns nothing: write to a buffer");
+    task.compute(block, operands);
+  } else {
+    Block copy = block;  // for the call: the caller's own stays in registers
+    run_portable<Task>(record, copy);
+    block = copy;
+  }
+}
+
+/// The end of a task whose compute part ran, on the warp that stores.
+template <class Task, class Operands, class Block>
+FLYWHEEL_TASK void run_store(const TaskRecord& record, Block& block) {
+  const Task& task = *reinterpret_cast<const Task*>(record.args);
+  if constexpr (requires(Operands& operands) { task.compute(block, operands); task.store(block); }) task.store(block);
+}
+
+template <class Task, class Fetch>
+FLYWHEEL_TASK void name_dependents(const TaskRecord& record, Fetch&& fetch) {
+  if constexpr (HasDependents<Task>) reinterpret_cast<const Task*>(record.args)->dependents(fetch);
+}
+
+template <class Task, class Block>
+FLYWHEEL_COLD void run_pack(const TaskRecord& record, Block& block, unsigned char* to) {
+  const Task& task = *reinterpret_cast<const Task*>(record.args);
+  if constexpr (HasOperands<Task>) task.pack(block, to);
+}
+}  // namespace detail
+
+template <class... Tasks>
+struct TaskList {
+  static constexpr std::uint32_t kSize = sizeof...(Tasks);
+
+  /// Position of `Task` in the list.
+  template <class Task>
+  FLYWHEEL_TASK static constexpr std::uint32_t index_of() {
+    static_assert((std::is_same_v<Task, Tasks> || ...),
+                  "this task type is not in the list given to flywheel::start<...>(): add it there");
+    std::uint32_t at = 0;
+    const bool found = ((std::is_same_v<Task, Tasks> || (++at, false)) || ...);
+    return found ? at : kSize;
+  }
+
+  /// Runs the record's body on the calling block.
+  template <class Block>
+  FLYWHEEL_TASK static void run(const TaskRecord& record, Block& block) {
+    std::uint32_t at = 0;
+    const std::uint32_t type = record.header.type;
+    (void)((at++ == type && (detail::run_body<Tasks>(record, block), true)) || ...);
+  }
+
+  // For compiled runs, see operands.hpp.
+  template <class Block, class Operands>
+  FLYWHEEL_TASK static void compute(const TaskRecord& record, Block& block, Operands& operands) {
+    compute_first_of<Tasks...>(record, block, operands);
+  }
+  template <class Operands, class Block>
+  FLYWHEEL_TASK static void store(const TaskRecord& record, Block& block) {
+    std::uint32_t at = 0;
+    const std::uint32_t type = record.header.type;
+    (void)((at++ == type && (detail::run_store<Tasks, Operands>(record, block), true)) || ...);
+  }
+  template <class Block>
+  FLYWHEEL_TASK static void pack(const TaskRecord& record, Block& block, unsigned char* to) {
+    std::uint32_t at = 0;
+    const std::uint32_t type = record.header.type;
+    (void)((at++ == type && (detail::run_pack<Tasks>(record, block, to), true)) || ...);
+  }
+  template <class Fetch>
+  FLYWHEEL_TASK static void dependents(const TaskRecord& record, Fetch&& fetch) {
+    std::uint32_t at = 0;
+    const std::uint32_t type = record.header.type;
+    (void)((at++ == type && (detail::name_dependents<Tasks>(record, fetch), true)) || ...);
+  }
+  static constexpr bool kHasOperands = ((HasOperands<Tasks> || HasDependents<Tasks>) || ...);
+  static constexpr bool kHasDependents = (HasDependents<Tasks> || ...);
+
+ private:
+  template <class Task, class... Others, class Block, class Operands>
+  FLYWHEEL_TASK static void compute_first_of(const TaskRecord& record, Block& block, Operands& operands) {
+    if (computes<Task, Block, Operands>(record.header.type)) detail::run_compute<Task>(record, block, operands);
+    else if constexpr (sizeof...(Others) > 0) compute_first_of<Others...>(record, block, operands);
+  }
+
+  /// Whether tasks of this type run the compute part of `Task`: of those that share one, the first stands for all.
+  template <class Task, class Block, class Operands>
+  FLYWHEEL_TASK static constexpr bool computes(std::uint32_t type) {
+    using Part = typename detail::ComputeAs<Task>::Type;
+    if constexpr (requires(const Part& part, Block& block, Operands& operands) { part.compute(block, operands); }) {
+      std::uint32_t at = 0, first = kSize;
+      bool shares = false;
+      const auto look = [&](bool same) {
+        if (same && first == kSize) first = at;
+        shares |= same && at == type;
+        ++at;
+      };
+      (look(std::is_same_v<Part, typename detail::ComputeAs<Tasks>::Type>), ...);
+      return first == index_of<Task>() && shares;
+    } else {
+      return index_of<Task>() == type;
+    }
+  }
+};
+
+/// Stands in for the list where only a body's return type is asked for.
+struct AnyTaskList {
+  template <class Task>
+  FLYWHEEL_TASK static constexpr std::uint32_t index_of() {
+    return 0;
+  }
+};
+
+}  // namespace flywheel

@@ -1,0 +1,102 @@
+"""The rules of the rooms inside runtime/ and host/: who may include whom, how many files one holds, how deep includes go."""
+import os
+import re
+
+from source_text import LIBRARY, blank, is_cpp, line_of, read
+
+# A file may include its own room and those before it.
+ORDER = {
+    "runtime": ("base", "records", "dynamic", "compiled", "cpu"),
+    "host": ("base", "trace", "engine", "kernel", "plan", "load", "submit", "api"),
+}
+MOST_FILES = 16
+LONGEST_CHAIN = 8  # files of one room, each of which includes the next
+
+_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"', re.MULTILINE)
+_PUBLIC = "/include/"
+
+
+def _room(path):
+    """(layer, room) of a file in a room, else None."""
+    parts = path.split("/")
+    return tuple(parts[:2]) if len(parts) == 3 and parts[0] in ORDER else None
+
+
+def _includes(root, paths):
+    """Path -> (included path, line) of the library's own files."""
+    present = set(paths)
+    found = {}
+    for path in paths:
+        if path.split("/")[0] not in LIBRARY or not is_cpp(path):
+            continue
+        text, here = read(root, path), os.path.dirname(path)
+        names = [(match.group(1), line_of(text, match.start())) for match in _INCLUDE.finditer(blank(text))]
+        beside = [(os.path.normpath(os.path.join(here, name)), line) for name, line in names]
+        found[path] = [(near if near in present else name, line) for (near, line), (name, _) in zip(beside, names)]
+    return found
+
+
+def misplaced(paths):
+    """Source files of runtime/ and host/ that stand in no room, and rooms that no rule names."""
+    for path in paths:
+        layer, room = path.split("/")[0], _room(path)
+        if layer not in ORDER or not is_cpp(path) or _PUBLIC in path:
+            continue
+        if room is None or room[1] not in ORDER[layer]:
+            yield f"{path}: stands in no room: move it into one of {layer}/{{{','.join(ORDER[layer])}}}"
+
+
+def _backward(path, target):
+    here, there = _room(path), _room(target)
+    if path.startswith("device/") and _PUBLIC not in path and there == ("runtime", "cpu"):
+        return "what runs on the GPU needs nothing of CPU workers"
+    if not here or not there or here[0] != there[0] or not {here[1], there[1]} <= set(ORDER[here[0]]):
+        return None
+    order = ORDER[here[0]]
+    if order.index(there[1]) > order.index(here[1]):
+        return f"{here[1]} comes before {there[1]}: move what both need into {here[1]} or before it"
+    return None
+
+
+def backward_includes(includes):
+    for path, targets in sorted(includes.items()):
+        for target, line in targets:
+            why = _backward(path, target)
+            if why:
+                yield f"{path}:{line}: includes {target}: {why}"
+
+
+def crowded(paths):
+    counts = {}
+    for path in paths:
+        if path.split("/")[0] in LIBRARY and is_cpp(path):
+            counts.setdefault(os.path.dirname(path), []).append(path)
+    for folder, inside in sorted(counts.items()):
+        if len(inside) > MOST_FILES:
+            yield f"{folder}: holds {len(inside)} source files, at most {MOST_FILES} are read at a glance: part it by what they do"
+
+
+def long_chains(includes):
+    """The longest chain of each room, where it is too long."""
+    known = {}
+
+    def chain(path, room):
+        if path not in known:
+            known[path] = [path]  # an include that comes back to itself ends there
+            inside = [target for target, _ in includes.get(path, []) if _room(target) == room]
+            known[path] = [path] + max((chain(target, room) for target in inside), key=len, default=[])
+        return known[path]
+
+    longest = {}
+    for path in sorted(includes):
+        room = _room(path)
+        if room and len(chain(path, room)) > len(longest.get(room, [])):
+            longest[room] = chain(path, room)
+    for room, files in sorted(longest.items()):
+        if len(files) > LONGEST_CHAIN:
+            yield f"{'/'.join(room)}: {len(files)} files include one another in a chain, at most {LONGEST_CHAIN}: {' -> '.join(files)}"
+
+
+def room_leaks(root, paths):
+    includes = _includes(root, paths)
+    return [*misplaced(paths), *backward_includes(includes), *crowded(paths), *long_chains(includes)]
