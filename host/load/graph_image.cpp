@@ -4,6 +4,7 @@
 
 #include "host/plan/graph_cycle.hpp"
 #include "host/plan/operand_check.hpp"
+#include "host/plan/task_name.hpp"
 
 namespace flywheel {
 
@@ -88,10 +89,22 @@ GraphImage image_of_plan(const SchedulePlan& plan, const Graph& graph, const Ker
   return image;
 }
 
-GraphImage make_image(const Graph& graph, const KernelEntry& entry) {
-  if (graph.size() == 0) throw GraphError("the graph has no tasks: add() some before load()");
+namespace {
+void refuse_what_needs_a_plan(const Graph& graph) {
   if (!graph.gangs().empty())
     throw GraphError("tasks of Graph::together() need a plan that keeps workers for them: load the graph with `compiled`");
+  for (std::uint32_t task = 0; task < graph.size(); ++task) {
+    const std::uint32_t worker = graph.nodes()[task].worker;
+    if (worker != kAnyWorker)
+      throw GraphError(name_of(graph, task) + " is placed on worker " + std::to_string(worker) + ", but here any worker takes any "
+                       "task: load the graph with `compiled`, or leave Graph::place() out");
+  }
+}
+}  // namespace
+
+GraphImage make_image(const Graph& graph, const KernelEntry& entry) {
+  if (graph.size() == 0) throw GraphError("the graph has no tasks: add() some before load()");
+  refuse_what_needs_a_plan(graph);
   GraphImage image;
   for (std::uint32_t task = 0; task < graph.size(); ++task)
     image.records.push_back(make_record(graph.nodes()[task], task, entry));

@@ -119,7 +119,7 @@ class Graph {
     add_edge(before.index, before.graph, then.index, then.graph);
   }
 
-  /// Compiled graphs: this task runs on that worker, whatever the cost model says.
+  /// This task runs on that worker, whatever the cost model says. For compiled graphs: load() refuses others with such a task.
   template <class R>
   void place(const TaskRef<R>& task, std::uint32_t worker) {
     place_node(task.index, task.graph, worker);

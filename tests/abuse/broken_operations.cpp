@@ -79,6 +79,7 @@ constexpr Broken kBroken[] = {
     {"buffer 'word'", false, [](Half& h, const Room&) { h.graph.add(Checked{h.call, nullptr}); }},
     {"buffer 'word'", true, [](Half& h, const Room&) { h.graph.add(Checked{h.call, nullptr}); }},
     {"together", false, [](Half& h, const Room&) { h.graph.together(std::vector{h.graph.add(h.step())}); }},
+    {"place()", false, [](Half& h, const Room&) { h.graph.place(h.graph.add(h.step()), 0); }},
     {"worker", true, [](Half& h, const Room& r) { h.graph.place(h.graph.add(h.step()), r.fate->options.workers); }},
     {"phase", true, [](Half& h, const Room&) {
        h.graph.add(h.step());

@@ -102,6 +102,14 @@ TEST_CASE("results that do not fit name result_bytes") {
   CHECK(runtime.load(squares(16)).size() == 16);
 }
 
+TEST_CASE("a task that is placed needs a plan") {
+  Runtime runtime = small_runtime(on_cpu());
+  Graph graph = squares(3);
+  const auto placed = graph.add(Square{3});
+  graph.place(placed, 999);
+  check_says(error_of<GraphError>([&] { runtime.load(graph); }), {"task 3", "worker 999", "`compiled`", "Graph::place()"});
+}
+
 TEST_CASE("a null buffer is found by load() and named") {
   Runtime runtime = small_runtime(on_cpu());
   auto word = runtime.allocate<std::uint32_t>(1);

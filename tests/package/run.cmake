@@ -1,5 +1,5 @@
-# Installs the build to a folder of its own, builds the consumer on it and runs that. The test is run with -D BUILD, SOURCE,
-# WORK, CUDA (bool) and NVCC.
+# Installs the build to a folder of its own, builds a program outside of the project on it, and runs that. The test is run
+# with -D BUILD, SOURCE, WORK, CUDA (bool) and NVCC.
 function(run)
   execute_process(COMMAND ${ARGV} RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)
   message("${output}")
@@ -12,15 +12,25 @@ endfunction()
 
 file(REMOVE_RECURSE "${WORK}")
 run("${CMAKE_COMMAND}" --install "${BUILD}" --prefix "${WORK}/installed")
-set(cuda)
+set(project "${WORK}/project")
+configure_file("${SOURCE}/apps/01_hello/main.cu" "${project}/main.cu" COPYONLY)
 if(CUDA)
-  set(cuda "-DCMAKE_CUDA_COMPILER=${NVCC}" -DCMAKE_CUDA_ARCHITECTURES=90)
+  # The CMakeLists.txt that README gives, as written: it names no architecture.
+  file(READ "${SOURCE}/README.md" readme)
+  if(NOT readme MATCHES "```cmake\n([^`]*)```")
+    message(FATAL_ERROR "README.md has no block of CMake any more: what should a program's CMakeLists.txt say?")
+  endif()
+  file(WRITE "${project}/CMakeLists.txt" "${CMAKE_MATCH_1}")
+  set(compiler "-DCMAKE_CUDA_COMPILER=${NVCC}")
+else()
+  configure_file("${SOURCE}/tests/package/CMakeLists.txt" "${project}/CMakeLists.txt" COPYONLY)
+  set(compiler)
 endif()
-run("${CMAKE_COMMAND}" -G Ninja -S "${SOURCE}/tests/package" -B "${WORK}/build" "-DCMAKE_PREFIX_PATH=${WORK}/installed"
-    -DCMAKE_BUILD_TYPE=Release "-DCONSUMER_CUDA=${CUDA}" "-DCONSUMER_SOURCE=${SOURCE}/apps/01_hello/main.cu" ${cuda})
+run("${CMAKE_COMMAND}" -G Ninja -S "${project}" -B "${WORK}/build" "-DCMAKE_PREFIX_PATH=${WORK}/installed"
+    -DCMAKE_BUILD_TYPE=Release ${compiler})
 run("${CMAKE_COMMAND}" --build "${WORK}/build")
 set(ENV{FLYWHEEL_TARGET} cpu)
-run("${WORK}/build/consumer")
+run("${WORK}/build/my_program")
 if(NOT output MATCHES "d = 7")
-  message(FATAL_ERROR "the consumer did not say d = 7")
+  message(FATAL_ERROR "the program did not say d = 7")
 endif()
