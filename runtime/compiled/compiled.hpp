@@ -127,14 +127,11 @@ FLYWHEEL_TASK Before wait_before(const CompiledRun& run, const Instruction& inst
 template <class P>
 FLYWHEEL_TASK void settle(const CompiledRun& run, const Instruction& instruction, std::uint32_t pass, const Asked& asked,
                           bool failed) {
+  if (asked.code) record_fault<P>(*run.state, asked.code, instruction.record.header.local);
+  if (asked.stop) P::device(run.state->line.stop).set(1, Order::relaxed);  // a sink after this task will see it
   failed |= asked.code != 0;
-  if (failed || asked.stop) [[unlikely]] {
-    RunState& state = *run.state;
-    if (asked.code) record_fault<P>(state, asked.code, instruction.record.header.local);
-    if (asked.stop) P::device(state.line.stop).set(1, Order::relaxed);  // a sink after this task will see it
-    // The others of its gang may wait for it in vain: block.cancelled() tells them. Release: the cause is recorded before.
-    if (failed && instruction.flags & kInGang) P::device(state.line.cancelled).store(1, Order::release);
-  }
+  // The others of its gang may wait for it in vain: block.cancelled() tells them. Release: the cause is recorded before.
+  if (failed && instruction.flags & kInGang) P::device(run.state->line.cancelled).store(1, Order::release);
   if (instruction.flags & kSink) {
     RunLine& line = run.state->line;
     // Relaxed: stop and fault were acquired with the waits of this sink; a cancellation is seen now or a pass later.
