@@ -72,6 +72,7 @@ __device__ __forceinline__ bool spin(const World& world, std::uint32_t number, R
   for (std::uint32_t spins = 1; !__all_sync(0xffffffffu, ready()); ++spins) {
     if (spins % 16) continue;
     bool over = number != kNoInstruction && is_called_off(number);
+    // Relaxed: who sees it leaves.
     if (spins % 64 == 0) over |= ThreadPlatform::device(world.control->board.abort).load(Order::relaxed) != 0;
     if (__any_sync(0xffffffffu, over)) return false;  // together: a lane that saw it later would wait for those that have left
   }
@@ -247,6 +248,7 @@ class GpuBlock : public BlockCore<ThreadPlatform, List> {
   __device__ void begin_step() {
     if (tells_steps()) show_step(clock_.begin_step());
   }
+  /// Relaxed: pairs with GpuCrew::wait_phases(), which only sees it move.
   __device__ void show_step(std::uint32_t step) const { P::block(shared_->phase_step).store(step, Order::relaxed); }
 
   BlockShared* shared_;

@@ -28,6 +28,7 @@ __device__ bool spin_checked(TaskContext& context, std::uint32_t number, Ready&&
   for (std::uint32_t spins = 1; !__all_sync(0xffffffffu, ready()); ++spins) {
     if (spins % 64) continue;
     ThreadPlatform::pause(spins);
+    // Relaxed: who sees it leaves.
     const bool aborted = ThreadPlatform::device(context.world->control->board.abort).load(Order::relaxed) != 0;
     if (__any_sync(0xffffffffu, aborted || is_called_off(number))) return false;
     if (limit == ~std::uint64_t{0} && has_come(number)) limit = ThreadPlatform::now_ns() + context.world->check_ns;

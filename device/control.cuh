@@ -164,7 +164,7 @@ class ControlRole {
     for (std::uint64_t n = number_; n < commanded_; ++n) {
       const std::uint32_t s = n % kRoleSlots, parity = n / kRoleSlots & 1;
       const auto tell = [&](std::uint64_t& barrier, bool& failed) {
-        if (ptx::mbarrier_poll(barrier, parity)) return;
+        if (ptx::mbarrier_poll(barrier, parity)) return;  // told before, by this thread
         failed = true;
         ptx::mbarrier_arrive(barrier);  // pairs with detail::await_sent() and await_before()
       };
@@ -173,6 +173,7 @@ class ControlRole {
     }
   }
 
+  /// Acquire: pairs with the arrivals on `stored` in the store role: all that the task wrote, for settle() to release.
   __device__ bool stored(std::uint64_t n) const {
     return ptx::mbarrier_poll(roles_.stored[n % kRoleSlots], n / kRoleSlots & 1);
   }
@@ -203,6 +204,7 @@ class ControlRole {
       settle<P>(run_, last.instruction, last.context.asked.iteration, last.context.asked, failed);
     settled_ = number_;
   }
+  /// Acquire: as in stored(). The look at `abort` is relaxed: who sees it leaves.
   template <class Slow>
   __device__ bool wait_last(std::uint64_t (&barriers)[kRoleSlots], Slow&& slow) {
     const std::uint64_t n = number_ - 1;

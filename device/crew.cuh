@@ -62,7 +62,10 @@ struct CompiledCall {
     const Item item{task, call.run_slot, false};
     beat<P>(shared.world.heartbeats[call.worker], WorkerState::slow, item.pack(), elapsed_ns);
   });
+  // Relaxed: the load role only has to leave; pairs with its is_over() and look().
   P::block(roles.stop_loading).store(1, Order::relaxed);
+  // Acquire: pairs with the last arrivals in serve_compiled_runs() and compute_loop(). What all roles did comes before
+  // leave_compiled().
   const auto all_out = [&] {
     return ptx::mbarrier_test(roles.left, call.runs & 1) && ptx::mbarrier_test(shared.done[call.stage], call.done_parity);
   };
@@ -178,7 +181,7 @@ class GpuCrew {
   __device__ void dismiss() {
     command(next_, Command::leave);
     roles_shared().kernel_ends = 1;
-    ptx::mbarrier_arrive(roles_shared().begin);
+    ptx::mbarrier_arrive(roles_shared().begin);  // pairs with serve_compiled_runs(); `kernel_ends` goes with it
   }
   /// The stage the compute warps will look at next.
   __device__ std::uint32_t next_slot() const { return next_; }
@@ -209,6 +212,7 @@ class GpuCrew {
   static constexpr std::uint32_t kLastsTicks = 40'000;  // of the SM's clock: some 20 us
   __device__ static std::uint32_t ticks() { return static_cast<std::uint32_t>(ThreadPlatform::ticks()); }
 
+  /// Acquire: pairs with the arrivals in compute_loop(): all that the body wrote.
   __device__ bool is_done(std::uint32_t slot) const {
     return ptx::mbarrier_test(crew_shared().done[slot], parity_ >> slot & 1);
   }
@@ -240,6 +244,7 @@ class GpuCrew {
     for (std::uint32_t spins = 1; !is_done(slot); ++spins) {
       if (spins % 1024) continue;
       const std::uint64_t now = detail::global_timer_ns();
+      // Relaxed: pairs with GpuBlock::show_step(); it only has to move.
       const std::uint32_t seen = ThreadPlatform::block(crew_shared().block.phase_step).load(Order::relaxed);
       if (seen != step || seen % 2 == 0) start = reported = now;
       step = seen;

@@ -76,7 +76,7 @@ class KeptPages {
       if (last) fill_next(last, last_bytes);
     }
     while (left) {
-      if (!bulk || lane() == 0) ptx::mbarrier_arrive(roles.landed[slot]);
+      if (!bulk || lane() == 0) ptx::mbarrier_arrive(roles.landed[slot]);  // pairs with who waits for the page: it is empty
       advance();
     }
   }
@@ -95,6 +95,7 @@ class KeptPages {
   __device__ void check_names(RoleSlot& task, std::uint32_t pages) const {
     std::uint32_t named = 0;
     for_each_named(task, [&](const unsigned char*, std::uint32_t) { ++named; });
+    // Relaxed: the first fault stands, and the landing of the pages releases it.
     if (named != pages && lane() == 0)
       P::block(task.context.asked.code).compare_exchange(0, static_cast<std::uint32_t>(Status::operands_misnamed), Order::relaxed);
   }

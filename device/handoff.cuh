@@ -136,6 +136,7 @@ class Taker {
     last_taken_ = pen_.now();
     return page_memory() + places_at_ + place_.slot() * kHandoffBytes;
   }
+  /// Acquire: pairs with the compute warps' arrivals at the end of their part.
   __device__ bool computed() const {
     return ptx::mbarrier_poll(roles_.computed[number_ % kRoleSlots], number_ / kRoleSlots & 1);
   }
@@ -156,6 +157,7 @@ class Taker {
     return held_ ? hold() : nullptr;  // what the leader acquired, all see
   }
 
+  /// Acquire: pairs with the compute warps' arrivals when they hand a place over.
   __device__ bool look() {
     held_ = ptx::mbarrier_poll(roles_.handed[place_.slot()], place_.parity());
     // After that: what is there may be the next task's, but not while the compute part of this one goes on.

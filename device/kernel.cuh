@@ -11,7 +11,7 @@ namespace flywheel {
 namespace detail {
 __device__ __forceinline__ void prepare(const World& world) {
   CrewShared& shared = crew_shared();
-  if (threadIdx.x == 0) {
+  if (threadIdx.x == 0) {  // the other threads look at none of this before the __syncthreads() below
     init_group();
     for (std::uint32_t s = 0; s < 2; ++s) {
       ptx::mbarrier_init(shared.full[s], 1);

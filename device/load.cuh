@@ -161,6 +161,7 @@ class LoadRole {
       return (bulk_ && !kept_.any() && ptx::mbarrier_poll(barrier, parity)) || wait_longer(&barrier, parity, kind);
     }
   }
+  /// Relaxed, both: who sees one leaves.
   __device__ bool is_over() const {
     return P::block(roles_shared().stop_loading).load(Order::relaxed) || P::device(*roles_shared().abort).load(Order::relaxed);
   }
@@ -187,6 +188,7 @@ class LoadRole {
     Seen seen = kStop;
     const PhasePatience patience = Wires<P>{world_}.wait_for_phase(run_.worker);
     const auto something = [&](std::uint64_t&) {
+      // Acquire: pairs with who gives the page back, or with the copies that fill it.
       if (ptx::mbarrier_poll(barrier, parity)) seen = kThere;
       else if (kept_.are_announced()) seen = kAnnounced;
       else return P::block(roles_.stop_loading).load(Order::relaxed) != 0;

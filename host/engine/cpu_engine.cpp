@@ -27,6 +27,7 @@ void copy_words(void* to, const void* from, std::size_t bytes) {
   }
   auto* target = static_cast<std::uint64_t*>(to);
   auto* source = const_cast<std::uint64_t*>(static_cast<const std::uint64_t*>(from));
+  // Relaxed: only each word has to be whole; what orders them is the caller's.
   for (std::size_t i = 0; i < bytes / 8; ++i)
     std::atomic_ref(target[i]).store(std::atomic_ref(source[i]).load(std::memory_order_relaxed), std::memory_order_relaxed);
 }
@@ -77,7 +78,7 @@ class CpuEngine final : public Engine {
     join();
     crew_->world = world;
     crew_->porch = {kEmptyMailbox, 0, {}};
-    crew_->active.store(workers_ + 1, std::memory_order_relaxed);
+    crew_->active.store(workers_ + 1, std::memory_order_relaxed);  // the threads begin after it
     try {
       start([](Crewmen& c) { c.entry.cpu_door(c.world, &c.porch); });
       for (std::uint32_t w = 0; w < workers_; ++w)
@@ -120,7 +121,7 @@ class CpuEngine final : public Engine {
     const std::size_t started = threads_.size();
     CpuPlatform::device(crew_->world.control->board.abort).store(1, Order::relaxed);
     join();
-    crew_->active.store(0, std::memory_order_relaxed);
+    crew_->active.store(0, std::memory_order_relaxed);  // the threads have ended
     throw LaunchRefused("of " + std::to_string(workers_ + 1) + " threads " + std::to_string(started) + " could be started (" + why +
                       "): ask for fewer Options::workers, or raise the limits of the process");
   }

@@ -36,7 +36,7 @@ struct ScheduleParts {
 
 std::uint32_t next_serial() {
   static std::atomic<std::uint32_t> last{0};
-  return last.fetch_add(1, std::memory_order_relaxed) + 1;
+  return last.fetch_add(1, std::memory_order_relaxed) + 1;  // relaxed: only no two may be alike
 }
 
 /// For messages and traces.

@@ -14,7 +14,7 @@ namespace flywheel {
 namespace {
 std::uint64_t next_graph_id() {
   static std::atomic<std::uint64_t> last{0};
-  return last.fetch_add(1, std::memory_order_relaxed) + 1;
+  return last.fetch_add(1, std::memory_order_relaxed) + 1;  // relaxed: only no two may be alike
 }
 
 [[noreturn]] void wrong_graph(const std::string& task) {

@@ -21,6 +21,7 @@ Backlog::Backlog() : fresh_(std::make_unique<Fresh>()) {}
 Backlog::~Backlog() = default;
 
 void Backlog::enqueue(RunPtr run) {
+  // Relaxed: the queue's own release comes after it, so who finds the run finds it counted.
   length_.fetch_add(1, std::memory_order_relaxed);
   fresh_->queue.enqueue(std::move(run));
 }

@@ -41,14 +41,14 @@ bool Dispatcher::try_submit(const RunPtr& run) {
   }
   or_fail_everything(lock, [&] { start(lock, run); });
   ++direct_;
-  if (asleep_.load(std::memory_order_relaxed)) wake_.notify_one();
+  if (asleep_.load(std::memory_order_relaxed)) wake_.notify_one();  // relaxed: written under the mutex, which is held
   return true;
 }
 
 void Dispatcher::expect(const RunPtr& run) {
   Lock lock(mutex_);
   if (admission_.closed(lock)) return ending_.turn_away(lock, *run);
-  if (run->phase.load(std::memory_order_relaxed) != RunPhase::waiting) return;
+  if (run->phase.load(std::memory_order_relaxed) != RunPhase::waiting) return;  // relaxed: it leaves `waiting` under the mutex
   admission_.expect(lock, run);
   wake_.notify_one();
 }
@@ -145,7 +145,7 @@ void Dispatcher::sleep(Lock& lock) {
   std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with join_backlog()
   if (others_wait) sleep_until_next_end(lock);
   else sleep_until_woken(lock);
-  asleep_.store(false, std::memory_order_relaxed);
+  asleep_.store(false, std::memory_order_relaxed);  // relaxed: who still finds it set wakes the thread for nothing
 }
 
 /// While runs wait in the backlog: until somebody joins it, a waiter retires a run, or a sixteenth of the time has passed that

@@ -72,6 +72,7 @@ bool Ending::drain(RunRecord& run) {
 // ---- one by one ----
 
 bool Ending::cancel(const Lock& lock, const RunPtr& run) {
+  // Relaxed: nothing of the outcome is read.
   if (run->phase.load(std::memory_order_relaxed) == RunPhase::done || run->cancel_asked) return false;
   if (is_live(*run)) {
     ask_to_cancel(lock, *run);

@@ -44,6 +44,7 @@ FLYWHEEL_TASK inline void put_stamped(Stamped& to, float value, std::uint32_t st
   put_stamped(to, std::bit_cast<std::uint32_t>(value), stamp);
 }
 
+/// Relaxed: pairs with put_stamped(). The word brings its own stamp, and nothing else goes with it.
 FLYWHEEL_TASK inline Stamped look_at(const Stamped& at) {
   return {AtomicRef<std::uint64_t, Scope::device>(const_cast<std::uint64_t&>(at.word)).load(Order::relaxed)};
 }

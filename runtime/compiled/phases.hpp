@@ -53,7 +53,7 @@ FLYWHEEL_TASK bool meet(TaskContext& context, PhaseClock& clock, bool end_of_pas
   }
   const GridBarrier<P> barrier{clock.word, clock.workers};
   barrier.arrive(++clock.meets, clock.stop_now || (end_of_pass && clock.stop_after_pass));
-  if (clock.looks && clock.meets % kLooks == 1)
+  if (clock.looks && clock.meets % kLooks == 1)  // relaxed: seen now or some boundaries later
     clock.stop_now |= P::device(context.run->line.cancelled).load(Order::relaxed) != 0;
   const PhasePatience patience = Wires<P>{*context.world}.wait_for_phase(context.worker);
   return barrier.wait(clock.base, clock.meets, patience) == Meeting::go_on;

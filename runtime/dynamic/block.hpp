@@ -90,7 +90,7 @@ class BlockCore {
     }
     const bool done = spawn_task<P>(*context_->world, context_->worker, context_->item.run, *context_->header,
                                     List::template index_of<Task>(), &task, sizeof(Task), priority);
-    if (done) P::block(context_->asked.spawned).store(1, Order::relaxed);
+    if (done) P::block(context_->asked.spawned).store(1, Order::relaxed);  // the end of the body releases it
     return done;
   }
 
@@ -120,7 +120,7 @@ class BlockCore {
 
  protected:
   FLYWHEEL_TASK void fail_with(std::uint32_t code) {
-    P::block(context_->asked.code).compare_exchange(0, code, Order::relaxed);
+    P::block(context_->asked.code).compare_exchange(0, code, Order::relaxed);  // the first one stands; the body's end releases it
   }
 
   TaskContext* context_;

@@ -10,7 +10,7 @@
 namespace flywheel {
 
 /// All lanes: a submission, of which each has words `mine`, becomes the constants of its run; the rest of the line is
-/// zeroed. One coalesced store on the GPU.
+/// zeroed. One coalesced store on the GPU. Relaxed: what lets the run in releases it, after P::converge().
 template <class P>
 FLYWHEEL_TASK void open_line(RunLine& line, const std::uint32_t* mine) {
   auto* words = reinterpret_cast<std::uint32_t*>(&line);
@@ -34,6 +34,7 @@ class MessageHandler {
     }
   }
 
+  /// Relaxed: it compares numbers, and end_run() counts a run after it has told the host.
   FLYWHEEL_TASK bool may_park() const {
     return parking_ && P::device(world_.control->finished.value).load(Order::relaxed) == state_.admitted;
   }
@@ -54,7 +55,7 @@ class MessageHandler {
   FLYWHEEL_TASK void admit(const RunConstants& message) {
     RunState& run = world_.runs[message.slot];
     ++state_.admitted;
-    P::device(run.outstanding).store(message.sinks, Order::relaxed);
+    P::device(run.outstanding).store(message.sinks, Order::relaxed);  // released with the roots or the porch's item
     if (message.param_bytes) copy_params(run);
     if (message.flags & kAllWorkers) return announce(run);
     if (message.root_count == 1 && offer_porch<P>(porch_, only_root(message), message)) return hold_breath();

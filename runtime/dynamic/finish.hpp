@@ -100,7 +100,7 @@ class LongFinish {
       for (std::uint32_t i = 0; i < kAtOnce; ++i)
         if (arrival[i].last) collect(edge[i], arrival[i], counts);
     }
-    P::acquire_fence();
+    P::acquire_fence();  // of what other predecessors released in arrive(); publish_items() passes it on
     for (std::uint32_t level = 0; level < kPriorities; ++level)
       if (counts[level]) publish_items<P>(world_, id_, counts[level], level, desk_.ready[level]);
   }

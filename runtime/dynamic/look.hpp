@@ -69,7 +69,8 @@ class Lookout {
   FLYWHEEL_TASK std::uint16_t phased_run() const { return phased_run_; }
   FLYWHEEL_TASK WorkerStats& stats() { return stats_; }
 
-  /// The counters live in registers; the host sees them when the worker becomes idle or leaves.
+  /// The counters live in registers; the host sees them when the worker becomes idle or leaves. Relaxed, all: figures to read,
+  /// which belong to nothing else.
   FLYWHEEL_TASK void show_stats() const {
     WorkerStats& shown = world_.stats[seat_.worker];
     P::device(shown.tasks).store(stats_.tasks, Order::relaxed);

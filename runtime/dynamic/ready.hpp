@@ -52,7 +52,7 @@ class Ready {
   }
   FLYWHEEL_TASK Hand take_hand(const Hand& planned) const { return wires_.idle().take(planned); }
   FLYWHEEL_TASK void give_hand(const Hand& hand, std::uint64_t item) const {
-    P::fence();
+    P::fence();  // acquires the claim and releases the task's inputs, see IdleSet::deliver()
     wires_.idle().deliver(hand.worker, item);
   }
   FLYWHEEL_TASK void drop_hand(const Hand& hand) const { wires_.idle().enroll(hand.worker); }
@@ -64,7 +64,7 @@ class Ready {
     std::uint32_t sent = 0, word = first_word(idle);
     for (std::uint32_t w = 0; w < idle.words() && sent < n; ++w) {
       std::uint64_t claimed = idle.claim(word, idle.seen(word), n - sent, id_).bits();
-      if (claimed) P::fence();
+      if (claimed) P::fence();  // as in give_hand()
       for (; claimed; claimed &= claimed - 1, ++sent) idle.deliver(word * 64 + lowest_bit(claimed), item_of(sent));
       if (++word == idle.words()) word = 0;
     }

@@ -60,6 +60,7 @@ struct IdleSet {
   }
 
   FLYWHEEL_TASK std::uint32_t words() const { return (workers + 63) / 64; }
+  /// A hint, relaxed: claim() tells which of them are still idle.
   FLYWHEEL_TASK std::uint64_t seen(std::uint32_t word) const { return P::device(bits[word]).load(Order::relaxed); }
 
   /// Claims up to n of the workers seen idle in `word`; `start` spreads claimers over the bits. The claim is acquired
@@ -78,7 +79,7 @@ struct IdleSet {
     return from ? Hand{0, from & (0 - from), word * 64 + lowest_bit(from)} : Hand{};
   }
   FLYWHEEL_TASK Hand take(const Hand& planned) const {
-    const auto word = P::device(bits[planned.worker / 64]);
+    const auto word = P::device(bits[planned.worker / 64]);  // acquired as in claim()
     return {word.fetch_and_if(planned.wanted != 0, ~planned.wanted, P::kBeforeAcquire), planned.wanted, planned.worker};
   }
 
@@ -89,6 +90,7 @@ struct IdleSet {
   }
 
   FLYWHEEL_TASK void empty(std::uint32_t worker) const {
+    // Relaxed: nobody delivers before enroll(), which releases this.
     P::device(mailboxes[worker].value).store(kEmptyMailbox, Order::relaxed);
   }
 };
@@ -124,16 +126,19 @@ struct Seat {
   }
   FLYWHEEL_TASK void empty() const {
     if (!porch) return idle.empty(worker);
+    // Relaxed: as in IdleSet::empty().
     P::block(porch->item).store(kEmptyMailbox, Order::relaxed);
   }
 
  private:
+  /// Acquire: pairs with the release in offer_porch().
   FLYWHEEL_TASK std::uint64_t peek_porch(std::uint32_t looks) const {
     std::uint64_t item = kEmptyMailbox;
     for (std::uint32_t i = 0; i < looks && item == kEmptyMailbox; ++i) item = P::block(porch->item).load(Order::acquire);
     return item;
   }
 
+  /// Acquire: pairs with the release in IdleSet::deliver().
   FLYWHEEL_TASK std::uint64_t peek_mailbox(std::uint32_t looks) const {
     std::uint64_t item = kEmptyMailbox;
     for (std::uint32_t i = 0; i < looks && item == kEmptyMailbox; ++i)

@@ -25,7 +25,7 @@ struct Stream {
 
   /// Device side, one thread. Tickets order the values of one task; values of tasks that run at once interleave.
   FLYWHEEL_TASK bool write(RunState& run, std::uint64_t value, const WaitContext& wait) const {
-    const std::uint64_t ticket = P::device(run.emitted).fetch_add(1, Order::relaxed);
+    const std::uint64_t ticket = P::device(run.emitted).fetch_add(1, Order::relaxed);  // only to be nobody else's
     if (!has_space(run, ticket, wait)) return false;
     StreamCell& cell = cells[ticket & (capacity - 1)];
     P::system(cell.value).store(value, Order::relaxed);
@@ -52,7 +52,7 @@ struct Stream {
     return spin_until<P>(patience, WaitReason::stream_space, consumed, ticket, [&](std::uint64_t& saw) {
       saw = P::system(*consumed).load(Order::acquire);  // pairs with read()
       if (ticket >= saw + capacity) return false;
-      P::device(run.emit_limit).store(saw + capacity, Order::release);
+      P::device(run.emit_limit).store(saw + capacity, Order::release);  // pairs with the acquire above: the cells are read
       return true;
     });
   }
