@@ -121,6 +121,16 @@ def kernel_leaks(root, paths):
         yield f"{word} stands in {len(lines)} lines of the library ({', '.join(lines)}): keep the one kernel"
 
 
+def half_merged(root, paths):
+    """What a merge leaves where two changes met."""
+    mark = "<" * 7 + " "
+    for path in paths:
+        if path.endswith((".md", ".txt", ".py", ".cmake", *CPP)):
+            for number, line in enumerate(read(root, path).split("\n"), 1):
+                if line.startswith(mark):
+                    yield f"{path}:{number}: a merge was not finished here: keep one of the two, or both"
+
+
 def misplaced_files(paths):
     """host/ is built by g++, and runtime/ has no source files of its own."""
     for path in paths:
@@ -136,7 +146,7 @@ def leaks(root):
     if not any(room_of(path) in LIBRARY for path in paths):
         return [f"{root}: holds no library; name the root of the tree"]
     present = set(paths)
-    found = [*top_level_leaks(paths), *misplaced_files(paths), *kernel_leaks(root, paths),
+    found = [*top_level_leaks(paths), *misplaced_files(paths), *kernel_leaks(root, paths), *half_merged(root, paths),
              *room_leaks(root, paths)]
     for path in filter(is_cpp, paths):
         if room_of(path) in MAY_INCLUDE:

@@ -28,6 +28,7 @@ LEAKS = [
     ("a tool includes device", "tools/probe/a.cpp", '#include "device/worker.cuh"\n'),
     ("a second kernel", "device/a.cuh", "__global__ void second();\n"),
     ("a stranger at the top level", "docs/a.md", "\n"),
+    ("a merge that was not finished", "tests/README.md", "<" * 7 + " HEAD\n"),
     ("runtime has a file in no room", "runtime/a.hpp", "\n"),
     ("host has a room that no rule names", "host/attic/a.hpp", "\n"),
     ("runtime includes a later room", "runtime/base/a.hpp", '#include "runtime/dynamic/door.hpp"\n'),
