@@ -1,12 +1,12 @@
 #include "host/load/executable.hpp"
 
-#include "host/plan/graph.hpp"
+#include "host/plan/task_name.hpp"
 
 namespace flywheel {
 
 std::string LoadedGraph::task_name(std::uint32_t local) const {
-  const std::string number = "task " + std::to_string(local);
-  return local < types.size() ? number + " (" + type_name(types[local]) + ")" : number;
+  if (local >= types.size()) return "task " + std::to_string(local);
+  return task_text(local, types[local], stages[stage_of[local]]);
 }
 
 }  // namespace flywheel

@@ -20,7 +20,7 @@ struct LoadedGraph {
   LoadedGraph(const LoadedGraph&) = delete;
   LoadedGraph& operator=(const LoadedGraph&) = delete;
 
-  /// "task 7 (Saxpy)", for messages. `local` is the index given by Graph::add().
+  /// "task 7 (Saxpy)", with its stage if it has one, for messages. `local` is the index given by Graph::add().
   std::string task_name(std::uint32_t local) const;
 
   std::shared_ptr<Core> core;
@@ -34,6 +34,8 @@ struct LoadedGraph {
   RunConstants constants{};           // of every run of it, but for what admission fills in
   std::vector<unsigned char> params;  // default values
   std::vector<std::type_index> types;
+  std::vector<std::uint32_t> stage_of;  // each task, in `stages`
+  std::vector<std::string> stages;
   std::vector<bool> in_gang;          // of each task: it waits for others while it runs
   std::vector<std::uint32_t> dependent_bytes;  // of each task's operands, what other tasks write
   void* counters = nullptr;

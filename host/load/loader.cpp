@@ -41,8 +41,10 @@ std::uint32_t next_serial() {
 
 /// For messages and traces.
 void note_tasks(LoadedGraph& loaded, const Graph& graph) {
+  loaded.stages = graph.stages();
   for (const GraphNode& node : graph.nodes()) {
     loaded.types.push_back(node.type);
+    loaded.stage_of.push_back(node.stage);
     loaded.in_gang.push_back(node.gang != kNoGang);
     std::uint32_t& bytes = loaded.dependent_bytes.emplace_back(0);
     for (const DependentPiece& piece : node.dependents) bytes += piece.bytes;

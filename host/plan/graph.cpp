@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
+#include <map>
 #include <memory>
 
 #include "host/plan/task_name.hpp"
@@ -45,6 +46,8 @@ Graph::Graph() : id_(next_graph_id()) {}
 void Graph::swap(Graph& other) noexcept {
   std::swap(nodes_, other.nodes_);
   std::swap(gangs_, other.gangs_);
+  std::swap(stages_, other.stages_);
+  std::swap(stage_, other.stage_);
   std::swap(buffers_, other.buffers_);
   std::swap(params_, other.params_);
   std::swap(results_, other.results_);
@@ -62,6 +65,7 @@ std::uint32_t Graph::add_node(std::type_index type, const void* args, std::size_
                      "leave out after(), or leave out phase()");
   GraphNode node{type, {}, kNoResult, priority, false, phase_, waits.tasks,
                  kAnyWorker, kNoGang, 0, 0, {}};
+  node.stage = stage_;
   std::memcpy(node.args.data(), args, bytes);
   nodes_.push_back(std::move(node));
   return size() - 1;
@@ -119,6 +123,49 @@ std::uint32_t Graph::add_param(const void* value, std::size_t bytes, std::size_t
   params_.resize(at + bytes);
   std::memcpy(params_.data() + at, value, bytes);
   return static_cast<std::uint32_t>(at);
+}
+
+void Graph::stage(const std::string& name) {
+  const auto found = std::find(stages_.begin(), stages_.end(), name);
+  stage_ = static_cast<std::uint32_t>(found - stages_.begin());
+  if (found == stages_.end()) stages_.push_back(name);
+}
+
+namespace {
+std::string quoted(const std::string& text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') out += '\\';
+    out += c;
+  }
+  return out + '"';
+}
+
+/// The tasks of each frame by its title; those without a frame under "".
+std::map<std::string, std::vector<std::uint32_t>> frames_of(const Graph& graph) {
+  std::map<std::string, std::vector<std::uint32_t>> frames;
+  for (std::uint32_t task = 0; task < graph.size(); ++task) {
+    const GraphNode& node = graph.nodes()[task];
+    const std::string& stage = graph.stages()[node.stage];
+    frames[graph.phase_count() ? "phase " + std::to_string(node.phase) + (stage.empty() ? "" : ", " + stage) : stage].push_back(task);
+  }
+  return frames;
+}
+}  // namespace
+
+std::string Graph::to_dot() const {
+  std::string text = "digraph {\n  node [shape=box]\n";
+  std::uint32_t frame = 0;
+  for (const auto& [title, tasks] : frames_of(*this)) {
+    if (!title.empty()) text += "  subgraph cluster_" + std::to_string(frame++) + " {\n  label=" + quoted(title) + "\n";
+    for (const std::uint32_t task : tasks)
+      text += "  t" + std::to_string(task) + " [label=" + quoted(std::to_string(task) + " " + type_name(nodes_[task].type)) + "]\n";
+    if (!title.empty()) text += "  }\n";
+  }
+  for (std::uint32_t task = 0; task < size(); ++task)
+    for (const std::uint32_t before : nodes_[task].predecessors)
+      text += "  t" + std::to_string(before) + " -> t" + std::to_string(task) + "\n";
+  return text + "}\n";
 }
 
 }  // namespace flywheel

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstring>
+#include <iterator>
 #include <string>
 #include <type_traits>
 #include <typeindex>
@@ -27,10 +28,27 @@ struct After {
   std::vector<std::uint64_t> graphs;
 };
 
-/// after(a, b, ...): the new task starts when all of these have ended.
-template <class... R>
-After after(const TaskRef<R>&... tasks) {
-  return {{tasks.index...}, {tasks.graph...}};
+namespace detail {
+template <class R>
+void wait_for(After& waits, const TaskRef<R>& task) {
+  waits.tasks.push_back(task.index);
+  waits.graphs.push_back(task.graph);
+}
+template <class Range>
+auto wait_for(After& waits, const Range& tasks) -> decltype(wait_for(waits, *std::begin(tasks))) {
+  for (const auto& task : tasks) wait_for(waits, task);
+}
+template <class T>
+concept WaitedFor = requires(After& waits, const T& tasks) { wait_for(waits, tasks); };
+}  // namespace detail
+
+/// after(a, b, ...): the new task starts when all of these have ended. Each is a task, or a range of them: a std::vector of what
+/// add() returned, say.
+template <detail::WaitedFor... Tasks>
+After after(const Tasks&... tasks) {
+  After waits;
+  (detail::wait_for(waits, tasks), ...);
+  return waits;
 }
 
 /// A buffer argument that a task type named in its `buffers()` member, to be checked by load().
@@ -66,6 +84,7 @@ struct GraphNode {
   std::vector<DependentPiece> dependents;
   bool early = false;  // its parts begin before the tasks before it are done
   double cost_ns = 0;                 // what its type says it takes; 0 if it says nothing
+  std::uint32_t stage = 0;            // in Graph::stages()
 };
 
 /// Where the results of a graph's tasks lie in those of a run.
@@ -158,6 +177,12 @@ class Graph {
     return {add_param(&value, sizeof(T), alignof(T)), static_cast<std::uint32_t>(id_)};
   }
 
+  /// Tasks that are added from here on belong to a stage of this name, "" for none. What the library says of a task tells it, in
+  /// errors, plans and traces: "task 4711 (Project, stage qkv)".
+  void stage(const std::string& name);
+  /// For Graphviz (`dot -Tsvg`): tasks, what they wait for, and a frame around each stage or phase.
+  std::string to_dot() const;
+
   std::uint32_t size() const { return static_cast<std::uint32_t>(nodes_.size()); }
 
   // What load() reads.
@@ -167,6 +192,7 @@ class Graph {
   std::uint64_t result_bytes() const { return results_.bytes(); }
   const std::vector<std::vector<std::uint32_t>>& gangs() const { return gangs_; }
   std::uint32_t phase_count() const { return phased_ ? phase_ + 1 : 0; }
+  const std::vector<std::string>& stages() const { return stages_; }
   std::uint64_t id() const { return id_; }
 
  private:
@@ -239,6 +265,8 @@ class Graph {
 
   std::vector<GraphNode> nodes_;
   std::vector<std::vector<std::uint32_t>> gangs_;
+  std::vector<std::string> stages_{""};  // the names of all that were begun
+  std::uint32_t stage_ = 0;
   std::vector<BufferArgument> buffers_;
   std::vector<unsigned char> params_;
   ResultLayout results_;

@@ -5,9 +5,13 @@
 
 namespace flywheel {
 
-/// "task 3 (Divide)".
+/// "task 3 (Divide)", or "task 3 (Divide, stage qkv)".
+inline std::string task_text(std::uint32_t task, std::type_index type, const std::string& stage) {
+  return "task " + std::to_string(task) + " (" + type_name(type) + (stage.empty() ? "" : ", stage " + stage) + ")";
+}
 inline std::string name_of(const Graph& graph, std::uint32_t task) {
-  return "task " + std::to_string(task) + " (" + type_name(graph.nodes()[task].type) + ")";
+  const GraphNode& node = graph.nodes()[task];
+  return task_text(task, node.type, graph.stages()[node.stage]);
 }
 
 }  // namespace flywheel

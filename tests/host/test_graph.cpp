@@ -208,3 +208,52 @@ TEST_CASE("a task that was refused takes no room among the results") {
   CHECK(graph.size() == 0);
   CHECK(graph.result_bytes() == 0);
 }
+
+TEST_CASE("after() takes tasks and ranges of them, in any mixture") {
+  Graph graph;
+  std::vector<TaskRef<std::uint64_t>> many;
+  for (std::uint32_t i = 0; i < 3; ++i) many.push_back(graph.add(Square{i}));
+  const std::array<TaskRef<std::uint64_t>, 2> two{graph.add(Square{3}), graph.add(Square{4})};
+  const auto one = graph.add(Square{5});
+  const auto all = graph.add(Square{6}, after(many, one, two));
+  const auto none = graph.add(Square{7}, after(std::vector<TaskRef<>>{}));
+  CHECK(graph.nodes()[all.index].predecessors == std::vector<std::uint32_t>{0, 1, 2, 5, 3, 4});
+  CHECK(graph.nodes()[none.index].predecessors.empty());
+  CHECK(graph.nodes()[graph.add(Square{8}, after()).index].predecessors.empty());
+}
+
+TEST_CASE("what is said of a task names its stage") {
+  Graph graph;
+  graph.add(Square{0});
+  graph.stage("qkv");
+  const auto first = graph.add(Square{1}), second = graph.add(Square{2}, after(first));
+  graph.stage("");
+  graph.add(Square{3}, after(second));
+  graph.stage("qkv");  // goes on
+  graph.add(Square{4});
+  const Executable loaded = bench().runtime.load(graph);
+  CHECK(loaded.loaded()->task_name(0) == "task 0 (flywheel::testing::Square)");
+  CHECK(loaded.loaded()->task_name(2) == "task 2 (flywheel::testing::Square, stage qkv)");
+  CHECK(loaded.loaded()->task_name(3) == "task 3 (flywheel::testing::Square)");
+  CHECK(loaded.loaded()->task_name(4) == "task 4 (flywheel::testing::Square, stage qkv)");
+  graph.place(second, 0);
+  check_says(load_error(graph), {"task 2 (flywheel::testing::Square, stage qkv)"});
+}
+
+TEST_CASE("a graph as Graphviz reads it: tasks, edges, and frames around stages and phases") {
+  Graph graph;
+  const auto first = graph.add(Square{0});
+  graph.stage("a \"b\"");
+  graph.add(Square{1}, after(first));
+  CHECK(graph.to_dot() ==
+        "digraph {\n  node [shape=box]\n"
+        "  t0 [label=\"0 flywheel::testing::Square\"]\n"
+        "  subgraph cluster_0 {\n  label=\"a \\\"b\\\"\"\n"
+        "  t1 [label=\"1 flywheel::testing::Square\"]\n  }\n"
+        "  t0 -> t1\n}\n");
+  Graph phases;
+  phases.add(Square{0});
+  phases.phase();
+  phases.add(Square{1});
+  check_says(phases.to_dot(), {"label=\"phase 0\"", "label=\"phase 1\""});
+}
