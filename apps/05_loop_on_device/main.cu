@@ -55,8 +55,7 @@ int main() {
   const int count = (kLength - 2) / kPieces;
   for (int p = 0; p < kPieces; ++p) there.push_back(g.add(Sweep{a.data(), b.data(), 1 + p * count, count}));
   for (int p = 0; p < kPieces; ++p) {
-    const auto back = g.add(Sweep{b.data(), a.data(), 1 + p * count, count});
-    for (const auto& sweep : there) g.edge(sweep, back);
+    const auto back = g.add(Sweep{b.data(), a.data(), 1 + p * count, count}, after(there));
     g.edge(back, check);
   }
   flywheel::Run run = rt.submit(rt.load(g), flywheel::repeat_until_stop(100'000));

@@ -81,11 +81,9 @@ int main() {
     flywheel::Graph g;
     std::vector<flywheel::TaskRef<>> before, now;
     for (int layer = 0; layer < kLayers; ++layer, before = now, now.clear())
-      for (int first = 0; first < kSize; first += kRows) {
+      for (int first = 0; first < kSize; first += kRows)
         now.push_back(g.add(Strip{matrices.data() + layer * kSize * kSize, vectors[layer % 2].data(),
-                                  vectors[(layer + 1) % 2].data(), first}));
-        for (const auto& task : before) g.edge(task, now.back());
-      }
+                                  vectors[(layer + 1) % 2].data(), first}, after(before)));
     return g;
   };
   const auto run = [&](bool compiled) {
