@@ -79,7 +79,9 @@ class BlockCore {
   }
 
   /// Submits one more task to this run; each calling thread spawns one. What waits for this task waits for the
-  /// spawned one too. False if the spawn pool is full: do the work here, or raise Options::spawn_capacity.
+  /// spawned one too, and finds what both wrote. The spawned task finds what this thread wrote before the call, and what other
+  /// threads of the block wrote before a sync() ahead of it. False if the spawn pool is full: do the work here, or raise
+  /// Options::spawn_capacity.
   template <class Task>
   [[nodiscard]] FLYWHEEL_TASK bool spawn(const Task& task, Priority priority = Priority::inherit) {
     static_assert(std::is_trivially_copyable_v<Task> && sizeof(Task) <= kTaskArgBytes,
