@@ -39,9 +39,6 @@ struct Options {
   std::uint32_t stream_unread = 1u << 20;          // values of a live run the host keeps for the program; then its tasks wait
   std::uint32_t scratch_bytes = 32u << 10;         // shared memory for block.scratch(); unset, less where pages need it
   std::uint32_t operand_pages = 0;                 // 26 KB pages of shared memory for operands; 0: as many as fit
-  std::uint32_t operand_window = 78u << 10;        // bytes of them that may be under way to an SM at once
-  double operand_pace = 1;                         // of what memory is rated at, a worker asks for this times its share; 0: no limit
-  bool bulk_copies = true;                         // false: fetch operands as on GPUs before Hopper (to test that)
   std::uint32_t trace_events = 0;                  // of each warp role of each worker, for traced runs
 
   // Compiled runs: whether what task bodies do with pages, handoffs and sent() is counted, so that a mistake fails the task
@@ -56,8 +53,13 @@ struct Options {
   std::chrono::milliseconds check_budget{3'000};       // with check_operands: for one block.spin(); workers wait 4 times as long
   std::chrono::milliseconds shutdown_timeout{10'000};  // for runs to end in shutdown()
 
-  bool keep_successor = true;  // false: a worker never keeps a task it made ready (to measure hops between SMs)
   std::string log_level = "warn";  // trace, debug, info, warn, error, off; FLYWHEEL_LOG overrides it
+
+  // For measurements and tests: programs leave these as they are.
+  bool keep_successor = true;                // false: a worker never keeps a task it made ready (to measure hops between SMs)
+  bool bulk_copies = true;                   // false: fetch operands as on GPUs before Hopper
+  std::uint32_t operand_window = 78u << 10;  // bytes of operands that may be under way to an SM at once
+  double operand_pace = 1;                   // of what memory is rated at, a worker asks for this times its share; 0: no limit
 };
 
 }  // namespace flywheel
