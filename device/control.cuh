@@ -6,17 +6,32 @@
 
 namespace flywheel {
 
+/// The control thread, now and then while it waits: whether the task of instruction `number` - 1, the worker's own last, takes
+/// long. Out of line: eight places of the role come here. (With settle() out of line, too, a token of Llama-3.2-1B took 1% less on
+/// an H200, but ptxas then spills a convergence barrier in the loop of all workers, and a submission took 3% more.)
+__device__ [[gnu::noinline]] inline void watch_last_task(std::uint64_t number) {
+  using P = ThreadPlatform;
+  RolesShared& roles = roles_shared();
+  TaskWatch& watch = roles.watch;
+  const std::uint64_t now = P::now_ns();
+  if (watch.number != number) watch = {number, now, now};
+  if (now - watch.told < kSlowTaskNs) return;
+  const CompiledRun& run = roles.run;
+  const std::uint32_t task = roles.slots[(number - 1) % kRoleSlots].instruction.record.header.local;
+  const Item item{task, static_cast<std::uint16_t>(run.slot), false};
+  beat<P>(run.world->heartbeats[run.worker], WorkerState::slow, item.pack(), now - watch.begin);
+  watch.told = now;
+}
+
 /// The control role: one thread. Keeps instructions coming, waits for predecessors, says go. Instructions are numbered over
 /// all passes, and it has cursors among them:
 ///
 ///   settled_    all before this one have settled: what they stored is told to those who wait for it
 ///   number_     the one in hand: it waits for the tasks before it
 ///   commanded_  the first without a command; one further than the next, if that is early
-///   watched_    the clock of watch() runs for the one before this; an old number: for none
 ///
 ///   settled_ <= number_ <= settled_ + 1        the one before is at most still storing
 ///   number_ <= commanded_ <= number_ + 2       at most number_ + 1 where a step begins; the command to leave comes on top
-///   watched_ <= number_
 ///
 /// Slots hold number_ - 1 to number_ + 2: fetched two ahead, into the slot of one that has settled.
 class ControlRole {
@@ -27,21 +42,19 @@ class ControlRole {
       : roles_(roles), run_(roles.run), world_(world),
         pen_(run_.traced ? world.trace : TraceBuffers{}, run_.worker, TraceRole::control) {}
 
-  /// `slow(elapsed_ns, local task)` is called while a task takes long.
-  template <class Slow>
-  __device__ StreamEnd operator()(Slow&& slow) {
+  __device__ StreamEnd operator()() {
     for (std::uint32_t n = 0; n + 1 < kRoleSlots; ++n) fetch(n);
     // Every task is before some sink, so no gate opens before this worker's last task has settled.
-    const auto idle_at_gate = [&] { return number_ && !settle_last(slow); };
+    const auto idle_at_gate = [&] { return number_ && !settle_last(); };
     const StreamEnd end = follow_stream<P>(run_, pen_, idle_at_gate, [&](std::uint32_t i, std::uint32_t pass) {
-      return step(pass, i + 1 < run_.stream.count, slow);
+      return step(pass, i + 1 < run_.stream.count);
     });
     ptx::wait_copies<0>();
     if (end.aborted) call_off();
     // To the first instruction without a command, also when the runtime was aborted: its slot is free, for the last that
     // used it has settled (see step()), and nobody else tells the roles.
     command(RoleCommand::leave);
-    if (!end.aborted && number_) settle_last(slow);
+    if (!end.aborted && number_) settle_last();
     pen_.close();
     return end;
   }
@@ -62,16 +75,15 @@ class ControlRole {
   }
 
   /// `goes_on`: there is a next one in this pass.
-  template <class Slow>
-  __device__ bool step(std::uint32_t pass, bool goes_on, Slow&& slow) {
+  __device__ bool step(std::uint32_t pass, bool goes_on) {
     ptx::wait_copies<kRoleSlots - 2>();
     RoleSlot& slot = roles_.slots[number_ % kRoleSlots];
     const Instruction& instruction = slot.instruction;
     roles_.stepping = static_cast<std::uint32_t>(number_);
     if (commanded_ == number_) prepare(slot, pass);
     began_ = pen_.now();
-    if (!(instruction.flags & kEarly ? begin_early(slot, pass, goes_on, slow) : begin(slot, pass, slow))) return false;
-    if (number_ && !settle_last(slow)) return false;  // that slot gets the next instruction but two
+    if (!(instruction.flags & kEarly ? begin_early(slot, pass, goes_on) : begin(slot, pass))) return false;
+    if (number_ && !settle_last()) return false;  // that slot gets the next instruction but two
     failed_before_last_ = failed_;
     ++number_;
     fetch(number_ + kRoleSlots - 2);
@@ -79,14 +91,13 @@ class ControlRole {
   }
 
   /// Until all tasks before it are done.
-  template <class Slow>
-  __device__ bool begin(RoleSlot& slot, std::uint32_t pass, Slow&& slow) {
+  __device__ bool begin(RoleSlot& slot, std::uint32_t pass) {
     const Instruction& instruction = slot.instruction;
     // What this task needs of the one before it is stored, and whether that failed is known, once that has settled. Until
     // then nobody looks at counters: all workers' looks go to one place of the L2 cache, and operands pass there, too.
-    if (instruction.flags & kAfterPrevious && !settle_last(slow)) return false;
+    if (instruction.flags & kAfterPrevious && !settle_last()) return false;
     const auto idle = [&] {
-      watch(slow);
+      watch();
       const bool busy = !settle_if_stored();
       if (busy) __nanosleep(kBusyNs);
       return busy;
@@ -103,14 +114,13 @@ class ControlRole {
   }
 
   /// The parts of an early task are told in three steps, and settle after the last.
-  template <class Slow>
-  __device__ bool begin_early(RoleSlot& slot, std::uint32_t pass, bool goes_on, Slow&& slow) {
+  __device__ bool begin_early(RoleSlot& slot, std::uint32_t pass, bool goes_on) {
     const Instruction& instruction = slot.instruction;
     if (commanded_ == number_) command(failed_ ? RoleCommand::skip : RoleCommand::run);
     if (goes_on) look_ahead(pass);
-    if (instruction.flags & kAfterPrevious && !settle_last(slow)) return false;
+    if (instruction.flags & kAfterPrevious && !settle_last()) return false;
     const Before sent = wait_sent<P>(run_, instruction, pass, [&] {
-      watch(slow);
+      watch();
       if (!settle_if_stored()) __nanosleep(kBusyNs);
     });
     if (sent == Before::aborted) return false;
@@ -118,7 +128,7 @@ class ControlRole {
     ptx::mbarrier_arrive(roles_.coming[number_ % kRoleSlots]);  // pairs with detail::await_sent()
     pen_.write(TraceKind::wait, began_, instruction.record.header.local, pass);
     const auto idle = [&] {
-      watch(slow);
+      watch();
       settle_if_stored();
       return true;
     };
@@ -183,10 +193,9 @@ class ControlRole {
   // waited for the end of all before a task and for its release: 0.569 ms a token for 0.592, 8 texts 0.700 for 0.716.)
 
   /// Waits for that. False if the runtime was aborted.
-  template <class Slow>
-  __device__ bool settle_last(Slow&& slow) {
+  __device__ bool settle_last() {
     if (settled_ == number_) return true;
-    if (!wait_last(roles_.stored, slow)) return false;
+    if (!wait_last(roles_.stored)) return false;
     settle_stored();
     return true;
   }
@@ -205,34 +214,24 @@ class ControlRole {
     settled_ = number_;
   }
   /// Acquire: as in stored(). The look at `abort` is relaxed: who sees it leaves.
-  template <class Slow>
-  __device__ bool wait_last(std::uint64_t (&barriers)[kRoleSlots], Slow&& slow) {
+  __device__ bool wait_last(std::uint64_t (&barriers)[kRoleSlots]) {
     const std::uint64_t n = number_ - 1;
     for (std::uint32_t spins = 1; !ptx::mbarrier_test(barriers[n % kRoleSlots], n / kRoleSlots & 1); ++spins) {
-      watch(slow);
+      watch();
       if (spins % 1024 == 0 && P::device(world_.control->board.abort).load(Order::relaxed)) return false;
     }
     return true;
   }
 
-  /// While this thread waits for something: whether this worker's own last task takes long.
-  template <class Slow>
-  __device__ void watch(Slow&& slow) {
-    if (++looks_ % 1024 || settled_ == number_) return;
-    const std::uint64_t now = P::now_ns();
-    if (watched_ != number_) {
-      watched_ = number_;
-      watch_begin_ = watch_told_ = now;
-    }
-    if (now - watch_told_ < kSlowTaskNs) return;
-    slow(now - watch_begin_, roles_.slots[(number_ - 1) % kRoleSlots].instruction.record.header.local);
-    watch_told_ = now;
+  /// While this thread waits for something.
+  __device__ void watch() {
+    if (++looks_ % 1024 == 0 && settled_ != number_) watch_last_task(number_);
   }
 
   RolesShared& roles_;
   const CompiledRun& run_;
   const World& world_;
-  std::uint64_t number_ = 0;      // a cursor, as commanded_, settled_ and watched_ are: see above
+  std::uint64_t number_ = 0;      // a cursor, as commanded_ and settled_ are: see above
   std::uint64_t commanded_ = 0;
   std::uint32_t next_fetch_ = 0;  // place in the stream of what fetch() brings next
   std::uint64_t settled_ = 0;
@@ -240,8 +239,6 @@ class ControlRole {
   bool failed_before_last_ = false;  // the same when the task before this one was begun
   std::uint64_t began_ = 0;  // to see to this instruction
   std::uint32_t looks_ = 0;
-  std::uint64_t watched_ = 0;
-  std::uint64_t watch_begin_ = 0, watch_told_ = 0;
   TracePen<P> pen_;
 };
 

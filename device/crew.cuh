@@ -58,10 +58,7 @@ struct CompiledCall {
   shared.commands[call.stage] = Command::compiled;
   ptx::mbarrier_arrive(shared.full[call.stage]);  // pairs with compute_loop()
   ptx::mbarrier_arrive(roles.begin);              // pairs with serve_compiled_runs()
-  const StreamEnd end = ControlRole(roles, shared.world)([&](std::uint64_t elapsed_ns, std::uint32_t task) {
-    const Item item{task, call.run_slot, false};
-    beat<P>(shared.world.heartbeats[call.worker], WorkerState::slow, item.pack(), elapsed_ns);
-  });
+  const StreamEnd end = ControlRole(roles, shared.world)();
   // Relaxed: the load role only has to leave; pairs with its is_over() and look().
   P::block(roles.stop_loading).store(1, Order::relaxed);
   // Acquire: pairs with the last arrivals in serve_compiled_runs() and compute_loop(). What all roles did comes before

@@ -56,6 +56,12 @@ struct PartNotes {
   std::uint32_t told[kRoleSlots];        // how often the slot's task has said sent()
 };
 
+/// The control role's clock for the task before the one in hand.
+struct TaskWatch {
+  std::uint64_t number;  // of the instruction in hand; another, or 0: the clock does not run
+  std::uint64_t begin, told;
+};
+
 struct RolesShared {
   const World* world;
   std::uint64_t* abort;
@@ -81,6 +87,7 @@ struct RolesShared {
   std::uint32_t stop_loading;
   std::uint32_t kernel_ends;
   std::uint32_t stepping, storing;  // lower bits of the instruction that control and store are at; for reports
+  TaskWatch watch;
   PartNotes notes;
 };
 
@@ -185,6 +192,7 @@ __device__ inline void init_roles(RolesShared& roles, const World& world, bool f
   roles.abort = &world.control->board.abort;
   roles.handoffs_at = static_cast<std::uint32_t>(handoff_memory(world) - page_memory());
   roles.announced = 0;
+  roles.watch = {};
   roles.stop_loading = 0;
   roles.notes = {};
 }

@@ -63,7 +63,8 @@ def _run(command, log, environment):
 def can_see_leaks(binary, scratch):
     """Whether LeakSanitizer works here: it traces its own process, which some containers forbid."""
     log = scratch.new_log()
-    _run([binary, "-runs=1"], log, ENVIRONMENT)
+    # Now and then it calls a block of the C library's own a leak, and writes the empty input as a finding: beside the log.
+    _run([binary, "-runs=1", f"-artifact_prefix={scratch.logs}/"], log, ENVIRONMENT)
     with open(log, encoding="utf-8", errors="replace") as file:
         return _NO_LEAKS not in file.read()
 
