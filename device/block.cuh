@@ -11,7 +11,7 @@ namespace flywheel {
 
 // Four warps that serve, eight that compute.
 inline constexpr std::uint32_t kControlWarp = 0;
-inline constexpr std::uint32_t kDoorWarp = 1;
+inline constexpr std::uint32_t kPollerWarp = 1;
 inline constexpr std::uint32_t kLoadWarp = 2;
 inline constexpr std::uint32_t kStoreWarp = 3;
 inline constexpr std::uint32_t kFirstComputeWarp = 4;
@@ -63,17 +63,17 @@ __device__ void pass_on();
 __device__ bool await_sent(std::uint32_t number);
 __device__ bool await_before(std::uint32_t number);
 __device__ bool is_called_off(std::uint32_t number);
-__device__ void tell_sent(std::uint32_t number);
+__device__ void signal_sent(std::uint32_t number);
 
 /// A warp with a part of instruction `number`, if any, until ready() is so in all lanes. False if the instruction was called
 /// off, or the runtime was aborted.
 template <class Ready>
-__device__ __forceinline__ bool spin(const World& world, std::uint32_t number, Ready&& ready) {
+__device__ __forceinline__ bool spin(const DeviceState& dev, std::uint32_t number, Ready&& ready) {
   for (std::uint32_t spins = 1; !__all_sync(0xffffffffu, ready()); ++spins) {
     if (spins % 16) continue;
     bool over = number != kNoInstruction && is_called_off(number);
     // Relaxed: who sees it leaves.
-    if (spins % 64 == 0) over |= ThreadPlatform::device(world.control->board.abort).load(Order::relaxed) != 0;
+    if (spins % 64 == 0) over |= ThreadPlatform::device(dev.control->broadcast.abort).load(Order::relaxed) != 0;
     if (__any_sync(0xffffffffu, over)) return false;  // together: a lane that saw it later would wait for those that have left
   }
   return true;
@@ -129,7 +129,7 @@ class GpuBlock : public BlockCore<ThreadPlatform, List> {
   __device__ T* scratch(int n) {
     const std::size_t at = (used_ + 15) & ~std::size_t{15};
     used_ = at + sizeof(T) * static_cast<std::size_t>(n);
-    if (used_ <= world().scratch_bytes + borrowed_) return reinterpret_cast<T*>(scratch_ + at);
+    if (used_ <= dev().scratch_bytes + borrowed_) return reinterpret_cast<T*>(scratch_ + at);
     this->fail_with(static_cast<std::uint32_t>(Status::scratch_exhausted));
     return nullptr;
   }
@@ -181,17 +181,17 @@ class GpuBlock : public BlockCore<ThreadPlatform, List> {
   __device__ bool await_sent() const { return number_ == kNoInstruction || detail::await_sent(number_); }
   /// One thread, after a sync() with all that have put stamped words.
   __device__ void sent() const {
-    if (number_ != kNoInstruction) detail::tell_sent(number_);
+    if (number_ != kNoInstruction) detail::signal_sent(number_);
   }
   /// A warp, until ready() is so in all lanes. False if a task before this one has failed, or the runtime was aborted: then
   /// it does not matter what is computed, but other warps may not know yet: hand over as often as they do.
   template <class Ready>
   __device__ bool spin(Ready&& ready) const {
-    return detail::spin(world(), number_, ready);
+    return detail::spin(dev(), number_, ready);
   }
   /// `at` is aligned to 16 bytes.
-  __device__ static StampedPair look_at_two(const Stamped* at) { return ptx::load_two(at); }
-  __device__ static void put_two(Stamped* at, const StampedPair& pair) { ptx::store_two(at, pair); }
+  __device__ static StampedPair load_stamped_pair(const Stamped* at) { return ptx::load_two(at); }
+  __device__ static void store_stamped_pair(Stamped* at, const StampedPair& pair) { ptx::store_two(at, pair); }
 
   /// Collective. Grid tasks: all workers meet. False if the run ends here: return from the body.
   __device__ bool grid_sync() {
@@ -208,17 +208,17 @@ class GpuBlock : public BlockCore<ThreadPlatform, List> {
   }
   __device__ bool boundary(bool end_of_pass) {
     sync();
-    if (tells_steps()) show_step(clock_.end_step());  // who waits for others does not stall
+    if (shows_steps()) show_step(clock_.end_step());  // who waits for others does not stall
     if (leader() && !meet<P>(*this->context_, clock_, end_of_pass)) shared_->ends = true;
     sync();
     return !shared_->ends;
   }
   __device__ void begin_pass(std::uint32_t pass) {
-    if (leader()) this->context_->asked.iteration = pass;
+    if (leader()) this->context_->outcome.iteration = pass;
   }
   /// Between two tasks of a phase. Not before a boundary, whose fence would wait for it.
   __device__ void get_on() const {
-    if (leader()) show_progress<P>(*this->context_->world, this->context_->worker);
+    if (leader()) show_progress<P>(*this->context_->dev, this->context_->worker);
   }
   __device__ const TaskRecord& load(const TaskRecord& record) {
     sync();  // the last body is done with phase_record and scratch
@@ -226,7 +226,7 @@ class GpuBlock : public BlockCore<ThreadPlatform, List> {
     auto* to = reinterpret_cast<std::uint32_t*>(&shared_->phase_record);
     if (rank() < 32) P::block(to[rank()]).store(from[rank()], Order::relaxed);  // who watches for slow tasks may look at it
     if (leader()) {
-      note_asked<P>(*this->context_, clock_);
+      note_outcome<P>(*this->context_, clock_);
       clock_.local = record.header.local;
       this->context_->header = &shared_->phase_record.header;
     }
@@ -240,15 +240,15 @@ class GpuBlock : public BlockCore<ThreadPlatform, List> {
   /// What is in shared memory, as contexts and their world are: of a block that went through a call the compiler does not know it.
   template <class T>
   __device__ static T* near(T* p) { return ptx::as_shared(p, page_memory()); }
-  __device__ const World& world() const { return *near(near(this->context_)->world); }
+  __device__ const DeviceState& dev() const { return *near(near(this->context_)->dev); }
 
  private:
   /// Another thread than the one at the meeting: nobody waits for this one.
-  __device__ static bool tells_steps() { return rank() == 32; }
+  __device__ static bool shows_steps() { return rank() == 32; }
   __device__ void begin_step() {
-    if (tells_steps()) show_step(clock_.begin_step());
+    if (shows_steps()) show_step(clock_.begin_step());
   }
-  /// Relaxed: pairs with GpuCrew::wait_phases(), which only sees it move.
+  /// Relaxed: pairs with GpuExecutor::wait_phases(), which only sees it move.
   __device__ void show_step(std::uint32_t step) const { P::block(shared_->phase_step).store(step, Order::relaxed); }
 
   BlockShared* shared_;
@@ -261,7 +261,7 @@ class GpuBlock : public BlockCore<ThreadPlatform, List> {
   std::uint32_t number_;
 
  private:
-  PhaseClock clock_{};  // thread 0's, but for the steps: see tells_steps()
+  PhaseClock clock_{};  // thread 0's, but for the steps: see shows_steps()
 };
 
 }  // namespace flywheel

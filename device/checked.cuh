@@ -14,7 +14,7 @@ inline constexpr std::uint32_t kCheckBarrier = 2;
 
 /// One thread. What the body itself has said comes first: who has failed may leave things as they are.
 __device__ inline void note_mistake(TaskContext& context, Status mistake) {
-  ThreadPlatform::block(context.asked.code).compare_exchange(0, static_cast<std::uint32_t>(mistake), Order::relaxed);
+  ThreadPlatform::block(context.outcome.code).compare_exchange(0, static_cast<std::uint32_t>(mistake), Order::relaxed);
 }
 __device__ inline void note_mistake_of_warp(TaskContext& context, Status mistake) {
   if (threadIdx.x % 32 == 0) note_mistake(context, mistake);
@@ -29,9 +29,9 @@ __device__ bool spin_checked(TaskContext& context, std::uint32_t number, Ready&&
     if (spins % 64) continue;
     ThreadPlatform::pause(spins);
     // Relaxed: who sees it leaves.
-    const bool aborted = ThreadPlatform::device(context.world->control->board.abort).load(Order::relaxed) != 0;
+    const bool aborted = ThreadPlatform::device(context.dev->control->broadcast.abort).load(Order::relaxed) != 0;
     if (__any_sync(0xffffffffu, aborted || is_called_off(number))) return false;
-    if (limit == ~std::uint64_t{0} && has_come(number)) limit = ThreadPlatform::now_ns() + context.world->check_ns;
+    if (limit == ~std::uint64_t{0} && has_come(number)) limit = ThreadPlatform::now_ns() + context.dev->check_ns;
     if (!__shfl_sync(0xffffffffu, ThreadPlatform::now_ns() > limit, 0)) continue;
     note_mistake_of_warp(context, Status::words_missing);
     return false;
@@ -41,7 +41,7 @@ __device__ bool spin_checked(TaskContext& context, std::uint32_t number, Ready&&
 
 /// Whether a part of instruction `number` says sent() for the first time. If not, it is not passed on: who waits would take
 /// it for that of another task.
-__device__ inline bool may_tell_sent(TaskContext& context, std::uint32_t number) {
+__device__ inline bool may_signal_sent(TaskContext& context, std::uint32_t number) {
   auto told = ThreadPlatform::block(roles_shared().notes.told[number % kRoleSlots]);
   const bool first = told.fetch_add(1, Order::relaxed) == 0;
   if (!first) note_mistake(context, Status::sent_twice);
@@ -161,7 +161,7 @@ class CheckedBlock : public GpuBlock<List> {
     __syncwarp();
   }
   __device__ void sent() const {
-    if (this->number_ != kNoInstruction && detail::may_tell_sent(*this->context_, this->number_)) GpuBlock<List>::sent();
+    if (this->number_ != kNoInstruction && detail::may_signal_sent(*this->context_, this->number_)) GpuBlock<List>::sent();
   }
   template <class Ready>
   __device__ bool spin(Ready&& ready) const {
@@ -181,19 +181,19 @@ class CheckedWarpBlock : public WarpBlock<List> {
 
   __device__ void sent() const {
     __syncwarp();  // all lanes have put their words
-    if (this->leader() && detail::may_tell_sent(*this->context_, this->taker_.number())) this->taker_.tell_sent();
+    if (this->leader() && detail::may_signal_sent(*this->context_, this->consumer_.number())) this->consumer_.signal_sent();
   }
   template <class Ready>
   __device__ bool spin(Ready&& ready) const {
-    return detail::spin_checked(*this->context_, this->taker_.number(), ready);
+    return detail::spin_checked(*this->context_, this->consumer_.number(), ready);
   }
   template <class T>
   __device__ const T* take() {
-    if (this->taker_.holds()) note(), WarpBlock<List>::give_back();
+    if (this->consumer_.holds()) note(), WarpBlock<List>::give_back();
     return WarpBlock<List>::template take<T>();
   }
   __device__ void give_back() {
-    if (this->taker_.holds()) WarpBlock<List>::give_back();
+    if (this->consumer_.holds()) WarpBlock<List>::give_back();
     else note();
   }
 

@@ -32,10 +32,10 @@ __device__ __forceinline__ void end_task(RolesShared& roles, std::uint32_t numbe
     const std::uint32_t handoffs = detail::end_handoffs();
     if (warp == 0) slot.handoffs = handoffs;
     if (warp == 0 && roles.run.traced && slot.command == RoleCommand::run) [[unlikely]]
-      roles.pen.write(TraceKind::body, roles.body_began, slot.instruction.record.header.local,
-                      slot.context.asked.iteration, slot.instruction.operand_bytes);
+      roles.writer.write(TraceKind::body, roles.body_began, slot.instruction.record.header.local,
+                      slot.context.outcome.iteration, slot.instruction.operand_bytes);
   }
-  if (arrives(threadIdx.x % 32)) ptx::mbarrier_arrive(roles.computed[number % kRoleSlots]);  // pairs with Taker::look()
+  if (arrives(threadIdx.x % 32)) ptx::mbarrier_arrive(roles.computed[number % kRoleSlots]);  // pairs with HandoffConsumer::look()
   if (threadIdx.x % 32 == 0) roles.places[warp] = {number + 1, operands.slot(), operands.parity(), turn};
   __syncwarp();  // the warp's place, for all lanes
 }
@@ -43,19 +43,19 @@ __device__ __forceinline__ void end_task(RolesShared& roles, std::uint32_t numbe
 /// One warp's next instruction. False after the last. A call for each: what the bodies of all types could share from
 /// instruction to instruction would not fit the registers, and come back from L2.
 template <class Parts>
-[[gnu::noinline]] __device__ bool compute_one(RolesShared& roles, const World& world, BlockShared& block_shared) {
+[[gnu::noinline]] __device__ bool compute_one(RolesShared& roles, const DeviceState& dev, BlockShared& block_shared) {
   const bool first = threadIdx.x == kFirstComputeWarp * 32;
-  WarpPlace& place = roles.places[threadIdx.x / 32 - kFirstComputeWarp];
-  const WarpPlace now = place;
+  WarpCursor& place = roles.places[threadIdx.x / 32 - kFirstComputeWarp];
+  const WarpCursor now = place;
   RoleSlot& slot = roles.slots[now.number % kRoleSlots];
   const RoleCommand command = wait_command_in_compute(roles, now.number);
   if (command == RoleCommand::leave) return false;
-  if (first && roles.run.traced) [[unlikely]] roles.body_began = roles.pen.now();
-  typename Parts::Operands operands(world.page_count, now.page, now.parity);
+  if (first && roles.run.traced) [[unlikely]] roles.body_began = roles.writer.now();
+  typename Parts::Operands operands(dev.page_count, now.page, now.parity);
   operands.begin(slot);
   std::uint32_t turn = now.turn;
   if (command == RoleCommand::run) {
-    typename Parts::Block block(slot.context, block_shared, scratch_memory(world), turn, now.number % (2 * kRoleSlots));
+    typename Parts::Block block(slot.context, block_shared, scratch_memory(dev), turn, now.number % (2 * kRoleSlots));
     Parts::List::compute(slot.instruction.record, block, operands);
     turn = block.turn();
   }
@@ -70,15 +70,15 @@ template <class Parts>
 /// The compute role: all compute warps. Like the others a function of its own, so that the dynamic loops keep their
 /// registers. A warp may be one task ahead of another, unless the task synchronises them.
 template <class List>
-[[gnu::noinline]] __device__ void compute_role(RolesShared& roles, const World& world, BlockShared& block_shared) {
+[[gnu::noinline]] __device__ void compute_role(RolesShared& roles, const DeviceState& dev, BlockShared& block_shared) {
   const bool first = threadIdx.x == kFirstComputeWarp * 32;
-  if (first) roles.pen = {roles.run.traced ? world.trace : TraceBuffers{}, roles.run.worker, TraceRole::compute};
-  if (world.check_ns) {
-    while (compute_one<CheckedParts<List>>(roles, world, block_shared)) {}
+  if (first) roles.writer = {roles.run.traced ? dev.trace : TraceBuffers{}, roles.run.worker, TraceRole::compute};
+  if (dev.check_ns) {
+    while (compute_one<CheckedParts<List>>(roles, dev, block_shared)) {}
   } else {
-    while (compute_one<PlainParts<List>>(roles, world, block_shared)) {}
+    while (compute_one<PlainParts<List>>(roles, dev, block_shared)) {}
   }
-  if (first) roles.pen.close();
+  if (first) roles.writer.close();
 }
 
 /// One thread, once instruction `n + 2` has its command: what instruction `n` was told by then. Nobody waits here: each phase
@@ -90,53 +90,53 @@ __device__ inline void look_back(RolesShared& roles, std::uint32_t n) {
 
 /// The store role: one warp. Runs store parts while the compute warps go on, and tells the control role.
 template <class Parts>
-__device__ void store_role(RolesShared& roles, const World& world) {
+__device__ void store_role(RolesShared& roles, const DeviceState& dev) {
   using P = ThreadPlatform;
   const bool leader = threadIdx.x % 32 == 0;
-  TracePen<P> pen(roles.run.traced && leader ? world.trace : TraceBuffers{}, roles.run.worker, TraceRole::store);
-  Taker taker(roles, pen);
+  TraceWriter<P> writer(roles.run.traced && leader ? dev.trace : TraceBuffers{}, roles.run.worker, TraceRole::store);
+  HandoffConsumer consumer(roles, writer);
   for (std::uint32_t n = 0;; ++n) {
     RoleSlot& slot = roles.slots[n % kRoleSlots];
     const RoleCommand command = wait_command(roles, n);
     if (leader && n >= 2) look_back(roles, n - 2);
     if (command == RoleCommand::leave) break;
     if (leader) roles.storing = n;
-    taker.begin(n);
+    consumer.begin(n);
     if (command == RoleCommand::run) {
-      typename Parts::StoreBlock block(slot.context, taker);
+      typename Parts::StoreBlock block(slot.context, consumer);
       Parts::List::template store<typename Parts::Operands>(slot.instruction.record, block);
     }
-    if (!taker.end()) break;
+    if (!consumer.end()) break;
     Parts::end_store(roles, n);
     std::uint32_t local = 0, pass = 0;
     if (leader) {
-      slot.stored_failed = command == RoleCommand::skip || slot.context.asked.code != 0;
-      local = slot.instruction.record.header.local, pass = slot.context.asked.iteration;
+      slot.stored_failed = command == RoleCommand::skip || slot.context.outcome.code != 0;
+      local = slot.instruction.record.header.local, pass = slot.context.outcome.iteration;
     }
-    const std::uint64_t end = pen.now();
-    if (arrives(threadIdx.x % 32)) ptx::mbarrier_arrive(roles.stored[n % kRoleSlots]);  // pairs with ControlRole::settle_last()
-    if (command == RoleCommand::run) pen.write_until(end, TraceKind::store, taker.last_taken(end), local, pass);  // the leader's
+    const std::uint64_t end = writer.now();
+    if (arrives(threadIdx.x % 32)) ptx::mbarrier_arrive(roles.stored[n % kRoleSlots]);  // pairs with ControlRole::signal_last()
+    if (command == RoleCommand::run) writer.write_until(end, TraceKind::store, consumer.last_taken(end), local, pass);  // the leader's
   }
-  pen.close();
+  writer.close();
 }
 
 /// Out of line: the registers of unchecked runs are their own.
 template <class List>
-[[gnu::noinline]] __device__ void checked_store_role(RolesShared& roles, const World& world) {
-  store_role<CheckedParts<List>>(roles, world);
+[[gnu::noinline]] __device__ void checked_store_role(RolesShared& roles, const DeviceState& dev) {
+  store_role<CheckedParts<List>>(roles, dev);
 }
 
 /// The load and store warps between runs.
 template <class List>
-[[gnu::noinline]] __device__ void serve_compiled_runs(const World& world) {
+[[gnu::noinline]] __device__ void serve_compiled_runs(const DeviceState& dev) {
   RolesShared& roles = roles_shared();
   for (std::uint32_t runs = 0;; ++runs) {
     // No time limit: to have no compiled run is no fault. Pairs with control_compiled_run().
     for (std::uint32_t spins = 0; !ptx::mbarrier_test(roles.begin, runs & 1); ++spins) ThreadPlatform::pause(spins);
     if (roles.kernel_ends) return;
-    if (threadIdx.x / 32 == kLoadWarp) LoadRole<List>(roles, world)();
-    else if (world.check_ns) checked_store_role<List>(roles, world);
-    else store_role<PlainParts<List>>(roles, world);
+    if (threadIdx.x / 32 == kLoadWarp) LoadRole<List>(roles, dev)();
+    else if (dev.check_ns) checked_store_role<List>(roles, dev);
+    else store_role<PlainParts<List>>(roles, dev);
     __syncwarp();
     if (arrives(threadIdx.x % 32)) ptx::mbarrier_arrive(roles.left);  // pairs with the control thread's wait
   }

@@ -19,18 +19,18 @@ __device__ [[gnu::noinline]] inline void watch_last_task(std::uint64_t number) {
   const CompiledRun& run = roles.run;
   const std::uint32_t task = roles.slots[(number - 1) % kRoleSlots].instruction.record.header.local;
   const Item item{task, static_cast<std::uint16_t>(run.slot), false};
-  beat<P>(run.world->heartbeats[run.worker], WorkerState::slow, item.pack(), now - watch.begin);
+  beat<P>(run.dev->heartbeats[run.worker], WorkerState::slow, item.pack(), now - watch.begin);
   watch.told = now;
 }
 
 /// The control role: one thread. Keeps instructions coming, waits for predecessors, says go. Instructions are numbered over
 /// all passes, and it has cursors among them:
 ///
-///   settled_    all before this one have settled: what they stored is told to those who wait for it
+///   signaled_    all before this one have settled: what they stored is told to those who wait for it
 ///   number_     the one in hand: it waits for the tasks before it
 ///   commanded_  the first without a command; one further than the next, if that is early
 ///
-///   settled_ <= number_ <= settled_ + 1        the one before is at most still storing
+///   signaled_ <= number_ <= signaled_ + 1        the one before is at most still storing
 ///   number_ <= commanded_ <= number_ + 2       at most number_ + 1 where a step begins; the command to leave comes on top
 ///
 /// Slots hold number_ - 1 to number_ + 2: fetched two ahead, into the slot of one that has settled.
@@ -38,15 +38,15 @@ class ControlRole {
   using P = ThreadPlatform;
 
  public:
-  __device__ ControlRole(RolesShared& roles, const World& world)
-      : roles_(roles), run_(roles.run), world_(world),
-        pen_(run_.traced ? world.trace : TraceBuffers{}, run_.worker, TraceRole::control) {}
+  __device__ ControlRole(RolesShared& roles, const DeviceState& dev)
+      : roles_(roles), run_(roles.run), dev_(dev),
+        writer_(run_.traced ? dev.trace : TraceBuffers{}, run_.worker, TraceRole::control) {}
 
   __device__ StreamEnd operator()() {
     for (std::uint32_t n = 0; n + 1 < kRoleSlots; ++n) fetch(n);
     // Every task is before some sink, so no gate opens before this worker's last task has settled.
-    const auto idle_at_gate = [&] { return number_ && !settle_last(); };
-    const StreamEnd end = follow_stream<P>(run_, pen_, idle_at_gate, [&](std::uint32_t i, std::uint32_t pass) {
+    const auto idle_at_gate = [&] { return number_ && !signal_last(); };
+    const StreamEnd end = follow_stream<P>(run_, writer_, idle_at_gate, [&](std::uint32_t i, std::uint32_t pass) {
       return step(pass, i + 1 < run_.stream.count);
     });
     ptx::wait_copies<0>();
@@ -54,8 +54,8 @@ class ControlRole {
     // To the first instruction without a command, also when the runtime was aborted: its slot is free, for the last that
     // used it has settled (see step()), and nobody else tells the roles.
     command(RoleCommand::leave);
-    if (!end.aborted && number_) settle_last();
-    pen_.close();
+    if (!end.aborted && number_) signal_last();
+    writer_.close();
     return end;
   }
 
@@ -81,9 +81,9 @@ class ControlRole {
     const Instruction& instruction = slot.instruction;
     roles_.stepping = static_cast<std::uint32_t>(number_);
     if (commanded_ == number_) prepare(slot, pass);
-    began_ = pen_.now();
+    began_ = writer_.now();
     if (!(instruction.flags & kEarly ? begin_early(slot, pass, goes_on) : begin(slot, pass))) return false;
-    if (number_ && !settle_last()) return false;  // that slot gets the next instruction but two
+    if (number_ && !signal_last()) return false;  // that slot gets the next instruction but two
     failed_before_last_ = failed_;
     ++number_;
     fetch(number_ + kRoleSlots - 2);
@@ -95,21 +95,21 @@ class ControlRole {
     const Instruction& instruction = slot.instruction;
     // What this task needs of the one before it is stored, and whether that failed is known, once that has settled. Until
     // then nobody looks at counters: all workers' looks go to one place of the L2 cache, and operands pass there, too.
-    if (instruction.flags & kAfterPrevious && !settle_last()) return false;
+    if (instruction.flags & kAfterPrevious && !signal_last()) return false;
     const auto idle = [&] {
       watch();
-      const bool busy = !settle_if_stored();
+      const bool busy = !signal_if_stored();
       if (busy) __nanosleep(kBusyNs);
       return busy;
     };
     if (!wait_all_before(slot, pass, idle)) return false;
     slot.called_off = failed_;
-    const std::uint64_t end = pen_.now();
+    const std::uint64_t end = writer_.now();
     const bool task = !(instruction.flags & kOnlyWaits);
     command(failed_ ? RoleCommand::skip : task ? RoleCommand::run : RoleCommand::nothing);
     ptx::mbarrier_arrive(roles_.coming[number_ % kRoleSlots]);  // pairs with detail::await_sent()
     ptx::mbarrier_arrive(roles_.before[number_ % kRoleSlots]);  // pairs with detail::await_before()
-    pen_.write_until(end, TraceKind::wait, began_, instruction.record.header.local, pass);  // while the others go on
+    writer_.write_until(end, TraceKind::wait, began_, instruction.record.header.local, pass);  // while the others go on
     return true;
   }
 
@@ -118,18 +118,18 @@ class ControlRole {
     const Instruction& instruction = slot.instruction;
     if (commanded_ == number_) command(failed_ ? RoleCommand::skip : RoleCommand::run);
     if (goes_on) look_ahead(pass);
-    if (instruction.flags & kAfterPrevious && !settle_last()) return false;
+    if (instruction.flags & kAfterPrevious && !signal_last()) return false;
     const Before sent = wait_sent<P>(run_, instruction, pass, [&] {
       watch();
-      if (!settle_if_stored()) __nanosleep(kBusyNs);
+      if (!signal_if_stored()) __nanosleep(kBusyNs);
     });
     if (sent == Before::aborted) return false;
     slot.called_off = failed_ |= sent == Before::failed;
     ptx::mbarrier_arrive(roles_.coming[number_ % kRoleSlots]);  // pairs with detail::await_sent()
-    pen_.write(TraceKind::wait, began_, instruction.record.header.local, pass);
+    writer_.write(TraceKind::wait, began_, instruction.record.header.local, pass);
     const auto idle = [&] {
       watch();
-      settle_if_stored();
+      signal_if_stored();
       return true;
     };
     if (!wait_all_before(slot, pass, idle)) return false;
@@ -155,7 +155,7 @@ class ControlRole {
   }
 
   __device__ void prepare(RoleSlot& slot, std::uint32_t pass) const {
-    slot.context = {run_.world, &slot.instruction.record.header, run_.state,
+    slot.context = {run_.dev, &slot.instruction.record.header, run_.state,
                     {0, static_cast<std::uint16_t>(run_.slot), false}, run_.worker, {0, 0, 0, pass}, stamp_of(run_, pass)};
   }
 
@@ -193,53 +193,53 @@ class ControlRole {
   // waited for the end of all before a task and for its release: 0.569 ms a token for 0.592, 8 texts 0.700 for 0.716.)
 
   /// Waits for that. False if the runtime was aborted.
-  __device__ bool settle_last() {
-    if (settled_ == number_) return true;
+  __device__ bool signal_last() {
+    if (signaled_ == number_) return true;
     if (!wait_last(roles_.stored)) return false;
-    settle_stored();
+    signal_stored();
     return true;
   }
   /// Without waiting. True if there is nothing left to settle.
-  __device__ bool settle_if_stored() {
-    if (settled_ != number_ && stored(number_ - 1)) settle_stored();
-    return settled_ == number_;
+  __device__ bool signal_if_stored() {
+    if (signaled_ != number_ && stored(number_ - 1)) signal_stored();
+    return signaled_ == number_;
   }
-  __device__ void settle_stored() {
+  __device__ void signal_stored() {
     const RoleSlot& last = roles_.slots[(number_ - 1) % kRoleSlots];
     failed_ |= last.stored_failed;
     // What others may rely on, once this task has settled, includes all that was before it.
     const bool failed = failed_before_last_ || last.stored_failed;
     if (!(last.instruction.flags & kOnlyWaits))
-      settle<P>(run_, last.instruction, last.context.asked.iteration, last.context.asked, failed);
-    settled_ = number_;
+      signal_done<P>(run_, last.instruction, last.context.outcome.iteration, last.context.outcome, failed);
+    signaled_ = number_;
   }
   /// Acquire: as in stored(). The look at `abort` is relaxed: who sees it leaves.
   __device__ bool wait_last(std::uint64_t (&barriers)[kRoleSlots]) {
     const std::uint64_t n = number_ - 1;
     for (std::uint32_t spins = 1; !ptx::mbarrier_test(barriers[n % kRoleSlots], n / kRoleSlots & 1); ++spins) {
       watch();
-      if (spins % 1024 == 0 && P::device(world_.control->board.abort).load(Order::relaxed)) return false;
+      if (spins % 1024 == 0 && P::device(dev_.control->broadcast.abort).load(Order::relaxed)) return false;
     }
     return true;
   }
 
   /// While this thread waits for something.
   __device__ void watch() {
-    if (++looks_ % 1024 == 0 && settled_ != number_) watch_last_task(number_);
+    if (++polls_ % 1024 == 0 && signaled_ != number_) watch_last_task(number_);
   }
 
   RolesShared& roles_;
   const CompiledRun& run_;
-  const World& world_;
-  std::uint64_t number_ = 0;      // a cursor, as commanded_ and settled_ are: see above
+  const DeviceState& dev_;
+  std::uint64_t number_ = 0;      // a cursor, as commanded_ and signaled_ are: see above
   std::uint64_t commanded_ = 0;
   std::uint32_t next_fetch_ = 0;  // place in the stream of what fetch() brings next
-  std::uint64_t settled_ = 0;
+  std::uint64_t signaled_ = 0;
   bool failed_ = false;  // a task of this pass, on this worker or before one of its tasks
   bool failed_before_last_ = false;  // the same when the task before this one was begun
   std::uint64_t began_ = 0;  // to see to this instruction
-  std::uint32_t looks_ = 0;
-  TracePen<P> pen_;
+  std::uint32_t polls_ = 0;
+  TraceWriter<P> writer_;
 };
 
 }  // namespace flywheel

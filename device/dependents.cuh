@@ -32,7 +32,7 @@ class KeptPages {
   __device__ std::uint32_t parity() const { return kept_.parity; }
 
   /// The next page, for instruction `number` of the run.
-  __device__ void add(std::uint32_t number, const RingPlace& place) {
+  __device__ void add(std::uint32_t number, const RingCursor& place) {
     if (kept_.pages == 0) kept_ = {number, place.slot(), place.parity(), 0, false};
     ++kept_.pages;
   }
@@ -55,7 +55,7 @@ class KeptPages {
     const std::uint64_t policy = ptx::read_once_policy();
     const auto advance = [&] {
       --left;
-      slot = slot + 1 == roles.world->page_count ? 0 : slot + 1;
+      slot = slot + 1 == roles.dev->page_count ? 0 : slot + 1;
     };
     const auto fill_next = [&](const unsigned char* from, std::uint32_t bytes) {
       if (bulk) ptx::expect_bytes(roles.landed[slot], bytes);
@@ -97,7 +97,7 @@ class KeptPages {
     for_each_named(task, [&](const unsigned char*, std::uint32_t) { ++named; });
     // Relaxed: the first fault stands, and the landing of the pages releases it.
     if (named != pages && lane() == 0)
-      P::block(task.context.asked.code).compare_exchange(0, static_cast<std::uint32_t>(Status::operands_misnamed), Order::relaxed);
+      P::block(task.context.outcome.code).compare_exchange(0, static_cast<std::uint32_t>(Status::operands_misnamed), Order::relaxed);
   }
   /// use(from, bytes) for each page that the task names.
   template <class Use>

@@ -27,7 +27,7 @@ __device__ inline void await_taken() {
   const WarpHandoffs& mine = warp_handoffs(roles);
   if (mine.used == 0) return;
   const bool wrapped = mine.place == 0;
-  wait_phase_in_compute(roles.taken[wrapped ? kHandoffs - 1 : mine.place - 1], mine.parity ^ wrapped);  // pairs with Taker::give_back()
+  wait_phase_in_compute(roles.taken[wrapped ? kHandoffs - 1 : mine.place - 1], mine.parity ^ wrapped);  // pairs with HandoffConsumer::give_back()
 }
 
 __device__ inline void pass_on() {
@@ -39,7 +39,7 @@ __device__ inline void pass_on() {
     const bool wraps = now.place + 1 == kHandoffs;
     mine = {wraps ? 0 : now.place + 1, now.parity ^ wraps, now.used < kHandoffs ? now.used + 1 : now.used, now.count + 1};
   }
-  if (arrives(threadIdx.x % 32)) ptx::mbarrier_arrive(roles.handed[now.place]);  // pairs with Taker::take()
+  if (arrives(threadIdx.x % 32)) ptx::mbarrier_arrive(roles.handed[now.place]);  // pairs with HandoffConsumer::take()
   __syncwarp();
 }
 
@@ -65,9 +65,9 @@ __device__ inline bool has_come(std::uint32_t number) {
 __device__ inline bool is_called_off(std::uint32_t number) {
   return has_come(number) && roles_shared().slots[number % kRoleSlots].called_off;
 }
-__device__ inline void tell_sent(std::uint32_t number) {
+__device__ inline void signal_sent(std::uint32_t number) {
   RolesShared& roles = roles_shared();
-  flywheel::tell_sent<ThreadPlatform>(sent_word(roles.run, roles.slots[number % kRoleSlots].instruction));
+  flywheel::signal_sent<ThreadPlatform>(sent_word(roles.run, roles.slots[number % kRoleSlots].instruction));
 }
 
 /// One lane of a warp that is through with a task: how often it has handed over.
@@ -80,10 +80,10 @@ __device__ inline std::uint32_t end_handoffs() {
 }  // namespace detail
 
 /// The store warp's end.
-class Taker {
+class HandoffConsumer {
  public:
-  __device__ Taker(RolesShared& roles, const TracePen<ThreadPlatform>& pen)
-      : roles_(roles), pen_(pen), places_at_(roles.handoffs_at), place_(kHandoffs) {}
+  __device__ HandoffConsumer(RolesShared& roles, const TraceWriter<ThreadPlatform>& writer)
+      : roles_(roles), writer_(writer), places_at_(roles.handoffs_at), place_(kHandoffs) {}
 
   /// Around each task. end() takes what the store part left, and waits until the compute part is over; false if the
   /// runtime was aborted.
@@ -105,7 +105,7 @@ class Taker {
   __device__ bool holds() const { return held_; }
   /// For traces: when the task's last handoff was taken; `otherwise` if there was none.
   __device__ std::uint64_t last_taken(std::uint64_t otherwise) const { return last_taken_ ? last_taken_ : otherwise; }
-  __device__ void tell_sent() const { flywheel::tell_sent<ThreadPlatform>(sent_word_); }
+  __device__ void signal_sent() const { flywheel::signal_sent<ThreadPlatform>(sent_word_); }
 
   /// Null once the compute part is over and all it handed over was taken.
   __device__ const void* take() {
@@ -133,7 +133,7 @@ class Taker {
     __syncwarp();  // the lanes may have seen it one after the other
     ++taken_;
     held_ = 1;
-    last_taken_ = pen_.now();
+    last_taken_ = writer_.now();
     return page_memory() + places_at_ + place_.slot() * kHandoffBytes;
   }
   /// Acquire: pairs with the compute warps' arrivals at the end of their part.
@@ -171,16 +171,16 @@ class Taker {
     return seen;
   }
   __device__ void look_longer() {
-    WaitContext patience = Wires<ThreadPlatform>{*roles_.world}.wait_for_phase(roles_.run.worker);
-    patience.budget_ns *= 2;
-    spin_until<ThreadPlatform>(patience, WaitReason::role, &roles_.handed[place_.slot()], place_.parity(),
+    WaitContext limit = Views<ThreadPlatform>{*roles_.dev}.wait_for_phase(roles_.run.worker);
+    limit.budget_ns *= 2;
+    spin_until<ThreadPlatform>(limit, WaitReason::role, &roles_.handed[place_.slot()], place_.parity(),
                                [this](std::uint64_t&) { return look(); });
   }
 
   RolesShared& roles_;
-  const TracePen<ThreadPlatform>& pen_;
+  const TraceWriter<ThreadPlatform>& writer_;
   const std::uint32_t places_at_;
-  RingPlace place_;
+  RingCursor place_;
   std::uint32_t number_ = 0;  // of the instruction
   std::uint64_t* sent_word_ = nullptr;
   std::uint32_t taken_ = 0;   // handoffs of it

@@ -25,9 +25,9 @@ class LoadRole {
   using P = ThreadPlatform;
 
  public:
-  __device__ LoadRole(RolesShared& roles, const World& world)
-      : roles_(roles), run_(roles.run), world_(world), bulk_(ptx::kHopper && world.bulk_copies),
-        pen_(run_.traced && lane() == 0 ? world.trace : TraceBuffers{}, run_.worker, TraceRole::load) {}
+  __device__ LoadRole(RolesShared& roles, const DeviceState& dev)
+      : roles_(roles), run_(roles.run), dev_(dev), bulk_(ptx::kHopper && dev.bulk_copies),
+        writer_(run_.traced && lane() == 0 ? dev.trace : TraceBuffers{}, run_.worker, TraceRole::load) {}
 
   /// All lanes. One of them is enough for bulk copies: there the others leave.
   __device__ void operator()() {
@@ -35,7 +35,7 @@ class LoadRole {
     // Pairs with the release of whoever packed the stream, which the control thread acquired with the run.
     ptx::fence_global_for_bulk_copies();
     ptx::fence_shared_for_bulk_copies();  // what the run before has read in pages
-    Place place(roles_, world_, bulk_);
+    Place place(roles_, dev_, bulk_);
     if (bulk_ && !List::kHasDependents) load_passes<true>(place);
     else load_passes<false>(place);
     if constexpr (List::kHasDependents) {
@@ -45,20 +45,20 @@ class LoadRole {
     // Nothing may be written to shared memory once the run is left.
     for (; place.under_way; --place.under_way, place.land.advance())
       wait_phase(roles_.landed[place.land.slot()], place.land.parity(), WaitReason::page);
-    pen_.close();
+    writer_.close();
   }
 
  private:
   /// What every page takes: copies of its own, so that it stays in registers whatever is called. This one warp sets the
   /// pace of the memory: a page must not take it more than a fraction of the time that its bytes take.
   struct Place {
-    __device__ Place(RolesShared& all, const World& world, bool bulk)
-        : roles(all), page_count(world.page_count), window(world.page_window), ticks(world.page_ticks), bulk(bulk), fill(page_count),
+    __device__ Place(RolesShared& all, const DeviceState& dev, bool bulk)
+        : roles(all), page_count(dev.page_count), window(dev.page_window), ticks(dev.page_ticks), bulk(bulk), fill(page_count),
           land(page_count), policy(ptx::read_once_policy()) {}
     RolesShared& roles;
     const std::uint32_t page_count, window, ticks;
     const bool bulk;
-    RingPlace fill, land;
+    RingCursor fill, land;
     const std::uint64_t policy;
     std::uint32_t under_way = 0;  // pages asked for or kept, and not seen to land
     std::uint32_t filled = 0;     // pages used at least once
@@ -152,10 +152,10 @@ class LoadRole {
     if constexpr (kLean) {
       if (ptx::mbarrier_test(barrier, parity)) return true;
       // Without a time limit, as compute warps: what this waits for, the control and store roles wait for, too.
-      const std::uint64_t begin = pen_.now();
+      const std::uint64_t begin = writer_.now();
       for (std::uint32_t spins = 1; !ptx::mbarrier_test(barrier, parity); ++spins)
         if (spins % 16 == 0 && is_over()) return false;
-      pen_.write(kind, begin, 0, pass_);
+      writer_.write(kind, begin, 0, pass_);
       return true;
     } else {
       return (bulk_ && !kept_.any() && ptx::mbarrier_poll(barrier, parity)) || wait_longer(&barrier, parity, kind);
@@ -166,7 +166,7 @@ class LoadRole {
     return P::block(roles_shared().stop_loading).load(Order::relaxed) || P::device(*roles_shared().abort).load(Order::relaxed);
   }
   [[gnu::noinline]] __device__ bool wait_longer(std::uint64_t* barrier, std::uint32_t parity, TraceKind kind) {
-    const std::uint64_t begin = pen_.now();
+    const std::uint64_t begin = writer_.now();
     while (!stopped_) {
       std::uint32_t seen = kStop;
       if (lane() == 0) seen = look(*barrier, parity);
@@ -180,13 +180,13 @@ class LoadRole {
       stopped_ = seen == kStop;
       if (seen == kThere) break;
     }
-    pen_.write(kind, begin, 0, pass_);
+    writer_.write(kind, begin, 0, pass_);
     return !stopped_;
   }
 
   __device__ Seen look(std::uint64_t& barrier, std::uint32_t parity) const {
     Seen seen = kStop;
-    const PhasePatience patience = Wires<P>{world_}.wait_for_phase(run_.worker);
+    const PhaseWait limit = Views<P>{dev_}.wait_for_phase(run_.worker);
     const auto something = [&](std::uint64_t&) {
       // Acquire: pairs with who gives the page back, or with the copies that fill it.
       if (ptx::mbarrier_poll(barrier, parity)) seen = kThere;
@@ -194,7 +194,7 @@ class LoadRole {
       else return P::block(roles_.stop_loading).load(Order::relaxed) != 0;
       return true;
     };
-    return spin_until<P>(patience, WaitReason::page, &barrier, parity, something) ? seen : kStop;
+    return spin_until<P>(limit, WaitReason::page, &barrier, parity, something) ? seen : kStop;
   }
 
   /// Takes places for a task's dependent operands. Those of one task at a time: the next ones wait until these are filled.
@@ -211,12 +211,12 @@ class LoadRole {
 
   RolesShared& roles_;
   const CompiledRun& run_;
-  const World& world_;
+  const DeviceState& dev_;
   const bool bulk_;
   std::uint32_t pass_ = 0;
   KeptPages<List> kept_;
   bool stopped_ = false;
-  TracePen<P> pen_;
+  TraceWriter<P> writer_;
 };
 
 }  // namespace flywheel

@@ -50,8 +50,8 @@ class PageOperands {
   template <class Operands>
   __device__ static Operands of_warp() {
     RolesShared& roles = roles_shared();
-    const WarpPlace place = roles.places[ptx::thread_of_block() / 32 - kFirstComputeWarp];
-    Operands operands(roles.world->page_count, place.page, place.parity);
+    const WarpCursor place = roles.places[ptx::thread_of_block() / 32 - kFirstComputeWarp];
+    Operands operands(roles.dev->page_count, place.page, place.parity);
     operands.begin(roles.slots[place.number % kRoleSlots]);
     return operands;
   }

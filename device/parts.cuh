@@ -11,7 +11,7 @@ namespace flywheel {
 template <class List>
 class WarpBlock : public BlockCore<ThreadPlatform, List> {
  public:
-  __device__ WarpBlock(TaskContext& context, Taker& taker) : BlockCore<ThreadPlatform, List>(context), taker_(taker) {}
+  __device__ WarpBlock(TaskContext& context, HandoffConsumer& consumer) : BlockCore<ThreadPlatform, List>(context), consumer_(consumer) {}
   static constexpr bool kOnGpu = true;
   __device__ static int rank() { return static_cast<int>(threadIdx.x % 32); }
   __device__ static int lane() { return rank(); }
@@ -24,18 +24,18 @@ class WarpBlock : public BlockCore<ThreadPlatform, List> {
     for (int i = rank(); i < n; i += size()) f(i);
   }
   // Early tasks, see operands.hpp. All lanes.
-  __device__ bool await() const { return detail::await_before(taker_.number()); }
-  __device__ bool await_sent() const { return detail::await_sent(taker_.number()); }
+  __device__ bool await() const { return detail::await_before(consumer_.number()); }
+  __device__ bool await_sent() const { return detail::await_sent(consumer_.number()); }
   __device__ void sent() const {
     __syncwarp();  // all lanes have put their words
-    if (leader()) taker_.tell_sent();
+    if (leader()) consumer_.signal_sent();
   }
   template <class Ready>
   __device__ bool spin(Ready&& ready) const {
-    return detail::spin(*this->context_->world, taker_.number(), ready);
+    return detail::spin(*this->context_->dev, consumer_.number(), ready);
   }
-  __device__ static StampedPair look_at_two(const Stamped* at) { return ptx::load_two(at); }
-  __device__ static void put_two(Stamped* at, const StampedPair& pair) { ptx::store_two(at, pair); }
+  __device__ static StampedPair load_stamped_pair(const Stamped* at) { return ptx::load_two(at); }
+  __device__ static void store_stamped_pair(Stamped* at, const StampedPair& pair) { ptx::store_two(at, pair); }
 
   template <class T>
   __device__ static T shuffle_xor(T value, int mask) { return detail::shuffle_xor(value, static_cast<std::uint32_t>(mask)); }
@@ -51,13 +51,13 @@ class WarpBlock : public BlockCore<ThreadPlatform, List> {
   /// What the compute part handed over next; waits for it. Null when there is no more.
   template <class T>
   __device__ const T* take() {
-    return static_cast<const T*>(taker_.take());
+    return static_cast<const T*>(consumer_.take());
   }
   /// The whole warp has read what take() gave.
-  __device__ void give_back() { taker_.give_back(); }
+  __device__ void give_back() { consumer_.give_back(); }
 
  protected:
-  Taker& taker_;
+  HandoffConsumer& consumer_;
 };
 
 /// What compute_role() and store_role() give to the parts of tasks, and what else they do when those have ended.

@@ -34,7 +34,7 @@ __device__ __forceinline__ void gpu_pause(std::uint32_t spins) {
 __device__ std::uint64_t waiting_part();  // see roles.cuh
 }  // namespace detail
 
-/// One thread: the leader of the control warp, the door's leading lane, or a thread of a task body.
+/// One thread: the leader of the control warp, the inbox poller's leading lane, or a thread of a task body.
 struct ThreadPlatform : CpuPlatform {
   using Leader = ThreadPlatform;
 

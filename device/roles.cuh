@@ -36,7 +36,7 @@ struct RoleSlot {
 // put into local memory comes back from L2: acquires empty the L1 cache.
 
 /// One compute warp between tasks.
-struct alignas(16) WarpPlace {
+struct alignas(16) WarpCursor {
   std::uint32_t number;  // of its next instruction
   std::uint32_t page;    // slot of its next page of operands
   std::uint32_t parity;  // of the phase in which that lands
@@ -63,12 +63,12 @@ struct TaskWatch {
 };
 
 struct RolesShared {
-  const World* world;
+  const DeviceState* dev;
   std::uint64_t* abort;
   std::uint32_t handoffs_at;  // in dynamic shared memory: their places
-  WarpPlace places[kComputeWarps];
+  WarpCursor places[kComputeWarps];
   WarpHandoffs handoffs[kComputeWarps];
-  TracePen<ThreadPlatform> pen;  // of the first compute thread
+  TraceWriter<ThreadPlatform> writer;  // of the first compute thread
   std::uint64_t body_began;
   RoleSlot slots[kRoleSlots];
   CompiledRun run;
@@ -91,7 +91,7 @@ struct RolesShared {
   PartNotes notes;
 };
 
-/// The block's one copy; see crew_shared().
+/// The block's one copy; see executor_shared().
 __device__ __forceinline__ RolesShared& roles_shared() {
   __shared__ RolesShared shared;
   return shared;
@@ -102,17 +102,17 @@ __device__ __forceinline__ unsigned char* page_memory() {
   extern __shared__ __align__(128) unsigned char memory[];
   return memory;
 }
-__device__ __forceinline__ unsigned char* scratch_memory(const World& world) {
-  return page_memory() + std::size_t{world.page_count} * kPageBytes;
+__device__ __forceinline__ unsigned char* scratch_memory(const DeviceState& dev) {
+  return page_memory() + std::size_t{dev.page_count} * kPageBytes;
 }
-__device__ __forceinline__ unsigned char* handoff_memory(const World& world) {
-  return scratch_memory(world) + world.scratch_bytes;
+__device__ __forceinline__ unsigned char* handoff_memory(const DeviceState& dev) {
+  return scratch_memory(dev) + dev.scratch_bytes;
 }
 
 /// Where a role stands in a ring of slots that are used in turn: the slot, and the parity of the phase it will end.
-class RingPlace {
+class RingCursor {
  public:
-  __device__ explicit RingPlace(std::uint32_t size) : size_(size) {}
+  __device__ explicit RingCursor(std::uint32_t size) : size_(size) {}
   __device__ std::uint32_t slot() const { return slot_; }
   __device__ std::uint32_t parity() const { return parity_; }
   __device__ void advance() {
@@ -145,9 +145,9 @@ __device__ inline std::uint64_t waiting_part() {
 [[gnu::noinline]] __device__ inline bool wait_phase_longer(std::uint64_t* barrier, std::uint32_t parity,
                                                            WaitReason reason) {
   const RolesShared& roles = roles_shared();
-  WaitContext patience = Wires<ThreadPlatform>{*roles.world}.wait_for_phase(roles.run.worker);
-  patience.budget_ns *= 2;
-  return spin_until<ThreadPlatform>(patience, reason, barrier, parity,
+  WaitContext limit = Views<ThreadPlatform>{*roles.dev}.wait_for_phase(roles.run.worker);
+  limit.budget_ns *= 2;
+  return spin_until<ThreadPlatform>(limit, reason, barrier, parity,
                                     [&](std::uint64_t&) { return ptx::mbarrier_test(*barrier, parity); });
 }
 }  // namespace detail
@@ -166,8 +166,8 @@ __device__ __forceinline__ bool wait_phase_in_compute(std::uint64_t& barrier, st
 }
 
 /// By the control thread, when no role is in a run: all rings begin at slot 0, parity 0.
-__device__ inline void init_roles(RolesShared& roles, const World& world, bool first) {
-  const bool bulk = ptx::kHopper && world.bulk_copies;
+__device__ inline void init_roles(RolesShared& roles, const DeviceState& dev, bool first) {
+  const bool bulk = ptx::kHopper && dev.bulk_copies;
   const auto init = [&](std::uint64_t& barrier, std::uint32_t arrivals) {
     if (!first) ptx::mbarrier_invalidate(barrier);
     ptx::mbarrier_init(barrier, arrivals);
@@ -182,15 +182,15 @@ __device__ inline void init_roles(RolesShared& roles, const World& world, bool f
     init(roles.taken[h], arrivals_of(32));
   }
   const std::uint32_t copies = bulk ? 1 : 32;
-  for (std::uint32_t p = 0; p < world.page_count; ++p) {
+  for (std::uint32_t p = 0; p < dev.page_count; ++p) {
     first ? ptx::mbarrier_init(roles.landed[p], copies) : restart(roles.landed[p], copies);  // LoadRole waits for all it began
     init(roles.returned[p], kComputeWarps * arrivals_of(32));
   }
   ptx::publish_mbarriers();
   for (std::uint32_t w = 0; w < kComputeWarps; ++w) roles.places[w] = {}, roles.handoffs[w] = {};
-  roles.world = &world;
-  roles.abort = &world.control->board.abort;
-  roles.handoffs_at = static_cast<std::uint32_t>(handoff_memory(world) - page_memory());
+  roles.dev = &dev;
+  roles.abort = &dev.control->broadcast.abort;
+  roles.handoffs_at = static_cast<std::uint32_t>(handoff_memory(dev) - page_memory());
   roles.announced = 0;
   roles.watch = {};
   roles.stop_loading = 0;

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "host/base/process.hpp"
-#include "host/kernel/world_memory.hpp"
+#include "host/kernel/device_state_memory.hpp"
 #include "host/load/heap.hpp"
 #include "host/load/loader.hpp"
 #include "host/submit/dispatcher.hpp"
@@ -12,8 +12,8 @@ namespace flywheel {
 struct Core {
   Core(const KernelEntry& entry, const Options& chosen, std::unique_ptr<Engine> made)
       : options(chosen), engine(std::move(made)), heap(*engine, options.heap_bytes),
-        memory(*engine, options), loader(*engine, memory.world(), heap, entry, options),
-        dispatcher(*engine, memory.world(), options) {}
+        memory(*engine, options), loader(*engine, memory.dev(), heap, entry, options),
+        dispatcher(*engine, memory.dev(), options) {}
 
   /// False in a child of fork(): threads and GPU are the parent's, and there is nothing to end here.
   bool is_ours() const { return process == this_process(); }
@@ -23,7 +23,7 @@ struct Core {
   Options options;
   std::unique_ptr<Engine> engine;
   Heap heap;
-  WorldMemory memory;
+  DeviceStateMemory memory;
   Loader loader;
   Dispatcher dispatcher;
   const int process = this_process();

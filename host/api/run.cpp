@@ -30,11 +30,11 @@ bool Run::done() {
   // when it is live, and all of its outcome is written when it is done.
   const RunPhase phase = run.phase.load(std::memory_order_acquire);
   if (phase != RunPhase::live) return phase == RunPhase::done;
-  const World& world = core_->memory.world();
-  if (!is_complete(world, run)) return false;
+  const DeviceState& dev = core_->memory.dev();
+  if (!is_complete(dev, run)) return false;
   // The rest is collected under the dispatcher's mutex: it knows best why a run that it cancelled or aborted has failed, and a
   // trace comes through its engine.
-  if (ended_well(world, run) && !run.traced) collect(world, run);
+  if (ended_well(dev, run) && !run.traced) collect(dev, run);
   core_->dispatcher.retire(record_);
   return true;
 }
@@ -43,7 +43,7 @@ bool Run::done() {
 void Run::drain() {
   // Acquire: as in done(). Under the mutex it stays live, and the slot's stream is its own.
   if (record_->phase.load(std::memory_order_acquire) == RunPhase::live)
-    drain_stream(core_->memory.world(), *record_, core_->options.stream_unread);
+    drain_stream(core_->memory.dev(), *record_, core_->options.stream_unread);
 }
 
 bool Run::wait_until(Clock::time_point limit) {
@@ -128,7 +128,7 @@ void Run::let_stream_wait(CudaStream stream) {
   // Acquire: as in done(): the run has its slot.
   for (std::uint32_t turn = 0; record().phase.load(std::memory_order_acquire) == RunPhase::waiting; ++turn)
     back_off(turn);
-  const CompletionSlot& slot = core_->memory.world().completions[record_->slot];
+  const CompletionSlot& slot = core_->memory.dev().completions[record_->slot];
   // The upper half of the completion word is the generation, which only grows.
   const auto* generation = reinterpret_cast<const std::uint32_t*>(&slot.word) + 1;
   core_->engine->make_stream_wait(stream, generation, record_->generation);

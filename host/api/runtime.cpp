@@ -128,14 +128,14 @@ std::uint32_t Runtime::workers() const { return core()->engine->workers(); }
 std::string Runtime::device() const { return core()->engine->name(); }
 
 Stats Runtime::stats() {
-  const World& world = core()->memory.world();
+  const DeviceState& dev = core()->memory.dev();
   // Workers that have just finished the last run are about to show their counters: give them the time.
   if (core_->dispatcher.counters().completed == core_->dispatcher.counters().submitted)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  std::vector<WorkerStats> each(world.workers);
+  std::vector<WorkerStats> each(dev.workers);
   std::vector<QueueWords> queues(kPriorities);
-  core_->engine->copy_to_host(each.data(), world.stats, each.size() * sizeof(WorkerStats));
-  core_->engine->copy_to_host(queues.data(), world.queue_words, queues.size() * sizeof(QueueWords));
+  core_->engine->copy_to_host(each.data(), dev.stats, each.size() * sizeof(WorkerStats));
+  core_->engine->copy_to_host(queues.data(), dev.queue_words, queues.size() * sizeof(QueueWords));
   const DispatcherCounters runs = core_->dispatcher.counters();
   Stats all{device(), workers(), 0, 0, 0, 0, 0, 0, 0, runs.submitted, runs.completed, runs.direct, runs.peak_live,
             runs.launches, runs.parks};
@@ -145,7 +145,7 @@ Stats Runtime::stats() {
     all.kept += one.kept;
     all.handed += one.handed;
     all.queued += one.queued;
-    all.idle_looks += one.looks;
+    all.idle_polls += one.polls;
   }
   for (const QueueWords& queue : queues) all.queue_peak = std::max<std::uint64_t>(all.queue_peak, queue.peak.value);
   return all;

@@ -47,7 +47,7 @@ struct Stats {
   std::uint64_t kept;         // successors a worker kept for itself
   std::uint64_t handed;       // tasks handed straight to an idle worker
   std::uint64_t queued;       // tasks that waited in a queue
-  std::uint64_t idle_looks;   // polls of idle workers
+  std::uint64_t idle_polls;   // polls of idle workers
   std::uint64_t queue_peak;   // most tasks in a ready queue at once
   std::uint64_t submitted, completed, direct, peak_live;
   std::uint64_t launches, parks;  // of the kernel; equal while it is not on the GPU

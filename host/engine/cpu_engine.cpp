@@ -33,10 +33,10 @@ void copy_words(void* to, const void* from, std::size_t bytes) {
 }
 
 /// What the threads use. Shared with them: a body that never ends keeps it, when the engine has to go without it.
-struct Crewmen {
+struct CpuThreads {
   KernelEntry entry;
-  World world{};
-  Porch porch{kEmptyMailbox, 0, {}};
+  DeviceState dev{};
+  DirectSlot direct_slot{kEmptyMailbox, 0, {}};
   std::vector<std::vector<unsigned char>> scratch;
   std::atomic<std::uint32_t> active{0};
 };
@@ -44,13 +44,13 @@ struct Crewmen {
 class CpuEngine final : public Engine {
  public:
   CpuEngine(const KernelEntry& entry, const Options& options)
-      : workers_(count_workers(options)), drains_(options.mode == Mode::drain), crew_(std::make_shared<Crewmen>()) {
-    crew_->entry = entry;
-    crew_->scratch.assign(workers_, std::vector<unsigned char>(options.scratch_bytes + 16));
+      : workers_(count_workers(options)), drains_(options.mode == Mode::drain), executor_(std::make_shared<CpuThreads>()) {
+    executor_->entry = entry;
+    executor_->scratch.assign(workers_, std::vector<unsigned char>(options.scratch_bytes + 16));
   }
   ~CpuEngine() override {
     // Acquire: pairs with the release in start(), as in state().
-    if (!crew_->active.load(std::memory_order_acquire)) join();
+    if (!executor_->active.load(std::memory_order_acquire)) join();
     for (std::thread& thread : threads_) thread.detach();
   }
 
@@ -74,15 +74,15 @@ class CpuEngine final : public Engine {
   void copy_to_host(void* host, const void* device, std::size_t bytes) override { copy_words(host, device, bytes); }
   std::string check_pointer(const void* pointer) const override { return pointer ? "" : "it is null"; }
 
-  void launch(const World& world) override {
+  void launch(const DeviceState& dev) override {
     join();
-    crew_->world = world;
-    crew_->porch = {kEmptyMailbox, 0, {}};
-    crew_->active.store(workers_ + 1, std::memory_order_relaxed);  // the threads begin after it
+    executor_->dev = dev;
+    executor_->direct_slot = {kEmptyMailbox, 0, {}};
+    executor_->active.store(workers_ + 1, std::memory_order_relaxed);  // the threads begin after it
     try {
-      start([](Crewmen& c) { c.entry.cpu_door(c.world, &c.porch); });
+      start([](CpuThreads& c) { c.entry.cpu_poller(c.dev, &c.direct_slot); });
       for (std::uint32_t w = 0; w < workers_; ++w)
-        start([w](Crewmen& c) { c.entry.cpu_worker(c.world, w, w == 0 ? &c.porch : nullptr, c.scratch[w].data()); });
+        start([w](CpuThreads& c) { c.entry.cpu_worker(c.dev, w, w == 0 ? &c.direct_slot : nullptr, c.scratch[w].data()); });
     } catch (const std::exception& error) {
       give_up_launch(error.what());
     }
@@ -90,7 +90,7 @@ class CpuEngine final : public Engine {
 
   EngineState state(std::string&) override {
     // Acquire: pairs with the release in start(); a parked engine's memory may be read and changed.
-    return crew_->active.load(std::memory_order_acquire) ? EngineState::running : EngineState::parked;
+    return executor_->active.load(std::memory_order_acquire) ? EngineState::running : EngineState::parked;
   }
 
   void after_stream(CudaStream, std::function<void()>) override { throw no_stream(); }
@@ -110,18 +110,18 @@ class CpuEngine final : public Engine {
 
   template <class Loop>
   void start(Loop loop) {
-    threads_.emplace_back([crew = crew_, loop] {
-      loop(*crew);
+    threads_.emplace_back([executor = executor_, loop] {
+      loop(*executor);
       // Release: pairs with the acquires in state() and the destructor: what the loop wrote may be read and changed.
-      crew->active.fetch_sub(1, std::memory_order_release);
+      executor->active.fetch_sub(1, std::memory_order_release);
     });
   }
-  /// Those who did start leave, before anybody takes the world's memory from under them.
+  /// Those who did start leave, before anybody takes the device state's memory from under them.
   [[noreturn]] void give_up_launch(const std::string& why) {
     const std::size_t started = threads_.size();
-    CpuPlatform::device(crew_->world.control->board.abort).store(1, Order::relaxed);
+    CpuPlatform::device(executor_->dev.control->broadcast.abort).store(1, Order::relaxed);
     join();
-    crew_->active.store(0, std::memory_order_relaxed);  // the threads have ended
+    executor_->active.store(0, std::memory_order_relaxed);  // the threads have ended
     throw LaunchRefused("of " + std::to_string(workers_ + 1) + " threads " + std::to_string(started) + " could be started (" + why +
                       "): ask for fewer Options::workers, or raise the limits of the process");
   }
@@ -132,7 +132,7 @@ class CpuEngine final : public Engine {
 
   std::uint32_t workers_;
   bool drains_;
-  std::shared_ptr<Crewmen> crew_;
+  std::shared_ptr<CpuThreads> executor_;
   std::vector<std::thread> threads_;
 };
 

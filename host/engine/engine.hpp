@@ -39,7 +39,7 @@ class Engine {
   virtual std::string check_pointer(const void* pointer) const = 0;
 
   // The kernel.
-  virtual void launch(const World& world) = 0;
+  virtual void launch(const DeviceState& dev) = 0;
   virtual EngineState state(std::string& why_lost) = 0;
 
   // Streams of the program's own. They throw where there is no GPU.

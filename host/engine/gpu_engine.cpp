@@ -160,9 +160,9 @@ std::string GpuEngine::check_pointer(const void* pointer) const {
   return why_unusable({kind_of(attributes.type), attributes.device, attributes.devicePointer != nullptr}, device_);
 }
 
-void GpuEngine::launch(const World& world) {
+void GpuEngine::launch(const DeviceState& dev) {
   const DeviceGuard guard(device_);
-  World copy = world;
+  DeviceState copy = dev;
   void* arguments[] = {&copy};
   raise_shared_limit(entry_.kernel, fit_.shared_bytes);  // others than runtimes may have set less
   const cudaError_t error = cudaLaunchCooperativeKernel(entry_.kernel, dim3(fit_.workers), dim3(entry_.block_threads), arguments,

@@ -28,7 +28,7 @@ class GpuEngine final : public Engine {
   void clear(void* device, std::size_t bytes) override;
   void copy_to_host(void* host, const void* device, std::size_t bytes) override;
   std::string check_pointer(const void* pointer) const override;
-  void launch(const World& world) override;
+  void launch(const DeviceState& dev) override;
   EngineState state(std::string& why_lost) override;
   void after_stream(CudaStream stream, std::function<void()> then) override;
   void make_stream_wait(CudaStream stream, const std::uint32_t* word, std::uint32_t at_least) override;

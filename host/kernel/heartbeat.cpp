@@ -23,20 +23,20 @@ std::uint64_t most_between_looks(std::uint64_t limit_ns) {
 }
 
 bool is_of_gang(const WatchedRun& run, std::uint64_t item) {
-  const std::uint32_t task = Item::unpack(item).record;  // runs of all workers name the task itself
+  const std::uint32_t task = Item::unpack(item).record;  // collective runs name the task itself
   return run.in_gang && task < run.in_gang->size() && (*run.in_gang)[task];
 }
 }  // namespace
 
-Watchdog::Watchdog(const World& world, const Options& options)
-    : world_(world), limit_ns_(std::max<std::uint64_t>(std::chrono::nanoseconds(options.stall_limit).count(), 1)),
-      most_between_looks_(most_between_looks(limit_ns_)), pulses_(world.workers), watched_(world.workers) {}
+Watchdog::Watchdog(const DeviceState& dev, const Options& options)
+    : dev_(dev), limit_ns_(std::max<std::uint64_t>(std::chrono::nanoseconds(options.stall_limit).count(), 1)),
+      most_between_looks_(most_between_looks(limit_ns_)), pulses_(dev.workers), watched_(dev.workers) {}
 
 std::vector<Stall> Watchdog::new_stalls(const RunIn& run_in, std::uint64_t now_ns) {
   const std::uint64_t stopped_ns = note_awake(now_ns);
   std::vector<Stall> stalls, of_gangs;
-  for (std::uint32_t w = 0; w < world_.workers; ++w) pulses_[w] = read(world_.heartbeats[w]);
-  for (std::uint32_t w = 0; w < world_.workers; ++w) {
+  for (std::uint32_t w = 0; w < dev_.workers; ++w) pulses_[w] = read(dev_.heartbeats[w]);
+  for (std::uint32_t w = 0; w < dev_.workers; ++w) {
     const Pulse& pulse = pulses_[w];
     if (!pulse.runs && !pulse.slow) continue;
     const Item item = Item::unpack(pulse.item);
@@ -49,12 +49,12 @@ std::vector<Stall> Watchdog::new_stalls(const RunIn& run_in, std::uint64_t now_n
   return stalls;
 }
 
-/// Moves the host's clock on, see World::host_awake_ns. For how long the process was stopped since the last look.
+/// Moves the host's clock on, see DeviceState::host_awake_ns. For how long the process was stopped since the last look.
 std::uint64_t Watchdog::note_awake(std::uint64_t now_ns) {
   const std::uint64_t gap = last_look_ && now_ns > last_look_ ? now_ns - last_look_ : 0;
   const std::uint64_t counted = std::min(gap, most_between_looks_);
   awake_ns_ += counted;
-  if (world_.host_awake_ns) P::system(*world_.host_awake_ns).store(awake_ns_, Order::relaxed);  // nothing goes with the time
+  if (dev_.host_awake_ns) P::system(*dev_.host_awake_ns).store(awake_ns_, Order::relaxed);  // nothing goes with the time
   return gap - counted;
 }
 
@@ -112,7 +112,7 @@ bool Watchdog::is_held_up(std::uint32_t worker, const WatchedRun& run) {
   Watched& seen = watched_[worker];
   const std::uint16_t slot = Item::unpack(mine.item).run;
   bool held_up = false;
-  for (std::uint32_t w = 0; w < world_.workers; ++w) {
+  for (std::uint32_t w = 0; w < dev_.workers; ++w) {
     const Pulse& other = pulses_[w];
     if (w == worker) continue;
     if (mine.slow) {
@@ -138,12 +138,12 @@ bool Watchdog::is_elsewhere(std::uint32_t other, const Pulse& than) const {
 
 std::string Watchdog::wait_report(const std::function<std::string(std::uint16_t, std::uint32_t)>& name_of) const {
   std::ostringstream text;
-  for (std::uint32_t w = 0; w <= world_.workers; ++w) {
-    WaitReport& report = world_.reports[w];
+  for (std::uint32_t w = 0; w <= dev_.workers; ++w) {
+    WaitReport& report = dev_.reports[w];
     // Acquire: pairs with the release in runtime/base/wait, report_wait().
     const auto reason = static_cast<WaitReason>(P::system(report.reason).load(Order::acquire));
     if (reason == WaitReason::none) continue;
-    text << (w == world_.workers ? std::string("the door") : "worker " + std::to_string(w));
+    text << (w == dev_.workers ? std::string("the inbox poller") : "worker " + std::to_string(w));
     if (const std::uint64_t bits = P::system(report.part).load(Order::relaxed)) {
       const WaitPart part = WaitPart::unpack(bits);
       text << ", at " << name_of(part.run, part.task) << ": its " << describe(static_cast<TraceRole>(part.role)) << " role";
@@ -157,7 +157,7 @@ std::string Watchdog::wait_report(const std::function<std::string(std::uint16_t,
 
 std::uint32_t Watchdog::present() const {
   std::uint32_t count = 0;
-  for (std::uint32_t w = 0; w < world_.workers; ++w) count += state_of(world_.heartbeats[w]) != WorkerState::absent;
+  for (std::uint32_t w = 0; w < dev_.workers; ++w) count += state_of(dev_.heartbeats[w]) != WorkerState::absent;
   return count;
 }
 

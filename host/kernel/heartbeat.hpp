@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "host/base/options.hpp"
-#include "runtime/records/world.hpp"
+#include "runtime/records/device_state.hpp"
 
 namespace flywheel {
 
@@ -37,7 +37,7 @@ class Watchdog {
  public:
   using RunIn = std::function<WatchedRun(std::uint16_t slot)>;
 
-  Watchdog(const World& world, const Options& options);
+  Watchdog(const DeviceState& dev, const Options& options);
 
   /// Tasks that newly exceeded the limit since the last look, those that wait for partners last. The caller keeps runs from
   /// leaving their slots meanwhile.
@@ -77,7 +77,7 @@ class Watchdog {
   bool is_held_up(std::uint32_t worker, const WatchedRun& run);
   bool is_elsewhere(std::uint32_t other, const Pulse& than) const;
 
-  const World& world_;
+  const DeviceState& dev_;
   std::uint64_t limit_ns_;
   std::uint64_t most_between_looks_;
   std::uint64_t last_look_ = 0;

@@ -1,18 +1,18 @@
-// The host's end of the inbox: writes messages for the door of the live kernel. See runtime/records/inbox.hpp.
+// The host's end of the inbox: writes messages for the inbox poller of the live kernel. See runtime/records/inbox.hpp.
 #pragma once
 
-#include "runtime/records/world.hpp"
+#include "runtime/records/device_state.hpp"
 
 namespace flywheel {
 
 /// One writer at a time: the caller holds the dispatcher's mutex.
 class InboxWriter {
  public:
-  explicit InboxWriter(const World& world) : inbox_(Wires<CpuPlatform>{world}.inbox()) {}
+  explicit InboxWriter(const DeviceState& dev) : inbox_(Views<CpuPlatform>{dev}.inbox()) {}
 
   /// Room for `entries` more. A submission leaves some for the cancel and park messages that may follow.
   bool has_room(std::uint32_t entries) const {
-    // Acquire: pairs with the door's release in Inbox::release(); it has read what we are about to overwrite.
+    // Acquire: pairs with the inbox poller's release in Inbox::release(); it has read what we are about to overwrite.
     return next_ - CpuPlatform::system(*inbox_.consumed).load(Order::acquire) + entries <= inbox_.capacity;
   }
   bool all_read() const { return CpuPlatform::system(*inbox_.consumed).load(Order::acquire) == next_; }

@@ -18,7 +18,7 @@ class KernelLifetime {
  public:
   using Clock = std::chrono::steady_clock;
 
-  KernelLifetime(Engine& engine, World& world, const Watchdog& watchdog, InboxWriter& inbox, const Options& options);
+  KernelLifetime(Engine& engine, DeviceState& dev, const Watchdog& watchdog, InboxWriter& inbox, const Options& options);
 
   /// Launches the kernel unless it is resident. `ended_of_all`: phased and compiled runs that have ended so far. True if the
   /// launch is due, and the dispatcher's thread is to make it.
@@ -55,7 +55,7 @@ class KernelLifetime {
 
  private:
   Engine& engine_;
-  World& world_;
+  DeviceState& dev_;
   const Watchdog& watchdog_;
   InboxWriter& inbox_;
   const std::chrono::milliseconds park_after_;

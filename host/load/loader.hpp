@@ -16,7 +16,7 @@ struct GraphImage;
 
 class Loader {
  public:
-  Loader(Engine& engine, const World& world, Heap& heap, const KernelEntry& entry, const Options& options);
+  Loader(Engine& engine, const DeviceState& dev, Heap& heap, const KernelEntry& entry, const Options& options);
 
   /// Throws GraphError or CapacityError. The heap may lack room for counters: then `needs_heap` bytes are asked for
   /// and nothing was loaded.
@@ -35,7 +35,7 @@ class Loader {
 
   const int process_ = this_process();
   Engine& engine_;
-  const World& world_;
+  const DeviceState& dev_;
   Heap& heap_;
   KernelEntry entry_;
   std::uint32_t overlap_;

@@ -166,7 +166,7 @@ void count_sinks(SchedulePlan& plan, const Lists& after) {
     ++plan.sinks;
     if (plan.tasks[task].end_ns > latest) {
       latest = plan.tasks[task].end_ns;
-      plan.speaker = plan.tasks[task].worker;
+      plan.leader = plan.tasks[task].worker;
     }
   }
 }

@@ -71,10 +71,10 @@ class Proof {
     for (std::uint32_t task = 0; task < sink.size(); ++task)
       if (sink[task] && plan_.tasks[task].signal != kNoCounter)
         fault(name(task) + " is a sink, and yet arrives at " + counter_name(plan_.tasks[task].signal));
-    if (plan_.speaker >= plan_.order.size() ||
-        std::none_of(plan_.order[plan_.speaker].begin(), plan_.order[plan_.speaker].end(),
+    if (plan_.leader >= plan_.order.size() ||
+        std::none_of(plan_.order[plan_.leader].begin(), plan_.order[plan_.leader].end(),
                      [&](std::uint32_t task) { return sink[task]; }))
-      fault("the speaker, worker " + std::to_string(plan_.speaker) + ", has no sink");
+      fault("the leader, worker " + std::to_string(plan_.leader) + ", has no sink");
   }
 
   void follow() {

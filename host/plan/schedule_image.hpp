@@ -21,7 +21,7 @@ struct ScheduleImage {
   std::uint64_t operand_bytes = 0;
   std::uint32_t counters = 0;
   std::uint32_t sinks = 0;
-  std::uint32_t speaker = 0;
+  std::uint32_t leader = 0;
 };
 
 /// `records` are the graph's tasks, by graph-local index.

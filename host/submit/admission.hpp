@@ -34,7 +34,7 @@ class Admission {
   using RunPtr = std::shared_ptr<RunRecord>;
   using Start = std::function<void(const RunPtr&)>;
 
-  Admission(const World& world, const Options& options, const InboxWriter& inbox);
+  Admission(const DeviceState& dev, const Options& options, const InboxWriter& inbox);
 
   // Any thread, without the mutex.
   bool is_full() const { return backlog_.size() >= max_waiting_; }
@@ -76,15 +76,15 @@ class Admission {
   const AdmissionCounters& counters(const Lock&) const { return counters_; }
 
  private:
-  bool admit_level(Backlog::Lanes& lanes, const Start& start, bool& asked);
-  bool may_leave(const RunRecord& run, bool& asked);
+  bool admit_level(Backlog::Lanes& lanes, const Start& start, bool& outcome);
+  bool may_leave(const RunRecord& run, bool& outcome);
   bool has_slot(const RunRecord& run) const;
   bool is_behind_its_like(const RunRecord& run) const;
   std::uint64_t room_for(const RunRecord& run) const;
   bool has_room(const RunRecord& run) const;
   void take_room(RunRecord& run);
 
-  const World& world_;
+  const DeviceState& dev_;
   const std::uint32_t max_waiting_;
   Backlog backlog_;
 

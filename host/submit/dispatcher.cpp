@@ -8,10 +8,10 @@
 
 namespace flywheel {
 
-Dispatcher::Dispatcher(Engine& engine, World& world, const Options& options)
-    : park_after_(options.park_after), shutdown_timeout_(options.shutdown_timeout), watchdog_(world, options), inbox_(world),
-      admission_(world, options, inbox_), kernel_(engine, world, watchdog_, inbox_, options),
-      ending_(engine, world, options, watchdog_, inbox_, admission_) {
+Dispatcher::Dispatcher(Engine& engine, DeviceState& dev, const Options& options)
+    : park_after_(options.park_after), shutdown_timeout_(options.shutdown_timeout), watchdog_(dev, options), inbox_(dev),
+      admission_(dev, options, inbox_), kernel_(engine, dev, watchdog_, inbox_, options),
+      ending_(engine, dev, options, watchdog_, inbox_, admission_) {
   thread_ = std::thread([this] { loop(); });
 }
 
@@ -206,7 +206,7 @@ void Dispatcher::take_up_end(const Lock& lock) {
   const std::string report = ending_.wait_report(lock);
   if (!report.empty()) return fail_everything(lock, Status::spin_budget_spent, report);
   ending_.retire_finished(lock);
-  if (!inbox_.all_read() && !admission_.closed(lock)) ensure_kernel(lock);  // a message crossed the door's parking
+  if (!inbox_.all_read() && !admission_.closed(lock)) ensure_kernel(lock);  // a message crossed the inbox poller's parking
 }
 
 void Dispatcher::park_if_idle(const Lock& lock) {

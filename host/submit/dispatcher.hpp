@@ -36,7 +36,7 @@ class Dispatcher {
  public:
   using RunPtr = std::shared_ptr<RunRecord>;
 
-  Dispatcher(Engine& engine, World& world, const Options& options);
+  Dispatcher(Engine& engine, DeviceState& dev, const Options& options);
   ~Dispatcher();
 
   /// Takes over the run. Waits while the backlog is full. Throws UsageError after shutdown, DeviceError if the GPU died.

@@ -20,7 +20,7 @@ class Ending {
  public:
   using RunPtr = std::shared_ptr<RunRecord>;
 
-  Ending(Engine& engine, const World& world, const Options& options, Watchdog& watchdog, InboxWriter& inbox,
+  Ending(Engine& engine, const DeviceState& dev, const Options& options, Watchdog& watchdog, InboxWriter& inbox,
          Admission& admission);
 
   // By themselves.
@@ -67,7 +67,7 @@ class Ending {
   void abandon(RunRecord& run, Status status, const std::string& cause);
 
   Engine& engine_;
-  const World& world_;
+  const DeviceState& dev_;
   const std::size_t most_unread_;
   Watchdog& watchdog_;
   InboxWriter& inbox_;

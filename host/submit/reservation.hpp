@@ -5,7 +5,7 @@
 // not go even if it were alone in the backlog. Once these runs have ended, later ones pass only where they leave the room that the
 // large run needs; it then goes when those that passed it before have ended. If that takes longer than kPatience, one of
 // them may never end, and may even wait for a run in the backlog: all that is in flight is then waited for anew, with twice the
-// patience.
+// wait limit.
 #pragma once
 
 #include <chrono>

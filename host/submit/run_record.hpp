@@ -83,7 +83,7 @@ struct RunRecord {
 
   std::mutex mutex;
   UnreadValues streamed;
-  bool cancel_asked = false;           // guarded by the dispatcher's mutex
+  bool cancel_requested = false;           // guarded by the dispatcher's mutex
   bool ended_early = false;            // likewise, see end_early()
 };
 

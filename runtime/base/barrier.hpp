@@ -35,12 +35,12 @@ struct GridBarrier {
   }
 
   /// By the same thread, after arrive(). `base` is the word when the run began; `idle()`: see wait_before().
-  template <class Patience, class Idle = NothingToDo>
-  FLYWHEEL_TASK Meeting wait(std::uint64_t base, std::uint64_t k, const Patience& patience, Idle&& idle = {}) const {
+  template <class Limit, class Idle = NothingToDo>
+  FLYWHEEL_TASK Meeting wait(std::uint64_t base, std::uint64_t k, const Limit& limit, Idle&& idle = {}) const {
     const auto goal = static_cast<std::uint32_t>(k * workers);
     std::uint64_t since = 0;
     if constexpr (std::is_same_v<Idle, NothingToDo>) P::let_others_arrive();
-    const bool all = spin_until<P>(patience, WaitReason::grid_barrier, word, base + goal, [&](std::uint64_t& saw) {
+    const bool all = spin_until<P>(limit, WaitReason::grid_barrier, word, base + goal, [&](std::uint64_t& saw) {
       const auto there = [&](Order order) {
         saw = P::device(*word).load(order);
         since = saw - base;

@@ -132,7 +132,7 @@ struct CpuPlatform {
   FLYWHEEL_TASK static void acquire_fence() {}
   FLYWHEEL_TASK static void fence() {}
 
-  // The door's poll is the one thing that a whole warp does together.
+  // The inbox poller's poll is the one thing that a whole warp does together.
   FLYWHEEL_TASK static constexpr std::uint32_t lane() { return 0; }
   FLYWHEEL_TASK static constexpr std::uint32_t lanes() { return 1; }
   FLYWHEEL_TASK static void converge() {}

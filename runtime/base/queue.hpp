@@ -89,10 +89,10 @@ struct Queue {
 
   /// Tokens are anonymous, so a take that went below zero gives the surplus back: nothing is lost or doubled.
   FLYWHEEL_TASK std::uint32_t take_tokens(std::uint32_t want) const {
-    const std::int64_t asked = want;  // both relaxed: a token tells that there is an item, and its slot brings it
-    const std::int64_t before = tokens_of(P::device(*count).fetch_add(-asked, Order::relaxed));
-    const std::int64_t got = before <= 0 ? 0 : (before < asked ? before : asked);
-    if (got < asked) P::device(*count).add(asked - got, Order::relaxed);
+    const std::int64_t outcome = want;  // both relaxed: a token tells that there is an item, and its slot brings it
+    const std::int64_t before = tokens_of(P::device(*count).fetch_add(-outcome, Order::relaxed));
+    const std::int64_t got = before <= 0 ? 0 : (before < outcome ? before : outcome);
+    if (got < outcome) P::device(*count).add(outcome - got, Order::relaxed);
     return static_cast<std::uint32_t>(got);
   }
 

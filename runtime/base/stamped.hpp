@@ -37,7 +37,7 @@ FLYWHEEL_TASK constexpr Stamped stamped(std::uint32_t bits, std::uint32_t stamp)
 FLYWHEEL_TASK inline Stamped stamped(float value, std::uint32_t stamp) { return stamped(std::bit_cast<std::uint32_t>(value), stamp); }
 
 FLYWHEEL_TASK inline void put_stamped(Stamped& to, std::uint32_t bits, std::uint32_t stamp) {
-  // Relaxed: pairs with the loads of look_at() and look_at_two(), which see both halves or neither.
+  // Relaxed: pairs with the loads of look_at() and load_stamped_pair(), which see both halves or neither.
   AtomicRef<std::uint64_t, Scope::device>(to.word).store(stamped(bits, stamp).word, Order::relaxed);
 }
 FLYWHEEL_TASK inline void put_stamped(Stamped& to, float value, std::uint32_t stamp) {

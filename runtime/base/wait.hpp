@@ -17,7 +17,7 @@ enum class WaitReason : std::uint32_t {
   grid_barrier,      // a worker waits for the others at a phase boundary
   stream_space,      // a task waits for the host to read its streamed values
   predecessors,      // compiled: a worker waits for tasks of other workers
-  workers_to_leave,  // compiled: the speaker waits for the others to be through with the run
+  workers_to_leave,  // compiled: the leader waits for the others to be through with the run
   page,              // compiled: a role of a worker waits for a page of operands
   role,              // compiled: a role of a worker waits for another role of it
 };
@@ -135,10 +135,10 @@ FLYWHEEL_TASK bool was_host_stopped(const WaitContext& wait, std::uint64_t spent
 
 /// The slow side of spin_until(), out of line so that the many fast sides stay small. Gives the time the wait began, later by
 /// what did not count, or 0 to give up.
-template <class P, class Patience>
-FLYWHEEL_COLD std::uint64_t go_on_waiting(Patience patience, WaitReason reason, const void* address, std::uint64_t saw,
+template <class P, class Limit>
+FLYWHEEL_COLD std::uint64_t go_on_waiting(Limit limit, WaitReason reason, const void* address, std::uint64_t saw,
                                           std::uint64_t expected, std::uint64_t start, WaitNotesOf<P>& notes) {
-  const WaitContext wait = patience;
+  const WaitContext wait = limit;
   if (P::device(*wait.abort).load(Order::relaxed)) return 0;
   const std::uint64_t now = P::now_ns();
   if constexpr (P::kMostBetweenReadings > 0) {
@@ -167,9 +167,9 @@ struct NothingToDo {
 
 /// Calls `ready(saw)` until it is true. False if the runtime was aborted or the budget ran out (then it is reported
 /// and everybody else is aborted). The clock is read once in 256 turns: a wait that succeeds at once costs nothing.
-/// `patience` is a WaitContext, or something small that turns into one where it is wanted, see Wires::wait_for_phase().
-template <class P, class Patience, class Ready>
-FLYWHEEL_TASK bool spin_until(const Patience& patience, WaitReason reason, const void* address, std::uint64_t expected,
+/// `wait limit` is a WaitContext, or something small that turns into one where it is wanted, see Views::wait_for_phase().
+template <class P, class Limit, class Ready>
+FLYWHEEL_TASK bool spin_until(const Limit& limit, WaitReason reason, const void* address, std::uint64_t expected,
                               Ready&& ready) {
   std::uint64_t saw = 0, start = 0;
   detail::WaitNotesOf<P> notes;
@@ -178,7 +178,7 @@ FLYWHEEL_TASK bool spin_until(const Patience& patience, WaitReason reason, const
     if (spins % 16 != 15) continue;
     P::pause(spins);
     if (spins % 256 != 255) continue;
-    start = detail::go_on_waiting<P>(patience, reason, address, saw, expected, start, notes);
+    start = detail::go_on_waiting<P>(limit, reason, address, saw, expected, start, notes);
     if (!start) return false;
   }
 }

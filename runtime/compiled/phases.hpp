@@ -3,7 +3,7 @@
 
 #include "runtime/compiled/operands.hpp"
 #include "runtime/dynamic/completion.hpp"
-#include "runtime/records/stage.hpp"
+#include "runtime/records/task_slot.hpp"
 
 namespace flywheel {
 
@@ -22,7 +22,7 @@ struct PhaseClock {
 
   template <class P>
   FLYWHEEL_TASK static PhaseClock of(const TaskContext& context) {
-    const GridBarrier<P> barrier = Wires<P>{*context.world}.barrier();
+    const GridBarrier<P> barrier = Views<P>{*context.dev}.barrier();
     return {barrier.word, barrier.workers, context.run->line.barrier_base, 0, 0, context.worker == 0, false, false, 0};
   }
   FLYWHEEL_TASK std::uint32_t begin_step() { return steps = (steps + 2) | 1; }
@@ -31,13 +31,13 @@ struct PhaseClock {
 
 /// One thread, after a task body: takes note of what it asked for. Phased runs have no finisher to do so.
 template <class P>
-FLYWHEEL_TASK void note_asked(TaskContext& context, PhaseClock& clock) {
-  const Asked asked = context.asked;
-  if (!asked.code && !asked.stop) return;
-  if (asked.code) record_fault<P>(*context.run, asked.code, clock.local);
-  clock.stop_now |= asked.code != 0;
-  clock.stop_after_pass |= asked.stop != 0;
-  context.asked.code = context.asked.stop = 0;
+FLYWHEEL_TASK void note_outcome(TaskContext& context, PhaseClock& clock) {
+  const Outcome outcome = context.outcome;
+  if (!outcome.code && !outcome.stop) return;
+  if (outcome.code) record_fault<P>(*context.run, outcome.code, clock.local);
+  clock.stop_now |= outcome.code != 0;
+  clock.stop_after_pass |= outcome.stop != 0;
+  context.outcome.code = context.outcome.stop = 0;
 }
 
 /// One thread of each worker joins the next meeting. Whoever has a reason to stop votes; cancellation, which workers
@@ -45,18 +45,18 @@ FLYWHEEL_TASK void note_asked(TaskContext& context, PhaseClock& clock) {
 template <class P>
 FLYWHEEL_TASK bool meet(TaskContext& context, PhaseClock& clock, bool end_of_pass) {
   constexpr std::uint64_t kLooks = 8;
-  const Asked asked = context.asked;  // plain: the bodies that write it are behind a barrier of the block
+  const Outcome outcome = context.outcome;  // plain: the bodies that write it are behind a barrier of the block
   P::release_fence();                 // which the look at it does not have to wait for
-  if (asked.code || asked.stop) {
-    note_asked<P>(context, clock);
+  if (outcome.code || outcome.stop) {
+    note_outcome<P>(context, clock);
     P::release_fence();  // of the fault, for worker 0 who reports it
   }
   const GridBarrier<P> barrier{clock.word, clock.workers};
   barrier.arrive(++clock.meets, clock.stop_now || (end_of_pass && clock.stop_after_pass));
   if (clock.looks && clock.meets % kLooks == 1)  // relaxed: seen now or some boundaries later
     clock.stop_now |= P::device(context.run->line.cancelled).load(Order::relaxed) != 0;
-  const PhasePatience patience = Wires<P>{*context.world}.wait_for_phase(context.worker);
-  return barrier.wait(clock.base, clock.meets, patience) == Meeting::go_on;
+  const PhaseWait limit = Views<P>{*context.dev}.wait_for_phase(context.worker);
+  return barrier.wait(clock.base, clock.meets, limit) == Meeting::go_on;
 }
 
 /// All threads of the block: this worker's share of one phase.
@@ -80,9 +80,9 @@ FLYWHEEL_TASK void end_phases(Block& block) {
 /// was cancelled, a task failed, a task asked to stop, or the runtime was aborted. Everything read after a
 /// boundary is a local copy: at the last one the run may be over, and its slot in use again, before we look.
 template <class List, class Block>
-FLYWHEEL_TASK PhasesEnd run_phases(const World& world, const RunConstants& run, Block& block) {
-  const ExecRecord exec = world.execs[run.exec];
-  const TaskRecord* records = world.records + run.first_record;
+FLYWHEEL_TASK PhasesEnd run_phases(const DeviceState& dev, const RunConstants& run, Block& block) {
+  const ExecRecord exec = dev.execs[run.exec];
+  const TaskRecord* records = dev.records + run.first_record;
   const std::uint32_t repeat = run.repeat;
   block.begin_phases();
   if (run.flags & kPack) {

@@ -36,7 +36,7 @@ class CpuBlock : public BlockCore<P, List> {
   FLYWHEEL_TASK T* scratch(int n) {
     const std::size_t at = (used_ + 15) & ~std::size_t{15};
     used_ = at + sizeof(T) * static_cast<std::size_t>(n);
-    if (used_ <= this->context_->world->scratch_bytes) return reinterpret_cast<T*>(scratch_ + at);
+    if (used_ <= this->context_->dev->scratch_bytes) return reinterpret_cast<T*>(scratch_ + at);
     this->fail_with(static_cast<std::uint32_t>(Status::scratch_exhausted));
     return nullptr;
   }
@@ -65,10 +65,10 @@ class CpuBlock : public BlockCore<P, List> {
   /// the next run for those of the last boundary, and come once more.
   FLYWHEEL_TASK void end_phases() { meet_others(true); }
   FLYWHEEL_TASK TaskContext& context() { return *this->context_; }
-  FLYWHEEL_TASK void begin_pass(std::uint32_t pass) { this->context_->asked.iteration = pass; }
-  FLYWHEEL_TASK void get_on() const { show_progress<P>(*this->context_->world, this->context_->worker); }
+  FLYWHEEL_TASK void begin_pass(std::uint32_t pass) { this->context_->outcome.iteration = pass; }
+  FLYWHEEL_TASK void get_on() const { show_progress<P>(*this->context_->dev, this->context_->worker); }
   FLYWHEEL_TASK const TaskRecord& load(const TaskRecord& record) {
-    note_asked<P>(*this->context_, clock_);
+    note_outcome<P>(*this->context_, clock_);
     clock_.local = record.header.local;
     this->context_->header = &record.header;
     used_ = 0;
@@ -78,12 +78,12 @@ class CpuBlock : public BlockCore<P, List> {
 
  private:
   FLYWHEEL_TASK bool meet_others(bool end_of_pass) {
-    end_body<P>(this->context_->world->heartbeats[this->context_->worker]);  // who waits for others does not stall
+    end_body<P>(this->context_->dev->heartbeats[this->context_->worker]);  // who waits for others does not stall
     return meet<P>(*this->context_, clock_, end_of_pass);
   }
   FLYWHEEL_TASK void begin_step() const {
     const TaskContext& context = *this->context_;
-    begin_body<P>(context.world->heartbeats[context.worker], Item{clock_.local, context.item.run, false}.pack());
+    begin_body<P>(context.dev->heartbeats[context.worker], Item{clock_.local, context.item.run, false}.pack());
   }
 
   PhaseClock clock_{};

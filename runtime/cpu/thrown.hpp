@@ -10,7 +10,7 @@
 namespace flywheel::detail {
 
 /// Keeps what an exception of a task of the run in a slot says.
-using KeepThrown = void (*)(const World& world, std::uint32_t slot, std::uint32_t task, const char* text);
+using KeepThrown = void (*)(const DeviceState& dev, std::uint32_t slot, std::uint32_t task, const char* text);
 /// The host's, see host/submit/completion; 0 where there is no host. As bits, so that it is one word.
 inline std::uint64_t keep_thrown = 0;
 
@@ -18,8 +18,8 @@ inline std::uint64_t keep_thrown = 0;
 inline void note_thrown(TaskContext& context, const char* text) {
   // Acquire: pairs with the release in host/submit/completion, keep_what_bodies_throw().
   const auto keep = reinterpret_cast<KeepThrown>(CpuPlatform::system(keep_thrown).load(Order::acquire));
-  if (keep) keep(*context.world, context.item.run, context.header->local, text);
-  if (!context.asked.code) context.asked.code = static_cast<std::uint32_t>(Status::task_threw);
+  if (keep) keep(*context.dev, context.item.run, context.header->local, text);
+  if (!context.outcome.code) context.outcome.code = static_cast<std::uint32_t>(Status::task_threw);
 }
 #endif
 

@@ -18,7 +18,7 @@ struct Param {
 };
 
 /// What a body asked for; the worker reads it when the body has ended. One 16-byte word on the GPU.
-struct alignas(16) Asked {
+struct alignas(16) Outcome {
   std::uint32_t code;     // 0, or why the task failed
   std::uint32_t spawned;  // 1 once the body has spawned a task
   std::uint32_t stop;     // 1 once the body has called stop()
@@ -27,12 +27,12 @@ struct alignas(16) Asked {
 
 /// The part of a block that one task body sees. Lives where all threads of the block can reach it.
 struct TaskContext {
-  const World* world;
+  const DeviceState* dev;
   const TaskHeader* header;
   RunState* run;
   Item item;
   std::uint32_t worker;
-  Asked asked;
+  Outcome outcome;
   std::uint32_t stamp = 0;  // of the pass of a compiled run, see stamped.hpp
 };
 
@@ -51,7 +51,7 @@ class BlockCore {
   /// counts as cancelled, whatever it had done by then.
   FLYWHEEL_TASK bool cancelled() {
     const bool yes = P::device(context_->run->line.cancelled).load(Order::relaxed) ||
-                     P::device(context_->world->control->board.abort).load(Order::relaxed);
+                     P::device(context_->dev->control->broadcast.abort).load(Order::relaxed);
     if (yes) fail_with(static_cast<std::uint32_t>(Status::cancelled));
     return yes;
   }
@@ -72,8 +72,8 @@ class BlockCore {
     static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= 8, "a streamed value is at most 8 plain bytes");
     std::uint64_t bits = 0;
     memcpy(&bits, &value, sizeof(T));
-    const Wires<P> wires{*context_->world};
-    const bool sent = wires.stream(context_->item.run).write(*context_->run, bits, wires.wait(context_->worker));
+    const Views<P> views{*context_->dev};
+    const bool sent = views.stream(context_->item.run).write(*context_->run, bits, views.wait(context_->worker));
     if (!sent) fail_with(static_cast<std::uint32_t>(Status::stream_stalled));
     return sent;
   }
@@ -90,14 +90,14 @@ class BlockCore {
       fail_with(static_cast<std::uint32_t>(Status::spawn_in_phase));  // nobody would wait for it
       return false;
     }
-    const bool done = spawn_task<P>(*context_->world, context_->worker, context_->item.run, *context_->header,
+    const bool done = spawn_task<P>(*context_->dev, context_->worker, context_->item.run, *context_->header,
                                     List::template index_of<Task>(), &task, sizeof(Task), priority);
-    if (done) P::block(context_->asked.spawned).store(1, Order::relaxed);  // the end of the body releases it
+    if (done) P::block(context_->outcome.spawned).store(1, Order::relaxed);  // the end of the body releases it
     return done;
   }
 
   /// Which pass of a repeated run this is, from 0.
-  FLYWHEEL_TASK std::uint32_t iteration() const { return context_->asked.iteration; }
+  FLYWHEEL_TASK std::uint32_t iteration() const { return context_->outcome.iteration; }
   /// Compiled runs: what words written in this pass are stamped with.
   FLYWHEEL_TASK std::uint32_t stamp() const { return context_->stamp; }
   /// For the parts of early tasks (see operands.hpp), which have more to say. All others begin when this is so.
@@ -106,23 +106,23 @@ class BlockCore {
   FLYWHEEL_TASK static constexpr void sent() {}
 
   /// Ends a repeated run after this iteration.
-  FLYWHEEL_TASK void stop() { P::block(context_->asked.stop).store(1, Order::relaxed); }
+  FLYWHEEL_TASK void stop() { P::block(context_->outcome.stop).store(1, Order::relaxed); }
 
   FLYWHEEL_TASK std::uint32_t worker() const { return context_->worker; }
-  FLYWHEEL_TASK std::uint32_t workers() const { return context_->world->workers; }
+  FLYWHEEL_TASK std::uint32_t workers() const { return context_->dev->workers; }
 
   /// Library use: a task's return value, to where the host finds it. One thread calls.
   template <class T>
   FLYWHEEL_TASK void write_result(const T& value) const {
     if (context_->header->result_offset == kNoResult) return;
-    const World& world = *context_->world;
-    memcpy(world.results + std::size_t{context_->item.run} * world.result_bytes + context_->header->result_offset,
+    const DeviceState& dev = *context_->dev;
+    memcpy(dev.results + std::size_t{context_->item.run} * dev.result_bytes + context_->header->result_offset,
            &value, sizeof(T));
   }
 
  protected:
   FLYWHEEL_TASK void fail_with(std::uint32_t code) {
-    P::block(context_->asked.code).compare_exchange(0, code, Order::relaxed);  // the first one stands; the body's end releases it
+    P::block(context_->outcome.code).compare_exchange(0, code, Order::relaxed);  // the first one stands; the body's end releases it
   }
 
   TaskContext* context_;

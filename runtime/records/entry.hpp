@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <typeinfo>
 
-#include "runtime/records/world.hpp"
+#include "runtime/records/device_state.hpp"
 
 namespace flywheel {
 
@@ -19,13 +19,13 @@ struct KernelEntry {
   std::uint32_t type_count;
 
   // GPU. `kernel` is null where the program was built without CUDA.
-  const void* kernel;            // the GPU entry point, takes a World
+  const void* kernel;            // the GPU entry point, takes a DeviceState
   std::uint32_t block_threads;   // of every block
   bool has_operands;             // some task type takes operands: blocks keep pages for them
 
-  // CPU: turn worker `id`'s loop, or the door's, on the calling thread until the runtime parks.
-  void (*cpu_worker)(const World&, std::uint32_t id, Porch* porch, unsigned char* scratch);
-  void (*cpu_door)(const World&, Porch* porch);
+  // CPU: turn worker `id`'s loop, or the inbox poller's, on the calling thread until the runtime parks.
+  void (*cpu_worker)(const DeviceState&, std::uint32_t id, DirectSlot* direct_slot, unsigned char* scratch);
+  void (*cpu_poller)(const DeviceState&, DirectSlot* direct_slot);
 };
 
 /// The entry of the kernel for these task types; defined in <flywheel/task.cuh>.

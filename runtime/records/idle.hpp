@@ -31,7 +31,7 @@ struct Claim {
 };
 
 /// One worker claimed in advance, or to be claimed. What the delivery will need is worked out by then.
-struct Hand {
+struct ClaimedWorker {
   std::uint64_t before;  // as in Claim
   std::uint64_t wanted;  // its bit; 0: nobody
   std::uint32_t worker;
@@ -73,19 +73,19 @@ struct IdleSet {
 
   /// The same for one worker, in two steps. Which: the next one after bit `after`, so that a chain goes round among the
   /// idle instead of coming back to a worker that has not sat down yet.
-  FLYWHEEL_TASK static Hand plan(std::uint32_t word, std::uint64_t seen, std::uint32_t after) {
+  FLYWHEEL_TASK static ClaimedWorker plan(std::uint32_t word, std::uint64_t seen, std::uint32_t after) {
     const std::uint64_t above = seen & (~std::uint64_t{1} << after % 64);
     const std::uint64_t from = above ? above : seen;
-    return from ? Hand{0, from & (0 - from), word * 64 + lowest_bit(from)} : Hand{};
+    return from ? ClaimedWorker{0, from & (0 - from), word * 64 + lowest_bit(from)} : ClaimedWorker{};
   }
-  FLYWHEEL_TASK Hand take(const Hand& planned) const {
+  FLYWHEEL_TASK ClaimedWorker take(const ClaimedWorker& planned) const {
     const auto word = P::device(bits[planned.worker / 64]);  // acquired as in claim()
     return {word.fetch_and_if(planned.wanted != 0, ~planned.wanted, P::kBeforeAcquire), planned.wanted, planned.worker};
   }
 
   /// After P::fence(): it releases what this thread knows of the task, and acquires the claim.
   FLYWHEEL_TASK void deliver(std::uint32_t worker, std::uint64_t item) const {
-    // Release: pairs with the acquire load in Seat::peek(). The task's inputs go with it.
+    // Release: pairs with the acquire load in IdleSlot::peek(). The task's inputs go with it.
     P::device(mailboxes[worker].value).store(item, P::kAfterRelease);
   }
 
@@ -95,64 +95,64 @@ struct IdleSet {
   }
 };
 
-/// The seat of the worker that shares its block with the door: the same protocol with one seat, in block scope, so
+/// The idle slot of the worker that shares its block with the inbox poller: the same protocol with one idle slot, in block scope, so
 /// that a submission reaches the compute warps of an idle GPU without a trip through L2. The constants of the item's run
 /// come with it for the same reason.
-struct Porch {
+struct DirectSlot {
   std::uint64_t item;
   std::uint32_t waiting;
   alignas(16) RunConstants run;
 };
 
-/// A worker's one seat: the porch if it has one, else its place in the idle set.
+/// A worker's one idle slot: the direct slot if it has one, else its place in the idle set.
 template <class P>
-struct Seat {
+struct IdleSlot {
   IdleSet<P> idle;
   std::uint32_t worker;
-  Porch* porch;
+  DirectSlot* direct_slot;
 
   FLYWHEEL_TASK void enroll() const {
-    if (!porch) return idle.enroll(worker);
-    P::block(porch->waiting).store(1, Order::release);  // pairs with offer_porch()'s exchange
+    if (!direct_slot) return idle.enroll(worker);
+    P::block(direct_slot->waiting).store(1, Order::release);  // pairs with offer_directly()'s exchange
   }
   /// True if nobody sits there any more; false if an item is on its way.
   FLYWHEEL_TASK bool withdraw() const {
-    return porch ? P::block(porch->waiting).exchange(0, Order::relaxed) == 1 : idle.withdraw(worker);
+    return direct_slot ? P::block(direct_slot->waiting).exchange(0, Order::relaxed) == 1 : idle.withdraw(worker);
   }
-  /// The item that has arrived, or kEmptyMailbox. Acquire: pairs with deliver() or offer_porch().
+  /// The item that has arrived, or kEmptyMailbox. Acquire: pairs with deliver() or offer_directly().
   /// Looks up to `looks` times.
-  FLYWHEEL_TASK std::uint64_t peek(std::uint32_t looks) const {
-    return porch ? peek_porch(looks) : peek_mailbox(looks);
+  FLYWHEEL_TASK std::uint64_t peek(std::uint32_t polls) const {
+    return direct_slot ? peek_direct_slot(polls) : peek_mailbox(polls);
   }
   FLYWHEEL_TASK void empty() const {
-    if (!porch) return idle.empty(worker);
+    if (!direct_slot) return idle.empty(worker);
     // Relaxed: as in IdleSet::empty().
-    P::block(porch->item).store(kEmptyMailbox, Order::relaxed);
+    P::block(direct_slot->item).store(kEmptyMailbox, Order::relaxed);
   }
 
  private:
-  /// Acquire: pairs with the release in offer_porch().
-  FLYWHEEL_TASK std::uint64_t peek_porch(std::uint32_t looks) const {
+  /// Acquire: pairs with the release in offer_directly().
+  FLYWHEEL_TASK std::uint64_t peek_direct_slot(std::uint32_t polls) const {
     std::uint64_t item = kEmptyMailbox;
-    for (std::uint32_t i = 0; i < looks && item == kEmptyMailbox; ++i) item = P::block(porch->item).load(Order::acquire);
+    for (std::uint32_t i = 0; i < polls && item == kEmptyMailbox; ++i) item = P::block(direct_slot->item).load(Order::acquire);
     return item;
   }
 
   /// Acquire: pairs with the release in IdleSet::deliver().
-  FLYWHEEL_TASK std::uint64_t peek_mailbox(std::uint32_t looks) const {
+  FLYWHEEL_TASK std::uint64_t peek_mailbox(std::uint32_t polls) const {
     std::uint64_t item = kEmptyMailbox;
-    for (std::uint32_t i = 0; i < looks && item == kEmptyMailbox; ++i)
+    for (std::uint32_t i = 0; i < polls && item == kEmptyMailbox; ++i)
       item = P::device(idle.mailboxes[worker].value).load(Order::acquire);
     return item;
   }
 };
 
-/// Called by the door: hands `item` over if the porch's worker waits.
+/// Called by the inbox poller: hands `item` over if the direct slot's worker waits.
 template <class P>
-FLYWHEEL_TASK bool offer_porch(Porch& porch, std::uint64_t item, const RunConstants& run) {
-  if (P::block(porch.waiting).exchange(0, Order::acquire) != 1) return false;  // pairs with enroll()
-  porch.run = run;
-  P::block(porch.item).store(item, Order::release);                            // pairs with peek()
+FLYWHEEL_TASK bool offer_directly(DirectSlot& direct_slot, std::uint64_t item, const RunConstants& run) {
+  if (P::block(direct_slot.waiting).exchange(0, Order::acquire) != 1) return false;  // pairs with enroll()
+  direct_slot.run = run;
+  P::block(direct_slot.item).store(item, Order::release);                            // pairs with peek()
   return true;
 }
 

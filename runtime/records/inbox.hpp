@@ -1,7 +1,7 @@
 // The inbox: the host tells the live kernel what to do.
 //
 // A ring of 128-byte entries in host memory that the GPU reads across PCIe. One writer (whoever holds the host's inbox
-// lock), one reader (the door). Only aligned loads and stores are atomic across PCIe, and a second read would cost
+// lock), one reader (the inbox poller). Only aligned loads and stores are atomic across PCIe, and a second read would cost
 // another microsecond, so each 8-byte word carries a 32-bit tag beside its 32-bit payload: one coalesced read of the
 // entry shows both that it is there and what it says. The tag is the entry's number plus one, so nobody resets words.
 #pragma once
@@ -24,7 +24,7 @@ template <class P>
 struct Inbox {
   InboxEntry* entries;      // host memory
   std::uint32_t capacity;   // a power of two
-  std::uint64_t* consumed;  // host memory: entries the door has taken, so that the host knows what is free
+  std::uint64_t* consumed;  // host memory: entries the inbox poller has taken, so that the host knows what is free
 
   FLYWHEEL_TASK static constexpr std::uint32_t tag(std::uint64_t number) {
     return static_cast<std::uint32_t>(number + 1);

@@ -11,7 +11,7 @@ namespace flywheel {
 inline constexpr std::uint32_t kParamBytes = 256;  // run parameters, all together
 inline constexpr std::uint32_t kRunWords = 16;     // 32-bit words of RunConstants
 
-/// What does not change while a run lives. The host's message *is* this: the door only copies it.
+/// What does not change while a run lives. The host's message *is* this: the inbox poller only copies it.
 struct alignas(16) RunConstants {
   std::uint32_t op;  // an InboxOp
   std::uint32_t slot;
@@ -48,7 +48,7 @@ enum GraphFlags : std::uint32_t {
 /// One cache line: the constants, and the words every task looks at before it starts.
 struct alignas(128) RunLine {
   RunConstants constants;
-  std::uint32_t cancelled;  // set by the door
+  std::uint32_t cancelled;  // set by the inbox poller
   std::uint32_t stop;       // a task asked for no further iteration
   std::uint32_t iteration;
   std::uint32_t reserved;

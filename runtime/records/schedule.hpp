@@ -58,22 +58,22 @@ struct WorkerStream {
 ///
 /// Nothing is reset between passes or runs: counters go on counting. Pass p of all passes that ever were (from 0) waits
 /// for (p + 1) * arrivals. A pass begins when all sinks of the one before have arrived at the gate, so no arrival of a
-/// later pass can stand in for a missing one of this pass. Only one run of all workers is let in at a time, so two
+/// later pass can stand in for a missing one of this pass. Only one collective run is let in at a time, so two
 /// runs of a schedule never overlap.
 struct Schedule {
   WorkerStream* streams;    // one a worker
   std::uint64_t* counters;  // each on a line of its own: {failed arrivals:16 | arrivals:48}, then what was sent
-  std::uint64_t passes;     // that earlier runs have gone through; written by the speaker as a run ends
+  std::uint64_t passes;     // that earlier runs have gone through; written by the leader as a run ends
   std::uint64_t runs;       // that have ended; likewise
   std::uint64_t left;       // by all workers in all runs so far
   std::uint32_t counter_count;
   std::uint32_t sinks;      // arrivals at the gate in a pass
-  std::uint32_t speaker;    // the worker that tells the host; it has a sink
+  std::uint32_t leader;    // the worker that tells the host; it has a sink
   std::uint32_t reserved;
 };
 
 inline constexpr std::uint32_t kCounterStride = 16;  // words from one counter to the next
-/// The word beside a counter: tasks that have sent their results, see tell_sent(). Only a hint, and never reset but after a
+/// The word beside a counter: tasks that have sent their results, see signal_sent(). Only a hint, and never reset but after a
 /// failure: results that are waited for early carry stamps.
 inline constexpr std::uint32_t kSentWord = 1;
 inline constexpr std::uint64_t kFailedSignal = std::uint64_t{1} << 48;

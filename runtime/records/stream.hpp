@@ -47,9 +47,9 @@ struct Stream {
   FLYWHEEL_TASK bool has_space(RunState& run, std::uint64_t ticket, const WaitContext& wait) const {
     // Acquire: pairs with the release store below by whichever thread saw the host's cursor.
     if (ticket < P::device(run.emit_limit).load(Order::acquire)) return true;
-    WaitContext patience = wait;
-    patience.fatal = false;  // a program that does not read costs this task, not the others
-    return spin_until<P>(patience, WaitReason::stream_space, consumed, ticket, [&](std::uint64_t& saw) {
+    WaitContext limit = wait;
+    limit.fatal = false;  // a program that does not read costs this task, not the others
+    return spin_until<P>(limit, WaitReason::stream_space, consumed, ticket, [&](std::uint64_t& saw) {
       saw = P::system(*consumed).load(Order::acquire);  // pairs with read()
       if (ticket >= saw + capacity) return false;
       P::device(run.emit_limit).store(saw + capacity, Order::release);  // pairs with the acquire above: the cells are read

@@ -59,10 +59,10 @@ struct TraceBuffers {
 
 /// The pen of one role. `P::ticks()` is the worker's own clock.
 template <class P>
-class TracePen {
+class TraceWriter {
  public:
-  TracePen() = default;
-  FLYWHEEL_TASK TracePen(const TraceBuffers& buffers, std::uint32_t worker, TraceRole role)
+  TraceWriter() = default;
+  FLYWHEEL_TASK TraceWriter(const TraceBuffers& buffers, std::uint32_t worker, TraceRole role)
       : lane_(nullptr), next_(nullptr), end_(nullptr), count_(0), dropped_(0), role_(role) {
     if (!buffers.lanes) return;
     const std::uint32_t lane = worker * kTraceRoles + static_cast<std::uint32_t>(role);

@@ -17,7 +17,7 @@ template <class... Tasks>
 KernelEntry make_entry() {
   using List = TaskList<Tasks...>;
   static const TaskType types[] = {{&typeid(Tasks), sizeof(Tasks)}...};
-  KernelEntry entry{types, List::kSize, nullptr, 0, List::kHasOperands, &cpu_worker<List>, &cpu_door<>};
+  KernelEntry entry{types, List::kSize, nullptr, 0, List::kHasOperands, &cpu_worker<List>, &cpu_poller<>};
 #ifdef __CUDACC__
   entry.kernel = reinterpret_cast<const void*>(&flywheel_kernel<List>);
   entry.block_threads = kBlockThreads;

@@ -1,4 +1,4 @@
-// The door: takes messages from the inbox and lets runs in. One warp on the GPU, one thread on the CPU. (For the porch, see
+// The inbox poller: takes messages from the inbox and lets runs in. One warp on the GPU, one thread on the CPU. (For the direct slot, see
 // ready.hpp.)
 #pragma once
 
@@ -18,12 +18,12 @@ FLYWHEEL_TASK void open_line(RunLine& line, const std::uint32_t* mine) {
     P::device(words[i]).store(i < kRunWords ? mine[k] : 0, Order::relaxed);
 }
 
-/// Lets runs in: what the door does with a message, once the run's line is open. One thread.
+/// Lets runs in: what the inbox poller does with a message, once the run's line is open. One thread.
 template <class P>
 class MessageHandler {
  public:
-  FLYWHEEL_TASK MessageHandler(const World& world, Porch& porch, const RunConstants& message)
-      : world_(world), porch_(porch), message_(message), state_(world.control->door) {}
+  FLYWHEEL_TASK MessageHandler(const DeviceState& dev, DirectSlot& direct_slot, const RunConstants& message)
+      : dev_(dev), direct_slot_(direct_slot), message_(message), state_(dev.control->poller) {}
 
   FLYWHEEL_TASK void handle() {
     const RunConstants message = message_;  // all words at once: each look at one of them would wait for itself
@@ -36,38 +36,38 @@ class MessageHandler {
 
   /// Relaxed: it compares numbers, and end_run() counts a run after it has told the host.
   FLYWHEEL_TASK bool may_park() const {
-    return parking_ && P::device(world_.control->finished.value).load(Order::relaxed) == state_.admitted;
+    return parking_ && P::device(dev_.control->finished.value).load(Order::relaxed) == state_.admitted;
   }
 
   FLYWHEEL_TASK void post(std::uint32_t stop) const {
-    // Release: pairs with the acquire load in Lookout::take_phased(); the state of a phased run goes with it.
-    P::device(world_.control->board.bulletin).store(bulletin_word(state_.epoch, phased_, stop), Order::release);
+    // Release: pairs with the acquire load in WorkFinder::take_phased(); the state of a phased run goes with it.
+    P::device(dev_.control->broadcast.announcement).store(announcement_word(state_.epoch, phased_, stop), Order::release);
   }
 
   FLYWHEEL_TASK void close(std::uint64_t next_entry) {
     state_.next_entry = next_entry;
     ++state_.parks;
-    world_.control->door = state_;
-    post(world_.launch);
+    dev_.control->poller = state_;
+    post(dev_.launch);
   }
 
  private:
   FLYWHEEL_TASK void admit(const RunConstants& message) {
-    RunState& run = world_.runs[message.slot];
+    RunState& run = dev_.runs[message.slot];
     ++state_.admitted;
-    P::device(run.outstanding).store(message.sinks, Order::relaxed);  // released with the roots or the porch's item
+    P::device(run.outstanding).store(message.sinks, Order::relaxed);  // released with the roots or the direct slot's item
     if (message.param_bytes) copy_params(run);
     if (message.flags & kAllWorkers) return announce(run);
-    if (message.root_count == 1 && offer_porch<P>(porch_, only_root(message), message)) return hold_breath();
-    publish_roots<P>(world_, world_.workers, message_);
+    if (message.root_count == 1 && offer_directly<P>(direct_slot_, only_root(message), message)) return hold_breath();
+    publish_roots<P>(dev_, dev_.workers, message_);
   }
 
-  /// A poll that is on its way across PCIe holds up the fence with which the worker beside the door publishes a result
-  /// (1 us, measured on an H200). So the door waits until that worker sits on the porch again, but not for long.
+  /// A poll that is on its way across PCIe holds up the fence with which the worker beside the inbox poller publishes a result
+  /// (1 us, measured on an H200). So the inbox poller waits until that worker sits on the direct slot again, but not for long.
   FLYWHEEL_TASK void hold_breath() const {
     constexpr std::uint64_t kLongestNs = 2000;
     const std::uint64_t begin = P::now_ns();
-    for (std::uint32_t spins = 0; P::block(porch_.waiting).load(Order::relaxed) == 0; ++spins)
+    for (std::uint32_t spins = 0; P::block(direct_slot_.waiting).load(Order::relaxed) == 0; ++spins)
       if (spins % 8 == 7 && P::now_ns() - begin > kLongestNs) return;
   }
 
@@ -76,43 +76,43 @@ class MessageHandler {
   }
 
   FLYWHEEL_TASK void copy_params(RunState& run) const {
-    const auto* words = reinterpret_cast<const std::uint64_t*>(world_.params + std::size_t{message_.slot} * kParamBytes);
+    const auto* words = reinterpret_cast<const std::uint64_t*>(dev_.params + std::size_t{message_.slot} * kParamBytes);
     auto* to = reinterpret_cast<std::uint64_t*>(run.params);
     for (std::uint32_t i = 0; i < (message_.param_bytes + 7) / 8; ++i) to[i] = words[i];
   }
 
-  /// Every worker joins when it is next idle. The host lets one run of all workers in at a time, so the barrier is
+  /// Every worker joins when it is next idle. The host lets one collective run in at a time, so the barrier is
   /// still.
   FLYWHEEL_TASK void announce(RunState& run) {
-    run.line.barrier_base = P::device(world_.control->barrier.value).load(Order::relaxed);
+    run.line.barrier_base = P::device(dev_.control->barrier.value).load(Order::relaxed);
     ++state_.epoch;
     phased_ = message_.slot;
     post(0);
   }
 
   FLYWHEEL_TASK void cancel() const {
-    RunLine& line = world_.runs[message_.slot].line;
+    RunLine& line = dev_.runs[message_.slot].line;
     // A late cancel meets a newer generation and does nothing.
     if (line.constants.generation == message_.generation) P::device(line.cancelled).store(1, Order::relaxed);
   }
 
-  const World& world_;
-  Porch& porch_;
+  const DeviceState& dev_;
+  DirectSlot& direct_slot_;
   const RunConstants& message_;
-  DoorState state_;
+  InboxPollerState state_;
   std::uint32_t phased_ = 0;
   bool parking_ = false;
 };
 
 /// Polls the inbox: the lanes of P read a message together, and the leading lane lets the run in.
 template <class P>
-class Door {
+class InboxPoller {
  public:
-  /// `porch` is the seat of the worker in the same block; `desk` is where the lanes lay a message out, on the GPU in
+  /// `direct slot` is the idle slot of the worker in the same block; `local work` is where the lanes lay a message out, on the GPU in
   /// shared memory.
-  FLYWHEEL_TASK Door(const World& world, Porch& porch, RunConstants& desk)
-      : world_(world), inbox_(Wires<P>{world}.inbox()), desk_(desk), handler_(world, porch, desk),
-        next_(world.control->door.next_entry), released_(next_) {}
+  FLYWHEEL_TASK InboxPoller(const DeviceState& dev, DirectSlot& direct_slot, RunConstants& buffer)
+      : dev_(dev), inbox_(Views<P>{dev}.inbox()), buffer_(buffer), handler_(dev, direct_slot, buffer),
+        next_(dev.control->poller.next_entry), released_(next_) {}
 
   /// All lanes. Returns when the kernel parks or aborts.
   /// One look at a time: with two on their way, half a trip apart, a submission took 4.37 us to its result in place of 3.37
@@ -139,22 +139,22 @@ class Door {
 
   FLYWHEEL_TASK bool leaves() const {
     return P::lane() == 0 &&
-           (handler_.may_park() || P::device(world_.control->board.abort).load(Order::relaxed) != 0);
+           (handler_.may_park() || P::device(dev_.control->broadcast.abort).load(Order::relaxed) != 0);
   }
 
   FLYWHEEL_TASK bool take_message() {
     std::uint32_t mine[kWordsEach] = {};
     if (!inbox_.read(next_, mine)) return false;
     ++next_;
-    auto* words = reinterpret_cast<std::uint32_t*>(&desk_);
+    auto* words = reinterpret_cast<std::uint32_t*>(&buffer_);
     for (std::uint32_t i = P::lane(), k = 0; i < kRunWords; i += P::lanes(), ++k) words[i] = mine[k];
     P::converge();  // all lanes have acquired what each has read
     // From the lanes that have them: what was just laid out is a while away.
     const auto word = [&](std::size_t offset) { return P::word_of_lanes(mine, static_cast<std::uint32_t>(offset / 4)); };
     const std::uint32_t op = word(offsetof(RunConstants, op)), slot = word(offsetof(RunConstants, slot));
-    if (op == static_cast<std::uint32_t>(InboxOp::submit)) open_line<P>(world_.runs[slot].line, mine);
+    if (op == static_cast<std::uint32_t>(InboxOp::submit)) open_line<P>(dev_.runs[slot].line, mine);
     P::converge();  // the leader releases what all lanes wrote
-    if (next_ - released_ >= world_.inbox_capacity / 4) release_entries();
+    if (next_ - released_ >= dev_.inbox_capacity / 4) release_entries();
     return true;
   }
 
@@ -164,9 +164,9 @@ class Door {
     released_ = next_;
   }
 
-  const World& world_;
+  const DeviceState& dev_;
   Inbox<P> inbox_;
-  RunConstants& desk_;
+  RunConstants& buffer_;
   MessageHandler<typename P::Leader> handler_;
   std::uint64_t next_;
   std::uint64_t released_;

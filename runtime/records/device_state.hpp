@@ -1,4 +1,4 @@
-// The world: every word the workers, the door and the host share, as one plain struct passed by value to the kernel.
+// The device state: every word the workers, the inbox poller and the host share, as one plain struct passed by value to the kernel.
 #pragma once
 
 #include <cstdint>
@@ -17,19 +17,19 @@
 
 namespace flywheel {
 
-/// What the door tells every worker: {phased run epoch:32 | its run slot:16 | launch to stop:16}. One writer, the
-/// door. The stop sign names the launch it is meant for, so one left over from the last park stops nobody.
-FLYWHEEL_TASK constexpr std::uint64_t bulletin_word(std::uint32_t epoch, std::uint32_t run, std::uint32_t stop) {
+/// What the inbox poller tells every worker: {phased run epoch:32 | its run slot:16 | launch to stop:16}. One writer, the
+/// inbox poller. The stop sign names the launch it is meant for, so one left over from the last park stops nobody.
+FLYWHEEL_TASK constexpr std::uint64_t announcement_word(std::uint32_t epoch, std::uint32_t run, std::uint32_t stop) {
   return (std::uint64_t{epoch} << 32) | (std::uint64_t{run & 0xffff} << 16) | (stop & 0xffff);
 }
-FLYWHEEL_TASK constexpr std::uint32_t bulletin_epoch(std::uint64_t word) { return static_cast<std::uint32_t>(word >> 32); }
-FLYWHEEL_TASK constexpr std::uint32_t bulletin_run(std::uint64_t word) { return (word >> 16) & 0xffff; }
-FLYWHEEL_TASK constexpr std::uint32_t bulletin_stop(std::uint64_t word) { return word & 0xffff; }
+FLYWHEEL_TASK constexpr std::uint32_t announcement_epoch(std::uint64_t word) { return static_cast<std::uint32_t>(word >> 32); }
+FLYWHEEL_TASK constexpr std::uint32_t announcement_run(std::uint64_t word) { return (word >> 16) & 0xffff; }
+FLYWHEEL_TASK constexpr std::uint32_t announcement_stop(std::uint64_t word) { return word & 0xffff; }
 
 inline constexpr std::uint32_t kMaxRunSlots = 1u << 15;
 
-/// The door's memory across parks of the kernel.
-struct DoorState {
+/// The inbox poller's memory across parks of the kernel.
+struct InboxPollerState {
   std::uint64_t next_entry;  // in the inbox
   std::uint64_t admitted;    // runs
   std::uint32_t epoch;       // phased runs announced
@@ -37,22 +37,22 @@ struct DoorState {
 };
 
 /// What idle workers keep an eye on, on one line: one look is one request to L2.
-struct BoardWords {
+struct BroadcastWords {
   std::int64_t queued[kPriorities];  // of each level: tokens of the ready queue, and runs with roots left, see kRootedRun
-  std::uint64_t bulletin;
+  std::uint64_t announcement;
   std::uint64_t abort;
 };
 
 /// Device memory, zero at first launch except for mailboxes and queues.
 struct ControlWords {
-  alignas(128) BoardWords board;
+  alignas(128) BroadcastWords broadcast;
   Padded<std::int64_t> pooled;           // the token count of the pool of spawn records
   Padded<std::uint64_t> barrier;  // see GridBarrier
   Padded<std::uint64_t> finished;        // runs completed
-  Padded<std::uint64_t> compiled_passes; // of all compiled runs that have ended; by their speakers. See stamped.hpp
+  Padded<std::uint64_t> compiled_passes; // of all compiled runs that have ended; by their leaders. See stamped.hpp
   alignas(128) std::uint64_t idle_bits[kIdleWords];
   alignas(128) std::uint64_t root_bits[kPriorities][kMaxRunSlots / 64];  // runs with roots left, see roots.hpp
-  alignas(128) DoorState door;
+  alignas(128) InboxPollerState poller;
 };
 
 /// What a worker counts. One writer, the worker; relaxed stores; read by the host at leisure.
@@ -61,12 +61,12 @@ struct alignas(128) WorkerStats {
   std::uint64_t skipped;  // not run: a predecessor failed or the run was cancelled
   std::uint64_t kept;     // successors kept, no queue involved
   std::uint64_t queued;   // taken from a queue
-  std::uint64_t handed;   // found in the mailbox or on the porch
-  std::uint64_t looks;    // idle looks
+  std::uint64_t handed;   // found in the mailbox or on the direct slot
+  std::uint64_t polls;    // idle looks
 };
 
-/// Plain handle to everything. The host owns the memory behind it (host/kernel/world_memory).
-struct World {
+/// Plain handle to everything. The host owns the memory behind it (host/kernel/device_state_memory).
+struct DeviceState {
   std::uint32_t workers;
   std::uint32_t run_slots;
   std::uint32_t result_bytes;     // for each run slot
@@ -99,7 +99,7 @@ struct World {
   Edge* edges;
   WorkerStats* stats;
   TraceBuffers trace;
-  Padded<std::uint64_t>* progress;  // of each worker: tasks of runs of all workers that it is through with, and long ones of others
+  Padded<std::uint64_t>* progress;  // of each worker: tasks of collective runs that it is through with, and long ones of others
 
   // Host memory that the device reads and writes.
   InboxEntry* inbox;
@@ -109,7 +109,7 @@ struct World {
   unsigned char* results;  // run_slots x result_bytes
   StreamCell* stream_cells;
   Padded<std::uint64_t>* stream_consumed;
-  Heartbeat* heartbeats;   // one a worker, then one for the door
+  Heartbeat* heartbeats;   // one a worker, then one for the inbox poller
   WaitReport* reports;     // likewise
   std::uint64_t* host_awake_ns;  // for how long the host has looked after this runtime; stands while its process is stopped.
                                  // Never 0. Null in drain mode: there a launch may hold the host up
@@ -117,7 +117,7 @@ struct World {
 
 /// What a worker's loop keeps between tasks. On the GPU it lies in shared memory: what the compiler puts in local
 /// memory is read through L1, which every acquire empties.
-struct Desk {
+struct LocalWork {
   std::uint64_t batch[8];  // popped from a queue, not yet run
   std::uint32_t batch_next;
   std::uint32_t batch_size;
@@ -138,50 +138,50 @@ struct Desk {
   std::uint64_t ready[kPriorities][16];  // successors made ready together
 };
 
-/// One thread of a worker, after a task of a run of all workers, and in a long one of another. Relaxed: it only has to move.
+/// One thread of a worker, after a task of a collective run, and in a long one of another. Relaxed: it only has to move.
 template <class P>
-FLYWHEEL_TASK void show_progress(const World& world, std::uint32_t worker) {
-  if (world.progress) P::device(world.progress[worker].value).add(1, Order::relaxed);
+FLYWHEEL_TASK void show_progress(const DeviceState& dev, std::uint32_t worker) {
+  if (dev.progress) P::device(dev.progress[worker].value).add(1, Order::relaxed);
 }
 
-/// How a worker waits in runs of all workers. Turns into a WaitContext when a wait has gone on for a while: looking all of
+/// How a worker waits in collective runs. Turns into a WaitContext when a wait has gone on for a while: looking all of
 /// it up at first would hold up the first look at what is waited for.
-struct PhasePatience {
-  const World* world;
+struct PhaseWait {
+  const DeviceState* dev;
   std::uint32_t worker;
 
   FLYWHEEL_TASK operator WaitContext() const {
-    return {&world->control->board.abort, world->reports + worker, world->phase_budget_ns, true, world->progress,
-            world->progress ? world->workers : 0, world->host_awake_ns};
+    return {&dev->control->broadcast.abort, dev->reports + worker, dev->phase_budget_ns, true, dev->progress,
+            dev->progress ? dev->workers : 0, dev->host_awake_ns};
   }
 };
 
-/// Typed views of the world for one platform.
+/// Typed views of the device state for one platform.
 template <class P>
-struct Wires {
-  const World& world;
+struct Views {
+  const DeviceState& dev;
 
   FLYWHEEL_TASK Queue<P> ready(std::uint32_t priority) const {
-    return {world.control->board.queued + priority, world.queue_words + priority, world.queue_slots + std::size_t{priority} * world.queue_capacity,
-            world.queue_capacity};
+    return {dev.control->broadcast.queued + priority, dev.queue_words + priority, dev.queue_slots + std::size_t{priority} * dev.queue_capacity,
+            dev.queue_capacity};
   }
   FLYWHEEL_TASK Queue<P> spawn_pool() const {
-    return {&world.control->pooled.value, world.queue_words + kPriorities, world.queue_slots + std::size_t{kPriorities} * world.queue_capacity,
-            world.spawn_capacity};
+    return {&dev.control->pooled.value, dev.queue_words + kPriorities, dev.queue_slots + std::size_t{kPriorities} * dev.queue_capacity,
+            dev.spawn_capacity};
   }
   FLYWHEEL_TASK IdleSet<P> idle() const {
-    return {world.control->idle_bits, world.mailboxes, world.workers};
+    return {dev.control->idle_bits, dev.mailboxes, dev.workers};
   }
-  FLYWHEEL_TASK GridBarrier<P> barrier() const { return {&world.control->barrier.value, world.workers}; }
-  FLYWHEEL_TASK Inbox<P> inbox() const { return {world.inbox, world.inbox_capacity, world.inbox_consumed}; }
+  FLYWHEEL_TASK GridBarrier<P> barrier() const { return {&dev.control->barrier.value, dev.workers}; }
+  FLYWHEEL_TASK Inbox<P> inbox() const { return {dev.inbox, dev.inbox_capacity, dev.inbox_consumed}; }
   FLYWHEEL_TASK Stream<P> stream(std::uint32_t run) const {
-    return {world.stream_cells + std::size_t{run} * world.stream_capacity, &world.stream_consumed[run].value,
-            world.stream_capacity};
+    return {dev.stream_cells + std::size_t{run} * dev.stream_capacity, &dev.stream_consumed[run].value,
+            dev.stream_capacity};
   }
   FLYWHEEL_TASK WaitContext wait(std::uint32_t worker) const {
-    return {&world.control->board.abort, world.reports + worker, world.spin_budget_ns, true, nullptr, 0, world.host_awake_ns};
+    return {&dev.control->broadcast.abort, dev.reports + worker, dev.spin_budget_ns, true, nullptr, 0, dev.host_awake_ns};
   }
-  FLYWHEEL_TASK PhasePatience wait_for_phase(std::uint32_t worker) const { return {&world, worker}; }
+  FLYWHEEL_TASK PhaseWait wait_for_phase(std::uint32_t worker) const { return {&dev, worker}; }
 };
 
 }  // namespace flywheel

@@ -1,4 +1,4 @@
-// What the worker's loop and its crew hand each other: the task to run, and how a phased run ended.
+// What the worker's loop and its executor hand each other: the task to run, and how a phased run ended.
 #pragma once
 
 #include "runtime/records/run.hpp"
@@ -7,7 +7,7 @@
 namespace flywheel {
 
 /// Copies of a task's record and of its run's line, where bodies and the worker's loop find them.
-struct Stage {
+struct TaskSlot {
   TaskRecord record;
   RunLine run;
 };

@@ -1,4 +1,4 @@
-// Owner of the memory behind a World.
+// Owner of the memory behind a DeviceState.
 #pragma once
 
 #include <atomic>
@@ -8,21 +8,21 @@
 
 namespace flywheel {
 
-class WorldMemory {
+class DeviceStateMemory {
  public:
   /// Throws CapacityError for options that cannot work, DeviceError if the memory is not to be had.
-  WorldMemory(Engine& engine, const Options& options);
-  ~WorldMemory();
-  WorldMemory(const WorldMemory&) = delete;
-  WorldMemory& operator=(const WorldMemory&) = delete;
+  DeviceStateMemory(Engine& engine, const Options& options);
+  ~DeviceStateMemory();
+  DeviceStateMemory(const DeviceStateMemory&) = delete;
+  DeviceStateMemory& operator=(const DeviceStateMemory&) = delete;
 
-  const World& world() const { return world_; }
-  World& world() { return world_; }
+  const DeviceState& dev() const { return dev_; }
+  DeviceState& dev() { return dev_; }
   /// Leaves everything to the process: a kernel that cannot be stopped may still write to it.
   void leak() { leaked_.store(true, std::memory_order_relaxed); }
 
  private:
-  WorldMemory(Engine& engine, const World& sizes);
+  DeviceStateMemory(Engine& engine, const DeviceState& sizes);
   template <class T>
   T* device(std::size_t count);
   template <class T>
@@ -32,7 +32,7 @@ class WorldMemory {
   void empty_mailboxes();
 
   Engine& engine_;
-  World world_{};
+  DeviceState dev_{};
   std::vector<void*> device_;
   std::vector<void*> shared_;
   std::atomic<bool> leaked_{false};  // several threads may say so; whoever looks has seen them let go

@@ -1,49 +1,49 @@
-// The crew of a GPU worker: the compute warps, told what to do by the control thread through two stages.
+// The executor of a GPU worker: the compute warps, told what to do by the control thread through two task slots.
 //
-// Stage s holds a record; `full[s]` says that it is there, `done[s]` that its body has ended. With both stages in use
+// Task slot s holds a record; `full[s]` says that it is there, `done[s]` that its body has ended. With both in use
 // the compute warps go from one task to the next without waiting for the control thread.
 #pragma once
 
 #include "device/compiled.cuh"
-#include "runtime/records/stage.hpp"
+#include "runtime/records/task_slot.hpp"
 
 namespace flywheel {
 
 enum class Command : std::uint32_t { task, phased, compiled, leave };
 
-/// What a stage holds since stage_porch(), if nothing else came since.
-struct StageTag {
+/// What a task slot holds since fetch_direct(), if nothing else came since.
+struct SlotTag {
   std::uint32_t record;
   std::uint32_t serial;
 };
 
-struct CrewShared {
-  World world;  // a copy for the bodies
-  Stage stages[2];
+struct ExecutorShared {
+  DeviceState dev;  // a copy for the bodies
+  TaskSlot task_slots[2];
   TaskContext contexts[2];
-  StageTag tags[2];
+  SlotTag tags[2];
   Command commands[2];
   PhasesEnd phases_end;  // of the last phased run
   std::uint64_t full[2];
   std::uint64_t done[2];
   BlockShared block;
-  Desk desk;
-  Porch porch;
+  LocalWork work;
+  DirectSlot direct_slot;
   RunConstants message;
 };
 
 /// The block's one copy. Found by name, not by reference, so that the compiler knows it is shared memory.
-__device__ __forceinline__ CrewShared& crew_shared() {
-  __shared__ CrewShared shared;
+__device__ __forceinline__ ExecutorShared& executor_shared() {
+  __shared__ ExecutorShared shared;
   return shared;
 }
 
-/// What control_compiled_run() needs of its crew.
+/// What control_compiled_run() needs of its executor.
 struct CompiledCall {
   std::uint32_t worker;
   std::uint16_t run_slot;
-  std::uint32_t stage;        // with which the compute warps are told
-  std::uint32_t done_parity;  // of that stage's done barrier
+  std::uint32_t task_slot;        // with which the compute warps are told
+  std::uint32_t done_parity;  // of that slot's done barrier
   std::uint32_t runs;         // compiled runs before this one
 };
 
@@ -51,119 +51,119 @@ struct CompiledCall {
 /// in registers.
 [[gnu::noinline]] __device__ inline void control_compiled_run(CompiledCall call) {
   using P = ThreadPlatform;
-  CrewShared& shared = crew_shared();
+  ExecutorShared& shared = executor_shared();
   RolesShared& roles = roles_shared();
-  init_roles(roles, shared.world, false);
-  roles.run = join_compiled<P>(shared.world, call.run_slot, call.worker);
-  shared.commands[call.stage] = Command::compiled;
-  ptx::mbarrier_arrive(shared.full[call.stage]);  // pairs with compute_loop()
+  init_roles(roles, shared.dev, false);
+  roles.run = join_compiled<P>(shared.dev, call.run_slot, call.worker);
+  shared.commands[call.task_slot] = Command::compiled;
+  ptx::mbarrier_arrive(shared.full[call.task_slot]);  // pairs with compute_loop()
   ptx::mbarrier_arrive(roles.begin);              // pairs with serve_compiled_runs()
-  const StreamEnd end = ControlRole(roles, shared.world)();
+  const StreamEnd end = ControlRole(roles, shared.dev)();
   // Relaxed: the load role only has to leave; pairs with its is_over() and look().
   P::block(roles.stop_loading).store(1, Order::relaxed);
   // Acquire: pairs with the last arrivals in serve_compiled_runs() and compute_loop(). What all roles did comes before
   // leave_compiled().
   const auto all_out = [&] {
-    return ptx::mbarrier_test(roles.left, call.runs & 1) && ptx::mbarrier_test(shared.done[call.stage], call.done_parity);
+    return ptx::mbarrier_test(roles.left, call.runs & 1) && ptx::mbarrier_test(shared.done[call.task_slot], call.done_parity);
   };
   for (std::uint32_t spins = 0; !all_out(); ++spins) P::pause(spins);
   leave_compiled<P>(roles.run);
-  if (roles.run.speaks && !end.aborted) end_compiled<P>(roles.run, end.passes);
+  if (roles.run.is_leader && !end.aborted) end_compiled<P>(roles.run, end.passes);
 }
 
 /// The control thread's end.
-class GpuCrew {
+class GpuExecutor {
  public:
   static constexpr bool kLooksAhead = true;
 
-  __device__ GpuCrew(const World& world, std::uint32_t worker) : world_(world), worker_(worker) {
-    CrewShared& shared = crew_shared();
+  __device__ GpuExecutor(const DeviceState& dev, std::uint32_t worker) : dev_(dev), worker_(worker) {
+    ExecutorShared& shared = executor_shared();
     for (std::uint32_t s = 0; s < 2; ++s) {
-      shared.contexts[s] = {&shared.world, &shared.stages[s].record.header, nullptr, {}, worker, {}};
+      shared.contexts[s] = {&shared.dev, &shared.task_slots[s].record.header, nullptr, {}, worker, {}};
       shared.tags[s] = {kNoRecord, 0};
     }
   }
 
   /// All loads are on their way before the first is waited for. Past L1: run lines change without this SM's doing.
-  __device__ const Stage& stage(std::uint32_t slot, const TaskRecord& record, RunState& run) {
+  __device__ const TaskSlot& fetch(std::uint32_t slot, const TaskRecord& record, RunState& run) {
     constexpr std::uint32_t kConstants = sizeof(RunConstants) / sizeof(uint4);
     static_assert(sizeof(RunConstants) % sizeof(uint4) == 0);
     uint4 words[kRecordVectors], constants[kConstants];
-    fetch<kRecordVectors>(words, &record);
-    fetch<kConstants>(constants, &run.line.constants);
+    read_words<kRecordVectors>(words, &record);
+    read_words<kConstants>(constants, &run.line.constants);
     // Relaxed: hints that may be a moment old, as in copy_line(). Others write them meanwhile.
     const std::uint32_t cancelled = ThreadPlatform::device(run.line.cancelled).load(Order::relaxed);
     iteration_ = ThreadPlatform::device(run.line.iteration).load(Order::relaxed);
     cancelled_ = cancelled != 0;
-    Stage& stage = crew_shared().stages[slot];
-    put<kRecordVectors>(&stage.record, words);
-    put<kConstants>(&stage.run.constants, constants);
-    crew_shared().tags[slot].record = kNoRecord;
-    return stage;
+    TaskSlot& task_slot = executor_shared().task_slots[slot];
+    put<kRecordVectors>(&task_slot.record, words);
+    put<kConstants>(&task_slot.run.constants, constants);
+    executor_shared().tags[slot].record = kNoRecord;
+    return task_slot;
   }
 
-  /// The same for a run whose constants came over the porch: it has only just been let in. A graph that is submitted
+  /// The same for a run whose constants came over the direct slot: it has only just been let in. A graph that is submitted
   /// again and again finds its record still here: records of a loaded graph do not change, and no two loaded graphs
   /// have the same serial.
-  __device__ const Stage& stage_porch(std::uint32_t slot, const TaskRecord& record, std::uint32_t index,
+  __device__ const TaskSlot& fetch_direct(std::uint32_t slot, const TaskRecord& record, std::uint32_t index,
                                       const RunConstants&) {
-    Stage& stage = crew_shared().stages[slot];
-    const std::uint32_t serial = crew_shared().porch.run.serial;  // `run`, found by name
-    if (crew_shared().tags[slot].record != index || crew_shared().tags[slot].serial != serial) {
+    TaskSlot& task_slot = executor_shared().task_slots[slot];
+    const std::uint32_t serial = executor_shared().direct_slot.run.serial;  // `run`, found by name
+    if (executor_shared().tags[slot].record != index || executor_shared().tags[slot].serial != serial) {
       uint4 words[kRecordVectors];
-      fetch<kRecordVectors>(words, &record);
-      put<kRecordVectors>(&stage.record, words);
-      crew_shared().tags[slot].record = index;
-      crew_shared().tags[slot].serial = serial;
+      read_words<kRecordVectors>(words, &record);
+      put<kRecordVectors>(&task_slot.record, words);
+      executor_shared().tags[slot].record = index;
+      executor_shared().tags[slot].serial = serial;
     }
     cancelled_ = false;
     iteration_ = 0;
-    return stage;
+    return task_slot;
   }
   __device__ void keep_constants(std::uint32_t slot, const RunConstants&) {
-    crew_shared().stages[slot].run.constants = crew_shared().porch.run;
+    executor_shared().task_slots[slot].run.constants = executor_shared().direct_slot.run;
   }
 
   /// Whether the run of what was staged last was cancelled by then.
   __device__ bool cancelled() const { return cancelled_; }
 
   __device__ void start(std::uint32_t slot, Item item) {
-    TaskContext& context = crew_shared().contexts[slot];  // its other members never change
-    context.run = world_.runs + item.run;
+    TaskContext& context = executor_shared().contexts[slot];  // its other members never change
+    context.run = dev_.runs + item.run;
     context.item = item;
-    context.asked = {0, 0, 0, iteration_};
+    context.outcome = {0, 0, 0, iteration_};
     command(slot, Command::task);
   }
 
   /// `settle` is called once if the body takes longer than some looks at its barrier, `last` once it has gone on for
   /// kLastsTicks more and then now and then, `slow` each kSlowTaskNs.
   template <class Slow, class Settle, class Last>
-  __device__ Asked wait(std::uint32_t slot, Slow&& slow, Settle&& settle, Last&& last) {
+  __device__ Outcome wait(std::uint32_t slot, Slow&& slow, Settle&& signal_done, Last&& last) {
     bool done = is_done(slot);
 #pragma unroll 1
     for (std::uint32_t tries = 0; tries < kShortBody && !done; ++tries) done = is_done(slot);
     if (!done) {
-      settle();
+      signal_done();
       wait_done(slot, slow, last);
     } else {
       parity_ ^= 1u << slot;
     }
-    return crew_shared().contexts[slot].asked;
+    return executor_shared().contexts[slot].outcome;
   }
 
   template <class Slow>
   __device__ PhasesEnd run_phased(std::uint16_t run_slot, Slow&& slow) {
-    RunState* run = world_.runs + run_slot;
+    RunState* run = dev_.runs + run_slot;
     const std::uint32_t slot = next_;
-    TaskContext& context = crew_shared().contexts[slot];
+    TaskContext& context = executor_shared().contexts[slot];
     context.run = run;
     context.item = {0, run_slot, false};
-    context.asked = {0, 0, 0, 0};
-    crew_shared().block.phase_step = 0;
+    context.outcome = {0, 0, 0, 0};
+    executor_shared().block.phase_step = 0;
     command(slot, Command::phased);
     wait_phases(slot, slow);
-    context.header = &crew_shared().stages[slot].record.header;  // phases have shown it others
-    return crew_shared().phases_end;
+    context.header = &executor_shared().task_slots[slot].record.header;  // phases have shown it others
+    return executor_shared().phases_end;
   }
 
   template <class Slow>
@@ -174,13 +174,13 @@ class GpuCrew {
     next_ ^= 1;
   }
 
-  __device__ Desk& desk() { return crew_shared().desk; }
+  __device__ LocalWork& work() { return executor_shared().work; }
   __device__ void dismiss() {
     command(next_, Command::leave);
     roles_shared().kernel_ends = 1;
     ptx::mbarrier_arrive(roles_shared().begin);  // pairs with serve_compiled_runs(); `kernel_ends` goes with it
   }
-  /// The stage the compute warps will look at next.
+  /// The slot that the compute warps will look at next.
   __device__ std::uint32_t next_slot() const { return next_; }
 
  private:
@@ -188,7 +188,7 @@ class GpuCrew {
   static constexpr std::uint32_t kNoRecord = ~0u;
 
   template <std::uint32_t kCount>
-  __device__ static void fetch(uint4 (&words)[kCount], const void* from) {
+  __device__ static void read_words(uint4 (&words)[kCount], const void* from) {
 #pragma unroll
     for (std::uint32_t i = 0; i < kCount; ++i) words[i] = __ldcg(static_cast<const uint4*>(from) + i);
   }
@@ -199,8 +199,8 @@ class GpuCrew {
   }
 
   __device__ void command(std::uint32_t slot, Command what) {
-    crew_shared().commands[slot] = what;
-    ptx::mbarrier_arrive(crew_shared().full[slot]);  // pairs with the compute warps' test in compute_loop()
+    executor_shared().commands[slot] = what;
+    ptx::mbarrier_arrive(executor_shared().full[slot]);  // pairs with the compute warps' test in compute_loop()
     next_ = slot ^ 1;
   }
 
@@ -211,7 +211,7 @@ class GpuCrew {
 
   /// Acquire: pairs with the arrivals in compute_loop(): all that the body wrote.
   __device__ bool is_done(std::uint32_t slot) const {
-    return ptx::mbarrier_test(crew_shared().done[slot], parity_ >> slot & 1);
+    return ptx::mbarrier_test(executor_shared().done[slot], parity_ >> slot & 1);
   }
 
   template <class Slow, class Last>
@@ -242,18 +242,18 @@ class GpuCrew {
       if (spins % 1024) continue;
       const std::uint64_t now = detail::global_timer_ns();
       // Relaxed: pairs with GpuBlock::show_step(); it only has to move.
-      const std::uint32_t seen = ThreadPlatform::block(crew_shared().block.phase_step).load(Order::relaxed);
+      const std::uint32_t seen = ThreadPlatform::block(executor_shared().block.phase_step).load(Order::relaxed);
       if (seen != step || seen % 2 == 0) start = reported = now;
       step = seen;
       if (now - reported < kSlowTaskNs) continue;
       // Relaxed: pairs with GpuBlock::load(), which may be bringing the next one.
-      slow(now - start, ThreadPlatform::block(crew_shared().block.phase_record.header.local).load(Order::relaxed));
+      slow(now - start, ThreadPlatform::block(executor_shared().block.phase_record.header.local).load(Order::relaxed));
       reported = now;
     }
     parity_ ^= 1u << slot;
   }
 
-  const World& world_;
+  const DeviceState& dev_;
   std::uint32_t worker_;
   std::uint32_t compiled_runs_ = 0;
   std::uint32_t next_ = 0;
@@ -265,24 +265,24 @@ class GpuCrew {
 /// The compute warps' end: run what is staged until told to leave.
 template <class List>
 __device__ __forceinline__ void compute_loop() {
-  CrewShared& shared = crew_shared();
+  ExecutorShared& shared = executor_shared();
   for (std::uint32_t turn = 0;; ++turn) {
     const std::uint32_t slot = turn & 1;
     while (!ptx::mbarrier_test(shared.full[slot], turn >> 1 & 1)) {}  // the control thread has the time limits
     const Command what = shared.commands[slot];
     if (what == Command::leave) return;
-    GpuBlock<List> block(shared.contexts[slot], shared.block, scratch_memory(shared.world));
+    GpuBlock<List> block(shared.contexts[slot], shared.block, scratch_memory(shared.dev));
     if (what == Command::task) {
-      List::run(shared.stages[slot].record, block);
+      List::run(shared.task_slots[slot].record, block);
     } else if (what == Command::compiled) {
-      compute_role<List>(roles_shared(), shared.world, shared.block);
+      compute_role<List>(roles_shared(), shared.dev, shared.block);
     } else {
       const RunConstants& run = shared.contexts[slot].run->line.constants;
-      const PhasesEnd end = run_phases<List>(shared.world, run, block);
+      const PhasesEnd end = run_phases<List>(shared.dev, run, block);
       if (block.leader()) shared.phases_end = end;
     }
     block.sync();  // all threads are through with scratch and record
-    if (arrives(block.rank())) ptx::mbarrier_arrive(shared.done[slot]);  // pairs with GpuCrew::wait_done()
+    if (arrives(block.rank())) ptx::mbarrier_arrive(shared.done[slot]);  // pairs with GpuExecutor::wait_done()
   }
 }
 
