@@ -1,11 +1,11 @@
 // The block of a GPU worker: its compute warps, as a task body sees them.
 #pragma once
 
-#include "device/group.cuh"
-#include "device/platform.cuh"
-#include "device/ptx.cuh"
-#include "runtime/compiled/operands.hpp"
-#include "runtime/compiled/phases.hpp"
+#include <flywheel/detail/group.cuh>
+#include <flywheel/detail/platform.cuh>
+#include <flywheel/detail/ptx.cuh>
+#include "../runtime/compiled/operands.hpp"
+#include "../runtime/compiled/phases.hpp"
 
 namespace flywheel {
 

@@ -3,9 +3,9 @@
 // they go on. Types of their own: unchecked runs have nothing of it.
 #pragma once
 
-#include "device/handoff.cuh"
-#include "device/page.cuh"
-#include "device/parts.cuh"
+#include "handoff.cuh"
+#include "page.cuh"
+#include "parts.cuh"
 
 namespace flywheel {
 

@@ -1,10 +1,10 @@
 // A GPU worker's part in a compiled run: the compute and store roles. The others are in control.cuh and load.cuh.
 #pragma once
 
-#include "device/checked.cuh"
-#include "device/control.cuh"
-#include "device/load.cuh"
-#include "device/parts.cuh"
+#include "checked.cuh"
+#include "control.cuh"
+#include "load.cuh"
+#include "parts.cuh"
 
 namespace flywheel {
 

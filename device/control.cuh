@@ -1,8 +1,8 @@
 // The control role of a compiled run: keeps instructions coming and says which may begin.
 #pragma once
 
-#include "device/roles.cuh"
-#include "runtime/compiled/compiled.hpp"
+#include "roles.cuh"
+#include "../runtime/compiled/compiled.hpp"
 
 namespace flywheel {
 

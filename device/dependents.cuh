@@ -1,8 +1,8 @@
 // Dependent operands in the load role: their pages keep a place in the ring, and are filled once the task's predecessors are done.
 #pragma once
 
-#include "device/roles.cuh"
-#include "runtime/dynamic/task_list.hpp"
+#include "roles.cuh"
+#include "../runtime/dynamic/task_list.hpp"
 
 namespace flywheel {
 

@@ -4,8 +4,8 @@
 // the compute warps go from one task to the next without waiting for the control thread.
 #pragma once
 
-#include "device/compiled.cuh"
-#include "runtime/records/task_slot.hpp"
+#include "compiled.cuh"
+#include "../runtime/records/task_slot.hpp"
 
 namespace flywheel {
 

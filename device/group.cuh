@@ -3,11 +3,11 @@
 //
 // A header of its own, because compute-sanitizer's racecheck (CUDA 13.0) follows an mbarrier only from each thread that
 // arrives itself to each that waits itself, and follows no words: tests/device/test_racecheck.cu is compiled with
-// tests/support/racecheck/device/group.cuh in place of this. The emulated GPU under ThreadSanitizer follows both as they are.
+// tests/support/racecheck/flywheel/detail/group.cuh in place of this. The emulated GPU under ThreadSanitizer follows both as they are.
 #pragma once
 
-#include "device/ptx.cuh"
-#include "runtime/base/platform.hpp"
+#include <flywheel/detail/ptx.cuh>
+#include "../runtime/base/platform.hpp"
 
 namespace flywheel {
 

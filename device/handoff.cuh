@@ -1,7 +1,7 @@
 // Handoffs: what compute parts leave to the warp that stores, through a few places in shared memory used in turn.
 #pragma once
 
-#include "device/roles.cuh"
+#include "roles.cuh"
 
 namespace flywheel {
 

@@ -2,9 +2,9 @@
 // at work in block 0 only; load; store) and the compute warps.
 #pragma once
 
-#include "device/executor.cuh"
-#include "runtime/dynamic/inbox_poller.hpp"
-#include "runtime/dynamic/worker.hpp"
+#include "executor.cuh"
+#include "../runtime/dynamic/inbox_poller.hpp"
+#include "../runtime/dynamic/worker.hpp"
 
 namespace flywheel {
 

@@ -1,7 +1,7 @@
 // The load role: one warp fetches the worker's operands into pages.
 #pragma once
 
-#include "device/dependents.cuh"
+#include "dependents.cuh"
 
 namespace flywheel {
 

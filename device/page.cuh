@@ -1,7 +1,7 @@
 // Pages: how compute parts take operands from shared memory. load.cuh brings them there.
 #pragma once
 
-#include "device/roles.cuh"
+#include "roles.cuh"
 
 namespace flywheel {
 

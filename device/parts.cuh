@@ -1,9 +1,9 @@
 // What the parts of a task are given in a compiled run. checked.cuh has the same for checked runs.
 #pragma once
 
-#include "device/handoff.cuh"
-#include "device/page.cuh"
-#include "runtime/dynamic/task_list.hpp"
+#include "handoff.cuh"
+#include "page.cuh"
+#include "../runtime/dynamic/task_list.hpp"
 
 namespace flywheel {
 

@@ -1,7 +1,7 @@
 // The GPU's platforms: a single thread, and a warp that polls.
 #pragma once
 
-#include "device/group.cuh"
+#include <flywheel/detail/group.cuh>
 
 namespace flywheel {
 

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "runtime/base/stamped.hpp"
+#include "../runtime/base/stamped.hpp"
 
 namespace flywheel::ptx {
 

@@ -12,8 +12,8 @@
 // Each arrow is an array of mbarriers: arrive() releases and test() acquires, at block scope.
 #pragma once
 
-#include "device/block.cuh"
-#include "runtime/records/trace.hpp"
+#include "block.cuh"
+#include "../runtime/records/trace.hpp"
 
 namespace flywheel {
 

@@ -1,6 +1,6 @@
-#include "host/api/buffer.hpp"
+#include "buffer.hpp"
 
-#include "host/api/core.hpp"
+#include "core.hpp"
 
 namespace flywheel {
 

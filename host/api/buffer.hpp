@@ -6,7 +6,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "host/base/error.hpp"
+#include "../base/error.hpp"
 
 namespace flywheel {
 

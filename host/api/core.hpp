@@ -1,11 +1,11 @@
 // All parts of one runtime. Handles (executables, runs, buffers) share it, so that memory outlives its last user.
 #pragma once
 
-#include "host/base/process.hpp"
-#include "host/kernel/device_state_memory.hpp"
-#include "host/load/heap.hpp"
-#include "host/load/loader.hpp"
-#include "host/submit/dispatcher.hpp"
+#include "../base/process.hpp"
+#include "../kernel/device_state_memory.hpp"
+#include "../load/heap.hpp"
+#include "../load/loader.hpp"
+#include "../submit/dispatcher.hpp"
 
 namespace flywheel {
 

@@ -1,7 +1,7 @@
-#include "host/api/run.hpp"
+#include "run.hpp"
 
-#include "host/api/core.hpp"
-#include "host/submit/completion.hpp"
+#include "core.hpp"
+#include "../submit/completion.hpp"
 
 namespace flywheel {
 

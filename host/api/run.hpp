@@ -6,9 +6,9 @@
 #include <memory>
 #include <optional>
 
-#include "host/base/cuda_stream.hpp"
-#include "host/base/error.hpp"
-#include "host/plan/graph.hpp"
+#include "../base/cuda_stream.hpp"
+#include "../base/error.hpp"
+#include "../plan/graph.hpp"
 
 namespace flywheel {
 

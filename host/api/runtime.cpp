@@ -1,13 +1,13 @@
-#include "host/api/runtime.hpp"
+#include "runtime.hpp"
 
 #include <algorithm>
 #include <mutex>
 #include <vector>
 
-#include "host/api/core.hpp"
-#include "host/base/deferred_release.hpp"
-#include "host/base/log.hpp"
-#include "host/base/options_check.hpp"
+#include "core.hpp"
+#include "../base/deferred_release.hpp"
+#include "../base/log.hpp"
+#include "../base/options_check.hpp"
 
 namespace flywheel {
 

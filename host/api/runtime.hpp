@@ -3,11 +3,11 @@
 
 #include <optional>
 
-#include "host/api/buffer.hpp"
-#include "host/api/run.hpp"
-#include "host/base/options.hpp"
-#include "host/load/executable.hpp"
-#include "host/plan/schedule.hpp"
+#include "buffer.hpp"
+#include "run.hpp"
+#include "../base/options.hpp"
+#include "../load/executable.hpp"
+#include "../plan/schedule.hpp"
 
 namespace flywheel {
 

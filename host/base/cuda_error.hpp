@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "host/base/error.hpp"
+#include "error.hpp"
 
 namespace flywheel {
 

@@ -5,7 +5,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "runtime/base/status.hpp"
+#include "../../runtime/base/status.hpp"
 
 namespace flywheel {
 

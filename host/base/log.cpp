@@ -1,4 +1,4 @@
-#include "host/base/log.hpp"
+#include "log.hpp"
 
 #include <pthread.h>
 
@@ -10,7 +10,7 @@
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 
-#include "host/base/error.hpp"
+#include "error.hpp"
 
 namespace flywheel::log {
 

@@ -1,11 +1,11 @@
-#include "host/base/options_check.hpp"
+#include "options_check.hpp"
 
 #include <cstdlib>
 #include <limits>
 #include <string>
 
-#include "host/base/error.hpp"
-#include "runtime/compiled/operands.hpp"
+#include "error.hpp"
+#include "../../runtime/compiled/operands.hpp"
 
 namespace flywheel {
 

@@ -1,7 +1,7 @@
 // What a program chose, and the environment for it, looked at before anything is taken.
 #pragma once
 
-#include "host/base/options.hpp"
+#include "options.hpp"
 
 namespace flywheel {
 

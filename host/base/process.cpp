@@ -1,4 +1,4 @@
-#include "host/base/process.hpp"
+#include "process.hpp"
 
 #include <pthread.h>
 

@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <mutex>
 
-#include "host/base/error.hpp"
-#include "host/engine/gpu_probe.hpp"
-#include "runtime/compiled/operands.hpp"
+#include "../base/error.hpp"
+#include "gpu_probe.hpp"
+#include "../../runtime/compiled/operands.hpp"
 
 namespace flywheel {
 

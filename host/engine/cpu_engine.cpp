@@ -7,9 +7,9 @@
 #include <thread>
 #include <vector>
 
-#include "host/base/error.hpp"
-#include "host/engine/engine.hpp"
-#include "host/engine/thrown_texts.hpp"
+#include "../base/error.hpp"
+#include "engine.hpp"
+#include "thrown_texts.hpp"
 
 namespace flywheel {
 

@@ -6,9 +6,9 @@
 #include <memory>
 #include <string>
 
-#include "host/base/cuda_stream.hpp"
-#include "host/base/options.hpp"
-#include "runtime/records/entry.hpp"
+#include "../base/cuda_stream.hpp"
+#include "../base/options.hpp"
+#include "../../runtime/records/entry.hpp"
 
 namespace flywheel {
 

@@ -1,13 +1,13 @@
 // The GPU engine: one cooperative kernel, one block an SM, launched once and kept.
-#include "host/engine/gpu_engine.hpp"
+#include "gpu_engine.hpp"
 
 #include <algorithm>
 #include <cstring>
 
-#include "host/base/cuda_error.hpp"
-#include "host/base/log.hpp"
-#include "host/engine/gpu_probe.hpp"
-#include "host/engine/pointer_check.hpp"
+#include "../base/cuda_error.hpp"
+#include "../base/log.hpp"
+#include "gpu_probe.hpp"
+#include "pointer_check.hpp"
 
 namespace flywheel {
 

@@ -3,8 +3,8 @@
 
 #include <mutex>
 
-#include "host/engine/engine.hpp"
-#include "host/engine/gpu_probe.hpp"
+#include "engine.hpp"
+#include "gpu_probe.hpp"
 
 namespace flywheel {
 

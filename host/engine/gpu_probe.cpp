@@ -1,11 +1,11 @@
-#include "host/engine/gpu_probe.hpp"
+#include "gpu_probe.hpp"
 
 #include <algorithm>
 #include <cstdlib>
 
-#include "host/base/cuda_error.hpp"
-#include "host/base/log.hpp"
-#include "host/base/options_check.hpp"
+#include "../base/cuda_error.hpp"
+#include "../base/log.hpp"
+#include "../base/options_check.hpp"
 
 namespace flywheel {
 

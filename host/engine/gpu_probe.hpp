@@ -4,8 +4,8 @@
 #include <functional>
 #include <string>
 
-#include "host/base/options.hpp"
-#include "runtime/records/entry.hpp"
+#include "../base/options.hpp"
+#include "../../runtime/records/entry.hpp"
 
 namespace flywheel {
 

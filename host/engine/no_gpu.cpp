@@ -1,5 +1,5 @@
 // Stands in for gpu_engine.cpp and gpu_probe.cpp where the library is built without CUDA.
-#include "host/engine/engine.hpp"
+#include "engine.hpp"
 
 namespace flywheel {
 

@@ -1,4 +1,4 @@
-#include "host/engine/thrown_texts.hpp"
+#include "thrown_texts.hpp"
 
 #include <pthread.h>
 
@@ -6,7 +6,7 @@
 #include <mutex>
 #include <tuple>
 
-#include "runtime/cpu/thrown.hpp"
+#include "../../runtime/cpu/thrown.hpp"
 
 namespace flywheel {
 

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <string>
 
-#include "runtime/records/device_state.hpp"
+#include "../../runtime/records/device_state.hpp"
 
 namespace flywheel {
 

@@ -1,4 +1,4 @@
-#include "host/kernel/device_state_memory.hpp"
+#include "device_state_memory.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -6,9 +6,9 @@
 #include <cstdlib>
 #include <string>
 
-#include "host/base/error.hpp"
-#include "host/engine/thrown_texts.hpp"
-#include "runtime/compiled/operands.hpp"
+#include "../base/error.hpp"
+#include "../engine/thrown_texts.hpp"
+#include "../../runtime/compiled/operands.hpp"
 
 namespace flywheel {
 

@@ -4,7 +4,7 @@
 #include <atomic>
 #include <vector>
 
-#include "host/engine/engine.hpp"
+#include "../engine/engine.hpp"
 
 namespace flywheel {
 

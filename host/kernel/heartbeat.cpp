@@ -1,9 +1,9 @@
-#include "host/kernel/heartbeat.hpp"
+#include "heartbeat.hpp"
 
 #include <algorithm>
 #include <sstream>
 
-#include "host/trace/trace.hpp"
+#include "../trace/trace.hpp"
 
 namespace flywheel {
 

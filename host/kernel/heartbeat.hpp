@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "host/base/options.hpp"
-#include "runtime/records/device_state.hpp"
+#include "../base/options.hpp"
+#include "../../runtime/records/device_state.hpp"
 
 namespace flywheel {
 

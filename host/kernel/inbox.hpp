@@ -1,7 +1,7 @@
 // The host's end of the inbox: writes messages for the inbox poller of the live kernel. See runtime/records/inbox.hpp.
 #pragma once
 
-#include "runtime/records/device_state.hpp"
+#include "../../runtime/records/device_state.hpp"
 
 namespace flywheel {
 

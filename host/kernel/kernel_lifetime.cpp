@@ -1,6 +1,6 @@
-#include "host/kernel/kernel_lifetime.hpp"
+#include "kernel_lifetime.hpp"
 
-#include "host/base/log.hpp"
+#include "../base/log.hpp"
 
 namespace flywheel {
 

@@ -6,10 +6,10 @@
 #include <optional>
 #include <string>
 
-#include "host/base/lock.hpp"
-#include "host/engine/engine.hpp"
-#include "host/kernel/heartbeat.hpp"
-#include "host/kernel/inbox.hpp"
+#include "../base/lock.hpp"
+#include "../engine/engine.hpp"
+#include "heartbeat.hpp"
+#include "inbox.hpp"
 
 namespace flywheel {
 

@@ -7,8 +7,8 @@
 #include <typeindex>
 #include <vector>
 
-#include "runtime/records/graph.hpp"
-#include "runtime/records/run.hpp"
+#include "../../runtime/records/graph.hpp"
+#include "../../runtime/records/run.hpp"
 
 namespace flywheel {
 

@@ -1,4 +1,4 @@
-#include "host/load/heap.hpp"
+#include "heap.hpp"
 
 #include <algorithm>
 

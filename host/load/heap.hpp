@@ -6,8 +6,8 @@
 #include <mutex>
 #include <vector>
 
-#include "host/base/free_list.hpp"
-#include "host/engine/engine.hpp"
+#include "../base/free_list.hpp"
+#include "../engine/engine.hpp"
 
 namespace flywheel {
 

@@ -1,10 +1,10 @@
-#include "host/load/loader.hpp"
+#include "loader.hpp"
 
 #include <algorithm>
 #include <atomic>
 
-#include "host/load/graph_image.hpp"
-#include "host/plan/task_name.hpp"
+#include "graph_image.hpp"
+#include "../plan/task_name.hpp"
 
 namespace flywheel {
 

@@ -3,11 +3,11 @@
 
 #include <mutex>
 
-#include "host/base/free_list.hpp"
-#include "host/base/process.hpp"
-#include "host/load/executable.hpp"
-#include "host/load/heap.hpp"
-#include "host/plan/graph.hpp"
+#include "../base/free_list.hpp"
+#include "../base/process.hpp"
+#include "executable.hpp"
+#include "heap.hpp"
+#include "../plan/graph.hpp"
 
 namespace flywheel {
 

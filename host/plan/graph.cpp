@@ -1,4 +1,4 @@
-#include "host/plan/graph.hpp"
+#include "graph.hpp"
 
 #include <cxxabi.h>
 
@@ -8,7 +8,7 @@
 #include <map>
 #include <memory>
 
-#include "host/plan/task_name.hpp"
+#include "task_name.hpp"
 
 namespace flywheel {
 

@@ -9,8 +9,8 @@
 #include <typeindex>
 #include <vector>
 
-#include "host/base/error.hpp"
-#include "runtime/cpu/task_type.hpp"
+#include "../base/error.hpp"
+#include "../../runtime/cpu/task_type.hpp"
 
 namespace flywheel {
 

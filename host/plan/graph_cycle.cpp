@@ -1,4 +1,4 @@
-#include "host/plan/graph_cycle.hpp"
+#include "graph_cycle.hpp"
 
 #include <algorithm>
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "host/plan/graph.hpp"
+#include "graph.hpp"
 
 namespace flywheel {
 

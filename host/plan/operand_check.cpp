@@ -1,8 +1,8 @@
-#include "host/plan/operand_check.hpp"
+#include "operand_check.hpp"
 
 #include <limits>
 
-#include "runtime/compiled/operands.hpp"
+#include "../../runtime/compiled/operands.hpp"
 
 namespace flywheel {
 

@@ -1,7 +1,7 @@
 // What a task says of its operands, held against what pages and their copies can do, before anything runs.
 #pragma once
 
-#include "host/plan/graph.hpp"
+#include "graph.hpp"
 
 namespace flywheel {
 

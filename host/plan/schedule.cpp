@@ -1,13 +1,13 @@
 // Compiling a graph. Placement is HEFT without insertion (Topcuoglu, Hariri, Wu, IEEE TPDS 13(3), 2002): highest upward
 // rank first, on the worker where it ends first. Tasks are only appended, and those of a gang in a row, so every edge and every
 // worker's order agree with one list of all tasks and gangs: following it never gets stuck.
-#include "host/plan/schedule.hpp"
+#include "schedule.hpp"
 
 #include <algorithm>
 #include <cmath>
 
-#include "host/plan/schedule_lists.hpp"
-#include "host/plan/task_name.hpp"
+#include "schedule_lists.hpp"
+#include "task_name.hpp"
 
 namespace flywheel {
 

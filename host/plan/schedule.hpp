@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "host/plan/graph.hpp"
-#include "runtime/records/schedule.hpp"
+#include "graph.hpp"
+#include "../../runtime/records/schedule.hpp"
 
 namespace flywheel {
 

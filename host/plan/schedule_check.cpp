@@ -9,8 +9,8 @@
 // workers, with full counters; from then on each runs to its end.
 #include <algorithm>
 
-#include "host/plan/schedule.hpp"
-#include "host/plan/task_name.hpp"
+#include "schedule.hpp"
+#include "task_name.hpp"
 
 namespace flywheel {
 

@@ -1,4 +1,4 @@
-#include "host/plan/schedule_image.hpp"
+#include "schedule_image.hpp"
 
 #include <algorithm>
 

@@ -1,8 +1,8 @@
 // From a plan to the instruction streams that workers read.
 #pragma once
 
-#include "host/plan/schedule.hpp"
-#include "runtime/compiled/operands.hpp"
+#include "schedule.hpp"
+#include "../../runtime/compiled/operands.hpp"
 
 namespace flywheel {
 

@@ -4,7 +4,7 @@
 #include <numeric>
 #include <span>
 
-#include "host/plan/schedule.hpp"
+#include "schedule.hpp"
 
 namespace flywheel {
 

@@ -1,9 +1,9 @@
 // In which order make_schedule() places the tasks: by upward rank, gangs at one go.
 #include <algorithm>
 
-#include "host/plan/graph_cycle.hpp"
-#include "host/plan/schedule_lists.hpp"
-#include "host/plan/task_name.hpp"
+#include "graph_cycle.hpp"
+#include "schedule_lists.hpp"
+#include "task_name.hpp"
 
 namespace flywheel {
 

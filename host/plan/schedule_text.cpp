@@ -3,8 +3,8 @@
 
 #include <fmt/format.h>
 
-#include "host/plan/schedule.hpp"
-#include "host/plan/task_name.hpp"
+#include "schedule.hpp"
+#include "task_name.hpp"
 
 namespace flywheel {
 

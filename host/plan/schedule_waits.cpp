@@ -4,7 +4,7 @@
 #include <queue>
 #include <unordered_map>
 
-#include "host/plan/schedule_lists.hpp"
+#include "schedule_lists.hpp"
 
 namespace flywheel {
 

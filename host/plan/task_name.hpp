@@ -1,7 +1,7 @@
 // A task of a graph, as messages name it.
 #pragma once
 
-#include "host/plan/graph.hpp"
+#include "graph.hpp"
 
 namespace flywheel {
 

@@ -1,4 +1,4 @@
-#include "host/submit/admission.hpp"
+#include "admission.hpp"
 
 #include <algorithm>
 

@@ -13,12 +13,12 @@
 #include <utility>
 #include <vector>
 
-#include "host/base/lock.hpp"
-#include "host/base/options.hpp"
-#include "host/kernel/inbox.hpp"
-#include "host/submit/backlog.hpp"
-#include "host/submit/reservation.hpp"
-#include "host/submit/run_slots.hpp"
+#include "../base/lock.hpp"
+#include "../base/options.hpp"
+#include "../kernel/inbox.hpp"
+#include "backlog.hpp"
+#include "reservation.hpp"
+#include "run_slots.hpp"
 
 namespace flywheel {
 

@@ -1,4 +1,4 @@
-#include "host/submit/backlog.hpp"
+#include "backlog.hpp"
 
 #include <concurrentqueue.h>
 

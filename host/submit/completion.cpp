@@ -1,10 +1,10 @@
-#include "host/submit/completion.hpp"
+#include "completion.hpp"
 
 #include <algorithm>
 #include <mutex>
 
-#include "host/engine/thrown_texts.hpp"
-#include "host/plan/graph.hpp"
+#include "../engine/thrown_texts.hpp"
+#include "../plan/graph.hpp"
 
 namespace flywheel {
 

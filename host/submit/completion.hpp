@@ -1,9 +1,9 @@
 // The host's end of completion: seeing that a run is over, and taking what it left in its slot.
 #pragma once
 
-#include "host/engine/engine.hpp"
-#include "host/submit/run_record.hpp"
-#include "runtime/records/device_state.hpp"
+#include "../engine/engine.hpp"
+#include "run_record.hpp"
+#include "../../runtime/records/device_state.hpp"
 
 namespace flywheel {
 

@@ -1,10 +1,10 @@
-#include "host/submit/dispatcher.hpp"
+#include "dispatcher.hpp"
 
 #include <algorithm>
 
-#include "host/base/deferred_release.hpp"
-#include "host/base/error.hpp"
-#include "host/base/log.hpp"
+#include "../base/deferred_release.hpp"
+#include "../base/error.hpp"
+#include "../base/log.hpp"
 
 namespace flywheel {
 

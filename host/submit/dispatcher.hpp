@@ -16,10 +16,10 @@
 #include <memory>
 #include <thread>
 
-#include "host/base/error.hpp"
-#include "host/kernel/kernel_lifetime.hpp"
-#include "host/submit/admission.hpp"
-#include "host/submit/ending.hpp"
+#include "../base/error.hpp"
+#include "../kernel/kernel_lifetime.hpp"
+#include "admission.hpp"
+#include "ending.hpp"
 
 namespace flywheel {
 

@@ -1,7 +1,7 @@
 // How the dispatcher ends the kernel's stay for others, and everything: at shutdown(), and when the engine fails.
-#include "host/base/error.hpp"
-#include "host/base/log.hpp"
-#include "host/submit/dispatcher.hpp"
+#include "../base/error.hpp"
+#include "../base/log.hpp"
+#include "dispatcher.hpp"
 
 namespace flywheel {
 

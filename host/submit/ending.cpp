@@ -1,11 +1,11 @@
-#include "host/submit/ending.hpp"
+#include "ending.hpp"
 
 #include <algorithm>
 #include <utility>
 
-#include "host/base/error.hpp"
-#include "host/base/log.hpp"
-#include "host/submit/completion.hpp"
+#include "../base/error.hpp"
+#include "../base/log.hpp"
+#include "completion.hpp"
 
 namespace flywheel {
 

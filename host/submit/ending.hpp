@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "host/engine/engine.hpp"
-#include "host/kernel/heartbeat.hpp"
-#include "host/submit/admission.hpp"
+#include "../engine/engine.hpp"
+#include "../kernel/heartbeat.hpp"
+#include "admission.hpp"
 
 namespace flywheel {
 

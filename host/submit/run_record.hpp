@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "host/load/executable.hpp"
-#include "host/trace/trace.hpp"
-#include "runtime/base/status.hpp"
-#include "runtime/records/run.hpp"
+#include "../load/executable.hpp"
+#include "../trace/trace.hpp"
+#include "../../runtime/base/status.hpp"
+#include "../../runtime/records/run.hpp"
 
 namespace flywheel {
 

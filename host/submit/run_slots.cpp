@@ -1,8 +1,8 @@
-#include "host/submit/run_slots.hpp"
+#include "run_slots.hpp"
 
 #include <algorithm>
 
-#include "runtime/records/inbox.hpp"
+#include "../../runtime/records/inbox.hpp"
 
 namespace flywheel {
 

@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "host/submit/run_record.hpp"
+#include "run_record.hpp"
 
 namespace flywheel {
 

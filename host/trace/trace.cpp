@@ -1,11 +1,11 @@
-#include "host/trace/trace.hpp"
+#include "trace.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <map>
 #include <tuple>
 
-#include "host/base/error.hpp"
+#include "../base/error.hpp"
 
 namespace flywheel {
 

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/records/trace.hpp"
+#include "../../runtime/records/trace.hpp"
 
 namespace flywheel {
 

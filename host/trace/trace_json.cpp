@@ -6,7 +6,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
-#include "host/trace/trace.hpp"
+#include "trace.hpp"
 
 namespace flywheel {
 

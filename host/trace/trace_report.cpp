@@ -7,7 +7,7 @@
 #include <iterator>
 #include <map>
 
-#include "host/trace/trace.hpp"
+#include "trace.hpp"
 
 namespace flywheel {
 

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "runtime/base/platform.hpp"
-#include "runtime/base/wait.hpp"
+#include "platform.hpp"
+#include "wait.hpp"
 
 namespace flywheel {
 

@@ -8,7 +8,7 @@
 
 #include <cstdint>
 
-#include "runtime/base/platform.hpp"
+#include "platform.hpp"
 
 namespace flywheel {
 

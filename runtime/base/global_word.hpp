@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-#include "runtime/base/order.hpp"
+#include "order.hpp"
 
 #ifdef __CUDA_ARCH__
 

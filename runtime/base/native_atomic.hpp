@@ -1,7 +1,7 @@
 // What the compiler's library gives AtomicRef: atomics that know their scope from nvcc's, all others from C++'s. See platform.hpp.
 #pragma once
 
-#include "runtime/base/order.hpp"
+#include "order.hpp"
 
 #ifdef __CUDACC__
 #include <cuda/atomic>

@@ -8,9 +8,9 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "runtime/base/global_word.hpp"
-#include "runtime/base/native_atomic.hpp"
-#include "runtime/base/order.hpp"
+#include "global_word.hpp"
+#include <flywheel/detail/native_atomic.hpp>
+#include "order.hpp"
 
 /// A function of its own: rarely called, or too large to be part of its caller.
 #define FLYWHEEL_COLD FLYWHEEL_TASK [[gnu::noinline]] inline

@@ -11,8 +11,8 @@
 
 #include <cstdint>
 
-#include "runtime/base/platform.hpp"
-#include "runtime/base/wait.hpp"
+#include "platform.hpp"
+#include "wait.hpp"
 
 namespace flywheel {
 

@@ -16,7 +16,7 @@
 #include <bit>
 #include <cstdint>
 
-#include "runtime/base/platform.hpp"
+#include "platform.hpp"
 
 namespace flywheel {
 

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "runtime/base/platform.hpp"
+#include "platform.hpp"
 
 namespace flywheel {
 

@@ -1,11 +1,11 @@
 // Running a compiled schedule: what every worker does with its stream of instructions, whoever runs the bodies.
 #pragma once
 
-#include "runtime/dynamic/block.hpp"
-#include "runtime/dynamic/completion.hpp"
-#include "runtime/records/schedule.hpp"
-#include "runtime/records/trace.hpp"
-#include "runtime/records/device_state.hpp"
+#include "../dynamic/block.hpp"
+#include "../dynamic/completion.hpp"
+#include "../records/schedule.hpp"
+#include "../records/trace.hpp"
+#include "../records/device_state.hpp"
 
 namespace flywheel {
 

@@ -49,9 +49,9 @@
 // that hold one kind while they wait for the other would wait for ever (until the time limit names them).
 #pragma once
 
-#include "runtime/base/status.hpp"
-#include "runtime/compiled/compiled.hpp"
-#include "runtime/dynamic/task_list.hpp"
+#include "../base/status.hpp"
+#include "compiled.hpp"
+#include "../dynamic/task_list.hpp"
 
 namespace flywheel {
 

@@ -1,9 +1,9 @@
 // Phased runs: all workers take part in each phase and meet at the grid barrier between phases.
 #pragma once
 
-#include "runtime/compiled/operands.hpp"
-#include "runtime/dynamic/completion.hpp"
-#include "runtime/records/task_slot.hpp"
+#include "operands.hpp"
+#include "../dynamic/completion.hpp"
+#include "../records/task_slot.hpp"
 
 namespace flywheel {
 

@@ -1,8 +1,8 @@
 // The block of a CPU worker: one thread. The same bodies run here under gdb, AddressSanitizer and ThreadSanitizer.
 #pragma once
 
-#include "runtime/compiled/phases.hpp"
-#include "runtime/cpu/thrown.hpp"
+#include "../compiled/phases.hpp"
+#include "thrown.hpp"
 
 namespace flywheel {
 

@@ -1,9 +1,9 @@
 // A CPU worker's part in a compiled run: one thread plays all roles in turn.
 #pragma once
 
-#include "runtime/compiled/operands.hpp"
-#include "runtime/cpu/block.hpp"
-#include "runtime/records/trace.hpp"
+#include "../compiled/operands.hpp"
+#include "block.hpp"
+#include "../records/trace.hpp"
 
 namespace flywheel {
 

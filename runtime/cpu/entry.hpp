@@ -1,10 +1,10 @@
 // The CPU half of a kernel entry: the worker's and the inbox poller's loops over CPU threads.
 #pragma once
 
-#include "runtime/cpu/executor.hpp"
-#include "runtime/dynamic/inbox_poller.hpp"
-#include "runtime/dynamic/worker.hpp"
-#include "runtime/records/entry.hpp"
+#include "executor.hpp"
+#include "../dynamic/inbox_poller.hpp"
+#include "../dynamic/worker.hpp"
+#include "../records/entry.hpp"
 
 namespace flywheel {
 

@@ -4,8 +4,8 @@
 // warps run while the loop looks ahead, here the body runs inside wait().
 #pragma once
 
-#include "runtime/cpu/compiled.hpp"
-#include "runtime/records/task_slot.hpp"
+#include "compiled.hpp"
+#include "../records/task_slot.hpp"
 
 namespace flywheel {
 

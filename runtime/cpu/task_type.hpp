@@ -4,8 +4,8 @@
 // returns `void`, so that asking does not compile its body.
 #pragma once
 
-#include "runtime/compiled/operands.hpp"
-#include "runtime/cpu/block.hpp"
+#include "../compiled/operands.hpp"
+#include "block.hpp"
 
 namespace flywheel {
 

@@ -1,7 +1,7 @@
 // Exceptions of task bodies on CPU workers: the task fails, the worker goes on. A GPU has none, and no part in this.
 #pragma once
 
-#include "runtime/dynamic/block.hpp"
+#include "../dynamic/block.hpp"
 
 #ifndef __CUDA_ARCH__
 #include <exception>

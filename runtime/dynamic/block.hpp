@@ -4,9 +4,9 @@
 #include <cstring>
 #include <type_traits>
 
-#include "runtime/dynamic/completion.hpp"
-#include "runtime/dynamic/ready.hpp"
-#include "runtime/dynamic/spawn.hpp"
+#include "completion.hpp"
+#include "ready.hpp"
+#include "spawn.hpp"
 
 namespace flywheel {
 

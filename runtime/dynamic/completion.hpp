@@ -1,7 +1,7 @@
 // The end of a run: the last sink to finish starts the next iteration or tells the host.
 #pragma once
 
-#include "runtime/dynamic/roots.hpp"
+#include "roots.hpp"
 
 namespace flywheel {
 

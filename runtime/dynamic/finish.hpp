@@ -1,11 +1,11 @@
 // Finishing a task: its successors hear of it, the last one to tell a successor makes it ready.
 #pragma once
 
-#include "runtime/base/counter.hpp"
-#include "runtime/dynamic/block.hpp"
-#include "runtime/dynamic/completion.hpp"
-#include "runtime/dynamic/spawn.hpp"
-#include "runtime/records/task_slot.hpp"
+#include "../base/counter.hpp"
+#include "block.hpp"
+#include "completion.hpp"
+#include "spawn.hpp"
+#include "../records/task_slot.hpp"
 
 namespace flywheel {
 

@@ -4,8 +4,8 @@
 
 #include <cstring>
 
-#include "runtime/dynamic/completion.hpp"
-#include "runtime/records/graph.hpp"
+#include "completion.hpp"
+#include "../records/graph.hpp"
 
 namespace flywheel {
 

@@ -1,7 +1,7 @@
 // What a worker has in hand: the rest of a batch it popped, and a share of a run's roots.
 #pragma once
 
-#include "runtime/dynamic/roots.hpp"
+#include "roots.hpp"
 
 namespace flywheel {
 

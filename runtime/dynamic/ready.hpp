@@ -10,7 +10,7 @@
 
 #include <cstdint>
 
-#include "runtime/records/device_state.hpp"
+#include "../records/device_state.hpp"
 
 namespace flywheel {
 

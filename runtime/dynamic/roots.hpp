@@ -10,7 +10,7 @@
 // as good as any: each root goes to exactly one consumer.
 #pragma once
 
-#include "runtime/dynamic/ready.hpp"
+#include "ready.hpp"
 
 namespace flywheel {
 

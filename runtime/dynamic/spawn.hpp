@@ -7,8 +7,8 @@
 
 #include <cstring>
 
-#include "runtime/base/counter.hpp"
-#include "runtime/dynamic/ready.hpp"
+#include "../base/counter.hpp"
+#include "ready.hpp"
 
 namespace flywheel {
 

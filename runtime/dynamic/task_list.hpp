@@ -4,8 +4,8 @@
 #include <type_traits>
 #include <utility>
 
-#include "runtime/base/stamped.hpp"
-#include "runtime/dynamic/block.hpp"
+#include "../base/stamped.hpp"
+#include "block.hpp"
 
 namespace flywheel {
 

@@ -1,7 +1,7 @@
 // The work finder: where an idle worker finds its next task.
 #pragma once
 
-#include "runtime/dynamic/local_work.hpp"
+#include "local_work.hpp"
 
 namespace flywheel {
 

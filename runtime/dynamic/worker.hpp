@@ -4,9 +4,9 @@
 // below is one word of the loop.
 #pragma once
 
-#include "runtime/dynamic/finish.hpp"
-#include "runtime/dynamic/work_finder.hpp"
-#include "runtime/records/task_slot.hpp"
+#include "finish.hpp"
+#include "work_finder.hpp"
+#include "../records/task_slot.hpp"
 
 namespace flywheel {
 

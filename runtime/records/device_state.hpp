@@ -3,17 +3,17 @@
 
 #include <cstdint>
 
-#include "runtime/base/barrier.hpp"
-#include "runtime/base/queue.hpp"
-#include "runtime/base/wait.hpp"
-#include "runtime/records/graph.hpp"
-#include "runtime/records/heartbeat.hpp"
-#include "runtime/records/idle.hpp"
-#include "runtime/records/inbox.hpp"
-#include "runtime/records/run.hpp"
-#include "runtime/records/stream.hpp"
-#include "runtime/records/task.hpp"
-#include "runtime/records/trace.hpp"
+#include "../base/barrier.hpp"
+#include "../base/queue.hpp"
+#include "../base/wait.hpp"
+#include "graph.hpp"
+#include "heartbeat.hpp"
+#include "idle.hpp"
+#include "inbox.hpp"
+#include "run.hpp"
+#include "stream.hpp"
+#include "task.hpp"
+#include "trace.hpp"
 
 namespace flywheel {
 

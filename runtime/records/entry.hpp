@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <typeinfo>
 
-#include "runtime/records/device_state.hpp"
+#include "device_state.hpp"
 
 namespace flywheel {
 

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "runtime/records/task.hpp"
+#include "task.hpp"
 
 namespace flywheel {
 

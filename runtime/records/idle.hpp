@@ -8,9 +8,9 @@
 
 #include <cstdint>
 
-#include "runtime/base/bits.hpp"
-#include "runtime/base/platform.hpp"
-#include "runtime/records/run.hpp"
+#include "../base/bits.hpp"
+#include "../base/platform.hpp"
+#include "run.hpp"
 
 namespace flywheel {
 

@@ -8,8 +8,8 @@
 
 #include <cstdint>
 
-#include "runtime/base/platform.hpp"
-#include "runtime/records/run.hpp"
+#include "../base/platform.hpp"
+#include "run.hpp"
 
 namespace flywheel {
 

@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
-#include "runtime/base/platform.hpp"
-#include "runtime/base/status.hpp"
+#include "../base/platform.hpp"
+#include "../base/status.hpp"
 
 namespace flywheel {
 

@@ -1,9 +1,9 @@
 // Compiled schedules: every worker follows a stream of instructions of its own; edges are waits on counters.
 #pragma once
 
-#include "runtime/base/platform.hpp"
-#include "runtime/base/wait.hpp"
-#include "runtime/records/task.hpp"
+#include "../base/platform.hpp"
+#include "../base/wait.hpp"
+#include "task.hpp"
 
 namespace flywheel {
 

@@ -5,9 +5,9 @@
 
 #include <cstdint>
 
-#include "runtime/base/platform.hpp"
-#include "runtime/base/wait.hpp"
-#include "runtime/records/run.hpp"
+#include "../base/platform.hpp"
+#include "../base/wait.hpp"
+#include "run.hpp"
 
 namespace flywheel {
 

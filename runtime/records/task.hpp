@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "runtime/base/platform.hpp"
+#include "../base/platform.hpp"
 
 namespace flywheel {
 

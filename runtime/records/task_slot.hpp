@@ -1,8 +1,8 @@
 // What the worker's loop and its executor hand each other: the task to run, and how a phased run ended.
 #pragma once
 
-#include "runtime/records/run.hpp"
-#include "runtime/records/task.hpp"
+#include "run.hpp"
+#include "task.hpp"
 
 namespace flywheel {
 

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "runtime/base/platform.hpp"
+#include "../base/platform.hpp"
 
 namespace flywheel {
 

@@ -4,10 +4,10 @@
 // CPU workers.
 #pragma once
 
-#include "runtime/cpu/entry.hpp"
-#include "runtime/cpu/task_type.hpp"
+#include "../../../runtime/cpu/entry.hpp"
+#include "../../../runtime/cpu/task_type.hpp"
 #ifdef __CUDACC__
-#include "device/kernel.cuh"
+#include "../../kernel.cuh"
 #endif
 
 namespace flywheel {

@@ -16,10 +16,10 @@
 
 #include <flywheel/version.hpp>
 
-#include "host/api/runtime.hpp"
-#include "host/base/options.hpp"
-#include "host/plan/graph.hpp"
-#include "host/trace/trace.hpp"
+#include "../../api/runtime.hpp"
+#include "../../base/options.hpp"
+#include "../../plan/graph.hpp"
+#include "../../trace/trace.hpp"
 
 namespace flywheel {
 
