@@ -1,7 +1,8 @@
-// The grid barrier: like cooperative groups' grid.sync(), but it can be aborted, has a time limit and carries a vote to stop.
+// The grid barrier: like cooperative groups' grid.sync(), but it can be aborted, has a time limit and carries a vote to
+// stop.
 //
-// Phased runs use it between two phases of the graph and for grid_sync() inside a task (runtime/compiled/phases.hpp). Compiled
-// runs use it as the gate between two passes, where their sinks arrive (runtime/compiled/compiled.hpp).
+// Phased runs use it between two phases of the graph and for grid_sync() inside a task (runtime/compiled/phases.hpp).
+// Compiled runs use it as the gate between two passes, where their sinks arrive (runtime/compiled/compiled.hpp).
 #pragma once
 
 #include <cstdint>
@@ -17,11 +18,13 @@ enum class Meeting : std::uint32_t { go_on, stop, aborted };
 
 /// Plain handle to the barrier's one word: {votes in even phases:16 | votes in odd phases:16 | arrivals:32}.
 ///
-/// The word only grows and is never reset. Each run subtracts the value that the word had when the run began, so wrap-around
-/// is harmless. Even and odd phases have separate vote fields, because one worker may still poll phase k while another votes in
-/// phase k + 1. Two fields suffice: no worker reaches phase k + 2 before every worker has arrived at phase k + 1.
+/// The word only grows and is never reset. Each run subtracts the value that the word had when the run began, so
+/// wrap-around is harmless. Even and odd phases have separate vote fields, because one worker may still poll phase k
+/// while another votes in phase k + 1. Two fields suffice: no vote of phase k + 2 comes before every worker has left
+/// phase k.
 ///
-/// One phase takes 0.92 us on an H200, of which the release fence before arrive() takes 0.28 us. Slower variants: tuning.md.
+/// One phase takes 0.92 us on an H200, of which the release fence before arrive() takes 0.28 us. Slower variants:
+/// tuning.md.
 template <class P>
 struct GridBarrier {
   std::uint64_t* word;
@@ -32,18 +35,18 @@ struct GridBarrier {
     return std::uint64_t{1} << (k & 1 ? 32 : 48);
   }
 
-  /// Arrives at phase k = 1, 2, ... of a run. One thread of each worker calls it. A vote to stop reaches all workers that wait
-  /// for this phase. The caller executes P::release_fence() first.
+  /// Arrives at phase k = 1, 2, ... of a run: one thread of each worker, or in compiled runs of each sink. A vote to stop
+  /// reaches all workers that wait for this phase. The caller executes P::release_fence() first.
   ///
-  /// Release (by that fence on a GPU, by the order of the access on a CPU): pairs with the acquire load in wait(). It publishes
-  /// what this worker wrote before the barrier.
+  /// Release (by that fence on a GPU, by the order of the access on a CPU): pairs with the acquire load in wait(). It
+  /// publishes what this worker wrote before the barrier.
   FLYWHEEL_TASK void arrive(std::uint64_t k, bool vote_stop) const {
     P::device(*word).add(1 + (vote_stop ? vote(k) : 0), P::kAfterRelease);
   }
 
-  /// Waits until phase k is complete. The thread that called arrive() calls it. `base` is the value of the word when the run
-  /// began. `idle()` is called before each poll and returns true if the worker has other work meanwhile; then the poll is
-  /// relaxed until it succeeds, because on a GPU an acquire empties the L1 cache that the SM's other warps use.
+  /// Waits until phase k is complete: one thread of each worker. `base` is the value of the word when the run began.
+  /// `idle()` is called before each poll and returns true if the worker has other work meanwhile. Then polls are relaxed
+  /// until one succeeds, because on a GPU an acquire empties the L1 cache that the SM's other warps use.
   template <class Limit, class Idle = NothingToDo>
   FLYWHEEL_TASK Meeting wait(std::uint64_t base, std::uint64_t k, const Limit& limit, Idle&& idle = {}) const {
     const auto goal = static_cast<std::uint32_t>(k * workers);
@@ -51,8 +54,9 @@ struct GridBarrier {
     if constexpr (std::is_same_v<Idle, NothingToDo>) P::let_others_arrive();
     const bool all = spin_until<P>(limit, WaitReason::grid_barrier, word, base + goal, [&](std::uint64_t& saw) {
       const auto there = [&](Order order) {
-        // The acquire load pairs with arrive() of all workers: arrivals are read-modify-writes of this one word, so the load
-        // that sees the last of them synchronizes with all. A relaxed load is only a hint: an acquire load follows it.
+        // The acquire load pairs with arrive() of all workers: arrivals are read-modify-writes of this one word, so the
+        // load that sees the last of them synchronizes with all. A relaxed load is only a hint: an acquire load follows
+        // it.
         saw = P::device(*word).load(order);
         since = saw - base;
         return static_cast<std::int32_t>(static_cast<std::uint32_t>(since) - goal) >= 0;

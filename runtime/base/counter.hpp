@@ -1,8 +1,8 @@
 // Dependency counters of dynamic runs: the last predecessor to arrive makes its successor ready.
 //
-// Each run has its own bank of counters, so overlapping runs of one executable cannot satisfy each other's waits. The last
-// predecessor to arrive re-arms the counter before it publishes the task, so a bank needs no reset between iterations and runs
-// (README.md). The finisher (runtime/dynamic/finish.hpp) and spawn() include this header.
+// Each run has its own bank of counters, so overlapping runs of one executable cannot satisfy each other's waits. The
+// last predecessor to arrive re-arms the counter before it publishes the task, so a bank needs no reset between
+// iterations and runs (README.md). The finisher (runtime/dynamic/finish.hpp) and spawn() include this header.
 #pragma once
 
 #include <cstdint>
@@ -22,10 +22,10 @@ struct Arrival {
 
 /// Reports that one predecessor is done. The last predecessor to arrive re-arms the counter with `predecessors`.
 ///
-/// The caller executes P::release_fence() before and P::acquire_fence() after. Release and acquire (kBetween): each arrival
-/// pairs with the arrivals of the other predecessors at the same counter. The release publishes what this predecessor wrote.
-/// The acquire gives the last one the writes of all the others, which it passes on when it publishes the task; release alone
-/// would lose them.
+/// The caller executes P::release_fence() before and P::acquire_fence() after. Release and acquire (kBetween): each
+/// arrival pairs with the arrivals of the other predecessors at the same counter. The release publishes what this
+/// predecessor wrote. The acquire gives the last one the writes of all the others, which it passes on when it publishes
+/// the task; release alone would lose them.
 template <class P>
 FLYWHEEL_TASK Arrival arrive(std::uint64_t& counter, bool failed, std::uint32_t predecessors) {
   const std::uint64_t step = failed ? kFailedArrival : kArrival;

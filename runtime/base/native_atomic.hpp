@@ -1,5 +1,5 @@
-// The atomic type beneath AtomicRef: cuda::atomic_ref with its scope under nvcc, std::atomic_ref elsewhere. Only platform.hpp
-// includes this header. It also defines FLYWHEEL_TASK, which marks functions for host and device.
+// The atomic type beneath AtomicRef: cuda::atomic_ref with its scope under nvcc, std::atomic_ref elsewhere. Only
+// platform.hpp includes this header. It also defines FLYWHEEL_TASK, which marks functions for host and device.
 #pragma once
 
 #include "runtime/base/order.hpp"

@@ -1,8 +1,9 @@
 // The platform policy: the few operations that differ between a warp on an SM, a CPU thread and a model checker.
 //
 // Every algorithm in runtime/ is a template over a platform `P`. It accesses shared words only through `P::block(word)`,
-// `P::device(word)` and `P::system(word)`, and each access names its order. So ThreadSanitizer checks on CPU threads the same
-// code that runs on 132 SMs. CpuPlatform is here; the GPU's ThreadPlatform and WarpPlatform are in device/platform.cuh.
+// `P::device(word)` and `P::system(word)`, and each access names its order. So ThreadSanitizer checks on CPU threads the
+// same code that runs on 132 SMs. CpuPlatform is here; the GPU's ThreadPlatform and WarpPlatform are in
+// device/platform.cuh.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +23,8 @@
 
 namespace flywheel {
 
-/// An atomic view of a plain word that other threads access with scope `S`. Every access names its order; there is no default.
-/// On a GPU the words of Scope::device must lie in global memory. Each call site states its pair and reason.
+/// An atomic view of a plain word that other threads access with scope `S`. Every access names its order; there is no
+/// default. On a GPU the words of Scope::device must lie in global memory. Each call site states its pair and reason.
 template <class T, Scope S>
 class AtomicRef {
  public:
@@ -54,8 +55,8 @@ class AtomicRef {
 #endif
     return native_.fetch_and(value, detail::native(o));
   }
-  /// Performs fetch_and() if `wanted`; otherwise leaves the word alone and returns 0. For a relaxed 8-byte access a GPU does
-  /// not wait for the old value before it is used.
+  /// Performs fetch_and() if `wanted`; otherwise leaves the word alone and returns 0. For a relaxed 8-byte access a GPU
+  /// does not wait for the old value before it is used.
   FLYWHEEL_TASK T fetch_and_if(bool wanted, T value, Order o) const {
 #ifdef __CUDA_ARCH__
     if constexpr (kGlobal && sizeof(T) == 8)
@@ -114,10 +115,10 @@ FLYWHEEL_TASK inline void cpu_pause([[maybe_unused]] std::uint32_t spins) {
 
 /// The platform of one CPU thread.
 ///
-/// An algorithm that releases or acquires several words at once calls release_fence(), accesses each word with kAfterRelease,
-/// kBeforeAcquire or (read-modify-write) kBetween, and calls acquire_fence(). Where an acquire and a release follow each other
-/// directly, it calls fence() once. A GPU executes the fences and relaxed accesses. A CPU executes no fences and orders each
-/// access, because ThreadSanitizer does not follow fences.
+/// An algorithm that releases or acquires several words at once calls release_fence(), accesses each word with
+/// kAfterRelease, kBeforeAcquire or (read-modify-write) kBetween, and calls acquire_fence(). Where an acquire and a
+/// release follow each other directly, it calls fence() once. A GPU executes the fences and relaxed accesses. A CPU
+/// executes no fences and orders each access, because ThreadSanitizer does not follow fences.
 struct CpuPlatform {
   using Leader = CpuPlatform;  // the platform of the one thread that decides where several lanes poll together
 
@@ -145,9 +146,9 @@ struct CpuPlatform {
 
   /// A clock that all workers share, in ns. For time limits.
   FLYWHEEL_TASK static std::uint64_t now_ns() { return detail::cpu_now_ns(); }
-  /// The most that one interval between two clock readings counts towards a wait's budget, in ns (runtime/base/wait.hpp). A
-  /// waiting thread normally reads the clock at least every few milliseconds, so a longer interval means that the thread was
-  /// stopped or not scheduled. 0: threads of this platform cannot be stopped.
+  /// The most that one interval between two clock readings counts towards a wait's budget, in ns (runtime/base/wait.hpp).
+  /// A waiting thread normally reads the clock at least every few milliseconds, so a longer interval means that the
+  /// thread was stopped or not scheduled. 0: threads of this platform cannot be stopped.
   static constexpr std::uint64_t kMostBetweenReadings = 20'000'000;
   /// The worker's own clock, for traces. On a GPU it is finer than now_ns(), but each worker's clock has its own zero.
   FLYWHEEL_TASK static std::uint64_t ticks() { return detail::cpu_now_ns(); }
@@ -155,8 +156,8 @@ struct CpuPlatform {
   static constexpr bool kNearMemory = true;  // a load of a shared word costs little compared with a task
   /// Backs off in a polling loop; `spins` is the number of polls so far.
   FLYWHEEL_TASK static void pause(std::uint32_t spins) { detail::cpu_pause(spins); }
-  /// Delays the first poll after a thread's own arrival at the grid barrier. A GPU waits here until the other arrivals can have
-  /// reached L2.
+  /// Delays the first poll after a thread's own arrival at the grid barrier. A GPU waits here until the other arrivals
+  /// can have reached L2.
   FLYWHEEL_TASK static void let_others_arrive() {}
   /// For wait reports: the caller's packed WaitPart in a compiled run, or 0. A CPU thread plays all roles, so it has none.
   FLYWHEEL_TASK static std::uint64_t waiting_part() { return 0; }

@@ -1,8 +1,8 @@
 // A bounded multi-producer, multi-consumer ring of 48-bit items: the ready queues and the pool of spawn records.
 //
-// A producer takes k tickets with one fetch_add and publishes each item with one release store. A consumer takes tokens, then
-// as many tickets, then reads the slots. Tokens exist only for items whose producer already holds a ticket, so a pop never
-// blocks on an empty queue (the broker queue of Kerbl et al., ICS 2018). The states of a slot: README.md.
+// A producer takes k tickets with one fetch_add and publishes each item with one release store. A consumer takes tokens,
+// then as many tickets, then reads the slots. Tokens exist only for items whose producer already holds a ticket, so a pop
+// never blocks on an empty queue (the broker queue of Kerbl et al., ICS 2018). The states of a slot: README.md.
 #pragma once
 
 #include <cstdint>
@@ -48,12 +48,12 @@ struct Queue {
     const std::int64_t tokens = tokens_of(count);
     return tokens > 0 ? static_cast<std::uint32_t>(tokens) : 0;
   }
-  /// Approximate number of items, at least 0, for decisions that may be wrong. Relaxed: pairs with the updates in add_tokens()
-  /// and take_tokens(). It only tells the caller that pop() is worth an attempt.
+  /// Approximate number of items, at least 0, for decisions that may be wrong. Relaxed: pairs with the updates in
+  /// add_tokens() and take_tokens(). It only tells the caller that pop() is worth an attempt.
   FLYWHEEL_TASK std::uint32_t size_hint() const { return as_size(P::device(*count).load(Order::relaxed)); }
 
-  /// Pushes n items; `item_of(i)` returns item i. Waits only if a consumer that holds a ticket of the previous lap has not read
-  /// its slot yet. Returns false if the runtime was aborted or the wait's budget ended.
+  /// Pushes n items; `item_of(i)` returns item i. Waits only if a consumer that holds a ticket of the previous lap has
+  /// not read its slot yet. Returns false if the runtime was aborted or the wait's budget ended.
   template <class ItemOf>
   FLYWHEEL_TASK bool push(std::uint32_t n, ItemOf&& item_of, const WaitContext& wait) const {
     // Relaxed: pairs with the other producers' fetch_add, which makes tickets unique; publish() orders the items.
@@ -80,7 +80,8 @@ struct Queue {
 
  private:
   FLYWHEEL_TASK void add_tokens(std::uint32_t n) const {
-    // Relaxed: pairs with take_tokens(). A token promises a filled ticket, not its contents; the consumer acquires the slot.
+    // Relaxed: pairs with take_tokens(). A token promises a filled ticket, not its contents; the consumer acquires the
+    // slot.
     const std::uint32_t now = as_size(P::device(*count).fetch_add(n, Order::relaxed) + n);
     // Relaxed load and store: pair with each other in other producers, and with the host's copy for Stats::queue_peak. The
     // maximum is approximate when two producers push at once. Pushes to an empty queue skip it.
@@ -88,11 +89,12 @@ struct Queue {
       P::device(words->peak.value).store(now, Order::relaxed);
   }
 
-  /// Takes up to `want` tokens and returns their number. Tokens are interchangeable, so a caller that makes the count negative
-  /// adds the surplus back: no item is lost or taken twice.
+  /// Takes up to `want` tokens and returns their number. Tokens are interchangeable, so a caller that makes the count
+  /// negative adds the surplus back: no item is lost or taken twice.
   FLYWHEEL_TASK std::uint32_t take_tokens(std::uint32_t want) const {
     const std::int64_t outcome = want;
-    // Relaxed, both updates: pair with add_tokens(). A token only promises that an item exists; consume() acquires its slot.
+    // Relaxed, both updates: pair with add_tokens(). A token only promises that an item exists; consume() acquires its
+    // slot.
     const std::int64_t before = tokens_of(P::device(*count).fetch_add(-outcome, Order::relaxed));
     const std::int64_t got = before <= 0 ? 0 : (before < outcome ? before : outcome);
     if (got < outcome) P::device(*count).add(outcome - got, Order::relaxed);
@@ -103,8 +105,8 @@ struct Queue {
   FLYWHEEL_TASK bool publish(std::uint64_t ticket, std::uint64_t item, const WaitContext& wait) const {
     std::uint64_t& slot = slots[ticket & (capacity - 1)];
     const std::uint64_t lap = ticket / capacity;
-    // Relaxed: pairs with the store of free_slot() in consume(). A free slot publishes no other data, so the coherence of this
-    // one word is enough.
+    // Relaxed: pairs with the store of free_slot() in consume(). A free slot publishes no other data, so the coherence of
+    // this one word is enough.
     const bool free = spin_until<P>(wait, WaitReason::queue_slot_free, &slot, free_slot(lap), [&](std::uint64_t& saw) {
       saw = P::device(slot).load(Order::relaxed);
       return saw == free_slot(lap);
@@ -126,14 +128,15 @@ struct Queue {
       return (saw >> 48) == (lap & 0xffff) && (saw & kNoItem) != kNoItem;
     });
     item &= kNoItem;
-    // Relaxed: pairs with the load in publish(), one lap later. The producer overwrites only this word, which has been read.
+    // Relaxed: pairs with the load in publish(), one lap later. The producer overwrites only this word, which has been
+    // read.
     if (full) P::device(slot).store(free_slot(lap + 1), Order::relaxed);
     return full;
   }
 };
 
-/// Initializes a queue on the host before any worker runs. The queue then holds items 0, 1, ..., filled - 1. Plain stores: the
-/// launch of the workers orders them.
+/// Initializes a queue on the host before any worker runs. The queue then holds items 0, 1, ..., filled - 1. Plain
+/// stores: the launch of the workers orders them.
 inline void reset_queue(std::int64_t& count, QueueWords& words, std::uint64_t* slots, std::uint32_t capacity,
                         std::uint32_t filled = 0) {
   words = {};

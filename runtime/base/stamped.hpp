@@ -1,8 +1,8 @@
 // Stamped words: 4 bytes of data and the number of the pass that wrote them, in one 8-byte word (as in NCCL's LL protocol).
 //
-// Value and stamp are stored and loaded together, so a reader needs no second word to know that the data is there. This is the
-// fastest way from one worker to another: relaxed order suffices, because a word publishes nothing but itself. Early tasks of
-// compiled graphs use it:
+// Value and stamp are stored and loaded together, so a reader needs no second word to know that the data is there. This
+// is the fastest way from one worker to another: relaxed order suffices, because a word publishes nothing but itself.
+// Early tasks of compiled graphs use it:
 //
 //   store part:    put_stamped(y[row], sum, block.stamp()); ... block.sent();
 //   compute part:  block.await_sent(); block.spin([&] { return (word = look_at(x[i])).stamp() == block.stamp(); });
@@ -44,8 +44,8 @@ FLYWHEEL_TASK inline void put_stamped(Stamped& to, float value, std::uint32_t st
   put_stamped(to, std::bit_cast<std::uint32_t>(value), stamp);
 }
 
-/// Loads a stamped word. Relaxed: pairs with put_stamped(). The value is valid if the stamp is that of the current pass; the
-/// load orders no other data.
+/// Loads a stamped word. Relaxed: pairs with put_stamped(). The value is valid if the stamp is that of the current pass;
+/// the load orders no other data.
 FLYWHEEL_TASK inline Stamped look_at(const Stamped& at) {
   return {AtomicRef<std::uint64_t, Scope::device>(const_cast<std::uint64_t&>(at.word)).load(Order::relaxed)};
 }

@@ -1,8 +1,8 @@
 // Bounded waits: spin_until() polls an atomic, backs off, checks the abort word and ends when its budget is spent.
 //
-// When the budget ends, the worker writes a wait report (what it waited for, on which address, the value that it saw and the
-// value that it expected) and aborts the runtime, so a hang becomes a report. Idle workers and compute warps poll in loops of
-// their own, without a budget.
+// When the budget ends, the worker writes a wait report (what it waited for, on which address, the value that it saw and
+// the value that it expected) and aborts the runtime, so a hang becomes a report. Idle workers and compute warps poll in
+// loops of their own, without a budget.
 #pragma once
 
 #include <cstdint>
@@ -70,8 +70,8 @@ struct WaitContext {
   WaitReport* report;       // this worker's, in host memory; may be null in tests
   std::uint64_t budget_ns;  // time that the wait may take
   bool fatal = true;        // when the budget ends: report and abort the runtime (true), or only end this wait (false)
-  // One word a worker, which changes as the worker makes progress. A wait that may span many tasks of other workers starts its
-  // budget again when one of them has changed. Null with 0 workers: the budget never starts again.
+  // One word a worker, which changes as the worker makes progress. A wait that may span many tasks of other workers
+  // starts its budget again when one of them has changed. Null with 0 workers: the budget never starts again.
   Padded<std::uint64_t>* progress = nullptr;
   std::uint32_t workers = 0;
   // A clock that stops while the host's process is stopped, see was_host_stopped(). Null: not available.
@@ -95,12 +95,12 @@ FLYWHEEL_TASK inline void report_wait(const WaitContext& wait, WaitReason reason
     P::system(wait.report->expected).store(expected, Order::relaxed);
     P::system(wait.report->waited_ns).store(waited_ns, Order::relaxed);
     P::system(wait.report->part).store(has_part(reason) ? P::waiting_part() : 0, Order::relaxed);
-    // Release: pairs with the acquire load in Watchdog::wait_report() (host/kernel/heartbeat.cpp), which then reads the five
-    // words above.
+    // Release: pairs with the acquire load in Watchdog::wait_report() (host/kernel/heartbeat.cpp), which then reads the
+    // five words above.
     P::system(wait.report->reason).store(static_cast<std::uint32_t>(reason), Order::release);
   }
-  // Relaxed: pairs with the load in go_on_waiting() and with all other polls of the abort word. A thread that sees it ends its
-  // work and reads nothing that was written before.
+  // Relaxed: pairs with the load in go_on_waiting() and with all other polls of the abort word. A thread that sees it
+  // ends its work and reads nothing that was written before.
   P::device(*wait.abort).store(1, Order::relaxed);
 }
 }  // namespace detail
@@ -115,8 +115,8 @@ FLYWHEEL_COLD std::uint64_t total_progress(const WaitContext& wait) {
   return sum;
 }
 
-/// What a wait keeps from one reading of the clock to the next. The first reading sets it, so a wait that ends earlier costs
-/// nothing.
+/// What a wait keeps from one reading of the clock to the next. The first reading sets it, so a wait that ends earlier
+/// costs nothing.
 template <bool kMayBeStopped>
 struct WaitNotes {
   std::uint64_t progress;  // total_progress() at the last reading that compared it
@@ -135,9 +135,9 @@ using WaitNotesOf = WaitNotes<(P::kMostBetweenReadings > 0)>;
 
 /// Returns true if the host's process was stopped for most of the second half of the budget; then the budget starts again.
 ///
-/// A wait for the host, or for a task that waits for the host, lasts as long as the host's process is stopped. So the budget
-/// ends only if the host's clock has advanced by at least half of the time since half of the budget was spent. A GPU reads that
-/// clock across PCIe, so the wait reads it only twice in a budget. `awake` keeps the first reading.
+/// A wait for the host, or for a task that waits for the host, lasts as long as the host's process is stopped. So the
+/// budget ends only if the host's clock has advanced by at least half of the time since half of the budget was spent. A
+/// GPU reads that clock across PCIe, so the wait reads it only twice in a budget. `awake` keeps the first reading.
 template <class P>
 FLYWHEEL_TASK bool was_host_stopped(const WaitContext& wait, std::uint64_t spent_ns, std::uint64_t& awake) {
   if (!wait.host_awake_ns || spent_ns < wait.budget_ns / 2 || (awake && spent_ns < wait.budget_ns)) return false;
@@ -147,8 +147,8 @@ FLYWHEEL_TASK bool was_host_stopped(const WaitContext& wait, std::uint64_t spent
   return before && awake - before < wait.budget_ns / 4;
 }
 
-/// The slow path of spin_until(), not inlined so that the many fast paths stay small. Returns the time at which the wait began,
-/// moved later by the time that does not count, or 0 to end the wait.
+/// The slow path of spin_until(), not inlined so that the many fast paths stay small. Returns the time at which the wait
+/// began, moved later by the time that does not count, or 0 to end the wait.
 template <class P, class Limit>
 FLYWHEEL_COLD std::uint64_t go_on_waiting(Limit limit, WaitReason reason, const void* address, std::uint64_t saw,
                                           std::uint64_t expected, std::uint64_t start, WaitNotesOf<P>& notes) {
@@ -180,9 +180,9 @@ struct NothingToDo {
   FLYWHEEL_TASK bool operator()() const { return false; }
 };
 
-/// Calls `ready(saw)` until it returns true; `ready` sets `saw` to the value that it found, for the report, and names the order
-/// of its loads. Returns false if the runtime was aborted or the budget ended; if the budget of a fatal limit ended, it has
-/// reported the wait and aborted the runtime.
+/// Calls `ready(saw)` until it returns true; `ready` sets `saw` to the value that it found, for the report, and names the
+/// order of its loads. Returns false if the runtime was aborted or the budget ended; if the budget of a fatal limit
+/// ended, it has reported the wait and aborted the runtime.
 ///
 /// The abort word and the clock are read once in 256 polls, so a wait that succeeds at once costs nothing. `limit` is a
 /// WaitContext, or a small object that converts to one on the slow path, see Views::wait_for_phase().
