@@ -1,5 +1,4 @@
-// The grid barrier: like cooperative groups' grid.sync(), but it can be aborted, has a time limit and carries a vote to
-// stop.
+// The grid barrier: like cooperative groups' grid.sync(), but it can be aborted, has a time limit and carries a vote to stop.
 //
 // Phased runs use it between two phases of the graph and for grid_sync() inside a task (runtime/compiled/phases.hpp).
 // Compiled runs use it as the gate between two passes, where their sinks arrive (runtime/compiled/compiled.hpp).
@@ -18,13 +17,11 @@ enum class Meeting : std::uint32_t { go_on, stop, aborted };
 
 /// Plain handle to the barrier's one word: {votes in even phases:16 | votes in odd phases:16 | arrivals:32}.
 ///
-/// The word only grows and is never reset. Each run subtracts the value that the word had when the run began, so
-/// wrap-around is harmless. Even and odd phases have separate vote fields, because one worker may still poll phase k
-/// while another votes in phase k + 1. Two fields suffice: no vote of phase k + 2 comes before every worker has left
-/// phase k.
+/// The word only grows and is never reset. Each run subtracts the value that the word had when the run began, so wrap-around is
+/// harmless. Even and odd phases have separate vote fields, because one worker may still poll phase k while another votes in
+/// phase k + 1. Two fields suffice: no vote of phase k + 2 comes before every worker has left phase k.
 ///
-/// One phase takes 0.92 us on an H200, of which the release fence before arrive() takes 0.28 us. Slower variants:
-/// tuning.md.
+/// One phase takes 0.92 us on an H200, of which the release fence before arrive() takes 0.28 us. Slower variants: tuning.md.
 template <class P>
 struct GridBarrier {
   std::uint64_t* word;
@@ -54,9 +51,8 @@ struct GridBarrier {
     if constexpr (std::is_same_v<Idle, NothingToDo>) P::let_others_arrive();
     const bool all = spin_until<P>(limit, WaitReason::grid_barrier, word, base + goal, [&](std::uint64_t& saw) {
       const auto there = [&](Order order) {
-        // The acquire load pairs with arrive() of all workers: arrivals are read-modify-writes of this one word, so the
-        // load that sees the last of them synchronizes with all. A relaxed load is only a hint: an acquire load follows
-        // it.
+        // The acquire load pairs with arrive() of all workers: arrivals are read-modify-writes of this one word, so the load
+        // that sees the last of them synchronizes with all. A relaxed load is only a hint: an acquire load follows it.
         saw = P::device(*word).load(order);
         since = saw - base;
         return static_cast<std::int32_t>(static_cast<std::uint32_t>(since) - goal) >= 0;

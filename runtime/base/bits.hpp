@@ -1,5 +1,4 @@
-// Bit arithmetic for host and GPU. The idle set uses it (runtime/records/idle.hpp), and the search for runs with roots
-// left.
+// Bit arithmetic for host and GPU. The idle set uses it (runtime/records/idle.hpp), and the search for runs with roots left.
 #pragma once
 
 #include <cstdint>

@@ -15,6 +15,7 @@ namespace flywheel {
 inline constexpr std::uint64_t kArrival = ~std::uint64_t{0};                          // adds -1
 inline constexpr std::uint64_t kFailedArrival = (std::uint64_t{1} << 32) + kArrival;  // adds 1 to the upper half, -1
 
+/// The result of arrive().
 struct Arrival {
   bool last;    // the caller was the last predecessor and publishes the task
   bool failed;  // a predecessor failed or was skipped

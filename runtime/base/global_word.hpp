@@ -1,9 +1,8 @@
 // Read-modify-writes of words in a GPU's global memory, in PTX with the .global state space. For AtomicRef (platform.hpp).
 //
-// cuda::atomic_ref takes generic addresses. For 64-bit words ptxas then emits an attempt and, in case the word lies in
-// shared memory, a loop (ATOM, QSPC, ATOMS.CAST.SPIN; nvcc 13.0), so even a thread that ignores the old value waits for a
-// round trip to L2. A `red` of global memory does not wait. The scope is the GPU. Each call site states its order, pair
-// and reason.
+// cuda::atomic_ref takes generic addresses. For 64-bit words ptxas then emits an attempt and, in case the word lies in shared
+// memory, a loop (ATOM, QSPC, ATOMS.CAST.SPIN; nvcc 13.0), so even a thread that ignores the old value waits for a round trip
+// to L2. A `red` of global memory does not wait. The scope is the GPU. Each call site states its order, pair and reason.
 #pragma once
 
 #include <cstdint>

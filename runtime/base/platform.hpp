@@ -1,9 +1,8 @@
 // The platform policy: the few operations that differ between a warp on an SM, a CPU thread and a model checker.
 //
 // Every algorithm in runtime/ is a template over a platform `P`. It accesses shared words only through `P::block(word)`,
-// `P::device(word)` and `P::system(word)`, and each access names its order. So ThreadSanitizer checks on CPU threads the
-// same code that runs on 132 SMs. CpuPlatform is here; the GPU's ThreadPlatform and WarpPlatform are in
-// device/platform.cuh.
+// `P::device(word)` and `P::system(word)`, and each access names its order. So ThreadSanitizer checks on CPU threads the same
+// code that runs on 132 SMs. CpuPlatform is here; the GPU's ThreadPlatform and WarpPlatform are in device/platform.cuh.
 #pragma once
 
 #include <cstdint>

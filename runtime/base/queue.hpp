@@ -80,8 +80,7 @@ struct Queue {
 
  private:
   FLYWHEEL_TASK void add_tokens(std::uint32_t n) const {
-    // Relaxed: pairs with take_tokens(). A token promises a filled ticket, not its contents; the consumer acquires the
-    // slot.
+    // Relaxed: pairs with take_tokens(). A token only promises that an item exists; consume() acquires its slot.
     const std::uint32_t now = as_size(P::device(*count).fetch_add(n, Order::relaxed) + n);
     // Relaxed load and store: pair with each other in other producers, and with the host's copy for Stats::queue_peak. The
     // maximum is approximate when two producers push at once. Pushes to an empty queue skip it.
@@ -93,8 +92,7 @@ struct Queue {
   /// negative adds the surplus back: no item is lost or taken twice.
   FLYWHEEL_TASK std::uint32_t take_tokens(std::uint32_t want) const {
     const std::int64_t outcome = want;
-    // Relaxed, both updates: pair with add_tokens(). A token only promises that an item exists; consume() acquires its
-    // slot.
+    // Relaxed, both updates: pair with add_tokens() for the same reason.
     const std::int64_t before = tokens_of(P::device(*count).fetch_add(-outcome, Order::relaxed));
     const std::int64_t got = before <= 0 ? 0 : (before < outcome ? before : outcome);
     if (got < outcome) P::device(*count).add(outcome - got, Order::relaxed);
@@ -128,8 +126,7 @@ struct Queue {
       return (saw >> 48) == (lap & 0xffff) && (saw & kNoItem) != kNoItem;
     });
     item &= kNoItem;
-    // Relaxed: pairs with the load in publish(), one lap later. The producer overwrites only this word, which has been
-    // read.
+    // Relaxed: pairs with the load in publish(), one lap later. The producer overwrites only this word, read above.
     if (full) P::device(slot).store(free_slot(lap + 1), Order::relaxed);
     return full;
   }

@@ -115,8 +115,7 @@ FLYWHEEL_COLD std::uint64_t total_progress(const WaitContext& wait) {
   return sum;
 }
 
-/// What a wait keeps from one reading of the clock to the next. The first reading sets it, so a wait that ends earlier
-/// costs nothing.
+/// What a wait keeps between readings of the clock. The first reading sets it, so a wait that ends earlier costs nothing.
 template <bool kMayBeStopped>
 struct WaitNotes {
   std::uint64_t progress;  // total_progress() at the last reading that compared it

@@ -20,9 +20,8 @@
 
 namespace flywheel {
 
-/// The announcement to all workers: {epoch of the collective run:32 | its run slot:16 | launch to stop:16}. Only the
-/// inbox poller writes it. The stop field names a launch of the kernel, so a value that the previous launch left stops no
-/// worker.
+/// The announcement to all workers: {epoch of the collective run:32 | its run slot:16 | launch to stop:16}. Only the inbox
+/// poller writes it. The stop field names a launch of the kernel, so a value that the previous launch left stops no worker.
 FLYWHEEL_TASK constexpr std::uint64_t announcement_word(std::uint32_t epoch, std::uint32_t run, std::uint32_t stop) {
   return (std::uint64_t{epoch} << 32) | (std::uint64_t{run & 0xffff} << 16) | (stop & 0xffff);
 }

@@ -7,8 +7,7 @@
 
 namespace flywheel {
 
-/// How a graph is run: by dependency counters, phase by phase on all workers, or by a schedule that was compiled for all
-/// workers.
+/// How a graph runs: by dependency counters, in phases on all workers, or by a schedule compiled for all workers.
 enum class GraphKind : std::uint32_t { dynamic = 0, phased = 1, compiled = 2 };
 
 struct Schedule;
@@ -21,8 +20,7 @@ struct Phase {
   std::uint32_t reserved;
 };
 
-/// A loaded graph. Immutable while loaded. Everything else that workers need of a graph comes with each run, see
-/// RunConstants.
+/// A loaded graph. Immutable while loaded. Everything else that workers need of a graph comes with each run, see RunConstants.
 struct ExecRecord {
   const Phase* phases;  // phased graphs
   Schedule* schedule;   // compiled graphs

@@ -1,5 +1,4 @@
-// Heartbeats: what each worker runs and for how long. The watchdog (host/kernel/heartbeat.cpp) finds stalled tasks with
-// them.
+// Heartbeats: what each worker runs and for how long. The watchdog (host/kernel/heartbeat.cpp) finds stalled tasks with them.
 //
 // Heartbeats are in host memory, so the watchdog needs no CUDA call. A GPU worker writes when it starts and ends, and
 // when a task is slow (the first time after kSlowTaskNs), so short tasks cost nothing. A CPU worker also writes when a
@@ -55,9 +54,8 @@ FLYWHEEL_COLD void beat(Heartbeat& heart, WorkerState state, std::uint64_t item,
 
 /// Notes that a CPU worker begins a body; the watchdog measures how long it runs.
 ///
-/// Release, both stores: they pair with the acquire loads in Watchdog::read(). A watchdog that has read the item of a
-/// later body then also sees that `started_ns` has changed (at least by the kBodyEnded of the body before), and discards
-/// the pair.
+/// Release, both stores: they pair with the acquire loads in Watchdog::read(). A watchdog that has read the item of a later
+/// body then also sees that `started_ns` has changed (at least by the kBodyEnded of the body before), and discards the pair.
 template <class P>
 FLYWHEEL_TASK void begin_body(Heartbeat& heart, std::uint64_t item, std::uint64_t now_ns = P::now_ns()) {
   P::system(heart.item).store(item, Order::release);

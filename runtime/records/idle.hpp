@@ -49,8 +49,7 @@ struct IdleSet {
   Mailbox* mailboxes;   // one a worker, each on its own line
   std::uint32_t workers;
 
-  /// Makes the worker available. Its mailbox must be empty. The worker calls it, or a claimer that does not need the
-  /// worker.
+  /// Makes the worker available. Its mailbox must be empty. The worker calls it, or a claimer that does not need the worker.
   FLYWHEEL_TASK void enroll(std::uint32_t worker) const {
     // Release: pairs with the acquire fetch_and in claim() and take(). It orders the claimer's store to the mailbox after
     // the worker's store in empty().
@@ -61,9 +60,9 @@ struct IdleSet {
   /// it: an item will arrive, or the claimer enrolls the worker again.
   FLYWHEEL_TASK bool withdraw(std::uint32_t worker) const {
     const std::uint64_t bit = std::uint64_t{1} << worker % 64;
-    // Relaxed: pairs with the fetch_and in claim() and take(); exactly one of the two clears the bit. On success there is
-    // nothing to read; otherwise peek() acquires the item. As a read-modify-write it continues the releases of other
-    // workers' enroll().
+    // Relaxed: pairs with the fetch_and in claim() and take(); exactly one of the two clears the bit. On success
+    // there is nothing to read; otherwise peek() acquires the item. As a read-modify-write it continues the releases
+    // of other workers' enroll().
     return P::device(bits[worker / 64]).fetch_and(~bit, Order::relaxed) & bit;
   }
 

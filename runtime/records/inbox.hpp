@@ -1,9 +1,8 @@
 // The inbox: a ring of messages from the host to the resident kernel (submit, cancel, park).
 //
-// Its 128-byte entries are in host memory, and the GPU reads them across PCIe. There is one writer (the host thread that
-// holds the dispatcher's mutex, host/kernel/inbox.hpp) and one reader (the inbox poller). Each 8-byte word has a 32-bit
-// tag beside its 32-bit payload, so one coalesced read shows both that the entry is complete and what it contains
-// (README.md).
+// Its 128-byte entries are in host memory, and the GPU reads them across PCIe. There is one writer (the host thread that holds
+// the dispatcher's mutex, host/kernel/inbox.hpp) and one reader (the inbox poller). Each 8-byte word has a 32-bit tag beside
+// its 32-bit payload, so one coalesced read shows both that the entry is complete and what it contains (README.md).
 #pragma once
 
 #include <cstdint>
@@ -20,8 +19,7 @@ struct alignas(128) InboxEntry {
   std::uint64_t words[kRunWords];  // {tag:32 | payload:32}
 };
 
-/// Plain handle of the inbox for both ends. The payload is a RunConstants; `cancel` uses its slot and generation, `park`
-/// nothing.
+/// Plain handle of the inbox for both ends. The payload is a RunConstants, of which `cancel` uses slot and generation.
 template <class P>
 struct Inbox {
   InboxEntry* entries;      // host memory
@@ -58,8 +56,7 @@ struct Inbox {
 
   /// Device side: lets the host overwrite the entries below `number`.
   FLYWHEEL_TASK void release(std::uint64_t number) const {
-    // Release: pairs with the acquire load in InboxWriter::has_room(). The loads in read() come before the host's next
-    // stores.
+    // Release: pairs with the acquire load in InboxWriter::has_room(). The loads in read() come before the host's next stores.
     P::system(*consumed).store(number, Order::release);
   }
 };

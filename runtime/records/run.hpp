@@ -14,8 +14,7 @@ namespace flywheel {
 inline constexpr std::uint32_t kParamBytes = 256;  // for all parameters of a run
 inline constexpr std::uint32_t kRunWords = 16;     // 32-bit words of RunConstants
 
-/// The values that do not change while a run lives. The host sends them as the submit message; the inbox poller copies
-/// them.
+/// The values that do not change while a run lives. The host sends them as the submit message; the inbox poller copies them.
 struct alignas(16) RunConstants {
   std::uint32_t op;            // an InboxOp
   std::uint32_t slot;          // run slot

@@ -1,7 +1,6 @@
 // Compiled schedules: every worker follows its own stream of instructions, and edges become waits on counters.
 //
-// The host plans a schedule and loads it (host/plan/schedule_image, host/load/loader); runtime/compiled/compiled.hpp runs
-// it.
+// The host plans a schedule and loads it (host/plan/schedule_image, host/load/loader); runtime/compiled/compiled.hpp runs it.
 #pragma once
 
 #include "runtime/base/platform.hpp"
@@ -10,8 +9,7 @@
 
 namespace flywheel {
 
-/// A wait of an instruction. Tasks with the same successors arrive at one counter; each pass of a run adds `arrivals` to
-/// it.
+/// A wait of an instruction. Tasks with the same successors arrive at one counter; each pass of a run adds `arrivals` to it.
 struct CounterWait {
   std::uint32_t counter;   // index in the schedule's bank
   std::uint32_t arrivals;  // arrivals in one pass; the wait is for all of them
@@ -61,9 +59,8 @@ struct WorkerStream {
 /// A loaded schedule. Immutable except for `counters`, `passes`, `runs` and `left`.
 ///
 /// Counters are not reset between passes or runs. Pass p, counted from 0 over all passes of all runs, waits for (p + 1) *
-/// arrivals. A pass begins when all sinks of the previous pass have arrived at the gate, so an arrival of a later pass
-/// cannot replace a missing one of this pass. The host admits one collective run at a time, so two runs of a schedule
-/// never overlap.
+/// arrivals. A pass begins when all sinks of the previous pass have arrived at the gate, so an arrival of a later pass cannot
+/// replace a missing one of this pass. The host admits one collective run at a time, so two runs of a schedule never overlap.
 struct Schedule {
   WorkerStream* streams;    // one a worker
   std::uint64_t* counters;  // each on a cache line of its own: {failed arrivals:16 | arrivals:48}, then the sent word
