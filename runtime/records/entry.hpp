@@ -1,4 +1,6 @@
-// The one crossing between host and device code: what the host must know of a kernel to launch it.
+// The interface between host and device code: what the host needs to know of a kernel, or of CPU workers, to launch them.
+//
+// The user's translation unit defines the entry (<flywheel/task.cuh>); the host library reads it.
 #pragma once
 
 #include <cstdint>
@@ -8,22 +10,23 @@
 
 namespace flywheel {
 
+/// One task type of a kernel.
 struct TaskType {
   const std::type_info* type;
-  std::size_t bytes;  // of its arguments
+  std::size_t bytes;  // size of its arguments
 };
 
-/// Filled by the user's translation unit from its list of task types (flywheel::start<...>()).
+/// The entry of one list of task types (flywheel::start<...>()).
 struct KernelEntry {
   const TaskType* types;
   std::uint32_t type_count;
 
   // GPU. `kernel` is null where the program was built without CUDA.
-  const void* kernel;            // the GPU entry point, takes a DeviceState
-  std::uint32_t block_threads;   // of every block
-  bool has_operands;             // some task type takes operands: blocks keep pages for them
+  const void* kernel;           // the GPU entry point; its parameter is a DeviceState
+  std::uint32_t block_threads;  // threads of a block
+  bool has_operands;            // a task type takes operands, so blocks need pages
 
-  // CPU: turn worker `id`'s loop, or the inbox poller's, on the calling thread until the runtime parks.
+  // CPU: run the loop of worker `id`, or of the inbox poller, on the calling thread until the runtime parks.
   void (*cpu_worker)(const DeviceState&, std::uint32_t id, DirectSlot* direct_slot, unsigned char* scratch);
   void (*cpu_poller)(const DeviceState&, DirectSlot* direct_slot);
 };
