@@ -39,8 +39,8 @@ FLYWHEEL_TASK inline bool may_keep(const DeviceState& dev, const PrefetchedTask&
 template <class P>
 class LongFinish {
  public:
-  FLYWHEEL_TASK LongFinish(const DeviceState& dev, std::uint32_t id, LocalWork& work, const PrefetchedTask& task, const TaskSlot* behind,
-                           std::uint64_t kept)
+  FLYWHEEL_TASK LongFinish(const DeviceState& dev, std::uint32_t id, LocalWork& work, const PrefetchedTask& task,
+                           const TaskSlot* behind, std::uint64_t kept)
       : dev_(dev), work_(work), id_(id), task_(task), header_(task.task_slot->record.header),
         run_(task.task_slot->run.constants), behind_(behind), kept_(kept) {}
 
@@ -143,8 +143,8 @@ class LongFinish {
 };
 
 template <class P>
-FLYWHEEL_COLD std::uint64_t finish_long_way(const DeviceState& dev, std::uint32_t id, LocalWork& work, const PrefetchedTask& task,
-                                            const TaskSlot* behind, std::uint64_t kept) {
+FLYWHEEL_COLD std::uint64_t finish_long_way(const DeviceState& dev, std::uint32_t id, LocalWork& work,
+                                            const PrefetchedTask& task, const TaskSlot* behind, std::uint64_t kept) {
   return LongFinish<P>(dev, id, work, task, behind, kept)();
 }
 
