@@ -42,15 +42,14 @@
 // A task without handoffs may use their memory as scratch: block.borrow_handoffs(). Pages get what
 // Options::scratch_bytes leaves.
 //
-// Early tasks. An early task begins before the tasks before it are done: `static constexpr bool kEarly = true;`. Its
-// compute and store parts do what they can, and wait themselves before they use what other tasks wrote: block.await()
-// waits until those tasks are done; block.await_sent() waits until they have called block.sent(), for data in stamped
-// words (stamped.hpp). Both are false if one of those tasks has failed: the part then returns, and the task counts as
-// skipped.
+// Early tasks. An early task begins before its predecessors are done: `static constexpr bool kEarly = true;`. Its compute
+// and store parts do what they can, and wait themselves before they use what the predecessors wrote: block.await() waits
+// until those are done; block.await_sent() waits until they have called block.sent(), for data in stamped words
+// (stamped.hpp). Both are false if a predecessor has failed: the part then returns, and the task counts as skipped.
 //
-// The last part of the task need not wait. Neither does a part that looks for stamped words with block.spin(), which
-// also ends when one of the tasks before it has failed. Some warps may have found their words by then, so a part that
-// has not waited makes all its handoffs.
+// The last part of the task need not wait. Neither does a part that polls stamped words with block.spin(), which also
+// ends when a predecessor has failed. Some warps may have found their words by then, so a part that has not waited makes
+// all its handoffs.
 //
 // Order. All warps of a compute part take pages and hand over in the same order. There are few places for either: warps
 // that hold one kind while they wait for the other would wait until the time limit reports them.

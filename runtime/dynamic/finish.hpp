@@ -58,6 +58,7 @@ class LongFinish {
   static constexpr std::uint32_t kChunk = sizeof(LocalWork::ready[0]) / sizeof(std::uint64_t);
   static constexpr std::uint32_t kAtOnce = 4;  // arrivals whose trips to L2 overlap
 
+  /// Records a failure, or a call of stop(), in the run's line.
   FLYWHEEL_TASK void note_outcome() {
     if (!task_.runs) return;
     RunState& state = dev_.runs[task_.item.run];
@@ -96,6 +97,7 @@ class LongFinish {
     }
   }
 
+  /// Arrives at the counters of up to kChunk successors and publishes those that became ready.
   FLYWHEEL_TASK void notify_chunk(const Edge* edges, std::uint32_t n) {
     std::uint32_t counts[kPriorities] = {};
     for (std::uint32_t base = 0; base < n; base += kAtOnce) {
@@ -115,7 +117,7 @@ class LongFinish {
   }
 
   /// Arrives at the counter of one successor. A sole predecessor that spawned nothing skips the counter: no other
-  /// thread uses it.
+  /// thread uses it. arrive() names the order.
   FLYWHEEL_TASK Arrival tell(const Edge& edge) const {
     if (single_ && edge.predecessors == 1) return {true, task_.failed};
     return arrive<P>(run_.bank()[edge.task], task_.failed, edge.predecessors);

@@ -27,6 +27,7 @@ class MessageHandler {
   FLYWHEEL_TASK MessageHandler(const DeviceState& dev, DirectSlot& direct_slot, const RunConstants& message)
       : dev_(dev), direct_slot_(direct_slot), message_(message), state_(dev.control->poller) {}
 
+  /// Handles the message in the buffer.
   FLYWHEEL_TASK void handle() {
     const RunConstants message = message_;  // one copy: the loads of all words overlap
     switch (static_cast<InboxOp>(message.op)) {
@@ -59,6 +60,7 @@ class MessageHandler {
   }
 
  private:
+  /// Admits a run: announces a collective one; else delivers its only root over the direct slot or publishes its roots.
   FLYWHEEL_TASK void admit(const RunConstants& message) {
     RunState& run = dev_.runs[message.slot];
     ++state_.admitted;

@@ -128,6 +128,7 @@ class WorkFinder {
     return rest_of_batch();
   }
 
+  /// Enrolls the worker as idle, if it is not: from now on items may be delivered to it.
   FLYWHEEL_TASK void enroll() {
     if (enrolled_) return;
     enrolled_ = true;
@@ -141,6 +142,7 @@ class WorkFinder {
     return !enrolled_;
   }
 
+  /// Notes the collective run that was announced.
   FLYWHEEL_TASK bool take_phased() {
     // Acquire: pairs with the release in MessageHandler::post(). The line and state of the run go with it.
     const std::uint64_t announcement = P::device(dev_.control->broadcast.announcement).load(Order::acquire);
@@ -149,6 +151,7 @@ class WorkFinder {
     return true;
   }
 
+  /// Takes work from where `broadcast` has it. False if other workers took it first.
   FLYWHEEL_TASK bool pop(const Broadcast& broadcast) {
     const bool singly = work_.single_shares != 0;
     const std::uint32_t popped = take_work<P>(dev_, work_, idle_slot_.worker, broadcast.level, broadcast.count);

@@ -34,6 +34,7 @@ class Worker {
  private:
   // ---- next: the prefetched task, a kept successor, the rest of the local work, or whatever arrives ----
 
+  /// Gets the next task. False if the worker is to leave.
   FLYWHEEL_TASK bool next(PrefetchedTask& task) {
     if (ahead_.live) {
       task = ahead_;
@@ -64,6 +65,7 @@ class Worker {
     return kEmptyMailbox;
   }
 
+  /// Waits for an item; joins collective runs in between. kEmptyMailbox if the worker is to leave.
   FLYWHEEL_TASK std::uint64_t wait_for_item() {
     for (;;) {
       std::uint64_t item = kEmptyMailbox;
@@ -95,6 +97,7 @@ class Worker {
 
   // ---- run: prefetch the next task while the body runs, then wait for the body ----
 
+  /// Waits for the body, unless the task is skipped, and notes its outcome.
   FLYWHEEL_TASK void run(PrefetchedTask& task) {
     if (!task.runs) {
       ++finder_.stats().skipped;
@@ -168,6 +171,7 @@ class Worker {
     complete_run<P>(dev_, line.constants, false);
   }
 
+  /// Writes the worker's heartbeat; beat() names the orders.
   FLYWHEEL_TASK void sign(WorkerState state, std::uint64_t item = 0, std::uint64_t elapsed_ns = 0) const {
     beat<P>(dev_.heartbeats[id_], state, item, elapsed_ns);
   }
