@@ -1,4 +1,5 @@
-// A CPU worker's part in a compiled run: one thread plays all roles in turn.
+// A CPU worker's part in a compiled run: one thread does the work of all roles in turn. CpuExecutor::run_compiled()
+// calls it.
 #pragma once
 
 #include "../compiled/operands.hpp"
@@ -8,7 +9,7 @@
 namespace flywheel {
 
 namespace detail {
-/// For those who take more pages than they have.
+/// What take() gives to a body that takes more pages than it has.
 FLYWHEEL_TASK inline const unsigned char* spare_page() {
 #ifdef __CUDA_ARCH__
   return nullptr;  // the CPU platform is never instantiated for the device
@@ -19,6 +20,7 @@ FLYWHEEL_TASK inline const unsigned char* spare_page() {
 }
 }  // namespace detail
 
+/// Runs worker `worker`'s stream of the compiled run in `slot`.
 template <class List, class P>
 class CpuCompiled {
  public:
@@ -30,7 +32,8 @@ class CpuCompiled {
   }
 
   FLYWHEEL_TASK void operator()() {
-    const StreamEnd end = follow_stream<P>(run_, waits_, NothingToDo{}, [&](std::uint32_t i, std::uint32_t pass) { return step(i, pass); });
+    const StreamEnd end = follow_stream<P>(run_, waits_, NothingToDo{},
+                                           [&](std::uint32_t i, std::uint32_t pass) { return step(i, pass); });
     waits_.close();
     bodies_.close();
     leave_compiled<P>(run_);
@@ -38,6 +41,8 @@ class CpuCompiled {
   }
 
  private:
+  /// One instruction: waits for the tasks before it, runs its body unless one of them failed, and signals. False to
+  /// leave.
   FLYWHEEL_TASK bool step(std::uint32_t i, std::uint32_t pass) {
     if (i == 0) operands_ = run_.stream.operands, failed_ = false;
     const Instruction& instruction = run_.stream.instructions[i];
@@ -58,6 +63,7 @@ class CpuCompiled {
     return true;
   }
 
+  /// Runs the compute part with its operands, which begin at `from`, and checks how it used them.
   FLYWHEEL_TASK void run_body(const Instruction& instruction, TaskContext& context, const unsigned char* from) {
     const std::uint64_t begin = bodies_.now();
     Heartbeat& heart = run_.dev->heartbeats[run_.worker];
@@ -81,7 +87,7 @@ class CpuCompiled {
   CompiledRun run_;
   unsigned char* scratch_;
   const unsigned char* operands_ = nullptr;  // of the next instruction
-  bool failed_ = false;  // a task of this pass, on this worker or before one of its tasks
+  bool failed_ = false;  // a task of this pass has failed, on this worker or before one of its tasks
   TraceWriter<P> waits_, bodies_;
 };
 

@@ -1,4 +1,5 @@
-// The CPU half of a kernel entry: the worker's and the inbox poller's loops over CPU threads.
+// The CPU half of a kernel entry (records/entry.hpp): the loops of a worker and of the inbox poller on a CPU thread.
+// <flywheel/task.cuh> includes this header.
 #pragma once
 
 #include "executor.hpp"
@@ -8,6 +9,8 @@
 
 namespace flywheel {
 
+/// Runs worker `id` on the calling thread until the runtime parks or aborts. `scratch`: Options::scratch_bytes for its
+/// bodies.
 template <class List, class P = CpuPlatform>
 void cpu_worker(const DeviceState& dev, std::uint32_t id, DirectSlot* direct_slot, unsigned char* scratch) {
   CpuExecutor<List, P> executor(dev, id, scratch);
@@ -15,6 +18,7 @@ void cpu_worker(const DeviceState& dev, std::uint32_t id, DirectSlot* direct_slo
   worker();
 }
 
+/// Runs the inbox poller on the calling thread until the runtime parks or aborts.
 template <class P = CpuPlatform>
 void cpu_poller(const DeviceState& dev, DirectSlot* direct_slot) {
   RunConstants work{};

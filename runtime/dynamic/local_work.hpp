@@ -1,15 +1,16 @@
-// What a worker has in hand: the rest of a batch it popped, and a share of a run's roots.
+// A worker's local work: the rest of a batch that it popped, and its share of a run's roots. The functions take work,
+// put it back in the queues, and give way to more urgent work. The work finder (work_finder.hpp) includes this header.
 #pragma once
 
 #include "roots.hpp"
 
 namespace flywheel {
 
-/// What the broadcast words says.
+/// One reading of the broadcast words.
 struct Broadcast {
   std::uint64_t announcement;
-  std::uint32_t level;  // of the most urgent work
-  std::int64_t count;   // of what waits there, see kRootedRun; 0: nothing waits anywhere
+  std::uint32_t level;  // the most urgent level at which work waits
+  std::int64_t count;   // what waits there, see kRootedRun; 0: no level has work
   bool abort;
 
   FLYWHEEL_TASK bool has_work() const { return count > 0; }
@@ -17,8 +18,9 @@ struct Broadcast {
 
 template <class P>
 FLYWHEEL_TASK Broadcast read_broadcast(const DeviceState& dev) {
-  // All relaxed: hints. What they lead to is acquired where it is taken: a task with its slot, a collective run with
-  // the announcement in WorkFinder::take_phased(); an abort is an end, of which nothing is read.
+  // All relaxed: hints. What they lead to is acquired where it is taken: a task in Queue::pop(), roots in take_roots(),
+  // a collective run in WorkFinder::take_phased(). They pair with MessageHandler::post(), with report_wait() and the
+  // host's abort, and with Queue::push(), open_roots() and close_roots().
   BroadcastWords& words = dev.control->broadcast;
   const std::uint64_t announcement = P::device(words.announcement).load(Order::relaxed);
   const std::uint64_t abort = P::device(words.abort).load(Order::relaxed);
@@ -34,14 +36,14 @@ FLYWHEEL_TASK Broadcast read_broadcast(const DeviceState& dev) {
   return broadcast;
 }
 
-/// A share of what is there, as in guided self-scheduling (Polychronopoulos and Kuck, 1987): much at once while there is
-/// plenty, single tasks near the end.
+/// How many of `depth` waiting tasks a worker takes at once, at most `most`: many while many wait, one near the end.
+/// This is guided self-scheduling (Polychronopoulos and Kuck, 1987).
 FLYWHEEL_TASK inline std::uint32_t share_of(const DeviceState& dev, std::uint32_t depth, std::uint32_t most) {
   const std::uint32_t share = (depth >> dev.share_shift) + 1;
   return share < most ? share : most;
 }
 
-/// The level of the most urgent work that waits, if that is more urgent than `level`; else `level`.
+/// The most urgent level above `level` at which work waits; `level` if there is none.
 template <class P>
 FLYWHEEL_TASK std::uint32_t most_urgent(const DeviceState& dev, std::uint32_t level) {
   // Relaxed: hints, as in read_broadcast().
@@ -50,7 +52,7 @@ FLYWHEEL_TASK std::uint32_t most_urgent(const DeviceState& dev, std::uint32_t le
   return level;
 }
 
-/// All workers are wanted for a collective run, or are to leave.
+/// True if all workers are wanted for a collective run, or the runtime was aborted.
 template <class P>
 FLYWHEEL_TASK bool is_wanted(const DeviceState& dev, const LocalWork& work) {
   // Relaxed: hints, as in read_broadcast().
@@ -63,7 +65,8 @@ FLYWHEEL_TASK inline RootList local_roots(const LocalWork& work) {
   return {work.roots_first_record, work.roots_first, work.roots_slot, work.roots_dense};
 }
 
-/// The tasks in hand go to the queue of their level. There is room: each was counted when its run was let in.
+/// Pushes the tasks of the local work to the queue of their level. The queue has room: each task was counted when its
+/// run was admitted.
 template <class P>
 FLYWHEEL_TASK void put_back_tasks(const DeviceState& dev, LocalWork& work, std::uint32_t worker) {
   const Views<P> views{dev};
@@ -76,22 +79,22 @@ FLYWHEEL_TASK void put_back_tasks(const DeviceState& dev, LocalWork& work, std::
   work.roots_next = work.roots_end = work.batch_next = work.batch_size = 0;
 }
 
-/// All of what is in hand. The run whose roots it was to take next keeps its bit for others.
+/// Puts all local work back. The run whose roots the worker would have taken next keeps its root bit for other workers.
 template <class P>
 FLYWHEEL_COLD void put_back_all(const DeviceState& dev, LocalWork& work, std::uint32_t worker) {
   put_back_tasks<P>(dev, work, worker);
   work.roots_open = false;
 }
 
-/// A body lasts: the worker keeps nothing in hand meanwhile, and its next two shares are single tasks: the one that it runs next
-/// and the one that it stages behind that. So it looks for more urgent work before each task, and begins at most one that was
-/// staged before the look.
+/// For long bodies: puts the tasks of the local work back, so that other workers can run them, and limits the next two
+/// shares to one task: the one that runs next, and the one prefetched behind it. The worker thus checks for more urgent
+/// work before each task, and begins at most one that was prefetched before the check.
 template <class P>
 FLYWHEEL_COLD void take_singly(const DeviceState& dev, LocalWork& work, std::uint32_t worker) {
   work.single_shares = 2;
   put_back_tasks<P>(dev, work, worker);
 }
-/// How many tasks the next share may have, of `most`.
+/// The limit of the next share: `most`, or 1 after take_singly().
 FLYWHEEL_TASK inline std::uint32_t most_of_share(LocalWork& work, std::uint32_t most) {
   if (!work.single_shares) return most;
   --work.single_shares;
@@ -99,21 +102,22 @@ FLYWHEEL_TASK inline std::uint32_t most_of_share(LocalWork& work, std::uint32_t 
 }
 
 namespace detail {
-/// Of a run of which not known is how many are left, a single root. False if there are none, or if something more urgent
-/// waits: the run keeps its bit for others.
+/// Takes a share of the roots of the run in work.roots_slot; a single root while the number of roots left is not known.
+/// False if no root is left, or if more urgent work, a collective run or an abort waits: the run keeps its root bit for
+/// other workers.
 template <class P>
 FLYWHEEL_TASK bool take_share(const DeviceState& dev, LocalWork& work) {
   constexpr std::uint32_t kMost = 64;
   work.roots_open = false;
   if (work.roots_left) {
-    const Broadcast broadcast = read_broadcast<P>(dev);  // all of it at once: one trip to L2
+    const Broadcast broadcast = read_broadcast<P>(dev);  // all words in one trip to L2
     if (broadcast.has_work() && broadcast.level < work.level) return false;
     if (broadcast.abort || announcement_epoch(broadcast.announcement) != work.epoch) return false;
   }
   RunState& run = dev.runs[work.roots_slot];
   const RootShare share = take_roots<P>(run, share_of(dev, work.roots_left, most_of_share(work, kMost)));
   if (!share.count) return false;
-  const RunConstants& constants = run.line.constants;  // the run lives at least until these roots are done
+  const RunConstants& constants = run.line.constants;  // valid: the run does not end before these roots are done
   const RootList roots = RootList::of(constants);
   work.roots_first_record = roots.first_record;
   work.roots_first = roots.first_root;
@@ -128,21 +132,21 @@ FLYWHEEL_TASK bool take_share(const DeviceState& dev, LocalWork& work) {
 }
 }  // namespace detail
 
-/// The worker, with nothing in hand, was told of a run with many roots.
+/// Notes that the run in `slot` has roots left; `left` of them when last seen, 0: not known. The local work is empty.
 FLYWHEEL_TASK inline void keep_ticket(LocalWork& work, std::uint32_t slot, std::uint32_t left) {
   work.roots_slot = static_cast<std::uint16_t>(slot);
   work.roots_left = left;
   work.roots_open = true;
 }
 
-/// Finds a run with roots left at `level`. Each worker begins behind the run that it took from last, so none is passed for
-/// ever. False if there is none by now.
+/// Finds a run at `level` with roots left. Each worker starts behind the run that it took from last, so that no run is
+/// passed over for ever. False if there is none.
 template <class P>
 FLYWHEEL_TASK bool find_roots(const DeviceState& dev, LocalWork& work, std::uint32_t level) {
   const std::uint32_t words = (dev.run_slots + 63) / 64, start = work.roots_slot + 1u;
   for (std::uint32_t w = 0; w <= words; ++w) {
     const std::uint32_t word = (start / 64 + w) % words;
-    // Relaxed: a hint, see open_roots().
+    // Relaxed: a hint; pairs with open_roots() and close_roots(). take_roots() acquires.
     std::uint64_t bits = P::device(dev.control->root_bits[level][word]).load(Order::relaxed);
     if (w == 0) bits &= ~std::uint64_t{0} << start % 64;
     for (; bits; bits &= bits - 1) {
@@ -156,8 +160,9 @@ FLYWHEEL_TASK bool find_roots(const DeviceState& dev, LocalWork& work, std::uint
   return false;
 }
 
-/// Takes from where the broadcast words has its most urgent work, at `level`: a share of the tasks queued there, or a run with roots
-/// left; in turn, where it has both. How many are in hand: of roots that is 1, for all that is known.
+/// Takes work at `level`, the most urgent level of the broadcast words; `count` is that level's word. The worker takes
+/// a share of the queued tasks or finds a run with roots left; where both wait they take turns. Returns how many tasks
+/// it took; 1 for a run with roots, whose number is not known yet.
 template <class P>
 FLYWHEEL_COLD std::uint32_t take_work(const DeviceState& dev, LocalWork& work, std::uint32_t worker, std::uint32_t level,
                                       std::int64_t count) {
@@ -173,8 +178,10 @@ FLYWHEEL_COLD std::uint32_t take_work(const DeviceState& dev, LocalWork& work, s
   return work.batch_size;
 }
 
-/// A task that is more urgent than what is in hand, or kEmptyMailbox. What is in hand is put back for one, and when all workers
-/// are wanted. Only a worker that has got such a task does so; the others' hands stay as they are.
+/// Lets more urgent work and collective runs pass the local work. If a task is queued at a more urgent level, the
+/// worker pops it, puts its local work back and returns the task; if other workers took it first, the local work stays.
+/// If only roots wait at that level, or all workers are wanted, the worker puts its local work back and returns
+/// kEmptyMailbox.
 template <class P>
 FLYWHEEL_COLD std::uint64_t give_way(const DeviceState& dev, LocalWork& work, std::uint32_t worker) {
   const std::uint32_t level = most_urgent<P>(dev, work.level);
@@ -191,7 +198,7 @@ FLYWHEEL_COLD std::uint64_t give_way(const DeviceState& dev, LocalWork& work, st
   return item;
 }
 
-/// The next task of what is in hand, or kEmptyMailbox.
+/// The next task of the local work, or kEmptyMailbox.
 template <class P>
 FLYWHEEL_COLD std::uint64_t take_local(const DeviceState& dev, LocalWork& work) {
   for (;;) {

@@ -1,7 +1,8 @@
-// The worker: while there is a next task, run it and finish it.
+// The loop of one worker: while there is a next task, run it and finish it.
 //
-// One thread (the leader of the control warp, or a CPU thread) turns this loop; an executor runs the bodies. Each function
-// below is one word of the loop.
+// One thread of a worker runs this loop: the leader of the control warp on a GPU (device/kernel.cuh), the worker's
+// thread on a CPU (cpu/entry.hpp). An executor (device/executor.cuh, cpu/executor.hpp) runs the task bodies. Each
+// function below is one word of the loop.
 #pragma once
 
 #include "finish.hpp"
@@ -10,6 +11,8 @@
 
 namespace flywheel {
 
+/// The worker `id`: its loop over the executor's tasks. `direct_slot` is null, or the direct slot of the worker that
+/// shares its block with the inbox poller.
 template <class P, class Executor>
 class Worker {
  public:
@@ -29,8 +32,9 @@ class Worker {
   }
 
  private:
-  // ---- next: what was staged ahead, a kept successor, the rest of a batch, or whatever arrives ----
+  // ---- next: the prefetched task, a kept successor, the rest of the local work, or whatever arrives ----
 
+  /// Gets the next task. False if the worker is to leave.
   FLYWHEEL_TASK bool next(PrefetchedTask& task) {
     if (ahead_.live) {
       task = ahead_;
@@ -45,7 +49,9 @@ class Worker {
     return true;
   }
 
-  /// A long chain must not keep this worker from a phased run that all the others wait in, nor from the end.
+  /// The successor that this worker kept, or kEmptyMailbox. A long chain of kept successors must not delay a collective
+  /// run or the end of the launch: one time in kLooksOneIn (on a CPU each time) the worker checks whether all workers
+  /// are wanted. If so, it publishes the successor for any worker and returns kEmptyMailbox.
   FLYWHEEL_TASK std::uint64_t kept() {
     if (!finish_.has_kept()) {
       kept_in_row_ = 0;
@@ -59,6 +65,7 @@ class Worker {
     return kEmptyMailbox;
   }
 
+  /// Waits for an item; joins collective runs in between. kEmptyMailbox if the worker is to leave.
   FLYWHEEL_TASK std::uint64_t wait_for_item() {
     for (;;) {
       std::uint64_t item = kEmptyMailbox;
@@ -69,7 +76,8 @@ class Worker {
     }
   }
 
-  /// Fetches the record and the run's line, and starts the body unless the task is to be skipped.
+  /// Copies the task's record and its run's line into the executor's next slot, and starts the body unless the task is
+  /// to be skipped.
   FLYWHEEL_TASK void fetch(std::uint64_t packed, PrefetchedTask& task) {
     task.item = Item::unpack(packed);
     task.slot = executor_.next_slot();
@@ -83,12 +91,13 @@ class Worker {
     task.failed = !task.runs;
     task.outcome = {};
     if (task.runs) executor_.start(task.slot, task.item);
-    if (direct_slot) executor_.keep_constants(task.slot, *direct_slot);  // only now: bodies do not look at them
+    if (direct_slot) executor_.keep_constants(task.slot, *direct_slot);  // after start(): bodies do not read them
     finish_.prepare(task);
   }
 
-  // ---- run: look ahead while it runs, wait for it ----
+  // ---- run: prefetch the next task while the body runs, then wait for the body ----
 
+  /// Waits for the body, unless the task is skipped, and notes its outcome.
   FLYWHEEL_TASK void run(PrefetchedTask& task) {
     if (!task.runs) {
       ++finder_.stats().skipped;
@@ -106,26 +115,30 @@ class Worker {
     ++finder_.stats().tasks;
   }
 
-  /// Nobody shall wait for the task's successor, nor for that of the one behind it. Who waits for this worker in a run of all
-  /// workers shall know that it gets on: what it has in hand may be many long tasks.
+  /// The body takes longer than a few polls. The worker releases the idle workers it claimed for the successors of this
+  /// task and of the prefetched one, so that they do not wait for this body. It also shows progress: the time limit of
+  /// a worker that waits for this one in a collective run starts anew, since this worker may have many long tasks
+  /// before it joins.
   FLYWHEEL_TASK void takes_long(PrefetchedTask& task) {
     show_progress<P>(dev_, id_);
     finish_.let_go(task);
     if (ahead_.live) finish_.let_go(ahead_);
   }
-  /// The body has run for some 20 us: beside that, a look at the broadcast words before each task costs little.
+  /// The body has run for some 20 us. Beside such bodies a read of the broadcast words before each task costs little,
+  /// so the worker takes single tasks from now on, and the next kept() checks as well.
   FLYWHEEL_TASK void lasts() {
     finder_.bodies_last();
     kept_in_row_ = kLooksOneIn - 1;
   }
 
-  /// With a successor kept or a batch in hand the next task can be staged behind the running one: the executor goes over to it by
-  /// itself. So a kept successor waits for one task at most that was staged before it. More is popped in advance only by a
-  /// worker that found work in the queue before: others have no batch to follow up.
+  /// Prefetches the next task and starts it behind the running one; the executor goes over to it by itself. The next
+  /// task is a kept successor, else the rest of the local work. Only a worker whose last pop gave it a batch pops more
+  /// here, see WorkFinder::had_batch(). A kept successor therefore waits for at most one task that was prefetched
+  /// before it.
   FLYWHEEL_TASK void look_ahead() {
     std::uint64_t item = kEmptyMailbox;
     if (finish_.has_kept()) {
-      if (kept_in_row_ % kLooksOneIn == kLooksOneIn - 1) return;  // kept() sees first whether the worker is wanted
+      if (kept_in_row_ % kLooksOneIn == kLooksOneIn - 1) return;  // kept() checks is_wanted()
       ++kept_in_row_;
       ++finder_.stats().kept;
       item = finish_.take_kept();
@@ -136,7 +149,8 @@ class Worker {
     if (item != kEmptyMailbox) fetch(item, ahead_);
   }
 
-  /// All workers take part in a phased or compiled run. Of a phased one, worker 0 tells the host when it is over.
+  /// Takes part in the phased or compiled run of the announcement, as all workers do. At the end of a phased run worker
+  /// 0 tells the host; of a compiled run its leader has done so in end_compiled().
   FLYWHEEL_TASK void join_collective_run() {
     const std::uint16_t slot = finder_.phased_run();
     const auto slow = [&](std::uint64_t elapsed_ns, std::uint32_t task = 0) {
@@ -148,13 +162,16 @@ class Worker {
     else end = executor_.run_phased(slot, slow);
     sign(WorkerState::present);
     if (is_compiled || id_ != 0) return;
-    // Not complete: the host fails it, with the report of who gave up.
+    // An aborted run is not complete: the host fails it and reports which wait gave up. Relaxed: pairs with the stores
+    // of `abort` in report_wait() (base/wait.hpp) and by the host; only its value counts.
     if (end.early && P::device(dev_.control->broadcast.abort).load(Order::relaxed)) return;
     RunLine& line = dev_.runs[slot].line;
+    // Relaxed: complete_run() loads it on this thread, and its release publishes the host's copy.
     P::device(line.iteration).store(end.pass, Order::relaxed);
     complete_run<P>(dev_, line.constants, false);
   }
 
+  /// Writes the worker's heartbeat; beat() names the orders.
   FLYWHEEL_TASK void sign(WorkerState state, std::uint64_t item = 0, std::uint64_t elapsed_ns = 0) const {
     beat<P>(dev_.heartbeats[id_], state, item, elapsed_ns);
   }
@@ -165,7 +182,7 @@ class Worker {
   WorkFinder<P> finder_;
   Finisher<P> finish_;
   PrefetchedTask ahead_{};
-  static constexpr std::uint32_t kLooksOneIn = 64;  // successors kept in a row: one look to see whether the worker is wanted
+  static constexpr std::uint32_t kLooksOneIn = 64;  // kept successors in a row between two checks of is_wanted()
   std::uint32_t kept_in_row_ = 0;
 };
 
