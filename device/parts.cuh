@@ -12,7 +12,8 @@ namespace flywheel {
 template <class List>
 class WarpBlock : public BlockCore<ThreadPlatform, List> {
  public:
-  __device__ WarpBlock(TaskContext& context, HandoffConsumer& consumer) : BlockCore<ThreadPlatform, List>(context), consumer_(consumer) {}
+  __device__ WarpBlock(TaskContext& context, HandoffConsumer& consumer)
+      : BlockCore<ThreadPlatform, List>(context), consumer_(consumer) {}
   static constexpr bool kOnGpu = true;
   __device__ static int rank() { return static_cast<int>(threadIdx.x % 32); }
   __device__ static int lane() { return rank(); }
