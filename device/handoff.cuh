@@ -1,6 +1,6 @@
-// Handoffs: compute parts pass data to the store warp through a ring of kHandoffs places in shared memory. compiled.cuh
-// and parts.cuh use the store warp's side, HandoffConsumer; GpuBlock (block.cuh) calls the compute warps' side by the
-// functions in detail.
+// Handoffs: compute parts pass data to the store warp through a ring of kHandoffs places in shared memory. parts.cuh and
+// checked.cuh include it. The store warp uses HandoffConsumer; GpuBlock (block.cuh) calls the functions in detail, which are
+// the compute warps' side.
 #pragma once
 
 #include "device/roles.cuh"
