@@ -7,8 +7,9 @@
 
 namespace flywheel {
 
-/// The control thread, from time to time while it waits: reports the task of instruction `number` - 1, this worker's last, each
-/// time it has run for a further kSlowTaskNs. It is out of line because eight places call it. signal_done() stays inline: see tuning.md.
+/// The control thread, from time to time while it waits: reports the task of instruction `number` - 1, this worker's last,
+/// each time it has run for a further kSlowTaskNs. It is out of line because eight places call it. signal_done() stays
+/// inline: see tuning.md.
 __device__ [[gnu::noinline]] inline void watch_last_task(std::uint64_t number) {
   using P = ThreadPlatform;
   RolesShared& roles = roles_shared();
@@ -63,7 +64,7 @@ class ControlRole {
   static constexpr std::uint32_t kBusyNs = 100;  // ns between polls while the worker's last task is under way
 
   /// Starts the copy of instruction `n` into its slot. Past the end of the last pass it copies one that is not used. The
-  /// slot is free: signal_last() has acquired the arrivals on `stored` of its last user.
+  /// slot is unused in this run so far, or signal_last() has acquired the arrivals on `stored` of its last user.
   __device__ void fetch(std::uint64_t n) {
     if (run_.stream.count) {
       const auto* from = reinterpret_cast<const unsigned char*>(run_.stream.instructions + next_fetch_);
@@ -181,7 +182,7 @@ class ControlRole {
     P::block(roles_.announced).store(static_cast<std::uint32_t>(commanded_), Order::release);
   }
 
-  /// After an abort: tells parts that wait for the tasks before theirs that those have failed. This thread does it, so that
+  /// After an abort: answers parts that wait for the tasks before theirs that those have failed. This thread does it, so that
   /// all lanes of a warp get the same answer. Answers that were given before do not change.
   __device__ void call_off() {
     for (std::uint64_t n = number_; n < commanded_; ++n) {
@@ -240,7 +241,7 @@ class ControlRole {
     return true;
   }
 
-  /// Called while this thread waits: looks at the clock once in 1,024 calls.
+  /// Called while this thread waits: reads the clock once in 1,024 calls.
   __device__ void watch() {
     if (++polls_ % 1024 == 0 && signaled_ != number_) watch_last_task(number_);
   }

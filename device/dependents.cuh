@@ -50,7 +50,7 @@ class KeptPages {
   }
 
   /// Fills the kept pages. If `runs` is false, the task is skipped or it names too few pages, pages that get no copy
-  /// complete their phase with undefined bytes, so that no compute warp waits for ever.
+  /// complete their phase with undefined bytes, so that no compute warp waits without end.
   __device__ void fill(bool runs, bool bulk) {
     const Kept kept = kept_;
     kept_ = {};
@@ -63,6 +63,7 @@ class KeptPages {
       slot = slot + 1 == roles.dev->page_count ? 0 : slot + 1;
     };
     const auto fill_next = [&](const unsigned char* from, std::uint32_t bytes) {
+      // Release, block scope: pairs with PageOperands::take().
       if (bulk) ptx::expect_bytes(roles.landed[slot], bytes);
       copy_to_page(slot, 0, from, bytes, bulk, policy);
       advance();

@@ -129,8 +129,8 @@ class HandoffConsumer {
   /// Waits for the task's next handoff. Null once the compute part has ended and all its handoffs were taken.
   __device__ const void* take() {
     // All lanes poll, as compute warps do, so that the hardware can suspend and wake the warp by this barrier. They decide
-    // together, because each lane may see the phase complete at another time.
-    // Acquire, block scope: pairs with pass_on(); covers the place.
+    // together, because each lane may see the phase complete at another time. Acquire, block scope: pairs with pass_on();
+    // covers the place.
 #pragma unroll 1
     for (std::uint32_t looks = 0; looks < ptx::kQuickLooks; ++looks) {
       const bool there = ptx::mbarrier_test(roles_.handed[place_.slot()], place_.parity());
@@ -145,7 +145,7 @@ class HandoffConsumer {
   __device__ void give_back() {
     // Release after __syncwarp(), for the reads of all lanes: pairs with the acquires in hand_over_place(), await_taken().
     __syncwarp();
-    if (arrives(threadIdx.x % 32)) ptx::mbarrier_arrive(roles_.taken[place_.slot()]);  // pairs with hand_over_place()
+    if (arrives(threadIdx.x % 32)) ptx::mbarrier_arrive(roles_.taken[place_.slot()]);
     place_.advance();
     held_ = 0;
   }

@@ -36,7 +36,8 @@ __device__ __forceinline__ void prepare(const DeviceState& dev) {
 /// The control thread: runs the worker's loop until the kernel stops, then dismisses the other warps of the block.
 __device__ __forceinline__ void control_loop(const DeviceState& dev) {
   GpuExecutor executor(dev, blockIdx.x);
-  Worker<ThreadPlatform, GpuExecutor> worker(dev, blockIdx.x, executor, blockIdx.x == 0 ? &executor_shared().direct_slot : nullptr);
+  Worker<ThreadPlatform, GpuExecutor> worker(dev, blockIdx.x, executor,
+                                             blockIdx.x == 0 ? &executor_shared().direct_slot : nullptr);
   worker();
   executor.dismiss();
 }

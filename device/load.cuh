@@ -35,7 +35,8 @@ class LoadRole {
       if (kept_.any()) wait_longer(&roles_.landed[kept_.slot()], kept_.parity(), TraceKind::landing);
       if (kept_.any()) kept_.fill(false, bulk_);
     }
-    // No copy may be under way when the roles have left the run, so wait for all pages. No order needed: nothing is read.
+    // No copy may be under way when the roles have left the run. Acquire, block scope: pairs with the copies, and orders
+    // them before the arrival on `left`.
     for (; place.under_way; --place.under_way, place.land.advance())
       wait_phase(roles_.landed[place.land.slot()], place.land.parity(), WaitReason::page);
     writer_.close();
@@ -83,8 +84,7 @@ class LoadRole {
         const std::uint32_t left = task.constant_bytes - at, bytes = left < kPageBytes ? left : kPageBytes;
         if (!make_room<kLean>(place)) return false;
         // As much as possible is done before the wait for an earlier page: between that and the next request fewer pages
-        // are under way than might be.
-        // Release, block scope: pairs with PageOperands::take(). No byte has been requested yet, so the phase stays open.
+        // are under way than might be. expect_bytes(): release, block scope; pairs with PageOperands::take().
         if (kLean || place.bulk) ptx::expect_bytes(place.roles.landed[place.fill.slot()], bytes);
         const bool goes_on = make_way<kLean>(place);
         ask<kLean>(place, from + at, bytes, goes_on);  // also if the role is to leave: the barrier expects the bytes
@@ -145,8 +145,8 @@ class LoadRole {
     ++place.under_way;
   }
 
-  /// Waits for a phase of `barrier`, whose order the caller states. Meanwhile it fills kept pages when their task has its
-  /// command. False if the run has ended before all passes, or the runtime was aborted.
+  /// Waits for a phase of `barrier`. Acquire, block scope; the caller names the pair. Meanwhile it fills kept pages when
+  /// their task has its command. False if the run has ended before all passes, or the runtime was aborted.
   template <bool kLean>
   __device__ bool wait_for(std::uint64_t& barrier, std::uint32_t parity, TraceKind kind) {
     if constexpr (kLean) {

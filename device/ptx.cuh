@@ -104,14 +104,16 @@ __device__ __forceinline__ void named_barrier(std::uint32_t id, std::uint32_t th
 /// publishes nothing else.
 __device__ __forceinline__ StampedPair load_two(const Stamped* at) {
   StampedPair pair;
-  asm volatile("ld.relaxed.gpu.global.v2.b64 {%0, %1}, [%2];" : "=l"(pair.first.word), "=l"(pair.second.word) : "l"(at) : "memory");
+  asm volatile("ld.relaxed.gpu.global.v2.b64 {%0, %1}, [%2];"
+               : "=l"(pair.first.word), "=l"(pair.second.word) : "l"(at) : "memory");
   return pair;
 }
 
 /// Stores two stamped words with one instruction. Relaxed at device scope, as in load_two(); pairs with look_at() and
 /// load_two().
 __device__ __forceinline__ void store_two(Stamped* at, const StampedPair& pair) {
-  asm volatile("st.relaxed.gpu.global.v2.b64 [%0], {%1, %2};" ::"l"(at), "l"(pair.first.word), "l"(pair.second.word) : "memory");
+  asm volatile("st.relaxed.gpu.global.v2.b64 [%0], {%1, %2};" ::"l"(at), "l"(pair.first.word), "l"(pair.second.word)
+               : "memory");
 }
 
 /// Loads 16 bytes, aligned to 16, that are read once. The load allocates no line in L1, which has few lines beside a
@@ -153,10 +155,10 @@ __device__ __forceinline__ void publish_mbarriers() {
 __device__ __forceinline__ void fence_global_for_bulk_copies() {
   asm volatile("fence.proxy.async.global;" ::: "memory");
 }
-/// Orders this thread's later bulk copies into shared memory after the generic-proxy reads of it that an mbarrier has
-/// told this thread of. The mbarrier alone orders generic accesses: a load that was issued before the arrival may still
-/// be under way when a bulk copy writes (PTX ISA, "async proxy"). Without this fence 2 of 12 decode runs on an H200 had
-/// wrong rows, with it none of 90: see tuning.md.
+/// Orders this thread's later bulk copies into shared memory after the generic-proxy reads of it by other threads that an
+/// mbarrier orders before this call. The mbarrier alone orders generic accesses: a load that was issued before the arrival
+/// may still be under way when a bulk copy writes (PTX ISA, "async proxy"). Without this fence 2 of 12 decode runs on an
+/// H200 had wrong rows, with it none of 90: see tuning.md.
 __device__ __forceinline__ void fence_shared_for_bulk_copies() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }

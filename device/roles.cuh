@@ -31,9 +31,9 @@ struct RoleSlot {
   TaskContext context;
   RoleCommand command;
   std::uint32_t handoffs;  // made by its compute part; by compute warp 0, before `computed`
-  bool called_off;     // by the control role, before `coming`: a task before this one has failed
-  bool before_failed;  // by the control role, before `before`: the same, when all of those tasks have ended
-  bool stored_failed;  // by the store role, before `stored`: this task has failed or was not run
+  bool called_off;         // by the control role, before `coming`: a task before this one has failed
+  bool before_failed;      // by the control role, before `before`: the same, when all of those tasks have ended
+  bool stored_failed;      // by the store role, before `stored`: this task has failed or was not run
 };
 
 // A compute warp keeps its state between tasks in shared memory. Task bodies need the registers, and what the compiler
