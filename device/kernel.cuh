@@ -1,5 +1,8 @@
-// The kernel: the one GPU entry point of the library. One block an SM; in each, a warpgroup that serves (control; inbox poller,
-// at work in block 0 only; load; store) and the compute warps.
+// The kernel: the library's one entry point on the GPU. <flywheel/task.cuh> includes it.
+//
+// The grid has one block for each worker, one block on each SM. Warps 0 to 3 of a block serve: control, inbox poller
+// (active in block 0 only), load and store. Warps 4 to 11 run the bodies of tasks; the
+// store warp runs the store parts of compiled runs.
 #pragma once
 
 #include "executor.cuh"
@@ -9,9 +12,10 @@
 namespace flywheel {
 
 namespace detail {
+/// All threads. Initialises the block's shared memory.
 __device__ __forceinline__ void prepare(const DeviceState& dev) {
   ExecutorShared& shared = executor_shared();
-  if (threadIdx.x == 0) {  // the other threads look at none of this before the __syncthreads() below
+  if (threadIdx.x == 0) {  // __syncthreads() below publishes all of it to the other threads
     init_group();
     for (std::uint32_t s = 0; s < 2; ++s) {
       ptx::mbarrier_init(shared.full[s], 1);
@@ -29,13 +33,16 @@ __device__ __forceinline__ void prepare(const DeviceState& dev) {
   __syncthreads();
 }
 
+/// The control thread: runs the worker's loop until the kernel stops, then dismisses the other warps of the block.
 __device__ __forceinline__ void control_loop(const DeviceState& dev) {
   GpuExecutor executor(dev, blockIdx.x);
-  Worker<ThreadPlatform, GpuExecutor> worker(dev, blockIdx.x, executor, blockIdx.x == 0 ? &executor_shared().direct_slot : nullptr);
+  Worker<ThreadPlatform, GpuExecutor> worker(dev, blockIdx.x, executor,
+                                             blockIdx.x == 0 ? &executor_shared().direct_slot : nullptr);
   worker();
   executor.dismiss();
 }
 
+/// The four warps that serve.
 template <class List>
 __device__ __forceinline__ void serve(const DeviceState& dev) {
   const std::uint32_t warp = threadIdx.x / 32;
@@ -49,9 +56,11 @@ __device__ __forceinline__ void serve(const DeviceState& dev) {
 }
 }  // namespace detail
 
-/// 168 registers a thread. No warpgroup gives any to another (setmaxnreg): the control loop needs 160 (what it spilled
-/// would be read through L1, which every acquire empties), so there are but 8 to give, and ptxas 13.0 refuses some lists
-/// of tasks with them (C7600), because functions are called from both sides.
+/// All task bodies of the program run in this one kernel; `List` is the program's TaskList.
+///
+/// It has 168 registers a thread, and no warpgroup gives registers to another (setmaxnreg). The control loop needs 160: what
+/// it spilled would be read through L1, which every acquire empties. So only 8 could be given, and with setmaxnreg ptxas
+/// 13.0 refuses some lists of tasks (C7600), because functions are called from both sides.
 template <class List>
 __global__ void __launch_bounds__(kBlockThreads, 1) flywheel_kernel(const __grid_constant__ DeviceState dev) {
   detail::prepare(dev);
