@@ -20,7 +20,8 @@ class InboxWriter {
   }
   /// True if the inbox poller has read all messages. Acquire: pairs with Inbox::release(), as in has_room().
   bool all_read() const { return CpuPlatform::system(*inbox_.consumed).load(Order::acquire) == next_; }
-  /// Writes one message. The caller has checked has_room(). Inbox::write() names the orders.
+  /// Writes one message. There must be room: a submission leaves two entries for cancel and park messages.
+  /// Inbox::write() names the orders.
   void write(const RunConstants& message) { inbox_.write(next_++, message); }
   /// Writes a cancel or park message.
   void write(InboxOp op, std::uint32_t slot = 0, std::uint32_t generation = 0) {

@@ -2,12 +2,8 @@
 // the ready queues. A run that cannot go yet waits in the backlog. The dispatcher owns admission, and writes the
 // messages of admitted runs.
 //
-// Order: runs go by priority, and in the order of submission within a priority. A run passes an earlier run of its own
-// or a higher priority only if that one cannot go yet: its executable is at its limit, all workers are taken, or the
-// ready queues lack room for its tasks. In the last case it is not passed for ever, see host/submit/reservation.hpp. A
-// run in flight is never preempted, so runs of lower priority leave some slots and some room to higher ones, see
-// left_to_higher(). Low runs wait while higher ones keep coming and take everything. A full backlog accepts no run of
-// any priority.
+// Runs go by priority, and in the order of submission within a priority. A run passes an earlier one only if that one
+// cannot go yet, and not for ever. host/submit/README.md gives the full rules.
 #pragma once
 
 #include <functional>

@@ -24,7 +24,7 @@ Dispatcher::~Dispatcher() {
   thread_.join();
 }
 
-// ---- in ----
+// ---- submission ----
 
 void Dispatcher::submit(RunPtr run) {
   for (std::uint32_t spins = 0; !try_submit(run); ++spins) detail::cpu_pause(spins);
@@ -222,7 +222,7 @@ void Dispatcher::park_if_idle(const Lock& lock) {
   if (idle && kernel_.is_idle_for_long(lock)) kernel_.park(lock);
 }
 
-// ---- out ----
+// ---- retirement and cancellation ----
 
 void Dispatcher::retire(const RunPtr& run) {
   Lock lock(mutex_);

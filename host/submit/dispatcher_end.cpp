@@ -6,7 +6,7 @@
 
 namespace flywheel {
 
-// ---- parked ----
+// ---- work while the kernel is parked ----
 
 void Dispatcher::while_parked(const std::function<void()>& action) {
   Lock lock(mutex_);
@@ -45,7 +45,7 @@ bool Dispatcher::wait_until_parked(Lock& lock, Clock::time_point limit) {
   return true;
 }
 
-// ---- shut down ----
+// ---- shutdown ----
 
 bool Dispatcher::shutdown(std::chrono::milliseconds limit) {
   Lock lock(mutex_);

@@ -31,7 +31,7 @@ Ending::Ending(Engine& engine, const DeviceState& dev, const Options& options, W
     : engine_(engine), dev_(dev), most_unread_(options.stream_unread), watchdog_(watchdog), inbox_(inbox),
       admission_(admission) {}
 
-// ---- by themselves ----
+// ---- runs that end by themselves ----
 
 bool Ending::retire_finished(const Lock& lock) {
   const RunSlots& slots = admission_.in_flight(lock);
@@ -71,7 +71,7 @@ bool Ending::drain(RunRecord& run) {
   return run.stream_next != before;
 }
 
-// ---- one by one ----
+// ---- single runs ----
 
 bool Ending::cancel(const Lock& lock, const RunPtr& run) {
   // Relaxed: nothing that `done` publishes is read here.
@@ -130,7 +130,7 @@ std::string Ending::wait_report(const Lock& lock) const {
   });
 }
 
-// ---- all ----
+// ---- all runs ----
 
 bool Ending::anyone_waits(const Lock& lock) const {
   if (admission_.waiting()) return true;

@@ -1,11 +1,9 @@
 // Reserves room in the ready queues for the first run in the backlog that finds too little, so that smaller runs do not
 // pass it for ever. Admission owns the one reservation.
 //
-// When the run asks first, the runs in flight are "old". While old runs are in flight, any smaller run may pass: the
-// large run could not go even if it were alone in the backlog. Once the old runs leave enough room, the room is
-// reserved, and later runs pass only if they leave it free; the large run then goes when the runs that passed it before
-// the reservation have ended. If that takes longer than kPatience, one of these runs may never end, and may even wait
-// for a run in the backlog. Then all runs in flight count as old again, and the time limit doubles.
+// Runs in flight when the large run asks are "old". Any smaller run may pass until the old runs leave enough room. From
+// then on that room is reserved. After kPatience without success all runs in flight count as old again.
+// host/submit/README.md gives the reasons.
 #pragma once
 
 #include <chrono>
