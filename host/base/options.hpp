@@ -28,19 +28,19 @@ struct Options {
   std::size_t heap_bytes = std::size_t{64} << 20;  // first chunk of device memory for Runtime::allocate(); it grows
   std::uint32_t max_tasks = 1u << 17;              // tasks of all loaded graphs together
   std::uint32_t max_edges = 1u << 19;              // dependencies and roots of all loaded graphs together
-  std::uint32_t max_executables = 256;
+  std::uint32_t max_executables = 256;             // loaded graphs
   // Runs in flight at once. Further runs wait in the backlog and leave it by priority, and in the order of submission
   // within a priority. Normal runs leave a sixteenth of these slots and of the room in the ready queues to high runs.
   // Low runs leave an eighth, but at least one.
   std::uint32_t max_runs = 256;
-  std::uint32_t max_waiting = 1u << 16;  // runs in the backlog; beyond that submit() waits, try_submit() returns nothing
+  std::uint32_t max_waiting = 1u << 16;            // runs in the backlog; if full, submit() waits, try_submit() returns nothing
   std::uint32_t overlap = 4;                       // runs of one executable in flight at once
   std::uint32_t queue_capacity = 1u << 17;         // ready tasks in the queue of each priority
   std::uint32_t spawn_capacity = 1u << 13;         // spawned tasks that exist at once
   std::uint32_t result_bytes = 16u << 10;          // results of the tasks of one run
   std::uint32_t stream_capacity = 256;             // streamed values of one run that the host has not read yet
-  std::uint32_t stream_unread = 1u << 20;  // values of a live run kept for the program; beyond that its tasks wait
-  std::uint32_t scratch_bytes = 32u << 10;  // shared memory for block.scratch(); the default yields to operand pages
+  std::uint32_t stream_unread = 1u << 20;          // values of a live run kept for the program; if full, its tasks wait
+  std::uint32_t scratch_bytes = 32u << 10;         // for block.scratch(); the default shrinks if operand pages need the room
   std::uint32_t operand_pages = 0;                 // 26 KB pages of shared memory for operands; 0: as many as fit
   std::uint32_t trace_events = 0;                  // events of each warp role of each worker, for traced runs
 
@@ -52,17 +52,17 @@ struct Options {
   std::chrono::milliseconds park_after{20};            // time without work after which the kernel leaves the GPU
   std::chrono::milliseconds start_timeout{10'000};     // until all workers have arrived after a launch
   std::chrono::milliseconds stall_limit{30'000};       // for one task; then its run fails and is cancelled
-  std::chrono::milliseconds spin_budget{10'000};       // for one worker's wait for another; then the runtime reports and aborts
-  std::chrono::milliseconds check_budget{3'000};  // with check_operands: for one block.spin(); workers wait 4 times as long
+  std::chrono::milliseconds spin_budget{10'000};       // for one worker's wait for another; then a report and abort
+  std::chrono::milliseconds check_budget{3'000};       // with check_operands: for one block.spin(); workers wait 4x as long
   std::chrono::milliseconds shutdown_timeout{10'000};  // for the runs in flight to end in shutdown()
 
   std::string log_level = "warn";  // trace, debug, info, warn, error, off; FLYWHEEL_LOG overrides it
 
   // For measurements and tests. Programs leave these at their defaults.
-  bool keep_successor = true;                // false: no worker keeps a task that it made ready (measures the hop between SMs)
+  bool keep_successor = true;                // false: no worker keeps a task that it made ready (measures hops)
   bool bulk_copies = true;                   // false: fetches operands as on GPUs before Hopper
   std::uint32_t operand_window = 78u << 10;  // bytes of operands that are being fetched to an SM at once
-  double operand_pace = 1;  // a worker fetches at most this multiple of its share of the rated memory speed; 0: no limit
+  double operand_pace = 1;                   // a worker's fetch rate over its share of the rated memory speed; 0: no limit
 };
 
 }  // namespace flywheel

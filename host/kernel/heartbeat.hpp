@@ -73,7 +73,7 @@ class Watchdog {
     std::uint64_t counted_ns = 0;   // the time of the task that counts
     std::uint64_t excused_ns = 0;   // GPU: the part of elapsed_ns that does not count
     std::uint64_t others_began = 0; // gang: when another worker last began a task of the run
-    bool told = false;  // reported by new_stalls()
+    bool told = false;              // reported by new_stalls()
   };
 
   static Pulse read(Heartbeat& heart);

@@ -84,7 +84,7 @@ struct GraphNode {
   std::uint32_t operand_bytes = 0;    // in the operand stream, see runtime/compiled/operands.hpp
   std::uint32_t dependent_pages = 0;
   std::vector<DependentPiece> dependents;
-  bool early = false;  // its roles begin before its predecessors have ended
+  bool early = false;                 // its roles begin before its predecessors have ended
   double cost_ns = 0;                 // what its type's cost_ns() says; 0 if it has none
   std::uint32_t stage = 0;            // its index in Graph::stages()
 };

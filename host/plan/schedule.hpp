@@ -36,7 +36,7 @@ struct SchedulePlan {
   std::vector<std::vector<std::uint32_t>> order;  // of each worker: graph-local indices
   std::vector<std::uint32_t> arrivals;            // of each counter: the number of arrivals in one pass
   std::uint32_t sinks = 0;
-  std::uint32_t leader = 0;  // the worker of the sink that ends last
+  std::uint32_t leader = 0; // the worker of the sink that ends last
   std::uint64_t edges = 0;    // in the graph, without duplicates
   std::uint64_t waits = 0;    // that are left after pruning
   double makespan_ns = 0;     // by the cost model

@@ -89,8 +89,8 @@ struct RunRecord {
 
   std::mutex mutex;
   UnreadValues streamed;
-  bool cancel_requested = false;           // guarded by the dispatcher's mutex
-  bool ended_early = false;            // likewise; set by end_early()
+  bool cancel_requested = false; // guarded by the dispatcher's mutex
+  bool ended_early = false;      // likewise; set by end_early()
 };
 
 }  // namespace flywheel
