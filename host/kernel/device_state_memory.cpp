@@ -120,7 +120,7 @@ void DeviceStateMemory::take_trace() {
 
 DeviceStateMemory::~DeviceStateMemory() {
   forget_what_bodies_threw(dev_);
-  if (leaked_) return;
+  if (leaked_) return;  // seq_cst by default; relaxed would do, see leak()
   for (void* memory : device_) engine_.free_device(memory);
   for (void* memory : shared_) engine_.free_shared(memory);
 }

@@ -147,8 +147,8 @@ std::string Watchdog::wait_report(const std::function<std::string(std::uint16_t,
   std::ostringstream text;
   for (std::uint32_t w = 0; w <= dev_.workers; ++w) {
     WaitReport& report = dev_.reports[w];
-    // Acquire: pairs with the release store of `reason` in runtime/base/wait.hpp, report_wait(). The other words of the
-    // report were written before it, so they need no order of their own.
+    // Acquire: pairs with the release store of `reason` in runtime/base/wait.hpp, report_wait(). The worker wrote the
+    // other words of the report before it, so a relaxed load of `part` and plain loads of the others suffice.
     const auto reason = static_cast<WaitReason>(P::system(report.reason).load(Order::acquire));
     if (reason == WaitReason::none) continue;
     text << (w == dev_.workers ? std::string("the inbox poller") : "worker " + std::to_string(w));
