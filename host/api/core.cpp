@@ -9,6 +9,7 @@
 namespace flywheel {
 
 namespace {
+/// The deleter of a core.
 void take_apart(Core* core) noexcept {
   if (!core->is_ours()) return;
   if (!DeferredRelease::here()) {

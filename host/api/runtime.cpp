@@ -22,7 +22,8 @@ Runtime::Runtime(const KernelEntry& entry, const Options& options, std::unique_p
 }
 
 namespace {
-/// With CUDA_LAUNCH_BLOCKING=1 a task that never ends keeps the dispatcher's thread, and that keeps all it works with.
+/// Keeps a core until the process ends. With CUDA_LAUNCH_BLOCKING=1, a task that never ends blocks the dispatcher's
+/// thread in a launch, and that thread uses the core.
 void keep_for_ever(std::shared_ptr<Core> core) {
   static auto& kept = *new std::vector<std::shared_ptr<Core>>;
   static std::mutex mutex;
@@ -58,7 +59,7 @@ Executable Runtime::load(const Graph& graph, const Compiled& how) {
 }
 
 Executable Runtime::load(const Graph& graph, const Compiled* how) {
-  for (;;) {  // once for each piece of memory that it lacks, and again where others were quicker to take one
+  for (;;) {  // repeats once per allocation that finds no room, and if another thread takes the room first
     std::size_t needs_heap = 0;
     if (auto loaded = core()->loader.load(graph, how, core(), needs_heap)) return Executable(std::move(loaded));
     core_->dispatcher.while_parked([&] { core_->heap.release(core_->heap.grow(needs_heap)); });
@@ -94,7 +95,7 @@ Run Runtime::start_after(CudaStream stream, std::shared_ptr<RunRecord> record) {
     const std::shared_ptr<Core> ours = std::move(core);
     ours->dispatcher.submit_from_stream(std::move(record));
   });
-  core_->dispatcher.expect(record);  // it may have come by now
+  core_->dispatcher.expect(record);  // does nothing if it has been admitted by now
   return Run(core_, std::move(record));
 }
 
@@ -129,7 +130,7 @@ std::string Runtime::device() const { return core()->engine->name(); }
 
 Stats Runtime::stats() {
   const DeviceState& dev = core()->memory.dev();
-  // Workers that have just finished the last run are about to show their counters: give them the time.
+  // Workers that have just finished the last run are about to publish their counts: wait for them.
   if (core_->dispatcher.counters().completed == core_->dispatcher.counters().submitted)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   std::vector<WorkerStats> each(dev.workers);

@@ -1,4 +1,5 @@
-// Workers as CPU threads: the same queues, counters and loops, under gdb and the sanitizers.
+// The CPU engine: workers as CPU threads, with the same queues, counters and loops as on a GPU, so that gdb and the
+// sanitizers can be used.
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
@@ -17,9 +18,10 @@ namespace {
 
 constexpr std::size_t kAlignment = 256;
 
-/// Words that workers use atomically are copied atomically too: a copy may race with them, as on a GPU.
+/// Copies memory word by word with atomic accesses if everything is 8-byte aligned: as on a GPU, a copy may run while
+/// workers access the same words atomically.
 void copy_words(void* to, const void* from, std::size_t bytes) {
-  if (!bytes) return;  // pointers to nothing may be null
+  if (!bytes) return;  // with 0 bytes the pointers may be null
   const bool aligned = (reinterpret_cast<std::uintptr_t>(to) | reinterpret_cast<std::uintptr_t>(from) | bytes) % 8 == 0;
   if (!aligned) {
     std::memcpy(to, from, bytes);
@@ -27,12 +29,13 @@ void copy_words(void* to, const void* from, std::size_t bytes) {
   }
   auto* target = static_cast<std::uint64_t*>(to);
   auto* source = const_cast<std::uint64_t*>(static_cast<const std::uint64_t*>(from));
-  // Relaxed: only each word has to be whole; what orders them is the caller's.
+  // Relaxed: each word only has to be whole. The caller orders the copy with the workers' accesses.
   for (std::size_t i = 0; i < bytes / 8; ++i)
     std::atomic_ref(target[i]).store(std::atomic_ref(source[i]).load(std::memory_order_relaxed), std::memory_order_relaxed);
 }
 
-/// What the threads use. Shared with them: a body that never ends keeps it, when the engine has to go without it.
+/// What the threads use. Threads share its ownership with the engine: a thread whose task never ends keeps it when the
+/// engine is destroyed.
 struct CpuThreads {
   KernelEntry entry;
   DeviceState dev{};
@@ -49,7 +52,8 @@ class CpuEngine final : public Engine {
     executor_->scratch.assign(workers_, std::vector<unsigned char>(options.scratch_bytes + 16));
   }
   ~CpuEngine() override {
-    // Acquire: pairs with the release in start(), as in state().
+    // Acquire: pairs with the release in start(), as in state(). If threads still run, a task does not end: they are
+    // left detached.
     if (!executor_->active.load(std::memory_order_acquire)) join();
     for (std::thread& thread : threads_) thread.detach();
   }
@@ -58,7 +62,7 @@ class CpuEngine final : public Engine {
   bool is_gpu() const override { return false; }
   std::uint32_t workers() const override { return workers_; }
   bool drains() const override { return drains_; }
-  std::uint32_t operand_pages() const override { return 0; }  // tasks find their operands where they lie
+  std::uint32_t operand_pages() const override { return 0; }  // tasks read their operands in place
 
   void* allocate_device(std::size_t bytes) override {
     const std::size_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
@@ -78,7 +82,8 @@ class CpuEngine final : public Engine {
     join();
     executor_->dev = dev;
     executor_->direct_slot = {kEmptyMailbox, 0, {}};
-    executor_->active.store(workers_ + 1, std::memory_order_relaxed);  // the threads begin after it
+    // Relaxed: the threads start after this store, and the start of a thread orders it before all that the thread does.
+    executor_->active.store(workers_ + 1, std::memory_order_relaxed);
     try {
       start([](CpuThreads& c) { c.entry.cpu_poller(c.dev, &c.direct_slot); });
       for (std::uint32_t w = 0; w < workers_; ++w)
@@ -89,7 +94,8 @@ class CpuEngine final : public Engine {
   }
 
   EngineState state(std::string&) override {
-    // Acquire: pairs with the release in start(); a parked engine's memory may be read and changed.
+    // Acquire: pairs with the release in start(): once the count is 0, the caller may read and change what the threads
+    // have written.
     return executor_->active.load(std::memory_order_acquire) ? EngineState::running : EngineState::parked;
   }
 
@@ -112,16 +118,18 @@ class CpuEngine final : public Engine {
   void start(Loop loop) {
     threads_.emplace_back([executor = executor_, loop] {
       loop(*executor);
-      // Release: pairs with the acquires in state() and the destructor: what the loop wrote may be read and changed.
+      // Release: pairs with the acquires in state() and the destructor. What the loop has written is visible before the
+      // count drops.
       executor->active.fetch_sub(1, std::memory_order_release);
     });
   }
-  /// Those who did start leave, before anybody takes the device state's memory from under them.
+  /// Ends the threads that have started, before the caller frees the device state's memory, and throws LaunchRefused.
   [[noreturn]] void give_up_launch(const std::string& why) {
     const std::size_t started = threads_.size();
+    // Relaxed: workers and the inbox poller load it relaxed and then leave; they read nothing that depends on it.
     CpuPlatform::device(executor_->dev.control->broadcast.abort).store(1, Order::relaxed);
     join();
-    executor_->active.store(0, std::memory_order_relaxed);  // the threads have ended
+    executor_->active.store(0, std::memory_order_relaxed);  // relaxed: all threads are joined
     throw LaunchRefused("of " + std::to_string(workers_ + 1) + " threads " + std::to_string(started) + " could be started (" + why +
                       "): ask for fewer Options::workers, or raise the limits of the process");
   }

@@ -1,4 +1,5 @@
-// The GPU engine: owner of the streams and of the resident kernel.
+// The GPU engine: owns the CUDA streams, the pinned staging buffers and the resident kernel. Included by gpu_engine.cpp
+// alone; engine.hpp declares make_gpu_engine().
 #pragma once
 
 #include <mutex>
@@ -41,7 +42,7 @@ class GpuEngine final : public Engine {
   bool drains_;
   CudaStream kernel_stream_ = nullptr;
   CudaStream copy_stream_ = nullptr;
-  void* staging_ = nullptr;  // pinned, as the next
+  void* staging_ = nullptr;  // pinned, like zeros_
   void* zeros_ = nullptr;
   std::mutex staging_mutex_;
 };

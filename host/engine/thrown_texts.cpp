@@ -11,10 +11,11 @@
 namespace flywheel {
 
 namespace {
-/// What exceptions of CPU workers' bodies said, until their runs are collected.
+/// The texts by device state, run slot and task.
 class ThrownTexts {
  public:
-  /// Never destroyed: bodies may throw while static objects go away. Not locked in a child of fork().
+  /// Never destroyed, because bodies may throw while static objects are destroyed. The handlers of fork() hold the
+  /// mutex across the fork, so that it is not left locked in the child.
   static ThrownTexts& all() {
     static auto& texts = *new ThrownTexts;
     [[maybe_unused]] static const int registered =
@@ -25,7 +26,7 @@ class ThrownTexts {
     std::scoped_lock lock(mutex_);
     texts_[{dev.control, slot, task}] = text;
   }
-  /// Of a task of the run in a slot. Forgets those of all its tasks.
+  /// Takes the text of one task, and removes the texts of all tasks of its run.
   std::string take(const DeviceState& dev, std::uint32_t slot, std::uint32_t task) {
     std::scoped_lock lock(mutex_);
     const auto found = texts_.find({dev.control, slot, task});
@@ -53,7 +54,8 @@ void keep_what_bodies_throw() {
   const detail::KeepThrown keep = [](const DeviceState& dev, std::uint32_t slot, std::uint32_t task, const char* text) {
     ThrownTexts::all().keep(dev, slot, task, text);
   };
-  // Release: pairs with the acquire in runtime/cpu/thrown, note_thrown().
+  // Release: pairs with the acquire in runtime/cpu/thrown.hpp, note_thrown(): the function that the pointer names is
+  // ready to be called.
   CpuPlatform::system(detail::keep_thrown).store(reinterpret_cast<std::uint64_t>(keep), Order::release);
 }
 

@@ -13,6 +13,7 @@
 namespace flywheel {
 
 namespace {
+/// The value rounded up to a power of two. Throws CapacityError unless it is in 1 to `most`.
 std::uint32_t power_of_two(std::uint32_t value, const char* option, std::uint32_t most) {
   if (value == 0 || value > most)
     throw CapacityError(std::string("Options::") + option + " is " + std::to_string(value) + ": choose 1 to " +
@@ -20,13 +21,14 @@ std::uint32_t power_of_two(std::uint32_t value, const char* option, std::uint32_
   return std::bit_ceil(value);
 }
 
-/// Of the worker's clock, from asking for one page to the next.
+/// Ticks of the worker's clock between the fetches of two pages, so that all workers together fetch at `pace` times the
+/// rated memory speed; 0 if the pace or the rated speed is not limited or not known.
 std::uint32_t page_ticks(const Engine& engine, double pace) {
   constexpr double kSlowest = 0.01;
   if (pace != 0 && !(pace >= kSlowest))
     throw CapacityError("Options::operand_pace is " + std::to_string(pace) +
                         ": choose a multiple of the memory's rated speed, from 0.01 on, or 0 for no limit");
-  const double bytes = pace * engine.bytes_of_tick() / engine.workers();  // that a worker may ask for in a tick
+  const double bytes = pace * engine.bytes_of_tick() / engine.workers();  // that one worker may fetch per tick
   return bytes > 0 ? static_cast<std::uint32_t>(kPageBytes / bytes) : 0;
 }
 
@@ -49,7 +51,8 @@ void set_budgets(DeviceState& dev, const Options& o) {
   dev.phase_budget_ns = dev.spin_budget_ns + in_ns(o.stall_limit);
   if (!wants_checks(o)) return;
   dev.check_ns = std::max<std::uint64_t>(in_ns(o.check_budget), 1);
-  // Workers that wait for one whose task looks for words in vain began to wait before it did, and its report says more.
+  // A worker that waits for a task which itself waits in block.spin() began to wait earlier. Its longer budget lets
+  // that task report first, and the task's report says more.
   dev.phase_budget_ns = std::min(dev.phase_budget_ns, kPatienceWithChecks * dev.check_ns);
 }
 
@@ -78,7 +81,8 @@ DeviceState sizes(const Engine& engine, const Options& o) {
 
 DeviceStateMemory::DeviceStateMemory(Engine& engine, const DeviceState& sizes) : engine_(engine), dev_(sizes) {}
 
-/// Whole from the start: the destructor gives back what was taken before something was not to be had.
+/// Delegates to the private constructor, so that the object is complete: if an allocation below throws, the destructor
+/// runs and frees what was allocated before.
 DeviceStateMemory::DeviceStateMemory(Engine& engine, const Options& options) : DeviceStateMemory(engine, sizes(engine, options)) {
   const std::size_t runs = dev_.run_slots, watched = dev_.workers + 1;  // the workers and the inbox poller
   power_of_two(options.max_tasks, "max_tasks", 1u << 30);
@@ -116,7 +120,7 @@ void DeviceStateMemory::take_trace() {
 
 DeviceStateMemory::~DeviceStateMemory() {
   forget_what_bodies_threw(dev_);
-  if (leaked_) return;
+  if (leaked_) return;  // seq_cst by default; relaxed would do, see leak()
   for (void* memory : device_) engine_.free_device(memory);
   for (void* memory : shared_) engine_.free_shared(memory);
 }

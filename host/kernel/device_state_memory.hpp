@@ -1,4 +1,5 @@
-// Owner of the memory behind a DeviceState.
+// Owns the device and host memory behind a DeviceState, the plain struct that kernel and host share. A runtime's core
+// holds one and passes its DeviceState to the loader and the dispatcher.
 #pragma once
 
 #include <atomic>
@@ -10,7 +11,8 @@ namespace flywheel {
 
 class DeviceStateMemory {
  public:
-  /// Throws CapacityError for options that cannot work, DeviceError if the memory is not to be had.
+  /// Allocates all memory, fills the queues and empties the mailboxes. Throws CapacityError for options that cannot
+  /// work, DeviceError if memory cannot be allocated.
   DeviceStateMemory(Engine& engine, const Options& options);
   ~DeviceStateMemory();
   DeviceStateMemory(const DeviceStateMemory&) = delete;
@@ -18,7 +20,9 @@ class DeviceStateMemory {
 
   const DeviceState& dev() const { return dev_; }
   DeviceState& dev() { return dev_; }
-  /// Leaves everything to the process: a kernel that cannot be stopped may still write to it.
+  /// Keeps the memory until the process ends, because a kernel that cannot be stopped may still write to it. Relaxed:
+  /// shutdown() calls it before its thread drops its reference to the core, and the destructor runs after the last
+  /// reference is dropped.
   void leak() { leaked_.store(true, std::memory_order_relaxed); }
 
  private:
@@ -35,7 +39,7 @@ class DeviceStateMemory {
   DeviceState dev_{};
   std::vector<void*> device_;
   std::vector<void*> shared_;
-  std::atomic<bool> leaked_{false};  // several threads may say so; whoever looks has seen them let go
+  std::atomic<bool> leaked_{false};  // atomic since several threads may call leak() at once
 };
 
 }  // namespace flywheel

@@ -49,11 +49,12 @@ void KernelLifetime::park(const Lock&) {
   log::debug("idle: the kernel parks");
 }
 
-/// A cooperative launch starts all blocks or, while others hold the SMs, none: a late kernel is queued and not lost.
+/// A cooperative launch starts all blocks or none: while other kernels hold the SMs it stays queued, so a late kernel
+/// is not lost.
 std::optional<std::string> KernelLifetime::missing_workers(const Lock&, bool waits) {
   all_present_ = watchdog_.present() == dev_.workers;
   const auto now = Clock::now();
-  if (!waits) late_from_ = now;  // the next run to come gets the whole time
+  if (!waits) late_from_ = now;  // the next run gets the full timeout
   if (all_present_ || now - late_from_ < start_timeout_) return std::nullopt;
   late_from_ = now;
   return std::to_string(watchdog_.present()) + " of " + std::to_string(dev_.workers) + " workers have started after " +

@@ -17,7 +17,7 @@ template <class... Parts>
 }  // namespace
 
 namespace {
-/// Where the parts of a schedule lie in its one piece of memory.
+/// Offsets of the parts of a schedule, which share one allocation. Each part is aligned to 256 bytes.
 struct ScheduleParts {
   explicit ScheduleParts(const ScheduleImage& image) {
     const auto place = [this](std::size_t size) {
@@ -36,10 +36,10 @@ struct ScheduleParts {
 
 std::uint32_t next_serial() {
   static std::atomic<std::uint32_t> last{0};
-  return last.fetch_add(1, std::memory_order_relaxed) + 1;  // relaxed: only no two may be alike
+  return last.fetch_add(1, std::memory_order_relaxed) + 1;  // relaxed: the serials only have to differ
 }
 
-/// For messages and traces.
+/// Keeps what messages and traces need of the tasks.
 void note_tasks(LoadedGraph& loaded, const Graph& graph) {
   loaded.stages = graph.stages();
   for (const GraphNode& node : graph.nodes()) {
@@ -66,7 +66,7 @@ std::shared_ptr<LoadedGraph> Loader::load(const Graph& graph, const Compiled* ho
   check_sizes(graph, image);
   const auto give_back = [this](LoadedGraph* old) {
     unload(*old);
-    delete old;  // and with it, maybe, the loader
+    delete old;  // may drop the last reference to the core, and so destroy the loader
   };
   std::shared_ptr<LoadedGraph> loaded(new LoadedGraph(std::move(core)), give_back);
   loaded->graph_id = graph.id();
@@ -113,14 +113,14 @@ void Loader::check_sizes(const Graph& graph, const GraphImage& image) const {
 }
 
 namespace {
-/// No range at all lies at the end, where nothing is ever taken: so it may be given back.
+/// An empty range gets the position `end`, which is never allocated, so releasing it later does nothing.
 std::optional<std::uint64_t> take_range(FreeList& list, std::size_t size, std::uint32_t end) {
   return size ? list.allocate(size) : end;
 }
 }  // namespace
 
 bool Loader::allocate(LoadedGraph& loaded, const GraphImage& image, std::size_t& needs_heap) {
-  loaded.placed = true;  // from here on unload() gives back what was taken
+  loaded.placed = true;  // from here on unload() frees what was allocated
   const auto take = [&](std::size_t bytes, void*& to) {
     if (!bytes || needs_heap) return;
     to = heap_.try_allocate(bytes);
@@ -136,7 +136,7 @@ bool Loader::allocate(LoadedGraph& loaded, const GraphImage& image, std::size_t&
 
 void Loader::reserve(LoadedGraph& loaded, const GraphImage& image) {
   std::scoped_lock lock(mutex_);
-  // Instructions of a compiled graph hold their records, and phased graphs have no edges.
+  // A compiled graph has no records (its instructions contain them), and a phased or compiled graph has no edges.
   const auto records = take_range(records_, image.records.size(), max_tasks_);
   const auto edges = take_range(edges_, image.edges.size(), max_edges_);
   const auto exec = execs_.allocate(1);
@@ -203,7 +203,7 @@ void Loader::place_schedule(LoadedGraph& loaded, const GraphImage& image) {
   engine_.copy_to_device(base, bytes.data(), bytes.size());
 }
 
-/// Not in a child of fork(): what the graph lies in is its parent's.
+/// Frees the graph's memory and ranges. Does nothing in a child of fork(), where they belong to the parent.
 void Loader::unload(LoadedGraph& graph) {
   if (!graph.placed || process_ != this_process()) return;
   if (graph.counters) heap_.release(graph.counters);

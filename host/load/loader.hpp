@@ -1,4 +1,5 @@
-// Loading: all checking of a graph happens here, then its records, edges and counters go to device memory.
+// Loads graphs: checks a graph completely, then places its records, edges and counters in device memory. A runtime's
+// core owns the loader; Runtime::load() calls it.
 #pragma once
 
 #include <mutex>
@@ -14,13 +15,15 @@ namespace flywheel {
 struct Compiled;
 struct GraphImage;
 
+/// Thread-safe.
 class Loader {
  public:
   Loader(Engine& engine, const DeviceState& dev, Heap& heap, const KernelEntry& entry, const Options& options);
 
-  /// Throws GraphError or CapacityError. The heap may lack room for counters: then `needs_heap` bytes are asked for
-  /// and nothing was loaded.
-  /// `how` is null for a graph that is not to be compiled.
+  /// Loads a graph. `how` is null unless the graph is to be compiled. Returns null if the heap has no room for its
+  /// counters, phases, schedule or operands: then `needs_heap` is the number of bytes that are missing, nothing is
+  /// loaded, and the caller grows the heap and calls again. Throws GraphError, CapacityError, or UsageError for
+  /// operands that pages cannot hold.
   std::shared_ptr<LoadedGraph> load(const Graph& graph, const Compiled* how, std::shared_ptr<Core> core,
                                     std::size_t& needs_heap);
 

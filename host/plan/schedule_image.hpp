@@ -1,4 +1,4 @@
-// From a plan to the instruction streams that workers read.
+// Translates a plan into the instruction streams that workers read. Included by graph_image.hpp, which the loader uses.
 #pragma once
 
 #include "schedule.hpp"
@@ -6,12 +6,12 @@
 
 namespace flywheel {
 
-/// All streams of a schedule, one worker's after the other's.
+/// All instruction streams of a schedule, one worker's after the other's.
 struct ScheduleImage {
   struct Stream {
-    std::size_t first;  // instruction
+    std::size_t first;  // index of its first instruction
     std::uint32_t count;
-    std::uint64_t operands_at;  // bytes into the operands of all workers
+    std::uint64_t operands_at;  // offset in bytes into the operands of all workers
     std::size_t first_operand_task;
     std::uint32_t operand_tasks;
   };
@@ -24,7 +24,7 @@ struct ScheduleImage {
   std::uint32_t leader = 0;
 };
 
-/// `records` are the graph's tasks, by graph-local index.
+/// Makes the streams. `records` are the graph's tasks, by graph-local index.
 ScheduleImage make_schedule_image(const SchedulePlan& plan, const Graph& graph, const std::vector<TaskRecord>& records);
 
 }  // namespace flywheel

@@ -1,4 +1,4 @@
-// A plan as text. Every line tells by itself what it is about, so that grep finds its way.
+// Prints a plan as text. Every line names what it is about, so that it can be understood in the output of grep.
 #include <algorithm>
 
 #include <fmt/format.h>

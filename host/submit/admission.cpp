@@ -5,10 +5,12 @@
 namespace flywheel {
 
 namespace {
-/// Entries of the inbox that must be free for a submission: one, and those of the cancel and park messages that may follow.
+/// Free inbox entries that a submission needs: one for itself, and two for the cancel and park messages that may
+/// follow.
 constexpr std::uint32_t kInboxRoom = 3;
 
-/// Of all slots, or of all room in the queues, what runs of this priority leave to higher ones. One slot alone serves all.
+/// The part of `all` slots, or of all room in the queues, that runs of this priority leave to higher ones. Low runs
+/// leave an eighth and at least one, unless there is only one.
 std::uint64_t left_to_higher(std::uint32_t priority, std::uint64_t all) {
   if (priority == static_cast<std::uint32_t>(Priority::high)) return 0;
   if (priority == static_cast<std::uint32_t>(Priority::normal)) return all / 16;
@@ -21,7 +23,7 @@ Admission::Admission(const DeviceState& dev, const Options& options, const Inbox
 
 bool Admission::may_go_at_once(const Lock&, const RunRecord& run) const {
   if (waiting()) return false;
-  if (run.cancel_requested) return true;  // to be told so
+  if (run.cancel_requested) return true;  // admit() ends it
   return has_slot(run) && !is_behind_its_like(run) && (run.graph->kind != GraphKind::dynamic || has_room(run));
 }
 
@@ -81,7 +83,8 @@ void Admission::admit_waiting(const Lock&, const Start& start) {
   if (all_seen && !outcome) reservation_.drop();
 }
 
-/// False if the slots that this priority may take are all taken; so are then those of lower ones.
+/// Starts the runs of one priority that may go. False if no slot is left for this priority; then lower priorities have
+/// none either. `outcome` becomes true when a run has asked for a reservation of room.
 bool Admission::admit_level(Backlog::Lanes& lanes, const Start& start, bool& outcome) {
   Backlog::Heads heads(lanes);
   while (Backlog::Lane* lane = heads.take()) {
@@ -94,7 +97,9 @@ bool Admission::admit_level(Backlog::Lanes& lanes, const Start& start, bool& out
   return true;
 }
 
-/// `asked`: an earlier run has asked for room to be kept for it.
+/// True if the run may go, slots aside. `outcome` is true if an earlier run in the backlog has asked for a reservation:
+/// then this run may only go where the reservation lets it pass. If the run lacks room and is the first such run, it
+/// asks for the reservation itself.
 bool Admission::may_leave(const RunRecord& run, bool& outcome) {
   if (is_behind_its_like(run)) return false;
   if (run.graph->kind != GraphKind::dynamic) return true;
@@ -109,13 +114,15 @@ bool Admission::has_slot(const RunRecord& run) const {
   return !holds_ && !closed_ && slots_.free() > left_to_higher(run.priority, slots_.size()) && inbox_.has_room(kInboxRoom);
 }
 
-/// Waits for a run of its executable to end or, if all workers take part in it, for another such run.
+/// True if the run must wait for another run of its executable to end or, if it is a collective run, for another
+/// collective run.
 bool Admission::is_behind_its_like(const RunRecord& run) const {
   return run.graph->free_banks.empty() || (run.graph->kind != GraphKind::dynamic && all_workers_live_);
 }
 
-/// Every live task may be ready at once, and so may every spawned one: that many fit, so no queue ever overflows. A run that
-/// needs more than its priority may take goes alone.
+/// The number of tasks that may be live when this run is in flight. All live and all spawned tasks may be ready at
+/// once, and that many fit into a queue, so no queue ever overflows. A run that needs more than the share of its
+/// priority gets as much as it needs, and so goes when no other dynamic run is in flight.
 std::uint64_t Admission::room_for(const RunRecord& run) const {
   const std::uint64_t all = dev_.queue_capacity - dev_.spawn_capacity;
   return std::max<std::uint64_t>(all - left_to_higher(run.priority, all), run.graph->task_count);

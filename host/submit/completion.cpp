@@ -17,18 +17,21 @@ void drain_to(const DeviceState& dev, RunRecord& run, std::uint64_t end) {
     std::uint64_t value = 0;
     if (stream.read(run.stream_next, value)) run.streamed.push(value);
   }
-  // Release: pairs with the acquire in runtime/records/stream, has_space(): the values are out of their places.
+  // Release: pairs with the acquire in runtime/records/stream.hpp, has_space(). The values are read out of their cells
+  // before it.
   P::system(*stream.consumed).store(end, Order::release);
 }
 }  // namespace
 
 bool is_complete(const DeviceState& dev, const RunRecord& run) {
-  // Acquire: pairs with the release store in runtime/dynamic/completion, end_run(). Results and stream go with it.
+  // Acquire: pairs with the release store in runtime/dynamic/completion.hpp, end_run(). Results and streamed values are
+  // visible after it.
   return P::system(dev.completions[run.slot].word).load(Order::acquire) >> 32 == run.generation;
 }
 
 bool ended_well(const DeviceState& dev, const RunRecord& run) {
-  // Relaxed: is_complete() has acquired the word. The host may have written another since, see Ending::abandon(): no good one.
+  // Relaxed: the caller has acquired the word with is_complete(). Ending::abandon() may have overwritten it since, but
+  // only with a failure.
   return static_cast<std::uint32_t>(P::system(dev.completions[run.slot].word).load(Order::relaxed)) == 0;
 }
 
@@ -42,22 +45,23 @@ void drain_stream(const DeviceState& dev, RunRecord& run, std::size_t most_unrea
 }
 
 namespace {
-/// What a run left in its slot beside its results.
+/// What a run leaves in its slot besides its results.
 struct Left {
   std::uint32_t code;
   std::uint32_t fault_task;  // 0: none
   std::uint32_t iterations;
-  std::string text;  // what the exception of the failed body said
+  std::string text;  // of the exception that the failed body has thrown
 };
 
-/// The caller holds run.mutex.
+/// Reads the rest of the slot. The caller holds run.mutex.
 Left take_rest(const DeviceState& dev, RunRecord& run) {
   CompletionSlot& slot = dev.completions[run.slot];
   // Acquire: as in is_complete().
   const auto code = static_cast<std::uint32_t>(P::system(slot.word).load(Order::acquire));
   drain_stream(dev, run, ~std::size_t{0});
   if (!code && run.repeat <= 1) return {0, 0, 1, ""};
-  // Relaxed, all: the acquire of the word orders them. A task that failed to stream leaves a gap among the tickets: step over it.
+  // Relaxed, all three: the device wrote them before the word, which is acquired above. A task that fails while it
+  // streams leaves a gap among the tickets; drain_to() steps over it.
   drain_to(dev, run, P::system(slot.emitted).load(Order::relaxed));
   const std::uint32_t fault_task = P::system(slot.fault_task).load(Order::relaxed);
   return {code, fault_task, P::system(slot.iterations).load(Order::relaxed),
@@ -67,7 +71,7 @@ Left take_rest(const DeviceState& dev, RunRecord& run) {
 
 bool collect(const DeviceState& dev, RunRecord& run) {
   std::scoped_lock lock(run.mutex);
-  // Relaxed: `done` is stored under this mutex, and `live` was seen by the caller.
+  // Relaxed: `done` is only stored under this mutex, and the caller has seen `live`.
   if (run.phase.load(std::memory_order_relaxed) != RunPhase::live) return false;
   Left left = take_rest(dev, run);
   run.fault_task = left.fault_task;
@@ -76,8 +80,8 @@ bool collect(const DeviceState& dev, RunRecord& run) {
   run.results.assign(results, results + run.graph->result_bytes);
   run.code = left.code;
   if (left.code == static_cast<std::uint32_t>(Status::task_threw)) run.cause = std::move(left.text);
-  // Release: pairs with the acquire in Run::done(). Under the mutex: a reader that still drains the slot's stream must not
-  // meet the values of the slot's next run.
+  // Release: pairs with the acquire in Run::done(); the outcome is written before it. The store is under the mutex, so
+  // that a thread that drains the slot's stream cannot meet the values of the slot's next run.
   run.phase.store(RunPhase::done, std::memory_order_release);
   return true;
 }
