@@ -141,15 +141,15 @@ class GpuExecutor {
     command(slot, Command::task);
   }
 
-  /// Waits for the body in `slot`. Calls `settle` once if the body outlasts kShortBody polls of its barrier, `last` when it
+  /// Waits for the body in `slot`. Calls `takes_long` once if the body outlasts kShortBody polls of its barrier, `last` when it
   /// has run for kLastsTicks more and from time to time after that, `slow` after each kSlowTaskNs.
-  template <class Slow, class Settle, class Last>
-  __device__ Outcome wait(std::uint32_t slot, Slow&& slow, Settle&& signal_done, Last&& last) {
+  template <class Slow, class Long, class Last>
+  __device__ Outcome wait(std::uint32_t slot, Slow&& slow, Long&& takes_long, Last&& last) {
     bool done = is_done(slot);
 #pragma unroll 1
     for (std::uint32_t tries = 0; tries < kShortBody && !done; ++tries) done = is_done(slot);
     if (!done) {
-      signal_done();
+      takes_long();
       wait_done(slot, slow, last);
     } else {
       parity_ ^= 1u << slot;

@@ -175,7 +175,7 @@ class HandoffConsumer {
     const std::uint32_t seen = __shfl_sync(0xffffffffu, held_ | over_ << 1, 0);
     held_ = seen & 1;
     over_ = seen >> 1;
-    // hold() and end() call __syncwarp(), after which all lanes see what the leader acquired in look().
+    __syncwarp();  // all lanes see what the leader acquired in look()
     if (held_) all_see(roles_.handed[place_.slot()], place_.parity());
     if (over_) all_see(roles_.computed[number_ % kRoleSlots], number_ / kRoleSlots & 1);
     return held_ ? hold() : nullptr;

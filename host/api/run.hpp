@@ -66,6 +66,7 @@ class Run {
   /// Like next(), but does not wait: empty also if there is no value yet.
   template <class T>
   std::optional<T> try_next() {
+    static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= 8, "a streamed value is at most 8 plain bytes");
     std::uint64_t bits = 0;
     if (!next_value(bits, false)) return std::nullopt;
     T value;

@@ -50,7 +50,7 @@ struct Stats {
   std::uint64_t handed;       // tasks that were delivered to an idle worker
   std::uint64_t queued;       // tasks that waited in a queue
   std::uint64_t idle_polls;   // polls of idle workers
-  std::uint64_t queue_peak;   // most tasks in a ready queue at once
+  std::uint64_t queue_peak;   // most tasks that a push has left in a ready queue; pushes to an empty queue are not counted
   std::uint64_t submitted, completed, direct, peak_live;  // runs; direct: not through the backlog; peak_live: in flight at once
   std::uint64_t launches, parks;  // of the kernel; equal while it is not resident
 };

@@ -148,7 +148,8 @@ std::string Watchdog::wait_report(const std::function<std::string(std::uint16_t,
   for (std::uint32_t w = 0; w <= dev_.workers; ++w) {
     WaitReport& report = dev_.reports[w];
     // Acquire: pairs with the release store of `reason` in runtime/base/wait.hpp, report_wait(). The worker wrote the
-    // other words of the report before it, so a relaxed load of `part` and plain loads of the others suffice.
+    // other words of the report before it, so relaxed loads of those suffice. Two roles of one worker may both report; the
+    // text then mixes words of both.
     const auto reason = static_cast<WaitReason>(P::system(report.reason).load(Order::acquire));
     if (reason == WaitReason::none) continue;
     text << (w == dev_.workers ? std::string("the inbox poller") : "worker " + std::to_string(w));
@@ -156,9 +157,10 @@ std::string Watchdog::wait_report(const std::function<std::string(std::uint16_t,
       const WaitPart part = WaitPart::unpack(bits);
       text << ", at " << name_of(part.run, part.task) << ": its " << describe(static_cast<TraceRole>(part.role)) << " role";
     }
-    text << " waited "
-         << report.waited_ns / 1000000 << " ms for " << describe(reason) << " at address 0x" << std::hex
-         << report.address << ": it saw 0x" << report.saw << " and expected 0x" << report.expected << std::dec << "; ";
+    const auto word = [](std::uint64_t& w) { return P::system(w).load(Order::relaxed); };
+    text << " waited " << word(report.waited_ns) / 1000000 << " ms for " << describe(reason) << " at address 0x" << std::hex
+         << word(report.address) << ": it saw 0x" << word(report.saw) << " and expected 0x" << word(report.expected) << std::dec
+         << "; ";
   }
   return text.str();
 }

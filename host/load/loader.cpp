@@ -9,14 +9,11 @@
 namespace flywheel {
 
 namespace {
-template <class... Parts>
 [[noreturn]] void no_room(const std::string& what, std::uint64_t wanted, const char* option) {
   throw CapacityError("no room for " + std::to_string(wanted) + " more " + what + ": raise Options::" + option +
                       ", or drop executables that are no longer needed");
 }
-}  // namespace
 
-namespace {
 /// Offsets of the parts of a schedule, which share one allocation. Each part is aligned to 256 bytes.
 struct ScheduleParts {
   explicit ScheduleParts(const ScheduleImage& image) {

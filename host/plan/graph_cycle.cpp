@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "task_name.hpp"
+
 namespace flywheel {
 
 TaskLists predecessors_of(const Graph& graph) {
@@ -58,7 +60,7 @@ std::string find_cycle(const Graph& graph) {
     const auto begin = std::find(path.begin(), path.end(), next);
     for (auto it = path.end(); it != begin;) {
       --it;
-      text += std::to_string(*it) + " (" + type_name(graph.nodes()[*it].type) + ")" + (it == begin ? "" : " -> ");
+      text += name_of(graph, *it) + (it == begin ? "" : " -> ");
     }
     return text;
   }

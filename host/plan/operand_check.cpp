@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "../../runtime/compiled/operands.hpp"
+#include "task_name.hpp"
 
 namespace flywheel {
 
@@ -12,7 +13,7 @@ constexpr std::uint32_t kCopied = 16;  // bytes: copies need pointers and sizes 
 /// Checks the operands of one task.
 class OperandCheck {
  public:
-  OperandCheck(const GraphNode& node, std::uint32_t task) : node_(node), task_(task) {}
+  OperandCheck(const Graph& graph, std::uint32_t task) : graph_(graph), node_(graph.nodes()[task]), task_(task) {}
 
   void operator()() const {
     check_size(node_.operand_bytes);
@@ -53,15 +54,16 @@ class OperandCheck {
       throw UsageError(name() + " names " + std::to_string(pages) + " pages in dependents(), and its dependent_pages() says " +
                        std::to_string(node_.dependent_pages) + ". Add up pages_of() each piece there.");
   }
-  std::string name() const { return "task " + std::to_string(task_) + " (" + type_name(node_.type) + ")"; }
+  std::string name() const { return name_of(graph_, task_); }
 
+  const Graph& graph_;
   const GraphNode& node_;
   std::uint32_t task_;
 };
 }  // namespace
 
 void check_operands(const Graph& graph) {
-  for (std::uint32_t task = 0; task < graph.size(); ++task) OperandCheck(graph.nodes()[task], task)();
+  for (std::uint32_t task = 0; task < graph.size(); ++task) OperandCheck(graph, task)();
 }
 
 }  // namespace flywheel

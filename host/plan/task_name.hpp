@@ -9,6 +9,7 @@ namespace flywheel {
 inline std::string task_text(std::uint32_t task, std::type_index type, const std::string& stage) {
   return "task " + std::to_string(task) + " (" + type_name(type) + (stage.empty() ? "" : ", stage " + stage) + ")";
 }
+/// The same of a task of a graph.
 inline std::string name_of(const Graph& graph, std::uint32_t task) {
   const GraphNode& node = graph.nodes()[task];
   return task_text(task, node.type, graph.stages()[node.stage]);

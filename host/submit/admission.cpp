@@ -76,37 +76,37 @@ bool Admission::remove(const Lock&, const RunPtr& run) {
 
 void Admission::admit_waiting(const Lock&, const Start& start) {
   if (holds_ || !slots_.free() || !inbox_.has_room(kInboxRoom)) return;
-  bool outcome = false, all_seen = true;
+  bool asked = false, all_seen = true;
   for (std::size_t level = 0; level < kPriorities && all_seen; ++level)
-    all_seen = admit_level(backlog_.lanes(level), start, outcome);
+    all_seen = admit_level(backlog_.lanes(level), start, asked);
   backlog_.forget_empty_lanes();
-  if (all_seen && !outcome) reservation_.drop();
+  if (all_seen && !asked) reservation_.drop();
 }
 
 /// Starts the runs of one priority that may go. False if no slot is left for this priority; then lower priorities have
-/// none either. `outcome` becomes true when a run has asked for a reservation of room.
-bool Admission::admit_level(Backlog::Lanes& lanes, const Start& start, bool& outcome) {
+/// none either. `asked` becomes true when a run has asked for a reservation of room.
+bool Admission::admit_level(Backlog::Lanes& lanes, const Start& start, bool& asked) {
   Backlog::Heads heads(lanes);
   while (Backlog::Lane* lane = heads.take()) {
     const RunRecord& first = *lane->front();
     if (!first.cancel_requested && !has_slot(first)) return false;
-    if (!first.cancel_requested && !may_leave(first, outcome)) continue;
+    if (!first.cancel_requested && !may_leave(first, asked)) continue;
     start(backlog_.take_first(*lane));
     heads.give_back(*lane);
   }
   return true;
 }
 
-/// True if the run may go, slots aside. `outcome` is true if an earlier run in the backlog has asked for a reservation:
+/// True if the run may go, slots aside. `asked` is true if an earlier run in the backlog has asked for a reservation:
 /// then this run may only go where the reservation lets it pass. If the run lacks room and is the first such run, it
 /// asks for the reservation itself.
-bool Admission::may_leave(const RunRecord& run, bool& outcome) {
+bool Admission::may_leave(const RunRecord& run, bool& asked) {
   if (is_behind_its_like(run)) return false;
   if (run.graph->kind != GraphKind::dynamic) return true;
-  if (outcome) return reservation_.lets_pass(run.graph->task_count) && has_room(run);
+  if (asked) return reservation_.lets_pass(run.graph->task_count) && has_room(run);
   if (has_room(run)) return true;
   reservation_.ask(run.place, run.graph->task_count, room_for(run), live_tasks_, Reservation::Clock::now());
-  outcome = true;
+  asked = true;
   return false;
 }
 

@@ -82,8 +82,8 @@ class Admission {
   const AdmissionCounters& counters(const Lock&) const { return counters_; }
 
  private:
-  bool admit_level(Backlog::Lanes& lanes, const Start& start, bool& outcome);
-  bool may_leave(const RunRecord& run, bool& outcome);
+  bool admit_level(Backlog::Lanes& lanes, const Start& start, bool& asked);
+  bool may_leave(const RunRecord& run, bool& asked);
   bool has_slot(const RunRecord& run) const;
   bool is_behind_its_like(const RunRecord& run) const;
   std::uint64_t room_for(const RunRecord& run) const;

@@ -91,11 +91,11 @@ struct Queue {
   /// Takes up to `want` tokens and returns their number. Tokens are interchangeable, so a caller that makes the count
   /// negative adds the surplus back: no item is lost or taken twice.
   FLYWHEEL_TASK std::uint32_t take_tokens(std::uint32_t want) const {
-    const std::int64_t outcome = want;
+    const std::int64_t wanted = want;
     // Relaxed, both updates: pair with add_tokens() for the same reason.
-    const std::int64_t before = tokens_of(P::device(*count).fetch_add(-outcome, Order::relaxed));
-    const std::int64_t got = before <= 0 ? 0 : (before < outcome ? before : outcome);
-    if (got < outcome) P::device(*count).add(outcome - got, Order::relaxed);
+    const std::int64_t before = tokens_of(P::device(*count).fetch_add(-wanted, Order::relaxed));
+    const std::int64_t got = before <= 0 ? 0 : (before < wanted ? before : wanted);
+    if (got < wanted) P::device(*count).add(wanted - got, Order::relaxed);
     return static_cast<std::uint32_t>(got);
   }
 

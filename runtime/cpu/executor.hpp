@@ -50,15 +50,15 @@ class CpuExecutor {
   }
 
   /// Runs the body. The callbacks are for executors whose body runs elsewhere: the first for bodies that take long,
-  /// `signal_done` for those of more than a few microseconds, `last` for those of more than some 20. Here only
-  /// `signal_done` is called, after the body; the watchdog keeps the time, see begin_body().
-  template <class Slow, class Settle, class Last>
-  FLYWHEEL_TASK Outcome wait(std::uint32_t slot, Slow&&, Settle&& signal_done, Last&&) {
+  /// `takes_long` for those of more than a few microseconds, `last` for those of more than some 20. Here only
+  /// `takes_long` is called, after the body; the watchdog keeps the time, see begin_body().
+  template <class Slow, class Long, class Last>
+  FLYWHEEL_TASK Outcome wait(std::uint32_t slot, Slow&&, Long&& takes_long, Last&&) {
     CpuBlock<List, P> block(contexts_[slot], scratch_);
     begin_body<P>(dev_.heartbeats[worker_], contexts_[slot].item.pack());
     detail::CatchingList<List>::run(task_slots_[slot].record, block);
     end_body<P>(dev_.heartbeats[worker_]);
-    signal_done();
+    takes_long();
     return contexts_[slot].outcome;
   }
 

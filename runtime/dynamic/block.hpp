@@ -56,13 +56,15 @@ class BlockCore {
   /// True once the run was cancelled or the runtime was aborted. A long body polls it from time to time and returns
   /// early. A task that got `true` counts as cancelled, whatever it has computed by then.
   FLYWHEEL_TASK bool cancelled() {
-    // Both relaxed: only the values count, and nothing is read after them. `cancelled` pairs with
-    // MessageHandler::cancel() and, in a gang of a compiled run, with signal_done(); `abort` with report_wait() and the
-    // host.
-    const bool yes = P::device(context_->run->line.cancelled).load(Order::relaxed) ||
-                     P::device(context_->dev->control->broadcast.abort).load(Order::relaxed);
-    if (yes) fail_with(static_cast<std::uint32_t>(Status::cancelled));
-    return yes;
+    // On a GPU both relaxed, and an acquire fence once one is set. `cancelled` pairs with MessageHandler::cancel() and, in a gang of a
+    // compiled run, with the release in signal_done(): the cause of a failure is recorded before this task's own code.
+    // `abort` pairs with report_wait() and the host.
+    const bool yes = P::device(context_->run->line.cancelled).load(P::kBeforeAcquire) ||
+                     P::device(context_->dev->control->broadcast.abort).load(P::kBeforeAcquire);
+    if (!yes) return false;
+    P::acquire_fence();
+    fail_with(static_cast<std::uint32_t>(Status::cancelled));
+    return true;
   }
 
   /// The value that this run was submitted with.

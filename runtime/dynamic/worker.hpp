@@ -61,7 +61,9 @@ class Worker {
     ++finder_.stats().kept;
     const bool polls = ++kept_in_row_ % kLooksOneIn == 0 || P::kNearMemory;
     if (!polls || !finder_.is_wanted()) return item;
-    publish_items<P>(dev_, id_, 1, dev_.runs[Item::unpack(item).run].line.constants.priority, &item);
+    const Item task = Item::unpack(item);
+    const std::uint32_t level = level_of(dev_.records[task.record].header.priority, dev_.runs[task.run].line.constants.priority);
+    publish_items<P>(dev_, id_, 1, level, &item);
     return kEmptyMailbox;
   }
 
@@ -83,15 +85,15 @@ class Worker {
     task.slot = executor_.next_slot();
     task.live = true;
     const TaskRecord& record = dev_.records[task.item.record];
-    const RunConstants* direct_slot = finder_.direct_run();
-    if (Executor::kLooksAhead) finish_.expect(task, !direct_slot);
-    task.task_slot = direct_slot ? &executor_.fetch_direct(task.slot, record, task.item.record, *direct_slot)
+    const RunConstants* direct_run = finder_.direct_run();
+    if (Executor::kLooksAhead) finish_.expect(task, !direct_run);
+    task.task_slot = direct_run ? &executor_.fetch_direct(task.slot, record, task.item.record, *direct_run)
                        : &executor_.fetch(task.slot, record, dev_.runs[task.item.run]);
     task.runs = !task.item.skip && !executor_.cancelled();
     task.failed = !task.runs;
     task.outcome = {};
     if (task.runs) executor_.start(task.slot, task.item);
-    if (direct_slot) executor_.keep_constants(task.slot, *direct_slot);  // after start(): bodies do not read them
+    if (direct_run) executor_.keep_constants(task.slot, *direct_run);  // after start(): bodies do not read them
     finish_.prepare(task);
   }
 

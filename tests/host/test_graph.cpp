@@ -78,6 +78,17 @@ TEST_CASE("the order of a cycle's tasks is that of its edges") {
   CHECK(in_order);
 }
 
+TEST_CASE("a cycle is told with the stages of its tasks") {
+  Graph graph;
+  graph.stage("there");
+  const auto a = graph.add(Square{0});
+  graph.stage("back");
+  const auto b = graph.add(Square{1});
+  graph.edge(a, b);
+  graph.edge(b, a);
+  check_says(load_error(graph), {"task 0 (flywheel::testing::Square, stage there)", "task 1 (flywheel::testing::Square, stage back)"});
+}
+
 TEST_CASE("a graph without cycles is not blamed for its diamonds") {
   Graph graph;
   auto top = graph.add(Square{0});

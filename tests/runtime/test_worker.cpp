@@ -310,6 +310,24 @@ TEST_CASE("nor does a long chain") {
   CHECK(log.size() < 100);
 }
 
+TEST_CASE("a kept successor that the worker gives up waits at its own level") {
+  for (const Priority own : {Priority::high, Priority::low, Priority::inherit}) {
+    DeviceStateShape alone;
+    alone.workers = 1;
+    TestDeviceState hand(alone);
+    TestGraph<List> graph;
+    std::uint32_t claimed = 0;
+    std::vector<std::uint32_t> log;
+    graph.add(Nth{&hand.dev, &claimed, 3});  // all workers are to leave
+    graph.add(Append{&log, 1}, {0}, own);
+    const RunConstants run = hand.load(graph);
+    work_alone(hand, run, 1);
+    CHECK(log.empty());
+    const std::uint32_t level = level_of(static_cast<std::uint32_t>(own), run.priority);
+    CHECK(Views<CpuPlatform>{hand.dev}.ready(level).size_hint() == 1);
+  }
+}
+
 TEST_CASE("a worker counts what it did") {
   TestDeviceState hand;
   TestGraph<List> graph;
