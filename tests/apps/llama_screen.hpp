@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "apps/llama/files/utf8.hpp"
+#include "apps/llama/checkpoint/tokenizer/utf8.hpp"
 
 namespace flywheel::llama {
 

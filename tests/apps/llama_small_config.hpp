@@ -1,7 +1,7 @@
 // A model that is quick to compute, for tests that need no weights of their own.
 #pragma once
 
-#include "apps/llama/files/config.hpp"
+#include "apps/llama/checkpoint/config.hpp"
 
 namespace flywheel::llama {
 

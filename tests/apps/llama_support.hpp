@@ -1,4 +1,4 @@
-// What the tests of apps/llama/files share. Tests run in the repository's root, so paths below it need no
+// What the tests of apps/llama/checkpoint share. Tests run in the repository's root, so paths below it need no
 // prefix.
 #pragma once
 
@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "apps/llama/files/error.hpp"
+#include "apps/llama/checkpoint/error.hpp"
 
 namespace flywheel::llama {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "apps/llama/files/bpe.hpp"
+#include "apps/llama/checkpoint/tokenizer/bpe.hpp"
 #include "tests/catch.hpp"
 
 using namespace flywheel::llama;

@@ -1,6 +1,6 @@
 #include <string>
 
-#include "apps/llama/files/config.hpp"
+#include "apps/llama/checkpoint/config.hpp"
 #include "tests/apps/llama_support.hpp"
 #include "tests/catch.hpp"
 

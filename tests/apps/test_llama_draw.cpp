@@ -4,7 +4,7 @@
 #include "catch.hpp"
 #include "support/fiber_block.hpp"
 
-#include "apps/llama/fast/maxima.cuh"
+#include "apps/llama/tuned/maxima.cuh"
 #include "llama_sampling_support.hpp"
 
 namespace flywheel::llama {

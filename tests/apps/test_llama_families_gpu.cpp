@@ -5,7 +5,7 @@
 namespace flywheel::llama {
 namespace {
 
-Runtime gpu_runtime() { return start_runtime({.target = Target::gpu}); }
+Runtime gpu_runtime() { return start_portable_runtime({.target = Target::gpu}); }
 
 TEST_CASE("logits of both families on the GPU agree with transformers at every position") {
   const std::string name = GENERATE(from_range(kFamilies));

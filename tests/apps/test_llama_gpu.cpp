@@ -5,7 +5,7 @@
 namespace flywheel::llama {
 namespace {
 
-Runtime gpu_runtime() { return start_runtime({.target = Target::gpu}); }
+Runtime gpu_runtime() { return start_portable_runtime({.target = Target::gpu}); }
 
 const std::vector<std::uint32_t> kPrompt{50, 47, 200};
 

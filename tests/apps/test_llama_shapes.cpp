@@ -1,7 +1,7 @@
 // The shapes of published models: their numbers of parameters, and what those do not show.
-#include "apps/llama/files/safetensors.hpp"
-#include "apps/llama/rope.hpp"
-#include "apps/llama/shapes.hpp"
+#include "apps/llama/checkpoint/safetensors.hpp"
+#include "apps/llama/checkpoint/shapes.hpp"
+#include "apps/llama/decode/rope.hpp"
 #include "catch.hpp"
 #include "llama_support.hpp"
 

@@ -1,8 +1,8 @@
 // What a decode step cannot do without, counted by hand.
 #include "catch.hpp"
 
-#include "apps/llama/bench/step_bytes.hpp"
-#include "apps/llama/shapes.hpp"
+#include "apps/llama/checkpoint/shapes.hpp"
+#include "apps/llama/tuned/step_bytes.hpp"
 
 using namespace flywheel::llama;
 

@@ -1,7 +1,7 @@
 // Each task of a decode step alone, against the same thing written down in double precision.
-#include "apps/llama/rope.hpp"
-#include "apps/llama/tasks/attention.cuh"
-#include "apps/llama/tasks/projections.cuh"
+#include "apps/llama/decode/rope.hpp"
+#include "apps/llama/portable/attention.cuh"
+#include "apps/llama/portable/projections.cuh"
 #include "catch.hpp"
 #include "llama_run_support.hpp"
 

@@ -1,7 +1,7 @@
 // Showing a text while it is written: whatever the status line does below it, the text stays as it is.
-#include "apps/llama/terminal.hpp"
+#include "apps/llama/cli/terminal.hpp"
 
-#include "apps/llama/cursor.hpp"
+#include "apps/llama/cli/cursor.hpp"
 #include "catch.hpp"
 #include "llama_screen.hpp"
 

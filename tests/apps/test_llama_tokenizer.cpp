@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "apps/llama/files/tokenizer.hpp"
+#include "apps/llama/checkpoint/tokenizer/tokenizer.hpp"
 #include "tests/apps/llama_support.hpp"
 #include "tests/catch.hpp"
 

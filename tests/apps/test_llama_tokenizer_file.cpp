@@ -4,7 +4,7 @@
 #include <functional>
 #include <string>
 
-#include "apps/llama/files/tokenizer.hpp"
+#include "apps/llama/checkpoint/tokenizer/tokenizer.hpp"
 #include "tests/apps/llama_support.hpp"
 #include "tests/catch.hpp"
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <string>
 
-#include "apps/llama/files/error.hpp"
-#include "apps/llama/files/tokenizer.hpp"
+#include "apps/llama/checkpoint/error.hpp"
+#include "apps/llama/checkpoint/tokenizer/tokenizer.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 using namespace flywheel::llama;

@@ -7,13 +7,13 @@
 
 #include "apps/llama/bench/check.hpp"
 #include "apps/llama/bench/check_context.hpp"
-#include "apps/llama/bench/fast_options.hpp"
 #include "apps/llama/bench/positions.hpp"
 #include "apps/llama/bench/random_weights.hpp"
-#include "apps/llama/bench/step_bytes.hpp"
-#include "apps/llama/fast/generate.hpp"
-#include "apps/llama/fast/start.hpp"
-#include "apps/llama/generate.hpp"
+#include "apps/llama/portable/generator.hpp"
+#include "apps/llama/tuned/generator.hpp"
+#include "apps/llama/tuned/options.hpp"
+#include "apps/llama/tuned/start.hpp"
+#include "apps/llama/tuned/step_bytes.hpp"
 
 namespace flywheel::llama {
 namespace {
@@ -79,7 +79,7 @@ Options options_of(const BenchModel& model, const BenchRequest& request, int con
   Options options = request.options;
   options.park_after = kParkAfter;
   if (!request.trace.empty()) options.trace_events = kTraceEvents;
-  return fast_options(model.config, {context, request.batch, request.peers ? 2 : 1}, options);
+  return tuned_options(model.config, {context, request.batch, request.peers ? 2 : 1}, options);
 }
 
 /// What limit.read_hbm measures, in GB/s; empty where there is no GPU. Nothing may be resident.
@@ -96,7 +96,7 @@ class Bench {
       : request_(request),
         starts_(starts_of(model.config, request)),
         context_(room_for(model.config, request)),
-        runtime_(start_fast_runtime(options_of(model, request, context_))),
+        runtime_(start_tuned_runtime(options_of(model, request, context_))),
         ours_(runtime_, model.config, model.weights(runtime_), context_, request.batch) {
     std::fprintf(stderr, "%s: %u tasks for %u workers on %s\n", model.name.c_str(), ours_.tasks(), runtime_.workers(),
                  runtime_.device().c_str());
@@ -189,7 +189,7 @@ class Bench {
   std::vector<std::uint32_t> starts_;
   int context_;
   Runtime runtime_;
-  FastGenerator ours_;
+  TunedGenerator ours_;
   std::unique_ptr<Peers> peers_;
 };
 

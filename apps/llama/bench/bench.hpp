@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "apps/llama/bench/bench_model.hpp"
-#include "apps/llama/bench/fast_options.hpp"
 #include "apps/llama/bench/rows.hpp"
+#include "apps/llama/tuned/options.hpp"
 
 namespace flywheel::llama {
 

@@ -1,9 +1,9 @@
 #include "apps/llama/bench/bench_model.hpp"
 
 #include "apps/llama/bench/random_weights.hpp"
-#include "apps/llama/find_model.hpp"
-#include "apps/llama/request.hpp"
-#include "apps/llama/shapes.hpp"
+#include "apps/llama/checkpoint/find_model.hpp"
+#include "apps/llama/checkpoint/shapes.hpp"
+#include "apps/llama/decode/request.hpp"
 
 namespace flywheel::llama {
 

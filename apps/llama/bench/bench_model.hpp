@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <string>
 
-#include "apps/llama/weights.hpp"
+#include "apps/llama/checkpoint/weights.hpp"
 
 namespace flywheel::llama {
 

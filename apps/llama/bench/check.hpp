@@ -12,7 +12,7 @@ namespace flywheel::llama {
 /// |a - b| / |b|, Euclidean norms; infinite if the sizes differ or a number is no number.
 double relative_error(const std::vector<float>& a, const std::vector<float>& b);
 
-/// Keys, values, activations and the smallest weights (see fast/tile.cuh) are rounded to halves by the tuned tasks only: the
+/// Keys, values, activations and the smallest weights (see tuned/tile.cuh) are rounded to halves by the tuned tasks only: the
 /// error is that of their last bits.
 inline constexpr double kMostPortableError = 1e-2;
 /// The peers add up the same products in another order at most, which moves some rounded activation by its last bit.
@@ -32,7 +32,7 @@ struct CheckResult {
 };
 
 /// `positions` steps of `count` different texts: one after the other by the portable tasks, then twice all at once by
-/// FastGenerator, each in a runtime of its own with `options`.
+/// TunedGenerator, each in a runtime of its own with `options`.
 CheckResult check_against_portable(const BenchModel& model, int count, std::uint32_t positions, const Options& options);
 
 }  // namespace flywheel::llama

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "apps/llama/bench/bench_model.hpp"
-#include "apps/llama/fast/generate.hpp"
+#include "apps/llama/tuned/generator.hpp"
 
 namespace flywheel::llama {
 
@@ -30,10 +30,10 @@ std::vector<std::uint32_t> positions_from(const std::vector<std::uint32_t>& star
 std::vector<std::vector<float>> portable_logits_at(Runtime& runtime, const Config& config, const Weights& weights,
                                                    const std::vector<std::uint32_t>& positions);
 /// By the tuned one, which writes one text and has room for all positions; `after_step` is called after each, if it is there:
-std::vector<std::vector<float>> tuned_logits_at(FastGenerator& generator, const std::vector<std::uint32_t>& positions,
+std::vector<std::vector<float>> tuned_logits_at(TunedGenerator& generator, const std::vector<std::uint32_t>& positions,
                                                 const std::function<void()>& after_step = {});
 
-/// kStepsOfContext steps from each of the starts by the portable tasks, then twice by FastGenerator, each in a runtime of its
+/// kStepsOfContext steps from each of the starts by the portable tasks, then twice by TunedGenerator, each in a runtime of its
 /// own with `options`. One result for each start. Throws RequestError for positions that the model was not made for.
 std::vector<ContextResult> check_contexts(const BenchModel& model, const std::vector<std::uint32_t>& starts,
                                           const Options& options);

@@ -8,7 +8,7 @@
 #include <cstring>
 #include <type_traits>
 
-#include "apps/llama/fast/tile.cuh"
+#include "apps/llama/tuned/tile.cuh"
 
 namespace flywheel::llama {
 

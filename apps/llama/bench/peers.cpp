@@ -4,7 +4,7 @@
 #include <string>
 #include <thread>
 
-#include "apps/llama/request.hpp"
+#include "apps/llama/decode/request.hpp"
 
 namespace flywheel::llama {
 

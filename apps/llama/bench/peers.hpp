@@ -7,7 +7,7 @@
 #include <array>
 #include <memory>
 
-#include "apps/llama/weights.hpp"
+#include "apps/llama/checkpoint/weights.hpp"
 
 namespace flywheel::llama {
 
@@ -34,7 +34,7 @@ inline constexpr std::array kPeerShapes{PeerShape{1, 4}, PeerShape{1, 8}, PeerSh
 class Peers {
  public:
   /// Null in a host-only build and where the runtime has no GPU. The runtime and the weights must outlive it. Errors:
-  /// as build_fast_graph() and check_shape(), CudaError, CapacityError.
+  /// as build_tuned_graph() and check_shape(), CudaError, CapacityError.
   static std::unique_ptr<Peers> make(Runtime& runtime, const Config& config, const Weights& weights, int context,
                                      int sequences, const PeerShape& shape);
   virtual ~Peers() = default;

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "apps/llama/bench/check_context.hpp"
-#include "apps/llama/request.hpp"
+#include "apps/llama/decode/request.hpp"
 
 namespace flywheel::llama {
 namespace {

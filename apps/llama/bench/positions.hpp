@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "apps/llama/files/config.hpp"
+#include "apps/llama/checkpoint/config.hpp"
 
 namespace flywheel::llama {
 

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <string>
 
-#include "apps/llama/bench/fill_random.cuh"
-#include "apps/llama/request.hpp"
+#include "apps/llama/decode/fill_random.cuh"
+#include "apps/llama/decode/request.hpp"
 
 namespace flywheel::llama {
 namespace {
@@ -82,7 +82,7 @@ Weights random_weights(Runtime& runtime, const Config& config, std::uint64_t see
   return weights;
 }
 
-void fill_cache(Runtime& runtime, FastMemory& memory, std::uint64_t seed) {
+void fill_cache(Runtime& runtime, TunedMemory& memory, std::uint64_t seed) {
   Filler fill(runtime, seed);
   for (auto* caches : {&memory.keys, &memory.values_cache})
     for (Buffer<Half>& cache : *caches) fill.add(cache.data(), cache.size(), 0.f, 1.f);

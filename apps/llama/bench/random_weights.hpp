@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
-#include "apps/llama/fast/memory.hpp"
-#include "apps/llama/weights.hpp"
+#include "apps/llama/checkpoint/weights.hpp"
+#include "apps/llama/tuned/memory.hpp"
 
 namespace flywheel::llama {
 
@@ -15,6 +15,6 @@ namespace flywheel::llama {
 Weights random_weights(Runtime& runtime, const Config& config, std::uint64_t seed);
 
 /// Keys and values of all positions, normal with a deviation of 1.
-void fill_cache(Runtime& runtime, FastMemory& memory, std::uint64_t seed);
+void fill_cache(Runtime& runtime, TunedMemory& memory, std::uint64_t seed);
 
 }  // namespace flywheel::llama

@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "apps/llama/request.hpp"
+#include "apps/llama/decode/request.hpp"
 
 namespace flywheel::llama {
 namespace {

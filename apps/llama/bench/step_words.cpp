@@ -26,8 +26,8 @@ class Words {
 }  // namespace
 
 /// Stage 0 of the residual stream is left out: the choice has put the next step's there.
-StepWords::StepWords(FastGenerator& generator) {
-  const FastMemory& memory = generator.memory();
+StepWords::StepWords(TunedGenerator& generator) {
+  const TunedMemory& memory = generator.memory();
   const auto layers = static_cast<std::size_t>(generator.config().num_hidden_layers);
   const auto sums = static_cast<std::size_t>(memory.stages), texts = static_cast<std::size_t>(memory.sequences);
   const Words qkv(memory.qkv, layers), attended(memory.packed_results, layers), inner(memory.packed_inner, layers);

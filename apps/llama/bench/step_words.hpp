@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "apps/llama/fast/generate.hpp"
+#include "apps/llama/tuned/generator.hpp"
 
 namespace flywheel::llama {
 
@@ -13,7 +13,7 @@ namespace flywheel::llama {
 /// each stage has memory of its own. Without stamps, which differ from run to run.
 class StepWords {
  public:
-  explicit StepWords(FastGenerator& generator);
+  explicit StepWords(TunedGenerator& generator);
 
   /// The first stage that left other words in the same step of another run, how many, and which comes first. Empty if all
   /// are the same.
