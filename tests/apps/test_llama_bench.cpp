@@ -82,7 +82,7 @@ struct Folder {
 std::vector<Row> rows_in(const std::filesystem::path& file) {
   std::vector<Row> rows;
   std::ifstream in(file);
-  for (std::string line; std::getline(in, line);) rows.push_back(flywheel::bench::from_json_line(line));
+  for (std::string line; std::getline(in, line);) rows.push_back(measure::from_json_line(line));
   return rows;
 }
 
@@ -254,7 +254,7 @@ TEST_CASE("rows: names, units, limit and peer") {
 TEST_CASE("rows: those of the same name are replaced, others stay") {
   const Folder folder;
   const std::filesystem::path file = folder / "nvidia-h200.json";
-  const flywheel::bench::Stamp stamp{"nvidia-h200", "580", "2026-11-21", "abc"};
+  const measure::Stamp stamp{"nvidia-h200", "580", "2026-11-21", "abc"};
   DecodeTimes other = made_up_times(), again = made_up_times();
   other.context = 1024;
   write_rows(decode_rows("m", 1, {made_up_times(), other}, stamp), file);

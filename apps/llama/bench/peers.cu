@@ -5,18 +5,18 @@
 #include <stdexcept>
 #include <typeindex>
 
-#include "apps/bench/cuda_objects.hpp"
 #include "apps/llama/bench/op_kernel.cuh"
 #include "apps/llama/bench/random_weights.hpp"
 #include "apps/llama/tuned/attend.cuh"
 #include "apps/llama/tuned/gate.cuh"
 #include "apps/llama/tuned/graph.hpp"
+#include "apps/measure/cuda_objects.hpp"
 
 namespace flywheel::llama {
 namespace {
 
-using flywheel::bench::check_cuda;
-using flywheel::bench::Stream;
+using measure::check_cuda;
+using measure::Stream;
 
 /// The kernels of one task type.
 struct OpKind {
@@ -74,7 +74,7 @@ class CapturedGraph {
     check_cuda(cudaGraphUpload(exec_, stream.get()), "cudaGraphUpload");
     stream.synchronize();
   }
-  ~CapturedGraph() { flywheel::bench::report_cuda(cudaGraphExecDestroy(exec_), "cudaGraphExecDestroy"); }
+  ~CapturedGraph() { measure::report_cuda(cudaGraphExecDestroy(exec_), "cudaGraphExecDestroy"); }
   CapturedGraph(const CapturedGraph&) = delete;
   CapturedGraph& operator=(const CapturedGraph&) = delete;
 
@@ -115,7 +115,7 @@ class CudaPeers : public Peers {
             const PeerShape& shape)
       : runtime_(runtime),
         memory_(runtime, config, context, sequences),
-        graph_(build_tuned_graph(shape.blocks_per_sm * flywheel::bench::sm_count(), config, weights, memory_)),
+        graph_(build_tuned_graph(shape.blocks_per_sm * measure::sm_count(), config, weights, memory_)),
         step_tasks_(runtime, graph_.decode),
         embed_tasks_(runtime, graph_.embed),
         written_(runtime.allocate<std::uint64_t>(1)),

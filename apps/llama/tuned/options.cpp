@@ -4,10 +4,10 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "apps/llama/bench/measuring.hpp"
 #include "apps/llama/checkpoint/shapes.hpp"
 #include "apps/llama/tuned/graph.hpp"
 #include "apps/llama/tuned/step_bytes.hpp"
+#include "apps/measure/limits.hpp"
 
 namespace flywheel::llama {
 namespace {
@@ -53,7 +53,7 @@ Target choose_target(Target wanted) {
   const char* text = std::getenv("FLYWHEEL_TARGET");
   const std::string_view wish = text ? text : "";
   if (wish == "cpu") return Target::cpu;
-  const bool present = flywheel::bench::find_gpu().present;
+  const bool present = measure::find_gpu().present;
   if (!wish.empty() && !(present && wish == "gpu")) return Target::automatic;
   return present ? Target::gpu : Target::cpu;
 }

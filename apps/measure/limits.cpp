@@ -1,14 +1,14 @@
 // The rows of a CUDA build.
-#include "apps/bench/limits.hpp"
+#include "apps/measure/limits.hpp"
 
 #include <stdlib.h>
 
 #include <fstream>
 #include <regex>
 
-#include "apps/bench/cuda_objects.hpp"
+#include "apps/measure/cuda_objects.hpp"
 
-namespace flywheel::bench {
+namespace measure {
 namespace {
 
 // The kernel module says "580.95.05"; CUDA itself only knows which CUDA version the driver speaks.
@@ -71,4 +71,4 @@ std::vector<Measurement> limit_rows(const Effort& effort) {
   };
 }
 
-}  // namespace flywheel::bench
+}  // namespace measure

@@ -12,7 +12,7 @@
 #include <string>
 #include <type_traits>
 
-namespace flywheel::bench {
+namespace measure {
 
 /// A CUDA call that failed. The message names the call, CUDA's reason and what to do next.
 class CudaError : public std::runtime_error {
@@ -31,7 +31,7 @@ inline void check_cuda(cudaError_t status, const char* call,
 
 /// For destructors, which must not throw: says what failed and goes on.
 inline void report_cuda(cudaError_t status, const char* call) noexcept {
-  if (status != cudaSuccess) std::fprintf(stderr, "bench: %s failed: %s\n", call, cudaGetErrorString(status));
+  if (status != cudaSuccess) std::fprintf(stderr, "measure: %s failed: %s\n", call, cudaGetErrorString(status));
 }
 
 /// The value of one attribute of the current device.
@@ -178,4 +178,4 @@ class GraphExec {
   detail::Owner<cudaGraphExec_t> exec_;
 };
 
-}  // namespace flywheel::bench
+}  // namespace measure

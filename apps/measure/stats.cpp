@@ -1,11 +1,11 @@
-#include "apps/bench/stats.hpp"
+#include "apps/measure/stats.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <stdexcept>
 #include <string>
 
-namespace flywheel::bench {
+namespace measure {
 namespace {
 
 void require_usable(const Samples& samples, double percent) {
@@ -55,4 +55,4 @@ const Samples& best_of(const std::vector<Samples>& candidates, Better better) {
                                  : *std::max_element(candidates.begin(), candidates.end(), median_is_less);
 }
 
-}  // namespace flywheel::bench
+}  // namespace measure

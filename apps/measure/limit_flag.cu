@@ -3,10 +3,10 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "apps/bench/kernel_timer.cuh"
-#include "apps/bench/limits.hpp"
+#include "apps/measure/kernel_timer.cuh"
+#include "apps/measure/limits.hpp"
 
-namespace flywheel::bench {
+namespace measure {
 namespace {
 
 // Each flag has one writer and cache lines of its own: across PCIe only plain loads and stores are atomic.
@@ -84,4 +84,4 @@ Samples flag_round_trip(int samples) {
   return times;
 }
 
-}  // namespace flywheel::bench
+}  // namespace measure

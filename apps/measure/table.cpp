@@ -5,9 +5,9 @@
 #include <cstdio>
 #include <ostream>
 
-#include "apps/bench/results.hpp"
+#include "apps/measure/results.hpp"
 
-namespace flywheel::bench {
+namespace measure {
 namespace {
 
 using Line = std::array<std::string, 8>;
@@ -64,4 +64,4 @@ void Report::print(std::ostream& out) const {
   }
 }
 
-}  // namespace flywheel::bench
+}  // namespace measure

@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "apps/bench/cuda_objects.hpp"
+#include "apps/measure/cuda_objects.hpp"
 
-namespace flywheel::bench {
+namespace measure {
 
 /// What one block of a measuring kernel tells the host. A kernel gets an array of them, one for each block.
 struct KernelReport {
@@ -172,4 +172,4 @@ class KernelTimer {
   DeviceBuffer<KernelReport> reports_;
 };
 
-}  // namespace flywheel::bench
+}  // namespace measure

@@ -6,13 +6,13 @@
 #include <string>
 #include <vector>
 
-#include "apps/bench/measurement.hpp"
-#include "apps/bench/results.hpp"
-#include "apps/bench/stats.hpp"
-#include "tests/apps/bench_support.hpp"
+#include "apps/measure/measurement.hpp"
+#include "apps/measure/results.hpp"
+#include "apps/measure/stats.hpp"
+#include "tests/apps/measure_support.hpp"
 #include "tests/catch.hpp"
 
-using namespace flywheel::bench;
+using namespace measure;
 using Names = std::vector<std::string>;
 
 namespace {

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-namespace flywheel::bench {
+namespace measure {
 
 using Samples = std::vector<double>;
 
@@ -48,4 +48,4 @@ Samples time_each(int warm_up, int count, Action&& action) {
   return times;
 }
 
-}  // namespace flywheel::bench
+}  // namespace measure

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "apps/bench/stats.hpp"
+#include "apps/measure/stats.hpp"
 
-namespace flywheel::bench {
+namespace measure {
 
 /// How much work a round may do.
 struct Effort {
@@ -54,4 +54,4 @@ using OnRound = std::function<void(const std::string& name, int round)>;
 std::vector<Outcome> interleave(const std::vector<Measurement>& measurements, int rounds,
                                 const OnRound& on_round = {});
 
-}  // namespace flywheel::bench
+}  // namespace measure

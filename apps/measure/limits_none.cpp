@@ -1,7 +1,7 @@
 // The rows of a host-only build: none.
-#include "apps/bench/limits.hpp"
+#include "apps/measure/limits.hpp"
 
-namespace flywheel::bench {
+namespace measure {
 
 Gpu find_gpu() {
   return {
@@ -11,4 +11,4 @@ Gpu find_gpu() {
 
 std::vector<Measurement> limit_rows(const Effort&) { return {}; }
 
-}  // namespace flywheel::bench
+}  // namespace measure

@@ -1,4 +1,4 @@
-#include "apps/bench/measurement.hpp"
+#include "apps/measure/measurement.hpp"
 
 #include <fnmatch.h>
 
@@ -6,7 +6,7 @@
 #include <set>
 #include <stdexcept>
 
-namespace flywheel::bench {
+namespace measure {
 namespace {
 
 std::string list_names(const std::vector<Measurement>& all) {
@@ -84,4 +84,4 @@ std::vector<Outcome> interleave(const std::vector<Measurement>& measurements, in
   return outcomes;
 }
 
-}  // namespace flywheel::bench
+}  // namespace measure

@@ -1,4 +1,4 @@
-#include "apps/bench/results.hpp"
+#include "apps/measure/results.hpp"
 
 #include <unistd.h>
 
@@ -12,7 +12,7 @@
 #include <stdexcept>
 #include <system_error>
 
-namespace flywheel::bench {
+namespace measure {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -199,4 +199,4 @@ fs::path Report::write(const fs::path& folder, const std::string& gpu) const {
   return path;
 }
 
-}  // namespace flywheel::bench
+}  // namespace measure

@@ -9,12 +9,12 @@
 #include <string>
 #include <vector>
 
-#include "apps/bench/results.hpp"
-#include "tests/apps/bench_support.hpp"
+#include "apps/measure/results.hpp"
+#include "tests/apps/measure_support.hpp"
 #include "tests/catch.hpp"
 
 namespace fs = std::filesystem;
-using namespace flywheel::bench;
+using namespace measure;
 using Lines = std::vector<std::string>;
 
 namespace {

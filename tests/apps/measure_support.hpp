@@ -1,13 +1,13 @@
-// What the tests of apps/bench share.
+// What the tests of apps/measure and apps/bench share.
 #pragma once
 
 #include <exception>
 #include <initializer_list>
 #include <string>
 
-#include "apps/bench/measurement.hpp"
+#include "apps/measure/measurement.hpp"
 
-namespace flywheel::bench {
+namespace measure {
 
 /// The message of the exception that `action` throws; empty if it throws none.
 template <class Action>
@@ -31,4 +31,4 @@ inline Measurement constant(const std::string& name, double value) {
   return {.name = name, .unit = "us", .round = [value] { return Samples{value}; }};
 }
 
-}  // namespace flywheel::bench
+}  // namespace measure

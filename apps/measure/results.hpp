@@ -8,9 +8,9 @@
 #include <string_view>
 #include <vector>
 
-#include "apps/bench/measurement.hpp"
+#include "apps/measure/measurement.hpp"
 
-namespace flywheel::bench {
+namespace measure {
 
 /// Where and when a row was measured.
 struct Stamp {
@@ -83,4 +83,4 @@ class Report {
   std::vector<Row> rows_;
 };
 
-}  // namespace flywheel::bench
+}  // namespace measure

@@ -1,10 +1,10 @@
 // What SMs can tell each other, and how fast: a flag, a shared counter, a barrier.
 #include <cooperative_groups.h>
 
-#include "apps/bench/kernel_timer.cuh"
-#include "apps/bench/limits.hpp"
+#include "apps/measure/kernel_timer.cuh"
+#include "apps/measure/limits.hpp"
 
-namespace flywheel::bench {
+namespace measure {
 namespace {
 
 // A flag with cache lines of its own, so that no other word's traffic slows it down.
@@ -184,4 +184,4 @@ Samples one_counter_barrier(int samples) {
   return times;
 }
 
-}  // namespace flywheel::bench
+}  // namespace measure

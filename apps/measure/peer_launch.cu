@@ -1,10 +1,10 @@
 // What people use instead of a resident kernel: launches, streams and CUDA graphs, all with an empty kernel.
 #include <vector>
 
-#include "apps/bench/cuda_objects.hpp"
-#include "apps/bench/limits.hpp"
+#include "apps/measure/cuda_objects.hpp"
+#include "apps/measure/limits.hpp"
 
-namespace flywheel::bench {
+namespace measure {
 namespace {
 
 __global__ void empty() {}
@@ -83,4 +83,4 @@ Samples stream_launch_rate(int samples) {
   return rates_of(times, kKernels);
 }
 
-}  // namespace flywheel::bench
+}  // namespace measure

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "apps/bench/kernel_timer.cuh"
-#include "apps/bench/limits.hpp"
+#include "apps/measure/kernel_timer.cuh"
+#include "apps/measure/limits.hpp"
 
-namespace flywheel::bench {
+namespace measure {
 namespace {
 
 namespace ptx = cuda::ptx;
@@ -193,4 +193,4 @@ Samples read_hbm(int samples) {
   return best_of(tried, Better::higher);
 }
 
-}  // namespace flywheel::bench
+}  // namespace measure

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "apps/bench/measurement.hpp"
+#include "apps/measure/measurement.hpp"
 
-namespace flywheel::bench {
+namespace measure {
 
 /// The GPU to measure: the current CUDA device.
 struct Gpu {
@@ -60,4 +60,4 @@ Samples graph_node_rate(int samples);
 /// Empty one-block kernels back to back in one stream, 1000 at a time. M kernels/s.
 Samples stream_launch_rate(int samples);
 
-}  // namespace flywheel::bench
+}  // namespace measure
