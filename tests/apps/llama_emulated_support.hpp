@@ -10,7 +10,7 @@
 #include "apps/llama/tuned/graph.hpp"
 #include "apps/llama/tuned/project.cuh"
 
-namespace flywheel::llama {
+namespace llama {
 
 /// Makes the list of task types one that no other file has: where nvcc compiles start.cu, the kernel of that list is its.
 struct NobodysTask {
@@ -31,4 +31,4 @@ inline Runtime emulated_runtime(const Config& config, int context, std::uint32_t
                                            TunedLogits, TunedChoose, FillRandom, NobodysTask>(options);
 }
 
-}  // namespace flywheel::llama
+}  // namespace llama

@@ -8,7 +8,7 @@
 
 #include "llama_run_support.hpp"
 
-namespace flywheel::llama {
+namespace llama {
 
 /// Float sums in another order than PyTorch's and another exp leave 2.7e-6 at most on CPU workers; PyTorch's
 /// own float logits are up to 2.4e-6 from those of its float64.
@@ -68,4 +68,4 @@ inline std::vector<double> errors_of(Runtime& runtime, const std::filesystem::pa
   return errors;
 }
 
-}  // namespace flywheel::llama
+}  // namespace llama

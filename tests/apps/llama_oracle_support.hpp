@@ -10,7 +10,7 @@
 #include "apps/llama/tuned/partials.cuh"
 #include "support/seed.hpp"
 
-namespace flywheel::llama {
+namespace llama {
 
 class Numbers {
  public:
@@ -109,4 +109,4 @@ inline float unpacked(const std::vector<Stamped>& packed, int columns, int seque
   return from_half(column % 2 ? pair >> 16 : pair & 0xffffu) * kWeightUnits;
 }
 
-}  // namespace flywheel::llama
+}  // namespace llama

@@ -12,7 +12,7 @@
 #include "llama_support.hpp"
 #include "support/expect.hpp"
 
-namespace flywheel::llama {
+namespace llama {
 
 inline Runtime cpu_runtime(std::uint32_t workers = 2) {
   return start_portable_runtime({.target = Target::cpu, .workers = workers});
@@ -95,4 +95,4 @@ class Noise {
   std::normal_distribution<double> normal_;
 };
 
-}  // namespace flywheel::llama
+}  // namespace llama

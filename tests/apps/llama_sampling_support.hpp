@@ -9,7 +9,7 @@
 
 #include "apps/llama/portable/sample.cuh"
 
-namespace flywheel::llama {
+namespace llama {
 
 /// Numbers of tokens.
 using Tokens = std::vector<std::size_t>;
@@ -63,4 +63,4 @@ inline std::uint32_t sampled_by_sorting(const std::vector<float>& logits, const 
   throw std::runtime_error("the masses do not reach their own total");
 }
 
-}  // namespace flywheel::llama
+}  // namespace llama

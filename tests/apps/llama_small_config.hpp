@@ -3,7 +3,7 @@
 
 #include "apps/llama/checkpoint/config.hpp"
 
-namespace flywheel::llama {
+namespace llama {
 
 /// Each test says what it needs otherwise.
 inline Config small_config() {
@@ -21,4 +21,4 @@ inline Config small_config() {
   return config;
 }
 
-}  // namespace flywheel::llama
+}  // namespace llama

@@ -15,7 +15,7 @@
 
 #include "apps/llama/checkpoint/error.hpp"
 
-namespace flywheel::llama {
+namespace llama {
 
 inline const std::filesystem::path kModelFolder = "apps/llama/model";
 inline const std::filesystem::path kGoldenFolder = "tests/apps/data";
@@ -84,4 +84,4 @@ std::string raw(std::initializer_list<T> values) {
   return bytes;
 }
 
-}  // namespace flywheel::llama
+}  // namespace llama

@@ -7,7 +7,7 @@
 #include "apps/llama/tuned/generator.hpp"
 #include "llama_run_support.hpp"
 
-namespace flywheel::llama {
+namespace llama {
 
 using Texts = std::vector<std::vector<std::uint32_t>>;
 
@@ -81,4 +81,4 @@ inline NearTie first_difference(TunedGenerator& generator, std::vector<std::uint
   return {static_cast<std::size_t>(one - a.begin()), apart / std::sqrt(square / static_cast<double>(logits.size()))};
 }
 
-}  // namespace flywheel::llama
+}  // namespace llama

@@ -9,7 +9,7 @@
 #include "llama_families_support.hpp"
 #include "llama_sampling_support.hpp"
 
-namespace flywheel::llama {
+namespace llama {
 
 /// Keys and values are rounded to halves, activations to 16 bits, the smallest weights by 2^-26 at most: the error is that of
 /// their last bits, not of float sums.
@@ -201,4 +201,4 @@ inline void check_damaged_row(const StartTuned& start, const std::filesystem::pa
   }
 }
 
-}  // namespace flywheel::llama
+}  // namespace llama

@@ -19,7 +19,7 @@
 #include "apps/llama/tuned/start.hpp"
 #include "apps/llama/tuned/step_bytes.hpp"
 
-namespace flywheel::llama {
+namespace llama {
 namespace {
 
 Config tiny(Family family, bool tied) {
@@ -283,4 +283,4 @@ TEST_CASE("soak: every run ends with the first one's logits") {
   CHECK(checksum_of({1.f, 2.f}) != checksum_of({2.f, 1.f}));
 }
 
-}  // namespace flywheel::llama
+}  // namespace llama

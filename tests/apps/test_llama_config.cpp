@@ -4,7 +4,7 @@
 #include "tests/apps/llama_support.hpp"
 #include "tests/catch.hpp"
 
-using namespace flywheel::llama;
+using namespace llama;
 using Json = nlohmann::json;
 
 namespace {

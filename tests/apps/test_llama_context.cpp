@@ -9,7 +9,7 @@
 #include "apps/llama/decode/request.hpp"
 #include "apps/llama/portable/start.hpp"
 
-namespace flywheel::llama {
+namespace llama {
 namespace {
 
 Config shape(Family family, int head_dim) {
@@ -60,4 +60,4 @@ TEST_CASE("context: the program's check, and positions that the model was not ma
   CHECK_THROWS_AS(run_bench(model, request), RequestError);
 }
 
-}  // namespace flywheel::llama
+}  // namespace llama

@@ -7,7 +7,7 @@
 #include "apps/llama/tuned/maxima.cuh"
 #include "llama_sampling_support.hpp"
 
-namespace flywheel::llama {
+namespace llama {
 namespace {
 
 constexpr int kDraws = 5;
@@ -175,4 +175,4 @@ TEST_CASE("logits that are no numbers fail a draw") {
 }
 
 }  // namespace
-}  // namespace flywheel::llama
+}  // namespace llama

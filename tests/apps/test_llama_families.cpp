@@ -4,7 +4,7 @@
 #include "catch.hpp"
 #include "llama_families_support.hpp"
 
-namespace flywheel::llama {
+namespace llama {
 namespace {
 
 /// A wrong model must miss by this at least, where it can show.
@@ -114,4 +114,4 @@ TEST_CASE("with ones for the weights of a query or key norm logits are far off, 
 }
 
 }  // namespace
-}  // namespace flywheel::llama
+}  // namespace llama

@@ -2,7 +2,7 @@
 #include "catch.hpp"
 #include "llama_families_support.hpp"
 
-namespace flywheel::llama {
+namespace llama {
 namespace {
 
 Runtime gpu_runtime() { return start_portable_runtime({.target = Target::gpu}); }
@@ -41,4 +41,4 @@ TEST_CASE("logits of both families on the GPU are those of the CPU, bit for bit"
 }
 
 }  // namespace
-}  // namespace flywheel::llama
+}  // namespace llama

@@ -3,7 +3,7 @@
 #include "llama_program_support.hpp"
 #include "llama_run_support.hpp"
 
-namespace flywheel::llama {
+namespace llama {
 namespace {
 
 const std::vector<std::uint32_t> kPrompt{50, 47, 200};
@@ -183,4 +183,4 @@ TEST_CASE("the program tells how long a text took") {
 }
 
 }  // namespace
-}  // namespace flywheel::llama
+}  // namespace llama

@@ -2,7 +2,7 @@
 #include "catch.hpp"
 #include "llama_run_support.hpp"
 
-namespace flywheel::llama {
+namespace llama {
 namespace {
 
 Runtime gpu_runtime() { return start_portable_runtime({.target = Target::gpu}); }
@@ -36,4 +36,4 @@ TEST_CASE("GPU and CPU write the same text, greedy and drawn") {
 }
 
 }  // namespace
-}  // namespace flywheel::llama
+}  // namespace llama

@@ -2,7 +2,7 @@
 #include "catch.hpp"
 #include "llama_run_support.hpp"
 
-namespace flywheel::llama {
+namespace llama {
 namespace {
 
 // The bar is 1e-2; float sums in another order than PyTorch's leave 7e-7 at most.
@@ -43,4 +43,4 @@ TEST_CASE("logits do not depend on the number of workers") {
 }
 
 }  // namespace
-}  // namespace flywheel::llama
+}  // namespace llama

@@ -3,7 +3,7 @@
 #include "apps/llama/tuned/options.hpp"
 #include "catch.hpp"
 
-namespace flywheel::llama {
+namespace llama {
 
 TEST_CASE("options: more texts have a smaller window, unless one is asked for") {
   const Config& config = *find_shape("llama-3.2-1b");
@@ -18,4 +18,4 @@ TEST_CASE("options: more texts have a smaller window, unless one is asked for") 
   CHECK(portable_options(config, 64, {.target = Target::cpu, .operand_window = kBestWindow}).operand_window == 78u << 10);
 }
 
-}  // namespace flywheel::llama
+}  // namespace llama

@@ -11,7 +11,7 @@
 #include "apps/llama/tuned/start.hpp"
 #include "support/seed.hpp"
 
-namespace flywheel::llama {
+namespace llama {
 namespace {
 
 constexpr std::uint32_t kTokens = 6;
@@ -62,4 +62,4 @@ TEST_CASE("peers on the GPU: one text, as many blocks an SM as have room") {
 
 TEST_CASE("peers on the GPU: four texts at once") { check_peers(4, {1, 8}); }
 
-}  // namespace flywheel::llama
+}  // namespace llama

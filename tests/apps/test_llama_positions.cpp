@@ -13,7 +13,7 @@
 #include "apps/llama/tuned/generator.hpp"
 #include "apps/llama/tuned/start.hpp"
 
-namespace flywheel::llama {
+namespace llama {
 namespace {
 
 using testing::check_says;
@@ -115,4 +115,4 @@ TEST_CASE("bench: shapes of peers that there are no kernels for") {
   }
 }
 
-}  // namespace flywheel::llama
+}  // namespace llama

@@ -9,7 +9,7 @@
 #include "apps/llama/checkpoint/tokenizer/unicode_table.hpp"
 #include "tests/catch.hpp"
 
-using namespace flywheel::llama;
+using namespace llama;
 using Pieces = std::vector<std::string>;
 
 namespace {

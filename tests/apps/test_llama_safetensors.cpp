@@ -7,7 +7,7 @@
 #include "tests/apps/llama_support.hpp"
 #include "tests/catch.hpp"
 
-using namespace flywheel::llama;
+using namespace llama;
 using Floats = std::vector<float>;
 using Shape = std::vector<std::int64_t>;
 

@@ -5,7 +5,7 @@
 #include "catch.hpp"
 #include "llama_support.hpp"
 
-namespace flywheel::llama {
+namespace llama {
 namespace {
 
 /// config.json of meta-llama/Llama-3.2-1B, less what nothing here reads.
@@ -114,4 +114,4 @@ TEST_CASE("every listed name is found, and no other") {
 }
 
 }  // namespace
-}  // namespace flywheel::llama
+}  // namespace llama

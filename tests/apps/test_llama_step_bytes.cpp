@@ -4,7 +4,7 @@
 #include "apps/llama/checkpoint/shapes.hpp"
 #include "apps/llama/tuned/step_bytes.hpp"
 
-using namespace flywheel::llama;
+using namespace llama;
 
 TEST_CASE("bytes of a step: Llama-3.2-1B by hand") {
   const Config& config = *find_shape("llama-3.2-1b");

@@ -5,7 +5,7 @@
 #include "catch.hpp"
 #include "llama_families_support.hpp"
 
-namespace flywheel::llama {
+namespace llama {
 namespace {
 
 struct TwoTexts {
@@ -59,4 +59,4 @@ TEST_CASE("step words: the first stage that differs is named, with the first wor
   CHECK(one.first_difference(StepWords(texts.generator)).starts_with("layer 0, qkv: 1 of "));
 }
 
-}  // namespace flywheel::llama
+}  // namespace llama

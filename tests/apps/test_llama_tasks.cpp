@@ -5,7 +5,7 @@
 #include "catch.hpp"
 #include "llama_run_support.hpp"
 
-namespace flywheel::llama {
+namespace llama {
 namespace {
 
 constexpr double kFloat = 2e-6;
@@ -243,4 +243,4 @@ TEST_CASE("Llama 3's stretched frequencies: long waves slow down, short ones sta
 }
 
 }  // namespace
-}  // namespace flywheel::llama
+}  // namespace llama

@@ -8,7 +8,7 @@
 #include "apps/llama/checkpoint/tensor.hpp"
 #include "tests/catch.hpp"
 
-using namespace flywheel::llama;
+using namespace llama;
 
 namespace {
 

@@ -5,7 +5,7 @@
 #include "catch.hpp"
 #include "llama_screen.hpp"
 
-namespace flywheel::llama {
+namespace llama {
 namespace {
 
 using Lines = std::vector<std::string>;
@@ -65,4 +65,4 @@ TEST_CASE("terminal: a narrower terminal") {
   CHECK(cursor.column() == 1);
 }
 
-}  // namespace flywheel::llama
+}  // namespace llama

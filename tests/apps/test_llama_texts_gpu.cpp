@@ -5,7 +5,7 @@
 #include "catch.hpp"
 #include "llama_texts_support.hpp"
 
-namespace flywheel::llama {
+namespace llama {
 namespace {
 
 constexpr double kMostError = 1e-3;  // keys, values and activations are rounded to halves
@@ -75,4 +75,4 @@ TEST_CASE("GPU: each of several texts ends at its own end-of-text token, and the
 }
 
 }  // namespace
-}  // namespace flywheel::llama
+}  // namespace llama

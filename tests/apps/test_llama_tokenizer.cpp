@@ -9,7 +9,7 @@
 #include "tests/apps/llama_support.hpp"
 #include "tests/catch.hpp"
 
-using namespace flywheel::llama;
+using namespace llama;
 using Ids = std::vector<int>;
 using Json = nlohmann::json;
 

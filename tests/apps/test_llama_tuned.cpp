@@ -5,7 +5,7 @@
 #include "apps/llama/tuned/start.hpp"
 #include "llama_texts_support.hpp"
 
-namespace flywheel::llama {
+namespace llama {
 namespace {
 
 // Keys and values are rounded to halves, so the error is that of their last bit, not of float sums.
@@ -138,4 +138,4 @@ TEST_CASE("compiled: what a callback throws ends the run of all texts, and the n
 }
 
 }  // namespace
-}  // namespace flywheel::llama
+}  // namespace llama

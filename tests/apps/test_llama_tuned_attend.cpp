@@ -7,7 +7,7 @@
 #include "apps/llama/tuned/memory.hpp"
 #include "llama_oracle_support.hpp"
 
-namespace flywheel::llama {
+namespace llama {
 namespace {
 
 struct Case {
@@ -246,4 +246,4 @@ TEST_CASE("a place in the cache belongs to one position and dimension") {
   }
 }
 
-}  // namespace flywheel::llama
+}  // namespace llama

@@ -8,7 +8,7 @@
 #include "llama_sampling_support.hpp"
 #include "llama_texts_support.hpp"
 
-namespace flywheel::llama {
+namespace llama {
 namespace {
 
 constexpr double kMostError = 1e-3;  // keys, values and activations are rounded to halves
@@ -143,4 +143,4 @@ TEST_CASE("emulated: each of several texts ends at its own end-of-text token, an
   CHECK(steps_of(requests, cut) < steps_of(requests, all));
 }
 
-}  // namespace flywheel::llama
+}  // namespace llama

@@ -3,7 +3,7 @@
 
 #include "apps/llama/tuned/start.hpp"
 
-namespace flywheel::llama {
+namespace llama {
 namespace {
 
 Runtime start_with(const Config& config, int context, bool bulk) {
@@ -88,4 +88,4 @@ TEST_CASE("tuned on the GPU: logits that are no numbers are the weights' fault")
 }
 
 }  // namespace
-}  // namespace flywheel::llama
+}  // namespace llama

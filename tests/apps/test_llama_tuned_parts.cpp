@@ -11,7 +11,7 @@
 #include "apps/llama/tuned/share.hpp"
 #include "llama_oracle_support.hpp"
 
-namespace flywheel::llama {
+namespace llama {
 namespace {
 
 using flywheel::testing::pack_fibers;
@@ -255,4 +255,4 @@ TEST_CASE("tuned: sharing out over no workers, or in shares of nothing, is refus
   CHECK(share(0, 100, 4).empty());
 }
 
-}  // namespace flywheel::llama
+}  // namespace llama

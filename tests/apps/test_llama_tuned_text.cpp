@@ -3,7 +3,7 @@
 
 #include "apps/llama/tuned/start.hpp"
 
-namespace flywheel::llama {
+namespace llama {
 namespace {
 
 Runtime start_tuned(const Config& config, int context) {
@@ -77,4 +77,4 @@ TEST_CASE("tuned: models without tuned tasks are sent to the portable ones") {
 }
 
 }  // namespace
-}  // namespace flywheel::llama
+}  // namespace llama

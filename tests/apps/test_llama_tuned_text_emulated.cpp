@@ -8,7 +8,7 @@
 #include "llama_small_config.hpp"
 #include "llama_tuned_support.hpp"
 
-namespace flywheel::llama {
+namespace llama {
 namespace {
 
 Runtime start_bulk(const Config& config, int context) { return emulated_runtime(config, context, 3, true); }
@@ -120,4 +120,4 @@ TEST_CASE("emulated: a single logit that is no number is one, whatever its sign"
 
 TEST_CASE("emulated: logits that are no numbers are the weights' fault") { check_damaged_weights(start_bulk, kFamily, {std::nanf(""), 1e8f}); }
 
-}  // namespace flywheel::llama
+}  // namespace llama

@@ -8,7 +8,7 @@
 #include "catch.hpp"
 #include "llama_families_support.hpp"
 
-namespace flywheel::llama {
+namespace llama {
 namespace {
 
 float value_of(std::uint32_t bits) { return to_float(Bf16{static_cast<std::uint16_t>(bits)}); }
@@ -132,4 +132,4 @@ TEST_CASE("portable: a large weight is a weight like others") {
 }
 
 }  // namespace
-}  // namespace flywheel::llama
+}  // namespace llama

@@ -8,7 +8,7 @@
 #include "llama_run_support.hpp"
 #include "llama_small_config.hpp"
 
-namespace flywheel::llama {
+namespace llama {
 namespace {
 
 MatrixBuffer sizes_of(int rows, int columns) { return {{}, rows, {nullptr, columns, 1}}; }
@@ -90,4 +90,4 @@ TEST_CASE("tuned: more heads than a byte can number are refused, naming the key 
 }
 
 }  // namespace
-}  // namespace flywheel::llama
+}  // namespace llama

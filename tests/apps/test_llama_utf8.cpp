@@ -8,7 +8,7 @@
 #include "apps/llama/checkpoint/tokenizer/utf8.hpp"
 #include "tests/catch.hpp"
 
-using namespace flywheel::llama;
+using namespace llama;
 
 namespace {
 

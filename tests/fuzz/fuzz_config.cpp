@@ -10,7 +10,7 @@
 #include "apps/llama/tuned/step_bytes.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
-using namespace flywheel::llama;
+using namespace llama;
 using flywheel::fuzz::expect;
 
 namespace {

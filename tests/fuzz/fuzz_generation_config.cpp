@@ -5,7 +5,7 @@
 #include "apps/llama/checkpoint/error.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
-using namespace flywheel::llama;
+using namespace llama;
 using flywheel::fuzz::expect;
 
 void flywheel::fuzz::run(std::string_view input) {

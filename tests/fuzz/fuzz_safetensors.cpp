@@ -9,7 +9,7 @@
 #include "apps/llama/checkpoint/safetensors.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
-using namespace flywheel::llama;
+using namespace llama;
 using flywheel::fuzz::expect;
 
 namespace {

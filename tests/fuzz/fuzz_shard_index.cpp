@@ -6,7 +6,7 @@
 #include "apps/llama/checkpoint/shard_index.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
-using namespace flywheel::llama;
+using namespace llama;
 using flywheel::fuzz::expect;
 
 namespace {

@@ -7,7 +7,7 @@
 #include "apps/llama/checkpoint/tokenizer/tokenizer.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
-using namespace flywheel::llama;
+using namespace llama;
 using flywheel::fuzz::expect;
 
 namespace {

@@ -16,7 +16,7 @@
 #include "apps/llama/tuned/step_bytes.hpp"
 #include "apps/measure/limits.hpp"
 
-namespace flywheel::llama {
+namespace llama {
 namespace {
 
 constexpr std::uint32_t kTokensOfCheck = 8, kTokensOfTrace = 8;
@@ -264,4 +264,4 @@ bool run_bench(const BenchModel& model, const BenchRequest& request) {
   return true;
 }
 
-}  // namespace flywheel::llama
+}  // namespace llama

@@ -9,7 +9,7 @@
 #include "apps/llama/bench/rows.hpp"
 #include "apps/llama/tuned/options.hpp"
 
-namespace flywheel::llama {
+namespace llama {
 
 struct BenchRequest {
   std::vector<std::uint32_t> contexts;  // starting positions; empty: see default_starts()
@@ -38,4 +38,4 @@ class PeersAreWrong : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-}  // namespace flywheel::llama
+}  // namespace llama

@@ -13,7 +13,7 @@
 #include "apps/llama/tuned/options.hpp"
 #include "apps/llama/tuned/start.hpp"
 
-namespace flywheel::llama {
+namespace llama {
 namespace {
 
 using Ids = std::vector<std::uint32_t>;
@@ -100,4 +100,4 @@ CheckResult check_against_portable(const BenchModel& model, int count, std::uint
   return result;
 }
 
-}  // namespace flywheel::llama
+}  // namespace llama

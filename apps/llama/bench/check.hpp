@@ -7,7 +7,7 @@
 
 #include "apps/llama/bench/bench_model.hpp"
 
-namespace flywheel::llama {
+namespace llama {
 
 /// |a - b| / |b|, Euclidean norms; infinite if the sizes differ or a number is no number.
 double relative_error(const std::vector<float>& a, const std::vector<float>& b);
@@ -35,4 +35,4 @@ struct CheckResult {
 /// TunedGenerator, each in a runtime of its own with `options`.
 CheckResult check_against_portable(const BenchModel& model, int count, std::uint32_t positions, const Options& options);
 
-}  // namespace flywheel::llama
+}  // namespace llama

@@ -12,7 +12,7 @@
 #include "apps/llama/tuned/options.hpp"
 #include "apps/llama/tuned/start.hpp"
 
-namespace flywheel::llama {
+namespace llama {
 namespace {
 
 using Logits = std::vector<std::vector<float>>;
@@ -139,4 +139,4 @@ std::vector<ContextResult> check_contexts(const BenchModel& model, const Positio
   return results;
 }
 
-}  // namespace flywheel::llama
+}  // namespace llama

@@ -8,7 +8,7 @@
 #include "apps/llama/bench/bench_model.hpp"
 #include "apps/llama/tuned/generator.hpp"
 
-namespace flywheel::llama {
+namespace llama {
 
 /// Steps from each starting position.
 inline constexpr std::uint32_t kStepsOfContext = 4;
@@ -38,4 +38,4 @@ std::vector<std::vector<float>> tuned_logits_at(TunedGenerator& generator, const
 std::vector<ContextResult> check_contexts(const BenchModel& model, const std::vector<std::uint32_t>& starts,
                                           const Options& options);
 
-}  // namespace flywheel::llama
+}  // namespace llama

@@ -12,7 +12,7 @@
 #include "apps/llama/tuned/graph.hpp"
 #include "apps/measure/cuda_objects.hpp"
 
-namespace flywheel::llama {
+namespace llama {
 namespace {
 
 using measure::check_cuda;
@@ -235,4 +235,4 @@ std::unique_ptr<Peers> Peers::make(Runtime& runtime, const Config& config, const
   return std::make_unique<CudaPeers>(runtime, config, weights, context, sequences, shape);
 }
 
-}  // namespace flywheel::llama
+}  // namespace llama

@@ -9,7 +9,9 @@
 
 #include "apps/llama/checkpoint/weights.hpp"
 
-namespace flywheel::llama {
+namespace llama {
+
+using namespace flywheel;
 
 /// One launch after the other in a stream; the same captured in a CUDA graph that is launched for each token; that
 /// graph with programmatic dependent launch, so that an operation's blocks come and prefetch weights before the last
@@ -51,4 +53,4 @@ class Peers {
 /// Until the runtime's kernel, if it has one, has been told to leave the GPU; see Options::park_after.
 void wait_until_idle(Runtime& runtime);
 
-}  // namespace flywheel::llama
+}  // namespace llama

@@ -7,7 +7,7 @@
 #include "apps/llama/decode/fill_random.cuh"
 #include "apps/llama/decode/request.hpp"
 
-namespace flywheel::llama {
+namespace llama {
 namespace {
 
 constexpr float kDeviation = 0.02f;
@@ -89,4 +89,4 @@ void fill_cache(Runtime& runtime, TunedMemory& memory, std::uint64_t seed) {
   fill.run();
 }
 
-}  // namespace flywheel::llama
+}  // namespace llama

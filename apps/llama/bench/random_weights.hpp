@@ -6,7 +6,7 @@
 #include "apps/llama/checkpoint/weights.hpp"
 #include "apps/llama/tuned/memory.hpp"
 
-namespace flywheel::llama {
+namespace llama {
 
 /// Weights as load_weights() lays them out, made on the device: bf16, normal around 0 with a deviation of 0.02, but
 /// 1 / sqrt(hidden) for embedding and head, which gives logits a deviation of about 1; norms are around 1. The same for
@@ -17,4 +17,4 @@ Weights random_weights(Runtime& runtime, const Config& config, std::uint64_t see
 /// Keys and values of all positions, normal with a deviation of 1.
 void fill_cache(Runtime& runtime, TunedMemory& memory, std::uint64_t seed);
 
-}  // namespace flywheel::llama
+}  // namespace llama

@@ -6,7 +6,7 @@
 
 #include "apps/llama/decode/request.hpp"
 
-namespace flywheel::llama {
+namespace llama {
 namespace {
 
 using measure::Better;
@@ -114,4 +114,4 @@ void write_rows(const std::vector<Row>& rows, const std::filesystem::path& file)
   report.write(file.has_parent_path() ? file.parent_path() : std::filesystem::path("."), file.stem().string());
 }
 
-}  // namespace flywheel::llama
+}  // namespace llama

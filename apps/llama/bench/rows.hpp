@@ -10,7 +10,7 @@
 #include "apps/measure/results.hpp"
 #include "apps/measure/stats.hpp"
 
-namespace flywheel::llama {
+namespace llama {
 
 using measure::Row;
 using measure::Samples;
@@ -41,4 +41,4 @@ void check_results_path(const std::filesystem::path& file);
 /// Rows of the same name in the file are replaced, others stay.
 void write_rows(const std::vector<Row>& rows, const std::filesystem::path& file);
 
-}  // namespace flywheel::llama
+}  // namespace llama

@@ -10,7 +10,7 @@
 #include "apps/llama/tuned/options.hpp"
 #include "apps/llama/tuned/start.hpp"
 
-namespace flywheel::llama {
+namespace llama {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -75,4 +75,4 @@ std::string describe(const SoakResult& result) {
       result);
 }
 
-}  // namespace flywheel::llama
+}  // namespace llama

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <bit>
 
-namespace flywheel::llama {
+namespace llama {
 namespace {
 
 /// Stamped words of all stages of one kind, a stage after the other.
@@ -72,4 +72,4 @@ std::string first_difference(std::uint32_t position, const StepWords& one, const
   return found.empty() ? found : "position " + std::to_string(position) + ", " + found;
 }
 
-}  // namespace flywheel::llama
+}  // namespace llama

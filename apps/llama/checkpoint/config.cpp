@@ -7,7 +7,7 @@
 #include "apps/llama/checkpoint/json_node.hpp"
 #include "apps/llama/checkpoint/mapped_file.hpp"
 
-namespace flywheel::llama {
+namespace llama {
 namespace {
 
 constexpr int kLargestSize = 1 << 24;
@@ -216,4 +216,4 @@ Config read_config(const std::filesystem::path& folder) {
   return config;
 }
 
-}  // namespace flywheel::llama
+}  // namespace llama

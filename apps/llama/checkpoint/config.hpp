@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-namespace flywheel::llama {
+namespace llama {
 
 enum class Family : std::uint8_t { kLlama, kQwen3 };
 
@@ -61,4 +61,4 @@ Config parse_config(std::string_view json, const std::filesystem::path& file);
 // Adds the end-of-text ids that the text of a generation_config.json gives.
 void parse_generation_config(std::string_view json, const std::filesystem::path& file, Config& config);
 
-}  // namespace flywheel::llama
+}  // namespace llama

@@ -4,7 +4,7 @@
 #include <stdexcept>
 #include <string>
 
-namespace flywheel::llama {
+namespace llama {
 
 // A model's file is missing, broken or of a kind this reader does not know. what() reads
 // "<file>: <what is wrong>; <what to do next>".
@@ -26,4 +26,4 @@ class ModelError : public std::runtime_error {
   std::string remedy_;
 };
 
-}  // namespace flywheel::llama
+}  // namespace llama

@@ -5,7 +5,7 @@
 
 #include "apps/llama/checkpoint/error.hpp"
 
-namespace flywheel::llama {
+namespace llama {
 namespace fs = std::filesystem;
 
 namespace {
@@ -30,4 +30,4 @@ fs::path find_model(const fs::path& named) {
   throw ModelError(shipped, "there is no model here", "name a model's folder with --model or FLYWHEEL_MODEL");
 }
 
-}  // namespace flywheel::llama
+}  // namespace llama

@@ -7,7 +7,7 @@
 
 #include "apps/llama/checkpoint/error.hpp"
 
-namespace flywheel::llama {
+namespace llama {
 namespace {
 
 using Json = nlohmann::json;
@@ -129,4 +129,4 @@ void JsonNode::fail(const std::string& problem, const std::string& remedy) const
                    remedy);
 }
 
-}  // namespace flywheel::llama
+}  // namespace llama

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-namespace flywheel::llama {
+namespace llama {
 
 // A value inside a JSON file, together with the way to it: "rope_parameters.rope_theta". Every getter checks
 // the type and throws a ModelError that names the file, the key and what was expected there. Copies are cheap
@@ -48,4 +48,4 @@ class JsonNode {
   std::string path_;
 };
 
-}  // namespace flywheel::llama
+}  // namespace llama

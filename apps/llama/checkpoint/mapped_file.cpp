@@ -11,7 +11,7 @@
 
 #include "apps/llama/checkpoint/error.hpp"
 
-namespace flywheel::llama {
+namespace llama {
 namespace {
 
 class Descriptor {
@@ -74,4 +74,4 @@ std::string read_text(const std::filesystem::path& file, const std::string& reme
   return {reinterpret_cast<const char*>(mapped.bytes().data()), mapped.bytes().size()};
 }
 
-}  // namespace flywheel::llama
+}  // namespace llama

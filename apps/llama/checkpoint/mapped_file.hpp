@@ -5,7 +5,7 @@
 #include <span>
 #include <string>
 
-namespace flywheel::llama {
+namespace llama {
 
 // A file mapped read-only into memory: opening costs nothing until a page is touched, and several processes
 // that load one model share its pages. Movable; the bytes stay where they are for as long as one owner lives.
@@ -27,4 +27,4 @@ class MappedFile {
 // missing.
 std::string read_text(const std::filesystem::path& file, const std::string& remedy);
 
-}  // namespace flywheel::llama
+}  // namespace llama

@@ -6,7 +6,9 @@
 #include <bit>
 #include <cstdint>
 
-namespace flywheel::llama {
+namespace llama {
+
+using namespace flywheel;
 
 /// The upper half of a float.
 struct Bf16 {
@@ -41,4 +43,4 @@ FLYWHEEL_TASK constexpr bool fits_stream(std::uint32_t bf16) {
   return (bf16 & 0x7fffu) <= std::bit_cast<std::uint32_t>(kMostWeight) >> 16;
 }
 
-}  // namespace flywheel::llama
+}  // namespace llama

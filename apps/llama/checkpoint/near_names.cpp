@@ -4,7 +4,7 @@
 #include <numeric>
 #include <utility>
 
-namespace flywheel::llama {
+namespace llama {
 namespace {
 
 // Tensor names are short; a longer one comes from a broken file, and its tail tells nothing.
@@ -41,4 +41,4 @@ std::string near_names(std::string_view name, const std::vector<std::string>& na
   return text;
 }
 
-}  // namespace flywheel::llama
+}  // namespace llama

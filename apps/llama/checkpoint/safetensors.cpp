@@ -7,7 +7,7 @@
 #include "apps/llama/checkpoint/near_names.hpp"
 #include "apps/llama/checkpoint/shard_index.hpp"
 
-namespace flywheel::llama {
+namespace llama {
 namespace {
 
 constexpr const char* kSingleFile = "model.safetensors";
@@ -105,4 +105,4 @@ std::size_t SafeTensors::bytes() const {
   return total;
 }
 
-}  // namespace flywheel::llama
+}  // namespace llama

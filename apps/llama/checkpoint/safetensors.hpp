@@ -13,7 +13,7 @@
 #include "apps/llama/checkpoint/mapped_file.hpp"
 #include "apps/llama/checkpoint/tensor.hpp"
 
-namespace flywheel::llama {
+namespace llama {
 
 // The tensors of one file in the safetensors format (huggingface/safetensors, "Format"): eight bytes of
 // header size, a JSON header of names, types, shapes and offsets, then the data. `file` is for messages.
@@ -50,4 +50,4 @@ class SafeTensors {
   std::map<std::string, TensorView, std::less<>> tensors_;
 };
 
-}  // namespace flywheel::llama
+}  // namespace llama

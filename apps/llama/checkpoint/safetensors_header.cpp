@@ -5,7 +5,7 @@
 #include "apps/llama/checkpoint/json_node.hpp"
 #include "apps/llama/checkpoint/safetensors.hpp"
 
-namespace flywheel::llama {
+namespace llama {
 namespace {
 
 constexpr std::size_t kSizeBytes = 8;                  // the header's size, little-endian, at the front
@@ -115,4 +115,4 @@ std::vector<TensorView> read_safetensors(std::span<const std::byte> bytes,
   return tensors;
 }
 
-}  // namespace flywheel::llama
+}  // namespace llama

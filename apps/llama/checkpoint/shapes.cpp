@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-namespace flywheel::llama {
+namespace llama {
 namespace {
 
 /// What differs between the models of a family.
@@ -93,4 +93,4 @@ std::int64_t parameter_count(const Config& config) {
   return (config.tie_word_embeddings ? 1 : 2) * embedding + layers + config.hidden_size;
 }
 
-}  // namespace flywheel::llama
+}  // namespace llama

@@ -7,7 +7,7 @@
 
 #include "apps/llama/checkpoint/config.hpp"
 
-namespace flywheel::llama {
+namespace llama {
 
 struct Shape {
   const char* name;  // lower case, as in "llama-3.2-1b"
@@ -23,4 +23,4 @@ std::vector<std::string_view> shape_names();
 /// Weights of a model of this shape; a tied output matrix counts once.
 std::int64_t parameter_count(const Config& config);
 
-}  // namespace flywheel::llama
+}  // namespace llama

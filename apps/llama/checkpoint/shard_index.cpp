@@ -2,7 +2,7 @@
 
 #include "apps/llama/checkpoint/json_node.hpp"
 
-namespace flywheel::llama {
+namespace llama {
 namespace {
 
 // A zero byte would end the name for the system, which then opens another file than the one that messages name.
@@ -25,4 +25,4 @@ ShardIndex read_shard_index(std::string_view json, const std::filesystem::path& 
   return index;
 }
 
-}  // namespace flywheel::llama
+}  // namespace llama

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace flywheel::llama {
+namespace llama {
 
 // Which file of a model's folder holds which tensor: the weight_map of a model.safetensors.index.json.
 struct ShardIndex {
@@ -21,4 +21,4 @@ extern const char* const kShardRemedy;
 // anything but the name of a file.
 ShardIndex read_shard_index(std::string_view json, const std::filesystem::path& file);
 
-}  // namespace flywheel::llama
+}  // namespace llama

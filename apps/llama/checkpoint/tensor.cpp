@@ -5,7 +5,7 @@
 #include <cstring>
 #include <stdexcept>
 
-namespace flywheel::llama {
+namespace llama {
 namespace {
 
 static_assert(std::endian::native == std::endian::little,
@@ -99,4 +99,4 @@ std::vector<float> to_floats(const TensorView& tensor) {
   return values;
 }
 
-}  // namespace flywheel::llama
+}  // namespace llama

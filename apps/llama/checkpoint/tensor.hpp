@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-namespace flywheel::llama {
+namespace llama {
 
 // The element types that a safetensors file can be laid out with here. Weights come as the first three; the
 // others appear in files of indices, masks and golden values.
@@ -39,4 +39,4 @@ float f16_to_float(std::uint16_t bits);
 void copy_floats(const TensorView& tensor, std::span<float> out);
 std::vector<float> to_floats(const TensorView& tensor);
 
-}  // namespace flywheel::llama
+}  // namespace llama

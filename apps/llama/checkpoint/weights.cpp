@@ -8,7 +8,7 @@
 #include "apps/llama/checkpoint/error.hpp"
 #include "apps/llama/checkpoint/safetensors.hpp"
 
-namespace flywheel::llama {
+namespace llama {
 namespace {
 
 /// Tensors are aligned to their elements.
@@ -143,4 +143,4 @@ Weights load_weights(Runtime& runtime, const Config& config, const std::filesyst
   return weights;
 }
 
-}  // namespace flywheel::llama
+}  // namespace llama

@@ -13,7 +13,9 @@
 #include "apps/llama/checkpoint/config.hpp"
 #include "apps/llama/checkpoint/matrix.cuh"
 
-namespace flywheel::llama {
+namespace llama {
+
+using namespace flywheel;
 
 /// A weight that the tuned decode's stream cannot keep, see fits_stream(), as the model's files name it.
 struct LargeWeight {
@@ -56,4 +58,4 @@ struct Weights {
 /// multiples of 8.
 Weights load_weights(Runtime& runtime, const Config& config, const std::filesystem::path& folder);
 
-}  // namespace flywheel::llama
+}  // namespace llama

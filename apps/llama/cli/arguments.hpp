@@ -9,7 +9,7 @@
 
 #include "apps/llama/decode/request.hpp"
 
-namespace flywheel::llama {
+namespace llama {
 
 /// For an option that takes a number.
 inline CLI::Validator at_least(int least) {
@@ -68,4 +68,4 @@ inline std::string in_words_of_command(const CLI::App& app, std::string what) {
   return what;
 }
 
-}  // namespace flywheel::llama
+}  // namespace llama

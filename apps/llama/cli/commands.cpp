@@ -16,7 +16,7 @@
 #include "apps/llama/tuned/options.hpp"
 #include "apps/llama/tuned/start.hpp"
 
-namespace flywheel::llama {
+namespace llama {
 namespace {
 
 constexpr std::uint32_t kDefaultTokens = 256;
@@ -250,4 +250,4 @@ bool soak_decode(const Measured& what, const SoakRequest& request, const Options
   return result.passed;
 }
 
-}  // namespace flywheel::llama
+}  // namespace llama

@@ -10,7 +10,7 @@
 #include "apps/llama/bench/soak.hpp"
 #include "apps/llama/portable/generator.hpp"
 
-namespace flywheel::llama {
+namespace llama {
 
 /// Where the model lies and where it runs.
 struct Setup {
@@ -50,4 +50,4 @@ bool bench_decode(const Measured& what, const BenchRequest& request);
 /// Prints how it goes. False if a run ended otherwise than the first.
 bool soak_decode(const Measured& what, const SoakRequest& request, const Options& options);
 
-}  // namespace flywheel::llama
+}  // namespace llama

@@ -7,7 +7,7 @@
 
 #include "apps/llama/checkpoint/tokenizer/utf8.hpp"
 
-namespace flywheel::llama {
+namespace llama {
 
 /// As the C library has it, whatever the user's locale is. A character that it does not know takes one cell.
 std::size_t cells_of(std::uint32_t code_point) {
@@ -42,4 +42,4 @@ void Cursor::follow(std::uint32_t code_point, std::size_t width) {
   }
 }
 
-}  // namespace flywheel::llama
+}  // namespace llama

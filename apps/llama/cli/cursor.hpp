@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace flywheel::llama {
+namespace llama {
 
 /// Cells that a character takes on a terminal: 2 for those of Chinese and for emoji, none for an accent of its own.
 std::size_t cells_of(std::uint32_t code_point);
@@ -23,4 +23,4 @@ class Cursor {
   std::size_t column_ = 0;
 };
 
-}  // namespace flywheel::llama
+}  // namespace llama

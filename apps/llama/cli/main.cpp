@@ -12,7 +12,7 @@
 namespace {
 
 using namespace flywheel;
-using namespace flywheel::llama;
+using namespace llama;
 
 constexpr int kFailed = 1;
 constexpr int kWrongInput = 2;

@@ -5,7 +5,7 @@
 
 #include <cstdio>
 
-namespace flywheel::llama {
+namespace llama {
 namespace {
 
 constexpr std::chrono::milliseconds kFrame{16};
@@ -73,4 +73,4 @@ std::string Terminal::status() const {
   return std::string(text).substr(0, terminal_width() - 1);
 }
 
-}  // namespace flywheel::llama
+}  // namespace llama

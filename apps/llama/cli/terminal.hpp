@@ -8,7 +8,7 @@
 
 #include "apps/llama/cli/cursor.hpp"
 
-namespace flywheel::llama {
+namespace llama {
 
 /// The text is written as it comes, at most 60 times a second. Where stderr is a terminal a line there says
 /// how many tokens there are and how fast they come; it moves along below the text and is gone in the end.
@@ -40,4 +40,4 @@ class Terminal {
   Clock::time_point last_frame_{};
 };
 
-}  // namespace flywheel::llama
+}  // namespace llama

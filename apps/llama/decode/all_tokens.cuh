@@ -5,7 +5,7 @@
 
 #include "apps/llama/decode/look.cuh"
 
-namespace flywheel::llama {
+namespace llama {
 
 inline constexpr int kBins = 1024;
 
@@ -261,4 +261,4 @@ class AllTokens {
   std::uint32_t floor_ = order_key(-std::numeric_limits<float>::infinity());  // tokens whose key is below are out
 };
 
-}  // namespace flywheel::llama
+}  // namespace llama

@@ -12,7 +12,9 @@
 #include <cstdint>
 #include <limits>
 
-namespace flywheel::llama {
+namespace llama {
+
+using namespace flywheel;
 
 inline constexpr int kLanes = 32;
 
@@ -94,4 +96,4 @@ FLYWHEEL_TASK float rms_scale(const Block& block, const float* x, int n, float e
   return 1.f / std::sqrt(squares / static_cast<float>(n) + eps);
 }
 
-}  // namespace flywheel::llama
+}  // namespace llama

@@ -3,7 +3,7 @@
 
 #include "apps/llama/decode/half.cuh"
 
-namespace flywheel::llama {
+namespace llama {
 
 /// Value i of a tensor depends on the seed and on i alone, so it is the same on any processor and number of workers.
 struct FillRandom {
@@ -46,4 +46,4 @@ struct FillRandom {
   }
 };
 
-}  // namespace flywheel::llama
+}  // namespace llama

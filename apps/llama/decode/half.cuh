@@ -12,7 +12,7 @@
 
 #include "apps/llama/checkpoint/matrix.cuh"
 
-namespace flywheel::llama {
+namespace llama {
 
 struct Half {
   std::uint16_t bits;
@@ -61,4 +61,4 @@ FLYWHEEL_TASK inline float from_half(std::uint32_t bits) {
 }
 FLYWHEEL_TASK inline float to_float(Half half) { return from_half(half.bits); }
 
-}  // namespace flywheel::llama
+}  // namespace llama

@@ -3,7 +3,7 @@
 
 #include "apps/llama/decode/sampling_numbers.cuh"
 
-namespace flywheel::llama {
+namespace llama {
 
 /// Neighbouring tokens, `end` not among them.
 struct TokenRange {
@@ -66,4 +66,4 @@ FLYWHEEL_TASK void look_over(const Block& block, const float* logits, const Toke
   }
 }
 
-}  // namespace flywheel::llama
+}  // namespace llama

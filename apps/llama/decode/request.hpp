@@ -9,7 +9,7 @@
 
 #include "apps/llama/decode/step.cuh"
 
-namespace flywheel::llama {
+namespace llama {
 
 /// A request that the model cannot serve: what() says what is wrong and what to do.
 class RequestError : public std::runtime_error {
@@ -39,4 +39,4 @@ using OnToken = std::function<void(std::uint32_t token)>;
 /// `text`: the number of its request among those that are served at once, from 0.
 using OnTextToken = std::function<void(std::size_t text, std::uint32_t token)>;
 
-}  // namespace flywheel::llama
+}  // namespace llama

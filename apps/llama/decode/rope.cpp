@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <numbers>
 
-namespace flywheel::llama {
+namespace llama {
 namespace {
 
 /// See RopeScaling.
@@ -44,4 +44,4 @@ std::vector<float> rope_table(const Config& config, int context) {
   return table;
 }
 
-}  // namespace flywheel::llama
+}  // namespace llama

@@ -4,7 +4,7 @@
 #include "apps/llama/checkpoint/matrix.cuh"
 #include "apps/llama/decode/arithmetic.cuh"
 
-namespace flywheel::llama {
+namespace llama {
 
 /// Eight values by 16-byte loads.
 FLYWHEEL_TASK inline void load_chunk(const float* from, float (&to)[kChunk]) {
@@ -112,4 +112,4 @@ FLYWHEEL_TASK void multiply_row_pairs(const Block& block, const Matrix& a, const
   });
 }
 
-}  // namespace flywheel::llama
+}  // namespace llama

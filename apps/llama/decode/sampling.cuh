@@ -4,7 +4,7 @@
 #include "apps/llama/decode/all_tokens.cuh"
 #include "apps/llama/decode/shortlist.cuh"
 
-namespace flywheel::llama {
+namespace llama {
 
 /// In scratch.
 template <int kThreads>
@@ -79,4 +79,4 @@ FLYWHEEL_COLD std::uint32_t choose_token(Block block, const float* logits, int c
   return token;
 }
 
-}  // namespace flywheel::llama
+}  // namespace llama

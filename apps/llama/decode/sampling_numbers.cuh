@@ -7,7 +7,7 @@
 #include "apps/llama/decode/arithmetic.cuh"
 #include "apps/llama/decode/step.cuh"
 
-namespace flywheel::llama {
+namespace llama {
 
 /// Orders as the floats do. NaN of either sign is more than infinity, so that the largest key tells of any: x86 makes
 /// negative ones of its own.
@@ -90,4 +90,4 @@ FLYWHEEL_TASK inline std::uint64_t likelier_of(float logit, int token) {
   return static_cast<std::uint64_t>(order_key(logit)) << 32 | ~static_cast<std::uint32_t>(token);
 }
 
-}  // namespace flywheel::llama
+}  // namespace llama

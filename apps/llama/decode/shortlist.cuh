@@ -3,7 +3,7 @@
 
 #include "apps/llama/decode/look.cuh"
 
-namespace flywheel::llama {
+namespace llama {
 
 inline constexpr std::uint32_t kMostShortlisted = 512;
 
@@ -135,4 +135,4 @@ class Shortlist {
   int count_ = 0;
 };
 
-}  // namespace flywheel::llama
+}  // namespace llama

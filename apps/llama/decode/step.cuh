@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-namespace flywheel::llama {
+namespace llama {
 
 /// In device memory. Constant during a step; Sample writes it for the next one.
 struct StepState {
@@ -36,4 +36,4 @@ struct WrittenToken {
 /// block.fail() code of Sample: a logit is infinite or not a number.
 inline constexpr std::uint32_t kLogitsNotFinite = 1;
 
-}  // namespace flywheel::llama
+}  // namespace llama

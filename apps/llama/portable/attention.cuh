@@ -5,7 +5,7 @@
 #include "apps/llama/decode/arithmetic.cuh"
 #include "apps/llama/decode/step.cuh"
 
-namespace flywheel::llama {
+namespace llama {
 
 /// One layer's keys and values. A key's values lie 32 positions side by side, so that threads that take one
 /// position each read whole lines: [kv head][context / 32][head_dim][32]. Values lie as [kv
@@ -156,4 +156,4 @@ struct Attend {
   }
 };
 
-}  // namespace flywheel::llama
+}  // namespace llama

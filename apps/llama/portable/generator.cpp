@@ -4,7 +4,7 @@
 #include <cmath>
 #include <string>
 
-namespace flywheel::llama {
+namespace llama {
 namespace {
 
 constexpr int kDefaultContext = 4096;
@@ -166,4 +166,4 @@ Options options_for(const std::filesystem::path& folder, int context, Options op
   return options;
 }
 
-}  // namespace flywheel::llama
+}  // namespace llama

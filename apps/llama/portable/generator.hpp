@@ -7,7 +7,7 @@
 #include "apps/llama/decode/request.hpp"
 #include "apps/llama/portable/graph.hpp"
 
-namespace flywheel::llama {
+namespace llama {
 
 // Shared with the compiled decode.
 
@@ -60,4 +60,4 @@ class Generator {
 /// be read.
 Options options_for(const std::filesystem::path& folder, int context = 0, Options options = {});
 
-}  // namespace flywheel::llama
+}  // namespace llama

@@ -7,7 +7,7 @@
 #include "apps/llama/portable/projections.cuh"
 #include "apps/llama/portable/sample.cuh"
 
-namespace flywheel::llama {
+namespace llama {
 namespace {
 
 struct Tile {
@@ -181,4 +181,4 @@ PortableGraph build_portable_graph(const Runtime& runtime, const Config& config,
   return Builder(runtime, config, weights, memory).build();
 }
 
-}  // namespace flywheel::llama
+}  // namespace llama

@@ -7,7 +7,9 @@
 #include "apps/llama/decode/step.cuh"
 #include "apps/llama/portable/memory.hpp"
 
-namespace flywheel::llama {
+namespace llama {
+
+using namespace flywheel;
 
 /*  Embed -> [ ProjectNormed qkv -> Attend -> ProjectResidual -> GateUp -> ProjectResidual ] -> ProjectLogits
  * -> Sample one for each tile     a head        a tile         a tile        a tile            a tile
@@ -24,4 +26,4 @@ struct PortableGraph {
 PortableGraph build_portable_graph(const Runtime& runtime, const Config& config, const Weights& weights,
                                const PortableMemory& memory);
 
-}  // namespace flywheel::llama
+}  // namespace llama

@@ -2,7 +2,7 @@
 
 #include "apps/llama/decode/rope.hpp"
 
-namespace flywheel::llama {
+namespace llama {
 namespace {
 
 std::size_t size_of(int a, int b = 1) { return static_cast<std::size_t>(a) * static_cast<std::size_t>(b); }
@@ -33,4 +33,4 @@ PortableMemory::PortableMemory(Runtime& runtime, const Config& config, int conte
     caches.push_back(make_cache(runtime, config, whole_blocks(context)));
 }
 
-}  // namespace flywheel::llama
+}  // namespace llama

@@ -8,7 +8,9 @@
 #include "apps/llama/checkpoint/config.hpp"
 #include "apps/llama/portable/attention.cuh"
 
-namespace flywheel::llama {
+namespace llama {
+
+using namespace flywheel;
 
 /// One layer's cache and its owner.
 struct CacheBuffer {
@@ -32,4 +34,4 @@ struct PortableMemory {
   std::vector<CacheBuffer> caches;
 };
 
-}  // namespace flywheel::llama
+}  // namespace llama

@@ -6,7 +6,7 @@
 #include "apps/llama/decode/row_products.cuh"
 #include "apps/llama/decode/step.cuh"
 
-namespace flywheel::llama {
+namespace llama {
 
 /// RMSNorm's weights and epsilon.
 struct Norm {
@@ -107,4 +107,4 @@ struct Join {
   FLYWHEEL_TASK void operator()(Block&) const {}
 };
 
-}  // namespace flywheel::llama
+}  // namespace llama

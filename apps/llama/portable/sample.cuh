@@ -3,7 +3,7 @@
 
 #include "apps/llama/decode/sampling.cuh"
 
-namespace flywheel::llama {
+namespace llama {
 
 /// Ends a step: the next token is the prompt's, or one chosen from the logits and streamed to the host. Ends
 /// the run at an end-of-text token.
@@ -38,4 +38,4 @@ struct Sample {
   }
 };
 
-}  // namespace flywheel::llama
+}  // namespace llama

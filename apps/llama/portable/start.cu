@@ -5,11 +5,11 @@
 #include "apps/llama/portable/projections.cuh"
 #include "apps/llama/portable/sample.cuh"
 
-namespace flywheel::llama {
+namespace llama {
 
 Runtime start_portable_runtime(const Options& options) {
   return start<Embed, ProjectNormed, ProjectResidual, GateUp, Attend, Join, ProjectLogits, Sample,
                FillRandom>(options);
 }
 
-}  // namespace flywheel::llama
+}  // namespace llama

@@ -4,9 +4,11 @@
 
 #include <flywheel/flywheel.hpp>
 
-namespace flywheel::llama {
+namespace llama {
+
+using namespace flywheel;
 
 /// As flywheel::start(), for the tasks of a decode step.
 Runtime start_portable_runtime(const Options& options = {});
 
-}  // namespace flywheel::llama
+}  // namespace llama

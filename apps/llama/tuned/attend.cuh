@@ -6,7 +6,7 @@
 #include "apps/llama/tuned/attend_warp.cuh"
 #include "apps/llama/tuned/join.cuh"
 
-namespace flywheel::llama {
+namespace llama {
 
 struct TunedAttend : AttendTask {
   static constexpr bool kEarly = true;
@@ -268,4 +268,4 @@ struct TunedAttend : AttendTask {
 };
 static_assert(sizeof(TunedAttend) <= kTaskArgBytes);
 
-}  // namespace flywheel::llama
+}  // namespace llama

@@ -4,7 +4,7 @@
 #include "apps/llama/tuned/cache.cuh"
 #include "apps/llama/tuned/partials.cuh"
 
-namespace flywheel::llama {
+namespace llama {
 
 /// The `count` query heads from `head` on, which are those of one key and value head. The part that holds the step's
 /// position also puts the step's key and value into the cache.
@@ -127,4 +127,4 @@ struct AttendTask {
   }
 };
 
-}  // namespace flywheel::llama
+}  // namespace llama

@@ -11,7 +11,7 @@
 #include "apps/llama/tuned/cache.cuh"
 #include "apps/llama/tuned/tile.cuh"
 
-namespace flywheel::llama {
+namespace llama {
 
 /// A number as the sum of two halves, the upper in the lower 16 bits; for what clamp_to_half() leaves as it is.
 FLYWHEEL_TASK inline std::uint32_t split_to_halves(float value) {
@@ -218,4 +218,4 @@ class WarpAttention {
   float out_[kTiles][4] = {};  // dimensions lane / 4 and lane / 4 + 8 of each tile, columns high and low
 };
 
-}  // namespace flywheel::llama
+}  // namespace llama

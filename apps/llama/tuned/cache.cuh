@@ -3,7 +3,7 @@
 
 #include "apps/llama/decode/half.cuh"
 
-namespace flywheel::llama {
+namespace llama {
 
 /// Keys and values of one layer: [sequences][kv heads], then tiles by position and by dimension.
 struct TunedCache {
@@ -36,4 +36,4 @@ struct Span {
   FLYWHEEL_TASK bool has_step() const { return first <= position && position < last; }
 };
 
-}  // namespace flywheel::llama
+}  // namespace llama

@@ -5,7 +5,7 @@
 #include "apps/llama/tuned/maxima.cuh"
 #include "apps/llama/tuned/project.cuh"
 
-namespace flywheel::llama {
+namespace llama {
 
 /// A likeliest token as others see it, see likelier_of().
 struct alignas(16) BestWords {
@@ -265,4 +265,4 @@ struct TunedChoose {
   }
 };
 
-}  // namespace flywheel::llama
+}  // namespace llama

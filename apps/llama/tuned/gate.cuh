@@ -3,7 +3,7 @@
 
 #include "apps/llama/tuned/project.cuh"
 
-namespace flywheel::llama {
+namespace llama {
 
 /// y = silu(gate * norm(x)) times up * norm(x). The unit is 8 rows of each matrix, so that one store has both.
 struct TunedGateUp : TiledTask {
@@ -72,4 +72,4 @@ struct TunedGateUp : TiledTask {
   }
 };
 
-}  // namespace flywheel::llama
+}  // namespace llama

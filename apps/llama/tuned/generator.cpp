@@ -4,7 +4,7 @@
 
 #include "apps/llama/portable/generator.hpp"
 
-namespace flywheel::llama {
+namespace llama {
 
 namespace {
 
@@ -155,4 +155,4 @@ std::chrono::duration<double> TunedGenerator::run(std::uint32_t start, std::uint
 
 std::string TunedGenerator::describe() const { return runtime_.describe(graph_.decode); }
 
-}  // namespace flywheel::llama
+}  // namespace llama

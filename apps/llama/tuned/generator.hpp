@@ -6,7 +6,7 @@
 #include "apps/llama/decode/request.hpp"
 #include "apps/llama/tuned/graph.hpp"
 
-namespace flywheel::llama {
+namespace llama {
 
 /// A model with its decode step compiled. One thread at a time. The runtime must outlive it.
 class TunedGenerator {
@@ -72,4 +72,4 @@ class TunedGenerator {
   bool numbers_lost_ = false;  // the cache may hold what is no number
 };
 
-}  // namespace flywheel::llama
+}  // namespace llama

@@ -11,7 +11,7 @@
 #include "apps/llama/tuned/gate.cuh"
 #include "apps/llama/tuned/share.hpp"
 
-namespace flywheel::llama {
+namespace llama {
 namespace {
 
 using Stage = std::vector<TaskRef<>>;
@@ -296,4 +296,4 @@ std::uint32_t tuned_scratch_bytes(const Config& config, bool on_gpu, int context
   return static_cast<std::uint32_t>((on_gpu ? std::max(tuned - kBorrowed, 0) : std::max(tuned, portable)) + 256);
 }
 
-}  // namespace flywheel::llama
+}  // namespace llama

@@ -6,7 +6,7 @@
 #include "apps/llama/checkpoint/weights.hpp"
 #include "apps/llama/tuned/memory.hpp"
 
-namespace flywheel::llama {
+namespace llama {
 
 /// Tasks of one type that work side by side.
 struct StageTasks {
@@ -40,4 +40,4 @@ TunedGraph build_tuned_graph(int places, const Config& config, const Weights& we
 /// Shared memory for block.scratch() that the tasks need.
 std::uint32_t tuned_scratch_bytes(const Config& config, bool on_gpu, int context);
 
-}  // namespace flywheel::llama
+}  // namespace llama

@@ -4,7 +4,7 @@
 
 #include "apps/llama/tuned/tile.cuh"
 
-namespace flywheel::llama {
+namespace llama {
 
 inline constexpr int kMostSequences = 8;
 
@@ -186,4 +186,4 @@ class InputReader {
   const Stamped* from_[kBlocks];
 };
 
-}  // namespace flywheel::llama
+}  // namespace llama

@@ -11,7 +11,7 @@
 
 #include "apps/llama/tuned/partials.cuh"
 
-namespace flywheel::llama {
+namespace llama {
 
 /// The `count` query heads from `head` on, of one part.
 template <int kDims>
@@ -106,4 +106,4 @@ struct PartJoin {
   }
 };
 
-}  // namespace flywheel::llama
+}  // namespace llama

@@ -6,7 +6,7 @@
 #include "apps/llama/decode/sampling.cuh"
 #include "apps/llama/tuned/sums.cuh"
 
-namespace flywheel::llama {
+namespace llama {
 
 /// The groups of a task's rows, the same in all tasks: the rows that one lane of the warp that stores sees, see LaneRows.
 struct RowGroups {
@@ -139,4 +139,4 @@ FLYWHEEL_COLD std::uint32_t draw_token(Block block, LogitsLeft left, Sampling ho
   return token;
 }
 
-}  // namespace flywheel::llama
+}  // namespace llama

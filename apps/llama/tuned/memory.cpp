@@ -5,7 +5,7 @@
 
 #include "apps/llama/decode/rope.hpp"
 
-namespace flywheel::llama {
+namespace llama {
 namespace {
 
 std::size_t size_of(int a, int b = 1, int c = 1) {
@@ -76,4 +76,4 @@ Partials TunedMemory::partials(const Config& config, std::size_t layer) const {
   return of_layer;
 }
 
-}  // namespace flywheel::llama
+}  // namespace llama

@@ -10,7 +10,9 @@
 #include "apps/llama/tuned/choose.cuh"
 #include "apps/llama/tuned/partials.cuh"
 
-namespace flywheel::llama {
+namespace llama {
+
+using namespace flywheel;
 
 struct TunedMemory {
   /// `context`: positions to have room for, of each of `sequences` (1, 2, 4 or 8) texts.
@@ -50,4 +52,4 @@ struct TunedMemory {
   Runtime& runtime_;
 };
 
-}  // namespace flywheel::llama
+}  // namespace llama

@@ -14,7 +14,7 @@
 #include "apps/llama/tuned/sums.cuh"
 #include "apps/llama/tuned/tile_reader.cuh"
 
-namespace flywheel::llama {
+namespace llama {
 
 /// What tiles are multiplied with.
 struct TiledInput {
@@ -265,4 +265,4 @@ class Multiplier {
   WarpSums* out_ = nullptr;
 };
 
-}  // namespace flywheel::llama
+}  // namespace llama

@@ -4,7 +4,7 @@
 
 #include "apps/llama/tuned/tiled_task.cuh"
 
-namespace flywheel::llama {
+namespace llama {
 
 /// What a norm needs of those who made its input.
 struct NormInput {
@@ -66,4 +66,4 @@ struct ResidualOutput {
   Stamped* squares;      // [sequences], this part's
 };
 
-}  // namespace flywheel::llama
+}  // namespace llama

@@ -9,7 +9,7 @@
 #include "apps/llama/tuned/step_bytes.hpp"
 #include "apps/measure/limits.hpp"
 
-namespace flywheel::llama {
+namespace llama {
 namespace {
 
 /// The words of 8 texts are looked for while operands come. (Llama-3.2-1B on an H200: 0.714 ms a step, with the default of 78 KB
@@ -81,4 +81,4 @@ Options portable_options(const Config& config, int context, Options options) {
   return options;
 }
 
-}  // namespace flywheel::llama
+}  // namespace llama

@@ -5,7 +5,9 @@
 
 #include "apps/llama/checkpoint/config.hpp"
 
-namespace flywheel::llama {
+namespace llama {
+
+using namespace flywheel;
 
 /// What is to have room.
 struct TunedRoom {
@@ -27,4 +29,4 @@ Options tuned_options(const Config& config, const TunedRoom& room, Options optio
 /// The same for the portable tasks on random weights, with float activations and cache.
 Options portable_options(const Config& config, int context, Options options = {});
 
-}  // namespace flywheel::llama
+}  // namespace llama

@@ -6,7 +6,7 @@
 #include "apps/llama/decode/step.cuh"
 #include "apps/llama/tuned/inputs.cuh"
 
-namespace flywheel::llama {
+namespace llama {
 
 /// Positions that one part takes at least: two blocks of 16 for each warp. With 512, Llama-3.2-1B took as long at position
 /// 128, and 1.007 ms a token in place of 0.946 at 1024 (H200).
@@ -89,4 +89,4 @@ struct Partials {
   }
 };
 
-}  // namespace flywheel::llama
+}  // namespace llama

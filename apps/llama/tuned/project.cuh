@@ -9,7 +9,7 @@
 #include "apps/llama/decode/row_products.cuh"
 #include "apps/llama/tuned/norm.cuh"
 
-namespace flywheel::llama {
+namespace llama {
 
 /// Tasks whose tiles are groups of rows of one matrix.
 struct RowsTask : TiledTask {
@@ -159,4 +159,4 @@ struct TunedResidual : RowsTask {
   }
 };
 
-}  // namespace flywheel::llama
+}  // namespace llama

@@ -5,7 +5,7 @@
 #include <stdexcept>
 #include <string>
 
-namespace flywheel::llama {
+namespace llama {
 
 namespace {
 /// Sharing out would never end.
@@ -71,4 +71,4 @@ std::vector<int> Sharer::count_units(int units, double unit_bytes) const {
     }
 }
 
-}  // namespace flywheel::llama
+}  // namespace llama

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-namespace flywheel::llama {
+namespace llama {
 
 /// Consecutive units of a matrix for one worker.
 struct Share {
@@ -33,4 +33,4 @@ class Sharer {
   std::vector<double> late_;   // bytes, for the next matrix
 };
 
-}  // namespace flywheel::llama
+}  // namespace llama

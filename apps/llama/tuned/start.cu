@@ -6,11 +6,11 @@
 #include "apps/llama/tuned/gate.cuh"
 #include "apps/llama/tuned/project.cuh"
 
-namespace flywheel::llama {
+namespace llama {
 
 Runtime start_tuned_runtime(const Options& options) {
   return start<TunedEmbed, TunedProject, TunedAttend, TunedGateUp, TunedResidual, TunedLogits, TunedChoose,
                FillRandom>(options);
 }
 
-}  // namespace flywheel::llama
+}  // namespace llama

@@ -3,9 +3,11 @@
 
 #include <flywheel/flywheel.hpp>
 
-namespace flywheel::llama {
+namespace llama {
+
+using namespace flywheel;
 
 /// As flywheel::start(), for the tasks of a compiled decode.
 Runtime start_tuned_runtime(const Options& options = {});
 
-}  // namespace flywheel::llama
+}  // namespace llama

@@ -2,7 +2,7 @@
 
 #include "apps/llama/tuned/tile.cuh"
 
-namespace flywheel::llama {
+namespace llama {
 namespace {
 
 struct Size {
@@ -53,4 +53,4 @@ std::uint64_t stream_bytes(const Config& config) {
   return bytes;
 }
 
-}  // namespace flywheel::llama
+}  // namespace llama

@@ -5,7 +5,7 @@
 
 #include "apps/llama/checkpoint/config.hpp"
 
-namespace flywheel::llama {
+namespace llama {
 
 /// Of all matrices in bf16 but the embedding table, unless that is the output matrix too; and of all norms, in float.
 std::uint64_t weight_bytes(const Config& config);
@@ -16,4 +16,4 @@ double step_bytes(const Config& config, int sequences, double positions);
 /// Of the matrices as the tuned tasks take them: whole groups of rows, whole steps of columns.
 std::uint64_t stream_bytes(const Config& config);
 
-}  // namespace flywheel::llama
+}  // namespace llama

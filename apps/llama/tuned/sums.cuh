@@ -5,7 +5,7 @@
 
 #include "apps/llama/tuned/tile.cuh"
 
-namespace flywheel::llama {
+namespace llama {
 
 /// Rows of a handoff: few enough to be stored while the next are computed, and sums enough for the lanes of the warp.
 FLYWHEEL_TASK constexpr int rows_of_handoff(int sequences) { return sequences == 1 || sequences == 4 ? 32 : 16; }
@@ -106,4 +106,4 @@ struct ReadyAtOnce {
   FLYWHEEL_TASK void operator()(T&) const {}
 };
 
-}  // namespace flywheel::llama
+}  // namespace llama

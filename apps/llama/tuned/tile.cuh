@@ -23,7 +23,7 @@
 #include "apps/llama/decode/arithmetic.cuh"
 #include "apps/llama/decode/half.cuh"
 
-namespace flywheel::llama {
+namespace llama {
 
 inline constexpr int kTileWarps = 8;
 inline constexpr int kGroupRows = 8;
@@ -193,4 +193,4 @@ FLYWHEEL_TASK void pack_tiles(Block& block, const TileShape& shape, unsigned cha
   });
 }
 
-}  // namespace flywheel::llama
+}  // namespace llama

@@ -3,7 +3,7 @@
 
 #include "apps/llama/tuned/tile.cuh"
 
-namespace flywheel::llama {
+namespace llama {
 
 /// A lane's part of what a warp fetches at once: a page of tiles, still packed, or one tile.
 template <bool kWhole>
@@ -115,4 +115,4 @@ class TileReader {
   int left_, in_page_ = 0, at_ = 0;
 };
 
-}  // namespace flywheel::llama
+}  // namespace llama

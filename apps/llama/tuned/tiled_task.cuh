@@ -3,7 +3,7 @@
 
 #include "apps/llama/tuned/multiply.cuh"
 
-namespace flywheel::llama {
+namespace llama {
 
 namespace detail {
 template <int kBlocks, bool kWhole, class Block, class Operands>
@@ -50,4 +50,4 @@ struct TiledTask {
   }
 };
 
-}  // namespace flywheel::llama
+}  // namespace llama

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace flywheel::llama {
+namespace llama {
 
 AddedTokens::AddedTokens(const std::vector<AddedToken>& tokens) {
   for (const AddedToken& token : tokens) {
@@ -46,4 +46,4 @@ void AddedTokens::split(std::string_view text, const std::function<void(std::str
   split_by(raw_, text, visit_rest, visit_id);
 }
 
-}  // namespace flywheel::llama
+}  // namespace llama

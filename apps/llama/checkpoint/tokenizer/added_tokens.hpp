@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-namespace flywheel::llama {
+namespace llama {
 
 // A token that is found in a text as it is, before any cutting and merging: "<|endoftext|>".
 struct AddedToken {
@@ -38,4 +38,4 @@ class AddedTokens {
   Table normalized_;
 };
 
-}  // namespace flywheel::llama
+}  // namespace llama

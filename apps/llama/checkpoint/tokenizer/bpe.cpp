@@ -3,7 +3,7 @@
 #include <queue>
 #include <tuple>
 
-namespace flywheel::llama {
+namespace llama {
 namespace {
 
 std::uint64_t key_of(int left, int right) {
@@ -105,4 +105,4 @@ void BytePairEncoder::encode(std::string_view bytes, std::vector<int>& ids) cons
   word.append_to(ids);
 }
 
-}  // namespace flywheel::llama
+}  // namespace llama

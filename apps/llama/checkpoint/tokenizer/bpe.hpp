@@ -6,7 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
-namespace flywheel::llama {
+namespace llama {
 
 // Byte-pair encoding (Sennrich et al. 2016): a word starts as one token a byte; of all neighbours that may
 // merge, the pair learnt first merges, leftmost first, until none is left.
@@ -38,4 +38,4 @@ class BytePairEncoder {
   std::unordered_map<std::uint64_t, Ranked> merges_;
 };
 
-}  // namespace flywheel::llama
+}  // namespace llama

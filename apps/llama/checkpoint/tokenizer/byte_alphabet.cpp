@@ -4,7 +4,7 @@
 
 #include "apps/llama/checkpoint/tokenizer/utf8.hpp"
 
-namespace flywheel::llama {
+namespace llama {
 namespace {
 
 constexpr std::size_t kAlphabetEnd = 0x100 + 68;  // behind the last code point in use
@@ -39,4 +39,4 @@ std::optional<std::string> bytes_of_token(std::string_view written) {
   return bytes;
 }
 
-}  // namespace flywheel::llama
+}  // namespace llama

@@ -6,7 +6,7 @@
 #include "apps/llama/checkpoint/tokenizer/unicode.hpp"
 #include "apps/llama/checkpoint/tokenizer/utf8.hpp"
 
-namespace flywheel::llama {
+namespace llama {
 namespace {
 
 constexpr std::string_view kGpt2Pattern =
@@ -169,4 +169,4 @@ void split(SplitRule rule, std::string_view text, const std::function<void(std::
   }
 }
 
-}  // namespace flywheel::llama
+}  // namespace llama

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string_view>
 
-namespace flywheel::llama {
+namespace llama {
 
 // The regular expressions that models cut text with before byte-pair encoding. Each has a matcher written by
 // hand: no general engine is needed, and no model in this family uses another.
@@ -18,4 +18,4 @@ std::optional<SplitRule> split_rule_of(std::string_view pattern);
 // no UTF-8 count as characters of no class, one a maximal subpart.
 void split(SplitRule rule, std::string_view text, const std::function<void(std::string_view)>& visit);
 
-}  // namespace flywheel::llama
+}  // namespace llama

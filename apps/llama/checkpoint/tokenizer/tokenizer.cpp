@@ -5,7 +5,7 @@
 #include "apps/llama/checkpoint/mapped_file.hpp"
 #include "apps/llama/checkpoint/tokenizer/tokenizer_file.hpp"
 
-namespace flywheel::llama {
+namespace llama {
 
 Tokenizer Tokenizer::load(const std::filesystem::path& path) {
   const std::filesystem::path file = std::filesystem::is_directory(path) ? path / "tokenizer.json" : path;
@@ -68,4 +68,4 @@ std::string Tokenizer::decode_visible(std::span<const int> ids) const {
   return text + decoder.finish();
 }
 
-}  // namespace flywheel::llama
+}  // namespace llama

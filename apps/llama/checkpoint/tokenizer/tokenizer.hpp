@@ -14,7 +14,7 @@
 #include "apps/llama/checkpoint/tokenizer/utf8.hpp"
 #include "apps/llama/checkpoint/tokenizer/vocabulary.hpp"
 
-namespace flywheel::llama {
+namespace llama {
 
 // Everything a tokenizer.json says that matters for ids.
 struct TokenizerParts {
@@ -83,4 +83,4 @@ class Decoder {
   Utf8Stream stream_;
 };
 
-}  // namespace flywheel::llama
+}  // namespace llama

@@ -8,7 +8,7 @@
 #include "apps/llama/checkpoint/error.hpp"
 #include "apps/llama/checkpoint/json_node.hpp"
 
-namespace flywheel::llama {
+namespace llama {
 namespace {
 
 constexpr int kLargestId = (1 << 22) - 1;
@@ -215,4 +215,4 @@ TokenizerParts read_tokenizer(std::string_view json, const std::filesystem::path
   return parts;
 }
 
-}  // namespace flywheel::llama
+}  // namespace llama

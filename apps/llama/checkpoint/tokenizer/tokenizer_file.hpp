@@ -5,9 +5,9 @@
 
 #include "apps/llama/checkpoint/tokenizer/tokenizer.hpp"
 
-namespace flywheel::llama {
+namespace llama {
 
 // Reads the text of a tokenizer.json; Tokenizer::parse says what it throws.
 TokenizerParts read_tokenizer(std::string_view json, const std::filesystem::path& file);
 
-}  // namespace flywheel::llama
+}  // namespace llama

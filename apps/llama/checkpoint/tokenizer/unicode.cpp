@@ -5,7 +5,7 @@
 
 #include "apps/llama/checkpoint/tokenizer/unicode_table.hpp"
 
-namespace flywheel::llama {
+namespace llama {
 namespace {
 
 bool contains(std::span<const CodeRange> table, std::uint32_t code_point) {
@@ -22,4 +22,4 @@ CharClass class_of(std::uint32_t code_point) {
   return CharClass::kOther;
 }
 
-}  // namespace flywheel::llama
+}  // namespace llama

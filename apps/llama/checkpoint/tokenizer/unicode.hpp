@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-namespace flywheel::llama {
+namespace llama {
 
 // What the pre-tokenizers' regular expressions tell apart: \p{L}, \p{N}, \s and everything else.
 enum class CharClass : std::uint8_t { kLetter, kNumber, kSpace, kOther };
@@ -10,4 +10,4 @@ enum class CharClass : std::uint8_t { kLetter, kNumber, kSpace, kOther };
 // The class of a Unicode code point, by the tables in unicode_table.hpp.
 CharClass class_of(std::uint32_t code_point);
 
-}  // namespace flywheel::llama
+}  // namespace llama

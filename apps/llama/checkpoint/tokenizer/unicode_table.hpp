@@ -6,7 +6,7 @@
 // Written by tools/make_unicode_table.py from Unicode 16.0.0. Sorted, disjoint ranges of code points.
 // clang-format off
 
-namespace flywheel::llama {
+namespace llama {
 
 struct CodeRange {
   std::uint32_t first;
@@ -185,4 +185,4 @@ inline constexpr std::array<CodeRange, 10> kSpaces = {{
     {0x2028, 0x2029}, {0x202f, 0x202f}, {0x205f, 0x205f}, {0x3000, 0x3000},
 }};
 
-}  // namespace flywheel::llama
+}  // namespace llama

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-namespace flywheel::llama {
+namespace llama {
 namespace {
 
 constexpr std::string_view kReplacementText = "\xef\xbf\xbd";
@@ -64,4 +64,4 @@ std::string Utf8Stream::finish() {
   return std::exchange(held_, {}).empty() ? std::string() : std::string(kReplacementText);
 }
 
-}  // namespace flywheel::llama
+}  // namespace llama

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace flywheel::llama {
+namespace llama {
 
 constexpr std::uint32_t kReplacementCharacter = 0xfffd;
 
@@ -33,4 +33,4 @@ class Utf8Stream {
   std::string held_;
 };
 
-}  // namespace flywheel::llama
+}  // namespace llama

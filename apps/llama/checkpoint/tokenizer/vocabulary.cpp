@@ -4,7 +4,7 @@
 
 #include "apps/llama/checkpoint/tokenizer/byte_alphabet.hpp"
 
-namespace flywheel::llama {
+namespace llama {
 namespace {
 
 template <class Ids>
@@ -55,4 +55,4 @@ std::optional<int> Vocabulary::find(std::string_view bytes) const {
 
 std::optional<int> Vocabulary::find_piece(std::string_view bytes) const { return look_up(pieces_, bytes); }
 
-}  // namespace flywheel::llama
+}  // namespace llama

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <unordered_map>
 
-namespace flywheel::llama {
+namespace llama {
 
 // Which bytes each token stands for, and back.
 class Vocabulary {
@@ -38,4 +38,4 @@ class Vocabulary {
   Ids added_;
 };
 
-}  // namespace flywheel::llama
+}  // namespace llama
