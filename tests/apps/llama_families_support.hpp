@@ -61,7 +61,7 @@ struct FamilyGolden {
 /// The relative error at each position, of the model in `folder` against `golden`.
 inline std::vector<double> errors_of(Runtime& runtime, const std::filesystem::path& folder,
                                      const FamilyGolden& golden) {
-  const auto logits = Generator(runtime, folder, kFamilyContext).logits(golden.ids);
+  const auto logits = PortableGenerator(runtime, folder, kFamilyContext).logits(golden.ids);
   std::vector<double> errors;
   for (std::size_t position = 0; position < logits.size(); ++position)
     errors.push_back(relative_error(logits[position], golden.at(position)));

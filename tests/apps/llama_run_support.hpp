@@ -57,9 +57,7 @@ inline double worst_error(const std::vector<std::vector<float>>& logits, const G
   return worst;
 }
 
-/// By a Generator or a TunedGenerator.
-template <class AnyGenerator>
-std::vector<std::uint32_t> write_tokens(AnyGenerator& generator, const Request& request) {
+inline std::vector<std::uint32_t> write_tokens(Generator& generator, const Request& request) {
   std::vector<std::uint32_t> tokens;
   generator.generate(request, [&](std::uint32_t token) { tokens.push_back(token); });
   return tokens;

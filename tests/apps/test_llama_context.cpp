@@ -44,8 +44,8 @@ TEST_CASE("context: the tuned decode agrees with the portable one before, at and
 TEST_CASE("context: with other keys and values the logits are far off") {
   const Config config = shape(Family::kQwen3, 64);
   Runtime runtime = start_portable_runtime({.target = Target::cpu, .workers = 2, .scratch_bytes = 64 << 10});
-  const Weights weights = random_weights(runtime, config, 5);
-  const auto logits = portable_logits_at(runtime, config, weights, {4096, 4351});
+  PortableGenerator generator(runtime, config, random_weights(runtime, config, 5), 4352);
+  const auto logits = logits_at(generator, {4096, 4351});
   CHECK(relative_error(logits[1], logits[0]) > 10 * kMostContextError);
 }
 

@@ -80,7 +80,7 @@ TEST_CASE("both families write the likeliest tokens that transformers writes") {
   REQUIRE(golden.greedy.size() == 64);
   REQUIRE(golden.least_gap() > 1e-3);  // far above the noise of logits of about 2
   Runtime runtime = cpu_runtime();
-  Generator generator(runtime, family_folder(name), kFamilyContext);
+  PortableGenerator generator(runtime, family_folder(name), kFamilyContext);
   CHECK(write_tokens(generator, golden.greedy_request()) == golden.greedy);
 }
 

@@ -59,7 +59,7 @@ TEST_CASE("emulated: logits of several different texts are those of the portable
   const Config config = read_config(kModelFolder);
   const Golden golden;
   Runtime cpu = cpu_runtime();
-  Generator oracle(cpu, kModelFolder, 64);
+  PortableGenerator oracle(cpu, kModelFolder, 64);
   for (const int count : {2, 4, 8}) {
     Runtime runtime = emulated_runtime(config, 64, 3, true);
     INFO(runtime.device() << ", " << count << " texts");

@@ -47,7 +47,7 @@ TEST_CASE("tuned on the GPU: a greedy text of the shipped model is the portable 
   const Request request = undrawn(kPrompt, 256);
   const auto tokens = text_of(start_tuned, kModelFolder, kContext, request);
   Runtime runtime = start_portable_runtime({.target = Target::gpu});
-  Generator portable(runtime, kModelFolder);
+  PortableGenerator portable(runtime, kModelFolder);
   check_text_against_portable(tokens, portable, request);
 }
 

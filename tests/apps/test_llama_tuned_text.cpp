@@ -26,7 +26,7 @@ TEST_CASE("tuned: a greedy text of the shipped model is the portable one, near t
   const Request request = undrawn(kPrompt, 256);
   const auto tokens = text_of(start_tuned, kModelFolder, 512, request);
   Runtime runtime = cpu_runtime();
-  Generator portable(runtime, kModelFolder);
+  PortableGenerator portable(runtime, kModelFolder);
   check_text_against_portable(tokens, portable, request);
 }
 

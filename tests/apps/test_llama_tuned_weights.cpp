@@ -127,7 +127,7 @@ TEST_CASE("tuned: a weight of the output matrix is refused, and one of an embedd
 TEST_CASE("portable: a large weight is a weight like others") {
   const Altered altered(kFamily, "model.layers.0.mlp.up_proj.weight", 3, 5, 0x4580);
   Runtime runtime = cpu_runtime();
-  Generator generator(runtime, altered.folder(), kFamilyContext);
+  PortableGenerator generator(runtime, altered.folder(), kFamilyContext);
   CHECK(generator.logits({1, 2}).size() == 2);
 }
 

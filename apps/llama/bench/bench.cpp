@@ -9,7 +9,6 @@
 #include "apps/llama/bench/check_context.hpp"
 #include "apps/llama/bench/positions.hpp"
 #include "apps/llama/bench/random_weights.hpp"
-#include "apps/llama/portable/generator.hpp"
 #include "apps/llama/tuned/generator.hpp"
 #include "apps/llama/tuned/options.hpp"
 #include "apps/llama/tuned/start.hpp"

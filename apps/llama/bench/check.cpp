@@ -7,7 +7,7 @@
 #include "apps/llama/bench/positions.hpp"
 #include "apps/llama/bench/step_words.hpp"
 #include "apps/llama/decode/fill_random.cuh"
-#include "apps/llama/portable/graph.hpp"
+#include "apps/llama/portable/generator.hpp"
 #include "apps/llama/portable/start.hpp"
 #include "apps/llama/tuned/generator.hpp"
 #include "apps/llama/tuned/options.hpp"
@@ -29,10 +29,11 @@ Texts random_texts(const BenchModel& model, int count, std::uint32_t positions) 
 }
 
 std::vector<Logits> by_portable_tasks(const BenchModel& model, const Texts& texts, const Options& options) {
-  Runtime runtime = start_portable_runtime(portable_options(model.config, static_cast<int>(texts.front().size()), options));
-  const Weights weights = model.weights(runtime);
+  const int context = static_cast<int>(texts.front().size());
+  Runtime runtime = start_portable_runtime(portable_options(model.config, context, options));
+  PortableGenerator generator(runtime, model.config, model.weights(runtime), context);
   std::vector<Logits> all;
-  for (const Ids& ids : texts) all.push_back(portable_logits(runtime, model.config, weights, ids));
+  for (const Ids& ids : texts) all.push_back(generator.logits(ids));
   return all;
 }
 
@@ -70,20 +71,6 @@ std::vector<std::uint32_t> random_ids(const Config& config, std::uint32_t count,
   for (std::uint32_t i = 0; i < count; ++i)
     ids.push_back(static_cast<std::uint32_t>(FillRandom::mix(seed, i) % static_cast<std::uint64_t>(config.vocab_size)));
   return ids;
-}
-
-std::vector<std::vector<float>> portable_logits(Runtime& runtime, const Config& config, const Weights& weights,
-                                                const std::vector<std::uint32_t>& ids) {
-  PortableMemory memory(runtime, config, static_cast<int>(ids.size()));
-  const PortableGraph decode = build_portable_graph(runtime, config, weights, memory);
-  const Executable step = runtime.load(decode.graph);
-  Logits all;
-  for (std::uint32_t position = 0; position < ids.size(); ++position) {
-    memory.state.write({{position, ids[position]}});
-    runtime.submit(step, set(decode.settings, RunSettings{{}, position + 1, 0})).wait();
-    all.push_back(memory.logits.read());
-  }
-  return all;
 }
 
 CheckResult check_against_portable(const BenchModel& model, int count, std::uint32_t positions,

@@ -21,10 +21,6 @@ inline constexpr double kMostPeerError = 2e-3;
 /// `count` token ids that depend on the seed.
 std::vector<std::uint32_t> random_ids(const Config& config, std::uint32_t count, std::uint64_t seed);
 
-/// The logits after each of the ids, by the portable decode graph with float activations and cache.
-std::vector<std::vector<float>> portable_logits(Runtime& runtime, const Config& config, const Weights& weights,
-                                                const std::vector<std::uint32_t>& ids);
-
 struct CheckResult {
   double worst = 0;  // relative error of a position's logits, of all texts
   std::string differs;  // where a second run of the tuned tasks first gave other bits, see StepWords; empty: nowhere

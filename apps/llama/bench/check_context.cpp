@@ -6,8 +6,6 @@
 #include "apps/llama/bench/positions.hpp"
 #include "apps/llama/bench/step_words.hpp"
 #include "apps/llama/decode/fill_random.cuh"
-#include "apps/llama/portable/generator.hpp"
-#include "apps/llama/portable/graph.hpp"
 #include "apps/llama/portable/start.hpp"
 #include "apps/llama/tuned/options.hpp"
 #include "apps/llama/tuned/start.hpp"
@@ -71,9 +69,20 @@ void fill_caches(TunedMemory& memory, const Config& config, int count) {
   }
 }
 
+Logits step_at(Generator& generator, const Positions& positions, const std::function<void()>& after_step) {
+  Logits all;
+  for (const std::uint32_t position : positions) {
+    all.push_back(generator.logits_from({{position, 0}}));
+    after_step();
+  }
+  return all;
+}
+
 Logits by_portable_tasks(const BenchModel& model, const Positions& positions, const Options& options) {
-  Runtime runtime = start_portable_runtime(portable_options(model.config, room_for(positions), options));
-  return portable_logits_at(runtime, model.config, model.weights(runtime), positions);
+  const int room = room_for(positions);
+  Runtime runtime = start_portable_runtime(portable_options(model.config, room, options));
+  PortableGenerator generator(runtime, model.config, model.weights(runtime), room);
+  return logits_at(generator, positions);
 }
 
 /// The logits of a run, and for each step where a second run first left other words, if anywhere.
@@ -82,9 +91,9 @@ std::pair<Logits, std::vector<std::string>> by_tuned_tasks(const BenchModel& mod
   Runtime runtime = start_tuned_runtime(tuned_options(model.config, {.context = room}, options));
   TunedGenerator generator(runtime, model.config, model.weights(runtime), room);
   std::vector<StepWords> words;
-  Logits logits = tuned_logits_at(generator, positions, [&] { words.emplace_back(generator); });
+  Logits logits = logits_at(generator, positions, [&] { words.emplace_back(generator); });
   std::vector<std::string> differs;
-  tuned_logits_at(generator, positions, [&] {
+  logits_at(generator, positions, [&] {
     const std::size_t step = differs.size();
     differs.push_back(first_difference(positions[step], words[step], StepWords(generator)));
   });
@@ -100,29 +109,14 @@ Positions positions_from(const Positions& starts) {
   return all;
 }
 
-Logits portable_logits_at(Runtime& runtime, const Config& config, const Weights& weights, const Positions& positions) {
-  PortableMemory memory(runtime, config, room_for(positions));
-  fill_caches(memory, config, room_for(positions));
-  const PortableGraph decode = build_portable_graph(runtime, config, weights, memory);
-  const Executable step = runtime.load(decode.graph);
-  Logits all;
-  for (const std::uint32_t position : positions) {
-    memory.state.write({{position, 0}});
-    runtime.submit(step, set(decode.settings, RunSettings{{}, position + 1, 0})).wait();
-    all.push_back(memory.logits.read());
-  }
-  return all;
+Logits logits_at(PortableGenerator& generator, const Positions& positions) {
+  fill_caches(generator.memory(), generator.config(), room_for(positions));
+  return step_at(generator, positions, [] {});
 }
 
-Logits tuned_logits_at(TunedGenerator& generator, const Positions& positions, const std::function<void()>& after_step) {
+Logits logits_at(TunedGenerator& generator, const Positions& positions, const std::function<void()>& after_step) {
   fill_caches(generator.memory(), generator.config(), room_for(positions));
-  Logits all;
-  for (const std::uint32_t position : positions) {
-    generator.run(position, 1);
-    all.push_back(generator.last_logits());
-    if (after_step) after_step();
-  }
-  return all;
+  return step_at(generator, positions, after_step);
 }
 
 std::vector<ContextResult> check_contexts(const BenchModel& model, const Positions& starts, const Options& options) {

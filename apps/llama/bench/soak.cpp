@@ -5,7 +5,6 @@
 #include <cstring>
 
 #include "apps/llama/bench/positions.hpp"
-#include "apps/llama/portable/generator.hpp"
 #include "apps/llama/tuned/generator.hpp"
 #include "apps/llama/tuned/options.hpp"
 #include "apps/llama/tuned/start.hpp"

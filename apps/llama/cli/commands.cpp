@@ -2,15 +2,16 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <numeric>
-#include <variant>
 
 #include "apps/llama/checkpoint/error.hpp"
 #include "apps/llama/checkpoint/find_model.hpp"
 #include "apps/llama/checkpoint/safetensors.hpp"
 #include "apps/llama/checkpoint/tokenizer/tokenizer.hpp"
 #include "apps/llama/cli/terminal.hpp"
+#include "apps/llama/portable/generator.hpp"
 #include "apps/llama/portable/start.hpp"
 #include "apps/llama/tuned/generator.hpp"
 #include "apps/llama/tuned/options.hpp"
@@ -23,44 +24,20 @@ constexpr std::uint32_t kDefaultTokens = 256;
 
 Runtime start_for(const Setup& setup, const std::filesystem::path& folder, int texts) {
   Options options{.target = setup.target, .workers = setup.workers};
-  if (!setup.tuned) return start_portable_runtime(options_for(folder, setup.context, options));
-  options.operand_window = kBestWindow;
   const Config config = read_config(folder);
-  return start_tuned_runtime(tuned_options(config, {choose_context(config, setup.context), texts}, options));
+  const int context = choose_context(config, setup.context);
+  if (setup.tuned) {
+    options.operand_window = kBestWindow;
+    return start_tuned_runtime(tuned_options(config, {context, texts}, options));
+  }
+  options.scratch_bytes = std::max(options.scratch_bytes, portable_scratch_bytes(config, context));
+  return start_portable_runtime(options);
 }
 
-/// The portable or the tuned decode, behind what both can do.
-class Decode {
- public:
-  Decode(Runtime& runtime, const Setup& setup, const std::filesystem::path& folder, int texts)
-      : either_(setup.tuned ? Either(std::in_place_type<TunedGenerator>, runtime, folder, setup.context, texts)
-                            : Either(std::in_place_type<Generator>, runtime, folder, setup.context)) {}
-
-  /// The portable one takes one request.
-  std::vector<Outcome> generate(const std::vector<Request>& requests, const OnTextToken& on_token) {
-    if (TunedGenerator* tuned = std::get_if<TunedGenerator>(&either_))
-      return tuned->generate(requests, on_token);
-    const auto of_the_one = [&](std::uint32_t token) { on_token(0, token); };
-    return {std::get<Generator>(either_).generate(requests.front(), of_the_one)};
-  }
-  std::vector<std::vector<float>> logits(const std::vector<std::uint32_t>& ids) {
-    return std::visit([&](auto& one) { return one.logits(ids); }, either_);
-  }
-  void check(const std::vector<Request>& requests) const { check_requests(requests, config(), context()); }
-  const Config& config() const {
-    return std::visit([](const auto& one) -> const Config& { return one.config(); }, either_);
-  }
-  int context() const {
-    return std::visit([](const auto& one) { return one.context(); }, either_);
-  }
-  std::uint32_t tasks() const {
-    return std::visit([](const auto& one) { return one.tasks(); }, either_);
-  }
-
- private:
-  using Either = std::variant<Generator, TunedGenerator>;
-  Either either_;
-};
+std::unique_ptr<Generator> make_generator(Runtime& runtime, const Setup& setup, const std::filesystem::path& folder, int texts) {
+  if (setup.tuned) return std::make_unique<TunedGenerator>(runtime, folder, setup.context, texts);
+  return std::make_unique<PortableGenerator>(runtime, folder, setup.context);
+}
 
 /// A loaded model with all it needs, in the order in which it may go.
 struct Session {
@@ -68,8 +45,8 @@ struct Session {
       : folder(find_model(setup.model)),
         tokenizer(Tokenizer::load(folder)),
         runtime(start_for(setup, folder, texts)),
-        generator(runtime, setup, folder, texts) {
-    if (tokenizer.size() <= generator.config().vocab_size) return;
+        generator(make_generator(runtime, setup, folder, texts)) {
+    if (tokenizer.size() <= generator->config().vocab_size) return;
     throw ModelError(folder, "the tokenizer knows more tokens than config.json's vocab_size",
                      "use a tokenizer.json and a config.json that belong together");
   }
@@ -77,18 +54,18 @@ struct Session {
   std::filesystem::path folder;
   Tokenizer tokenizer;
   Runtime runtime;
-  Decode generator;
+  std::unique_ptr<Generator> generator;
 };
 
 Request make_request(const Session& session, const TextRequest& text, std::size_t number) {
   Request request;
   for (const int id : session.tokenizer.encode(text.prompts[number]))
     request.prompt.push_back(static_cast<std::uint32_t>(id));
-  const auto bos = session.generator.config().bos_token_id;
+  const auto bos = session.generator->config().bos_token_id;
   if (request.prompt.empty() && bos) request.prompt.push_back(static_cast<std::uint32_t>(*bos));
   request.tokens = text.tokens;
   if (request.tokens == 0) {
-    const auto room = static_cast<std::size_t>(session.generator.context()) + 1;
+    const auto room = static_cast<std::size_t>(session.generator->context()) + 1;
     const std::size_t left = room > request.prompt.size() ? room - request.prompt.size() : 1;
     request.tokens = static_cast<std::uint32_t>(std::min<std::size_t>(kDefaultTokens, left));
   }
@@ -108,7 +85,7 @@ struct Written {
 std::vector<Request> make_requests(const Session& session, const TextRequest& text) {
   std::vector<Request> requests;
   for (std::size_t i = 0; i < text.prompts.size(); ++i) requests.push_back(make_request(session, text, i));
-  session.generator.check(requests);
+  session.generator->check(requests);
   return requests;
 }
 
@@ -123,7 +100,7 @@ std::vector<Written> write_texts(Session& session, const TextRequest& text, Term
   for (const std::string& prompt : text.prompts) all.push_back({{}, prompt, {}});
   std::vector<Decoder> decoders(all.size(), Decoder(session.tokenizer));
   if (terminal) terminal->begin(heading(0, all.size()) + text.prompts[0], requests[0].tokens);
-  const auto outcomes = session.generator.generate(requests, [&](std::size_t i, std::uint32_t token) {
+  const auto outcomes = session.generator->generate(requests, [&](std::size_t i, std::uint32_t token) {
     const std::string piece = decoders[i].push(static_cast<int>(token));
     all[i].tokens.push_back(token);
     all[i].text += piece;
@@ -211,7 +188,7 @@ void generate_text(const Setup& setup, const TextRequest& request) {
 
 void print_logits(const Setup& setup, const std::vector<std::uint32_t>& ids) {
   Session session(setup);
-  const auto all = session.generator.logits(ids);
+  const auto all = session.generator->logits(ids);
   for (std::size_t i = 0; i < ids.size(); ++i) {
     std::printf("%4zu %6u %s\n", i, ids[i], quoted(session.tokenizer, static_cast<int>(ids[i])).c_str());
     print_likeliest(session.tokenizer, all[i]);
@@ -220,7 +197,7 @@ void print_logits(const Setup& setup, const std::vector<std::uint32_t>& ids) {
 
 void print_info(const Setup& setup) {
   Session session(setup);
-  const Config& config = session.generator.config();
+  const Config& config = session.generator->config();
   const SafeTensors weights = SafeTensors::open(session.folder);
   std::printf("model      %s\n", session.folder.c_str());
   std::printf("family     %s\n", config.family == Family::kLlama ? "Llama" : "Qwen3");
@@ -229,11 +206,11 @@ void print_info(const Setup& setup) {
   std::printf("heads      %d of size %d, %d for keys and values\n", config.num_attention_heads,
               config.head_dim, config.num_key_value_heads);
   std::printf("vocabulary %d tokens\n", config.vocab_size);
-  std::printf("context    %d of %d positions\n", session.generator.context(), config.max_position_embeddings);
+  std::printf("context    %d of %d positions\n", session.generator->context(), config.max_position_embeddings);
   std::printf("weights    %.1f MB in %zu tensors\n", static_cast<double>(weights.bytes()) / 1e6,
               weights.names().size());
   std::printf("device     %s\n", session.runtime.device().c_str());
-  std::printf("step       %u tasks for %u workers\n", session.generator.tasks(), session.runtime.workers());
+  std::printf("step       %u tasks for %u workers\n", session.generator->tasks(), session.runtime.workers());
 }
 
 bool bench_decode(const Measured& what, const BenchRequest& request) {

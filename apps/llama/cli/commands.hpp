@@ -8,7 +8,7 @@
 
 #include "apps/llama/bench/bench.hpp"
 #include "apps/llama/bench/soak.hpp"
-#include "apps/llama/portable/generator.hpp"
+#include "apps/llama/decode/request.hpp"
 
 namespace llama {
 
@@ -16,7 +16,7 @@ namespace llama {
 struct Setup {
   std::filesystem::path model;  // empty: find_model()
   Target target = Target::automatic;
-  int context = 0;  // 0: see Generator
+  int context = 0;  // 0: see choose_context()
   std::uint32_t workers = 0;  // 0: see Options
   bool tuned = false;         // the compiled decode in place of the portable one
 };

@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include "apps/llama/checkpoint/config.hpp"
 #include "apps/llama/decode/step.cuh"
 
 namespace llama {
@@ -38,5 +39,15 @@ struct Outcome {
 using OnToken = std::function<void(std::uint32_t token)>;
 /// `text`: the number of its request among those that are served at once, from 0.
 using OnTextToken = std::function<void(std::size_t text, std::uint32_t token)>;
+
+/// The context asked for, or a sensible one for 0: the model's own length, or 4096 if that is longer. Throws RequestError for one
+/// the model was not made for.
+int choose_context(const Config& config, int wanted);
+
+/// Throws RequestError for a prompt that is empty, has tokens outside the vocabulary or leaves no room for the text, and for
+/// settings that make no sense; for no request at all; of several, it says which.
+void check_requests(const std::vector<Request>& requests, const Config& config, int context);
+/// The same of a prompt alone.
+void check_ids(const std::vector<std::uint32_t>& ids, const Config& config, int context);
 
 }  // namespace llama

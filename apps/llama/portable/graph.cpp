@@ -181,4 +181,9 @@ PortableGraph build_portable_graph(const Runtime& runtime, const Config& config,
   return Builder(runtime, config, weights, memory).build();
 }
 
+std::uint32_t portable_scratch_bytes(const Config& config, int context) {
+  // Attend: the scores of all positions, and ten rows of a head. Norm: the residual stream. Sample: a sum a thread.
+  return static_cast<std::uint32_t>(std::max(context + 10 * config.head_dim, config.hidden_size)) * 4 + 256;
+}
+
 }  // namespace llama

@@ -26,4 +26,7 @@ struct PortableGraph {
 PortableGraph build_portable_graph(const Runtime& runtime, const Config& config, const Weights& weights,
                                const PortableMemory& memory);
 
+/// Shared memory for block.scratch() that the tasks need.
+std::uint32_t portable_scratch_bytes(const Config& config, int context);
+
 }  // namespace llama

@@ -1,20 +1,7 @@
 #include "apps/llama/tuned/generator.hpp"
 
-#include <algorithm>
-
-#include "apps/llama/portable/generator.hpp"
-
 namespace llama {
-
 namespace {
-
-/// Passes until the last text has all its tokens.
-std::uint32_t steps_for(const std::vector<Request>& requests) {
-  std::uint32_t most = 0;
-  for (const Request& request : requests)
-    most = std::max(most, static_cast<std::uint32_t>(request.prompt.size()) - 1 + request.tokens);
-  return most;
-}
 
 TunedText text_of(const Request& request) {
   const auto prompt_count = static_cast<std::uint32_t>(request.prompt.size());
@@ -24,41 +11,16 @@ TunedText text_of(const Request& request) {
 }  // namespace
 
 TunedGenerator::TunedGenerator(Runtime& runtime, Config config, Weights weights, int context, int texts)
-    : runtime_(runtime),
-      config_(std::move(config)),
-      context_(context),
+    : Generator(runtime, std::move(config), context),
       weights_(std::move(weights)),
-      memory_(runtime, config_, context, sequences_for(texts)),
-      graph_(build_tuned_graph(runtime, config_, weights_, memory_)),
+      memory_(runtime, this->config(), context, sequences_for(texts)),
+      graph_(build_tuned_graph(runtime, this->config(), weights_, memory_)),
       decode_(runtime.load(graph_.decode, compiled)),
       embed_(runtime.load(graph_.embed)) {}
 
 TunedGenerator::TunedGenerator(Runtime& runtime, const std::filesystem::path& folder, int context, int texts)
     : TunedGenerator(runtime, read_config(folder), load_weights(runtime, read_config(folder), folder),
-                    choose_context(read_config(folder), context), texts) {}
-
-void TunedGenerator::check_count(std::size_t texts) const {
-  if (texts > static_cast<std::size_t>(sequences()))
-    throw RequestError("this decode writes " + std::to_string(sequences()) + " texts at once, not " +
-                       std::to_string(texts) + ": make it for more, or write the others after them");
-}
-
-void TunedGenerator::check(const std::vector<Request>& requests) const {
-  check_count(requests.size());
-  check_requests(requests, config_, context());
-}
-
-/// What a step that failed for its numbers leaves among the values may be none: attention weighs whole blocks of positions,
-/// those to come with 0, and makes no number of such a product. So they are forgotten before the next text begins.
-template <class Use>
-auto TunedGenerator::watch(Run run, Use&& use) {
-  try {
-    return use(run);
-  } catch (...) {
-    numbers_lost_ |= run.status() == Status::task_failed;
-    throw;
-  }
-}
+                     choose_context(read_config(folder), context), texts) {}
 
 /// Sequences beyond those given have no text: they compute the first step of one, of which nobody hears.
 void TunedGenerator::begin(const std::vector<StepState>& states, const std::vector<TunedText>& texts) {
@@ -72,11 +34,11 @@ void TunedGenerator::begin(const std::vector<StepState>& states, const std::vect
   memory_.states.write(all_states);
   memory_.texts.write(all_texts);
   memory_.writing.write({static_cast<std::uint32_t>(texts.size())});
-  runtime_.submit(embed_).wait();
+  runtime().submit(embed_).wait();
 }
 
 /// All begin at position 0, so none that has ended is ever asked for a step beyond the context.
-void TunedGenerator::begin(const std::vector<Request>& requests) {
+Run TunedGenerator::submit_texts(const std::vector<Request>& requests, std::uint32_t steps) {
   std::vector<StepState> states;
   std::vector<TunedText> texts;
   for (const Request& request : requests) {
@@ -86,51 +48,12 @@ void TunedGenerator::begin(const std::vector<Request>& requests) {
     texts.push_back(text_of(request));
   }
   begin(states, texts);
+  return runtime().submit(decode_, repeat_until_stop(steps));
 }
 
-std::vector<Outcome> TunedGenerator::generate(const std::vector<Request>& requests, const OnTextToken& on_token) {
-  check(requests);
-  const auto begin_time = std::chrono::steady_clock::now();
-  begin(requests);
-  return watch(runtime_.submit(decode_, repeat_until_stop(steps_for(requests))),
-               [&](Run& run) { return collect_tokens(run, requests, config_, begin_time, on_token); });
-}
-
-Outcome TunedGenerator::generate(const Request& request, const OnToken& on_token) {
-  return generate(std::vector{request}, [&](std::size_t, std::uint32_t token) { on_token(token); }).front();
-}
-
-std::vector<std::vector<std::vector<float>>> TunedGenerator::logits_of(
-    const std::vector<std::vector<std::uint32_t>>& texts, const std::function<void()>& after_step) {
-  check_count(texts.size());
-  std::size_t longest = 0;
-  for (const std::vector<std::uint32_t>& ids : texts) {
-    check_ids(ids, config_, context());
-    longest = std::max(longest, ids.size());
-  }
-  std::vector<std::vector<std::vector<float>>> all(texts.size());
-  for (std::size_t position = 0; position < longest; ++position) {
-    step_each(texts, position, all);
-    if (after_step) after_step();
-  }
-  return all;
-}
-
-/// A text that has no id there takes its last step once more.
-void TunedGenerator::step_each(const std::vector<std::vector<std::uint32_t>>& texts, std::size_t position,
-                              std::vector<std::vector<std::vector<float>>>& all) {
-  std::vector<StepState> states;
-  for (const std::vector<std::uint32_t>& ids : texts) {
-    const std::size_t at = std::min(position, ids.size() - 1);
-    states.push_back({static_cast<std::uint32_t>(at), ids[at]});
-  }
-  begin(states, std::vector<TunedText>(texts.size()));
-  watch(runtime_.submit(decode_), [](Run& run) { run.wait(); });
-  const std::vector<float> logits = last_logits();
-  for (std::size_t text = 0; text < texts.size(); ++text) {
-    const auto first = logits.begin() + static_cast<std::ptrdiff_t>(text) * config_.vocab_size;
-    if (position < texts[text].size()) all[text].emplace_back(first, first + config_.vocab_size);
-  }
+Run TunedGenerator::submit_step(const std::vector<StepState>& states) {
+  begin(states, std::vector<TunedText>(states.size()));
+  return runtime().submit(decode_);
 }
 
 std::chrono::duration<double> TunedGenerator::run(std::uint32_t start, std::uint32_t tokens, Trace* trace,
@@ -143,16 +66,17 @@ std::chrono::duration<double> TunedGenerator::run(std::uint32_t start, std::uint
   const auto count = static_cast<std::size_t>(sequences());
   begin(std::vector<StepState>(count, StepState{start, 0}), std::vector<TunedText>(count, TunedText{.sampling = sampling}));
   const auto begin_time = std::chrono::steady_clock::now();
-  return watch(trace ? runtime_.submit(decode_, repeat(tokens), traced) : runtime_.submit(decode_, repeat(tokens)), [&](Run& run) {
+  std::chrono::duration<double> time{};
+  watch(trace ? runtime().submit(decode_, repeat(tokens), traced) : runtime().submit(decode_, repeat(tokens)), [&](Run& run) {
     while (run.next<WrittenToken>()) {
     }
     run.wait();
-    const std::chrono::duration<double> time = std::chrono::steady_clock::now() - begin_time;
+    time = std::chrono::steady_clock::now() - begin_time;
     if (trace) *trace = run.trace();
-    return time;
   });
+  return time;
 }
 
-std::string TunedGenerator::describe() const { return runtime_.describe(graph_.decode); }
+std::string TunedGenerator::describe() const { return runtime().describe(graph_.decode); }
 
 }  // namespace llama

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "apps/llama/checkpoint/shapes.hpp"
+#include "apps/llama/portable/graph.hpp"
 #include "apps/llama/tuned/graph.hpp"
 #include "apps/llama/tuned/step_bytes.hpp"
 #include "apps/measure/limits.hpp"
@@ -71,9 +72,7 @@ Options tuned_options(const Config& config, const TunedRoom& room, Options optio
 
 Options portable_options(const Config& config, int context, Options options) {
   options.target = choose_target(options.target);
-  // See options_for(): scores of all positions and ten rows of a head, or the residual stream.
-  const int floats = std::max(context + 10 * config.head_dim, config.hidden_size);
-  options.scratch_bytes = std::max(options.scratch_bytes, static_cast<std::uint32_t>(floats) * 4 + 256);
+  options.scratch_bytes = std::max(options.scratch_bytes, portable_scratch_bytes(config, context));
   if (options.operand_window == kBestWindow) options.operand_window = Options{}.operand_window;
   const std::size_t cache = 2 * position_bytes(config) * size_of(context + kLanes);
   options.heap_bytes =
