@@ -1,5 +1,6 @@
 // How a runtime for the tuned decode is started.
 #include "apps/llama/checkpoint/shapes.hpp"
+#include "apps/llama/portable/options.hpp"
 #include "apps/llama/tuned/options.hpp"
 #include "catch.hpp"
 

@@ -33,6 +33,7 @@ LEAKS = [
     ("host has a room that no rule names", "host/attic/a.hpp", "\n"),
     ("runtime includes a later room", "runtime/base/a.hpp", '#include "runtime/dynamic/door.hpp"\n'),
     ("host includes a later room by a relative path", "host/plan/a.hpp", '#include "../api/run.hpp"\n'),
+    ("an app's room includes a later one", "apps/llama/checkpoint/a.hpp", '#include "apps/llama/tuned/graph.hpp"\n'),
     ("device includes CPU workers", "device/a.cuh", '#include "runtime/cpu/crew.hpp"\n'),
 ]
 
@@ -46,6 +47,7 @@ CLEAN = [
     ("an app's own folder by its full path", "apps/hello/a.cpp", '#include "apps/hello/text.hpp"\n'),
     ("an app includes a library of apps", "apps/hello/a.cpp", '#include "apps/measure/clock.hpp"\n'),
     ("a later room includes an earlier one", "host/api/b.hpp", '#include "host/base/error.hpp"\n'),
+    ("an app's room includes an earlier one", "apps/llama/tuned/a.hpp", '#include "apps/llama/checkpoint/config.hpp"\n'),
     ("host includes CPU workers", "host/engine/a.cpp", '#include "runtime/cpu/crew.hpp"\n'),
     ("tests include anything", "tests/host/test_a.cu", '#include "device/worker.cuh"\n#include "host/api/run.hpp"\n'),
 ]

@@ -8,6 +8,7 @@
 #include "apps/llama/bench/step_words.hpp"
 #include "apps/llama/decode/fill_random.cuh"
 #include "apps/llama/portable/generator.hpp"
+#include "apps/llama/portable/options.hpp"
 #include "apps/llama/portable/start.hpp"
 #include "apps/llama/tuned/generator.hpp"
 #include "apps/llama/tuned/options.hpp"

@@ -6,6 +6,7 @@
 #include "apps/llama/bench/positions.hpp"
 #include "apps/llama/bench/step_words.hpp"
 #include "apps/llama/decode/fill_random.cuh"
+#include "apps/llama/portable/options.hpp"
 #include "apps/llama/portable/start.hpp"
 #include "apps/llama/tuned/options.hpp"
 #include "apps/llama/tuned/start.hpp"

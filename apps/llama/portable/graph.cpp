@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "apps/llama/decode/request.hpp"
+#include "apps/llama/decode/stage.hpp"
 #include "apps/llama/portable/projections.cuh"
 #include "apps/llama/portable/sample.cuh"
 
@@ -26,20 +27,8 @@ std::vector<Tile> tiles_of(const MatrixBuffer& m, int workers, bool on_gpu) {
   return tiles;
 }
 
-/// Tasks that work side by side, and what the next stage waits for.
-using Stage = std::vector<TaskRef<>>;
-
 /// More edges than this between two stages, and a Join goes between them.
 constexpr std::size_t kMostEdges = 4096;
-
-After after_all(const Stage& stage) {
-  After waits;
-  for (const TaskRef<>& task : stage) {
-    waits.tasks.push_back(task.index);
-    waits.graphs.push_back(task.graph);
-  }
-  return waits;
-}
 
 class Builder {
  public:
