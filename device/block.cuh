@@ -1,17 +1,18 @@
-// The block of a GPU worker: its compute warps, as a task body sees them.
+// GpuBlock: the compute warps of a GPU worker, as a task body sees them. roles.cuh includes it, and through that every role.
+// What a body may call on any processor is in BlockCore (runtime/dynamic/block.hpp).
 #pragma once
 
-#include "device/group.cuh"
-#include "device/platform.cuh"
-#include "device/ptx.cuh"
-#include "runtime/compiled/operands.hpp"
-#include "runtime/compiled/phases.hpp"
+#include <flywheel/detail/group.cuh>
+#include <flywheel/detail/platform.cuh>
+#include <flywheel/detail/ptx.cuh>
+#include "../runtime/compiled/operands.hpp"
+#include "../runtime/compiled/phases.hpp"
 
 namespace flywheel {
 
-// Four warps that serve, eight that compute.
+// The warps of a block: four that serve, eight that compute.
 inline constexpr std::uint32_t kControlWarp = 0;
-inline constexpr std::uint32_t kDoorWarp = 1;
+inline constexpr std::uint32_t kPollerWarp = 1;
 inline constexpr std::uint32_t kLoadWarp = 2;
 inline constexpr std::uint32_t kStoreWarp = 3;
 inline constexpr std::uint32_t kFirstComputeWarp = 4;
@@ -21,18 +22,18 @@ inline constexpr std::uint32_t kBlockThreads = (kFirstComputeWarp + kComputeWarp
 inline constexpr std::uint32_t kComputeBarrier = 1;
 inline constexpr std::uint32_t kNoInstruction = 0xffffffffu;
 
-/// Shared memory that the compute warps of one block work with.
+/// Shared memory that the compute warps of one block use.
 struct BlockShared {
-  alignas(16) unsigned char partial[2][kComputeWarps][16];  // of reduce(), two in turn
-  TaskRecord phase_record;                                  // the record of a phased run's current task
-  std::uint32_t phase_step;                                 // of a phased run, see PhaseClock
-  bool ends;                                                // the phased run, here
+  alignas(16) unsigned char partial[2][kComputeWarps][16];  // partial results of reduce(); two buffers used in turn
+  TaskRecord phase_record;                                  // record of a phased run's current task
+  std::uint32_t phase_step;                                 // step of a phased run, see PhaseClock; atomic
+  bool ends;                                                // the phased run ends at this boundary; by thread 0
 };
 
-__device__ unsigned char* page_memory();  // see roles.cuh
+__device__ unsigned char* page_memory();  // defined in roles.cuh
 
 namespace detail {
-/// Any small plain value from another lane, word by word.
+/// Exchanges a plain value between lanes, 4 bytes at a time.
 template <class T, class Exchange>
 __device__ T exchange(T value, Exchange&& exchange_word) {
   constexpr std::size_t kWords = (sizeof(T) + 3) / 4;
@@ -56,40 +57,43 @@ __device__ T shuffle(T value, std::uint32_t lane) {
   return exchange(value, [lane](std::uint32_t word) { return __shfl_sync(0xffffffffu, word, lane); });
 }
 
-// See handoff.cuh.
+// The compute warps' side of handoffs and early tasks; defined in handoff.cuh.
 __device__ void* hand_over_place();
 __device__ void await_taken();
 __device__ void pass_on();
 __device__ bool await_sent(std::uint32_t number);
 __device__ bool await_before(std::uint32_t number);
 __device__ bool is_called_off(std::uint32_t number);
-__device__ void tell_sent(std::uint32_t number);
+__device__ void signal_sent(std::uint32_t number);
 
-/// A warp with a part of instruction `number`, if any, until ready() is so in all lanes. False if the instruction was called
-/// off, or the runtime was aborted.
+/// A warp that runs a part of instruction `number`, or of none: polls until ready() is true in all lanes. False if the
+/// control role has called the instruction off, or the runtime was aborted. No time limit: the control role has one.
 template <class Ready>
-__device__ __forceinline__ bool spin(const World& world, std::uint32_t number, Ready&& ready) {
+__device__ __forceinline__ bool spin(const DeviceState& dev, std::uint32_t number, Ready&& ready) {
   for (std::uint32_t spins = 1; !__all_sync(0xffffffffu, ready()); ++spins) {
     if (spins % 16) continue;
     bool over = number != kNoInstruction && is_called_off(number);
-    // Relaxed: who sees it leaves.
-    if (spins % 64 == 0) over |= ThreadPlatform::device(world.control->board.abort).load(Order::relaxed) != 0;
-    if (__any_sync(0xffffffffu, over)) return false;  // together: a lane that saw it later would wait for those that have left
+    // Relaxed: pairs with report_wait() or the host's copy; a warp that sees it only leaves.
+    if (spins % 64 == 0) over |= ThreadPlatform::device(dev.control->broadcast.abort).load(Order::relaxed) != 0;
+    if (__any_sync(0xffffffffu, over)) return false;  // all lanes at once: a later lane would wait for those that left
   }
   return true;
 }
 }  // namespace detail
 
+/// The block of a task body on the GPU: kComputeThreads threads. "Collective" calls are made by all of them. Calls marked
+/// "compute parts" may be made by each warp alone, in compiled runs.
 template <class List>
 class GpuBlock : public BlockCore<ThreadPlatform, List> {
   using P = ThreadPlatform;
 
  public:
-  /// `number`: of a compiled run's instruction, at least its lower bits, which tell slot and phase.
+  /// `number`: the instruction of a compiled run; its lower bits, which give slot and phase, are enough.
   __device__ GpuBlock(TaskContext& context, BlockShared& shared, unsigned char* scratch, std::uint32_t turn = 0,
                       std::uint32_t number = kNoInstruction)
       : BlockCore<P, List>(context), shared_(&shared), scratch_(scratch), turn_(turn), number_(number) {}
-  /// Library use: of reduce(). It goes on from task to task of warps that do not meet between them.
+  /// Library use: the buffer that reduce() used last. It carries over from task to task, because compute warps do not
+  /// synchronise between two tasks.
   __device__ std::uint32_t turn() const { return turn_; }
 
   static constexpr bool kOnGpu = true;
@@ -98,13 +102,13 @@ class GpuBlock : public BlockCore<ThreadPlatform, List> {
   __device__ static bool leader() { return rank() == 0; }
   __device__ static void sync() { ptx::named_barrier(kComputeBarrier, kComputeThreads); }
 
-  /// f(i) for i = 0..n-1, shared out over the threads of the block.
+  /// Calls f(i) for i = 0..n-1, distributed over the threads of the block.
   template <class F>
   __device__ void for_each(int n, F&& f) const {
     for (int i = rank(); i < n; i += size()) f(i);
   }
 
-  /// Combines one value of each thread (at most 16 bytes) in a fixed order; every thread gets the result.
+  /// Collective. Combines one value of each thread (at most 16 bytes) in a fixed order; every thread gets the result.
   template <class T, class Op>
   __device__ T reduce(T value, Op&& op) {
     static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= 16, "reduce() takes plain values of up to 16 bytes");
@@ -113,7 +117,7 @@ class GpuBlock : public BlockCore<ThreadPlatform, List> {
       value = op(value, detail::shuffle_down(value, distance));
     auto& partial = shared_->partial[turn_ ^= 1];
     if (rank() % 32 == 0) memcpy(partial[rank() / 32], &value, sizeof(T));
-    sync();  // the other buffer is free again: everybody has read it before coming here
+    sync();  // and frees the other buffer: all threads have read it before they come here
     T total;
     memcpy(&total, partial[0], sizeof(T));
     for (std::uint32_t w = 1; w < kComputeWarps; ++w) {
@@ -123,26 +127,27 @@ class GpuBlock : public BlockCore<ThreadPlatform, List> {
     return total;
   }
 
-  /// Collective. Memory for n values, shared by the threads of the block until the body returns. Null (and the task
-  /// fails) if Options::scratch_bytes (and what was borrowed) is too small.
+  /// Collective. Memory for n values, shared by the threads of the block until the body returns. Null, and the task fails
+  /// with Status::scratch_exhausted, if Options::scratch_bytes and what was borrowed are too small.
   template <class T>
   __device__ T* scratch(int n) {
     const std::size_t at = (used_ + 15) & ~std::size_t{15};
     used_ = at + sizeof(T) * static_cast<std::size_t>(n);
-    if (used_ <= world().scratch_bytes + borrowed_) return reinterpret_cast<T*>(scratch_ + at);
+    if (used_ <= dev().scratch_bytes + borrowed_) return reinterpret_cast<T*>(scratch_ + at);
     this->fail_with(static_cast<std::uint32_t>(Status::scratch_exhausted));
     return nullptr;
   }
 
-  /// Collective, for bodies that hand nothing over: from here on scratch() gives the places of handoffs, too, kHandoffs *
-  /// kHandoffBytes more. Waits until the store warp has read what tasks before this one left there. The next task's handoffs may come
-  /// as soon as a warp ends, so the threads meet in a last sync(), and none of them touches scratch after it.
+  /// Collective, for bodies that hand nothing over: adds the places of handoffs, kHandoffs * kHandoffBytes bytes, to what
+  /// scratch() gives. Waits until the store warp has read what earlier tasks left there. A warp that ends may begin the next
+  /// task's handoffs at once, so the body ends its use of scratch with a sync().
   __device__ void borrow_handoffs() {
     if (number_ != kNoInstruction) detail::await_taken();
-    borrowed_ = kHandoffs * kHandoffBytes;  // they lie behind scratch, see handoff_memory()
+    borrowed_ = kHandoffs * kHandoffBytes;  // they lie behind scratch memory, see handoff_memory()
   }
 
-  /// A pointer that scratch() gave and that is not null: each access would else look up which memory that is.
+  /// A non-null pointer that scratch() gave, marked as shared memory for the compiler: accesses through it need no generic
+  /// address check.
   template <class T>
   __device__ static T* in_scratch(T* memory) { return near(memory); }
 
@@ -155,19 +160,19 @@ class GpuBlock : public BlockCore<ThreadPlatform, List> {
   __device__ static T shuffle_xor(T value, int mask) { return detail::shuffle_xor(value, static_cast<std::uint32_t>(mask)); }
   template <class T>
   __device__ static T shuffle(T value, int lane) { return detail::shuffle(value, static_cast<std::uint32_t>(lane)); }
-  /// 16 bytes, aligned, of what is read once: other loads need not wait for room in L1.
+  /// Loads 16 bytes, aligned to 16, that are read once. The load takes no line of L1, so other loads need not wait for one.
   __device__ static void load_once(std::uint32_t (&to)[4], const void* from) { ptx::load_once(to, from); }
-  /// sums += a * b, with a 16 x 16 and b 16 x 8 in bf16, laid out over the lanes as PTX's mma.m16n8k16 has them.
+  /// sums += a * b, with a 16 x 16 and b 16 x 8 in bf16, in the layout over the lanes of PTX's mma.m16n8k16.
   __device__ static void multiply_add(float (&sums)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2]) {
     ptx::mma_bf16(sums, a, b);
   }
-  /// The same in half precision.
+  /// The same with a and b in half precision.
   __device__ static void multiply_add_half(float (&sums)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2]) {
     ptx::mma_half(sums, a, b);
   }
 
-  /// Compute parts: where each warp writes its share of what the store part will take. Waits for a free place. After
-  /// writing, each warp calls pass_on().
+  /// Compute parts: the place where each warp writes its share of the next handoff. Waits for a free place. After writing,
+  /// each warp calls pass_on().
   template <class T>
   __device__ static T* hand() {
     return static_cast<T*>(detail::hand_over_place());
@@ -176,57 +181,59 @@ class GpuBlock : public BlockCore<ThreadPlatform, List> {
 
   __device__ std::uint32_t stamp() const { return near(this->context_)->stamp; }
 
-  // Early tasks, see operands.hpp. All threads of a warp.
+  // For early tasks, see operands.hpp. All threads of a warp.
   __device__ bool await() const { return number_ == kNoInstruction || detail::await_before(number_); }
   __device__ bool await_sent() const { return number_ == kNoInstruction || detail::await_sent(number_); }
-  /// One thread, after a sync() with all that have put stamped words.
+  /// Signals that the task has put all its stamped words. One thread, after a sync() with all threads that have put some.
+  /// Relaxed, see flywheel::signal_sent(); the words' stamps tell whether they are there.
   __device__ void sent() const {
-    if (number_ != kNoInstruction) detail::tell_sent(number_);
+    if (number_ != kNoInstruction) detail::signal_sent(number_);
   }
-  /// A warp, until ready() is so in all lanes. False if a task before this one has failed, or the runtime was aborted: then
-  /// it does not matter what is computed, but other warps may not know yet: hand over as often as they do.
+  /// A warp: polls until ready() is true in all lanes. False if a task before this one has failed, or the runtime was
+  /// aborted. Then results do not matter, but other warps may not know yet, so the part hands over as often as always.
   template <class Ready>
   __device__ bool spin(Ready&& ready) const {
-    return detail::spin(world(), number_, ready);
+    return detail::spin(dev(), number_, ready);
   }
-  /// `at` is aligned to 16 bytes.
-  __device__ static StampedPair look_at_two(const Stamped* at) { return ptx::load_two(at); }
-  __device__ static void put_two(Stamped* at, const StampedPair& pair) { ptx::store_two(at, pair); }
+  /// Loads or stores two neighbouring stamped words; `at` is aligned to 16 bytes. Relaxed, see ptx::load_two().
+  __device__ static StampedPair load_stamped_pair(const Stamped* at) { return ptx::load_two(at); }
+  __device__ static void store_stamped_pair(Stamped* at, const StampedPair& pair) { ptx::store_two(at, pair); }
 
-  /// Collective. Grid tasks: all workers meet. False if the run ends here: return from the body.
+  /// Collective, in grid tasks: all workers meet. False if the run ends here; the body then returns.
   __device__ bool grid_sync() {
     const bool go_on = boundary(false);
     if (go_on) begin_step();
     return go_on;
   }
 
-  // Library use: see phases.hpp. The first sync gathers what all threads wrote, thread 0 goes to the grid
-  // barrier, the second lets everybody see what it acquired there, and whether to stop.
+  // Library use, see phases.hpp. In boundary() the first sync() orders what all threads wrote before thread 0, which goes to
+  // the grid barrier; the second gives all threads what it acquired there, and whether to stop.
   __device__ void begin_phases() {
     clock_ = PhaseClock::of<P>(*this->context_);
     if (leader()) shared_->ends = false;
   }
   __device__ bool boundary(bool end_of_pass) {
     sync();
-    if (tells_steps()) show_step(clock_.end_step());  // who waits for others does not stall
+    if (shows_steps()) show_step(clock_.end_step());  // a worker at the grid barrier is not stalled
     if (leader() && !meet<P>(*this->context_, clock_, end_of_pass)) shared_->ends = true;
     sync();
     return !shared_->ends;
   }
   __device__ void begin_pass(std::uint32_t pass) {
-    if (leader()) this->context_->asked.iteration = pass;
+    if (leader()) this->context_->outcome.iteration = pass;
   }
-  /// Between two tasks of a phase. Not before a boundary, whose fence would wait for it.
+  /// Between two tasks of a phase. Not before a boundary, whose fence would wait for the store.
   __device__ void get_on() const {
-    if (leader()) show_progress<P>(*this->context_->world, this->context_->worker);
+    if (leader()) show_progress<P>(*this->context_->dev, this->context_->worker);
   }
   __device__ const TaskRecord& load(const TaskRecord& record) {
-    sync();  // the last body is done with phase_record and scratch
+    sync();  // all threads have ended their use of phase_record and scratch
     const auto* from = reinterpret_cast<const std::uint32_t*>(&record);
     auto* to = reinterpret_cast<std::uint32_t*>(&shared_->phase_record);
-    if (rank() < 32) P::block(to[rank()]).store(from[rank()], Order::relaxed);  // who watches for slow tasks may look at it
+    // Relaxed: sync() below orders it for this block. Pairs with the load in GpuExecutor::wait_phases(), for reports.
+    if (rank() < 32) P::block(to[rank()]).store(from[rank()], Order::relaxed);
     if (leader()) {
-      note_asked<P>(*this->context_, clock_);
+      note_outcome<P>(*this->context_, clock_);
       clock_.local = record.header.local;
       this->context_->header = &shared_->phase_record.header;
     }
@@ -237,31 +244,32 @@ class GpuBlock : public BlockCore<ThreadPlatform, List> {
   }
 
  protected:
-  /// What is in shared memory, as contexts and their world are: of a block that went through a call the compiler does not know it.
+  /// `p` marked as shared memory, where contexts and the copy of DeviceState lie. The compiler loses that knowledge for a
+  /// block that was passed to a function out of line.
   template <class T>
   __device__ static T* near(T* p) { return ptx::as_shared(p, page_memory()); }
-  __device__ const World& world() const { return *near(near(this->context_)->world); }
+  __device__ const DeviceState& dev() const { return *near(near(this->context_)->dev); }
 
  private:
-  /// Another thread than the one at the meeting: nobody waits for this one.
-  __device__ static bool tells_steps() { return rank() == 32; }
+  /// The thread that shows steps is not the one at the grid barrier: no thread waits for this one.
+  __device__ static bool shows_steps() { return rank() == 32; }
   __device__ void begin_step() {
-    if (tells_steps()) show_step(clock_.begin_step());
+    if (shows_steps()) show_step(clock_.begin_step());
   }
-  /// Relaxed: pairs with GpuCrew::wait_phases(), which only sees it move.
+  /// Relaxed: pairs with the load in GpuExecutor::wait_phases(), which only compares steps.
   __device__ void show_step(std::uint32_t step) const { P::block(shared_->phase_step).store(step, Order::relaxed); }
 
   BlockShared* shared_;
   unsigned char* scratch_;
   std::size_t used_ = 0;
-  std::uint32_t borrowed_ = 0;  // bytes behind scratch
+  std::uint32_t borrowed_ = 0;  // bytes added behind scratch memory
   std::uint32_t turn_;
 
  protected:
   std::uint32_t number_;
 
  private:
-  PhaseClock clock_{};  // thread 0's, but for the steps: see tells_steps()
+  PhaseClock clock_{};  // used by thread 0; the steps by the thread of shows_steps()
 };
 
 }  // namespace flywheel

@@ -1,37 +1,41 @@
-// Compute and store parts in checked runs, Options::check_operands: what bodies are given there counts what they do with
-// pages, handoffs and sent(). The first mistake fails the task by name; what would hold up others is put right, so that
-// they go on. Types of their own: unchecked runs have nothing of it.
+// What compute and store parts of tasks get in a checked run (Options::check_operands): the types of page.cuh, block.cuh and
+// parts.cuh with counts of what a body does with pages, handoffs and sent(). compiled.cuh includes it.
+//
+// The first mistake fails the task by name. A mistake that would stop other warps is put right, so that they run on. The
+// types are separate, so unchecked runs pay nothing.
 #pragma once
 
-#include "device/handoff.cuh"
-#include "device/page.cuh"
-#include "device/parts.cuh"
+#include "handoff.cuh"
+#include "page.cuh"
+#include "parts.cuh"
 
 namespace flywheel {
 
 namespace detail {
 inline constexpr std::uint32_t kCheckBarrier = 2;
 
-/// One thread. What the body itself has said comes first: who has failed may leave things as they are.
+/// One thread: fails the task. A failure that the body itself reported comes first, since a body that has failed may leave
+/// pages and handoffs as they are.
 __device__ inline void note_mistake(TaskContext& context, Status mistake) {
-  ThreadPlatform::block(context.asked.code).compare_exchange(0, static_cast<std::uint32_t>(mistake), Order::relaxed);
+  // Relaxed: the first code stands. Pairs with the leader's read in store_role(), ordered by `computed` or program order.
+  ThreadPlatform::block(context.outcome.code).compare_exchange(0, static_cast<std::uint32_t>(mistake), Order::relaxed);
 }
 __device__ inline void note_mistake_of_warp(TaskContext& context, Status mistake) {
   if (threadIdx.x % 32 == 0) note_mistake(context, mistake);
 }
 
-/// A warp, until ready() is so in all lanes; not for longer than Options::check_budget once the tasks before have sent. Lane
-/// 0 has the clock, for lanes that decided one by one would wait for each other.
+/// A warp: polls until ready() is true in all lanes, but no longer than Options::check_budget after the tasks before have
+/// sent. False otherwise. Lane 0 reads the clock for all lanes: lanes that decided one by one would wait for each other.
 template <class Ready>
 __device__ bool spin_checked(TaskContext& context, std::uint32_t number, Ready&& ready) {
   std::uint64_t limit = ~std::uint64_t{0};
   for (std::uint32_t spins = 1; !__all_sync(0xffffffffu, ready()); ++spins) {
     if (spins % 64) continue;
     ThreadPlatform::pause(spins);
-    // Relaxed: who sees it leaves.
-    const bool aborted = ThreadPlatform::device(context.world->control->board.abort).load(Order::relaxed) != 0;
+    // Relaxed: pairs with report_wait() or the host's copy; a warp that sees it only leaves.
+    const bool aborted = ThreadPlatform::device(context.dev->control->broadcast.abort).load(Order::relaxed) != 0;
     if (__any_sync(0xffffffffu, aborted || is_called_off(number))) return false;
-    if (limit == ~std::uint64_t{0} && has_come(number)) limit = ThreadPlatform::now_ns() + context.world->check_ns;
+    if (limit == ~std::uint64_t{0} && has_come(number)) limit = ThreadPlatform::now_ns() + context.dev->check_ns;
     if (!__shfl_sync(0xffffffffu, ThreadPlatform::now_ns() > limit, 0)) continue;
     note_mistake_of_warp(context, Status::words_missing);
     return false;
@@ -39,24 +43,26 @@ __device__ bool spin_checked(TaskContext& context, std::uint32_t number, Ready&&
   return true;
 }
 
-/// Whether a part of instruction `number` says sent() for the first time. If not, it is not passed on: who waits would take
-/// it for that of another task.
-__device__ inline bool may_tell_sent(TaskContext& context, std::uint32_t number) {
+/// Whether a part of instruction `number` calls sent() for the first time. A second call must not be signaled: tasks that
+/// wait would count it as the call of another task.
+__device__ inline bool may_signal_sent(TaskContext& context, std::uint32_t number) {
   auto told = ThreadPlatform::block(roles_shared().notes.told[number % kRoleSlots]);
+  // Relaxed: only the number of calls counts. Pairs with the calls of the task's other part, and with the reset in
+  // end_store(), which `stored` and `ready` order before the next task in this slot.
   const bool first = told.fetch_add(1, Order::relaxed) == 0;
   if (!first) note_mistake(context, Status::sent_twice);
   return first;
 }
 
-/// All compute warps, when their bodies have ended: those that passed on less often make up for it, else the store part
-/// would take their share of the next task's handoffs for this one's.
+/// All compute warps, when their bodies have ended: a warp with fewer handoffs than another makes up for it. Else the store
+/// part would take that warp's next handoffs for this task's.
 __device__ inline void even_handoffs(RolesShared& roles, TaskContext& context) {
   const std::uint32_t warp = threadIdx.x / 32 - kFirstComputeWarp;
-  ptx::named_barrier(kCheckBarrier, kComputeThreads);  // no warp counts any more
+  ptx::named_barrier(kCheckBarrier, kComputeThreads);  // all warps have stopped counting
   const std::uint32_t mine = roles.handoffs[warp].count;
   std::uint32_t most = 0;
   for (const WarpHandoffs& other : roles.handoffs) most = other.count > most ? other.count : most;
-  ptx::named_barrier(kCheckBarrier, kComputeThreads);  // all have looked
+  ptx::named_barrier(kCheckBarrier, kComputeThreads);  // all warps have read the counts
   if (mine != most) note_mistake_of_warp(context, Status::handoffs_mismatched);
   for (std::uint32_t count = mine; count < most; ++count) {
     hand_over_place();
@@ -67,7 +73,7 @@ __device__ inline void even_handoffs(RolesShared& roles, TaskContext& context) {
 }
 }  // namespace detail
 
-/// PageOperands that know which pages the warp holds.
+/// PageOperands that keep a bit for each page that the warp holds.
 class CheckedOperands {
  public:
   __device__ CheckedOperands(std::uint32_t page_count, std::uint32_t take, std::uint32_t parity)
@@ -76,8 +82,8 @@ class CheckedOperands {
   __device__ std::uint32_t parity() const { return pages_.parity(); }
 
   __device__ const unsigned char* next() { return left_ ? take() : nullptr; }
-  /// After the last page it gives memory that may be read, no more. A page whose place the warp holds itself would never
-  /// come: then that place is given back for it.
+  /// After the last page it returns memory that may be read but holds no operands. If the warp still holds the page in the
+  /// next slot, the load role could never fill it: that page is returned first.
   __device__ const unsigned char* take() {
     if (left_ == 0) {
       note(Status::operands_overrun);
@@ -93,19 +99,20 @@ class CheckedOperands {
     return pages_.take();
   }
   __device__ void drop() { release(pages_.slot() ? pages_.slot() - 1 : page_count_ - 1); }
-  /// Of the pages that the warp holds, the one taken first: the ring's places are taken in turn.
+  /// Returns the page taken first, of those that the warp holds: slots are taken in turn.
   __device__ void give_back() {
     std::uint32_t slot = pages_.slot();
     for (std::uint32_t i = 0; i < page_count_ && !holds(slot); ++i) slot = slot + 1 == page_count_ ? 0 : slot + 1;
     release(slot);
   }
+  /// Fails the task if it has taken pages already.
   __device__ void renew() {
     CheckedOperands anew = PageOperands::of_warp<CheckedOperands>();
     if (anew.left_ != left_ || held_) return note(Status::operands_renewed);
     *this = anew;
   }
 
-  // Library use: around each task.
+  // Library use: called around each task.
   __device__ void begin(RoleSlot& slot) {
     left_ = pages_of(slot.instruction.operand_bytes) + slot.instruction.dependent_pages;
     context_ = &slot.context;
@@ -128,12 +135,12 @@ class CheckedOperands {
   PageOperands pages_;
   std::uint32_t page_count_;
   std::uint32_t left_ = 0;  // pages of the task not taken yet
-  std::uint32_t held_ = 0;  // a bit for each place
+  std::uint32_t held_ = 0;  // bit s: the page in slot s
   TaskContext* context_ = nullptr;
 };
 static_assert(kMostPages <= 32, "a bit for each page");
 
-/// GpuBlock for compute parts.
+/// GpuBlock for the compute parts of checked runs.
 template <class List>
 class CheckedBlock : public GpuBlock<List> {
  public:
@@ -161,7 +168,7 @@ class CheckedBlock : public GpuBlock<List> {
     __syncwarp();
   }
   __device__ void sent() const {
-    if (this->number_ != kNoInstruction && detail::may_tell_sent(*this->context_, this->number_)) GpuBlock<List>::sent();
+    if (this->number_ != kNoInstruction && detail::may_signal_sent(*this->context_, this->number_)) GpuBlock<List>::sent();
   }
   template <class Ready>
   __device__ bool spin(Ready&& ready) const {
@@ -173,27 +180,27 @@ class CheckedBlock : public GpuBlock<List> {
   __device__ std::uint32_t& handing() const { return roles_shared().notes.handing[this->warp()]; }
 };
 
-/// WarpBlock for store parts.
+/// WarpBlock for the store parts of checked runs.
 template <class List>
 class CheckedWarpBlock : public WarpBlock<List> {
  public:
   using WarpBlock<List>::WarpBlock;
 
   __device__ void sent() const {
-    __syncwarp();  // all lanes have put their words
-    if (this->leader() && detail::may_tell_sent(*this->context_, this->taker_.number())) this->taker_.tell_sent();
+    __syncwarp();  // the leader signals after all lanes have put their words
+    if (this->leader() && detail::may_signal_sent(*this->context_, this->consumer_.number())) this->consumer_.signal_sent();
   }
   template <class Ready>
   __device__ bool spin(Ready&& ready) const {
-    return detail::spin_checked(*this->context_, this->taker_.number(), ready);
+    return detail::spin_checked(*this->context_, this->consumer_.number(), ready);
   }
   template <class T>
   __device__ const T* take() {
-    if (this->taker_.holds()) note(), WarpBlock<List>::give_back();
+    if (this->consumer_.holds()) note(), WarpBlock<List>::give_back();
     return WarpBlock<List>::template take<T>();
   }
   __device__ void give_back() {
-    if (this->taker_.holds()) WarpBlock<List>::give_back();
+    if (this->consumer_.holds()) WarpBlock<List>::give_back();
     else note();
   }
 
@@ -201,7 +208,7 @@ class CheckedWarpBlock : public WarpBlock<List> {
   __device__ void note() const { detail::note_mistake_of_warp(*this->context_, Status::handoffs_mismatched); }
 };
 
-/// See PlainParts.
+/// The types for checked runs, see PlainParts.
 template <class Tasks>
 struct CheckedParts {
   using List = Tasks;
@@ -209,11 +216,13 @@ struct CheckedParts {
   using Block = CheckedBlock<Tasks>;
   using StoreBlock = CheckedWarpBlock<Tasks>;
 
+  /// All threads of a compute warp, when the compute part has ended.
   __device__ static void end_compute(RolesShared& roles, RoleSlot& slot) {
     if (slot.command == RoleCommand::run) detail::even_handoffs(roles, slot.context);
   }
-  /// Both parts of instruction `n` are over.
+  /// The store warp, when both parts of instruction `n` have ended.
   __device__ static void end_store(RolesShared& roles, std::uint32_t n) {
+    // Plain: the calls before are ordered by `computed`, those of the next task in this slot by `stored` and `ready`.
     if (threadIdx.x % 32 == 0) roles.notes.told[n % kRoleSlots] = 0;
   }
 };

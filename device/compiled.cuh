@@ -1,144 +1,158 @@
-// A GPU worker's part in a compiled run: the compute and store roles. The others are in control.cuh and load.cuh.
+// The compute and store roles of a compiled run, and the loop in which the load and store warps wait for runs. executor.cuh
+// includes it. The control and load roles are in control.cuh and load.cuh.
 #pragma once
 
-#include "device/checked.cuh"
-#include "device/control.cuh"
-#include "device/load.cuh"
-#include "device/parts.cuh"
+#include "checked.cuh"
+#include "control.cuh"
+#include "load.cuh"
+#include "parts.cuh"
 
 namespace flywheel {
 
-/// What to do with instruction `n`. By then the one before the last has settled, see ControlRole::step(). No lane decides
-/// by itself to leave, for the others may have seen the command already and would go on without it: once the runtime is
-/// aborted, the control role says so to all.
+/// The store warp: waits for the command for instruction `n`. By then instruction `n` - 2 has signaled its completion, see
+/// ControlRole::step(). If the runtime is aborted the lanes still wait: the control role commands all of them to leave. A
+/// lane that left by itself would leave the others behind, which may have seen another command already.
 __device__ inline RoleCommand wait_command(RolesShared& roles, std::uint32_t n) {
   std::uint64_t& ready = roles.ready[n % kRoleSlots];
   const std::uint32_t parity = n / kRoleSlots & 1;
+  // Acquire, block scope: pairs with ControlRole::command(); covers the slot's instruction, context and command.
   if (!wait_phase(ready, parity, WaitReason::role))
     for (std::uint32_t spins = 0; !ptx::mbarrier_test(ready, parity); ++spins) ThreadPlatform::pause(spins);
   return roles.slots[n % kRoleSlots].command;
 }
+/// A compute warp: the same. It has no time limit, because the control role has one.
 __device__ inline RoleCommand wait_command_in_compute(RolesShared& roles, std::uint32_t n) {
-  while (!ptx::mbarrier_test(roles.ready[n % kRoleSlots], n / kRoleSlots & 1)) {}  // the control role has the time limits
+  // Acquire, block scope: pairs with ControlRole::command(), as in wait_command().
+  while (!ptx::mbarrier_test(roles.ready[n % kRoleSlots], n / kRoleSlots & 1)) {}
   return roles.slots[n % kRoleSlots].command;
 }
 
-/// A compute warp is through with its task, instruction `number`.
+/// A compute warp that has ended its task, instruction `number`: signals the store warp and moves the warp's position on.
 template <class Operands>
-__device__ __forceinline__ void end_task(RolesShared& roles, std::uint32_t number, const Operands& operands, std::uint32_t turn) {
+__device__ __forceinline__ void end_task(RolesShared& roles, std::uint32_t number, const Operands& operands,
+                                         std::uint32_t turn) {
   const std::uint32_t warp = threadIdx.x / 32 - kFirstComputeWarp;
   if (threadIdx.x % 32 == 0) {
     RoleSlot& slot = roles.slots[number % kRoleSlots];
     const std::uint32_t handoffs = detail::end_handoffs();
     if (warp == 0) slot.handoffs = handoffs;
     if (warp == 0 && roles.run.traced && slot.command == RoleCommand::run) [[unlikely]]
-      roles.pen.write(TraceKind::body, roles.body_began, slot.instruction.record.header.local,
-                      slot.context.asked.iteration, slot.instruction.operand_bytes);
+      roles.writer.write(TraceKind::body, roles.body_began, slot.instruction.record.header.local,
+                      slot.context.outcome.iteration, slot.instruction.operand_bytes);
   }
-  if (arrives(threadIdx.x % 32)) ptx::mbarrier_arrive(roles.computed[number % kRoleSlots]);  // pairs with Taker::look()
+  // Release, block scope: pairs with HandoffConsumer::computed() and computed_after(); covers `handoffs` and the outcome.
+  if (arrives(threadIdx.x % 32)) ptx::mbarrier_arrive(roles.computed[number % kRoleSlots]);
   if (threadIdx.x % 32 == 0) roles.places[warp] = {number + 1, operands.slot(), operands.parity(), turn};
-  __syncwarp();  // the warp's place, for all lanes
+  __syncwarp();  // all lanes see the warp's new position
 }
 
-/// One warp's next instruction. False after the last. A call for each: what the bodies of all types could share from
-/// instruction to instruction would not fit the registers, and come back from L2.
+/// A compute warp: runs its next instruction. False after the last. It is a call for each instruction: what the compiler
+/// would share between the bodies of all types, from one instruction to the next, does not fit the registers and would be
+/// read from L2.
 template <class Parts>
-[[gnu::noinline]] __device__ bool compute_one(RolesShared& roles, const World& world, BlockShared& block_shared) {
+[[gnu::noinline]] __device__ bool compute_one(RolesShared& roles, const DeviceState& dev, BlockShared& block_shared) {
   const bool first = threadIdx.x == kFirstComputeWarp * 32;
-  WarpPlace& place = roles.places[threadIdx.x / 32 - kFirstComputeWarp];
-  const WarpPlace now = place;
+  WarpCursor& place = roles.places[threadIdx.x / 32 - kFirstComputeWarp];
+  const WarpCursor now = place;
   RoleSlot& slot = roles.slots[now.number % kRoleSlots];
   const RoleCommand command = wait_command_in_compute(roles, now.number);
   if (command == RoleCommand::leave) return false;
-  if (first && roles.run.traced) [[unlikely]] roles.body_began = roles.pen.now();
-  typename Parts::Operands operands(world.page_count, now.page, now.parity);
+  if (first && roles.run.traced) [[unlikely]] roles.body_began = roles.writer.now();
+  typename Parts::Operands operands(dev.page_count, now.page, now.parity);
   operands.begin(slot);
   std::uint32_t turn = now.turn;
   if (command == RoleCommand::run) {
-    typename Parts::Block block(slot.context, block_shared, scratch_memory(world), turn, now.number % (2 * kRoleSlots));
+    typename Parts::Block block(slot.context, block_shared, scratch_memory(dev), turn, now.number % (2 * kRoleSlots));
     Parts::List::compute(slot.instruction.record, block, operands);
     turn = block.turn();
   }
   operands.end();
   Parts::end_compute(roles, slot);
-  const std::uint32_t number = place.number;  // again: a register less for the body
-  __syncwarp();  // all lanes are through with the task
+  const std::uint32_t number = place.number;  // read again: the body has a register more
+  __syncwarp();  // the arrival in end_task() is behind the accesses of all lanes
   end_task(roles, number, operands, turn);
   return true;
 }
 
-/// The compute role: all compute warps. Like the others a function of its own, so that the dynamic loops keep their
-/// registers. A warp may be one task ahead of another, unless the task synchronises them.
+/// The compute role, on all compute warps. It is a function of its own, as the other roles are, so that it takes no
+/// registers from the loops of dynamic runs. A warp may be one task ahead of another, unless the task synchronises them.
 template <class List>
-[[gnu::noinline]] __device__ void compute_role(RolesShared& roles, const World& world, BlockShared& block_shared) {
+[[gnu::noinline]] __device__ void compute_role(RolesShared& roles, const DeviceState& dev, BlockShared& block_shared) {
   const bool first = threadIdx.x == kFirstComputeWarp * 32;
-  if (first) roles.pen = {roles.run.traced ? world.trace : TraceBuffers{}, roles.run.worker, TraceRole::compute};
-  if (world.check_ns) {
-    while (compute_one<CheckedParts<List>>(roles, world, block_shared)) {}
+  if (first) roles.writer = {roles.run.traced ? dev.trace : TraceBuffers{}, roles.run.worker, TraceRole::compute};
+  if (dev.check_ns) {
+    while (compute_one<CheckedParts<List>>(roles, dev, block_shared)) {}
   } else {
-    while (compute_one<PlainParts<List>>(roles, world, block_shared)) {}
+    while (compute_one<PlainParts<List>>(roles, dev, block_shared)) {}
   }
-  if (first) roles.pen.close();
+  if (first) roles.writer.close();
 }
 
-/// One thread, once instruction `n + 2` has its command: what instruction `n` was told by then. Nobody waits here: each phase
-/// of a barrier should have somebody who looks at it (compute-sanitizer's synccheck asks for that), and parts do not have to.
+/// The leader of the store warp, once instruction `n` + 2 has its command: tests the barriers `coming` and `before` of
+/// instruction `n`, whose phases are complete by then. It does not wait: each phase of an mbarrier should be observed by
+/// some thread (compute-sanitizer's synccheck asks for that), and the parts of tasks need not do it.
 __device__ inline void look_back(RolesShared& roles, std::uint32_t n) {
+  // No order needed: this thread reads nothing that the arrivals in ControlRole release here.
   for (auto* told : {roles.coming, roles.before})
     while (!ptx::mbarrier_test(told[n % kRoleSlots], n / kRoleSlots & 1)) {}
 }
 
-/// The store role: one warp. Runs store parts while the compute warps go on, and tells the control role.
+/// The store role, on one warp. Runs store parts while the compute warps run the next tasks, and signals the control role.
 template <class Parts>
-__device__ void store_role(RolesShared& roles, const World& world) {
+__device__ void store_role(RolesShared& roles, const DeviceState& dev) {
   using P = ThreadPlatform;
   const bool leader = threadIdx.x % 32 == 0;
-  TracePen<P> pen(roles.run.traced && leader ? world.trace : TraceBuffers{}, roles.run.worker, TraceRole::store);
-  Taker taker(roles, pen);
+  TraceWriter<P> writer(roles.run.traced && leader ? dev.trace : TraceBuffers{}, roles.run.worker, TraceRole::store);
+  HandoffConsumer consumer(roles, writer);
   for (std::uint32_t n = 0;; ++n) {
     RoleSlot& slot = roles.slots[n % kRoleSlots];
     const RoleCommand command = wait_command(roles, n);
     if (leader && n >= 2) look_back(roles, n - 2);
     if (command == RoleCommand::leave) break;
     if (leader) roles.storing = n;
-    taker.begin(n);
+    consumer.begin(n);
     if (command == RoleCommand::run) {
-      typename Parts::StoreBlock block(slot.context, taker);
+      typename Parts::StoreBlock block(slot.context, consumer);
       Parts::List::template store<typename Parts::Operands>(slot.instruction.record, block);
     }
-    if (!taker.end()) break;
+    if (!consumer.end()) break;
     Parts::end_store(roles, n);
     std::uint32_t local = 0, pass = 0;
     if (leader) {
-      slot.stored_failed = command == RoleCommand::skip || slot.context.asked.code != 0;
-      local = slot.instruction.record.header.local, pass = slot.context.asked.iteration;
+      slot.stored_failed = command == RoleCommand::skip || slot.context.outcome.code != 0;
+      local = slot.instruction.record.header.local, pass = slot.context.outcome.iteration;
     }
-    const std::uint64_t end = pen.now();
-    if (arrives(threadIdx.x % 32)) ptx::mbarrier_arrive(roles.stored[n % kRoleSlots]);  // pairs with ControlRole::settle_last()
-    if (command == RoleCommand::run) pen.write_until(end, TraceKind::store, taker.last_taken(end), local, pass);  // the leader's
+    const std::uint64_t end = writer.now();
+    // Release, block scope, after the __syncwarp() in end(): pairs with ControlRole::stored() and wait_last(); covers
+    // `stored_failed` and all that the task wrote, for the control thread to release at device scope.
+    if (arrives(threadIdx.x % 32)) ptx::mbarrier_arrive(roles.stored[n % kRoleSlots]);
+    // The leader's writer alone is on.
+    if (command == RoleCommand::run) writer.write_until(end, TraceKind::store, consumer.last_taken(end), local, pass);
   }
-  pen.close();
+  writer.close();
 }
 
-/// Out of line: the registers of unchecked runs are their own.
+/// Out of line, so that unchecked runs do not share its registers.
 template <class List>
-[[gnu::noinline]] __device__ void checked_store_role(RolesShared& roles, const World& world) {
-  store_role<CheckedParts<List>>(roles, world);
+[[gnu::noinline]] __device__ void checked_store_role(RolesShared& roles, const DeviceState& dev) {
+  store_role<CheckedParts<List>>(roles, dev);
 }
 
-/// The load and store warps between runs.
+/// The loop of the load and store warps: each plays its role in every compiled run, until the kernel ends.
 template <class List>
-[[gnu::noinline]] __device__ void serve_compiled_runs(const World& world) {
+[[gnu::noinline]] __device__ void serve_compiled_runs(const DeviceState& dev) {
   RolesShared& roles = roles_shared();
   for (std::uint32_t runs = 0;; ++runs) {
-    // No time limit: to have no compiled run is no fault. Pairs with control_compiled_run().
+    // No time limit: a runtime without a compiled run is not at fault. Acquire, block scope: pairs with the arrivals in
+    // control_compiled_run() and GpuExecutor::dismiss(); covers what init_roles() wrote, `run` and `kernel_ends`.
     for (std::uint32_t spins = 0; !ptx::mbarrier_test(roles.begin, runs & 1); ++spins) ThreadPlatform::pause(spins);
     if (roles.kernel_ends) return;
-    if (threadIdx.x / 32 == kLoadWarp) LoadRole<List>(roles, world)();
-    else if (world.check_ns) checked_store_role<List>(roles, world);
-    else store_role<PlainParts<List>>(roles, world);
+    if (threadIdx.x / 32 == kLoadWarp) LoadRole<List>(roles, dev)();
+    else if (dev.check_ns) checked_store_role<List>(roles, dev);
+    else store_role<PlainParts<List>>(roles, dev);
     __syncwarp();
-    if (arrives(threadIdx.x % 32)) ptx::mbarrier_arrive(roles.left);  // pairs with the control thread's wait
+    // Release after __syncwarp(), block scope: pairs with the test of `left` in control_compiled_run().
+    if (arrives(threadIdx.x % 32)) ptx::mbarrier_arrive(roles.left);
   }
 }
 

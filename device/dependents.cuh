@@ -1,14 +1,17 @@
-// Dependent operands in the load role: their pages keep a place in the ring, and are filled once the task's predecessors are done.
+// The load role's part for dependent operands, which other tasks write: KeptPages holds their places in the ring of pages
+// and fills them once the task's predecessors have ended. load.cuh includes it. copy_to_page() serves constant operands,
+// too.
 #pragma once
 
-#include "device/roles.cuh"
-#include "runtime/dynamic/task_list.hpp"
+#include "roles.cuh"
+#include "../runtime/dynamic/task_list.hpp"
 
 namespace flywheel {
 
-/// To byte `place` of a page: by one thread if `bulk`, else by a warp.
-__device__ __forceinline__ void copy_to_page(std::uint32_t slot, std::uint32_t place, const void* from, std::uint32_t bytes, bool bulk,
-                                             std::uint64_t policy) {
+/// Starts the copy of `bytes` bytes to byte `place` of the page in `slot`. Called by one thread if `bulk`, else by a warp.
+/// Bytes and their completion: see ptx::bulk_copy() and ptx::arrive_when_copied(); pairs with PageOperands::take().
+__device__ __forceinline__ void copy_to_page(std::uint32_t slot, std::uint32_t place, const void* from,
+                                             std::uint32_t bytes, bool bulk, std::uint64_t policy) {
   unsigned char* to = page_memory() + slot * kPageBytes + place;
   std::uint64_t& barrier = roles_shared().landed[slot];
   if (bulk) {
@@ -20,32 +23,34 @@ __device__ __forceinline__ void copy_to_page(std::uint32_t slot, std::uint32_t p
   }
 }
 
-/// The pages kept for one task's dependent operands.
+/// The pages kept for the dependent operands of one task.
 template <class List>
 class KeptPages {
   using P = ThreadPlatform;
 
  public:
   __device__ bool any() const { return kept_.pages != 0; }
-  /// Of the first.
+  /// The slot of the first kept page, and the parity of the phase in which it lands.
   __device__ std::uint32_t slot() const { return kept_.slot; }
   __device__ std::uint32_t parity() const { return kept_.parity; }
 
-  /// The next page, for instruction `number` of the run.
-  __device__ void add(std::uint32_t number, const RingPlace& place) {
+  /// Keeps the page at `place` for instruction `number` of the run.
+  __device__ void add(std::uint32_t number, const RingCursor& place) {
     if (kept_.pages == 0) kept_ = {number, place.slot(), place.parity(), 0, false};
     ++kept_.pages;
   }
-  /// There are as many as the task needs.
+  /// All pages that the task needs are kept.
   __device__ void close() { kept_.all = true; }
 
-  /// That they may be filled. As a difference: the count of a long run wraps.
+  /// Whether the task has its command, so that the pages may be filled. The count of a long run wraps, hence the
+  /// difference.
   __device__ bool are_announced() const {
-    // Acquire: pairs with the release in ControlRole::command().
+    // Acquire, block scope: pairs with the release in ControlRole::command(); covers the slot and the task's predecessors.
     return kept_.all && static_cast<std::int32_t>(P::block(roles_shared().announced).load(Order::acquire) - kept_.number) > 0;
   }
 
-  /// Without copies (the task is not run, or names too few pages), the pages land as they are.
+  /// Fills the kept pages. If `runs` is false, the task is skipped or it names too few pages, pages that get no copy
+  /// complete their phase with undefined bytes, so that no compute warp waits without end.
   __device__ void fill(bool runs, bool bulk) {
     const Kept kept = kept_;
     kept_ = {};
@@ -55,18 +60,22 @@ class KeptPages {
     const std::uint64_t policy = ptx::read_once_policy();
     const auto advance = [&] {
       --left;
-      slot = slot + 1 == roles.world->page_count ? 0 : slot + 1;
+      slot = slot + 1 == roles.dev->page_count ? 0 : slot + 1;
     };
     const auto fill_next = [&](const unsigned char* from, std::uint32_t bytes) {
+      // Release, block scope: pairs with PageOperands::take().
       if (bulk) ptx::expect_bytes(roles.landed[slot], bytes);
       copy_to_page(slot, 0, from, bytes, bulk, policy);
       advance();
     };
-    if (runs) all_see(roles.ready[kept.number % kRoleSlots], kept.number / kRoleSlots & 1);  // as they know by are_announced()
+    // are_announced() has acquired the same command.
+    if (runs) all_see(roles.ready[kept.number % kRoleSlots], kept.number / kRoleSlots & 1);
     if (runs && task.command == RoleCommand::run) {
       check_names(task, kept.pages);
-      ptx::fence_global_for_bulk_copies();  // pairs with the release in settle(), by way of LoadRole::look()
-      // One behind: once the last page has landed the task may settle, and another have its slot.
+      // Proxy fence for the bytes: a producer's release in signal_done() was acquired by the control thread in wait_before()
+      // and passed on by command() to are_announced().
+      ptx::fence_global_for_bulk_copies();
+      // The copy is one page behind the naming: after the last page lands, the task may end and another may get its slot.
       const unsigned char* last = nullptr;
       std::uint32_t last_bytes = 0;
       for_each_named(task, [&](const unsigned char* from, std::uint32_t bytes) {
@@ -76,30 +85,33 @@ class KeptPages {
       if (last) fill_next(last, last_bytes);
     }
     while (left) {
-      if (!bulk || lane() == 0) ptx::mbarrier_arrive(roles.landed[slot]);  // pairs with who waits for the page: it is empty
+      // Completes the phase of a page that gets no copy: pairs with PageOperands::take(). Its order covers no bytes.
+      if (!bulk || lane() == 0) ptx::mbarrier_arrive(roles.landed[slot]);
       advance();
     }
   }
 
  private:
-  /// Pages for instruction `number` of the run.
+  /// Pages kept for instruction `number` of the run: the first one's slot and parity, and how many.
   struct Kept {
     std::uint32_t number, slot, parity, pages;
-    bool all;  // there are as many as the task needs
+    bool all;  // all that the task needs are kept
   };
 
   __device__ static std::uint32_t lane() { return threadIdx.x % 32; }
 
-  /// A task that names more or fewer pages than it has fails. That is noted before any page lands: later it might have
-  /// settled.
+  /// Fails a task that names more or fewer pages than it declared. The fault is noted before any page lands, because after
+  /// that the task may have ended.
   __device__ void check_names(RoleSlot& task, std::uint32_t pages) const {
     std::uint32_t named = 0;
     for_each_named(task, [&](const unsigned char*, std::uint32_t) { ++named; });
-    // Relaxed: the first fault stands, and the landing of the pages releases it.
+    // Relaxed: the first fault stands. Pairs with the store role's read of `code` after `computed`; the landing of the
+    // pages, for which the compute warps wait, releases it.
     if (named != pages && lane() == 0)
-      P::block(task.context.asked.code).compare_exchange(0, static_cast<std::uint32_t>(Status::operands_misnamed), Order::relaxed);
+      P::block(task.context.outcome.code).compare_exchange(0, static_cast<std::uint32_t>(Status::operands_misnamed),
+                                                        Order::relaxed);
   }
-  /// use(from, bytes) for each page that the task names.
+  /// Calls use(from, bytes) for each page that the task names.
   template <class Use>
   __device__ static void for_each_named(const RoleSlot& task, Use&& use) {
     List::dependents(task.instruction.record, [&](const void* from, std::uint32_t bytes) {

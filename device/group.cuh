@@ -1,33 +1,36 @@
-// What one thread does for a group that has met: it arrives at an mbarrier, or looks at one, for all of them. And words of
-// shared memory that threads look at without having waited for anything.
+// How one thread acts at an mbarrier for a group that has synchronised, and SharedWord, the atomic view of a word in
+// shared memory. platform.cuh includes it, and through that every file with a role of the kernel.
 //
-// A header of its own, because compute-sanitizer's racecheck (CUDA 13.0) follows an mbarrier only from each thread that
-// arrives itself to each that waits itself, and follows no words: tests/device/test_racecheck.cu is compiled with
-// tests/support/racecheck/device/group.cuh in place of this. The emulated GPU under ThreadSanitizer follows both as they are.
+// It is a header of its own because compute-sanitizer's racecheck (CUDA 13.0) follows an mbarrier only from each thread
+// that arrives itself to each thread that waits itself, and follows no atomic words. tests/device/test_racecheck.cu is
+// compiled with tests/support/racecheck/flywheel/detail/group.cuh in its place. ThreadSanitizer on the emulated GPU follows both.
 #pragma once
 
-#include "device/ptx.cuh"
-#include "runtime/base/platform.hpp"
+#include <flywheel/detail/ptx.cuh>
+#include "../runtime/base/platform.hpp"
 
 namespace flywheel {
 
-/// By one thread of the block, before any other uses what is here.
+/// Called by one thread of the block before any other function of this header. Empty here.
 FLYWHEEL_TASK inline void init_group() {}
 
-/// How often a group of `threads` arrives at an mbarrier.
+/// The number of arrivals that a group of `threads` threads makes at an mbarrier in one phase.
 FLYWHEEL_TASK constexpr std::uint32_t arrivals_of([[maybe_unused]] std::uint32_t threads) { return 1; }
-/// Whether its thread of that rank does. What the others did comes before that, for they have met.
+/// Whether the thread with that rank in its group arrives. The group calls __syncwarp() or a block barrier first, which
+/// orders the accesses of its other threads before the one arrival and its release.
 FLYWHEEL_TASK inline bool arrives(std::uint32_t rank) { return rank == 0; }
 
-/// The group has met since one of it saw that phase complete.
+/// Called by the group after one of its threads saw the phase complete and the group has synchronised. Empty here: the
+/// synchronisation passes that thread's acquire on to all of them.
 FLYWHEEL_TASK inline void all_see(std::uint64_t&, std::uint32_t) {}
 
-/// A barrier whose phases are complete, and that nobody waits for: it begins with its first again.
+/// Starts a barrier at phase 0 again. All of its phases that have begun are complete, and no thread waits for it.
 __device__ __forceinline__ void restart(std::uint64_t& barrier, std::uint32_t arrivals) {
   ptx::mbarrier_invalidate(barrier);
   ptx::mbarrier_init(barrier, arrivals);
 }
 
+/// A word of shared memory that threads poll without a barrier; block scope.
 template <class T>
 using SharedWord = AtomicRef<T, Scope::block>;
 

@@ -1,76 +1,93 @@
-// Handoffs: what compute parts leave to the warp that stores, through a few places in shared memory used in turn.
+// Handoffs: compute parts pass data to the store warp through a ring of kHandoffs places in shared memory. parts.cuh and
+// checked.cuh include it. The store warp uses HandoffConsumer; GpuBlock (block.cuh) calls the functions in detail, which are
+// the compute warps' side.
 #pragma once
 
-#include "device/roles.cuh"
+#include "roles.cuh"
 
 namespace flywheel {
 
 namespace detail {
-/// Looked up each time: what is kept over a task's body, the compiler may keep in local memory, which is a trip to L2 away
-/// after each acquire.
+/// The calling warp's position, looked up at each call: what the compiler keeps across a task's body it may put into local
+/// memory, and that is read from L2 after each acquire.
 __device__ __forceinline__ WarpHandoffs& warp_handoffs(RolesShared& roles) {
   return roles.handoffs[ptx::thread_of_block() / 32 - kFirstComputeWarp];
 }
 
-/// One compute warp's end. If the runtime was aborted, it does not matter what is written there.
+/// A compute warp: waits until the next place is free, and returns it. If the runtime was aborted, it returns at once; what
+/// is written there is not used.
 __device__ inline void* hand_over_place() {
   RolesShared& roles = roles_shared();
   const WarpHandoffs& mine = warp_handoffs(roles);
   const std::uint32_t place = mine.place;
+  // Acquire, block scope: pairs with HandoffConsumer::give_back(). The store warp has read what this place held before.
   if (mine.used == kHandoffs) wait_phase_in_compute(roles.taken[place], mine.parity ^ 1);
   return page_memory() + roles.handoffs_at + place * kHandoffBytes;
 }
 
-/// Until the store warp has read all that this warp has passed on: it takes in turn, so the last place tells it of all.
+/// A compute warp: waits until the store warp has read all that this warp has passed on. The store warp takes the places in
+/// turn, so the last place stands for all.
 __device__ inline void await_taken() {
   RolesShared& roles = roles_shared();
   const WarpHandoffs& mine = warp_handoffs(roles);
   if (mine.used == 0) return;
   const bool wrapped = mine.place == 0;
-  wait_phase_in_compute(roles.taken[wrapped ? kHandoffs - 1 : mine.place - 1], mine.parity ^ wrapped);  // pairs with Taker::give_back()
+  // Acquire, block scope: pairs with HandoffConsumer::give_back().
+  wait_phase_in_compute(roles.taken[wrapped ? kHandoffs - 1 : mine.place - 1], mine.parity ^ wrapped);
 }
 
+/// A compute warp: passes the place that hand_over_place() returned to the store warp.
 __device__ inline void pass_on() {
   RolesShared& roles = roles_shared();
   WarpHandoffs& mine = warp_handoffs(roles);
   const WarpHandoffs now = mine;
-  __syncwarp();  // all lanes have written
+  __syncwarp();  // the one arrival releases what all lanes have written
   if (threadIdx.x % 32 == 0) {
     const bool wraps = now.place + 1 == kHandoffs;
     mine = {wraps ? 0 : now.place + 1, now.parity ^ wraps, now.used < kHandoffs ? now.used + 1 : now.used, now.count + 1};
   }
-  if (arrives(threadIdx.x % 32)) ptx::mbarrier_arrive(roles.handed[now.place]);  // pairs with Taker::take()
-  __syncwarp();
+  // Release, block scope: pairs with the tests of `handed` in HandoffConsumer::take() and look(); covers the place.
+  if (arrives(threadIdx.x % 32)) ptx::mbarrier_arrive(roles.handed[now.place]);
+  __syncwarp();  // all lanes see the new position
 }
 
-/// A part of instruction `number`: until the tasks before it have sent what they wrote, or have ended. False if one failed.
-/// The control role has the time limits; when the runtime is aborted it calls the instruction off, for all lanes alike.
+/// A part of instruction `number`: waits until the tasks before it have sent what they wrote, or have ended. False if one of
+/// those known by then has failed, or the runtime was aborted. No time limit here: the control role has it, and on an abort
+/// it calls the instruction off, with the same answer for all lanes.
 __device__ inline bool await_sent(std::uint32_t number) {
   RolesShared& roles = roles_shared();
   const std::uint32_t slot = number % kRoleSlots;
+  // Acquire, block scope: pairs with the arrivals on `coming` in ControlRole::begin(), begin_early() and call_off(); covers
+  // `called_off`, and for a task that is not early what the control thread acquired in wait_before(). What an early task
+  // reads of other workers here comes in stamped words.
   while (!ptx::mbarrier_test(roles.coming[slot], number / kRoleSlots & 1)) {}
   return !roles.slots[slot].called_off;
 }
-/// Until they have ended.
+/// Waits until the tasks before instruction `number` have ended. False if one has failed, or the runtime was aborted.
 __device__ inline bool await_before(std::uint32_t number) {
   RolesShared& roles = roles_shared();
   const std::uint32_t slot = number % kRoleSlots;
+  // Acquire, block scope: pairs with the arrivals on `before` in ControlRole::begin(), begin_early() and call_off(); covers
+  // `before_failed` and what the control thread acquired in wait_before(), which is all that those tasks wrote.
   while (!ptx::mbarrier_test(roles.before[slot], number / kRoleSlots & 1)) {}
   return !roles.slots[slot].before_failed;
 }
-/// Without waiting. It may be known later than what those tasks have sent is there.
+/// Whether the tasks before have sent, without waiting. May turn true later than the stamped words themselves arrive.
+/// Acquire, block scope: pairs as in await_sent().
 __device__ inline bool has_come(std::uint32_t number) {
   return ptx::mbarrier_poll(roles_shared().coming[number % kRoleSlots], number / kRoleSlots & 1);
 }
+/// Whether the control role has called instruction `number` off, without waiting. `called_off` is covered by has_come().
 __device__ inline bool is_called_off(std::uint32_t number) {
   return has_come(number) && roles_shared().slots[number % kRoleSlots].called_off;
 }
-__device__ inline void tell_sent(std::uint32_t number) {
+/// A compute thread: signals that instruction `number` has put all its stamped words, see flywheel::signal_sent().
+__device__ inline void signal_sent(std::uint32_t number) {
   RolesShared& roles = roles_shared();
-  flywheel::tell_sent<ThreadPlatform>(sent_word(roles.run, roles.slots[number % kRoleSlots].instruction));
+  flywheel::signal_sent<ThreadPlatform>(sent_word(roles.run, roles.slots[number % kRoleSlots].instruction));
 }
 
-/// One lane of a warp that is through with a task: how often it has handed over.
+/// One lane of a compute warp that has ended its task: returns the number of the task's handoffs, and resets it.
 __device__ inline std::uint32_t end_handoffs() {
   WarpHandoffs& mine = warp_handoffs(roles_shared());
   const std::uint32_t count = mine.count;
@@ -79,14 +96,14 @@ __device__ inline std::uint32_t end_handoffs() {
 }
 }  // namespace detail
 
-/// The store warp's end.
-class Taker {
+/// The store warp's side. Its methods are called by all lanes.
+class HandoffConsumer {
  public:
-  __device__ Taker(RolesShared& roles, const TracePen<ThreadPlatform>& pen)
-      : roles_(roles), pen_(pen), places_at_(roles.handoffs_at), place_(kHandoffs) {}
+  __device__ HandoffConsumer(RolesShared& roles, const TraceWriter<ThreadPlatform>& writer)
+      : roles_(roles), writer_(writer), places_at_(roles.handoffs_at), place_(kHandoffs) {}
 
-  /// Around each task. end() takes what the store part left, and waits until the compute part is over; false if the
-  /// runtime was aborted.
+  /// Called around each task. end() takes and returns the handoffs that the store part left, and waits until the compute
+  /// part has ended. False if the runtime was aborted.
   __device__ void begin(std::uint32_t n) {
     number_ = n;
     taken_ = 0;
@@ -97,70 +114,78 @@ class Taker {
   __device__ bool end() {
     if (held_) give_back();
     while (take_slowly()) give_back();
-    __syncwarp();  // the leader's release covers what all lanes stored
+    __syncwarp();  // the leader's arrival on `stored` releases what all lanes stored
     return over_;
   }
 
   __device__ std::uint32_t number() const { return number_; }
+  /// Whether the store part holds a place that it has not returned.
   __device__ bool holds() const { return held_; }
-  /// For traces: when the task's last handoff was taken; `otherwise` if there was none.
+  /// For traces: the tick at which the task's last handoff was taken; `otherwise` if there was none.
   __device__ std::uint64_t last_taken(std::uint64_t otherwise) const { return last_taken_ ? last_taken_ : otherwise; }
-  __device__ void tell_sent() const { flywheel::tell_sent<ThreadPlatform>(sent_word_); }
+  /// Signals that the task has put all its stamped words. One lane; relaxed, see flywheel::signal_sent().
+  __device__ void signal_sent() const { flywheel::signal_sent<ThreadPlatform>(sent_word_); }
 
-  /// Null once the compute part is over and all it handed over was taken.
+  /// Waits for the task's next handoff. Null once the compute part has ended and all its handoffs were taken.
   __device__ const void* take() {
-    // All lanes look, as compute warps do: who waits for one thing may be woken by it. They decide together, for each may
-    // see it at another time.
+    // All lanes poll, as compute warps do, so that the hardware can suspend and wake the warp by this barrier. They decide
+    // together, because each lane may see the phase complete at another time. Acquire, block scope: pairs with pass_on();
+    // covers the place.
 #pragma unroll 1
     for (std::uint32_t looks = 0; looks < ptx::kQuickLooks; ++looks) {
       const bool there = ptx::mbarrier_test(roles_.handed[place_.slot()], place_.parity());
       const bool over = (there ? computed_after(there) : computed()) && taken_ == roles_.slots[number_ % kRoleSlots].handoffs;
-      if (__any_sync(0xffffffffu, over)) break;  // what is there is the next task's
+      if (__any_sync(0xffffffffu, over)) break;  // any handoff that is there is the next task's
       if (__all_sync(0xffffffffu, there)) return hold();
     }
     return take_slowly();
   }
 
+  /// Returns the place that take() gave.
   __device__ void give_back() {
+    // Release after __syncwarp(), for the reads of all lanes: pairs with the acquires in hand_over_place(), await_taken().
     __syncwarp();
-    if (arrives(threadIdx.x % 32)) ptx::mbarrier_arrive(roles_.taken[place_.slot()]);  // pairs with hand_over_place()
+    if (arrives(threadIdx.x % 32)) ptx::mbarrier_arrive(roles_.taken[place_.slot()]);
     place_.advance();
     held_ = 0;
   }
 
  private:
   __device__ const void* hold() {
-    __syncwarp();  // the lanes may have seen it one after the other
+    __syncwarp();  // the lanes may have seen the phase complete one after the other
     ++taken_;
     held_ = 1;
-    last_taken_ = pen_.now();
+    last_taken_ = writer_.now();
     return page_memory() + places_at_ + place_.slot() * kHandoffBytes;
   }
-  /// Acquire: pairs with the compute warps' arrivals at the end of their part.
+  /// Acquire, block scope: pairs with the arrivals on `computed` in end_task(); covers `handoffs` and the task's outcome.
   __device__ bool computed() const {
     return ptx::mbarrier_poll(roles_.computed[number_ % kRoleSlots], number_ / kRoleSlots & 1);
   }
-  /// When a handoff is there: only then does it tell whether that is the next task's.
+  /// The same, ordered after the test that saw a handoff. Only in that order does it tell whether the handoff is the next
+  /// task's: a compute warp arrives on `computed` of one task before it hands over for the next.
   __device__ bool computed_after(bool there) const {
     return ptx::mbarrier_poll_if(there, roles_.computed[number_ % kRoleSlots], number_ / kRoleSlots & 1);
   }
 
-  /// Looks out for the end of the compute part, too. By one lane: the others need the shared memory.
+  /// Polls for a handoff and for the end of the compute part, in one lane: the others leave shared memory to other warps.
   __device__ const void* take_slowly() {
     __syncwarp();
     if (threadIdx.x % 32 == 0 && !look_for_a_while()) look_longer();
     const std::uint32_t seen = __shfl_sync(0xffffffffu, held_ | over_ << 1, 0);
     held_ = seen & 1;
     over_ = seen >> 1;
+    // hold() and end() call __syncwarp(), after which all lanes see what the leader acquired in look().
     if (held_) all_see(roles_.handed[place_.slot()], place_.parity());
     if (over_) all_see(roles_.computed[number_ % kRoleSlots], number_ / kRoleSlots & 1);
-    return held_ ? hold() : nullptr;  // what the leader acquired, all see
+    return held_ ? hold() : nullptr;
   }
 
-  /// Acquire: pairs with the compute warps' arrivals when they hand a place over.
+  /// True once there is a handoff or the compute part has ended. Acquire, block scope: pairs with pass_on(); covers the
+  /// place. computed() and computed_after() name their own pairs.
   __device__ bool look() {
     held_ = ptx::mbarrier_poll(roles_.handed[place_.slot()], place_.parity());
-    // After that: what is there may be the next task's, but not while the compute part of this one goes on.
+    // After the test of `handed`: a handoff may be the next task's, but not before this task's compute part has ended.
     over_ = held_ ? computed_after(held_) : computed();
     if (over_) held_ = taken_ < roles_.slots[number_ % kRoleSlots].handoffs;
     return held_ || over_;
@@ -170,22 +195,23 @@ class Taker {
     for (std::uint32_t looks = 0; !seen && looks < ptx::kQuickLooks; ++looks) seen = look();
     return seen;
   }
+  /// The slow path, under twice the time limit of the control role, as in wait_phase_longer().
   __device__ void look_longer() {
-    WaitContext patience = Wires<ThreadPlatform>{*roles_.world}.wait_for_phase(roles_.run.worker);
-    patience.budget_ns *= 2;
-    spin_until<ThreadPlatform>(patience, WaitReason::role, &roles_.handed[place_.slot()], place_.parity(),
+    WaitContext limit = Views<ThreadPlatform>{*roles_.dev}.wait_for_phase(roles_.run.worker);
+    limit.budget_ns *= 2;
+    spin_until<ThreadPlatform>(limit, WaitReason::role, &roles_.handed[place_.slot()], place_.parity(),
                                [this](std::uint64_t&) { return look(); });
   }
 
   RolesShared& roles_;
-  const TracePen<ThreadPlatform>& pen_;
+  const TraceWriter<ThreadPlatform>& writer_;
   const std::uint32_t places_at_;
-  RingPlace place_;
-  std::uint32_t number_ = 0;  // of the instruction
+  RingCursor place_;
+  std::uint32_t number_ = 0;  // of the current instruction
   std::uint64_t* sent_word_ = nullptr;
-  std::uint32_t taken_ = 0;   // handoffs of it
-  std::uint32_t over_ = 0;    // 1: its compute part is
-  std::uint32_t held_ = 0;
+  std::uint32_t taken_ = 0;   // handoffs of that instruction
+  std::uint32_t over_ = 0;    // 1: its compute part has ended
+  std::uint32_t held_ = 0;    // 1: the store part holds a place
   std::uint64_t last_taken_ = 0;
 };
 

@@ -1,62 +1,71 @@
-// The kernel: the one GPU entry point of the library. One block an SM; in each, a warpgroup that serves (control; door,
-// at work in block 0 only; load; store) and the compute warps.
+// The kernel: the library's one entry point on the GPU. <flywheel/task.cuh> includes it.
+//
+// The grid has one block for each worker, one block on each SM. Warps 0 to 3 of a block serve: control, inbox poller
+// (active in block 0 only), load and store. Warps 4 to 11 run the bodies of tasks; the
+// store warp runs the store parts of compiled runs.
 #pragma once
 
-#include "device/crew.cuh"
-#include "runtime/dynamic/door.hpp"
-#include "runtime/dynamic/worker.hpp"
+#include "executor.cuh"
+#include "../runtime/dynamic/inbox_poller.hpp"
+#include "../runtime/dynamic/worker.hpp"
 
 namespace flywheel {
 
 namespace detail {
-__device__ __forceinline__ void prepare(const World& world) {
-  CrewShared& shared = crew_shared();
-  if (threadIdx.x == 0) {  // the other threads look at none of this before the __syncthreads() below
+/// All threads. Initialises the block's shared memory.
+__device__ __forceinline__ void prepare(const DeviceState& dev) {
+  ExecutorShared& shared = executor_shared();
+  if (threadIdx.x == 0) {  // __syncthreads() below publishes all of it to the other threads
     init_group();
     for (std::uint32_t s = 0; s < 2; ++s) {
       ptx::mbarrier_init(shared.full[s], 1);
       ptx::mbarrier_init(shared.done[s], arrivals_of(kComputeThreads));
     }
-    shared.porch.item = kEmptyMailbox;
-    shared.porch.waiting = 0;
-    shared.world = world;
+    shared.direct_slot.item = kEmptyMailbox;
+    shared.direct_slot.waiting = 0;
+    shared.dev = dev;
     RolesShared& roles = roles_shared();
     ptx::mbarrier_init(roles.begin, 1);
     ptx::mbarrier_init(roles.left, 2 * arrivals_of(32));
     roles.kernel_ends = 0;
-    init_roles(roles, shared.world, true);
+    init_roles(roles, shared.dev, true);
   }
   __syncthreads();
 }
 
-__device__ __forceinline__ void control_loop(const World& world) {
-  GpuCrew crew(world, blockIdx.x);
-  Worker<ThreadPlatform, GpuCrew> worker(world, blockIdx.x, crew, blockIdx.x == 0 ? &crew_shared().porch : nullptr);
+/// The control thread: runs the worker's loop until the kernel stops, then dismisses the other warps of the block.
+__device__ __forceinline__ void control_loop(const DeviceState& dev) {
+  GpuExecutor executor(dev, blockIdx.x);
+  Worker<ThreadPlatform, GpuExecutor> worker(dev, blockIdx.x, executor,
+                                             blockIdx.x == 0 ? &executor_shared().direct_slot : nullptr);
   worker();
-  crew.dismiss();
+  executor.dismiss();
 }
 
+/// The four warps that serve.
 template <class List>
-__device__ __forceinline__ void serve(const World& world) {
+__device__ __forceinline__ void serve(const DeviceState& dev) {
   const std::uint32_t warp = threadIdx.x / 32;
   if (warp == kControlWarp) {
-    if (threadIdx.x == 0) control_loop(world);
-  } else if (warp == kDoorWarp) {
-    if (blockIdx.x == 0) Door<WarpPlatform>(world, crew_shared().porch, crew_shared().message)();
+    if (threadIdx.x == 0) control_loop(dev);
+  } else if (warp == kPollerWarp) {
+    if (blockIdx.x == 0) InboxPoller<WarpPlatform>(dev, executor_shared().direct_slot, executor_shared().message)();
   } else {
-    serve_compiled_runs<List>(crew_shared().world);
+    serve_compiled_runs<List>(executor_shared().dev);
   }
 }
 }  // namespace detail
 
-/// 168 registers a thread. No warpgroup gives any to another (setmaxnreg): the control loop needs 160 (what it spilled
-/// would be read through L1, which every acquire empties), so there are but 8 to give, and ptxas 13.0 refuses some lists
-/// of tasks with them (C7600), because functions are called from both sides.
+/// All task bodies of the program run in this one kernel; `List` is the program's TaskList.
+///
+/// It has 168 registers a thread, and no warpgroup gives registers to another (setmaxnreg). The control loop needs 160: what
+/// it spilled would be read through L1, which every acquire empties. So only 8 could be given, and with setmaxnreg ptxas
+/// 13.0 refuses some lists of tasks (C7600), because functions are called from both sides.
 template <class List>
-__global__ void __launch_bounds__(kBlockThreads, 1) flywheel_kernel(const __grid_constant__ World world) {
-  detail::prepare(world);
+__global__ void __launch_bounds__(kBlockThreads, 1) flywheel_kernel(const __grid_constant__ DeviceState dev) {
+  detail::prepare(dev);
   if (threadIdx.x / 32 < kFirstComputeWarp) {
-    detail::serve<List>(world);
+    detail::serve<List>(dev);
   } else {
     compute_loop<List>();
   }

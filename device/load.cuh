@@ -1,80 +1,76 @@
-// The load role: one warp fetches the worker's operands into pages.
+// The load role: one warp fetches the worker's operands into pages in shared memory. compiled.cuh includes it.
 #pragma once
 
-#include "device/dependents.cuh"
+#include "dependents.cuh"
 
 namespace flywheel {
 
-/// Fetches the worker's operand stream, pass after pass, as far ahead as pages allow: that waits for no task. Pages for
-/// dependent operands keep their place in the ring, and are filled when the task's predecessors are done; meanwhile the
-/// stream goes on behind them.
+/// Fetches the worker's operand stream, pass after pass, as far ahead as there are free pages: constant operands depend on
+/// no task. Pages for dependent operands keep their place in the ring and are filled once the task's predecessors have
+/// ended; meanwhile the role fetches the rest of the stream behind them.
 ///
-/// A page is asked for in two requests. What comes at once goes ahead of what compute warps look for meanwhile: in one request
-/// Llama-3.2-1B on an H200 took 0.660 ms a token in place of 0.657 (8 texts: 0.799 in place of 0.788), in four 0.663.
-///
-/// Requests keep a pace a little above the memory's: a worker that could ask for more at once, because it had to wait
-/// before, would only fill the memory's queues, where what other workers wait for waits, too. Llama-3.2-1B on an H200: 0.715
-/// ms a token in place of 0.733; with a pace below the memory's, 0.721.
-///
-/// Tried on an H200: bringing what comes next to L2 while all pages are full, at the same pace. Llama-3.2-1B took 0.693 ms a
-/// token (64 KB ahead), 0.699 (128 KB) and 0.727 (256 KB) in place of 0.666, though what was there was then asked for without
-/// a pace. Prefetched bytes come to an SM no faster than memory's own, 34 bytes/ns; what it has loaded before, at 60. Nor does it
-/// help to stand back while attention loads for itself: 0.727 (3 pages later) to 0.752 ms (at once) at position 8192 for 0.728.
+/// A page is fetched with two requests: one large request delays the polls of compute warps (0.657 ms a token against
+/// 0.660 with one). Requests keep a pace (DeviceState::page_ticks) a little above the rate of the memory. A worker that
+/// made up for a long wait by requesting more at once would only fill the memory's queues, in which the requests of other
+/// workers wait, too (0.715 ms a token against 0.733). The measurements, and a prefetch to L2 that lost, are in tuning.md.
 template <class List>
 class LoadRole {
   using P = ThreadPlatform;
 
  public:
-  __device__ LoadRole(RolesShared& roles, const World& world)
-      : roles_(roles), run_(roles.run), world_(world), bulk_(ptx::kHopper && world.bulk_copies),
-        pen_(run_.traced && lane() == 0 ? world.trace : TraceBuffers{}, run_.worker, TraceRole::load) {}
+  __device__ LoadRole(RolesShared& roles, const DeviceState& dev)
+      : roles_(roles), run_(roles.run), dev_(dev), bulk_(ptx::kHopper && dev.bulk_copies),
+        writer_(run_.traced && lane() == 0 ? dev.trace : TraceBuffers{}, run_.worker, TraceRole::load) {}
 
-  /// All lanes. One of them is enough for bulk copies: there the others leave.
+  /// All lanes. Bulk copies need one lane only: then the others return at once.
   __device__ void operator()() {
     if (bulk_ && lane() != 0) return;
-    // Pairs with the release of whoever packed the stream, which the control thread acquired with the run.
+    // Proxy fence for the packed operands: their writer released them, and the control thread acquired them with the run.
     ptx::fence_global_for_bulk_copies();
-    ptx::fence_shared_for_bulk_copies();  // what the run before has read in pages
-    Place place(roles_, world_, bulk_);
+    ptx::fence_shared_for_bulk_copies();  // for the reads of pages in the run before, which `begin` covers
+    Place place(roles_, dev_, bulk_);
     if (bulk_ && !List::kHasDependents) load_passes<true>(place);
     else load_passes<false>(place);
     if constexpr (List::kHasDependents) {
       if (kept_.any()) wait_longer(&roles_.landed[kept_.slot()], kept_.parity(), TraceKind::landing);
       if (kept_.any()) kept_.fill(false, bulk_);
     }
-    // Nothing may be written to shared memory once the run is left.
+    // No copy may be under way when the roles have left the run. Acquire, block scope: pairs with the copies, and orders
+    // them before the arrival on `left`.
     for (; place.under_way; --place.under_way, place.land.advance())
       wait_phase(roles_.landed[place.land.slot()], place.land.parity(), WaitReason::page);
-    pen_.close();
+    writer_.close();
   }
 
  private:
-  /// What every page takes: copies of its own, so that it stays in registers whatever is called. This one warp sets the
-  /// pace of the memory: a page must not take it more than a fraction of the time that its bytes take.
+  /// The state that every page needs, in an object of its own that stays in registers across calls. This one warp sets the
+  /// pace of the memory: its work for a page must take only a fraction of the time that the page's bytes take.
   struct Place {
-    __device__ Place(RolesShared& all, const World& world, bool bulk)
-        : roles(all), page_count(world.page_count), window(world.page_window), ticks(world.page_ticks), bulk(bulk), fill(page_count),
+    __device__ Place(RolesShared& all, const DeviceState& dev, bool bulk)
+        : roles(all), page_count(dev.page_count), window(dev.page_window), ticks(dev.page_ticks), bulk(bulk), fill(page_count),
           land(page_count), policy(ptx::read_once_policy()) {}
     RolesShared& roles;
     const std::uint32_t page_count, window, ticks;
     const bool bulk;
-    RingPlace fill, land;
+    RingCursor fill, land;
     const std::uint64_t policy;
-    std::uint32_t under_way = 0;  // pages asked for or kept, and not seen to land
-    std::uint32_t filled = 0;     // pages used at least once
-    std::uint32_t next_at = 0;    // when the next request may be made
+    std::uint32_t under_way = 0;  // pages requested or kept, and not seen to land
+    std::uint32_t filled = 0;     // pages used at least once, at most page_count
+    std::uint32_t next_at = 0;    // tick at which the next request may be made
   };
   static constexpr std::uint32_t kRequestBytes = kPageBytes / 2;
+  /// What look() saw: the phase is complete, the kept pages may be filled, or the role is to leave.
   enum Seen : std::uint32_t { kThere, kAnnounced, kStop };
 
   __device__ static std::uint32_t lane() { return threadIdx.x % 32; }
 
-  /// `kLean`: there is nothing to do but copy bulks and wait for pages.
+  /// `kLean`: the role only makes bulk copies and waits for pages; there are no dependent operands.
   template <bool kLean>
   __device__ void load_passes(Place& place) {
     for (pass_ = 0; pass_ < run_.repeat && load_pass<kLean>(place); ++pass_) {}
   }
 
+  /// Fetches the stream once. False if the run has ended before all passes, or the runtime was aborted.
   template <bool kLean>
   __device__ bool load_pass(Place& place) {
     const WorkerStream stream = run_.stream;
@@ -83,15 +79,15 @@ class LoadRole {
     OperandTask next = stream.operand_tasks[0];
     for (std::uint32_t i = 0; i < stream.operand_task_count; ++i) {
       const OperandTask task = next;
-      if (i + 1 < stream.operand_task_count) next = stream.operand_tasks[i + 1];  // on its way while this one loads
+      if (i + 1 < stream.operand_task_count) next = stream.operand_tasks[i + 1];  // loaded while this task's pages are fetched
       for (std::uint32_t at = 0; at < task.constant_bytes; at += kPageBytes) {
         const std::uint32_t left = task.constant_bytes - at, bytes = left < kPageBytes ? left : kPageBytes;
         if (!make_room<kLean>(place)) return false;
-        // All that can be done is done before an earlier page lands: what stands between that and the next request
-        // is time in which less is under way than might be.
+        // As much as possible is done before the wait for an earlier page: between that and the next request fewer pages
+        // are under way than might be. expect_bytes(): release, block scope; pairs with PageOperands::take().
         if (kLean || place.bulk) ptx::expect_bytes(place.roles.landed[place.fill.slot()], bytes);
         const bool goes_on = make_way<kLean>(place);
-        ask<kLean>(place, from + at, bytes, goes_on);  // what is expected must come
+        ask<kLean>(place, from + at, bytes, goes_on);  // also if the role is to leave: the barrier expects the bytes
         take_place(place);
         if (!goes_on) return false;
       }
@@ -102,24 +98,27 @@ class LoadRole {
     return true;
   }
 
-  /// A page that is free. False if the run has ended before all passes, or the runtime was aborted.
+  /// Waits until the next page is free. False if the run has ended before all passes, or the runtime was aborted.
   template <bool kLean>
   __device__ bool make_room(Place& place) {
     if (place.filled < place.page_count) return true;
+    // Acquire, block scope: pairs with the arrivals in PageOperands::return_page(); the warps have read the page.
     if (!wait_for<kLean>(place.roles.returned[place.fill.slot()], place.fill.parity() ^ 1, TraceKind::page)) return false;
-    if (kLean || place.bulk) ptx::fence_shared_for_bulk_copies();  // pairs with PageOperands::return_page()
+    if (kLean || place.bulk) ptx::fence_shared_for_bulk_copies();  // those reads come before the bulk copy, see there
     return true;
   }
-  /// Not too much under way: what a dependency waits for (stores, fences, polls) would queue behind it in the memory
-  /// system. False likewise.
+  /// Waits until fewer than `window` pages are under way. More would fill the memory's queues, in which the stores, fences
+  /// and polls of dependent tasks wait. False as make_room().
   template <bool kLean>
   __device__ bool make_way(Place& place) {
+    // No order needed: this role reads nothing of the page.
     if (place.under_way < place.window) return true;
     if (!wait_for<kLean>(place.roles.landed[place.land.slot()], place.land.parity(), TraceKind::landing)) return false;
     place.land.advance();
     --place.under_way;
     return true;
   }
+  /// Starts the copies of one page, each request at its time if `paced`.
   template <bool kLean>
   __device__ static void ask(Place& place, const unsigned char* from, std::uint32_t bytes, bool paced) {
     const bool bulk = kLean || place.bulk;
@@ -129,7 +128,7 @@ class LoadRole {
       copy_to_page(place.fill.slot(), at, from + at, bytes - at < each ? bytes - at : each, bulk, place.policy);
     }
   }
-  /// Until it is time for the next request, `ticks` after the last. A page's time that was lost may be made up for, no more.
+  /// Waits until `ticks` after the last request. At most one page's time that was lost is made up for.
   __device__ static void keep_pace(Place& place, std::uint32_t ticks) {
     if (!place.ticks) return;
     const auto late = [&] { return static_cast<std::int32_t>(static_cast<std::uint32_t>(P::ticks()) - place.next_at); };
@@ -139,40 +138,43 @@ class LoadRole {
     else while (by < 0) by = late();
     place.next_at += ticks;
   }
+  /// Moves the ring on by the page that was requested or kept.
   __device__ static void take_place(Place& place) {
     place.fill.advance();
     if (place.filled < place.page_count) ++place.filled;
     ++place.under_way;
   }
 
-  /// Until that phase is complete; kept pages are filled meanwhile, if their task's turn comes. False if the run has
-  /// ended before all passes, or the runtime was aborted.
+  /// Waits for a phase of `barrier`. Acquire, block scope; the caller names the pair. Meanwhile it fills kept pages when
+  /// their task has its command. False if the run has ended before all passes, or the runtime was aborted.
   template <bool kLean>
   __device__ bool wait_for(std::uint64_t& barrier, std::uint32_t parity, TraceKind kind) {
     if constexpr (kLean) {
       if (ptx::mbarrier_test(barrier, parity)) return true;
-      // Without a time limit, as compute warps: what this waits for, the control and store roles wait for, too.
-      const std::uint64_t begin = pen_.now();
+      // No time limit here, as in compute warps: the control and store roles have one, and wait for the same pages.
+      const std::uint64_t begin = writer_.now();
       for (std::uint32_t spins = 1; !ptx::mbarrier_test(barrier, parity); ++spins)
         if (spins % 16 == 0 && is_over()) return false;
-      pen_.write(kind, begin, 0, pass_);
+      writer_.write(kind, begin, 0, pass_);
       return true;
     } else {
       return (bulk_ && !kept_.any() && ptx::mbarrier_poll(barrier, parity)) || wait_longer(&barrier, parity, kind);
     }
   }
-  /// Relaxed, both: who sees one leaves.
+  /// Relaxed, because a role that sees one of the words only leaves. `stop_loading` pairs with control_compiled_run(), `abort`
+  /// with report_wait() or the host's copy.
   __device__ bool is_over() const {
     return P::block(roles_shared().stop_loading).load(Order::relaxed) || P::device(*roles_shared().abort).load(Order::relaxed);
   }
+  /// The slow path of wait_for(), with a time limit.
   [[gnu::noinline]] __device__ bool wait_longer(std::uint64_t* barrier, std::uint32_t parity, TraceKind kind) {
-    const std::uint64_t begin = pen_.now();
+    const std::uint64_t begin = writer_.now();
     while (!stopped_) {
       std::uint32_t seen = kStop;
       if (lane() == 0) seen = look(*barrier, parity);
       if (!bulk_) {
-        seen = __shfl_sync(0xffffffffu, seen, 0);  // all lanes do the same
-        __syncwarp();                              // and see what lane 0 has acquired
+        seen = __shfl_sync(0xffffffffu, seen, 0);  // all lanes take the same branch
+        __syncwarp();                              // all lanes see what lane 0 has acquired
       }
       if (seen == kThere) all_see(*barrier, parity);
       if constexpr (List::kHasDependents)
@@ -180,24 +182,27 @@ class LoadRole {
       stopped_ = seen == kStop;
       if (seen == kThere) break;
     }
-    pen_.write(kind, begin, 0, pass_);
+    writer_.write(kind, begin, 0, pass_);
     return !stopped_;
   }
 
+  /// One lane: polls until the phase is complete, the kept pages may be filled, or the role is to leave.
   __device__ Seen look(std::uint64_t& barrier, std::uint32_t parity) const {
     Seen seen = kStop;
-    const PhasePatience patience = Wires<P>{world_}.wait_for_phase(run_.worker);
+    const PhaseWait limit = Views<P>{dev_}.wait_for_phase(run_.worker);
     const auto something = [&](std::uint64_t&) {
-      // Acquire: pairs with who gives the page back, or with the copies that fill it.
+      // Acquire, block scope: pairs with PageOperands::return_page() for a free page, or with the copies that fill it.
       if (ptx::mbarrier_poll(barrier, parity)) seen = kThere;
       else if (kept_.are_announced()) seen = kAnnounced;
+      // Relaxed: pairs with control_compiled_run(); a role that sees it only leaves.
       else return P::block(roles_.stop_loading).load(Order::relaxed) != 0;
       return true;
     };
-    return spin_until<P>(patience, WaitReason::page, &barrier, parity, something) ? seen : kStop;
+    return spin_until<P>(limit, WaitReason::page, &barrier, parity, something) ? seen : kStop;
   }
 
-  /// Takes places for a task's dependent operands. Those of one task at a time: the next ones wait until these are filled.
+  /// Keeps pages for a task's dependent operands. Only one task at a time has kept pages: those of the next task wait until
+  /// these are filled.
   __device__ bool keep(Place& place, std::uint32_t number, std::uint32_t pages) {
     if (kept_.any() && !wait_longer(&roles_.landed[kept_.slot()], kept_.parity(), TraceKind::landing)) return false;
     for (std::uint32_t page = 0; page < pages; ++page) {
@@ -211,12 +216,12 @@ class LoadRole {
 
   RolesShared& roles_;
   const CompiledRun& run_;
-  const World& world_;
+  const DeviceState& dev_;
   const bool bulk_;
   std::uint32_t pass_ = 0;
   KeptPages<List> kept_;
   bool stopped_ = false;
-  TracePen<P> pen_;
+  TraceWriter<P> writer_;
 };
 
 }  // namespace flywheel

@@ -1,31 +1,37 @@
-// Pages: how compute parts take operands from shared memory. load.cuh brings them there.
+// PageOperands: how compute parts take operands from pages in shared memory. parts.cuh and checked.cuh include it. The load
+// role (load.cuh) fills the pages.
 #pragma once
 
-#include "device/roles.cuh"
+#include "roles.cuh"
 
 namespace flywheel {
 
-/// One compute warp's view of its task's operands. All compute warps go through the same pages. Where many pages are
-/// taken in a row, take a copy and write it back at the end: then this stays in registers.
+/// One compute warp's view of its task's operands. All compute warps take the same pages in the same order, and the load
+/// role fills a page again once all of them have returned it. A body that takes many pages in a row copies the view and
+/// writes the copy back at the end: then the compiler keeps it in registers.
 class PageOperands {
  public:
   __device__ PageOperands(std::uint32_t page_count, std::uint32_t take, std::uint32_t parity)
       : page_count_(page_count), take_(take), parity_(parity) {}
+  /// The slot of the next page, and the parity of the mbarrier phase in which that page lands.
   __device__ std::uint32_t slot() const { return take_; }
   __device__ std::uint32_t parity() const { return parity_; }
 
-  /// The next page: kPageBytes of the task's operands, or what is left of them. Waits until it has landed (or the runtime
-  /// was aborted: then it does not matter what is read). Null after the task's last page.
+  /// The next page: kPageBytes of the task's operands, or the rest of them or of a dependent piece. Waits until it has
+  /// landed. Null after the task's last page. If the runtime was aborted, it returns at once and the bytes are undefined:
+  /// the results of the run are not used.
   __device__ const unsigned char* next() {
     if (left_ == 0) return nullptr;
     ++held_;
     return take();
   }
 
-  /// The same for those who know how many pages there are and hold one at a time: drop() gives it back.
+  /// The same for a body that knows its number of pages and holds one at a time; drop() returns that page. Undefined
+  /// after the last page.
   __device__ const unsigned char* take() {
     const std::uint32_t slot = take_;
-    // Pairs with the load role's copy: complete_tx (or the copying threads' arrivals) releases the bytes.
+    // Acquire, block scope: pairs with the load role's copies, complete_tx of ptx::bulk_copy() or the arrivals of
+    // ptx::arrive_when_copied(), and covers the bytes of the page.
     wait_phase_in_compute(roles_shared().landed[slot], parity_);
     const bool wraps = slot + 1 == page_count_;
     take_ = wraps ? 0 : slot + 1;
@@ -33,30 +39,34 @@ class PageOperands {
     --left_;
     return page_memory() + slot * kPageBytes;
   }
+  /// Returns the page that take() gave last.
   __device__ void drop() {
     return_page(take_ ? take_ - 1 : page_count_ - 1);
   }
 
-  /// This warp has read the page that next() gave first, of those it holds.
+  /// Returns the first page that next() gave, of those that this warp holds. All lanes have read it.
   __device__ void give_back() {
     const std::uint32_t first = take_ >= held_ ? take_ - held_ : take_ + page_count_ - held_;
     --held_;
     return_page(first);
   }
 
-  /// As at the task's begin, for a part that has taken nothing: what it would keep over a long call comes back from L2, as acquires
-  /// empty L1.
+  /// Resets the view to the begin of the task, for a part that has taken nothing yet. A part that calls it after a long call
+  /// need not keep the view across the call: the compiler would put it into local memory, and that is read from L2, because
+  /// acquires empty L1.
   __device__ void renew() { *this = of_warp<PageOperands>(); }
+  /// Library use: the view at the begin of the calling warp's current task.
   template <class Operands>
   __device__ static Operands of_warp() {
     RolesShared& roles = roles_shared();
-    const WarpPlace place = roles.places[ptx::thread_of_block() / 32 - kFirstComputeWarp];
-    Operands operands(roles.world->page_count, place.page, place.parity);
+    const WarpCursor place = roles.places[ptx::thread_of_block() / 32 - kFirstComputeWarp];
+    Operands operands(roles.dev->page_count, place.page, place.parity);
     operands.begin(roles.slots[place.number % kRoleSlots]);
     return operands;
   }
 
-  // Library use: around each task. What next() gave and a body left is given back.
+  // Library use: called around each task. end() returns the pages that next() gave and the body kept, and takes and returns
+  // the rest.
   __device__ void begin(const RoleSlot& slot) {
     left_ = pages_of(slot.instruction.operand_bytes) + slot.instruction.dependent_pages;
   }
@@ -64,17 +74,19 @@ class PageOperands {
     while (held_) give_back();
     while (next()) give_back();
   }
+  /// Library use: returns the page in `slot` for this warp.
   __device__ static void return_page(std::uint32_t slot) {
+    // Release after __syncwarp(), for the reads of all lanes: pairs with the acquire in LoadRole::make_room().
     __syncwarp();
-    if (arrives(threadIdx.x % 32)) ptx::mbarrier_arrive(roles_shared().returned[slot]);  // pairs with LoadRole::make_room()
+    if (arrives(threadIdx.x % 32)) ptx::mbarrier_arrive(roles_shared().returned[slot]);
   }
 
  private:
   std::uint32_t page_count_;
-  std::uint32_t take_;    // slot of the next page
-  std::uint32_t parity_;  // of the phase in which it lands
-  std::uint32_t held_ = 0;    // pages taken and not given back; may be all there are
-  std::uint32_t left_ = 0;    // pages of the task not taken yet
+  std::uint32_t take_;      // slot of the next page
+  std::uint32_t parity_;    // of the phase in which that page lands
+  std::uint32_t held_ = 0;  // pages taken and not returned; at most page_count_
+  std::uint32_t left_ = 0;  // pages of the task not taken yet
 };
 
 }  // namespace flywheel

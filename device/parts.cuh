@@ -1,17 +1,19 @@
-// What the parts of a task are given in a compiled run. checked.cuh has the same for checked runs.
+// What compute and store parts of tasks get in an unchecked compiled run: WarpBlock, the block of a store part, and
+// PlainParts, which names the types. compiled.cuh includes it; checked.cuh has the same for checked runs.
 #pragma once
 
-#include "device/handoff.cuh"
-#include "device/page.cuh"
-#include "runtime/dynamic/task_list.hpp"
+#include "handoff.cuh"
+#include "page.cuh"
+#include "../runtime/dynamic/task_list.hpp"
 
 namespace flywheel {
 
-/// The block of a store part: one warp.
+/// The block of a store part: one warp. Methods that GpuBlock has, too, mean the same for the lanes of the warp.
 template <class List>
 class WarpBlock : public BlockCore<ThreadPlatform, List> {
  public:
-  __device__ WarpBlock(TaskContext& context, Taker& taker) : BlockCore<ThreadPlatform, List>(context), taker_(taker) {}
+  __device__ WarpBlock(TaskContext& context, HandoffConsumer& consumer)
+      : BlockCore<ThreadPlatform, List>(context), consumer_(consumer) {}
   static constexpr bool kOnGpu = true;
   __device__ static int rank() { return static_cast<int>(threadIdx.x % 32); }
   __device__ static int lane() { return rank(); }
@@ -19,28 +21,34 @@ class WarpBlock : public BlockCore<ThreadPlatform, List> {
   __device__ static bool leader() { return rank() == 0; }
   __device__ static void sync() { __syncwarp(); }
 
+  /// Calls f(i) for i = 0..n-1, distributed over the lanes.
   template <class F>
   __device__ void for_each(int n, F&& f) const {
     for (int i = rank(); i < n; i += size()) f(i);
   }
-  // Early tasks, see operands.hpp. All lanes.
-  __device__ bool await() const { return detail::await_before(taker_.number()); }
-  __device__ bool await_sent() const { return detail::await_sent(taker_.number()); }
+  // For early tasks, see operands.hpp. All lanes.
+  __device__ bool await() const { return detail::await_before(consumer_.number()); }
+  __device__ bool await_sent() const { return detail::await_sent(consumer_.number()); }
+  /// Signals that the task has put all its stamped words. Relaxed, see flywheel::signal_sent(); the words' stamps tell
+  /// whether they are there.
   __device__ void sent() const {
-    __syncwarp();  // all lanes have put their words
-    if (leader()) taker_.tell_sent();
+    __syncwarp();  // the leader signals after all lanes have put their words
+    if (leader()) consumer_.signal_sent();
   }
+  /// Waits until ready() is true in all lanes. False if a task before this one has failed, or the runtime was aborted.
   template <class Ready>
   __device__ bool spin(Ready&& ready) const {
-    return detail::spin(*this->context_->world, taker_.number(), ready);
+    return detail::spin(*this->context_->dev, consumer_.number(), ready);
   }
-  __device__ static StampedPair look_at_two(const Stamped* at) { return ptx::load_two(at); }
-  __device__ static void put_two(Stamped* at, const StampedPair& pair) { ptx::store_two(at, pair); }
+  /// Loads or stores two neighbouring stamped words; `at` is aligned to 16 bytes. Relaxed, see ptx::load_two().
+  __device__ static StampedPair load_stamped_pair(const Stamped* at) { return ptx::load_two(at); }
+  __device__ static void store_stamped_pair(Stamped* at, const StampedPair& pair) { ptx::store_two(at, pair); }
 
   template <class T>
   __device__ static T shuffle_xor(T value, int mask) { return detail::shuffle_xor(value, static_cast<std::uint32_t>(mask)); }
   template <class T>
   __device__ static T shuffle(T value, int lane) { return detail::shuffle(value, static_cast<std::uint32_t>(lane)); }
+  /// Combines one value of each lane; every lane gets the result.
   template <class T, class Op>
   __device__ T reduce(T value, Op&& op) const {
 #pragma unroll
@@ -48,19 +56,20 @@ class WarpBlock : public BlockCore<ThreadPlatform, List> {
     return value;
   }
 
-  /// What the compute part handed over next; waits for it. Null when there is no more.
+  /// Waits for the next handoff of the task's compute part (kHandoffBytes of shared memory). Null when the compute part has
+  /// ended and all its handoffs were taken.
   template <class T>
   __device__ const T* take() {
-    return static_cast<const T*>(taker_.take());
+    return static_cast<const T*>(consumer_.take());
   }
-  /// The whole warp has read what take() gave.
-  __device__ void give_back() { taker_.give_back(); }
+  /// Returns the place that take() gave, once the whole warp has read it.
+  __device__ void give_back() { consumer_.give_back(); }
 
  protected:
-  Taker& taker_;
+  HandoffConsumer& consumer_;
 };
 
-/// What compute_role() and store_role() give to the parts of tasks, and what else they do when those have ended.
+/// The types that compute_role() and store_role() give to the parts of tasks, and what they call after each part.
 template <class Tasks>
 struct PlainParts {
   using List = Tasks;

@@ -1,46 +1,56 @@
-// The GPU's platforms: a single thread, and a warp that polls.
+// The GPU's platforms (see runtime/base/platform.hpp): ThreadPlatform for a single thread, WarpPlatform for the warp of
+// the inbox poller. block.cuh and all roles include it.
 #pragma once
 
-#include "device/group.cuh"
+#include <flywheel/detail/group.cuh>
 
 namespace flywheel {
 
 namespace detail {
-/// Read the wall clock of the GPU. It ticks in steps of up to a microsecond: for time limits, not for measuring.
+/// Reads the GPU's wall clock in nanoseconds. It advances in steps of up to a microsecond: for time limits, not for
+/// measurements.
 __device__ __forceinline__ std::uint64_t global_timer_ns() {
   std::uint64_t now;
   asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now)::"memory");
   return now;
 }
 
+/// Release and acquire at device scope. Pairs with whatever the relaxed accesses around the call pair with: the caller
+/// names it.
 __device__ __forceinline__ void fence() { asm volatile("fence.acq_rel.gpu;" ::: "memory"); }
 
-// Of fences that go one way, PTX ISA 8.6 has those of compute capability 9.0 and up. (cuda::atomic_thread_fence makes
-// fence.acq_rel of every order, CCCL 3.0.)
+// PTX ISA 8.6 has one-way fences for compute capability 9.0 and up. cuda::atomic_thread_fence is not used: in CCCL 3.0 it
+// emits fence.acq_rel for every order.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-/// A release for the relaxed stores that follow it in the same thread: waits for what came before it, and leaves L1 alone.
+/// Makes the relaxed stores that follow in the same thread releases. Waits until earlier stores are performed, and keeps
+/// L1. Pairs with an acquire load of those words, or with acquire_fence() after a relaxed load of one: the caller names it.
 __device__ __forceinline__ void release_fence() { asm volatile("fence.release.gpu;" ::: "memory"); }
-/// An acquire for the relaxed loads before it: empties L1, and waits for nothing (sm_90: CCTL.IVALL without a MEMBAR).
+/// Makes the relaxed loads before it in the same thread acquires. Empties L1 and waits for nothing (sm_90: CCTL.IVALL
+/// without a MEMBAR). Pairs with a release store of those words, or with release_fence() before a relaxed one: the caller
+/// names it.
 __device__ __forceinline__ void acquire_fence() { asm volatile("fence.acquire.gpu;" ::: "memory"); }
 #else
 __device__ __forceinline__ void release_fence() { fence(); }
 __device__ __forceinline__ void acquire_fence() { fence(); }
 #endif
 
-/// Back off after a while only: a poll that is about to succeed must not sleep through it.
+/// Backs off after 4,096 polls: before that a sleep would delay a poll that is about to succeed.
 __device__ __forceinline__ void gpu_pause(std::uint32_t spins) {
   if (spins > 4096) __nanosleep(spins > 65536 ? 500 : 100);
 }
-__device__ std::uint64_t waiting_part();  // see roles.cuh
+__device__ std::uint64_t waiting_part();  // defined in roles.cuh
 }  // namespace detail
 
-/// One thread: the leader of the control warp, the door's leading lane, or a thread of a task body.
+/// One thread: the leader of the control warp, the leading lane of the inbox poller, or a thread of a task body.
 struct ThreadPlatform : CpuPlatform {
   using Leader = ThreadPlatform;
 
+  /// A word of shared memory, see group.cuh.
   template <class T>
   __device__ static auto block(T& word) { return SharedWord<T>(word); }
 
+  // The three orders go with release_fence(), acquire_fence() and fence() below, see CpuPlatform: the fence orders, and
+  // the access is relaxed.
   static constexpr Order kAfterRelease = Order::relaxed;
   static constexpr Order kBeforeAcquire = Order::relaxed;
   static constexpr Order kBetween = Order::relaxed;
@@ -48,7 +58,7 @@ struct ThreadPlatform : CpuPlatform {
   __device__ static void acquire_fence() { detail::acquire_fence(); }
   __device__ static void fence() { detail::fence(); }
   __device__ static std::uint64_t now_ns() { return detail::global_timer_ns(); }
-  /// The SM's count of cycles: what clock64() reads, kept in its place by the clobber.
+  /// The SM's cycle counter, as clock64() reads it. The memory clobber keeps the read in its place.
   __device__ static std::uint64_t ticks() {
     std::uint64_t cycles;
     asm volatile("mov.u64 %0, %%clock64;" : "=l"(cycles)::"memory");
@@ -58,9 +68,9 @@ struct ThreadPlatform : CpuPlatform {
   static constexpr bool kNearMemory = false;
   static constexpr std::uint64_t kMostBetweenReadings = 0;
   __device__ static void pause(std::uint32_t spins) { detail::gpu_pause(spins); }
-  /// Arrivals of 132 SMs at one word take L2 some 200 cycles, and a look that comes too early costs a trip there and back.
-  /// A phase boundary on one H200: at once 1.05 us, after 200 cycles 1.01, 250 0.94, 300 0.95, 350 0.97; on another: after 230
-  /// 1.00, 250 0.92, 400 1.02.
+  /// Waits before the first poll of a grid barrier. Arrivals of 132 SMs at one word take L2 some 200 cycles, and a poll that
+  /// comes too early costs a round trip to L2. A phase boundary on an H100 takes 0.94 us with 250 cycles and 1.05 us with
+  /// none: see tuning.md.
   __device__ static void let_others_arrive() {
     constexpr std::uint64_t kArrivalTicks = 260;
     for (const std::uint64_t begin = ticks(); ticks() - begin < kArrivalTicks;) {}
@@ -68,7 +78,7 @@ struct ThreadPlatform : CpuPlatform {
   __device__ static std::uint64_t waiting_part() { return detail::waiting_part(); }
 };
 
-/// A warp whose lanes poll together.
+/// A warp whose lanes poll together and decide together.
 struct WarpPlatform : ThreadPlatform {
   static constexpr std::uint32_t kAll = 0xffffffffu;
   __device__ static std::uint32_t lane() { return threadIdx.x % 32; }

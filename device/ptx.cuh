@@ -1,58 +1,66 @@
-// The few PTX instructions the kernel needs by name. CCCL 3.0.1's cuda::barrier has two defects in its block-scope
-// parity wait (a suspend hint that nobody sets, and no memory clobber), so mbarriers are used directly, semantics spelled
-// out.
+// Wrappers for the PTX instructions that the kernel uses directly: mbarriers, named barriers, asynchronous copies,
+// proxy fences and tensor cores. group.cuh and block.cuh include it, and through them every role.
+//
+// mbarriers are used through PTX, with their memory orders in each docstring, because cuda::barrier in CCCL 3.0.1 has
+// two defects in its block-scope parity wait: a suspend hint that is never initialised, and a missing memory clobber.
 #pragma once
 
 #include <cstdint>
 
-#include "runtime/base/stamped.hpp"
+#include "../runtime/base/stamped.hpp"
 
 namespace flywheel::ptx {
 
-/// What compute capability 9.0 brought; the branches that need it are not compiled for older targets.
+/// True where the target has the features of compute capability 9.0. Branches that need them are discarded for older
+/// targets.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
 inline constexpr bool kHopper = true;
 #else
 inline constexpr bool kHopper = false;
 #endif
 
-/// How often a warp looks for another before it reckons with a long wait.
+/// How often a warp polls another warp of its block before it changes to the slow path with a time limit.
 inline constexpr std::uint32_t kQuickLooks = 1024;
 
 __device__ __forceinline__ std::uint32_t shared_address(const void* p) {
   return static_cast<std::uint32_t>(__cvta_generic_to_shared(p));
 }
 
-/// threadIdx.x, read here and now.
+/// threadIdx.x, read at the call: the volatile asm keeps the compiler from holding it in a register across a task body.
 __device__ __forceinline__ std::uint32_t thread_of_block() {
   std::uint32_t thread;
   asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread)::"memory");
   return thread;
 }
 
-/// The same pointer into the shared memory at `base`, which the compiler knows for what it is.
+/// `p` as a pointer derived from `base`, which the compiler knows to be shared memory. The compiler then emits shared
+/// loads and stores where `p` alone would give generic ones. Both point into shared memory.
 template <class T>
 __device__ __forceinline__ T* as_shared(T* p, unsigned char* base) {
   return reinterpret_cast<T*>(base + (shared_address(p) - shared_address(base)));
 }
 
+/// Starts a barrier at phase 0 with `arrivals` expected arrivals in each phase. No order: other threads may use the
+/// barrier once a block barrier, or a release and acquire, orders them after this call.
 __device__ __forceinline__ void mbarrier_init(std::uint64_t& barrier, std::uint32_t arrivals) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(&barrier)), "r"(arrivals) : "memory");
 }
 
-/// The word may be initialised again.
+/// Ends the life of a barrier, so that mbarrier_init() may use its word again. No thread uses the barrier meanwhile.
 __device__ __forceinline__ void mbarrier_invalidate(std::uint64_t& barrier) {
   asm volatile("mbarrier.inval.shared::cta.b64 [%0];" ::"r"(shared_address(&barrier)) : "memory");
 }
 
-/// Release at block scope: pairs with the acquire in mbarrier_test().
+/// One arrival. Release at block scope: pairs with the acquire in mbarrier_test(), mbarrier_poll() and
+/// mbarrier_poll_if() of the same barrier.
 __device__ __forceinline__ void mbarrier_arrive(std::uint64_t& barrier) {
   asm volatile("{ .reg .b64 token; mbarrier.arrive.shared::cta.b64 token, [%0]; }" ::"r"(shared_address(&barrier))
                : "memory");
 }
 
-/// True if the phase of that parity is complete (acquire, block scope). Answers at once: for those who wait for one of
-/// several things.
+/// True if the phase with that parity is complete. Acquire at block scope: pairs with mbarrier_arrive() of every thread
+/// that arrived in the phase, and with the complete_tx of bulk_copy(). Never suspends: for a thread that polls several
+/// words in turn.
 __device__ __forceinline__ bool mbarrier_poll(std::uint64_t& barrier, std::uint32_t parity) {
   std::uint32_t done;
   asm volatile("{ .reg .pred p; mbarrier.test_wait.parity.shared::cta.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }"
@@ -60,7 +68,8 @@ __device__ __forceinline__ bool mbarrier_poll(std::uint64_t& barrier, std::uint3
   return done != 0;
 }
 
-/// The same for those who wait for nothing else: may suspend the thread for a while where the hardware can.
+/// The same for a thread that waits for this barrier alone. On compute capability 9.0 and up the hardware may suspend
+/// the thread for a bounded time before it answers.
 __device__ __forceinline__ bool mbarrier_test(std::uint64_t& barrier, std::uint32_t parity) {
 #if __CUDA_ARCH__ >= 900
   std::uint32_t done;
@@ -72,8 +81,9 @@ __device__ __forceinline__ bool mbarrier_test(std::uint64_t& barrier, std::uint3
 #endif
 }
 
-/// mbarrier_poll() that comes after what `seen` was learnt from, and only if it is so. While an mbarrier_test() is suspended
-/// the warp goes on, and a mere mbarrier_poll() behind it may tell what was so before (seen on an H200).
+/// mbarrier_poll() that is ordered after the load that gave `seen`; false if `seen` is false. The predicate is a true
+/// dependency on that load. A plain mbarrier_poll() after an mbarrier_test() is not ordered so: while the mbarrier_test()
+/// is suspended the warp runs on, and the poll may return an older state (seen on an H200).
 __device__ __forceinline__ bool mbarrier_poll_if(bool seen, std::uint64_t& barrier, std::uint32_t parity) {
   std::uint32_t done;
   asm volatile(
@@ -83,77 +93,90 @@ __device__ __forceinline__ bool mbarrier_poll_if(bool seen, std::uint64_t& barri
   return done != 0;
 }
 
-/// A barrier among `threads` threads of the block that name the same id (1..15; 0 is __syncthreads).
+/// A barrier among `threads` threads of the block that name the same id (1..15; 0 is __syncthreads). What each thread
+/// wrote before the call is visible to all of them after it.
 __device__ __forceinline__ void named_barrier(std::uint32_t id, std::uint32_t threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
 
-/// Two stamped words in one load. Relaxed at device scope, each word whole; pairs with put_stamped().
+/// Loads two stamped words with one instruction. Relaxed at device scope, and each word is single-copy atomic; pairs with
+/// put_stamped() and store_two(). Relaxed is enough because a word's stamp tells whether its value is there, and the word
+/// publishes nothing else.
 __device__ __forceinline__ StampedPair load_two(const Stamped* at) {
   StampedPair pair;
-  asm volatile("ld.relaxed.gpu.global.v2.b64 {%0, %1}, [%2];" : "=l"(pair.first.word), "=l"(pair.second.word) : "l"(at) : "memory");
+  asm volatile("ld.relaxed.gpu.global.v2.b64 {%0, %1}, [%2];"
+               : "=l"(pair.first.word), "=l"(pair.second.word) : "l"(at) : "memory");
   return pair;
 }
 
-/// Two in one store; pairs with look_at() and load_two().
+/// Stores two stamped words with one instruction. Relaxed at device scope, as in load_two(); pairs with look_at() and
+/// load_two().
 __device__ __forceinline__ void store_two(Stamped* at, const StampedPair& pair) {
-  asm volatile("st.relaxed.gpu.global.v2.b64 [%0], {%1, %2};" ::"l"(at), "l"(pair.first.word), "l"(pair.second.word) : "memory");
+  asm volatile("st.relaxed.gpu.global.v2.b64 [%0], {%1, %2};" ::"l"(at), "l"(pair.first.word), "l"(pair.second.word)
+               : "memory");
 }
 
-/// 16 bytes, aligned, that are read once. They take no line of L1, which has few beside a block's shared memory: a load that finds none
-/// free holds up whatever the SM's warps load and store after it.
+/// Loads 16 bytes, aligned to 16, that are read once. The load allocates no line in L1, which has few lines beside a
+/// block's shared memory: a load that finds no free line delays all later loads and stores of the SM's warps.
 __device__ __forceinline__ void load_once(std::uint32_t (&to)[4], const void* from) {
   asm volatile("ld.global.L1::no_allocate.v4.b32 {%0, %1, %2, %3}, [%4];"
                : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3]) : "l"(from) : "memory");
 }
 
-// ---- copies that the hardware makes while threads go on ----
+// ---- asynchronous copies ----
 
-/// 16 bytes, both sides aligned to 16; past L1. Generic proxy: no proxy fence is needed on either side.
+/// Starts a copy of 16 bytes, both sides aligned to 16; bypasses L1. It is part of the generic proxy, so neither side
+/// needs a proxy fence. Completion: wait_copies() of the same thread, or arrive_when_copied().
 __device__ __forceinline__ void copy16(void* to_shared, const void* from) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared_address(to_shared)), "l"(from) : "memory");
 }
+/// Closes a group of this thread's copy16() for wait_copies().
 __device__ __forceinline__ void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
-/// Until all but the last `kLeft` groups of this thread's copies have landed.
+/// Waits until all but the last `kLeft` groups of this thread's copies have landed. Only this thread sees the bytes then:
+/// it publishes them with a release of its own.
 template <int kLeft>
 __device__ __forceinline__ void wait_copies() {
   asm volatile("cp.async.wait_group %0;" ::"n"(kLeft) : "memory");
 }
-/// The barrier gets one of the arrivals it expects when all copy16() of this thread so far have landed.
+/// Makes one of the arrivals that the barrier expects once all earlier copy16() of this thread have landed. The
+/// arrival releases the copied bytes: pairs with the acquire in mbarrier_test().
 __device__ __forceinline__ void arrive_when_copied(std::uint64_t& barrier) {
   asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(shared_address(&barrier)) : "memory");
 }
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-/// Makes initialised mbarriers known to the async proxy, before the first bulk copy names them.
+/// Makes initialised mbarriers visible to the async proxy. Pairs with bulk_copy(): its complete_tx finds an initialised
+/// barrier. Called after mbarrier_init(), at the end of init_roles().
 __device__ __forceinline__ void publish_mbarriers() {
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
-/// What this thread has acquired of other threads' ordinary stores to global memory, its bulk copies see too.
+/// Orders this thread's later bulk copies after the generic-proxy stores to global memory that this thread has acquired
+/// from other threads. The acquire alone orders generic accesses; a bulk copy reads through the async proxy.
 __device__ __forceinline__ void fence_global_for_bulk_copies() {
   asm volatile("fence.proxy.async.global;" ::: "memory");
 }
-/// What other threads have read of shared memory, as far as this thread knows by an mbarrier, comes before the bulk copies
-/// that it starts there from now on. The mbarrier alone orders ordinary accesses: loads that were issued before the arrival
-/// may still be on their way when a copy writes. (PTX ISA, "async proxy". Without it 2 of 12 runs of 8 texts of
-/// Llama-3.2-1B on an H200 had other bits in whole rows, and 8 of 8 where warps look for words while others read pages; with
-/// it none of 90. DeepEP met the same: github.com/deepseek-ai/DeepEP/pull/642.)
+/// Orders this thread's later bulk copies into shared memory after the generic-proxy reads of it by other threads that an
+/// mbarrier orders before this call. The mbarrier alone orders generic accesses: a load that was issued before the arrival
+/// may still be under way when a bulk copy writes (PTX ISA, "async proxy"). Without this fence 2 of 12 decode runs on an
+/// H200 had wrong rows, with it none of 90: see tuning.md.
 __device__ __forceinline__ void fence_shared_for_bulk_copies() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
-/// A cache policy for what is read once: it should not push out what is read again.
+/// An L2 cache policy (evict first) for data that is read once, so that it does not evict data that is read again.
 __device__ __forceinline__ std::uint64_t read_once_policy() {
   std::uint64_t policy;
   asm volatile("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy)::"memory");
   return policy;
 }
-/// The one arrival of a barrier's phase, before the bulk copy that completes it.
+/// The one arrival of a barrier's phase, and the number of bytes whose landing completes that phase. Release at block
+/// scope: pairs with the acquire in mbarrier_test(). Called before the bulk copies that bring the bytes.
 __device__ __forceinline__ void expect_bytes(std::uint64_t& barrier, std::uint32_t bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(&barrier)), "r"(bytes)
                : "memory");
 }
-/// `bytes` is a multiple of 16, both sides are aligned to 16. The barrier's phase ends when the bytes have come, which it
-/// expects by now; its waiters then see them (complete_tx releases to the acquire in mbarrier_test()).
+/// Starts a copy from global to shared memory by the async proxy. `bytes` is a multiple of 16, both sides are aligned to
+/// 16. The barrier's phase completes when all bytes named by expect_bytes() have landed. complete_tx is a release at
+/// block scope: pairs with the acquire in mbarrier_test(), after which the waiting thread sees the bytes.
 __device__ __forceinline__ void bulk_copy(void* to_shared, const void* from, std::uint32_t bytes, std::uint64_t& barrier,
                                           std::uint64_t policy) {
   asm volatile(
@@ -183,7 +206,7 @@ __device__ __forceinline__ void mma_bf16(float (&sums)[4], const std::uint32_t (
       : "memory");
 }
 
-/// The same in half precision.
+/// The same with a and b in half precision.
 __device__ __forceinline__ void mma_half(float (&sums)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2]) {
   asm volatile(
       "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "

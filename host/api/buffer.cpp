@@ -1,13 +1,13 @@
-#include "host/api/buffer.hpp"
+#include "buffer.hpp"
 
-#include "host/api/core.hpp"
+#include "core.hpp"
 
 namespace flywheel {
 
 BufferMemory::BufferMemory(std::shared_ptr<Core> core, std::size_t bytes) : core_(std::move(core)), bytes_(bytes) {
   data_ = core_->heap.try_allocate(bytes);
   if (!data_) core_->dispatcher.while_parked([&] { data_ = core_->heap.grow(bytes); });
-  core_->engine->clear(data_, bytes);  // it may have been somebody's before
+  core_->engine->clear(data_, bytes);  // the heap may have used this memory before
 }
 
 BufferMemory::~BufferMemory() {
@@ -18,7 +18,7 @@ BufferMemory::BufferMemory(BufferMemory&& other) noexcept
     : core_(std::move(other.core_)), data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
 
 BufferMemory& BufferMemory::operator=(BufferMemory&& other) noexcept {
-  BufferMemory taken(std::move(other));  // what was here goes at the end, not with `other`
+  BufferMemory taken(std::move(other));  // the old memory is freed at the end of this function, not with `other`
   std::swap(core_, taken.core_);
   std::swap(data_, taken.data_);
   std::swap(bytes_, taken.bytes_);

@@ -1,14 +1,15 @@
-#include "host/api/core.hpp"
+#include "core.hpp"
 
 #include <exception>
 
-#include "host/base/deferred_release.hpp"
-#include "host/base/error.hpp"
-#include "host/base/log.hpp"
+#include "../base/deferred_release.hpp"
+#include "../base/error.hpp"
+#include "../base/log.hpp"
 
 namespace flywheel {
 
 namespace {
+/// The deleter of a core.
 void take_apart(Core* core) noexcept {
   if (!core->is_ours()) return;
   if (!DeferredRelease::here()) {

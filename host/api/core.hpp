@@ -1,35 +1,38 @@
-// All parts of one runtime. Handles (executables, runs, buffers) share it, so that memory outlives its last user.
+// The core of a runtime holds all its parts. The Runtime and its handles (executables, runs, buffers) share the
+// ownership of the core, so its memory lives until the last of them is gone. Included by the sources of host/api alone.
 #pragma once
 
-#include "host/base/process.hpp"
-#include "host/kernel/world_memory.hpp"
-#include "host/load/heap.hpp"
-#include "host/load/loader.hpp"
-#include "host/submit/dispatcher.hpp"
+#include "../base/process.hpp"
+#include "../kernel/device_state_memory.hpp"
+#include "../load/heap.hpp"
+#include "../load/loader.hpp"
+#include "../submit/dispatcher.hpp"
 
 namespace flywheel {
 
 struct Core {
   Core(const KernelEntry& entry, const Options& chosen, std::unique_ptr<Engine> made)
       : options(chosen), engine(std::move(made)), heap(*engine, options.heap_bytes),
-        memory(*engine, options), loader(*engine, memory.world(), heap, entry, options),
-        dispatcher(*engine, memory.world(), options) {}
+        memory(*engine, options), loader(*engine, memory.dev(), heap, entry, options),
+        dispatcher(*engine, memory.dev(), options) {}
 
-  /// False in a child of fork(): threads and GPU are the parent's, and there is nothing to end here.
+  /// False in a child of fork(): threads and GPU belong to the parent, and the child must not end them.
   bool is_ours() const { return process == this_process(); }
-  /// Throws UsageError in a child of fork(). Before any lock of the runtime: a thread that is not there may hold it.
+  /// Throws UsageError in a child of fork(). Call it before any lock of the runtime is taken: in the child, a thread
+  /// that no longer exists may hold that lock.
   void require_ours() const;
 
   Options options;
   std::unique_ptr<Engine> engine;
   Heap heap;
-  WorldMemory memory;
+  DeviceStateMemory memory;
   Loader loader;
   Dispatcher dispatcher;
   const int process = this_process();
 };
 
-/// Whoever lets go of it last takes it apart, or has it done, see DeferredRelease.
+/// Makes a core. When its last owner drops it, that owner's thread destroys it, or a new thread does, see
+/// DeferredRelease.
 std::shared_ptr<Core> make_core(const KernelEntry& entry, const Options& options, std::unique_ptr<Engine> engine);
 
 }  // namespace flywheel

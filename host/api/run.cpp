@@ -1,16 +1,16 @@
-#include "host/api/run.hpp"
+#include "run.hpp"
 
-#include "host/api/core.hpp"
-#include "host/submit/completion.hpp"
+#include "core.hpp"
+#include "../submit/completion.hpp"
 
 namespace flywheel {
 
 namespace {
 using Clock = std::chrono::steady_clock;
 
-constexpr std::uint32_t kSpins = 2000;
+constexpr std::uint32_t kSpins = 2000;  // turns without a pause: a few microseconds
 
-/// A waiter spins for a few microseconds, in which most runs end, then gives way, then sleeps.
+/// Backs off between two polls: spins for a few microseconds, within which most runs end, then yields, then sleeps.
 void back_off(std::uint32_t turn) {
   if (turn < kSpins) return;
   if (turn < 4000) return std::this_thread::yield();
@@ -26,24 +26,26 @@ RunRecord& Run::record() {
 
 bool Run::done() {
   RunRecord& run = record();
-  // Acquire: pairs with the releases of phase in Dispatcher::start(), RunRecord::end_early() and collect(): the run has its slot
-  // when it is live, and all of its outcome is written when it is done.
+  // Acquire: pairs with the release stores of `phase` in Dispatcher::start(), RunRecord::end_early() and collect(). If
+  // it is `live`, the run's slot and generation are visible; if it is `done`, the outcome is.
   const RunPhase phase = run.phase.load(std::memory_order_acquire);
   if (phase != RunPhase::live) return phase == RunPhase::done;
-  const World& world = core_->memory.world();
-  if (!is_complete(world, run)) return false;
-  // The rest is collected under the dispatcher's mutex: it knows best why a run that it cancelled or aborted has failed, and a
-  // trace comes through its engine.
-  if (ended_well(world, run) && !run.traced) collect(world, run);
+  const DeviceState& dev = core_->memory.dev();
+  if (!is_complete(dev, run)) return false;
+  // A run that ended well is collected here. All others are collected in retire(), under the dispatcher's mutex: the
+  // dispatcher may have cancelled or aborted the run and knows the cause, and a trace is copied through its engine.
+  if (ended_well(dev, run) && !run.traced) collect(dev, run);
   core_->dispatcher.retire(record_);
   return true;
 }
 
-/// Takes what the run has streamed so far out of its slot, so that its tasks do not wait. The caller holds run.mutex.
+/// Moves what the run has streamed so far out of its slot, so that its tasks do not wait for room. The caller holds
+/// run.mutex.
 void Run::drain() {
-  // Acquire: as in done(). Under the mutex it stays live, and the slot's stream is its own.
+  // Acquire: as in done(). While the mutex is held the phase stays `live`, so the slot's stream still belongs to this
+  // run.
   if (record_->phase.load(std::memory_order_acquire) == RunPhase::live)
-    drain_stream(core_->memory.world(), *record_, core_->options.stream_unread);
+    drain_stream(core_->memory.dev(), *record_, core_->options.stream_unread);
 }
 
 bool Run::wait_until(Clock::time_point limit) {
@@ -82,7 +84,7 @@ std::uint32_t Run::iterations() {
 
 const Trace& Run::trace() {
   wait_until(Clock::time_point::max());
-  static const auto& none = *new Trace;  // never destroyed: static objects may look at their runs
+  static const auto& none = *new Trace;  // never destroyed: static objects may use their runs while they are destroyed
   return record_->trace ? *record_->trace : none;
 }
 
@@ -108,7 +110,7 @@ void Run::copy_result(std::uint64_t graph, std::uint32_t offset, void* to, std::
 
 bool Run::next_value(std::uint64_t& bits, bool wait) {
   for (std::uint32_t turn = 0;; ++turn) {
-    const bool over = done();  // before looking: what came before the end is then in `streamed`
+    const bool over = done();  // read first: then all values that came before the end are in `streamed`
     {
       std::scoped_lock lock(record_->mutex);
       if (!over) drain();
@@ -125,11 +127,12 @@ void Run::cancel() {
 }
 
 void Run::let_stream_wait(CudaStream stream) {
-  // Acquire: as in done(): the run has its slot.
+  // Acquire: as in done(). Once the phase is not `waiting`, the run has its slot and generation. A run that ended
+  // without a slot has generation 0, for which the stream does not wait.
   for (std::uint32_t turn = 0; record().phase.load(std::memory_order_acquire) == RunPhase::waiting; ++turn)
     back_off(turn);
-  const CompletionSlot& slot = core_->memory.world().completions[record_->slot];
-  // The upper half of the completion word is the generation, which only grows.
+  const CompletionSlot& slot = core_->memory.dev().completions[record_->slot];
+  // The upper half of the completion word is the generation, which only increases.
   const auto* generation = reinterpret_cast<const std::uint32_t*>(&slot.word) + 1;
   core_->engine->make_stream_wait(stream, generation, record_->generation);
 }

@@ -1,4 +1,7 @@
-// A run: the future of one submission.
+// Run: the future of one submission, returned by Runtime::submit().
+//
+//   flywheel::Run run = rt.submit(executable);
+//   run.wait();
 #pragma once
 
 #include <chrono>
@@ -6,9 +9,9 @@
 #include <memory>
 #include <optional>
 
-#include "host/base/cuda_stream.hpp"
-#include "host/base/error.hpp"
-#include "host/plan/graph.hpp"
+#include "../base/cuda_stream.hpp"
+#include "../base/error.hpp"
+#include "../plan/graph.hpp"
 
 namespace flywheel {
 
@@ -16,24 +19,29 @@ class Trace;
 struct Core;
 struct RunRecord;
 
-/// Copies share the run. Dropping the last one does not stop it.
+/// Copies refer to the same run. The run continues when the last of them is gone. Different copies may be used by
+/// different threads. A default-constructed Run is empty, and its functions throw UsageError.
 class Run {
  public:
   Run() = default;
   Run(std::shared_ptr<Core> core, std::shared_ptr<RunRecord> record)
       : core_(std::move(core)), record_(std::move(record)) {}
 
-  /// Waits for the end. Throws RunError if the run failed or was cancelled.
+  /// Waits until the run has ended. Throws RunError if it failed or was cancelled.
   void wait();
-  /// False if it has not ended in time. Does not throw for a failed run.
+  /// Waits until the run has ended, at most for `limit`. False if it has not ended by then. Does not throw for a failed
+  /// run.
   bool wait_for(std::chrono::nanoseconds limit);
+  /// True if the run has ended. Does not wait.
   bool done();
-  /// Status::ok, or how it ended; waits. A code of the program's own reads as Status::task_failed.
+  /// Waits for the end and returns Status::ok or the reason of the failure. A code of the program's own reads as
+  /// Status::task_failed.
   Status status();
-  /// Passes of a repeated run that were completed; waits.
+  /// Waits for the end and returns the number of completed passes of a repeated run.
   std::uint32_t iterations();
 
-  /// What the task's body returned; waits. Throws RunError if the run failed.
+  /// Waits for the end and returns the value that the task's body has returned. Throws RunError if the run failed, and
+  /// UsageError for a task of another graph or one that was added after load().
   template <class R>
   R get(const TaskRef<R>& task) {
     R value;
@@ -41,11 +49,11 @@ class Run {
     return value;
   }
 
-  /// What a run submitted with `traced` wrote down; waits. Empty for others.
+  /// Waits for the end and returns the trace of a run that was submitted with `traced`; empty for other runs.
   const Trace& trace();
 
-  /// The next streamed value; waits for it. Empty once the run has ended and all its values are read.
-  /// T must be the type that the bodies emit.
+  /// Waits for the next streamed value and returns it. Empty once the run has ended and all its values are read. T must
+  /// be the type that the task bodies emit.
   template <class T>
   std::optional<T> next() {
     static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= 8, "a streamed value is at most 8 plain bytes");
@@ -55,7 +63,7 @@ class Run {
     std::memcpy(&value, &bits, sizeof(T));
     return value;
   }
-  /// Like next(), but empty also when there is none yet.
+  /// Like next(), but does not wait: empty also if there is no value yet.
   template <class T>
   std::optional<T> try_next() {
     std::uint64_t bits = 0;
@@ -65,10 +73,12 @@ class Run {
     return value;
   }
 
-  /// Tasks that have not started are skipped; bodies see block.cancelled(); a phased run ends at one of the next
-  /// boundaries. The run then ends with Status::cancelled, unless it was over before the message got there.
+  /// Asks the run to end early. Tasks that have not started are skipped, block.cancelled() becomes true in running
+  /// bodies, and a phased run ends at one of its next phase boundaries. The run then ends with Status::cancelled,
+  /// unless it was over before the request arrived.
   void cancel();
-  /// Work given to the CUDA stream after this call starts when the run has ended.
+  /// Work that is submitted to the CUDA stream after this call starts when the run has ended. Throws UsageError on CPU
+  /// workers and DeviceError if the GPU does not support it.
   void let_stream_wait(CudaStream stream);
 
  private:

@@ -1,13 +1,13 @@
-#include "host/api/runtime.hpp"
+#include "runtime.hpp"
 
 #include <algorithm>
 #include <mutex>
 #include <vector>
 
-#include "host/api/core.hpp"
-#include "host/base/deferred_release.hpp"
-#include "host/base/log.hpp"
-#include "host/base/options_check.hpp"
+#include "core.hpp"
+#include "../base/deferred_release.hpp"
+#include "../base/log.hpp"
+#include "../base/options_check.hpp"
 
 namespace flywheel {
 
@@ -22,7 +22,8 @@ Runtime::Runtime(const KernelEntry& entry, const Options& options, std::unique_p
 }
 
 namespace {
-/// With CUDA_LAUNCH_BLOCKING=1 a task that never ends keeps the dispatcher's thread, and that keeps all it works with.
+/// Keeps a core until the process ends. With CUDA_LAUNCH_BLOCKING=1, a task that never ends blocks the dispatcher's
+/// thread in a launch, and that thread uses the core.
 void keep_for_ever(std::shared_ptr<Core> core) {
   static auto& kept = *new std::vector<std::shared_ptr<Core>>;
   static std::mutex mutex;
@@ -58,7 +59,7 @@ Executable Runtime::load(const Graph& graph, const Compiled& how) {
 }
 
 Executable Runtime::load(const Graph& graph, const Compiled* how) {
-  for (;;) {  // once for each piece of memory that it lacks, and again where others were quicker to take one
+  for (;;) {  // repeats once per allocation that finds no room, and if another thread takes the room first
     std::size_t needs_heap = 0;
     if (auto loaded = core()->loader.load(graph, how, core(), needs_heap)) return Executable(std::move(loaded));
     core_->dispatcher.while_parked([&] { core_->heap.release(core_->heap.grow(needs_heap)); });
@@ -94,7 +95,7 @@ Run Runtime::start_after(CudaStream stream, std::shared_ptr<RunRecord> record) {
     const std::shared_ptr<Core> ours = std::move(core);
     ours->dispatcher.submit_from_stream(std::move(record));
   });
-  core_->dispatcher.expect(record);  // it may have come by now
+  core_->dispatcher.expect(record);  // does nothing if it has been admitted by now
   return Run(core_, std::move(record));
 }
 
@@ -128,14 +129,14 @@ std::uint32_t Runtime::workers() const { return core()->engine->workers(); }
 std::string Runtime::device() const { return core()->engine->name(); }
 
 Stats Runtime::stats() {
-  const World& world = core()->memory.world();
-  // Workers that have just finished the last run are about to show their counters: give them the time.
+  const DeviceState& dev = core()->memory.dev();
+  // Workers that have just finished the last run are about to publish their counts: wait for them.
   if (core_->dispatcher.counters().completed == core_->dispatcher.counters().submitted)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  std::vector<WorkerStats> each(world.workers);
+  std::vector<WorkerStats> each(dev.workers);
   std::vector<QueueWords> queues(kPriorities);
-  core_->engine->copy_to_host(each.data(), world.stats, each.size() * sizeof(WorkerStats));
-  core_->engine->copy_to_host(queues.data(), world.queue_words, queues.size() * sizeof(QueueWords));
+  core_->engine->copy_to_host(each.data(), dev.stats, each.size() * sizeof(WorkerStats));
+  core_->engine->copy_to_host(queues.data(), dev.queue_words, queues.size() * sizeof(QueueWords));
   const DispatcherCounters runs = core_->dispatcher.counters();
   Stats all{device(), workers(), 0, 0, 0, 0, 0, 0, 0, runs.submitted, runs.completed, runs.direct, runs.peak_live,
             runs.launches, runs.parks};
@@ -145,7 +146,7 @@ Stats Runtime::stats() {
     all.kept += one.kept;
     all.handed += one.handed;
     all.queued += one.queued;
-    all.idle_looks += one.looks;
+    all.idle_polls += one.polls;
   }
   for (const QueueWords& queue : queues) all.queue_peak = std::max<std::uint64_t>(all.queue_peak, queue.peak.value);
   return all;

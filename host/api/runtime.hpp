@@ -1,94 +1,107 @@
-// The runtime: one resident kernel (or its CPU workers) and what a program does with it.
+// Runtime: the resident kernel (or the CPU workers) and the functions with which a program loads and submits graphs.
+// Programs include it through <flywheel/flywheel.hpp> and create it with flywheel::start<Tasks...>().
 #pragma once
 
 #include <optional>
 
-#include "host/api/buffer.hpp"
-#include "host/api/run.hpp"
-#include "host/base/options.hpp"
-#include "host/load/executable.hpp"
-#include "host/plan/schedule.hpp"
+#include "buffer.hpp"
+#include "run.hpp"
+#include "../base/options.hpp"
+#include "../load/executable.hpp"
+#include "../plan/schedule.hpp"
 
 namespace flywheel {
 
 class Engine;
 struct KernelEntry;
 
-/// How often to run the graph, looping on the device: repeat(n), or repeat_until_stop(most) until a body calls
-/// block.stop().
+/// A run option: how often the run repeats the graph, in a loop on the device. repeat(n) makes n passes;
+/// repeat_until_stop(most) repeats until a body calls block.stop(), but at most `most` times.
 struct Repeat {
   std::uint32_t times;
 };
 inline Repeat repeat(std::uint32_t times) { return {times}; }
 inline Repeat repeat_until_stop(std::uint32_t most = 0xffffffffu) { return {most}; }
 
-/// A parameter's value for one run.
+/// A run option: the value of a parameter for one run. Made by set().
 template <class T>
 struct ParamValue {
   Param<T> param;
   T value;
 };
+/// Makes the run option that sets a parameter: rt.submit(executable, set(step, 7)).
 template <class T>
 ParamValue<T> set(Param<T> param, std::type_identity_t<T> value) {
   return {param, value};
 }
 
-/// A run option: write down which role of which worker did what when; see Run::trace(). For runs of compiled graphs.
+/// A run option: records what each role of each worker does, and when; see Run::trace(). For runs of compiled graphs.
 struct Traced {};
 inline constexpr Traced traced{};
 
-/// What a user may want to see; all counts since the start. Workers show theirs when they have nothing to do, so a busy
-/// runtime is ahead of what it shows.
+/// Statistics, counted since the start. Workers publish their counts only when they are idle, so the counts of a busy
+/// runtime lag behind.
 struct Stats {
   std::string device;
   std::uint32_t workers;
-  std::uint64_t tasks;        // bodies run
+  std::uint64_t tasks;        // bodies that ran
   std::uint64_t skipped;      // tasks whose predecessors failed, or whose run was cancelled
-  std::uint64_t kept;         // successors a worker kept for itself
-  std::uint64_t handed;       // tasks handed straight to an idle worker
+  std::uint64_t kept;         // successors that a worker kept for itself
+  std::uint64_t handed;       // tasks that were delivered to an idle worker
   std::uint64_t queued;       // tasks that waited in a queue
-  std::uint64_t idle_looks;   // polls of idle workers
+  std::uint64_t idle_polls;   // polls of idle workers
   std::uint64_t queue_peak;   // most tasks in a ready queue at once
-  std::uint64_t submitted, completed, direct, peak_live;
-  std::uint64_t launches, parks;  // of the kernel; equal while it is not on the GPU
+  std::uint64_t submitted, completed, direct, peak_live;  // runs; direct: not through the backlog; peak_live: in flight at once
+  std::uint64_t launches, parks;  // of the kernel; equal while it is not resident
 };
 
-/// Thread-safe, except for moving. Runs, executables and buffers may outlive it: they keep the memory that they need.
+/// Thread-safe, except for moving. Runs, executables and buffers may outlive the runtime: they keep the memory that
+/// they need.
+///
+///   flywheel::Runtime rt = flywheel::start<Saxpy>();
+///   flywheel::Executable executable = rt.load(graph);
+///   flywheel::Run run = rt.submit(executable, flywheel::repeat(10), flywheel::Priority::high);
+///   run.wait();
 class Runtime {
  public:
-  /// Throws DeviceError or CapacityError, see Options; UsageError for a word in the environment that means nothing.
+  /// Starts a runtime. Throws DeviceError or CapacityError, see Options, and UsageError for an unknown value of an
+  /// environment variable.
   Runtime(const KernelEntry& entry, const Options& options);
-  /// The same on this engine; null: the one that the options ask for.
+  /// Starts a runtime on this engine. Null: the engine that the options ask for.
   Runtime(const KernelEntry& entry, const Options& options, std::unique_ptr<Engine> engine);
+  /// Calls shutdown() and logs what it throws.
   ~Runtime();
   Runtime(Runtime&&) = default;
   Runtime& operator=(Runtime&&) = delete;
 
-  /// Checks the graph and places it in device memory. Throws GraphError for anything that cannot work, CapacityError where
-  /// Options leave no room for it.
+  /// Checks the graph and places it in device memory. Throws GraphError for a graph that cannot work, CapacityError if
+  /// the sizes in Options leave no room for it.
   Executable load(const Graph& graph);
-  /// The same, with every task given to a worker in advance: rt.load(graph, compiled). For graphs that run again and
-  /// again. Tasks with operands have them packed here. Runs of compiled graphs need all workers, so one goes at a time.
+  /// Compiles the graph and loads it: every task gets a worker in advance. Example: rt.load(graph, compiled). It suits
+  /// graphs that run again and again. The operands of tasks are packed here, by a run of its own. A run of a compiled
+  /// graph needs all workers, so such runs go one at a time. Throws like load(graph), and what that run fails with.
   Executable load(const Graph& graph, const Compiled& how);
-  /// What that comes to, for a person to read.
+  /// The schedule that load(graph, how) would make, as text.
   std::string describe(const Graph& graph, const Compiled& how = compiled) const;
 
-  /// Starts a run; returns at once, unless Options::max_waiting runs wait in the backlog. Options in any order: repeat(n) or
-  /// repeat_until_stop(), set(param, value), a Priority, traced. Throws UsageError for those that do not fit the graph.
+  /// Submits a run. Returns at once, unless Options::max_waiting runs wait in the backlog: then it waits for room. Run
+  /// options come in any order: repeat(n) or repeat_until_stop(), set(param, value), a Priority, traced. Throws
+  /// UsageError for options that do not fit the graph and after shutdown(), DeviceError if the device is lost.
   template <class... Options>
   Run submit(const Executable& executable, const Options&... options) {
     auto record = make_record(executable);
     (apply(*record, options), ...);
     return start(std::move(record));
   }
-  /// Empty if Options::max_waiting runs wait in the backlog already.
+  /// Like submit(), but returns nothing if Options::max_waiting runs wait in the backlog.
   template <class... Options>
   std::optional<Run> try_submit(const Executable& executable, const Options&... options) {
     auto record = make_record(executable);
     (apply(*record, options), ...);
     return try_start(std::move(record));
   }
-  /// Starts when the work given to the CUDA stream so far has ended.
+  /// Like submit(), but the run starts when the work that the CUDA stream has so far is done. Throws UsageError on CPU
+  /// workers.
   template <class... Options>
   Run submit_after(CudaStream stream, const Executable& executable, const Options&... options) {
     auto record = make_record(executable);
@@ -96,12 +109,13 @@ class Runtime {
     return start_after(stream, std::move(record));
   }
 
-  /// Zeroed device memory for n values. May park the kernel to take more from the device. Throws CapacityError or
-  /// DeviceError if there is not enough.
+  /// Allocates zeroed device memory for n values. If the heap has no room, the runtime parks the kernel and takes more
+  /// memory from the device. Throws CapacityError or DeviceError if there is not enough.
   template <class T>
   Buffer<T> allocate(std::size_t n) {
     return Buffer<T>(core(), n);
   }
+  /// Allocates a buffer and copies the values to it. Throws like allocate().
   template <class T>
   Buffer<T> upload(const std::vector<T>& values) {
     Buffer<T> buffer(core(), values.size());
@@ -109,13 +123,17 @@ class Runtime {
     return buffer;
   }
 
+  /// True if the workers run on a GPU.
   bool on_gpu() const;
+  /// The number of workers.
   std::uint32_t workers() const;
+  /// The name of the GPU, or "CPU, n workers".
   std::string device() const;
+  /// The statistics now. May wait for 1 ms, so that workers that have just become idle can publish their counts.
   Stats stats();
-  /// Waits for runs in flight, cancels those that do not end within Options::shutdown_timeout, stops the kernel. Meanwhile other
-  /// threads may wait and submit: what comes too late is refused, or ends with Status::aborted. Buffers can still be read. In a
-  /// child of fork() the runtime is not there to be used, and this does nothing.
+  /// Waits for the runs in flight, cancels those that do not end within Options::shutdown_timeout, and stops the
+  /// kernel. Other threads may wait and submit meanwhile: a submission that comes too late throws, or its run ends with
+  /// Status::aborted. Buffers can still be read afterwards. In a child of fork() it does nothing.
   void shutdown();
 
  private:

@@ -1,14 +1,16 @@
-// Every CUDA call goes through here: a failure throws, names the call, and says what to do.
+// Checks CUDA calls. FLYWHEEL_CUDA(call) throws a DeviceError that names the call, the CUDA error and a remedy.
+// Included by the sources of the GPU engine; a library without CUDA does not include it.
 #pragma once
 
 #include <cuda_runtime_api.h>
 
 #include <string>
 
-#include "host/base/error.hpp"
+#include "error.hpp"
 
 namespace flywheel {
 
+/// What the user can do about this CUDA error.
 inline std::string cuda_remedy(cudaError_t error) {
   switch (error) {
     case cudaErrorMemoryAllocation: return "free GPU memory, or lower the sizes in Options";
@@ -21,11 +23,13 @@ inline std::string cuda_remedy(cudaError_t error) {
   }
 }
 
+/// The text of an error message: the call, the CUDA error and the remedy.
 inline std::string cuda_failure(cudaError_t error, const char* call) {
   return std::string(call) + " failed: " + cudaGetErrorString(error) + " (" + cudaGetErrorName(error) +
          "). To do: " + cuda_remedy(error);
 }
 
+/// Throws DeviceError unless `error` is cudaSuccess. `call` is the source text of the call.
 inline void cuda_check(cudaError_t error, const char* call) {
   if (error != cudaSuccess) throw DeviceError(cuda_failure(error, call));
 }

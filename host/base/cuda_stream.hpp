@@ -1,4 +1,5 @@
-// A CUDA stream of the program, as the library's public functions take it: <cuda_runtime.h> is not needed to name it.
+// The type of a CUDA stream in the library's public functions. It is a forward declaration, so a program that names it
+// need not include <cuda_runtime.h>.
 #pragma once
 
 struct CUstream_st;

@@ -1,4 +1,4 @@
-#include "host/base/free_list.hpp"
+#include "free_list.hpp"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "host/base/log.hpp"
+#include "log.hpp"
 
 #include <pthread.h>
 
@@ -10,13 +10,14 @@
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 
-#include "host/base/error.hpp"
+#include "error.hpp"
 
 namespace flywheel::log {
 
 namespace {
 spdlog::logger& logger() {
-  // Never destroyed: a runtime may log while static objects go away. Not locked in a child of fork().
+  // The logger is never destroyed, because a runtime may log while static objects are destroyed. The handlers of fork()
+  // hold spdlog's console mutex across the fork, so that it is not left locked in the child.
   static auto* one = new std::shared_ptr<spdlog::logger>(
       std::make_shared<spdlog::logger>("flywheel", std::make_shared<spdlog::sinks::stderr_color_sink_mt>()));
   using Console = spdlog::details::console_mutex;
@@ -27,7 +28,7 @@ spdlog::logger& logger() {
 
 constexpr const char* kLevels[] = {"trace", "debug", "info", "warn", "error", "off"};
 
-/// To spdlog a name that it does not know says "off".
+/// spdlog takes an unknown name as "off", so unknown names throw UsageError here.
 spdlog::level::level_enum level_of(const char* what, const std::string& name) {
   if (std::ranges::find(kLevels, name) != std::end(kLevels)) return spdlog::level::from_str(name);
   throw UsageError(std::string(what) + " is '" + name + "': choose trace, debug, info, warn, error or off");

@@ -1,11 +1,11 @@
-#include "host/base/options_check.hpp"
+#include "options_check.hpp"
 
 #include <cstdlib>
 #include <limits>
 #include <string>
 
-#include "host/base/error.hpp"
-#include "runtime/compiled/operands.hpp"
+#include "error.hpp"
+#include "../../runtime/compiled/operands.hpp"
 
 namespace flywheel {
 
@@ -21,7 +21,7 @@ void check_range(const char* option, Number value, Number least, Number most) {
     refuse(option, std::to_string(value), std::to_string(least) + " to " + std::to_string(most));
 }
 
-/// Times become nanoseconds in 64 bits, and some are added up or multiplied.
+/// Limits a time to ten years: times become 64-bit counts of nanoseconds, which are added and multiplied later.
 void check_time(const char* option, std::chrono::milliseconds time) {
   constexpr std::chrono::milliseconds kMost = std::chrono::hours(24 * 365 * 10);
   if (time.count() < 0 || time > kMost)
@@ -39,7 +39,7 @@ void check_times(const Options& o) {
 
 void check_sizes(const Options& o) {
   constexpr Number kMostBytes = 1 << 30, kMostRecords = 1 << 30;
-  constexpr std::size_t kMostHeap = ~std::size_t{0} >> 1;  // it is rounded up
+  constexpr std::size_t kMostHeap = ~std::size_t{0} >> 1;  // the heap rounds it up
   check_range("device", o.device, 0, std::numeric_limits<int>::max());
   if (o.heap_bytes > kMostHeap) refuse("heap_bytes", std::to_string(o.heap_bytes), "0 to " + std::to_string(kMostHeap));
   check_range("max_edges", o.max_edges, 1, kMostRecords);
@@ -51,7 +51,7 @@ void check_sizes(const Options& o) {
   check_range("scratch_bytes", o.scratch_bytes, 0, kMostBytes);
 }
 
-/// CPU workers need no pages, but what is wrong on every GPU is told on them too.
+/// CPU workers use no pages, but these values are checked for them too: they would be wrong on every GPU.
 void check_pages(const Options& o) {
   if (o.operand_pages && (o.operand_pages < kFewestPages || o.operand_pages > kMostPages))
     refuse("operand_pages", std::to_string(o.operand_pages),

@@ -1,15 +1,16 @@
-// What a program chose, and the environment for it, looked at before anything is taken.
+// Checks the options of a runtime and the FLYWHEEL_MODE environment variable, before the runtime allocates anything.
+// Included by Runtime and by the GPU engine.
 #pragma once
 
-#include "host/base/options.hpp"
+#include "options.hpp"
 
 namespace flywheel {
 
-/// Throws CapacityError for a value that can work on no engine, UsageError for an unknown word in FLYWHEEL_MODE. What depends
-/// on the engine is found out by it, sizes that are rounded up by WorldMemory.
+/// Throws CapacityError for a value that no engine can use, and UsageError for an unknown FLYWHEEL_MODE. The engines
+/// check what depends on the device; DeviceStateMemory checks sizes that it rounds up.
 void check_options(const Options& options);
 
-/// What FLYWHEEL_MODE says; automatic where it is not set.
+/// The mode that FLYWHEEL_MODE names, Mode::automatic if it is not set. Throws UsageError for an unknown word.
 Mode mode_of_environment();
 
 }  // namespace flywheel

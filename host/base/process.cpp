@@ -1,4 +1,4 @@
-#include "host/base/process.hpp"
+#include "process.hpp"
 
 #include <pthread.h>
 
@@ -7,7 +7,7 @@
 namespace flywheel {
 
 namespace {
-std::atomic<int> forks{0};  // relaxed: it changes in a child only, while that has one thread
+std::atomic<int> forks{0};  // relaxed everywhere: it is only written in a child of fork() while the child has one thread
 
 void count_fork() { forks.fetch_add(1, std::memory_order_relaxed); }
 }  // namespace

@@ -1,18 +1,18 @@
-// What of a worker's shared memory goes to pages, scratch and handoffs.
+// Divides a worker's shared memory among operand pages, scratch and handoffs.
 #include <algorithm>
 #include <mutex>
 
-#include "host/base/error.hpp"
-#include "host/engine/gpu_probe.hpp"
-#include "runtime/compiled/operands.hpp"
+#include "../base/error.hpp"
+#include "gpu_probe.hpp"
+#include "../../runtime/compiled/operands.hpp"
 
 namespace flywheel {
 
 namespace {
 constexpr std::size_t in_whole_lines(std::size_t bytes) { return (bytes + 15) / 16 * 16; }
 
-/// The scratch that was asked for. Where it was not, and the fewest pages do not fit beside it, what they leave: GPUs with
-/// 99 KB of shared memory for a block would else need an option set.
+/// Options::scratch_bytes, rounded up to 16. If the option has its default value and the fewest pages do not fit beside
+/// it, the result is what they leave: otherwise GPUs with 99 KB of shared memory per block would need an option.
 std::size_t fit_scratch(bool has_operands, const Options& options, std::size_t room) {
   const std::size_t wanted = in_whole_lines(options.scratch_bytes);
   if (!has_operands || options.scratch_bytes != Options{}.scratch_bytes) return wanted;
@@ -20,7 +20,8 @@ std::size_t fit_scratch(bool has_operands, const Options& options, std::size_t r
   return pages < room ? std::min(wanted, (room - pages) / 16 * 16) : wanted;
 }
 
-/// As many pages as were asked for, or as fit in `room`.
+/// Options::operand_pages, or as many pages as fit in `room`. Throws CapacityError if that is fewer than tasks with
+/// operands need.
 std::uint32_t fit_pages(const Options& options, std::size_t room, std::size_t scratch) {
   const std::size_t most = std::min<std::size_t>(room / kPageBytes, kMostPages);
   const std::uint32_t pages = options.operand_pages ? options.operand_pages : static_cast<std::uint32_t>(most);

@@ -1,4 +1,5 @@
-// Workers as CPU threads: the same queues, counters and loops, under gdb and the sanitizers.
+// The CPU engine: workers as CPU threads, with the same queues, counters and loops as on a GPU, so that gdb and the
+// sanitizers can be used.
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
@@ -7,9 +8,9 @@
 #include <thread>
 #include <vector>
 
-#include "host/base/error.hpp"
-#include "host/engine/engine.hpp"
-#include "host/engine/thrown_texts.hpp"
+#include "../base/error.hpp"
+#include "engine.hpp"
+#include "thrown_texts.hpp"
 
 namespace flywheel {
 
@@ -17,9 +18,10 @@ namespace {
 
 constexpr std::size_t kAlignment = 256;
 
-/// Words that workers use atomically are copied atomically too: a copy may race with them, as on a GPU.
+/// Copies memory word by word with atomic accesses if everything is 8-byte aligned: as on a GPU, a copy may run while
+/// workers access the same words atomically.
 void copy_words(void* to, const void* from, std::size_t bytes) {
-  if (!bytes) return;  // pointers to nothing may be null
+  if (!bytes) return;  // with 0 bytes the pointers may be null
   const bool aligned = (reinterpret_cast<std::uintptr_t>(to) | reinterpret_cast<std::uintptr_t>(from) | bytes) % 8 == 0;
   if (!aligned) {
     std::memcpy(to, from, bytes);
@@ -27,16 +29,17 @@ void copy_words(void* to, const void* from, std::size_t bytes) {
   }
   auto* target = static_cast<std::uint64_t*>(to);
   auto* source = const_cast<std::uint64_t*>(static_cast<const std::uint64_t*>(from));
-  // Relaxed: only each word has to be whole; what orders them is the caller's.
+  // Relaxed: each word only has to be whole. The caller orders the copy with the workers' accesses.
   for (std::size_t i = 0; i < bytes / 8; ++i)
     std::atomic_ref(target[i]).store(std::atomic_ref(source[i]).load(std::memory_order_relaxed), std::memory_order_relaxed);
 }
 
-/// What the threads use. Shared with them: a body that never ends keeps it, when the engine has to go without it.
-struct Crewmen {
+/// What the threads use. Threads share its ownership with the engine: a thread whose task never ends keeps it when the
+/// engine is destroyed.
+struct CpuThreads {
   KernelEntry entry;
-  World world{};
-  Porch porch{kEmptyMailbox, 0, {}};
+  DeviceState dev{};
+  DirectSlot direct_slot{kEmptyMailbox, 0, {}};
   std::vector<std::vector<unsigned char>> scratch;
   std::atomic<std::uint32_t> active{0};
 };
@@ -44,13 +47,14 @@ struct Crewmen {
 class CpuEngine final : public Engine {
  public:
   CpuEngine(const KernelEntry& entry, const Options& options)
-      : workers_(count_workers(options)), drains_(options.mode == Mode::drain), crew_(std::make_shared<Crewmen>()) {
-    crew_->entry = entry;
-    crew_->scratch.assign(workers_, std::vector<unsigned char>(options.scratch_bytes + 16));
+      : workers_(count_workers(options)), drains_(options.mode == Mode::drain), executor_(std::make_shared<CpuThreads>()) {
+    executor_->entry = entry;
+    executor_->scratch.assign(workers_, std::vector<unsigned char>(options.scratch_bytes + 16));
   }
   ~CpuEngine() override {
-    // Acquire: pairs with the release in start(), as in state().
-    if (!crew_->active.load(std::memory_order_acquire)) join();
+    // Acquire: pairs with the release in start(), as in state(). If threads still run, a task does not end: they are
+    // left detached.
+    if (!executor_->active.load(std::memory_order_acquire)) join();
     for (std::thread& thread : threads_) thread.detach();
   }
 
@@ -58,7 +62,7 @@ class CpuEngine final : public Engine {
   bool is_gpu() const override { return false; }
   std::uint32_t workers() const override { return workers_; }
   bool drains() const override { return drains_; }
-  std::uint32_t operand_pages() const override { return 0; }  // tasks find their operands where they lie
+  std::uint32_t operand_pages() const override { return 0; }  // tasks read their operands in place
 
   void* allocate_device(std::size_t bytes) override {
     const std::size_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
@@ -74,23 +78,25 @@ class CpuEngine final : public Engine {
   void copy_to_host(void* host, const void* device, std::size_t bytes) override { copy_words(host, device, bytes); }
   std::string check_pointer(const void* pointer) const override { return pointer ? "" : "it is null"; }
 
-  void launch(const World& world) override {
+  void launch(const DeviceState& dev) override {
     join();
-    crew_->world = world;
-    crew_->porch = {kEmptyMailbox, 0, {}};
-    crew_->active.store(workers_ + 1, std::memory_order_relaxed);  // the threads begin after it
+    executor_->dev = dev;
+    executor_->direct_slot = {kEmptyMailbox, 0, {}};
+    // Relaxed: the threads start after this store, and the start of a thread orders it before all that the thread does.
+    executor_->active.store(workers_ + 1, std::memory_order_relaxed);
     try {
-      start([](Crewmen& c) { c.entry.cpu_door(c.world, &c.porch); });
+      start([](CpuThreads& c) { c.entry.cpu_poller(c.dev, &c.direct_slot); });
       for (std::uint32_t w = 0; w < workers_; ++w)
-        start([w](Crewmen& c) { c.entry.cpu_worker(c.world, w, w == 0 ? &c.porch : nullptr, c.scratch[w].data()); });
+        start([w](CpuThreads& c) { c.entry.cpu_worker(c.dev, w, w == 0 ? &c.direct_slot : nullptr, c.scratch[w].data()); });
     } catch (const std::exception& error) {
       give_up_launch(error.what());
     }
   }
 
   EngineState state(std::string&) override {
-    // Acquire: pairs with the release in start(); a parked engine's memory may be read and changed.
-    return crew_->active.load(std::memory_order_acquire) ? EngineState::running : EngineState::parked;
+    // Acquire: pairs with the release in start(): once the count is 0, the caller may read and change what the threads
+    // have written.
+    return executor_->active.load(std::memory_order_acquire) ? EngineState::running : EngineState::parked;
   }
 
   void after_stream(CudaStream, std::function<void()>) override { throw no_stream(); }
@@ -110,18 +116,20 @@ class CpuEngine final : public Engine {
 
   template <class Loop>
   void start(Loop loop) {
-    threads_.emplace_back([crew = crew_, loop] {
-      loop(*crew);
-      // Release: pairs with the acquires in state() and the destructor: what the loop wrote may be read and changed.
-      crew->active.fetch_sub(1, std::memory_order_release);
+    threads_.emplace_back([executor = executor_, loop] {
+      loop(*executor);
+      // Release: pairs with the acquires in state() and the destructor. What the loop has written is visible before the
+      // count drops.
+      executor->active.fetch_sub(1, std::memory_order_release);
     });
   }
-  /// Those who did start leave, before anybody takes the world's memory from under them.
+  /// Ends the threads that have started, before the caller frees the device state's memory, and throws LaunchRefused.
   [[noreturn]] void give_up_launch(const std::string& why) {
     const std::size_t started = threads_.size();
-    CpuPlatform::device(crew_->world.control->board.abort).store(1, Order::relaxed);
+    // Relaxed: workers and the inbox poller load it relaxed and then leave; they read nothing that depends on it.
+    CpuPlatform::device(executor_->dev.control->broadcast.abort).store(1, Order::relaxed);
     join();
-    crew_->active.store(0, std::memory_order_relaxed);  // the threads have ended
+    executor_->active.store(0, std::memory_order_relaxed);  // relaxed: all threads are joined
     throw LaunchRefused("of " + std::to_string(workers_ + 1) + " threads " + std::to_string(started) + " could be started (" + why +
                       "): ask for fewer Options::workers, or raise the limits of the process");
   }
@@ -132,7 +140,7 @@ class CpuEngine final : public Engine {
 
   std::uint32_t workers_;
   bool drains_;
-  std::shared_ptr<Crewmen> crew_;
+  std::shared_ptr<CpuThreads> executor_;
   std::vector<std::thread> threads_;
 };
 

@@ -1,9 +1,9 @@
-#include "host/engine/engine.hpp"
+#include "engine.hpp"
 
 #include <cstdlib>
 
-#include "host/base/error.hpp"
-#include "host/base/log.hpp"
+#include "../base/error.hpp"
+#include "../base/log.hpp"
 
 namespace flywheel {
 

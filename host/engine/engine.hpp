@@ -1,4 +1,5 @@
-// An engine: where the workers live and what memory they see. One for the GPU, one for CPU threads.
+// An engine provides the workers and the memory that they use. There are two: the GPU engine with one resident kernel,
+// and the CPU engine with threads. Included by all rooms of the host library that allocate, copy or launch.
 #pragma once
 
 #include <cstddef>
@@ -6,14 +7,16 @@
 #include <memory>
 #include <string>
 
-#include "host/base/cuda_stream.hpp"
-#include "host/base/options.hpp"
-#include "runtime/records/entry.hpp"
+#include "../base/cuda_stream.hpp"
+#include "../base/options.hpp"
+#include "../../runtime/records/entry.hpp"
 
 namespace flywheel {
 
+/// parked: no kernel runs. running: the kernel runs. lost: the device cannot be used any more.
 enum class EngineState { parked, running, lost };
 
+/// The interface of both engines. Functions throw DeviceError if a CUDA call fails.
 class Engine {
  public:
   virtual ~Engine() = default;
@@ -21,13 +24,16 @@ class Engine {
   virtual std::string name() const = 0;
   virtual bool is_gpu() const = 0;
   virtual std::uint32_t workers() const = 0;
-  virtual bool drains() const = 0;  // the kernel ends when its work is done
-  virtual std::uint32_t operand_pages() const = 0;  // of a worker, see operands.hpp
-  /// Of a worker, in whole lines of 16 bytes; may be less than was asked for where that was left at its default.
+  virtual bool drains() const = 0;  // the kernel ends when its work is done (Mode::drain)
+  virtual std::uint32_t operand_pages() const = 0;  // pages of a worker, see runtime/compiled/operands.hpp
+  /// Bytes of scratch of a worker, a multiple of 16. May be less than Options::scratch_bytes if that was left at its
+  /// default.
   virtual std::uint32_t scratch_bytes(const Options& options) const { return (options.scratch_bytes + 15) / 16 * 16; }
-  virtual double bytes_of_tick() const { return 0; }  // that memory is rated at, in a tick of the workers' clock; 0: not known
+  /// Rated memory bandwidth in bytes per tick of the workers' clock; 0 if it is not known.
+  virtual double bytes_of_tick() const { return 0; }
 
-  // Memory. Zeroed; 256-byte aligned. Never called while the kernel is resident, except for the copies.
+  // Memory is zeroed and 256-byte aligned. While the kernel is resident only copies and clear() may be called. Sizes
+  // are in bytes.
   virtual void* allocate_device(std::size_t bytes) = 0;
   virtual void free_device(void* memory) noexcept = 0;
   virtual void* allocate_shared(std::size_t bytes) = 0;  // host memory that the device reads and writes
@@ -35,22 +41,28 @@ class Engine {
   virtual void copy_to_device(void* device, const void* host, std::size_t bytes) = 0;
   virtual void clear(void* device, std::size_t bytes) = 0;
   virtual void copy_to_host(void* host, const void* device, std::size_t bytes) = 0;
-  /// Empty if tasks can use the pointer, else a sentence why they cannot.
+  /// Empty if tasks can use the pointer, else a sentence that says why not and names the remedy.
   virtual std::string check_pointer(const void* pointer) const = 0;
 
   // The kernel.
-  virtual void launch(const World& world) = 0;
+  /// Starts the workers; the engine is parked before. Throws LaunchRefused if they cannot start but the device still
+  /// works.
+  virtual void launch(const DeviceState& dev) = 0;
+  /// The state now. If it is `lost`, sets `why_lost`.
   virtual EngineState state(std::string& why_lost) = 0;
 
-  // Streams of the program's own. They throw where there is no GPU.
+  // The program's CUDA streams. An engine without a GPU throws UsageError.
+  /// Calls `then` on a thread of CUDA when the work that the stream has so far is done. `then` may not call CUDA.
   virtual void after_stream(CudaStream stream, std::function<void()> then) = 0;
+  /// Makes later work of the stream wait until `*word` is at least `at_least`, modulo 2^32.
   virtual void make_stream_wait(CudaStream stream, const std::uint32_t* word, std::uint32_t at_least) = 0;
 };
 
+/// An engine with CPU threads. Throws CapacityError for too many workers.
 std::unique_ptr<Engine> make_cpu_engine(const KernelEntry& entry, const Options& options);
-/// Null where the library was built without CUDA or there is no usable GPU; `why` says which.
+/// An engine on a GPU. Null if the library was built without CUDA or no GPU is usable; `why` then says which.
 std::unique_ptr<Engine> make_gpu_engine(const KernelEntry& entry, const Options& options, std::string& why);
-/// The engine that the options ask for. Throws DeviceError if it asks for a GPU that cannot be used.
+/// The engine that the options and FLYWHEEL_TARGET ask for. Throws DeviceError if that is a GPU and none is usable.
 std::unique_ptr<Engine> make_engine(const KernelEntry& entry, const Options& options);
 
 }  // namespace flywheel

@@ -1,20 +1,21 @@
-// The GPU engine: one cooperative kernel, one block an SM, launched once and kept.
-#include "host/engine/gpu_engine.hpp"
+// The GPU engine: one cooperative kernel with one block per SM, launched once and kept resident.
+#include "gpu_engine.hpp"
 
 #include <algorithm>
 #include <cstring>
 
-#include "host/base/cuda_error.hpp"
-#include "host/base/log.hpp"
-#include "host/engine/gpu_probe.hpp"
-#include "host/engine/pointer_check.hpp"
+#include "../base/cuda_error.hpp"
+#include "../base/log.hpp"
+#include "gpu_probe.hpp"
+#include "pointer_check.hpp"
 
 namespace flywheel {
 
 namespace {
 constexpr std::size_t kStagingBytes = std::size_t{4} << 20;
 
-/// CUDA's current device belongs to the thread, and any thread of the program may call: it gets its own back.
+/// Makes the engine's device current, and restores the thread's former device at the end. CUDA's current device belongs
+/// to the thread, and any thread of the program may call the engine.
 class DeviceGuard {
  public:
   explicit DeviceGuard(int device) : device_(device) {
@@ -31,7 +32,8 @@ class DeviceGuard {
   int device_, before_ = 0;
 };
 
-/// A kernel that is loaded when it is first launched may wait for the resident one to end, which waits for it.
+/// Logs a warning if CUDA loads kernels lazily. Then another kernel is loaded at its first launch, and loading may wait
+/// for the resident kernel to end.
 void warn_of_lazy_loading() {
   using GetMode = int (*)(int*);
   constexpr int kLazy = 2;  // CU_MODULE_LAZY_LOADING
@@ -45,7 +47,7 @@ void warn_of_lazy_loading() {
 }
 
 [[noreturn]] void throw_no_memory(std::size_t bytes) {
-  cudaGetLastError();  // the program is not to find it
+  cudaGetLastError();  // clears the error, so that the program does not see it
   std::size_t free_bytes = 0, all_bytes = 0;
   FLYWHEEL_CUDA(cudaMemGetInfo(&free_bytes, &all_bytes));
   throw CapacityError("the GPU has no " + std::to_string(bytes) + " bytes in one piece: " + std::to_string(free_bytes >> 20) + " of " +
@@ -86,7 +88,7 @@ GpuEngine::GpuEngine(const KernelEntry& entry, const Options& options, const Gpu
 
 GpuEngine::~GpuEngine() {
   std::string why;
-  if (state(why) == EngineState::running) return;  // it cannot be taken away from a live kernel: leave all of it
+  if (state(why) == EngineState::running) return;  // a live kernel still uses all of it: leak it
   cudaFreeHost(staging_);
   cudaFreeHost(zeros_);
   cudaStreamDestroy(copy_stream_);
@@ -108,7 +110,8 @@ void* GpuEngine::allocate_device(std::size_t bytes) {
   return memory;
 }
 
-// A memset is a kernel, and would wait until a resident one leaves, another runtime's for example; a copy is not.
+// Clears with copies of zeros. A memset is a kernel, which would wait for a resident kernel to end, for example another
+// runtime's. A copy does not wait.
 void GpuEngine::clear(void* device, std::size_t bytes) {
   const DeviceGuard guard(device_);
   for (std::size_t at = 0; at < bytes; at += kStagingBytes)
@@ -128,7 +131,7 @@ void* GpuEngine::allocate_shared(std::size_t bytes) {
 
 void GpuEngine::free_shared(void* memory) noexcept { cudaFreeHost(memory); }
 
-// Pageable memory would make the copies synchronise with the resident kernel, so they go through pinned staging.
+// Copies through the pinned staging buffer: a copy from pageable memory would synchronise with the resident kernel.
 void GpuEngine::copy_to_device(void* device, const void* host, std::size_t bytes) {
   const DeviceGuard guard(device_);
   std::scoped_lock lock(staging_mutex_);
@@ -154,23 +157,24 @@ void GpuEngine::copy_to_host(void* host, const void* device, std::size_t bytes) 
 
 std::string GpuEngine::check_pointer(const void* pointer) const {
   if (!pointer) return "it is null";
-  const DeviceGuard guard(device_);  // `devicePointer` is the current device's
+  const DeviceGuard guard(device_);  // `devicePointer` is valid for the current device
   cudaPointerAttributes attributes{};
   FLYWHEEL_CUDA(cudaPointerGetAttributes(&attributes, pointer));
   return why_unusable({kind_of(attributes.type), attributes.device, attributes.devicePointer != nullptr}, device_);
 }
 
-void GpuEngine::launch(const World& world) {
+void GpuEngine::launch(const DeviceState& dev) {
   const DeviceGuard guard(device_);
-  World copy = world;
+  DeviceState copy = dev;
   void* arguments[] = {&copy};
-  raise_shared_limit(entry_.kernel, fit_.shared_bytes);  // others than runtimes may have set less
+  raise_shared_limit(entry_.kernel, fit_.shared_bytes);  // code outside the library may have lowered it
   const cudaError_t error = cudaLaunchCooperativeKernel(entry_.kernel, dim3(fit_.workers), dim3(entry_.block_threads), arguments,
                                                         fit_.shared_bytes, kernel_stream_);
   if (error == cudaSuccess) return;
-  cudaGetLastError();  // the program is not to find it
+  cudaGetLastError();  // clears the error, so that the program does not see it
   std::string why_lost;
-  // A dead context answers every call with its error.
+  // A lost context answers every call with the same error, so the error of the launch alone does not tell a refusal
+  // from a lost device.
   if (state(why_lost) != EngineState::lost) throw LaunchRefused(cuda_failure(error, "cudaLaunchCooperativeKernel"));
   cuda_check(error, "cudaLaunchCooperativeKernel");
 }
@@ -195,7 +199,8 @@ void GpuEngine::after_stream(CudaStream stream, std::function<void()> then) {
 }
 
 void GpuEngine::make_stream_wait(CudaStream stream, const std::uint32_t* word, std::uint32_t at_least) {
-  // Through the entry point query: linking libcuda would keep the program from starting without a driver.
+  // The function is found through the runtime's entry point query: a program that links libcuda would not start without
+  // a driver.
   using WaitValue = int (*)(CudaStream, unsigned long long, std::uint32_t, unsigned);
   static const WaitValue wait_value = [] {
     void* function = nullptr;

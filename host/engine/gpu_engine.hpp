@@ -1,10 +1,11 @@
-// The GPU engine: owner of the streams and of the resident kernel.
+// The GPU engine: owns the CUDA streams, the pinned staging buffers and the resident kernel. Included by gpu_engine.cpp
+// alone; engine.hpp declares make_gpu_engine().
 #pragma once
 
 #include <mutex>
 
-#include "host/engine/engine.hpp"
-#include "host/engine/gpu_probe.hpp"
+#include "engine.hpp"
+#include "gpu_probe.hpp"
 
 namespace flywheel {
 
@@ -28,7 +29,7 @@ class GpuEngine final : public Engine {
   void clear(void* device, std::size_t bytes) override;
   void copy_to_host(void* host, const void* device, std::size_t bytes) override;
   std::string check_pointer(const void* pointer) const override;
-  void launch(const World& world) override;
+  void launch(const DeviceState& dev) override;
   EngineState state(std::string& why_lost) override;
   void after_stream(CudaStream stream, std::function<void()> then) override;
   void make_stream_wait(CudaStream stream, const std::uint32_t* word, std::uint32_t at_least) override;
@@ -41,7 +42,7 @@ class GpuEngine final : public Engine {
   bool drains_;
   CudaStream kernel_stream_ = nullptr;
   CudaStream copy_stream_ = nullptr;
-  void* staging_ = nullptr;  // pinned, as the next
+  void* staging_ = nullptr;  // pinned, like zeros_
   void* zeros_ = nullptr;
   std::mutex staging_mutex_;
 };

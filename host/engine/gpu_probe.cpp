@@ -1,11 +1,11 @@
-#include "host/engine/gpu_probe.hpp"
+#include "gpu_probe.hpp"
 
 #include <algorithm>
 #include <cstdlib>
 
-#include "host/base/cuda_error.hpp"
-#include "host/base/log.hpp"
-#include "host/base/options_check.hpp"
+#include "../base/cuda_error.hpp"
+#include "../base/log.hpp"
+#include "../base/options_check.hpp"
 
 namespace flywheel {
 
@@ -32,7 +32,8 @@ bool find_device(int device, std::string& why) {
   return device < count;
 }
 
-/// Environment that means: kernels are serialised or watched, a kernel that waits for the host would hang.
+/// The environment variable or tool that requires drain mode, or null. Such tools serialise or intercept kernels, and a
+/// kernel that waits for the host would hang.
 const char* reason_to_drain() {
   const char* blocking = std::getenv("CUDA_LAUNCH_BLOCKING");
   if (blocking && *blocking == '1') return "CUDA_LAUNCH_BLOCKING=1";
@@ -42,7 +43,8 @@ const char* reason_to_drain() {
   return nullptr;
 }
 
-/// What memory is rated at: both edges of its clock carry a bit on each line of the bus. In ticks of the SMs' clock.
+/// The rated memory bandwidth, in bytes per tick of the SMs' clock. Each line of the bus transfers two bits per cycle
+/// of the memory clock.
 double bytes_of_tick(int device) {
   const int sm_khz = attribute(cudaDevAttrClockRate, device);
   const double bytes = 2. * attribute(cudaDevAttrGlobalMemoryBusWidth, device) / 8;
@@ -52,7 +54,8 @@ double bytes_of_tick(int device) {
 }  // namespace
 
 bool probe_gpu(int device, GpuFacts& facts, std::string& why) {
-  // Before the first call that makes a context: lazy loading would wait for a spinning kernel.
+  // This must precede the first CUDA call that creates a context: with lazy loading, loading a kernel would wait for
+  // the resident one.
   setenv("CUDA_MODULE_LOADING", "EAGER", 0);
   if (!find_device(device, why)) return false;
   cudaDeviceProp properties{};

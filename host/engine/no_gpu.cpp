@@ -1,5 +1,5 @@
-// Stands in for gpu_engine.cpp and gpu_probe.cpp where the library is built without CUDA.
-#include "host/engine/engine.hpp"
+// Replaces gpu_engine.cpp and gpu_probe.cpp in a library that is built without CUDA.
+#include "engine.hpp"
 
 namespace flywheel {
 

@@ -1,4 +1,4 @@
-#include "host/engine/pointer_check.hpp"
+#include "pointer_check.hpp"
 
 namespace flywheel {
 

@@ -1,4 +1,4 @@
-// Whether tasks on a GPU can use a pointer. Included by the GPU engine, which asks CUDA what the pointer is.
+// Decides whether tasks on a GPU can use a pointer. Included by the GPU engine, which asks CUDA for the facts.
 #pragma once
 
 #include <string>
@@ -7,14 +7,14 @@ namespace flywheel {
 
 enum class MemoryKind { ordinary, registered, device, managed };
 
-/// What CUDA knows of a pointer.
+/// What CUDA reports about a pointer.
 struct PointerFacts {
   MemoryKind kind;
-  int device;        // that the memory belongs to, for MemoryKind::device
+  int device;        // the owner of the memory, for MemoryKind::device
   bool is_mapped;    // the asking device has an address for it
 };
 
-/// Empty if tasks of a kernel on `device` can use the pointer, else a sentence that says why they cannot and the remedy.
+/// Empty if tasks on GPU `device` can use the pointer, else a sentence that says why not and names the remedy.
 std::string why_unusable(const PointerFacts& facts, int device);
 
 }  // namespace flywheel

@@ -1,4 +1,4 @@
-#include "host/engine/thrown_texts.hpp"
+#include "thrown_texts.hpp"
 
 #include <pthread.h>
 
@@ -6,36 +6,37 @@
 #include <mutex>
 #include <tuple>
 
-#include "runtime/cpu/thrown.hpp"
+#include "../../runtime/cpu/thrown.hpp"
 
 namespace flywheel {
 
 namespace {
-/// What exceptions of CPU workers' bodies said, until their runs are collected.
+/// The texts by device state, run slot and task.
 class ThrownTexts {
  public:
-  /// Never destroyed: bodies may throw while static objects go away. Not locked in a child of fork().
+  /// Never destroyed, because bodies may throw while static objects are destroyed. The handlers of fork() hold the
+  /// mutex across the fork, so that it is not left locked in the child.
   static ThrownTexts& all() {
     static auto& texts = *new ThrownTexts;
     [[maybe_unused]] static const int registered =
         pthread_atfork([] { texts.mutex_.lock(); }, [] { texts.mutex_.unlock(); }, [] { texts.mutex_.unlock(); });
     return texts;
   }
-  void keep(const World& world, std::uint32_t slot, std::uint32_t task, const char* text) {
+  void keep(const DeviceState& dev, std::uint32_t slot, std::uint32_t task, const char* text) {
     std::scoped_lock lock(mutex_);
-    texts_[{world.control, slot, task}] = text;
+    texts_[{dev.control, slot, task}] = text;
   }
-  /// Of a task of the run in a slot. Forgets those of all its tasks.
-  std::string take(const World& world, std::uint32_t slot, std::uint32_t task) {
+  /// Takes the text of one task, and removes the texts of all tasks of its run.
+  std::string take(const DeviceState& dev, std::uint32_t slot, std::uint32_t task) {
     std::scoped_lock lock(mutex_);
-    const auto found = texts_.find({world.control, slot, task});
+    const auto found = texts_.find({dev.control, slot, task});
     std::string text = found == texts_.end() ? "" : found->second;
-    texts_.erase(texts_.lower_bound({world.control, slot, 0}), texts_.upper_bound({world.control, slot, ~0u}));
+    texts_.erase(texts_.lower_bound({dev.control, slot, 0}), texts_.upper_bound({dev.control, slot, ~0u}));
     return text;
   }
-  void forget(const World& world) {
+  void forget(const DeviceState& dev) {
     std::scoped_lock lock(mutex_);
-    texts_.erase(texts_.lower_bound({world.control, 0, 0}), texts_.upper_bound({world.control, ~0u, ~0u}));
+    texts_.erase(texts_.lower_bound({dev.control, 0, 0}), texts_.upper_bound({dev.control, ~0u, ~0u}));
   }
   std::size_t size() {
     std::scoped_lock lock(mutex_);
@@ -50,17 +51,18 @@ class ThrownTexts {
 }  // namespace
 
 void keep_what_bodies_throw() {
-  const detail::KeepThrown keep = [](const World& world, std::uint32_t slot, std::uint32_t task, const char* text) {
-    ThrownTexts::all().keep(world, slot, task, text);
+  const detail::KeepThrown keep = [](const DeviceState& dev, std::uint32_t slot, std::uint32_t task, const char* text) {
+    ThrownTexts::all().keep(dev, slot, task, text);
   };
-  // Release: pairs with the acquire in runtime/cpu/thrown, note_thrown().
+  // Release: pairs with the acquire in runtime/cpu/thrown.hpp, note_thrown(): the function that the pointer names is
+  // ready to be called.
   CpuPlatform::system(detail::keep_thrown).store(reinterpret_cast<std::uint64_t>(keep), Order::release);
 }
 
-std::string take_what_body_threw(const World& world, std::uint32_t slot, std::uint32_t task) {
-  return ThrownTexts::all().take(world, slot, task);
+std::string take_what_body_threw(const DeviceState& dev, std::uint32_t slot, std::uint32_t task) {
+  return ThrownTexts::all().take(dev, slot, task);
 }
 std::size_t count_what_bodies_threw() { return ThrownTexts::all().size(); }
-void forget_what_bodies_threw(const World& world) { ThrownTexts::all().forget(world); }
+void forget_what_bodies_threw(const DeviceState& dev) { ThrownTexts::all().forget(dev); }
 
 }  // namespace flywheel

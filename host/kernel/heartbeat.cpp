@@ -1,9 +1,9 @@
-#include "host/kernel/heartbeat.hpp"
+#include "heartbeat.hpp"
 
 #include <algorithm>
 #include <sstream>
 
-#include "host/trace/trace.hpp"
+#include "../trace/trace.hpp"
 
 namespace flywheel {
 
@@ -11,32 +11,33 @@ namespace {
 using P = CpuPlatform;
 
 WorkerState state_of(Heartbeat& heart) {
-  // Acquire: pairs with the release in runtime/records/heartbeat, beat().
+  // Acquire: pairs with the release store of `state` in runtime/records/heartbeat.hpp, beat().
   return static_cast<WorkerState>(P::system(heart.state).load(Order::acquire));
 }
 }  // namespace
 
 namespace {
-/// In which a look is sure to come, even on a busy machine; and so much of the limit that it does not matter.
+/// The most time that counts between two looks: an eighth of the limit, from 5 ms to 100 ms. Even on a busy machine a
+/// look comes within that time, and it is so small a part of the limit that the error does not matter.
 std::uint64_t most_between_looks(std::uint64_t limit_ns) {
   return std::clamp<std::uint64_t>(limit_ns / 8, 5'000'000, 100'000'000);
 }
 
 bool is_of_gang(const WatchedRun& run, std::uint64_t item) {
-  const std::uint32_t task = Item::unpack(item).record;  // runs of all workers name the task itself
+  const std::uint32_t task = Item::unpack(item).record;  // in collective runs the record is the task's index
   return run.in_gang && task < run.in_gang->size() && (*run.in_gang)[task];
 }
 }  // namespace
 
-Watchdog::Watchdog(const World& world, const Options& options)
-    : world_(world), limit_ns_(std::max<std::uint64_t>(std::chrono::nanoseconds(options.stall_limit).count(), 1)),
-      most_between_looks_(most_between_looks(limit_ns_)), pulses_(world.workers), watched_(world.workers) {}
+Watchdog::Watchdog(const DeviceState& dev, const Options& options)
+    : dev_(dev), limit_ns_(std::max<std::uint64_t>(std::chrono::nanoseconds(options.stall_limit).count(), 1)),
+      most_between_looks_(most_between_looks(limit_ns_)), pulses_(dev.workers), watched_(dev.workers) {}
 
 std::vector<Stall> Watchdog::new_stalls(const RunIn& run_in, std::uint64_t now_ns) {
   const std::uint64_t stopped_ns = note_awake(now_ns);
   std::vector<Stall> stalls, of_gangs;
-  for (std::uint32_t w = 0; w < world_.workers; ++w) pulses_[w] = read(world_.heartbeats[w]);
-  for (std::uint32_t w = 0; w < world_.workers; ++w) {
+  for (std::uint32_t w = 0; w < dev_.workers; ++w) pulses_[w] = read(dev_.heartbeats[w]);
+  for (std::uint32_t w = 0; w < dev_.workers; ++w) {
     const Pulse& pulse = pulses_[w];
     if (!pulse.runs && !pulse.slow) continue;
     const Item item = Item::unpack(pulse.item);
@@ -49,19 +50,23 @@ std::vector<Stall> Watchdog::new_stalls(const RunIn& run_in, std::uint64_t now_n
   return stalls;
 }
 
-/// Moves the host's clock on, see World::host_awake_ns. For how long the process was stopped since the last look.
+/// Advances DeviceState::host_awake_ns by the time since the last look, up to most_between_looks_. Returns the rest,
+/// for which the process was stopped.
 std::uint64_t Watchdog::note_awake(std::uint64_t now_ns) {
   const std::uint64_t gap = last_look_ && now_ns > last_look_ ? now_ns - last_look_ : 0;
   const std::uint64_t counted = std::min(gap, most_between_looks_);
   awake_ns_ += counted;
-  if (world_.host_awake_ns) P::system(*world_.host_awake_ns).store(awake_ns_, Order::relaxed);  // nothing goes with the time
+  // Relaxed: was_host_stopped() in runtime/base/wait.hpp loads it, relaxed too. No other data goes with it.
+  if (dev_.host_awake_ns) P::system(*dev_.host_awake_ns).store(awake_ns_, Order::relaxed);
   return gap - counted;
 }
 
 Watchdog::Pulse Watchdog::read(Heartbeat& heart) {
   Pulse pulse;
-  // Acquire, all: each pairs with the release store of the same word in runtime/records/heartbeat. What is read twice tells by the
-  // second look, relaxed, whether a later write came between: it is ordered by the acquires before it.
+  // Acquire, all six: each pairs with the release store of the same word in runtime/records/heartbeat.hpp (beat(),
+  // begin_body(), begin_part(), end_body(), show_joined()), so the loads after it see what the worker wrote before that
+  // store. Relaxed, the three second loads of `joined`, `beats` and `started_ns`: the acquire loads before them keep
+  // them in order, and they only tell whether the worker has written again in between.
   pulse.joined = P::system(heart.joined).load(Order::acquire);
   pulse.part_ns = P::system(heart.part_ns).load(Order::acquire);
   if (P::system(heart.joined).load(Order::relaxed) != pulse.joined) pulse.part_ns = 0;
@@ -77,7 +82,8 @@ Watchdog::Pulse Watchdog::read(Heartbeat& heart) {
   return pulse;
 }
 
-/// A CPU worker's body, which runs at this moment: so its run is in its slot. True if it newly exceeds the limit.
+/// Updates the time of a CPU worker's body, which runs at this moment, so its run is in its slot. True if it has just
+/// exceeded the limit.
 bool Watchdog::look_at_body(std::uint32_t worker, const WatchedRun& run, std::uint64_t now_ns) {
   const Pulse& pulse = pulses_[worker];
   Watched& seen = watched_[worker];
@@ -89,7 +95,7 @@ bool Watchdog::look_at_body(std::uint32_t worker, const WatchedRun& run, std::ui
   return seen.told = true;
 }
 
-/// A GPU worker's slow task. True if it newly exceeds the limit.
+/// Updates the time of a GPU worker's slow task. True if it has just exceeded the limit.
 bool Watchdog::look_at_beat(std::uint32_t worker, const WatchedRun& run, std::uint64_t stopped_ns) {
   const Pulse& pulse = pulses_[worker];
   Watched& seen = watched_[worker];
@@ -106,13 +112,13 @@ bool Watchdog::look_at_beat(std::uint32_t worker, const WatchedRun& run, std::ui
   return seen.told = true;
 }
 
-/// Whether a task of a gang may still be waiting for a partner that could not begin, as far as is known.
+/// True if a task of a gang may be waiting for a task of the gang that could not begin yet.
 bool Watchdog::is_held_up(std::uint32_t worker, const WatchedRun& run) {
   const Pulse& mine = pulses_[worker];
   Watched& seen = watched_[worker];
   const std::uint16_t slot = Item::unpack(mine.item).run;
   bool held_up = false;
-  for (std::uint32_t w = 0; w < world_.workers; ++w) {
+  for (std::uint32_t w = 0; w < dev_.workers; ++w) {
     const Pulse& other = pulses_[w];
     if (w == worker) continue;
     if (mine.slow) {
@@ -128,7 +134,8 @@ bool Watchdog::is_held_up(std::uint32_t worker, const WatchedRun& run) {
   return held_up;
 }
 
-/// A GPU worker that has been in a task of another run since before this task began. Its own may last up to the limit.
+/// True if the GPU worker `other` has been in a slow task of another run since before `than` began. That task itself
+/// must be under the limit.
 bool Watchdog::is_elsewhere(std::uint32_t other, const Pulse& than) const {
   const Pulse& pulse = pulses_[other];
   constexpr std::uint64_t kBetweenBeats = 2 * kSlowTaskNs;
@@ -138,12 +145,13 @@ bool Watchdog::is_elsewhere(std::uint32_t other, const Pulse& than) const {
 
 std::string Watchdog::wait_report(const std::function<std::string(std::uint16_t, std::uint32_t)>& name_of) const {
   std::ostringstream text;
-  for (std::uint32_t w = 0; w <= world_.workers; ++w) {
-    WaitReport& report = world_.reports[w];
-    // Acquire: pairs with the release in runtime/base/wait, report_wait().
+  for (std::uint32_t w = 0; w <= dev_.workers; ++w) {
+    WaitReport& report = dev_.reports[w];
+    // Acquire: pairs with the release store of `reason` in runtime/base/wait.hpp, report_wait(). The worker wrote the
+    // other words of the report before it, so a relaxed load of `part` and plain loads of the others suffice.
     const auto reason = static_cast<WaitReason>(P::system(report.reason).load(Order::acquire));
     if (reason == WaitReason::none) continue;
-    text << (w == world_.workers ? std::string("the door") : "worker " + std::to_string(w));
+    text << (w == dev_.workers ? std::string("the inbox poller") : "worker " + std::to_string(w));
     if (const std::uint64_t bits = P::system(report.part).load(Order::relaxed)) {
       const WaitPart part = WaitPart::unpack(bits);
       text << ", at " << name_of(part.run, part.task) << ": its " << describe(static_cast<TraceRole>(part.role)) << " role";
@@ -157,7 +165,7 @@ std::string Watchdog::wait_report(const std::function<std::string(std::uint16_t,
 
 std::uint32_t Watchdog::present() const {
   std::uint32_t count = 0;
-  for (std::uint32_t w = 0; w < world_.workers; ++w) count += state_of(world_.heartbeats[w]) != WorkerState::absent;
+  for (std::uint32_t w = 0; w < dev_.workers; ++w) count += state_of(dev_.heartbeats[w]) != WorkerState::absent;
   return count;
 }
 

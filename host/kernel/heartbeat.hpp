@@ -1,73 +1,79 @@
-// The watchdog: reads heartbeats and wait reports in host memory. It makes no CUDA call, so it works when nothing else
-// does.
+// The watchdog finds tasks that run for too long, and reads the reports of waits that ran out of time. It reads
+// heartbeats and wait reports in host memory and makes no CUDA call, so it works when the device does not respond. The
+// dispatcher owns it; ending and the kernel's lifetime use it.
 #pragma once
 
 #include <functional>
 #include <string>
 #include <vector>
 
-#include "host/base/options.hpp"
-#include "runtime/records/world.hpp"
+#include "../base/options.hpp"
+#include "../../runtime/records/device_state.hpp"
 
 namespace flywheel {
 
-/// A task that runs for longer than the limit.
+/// A task that has run for longer than Options::stall_limit.
 struct Stall {
   std::uint32_t worker;
   Item item;
   std::uint64_t elapsed_ns;
 };
 
-/// What the watchdog has to know of the run in a slot.
+/// What the watchdog needs to know of the run in a slot.
 struct WatchedRun {
-  std::uint32_t generation = 0;                // 0: there is none
-  const std::vector<bool>* in_gang = nullptr;  // of its tasks, by item; null if none waits for another
+  std::uint32_t generation = 0;                // 0: the slot is empty
+  const std::vector<bool>* in_gang = nullptr;  // whether each task is in a gang, by task index; null: none is
 };
 
-/// A task's time is what passes while the process runs and nobody keeps the task waiting:
-///   - What lies between two looks counts for a fraction of the limit at most, see most_between_looks_. A look comes each
-///     millisecond; a longer time means that the process was stopped, or that its threads were not scheduled.
-///   - A task of a gang waits for its partners. While a worker has not joined the run, its time does not count, unless a
-///     task that keeps that worker has itself exceeded the limit; and it begins anew when another worker begins a task of
-///     the run. On a GPU only a worker that has been in a slow task of another run since before is seen to be elsewhere.
-/// A GPU's own clock tells the time of its tasks; for how long the host was stopped meanwhile is taken off, since they may have
-/// waited for it. Such a task is told once it beats after a look that found it too long: so it
-/// is not over, and it is one of the run that was in the slot at that look.
+/// Measures how long each worker's current task has run, and finds those over the limit. A task's time only counts
+/// while the process runs and while no other task keeps it waiting:
+/// - Between two looks, at most most_between_looks_ counts, a fraction of the limit. The dispatcher looks about once
+///   per millisecond. A longer gap means that the process was stopped, or that its threads were not scheduled.
+/// - A task of a gang waits for the other tasks of the gang. While a worker has not joined the run, the time of the
+///   gang's tasks does not count, unless that worker is kept by a task which has itself exceeded the limit. The count
+///   starts again at 0 when another worker begins a task of the run. On a GPU, a worker is only known to be in another
+///   run if it has been in a slow task of that run since before this task began.
+///
+/// A CPU worker cannot report while a body runs, so the watchdog reads the clock for it, see look_at_body(). A GPU
+/// worker reports the time of a slow task by its own clock, see look_at_beat(). The time for which the host process was
+/// stopped is subtracted, because the task may have waited for the host. A GPU task is reported at the second look that
+/// finds it over the limit, if its worker has written a heartbeat in between: then the task is still running, and it
+/// belongs to the run that was in the slot at the first look.
 class Watchdog {
  public:
   using RunIn = std::function<WatchedRun(std::uint16_t slot)>;
 
-  Watchdog(const World& world, const Options& options);
+  Watchdog(const DeviceState& dev, const Options& options);
 
-  /// Tasks that newly exceeded the limit since the last look, those that wait for partners last. The caller keeps runs from
-  /// leaving their slots meanwhile.
+  /// The tasks that have exceeded the limit since the last call; tasks of gangs come last. No run may leave its slot
+  /// during the call.
   std::vector<Stall> new_stalls(const RunIn& run_in, std::uint64_t now_ns = CpuPlatform::now_ns());
-  /// What a worker wrote before it gave up waiting and aborted everybody, in words; empty if nobody did. `name_of` names
-  /// a task of the run in a slot.
+  /// The reports of workers that ran out of time in a wait and aborted the runtime, as text; empty if there is none.
+  /// `name_of` names a task of the run in a slot.
   std::string wait_report(const std::function<std::string(std::uint16_t run, std::uint32_t task)>& name_of) const;
-  /// Workers that have signed in since their start.
+  /// The number of workers that have started.
   std::uint32_t present() const;
 
  private:
-  /// What one look read of a heartbeat.
+  /// A worker's heartbeat, as one look has read it.
   struct Pulse {
     std::uint64_t item = 0;
     std::uint64_t elapsed_ns = 0;
     std::uint64_t started_ns = 0;
     std::uint64_t joined = 0;
-    std::uint64_t part_ns = 0;   // when the last body of that run began; 0: none, or not known
+    std::uint64_t part_ns = 0;   // when the last body of that run began; 0: none has, or not known
     std::uint32_t beats = 0;
-    bool slow = false;   // item, elapsed_ns and beats belong together
-    bool runs = false;   // item and started_ns do
+    bool slow = false;   // state is slow; item, elapsed_ns and beats belong to one heartbeat
+    bool runs = false;   // a CPU worker's body runs; item and started_ns belong to it
   };
-  /// A worker's task, as far as it is known.
+  /// What the watchdog remembers of a worker's task.
   struct Watched {
-    Pulse pulse;                    // of the last look that changed something
+    Pulse pulse;                    // of the last look at which it changed
     std::uint32_t generation = 0;   // of the task's run
-    std::uint64_t counted_ns = 0;   // of its time
-    std::uint64_t excused_ns = 0;   // a GPU's task: elapsed_ns when it was last kept waiting
-    std::uint64_t others_began = 0; // a gang's: when another worker last began a task of the run
-    bool told = false;
+    std::uint64_t counted_ns = 0;   // the time of the task that counts
+    std::uint64_t excused_ns = 0;   // GPU: the part of elapsed_ns that does not count
+    std::uint64_t others_began = 0; // gang: when another worker last began a task of the run
+    bool told = false;              // reported by new_stalls()
   };
 
   static Pulse read(Heartbeat& heart);
@@ -77,12 +83,12 @@ class Watchdog {
   bool is_held_up(std::uint32_t worker, const WatchedRun& run);
   bool is_elsewhere(std::uint32_t other, const Pulse& than) const;
 
-  const World& world_;
+  const DeviceState& dev_;
   std::uint64_t limit_ns_;
   std::uint64_t most_between_looks_;
   std::uint64_t last_look_ = 0;
   std::uint64_t awake_ns_ = 1;
-  std::vector<Pulse> pulses_;  // of this look
+  std::vector<Pulse> pulses_;  // of this look, by worker
   std::vector<Watched> watched_;
 };
 

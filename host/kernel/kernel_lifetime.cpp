@@ -1,34 +1,34 @@
-#include "host/kernel/kernel_lifetime.hpp"
+#include "kernel_lifetime.hpp"
 
-#include "host/base/log.hpp"
+#include "../base/log.hpp"
 
 namespace flywheel {
 
-KernelLifetime::KernelLifetime(Engine& engine, World& world, const Watchdog& watchdog, InboxWriter& inbox,
+KernelLifetime::KernelLifetime(Engine& engine, DeviceState& dev, const Watchdog& watchdog, InboxWriter& inbox,
                                const Options& options)
-    : engine_(engine), world_(world), watchdog_(watchdog), inbox_(inbox), park_after_(options.park_after),
+    : engine_(engine), dev_(dev), watchdog_(watchdog), inbox_(inbox), park_after_(options.park_after),
       start_timeout_(options.start_timeout) {}
 
 bool KernelLifetime::ensure(const Lock&, std::uint32_t ended_of_all) {
   if (resident_) return false;
   if (engine_.drains()) inbox_.write(InboxOp::park);
-  world_.launch = static_cast<std::uint32_t>(launches_ % 65535 + 1);
-  world_.phased_before = ended_of_all;
+  dev_.launch = static_cast<std::uint32_t>(launches_ % 65535 + 1);
+  dev_.phased_before = ended_of_all;
   ++launches_;
   parking_ = engine_.drains();
   all_present_ = false;
   late_from_ = Clock::now();
   launch_due_ = engine_.drains();
-  if (!launch_due_) engine_.launch(world_);
+  if (!launch_due_) engine_.launch(dev_);
   resident_ = true;
   return launch_due_;
 }
 
 void KernelLifetime::launch_if_due(Lock& lock) {
   if (!launch_due_) return;
-  const World world = world_;
+  const DeviceState dev = dev_;
   lock.unlock();
-  engine_.launch(world);
+  engine_.launch(dev);
   lock.lock();
   launch_due_ = false;
 }
@@ -49,21 +49,22 @@ void KernelLifetime::park(const Lock&) {
   log::debug("idle: the kernel parks");
 }
 
-/// A cooperative launch starts all blocks or, while others hold the SMs, none: a late kernel is queued and not lost.
+/// A cooperative launch starts all blocks or none: while other kernels hold the SMs it stays queued, so a late kernel
+/// is not lost.
 std::optional<std::string> KernelLifetime::missing_workers(const Lock&, bool waits) {
-  all_present_ = watchdog_.present() == world_.workers;
+  all_present_ = watchdog_.present() == dev_.workers;
   const auto now = Clock::now();
-  if (!waits) late_from_ = now;  // the next run to come gets the whole time
+  if (!waits) late_from_ = now;  // the next run gets the full timeout
   if (all_present_ || now - late_from_ < start_timeout_) return std::nullopt;
   late_from_ = now;
-  return std::to_string(watchdog_.present()) + " of " + std::to_string(world_.workers) + " workers have started after " +
+  return std::to_string(watchdog_.present()) + " of " + std::to_string(dev_.workers) + " workers have started after " +
          std::to_string(start_timeout_.count()) + " ms";
 }
 
 void KernelLifetime::abort_workers(const Lock&) {
   const std::uint64_t yes = 1;
   try {
-    engine_.copy_to_device(&world_.control->board.abort, &yes, sizeof(yes));
+    engine_.copy_to_device(&dev_.control->broadcast.abort, &yes, sizeof(yes));
   } catch (const std::exception& error) {
     log::error(std::string("the workers cannot be told to stop: ") + error.what());
   }

@@ -1,6 +1,6 @@
-#include "host/load/executable.hpp"
+#include "executable.hpp"
 
-#include "host/plan/task_name.hpp"
+#include "../plan/task_name.hpp"
 
 namespace flywheel {
 

@@ -1,10 +1,10 @@
-#include "host/load/graph_image.hpp"
+#include "graph_image.hpp"
 
 #include <algorithm>
 
-#include "host/plan/graph_cycle.hpp"
-#include "host/plan/operand_check.hpp"
-#include "host/plan/task_name.hpp"
+#include "../plan/graph_cycle.hpp"
+#include "../plan/operand_check.hpp"
+#include "../plan/task_name.hpp"
 
 namespace flywheel {
 

@@ -1,4 +1,4 @@
-#include "host/load/heap.hpp"
+#include "heap.hpp"
 
 #include <algorithm>
 
@@ -9,7 +9,7 @@ Heap::Heap(Engine& engine, std::size_t first_chunk) : engine_(engine), chunk_byt
 }
 
 Heap::~Heap() {
-  if (leaked_) return;
+  if (leaked_) return;  // seq_cst by default; relaxed would do, see leak()
   for (const Chunk& chunk : chunks_) engine_.free_device(chunk.base);
 }
 

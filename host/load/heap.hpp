@@ -1,16 +1,17 @@
-// The program's device memory: allocated up front and handed out by the runtime, because cudaMalloc and cudaFree may
-// wait for a resident kernel that never ends.
+// The heap of device memory, for the program's buffers and for loaded graphs. It takes large chunks from the engine and
+// hands out parts of them, because cudaMalloc and cudaFree may wait for the resident kernel, which does not end.
 #pragma once
 
 #include <atomic>
 #include <mutex>
 #include <vector>
 
-#include "host/base/free_list.hpp"
-#include "host/engine/engine.hpp"
+#include "../base/free_list.hpp"
+#include "../engine/engine.hpp"
 
 namespace flywheel {
 
+/// Thread-safe.
 class Heap {
  public:
   Heap(Engine& engine, std::size_t first_chunk);
@@ -18,11 +19,17 @@ class Heap {
   Heap(const Heap&) = delete;
   Heap& operator=(const Heap&) = delete;
 
-  /// 256-byte aligned, or null if no chunk has room: then park the kernel and grow().
+  /// Allocates `bytes`, aligned to 256 bytes. Null if no chunk has room: then the caller parks the kernel and calls
+  /// grow().
   void* try_allocate(std::size_t bytes);
+  /// Frees what try_allocate() or grow() returned.
   void release(void* memory);
-  /// `bytes` of another chunk, which nobody else gets on the way. The kernel must be parked.
+  /// Allocates another chunk from the engine and `bytes` within it, in one step, so that no other thread can take the
+  /// room. The kernel must be parked.
   void* grow(std::size_t bytes);
+  /// Keeps the chunks until the process ends, because a kernel that cannot be stopped may still use them. Relaxed:
+  /// shutdown() calls it before its thread drops its reference to the core, and the destructor runs after the last
+  /// reference is dropped.
   void leak() { leaked_.store(true, std::memory_order_relaxed); }
 
  private:
@@ -38,7 +45,7 @@ class Heap {
   std::size_t chunk_bytes_;
   std::mutex mutex_;
   std::vector<Chunk> chunks_;
-  std::atomic<bool> leaked_{false};  // several threads may say so; whoever looks has seen them let go
+  std::atomic<bool> leaked_{false};  // atomic since several threads may call leak() at once
 };
 
 }  // namespace flywheel

@@ -1,10 +1,10 @@
-#include "host/load/loader.hpp"
+#include "loader.hpp"
 
 #include <algorithm>
 #include <atomic>
 
-#include "host/load/graph_image.hpp"
-#include "host/plan/task_name.hpp"
+#include "graph_image.hpp"
+#include "../plan/task_name.hpp"
 
 namespace flywheel {
 
@@ -17,7 +17,7 @@ template <class... Parts>
 }  // namespace
 
 namespace {
-/// Where the parts of a schedule lie in its one piece of memory.
+/// Offsets of the parts of a schedule, which share one allocation. Each part is aligned to 256 bytes.
 struct ScheduleParts {
   explicit ScheduleParts(const ScheduleImage& image) {
     const auto place = [this](std::size_t size) {
@@ -36,10 +36,10 @@ struct ScheduleParts {
 
 std::uint32_t next_serial() {
   static std::atomic<std::uint32_t> last{0};
-  return last.fetch_add(1, std::memory_order_relaxed) + 1;  // relaxed: only no two may be alike
+  return last.fetch_add(1, std::memory_order_relaxed) + 1;  // relaxed: the serials only have to differ
 }
 
-/// For messages and traces.
+/// Keeps what messages and traces need of the tasks.
 void note_tasks(LoadedGraph& loaded, const Graph& graph) {
   loaded.stages = graph.stages();
   for (const GraphNode& node : graph.nodes()) {
@@ -53,8 +53,8 @@ void note_tasks(LoadedGraph& loaded, const Graph& graph) {
 
 }  // namespace
 
-Loader::Loader(Engine& engine, const World& world, Heap& heap, const KernelEntry& entry, const Options& options)
-    : engine_(engine), world_(world), heap_(heap), entry_(entry), overlap_(options.overlap),
+Loader::Loader(Engine& engine, const DeviceState& dev, Heap& heap, const KernelEntry& entry, const Options& options)
+    : engine_(engine), dev_(dev), heap_(heap), entry_(entry), overlap_(options.overlap),
       max_tasks_(options.max_tasks), max_edges_(options.max_edges), records_(options.max_tasks),
       edges_(options.max_edges), execs_(options.max_executables) {}
 
@@ -62,11 +62,11 @@ std::shared_ptr<LoadedGraph> Loader::load(const Graph& graph, const Compiled* ho
                                           std::size_t& needs_heap) {
   needs_heap = 0;
   check_buffers(graph);
-  GraphImage image = how ? compile_image(graph, entry_, world_.workers, *how) : make_image(graph, entry_);
+  GraphImage image = how ? compile_image(graph, entry_, dev_.workers, *how) : make_image(graph, entry_);
   check_sizes(graph, image);
   const auto give_back = [this](LoadedGraph* old) {
     unload(*old);
-    delete old;  // and with it, maybe, the loader
+    delete old;  // may drop the last reference to the core, and so destroy the loader
   };
   std::shared_ptr<LoadedGraph> loaded(new LoadedGraph(std::move(core)), give_back);
   loaded->graph_id = graph.id();
@@ -95,32 +95,32 @@ void Loader::check_buffers(const Graph& graph) const {
 }
 
 void Loader::check_sizes(const Graph& graph, const GraphImage& image) const {
-  if (graph.result_bytes() > world_.result_bytes)
+  if (graph.result_bytes() > dev_.result_bytes)
     throw CapacityError("the graph's results take " + std::to_string(graph.result_bytes()) +
-                        " bytes: raise Options::result_bytes from " + std::to_string(world_.result_bytes));
-  if (!(image.run.flags & kAllWorkers) && image.records.size() + world_.spawn_capacity > world_.queue_capacity)
+                        " bytes: raise Options::result_bytes from " + std::to_string(dev_.result_bytes));
+  if (!(image.run.flags & kAllWorkers) && image.records.size() + dev_.spawn_capacity > dev_.queue_capacity)
     throw CapacityError("the graph has " + std::to_string(image.records.size()) +
                         " tasks; with the spawn pool more than a ready queue holds: raise Options::queue_capacity "
-                        "from " + std::to_string(world_.queue_capacity));
-  for (std::uint32_t task = 0; world_.page_count && task < graph.size(); ++task)
-    if (graph.nodes()[task].dependent_pages > world_.page_window)
+                        "from " + std::to_string(dev_.queue_capacity));
+  for (std::uint32_t task = 0; dev_.page_count && task < graph.size(); ++task)
+    if (graph.nodes()[task].dependent_pages > dev_.page_window)
       throw CapacityError(name_of(graph, task) + " has " +
                           std::to_string(graph.nodes()[task].dependent_pages) + " pages of dependent operands, and " +
-                          std::to_string(world_.page_window) +
+                          std::to_string(dev_.page_window) +
                           " may be under way at once: raise Options::operand_window, or split the task");
   if (image.records.size() > max_tasks_) no_room("tasks", image.records.size(), "max_tasks");
   if (image.edges.size() > max_edges_) no_room("edges", image.edges.size(), "max_edges");
 }
 
 namespace {
-/// No range at all lies at the end, where nothing is ever taken: so it may be given back.
+/// An empty range gets the position `end`, which is never allocated, so releasing it later does nothing.
 std::optional<std::uint64_t> take_range(FreeList& list, std::size_t size, std::uint32_t end) {
   return size ? list.allocate(size) : end;
 }
 }  // namespace
 
 bool Loader::allocate(LoadedGraph& loaded, const GraphImage& image, std::size_t& needs_heap) {
-  loaded.placed = true;  // from here on unload() gives back what was taken
+  loaded.placed = true;  // from here on unload() frees what was allocated
   const auto take = [&](std::size_t bytes, void*& to) {
     if (!bytes || needs_heap) return;
     to = heap_.try_allocate(bytes);
@@ -136,7 +136,7 @@ bool Loader::allocate(LoadedGraph& loaded, const GraphImage& image, std::size_t&
 
 void Loader::reserve(LoadedGraph& loaded, const GraphImage& image) {
   std::scoped_lock lock(mutex_);
-  // Instructions of a compiled graph hold their records, and phased graphs have no edges.
+  // A compiled graph has no records (its instructions contain them), and a phased or compiled graph has no edges.
   const auto records = take_range(records_, image.records.size(), max_tasks_);
   const auto edges = take_range(edges_, image.edges.size(), max_edges_);
   const auto exec = execs_.allocate(1);
@@ -168,13 +168,13 @@ void Loader::place(LoadedGraph& loaded, GraphImage& image) {
   const auto copy = [&](void* to, const auto& from) {
     if (!from.empty()) engine_.copy_to_device(to, from.data(), from.size() * sizeof(from[0]));
   };
-  copy(world_.records + loaded.first_record, image.records);
-  copy(world_.edges + loaded.first_edge, image.edges);
+  copy(dev_.records + loaded.first_record, image.records);
+  copy(dev_.edges + loaded.first_edge, image.edges);
   copy(loaded.phases, image.phases);
   for (std::uint32_t bank = 0; bank < overlap_; ++bank)
     copy(static_cast<std::uint64_t*>(loaded.counters) + bank * image.counters.size(), image.counters);
   if (loaded.schedule) place_schedule(loaded, image);
-  engine_.copy_to_device(world_.execs + loaded.exec, &image.exec, sizeof(ExecRecord));
+  engine_.copy_to_device(dev_.execs + loaded.exec, &image.exec, sizeof(ExecRecord));
 }
 
 void Loader::place_schedule(LoadedGraph& loaded, const GraphImage& image) {
@@ -187,7 +187,7 @@ void Loader::place_schedule(LoadedGraph& loaded, const GraphImage& image) {
   schedule.counters = reinterpret_cast<std::uint64_t*>(base + parts.counters);
   schedule.counter_count = from.counters;
   schedule.sinks = from.sinks;
-  schedule.speaker = from.speaker;
+  schedule.leader = from.leader;
   std::vector<WorkerStream> streams;
   for (const ScheduleImage::Stream& s : from.streams)
     streams.push_back({reinterpret_cast<const Instruction*>(base + parts.instructions) + s.first,
@@ -203,7 +203,7 @@ void Loader::place_schedule(LoadedGraph& loaded, const GraphImage& image) {
   engine_.copy_to_device(base, bytes.data(), bytes.size());
 }
 
-/// Not in a child of fork(): what the graph lies in is its parent's.
+/// Frees the graph's memory and ranges. Does nothing in a child of fork(), where they belong to the parent.
 void Loader::unload(LoadedGraph& graph) {
   if (!graph.placed || process_ != this_process()) return;
   if (graph.counters) heap_.release(graph.counters);

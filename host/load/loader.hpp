@@ -1,26 +1,29 @@
-// Loading: all checking of a graph happens here, then its records, edges and counters go to device memory.
+// Loads graphs: checks a graph completely, then places its records, edges and counters in device memory. A runtime's
+// core owns the loader; Runtime::load() calls it.
 #pragma once
 
 #include <mutex>
 
-#include "host/base/free_list.hpp"
-#include "host/base/process.hpp"
-#include "host/load/executable.hpp"
-#include "host/load/heap.hpp"
-#include "host/plan/graph.hpp"
+#include "../base/free_list.hpp"
+#include "../base/process.hpp"
+#include "executable.hpp"
+#include "heap.hpp"
+#include "../plan/graph.hpp"
 
 namespace flywheel {
 
 struct Compiled;
 struct GraphImage;
 
+/// Thread-safe.
 class Loader {
  public:
-  Loader(Engine& engine, const World& world, Heap& heap, const KernelEntry& entry, const Options& options);
+  Loader(Engine& engine, const DeviceState& dev, Heap& heap, const KernelEntry& entry, const Options& options);
 
-  /// Throws GraphError or CapacityError. The heap may lack room for counters: then `needs_heap` bytes are asked for
-  /// and nothing was loaded.
-  /// `how` is null for a graph that is not to be compiled.
+  /// Loads a graph. `how` is null unless the graph is to be compiled. Returns null if the heap has no room for its
+  /// counters, phases, schedule or operands: then `needs_heap` is the number of bytes that are missing, nothing is
+  /// loaded, and the caller grows the heap and calls again. Throws GraphError, CapacityError, or UsageError for
+  /// operands that pages cannot hold.
   std::shared_ptr<LoadedGraph> load(const Graph& graph, const Compiled* how, std::shared_ptr<Core> core,
                                     std::size_t& needs_heap);
 
@@ -35,7 +38,7 @@ class Loader {
 
   const int process_ = this_process();
   Engine& engine_;
-  const World& world_;
+  const DeviceState& dev_;
   Heap& heap_;
   KernelEntry entry_;
   std::uint32_t overlap_;

@@ -1,4 +1,4 @@
-#include "host/plan/graph.hpp"
+#include "graph.hpp"
 
 #include <cxxabi.h>
 
@@ -8,14 +8,14 @@
 #include <map>
 #include <memory>
 
-#include "host/plan/task_name.hpp"
+#include "task_name.hpp"
 
 namespace flywheel {
 
 namespace {
 std::uint64_t next_graph_id() {
   static std::atomic<std::uint64_t> last{0};
-  return last.fetch_add(1, std::memory_order_relaxed) + 1;  // relaxed: only no two may be alike
+  return last.fetch_add(1, std::memory_order_relaxed) + 1;  // relaxed: the ids only have to differ
 }
 
 [[noreturn]] void wrong_graph(const std::string& task) {
@@ -32,7 +32,7 @@ std::string type_name(std::type_index type) {
 }
 
 std::uint32_t ResultLayout::add(std::size_t bytes, std::size_t alignment, std::type_index type) {
-  constexpr std::uint64_t kMost = kNoResult;  // no result lies there
+  constexpr std::uint64_t kMost = kNoResult;  // means "no result", so no result may have this offset
   const std::uint64_t at = (bytes_ + alignment - 1) / alignment * alignment;
   if (at + bytes > kMost)
     throw CapacityError("the result of one more " + type_name(type) + " takes those of the graph to " + std::to_string(at + bytes) +
@@ -141,7 +141,7 @@ std::string quoted(const std::string& text) {
   return out + '"';
 }
 
-/// The tasks of each frame by its title; those without a frame under "".
+/// The tasks of each frame, by the frame's title; "" for tasks without a frame.
 std::map<std::string, std::vector<std::uint32_t>> frames_of(const Graph& graph) {
   std::map<std::string, std::vector<std::uint32_t>> frames;
   for (std::uint32_t task = 0; task < graph.size(); ++task) {

@@ -1,4 +1,5 @@
-// Building a graph: tasks, what each waits for, phases, parameters. Nothing here touches a device.
+// Graph: the tasks of a program, what each waits for, phases and parameters. Programs get it through
+// <flywheel/flywheel.hpp>. Nothing here touches a device; Runtime::load() checks a graph and places it there.
 #pragma once
 
 #include <array>
@@ -9,20 +10,21 @@
 #include <typeindex>
 #include <vector>
 
-#include "host/base/error.hpp"
-#include "runtime/cpu/task_type.hpp"
+#include "../base/error.hpp"
+#include "../../runtime/cpu/task_type.hpp"
 
 namespace flywheel {
 
-/// A task of a graph; `R` is what its body returns (void if nothing).
+/// The handle of a task in a graph, returned by Graph::add(). `R` is the type that the task's body returns, void if
+/// nothing.
 template <class R = void>
 struct TaskRef {
   std::uint32_t index;
   std::uint32_t result_offset;
-  std::uint64_t graph;  // which graph it belongs to
+  std::uint64_t graph;  // the id of its graph
 };
 
-/// What a task waits for. Made by after().
+/// The tasks that a new task waits for. Made by after().
 struct After {
   std::vector<std::uint32_t> tasks;
   std::vector<std::uint64_t> graphs;
@@ -42,8 +44,8 @@ template <class T>
 concept WaitedFor = requires(After& waits, const T& tasks) { wait_for(waits, tasks); };
 }  // namespace detail
 
-/// after(a, b, ...): the new task starts when all of these have ended. Each is a task, or a range of them: a std::vector of what
-/// add() returned, say.
+/// The new task starts when all of these tasks have ended: g.add(task, after(a, b)). Each argument is a TaskRef or a
+/// range of them, for example a std::vector of what add() has returned.
 template <detail::WaitedFor... Tasks>
 After after(const Tasks&... tasks) {
   After waits;
@@ -51,7 +53,7 @@ After after(const Tasks&... tasks) {
   return waits;
 }
 
-/// A buffer argument that a task type named in its `buffers()` member, to be checked by load().
+/// A buffer that a task type names in its `buffers()` member. Runtime::load() checks it.
 struct BufferArgument {
   std::uint32_t task;
   const char* name;
@@ -61,13 +63,13 @@ struct BufferArgument {
 inline constexpr std::uint32_t kAnyWorker = 0xffffffffu;
 inline constexpr std::uint32_t kNoGang = 0xffffffffu;
 
-/// A piece of memory that a task named in its `dependents()`, to be checked by load().
+/// A piece of memory that a task names in `dependents()`. Runtime::load() checks it.
 struct DependentPiece {
   const void* pointer;
   std::uint32_t bytes;
 };
 
-/// One task before it is loaded.
+/// A task before its graph is loaded.
 struct GraphNode {
   std::type_index type;
   std::array<unsigned char, kTaskArgBytes> args;
@@ -77,20 +79,21 @@ struct GraphNode {
   std::uint32_t phase;
   std::vector<std::uint32_t> predecessors;
   // For compiled graphs.
-  std::uint32_t worker = kAnyWorker;  // where the program wants it, see Graph::place()
-  std::uint32_t gang = kNoGang;       // which of Graph::gangs() it belongs to
-  std::uint32_t operand_bytes = 0;    // of the worker's operand stream, see runtime/compiled/operands.hpp
+  std::uint32_t worker = kAnyWorker;  // the worker chosen by Graph::place()
+  std::uint32_t gang = kNoGang;       // its index in Graph::gangs()
+  std::uint32_t operand_bytes = 0;    // in the operand stream, see runtime/compiled/operands.hpp
   std::uint32_t dependent_pages = 0;
   std::vector<DependentPiece> dependents;
-  bool early = false;  // its parts begin before the tasks before it are done
-  double cost_ns = 0;                 // what its type says it takes; 0 if it says nothing
-  std::uint32_t stage = 0;            // in Graph::stages()
+  bool early = false;                 // its roles begin before its predecessors have ended
+  double cost_ns = 0;                 // what its type's cost_ns() says; 0 if it has none
+  std::uint32_t stage = 0;            // its index in Graph::stages()
 };
 
-/// Where the results of a graph's tasks lie in those of a run.
+/// Assigns the results of a graph's tasks their offsets in the results of a run.
 class ResultLayout {
  public:
-  /// The offset of one more result. Throws CapacityError, naming the task's type, if it does not fit in 32 bits.
+  /// Adds a result and returns its offset in bytes. Throws CapacityError, naming the task's type, if it does not fit in
+  /// 32 bits.
   std::uint32_t add(std::size_t bytes, std::size_t alignment, std::type_index type);
   std::uint64_t bytes() const { return bytes_; }
 
@@ -98,11 +101,16 @@ class ResultLayout {
   std::uint64_t bytes_ = 0;
 };
 
+/// A graph of tasks. Move-only. A program builds it once, loads it with Runtime::load(), and submits it any number of
+/// times. A moved-from graph is a new, empty one.
+///
+///   auto a = g.add(Square{x}), b = g.add(Square{y});
+///   g.add(Add{x, y}, after(a, b));
 class Graph {
  public:
   Graph();
-  // A copy would take the references to the other's tasks for its own, and so would what is left of a graph that was moved:
-  // that is a new one.
+  // No copies, and a moved-from graph gets a new id: a TaskRef names its graph by id, so with the same id a TaskRef of
+  // one graph would be accepted by another.
   Graph(Graph&& other) noexcept : Graph() { swap(other); }
   Graph& operator=(Graph&& other) noexcept {
     Graph moved(std::move(other));
@@ -110,10 +118,9 @@ class Graph {
     return *this;
   }
 
-  /// Adds a task. Throws GraphError if `waits` names a task of another graph, and whatever the task type's own functions
-  /// throw; then nothing was added.
-  /// A task type may have `template <class F> void buffers(F&& f) const { f("x", x); }`: load() then checks that each
-  /// buffer named is one the device can reach.
+  /// Adds a task. Throws GraphError if `waits` names a task of another graph, and whatever the task type's own
+  /// functions throw; then nothing is added. A task type may have `template <class F> void buffers(F&& f) const {
+  /// f("x", x); }`: load() then checks that the device can access each buffer that it names.
   template <class Task>
   auto add(const Task& task, const After& waits = {}, Priority priority = Priority::inherit) {
     static_assert(check_task_type<Task>());
@@ -132,22 +139,24 @@ class Graph {
     return add(task, After{}, priority);
   }
 
-  /// One more dependency between tasks that are there already.
+  /// Adds a dependency between two tasks of this graph: `then` starts after `before` has ended. Throws GraphError in a
+  /// phased graph.
   template <class A, class B>
   void edge(const TaskRef<A>& before, const TaskRef<B>& then) {
     add_edge(before.index, before.graph, then.index, then.graph);
   }
 
-  /// This task runs on that worker, whatever the cost model says. For compiled graphs: load() refuses others with such a task.
+  /// Compiled graphs: the task runs on this worker, whatever the cost model says. load() throws GraphError if a graph
+  /// with such a task is not compiled.
   template <class R>
   void place(const TaskRef<R>& task, std::uint32_t worker) {
     place_node(task.index, task.graph, worker);
   }
 
-  /// Compiled graphs: these tasks wait for each other while they run, as bodies do that look for each other's words. Each gets
-  /// a worker of its own, and none is behind a task that waits for another of them ("gang scheduling", Feitelson and Rudolph
-  /// 1992). If one of them fails, or is left out because a task before it failed, block.cancelled() tells the others. Throws
-  /// GraphError if one of them is in a gang already.
+  /// Compiled graphs: these tasks form a gang. They run at the same time and may wait for each other's stores. Each
+  /// gets a worker of its own, and none is placed behind a task that waits for another of them ("gang scheduling",
+  /// Feitelson and Rudolph 1992). If one of them fails, or is skipped because a predecessor failed, block.cancelled()
+  /// is true in the others. Throws GraphError if a task is in a gang already.
   template <class R>
   void together(const std::vector<TaskRef<R>>& tasks) {
     std::vector<std::uint32_t> gang;
@@ -155,10 +164,11 @@ class Graph {
     add_gang(std::move(gang));
   }
 
-  /// Phased graphs: what is added from here on belongs to the next phase. All tasks of a phase end before the next
-  /// begins, so tasks of a phased graph name no dependencies of their own.
+  /// Phased graphs: tasks that are added from here on belong to the next phase. All tasks of a phase end before the
+  /// next phase begins, so tasks of a phased graph name no dependencies. Throws GraphError if the graph has
+  /// dependencies.
   void phase();
-  /// Phased graphs: a phase of its own in which every worker runs this one task; see block.grid_sync().
+  /// Phased graphs: adds a phase in which every worker runs this one task; see block.grid_sync().
   template <class Task>
   void add_grid(const Task& task) {
     static_assert(check_task_type<Task>());
@@ -169,18 +179,18 @@ class Graph {
     addition.keep();
   }
 
-  /// A value that may change from run to run; bodies read it with block.param(). `value` is what a run gets that does
-  /// not set it. Throws CapacityError beyond kParamBytes.
+  /// Adds a parameter: a value that may differ from run to run, and that bodies read with block.param(). A run that
+  /// does not set it gets `value`. Throws CapacityError if all parameters take more than kParamBytes.
   template <class T>
   Param<T> param(const T& value = {}) {
     static_assert(std::is_trivially_copyable_v<T>, "a run parameter must be trivially copyable");
     return {add_param(&value, sizeof(T), alignof(T)), static_cast<std::uint32_t>(id_)};
   }
 
-  /// Tasks that are added from here on belong to a stage of this name, "" for none. What the library says of a task tells it, in
-  /// errors, plans and traces: "task 4711 (Project, stage qkv)".
+  /// Tasks that are added from here on belong to the stage `name`; "" for none. Errors, plans and traces name it: "task
+  /// 4711 (Project, stage qkv)".
   void stage(const std::string& name);
-  /// For Graphviz (`dot -Tsvg`): tasks, what they wait for, and a frame around each stage or phase.
+  /// The graph as input for Graphviz (`dot -Tsvg`): tasks, their dependencies, and a frame around each stage or phase.
   std::string to_dot() const;
 
   std::uint32_t size() const { return static_cast<std::uint32_t>(nodes_.size()); }
@@ -196,7 +206,7 @@ class Graph {
   std::uint64_t id() const { return id_; }
 
  private:
-  /// Unless it is kept, what was added since goes again.
+  /// Undoes what was added to the graph since its construction, unless keep() is called.
   class Addition {
    public:
     explicit Addition(Graph& graph)
@@ -251,7 +261,8 @@ class Graph {
     if constexpr (requires { task.buffers(note); }) task.buffers(note);
   }
 
-  /// A task type may say `double cost_ns() const`; for its operands see runtime/compiled/operands.hpp.
+  /// Keeps what compiled graphs need of the task: `double cost_ns() const`, and its operands, see
+  /// runtime/compiled/operands.hpp.
   template <class Task>
   void note_compiled(const Task& task, std::uint32_t index) {
     if constexpr (requires { task.cost_ns(); }) nodes_[index].cost_ns = task.cost_ns();
@@ -265,7 +276,7 @@ class Graph {
 
   std::vector<GraphNode> nodes_;
   std::vector<std::vector<std::uint32_t>> gangs_;
-  std::vector<std::string> stages_{""};  // the names of all that were begun
+  std::vector<std::string> stages_{""};  // the names of all stages so far
   std::uint32_t stage_ = 0;
   std::vector<BufferArgument> buffers_;
   std::vector<unsigned char> params_;
@@ -275,7 +286,7 @@ class Graph {
   std::uint64_t id_;
 };
 
-/// A type's name as a person writes it.
+/// A type's demangled name.
 std::string type_name(std::type_index type);
 
 }  // namespace flywheel

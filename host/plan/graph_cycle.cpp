@@ -1,4 +1,4 @@
-#include "host/plan/graph_cycle.hpp"
+#include "graph_cycle.hpp"
 
 #include <algorithm>
 
@@ -22,7 +22,7 @@ TaskLists successors_of(const TaskLists& predecessors) {
 }
 
 namespace {
-/// Kahn's algorithm: the tasks that can never start, because each waits for another of them.
+/// Kahn's algorithm. Returns the tasks that can never start because they are in a cycle or behind one.
 std::vector<bool> never_ready(const TaskLists& predecessors, const TaskLists& successors) {
   std::vector<std::uint32_t> waits, ready;
   for (std::uint32_t task = 0; task < predecessors.size(); ++task) {
@@ -46,7 +46,7 @@ std::string find_cycle(const Graph& graph) {
   const std::vector<bool> stuck = never_ready(predecessors, successors_of(predecessors));
   const auto first = std::find(stuck.begin(), stuck.end(), true);
   if (first == stuck.end()) return {};
-  // Walking back from a stuck task along stuck predecessors must come round.
+  // Every stuck task has a stuck predecessor, so the walk back along these must reach a task for the second time.
   std::vector<std::uint32_t> path{static_cast<std::uint32_t>(first - stuck.begin())};
   for (;;) {
     const auto& before = predecessors[path.back()];

@@ -1,20 +1,22 @@
-// Who waits for whom in a graph, and whether they go round in a cycle.
+// The predecessors and successors of a graph's tasks, and its cycles. Included by graph_image.cpp and
+// schedule_order.cpp.
 #pragma once
 
 #include <string>
 #include <vector>
 
-#include "host/plan/graph.hpp"
+#include "graph.hpp"
 
 namespace flywheel {
 
-/// Graph-local indices of tasks, by task.
+/// A list of graph-local task indices for each task.
 using TaskLists = std::vector<std::vector<std::uint32_t>>;
 
-/// Each task's predecessors without duplicates.
+/// The predecessors of each task, without duplicates.
 TaskLists predecessors_of(const Graph& graph);
+/// The successors of each task.
 TaskLists successors_of(const TaskLists& predecessors);
-/// The tasks of one cycle, "3 -> 5 -> 3", or empty if there is none.
+/// The tasks of one cycle as text, "3 (Type) -> 5 (Type) -> 3 (Type)"; empty if there is none.
 std::string find_cycle(const Graph& graph);
 
 }  // namespace flywheel

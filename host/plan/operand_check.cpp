@@ -1,15 +1,15 @@
-#include "host/plan/operand_check.hpp"
+#include "operand_check.hpp"
 
 #include <limits>
 
-#include "runtime/compiled/operands.hpp"
+#include "../../runtime/compiled/operands.hpp"
 
 namespace flywheel {
 
 namespace {
-constexpr std::uint32_t kCopied = 16;  // bytes: pointers and sizes of what is copied are multiples of it
+constexpr std::uint32_t kCopied = 16;  // bytes: copies need pointers and sizes that are multiples of it
 
-/// The operands of one task of the graph.
+/// Checks the operands of one task.
 class OperandCheck {
  public:
   OperandCheck(const GraphNode& node, std::uint32_t task) : node_(node), task_(task) {}
@@ -22,7 +22,7 @@ class OperandCheck {
   }
 
  private:
-  /// Sizes are rounded up to pages, in 32 bits.
+  /// Sizes are rounded up to whole pages in 32 bits, so this is the largest size that does not overflow.
   void check_size(std::uint32_t bytes) const {
     constexpr std::uint32_t kMost = std::numeric_limits<std::uint32_t>::max() / kPageBytes * kPageBytes;
     if (bytes > kMost)

@@ -1,12 +1,13 @@
-// What a task says of its operands, held against what pages and their copies can do, before anything runs.
+// Checks the operands that tasks declare against the limits of pages and of their copies, before anything runs.
+// Included by graph_image.cpp and operand_check.cpp.
 #pragma once
 
-#include "host/plan/graph.hpp"
+#include "graph.hpp"
 
 namespace flywheel {
 
-/// What the tasks of a compiled graph say of their operands: copies of pages can be made of it. Throws UsageError or
-/// CapacityError that names the first task of which that is not so.
+/// Checks operand_bytes(), dependents() and dependent_pages() of all tasks. Throws UsageError or CapacityError that
+/// names the first task at fault.
 void check_operands(const Graph& graph);
 
 }  // namespace flywheel

@@ -1,13 +1,14 @@
-// Compiling a graph. Placement is HEFT without insertion (Topcuoglu, Hariri, Wu, IEEE TPDS 13(3), 2002): highest upward
-// rank first, on the worker where it ends first. Tasks are only appended, and those of a gang in a row, so every edge and every
-// worker's order agree with one list of all tasks and gangs: following it never gets stuck.
-#include "host/plan/schedule.hpp"
+// Compiles a graph. Placement is HEFT without insertion (Topcuoglu, Hariri, Wu, IEEE TPDS 13(3), 2002): tasks in order
+// of falling upward rank, each on the worker where it ends first. Tasks are only appended to a worker's order, and the
+// tasks of a gang one after the other. So one list of all tasks and gangs agrees with every edge and with every
+// worker's order, and execution cannot get stuck.
+#include "schedule.hpp"
 
 #include <algorithm>
 #include <cmath>
 
-#include "host/plan/schedule_lists.hpp"
-#include "host/plan/task_name.hpp"
+#include "schedule_lists.hpp"
+#include "task_name.hpp"
 
 namespace flywheel {
 
@@ -32,7 +33,7 @@ void check_gang(const Graph& graph, std::uint32_t workers, const std::vector<std
     throw GraphError(std::to_string(gang.size()) + " tasks are to run together, " + name_of(graph, gang.front()) +
                      " among them, on " + std::to_string(workers) + " workers: name fewer in Graph::together(), or raise "
                      "Options::workers");
-  std::vector<std::uint32_t> holds(workers, kNoTask);  // of each worker: which of the gang is placed there
+  std::vector<std::uint32_t> holds(workers, kNoTask);  // of each worker: the task of the gang that is placed there
   for (const std::uint32_t task : gang) {
     const std::uint32_t worker = graph.nodes()[task].worker;
     if (worker == kAnyWorker) continue;
@@ -63,7 +64,7 @@ void check_input(const Graph& graph, std::uint32_t workers, const Compiled& how)
   for (const auto& gang : graph.gangs()) check_gang(graph, workers, gang);
 }
 
-/// 0: not known.
+/// The cost in ns, at least 1, or 0 if it is not known. `who` names its source in the error message.
 double known_cost(const Graph& graph, std::uint32_t task, double ns, const char* who) {
   if (std::isfinite(ns) && ns >= 0) return ns == 0 ? 0 : std::max(ns, 1.0);
   throw GraphError(name_of(graph, task) + " costs " + std::to_string(ns) + " ns: let " + who +
@@ -80,7 +81,8 @@ std::vector<double> costs_of(const Graph& graph, const Compiled& how) {
   return costs;
 }
 
-/// When the results of all predecessors are there: on the worker of the one that ends last, and on every other.
+/// When the results of all predecessors are available: `home_ns` on the worker of the predecessor that ends last,
+/// `elsewhere_ns` on every other worker.
 struct Arrival {
   std::uint32_t home = kAnyWorker;
   double home_ns = 0;
@@ -95,7 +97,7 @@ class Placer {
     plan_.order.resize(workers);
   }
 
-  /// What is appended from here on goes to workers that nothing else of it goes to.
+  /// From here on, append() uses no worker twice until the next call.
   void begin_gang() { std::fill(taken_.begin(), taken_.end(), false); }
   void append(std::uint32_t task, Indices before, double cost_ns, std::uint32_t wanted) {
     const Arrival arrival = arrival_of(before);
@@ -112,10 +114,11 @@ class Placer {
   }
 
  private:
-  /// The latest end of all and the latest on any other worker than that: enough for every worker's answer.
+  /// Keeps the latest end of all predecessors, and the latest end on any other worker. These two give the time for
+  /// every worker.
   Arrival arrival_of(Indices before) const {
     std::uint32_t home = kAnyWorker;
-    double latest = -hop_ns_, second = -hop_ns_;  // with no predecessors: time 0 everywhere
+    double latest = -hop_ns_, second = -hop_ns_;  // without predecessors: time 0 everywhere
     for (const std::uint32_t task : before) {
       const TaskPlan& placed = plan_.tasks[task];
       if (placed.worker != home && placed.end_ns > latest) {
@@ -130,7 +133,8 @@ class Placer {
   double begin_on(std::uint32_t worker, const Arrival& arrival) const {
     return std::max(free_ns_[worker], arrival.on(worker));
   }
-  /// A task takes the same everywhere, so it ends first where it begins first.
+  /// The free worker on which the task begins first. A task takes equally long on all workers, so it also ends first
+  /// there.
   std::uint32_t best_worker(const Arrival& arrival) const {
     auto best = static_cast<std::uint32_t>(std::find(taken_.begin(), taken_.end(), false) - taken_.begin());
     for (std::uint32_t worker = best + 1; worker < free_ns_.size(); ++worker) {
@@ -142,13 +146,13 @@ class Placer {
   }
 
   SchedulePlan& plan_;
-  std::vector<double> free_ns_;  // of each worker: when its last task so far ends
+  std::vector<double> free_ns_;  // of each worker: the end of its last task so far
   std::vector<double> busy_ns_;
-  std::vector<bool> taken_;  // by the gang that is being appended
+  std::vector<bool> taken_;  // of each worker: used by the gang that is being appended
   double hop_ns_;
 };
 
-/// `order` has the tasks of a gang in a row, those with a place of their own first.
+/// Appends all tasks. In `order` the tasks of a gang follow each other, those with a fixed worker first.
 void place_all(Placer& placer, const Graph& graph, Indices order, const Lists& before, const std::vector<double>& costs) {
   std::uint32_t last = kNoGang;
   for (const std::uint32_t task : order) {
@@ -166,7 +170,7 @@ void count_sinks(SchedulePlan& plan, const Lists& after) {
     ++plan.sinks;
     if (plan.tasks[task].end_ns > latest) {
       latest = plan.tasks[task].end_ns;
-      plan.speaker = plan.tasks[task].worker;
+      plan.leader = plan.tasks[task].worker;
     }
   }
 }

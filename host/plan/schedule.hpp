@@ -1,59 +1,61 @@
-// Compiling a graph: every task gets a worker and a place in that worker's order, and edges become waits on counters.
+// Compiles a graph: every task gets a worker and a place in that worker's order, and edges between workers become waits
+// on counters. Programs use `Compiled`; the loader calls make_schedule() and validate_schedule().
 #pragma once
 
 #include <string>
 #include <vector>
 
-#include "host/plan/graph.hpp"
-#include "runtime/records/schedule.hpp"
+#include "graph.hpp"
+#include "../../runtime/records/schedule.hpp"
 
 namespace flywheel {
 
-/// How to compile a graph: rt.load(graph, compiled), or with costs of one's own.
+/// How to compile a graph: rt.load(graph, compiled), or rt.load(graph, Compiled{costs}) with measured costs.
 struct Compiled {
-  /// What each task takes, in ns, in the order of Graph::add(); see Trace::costs(). Where it is 0, or there are none: what the
-  /// task type says of itself (`double cost_ns() const`), else 1000.
+  /// The time of each task in ns, in the order of Graph::add(); Trace::costs() measures it. Where it is 0, or the
+  /// vector is empty, the task type's own `double cost_ns() const` counts, or 1000 ns if it has none.
   std::vector<double> costs;
-  /// What an edge between two workers takes.
+  /// The time in ns from the end of a task to the start of a successor on another worker.
   double hop_ns = 1500;
 };
 inline const Compiled compiled{};
 
-/// Where and when one task runs.
+/// Where and when a task runs.
 struct TaskPlan {
   std::uint32_t worker;
   std::uint32_t place;                // in the worker's order
-  std::uint32_t signal = kNoCounter;  // the counter it arrives at when done
-  std::vector<CounterWait> waits;     // before it starts; those that the worker's own order implies are left out
-  double begin_ns = 0;                // by the cost model
+  std::uint32_t signal = kNoCounter;  // the counter that it increments when it ends
+  std::vector<CounterWait> waits;     // before it starts, without those that the orders of workers imply
+  double begin_ns = 0;                // by the cost model, like end_ns
   double end_ns = 0;
 };
 
+/// A compiled graph: each worker's order, the counters, and totals.
 struct SchedulePlan {
   std::vector<TaskPlan> tasks;                    // by graph-local index
   std::vector<std::vector<std::uint32_t>> order;  // of each worker: graph-local indices
-  std::vector<std::uint32_t> arrivals;            // of each counter, in one pass
+  std::vector<std::uint32_t> arrivals;            // of each counter: the number of arrivals in one pass
   std::uint32_t sinks = 0;
-  std::uint32_t speaker = 0;  // the worker of the sink that ends last
-  std::uint64_t edges = 0;    // of the graph, without duplicates
-  std::uint64_t waits = 0;    // left after pruning
+  std::uint32_t leader = 0; // the worker of the sink that ends last
+  std::uint64_t edges = 0;    // in the graph, without duplicates
+  std::uint64_t waits = 0;    // that are left after pruning
   double makespan_ns = 0;     // by the cost model
-  double critical_ns = 0;     // the longest path of the graph on one worker: no schedule is shorter
+  double critical_ns = 0;     // longest path of the graph without hops: a lower bound for any schedule
 };
 
-/// List scheduling over the cost model. Throws GraphError for a graph that cannot be compiled: no tasks, a cycle,
-/// phases, a task placed on a worker there is not, costs that make no sense.
+/// Compiles the graph by list scheduling with the cost model. Throws GraphError for a graph that cannot be compiled: no
+/// tasks, a cycle, phases, a task placed on a worker that does not exist, costs that are negative or not finite.
 ///
-/// A failure travels along everything the plan orders: no successor of a failed task runs, and tasks that come later on
-/// the same worker may be left out too.
+/// A failure propagates along all that the plan orders: no successor of a failed task runs, and later tasks on the same
+/// worker may be skipped too.
 SchedulePlan make_schedule(const Graph& graph, std::uint32_t workers, const Compiled& how);
 
-/// Proves that the plan is right, from the plan and the graph alone: every task stands in exactly one order; every edge
-/// is implied by waits and worker orders; every counter gets exactly its arrivals; and following the orders never gets
-/// stuck, whatever the timing. Throws GraphError that names the tasks and workers at fault.
+/// Proves that the plan is right, from the plan and the graph alone: every task is in exactly one order; waits and
+/// orders imply every edge; every counter gets exactly its arrivals; and no worker gets stuck, whatever the timing.
+/// Throws GraphError that names the tasks and workers at fault.
 void validate_schedule(const SchedulePlan& plan, const Graph& graph);
 
-/// The plan for a person to read: totals first, then each worker's order with times, waits and signals.
+/// The plan as text: the totals, then each worker's order with times, waits and signals.
 std::string describe_schedule(const SchedulePlan& plan, const Graph& graph);
 
 }  // namespace flywheel

@@ -1,16 +1,17 @@
-// A proof that a plan is right. Shares no code with make_schedule().
+// Proves that a plan is right. It shares no code with make_schedule().
 //
-// The plan is followed step by step: a worker's next task starts as soon as its counters are full. In one pass counters
-// only rise, so a task that may start stays startable whatever the other workers do; therefore every timing gets as
-// far as this one, and if this one ends, none gets stuck. Vector clocks on the way tell what has certainly ended when a
-// task starts, by waits and worker orders alone; as a wait is for a whole counter, they are the same for every timing.
+// The proof simulates the plan: a worker's next task runs as soon as its counters are full. Within a pass counters only
+// rise, so a task that can start stays able to start whatever the other workers do. Therefore every timing gets as far
+// as this one, and if this one completes, no timing gets stuck. Vector clocks record which tasks have certainly ended
+// when a task starts, from waits and orders alone. A wait is for a full counter, so the clocks are the same for every
+// timing.
 //
-// Tasks of a gang wait for each other while they run. So none of them counts as started before all stand first with their
-// workers, with full counters; from then on each runs to its end.
+// Tasks of a gang wait for each other while they run. So none of them counts as started until all of them are next in
+// their workers' orders with full counters; from then on each runs to its end.
 #include <algorithm>
 
-#include "host/plan/schedule.hpp"
-#include "host/plan/task_name.hpp"
+#include "schedule.hpp"
+#include "task_name.hpp"
 
 namespace flywheel {
 
@@ -71,10 +72,10 @@ class Proof {
     for (std::uint32_t task = 0; task < sink.size(); ++task)
       if (sink[task] && plan_.tasks[task].signal != kNoCounter)
         fault(name(task) + " is a sink, and yet arrives at " + counter_name(plan_.tasks[task].signal));
-    if (plan_.speaker >= plan_.order.size() ||
-        std::none_of(plan_.order[plan_.speaker].begin(), plan_.order[plan_.speaker].end(),
+    if (plan_.leader >= plan_.order.size() ||
+        std::none_of(plan_.order[plan_.leader].begin(), plan_.order[plan_.leader].end(),
                      [&](std::uint32_t task) { return sink[task]; }))
-      fault("the speaker, worker " + std::to_string(plan_.speaker) + ", has no sink");
+      fault("the leader, worker " + std::to_string(plan_.leader) + ", has no sink");
   }
 
   void follow() {
@@ -88,7 +89,7 @@ class Proof {
   }
 
  private:
-  /// Of each worker, how many of its tasks have certainly ended.
+  /// The number of tasks of each worker that have certainly ended.
   using Clock = std::vector<std::uint32_t>;
 
   void check_place(std::uint32_t task, std::uint32_t worker, std::uint32_t place) const {
@@ -103,7 +104,7 @@ class Proof {
             ", but Graph::place() wants it on worker " + std::to_string(wanted));
   }
   void check_gang(const std::vector<std::uint32_t>& gang) const {
-    std::vector<std::uint32_t> with(plan_.order.size(), graph_.size());  // of each worker: which of the gang it has
+    std::vector<std::uint32_t> with(plan_.order.size(), graph_.size());  // of each worker: its task of the gang
     for (const std::uint32_t task : gang) {
       std::uint32_t& other = with[plan_.tasks[task].worker];
       if (other != graph_.size())
@@ -127,7 +128,7 @@ class Proof {
   bool has_all(std::uint32_t task) const {
     return std::ranges::all_of(plan_.tasks[task].waits, [&](const CounterWait& wait) { return is_full(wait.counter); });
   }
-  /// One of a gang: it may start, or has.
+  /// True if this task of a gang can start, or has started.
   bool is_there(std::uint32_t task) const {
     const TaskPlan& plan = plan_.tasks[task];
     return next_[plan.worker] > plan.place || (next_[plan.worker] == plan.place && has_all(task));
@@ -187,12 +188,12 @@ class Proof {
 
   const SchedulePlan& plan_;
   const Graph& graph_;
-  std::vector<std::vector<std::uint32_t>> signalers_;  // of each counter
-  std::vector<std::size_t> waiters_;                   // of each counter: how many still come
-  std::vector<std::uint32_t> next_;                    // of each worker: its place
-  std::vector<Clock> known_;                           // to each worker
-  std::vector<std::uint32_t> arrived_;                 // at each counter
-  std::vector<Clock> told_;                            // by each counter
+  std::vector<std::vector<std::uint32_t>> signalers_;  // of each counter: the tasks that arrive at it
+  std::vector<std::size_t> waiters_;                   // of each counter: the waits still to come
+  std::vector<std::uint32_t> next_;                    // of each worker: the next place in its order
+  std::vector<Clock> known_;                           // what each worker knows
+  std::vector<std::uint32_t> arrived_;                 // of each counter: the arrivals so far
+  std::vector<Clock> told_;                            // what each counter's arrivals make known
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "host/plan/schedule_image.hpp"
+#include "schedule_image.hpp"
 
 #include <algorithm>
 
@@ -20,7 +20,7 @@ bool waits_for(const GraphNode& node, std::uint32_t task) {
 
 void add_wait(Instruction& instruction, const CounterWait& wait) { instruction.waits[instruction.wait_count++] = wait; }
 
-/// One task, after as many bare waits as its own instruction has no room for.
+/// Appends a task. If it has more waits than an instruction can hold, instructions that only wait come first.
 void add_task(std::vector<Instruction>& to, const TaskPlan& plan, const GraphNode& node, const TaskRecord& record) {
   std::size_t next = 0;
   while (plan.waits.size() - next > kInstructionWaits) {
@@ -43,7 +43,7 @@ ScheduleImage make_schedule_image(const SchedulePlan& plan, const Graph& graph,
   ScheduleImage image;
   image.counters = static_cast<std::uint32_t>(plan.arrivals.size());
   image.sinks = plan.sinks;
-  image.speaker = plan.speaker;
+  image.leader = plan.leader;
   std::vector<bool> is_sink(graph.size(), true);
   for (const GraphNode& node : graph.nodes())
     for (const std::uint32_t before : node.predecessors) is_sink[before] = false;
@@ -58,7 +58,8 @@ ScheduleImage make_schedule_image(const SchedulePlan& plan, const Graph& graph,
       if (is_sink[task]) flags |= kSink;
       if (node.early) flags |= kEarly;
       if (node.gang != kNoGang) flags |= kInGang;
-      // Bare waits tell by their failing that a predecessor has failed.
+      // An instruction that only waits fails if a predecessor has failed, so the task depends on the instruction before
+      // it.
       const bool has_bare_waits = image.instructions.size() - first > 1;
       if (has_bare_waits || (place && waits_for(node, order[place - 1]))) flags |= kAfterPrevious;
       image.operand_bytes += padded_operands(node.operand_bytes);

@@ -1,17 +1,17 @@
-// From a plan to the instruction streams that workers read.
+// Translates a plan into the instruction streams that workers read. Included by graph_image.hpp, which the loader uses.
 #pragma once
 
-#include "host/plan/schedule.hpp"
-#include "runtime/compiled/operands.hpp"
+#include "schedule.hpp"
+#include "../../runtime/compiled/operands.hpp"
 
 namespace flywheel {
 
-/// All streams of a schedule, one worker's after the other's.
+/// All instruction streams of a schedule, one worker's after the other's.
 struct ScheduleImage {
   struct Stream {
-    std::size_t first;  // instruction
+    std::size_t first;  // index of its first instruction
     std::uint32_t count;
-    std::uint64_t operands_at;  // bytes into the operands of all workers
+    std::uint64_t operands_at;  // offset in bytes into the operands of all workers
     std::size_t first_operand_task;
     std::uint32_t operand_tasks;
   };
@@ -21,10 +21,10 @@ struct ScheduleImage {
   std::uint64_t operand_bytes = 0;
   std::uint32_t counters = 0;
   std::uint32_t sinks = 0;
-  std::uint32_t speaker = 0;
+  std::uint32_t leader = 0;
 };
 
-/// `records` are the graph's tasks, by graph-local index.
+/// Makes the streams. `records` are the graph's tasks, by graph-local index.
 ScheduleImage make_schedule_image(const SchedulePlan& plan, const Graph& graph, const std::vector<TaskRecord>& records);
 
 }  // namespace flywheel

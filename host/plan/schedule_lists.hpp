@@ -1,18 +1,19 @@
-// What the steps of make_schedule() share: millions of edges without an allocation for each.
+// Lists of indices, and the steps of make_schedule() that use them. The lists lie end to end in one allocation, since a
+// graph may have millions of edges. Included by the schedule*.cpp files.
 #pragma once
 
 #include <numeric>
 #include <span>
 
-#include "host/plan/schedule.hpp"
+#include "schedule.hpp"
 
 namespace flywheel {
 
 using Indices = std::span<const std::uint32_t>;
 
-/// A list of indices for each task or counter, end to end in memory.
+/// A list of indices for each task or counter.
 struct Lists {
-  std::vector<std::size_t> ends{0};  // of the list before each, and of the last
+  std::vector<std::size_t> ends{0};  // where each list begins, and the end of the last one
   std::vector<std::uint32_t> items;
 
   std::uint32_t size() const { return static_cast<std::uint32_t>(ends.size() - 1); }
@@ -23,7 +24,7 @@ struct Lists {
   }
 };
 
-/// List `i` of the result names the lists in which `i` stands, in rising order.
+/// The inverse lists: list `i` of the result contains, in rising order, the numbers of the lists that contain `i`.
 inline Lists turned(const Lists& lists, std::uint32_t count) {
   Lists result;
   result.ends.resize(count + std::size_t{1});
@@ -36,17 +37,18 @@ inline Lists turned(const Lists& lists, std::uint32_t count) {
   return result;
 }
 
-/// From the begin of each task to the end of the last that needs it, with `hop_ns` on each edge. `order`: all tasks, each
-/// before those that wait for it.
+/// The longest path in ns from the start of each task to the end of the graph, with `hop_ns` for each edge. In `order`
+/// each task comes before its successors.
 std::vector<double> path_lengths(Indices order, const Lists& after, const std::vector<double>& costs, double hop_ns);
 
-/// All tasks, highest upward rank first, each before those that wait for it, and those of a gang in a row: a gang ranks as
-/// one task that takes as long as its longest. Throws GraphError if there is no such order.
+/// All tasks in the order in which they are placed: falling upward rank, each task before its successors, the tasks of
+/// a gang one after the other. A gang ranks as one task that takes as long as its longest. Throws GraphError if there
+/// is no such order.
 std::vector<std::uint32_t> placing_order(const Graph& graph, const Lists& before, const Lists& after,
                                          const std::vector<double>& costs, double hop_ns);
 
-/// Gives each task its counter and the waits that it needs. `order` lists all tasks and agrees with all edges and with
-/// the order of every worker.
+/// Gives each task its counter and its waits. `order` lists all tasks and agrees with all edges and with the order of
+/// every worker.
 void plan_waits(SchedulePlan& plan, const Lists& after, Indices order);
 
 }  // namespace flywheel

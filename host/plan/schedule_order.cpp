@@ -1,15 +1,15 @@
-// In which order make_schedule() places the tasks: by upward rank, gangs at one go.
+// The order in which make_schedule() places tasks: by upward rank, the tasks of a gang one after the other.
 #include <algorithm>
 
-#include "host/plan/graph_cycle.hpp"
-#include "host/plan/schedule_lists.hpp"
-#include "host/plan/task_name.hpp"
+#include "graph_cycle.hpp"
+#include "schedule_lists.hpp"
+#include "task_name.hpp"
 
 namespace flywheel {
 
 namespace {
 
-/// Kahn's algorithm. Shorter than all if there is a cycle.
+/// Kahn's algorithm. If there is a cycle, the result lacks the tasks in it and behind it.
 std::vector<std::uint32_t> topological_order(const Lists& before, const Lists& after) {
   std::vector<std::size_t> missing(before.size());
   std::vector<std::uint32_t> order;
@@ -21,13 +21,14 @@ std::vector<std::uint32_t> topological_order(const Lists& before, const Lists& a
   return order;
 }
 
-/// Nothing ranks below what waits for it, and what ranks the same stays in topological order.
+/// Sorts by falling rank. A task never ranks below its successors, and tasks of equal rank stay in topological order,
+/// so the result is a topological order too.
 void sort_by_rank(std::vector<std::uint32_t>& order, const Lists& after, const std::vector<double>& costs, double hop_ns) {
   const std::vector<double> ranks = path_lengths(order, after, costs, hop_ns);
   std::ranges::stable_sort(order, [&](auto a, auto b) { return ranks[a] > ranks[b]; });
 }
 
-/// The graph with each gang drawn together to one node.
+/// The graph with each gang merged into one node, called a unit.
 class Units {
  public:
   Units(const Graph& graph, const Lists& before) : graph_(graph), of_(graph.size()) {
@@ -63,7 +64,7 @@ class Units {
   static constexpr std::uint32_t kNoUnit = 0xffffffffu;
 
   std::vector<std::uint32_t> placed_first(std::vector<std::uint32_t> gang) const {
-    // Not the one of std::ranges: clang before 16 does not compile libstdc++'s.
+    // Not std::ranges::stable_partition: clang before version 16 does not compile libstdc++'s.
     std::stable_partition(gang.begin(), gang.end(), [&](auto task) { return graph_.nodes()[task].worker != kAnyWorker; });
     return gang;
   }
@@ -76,7 +77,8 @@ class Units {
     before_.append(units);
   }
 
-  /// Who walks back from a unit that is not in `order` comes round, through a gang: without gangs there is an order.
+  /// Throws GraphError that names a gang at fault. The graph has no cycle without its gangs, so the walk back from a
+  /// unit that is not in `order` reaches a unit for the second time, and the cycle contains a gang.
   [[noreturn]] void no_order(const std::vector<std::uint32_t>& order) const {
     std::vector<bool> stuck(members_.size(), true), seen(members_.size());
     for (const std::uint32_t unit : order) stuck[unit] = false;
@@ -92,9 +94,9 @@ class Units {
   }
 
   const Graph& graph_;
-  std::vector<std::uint32_t> of_;                    // of each task
-  std::vector<std::vector<std::uint32_t>> members_;  // of each unit
-  Lists before_;                                     // of each unit
+  std::vector<std::uint32_t> of_;                    // of each task: its unit
+  std::vector<std::vector<std::uint32_t>> members_;  // of each unit: its tasks
+  Lists before_;                                     // of each unit: its predecessors
 };
 
 }  // namespace

@@ -1,10 +1,10 @@
-// A plan as text. Every line tells by itself what it is about, so that grep finds its way.
+// Prints a plan as text. Every line names what it is about, so that it can be understood in the output of grep.
 #include <algorithm>
 
 #include <fmt/format.h>
 
-#include "host/plan/schedule.hpp"
-#include "host/plan/task_name.hpp"
+#include "schedule.hpp"
+#include "task_name.hpp"
 
 namespace flywheel {
 
@@ -24,7 +24,7 @@ std::string totals(const SchedulePlan& plan) {
   for (const auto& order : plan.order) busy += busy_ns(plan, order);
   const double idle = 1 - busy / (plan.makespan_ns * static_cast<double>(plan.order.size()));
   return fmt::format("schedule: {} tasks, {} of {} workers used, {} sinks, worker {} speaks\n", plan.tasks.size(), used,
-                     plan.order.size(), plan.sinks, plan.speaker) +
+                     plan.order.size(), plan.sinks, plan.leader) +
          fmt::format("edges: {}, as {} waits for {} counters\n", plan.edges, plan.waits, plan.arrivals.size()) +
          fmt::format("makespan: {:.1f} us by the cost model, critical path {:.1f} us, workers idle {:.1f}%\n",
                      us(plan.makespan_ns), us(plan.critical_ns), 100 * idle);

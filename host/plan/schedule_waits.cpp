@@ -1,10 +1,10 @@
-// Edges become waits on counters, and waits that others imply are pruned with vector clocks (Mattern, "Virtual time and
-// global states of distributed systems", 1989).
+// Turns edges into waits on counters, and removes waits that others imply, with vector clocks (Mattern, "Virtual time
+// and global states of distributed systems", 1989).
 #include <algorithm>
 #include <queue>
 #include <unordered_map>
 
-#include "host/plan/schedule_lists.hpp"
+#include "schedule_lists.hpp"
 
 namespace flywheel {
 
@@ -23,12 +23,12 @@ struct SameList {
   bool operator()(Indices a, Indices b) const { return std::ranges::equal(a, b); }
 };
 
-/// Tasks with the same successors share a counter. So all that arrive at a counter are predecessors of all that wait
-/// for it, and waiting for the whole counter holds nobody up.
+/// Assigns counters to tasks. Tasks with the same successors share a counter, so all tasks that arrive at a counter are
+/// predecessors of all tasks that wait for it, and a wait for the full counter delays no task.
 struct Counters {
-  Lists signalers;  // of each counter, the one that ends last first
-  Lists awaited;    // by each task
-  std::vector<std::uint32_t> waiters;  // of each counter, how many
+  Lists signalers;  // of each counter: its tasks, the one that ends last first
+  Lists awaited;    // of each task: the counters to wait for
+  std::vector<std::uint32_t> waiters;  // of each counter: the number of tasks that wait for it
 
   Counters(SchedulePlan& plan, const Lists& after) {
     std::unordered_map<Indices, std::uint32_t, ListHash, SameList> counter_of;
@@ -51,7 +51,7 @@ struct Counters {
   }
 };
 
-/// Goes through the tasks in an order that agrees with edges and workers, and keeps those waits that are needed.
+/// Visits the tasks in an order that agrees with edges and workers, and keeps the waits that are needed.
 class Pruner {
  public:
   Pruner(SchedulePlan& plan, Counters& counters)
@@ -69,16 +69,16 @@ class Pruner {
     Clock& known = known_[plan.worker];
     choose_waits(task, known);
     for (const std::uint32_t c : counters_.awaited[task])
-      if (--counters_.waiters[c] == 0) Clock().swap(full_[c]);  // so that memory does not grow with the counters
+      if (--counters_.waiters[c] == 0) Clock().swap(full_[c]);  // bounds memory: no task needs this clock any more
     known[plan.worker] = plan.place + 1;
     if (plan.signal != kNoCounter) join(full_[plan.signal], known);
   }
 
  private:
-  /// Of each worker, how many of its tasks are known to have ended.
+  /// The number of tasks of each worker that are known to have ended.
   using Clock = std::vector<std::uint32_t>;
 
-  /// A counter that may have to be waited for, because of signaler `at`; those before it are known to have ended.
+  /// A counter that the task may have to wait for. Signaler `at` is the first one that is not known to have ended.
   struct Candidate {
     double end_ns;
     std::uint32_t counter;
@@ -88,8 +88,9 @@ class Pruner {
     }
   };
 
-  /// Always next the counter whose latest signaler not yet known to have ended ends last. No wait chosen later can
-  /// then imply it: what that one tells has ended before its own signalers end. So no wait left is one too many.
+  /// Repeatedly chooses the counter whose latest signaler, among those not known to have ended, ends last. No wait
+  /// chosen later can imply this one: all that a later wait makes known has ended before that counter's own signalers
+  /// end. So every wait that is kept is needed.
   void choose_waits(std::uint32_t task, Clock& known) {
     for (const std::uint32_t c : counters_.awaited[task]) offer(c, 0, known);
     while (!candidates_.empty()) {
@@ -122,12 +123,12 @@ class Pruner {
 
   SchedulePlan& plan_;
   Counters& counters_;
-  std::vector<Clock> known_;  // to each worker, by now
-  std::vector<Clock> full_;   // what a full counter tells
+  std::vector<Clock> known_;  // what each worker knows by now
+  std::vector<Clock> full_;   // what each full counter makes known
   std::priority_queue<Candidate> candidates_;
 };
 
-/// Counters that nobody waits for go, and the others move up.
+/// Removes the counters that no task waits for, and renumbers the others.
 void drop_unused_counters(SchedulePlan& plan) {
   std::vector<std::uint32_t> number(plan.arrivals.size(), kNoCounter), arrivals;
   for (const TaskPlan& task : plan.tasks)

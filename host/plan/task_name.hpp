@@ -1,11 +1,11 @@
-// A task of a graph, as messages name it.
+// The name of a task in messages and traces.
 #pragma once
 
-#include "host/plan/graph.hpp"
+#include "graph.hpp"
 
 namespace flywheel {
 
-/// "task 3 (Divide)", or "task 3 (Divide, stage qkv)".
+/// "task 3 (Divide)" or, with a stage, "task 3 (Divide, stage qkv)".
 inline std::string task_text(std::uint32_t task, std::type_index type, const std::string& stage) {
   return "task " + std::to_string(task) + " (" + type_name(type) + (stage.empty() ? "" : ", stage " + stage) + ")";
 }

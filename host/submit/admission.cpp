@@ -1,14 +1,16 @@
-#include "host/submit/admission.hpp"
+#include "admission.hpp"
 
 #include <algorithm>
 
 namespace flywheel {
 
 namespace {
-/// Entries of the inbox that must be free for a submission: one, and those of the cancel and park messages that may follow.
+/// Free inbox entries that a submission needs: one for itself, and two for the cancel and park messages that may
+/// follow.
 constexpr std::uint32_t kInboxRoom = 3;
 
-/// Of all slots, or of all room in the queues, what runs of this priority leave to higher ones. One slot alone serves all.
+/// The part of `all` slots, or of all room in the queues, that runs of this priority leave to higher ones. Low runs
+/// leave an eighth and at least one, unless there is only one.
 std::uint64_t left_to_higher(std::uint32_t priority, std::uint64_t all) {
   if (priority == static_cast<std::uint32_t>(Priority::high)) return 0;
   if (priority == static_cast<std::uint32_t>(Priority::normal)) return all / 16;
@@ -16,18 +18,18 @@ std::uint64_t left_to_higher(std::uint32_t priority, std::uint64_t all) {
 }
 }  // namespace
 
-Admission::Admission(const World& world, const Options& options, const InboxWriter& inbox)
-    : world_(world), max_waiting_(options.max_waiting), inbox_(inbox), slots_(world.run_slots) {}
+Admission::Admission(const DeviceState& dev, const Options& options, const InboxWriter& inbox)
+    : dev_(dev), max_waiting_(options.max_waiting), inbox_(inbox), slots_(dev.run_slots) {}
 
 bool Admission::may_go_at_once(const Lock&, const RunRecord& run) const {
   if (waiting()) return false;
-  if (run.cancel_asked) return true;  // to be told so
+  if (run.cancel_requested) return true;  // admit() ends it
   return has_slot(run) && !is_behind_its_like(run) && (run.graph->kind != GraphKind::dynamic || has_room(run));
 }
 
 bool Admission::admit(const Lock&, const RunPtr& run) {
   if (!expected_.empty()) std::erase(expected_, run);
-  if (run->cancel_asked) {
+  if (run->cancel_requested) {
     run->end_early(Status::cancelled, "it had not started");
     return false;
   }
@@ -35,7 +37,7 @@ bool Admission::admit(const Lock&, const RunPtr& run) {
   take_room(*run);
   const std::vector<unsigned char>& defaults = run->graph->params;
   if (!defaults.empty())
-    std::copy_n(run->params.begin(), defaults.size(), world_.params + std::size_t{run->slot} * kParamBytes);
+    std::copy_n(run->params.begin(), defaults.size(), dev_.params + std::size_t{run->slot} * kParamBytes);
   counters_.peak_live = std::max<std::uint64_t>(counters_.peak_live, slots_.live());
   ++counters_.admitted;
   return true;
@@ -74,34 +76,37 @@ bool Admission::remove(const Lock&, const RunPtr& run) {
 
 void Admission::admit_waiting(const Lock&, const Start& start) {
   if (holds_ || !slots_.free() || !inbox_.has_room(kInboxRoom)) return;
-  bool asked = false, all_seen = true;
+  bool outcome = false, all_seen = true;
   for (std::size_t level = 0; level < kPriorities && all_seen; ++level)
-    all_seen = admit_level(backlog_.lanes(level), start, asked);
+    all_seen = admit_level(backlog_.lanes(level), start, outcome);
   backlog_.forget_empty_lanes();
-  if (all_seen && !asked) reservation_.drop();
+  if (all_seen && !outcome) reservation_.drop();
 }
 
-/// False if the slots that this priority may take are all taken; so are then those of lower ones.
-bool Admission::admit_level(Backlog::Lanes& lanes, const Start& start, bool& asked) {
+/// Starts the runs of one priority that may go. False if no slot is left for this priority; then lower priorities have
+/// none either. `outcome` becomes true when a run has asked for a reservation of room.
+bool Admission::admit_level(Backlog::Lanes& lanes, const Start& start, bool& outcome) {
   Backlog::Heads heads(lanes);
   while (Backlog::Lane* lane = heads.take()) {
     const RunRecord& first = *lane->front();
-    if (!first.cancel_asked && !has_slot(first)) return false;
-    if (!first.cancel_asked && !may_leave(first, asked)) continue;
+    if (!first.cancel_requested && !has_slot(first)) return false;
+    if (!first.cancel_requested && !may_leave(first, outcome)) continue;
     start(backlog_.take_first(*lane));
     heads.give_back(*lane);
   }
   return true;
 }
 
-/// `asked`: an earlier run has asked for room to be kept for it.
-bool Admission::may_leave(const RunRecord& run, bool& asked) {
+/// True if the run may go, slots aside. `outcome` is true if an earlier run in the backlog has asked for a reservation:
+/// then this run may only go where the reservation lets it pass. If the run lacks room and is the first such run, it
+/// asks for the reservation itself.
+bool Admission::may_leave(const RunRecord& run, bool& outcome) {
   if (is_behind_its_like(run)) return false;
   if (run.graph->kind != GraphKind::dynamic) return true;
-  if (asked) return reservation_.lets_pass(run.graph->task_count) && has_room(run);
+  if (outcome) return reservation_.lets_pass(run.graph->task_count) && has_room(run);
   if (has_room(run)) return true;
   reservation_.ask(run.place, run.graph->task_count, room_for(run), live_tasks_, Reservation::Clock::now());
-  asked = true;
+  outcome = true;
   return false;
 }
 
@@ -109,15 +114,17 @@ bool Admission::has_slot(const RunRecord& run) const {
   return !holds_ && !closed_ && slots_.free() > left_to_higher(run.priority, slots_.size()) && inbox_.has_room(kInboxRoom);
 }
 
-/// Waits for a run of its executable to end or, if all workers take part in it, for another such run.
+/// True if the run must wait for another run of its executable to end or, if it is a collective run, for another
+/// collective run.
 bool Admission::is_behind_its_like(const RunRecord& run) const {
   return run.graph->free_banks.empty() || (run.graph->kind != GraphKind::dynamic && all_workers_live_);
 }
 
-/// Every live task may be ready at once, and so may every spawned one: that many fit, so no queue ever overflows. A run that
-/// needs more than its priority may take goes alone.
+/// The number of tasks that may be live when this run is in flight. All live and all spawned tasks may be ready at
+/// once, and that many fit into a queue, so no queue ever overflows. A run that needs more than the share of its
+/// priority gets as much as it needs, and so goes when no other dynamic run is in flight.
 std::uint64_t Admission::room_for(const RunRecord& run) const {
-  const std::uint64_t all = world_.queue_capacity - world_.spawn_capacity;
+  const std::uint64_t all = dev_.queue_capacity - dev_.spawn_capacity;
   return std::max<std::uint64_t>(all - left_to_higher(run.priority, all), run.graph->task_count);
 }
 

@@ -1,4 +1,4 @@
-#include "host/submit/backlog.hpp"
+#include "backlog.hpp"
 
 #include <concurrentqueue.h>
 
@@ -21,7 +21,8 @@ Backlog::Backlog() : fresh_(std::make_unique<Fresh>()) {}
 Backlog::~Backlog() = default;
 
 void Backlog::enqueue(RunPtr run) {
-  // Relaxed: the queue's own release comes after it, so who finds the run finds it counted.
+  // Relaxed: the queue's own release follows, so a thread that dequeues the run sees it counted, and the count never
+  // falls below 0.
   length_.fetch_add(1, std::memory_order_relaxed);
   fresh_->queue.enqueue(std::move(run));
 }
@@ -41,11 +42,12 @@ bool Backlog::drain() {
 Backlog::RunPtr Backlog::take_first(Lane& lane) {
   RunPtr run = std::move(lane.front());
   lane.pop_front();
-  length_.fetch_sub(1, std::memory_order_relaxed);
+  length_.fetch_sub(1, std::memory_order_relaxed);  // relaxed: see size()
   return run;
 }
 
 void Backlog::forget_empty_lanes() {
+  // This is not done in take_first(): admit_level() still refers to the lane.
   for (Lanes& lanes : levels_) std::erase_if(lanes, [](const auto& entry) { return entry.second.empty(); });
 }
 
@@ -59,7 +61,7 @@ bool Backlog::remove(const RunPtr& run) {
   if (at == runs.end()) return false;
   runs.erase(at);
   if (runs.empty()) lanes.erase(lane);
-  length_.fetch_sub(1, std::memory_order_relaxed);
+  length_.fetch_sub(1, std::memory_order_relaxed);  // relaxed: see size()
   return true;
 }
 
@@ -75,7 +77,7 @@ std::vector<Backlog::RunPtr> Backlog::take_all() {
     }
     lanes.clear();
   }
-  length_.fetch_sub(static_cast<std::uint32_t>(all.size()), std::memory_order_relaxed);
+  length_.fetch_sub(static_cast<std::uint32_t>(all.size()), std::memory_order_relaxed);  // relaxed: see size()
   return all;
 }
 

@@ -1,8 +1,10 @@
-// The backlog: runs that could not go in flight at once. A lock-free queue takes them in; behind it are the lanes, one for each
-// executable and priority. Admission owns it and decides who leaves it.
+// The backlog holds the runs that could not go in flight at once. A lock-free queue accepts them from any thread; the
+// dispatcher sorts them into lanes, one for each executable and priority. Admission owns the backlog and decides which
+// run leaves it.
 //
-// Runs go by priority, and in the order of their arrival within one. Those of one lane wait for each other: they need the same
-// counters, or all workers, and the same room in the queues. So if the first of a lane cannot go, none of it can.
+// Runs leave by priority, and in the order of arrival within a priority. The runs of one lane wait for each other: they
+// need the same counters or all workers, and the same room in the queues. So if the first run of a lane cannot go, no
+// run of that lane can.
 #pragma once
 
 #include <array>
@@ -13,23 +15,25 @@
 #include <memory>
 #include <vector>
 
-#include "host/submit/run_record.hpp"
+#include "run_record.hpp"
 
 namespace flywheel {
 
+/// enqueue(), size() and fresh_empty() are thread-safe. All other functions need the dispatcher's mutex.
 class Backlog {
  public:
   using RunPtr = std::shared_ptr<RunRecord>;
   using Lane = std::deque<RunPtr>;  // in the order of arrival
-  using Lanes = std::map<const LoadedGraph*, Lane>;  // nullptr: all runs that need all workers
+  using Lanes = std::map<const LoadedGraph*, Lane>;  // nullptr: the lane of all collective runs
 
-  /// The lanes of one priority, by the arrival of their first runs.
+  /// A heap of the lanes of one priority, by the arrival of their first runs.
   class Heads {
    public:
     explicit Heads(Lanes& lanes);
-    /// The lane whose first run came first; nullptr if none is left. It is out of the heads until it is given back.
+    /// Removes and returns the lane whose first run arrived first; nullptr if none is left. give_back() puts it into
+    /// the heap again.
     Lane* take();
-    /// An empty lane is forgotten.
+    /// Puts a lane back. An empty lane is dropped.
     void give_back(Lane& lane);
 
    private:
@@ -41,21 +45,23 @@ class Backlog {
 
   // Any thread.
   void enqueue(RunPtr run);
-  /// Runs in all parts. Relaxed: whoever finds 0 looks again under the mutex, or sleeps by Dispatcher::asleep_.
+  /// Runs in the queue and in the lanes. Relaxed: it is a hint. A caller that acts on 0 looks again under the mutex,
+  /// and the dispatcher's thread, before it sleeps, orders this load with the fence in Dispatcher::sleep().
   std::uint32_t size() const { return length_.load(std::memory_order_relaxed); }
+  /// True if the queue holds no run. A hint, like size().
   bool fresh_empty() const;
 
   // The caller holds the dispatcher's mutex.
-  /// Moves what came to the ends of its lanes. False if nothing did.
+  /// Moves all runs from the queue to the ends of their lanes. False if there were none.
   bool drain();
-  /// Lanes that are empty are of no use any more.
+  /// Erases empty lanes.
   void forget_empty_lanes();
   Lanes& lanes(std::size_t level) { return levels_[level]; }
-  /// Takes the first run out of a lane.
+  /// Removes and returns the first run of a lane.
   RunPtr take_first(Lane& lane);
-  /// Out of the backlog. False if it is not in it.
+  /// Removes the run. False if it is not in the backlog.
   bool remove(const RunPtr& run);
-  /// Everybody, by priority.
+  /// Removes and returns all runs, by priority.
   std::vector<RunPtr> take_all();
 
  private:
@@ -65,7 +71,7 @@ class Backlog {
 
   // Guarded by the dispatcher's mutex.
   std::array<Lanes, kPriorities> levels_;
-  std::uint64_t arrived_ = 0;
+  std::uint64_t arrived_ = 0;  // runs sorted into lanes so far
 };
 
 }  // namespace flywheel

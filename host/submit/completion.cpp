@@ -1,39 +1,42 @@
-#include "host/submit/completion.hpp"
+#include "completion.hpp"
 
 #include <algorithm>
 #include <mutex>
 
-#include "host/engine/thrown_texts.hpp"
-#include "host/plan/graph.hpp"
+#include "../engine/thrown_texts.hpp"
+#include "../plan/graph.hpp"
 
 namespace flywheel {
 
 namespace {
 using P = CpuPlatform;
 
-void drain_to(const World& world, RunRecord& run, std::uint64_t end) {
-  const Stream<P> stream = Wires<P>{world}.stream(run.slot);
+void drain_to(const DeviceState& dev, RunRecord& run, std::uint64_t end) {
+  const Stream<P> stream = Views<P>{dev}.stream(run.slot);
   for (; run.stream_next < end; ++run.stream_next) {
     std::uint64_t value = 0;
     if (stream.read(run.stream_next, value)) run.streamed.push(value);
   }
-  // Release: pairs with the acquire in runtime/records/stream, has_space(): the values are out of their places.
+  // Release: pairs with the acquire in runtime/records/stream.hpp, has_space(). The values are read out of their cells
+  // before it.
   P::system(*stream.consumed).store(end, Order::release);
 }
 }  // namespace
 
-bool is_complete(const World& world, const RunRecord& run) {
-  // Acquire: pairs with the release store in runtime/dynamic/completion, end_run(). Results and stream go with it.
-  return P::system(world.completions[run.slot].word).load(Order::acquire) >> 32 == run.generation;
+bool is_complete(const DeviceState& dev, const RunRecord& run) {
+  // Acquire: pairs with the release store in runtime/dynamic/completion.hpp, end_run(). Results and streamed values are
+  // visible after it.
+  return P::system(dev.completions[run.slot].word).load(Order::acquire) >> 32 == run.generation;
 }
 
-bool ended_well(const World& world, const RunRecord& run) {
-  // Relaxed: is_complete() has acquired the word. The host may have written another since, see Ending::abandon(): no good one.
-  return static_cast<std::uint32_t>(P::system(world.completions[run.slot].word).load(Order::relaxed)) == 0;
+bool ended_well(const DeviceState& dev, const RunRecord& run) {
+  // Relaxed: the caller has acquired the word with is_complete(). Ending::abandon() may have overwritten it since, but
+  // only with a failure.
+  return static_cast<std::uint32_t>(P::system(dev.completions[run.slot].word).load(Order::relaxed)) == 0;
 }
 
-void drain_stream(const World& world, RunRecord& run, std::size_t most_unread) {
-  const Stream<P> stream = Wires<P>{world}.stream(run.slot);
+void drain_stream(const DeviceState& dev, RunRecord& run, std::size_t most_unread) {
+  const Stream<P> stream = Views<P>{dev}.stream(run.slot);
   std::uint64_t value = 0;
   while (run.streamed.size() < most_unread && stream.read(run.stream_next, value)) {
     run.streamed.push(value);
@@ -42,66 +45,67 @@ void drain_stream(const World& world, RunRecord& run, std::size_t most_unread) {
 }
 
 namespace {
-/// What a run left in its slot beside its results.
+/// What a run leaves in its slot besides its results.
 struct Left {
   std::uint32_t code;
   std::uint32_t fault_task;  // 0: none
   std::uint32_t iterations;
-  std::string text;  // what the exception of the failed body said
+  std::string text;  // of the exception that the failed body has thrown
 };
 
-/// The caller holds run.mutex.
-Left take_rest(const World& world, RunRecord& run) {
-  CompletionSlot& slot = world.completions[run.slot];
+/// Reads the rest of the slot. The caller holds run.mutex.
+Left take_rest(const DeviceState& dev, RunRecord& run) {
+  CompletionSlot& slot = dev.completions[run.slot];
   // Acquire: as in is_complete().
   const auto code = static_cast<std::uint32_t>(P::system(slot.word).load(Order::acquire));
-  drain_stream(world, run, ~std::size_t{0});
+  drain_stream(dev, run, ~std::size_t{0});
   if (!code && run.repeat <= 1) return {0, 0, 1, ""};
-  // Relaxed, all: the acquire of the word orders them. A task that failed to stream leaves a gap among the tickets: step over it.
-  drain_to(world, run, P::system(slot.emitted).load(Order::relaxed));
+  // Relaxed, all three: the device wrote them before the word, which is acquired above. A task that fails while it
+  // streams leaves a gap among the tickets; drain_to() steps over it.
+  drain_to(dev, run, P::system(slot.emitted).load(Order::relaxed));
   const std::uint32_t fault_task = P::system(slot.fault_task).load(Order::relaxed);
   return {code, fault_task, P::system(slot.iterations).load(Order::relaxed),
-          code ? take_what_body_threw(world, run.slot, fault_task - 1) : ""};
+          code ? take_what_body_threw(dev, run.slot, fault_task - 1) : ""};
 }
 }  // namespace
 
-bool collect(const World& world, RunRecord& run) {
+bool collect(const DeviceState& dev, RunRecord& run) {
   std::scoped_lock lock(run.mutex);
-  // Relaxed: `done` is stored under this mutex, and `live` was seen by the caller.
+  // Relaxed: `done` is only stored under this mutex, and the caller has seen `live`.
   if (run.phase.load(std::memory_order_relaxed) != RunPhase::live) return false;
-  Left left = take_rest(world, run);
+  Left left = take_rest(dev, run);
   run.fault_task = left.fault_task;
   run.iterations = left.iterations;
-  const unsigned char* results = world.results + std::size_t{run.slot} * world.result_bytes;
+  const unsigned char* results = dev.results + std::size_t{run.slot} * dev.result_bytes;
   run.results.assign(results, results + run.graph->result_bytes);
   run.code = left.code;
   if (left.code == static_cast<std::uint32_t>(Status::task_threw)) run.cause = std::move(left.text);
-  // Release: pairs with the acquire in Run::done(). Under the mutex: a reader that still drains the slot's stream must not
-  // meet the values of the slot's next run.
+  // Release: pairs with the acquire in Run::done(); the outcome is written before it. The store is under the mutex, so
+  // that a thread that drains the slot's stream cannot meet the values of the slot's next run.
   run.phase.store(RunPhase::done, std::memory_order_release);
   return true;
 }
 
-void clear_slot(const World& world, RunRecord& run) {
+void clear_slot(const DeviceState& dev, RunRecord& run) {
   std::scoped_lock lock(run.mutex);
-  take_rest(world, run);
+  take_rest(dev, run);
 }
 
-Trace collect_trace(Engine& engine, const World& world, const RunRecord& run) {
-  const std::size_t count = std::size_t{world.workers} * kTraceRoles, capacity = world.trace.capacity;
+Trace collect_trace(Engine& engine, const DeviceState& dev, const RunRecord& run) {
+  const std::size_t count = std::size_t{dev.workers} * kTraceRoles, capacity = dev.trace.capacity;
   std::vector<TraceLane> lanes(count);
-  engine.copy_to_host(lanes.data(), world.trace.lanes, count * sizeof(TraceLane));
+  engine.copy_to_host(lanes.data(), dev.trace.lanes, count * sizeof(TraceLane));
   std::vector<TraceEvent> events(count * capacity);
   for (std::size_t lane = 0; lane < count; ++lane)
-    engine.copy_to_host(events.data() + lane * capacity, world.trace.events + lane * capacity,
+    engine.copy_to_host(events.data() + lane * capacity, dev.trace.events + lane * capacity,
                         std::min<std::size_t>(lanes[lane].count, capacity) * sizeof(TraceEvent));
-  engine.clear(world.trace.lanes, count * sizeof(TraceLane));  // roles that take no part in the next run write nothing
+  engine.clear(dev.trace.lanes, count * sizeof(TraceLane));  // roles that take no part in the next run write nothing
   std::vector<std::string> names, types;
   for (std::uint32_t task = 0; task < run.graph->task_count; ++task) {
     names.push_back(run.graph->task_name(task));
     types.push_back(type_name(run.graph->types[task]));
   }
-  return {world.workers, world.trace.capacity, std::move(lanes), std::move(events), std::move(names), std::move(types),
+  return {dev.workers, dev.trace.capacity, std::move(lanes), std::move(events), std::move(names), std::move(types),
           run.graph->dependent_bytes};
 }
 

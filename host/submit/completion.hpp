@@ -1,28 +1,31 @@
-// The host's end of completion: seeing that a run is over, and taking what it left in its slot.
+// The host's end of completion: detects that a run is over, and collects what it left in its slot. Run::done() and
+// ending use it.
 #pragma once
 
-#include "host/engine/engine.hpp"
-#include "host/submit/run_record.hpp"
-#include "runtime/records/world.hpp"
+#include "../engine/engine.hpp"
+#include "run_record.hpp"
+#include "../../runtime/records/device_state.hpp"
 
 namespace flywheel {
 
-/// True once the device has written this live run's completion word.
-bool is_complete(const World& world, const RunRecord& run);
-/// Of a complete run: no task of it failed, and nobody cancelled it.
-bool ended_well(const World& world, const RunRecord& run);
+/// True once the completion word of this live run is written.
+bool is_complete(const DeviceState& dev, const RunRecord& run);
+/// True if a complete run has status 0: no task failed, and it was not cancelled.
+bool ended_well(const DeviceState& dev, const RunRecord& run);
 
-/// Takes streamed values that have arrived out of the run's slot, so that the device does not wait for the program before
-/// `most_unread` values are unread, see Options::stream_unread. The caller holds run.mutex and has found the run live.
-void drain_stream(const World& world, RunRecord& run, std::size_t most_unread);
+/// Moves streamed values from the run's slot to `run.streamed`, until `most_unread` are there, see
+/// Options::stream_unread: tasks wait only once the program is that far behind. The caller holds run.mutex and has
+/// found the run live.
+void drain_stream(const DeviceState& dev, RunRecord& run, std::size_t most_unread);
 
-/// Takes results, the rest of the stream and the status of a complete run out of its slot; then the run is done. False if it
-/// was done already: another thread has collected it, or it has ended early. Any thread.
-bool collect(const World& world, RunRecord& run);
-/// A complete run that had ended early: takes what it left in its slot all the same, so that the slot's next run begins clean.
-void clear_slot(const World& world, RunRecord& run);
+/// Collects the results, the rest of the stream and the status of a complete run; then the run is done. False if it was
+/// done already: another thread has collected it, or it has ended early. Any thread may call it.
+bool collect(const DeviceState& dev, RunRecord& run);
+/// Discards what a run that had ended early left in its slot, once it is complete, so that the slot's next run starts
+/// clean.
+void clear_slot(const DeviceState& dev, RunRecord& run);
 
-/// What the workers of a traced run wrote down. The run is complete, and no later one of all workers is in flight.
-Trace collect_trace(Engine& engine, const World& world, const RunRecord& run);
+/// Copies the trace of a run from the device. The run is complete, and no later collective run is in flight.
+Trace collect_trace(Engine& engine, const DeviceState& dev, const RunRecord& run);
 
 }  // namespace flywheel

@@ -1,17 +1,17 @@
-#include "host/submit/dispatcher.hpp"
+#include "dispatcher.hpp"
 
 #include <algorithm>
 
-#include "host/base/deferred_release.hpp"
-#include "host/base/error.hpp"
-#include "host/base/log.hpp"
+#include "../base/deferred_release.hpp"
+#include "../base/error.hpp"
+#include "../base/log.hpp"
 
 namespace flywheel {
 
-Dispatcher::Dispatcher(Engine& engine, World& world, const Options& options)
-    : park_after_(options.park_after), shutdown_timeout_(options.shutdown_timeout), watchdog_(world, options), inbox_(world),
-      admission_(world, options, inbox_), kernel_(engine, world, watchdog_, inbox_, options),
-      ending_(engine, world, options, watchdog_, inbox_, admission_) {
+Dispatcher::Dispatcher(Engine& engine, DeviceState& dev, const Options& options)
+    : park_after_(options.park_after), shutdown_timeout_(options.shutdown_timeout), watchdog_(dev, options), inbox_(dev),
+      admission_(dev, options, inbox_), kernel_(engine, dev, watchdog_, inbox_, options),
+      ending_(engine, dev, options, watchdog_, inbox_, admission_) {
   thread_ = std::thread([this] { loop(); });
 }
 
@@ -24,7 +24,7 @@ Dispatcher::~Dispatcher() {
   thread_.join();
 }
 
-// ---- in ----
+// ---- submission ----
 
 void Dispatcher::submit(RunPtr run) {
   for (std::uint32_t spins = 0; !try_submit(run); ++spins) detail::cpu_pause(spins);
@@ -41,24 +41,26 @@ bool Dispatcher::try_submit(const RunPtr& run) {
   }
   or_fail_everything(lock, [&] { start(lock, run); });
   ++direct_;
-  if (asleep_.load(std::memory_order_relaxed)) wake_.notify_one();  // relaxed: written under the mutex, which is held
+  if (asleep_.load(std::memory_order_relaxed)) wake_.notify_one();  // relaxed: only written under the mutex, which is held
   return true;
 }
 
 void Dispatcher::expect(const RunPtr& run) {
   Lock lock(mutex_);
   if (admission_.closed(lock)) return ending_.turn_away(lock, *run);
-  if (run->phase.load(std::memory_order_relaxed) != RunPhase::waiting) return;  // relaxed: it leaves `waiting` under the mutex
+  // Relaxed: the phase leaves `waiting` only under the mutex, which is held.
+  if (run->phase.load(std::memory_order_relaxed) != RunPhase::waiting) return;
   admission_.expect(lock, run);
   wake_.notify_one();
 }
 
 void Dispatcher::submit_from_stream(RunPtr run) noexcept {
-  join_backlog(std::move(run));  // the thread admits it, or turns it away: CUDA may not be called from here
+  join_backlog(std::move(run));  // the dispatcher's thread admits it or turns it away: no CUDA call here
 }
 
 void Dispatcher::throw_if_closed() const {
-  // Acquire: pairs with the release in refuse_submissions(): `lost_` is written before, and not again.
+  // Acquire: pairs with the release stores in shutdown() and refuse_submissions(). `lost_` is written before them and
+  // not after.
   if (!closed_.load(std::memory_order_acquire)) return;
   if (!lost_.empty()) throw DeviceError("cannot submit: " + lost_);
   throw UsageError("cannot submit: the runtime was shut down");
@@ -66,31 +68,34 @@ void Dispatcher::throw_if_closed() const {
 
 void Dispatcher::join_backlog(RunPtr run) {
   admission_.enqueue(std::move(run));
-  // The thread sets `asleep_` and then looks at the backlog; we fill the backlog and then look at `asleep_`. Both seq_cst: one
-  // of the two sees the other.
+  // The fence pairs with the one in sleep(). This thread writes the backlog and then reads `asleep_`; the dispatcher's
+  // thread writes `asleep_` and then reads the backlog. With seq_cst fences in between at least one of the two sees the
+  // other's write, so no run is left in the backlog while the dispatcher's thread sleeps. The thread waits under the
+  // mutex, so the notification cannot come too early.
   std::atomic_thread_fence(std::memory_order_seq_cst);
   if (!asleep_.load(std::memory_order_seq_cst)) return;
   Lock lock(mutex_);
   wake_.notify_one();
 }
 
-/// The short way's second half, and the end of the long one: one message, and a kernel that reads it.
+/// Admits the run, writes its message, and makes sure that a kernel reads it. Both paths end here.
 void Dispatcher::start(const Lock& lock, const RunPtr& run) {
   if (!admission_.admit(lock, run)) return;
   inbox_.write(submission_of(*run));
-  // Release: pairs with the acquires of phase in host/api/run.cpp: the run has its slot.
+  // Release: pairs with the acquire loads of `phase` in host/api/run.cpp. The run's slot and generation are written
+  // before it.
   run->phase.store(RunPhase::live, std::memory_order_release);
   ensure_kernel(lock);
 }
 
 void Dispatcher::ensure_kernel(const Lock& lock) {
-  if (kernel_.ensure(lock, admission_.counters(lock).ended_of_all)) wake_.notify_all();  // the thread launches it
+  if (kernel_.ensure(lock, admission_.counters(lock).ended_of_all)) wake_.notify_all();  // its thread launches it
 }
 
 // ---- the dispatcher's thread ----
 
 void Dispatcher::loop() {
-  const DeferredRelease here;  // a run that came late may be all that is left of the runtime
+  const DeferredRelease here;  // the last reference to the core may be dropped on this thread, by a run
   Lock lock(mutex_);
   while (!stopping_) {
     or_fail_everything(lock, [&] {
@@ -100,7 +105,7 @@ void Dispatcher::loop() {
   }
 }
 
-/// One round. False if there is nothing to do until somebody wakes the thread or time passes.
+/// One turn of the loop. False if there is nothing to do until the thread is notified or time passes.
 bool Dispatcher::turn(Lock& lock) {
   const bool streamed = ending_.retire_finished(lock);
   const bool arrived = admission_.sort_arrivals(lock);
@@ -115,17 +120,18 @@ bool Dispatcher::turn(Lock& lock) {
     park_if_idle(lock);
   }
   if (!goes_on) return false;
-  lock.unlock();  // others wait in the backlog: go on at once, but let submitters and waiters at the mutex
+  lock.unlock();  // runs wait: continue at once, but give other threads a chance to take the mutex
   std::this_thread::yield();
   lock.lock();
   return true;
 }
 
-/// True if somebody joined the backlog, was admitted, streamed or ended a moment ago: then more is likely to happen soon.
+/// True if a run has joined the backlog, was admitted, has streamed or has ended within the last 200 us: then more is
+/// likely to happen soon.
 bool Dispatcher::gets_on(const Lock& lock, bool moved, Clock::time_point now) {
   constexpr std::chrono::microseconds kMoment{200};
   const AdmissionCounters& counters = admission_.counters(lock);
-  // A run may have come and gone since the last turn: its program retires it.
+  // A run may have been admitted and retired since the last turn, by the threads of the program.
   const bool came = counters.admitted != seen_.admitted;
   kernel_.note_work(lock, came || admission_.in_flight(lock).live() || admission_.waiting(), now);
   if (moved || came || counters.ended != seen_.ended) last_progress_ = now;
@@ -136,20 +142,21 @@ bool Dispatcher::gets_on(const Lock& lock, bool moved, Clock::time_point now) {
 void Dispatcher::sleep(Lock& lock) {
   if (kernel_.launch_due(lock)) return;
   if (!admission_.waiting() && admission_.in_flight(lock).live()) {
-    // Waiters see completions by themselves; the thread only tidies up behind them.
+    // The threads that wait for runs poll the completion words themselves. This thread only frees the slots of runs
+    // that no thread waits for.
     wake_.wait_for(lock, std::chrono::microseconds(200));
     return;
   }
   const bool others_wait = admission_.waiting();
   asleep_.store(true, std::memory_order_seq_cst);
-  std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with join_backlog()
+  std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with the fence in join_backlog(); explained there
   if (others_wait) sleep_until_next_end(lock);
   else sleep_until_woken(lock);
-  asleep_.store(false, std::memory_order_relaxed);  // relaxed: who still finds it set wakes the thread for nothing
+  asleep_.store(false, std::memory_order_relaxed);  // relaxed: a thread that still reads true notifies in vain
 }
 
-/// While runs wait in the backlog: until somebody joins it, a waiter retires a run, or a sixteenth of the time has passed that
-/// nothing has happened for. A run that ends unseen frees its place that much late.
+/// Sleeps while runs wait in the backlog: until a run joins it, a thread retires a run, or a sixteenth of the time has
+/// passed for which nothing has happened (10 us to 1 ms). A run that no thread waits for frees its slot that much late.
 void Dispatcher::sleep_until_next_end(Lock& lock) {
   constexpr Clock::duration kShortest = std::chrono::microseconds(10), kLongest = std::chrono::milliseconds(1);
   if (admission_.has_arrivals() || stopping_) return;
@@ -158,7 +165,7 @@ void Dispatcher::sleep_until_next_end(Lock& lock) {
 
 void Dispatcher::sleep_until_woken(Lock& lock) {
   if (admission_.waiting() || stopping_) return;
-  constexpr std::chrono::milliseconds kLook{20};  // at the device, see check_kernel()
+  constexpr std::chrono::milliseconds kLook{20};  // between looks at the device, see check_kernel()
   const bool resident = kernel_.resident(lock);
   if (resident && kernel_.parking(lock)) wake_.wait_for(lock, std::chrono::milliseconds(1));
   else if (admission_.expects_any(lock)) wake_.wait_for(lock, resident ? std::min(kLook, park_after_) : kLook);
@@ -173,7 +180,7 @@ bool Dispatcher::has_work(const Lock& lock) const {
 
 // ---- the kernel ----
 
-/// Now and then: one that has ended, died, did not start, or does not get on.
+/// Looks whether the kernel has ended, is lost, did not start, or makes no progress. Called about once per millisecond.
 void Dispatcher::check_kernel(const Lock& lock) {
   if (kernel_.launch_due(lock) || (!kernel_.resident(lock) && !admission_.expects_any(lock))) return;
   std::string why;
@@ -199,14 +206,14 @@ void Dispatcher::check_progress(const Lock& lock) {
   if (!report.empty()) fail_everything(lock, Status::spin_budget_spent, report);
 }
 
-/// The kernel has ended: it was told to park, or has aborted.
+/// The kernel has ended: it was told to park, or it has aborted.
 void Dispatcher::take_up_end(const Lock& lock) {
   kernel_.note_end(lock);
   ending_.forget_abandoned(lock);
   const std::string report = ending_.wait_report(lock);
   if (!report.empty()) return fail_everything(lock, Status::spin_budget_spent, report);
   ending_.retire_finished(lock);
-  if (!inbox_.all_read() && !admission_.closed(lock)) ensure_kernel(lock);  // a message crossed the door's parking
+  if (!inbox_.all_read() && !admission_.closed(lock)) ensure_kernel(lock);  // a message was written while the kernel parked
 }
 
 void Dispatcher::park_if_idle(const Lock& lock) {
@@ -215,17 +222,17 @@ void Dispatcher::park_if_idle(const Lock& lock) {
   if (idle && kernel_.is_idle_for_long(lock)) kernel_.park(lock);
 }
 
-// ---- out ----
+// ---- retirement and cancellation ----
 
 void Dispatcher::retire(const RunPtr& run) {
   Lock lock(mutex_);
   or_fail_everything(lock, [&] { ending_.retire(lock, run); });
-  if (admission_.waiting()) wake_.notify_one();  // there is a place for one of these
+  if (admission_.waiting()) wake_.notify_one();  // a slot has become free
 }
 
 void Dispatcher::cancel(const RunPtr& run) {
   Lock lock(mutex_);
-  if (ending_.cancel(lock, run)) wake_.notify_one();  // room may have been kept for it
+  if (ending_.cancel(lock, run)) wake_.notify_one();  // room may have been reserved for it
 }
 
 DispatcherCounters Dispatcher::counters() {

@@ -1,12 +1,13 @@
-// The dispatcher: takes runs from all threads, and sees to it that each goes in flight, has a kernel to run on, and ends.
+// The dispatcher takes runs from all threads, and makes sure that each goes in flight, has a kernel to run on, and
+// ends. A runtime's core owns it. Its mutex guards its three parts, which do not know the dispatcher:
 //
 //   Admission       which run goes in flight, and when: slots, room, backlog
-//   KernelLifetime  launch, park, and whether the kernel is still there
-//   Ending          finished runs, cancelled ones, and those that can no longer succeed
+//   KernelLifetime  launch and park, and whether the kernel still runs
+//   Ending          runs that have finished, are cancelled, or can no longer succeed
 //
-// None of the three knows of the dispatcher. Its mutex guards them all: one thread at a time, whoever holds it, writes the
-// inbox. A submitter that finds nobody ahead of it does so itself (the short way, about a tenth of a microsecond); all others
-// leave the run in the backlog, whose front is lock-free, and the dispatcher's one thread goes on from there.
+// The thread that holds the mutex writes the inbox. A thread that submits while the backlog is empty does that itself
+// (the direct path, about 0.1 us). Otherwise it leaves the run in the backlog's lock-free queue, and the dispatcher's
+// thread does the rest.
 #pragma once
 
 #include <atomic>
@@ -16,46 +17,55 @@
 #include <memory>
 #include <thread>
 
-#include "host/base/error.hpp"
-#include "host/kernel/kernel_lifetime.hpp"
-#include "host/submit/admission.hpp"
-#include "host/submit/ending.hpp"
+#include "../base/error.hpp"
+#include "../kernel/kernel_lifetime.hpp"
+#include "admission.hpp"
+#include "ending.hpp"
 
 namespace flywheel {
 
+/// Counts since the start.
 struct DispatcherCounters {
   std::uint64_t submitted = 0;
   std::uint64_t completed = 0;
-  std::uint64_t direct = 0;    // submissions that took the short way
+  std::uint64_t direct = 0;    // submissions on the direct path
   std::uint64_t launches = 0;
   std::uint64_t parks = 0;
   std::uint64_t peak_live = 0; // most runs in flight at once
 };
 
+/// All public functions are thread-safe.
 class Dispatcher {
  public:
   using RunPtr = std::shared_ptr<RunRecord>;
 
-  Dispatcher(Engine& engine, World& world, const Options& options);
+  Dispatcher(Engine& engine, DeviceState& dev, const Options& options);
   ~Dispatcher();
 
-  /// Takes over the run. Waits while the backlog is full. Throws UsageError after shutdown, DeviceError if the GPU died.
+  /// Submits the run. Waits while the backlog is full. Throws UsageError after shutdown(), DeviceError if the device is
+  /// lost.
   void submit(RunPtr run);
-  /// False if the backlog is full.
+  /// Like submit(), but returns false if the backlog is full.
   bool try_submit(const RunPtr& run);
-  /// A run that a CUDA stream will submit. It fails if the device is lost before: then streams call nobody back.
+  /// Announces a run that a CUDA stream will submit. If the device is lost before, streams make no callbacks any more,
+  /// so such a run fails.
   void expect(const RunPtr& run);
-  /// From a CUDA stream's callback: never throws, never calls CUDA; a run that cannot start fails.
+  /// Submits a run from a CUDA stream's callback. It never throws and makes no CUDA call; a run that cannot start
+  /// fails.
   void submit_from_stream(RunPtr run) noexcept;
+  /// Cancels the run, see Run::cancel().
   void cancel(const RunPtr& run);
-  /// The run's completion word is there: what it had is free for others. Its outcome is collected if it was not, see Run::done().
+  /// Frees the slot, counters and room of a run whose completion word is written. Collects its outcome first if
+  /// Run::done() has not.
   void retire(const RunPtr& run);
-  /// Runs `action` while no kernel is resident and none is launched; waits for runs in flight first.
+  /// Runs `action` while no kernel is resident or about to be launched, after the runs in flight have ended. Throws
+  /// CapacityError if they do not end within Options::shutdown_timeout.
   void while_parked(const std::function<void()>& action);
-  /// Ends everything within the given time. False if the kernel could not be stopped.
+  /// Ends all runs and parks the kernel. Runs that have not ended after `limit` are cancelled. False if the kernel
+  /// could not be stopped.
   bool shutdown(std::chrono::milliseconds limit);
-  /// After shutdown(): true if its thread is in a launch that does not return. Then nobody waits for the thread, and the
-  /// caller keeps all that it uses for ever.
+  /// After shutdown(): true if the dispatcher's thread is in a launch that does not return. Then the thread is
+  /// detached, and the caller must keep everything that it uses until the process ends.
   bool let_go_if_stuck();
   DispatcherCounters counters();
 
@@ -82,7 +92,8 @@ class Dispatcher {
   void park_if_idle(const Lock& lock);
   bool wait_until_parked(Lock& lock, Clock::time_point limit);
 
-  /// The engine throws when the device is lost or refuses a launch. Then no run can succeed any more, and each says why.
+  /// Calls `action`. If the engine throws because the device is lost or a launch is refused, all runs fail, each with
+  /// the cause.
   template <class Action>
   void or_fail_everything(Lock& lock, Action&& action);
   void give_up(Lock& lock, Status status, const char* cause);
@@ -94,9 +105,9 @@ class Dispatcher {
 
   std::mutex mutex_;
   std::condition_variable wake_;
-  std::atomic<bool> asleep_{false};  // the thread waits to be woken, see join_backlog()
+  std::atomic<bool> asleep_{false};  // the thread waits on wake_; see join_backlog()
   std::atomic<bool> closed_{false};  // see throw_if_closed()
-  std::string lost_;                 // why no run can succeed any more; not written once `closed_` is set
+  std::string lost_;                 // why no run can succeed; not written once closed_ is true
 
   // Guarded by mutex_.
   Watchdog watchdog_;
@@ -105,9 +116,9 @@ class Dispatcher {
   KernelLifetime kernel_;
   Ending ending_;
   bool gone_ = false;      // no run can succeed any more
-  bool stopping_ = false;  // the thread is to end
+  bool stopping_ = false;  // the thread must end
   std::uint64_t direct_ = 0;
-  AdmissionCounters seen_;             // by the last turn
+  AdmissionCounters seen_;             // at the last turn
   Clock::time_point last_progress_{};  // see gets_on()
   Clock::time_point last_check_{};
 

@@ -1,11 +1,12 @@
-// How the dispatcher ends the kernel's stay for others, and everything: at shutdown(), and when the engine fails.
-#include "host/base/error.hpp"
-#include "host/base/log.hpp"
-#include "host/submit/dispatcher.hpp"
+// The parts of the dispatcher that park the kernel for other work, end everything at shutdown(), and fail all runs when
+// the engine fails.
+#include "../base/error.hpp"
+#include "../base/log.hpp"
+#include "dispatcher.hpp"
 
 namespace flywheel {
 
-// ---- parked ----
+// ---- work while the kernel is parked ----
 
 void Dispatcher::while_parked(const std::function<void()>& action) {
   Lock lock(mutex_);
@@ -44,11 +45,12 @@ bool Dispatcher::wait_until_parked(Lock& lock, Clock::time_point limit) {
   return true;
 }
 
-// ---- shut down ----
+// ---- shutdown ----
 
 bool Dispatcher::shutdown(std::chrono::milliseconds limit) {
   Lock lock(mutex_);
-  closed_.store(true, std::memory_order_release);  // pairs with the acquire in throw_if_closed(); `lost_` stays empty
+  closed_.store(true, std::memory_order_release);
+  // Release, the store above: pairs with the acquire in throw_if_closed(). `lost_` is not written after it.
   const auto end = Clock::now() + limit;
   while ((admission_.in_flight(lock).live() || admission_.waiting()) && Clock::now() < end && !gone_) {
     or_fail_everything(lock, [&] {
@@ -83,15 +85,16 @@ void Dispatcher::give_up(Lock& lock, Status status, const char* cause) {
   fail_everything(lock, status, cause);
 }
 
-/// Status::aborted: the runtime was shut down, and the kernel's end has been waited for.
+/// Fails all runs, now and later. Status::aborted means that the runtime was shut down; its kernel has been waited for
+/// then.
 void Dispatcher::fail_everything(const Lock& lock, Status status, const std::string& cause) {
   const bool lost = status != Status::aborted;
   admission_.close(lock);
-  if (lost && gone_) return;  // told already
+  if (lost && gone_) return;  // done already
   if (lost) refuse_submissions(status, cause);
   if (status == Status::device_lost || status == Status::launch_refused) kernel_.note_failure(lock);
   const bool workers_go_on = lost && kernel_.resident(lock);
-  if (workers_go_on) kernel_.abort_workers(lock);  // those that did start must not spin for ever
+  if (workers_go_on) kernel_.abort_workers(lock);  // workers that have started must not spin for ever
   ending_.end_all(lock, status, cause, workers_go_on);
 }
 
@@ -99,7 +102,8 @@ void Dispatcher::refuse_submissions(Status status, const std::string& cause) {
   gone_ = true;
   const std::string text = explain(status, cause);
   log::error(text);
-  // Release: pairs with the acquire in throw_if_closed(). After a shutdown() somebody may be reading `lost_` already.
+  // Relaxed: `closed_` is only written under the mutex, which is held. If it is set already, other threads may be
+  // reading `lost_`. Release: pairs with the acquire in throw_if_closed(); `lost_` is written before it.
   if (!closed_.load(std::memory_order_relaxed)) lost_ = text;
   closed_.store(true, std::memory_order_release);
 }

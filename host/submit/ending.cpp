@@ -1,21 +1,22 @@
-#include "host/submit/ending.hpp"
+#include "ending.hpp"
 
 #include <algorithm>
 #include <utility>
 
-#include "host/base/error.hpp"
-#include "host/base/log.hpp"
-#include "host/submit/completion.hpp"
+#include "../base/error.hpp"
+#include "../base/log.hpp"
+#include "completion.hpp"
 
 namespace flywheel {
 
 namespace {
-/// The dispatcher's mutex is held: `live` is read as it is.
+/// Relaxed: the phase becomes `live` under the dispatcher's mutex, which is held. Another thread may set it to `done`
+/// under run.mutex at any time; end_early() and collect() check again under that mutex.
 bool is_live(const RunRecord& run) { return run.phase.load(std::memory_order_relaxed) == RunPhase::live; }
 
-std::string stalled_task(const World& world, const RunRecord& run, const Stall& stall) {
-  const bool of_all = run.graph->kind != GraphKind::dynamic;  // then the item tells the task itself
-  if (!of_all && stall.item.record >= world.spawn_base) return "a spawned task";
+std::string stalled_task(const DeviceState& dev, const RunRecord& run, const Stall& stall) {
+  const bool of_all = run.graph->kind != GraphKind::dynamic;  // in collective runs the item is the task's index
+  if (!of_all && stall.item.record >= dev.spawn_base) return "a spawned task";
   return run.graph->task_name(stall.item.record - (of_all ? 0 : run.graph->first_record));
 }
 }  // namespace
@@ -25,12 +26,12 @@ std::string explain(Status status, const std::string& cause) {
   return std::string(text.what) + " (" + cause + "). Remedy: " + text.remedy;
 }
 
-Ending::Ending(Engine& engine, const World& world, const Options& options, Watchdog& watchdog, InboxWriter& inbox,
+Ending::Ending(Engine& engine, const DeviceState& dev, const Options& options, Watchdog& watchdog, InboxWriter& inbox,
                Admission& admission)
-    : engine_(engine), world_(world), most_unread_(options.stream_unread), watchdog_(watchdog), inbox_(inbox),
+    : engine_(engine), dev_(dev), most_unread_(options.stream_unread), watchdog_(watchdog), inbox_(inbox),
       admission_(admission) {}
 
-// ---- by themselves ----
+// ---- runs that end by themselves ----
 
 bool Ending::retire_finished(const Lock& lock) {
   const RunSlots& slots = admission_.in_flight(lock);
@@ -38,7 +39,7 @@ bool Ending::retire_finished(const Lock& lock) {
   bool streamed = false;
   for (std::uint32_t slot = 0; slot < slots.size(); ++slot) {
     if (!slots[slot]) continue;
-    if (is_complete(world_, *slots[slot])) retire(lock, RunPtr(slots[slot]));
+    if (is_complete(dev_, *slots[slot])) retire(lock, RunPtr(slots[slot]));
     else streamed |= drain(*slots[slot]);
   }
   return streamed;
@@ -47,46 +48,48 @@ bool Ending::retire_finished(const Lock& lock) {
 void Ending::retire(const Lock& lock, const RunPtr& run) {
   if (!admission_.in_flight(lock).holds(*run)) return;
   if (run->traced) fetch_trace(*run);
-  // Acquire: pairs with the release in collect(), where the thread that waits for the run was first, see Run::done(): the ticket
-  // of the slot's next value goes with it.
-  if (run->phase.load(std::memory_order_acquire) == RunPhase::live) collect(world_, *run);  // from here on the program knows
-  else if (run->ended_early) clear_slot(world_, *run);
+  // Acquire: pairs with the release in collect(), if the thread that waits for the run has collected it, see
+  // Run::done(). The run's stream_next, the ticket of the slot's next value, is written before it.
+  if (run->phase.load(std::memory_order_acquire) == RunPhase::live) collect(dev_, *run);  // now the program sees the end
+  else if (run->ended_early) clear_slot(dev_, *run);
   admission_.give_back(lock, *run);
 }
 
-/// Before the run is done, and before a later run of all workers can write over the trace.
+/// Copies the trace before the run is done, and before a later collective run can overwrite it.
 void Ending::fetch_trace(RunRecord& run) {
-  auto trace = std::make_unique<const Trace>(collect_trace(engine_, world_, run));
+  auto trace = std::make_unique<const Trace>(collect_trace(engine_, dev_, run));
   if (is_live(run)) run.trace = std::move(trace);
 }
 
-/// True if the run has streamed values. Also for one that has ended early: its tasks must not wait for the program.
+/// Reads streamed values. True if there were any. A run that has ended early is drained too, because its tasks must not
+/// wait for the program.
 bool Ending::drain(RunRecord& run) {
   std::unique_lock stream(run.mutex, std::try_to_lock);
   if (!stream.owns_lock() || (!is_live(run) && !run.ended_early)) return false;
   const std::uint64_t before = run.stream_next;
-  drain_stream(world_, run, most_unread_);
+  drain_stream(dev_, run, most_unread_);
   return run.stream_next != before;
 }
 
-// ---- one by one ----
+// ---- single runs ----
 
 bool Ending::cancel(const Lock& lock, const RunPtr& run) {
-  // Relaxed: nothing of the outcome is read.
-  if (run->phase.load(std::memory_order_relaxed) == RunPhase::done || run->cancel_asked) return false;
+  // Relaxed: nothing that `done` publishes is read here.
+  if (run->phase.load(std::memory_order_relaxed) == RunPhase::done || run->cancel_requested) return false;
   if (is_live(*run)) {
     ask_to_cancel(lock, *run);
     return false;
   }
-  run->cancel_asked = true;
-  const bool was_in_backlog = admission_.remove(lock, run);  // else a stream is to submit it yet
+  run->cancel_requested = true;
+  const bool was_in_backlog = admission_.remove(lock, run);  // else a CUDA stream will submit it
   run->end_early(Status::cancelled, "it had not started");
   return was_in_backlog;
 }
 
-/// The caller does not wait for room in the inbox, since it holds the mutex: what finds none is sent by a later turn.
+/// Sends a cancel message. If the inbox has no room, a later turn sends it: the caller holds the mutex and must not
+/// wait.
 void Ending::ask_to_cancel(const Lock& lock, RunRecord& run) {
-  if (std::exchange(run.cancel_asked, true)) return;
+  if (std::exchange(run.cancel_requested, true)) return;
   cancels_due_.push_back({run.slot, run.generation});
   send_cancels(lock);
 }
@@ -111,9 +114,9 @@ void Ending::fail_stalled(const Lock& lock) {
   };
   for (const Stall& stall : watchdog_.new_stalls(run_in)) {
     const RunPtr run = slots[stall.item.run];
-    // The slot stays taken until the device lets go of it: of a run that failed already the program has been told.
+    // A run that has failed already keeps its slot until the device has ended it; its program has been told.
     if (!run || !is_live(*run)) continue;
-    const std::string cause = stalled_task(world_, *run, stall) + " has run on worker " + std::to_string(stall.worker) +
+    const std::string cause = stalled_task(dev_, *run, stall) + " has run on worker " + std::to_string(stall.worker) +
                               " for " + std::to_string(stall.elapsed_ns / 1000000) + " ms";
     log::error(cause + ": its run fails and is cancelled. Remedy: " + describe(Status::worker_stalled).remedy);
     fail_live(lock, *run, Status::worker_stalled, cause);
@@ -127,7 +130,7 @@ std::string Ending::wait_report(const Lock& lock) const {
   });
 }
 
-// ---- all ----
+// ---- all runs ----
 
 bool Ending::anyone_waits(const Lock& lock) const {
   if (admission_.waiting()) return true;
@@ -164,11 +167,13 @@ void Ending::end_all(const Lock& lock, Status status, const std::string& cause, 
   }
 }
 
-/// A live run that nobody waits for any more. Streams that wait for it wait for its completion word.
+/// Ends a live run that the kernel will not end. Streams that wait for the run wait for its completion word, so the
+/// host writes it.
 void Ending::abandon(RunRecord& run, Status status, const std::string& cause) {
   run.end_early(status, cause);
-  // Release: as the device's own in runtime/dynamic/completion, end_run(). The program has been told by run.phase before.
-  CpuPlatform::system(world_.completions[run.slot].word)
+  // Release: like end_run() in runtime/dynamic/completion.hpp; pairs with the acquire in is_complete(). The program's
+  // own threads have seen the end through run.phase before. CUDA streams compare only the generation in the word.
+  CpuPlatform::system(dev_.completions[run.slot].word)
       .store(completion_word(run.generation, static_cast<std::uint32_t>(status)), Order::release);
 }
 

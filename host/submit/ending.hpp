@@ -1,18 +1,18 @@
-// Ending: how a run ends and what it leaves behind. It takes finished runs out of their slots, cancels, fails those that stall,
-// and turns away those that can no longer succeed. The dispatcher owns it; what ended runs had goes back to admission.
+// Ending collects finished runs from their slots, cancels runs, fails those that stall, and turns away those that can
+// no longer succeed. The dispatcher owns it. Slots, counters and room of ended runs go back to admission.
 #pragma once
 
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "host/engine/engine.hpp"
-#include "host/kernel/heartbeat.hpp"
-#include "host/submit/admission.hpp"
+#include "../engine/engine.hpp"
+#include "../kernel/heartbeat.hpp"
+#include "admission.hpp"
 
 namespace flywheel {
 
-/// What happened, why, and what to do about it.
+/// The text of an error: what happened, the cause, and the remedy.
 std::string explain(Status status, const std::string& cause);
 
 /// The caller holds the dispatcher's mutex, which guards all fields.
@@ -20,38 +20,40 @@ class Ending {
  public:
   using RunPtr = std::shared_ptr<RunRecord>;
 
-  Ending(Engine& engine, const World& world, const Options& options, Watchdog& watchdog, InboxWriter& inbox,
+  Ending(Engine& engine, const DeviceState& dev, const Options& options, Watchdog& watchdog, InboxWriter& inbox,
          Admission& admission);
 
-  // By themselves.
-  /// Takes out all runs that have ended, and what the others have streamed. True if values came.
+  // Runs that end by themselves.
+  /// Retires all runs that have ended, and reads what the other runs have streamed. True if there were streamed values.
   bool retire_finished(const Lock& lock);
-  /// Takes out a run whose completion word is there, unless another thread has done so.
+  /// Retires a run whose completion word is written, unless another thread has done so: collects its outcome and frees
+  /// its slot.
   void retire(const Lock& lock, const RunPtr& run);
 
-  // One by one.
-  /// True if the run was in the backlog, so that others may go.
+  // Single runs.
+  /// Cancels a run. True if it was in the backlog: other runs may then be able to go.
   bool cancel(const Lock& lock, const RunPtr& run);
-  /// What the inbox had no room for before.
+  /// Sends the cancel messages for which the inbox had no room before.
   void send_cancels(const Lock&);
-  /// Runs of tasks that take longer than Options::stall_limit.
+  /// Fails and cancels the runs of tasks that have exceeded Options::stall_limit.
   void fail_stalled(const Lock& lock);
-  /// Which worker waited for what, if one has spent its budget; else empty.
+  /// The report of workers whose wait has exceeded its time budget; empty if there is none.
   std::string wait_report(const Lock& lock) const;
 
-  // All.
-  /// True if somebody waits for the kernel.
+  // All runs.
+  /// True if a run needs the kernel: one in the backlog, or a live one.
   bool anyone_waits(const Lock& lock) const;
-  /// All that wait for the kernel. Only the program is told: live runs are in the inbox, and keep their slots until the kernel
-  /// has read and ended them.
+  /// Fails all runs that need the kernel. Live runs are in the inbox: the program sees them fail, and they keep their
+  /// slots until the kernel has read and ended them.
   void fail_waiting(const Lock& lock, Status status, const std::string& cause);
-  /// Live runs are cancelled; those in the backlog end.
+  /// Cancels live runs and ends those in the backlog.
   void cancel_all(const Lock& lock);
-  /// All end now, and so do those who come later, see turn_away(). `workers_go_on`: they may be at the runs' graphs until
-  /// forget_abandoned().
+  /// Ends all runs now, and all later ones, see turn_away(). If `workers_go_on`, workers may still read the runs'
+  /// graphs, which are then kept until forget_abandoned().
   void end_all(const Lock& lock, Status status, const std::string& cause, bool workers_go_on);
+  /// The kernel has ended: drops the graphs of abandoned runs.
   void forget_abandoned(const Lock&) { abandoned_.clear(); }
-  /// Runs that have come to the backlog after all had ended.
+  /// Ends runs that have entered the backlog after end_all().
   void turn_away(const Lock& lock);
   void turn_away(const Lock&, RunRecord& run) { run.end_early(end_status_, end_cause_); }
 
@@ -67,14 +69,14 @@ class Ending {
   void abandon(RunRecord& run, Status status, const std::string& cause);
 
   Engine& engine_;
-  const World& world_;
+  const DeviceState& dev_;
   const std::size_t most_unread_;
   Watchdog& watchdog_;
   InboxWriter& inbox_;
   Admission& admission_;
 
-  std::vector<Cancel> cancels_due_;  // messages the inbox had no room for
-  std::vector<RunPtr> abandoned_;    // their programs were told; workers may be at their graphs
+  std::vector<Cancel> cancels_due_;  // messages for which the inbox had no room
+  std::vector<RunPtr> abandoned_;    // ended for the program; workers may still use their graphs
   Status end_status_ = Status::aborted;  // of runs that come too late
   std::string end_cause_ = "the runtime was shut down";
 };

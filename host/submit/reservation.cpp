@@ -1,4 +1,4 @@
-#include "host/submit/reservation.hpp"
+#include "reservation.hpp"
 
 namespace flywheel {
 

@@ -1,4 +1,4 @@
-// What the host knows of one run, from submission to its end.
+// The host's record of a run, from submission to its end. Shared by the program's Run and the rooms of submit/.
 #pragma once
 
 #include <array>
@@ -8,27 +8,30 @@
 #include <string>
 #include <vector>
 
-#include "host/load/executable.hpp"
-#include "host/trace/trace.hpp"
-#include "runtime/base/status.hpp"
-#include "runtime/records/run.hpp"
+#include "../load/executable.hpp"
+#include "../trace/trace.hpp"
+#include "../../runtime/base/status.hpp"
+#include "../../runtime/records/run.hpp"
 
 namespace flywheel {
 
+/// waiting: not in flight yet. live: in flight, has a slot. done: the outcome is written.
 enum class RunPhase : std::uint32_t { waiting, live, done };
 
-/// Streamed values, read from the slot and not by the program yet. A std::deque would take memory before there is one.
+/// A queue of streamed values that the host has read from the slot and the program has not taken yet. Unlike
+/// std::deque, an empty one has no memory allocated.
 class UnreadValues {
  public:
   bool empty() const { return values_.empty(); }
   std::size_t size() const { return values_.size() - taken_; }
   void push(std::uint64_t value) { values_.push_back(value); }
-  /// The oldest. False if there is none.
+  /// Takes the oldest value. False if there is none.
   bool take(std::uint64_t& value) {
     if (values_.empty()) return false;
     value = values_[taken_++];
     if (2 * taken_ < values_.size()) return true;
-    values_.erase(values_.begin(), values_.begin() + static_cast<std::ptrdiff_t>(taken_));  // no more than were taken move
+    // At least half of the values are taken, so this moves no more values than were taken since the last time.
+    values_.erase(values_.begin(), values_.begin() + static_cast<std::ptrdiff_t>(taken_));
     taken_ = 0;
     return true;
   }
@@ -38,44 +41,47 @@ class UnreadValues {
   std::size_t taken_ = 0;
 };
 
+/// A run. The comments of the fields name the locks that guard them.
 struct RunRecord {
   explicit RunRecord(std::shared_ptr<LoadedGraph> loaded) : graph(std::move(loaded)) {}
 
-  /// Ends the run with a status of the host's own, unless it is over. Its slot, if it has one, stays taken until the device is
-  /// through with it. The caller holds the dispatcher's mutex.
+  /// Ends the run with a status that the host has chosen, unless it is done already. If it has a slot, the slot stays
+  /// taken until the device has ended the run. The caller holds the dispatcher's mutex.
   void end_early(Status status, const std::string& why) {
     std::scoped_lock lock(mutex);
+    // Relaxed: `done` is only stored under `mutex`, which is held.
     if (phase.load(std::memory_order_relaxed) == RunPhase::done) return;
     code = static_cast<std::uint32_t>(status);
     cause = why;
     ended_early = true;
-    // Release: pairs with the acquire in Run::done(): code and cause are written.
+    // Release: pairs with the acquire in Run::done(). `code` and `cause` are written before it.
     phase.store(RunPhase::done, std::memory_order_release);
   }
 
   const std::shared_ptr<LoadedGraph> graph;
   std::uint32_t repeat = 1;
   std::uint32_t priority = static_cast<std::uint32_t>(Priority::normal);
-  bool packs = false;   // a compiled graph's operands, before its first run
+  bool packs = false;   // first run of a compiled graph: packs its operands
   bool traced = false;
-  std::array<unsigned char, kParamBytes> params;  // as many of them as the graph has
+  std::array<unsigned char, kParamBytes> params;  // the graph's parameters; bytes behind them are unused
 
-  /// Release when it changes, acquire when it is read: the fields below belong to it. It becomes `live` under the dispatcher's
-  /// mutex, and `done` under `mutex`: whoever finds it live there takes the outcome, and nobody else does.
+  /// The state of the run; it publishes the fields below. Stored with release and loaded with acquire, unless a comment
+  /// at the access says why relaxed suffices. It becomes `live` under the dispatcher's mutex, and `done` under `mutex`.
+  /// The thread that finds it `live` under `mutex` collects the outcome, so only one thread does.
   std::atomic<RunPhase> phase{RunPhase::waiting};
 
-  std::uint64_t place = 0;  // in the backlog, by arrival; 0: never was in it. Guarded by the dispatcher's mutex
+  std::uint64_t place = 0;  // arrival number in the backlog; 0: never was in it; guarded by the dispatcher's mutex
 
-  // Given by admission when the run goes in flight.
-  std::uint64_t entry = 0;  // of a dynamic run, see Reservation
+  // Set by admission when the run goes in flight.
+  std::uint64_t entry = 0;  // of a dynamic run: its number in Reservation
   std::uint32_t slot = 0;
   std::uint32_t generation = 0;
   std::uint32_t bank = 0;
   std::uint64_t stream_next = 0;  // ticket of the next streamed value; guarded by `mutex`
 
-  // Given when it is done.
+  // Set when the run is done.
   std::uint32_t code = 0;
-  std::uint32_t fault_task = 0;  // local index + 1
+  std::uint32_t fault_task = 0;  // graph-local index + 1 of the task that failed; 0: none
   std::uint32_t iterations = 0;
   std::string cause;             // for codes of the library: what exactly happened
   std::vector<unsigned char> results;
@@ -83,8 +89,8 @@ struct RunRecord {
 
   std::mutex mutex;
   UnreadValues streamed;
-  bool cancel_asked = false;           // guarded by the dispatcher's mutex
-  bool ended_early = false;            // likewise, see end_early()
+  bool cancel_requested = false; // guarded by the dispatcher's mutex
+  bool ended_early = false;      // likewise; set by end_early()
 };
 
 }  // namespace flywheel

@@ -1,8 +1,8 @@
-#include "host/submit/run_slots.hpp"
+#include "run_slots.hpp"
 
 #include <algorithm>
 
-#include "runtime/records/inbox.hpp"
+#include "../../runtime/records/inbox.hpp"
 
 namespace flywheel {
 
@@ -20,7 +20,7 @@ void RunSlots::take(const RunPtr& run) {
 }
 
 void RunSlots::give_back(const RunRecord& run) {
-  stream_next_[run.slot] = run.stream_next;  // stands since the run was collected
+  stream_next_[run.slot] = run.stream_next;  // final since the run was collected
   free_.push_back(run.slot);
   live_[run.slot].reset();
   --live_count_;

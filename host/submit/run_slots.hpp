@@ -1,15 +1,15 @@
-// The slots of runs in flight. A slot is a run's place in all arrays that host and device share: completions, results,
-// parameters, streams. Admission gives slots out; ending looks through them.
+// The slots of runs in flight. A slot is a run's index in all arrays that host and device share: completions, results,
+// parameters and streams. Admission assigns slots; ending goes through them.
 #pragma once
 
 #include <memory>
 #include <vector>
 
-#include "host/submit/run_record.hpp"
+#include "run_record.hpp"
 
 namespace flywheel {
 
-/// Guarded by the dispatcher's mutex.
+/// The caller holds the dispatcher's mutex.
 class RunSlots {
  public:
   using RunPtr = std::shared_ptr<RunRecord>;
@@ -19,15 +19,15 @@ class RunSlots {
   std::uint32_t size() const { return static_cast<std::uint32_t>(live_.size()); }
   std::uint32_t free() const { return static_cast<std::uint32_t>(free_.size()); }
   std::uint32_t live() const { return live_count_; }
-  /// Null where the slot is free.
+  /// The run in a slot; null if the slot is free.
   const RunPtr& operator[](std::uint32_t slot) const { return live_[slot]; }
   bool holds(const RunRecord& run) const { return live_[run.slot].get() == &run; }
 
-  /// Gives the run a free slot, the slot's next generation, and the ticket of the first value that it will stream.
+  /// Gives the run a free slot, the slot's next generation, and the ticket of the first value that the run will stream.
   void take(const RunPtr& run);
-  /// The device is through with the run, and the host has taken all that it left in the slot.
+  /// Frees the run's slot. The device has ended the run, and the host has collected everything from the slot.
   void give_back(const RunRecord& run);
-  /// Empties all slots for good: they are not free, since workers may still write there.
+  /// Removes and returns all runs in flight. Their slots do not become free, since workers may still write to them.
   std::vector<RunPtr> abandon();
 
  private:
@@ -38,7 +38,7 @@ class RunSlots {
   std::uint32_t live_count_ = 0;
 };
 
-/// The message that lets a run in, which has its slot.
+/// The inbox message that submits a run, which has its slot.
 RunConstants submission_of(const RunRecord& run);
 
 }  // namespace flywheel

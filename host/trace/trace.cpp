@@ -1,19 +1,19 @@
-#include "host/trace/trace.hpp"
+#include "trace.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <map>
 #include <tuple>
 
-#include "host/base/error.hpp"
+#include "../base/error.hpp"
 
 namespace flywheel {
 
-/// Turns a worker's ticks into ns since some moment that is the same for all workers.
+/// Converts a worker's ticks to ns since a moment that is the same for all workers.
 struct TraceClock {
   std::uint64_t ticks0;
   double ns0;
-  double rate;  // ns a tick
+  double rate;  // ns per tick
 
   double ns(std::uint64_t ticks) const {
     return ns0 + static_cast<double>(static_cast<std::int64_t>(ticks - ticks0)) * rate;
@@ -22,11 +22,11 @@ struct TraceClock {
 
 namespace {
 
-// A GPU's shared clock (globaltimer) ticks in steps of up to 1 us, so a moment may be that much too early. Over a long
-// run that hardly matters to the rate, but each worker's offset stays uncertain by a step. The SMs of a GPU run on one
-// clock, so all workers get the mean rate of those that were measured for long enough; a worker that this puts off
-// by more than the two steps of its two moments has a clock of another kind, and keeps its own rate. On a CPU ticks
-// are ns already.
+// A GPU's shared clock (globaltimer) advances in steps of up to 1 us, so a reading may be early by that much. Over a
+// long run this hardly affects the rate, but each worker's offset stays uncertain by one step. The SMs of a GPU share
+// one clock rate, so all workers get the mean rate of those that were measured for long enough. A worker that this puts
+// off by more than two steps, one for each of its two readings, has a clock of another kind and keeps its own rate. On
+// a CPU, ticks are ns already.
 constexpr double kStepNs = 1000;
 constexpr double kLongNs = 100 * kStepNs;
 
@@ -37,7 +37,7 @@ double ns_of(const TraceLane& lane) {
   return lane.end.ns > lane.begin.ns ? static_cast<double>(lane.end.ns - lane.begin.ns) : 0;
 }
 
-/// The lane of each worker whose two moments are furthest apart.
+/// The lane of each worker whose two readings are furthest apart.
 std::vector<TraceLane> longest_lanes(const std::vector<TraceLane>& lanes) {
   std::vector<TraceLane> longest;
   for (auto role = lanes.begin(); role != lanes.end(); role += kTraceRoles) {
@@ -48,7 +48,7 @@ std::vector<TraceLane> longest_lanes(const std::vector<TraceLane>& lanes) {
   return longest;
 }
 
-/// ns a tick, 0 if nothing was long enough to tell.
+/// The mean rate in ns per tick; 0 if no lane was long enough to measure it.
 double shared_rate(const std::vector<TraceLane>& lanes) {
   double ticks = 0, ns = 0;
   for (const TraceLane& lane : lanes) {
@@ -59,14 +59,15 @@ double shared_rate(const std::vector<TraceLane>& lanes) {
   return ticks > 0 ? ns / ticks : 0;
 }
 
-/// Near all moments of the run, so that differences keep their ns as doubles. A worker that took no part has zeros.
+/// A moment near all moments of the run, so that differences keep their precision as doubles. A worker that took no
+/// part has zeros.
 std::uint64_t epoch_of(const std::vector<TraceLane>& lanes) {
   std::uint64_t epoch = 0;
   for (const TraceLane& lane : lanes) epoch = std::max(epoch, lane.begin.ns);
   return epoch;
 }
 
-/// Through the middle of the lane's two moments, so that both steps weigh the same.
+/// Fits the clock through the middle of the lane's two readings, so that the errors of both have the same weight.
 TraceClock fit_clock(const TraceLane& lane, double shared, std::uint64_t epoch_ns) {
   const double ticks = ticks_of(lane), ns = ns_of(lane);
   const bool alike = shared > 0 && std::abs(shared * ticks - ns) <= 2 * kStepNs;
@@ -86,7 +87,7 @@ void check_size(const char* what, std::size_t have, std::size_t need) {
                    " needed; copy all that TraceBuffers describes");
 }
 
-/// Within the body. Not so for what is left of a body that was dropped.
+/// True if the span is within the body. False if the span's own body was dropped.
 bool is_part_of(const TraceSpan& span, const TraceSpan* body) {
   return body && span.task == body->task && span.pass == body->pass && span.begin_ns >= body->begin_ns &&
          span.end_ns <= body->end_ns;
@@ -125,7 +126,8 @@ Trace::Trace(std::uint32_t workers, std::uint32_t capacity, std::vector<TraceLan
   begin_at_zero();
 }
 
-/// A body that begins before its control role has seen the tasks before it is an early task's, and waits until then.
+/// Adds a span of kind `inputs` to each body that began before its control role had seen the predecessors end. Such a
+/// task is early, and its body waits until then.
 void Trace::find_inputs() {
   const auto key = [](const TraceSpan& span) { return std::make_tuple(span.worker, span.pass, span.task); };
   std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>, double> seen;
@@ -158,7 +160,8 @@ void Trace::add_lane(std::uint32_t index, const TraceLane& lane, const TraceEven
   }
 }
 
-/// The constants that the body's role counted, and what of its operands other tasks had written.
+/// The operands of a body in KiB: the constant ones, which the role has counted, and those that other tasks had
+/// written.
 std::uint32_t Trace::kib_of(const TraceEvent& event) const {
   const bool is_body = event.kind == static_cast<std::uint8_t>(TraceKind::body);
   const std::uint32_t bytes = is_body && event.task < dependent_bytes_.size() ? dependent_bytes_[event.task] : 0;
@@ -166,7 +169,7 @@ std::uint32_t Trace::kib_of(const TraceEvent& event) const {
 }
 
 void Trace::begin_at_zero() {
-  // Kinds last: a body that did nothing but wait for inputs comes before that wait.
+  // The kind comes last: a body that only waited for inputs comes before that wait.
   std::sort(spans_.begin(), spans_.end(), [](const TraceSpan& a, const TraceSpan& b) {
     return std::make_tuple(a.begin_ns, -a.end_ns, a.worker, a.role, a.kind) <
            std::make_tuple(b.begin_ns, -b.end_ns, b.worker, b.role, b.kind);

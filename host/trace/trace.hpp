@@ -1,4 +1,5 @@
-// Traces: what every worker did in a run and when, to look at in a browser, to read, and to feed back as costs.
+// Trace: what every worker did in a run and when. A program gets it from Run::trace(), views it in a browser, reads it
+// as a report, or gives its costs to Compiled.
 #pragma once
 
 #include <cstdint>
@@ -6,11 +7,11 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/records/trace.hpp"
+#include "../../runtime/records/trace.hpp"
 
 namespace flywheel {
 
-/// So many KiB of operands, or more.
+/// The largest value of TraceSpan::bytes_kib; it stands for all larger ones too.
 inline constexpr std::uint32_t kManyKib = 0xffff;
 
 /// Something that one role of one worker did, in ns since the first event of the run.
@@ -22,41 +23,47 @@ struct TraceSpan {
   std::uint32_t pass;
   double begin_ns;
   double end_ns;
-  std::uint32_t bytes_kib;  // of operands that a body took; kManyKib for that or more
+  std::uint32_t bytes_kib;  // operands that a body took, in KiB; kManyKib: that many or more
 };
 
 struct TraceClock;
 
-/// The trace of one run that has ended.
+/// The trace of a run that has ended.
+///
+///   std::ofstream("trace.json") << run.trace().chrome_json();
 class Trace {
  public:
   Trace() = default;
-  /// What the device wrote, as copied from it: `lanes` holds workers x kTraceRoles, `events` holds `capacity` for each
-  /// lane; names, types and bytes of dependent operands (none if empty; events count the constant ones) are by graph-local
-  /// index. Throws UsageError if the sizes do not fit together.
+  /// Takes what the device has written: `lanes` holds workers x kTraceRoles, and `events` holds `capacity` events for
+  /// each lane. Names, types and `dependent_bytes` are by graph-local index. `dependent_bytes` are operands that other
+  /// tasks write, and may be empty; events count the constant operands. Throws UsageError if the sizes do not fit
+  /// together.
   Trace(std::uint32_t workers, std::uint32_t capacity, std::vector<TraceLane> lanes, std::vector<TraceEvent> events,
         std::vector<std::string> task_names, std::vector<std::string> task_types,
         std::vector<std::uint32_t> dependent_bytes = {});
 
-  /// Sorted by begin; what lies within another comes after it.
+  /// All spans, sorted by begin. A span within another one comes after it.
   const std::vector<TraceSpan>& spans() const& { return spans_; }
   std::vector<TraceSpan> spans() && { return std::move(spans_); }
-  /// Events there was no room for: Options::trace_events was too small.
+  /// The number of events for which there was no room: Options::trace_events was too small.
   std::uint64_t dropped() const { return dropped_; }
-  /// Events that no role can have written. A lane that claims more events than fit counts as full of them.
+  /// The number of events that no role can have written. A lane that claims more events than fit counts as full of
+  /// them.
   std::uint64_t ignored() const { return ignored_; }
   std::uint32_t workers() const { return workers_; }
-  /// "task 7 (Saxpy)".
+  /// The name of a task: "task 7 (Saxpy)".
   std::string task_name(std::uint32_t task) const;
+  /// The name of a task's type: "Saxpy".
   const std::string& task_type(std::uint32_t task) const;
 
-  /// For ui.perfetto.dev and chrome://tracing: one line for each worker and role, one box for each span.
+  /// The trace as JSON for ui.perfetto.dev and chrome://tracing: one line for each worker and role, one box for each
+  /// span.
   std::string chrome_json() const;
-  /// Where the time goes, as text: the run as a whole (Macro), its task types and bubbles (Meso), single waits and
-  /// tasks (Micro).
+  /// A report of where the time goes, as text: the run as a whole (Macro), its task types and bubbles (Meso), single
+  /// waits and tasks (Micro).
   std::string report() const;
-  /// Mean ns of each task's body without its waits for the tasks before it, by graph-local index; 0 for a task that never ran.
-  /// For Compiled::costs.
+  /// For Compiled::costs: the mean time in ns of each task's body, by graph-local index, without its waits for
+  /// predecessors; 0 for a task that never ran.
   std::vector<double> costs() const;
 
  private:
@@ -75,9 +82,9 @@ class Trace {
   std::vector<std::uint32_t> dependent_bytes_;
 };
 
-/// "control", "load", "compute", "store".
+/// The name of a role: "control", "load", "compute", "store".
 const char* describe(TraceRole role);
-/// What a role did, in a word or two.
+/// The name of what a role did.
 const char* describe(TraceKind kind);
 
 }  // namespace flywheel

@@ -1,18 +1,18 @@
-// The trace event format of Chrome, which Perfetto reads too: "Trace Event Format", Google, 2016, complete events ("X")
-// and metadata ("M"). Times are in us.
+// Writes Chrome's trace event format, which Perfetto reads too ("Trace Event Format", Google, 2016): complete events
+// ("X") and metadata ("M"). Times are in us.
 #include <fmt/format.h>
 
 #include <cmath>
 #include <iterator>
 #include <nlohmann/json.hpp>
 
-#include "host/trace/trace.hpp"
+#include "trace.hpp"
 
 namespace flywheel {
 
 namespace {
 
-/// As a JSON string with its quotes. Bytes that are no UTF-8 become U+FFFD.
+/// The text as a JSON string with its quotes. Invalid UTF-8 becomes U+FFFD.
 std::string quoted(const std::string& text) {
   return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
@@ -36,7 +36,7 @@ void add_metadata(std::string& json, std::uint32_t worker, TraceRole role) {
                  thread_of(worker, role), worker, describe(role));
 }
 
-/// Begin and end are rounded, not the length: spans that nest do so in the file too, which viewers insist on.
+/// Rounds begin and end, not the length, so that spans that nest also nest in the file, which viewers require.
 void add_span(std::string& json, const Trace& trace, const TraceSpan& span) {
   const long long begin = std::llround(span.begin_ns), ns = std::llround(span.end_ns) - begin;
   fmt::format_to(std::back_inserter(json),

@@ -1,4 +1,4 @@
-// Where the time of a run goes, for a person to read.
+// Writes a report of where the time of a run goes.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,24 +7,24 @@
 #include <iterator>
 #include <map>
 
-#include "host/trace/trace.hpp"
+#include "trace.hpp"
 
 namespace flywheel {
 
 namespace {
 
 constexpr std::size_t kWorst = 10;           // waits and tasks listed
-constexpr double kLeastNs = 1;  // what is less comes of rounding
+constexpr double kLeastNs = 1;  // shorter times are rounding errors
 constexpr double kKib = 1024;
 
 using Spans = std::vector<const TraceSpan*>;
-/// Spans, and what to rank them by in ns.
+/// Spans with the time in ns by which they are ranked.
 using Ranked = std::vector<std::pair<double, const TraceSpan*>>;
 
 double length(const TraceSpan& span) { return span.end_ns - span.begin_ns; }
 double ratio(double part, double whole) { return whole > 0 ? part / whole : 0; }
 
-/// A set of lengths in ns, and the operands that came with them.
+/// Lengths in ns, and the bytes of operands that came with them.
 struct Times {
   std::vector<double> ns;
   double total = 0;
@@ -36,7 +36,7 @@ struct Times {
     bytes += kib * kKib;
   }
   double mean() const { return ratio(total, static_cast<double>(ns.size())); }
-  /// By nearest rank; 0 if there are none. Only once sorted.
+  /// A percentile by nearest rank; 0 if there are no lengths. They must be sorted.
   double percentile(std::size_t percent) const { return ns.empty() ? 0 : ns[(ns.size() * percent + 99) / 100 - 1]; }
 };
 
@@ -68,7 +68,7 @@ class Report {
   void print(fmt::format_string<Args...> format, Args&&... args) {
     fmt::format_to(std::back_inserter(text_), format, std::forward<Args>(args)...);
   }
-  /// Differences of sums may come out a rounding error below 0.
+  /// A part of the worker-time in percent. Differences of sums may be a rounding error below 0.
   double percent_of_workers(double ns) const {
     return 100 * ratio(std::max(0.0, ns), run_ns_ * trace_.workers());
   }
@@ -89,7 +89,7 @@ Report::Report(const Trace& trace) : trace_(trace), worker_bodies_(trace.workers
   std::vector<std::uint32_t> passes;
   for (const TraceSpan& span : trace.spans()) {
     run_ns_ = std::max(run_ns_, span.end_ns);
-    // A gate belongs to the pass after it, which after the last pass there is none of.
+    // A gate belongs to the pass after it, and after the last pass there is none.
     if (span.kind != TraceKind::gate) passes.push_back(span.pass);
     if (span.kind == TraceKind::body) add_body(span);
     if (span.kind == TraceKind::wait || span.kind == TraceKind::inputs) waits_.push_back(&span);
@@ -107,7 +107,7 @@ void Report::add_body(const TraceSpan& span) {
   many_bytes_ |= span.bytes_kib >= kManyKib;
 }
 
-/// From the end of one gate to the end of the next, as each worker saw it.
+/// The times from the end of one gate to the end of the next, as each worker saw them.
 Times Report::pass_times() const {
   Times times;
   std::vector<const TraceSpan*> last(trace_.workers(), nullptr);
@@ -121,7 +121,7 @@ Times Report::pass_times() const {
   return times;
 }
 
-/// Worker-time during which the worker was busy with at least one of these.
+/// The worker-time during which a worker did at least one of these.
 double Report::covered(std::initializer_list<TraceKind> kinds) const {
   double ns = 0;
   std::vector<double> until(trace_.workers(), 0);
@@ -133,7 +133,7 @@ double Report::covered(std::initializer_list<TraceKind> kinds) const {
   return ns;
 }
 
-/// What is left of a wait without the worker's bodies: the control role looks ahead while the task before still runs.
+/// The length of a wait without the worker's bodies: the control role looks ahead while the task before still runs.
 double Report::without_bodies(const TraceSpan& wait) const {
   const Spans& bodies = worker_bodies_[wait.worker];
   const auto over = [&](const TraceSpan* body) { return body->end_ns <= wait.begin_ns; };
@@ -144,7 +144,7 @@ double Report::without_bodies(const TraceSpan& wait) const {
   return ns;
 }
 
-/// Of its type.
+/// The median of the bodies of the same type.
 double Report::median(const TraceSpan& body) const { return types_.at(trace_.task_type(body.task)).percentile(50); }
 
 Ranked worst(Ranked all) {

@@ -1,47 +1,58 @@
-// The grid barrier between phases: like grid.sync, but it can be aborted, has a time limit and carries a vote.
+// The grid barrier: like cooperative groups' grid.sync(), but it can be aborted, has a time limit and carries a vote to stop.
+//
+// Phased runs use it between two phases of the graph and for grid_sync() inside a task (runtime/compiled/phases.hpp).
+// Compiled runs use it as the gate between two passes, where their sinks arrive (runtime/compiled/compiled.hpp).
 #pragma once
 
 #include <cstdint>
 #include <type_traits>
 
-#include "runtime/base/platform.hpp"
-#include "runtime/base/wait.hpp"
+#include "platform.hpp"
+#include "wait.hpp"
 
 namespace flywheel {
 
+/// How one phase of the barrier ended: normally, with at least one vote to stop, or because the runtime was aborted.
 enum class Meeting : std::uint32_t { go_on, stop, aborted };
 
-/// One word, {votes at even meetings:16 | votes at odd meetings:16 | arrivals:32}, monotone; nobody resets it. A phased
-/// run reads it as a difference from what it found, so no wrap matters. A worker may still poll meeting k while
-/// another votes at k + 1, hence the two fields; nobody gets to k + 2 before that worker has come to k + 1.
+/// Plain handle to the barrier's one word: {votes in even phases:16 | votes in odd phases:16 | arrivals:32}.
 ///
-/// Of a meeting's 0.92 us on an H200 the release fence takes 0.28. Tried and slower: eight words on lines of their own, polled
-/// by eight lanes (1.13 us where one word took 1.03); two polls of the word under way at once (1.20 for 1.05); the vote told
-/// to the block by barrier.red instead of shared memory (1.16 for 1.03).
+/// The word only grows and is never reset. Each run subtracts the value that the word had when the run began, so wrap-around is
+/// harmless. Even and odd phases have separate vote fields, because one worker may still poll phase k while another votes in
+/// phase k + 1. Two fields suffice: no vote of phase k + 2 comes before every worker has left phase k.
+///
+/// One phase takes 0.92 us on an H200, of which the release fence before arrive() takes 0.28 us. Slower variants: tuning.md.
 template <class P>
 struct GridBarrier {
   std::uint64_t* word;
-  std::uint32_t workers;
+  std::uint32_t workers;  // arrivals that complete a phase: all workers, or the sinks of a compiled run
 
+  /// One vote in phase k, as an addend of the word.
   FLYWHEEL_TASK static constexpr std::uint64_t vote(std::uint64_t k) {
     return std::uint64_t{1} << (k & 1 ? 32 : 48);
   }
 
-  /// Called by one thread of each worker for meeting k = 1, 2, ... of a run. A vote to stop reaches everybody there.
-  /// After P::release_fence(), which covers what this worker wrote before the boundary: pairs with the acquire loads in
-  /// wait() of all the others.
+  /// Arrives at phase k = 1, 2, ... of a run: one thread of each worker, or in compiled runs of each sink. A vote to stop
+  /// reaches all workers that wait for this phase. The caller executes P::release_fence() first.
+  ///
+  /// Release (by that fence on a GPU, by the order of the access on a CPU): pairs with the acquire load in wait(). It
+  /// publishes what this worker wrote before the barrier.
   FLYWHEEL_TASK void arrive(std::uint64_t k, bool vote_stop) const {
     P::device(*word).add(1 + (vote_stop ? vote(k) : 0), P::kAfterRelease);
   }
 
-  /// By the same thread, after arrive(). `base` is the word when the run began; `idle()`: see wait_before().
-  template <class Patience, class Idle = NothingToDo>
-  FLYWHEEL_TASK Meeting wait(std::uint64_t base, std::uint64_t k, const Patience& patience, Idle&& idle = {}) const {
+  /// Waits until phase k is complete: one thread of each worker. `base` is the value of the word when the run began.
+  /// `idle()` is called before each poll and returns true if the worker has other work meanwhile. Then polls are relaxed
+  /// until one succeeds, because on a GPU an acquire empties the L1 cache that the SM's other warps use.
+  template <class Limit, class Idle = NothingToDo>
+  FLYWHEEL_TASK Meeting wait(std::uint64_t base, std::uint64_t k, const Limit& limit, Idle&& idle = {}) const {
     const auto goal = static_cast<std::uint32_t>(k * workers);
     std::uint64_t since = 0;
     if constexpr (std::is_same_v<Idle, NothingToDo>) P::let_others_arrive();
-    const bool all = spin_until<P>(patience, WaitReason::grid_barrier, word, base + goal, [&](std::uint64_t& saw) {
+    const bool all = spin_until<P>(limit, WaitReason::grid_barrier, word, base + goal, [&](std::uint64_t& saw) {
       const auto there = [&](Order order) {
+        // The acquire load pairs with arrive() of all workers: arrivals are read-modify-writes of this one word, so the load
+        // that sees the last of them synchronizes with all. A relaxed load is only a hint: an acquire load follows it.
         saw = P::device(*word).load(order);
         since = saw - base;
         return static_cast<std::int32_t>(static_cast<std::uint32_t>(since) - goal) >= 0;
@@ -50,7 +61,7 @@ struct GridBarrier {
     });
     if (!all) return Meeting::aborted;
     if (!(since >> 32)) return Meeting::go_on;  // no votes, and the arrivals' field has not wrapped
-    // A long run wraps the arrivals' field more than once: what it carried over is no vote.
+    // In a long run the arrivals' field overflows into the votes. Subtracting all arrivals so far removes the overflow.
     const std::uint64_t arrivals = k * workers + (static_cast<std::uint32_t>(since) - goal);
     return votes(since - arrivals, k) ? Meeting::stop : Meeting::go_on;
   }

@@ -1,12 +1,13 @@
-// Bit arithmetic both processors can do.
+// Bit arithmetic for host and GPU. The idle set uses it (runtime/records/idle.hpp), and the search for runs with roots left.
 #pragma once
 
 #include <cstdint>
 
-#include "runtime/base/platform.hpp"
+#include "platform.hpp"
 
 namespace flywheel {
 
+/// Number of set bits.
 FLYWHEEL_TASK inline std::uint32_t count_bits(std::uint64_t bits) {
 #ifdef __CUDA_ARCH__
   return static_cast<std::uint32_t>(__popcll(bits));
@@ -15,10 +16,10 @@ FLYWHEEL_TASK inline std::uint32_t count_bits(std::uint64_t bits) {
 #endif
 }
 
-/// Position of the lowest set bit; `bits` is not 0.
+/// Position of the lowest set bit, from 0. `bits` must not be 0.
 FLYWHEEL_TASK inline std::uint32_t lowest_bit(std::uint64_t bits) { return count_bits((bits & (0 - bits)) - 1); }
 
-/// Up to n set bits of `bits`: the first ones from position `start` (below 64) upwards, going round.
+/// Selects up to n set bits of `bits`: the first ones from position `start` (below 64) upwards, then on from position 0.
 FLYWHEEL_TASK inline std::uint64_t pick_bits(std::uint64_t bits, std::uint32_t n, std::uint32_t start) {
   const std::uint64_t turned = start ? (bits >> start) | (bits << (64 - start)) : bits;
   std::uint64_t rest = turned;

@@ -1,13 +1,13 @@
-// Read-modify-writes of words in a GPU's global memory, by PTX that names the memory.
+// Read-modify-writes of words in a GPU's global memory, in PTX with the .global state space. For AtomicRef (platform.hpp).
 //
-// cuda::atomic_ref's are of generic addresses. Of 64 bits ptxas makes those an attempt and, should the word turn out to be in
-// shared memory, a loop (ATOM, QSPC, ATOMS.CAST.SPIN; nvcc 13.0): who does not want the old value waits a trip to L2 for
-// the answer all the same. A `red` of global memory waits for nothing.
+// cuda::atomic_ref takes generic addresses. For 64-bit words ptxas then emits an attempt and, in case the word lies in shared
+// memory, a loop (ATOM, QSPC, ATOMS.CAST.SPIN; nvcc 13.0), so even a thread that ignores the old value waits for a round trip
+// to L2. A `red` of global memory does not wait. The scope is the GPU. Each call site states its order, pair and reason.
 #pragma once
 
 #include <cstdint>
 
-#include "runtime/base/order.hpp"
+#include "order.hpp"
 
 #ifdef __CUDA_ARCH__
 
@@ -18,7 +18,7 @@ namespace flywheel::detail {
 #define FLYWHEEL_RED(sem, op, type, reg) \
   asm volatile("red." sem ".gpu.global." op "." type " [%0], %1;" ::"l"(word), reg(value) : "memory")
 
-/// name(word, value, order) gives the old value.
+/// Defines name(word, value, order), which returns the old value.
 #define FLYWHEEL_GLOBAL_FETCH(name, bits, op, type, reg)                                                  \
   __device__ __forceinline__ bits name(const bits* word, bits value, Order order) {                       \
     bits old;                                                                                             \
@@ -28,7 +28,7 @@ namespace flywheel::detail {
     else FLYWHEEL_ATOM("acq_rel", op, type, reg);                                                         \
     return old;                                                                                           \
   }
-/// name(word, value, order) tells nothing; relaxed or release.
+/// Defines name(word, value, order) without a result. The order is relaxed or release.
 #define FLYWHEEL_GLOBAL_UPDATE(name, bits, op, type, reg)                                                 \
   __device__ __forceinline__ void name(const bits* word, bits value, Order order) {                       \
     if (order == Order::relaxed) FLYWHEEL_RED("relaxed", op, type, reg);                                  \
@@ -48,7 +48,8 @@ FLYWHEEL_GLOBAL_UPDATE(global_add, std::uint64_t, "add", "u64", "l")
 FLYWHEEL_GLOBAL_UPDATE(global_set, std::uint32_t, "or", "b32", "r")
 FLYWHEEL_GLOBAL_UPDATE(global_set, std::uint64_t, "or", "b64", "l")
 
-/// Relaxed, and only if `wanted`; 0 otherwise. Without a branch: where one joined, the answer would be waited for to be moved.
+/// Relaxed fetch_and if `wanted`; otherwise leaves the word alone and returns 0. A predicate replaces the branch: where two
+/// branches join, a move of the result would wait for it before it is used.
 __device__ __forceinline__ std::uint64_t global_fetch_and_if(bool wanted, const std::uint64_t* word, std::uint64_t value) {
   std::uint64_t old;
   asm volatile(

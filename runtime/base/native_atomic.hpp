@@ -1,7 +1,8 @@
-// What the compiler's library gives AtomicRef: atomics that know their scope from nvcc's, all others from C++'s. See platform.hpp.
+// The atomic type beneath AtomicRef: cuda::atomic_ref with its scope under nvcc, std::atomic_ref elsewhere. Only
+// platform.hpp includes this header. It also defines FLYWHEEL_TASK, which marks functions for host and device.
 #pragma once
 
-#include "runtime/base/order.hpp"
+#include "order.hpp"
 
 #ifdef __CUDACC__
 #include <cuda/atomic>
@@ -29,6 +30,7 @@ struct NativeAtomic {
 namespace native_std = std;
 #endif
 
+/// The standard library's name of an order.
 FLYWHEEL_TASK constexpr native_std::memory_order native(Order order) {
   switch (order) {
     case Order::relaxed: return native_std::memory_order_relaxed;

@@ -1,11 +1,12 @@
-// What an access to a shared word orders, and for whom.
+// Memory orders and scopes of accesses to shared words. AtomicRef (platform.hpp) takes them.
 #pragma once
 
 namespace flywheel {
 
+/// As in std::memory_order. runtime/ and device/ use no sequentially consistent accesses.
 enum class Order { relaxed, acquire, release, acq_rel };
 
-/// Who takes part in the synchronisation: the threads of a block, of a GPU, or of GPU and host together.
+/// The threads that synchronize: those of one block, of one GPU, or of GPU and host together.
 enum class Scope { block, device, system };
 
 }  // namespace flywheel

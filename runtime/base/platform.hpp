@@ -1,18 +1,18 @@
-// The platform policy: the few things that differ between a warp on an SM, a CPU thread and a model checker.
+// The platform policy: the few operations that differ between a warp on an SM, a CPU thread and a model checker.
 //
-// Every algorithm in runtime/ is a template over a platform `P` and touches shared words only through
-// `P::block(word)`, `P::device(word)` and `P::system(word)`, each call naming its order. So the code that runs on
-// 132 SMs is the code that ThreadSanitizer sees on CPU threads.
+// Every algorithm in runtime/ is a template over a platform `P`. It accesses shared words only through `P::block(word)`,
+// `P::device(word)` and `P::system(word)`, and each access names its order. So ThreadSanitizer checks on CPU threads the same
+// code that runs on 132 SMs. CpuPlatform is here; the GPU's ThreadPlatform and WarpPlatform are in device/platform.cuh.
 #pragma once
 
 #include <cstdint>
 #include <type_traits>
 
-#include "runtime/base/global_word.hpp"
-#include "runtime/base/native_atomic.hpp"
-#include "runtime/base/order.hpp"
+#include "global_word.hpp"
+#include <flywheel/detail/native_atomic.hpp>
+#include "order.hpp"
 
-/// A function of its own: rarely called, or too large to be part of its caller.
+/// Marks a function that is not inlined, because it is rarely called or too large.
 #define FLYWHEEL_COLD FLYWHEEL_TASK [[gnu::noinline]] inline
 
 #ifndef __CUDA_ARCH__
@@ -22,8 +22,8 @@
 
 namespace flywheel {
 
-/// An atomic view of a plain word that others see with scope `S`. Never defaults an order. On a GPU words of Scope::device lie
-/// in global memory.
+/// An atomic view of a plain word that other threads access with scope `S`. Every access names its order; there is no
+/// default. On a GPU the words of Scope::device must lie in global memory. Each call site states its pair and reason.
 template <class T, Scope S>
 class AtomicRef {
  public:
@@ -54,7 +54,8 @@ class AtomicRef {
 #endif
     return native_.fetch_and(value, detail::native(o));
   }
-  /// Only if `wanted`; 0 otherwise. Of 8 bytes and relaxed, a GPU does not wait for the old value before it is used.
+  /// Performs fetch_and() if `wanted`; otherwise leaves the word alone and returns 0. For a relaxed 8-byte access a GPU
+  /// does not wait for the old value before it is used.
   FLYWHEEL_TASK T fetch_and_if(bool wanted, T value, Order o) const {
 #ifdef __CUDA_ARCH__
     if constexpr (kGlobal && sizeof(T) == 8)
@@ -62,20 +63,21 @@ class AtomicRef {
 #endif
     return wanted ? fetch_and(value, o) : T{0};
   }
-  /// For those who do not want the old value, and do not wait for it. Relaxed or release.
+  /// fetch_add() without the old value: a GPU does not wait for it. The order is relaxed or release.
   FLYWHEEL_TASK void add(T value, Order o) const {
 #ifdef __CUDA_ARCH__
     if constexpr (kGlobal) return detail::global_add(bits(), static_cast<Bits>(value), o);
 #endif
     native_.fetch_add(value, detail::native(o));
   }
+  /// fetch_or() without the old value: a GPU does not wait for it. The order is relaxed or release.
   FLYWHEEL_TASK void set(T wanted, Order o) const {
 #ifdef __CUDA_ARCH__
     if constexpr (kGlobal) return detail::global_set(bits(), static_cast<Bits>(wanted), o);
 #endif
     native_.fetch_or(wanted, detail::native(o));
   }
-  /// True if `word` held `expected` and now holds `desired`. A failure reads relaxed.
+  /// Stores `desired` and returns true if the word held `expected`. A failed exchange is a relaxed load.
   FLYWHEEL_TASK bool compare_exchange(T expected, T desired, Order o) const {
     return native_.compare_exchange_strong(expected, desired, detail::native(o), detail::native(Order::relaxed));
   }
@@ -90,6 +92,7 @@ class AtomicRef {
 };
 
 namespace detail {
+/// The CPU's steady clock, in ns.
 FLYWHEEL_TASK inline std::uint64_t cpu_now_ns() {
 #ifdef __CUDA_ARCH__
   return 0;  // the CPU platform is never instantiated for the device
@@ -99,7 +102,7 @@ FLYWHEEL_TASK inline std::uint64_t cpu_now_ns() {
 #endif
 }
 
-/// Spin, then yield, then sleep: idle CPU workers must not starve the thread that would feed them.
+/// Spins, then yields, then sleeps: idle CPU workers must not take the cores from the thread that submits work to them.
 FLYWHEEL_TASK inline void cpu_pause([[maybe_unused]] std::uint32_t spins) {
 #ifndef __CUDA_ARCH__
   if (spins < 64) return;
@@ -109,14 +112,14 @@ FLYWHEEL_TASK inline void cpu_pause([[maybe_unused]] std::uint32_t spins) {
 }
 }  // namespace detail
 
-/// One CPU thread.
+/// The platform of one CPU thread.
 ///
-/// Where many words are released or acquired at once, the algorithms say release_fence(), touch each word with
-/// kAfterRelease, kBeforeAcquire or (read-modify-write) kBetween, and say acquire_fence(), or once fence() where the one comes
-/// right after the other. A GPU does fences and relaxed accesses. A CPU does no fence and orders each access, which
-/// ThreadSanitizer can follow.
+/// An algorithm that releases or acquires several words at once calls release_fence(), accesses each word with
+/// kAfterRelease, kBeforeAcquire or (read-modify-write) kBetween, and calls acquire_fence(). Where an acquire and a
+/// release follow each other directly, it calls fence() once. A GPU executes the fences and relaxed accesses. A CPU
+/// executes no fences and orders each access, because ThreadSanitizer does not follow fences.
 struct CpuPlatform {
-  using Leader = CpuPlatform;  // who decides where several lanes poll together
+  using Leader = CpuPlatform;  // the platform of the one thread that decides where several lanes poll together
 
   template <class T>
   FLYWHEEL_TASK static auto block(T& word) { return AtomicRef<T, Scope::block>(word); }
@@ -125,36 +128,41 @@ struct CpuPlatform {
   template <class T>
   FLYWHEEL_TASK static auto system(T& word) { return AtomicRef<T, Scope::system>(word); }
 
-  static constexpr Order kAfterRelease = Order::release;
-  static constexpr Order kBeforeAcquire = Order::acquire;
-  static constexpr Order kBetween = Order::acq_rel;
+  static constexpr Order kAfterRelease = Order::release;   // of a store or read-modify-write after release_fence()
+  static constexpr Order kBeforeAcquire = Order::acquire;  // of a load or read-modify-write before acquire_fence()
+  static constexpr Order kBetween = Order::acq_rel;        // of a read-modify-write between the two
   FLYWHEEL_TASK static void release_fence() {}
   FLYWHEEL_TASK static void acquire_fence() {}
   FLYWHEEL_TASK static void fence() {}
 
-  // The door's poll is the one thing that a whole warp does together.
+  // Operations of a whole warp. Only the inbox poller uses more than one lane.
   FLYWHEEL_TASK static constexpr std::uint32_t lane() { return 0; }
   FLYWHEEL_TASK static constexpr std::uint32_t lanes() { return 1; }
   FLYWHEEL_TASK static void converge() {}
   FLYWHEEL_TASK static bool any(bool vote) { return vote; }
-  /// Word w of those that are shared out over the lanes: lane i has words i, i + lanes(), ...
+  /// Returns word w of an array that is distributed over the lanes: lane i holds words i, i + lanes(), ... in `mine`.
   FLYWHEEL_TASK static std::uint32_t word_of_lanes(const std::uint32_t* mine, std::uint32_t w) { return mine[w]; }
 
+  /// A clock that all workers share, in ns. For time limits.
   FLYWHEEL_TASK static std::uint64_t now_ns() { return detail::cpu_now_ns(); }
-  /// In a wait's budget, see runtime/base/wait: a waiting thread reads the clock every few milliseconds at most. 0: nothing stops it.
+  /// The most that one interval between two clock readings counts towards a wait's budget, in ns (runtime/base/wait.hpp).
+  /// A waiting thread normally reads the clock at least every few milliseconds, so a longer interval means that the
+  /// thread was stopped or not scheduled. 0: threads of this platform cannot be stopped.
   static constexpr std::uint64_t kMostBetweenReadings = 20'000'000;
-  /// The worker's own clock, for traces: finer than now_ns() on a GPU, but each worker's starts elsewhere.
+  /// The worker's own clock, for traces. On a GPU it is finer than now_ns(), but each worker's clock has its own zero.
   FLYWHEEL_TASK static std::uint64_t ticks() { return detail::cpu_now_ns(); }
-  static constexpr bool kOneClock = true;  // ticks() and now_ns() are the same
-  static constexpr bool kNearMemory = true;  // a look at a shared word costs little beside a task
+  static constexpr bool kOneClock = true;    // ticks() and now_ns() are the same clock
+  static constexpr bool kNearMemory = true;  // a load of a shared word costs little compared with a task
+  /// Backs off in a polling loop; `spins` is the number of polls so far.
   FLYWHEEL_TASK static void pause(std::uint32_t spins) { detail::cpu_pause(spins); }
-  /// Between a thread's own arrival at a meeting and its first look at who else is there.
+  /// Delays the first poll after a thread's own arrival at the grid barrier. A GPU waits here until the other arrivals
+  /// can have reached L2.
   FLYWHEEL_TASK static void let_others_arrive() {}
-  /// For reports: the caller's part in a compiled run, see WaitPart. A thread that plays all roles has none to tell.
+  /// For wait reports: the caller's packed WaitPart in a compiled run, or 0. A CPU thread plays all roles, so it has none.
   FLYWHEEL_TASK static std::uint64_t waiting_part() { return 0; }
 };
 
-/// Keeps a word on a cache line of its own, so that pollers of one word never slow down writers of another.
+/// Places a word on a cache line of its own, so that polling one word does not slow down writes to another.
 template <class T>
 struct alignas(128) Padded {
   T value;

@@ -1,130 +1,139 @@
-// A bounded multi-producer, multi-consumer ring of 48-bit items with atomic tickets.
+// A bounded multi-producer, multi-consumer ring of 48-bit items: the ready queues and the pool of spawn records.
 //
-// A producer takes tickets with one fetch_add for k items and publishes each with one release store. A consumer first
-// takes a token from `count`, which exists only for items whose producer already holds a ticket; so a pop never
-// blocks on an empty queue and a ticket, once taken, is always filled. (The token-then-ticket idea is that of the
-// broker queue, Kerbl et al., ICS 2018.)
-//
-// Slots: {lap:16 | item:48}. Slot s is free for lap n, then full in lap n, then free for lap n+1: strict alternation,
-// so the lap may wrap. A producer that laps a slow consumer waits for the slot; it never overwrites.
+// A producer takes k tickets with one fetch_add and publishes each item with one release store. A consumer takes tokens,
+// then as many tickets, then reads the slots. Tokens exist only for items whose producer already holds a ticket, so a pop
+// never blocks on an empty queue (the broker queue of Kerbl et al., ICS 2018). The states of a slot: README.md.
 #pragma once
 
 #include <cstdint>
 
-#include "runtime/base/platform.hpp"
-#include "runtime/base/wait.hpp"
+#include "platform.hpp"
+#include "wait.hpp"
 
 namespace flywheel {
 
 inline constexpr std::uint64_t kNoItem = (std::uint64_t{1} << 48) - 1;
 
-/// One run with roots left, in the word that counts a ready queue's tokens: {runs:24 | tokens:40}. One look tells both, see
-/// roots.hpp. Tokens may be below zero for a moment; either way they stay far below 2^39.
+/// The addend for one run with roots left in a ready queue's count: {runs:24 | tokens:40}. One load shows both numbers
+/// (runtime/dynamic/roots.hpp). The number of tokens may be negative for a short time; its magnitude stays far below 2^39.
 inline constexpr std::int64_t kRootedRun = std::int64_t{1} << 40;
 FLYWHEEL_TASK constexpr std::int64_t tokens_of(std::int64_t count) {
   return static_cast<std::int64_t>(static_cast<std::uint64_t>(count) << 24) >> 24;
 }
 FLYWHEEL_TASK constexpr std::int64_t rooted_runs_of(std::int64_t count) { return (count - tokens_of(count)) / kRootedRun; }
 
-/// The words of one queue. Lies in memory all workers share; set up by `reset_queue` before first use.
+/// The tickets of one queue, in memory that all workers share. reset_queue() initializes them before first use.
 struct QueueWords {
   Padded<std::uint64_t> head;  // next ticket to pop
   Padded<std::uint64_t> tail;  // next ticket to push
-  Padded<std::uint32_t> peak;  // most tokens ever seen by a push: for the user's eyes only
+  Padded<std::uint32_t> peak;  // most tokens that a push has seen, for Stats::queue_peak
 };
 
-/// Plain handle. Pass it by value; it owns nothing.
+/// Plain handle of one queue. It owns nothing; pass it by value.
 template <class P>
 struct Queue {
-  std::int64_t* count;  // tokens: published or about to be, minus taken; runs with roots left are counted above them
+  std::int64_t* count;  // tokens of pushed items minus those taken; runs with roots left in the upper bits, see kRootedRun
   QueueWords* words;
   std::uint64_t* slots;
   std::uint32_t capacity;  // a power of two
 
+  // A slot is {lap:16 | item:48}: free for lap n, full in lap n, free for lap n + 1, and so on.
   FLYWHEEL_TASK static constexpr std::uint64_t free_slot(std::uint64_t lap) { return ((lap & 0xffff) << 48) | kNoItem; }
   FLYWHEEL_TASK static constexpr std::uint64_t full_slot(std::uint64_t lap, std::uint64_t item) {
     return ((lap & 0xffff) << 48) | item;
   }
 
-  /// Tokens may be below zero for a moment, see take_tokens().
+  /// The number of tokens in a count, 0 if it is negative: take_tokens() may make it negative for a short time.
   FLYWHEEL_TASK static constexpr std::uint32_t as_size(std::int64_t count) {
     const std::int64_t tokens = tokens_of(count);
     return tokens > 0 ? static_cast<std::uint32_t>(tokens) : 0;
   }
-  /// Rough number of items, for decisions that may be wrong: relaxed, never negative.
+  /// Approximate number of items, at least 0, for decisions that may be wrong. Relaxed: pairs with the updates in
+  /// add_tokens() and take_tokens(). It only tells the caller that pop() is worth an attempt.
   FLYWHEEL_TASK std::uint32_t size_hint() const { return as_size(P::device(*count).load(Order::relaxed)); }
 
-  /// `item_of(i)` gives item i of n. Waits only where a consumer that holds a ticket of the lap before has not read its
-  /// slot yet. False if the wait was given up (abort).
+  /// Pushes n items; `item_of(i)` returns item i. Waits only if a consumer that holds a ticket of the previous lap has
+  /// not read its slot yet. Returns false if the runtime was aborted or the wait's budget ended.
   template <class ItemOf>
   FLYWHEEL_TASK bool push(std::uint32_t n, ItemOf&& item_of, const WaitContext& wait) const {
+    // Relaxed: pairs with the other producers' fetch_add, which makes tickets unique; publish() orders the items.
     const std::uint64_t first = P::device(words->tail.value).fetch_add(n, Order::relaxed);
-    P::release_fence();  // one for all n items, see publish()
+    P::release_fence();  // one for the stores of all n items in publish(); pairs with the acquire in consume() and pop()
     bool published = true;
     for (std::uint32_t i = 0; i < n && published; ++i) published = publish(first + i, item_of(i), wait);
     add_tokens(n);
     return published;
   }
 
-  /// Takes up to `want` items; returns how many are in `items`. To be called when size_hint() was not 0: a try at an
-  /// empty queue costs two atomics.
+  /// Pops up to `want` items into `items` and returns their number; 0 also if the wait for a slot ended early. Call it when
+  /// size_hint() was not 0: an attempt at an empty queue costs two atomics.
   FLYWHEEL_TASK std::uint32_t pop(std::uint32_t want, std::uint64_t* items, const WaitContext& wait) const {
     const std::uint32_t taken = take_tokens(want);
     if (!taken) return 0;
+    // Relaxed: pairs with the other consumers' fetch_add, which makes tickets unique; consume() orders the items.
     const std::uint64_t first = P::device(words->head.value).fetch_add(taken, Order::relaxed);
     for (std::uint32_t i = 0; i < taken; ++i)
       if (!consume(first + i, items[i], wait)) return 0;
-    P::acquire_fence();  // one for all, see consume()
+    P::acquire_fence();  // one for the loads of all items in consume(); pairs with the release in push() and publish()
     return taken;
   }
 
  private:
   FLYWHEEL_TASK void add_tokens(std::uint32_t n) const {
-    // Relaxed: a token promises a ticket, not its contents; the consumer acquires the slot itself.
+    // Relaxed: pairs with take_tokens(). A token only promises that an item exists; consume() acquires its slot.
     const std::uint32_t now = as_size(P::device(*count).fetch_add(n, Order::relaxed) + n);
-    // Not exact when two push at once; only a push that leaves something behind is worth a look.
+    // Relaxed load and store: pair with each other in other producers, and with the host's copy for Stats::queue_peak. The
+    // maximum is approximate when two producers push at once. Pushes to an empty queue skip it.
     if (now > n && now > P::device(words->peak.value).load(Order::relaxed))
       P::device(words->peak.value).store(now, Order::relaxed);
   }
 
-  /// Tokens are anonymous, so a take that went below zero gives the surplus back: nothing is lost or doubled.
+  /// Takes up to `want` tokens and returns their number. Tokens are interchangeable, so a caller that makes the count
+  /// negative adds the surplus back: no item is lost or taken twice.
   FLYWHEEL_TASK std::uint32_t take_tokens(std::uint32_t want) const {
-    const std::int64_t asked = want;  // both relaxed: a token tells that there is an item, and its slot brings it
-    const std::int64_t before = tokens_of(P::device(*count).fetch_add(-asked, Order::relaxed));
-    const std::int64_t got = before <= 0 ? 0 : (before < asked ? before : asked);
-    if (got < asked) P::device(*count).add(asked - got, Order::relaxed);
+    const std::int64_t outcome = want;
+    // Relaxed, both updates: pair with add_tokens() for the same reason.
+    const std::int64_t before = tokens_of(P::device(*count).fetch_add(-outcome, Order::relaxed));
+    const std::int64_t got = before <= 0 ? 0 : (before < outcome ? before : outcome);
+    if (got < outcome) P::device(*count).add(outcome - got, Order::relaxed);
     return static_cast<std::uint32_t>(got);
   }
 
+  /// Waits until the slot is free, then stores the item. False if the wait ended early.
   FLYWHEEL_TASK bool publish(std::uint64_t ticket, std::uint64_t item, const WaitContext& wait) const {
     std::uint64_t& slot = slots[ticket & (capacity - 1)];
     const std::uint64_t lap = ticket / capacity;
-    // Relaxed: the slot guards no other data on its way back, coherence of the one word is enough.
+    // Relaxed: pairs with the store of free_slot() in consume(). A free slot publishes no other data, so the coherence of
+    // this one word is enough.
     const bool free = spin_until<P>(wait, WaitReason::queue_slot_free, &slot, free_slot(lap), [&](std::uint64_t& saw) {
       saw = P::device(slot).load(Order::relaxed);
       return saw == free_slot(lap);
     });
-    // Released by the fence in push(): pairs with the acquire in consume() and pop(); all that the producer knows of
-    // the task goes with it.
+    // Release (by the fence in push()): pairs with the acquire in consume() and pop(). It publishes everything that the
+    // producer has written or acquired for the task.
     if (free) P::device(slot).store(full_slot(lap, item), P::kAfterRelease);
     return free;
   }
 
+  /// Waits until the slot is full, takes the item and frees the slot. False if the wait ended early. The wait is short: the
+  /// producer already holds its ticket.
   FLYWHEEL_TASK bool consume(std::uint64_t ticket, std::uint64_t& item, const WaitContext& wait) const {
     std::uint64_t& slot = slots[ticket & (capacity - 1)];
     const std::uint64_t lap = ticket / capacity;
-    // Acquired by the fence in pop(): pairs with publish(). The wait is short: the producer holds its ticket already.
+    // Acquire (by the fence in pop()): pairs with the release store in publish(). The task's inputs come with the item.
     const bool full = spin_until<P>(wait, WaitReason::queue_slot_full, &slot, lap, [&](std::uint64_t& saw) {
       saw = item = P::device(slot).load(P::kBeforeAcquire);
       return (saw >> 48) == (lap & 0xffff) && (saw & kNoItem) != kNoItem;
     });
     item &= kNoItem;
-    if (full) P::device(slot).store(free_slot(lap + 1), Order::relaxed);  // seen by publish() one lap later
+    // Relaxed: pairs with the load in publish(), one lap later. The producer overwrites only this word, read above.
+    if (full) P::device(slot).store(free_slot(lap + 1), Order::relaxed);
     return full;
   }
 };
 
-/// Host-side initialisation before any worker runs; `filled` items i = 0..filled-1 start inside the queue.
+/// Initializes a queue on the host before any worker runs. The queue then holds items 0, 1, ..., filled - 1. Plain
+/// stores: the launch of the workers orders them.
 inline void reset_queue(std::int64_t& count, QueueWords& words, std::uint64_t* slots, std::uint32_t capacity,
                         std::uint32_t filled = 0) {
   words = {};

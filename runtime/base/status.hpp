@@ -1,13 +1,13 @@
-// Status codes: how a run ended, and what to do about it.
+// Status codes: how a run ended and what the user can do about it. Tasks, workers and the host share them.
 #pragma once
 
 #include <cstdint>
 
-#include "runtime/base/platform.hpp"
+#include "platform.hpp"
 
 namespace flywheel {
 
-/// 0 is success, 1..63 are the library's own; `block.fail(code)` is told as `kUserStatus` + code.
+/// 0 is success; 1 to 63 are the library's own codes. `block.fail(code)` ends a run with `kUserStatus` + code.
 enum class Status : std::uint32_t {
   ok = 0,
   cancelled = 1,
@@ -36,12 +36,13 @@ enum class Status : std::uint32_t {
 inline constexpr std::uint32_t kUserStatus = 64;
 inline constexpr std::uint32_t kMostUserCode = 0xffffffffu - kUserStatus;
 
+/// The text of a code for the user: what happened and the remedy.
 struct StatusText {
   const char* what;
   const char* remedy;
 };
 
-/// What a code means and what its reader can do next.
+/// The text of a code. All codes above the library's own share one.
 constexpr StatusText describe(Status status) {
   switch (status) {
     case Status::ok: return {"ok", ""};

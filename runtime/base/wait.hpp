@@ -1,27 +1,30 @@
-// Bounded waiting: every spin loop of the library goes through spin_until().
+// Bounded waits: spin_until() polls an atomic, backs off, checks the abort word and ends when its budget is spent.
 //
-// It reads an atomic, backs off, checks the abort word, and has a budget. When the budget ends it writes down who
-// waited for what, on which address, what it saw and what it expected, and aborts: a hang becomes a report.
+// When the budget ends, the worker writes a wait report (what it waited for, on which address, the value that it saw and
+// the value that it expected) and aborts the runtime, so a hang becomes a report. Idle workers and compute warps poll in
+// loops of their own, without a budget.
 #pragma once
 
 #include <cstdint>
 
-#include "runtime/base/platform.hpp"
+#include "platform.hpp"
 
 namespace flywheel {
 
+/// What a wait is for.
 enum class WaitReason : std::uint32_t {
   none,
-  queue_slot_free,   // a producer waits for the consumer one lap behind
-  queue_slot_full,   // a consumer waits for the producer that holds its ticket
-  grid_barrier,      // a worker waits for the others at a phase boundary
-  stream_space,      // a task waits for the host to read its streamed values
+  queue_slot_free,   // a producer waits for the consumer of the previous lap
+  queue_slot_full,   // a consumer waits for the producer that holds the same ticket
+  grid_barrier,      // a worker waits for the others at the grid barrier
+  stream_space,      // a task waits for the host to read streamed values
   predecessors,      // compiled: a worker waits for tasks of other workers
-  workers_to_leave,  // compiled: the speaker waits for the others to be through with the run
+  workers_to_leave,  // compiled: the leader waits until the other workers have left the run
   page,              // compiled: a role of a worker waits for a page of operands
-  role,              // compiled: a role of a worker waits for another role of it
+  role,              // compiled: a role of a worker waits for another role of the same worker
 };
 
+/// The reason as it appears in reports: "waited ... for <text>".
 constexpr const char* describe(WaitReason reason) {
   switch (reason) {
     case WaitReason::queue_slot_free: return "a free queue slot";
@@ -36,10 +39,10 @@ constexpr const char* describe(WaitReason reason) {
   }
 }
 
-/// Which role of a worker waited in a compiled run, and at which task the worker was. As bits it is never 0.
+/// The role that waited in a compiled run, and the task that it was working on. The packed form is never 0.
 struct WaitPart {
-  std::uint32_t task;  // its index in its graph
-  std::uint16_t run;   // slot
+  std::uint32_t task;  // index in its graph
+  std::uint16_t run;   // run slot
   std::uint8_t role;   // a TraceRole
 
   FLYWHEEL_TASK constexpr std::uint64_t pack() const {
@@ -50,7 +53,7 @@ struct WaitPart {
   }
 };
 
-/// One worker's wait report, in memory the host can read without a CUDA call. `reason` is written last.
+/// One worker's wait report, in host memory, so that the watchdog reads it without a CUDA call. `reason` is written last.
 struct WaitReport {
   std::uint64_t address;
   std::uint64_t saw;
@@ -61,84 +64,95 @@ struct WaitReport {
   std::uint32_t reserved;
 };
 
-/// Words that every waiting loop looks at.
+/// The limits of a wait: its budget, and the words that the waiting loop reads.
 struct WaitContext {
-  std::uint64_t* abort;   // device memory; non-zero ends every wait
-  WaitReport* report;     // this worker's, host-visible; may be null in tests
-  std::uint64_t budget_ns;
-  bool fatal = true;  // what to do when the budget ends: report and abort everybody, or just give up
-  // Where one wait may span many tasks of others: words that move while they get on. Then the budget begins again.
+  std::uint64_t* abort;     // device memory; a non-zero value ends every wait
+  WaitReport* report;       // this worker's, in host memory; may be null in tests
+  std::uint64_t budget_ns;  // time that the wait may take
+  bool fatal = true;        // when the budget ends: report and abort the runtime (true), or only end this wait (false)
+  // One word a worker, which changes as the worker makes progress. A wait that may span many tasks of other workers
+  // starts its budget again when one of them has changed. Null with 0 workers: the budget never starts again.
   Padded<std::uint64_t>* progress = nullptr;
   std::uint32_t workers = 0;
-  // A clock that stands while the host's process is stopped, see was_host_stopped(). Null: not known.
+  // A clock that stops while the host's process is stopped, see was_host_stopped(). Null: not available.
   std::uint64_t* host_awake_ns = nullptr;
 };
 
 namespace detail {
-/// Waits of the roles of a compiled run.
+/// Whether a role of a compiled run waits for this reason, so that the report has a WaitPart.
 FLYWHEEL_TASK constexpr bool has_part(WaitReason reason) {
   return reason == WaitReason::predecessors || reason == WaitReason::page || reason == WaitReason::role;
 }
 
+/// Writes the worker's wait report and aborts the runtime.
 template <class P>
 FLYWHEEL_TASK inline void report_wait(const WaitContext& wait, WaitReason reason, const void* address,
                                       std::uint64_t saw, std::uint64_t expected, std::uint64_t waited_ns) {
   if (wait.report) {
+    // Relaxed, all five: the release store of `reason` below publishes them.
     P::system(wait.report->address).store(reinterpret_cast<std::uint64_t>(address), Order::relaxed);
     P::system(wait.report->saw).store(saw, Order::relaxed);
     P::system(wait.report->expected).store(expected, Order::relaxed);
     P::system(wait.report->waited_ns).store(waited_ns, Order::relaxed);
     P::system(wait.report->part).store(has_part(reason) ? P::waiting_part() : 0, Order::relaxed);
-    // Release: pairs with the watchdog's acquire load of `reason`; the five words above belong to it.
+    // Release: pairs with the acquire load in Watchdog::wait_report() (host/kernel/heartbeat.cpp), which then reads the
+    // five words above.
     P::system(wait.report->reason).store(static_cast<std::uint32_t>(reason), Order::release);
   }
-  // Relaxed: whoever sees it leaves, and reads nothing that was written before.
+  // Relaxed: pairs with the load in go_on_waiting() and with all other polls of the abort word. A thread that sees it
+  // ends its work and reads nothing that was written before.
   P::device(*wait.abort).store(1, Order::relaxed);
 }
 }  // namespace detail
 
 namespace detail {
+/// A number that changes whenever a worker makes progress.
 template <class P>
 FLYWHEEL_COLD std::uint64_t total_progress(const WaitContext& wait) {
-  std::uint64_t sum = 1;  // relaxed: only that it changes matters
+  std::uint64_t sum = 1;
+  // Relaxed: pairs with show_progress() (runtime/records/device_state.hpp). Only the change of the sum matters.
   for (std::uint32_t w = 0; w < wait.workers; ++w) sum += P::device(wait.progress[w].value).load(Order::relaxed);
   return sum;
 }
 
-/// What a wait remembers from one look at the clock to the next. Set at the first look: a wait that ends before costs nothing.
+/// What a wait keeps between readings of the clock. The first reading sets it, so a wait that ends earlier costs nothing.
 template <bool kMayBeStopped>
 struct WaitNotes {
-  std::uint64_t progress;  // of the others
-  std::uint64_t awake;     // the host's clock when half of the budget was spent; 0: not yet
+  std::uint64_t progress;  // total_progress() at the last reading that compared it
+  std::uint64_t awake;     // the host's clock when half of the budget was spent; 0: not yet read
 };
-/// A CPU thread may be stopped with its whole process, or not be scheduled for long: then it could not have seen what it waits
-/// for. So what lies between two readings of its clock counts up to P::kMostBetweenReadings.
+/// A CPU thread may be stopped together with its process, or not be scheduled for a long time. It could not see the awaited
+/// event meanwhile, so the time between two readings of the clock counts at most P::kMostBetweenReadings.
 template <>
 struct WaitNotes<true> {
   std::uint64_t progress;
   std::uint64_t awake;
-  std::uint64_t last;  // reading of the clock
+  std::uint64_t last;  // the last reading of the thread's clock
 };
 template <class P>
 using WaitNotesOf = WaitNotes<(P::kMostBetweenReadings > 0)>;
 
-/// Whoever waits for the host, or for a task that waits for it, waits for as long as the host's process is stopped. So a
-/// budget only ends when the host has been at work for half of the time since half of it was spent. Its clock lies beyond PCIe:
-/// it is read twice in a whole budget.
+/// Returns true if the host's process was stopped for most of the second half of the budget; then the budget starts again.
+///
+/// A wait for the host, or for a task that waits for the host, lasts as long as the host's process is stopped. So the
+/// budget ends only if the host's clock has advanced by at least half of the time since half of the budget was spent. A
+/// GPU reads that clock across PCIe, so the wait reads it only twice in a budget. `awake` keeps the first reading.
 template <class P>
 FLYWHEEL_TASK bool was_host_stopped(const WaitContext& wait, std::uint64_t spent_ns, std::uint64_t& awake) {
   if (!wait.host_awake_ns || spent_ns < wait.budget_ns / 2 || (awake && spent_ns < wait.budget_ns)) return false;
   const std::uint64_t before = awake;
-  awake = P::system(*wait.host_awake_ns).load(Order::relaxed);  // nothing goes with the time
+  // Relaxed: pairs with the store in Watchdog::note_awake() (host/kernel/heartbeat.cpp). The time publishes no other data.
+  awake = P::system(*wait.host_awake_ns).load(Order::relaxed);
   return before && awake - before < wait.budget_ns / 4;
 }
 
-/// The slow side of spin_until(), out of line so that the many fast sides stay small. Gives the time the wait began, later by
-/// what did not count, or 0 to give up.
-template <class P, class Patience>
-FLYWHEEL_COLD std::uint64_t go_on_waiting(Patience patience, WaitReason reason, const void* address, std::uint64_t saw,
+/// The slow path of spin_until(), not inlined so that the many fast paths stay small. Returns the time at which the wait
+/// began, moved later by the time that does not count, or 0 to end the wait.
+template <class P, class Limit>
+FLYWHEEL_COLD std::uint64_t go_on_waiting(Limit limit, WaitReason reason, const void* address, std::uint64_t saw,
                                           std::uint64_t expected, std::uint64_t start, WaitNotesOf<P>& notes) {
-  const WaitContext wait = patience;
+  const WaitContext wait = limit;
+  // Relaxed: pairs with the store in report_wait() and with the host's abort. The wait only ends; it reads nothing more.
   if (P::device(*wait.abort).load(Order::relaxed)) return 0;
   const std::uint64_t now = P::now_ns();
   if constexpr (P::kMostBetweenReadings > 0) {
@@ -160,16 +174,19 @@ FLYWHEEL_COLD std::uint64_t go_on_waiting(Patience patience, WaitReason reason, 
 }
 }  // namespace detail
 
-/// For waits in which a thread has nothing else to see to.
+/// The `idle()` callback of a thread that has no other work while it waits.
 struct NothingToDo {
   FLYWHEEL_TASK bool operator()() const { return false; }
 };
 
-/// Calls `ready(saw)` until it is true. False if the runtime was aborted or the budget ran out (then it is reported
-/// and everybody else is aborted). The clock is read once in 256 turns: a wait that succeeds at once costs nothing.
-/// `patience` is a WaitContext, or something small that turns into one where it is wanted, see Wires::wait_for_phase().
-template <class P, class Patience, class Ready>
-FLYWHEEL_TASK bool spin_until(const Patience& patience, WaitReason reason, const void* address, std::uint64_t expected,
+/// Calls `ready(saw)` until it returns true; `ready` sets `saw` to the value that it found, for the report, and names the
+/// order of its loads. Returns false if the runtime was aborted or the budget ended; if the budget of a fatal limit
+/// ended, it has reported the wait and aborted the runtime.
+///
+/// The abort word and the clock are read once in 256 polls, so a wait that succeeds at once costs nothing. `limit` is a
+/// WaitContext, or a small object that converts to one on the slow path, see Views::wait_for_phase().
+template <class P, class Limit, class Ready>
+FLYWHEEL_TASK bool spin_until(const Limit& limit, WaitReason reason, const void* address, std::uint64_t expected,
                               Ready&& ready) {
   std::uint64_t saw = 0, start = 0;
   detail::WaitNotesOf<P> notes;
@@ -178,7 +195,7 @@ FLYWHEEL_TASK bool spin_until(const Patience& patience, WaitReason reason, const
     if (spins % 16 != 15) continue;
     P::pause(spins);
     if (spins % 256 != 255) continue;
-    start = detail::go_on_waiting<P>(patience, reason, address, saw, expected, start, notes);
+    start = detail::go_on_waiting<P>(limit, reason, address, saw, expected, start, notes);
     if (!start) return false;
   }
 }

@@ -1,53 +1,58 @@
-// Running a compiled schedule: what every worker does with its stream of instructions, whoever runs the bodies.
+// Running a compiled schedule: what each worker does with its stream of instructions, on any processor. The roles of a
+// GPU worker (device/control.cuh) and the CPU worker (cpu/compiled.hpp) call these functions: join_compiled(), then
+// follow_stream() with wait_before() and signal_done() for each instruction, leave_compiled() and, on the leader,
+// end_compiled().
 #pragma once
 
-#include "runtime/dynamic/block.hpp"
-#include "runtime/dynamic/completion.hpp"
-#include "runtime/records/schedule.hpp"
-#include "runtime/records/trace.hpp"
-#include "runtime/records/world.hpp"
+#include "../dynamic/block.hpp"
+#include "../dynamic/completion.hpp"
+#include "../records/schedule.hpp"
+#include "../records/trace.hpp"
+#include "../records/device_state.hpp"
 
 namespace flywheel {
 
-/// What a worker knows of a compiled run. Read once as it joins: when it leaves, the run's slot may be in use again.
+/// A worker's copy of what it needs of a compiled run. Filled as the worker joins: when it leaves, the run's slot may
+/// be in use again.
 struct CompiledRun {
-  const World* world;
+  const DeviceState* dev;
   RunState* state;
   Schedule* schedule;
   std::uint64_t* counters;
-  WorkerStream stream;       // the worker's
-  std::uint64_t passes;      // that the schedule has seen before this run
-  std::uint64_t runs;
-  std::uint64_t passes_of_all;  // that all compiled runs have gone through before this one
-  std::uint64_t gate_base;   // the grid barrier's word as the run began
-  std::uint32_t repeat;
-  std::uint32_t sinks;
-  std::uint32_t slot;
+  WorkerStream stream;          // this worker's
+  std::uint64_t passes;         // of the schedule, before this run
+  std::uint64_t runs;           // of the schedule, before this run
+  std::uint64_t passes_of_all;  // of all compiled runs before this one
+  std::uint64_t gate_base;      // the grid barrier's word when the run began
+  std::uint32_t repeat;         // passes of this run
+  std::uint32_t sinks;          // arrivals at the gate in a pass
+  std::uint32_t slot;           // the run's
   std::uint32_t worker;
-  std::uint32_t traced;
-  bool speaks;               // this worker tells the host
+  std::uint32_t traced;         // not 0: the run writes a trace
+  bool is_leader;               // this worker tells the host of the end
 };
 
-/// In RunLine::stop: a sink of this compiled run has voted to end it.
+/// A bit of RunLine::stop: a sink of this compiled run has voted to end it.
 inline constexpr std::uint32_t kStopVoted = 2;
 
-/// Whether the tasks before one are done.
+/// What became of the tasks that an instruction's task waits for.
 enum class Before : std::uint32_t { done, failed, aborted };
 
-/// One thread of a worker that saw the run on the bulletin.
+/// Joins the compiled run in `slot`: one thread of a worker that has acquired the announcement.
 template <class P>
-FLYWHEEL_TASK CompiledRun join_compiled(const World& world, std::uint16_t slot, std::uint32_t worker) {
-  RunState& state = world.runs[slot];
+FLYWHEEL_TASK CompiledRun join_compiled(const DeviceState& dev, std::uint16_t slot, std::uint32_t worker) {
+  RunState& state = dev.runs[slot];
   const RunConstants& constants = state.line.constants;
-  Schedule& schedule = *world.execs[constants.exec].schedule;
-  // Relaxed: the run was let in after the last one's completion, which its speaker's store came before.
-  const std::uint64_t passes_of_all = P::device(world.control->compiled_passes.value).load(Order::relaxed);
-  return {&world, &state, &schedule, schedule.counters, schedule.streams[worker], schedule.passes, schedule.runs,
+  Schedule& schedule = *dev.execs[constants.exec].schedule;
+  // Relaxed: pairs with the store in end_compiled() of the previous compiled run, which came before that run's
+  // completion; the host submits the next collective run only then. The plain words came with the announcement.
+  const std::uint64_t passes_of_all = P::device(dev.control->compiled_passes.value).load(Order::relaxed);
+  return {&dev, &state, &schedule, schedule.counters, schedule.streams[worker], schedule.passes, schedule.runs,
           passes_of_all, state.line.barrier_base, constants.repeat, schedule.sinks, slot, worker, constants.flags & kTraced,
-          schedule.speaker == worker};
+          schedule.leader == worker};
 }
 
-/// What words written in pass `pass` of the run are stamped with. Never that of another pass before 2^32 of them went by.
+/// The stamp of words written in pass `pass` of the run. No other pass has it until 2^32 passes have gone by.
 FLYWHEEL_TASK inline std::uint32_t stamp_of(const CompiledRun& run, std::uint32_t pass) {
   return static_cast<std::uint32_t>(run.passes_of_all + pass + 1);
 }
@@ -57,15 +62,15 @@ FLYWHEEL_TASK inline std::uint64_t* counter_of(const CompiledRun& run, std::uint
   return run.counters + std::size_t{counter} * kCounterStride;
 }
 
-/// Looks at each counter that an instruction waits for until look(counter, goal, saw) is true. False if the runtime was
-/// aborted.
+/// For each counter that the instruction waits for: polls until look(counter, goal, saw) is true. `goal` is what the
+/// counter holds after this pass. False if the runtime was aborted.
 template <class P, class Look>
 FLYWHEEL_TASK bool wait_for_counters(const CompiledRun& run, const Instruction& instruction, std::uint32_t pass, Look&& look) {
-  const PhasePatience patience = Wires<P>{*run.world}.wait_for_phase(run.worker);
+  const PhaseWait limit = Views<P>{*run.dev}.wait_for_phase(run.worker);
   for (std::uint32_t i = 0; i < instruction.wait_count; ++i) {
     std::uint64_t* counter = counter_of(run, instruction.waits[i].counter);
     const std::uint64_t goal = (run.passes + pass + 1) * instruction.waits[i].arrivals;
-    const bool there = spin_until<P>(patience, WaitReason::predecessors, counter, goal,
+    const bool there = spin_until<P>(limit, WaitReason::predecessors, counter, goal,
                                      [&](std::uint64_t& saw) { return look(counter, goal, saw); });
     if (!there) return false;
   }
@@ -73,39 +78,41 @@ FLYWHEEL_TASK bool wait_for_counters(const CompiledRun& run, const Instruction& 
 }
 }  // namespace detail
 
-/// Where an instruction's task tells that it has sent; null if nobody waits for it.
+/// The word on which an instruction's task signals that it has sent; null if no task waits for it.
 FLYWHEEL_TASK inline std::uint64_t* sent_word(const CompiledRun& run, const Instruction& instruction) {
   return instruction.signal == kNoCounter ? nullptr : detail::counter_of(run, instruction.signal) + kSentWord;
 }
-/// One thread of a task, when it has put all its stamped words: successors that begin early may look for them.
+/// One thread of a task, when the task has stored all its stamped words: early successors may poll for them now.
 template <class P>
-FLYWHEEL_TASK void tell_sent(std::uint64_t* word) {
-  // Relaxed: a hint. It may well be seen before the words, which their stamps tell.
+FLYWHEEL_TASK void signal_sent(std::uint64_t* word) {
+  // Relaxed: a hint, pairs with wait_sent(). It may become visible before the words; each word's stamp tells whether it
+  // is there.
   if (word) P::device(*word).add(1, Order::relaxed);
 }
 
-/// Waits until all of an early task's predecessors on other workers have sent, or are done. Of those that failed some are
-/// known: the rest show in wait_before().
-/// Tried with Llama-3.2-1B on an H200: two looks on their way at once, 0.702 ms a token in place of 0.691; going on when most
-/// of them have sent, and looking again at words that have not come, 0.733 in place of 0.725.
+/// Waits until all of an early task's predecessors on other workers have sent, or are done. `failed`: one of them is
+/// known to have failed; further failures show in wait_before(). `idle()` is called before each poll. Two polls under way
+/// at once were slower, and so was going on before all have sent: see tuning.md.
 template <class P, class Idle>
 FLYWHEEL_TASK Before wait_sent(const CompiledRun& run, const Instruction& instruction, std::uint32_t pass, Idle&& idle) {
   bool failed = false;
   const auto look = [&](std::uint64_t* counter, std::uint64_t goal, std::uint64_t& saw) {
     idle();
-    const std::uint64_t sent = P::device(counter[kSentWord]).load(Order::relaxed);  // pairs with tell_sent()
+    // Both relaxed: hints, pair with signal_sent() and signal_done(). The stamped words need no order; wait_before()
+    // acquires.
+    const std::uint64_t sent = P::device(counter[kSentWord]).load(Order::relaxed);
     saw = P::device(*counter).load(Order::relaxed);
     failed |= (saw & ~kArrivals) != 0;
-    return failed || sent >= goal || (saw & kArrivals) >= goal;  // once one has failed, nothing more need be known
+    return failed || sent >= goal || (saw & kArrivals) >= goal;  // after one failure the rest does not matter
   };
   if (!detail::wait_for_counters<P>(run, instruction, pass, look)) return Before::aborted;
   return failed ? Before::failed : Before::done;
 }
 
 /// Waits until all of a task's predecessors on other workers are done. A failure among them, however far back, shows in
-/// one of the counters; one on the same worker is the caller's to remember.
-/// `idle()` is called between looks, and says whether the worker has something else to do. Then nobody is in a hurry, and
-/// a look is no acquire: on a GPU each of those empties the L1 cache under the feet of the SM's other warps.
+/// one of the counters; a failure on the same worker the caller has to remember.
+/// `idle()` is called before each poll and says whether the worker has other work. If so, the poll is relaxed and the
+/// acquire comes when the count is there: on a GPU each acquire empties the L1 cache that the SM's other warps use.
 template <class P, class Idle>
 FLYWHEEL_TASK Before wait_before(const CompiledRun& run, const Instruction& instruction, std::uint32_t pass, Idle&& idle) {
   bool failed = false;
@@ -114,7 +121,8 @@ FLYWHEEL_TASK Before wait_before(const CompiledRun& run, const Instruction& inst
       saw = P::device(*counter).load(order);
       return (saw & kArrivals) >= goal;
     };
-    const bool done = (!idle() || there(Order::relaxed)) && there(Order::acquire);  // pairs with the release in settle()
+    // Acquire: pairs with the release in signal_done(). A relaxed poll before it only saves acquires.
+    const bool done = (!idle() || there(Order::relaxed)) && there(Order::acquire);
     failed |= (saw & ~kArrivals) != 0;
     return done;
   };
@@ -122,92 +130,104 @@ FLYWHEEL_TASK Before wait_before(const CompiledRun& run, const Instruction& inst
   return failed ? Before::failed : Before::done;
 }
 
-/// One thread, when a task and all it wrote is done (`failed`: it was skipped, or code says why it failed): tells those
-/// who wait for it. A sink tells the gate, and whether the run is to end there.
+/// One thread, when a task and all that it wrote is done: signals the tasks that wait for it. A sink arrives at the
+/// gate instead and votes on whether the run ends with this pass. `failed`: the task was skipped, or one before it
+/// failed; outcome.code: why it failed itself, or 0.
 template <class P>
-FLYWHEEL_TASK void settle(const CompiledRun& run, const Instruction& instruction, std::uint32_t pass, const Asked& asked,
-                          bool failed) {
-  if (asked.code) record_fault<P>(*run.state, asked.code, instruction.record.header.local);
-  if (asked.stop) P::device(run.state->line.stop).set(1, Order::relaxed);  // a sink after this task will see it
-  failed |= asked.code != 0;
-  // The others of its gang may wait for it in vain: block.cancelled() tells them. Release: the cause is recorded before.
+FLYWHEEL_TASK void signal_done(const CompiledRun& run, const Instruction& instruction, std::uint32_t pass,
+                               const Outcome& outcome, bool failed) {
+  if (outcome.code) record_fault<P>(*run.state, outcome.code, instruction.record.header.local);
+  // Relaxed: pairs with the loads of the sinks below; this task's own release below goes before their acquire.
+  if (outcome.stop) P::device(run.state->line.stop).set(1, Order::relaxed);
+  failed |= outcome.code != 0;
+  // Tasks of the same gang may wait in vain for this one while they run: block.cancelled() tells them. Release: the
+  // cause is recorded before. The load in BlockCore::cancelled() is relaxed; the record_fault() of a task that it stops
+  // depends on the value.
   if (failed && instruction.flags & kInGang) P::device(run.state->line.cancelled).store(1, Order::release);
   if (instruction.flags & kSink) {
     RunLine& line = run.state->line;
-    // Relaxed: stop and fault were acquired with the waits of this sink; a cancellation is seen now or a pass later.
+    // Relaxed: `stop` and `fault` were acquired with the waits of this sink. `cancelled` pairs with the store above and
+    // with MessageHandler::cancel(); it is seen now or in a later pass.
     const bool ends = failed || P::device(line.stop).load(Order::relaxed) || P::device(line.fault).load(Order::relaxed) ||
                       P::device(line.cancelled).load(Order::relaxed);
-    // One sink votes for all: there may be more of them than a field of votes can count.
+    // One sink votes for all, since there may be more sinks than a field of votes can count. Relaxed: only the
+    // atomicity counts; the vote itself goes with the arrival.
     const bool votes = ends && !(P::device(line.stop).fetch_or(kStopVoted, Order::relaxed) & kStopVoted);
-    P::release_fence();  // pairs with the acquire in GridBarrier::wait(): what this pass wrote, for the next
-    const GridBarrier<P> gate{&run.world->control->barrier.value, run.sinks};
+    // Release fence, for arrive(): pairs with the acquire in GridBarrier::wait(). What this pass wrote goes to the next
+    // one.
+    P::release_fence();
+    const GridBarrier<P> gate{&run.dev->control->barrier.value, run.sinks};
     gate.arrive(std::uint64_t{pass} + 1, votes);
   } else if (instruction.signal != kNoCounter) {
-    // Release: pairs with the acquire in wait_before(). Arrivals are read-modify-writes, so the waiter that sees the
+    // Release: pairs with the acquire in wait_before(). All arrivals are read-modify-writes, so a waiter that sees the
     // last of them synchronises with all.
     P::device(*detail::counter_of(run, instruction.signal)).add(failed ? 1 + kFailedSignal : 1, Order::release);
   }
-  show_progress<P>(*run.world, run.worker);
+  show_progress<P>(*run.dev, run.worker);
 }
 
-/// Waits for the end of `passes` passes: a pass begins when all sinks of the one before are done.
+/// Waits at the gate, the grid barrier between passes, until `passes` passes are over. A pass begins when all sinks of
+/// the one before are done. GridBarrier::wait() acquires what they wrote.
 template <class P, class Idle>
 FLYWHEEL_TASK Meeting wait_at_gate(const CompiledRun& run, std::uint32_t passes, Idle&& idle) {
-  const GridBarrier<P> gate{&run.world->control->barrier.value, run.sinks};
-  return gate.wait(run.gate_base, passes, Wires<P>{*run.world}.wait_for_phase(run.worker), idle);
+  const GridBarrier<P> gate{&run.dev->control->barrier.value, run.sinks};
+  return gate.wait(run.gate_base, passes, Views<P>{*run.dev}.wait_for_phase(run.worker), idle);
 }
 
-/// One thread of each worker, when nothing of the worker touches the run any more.
+/// One thread of each worker, when nothing of the worker uses the run any more.
 template <class P>
 FLYWHEEL_TASK void leave_compiled(const CompiledRun& run) {
-  // Release: pairs with the speaker's acquire in end_compiled(), who then writes what join_compiled() read.
+  // Release: pairs with the leader's acquire in end_compiled(), which then overwrites what join_compiled() has read.
   P::device(run.schedule->left).add(1, Order::release);
 }
 
-/// The speaker, after the last pass and its own leave_compiled(): leaves the schedule ready for its next run and tells
-/// the host.
+/// The leader, after the last pass and its own leave_compiled(): waits for all workers to leave, prepares the schedule
+/// for its next run and tells the host.
 template <class P>
 FLYWHEEL_COLD void end_compiled(const CompiledRun& run, std::uint32_t passes) {
-  const std::uint64_t all = (run.runs + 1) * run.world->workers;
-  const PhasePatience patience = Wires<P>{*run.world}.wait_for_phase(run.worker);
-  const bool alone = spin_until<P>(patience, WaitReason::workers_to_leave, &run.schedule->left, all,
+  const std::uint64_t all = (run.runs + 1) * run.dev->workers;
+  const PhaseWait limit = Views<P>{*run.dev}.wait_for_phase(run.worker);
+  const bool alone = spin_until<P>(limit, WaitReason::workers_to_leave, &run.schedule->left, all,
                                    [&](std::uint64_t& saw) {
     saw = P::device(run.schedule->left).load(Order::acquire);  // pairs with leave_compiled()
     return saw >= all;
   });
   if (!alone) return;
   RunLine& line = run.state->line;
+  // All relaxed: the other workers have left, and what they stored was acquired above. The release in complete_run()
+  // publishes the stores to the host, and through it to the next run's wait_before() and join_compiled().
   if (P::device(line.fault).load(Order::relaxed))
     for (std::uint32_t c = 0; c < run.schedule->counter_count; ++c) {
       std::uint64_t* counter = detail::counter_of(run, c);
-      // Failures of this run are none of the next, and what a skipped task did not send is not missed for ever.
+      // Failures of this run do not count for the next, and the sent words make up for the tasks that were skipped.
       const std::uint64_t arrivals = P::device(*counter).fetch_and(kArrivals, Order::relaxed) & kArrivals;
       P::device(counter[kSentWord]).store(arrivals, Order::relaxed);
     }
   run.schedule->passes = run.passes + passes;
-  P::device(run.world->control->compiled_passes.value).store(run.passes_of_all + passes, Order::relaxed);
+  P::device(run.dev->control->compiled_passes.value).store(run.passes_of_all + passes, Order::relaxed);
   run.schedule->runs = run.runs + 1;
   P::device(line.iteration).store(passes - 1, Order::relaxed);
-  complete_run<P>(*run.world, line.constants, false);  // its release covers the lines above
+  complete_run<P>(*run.dev, line.constants, false);  // releases all of the above
 }
 
-/// Where a worker's part of a run ended.
+/// How a worker's part of a run ended.
 struct StreamEnd {
-  std::uint32_t passes;  // that it went through
+  std::uint32_t passes;  // that the worker went through
   bool aborted;
 };
 
-/// One worker's share of a run: `step(instruction index, pass)` takes the next instruction and is false to leave at
-/// once. Only the speaker, who has a sink, waits for the end of the last pass.
+/// One worker's part of a run. step(i, pass) does instruction i of the stream and returns false to leave at once.
+/// Between passes the worker waits at the gate. After the last pass only the leader does, which has a sink and tells
+/// the host.
 template <class P, class Idle, class Step>
-FLYWHEEL_TASK StreamEnd follow_stream(const CompiledRun& run, TracePen<P>& pen, Idle&& idle, Step&& step) {
+FLYWHEEL_TASK StreamEnd follow_stream(const CompiledRun& run, TraceWriter<P>& writer, Idle&& idle, Step&& step) {
   if (!run.stream.count) return {0, false};
   for (std::uint32_t pass = 0;; ++pass) {
     const bool last = pass == run.repeat;
-    if (pass && (run.speaks || !last)) {
-      const std::uint64_t begin = pen.now();
+    if (pass && (run.is_leader || !last)) {
+      const std::uint64_t begin = writer.now();
       const Meeting meeting = wait_at_gate<P>(run, pass, idle);
-      pen.write(TraceKind::gate, begin, 0, pass);
+      writer.write(TraceKind::gate, begin, 0, pass);
       if (meeting != Meeting::go_on) return {pass, meeting == Meeting::aborted};
     }
     if (last) return {pass, false};

@@ -1,113 +1,125 @@
-// Operand streams: what a worker's tasks read and no task writes, laid out in the order of use.
+// Operand streams: what a worker's tasks read and no task writes, laid out in the order of use. This is the manual of
+// tuned tasks; the kernel's roles, the CPU workers and Graph::add() follow it.
 //
-// A task type with operands says how many bytes they take and packs them once, when its graph is compiled:
+// Constant operands. A task type with operands says how many bytes they take, and packs them once, when its graph is
+// compiled:
 //
 //   std::uint32_t operand_bytes() const;
 //   template <class Block> FLYWHEEL_TASK void pack(Block& block, unsigned char* to) const;
 //
-// In a compiled run its compute part takes them page by page; they were fetched long before, while other tasks ran:
+// In a compiled run its compute part takes them page by page. They were fetched long before, while other tasks ran:
 //
 //   template <class Block, class Operands>
 //   __device__ void compute(Block& block, Operands& operands) const { const unsigned char* page = operands.next(); ... }
 //
-// Operands that other tasks write are dependent: fetched once the task's predecessors are done, into pages after the
-// constant ones, while the compute warps are still at the task before. Each fetch begins a page, pointers and sizes are
-// multiples of 16:
+// Dependent operands. Operands that other tasks write are fetched when the task's predecessors are done, into pages
+// behind the constant ones, while the compute warps are still at the task before. Each fetch begins a page; pointers
+// and sizes are multiples of 16:
 //
 //   std::uint32_t dependent_pages() const;  // pages_of() each piece, added up
 //   template <class Fetch> FLYWHEEL_TASK void dependents(Fetch&& fetch) const { fetch(pointer, bytes); ... }
 //
-// Graph::add() asks for all of this on the host, too, and load() checks it: it follows from the task's members alone.
+// Graph::add() calls all of these on the host, too, and load() checks them: their results follow from the task's
+// members alone.
 //
-// Types that differ only in their ends may share the code of their compute parts, which the GPU caches once: they derive
-// from one base that has it, say `using ComputeAs = Base;`, and the base comes first.
+// Shared code. Types that differ only in their ends may share the code of their compute parts, which the GPU then
+// caches once: they derive from one base that has it, declare `using ComputeAs = Base;`, and name that base first.
 //
-// Each page taken is given back, and no more than that. A CPU always looks, and Options::check_operands makes a GPU look: a
-// task that does otherwise fails by name. Where nobody looks, pages that a body keeps are given back for it if next() gave
-// them; other mistakes end in a report of who waited for what.
+// Pages. A task gives each page that it takes back, once. A CPU always checks this, a GPU does with
+// Options::check_operands: a task that does otherwise fails and is named. Without the check, pages from next() that a
+// body keeps are given back for it; other mistakes end in a wait report.
 //
-// The portable body, operator(), reads the originals; it is what dynamic runs call, and the oracle of the tuned parts.
+// The portable body, operator(), reads the original operands. Dynamic runs call it, and it is the oracle of the tuned
+// parts.
 //
-// A GPU task may also leave its end to a warp of its own, while the compute warps go on to the next task:
+// Store part. A GPU task may leave its end to the store warp, while the compute warps go on to the next task:
 //
 //   compute:  float* sums = block.template hand<float>(); ... write a share of it ...; block.pass_on();
 //   template <class Block> __device__ void store(Block& block) const {
 //     while (const float* sums = block.template take<float>()) { ... write results ...; block.give_back(); }
 //   }
 //
-// A task that hands nothing over may use the places of handoffs as scratch memory: block.borrow_handoffs(). What Options::scratch_bytes
-// does not take is left for pages.
+// A task without handoffs may use their memory as scratch: block.borrow_handoffs(). Pages get what
+// Options::scratch_bytes leaves.
 //
-// An early task begins before the tasks before it are done: `static constexpr bool kEarly = true;`. Its compute and store
-// parts do what they can, and wait themselves before they touch what others wrote: block.await() until those are done;
-// or block.await_sent() until they have said block.sent(), where what is needed comes in stamped words (stamped.hpp).
-// Both are false if one of those has failed: then return, the task counts as skipped. Its last part need not have waited.
-// Who looks for stamped words with block.spin() need not have waited either: that ends, too, when one of those has failed.
-// Some warps may have found their words by then, so a part that has not waited hands over as often as it always does.
+// Early tasks. An early task begins before its predecessors are done: `static constexpr bool kEarly = true;`. Its compute
+// and store parts do what they can, and wait themselves before they use what the predecessors wrote: block.await() waits
+// until those are done; block.await_sent() waits until they have called block.sent(), for data in stamped words
+// (stamped.hpp). Both are false if a predecessor has failed: the part then returns, and the task counts as skipped.
 //
-// All warps of a compute part take pages and hand over in the same order: there are a few places for either, and warps
-// that hold one kind while they wait for the other would wait for ever (until the time limit names them).
+// The last part of the task need not wait. Neither does a part that polls stamped words with block.spin(), which also
+// ends when a predecessor has failed. Some warps may have found their words by then, so a part that has not waited makes
+// all its handoffs.
+//
+// Order. All warps of a compute part take pages and hand over in the same order. There are few places for either: warps
+// that hold one kind while they wait for the other would wait until the time limit reports them.
 #pragma once
 
-#include "runtime/base/status.hpp"
-#include "runtime/compiled/compiled.hpp"
-#include "runtime/dynamic/task_list.hpp"
+#include "../base/status.hpp"
+#include "compiled.hpp"
+#include "../dynamic/task_list.hpp"
 
 namespace flywheel {
 
-/// What the load role brings at once and one wait is for. Each costs the warps that wait a fixed 0.14 us: with 16 KB
-/// Llama-3.2-1B took 0.759 ms a token in place of 0.753 with 32 (both on an H200). 26 KB are 16,384 weights of 13 bits.
+/// A page: what the load role fetches at once and one wait is for. Each wait costs a fixed 0.14 us (H200), so smaller
+/// pages were slower, see tuning.md. 26 KB are 16,384 weights of 13 bits.
 inline constexpr std::uint32_t kPageBytes = 26u << 10;
-/// What a compute part hands over to its store part at once, and how often it can before the first is taken.
+/// A handoff: the bytes that a compute part hands to its store part at once, and how many fit before the first is
+/// taken.
 inline constexpr std::uint32_t kHandoffBytes = 4608;
 inline constexpr std::uint32_t kHandoffs = 2;
-/// Of shared memory. One page is read while another is on its way.
+/// Pages that shared memory may hold. With two, one is read while the other is fetched.
 inline constexpr std::uint32_t kFewestPages = 2;
 inline constexpr std::uint32_t kMostPages = 16;
-/// Each task's operands begin on a line of their own.
+/// Each task's operands begin on a cache line of their own.
 inline constexpr std::uint32_t kOperandAlignment = 128;
 
+/// Bytes that a task's operands take in the stream.
 FLYWHEEL_TASK constexpr std::uint32_t padded_operands(std::uint32_t bytes) {
   return (bytes + kOperandAlignment - 1) / kOperandAlignment * kOperandAlignment;
 }
+/// Pages that operands, or one dependent piece, take.
 FLYWHEEL_TASK constexpr std::uint32_t pages_of(std::uint32_t operand_bytes) {
   return (operand_bytes + kPageBytes - 1) / kPageBytes;
 }
 
-/// Pieces of memory that a task may name as dependent.
+/// The most pieces of memory that a task may name as dependent.
 inline constexpr std::uint32_t kMostDependents = 16;
 
-/// A CPU task's operands, where they lie: its part of the stream, then the pieces it depends on. Nothing goes wrong here if
-/// a body takes too many pages or keeps some; on a GPU it would, so end() tells.
+/// A CPU task's operands, read where they lie: its part of the stream, then its dependent pieces. A body that takes too
+/// many pages or keeps some does no harm here, but would on a GPU, so end() reports it.
 class CpuOperands {
  public:
-  /// `spare` is what take() gives after the last page.
-  FLYWHEEL_TASK CpuOperands(const unsigned char* at, std::uint32_t bytes, const unsigned char* spare = nullptr) : spare_(spare) {
+  /// `at`, `bytes`: the task's part of the stream. `spare`: what take() gives after the last page.
+  FLYWHEEL_TASK CpuOperands(const unsigned char* at, std::uint32_t bytes, const unsigned char* spare = nullptr)
+      : spare_(spare) {
     add(at, bytes);
   }
+  /// Library use: adds a dependent piece.
   FLYWHEEL_TASK void add(const void* at, std::uint32_t bytes) {
     if (!bytes) return;
     if (count_ > kMostDependents) return note(Status::operands_misnamed);
     pieces_[count_++] = {static_cast<const unsigned char*>(at), bytes};
   }
 
-  /// The next page: kPageBytes of the task's operands, or what is left of them or of a piece. Null after the last.
+  /// The next page: kPageBytes of the task's operands, or what is left of them or of a dependent piece. Null after the
+  /// last.
   FLYWHEEL_TASK const unsigned char* next() {
     if (piece_ == count_) return nullptr;
-    if (++held_ > kMostPages) note(Status::operands_hoarded);  // no GPU has as many
+    if (++held_ > kMostPages) note(Status::operands_hoarded);  // more than any GPU has
     const unsigned char* page = pieces_[piece_].at + done_;
     const std::uint32_t left = pieces_[piece_].bytes - done_;
     done_ += kPageBytes;
     if (left <= kPageBytes) ++piece_, done_ = 0;
     return page;
   }
-  /// The page that next() gave first, of those not given back yet, may be overwritten.
+  /// Gives back the page that next() gave first among those still held: it may be overwritten.
   FLYWHEEL_TASK void give_back() {
     if (held_) --held_;
     else note(Status::operands_overdrawn);
   }
 
-  /// The same for those who know how many pages there are and hold one at a time.
+  /// The same for bodies that know the number of their pages and hold one at a time: take() and drop().
   FLYWHEEL_TASK const unsigned char* take() {
     const unsigned char* page = next();
     if (page) return page;
@@ -116,7 +128,7 @@ class CpuOperands {
   }
   FLYWHEEL_TASK void drop() { give_back(); }
 
-  /// Library use: when the body has ended. What it did first that would go wrong on a GPU, or Status::ok.
+  /// Library use, after the body: its first mistake that would matter on a GPU, or Status::ok.
   FLYWHEEL_TASK Status end() {
     if (held_) note(Status::operands_kept);
     return fault_;

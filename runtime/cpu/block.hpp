@@ -1,50 +1,52 @@
-// The block of a CPU worker: one thread. The same bodies run here under gdb, AddressSanitizer and ThreadSanitizer.
+// The block of a CPU worker: one thread. Task bodies run on it as on a GPU, under gdb, AddressSanitizer and
+// ThreadSanitizer. The CPU executor (executor.hpp) and CpuCompiled (compiled.hpp) make one for each body or phased run.
 #pragma once
 
-#include "runtime/compiled/phases.hpp"
-#include "runtime/cpu/thrown.hpp"
+#include "../compiled/phases.hpp"
+#include "thrown.hpp"
 
 namespace flywheel {
 
+/// See BlockCore for what all blocks have.
 template <class List, class P = CpuPlatform>
 class CpuBlock : public BlockCore<P, List> {
  public:
   FLYWHEEL_TASK CpuBlock(TaskContext& context, unsigned char* scratch)
       : BlockCore<P, List>(context), scratch_(scratch) {}
 
-  static constexpr bool kOnGpu = false;  // no warps, and nobody to hand over to
+  static constexpr bool kOnGpu = false;  // no warps, and no store warp to hand over to
   FLYWHEEL_TASK static constexpr int rank() { return 0; }
   FLYWHEEL_TASK static constexpr int size() { return 1; }
   FLYWHEEL_TASK static constexpr bool leader() { return true; }
   FLYWHEEL_TASK static void sync() {}
 
-  /// f(i) for i = 0..n-1, shared out over the threads of the block.
+  /// Calls f(i) for i = 0..n-1, shared out over the threads of the block.
   template <class F>
   FLYWHEEL_TASK void for_each(int n, F&& f) const {
     for (int i = 0; i < n; ++i) f(i);
   }
 
-  /// Combines one value of each thread; every thread gets the result.
+  /// Combines one value of each thread with op; every thread gets the result.
   template <class T, class Op>
   FLYWHEEL_TASK T reduce(T value, Op&&) const {
     return value;
   }
 
-  /// Memory for n values, shared by the threads of the block until the body returns. Null (and the task fails) if
-  /// Options::scratch_bytes is too small.
+  /// Memory for n values, aligned to 16 bytes, shared by the threads of the block until the body returns. Null, and the
+  /// task fails with Status::scratch_exhausted, if Options::scratch_bytes is too small.
   template <class T>
   FLYWHEEL_TASK T* scratch(int n) {
     const std::size_t at = (used_ + 15) & ~std::size_t{15};
     used_ = at + sizeof(T) * static_cast<std::size_t>(n);
-    if (used_ <= this->context_->world->scratch_bytes) return reinterpret_cast<T*>(scratch_ + at);
+    if (used_ <= this->context_->dev->scratch_bytes) return reinterpret_cast<T*>(scratch_ + at);
     this->fail_with(static_cast<std::uint32_t>(Status::scratch_exhausted));
     return nullptr;
   }
 
-  /// Nothing is handed over here: scratch() alone has to do.
+  /// For bodies that use the memory of handoffs as scratch on a GPU. There is none here.
   FLYWHEEL_TASK static void borrow_handoffs() {}
 
-  /// Grid tasks: all workers meet. False if the run ends here: return from the body.
+  /// Grid tasks: waits until all workers have called it. False if the run ends here: return from the body.
   FLYWHEEL_TASK bool grid_sync() {
     const bool go_on = meet_others(false);
     if (go_on) begin_step();
@@ -54,21 +56,25 @@ class CpuBlock : public BlockCore<P, List> {
 
   // Library use: see phases.hpp.
   FLYWHEEL_TASK void begin_phases() { clock_ = PhaseClock::of<P>(*this->context_); }
-  /// When a run ends early, some may hear of it in grid_sync(): they come here once more, after their bodies. One whose body
-  /// threw hears of it here. So whoever has not heard in grid_sync() comes once more, too, and all bodies are over then.
+  /// Crosses a boundary. When a run ends early, some workers learn it in grid_sync() and come here once more, after
+  /// their bodies; a worker whose body threw learns it here. So a worker that has not learned it in grid_sync() crosses
+  /// one boundary more, after which all bodies are over.
   FLYWHEEL_TASK bool boundary(bool end_of_pass) {
     const bool go_on = meet_others(end_of_pass);
     if (!go_on && !told_) meet_others(end_of_pass);
     return go_on && !told_;
   }
-  /// Nobody tells that the run is over before all have seen that nothing had ended it: who looks late would take the votes of
-  /// the next run for those of the last boundary, and come once more.
+  /// One more boundary after the last: the run is reported as over only when all workers have seen that nothing had
+  /// ended it. Otherwise a late worker would take the votes of the next run for those of the last boundary, and cross
+  /// one more.
   FLYWHEEL_TASK void end_phases() { meet_others(true); }
   FLYWHEEL_TASK TaskContext& context() { return *this->context_; }
-  FLYWHEEL_TASK void begin_pass(std::uint32_t pass) { this->context_->asked.iteration = pass; }
-  FLYWHEEL_TASK void get_on() const { show_progress<P>(*this->context_->world, this->context_->worker); }
+  FLYWHEEL_TASK void begin_pass(std::uint32_t pass) { this->context_->outcome.iteration = pass; }
+  /// Between two tasks of a phase: shows progress to the workers that wait at the boundary.
+  FLYWHEEL_TASK void get_on() const { show_progress<P>(*this->context_->dev, this->context_->worker); }
+  /// Prepares the block for the body of `record`, and notes what the last body asked for.
   FLYWHEEL_TASK const TaskRecord& load(const TaskRecord& record) {
-    note_asked<P>(*this->context_, clock_);
+    note_outcome<P>(*this->context_, clock_);
     clock_.local = record.header.local;
     this->context_->header = &record.header;
     used_ = 0;
@@ -78,18 +84,18 @@ class CpuBlock : public BlockCore<P, List> {
 
  private:
   FLYWHEEL_TASK bool meet_others(bool end_of_pass) {
-    end_body<P>(this->context_->world->heartbeats[this->context_->worker]);  // who waits for others does not stall
+    end_body<P>(this->context_->dev->heartbeats[this->context_->worker]);  // one that waits for others is not stalled
     return meet<P>(*this->context_, clock_, end_of_pass);
   }
   FLYWHEEL_TASK void begin_step() const {
     const TaskContext& context = *this->context_;
-    begin_body<P>(context.world->heartbeats[context.worker], Item{clock_.local, context.item.run, false}.pack());
+    begin_body<P>(context.dev->heartbeats[context.worker], Item{clock_.local, context.item.run, false}.pack());
   }
 
   PhaseClock clock_{};
   unsigned char* scratch_;
   std::size_t used_ = 0;
-  bool told_ = false;  // by grid_sync(), that the run ends
+  bool told_ = false;  // grid_sync() has returned false
 };
 
 }  // namespace flywheel

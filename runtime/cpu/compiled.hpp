@@ -1,14 +1,15 @@
-// A CPU worker's part in a compiled run: one thread plays all roles in turn.
+// A CPU worker's part in a compiled run: one thread does the work of all roles in turn. CpuExecutor::run_compiled()
+// calls it.
 #pragma once
 
-#include "runtime/compiled/operands.hpp"
-#include "runtime/cpu/block.hpp"
-#include "runtime/records/trace.hpp"
+#include "../compiled/operands.hpp"
+#include "block.hpp"
+#include "../records/trace.hpp"
 
 namespace flywheel {
 
 namespace detail {
-/// For those who take more pages than they have.
+/// What take() gives to a body that takes more pages than it has.
 FLYWHEEL_TASK inline const unsigned char* spare_page() {
 #ifdef __CUDA_ARCH__
   return nullptr;  // the CPU platform is never instantiated for the device
@@ -19,25 +20,29 @@ FLYWHEEL_TASK inline const unsigned char* spare_page() {
 }
 }  // namespace detail
 
+/// Runs worker `worker`'s stream of the compiled run in `slot`.
 template <class List, class P>
 class CpuCompiled {
  public:
-  FLYWHEEL_TASK CpuCompiled(const World& world, std::uint16_t slot, std::uint32_t worker, unsigned char* scratch)
-      : run_(join_compiled<P>(world, slot, worker)), scratch_(scratch),
-        waits_(run_.traced ? world.trace : TraceBuffers{}, worker, TraceRole::control),
-        bodies_(run_.traced ? world.trace : TraceBuffers{}, worker, TraceRole::compute) {
-    show_joined<P>(world.heartbeats[worker], slot, world.runs[slot].line.constants.generation);
+  FLYWHEEL_TASK CpuCompiled(const DeviceState& dev, std::uint16_t slot, std::uint32_t worker, unsigned char* scratch)
+      : run_(join_compiled<P>(dev, slot, worker)), scratch_(scratch),
+        waits_(run_.traced ? dev.trace : TraceBuffers{}, worker, TraceRole::control),
+        bodies_(run_.traced ? dev.trace : TraceBuffers{}, worker, TraceRole::compute) {
+    show_joined<P>(dev.heartbeats[worker], slot, dev.runs[slot].line.constants.generation);
   }
 
   FLYWHEEL_TASK void operator()() {
-    const StreamEnd end = follow_stream<P>(run_, waits_, NothingToDo{}, [&](std::uint32_t i, std::uint32_t pass) { return step(i, pass); });
+    const StreamEnd end = follow_stream<P>(run_, waits_, NothingToDo{},
+                                           [&](std::uint32_t i, std::uint32_t pass) { return step(i, pass); });
     waits_.close();
     bodies_.close();
     leave_compiled<P>(run_);
-    if (run_.speaks && !end.aborted) end_compiled<P>(run_, end.passes);
+    if (run_.is_leader && !end.aborted) end_compiled<P>(run_, end.passes);
   }
 
  private:
+  /// One instruction: waits for the tasks before it, runs its body unless one of them failed, and signals. False to
+  /// leave.
   FLYWHEEL_TASK bool step(std::uint32_t i, std::uint32_t pass) {
     if (i == 0) operands_ = run_.stream.operands, failed_ = false;
     const Instruction& instruction = run_.stream.instructions[i];
@@ -50,17 +55,18 @@ class CpuCompiled {
     const unsigned char* operands = operands_;
     operands_ += padded_operands(instruction.operand_bytes);
     if (instruction.flags & kOnlyWaits) return true;
-    TaskContext context{run_.world, &instruction.record.header, run_.state,
+    TaskContext context{run_.dev, &instruction.record.header, run_.state,
                         {0, static_cast<std::uint16_t>(run_.slot), false}, run_.worker, {0, 0, 0, pass}, stamp_of(run_, pass)};
     if (!failed_) run_body(instruction, context, operands);
-    failed_ |= context.asked.code != 0;
-    settle<P>(run_, instruction, pass, context.asked, failed_);
+    failed_ |= context.outcome.code != 0;
+    signal_done<P>(run_, instruction, pass, context.outcome, failed_);
     return true;
   }
 
+  /// Runs the compute part with its operands, which begin at `from`, and checks how it used them.
   FLYWHEEL_TASK void run_body(const Instruction& instruction, TaskContext& context, const unsigned char* from) {
     const std::uint64_t begin = bodies_.now();
-    Heartbeat& heart = run_.world->heartbeats[run_.worker];
+    Heartbeat& heart = run_.dev->heartbeats[run_.worker];
     begin_part<P>(heart, Item{context.header->local, context.item.run, false}.pack());
     CpuBlock<List, P> block(context, scratch_);
     CpuOperands operands(from, instruction.operand_bytes, detail::spare_page());
@@ -72,17 +78,17 @@ class CpuCompiled {
     const bool as_said = pages == instruction.dependent_pages;
     if (as_said) detail::CatchingList<List>::compute(instruction.record, block, operands);
     const Status fault = as_said ? operands.end() : Status::operands_misnamed;
-    if (!context.asked.code) context.asked.code = static_cast<std::uint32_t>(fault);
+    if (!context.outcome.code) context.outcome.code = static_cast<std::uint32_t>(fault);
     end_body<P>(heart);
-    bodies_.write(TraceKind::body, begin, instruction.record.header.local, context.asked.iteration,
+    bodies_.write(TraceKind::body, begin, instruction.record.header.local, context.outcome.iteration,
                   instruction.operand_bytes);
   }
 
   CompiledRun run_;
   unsigned char* scratch_;
   const unsigned char* operands_ = nullptr;  // of the next instruction
-  bool failed_ = false;  // a task of this pass, on this worker or before one of its tasks
-  TracePen<P> waits_, bodies_;
+  bool failed_ = false;  // a task of this pass has failed, on this worker or before one of its tasks
+  TraceWriter<P> waits_, bodies_;
 };
 
 }  // namespace flywheel

@@ -1,25 +1,29 @@
-// The CPU half of a kernel entry: the worker's and the door's loops over CPU threads.
+// The CPU half of a kernel entry (records/entry.hpp): the loops of a worker and of the inbox poller on a CPU thread.
+// <flywheel/task.cuh> includes this header.
 #pragma once
 
-#include "runtime/cpu/crew.hpp"
-#include "runtime/dynamic/door.hpp"
-#include "runtime/dynamic/worker.hpp"
-#include "runtime/records/entry.hpp"
+#include "executor.hpp"
+#include "../dynamic/inbox_poller.hpp"
+#include "../dynamic/worker.hpp"
+#include "../records/entry.hpp"
 
 namespace flywheel {
 
+/// Runs worker `id` on the calling thread until the runtime parks or aborts. `scratch`: Options::scratch_bytes for its
+/// bodies.
 template <class List, class P = CpuPlatform>
-void cpu_worker(const World& world, std::uint32_t id, Porch* porch, unsigned char* scratch) {
-  CpuCrew<List, P> crew(world, id, scratch);
-  Worker<P, CpuCrew<List, P>> worker(world, id, crew, porch);
+void cpu_worker(const DeviceState& dev, std::uint32_t id, DirectSlot* direct_slot, unsigned char* scratch) {
+  CpuExecutor<List, P> executor(dev, id, scratch);
+  Worker<P, CpuExecutor<List, P>> worker(dev, id, executor, direct_slot);
   worker();
 }
 
+/// Runs the inbox poller on the calling thread until the runtime parks or aborts.
 template <class P = CpuPlatform>
-void cpu_door(const World& world, Porch* porch) {
-  RunConstants desk{};
-  Door<P> door(world, *porch, desk);
-  door();
+void cpu_poller(const DeviceState& dev, DirectSlot* direct_slot) {
+  RunConstants work{};
+  InboxPoller<P> poller(dev, *direct_slot, work);
+  poller();
 }
 
 }  // namespace flywheel

@@ -1,20 +1,21 @@
-// What a task type must look like. The sentences are what a user reads where it does not.
+// What a task type must look like: compile-time checks, whose messages are for the author of the task type.
+// Graph::add() and flywheel::start<...>() check with it.
 //
-// Of its parts (see operands.hpp) nothing is called here: whether a call would do is asked of types. A part that is written
-// returns `void`, so that asking does not compile its body.
+// The checks call no part of a task (see operands.hpp): they ask whether the types would allow the call. A part must
+// have a written return type `void`, so that asking does not compile its body.
 #pragma once
 
-#include "runtime/compiled/operands.hpp"
-#include "runtime/cpu/block.hpp"
+#include "../compiled/operands.hpp"
+#include "block.hpp"
 
 namespace flywheel {
 
 namespace detail {
-/// For parts that are for GPUs only.
+/// Stands for a GPU block, for parts that only GPUs have.
 struct AnyGpuBlock : CpuBlock<AnyTaskList> {
   static constexpr bool kOnGpu = true;
 };
-/// What load() gives to dependents() and to buffers().
+/// What load() passes to dependents() and to buffers().
 struct AnyFetch {
   FLYWHEEL_TASK void operator()(const void*, std::uint32_t) const {}
 };
@@ -22,14 +23,16 @@ struct AnyNote {
   void operator()(const char*, const void*) const {}
 };
 
-/// Which members a task can be asked for. The library asks a `const Task`; what only a `Task` has, somebody forgot to make const.
+/// Which members a task type has. The library calls them on a `const Task`: a member that only a `Task` has lacks its
+/// const.
 template <class Task>
 struct Asks {
   using Cpu = CpuBlock<AnyTaskList>;
   using Gpu = AnyGpuBlock;
 
   template <class Block>
-  static constexpr bool computes_on = requires(Task& task, Block& block, CpuOperands& operands) { task.compute(block, operands); };
+  static constexpr bool computes_on =
+      requires(Task& task, Block& block, CpuOperands& operands) { task.compute(block, operands); };
   template <class Block>
   static constexpr bool computes_alone_on = requires(Task& task, Block& block) { task.compute(block); };
   template <class Block>
@@ -52,14 +55,15 @@ struct NamedCompute {
 };
 template <class Task>
 struct AndNamedCompute : Task, NamedCompute {};
-/// Whether anything in the task is called `compute`, whatever it takes: then the name means two things in a type derived
-/// of both. Of a final type nobody knows; it counts as having one.
+/// Whether the task has a member called `compute`, with any parameters: the name is then ambiguous in a type derived
+/// from the task and from NamedCompute. A final type cannot be derived from; it counts as having one.
 template <class Task>
 constexpr bool names_compute() {
   if constexpr (std::is_final_v<Task>) return true;
   else return !requires { &AndNamedCompute<Task>::compute; };
 }
 
+/// Members for operands are const and come in pairs.
 template <class Task>
 constexpr void check_operand_members() {
   using Is = Asks<const Task>;
@@ -82,7 +86,7 @@ constexpr void check_operand_members() {
                 "an early task has no dependent operands: those are fetched when the tasks before it are done");
 }
 
-/// `kEarly` asks for no part: a body may wait by itself, too.
+/// Parts are const, and a store part needs a compute part. `kEarly` asks for no part: a portable body may wait, too.
 template <class Task>
 constexpr void check_parts() {
   using Is = Asks<const Task>;
@@ -98,7 +102,7 @@ constexpr void check_parts() {
 }
 }  // namespace detail
 
-/// A body must be usable by the runtime.
+/// Fails to compile, with a message, unless the runtime can use `Task` as a task type.
 template <class Task>
 constexpr bool check_task_type() {
   static_assert(std::is_trivially_copyable_v<Task>,

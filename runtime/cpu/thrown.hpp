@@ -1,7 +1,8 @@
-// Exceptions of task bodies on CPU workers: the task fails, the worker goes on. A GPU has none, and no part in this.
+// Exceptions of task bodies on CPU workers: the task fails, the worker goes on. The CPU executor and CpuCompiled call
+// their task types through CatchingList. GPU code has no exceptions; there a body is just called.
 #pragma once
 
-#include "runtime/dynamic/block.hpp"
+#include "../dynamic/block.hpp"
 
 #ifndef __CUDA_ARCH__
 #include <exception>
@@ -9,21 +10,24 @@
 
 namespace flywheel::detail {
 
-/// Keeps what an exception of a task of the run in a slot says.
-using KeepThrown = void (*)(const World& world, std::uint32_t slot, std::uint32_t task, const char* text);
-/// The host's, see host/submit/completion; 0 where there is no host. As bits, so that it is one word.
+/// Keeps the text of an exception that task `task` of the run in `slot` threw.
+using KeepThrown = void (*)(const DeviceState& dev, std::uint32_t slot, std::uint32_t task, const char* text);
+/// The host's KeepThrown, set by keep_what_bodies_throw() in host/engine/thrown_texts.cpp; 0 without a host. Bits, to
+/// be one atomic word.
 inline std::uint64_t keep_thrown = 0;
 
 #ifndef __CUDA_ARCH__
+/// Fails the task with Status::task_threw, unless it has failed already, and gives the text to the host.
 inline void note_thrown(TaskContext& context, const char* text) {
-  // Acquire: pairs with the release in host/submit/completion, keep_what_bodies_throw().
+  // Acquire: pairs with the release in keep_what_bodies_throw() (host/engine/thrown_texts.cpp), so that the
+  // function sees what the host set up before.
   const auto keep = reinterpret_cast<KeepThrown>(CpuPlatform::system(keep_thrown).load(Order::acquire));
-  if (keep) keep(*context.world, context.item.run, context.header->local, text);
-  if (!context.asked.code) context.asked.code = static_cast<std::uint32_t>(Status::task_threw);
+  if (keep) keep(*context.dev, context.item.run, context.header->local, text);
+  if (!context.outcome.code) context.outcome.code = static_cast<std::uint32_t>(Status::task_threw);
 }
 #endif
 
-/// Calls `body()`; what it throws fails its task.
+/// Calls `body()`. An exception fails its task.
 template <class Body>
 FLYWHEEL_TASK void catch_thrown([[maybe_unused]] TaskContext& context, Body&& body) {
 #ifdef __CUDA_ARCH__
@@ -39,7 +43,7 @@ FLYWHEEL_TASK void catch_thrown([[maybe_unused]] TaskContext& context, Body&& bo
 #endif
 }
 
-/// A list of task types whose bodies and packing may throw.
+/// The same list of task types, for bodies, compute parts and packing that may throw.
 template <class List>
 struct CatchingList : List {
   template <class Block>

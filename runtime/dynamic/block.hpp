@@ -1,57 +1,66 @@
-// What a task body can ask of its block, on any processor. GpuBlock and CpuBlock add threads, scratch and barriers.
+// What a task body can ask of its block on any processor: run parameters, failure, streams, spawns, results. GpuBlock
+// (device/block.cuh) and CpuBlock (cpu/block.hpp) derive from BlockCore and add threads, scratch memory and barriers.
 #pragma once
 
 #include <cstring>
 #include <type_traits>
 
-#include "runtime/dynamic/completion.hpp"
-#include "runtime/dynamic/ready.hpp"
-#include "runtime/dynamic/spawn.hpp"
+#include "completion.hpp"
+#include "ready.hpp"
+#include "spawn.hpp"
 
 namespace flywheel {
 
-/// A run parameter: a value that changes from one run of an executable to the next. Made by Graph::param<T>().
+/// A handle of a run parameter: a value that may change from one run of an executable to the next. Made by
+/// Graph::param<T>().
 template <class T>
 struct Param {
   std::uint32_t offset;  // bytes into the run's parameters
-  std::uint32_t graph;   // to which it belongs: the lower half of its id
+  std::uint32_t graph;   // the graph that it belongs to: the lower half of its id
 };
 
-/// What a body asked for; the worker reads it when the body has ended. One 16-byte word on the GPU.
-struct alignas(16) Asked {
+/// What a body asked for. 16 bytes: one load on the GPU. The threads of the block write it with relaxed atomics of
+/// block scope; the worker reads it behind a barrier at which all of them arrive after the body (on a CPU on the same
+/// thread).
+struct alignas(16) Outcome {
   std::uint32_t code;     // 0, or why the task failed
   std::uint32_t spawned;  // 1 once the body has spawned a task
   std::uint32_t stop;     // 1 once the body has called stop()
   std::uint32_t iteration;
 };
 
-/// The part of a block that one task body sees. Lives where all threads of the block can reach it.
+/// What BlockCore knows of the running task. It lies where all threads of the block can reach it: on a GPU in shared
+/// memory.
 struct TaskContext {
-  const World* world;
+  const DeviceState* dev;
   const TaskHeader* header;
   RunState* run;
   Item item;
   std::uint32_t worker;
-  Asked asked;
-  std::uint32_t stamp = 0;  // of the pass of a compiled run, see stamped.hpp
+  Outcome outcome;
+  std::uint32_t stamp = 0;  // compiled runs: the stamp of this pass, see stamped.hpp
 };
 
-/// `P` is the platform of one thread of the block; `List` the kernel's task types.
+/// The part of a block that is the same on all processors. `P` is the platform of one thread of the block, `List` the
+/// kernel's list of task types.
 template <class P, class List>
 class BlockCore {
  public:
   FLYWHEEL_TASK explicit BlockCore(TaskContext& context) : context_(&context) {}
 
-  /// Fails this task with a code of the program's own. Tasks that depend on it are skipped, its run reports the
-  /// code, other runs go on. The body returns by itself. Any thread; the first code counts. What is above kMostUserCode,
-  /// a negative number for example, is told as that.
+  /// Fails this task with a code of the program's own. Tasks that depend on it are skipped and its run reports the
+  /// code; other runs go on. The call does not end the body. Any thread may call; the first code counts. A code above
+  /// kMostUserCode, for example a negative number, is reported as kMostUserCode.
   FLYWHEEL_TASK void fail(std::uint32_t code) { fail_with(kUserStatus + (code < kMostUserCode ? code : kMostUserCode)); }
 
-  /// True once the run was cancelled: a long body looks from time to time and returns early. A task that was told so
-  /// counts as cancelled, whatever it had done by then.
+  /// True once the run was cancelled or the runtime was aborted. A long body polls it from time to time and returns
+  /// early. A task that got `true` counts as cancelled, whatever it has computed by then.
   FLYWHEEL_TASK bool cancelled() {
+    // Both relaxed: only the values count, and nothing is read after them. `cancelled` pairs with
+    // MessageHandler::cancel() and, in a gang of a compiled run, with signal_done(); `abort` with report_wait() and the
+    // host.
     const bool yes = P::device(context_->run->line.cancelled).load(Order::relaxed) ||
-                     P::device(context_->world->control->board.abort).load(Order::relaxed);
+                     P::device(context_->dev->control->broadcast.abort).load(Order::relaxed);
     if (yes) fail_with(static_cast<std::uint32_t>(Status::cancelled));
     return yes;
   }
@@ -65,64 +74,70 @@ class BlockCore {
     return value;
   }
 
-  /// Streams up to 8 bytes to the host while the run goes on. One call, one value; call it from one thread.
-  /// Waits while the host is Options::stream_capacity values behind. False (and the task fails) if that never ends.
+  /// Streams a value of at most 8 bytes to the host while the run goes on. One thread calls; each call sends one value.
+  /// It waits while Options::stream_capacity values are unread. False, and the task fails with Status::stream_stalled,
+  /// if that lasts longer than Options::spin_budget or the runtime is aborted.
   template <class T>
   FLYWHEEL_TASK bool emit(T value) {
     static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= 8, "a streamed value is at most 8 plain bytes");
     std::uint64_t bits = 0;
     memcpy(&bits, &value, sizeof(T));
-    const Wires<P> wires{*context_->world};
-    const bool sent = wires.stream(context_->item.run).write(*context_->run, bits, wires.wait(context_->worker));
+    const Views<P> views{*context_->dev};
+    const bool sent = views.stream(context_->item.run).write(*context_->run, bits, views.wait(context_->worker));
     if (!sent) fail_with(static_cast<std::uint32_t>(Status::stream_stalled));
     return sent;
   }
 
-  /// Submits one more task to this run; each calling thread spawns one. What waits for this task waits for the
-  /// spawned one too, and finds what both wrote. The spawned task finds what this thread wrote before the call, and what other
-  /// threads of the block wrote before a sync() ahead of it. False if the spawn pool is full: do the work here, or raise
-  /// Options::spawn_capacity.
+  /// Adds one more task to this run; each calling thread spawns one. A task that depends on this one also waits for the
+  /// spawned one, and sees what both wrote. The spawned task sees what this thread wrote before the call, and what
+  /// other threads of the block wrote before a sync() that precedes it. False if the spawn pool is full: do the work
+  /// here, or raise Options::spawn_capacity. In phased and compiled runs it returns false and the task fails with
+  /// Status::spawn_in_phase.
   template <class Task>
   [[nodiscard]] FLYWHEEL_TASK bool spawn(const Task& task, Priority priority = Priority::inherit) {
     static_assert(std::is_trivially_copyable_v<Task> && sizeof(Task) <= kTaskArgBytes,
                   "a task type must be trivially copyable and fit kTaskArgBytes; keep larger data behind a pointer");
     if (context_->run->line.constants.flags & kAllWorkers) {
-      fail_with(static_cast<std::uint32_t>(Status::spawn_in_phase));  // nobody would wait for it
+      fail_with(static_cast<std::uint32_t>(Status::spawn_in_phase));  // such a run would not wait for it
       return false;
     }
-    const bool done = spawn_task<P>(*context_->world, context_->worker, context_->item.run, *context_->header,
+    const bool done = spawn_task<P>(*context_->dev, context_->worker, context_->item.run, *context_->header,
                                     List::template index_of<Task>(), &task, sizeof(Task), priority);
-    if (done) P::block(context_->asked.spawned).store(1, Order::relaxed);  // the end of the body releases it
+    if (done) P::block(context_->outcome.spawned).store(1, Order::relaxed);  // relaxed: see Outcome
     return done;
   }
 
-  /// Which pass of a repeated run this is, from 0.
-  FLYWHEEL_TASK std::uint32_t iteration() const { return context_->asked.iteration; }
-  /// Compiled runs: what words written in this pass are stamped with.
+  /// The index of this pass of a repeated run, from 0.
+  FLYWHEEL_TASK std::uint32_t iteration() const { return context_->outcome.iteration; }
+  /// Compiled runs: the stamp of the words that this pass writes, see stamped.hpp.
   FLYWHEEL_TASK std::uint32_t stamp() const { return context_->stamp; }
-  /// For the parts of early tasks (see operands.hpp), which have more to say. All others begin when this is so.
+  /// Waits of early tasks, see operands.hpp. All other bodies begin after their predecessors are done, so here they
+  /// return at once; GpuBlock replaces them.
   FLYWHEEL_TASK static constexpr bool await() { return true; }
   FLYWHEEL_TASK static constexpr bool await_sent() { return true; }
   FLYWHEEL_TASK static constexpr void sent() {}
 
-  /// Ends a repeated run after this iteration.
-  FLYWHEEL_TASK void stop() { P::block(context_->asked.stop).store(1, Order::relaxed); }
+  /// Ends a repeated run after this iteration. Any thread may call.
+  FLYWHEEL_TASK void stop() { P::block(context_->outcome.stop).store(1, Order::relaxed); }  // relaxed: see Outcome
 
+  /// The index of this worker, and the number of workers.
   FLYWHEEL_TASK std::uint32_t worker() const { return context_->worker; }
-  FLYWHEEL_TASK std::uint32_t workers() const { return context_->world->workers; }
+  FLYWHEEL_TASK std::uint32_t workers() const { return context_->dev->workers; }
 
-  /// Library use: a task's return value, to where the host finds it. One thread calls.
+  /// Library use: stores a task's return value in the run's results, in host memory. One thread calls. A plain copy:
+  /// the task's arrival and the release in end_run() order it for the host.
   template <class T>
   FLYWHEEL_TASK void write_result(const T& value) const {
     if (context_->header->result_offset == kNoResult) return;
-    const World& world = *context_->world;
-    memcpy(world.results + std::size_t{context_->item.run} * world.result_bytes + context_->header->result_offset,
+    const DeviceState& dev = *context_->dev;
+    memcpy(dev.results + std::size_t{context_->item.run} * dev.result_bytes + context_->header->result_offset,
            &value, sizeof(T));
   }
 
  protected:
   FLYWHEEL_TASK void fail_with(std::uint32_t code) {
-    P::block(context_->asked.code).compare_exchange(0, code, Order::relaxed);  // the first one stands; the body's end releases it
+    // Relaxed: the first code stays; for its reader see Outcome.
+    P::block(context_->outcome.code).compare_exchange(0, code, Order::relaxed);
   }
 
   TaskContext* context_;

@@ -1,28 +1,33 @@
-// The end of a run: the last sink to finish starts the next iteration or tells the host.
+// The end of an iteration and of a run: the last sink to arrive starts the next iteration, or writes the completion
+// word that the host waits for. The finisher, the inbox poller, and phased and compiled runs include this header.
 #pragma once
 
-#include "runtime/dynamic/roots.hpp"
+#include "roots.hpp"
 
 namespace flywheel {
 
-/// Tells the host, and the door. Everything the run's tasks wrote is visible to whoever acquires the word.
+/// Tells the host that the run in `slot` has ended, and counts it for the inbox poller. A thread that acquires the word
+/// sees all that the run's tasks wrote.
 template <class P>
-FLYWHEEL_TASK void end_run(const World& world, std::uint32_t slot, std::uint64_t word) {
-  // Release, system: pairs with the host's acquire in host/submit/completion. Results and streamed values of all tasks are
-  // ordered before it by the arrivals that this thread acquired.
-  P::system(world.completions[slot].word).store(word, Order::release);
-  // After the word, off the critical path: the door only compares it with what it admitted, before it parks.
-  P::device(world.control->finished.value).add(1, Order::relaxed);
+FLYWHEEL_TASK void end_run(const DeviceState& dev, std::uint32_t slot, std::uint64_t word) {
+  // Release, system scope: pairs with the host's acquire loads in is_complete() and take_rest()
+  // (host/submit/completion.cpp). This thread has acquired the arrivals of all tasks, so their results and streamed
+  // values go with the word.
+  P::system(dev.completions[slot].word).store(word, Order::release);
+  // Relaxed: pairs with MessageHandler::may_park(), which only compares the number. After the word, off the critical
+  // path.
+  P::device(dev.control->finished.value).add(1, Order::relaxed);
 }
 
-/// The run is over.
-/// `clean`: no task failed or was skipped and no iteration was left out, so there is nothing to look up.
+/// Completes a run: fills its completion slot and ends it. `clean`: no task failed or was skipped and no iteration was
+/// left out, so there is no fault or cancellation to look up.
 template <class P>
-FLYWHEEL_COLD void complete_run(const World& world, const RunConstants& run, bool clean) {
-  RunState& state = world.runs[run.slot];
-  CompletionSlot& done = world.completions[run.slot];
-  // All relaxed: this thread has acquired the arrivals of all that wrote the words it loads here (or, of `cancelled`, may
-  // be late), and what it stores goes with the release of the word in end_run().
+FLYWHEEL_COLD void complete_run(const DeviceState& dev, const RunConstants& run, bool clean) {
+  RunState& state = dev.runs[run.slot];
+  CompletionSlot& done = dev.completions[run.slot];
+  // All relaxed. Loads: this thread has acquired the arrivals of the tasks that wrote these words; only `cancelled`,
+  // stored by MessageHandler::cancel(), may be seen late. Stores: the release in end_run() publishes them for the
+  // host's take_rest().
   std::uint32_t code = 0;
   if (!clean) {
     const std::uint64_t fault = P::device(state.line.fault).load(Order::relaxed);
@@ -35,37 +40,45 @@ FLYWHEEL_COLD void complete_run(const World& world, const RunConstants& run, boo
     P::system(done.iterations).store(iteration + (code ? 0 : 1), Order::relaxed);
     P::system(done.emitted).store(P::device(state.emitted).load(Order::relaxed), Order::relaxed);
   }
-  end_run<P>(world, run.slot, completion_word(run.generation, code));
+  end_run<P>(dev, run.slot, completion_word(run.generation, code));
 }
 
-/// Re-arms the run for one more iteration; false if this was the last.
+/// Re-arms the run for one more iteration. False if this was the last one, or if the run failed, was cancelled or asked
+/// to stop.
 template <class P>
-FLYWHEEL_TASK bool begin_iteration(const World& world, const RunConstants& run) {
+FLYWHEEL_TASK bool begin_iteration(const DeviceState& dev, const RunConstants& run) {
   if (run.repeat <= 1) return false;
-  RunState& state = world.runs[run.slot];
-  // Relaxed: acquired with the arrivals, as in complete_run().
+  RunState& state = dev.runs[run.slot];
+  // Relaxed loads: as in complete_run().
   const std::uint32_t next = P::device(state.line.iteration).load(Order::relaxed) + 1;
   const bool again = next < run.repeat && !P::device(state.line.stop).load(Order::relaxed) &&
                      !P::device(state.line.cancelled).load(Order::relaxed) &&
                      !P::device(state.line.fault).load(Order::relaxed);
   if (!again) return false;
-  // Relaxed: the roots' publication releases both words to everyone who works on the next iteration.
+  // Relaxed stores: publishing the roots, see publish_roots(), releases both words to the workers of the next
+  // iteration.
   P::device(state.line.iteration).store(next, Order::relaxed);
   P::device(state.outstanding).store(run.sinks, Order::relaxed);
   return true;
 }
 
-/// A sink, or a task spawned in a sink's place, is done. `alone`: it is the only one of its iteration, so that nobody
-/// else ever touches `outstanding` and it stays armed. `clean`: no task of the run was lost on the way, as far as a sole
-/// sink, which hears of every failure, can tell. `count`: it arrives for so many, itself and those that ended before it on this
-/// worker. What they wrote is acquired by this thread.
+/// Arrives for sinks, or tasks spawned in a sink's place, that are done. The last arrival of an iteration starts the
+/// next iteration or completes the run.
+/// `alone`: the sink is the only one of its iteration and spawned nothing. No other thread touches `outstanding`, which
+/// stays armed.
+/// `clean`: the calling sink did not fail. A sole sink is skipped if any task before it failed, so with `alone` no task
+/// of the run failed.
+/// `count`: how many sinks this call arrives for: the last one and those that ended before it on this worker, see
+/// LongFinish::notify_run(). This thread has acquired what they wrote.
 template <class P>
-FLYWHEEL_TASK void arrive_sink(const World& world, std::uint32_t worker, const RunConstants& run, bool alone,
+FLYWHEEL_TASK void arrive_sink(const DeviceState& dev, std::uint32_t worker, const RunConstants& run, bool alone,
                                bool clean, std::uint32_t count = 1) {
-  // Release and acquire as in counter.hpp: the last one speaks for all.
-  if (!alone && P::device(world.runs[run.slot].outstanding).fetch_add(0u - count, Order::acq_rel) != count) return;
-  if (begin_iteration<P>(world, run)) publish_roots<P>(world, worker, run);
-  else complete_run<P>(world, run, alone && clean && run.repeat == 1);
+  // Release and acquire, as arrive() in counter.hpp: pairs with this line on other workers. All arrivals are
+  // read-modify-writes, so the last one acquires what all sinks wrote and passes it on, in publish_roots() or
+  // end_run().
+  if (!alone && P::device(dev.runs[run.slot].outstanding).fetch_add(0u - count, Order::acq_rel) != count) return;
+  if (begin_iteration<P>(dev, run)) publish_roots<P>(dev, worker, run);
+  else complete_run<P>(dev, run, alone && clean && run.repeat == 1);
 }
 
 }  // namespace flywheel

@@ -1,95 +1,104 @@
-// Finishing a task: its successors hear of it, the last one to tell a successor makes it ready.
+// Finishing a task: the worker arrives at the counters of its successors; the last predecessor to arrive makes a
+// successor ready. The worker's loop (worker.hpp) includes this header. Finisher is the short way, for a task that
+// nothing happened to and that has one simple successor or ends its run; LongFinish does the rest.
 #pragma once
 
-#include "runtime/base/counter.hpp"
-#include "runtime/dynamic/block.hpp"
-#include "runtime/dynamic/completion.hpp"
-#include "runtime/dynamic/spawn.hpp"
-#include "runtime/records/stage.hpp"
+#include "../base/counter.hpp"
+#include "block.hpp"
+#include "completion.hpp"
+#include "spawn.hpp"
+#include "../records/task_slot.hpp"
 
 namespace flywheel {
 
-/// A task between the queue and its end.
-struct Staged {
+/// A task from its fetch to its end.
+struct PrefetchedTask {
   Item item;
-  const Stage* stage;      // the worker's copies of its record and its run's line
-  Asked asked;             // what its body asked for
-  std::uint32_t slot;      // which of the crew's two stages holds it
-  Hand hand;               // an idle worker claimed in advance for the successor, if any
-  std::uint64_t next;      // packed: the successor, if there is one and this task is its only predecessor
-  std::uint64_t done;      // the completion word, should this task end its run
-  std::uint32_t level;     // the successor's priority
-  bool ends_run;           // nothing else of the run is left when it has run
-  std::uint32_t waits_at;  // the most urgent level at which work waited when it was staged, if that is above the lowest
-  bool runs;               // false: skipped, its successors only hear of it
-  bool failed;
-  bool live;
+  const TaskSlot* task_slot;  // copies of its record and its run's line
+  Outcome outcome;            // what its body asked for
+  std::uint32_t slot;         // which of the executor's two task slots holds it
+  ClaimedWorker claim;        // an idle worker claimed in advance for the successor, if any
+  std::uint64_t next;         // packed: the successor, if it is the only one and has no other predecessor
+  std::uint64_t done;         // the completion word, in case this task ends its run
+  std::uint32_t level;        // the successor's priority level
+  bool ends_run;              // the task is the only sink of its run's only iteration
+  std::uint32_t waits_at;     // the most urgent level with queued work when the task was fetched; else the lowest
+  bool runs;                  // false: skipped, its successors are only notified
+  bool failed;                // it failed or was skipped
+  bool live;                  // this struct holds a task
 };
 
-/// A kept successor overtakes the queues, so nothing more urgent may have waited there.
-FLYWHEEL_TASK inline bool may_keep(const World& world, const Staged& task, std::uint32_t level) {
-  return world.keep_successor && level <= task.waits_at;
+/// Whether the worker may keep a successor of `level`. A kept successor overtakes the queues, so nothing more urgent
+/// may wait.
+FLYWHEEL_TASK inline bool may_keep(const DeviceState& dev, const PrefetchedTask& task, std::uint32_t level) {
+  return dev.keep_successor && level <= task.waits_at;
 }
 
-/// Finishing the long way: failures, spawns, several successors or predecessors. Works on a copy of the task, out of
-/// line, so that the short way stays short.
+/// The long way to finish a task: failures, spawned tasks, several successors or predecessors. It works on a copy of
+/// the task, out of line, so that the short way stays short.
 template <class P>
 class LongFinish {
  public:
-  FLYWHEEL_TASK LongFinish(const World& world, std::uint32_t id, Desk& desk, const Staged& task, const Stage* behind,
-                           std::uint64_t kept)
-      : world_(world), desk_(desk), id_(id), task_(task), header_(task.stage->record.header),
-        run_(task.stage->run.constants), behind_(behind), kept_(kept) {}
+  FLYWHEEL_TASK LongFinish(const DeviceState& dev, std::uint32_t id, LocalWork& work, const PrefetchedTask& task,
+                           const TaskSlot* behind, std::uint64_t kept)
+      : dev_(dev), work_(work), id_(id), task_(task), header_(task.task_slot->record.header),
+        run_(task.task_slot->run.constants), behind_(behind), kept_(kept) {}
 
-  /// Returns the item to keep, or kEmptyMailbox.
+  /// Returns the successor to keep, or kEmptyMailbox.
   FLYWHEEL_TASK std::uint64_t operator()() {
-    note_asked();
-    single_ = !task_.asked.spawned && !(header_.flags & kTaskSpawned);
-    if (header_.edge_count == 0) tell_run();
-    else tell_successors();
-    if (header_.flags & kTaskSpawned) recycle_spawned<P>(world_, task_.item.record, Wires<P>{world_}.wait(id_));
+    note_outcome();
+    single_ = !task_.outcome.spawned && !(header_.flags & kTaskSpawned);
+    if (header_.edge_count == 0) notify_run();
+    else notify_successors();
+    if (header_.flags & kTaskSpawned) recycle_spawned<P>(dev_, task_.item.record, Views<P>{dev_}.wait(id_));
     return kept_;
   }
 
  private:
-  static constexpr std::uint32_t kChunk = sizeof(Desk::ready[0]) / sizeof(std::uint64_t);
-  static constexpr std::uint32_t kAtOnce = 4;  // counters on their way to L2 together
+  static constexpr std::uint32_t kChunk = sizeof(LocalWork::ready[0]) / sizeof(std::uint64_t);
+  static constexpr std::uint32_t kAtOnce = 4;  // arrivals whose trips to L2 overlap
 
-  FLYWHEEL_TASK void note_asked() {
+  /// Records a failure, or a call of stop(), in the run's line.
+  FLYWHEEL_TASK void note_outcome() {
     if (!task_.runs) return;
-    RunState& state = world_.runs[task_.item.run];
-    if (task_.asked.code) record_fault<P>(state, task_.asked.code, header_.local);
-    // Relaxed: this task's own arrival releases it to the finisher of the iteration.
-    if (task_.asked.stop) P::device(state.line.stop).store(1, Order::relaxed);
-    task_.failed |= task_.asked.code != 0;
+    RunState& state = dev_.runs[task_.item.run];
+    if (task_.outcome.code) record_fault<P>(state, task_.outcome.code, header_.local);
+    // Relaxed: pairs with the load in begin_iteration(); this task's own arrival, which comes later, releases it.
+    if (task_.outcome.stop) P::device(state.line.stop).store(1, Order::relaxed);
+    task_.failed |= task_.outcome.code != 0;
   }
 
-  /// An arrival is a trip to L2: of several sinks of one run that come one behind the other, the last arrives for all. The run
-  /// cannot end before that one, so nothing waits for the others, and the slot has no other run meanwhile.
-  FLYWHEEL_TASK void tell_run() {
-    const bool plain = !task_.failed && !task_.asked.stop && is_sink_of_several(header_, run_);
+  /// Arrives for a sink. An arrival is a trip to L2, so when this worker runs several sinks of one run in a row, the
+  /// last of them arrives for all. The run cannot end before that arrival: no task waits for the earlier ones, and the
+  /// run slot is not reused meanwhile.
+  FLYWHEEL_TASK void notify_run() {
+    const bool plain = !task_.failed && !task_.outcome.stop && is_sink_of_several(header_, run_);
     if (plain && single_ && behind_ && behind_->run.constants.slot == run_.slot &&
         is_sink_of_several(behind_->record.header, behind_->run.constants)) {
-      ++desk_.sinks_done;
+      ++work_.sinks_done;
       return;
     }
-    arrive_sink<P>(world_, id_, run_, single_ && run_.sinks == 1, !task_.failed, 1 + desk_.sinks_done);
-    desk_.sinks_done = 0;
+    arrive_sink<P>(dev_, id_, run_, single_ && run_.sinks == 1, !task_.failed, 1 + work_.sinks_done);
+    work_.sinks_done = 0;
   }
   FLYWHEEL_TASK static bool is_sink_of_several(const TaskHeader& header, const RunConstants& run) {
     return header.edge_count == 0 && run.sinks != 1 && !(header.flags & kTaskSpawned);
   }
 
-  /// Successors are told a few at a time, so that their counters' trips to L2 overlap, and published in chunks.
-  FLYWHEEL_TASK void tell_successors() {
+  /// Arrives at the successors' counters, several at a time so that the trips to L2 overlap, and publishes in chunks
+  /// those that became ready.
+  FLYWHEEL_TASK void notify_successors() {
+    // Release fence: covers what this task wrote, for all arrivals below. Pairs with the acquire fence in
+    // notify_chunk() of the last predecessor to arrive, see arrive() in counter.hpp.
     P::release_fence();
     for (std::uint32_t base = 0; base < header_.edge_count; base += kChunk) {
       const std::uint32_t n = header_.edge_count - base < kChunk ? header_.edge_count - base : kChunk;
-      tell_chunk(world_.edges + header_.first_edge + base, n);
+      notify_chunk(dev_.edges + header_.first_edge + base, n);
     }
   }
 
-  FLYWHEEL_TASK void tell_chunk(const Edge* edges, std::uint32_t n) {
+  /// Arrives at the counters of up to kChunk successors and publishes those that became ready.
+  FLYWHEEL_TASK void notify_chunk(const Edge* edges, std::uint32_t n) {
     std::uint32_t counts[kPriorities] = {};
     for (std::uint32_t base = 0; base < n; base += kAtOnce) {
       Edge edge[kAtOnce];
@@ -100,68 +109,74 @@ class LongFinish {
       for (std::uint32_t i = 0; i < kAtOnce; ++i)
         if (arrival[i].last) collect(edge[i], arrival[i], counts);
     }
-    P::acquire_fence();  // of what other predecessors released in arrive(); publish_items() passes it on
+    // Acquire fence: pairs with the release fences of the other predecessors whose arrivals were counted here.
+    // publish_items() passes on what they wrote.
+    P::acquire_fence();
     for (std::uint32_t level = 0; level < kPriorities; ++level)
-      if (counts[level]) publish_items<P>(world_, id_, counts[level], level, desk_.ready[level]);
+      if (counts[level]) publish_items<P>(dev_, id_, counts[level], level, work_.ready[level]);
   }
 
-  /// A sole predecessor that spawned nothing needs no counter: nobody else ever touches it.
+  /// Arrives at the counter of one successor. A sole predecessor that spawned nothing skips the counter: no other
+  /// thread uses it. arrive() names the order.
   FLYWHEEL_TASK Arrival tell(const Edge& edge) const {
     if (single_ && edge.predecessors == 1) return {true, task_.failed};
     return arrive<P>(run_.bank()[edge.task], task_.failed, edge.predecessors);
   }
 
+  /// Takes a successor that became ready: the worker keeps it, or collects it with others of its level.
   FLYWHEEL_TASK void collect(const Edge& edge, Arrival arrival, std::uint32_t* counts) {
     const std::uint32_t level = level_of(edge.priority, run_.priority);
     const std::uint64_t item = Item{run_.first_record + edge.task, task_.item.run, arrival.failed}.pack();
-    if (kept_ == kEmptyMailbox && may_keep(world_, task_, level)) kept_ = item;
-    else if (level == 0) desk_.ready[0][counts[0]++] = item;
-    else if (level == 1) desk_.ready[1][counts[1]++] = item;
-    else desk_.ready[2][counts[2]++] = item;
+    if (kept_ == kEmptyMailbox && may_keep(dev_, task_, level)) kept_ = item;
+    else if (level == 0) work_.ready[0][counts[0]++] = item;
+    else if (level == 1) work_.ready[1][counts[1]++] = item;
+    else work_.ready[2][counts[2]++] = item;
   }
 
-  const World& world_;
-  Desk& desk_;
+  const DeviceState& dev_;
+  LocalWork& work_;
   const std::uint32_t id_;
-  Staged task_;
+  PrefetchedTask task_;
   const TaskHeader& header_;
   const RunConstants& run_;
-  const Stage* behind_;  // of the task that the crew goes over to, if there is one
+  const TaskSlot* behind_;  // the prefetched task that the executor runs next, if any
   std::uint64_t kept_;
   bool single_ = true;
 };
 
 template <class P>
-FLYWHEEL_COLD std::uint64_t finish_long_way(const World& world, std::uint32_t id, Desk& desk, const Staged& task,
-                                            const Stage* behind, std::uint64_t kept) {
-  return LongFinish<P>(world, id, desk, task, behind, kept)();
+FLYWHEEL_COLD std::uint64_t finish_long_way(const DeviceState& dev, std::uint32_t id, LocalWork& work,
+                                            const PrefetchedTask& task, const TaskSlot* behind, std::uint64_t kept) {
+  return LongFinish<P>(dev, id, work, task, behind, kept)();
 }
 
+/// Finishes the tasks of one worker. For each task: expect() and prepare() ahead of its end, let_go() if the body takes
+/// long, then the call operator.
 template <class P>
 class Finisher {
  public:
-  FLYWHEEL_TASK Finisher(const World& world, std::uint32_t id, Desk& desk)
-      : world_(world), desk_(desk), wires_{world}, ready_(world, id), id_(id) {}
+  FLYWHEEL_TASK Finisher(const DeviceState& dev, std::uint32_t id, LocalWork& work)
+      : dev_(dev), work_(work), views_{dev}, ready_(dev, id), id_(id) {}
 
-  /// Before the record is there: a worker that had to hand its last task's successor over expects to do so again, and
-  /// claims an idle one already. The claim travels with the record, off the path from task to task.
-  /// `idle`: there is time for that, for the record has to come.
-  FLYWHEEL_TASK void expect(Staged& task, bool idle) {
+  /// Before the record has arrived: a worker that last gave a successor to another worker expects to do so again, and
+  /// claims an idle worker now. The claim's trip to L2 overlaps the record's and is off the path from task to task.
+  /// `idle`: there is time for it, since the record has to be fetched; else the planned claim is dropped.
+  FLYWHEEL_TASK void expect(PrefetchedTask& task, bool idle) {
     if (!idle) planned_.wanted = 0;
-    task.hand = ready_.take_hand(planned_);
+    task.claim = ready_.claim_planned(planned_);
     planned_.wanted = 0;
   }
 
-  /// The body takes longer than a hand-over: whoever was claimed for its successor had better look for other work.
-  FLYWHEEL_TASK void let_go(Staged& task) const {
-    if (task.hand.taken()) ready_.drop_hand(task.hand);
-    task.hand.wanted = 0;
+  /// Releases the claimed worker for other work: the body takes longer than a delivery, or the claim was not used.
+  FLYWHEEL_TASK void let_go(PrefetchedTask& task) const {
+    if (task.claim.taken()) ready_.release_claimed(task.claim);
+    task.claim.wanted = 0;
   }
 
-  /// While the task runs: what finishing it the short way will need.
-  FLYWHEEL_TASK void prepare(Staged& task) const {
-    const TaskHeader& header = task.stage->record.header;
-    const RunConstants& run = task.stage->run.constants;
+  /// While the body runs: works out what the short way will need.
+  FLYWHEEL_TASK void prepare(PrefetchedTask& task) const {
+    const TaskHeader& header = task.task_slot->record.header;
+    const RunConstants& run = task.task_slot->run.constants;
     const bool spawned = header.flags & kTaskSpawned;
     task.waits_at = kPriorities - 1;
     task.next = kEmptyMailbox;
@@ -171,29 +186,29 @@ class Finisher {
     if (header.edge_count == 0) return;
     if (header.edge_count == 1 && header.edge_predecessors == 1 && !spawned)
       task.next = Item{run.first_record + header.edge_task, task.item.run, false}.pack();
-    if (!world_.keep_successor) return;
-    // Relaxed: hints, as in read_board(). Both are on their way before one is looked at.
+    if (!dev_.keep_successor) return;
+    // Relaxed: hints, as in read_broadcast(). Both loads are issued before the first result is used.
     static_assert(kPriorities == 3);
-    const std::int64_t high = P::device(world_.control->board.queued[0]).load(Order::relaxed);
-    const std::int64_t normal = P::device(world_.control->board.queued[1]).load(Order::relaxed);
+    const std::int64_t high = P::device(dev_.control->broadcast.queued[0]).load(Order::relaxed);
+    const std::int64_t normal = P::device(dev_.control->broadcast.queued[1]).load(Order::relaxed);
     task.waits_at = high > 0 ? 0 : normal > 0 ? 1 : kPriorities - 1;
   }
 
-  /// `ahead`: what is staged behind the task.
-  FLYWHEEL_TASK void operator()(Staged& task, const Staged& ahead) {
-    const bool plain = task.runs && !(task.asked.code | task.asked.spawned | task.asked.stop);
+  /// Finishes the task, the short way if possible. `ahead`: the prefetched task behind it.
+  FLYWHEEL_TASK void operator()(PrefetchedTask& task, const PrefetchedTask& ahead) {
+    const bool plain = task.runs && !(task.outcome.code | task.outcome.spawned | task.outcome.stop);
     if (plain && task.ends_run) {
-      end_run<P>(world_, task.item.run, task.done);
+      end_run<P>(dev_, task.item.run, task.done);
     } else if (plain && task.next != kEmptyMailbox) {
       pass_on(task);
     } else {
-      const Staged copy = task;  // of which the address may be taken
-      kept_ = finish_long_way<P>(world_, id_, desk_, copy, ahead.live ? ahead.stage : nullptr, kept_);
+      const PrefetchedTask copy = task;  // its address is passed on: `task` itself stays in registers
+      kept_ = finish_long_way<P>(dev_, id_, work_, copy, ahead.live ? ahead.task_slot : nullptr, kept_);
     }
     let_go(task);
   }
 
-  /// The successor this worker kept for itself, or kEmptyMailbox.
+  /// Takes the successor that this worker kept, or kEmptyMailbox.
   FLYWHEEL_TASK std::uint64_t take_kept() {
     const std::uint64_t item = kept_;
     kept_ = kEmptyMailbox;
@@ -202,29 +217,29 @@ class Finisher {
   FLYWHEEL_TASK bool has_kept() const { return kept_ != kEmptyMailbox; }
 
  private:
-  /// The short way: nothing happened, and the one successor has no other predecessor. It stays with this worker, or goes
-  /// to the one that was claimed in advance, or to whoever is idle.
-  FLYWHEEL_TASK void pass_on(Staged& task) {
-    if (kept_ == kEmptyMailbox && may_keep(world_, task, task.level)) {
+  /// The short way: the one successor has no other predecessor, and the task neither failed nor spawned. The worker
+  /// keeps the successor, else delivers it to the worker that it claimed in advance, else publishes it.
+  FLYWHEEL_TASK void pass_on(PrefetchedTask& task) {
+    if (kept_ == kEmptyMailbox && may_keep(dev_, task, task.level)) {
       kept_ = task.next;
-    } else if (task.hand.taken()) {
-      ready_.give_hand(task.hand, task.next);
-      planned_ = ready_.plan_after(task.hand);
-      task.hand.wanted = 0;
+    } else if (task.claim.taken()) {
+      ready_.deliver_to_claimed(task.claim, task.next);
+      planned_ = ready_.plan_claim_after(task.claim);
+      task.claim.wanted = 0;
     } else {
-      desk_.ready[0][0] = task.next;
-      publish_items<P>(world_, id_, 1, task.level, desk_.ready[0]);
-      planned_ = ready_.plan_hand();
+      work_.ready[0][0] = task.next;
+      publish_items<P>(dev_, id_, 1, task.level, work_.ready[0]);
+      planned_ = ready_.plan_claim();
     }
   }
 
-  const World& world_;
-  Desk& desk_;
-  Wires<P> wires_;
+  const DeviceState& dev_;
+  LocalWork& work_;
+  Views<P> views_;
   Ready<P> ready_;
   std::uint32_t id_;
   std::uint64_t kept_ = kEmptyMailbox;
-  Hand planned_{};  // of the worker that the next successor goes to, when this one last handed a task over
+  ClaimedWorker planned_{};  // the worker to claim for the next successor; set when one is given away
 };
 
 }  // namespace flywheel

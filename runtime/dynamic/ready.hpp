@@ -1,70 +1,80 @@
-// Ready tasks: from whoever makes one ready to a worker that runs it.
+// Publishing ready tasks: from the thread that makes a task ready to the worker that runs it. The finisher, spawning
+// and the inbox poller use it.
 //
-// An idle worker gets it in its mailbox; with nobody idle it goes to the queue of its priority. The words of this journey:
+// An idle worker gets the task in its mailbox. If no worker is idle, the task goes to the queue of its priority. Terms:
 //
-//   Hand   an idle worker claimed in advance, so that a task that gets ready goes straight to it    (idle.hpp)
-//   Seat   where an idle worker is found: its bit and its mailbox, or the porch                     (idle.hpp)
-//   Porch  the seat of the worker that shares its SM with the door: in shared memory, near at hand  (idle.hpp)
-//   Desk   what a worker keeps from task to task: a batch it popped, its share of a run's roots     (world.hpp)
+//   ClaimedWorker  an idle worker that is claimed in advance, so that the next ready task goes to it          (idle.hpp)
+//   IdleSlot       where an idle worker waits: its bit and its mailbox, or the direct slot                    (idle.hpp)
+//   DirectSlot     the idle slot of the worker in the inbox poller's block, in shared memory                  (idle.hpp)
+//   LocalWork      what a worker keeps between tasks: a popped batch, its share of a run's roots      (device_state.hpp)
 #pragma once
 
 #include <cstdint>
 
-#include "runtime/records/world.hpp"
+#include "../records/device_state.hpp"
 
 namespace flywheel {
 
-/// Tasks that go out on one batch of tickets.
+/// At most so many tasks are pushed on one batch of queue tickets.
 inline constexpr std::uint32_t kPublishBatch = 1024;
 
-/// The queue a task goes to: its own priority, or its run's.
+/// The queue that a task goes to: that of its own priority, or of its run's if it inherits.
 FLYWHEEL_TASK constexpr std::uint32_t level_of(std::uint32_t own, std::uint32_t of_run) {
   return own == static_cast<std::uint32_t>(Priority::inherit) ? of_run : own;
 }
 
+/// Publishes ready tasks for one worker, or for the inbox poller (its `worker` is DeviceState::workers).
 template <class P>
 class Ready {
  public:
-  FLYWHEEL_TASK Ready(const World& world, std::uint32_t worker) : wires_{world}, id_(worker) {}
+  FLYWHEEL_TASK Ready(const DeviceState& dev, std::uint32_t worker) : views_{dev}, id_(worker) {}
 
-  /// Publishes n tasks of one priority, `item_of(i)` packed: first to idle workers, the rest queued.
+  /// Publishes n tasks of one priority, item_of(i) packed: first to idle workers, the rest to the queue. False if a
+  /// wait in Queue::push() was given up.
   template <class ItemOf>
   FLYWHEEL_TASK bool publish(std::uint32_t n, std::uint32_t priority, ItemOf&& item_of) const {
-    std::uint32_t sent = hand_out(n, item_of);
+    std::uint32_t sent = deliver_to_idle(n, item_of);
     bool ok = true;
     while (ok && sent < n) {
       const std::uint32_t batch = n - sent < kPublishBatch ? n - sent : kPublishBatch;
       const auto rest = [&](std::uint32_t i) { return item_of(sent + i); };
-      ok = wires_.ready(priority).push(batch, rest, wires_.wait(id_));
+      ok = views_.ready(priority).push(batch, rest, views_.wait(id_));
       sent += batch;
     }
     return ok;
   }
 
-  /// An idle worker to claim in advance, if there is one; for take_hand(), then give_hand() or drop_hand().
-  FLYWHEEL_TASK Hand plan_hand() const {
-    const std::uint32_t word = first_word(wires_.idle());
-    return IdleSet<P>::plan(word, wires_.idle().seen(word), id_);
+  /// Picks an idle worker to claim in advance, if there is one. For claim_planned(), then deliver_to_claimed() or
+  /// release_claimed().
+  FLYWHEEL_TASK ClaimedWorker plan_claim() const {
+    const std::uint32_t word = first_word(views_.idle());
+    return IdleSet<P>::plan(word, views_.idle().seen(word), id_);
   }
-  /// The same after `hand` was given, by what was seen when it was taken.
-  FLYWHEEL_TASK Hand plan_after(const Hand& hand) const {
-    return IdleSet<P>::plan(hand.worker / 64, hand.before & ~hand.wanted, id_);
+  /// The same after `claim` was delivered to, among the idle workers that the claim saw: no new read.
+  FLYWHEEL_TASK ClaimedWorker plan_claim_after(const ClaimedWorker& claim) const {
+    return IdleSet<P>::plan(claim.worker / 64, claim.before & ~claim.wanted, id_);
   }
-  FLYWHEEL_TASK Hand take_hand(const Hand& planned) const { return wires_.idle().take(planned); }
-  FLYWHEEL_TASK void give_hand(const Hand& hand, std::uint64_t item) const {
-    P::fence();  // acquires the claim and releases the task's inputs, see IdleSet::deliver()
-    wires_.idle().deliver(hand.worker, item);
+  /// Claims the planned worker if it is still idle: see IdleSet::take(). The fence in deliver_to_claimed() acquires the
+  /// claim.
+  FLYWHEEL_TASK ClaimedWorker claim_planned(const ClaimedWorker& planned) const { return views_.idle().take(planned); }
+  /// Delivers `item` to the claimed worker.
+  FLYWHEEL_TASK void deliver_to_claimed(const ClaimedWorker& claim, std::uint64_t item) const {
+    // Acquires the claim: pairs with the release in IdleSet::enroll(). Releases the task's inputs for the store in
+    // IdleSet::deliver(): pairs with the acquire in IdleSlot::peek().
+    P::fence();
+    views_.idle().deliver(claim.worker, item);
   }
-  FLYWHEEL_TASK void drop_hand(const Hand& hand) const { wires_.idle().enroll(hand.worker); }
+  /// Gives the claim up: the worker is enrolled as idle again. Release: see IdleSet::enroll().
+  FLYWHEEL_TASK void release_claimed(const ClaimedWorker& claim) const { views_.idle().enroll(claim.worker); }
 
-  /// Gives items 0, 1, ... of n to idle workers; returns how many.
+  /// Delivers items 0, 1, ... of n to idle workers; returns how many it delivered.
   template <class ItemOf>
-  FLYWHEEL_TASK std::uint32_t hand_out(std::uint32_t n, ItemOf&& item_of) const {
-    const IdleSet<P> idle = wires_.idle();
+  FLYWHEEL_TASK std::uint32_t deliver_to_idle(std::uint32_t n, ItemOf&& item_of) const {
+    const IdleSet<P> idle = views_.idle();
     std::uint32_t sent = 0, word = first_word(idle);
     for (std::uint32_t w = 0; w < idle.words() && sent < n; ++w) {
       std::uint64_t claimed = idle.claim(word, idle.seen(word), n - sent, id_).bits();
-      if (claimed) P::fence();  // as in give_hand()
+      if (claimed) P::fence();  // as in deliver_to_claimed()
       for (; claimed; claimed &= claimed - 1, ++sent) idle.deliver(word * 64 + lowest_bit(claimed), item_of(sent));
       if (++word == idle.words()) word = 0;
     }
@@ -72,20 +82,20 @@ class Ready {
   }
 
  private:
-  /// Claimers begin with the word of their own bit, so that they do not all go for the same workers.
+  /// Callers start with the word of their own bit, so that they do not all claim the same workers.
   FLYWHEEL_TASK std::uint32_t first_word(const IdleSet<P>& idle) const {
     return id_ / 64 < idle.words() ? id_ / 64 : 0;
   }
 
-  Wires<P> wires_;
+  Views<P> views_;
   std::uint32_t id_;
 };
 
-/// Publishes n packed items of one priority. Out of line: the finisher calls it from several places.
+/// Publishes n packed items of one priority. Out of line, since it is called in several places.
 template <class P>
-FLYWHEEL_COLD bool publish_items(const World& world, std::uint32_t worker, std::uint32_t n, std::uint32_t priority,
+FLYWHEEL_COLD bool publish_items(const DeviceState& dev, std::uint32_t worker, std::uint32_t n, std::uint32_t priority,
                                  const std::uint64_t* items) {
-  return Ready<P>(world, worker).publish(n, priority, [&](std::uint32_t i) { return items[i]; });
+  return Ready<P>(dev, worker).publish(n, priority, [&](std::uint32_t i) { return items[i]; });
 }
 
 }  // namespace flywheel

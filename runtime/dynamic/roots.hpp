@@ -1,16 +1,17 @@
-// The first tasks of an iteration.
+// The roots of an iteration: its tasks without predecessors. completion.hpp publishes them, local_work.hpp takes them.
 //
-// A few roots are published like all ready tasks. For many, workers take shares of the run's roots from one counter:
-// 100,000 independent tasks cost the door one bit, and a worker one atomic a share. The bit stands for the run among those
-// of its priority; it is set before the first root is taken and cleared by the taker of the last one. Nothing of this takes
-// room in a queue, however many passes a busy worker misses. Idle workers get a ticket in their mailbox, so that they look.
+// A few roots are published like all ready tasks. Of many roots, workers take shares from one counter in the run's
+// state: 100,000 independent tasks cost the inbox poller one bit, and a worker one atomic a share. The bit marks the
+// run among those of its priority; it is set before the first root is taken, and the worker that takes the last root
+// clears it. Roots take no room in a queue, however many passes a busy worker misses. Idle workers get a ticket in
+// their mailbox, which tells them to take roots.
 //
-// The counter carries the number of roots beside the next one to take, so a ticket or bit that is stale (all roots are
-// taken, or even the slot has another run by now) either finds nothing or takes a share of whatever run is there, which is
-// as good as any: each root goes to exactly one taker.
+// The counter word holds the number of roots and the next one to take. A stale ticket or bit (all roots are taken, or
+// the slot has another run by now) therefore finds nothing, or takes a share of the run that is there. Either is
+// correct: each root goes to exactly one worker.
 #pragma once
 
-#include "runtime/dynamic/ready.hpp"
+#include "ready.hpp"
 
 namespace flywheel {
 
@@ -18,13 +19,14 @@ namespace flywheel {
 struct RootShare {
   std::uint32_t first;
   std::uint32_t count;
-  std::uint32_t left;  // roots that nobody had taken, as of now
+  std::uint32_t left;  // roots that were left before this share was taken
 };
 
-/// Takes up to `wanted` roots.
+/// Takes up to `wanted` roots of the run.
 template <class P>
 FLYWHEEL_TASK RootShare take_roots(RunState& run, std::uint32_t wanted) {
-  // Acquire: pairs with the release store in publish_roots(); the run's line and inputs go with the roots.
+  // Acquire: pairs with the release store in publish_roots(); the read-modify-writes of other shares continue
+  // its release sequence. The run's line and the inputs of the roots go with it.
   const std::uint64_t word = P::device(run.roots).fetch_add(wanted, Order::acquire);
   const auto count = static_cast<std::uint32_t>(word >> 32), next = static_cast<std::uint32_t>(word);
   if (next >= count) return {0, 0, 0};
@@ -32,7 +34,7 @@ FLYWHEEL_TASK RootShare take_roots(RunState& run, std::uint32_t wanted) {
   return {next, left < wanted ? left : wanted, left};
 }
 
-/// What it takes to turn a position in a run's root list into an item.
+/// Turns a position in a run's root list into an item.
 struct RootList {
   std::uint32_t first_record;
   std::uint32_t first_root;
@@ -42,57 +44,59 @@ struct RootList {
   FLYWHEEL_TASK static RootList of(const RunConstants& run) {
     return {run.first_record, run.first_root, static_cast<std::uint16_t>(run.slot), (run.flags & kRootsDense) != 0};
   }
-  FLYWHEEL_TASK std::uint64_t item(const World& world, std::uint32_t i) const {
-    return Item{first_record + (dense ? i : world.edges[first_root + i].task), slot, false}.pack();
+  FLYWHEEL_TASK std::uint64_t item(const DeviceState& dev, std::uint32_t i) const {
+    return Item{first_record + (dense ? i : dev.edges[first_root + i].task), slot, false}.pack();
   }
 };
 
-/// Before any of the run's roots can be taken.
+/// Marks the run in `slot` as one with roots left, before the first of them can be taken.
 template <class P>
-FLYWHEEL_TASK void open_roots(const World& world, std::uint32_t slot, std::uint32_t level) {
-  ControlWords& control = *world.control;
-  // Both relaxed: hints. take_roots() acquires what they lead to, and with it that close_roots() comes after them. They come
-  // after close_roots() of the pass before: its last root was done before this pass began.
+FLYWHEEL_TASK void open_roots(const DeviceState& dev, std::uint32_t slot, std::uint32_t level) {
+  ControlWords& control = *dev.control;
+  // Both relaxed: hints, for find_roots() and read_broadcast(). take_roots() acquires what they lead to, which also
+  // orders close_roots() after them. They come after close_roots() of the previous pass: its last root was done before
+  // this pass began.
   P::device(control.root_bits[level][slot / 64]).set(std::uint64_t{1} << slot % 64, Order::relaxed);
-  P::device(control.board.queued[level]).add(kRootedRun, Order::relaxed);
+  P::device(control.broadcast.queued[level]).add(kRootedRun, Order::relaxed);
 }
 
-/// By the taker of the last root, before it runs that.
+/// Clears the mark: by the worker that takes the last root, before it runs it.
 template <class P>
-FLYWHEEL_TASK void close_roots(const World& world, std::uint32_t slot, std::uint32_t level) {
-  ControlWords& control = *world.control;
+FLYWHEEL_TASK void close_roots(const DeviceState& dev, std::uint32_t slot, std::uint32_t level) {
+  ControlWords& control = *dev.control;
   // Both relaxed: as in open_roots().
   P::device(control.root_bits[level][slot / 64]).fetch_and(~(std::uint64_t{1} << slot % 64), Order::relaxed);
-  P::device(control.board.queued[level]).add(-kRootedRun, Order::relaxed);
+  P::device(control.broadcast.queued[level]).add(-kRootedRun, Order::relaxed);
 }
 
-/// Roots of the run in `slot` that nobody has taken: a hint, relaxed.
+/// How many roots of the run in `slot` are left. Relaxed: a hint; take_roots() decides and acquires.
 template <class P>
-FLYWHEEL_TASK std::uint32_t roots_left(const World& world, std::uint32_t slot) {
-  const std::uint64_t word = P::device(world.runs[slot].roots).load(Order::relaxed);
+FLYWHEEL_TASK std::uint32_t roots_left(const DeviceState& dev, std::uint32_t slot) {
+  const std::uint64_t word = P::device(dev.runs[slot].roots).load(Order::relaxed);
   const auto count = static_cast<std::uint32_t>(word >> 32), next = static_cast<std::uint32_t>(word);
   return next < count ? count - next : 0;
 }
 
-/// Publishes the first tasks of an iteration.
+/// Publishes the roots of an iteration. `worker`: the caller, see Ready.
 template <class P>
-FLYWHEEL_COLD void publish_roots(const World& world, std::uint32_t worker, const RunConstants& message) {
-  const RunConstants run = message;  // once the last root is out, the run may be over and its slot another's
+FLYWHEEL_COLD void publish_roots(const DeviceState& dev, std::uint32_t worker, const RunConstants& message) {
+  const RunConstants run = message;  // a copy: when the last root is out, the run may end and its slot be reused
   const RootList roots = RootList::of(run);
-  const Ready<P> ready(world, worker);
+  const Ready<P> ready(dev, worker);
   if (!(run.flags & kRootsUniform)) {
     for (std::uint32_t i = 0; i < run.root_count; ++i) {
-      const std::uint64_t item = roots.item(world, i);
-      publish_items<P>(world, worker, 1, level_of(world.edges[run.first_root + i].priority, run.priority), &item);
+      const std::uint64_t item = roots.item(dev, i);
+      publish_items<P>(dev, worker, 1, level_of(dev.edges[run.first_root + i].priority, run.priority), &item);
     }
-  } else if (run.root_count <= 2 * world.workers) {
-    ready.publish(run.root_count, run.priority, [&](std::uint32_t i) { return roots.item(world, i); });
+  } else if (run.root_count <= 2 * dev.workers) {
+    ready.publish(run.root_count, run.priority, [&](std::uint32_t i) { return roots.item(dev, i); });
   } else {
-    open_roots<P>(world, run.slot, run.priority);
-    // Release: pairs with take_roots(), by who finds the run's bit or has a ticket for it, maybe a stale one.
-    P::device(world.runs[run.slot].roots).store(std::uint64_t{run.root_count} << 32, Order::release);
+    open_roots<P>(dev, run.slot, run.priority);
+    // Release: pairs with take_roots(). Any worker that finds the run's bit or has a ticket for this slot, even a stale
+    // one, may take roots from here on.
+    P::device(dev.runs[run.slot].roots).store(std::uint64_t{run.root_count} << 32, Order::release);
     const std::uint64_t ticket = Item{Item::kRootTicket, static_cast<std::uint16_t>(run.slot), false}.pack();
-    ready.hand_out(world.workers, [&](std::uint32_t) { return ticket; });
+    ready.deliver_to_idle(dev.workers, [&](std::uint32_t) { return ticket; });
   }
 }
 

@@ -1,16 +1,17 @@
-// The kernel's task types: a compile-time list with static dispatch.
+// The kernel's task types: a compile-time list with static dispatch. Executors and the roles of compiled runs call the
+// parts of a task through it.
 #pragma once
 
 #include <type_traits>
 #include <utility>
 
-#include "runtime/base/stamped.hpp"
-#include "runtime/dynamic/block.hpp"
+#include "../base/stamped.hpp"
+#include "block.hpp"
 
 namespace flywheel {
 
 namespace detail {
-/// A body is portable: called with the block, it returns nothing or a small plain value.
+/// Calls the portable body, operator(), which returns nothing or a small plain value: the task's result.
 template <class Task, class Block>
 FLYWHEEL_TASK void run_body(const TaskRecord& record, Block& block) {
   const Task& task = *reinterpret_cast<const Task*>(record.args);
@@ -24,15 +25,15 @@ FLYWHEEL_TASK void run_body(const TaskRecord& record, Block& block) {
 }
 }  // namespace detail
 
-/// A task type with operands: constants that it takes from its worker's operand stream.
+/// A task type with constant operands, which it takes from its worker's operand stream.
 template <class Task>
 concept HasOperands = requires(const Task& task) { task.operand_bytes(); };
-/// And one with operands that other tasks write.
+/// A task type with dependent operands, which other tasks write.
 template <class Task>
 concept HasDependents = requires(const Task& task) { task.dependent_pages(); };
 
 namespace detail {
-/// Task types whose compute part is that of a common base, their first, share its code: see operands.hpp.
+/// Task types that name their common first base as ComputeAs share the code of its compute part: see operands.hpp.
 template <class Task, class = void>
 struct ComputeAs {
   using Type = Task;
@@ -43,15 +44,16 @@ struct ComputeAs<Task, std::void_t<typename Task::ComputeAs>> {
   static_assert(std::is_base_of_v<Type, Task>, "ComputeAs names a task's first base, which has its compute part");
 };
 
-/// Out of line, so that a portable body's registers are its own.
+/// The portable body, out of line: it then has a register allocation of its own.
 template <class Task, class Block>
 FLYWHEEL_COLD void run_portable(const TaskRecord& record, Block& block) {
   run_body<Task>(record, block);
-  block.sync();  // all threads are through with scratch
+  block.sync();  // all threads have finished with scratch memory
 }
 
-/// The tuned body if the task has one for this block and these operands, else the portable one. A tuned one is inlined:
-/// a call would save registers to memory, and on a GPU every acquire has emptied the L1 cache by the time they come back.
+/// Runs the compute part if the task has one for this block and these operands, else the portable body. A compute part
+/// is inlined: a call would save registers to local memory, and on a GPU every acquire empties the L1 cache before they
+/// are restored.
 template <class Task, class Block, class Operands>
 FLYWHEEL_TASK void run_compute(const TaskRecord& record, Block& block, Operands& operands) {
   using Part = typename ComputeAs<Task>::Type;
@@ -61,24 +63,26 @@ FLYWHEEL_TASK void run_compute(const TaskRecord& record, Block& block, Operands&
                   "a task with a compute part returns nothing: write to a buffer");
     task.compute(block, operands);
   } else {
-    Block copy = block;  // for the call: the caller's own stays in registers
+    Block copy = block;  // the call takes its address: the caller's own block stays in registers
     run_portable<Task>(record, copy);
     block = copy;
   }
 }
 
-/// The end of a task whose compute part ran, on the warp that stores.
+/// The store part of a task whose compute part ran, on the store warp.
 template <class Task, class Operands, class Block>
 FLYWHEEL_TASK void run_store(const TaskRecord& record, Block& block) {
   const Task& task = *reinterpret_cast<const Task*>(record.args);
   if constexpr (requires(Operands& operands) { task.compute(block, operands); task.store(block); }) task.store(block);
 }
 
+/// Calls fetch(pointer, bytes) for each dependent operand.
 template <class Task, class Fetch>
 FLYWHEEL_TASK void name_dependents(const TaskRecord& record, Fetch&& fetch) {
   if constexpr (HasDependents<Task>) reinterpret_cast<const Task*>(record.args)->dependents(fetch);
 }
 
+/// Packs the task's constant operands, at `to`.
 template <class Task, class Block>
 FLYWHEEL_COLD void run_pack(const TaskRecord& record, Block& block, unsigned char* to) {
   const Task& task = *reinterpret_cast<const Task*>(record.args);
@@ -86,6 +90,7 @@ FLYWHEEL_COLD void run_pack(const TaskRecord& record, Block& block, unsigned cha
 }
 }  // namespace detail
 
+/// A kernel's task types, as flywheel::start<...>() lists them. A record names its type by the position in the list.
 template <class... Tasks>
 struct TaskList {
   static constexpr std::uint32_t kSize = sizeof...(Tasks);
@@ -100,7 +105,7 @@ struct TaskList {
     return found ? at : kSize;
   }
 
-  /// Runs the record's body on the calling block.
+  /// Runs the record's portable body on the calling block.
   template <class Block>
   FLYWHEEL_TASK static void run(const TaskRecord& record, Block& block) {
     std::uint32_t at = 0;
@@ -108,7 +113,7 @@ struct TaskList {
     (void)((at++ == type && (detail::run_body<Tasks>(record, block), true)) || ...);
   }
 
-  // For compiled runs, see operands.hpp.
+  // Compiled runs: the parts of a task, see operands.hpp.
   template <class Block, class Operands>
   FLYWHEEL_TASK static void compute(const TaskRecord& record, Block& block, Operands& operands) {
     compute_first_of<Tasks...>(record, block, operands);
@@ -141,7 +146,8 @@ struct TaskList {
     else if constexpr (sizeof...(Others) > 0) compute_first_of<Others...>(record, block, operands);
   }
 
-  /// Whether tasks of this type run the compute part of `Task`: of those that share one, the first stands for all.
+  /// Whether tasks of `type` run the compute part of `Task`. Of the types that share one, the first in the list stands
+  /// for all.
   template <class Task, class Block, class Operands>
   FLYWHEEL_TASK static constexpr bool computes(std::uint32_t type) {
     using Part = typename detail::ComputeAs<Task>::Type;
@@ -161,7 +167,7 @@ struct TaskList {
   }
 };
 
-/// Stands in for the list where only a body's return type is asked for.
+/// Stands in for the list where only the type of a body's result is asked for.
 struct AnyTaskList {
   template <class Task>
   FLYWHEEL_TASK static constexpr std::uint32_t index_of() {

@@ -1,171 +1,188 @@
-// The worker: while there is a next task, run it and finish it.
+// The loop of one worker: while there is a next task, run it and finish it.
 //
-// One thread (the leader of the control warp, or a CPU thread) turns this loop; a crew runs the bodies. Each function
-// below is one word of the loop.
+// One thread of a worker runs this loop: the leader of the control warp on a GPU (device/kernel.cuh), the worker's
+// thread on a CPU (cpu/entry.hpp). An executor (device/executor.cuh, cpu/executor.hpp) runs the task bodies. Each
+// function below is one word of the loop.
 #pragma once
 
-#include "runtime/dynamic/finish.hpp"
-#include "runtime/dynamic/look.hpp"
-#include "runtime/records/stage.hpp"
+#include "finish.hpp"
+#include "work_finder.hpp"
+#include "../records/task_slot.hpp"
 
 namespace flywheel {
 
-template <class P, class Crew>
+/// The worker `id`: its loop over the executor's tasks. `direct_slot` is null, or the direct slot of the worker that
+/// shares its block with the inbox poller.
+template <class P, class Executor>
 class Worker {
  public:
-  FLYWHEEL_TASK Worker(const World& world, std::uint32_t id, Crew& crew, Porch* porch)
-      : world_(world), crew_(crew), id_(id), look_(world, id, porch, crew.desk()),
-        finish_(world, id, crew.desk()) {}
+  FLYWHEEL_TASK Worker(const DeviceState& dev, std::uint32_t id, Executor& executor, DirectSlot* direct_slot)
+      : dev_(dev), executor_(executor), id_(id), finder_(dev, id, direct_slot, executor.work()),
+        finish_(dev, id, executor.work()) {}
 
   FLYWHEEL_TASK void operator()() {
     sign(WorkerState::present);
-    Staged task{};
+    PrefetchedTask task{};
     while (next(task)) {
       run(task);
       finish_(task, ahead_);
     }
-    look_.show_stats();
+    finder_.show_stats();
     sign(WorkerState::absent);
   }
 
  private:
-  // ---- next: what was staged ahead, a kept successor, the rest of a batch, or whatever arrives ----
+  // ---- next: the prefetched task, a kept successor, the rest of the local work, or whatever arrives ----
 
-  FLYWHEEL_TASK bool next(Staged& task) {
+  /// Gets the next task. False if the worker is to leave.
+  FLYWHEEL_TASK bool next(PrefetchedTask& task) {
     if (ahead_.live) {
       task = ahead_;
       ahead_.live = false;
       return true;
     }
     std::uint64_t item = kept();
-    if (item == kEmptyMailbox) item = look_.rest_of_batch();
+    if (item == kEmptyMailbox) item = finder_.rest_of_batch();
     if (item == kEmptyMailbox) item = wait_for_item();
     if (item == kEmptyMailbox) return false;
-    stage(item, task);
+    fetch(item, task);
     return true;
   }
 
-  /// A long chain must not keep this worker from a phased run that all the others wait in, nor from the end.
+  /// The successor that this worker kept, or kEmptyMailbox. A long chain of kept successors must not delay a collective
+  /// run or the end of the launch: one time in kLooksOneIn (on a CPU each time) the worker checks whether all workers
+  /// are wanted. If so, it publishes the successor for any worker and returns kEmptyMailbox.
   FLYWHEEL_TASK std::uint64_t kept() {
     if (!finish_.has_kept()) {
       kept_in_row_ = 0;
       return kEmptyMailbox;
     }
     const std::uint64_t item = finish_.take_kept();
-    ++look_.stats().kept;
-    const bool looks = ++kept_in_row_ % kLooksOneIn == 0 || P::kNearMemory;
-    if (!looks || !look_.is_wanted()) return item;
-    publish_items<P>(world_, id_, 1, world_.runs[Item::unpack(item).run].line.constants.priority, &item);
+    ++finder_.stats().kept;
+    const bool polls = ++kept_in_row_ % kLooksOneIn == 0 || P::kNearMemory;
+    if (!polls || !finder_.is_wanted()) return item;
+    publish_items<P>(dev_, id_, 1, dev_.runs[Item::unpack(item).run].line.constants.priority, &item);
     return kEmptyMailbox;
   }
 
+  /// Waits for an item; joins collective runs in between. kEmptyMailbox if the worker is to leave.
   FLYWHEEL_TASK std::uint64_t wait_for_item() {
     for (;;) {
       std::uint64_t item = kEmptyMailbox;
-      const Seen seen = look_.until_something(item);
-      if (seen == Seen::item) return item;
-      if (seen == Seen::stop) return kEmptyMailbox;
-      join_run_of_all();
+      const Found seen = finder_.wait_for_work(item);
+      if (seen == Found::item) return item;
+      if (seen == Found::stop) return kEmptyMailbox;
+      join_collective_run();
     }
   }
 
-  /// Fetches the record and the run's line, and starts the body unless the task is to be skipped.
-  FLYWHEEL_TASK void stage(std::uint64_t packed, Staged& task) {
+  /// Copies the task's record and its run's line into the executor's next slot, and starts the body unless the task is
+  /// to be skipped.
+  FLYWHEEL_TASK void fetch(std::uint64_t packed, PrefetchedTask& task) {
     task.item = Item::unpack(packed);
-    task.slot = crew_.next_slot();
+    task.slot = executor_.next_slot();
     task.live = true;
-    const TaskRecord& record = world_.records[task.item.record];
-    const RunConstants* porch = look_.porch_run();
-    if (Crew::kLooksAhead) finish_.expect(task, !porch);
-    task.stage = porch ? &crew_.stage_porch(task.slot, record, task.item.record, *porch)
-                       : &crew_.stage(task.slot, record, world_.runs[task.item.run]);
-    task.runs = !task.item.skip && !crew_.cancelled();
+    const TaskRecord& record = dev_.records[task.item.record];
+    const RunConstants* direct_slot = finder_.direct_run();
+    if (Executor::kLooksAhead) finish_.expect(task, !direct_slot);
+    task.task_slot = direct_slot ? &executor_.fetch_direct(task.slot, record, task.item.record, *direct_slot)
+                       : &executor_.fetch(task.slot, record, dev_.runs[task.item.run]);
+    task.runs = !task.item.skip && !executor_.cancelled();
     task.failed = !task.runs;
-    task.asked = {};
-    if (task.runs) crew_.start(task.slot, task.item);
-    if (porch) crew_.keep_constants(task.slot, *porch);  // only now: bodies do not look at them
+    task.outcome = {};
+    if (task.runs) executor_.start(task.slot, task.item);
+    if (direct_slot) executor_.keep_constants(task.slot, *direct_slot);  // after start(): bodies do not read them
     finish_.prepare(task);
   }
 
-  // ---- run: look ahead while it runs, wait for it ----
+  // ---- run: prefetch the next task while the body runs, then wait for the body ----
 
-  FLYWHEEL_TASK void run(Staged& task) {
+  /// Waits for the body, unless the task is skipped, and notes its outcome.
+  FLYWHEEL_TASK void run(PrefetchedTask& task) {
     if (!task.runs) {
-      ++look_.stats().skipped;
+      ++finder_.stats().skipped;
       return;
     }
-    if (Crew::kLooksAhead) look_ahead();
+    if (Executor::kLooksAhead) look_ahead();
     const std::uint64_t item = task.item.pack();
     bool was_slow = false;
     const auto slow = [&](std::uint64_t elapsed_ns) {
       was_slow = true;
       sign(WorkerState::slow, item, elapsed_ns);
     };
-    task.asked = crew_.wait(task.slot, slow, [&] { takes_long(task); }, [&] { lasts(); });
+    task.outcome = executor_.wait(task.slot, slow, [&] { takes_long(task); }, [&] { lasts(); });
     if (was_slow) sign(WorkerState::present);
-    ++look_.stats().tasks;
+    ++finder_.stats().tasks;
   }
 
-  /// Nobody shall wait for the task's successor, nor for that of the one behind it. Who waits for this worker in a run of all
-  /// workers shall know that it gets on: what it has in hand may be many long tasks.
-  FLYWHEEL_TASK void takes_long(Staged& task) {
-    show_progress<P>(world_, id_);
+  /// The body takes longer than a few polls. The worker releases the idle workers it claimed for the successors of this
+  /// task and of the prefetched one, so that they do not wait for this body. It also shows progress: the time limit of
+  /// a worker that waits for this one in a collective run starts anew, since this worker may have many long tasks
+  /// before it joins.
+  FLYWHEEL_TASK void takes_long(PrefetchedTask& task) {
+    show_progress<P>(dev_, id_);
     finish_.let_go(task);
     if (ahead_.live) finish_.let_go(ahead_);
   }
-  /// The body has run for some 20 us: beside that, a look at the board before each task costs little.
+  /// The body has run for some 20 us. Beside such bodies a read of the broadcast words before each task costs little,
+  /// so the worker takes single tasks from now on, and the next kept() checks as well.
   FLYWHEEL_TASK void lasts() {
-    look_.bodies_last();
+    finder_.bodies_last();
     kept_in_row_ = kLooksOneIn - 1;
   }
 
-  /// With a successor kept or a batch in hand the next task can be staged behind the running one: the crew goes over to it by
-  /// itself. So a kept successor waits for one task at most that was staged before it. More is popped in advance only by a
-  /// worker that found work in the queue before: others have no batch to follow up.
+  /// Prefetches the next task and starts it behind the running one; the executor goes over to it by itself. The next
+  /// task is a kept successor, else the rest of the local work. Only a worker whose last pop gave it a batch pops more
+  /// here, see WorkFinder::had_batch(). A kept successor therefore waits for at most one task that was prefetched
+  /// before it.
   FLYWHEEL_TASK void look_ahead() {
     std::uint64_t item = kEmptyMailbox;
     if (finish_.has_kept()) {
-      if (kept_in_row_ % kLooksOneIn == kLooksOneIn - 1) return;  // kept() sees first whether the worker is wanted
+      if (kept_in_row_ % kLooksOneIn == kLooksOneIn - 1) return;  // kept() checks is_wanted()
       ++kept_in_row_;
-      ++look_.stats().kept;
+      ++finder_.stats().kept;
       item = finish_.take_kept();
     } else {
-      item = look_.rest_of_batch();
-      if (item == kEmptyMailbox && look_.had_batch()) item = look_.batch_if_deep();
+      item = finder_.rest_of_batch();
+      if (item == kEmptyMailbox && finder_.had_batch()) item = finder_.batch_if_deep();
     }
-    if (item != kEmptyMailbox) stage(item, ahead_);
+    if (item != kEmptyMailbox) fetch(item, ahead_);
   }
 
-  /// All workers take part in a phased or compiled run. Of a phased one, worker 0 tells the host when it is over.
-  FLYWHEEL_TASK void join_run_of_all() {
-    const std::uint16_t slot = look_.phased_run();
+  /// Takes part in the phased or compiled run of the announcement, as all workers do. At the end of a phased run worker
+  /// 0 tells the host; of a compiled run its leader has done so in end_compiled().
+  FLYWHEEL_TASK void join_collective_run() {
+    const std::uint16_t slot = finder_.phased_run();
     const auto slow = [&](std::uint64_t elapsed_ns, std::uint32_t task = 0) {
       sign(WorkerState::slow, Item{task, slot, false}.pack(), elapsed_ns);
     };
-    const bool is_compiled = world_.runs[slot].line.constants.flags & kCompiled;
+    const bool is_compiled = dev_.runs[slot].line.constants.flags & kCompiled;
     PhasesEnd end{};
-    if (is_compiled) crew_.run_compiled(slot, slow);
-    else end = crew_.run_phased(slot, slow);
+    if (is_compiled) executor_.run_compiled(slot, slow);
+    else end = executor_.run_phased(slot, slow);
     sign(WorkerState::present);
     if (is_compiled || id_ != 0) return;
-    // Not complete: the host fails it, with the report of who gave up.
-    if (end.early && P::device(world_.control->board.abort).load(Order::relaxed)) return;
-    RunLine& line = world_.runs[slot].line;
+    // An aborted run is not complete: the host fails it and reports which wait gave up. Relaxed: pairs with the stores
+    // of `abort` in report_wait() (base/wait.hpp) and by the host; only its value counts.
+    if (end.early && P::device(dev_.control->broadcast.abort).load(Order::relaxed)) return;
+    RunLine& line = dev_.runs[slot].line;
+    // Relaxed: complete_run() loads it on this thread, and its release publishes the host's copy.
     P::device(line.iteration).store(end.pass, Order::relaxed);
-    complete_run<P>(world_, line.constants, false);
+    complete_run<P>(dev_, line.constants, false);
   }
 
+  /// Writes the worker's heartbeat; beat() names the orders.
   FLYWHEEL_TASK void sign(WorkerState state, std::uint64_t item = 0, std::uint64_t elapsed_ns = 0) const {
-    beat<P>(world_.heartbeats[id_], state, item, elapsed_ns);
+    beat<P>(dev_.heartbeats[id_], state, item, elapsed_ns);
   }
 
-  const World& world_;
-  Crew& crew_;
+  const DeviceState& dev_;
+  Executor& executor_;
   std::uint32_t id_;
-  Lookout<P> look_;
+  WorkFinder<P> finder_;
   Finisher<P> finish_;
-  Staged ahead_{};
-  static constexpr std::uint32_t kLooksOneIn = 64;  // successors kept in a row: one look to see whether the worker is wanted
+  PrefetchedTask ahead_{};
+  static constexpr std::uint32_t kLooksOneIn = 64;  // kept successors in a row between two checks of is_wanted()
   std::uint32_t kept_in_row_ = 0;
 };
 

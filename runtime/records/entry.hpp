@@ -1,31 +1,34 @@
-// The one crossing between host and device code: what the host must know of a kernel to launch it.
+// The interface between host and device code: what the host needs to know of a kernel, or of CPU workers, to launch them.
+//
+// The user's translation unit defines the entry (<flywheel/task.cuh>); the host library reads it.
 #pragma once
 
 #include <cstdint>
 #include <typeinfo>
 
-#include "runtime/records/world.hpp"
+#include "device_state.hpp"
 
 namespace flywheel {
 
+/// One task type of a kernel.
 struct TaskType {
   const std::type_info* type;
-  std::size_t bytes;  // of its arguments
+  std::size_t bytes;  // size of its arguments
 };
 
-/// Filled by the user's translation unit from its list of task types (flywheel::start<...>()).
+/// The entry of one list of task types (flywheel::start<...>()).
 struct KernelEntry {
   const TaskType* types;
   std::uint32_t type_count;
 
   // GPU. `kernel` is null where the program was built without CUDA.
-  const void* kernel;            // the GPU entry point, takes a World
-  std::uint32_t block_threads;   // of every block
-  bool has_operands;             // some task type takes operands: blocks keep pages for them
+  const void* kernel;           // the GPU entry point; its parameter is a DeviceState
+  std::uint32_t block_threads;  // threads of a block
+  bool has_operands;            // a task type takes operands, so blocks need pages
 
-  // CPU: turn worker `id`'s loop, or the door's, on the calling thread until the runtime parks.
-  void (*cpu_worker)(const World&, std::uint32_t id, Porch* porch, unsigned char* scratch);
-  void (*cpu_door)(const World&, Porch* porch);
+  // CPU: run the loop of worker `id`, or of the inbox poller, on the calling thread until the runtime parks.
+  void (*cpu_worker)(const DeviceState&, std::uint32_t id, DirectSlot* direct_slot, unsigned char* scratch);
+  void (*cpu_poller)(const DeviceState&, DirectSlot* direct_slot);
 };
 
 /// The entry of the kernel for these task types; defined in <flywheel/task.cuh>.

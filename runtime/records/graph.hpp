@@ -1,17 +1,18 @@
-// What is left of a loaded graph beside its records and edges: the phases.
+// The parts of a loaded graph besides its task records and edges: its phases, or its compiled schedule.
 #pragma once
 
 #include <cstdint>
 
-#include "runtime/records/task.hpp"
+#include "task.hpp"
 
 namespace flywheel {
 
+/// How a graph runs: by dependency counters, in phases on all workers, or by a schedule compiled for all workers.
 enum class GraphKind : std::uint32_t { dynamic = 0, phased = 1, compiled = 2 };
 
 struct Schedule;
 
-/// A phase of a phased graph: its records are shared out over all workers, or (grid) each worker runs the one record.
+/// A phase of a phased graph. Its records are distributed over all workers, or (grid) every worker runs the same record.
 struct Phase {
   std::uint32_t first;  // graph-local index of the first record
   std::uint32_t count;
@@ -19,10 +20,10 @@ struct Phase {
   std::uint32_t reserved;
 };
 
-/// Immutable while loaded. All else that workers need of a graph comes with each run, see RunConstants.
+/// A loaded graph. Immutable while loaded. Everything else that workers need of a graph comes with each run, see RunConstants.
 struct ExecRecord {
-  const Phase* phases;
-  Schedule* schedule;  // compiled graphs
+  const Phase* phases;  // phased graphs
+  Schedule* schedule;   // compiled graphs
   std::uint32_t phase_count;
   std::uint32_t reserved;
 };

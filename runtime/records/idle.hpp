@@ -1,16 +1,16 @@
-// Idle workers: a bit each, and a mailbox each. The way a ready task reaches an idle worker without any queue.
+// Idle workers: one bit and one mailbox for each, through which a ready task reaches an idle worker without a queue.
 //
-// A worker with nothing to do sets its bit. A producer claims workers by clearing bits with one fetch_and, then puts
-// an item in each claimed worker's mailbox. A mailbox therefore has one writer at a time and needs no lap or ticket.
-// An enrolled worker goes on looking at the queues: a task pushed just before it enrolled costs one look, and is
-// never lost; no sequentially consistent fence is needed for that.
+// An idle worker enrolls: it sets its bit. A producer claims workers: it clears bits with one fetch_and. Then it delivers
+// an item into the mailbox of each claimed worker. So a mailbox has one producer at a time and needs no lap or ticket. An
+// enrolled worker keeps polling the queues, so a task that was pushed just before it enrolled is not lost, without a
+// sequentially consistent fence. The worker beside the inbox poller has a DirectSlot instead (README.md).
 #pragma once
 
 #include <cstdint>
 
-#include "runtime/base/bits.hpp"
-#include "runtime/base/platform.hpp"
-#include "runtime/records/run.hpp"
+#include "../base/bits.hpp"
+#include "../base/platform.hpp"
+#include "run.hpp"
 
 namespace flywheel {
 
@@ -18,24 +18,27 @@ inline constexpr std::uint32_t kMaxWorkers = 1024;
 inline constexpr std::uint32_t kIdleWords = kMaxWorkers / 64;
 inline constexpr std::uint64_t kEmptyMailbox = ~std::uint64_t{0};
 
+/// One item, or kEmptyMailbox.
 using Mailbox = Padded<std::uint64_t>;
 
-/// Claimed workers: bits of one word of the idle set. What the word was before is kept as it came, so that nobody waits
-/// for it before it is used.
+/// The result of claim(): workers of one word of the idle set. It keeps the old value as the atomic returned it, so the
+/// thread waits for that value only when it uses it.
 struct Claim {
-  std::uint64_t before;
-  std::uint64_t wanted;
-  std::uint32_t word;
+  std::uint64_t before;  // the word before the claim
+  std::uint64_t wanted;  // bits of the workers that the claimer wanted
+  std::uint32_t word;    // index of the word
 
+  /// Bits of the workers that were claimed.
   FLYWHEEL_TASK std::uint64_t bits() const { return before & wanted; }
 };
 
-/// One worker claimed in advance, or to be claimed. What the delivery will need is worked out by then.
-struct Hand {
+/// One worker that a producer claims, or plans to claim, before it has a task to deliver.
+struct ClaimedWorker {
   std::uint64_t before;  // as in Claim
-  std::uint64_t wanted;  // its bit; 0: nobody
+  std::uint64_t wanted;  // the worker's bit; 0: no worker
   std::uint32_t worker;
 
+  /// Whether the claim succeeded.
   FLYWHEEL_TASK bool taken() const { return (before & wanted) != 0; }
 };
 
@@ -46,113 +49,129 @@ struct IdleSet {
   Mailbox* mailboxes;   // one a worker, each on its own line
   std::uint32_t workers;
 
-  /// Called with the worker's mailbox empty: by itself, or by a claimer that has no use for it after all.
+  /// Makes the worker available. Its mailbox must be empty. The worker calls it, or a claimer that does not need the worker.
   FLYWHEEL_TASK void enroll(std::uint32_t worker) const {
-    // Release: pairs with the acquire fetch_and in claim(). The claimer's store to the mailbox comes after the
-    // worker emptied it.
+    // Release: pairs with the acquire fetch_and in claim() and take(). It orders the claimer's store to the mailbox after
+    // the worker's store in empty().
     P::device(bits[worker / 64]).set(std::uint64_t{1} << worker % 64, Order::release);
   }
 
-  /// True if the worker is out of the set with nothing in its mailbox; false if an item is on its way.
+  /// Makes the worker unavailable. True if it was still in the set: no item will arrive. False if a producer has claimed
+  /// it: an item will arrive, or the claimer enrolls the worker again.
   FLYWHEEL_TASK bool withdraw(std::uint32_t worker) const {
     const std::uint64_t bit = std::uint64_t{1} << worker % 64;
+    // Relaxed: pairs with the fetch_and in claim() and take(); exactly one of the two clears the bit. On success
+    // there is nothing to read; otherwise peek() acquires the item. As a read-modify-write it continues the releases
+    // of other workers' enroll().
     return P::device(bits[worker / 64]).fetch_and(~bit, Order::relaxed) & bit;
   }
 
   FLYWHEEL_TASK std::uint32_t words() const { return (workers + 63) / 64; }
-  /// A hint, relaxed: claim() tells which of them are still idle.
+  /// Bits of the workers that are idle in a word. Relaxed: pairs with the updates in enroll(), claim(), take() and
+  /// withdraw(). It is a hint: claim() decides which of these workers are still idle.
   FLYWHEEL_TASK std::uint64_t seen(std::uint32_t word) const { return P::device(bits[word]).load(Order::relaxed); }
 
-  /// Claims up to n of the workers seen idle in `word`; `start` spreads claimers over the bits. The claim is acquired
-  /// (pairs with enroll()) by the fence that comes before the deliveries.
+  /// Claims up to n of the workers in `seen`, the idle workers of `word`. `start` distributes claimers over the bits.
+  ///
+  /// Acquire (by P::fence() before the deliveries): pairs with the release in enroll(). The worker has emptied its
+  /// mailbox before the claimer fills it.
   FLYWHEEL_TASK Claim claim(std::uint32_t word, std::uint64_t seen, std::uint32_t n, std::uint32_t start) const {
     const std::uint64_t wanted = pick_bits(seen, n, start % 64);
     if (!wanted) return {0, 0, word};
     return {P::device(bits[word]).fetch_and(~wanted, P::kBeforeAcquire), wanted, word};
   }
 
-  /// The same for one worker, in two steps. Which: the next one after bit `after`, so that a chain goes round among the
-  /// idle instead of coming back to a worker that has not sat down yet.
-  FLYWHEEL_TASK static Hand plan(std::uint32_t word, std::uint64_t seen, std::uint32_t after) {
+  /// Claims one worker in two steps: plan() selects it and take() claims it. plan() selects the first idle worker after bit
+  /// `after`, so a chain of tasks goes round the idle workers and does not return to one that has not enrolled again yet.
+  FLYWHEEL_TASK static ClaimedWorker plan(std::uint32_t word, std::uint64_t seen, std::uint32_t after) {
     const std::uint64_t above = seen & (~std::uint64_t{1} << after % 64);
     const std::uint64_t from = above ? above : seen;
-    return from ? Hand{0, from & (0 - from), word * 64 + lowest_bit(from)} : Hand{};
+    return from ? ClaimedWorker{0, from & (0 - from), word * 64 + lowest_bit(from)} : ClaimedWorker{};
   }
-  FLYWHEEL_TASK Hand take(const Hand& planned) const {
-    const auto word = P::device(bits[planned.worker / 64]);  // acquired as in claim()
+  FLYWHEEL_TASK ClaimedWorker take(const ClaimedWorker& planned) const {
+    // Acquire, as in claim(): by P::fence() before the delivery; pairs with the release in enroll().
+    const auto word = P::device(bits[planned.worker / 64]);
     return {word.fetch_and_if(planned.wanted != 0, ~planned.wanted, P::kBeforeAcquire), planned.wanted, planned.worker};
   }
 
-  /// After P::fence(): it releases what this thread knows of the task, and acquires the claim.
+  /// Puts an item into the mailbox of a claimed worker. The caller executes P::fence() between the claim and the
+  /// delivery: it acquires the claim and releases the task's inputs.
   FLYWHEEL_TASK void deliver(std::uint32_t worker, std::uint64_t item) const {
-    // Release: pairs with the acquire load in Seat::peek(). The task's inputs go with it.
+    // Release (by that fence): pairs with the acquire load in IdleSlot::peek(). It publishes the task's inputs.
     P::device(mailboxes[worker].value).store(item, P::kAfterRelease);
   }
 
+  /// Empties the worker's mailbox after it has taken the item.
   FLYWHEEL_TASK void empty(std::uint32_t worker) const {
-    // Relaxed: nobody delivers before enroll(), which releases this.
+    // Relaxed: pairs with the store in deliver(), which comes after a claim. enroll() releases this store to the claimer.
     P::device(mailboxes[worker].value).store(kEmptyMailbox, Order::relaxed);
   }
 };
 
-/// The seat of the worker that shares its block with the door: the same protocol with one seat, in block scope, so
-/// that a submission reaches the compute warps of an idle GPU without a trip through L2. The constants of the item's run
-/// come with it for the same reason.
-struct Porch {
-  std::uint64_t item;
-  std::uint32_t waiting;
-  alignas(16) RunConstants run;
+/// The idle slot of the worker that shares a block with the inbox poller. The protocol is that of the idle set with one
+/// worker, in block scope: a submission reaches the compute warps of an idle GPU without a round trip to L2. The
+/// constants of the item's run are delivered with the item for the same reason.
+struct DirectSlot {
+  std::uint64_t item;            // or kEmptyMailbox
+  std::uint32_t waiting;         // 1: the worker is enrolled
+  alignas(16) RunConstants run;  // of the item
 };
 
-/// A worker's one seat: the porch if it has one, else its place in the idle set.
+/// The idle slot of one worker: its direct slot if it has one, otherwise its bit and mailbox in the idle set.
 template <class P>
-struct Seat {
+struct IdleSlot {
   IdleSet<P> idle;
   std::uint32_t worker;
-  Porch* porch;
+  DirectSlot* direct_slot;
 
   FLYWHEEL_TASK void enroll() const {
-    if (!porch) return idle.enroll(worker);
-    P::block(porch->waiting).store(1, Order::release);  // pairs with offer_porch()'s exchange
+    if (!direct_slot) return idle.enroll(worker);
+    // Release: pairs with the acquire exchange in offer_directly(). The poller overwrites the slot after the worker has
+    // emptied `item` and read `run`.
+    P::block(direct_slot->waiting).store(1, Order::release);
   }
-  /// True if nobody sits there any more; false if an item is on its way.
+  /// True if the worker was still enrolled: no item will arrive. False if a producer has claimed it.
   FLYWHEEL_TASK bool withdraw() const {
-    return porch ? P::block(porch->waiting).exchange(0, Order::relaxed) == 1 : idle.withdraw(worker);
+    // Relaxed: pairs with the exchange in offer_directly(); exactly one of the two finds 1. On success there is nothing
+    // to read; otherwise peek() acquires the item.
+    return direct_slot ? P::block(direct_slot->waiting).exchange(0, Order::relaxed) == 1 : idle.withdraw(worker);
   }
-  /// The item that has arrived, or kEmptyMailbox. Acquire: pairs with deliver() or offer_porch().
-  /// Looks up to `looks` times.
-  FLYWHEEL_TASK std::uint64_t peek(std::uint32_t looks) const {
-    return porch ? peek_porch(looks) : peek_mailbox(looks);
+  /// Polls up to `polls` times and returns the item that has arrived, or kEmptyMailbox. Acquire: pairs with the release in
+  /// IdleSet::deliver() or offer_directly().
+  FLYWHEEL_TASK std::uint64_t peek(std::uint32_t polls) const {
+    return direct_slot ? peek_direct_slot(polls) : peek_mailbox(polls);
   }
   FLYWHEEL_TASK void empty() const {
-    if (!porch) return idle.empty(worker);
-    // Relaxed: as in IdleSet::empty().
-    P::block(porch->item).store(kEmptyMailbox, Order::relaxed);
+    if (!direct_slot) return idle.empty(worker);
+    // Relaxed: pairs with the store of `item` in offer_directly(); enroll() releases this store to it.
+    P::block(direct_slot->item).store(kEmptyMailbox, Order::relaxed);
   }
 
  private:
-  /// Acquire: pairs with the release in offer_porch().
-  FLYWHEEL_TASK std::uint64_t peek_porch(std::uint32_t looks) const {
+  /// Acquire: pairs with the release in offer_directly(). The task's inputs and `run` come with the item.
+  FLYWHEEL_TASK std::uint64_t peek_direct_slot(std::uint32_t polls) const {
     std::uint64_t item = kEmptyMailbox;
-    for (std::uint32_t i = 0; i < looks && item == kEmptyMailbox; ++i) item = P::block(porch->item).load(Order::acquire);
+    for (std::uint32_t i = 0; i < polls && item == kEmptyMailbox; ++i) item = P::block(direct_slot->item).load(Order::acquire);
     return item;
   }
 
-  /// Acquire: pairs with the release in IdleSet::deliver().
-  FLYWHEEL_TASK std::uint64_t peek_mailbox(std::uint32_t looks) const {
+  /// Acquire: pairs with the release in IdleSet::deliver(). The task's inputs come with the item.
+  FLYWHEEL_TASK std::uint64_t peek_mailbox(std::uint32_t polls) const {
     std::uint64_t item = kEmptyMailbox;
-    for (std::uint32_t i = 0; i < looks && item == kEmptyMailbox; ++i)
+    for (std::uint32_t i = 0; i < polls && item == kEmptyMailbox; ++i)
       item = P::device(idle.mailboxes[worker].value).load(Order::acquire);
     return item;
   }
 };
 
-/// Called by the door: hands `item` over if the porch's worker waits.
+/// Delivers `item` to the direct slot and returns true if its worker is enrolled. The inbox poller calls it.
 template <class P>
-FLYWHEEL_TASK bool offer_porch(Porch& porch, std::uint64_t item, const RunConstants& run) {
-  if (P::block(porch.waiting).exchange(0, Order::acquire) != 1) return false;  // pairs with enroll()
-  porch.run = run;
-  P::block(porch.item).store(item, Order::release);                            // pairs with peek()
+FLYWHEEL_TASK bool offer_directly(DirectSlot& direct_slot, std::uint64_t item, const RunConstants& run) {
+  // Acquire: pairs with the release in IdleSlot::enroll(). The worker no longer uses the slot that is overwritten below.
+  if (P::block(direct_slot.waiting).exchange(0, Order::acquire) != 1) return false;
+  direct_slot.run = run;
+  // Release: pairs with the acquire load in IdleSlot::peek(). It publishes `run`, the run's state and the task's inputs.
+  P::block(direct_slot.item).store(item, Order::release);
   return true;
 }
 

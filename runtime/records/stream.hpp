@@ -1,58 +1,72 @@
-// Values a run streams to the host while it goes on: tokens, residuals.
+// Value streams: values that a run sends to the host while it runs, such as tokens or residuals.
 //
-// A ring in host memory for each run slot. Tickets are device atomics; each cell's tag says which ticket it holds.
+// Each run slot has a ring of cells in host memory. Tasks take tickets with a device atomic (block.emit()); each cell's
+// tag names the ticket that it holds. The host reads the cells in the order of the tickets (host/submit/completion.cpp).
 #pragma once
 
 #include <cstdint>
 
-#include "runtime/base/platform.hpp"
-#include "runtime/base/wait.hpp"
-#include "runtime/records/run.hpp"
+#include "../base/platform.hpp"
+#include "../base/wait.hpp"
+#include "run.hpp"
 
 namespace flywheel {
 
+/// One streamed value.
 struct StreamCell {
   std::uint64_t tag;  // ticket + 1, written last
   std::uint64_t value;
 };
 
-/// One run's stream, both ends.
+/// Plain handle of one run's stream, for both ends.
 template <class P>
 struct Stream {
   StreamCell* cells;       // host memory
-  std::uint64_t* consumed; // host memory, written by the host: tickets below are read
+  std::uint64_t* consumed; // host memory, written by the host: it has read the tickets below
   std::uint32_t capacity;  // a power of two
 
-  /// Device side, one thread. Tickets order the values of one task; values of tasks that run at once interleave.
+  /// Device side, one thread: streams one value. Waits while the ring is full. Returns false if the wait ended early.
+  /// Values of one task arrive in its order; values of tasks that run at the same time interleave.
   FLYWHEEL_TASK bool write(RunState& run, std::uint64_t value, const WaitContext& wait) const {
-    const std::uint64_t ticket = P::device(run.emitted).fetch_add(1, Order::relaxed);  // only to be nobody else's
+    // Relaxed: pairs with the other tasks' fetch_add, which makes tickets unique, and with the load in complete_run(),
+    // which follows the task's arrival. The cell's tag orders the value.
+    const std::uint64_t ticket = P::device(run.emitted).fetch_add(1, Order::relaxed);
     if (!has_space(run, ticket, wait)) return false;
     StreamCell& cell = cells[ticket & (capacity - 1)];
+    // Relaxed: pairs with the load of `value` in read(). The release of the tag publishes it.
     P::system(cell.value).store(value, Order::relaxed);
-    P::system(cell.tag).store(ticket + 1, Order::release);  // pairs with the acquire in read(): the value goes with it
+    // Release: pairs with the acquire load of `tag` in read(). It publishes the value.
+    P::system(cell.tag).store(ticket + 1, Order::release);
     return true;
   }
 
-  /// Host side, one reader at a time: value number `ticket`, if it is there.
+  /// Host side, one reader at a time: reads value number `ticket` and frees its cell. False if it has not arrived.
   FLYWHEEL_TASK bool read(std::uint64_t ticket, std::uint64_t& value) const {
     StreamCell& cell = cells[ticket & (capacity - 1)];
-    if (P::system(cell.tag).load(Order::acquire) != ticket + 1) return false;  // pairs with write()
+    // Acquire: pairs with the release store of `tag` in write(). The value comes with it.
+    if (P::system(cell.tag).load(Order::acquire) != ticket + 1) return false;
+    // Relaxed: pairs with the store of `value` in write(), which the tag has acquired.
     value = P::system(cell.value).load(Order::relaxed);
-    P::system(*consumed).store(ticket + 1, Order::release);  // pairs with has_space(): the cell has been read
+    // Release: pairs with the acquire load in has_space(). The cell is read before a task overwrites it.
+    P::system(*consumed).store(ticket + 1, Order::release);
     return true;
   }
 
  private:
-  /// The limit is cached in device memory: the word in host memory is a microsecond away.
+  /// Waits until the cell of `ticket` is free. False if the wait ended early. `emit_limit` in device memory caches the
+  /// limit: a load of `consumed` in host memory takes about a microsecond.
   FLYWHEEL_TASK bool has_space(RunState& run, std::uint64_t ticket, const WaitContext& wait) const {
-    // Acquire: pairs with the release store below by whichever thread saw the host's cursor.
+    // Acquire: pairs with the release store of `emit_limit` below, by the thread that has read `consumed`. The host's
+    // reads of the cells come before this task's stores.
     if (ticket < P::device(run.emit_limit).load(Order::acquire)) return true;
-    WaitContext patience = wait;
-    patience.fatal = false;  // a program that does not read costs this task, not the others
-    return spin_until<P>(patience, WaitReason::stream_space, consumed, ticket, [&](std::uint64_t& saw) {
-      saw = P::system(*consumed).load(Order::acquire);  // pairs with read()
+    WaitContext limit = wait;
+    limit.fatal = false;  // a host that does not read fails this task, but does not abort the runtime
+    return spin_until<P>(limit, WaitReason::stream_space, consumed, ticket, [&](std::uint64_t& saw) {
+      // Acquire: pairs with the release store in read(). The host has read the cells below.
+      saw = P::system(*consumed).load(Order::acquire);
       if (ticket >= saw + capacity) return false;
-      P::device(run.emit_limit).store(saw + capacity, Order::release);  // pairs with the acquire above: the cells are read
+      // Release: pairs with the acquire load of `emit_limit` above, by other tasks. It passes on the acquire of `consumed`.
+      P::device(run.emit_limit).store(saw + capacity, Order::release);
       return true;
     });
   }

@@ -1,63 +1,67 @@
-// Task records: one fixed-size, relocatable description of one piece of work.
+// Task records: fixed-size, relocatable descriptions of tasks, and the items that name them in queues and mailboxes.
+//
+// The host writes the records of a loaded graph, and spawn() those of spawned tasks; workers read them.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
-#include "runtime/base/platform.hpp"
+#include "../base/platform.hpp"
 
 namespace flywheel {
 
-/// Bytes a task type may hold in its members. More belongs in a device buffer that the task points to.
+/// Most bytes of a task type's members. Keep larger data in a device buffer and a pointer to it in the task.
 inline constexpr std::size_t kTaskArgBytes = 96;
+/// TaskHeader::result_offset of a task without a result.
 inline constexpr std::uint32_t kNoResult = 0xffffffffu;
 
-/// Urgent work overtakes what waits in the queue; it never interrupts a task that runs.
+/// Ready tasks of a higher priority run first. A running task is never interrupted. `inherit`: the priority of the run.
 enum class Priority : std::uint8_t { high = 0, normal = 1, low = 2, inherit = 3 };
 inline constexpr std::uint32_t kPriorities = 3;
 
 enum TaskFlags : std::uint8_t {
-  kTaskSpawned = 1,  // the record came from the spawn pool and goes back there
+  kTaskSpawned = 1,  // the record belongs to the spawn pool and returns there
 };
 
+/// Everything of a task but its arguments.
 struct TaskHeader {
   std::uint16_t type;           // index in the kernel's list of task types
   std::uint8_t priority;        // a Priority
   std::uint8_t flags;           // TaskFlags
-  std::uint32_t first_edge;     // in the edge arena
-  std::uint32_t edge_count;     // successors; 0 makes this task a sink
+  std::uint32_t first_edge;     // index in the edge arena
+  std::uint32_t edge_count;     // number of successors; 0: the task is a sink
   std::uint32_t result_offset;  // bytes into the run's results, or kNoResult
-  std::uint32_t local;          // index in its graph: names the task in reports
-  std::uint32_t edge_task;          // a copy of edge 0, see Edge: most tasks have no other, and need not fetch it
+  std::uint32_t local;          // index in its graph; names the task in reports
+  std::uint32_t edge_task;          // these three: a copy of edge 0. Most tasks have only that one and need not fetch it
   std::uint32_t edge_predecessors;
   std::uint32_t edge_priority;
 };
 
-/// 128 bytes: one cache line, one coalesced read of a warp.
+/// A task: header and arguments. 128 bytes: one cache line, one coalesced read of a warp.
 struct alignas(128) TaskRecord {
   TaskHeader header;
   alignas(16) unsigned char args[kTaskArgBytes];
 };
 static_assert(sizeof(TaskHeader) == 32 && sizeof(TaskRecord) == 128);
 
-/// An edge names the successor and carries what its last predecessor needs to know, so that finishing a task reads
-/// one array and not one record for each successor.
+/// An edge to a successor. It holds what the last predecessor needs, so that finishing a task reads one array and not one
+/// record for each successor.
 struct Edge {
   std::uint32_t task;          // graph-local index of the successor
-  std::uint32_t predecessors;  // how many the successor waits for: its counter is re-armed with this
+  std::uint32_t predecessors;  // of the successor; its counter is re-armed with this number
   std::uint32_t priority;      // a Priority
   std::uint32_t reserved;
 };
 static_assert(sizeof(Edge) == 16);
 
-/// What travels through queues and mailboxes: which task of which run. Fits 48 bits; never all ones.
-/// `skip` says that a predecessor failed: the task is not run, but its successors must still hear of it.
+/// An item of queues and mailboxes: a task of a run. The packed form has 48 bits, never all ones. `skip`: a predecessor
+/// failed, so the task is not run, but it still arrives at its successors.
 struct Item {
   std::uint32_t record;  // index in the record arena, below 2^31
   std::uint16_t run;     // run slot
   bool skip;
 
-  /// In place of a record: "come and take roots of this run", see roots.hpp.
+  /// In place of a record: a ticket that tells a worker to take roots of this run, see roots.hpp.
   static constexpr std::uint32_t kRootTicket = 0x7fffffffu;
 
   FLYWHEEL_TASK constexpr std::uint64_t pack() const {

@@ -1,68 +1,70 @@
-// Trace records: what each role of each worker did, and when.
+// Trace records: what each role of each worker did in a compiled run, and when.
 //
-// One writer for each lane, so no atomics: the host reads a lane after the run's completion, which orders it.
+// Each role of each worker writes its own lane, so the records need no atomics. The host copies the lanes after the
+// completion of the run, which orders them (host/trace/trace.cpp).
 #pragma once
 
 #include <cstdint>
 
-#include "runtime/base/platform.hpp"
+#include "../base/platform.hpp"
 
 namespace flywheel {
 
 enum class TraceRole : std::uint8_t { control = 0, load = 1, compute = 2, store = 3 };
 inline constexpr std::uint32_t kTraceRoles = 4;
 
+/// What an event records. The role that writes it comes first.
 enum class TraceKind : std::uint8_t {
   none = 0,
-  wait = 1,      // control: for the tasks before it
-  gate = 2,      // control: for the pass before to end
-  body = 3,      // compute: a task's body
-  inputs = 4,    // compute: inside an early task's body, for the tasks before it; the host finds it, see Trace
-  page = 5,      // load: for a page to be given back
-  landing = 6,   // load: for earlier pages to land, so that not too much is under way
-  store = 7,     // store: a task's last part, from the last of what its body handed over
+  wait = 1,      // control: waits for a task's predecessors
+  gate = 2,      // control: waits for the end of the previous pass
+  body = 3,      // compute: runs a task's body
+  inputs = 4,    // compute: waits for predecessors inside an early task's body; the host derives it (host/trace)
+  page = 5,      // load: waits for a free page
+  landing = 6,   // load: waits for earlier pages to arrive, which limits the pages in flight
+  store = 7,     // store: runs a task's store part, from the last handoff that it took
 };
 
-/// 24 bytes.
+/// One event of a role. 24 bytes.
 struct TraceEvent {
-  std::uint64_t begin;  // ticks of the worker's own clock
-  std::uint32_t ticks;  // how long; all ones for longer
-  std::uint32_t task;   // graph-local index
+  std::uint64_t begin;      // in ticks of the worker's own clock
+  std::uint32_t ticks;      // duration; all ones if it is longer
+  std::uint32_t task;       // graph-local index
   std::uint32_t pass;
-  std::uint8_t kind;    // a TraceKind
-  std::uint8_t role;    // a TraceRole
-  std::uint16_t bytes_kib;  // of operands that a body took, in KiB rounded up; 0xffff for more
+  std::uint8_t kind;        // a TraceKind
+  std::uint8_t role;        // a TraceRole
+  std::uint16_t bytes_kib;  // operands that a body took, in KiB rounded up; 0xffff if more
 };
 static_assert(sizeof(TraceEvent) == 24);
 
-/// One moment read on a worker's own clock and on the clock that all workers share, to turn ticks into time.
+/// One moment on the worker's own clock and on the clock that all workers share. It converts ticks to time.
 struct TraceMoment {
   std::uint64_t ticks;
   std::uint64_t ns;
 };
 
-/// One role's events of one worker.
+/// The lane of one role of one worker.
 struct alignas(64) TraceLane {
   std::uint32_t count;    // events written, at most the capacity
-  std::uint32_t dropped;  // events there was no room for
-  TraceMoment begin;      // when the role began and ended its part of the run
-  TraceMoment end;
+  std::uint32_t dropped;  // events that did not fit
+  TraceMoment begin;      // when the role began its part of the run
+  TraceMoment end;        // when it ended
 };
 
-/// Everything a run's trace is written to, in device memory; null lanes: no trace.
+/// The buffers of a trace, in device memory. Null lanes: no trace.
 struct TraceBuffers {
-  TraceLane* lanes;     // workers x kTraceRoles
-  TraceEvent* events;   // workers x kTraceRoles x capacity
-  std::uint32_t capacity;
+  TraceLane* lanes;        // workers x kTraceRoles
+  TraceEvent* events;      // workers x kTraceRoles x capacity
+  std::uint32_t capacity;  // events of one lane
   std::uint32_t reserved;
 };
 
-/// The pen of one role. `P::ticks()` is the worker's own clock.
+/// Writes the lane of one role. `P::ticks()` is the worker's own clock. Without a trace all calls return at once.
 template <class P>
-class TracePen {
+class TraceWriter {
  public:
-  TracePen() = default;
-  FLYWHEEL_TASK TracePen(const TraceBuffers& buffers, std::uint32_t worker, TraceRole role)
+  TraceWriter() = default;
+  FLYWHEEL_TASK TraceWriter(const TraceBuffers& buffers, std::uint32_t worker, TraceRole role)
       : lane_(nullptr), next_(nullptr), end_(nullptr), count_(0), dropped_(0), role_(role) {
     if (!buffers.lanes) return;
     const std::uint32_t lane = worker * kTraceRoles + static_cast<std::uint32_t>(role);
@@ -72,19 +74,21 @@ class TracePen {
     lane_->begin = moment();
   }
 
+  /// Whether there is a trace.
   FLYWHEEL_TASK bool on() const { return lane_ != nullptr; }
-  /// The time of day for a later write(); 0 and free of cost when there is no trace.
+  /// The current tick, as `begin` of a later write(). Without a trace it returns 0 and reads no clock.
   FLYWHEEL_TASK std::uint64_t now() const {
     if (!lane_) [[likely]] return 0;
     return P::ticks();
   }
 
+  /// Writes an event that ends now. `bytes`: operands taken. Counts the event as dropped if the lane is full.
   FLYWHEEL_TASK void write(TraceKind kind, std::uint64_t begin, std::uint32_t task, std::uint32_t pass,
                            std::uint32_t bytes = 0) {
     if (!lane_) [[likely]] return;
     write_until(P::ticks(), kind, begin, task, pass, bytes);
   }
-  /// What ended a while ago: others need not wait until it is written down.
+  /// Writes an event that ended at tick `end`, so the caller can notify other threads first and write the event later.
   FLYWHEEL_TASK void write_until(std::uint64_t end, TraceKind kind, std::uint64_t begin, std::uint32_t task,
                                  std::uint32_t pass, std::uint32_t bytes = 0) {
     if (!lane_) [[likely]] return;
@@ -99,7 +103,7 @@ class TracePen {
     ++count_;
   }
 
-  /// The role's part of the run is over.
+  /// Ends the lane: the role has finished its part of the run.
   FLYWHEEL_TASK void close() {
     if (!lane_) return;
     lane_->count = count_;
@@ -108,7 +112,8 @@ class TracePen {
   }
 
  private:
-  /// A CPU's one clock is read once: a thread that lost its core between two readings would date its whole lane wrong.
+  /// The current moment. A CPU has one clock, which is read once: if the thread lost its core between two readings, the
+  /// times of its whole lane would be wrong.
   FLYWHEEL_TASK static TraceMoment moment() {
     const std::uint64_t ticks = P::ticks();
     if constexpr (P::kOneClock) return {ticks, ticks};

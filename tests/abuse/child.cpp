@@ -90,7 +90,7 @@ void tell_place(int) {
 
 bool in_child() { return is_child; }
 
-void be_a_child(Stage& stage, Picks picks, std::unique_lock<std::mutex> lock, Dice dice) {
+void be_a_child(TaskSlot& stage, Picks picks, std::unique_lock<std::mutex> lock, Dice dice) {
   is_child = true;
   signal(SIGUSR2, tell_place);
   try {

@@ -14,7 +14,7 @@ struct Picks {
 };
 
 /// Uses some, lets go of all, and ends the process. `lock` is that of the buffer.
-[[noreturn]] void be_a_child(Stage& stage, Picks picks, std::unique_lock<std::mutex> lock, Dice dice);
+[[noreturn]] void be_a_child(TaskSlot& stage, Picks picks, std::unique_lock<std::mutex> lock, Dice dice);
 bool in_child();
 
 /// A sanitizer's own locks may be held in a child by threads that are not there. On SIGUSR2 a child that AddressSanitizer holds

@@ -58,7 +58,7 @@ class CountedEngine final : public Engine {
   void clear(void* device, std::size_t bytes) override { inner_->clear(device, bytes); }
   void copy_to_host(void* host, const void* device, std::size_t bytes) override { inner_->copy_to_host(host, device, bytes); }
   std::string check_pointer(const void* pointer) const override { return inner_->check_pointer(pointer); }
-  void launch(const World& world) override { inner_->launch(world); }
+  void launch(const DeviceState& dev) override { inner_->launch(dev); }
   EngineState state(std::string& why) override { return inner_->state(why); }
   /// The stream is through at once, or a moment later on a thread of its own.
   void after_stream(CudaStream, std::function<void()> then) override {

@@ -38,9 +38,9 @@ struct Ending {
   }
 };
 
-Stage& stage() {
+TaskSlot& stage() {
   static Ending ending;
-  static Stage one;
+  static TaskSlot one;
   return one;
 }
 

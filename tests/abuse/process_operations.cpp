@@ -40,11 +40,11 @@ void wait_for_child(pid_t child) {
   constexpr std::int64_t kAskNs = kSilentInSanitizer ? 15'000'000'000 : 4'000'000'000;
   constexpr std::int64_t kLongestNs = kSilentInSanitizer ? 20'000'000'000 : 50'000'000'000;
   const std::int64_t begin = now_ns();
-  bool asked = false;
+  bool outcome = false;
   int status = 0;
   while (waitpid(child, &status, WNOHANG) == 0) {
     const std::int64_t passed = now_ns() - begin;
-    if (passed > kAskNs && !std::exchange(asked, true)) kill(child, SIGUSR2);
+    if (passed > kAskNs && !std::exchange(outcome, true)) kill(child, SIGUSR2);
     if (passed > kLongestNs) {
       kill(child, SIGKILL);
       waitpid(child, &status, 0);

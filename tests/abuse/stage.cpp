@@ -63,21 +63,21 @@ Room::~Room() {
   if (fate->frailty) fate->frailty->never_starts = fate->frailty->blocks_in_launch = false;
 }
 
-void Stage::lock_all() {
+void TaskSlot::lock_all() {
   rooms.lock_all();
   buffers.lock_all();
   loaded.lock_all();
   runs.lock_all();
 }
 
-void Stage::unlock_all() {
+void TaskSlot::unlock_all() {
   runs.unlock_all();
   loaded.unlock_all();
   buffers.unlock_all();
   rooms.unlock_all();
 }
 
-void Stage::clear() {
+void TaskSlot::clear() {
   rooms.clear();
   buffers.clear();
   loaded.clear();

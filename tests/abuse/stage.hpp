@@ -125,7 +125,7 @@ class Places {
 
 inline constexpr std::uint32_t kRooms = 4, kBuffers = 12, kLoaded = 14, kRuns = 24;
 
-struct Stage {
+struct TaskSlot {
   Places<Room, kRooms> rooms;
   Places<BufferCase, kBuffers> buffers;
   Places<LoadedCase, kLoaded> loaded;
@@ -147,7 +147,7 @@ struct Settings {
 
 /// One thread that draws operations.
 struct Actor {
-  Stage& stage;
+  TaskSlot& stage;
   const Settings& settings;
   Journal& journal;
   Dice dice;

@@ -72,7 +72,7 @@ std::vector<std::uint32_t> tokens_of(const Left& left, const Sampling& how) {
   std::vector<std::uint32_t> tokens(kDraws, ~0u);
   testing::FiberOptions options;
   options.scratch_bytes = (chooser_scratch<256>() + 15) / 16 * 16;  // no more than that
-  const Asked asked = testing::run_fibers(Task{left.left(), how, tokens.data()}, {}, options);
+  const Outcome asked = testing::run_fibers(Task{left.left(), how, tokens.data()}, {}, options);
   CHECK(asked.code == 0);
   return tokens;
 }

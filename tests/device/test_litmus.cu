@@ -6,8 +6,8 @@
 #include <cstdio>
 
 #include "catch.hpp"
-#include "device/platform.cuh"
-#include "device/ptx.cuh"
+#include <flywheel/detail/platform.cuh>
+#include <flywheel/detail/ptx.cuh>
 #include "support/atomics.hpp"
 
 using namespace flywheel;

@@ -1,5 +1,5 @@
 // The same workload as test_sanitize.cu, from a kernel in which every thread arrives and waits for itself: see
-// support/racecheck/device/group.cuh, which this is compiled with.
+// support/racecheck/flywheel/detail/group.cuh, which this is compiled with.
 //   compute-sanitizer --tool racecheck tests/test_device_racecheck
 // And three mistakes that racecheck finds there:
 //   compute-sanitizer --tool racecheck tests/test_device_racecheck "planted: *"

@@ -109,7 +109,7 @@ TEST_CASE("runs in the backlog go by priority, and in the order of their submiss
   CHECK(std::is_sorted(log.begin(), log.end()));
 }
 
-TEST_CASE("so do the runs of one executable that wait for each other, and runs of all workers") {
+TEST_CASE("so do the runs of one executable that wait for each other, and collective runs") {
   for (const bool of_all : {false, true}) {
     Options options = on_cpu(1);
     options.overlap = 1;

@@ -83,7 +83,7 @@ TEST_CASE("a run that cannot go yet does not hold up those behind it") {
   second.wait();
 }
 
-TEST_CASE("runs of all workers that wait for each other hold up no others, and go in the order of their submission") {
+TEST_CASE("collective runs that wait for each other hold up no others, and go in the order of their submission") {
   Bench bench(on_cpu());
   Graph standing, phased;
   standing.add(Gate{bench.at(0), bench.at(1)});

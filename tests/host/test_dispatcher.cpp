@@ -238,7 +238,7 @@ TEST_CASE("a run that is submitted while the kernel is late waits for it no less
   second.wait();
 }
 
-TEST_CASE("runs of all workers follow a late kernel as well, and a stream's run is not given up") {
+TEST_CASE("collective runs follow a late kernel as well, and a stream's run is not given up") {
   Frail frail(impatient());
   Graph graph;
   graph.add(Count{frail.words.data() + 4});

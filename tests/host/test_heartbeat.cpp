@@ -112,7 +112,7 @@ TEST_CASE("a phased run may be long, and so may the wait for its other workers, 
   CHECK(words.read()[0] == 12);
 }
 
-TEST_CASE("nor does a run of all workers hang that waits for one with many tasks of another run in hand") {
+TEST_CASE("nor does a collective run hang that waits for one with many tasks of another run in hand") {
   Options options = impatient();
   options.workers = 2;
   options.stall_limit = std::chrono::milliseconds(400);

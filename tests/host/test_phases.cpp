@@ -138,7 +138,7 @@ TEST_CASE("a phased run gets its turn while others keep the queue full") {
   CHECK(bench.get(5) == 400);
 }
 
-TEST_CASE("a run of all workers that fails at once does not reach back into the one before it") {
+TEST_CASE("a collective run that fails at once does not reach back into the one before it") {
   constexpr int kRounds = 1500;
   Runtime runtime = small_runtime(on_cpu(4));
   Graph phased, failing, failing_phased;

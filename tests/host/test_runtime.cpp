@@ -208,7 +208,7 @@ TEST_CASE("the counters add up") {
   CHECK(stats.peak_live >= 1);
   CHECK(stats.workers == 2);
   CHECK(stats.device == "CPU, 2 workers");
-  CHECK(stats.idle_looks > 0);
+  CHECK(stats.idle_polls > 0);
   CHECK(stats.kept + stats.handed + stats.queued > 0);
   CHECK(bench.get(1) == 140);
 }

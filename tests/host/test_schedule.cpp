@@ -86,7 +86,7 @@ TEST_CASE("a diamond takes two workers when its sides are longer than a hop") {
   CHECK(plan.critical_ns == 12'000);
   CHECK(plan.edges == 4);
   CHECK(plan.waits == 2);
-  CHECK(plan.speaker == 1);
+  CHECK(plan.leader == 1);
   Compiled far;
   far.hop_ns = 20'000;
   CHECK(compile(diamond(), 3, far).order[0].size() == 4);
@@ -144,7 +144,7 @@ TEST_CASE("sinks are counted, and the last to end speaks") {
   graph.edge(t[0], t[2]);
   const SchedulePlan plan = compile(graph, 5);  // 2 ends at 3500, 1 and 3 at 1000
   CHECK(plan.sinks == 3);
-  CHECK(plan.speaker == 2);
+  CHECK(plan.leader == 2);
   CHECK(plan.order[4].empty());
 }
 

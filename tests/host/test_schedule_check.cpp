@@ -34,7 +34,7 @@ struct Square4 {
     plan.order = {{0, 1}, {2, 3}};
     plan.arrivals = {1, 1};
     plan.sinks = 1;
-    plan.speaker = 1;
+    plan.leader = 1;
   }
   /// What is said of the plan after `change`.
   template <class Change>
@@ -96,7 +96,7 @@ bool gangs_can_start(const SchedulePlan& plan, const Graph& graph) {
   return true;
 }
 
-/// The oracle: nothing comes before itself, every edge is there, placed tasks are in place, the speaker has a sink.
+/// The oracle: nothing comes before itself, every edge is there, placed tasks are in place, the leader has a sink.
 bool is_right(const SchedulePlan& plan, const Graph& graph) {
   const std::vector<std::uint64_t> after = closed(relation(plan));
   std::uint64_t sinks = ~std::uint64_t{0};
@@ -110,7 +110,7 @@ bool is_right(const SchedulePlan& plan, const Graph& graph) {
       sinks &= ~bit(before);
     }
   }
-  const auto& spoken = plan.order[plan.speaker];
+  const auto& spoken = plan.order[plan.leader];
   return right && std::any_of(spoken.begin(), spoken.end(), [&](auto task) { return (sinks >> task) & 1; });
 }
 
@@ -145,8 +145,8 @@ void move_a_task(Random& random, SchedulePlan& plan) {
   to.insert(to.begin() + pick(random, 0, static_cast<std::uint32_t>(to.size())), task);
   renumber(plan);
 }
-void change_speaker(Random& random, SchedulePlan& plan) {
-  plan.speaker = pick(random, 0, static_cast<std::uint32_t>(plan.order.size()) - 1);
+void change_leader(Random& random, SchedulePlan& plan) {
+  plan.leader = pick(random, 0, static_cast<std::uint32_t>(plan.order.size()) - 1);
 }
 
 }  // namespace
@@ -193,10 +193,10 @@ TEST_CASE("counters that do not add up are refused") {
   check_says(fault_of([](SchedulePlan& p) { p.tasks[0].signal = 7; }), {"task 0 (", "counter c7", "only 2"});
 }
 
-TEST_CASE("sinks and speaker are checked") {
+TEST_CASE("sinks and leader are checked") {
   check_says(fault_of([](SchedulePlan& p) { p.sinks = 2; }), {"1 sinks, and the plan 2"});
-  check_says(fault_of([](SchedulePlan& p) { p.speaker = 0; }), {"worker 0, has no sink"});
-  check_says(fault_of([](SchedulePlan& p) { p.speaker = 2; }), {"worker 2, has no sink"});
+  check_says(fault_of([](SchedulePlan& p) { p.leader = 0; }), {"worker 0, has no sink"});
+  check_says(fault_of([](SchedulePlan& p) { p.leader = 2; }), {"worker 2, has no sink"});
   check_says(fault_of([](SchedulePlan& p) {
                p.tasks[3].signal = 1;
                p.arrivals[1] = 2;
@@ -275,7 +275,7 @@ TEST_CASE("random graphs: no wait of a plan can be spared") {
 TEST_CASE("random changes of a plan: refused if and only if they break something") {
   FLYWHEEL_TEST_SEED(seed);
   constexpr void (*kChanges[])(Random&, SchedulePlan&) = {&drop_a_wait,     &add_a_wait,  &swap_tasks,
-                                                          &swap_neighbours, &move_a_task, &change_speaker};
+                                                          &swap_neighbours, &move_a_task, &change_leader};
   std::uint32_t right = 0, wrong = 0;
   for (std::uint32_t i = 0; i < kRandomGraphs; ++i) {
     Random random(seed + i);

@@ -83,7 +83,7 @@ TEST_CASE("an instruction says where its task arrives, whether it is a sink, and
   const ScheduleImage image = image_of(graph, 2);
   CHECK(image.counters == 1);
   CHECK(image.sinks == 2);
-  CHECK(image.speaker == 1);
+  CHECK(image.leader == 1);
   CHECK(instruction(image, 0, 0).signal == 0);
   CHECK(instruction(image, 0, 0).flags == 0);
   REQUIRE(image.streams[1].count == 2);

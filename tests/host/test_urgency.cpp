@@ -64,7 +64,7 @@ TEST_CASE("an urgent run waits for tasks that have begun, not for shares of root
   CHECK(begun_before_urgent(2, 600) <= 12);
 }
 
-TEST_CASE("a run of all workers does not wait for shares of roots in hand") {
+TEST_CASE("a collective run does not wait for shares of roots in hand") {
   Runtime rt = start<Nap, Look>(of_workers(2));
   std::atomic<std::uint32_t> begun{0};
   Graph low, phased;

@@ -15,17 +15,17 @@ constexpr std::uint64_t kMs = 1'000'000, kStart = 5'000 * kMs;
 /// Three workers, a limit of 100 ms, and a clock that starts at kStart.
 struct Watch {
   std::vector<Heartbeat> hearts = std::vector<Heartbeat>(3);
-  World world{};
+  DeviceState dev{};
   std::map<std::uint16_t, WatchedRun> runs;
   std::unique_ptr<Watchdog> dog;
   std::uint64_t now = kStart;
 
   Watch() {
-    world.workers = 3;
-    world.heartbeats = hearts.data();
+    dev.workers = 3;
+    dev.heartbeats = hearts.data();
     Options options;
     options.stall_limit = std::chrono::milliseconds(100);
-    dog = std::make_unique<Watchdog>(world, options);
+    dog = std::make_unique<Watchdog>(dev, options);
     dog->new_stalls([&](auto slot) { return runs[slot]; }, now);
   }
   /// A body of a CPU worker.
@@ -212,7 +212,7 @@ TEST_CASE("a GPU's slow task may have waited for the host while that was stopped
 TEST_CASE("the host's clock goes on while it looks, and stands while its process is stopped") {
   Watch watch;
   std::uint64_t awake = 1;
-  watch.world.host_awake_ns = &awake;
+  watch.dev.host_awake_ns = &awake;
   watch.pass(50);
   CHECK(awake == 1 + 50 * kMs);
   watch.now += 60'000 * kMs;
@@ -274,7 +274,7 @@ TEST_CASE("a reader of a heartbeat never takes one body's item for another's") {
   while (!over) {
     Options options;
     options.stall_limit = std::chrono::milliseconds(0);
-    for (const Stall& stall : Watchdog(watch.world, options).new_stalls([&](auto slot) { return watch.runs[slot]; }, watch.now))
+    for (const Stall& stall : Watchdog(watch.dev, options).new_stalls([&](auto slot) { return watch.runs[slot]; }, watch.now))
       wrong += stall.item.run != 4;
   }
   CHECK(wrong == 0);

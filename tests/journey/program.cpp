@@ -24,13 +24,13 @@ struct Answer {
 /// The entry of the kernel, with loops that say first which part of the journey their thread does.
 KernelEntry recorded_entry() {
   KernelEntry entry = kernel_entry<Answer>();
-  entry.cpu_door = [](const World& world, Porch* porch) {
-    take(Part::door);
-    kernel_entry<Answer>().cpu_door(world, porch);
+  entry.cpu_poller = [](const DeviceState& dev, DirectSlot* direct_slot) {
+    take(Part::poller);
+    kernel_entry<Answer>().cpu_poller(dev, direct_slot);
   };
-  entry.cpu_worker = [](const World& world, std::uint32_t id, Porch* porch, unsigned char* scratch) {
+  entry.cpu_worker = [](const DeviceState& dev, std::uint32_t id, DirectSlot* direct_slot, unsigned char* scratch) {
     take(Part::worker);
-    kernel_entry<Answer>().cpu_worker(world, id, porch, scratch);
+    kernel_entry<Answer>().cpu_worker(dev, id, direct_slot, scratch);
   };
   return entry;
 }
@@ -75,7 +75,7 @@ int run() {
   for (int attempt = 0; attempt < 200; ++attempt) {
     if (!travel(runtime, executable, answer)) continue;
     print("submit", entries(Part::submit));
-    print("door", entries(Part::door));
+    print("inbox poller", entries(Part::poller));
     print("worker", entries(Part::worker));
     print("get", entries(Part::get));
     return 0;

@@ -6,7 +6,7 @@
 namespace flywheel::journey {
 
 /// Parts of the journey that one thread does, in their order.
-enum class Part { submit, door, worker, get };
+enum class Part { submit, poller, worker, get };
 inline constexpr std::size_t kParts = 4;
 
 /// From here on, what a thread enters is what it does while it waits for work.

@@ -36,7 +36,7 @@ struct StagedPlatform : CpuPlatform {
 struct Ground {
   std::uint32_t workers;
   std::uint64_t word, base;
-  Patience patience;
+  Limit limit;
 
   explicit Ground(std::uint32_t n, std::uint64_t start = 0) : workers(n), word(start), base(start) {}
 
@@ -49,7 +49,7 @@ struct Ground {
   Meeting meet(std::uint64_t k, bool vote) {
     const GridBarrier<P> barrier{&word, workers};
     barrier.arrive(k, vote);
-    return barrier.wait(base, k, patience.wait());
+    return barrier.wait(base, k, limit.wait());
   }
 };
 
@@ -150,7 +150,7 @@ TEST_CASE("an abort ends a meeting that somebody misses") {
   Ground ground(4);
   Meeting met[2] = {Meeting::go_on, Meeting::go_on};
   run_together(3, [&](std::uint32_t i) {
-    if (i == 2) return ground.patience.give_up();
+    if (i == 2) return ground.limit.give_up();
     met[i] = ground.meet(1, false);
   });
   CHECK(met[0] == Meeting::aborted);
@@ -159,8 +159,8 @@ TEST_CASE("an abort ends a meeting that somebody misses") {
 
 TEST_CASE("a worker that waits too long for the others reports it") {
   Ground ground(2);
-  ground.patience.budget_ns = 1'000'000;
+  ground.limit.budget_ns = 1'000'000;
   CHECK(ground.meet(1, false) == Meeting::aborted);
-  CHECK(ground.patience.report.reason == static_cast<std::uint32_t>(WaitReason::grid_barrier));
-  CHECK(ground.patience.report.address == reinterpret_cast<std::uint64_t>(&ground.word));
+  CHECK(ground.limit.report.reason == static_cast<std::uint32_t>(WaitReason::grid_barrier));
+  CHECK(ground.limit.report.address == reinterpret_cast<std::uint64_t>(&ground.word));
 }

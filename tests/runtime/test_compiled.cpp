@@ -2,7 +2,7 @@
 #include "runtime/compiled/compiled.hpp"
 
 #include "catch.hpp"
-#include "support/hand_schedule.hpp"
+#include "support/test_schedule.hpp"
 #include "support/launch.hpp"
 
 using namespace flywheel;
@@ -25,8 +25,8 @@ using List = TaskList<Step>;
 
 /// Worker 0: a, then c; worker 1: b, after a. c waits for b. Worker 2 has nothing to do.
 struct Triangle {
-  HandWorld hand;
-  HandSchedule<List> schedule{hand};
+  TestDeviceState hand;
+  TestSchedule<List> schedule{hand};
   std::uint32_t a = 0, b = 0, c = 0;
 
   RunConstants load(std::uint32_t fail_in = ~0u, std::uint32_t stop_in = ~0u) {
@@ -63,8 +63,8 @@ TEST_CASE("compiled: a failure marks the counters on its way, and the end of the
   Launch<List> launch(triangle.hand);
   for (std::uint32_t round = 1; round <= 50; ++round) {
     REQUIRE(launch.run(run, 0, 9) == kUserStatus + 5);
-    CHECK(triangle.hand.world.completions[0].fault_task == 1);
-    CHECK(triangle.hand.world.completions[0].iterations == 2);
+    CHECK(triangle.hand.dev.completions[0].fault_task == 1);
+    CHECK(triangle.hand.dev.completions[0].iterations == 2);
     CHECK(triangle.a == 3 * round);
     CHECK((triangle.b == 2 * round && triangle.c == 2 * round));
     CHECK(triangle.schedule.counters()[0] == 3 * round);
@@ -78,7 +78,7 @@ TEST_CASE("compiled: stop() ends the run after the pass") {
   Launch<List> launch(triangle.hand);
   for (std::uint32_t round = 1; round <= 50; ++round) {
     REQUIRE(launch.run(run, 0, ~0u) == 0);
-    CHECK(triangle.hand.world.completions[0].iterations == 5);
+    CHECK(triangle.hand.dev.completions[0].iterations == 5);
     CHECK((triangle.a == 5 * round && triangle.c == 5 * round));
   }
 }
@@ -86,7 +86,7 @@ TEST_CASE("compiled: stop() ends the run after the pass") {
 TEST_CASE("compiled: a run goes on past the point where the gate's count of arrivals wraps") {
   for (const std::uint64_t start : std::vector<std::uint64_t>{~0ull - 5, 0xfffffff8u, 0x12345678fffffff8u}) {
     Triangle triangle;
-    triangle.hand.world.control->barrier.value = start;
+    triangle.hand.dev.control->barrier.value = start;
     const RunConstants run = triangle.load(~0u, 40);
     Launch<List> launch(triangle.hand);
     for (std::uint32_t round = 1; round <= 3; ++round) {
@@ -104,26 +104,26 @@ TEST_CASE("compiled: arrivals that wrap in the middle of a run are no vote, and 
   for (const std::uint64_t laps : {1u, 2u, 3u, 65'536u}) {
     std::uint64_t word = 0;
     const GridBarrier<CpuPlatform> gate{&word, kArrivers};
-    Patience patience;
+    Limit limit;
     for (std::uint64_t k = laps * first - 2; k < laps * first + 4; ++k) {
       word = (k - 1) * kArrivers;
       gate.arrive(k, false);
       gate.arrive(k, false);
-      CHECK(gate.wait(0, k, patience.wait()) == Meeting::go_on);
+      CHECK(gate.wait(0, k, limit.wait()) == Meeting::go_on);
       gate.arrive(k + 1, true);  // by one that is fast
-      CHECK(gate.wait(0, k, patience.wait()) == Meeting::go_on);
+      CHECK(gate.wait(0, k, limit.wait()) == Meeting::go_on);
       gate.arrive(k + 1, false);
-      CHECK(gate.wait(0, k + 1, patience.wait()) == Meeting::stop);
+      CHECK(gate.wait(0, k + 1, limit.wait()) == Meeting::stop);
     }
   }
 }
 
 TEST_CASE("compiled: a wait for a task that never ends is reported, and ends the run for all") {
-  WorldShape shape;
+  DeviceStateShape shape;
   shape.workers = 2;
-  HandWorld hand(shape);
-  hand.world.phase_budget_ns = 20'000'000;
-  HandSchedule<List> schedule(hand);
+  TestDeviceState hand(shape);
+  hand.dev.phase_budget_ns = 20'000'000;
+  TestSchedule<List> schedule(hand);
   std::uint32_t count = 0;
   schedule.add(0, Step{&count}, 1);
   schedule.add(1, Step{&count}, kNoCounter, {{0, 1}});  // nobody arrives there
@@ -132,11 +132,11 @@ TEST_CASE("compiled: a wait for a task that never ends is reported, and ends the
     Launch<List> launch(hand);
     launch.submit(run, 0);
     REQUIRE(wait_for(
-        [&] { return CpuPlatform::device(hand.world.control->board.abort).load(Order::relaxed) != 0; }));
+        [&] { return CpuPlatform::device(hand.dev.control->broadcast.abort).load(Order::relaxed) != 0; }));
   }
   CHECK(count == 1);
-  CHECK(hand.world.completions[0].word == 0);
-  CHECK(hand.world.reports[1].reason == static_cast<std::uint32_t>(WaitReason::predecessors));
-  CHECK(hand.world.reports[1].address == reinterpret_cast<std::uint64_t>(schedule.counters().data()));
-  CHECK(hand.world.reports[1].expected == 1);
+  CHECK(hand.dev.completions[0].word == 0);
+  CHECK(hand.dev.reports[1].reason == static_cast<std::uint32_t>(WaitReason::predecessors));
+  CHECK(hand.dev.reports[1].address == reinterpret_cast<std::uint64_t>(schedule.counters().data()));
+  CHECK(hand.dev.reports[1].expected == 1);
 }

@@ -5,7 +5,7 @@
 #include <atomic>
 
 #include "catch.hpp"
-#include "support/world_fixture.hpp"
+#include "support/device_state_fixture.hpp"
 
 using namespace flywheel;
 using namespace flywheel::testing;
@@ -15,11 +15,11 @@ using P = CpuPlatform;
 
 /// A run of `sinks` root tasks that end when the test says so.
 struct Finish {
-  HandWorld hand;
+  TestDeviceState hand;
   RunConstants run{};
   CompletionSlot& done;
 
-  explicit Finish(std::uint32_t sinks, std::uint32_t repeat = 1) : done(hand.world.completions[0]) {
+  explicit Finish(std::uint32_t sinks, std::uint32_t repeat = 1) : done(hand.dev.completions[0]) {
     run.sinks = run.root_count = sinks;
     run.flags = kRootsUniform | kRootsDense;
     run.repeat = repeat;
@@ -27,9 +27,9 @@ struct Finish {
     run.priority = 1;
     hand.open(run);
   }
-  RunState& state() { return hand.world.runs[0]; }
-  void arrive(bool alone = false, bool clean = true) { arrive_sink<P>(hand.world, 0, run, alone, clean); }
-  std::uint32_t queued() { return Wires<P>{hand.world}.ready(1).size_hint(); }
+  RunState& state() { return hand.dev.runs[0]; }
+  void arrive(bool alone = false, bool clean = true) { arrive_sink<P>(hand.dev, 0, run, alone, clean); }
+  std::uint32_t queued() { return Views<P>{hand.dev}.ready(1).size_hint(); }
   std::uint32_t code() const { return static_cast<std::uint32_t>(done.word); }
   bool over() const { return done.word >> 32 == run.generation; }
 };
@@ -42,7 +42,7 @@ TEST_CASE("a run ends with its last sink and not before") {
   CHECK_FALSE(finish.over());
   finish.arrive();
   CHECK(finish.done.word == completion_word(7, 0));
-  CHECK(finish.hand.world.control->finished.value == 1);
+  CHECK(finish.hand.dev.control->finished.value == 1);
 }
 
 TEST_CASE("sinks that end at once end the run once, with all results in place") {
@@ -58,7 +58,7 @@ TEST_CASE("sinks that end at once end the run once, with all results in place") 
       }
     });
     REQUIRE(seen == 6);
-    REQUIRE(finish.hand.world.control->finished.value == 1);
+    REQUIRE(finish.hand.dev.control->finished.value == 1);
   }
 }
 

@@ -6,7 +6,7 @@
 
 #include "support/compiled_tasks.hpp"
 #include "support/fiber_tasks.hpp"
-#include "support/world_fixture.hpp"
+#include "support/device_state_fixture.hpp"
 
 using namespace flywheel;
 using namespace flywheel::testing;
@@ -224,11 +224,11 @@ TEST_CASE("scratch memory is garbage at first, aligned, shared, and runs out as 
 TEST_CASE("who hands nothing over has the places of handoffs for scratch") {
   constexpr int kAll = (32 << 10) + kHandoffs * kHandoffBytes;
   for (const int more : {0, 16}) {
-    const Asked asked = compute([&](auto& block, auto&) {
+    const Outcome outcome = compute([&](auto& block, auto&) {
       block.borrow_handoffs();
       if (char* bytes = block.template scratch<char>(kAll + more)) block.for_each(kAll, [&](int i) { bytes[i] = 1; });
     });
-    CHECK(asked.code == (more ? static_cast<std::uint32_t>(Status::scratch_exhausted) : 0));
+    CHECK(outcome.code == (more ? static_cast<std::uint32_t>(Status::scratch_exhausted) : 0));
   }
 }
 
@@ -278,22 +278,22 @@ TEST_CASE("a body knows its parameters and its pass, and can fail") {
   FiberOptions options;
   options.params = {1, 2, 3, 4};
   options.iteration = 9;
-  const Asked asked = compute([](auto& block, auto&) {
+  const Outcome outcome = compute([](auto& block, auto&) {
     if (block.param(Param<unsigned char>{2, 0}) == 3 && block.iteration() == 9 && !block.cancelled()) block.fail(5);
   }, options);
-  CHECK(asked.code == kUserStatus + 5);
+  CHECK(outcome.code == kUserStatus + 5);
 }
 
 TEST_CASE("a body streams values and stops its run when it is given a world") {
-  HandWorld hand;
+  TestDeviceState hand;
   FiberOptions options;
-  options.world = &hand.world;
-  const Asked asked = compute([](auto& block, auto&) {
+  options.dev = &hand.dev;
+  const Outcome outcome = compute([](auto& block, auto&) {
     if (block.leader() && block.emit(2.5f)) block.stop();
   }, options);
   std::uint64_t bits = 0;
-  REQUIRE(Wires<CpuPlatform>{hand.world}.stream(0).read(0, bits));
+  REQUIRE(Views<CpuPlatform>{hand.dev}.stream(0).read(0, bits));
   CHECK(std::bit_cast<float>(static_cast<std::uint32_t>(bits)) == 2.5f);
-  CHECK(asked.stop == 1);
-  CHECK(asked.code == 0);
+  CHECK(outcome.stop == 1);
+  CHECK(outcome.code == 0);
 }

@@ -39,7 +39,7 @@ using List = TaskList<Node, Hold>;
 
 /// A random graph in which some tasks fail; `reached` says which a serial run would run.
 struct Failing {
-  HandGraph<List> graph;
+  TestGraph<List> graph;
   std::vector<std::uint32_t> ran;
   std::vector<bool> reached;
   bool fails = false;
@@ -69,33 +69,33 @@ TEST_CASE("in random graphs with failures exactly the tasks without a failed anc
   FLYWHEEL_TEST_SEED(seed);
   Random random(seed);
   for (int round = 0; round < 60; ++round) {
-    HandWorld hand;
+    TestDeviceState claim;
     Failing failing(random, pick(random, 1, 60));
-    Launch<List> launch(hand);
-    const std::uint32_t code = launch.run(hand.load(failing.graph));
+    Launch<List> launch(claim);
+    const std::uint32_t code = launch.run(claim.load(failing.graph));
     REQUIRE((code != 0) == failing.fails);
     for (std::uint32_t t = 0; t < failing.ran.size(); ++t) REQUIRE(failing.ran[t] == failing.reached[t]);
     if (!code) continue;
-    const std::uint32_t task = hand.world.completions[0].fault_task - 1;
+    const std::uint32_t task = claim.dev.completions[0].fault_task - 1;
     CHECK(code == kUserStatus + task + 1);  // the task named is the one whose code it is
     launch.park();
     std::uint64_t skipped = 0;
-    for (std::uint32_t w = 0; w < hand.world.workers; ++w) skipped += hand.world.stats[w].skipped;
+    for (std::uint32_t w = 0; w < claim.dev.workers; ++w) skipped += claim.dev.stats[w].skipped;
     CHECK(skipped ==
           static_cast<std::uint64_t>(std::count(failing.reached.begin(), failing.reached.end(), false)));
   }
 }
 
 TEST_CASE("a run that failed leaves its counters armed for the next") {
-  HandWorld hand;
-  HandGraph<List> graph;
+  TestDeviceState claim;
+  TestGraph<List> graph;
   std::uint32_t ran[4] = {};
   graph.add(Node{ran, 0, 3});
   graph.add(Node{ran, 1, 0});
   graph.add(Node{ran, 2, 0}, {0, 1});
   graph.add(Node{ran, 3, 0}, {1, 2});
-  const RunConstants run = hand.load(graph);
-  Launch<List> launch(hand);
+  const RunConstants run = claim.load(graph);
+  Launch<List> launch(claim);
   for (std::uint32_t round = 1; round <= 20; ++round) {
     CHECK(launch.run(run) == kUserStatus + 3);
     CHECK(ran[0] == round);
@@ -105,16 +105,16 @@ TEST_CASE("a run that failed leaves its counters armed for the next") {
 }
 
 TEST_CASE("a cancelled run ends without starting what had not started; another goes on") {
-  HandWorld hand;
-  HandGraph<List> held, free;
+  TestDeviceState claim;
+  TestGraph<List> held, free;
   std::atomic<std::uint32_t> entered{0};
   std::atomic<bool> leave{false};
   std::uint32_t ran[2] = {};
   held.add(Hold{&entered, &leave});
   held.add(Node{ran, 0, 0}, {0});
   free.add(Node{ran, 1, 0});
-  const RunConstants first = hand.load(held), second = hand.load(free);
-  Launch<List> launch(hand);
+  const RunConstants first = claim.load(held), second = claim.load(free);
+  Launch<List> launch(claim);
   launch.submit(first, 0);
   REQUIRE(wait_for([&] { return entered == 1; }));
   CHECK(launch.run(second, 1) == 0);
@@ -125,13 +125,13 @@ TEST_CASE("a cancelled run ends without starting what had not started; another g
 }
 
 TEST_CASE("an endless repeated run ends when it is cancelled, and a late cancel does nothing") {
-  HandWorld hand;
-  HandGraph<List> graph;
+  TestDeviceState claim;
+  TestGraph<List> graph;
   std::uint32_t ran[3] = {};
   for (std::uint32_t i = 0; i < 3; ++i)
     graph.add(Node{ran, i, 0}, i == 2 ? std::vector<std::uint32_t>{0, 1} : std::vector<std::uint32_t>{});
-  const RunConstants run = hand.load(graph);
-  Launch<List> launch(hand);
+  const RunConstants run = claim.load(graph);
+  Launch<List> launch(claim);
   for (std::uint32_t round = 0; round < 10; ++round) {
     launch.submit(run, 0, ~0u);
     std::this_thread::sleep_for(std::chrono::microseconds(300));
@@ -145,29 +145,29 @@ TEST_CASE("an endless repeated run ends when it is cancelled, and a late cancel 
 
 /// A short chain that passes through all workers, so that they expect to pass on again; then a long task with
 /// successors.
-RunConstants load_slow(HandWorld& hand, std::uint32_t* ran, const Hold& hold, std::uint32_t successors) {
-  HandGraph<List> slow;
+RunConstants load_slow(TestDeviceState& claim, std::uint32_t* ran, const Hold& hold, std::uint32_t successors) {
+  TestGraph<List> slow;
   std::uint32_t last = slow.add(Node{ran, 0, 0});
   for (std::uint32_t hop = 0; hop < 8; ++hop) last = slow.add(Node{ran, 0, 0}, {last});
   last = slow.add(hold, {last});
   for (std::uint32_t s = 1; s <= successors; ++s) slow.add(Node{ran, s, 0}, {last});
-  return hand.load(slow);
+  return claim.load(slow);
 }
 
 TEST_CASE("a long task does not keep an idle worker from other runs") {
   for (const std::uint32_t successors : {1u, 2u, 3u}) {
-    WorldShape shape;
+    DeviceStateShape shape;
     shape.workers = 2;
     shape.keep_successor = successors == 2;
-    HandWorld hand(shape);
+    TestDeviceState claim(shape);
     std::atomic<std::uint32_t> entered{0};
     std::atomic<bool> leave{false};
     std::uint32_t ran[5] = {};
-    const RunConstants slow = load_slow(hand, ran, Hold{&entered, &leave}, successors);
-    HandGraph<List> graph;
+    const RunConstants slow = load_slow(claim, ran, Hold{&entered, &leave}, successors);
+    TestGraph<List> graph;
     graph.add(Node{ran, 4, 0});
-    const RunConstants quick = hand.load(graph);
-    Launch<List> launch(hand);
+    const RunConstants quick = claim.load(graph);
+    Launch<List> launch(claim);
     std::this_thread::sleep_for(std::chrono::milliseconds(2));  // both workers sit down
     launch.submit(slow, 0);
     REQUIRE(wait_for([&] { return entered == 1; }));
@@ -180,13 +180,13 @@ TEST_CASE("a long task does not keep an idle worker from other runs") {
 }
 
 TEST_CASE("a successor is not kept while something more urgent waits") {
-  World world{};
+  DeviceState dev{};
   for (const bool keeps : {false, true})
     for (std::uint32_t level = 0; level < kPriorities; ++level)
       for (std::uint32_t waits_at = 0; waits_at < kPriorities; ++waits_at) {
-        world.keep_successor = keeps;
-        Staged task{};
+        dev.keep_successor = keeps;
+        PrefetchedTask task{};
         task.waits_at = waits_at;
-        CHECK(may_keep(world, task, level) == (keeps && waits_at >= level));
+        CHECK(may_keep(dev, task, level) == (keeps && waits_at >= level));
       }
 }

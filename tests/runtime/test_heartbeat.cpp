@@ -40,10 +40,10 @@ TEST_CASE("whoever sees the state sees the item and the time that belong to it")
 }
 
 TEST_CASE("workers sign in when they start and out when they leave") {
-  HandWorld hand;
+  TestDeviceState hand;
   const auto all = [&](WorkerState state) {
-    for (std::uint32_t w = 0; w < hand.world.workers; ++w)
-      if (P::system(hand.world.heartbeats[w].state).load(Order::acquire) != static_cast<std::uint32_t>(state))
+    for (std::uint32_t w = 0; w < hand.dev.workers; ++w)
+      if (P::system(hand.dev.heartbeats[w].state).load(Order::acquire) != static_cast<std::uint32_t>(state))
         return false;
     return true;
   };
@@ -55,18 +55,18 @@ TEST_CASE("workers sign in when they start and out when they leave") {
 }
 
 TEST_CASE("the heartbeat names the task while its body runs, and nothing afterwards") {
-  HandWorld hand;
-  HandGraph<List> graph;
+  TestDeviceState hand;
+  TestGraph<List> graph;
   std::uint64_t item = 0, started = 0;
-  graph.add(Look{hand.world.heartbeats, &item, &started});
+  graph.add(Look{hand.dev.heartbeats, &item, &started});
   RunConstants run = hand.load(graph);
   Launch<List> launch(hand);
   REQUIRE(launch.run(run, 3) == 0);
   launch.park();
   CHECK(item == Item{run.first_record, 3, false}.pack());
   CHECK(started != 0);
-  for (std::uint32_t w = 0; w < hand.world.workers; ++w) {
-    const std::uint64_t last = hand.world.heartbeats[w].started_ns;
+  for (std::uint32_t w = 0; w < hand.dev.workers; ++w) {
+    const std::uint64_t last = hand.dev.heartbeats[w].started_ns;
     CHECK((last == 0 || last == (started | kBodyEnded)));
   }
 }

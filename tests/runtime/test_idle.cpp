@@ -50,11 +50,11 @@ void behaves_like_a_set() {
 }
 
 /// Workers sit down, get up and take items; givers hand out items 0..total-1. All that passes between them
-/// beside the items is plain memory: an input for each item, and what a worker left on its desk before it sat
+/// beside the items is plain memory: an input for each item, and what a worker left on its local work before it sat
 /// down.
 struct Office {
   Hall hall;
-  Porch porch{kEmptyMailbox, 0, {}};
+  DirectSlot direct_slot{kEmptyMailbox, 0, {}};
   std::uint32_t total;
   std::vector<std::uint32_t> inputs, taken;
   std::vector<std::uint64_t> desks;
@@ -69,23 +69,23 @@ struct Office {
            deadline.passed();
   }
 
-  void work(const Seat<P>& seat, std::uint64_t seed) {
+  void work(const IdleSlot<P>& idle_slot, std::uint64_t seed) {
     Random random(seed);
     while (!over()) {
-      ++desks[seat.worker];
-      seat.enroll();
-      const std::uint32_t patience = pick(random, 0, 200);
-      for (std::uint32_t spins = 0; seat.peek(1) == kEmptyMailbox; ++spins) {
-        if ((spins >= patience || over()) && seat.withdraw()) break;
+      ++desks[idle_slot.worker];
+      idle_slot.enroll();
+      const std::uint32_t limit = pick(random, 0, 200);
+      for (std::uint32_t spins = 0; idle_slot.peek(1) == kEmptyMailbox; ++spins) {
+        if ((spins >= limit || over()) && idle_slot.withdraw()) break;
         P::pause(spins);
       }
-      if (seat.peek(1) != kEmptyMailbox) take(seat);
+      if (idle_slot.peek(1) != kEmptyMailbox) take(idle_slot);
     }
   }
 
-  void take(const Seat<P>& seat) {
-    const std::uint64_t item = seat.peek(1);
-    seat.empty();
+  void take(const IdleSlot<P>& idle_slot) {
+    const std::uint64_t item = idle_slot.peek(1);
+    idle_slot.empty();
     if (item >= total || inputs[item] != item + 1) return void(++wrong);
     ++taken[item];
     done.fetch_add(1, std::memory_order_relaxed);
@@ -105,15 +105,15 @@ struct Office {
   void hand_over(std::uint32_t worker) {
     const std::uint32_t item = next.fetch_add(1, std::memory_order_relaxed);
     if (item >= total) return hall.idle().enroll(worker);
-    ++desks[worker];  // the worker waits for the item and does not touch its desk
+    ++desks[worker];  // the worker waits for the item and does not touch its local work
     inputs[item] = item + 1;
     hall.idle().deliver(worker, item);
   }
 
-  void open_door() {
+  void poll_and_deliver() {
     for (std::uint32_t item = 0, spins = 0; item < total && !over(); ++spins) {
       inputs[item] = item + 1;
-      if (offer_porch<P>(porch, item, {}))
+      if (offer_directly<P>(direct_slot, item, {}))
         ++item;
       else
         P::pause(spins % 512);
@@ -166,21 +166,21 @@ TEST_CASE("workers come and go while claimers hand out items: each item reaches 
   office.check();
 }
 
-TEST_CASE("the door hands items to the worker on its porch, which comes and goes") {
+TEST_CASE("the inbox poller hands items to the worker on its direct slot, which comes and goes") {
   FLYWHEEL_TEST_SEED(seed);
   Office office(1, 8000);
   run_together(2, [&](std::uint32_t i) {
-    i ? office.open_door() : office.work({office.hall.idle(), 0, &office.porch}, seed);
+    i ? office.poll_and_deliver() : office.work({office.hall.idle(), 0, &office.direct_slot}, seed);
   });
   office.check();
 }
 
-TEST_CASE("an empty porch takes nothing") {
-  Porch porch{kEmptyMailbox, 0, {}};
-  CHECK_FALSE(offer_porch<P>(porch, 5, {}));
-  CHECK(porch.item == kEmptyMailbox);
-  porch.waiting = 1;
-  CHECK(offer_porch<P>(porch, 5, {}));
-  CHECK_FALSE(offer_porch<P>(porch, 6, {}));
-  CHECK(porch.item == 5);
+TEST_CASE("an empty direct slot takes nothing") {
+  DirectSlot direct_slot{kEmptyMailbox, 0, {}};
+  CHECK_FALSE(offer_directly<P>(direct_slot, 5, {}));
+  CHECK(direct_slot.item == kEmptyMailbox);
+  direct_slot.waiting = 1;
+  CHECK(offer_directly<P>(direct_slot, 5, {}));
+  CHECK_FALSE(offer_directly<P>(direct_slot, 6, {}));
+  CHECK(direct_slot.item == 5);
 }

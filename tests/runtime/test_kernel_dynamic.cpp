@@ -37,7 +37,7 @@ TEST_CASE_METHOD(EmulatedBench, "kernel: diamonds, many runs at once, reduce() a
   CHECK(get(1) == 300);
 }
 
-TEST_CASE_METHOD(EmulatedBench, "kernel: one run after the other, over the porch") {
+TEST_CASE_METHOD(EmulatedBench, "kernel: one run after the other, over the direct slot") {
   Graph graph;
   const auto first = graph.add(Count{at(0)});
   const auto square = graph.add(Square{12}, after(first));

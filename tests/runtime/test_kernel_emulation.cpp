@@ -1,7 +1,7 @@
 // The emulated block itself: what it does as the PTX ISA says, and that it finds the mistakes it is there to find.
 #include <set>
 
-#include "device/ptx.cuh"
+#include <flywheel/detail/ptx.cuh>
 #include "support/expect.hpp"
 #include "support/seed.hpp"
 

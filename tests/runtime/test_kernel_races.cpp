@@ -1,6 +1,6 @@
 // The emulated block under ThreadSanitizer: it finds what nothing orders, also where the emulator itself never does it in
 // the wrong order, and lets pass what is right. Elsewhere the mistakes are not made: they would go unseen.
-#include "device/ptx.cuh"
+#include <flywheel/detail/ptx.cuh>
 #include "support/child.hpp"
 #include "support/expect.hpp"
 

@@ -11,7 +11,7 @@
 
 #include "support/child.hpp"
 #include "support/wires_compiled.hpp"
-#include "support/wires_world.hpp"
+#include "support/wires_device_state.hpp"
 
 using namespace flywheel;
 using namespace flywheel::testing;
@@ -23,12 +23,12 @@ struct Wire {
   bool (*run)();
 };
 constexpr Wire kWires[] = {
-    {"queue", wires::queue},         {"counter", wires::counter}, {"inbox", wires::inbox},
-    {"mailbox", wires::mailbox},     {"porch", wires::porch},     {"stream", wires::stream},
-    {"barrier", wires::barrier},     {"roots", wires::roots},     {"completion", wires::completion},
-    {"bulletin", wires::bulletin},   {"spawn", wires::spawn},     {"report", wires::report},
-    {"heartbeat", wires::heartbeat}, {"predecessors", wires::predecessors}, {"gate", wires::gate},
-    {"leaving", wires::leaving},
+    {"queue", views::queue},         {"counter", views::counter}, {"inbox", views::inbox},
+    {"mailbox", views::mailbox},     {"direct slot", views::direct_slot},     {"stream", views::stream},
+    {"barrier", views::barrier},     {"roots", views::roots},     {"completion", views::completion},
+    {"announcement", views::announcement},   {"spawn", views::spawn},     {"report", views::report},
+    {"heartbeat", views::heartbeat}, {"predecessors", views::predecessors}, {"gate", views::gate},
+    {"leaving", views::leaving},
 };
 
 constexpr Mutation kMutations[] = {
@@ -43,10 +43,10 @@ constexpr Mutation kMutations[] = {
     {"mailbox", "bits", Access::fetch_and, Order::acquire, Order::relaxed},
     {"mailbox", "mailboxes", Access::store, Order::release, Order::relaxed},
     {"mailbox", "mailboxes", Access::load, Order::acquire, Order::relaxed},
-    {"porch", "waiting", Access::store, Order::release, Order::relaxed},
-    {"porch", "waiting", Access::exchange, Order::acquire, Order::relaxed},
-    {"porch", "item", Access::store, Order::release, Order::relaxed},
-    {"porch", "item", Access::load, Order::acquire, Order::relaxed},
+    {"direct slot", "waiting", Access::store, Order::release, Order::relaxed},
+    {"direct slot", "waiting", Access::exchange, Order::acquire, Order::relaxed},
+    {"direct slot", "item", Access::store, Order::release, Order::relaxed},
+    {"direct slot", "item", Access::load, Order::acquire, Order::relaxed},
     {"stream", "cells", Access::store, Order::release, Order::relaxed},
     {"stream", "cells", Access::load, Order::acquire, Order::relaxed},
     {"stream", "consumed", Access::store, Order::release, Order::relaxed},
@@ -60,8 +60,8 @@ constexpr Mutation kMutations[] = {
     {"completion", "outstanding", Access::fetch_add, Order::acq_rel, Order::acquire},
     {"completion", "outstanding", Access::fetch_add, Order::acq_rel, Order::release},
     {"completion", "word", Access::store, Order::release, Order::relaxed},
-    {"bulletin", "bulletin", Access::store, Order::release, Order::relaxed},
-    {"bulletin", "bulletin", Access::load, Order::acquire, Order::relaxed},
+    {"announcement", "announcement", Access::store, Order::release, Order::relaxed},
+    {"announcement", "announcement", Access::load, Order::acquire, Order::relaxed},
     {"spawn", "pool", Access::store, Order::release, Order::relaxed},
     {"spawn", "pool", Access::load, Order::acquire, Order::relaxed},
     {"report", "reason", Access::store, Order::release, Order::relaxed},

@@ -55,7 +55,7 @@ struct Grid {
 using List = TaskList<Stencil, Ends, Grid>;
 constexpr std::uint32_t kNever = ~0u;
 
-void add_stencil(HandGraph<List>& graph, std::vector<std::uint64_t>& a, std::vector<std::uint64_t>& b) {
+void add_stencil(TestGraph<List>& graph, std::vector<std::uint64_t>& a, std::vector<std::uint64_t>& b) {
   const auto n = static_cast<std::uint32_t>(a.size());
   for (std::uint32_t p = 0; p < 2; ++p) {
     graph.phases.push_back({graph.size(), n, 0, 0});
@@ -64,8 +64,8 @@ void add_stencil(HandGraph<List>& graph, std::vector<std::uint64_t>& a, std::vec
 }
 
 /// One phase of a lone task: so all but one worker have nothing to do but to meet.
-RunConstants load_ends(HandWorld& hand, std::uint32_t* passes, std::uint32_t fail_in, std::uint32_t stop_in) {
-  HandGraph<List> graph;
+RunConstants load_ends(TestDeviceState& hand, std::uint32_t* passes, std::uint32_t fail_in, std::uint32_t stop_in) {
+  TestGraph<List> graph;
   graph.add(Ends{passes, fail_in, stop_in});
   graph.phases = {{0, 1, 0, 0}, {0, 0, 0, 0}};
   return hand.load(graph);
@@ -74,13 +74,13 @@ RunConstants load_ends(HandWorld& hand, std::uint32_t* passes, std::uint32_t fai
 
 TEST_CASE("a stencil in phases gives what a serial one gives") {
   for (const std::uint32_t workers : {1u, 2u, 4u}) {
-    WorldShape shape;
+    DeviceStateShape shape;
     shape.workers = workers;
-    HandWorld hand(shape);
+    TestDeviceState hand(shape);
     std::vector<std::uint64_t> a(10), b(10), x(10), y(10);
     std::iota(a.begin(), a.end(), 1);
     x = a;
-    HandGraph<List> graph;
+    TestGraph<List> graph;
     add_stencil(graph, a, b);
     const RunConstants run = hand.load(graph);
     Launch<List> launch(hand);
@@ -95,7 +95,7 @@ TEST_CASE("a stencil in phases gives what a serial one gives") {
 }
 
 TEST_CASE("phased runs in one slot follow one another at once, long and short") {
-  HandWorld hand;
+  TestDeviceState hand;
   std::uint32_t passes = 0;
   const RunConstants run = load_ends(hand, &passes, kNever, kNever);
   Launch<List> launch(hand);
@@ -103,36 +103,36 @@ TEST_CASE("phased runs in one slot follow one another at once, long and short") 
     const std::uint32_t repeat = round % 2 ? 30 : 1;
     REQUIRE(launch.run(run, 0, repeat) == 0);
     CHECK(passes == repeat);
-    if (repeat > 1) CHECK(hand.world.completions[0].iterations == repeat);
+    if (repeat > 1) CHECK(hand.dev.completions[0].iterations == repeat);
   }
 }
 
 TEST_CASE("a task that fails ends the phased run for all workers at the next boundary") {
-  HandWorld hand;
+  TestDeviceState hand;
   std::uint32_t passes = 0;
   const RunConstants run = load_ends(hand, &passes, 6, kNever);
   Launch<List> launch(hand);
   for (std::uint32_t round = 0; round < 30; ++round) {
     CHECK(launch.run(run, 0, 100) == kUserStatus + 5);
     CHECK(passes == 7);
-    CHECK(hand.world.completions[0].fault_task == 1);
+    CHECK(hand.dev.completions[0].fault_task == 1);
   }
 }
 
 TEST_CASE("a task that asks to stop ends the phased run after the pass") {
-  HandWorld hand;
+  TestDeviceState hand;
   std::uint32_t passes = 0;
   const RunConstants run = load_ends(hand, &passes, kNever, 3);
   Launch<List> launch(hand);
   for (std::uint32_t round = 0; round < 30; ++round) {
     CHECK(launch.run(run, 0, 100) == 0);
     CHECK(passes == 4);
-    CHECK(hand.world.completions[0].iterations == 4);
+    CHECK(hand.dev.completions[0].iterations == 4);
   }
 }
 
 TEST_CASE("a cancelled phased run ends for all workers, and the next one runs") {
-  HandWorld hand;
+  TestDeviceState hand;
   std::uint32_t passes = 0;
   const RunConstants run = load_ends(hand, &passes, kNever, kNever);
   Launch<List> launch(hand);
@@ -146,10 +146,10 @@ TEST_CASE("a cancelled phased run ends for all workers, and the next one runs") 
 }
 
 TEST_CASE("workers of a grid task meet inside its body") {
-  HandWorld hand;
+  TestDeviceState hand;
   std::uint64_t cells[3] = {};
   std::uint32_t wrong = 0;
-  HandGraph<List> graph;
+  TestGraph<List> graph;
   graph.add(Grid{cells, &wrong, 20});
   graph.phases = {{0, 1, 1, 0}};
   const RunConstants run = hand.load(graph);
@@ -157,5 +157,5 @@ TEST_CASE("workers of a grid task meet inside its body") {
   for (std::uint32_t round = 0; round < 10; ++round) CHECK(launch.run(run, 0, 2) == 0);
   CHECK(wrong == 0);
   launch.park();
-  CHECK(hand.world.control->door.epoch == 10);
+  CHECK(hand.dev.control->poller.epoch == 10);
 }

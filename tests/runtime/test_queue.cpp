@@ -32,7 +32,7 @@ struct Crowd {
   std::uint32_t most_at_once;
   std::vector<std::uint32_t> payload, taken;
   std::atomic<std::uint32_t> next{0}, done{0}, wrong{0};
-  Patience patience;
+  Limit limit;
   Deadline deadline;
 
   Crowd(std::uint32_t capacity, std::uint64_t first_ticket, std::uint32_t items)
@@ -47,7 +47,7 @@ struct Crowd {
       const std::uint32_t here = first + n > total ? total - first : n;
       for (std::uint32_t i = first; i < first + here; ++i) payload[i] = i * 7 + 1;
       if (!memory.queue().push(
-              here, [&](std::uint32_t i) { return first + i; }, patience.wait()))
+              here, [&](std::uint32_t i) { return first + i; }, limit.wait()))
         ++wrong;
     }
   }
@@ -58,7 +58,7 @@ struct Crowd {
          ++spins) {
       std::uint64_t items[4];
       const std::uint32_t got =
-          memory.queue().size_hint() ? memory.queue().pop(pick(random, 1, 4), items, patience.wait()) : 0;
+          memory.queue().size_hint() ? memory.queue().pop(pick(random, 1, 4), items, limit.wait()) : 0;
       for (std::uint32_t i = 0; i < got; ++i) use(items[i]);
       if (!got) P::pause(spins % 512);
     }
@@ -91,7 +91,7 @@ void behaves_like_a_deque() {
       *rc::gen::element<std::uint64_t>(0, 65535ull * capacity - 1, 65536ull * capacity - 2, (1ull << 40) + 3);
   QueueMemory<P> memory(capacity, first_ticket);
   std::deque<std::uint64_t> model;
-  Patience patience;
+  Limit limit;
   for (const int step : *rc::gen::container<std::vector<int>>(rc::gen::inRange(-3, 5))) {
     const auto room = capacity - static_cast<std::uint32_t>(model.size());
     if (step > 0 && room) {
@@ -99,12 +99,12 @@ void behaves_like_a_deque() {
           std::min<std::uint32_t>(room, step), rc::gen::inRange<std::uint64_t>(0, kNoItem));
       const auto n = static_cast<std::uint32_t>(items.size());
       RC_ASSERT(memory.queue().push(
-          n, [&](std::uint32_t i) { return items[i]; }, patience.wait()));
+          n, [&](std::uint32_t i) { return items[i]; }, limit.wait()));
       model.insert(model.end(), items.begin(), items.end());
     } else if (step <= 0) {
       std::uint64_t items[4];
       const auto want = static_cast<std::uint32_t>(1 - step);
-      const std::uint32_t got = memory.queue().pop(want, items, patience.wait());
+      const std::uint32_t got = memory.queue().pop(want, items, limit.wait());
       RC_ASSERT(got == std::min<std::size_t>(want, model.size()));
       RC_ASSERT(std::equal(items, items + got, model.begin()));
       model.erase(model.begin(), model.begin() + got);
@@ -147,15 +147,15 @@ TEST_CASE("the 16-bit lap wraps while threads push and pop") {
 
 TEST_CASE("a full queue holds the producer back until a slot is free") {
   QueueMemory<P> memory(4);
-  Patience patience;
-  for (std::uint64_t i = 0; i < 4; ++i) REQUIRE(push_one(memory.queue(), i, patience.wait()));
+  Limit limit;
+  for (std::uint64_t i = 0; i < 4; ++i) REQUIRE(push_one(memory.queue(), i, limit.wait()));
   std::atomic<bool> pushed{false};
-  std::jthread producer([&] { pushed = push_one(memory.queue(), 4, patience.wait()); });
+  std::jthread producer([&] { pushed = push_one(memory.queue(), 4, limit.wait()); });
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
   CHECK_FALSE(pushed);
   std::uint64_t item = 99;
   for (std::uint64_t i = 0; i < 5; ++i) {
-    REQUIRE(wait_for([&] { return memory.queue().pop(1, &item, patience.wait()) == 1; }));
+    REQUIRE(wait_for([&] { return memory.queue().pop(1, &item, limit.wait()) == 1; }));
     CHECK(item == i);
   }
   producer.join();
@@ -164,40 +164,40 @@ TEST_CASE("a full queue holds the producer back until a slot is free") {
 
 TEST_CASE("an abort ends a producer that waits for room") {
   QueueMemory<P> memory(1);
-  Patience patience;
-  REQUIRE(push_one(memory.queue(), 1, patience.wait()));
+  Limit limit;
+  REQUIRE(push_one(memory.queue(), 1, limit.wait()));
   bool pushed = true;
-  std::jthread producer([&] { pushed = push_one(memory.queue(), 2, patience.wait()); });
+  std::jthread producer([&] { pushed = push_one(memory.queue(), 2, limit.wait()); });
   std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  patience.give_up();
+  limit.give_up();
   producer.join();
   CHECK_FALSE(pushed);
-  CHECK(patience.report.reason == static_cast<std::uint32_t>(WaitReason::none));
+  CHECK(limit.report.reason == static_cast<std::uint32_t>(WaitReason::none));
 }
 
 TEST_CASE("a consumer whose producer never publishes reports it and gives up") {
   QueueMemory<P> memory(2);
   memory.count = 1;  // a token, as if a producer had died between its ticket and its item
-  Patience patience;
-  patience.budget_ns = 1'000'000;
+  Limit limit;
+  limit.budget_ns = 1'000'000;
   std::uint64_t item = 0;
-  CHECK(memory.queue().pop(1, &item, patience.wait()) == 0);
-  CHECK(patience.gave_up());
-  CHECK(patience.report.reason == static_cast<std::uint32_t>(WaitReason::queue_slot_full));
-  CHECK(patience.report.address == reinterpret_cast<std::uint64_t>(memory.slots.data()));
+  CHECK(memory.queue().pop(1, &item, limit.wait()) == 0);
+  CHECK(limit.gave_up());
+  CHECK(limit.report.reason == static_cast<std::uint32_t>(WaitReason::queue_slot_full));
+  CHECK(limit.report.address == reinterpret_cast<std::uint64_t>(memory.slots.data()));
 }
 
 TEST_CASE("a queue can start filled, and remembers its peak") {
   QueueMemory<P> memory(8);
   reset_queue(memory.count, memory.words, memory.slots.data(), 8, 5);
-  Patience patience;
+  Limit limit;
   std::uint64_t item = 99;
   for (std::uint64_t i = 0; i < 5; ++i) {
-    REQUIRE(memory.queue().pop(1, &item, patience.wait()) == 1);
+    REQUIRE(memory.queue().pop(1, &item, limit.wait()) == 1);
     CHECK(item == i);
   }
-  CHECK(memory.queue().pop(1, &item, patience.wait()) == 0);
-  for (std::uint64_t i = 0; i < 6; ++i) REQUIRE(push_one(memory.queue(), i, patience.wait()));
+  CHECK(memory.queue().pop(1, &item, limit.wait()) == 0);
+  for (std::uint64_t i = 0; i < 6; ++i) REQUIRE(push_one(memory.queue(), i, limit.wait()));
   CHECK(memory.words.peak.value == 6);
   CHECK(memory.queue().size_hint() == 6);
 }

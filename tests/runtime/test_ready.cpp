@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "support/seed.hpp"
-#include "support/world_fixture.hpp"
+#include "support/device_state_fixture.hpp"
 
 using namespace flywheel;
 using namespace flywheel::testing;
@@ -14,12 +14,12 @@ using namespace flywheel::testing;
 namespace {
 using P = CpuPlatform;
 
-std::vector<std::uint64_t> drain(const World& world, std::uint32_t priority) {
+std::vector<std::uint64_t> drain(const DeviceState& dev, std::uint32_t priority) {
   std::vector<std::uint64_t> items;
   std::uint64_t item = 0;
-  Patience patience;
-  const Queue<P> queue = Wires<P>{world}.ready(priority);
-  while (queue.size_hint() && queue.pop(1, &item, patience.wait())) items.push_back(item);
+  Limit limit;
+  const Queue<P> queue = Views<P>{dev}.ready(priority);
+  while (queue.size_hint() && queue.pop(1, &item, limit.wait())) items.push_back(item);
   return items;
 }
 
@@ -27,14 +27,14 @@ std::vector<std::uint64_t> drain(const World& world, std::uint32_t priority) {
 /// worker claimed in advance.
 struct Handout {
   static constexpr std::uint32_t kWorkers = 4, kPublishers = 2;
-  HandWorld hand;
+  TestDeviceState hand;
   std::uint32_t total;
   std::vector<std::uint32_t> inputs, taken;
   std::atomic<std::uint32_t> next{0}, done{0}, wrong{0}, mailed{0};
   Deadline deadline;
 
-  static WorldShape shape() {
-    WorldShape four;
+  static DeviceStateShape shape() {
+    DeviceStateShape four;
     four.workers = kWorkers;
     return four;
   }
@@ -46,9 +46,9 @@ struct Handout {
 
   void publish_all(std::uint32_t id, std::uint64_t seed) {
     Random random(seed);
-    const Ready<P> ready(hand.world, id);
+    const Ready<P> ready(hand.dev, id);
     for (std::uint32_t first = 0; first < total && !over();) {
-      const Hand claimed = pick(random, 0, 1) ? ready.take_hand(ready.plan_hand()) : Hand{};
+      const ClaimedWorker claimed = pick(random, 0, 1) ? ready.claim_planned(ready.plan_claim()) : ClaimedWorker{};
       const std::uint32_t n = pick(random, 0, 4);
       first = next.fetch_add(n, std::memory_order_relaxed);
       const std::uint32_t end = std::min(first + n, total);
@@ -56,43 +56,43 @@ struct Handout {
       if (first < end)
         publish(ready, claimed, first, end - first, pick(random, 0, 1));
       else if (claimed.taken())
-        ready.drop_hand(claimed);
+        ready.release_claimed(claimed);
       if (pick(random, 0, 3) == 0)
         std::this_thread::sleep_for(std::chrono::microseconds(50));  // let workers idle
     }
   }
-  void publish(const Ready<P>& ready, Hand claimed, std::uint32_t first, std::uint32_t n,
+  void publish(const Ready<P>& ready, ClaimedWorker claimed, std::uint32_t first, std::uint32_t n,
                std::uint32_t level) {
     if (claimed.taken()) {
-      ready.give_hand(claimed, first);
+      ready.deliver_to_claimed(claimed, first);
       ++first, --n;
     }
     if (!ready.publish(n, level, [&](std::uint32_t i) { return first + i; })) ++wrong;
   }
 
   void work(std::uint32_t worker) {
-    const Wires<P> wires{hand.world};
-    const Seat<P> seat{wires.idle(), worker, nullptr};
+    const Views<P> views{hand.dev};
+    const IdleSlot<P> idle_slot{views.idle(), worker, nullptr};
     while (!over()) {
-      seat.enroll();
-      for (std::uint32_t spins = 0; seat.peek(1) == kEmptyMailbox; ++spins) {
-        if ((over() || spins > 50) && seat.withdraw()) break;
+      idle_slot.enroll();
+      for (std::uint32_t spins = 0; idle_slot.peek(1) == kEmptyMailbox; ++spins) {
+        if ((over() || spins > 50) && idle_slot.withdraw()) break;
         P::pause(spins + 64);  // give way: there are more threads than processors
       }
-      if (seat.peek(1) != kEmptyMailbox) take_mail(seat);
-      for (const std::uint32_t level : {0u, 1u}) take_queued(wires, level, worker);
+      if (idle_slot.peek(1) != kEmptyMailbox) take_mail(idle_slot);
+      for (const std::uint32_t level : {0u, 1u}) take_queued(views, level, worker);
     }
   }
-  void take_mail(const Seat<P>& seat) {
-    const std::uint64_t item = seat.peek(1);
-    seat.empty();
+  void take_mail(const IdleSlot<P>& idle_slot) {
+    const std::uint64_t item = idle_slot.peek(1);
+    idle_slot.empty();
     ++mailed;
     take(item);
   }
-  void take_queued(const Wires<P>& wires, std::uint32_t level, std::uint32_t worker) {
+  void take_queued(const Views<P>& views, std::uint32_t level, std::uint32_t worker) {
     std::uint64_t items[3];
-    if (!wires.ready(level).size_hint()) return;
-    const std::uint32_t got = wires.ready(level).pop(3, items, wires.wait(worker));
+    if (!views.ready(level).size_hint()) return;
+    const std::uint32_t got = views.ready(level).pop(3, items, views.wait(worker));
     for (std::uint32_t i = 0; i < got; ++i) take(items[i]);
   }
   void take(std::uint64_t item) {
@@ -116,57 +116,57 @@ struct Handout {
 }  // namespace
 
 TEST_CASE("with nobody idle, tasks go to the queue of their priority in order") {
-  HandWorld hand;
-  const Ready<P> ready(hand.world, 0);
+  TestDeviceState hand;
+  const Ready<P> ready(hand.dev, 0);
   for (std::uint32_t level = 0; level < kPriorities; ++level)
     CHECK(ready.publish(3, level, [&](std::uint32_t i) { return 10 * level + i; }));
   for (std::uint64_t level = 0; level < kPriorities; ++level)
-    CHECK(drain(hand.world, static_cast<std::uint32_t>(level)) ==
+    CHECK(drain(hand.dev, static_cast<std::uint32_t>(level)) ==
           std::vector<std::uint64_t>{10 * level, 10 * level + 1, 10 * level + 2});
 }
 
 TEST_CASE("idle workers are served first, the rest is queued") {
-  HandWorld hand;
-  const IdleSet<P> idle = Wires<P>{hand.world}.idle();
+  TestDeviceState hand;
+  const IdleSet<P> idle = Views<P>{hand.dev}.idle();
   idle.enroll(0);
   idle.enroll(2);
-  CHECK(Ready<P>(hand.world, 0).publish(5, 2, [](std::uint32_t i) { return 20 + i; }));
-  CHECK(hand.world.mailboxes[0].value == 20);
-  CHECK(hand.world.mailboxes[1].value == kEmptyMailbox);
-  CHECK(hand.world.mailboxes[2].value == 21);
-  CHECK(drain(hand.world, 2) == std::vector<std::uint64_t>{22, 23, 24});
+  CHECK(Ready<P>(hand.dev, 0).publish(5, 2, [](std::uint32_t i) { return 20 + i; }));
+  CHECK(hand.dev.mailboxes[0].value == 20);
+  CHECK(hand.dev.mailboxes[1].value == kEmptyMailbox);
+  CHECK(hand.dev.mailboxes[2].value == 21);
+  CHECK(drain(hand.dev, 2) == std::vector<std::uint64_t>{22, 23, 24});
 }
 
 TEST_CASE("idle workers are found wherever their bits are, and wherever the claimer begins to look") {
-  WorldShape shape;
+  DeviceStateShape shape;
   shape.workers = 150;  // three words of bits
   for (const std::uint32_t publisher : {0u, 70u, 140u}) {
-    HandWorld hand(shape);
+    TestDeviceState hand(shape);
     const std::uint32_t all[] = {3, 80, 149};
-    for (const std::uint32_t worker : all) Wires<P>{hand.world}.idle().enroll(worker);
-    CHECK(Ready<P>(hand.world, publisher).publish(3, 1, [](std::uint32_t i) { return i; }));
-    for (const std::uint32_t worker : all) CHECK(hand.world.mailboxes[worker].value < 3);
-    CHECK(drain(hand.world, 1).empty());
+    for (const std::uint32_t worker : all) Views<P>{hand.dev}.idle().enroll(worker);
+    CHECK(Ready<P>(hand.dev, publisher).publish(3, 1, [](std::uint32_t i) { return i; }));
+    for (const std::uint32_t worker : all) CHECK(hand.dev.mailboxes[worker].value < 3);
+    CHECK(drain(hand.dev, 1).empty());
   }
 }
 
 TEST_CASE("a worker claimed in advance gets the item, or its place back") {
-  HandWorld hand;
-  const Ready<P> ready(hand.world, 1);
-  CHECK(ready.plan_hand().wanted == 0);
-  CHECK_FALSE(ready.take_hand(Hand{0, 0b100, 2}).taken());  // it is not there any more
-  Wires<P>{hand.world}.idle().enroll(2);
-  CHECK(ready.plan_hand().wanted == 0b100);
-  const Hand claim = ready.take_hand(ready.plan_hand());
+  TestDeviceState hand;
+  const Ready<P> ready(hand.dev, 1);
+  CHECK(ready.plan_claim().wanted == 0);
+  CHECK_FALSE(ready.claim_planned(ClaimedWorker{0, 0b100, 2}).taken());  // it is not there any more
+  Views<P>{hand.dev}.idle().enroll(2);
+  CHECK(ready.plan_claim().wanted == 0b100);
+  const ClaimedWorker claim = ready.claim_planned(ready.plan_claim());
   CHECK(claim.taken());
   CHECK(claim.worker == 2);
-  CHECK(ready.plan_after(claim).wanted == 0);  // it is the only one
-  CHECK(ready.plan_hand().wanted == 0);
-  ready.drop_hand(claim);
-  REQUIRE(ready.take_hand(Hand{0, 0b100, 2}).taken());
-  ready.give_hand(claim, 77);
-  CHECK(hand.world.mailboxes[2].value == 77);
-  CHECK(hand.world.control->idle_bits[0] == 0);
+  CHECK(ready.plan_claim_after(claim).wanted == 0);  // it is the only one
+  CHECK(ready.plan_claim().wanted == 0);
+  ready.release_claimed(claim);
+  REQUIRE(ready.claim_planned(ClaimedWorker{0, 0b100, 2}).taken());
+  ready.deliver_to_claimed(claim, 77);
+  CHECK(hand.dev.mailboxes[2].value == 77);
+  CHECK(hand.dev.control->idle_bits[0] == 0);
 }
 
 TEST_CASE("a task's own priority wins over its run's unless it inherits") {
@@ -175,14 +175,14 @@ TEST_CASE("a task's own priority wins over its run's unless it inherits") {
 }
 
 TEST_CASE("a batch larger than one lot of tickets arrives whole") {
-  WorldShape shape;
+  DeviceStateShape shape;
   shape.queue_capacity = 4096;
-  HandWorld hand(shape);
+  TestDeviceState hand(shape);
   const std::uint32_t n = 2 * kPublishBatch + 10;
-  CHECK(Ready<P>(hand.world, 0).publish(n, 1, [](std::uint32_t i) { return i; }));
+  CHECK(Ready<P>(hand.dev, 0).publish(n, 1, [](std::uint32_t i) { return i; }));
   std::vector<std::uint64_t> expected(n);
   std::iota(expected.begin(), expected.end(), 0);
-  CHECK(drain(hand.world, 1) == expected);
+  CHECK(drain(hand.dev, 1) == expected);
 }
 
 TEST_CASE("tasks go to idle workers, claimed ones and the queue: each reaches one worker, with its input") {

@@ -33,11 +33,11 @@ struct Hold {
 };
 using List = TaskList<Count, Hold>;
 
-std::vector<Item> drain(const World& world, std::uint32_t priority) {
+std::vector<Item> drain(const DeviceState& dev, std::uint32_t priority) {
   std::vector<Item> items;
-  const Wires<P> wires{world};
+  const Views<P> views{dev};
   for (std::uint64_t item = 0;
-       wires.ready(priority).size_hint() && wires.ready(priority).pop(1, &item, wires.wait(0));)
+       views.ready(priority).size_hint() && views.ready(priority).pop(1, &item, views.wait(0));)
     items.push_back(Item::unpack(item));
   return items;
 }
@@ -45,7 +45,7 @@ std::vector<Item> drain(const World& world, std::uint32_t priority) {
 /// `roots` independent tasks, every other one with a priority of its own if asked for; a last task waits for
 /// all if there is to be one sink.
 struct Wide {
-  HandGraph<List> graph;
+  TestGraph<List> graph;
   std::vector<std::uint32_t> cells;
 
   Wide(std::uint32_t roots, bool mixed, bool one_sink) : cells(roots + 1) {
@@ -62,25 +62,25 @@ struct Wide {
 }  // namespace
 
 TEST_CASE("few roots are published themselves, each at its priority") {
-  HandWorld hand;
+  TestDeviceState hand;
   Wide wide(4, true, false);
   const RunConstants run = hand.load(wide.graph);
   hand.open(run);
-  publish_roots<P>(hand.world, 0, run);
-  CHECK(drain(hand.world, 0).size() == 1);  // task 3
-  CHECK(drain(hand.world, 1).size() == 3);  // tasks 0 and 2, which inherit, and 1
-  CHECK(drain(hand.world, 2).empty());
+  publish_roots<P>(hand.dev, 0, run);
+  CHECK(drain(hand.dev, 0).size() == 1);  // task 3
+  CHECK(drain(hand.dev, 1).size() == 3);  // tasks 0 and 2, which inherit, and 1
+  CHECK(drain(hand.dev, 2).empty());
 }
 
 TEST_CASE("many roots take no room in a queue, and shares of them are disjoint") {
-  HandWorld hand;
+  TestDeviceState hand;
   Wide wide(50, false, false);
   const RunConstants run = hand.load(wide.graph);
   RunState& state = hand.open(run);
-  publish_roots<P>(hand.world, 0, run);
-  CHECK(drain(hand.world, 1).empty());
-  CHECK(hand.world.control->board.queued[1] == kRootedRun);
-  CHECK(hand.world.control->root_bits[1][0] == 1);
+  publish_roots<P>(hand.dev, 0, run);
+  CHECK(drain(hand.dev, 1).empty());
+  CHECK(hand.dev.control->broadcast.queued[1] == kRootedRun);
+  CHECK(hand.dev.control->root_bits[1][0] == 1);
   std::uint32_t next = 0;
   for (const std::uint32_t wanted : {1u, 7u, 32u, 32u, 32u}) {
     const RootShare share = take_roots<P>(state, wanted);
@@ -93,43 +93,43 @@ TEST_CASE("many roots take no room in a queue, and shares of them are disjoint")
 }
 
 TEST_CASE("idle workers are given a ticket for many roots") {
-  HandWorld hand;
+  TestDeviceState hand;
   Wide wide(50, false, false);
   const RunConstants run = hand.load(wide.graph);
   hand.open(run);
-  const IdleSet<P> idle = Wires<P>{hand.world}.idle();
+  const IdleSet<P> idle = Views<P>{hand.dev}.idle();
   idle.enroll(1);
-  publish_roots<P>(hand.world, 0, run);
-  CHECK(Item::unpack(hand.world.mailboxes[1].value).record == Item::kRootTicket);
-  CHECK(hand.world.mailboxes[0].value == kEmptyMailbox);
+  publish_roots<P>(hand.dev, 0, run);
+  CHECK(Item::unpack(hand.dev.mailboxes[1].value).record == Item::kRootTicket);
+  CHECK(hand.dev.mailboxes[0].value == kEmptyMailbox);
 }
 
-TEST_CASE("the taker of the last root closes its run to others") {
-  HandWorld hand;
+TEST_CASE("the consumer of the last root closes its run to others") {
+  TestDeviceState hand;
   Wide wide(50, false, false);
   const RunConstants run = hand.load(wide.graph);
   hand.open(run);
-  publish_roots<P>(hand.world, 0, run);
-  Desk desk{};
-  REQUIRE(find_roots<P>(hand.world, desk, 1));
+  publish_roots<P>(hand.dev, 0, run);
+  LocalWork work{};
+  REQUIRE(find_roots<P>(hand.dev, work, 1));
   for (std::uint32_t i = 0; i < 50; ++i) {
     INFO(i);
-    CHECK(Item::unpack(take_in_hand<P>(hand.world, desk)).record == run.first_record + i);
+    CHECK(Item::unpack(take_local<P>(hand.dev, work)).record == run.first_record + i);
   }
-  CHECK(take_in_hand<P>(hand.world, desk) == kEmptyMailbox);
-  CHECK(hand.world.control->board.queued[1] == 0);
-  CHECK(hand.world.control->root_bits[1][0] == 0);
-  CHECK_FALSE(find_roots<P>(hand.world, desk, 1));
+  CHECK(take_local<P>(hand.dev, work) == kEmptyMailbox);
+  CHECK(hand.dev.control->broadcast.queued[1] == 0);
+  CHECK(hand.dev.control->root_bits[1][0] == 0);
+  CHECK_FALSE(find_roots<P>(hand.dev, work, 1));
 }
 
 TEST_CASE("pass after pass of many roots fits the queue while other workers are busy") {
-  WorldShape shape;
+  DeviceStateShape shape;
   shape.workers = 4;
   shape.queue_capacity = 16;
-  HandWorld hand(shape);
+  TestDeviceState hand(shape);
   std::atomic<std::uint32_t> entered{0};
   std::atomic<bool> leave{false};
-  HandGraph<List> hold;
+  TestGraph<List> hold;
   for (int i = 0; i < 3; ++i) hold.add(Hold{&entered, &leave});
   Wide wide(9, false, false);
   const RunConstants held = hand.load(hold), empty = hand.load(wide.graph);
@@ -138,7 +138,7 @@ TEST_CASE("pass after pass of many roots fits the queue while other workers are 
   REQUIRE(wait_for([&] { return entered == 3; }));
   launch.submit(empty, 1, 500);
   CHECK(launch.finish(1, 0) == 0);
-  CHECK(hand.world.queue_words[1].peak.value <= 9);
+  CHECK(hand.dev.queue_words[1].peak.value <= 9);
   leave = true;
   CHECK(launch.finish(0, 0) == 0);
   CHECK(wide.cells == std::vector<std::uint32_t>(9, 500));
@@ -147,53 +147,53 @@ TEST_CASE("pass after pass of many roots fits the queue while other workers are 
 namespace {
 /// A run of 50 roots at level 1, whose first root a worker has taken with a share of the others behind it.
 struct SharedRun {
-  HandWorld hand;
+  TestDeviceState hand;
   Wide wide{50, false, false};
   RunConstants run = hand.load(wide.graph);
-  Desk desk{};
+  LocalWork work{};
 
   SharedRun() {
     hand.open(run).line.constants.priority = 1;
-    publish_roots<P>(hand.world, 0, run);
-    REQUIRE(find_roots<P>(hand.world, desk, 1));
-    take_in_hand<P>(hand.world, desk);
+    publish_roots<P>(hand.dev, 0, run);
+    REQUIRE(find_roots<P>(hand.dev, work, 1));
+    take_local<P>(hand.dev, work);
   }
 };
 }  // namespace
 
 TEST_CASE("what is in hand goes back to the queue of its level, each task once") {
   SharedRun shared;
-  auto& [hand, wide, run, desk] = shared;
-  const std::uint32_t in_hand = desk.roots_end - desk.roots_next;
+  auto& [hand, wide, run, work] = shared;
+  const std::uint32_t in_hand = work.roots_end - work.roots_next;
   REQUIRE(in_hand > 0);
-  put_back_hand<P>(hand.world, desk, 0);
-  CHECK(take_in_hand<P>(hand.world, desk) == kEmptyMailbox);
-  const std::vector<Item> back = drain(hand.world, 1);
+  put_back_all<P>(hand.dev, work, 0);
+  CHECK(take_local<P>(hand.dev, work) == kEmptyMailbox);
+  const std::vector<Item> back = drain(hand.dev, 1);
   REQUIRE(back.size() == in_hand);
   for (std::uint32_t i = 0; i < in_hand; ++i) CHECK(back[i].record == run.first_record + 1 + i);
 }
 
 TEST_CASE("while bodies last, nothing stays in hand and shares are single tasks") {
   SharedRun shared;
-  auto& [hand, wide, run, desk] = shared;
-  const std::uint32_t in_hand = desk.roots_end - desk.roots_next;
+  auto& [hand, wide, run, work] = shared;
+  const std::uint32_t in_hand = work.roots_end - work.roots_next;
   REQUIRE(in_hand > 0);
   std::uint32_t next = 1 + in_hand;
   for (int i = 0; i < 5; ++i) {
-    take_singly<P>(hand.world, desk, 0);
-    CHECK(Item::unpack(take_in_hand<P>(hand.world, desk)).record == run.first_record + next++);
-    CHECK(desk.roots_next == desk.roots_end);
+    take_singly<P>(hand.dev, work, 0);
+    CHECK(Item::unpack(take_local<P>(hand.dev, work)).record == run.first_record + next++);
+    CHECK(work.roots_next == work.roots_end);
   }
-  CHECK(drain(hand.world, 1).size() == in_hand);
-  CHECK(Item::unpack(take_in_hand<P>(hand.world, desk)).record == run.first_record + next++);
-  CHECK(desk.roots_next == desk.roots_end);
-  CHECK(Item::unpack(take_in_hand<P>(hand.world, desk)).record == run.first_record + next);
-  CHECK(desk.roots_next < desk.roots_end);
+  CHECK(drain(hand.dev, 1).size() == in_hand);
+  CHECK(Item::unpack(take_local<P>(hand.dev, work)).record == run.first_record + next++);
+  CHECK(work.roots_next == work.roots_end);
+  CHECK(Item::unpack(take_local<P>(hand.dev, work)).record == run.first_record + next);
+  CHECK(work.roots_next < work.roots_end);
 }
 
 TEST_CASE("threads that take shares at once take each root once, round after round") {
-  HandWorld hand;
-  RunState& state = hand.world.runs[0];
+  TestDeviceState hand;
+  RunState& state = hand.dev.runs[0];
   std::vector<std::uint32_t> taken(500);
   std::atomic<std::uint32_t> count{0};
   for (std::uint64_t round = 0; round < 50; ++round) {
@@ -214,9 +214,9 @@ TEST_CASE("wide graphs of all kinds run every task once a pass, also with stale 
   FLYWHEEL_TEST_SEED(seed);
   Random random(seed);
   for (int round = 0; round < 30; ++round) {
-    WorldShape shape;
+    DeviceStateShape shape;
     shape.workers = pick(random, 1, 4);
-    HandWorld hand(shape);
+    TestDeviceState hand(shape);
     std::vector<std::unique_ptr<Wide>> wides;
     std::vector<RunConstants> runs;
     for (std::uint32_t g = 0; g < 3; ++g) {

@@ -51,27 +51,27 @@ struct Fails {
 
 using List = TaskList<Tree, After, Fails>;
 
-bool pool_is_full(const World& world) {
-  return Wires<P>{world}.spawn_pool().size_hint() == world.spawn_capacity;
+bool pool_is_full(const DeviceState& dev) {
+  return Views<P>{dev}.spawn_pool().size_hint() == dev.spawn_capacity;
 }
 
 /// A parent that could spawn, in a world where nothing runs.
 struct Parent {
-  HandWorld hand;
+  TestDeviceState hand;
   RunConstants run;
   TaskHeader header;
 
   explicit Parent(std::uint32_t successors) {
-    HandGraph<List> graph;
+    TestGraph<List> graph;
     graph.add(After{});
     for (std::uint32_t s = 0; s < successors; ++s) graph.add(After{}, {0});
     run = hand.load(graph);
     hand.open(run);
-    header = hand.world.records[0].header;
+    header = hand.dev.records[0].header;
   }
   bool spawn(Priority priority = Priority::inherit) {
     const Tree task{nullptr, nullptr, 5};
-    return spawn_task<P>(hand.world, 0, 0, header, 0, &task, sizeof(task), priority);
+    return spawn_task<P>(hand.dev, 0, 0, header, 0, &task, sizeof(task), priority);
   }
 };
 }  // namespace
@@ -80,11 +80,11 @@ TEST_CASE("a spawned task inherits the successors and raises what they wait for"
   Parent parent(3);
   REQUIRE(parent.spawn());
   for (std::uint32_t s = 1; s <= 3; ++s) CHECK(parent.run.bank()[s] == 2);
-  CHECK(parent.hand.world.runs[0].outstanding == 3);
+  CHECK(parent.hand.dev.runs[0].outstanding == 3);
   std::uint64_t item = 0;
-  const Wires<P> wires{parent.hand.world};
-  REQUIRE(wires.ready(static_cast<std::uint32_t>(Priority::normal)).pop(1, &item, wires.wait(0)) == 1);
-  const TaskRecord& record = parent.hand.world.records[Item::unpack(item).record];
+  const Views<P> views{parent.hand.dev};
+  REQUIRE(views.ready(static_cast<std::uint32_t>(Priority::normal)).pop(1, &item, views.wait(0)) == 1);
+  const TaskRecord& record = parent.hand.dev.records[Item::unpack(item).record];
   CHECK(record.header.flags == kTaskSpawned);
   CHECK(record.header.first_edge == parent.header.first_edge);
   CHECK(record.header.edge_count == 3);
@@ -95,29 +95,29 @@ TEST_CASE("a spawned task inherits the successors and raises what they wait for"
 TEST_CASE("a task spawned by a sink is one more that the run waits for") {
   Parent parent(0);
   REQUIRE(parent.spawn(Priority::high));
-  CHECK(parent.hand.world.runs[0].outstanding == 2);
-  CHECK(Wires<P>{parent.hand.world}.ready(0).size_hint() == 1);
+  CHECK(parent.hand.dev.runs[0].outstanding == 2);
+  CHECK(Views<P>{parent.hand.dev}.ready(0).size_hint() == 1);
 }
 
 TEST_CASE("an exhausted pool declines and works again when records come back") {
   Parent parent(1);
-  World& world = parent.hand.world;
-  for (std::uint32_t i = 0; i < world.spawn_capacity; ++i) REQUIRE(parent.spawn());
+  DeviceState& dev = parent.hand.dev;
+  for (std::uint32_t i = 0; i < dev.spawn_capacity; ++i) REQUIRE(parent.spawn());
   CHECK_FALSE(parent.spawn());
-  CHECK(parent.run.bank()[1] == 1 + world.spawn_capacity);
-  for (std::uint32_t i = 0; i < world.spawn_capacity; ++i)
-    recycle_spawned<P>(world, world.spawn_base + i, Wires<P>{world}.wait(0));
-  CHECK(pool_is_full(world));
+  CHECK(parent.run.bank()[1] == 1 + dev.spawn_capacity);
+  for (std::uint32_t i = 0; i < dev.spawn_capacity; ++i)
+    recycle_spawned<P>(dev, dev.spawn_base + i, Views<P>{dev}.wait(0));
+  CHECK(pool_is_full(dev));
   CHECK(parent.spawn());
 }
 
 TEST_CASE("trees of tasks run whole before what waits for their root, with a pool large or small") {
   for (const std::uint32_t pool : {1u, 2u, 8u, 256u}) {
-    WorldShape shape;
+    DeviceStateShape shape;
     shape.spawn_capacity = pool;
     shape.queue_capacity = 1024;
-    HandWorld hand(shape);
-    HandGraph<List> graph;
+    TestDeviceState hand(shape);
+    TestGraph<List> graph;
     std::uint32_t count = 0, here = 0, seen = 0;
     graph.add(Tree{&count, &here, 6});
     graph.add(After{&count, &seen}, {0});
@@ -129,15 +129,15 @@ TEST_CASE("trees of tasks run whole before what waits for their root, with a poo
       CHECK(count % 127 == 0);
     }
     launch.park();
-    CHECK(pool_is_full(hand.world));
+    CHECK(pool_is_full(hand.dev));
     INFO("pool " << pool);
     CHECK((here > 0 || pool >= 127));
   }
 }
 
 TEST_CASE("a spawned sink's tree ends before its run does") {
-  HandWorld hand;
-  HandGraph<List> graph;
+  TestDeviceState hand;
+  TestGraph<List> graph;
   std::uint32_t count = 0, here = 0;
   graph.add(Tree{&count, &here, 5});
   const RunConstants run = hand.load(graph);
@@ -149,16 +149,16 @@ TEST_CASE("a spawned sink's tree ends before its run does") {
 }
 
 TEST_CASE("a spawned task that fails fails its run, and skips what waits for its parent") {
-  HandWorld hand;
-  HandGraph<List> graph;
+  TestDeviceState hand;
+  TestGraph<List> graph;
   std::uint32_t count = 7, seen = 0;
   graph.add(Fails{3});
   graph.add(After{&count, &seen}, {0});
   const RunConstants run = hand.load(graph);
   Launch<List> launch(hand);
   for (std::uint32_t round = 0; round < 20; ++round) CHECK(launch.run(run) == kUserStatus + 99);
-  CHECK(hand.world.completions[0].fault_task == 1);
+  CHECK(hand.dev.completions[0].fault_task == 1);
   CHECK(seen == 0);
   launch.park();
-  CHECK(pool_is_full(hand.world));
+  CHECK(pool_is_full(hand.dev));
 }

@@ -17,7 +17,7 @@ struct Channel {
   std::vector<StreamCell> cells;
   Padded<std::uint64_t> consumed{};
   RunState run{};
-  Patience patience;
+  Limit limit;
 
   explicit Channel(std::uint32_t capacity) : cells(capacity) {}
   Stream<P> stream() { return {cells.data(), &consumed.value, static_cast<std::uint32_t>(cells.size())}; }
@@ -34,7 +34,7 @@ void many_writers(std::uint32_t writers, std::uint32_t capacity, std::uint32_t e
     for (std::uint32_t n = 0; n < each; ++n) {
       payload[writer * each + n] = n + 1;
       const std::uint64_t value = std::uint64_t{writer} << 32 | n;
-      if (!channel.stream().write(channel.run, value, channel.patience.wait())) ++stalled;
+      if (!channel.stream().write(channel.run, value, channel.limit.wait())) ++stalled;
     }
   };
   const auto read_all = [&] {
@@ -63,7 +63,7 @@ TEST_CASE("a value is not there before it is written, and is read once in order"
   Channel channel(4);
   std::uint64_t value = 0;
   CHECK_FALSE(channel.stream().read(0, value));
-  REQUIRE(channel.stream().write(channel.run, 42, channel.patience.wait()));
+  REQUIRE(channel.stream().write(channel.run, 42, channel.limit.wait()));
   CHECK_FALSE(channel.stream().read(1, value));
   REQUIRE(channel.stream().read(0, value));
   CHECK(value == 42);
@@ -75,7 +75,7 @@ TEST_CASE("a full stream holds the writer back until the reader has read") {
   std::atomic<std::uint32_t> written{0};
   std::jthread writer([&] {
     for (std::uint64_t v = 0; v < 3; ++v)
-      written += channel.stream().write(channel.run, v, channel.patience.wait());
+      written += channel.stream().write(channel.run, v, channel.limit.wait());
   });
   CHECK(wait_for([&] { return written == 2; }));
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
@@ -88,9 +88,9 @@ TEST_CASE("a full stream holds the writer back until the reader has read") {
 
 TEST_CASE("a writer whose reader never comes gives up and aborts nobody else") {
   Channel channel(1);
-  channel.patience.budget_ns = 1'000'000;
-  CHECK(channel.stream().write(channel.run, 1, channel.patience.wait()));
-  CHECK_FALSE(channel.stream().write(channel.run, 2, channel.patience.wait()));
-  CHECK_FALSE(channel.patience.gave_up());
-  CHECK(channel.patience.report.reason == static_cast<std::uint32_t>(WaitReason::none));
+  channel.limit.budget_ns = 1'000'000;
+  CHECK(channel.stream().write(channel.run, 1, channel.limit.wait()));
+  CHECK_FALSE(channel.stream().write(channel.run, 2, channel.limit.wait()));
+  CHECK_FALSE(channel.limit.gave_up());
+  CHECK(channel.limit.report.reason == static_cast<std::uint32_t>(WaitReason::none));
 }

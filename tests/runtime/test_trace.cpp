@@ -16,13 +16,13 @@ struct SetClock {
   static std::uint64_t now_ns() { return ns; }
   static constexpr bool kOneClock = false;
 };
-using Pen = TracePen<SetClock>;
+using Writer = TraceWriter<SetClock>;
 
 constexpr std::uint64_t kUntouched = 0xabababababababab;
 
 // Lanes and events of two workers, with one lane's room of canaries before and after.
-struct Desk {
-  explicit Desk(std::uint32_t capacity)
+struct LocalWork {
+  explicit LocalWork(std::uint32_t capacity)
       : lanes(2 * kTraceRoles), events((lanes.size() + 2) * capacity, blank()),
         buffers{lanes.data(), events.data() + capacity, capacity, 0} {}
 
@@ -50,53 +50,53 @@ struct Desk {
 };
 
 std::uint16_t kib_of(std::uint32_t bytes) {
-  Desk desk(1);
-  Pen pen(desk.buffers, 0, TraceRole::compute);
-  pen.write(TraceKind::body, 0, 0, 0, bytes);
-  return desk.event(0, TraceRole::compute)->bytes_kib;
+  LocalWork work(1);
+  Writer writer(work.buffers, 0, TraceRole::compute);
+  writer.write(TraceKind::body, 0, 0, 0, bytes);
+  return work.event(0, TraceRole::compute)->bytes_kib;
 }
 
 }  // namespace
 
 TEST_CASE("a pen without lanes writes nothing and does not look at the clock") {
   SetClock::tick = 77;
-  std::vector<TraceEvent> events(4, Desk::blank());
-  Pen pen(TraceBuffers{nullptr, events.data(), 1, 0}, 0, TraceRole::control);
-  CHECK_FALSE(pen.on());
-  CHECK(pen.now() == 0);
-  pen.write(TraceKind::wait, 1, 2, 3, 4);
-  pen.close();
-  for (const TraceEvent& event : events) CHECK(Desk::is_blank(event));
-  CHECK_FALSE(Pen().on());
-  CHECK(Pen().now() == 0);
+  std::vector<TraceEvent> events(4, LocalWork::blank());
+  Writer writer(TraceBuffers{nullptr, events.data(), 1, 0}, 0, TraceRole::control);
+  CHECK_FALSE(writer.on());
+  CHECK(writer.now() == 0);
+  writer.write(TraceKind::wait, 1, 2, 3, 4);
+  writer.close();
+  for (const TraceEvent& event : events) CHECK(LocalWork::is_blank(event));
+  CHECK_FALSE(Writer().on());
+  CHECK(Writer().now() == 0);
 }
 
 TEST_CASE("an event says what, of which task, when, how long and how much") {
-  Desk desk(3);
-  Pen pen(desk.buffers, 1, TraceRole::compute);
-  CHECK(pen.on());
+  LocalWork work(3);
+  Writer writer(work.buffers, 1, TraceRole::compute);
+  CHECK(writer.on());
   SetClock::tick = 1'000'000'000'000;
-  const std::uint64_t begin = pen.now();
+  const std::uint64_t begin = writer.now();
   CHECK(begin == 1'000'000'000'000);
   SetClock::tick += 250;
-  pen.write(TraceKind::body, begin, 12, 34, 4096);
-  const TraceEvent& event = *desk.event(1, TraceRole::compute);
+  writer.write(TraceKind::body, begin, 12, 34, 4096);
+  const TraceEvent& event = *work.event(1, TraceRole::compute);
   CHECK((event.begin == begin && event.ticks == 250));
   CHECK((event.task == 12 && event.pass == 34 && event.bytes_kib == 4));
   CHECK(event.kind == static_cast<std::uint8_t>(TraceKind::body));
   CHECK(event.role == static_cast<std::uint8_t>(TraceRole::compute));
-  CHECK(desk.written() == 1);
+  CHECK(work.written() == 1);
 }
 
 TEST_CASE("a lane has its first and last moment on both clocks, and its count once it is closed") {
-  Desk desk(3);
+  LocalWork work(3);
   SetClock::tick = 10, SetClock::ns = 1000;
-  Pen pen(desk.buffers, 0, TraceRole::load);
+  Writer writer(work.buffers, 0, TraceRole::load);
   SetClock::tick = 30, SetClock::ns = 2000;
-  pen.write(TraceKind::page, 20, 0, 0);
-  pen.write(TraceKind::landing, 20, 0, 0);
-  pen.close();
-  const TraceLane& lane = desk.lane(0, TraceRole::load);
+  writer.write(TraceKind::page, 20, 0, 0);
+  writer.write(TraceKind::landing, 20, 0, 0);
+  writer.close();
+  const TraceLane& lane = work.lane(0, TraceRole::load);
   CHECK((lane.begin.ticks == 10 && lane.begin.ns == 1000));
   CHECK((lane.end.ticks == 30 && lane.end.ns == 2000));
   CHECK((lane.count == 2 && lane.dropped == 0));
@@ -107,33 +107,33 @@ TEST_CASE("events beyond the capacity are counted, and nothing beyond the lane i
     for (const std::uint32_t worker : {0u, 1u}) {
       // The first lane of all and the last: beyond them lie only canaries.
       const TraceRole role = worker ? TraceRole::store : TraceRole::control;
-      Desk desk(capacity);
-      Pen pen(desk.buffers, worker, role);
-      for (std::uint32_t i = 0; i < capacity + 3; ++i) pen.write(TraceKind::store, 0, i, 0);
-      pen.close();
-      CHECK(desk.lane(worker, role).count == capacity);
-      CHECK(desk.lane(worker, role).dropped == 3);
-      CHECK(desk.written() == capacity);
-      for (std::uint32_t i = 0; i < capacity; ++i) CHECK(desk.event(worker, role)[i].task == i);
+      LocalWork work(capacity);
+      Writer writer(work.buffers, worker, role);
+      for (std::uint32_t i = 0; i < capacity + 3; ++i) writer.write(TraceKind::store, 0, i, 0);
+      writer.close();
+      CHECK(work.lane(worker, role).count == capacity);
+      CHECK(work.lane(worker, role).dropped == 3);
+      CHECK(work.written() == capacity);
+      for (std::uint32_t i = 0; i < capacity; ++i) CHECK(work.event(worker, role)[i].task == i);
     }
   }
 }
 
 TEST_CASE("lanes do not mix") {
-  Desk desk(4);
-  Pen one(desk.buffers, 0, TraceRole::store), next(desk.buffers, 1, TraceRole::control);
+  LocalWork work(4);
+  Writer one(work.buffers, 0, TraceRole::store), next(work.buffers, 1, TraceRole::control);
   for (std::uint32_t i = 0; i < 6; ++i) {
     one.write(TraceKind::store, 0, 100 + i, 0);
     if (i % 2) next.write(TraceKind::gate, 0, 200 + i, 0);
   }
   one.close();
   next.close();
-  for (std::uint32_t i = 0; i < 4; ++i) CHECK(desk.event(0, TraceRole::store)[i].task == 100 + i);
-  for (std::uint32_t i = 0; i < 3; ++i) CHECK(desk.event(1, TraceRole::control)[i].task == 201 + 2 * i);
-  CHECK(desk.written() == 4 + 3);
-  CHECK((desk.lane(0, TraceRole::store).count == 4 && desk.lane(0, TraceRole::store).dropped == 2));
-  CHECK((desk.lane(1, TraceRole::control).count == 3 && desk.lane(1, TraceRole::control).dropped == 0));
-  CHECK(desk.lane(0, TraceRole::control).count + desk.lane(1, TraceRole::store).count == 0);
+  for (std::uint32_t i = 0; i < 4; ++i) CHECK(work.event(0, TraceRole::store)[i].task == 100 + i);
+  for (std::uint32_t i = 0; i < 3; ++i) CHECK(work.event(1, TraceRole::control)[i].task == 201 + 2 * i);
+  CHECK(work.written() == 4 + 3);
+  CHECK((work.lane(0, TraceRole::store).count == 4 && work.lane(0, TraceRole::store).dropped == 2));
+  CHECK((work.lane(1, TraceRole::control).count == 3 && work.lane(1, TraceRole::control).dropped == 0));
+  CHECK(work.lane(0, TraceRole::control).count + work.lane(1, TraceRole::store).count == 0);
 }
 
 TEST_CASE("bytes are rounded up to KiB, and stop at the largest number there is room for") {
@@ -155,11 +155,11 @@ TEST_CASE("on the CPU a worker's ticks are the ns of the shared clock") {
 
 // Two readings would differ by a time slice now and then: whoever is preempted in between.
 TEST_CASE("on the CPU both clocks of a moment are one reading") {
-  Desk desk(1);
+  LocalWork work(1);
   for (int i = 0; i < 1000; ++i) {
-    TracePen<CpuPlatform> pen(desk.buffers, 0, TraceRole::compute);
-    pen.close();
-    const TraceLane& lane = desk.lane(0, TraceRole::compute);
+    TraceWriter<CpuPlatform> writer(work.buffers, 0, TraceRole::compute);
+    writer.close();
+    const TraceLane& lane = work.lane(0, TraceRole::compute);
     REQUIRE(lane.begin.ticks == lane.begin.ns);
     REQUIRE(lane.end.ticks == lane.end.ns);
   }

@@ -22,38 +22,38 @@ bool wait_until_equal(const WaitContext& wait, std::uint64_t& word, std::uint64_
 }  // namespace
 
 TEST_CASE("a wait for what is there already ends at once and leaves no trace") {
-  Patience patience;
-  patience.budget_ns = 0;
+  Limit limit;
+  limit.budget_ns = 0;
   std::uint64_t word = 7;
-  CHECK(wait_until_equal(patience.wait(), word, 7));
-  CHECK_FALSE(patience.gave_up());
-  CHECK(patience.report.reason == 0);
+  CHECK(wait_until_equal(limit.wait(), word, 7));
+  CHECK_FALSE(limit.gave_up());
+  CHECK(limit.report.reason == 0);
 }
 
 TEST_CASE("a wait ends when another thread brings it about") {
-  Patience patience;
+  Limit limit;
   std::uint64_t word = 0;
   bool came = false;
   run_together(2, [&](std::uint32_t i) {
     if (i)
       P::device(word).store(7, Order::relaxed);
     else
-      came = wait_until_equal(patience.wait(), word, 7);
+      came = wait_until_equal(limit.wait(), word, 7);
   });
   CHECK(came);
 }
 
 TEST_CASE("a spent budget says who saw what, and aborts everybody") {
-  Patience patience;
-  patience.budget_ns = 2'000'000;
+  Limit limit;
+  limit.budget_ns = 2'000'000;
   std::uint64_t word = 3;
-  CHECK_FALSE(wait_until_equal(patience.wait(), word, 7));
-  CHECK(patience.gave_up());
-  CHECK(patience.report.reason == static_cast<std::uint32_t>(WaitReason::grid_barrier));
-  CHECK(patience.report.address == reinterpret_cast<std::uint64_t>(&word));
-  CHECK(patience.report.saw == 3);
-  CHECK(patience.report.expected == 7);
-  CHECK(patience.report.waited_ns >= patience.budget_ns);
+  CHECK_FALSE(wait_until_equal(limit.wait(), word, 7));
+  CHECK(limit.gave_up());
+  CHECK(limit.report.reason == static_cast<std::uint32_t>(WaitReason::grid_barrier));
+  CHECK(limit.report.address == reinterpret_cast<std::uint64_t>(&word));
+  CHECK(limit.report.saw == 3);
+  CHECK(limit.report.expected == 7);
+  CHECK(limit.report.waited_ns >= limit.budget_ns);
 }
 
 TEST_CASE("no report is written where there is no room for one") {
@@ -64,39 +64,39 @@ TEST_CASE("no report is written where there is no room for one") {
 }
 
 TEST_CASE("a wait that is not fatal gives up by itself and disturbs nobody") {
-  Patience patience;
-  patience.budget_ns = 1'000'000;
-  WaitContext wait = patience.wait();
+  Limit limit;
+  limit.budget_ns = 1'000'000;
+  WaitContext wait = limit.wait();
   wait.fatal = false;
   std::uint64_t word = 3;
   CHECK_FALSE(wait_until_equal(wait, word, 7));
-  CHECK_FALSE(patience.gave_up());
-  CHECK(patience.report.reason == 0);
+  CHECK_FALSE(limit.gave_up());
+  CHECK(limit.report.reason == 0);
 }
 
 TEST_CASE("an abort ends the waits of all threads without a report") {
-  Patience patience;
+  Limit limit;
   std::uint64_t word = 0;
   std::uint32_t ended[4] = {};
   run_together(5, [&](std::uint32_t i) {
     if (i == 4)
-      patience.give_up();
+      limit.give_up();
     else
-      ended[i] = !wait_until_equal(patience.wait(), word, 7);
+      ended[i] = !wait_until_equal(limit.wait(), word, 7);
   });
   CHECK(ended[0] + ended[1] + ended[2] + ended[3] == 4);
-  CHECK(patience.report.reason == 0);
+  CHECK(limit.report.reason == 0);
 }
 
 TEST_CASE("a reader who sees the reason sees the whole report") {
-  Patience patience;
-  patience.budget_ns = 1'000'000;
+  Limit limit;
+  limit.budget_ns = 1'000'000;
   std::uint64_t word = 3, saw = 0, expected = 0;
   run_together(2, [&](std::uint32_t i) {
-    if (i) return void(wait_until_equal(patience.wait(), word, 7));
-    wait_for([&] { return P::system(patience.report.reason).load(Order::acquire) != 0; });
-    saw = patience.report.saw;  // plain loads: the acquire above is all that orders them
-    expected = patience.report.expected;
+    if (i) return void(wait_until_equal(limit.wait(), word, 7));
+    wait_for([&] { return P::system(limit.report.reason).load(Order::acquire) != 0; });
+    saw = limit.report.saw;  // plain loads: the acquire above is all that orders them
+    expected = limit.report.expected;
   });
   CHECK(saw == 3);
   CHECK(expected == 7);
@@ -120,30 +120,30 @@ struct SetClock : CpuPlatform {
 }  // namespace
 
 TEST_CASE("time in which a waiting thread did not run counts for next to nothing") {
-  Patience patience;
-  patience.budget_ns = 1'000'000'000;
+  Limit limit;
+  limit.budget_ns = 1'000'000'000;
   std::uint64_t word = 3, looks = 0;
   const auto wait = [&](std::uint64_t most) {
     SetClock::now = 1;
-    return spin_until<SetClock>(patience.wait(), WaitReason::grid_barrier, &word, 7, [&](std::uint64_t&) {
+    return spin_until<SetClock>(limit.wait(), WaitReason::grid_barrier, &word, 7, [&](std::uint64_t&) {
       if (++looks % 256 == 0) SetClock::now += looks == 1024 ? 60'000'000'000 : 1'000'000;
       return looks == most;
     });
   };
   CHECK(wait(256 * 900));
-  CHECK_FALSE(patience.gave_up());
+  CHECK_FALSE(limit.gave_up());
   looks = 0;
   CHECK_FALSE(wait(256 * 1200));
-  CHECK(patience.gave_up());
-  CHECK(patience.report.waited_ns < 1'100'000'000);
+  CHECK(limit.gave_up());
+  CHECK(limit.report.waited_ns < 1'100'000'000);
 }
 
 TEST_CASE("a budget does not end while the host's process is stopped, and ends when it has been at work again for a while") {
   for (const bool fatal : {true, false}) {
-    Patience patience;
-    patience.budget_ns = 1'000'000'000;
+    Limit limit;
+    limit.budget_ns = 1'000'000'000;
     std::uint64_t word = 3, looks = 0, host = 1;
-    WaitContext context = patience.wait(&host);
+    WaitContext context = limit.wait(&host);
     context.fatal = fatal;
     SetClock::now = 1;
     const std::uint64_t goes_on_at = 5'300'000'000;  // stopped until then
@@ -155,16 +155,16 @@ TEST_CASE("a budget does not end while the host's process is stopped, and ends w
     CHECK_FALSE(came);
     CHECK(SetClock::now > goes_on_at + 200'000'000);
     CHECK(SetClock::now < goes_on_at + 2'000'000'000);
-    CHECK(patience.gave_up() == fatal);
+    CHECK(limit.gave_up() == fatal);
   }
 }
 
 TEST_CASE("a host that is at work all the time changes nothing about a budget") {
-  Patience patience;
-  patience.budget_ns = 1'000'000'000;
+  Limit limit;
+  limit.budget_ns = 1'000'000'000;
   std::uint64_t word = 3, looks = 0, host = 1;
   SetClock::now = 1;
-  CHECK_FALSE(spin_until<SetClock>(patience.wait(&host), WaitReason::grid_barrier, &word, 7, [&](std::uint64_t&) {
+  CHECK_FALSE(spin_until<SetClock>(limit.wait(&host), WaitReason::grid_barrier, &word, 7, [&](std::uint64_t&) {
     if (++looks % 256 == 0) host = SetClock::now += 1'000'000;
     return false;
   }));

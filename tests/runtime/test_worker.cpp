@@ -1,4 +1,4 @@
-// Workers and door as a whole, in a world made by hand: graphs run in order, once for each submission.
+// Workers and inbox poller as a whole, in a world made by hand: graphs run in order, once for each submission.
 #include "runtime/dynamic/worker.hpp"
 
 #include <algorithm>
@@ -45,63 +45,63 @@ struct Give {
 
 /// One of four, each with a successor: the first finds that two more workers sit down, the last ends the launch.
 struct Nth {
-  const World* world;
+  const DeviceState* dev;
   std::uint32_t* claimed;  // workers that nobody could give anything to while the third ran
   std::uint32_t n;
   template <class Block>
   void operator()(Block&) const {
-    const IdleSet<CpuPlatform> idle = Wires<CpuPlatform>{*world}.idle();
+    const IdleSet<CpuPlatform> idle = Views<CpuPlatform>{*dev}.idle();
     if (n == 0) idle.enroll(1), idle.enroll(2);
     if (n == 2)
       for (std::uint32_t w = 1; w < 3; ++w)
-        *claimed += !(idle.seen(0) >> w & 1) && CpuPlatform::device(world->mailboxes[w].value).load(Order::relaxed) == kEmptyMailbox;
-    if (n == 3) CpuPlatform::device(world->control->board.abort).store(1, Order::relaxed);
+        *claimed += !(idle.seen(0) >> w & 1) && CpuPlatform::device(dev->mailboxes[w].value).load(Order::relaxed) == kEmptyMailbox;
+    if (n == 3) CpuPlatform::device(dev->control->broadcast.abort).store(1, Order::relaxed);
   }
 };
 
 /// Announces a phased run in slot 1, or ends the launch.
 struct Tell {
-  const World* world;
+  const DeviceState* dev;
   std::vector<std::uint32_t>* log;
   bool phased;
   template <class Block>
   void operator()(Block&) const {
-    if (phased) CpuPlatform::device(world->control->board.bulletin).store(bulletin_word(1, 1, 0), Order::release);
-    else CpuPlatform::device(world->control->board.abort).store(1, Order::relaxed);
+    if (phased) CpuPlatform::device(dev->control->broadcast.announcement).store(announcement_word(1, 1, 0), Order::release);
+    else CpuPlatform::device(dev->control->broadcast.abort).store(1, Order::relaxed);
     log->push_back(phased ? 1000 : 2000);
   }
 };
 
 /// One of several sinks: notes how many of its run have not arrived by then. The last one ends the launch.
 struct Sink {
-  const World* world;
+  const DeviceState* dev;
   std::vector<std::uint32_t>* outstanding;
   bool fails, last;
   template <class Block>
   void operator()(Block& block) const {
-    outstanding->push_back(CpuPlatform::device(world->runs[0].outstanding).load(Order::relaxed));
+    outstanding->push_back(CpuPlatform::device(dev->runs[0].outstanding).load(Order::relaxed));
     if (fails) block.fail(1);
-    if (last) CpuPlatform::device(world->control->board.abort).store(1, Order::relaxed);
+    if (last) CpuPlatform::device(dev->control->broadcast.abort).store(1, Order::relaxed);
   }
 };
 
-/// A crew that looks ahead, as a GPU's does.
+/// A executor that looks ahead, as a GPU's does.
 template <class List>
-struct AheadCrew : CpuCrew<List> {
-  using CpuCrew<List>::CpuCrew;
+struct PrefetchingExecutor : CpuExecutor<List> {
+  using CpuExecutor<List>::CpuExecutor;
   static constexpr bool kLooksAhead = true;
 };
 
-/// A crew whose bodies are all long, and that looks ahead as a GPU's does.
+/// A executor whose bodies are all long, and that looks ahead as a GPU's does.
 template <class List>
-struct LongCrew : CpuCrew<List> {
-  using CpuCrew<List>::CpuCrew;
+struct LongExecutor : CpuExecutor<List> {
+  using CpuExecutor<List>::CpuExecutor;
   static constexpr bool kLooksAhead = true;
   template <class Slow, class Settle, class Last>
-  Asked wait(std::uint32_t slot, Slow&& slow, Settle&& settle, Last&& last) {
-    settle();
+  Outcome wait(std::uint32_t slot, Slow&& slow, Settle&& signal_done, Last&& last) {
+    signal_done();
     last();
-    return CpuCrew<List>::wait(slot, slow, settle, last);
+    return CpuExecutor<List>::wait(slot, slow, signal_done, last);
   }
 };
 
@@ -109,7 +109,7 @@ using List = TaskList<Append, Sum, Give, Nth, Tell, Sink>;
 
 /// A random graph of Sum tasks, and the same sums one after another.
 struct RandomSums {
-  HandGraph<List> graph;
+  TestGraph<List> graph;
   std::vector<std::vector<std::uint32_t>> before;
   std::vector<std::uint64_t> values, oracle;
 
@@ -137,10 +137,10 @@ struct RandomSums {
   }
 };
 
-void random_graphs_agree_with_the_oracle(const WorldShape& shape, std::uint64_t seed, int graphs) {
+void random_graphs_agree_with_the_oracle(const DeviceStateShape& shape, std::uint64_t seed, int graphs) {
   Random random(seed);
   for (int g = 0; g < graphs; ++g) {
-    HandWorld hand(shape);
+    TestDeviceState hand(shape);
     RandomSums sums(random, pick(random, 1, 120));
     RunConstants run = hand.load(sums.graph);
     run.priority = pick(random, 0, 2);
@@ -156,8 +156,8 @@ void random_graphs_agree_with_the_oracle(const WorldShape& shape, std::uint64_t 
 }  // namespace
 
 TEST_CASE("a chain runs in order, again and again") {
-  HandWorld hand;
-  HandGraph<List> graph;
+  TestDeviceState hand;
+  TestGraph<List> graph;
   std::vector<std::uint32_t> log, expected;
   for (std::uint32_t i = 0; i < 100; ++i)
     graph.add(Append{&log, i}, i ? std::vector<std::uint32_t>{i - 1} : std::vector<std::uint32_t>{});
@@ -170,18 +170,18 @@ TEST_CASE("a chain runs in order, again and again") {
 TEST_CASE("random graphs give what a serial run gives") {
   FLYWHEEL_TEST_SEED(seed);
   random_graphs_agree_with_the_oracle({}, seed, 80);
-  WorldShape plain;
+  DeviceStateShape plain;
   plain.keep_successor = 0;
   plain.workers = 2;
   random_graphs_agree_with_the_oracle(plain, seed + 1, 40);
-  WorldShape alone;
+  DeviceStateShape alone;
   alone.workers = 1;
   random_graphs_agree_with_the_oracle(alone, seed + 2, 20);
 }
 
 TEST_CASE("many independent tasks all run once") {
-  HandWorld hand;
-  HandGraph<List> graph;
+  TestDeviceState hand;
+  TestGraph<List> graph;
   std::vector<std::uint64_t> values(200);
   for (std::uint32_t i = 0; i < 200; ++i) graph.add(Sum{values.data(), nullptr, 0, i});
   const RunConstants run = hand.load(graph);
@@ -193,8 +193,8 @@ TEST_CASE("many independent tasks all run once") {
 }
 
 TEST_CASE("two runs of one graph overlap on banks of their own") {
-  HandWorld hand;
-  HandGraph<List> graph;
+  TestDeviceState hand;
+  TestGraph<List> graph;
   std::uint64_t zeros[2] = {};
   for (std::uint32_t i = 0; i < 30; ++i)
     graph.add(Give{i},
@@ -209,15 +209,15 @@ TEST_CASE("two runs of one graph overlap on banks of their own") {
     REQUIRE(launch.finish(1, round) == 0);
     REQUIRE(launch.finish(0, round) == 0);
     for (std::uint32_t s = 0; s < 2; ++s)
-      std::memcpy(&zeros[s], hand.world.results + s * hand.world.result_bytes + 8, 8);
+      std::memcpy(&zeros[s], hand.dev.results + s * hand.dev.result_bytes + 8, 8);
     CHECK(zeros[0] == 29 + 6);
     CHECK(zeros[1] == 29 + 8);
   }
 }
 
 TEST_CASE("a world parks and is launched again where it was") {
-  HandWorld hand;
-  HandGraph<List> graph;
+  TestDeviceState hand;
+  TestGraph<List> graph;
   std::vector<std::uint32_t> log;
   graph.add(Append{&log, 1});
   const RunConstants run = hand.load(graph);
@@ -229,32 +229,32 @@ TEST_CASE("a world parks and is launched again where it was") {
     messages = launch.messages();
   }
   CHECK(log.size() == 15);
-  CHECK(hand.world.control->door.parks == 20);
-  CHECK(hand.world.control->door.admitted == 15);
+  CHECK(hand.dev.control->poller.parks == 20);
+  CHECK(hand.dev.control->poller.admitted == 15);
 }
 
 namespace {
 /// What a worker alone does that looks ahead, with the graph's tasks in its queue: `run` is in slot 0.
-template <class Crew = LongCrew<List>>
-void work_alone(HandWorld& hand, const RunConstants& run, std::uint32_t tasks) {
+template <class Executor = LongExecutor<List>>
+void work_alone(TestDeviceState& hand, const RunConstants& run, std::uint32_t tasks) {
   hand.open(run);
-  const Wires<CpuPlatform> wires{hand.world};
+  const Views<CpuPlatform> views{hand.dev};
   const auto item = [&](std::uint32_t n) { return Item{run.first_record + n, 0, false}.pack(); };
-  REQUIRE(wires.ready(run.priority).push(tasks, item, wires.wait(0)));
+  REQUIRE(views.ready(run.priority).push(tasks, item, views.wait(0)));
   unsigned char scratch[16];
-  Crew crew(hand.world, 0, scratch);
-  Worker<CpuPlatform, Crew>(hand.world, 0, crew, nullptr)();
+  Executor executor(hand.dev, 0, scratch);
+  Worker<CpuPlatform, Executor>(hand.dev, 0, executor, nullptr)();
 }
 }  // namespace
 
 TEST_CASE("nobody is kept waiting for the successor of a task that is still to come") {
-  HandWorld hand;
-  HandGraph<List> graph;
+  TestDeviceState hand;
+  TestGraph<List> graph;
   std::uint32_t claimed = 0;
   std::vector<std::uint32_t> log;
-  for (std::uint32_t n = 0; n < 4; ++n) graph.add(Nth{&hand.world, &claimed, n});
+  for (std::uint32_t n = 0; n < 4; ++n) graph.add(Nth{&hand.dev, &claimed, n});
   for (std::uint32_t n = 0; n < 4; ++n) graph.add(Append{&log, n}, {n});
-  hand.world.share_shift = 0;  // all four are one batch
+  hand.dev.share_shift = 0;  // all four are one batch
   work_alone(hand, hand.load(graph), 4);
   CHECK(claimed == 0);
 }
@@ -262,31 +262,31 @@ TEST_CASE("nobody is kept waiting for the successor of a task that is still to c
 TEST_CASE("sinks that end one behind the other arrive together, and one that fails tells those before it, too") {
   constexpr std::uint32_t kSinks = 8;
   for (const std::uint32_t failing : {kSinks, 3u, kSinks - 1}) {
-    HandWorld hand;
-    HandGraph<List> graph;
+    TestDeviceState hand;
+    TestGraph<List> graph;
     std::vector<std::uint32_t> outstanding, expected;
-    for (std::uint32_t n = 0; n < kSinks; ++n) graph.add(Sink{&hand.world, &outstanding, n == failing, n + 1 == kSinks});
+    for (std::uint32_t n = 0; n < kSinks; ++n) graph.add(Sink{&hand.dev, &outstanding, n == failing, n + 1 == kSinks});
     for (std::uint32_t n = 0; n < kSinks; ++n) expected.push_back(n > failing ? kSinks - failing - 1 : kSinks);
-    hand.world.share_shift = 0;  // all are one batch
+    hand.dev.share_shift = 0;  // all are one batch
     const RunConstants run = hand.load(graph);
-    work_alone<AheadCrew<List>>(hand, run, kSinks);
+    work_alone<PrefetchingExecutor<List>>(hand, run, kSinks);
     CHECK(outstanding == expected);
-    const std::uint64_t word = CpuPlatform::system(hand.world.completions[0].word).load(Order::acquire);
+    const std::uint64_t word = CpuPlatform::system(hand.dev.completions[0].word).load(Order::acquire);
     CHECK(word == completion_word(run.generation, failing < kSinks ? kUserStatus + 1 : 0));
   }
 }
 
-TEST_CASE("a long queue keeps nobody from a run of all workers, nor from the end") {
+TEST_CASE("a long queue keeps nobody from a collective run, nor from the end") {
   constexpr std::uint32_t kTasks = 200, kInHand = 24;
-  WorldShape alone;
+  DeviceStateShape alone;
   alone.workers = 1;
   for (const bool phased : {true, false}) {
-    HandWorld hand(alone);
-    HandGraph<List> graph, phases;
+    TestDeviceState hand(alone);
+    TestGraph<List> graph, phases;
     std::vector<std::uint32_t> log;
-    graph.add(Tell{&hand.world, &log, phased});
+    graph.add(Tell{&hand.dev, &log, phased});
     for (std::uint32_t n = 1; n + 1 < kTasks; ++n) graph.add(Append{&log, n});
-    graph.add(Tell{&hand.world, &log, false});
+    graph.add(Tell{&hand.dev, &log, false});
     phases.add(Append{&log, 3000});
     phases.phases = {{0, 1, 0, 0}};
     RunConstants of_all = hand.load(phases);
@@ -299,20 +299,20 @@ TEST_CASE("a long queue keeps nobody from a run of all workers, nor from the end
 }
 
 TEST_CASE("nor does a long chain") {
-  WorldShape alone;
+  DeviceStateShape alone;
   alone.workers = 1;
-  HandWorld hand(alone);
-  HandGraph<List> graph;
+  TestDeviceState hand(alone);
+  TestGraph<List> graph;
   std::vector<std::uint32_t> log;
-  graph.add(Tell{&hand.world, &log, false});
+  graph.add(Tell{&hand.dev, &log, false});
   for (std::uint32_t n = 1; n < 500; ++n) graph.add(Append{&log, n}, {n - 1});
   work_alone(hand, hand.load(graph), 1);
   CHECK(log.size() < 100);
 }
 
 TEST_CASE("a worker counts what it did") {
-  HandWorld hand;
-  HandGraph<List> graph;
+  TestDeviceState hand;
+  TestGraph<List> graph;
   std::vector<std::uint32_t> log;
   for (std::uint32_t i = 0; i < 50; ++i)
     graph.add(Append{&log, i}, i ? std::vector<std::uint32_t>{i - 1} : std::vector<std::uint32_t>{});
@@ -320,8 +320,8 @@ TEST_CASE("a worker counts what it did") {
   REQUIRE(launch.run(hand.load(graph)) == 0);
   launch.park();
   WorkerStats all{};
-  for (std::uint32_t w = 0; w < hand.world.workers; ++w) {
-    const WorkerStats& one = hand.world.stats[w];
+  for (std::uint32_t w = 0; w < hand.dev.workers; ++w) {
+    const WorkerStats& one = hand.dev.stats[w];
     all.tasks += one.tasks, all.skipped += one.skipped, all.kept += one.kept, all.queued += one.queued,
         all.handed += one.handed;
   }

@@ -12,7 +12,7 @@ namespace {
 
 [[maybe_unused]] const bool shared_memory_is_kept = [] {
   keep_for_blocks(&roles_shared(), sizeof(RolesShared));
-  keep_for_blocks(&crew_shared(), sizeof(CrewShared));
+  keep_for_blocks(&executor_shared(), sizeof(ExecutorShared));
   keep_for_blocks(memory, kEmulatedSharedBytes);
   return true;
 }();

@@ -34,7 +34,7 @@ struct Watch {
 };
 Watch watched;
 
-void tell_watcher(const void* at, std::uint64_t value) {
+void notify_watcher(const void* at, std::uint64_t value) {
   const std::uintptr_t offset = reinterpret_cast<std::uintptr_t>(at) - watched.begin;
   if (offset < watched.bytes) watched.changed(offset / 8, value);
 }
@@ -258,7 +258,7 @@ bool store(const void* at, std::size_t bytes, std::uint64_t before, std::uint64_
   AtomicWord& word = visit(at, bytes, before, true, how);
   const std::size_t back = followed_by(word, how);
   add(word, after, how, back);
-  if (back == 0) tell_watcher(at, after);
+  if (back == 0) notify_watcher(at, after);
   return back == 0;
 }
 
@@ -272,7 +272,7 @@ void update(const void* at, std::size_t bytes, std::uint64_t before, std::uint64
   store.released.all.join(before_it.all);
   if (my_device()) store.released.near.join(before_it.near);
   store.updates = true;
-  tell_watcher(at, after);
+  notify_watcher(at, after);
 }
 
 std::uint64_t longest_stale() { return stale_steps; }

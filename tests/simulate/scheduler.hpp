@@ -219,7 +219,7 @@ class Scheduler {
   std::uint32_t current_ = 0, switch_one_in_ = 1, created_ = 0;
   std::uint32_t long_ = 0;  // in steps: for how long the schedule leaves a thread alone, or goes on with it, at most
   bool on_ = false;
-  bool asked_ = false;  // stays() has drawn whether the running fiber goes on
+  bool outcome_ = false;  // stays() has drawn whether the running fiber goes on
   std::uint64_t now_ = 0, steps_ = 0, hash_ = 0, next_wake_ = kNever, in_a_row_ = 0;
   std::uint64_t lowest_ = 0, next_change_ = kNever;       // schedule `pct`
   std::uint64_t stopped_until_ = 0;                       // schedules `stop` and `most`

@@ -18,11 +18,11 @@ void Scheduler::choose_style() {
 
 /// Whether the running fiber goes on, as far as that can be drawn before the others are looked at.
 bool Scheduler::stays() {
-  asked_ = false;
+  outcome_ = false;
   if (self().state != FiberState::ready || style_ == Schedule::pct || decisions_.on()) return false;
   const bool some_stop = style_ == Schedule::stop || style_ == Schedule::most;
   if (some_stop ? steps_ >= stopped_until_ || stopped_[current_] : switch_one_in_ == 1) return false;
-  asked_ = true;
+  outcome_ = true;
   return !random_.one_in(switch_one_in_);
 }
 
@@ -60,7 +60,7 @@ std::uint32_t Scheduler::pick(std::uint32_t count) {
                              [&](std::uint32_t a, std::uint32_t b) { return fibers_[a]->priority < fibers_[b]->priority; });
   }
   if (style_ == Schedule::stop || style_ == Schedule::most) return pick_moving(count);
-  if (!asked_ && self().state == FiberState::ready && switch_one_in_ > 1 && !random_.one_in(switch_one_in_)) return current_;
+  if (!outcome_ && self().state == FiberState::ready && switch_one_in_ > 1 && !random_.one_in(switch_one_in_)) return current_;
   return ready_[random_.below(count)];
 }
 
@@ -74,7 +74,7 @@ std::uint32_t Scheduler::pick_moving(std::uint32_t count) {
     stopped_until_ = 0;  // only they can go on
     return ready_[random_.below(count)];
   }
-  if (!asked_ && self().state == FiberState::ready && !stopped_[current_] && !random_.one_in(switch_one_in_)) return current_;
+  if (!outcome_ && self().state == FiberState::ready && !stopped_[current_] && !random_.one_in(switch_one_in_)) return current_;
   return ready_[random_.below(moving)];
 }
 

@@ -17,6 +17,6 @@ void note_sites(Site* sites);
 void print_sites(const Site* sites);
 
 /// What the access does: what it asks for, unless Settings weakens or narrows its place.
-How done_so(How asked);
+How done_so(How outcome);
 
 }  // namespace flywheel::simulate

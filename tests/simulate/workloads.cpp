@@ -19,7 +19,7 @@ void run_shape(Random& random, Shape shape) {
     case Shape::priorities: return run_priorities(random);
     case Shape::backlog: return run_backlog(random);
     case Shape::limits: return run_limits(random);
-    case Shape::wires: return run_wires(random);
+    case Shape::views: return run_wires(random);
     case Shape::gangs: return run_gangs(random);
     case Shape::spawns: return run_spawns(random);
     case Shape::mixed: return run_mixed(random);

@@ -9,7 +9,7 @@ namespace flywheel::simulate {
 /// Shapes of programs. `roots`: a repeated graph of more roots than two for each worker, in a small queue. `limits`: two runtimes
 /// that share a kernel's limit of shared memory. `wires`: a wire of runtime/ by itself.
 enum class Shape {
-  graphs, compiled, phases, streams, cancels, threads, parks, roots, priorities, backlog, gangs, spawns, mixed, runtimes, limits, wires, any
+  graphs, compiled, phases, streams, cancels, threads, parks, roots, priorities, backlog, gangs, spawns, mixed, runtimes, limits, views, any
 };
 inline constexpr const char* kShapeNames[] = {"graphs", "compiled", "phases", "streams", "cancels", "threads", "parks", "roots",
                                               "priorities", "backlog", "gangs", "spawns", "mixed", "runtimes", "limits", "wires", "any"};

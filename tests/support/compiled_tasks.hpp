@@ -232,7 +232,7 @@ class MixerStages {
 
   std::size_t words() const { return std::size_t{stages_} * width_; }
 
-  /// Stage 0 reads what the last stage wrote in the pass before.
+  /// TaskSlot 0 reads what the last stage wrote in the pass before.
   Graph graph(std::uint64_t* rows, std::uint32_t delay) const {
     Graph graph;
     After before;

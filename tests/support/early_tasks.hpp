@@ -12,7 +12,7 @@ struct EarlyNotes {
   std::uint32_t wrong, computes, checks;
 };
 
-/// Stage s of a graph has `width` words: each depends on all of the stage before.
+/// TaskSlot s of a graph has `width` words: each depends on all of the stage before.
 struct Layer {
   const Stamped* in;  // null: the first stage
   Stamped* out;

@@ -18,7 +18,7 @@ namespace flywheel::testing {
 /// What the kernel calls the mbarrier at an address of the calling block's shared memory.
 inline std::string mbarrier_name(const void* at) {
   RolesShared& roles = roles_shared();
-  CrewShared& crew = crew_shared();
+  ExecutorShared& executor = executor_shared();
   const struct {
     const char* name;
     const std::uint64_t* first;
@@ -29,8 +29,8 @@ inline std::string mbarrier_name(const void* at) {
              {"handed", roles.handed, kHandoffs},
              {"taken", roles.taken, kHandoffs},      {"landed", roles.landed, kMostPages},
              {"returned", roles.returned, kMostPages}, {"begin", &roles.begin, 1},
-             {"left", &roles.left, 1},               {"full", crew.full, 2},
-             {"done", crew.done, 2}};
+             {"left", &roles.left, 1},               {"full", executor.full, 2},
+             {"done", executor.done, 2}};
   for (const auto& one : all)
     for (std::size_t i = 0; i < one.count; ++i)
       if (one.first + i == at) return one.name + ("[" + std::to_string(i) + "]");
@@ -39,10 +39,10 @@ inline std::string mbarrier_name(const void* at) {
 
 /// What the blocks of a launch use.
 struct EmulatedLaunch {
-  using Kernel = void (*)(World);
+  using Kernel = void (*)(DeviceState);
 
   Kernel kernel;
-  World world{};
+  DeviceState dev{};
   EmulatedGrid grid;
   std::atomic<std::uint32_t> active{0};
   std::uint64_t seed = 0;
@@ -51,11 +51,11 @@ struct EmulatedLaunch {
   void run_block(std::uint32_t index, std::size_t shared_bytes, EmulatedStacks& stacks) {
     const int anything = static_cast<int>(mix(seed, index) % 256);
     const SharedRange ranges[] = {{reinterpret_cast<unsigned char*>(&roles_shared()), sizeof(RolesShared)},
-                                  {reinterpret_cast<unsigned char*>(&crew_shared()), sizeof(CrewShared)},
+                                  {reinterpret_cast<unsigned char*>(&executor_shared()), sizeof(ExecutorShared)},
                                   {memory, shared_bytes}};
     const WatchedBlock watched(this, {ranges[0], ranges[1], ranges[2]});
     for (const SharedRange& range : ranges) std::memset(range.first, anything, range.bytes);
-    gridDim.x = world.workers;
+    gridDim.x = dev.workers;
     run(index, ranges[2], ranges[0], stacks);
     active.fetch_sub(1, std::memory_order_release);
   }
@@ -67,7 +67,7 @@ struct EmulatedLaunch {
     block->barriers().name_of = mbarrier_name;
     block->copies().dynamic = dynamic;
     block->copies().fixed = fixed;
-    block->run([this] { kernel(world); });
+    block->run([this] { kernel(dev); });
   }
 };
 
@@ -111,11 +111,11 @@ class EmulatedEngine final : public Engine {
   }
   std::string check_pointer(const void* pointer) const override { return memory_->check_pointer(pointer); }
 
-  void launch(const World& world) override {
+  void launch(const DeviceState& dev) override {
     join();
-    launch_.world = world;
-    launch_.grid.abort = &world.control->board.abort;
-    launch_.seed = mix(seed_, world.launch);
+    launch_.dev = dev;
+    launch_.grid.abort = &dev.control->broadcast.abort;
+    launch_.seed = mix(seed_, dev.launch);
     launch_.active.store(workers_, std::memory_order_relaxed);
     for (std::uint32_t b = 0; b < workers_; ++b)
       threads_.emplace_back([this, b] { launch_.run_block(b, shared_bytes(), stacks_[b]); });

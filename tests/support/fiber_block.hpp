@@ -24,28 +24,28 @@ struct FiberOptions {
   std::uint32_t iteration = 0;
   std::uint32_t stamp = 1;  // of the words that the task writes, and of those that it waits for
   std::vector<unsigned char> params = {};  // of the run, at most kParamBytes
-  const World* world = nullptr;            // for bodies that emit() or spawn(), as run 0 of it: see HandWorld
+  const DeviceState* dev = nullptr;            // for bodies that emit() or spawn(), as run 0 of it: see TestDeviceState
   bool called_off = false;  // a task before this one has failed: spin() does not wait for words that are not there
 };
 
 /// What a block of one run works with.
 struct FiberRun {
   FiberRun(const FiberOptions& options, std::span<const unsigned char> packed)
-      : crew(options.seed), pages(crew, packed, options.pages), handoffs(crew), scratch(crew, options.scratch_bytes),
+      : executor(options.seed), pages(executor, packed, options.pages), handoffs(executor), scratch(executor, options.scratch_bytes),
         called_off(options.called_off) {
-    if (options.world) world = *options.world;
-    else world.workers = options.workers;
-    if (!world.control) world.control = &control;
-    world.scratch_bytes = options.scratch_bytes;
-    if (options.params.size() > kParamBytes) crew.fail("a run's parameters are at most kParamBytes");
-    RunState& state = world.runs ? world.runs[0] : run;
+    if (options.dev) dev = *options.dev;
+    else dev.workers = options.workers;
+    if (!dev.control) dev.control = &control;
+    dev.scratch_bytes = options.scratch_bytes;
+    if (options.params.size() > kParamBytes) executor.fail("a run's parameters are at most kParamBytes");
+    RunState& state = dev.runs ? dev.runs[0] : run;
     std::copy(options.params.begin(), options.params.end(), state.params);
     header.result_offset = kNoResult;
-    context = {&world, &header, &state, {}, options.worker, {0, 0, 0, options.iteration}, options.stamp};
-    crew.explain = [this] { return pages.explain() + handoffs.explain(); };
+    context = {&dev, &header, &state, {}, options.worker, {0, 0, 0, options.iteration}, options.stamp};
+    executor.explain = [this] { return pages.explain() + handoffs.explain(); };
   }
 
-  FiberCrew crew;
+  FiberExecutor executor;
   FiberPages pages;
   FiberHandoffs handoffs;
   FiberScratch scratch;
@@ -53,7 +53,7 @@ struct FiberRun {
   unsigned char partial[2][kFiberComputeWarps][16];  // of reduce(), as in BlockShared
   ControlWords control{};
   RunState run{};
-  World world{};
+  DeviceState dev{};
   TaskHeader header{};
   TaskContext context;
 };
@@ -62,14 +62,14 @@ struct FiberRun {
 template <class Ready>
 bool fiber_spin(FiberRun& run, Ready&& ready) {
   const bool there = ready();
-  if (!there && !run.called_off) run.crew.fail("spin() waits for words that nobody has put, or with another stamp than FiberOptions::stamp");
+  if (!there && !run.called_off) run.executor.fail("spin() waits for words that nobody has put, or with another stamp than FiberOptions::stamp");
   return there;
 }
 
 /// Two stamped words in turn, each whole: no more is promised of ptx::load_two() and store_two().
 struct FiberPairs {
-  static StampedPair look_at_two(const Stamped* at) { return {look_at(at[0]), look_at(at[1])}; }
-  static void put_two(Stamped* at, const StampedPair& pair) {
+  static StampedPair load_stamped_pair(const Stamped* at) { return {look_at(at[0]), look_at(at[1])}; }
+  static void store_stamped_pair(Stamped* at, const StampedPair& pair) {
     put_stamped(at[0], pair.first.bits(), pair.first.stamp());
     put_stamped(at[1], pair.second.bits(), pair.second.stamp());
   }
@@ -83,10 +83,10 @@ class FiberBlock : public BlockCore<CpuPlatform, List>, public FiberPairs {
 
   static constexpr bool kOnGpu = true;
   static constexpr int kWarps = kFiberComputeWarps;
-  static int rank() { return static_cast<int>(FiberCrew::current().thread()); }
+  static int rank() { return static_cast<int>(FiberExecutor::current().thread()); }
   static constexpr int size() { return kFiberComputeThreads; }
   static bool leader() { return rank() == 0; }
-  static void sync() { FiberCrew::current().meet_all(); }
+  static void sync() { FiberExecutor::current().meet_all(); }
 
   template <class F>
   void for_each(int n, F&& f) const {
@@ -130,7 +130,7 @@ class FiberBlock : public BlockCore<CpuPlatform, List>, public FiberPairs {
 
   static int lane() { return rank() % 32; }
   static int warp() { return rank() / 32; }
-  static void sync_warp() { FiberCrew::current().meet({"sync_warp()"}); }
+  static void sync_warp() { FiberExecutor::current().meet({"sync_warp()"}); }
   template <class T>
   static T shuffle_xor(T value, int mask) {
     return fiber_exchange("shuffle_xor()", value, static_cast<std::uint32_t>(lane() ^ mask) % 32);
@@ -203,11 +203,11 @@ class FiberWarpBlock : public BlockCore<CpuPlatform, List>, public FiberPairs {
   explicit FiberWarpBlock(FiberRun& run) : BlockCore<CpuPlatform, List>(run.context), run_(run) {}
 
   static constexpr bool kOnGpu = true;
-  static int rank() { return static_cast<int>(FiberCrew::current().lane()); }
+  static int rank() { return static_cast<int>(FiberExecutor::current().lane()); }
   static int lane() { return rank(); }
   static constexpr int size() { return 32; }
   static bool leader() { return rank() == 0; }
-  static void sync() { FiberCrew::current().meet({"sync() of the store warp"}); }
+  static void sync() { FiberExecutor::current().meet({"sync() of the store warp"}); }
 
   template <class F>
   void for_each(int n, F&& f) const {
@@ -233,13 +233,13 @@ class FiberWarpBlock : public BlockCore<CpuPlatform, List>, public FiberPairs {
 
   template <class T>
   const T* take() {
-    if (held_) run_.crew.fail("the store warp takes the next handoff before it gave back the last: call give_back()");
+    if (held_) run_.executor.fail("the store warp takes the next handoff before it gave back the last: call give_back()");
     const void* place = run_.handoffs.take(given_back_);
     held_ = place != nullptr;
     return static_cast<const T*>(place);
   }
   void give_back() {
-    if (!held_) run_.crew.fail("the store warp gives back a handoff and holds none: call take() first");
+    if (!held_) run_.executor.fail("the store warp gives back a handoff and holds none: call take() first");
     run_.handoffs.give_back(given_back_++);
     held_ = false;
   }
@@ -262,9 +262,9 @@ void run_compute_fiber(const Task& task, FiberRun& run) {
   FiberOperands operands(run);
   if constexpr (requires { task.compute(block, operands); }) task.compute(block, operands);
   else task(block);
-  run.crew.meet(kReturned);
+  run.executor.meet(kReturned);
   operands.end();
-  run.crew.meet(kReturned, [&] { run.handoffs.end_compute(); });
+  run.executor.meet(kReturned, [&] { run.handoffs.end_compute(); });
 }
 
 template <class Task>
@@ -272,7 +272,7 @@ void run_store_fiber(const Task& task, FiberRun& run) {
   FiberWarpBlock<TaskList<Task>> block(run);
   if constexpr (requires(FiberOperands& operands) { task.compute(block, operands); task.store(block); })
     task.store(block);
-  run.crew.meet(kReturned);
+  run.executor.meet(kReturned);
   block.end();
 }
 
@@ -280,18 +280,18 @@ void run_store_fiber(const Task& task, FiberRun& run) {
 /// what the body asked for: `code` is not 0 if the task failed. Throws std::runtime_error where a GPU would hang or go
 /// wrong: a deadlock, lanes of a warp at different collectives, sync() without those who have returned, memory overrun.
 template <class Task>
-Asked run_fibers(const Task& task, std::span<const unsigned char> packed_operands, const FiberOptions& options = {}) {
+Outcome run_fibers(const Task& task, std::span<const unsigned char> packed_operands, const FiberOptions& options = {}) {
   FiberRun run(options, packed_operands);
   if constexpr (HasOperands<Task>) {
     if (packed_operands.size() != task.operand_bytes())
-      run.crew.fail("these operands are not as long as operand_bytes() says: pack them with pack_fibers()");
+      run.executor.fail("these operands are not as long as operand_bytes() says: pack them with pack_fibers()");
   }
-  run.crew.run(kFiberThreads, [&](std::uint32_t thread) {
+  run.executor.run(kFiberThreads, [&](std::uint32_t thread) {
     if (thread < kFiberComputeThreads) run_compute_fiber(task, run);
     else run_store_fiber(task, run);
   });
   run.scratch.check();
-  return run.context.asked;
+  return run.context.outcome;
 }
 
 /// Runs task.pack() on 256 threads. Bytes that it does not write are garbage.
@@ -300,12 +300,12 @@ std::vector<unsigned char> pack_fibers(const Task& task, const FiberOptions& opt
   FiberRun run(options, {});
   const std::uint32_t bytes = task.operand_bytes();
   const GuardedBytes memory(bytes);
-  run.crew.run(kFiberComputeThreads, [&](std::uint32_t) {
+  run.executor.run(kFiberComputeThreads, [&](std::uint32_t) {
     FiberBlock<TaskList<Task>> block(run);
     task.pack(block, memory.data());
-    run.crew.meet(kReturned);
+    run.executor.meet(kReturned);
   });
-  if (memory.overrun()) run.crew.fail("pack() wrote behind operand_bytes()");
+  if (memory.overrun()) run.executor.fail("pack() wrote behind operand_bytes()");
   run.scratch.check();
   return {memory.data(), memory.data() + bytes};
 }

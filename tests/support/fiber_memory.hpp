@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "runtime/compiled/operands.hpp"
-#include "support/fiber_crew.hpp"
+#include "support/fiber_executor.hpp"
 
 namespace flywheel::testing {
 
@@ -63,29 +63,29 @@ class FiberPages {
  public:
   static constexpr Collective kNext{"next()"}, kGiveBack{"the operands' give_back()"};
 
-  FiberPages(FiberCrew& crew, std::span<const unsigned char> packed, std::uint32_t pages)
-      : crew_(crew), packed_(packed) {
-    if (pages < kFewestPages) crew.fail("a worker has at least kFewestPages pages: raise FiberOptions::pages");
+  FiberPages(FiberExecutor& executor, std::span<const unsigned char> packed, std::uint32_t pages)
+      : executor_(executor), packed_(packed) {
+    if (pages < kFewestPages) executor.fail("a worker has at least kFewestPages pages: raise FiberOptions::pages");
     for (std::uint32_t p = 0; p < pages; ++p) pages_.emplace_back(kPageBytes);
   }
   std::uint32_t count() const { return pages_of(static_cast<std::uint32_t>(packed_.size())); }
 
   /// Page n of the operands. Waits until it can be there.
   const unsigned char* take(std::uint32_t n) {
-    crew_.until(kNext, [&] { return n < given_.all() + pages_.size(); });
+    executor_.until(kNext, [&] { return n < given_.all() + pages_.size(); });
     if (n == loaded_) load();
     return place(n).data();
   }
 
   /// A warp that has given back `given` pages gives back one more; its lanes have taken `taken` each.
   void give_back(std::uint32_t taken, std::uint32_t given) {
-    if (taken <= given) crew_.fail(crew_.here() + " gives a page back and holds none: call next() first");
-    crew_.meet(kGiveBack, [&] {
+    if (taken <= given) executor_.fail(executor_.here() + " gives a page back and holds none: call next() first");
+    executor_.meet(kGiveBack, [&] {
       const std::uint32_t before = given_.all();
-      given_.add(crew_.warp());
+      given_.add(executor_.warp());
       if (given_.all() == before) return;
       place(before).spoil();
-      crew_.changed();
+      executor_.changed();
     });
   }
   std::string explain() const {
@@ -103,7 +103,7 @@ class FiberPages {
     ++loaded_;
   }
 
-  FiberCrew& crew_;
+  FiberExecutor& executor_;
   std::span<const unsigned char> packed_;
   std::vector<GuardedBytes> pages_;
   std::uint32_t loaded_ = 0;
@@ -115,50 +115,50 @@ class FiberHandoffs {
  public:
   static constexpr Collective kHand{"hand()"}, kPassOn{"pass_on()"}, kTake{"take()"}, kGiveBack{"give_back()"}, kBorrow{"borrow_handoffs()"};
 
-  explicit FiberHandoffs(FiberCrew& crew) : crew_(crew) {
+  explicit FiberHandoffs(FiberExecutor& executor) : executor_(executor) {
     for (std::uint32_t p = 0; p < kHandoffs; ++p) places_.emplace_back(kHandoffBytes);
   }
 
   /// A warp waits until all it has passed on is taken, and hands nothing over any more.
   void borrow(std::uint32_t passed_on) {
-    crew_.until(kBorrow, [&] { return taken_ >= passed_on; });
+    executor_.until(kBorrow, [&] { return taken_ >= passed_on; });
     borrowed_ = true;
   }
   /// The place of handoff n. Waits until it is free.
   void* hand(std::uint32_t n) {
-    if (borrowed_) crew_.fail(crew_.here() + " hands over after borrow_handoffs()");
-    crew_.until(kHand, [&] { return n < taken_ + kHandoffs; });
-    asked_[crew_.warp()] = n + 1;
+    if (borrowed_) executor_.fail(executor_.here() + " hands over after borrow_handoffs()");
+    executor_.until(kHand, [&] { return n < taken_ + kHandoffs; });
+    outcome_[executor_.warp()] = n + 1;
     return place(n).data();
   }
   void pass_on(std::uint32_t n) {
-    crew_.meet(kPassOn, [&] {
-      if (asked_[crew_.warp()] != n + 1)
-        crew_.fail(crew_.here() + " passes on what it did not ask for: call hand() first");
-      handed_.add(crew_.warp());
-      crew_.changed();
+    executor_.meet(kPassOn, [&] {
+      if (outcome_[executor_.warp()] != n + 1)
+        executor_.fail(executor_.here() + " passes on what it did not ask for: call hand() first");
+      handed_.add(executor_.warp());
+      executor_.changed();
     });
   }
   /// A compute warp has returned.
   void end_compute() {
     if (++ended_ < kFiberComputeWarps) return;
     if (!handed_.equal())
-      crew_.fail("each compute warp must call pass_on() equally often; theirs called it " + handed_.text() + " times");
-    crew_.changed();
+      executor_.fail("each compute warp must call pass_on() equally often; theirs called it " + handed_.text() + " times");
+    executor_.changed();
   }
 
   /// Handoff n, once all warps have passed it on. Null once the compute part is over and there is none.
   const void* take(std::uint32_t n) {
-    crew_.meet(kTake);
-    crew_.until(kTake, [&] { return n < handed_.all() || ended_ == kFiberComputeWarps; });
+    executor_.meet(kTake);
+    executor_.until(kTake, [&] { return n < handed_.all() || ended_ == kFiberComputeWarps; });
     return n < handed_.all() ? place(n).data() : nullptr;
   }
   void give_back(std::uint32_t n) {
-    crew_.meet(kGiveBack, [&] {
-      if (place(n).overrun()) crew_.fail("a handoff has more than kHandoffBytes: hand over less at once");
+    executor_.meet(kGiveBack, [&] {
+      if (place(n).overrun()) executor_.fail("a handoff has more than kHandoffBytes: hand over less at once");
       place(n).spoil();
       ++taken_;
-      crew_.changed();
+      executor_.changed();
     });
   }
   std::string explain() const {
@@ -168,9 +168,9 @@ class FiberHandoffs {
  private:
   GuardedBytes& place(std::uint32_t n) { return places_[n % kHandoffs]; }
 
-  FiberCrew& crew_;
+  FiberExecutor& executor_;
   std::vector<GuardedBytes> places_;
-  std::array<std::uint32_t, kFiberComputeWarps> asked_{};  // by any lane: the handoff's number, from 1
+  std::array<std::uint32_t, kFiberComputeWarps> outcome_{};  // by any lane: the handoff's number, from 1
   WarpCounts handed_;
   std::uint32_t taken_ = 0;
   std::uint32_t ended_ = 0;
@@ -180,22 +180,22 @@ class FiberHandoffs {
 /// What the threads of a block ask of block.scratch(): all of them the same, in the same order.
 class FiberScratch {
  public:
-  FiberScratch(FiberCrew& crew, std::uint32_t bytes)
-      : crew_(crew), bytes_(bytes), own_(bytes), with_borrowed_(bytes + kHandoffs * kHandoffBytes) {}
+  FiberScratch(FiberExecutor& executor, std::uint32_t bytes)
+      : executor_(executor), bytes_(bytes), own_(bytes), with_borrowed_(bytes + kHandoffs * kHandoffBytes) {}
 
   /// A thread's call number `call`, for memory from `at` to `end`. Null if there is not that much.
   void* take(std::size_t call, std::size_t at, std::size_t end, bool borrows) {
     if (call == ends_.size()) ends_.push_back(end);
-    if (ends_[call] != end) crew_.fail(crew_.here() + " asks scratch() for another size than threads before it");
+    if (ends_[call] != end) executor_.fail(executor_.here() + " asks scratch() for another size than threads before it");
     if (borrows) return end <= bytes_ + kHandoffs * kHandoffBytes ? with_borrowed_.data() + at : nullptr;
     return end <= bytes_ ? own_.data() + at : nullptr;
   }
   void check() const {
-    if (own_.overrun() || with_borrowed_.overrun()) crew_.fail("a body wrote behind all scratch memory: ask scratch() for as much as it uses");
+    if (own_.overrun() || with_borrowed_.overrun()) executor_.fail("a body wrote behind all scratch memory: ask scratch() for as much as it uses");
   }
 
  private:
-  FiberCrew& crew_;
+  FiberExecutor& executor_;
   std::size_t bytes_;
   GuardedBytes own_, with_borrowed_;
   std::vector<std::size_t> ends_;

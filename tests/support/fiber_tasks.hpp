@@ -27,7 +27,7 @@ Both(Compute, Store) -> Both<Compute, Store>;
 
 /// Runs a function as a compute part, with `bytes` of operands that are all 1.
 template <class Compute>
-Asked compute(Compute&& body, const FiberOptions& options = {}, std::size_t bytes = 0) {
+Outcome compute(Compute&& body, const FiberOptions& options = {}, std::size_t bytes = 0) {
   const std::vector<unsigned char> operands(bytes, 1);
   return run_fibers(Both{body, [](auto&) {}}, operands, options);
 }

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "support/fiber_crew.hpp"
+#include "support/fiber_executor.hpp"
 
 namespace flywheel::testing {
 
@@ -32,7 +32,7 @@ template <class Pair>
 struct WarpTile {
   double a[16][16], b[16][8], c[16][8];
 
-  void add_lane(std::uint32_t lane, const FiberCrew::Post& post) {
+  void add_lane(std::uint32_t lane, const FiberExecutor::Post& post) {
     const auto* in_a = static_cast<const std::uint32_t*>(post.first);
     const auto* in_b = static_cast<const std::uint32_t*>(post.second);
     const auto* sums = static_cast<const float*>(post.result);
@@ -53,7 +53,7 @@ struct WarpTile {
       for (int k = 0; k < 16; ++k)
         for (int n = 0; n < 8; ++n) c[m][n] += a[m][k] * b[k][n];
   }
-  void give_lane(std::uint32_t lane, const FiberCrew::Post& post) const {
+  void give_lane(std::uint32_t lane, const FiberExecutor::Post& post) const {
     auto* sums = static_cast<float*>(post.result);
     for (std::uint32_t r = 0; r < 4; ++r)
       sums[r] = static_cast<float>(c[(lane >> 2) + r / 2 * 8][lane % 4 * 2 + r % 2]);
@@ -63,7 +63,7 @@ struct WarpTile {
 /// All lanes of the calling fiber's warp.
 template <class Pair>
 void fiber_multiply_add(float (&sums)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2]) {
-  FiberCrew::current().exchange({"multiply_add()"}, {a, b, sums, 0}, [](FiberCrew::Posts& posts) {
+  FiberExecutor::current().exchange({"multiply_add()"}, {a, b, sums, 0}, [](FiberExecutor::Posts& posts) {
     WarpTile<Pair> tile;
     for (std::uint32_t lane = 0; lane < 32; ++lane) tile.add_lane(lane, posts[lane]);
     tile.multiply_add();
@@ -76,8 +76,8 @@ template <class T>
 T fiber_exchange(const char* name, T value, std::uint32_t source) {
   static_assert(std::is_trivially_copyable_v<T>, "lanes exchange plain values");
   T result = value;
-  FiberCrew::current().exchange({name, sizeof(T)}, {&value, nullptr, &result, source}, [](FiberCrew::Posts& posts) {
-    for (const FiberCrew::Post& post : posts) std::memcpy(post.result, posts[post.source].first, sizeof(T));
+  FiberExecutor::current().exchange({name, sizeof(T)}, {&value, nullptr, &result, source}, [](FiberExecutor::Posts& posts) {
+    for (const FiberExecutor::Post& post : posts) std::memcpy(post.result, posts[post.source].first, sizeof(T));
   });
   return result;
 }

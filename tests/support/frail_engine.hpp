@@ -60,17 +60,17 @@ class FrailEngine final : public Engine {
   }
   std::string check_pointer(const void* pointer) const override { return inner_->check_pointer(pointer); }
 
-  void launch(const World& world) override {
+  void launch(const DeviceState& dev) override {
     if (frailty_->refuses_launches) throw LaunchRefused("the test does not want it");
     if (frailty_->blocks_in_launch) return wait_in_launch();
-    world_ = world;
+    dev_ = dev;
     queued_ = frailty_->never_starts;
-    if (!queued_) inner_->launch(world);
+    if (!queued_) inner_->launch(dev);
   }
   EngineState state(std::string& why) override {
     if (frailty_->lost) return lose(why);
     if (queued_ && frailty_->never_starts) return EngineState::running;
-    if (std::exchange(queued_, false)) inner_->launch(world_);
+    if (std::exchange(queued_, false)) inner_->launch(dev_);
     return inner_->state(why);
   }
 
@@ -92,7 +92,7 @@ class FrailEngine final : public Engine {
   EngineState lose(std::string& why) {
     why = "the test has taken the device away";
     if (inner_->state(why) == EngineState::parked) return EngineState::lost;
-    CpuPlatform::device(world_.control->board.abort).store(1, Order::relaxed);
+    CpuPlatform::device(dev_.control->broadcast.abort).store(1, Order::relaxed);
     std::string unused;
     while (inner_->state(unused) == EngineState::running) detail::cpu_pause(100000);
     return EngineState::lost;
@@ -100,7 +100,7 @@ class FrailEngine final : public Engine {
 
   std::unique_ptr<Engine> inner_;
   std::shared_ptr<Frailty> frailty_;
-  World world_{};
+  DeviceState dev_{};
   bool queued_ = false;  // a launch that waits for the device
 };
 

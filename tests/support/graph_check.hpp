@@ -13,7 +13,7 @@ struct Evidence {
   std::uint32_t code = 0;  // as a RunError gives it: the library's status, or kUserStatus + a code
   std::string message;     // of the RunError
   std::uint32_t iterations = 0;
-  bool cancel_asked = false;
+  bool cancel_requested = false;
   bool compiled = false;
   Account account{0};
   std::uint32_t early = 0;
@@ -31,7 +31,7 @@ class RunCheck {
     if (seen_.early)
       differ("predecessors that had not run when their successor looked", kNever, 0, seen_.early);
     // A worker of a compiled run that has heard of a failure does nothing more in that pass.
-    const bool partly = seen_.code != 0 && (seen_.cancel_asked || seen_.compiled);
+    const bool partly = seen_.code != 0 && (seen_.cancel_requested || seen_.compiled);
     if (partly)
       check_cancelled();
     else
@@ -45,7 +45,7 @@ class RunCheck {
     if (++problems_ > 5) return;
     problem_ << "seed " << graph_.seed << ", " << graph_.shape << " graph of " << graph_.size()
              << " tasks, run " << number_ << " (repeat " << run_.repeat
-             << (seen_.cancel_asked ? ", cancelled" : "") << ", code " << seen_.code << "): ";
+             << (seen_.cancel_requested ? ", cancelled" : "") << ", code " << seen_.code << "): ";
     if (task != kNever) problem_ << "task " << task << ": ";
     problem_ << what << ", expected " << expected << ", got " << got << "\n";
   }

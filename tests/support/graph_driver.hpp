@@ -164,7 +164,7 @@ class Lane {
     while (std::chrono::steady_clock::now() < until) {
     }
     run.cancel();
-    seen.cancel_asked = true;
+    seen.cancel_requested = true;
   }
 
   /// Reads the stream, waits for the end, takes status and results.

@@ -1,7 +1,7 @@
-// One launch of the workers and the door of a hand-made world, on threads of P.
+// One launch of the workers and the inbox poller of a hand-made world, on threads of P.
 #pragma once
 
-#include "support/world_fixture.hpp"
+#include "support/device_state_fixture.hpp"
 
 namespace flywheel::testing {
 
@@ -9,14 +9,14 @@ template <class List, class P = CpuPlatform>
 class Launch {
  public:
   /// `first_message` goes on from an earlier launch of the same world.
-  explicit Launch(HandWorld& hand, std::uint64_t first_message = 0)
-      : world_(hand.world), next_(first_message) {
-    for (std::uint32_t w = 0; w < world_.workers; ++w)
+  explicit Launch(TestDeviceState& hand, std::uint64_t first_message = 0)
+      : dev_(hand.dev), next_(first_message) {
+    for (std::uint32_t w = 0; w < dev_.workers; ++w)
       threads_.emplace_back([this, w] {
-        const auto scratch = std::make_unique<unsigned char[]>(world_.scratch_bytes + 16);
-        cpu_worker<List, P>(world_, w, w == 0 ? &porch_ : nullptr, scratch.get());
+        const auto scratch = std::make_unique<unsigned char[]>(dev_.scratch_bytes + 16);
+        cpu_worker<List, P>(dev_, w, w == 0 ? &direct_slot_ : nullptr, scratch.get());
       });
-    threads_.emplace_back([this] { cpu_door<P>(world_, &porch_); });
+    threads_.emplace_back([this] { cpu_poller<P>(dev_, &direct_slot_); });
   }
   ~Launch() { park(); }
 
@@ -50,31 +50,31 @@ class Launch {
   std::uint32_t generation(std::uint32_t slot) { return static_cast<std::uint32_t>(word(slot) >> 32); }
   std::uint64_t messages() const { return next_; }
 
-  /// Ends the launch; the world is quiet then.
+  /// Ends the launch; the device state is quiet then.
   void park() {
     if (threads_.empty()) return;
     RunConstants message{};
     message.op = static_cast<std::uint32_t>(InboxOp::park);
     send(message);
     threads_.clear();
-    ++world_.launch;
-    world_.phased_before = world_.control->door.epoch;
+    ++dev_.launch;
+    dev_.phased_before = dev_.control->poller.epoch;
   }
 
  private:
   std::uint64_t word(std::uint32_t slot) {
-    return P::system(world_.completions[slot].word).load(Order::acquire);
+    return P::system(dev_.completions[slot].word).load(Order::acquire);
   }
 
   void send(const RunConstants& message) {
-    const Inbox<P> inbox = Wires<P>{world_}.inbox();
-    // As InboxWriter::has_room(): the door has read what is about to be overwritten.
+    const Inbox<P> inbox = Views<P>{dev_}.inbox();
+    // As InboxWriter::has_room(): the inbox poller has read what is about to be overwritten.
     wait_for([&] { return next_ - P::system(*inbox.consumed).load(Order::acquire) < inbox.capacity; });
     inbox.write(next_++, message);
   }
 
-  World& world_;
-  Porch porch_{kEmptyMailbox, 0, {}};
+  DeviceState& dev_;
+  DirectSlot direct_slot_{kEmptyMailbox, 0, {}};
   std::uint64_t next_;
   std::vector<std::jthread> threads_;
 };

@@ -23,7 +23,7 @@ void run_together(std::uint32_t n, Body&& body) {
 }
 
 /// What a waiting loop needs, with a limit that only a real hang reaches.
-struct Patience {
+struct Limit {
   std::uint64_t abort = 0;
   WaitReport report{};
   std::uint64_t budget_ns = 60'000'000'000;
@@ -49,9 +49,9 @@ class Deadline {
 /// Turns until `ready()`; false after a minute, or so many seconds.
 template <class Ready>
 bool wait_for(Ready&& ready, std::uint32_t seconds = 60) {
-  Patience patience;
-  patience.budget_ns = std::uint64_t{seconds} * 1'000'000'000;
-  return spin_until<CpuPlatform>(patience.wait(), WaitReason::none, nullptr, 0,
+  Limit limit;
+  limit.budget_ns = std::uint64_t{seconds} * 1'000'000'000;
+  return spin_until<CpuPlatform>(limit.wait(), WaitReason::none, nullptr, 0,
                                  [&](std::uint64_t&) { return ready(); });
 }
 

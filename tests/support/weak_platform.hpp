@@ -61,12 +61,12 @@ class WeakRef {
   }
 
  private:
-  Order order(Access access, Order asked) const {
+  Order order(Access access, Order outcome) const {
     const Mutation* m = weakening.mutation;
     const auto* at = reinterpret_cast<const std::byte*>(word_);
     const bool meant =
-        m && m->access == access && m->from == asked && at >= weakening.first && at < weakening.last;
-    return meant ? m->to : asked;
+        m && m->access == access && m->from == outcome && at >= weakening.first && at < weakening.last;
+    return meant ? m->to : outcome;
   }
 
   T* word_;

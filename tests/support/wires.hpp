@@ -19,7 +19,7 @@ namespace flywheel::testing {
 
 inline constexpr std::uint32_t kCargo = 200;  // what each wire carries
 
-namespace wires {
+namespace views {
 using P = WeakPlatform;
 
 /// Counts what came out wrong. Relaxed, and touched only then: a test's own atomics must order nothing.
@@ -38,18 +38,18 @@ inline bool queue() {
   std::vector<std::uint64_t> cargo(kCargo);
   std::atomic<std::uint32_t> next{0}, done{0};
   Flaws flaws;
-  Patience patience;
+  Limit limit;
   const Deadline deadline;
   const auto relaxed = std::memory_order_relaxed;
   run_together(4, [&](std::uint32_t self) {
     for (std::uint32_t i = 0; self < 2 && (i = next.fetch_add(1, relaxed)) < kCargo;) {
       cargo[i] = i + 1;
       memory.queue().push(
-          1, [&](std::uint32_t) { return i; }, patience.wait());
+          1, [&](std::uint32_t) { return i; }, limit.wait());
     }
     for (std::uint32_t spins = 0; self >= 2 && done.load(relaxed) < kCargo && !deadline.passed(); ++spins) {
       std::uint64_t item = 0;
-      if (!memory.queue().size_hint() || !memory.queue().pop(1, &item, patience.wait())) {
+      if (!memory.queue().size_hint() || !memory.queue().pop(1, &item, limit.wait())) {
         P::pause(spins % 512);
         continue;
       }
@@ -82,7 +82,7 @@ inline bool counter() {
   return flaws.none();
 }
 
-/// The host writes a message's cargo before the message; the door reads it before it releases the entry.
+/// The host writes a message's cargo before the message; the inbox poller reads it before it releases the entry.
 inline bool inbox() {
   constexpr std::uint32_t kCapacity = 4;
   std::vector<InboxEntry> entries(kCapacity);
@@ -108,7 +108,7 @@ inline bool inbox() {
   return flaws.none();
 }
 
-/// A worker clears its desk and sits down; whoever claims it leaves cargo there and delivers.
+/// A worker clears its local work and sits down; whoever claims it leaves cargo there and delivers.
 inline bool mailbox() {
   constexpr std::uint32_t kWorkers = 2;
   std::uint64_t bits[1] = {}, desks[kWorkers] = {};
@@ -118,12 +118,12 @@ inline bool mailbox() {
   name_words("mailboxes", mailboxes.data(), kWorkers * sizeof(Mailbox));
   const IdleSet<P> idle{bits, mailboxes.data(), kWorkers};
   const auto sit = [&](std::uint32_t self) {
-    const Seat<P> seat{idle, self, nullptr};
+    const IdleSlot<P> idle_slot{idle, self, nullptr};
     desks[self] = 0;
-    seat.enroll();
-    wait_for([&] { return seat.peek(1) != kEmptyMailbox; });
-    flaws.add(desks[self] != seat.peek(1) + 1);
-    seat.empty();
+    idle_slot.enroll();
+    wait_for([&] { return idle_slot.peek(1) != kEmptyMailbox; });
+    flaws.add(desks[self] != idle_slot.peek(1) + 1);
+    idle_slot.empty();
   };
   const auto give = [&](std::uint64_t item) {
     std::uint64_t claimed = 0;
@@ -141,25 +141,25 @@ inline bool mailbox() {
   return flaws.none();
 }
 
-/// The same with the door and the one seat on its porch: the run's constants one way, a note the other.
-inline bool porch() {
-  Porch porch{kEmptyMailbox, 0, {}};
-  name_word("waiting", porch.waiting);
-  name_word("item", porch.item);
+/// The same with the inbox poller and the one idle slot on its direct slot: the run's constants one way, a note the other.
+inline bool direct_slot() {
+  DirectSlot direct_slot{kEmptyMailbox, 0, {}};
+  name_word("waiting", direct_slot.waiting);
+  name_word("item", direct_slot.item);
   std::vector<std::uint64_t> notes(kCargo);
   Flaws flaws;
-  const Seat<P> seat{{}, 0, &porch};
+  const IdleSlot<P> idle_slot{{}, 0, &direct_slot};
   const auto sit = [&](std::uint32_t n) {
     notes[n] = n + 7;
-    seat.enroll();
-    wait_for([&] { return seat.peek(1) != kEmptyMailbox; });
-    flaws.add(seat.peek(1) != n || porch.run.generation != n);
-    seat.empty();
+    idle_slot.enroll();
+    wait_for([&] { return idle_slot.peek(1) != kEmptyMailbox; });
+    flaws.add(idle_slot.peek(1) != n || direct_slot.run.generation != n);
+    idle_slot.empty();
   };
   const auto give = [&](std::uint32_t n) {
     RunConstants run{};
     run.generation = n;
-    wait_for([&] { return offer_porch<P>(porch, n, run); });
+    wait_for([&] { return offer_directly<P>(direct_slot, n, run); });
     flaws.add(notes[n] != n + 7);
   };
   run_together(2, [&](std::uint32_t self) {
@@ -182,13 +182,13 @@ inline bool stream() {
   std::vector<std::uint64_t> cargo(kCargo), notes(kCargo);
   std::atomic<std::uint64_t> turn{0}, caught_up{0};
   Flaws flaws;
-  Patience patience;
+  Limit limit;
   const Stream<P> stream{cells.data(), &consumed, kCapacity};
   const auto write = [&](std::uint64_t t) {
     wait_for([&] { return turn.load(std::memory_order_relaxed) == t; });
     if (t % 2 == 0) wait_for([&] { return caught_up.load(std::memory_order_relaxed) == t; });
     cargo[t] = t + 1;
-    flaws.add(!stream.write(run, t, patience.wait()));
+    flaws.add(!stream.write(run, t, limit.wait()));
     if (t >= kCapacity) flaws.add(notes[t - kCapacity] != t - kCapacity + 1);
     turn.store(t + 1, std::memory_order_relaxed);
   };
@@ -216,13 +216,13 @@ inline bool barrier() {
   std::uint64_t word = 0, cells[2][kWorkers] = {};
   name_word("barrier", word);
   Flaws flaws;
-  Patience patience;
+  Limit limit;
   const GridBarrier<P> barrier{&word, kWorkers};
   run_together(kWorkers, [&](std::uint32_t self) {
     for (std::uint64_t k = 1; k <= kCargo; ++k) {
       cells[k & 1][self] = k;
       barrier.arrive(k, false);
-      flaws.add(barrier.wait(0, k, patience.wait()) != Meeting::go_on);
+      flaws.add(barrier.wait(0, k, limit.wait()) != Meeting::go_on);
       flaws.add(cells[k & 1][(self + 1) % kWorkers] != k);
     }
   });

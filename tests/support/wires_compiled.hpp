@@ -2,11 +2,11 @@
 // which workers that have nothing to do leave. See wires.hpp.
 #pragma once
 
-#include "support/hand_schedule.hpp"
+#include "support/test_schedule.hpp"
 #include "support/launch.hpp"
 #include "support/wires.hpp"
 
-namespace flywheel::testing::wires {
+namespace flywheel::testing::views {
 
 /// Writes the pass into the cell of its parity, in plain memory.
 struct Put {
@@ -36,7 +36,7 @@ struct LookNow {
 using CompiledWireTasks = TaskList<Put, Look, LookNow>;
 
 /// Runs it a few times; true if every run ended well.
-inline bool run_schedule(HandWorld& hand, HandSchedule<CompiledWireTasks>& schedule, std::uint32_t repeat) {
+inline bool run_schedule(TestDeviceState& hand, TestSchedule<CompiledWireTasks>& schedule, std::uint32_t repeat) {
   const RunConstants run = schedule.load();
   Launch<CompiledWireTasks, P> launch(hand);
   for (std::uint32_t r = 0; r < 10; ++r)
@@ -47,8 +47,8 @@ inline bool run_schedule(HandWorld& hand, HandSchedule<CompiledWireTasks>& sched
 
 /// Worker 0 puts, worker 1 looks in the same pass.
 inline bool predecessors() {
-  HandWorld hand;
-  HandSchedule<CompiledWireTasks> schedule(hand);
+  TestDeviceState hand;
+  TestSchedule<CompiledWireTasks> schedule(hand);
   name_words("counters", schedule.counters().data(), schedule.counters().size() * 8);
   std::uint32_t cells[2] = {7, 7};
   schedule.add(0, Put{cells}, 0);
@@ -59,20 +59,20 @@ inline bool predecessors() {
 /// Worker 0 puts in one pass what worker 1 looks at in the next; the next but one overwrites it. Both tasks
 /// are sinks and meet only at the gate.
 inline bool gate() {
-  HandWorld hand;
-  HandSchedule<CompiledWireTasks> schedule(hand);
-  name_word("gate", hand.world.control->barrier.value);
+  TestDeviceState hand;
+  TestSchedule<CompiledWireTasks> schedule(hand);
+  name_word("gate", hand.dev.control->barrier.value);
   std::uint32_t cells[2] = {};
   schedule.add(0, Put{cells}, kNoCounter);
   schedule.add(1, Look{cells}, kNoCounter);
   return run_schedule(hand, schedule, 20);
 }
 
-/// Worker 2 has no task: it only reads what the schedule has seen before, and leaves. Then the speaker writes
+/// Worker 2 has no task: it only reads what the schedule has seen before, and leaves. Then the leader writes
 /// that.
 inline bool leaving() {
-  HandWorld hand;
-  HandSchedule<CompiledWireTasks> schedule(hand);
+  TestDeviceState hand;
+  TestSchedule<CompiledWireTasks> schedule(hand);
   name_word("left", schedule.schedule().left);
   std::uint32_t cells[2] = {};
   schedule.add(0, Put{cells}, kNoCounter);

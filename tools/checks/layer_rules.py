@@ -7,6 +7,9 @@ from source_text import CPP, LIBRARY, ROOMS, blank, files, is_cpp, line_of, read
 
 TOP_LEVEL = set(ROOMS) | {"CMakeLists.txt", "CMakePresets.json", "README.md", "LICENSE"}
 PUBLIC = {"flywheel/flywheel.hpp": "host", "flywheel/task.cuh": "device", "flywheel/version.hpp": "version"}
+# Headers by which files of a room include what tests may put in its place.
+SEAMS = {"flywheel/detail/ptx.cuh": "device", "flywheel/detail/platform.cuh": "device", "flywheel/detail/group.cuh": "device",
+         "flywheel/detail/native_atomic.hpp": "runtime"}
 BRIDGES = {"device/include/flywheel/task.cuh", "host/include/flywheel/flywheel.hpp"}
 
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"\n]+)[>"]', re.MULTILINE)
@@ -18,8 +21,8 @@ _ALLOCATING = set("vector string map set unordered_map unordered_set deque list 
 # Which kinds of include each room may hold. "own" is the room itself, or for an app its own folder.
 # A folder of apps/ without a main is a library of apps, which all of them may include.
 MAY_INCLUDE = {
-    "runtime": {"own", "std", "atomic"},
-    "device": {"own", "runtime", "std", "atomic", "toolkit", "public:device", "public:version"},
+    "runtime": {"own", "std", "atomic", "seam:runtime"},
+    "device": {"own", "runtime", "seam:device", "std", "atomic", "toolkit", "public:device", "public:version"},
     "host": {"own", "runtime", "std", "public:host", "public:version"},
     "apps": {"own", "library", "std", "atomic", "toolkit", "private", "system", "public:host", "public:device",
              "public:version"},
@@ -68,6 +71,8 @@ def include_kind(path, name, quoted, present):
     target = beside if quoted and beside in present else name
     if target in PUBLIC:
         return "public:" + PUBLIC[target]
+    if target in SEAMS:
+        return "seam:" + SEAMS[target]
     if room_of(target) in ROOMS and "/" in target:
         if room == "apps":
             return _kind_for_app(path, target, present)

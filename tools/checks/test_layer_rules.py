@@ -31,10 +31,10 @@ LEAKS = [
     ("a merge that was not finished", "tests/README.md", "<" * 7 + " HEAD\n"),
     ("runtime has a file in no room", "runtime/a.hpp", "\n"),
     ("host has a room that no rule names", "host/attic/a.hpp", "\n"),
-    ("runtime includes a later room", "runtime/base/a.hpp", '#include "runtime/dynamic/door.hpp"\n'),
+    ("runtime includes a later room", "runtime/base/a.hpp", '#include "runtime/dynamic/inbox_poller.hpp"\n'),
     ("host includes a later room by a relative path", "host/plan/a.hpp", '#include "../api/run.hpp"\n'),
     ("an app's room includes a later one", "apps/llama/checkpoint/a.hpp", '#include "apps/llama/tuned/graph.hpp"\n'),
-    ("device includes CPU workers", "device/a.cuh", '#include "runtime/cpu/crew.hpp"\n'),
+    ("device includes CPU workers", "device/a.cuh", '#include "runtime/cpu/executor.hpp"\n'),
 ]
 
 CLEAN = [
@@ -48,7 +48,7 @@ CLEAN = [
     ("an app includes a library of apps", "apps/hello/a.cpp", '#include "apps/measure/clock.hpp"\n'),
     ("a later room includes an earlier one", "host/api/b.hpp", '#include "host/base/error.hpp"\n'),
     ("an app's room includes an earlier one", "apps/llama/tuned/a.hpp", '#include "apps/llama/checkpoint/config.hpp"\n'),
-    ("host includes CPU workers", "host/engine/a.cpp", '#include "runtime/cpu/crew.hpp"\n'),
+    ("host includes CPU workers", "host/engine/a.cpp", '#include "runtime/cpu/executor.hpp"\n'),
     ("tests include anything", "tests/host/test_a.cu", '#include "device/worker.cuh"\n#include "host/api/run.hpp"\n'),
 ]
 

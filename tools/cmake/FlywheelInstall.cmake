@@ -1,17 +1,14 @@
-# Installs headers, library and package config. The headers keep their folders under one include directory, so
-# that "runtime/base/queue.hpp" and <flywheel/task.cuh> name the same files here and for an outside consumer.
+# Installs headers, library and package config. The headers keep their folders, so that they find one another by relative
+# paths; only the folders of <flywheel/...> are on a consumer's include path.
 include(CMakePackageConfigHelpers)
 
 set(flywheel_cmake_dir "${CMAKE_INSTALL_LIBDIR}/cmake/Flywheel")
 
 foreach(room IN ITEMS runtime device host)
   install(DIRECTORY "${PROJECT_SOURCE_DIR}/${room}" DESTINATION "${FLYWHEEL_INSTALL_INCLUDEDIR}"
-          FILES_MATCHING PATTERN "*.hpp" PATTERN "*.cuh" PATTERN "include" EXCLUDE)
-  if(EXISTS "${PROJECT_SOURCE_DIR}/${room}/include")
-    install(DIRECTORY "${PROJECT_SOURCE_DIR}/${room}/include/" DESTINATION "${FLYWHEEL_INSTALL_INCLUDEDIR}")
-  endif()
+          FILES_MATCHING PATTERN "*.hpp" PATTERN "*.cuh")
 endforeach()
-install(DIRECTORY "${FLYWHEEL_GENERATED_DIR}/include/" DESTINATION "${FLYWHEEL_INSTALL_INCLUDEDIR}")
+install(DIRECTORY "${FLYWHEEL_GENERATED_DIR}/include/" DESTINATION "${FLYWHEEL_INSTALL_INCLUDEDIR}/host/include")
 
 install(TARGETS flywheel_runtime flywheel_host EXPORT FlywheelTargets ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
 install(EXPORT FlywheelTargets NAMESPACE Flywheel:: DESTINATION "${flywheel_cmake_dir}")

@@ -175,8 +175,8 @@ class OpBlockCore {
     }
     return true;
   }
-  __device__ static StampedPair look_at_two(const Stamped* at) { return ptx::load_two(at); }
-  __device__ static void put_two(Stamped* at, const StampedPair& pair) { ptx::store_two(at, pair); }
+  __device__ static StampedPair load_stamped_pair(const Stamped* at) { return ptx::load_two(at); }
+  __device__ static void store_stamped_pair(Stamped* at, const StampedPair& pair) { ptx::store_two(at, pair); }
   template <class T>
   __device__ static T shuffle_xor(T value, int mask) {
     return flywheel::detail::shuffle_xor(value, static_cast<std::uint32_t>(mask));

@@ -248,7 +248,7 @@ struct TunedAttend : AttendTask {
     for (int apart = kHeadsTogether; apart < kLanes; apart *= 2) weights += block.shuffle_xor(weights, apart);
     if (used == 1) factor *= reciprocal(weights);
     else if (block.warp() == 0 && block.lane() < some.count)
-      Block::put_two(&partials.scale(partials.index(sequence, some.first + block.lane(), split)).first,
+      Block::store_stamped_pair(&partials.scale(partials.index(sequence, some.first + block.lane(), split)).first,
                      {stamped(largest, packed.stamp), stamped(weights, packed.stamp)});
     block.for_each(kHeadsTogether * kDims, [&](int i) {  // whole warps: the neighbour is there
       const int h = i / kDims, dim = i % kDims;

@@ -45,7 +45,7 @@ struct StampedRow {
     } else {
 #pragma unroll
       for (int i = 0; i < kEach; i += 2) {
-        const StampedPair two = Block::look_at_two(at + i);
+        const StampedPair two = Block::load_stamped_pair(at + i);
         of[i] = two.first, of[i + 1] = two.second;
       }
     }
@@ -56,7 +56,7 @@ struct StampedRow {
       for (int i = 0; i < kEach; ++i) put_stamped(at[i], of[i].bits(), of[i].stamp());
     } else {
 #pragma unroll
-      for (int i = 0; i < kEach; i += 2) Block::put_two(at + i, {of[i], of[i + 1]});
+      for (int i = 0; i < kEach; i += 2) Block::store_stamped_pair(at + i, {of[i], of[i + 1]});
     }
   }
 };
@@ -137,7 +137,7 @@ class InputReader {
   FLYWHEEL_TASK bool first_is_there() const {
     const int column = first_column(0) + offset_;
     if (!kWhole && column >= tile_.columns) return true;
-    const StampedPair pair = Block::look_at_two(from_[0] + (static_cast<unsigned>(column) >> 1));
+    const StampedPair pair = Block::load_stamped_pair(from_[0] + (static_cast<unsigned>(column) >> 1));
     return wanted_.wrong(pair) == 0;
   }
 
@@ -151,7 +151,7 @@ class InputReader {
 #pragma unroll
       for (int s = 0; s < kStepsOfPage; ++s)
         to.b[at + s][b] = kWhole || column + s * kStepColumns < tile_.columns
-                              ? Block::look_at_two(first + s * (kStepColumns / 2))
+                              ? Block::load_stamped_pair(first + s * (kStepColumns / 2))
                               : nothing();
     }
   }

@@ -77,8 +77,8 @@ struct PartJoin {
     const WantedStamp wanted = wanted_stamp(block, false);
     StampedPair scale{}, values{};
     block.spin([&] {
-      scale = Block::look_at_two(&partials.scale(index).first);
-      values = Block::look_at_two(partials.values(index) + dim);
+      scale = Block::load_stamped_pair(&partials.scale(index).first);
+      values = Block::load_stamped_pair(partials.values(index) + dim);
       return (wanted.wrong(scale) | wanted.wrong(values)) == 0;
     });
     if (!has) return;

@@ -7,7 +7,7 @@
 //     }
 //   };
 //
-//   flywheel::Runtime rt = flywheel::start<Saxpy>();   // the GPU if there is one, CPU workers if not
+//   flywheel::Runtime rt = flywheel::start<Saxpy>();   // on the GPU if there is one, else on CPU workers
 //   auto x = rt.upload(xs), y = rt.upload(ys);
 //   flywheel::Graph g;
 //   g.add(Saxpy{2.f, x.data(), y.data(), 1000});
@@ -16,18 +16,19 @@
 
 #include <flywheel/version.hpp>
 
-#include "host/api/runtime.hpp"
-#include "host/base/options.hpp"
-#include "host/plan/graph.hpp"
-#include "host/trace/trace.hpp"
+#include "../../api/runtime.hpp"
+#include "../../base/options.hpp"
+#include "../../plan/graph.hpp"
+#include "../../trace/trace.hpp"
 
 namespace flywheel {
 
-/// The entry of the kernel for these task types; defined in <flywheel/task.cuh>.
+/// The kernel for these task types; defined in <flywheel/task.cuh>.
 template <class... Tasks>
 const KernelEntry& kernel_entry();
 
-/// Starts a runtime for these task types. The file that calls it includes <flywheel/task.cuh>.
+/// Starts a runtime for these task types. The file that calls it must include <flywheel/task.cuh>. Throws what the
+/// constructor of Runtime throws.
 template <class... Tasks>
 Runtime start(const Options& options = {}) {
   return Runtime(kernel_entry<Tasks...>(), options);

@@ -23,15 +23,15 @@ void check_queue(const char* name, std::int64_t tokens, std::int64_t expected, c
   if (words.tail.value - words.head.value != static_cast<std::uint64_t>(expected)) wrong(queue + " lost count of its tickets");
 }
 
-void check_world(const World& world) {
+void check_device_state(const DeviceState& dev) {
   constexpr const char* kNames[kPriorities] = {"high tasks", "normal tasks", "low tasks"};
-  const ControlWords& control = *world.control;
+  const ControlWords& control = *dev.control;
   for (std::uint32_t level = 0; level < kPriorities; ++level) {
-    check_queue(kNames[level], control.board.queued[level], 0, world.queue_words[level], world.queue_capacity);
-    for (std::uint32_t word = 0; word < (world.run_slots + 63) / 64; ++word)
+    check_queue(kNames[level], control.broadcast.queued[level], 0, dev.queue_words[level], dev.queue_capacity);
+    for (std::uint32_t word = 0; word < (dev.run_slots + 63) / 64; ++word)
       expect(control.root_bits[level][word] == 0, "a run has its bit set though no roots are left");
   }
-  check_queue("spawn records", control.pooled.value, world.spawn_capacity, world.queue_words[kPriorities], world.spawn_capacity);
+  check_queue("spawn records", control.pooled.value, dev.spawn_capacity, dev.queue_words[kPriorities], dev.spawn_capacity);
 }
 }  // namespace
 
@@ -60,7 +60,7 @@ void describe_program(const Options& o, const std::string& more) {
 }
 
 void owe(const Options& o, std::uint64_t tasks, std::uint64_t runs, std::uint64_t sleep_us) {
-  const std::uint64_t threads = o.workers + 3;  // and the door, the dispatcher and who waits
+  const std::uint64_t threads = o.workers + 3;  // and the inbox poller, the dispatcher and who waits
   std::atomic_ref(owed_steps).fetch_add(threads * (tasks + 4 * runs + 10) * kStepsOfTask + sleep_us * kStepsOfSleep, std::memory_order_relaxed);
 }
 
@@ -129,21 +129,21 @@ NodeGraph random_graph(Random& random, const Words& words, std::uint32_t count, 
 }
 
 void watch_inbox(const Executable& any) {
-  const World& world = any.loaded()->core->memory.world();
-  journal::watch_inbox(world.inbox, world.inbox_capacity, world.params, kParamBytes);
+  const DeviceState& dev = any.loaded()->core->memory.dev();
+  journal::watch_inbox(dev.inbox, dev.inbox_capacity, dev.params, kParamBytes);
 }
 
 void watch_bodies(const Executable& any) {
-  const World& world = any.loaded()->core->memory.world();
-  journal::watch_bodies(world.heartbeats, world.workers, sizeof(Heartbeat));
+  const DeviceState& dev = any.loaded()->core->memory.dev();
+  journal::watch_bodies(dev.heartbeats, dev.workers, sizeof(Heartbeat));
 }
 
 void check_end(Runtime& runtime, const Executable& any) {
   const Stats stats = runtime.stats();
   const std::shared_ptr<Core> core = any.loaded()->core;
-  expect(stats.peak_live <= core->memory.world().run_slots, "more runs were in flight than Options::max_runs");
+  expect(stats.peak_live <= core->memory.dev().run_slots, "more runs were in flight than Options::max_runs");
   runtime.shutdown();
-  check_world(core->memory.world());
+  check_device_state(core->memory.dev());
 }
 
 }  // namespace flywheel::simulate

@@ -37,10 +37,10 @@ class LimitedEngine final : public Engine {
   void clear(void* device, std::size_t bytes) override { inner_->clear(device, bytes); }
   void copy_to_host(void* to, const void* from, std::size_t bytes) override { inner_->copy_to_host(to, from, bytes); }
   std::string check_pointer(const void* pointer) const override { return inner_->check_pointer(pointer); }
-  void launch(const World& world) override {
+  void launch(const DeviceState& dev) override {
     raise_shared_limit(&limit, bytes_, calls());
     if (bytes_ > limit.load()) throw LaunchRefused("the kernel's limit of shared memory is below what it is launched with");
-    inner_->launch(world);
+    inner_->launch(dev);
   }
   EngineState state(std::string& why) override { return inner_->state(why); }
   void after_stream(CudaStream, std::function<void()>) override {}

@@ -16,7 +16,7 @@ class User {
     jobs_.push_back(random_jobs(random_, runtime_, 6));
     submit();
     for (std::uint32_t i = 0; i < acts; ++i) act();
-    while (!held_.empty()) settle();
+    while (!held_.empty()) signal_done();
   }
 
  private:
@@ -32,7 +32,7 @@ class User {
       case 2: return drop_one();
       case 3: return look_at_one();
       case 4: return rest();
-      case 5: return held_.empty() ? submit() : settle();
+      case 5: return held_.empty() ? submit() : signal_done();
       case 6: return shuffle();
       case 7: return ask_for_stream();
       case 8: return take_memory();
@@ -99,7 +99,7 @@ class User {
     const Buffer<std::uint32_t> memory = runtime_.allocate<std::uint32_t>(random_.one_in(2) ? 8 : 1500);
     for (const std::uint32_t word : memory.read()) expect(word == 0, "memory is not zeroed");
   }
-  void settle() {
+  void signal_done() {
     Held one = std::move(held_.front());
     held_.pop_front();
     ledger_.note(one.number, one.run.status());

@@ -76,7 +76,7 @@ void run_priorities(Random& random) {
   const std::uint32_t count = 4 + random.below(10);
   describe_program(options, std::to_string(count) + " runs of " + std::to_string(all.size()) + " graphs");
   const Executable& any = all[0].executable;
-  journal::watch_urgency(any.loaded()->core->memory.world().control->board.queued, kPriorities, kMayPass);
+  journal::watch_urgency(any.loaded()->core->memory.dev().control->broadcast.queued, kPriorities, kMayPass);
   std::vector<Run> runs;
   std::size_t tasks = 0;
   for (std::uint32_t i = 0; i < count; ++i) {

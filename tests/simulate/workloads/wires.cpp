@@ -4,7 +4,7 @@
 
 #include "simulate/workloads/bench.hpp"
 #include "support/wires_compiled.hpp"
-#include "support/wires_world.hpp"
+#include "support/wires_device_state.hpp"
 
 namespace flywheel::simulate {
 
@@ -13,14 +13,14 @@ struct Wire {
   const char* name;
   bool (*run)();
 };
-namespace wires = testing::wires;
+namespace views = testing::views;
 constexpr Wire kWires[] = {
-    {"queue", wires::queue},           {"counter", wires::counter},           {"inbox", wires::inbox},
-    {"mailbox", wires::mailbox},       {"porch", wires::porch},               {"stream", wires::stream},
-    {"barrier", wires::barrier},       {"roots", wires::roots},               {"completion", wires::completion},
-    {"bulletin", wires::bulletin},     {"spawn", wires::spawn},               {"report", wires::report},
-    {"heartbeat", wires::heartbeat},   {"predecessors", wires::predecessors}, {"gate", wires::gate},
-    {"leaving", wires::leaving},
+    {"queue", views::queue},           {"counter", views::counter},           {"inbox", views::inbox},
+    {"mailbox", views::mailbox},       {"direct slot", views::direct_slot},               {"stream", views::stream},
+    {"barrier", views::barrier},       {"roots", views::roots},               {"completion", views::completion},
+    {"announcement", views::announcement},     {"spawn", views::spawn},               {"report", views::report},
+    {"heartbeat", views::heartbeat},   {"predecessors", views::predecessors}, {"gate", views::gate},
+    {"leaving", views::leaving},
 };
 }  // namespace
 

@@ -8,8 +8,8 @@ namespace flywheel::testing {
 
 class Meetings {
  public:
-  using Post = FiberCrew::Post;
-  using Posts = FiberCrew::Posts;
+  using Post = FiberExecutor::Post;
+  using Posts = FiberExecutor::Posts;
 
   explicit Meetings(Mbarriers::Fail fail) : fail_(std::move(fail)) {}
 

@@ -3,16 +3,16 @@
 
 #include <cstring>
 
-#include "support/world_fixture.hpp"
+#include "support/device_state_fixture.hpp"
 
 namespace flywheel::testing {
 
 /// Tasks are added in the order of each worker; workers without any have nothing to do.
 template <class List>
-class HandSchedule {
+class TestSchedule {
  public:
-  explicit HandSchedule(HandWorld& hand, std::uint32_t counters = 8)
-      : hand_(hand), counters_(std::size_t{counters} * kCounterStride), instructions_(hand.world.workers) {
+  explicit TestSchedule(TestDeviceState& hand, std::uint32_t counters = 8)
+      : hand_(hand), counters_(std::size_t{counters} * kCounterStride), instructions_(hand.dev.workers) {
     schedule_.counters = counters_.data();
     schedule_.counter_count = counters;
   }
@@ -31,7 +31,7 @@ class HandSchedule {
     if (signal == kNoCounter) {
       instruction.flags = kSink;
       ++schedule_.sinks;
-      schedule_.speaker = worker;
+      schedule_.leader = worker;
     }
     instructions_[worker].push_back(instruction);
     return instructions_[worker].back();
@@ -42,10 +42,10 @@ class HandSchedule {
     for (const auto& stream : instructions_)
       streams_.push_back({stream.data(), nullptr, nullptr, 0, static_cast<std::uint32_t>(stream.size())});
     schedule_.streams = streams_.data();
-    RunConstants run = hand_.load(HandGraph<List>{});
+    RunConstants run = hand_.load(TestGraph<List>{});
     run.flags = kCompiled;
     run.sinks = 1;
-    hand_.world.execs[run.exec].schedule = &schedule_;
+    hand_.dev.execs[run.exec].schedule = &schedule_;
     return run;
   }
 
@@ -53,7 +53,7 @@ class HandSchedule {
   std::vector<std::uint64_t>& counters() { return counters_; }
 
  private:
-  HandWorld& hand_;
+  TestDeviceState& hand_;
   Schedule schedule_{};
   std::vector<std::uint64_t> counters_;
   std::vector<std::vector<Instruction>> instructions_;

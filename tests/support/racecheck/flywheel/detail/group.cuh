@@ -12,7 +12,7 @@
 // word that was released, for an acquire here has all that was said so far. ThreadSanitizer on the emulated GPU shows both.
 #pragma once
 
-#include "device/ptx.cuh"
+#include <flywheel/detail/ptx.cuh>
 #include "runtime/base/platform.hpp"
 
 namespace flywheel {

@@ -1,4 +1,4 @@
-// The wires that need a world around them: the end of a run, its roots, the bulletin, the spawn pool, and the
+// The wires that need a world around them: the end of a run, its roots, the announcement, the spawn pool, and the
 // reports that the host reads. See wires.hpp.
 #pragma once
 
@@ -8,9 +8,9 @@
 #include "support/launch.hpp"
 #include "support/wires.hpp"
 
-namespace flywheel::testing::wires {
+namespace flywheel::testing::views {
 
-/// A phase task: its cell is plain memory, and so is the base of the run's barrier that the door writes.
+/// A phase task: its cell is plain memory, and so is the base of the run's barrier that the inbox poller writes.
 struct Tick {
   std::uint64_t* cell;
   template <class Block>
@@ -35,13 +35,13 @@ using WireTasks = TaskList<Tick, Spawner>;
 /// Three sinks write a result each; the host reads them all once the completion word says so.
 inline bool completion() {
   constexpr std::uint32_t kSinks = 3;
-  HandWorld hand;
+  TestDeviceState hand;
   RunConstants run{};
   run.sinks = kSinks;
   run.repeat = 1;
   hand.open(run);
-  name_word("word", hand.world.completions[0].word);
-  name_word("outstanding", hand.world.runs[0].outstanding);
+  name_word("word", hand.dev.completions[0].word);
+  name_word("outstanding", hand.dev.runs[0].outstanding);
   std::uint32_t results[kSinks] = {};
   std::atomic<std::uint32_t> round{0};
   Flaws flaws;
@@ -50,12 +50,12 @@ inline bool completion() {
     RunConstants mine = run;
     mine.generation = r + 1;
     results[sink] = r;
-    arrive_sink<P>(hand.world, sink, mine, false, true);
+    arrive_sink<P>(hand.dev, sink, mine, false, true);
   };
   const auto collect = [&](std::uint32_t r) {
-    wait_for([&] { return P::system(hand.world.completions[0].word).load(Order::acquire) >> 32 == r + 1; });
+    wait_for([&] { return P::system(hand.dev.completions[0].word).load(Order::acquire) >> 32 == r + 1; });
     for (const std::uint32_t result : results) flaws.add(result != r);
-    P::device(hand.world.runs[0].outstanding).store(kSinks, Order::relaxed);
+    P::device(hand.dev.runs[0].outstanding).store(kSinks, Order::relaxed);
     round.store(r + 1, std::memory_order_release);
   };
   run_together(kSinks + 1, [&](std::uint32_t self) {
@@ -64,12 +64,12 @@ inline bool completion() {
   return flaws.none();
 }
 
-/// The door opens one run after another in a slot; holders of stale tickets take roots of whatever run is
+/// The inbox poller opens one run after another in a slot; holders of stale tickets take roots of whatever run is
 /// there.
 inline bool roots() {
   constexpr std::uint32_t kRoots = 20;
-  HandWorld hand;
-  RunState& state = hand.world.runs[0];
+  TestDeviceState hand;
+  RunState& state = hand.dev.runs[0];
   name_word("roots", state.roots);
   RunConstants run{};
   run.flags = kRootsUniform | kRootsDense;
@@ -80,7 +80,7 @@ inline bool roots() {
     wait_for([&] { return taken.load(std::memory_order_relaxed) == r * kRoots; });
     flaws.add(taken.load(std::memory_order_acquire) != r * kRoots);
     state.line.constants.first_record = r;
-    publish_roots<P>(hand.world, 0, run);
+    publish_roots<P>(hand.dev, 0, run);
   };
   const auto take = [&] {
     for (std::uint32_t spins = 0;
@@ -101,11 +101,11 @@ inline bool roots() {
   return flaws.none() && taken == kCargo / 10 * kRoots;
 }
 
-/// Phased runs: the door tells all workers by the bulletin.
-inline bool bulletin() {
-  HandWorld hand;
-  name_word("bulletin", hand.world.control->board.bulletin);
-  HandGraph<WireTasks> graph;
+/// Phased runs: the inbox poller tells all workers by the announcement.
+inline bool announcement() {
+  TestDeviceState hand;
+  name_word("announcement", hand.dev.control->broadcast.announcement);
+  TestGraph<WireTasks> graph;
   std::uint64_t cells[3] = {};
   for (std::uint64_t& cell : cells) graph.add(Tick{&cell});
   graph.phases = {{0, 3, 0, 0}};
@@ -120,11 +120,11 @@ inline bool bulletin() {
 /// Records of spawned tasks come back to the pool when they have been read, and are written again.
 inline bool spawn() {
   constexpr std::uint32_t kLeaves = 40;
-  WorldShape shape;
+  DeviceStateShape shape;
   shape.spawn_capacity = 2;
-  HandWorld hand(shape);
-  name_words("pool", hand.world.queue_slots + kPriorities * shape.queue_capacity, shape.spawn_capacity * 8);
-  HandGraph<WireTasks> graph;
+  TestDeviceState hand(shape);
+  name_words("pool", hand.dev.queue_slots + kPriorities * shape.queue_capacity, shape.spawn_capacity * 8);
+  TestGraph<WireTasks> graph;
   std::uint64_t cells[kLeaves] = {};
   graph.add(Spawner{cells, kLeaves});
   const RunConstants run = hand.load(graph);
@@ -137,17 +137,17 @@ inline bool spawn() {
 
 /// A worker that gave up waiting says why; the watchdog reads the report.
 inline bool report() {
-  Patience patience;
-  patience.budget_ns = 100'000;
-  name_word("reason", patience.report.reason);
+  Limit limit;
+  limit.budget_ns = 100'000;
+  name_word("reason", limit.report.reason);
   std::uint64_t word = 3, saw = 0;
   run_together(2, [&](std::uint32_t self) {
     if (self == 0) {
-      spin_until<P>(patience.wait(), WaitReason::role, &word, 7,
+      spin_until<P>(limit.wait(), WaitReason::role, &word, 7,
                     [&](std::uint64_t& seen) { return (seen = P::device(word).load(Order::relaxed)) == 7; });
     } else {
-      wait_for([&] { return P::system(patience.report.reason).load(Order::acquire) != 0; });
-      saw = patience.report.saw;
+      wait_for([&] { return P::system(limit.report.reason).load(Order::acquire) != 0; });
+      saw = limit.report.saw;
     }
   });
   return saw == 3;

@@ -1,5 +1,5 @@
 // Where workers look for tasks: the urgent first, and a phased run before all else.
-#include "runtime/dynamic/look.hpp"
+#include "runtime/dynamic/work_finder.hpp"
 
 #include <atomic>
 
@@ -51,17 +51,17 @@ struct Set {
 using List = TaskList<Hold, Note, Count, Set>;
 
 template <class... Tasks>
-RunConstants load(HandWorld& hand, const Tasks&... tasks) {
-  HandGraph<List> graph;
+RunConstants load(TestDeviceState& hand, const Tasks&... tasks) {
+  TestGraph<List> graph;
   (graph.add(tasks), ...);
   return hand.load(graph);
 }
 }  // namespace
 
 TEST_CASE("urgent tasks overtake what waits in the queue") {
-  WorldShape shape;
+  DeviceStateShape shape;
   shape.workers = 1;
-  HandWorld hand(shape);
+  TestDeviceState hand(shape);
   std::atomic<std::uint32_t> entered{0};
   std::atomic<bool> leave{false};
   std::vector<std::uint32_t> log;
@@ -74,18 +74,18 @@ TEST_CASE("urgent tasks overtake what waits in the queue") {
     run.priority = priority;
     launch.submit(run, 1 + priority);
   }
-  // All have been let in once the door has read the messages.
+  // All have been let in once the inbox poller has read the messages.
   REQUIRE(wait_for(
-      [&] { return P::system(*hand.world.inbox_consumed).load(Order::acquire) == launch.messages(); }));
+      [&] { return P::system(*hand.dev.inbox_consumed).load(Order::acquire) == launch.messages(); }));
   leave = true;
   for (std::uint32_t slot = 0; slot < 4; ++slot) CHECK(launch.finish(slot, 0) == 0);
   CHECK(log == std::vector<std::uint32_t>{0, 0, 1, 1, 2, 2});
 }
 
 TEST_CASE("a phased run gets all workers though the queues never run dry") {
-  HandWorld hand;
+  TestDeviceState hand;
   std::uint32_t cells[6] = {};
-  HandGraph<List> busy, phased;
+  TestGraph<List> busy, phased;
   for (std::uint32_t i = 0; i < 3; ++i) busy.add(Count{cells + i});
   for (std::uint32_t i = 3; i < 6; ++i) phased.add(Count{cells + i});
   phased.phases = {{0, 3, 0, 0}};
@@ -100,11 +100,11 @@ TEST_CASE("a phased run gets all workers though the queues never run dry") {
 
 // The chain's end waits for the phased run, so a worker that never leaves the chain would wait for itself.
 TEST_CASE("a phased run gets the worker that follows a long chain") {
-  HandWorld hand;
+  TestDeviceState hand;
   std::atomic<std::uint32_t> entered{0};
   std::atomic<bool> leave{false}, phase_ran{false};
   std::uint32_t cell = 0;
-  HandGraph<List> chain, phased;
+  TestGraph<List> chain, phased;
   std::uint32_t last = chain.add(Hold{&entered, &leave});
   for (std::uint32_t i = 0; i < 300; ++i) last = chain.add(Count{&cell}, {last});
   chain.add(Hold{&entered, &phase_ran}, {last});
@@ -116,7 +116,7 @@ TEST_CASE("a phased run gets the worker that follows a long chain") {
   REQUIRE(wait_for([&] { return entered == 1; }));
   launch.submit(brief, 1);
   REQUIRE(wait_for(
-      [&] { return P::system(*hand.world.inbox_consumed).load(Order::acquire) == launch.messages(); }));
+      [&] { return P::system(*hand.dev.inbox_consumed).load(Order::acquire) == launch.messages(); }));
   leave = true;
   CHECK(wait_for([&] { return phase_ran.load(); }, 5));
   CHECK(launch.finish(0, 0) == 0);
@@ -126,52 +126,52 @@ TEST_CASE("a phased run gets the worker that follows a long chain") {
 // Its bit is cleared and the mailbox still empty: taking something else now would leave it enrolled with a
 // full mailbox.
 TEST_CASE("a worker that was claimed waits for what it was promised") {
-  HandWorld hand;
-  const Wires<P> wires{hand.world};
-  Desk desk{};
-  Lookout<P> look(hand.world, 1, nullptr, desk);
+  TestDeviceState hand;
+  const Views<P> views{hand.dev};
+  LocalWork work{};
+  WorkFinder<P> look(hand.dev, 1, nullptr, work);
   std::atomic<std::uint64_t> items[2] = {};
   std::jthread worker([&] {
     for (auto& item : items) {
       std::uint64_t found = look.rest_of_batch();
-      if (found == kEmptyMailbox) look.until_something(found);
+      if (found == kEmptyMailbox) look.wait_for_work(found);
       item = found;
     }
   });
   std::uint64_t claimed = 0;
   REQUIRE(
-      wait_for([&] { return (claimed = wires.idle().claim(0, wires.idle().seen(0), 1, 0).bits()) != 0; }));
+      wait_for([&] { return (claimed = views.idle().claim(0, views.idle().seen(0), 1, 0).bits()) != 0; }));
   CHECK(claimed == 2);
-  wires.ready(0).push(
+  views.ready(0).push(
       1,
       [](std::uint32_t) {
         return Item{7, 0, false}.pack();
       },
-      wires.wait(0));
+      views.wait(0));
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
   CHECK(items[0] == 0);
-  wires.idle().deliver(1, Item{9, 0, false}.pack());
+  views.idle().deliver(1, Item{9, 0, false}.pack());
   worker.join();
   CHECK(items[0] == 9);
   CHECK(items[1] == 7);
 }
 
-TEST_CASE("an abort ends all workers and the door") {
-  HandWorld hand;
+TEST_CASE("an abort ends all workers and the inbox poller") {
+  TestDeviceState hand;
   Launch<List> launch(hand);
   std::this_thread::sleep_for(std::chrono::milliseconds(2));
-  P::device(hand.world.control->board.abort).store(1, Order::relaxed);
+  P::device(hand.dev.control->broadcast.abort).store(1, Order::relaxed);
   launch.park();
-  CHECK(hand.world.control->door.parks == 1);
+  CHECK(hand.dev.control->poller.parks == 1);
 }
 
 TEST_CASE("the stop sign of an earlier launch stops nobody") {
-  HandWorld hand;
+  TestDeviceState hand;
   std::uint32_t cell = 0;
   const RunConstants run = load(hand, Count{&cell});
   std::uint64_t messages = 0;
   for (std::uint32_t round = 1; round <= 10; ++round) {
-    CHECK(bulletin_stop(hand.world.control->board.bulletin) == round - 1);
+    CHECK(announcement_stop(hand.dev.control->broadcast.announcement) == round - 1);
     Launch<List> launch(hand, messages);
     CHECK(launch.run(run) == 0);
     launch.park();

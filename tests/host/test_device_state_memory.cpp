@@ -1,4 +1,4 @@
-#include "host/kernel/world_memory.hpp"
+#include "host/kernel/device_state_memory.hpp"
 
 #include "support/frail_engine.hpp"
 #include "support/small_runtime.hpp"

@@ -49,9 +49,9 @@ inline std::string lanes_text(std::uint32_t mask) {
   return text;
 }
 
-class FiberCrew {
+class FiberExecutor {
  public:
-  explicit FiberCrew(std::uint64_t seed) : seed_(seed), random_(seed) {
+  explicit FiberExecutor(std::uint64_t seed) : seed_(seed), random_(seed) {
     patience_ = std::uint64_t{1} << 3 * pick(random_, 0, 4);
     slow_ = pick(random_, 0, 2 * kFiberWarps);
   }
@@ -73,8 +73,8 @@ class FiberCrew {
     stuck(threads);
   }
 
-  /// The crew whose fiber calls.
-  static FiberCrew& current() { return *current_; }
+  /// The executor whose fiber calls.
+  static FiberExecutor& current() { return *current_; }
   std::uint32_t thread() const { return thread_; }
   std::uint32_t warp() const { return thread_ / 32; }
   std::uint32_t lane() const { return thread_ % 32; }
@@ -157,7 +157,7 @@ class FiberCrew {
   struct alignas(64) Stack {
     unsigned char bytes[kStackBytes];
   };
-  /// Made once for all crews of a thread.
+  /// Made once for all executors of a thread.
   static std::unique_ptr<Stack[]>& stacks() {
     static thread_local std::unique_ptr<Stack[]> memory;
     return memory;
@@ -169,21 +169,21 @@ class FiberCrew {
     // Stacks that begin a power of two apart would share a few sets of the caches.
     const std::size_t bytes = kStackBytes - thread % 32 * 128;
     fibers_[thread].done = false;
-    fibers_[thread].context.start(stack + bytes, bytes, &FiberCrew::enter);
+    fibers_[thread].context.start(stack + bytes, bytes, &FiberExecutor::enter);
     wake(thread / 32, 1u << thread % 32);
   }
 
   static void enter() {
     FiberContext::arrived();
-    FiberCrew& crew = current();
+    FiberExecutor& executor = current();
     try {
-      crew.body_(crew.thread());
-      crew.fibers_[crew.thread()].done = true;
-      crew.fibers_[crew.thread()].at = kReturned;
+      executor.body_(executor.thread());
+      executor.fibers_[executor.thread()].done = true;
+      executor.fibers_[executor.thread()].at = kReturned;
     } catch (...) {
-      crew.error_ = std::current_exception();
+      executor.error_ = std::current_exception();
     }
-    crew.go_on();
+    executor.go_on();
   }
 
   void wake(std::uint32_t warp, std::uint32_t lanes) { ready_[warp] |= lanes; }
@@ -272,10 +272,10 @@ class FiberCrew {
   void check_stacks(std::uint32_t threads) const {
     for (std::uint32_t t = 0; t < threads; ++t)
       if (std::memcmp(stacks()[t].bytes, &kCanary, sizeof(kCanary)))
-        fail("thread " + std::to_string(t) + " used more than its 64 KB of stack: raise FiberCrew::kStackBytes");
+        fail("thread " + std::to_string(t) + " used more than its 64 KB of stack: raise FiberExecutor::kStackBytes");
   }
 
-  static inline thread_local FiberCrew* current_ = nullptr;
+  static inline thread_local FiberExecutor* current_ = nullptr;
 
   const std::uint64_t seed_;
   Random random_;

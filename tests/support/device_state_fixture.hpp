@@ -1,4 +1,4 @@
-// A world by hand: all the memory that workers, door and host share, small graphs loaded into it, and the
+// A world by hand: all the memory that workers, inbox poller and host share, small graphs loaded into it, and the
 // threads of one launch. It stands in for host/, so that runtime/ can be tested as a whole without it.
 #pragma once
 
@@ -15,7 +15,7 @@ namespace flywheel::testing {
 
 /// Tasks and who waits for whom; tasks name earlier ones.
 template <class List>
-struct HandGraph {
+struct TestGraph {
   std::vector<TaskRecord> records;
   std::vector<std::vector<std::uint32_t>> after;
   std::vector<Phase> phases;  // phased graphs only
@@ -37,7 +37,7 @@ struct HandGraph {
   std::uint32_t size() const { return static_cast<std::uint32_t>(records.size()); }
 };
 
-struct WorldShape {
+struct DeviceStateShape {
   std::uint32_t workers = 3;
   std::uint32_t run_slots = 4;
   std::uint32_t queue_capacity = 256;
@@ -47,31 +47,31 @@ struct WorldShape {
   std::uint32_t keep_successor = 1;
 };
 
-class HandWorld {
+class TestDeviceState {
  public:
   static constexpr std::uint32_t kMaxTasks = 1024, kMaxEdges = 8192, kMaxExecs = 8;
 
-  explicit HandWorld(const WorldShape& shape = {}) : world{} {
-    world.workers = shape.workers;
-    world.run_slots = shape.run_slots;
-    world.result_bytes = 64;
-    world.stream_capacity = shape.stream_capacity;
-    world.queue_capacity = shape.queue_capacity;
-    world.spawn_capacity = shape.spawn_capacity;
-    world.spawn_base = kMaxTasks;
-    world.keep_successor = shape.keep_successor;
-    world.inbox_capacity = shape.inbox_capacity;
-    world.scratch_bytes = 1024;
-    world.launch = 1;
-    world.share_shift = static_cast<std::uint32_t>(std::bit_width(2 * shape.workers - 1));
-    world.spin_budget_ns = world.phase_budget_ns = Patience{}.budget_ns;
+  explicit TestDeviceState(const DeviceStateShape& shape = {}) : dev{} {
+    dev.workers = shape.workers;
+    dev.run_slots = shape.run_slots;
+    dev.result_bytes = 64;
+    dev.stream_capacity = shape.stream_capacity;
+    dev.queue_capacity = shape.queue_capacity;
+    dev.spawn_capacity = shape.spawn_capacity;
+    dev.spawn_base = kMaxTasks;
+    dev.keep_successor = shape.keep_successor;
+    dev.inbox_capacity = shape.inbox_capacity;
+    dev.scratch_bytes = 1024;
+    dev.launch = 1;
+    dev.share_shift = static_cast<std::uint32_t>(std::bit_width(2 * shape.workers - 1));
+    dev.spin_budget_ns = dev.phase_budget_ns = Limit{}.budget_ns;
     take_memory(shape);
   }
 
   /// Places the graph with counters for `banks` runs at once. What it returns starts runs of it, see
   /// submit().
   template <class List>
-  RunConstants load(const HandGraph<List>& graph, std::uint32_t banks = 1) {
+  RunConstants load(const TestGraph<List>& graph, std::uint32_t banks = 1) {
     RunConstants run{};
     run.op = static_cast<std::uint32_t>(InboxOp::submit);
     run.repeat = 1;
@@ -85,7 +85,7 @@ class HandWorld {
     for (std::uint32_t b = 0; b < banks; ++b) place_bank(graph, run, b == 0);
     next_record_ += graph.size();
     phases_.push_back(std::make_unique<std::vector<Phase>>(graph.phases));
-    world.execs[run.exec] = {phases_.back()->data(), nullptr, static_cast<std::uint32_t>(graph.phases.size()), 0};
+    dev.execs[run.exec] = {phases_.back()->data(), nullptr, static_cast<std::uint32_t>(graph.phases.size()), 0};
     return run;
   }
 
@@ -100,16 +100,16 @@ class HandWorld {
     run.counters[1] = static_cast<std::uint32_t>(address >> 32);
   }
 
-  /// As Door::admit() does, for tests without a door.
+  /// As InboxPoller::admit() does, for tests without an inbox poller.
   RunState& open(const RunConstants& run) {
-    RunState& state = world.runs[run.slot];
+    RunState& state = dev.runs[run.slot];
     state.line = {};
     state.line.constants = run;
     state.outstanding = run.sinks;
     return state;
   }
 
-  World world;
+  DeviceState dev;
 
  private:
   template <class T>
@@ -119,44 +119,44 @@ class HandWorld {
     return memory->data();
   }
 
-  void take_memory(const WorldShape& shape) {
+  void take_memory(const DeviceStateShape& shape) {
     const std::size_t watched = shape.workers + 1;
-    world.control = take<ControlWords>(1);
-    world.mailboxes = take<Mailbox>(shape.workers);
-    for (std::uint32_t w = 0; w < shape.workers; ++w) world.mailboxes[w].value = kEmptyMailbox;
-    world.queue_words = take<QueueWords>(kPriorities + 1);
-    world.queue_slots =
+    dev.control = take<ControlWords>(1);
+    dev.mailboxes = take<Mailbox>(shape.workers);
+    for (std::uint32_t w = 0; w < shape.workers; ++w) dev.mailboxes[w].value = kEmptyMailbox;
+    dev.queue_words = take<QueueWords>(kPriorities + 1);
+    dev.queue_slots =
         take<std::uint64_t>(std::size_t{kPriorities} * shape.queue_capacity + shape.spawn_capacity);
     for (std::uint32_t q = 0; q <= kPriorities; ++q) {
       const bool pool = q == kPriorities;
-      reset_queue(pool ? world.control->pooled.value : world.control->board.queued[q], world.queue_words[q],
-                  world.queue_slots + std::size_t{q} * shape.queue_capacity,
+      reset_queue(pool ? dev.control->pooled.value : dev.control->broadcast.queued[q], dev.queue_words[q],
+                  dev.queue_slots + std::size_t{q} * shape.queue_capacity,
                   pool ? shape.spawn_capacity : shape.queue_capacity, pool ? shape.spawn_capacity : 0);
     }
-    world.runs = take<RunState>(shape.run_slots);
-    world.execs = take<ExecRecord>(kMaxExecs);
-    world.records = take<TaskRecord>(kMaxTasks + shape.spawn_capacity);
-    world.edges = take<Edge>(kMaxEdges);
-    world.stats = take<WorkerStats>(watched);
-    world.inbox = take<InboxEntry>(shape.inbox_capacity);
-    world.inbox_consumed = take<std::uint64_t>(1);
-    world.completions = take<CompletionSlot>(shape.run_slots);
-    world.params = take<unsigned char>(std::size_t{shape.run_slots} * kParamBytes);
-    world.results = take<unsigned char>(std::size_t{shape.run_slots} * world.result_bytes);
-    world.stream_cells = take<StreamCell>(std::size_t{shape.run_slots} * shape.stream_capacity);
-    world.stream_consumed = take<Padded<std::uint64_t>>(shape.run_slots);
-    world.heartbeats = take<Heartbeat>(watched);
-    world.reports = take<WaitReport>(watched);
+    dev.runs = take<RunState>(shape.run_slots);
+    dev.execs = take<ExecRecord>(kMaxExecs);
+    dev.records = take<TaskRecord>(kMaxTasks + shape.spawn_capacity);
+    dev.edges = take<Edge>(kMaxEdges);
+    dev.stats = take<WorkerStats>(watched);
+    dev.inbox = take<InboxEntry>(shape.inbox_capacity);
+    dev.inbox_consumed = take<std::uint64_t>(1);
+    dev.completions = take<CompletionSlot>(shape.run_slots);
+    dev.params = take<unsigned char>(std::size_t{shape.run_slots} * kParamBytes);
+    dev.results = take<unsigned char>(std::size_t{shape.run_slots} * dev.result_bytes);
+    dev.stream_cells = take<StreamCell>(std::size_t{shape.run_slots} * shape.stream_capacity);
+    dev.stream_consumed = take<Padded<std::uint64_t>>(shape.run_slots);
+    dev.heartbeats = take<Heartbeat>(watched);
+    dev.reports = take<WaitReport>(watched);
   }
 
   template <class List>
-  void place_edges(const HandGraph<List>& graph, RunConstants& run) {
+  void place_edges(const TestGraph<List>& graph, RunConstants& run) {
     const auto edge_to = [&](std::uint32_t task) {
       const auto predecessors = static_cast<std::uint32_t>(graph.after[task].size());
-      world.edges[next_edge_++] = {task, predecessors, graph.records[task].header.priority, 0};
+      dev.edges[next_edge_++] = {task, predecessors, graph.records[task].header.priority, 0};
     };
     for (std::uint32_t task = 0; task < graph.size(); ++task) {
-      TaskRecord& record = world.records[next_record_ + task];
+      TaskRecord& record = dev.records[next_record_ + task];
       record = graph.records[task];
       record.header.first_edge = next_edge_;
       for (std::uint32_t next = task + 1; next < graph.size(); ++next)
@@ -170,14 +170,14 @@ class HandWorld {
   }
 
   void copy_first_edge(TaskHeader& header) const {
-    const Edge& edge = world.edges[header.first_edge];
+    const Edge& edge = dev.edges[header.first_edge];
     header.edge_task = edge.task;
     header.edge_predecessors = edge.predecessors;
     header.edge_priority = edge.priority;
   }
 
   template <class List, class EdgeTo>
-  void place_roots(const HandGraph<List>& graph, RunConstants& run, EdgeTo&& edge_to) {
+  void place_roots(const TestGraph<List>& graph, RunConstants& run, EdgeTo&& edge_to) {
     run.first_root = next_edge_;
     run.flags = kRootsUniform | kRootsDense;
     for (std::uint32_t task = 0; task < graph.size(); ++task) {
@@ -194,7 +194,7 @@ class HandWorld {
   }
 
   template <class List>
-  void place_bank(const HandGraph<List>& graph, RunConstants& run, bool first) {
+  void place_bank(const TestGraph<List>& graph, RunConstants& run, bool first) {
     std::vector<std::uint64_t> counters;
     for (const auto& waits : graph.after) counters.push_back(waits.size());
     banks_.push_back(std::move(counters));

@@ -1,12 +1,12 @@
-// The door: lets runs in whole, in order, and tells the host what it has read. Its poll is the work of a
+// The inbox poller: lets runs in whole, in order, and tells the host what it has read. Its poll is the work of a
 // whole warp.
-#include "runtime/dynamic/door.hpp"
+#include "runtime/dynamic/inbox_poller.hpp"
 
 #include <atomic>
 
 #include "catch.hpp"
 #include "support/thread_warp.hpp"
-#include "support/world_fixture.hpp"
+#include "support/device_state_fixture.hpp"
 
 using namespace flywheel;
 using namespace flywheel::testing;
@@ -16,15 +16,15 @@ using P = CpuPlatform;
 
 std::uint64_t param_of(std::uint64_t number, std::uint32_t i) { return number * 1000 + i; }
 
-/// A host that submits runs of one task, a door of `kLanes` lanes, and a worker that takes the tasks from the
-/// queue. The parameters, the line of the run and the message's desk are plain memory.
+/// A host that submits runs of one task, an inbox poller of `kLanes` lanes, and a worker that takes the tasks from the
+/// queue. The parameters, the line of the run and the message's local work are plain memory.
 template <std::uint32_t kLanes>
 struct Entrance {
   using W = ThreadWarp<kLanes>;
   static constexpr std::uint32_t kParams = 5;
-  HandWorld hand;
-  Porch porch{kEmptyMailbox, 0, {}};
-  RunConstants desk{};
+  TestDeviceState hand;
+  DirectSlot direct_slot{kEmptyMailbox, 0, {}};
+  RunConstants work{};
   std::uint32_t runs;
   std::uint32_t wrong = 0;
   std::atomic<std::uint32_t> answered{0};
@@ -32,7 +32,7 @@ struct Entrance {
   explicit Entrance(std::uint32_t count) : runs(count) {}
 
   void send(std::uint64_t number, const RunConstants& message) {
-    const Inbox<P> inbox = Wires<P>{hand.world}.inbox();
+    const Inbox<P> inbox = Views<P>{hand.dev}.inbox();
     wait_for([&] { return number - P::system(*inbox.consumed).load(Order::acquire) < inbox.capacity; });
     inbox.write(number, message);
   }
@@ -45,11 +45,11 @@ struct Entrance {
     run.flags = kRootsUniform | kRootsDense;
     run.param_bytes = kParams * 8;
     for (std::uint32_t number = 0; number < runs; ++number) {
-      run.slot = number % hand.world.run_slots;
+      run.slot = number % hand.dev.run_slots;
       // The slot's last run has ended.
-      wait_for([&] { return number < answered.load(std::memory_order_acquire) + hand.world.run_slots; });
+      wait_for([&] { return number < answered.load(std::memory_order_acquire) + hand.dev.run_slots; });
       auto* params =
-          reinterpret_cast<std::uint64_t*>(hand.world.params + std::size_t{run.slot} * kParamBytes);
+          reinterpret_cast<std::uint64_t*>(hand.dev.params + std::size_t{run.slot} * kParamBytes);
       for (std::uint32_t i = 0; i < kParams; ++i) params[i] = param_of(number, i);
       run.generation = run.first_record = number;
       send(number, run);
@@ -59,17 +59,17 @@ struct Entrance {
   }
 
   void take_all() {
-    const Wires<P> wires{hand.world};
+    const Views<P> views{hand.dev};
     for (std::uint32_t number = 0; number < runs; ++number) {
       std::uint64_t packed = 0;
-      wait_for([&] { return wires.ready(1).size_hint() && wires.ready(1).pop(1, &packed, wires.wait(0)); });
+      wait_for([&] { return views.ready(1).size_hint() && views.ready(1).pop(1, &packed, views.wait(0)); });
       const Item item = Item::unpack(packed);
-      const RunState& run = hand.world.runs[item.run];
-      wrong += item.record != number || item.run != number % hand.world.run_slots;
+      const RunState& run = hand.dev.runs[item.run];
+      wrong += item.record != number || item.run != number % hand.dev.run_slots;
       wrong += run.line.constants.generation != number || run.outstanding != 1 || run.line.cancelled;
       for (std::uint32_t i = 0; i < kParams; ++i)
         wrong += reinterpret_cast<const std::uint64_t*>(run.params)[i] != param_of(number, i);
-      P::device(hand.world.control->finished.value).fetch_add(1, Order::relaxed);
+      P::device(hand.dev.control->finished.value).fetch_add(1, Order::relaxed);
       answered.store(number + 1, std::memory_order_release);
     }
   }
@@ -80,23 +80,23 @@ struct Entrance {
       if (i == kLanes) return submit_all();
       if (i == kLanes + 1) return take_all();
       W::join(warp, i);
-      Door<W>(hand.world, porch, desk)();
+      InboxPoller<W>(hand.dev, direct_slot, work)();
     });
     CHECK(wrong == 0);
-    CHECK(hand.world.control->door.admitted == runs);
-    CHECK(hand.world.control->door.next_entry == runs + 1);
-    CHECK(*hand.world.inbox_consumed == runs + 1);
-    CHECK(bulletin_stop(hand.world.control->board.bulletin) == hand.world.launch);
+    CHECK(hand.dev.control->poller.admitted == runs);
+    CHECK(hand.dev.control->poller.next_entry == runs + 1);
+    CHECK(*hand.dev.inbox_consumed == runs + 1);
+    CHECK(announcement_stop(hand.dev.control->broadcast.announcement) == hand.dev.launch);
   }
 };
 
 /// What a lone thread does with one message.
 struct Reception {
-  HandWorld hand;
-  Porch porch{kEmptyMailbox, 0, {}};
+  TestDeviceState hand;
+  DirectSlot direct_slot{kEmptyMailbox, 0, {}};
   RunConstants message{};
   std::uint32_t flags = kRootsUniform | kRootsDense;
-  MessageHandler<P> handler{hand.world, porch, message};
+  MessageHandler<P> handler{hand.dev, direct_slot, message};
 
   void handle(InboxOp op, std::uint32_t slot, std::uint32_t generation) {
     message.op = static_cast<std::uint32_t>(op);
@@ -104,18 +104,18 @@ struct Reception {
     message.generation = generation;
     message.priority = message.sinks = message.root_count = 1;
     message.flags = flags;
-    if (op == InboxOp::submit) open_line<P>(hand.world.runs[slot].line, reinterpret_cast<const std::uint32_t*>(&message));
+    if (op == InboxOp::submit) open_line<P>(hand.dev.runs[slot].line, reinterpret_cast<const std::uint32_t*>(&message));
     handler.handle();
   }
-  std::uint32_t cancelled(std::uint32_t slot) const { return hand.world.runs[slot].line.cancelled; }
+  std::uint32_t cancelled(std::uint32_t slot) const { return hand.dev.runs[slot].line.cancelled; }
 };
 }  // namespace
 
-TEST_CASE("a door of one thread lets runs in whole and in order") { Entrance<1>(500).run(); }
+TEST_CASE("an inbox poller of one thread lets runs in whole and in order") { Entrance<1>(500).run(); }
 
-TEST_CASE("a door of a warp lets runs in whole and in order") { Entrance<4>(200).run(); }
+TEST_CASE("an inbox poller of a warp lets runs in whole and in order") { Entrance<4>(200).run(); }
 
-TEST_CASE("a door with more lanes than a message has words") { Entrance<18>(20).run(); }
+TEST_CASE("an inbox poller with more lanes than a message has words") { Entrance<18>(20).run(); }
 
 TEST_CASE("a cancel reaches the run it means and no later one in its slot") {
   Reception reception;
@@ -128,38 +128,38 @@ TEST_CASE("a cancel reaches the run it means and no later one in its slot") {
   CHECK(reception.cancelled(2) == 0);
 }
 
-TEST_CASE("a single root goes to the worker on the porch if it waits there, else to the queue") {
+TEST_CASE("a single root goes to the worker on the direct slot if it waits there, else to the queue") {
   Reception reception;
-  const Queue<P> queue = Wires<P>{reception.hand.world}.ready(1);
+  const Queue<P> queue = Views<P>{reception.hand.dev}.ready(1);
   reception.handle(InboxOp::submit, 0, 1);
   CHECK(queue.size_hint() == 1);
-  reception.porch.waiting = 1;
+  reception.direct_slot.waiting = 1;
   reception.handle(InboxOp::submit, 1, 9);
   CHECK(queue.size_hint() == 1);
-  CHECK(Item::unpack(reception.porch.item).run == 1);
-  CHECK(reception.porch.run.generation == 9);
+  CHECK(Item::unpack(reception.direct_slot.item).run == 1);
+  CHECK(reception.direct_slot.run.generation == 9);
 }
 
-TEST_CASE("the door may park when it is told to and all runs have finished") {
+TEST_CASE("the inbox poller may park when it is told to and all runs have finished") {
   Reception reception;
   CHECK_FALSE(reception.handler.may_park());
   reception.handle(InboxOp::submit, 0, 1);
   reception.handle(InboxOp::park, 0, 0);
   CHECK_FALSE(reception.handler.may_park());
-  reception.hand.world.control->finished.value = 1;
+  reception.hand.dev.control->finished.value = 1;
   CHECK(reception.handler.may_park());
 }
 
 TEST_CASE("a phased run is announced with a new epoch, its slot and the barrier as it is") {
   Reception reception;
-  reception.hand.world.control->barrier.value = 42;
+  reception.hand.dev.control->barrier.value = 42;
   reception.flags = kPhased;
   for (std::uint32_t epoch = 1; epoch <= 3; ++epoch) {
     reception.handle(InboxOp::submit, epoch, 1);
-    const std::uint64_t bulletin = reception.hand.world.control->board.bulletin;
-    CHECK(bulletin_epoch(bulletin) == epoch);
-    CHECK(bulletin_run(bulletin) == epoch);
-    CHECK(bulletin_stop(bulletin) == 0);
-    CHECK(reception.hand.world.runs[epoch].line.barrier_base == 42);
+    const std::uint64_t announcement = reception.hand.dev.control->broadcast.announcement;
+    CHECK(announcement_epoch(announcement) == epoch);
+    CHECK(announcement_run(announcement) == epoch);
+    CHECK(announcement_stop(announcement) == 0);
+    CHECK(reception.hand.dev.runs[epoch].line.barrier_base == 42);
   }
 }

@@ -6,7 +6,7 @@
 
 namespace flywheel::ptx {
 
-/// Which of the two ways pages come is World::bulk_copies alone.
+/// Which of the two ways pages come is DeviceState::bulk_copies alone.
 inline constexpr bool kHopper = true;
 /// Few, so that lanes come to the end of them one by one.
 inline constexpr std::uint32_t kQuickLooks = 3;

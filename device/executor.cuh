@@ -1,0 +1,299 @@
+// The executor of a GPU worker. The control thread gives commands through two task slots (GpuExecutor, for Worker), and the
+// compute warps execute them (compute_loop()). kernel.cuh includes it.
+//
+// Task slot s holds a record. `full[s]` signals that the slot is filled, `done[s]` that its body has ended. With both slots
+// in use the compute warps go from one task to the next without waiting for the control thread.
+#pragma once
+
+#include "compiled.cuh"
+#include "../runtime/records/task_slot.hpp"
+
+namespace flywheel {
+
+/// What the compute warps do with a task slot.
+enum class Command : std::uint32_t { task, phased, compiled, leave };
+
+/// The record that fetch_direct() left in a task slot; kNoRecord if fetch() has used the slot since.
+struct SlotTag {
+  std::uint32_t record;
+  std::uint32_t serial;
+};
+
+/// Shared memory of a worker outside compiled runs. Plain members are ordered by `full` and `done`, unless noted.
+struct ExecutorShared {
+  DeviceState dev;  // a copy for the bodies
+  TaskSlot task_slots[2];
+  TaskContext contexts[2];
+  SlotTag tags[2];
+  Command commands[2];
+  PhasesEnd phases_end;  // of the last phased run; by the compute warps, before `done`
+  std::uint64_t full[2];
+  std::uint64_t done[2];
+  BlockShared block;
+  LocalWork work;
+  DirectSlot direct_slot;
+  RunConstants message;
+};
+
+/// The block's one copy. It is found by name, not by reference, so that the compiler knows that it is shared memory.
+__device__ __forceinline__ ExecutorShared& executor_shared() {
+  __shared__ ExecutorShared shared;
+  return shared;
+}
+
+/// What control_compiled_run() needs from its executor.
+struct CompiledCall {
+  std::uint32_t worker;
+  std::uint16_t run_slot;
+  std::uint32_t task_slot;    // through which the compute warps get the command
+  std::uint32_t done_parity;  // of that slot's `done` barrier
+  std::uint32_t runs;         // compiled runs before this one
+};
+
+/// The control thread's part of a compiled run: the control role. It is out of line and takes its arguments by value, so that
+/// the worker's loop around it keeps its state in registers.
+[[gnu::noinline]] __device__ inline void control_compiled_run(CompiledCall call) {
+  using P = ThreadPlatform;
+  ExecutorShared& shared = executor_shared();
+  RolesShared& roles = roles_shared();
+  init_roles(roles, shared.dev, false);
+  roles.run = join_compiled<P>(shared.dev, call.run_slot, call.worker);
+  shared.commands[call.task_slot] = Command::compiled;
+  // Release, block scope: pair with compute_loop() and serve_compiled_runs(); cover what init_roles() wrote, and `run`.
+  ptx::mbarrier_arrive(shared.full[call.task_slot]);
+  ptx::mbarrier_arrive(roles.begin);
+  const StreamEnd end = ControlRole(roles, shared.dev)();
+  // Relaxed: pairs with LoadRole::is_over() and look(); the load role only leaves.
+  P::block(roles.stop_loading).store(1, Order::relaxed);
+  // Acquire, block scope: pairs with the last arrivals in serve_compiled_runs() and compute_loop(). All that the roles did
+  // comes before the release in leave_compiled().
+  const auto all_out = [&] {
+    return ptx::mbarrier_test(roles.left, call.runs & 1) && ptx::mbarrier_test(shared.done[call.task_slot], call.done_parity);
+  };
+  for (std::uint32_t spins = 0; !all_out(); ++spins) P::pause(spins);
+  leave_compiled<P>(roles.run);
+  if (roles.run.is_leader && !end.aborted) end_compiled<P>(roles.run, end.passes);
+}
+
+/// The control thread's side, the Executor of Worker.
+class GpuExecutor {
+ public:
+  static constexpr bool kLooksAhead = true;
+
+  __device__ GpuExecutor(const DeviceState& dev, std::uint32_t worker) : dev_(dev), worker_(worker) {
+    ExecutorShared& shared = executor_shared();
+    for (std::uint32_t s = 0; s < 2; ++s) {
+      shared.contexts[s] = {&shared.dev, &shared.task_slots[s].record.header, nullptr, {}, worker, {}};
+      shared.tags[s] = {kNoRecord, 0};
+    }
+  }
+
+  /// Copies a task's record and its run's constants into a slot. All loads are issued before the first is waited for. They
+  /// bypass L1, because other SMs change run lines.
+  __device__ const TaskSlot& fetch(std::uint32_t slot, const TaskRecord& record, RunState& run) {
+    constexpr std::uint32_t kConstants = sizeof(RunConstants) / sizeof(uint4);
+    static_assert(sizeof(RunConstants) % sizeof(uint4) == 0);
+    uint4 words[kRecordVectors], constants[kConstants];
+    read_words<kRecordVectors>(words, &record);
+    read_words<kConstants>(constants, &run.line.constants);
+    // Relaxed, as in copy_line(): pair with MessageHandler::cancel(), signal_done() and begin_iteration(). They are hints.
+    const std::uint32_t cancelled = ThreadPlatform::device(run.line.cancelled).load(Order::relaxed);
+    iteration_ = ThreadPlatform::device(run.line.iteration).load(Order::relaxed);
+    cancelled_ = cancelled != 0;
+    TaskSlot& task_slot = executor_shared().task_slots[slot];
+    put<kRecordVectors>(&task_slot.record, words);
+    put<kConstants>(&task_slot.run.constants, constants);
+    executor_shared().tags[slot].record = kNoRecord;
+    return task_slot;
+  }
+
+  /// The same for a run that was admitted just now: its constants came through the direct slot, which IdleSlot::peek() has
+  /// acquired. A graph that is submitted again finds its record still in the slot: records of a loaded graph do not
+  /// change, and no two loaded graphs have the same serial.
+  __device__ const TaskSlot& fetch_direct(std::uint32_t slot, const TaskRecord& record, std::uint32_t index,
+                                      const RunConstants&) {
+    TaskSlot& task_slot = executor_shared().task_slots[slot];
+    const std::uint32_t serial = executor_shared().direct_slot.run.serial;  // `run`, found by name
+    if (executor_shared().tags[slot].record != index || executor_shared().tags[slot].serial != serial) {
+      uint4 words[kRecordVectors];
+      read_words<kRecordVectors>(words, &record);
+      put<kRecordVectors>(&task_slot.record, words);
+      executor_shared().tags[slot].record = index;
+      executor_shared().tags[slot].serial = serial;
+    }
+    cancelled_ = false;
+    iteration_ = 0;
+    return task_slot;
+  }
+  __device__ void keep_constants(std::uint32_t slot, const RunConstants&) {
+    executor_shared().task_slots[slot].run.constants = executor_shared().direct_slot.run;
+  }
+
+  /// Whether the run of the task fetched last was cancelled at that time.
+  __device__ bool cancelled() const { return cancelled_; }
+
+  /// Commands the compute warps to run the task in `slot`.
+  __device__ void start(std::uint32_t slot, Item item) {
+    TaskContext& context = executor_shared().contexts[slot];  // its other members stay as they are
+    context.run = dev_.runs + item.run;
+    context.item = item;
+    context.outcome = {0, 0, 0, iteration_};
+    command(slot, Command::task);
+  }
+
+  /// Waits for the body in `slot`. Calls `settle` once if the body outlasts kShortBody polls of its barrier, `last` when it
+  /// has run for kLastsTicks more and from time to time after that, `slow` after each kSlowTaskNs.
+  template <class Slow, class Settle, class Last>
+  __device__ Outcome wait(std::uint32_t slot, Slow&& slow, Settle&& signal_done, Last&& last) {
+    bool done = is_done(slot);
+#pragma unroll 1
+    for (std::uint32_t tries = 0; tries < kShortBody && !done; ++tries) done = is_done(slot);
+    if (!done) {
+      signal_done();
+      wait_done(slot, slow, last);
+    } else {
+      parity_ ^= 1u << slot;
+    }
+    return executor_shared().contexts[slot].outcome;
+  }
+
+  template <class Slow>
+  __device__ PhasesEnd run_phased(std::uint16_t run_slot, Slow&& slow) {
+    RunState* run = dev_.runs + run_slot;
+    const std::uint32_t slot = next_;
+    TaskContext& context = executor_shared().contexts[slot];
+    context.run = run;
+    context.item = {0, run_slot, false};
+    context.outcome = {0, 0, 0, 0};
+    executor_shared().block.phase_step = 0;
+    command(slot, Command::phased);
+    wait_phases(slot, slow);
+    context.header = &executor_shared().task_slots[slot].record.header;  // phases have set it to other records
+    return executor_shared().phases_end;
+  }
+
+  template <class Slow>
+  __device__ void run_compiled(std::uint16_t run_slot, Slow&&) {
+    control_compiled_run({worker_, run_slot, next_, parity_ >> next_ & 1, compiled_runs_});
+    ++compiled_runs_;
+    parity_ ^= 1u << next_;
+    next_ ^= 1;
+  }
+
+  __device__ LocalWork& work() { return executor_shared().work; }
+  __device__ void dismiss() {
+    command(next_, Command::leave);
+    roles_shared().kernel_ends = 1;
+    // Release, block scope: pairs with serve_compiled_runs(); covers `kernel_ends`.
+    ptx::mbarrier_arrive(roles_shared().begin);
+  }
+  /// The slot that the compute warps take next.
+  __device__ std::uint32_t next_slot() const { return next_; }
+
+ private:
+  static constexpr std::uint32_t kRecordVectors = sizeof(TaskRecord) / sizeof(uint4);
+  static constexpr std::uint32_t kNoRecord = ~0u;
+
+  template <std::uint32_t kCount>
+  __device__ static void read_words(uint4 (&words)[kCount], const void* from) {
+#pragma unroll
+    for (std::uint32_t i = 0; i < kCount; ++i) words[i] = __ldcg(static_cast<const uint4*>(from) + i);
+  }
+  template <std::uint32_t kCount>
+  __device__ static void put(void* to, const uint4 (&words)[kCount]) {
+#pragma unroll
+    for (std::uint32_t i = 0; i < kCount; ++i) static_cast<uint4*>(to)[i] = words[i];
+  }
+
+  __device__ void command(std::uint32_t slot, Command what) {
+    executor_shared().commands[slot] = what;
+    // Release, block scope: pairs with the test of `full` in compute_loop(); covers the slot and its context.
+    ptx::mbarrier_arrive(executor_shared().full[slot]);
+    next_ = slot ^ 1;
+  }
+
+  static constexpr std::uint32_t kShortBody = 64;  // polls of the barrier, some 20 ns each while not suspended
+
+  static constexpr std::uint32_t kLastsTicks = 40'000;  // of the SM's clock, some 20 us
+  __device__ static std::uint32_t ticks() { return static_cast<std::uint32_t>(ThreadPlatform::ticks()); }
+
+  /// Acquire, block scope: pairs with the arrivals on `done` in compute_loop(); covers all that the body wrote.
+  __device__ bool is_done(std::uint32_t slot) const {
+    return ptx::mbarrier_test(executor_shared().done[slot], parity_ >> slot & 1);
+  }
+
+  template <class Slow, class Last>
+  __device__ void wait_done(std::uint32_t slot, Slow&& slow, Last&& last) {
+    std::uint64_t start = 0, reported = 0;
+    std::uint32_t lasts_at = ticks() + kLastsTicks;  // a count of polls is no clock: the hardware suspends some of them
+    for (std::uint32_t spins = 1; !is_done(slot); ++spins) {
+      if (static_cast<std::int32_t>(ticks() - lasts_at) > 0) {
+        last();
+        lasts_at += 1u << 30;
+      }
+      if (spins % 1024) continue;
+      const std::uint64_t now = detail::global_timer_ns();
+      if (!start) start = reported = now;
+      if (now - reported < kSlowTaskNs) continue;
+      slow(now - start);
+      reported = now;
+    }
+    parity_ ^= 1u << slot;
+  }
+
+  /// The same for a phased run. The clock for `slow` runs while a task of the run does.
+  template <class Slow>
+  __device__ void wait_phases(std::uint32_t slot, Slow&& slow) {
+    std::uint64_t start = 0, reported = 0;
+    std::uint32_t step = 0;
+    for (std::uint32_t spins = 1; !is_done(slot); ++spins) {
+      if (spins % 1024) continue;
+      const std::uint64_t now = detail::global_timer_ns();
+      // Relaxed: pairs with GpuBlock::show_step(); only a change matters.
+      const std::uint32_t seen = ThreadPlatform::block(executor_shared().block.phase_step).load(Order::relaxed);
+      if (seen != step || seen % 2 == 0) start = reported = now;
+      step = seen;
+      if (now - reported < kSlowTaskNs) continue;
+      // Relaxed: pairs with GpuBlock::load(), which may be writing the next record.
+      slow(now - start, ThreadPlatform::block(executor_shared().block.phase_record.header.local).load(Order::relaxed));
+      reported = now;
+    }
+    parity_ ^= 1u << slot;
+  }
+
+  const DeviceState& dev_;
+  std::uint32_t worker_;
+  std::uint32_t compiled_runs_ = 0;
+  std::uint32_t next_ = 0;
+  std::uint32_t parity_ = 0;  // bit s: parity of the phase of done[s] that ends next
+  std::uint32_t iteration_ = 0;  // of the task fetched last; here, so that it is not read again from shared memory
+  bool cancelled_ = false;
+};
+
+/// The compute warps' side: executes commands until the one to leave.
+template <class List>
+__device__ __forceinline__ void compute_loop() {
+  ExecutorShared& shared = executor_shared();
+  for (std::uint32_t turn = 0;; ++turn) {
+    const std::uint32_t slot = turn & 1;
+    // Acquire, block scope: pairs with GpuExecutor::command() and control_compiled_run(). The control thread has the limits.
+    while (!ptx::mbarrier_test(shared.full[slot], turn >> 1 & 1)) {}
+    const Command what = shared.commands[slot];
+    if (what == Command::leave) return;
+    GpuBlock<List> block(shared.contexts[slot], shared.block, scratch_memory(shared.dev));
+    if (what == Command::task) {
+      List::run(shared.task_slots[slot].record, block);
+    } else if (what == Command::compiled) {
+      compute_role<List>(roles_shared(), shared.dev, shared.block);
+    } else {
+      const RunConstants& run = shared.contexts[slot].run->line.constants;
+      const PhasesEnd end = run_phases<List>(shared.dev, run, block);
+      if (block.leader()) shared.phases_end = end;
+    }
+    block.sync();  // all threads have ended their use of scratch memory and record
+    // Release, block scope: pairs with GpuExecutor::is_done() and the test in control_compiled_run().
+    if (arrives(block.rank())) ptx::mbarrier_arrive(shared.done[slot]);
+  }
+}
+
+}  // namespace flywheel

@@ -1,0 +1,158 @@
+#include "device_state_memory.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <chrono>
+#include <cstdlib>
+#include <string>
+
+#include "../base/error.hpp"
+#include "../engine/thrown_texts.hpp"
+#include "../../runtime/compiled/operands.hpp"
+
+namespace flywheel {
+
+namespace {
+/// The value rounded up to a power of two. Throws CapacityError unless it is in 1 to `most`.
+std::uint32_t power_of_two(std::uint32_t value, const char* option, std::uint32_t most) {
+  if (value == 0 || value > most)
+    throw CapacityError(std::string("Options::") + option + " is " + std::to_string(value) + ": choose 1 to " +
+                        std::to_string(most));
+  return std::bit_ceil(value);
+}
+
+/// Ticks of the worker's clock between the fetches of two pages, so that all workers together fetch at `pace` times the
+/// rated memory speed; 0 if the pace or the rated speed is not limited or not known.
+std::uint32_t page_ticks(const Engine& engine, double pace) {
+  constexpr double kSlowest = 0.01;
+  if (pace != 0 && !(pace >= kSlowest))
+    throw CapacityError("Options::operand_pace is " + std::to_string(pace) +
+                        ": choose a multiple of the memory's rated speed, from 0.01 on, or 0 for no limit");
+  const double bytes = pace * engine.bytes_of_tick() / engine.workers();  // that one worker may fetch per tick
+  return bytes > 0 ? static_cast<std::uint32_t>(kPageBytes / bytes) : 0;
+}
+
+std::uint64_t in_ns(std::chrono::milliseconds time) {
+  return static_cast<std::uint64_t>(std::chrono::nanoseconds(time).count());
+}
+
+bool wants_checks(const Options& options) {
+  const char* text = std::getenv("FLYWHEEL_CHECK");
+  const std::string wish = text ? text : "";
+  if (!wish.empty() && wish != "0" && wish != "1")
+    throw UsageError("FLYWHEEL_CHECK is '" + wish + "': set it to 1 to check what tasks do with operands, or unset it");
+  return options.check_operands || wish == "1";
+}
+
+constexpr std::uint64_t kPatienceWithChecks = 4;
+
+void set_budgets(DeviceState& dev, const Options& o) {
+  dev.spin_budget_ns = in_ns(o.spin_budget);
+  dev.phase_budget_ns = dev.spin_budget_ns + in_ns(o.stall_limit);
+  if (!wants_checks(o)) return;
+  dev.check_ns = std::max<std::uint64_t>(in_ns(o.check_budget), 1);
+  // A worker that waits for a task which itself waits in block.spin() began to wait earlier. Its longer budget lets
+  // that task report first, and the task's report says more.
+  dev.phase_budget_ns = std::min(dev.phase_budget_ns, kPatienceWithChecks * dev.check_ns);
+}
+
+DeviceState sizes(const Engine& engine, const Options& o) {
+  DeviceState dev{};
+  dev.workers = engine.workers();
+  dev.run_slots = power_of_two(o.max_runs, "max_runs", kMaxRunSlots);
+  dev.result_bytes = (o.result_bytes + 63) / 64 * 64;
+  dev.stream_capacity = power_of_two(o.stream_capacity, "stream_capacity", 1u << 20);
+  dev.queue_capacity = power_of_two(o.queue_capacity, "queue_capacity", 1u << 28);
+  dev.spawn_capacity = power_of_two(o.spawn_capacity, "spawn_capacity", 1u << 24);
+  dev.spawn_base = o.max_tasks;
+  dev.share_shift = static_cast<std::uint32_t>(std::bit_width(2 * dev.workers - 1));
+  dev.keep_successor = o.keep_successor;
+  dev.inbox_capacity = 256;
+  dev.scratch_bytes = engine.scratch_bytes(o);
+  dev.page_count = engine.operand_pages();
+  dev.page_window = std::clamp(o.operand_window / kPageBytes, 1u, std::max(dev.page_count, 1u));
+  dev.page_ticks = page_ticks(engine, o.operand_pace);
+  dev.bulk_copies = o.bulk_copies;
+  dev.trace.capacity = o.trace_events;
+  set_budgets(dev, o);
+  return dev;
+}
+}  // namespace
+
+DeviceStateMemory::DeviceStateMemory(Engine& engine, const DeviceState& sizes) : engine_(engine), dev_(sizes) {}
+
+/// Delegates to the private constructor, so that the object is complete: if an allocation below throws, the destructor
+/// runs and frees what was allocated before.
+DeviceStateMemory::DeviceStateMemory(Engine& engine, const Options& options) : DeviceStateMemory(engine, sizes(engine, options)) {
+  const std::size_t runs = dev_.run_slots, watched = dev_.workers + 1;  // the workers and the inbox poller
+  power_of_two(options.max_tasks, "max_tasks", 1u << 30);
+  power_of_two(options.max_waiting, "max_waiting", 1u << 31);
+  dev_.control = device<ControlWords>(1);
+  dev_.mailboxes = device<Mailbox>(dev_.workers);
+  dev_.queue_words = device<QueueWords>(kPriorities + 1);
+  dev_.queue_slots = device<std::uint64_t>(std::size_t{kPriorities} * dev_.queue_capacity + dev_.spawn_capacity);
+  dev_.runs = device<RunState>(runs);
+  dev_.execs = device<ExecRecord>(options.max_executables);
+  dev_.records = device<TaskRecord>(std::size_t{options.max_tasks} + dev_.spawn_capacity);
+  dev_.edges = device<Edge>(options.max_edges);
+  dev_.stats = device<WorkerStats>(watched);
+  dev_.progress = device<Padded<std::uint64_t>>(dev_.workers);
+  if (options.trace_events) take_trace();
+  dev_.inbox = shared<InboxEntry>(dev_.inbox_capacity);
+  dev_.inbox_consumed = shared<std::uint64_t>(16);
+  dev_.completions = shared<CompletionSlot>(runs);
+  dev_.params = shared<unsigned char>(runs * kParamBytes);
+  dev_.results = shared<unsigned char>(runs * dev_.result_bytes);
+  dev_.stream_cells = shared<StreamCell>(runs * dev_.stream_capacity);
+  dev_.stream_consumed = shared<Padded<std::uint64_t>>(runs);
+  dev_.heartbeats = shared<Heartbeat>(watched);
+  dev_.reports = shared<WaitReport>(watched);
+  if (!engine.drains()) *(dev_.host_awake_ns = shared<std::uint64_t>(16)) = 1;
+  fill_queues();
+  empty_mailboxes();
+}
+
+void DeviceStateMemory::take_trace() {
+  const std::size_t lanes = std::size_t{dev_.workers} * kTraceRoles;
+  dev_.trace.lanes = device<TraceLane>(lanes);
+  dev_.trace.events = device<TraceEvent>(lanes * dev_.trace.capacity);
+}
+
+DeviceStateMemory::~DeviceStateMemory() {
+  forget_what_bodies_threw(dev_);
+  if (leaked_) return;  // seq_cst by default; relaxed would do, see leak()
+  for (void* memory : device_) engine_.free_device(memory);
+  for (void* memory : shared_) engine_.free_shared(memory);
+}
+
+template <class T>
+T* DeviceStateMemory::device(std::size_t count) {
+  device_.push_back(engine_.allocate_device(count * sizeof(T)));
+  return static_cast<T*>(device_.back());
+}
+
+template <class T>
+T* DeviceStateMemory::shared(std::size_t count) {
+  shared_.push_back(engine_.allocate_shared(count * sizeof(T)));
+  return static_cast<T*>(shared_.back());
+}
+
+void DeviceStateMemory::fill_queues() {
+  std::vector<QueueWords> words(kPriorities + 1);
+  std::vector<std::uint64_t> slots(std::size_t{kPriorities} * dev_.queue_capacity + dev_.spawn_capacity);
+  std::int64_t queued = 0, pooled = 0;
+  for (std::uint32_t level = 0; level < kPriorities; ++level)
+    reset_queue(queued, words[level], slots.data() + std::size_t{level} * dev_.queue_capacity, dev_.queue_capacity);
+  reset_queue(pooled, words[kPriorities], slots.data() + std::size_t{kPriorities} * dev_.queue_capacity,
+              dev_.spawn_capacity, dev_.spawn_capacity);
+  engine_.copy_to_device(dev_.queue_words, words.data(), words.size() * sizeof(QueueWords));
+  engine_.copy_to_device(dev_.queue_slots, slots.data(), slots.size() * sizeof(std::uint64_t));
+  engine_.copy_to_device(&dev_.control->pooled.value, &pooled, sizeof(pooled));
+}
+
+void DeviceStateMemory::empty_mailboxes() {
+  const std::vector<Mailbox> empty(dev_.workers, Mailbox{kEmptyMailbox});
+  engine_.copy_to_device(dev_.mailboxes, empty.data(), empty.size() * sizeof(Mailbox));
+}
+
+}  // namespace flywheel

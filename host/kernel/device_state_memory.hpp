@@ -1,0 +1,45 @@
+// Owns the device and host memory behind a DeviceState, the plain struct that kernel and host share. A runtime's core
+// holds one and passes its DeviceState to the loader and the dispatcher.
+#pragma once
+
+#include <atomic>
+#include <vector>
+
+#include "../engine/engine.hpp"
+
+namespace flywheel {
+
+class DeviceStateMemory {
+ public:
+  /// Allocates all memory, fills the queues and empties the mailboxes. Throws CapacityError for options that cannot
+  /// work, DeviceError if memory cannot be allocated.
+  DeviceStateMemory(Engine& engine, const Options& options);
+  ~DeviceStateMemory();
+  DeviceStateMemory(const DeviceStateMemory&) = delete;
+  DeviceStateMemory& operator=(const DeviceStateMemory&) = delete;
+
+  const DeviceState& dev() const { return dev_; }
+  DeviceState& dev() { return dev_; }
+  /// Keeps the memory until the process ends, because a kernel that cannot be stopped may still write to it. Relaxed:
+  /// shutdown() calls it before its thread drops its reference to the core, and the destructor runs after the last
+  /// reference is dropped.
+  void leak() { leaked_.store(true, std::memory_order_relaxed); }
+
+ private:
+  DeviceStateMemory(Engine& engine, const DeviceState& sizes);
+  template <class T>
+  T* device(std::size_t count);
+  template <class T>
+  T* shared(std::size_t count);
+  void take_trace();
+  void fill_queues();
+  void empty_mailboxes();
+
+  Engine& engine_;
+  DeviceState dev_{};
+  std::vector<void*> device_;
+  std::vector<void*> shared_;
+  std::atomic<bool> leaked_{false};  // atomic since several threads may call leak() at once
+};
+
+}  // namespace flywheel

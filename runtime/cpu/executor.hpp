@@ -1,0 +1,91 @@
+// The executor of a CPU worker: the worker's own thread.
+//
+// An executor runs task bodies. The worker's loop (dynamic/worker.hpp) fetches a task into a slot, starts it and waits
+// for it. On a GPU the compute warps run the body while the loop prefetches the next task; here the body runs inside
+// wait().
+#pragma once
+
+#include "compiled.hpp"
+#include "../records/task_slot.hpp"
+
+namespace flywheel {
+
+template <class List, class P = CpuPlatform>
+class CpuExecutor {
+ public:
+  CpuExecutor(const DeviceState& dev, std::uint32_t worker, unsigned char* scratch)
+      : dev_(dev), worker_(worker), scratch_(scratch) {}
+
+  static constexpr bool kLooksAhead = false;  // the loop cannot prefetch while this thread runs a body
+
+  FLYWHEEL_TASK LocalWork& work() { return work_; }
+  FLYWHEEL_TASK std::uint32_t next_slot() const { return next_; }
+
+  /// Copies the task's record and its run's line into the slot. copy_line() names the orders.
+  FLYWHEEL_TASK const TaskSlot& fetch(std::uint32_t slot, const TaskRecord& record, RunState& run) {
+    task_slots_[slot].record = record;
+    copy_line<P>(task_slots_[slot].run, run.line);
+    return task_slots_[slot];
+  }
+
+  /// The same for a run whose constants came over the direct slot. It was admitted just now: nothing else of its line
+  /// is set.
+  FLYWHEEL_TASK const TaskSlot& fetch_direct(std::uint32_t slot, const TaskRecord& record, std::uint32_t,
+                                         const RunConstants& run) {
+    task_slots_[slot].record = record;
+    task_slots_[slot].run = {run, 0, 0, 0, 0, 0, 0, {}};
+    return task_slots_[slot];
+  }
+  FLYWHEEL_TASK void keep_constants(std::uint32_t, const RunConstants&) const {}  // fetch_direct() has copied them
+
+  /// Whether the run of the task that was fetched last was cancelled by then.
+  FLYWHEEL_TASK bool cancelled() const { return task_slots_[next_].run.cancelled != 0; }
+
+  /// Prepares the task's context; the body runs in wait().
+  FLYWHEEL_TASK void start(std::uint32_t slot, Item item) {
+    next_ = slot ^ 1;
+    const TaskSlot& task_slot = task_slots_[slot];
+    contexts_[slot] = {&dev_, &task_slot.record.header, dev_.runs + item.run, item, worker_,
+                       {0, 0, 0, task_slot.run.iteration}};
+  }
+
+  /// Runs the body. The callbacks are for executors whose body runs elsewhere: the first for bodies that take long,
+  /// `signal_done` for those of more than a few microseconds, `last` for those of more than some 20. Here only
+  /// `signal_done` is called, after the body; the watchdog keeps the time, see begin_body().
+  template <class Slow, class Settle, class Last>
+  FLYWHEEL_TASK Outcome wait(std::uint32_t slot, Slow&&, Settle&& signal_done, Last&&) {
+    CpuBlock<List, P> block(contexts_[slot], scratch_);
+    begin_body<P>(dev_.heartbeats[worker_], contexts_[slot].item.pack());
+    detail::CatchingList<List>::run(task_slots_[slot].record, block);
+    end_body<P>(dev_.heartbeats[worker_]);
+    signal_done();
+    return contexts_[slot].outcome;
+  }
+
+  /// Takes part in the phased run in `run_slot`; returns how it ended.
+  template <class Slow>
+  FLYWHEEL_TASK PhasesEnd run_phased(std::uint16_t run_slot, Slow&&) {
+    RunState& run = dev_.runs[run_slot];
+    TaskContext context{&dev_, nullptr, &run, {0, run_slot, false}, worker_, {}};
+    CpuBlock<List, P> block(context, scratch_);
+    return run_phases<detail::CatchingList<List>>(dev_, run.line.constants, block);
+  }
+
+  /// Takes part in the compiled run in `run_slot`.
+  template <class Slow>
+  FLYWHEEL_TASK void run_compiled(std::uint16_t run_slot, Slow&&) {
+    CpuCompiled<List, P> part(dev_, run_slot, worker_, scratch_);
+    part();
+  }
+
+ private:
+  const DeviceState& dev_;
+  std::uint32_t worker_;
+  unsigned char* scratch_;
+  std::uint32_t next_ = 0;
+  LocalWork work_;
+  TaskSlot task_slots_[2];
+  TaskContext contexts_[2];
+};
+
+}  // namespace flywheel

@@ -1,0 +1,194 @@
+// The inbox poller: takes messages from the inbox and admits runs to the workers. One warp polls on the GPU
+// (device/kernel.cuh), one thread on the CPU (cpu/entry.hpp). For the direct slot see records/idle.hpp.
+#pragma once
+
+#include <cstring>
+
+#include "completion.hpp"
+#include "../records/graph.hpp"
+
+namespace flywheel {
+
+/// Writes the line of a submitted run: the message's words become its constants, the rest is zeroed. All lanes call;
+/// `mine` holds this lane's words of the message. One coalesced store on the GPU. Relaxed: after P::converge() the
+/// leading lane admits the run (see MessageHandler::admit()), which releases the line.
+template <class P>
+FLYWHEEL_TASK void open_line(RunLine& line, const std::uint32_t* mine) {
+  auto* words = reinterpret_cast<std::uint32_t*>(&line);
+  for (std::uint32_t i = P::lane(), k = 0; i < sizeof(RunLine) / 4; i += P::lanes(), ++k)
+    P::device(words[i]).store(i < kRunWords ? mine[k] : 0, Order::relaxed);
+}
+
+/// Handles the messages on one thread: admits a run whose line is open, cancels a run, or notes that the kernel is to
+/// park.
+template <class P>
+class MessageHandler {
+ public:
+  FLYWHEEL_TASK MessageHandler(const DeviceState& dev, DirectSlot& direct_slot, const RunConstants& message)
+      : dev_(dev), direct_slot_(direct_slot), message_(message), state_(dev.control->poller) {}
+
+  /// Handles the message in the buffer.
+  FLYWHEEL_TASK void handle() {
+    const RunConstants message = message_;  // one copy: the loads of all words overlap
+    switch (static_cast<InboxOp>(message.op)) {
+      case InboxOp::submit: return admit(message);
+      case InboxOp::cancel: return cancel();
+      case InboxOp::park: parking_ = true; return;
+    }
+  }
+
+  /// True once the host has asked to park and all admitted runs have ended. Relaxed: pairs with the add in end_run(),
+  /// which comes after the completion word; only the numbers are compared.
+  FLYWHEEL_TASK bool may_park() const {
+    return parking_ && P::device(dev_.control->finished.value).load(Order::relaxed) == state_.admitted;
+  }
+
+  /// Publishes the announcement: the latest collective run, and in `stop` the launch that is to end (0: none).
+  FLYWHEEL_TASK void post(std::uint32_t stop) const {
+    // Release: pairs with the acquire load in WorkFinder::take_phased(). The line and state of the collective run go
+    // with it. The relaxed loads of it, in read_broadcast() and is_wanted(), are hints.
+    P::device(dev_.control->broadcast.announcement).store(announcement_word(state_.epoch, phased_, stop), Order::release);
+  }
+
+  /// Saves the poller's state for the next launch, then tells the workers of this launch to leave. Plain: the next
+  /// launch begins after this one has ended.
+  FLYWHEEL_TASK void close(std::uint64_t next_entry) {
+    state_.next_entry = next_entry;
+    ++state_.parks;
+    dev_.control->poller = state_;
+    post(dev_.launch);
+  }
+
+ private:
+  /// Admits a run: announces a collective one; else delivers its only root over the direct slot or publishes its roots.
+  FLYWHEEL_TASK void admit(const RunConstants& message) {
+    RunState& run = dev_.runs[message.slot];
+    ++state_.admitted;
+    // Relaxed: pairs with the arrivals in arrive_sink(); the roots or the direct slot's item release it.
+    P::device(run.outstanding).store(message.sinks, Order::relaxed);
+    if (message.param_bytes) copy_params(run);
+    if (message.flags & kAllWorkers) return announce(run);
+    if (message.root_count == 1 && offer_directly<P>(direct_slot_, only_root(message), message)) return hold_breath();
+    publish_roots<P>(dev_, dev_.workers, message_);
+  }
+
+  /// Stops polling after a run went out over the direct slot, until the worker of this block waits there again, or for
+  /// 2 us. A poll under way across PCIe holds up the fence with which that worker publishes its result (by 1 us,
+  /// measured on an H200).
+  FLYWHEEL_TASK void hold_breath() const {
+    constexpr std::uint64_t kLongestNs = 2000;
+    const std::uint64_t begin = P::now_ns();
+    // Relaxed: pairs with the release store in IdleSlot::enroll(). Only the moment matters; offer_directly() acquires.
+    for (std::uint32_t spins = 0; P::block(direct_slot_.waiting).load(Order::relaxed) == 0; ++spins)
+      if (spins % 8 == 7 && P::now_ns() - begin > kLongestNs) return;
+  }
+
+  FLYWHEEL_TASK static std::uint64_t only_root(const RunConstants& message) {
+    return Item{message.first_record + message.root_task, static_cast<std::uint16_t>(message.slot), false}.pack();
+  }
+
+  /// Copies the run's parameters from host memory. Plain: Inbox::read() has acquired the source, and admitting the run
+  /// releases the copy.
+  FLYWHEEL_TASK void copy_params(RunState& run) const {
+    const auto* words = reinterpret_cast<const std::uint64_t*>(dev_.params + std::size_t{message_.slot} * kParamBytes);
+    auto* to = reinterpret_cast<std::uint64_t*>(run.params);
+    for (std::uint32_t i = 0; i < (message_.param_bytes + 7) / 8; ++i) to[i] = words[i];
+  }
+
+  /// Announces a phased or compiled run; every worker joins it when it is next idle.
+  FLYWHEEL_TASK void announce(RunState& run) {
+    // Relaxed: pairs with GridBarrier::arrive(). The barrier is at rest: the host submits one collective run at a time,
+    // and all arrivals of the previous one came before its completion.
+    run.line.barrier_base = P::device(dev_.control->barrier.value).load(Order::relaxed);
+    ++state_.epoch;
+    phased_ = message_.slot;
+    post(0);
+  }
+
+  FLYWHEEL_TASK void cancel() const {
+    RunLine& line = dev_.runs[message_.slot].line;
+    // A cancellation that comes late meets a newer generation and does nothing.
+    // Relaxed: pairs with the loads in BlockCore::cancelled(), copy_line(), complete_run(), meet() and signal_done().
+    // Only the value counts.
+    if (line.constants.generation == message_.generation) P::device(line.cancelled).store(1, Order::relaxed);
+  }
+
+  const DeviceState& dev_;
+  DirectSlot& direct_slot_;
+  const RunConstants& message_;
+  InboxPollerState state_;
+  std::uint32_t phased_ = 0;
+  bool parking_ = false;
+};
+
+/// Polls the inbox: the lanes of P read a message together, and the leading lane handles it.
+template <class P>
+class InboxPoller {
+ public:
+  /// `direct_slot` belongs to the worker in the same block. `buffer` is where the lanes lay out a message: shared
+  /// memory on the GPU.
+  FLYWHEEL_TASK InboxPoller(const DeviceState& dev, DirectSlot& direct_slot, RunConstants& buffer)
+      : dev_(dev), inbox_(Views<P>{dev}.inbox()), buffer_(buffer), handler_(dev, direct_slot, buffer),
+        next_(dev.control->poller.next_entry), released_(next_) {}
+
+  /// Polls until the kernel parks or is aborted. All lanes call. One poll is under way at a time: with two a submission
+  /// takes 1 us longer (H200), because the fences of this SM wait for both; see tuning.md.
+  FLYWHEEL_TASK void operator()() {
+    if (P::lane() == 0) handler_.post(0);
+    for (std::uint32_t spins = 0; !(spins % 16 == 15 && P::any(leaves())); ++spins) {
+      if (take_message()) {
+        if (P::lane() == 0) handler_.handle();
+        P::converge();
+        spins = 0;
+      } else {
+        if (spins == kQuiet) release_entries();
+        P::pause(spins);
+      }
+    }
+    release_entries();
+    if (P::lane() == 0) handler_.close(next_);
+  }
+
+ private:
+  static constexpr std::uint32_t kQuiet = 16;  // empty polls in a row until the host is told what was read
+  static constexpr std::uint32_t kWordsEach = (kRunWords + P::lanes() - 1) / P::lanes();
+
+  /// The leading lane's vote to return. Relaxed: `abort` pairs with report_wait() and the host; only its value counts.
+  FLYWHEEL_TASK bool leaves() const {
+    return P::lane() == 0 &&
+           (handler_.may_park() || P::device(dev_.control->broadcast.abort).load(Order::relaxed) != 0);
+  }
+
+  /// Takes the next message if it has arrived: lays it out in buffer_ and, for a submission, opens the run's line.
+  FLYWHEEL_TASK bool take_message() {
+    std::uint32_t mine[kWordsEach] = {};
+    if (!inbox_.read(next_, mine)) return false;
+    ++next_;
+    auto* words = reinterpret_cast<std::uint32_t*>(&buffer_);
+    for (std::uint32_t i = P::lane(), k = 0; i < kRunWords; i += P::lanes(), ++k) words[i] = mine[k];
+    P::converge();  // orders what each lane has acquired before what any lane does next
+    // The two words come from the lanes that hold them: reading them back from buffer_ takes longer.
+    const auto word = [&](std::size_t offset) { return P::word_of_lanes(mine, static_cast<std::uint32_t>(offset / 4)); };
+    const std::uint32_t op = word(offsetof(RunConstants, op)), slot = word(offsetof(RunConstants, slot));
+    if (op == static_cast<std::uint32_t>(InboxOp::submit)) open_line<P>(dev_.runs[slot].line, mine);
+    P::converge();  // the leading lane releases what all lanes wrote, see open_line()
+    if (next_ - released_ >= dev_.inbox_capacity / 4) release_entries();
+    return true;
+  }
+
+  /// Tells the host which entries it may overwrite. Not after each message: a store across PCIe would hold up the
+  /// fences of the run that was just admitted.
+  FLYWHEEL_TASK void release_entries() {
+    if (released_ != next_ && P::lane() == 0) inbox_.release(next_);
+    released_ = next_;
+  }
+
+  const DeviceState& dev_;
+  Inbox<P> inbox_;
+  RunConstants& buffer_;
+  MessageHandler<typename P::Leader> handler_;
+  std::uint64_t next_;
+  std::uint64_t released_;
+};
+
+}  // namespace flywheel

@@ -1,0 +1,193 @@
+// The device state: handles to all memory that the workers, the inbox poller and the host share.
+//
+// DeviceState is a plain struct that the kernel takes by value and CPU workers by reference. The host owns the memory behind it
+// (host/kernel/device_state_memory). Views<P> makes queues, barriers and rings of one platform from the handles.
+#pragma once
+
+#include <cstdint>
+
+#include "../base/barrier.hpp"
+#include "../base/queue.hpp"
+#include "../base/wait.hpp"
+#include "graph.hpp"
+#include "heartbeat.hpp"
+#include "idle.hpp"
+#include "inbox.hpp"
+#include "run.hpp"
+#include "stream.hpp"
+#include "task.hpp"
+#include "trace.hpp"
+
+namespace flywheel {
+
+/// The announcement to all workers: {epoch of the collective run:32 | its run slot:16 | launch to stop:16}. Only the inbox
+/// poller writes it. The stop field names a launch of the kernel, so a value that the previous launch left stops no worker.
+FLYWHEEL_TASK constexpr std::uint64_t announcement_word(std::uint32_t epoch, std::uint32_t run, std::uint32_t stop) {
+  return (std::uint64_t{epoch} << 32) | (std::uint64_t{run & 0xffff} << 16) | (stop & 0xffff);
+}
+FLYWHEEL_TASK constexpr std::uint32_t announcement_epoch(std::uint64_t word) { return static_cast<std::uint32_t>(word >> 32); }
+FLYWHEEL_TASK constexpr std::uint32_t announcement_run(std::uint64_t word) { return (word >> 16) & 0xffff; }
+FLYWHEEL_TASK constexpr std::uint32_t announcement_stop(std::uint64_t word) { return word & 0xffff; }
+
+inline constexpr std::uint32_t kMaxRunSlots = 1u << 15;
+
+/// The state that the inbox poller keeps from one launch of the kernel to the next.
+struct InboxPollerState {
+  std::uint64_t next_entry;  // number of the next inbox entry to read
+  std::uint64_t admitted;    // runs admitted
+  std::uint32_t epoch;       // collective runs announced
+  std::uint32_t parks;
+};
+
+/// The words that idle workers poll. They share one cache line, so one poll is one request to L2.
+struct BroadcastWords {
+  std::int64_t queued[kPriorities];  // for each priority: tokens of the ready queue and runs with roots left, see kRootedRun
+  std::uint64_t announcement;        // see announcement_word()
+  std::uint64_t abort;               // non-zero: the runtime is aborted
+};
+
+/// Shared words in device memory. All are zero at the first launch, except the token count of the spawn pool.
+struct ControlWords {
+  alignas(128) BroadcastWords broadcast;
+  Padded<std::int64_t> pooled;            // tokens of the pool of spawn records
+  Padded<std::uint64_t> barrier;          // the word of the GridBarrier
+  Padded<std::uint64_t> finished;         // runs completed
+  Padded<std::uint64_t> compiled_passes;  // passes of all compiled runs that have ended; written by their leaders. For stamps
+  alignas(128) std::uint64_t idle_bits[kIdleWords];                      // the bits of the IdleSet
+  alignas(128) std::uint64_t root_bits[kPriorities][kMaxRunSlots / 64];  // runs with roots left, see roots.hpp
+  alignas(128) InboxPollerState poller;
+};
+
+/// A worker's counters. Only the worker writes them, with relaxed stores; the host copies them for Runtime::stats().
+struct alignas(128) WorkerStats {
+  std::uint64_t tasks;    // bodies run
+  std::uint64_t skipped;  // tasks not run: a predecessor failed or the run was cancelled
+  std::uint64_t kept;     // successors that the worker ran itself, without a queue
+  std::uint64_t queued;   // tasks popped from a queue
+  std::uint64_t handed;   // items that arrived in the mailbox or the direct slot
+  std::uint64_t polls;    // polls while idle
+};
+
+/// Sizes, limits and pointers. A plain handle: the host owns the memory.
+struct DeviceState {
+  std::uint32_t workers;
+  std::uint32_t run_slots;
+  std::uint32_t result_bytes;     // for each run slot
+  std::uint32_t stream_capacity;  // cells for each run slot
+  std::uint32_t queue_capacity;   // slots for each priority
+  std::uint32_t spawn_capacity;
+  std::uint32_t spawn_base;       // first record of the spawn pool in the record arena
+  std::uint32_t share_shift;      // a worker takes 1 / 2^share_shift of the queued tasks; 2^share_shift >= 2 * workers
+  std::uint32_t keep_successor;   // 0: every ready task goes through a mailbox or a queue (for measurements)
+  std::uint32_t inbox_capacity;
+  std::uint32_t scratch_bytes;
+  std::uint32_t launch;           // number of this launch of the kernel, 1 to 65535
+  std::uint32_t phased_before;    // collective runs announced before this launch
+  std::uint64_t spin_budget_ns;   // of a wait for another worker
+  std::uint64_t phase_budget_ns;  // of a wait in a collective run: longer, because the others may be in a long task
+  std::uint32_t page_count;       // pages of shared memory for operands, see operands.hpp
+  std::uint32_t page_window;      // most pages in flight at once
+  std::uint32_t page_ticks;       // least ticks of the worker's clock between two page fetches; 0: no limit
+  std::uint32_t bulk_copies;      // 0: pages are fetched with cp.async, as on GPUs before Hopper
+  std::uint64_t check_ns;         // limit of block.spin() in checked runs, see device/checked.cuh; 0: not checked
+
+  // Device memory.
+  ControlWords* control;
+  Mailbox* mailboxes;
+  QueueWords* queue_words;          // kPriorities ready queues, then the pool of spawn records
+  std::uint64_t* queue_slots;       // kPriorities x queue_capacity, then spawn_capacity
+  RunState* runs;
+  ExecRecord* execs;
+  TaskRecord* records;
+  Edge* edges;
+  WorkerStats* stats;
+  TraceBuffers trace;
+  Padded<std::uint64_t>* progress;  // one a worker: it changes as the worker makes progress, see show_progress()
+
+  // Host memory that the device reads and writes.
+  InboxEntry* inbox;
+  std::uint64_t* inbox_consumed;
+  CompletionSlot* completions;             // one a run slot
+  unsigned char* params;                   // run_slots x kParamBytes
+  unsigned char* results;                  // run_slots x result_bytes
+  StreamCell* stream_cells;                // run_slots x stream_capacity
+  Padded<std::uint64_t>* stream_consumed;  // one a run slot
+  Heartbeat* heartbeats;                   // one a worker, then one for the inbox poller
+  WaitReport* reports;                     // likewise
+  std::uint64_t* host_awake_ns;            // the watchdog's clock: it stops while the host's process is stopped; never 0.
+                                           // Null in drain mode, where a launch may block the host
+};
+
+/// The work that one worker holds between tasks: a batch popped from a queue, or a share of a run's roots. On a GPU it
+/// lies in shared memory: local memory is read through L1, which every acquire empties.
+struct LocalWork {
+  std::uint64_t batch[8];            // items popped from a queue and not yet run
+  std::uint32_t batch_next;
+  std::uint32_t batch_size;
+  std::uint32_t level;               // the priority of the batch or the roots; the worker never holds both
+  std::uint32_t roots_next;          // the share of roots: positions [roots_next, roots_end) in the root list
+  std::uint32_t roots_end;
+  std::uint32_t roots_left;          // roots of that run that no worker had taken, when last read; 0: not known
+  std::uint32_t roots_first_record;  // with the next three: a RootList
+  std::uint32_t roots_first;
+  std::uint16_t roots_slot;
+  bool roots_dense;
+  std::uint32_t urgent;              // tasks popped because they were more urgent than the local work
+  std::uint32_t sinks_done;          // sinks of one run, done but not reported: a later task reports them, see LongFinish
+  std::uint32_t single_shares;       // the next shares that are single tasks, see take_singly()
+  bool roots_open;                   // the run in `roots_slot` may have more roots to take
+  bool roots_turn;                   // if a priority has roots and queued tasks, roots come first this time
+  std::uint32_t epoch;               // collective runs that this worker has joined or skipped
+  std::uint64_t ready[kPriorities][16];  // successors that became ready together
+};
+
+/// Shows that a worker makes progress. One thread of the worker calls it after a task of a collective run and during a
+/// long task of another run. Relaxed: pairs with the loads in total_progress() (runtime/base/wait.hpp), for which only
+/// the change matters.
+template <class P>
+FLYWHEEL_TASK void show_progress(const DeviceState& dev, std::uint32_t worker) {
+  if (dev.progress) P::device(dev.progress[worker].value).add(1, Order::relaxed);
+}
+
+/// The limit of a worker's waits in collective runs. It converts to a WaitContext only once a wait has lasted for a while:
+/// loading all of these words first would delay the first poll.
+struct PhaseWait {
+  const DeviceState* dev;
+  std::uint32_t worker;
+
+  FLYWHEEL_TASK operator WaitContext() const {
+    return {&dev->control->broadcast.abort, dev->reports + worker, dev->phase_budget_ns, true, dev->progress,
+            dev->progress ? dev->workers : 0, dev->host_awake_ns};
+  }
+};
+
+/// Queues, rings, sets and limits of the device state, typed for one platform.
+template <class P>
+struct Views {
+  const DeviceState& dev;
+
+  FLYWHEEL_TASK Queue<P> ready(std::uint32_t priority) const {
+    return {dev.control->broadcast.queued + priority, dev.queue_words + priority, dev.queue_slots + std::size_t{priority} * dev.queue_capacity,
+            dev.queue_capacity};
+  }
+  FLYWHEEL_TASK Queue<P> spawn_pool() const {
+    return {&dev.control->pooled.value, dev.queue_words + kPriorities, dev.queue_slots + std::size_t{kPriorities} * dev.queue_capacity,
+            dev.spawn_capacity};
+  }
+  FLYWHEEL_TASK IdleSet<P> idle() const {
+    return {dev.control->idle_bits, dev.mailboxes, dev.workers};
+  }
+  FLYWHEEL_TASK GridBarrier<P> barrier() const { return {&dev.control->barrier.value, dev.workers}; }
+  FLYWHEEL_TASK Inbox<P> inbox() const { return {dev.inbox, dev.inbox_capacity, dev.inbox_consumed}; }
+  FLYWHEEL_TASK Stream<P> stream(std::uint32_t run) const {
+    return {dev.stream_cells + std::size_t{run} * dev.stream_capacity, &dev.stream_consumed[run].value,
+            dev.stream_capacity};
+  }
+  /// The limit of a worker's waits in dynamic runs.
+  FLYWHEEL_TASK WaitContext wait(std::uint32_t worker) const {
+    return {&dev.control->broadcast.abort, dev.reports + worker, dev.spin_budget_ns, true, nullptr, 0, dev.host_awake_ns};
+  }
+  FLYWHEEL_TASK PhaseWait wait_for_phase(std::uint32_t worker) const { return {&dev, worker}; }
+};
+
+}  // namespace flywheel
