@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes apps/llama/files/unicode_table.hpp: the ranges of \\p{L}, \\p{N} and \\s for the pre-tokenizers.
+"""Writes apps/llama/checkpoint/tokenizer/unicode_table.hpp: the ranges of \\p{L}, \\p{N} and \\s for the pre-tokenizers.
 
     python3 tools/make_unicode_table.py
 
@@ -13,7 +13,7 @@ try:
 except ImportError:
     import unicodedata
 
-OUT = Path(__file__).resolve().parent.parent / "apps/llama/files/unicode_table.hpp"
+OUT = Path(__file__).resolve().parent.parent / "apps/llama/checkpoint/tokenizer/unicode_table.hpp"
 # The property White_Space, which has not changed since Unicode 6.3.
 SPACES = [*range(0x09, 0x0E), 0x20, 0x85, 0xA0, 0x1680, *range(0x2000, 0x200B), 0x2028, 0x2029, 0x202F,
           0x205F, 0x3000]

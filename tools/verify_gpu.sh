@@ -52,7 +52,7 @@ sanitize() {
   local decode="tuned on the GPU: both families write*,tuned on the GPU: a seed names a text in a runtime*"
   for tool in memcheck synccheck; do
     try "sanitize_$tool" 150 compute-sanitizer --tool "$tool" --error-exitcode 9 tests/test_device_sanitize
-    try "sanitize_decode_$tool" 200 compute-sanitizer --tool "$tool" --error-exitcode 9 tests/test_apps_llama_fast_gpu "$decode"
+    try "sanitize_decode_$tool" 200 compute-sanitizer --tool "$tool" --error-exitcode 9 tests/test_apps_llama_tuned_gpu "$decode"
   done
   try sanitize_racecheck 240 compute-sanitizer --tool racecheck --error-exitcode 9 tests/test_device_racecheck
   for mistake in scratch page handoff; do

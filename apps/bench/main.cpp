@@ -9,18 +9,20 @@
 #include <string>
 #include <vector>
 
-#include "apps/bench/limits.hpp"
-#include "apps/bench/results.hpp"
 #include "apps/bench/runtime_rows.hpp"
+#include "apps/measure/limits.hpp"
+#include "apps/measure/results.hpp"
 
-namespace flywheel::bench {
+namespace bench {
 namespace {
+
+using namespace measure;
 
 struct Options {
   std::string rows = "*";
   int rounds = 0;  // 0: five, or two with --quick
   std::string out = {};
-  std::string commit = std::string(git_commit());
+  std::string commit = std::string(flywheel::git_commit());
   bool quick = false;
   std::uint64_t soak_tasks = 0;  // 0: 1e9 on a GPU, 1e6 on a CPU, with --quick a tenth
 };
@@ -107,15 +109,15 @@ int run(const Options& options) {
 }
 
 }  // namespace
-}  // namespace flywheel::bench
+}  // namespace bench
 
 int main(int argc, char** argv) {
-  flywheel::bench::Options options;
+  bench::Options options;
   CLI::App app("Measures Flywheel beside the limits of this card and beside its peers.", "bench");
-  flywheel::bench::describe(app, options);
+  bench::describe(app, options);
   CLI11_PARSE(app, argc, argv);
   try {
-    return flywheel::bench::run(options);
+    return bench::run(options);
   } catch (const std::exception& error) {
     std::cerr << "bench: " << error.what() << '\n';
     return 1;

@@ -7,7 +7,11 @@
 #include <stdexcept>
 #include <thread>
 
-namespace flywheel::bench {
+namespace bench {
+
+using namespace flywheel;
+using namespace measure;
+
 namespace {
 
 struct Empty {
@@ -159,4 +163,4 @@ std::vector<Measurement> runtime_rows(const Effort& effort, bool on_gpu, std::ui
   };
 }
 
-}  // namespace flywheel::bench
+}  // namespace bench

@@ -4,12 +4,12 @@
 #include <cstdint>
 #include <vector>
 
-#include "apps/bench/measurement.hpp"
+#include "apps/measure/measurement.hpp"
 
-namespace flywheel::bench {
+namespace bench {
 
 /// Each round starts a runtime and shuts it down, so that the next row finds the GPU empty. `soak_tasks`: how many
 /// tasks the soak row submits.
-std::vector<Measurement> runtime_rows(const Effort& effort, bool on_gpu, std::uint64_t soak_tasks);
+std::vector<measure::Measurement> runtime_rows(const measure::Effort& effort, bool on_gpu, std::uint64_t soak_tasks);
 
-}  // namespace flywheel::bench
+}  // namespace bench

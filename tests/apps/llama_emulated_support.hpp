@@ -3,14 +3,14 @@
 
 #include "support/emulated_engine.hpp"
 
-#include "apps/llama/bench/fill_random.cuh"
-#include "apps/llama/fast/attend.cuh"
-#include "apps/llama/fast/choose.cuh"
-#include "apps/llama/fast/gate.cuh"
-#include "apps/llama/fast/graph.hpp"
-#include "apps/llama/fast/project.cuh"
+#include "apps/llama/decode/fill_random.cuh"
+#include "apps/llama/tuned/attend.cuh"
+#include "apps/llama/tuned/choose.cuh"
+#include "apps/llama/tuned/gate.cuh"
+#include "apps/llama/tuned/graph.hpp"
+#include "apps/llama/tuned/project.cuh"
 
-namespace flywheel::llama {
+namespace llama {
 
 /// Makes the list of task types one that no other file has: where nvcc compiles start.cu, the kernel of that list is its.
 struct NobodysTask {
@@ -26,9 +26,9 @@ inline Runtime emulated_runtime(const Config& config, int context, std::uint32_t
   options.operand_pages = pages;
   options.bulk_copies = bulk;
   options.start_timeout = std::chrono::seconds(60);  // of processors that others keep busy
-  options.scratch_bytes = fast_scratch_bytes(config, true, context);
-  return flywheel::testing::start_emulated<FastEmbed, FastProject, FastAttend, FastGateUp, FastResidual,
-                                           FastLogits, FastChoose, FillRandom, NobodysTask>(options);
+  options.scratch_bytes = tuned_scratch_bytes(config, true, context);
+  return flywheel::testing::start_emulated<TunedEmbed, TunedProject, TunedAttend, TunedGateUp, TunedResidual,
+                                           TunedLogits, TunedChoose, FillRandom, NobodysTask>(options);
 }
 
-}  // namespace flywheel::llama
+}  // namespace llama

@@ -8,7 +8,7 @@
 
 #include "llama_run_support.hpp"
 
-namespace flywheel::llama {
+namespace llama {
 
 /// Float sums in another order than PyTorch's and another exp leave 2.7e-6 at most on CPU workers; PyTorch's
 /// own float logits are up to 2.4e-6 from those of its float64.
@@ -61,11 +61,11 @@ struct FamilyGolden {
 /// The relative error at each position, of the model in `folder` against `golden`.
 inline std::vector<double> errors_of(Runtime& runtime, const std::filesystem::path& folder,
                                      const FamilyGolden& golden) {
-  const auto logits = Generator(runtime, folder, kFamilyContext).logits(golden.ids);
+  const auto logits = PortableGenerator(runtime, folder, kFamilyContext).logits(golden.ids);
   std::vector<double> errors;
   for (std::size_t position = 0; position < logits.size(); ++position)
     errors.push_back(relative_error(logits[position], golden.at(position)));
   return errors;
 }
 
-}  // namespace flywheel::llama
+}  // namespace llama

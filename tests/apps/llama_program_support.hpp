@@ -10,7 +10,9 @@
 #include "llama_support.hpp"
 #include "support/program.hpp"
 
-namespace flywheel::llama {
+namespace llama {
+
+namespace testing = flywheel::testing;
 
 using testing::Answer;
 
@@ -31,4 +33,4 @@ inline void check_refused(const std::string& arguments, std::initializer_list<st
   CHECK(std::count(answer.text.begin(), answer.text.end(), '\n') == 1);
 }
 
-}  // namespace flywheel::llama
+}  // namespace llama

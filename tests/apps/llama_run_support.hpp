@@ -6,16 +6,16 @@
 #include <span>
 #include <vector>
 
-#include "apps/llama/files/safetensors.hpp"
-#include "apps/llama/generate.hpp"
-#include "apps/llama/start.hpp"
+#include "apps/llama/checkpoint/safetensors.hpp"
+#include "apps/llama/portable/generator.hpp"
+#include "apps/llama/portable/start.hpp"
 #include "llama_support.hpp"
 #include "support/expect.hpp"
 
-namespace flywheel::llama {
+namespace llama {
 
 inline Runtime cpu_runtime(std::uint32_t workers = 2) {
-  return start_runtime({.target = Target::cpu, .workers = workers});
+  return start_portable_runtime({.target = Target::cpu, .workers = workers});
 }
 
 /// What transformers computes for the shipped model; see tools/golden_llama.py.
@@ -57,9 +57,7 @@ inline double worst_error(const std::vector<std::vector<float>>& logits, const G
   return worst;
 }
 
-/// By a Generator or a FastGenerator.
-template <class AnyGenerator>
-std::vector<std::uint32_t> write_tokens(AnyGenerator& generator, const Request& request) {
+inline std::vector<std::uint32_t> write_tokens(Generator& generator, const Request& request) {
   std::vector<std::uint32_t> tokens;
   generator.generate(request, [&](std::uint32_t token) { tokens.push_back(token); });
   return tokens;
@@ -95,4 +93,4 @@ class Noise {
   std::normal_distribution<double> normal_;
 };
 
-}  // namespace flywheel::llama
+}  // namespace llama

@@ -7,9 +7,9 @@
 #include <stdexcept>
 #include <vector>
 
-#include "apps/llama/tasks/sampling.cuh"
+#include "apps/llama/portable/sample.cuh"
 
-namespace flywheel::llama {
+namespace llama {
 
 /// Numbers of tokens.
 using Tokens = std::vector<std::size_t>;
@@ -48,7 +48,7 @@ inline Tokens nucleus(Tokens order, const std::vector<float>& logits, const std:
   return order;
 }
 
-/// What Sample and FastChoose must choose after the step at `position`. (-0 and 0 are not to be among the logits.)
+/// What Sample and TunedChoose must choose after the step at `position`. (-0 and 0 are not to be among the logits.)
 inline std::uint32_t sampled_by_sorting(const std::vector<float>& logits, const Sampling& how, std::uint32_t position) {
   Tokens kept = sorted(logits);
   const auto mass = masses(logits, how.temperature);
@@ -63,4 +63,4 @@ inline std::uint32_t sampled_by_sorting(const std::vector<float>& logits, const 
   throw std::runtime_error("the masses do not reach their own total");
 }
 
-}  // namespace flywheel::llama
+}  // namespace llama

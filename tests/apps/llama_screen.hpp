@@ -12,9 +12,9 @@
 #include <string_view>
 #include <vector>
 
-#include "apps/llama/files/utf8.hpp"
+#include "apps/llama/checkpoint/tokenizer/utf8.hpp"
 
-namespace flywheel::llama {
+namespace llama {
 
 /// As xterm does it: a character in a line's last cell leaves the cursor there, and the next one goes to the next line.
 class Screen {
@@ -90,4 +90,4 @@ inline std::vector<std::string> shown_on_terminal(std::size_t width, const std::
   return screen.lines();
 }
 
-}  // namespace flywheel::llama
+}  // namespace llama

@@ -1,9 +1,9 @@
 // A model that is quick to compute, for tests that need no weights of their own.
 #pragma once
 
-#include "apps/llama/files/config.hpp"
+#include "apps/llama/checkpoint/config.hpp"
 
-namespace flywheel::llama {
+namespace llama {
 
 /// Each test says what it needs otherwise.
 inline Config small_config() {
@@ -21,4 +21,4 @@ inline Config small_config() {
   return config;
 }
 
-}  // namespace flywheel::llama
+}  // namespace llama

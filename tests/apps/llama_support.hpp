@@ -1,4 +1,4 @@
-// What the tests of apps/llama/files share. Tests run in the repository's root, so paths below it need no
+// What the tests of apps/llama/checkpoint share. Tests run in the repository's root, so paths below it need no
 // prefix.
 #pragma once
 
@@ -13,9 +13,9 @@
 #include <string_view>
 #include <vector>
 
-#include "apps/llama/files/error.hpp"
+#include "apps/llama/checkpoint/error.hpp"
 
-namespace flywheel::llama {
+namespace llama {
 
 inline const std::filesystem::path kModelFolder = "apps/llama/model";
 inline const std::filesystem::path kGoldenFolder = "tests/apps/data";
@@ -84,4 +84,4 @@ std::string raw(std::initializer_list<T> values) {
   return bytes;
 }
 
-}  // namespace flywheel::llama
+}  // namespace llama

@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "apps/llama/fast/generate.hpp"
+#include "apps/llama/tuned/generator.hpp"
 #include "llama_run_support.hpp"
 
-namespace flywheel::llama {
+namespace llama {
 
 using Texts = std::vector<std::vector<std::uint32_t>>;
 
@@ -29,7 +29,7 @@ inline std::vector<Request> different_requests(const Golden& golden, int count, 
 }
 
 /// All at once.
-inline Texts write_texts(FastGenerator& generator, const std::vector<Request>& requests) {
+inline Texts write_texts(TunedGenerator& generator, const std::vector<Request>& requests) {
   Texts texts(requests.size());
   const auto outcomes =
       generator.generate(requests, [&](std::size_t text, std::uint32_t token) { texts.at(text).push_back(token); });
@@ -39,7 +39,7 @@ inline Texts write_texts(FastGenerator& generator, const std::vector<Request>& r
 }
 
 /// One after the other.
-inline Texts write_alone(FastGenerator& generator, const std::vector<Request>& requests) {
+inline Texts write_alone(TunedGenerator& generator, const std::vector<Request>& requests) {
   Texts texts;
   for (const Request& request : requests) texts.push_back(write_texts(generator, {request}).front());
   return texts;
@@ -69,7 +69,7 @@ struct NearTie {
   std::size_t at;
   double gap;
 };
-inline NearTie first_difference(FastGenerator& generator, std::vector<std::uint32_t> ids,
+inline NearTie first_difference(TunedGenerator& generator, std::vector<std::uint32_t> ids,
                                 const std::vector<std::uint32_t>& a, const std::vector<std::uint32_t>& b) {
   const auto [one, other] = std::ranges::mismatch(a, b);
   if (one == a.end() || other == b.end()) return {a.size(), 0};
@@ -81,4 +81,4 @@ inline NearTie first_difference(FastGenerator& generator, std::vector<std::uint3
   return {static_cast<std::size_t>(one - a.begin()), apart / std::sqrt(square / static_cast<double>(logits.size()))};
 }
 
-}  // namespace flywheel::llama
+}  // namespace llama

@@ -4,12 +4,12 @@
 
 #include <functional>
 
-#include "apps/llama/fast/generate.hpp"
+#include "apps/llama/tuned/generator.hpp"
 #include "catch.hpp"
 #include "llama_families_support.hpp"
 #include "llama_sampling_support.hpp"
 
-namespace flywheel::llama {
+namespace llama {
 
 /// Keys and values are rounded to halves, activations to 16 bits, the smallest weights by 2^-26 at most: the error is that of
 /// their last bits, not of float sums.
@@ -27,7 +27,7 @@ struct Tuned {
         generator(runtime, config, load_weights(runtime, config, folder), context) {}
 
   Runtime runtime;
-  FastGenerator generator;
+  TunedGenerator generator;
 };
 
 /// Written by a runtime that is gone by then: a GPU has room for one at a time.
@@ -85,7 +85,7 @@ inline void check_text_against_portable(const std::vector<std::uint32_t>& tokens
 }
 
 /// Each token is the one that sorting would choose from the logits at its place.
-inline void check_drawn(FastGenerator& generator, const Request& request, const std::vector<std::uint32_t>& tokens) {
+inline void check_drawn(TunedGenerator& generator, const Request& request, const std::vector<std::uint32_t>& tokens) {
   const auto logits = generator.logits(all_but_last(request.prompt, tokens));
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     const std::size_t position = request.prompt.size() - 1 + i;
@@ -95,7 +95,7 @@ inline void check_drawn(FastGenerator& generator, const Request& request, const 
   }
 }
 
-inline void check_drawn_texts(FastGenerator& generator, Request request) {
+inline void check_drawn_texts(TunedGenerator& generator, Request request) {
   for (const Sampling& how : {Sampling{.temperature = 1.3f, .seed = 1}, Sampling{.temperature = 0.9f, .top_k = 5, .seed = 2},
                               Sampling{.temperature = 1.1f, .top_p = 0.6f, .seed = 3},
                               Sampling{.temperature = 0.8f, .top_p = 0.95f, .top_k = 50, .seed = 1623}}) {
@@ -128,7 +128,7 @@ inline void check_end_of_text(const StartTuned& start, const std::filesystem::pa
 }
 
 /// What a callback throws ends the run, and the next text is whole.
-inline void check_cancellation(FastGenerator& generator, const Request& request) {
+inline void check_cancellation(TunedGenerator& generator, const Request& request) {
   Request few = request;
   few.tokens = 10;
   const auto tokens = write_tokens(generator, few);
@@ -145,7 +145,7 @@ inline void check_cancellation(FastGenerator& generator, const Request& request)
 }
 
 /// Requests that cannot be served say why, and the next one is served.
-inline void check_refusals(FastGenerator& generator) {
+inline void check_refusals(TunedGenerator& generator) {
   const auto error_of = [&](const Request& request) {
     return request_error_of([&] { write_tokens(generator, request); });
   };
@@ -171,7 +171,7 @@ inline void check_damaged_weights(const StartTuned& start, const std::filesystem
     Runtime runtime = start(config, kFamilyContext);
     Weights weights = load_weights(runtime, config, folder);
     weights.final_norm.write(std::vector<float>(weights.final_norm.size(), weight));
-    FastGenerator generator(runtime, config, std::move(weights), kFamilyContext);
+    TunedGenerator generator(runtime, config, std::move(weights), kFamilyContext);
     Request request = undrawn({1}, 5);
     for (const float temperature : {0.f, 1.f}) {
       request.sampling.temperature = temperature;
@@ -191,7 +191,7 @@ inline void check_damaged_row(const StartTuned& start, const std::filesystem::pa
     const std::vector<std::uint16_t> row(static_cast<std::size_t>(config.hidden_size), bits);
     const std::size_t bytes = row.size() * sizeof bits;
     table.write(reinterpret_cast<const unsigned char*>(row.data()), bytes, 7 * bytes);
-    FastGenerator generator(runtime, config, std::move(weights), kFamilyContext);
+    TunedGenerator generator(runtime, config, std::move(weights), kFamilyContext);
     Request request = undrawn({1}, 5);
     for (const Sampling& how : {Sampling{}, Sampling{.temperature = 1}, Sampling{.temperature = 1, .top_k = 5}}) {
       request.sampling = how;
@@ -201,4 +201,4 @@ inline void check_damaged_row(const StartTuned& start, const std::filesystem::pa
   }
 }
 
-}  // namespace flywheel::llama
+}  // namespace llama

@@ -4,14 +4,16 @@
 #include <filesystem>
 #include <fstream>
 
-#include "bench_support.hpp"
 #include "catch.hpp"
+#include "measure_support.hpp"
 #include "support/program.hpp"
 
-namespace flywheel::bench {
+namespace bench {
 namespace {
 
 namespace fs = std::filesystem;
+namespace testing = flywheel::testing;
+using measure::mentions;
 using testing::Answer;
 
 /// The text is what came on stderr.
@@ -70,4 +72,4 @@ TEST_CASE("bench: output that cannot be written is a failure") {
   CHECK(mentions(answer.text, {"cannot write all of the output"}));
 }
 
-}  // namespace flywheel::bench
+}  // namespace bench

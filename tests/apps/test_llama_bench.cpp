@@ -9,17 +9,17 @@
 
 #include "apps/llama/bench/bench.hpp"
 #include "apps/llama/bench/check.hpp"
-#include "apps/llama/bench/fast_options.hpp"
-#include "apps/llama/bench/fill_random.cuh"
 #include "apps/llama/bench/random_weights.hpp"
 #include "apps/llama/bench/soak.hpp"
-#include "apps/llama/bench/step_bytes.hpp"
-#include "apps/llama/fast/start.hpp"
-#include "apps/llama/request.hpp"
-#include "apps/llama/shapes.hpp"
-#include "apps/llama/start.hpp"
+#include "apps/llama/checkpoint/shapes.hpp"
+#include "apps/llama/decode/fill_random.cuh"
+#include "apps/llama/decode/request.hpp"
+#include "apps/llama/portable/start.hpp"
+#include "apps/llama/tuned/options.hpp"
+#include "apps/llama/tuned/start.hpp"
+#include "apps/llama/tuned/step_bytes.hpp"
 
-namespace flywheel::llama {
+namespace llama {
 namespace {
 
 Config tiny(Family family, bool tied) {
@@ -65,7 +65,7 @@ std::vector<float> all_values(const Weights& weights) {
 }
 
 std::vector<float> made_by(std::uint32_t workers, std::uint64_t seed, const Config& config) {
-  Runtime runtime = start_runtime(on_cpu(workers));
+  Runtime runtime = start_portable_runtime(on_cpu(workers));
   return all_values(random_weights(runtime, config, seed));
 }
 
@@ -82,7 +82,7 @@ struct Folder {
 std::vector<Row> rows_in(const std::filesystem::path& file) {
   std::vector<Row> rows;
   std::ifstream in(file);
-  for (std::string line; std::getline(in, line);) rows.push_back(flywheel::bench::from_json_line(line));
+  for (std::string line; std::getline(in, line);) rows.push_back(measure::from_json_line(line));
   return rows;
 }
 
@@ -115,13 +115,13 @@ TEST_CASE("random weights: the same on any number of workers and in either runti
     CHECK(one.size() == static_cast<std::size_t>(parameter_count(config)));
     CHECK(one == made_by(3, 5, config));
     CHECK(one != made_by(3, 6, config));
-    Runtime tuned = start_fast_runtime(on_cpu(2));
+    Runtime tuned = start_tuned_runtime(on_cpu(2));
     CHECK(one == all_values(random_weights(tuned, config, 5)));
   }
 }
 
 TEST_CASE("random weights: matrices of deviation 0.02, logits of about 1, norms around 1, no two alike") {
-  Runtime runtime = start_runtime(on_cpu(2));
+  Runtime runtime = start_portable_runtime(on_cpu(2));
   Config config = tiny(Family::kLlama, false);
   config.vocab_size = 4000;
   const Weights weights = random_weights(runtime, config, 9);
@@ -138,7 +138,7 @@ TEST_CASE("random weights: matrices of deviation 0.02, logits of about 1, norms 
 }
 
 TEST_CASE("random weights: the value at an index does not depend on the task that writes it") {
-  Runtime runtime = start_runtime(on_cpu(2));
+  Runtime runtime = start_portable_runtime(on_cpu(2));
   auto whole = runtime.allocate<float>(1000), parts = runtime.allocate<float>(1000);
   Graph graph;
   graph.add(FillRandom{whole.data(), 0, 3, 1000, FillRandom::kFloat, 2.f, 0.5f});
@@ -151,8 +151,8 @@ TEST_CASE("random weights: the value at an index does not depend on the task tha
 
 TEST_CASE("start: the heap has room for weights, streams and caches, so it need not grow") {
   const Config& config = *find_shape("llama-3.2-1b");
-  const Options one = fast_options(config, {.context = 1024}, on_cpu(1));
-  const Options two = fast_options(config, {.context = 1024, .decodes = 2}, on_cpu(1));
+  const Options one = tuned_options(config, {.context = 1024}, on_cpu(1));
+  const Options two = tuned_options(config, {.context = 1024, .decodes = 2}, on_cpu(1));
   CHECK(one.heap_bytes > weight_bytes(config) + stream_bytes(config) + 1024 * position_bytes(config));
   CHECK(two.heap_bytes > one.heap_bytes + stream_bytes(config));
   CHECK(one.heap_bytes < 3 * weight_bytes(config));
@@ -254,7 +254,7 @@ TEST_CASE("rows: names, units, limit and peer") {
 TEST_CASE("rows: those of the same name are replaced, others stay") {
   const Folder folder;
   const std::filesystem::path file = folder / "nvidia-h200.json";
-  const flywheel::bench::Stamp stamp{"nvidia-h200", "580", "2026-11-21", "abc"};
+  const measure::Stamp stamp{"nvidia-h200", "580", "2026-11-21", "abc"};
   DecodeTimes other = made_up_times(), again = made_up_times();
   other.context = 1024;
   write_rows(decode_rows("m", 1, {made_up_times(), other}, stamp), file);
@@ -283,4 +283,4 @@ TEST_CASE("soak: every run ends with the first one's logits") {
   CHECK(checksum_of({1.f, 2.f}) != checksum_of({2.f, 1.f}));
 }
 
-}  // namespace flywheel::llama
+}  // namespace llama

@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "apps/llama/files/bpe.hpp"
+#include "apps/llama/checkpoint/tokenizer/bpe.hpp"
 #include "tests/catch.hpp"
 
-using namespace flywheel::llama;
+using namespace llama;
 using Ids = std::vector<int>;
 using Merges = std::vector<BytePairEncoder::Merge>;
 

@@ -6,10 +6,10 @@
 #include "apps/llama/bench/check.hpp"
 #include "apps/llama/bench/check_context.hpp"
 #include "apps/llama/bench/random_weights.hpp"
-#include "apps/llama/request.hpp"
-#include "apps/llama/start.hpp"
+#include "apps/llama/decode/request.hpp"
+#include "apps/llama/portable/start.hpp"
 
-namespace flywheel::llama {
+namespace llama {
 namespace {
 
 Config shape(Family family, int head_dim) {
@@ -43,9 +43,9 @@ TEST_CASE("context: the tuned decode agrees with the portable one before, at and
 // If attention left out a part of the context, or took the wrong one, this is how far off the logits would be.
 TEST_CASE("context: with other keys and values the logits are far off") {
   const Config config = shape(Family::kQwen3, 64);
-  Runtime runtime = start_runtime({.target = Target::cpu, .workers = 2, .scratch_bytes = 64 << 10});
-  const Weights weights = random_weights(runtime, config, 5);
-  const auto logits = portable_logits_at(runtime, config, weights, {4096, 4351});
+  Runtime runtime = start_portable_runtime({.target = Target::cpu, .workers = 2, .scratch_bytes = 64 << 10});
+  PortableGenerator generator(runtime, config, random_weights(runtime, config, 5), 4352);
+  const auto logits = logits_at(generator, {4096, 4351});
   CHECK(relative_error(logits[1], logits[0]) > 10 * kMostContextError);
 }
 
@@ -60,4 +60,4 @@ TEST_CASE("context: the program's check, and positions that the model was not ma
   CHECK_THROWS_AS(run_bench(model, request), RequestError);
 }
 
-}  // namespace flywheel::llama
+}  // namespace llama

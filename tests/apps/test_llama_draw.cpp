@@ -4,10 +4,10 @@
 #include "catch.hpp"
 #include "support/fiber_block.hpp"
 
-#include "apps/llama/fast/maxima.cuh"
+#include "apps/llama/tuned/maxima.cuh"
 #include "llama_sampling_support.hpp"
 
-namespace flywheel::llama {
+namespace llama {
 namespace {
 
 constexpr int kDraws = 5;
@@ -175,4 +175,4 @@ TEST_CASE("logits that are no numbers fail a draw") {
 }
 
 }  // namespace
-}  // namespace flywheel::llama
+}  // namespace llama

@@ -4,7 +4,7 @@
 #include "catch.hpp"
 #include "llama_families_support.hpp"
 
-namespace flywheel::llama {
+namespace llama {
 namespace {
 
 /// A wrong model must miss by this at least, where it can show.
@@ -80,7 +80,7 @@ TEST_CASE("both families write the likeliest tokens that transformers writes") {
   REQUIRE(golden.greedy.size() == 64);
   REQUIRE(golden.least_gap() > 1e-3);  // far above the noise of logits of about 2
   Runtime runtime = cpu_runtime();
-  Generator generator(runtime, family_folder(name), kFamilyContext);
+  PortableGenerator generator(runtime, family_folder(name), kFamilyContext);
   CHECK(write_tokens(generator, golden.greedy_request()) == golden.greedy);
 }
 
@@ -114,4 +114,4 @@ TEST_CASE("with ones for the weights of a query or key norm logits are far off, 
 }
 
 }  // namespace
-}  // namespace flywheel::llama
+}  // namespace llama

@@ -2,10 +2,10 @@
 #include "catch.hpp"
 #include "llama_families_support.hpp"
 
-namespace flywheel::llama {
+namespace llama {
 namespace {
 
-Runtime gpu_runtime() { return start_runtime({.target = Target::gpu}); }
+Runtime gpu_runtime() { return start_portable_runtime({.target = Target::gpu}); }
 
 TEST_CASE("logits of both families on the GPU agree with transformers at every position") {
   const std::string name = GENERATE(from_range(kFamilies));
@@ -26,7 +26,7 @@ TEST_CASE("on the GPU both families write the likeliest tokens that transformers
   const FamilyGolden golden(name);
   REQUIRE(golden.least_gap() > 1e-3);
   Runtime runtime = gpu_runtime();
-  Generator generator(runtime, family_folder(name), kFamilyContext);
+  PortableGenerator generator(runtime, family_folder(name), kFamilyContext);
   CHECK(write_tokens(generator, golden.greedy_request()) == golden.greedy);
 }
 
@@ -35,10 +35,10 @@ TEST_CASE("logits of both families on the GPU are those of the CPU, bit for bit"
   INFO(name);
   const FamilyGolden golden(name);
   Runtime cpu = cpu_runtime(), gpu = gpu_runtime();
-  Generator on_cpu(cpu, family_folder(name), kFamilyContext),
+  PortableGenerator on_cpu(cpu, family_folder(name), kFamilyContext),
       on_gpu(gpu, family_folder(name), kFamilyContext);
   CHECK(on_cpu.logits(golden.ids) == on_gpu.logits(golden.ids));
 }
 
 }  // namespace
-}  // namespace flywheel::llama
+}  // namespace llama

@@ -3,7 +3,7 @@
 #include "llama_program_support.hpp"
 #include "llama_run_support.hpp"
 
-namespace flywheel::llama {
+namespace llama {
 namespace {
 
 const std::vector<std::uint32_t> kPrompt{50, 47, 200};
@@ -14,7 +14,7 @@ Request greedy(std::uint32_t tokens) {
 
 TEST_CASE("greedy text is the likeliest token after each position") {
   Runtime runtime = cpu_runtime();
-  Generator generator(runtime, kModelFolder);
+  PortableGenerator generator(runtime, kModelFolder);
   const auto tokens = write_tokens(generator, greedy(40));
   REQUIRE(tokens.size() == 40);
   CHECK(write_tokens(generator, greedy(40)) == tokens);
@@ -33,26 +33,26 @@ TEST_CASE("a seed names a text, whoever works on it") {
   std::vector<std::vector<std::uint32_t>> texts;
   for (const std::uint32_t workers : {1u, 3u}) {
     Runtime runtime = cpu_runtime(workers);
-    Generator generator(runtime, kModelFolder);
+    PortableGenerator generator(runtime, kModelFolder);
     texts.push_back(write_tokens(generator, request));
   }
   CHECK(texts[0] == texts[1]);
   Runtime runtime = cpu_runtime();
-  Generator generator(runtime, kModelFolder);
+  PortableGenerator generator(runtime, kModelFolder);
   request.sampling.seed = 10;
   CHECK(write_tokens(generator, request) != texts[0]);
 }
 
 TEST_CASE("a text may fill the context to its end") {
   Runtime runtime = cpu_runtime();
-  Generator generator(runtime, kModelFolder, 70);
+  PortableGenerator generator(runtime, kModelFolder, 70);
   CHECK(generator.context() == 70);
   CHECK(write_tokens(generator, greedy(68)).size() == 68);
 }
 
 TEST_CASE("requests that cannot be served say why") {
   Runtime runtime = cpu_runtime();
-  Generator generator(runtime, kModelFolder, 64);
+  PortableGenerator generator(runtime, kModelFolder, 64);
   const auto error_of = [&](const Request& request) {
     return request_error_of([&] { write_tokens(generator, request); });
   };
@@ -67,13 +67,13 @@ TEST_CASE("requests that cannot be served say why") {
   CHECK(mentions(error_of(request), {"top-p"}));
   request.sampling = {.temperature = -1};
   CHECK(mentions(error_of(request), {"temperature"}));
-  CHECK(mentions(request_error_of([&] { Generator(runtime, kModelFolder, 513); }), {"513", "512"}));
+  CHECK(mentions(request_error_of([&] { PortableGenerator(runtime, kModelFolder, 513); }), {"513", "512"}));
   CHECK(write_tokens(generator, greedy(2)).size() == 2);
 }
 
 TEST_CASE("what a callback throws ends the run, and the next text is whole") {
   Runtime runtime = cpu_runtime();
-  Generator generator(runtime, kModelFolder);
+  PortableGenerator generator(runtime, kModelFolder);
   const auto tokens = write_tokens(generator, greedy(10));
   int seen = 0;
   CHECK_THROWS_AS(generator.generate(greedy(400),
@@ -93,7 +93,7 @@ TEST_CASE("models whose weights do not fit their config are refused") {
     nlohmann::json config = read_json(kModelFolder / "config.json");
     config[key] = value;
     folder.write("model/config.json", config.dump());
-    return model_error_of([&] { Generator(runtime, model); });
+    return model_error_of([&] { PortableGenerator(runtime, model); });
   };
   CHECK(mentions(error_with("num_hidden_layers", 7), {"model.layers.6", "no tensor"}));
   CHECK(
@@ -183,4 +183,4 @@ TEST_CASE("the program tells how long a text took") {
 }
 
 }  // namespace
-}  // namespace flywheel::llama
+}  // namespace llama

@@ -2,10 +2,10 @@
 #include "catch.hpp"
 #include "llama_run_support.hpp"
 
-namespace flywheel::llama {
+namespace llama {
 namespace {
 
-Runtime gpu_runtime() { return start_runtime({.target = Target::gpu}); }
+Runtime gpu_runtime() { return start_portable_runtime({.target = Target::gpu}); }
 
 const std::vector<std::uint32_t> kPrompt{50, 47, 200};
 
@@ -13,19 +13,19 @@ TEST_CASE("logits on the GPU agree with transformers at every position") {
   const Golden golden;
   Runtime runtime = gpu_runtime();
   REQUIRE(runtime.on_gpu());
-  Generator generator(runtime, kModelFolder);
+  PortableGenerator generator(runtime, kModelFolder);
   CHECK(worst_error(generator.logits(golden.ids), golden) < 1e-5);
 }
 
 TEST_CASE("logits on the GPU are those of the CPU, bit for bit") {
   const Golden golden;
   Runtime cpu = cpu_runtime(), gpu = gpu_runtime();
-  CHECK(Generator(cpu, kModelFolder).logits(golden.ids) == Generator(gpu, kModelFolder).logits(golden.ids));
+  CHECK(PortableGenerator(cpu, kModelFolder).logits(golden.ids) == PortableGenerator(gpu, kModelFolder).logits(golden.ids));
 }
 
 TEST_CASE("GPU and CPU write the same text, greedy and drawn") {
   Runtime cpu = cpu_runtime(), gpu = gpu_runtime();
-  Generator on_cpu(cpu, kModelFolder), on_gpu(gpu, kModelFolder);
+  PortableGenerator on_cpu(cpu, kModelFolder), on_gpu(gpu, kModelFolder);
   Request request{.prompt = kPrompt, .tokens = 256, .sampling = {}, .stop_at_end = false};
   const auto greedy = write_tokens(on_gpu, request);
   CHECK(greedy.size() == 256);
@@ -36,4 +36,4 @@ TEST_CASE("GPU and CPU write the same text, greedy and drawn") {
 }
 
 }  // namespace
-}  // namespace flywheel::llama
+}  // namespace llama

@@ -3,14 +3,14 @@
 #include <span>
 #include <string>
 
-#include "apps/llama/files/config.hpp"
-#include "apps/llama/files/json_node.hpp"
-#include "apps/llama/files/safetensors.hpp"
-#include "apps/llama/files/tokenizer.hpp"
+#include "apps/llama/checkpoint/config.hpp"
+#include "apps/llama/checkpoint/json_node.hpp"
+#include "apps/llama/checkpoint/safetensors.hpp"
+#include "apps/llama/checkpoint/tokenizer/tokenizer.hpp"
 #include "tests/apps/llama_support.hpp"
 #include "tests/catch.hpp"
 
-using namespace flywheel::llama;
+using namespace llama;
 
 namespace {
 

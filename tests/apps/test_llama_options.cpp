@@ -1,14 +1,15 @@
 // How a runtime for the tuned decode is started.
-#include "apps/llama/bench/fast_options.hpp"
-#include "apps/llama/shapes.hpp"
+#include "apps/llama/checkpoint/shapes.hpp"
+#include "apps/llama/portable/options.hpp"
+#include "apps/llama/tuned/options.hpp"
 #include "catch.hpp"
 
-namespace flywheel::llama {
+namespace llama {
 
 TEST_CASE("options: more texts have a smaller window, unless one is asked for") {
   const Config& config = *find_shape("llama-3.2-1b");
   const auto window_of = [&](int texts, std::uint32_t asked) {
-    return fast_options(config, {.context = 64, .texts = texts}, {.target = Target::cpu, .operand_window = asked}).operand_window;
+    return tuned_options(config, {.context = 64, .texts = texts}, {.target = Target::cpu, .operand_window = asked}).operand_window;
   };
   CHECK(window_of(1, kBestWindow) == 78u << 10);
   CHECK(window_of(4, kBestWindow) == 78u << 10);
@@ -18,4 +19,4 @@ TEST_CASE("options: more texts have a smaller window, unless one is asked for") 
   CHECK(portable_options(config, 64, {.target = Target::cpu, .operand_window = kBestWindow}).operand_window == 78u << 10);
 }
 
-}  // namespace flywheel::llama
+}  // namespace llama

@@ -4,14 +4,14 @@
 #include "llama_small_config.hpp"
 
 #include "apps/llama/bench/check.hpp"
-#include "apps/llama/bench/fast_options.hpp"
 #include "apps/llama/bench/peers.hpp"
 #include "apps/llama/bench/random_weights.hpp"
-#include "apps/llama/fast/generate.hpp"
-#include "apps/llama/fast/start.hpp"
+#include "apps/llama/tuned/generator.hpp"
+#include "apps/llama/tuned/options.hpp"
+#include "apps/llama/tuned/start.hpp"
 #include "support/seed.hpp"
 
-namespace flywheel::llama {
+namespace llama {
 namespace {
 
 constexpr std::uint32_t kTokens = 6;
@@ -35,10 +35,10 @@ Config wider_config() {
 void check_peers(int sequences, const PeerShape& shape) {
   const Config config = wider_config();
   const std::uint64_t seed = flywheel::testing::fresh_seed();
-  Options options = fast_options(config, {kRoom, sequences, 2}, {.target = Target::gpu, .operand_window = kBestWindow});
+  Options options = tuned_options(config, {kRoom, sequences, 2}, {.target = Target::gpu, .operand_window = kBestWindow});
   options.park_after = std::chrono::milliseconds(5);  // peers need the SMs
-  Runtime runtime = start_fast_runtime(options);
-  FastGenerator ours(runtime, config, random_weights(runtime, config, seed), kRoom, sequences);
+  Runtime runtime = start_tuned_runtime(options);
+  TunedGenerator ours(runtime, config, random_weights(runtime, config, seed), kRoom, sequences);
   const auto peers = Peers::make(runtime, config, ours.weights(), kRoom, sequences, shape);
   REQUIRE(peers);
   for (const std::uint32_t start : {3u, 1021u, 2900u}) {  // in one part, from one part into many, in many
@@ -62,4 +62,4 @@ TEST_CASE("peers on the GPU: one text, as many blocks an SM as have room") {
 
 TEST_CASE("peers on the GPU: four texts at once") { check_peers(4, {1, 8}); }
 
-}  // namespace flywheel::llama
+}  // namespace llama

@@ -10,10 +10,10 @@
 #include "apps/llama/bench/check_context.hpp"
 #include "apps/llama/bench/positions.hpp"
 #include "apps/llama/bench/soak.hpp"
-#include "apps/llama/fast/generate.hpp"
-#include "apps/llama/fast/start.hpp"
+#include "apps/llama/tuned/generator.hpp"
+#include "apps/llama/tuned/start.hpp"
 
-namespace flywheel::llama {
+namespace llama {
 namespace {
 
 using testing::check_says;
@@ -75,8 +75,8 @@ TEST_CASE("positions: the checks themselves") {
 }
 
 TEST_CASE("positions: a run of the tuned decode") {
-  Runtime runtime = start_fast_runtime({.target = Target::cpu, .workers = 2, .scratch_bytes = 64u << 10});
-  FastGenerator generator(runtime, tiny(), model().weights(runtime), 64);
+  Runtime runtime = start_tuned_runtime({.target = Target::cpu, .workers = 2, .scratch_bytes = 64u << 10});
+  TunedGenerator generator(runtime, tiny(), model().weights(runtime), 64);
   generator.run(56, 8);
   for (const auto& [start, tokens] : {std::pair{57u, 8u}, std::pair{kMost - 5, 8u}, std::pair{8u, kMost - 5}})
     check_says(request_error_of([&] { generator.run(start, tokens); }),
@@ -115,4 +115,4 @@ TEST_CASE("bench: shapes of peers that there are no kernels for") {
   }
 }
 
-}  // namespace flywheel::llama
+}  // namespace llama

@@ -4,12 +4,12 @@
 #include <string>
 #include <vector>
 
-#include "apps/llama/files/pretokenizer.hpp"
-#include "apps/llama/files/unicode.hpp"
-#include "apps/llama/files/unicode_table.hpp"
+#include "apps/llama/checkpoint/tokenizer/pretokenizer.hpp"
+#include "apps/llama/checkpoint/tokenizer/unicode.hpp"
+#include "apps/llama/checkpoint/tokenizer/unicode_table.hpp"
 #include "tests/catch.hpp"
 
-using namespace flywheel::llama;
+using namespace llama;
 using Pieces = std::vector<std::string>;
 
 namespace {

@@ -1,7 +1,7 @@
 // The program `llama` and its arguments: what it says of those that cannot be served, and what it does if it is told nothing.
 #include "llama_program_support.hpp"
 
-namespace flywheel::llama {
+namespace llama {
 namespace {
 
 constexpr const char* kNoGpu = "CUDA_VISIBLE_DEVICES= FLYWHEEL_TARGET=gpu";
@@ -128,4 +128,4 @@ TEST_CASE("program: output that cannot be written is a failure") {
   }
 }
 
-}  // namespace flywheel::llama
+}  // namespace llama

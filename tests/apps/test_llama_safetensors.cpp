@@ -3,11 +3,11 @@
 #include <string>
 #include <vector>
 
-#include "apps/llama/files/safetensors.hpp"
+#include "apps/llama/checkpoint/safetensors.hpp"
 #include "tests/apps/llama_support.hpp"
 #include "tests/catch.hpp"
 
-using namespace flywheel::llama;
+using namespace llama;
 using Floats = std::vector<float>;
 using Shape = std::vector<std::int64_t>;
 

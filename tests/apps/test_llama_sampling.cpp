@@ -7,7 +7,7 @@
 #include "llama_run_support.hpp"
 #include "llama_sampling_support.hpp"
 
-namespace flywheel::llama {
+namespace llama {
 namespace {
 
 /// Runs Sample on one set of logits at a time.
@@ -135,4 +135,4 @@ TEST_CASE("logits that are no numbers fail the run, whatever their sign and wher
 }
 
 }  // namespace
-}  // namespace flywheel::llama
+}  // namespace llama

@@ -8,7 +8,7 @@
 #include "llama_run_support.hpp"
 #include "llama_sampling_support.hpp"
 
-namespace flywheel::llama {
+namespace llama {
 namespace {
 
 /// Makes the list of task types one that no other file has.
@@ -78,4 +78,4 @@ TEST_CASE("emulated: and when there are fewer tokens than threads") {
   for (const std::size_t count : {1u, 5u, 100u}) check_alike(random_logits(count, 1e-3f, 3), {3.f, 0.9f, 20, 5});
 }
 
-}  // namespace flywheel::llama
+}  // namespace llama

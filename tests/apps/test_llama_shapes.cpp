@@ -1,11 +1,11 @@
 // The shapes of published models: their numbers of parameters, and what those do not show.
-#include "apps/llama/files/safetensors.hpp"
-#include "apps/llama/rope.hpp"
-#include "apps/llama/shapes.hpp"
+#include "apps/llama/checkpoint/safetensors.hpp"
+#include "apps/llama/checkpoint/shapes.hpp"
+#include "apps/llama/decode/rope.hpp"
 #include "catch.hpp"
 #include "llama_support.hpp"
 
-namespace flywheel::llama {
+namespace llama {
 namespace {
 
 /// config.json of meta-llama/Llama-3.2-1B, less what nothing here reads.
@@ -114,4 +114,4 @@ TEST_CASE("every listed name is found, and no other") {
 }
 
 }  // namespace
-}  // namespace flywheel::llama
+}  // namespace llama

@@ -1,10 +1,10 @@
 // What a decode step cannot do without, counted by hand.
 #include "catch.hpp"
 
-#include "apps/llama/bench/step_bytes.hpp"
-#include "apps/llama/shapes.hpp"
+#include "apps/llama/checkpoint/shapes.hpp"
+#include "apps/llama/tuned/step_bytes.hpp"
 
-using namespace flywheel::llama;
+using namespace llama;
 
 TEST_CASE("bytes of a step: Llama-3.2-1B by hand") {
   const Config& config = *find_shape("llama-3.2-1b");

@@ -1,19 +1,19 @@
 // Where two runs of a step part: by what its stages left.
 #include "apps/llama/bench/step_words.hpp"
 
-#include "apps/llama/fast/start.hpp"
+#include "apps/llama/tuned/start.hpp"
 #include "catch.hpp"
 #include "llama_families_support.hpp"
 
-namespace flywheel::llama {
+namespace llama {
 namespace {
 
 struct TwoTexts {
   static constexpr int kContext = 16;
   Config config = read_config(family_folder("llama3_heads64"));
-  Runtime runtime = start_fast_runtime(
-      {.target = Target::cpu, .workers = 2, .scratch_bytes = fast_scratch_bytes(config, false, kContext)});
-  FastGenerator generator{runtime, config, load_weights(runtime, config, family_folder("llama3_heads64")), kContext, 2};
+  Runtime runtime = start_tuned_runtime(
+      {.target = Target::cpu, .workers = 2, .scratch_bytes = tuned_scratch_bytes(config, false, kContext)});
+  TunedGenerator generator{runtime, config, load_weights(runtime, config, family_folder("llama3_heads64")), kContext, 2};
 
   StepWords after_step() {
     generator.logits_of({{5}, {9}});
@@ -41,7 +41,7 @@ TEST_CASE("step words: two runs of a step left the same") {
 TEST_CASE("step words: the first stage that differs is named, with the first word of it") {
   TwoTexts texts;
   const StepWords one = texts.after_step();
-  FastMemory& memory = texts.generator.memory();
+  TunedMemory& memory = texts.generator.memory();
   const std::size_t inner = memory.packed_inner.size() / static_cast<std::size_t>(texts.config.num_hidden_layers);
   change(memory.packed_inner, inner + inner / 2 + 3);
   change(memory.packed_inner, inner + inner / 2 + 5);
@@ -59,4 +59,4 @@ TEST_CASE("step words: the first stage that differs is named, with the first wor
   CHECK(one.first_difference(StepWords(texts.generator)).starts_with("layer 0, qkv: 1 of "));
 }
 
-}  // namespace flywheel::llama
+}  // namespace llama

@@ -1,11 +1,11 @@
 // Each task of a decode step alone, against the same thing written down in double precision.
-#include "apps/llama/rope.hpp"
-#include "apps/llama/tasks/attention.cuh"
-#include "apps/llama/tasks/projections.cuh"
+#include "apps/llama/decode/rope.hpp"
+#include "apps/llama/portable/attention.cuh"
+#include "apps/llama/portable/projections.cuh"
 #include "catch.hpp"
 #include "llama_run_support.hpp"
 
-namespace flywheel::llama {
+namespace llama {
 namespace {
 
 constexpr double kFloat = 2e-6;
@@ -243,4 +243,4 @@ TEST_CASE("Llama 3's stretched frequencies: long waves slow down, short ones sta
 }
 
 }  // namespace
-}  // namespace flywheel::llama
+}  // namespace llama

@@ -4,11 +4,11 @@
 #include <stdexcept>
 #include <vector>
 
-#include "apps/llama/files/near_names.hpp"
-#include "apps/llama/files/tensor.hpp"
+#include "apps/llama/checkpoint/near_names.hpp"
+#include "apps/llama/checkpoint/tensor.hpp"
 #include "tests/catch.hpp"
 
-using namespace flywheel::llama;
+using namespace llama;
 
 namespace {
 

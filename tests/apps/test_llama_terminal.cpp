@@ -1,11 +1,11 @@
 // Showing a text while it is written: whatever the status line does below it, the text stays as it is.
-#include "apps/llama/terminal.hpp"
+#include "apps/llama/cli/terminal.hpp"
 
-#include "apps/llama/cursor.hpp"
+#include "apps/llama/cli/cursor.hpp"
 #include "catch.hpp"
 #include "llama_screen.hpp"
 
-namespace flywheel::llama {
+namespace llama {
 namespace {
 
 using Lines = std::vector<std::string>;
@@ -65,4 +65,4 @@ TEST_CASE("terminal: a narrower terminal") {
   CHECK(cursor.column() == 1);
 }
 
-}  // namespace flywheel::llama
+}  // namespace llama

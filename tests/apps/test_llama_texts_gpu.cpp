@@ -1,17 +1,17 @@
 // Several texts at once by the tuned decode on a GPU: against the portable decode, and against each text alone.
 #include "apps/llama/bench/check.hpp"
-#include "apps/llama/bench/fast_options.hpp"
-#include "apps/llama/fast/start.hpp"
+#include "apps/llama/tuned/options.hpp"
+#include "apps/llama/tuned/start.hpp"
 #include "catch.hpp"
 #include "llama_texts_support.hpp"
 
-namespace flywheel::llama {
+namespace llama {
 namespace {
 
 constexpr double kMostError = 1e-3;  // keys, values and activations are rounded to halves
 
 Runtime gpu_runtime(const Config& config) {
-  return start_fast_runtime(fast_options(config, {.context = 128, .texts = 8}, {.target = Target::gpu, .operand_window = kBestWindow}));
+  return start_tuned_runtime(tuned_options(config, {.context = 128, .texts = 8}, {.target = Target::gpu, .operand_window = kBestWindow}));
 }
 
 TEST_CASE("GPU: logits of several different texts are those of the portable decode") {
@@ -29,11 +29,11 @@ TEST_CASE("GPU: several texts written greedily are those that each request alone
   const Config config = read_config(kModelFolder);
   const Golden golden;
   Runtime runtime = gpu_runtime(config);
-  FastGenerator one(runtime, kModelFolder, 128);
+  TunedGenerator one(runtime, kModelFolder, 128);
   for (const int count : {2, 3, 5, 8}) {
     auto requests = different_requests(golden, count, true);
     for (Request& request : requests) request.tokens += 80;
-    FastGenerator generator(runtime, kModelFolder, 128, count);
+    TunedGenerator generator(runtime, kModelFolder, 128, count);
     const Texts texts = write_texts(generator, requests), alone = write_alone(one, requests);
     for (std::size_t text = 0; text < texts.size(); ++text) {
       const NearTie tie = first_difference(one, requests[text].prompt, texts[text], alone[text]);
@@ -48,7 +48,7 @@ TEST_CASE("GPU: a text is the same beside whatever is written, greedy and drawn"
   const Config config = read_config(kModelFolder);
   const Golden golden;
   Runtime runtime = gpu_runtime(config);
-  FastGenerator generator(runtime, kModelFolder, 128, 8);
+  TunedGenerator generator(runtime, kModelFolder, 128, 8);
   for (const bool greedy : {true, false}) {
     const auto requests = different_requests(golden, 8, greedy);
     const Texts texts = write_texts(generator, requests);
@@ -62,12 +62,12 @@ TEST_CASE("GPU: each of several texts ends at its own end-of-text token, and the
   const Golden golden;
   auto requests = different_requests(golden, 5, true);
   Runtime runtime = gpu_runtime(config);
-  FastGenerator endless(runtime, kModelFolder, 128, 5);
+  TunedGenerator endless(runtime, kModelFolder, 128, 5);
   const Texts all = write_texts(endless, requests);
   for (const auto& text : all) config.eos_token_ids.push_back(static_cast<int>(text[2]));
   const Texts cut = cut_at(config.eos_token_ids, all);
   for (Request& request : requests) request.stop_at_end = true;
-  FastGenerator generator(runtime, config, load_weights(runtime, config, kModelFolder), 128, 5);
+  TunedGenerator generator(runtime, config, load_weights(runtime, config, kModelFolder), 128, 5);
   CHECK(write_texts(generator, requests) == cut);
   const auto outcomes = generator.generate(requests, [](std::size_t, std::uint32_t) {});
   CHECK(outcomes[0].ended);
@@ -75,4 +75,4 @@ TEST_CASE("GPU: each of several texts ends at its own end-of-text token, and the
 }
 
 }  // namespace
-}  // namespace flywheel::llama
+}  // namespace llama

@@ -5,11 +5,11 @@
 #include <string>
 #include <vector>
 
-#include "apps/llama/files/tokenizer.hpp"
+#include "apps/llama/checkpoint/tokenizer/tokenizer.hpp"
 #include "tests/apps/llama_support.hpp"
 #include "tests/catch.hpp"
 
-using namespace flywheel::llama;
+using namespace llama;
 using Ids = std::vector<int>;
 using Json = nlohmann::json;
 

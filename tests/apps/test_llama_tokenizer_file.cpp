@@ -4,11 +4,11 @@
 #include <functional>
 #include <string>
 
-#include "apps/llama/files/tokenizer.hpp"
+#include "apps/llama/checkpoint/tokenizer/tokenizer.hpp"
 #include "tests/apps/llama_support.hpp"
 #include "tests/catch.hpp"
 
-using namespace flywheel::llama;
+using namespace llama;
 using Json = nlohmann::json;
 
 namespace {

@@ -4,11 +4,11 @@
 #include <string>
 #include <vector>
 
-#include "apps/llama/files/byte_alphabet.hpp"
-#include "apps/llama/files/utf8.hpp"
+#include "apps/llama/checkpoint/tokenizer/byte_alphabet.hpp"
+#include "apps/llama/checkpoint/tokenizer/utf8.hpp"
 #include "tests/catch.hpp"
 
-using namespace flywheel::llama;
+using namespace llama;
 
 namespace {
 

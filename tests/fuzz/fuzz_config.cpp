@@ -3,14 +3,14 @@
 #include <algorithm>
 #include <cmath>
 
-#include "apps/llama/bench/step_bytes.hpp"
-#include "apps/llama/files/config.hpp"
-#include "apps/llama/files/error.hpp"
-#include "apps/llama/rope.hpp"
-#include "apps/llama/shapes.hpp"
+#include "apps/llama/checkpoint/config.hpp"
+#include "apps/llama/checkpoint/error.hpp"
+#include "apps/llama/checkpoint/shapes.hpp"
+#include "apps/llama/decode/rope.hpp"
+#include "apps/llama/tuned/step_bytes.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
-using namespace flywheel::llama;
+using namespace llama;
 using flywheel::fuzz::expect;
 
 namespace {

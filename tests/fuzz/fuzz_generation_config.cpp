@@ -1,11 +1,11 @@
 // generation_config.json: whatever the text, it is refused with a ModelError or adds ids that are in range, none of them twice.
 #include <algorithm>
 
-#include "apps/llama/files/config.hpp"
-#include "apps/llama/files/error.hpp"
+#include "apps/llama/checkpoint/config.hpp"
+#include "apps/llama/checkpoint/error.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
-using namespace flywheel::llama;
+using namespace llama;
 using flywheel::fuzz::expect;
 
 void flywheel::fuzz::run(std::string_view input) {

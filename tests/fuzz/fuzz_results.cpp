@@ -1,11 +1,11 @@
-// A results file of apps/bench: whatever the text, it is refused with a std::runtime_error, or its rows print, and read the same
+// A results file of apps/measure: whatever the text, it is refused with a std::runtime_error, or its rows print, and read the same
 // after they were written.
 #include <sstream>
 
-#include "apps/bench/results.hpp"
+#include "apps/measure/results.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
-using namespace flywheel::bench;
+using namespace measure;
 using flywheel::fuzz::expect;
 
 namespace {

@@ -4,12 +4,12 @@
 #include <functional>
 #include <numeric>
 
-#include "apps/llama/files/error.hpp"
-#include "apps/llama/files/near_names.hpp"
-#include "apps/llama/files/safetensors.hpp"
+#include "apps/llama/checkpoint/error.hpp"
+#include "apps/llama/checkpoint/near_names.hpp"
+#include "apps/llama/checkpoint/safetensors.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
-using namespace flywheel::llama;
+using namespace llama;
 using flywheel::fuzz::expect;
 
 namespace {

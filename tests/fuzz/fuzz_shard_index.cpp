@@ -1,12 +1,12 @@
 // model.safetensors.index.json: whatever the text, it is refused with a ModelError or names files of one folder.
 #include <filesystem>
 
-#include "apps/llama/files/error.hpp"
-#include "apps/llama/files/near_names.hpp"
-#include "apps/llama/files/shard_index.hpp"
+#include "apps/llama/checkpoint/error.hpp"
+#include "apps/llama/checkpoint/near_names.hpp"
+#include "apps/llama/checkpoint/shard_index.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
-using namespace flywheel::llama;
+using namespace llama;
 using flywheel::fuzz::expect;
 
 namespace {

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <string>
 
-#include "apps/llama/files/error.hpp"
-#include "apps/llama/files/tokenizer.hpp"
+#include "apps/llama/checkpoint/error.hpp"
+#include "apps/llama/checkpoint/tokenizer/tokenizer.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
-using namespace flywheel::llama;
+using namespace llama;
 using flywheel::fuzz::expect;
 
 namespace {

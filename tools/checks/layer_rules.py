@@ -18,15 +18,13 @@ _PRIVATE = re.compile(r"(spdlog|fmt|nlohmann|concurrentqueue|moodycamel|CLI)\b|(
 _ALLOCATING = set("vector string map set unordered_map unordered_set deque list queue stack functional memory "
                   "memory_resource iostream sstream fstream new mutex shared_mutex condition_variable future".split())
 
-# The app that measures: others may use its clocks, limits and result rows.
-_MEASURING = ["apps", "bench"]
-
 # Which kinds of include each room may hold. "own" is the room itself, or for an app its own folder.
+# A folder of apps/ without a main is a library of apps, which all of them may include.
 MAY_INCLUDE = {
     "runtime": {"own", "std", "atomic", "seam:runtime"},
     "device": {"own", "runtime", "seam:device", "std", "atomic", "toolkit", "public:device", "public:version"},
     "host": {"own", "runtime", "std", "public:host", "public:version"},
-    "apps": {"own", "std", "atomic", "toolkit", "private", "system", "public:host", "public:device",
+    "apps": {"own", "library", "std", "atomic", "toolkit", "private", "system", "public:host", "public:device",
              "public:version"},
     "tools": {"own", "host", "runtime", "std", "atomic", "toolkit", "private", "system", "public:host",
               "public:device", "public:version"},
@@ -35,7 +33,7 @@ REMEDY = {
     "runtime": "runtime/ may include only std headers that neither allocate nor lock, cuda/std, cuda/atomic and runtime/",
     "device": "device/ may include runtime/, the CUDA Toolkit and device/; what both sides need belongs in runtime/",
     "host": "host/ may include runtime/, std and host/; private packages and cuda_runtime_api.h go in a .cpp",
-    "apps": "an app may include <flywheel/...>, packages, its own folder and apps/bench, which measures",
+    "apps": "an app may include <flywheel/...>, packages, its own folder and the folders of apps/ that hold no program",
     "tools": "a tool may include <flywheel/...>, host/, runtime/, packages and its own folder",
 }
 
@@ -54,6 +52,18 @@ FORBIDDEN = {
 }
 
 
+def _holds_program(folder, present):
+    return any(one.startswith(folder + "/") and re.search(r"/main\.(cpp|cu)$", one) for one in present)
+
+
+def _kind_for_app(path, target, present):
+    here, there = ("/".join(name.split("/")[:2]) for name in (path, target))
+    if here == there:
+        return "own"
+    is_library = room_of(target) == "apps" and not _holds_program(there, present)
+    return "library" if is_library else "another app or an inner header"
+
+
 def include_kind(path, name, quoted, present):
     """What an include is, seen from the file that holds it: a room, own, std, atomic, toolkit, private, ..."""
     room, here = room_of(path), os.path.dirname(path)
@@ -65,8 +75,7 @@ def include_kind(path, name, quoted, present):
         return "seam:" + SEAMS[target]
     if room_of(target) in ROOMS and "/" in target:
         if room == "apps":
-            folder = target.split("/")[:2]
-            return "own" if folder in (path.split("/")[:2], _MEASURING) else "another app or an inner header"
+            return _kind_for_app(path, target, present)
         return "own" if room_of(target) == room else room_of(target)
     if _PRIVATE.match(name):
         return "private"

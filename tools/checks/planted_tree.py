@@ -13,7 +13,7 @@ CLEAN = {
     "host/include/flywheel/flywheel.hpp": '#pragma once\n#include "host/api/run.hpp"\n',
     "apps/hello/main.cu": "#include <flywheel/flywheel.hpp>\n#include <flywheel/task.cuh>\n#include \"text.hpp\"\n",
     "apps/hello/text.hpp": "#pragma once\n",
-    "apps/other/part.hpp": "#pragma once\n",
+    "apps/measure/clock.hpp": "#pragma once\n",
     "tools/probe/main.cpp": '#include "host/api/run.hpp"\n#include <CLI/CLI.hpp>\n',
 }
 

@@ -1,4 +1,5 @@
-"""The rules of the rooms inside runtime/ and host/: who may include whom, how many files one holds, how deep includes go."""
+"""The rules of the rooms inside runtime/, host/ and an app of many files: who may include whom, how many files one holds, how
+deep includes go."""
 import os
 import re
 
@@ -8,6 +9,10 @@ from source_text import LIBRARY, blank, is_cpp, line_of, read
 ORDER = {
     "runtime": ("base", "records", "dynamic", "compiled", "cpu"),
     "host": ("base", "trace", "engine", "kernel", "plan", "load", "submit", "api"),
+}
+# The same of an app: its own folders.
+APP_ORDER = {
+    "apps/llama": ("checkpoint", "decode", "portable", "tuned", "bench", "cli"),
 }
 MOST_FILES = 16
 LONGEST_CHAIN = 8  # files of one room, each of which includes the next
@@ -22,12 +27,21 @@ def _room(path):
     return tuple(parts[:2]) if len(parts) == 3 and parts[0] in ORDER else None
 
 
+def _place(path):
+    """(area, room, order of the area's rooms) of a file in a room of the library or of an app, else None."""
+    for area, order in (ORDER | APP_ORDER).items():
+        room = path.removeprefix(area + "/").split("/")[0]
+        if path.startswith(area + "/") and room in order:
+            return area, room, order
+    return None
+
+
 def _includes(root, paths):
-    """Path -> (included path, line) of the library's own files."""
+    """Path -> (included path, line) of the library's own files, and of the apps with rooms."""
     present = set(paths)
     found = {}
     for path in paths:
-        if path.split("/")[0] not in LIBRARY or not is_cpp(path):
+        if not (path.split("/")[0] in LIBRARY or _place(path)) or not is_cpp(path):
             continue
         text, here = read(root, path), os.path.dirname(path)
         names = [(match.group(1), line_of(text, match.start())) for match in _INCLUDE.finditer(blank(text))]
@@ -47,14 +61,14 @@ def misplaced(paths):
 
 
 def _backward(path, target):
-    here, there = _room(path), _room(target)
-    if path.startswith("device/") and _PUBLIC not in path and there == ("runtime", "cpu"):
+    if path.startswith("device/") and _PUBLIC not in path and _room(target) == ("runtime", "cpu"):
         return "what runs on the GPU needs nothing of CPU workers"
-    if not here or not there or here[0] != there[0] or not {here[1], there[1]} <= set(ORDER[here[0]]):
+    here, there = _place(path), _place(target)
+    if not here or not there or here[0] != there[0]:
         return None
-    order = ORDER[here[0]]
-    if order.index(there[1]) > order.index(here[1]):
-        return f"{here[1]} comes before {there[1]}: move what both need into {here[1]} or before it"
+    _, room, order = here
+    if order.index(there[1]) > order.index(room):
+        return f"{room} comes before {there[1]}: move what both need into {room} or before it"
     return None
 
 

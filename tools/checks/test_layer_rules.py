@@ -24,7 +24,7 @@ LEAKS = [
     ("host launches", "host/api/a.cpp", "void f() { worker<<<1, 1>>>(); }\n"),
     ("host holds a .cu", "host/api/a.cu", "\n"),
     ("an app includes an inner header", "apps/hello/a.cpp", '#include "runtime/base/ring.hpp"\n'),
-    ("an app includes another app", "apps/hello/a.cpp", '#include "../other/part.hpp"\n'),
+    ("an app includes another app", "apps/bye/a.cpp", '#include "../hello/text.hpp"\n'),
     ("a tool includes device", "tools/probe/a.cpp", '#include "device/worker.cuh"\n'),
     ("a second kernel", "device/a.cuh", "__global__ void second();\n"),
     ("a stranger at the top level", "docs/a.md", "\n"),
@@ -33,6 +33,7 @@ LEAKS = [
     ("host has a room that no rule names", "host/attic/a.hpp", "\n"),
     ("runtime includes a later room", "runtime/base/a.hpp", '#include "runtime/dynamic/inbox_poller.hpp"\n'),
     ("host includes a later room by a relative path", "host/plan/a.hpp", '#include "../api/run.hpp"\n'),
+    ("an app's room includes a later one", "apps/llama/checkpoint/a.hpp", '#include "apps/llama/tuned/graph.hpp"\n'),
     ("device includes CPU workers", "device/a.cuh", '#include "runtime/cpu/executor.hpp"\n'),
 ]
 
@@ -44,7 +45,9 @@ CLEAN = [
     ("a header named for CUDA", "host/engine/cuda_api.hpp", "#include <cuda_runtime_api.h>\n"),
     ("a dot-file at the top", ".clang-format", "\n"),
     ("an app's own folder by its full path", "apps/hello/a.cpp", '#include "apps/hello/text.hpp"\n'),
+    ("an app includes a library of apps", "apps/hello/a.cpp", '#include "apps/measure/clock.hpp"\n'),
     ("a later room includes an earlier one", "host/api/b.hpp", '#include "host/base/error.hpp"\n'),
+    ("an app's room includes an earlier one", "apps/llama/tuned/a.hpp", '#include "apps/llama/checkpoint/config.hpp"\n'),
     ("host includes CPU workers", "host/engine/a.cpp", '#include "runtime/cpu/executor.hpp"\n'),
     ("tests include anything", "tests/host/test_a.cu", '#include "device/worker.cuh"\n#include "host/api/run.hpp"\n'),
 ]

@@ -14,15 +14,18 @@ if(FLYWHEEL_SANITIZE STREQUAL "thread")
   endif()
 endif()
 
-# Links a test of an app with the app's code: test_bench_stats.cpp with flywheel_bench_core.
+# Links a test of an app with the app's code: test_measure_stats.cpp with flywheel_measure, test_llama_bpe.cpp with
+# flywheel_llama_core.
 function(flywheel_link_app_core name stem)
   string(REPLACE "_" ";" words "${stem}")
   while(words)
     list(JOIN words "_" app)
-    if(TARGET flywheel_${app}_core)
-      target_link_libraries(${name} PRIVATE flywheel_${app}_core)
-      return()
-    endif()
+    foreach(library IN ITEMS flywheel_${app}_core flywheel_${app})
+      if(TARGET ${library})
+        target_link_libraries(${name} PRIVATE ${library})
+        return()
+      endif()
+    endforeach()
     list(POP_BACK words)
   endwhile()
 endfunction()

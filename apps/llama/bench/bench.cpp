@@ -7,15 +7,15 @@
 
 #include "apps/llama/bench/check.hpp"
 #include "apps/llama/bench/check_context.hpp"
-#include "apps/llama/bench/fast_options.hpp"
 #include "apps/llama/bench/positions.hpp"
 #include "apps/llama/bench/random_weights.hpp"
-#include "apps/llama/bench/step_bytes.hpp"
-#include "apps/llama/fast/generate.hpp"
-#include "apps/llama/fast/start.hpp"
-#include "apps/llama/generate.hpp"
+#include "apps/llama/tuned/generator.hpp"
+#include "apps/llama/tuned/options.hpp"
+#include "apps/llama/tuned/start.hpp"
+#include "apps/llama/tuned/step_bytes.hpp"
+#include "apps/measure/limits.hpp"
 
-namespace flywheel::llama {
+namespace llama {
 namespace {
 
 constexpr std::uint32_t kTokensOfCheck = 8, kTokensOfTrace = 8;
@@ -79,12 +79,12 @@ Options options_of(const BenchModel& model, const BenchRequest& request, int con
   Options options = request.options;
   options.park_after = kParkAfter;
   if (!request.trace.empty()) options.trace_events = kTraceEvents;
-  return fast_options(model.config, {context, request.batch, request.peers ? 2 : 1}, options);
+  return tuned_options(model.config, {context, request.batch, request.peers ? 2 : 1}, options);
 }
 
 /// What limit.read_hbm measures, in GB/s; empty where there is no GPU. Nothing may be resident.
 Samples measure_limit() {
-  for (const flywheel::bench::Measurement& row : flywheel::bench::limit_rows({.quick = true}))
+  for (const measure::Measurement& row : measure::limit_rows({.quick = true}))
     if (row.name == "limit.read_hbm") return row.round();
   return {};
 }
@@ -96,7 +96,7 @@ class Bench {
       : request_(request),
         starts_(starts_of(model.config, request)),
         context_(room_for(model.config, request)),
-        runtime_(start_fast_runtime(options_of(model, request, context_))),
+        runtime_(start_tuned_runtime(options_of(model, request, context_))),
         ours_(runtime_, model.config, model.weights(runtime_), context_, request.batch) {
     std::fprintf(stderr, "%s: %u tasks for %u workers on %s\n", model.name.c_str(), ours_.tasks(), runtime_.workers(),
                  runtime_.device().c_str());
@@ -166,7 +166,7 @@ class Bench {
     if (!counts || !runtime_.on_gpu()) return;
     wait_until_idle(runtime_);
     const Samples rates = measure_limit();
-    if (!rates.empty()) times.read_rates.push_back(flywheel::bench::percentile(rates, 50));
+    if (!rates.empty()) times.read_rates.push_back(measure::percentile(rates, 50));
   }
 
   void check_peers(std::uint32_t start) {
@@ -189,7 +189,7 @@ class Bench {
   std::vector<std::uint32_t> starts_;
   int context_;
   Runtime runtime_;
-  FastGenerator ours_;
+  TunedGenerator ours_;
   std::unique_ptr<Peers> peers_;
 };
 
@@ -223,16 +223,16 @@ bool check_portable_contexts(const BenchModel& model, const BenchRequest& reques
 }
 
 /// Empty if no file is to be written. Found out before measuring: nobody wants to hear it afterwards.
-std::filesystem::path results_file(const BenchRequest& request, const flywheel::bench::Gpu& gpu, bool on_gpu) {
+std::filesystem::path results_file(const BenchRequest& request, const measure::Gpu& gpu, bool on_gpu) {
   if (!request.out.empty()) {
     check_results_path(request.out);
-    flywheel::bench::prepare_results(request.out);
+    measure::prepare_results(request.out);
     return request.out;
   }
   if (!on_gpu || request.runs == 0) return {};
   if (!std::filesystem::is_directory("apps/llama"))
     throw RequestError("there is no apps/llama here: run from the root of the repository, or name a file with --out");
-  return std::filesystem::path("apps/llama/results") / (flywheel::bench::slug(gpu.name) + ".json");
+  return std::filesystem::path("apps/llama/results") / (measure::slug(gpu.name) + ".json");
 }
 
 }  // namespace
@@ -244,7 +244,7 @@ std::vector<DecodeTimes> measure_decode(const BenchModel& model, const BenchRequ
 bool run_bench(const BenchModel& model, const BenchRequest& request) {
   check(model.config, request);
   const bool on_gpu = choose_target(request.options.target) == Target::gpu;
-  const flywheel::bench::Gpu gpu = on_gpu ? flywheel::bench::find_gpu() : flywheel::bench::Gpu{};
+  const measure::Gpu gpu = on_gpu ? measure::find_gpu() : measure::Gpu{};
   const std::filesystem::path file = results_file(request, gpu, on_gpu);
   if (!check_portable(model, request) || !check_portable_contexts(model, request)) return false;
   if (!measures(request)) return true;
@@ -253,7 +253,7 @@ bool run_bench(const BenchModel& model, const BenchRequest& request) {
   const std::vector<DecodeTimes> all = bench.measure();
   if (!all.empty()) std::printf("%s", decode_table(model.name, request.batch, all).c_str());
   if (!file.empty() && !all.empty()) {
-    const flywheel::bench::Stamp stamp{flywheel::bench::slug(gpu.name), gpu.driver, flywheel::bench::today(),
+    const measure::Stamp stamp{measure::slug(gpu.name), gpu.driver, measure::today(),
                                        std::string(git_commit())};
     write_rows(decode_rows(model.name, request.batch, all, stamp), file);
     std::printf("Written to %s\n", file.c_str());
@@ -263,4 +263,4 @@ bool run_bench(const BenchModel& model, const BenchRequest& request) {
   return true;
 }
 
-}  // namespace flywheel::llama
+}  // namespace llama

@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "apps/llama/bench/bench_model.hpp"
-#include "apps/llama/bench/fast_options.hpp"
 #include "apps/llama/bench/rows.hpp"
+#include "apps/llama/tuned/options.hpp"
 
-namespace flywheel::llama {
+namespace llama {
 
 struct BenchRequest {
   std::vector<std::uint32_t> contexts;  // starting positions; empty: see default_starts()
@@ -38,4 +38,4 @@ class PeersAreWrong : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-}  // namespace flywheel::llama
+}  // namespace llama

@@ -1,11 +1,11 @@
 #include "apps/llama/bench/bench_model.hpp"
 
 #include "apps/llama/bench/random_weights.hpp"
-#include "apps/llama/find_model.hpp"
-#include "apps/llama/request.hpp"
-#include "apps/llama/shapes.hpp"
+#include "apps/llama/checkpoint/find_model.hpp"
+#include "apps/llama/checkpoint/shapes.hpp"
+#include "apps/llama/decode/request.hpp"
 
-namespace flywheel::llama {
+namespace llama {
 
 Weights BenchModel::weights(Runtime& runtime) const {
   return folder.empty() ? random_weights(runtime, config, seed) : load_weights(runtime, config, folder);
@@ -22,4 +22,4 @@ BenchModel find_bench_model(const std::string& shape, const std::filesystem::pat
   throw RequestError("the shape '" + shape + "' is unknown: choose among " + names);
 }
 
-}  // namespace flywheel::llama
+}  // namespace llama

@@ -5,9 +5,9 @@
 #include <filesystem>
 #include <string>
 
-#include "apps/llama/weights.hpp"
+#include "apps/llama/checkpoint/weights.hpp"
 
-namespace flywheel::llama {
+namespace llama {
 
 struct BenchModel {
   std::string name;  // in rows of results: "llama-3.2-1b"
@@ -22,4 +22,4 @@ struct BenchModel {
 /// model.
 BenchModel find_bench_model(const std::string& shape, const std::filesystem::path& folder);
 
-}  // namespace flywheel::llama
+}  // namespace llama

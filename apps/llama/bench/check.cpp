@@ -4,16 +4,17 @@
 #include <cmath>
 #include <limits>
 
-#include "apps/llama/bench/fast_options.hpp"
-#include "apps/llama/bench/fill_random.cuh"
 #include "apps/llama/bench/positions.hpp"
 #include "apps/llama/bench/step_words.hpp"
-#include "apps/llama/decode_graph.hpp"
-#include "apps/llama/fast/generate.hpp"
-#include "apps/llama/fast/start.hpp"
-#include "apps/llama/start.hpp"
+#include "apps/llama/decode/fill_random.cuh"
+#include "apps/llama/portable/generator.hpp"
+#include "apps/llama/portable/options.hpp"
+#include "apps/llama/portable/start.hpp"
+#include "apps/llama/tuned/generator.hpp"
+#include "apps/llama/tuned/options.hpp"
+#include "apps/llama/tuned/start.hpp"
 
-namespace flywheel::llama {
+namespace llama {
 namespace {
 
 using Ids = std::vector<std::uint32_t>;
@@ -29,18 +30,19 @@ Texts random_texts(const BenchModel& model, int count, std::uint32_t positions) 
 }
 
 std::vector<Logits> by_portable_tasks(const BenchModel& model, const Texts& texts, const Options& options) {
-  Runtime runtime = start_runtime(portable_options(model.config, static_cast<int>(texts.front().size()), options));
-  const Weights weights = model.weights(runtime);
+  const int context = static_cast<int>(texts.front().size());
+  Runtime runtime = start_portable_runtime(portable_options(model.config, context, options));
+  PortableGenerator generator(runtime, model.config, model.weights(runtime), context);
   std::vector<Logits> all;
-  for (const Ids& ids : texts) all.push_back(portable_logits(runtime, model.config, weights, ids));
+  for (const Ids& ids : texts) all.push_back(generator.logits(ids));
   return all;
 }
 
 /// Of a run of all texts at once; and where a second one first left other words.
 std::pair<std::vector<Logits>, std::string> by_tuned_tasks(const BenchModel& model, const Texts& texts, const Options& options) {
   const int context = static_cast<int>(texts.front().size()), count = static_cast<int>(texts.size());
-  Runtime runtime = start_fast_runtime(fast_options(model.config, {.context = context, .texts = count}, options));
-  FastGenerator generator(runtime, model.config, model.weights(runtime), context, count);
+  Runtime runtime = start_tuned_runtime(tuned_options(model.config, {.context = context, .texts = count}, options));
+  TunedGenerator generator(runtime, model.config, model.weights(runtime), context, count);
   std::vector<StepWords> words;
   std::vector<Logits> first = generator.logits_of(texts, [&] { words.emplace_back(generator); });
   std::string differs;
@@ -72,20 +74,6 @@ std::vector<std::uint32_t> random_ids(const Config& config, std::uint32_t count,
   return ids;
 }
 
-std::vector<std::vector<float>> portable_logits(Runtime& runtime, const Config& config, const Weights& weights,
-                                                const std::vector<std::uint32_t>& ids) {
-  DecodeMemory memory(runtime, config, static_cast<int>(ids.size()));
-  const DecodeGraph decode = build_decode_graph(runtime, config, weights, memory);
-  const Executable step = runtime.load(decode.graph);
-  Logits all;
-  for (std::uint32_t position = 0; position < ids.size(); ++position) {
-    memory.state.write({{position, ids[position]}});
-    runtime.submit(step, set(decode.settings, RunSettings{{}, position + 1, 0})).wait();
-    all.push_back(memory.logits.read());
-  }
-  return all;
-}
-
 CheckResult check_against_portable(const BenchModel& model, int count, std::uint32_t positions,
                                    const Options& options) {
   if (positions == 0) throw RequestError("a check of no positions shows nothing: ask for 1 or more");
@@ -100,4 +88,4 @@ CheckResult check_against_portable(const BenchModel& model, int count, std::uint
   return result;
 }
 
-}  // namespace flywheel::llama
+}  // namespace llama

@@ -3,16 +3,15 @@
 #include <algorithm>
 
 #include "apps/llama/bench/check.hpp"
-#include "apps/llama/bench/fast_options.hpp"
-#include "apps/llama/bench/fill_random.cuh"
 #include "apps/llama/bench/positions.hpp"
 #include "apps/llama/bench/step_words.hpp"
-#include "apps/llama/decode_graph.hpp"
-#include "apps/llama/fast/start.hpp"
-#include "apps/llama/generate.hpp"
-#include "apps/llama/start.hpp"
+#include "apps/llama/decode/fill_random.cuh"
+#include "apps/llama/portable/options.hpp"
+#include "apps/llama/portable/start.hpp"
+#include "apps/llama/tuned/options.hpp"
+#include "apps/llama/tuned/start.hpp"
 
-namespace flywheel::llama {
+namespace llama {
 namespace {
 
 using Logits = std::vector<std::vector<float>>;
@@ -38,7 +37,7 @@ void for_each_number(const Config& config, std::size_t layer, Part part, int cou
         f(head, position, i, static_cast<float>(static_cast<int>(FillRandom::mix(seed, index++) & 255) - 128) / 64.f);
 }
 
-void fill_caches(DecodeMemory& memory, const Config& config, int count) {
+void fill_caches(PortableMemory& memory, const Config& config, int count) {
   for (std::size_t layer = 0; layer < memory.caches.size(); ++layer) {
     CacheBuffer& to = memory.caches[layer];
     std::vector<float> keys(to.keys.size()), values(to.values.size());
@@ -55,7 +54,7 @@ void fill_caches(DecodeMemory& memory, const Config& config, int count) {
 }
 
 /// Of a decode of one text.
-void fill_caches(FastMemory& memory, const Config& config, int count) {
+void fill_caches(TunedMemory& memory, const Config& config, int count) {
   const auto fill = [&](Buffer<Half>& to, std::size_t layer, Part part, auto&& place_of) {
     std::vector<Half> numbers(to.size());
     const std::size_t of_head = numbers.size() / static_cast<std::size_t>(config.num_key_value_heads);
@@ -66,25 +65,36 @@ void fill_caches(FastMemory& memory, const Config& config, int count) {
     to.write(numbers);
   };
   for (std::size_t layer = 0; layer < memory.keys.size(); ++layer) {
-    fill(memory.keys[layer], layer, Part::keys, FastCache::key_at);
-    fill(memory.values_cache[layer], layer, Part::values, FastCache::value_at);
+    fill(memory.keys[layer], layer, Part::keys, TunedCache::key_at);
+    fill(memory.values_cache[layer], layer, Part::values, TunedCache::value_at);
   }
 }
 
+Logits step_at(Generator& generator, const Positions& positions, const std::function<void()>& after_step) {
+  Logits all;
+  for (const std::uint32_t position : positions) {
+    all.push_back(generator.logits_from({{position, 0}}));
+    after_step();
+  }
+  return all;
+}
+
 Logits by_portable_tasks(const BenchModel& model, const Positions& positions, const Options& options) {
-  Runtime runtime = start_runtime(portable_options(model.config, room_for(positions), options));
-  return portable_logits_at(runtime, model.config, model.weights(runtime), positions);
+  const int room = room_for(positions);
+  Runtime runtime = start_portable_runtime(portable_options(model.config, room, options));
+  PortableGenerator generator(runtime, model.config, model.weights(runtime), room);
+  return logits_at(generator, positions);
 }
 
 /// The logits of a run, and for each step where a second run first left other words, if anywhere.
 std::pair<Logits, std::vector<std::string>> by_tuned_tasks(const BenchModel& model, const Positions& positions, const Options& options) {
   const int room = room_for(positions);
-  Runtime runtime = start_fast_runtime(fast_options(model.config, {.context = room}, options));
-  FastGenerator generator(runtime, model.config, model.weights(runtime), room);
+  Runtime runtime = start_tuned_runtime(tuned_options(model.config, {.context = room}, options));
+  TunedGenerator generator(runtime, model.config, model.weights(runtime), room);
   std::vector<StepWords> words;
-  Logits logits = tuned_logits_at(generator, positions, [&] { words.emplace_back(generator); });
+  Logits logits = logits_at(generator, positions, [&] { words.emplace_back(generator); });
   std::vector<std::string> differs;
-  tuned_logits_at(generator, positions, [&] {
+  logits_at(generator, positions, [&] {
     const std::size_t step = differs.size();
     differs.push_back(first_difference(positions[step], words[step], StepWords(generator)));
   });
@@ -100,29 +110,14 @@ Positions positions_from(const Positions& starts) {
   return all;
 }
 
-Logits portable_logits_at(Runtime& runtime, const Config& config, const Weights& weights, const Positions& positions) {
-  DecodeMemory memory(runtime, config, room_for(positions));
-  fill_caches(memory, config, room_for(positions));
-  const DecodeGraph decode = build_decode_graph(runtime, config, weights, memory);
-  const Executable step = runtime.load(decode.graph);
-  Logits all;
-  for (const std::uint32_t position : positions) {
-    memory.state.write({{position, 0}});
-    runtime.submit(step, set(decode.settings, RunSettings{{}, position + 1, 0})).wait();
-    all.push_back(memory.logits.read());
-  }
-  return all;
+Logits logits_at(PortableGenerator& generator, const Positions& positions) {
+  fill_caches(generator.memory(), generator.config(), room_for(positions));
+  return step_at(generator, positions, [] {});
 }
 
-Logits tuned_logits_at(FastGenerator& generator, const Positions& positions, const std::function<void()>& after_step) {
+Logits logits_at(TunedGenerator& generator, const Positions& positions, const std::function<void()>& after_step) {
   fill_caches(generator.memory(), generator.config(), room_for(positions));
-  Logits all;
-  for (const std::uint32_t position : positions) {
-    generator.run(position, 1);
-    all.push_back(generator.last_logits());
-    if (after_step) after_step();
-  }
-  return all;
+  return step_at(generator, positions, after_step);
 }
 
 std::vector<ContextResult> check_contexts(const BenchModel& model, const Positions& starts, const Options& options) {
@@ -139,4 +134,4 @@ std::vector<ContextResult> check_contexts(const BenchModel& model, const Positio
   return results;
 }
 
-}  // namespace flywheel::llama
+}  // namespace llama

@@ -8,9 +8,11 @@
 #include <cstring>
 #include <type_traits>
 
-#include "apps/llama/fast/tile.cuh"
+#include "apps/llama/tuned/tile.cuh"
 
-namespace flywheel::llama {
+namespace llama {
+
+using namespace flywheel;
 
 inline constexpr int kOpComputeThreads = kTileWarps * 32;
 inline constexpr int kOpThreads = kOpComputeThreads + 32;
@@ -307,4 +309,4 @@ class OpStoreBlock : public OpBlockCore {
   std::uint32_t taken_ = 0;
 };
 
-}  // namespace flywheel::llama
+}  // namespace llama

@@ -3,7 +3,7 @@
 
 #include "apps/llama/bench/op_block.cuh"
 
-namespace flywheel::llama {
+namespace llama {
 
 /// A launch's argument. Tasks lie kTaskArgBytes apart.
 struct OpStage {
@@ -86,4 +86,4 @@ __global__ void pack_op(const unsigned char* tasks, const OpOperandRange* ranges
   task.pack(block, operands + ranges[blockIdx.x].first);
 }
 
-}  // namespace flywheel::llama
+}  // namespace llama

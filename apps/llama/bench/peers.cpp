@@ -4,9 +4,9 @@
 #include <string>
 #include <thread>
 
-#include "apps/llama/request.hpp"
+#include "apps/llama/decode/request.hpp"
 
-namespace flywheel::llama {
+namespace llama {
 
 const char* describe(PeerWay way) {
   switch (way) {
@@ -37,4 +37,4 @@ void wait_until_idle(Runtime& runtime) {
   }
 }
 
-}  // namespace flywheel::llama
+}  // namespace llama

@@ -5,18 +5,18 @@
 #include <stdexcept>
 #include <typeindex>
 
-#include "apps/bench/cuda_objects.hpp"
 #include "apps/llama/bench/op_kernel.cuh"
 #include "apps/llama/bench/random_weights.hpp"
-#include "apps/llama/fast/attend.cuh"
-#include "apps/llama/fast/gate.cuh"
-#include "apps/llama/fast/graph.hpp"
+#include "apps/llama/tuned/attend.cuh"
+#include "apps/llama/tuned/gate.cuh"
+#include "apps/llama/tuned/graph.hpp"
+#include "apps/measure/cuda_objects.hpp"
 
-namespace flywheel::llama {
+namespace llama {
 namespace {
 
-using flywheel::bench::check_cuda;
-using flywheel::bench::Stream;
+using measure::check_cuda;
+using measure::Stream;
 
 /// The kernels of one task type.
 struct OpKind {
@@ -43,8 +43,8 @@ const OpKind& find_among(std::type_index type) {
 
 template <int kBlocksOfSm>
 const OpKind& find_kind(std::type_index type) {
-  return find_among<kBlocksOfSm, FastEmbed, FastProject, FastAttend, FastGateUp, FastResidual, FastLogits,
-                    FastChoose>(type);
+  return find_among<kBlocksOfSm, TunedEmbed, TunedProject, TunedAttend, TunedGateUp, TunedResidual, TunedLogits,
+                    TunedChoose>(type);
 }
 const OpKind& find_kind(std::type_index type, int blocks_per_sm) {
   if (blocks_per_sm == 1) return find_kind<1>(type);
@@ -74,7 +74,7 @@ class CapturedGraph {
     check_cuda(cudaGraphUpload(exec_, stream.get()), "cudaGraphUpload");
     stream.synchronize();
   }
-  ~CapturedGraph() { flywheel::bench::report_cuda(cudaGraphExecDestroy(exec_), "cudaGraphExecDestroy"); }
+  ~CapturedGraph() { measure::report_cuda(cudaGraphExecDestroy(exec_), "cudaGraphExecDestroy"); }
   CapturedGraph(const CapturedGraph&) = delete;
   CapturedGraph& operator=(const CapturedGraph&) = delete;
 
@@ -115,7 +115,7 @@ class CudaPeers : public Peers {
             const PeerShape& shape)
       : runtime_(runtime),
         memory_(runtime, config, context, sequences),
-        graph_(build_fast_graph(shape.blocks_per_sm * flywheel::bench::sm_count(), config, weights, memory_)),
+        graph_(build_tuned_graph(shape.blocks_per_sm * measure::sm_count(), config, weights, memory_)),
         step_tasks_(runtime, graph_.decode),
         embed_tasks_(runtime, graph_.embed),
         written_(runtime.allocate<std::uint64_t>(1)),
@@ -123,7 +123,7 @@ class CudaPeers : public Peers {
         ended_(runtime.allocate<std::uint32_t>(1)) {
     const OpRun run{written_.data(), failed_.data(), ended_.data(),
                     static_cast<std::uint32_t>(std::countr_zero(static_cast<unsigned>(sequences))),
-                    fast_scratch_bytes(config, true, context), static_cast<std::uint32_t>(shape.pages_ahead)};
+                    tuned_scratch_bytes(config, true, context), static_cast<std::uint32_t>(shape.pages_ahead)};
     for (const StageTasks& stage : graph_.stages)
       step_.push_back(step_tasks_.op(graph_.decode, stage.tasks.front(), stage.tasks.size(), shape.blocks_per_sm, run));
     step_.back().stage.ends_step = true;
@@ -214,8 +214,8 @@ class CudaPeers : public Peers {
   }
 
   Runtime& runtime_;
-  FastMemory memory_;
-  FastGraph graph_;
+  TunedMemory memory_;
+  TunedGraph graph_;
   OpTasks step_tasks_, embed_tasks_;
   Buffer<std::uint64_t> written_;
   Buffer<std::uint32_t> failed_, ended_;
@@ -235,4 +235,4 @@ std::unique_ptr<Peers> Peers::make(Runtime& runtime, const Config& config, const
   return std::make_unique<CudaPeers>(runtime, config, weights, context, sequences, shape);
 }
 
-}  // namespace flywheel::llama
+}  // namespace llama

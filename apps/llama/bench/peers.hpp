@@ -7,9 +7,11 @@
 #include <array>
 #include <memory>
 
-#include "apps/llama/weights.hpp"
+#include "apps/llama/checkpoint/weights.hpp"
 
-namespace flywheel::llama {
+namespace llama {
+
+using namespace flywheel;
 
 /// One launch after the other in a stream; the same captured in a CUDA graph that is launched for each token; that
 /// graph with programmatic dependent launch, so that an operation's blocks come and prefetch weights before the last
@@ -34,7 +36,7 @@ inline constexpr std::array kPeerShapes{PeerShape{1, 4}, PeerShape{1, 8}, PeerSh
 class Peers {
  public:
   /// Null in a host-only build and where the runtime has no GPU. The runtime and the weights must outlive it. Errors:
-  /// as build_fast_graph() and check_shape(), CudaError, CapacityError.
+  /// as build_tuned_graph() and check_shape(), CudaError, CapacityError.
   static std::unique_ptr<Peers> make(Runtime& runtime, const Config& config, const Weights& weights, int context,
                                      int sequences, const PeerShape& shape);
   virtual ~Peers() = default;
@@ -51,4 +53,4 @@ class Peers {
 /// Until the runtime's kernel, if it has one, has been told to leave the GPU; see Options::park_after.
 void wait_until_idle(Runtime& runtime);
 
-}  // namespace flywheel::llama
+}  // namespace llama

@@ -1,11 +1,11 @@
 // The peers of a host-only build: none.
 #include "apps/llama/bench/peers.hpp"
 
-namespace flywheel::llama {
+namespace llama {
 
 std::unique_ptr<Peers> Peers::make(Runtime&, const Config&, const Weights&, int, int, const PeerShape& shape) {
   check_shape(shape);
   return nullptr;
 }
 
-}  // namespace flywheel::llama
+}  // namespace llama

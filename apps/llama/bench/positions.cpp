@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "apps/llama/bench/check_context.hpp"
-#include "apps/llama/request.hpp"
+#include "apps/llama/decode/request.hpp"
 
-namespace flywheel::llama {
+namespace llama {
 namespace {
 
 constexpr std::uint32_t kStarts[] = {32, 1024};
@@ -45,4 +45,4 @@ std::vector<std::uint32_t> default_starts(const Config& config, std::uint64_t to
   return starts;
 }
 
-}  // namespace flywheel::llama
+}  // namespace llama

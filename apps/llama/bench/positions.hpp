@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "apps/llama/files/config.hpp"
+#include "apps/llama/checkpoint/config.hpp"
 
-namespace flywheel::llama {
+namespace llama {
 
 /// Of a run from `start` on. `asked`: as what the tokens were asked for, such as "--tokens 256".
 int positions_of_run(const Config& config, std::uint64_t start, std::uint64_t tokens, const std::string& asked);
@@ -20,4 +20,4 @@ int positions_of_contexts(const Config& config, const std::vector<std::uint32_t>
 /// Where `llama bench` starts if it is not told: positions 32 and 1024, as far as the model has room for a run from there.
 std::vector<std::uint32_t> default_starts(const Config& config, std::uint64_t tokens, const std::string& asked);
 
-}  // namespace flywheel::llama
+}  // namespace llama

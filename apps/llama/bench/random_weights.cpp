@@ -4,10 +4,10 @@
 #include <cmath>
 #include <string>
 
-#include "apps/llama/bench/fill_random.cuh"
-#include "apps/llama/request.hpp"
+#include "apps/llama/decode/fill_random.cuh"
+#include "apps/llama/decode/request.hpp"
 
-namespace flywheel::llama {
+namespace llama {
 namespace {
 
 constexpr float kDeviation = 0.02f;
@@ -82,11 +82,11 @@ Weights random_weights(Runtime& runtime, const Config& config, std::uint64_t see
   return weights;
 }
 
-void fill_cache(Runtime& runtime, FastMemory& memory, std::uint64_t seed) {
+void fill_cache(Runtime& runtime, TunedMemory& memory, std::uint64_t seed) {
   Filler fill(runtime, seed);
   for (auto* caches : {&memory.keys, &memory.values_cache})
     for (Buffer<Half>& cache : *caches) fill.add(cache.data(), cache.size(), 0.f, 1.f);
   fill.run();
 }
 
-}  // namespace flywheel::llama
+}  // namespace llama

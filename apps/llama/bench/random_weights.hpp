@@ -3,10 +3,10 @@
 
 #include <cstdint>
 
-#include "apps/llama/fast/memory.hpp"
-#include "apps/llama/weights.hpp"
+#include "apps/llama/checkpoint/weights.hpp"
+#include "apps/llama/tuned/memory.hpp"
 
-namespace flywheel::llama {
+namespace llama {
 
 /// Weights as load_weights() lays them out, made on the device: bf16, normal around 0 with a deviation of 0.02, but
 /// 1 / sqrt(hidden) for embedding and head, which gives logits a deviation of about 1; norms are around 1. The same for
@@ -15,6 +15,6 @@ namespace flywheel::llama {
 Weights random_weights(Runtime& runtime, const Config& config, std::uint64_t seed);
 
 /// Keys and values of all positions, normal with a deviation of 1.
-void fill_cache(Runtime& runtime, FastMemory& memory, std::uint64_t seed);
+void fill_cache(Runtime& runtime, TunedMemory& memory, std::uint64_t seed);
 
-}  // namespace flywheel::llama
+}  // namespace llama

@@ -4,14 +4,14 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "apps/llama/request.hpp"
+#include "apps/llama/decode/request.hpp"
 
-namespace flywheel::llama {
+namespace llama {
 namespace {
 
-using flywheel::bench::Better;
-using flywheel::bench::percentile;
-using flywheel::bench::Stamp;
+using measure::Better;
+using measure::percentile;
+using measure::Stamp;
 
 constexpr const char* kStrongestPeer = "graph with programmatic dependent launch";
 
@@ -29,7 +29,7 @@ Row row_of(const std::string& name, const Samples& samples, const char* unit, Be
   row.name = name;
   row.unit = unit;
   row.value = row.p50 = five_digits(median(samples));
-  row.p99 = five_digits(flywheel::bench::tail(samples, 99, better));
+  row.p99 = five_digits(measure::tail(samples, 99, better));
   row.gpu = stamp.gpu;
   row.driver = stamp.driver;
   row.date = stamp.date;
@@ -109,9 +109,9 @@ void check_results_path(const std::filesystem::path& file) {
 
 void write_rows(const std::vector<Row>& rows, const std::filesystem::path& file) {
   check_results_path(file);
-  flywheel::bench::Report report;
+  measure::Report report;
   for (const Row& row : rows) report.add(row);
   report.write(file.has_parent_path() ? file.parent_path() : std::filesystem::path("."), file.stem().string());
 }
 
-}  // namespace flywheel::llama
+}  // namespace llama

@@ -6,13 +6,14 @@
 #include <string>
 #include <vector>
 
-#include "apps/llama/bench/measuring.hpp"
 #include "apps/llama/bench/peers.hpp"
+#include "apps/measure/results.hpp"
+#include "apps/measure/stats.hpp"
 
-namespace flywheel::llama {
+namespace llama {
 
-using flywheel::bench::Row;
-using flywheel::bench::Samples;
+using measure::Row;
+using measure::Samples;
 
 /// Of one starting position. A sample is one round's: all of a round were taken one after the other.
 struct DecodeTimes {
@@ -30,7 +31,7 @@ struct DecodeTimes {
 /// decode.<model>.b<batch>.c<context>, the same with .drawn, .stream, .graph and .graph_pdl, and limit.read_hbm. Values are
 /// medians of the rounds in ms a token; the limit's in GB/s.
 std::vector<Row> decode_rows(const std::string& model, int batch, const std::vector<DecodeTimes>& all,
-                             const flywheel::bench::Stamp& stamp);
+                             const measure::Stamp& stamp);
 
 /// One line for each way: ms, GB/s, share of the limit, and how many times our time it is.
 std::string decode_table(const std::string& model, int batch, const std::vector<DecodeTimes>& all);
@@ -40,4 +41,4 @@ void check_results_path(const std::filesystem::path& file);
 /// Rows of the same name in the file are replaced, others stay.
 void write_rows(const std::vector<Row>& rows, const std::filesystem::path& file);
 
-}  // namespace flywheel::llama
+}  // namespace llama

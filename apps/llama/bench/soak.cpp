@@ -4,13 +4,12 @@
 #include <cstdio>
 #include <cstring>
 
-#include "apps/llama/bench/fast_options.hpp"
 #include "apps/llama/bench/positions.hpp"
-#include "apps/llama/fast/generate.hpp"
-#include "apps/llama/fast/start.hpp"
-#include "apps/llama/generate.hpp"
+#include "apps/llama/tuned/generator.hpp"
+#include "apps/llama/tuned/options.hpp"
+#include "apps/llama/tuned/start.hpp"
 
-namespace flywheel::llama {
+namespace llama {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -46,8 +45,8 @@ std::uint64_t checksum_of(const std::vector<float>& values) {
 
 SoakResult soak(const BenchModel& model, const SoakRequest& request, const Options& options, const OnLine& on_line) {
   const int context = checked_context(model.config, request);
-  Runtime runtime = start_fast_runtime(fast_options(model.config, {.context = context}, options));
-  FastGenerator generator(runtime, model.config, model.weights(runtime), context);
+  Runtime runtime = start_tuned_runtime(tuned_options(model.config, {.context = context}, options));
+  TunedGenerator generator(runtime, model.config, model.weights(runtime), context);
   SoakResult result;
   const auto begin = Clock::now();
   auto next_line = begin + kBetweenLines;
@@ -75,4 +74,4 @@ std::string describe(const SoakResult& result) {
       result);
 }
 
-}  // namespace flywheel::llama
+}  // namespace llama

@@ -7,7 +7,7 @@
 
 #include "apps/llama/bench/bench_model.hpp"
 
-namespace flywheel::llama {
+namespace llama {
 
 struct SoakRequest {
   std::uint64_t tokens = 200'000;  // in all
@@ -37,4 +37,4 @@ SoakResult soak(const BenchModel& model, const SoakRequest& request, const Optio
 /// The last line of a soak: what was run, and what came of it.
 std::string describe(const SoakResult& result);
 
-}  // namespace flywheel::llama
+}  // namespace llama

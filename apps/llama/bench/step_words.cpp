@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <bit>
 
-namespace flywheel::llama {
+namespace llama {
 namespace {
 
 /// Stamped words of all stages of one kind, a stage after the other.
@@ -26,8 +26,8 @@ class Words {
 }  // namespace
 
 /// Stage 0 of the residual stream is left out: the choice has put the next step's there.
-StepWords::StepWords(FastGenerator& generator) {
-  const FastMemory& memory = generator.memory();
+StepWords::StepWords(TunedGenerator& generator) {
+  const TunedMemory& memory = generator.memory();
   const auto layers = static_cast<std::size_t>(generator.config().num_hidden_layers);
   const auto sums = static_cast<std::size_t>(memory.stages), texts = static_cast<std::size_t>(memory.sequences);
   const Words qkv(memory.qkv, layers), attended(memory.packed_results, layers), inner(memory.packed_inner, layers);
@@ -72,4 +72,4 @@ std::string first_difference(std::uint32_t position, const StepWords& one, const
   return found.empty() ? found : "position " + std::to_string(position) + ", " + found;
 }
 
-}  // namespace flywheel::llama
+}  // namespace llama

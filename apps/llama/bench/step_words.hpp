@@ -5,15 +5,15 @@
 #include <string>
 #include <vector>
 
-#include "apps/llama/fast/generate.hpp"
+#include "apps/llama/tuned/generator.hpp"
 
-namespace flywheel::llama {
+namespace llama {
 
 /// The words that a generator's last step has left, stage by stage in the order in which they were made, and its logits:
 /// each stage has memory of its own. Without stamps, which differ from run to run.
 class StepWords {
  public:
-  explicit StepWords(FastGenerator& generator);
+  explicit StepWords(TunedGenerator& generator);
 
   /// The first stage that left other words in the same step of another run, how many, and which comes first. Empty if all
   /// are the same.
@@ -33,4 +33,4 @@ class StepWords {
 /// The same of a step at `position`, which is named.
 std::string first_difference(std::uint32_t position, const StepWords& one, const StepWords& other);
 
-}  // namespace flywheel::llama
+}  // namespace llama

@@ -1,0 +1,230 @@
+#include "apps/llama/cli/commands.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "apps/llama/checkpoint/error.hpp"
+#include "apps/llama/checkpoint/find_model.hpp"
+#include "apps/llama/checkpoint/safetensors.hpp"
+#include "apps/llama/checkpoint/tokenizer/tokenizer.hpp"
+#include "apps/llama/cli/terminal.hpp"
+#include "apps/llama/portable/generator.hpp"
+#include "apps/llama/portable/start.hpp"
+#include "apps/llama/tuned/generator.hpp"
+#include "apps/llama/tuned/options.hpp"
+#include "apps/llama/tuned/start.hpp"
+
+namespace llama {
+namespace {
+
+constexpr std::uint32_t kDefaultTokens = 256;
+
+Runtime start_for(const Setup& setup, const std::filesystem::path& folder, int texts) {
+  Options options{.target = setup.target, .workers = setup.workers};
+  const Config config = read_config(folder);
+  const int context = choose_context(config, setup.context);
+  if (setup.tuned) {
+    options.operand_window = kBestWindow;
+    return start_tuned_runtime(tuned_options(config, {context, texts}, options));
+  }
+  options.scratch_bytes = std::max(options.scratch_bytes, portable_scratch_bytes(config, context));
+  return start_portable_runtime(options);
+}
+
+std::unique_ptr<Generator> make_generator(Runtime& runtime, const Setup& setup, const std::filesystem::path& folder, int texts) {
+  if (setup.tuned) return std::make_unique<TunedGenerator>(runtime, folder, setup.context, texts);
+  return std::make_unique<PortableGenerator>(runtime, folder, setup.context);
+}
+
+/// A loaded model with all it needs, in the order in which it may go.
+struct Session {
+  explicit Session(const Setup& setup, int texts = 1)
+      : folder(find_model(setup.model)),
+        tokenizer(Tokenizer::load(folder)),
+        runtime(start_for(setup, folder, texts)),
+        generator(make_generator(runtime, setup, folder, texts)) {
+    if (tokenizer.size() <= generator->config().vocab_size) return;
+    throw ModelError(folder, "the tokenizer knows more tokens than config.json's vocab_size",
+                     "use a tokenizer.json and a config.json that belong together");
+  }
+
+  std::filesystem::path folder;
+  Tokenizer tokenizer;
+  Runtime runtime;
+  std::unique_ptr<Generator> generator;
+};
+
+Request make_request(const Session& session, const TextRequest& text, std::size_t number) {
+  Request request;
+  for (const int id : session.tokenizer.encode(text.prompts[number]))
+    request.prompt.push_back(static_cast<std::uint32_t>(id));
+  const auto bos = session.generator->config().bos_token_id;
+  if (request.prompt.empty() && bos) request.prompt.push_back(static_cast<std::uint32_t>(*bos));
+  request.tokens = text.tokens;
+  if (request.tokens == 0) {
+    const auto room = static_cast<std::size_t>(session.generator->context()) + 1;
+    const std::size_t left = room > request.prompt.size() ? room - request.prompt.size() : 1;
+    request.tokens = static_cast<std::uint32_t>(std::min<std::size_t>(kDefaultTokens, left));
+  }
+  request.sampling = text.sampling;
+  request.sampling.seed += number;
+  request.stop_at_end = text.stop_at_end;
+  return request;
+}
+
+/// What one text came to.
+struct Written {
+  Outcome outcome;
+  std::string text;  // with the prompt in front
+  std::vector<std::uint32_t> tokens;
+};
+
+std::vector<Request> make_requests(const Session& session, const TextRequest& text) {
+  std::vector<Request> requests;
+  for (std::size_t i = 0; i < text.prompts.size(); ++i) requests.push_back(make_request(session, text, i));
+  session.generator->check(requests);
+  return requests;
+}
+
+/// What stands above a text, if there are several.
+std::string heading(std::size_t number, std::size_t count) {
+  return count == 1 ? "" : "--- text " + std::to_string(number + 1) + " of " + std::to_string(count) + "\n";
+}
+
+std::vector<Written> write_texts(Session& session, const TextRequest& text, Terminal* terminal) {
+  const std::vector<Request> requests = make_requests(session, text);  // before anything is printed
+  std::vector<Written> all;
+  for (const std::string& prompt : text.prompts) all.push_back({{}, prompt, {}});
+  std::vector<Decoder> decoders(all.size(), Decoder(session.tokenizer));
+  if (terminal) terminal->begin(heading(0, all.size()) + text.prompts[0], requests[0].tokens);
+  const auto outcomes = session.generator->generate(requests, [&](std::size_t i, std::uint32_t token) {
+    const std::string piece = decoders[i].push(static_cast<int>(token));
+    all[i].tokens.push_back(token);
+    all[i].text += piece;
+    if (terminal && i == 0) terminal->add(piece);
+  });
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const std::string rest = decoders[i].finish();
+    all[i].outcome = outcomes[i];
+    all[i].text += rest;
+    if (terminal) terminal->end(i == 0 ? rest + "\n" : heading(i, all.size()) + all[i].text + "\n");
+  }
+  return all;
+}
+
+/// All that were written at once.
+Outcome sum_of(const std::vector<Written>& all) {
+  Outcome sum = all.front().outcome;
+  for (std::size_t i = 1; i < all.size(); ++i) sum.tokens += all[i].outcome.tokens;
+  return sum;
+}
+
+double rate(const Outcome& outcome) { return outcome.tokens / std::max(outcome.time.count(), 1e-9); }
+
+nlohmann::json json_of(const std::string& prompt, const Written& written, std::uint64_t seed) {
+  return {{"prompt", prompt},
+          {"text", written.text},
+          {"tokens", written.tokens},
+          {"ended", written.outcome.ended},
+          {"seed", seed}};
+}
+
+/// Of one text its own object, of several one with all of them as "texts".
+void print_json(const Session& session, const TextRequest& request, const std::vector<Written>& all) {
+  const Sampling& how = request.sampling;
+  const Outcome sum = sum_of(all);
+  nlohmann::json texts;
+  for (std::size_t i = 0; i < all.size(); ++i)
+    texts.push_back(json_of(request.prompts[i], all[i], how.seed + i));
+  nlohmann::json object = all.size() == 1 ? texts[0] : nlohmann::json{{"texts", texts}};
+  object.update({{"seconds", sum.time.count()},
+                 {"tokens_per_second", rate(sum)},
+                 {"device", session.runtime.device()},
+                 {"model", session.folder.string()},
+                 {"temperature", how.temperature},
+                 {"top_k", how.top_k},
+                 {"top_p", how.top_p}});
+  std::printf("%s\n", object.dump(2, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
+}
+
+/// A token for one line of a terminal: "\n" as two characters.
+std::string quoted(const Tokenizer& tokenizer, int id) {
+  return nlohmann::json(tokenizer.bytes_of(id))
+      .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+void print_likeliest(const Tokenizer& tokenizer, const std::vector<float>& logits) {
+  std::vector<int> order(logits.size());
+  std::iota(order.begin(), order.end(), 0);
+  const auto five = order.begin() + std::min<std::ptrdiff_t>(5, std::ssize(order));
+  std::partial_sort(order.begin(), five, order.end(), [&](int a, int b) {
+    return logits[static_cast<std::size_t>(a)] > logits[static_cast<std::size_t>(b)];
+  });
+  for (auto id = order.begin(); id != five; ++id)
+    std::printf("  %6d %8.4f %s", *id, static_cast<double>(logits[static_cast<std::size_t>(*id)]),
+                quoted(tokenizer, *id).c_str());
+  std::printf("\n");
+}
+
+}  // namespace
+
+void generate_text(const Setup& setup, const TextRequest& request) {
+  const std::size_t count = request.prompts.size();
+  if (count > 1 && !setup.tuned)
+    throw RequestError(
+        "the portable decode writes one text at a time: give --tuned for several, or --prompt once");
+  Session session(setup, static_cast<int>(count));
+  Terminal terminal;
+  const auto all = write_texts(session, request, request.json ? nullptr : &terminal);
+  if (request.json) print_json(session, request, all);
+  const Outcome sum = sum_of(all);
+  const std::string texts = count == 1 ? "" : " of " + std::to_string(count) + " texts";
+  std::fprintf(stderr, "%u tokens%s in %.3f s, %.0f tokens/s, %s\n", sum.tokens, texts.c_str(),
+               sum.time.count(), rate(sum), session.runtime.device().c_str());
+}
+
+void print_logits(const Setup& setup, const std::vector<std::uint32_t>& ids) {
+  Session session(setup);
+  const auto all = session.generator->logits(ids);
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    std::printf("%4zu %6u %s\n", i, ids[i], quoted(session.tokenizer, static_cast<int>(ids[i])).c_str());
+    print_likeliest(session.tokenizer, all[i]);
+  }
+}
+
+void print_info(const Setup& setup) {
+  Session session(setup);
+  const Config& config = session.generator->config();
+  const SafeTensors weights = SafeTensors::open(session.folder);
+  std::printf("model      %s\n", session.folder.c_str());
+  std::printf("family     %s\n", config.family == Family::kLlama ? "Llama" : "Qwen3");
+  std::printf("layers     %d, hidden size %d, inner size %d\n", config.num_hidden_layers, config.hidden_size,
+              config.intermediate_size);
+  std::printf("heads      %d of size %d, %d for keys and values\n", config.num_attention_heads,
+              config.head_dim, config.num_key_value_heads);
+  std::printf("vocabulary %d tokens\n", config.vocab_size);
+  std::printf("context    %d of %d positions\n", session.generator->context(), config.max_position_embeddings);
+  std::printf("weights    %.1f MB in %zu tensors\n", static_cast<double>(weights.bytes()) / 1e6,
+              weights.names().size());
+  std::printf("device     %s\n", session.runtime.device().c_str());
+  std::printf("step       %u tasks for %u workers\n", session.generator->tasks(), session.runtime.workers());
+}
+
+bool bench_decode(const Measured& what, const BenchRequest& request) {
+  return run_bench(find_bench_model(what.shape, what.model), request);
+}
+
+bool soak_decode(const Measured& what, const SoakRequest& request, const Options& options) {
+  const auto print = [](const std::string& line) {
+    std::printf("%s\n", line.c_str());
+    std::fflush(stdout);
+  };
+  const SoakResult result = soak(find_bench_model(what.shape, what.model), request, options, print);
+  print(describe(result));
+  return result.passed;
+}
+
+}  // namespace llama

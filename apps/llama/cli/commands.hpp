@@ -1,0 +1,53 @@
+// What a person can ask the program `llama` for.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "apps/llama/bench/bench.hpp"
+#include "apps/llama/bench/soak.hpp"
+#include "apps/llama/decode/request.hpp"
+
+namespace llama {
+
+/// Where the model lies and where it runs.
+struct Setup {
+  std::filesystem::path model;  // empty: find_model()
+  Target target = Target::automatic;
+  int context = 0;  // 0: see choose_context()
+  std::uint32_t workers = 0;  // 0: see Options
+  bool tuned = false;         // the compiled decode in place of the portable one
+};
+
+struct TextRequest {
+  std::vector<std::string> prompts{"ROMEO:\n"};  // of texts to be written at once: more than one with --tuned
+  std::uint32_t tokens = 0;  // 0: 256, or as many as the context has room for if that is less
+  Sampling sampling;         // of the first text; each after it has the next seed
+  bool stop_at_end = true;
+  bool json = false;  // one JSON object in the end in place of the text as it comes
+};
+
+/// Writes a text to stdout, or several: the first as it comes, the others when all are done. One line on
+/// stderr says how long that took.
+void generate_text(const Setup& setup, const TextRequest& request);
+
+/// Prints the five likeliest tokens after each of the ids.
+void print_logits(const Setup& setup, const std::vector<std::uint32_t>& ids);
+
+/// Prints what the model is, and the size of its decode step on this machine.
+void print_info(const Setup& setup);
+
+/// What to measure: a published shape with random weights, or a model folder.
+struct Measured {
+  std::string shape;
+  std::filesystem::path model;
+};
+
+/// False if what was measured is wrong.
+bool bench_decode(const Measured& what, const BenchRequest& request);
+/// Prints how it goes. False if a run ended otherwise than the first.
+bool soak_decode(const Measured& what, const SoakRequest& request, const Options& options);
+
+}  // namespace llama

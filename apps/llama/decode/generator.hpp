@@ -1,0 +1,65 @@
+// Writing texts with a model: the whole of them is one submission, and tokens stream out while it runs.
+#pragma once
+
+#include <flywheel/flywheel.hpp>
+
+#include "apps/llama/decode/request.hpp"
+
+namespace llama {
+
+using namespace flywheel;
+
+/// A model, loaded into a runtime, that writes with one of the two decodes: PortableGenerator or TunedGenerator. One thread at a
+/// time. The runtime must outlive it.
+class Generator {
+ public:
+  virtual ~Generator() = default;
+  Generator(const Generator&) = delete;
+  Generator& operator=(const Generator&) = delete;
+
+  /// Throws RequestError as check_requests() does, and for more requests than sequences().
+  void check(const std::vector<Request>& requests) const;
+  /// Writes a text for each request, all at once: each from its own prompt, as its own seed has it, to its own end. A
+  /// token comes as soon as it is chosen. What `on_token` throws cancels the run. Throws RequestError as check() does, and for
+  /// logits that are no numbers.
+  std::vector<Outcome> generate(const std::vector<Request>& requests, const OnTextToken& on_token);
+  /// The same of one.
+  Outcome generate(const Request& request, const OnToken& on_token);
+
+  /// The logits after each of a text's ids, given all ids up to it, of up to sequences() texts at once: [text][id]. One run for
+  /// each position. Throws RequestError as generate() does. `after_step`: called after each step of all texts, if it is there.
+  std::vector<std::vector<std::vector<float>>> logits_of(const std::vector<std::vector<std::uint32_t>>& texts,
+                                                         const std::function<void()>& after_step = {});
+  std::vector<std::vector<float>> logits(const std::vector<std::uint32_t>& ids) { return logits_of({ids}).front(); }
+  /// One step of as many texts, whatever the caches hold: the logits of all sequences, [sequences][vocabulary].
+  std::vector<float> logits_from(const std::vector<StepState>& states);
+  /// Of all sequences, after the last step.
+  virtual std::vector<float> last_logits() const = 0;
+
+  const Config& config() const { return config_; }
+  int context() const { return context_; }
+  virtual int sequences() const = 0;         // texts at once, at most
+  virtual std::uint32_t tasks() const = 0;  // of one step
+
+ protected:
+  Generator(Runtime& runtime, Config config, int context)
+      : runtime_(runtime), config_(std::move(config)), context_(context) {}
+
+  Runtime& runtime() const { return runtime_; }
+  /// Submits the run that writes the texts: `steps` steps, unless all end before.
+  virtual Run submit_texts(const std::vector<Request>& requests, std::uint32_t steps) = 0;
+  virtual Run submit_step(const std::vector<StepState>& states) = 0;
+  /// A task has failed: what it left may be no numbers.
+  virtual void on_failed_task() {}
+  /// use(run), and on_failed_task() where that is why it throws.
+  void watch(Run run, const std::function<void(Run&)>& use);
+
+ private:
+  void check_count(std::size_t texts) const;
+
+  Runtime& runtime_;
+  Config config_;
+  int context_;
+};
+
+}  // namespace llama

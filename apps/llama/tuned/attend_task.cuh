@@ -1,0 +1,130 @@
+// What attention works on, and its portable body: one thread for each position or dimension.
+#pragma once
+
+#include "apps/llama/tuned/cache.cuh"
+#include "apps/llama/tuned/partials.cuh"
+
+namespace llama {
+
+/// The `count` query heads from `head` on, which are those of one key and value head. The part that holds the step's
+/// position also puts the step's key and value into the cache.
+struct AttendTask {
+  const Stamped* qkv;  // [sequences][heads + 2 kv_heads][head_dim], before norm and rotation
+  Partials partials;
+  TunedCache cache;
+  const float* rope;  // [context][head_dim / 2][cos, sin]
+  const float* q_norm;  // [head_dim], or null
+  const float* k_norm;
+  const StepState* states;
+  Stamped* results;     // see PackedOutput
+  float eps;
+  std::int32_t positions;  // the cache has room for, a multiple of 16
+  std::uint8_t sequence, kv_heads, kv_head, head, count, split;
+
+  template <class Block>
+  FLYWHEEL_TASK void operator()(Block& block) const {
+    const Span part = span();
+    float* turned = block.template scratch<float>(dims());
+    float* in = block.template scratch<float>(dims());
+    float* weights = block.template scratch<float>(partials.share(static_cast<std::uint32_t>(part.position)));
+    if (!turned || !in || !weights || part.last <= part.first) return;
+    if (part.has_step()) portable_append(block, in, turned, part.position);
+    for (int h = 0; h < count; ++h) {
+      portable_rotate(block, query(h), in, q_norm, part.position, turned);
+      portable_head(block, h, part, turned, weights);
+    }
+    portable_join(block, part.used);
+  }
+
+ protected:
+  /// Read once: each look at global memory is a trip to L2, because every acquire empties L1.
+  FLYWHEEL_TASK Span span() const {
+    const std::uint32_t position = states[sequence].position;
+    const int share = partials.share(position), first = split * share, all = static_cast<int>(position) + 1;
+    return {static_cast<int>(position), first, first + share < all ? first + share : all, Partials::used(position, share)};
+  }
+  FLYWHEEL_TASK int dims() const { return partials.head_dim; }
+  FLYWHEEL_TASK const Stamped* row(int i) const { return qkv + ((partials.heads + 2 * kv_heads) * sequence + i) * dims(); }
+  FLYWHEEL_TASK const Stamped* query(int i) const { return row(head + i); }
+  FLYWHEEL_TASK const Stamped* key() const { return row(partials.heads + kv_head); }
+  FLYWHEEL_TASK const Stamped* value() const { return row(partials.heads + kv_heads + kv_head); }
+  FLYWHEEL_TASK std::size_t cache_at() const {
+    return static_cast<std::size_t>(sequence * kv_heads + kv_head) * static_cast<std::size_t>(positions) *
+           static_cast<std::size_t>(dims());
+  }
+
+  /// 1 / sqrt(head_dim), and log2(e): weights are powers of 2.
+  FLYWHEEL_TASK float query_scale() const { return 1.44269504f * inverse_sqrt(static_cast<float>(dims())); }
+
+ private:
+  template <class Block>
+  FLYWHEEL_TASK void portable_join(Block& block, int used) const {
+    block.sync();  // all is written
+    const bool mine = block.leader() && partials.leave(sequence, head, used);
+    const int last = block.reduce(mine ? 1 : 0, [](int a, int b) { return a + b; });
+    if (!last) return;
+    block.for_each(count * dims(), [&](int i) {
+      const int h = head + i / dims();
+      partials.result(sequence, h)[i % dims()] = partials.combine(sequence, h, i % dims(), used);
+    });
+  }
+
+  template <class Block>
+  FLYWHEEL_TASK void portable_rotate(Block& block, const Stamped* from, float* in, const float* norm, int position,
+                                     float* to) const {
+    const int half = dims() / 2;
+    block.for_each(dims(), [&](int i) { in[i] = look_at(from[i]).value(); });
+    block.sync();
+    const float scale = norm ? rms_scale(block, in, dims(), eps) : 1.f;
+    const float* turn = rope + static_cast<std::size_t>(position) * static_cast<std::size_t>(dims());
+    block.sync();
+    block.for_each(half, [&](int i) {
+      const float a = norm ? in[i] * scale * norm[i] : in[i];
+      const float b = norm ? in[i + half] * scale * norm[i + half] : in[i + half];
+      to[i] = a * turn[2 * i] - b * turn[2 * i + 1];
+      to[i + half] = b * turn[2 * i] + a * turn[2 * i + 1];
+    });
+    block.sync();
+  }
+
+  template <class Block>
+  FLYWHEEL_TASK void portable_append(Block& block, float* in, float* turned, int position) const {
+    portable_rotate(block, key(), in, k_norm, position, turned);
+    block.for_each(dims(), [&](int i) {
+      cache.keys[cache_at() + TunedCache::key_at(position, i, dims())].bits = static_cast<std::uint16_t>(round_to_half(turned[i]));
+      cache.values[cache_at() + TunedCache::value_at(position, i, dims())].bits = static_cast<std::uint16_t>(round_to_half(look_at(value()[i]).value()));
+    });
+    block.sync();
+  }
+
+  template <class Block>
+  FLYWHEEL_TASK void portable_head(Block& block, int h, const Span& part, const float* turned, float* weights) const {
+    const int n = part.last - part.first, to = partials.index(sequence, head + h, split);
+    const auto larger = [](float a, float b) { return a > b ? a : b; };
+    float largest = -std::numeric_limits<float>::infinity(), sum = 0;
+    block.for_each(n, [&](int p) {
+      float score = 0;
+      for (int i = 0; i < dims(); ++i)
+        score += turned[i] * to_float(cache.keys[cache_at() + TunedCache::key_at(part.first + p, i, dims())]);
+      weights[p] = score * query_scale();
+      largest = larger(largest, weights[p]);
+    });
+    largest = block.reduce(largest, larger);
+    block.for_each(n, [&](int p) { sum += weights[p] = std::exp2(weights[p] - largest); });
+    sum = block.reduce(sum, [](float a, float b) { return a + b; });
+    block.sync();
+    block.for_each(dims(), [&](int i) {
+      float out = 0;
+      for (int p = 0; p < n; ++p)
+        out += weights[p] * to_float(cache.values[cache_at() + TunedCache::value_at(part.first + p, i, dims())]);
+      put_stamped(partials.values(to)[i], out, block.stamp());
+    });
+    if (block.leader()) {
+      put_stamped(partials.scale(to).first, largest, block.stamp());
+      put_stamped(partials.scale(to).second, sum, block.stamp());
+    }
+    block.sync();
+  }
+};
+
+}  // namespace llama

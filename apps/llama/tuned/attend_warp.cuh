@@ -1,0 +1,221 @@
+// One warp's share of attention, by tensor cores: softmax as it goes over the positions it takes ("FlashAttention", Dao et
+// al. 2022), for all query heads of a key and value head together.
+//
+// Keys are A of scores = keys * query, values transposed A of output = values^T * weights. Queries and weights are B,
+// each number the sum of two halves, so up to 4 heads fill its 8 columns, and a score is the sum of a lane's two.
+//
+// A decode step has one such task on its longest way, and each warp has little to do: what counts is how many
+// instructions wait for one another. So two tiles of positions go through the softmax at once where registers allow.
+#pragma once
+
+#include "apps/llama/tuned/cache.cuh"
+#include "apps/llama/tuned/tile.cuh"
+
+namespace llama {
+
+/// A number as the sum of two halves, the upper in the lower 16 bits; for what clamp_to_half() leaves as it is.
+FLYWHEEL_TASK inline std::uint32_t split_to_halves(float value) {
+  const std::uint32_t high = round_half_or_infinite(value);
+  return high | round_half_or_infinite(value - from_half(high)) << 16;
+}
+
+/// What the warps of a block leave to each other in shared memory.
+template <int kTiles>
+struct LeftParts {
+  // Not a multiple of the banks' number: the heads of a warp are written side by side.
+  static constexpr int kStride = kTiles * 16 + 8;
+  float scales[kTileWarps * kHeadsTogether * 2];      // [warps][heads together][largest, sum]
+  float sums[kTileWarps * kHeadsTogether * kStride];  // [warps][heads together][kStride]: of weighted values, by dimension
+};
+
+/// A lane's scores and weights are those of head lane % 4, its outputs too.
+template <int kTiles>
+class WarpAttention {
+  static constexpr int kDims = kTiles * 16;
+  static constexpr int kStep = kTileWarps * 16;  // positions from one group of 16 to the warp's next
+
+ public:
+  static constexpr int kGroups = kTiles <= 4 ? 2 : 1;  // that the warp takes at once
+  static constexpr int kAll = kGroups * kStep;         // positions from there to its next
+
+  /// The head's keys and values in the cache, see TunedCache.
+  FLYWHEEL_TASK WarpAttention(const Half* keys, const Half* values) : keys_at_(keys), values_at_(values) {}
+
+  /// Keys of groups from position `from` on are on their way; of those that begin at or after `last`, some others are.
+  template <class Block>
+  FLYWHEEL_TASK void load_keys(const Block& block, int from, int last) {
+    load(block, &Group::keys, keys_at_, from, last);
+  }
+  /// The same of values. Of a warp's first groups only when its queries are there, and nothing beyond those groups is brought
+  /// to L2 meanwhile.
+  ///
+  /// Llama-3.2-1B at position 8192, ms a token on an H200: 0.663 like that, 0.681 with loads that take lines of L1. Without the loads
+  /// of groups that have no position: 0.671 in place of 0.661 (at position 128, in a cache for 8192, 0.593 in place of 0.584).
+  ///
+  /// With loads that take lines: 0.695 in this order; 0.698 with the first keys as late as the values; 0.697 to 0.699 with the rest on
+  /// its way to L2 once the queries are there; 0.704 with the rest on its way before that, and the values after the block's barrier,
+  /// which was 0.706 where values before the queries, too, were 0.715 (0.723 by bulk prefetches). Brought to L2 by the stage before:
+  /// 0.807 in place of 0.769. In pages, in the order of the stream: 0.749 in place of 0.712 (two fifths). The next keys in registers of
+  /// their own, which spill: 0.796 in place of 0.707.
+  template <class Block>
+  FLYWHEEL_TASK void load_values(const Block& block, int from, int last) {
+    load(block, &Group::values, values_at_, from, last);
+  }
+
+  /// B of the scores: [tile][column][lane quarter][4] halves in shared memory.
+  template <class Block>
+  FLYWHEEL_TASK void take_queries(const Block& block, const std::uint16_t* queries) {
+    queries_ = reinterpret_cast<const FourWeights*>(queries) + block.lane();  // column lane / 4, quarter lane % 4
+  }
+
+  /// The step's key and value, [2][kDims] halves, into the tiles that were loaded before they were in the cache; see
+  /// TunedCache::key_at().
+  template <class Block>
+  FLYWHEEL_TASK void put_step(const Block& block, const std::uint16_t* step, int position, int from) {
+#pragma unroll
+    for (int g = 0; g < kGroups; ++g)
+      if (position / 16 * 16 == from + g * kStep) put_step(block, step, position, groups_[g]);
+  }
+
+  /// The groups that were loaded. The warp's next ones are on their way as soon as there is room for them.
+  template <class Block>
+  FLYWHEEL_TASK void add(Block& block, int from, int last) {
+    float scores[kGroups][2];
+    score(block, from, last, scores);
+    const int next = from + kAll;
+    if (next < last) load_keys(block, next, last);
+    soften(block, scores);
+    weigh(block, scores);
+    if (next < last) load_values(block, next, last);
+  }
+
+  template <class Block>
+  FLYWHEEL_TASK void leave(const Block& block, LeftParts<kTiles>& to) {
+    const int at = block.warp() * kHeadsTogether + block.lane() % 4, dim = block.lane() / 4;
+    float* sums = to.sums + at * LeftParts<kTiles>::kStride + dim;
+#pragma unroll
+    for (int t = 0; t < kTiles; ++t) {
+      sums[t * 16] = out_[t][0] + out_[t][1];
+      sums[t * 16 + 8] = out_[t][2] + out_[t][3];
+    }
+#pragma unroll
+    for (int apart = 4; apart < kLanes; apart *= 2) sum_ += block.shuffle_xor(sum_, apart);
+    if (dim == 0) to.scales[at * 2] = largest_, to.scales[at * 2 + 1] = sum_;
+  }
+
+ private:
+  /// Keys and values of 16 positions.
+  struct Group {
+    TilePart keys[kTiles], values[kTiles];
+  };
+
+  template <class Block>
+  FLYWHEEL_TASK void load(const Block& block, TilePart (Group::*what)[kTiles], const Half* of, int from, int last) {
+#pragma unroll
+    for (int g = 0; g < kGroups; ++g) {
+      const int position = from + g * kStep;
+      const auto* at = reinterpret_cast<const TilePart*>(of + TunedCache::tile(position < last ? position : 0, 0, kDims)) + block.lane();
+#pragma unroll
+      for (int t = 0; t < kTiles; ++t) Block::load_once((groups_[g].*what)[t].registers, at + t * kLanes);
+    }
+  }
+
+  template <class Block>
+  FLYWHEEL_TASK static void put_step(const Block& block, const std::uint16_t* step, int position, Group& group) {
+    const bool lower = position % 16 >= 8;
+    const auto* keys = reinterpret_cast<const FourWeights*>(step) + block.lane() % 4;
+    const std::uint16_t* values = step + kDims + block.lane() / 4;
+    const bool has_key = block.lane() / 4 == position % 8, has_value = block.lane() % 4 == position % 8 / 2;
+    const std::uint32_t half = position % 2 ? 0xffff0000u : 0xffffu;
+    const std::uint32_t key_bits[] = {has_key && !lower ? ~0u : 0, has_key && lower ? ~0u : 0};
+    const std::uint32_t value_bits[] = {has_value && !lower ? half : 0, has_value && lower ? half : 0};
+    // Every lane does the same, branches in which one loads would wait for each other.
+    const auto blend = [](std::uint32_t& old, std::uint32_t by, std::uint32_t bits) { old = (old & ~bits) | (by & bits); };
+#pragma unroll
+    for (int t = 0; t < kTiles; ++t) {
+      const FourWeights key = keys[t * 4];
+      const std::uint32_t value[] = {values[t * 16] * 0x10001u, values[t * 16 + 8] * 0x10001u};
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        blend(group.keys[t].registers[i], key.pairs[i / 2], key_bits[i % 2]);
+        blend(group.values[t].registers[i], value[i % 2], value_bits[i / 2]);
+      }
+    }
+  }
+
+  /// Of positions lane / 4 and lane / 4 + 8 of each group; what is not before `last` gets no weight.
+  template <class Block>
+  FLYWHEEL_TASK void score(Block& block, int from, int last, float (&scores)[kGroups][2]) {
+    float even[kGroups][4] = {}, odd[kGroups][4] = {};  // two chains each
+#pragma unroll
+    for (int t = 0; t < kTiles; ++t) {
+      const FourWeights query = queries_[t * kLanes];
+#pragma unroll
+      for (int g = 0; g < kGroups; ++g)
+        block.multiply_add_half(t % 2 ? odd[g] : even[g], groups_[g].keys[t].registers, query.pairs);
+    }
+    const float none = -std::numeric_limits<float>::infinity();
+#pragma unroll
+    for (int g = 0; g < kGroups; ++g) {
+      const int position = from + g * kStep + block.lane() / 4;
+      const float first = (even[g][0] + odd[g][0]) + (even[g][1] + odd[g][1]);
+      const float second = (even[g][2] + odd[g][2]) + (even[g][3] + odd[g][3]);
+      scores[g][0] = position < last ? first : none;
+      scores[g][1] = position + 8 < last ? second : none;
+    }
+  }
+
+  FLYWHEEL_TASK static float larger(float a, float b) { return a > b ? a : b; }
+
+  /// Scores to weights; what came before is brought down if one is larger.
+  template <class Block>
+  FLYWHEEL_TASK void soften(const Block& block, float (&scores)[kGroups][2]) {
+    float largest = largest_;
+#pragma unroll
+    for (int g = 0; g < kGroups; ++g) largest = larger(largest, larger(scores[g][0], scores[g][1]));
+#pragma unroll
+    for (int apart = 4; apart < kLanes; apart *= 2) largest = larger(largest, block.shuffle_xor(largest, apart));
+    const float keep = std::exp2(largest_ - largest);  // the largest is finite: the first group has a position
+    largest_ = largest;
+    float sum = 0;
+#pragma unroll
+    for (int g = 0; g < kGroups; ++g) {
+      scores[g][0] = std::exp2(scores[g][0] - largest);
+      scores[g][1] = std::exp2(scores[g][1] - largest);
+      sum += scores[g][0] + scores[g][1];
+    }
+    sum_ = sum_ * keep + sum;
+#pragma unroll
+    for (int t = 0; t < kTiles; ++t)
+#pragma unroll
+      for (float& value : out_[t]) value *= keep;
+  }
+
+  /// Weights as B: the lane of column c (head c / 2, part c % 2) and quarter q needs positions 2q, 2q + 1, 2q + 8, 2q + 9.
+  template <class Block>
+  FLYWHEEL_TASK void weigh(Block& block, const float (&weights)[kGroups][2]) {
+    const int column = block.lane() / 4, from = block.lane() % 4 * 2 * 4 + column / 2, by = column % 2 * 16;
+#pragma unroll
+    for (int g = 0; g < kGroups; ++g) {
+      std::uint32_t b[2];
+#pragma unroll
+      for (int i = 0; i < 2; ++i) {
+        const std::uint32_t halves = split_to_halves(weights[g][i]);
+        const std::uint32_t first = block.shuffle(halves, from) >> by, second = block.shuffle(halves, from + 4) >> by;
+        b[i] = (first & 0xffffu) | second << 16;
+      }
+#pragma unroll
+      for (int t = 0; t < kTiles; ++t) block.multiply_add_half(out_[t], groups_[g].values[t].registers, b);
+    }
+  }
+
+  const Half* keys_at_;
+  const Half* values_at_;
+  Group groups_[kGroups];
+  const FourWeights* queries_ = nullptr;
+  float largest_ = -std::numeric_limits<float>::infinity();
+  float sum_ = 0;              // of the lane's own positions
+  float out_[kTiles][4] = {};  // dimensions lane / 4 and lane / 4 + 8 of each tile, columns high and low
+};
+
+}  // namespace llama

@@ -1,0 +1,75 @@
+// The tuned first half of the MLP.
+#pragma once
+
+#include "apps/llama/tuned/project.cuh"
+
+namespace llama {
+
+/// y = silu(gate * norm(x)) times up * norm(x). The unit is 8 rows of each matrix, so that one store has both.
+struct TunedGateUp : TiledTask {
+  const Bf16* gate;
+  const Bf16* up;
+  NormInput norm;
+  float* y;                   // portable: [sequences][rows]
+  Stamped* packed_y;
+  std::int32_t rows;   // of either matrix
+  std::int32_t first;  // the task's first unit; it has groups / 2 of them
+
+  template <class Block>
+  FLYWHEEL_TASK void pack(Block& block, unsigned char* to) const {
+    pack_tiles(block, shape(), to, [this](int i) {
+      const int row = (first + i / (2 * kGroupRows)) * kGroupRows + i % kGroupRows;
+      const Bf16* matrix = i / kGroupRows % 2 ? up : gate;
+      return row < rows ? matrix + static_cast<std::size_t>(row) * static_cast<std::size_t>(columns) : nullptr;
+    });
+  }
+
+  template <class Block>
+  FLYWHEEL_TASK void operator()(Block& block) const {
+    float* scratch = block.template scratch<float>(columns);
+    if (!scratch) return;
+    const Matrix of_gate{gate, columns, 1}, of_up{up, columns, 1};
+    for (int s = 0; s < input.sequences; ++s) {
+      norm.portable(block, scratch, s, columns);
+      multiply_row_pairs(block, of_gate, of_up, scratch, first_row(), last_row(),
+                         [&](int row, float g, float u) { y[s * rows + row] = silu(g) * u; });
+      block.sync();
+    }
+  }
+
+  template <class Block>
+    requires Block::kOnGpu
+  FLYWHEEL_TASK void store(Block& block) const {
+    with_rows_of_lane(input.sequences, [&](auto each) { store_each<each()>(block); });
+  }
+
+ private:
+  template <int kEach, class Block>
+  FLYWHEEL_TASK void store_each(Block& block) const {
+    const int sequences = input.sequences, step = rows_of_handoff(sequences) / 2;  // gate rows of a handoff
+    const PackedOutput packed{packed_y, sequences, rows, block.stamp()};
+    const LaneRows<kEach> mine(block.lane(), step, sequences);
+    const int at = WarpSums::at(mine.sequence, mine.row / kGroupRows * (2 * kGroupRows) + mine.row % kGroupRows, sequences);
+    const float scale = norm.scale_of(block, input, columns, mine.sequence);
+    for (int done = first_row(); done < last_row(); done += step) {
+      const WarpSums* in = block.template take<WarpSums>();
+      if (!in) return;
+      const auto gates = sums_of<kEach>(in, at), ups = sums_of<kEach>(in, at + kGroupRows);
+      float values[kEach];
+#pragma unroll
+      for (int i = 0; i < kEach; ++i) values[i] = swish(gates.of[i] * scale) * (ups.of[i] * scale);
+      packed.put(block, mine.sequence, done + mine.row, values, mine.some && done + mine.row < last_row());
+      block.give_back();
+    }
+    block.sent();
+  }
+
+  FLYWHEEL_TASK static float swish(float x) { return x * reciprocal(1.f + std::exp2(-1.44269504f * x)); }
+  FLYWHEEL_TASK int first_row() const { return first * kGroupRows; }
+  FLYWHEEL_TASK int last_row() const {
+    const int last = (first + groups / 2) * kGroupRows;
+    return last < rows ? last : rows;
+  }
+};
+
+}  // namespace llama

@@ -1,0 +1,56 @@
+// Writing texts with the compiled, tuned decode: one submission writes the whole of up to 8.
+#pragma once
+
+#include <filesystem>
+
+#include "apps/llama/decode/generator.hpp"
+#include "apps/llama/tuned/graph.hpp"
+
+namespace llama {
+
+/// Its runtime is made by start_tuned_runtime().
+///
+/// A text does not depend on what is written beside it, but on how many sequences there are, where that moves logits by
+/// their last bits and two tokens are about as likely: with more, contexts of more than kAlone positions are split into
+/// fewer parts (see partials.cuh).
+class TunedGenerator : public Generator {
+ public:
+  /// `context`: positions to have room for, of each text; `texts`: to be written at once, 1 to 8. Throws ModelError and
+  /// RequestError as PortableGenerator does, RequestError also for a model without tuned tasks.
+  TunedGenerator(Runtime& runtime, Config config, Weights weights, int context, int texts = 1);
+  TunedGenerator(Runtime& runtime, const std::filesystem::path& folder, int context = 0, int texts = 1);
+
+  /// Writes `tokens` tokens to every sequence from position `start` on, whatever the cache holds there; waits. For
+  /// measurements. `trace`: where the run's trace goes, if anywhere.
+  std::chrono::duration<double> run(std::uint32_t start, std::uint32_t tokens, Trace* trace = nullptr,
+                                    const Sampling& sampling = {});
+  std::vector<float> last_logits() const override { return memory_.logits.read(); }
+  /// The schedule, for a person to read.
+  std::string describe() const;
+
+  /// What it works in and with, for those who fill the cache or hold others against it. The last block of 16 positions in
+  /// memory() may go beyond context().
+  TunedMemory& memory() { return memory_; }
+  const Weights& weights() const { return weights_; }
+  int sequences() const override { return memory_.sequences; }  // see sequences_for()
+  std::uint32_t tasks() const override { return decode_.size(); }
+
+ protected:
+  Run submit_texts(const std::vector<Request>& requests, std::uint32_t steps) override;
+  Run submit_step(const std::vector<StepState>& states) override;
+  /// What a step that failed for its numbers leaves among the values may be none: attention weighs whole blocks of positions,
+  /// those to come with 0, and makes no number of such a product. So they are forgotten before the next text begins.
+  void on_failed_task() override { numbers_lost_ = true; }
+
+ private:
+  void begin(const std::vector<StepState>& states, const std::vector<TunedText>& texts);
+
+  Weights weights_;
+  TunedMemory memory_;
+  TunedGraph graph_;
+  Executable decode_;
+  Executable embed_;
+  bool numbers_lost_ = false;  // the cache may hold what is no number
+};
+
+}  // namespace llama

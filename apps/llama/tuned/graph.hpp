@@ -1,0 +1,43 @@
+// One decode step of up to 8 texts as a graph to be compiled.
+#pragma once
+
+#include <vector>
+
+#include "apps/llama/checkpoint/weights.hpp"
+#include "apps/llama/tuned/memory.hpp"
+
+namespace llama {
+
+/// Tasks of one type that work side by side.
+struct StageTasks {
+  const char* name;
+  std::vector<std::uint32_t> tasks;  // as Graph::add() numbered them: one after the other
+};
+
+/*  [ TunedProject qkv -> TunedAttend -> TunedResidual -> TunedGateUp -> TunedResidual ] -> TunedLogits -> TunedChoose
+ *      a worker         a key head     a worker        a worker      a worker          a worker     a text
+ *                       and part
+ *
+ *  The part in brackets once for each layer. TunedChoose leaves the next step's input, so passes of the graph write a
+ *  text. Before the first, `embed` puts the first token's embedding in its place.  */
+struct TunedGraph {
+  Graph decode;
+  Graph embed;
+  std::vector<StageTasks> stages;  // of `decode`, in order: a stage may begin when all of the one before have ended
+};
+
+/// How many sequences a step has that writes so many texts: the next power of two. Throws RequestError for none and for
+/// more than kMostSequences.
+int sequences_for(int texts);
+
+/// Throws RequestError for a model that has no tuned tasks: weights that are not bf16 or that the stream cannot keep (see
+/// fits_stream()), or heads of a size or number that the tensor core kernels do not know. Then the portable decode graph is
+/// what there is.
+TunedGraph build_tuned_graph(const Runtime& runtime, const Config& config, const Weights& weights, TunedMemory& memory);
+/// The same for stages that run one by one, a task in each of so many places: matrices are shared out evenly.
+TunedGraph build_tuned_graph(int places, const Config& config, const Weights& weights, TunedMemory& memory);
+
+/// Shared memory for block.scratch() that the tasks need.
+std::uint32_t tuned_scratch_bytes(const Config& config, bool on_gpu, int context);
+
+}  // namespace llama

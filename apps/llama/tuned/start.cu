@@ -1,0 +1,16 @@
+#include "apps/llama/tuned/start.hpp"
+
+#include "apps/llama/decode/fill_random.cuh"
+#include "apps/llama/tuned/attend.cuh"
+#include "apps/llama/tuned/choose.cuh"
+#include "apps/llama/tuned/gate.cuh"
+#include "apps/llama/tuned/project.cuh"
+
+namespace llama {
+
+Runtime start_tuned_runtime(const Options& options) {
+  return start<TunedEmbed, TunedProject, TunedAttend, TunedGateUp, TunedResidual, TunedLogits, TunedChoose,
+               FillRandom>(options);
+}
+
+}  // namespace llama

@@ -1,0 +1,53 @@
+// What all tasks that multiply tiles have in common: their compute part.
+#pragma once
+
+#include "apps/llama/tuned/multiply.cuh"
+
+namespace llama {
+
+namespace detail {
+template <int kBlocks, bool kWhole, class Block, class Operands>
+FLYWHEEL_TASK void multiply(Block& block, Operands& operands, const TileShape& tile, const TiledInput& input) {
+  using Work = Multiplier<kBlocks, kWhole, Block, Operands>;
+  if (is_streamed(tile.columns)) return Work(block, operands, tile, input).stream();
+  if (chunks_of(tile.columns) > 1) return Work(block, operands, tile, input).template resident<kResidentChunks>();
+  if constexpr (kBlocks == 1 && kWhole) Work(block, operands, tile, input).ahead();
+  else Work(block, operands, tile, input).template resident<1>();
+}
+/// Out of the way of the others, which need all registers: 8 sequences, and shapes that no published model of the larger
+/// sizes has.
+template <int kBlocks, bool kWhole, class Block, class Operands>
+FLYWHEEL_COLD void multiply_apart(Block block, Operands& operands, TileShape tile, TiledInput input) {
+  multiply<kBlocks, kWhole>(block, operands, tile, input);
+}
+template <class Block, class Operands>
+FLYWHEEL_TASK void multiply(Block& block, Operands& operands, const TileShape& tile, const TiledInput& input) {
+  const bool whole = is_whole(tile.columns), one_block = columns_of_b(input.sequences) <= 8;
+  if (whole && one_block) return multiply<1, true>(block, operands, tile, input);
+  Operands copy = operands;  // for the call: the caller's own stay in registers
+  if (one_block) multiply_apart<1, false>(block, copy, tile, input);
+  else if (whole) multiply_apart<2, true>(block, copy, tile, input);
+  else multiply_apart<2, false>(block, copy, tile, input);
+  operands = copy;
+}
+}  // namespace detail
+
+struct TiledTask {
+  using ComputeAs = TiledTask;
+  static constexpr bool kEarly = true;  // all that other tasks write and these read is stamped
+  TiledInput input;
+  std::int32_t columns;
+  std::int32_t groups;  // of 8 rows
+
+  FLYWHEEL_TASK TileShape shape() const { return {columns, groups, input.sequences}; }
+  std::uint32_t operand_bytes() const { return shape().bytes(); }
+  double cost_ns() const { return operand_bytes() / 30.; }  // an SM's share of the bandwidth, bytes/ns
+
+  template <class Block, class Operands>
+    requires Block::kOnGpu
+  FLYWHEEL_TASK void compute(Block& block, Operands& operands) const {
+    detail::multiply(block, operands, shape(), input);
+  }
+};
+
+}  // namespace llama

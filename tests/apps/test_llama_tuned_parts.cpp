@@ -1,0 +1,258 @@
+// The tuned parts of the decode's matrix tasks, thread by thread as a GPU runs them, against sums in double.
+#include <numeric>
+#include <random>
+#include <set>
+
+#include "catch.hpp"
+#include "support/fiber_block.hpp"
+
+#include "apps/llama/tuned/choose.cuh"
+#include "apps/llama/tuned/gate.cuh"
+#include "apps/llama/tuned/share.hpp"
+#include "llama_oracle_support.hpp"
+
+namespace llama {
+namespace {
+
+using flywheel::testing::pack_fibers;
+using flywheel::testing::run_fibers;
+
+struct Case {
+  int columns, rows, first, groups, sequences;
+};
+
+/// Inputs are rounded to halves.
+constexpr double kMostError = 5e-4;
+
+template <class Task>
+void run_parts(const Task& task) {
+  run_fibers(task, pack_fibers(task));
+}
+
+RowsTask rows_of(const Case& c, const std::vector<Bf16>& weights, const Packed& input) {
+  return {{input.input(), c.columns, c.groups}, weights.data(), c.rows, c.first};
+}
+
+const Stamped kUntouched{0x7ff77ff7};
+
+/// What the residual stream's makers leave beside it.
+void check_next(const Case& c, const std::vector<Stamped>& x, const std::vector<float>& norm,
+                const std::vector<Stamped>& packed, const std::vector<Stamped>& squares) {
+  for (int s = 0; s < c.sequences; ++s) {
+    double wanted = 0;
+    Errors errors;
+    for (int row = c.first * 8; row < std::min(c.rows, (c.first + c.groups) * 8); ++row) {
+      const auto value = static_cast<double>(x[static_cast<std::size_t>(s * c.rows + row)].value());
+      wanted += value * value;
+      errors.add(static_cast<double>(unpacked(packed, c.rows, s, row)),
+                 value * static_cast<double>(norm[static_cast<std::size_t>(row)]));
+    }
+    CHECK(squares[static_cast<std::size_t>(s)].value() == Approx(wanted).epsilon(1e-5));
+    CHECK(squares[static_cast<std::size_t>(s)].stamp() == 1);
+    CHECK(errors.relative() < kMostError);
+  }
+}
+
+std::vector<Case> cases() {
+  std::vector<Case> all;
+  for (const int columns : {64, 256, 576, 1024, 2048, 2560, 4096}) all.push_back({columns, 64, 0, 8, 1});
+  for (const int sequences : {1, 2, 4, 8}) {
+    all.push_back({2048, 44, 1, 5, sequences});  // the last group is not whole
+    all.push_back({576, 200, 3, 20, sequences});
+  }
+  for (const int columns : {4104, 6144, 8192, 9728})
+    for (const int sequences : {1, 4, 8}) all.push_back({columns, 40, 1, 4, sequences});
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("tuned: activations are halves, and what is too large becomes infinite") {
+  CHECK(from_half(round_activation(1048000)) * kWeightUnits == Approx(1048000).epsilon(0.0005));
+  CHECK(std::isinf(from_half(round_activation(-1049000))));
+  CHECK(std::isnan(from_half(round_activation(std::nanf("")))));
+}
+
+TEST_CASE("tuned: four tiles packed in 13 of 16 bits come out as they were") {
+  std::mt19937 random(7);
+  for (int run = 0; run < 1000; ++run) {
+    TilePart parts[kQuad], again[kQuad];
+    for (TilePart& part : parts)
+      for (std::uint32_t& two : part.registers) two = static_cast<std::uint32_t>(random()) & LaneQuad::kWeight;
+    LaneQuad::pack(parts).unpack(again);
+    for (int t = 0; t < kQuad; ++t)
+      for (int i = 0; i < 4; ++i) REQUIRE(again[t].registers[i] == parts[t].registers[i]);
+  }
+}
+
+TEST_CASE("tuned: y = W norm(x), all shapes of inputs") {
+  for (const Case& c : cases()) {
+    if (is_streamed(c.columns)) continue;
+    INFO("columns " << c.columns << ", rows " << c.rows << ", sequences " << c.sequences);
+    Numbers numbers;
+    const auto weights = numbers.weights(c.rows * c.columns);
+    const auto x = numbers.floats(c.sequences * c.columns), norm = numbers.floats(c.columns);
+    std::vector<Stamped> y(static_cast<std::size_t>(c.sequences * c.rows), kUntouched);
+    const Packed input(x, norm, c.sequences);
+    const TunedProject task{rows_of(c, weights, input), input.norm(), y.data()};
+    run_parts(task);
+    Errors errors;
+    for (int s = 0; s < c.sequences; ++s)
+      for (int row = 0; row < c.rows; ++row) {
+        const Stamped got = y[static_cast<std::size_t>(s * c.rows + row)];
+        const bool mine = row >= c.first * 8 && row < (c.first + c.groups) * 8;
+        if (mine) errors.add(static_cast<double>(got.value()), normed_dot(weights, x, norm, row, s, c.columns));
+        CHECK(got.stamp() == (mine ? 1 : kUntouched.stamp()));
+        if (!mine) CHECK(got.word == kUntouched.word);
+      }
+    CHECK(errors.relative() < kMostError);
+  }
+}
+
+TEST_CASE("tuned: x += W input, with inputs that stay and inputs that are streamed") {
+  for (const Case& c : cases()) {
+    INFO("columns " << c.columns << ", rows " << c.rows << ", sequences " << c.sequences);
+    Numbers numbers;
+    const auto weights = numbers.weights(c.rows * c.columns);
+    const auto input = numbers.floats(c.sequences * c.columns), before = numbers.floats(c.sequences * c.rows);
+    const std::vector<Stamped> old = stamped(before);
+    std::vector<Stamped> x(old.size(), kUntouched);
+    const auto next_norm = numbers.floats(c.rows);
+    std::vector<Stamped> squares(static_cast<std::size_t>(c.sequences)), packed_x(packed_size(c.sequences, c.rows));
+    const Packed packed(input, {}, c.sequences);
+    run_parts(TunedResidual{rows_of(c, weights, packed), nullptr, old.data(), {x.data(), packed_x.data(), next_norm.data(), squares.data()}});
+    check_next(c, x, next_norm, packed_x, squares);
+    Errors errors;
+    for (int s = 0; s < c.sequences; ++s)
+      for (int row = 0; row < c.rows; ++row) {
+        const auto at = static_cast<std::size_t>(s * c.rows + row);
+        const bool mine = row >= c.first * 8 && row < (c.first + c.groups) * 8;
+        if (mine) errors.add(static_cast<double>(x[at].value() - before[at]), dot(weights, input, row, s, c.columns));
+        CHECK(x[at].stamp() == (mine ? 1 : kUntouched.stamp()));
+        if (!mine) CHECK(x[at].word == kUntouched.word);
+      }
+    CHECK(errors.relative() < kMostError);
+  }
+}
+
+TEST_CASE("tuned: SwiGLU's first half") {
+  for (const Case& c : {Case{256, 64, 0, 8, 1}, Case{2048, 72, 2, 7, 1}, Case{1024, 100, 4, 9, 2}, Case{576, 64, 1, 7, 4},
+                        Case{2560, 48, 0, 6, 8}, Case{5120, 48, 1, 2, 1}, Case{5120, 20, 1, 2, 8}}) {
+    INFO("columns " << c.columns << ", rows " << c.rows << ", sequences " << c.sequences);
+    Numbers numbers;
+    const auto gate = numbers.weights(c.rows * c.columns), up = numbers.weights(c.rows * c.columns);
+    const auto x = numbers.floats(c.sequences * c.columns), norm = numbers.floats(c.columns);
+    const Packed input(x, norm, c.sequences);
+    std::vector<Stamped> packed_y(packed_size(c.sequences, c.rows), kUntouched);
+    run_parts(TunedGateUp{{input.input(), c.columns, 2 * c.groups}, gate.data(), up.data(), input.norm(),
+                         nullptr, packed_y.data(), c.rows, c.first});
+    Errors errors;
+    for (int s = 0; s < c.sequences; ++s)
+      for (int row = 0; row < c.rows; ++row) {
+        const float got = unpacked(packed_y, c.rows, s, row);
+        const bool mine = row >= c.first * 8 && row < (c.first + c.groups) * 8;
+        if (!mine) {
+          CHECK(packed_y[static_cast<std::size_t>(s * c.rows + row) / 2].word == kUntouched.word);
+          continue;
+        }
+        const double g = normed_dot(gate, x, norm, row, s, c.columns), u = normed_dot(up, x, norm, row, s, c.columns);
+        errors.add(got, g / (1 + std::exp(-g)) * u);
+      }
+    CHECK(errors.relative() < 2 * kMostError);
+  }
+}
+
+TEST_CASE("tuned: logits, the likeliest of the task's rows, and the largest of each group") {
+  for (const int sequences : {1, 2, 4, 8}) {
+    const Case c{1024, 150, 2, 16, sequences};
+    Numbers numbers;
+    const auto weights = numbers.weights(c.rows * c.columns);
+    const auto x = numbers.floats(sequences * c.columns), norm = numbers.floats(c.columns);
+    std::vector<float> logits(static_cast<std::size_t>(sequences * c.rows));
+    std::vector<BestWords> best(best_words(sequences, 5));
+    const Packed input(x, norm, sequences);
+    run_parts(TunedLogits{rows_of(c, weights, input), input.norm(), logits.data(), best.data(), 3, 5});
+    Errors errors;
+    for (int s = 0; s < sequences; ++s) {
+      std::uint64_t most = 0;
+      const RowGroups groups{sequences};
+      std::vector<std::uint32_t> of_group(static_cast<std::size_t>(groups.count()));
+      int seen = 0;
+      for (int group = 0; group < groups.count(); ++group)
+        for (int i = 0; groups.row(group, i) < c.groups * 8; ++i, ++seen) {
+          const float logit = logits[static_cast<std::size_t>(s * c.rows + c.first * 8 + groups.row(group, i))];
+          std::uint32_t& largest = of_group[static_cast<std::size_t>(group)];
+          largest = std::max(largest, order_key(logit));
+        }
+      CHECK(seen == c.groups * 8);
+      const std::uint32_t* maxima = maxima_behind(best.data(), sequences, 5, s) + 3 * groups.count();
+      CHECK(std::vector(maxima, maxima + groups.count()) == of_group);
+      for (int row = c.first * 8; row < (c.first + c.groups) * 8; ++row) {
+        const float logit = logits[static_cast<std::size_t>(s * c.rows + row)];
+        errors.add(logit, normed_dot(weights, x, norm, row, s, c.columns));
+        most = std::max(most, likelier_of(logit, row));
+      }
+      CHECK(best[static_cast<std::size_t>(s * 5 + 3)].value() == most);
+    }
+    CHECK(errors.relative() < kMostError);
+  }
+}
+
+TEST_CASE("tuned: shares of a matrix differ by one unit at most, and bytes even out over matrices") {
+  constexpr int kWorkers = 13, kUnits[] = {20, 40, 100, 7, 13, 300};
+  Sharer share(kWorkers);
+  std::vector<double> bytes(kWorkers);
+  double largest_unit = 0, all = 0;
+  for (int layer = 0; layer < 30; ++layer)
+    for (const int units : kUnits) {
+      const double unit = 1000. * (1 + units % 3);
+      const int most = 4;
+      std::vector<int> counts(kWorkers);
+      int next = 0;
+      for (const Share& s : share(units, unit, most)) {
+        CHECK(s.first == next);
+        CHECK((s.count > 0 && s.count <= most));
+        next += s.count;
+        counts[static_cast<std::size_t>(s.worker)] += s.count;
+      }
+      CHECK(next == units);
+      const auto [fewest, greatest] = std::minmax_element(counts.begin(), counts.end());
+      CHECK(*greatest - *fewest <= 1);
+      for (std::size_t w = 0; w < counts.size(); ++w) bytes[w] += counts[w] * unit;
+      largest_unit = std::max(largest_unit, unit);
+      all += units * unit;
+    }
+  for (const double one : bytes) CHECK(std::abs(one - all / kWorkers) <= 2 * largest_unit);
+}
+
+TEST_CASE("tuned: who does something else first gets so much less of the next matrix, and makes up for it later") {
+  Sharer share(10);
+  const auto counts = [&](int units) {
+    std::vector<int> all(10);
+    for (const Share& s : share(units, 100, 1000)) all[static_cast<std::size_t>(s.worker)] += s.count;
+    return all;
+  };
+  counts(25);
+  const std::vector<int> workers = share.occupy(3, 250);
+  CHECK(std::set<int>(workers.begin(), workers.end()).size() == 3);
+  const std::vector<int> next = counts(31);
+  for (int w = 0; w < 10; ++w) {
+    const bool late = std::find(workers.begin(), workers.end(), w) != workers.end();
+    INFO("worker " << w);
+    CHECK(next[static_cast<std::size_t>(w)] == (late ? 1 : 4));
+  }
+  const std::vector<int> after = counts(14);  // of that only
+  for (const int w : workers) CHECK(after[static_cast<std::size_t>(w)] == 2);
+  CHECK_THROWS_AS(share.occupy(11, 1), std::out_of_range);
+}
+
+TEST_CASE("tuned: sharing out over no workers, or in shares of nothing, is refused instead of never ending") {
+  for (const int workers : {0, -1}) CHECK_THROWS_AS(Sharer(workers), std::invalid_argument);
+  Sharer share(3);
+  CHECK_THROWS_AS(share(10, 100, 0), std::invalid_argument);
+  CHECK_THROWS_AS(share(-1, 100, 4), std::invalid_argument);
+  CHECK_THROWS_AS(share(10, 0, 4), std::invalid_argument);
+  CHECK(share(0, 100, 4).empty());
+}
+
+}  // namespace llama

@@ -1,0 +1,125 @@
+// Texts of the tuned decode through the GPU's kernel, on an emulated GPU: small models against transformers, the choice of
+// tokens, and how a text ends.
+#include "llama_emulated_support.hpp"
+
+#include "apps/llama/bench/check_context.hpp"
+#include "apps/llama/bench/random_weights.hpp"
+#include "apps/llama/tuned/start.hpp"
+#include "llama_small_config.hpp"
+#include "llama_tuned_support.hpp"
+
+namespace llama {
+namespace {
+
+Runtime start_bulk(const Config& config, int context) { return emulated_runtime(config, context, 3, true); }
+Runtime start_without_bulk(const Config& config, int context) { return emulated_runtime(config, context, 2, false); }
+
+const auto kFamily = family_folder("qwen3_heads64");
+const std::vector<std::uint32_t> kPrompt{50, 47, 120};
+
+/// From one part into three, with one key head and 5 workers.
+struct PartsOfContext {
+  static constexpr int kRoom = 1040;
+  Config config = read_config(kFamily);
+  std::vector<std::uint32_t> positions = positions_from({1022});
+
+  std::vector<std::vector<float>> portable() const {
+    Runtime runtime = start_portable_runtime({.target = Target::cpu, .workers = 2});
+    PortableGenerator generator(runtime, config, load_weights(runtime, config, kFamily), kRoom);
+    return logits_at(generator, positions);
+  }
+  /// The same, then what a submission of four passes leaves.
+  std::vector<std::vector<float>> tuned(Runtime runtime) const {
+    TunedGenerator generator(runtime, config, load_weights(runtime, config, kFamily), kRoom);
+    CHECK(generator.memory().splits == 4);
+    auto logits = logits_at(generator, positions);
+    generator.run(positions.back() + 1, 4);
+    logits.push_back(generator.last_logits());
+    return logits;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("emulated: logits of both families agree with transformers") {
+  const std::string name = GENERATE(from_range(kTunedFamilies));
+  check_family_logits(start_bulk, name, 16);
+  check_family_logits(start_without_bulk, name, 6);
+}
+
+TEST_CASE("emulated: both families write the likeliest tokens that transformers writes") {
+  check_family_text(start_bulk, GENERATE(from_range(kTunedFamilies)));
+}
+
+TEST_CASE("emulated: a context that attention takes in parts, of steps on their own and of passes in a row") {
+  const PartsOfContext context;
+  const auto portable = context.portable();
+  const auto emulated = context.tuned(emulated_runtime(context.config, context.kRoom, 3, true, 5));
+  for (std::size_t i = 0; i < portable.size(); ++i) {
+    INFO("position " << context.positions[i]);
+    CHECK(relative_error(emulated[i], portable[i]) < kMostTunedError);
+  }
+  const auto on_cpu = context.tuned(start_tuned_runtime(
+      {.target = Target::cpu, .workers = 5, .scratch_bytes = tuned_scratch_bytes(context.config, false, context.kRoom)}));
+  CHECK(relative_error(emulated.back(), on_cpu.back()) < kMostTunedError);
+}
+
+TEST_CASE("emulated: more query heads to a key and value head than go through attention at once, an odd number in all") {
+  Config config = small_config();
+  config.family = Family::kQwen3;
+  config.hidden_size = 128;
+  config.num_attention_heads = 15;
+  config.num_key_value_heads = 3;
+  config.max_position_embeddings = 2048;
+  const std::vector<std::uint32_t> positions = positions_from({0, 1022});
+  Runtime cpu = start_portable_runtime({.target = Target::cpu, .workers = 2});
+  PortableGenerator oracle(cpu, config, random_weights(cpu, config, 3), 1040);
+  const auto portable = logits_at(oracle, positions);
+  Runtime runtime = emulated_runtime(config, 1040, 3, true, 6);
+  TunedGenerator generator(runtime, config, random_weights(runtime, config, 3), 1040);
+  CHECK(generator.memory().splits == 2);
+  const auto tuned = logits_at(generator, positions);
+  for (std::size_t i = 0; i < portable.size(); ++i) CHECK(relative_error(tuned[i], portable[i]) < kMostTunedError);
+}
+
+// Attention weighs whole blocks of 16 positions: those to come with 0, whatever an earlier text has left there.
+TEST_CASE("emulated: a text that failed for its numbers leaves nothing to the next") {
+  Config config = small_config();
+  config.tie_word_embeddings = false;
+  Runtime runtime = start_bulk(config, 32);
+  Weights weights = random_weights(runtime, config, 3);
+  constexpr std::uint32_t kTooLarge = 7;
+  const std::vector<std::uint16_t> row(static_cast<std::size_t>(config.hidden_size), 0x7f00);
+  weights.embedding.bytes.write(reinterpret_cast<const unsigned char*>(row.data()), row.size() * 2, kTooLarge * row.size() * 2);
+  TunedGenerator generator(runtime, config, std::move(weights), 32);
+  const auto tokens = write_tokens(generator, undrawn({5}, 3));
+  CHECK(mentions(request_error_of([&] { write_tokens(generator, undrawn({5, 6, kTooLarge}, 1)); }), {"too large"}));
+  CHECK(write_tokens(generator, undrawn({5}, 3)) == tokens);
+  CHECK(mentions(request_error_of([&] { generator.logits({5, 6, kTooLarge}); }), {"too large"}));
+  CHECK(write_tokens(generator, undrawn({5}, 3)) == tokens);
+}
+
+TEST_CASE("emulated: drawn tokens are those that sorting chooses, and a seed names a text") {
+  Tuned tuned(start_bulk, kFamily);
+  check_drawn_texts(tuned.generator, undrawn(kPrompt, 4));
+}
+
+TEST_CASE("emulated: an end-of-text token ends the text if it is asked for") {
+  check_end_of_text(start_bulk, kFamily, undrawn(kPrompt, 8));
+}
+
+TEST_CASE("emulated: what a callback throws ends the run, and the next text is whole") {
+  Tuned tuned(start_bulk, kFamily);
+  check_cancellation(tuned.generator, undrawn(kPrompt, 100));
+}
+
+TEST_CASE("emulated: requests that cannot be served say why") {
+  Tuned tuned(start_bulk, kFamily);
+  check_refusals(tuned.generator);
+}
+
+TEST_CASE("emulated: a single logit that is no number is one, whatever its sign") { check_damaged_row(start_bulk, kFamily); }
+
+TEST_CASE("emulated: logits that are no numbers are the weights' fault") { check_damaged_weights(start_bulk, kFamily, {std::nanf(""), 1e8f}); }
+
+}  // namespace llama
