@@ -75,7 +75,7 @@ int run() {
   for (int attempt = 0; attempt < 200; ++attempt) {
     if (!travel(runtime, executable, answer)) continue;
     print("submit", entries(Part::submit));
-    print("inbox poller", entries(Part::poller));
+    print("poller", entries(Part::poller));
     print("worker", entries(Part::worker));
     print("get", entries(Part::get));
     return 0;
