@@ -50,5 +50,12 @@ class ReadmeRules(PlantedTree):
     def test_a_dead_link(self):
         self.check_one(GOOD + "[old](host/gone.hpp#part)\n", "links to host/gone.hpp")
 
+    def test_a_dead_link_of_a_room(self):
+        self.plant("host/README.md", "[there](../README.md), [not there](README.txt)\n")
+        self.check_one(GOOD, "host/README.md:1: links to README.txt")
+
+    def test_too_long(self):
+        self.check_one(GOOD + "\n" * 170, "170 are to be enough")
+
     def test_an_app_without_a_link(self):
         self.check_one(GOOD.replace("[the second](apps/02_more)", "the second"), "no link to apps/02_more")
