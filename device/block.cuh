@@ -58,9 +58,9 @@ __device__ T shuffle(T value, std::uint32_t lane) {
 }
 
 // The compute warps' side of handoffs and early tasks; defined in handoff.cuh.
-__device__ void* hand_over_place();
+__device__ void* acquire_handoff();
 __device__ void await_taken();
-__device__ void pass_on();
+__device__ void producer_commit();
 __device__ bool await_sent(std::uint32_t number);
 __device__ bool await_before(std::uint32_t number);
 __device__ bool is_called_off(std::uint32_t number);
@@ -172,12 +172,12 @@ class GpuBlock : public BlockCore<ThreadPlatform, List> {
   }
 
   /// Compute parts: the place where each warp writes its share of the next handoff. Waits for a free place. After writing,
-  /// each warp calls pass_on().
+  /// each warp calls producer_commit().
   template <class T>
-  __device__ static T* hand() {
-    return static_cast<T*>(detail::hand_over_place());
+  __device__ static T* producer_acquire() {
+    return static_cast<T*>(detail::acquire_handoff());
   }
-  __device__ static void pass_on() { detail::pass_on(); }
+  __device__ static void producer_commit() { detail::producer_commit(); }
 
   __device__ std::uint32_t stamp() const { return near(this->context_)->stamp; }
 

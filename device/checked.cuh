@@ -46,10 +46,10 @@ __device__ bool spin_checked(TaskContext& context, std::uint32_t number, Ready&&
 /// Whether a part of instruction `number` calls sent() for the first time. A second call must not be signaled: tasks that
 /// wait would count it as the call of another task.
 __device__ inline bool may_signal_sent(TaskContext& context, std::uint32_t number) {
-  auto told = ThreadPlatform::block(roles_shared().notes.told[number % kRoleSlots]);
+  auto sent_calls = ThreadPlatform::block(roles_shared().notes.sent_calls[number % kRoleSlots]);
   // Relaxed: only the number of calls counts. Pairs with the calls of the task's other part, and with the reset in
   // end_store(), which `stored` and `ready` order before the next task in this slot.
-  const bool first = told.fetch_add(1, Order::relaxed) == 0;
+  const bool first = sent_calls.fetch_add(1, Order::relaxed) == 0;
   if (!first) note_mistake(context, Status::sent_twice);
   return first;
 }
@@ -65,10 +65,10 @@ __device__ inline void even_handoffs(RolesShared& roles, TaskContext& context) {
   ptx::named_barrier(kCheckBarrier, kComputeThreads);  // all warps have read the counts
   if (mine != most) note_mistake_of_warp(context, Status::handoffs_mismatched);
   for (std::uint32_t count = mine; count < most; ++count) {
-    hand_over_place();
-    pass_on();
+    acquire_handoff();
+    producer_commit();
   }
-  if (threadIdx.x % 32 == 0) roles.notes.handing[warp] = 0;
+  if (threadIdx.x % 32 == 0) roles.notes.holding[warp] = 0;
   __syncwarp();
 }
 }  // namespace detail
@@ -81,7 +81,7 @@ class CheckedOperands {
   __device__ std::uint32_t slot() const { return pages_.slot(); }
   __device__ std::uint32_t parity() const { return pages_.parity(); }
 
-  __device__ const unsigned char* next() { return left_ ? take() : nullptr; }
+  __device__ const unsigned char* consumer_wait() { return left_ ? take() : nullptr; }
   /// After the last page it returns memory that may be read but holds no operands. If the warp still holds the page in the
   /// next slot, the load role could never fill it: that page is returned first.
   __device__ const unsigned char* take() {
@@ -100,7 +100,7 @@ class CheckedOperands {
   }
   __device__ void drop() { release(pages_.slot() ? pages_.slot() - 1 : page_count_ - 1); }
   /// Returns the page taken first, of those that the warp holds: slots are taken in turn.
-  __device__ void give_back() {
+  __device__ void consumer_release() {
     std::uint32_t slot = pages_.slot();
     for (std::uint32_t i = 0; i < page_count_ && !holds(slot); ++i) slot = slot + 1 == page_count_ ? 0 : slot + 1;
     release(slot);
@@ -119,8 +119,8 @@ class CheckedOperands {
   }
   __device__ void end() {
     if (held_) note(Status::operands_kept);
-    while (held_) give_back();
-    while (next()) give_back();
+    while (held_) consumer_release();
+    while (consumer_wait()) consumer_release();
   }
 
  private:
@@ -147,24 +147,24 @@ class CheckedBlock : public GpuBlock<List> {
   using GpuBlock<List>::GpuBlock;
 
   template <class T>
-  __device__ T* hand() {
-    if (handing() == kBorrowed) detail::note_mistake_of_warp(*this->context_, Status::handoffs_mismatched);
-    T* const place = static_cast<T*>(detail::hand_over_place());
+  __device__ T* producer_acquire() {
+    if (holding() == kBorrowed) detail::note_mistake_of_warp(*this->context_, Status::handoffs_mismatched);
+    T* const place = static_cast<T*>(detail::acquire_handoff());
     __syncwarp();
-    if (this->lane() == 0) handing() = kHanding;
+    if (this->lane() == 0) holding() = kHolding;
     __syncwarp();
     return place;
   }
-  __device__ void pass_on() {
-    const bool has_place = handing() == kHanding;
+  __device__ void producer_commit() {
+    const bool has_place = holding() == kHolding;
     __syncwarp();
     if (!has_place) return detail::note_mistake_of_warp(*this->context_, Status::handoffs_mismatched);
-    if (this->lane() == 0) handing() = 0;
-    detail::pass_on();
+    if (this->lane() == 0) holding() = 0;
+    detail::producer_commit();
   }
   __device__ void borrow_handoffs() {
     GpuBlock<List>::borrow_handoffs();
-    if (this->lane() == 0) handing() = kBorrowed;
+    if (this->lane() == 0) holding() = kBorrowed;
     __syncwarp();
   }
   __device__ void sent() const {
@@ -176,8 +176,8 @@ class CheckedBlock : public GpuBlock<List> {
   }
 
  private:
-  static constexpr std::uint32_t kHanding = 1, kBorrowed = 2;
-  __device__ std::uint32_t& handing() const { return roles_shared().notes.handing[this->warp()]; }
+  static constexpr std::uint32_t kHolding = 1, kBorrowed = 2;
+  __device__ std::uint32_t& holding() const { return roles_shared().notes.holding[this->warp()]; }
 };
 
 /// WarpBlock for the store parts of checked runs.
@@ -195,12 +195,12 @@ class CheckedWarpBlock : public WarpBlock<List> {
     return detail::spin_checked(*this->context_, this->consumer_.number(), ready);
   }
   template <class T>
-  __device__ const T* take() {
-    if (this->consumer_.holds()) note(), WarpBlock<List>::give_back();
-    return WarpBlock<List>::template take<T>();
+  __device__ const T* consumer_wait() {
+    if (this->consumer_.holds()) note(), WarpBlock<List>::consumer_release();
+    return WarpBlock<List>::template consumer_wait<T>();
   }
-  __device__ void give_back() {
-    if (this->consumer_.holds()) WarpBlock<List>::give_back();
+  __device__ void consumer_release() {
+    if (this->consumer_.holds()) WarpBlock<List>::consumer_release();
     else note();
   }
 
@@ -223,7 +223,7 @@ struct CheckedParts {
   /// The store warp, when both parts of instruction `n` have ended.
   __device__ static void end_store(RolesShared& roles, std::uint32_t n) {
     // Plain: the calls before are ordered by `computed`, those of the next task in this slot by `stored` and `ready`.
-    if (threadIdx.x % 32 == 0) roles.notes.told[n % kRoleSlots] = 0;
+    if (threadIdx.x % 32 == 0) roles.notes.sent_calls[n % kRoleSlots] = 0;
   }
 };
 

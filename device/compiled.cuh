@@ -91,10 +91,10 @@ template <class List>
 /// The leader of the store warp, once instruction `n` + 2 has its command: tests the barriers `coming` and `before` of
 /// instruction `n`, whose phases are complete by then. It does not wait: each phase of an mbarrier should be observed by
 /// some thread (compute-sanitizer's synccheck asks for that), and the parts of tasks need not do it.
-__device__ inline void look_back(RolesShared& roles, std::uint32_t n) {
+__device__ inline void await_earlier(RolesShared& roles, std::uint32_t n) {
   // No order needed: this thread reads nothing that the arrivals in ControlRole release here.
-  for (auto* told : {roles.coming, roles.before})
-    while (!ptx::mbarrier_test(told[n % kRoleSlots], n / kRoleSlots & 1)) {}
+  for (auto* known : {roles.coming, roles.before})
+    while (!ptx::mbarrier_test(known[n % kRoleSlots], n / kRoleSlots & 1)) {}
 }
 
 /// The store role, on one warp. Runs store parts while the compute warps run the next tasks, and signals the control role.
@@ -107,7 +107,7 @@ __device__ void store_role(RolesShared& roles, const DeviceState& dev) {
   for (std::uint32_t n = 0;; ++n) {
     RoleSlot& slot = roles.slots[n % kRoleSlots];
     const RoleCommand command = wait_command(roles, n);
-    if (leader && n >= 2) look_back(roles, n - 2);
+    if (leader && n >= 2) await_earlier(roles, n - 2);
     if (command == RoleCommand::leave) break;
     if (leader) roles.storing = n;
     consumer.begin(n);

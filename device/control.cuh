@@ -124,7 +124,7 @@ class ControlRole {
   __device__ bool begin_early(RoleSlot& slot, std::uint32_t pass, bool goes_on) {
     const Instruction& instruction = slot.instruction;
     if (commanded_ == number_) command(failed_ ? RoleCommand::skip : RoleCommand::run);
-    if (goes_on) look_ahead(pass);
+    if (goes_on) command_next(pass);
     if (instruction.flags & kAfterPrevious && !signal_last()) return false;
     const Before sent = wait_sent<P>(run_, instruction, pass, [&] {
       watch();
@@ -148,7 +148,7 @@ class ControlRole {
 
   /// Commands the next instruction, too, if that is early. Its parts then begin before the current instruction's
   /// predecessors have ended: they take their first operands, and so make room for the load role.
-  __device__ void look_ahead(std::uint32_t pass) {
+  __device__ void command_next(std::uint32_t pass) {
     // The copy of the next instruction has landed; one may be under way.
     ptx::wait_copies<kRoleSlots - 3>();
     RoleSlot& next = roles_.slots[commanded_ % kRoleSlots];
@@ -187,15 +187,15 @@ class ControlRole {
   __device__ void call_off() {
     for (std::uint64_t n = number_; n < commanded_; ++n) {
       const std::uint32_t s = n % kRoleSlots, parity = n / kRoleSlots & 1;
-      const auto tell = [&](std::uint64_t& barrier, bool& failed) {
+      const auto notify = [&](std::uint64_t& barrier, bool& failed) {
         // No order needed: all arrivals on these barriers are by this thread. Complete: it has given the answer before.
         if (ptx::mbarrier_poll(barrier, parity)) return;
         failed = true;
         // Release, block scope: pairs with detail::await_sent() and await_before(); covers `failed`.
         ptx::mbarrier_arrive(barrier);
       };
-      tell(roles_.coming[s], roles_.slots[s].called_off);
-      tell(roles_.before[s], roles_.slots[s].before_failed);
+      notify(roles_.coming[s], roles_.slots[s].called_off);
+      notify(roles_.before[s], roles_.slots[s].before_failed);
     }
   }
 

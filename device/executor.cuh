@@ -78,7 +78,7 @@ struct CompiledCall {
 /// The control thread's side, the Executor of Worker.
 class GpuExecutor {
  public:
-  static constexpr bool kLooksAhead = true;
+  static constexpr bool kPrefetches = true;
 
   __device__ GpuExecutor(const DeviceState& dev, std::uint32_t worker) : dev_(dev), worker_(worker) {
     ExecutorShared& shared = executor_shared();

@@ -16,11 +16,11 @@ __device__ __forceinline__ WarpHandoffs& warp_handoffs(RolesShared& roles) {
 
 /// A compute warp: waits until the next place is free, and returns it. If the runtime was aborted, it returns at once; what
 /// is written there is not used.
-__device__ inline void* hand_over_place() {
+__device__ inline void* acquire_handoff() {
   RolesShared& roles = roles_shared();
   const WarpHandoffs& mine = warp_handoffs(roles);
   const std::uint32_t place = mine.place;
-  // Acquire, block scope: pairs with HandoffConsumer::give_back(). The store warp has read what this place held before.
+  // Acquire, block scope: pairs with HandoffConsumer::consumer_release(). The store warp has read what this place held before.
   if (mine.used == kHandoffs) wait_phase_in_compute(roles.taken[place], mine.parity ^ 1);
   return page_memory() + roles.handoffs_at + place * kHandoffBytes;
 }
@@ -32,12 +32,12 @@ __device__ inline void await_taken() {
   const WarpHandoffs& mine = warp_handoffs(roles);
   if (mine.used == 0) return;
   const bool wrapped = mine.place == 0;
-  // Acquire, block scope: pairs with HandoffConsumer::give_back().
+  // Acquire, block scope: pairs with HandoffConsumer::consumer_release().
   wait_phase_in_compute(roles.taken[wrapped ? kHandoffs - 1 : mine.place - 1], mine.parity ^ wrapped);
 }
 
-/// A compute warp: passes the place that hand_over_place() returned to the store warp.
-__device__ inline void pass_on() {
+/// A compute warp: passes the place that acquire_handoff() returned to the store warp.
+__device__ inline void producer_commit() {
   RolesShared& roles = roles_shared();
   WarpHandoffs& mine = warp_handoffs(roles);
   const WarpHandoffs now = mine;
@@ -46,7 +46,7 @@ __device__ inline void pass_on() {
     const bool wraps = now.place + 1 == kHandoffs;
     mine = {wraps ? 0 : now.place + 1, now.parity ^ wraps, now.used < kHandoffs ? now.used + 1 : now.used, now.count + 1};
   }
-  // Release, block scope: pairs with the tests of `handed` in HandoffConsumer::take() and look(); covers the place.
+  // Release, block scope: pairs with the tests of `handed` in HandoffConsumer::consumer_wait() and poll(); covers the place.
   if (arrives(threadIdx.x % 32)) ptx::mbarrier_arrive(roles.handed[now.place]);
   __syncwarp();  // all lanes see the new position
 }
@@ -112,8 +112,8 @@ class HandoffConsumer {
     sent_word_ = flywheel::sent_word(roles_.run, roles_.slots[n % kRoleSlots].instruction);
   }
   __device__ bool end() {
-    if (held_) give_back();
-    while (take_slowly()) give_back();
+    if (held_) consumer_release();
+    while (take_slowly()) consumer_release();
     __syncwarp();  // the leader's arrival on `stored` releases what all lanes stored
     return over_;
   }
@@ -127,12 +127,12 @@ class HandoffConsumer {
   __device__ void signal_sent() const { flywheel::signal_sent<ThreadPlatform>(sent_word_); }
 
   /// Waits for the task's next handoff. Null once the compute part has ended and all its handoffs were taken.
-  __device__ const void* take() {
+  __device__ const void* consumer_wait() {
     // All lanes poll, as compute warps do, so that the hardware can suspend and wake the warp by this barrier. They decide
-    // together, because each lane may see the phase complete at another time. Acquire, block scope: pairs with pass_on();
+    // together, because each lane may see the phase complete at another time. Acquire, block scope: pairs with producer_commit();
     // covers the place.
 #pragma unroll 1
-    for (std::uint32_t looks = 0; looks < ptx::kQuickLooks; ++looks) {
+    for (std::uint32_t polls = 0; polls < ptx::kQuickPolls; ++polls) {
       const bool there = ptx::mbarrier_test(roles_.handed[place_.slot()], place_.parity());
       const bool over = (there ? computed_after(there) : computed()) && taken_ == roles_.slots[number_ % kRoleSlots].handoffs;
       if (__any_sync(0xffffffffu, over)) break;  // any handoff that is there is the next task's
@@ -141,9 +141,9 @@ class HandoffConsumer {
     return take_slowly();
   }
 
-  /// Returns the place that take() gave.
-  __device__ void give_back() {
-    // Release after __syncwarp(), for the reads of all lanes: pairs with the acquires in hand_over_place(), await_taken().
+  /// Returns the place that consumer_wait() gave.
+  __device__ void consumer_release() {
+    // Release after __syncwarp(), for the reads of all lanes: pairs with the acquires in acquire_handoff(), await_taken().
     __syncwarp();
     if (arrives(threadIdx.x % 32)) ptx::mbarrier_arrive(roles_.taken[place_.slot()]);
     place_.advance();
@@ -171,36 +171,36 @@ class HandoffConsumer {
   /// Polls for a handoff and for the end of the compute part, in one lane: the others leave shared memory to other warps.
   __device__ const void* take_slowly() {
     __syncwarp();
-    if (threadIdx.x % 32 == 0 && !look_for_a_while()) look_longer();
+    if (threadIdx.x % 32 == 0 && !poll_briefly()) poll_longer();
     const std::uint32_t seen = __shfl_sync(0xffffffffu, held_ | over_ << 1, 0);
     held_ = seen & 1;
     over_ = seen >> 1;
-    __syncwarp();  // all lanes see what the leader acquired in look()
+    __syncwarp();  // all lanes see what the leader acquired in poll()
     if (held_) all_see(roles_.handed[place_.slot()], place_.parity());
     if (over_) all_see(roles_.computed[number_ % kRoleSlots], number_ / kRoleSlots & 1);
     return held_ ? hold() : nullptr;
   }
 
-  /// True once there is a handoff or the compute part has ended. Acquire, block scope: pairs with pass_on(); covers the
+  /// True once there is a handoff or the compute part has ended. Acquire, block scope: pairs with producer_commit(); covers the
   /// place. computed() and computed_after() name their own pairs.
-  __device__ bool look() {
+  __device__ bool poll() {
     held_ = ptx::mbarrier_poll(roles_.handed[place_.slot()], place_.parity());
     // After the test of `handed`: a handoff may be the next task's, but not before this task's compute part has ended.
     over_ = held_ ? computed_after(held_) : computed();
     if (over_) held_ = taken_ < roles_.slots[number_ % kRoleSlots].handoffs;
     return held_ || over_;
   }
-  __device__ bool look_for_a_while() {
-    bool seen = look();
-    for (std::uint32_t looks = 0; !seen && looks < ptx::kQuickLooks; ++looks) seen = look();
+  __device__ bool poll_briefly() {
+    bool seen = poll();
+    for (std::uint32_t polls = 0; !seen && polls < ptx::kQuickPolls; ++polls) seen = poll();
     return seen;
   }
   /// The slow path, under twice the time limit of the control role, as in wait_phase_longer().
-  __device__ void look_longer() {
+  __device__ void poll_longer() {
     WaitContext limit = Views<ThreadPlatform>{*roles_.dev}.wait_for_phase(roles_.run.worker);
     limit.budget_ns *= 2;
     spin_until<ThreadPlatform>(limit, WaitReason::role, &roles_.handed[place_.slot()], place_.parity(),
-                               [this](std::uint64_t&) { return look(); });
+                               [this](std::uint64_t&) { return poll(); });
   }
 
   RolesShared& roles_;

@@ -59,8 +59,8 @@ class LoadRole {
     std::uint32_t next_at = 0;    // tick at which the next request may be made
   };
   static constexpr std::uint32_t kRequestBytes = kPageBytes / 2;
-  /// What look() saw: the phase is complete, the kept pages may be filled, or the role is to leave.
-  enum Seen : std::uint32_t { kThere, kAnnounced, kStop };
+  /// What poll() saw: the phase is complete, the kept pages may be filled, or the role is to leave.
+  enum Polled : std::uint32_t { kThere, kAnnounced, kStop };
 
   __device__ static std::uint32_t lane() { return threadIdx.x % 32; }
 
@@ -171,7 +171,7 @@ class LoadRole {
     const std::uint64_t begin = writer_.now();
     while (!stopped_) {
       std::uint32_t seen = kStop;
-      if (lane() == 0) seen = look(*barrier, parity);
+      if (lane() == 0) seen = poll(*barrier, parity);
       if (!bulk_) {
         seen = __shfl_sync(0xffffffffu, seen, 0);  // all lanes take the same branch
         __syncwarp();                              // all lanes see what lane 0 has acquired
@@ -187,8 +187,8 @@ class LoadRole {
   }
 
   /// One lane: polls until the phase is complete, the kept pages may be filled, or the role is to leave.
-  __device__ Seen look(std::uint64_t& barrier, std::uint32_t parity) const {
-    Seen seen = kStop;
+  __device__ Polled poll(std::uint64_t& barrier, std::uint32_t parity) const {
+    Polled seen = kStop;
     const PhaseWait limit = Views<P>{dev_}.wait_for_phase(run_.worker);
     const auto something = [&](std::uint64_t&) {
       // Acquire, block scope: pairs with PageOperands::return_page() for a free page, or with the copies that fill it.

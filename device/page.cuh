@@ -20,7 +20,7 @@ class PageOperands {
   /// The next page: kPageBytes of the task's operands, or the rest of them or of a dependent piece. Waits until it has
   /// landed. Null after the task's last page. If the runtime was aborted, it returns at once and the bytes are undefined:
   /// the results of the run are not used.
-  __device__ const unsigned char* next() {
+  __device__ const unsigned char* consumer_wait() {
     if (left_ == 0) return nullptr;
     ++held_;
     return take();
@@ -44,8 +44,8 @@ class PageOperands {
     return_page(take_ ? take_ - 1 : page_count_ - 1);
   }
 
-  /// Returns the first page that next() gave, of those that this warp holds. All lanes have read it.
-  __device__ void give_back() {
+  /// Returns the first page that consumer_wait() gave, of those that this warp holds. All lanes have read it.
+  __device__ void consumer_release() {
     const std::uint32_t first = take_ >= held_ ? take_ - held_ : take_ + page_count_ - held_;
     --held_;
     return_page(first);
@@ -65,14 +65,14 @@ class PageOperands {
     return operands;
   }
 
-  // Library use: called around each task. end() returns the pages that next() gave and the body kept, and takes and returns
+  // Library use: called around each task. end() returns the pages that consumer_wait() gave and the body kept, and takes and returns
   // the rest.
   __device__ void begin(const RoleSlot& slot) {
     left_ = pages_of(slot.instruction.operand_bytes) + slot.instruction.dependent_pages;
   }
   __device__ void end() {
-    while (held_) give_back();
-    while (next()) give_back();
+    while (held_) consumer_release();
+    while (consumer_wait()) consumer_release();
   }
   /// Library use: returns the page in `slot` for this warp.
   __device__ static void return_page(std::uint32_t slot) {

@@ -59,11 +59,11 @@ class WarpBlock : public BlockCore<ThreadPlatform, List> {
   /// Waits for the next handoff of the task's compute part (kHandoffBytes of shared memory). Null when the compute part has
   /// ended and all its handoffs were taken.
   template <class T>
-  __device__ const T* take() {
-    return static_cast<const T*>(consumer_.take());
+  __device__ const T* consumer_wait() {
+    return static_cast<const T*>(consumer_.consumer_wait());
   }
-  /// Returns the place that take() gave, once the whole warp has read it.
-  __device__ void give_back() { consumer_.give_back(); }
+  /// Returns the place that consumer_wait() gave, once the whole warp has read it.
+  __device__ void consumer_release() { consumer_.consumer_release(); }
 
  protected:
   HandoffConsumer& consumer_;

@@ -20,7 +20,7 @@ inline constexpr bool kHopper = false;
 #endif
 
 /// How often a warp polls another warp of its block before it changes to the slow path with a time limit.
-inline constexpr std::uint32_t kQuickLooks = 1024;
+inline constexpr std::uint32_t kQuickPolls = 1024;
 
 __device__ __forceinline__ std::uint32_t shared_address(const void* p) {
   return static_cast<std::uint32_t>(__cvta_generic_to_shared(p));

@@ -56,8 +56,8 @@ struct alignas(16) WarpHandoffs {
 
 /// What checked runs count about the parts of tasks, see checked.cuh. No barrier carries it.
 struct PartNotes {
-  std::uint32_t handing[kComputeWarps];  // 1: holds a place that it has not passed on; 2: has borrowed the places
-  std::uint32_t told[kRoleSlots];        // how often the slot's task has called sent()
+  std::uint32_t holding[kComputeWarps];  // 1: holds a place that it has not passed on; 2: has borrowed the places
+  std::uint32_t sent_calls[kRoleSlots];        // how often the slot's task has called sent()
 };
 
 /// The control role's clock for the task before the current instruction, see watch_last_task().

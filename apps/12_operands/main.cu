@@ -31,12 +31,12 @@ struct Strip {
   /// In a compiled run: the same rows, from pages that are there already.
   template <class Block, class Operands> FLYWHEEL_TASK void compute(Block& block, Operands& operands) const {
     int done = 0;
-    while (const unsigned char* page = operands.next()) {
+    while (const unsigned char* page = operands.consumer_wait()) {
       const int of_page = static_cast<int>(flywheel::kPageBytes / (kSize * sizeof(float)));
       const int rows = of_page < kRows - done ? of_page : kRows - done;  // a task's last page may be shorter
       const float* weights = reinterpret_cast<const float*>(page);
       block.for_each(rows, [&](int r) { out[first + done + r] = row(weights + r * kSize); });
-      operands.give_back();
+      operands.consumer_release();
       done += rows;
     }
   }

@@ -44,7 +44,7 @@ bool wants_checks(const Options& options) {
   return options.check_operands || wish == "1";
 }
 
-constexpr std::uint64_t kPatienceWithChecks = 4;
+constexpr std::uint64_t kWaitWithChecks = 4;
 
 void set_budgets(DeviceState& dev, const Options& o) {
   dev.spin_budget_ns = in_ns(o.spin_budget);
@@ -53,7 +53,7 @@ void set_budgets(DeviceState& dev, const Options& o) {
   dev.check_ns = std::max<std::uint64_t>(in_ns(o.check_budget), 1);
   // A worker that waits for a task which itself waits in block.spin() began to wait earlier. Its longer budget lets
   // that task report first, and the task's report says more.
-  dev.phase_budget_ns = std::min(dev.phase_budget_ns, kPatienceWithChecks * dev.check_ns);
+  dev.phase_budget_ns = std::min(dev.phase_budget_ns, kWaitWithChecks * dev.check_ns);
 }
 
 DeviceState sizes(const Engine& engine, const Options& o) {

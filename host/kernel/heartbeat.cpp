@@ -19,7 +19,7 @@ WorkerState state_of(Heartbeat& heart) {
 namespace {
 /// The most time that counts between two looks: an eighth of the limit, from 5 ms to 100 ms. Even on a busy machine a
 /// look comes within that time, and it is so small a part of the limit that the error does not matter.
-std::uint64_t most_between_looks(std::uint64_t limit_ns) {
+std::uint64_t most_between_checks(std::uint64_t limit_ns) {
   return std::clamp<std::uint64_t>(limit_ns / 8, 5'000'000, 100'000'000);
 }
 
@@ -31,7 +31,7 @@ bool is_of_gang(const WatchedRun& run, std::uint64_t item) {
 
 Watchdog::Watchdog(const DeviceState& dev, const Options& options)
     : dev_(dev), limit_ns_(std::max<std::uint64_t>(std::chrono::nanoseconds(options.stall_limit).count(), 1)),
-      most_between_looks_(most_between_looks(limit_ns_)), pulses_(dev.workers), watched_(dev.workers) {}
+      most_between_checks_(most_between_checks(limit_ns_)), pulses_(dev.workers), watched_(dev.workers) {}
 
 std::vector<Stall> Watchdog::new_stalls(const RunIn& run_in, std::uint64_t now_ns) {
   const std::uint64_t stopped_ns = note_awake(now_ns);
@@ -42,19 +42,19 @@ std::vector<Stall> Watchdog::new_stalls(const RunIn& run_in, std::uint64_t now_n
     if (!pulse.runs && !pulse.slow) continue;
     const Item item = Item::unpack(pulse.item);
     const WatchedRun run = run_in(item.run);
-    if (!(pulse.slow ? look_at_beat(w, run, stopped_ns) : look_at_body(w, run, now_ns))) continue;
+    if (!(pulse.slow ? check_beat(w, run, stopped_ns) : check_body(w, run, now_ns))) continue;
     (is_of_gang(run, pulse.item) ? of_gangs : stalls).push_back({w, item, watched_[w].counted_ns});
   }
-  last_look_ = now_ns;
+  last_check_ = now_ns;
   stalls.insert(stalls.end(), of_gangs.begin(), of_gangs.end());
   return stalls;
 }
 
-/// Advances DeviceState::host_awake_ns by the time since the last look, up to most_between_looks_. Returns the rest,
+/// Advances DeviceState::host_awake_ns by the time since the last look, up to most_between_checks_. Returns the rest,
 /// for which the process was stopped.
 std::uint64_t Watchdog::note_awake(std::uint64_t now_ns) {
-  const std::uint64_t gap = last_look_ && now_ns > last_look_ ? now_ns - last_look_ : 0;
-  const std::uint64_t counted = std::min(gap, most_between_looks_);
+  const std::uint64_t gap = last_check_ && now_ns > last_check_ ? now_ns - last_check_ : 0;
+  const std::uint64_t counted = std::min(gap, most_between_checks_);
   awake_ns_ += counted;
   // Relaxed: was_host_stopped() in runtime/base/wait.hpp loads it, relaxed too. No other data goes with it.
   if (dev_.host_awake_ns) P::system(*dev_.host_awake_ns).store(awake_ns_, Order::relaxed);
@@ -84,30 +84,30 @@ Watchdog::Pulse Watchdog::read(Heartbeat& heart) {
 
 /// Updates the time of a CPU worker's body, which runs at this moment, so its run is in its slot. True if it has just
 /// exceeded the limit.
-bool Watchdog::look_at_body(std::uint32_t worker, const WatchedRun& run, std::uint64_t now_ns) {
+bool Watchdog::check_body(std::uint32_t worker, const WatchedRun& run, std::uint64_t now_ns) {
   const Pulse& pulse = pulses_[worker];
   Watched& seen = watched_[worker];
   if (seen.pulse.started_ns != pulse.started_ns) seen = {pulse, run.generation, 0, 0, 0, false};
-  const std::uint64_t since = std::max(last_look_, pulse.started_ns);
-  if (now_ns > since) seen.counted_ns += std::min(now_ns - since, most_between_looks_);
+  const std::uint64_t since = std::max(last_check_, pulse.started_ns);
+  if (now_ns > since) seen.counted_ns += std::min(now_ns - since, most_between_checks_);
   if (is_of_gang(run, pulse.item) && is_held_up(worker, run)) seen.counted_ns = 0;
   if (seen.told || seen.counted_ns < limit_ns_) return false;
   return seen.told = true;
 }
 
 /// Updates the time of a GPU worker's slow task. True if it has just exceeded the limit.
-bool Watchdog::look_at_beat(std::uint32_t worker, const WatchedRun& run, std::uint64_t stopped_ns) {
+bool Watchdog::check_beat(std::uint32_t worker, const WatchedRun& run, std::uint64_t stopped_ns) {
   const Pulse& pulse = pulses_[worker];
   Watched& seen = watched_[worker];
-  seen.excused_ns += stopped_ns;
+  seen.uncounted_ns += stopped_ns;
   if (!run.generation || (seen.pulse.slow && seen.pulse.beats == pulse.beats)) return false;
   const bool same = seen.pulse.slow && seen.pulse.item == pulse.item && seen.generation == run.generation &&
                     pulse.elapsed_ns > seen.pulse.elapsed_ns;
   const bool was_long = same && seen.counted_ns >= limit_ns_;
   if (!same) seen = {pulse, run.generation, 0, std::min(stopped_ns, pulse.elapsed_ns), 0, false};
   seen.pulse = pulse;
-  if (is_of_gang(run, pulse.item) && is_held_up(worker, run)) seen.excused_ns = pulse.elapsed_ns;
-  seen.counted_ns = pulse.elapsed_ns - std::min(seen.excused_ns, pulse.elapsed_ns);
+  if (is_of_gang(run, pulse.item) && is_held_up(worker, run)) seen.uncounted_ns = pulse.elapsed_ns;
+  seen.counted_ns = pulse.elapsed_ns - std::min(seen.uncounted_ns, pulse.elapsed_ns);
   if (seen.told || !was_long || seen.counted_ns < limit_ns_) return false;
   return seen.told = true;
 }

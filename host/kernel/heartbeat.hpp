@@ -27,15 +27,15 @@ struct WatchedRun {
 
 /// Measures how long each worker's current task has run, and finds those over the limit. A task's time only counts
 /// while the process runs and while no other task keeps it waiting:
-/// - Between two looks, at most most_between_looks_ counts, a fraction of the limit. The dispatcher looks about once
+/// - Between two looks, at most most_between_checks_ counts, a fraction of the limit. The dispatcher looks about once
 ///   per millisecond. A longer gap means that the process was stopped, or that its threads were not scheduled.
 /// - A task of a gang waits for the other tasks of the gang. While a worker has not joined the run, the time of the
 ///   gang's tasks does not count, unless that worker is kept by a task which has itself exceeded the limit. The count
 ///   starts again at 0 when another worker begins a task of the run. On a GPU, a worker is only known to be in another
 ///   run if it has been in a slow task of that run since before this task began.
 ///
-/// A CPU worker cannot report while a body runs, so the watchdog reads the clock for it, see look_at_body(). A GPU
-/// worker reports the time of a slow task by its own clock, see look_at_beat(). The time for which the host process was
+/// A CPU worker cannot report while a body runs, so the watchdog reads the clock for it, see check_body(). A GPU
+/// worker reports the time of a slow task by its own clock, see check_beat(). The time for which the host process was
 /// stopped is subtracted, because the task may have waited for the host. A GPU task is reported at the second look that
 /// finds it over the limit, if its worker has written a heartbeat in between: then the task is still running, and it
 /// belongs to the run that was in the slot at the first look.
@@ -71,22 +71,22 @@ class Watchdog {
     Pulse pulse;                    // of the last look at which it changed
     std::uint32_t generation = 0;   // of the task's run
     std::uint64_t counted_ns = 0;   // the time of the task that counts
-    std::uint64_t excused_ns = 0;   // GPU: the part of elapsed_ns that does not count
+    std::uint64_t uncounted_ns = 0;   // GPU: the part of elapsed_ns that does not count
     std::uint64_t others_began = 0; // gang: when another worker last began a task of the run
     bool told = false;              // reported by new_stalls()
   };
 
   static Pulse read(Heartbeat& heart);
-  bool look_at_body(std::uint32_t worker, const WatchedRun& run, std::uint64_t now_ns);
-  bool look_at_beat(std::uint32_t worker, const WatchedRun& run, std::uint64_t stopped_ns);
+  bool check_body(std::uint32_t worker, const WatchedRun& run, std::uint64_t now_ns);
+  bool check_beat(std::uint32_t worker, const WatchedRun& run, std::uint64_t stopped_ns);
   std::uint64_t note_awake(std::uint64_t now_ns);
   bool is_held_up(std::uint32_t worker, const WatchedRun& run);
   bool is_elsewhere(std::uint32_t other, const Pulse& than) const;
 
   const DeviceState& dev_;
   std::uint64_t limit_ns_;
-  std::uint64_t most_between_looks_;
-  std::uint64_t last_look_ = 0;
+  std::uint64_t most_between_checks_;
+  std::uint64_t last_check_ = 0;
   std::uint64_t awake_ns_ = 1;
   std::vector<Pulse> pulses_;  // of this look, by worker
   std::vector<Watched> watched_;

@@ -40,7 +40,7 @@ void KernelLifetime::note_end(const Lock&) {
 
 void KernelLifetime::note_failure(const Lock& lock) {
   std::string why;
-  resident_ = resident_ && look(lock, why) == EngineState::running;
+  resident_ = resident_ && check(lock, why) == EngineState::running;
 }
 
 void KernelLifetime::park(const Lock&) {

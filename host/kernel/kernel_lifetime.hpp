@@ -32,7 +32,7 @@ class KernelLifetime {
   void forget_launch(const Lock&) { launch_due_ = false; }
 
   /// The state of the kernel as the engine reports it. Makes CUDA calls.
-  EngineState look(const Lock&, std::string& why_lost) const { return engine_.state(why_lost); }
+  EngineState check(const Lock&, std::string& why_lost) const { return engine_.state(why_lost); }
   /// True from the launch until note_end().
   bool resident(const Lock&) const { return resident_; }
   /// True if the kernel has been told to park.

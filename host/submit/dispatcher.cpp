@@ -47,7 +47,7 @@ bool Dispatcher::try_submit(const RunPtr& run) {
 
 void Dispatcher::expect(const RunPtr& run) {
   Lock lock(mutex_);
-  if (admission_.closed(lock)) return ending_.turn_away(lock, *run);
+  if (admission_.closed(lock)) return ending_.reject(lock, *run);
   // Relaxed: the phase leaves `waiting` only under the mutex, which is held.
   if (run->phase.load(std::memory_order_relaxed) != RunPhase::waiting) return;
   admission_.expect(lock, run);
@@ -109,7 +109,7 @@ void Dispatcher::loop() {
 bool Dispatcher::turn(Lock& lock) {
   const bool streamed = ending_.retire_finished(lock);
   const bool arrived = admission_.sort_arrivals(lock);
-  if (admission_.closed(lock)) ending_.turn_away(lock);
+  if (admission_.closed(lock)) ending_.reject(lock);
   else admission_.admit_waiting(lock, [&](const RunPtr& run) { start(lock, run); });
   ending_.send_cancels(lock);
   const auto now = Clock::now();
@@ -151,7 +151,7 @@ void Dispatcher::sleep(Lock& lock) {
   asleep_.store(true, std::memory_order_seq_cst);
   std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with the fence in join_backlog(); explained there
   if (others_wait) sleep_until_next_end(lock);
-  else sleep_until_woken(lock);
+  else sleep_until_notified(lock);
   asleep_.store(false, std::memory_order_relaxed);  // relaxed: a thread that still reads true notifies in vain
 }
 
@@ -163,12 +163,12 @@ void Dispatcher::sleep_until_next_end(Lock& lock) {
   wake_.wait_for(lock, std::clamp<Clock::duration>((Clock::now() - last_progress_) / 16, kShortest, kLongest));
 }
 
-void Dispatcher::sleep_until_woken(Lock& lock) {
+void Dispatcher::sleep_until_notified(Lock& lock) {
   if (admission_.waiting() || stopping_) return;
-  constexpr std::chrono::milliseconds kLook{20};  // between looks at the device, see check_kernel()
+  constexpr std::chrono::milliseconds kStreamCheck{20};  // between looks at the device, see check_kernel()
   const bool resident = kernel_.resident(lock);
   if (resident && kernel_.parking(lock)) wake_.wait_for(lock, std::chrono::milliseconds(1));
-  else if (admission_.expects_any(lock)) wake_.wait_for(lock, resident ? std::min(kLook, park_after_) : kLook);
+  else if (admission_.expects_any(lock)) wake_.wait_for(lock, resident ? std::min(kStreamCheck, park_after_) : kStreamCheck);
   else if (resident) wake_.wait_for(lock, park_after_);
   else wake_.wait(lock, [&] { return has_work(lock); });
 }
@@ -184,7 +184,7 @@ bool Dispatcher::has_work(const Lock& lock) const {
 void Dispatcher::check_kernel(const Lock& lock) {
   if (kernel_.launch_due(lock) || (!kernel_.resident(lock) && !admission_.expects_any(lock))) return;
   std::string why;
-  const EngineState state = kernel_.look(lock, why);
+  const EngineState state = kernel_.check(lock, why);
   if (state == EngineState::lost) return fail_everything(lock, Status::device_lost, why);
   if (!kernel_.resident(lock)) return;
   if (state == EngineState::parked) return take_up_end(lock);

@@ -82,7 +82,7 @@ class Dispatcher {
   bool gets_on(const Lock& lock, bool moved, Clock::time_point now);
   void sleep(Lock& lock);
   void sleep_until_next_end(Lock& lock);
-  void sleep_until_woken(Lock& lock);
+  void sleep_until_notified(Lock& lock);
   bool has_work(const Lock& lock) const;
 
   void check_kernel(const Lock& lock);

@@ -159,7 +159,7 @@ void Ending::end_all(const Lock& lock, Status status, const std::string& cause, 
   end_status_ = status;
   end_cause_ = cause;
   for (const RunPtr& run : admission_.forget_expected(lock)) run->end_early(status, cause);
-  turn_away(lock);
+  reject(lock);
   if (!workers_go_on) abandoned_.clear();
   for (RunPtr& run : admission_.abandon_all(lock)) {
     abandon(*run, status, cause);
@@ -177,8 +177,8 @@ void Ending::abandon(RunRecord& run, Status status, const std::string& cause) {
       .store(completion_word(run.generation, static_cast<std::uint32_t>(status)), Order::release);
 }
 
-void Ending::turn_away(const Lock& lock) {
-  for (const RunPtr& run : admission_.empty_backlog(lock)) turn_away(lock, *run);
+void Ending::reject(const Lock& lock) {
+  for (const RunPtr& run : admission_.empty_backlog(lock)) reject(lock, *run);
 }
 
 }  // namespace flywheel

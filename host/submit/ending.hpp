@@ -48,14 +48,14 @@ class Ending {
   void fail_waiting(const Lock& lock, Status status, const std::string& cause);
   /// Cancels live runs and ends those in the backlog.
   void cancel_all(const Lock& lock);
-  /// Ends all runs now, and all later ones, see turn_away(). If `workers_go_on`, workers may still read the runs'
+  /// Ends all runs now, and all later ones, see reject(). If `workers_go_on`, workers may still read the runs'
   /// graphs, which are then kept until forget_abandoned().
   void end_all(const Lock& lock, Status status, const std::string& cause, bool workers_go_on);
   /// The kernel has ended: drops the graphs of abandoned runs.
   void forget_abandoned(const Lock&) { abandoned_.clear(); }
   /// Ends runs that have entered the backlog after end_all().
-  void turn_away(const Lock& lock);
-  void turn_away(const Lock&, RunRecord& run) { run.end_early(end_status_, end_cause_); }
+  void reject(const Lock& lock);
+  void reject(const Lock&, RunRecord& run) { run.end_early(end_status_, end_cause_); }
 
  private:
   struct Cancel {

@@ -5,11 +5,11 @@ namespace flywheel {
 void Reservation::ask(std::uint64_t place, std::uint64_t tasks, std::uint64_t limit, std::uint64_t live,
                       Clock::time_point now) {
   if (place != place_) {
-    place_ = place, needed_ = tasks, limit_ = limit, patience_ = kPatience;
+    place_ = place, needed_ = tasks, limit_ = limit, most_wait_ = kMostWait;
     wait_for_all(live);
   }
-  if (keeps_ && now - since_ > patience_) {
-    patience_ *= 2;
+  if (keeps_ && now - since_ > most_wait_) {
+    most_wait_ *= 2;
     wait_for_all(live);
   }
   if (keeps_ || old_ + needed_ > limit_) return;

@@ -2,7 +2,7 @@
 // pass it for ever. Admission owns the one reservation.
 //
 // Runs in flight when the large run asks are "old". Any smaller run may pass until the old runs leave enough room. From
-// then on that room is reserved. After kPatience without success all runs in flight count as old again.
+// then on that room is reserved. After kMostWait without success all runs in flight count as old again.
 // host/submit/README.md gives the reasons.
 #pragma once
 
@@ -15,7 +15,7 @@ namespace flywheel {
 class Reservation {
  public:
   using Clock = std::chrono::steady_clock;
-  static constexpr std::chrono::milliseconds kPatience{1000};
+  static constexpr std::chrono::milliseconds kMostWait{1000};
 
   /// The run that arrived as number `place` needs room for `tasks` tasks; at most `limit` may be live, and `live` are.
   void ask(std::uint64_t place, std::uint64_t tasks, std::uint64_t limit, std::uint64_t live, Clock::time_point now);
@@ -41,7 +41,7 @@ class Reservation {
   std::uint64_t beside_ = 0;       // live tasks of runs after that one
   bool keeps_ = false;
   Clock::time_point since_{};  // when room was reserved
-  std::chrono::milliseconds patience_ = kPatience;
+  std::chrono::milliseconds most_wait_ = kMostWait;
 };
 
 }  // namespace flywheel

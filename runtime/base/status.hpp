@@ -71,22 +71,22 @@ constexpr StatusText describe(Status status) {
               "add up pages_of() each piece in dependent_pages()"};
     case Status::operands_kept:
       return {"a task took pages of operands and never gave them back",
-              "call give_back() for each page that next() gave, and drop() for each that take() gave, on every way out"};
+              "call consumer_release() for each page that consumer_wait() gave, and drop() for each that take() gave, on every way out"};
     case Status::operands_overdrawn:
       return {"a task gave back a page of operands that it did not hold",
-              "call give_back() or drop() once for each page taken, not more"};
+              "call consumer_release() or drop() once for each page taken, not more"};
     case Status::operands_overrun:
       return {"a task called take() after its last page of operands",
-              "take as many pages as operand_bytes() and dependent_pages() say, or use next(), which tells the end"};
+              "take as many pages as operand_bytes() and dependent_pages() say, or use consumer_wait(), which tells the end"};
     case Status::operands_hoarded:
       return {"a task waits for a page of operands whose place it holds itself",
               "give pages back before you take more, oldest first, or raise Options::operand_pages"};
     case Status::operands_renewed:
       return {"a task called renew() after it had taken a page of operands", "call renew() before the first page only"};
     case Status::handoffs_mismatched:
-      return {"a task's warps passed on without hand(), unequally often or after borrow_handoffs(), or its store part gave back "
+      return {"a task's warps passed on without producer_acquire(), unequally often or after borrow_handoffs(), or its store part gave back "
               "what it had not taken",
-              "let every compute warp call hand() and then pass_on() equally often, and give_back() once after each take()"};
+              "let every compute warp call producer_acquire() and then producer_commit() equally often, and consumer_release() once after each consumer_wait()"};
     case Status::sent_twice:
       return {"an early task called sent() more than once in a pass",
               "let one thread call block.sent(), once, after a block.sync() with all that have put words"};

@@ -10,7 +10,7 @@
 // In a compiled run its compute part takes them page by page. They were fetched long before, while other tasks ran:
 //
 //   template <class Block, class Operands>
-//   __device__ void compute(Block& block, Operands& operands) const { const unsigned char* page = operands.next(); ... }
+//   __device__ void compute(Block& block, Operands& operands) const { const unsigned char* page = operands.consumer_wait(); ... }
 //
 // Dependent operands. Operands that other tasks write are fetched when the task's predecessors are done, into pages
 // behind the constant ones, while the compute warps are still at the task before. Each fetch begins a page; pointers
@@ -26,7 +26,7 @@
 // caches once: they derive from one base that has it, declare `using ComputeAs = Base;`, and name that base first.
 //
 // Pages. A task gives each page that it takes back, once. A CPU always checks this, a GPU does with
-// Options::check_operands: a task that does otherwise fails and is named. Without the check, pages from next() that a
+// Options::check_operands: a task that does otherwise fails and is named. Without the check, pages from consumer_wait() that a
 // body keeps are given back for it; other mistakes end in a wait report.
 //
 // The portable body, operator(), reads the original operands. Dynamic runs call it, and it is the oracle of the tuned
@@ -34,9 +34,9 @@
 //
 // Store part. A GPU task may leave its end to the store warp, while the compute warps go on to the next task:
 //
-//   compute:  float* sums = block.template hand<float>(); ... write a share of it ...; block.pass_on();
+//   compute:  float* sums = block.template producer_acquire<float>(); ... write a share of it ...; block.producer_commit();
 //   template <class Block> __device__ void store(Block& block) const {
-//     while (const float* sums = block.template take<float>()) { ... write results ...; block.give_back(); }
+//     while (const float* sums = block.template consumer_wait<float>()) { ... write results ...; block.consumer_release(); }
 //   }
 //
 // A task without handoffs may use their memory as scratch: block.borrow_handoffs(). Pages get what
@@ -104,7 +104,7 @@ class CpuOperands {
 
   /// The next page: kPageBytes of the task's operands, or what is left of them or of a dependent piece. Null after the
   /// last.
-  FLYWHEEL_TASK const unsigned char* next() {
+  FLYWHEEL_TASK const unsigned char* consumer_wait() {
     if (piece_ == count_) return nullptr;
     if (++held_ > kMostPages) note(Status::operands_hoarded);  // more than any GPU has
     const unsigned char* page = pieces_[piece_].at + done_;
@@ -113,20 +113,20 @@ class CpuOperands {
     if (left <= kPageBytes) ++piece_, done_ = 0;
     return page;
   }
-  /// Gives back the page that next() gave first among those still held: it may be overwritten.
-  FLYWHEEL_TASK void give_back() {
+  /// Gives back the page that consumer_wait() gave first among those still held: it may be overwritten.
+  FLYWHEEL_TASK void consumer_release() {
     if (held_) --held_;
     else note(Status::operands_overdrawn);
   }
 
   /// The same for bodies that know the number of their pages and hold one at a time: take() and drop().
   FLYWHEEL_TASK const unsigned char* take() {
-    const unsigned char* page = next();
+    const unsigned char* page = consumer_wait();
     if (page) return page;
     note(Status::operands_overrun);
     return spare_;
   }
-  FLYWHEEL_TASK void drop() { give_back(); }
+  FLYWHEEL_TASK void drop() { consumer_release(); }
 
   /// Library use, after the body: its first mistake that would matter on a GPU, or Status::ok.
   FLYWHEEL_TASK Status end() {

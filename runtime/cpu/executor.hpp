@@ -16,7 +16,7 @@ class CpuExecutor {
   CpuExecutor(const DeviceState& dev, std::uint32_t worker, unsigned char* scratch)
       : dev_(dev), worker_(worker), scratch_(scratch) {}
 
-  static constexpr bool kLooksAhead = false;  // the loop cannot prefetch while this thread runs a body
+  static constexpr bool kPrefetches = false;  // the loop cannot prefetch while this thread runs a body
 
   FLYWHEEL_TASK LocalWork& work() { return work_; }
   FLYWHEEL_TASK std::uint32_t next_slot() const { return next_; }

@@ -105,7 +105,7 @@ class LongFinish {
       Arrival arrival[kAtOnce];
       for (std::uint32_t i = 0; i < kAtOnce; ++i) edge[i] = edges[base + i < n ? base + i : 0];
       for (std::uint32_t i = 0; i < kAtOnce; ++i)
-        arrival[i] = base + i < n ? tell(edge[i]) : Arrival{false, false};
+        arrival[i] = base + i < n ? notify(edge[i]) : Arrival{false, false};
       for (std::uint32_t i = 0; i < kAtOnce; ++i)
         if (arrival[i].last) collect(edge[i], arrival[i], counts);
     }
@@ -118,7 +118,7 @@ class LongFinish {
 
   /// Arrives at the counter of one successor. A sole predecessor that spawned nothing skips the counter: no other
   /// thread uses it. arrive() names the order.
-  FLYWHEEL_TASK Arrival tell(const Edge& edge) const {
+  FLYWHEEL_TASK Arrival notify(const Edge& edge) const {
     if (single_ && edge.predecessors == 1) return {true, task_.failed};
     return arrive<P>(run_.bank()[edge.task], task_.failed, edge.predecessors);
   }
@@ -200,7 +200,7 @@ class Finisher {
     if (plain && task.ends_run) {
       end_run<P>(dev_, task.item.run, task.done);
     } else if (plain && task.next != kEmptyMailbox) {
-      pass_on(task);
+      forward(task);
     } else {
       const PrefetchedTask copy = task;  // its address is passed on: `task` itself stays in registers
       kept_ = finish_long_way<P>(dev_, id_, work_, copy, ahead.live ? ahead.task_slot : nullptr, kept_);
@@ -219,7 +219,7 @@ class Finisher {
  private:
   /// The short way: the one successor has no other predecessor, and the task neither failed nor spawned. The worker
   /// keeps the successor, else delivers it to the worker that it claimed in advance, else publishes it.
-  FLYWHEEL_TASK void pass_on(PrefetchedTask& task) {
+  FLYWHEEL_TASK void forward(PrefetchedTask& task) {
     if (kept_ == kEmptyMailbox && may_keep(dev_, task, task.level)) {
       kept_ = task.next;
     } else if (task.claim.taken()) {

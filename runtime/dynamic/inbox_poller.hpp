@@ -68,14 +68,14 @@ class MessageHandler {
     P::device(run.outstanding).store(message.sinks, Order::relaxed);
     if (message.param_bytes) copy_params(run);
     if (message.flags & kAllWorkers) return announce(run);
-    if (message.root_count == 1 && offer_directly<P>(direct_slot_, only_root(message), message)) return hold_breath();
+    if (message.root_count == 1 && offer_directly<P>(direct_slot_, only_root(message), message)) return wait_for_direct_worker();
     publish_roots<P>(dev_, dev_.workers, message_);
   }
 
   /// Stops polling after a run went out over the direct slot, until the worker of this block waits there again, or for
   /// 2 us. A poll under way across PCIe holds up the fence with which that worker publishes its result (by 1 us,
   /// measured on an H200).
-  FLYWHEEL_TASK void hold_breath() const {
+  FLYWHEEL_TASK void wait_for_direct_worker() const {
     constexpr std::uint64_t kLongestNs = 2000;
     const std::uint64_t begin = P::now_ns();
     // Relaxed: pairs with the release store in IdleSlot::enroll(). Only the moment matters; offer_directly() acquires.

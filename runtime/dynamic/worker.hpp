@@ -50,7 +50,7 @@ class Worker {
   }
 
   /// The successor that this worker kept, or kEmptyMailbox. A long chain of kept successors must not delay a collective
-  /// run or the end of the launch: one time in kLooksOneIn (on a CPU each time) the worker checks whether all workers
+  /// run or the end of the launch: one time in kPollsOneIn (on a CPU each time) the worker checks whether all workers
   /// are wanted. If so, it publishes the successor for any worker and returns kEmptyMailbox.
   FLYWHEEL_TASK std::uint64_t kept() {
     if (!finish_.has_kept()) {
@@ -59,7 +59,7 @@ class Worker {
     }
     const std::uint64_t item = finish_.take_kept();
     ++finder_.stats().kept;
-    const bool polls = ++kept_in_row_ % kLooksOneIn == 0 || P::kNearMemory;
+    const bool polls = ++kept_in_row_ % kPollsOneIn == 0 || P::kNearMemory;
     if (!polls || !finder_.is_wanted()) return item;
     const Item task = Item::unpack(item);
     const std::uint32_t level = level_of(dev_.records[task.record].header.priority, dev_.runs[task.run].line.constants.priority);
@@ -86,7 +86,7 @@ class Worker {
     task.live = true;
     const TaskRecord& record = dev_.records[task.item.record];
     const RunConstants* direct_run = finder_.direct_run();
-    if (Executor::kLooksAhead) finish_.expect(task, !direct_run);
+    if (Executor::kPrefetches) finish_.expect(task, !direct_run);
     task.task_slot = direct_run ? &executor_.fetch_direct(task.slot, record, task.item.record, *direct_run)
                        : &executor_.fetch(task.slot, record, dev_.runs[task.item.run]);
     task.runs = !task.item.skip && !executor_.cancelled();
@@ -105,7 +105,7 @@ class Worker {
       ++finder_.stats().skipped;
       return;
     }
-    if (Executor::kLooksAhead) look_ahead();
+    if (Executor::kPrefetches) prefetch_next();
     const std::uint64_t item = task.item.pack();
     bool was_slow = false;
     const auto slow = [&](std::uint64_t elapsed_ns) {
@@ -130,17 +130,17 @@ class Worker {
   /// so the worker takes single tasks from now on, and the next kept() checks as well.
   FLYWHEEL_TASK void lasts() {
     finder_.bodies_last();
-    kept_in_row_ = kLooksOneIn - 1;
+    kept_in_row_ = kPollsOneIn - 1;
   }
 
   /// Prefetches the next task and starts it behind the running one; the executor goes over to it by itself. The next
   /// task is a kept successor, else the rest of the local work. Only a worker whose last pop gave it a batch pops more
   /// here, see WorkFinder::had_batch(). A kept successor therefore waits for at most one task that was prefetched
   /// before it.
-  FLYWHEEL_TASK void look_ahead() {
+  FLYWHEEL_TASK void prefetch_next() {
     std::uint64_t item = kEmptyMailbox;
     if (finish_.has_kept()) {
-      if (kept_in_row_ % kLooksOneIn == kLooksOneIn - 1) return;  // kept() checks is_wanted()
+      if (kept_in_row_ % kPollsOneIn == kPollsOneIn - 1) return;  // kept() checks is_wanted()
       ++kept_in_row_;
       ++finder_.stats().kept;
       item = finish_.take_kept();
@@ -184,7 +184,7 @@ class Worker {
   WorkFinder<P> finder_;
   Finisher<P> finish_;
   PrefetchedTask ahead_{};
-  static constexpr std::uint32_t kLooksOneIn = 64;  // kept successors in a row between two checks of is_wanted()
+  static constexpr std::uint32_t kPollsOneIn = 64;  // kept successors in a row between two checks of is_wanted()
   std::uint32_t kept_in_row_ = 0;
 };
 

@@ -130,7 +130,7 @@ struct Packed {
   }
   template <class Block, class Operands>
   FLYWHEEL_TASK void compute(Block& block, Operands& operands) const {
-    while (operands.next()) operands.give_back();
+    while (operands.consumer_wait()) operands.consumer_release();
     (*this)(block);
   }
 };

@@ -37,17 +37,17 @@ struct HastyParts {
 
   template <class Block, class Operands>
   FLYWHEEL_TASK void compute(Block& block, Operands& operands) const {
-    while (const unsigned char* page = operands.next()) {
+    while (const unsigned char* page = operands.consumer_wait()) {
       if (hands_over) pass_on_early(block, page[0]);
-      operands.give_back();
+      operands.consumer_release();
       if (!hands_over) put_in(*out, std::uint32_t{page[block.rank()]});
     }
   }
   template <class Block>
   FLYWHEEL_TASK void store(Block& block) const {
-    while (const auto* words = block.template take<std::uint32_t>()) {
+    while (const auto* words = block.template consumer_wait<std::uint32_t>()) {
       put_in(*out, words[block.rank()]);
-      block.give_back();
+      block.consumer_release();
     }
   }
 
@@ -55,8 +55,8 @@ struct HastyParts {
   template <class Block>
   FLYWHEEL_TASK static void pass_on_early(Block& block, std::uint32_t value) {
     if constexpr (Block::kOnGpu) {
-      auto* words = block.template hand<std::uint32_t>();
-      block.pass_on();
+      auto* words = block.template producer_acquire<std::uint32_t>();
+      block.producer_commit();
       words[block.rank()] = value;
     }
   }

@@ -43,11 +43,11 @@ struct Sum {
   FLYWHEEL_TASK void compute(Block&, Operands& operands) const {
     for (const std::uint32_t words : {constants, count, count})
       for (std::uint32_t at = 0; at < words; at += kPageBytes / 4) {
-        const auto* page = reinterpret_cast<const std::uint32_t*>(operands.next());
+        const auto* page = reinterpret_cast<const std::uint32_t*>(operands.consumer_wait());
         for (std::uint32_t i = 0; i < std::min(words - at, kPageBytes / 4); ++i) *sum += page[i];
-        operands.give_back();
+        operands.consumer_release();
       }
-    if (operands.next()) *sum = 0;
+    if (operands.consumer_wait()) *sum = 0;
   }
 };
 

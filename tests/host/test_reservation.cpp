@@ -53,9 +53,9 @@ TEST_CASE("what has passed a large run and stays is waited for like the rest, la
     stays = next;
     reservation.ask(1, 50, kRoom, 60, now);
     CHECK_FALSE(reservation.lets_pass(60));
-    reservation.ask(1, 50, kRoom, 60, now + factor * Reservation::kPatience);
+    reservation.ask(1, 50, kRoom, 60, now + factor * Reservation::kMostWait);
     CHECK_FALSE(reservation.lets_pass(60));
-    now += factor * Reservation::kPatience + std::chrono::milliseconds(1);
+    now += factor * Reservation::kMostWait + std::chrono::milliseconds(1);
     reservation.ask(1, 50, kRoom, 60, now);
     CHECK(reservation.lets_pass(60));
   }

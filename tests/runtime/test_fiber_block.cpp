@@ -117,17 +117,17 @@ struct Handoffs {
   void run(std::uint64_t seed) {
     const auto hand_over = [this](auto& block, auto&) {
       for (std::uint32_t item = 0; item < items; ++item) {
-        auto* to = block.template hand<Handed>();
+        auto* to = block.template producer_acquire<Handed>();
         wrong += to->thread[block.rank()] != 0xffffffffu;
         to->thread[block.rank()] = item * 1000 + static_cast<std::uint32_t>(block.rank());
-        block.pass_on();
+        block.producer_commit();
         if (block.leader()) ahead.insert(++passed - taken);
       }
     };
     const auto take = [this](auto& block) {
-      while (const auto* from = block.template take<Handed>()) {
+      while (const auto* from = block.template consumer_wait<Handed>()) {
         block.for_each(256, [&](int i) { wrong += from->thread[i] != taken * 1000 + static_cast<std::uint32_t>(i); });
-        block.give_back();
+        block.consumer_release();
         if (block.leader()) ++taken;
         block.sync();
       }
@@ -265,9 +265,9 @@ TEST_CASE("a page that was given back is garbage") {
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     std::uint32_t late = 0;
     compute([&](auto& block, auto& operands) {
-      const unsigned char* page = operands.next();
+      const unsigned char* page = operands.consumer_wait();
       if (page[block.lane()] != 1) block.fail(1);
-      operands.give_back();
+      operands.consumer_release();
       late += page[block.lane()] == kGarbage;
     }, seeded(seed), 100);
     CHECK(late >= 32);  // at least the last warp sees it

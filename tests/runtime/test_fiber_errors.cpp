@@ -54,36 +54,36 @@ TEST_CASE("sync() without those who have returned is an error, within a warp and
   check_says(compute_error([](auto& block, auto&) {
     if (block.warp() != 3) block.sync();
   }), {"sync() was reached by some threads while others have returned", "compute warp 2: lanes 0-31 at sync();",
-       "compute warp 3: lanes 0-31 at the end of its part;", "the store warp: lanes 0-31 at take()"});
+       "compute warp 3: lanes 0-31 at the end of its part;", "the store warp: lanes 0-31 at consumer_wait()"});
 }
 
 TEST_CASE("a deadlock says who waits for what") {
   const auto hoard = [](auto&, auto& operands) {
-    while (operands.next()) {}
+    while (operands.consumer_wait()) {}
   };
   CHECK(compute_error(hoard, 3 * kPageBytes).empty());
   check_says(compute_error(hoard, 3 * kPageBytes + 1),
-             {"deadlock, no thread can go on", "compute warp 7: lanes 0-31 at next()", "pages: 3 of 4 came",
-              "given back by warps 0 0 0 0 0 0 0 0", "call give_back() or raise FiberOptions::pages"});
+             {"deadlock, no thread can go on", "compute warp 7: lanes 0-31 at consumer_wait()", "pages: 3 of 4 came",
+              "given back by warps 0 0 0 0 0 0 0 0", "call consumer_release() or raise FiberOptions::pages"});
   check_says(compute_error([](auto& block, auto& operands) {
-    while (operands.next())
-      if (block.warp() != 5) operands.give_back();
+    while (operands.consumer_wait())
+      if (block.warp() != 5) operands.consumer_release();
   }, 5 * kPageBytes), {"deadlock", "given back by warps 3 3 3 3 3 0 3 3"});
   check_says(compute_error([](auto& block, auto&) {
     for (int i = 0; i < 3 && block.warp() != 1; ++i) {
-      block.template hand<float>();
-      block.pass_on();
+      block.template producer_acquire<float>();
+      block.producer_commit();
     }
     if (block.warp() == 1) block.sync();
-  }), {"deadlock", "compute warp 0: lanes 0-31 at hand()", "passed on by warps 2 0 2 2 2 2 2 2"});
+  }), {"deadlock", "compute warp 0: lanes 0-31 at producer_acquire()", "passed on by warps 2 0 2 2 2 2 2 2"});
 }
 
 TEST_CASE("pages are given back once, after they were taken") {
-  check_says(compute_error([](auto&, auto& operands) { operands.give_back(); }, 1),
-             {"holds none", "call next() first"});
+  check_says(compute_error([](auto&, auto& operands) { operands.consumer_release(); }, 1),
+             {"holds none", "call consumer_wait() first"});
   check_says(compute_error([](auto&, auto& operands) {
-    for (int i = 0; i < 3; ++i) operands.next();
-    for (int i = 0; i < 3; ++i) operands.give_back();
+    for (int i = 0; i < 3; ++i) operands.consumer_wait();
+    for (int i = 0; i < 3; ++i) operands.consumer_release();
   }, 2 * kPageBytes), {"gives a page back and holds none"});
   FiberOptions options;
   options.pages = 1;
@@ -94,43 +94,43 @@ TEST_CASE("pages are given back once, after they were taken") {
 TEST_CASE("handoffs that do not fit together are errors on both sides") {
   const auto nothing = [](auto&) {};
   const auto hand = [](auto& block, auto&) {
-    block.template hand<float>();
-    block.pass_on();
+    block.template producer_acquire<float>();
+    block.producer_commit();
   };
-  check_says(error_of_both([](auto& block, auto&) { block.pass_on(); }, nothing), {"call hand() first"});
+  check_says(error_of_both([](auto& block, auto&) { block.producer_commit(); }, nothing), {"call producer_acquire() first"});
   check_says(error_of_both([](auto& block, auto&) {
     if (block.warp() != 4) return;
-    block.template hand<float>();
-    block.pass_on();
+    block.template producer_acquire<float>();
+    block.producer_commit();
   }, nothing), {"equally often", "0 0 0 0 1 0 0 0"});
   check_says(error_of_both([](auto& block, auto&) {
-    auto* to = block.template hand<char>();
+    auto* to = block.template producer_acquire<char>();
     to[kHandoffBytes] = 0;
-    block.pass_on();
+    block.producer_commit();
   }, nothing), {"more than kHandoffBytes"});
   check_says(error_of_both([](auto& block, auto&) {
     block.borrow_handoffs();
-    block.template hand<float>();
+    block.template producer_acquire<float>();
   }, nothing), {"hands over after borrow_handoffs()"});
   check_says(error_of_both(hand, [](auto& block) {
-    while (block.template take<float>()) {}
-  }), {"call give_back()"});
-  check_says(error_of_both(hand, [](auto& block) { block.give_back(); }), {"call take() first"});
+    while (block.template consumer_wait<float>()) {}
+  }), {"call consumer_release()"});
+  check_says(error_of_both(hand, [](auto& block) { block.consumer_release(); }), {"call consumer_wait() first"});
   check_says(error_of_both(hand, [](auto& block) {
-    if (block.leader()) block.template take<float>();
-  }), {"the store warp", "lane 0 at take()", "at the end of its part"});
+    if (block.leader()) block.template consumer_wait<float>();
+  }), {"the store warp", "lane 0 at consumer_wait()", "at the end of its part"});
 }
 
 TEST_CASE("handoffs that a store part leaves are taken for it") {
   std::uint32_t passed = 0, stored = 0;
   const auto hand = [&](auto& block, auto&) {
     for (int i = 0; i < 10; ++i) {
-      block.template hand<float>();
-      block.pass_on();
+      block.template producer_acquire<float>();
+      block.producer_commit();
       passed += block.leader();
     }
   };
-  CHECK(error_of_both(hand, [&](auto& block) { stored += block.template take<float>() != nullptr; }).empty());
+  CHECK(error_of_both(hand, [&](auto& block) { stored += block.template consumer_wait<float>() != nullptr; }).empty());
   CHECK(passed == 10);
   CHECK(stored == 32);
 }

@@ -110,7 +110,7 @@ struct Stuck {
   template <class Block, class Operands>
     requires Block::kOnGpu
   FLYWHEEL_TASK void compute(Block& block, Operands& operands) const {
-    while (operands.next()) operands.give_back();
+    while (operands.consumer_wait()) operands.consumer_release();
     if (!stores) wait(block);
   }
   template <class Block>

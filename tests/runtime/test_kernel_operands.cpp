@@ -48,8 +48,8 @@ struct Handing {
   FLYWHEEL_TASK void compute(Block& block, Operands& operands) const {
     if (number % 2) read(block, operands);
     for (std::uint32_t i = 0; i < count; ++i) {
-      if (auto* words = block.template hand<std::uint64_t>()) words[block.rank()] = word(block, i, block.rank());
-      block.pass_on();
+      if (auto* words = block.template producer_acquire<std::uint64_t>()) words[block.rank()] = word(block, i, block.rank());
+      block.producer_commit();
     }
     if (number % 2 == 0) read(block, operands);
     if (block.leader()) add_to(notes->computes, 1u);
@@ -57,11 +57,11 @@ struct Handing {
   template <class Block, class Operands>
   FLYWHEEL_TASK void read(Block& block, Operands& operands) const {
     std::uint32_t at = 0;
-    while (const unsigned char* page = operands.next()) {
+    while (const unsigned char* page = operands.consumer_wait()) {
       for (int i = block.lane(); i < static_cast<int>(kPageBytes) && at + static_cast<std::uint32_t>(i) < bytes; i += 32)
         if (page[i] != operand_byte(number, at + static_cast<std::uint32_t>(i))) add_to(notes->wrong, 1u);
       at += kPageBytes;
-      operands.give_back();
+      operands.consumer_release();
     }
   }
 
@@ -69,13 +69,13 @@ struct Handing {
   FLYWHEEL_TASK void store(Block& block) const {
     std::uint32_t taken = 0;
     for (; taken < takes; ++taken) {
-      const auto* words = block.template take<std::uint64_t>();
+      const auto* words = block.template consumer_wait<std::uint64_t>();
       if (!words) break;
       for (std::uint32_t meetings = 0; meetings < lag; ++meetings) block.sync();
       block.for_each(256, [&](int thread) {
         if (words[thread] != word(block, taken, thread)) add_to(notes->wrong, 1u);
       });
-      block.give_back();
+      block.consumer_release();
     }
     if (taken != (takes < count ? takes : count) && block.leader()) add_to(notes->wrong, 1u);
     if (block.leader()) add_to(notes->stores, 1u);
@@ -202,10 +202,10 @@ TEST_CASE("kernel, handoffs: a task that hands nothing over borrows their places
     Buffer<OperandNotes> notes = runtime.allocate<OperandNotes>(1);
     Graph graph, greedy;
     for (std::uint32_t i = 0; i < 24; ++i) {
-      Handing handing = random_handing(random, notes.data(), i + 1);
-      handing.lag = i % 2 ? pick(random, 20, 60) : 0;
+      Handing holding = random_handing(random, notes.data(), i + 1);
+      holding.lag = i % 2 ? pick(random, 20, 60) : 0;
       if (i % 4 == 2) graph.add(Borrowing{notes.data(), i, pick(random, 0, 1) ? all : pick(random, 4, 2000)});
-      else graph.add(handing);
+      else graph.add(holding);
     }
     const Executable executable = runtime.load(graph, compiled);
     for (const std::uint32_t passes : {1u, 3u}) CHECK(runtime.submit(executable, repeat(passes)).status() == Status::ok);

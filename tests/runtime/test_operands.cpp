@@ -45,9 +45,9 @@ TEST_CASE("a task's operands fill whole pages but for the last") {
     std::vector<unsigned char> memory(bytes);
     CpuOperands operands(memory.data(), bytes);
     for (std::uint32_t page = 0; page < pages; ++page)
-      CHECK(operands.next() == memory.data() + page * kPageBytes);
-    CHECK(operands.next() == nullptr);
-    CHECK(operands.next() == nullptr);
+      CHECK(operands.consumer_wait() == memory.data() + page * kPageBytes);
+    CHECK(operands.consumer_wait() == nullptr);
+    CHECK(operands.consumer_wait() == nullptr);
   }
   CHECK(padded_operands(1) == 128);
   CHECK(padded_operands(128) == 128);

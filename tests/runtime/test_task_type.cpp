@@ -55,7 +55,7 @@ struct ForGpus final : Bare {
   template <class Block, class Operands>
     requires Block::kOnGpu
   FLYWHEEL_TASK void compute(Block& block, Operands&) const {
-    block.pass_on();
+    block.producer_commit();
   }
 };
 

@@ -89,14 +89,14 @@ struct Sink {
 template <class List>
 struct PrefetchingExecutor : CpuExecutor<List> {
   using CpuExecutor<List>::CpuExecutor;
-  static constexpr bool kLooksAhead = true;
+  static constexpr bool kPrefetches = true;
 };
 
 /// A executor whose bodies are all long, and that looks ahead as a GPU's does.
 template <class List>
 struct LongExecutor : CpuExecutor<List> {
   using CpuExecutor<List>::CpuExecutor;
-  static constexpr bool kLooksAhead = true;
+  static constexpr bool kPrefetches = true;
   template <class Slow, class Settle, class Last>
   Outcome wait(std::uint32_t slot, Slow&& slow, Settle&& signal_done, Last&& last) {
     signal_done();

@@ -73,9 +73,9 @@ struct Packed {
   /// GPU only: one handoff a page.
   template <class Block>
   FLYWHEEL_TASK void store(Block& block) const {
-    while (const auto* sums = block.template take<std::uint64_t>()) {
+    while (const auto* sums = block.template consumer_wait<std::uint64_t>()) {
       block.for_each(kThreads, [&](int thread) { add_to(notes->sum, sums[thread]); });
-      block.give_back();
+      block.consumer_release();
     }
     if (block.leader()) add_to(notes->stores, 1u);
   }
@@ -95,18 +95,18 @@ struct Packed {
       const std::uint32_t all = pages_of(task.bytes);
       const std::uint32_t wanted = task.walk == Walk::none ? 0 : task.walk == Walk::half ? all / 2 : all + 1;
       std::uint32_t pages = 0;
-      for (const unsigned char* page; pages < wanted && (page = operands.next()); ++pages) {
+      for (const unsigned char* page; pages < wanted && (page = operands.consumer_wait()); ++pages) {
         hand_over(check(page));
         ++held;
         if (task.walk == Walk::hoards || (task.walk == Walk::late && held < 2)) continue;
-        give_back();
+        consumer_release();
       }
-      if (task.walk == Walk::late && held) give_back();
+      if (task.walk == Walk::late && held) consumer_release();
       wrong += wanted > all && pages != all;
     }
-    FLYWHEEL_TASK void give_back() {
+    FLYWHEEL_TASK void consumer_release() {
       spin();
-      operands.give_back();
+      operands.consumer_release();
       --held;
     }
     FLYWHEEL_TASK std::uint64_t check(const unsigned char* page) {
@@ -122,8 +122,8 @@ struct Packed {
     }
     FLYWHEEL_TASK void hand_over(std::uint64_t sum) {
       if constexpr (Block::kOnGpu) {
-        if (auto* sums = block.template hand<std::uint64_t>()) sums[block.rank()] = sum;
-        block.pass_on();
+        if (auto* sums = block.template producer_acquire<std::uint64_t>()) sums[block.rank()] = sum;
+        block.producer_commit();
       } else {
         add_to(task.notes->sum, sum);
       }

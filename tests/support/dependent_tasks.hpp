@@ -55,7 +55,7 @@ struct Check {
         for (auto i = static_cast<std::uint32_t>(block.lane()); i < n / 4; i += 32)
           wrong += words[i] != Write::word(seed + p, static_cast<int>(at / 4 + i), block.iteration());
       });
-    wrong += operands.next() != nullptr;
+    wrong += operands.consumer_wait() != nullptr;
     if (wrong) add_to(notes->wrong, wrong);
     if (block.leader()) add_to(notes->computes, 1u);
   }
@@ -64,13 +64,13 @@ struct Check {
   template <class Operands, class Use>
   FLYWHEEL_TASK void each_page(Operands& operands, std::uint32_t bytes, Use&& use) const {
     for (std::uint32_t at = 0; at < bytes; at += kPageBytes) {
-      const unsigned char* page = operands.next();
+      const unsigned char* page = operands.consumer_wait();
       if (!page) {
         add_to(notes->wrong, 1u);
         return;
       }
       use(page, at, bytes - at < kPageBytes ? bytes - at : kPageBytes);
-      operands.give_back();
+      operands.consumer_release();
     }
   }
 };

@@ -83,20 +83,20 @@ struct Stored {
   FLYWHEEL_TASK void compute(Block& block, Operands&) const {
     if (!impatient && !block.await_sent()) return;
     const std::uint32_t sum = layer.sum(block);
-    block.template hand<std::uint32_t>()[block.rank()] = sum;
-    block.pass_on();
+    block.template producer_acquire<std::uint32_t>()[block.rank()] = sum;
+    block.producer_commit();
   }
   template <class Block>
     requires Block::kOnGpu
   FLYWHEEL_TASK void store(Block& block) const {
-    const auto* sums = block.template take<std::uint32_t>();
+    const auto* sums = block.template consumer_wait<std::uint32_t>();
     if (!sums) return;
     std::uint32_t differ = 0;
     for (int i = block.rank(); i < 256; i += block.size()) differ += sums[i] != sums[0];
     const bool sent = block.await_sent();  // warps of a task called off may have found different words
     if (differ && sent) add_to(notes->wrong, differ);
     if (block.leader()) put_stamped(layer.out[task], Layer::value(sums[0], layer.seed, task, block.iteration()), block.stamp());
-    block.give_back();
+    block.consumer_release();
     block.sent();
     if (block.leader()) add_to(notes->computes, 1u);
   }

@@ -148,11 +148,11 @@ class FiberBlock : public BlockCore<CpuPlatform, List>, public FiberPairs {
   }
 
   template <class T>
-  T* hand() {
+  T* producer_acquire() {
     static_assert(sizeof(T) <= kHandoffBytes);
-    return static_cast<T*>(run_.handoffs.hand(passed_on_));
+    return static_cast<T*>(run_.handoffs.producer_acquire(passed_on_));
   }
-  void pass_on() { run_.handoffs.pass_on(passed_on_++); }
+  void producer_commit() { run_.handoffs.producer_commit(passed_on_++); }
 
   template <class Ready>
   bool spin(Ready&& ready) const {
@@ -173,20 +173,20 @@ class FiberOperands {
  public:
   explicit FiberOperands(FiberRun& run) : pages_(&run.pages), left_(run.pages.count()) {}
 
-  const unsigned char* next() {
+  const unsigned char* consumer_wait() {
     if (left_ == 0) return nullptr;
     --left_;
     return pages_->take(taken_++);
   }
-  void give_back() {
-    pages_->give_back(taken_, given_);
+  void consumer_release() {
+    pages_->consumer_release(taken_, given_);
     ++given_;
   }
   static void renew() {}
   /// What a body left is given back.
   void end() {
-    while (given_ < taken_) give_back();
-    while (next()) give_back();
+    while (given_ < taken_) consumer_release();
+    while (consumer_wait()) consumer_release();
   }
 
  private:
@@ -232,21 +232,21 @@ class FiberWarpBlock : public BlockCore<CpuPlatform, List>, public FiberPairs {
   }
 
   template <class T>
-  const T* take() {
-    if (held_) run_.executor.fail("the store warp takes the next handoff before it gave back the last: call give_back()");
-    const void* place = run_.handoffs.take(given_back_);
+  const T* consumer_wait() {
+    if (held_) run_.executor.fail("the store warp takes the next handoff before it gave back the last: call consumer_release()");
+    const void* place = run_.handoffs.consumer_wait(given_back_);
     held_ = place != nullptr;
     return static_cast<const T*>(place);
   }
-  void give_back() {
-    if (!held_) run_.executor.fail("the store warp gives back a handoff and holds none: call take() first");
-    run_.handoffs.give_back(given_back_++);
+  void consumer_release() {
+    if (!held_) run_.executor.fail("the store warp gives back a handoff and holds none: call consumer_wait() first");
+    run_.handoffs.consumer_release(given_back_++);
     held_ = false;
   }
   /// What a body left is given back.
   void end() {
-    if (held_) give_back();
-    while (take<void>()) give_back();
+    if (held_) consumer_release();
+    while (consumer_wait<void>()) consumer_release();
   }
 
  private:

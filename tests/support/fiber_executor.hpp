@@ -52,7 +52,7 @@ inline std::string lanes_text(std::uint32_t mask) {
 class FiberExecutor {
  public:
   explicit FiberExecutor(std::uint64_t seed) : seed_(seed), random_(seed) {
-    patience_ = std::uint64_t{1} << 3 * pick(random_, 0, 4);
+    most_wait_ = std::uint64_t{1} << 3 * pick(random_, 0, 4);
     slow_ = pick(random_, 0, 2 * kFiberWarps);
   }
 
@@ -204,7 +204,7 @@ class FiberExecutor {
   /// Stays with a warp for a while: else no warp would ever be far ahead of another.
   std::uint32_t next() {
     const std::uint64_t dice = random_();
-    if (!ready_[warp_now_] || dice / 1024 % patience_ == 0) choose_warp(dice >> 32);
+    if (!ready_[warp_now_] || dice / 1024 % most_wait_ == 0) choose_warp(dice >> 32);
     std::uint32_t& ready = ready_[warp_now_];
     if (!ready) return kCaller;
     const int turn = static_cast<int>(dice % 32);
@@ -279,7 +279,7 @@ class FiberExecutor {
 
   const std::uint64_t seed_;
   Random random_;
-  std::uint64_t patience_;  // on average, steps before another warp gets its turn
+  std::uint64_t most_wait_;  // on average, steps before another warp gets its turn
   std::uint32_t slow_;      // a warp, or none
   std::function<void(std::uint32_t)> body_;
   std::array<Fiber, kFiberThreads> fibers_;

@@ -61,7 +61,7 @@ class WarpCounts {
 /// A ring of pages. One is overwritten with garbage when all warps have given it back.
 class FiberPages {
  public:
-  static constexpr Collective kNext{"next()"}, kGiveBack{"the operands' give_back()"};
+  static constexpr Collective kNext{"consumer_wait()"}, kGiveBack{"the operands' consumer_release()"};
 
   FiberPages(FiberExecutor& executor, std::span<const unsigned char> packed, std::uint32_t pages)
       : executor_(executor), packed_(packed) {
@@ -78,8 +78,8 @@ class FiberPages {
   }
 
   /// A warp that has given back `given` pages gives back one more; its lanes have taken `taken` each.
-  void give_back(std::uint32_t taken, std::uint32_t given) {
-    if (taken <= given) executor_.fail(executor_.here() + " gives a page back and holds none: call next() first");
+  void consumer_release(std::uint32_t taken, std::uint32_t given) {
+    if (taken <= given) executor_.fail(executor_.here() + " gives a page back and holds none: call consumer_wait() first");
     executor_.meet(kGiveBack, [&] {
       const std::uint32_t before = given_.all();
       given_.add(executor_.warp());
@@ -92,7 +92,7 @@ class FiberPages {
     const bool full = loaded_ == given_.all() + pages_.size() && loaded_ < count();
     return "; pages: " + std::to_string(loaded_) + " of " + std::to_string(count()) + " came, given back by warps " +
            given_.text() + ", room for " + std::to_string(pages_.size()) +
-           (full ? ": call give_back() or raise FiberOptions::pages" : "");
+           (full ? ": call consumer_release() or raise FiberOptions::pages" : "");
   }
 
  private:
@@ -113,7 +113,7 @@ class FiberPages {
 /// The places of handoffs. One is overwritten with garbage when the store warp has given it back.
 class FiberHandoffs {
  public:
-  static constexpr Collective kHand{"hand()"}, kPassOn{"pass_on()"}, kTake{"take()"}, kGiveBack{"give_back()"}, kBorrow{"borrow_handoffs()"};
+  static constexpr Collective kHand{"producer_acquire()"}, kPassOn{"producer_commit()"}, kTake{"consumer_wait()"}, kGiveBack{"consumer_release()"}, kBorrow{"borrow_handoffs()"};
 
   explicit FiberHandoffs(FiberExecutor& executor) : executor_(executor) {
     for (std::uint32_t p = 0; p < kHandoffs; ++p) places_.emplace_back(kHandoffBytes);
@@ -125,16 +125,16 @@ class FiberHandoffs {
     borrowed_ = true;
   }
   /// The place of handoff n. Waits until it is free.
-  void* hand(std::uint32_t n) {
+  void* producer_acquire(std::uint32_t n) {
     if (borrowed_) executor_.fail(executor_.here() + " hands over after borrow_handoffs()");
     executor_.until(kHand, [&] { return n < taken_ + kHandoffs; });
     outcome_[executor_.warp()] = n + 1;
     return place(n).data();
   }
-  void pass_on(std::uint32_t n) {
+  void producer_commit(std::uint32_t n) {
     executor_.meet(kPassOn, [&] {
       if (outcome_[executor_.warp()] != n + 1)
-        executor_.fail(executor_.here() + " passes on what it did not ask for: call hand() first");
+        executor_.fail(executor_.here() + " passes on what it did not ask for: call producer_acquire() first");
       handed_.add(executor_.warp());
       executor_.changed();
     });
@@ -143,17 +143,17 @@ class FiberHandoffs {
   void end_compute() {
     if (++ended_ < kFiberComputeWarps) return;
     if (!handed_.equal())
-      executor_.fail("each compute warp must call pass_on() equally often; theirs called it " + handed_.text() + " times");
+      executor_.fail("each compute warp must call producer_commit() equally often; theirs called it " + handed_.text() + " times");
     executor_.changed();
   }
 
   /// Handoff n, once all warps have passed it on. Null once the compute part is over and there is none.
-  const void* take(std::uint32_t n) {
+  const void* consumer_wait(std::uint32_t n) {
     executor_.meet(kTake);
     executor_.until(kTake, [&] { return n < handed_.all() || ended_ == kFiberComputeWarps; });
     return n < handed_.all() ? place(n).data() : nullptr;
   }
-  void give_back(std::uint32_t n) {
+  void consumer_release(std::uint32_t n) {
     executor_.meet(kGiveBack, [&] {
       if (place(n).overrun()) executor_.fail("a handoff has more than kHandoffBytes: hand over less at once");
       place(n).spoil();

@@ -8,7 +8,7 @@ namespace flywheel::testing {
 
 enum class Mistake : std::uint32_t {
   none,
-  keeps_one,      // of the pages that next() gave
+  keeps_one,      // of the pages that consumer_wait() gave
   drops_none,     // of those that take() gave
   gives_another,  // a page more than it has taken
   drops_twice,    // the page that take() gave last
@@ -16,7 +16,7 @@ enum class Mistake : std::uint32_t {
   hoards,         // takes more pages than there are places, and gives none back
   skips_one,      // gives back all but the first page, whose place comes round again
   // Of tasks that hand over; on the GPU.
-  passes_unasked,  // without hand()
+  passes_unasked,  // without producer_acquire()
   hands_unevenly,  // one warp once less
   stores_twice,    // gives back a handoff once more
   hands_borrowed,  // hands over after borrow_handoffs()
@@ -69,11 +69,11 @@ struct Mistaken {
   template <class Block>
   FLYWHEEL_TASK void store(Block& block) const {
     std::uint32_t wrong = 0;
-    while (const auto* words = block.template take<std::uint32_t>()) {
+    while (const auto* words = block.template consumer_wait<std::uint32_t>()) {
       for (int i = block.rank(); i < 32; i += block.size()) wrong += words[i] != block.iteration();
-      block.give_back();
+      block.consumer_release();
     }
-    if (block.iteration() == pass && mistake == Mistake::stores_twice) block.give_back();
+    if (block.iteration() == pass && mistake == Mistake::stores_twice) block.consumer_release();
     if (wrong && block.iteration() != pass) add_to(notes->wrong, wrong);
   }
 
@@ -92,15 +92,15 @@ struct Mistaken {
   template <class Block, class Operands>
   FLYWHEEL_TASK void walk(Block& block, Operands& operands, Mistake now) const {
     std::uint32_t at = 0;
-    for (const unsigned char* page; (page = operands.next()); at += kPageBytes) {
+    for (const unsigned char* page; (page = operands.consumer_wait()); at += kPageBytes) {
       check(block, page, at);
       if (now == Mistake::hoards || (now == Mistake::keeps_one && !at)) continue;
       if (now == Mistake::skips_one) drop(operands, at);
-      else operands.give_back();
+      else operands.consumer_release();
       if constexpr (Block::kOnGpu)
         if (now == Mistake::renews) operands.renew();
     }
-    if (now == Mistake::gives_another) operands.give_back();
+    if (now == Mistake::gives_another) operands.consumer_release();
   }
   template <class Operands>
   FLYWHEEL_TASK void drop(Operands& operands, std::uint32_t at) const {
@@ -120,11 +120,11 @@ struct Mistaken {
     if (now == Mistake::hands_borrowed) block.borrow_handoffs();
     const std::uint32_t count = kHandedOver - (now == Mistake::hands_unevenly && block.warp() == 3);
     for (std::uint32_t i = 0; i < count; ++i) {
-      auto* words = block.template hand<std::uint32_t>();
+      auto* words = block.template producer_acquire<std::uint32_t>();
       if (block.warp() == 0) words[block.lane()] = block.iteration();
-      block.pass_on();
+      block.producer_commit();
     }
-    if (now == Mistake::passes_unasked) block.pass_on();
+    if (now == Mistake::passes_unasked) block.producer_commit();
   }
 };
 

@@ -113,7 +113,7 @@ class OpOperands {
     if (ahead_ && threadIdx.x == 0) prefetch(page + ahead_ * kPageBytes);
     return page;
   }
-  __device__ static void give_back() {}
+  __device__ static void consumer_release() {}
   __device__ static void renew() {}
 
  private:
@@ -249,21 +249,21 @@ class OpBlock : public OpBlockCore {
   __device__ void borrow_handoffs() { borrowed_ = kOpHandoffBytes; }
 
   template <class T>
-  __device__ T* hand() const {
+  __device__ T* producer_acquire() const {
     const std::uint32_t count = shared_.passed_on[warp()], slot = count % kHandoffs, used = count / kHandoffs;
-    if (used) op::wait(shared_.taken[slot], (used - 1) & 1);  // pairs with OpStoreBlock::give_back()
+    if (used) op::wait(shared_.taken[slot], (used - 1) & 1);  // pairs with OpStoreBlock::consumer_release()
     return reinterpret_cast<T*>(op_memory() + slot * kHandoffBytes);
   }
-  __device__ void pass_on() {
+  __device__ void producer_commit() {
     __syncwarp();  // all lanes have written
-    if (lane() == 0) ptx::mbarrier_arrive(shared_.handed[shared_.passed_on[warp()]++ % kHandoffs]);  // pairs with OpStoreBlock::take()
+    if (lane() == 0) ptx::mbarrier_arrive(shared_.handed[shared_.passed_on[warp()]++ % kHandoffs]);  // pairs with OpStoreBlock::consumer_wait()
     __syncwarp();  // the count, for all lanes
   }
   /// After a compute part that has a store part. All warps write the same number.
   __device__ void end() {
-    hand<void>();
+    producer_acquire<void>();
     if (lane() == 0) ThreadPlatform::block(shared_.handoffs).store(shared_.passed_on[warp()], Order::relaxed);
-    pass_on();
+    producer_commit();
   }
 
   static constexpr std::uint32_t kScratchExhausted = 0xffffffffu;  // a failure code that no task has
@@ -291,16 +291,16 @@ class OpStoreBlock : public OpBlockCore {
   }
 
   template <class T>
-  __device__ const T* take() const {
+  __device__ const T* consumer_wait() const {
     const std::uint32_t slot = taken_ % kHandoffs;
     op::wait(shared_.handed[slot], taken_ / kHandoffs & 1);
     // A warp that is done may have written it long before the others: then it is still more than `taken_`.
     if (taken_ == ThreadPlatform::block(shared_.handoffs).load(Order::relaxed)) return nullptr;
     return reinterpret_cast<const T*>(op_memory() + slot * kHandoffBytes);
   }
-  __device__ void give_back() {
+  __device__ void consumer_release() {
     __syncwarp();
-    if (lane() == 0) ptx::mbarrier_arrive(shared_.taken[taken_ % kHandoffs]);  // pairs with OpBlock::hand()
+    if (lane() == 0) ptx::mbarrier_arrive(shared_.taken[taken_ % kHandoffs]);  // pairs with OpBlock::producer_acquire()
     ++taken_;
   }
 

@@ -52,14 +52,14 @@ struct TunedGateUp : TiledTask {
     const int at = WarpSums::at(mine.sequence, mine.row / kGroupRows * (2 * kGroupRows) + mine.row % kGroupRows, sequences);
     const float scale = norm.scale_of(block, input, columns, mine.sequence);
     for (int done = first_row(); done < last_row(); done += step) {
-      const WarpSums* in = block.template take<WarpSums>();
+      const WarpSums* in = block.template consumer_wait<WarpSums>();
       if (!in) return;
       const auto gates = sums_of<kEach>(in, at), ups = sums_of<kEach>(in, at + kGroupRows);
       float values[kEach];
 #pragma unroll
       for (int i = 0; i < kEach; ++i) values[i] = swish(gates.of[i] * scale) * (ups.of[i] * scale);
       packed.put(block, mine.sequence, done + mine.row, values, mine.some && done + mine.row < last_row());
-      block.give_back();
+      block.consumer_release();
     }
     block.sent();
   }

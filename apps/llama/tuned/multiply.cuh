@@ -251,10 +251,10 @@ class Multiplier {
   }
 
   FLYWHEEL_TASK void open() {
-    out_ = block_.template hand<WarpSums>() + block_.warp();
+    out_ = block_.template producer_acquire<WarpSums>() + block_.warp();
   }
   FLYWHEEL_TASK void close() {
-    block_.pass_on();
+    block_.producer_commit();
     out_ = nullptr;
   }
 

@@ -86,10 +86,10 @@ FLYWHEEL_TASK void store_rows(Block& block, int rows, int sequences, Before&& be
     const int row = mine.some && first + mine.row < rows ? first + mine.row : rows;
     auto old = before(row, mine.sequence);
     ready(old);
-    const WarpSums* in = block.template take<WarpSums>();
+    const WarpSums* in = block.template consumer_wait<WarpSums>();
     if (!in) return;
     use(row, mine.sequence, sums_of<kEach>(in, WarpSums::at(mine.sequence, mine.row, sequences)), old, first + step >= rows);
-    block.give_back();
+    block.consumer_release();
   }
 }
 

@@ -78,7 +78,7 @@ class TileReader {
   }
   FLYWHEEL_TASK void drop_page() {
     if constexpr (requires { operands_.drop(); }) operands_.drop();
-    else operands_.give_back();
+    else operands_.consumer_release();
   }
   /// The page is not needed any more, if all of it was fetched: its tiles are in registers. Waits for them to be there, so
   /// there should be something to do between fetch() and this.
@@ -96,7 +96,7 @@ class TileReader {
   }
   FLYWHEEL_TASK void take_page() {
     if constexpr (requires { operands_.take(); }) page_ = operands_.take();
-    else page_ = operands_.next();
+    else page_ = operands_.consumer_wait();
   }
 
   FLYWHEEL_TASK void load_page(Fetched<kWhole>& to) const {

@@ -36,7 +36,7 @@ void furnish(House& house, Ledger& ledger, std::uint64_t seed) {
 }
 
 /// The runs of a runtime that has ended are over, and its memory can be read.
-void look_at_runs(House& house, Ledger& ledger) {
+void check_runs(House& house, Ledger& ledger) {
   for (std::size_t i = 0; i < house.runs.size(); ++i) {
     if (!house.runtime) expect(house.runs[i].done(), "a run is not over though its runtime is");
     ledger.note(house.numbers[i], house.runs[i].status());
@@ -51,7 +51,7 @@ void take_something(House& house, Ledger& ledger, Random& random) {
     case 2:
       if (house.memory) expect(house.memory->read().size() == 8, "a buffer lost its size");
       return house.memory.reset();
-    default: return look_at_runs(house, ledger);
+    default: return check_runs(house, ledger);
   }
 }
 
@@ -76,7 +76,7 @@ void run_runtimes(Random& random) {
   }
   for (std::thread& thread : all) thread.join();
   for (std::uint32_t i = 0; i < 6; ++i) take_something(houses[random.below(count)], *ledger, random);
-  for (House& house : houses) look_at_runs(house, *ledger);
+  for (House& house : houses) check_runs(house, *ledger);
   houses.clear();
   ledger->check();
 }

@@ -56,8 +56,8 @@ class EmulatedBlock {
   }
   /// Before a look at memory: now and then others run first.
   void look() {
-    if (looks_left_-- == 0) {
-      looks_left_ = turns_.draw(24);
+    if (polls_left_-- == 0) {
+      polls_left_ = turns_.draw(24);
       yield();
     }
   }
@@ -250,7 +250,7 @@ class EmulatedBlock {
     return complete;
   }
   /// By a test, which then wakes for its own barrier only. Mostly the same for all lanes of a warp.
-  bool warp_is_suspended() const { return !told_to_look_ && mix(barriers_.ended() / 32, warp()) % 4 == 0; }
+  bool warp_is_suspended() const { return !checked_out_of_turn_ && mix(barriers_.ended() / 32, warp()) % 4 == 0; }
   void let_warp_go() { turns_.let_go(warp(), meetings_.present(warp())); }
   void sleep(std::uint64_t& word) {
     EmulatedFiber& fiber = fibers_[thread_];
@@ -312,14 +312,14 @@ class EmulatedBlock {
     if (grid_.broken()) return false;
     const bool any = turns_.begin_round(), aborted = grid_.aborted();
     turns_.rest(progress_);
-    if (progress_) told_to_look_ = 0;
+    if (progress_) checked_out_of_turn_ = 0;
     progress_ = false;
     if (!any && meetings_.all_left()) return finish(), false;
     if (!turns_.draw(16)) landing_ = 1u << 2 * turns_.draw(5);
     if (!any && copies_.any()) return copies_.land_some(), true;
     const bool asleep = turns_.any_asleep();
-    if (asleep && (turns_.is_time_to_look() || aborted)) wake_all();
-    else if (asleep && !any && told_to_look_ < kMostTold) ++told_to_look_, wake_all();
+    if (asleep && (turns_.is_time_to_check() || aborted)) wake_all();
+    else if (asleep && !any && checked_out_of_turn_ < kMostTold) ++checked_out_of_turn_, wake_all();
     else if (!any) stuck();
     return true;
   }
@@ -365,10 +365,10 @@ class EmulatedBlock {
   Meetings meetings_;
   FiberContext caller_;
   std::uint32_t thread_ = kCaller;
-  std::uint32_t looks_left_ = 0;
+  std::uint32_t polls_left_ = 0;
   std::uint32_t landing_ = 1;  // turns for which copies keep still, on average
   bool progress_ = false;      // in this round
-  std::uint32_t told_to_look_ = 0;  // sleepers, since the last progress: they might have slept through something
+  std::uint32_t checked_out_of_turn_ = 0;  // sleepers, since the last progress: they might have slept through something
   bool published_ = false;  // all mbarriers, to the bulk copies
 };
 

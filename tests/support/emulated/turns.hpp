@@ -50,7 +50,7 @@ class Turns {
   std::uint32_t next() {
     const std::uint64_t dice = random();
     if (dice % 8192 == 0) choose_pace();
-    if (!ready_[warp_] || dice / 8192 % patience_ == 0) choose_warp(dice >> 32);
+    if (!ready_[warp_] || dice / 8192 % most_wait_ == 0) choose_warp(dice >> 32);
     std::uint32_t& ready = ready_[warp_];
     if (!ready) return kNobody;
     const int turn = static_cast<int>(dice >> 40) % 32;
@@ -72,7 +72,7 @@ class Turns {
     else if (idle_ > 8) std::this_thread::yield();
   }
   /// Now and then sleepers are to look at their time limits.
-  bool is_time_to_look() const { return rounds_ % (idle_ > pace_.idle_rounds ? pace_.look_rounds : 256) == 0; }
+  bool is_time_to_check() const { return rounds_ % (idle_ > pace_.idle_rounds ? pace_.look_rounds : 256) == 0; }
 
  private:
   std::uint64_t random() { return mix(seed_, drawn_++); }
@@ -84,7 +84,7 @@ class Turns {
 
   /// For a while: how long one warp keeps its turn, and whether one of them is slow.
   void choose_pace() {
-    patience_ = std::uint64_t{1} << 3 * draw(5);
+    most_wait_ = std::uint64_t{1} << 3 * draw(5);
     slow_ = draw(2 * kEmulatedWarps);
   }
   /// The slow warp only when no other can go on.
@@ -102,7 +102,7 @@ class Turns {
   std::uint64_t drawn_ = 0;
   WarpMasks ready_{}, later_{}, asleep_{};
   std::uint32_t warp_ = 0;
-  std::uint64_t patience_ = 1;
+  std::uint64_t most_wait_ = 1;
   std::uint32_t slow_ = 0;
   std::uint32_t rounds_ = 0;
   std::uint32_t idle_ = 0;  // rounds in which nothing happened

@@ -9,7 +9,7 @@ namespace flywheel::ptx {
 /// Which of the two ways pages come is DeviceState::bulk_copies alone.
 inline constexpr bool kHopper = true;
 /// Few, so that lanes come to the end of them one by one.
-inline constexpr std::uint32_t kQuickLooks = 3;
+inline constexpr std::uint32_t kQuickPolls = 3;
 
 namespace detail {
 inline testing::EmulatedBlock::Call block() { return testing::EmulatedBlock::current(); }
