@@ -102,11 +102,11 @@ class OpOperands {
   __device__ OpOperands(const OpShared& shared, const unsigned char* at, std::uint32_t bytes, std::uint32_t pages_ahead)
       : shared_(&shared), at_(at), end_(at + bytes), ahead_(pages_ahead) {}
 
-  /// One thread, before the first next().
+  /// One thread, before the first consumer_wait().
   __device__ void prefetch_first() const {
     for (std::uint32_t p = 0; p < ahead_; ++p) prefetch(at_ + p * kPageBytes);
   }
-  __device__ const unsigned char* next() {
+  __device__ const unsigned char* consumer_wait() {
     if (at_ >= end_ && !next_piece()) return nullptr;
     const unsigned char* page = at_;
     at_ += kPageBytes;
