@@ -71,7 +71,8 @@ constexpr StatusText describe(Status status) {
               "add up pages_of() each piece in dependent_pages()"};
     case Status::operands_kept:
       return {"a task took pages of operands and never gave them back",
-              "call consumer_release() for each page that consumer_wait() gave, and drop() for each that take() gave, on every way out"};
+              "call consumer_release() for each page that consumer_wait() gave, and drop() for each that take() gave, on every way "
+              "out"};
     case Status::operands_overdrawn:
       return {"a task gave back a page of operands that it did not hold",
               "call consumer_release() or drop() once for each page taken, not more"};
@@ -84,9 +85,10 @@ constexpr StatusText describe(Status status) {
     case Status::operands_renewed:
       return {"a task called renew() after it had taken a page of operands", "call renew() before the first page only"};
     case Status::handoffs_mismatched:
-      return {"a task's warps passed on without producer_acquire(), unequally often or after borrow_handoffs(), or its store part gave back "
-              "what it had not taken",
-              "let every compute warp call producer_acquire() and then producer_commit() equally often, and consumer_release() once after each consumer_wait()"};
+      return {"a task's warps called producer_commit() without producer_acquire(), unequally often or after borrow_handoffs(), or its "
+              "store part released what it had not waited for",
+              "let every compute warp call producer_acquire() and then producer_commit() equally often, and consumer_release() once "
+              "after each consumer_wait()"};
     case Status::sent_twice:
       return {"an early task called sent() more than once in a pass",
               "let one thread call block.sent(), once, after a block.sync() with all that have put words"};

@@ -62,8 +62,8 @@ class Worker {
     const bool polls = ++kept_in_row_ % kPollsOneIn == 0 || P::kNearMemory;
     if (!polls || !finder_.is_wanted()) return item;
     const Item task = Item::unpack(item);
-    const std::uint32_t level = level_of(dev_.records[task.record].header.priority, dev_.runs[task.run].line.constants.priority);
-    publish_items<P>(dev_, id_, 1, level, &item);
+    const std::uint32_t own = dev_.records[task.record].header.priority, of_run = dev_.runs[task.run].line.constants.priority;
+    publish_items<P>(dev_, id_, 1, level_of(own, of_run), &item);
     return kEmptyMailbox;
   }
 
