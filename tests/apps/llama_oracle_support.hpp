@@ -39,9 +39,11 @@ class Numbers {
 /// The relative error in norm of many numbers.
 class Errors {
  public:
-  void add(double got, double wanted) {
+  void add(double got, double wanted) { add(got, wanted, wanted); }
+  /// `scale`: what rounding's error is relative to, where terms may cancel and `wanted` says less.
+  void add(double got, double wanted, double scale) {
     difference_ += (got - wanted) * (got - wanted);
-    size_ += wanted * wanted;
+    size_ += scale * scale;
   }
   double relative() const { return std::sqrt(difference_ / size_); }
 
@@ -57,17 +59,30 @@ inline double dot(const std::vector<Bf16>& weights, const std::vector<float>& in
   return sum;
 }
 
+/// A sum, and its terms' norm: each term is rounded by itself, so the error is relative to that, however much cancels.
+struct Product {
+  double sum, norm;
+};
+
 /// A row's product with the input after RMSNorm (eps 1e-5).
-inline double normed_dot(const std::vector<Bf16>& weights, const std::vector<float>& x, const std::vector<float>& norm,
-                         int row, int sequence, int columns) {
-  double squares = 0, sum = 0;
+inline Product normed_product(const std::vector<Bf16>& weights, const std::vector<float>& x,
+                              const std::vector<float>& norm, int row, int sequence, int columns) {
+  double squares = 0, sum = 0, terms = 0;
   for (int i = 0; i < columns; ++i) {
     const double value = static_cast<double>(x[static_cast<std::size_t>(sequence * columns + i)]);
+    const double term = static_cast<double>(to_float(weights[static_cast<std::size_t>(row * columns + i)])) * value *
+                        static_cast<double>(norm[static_cast<std::size_t>(i)]);
     squares += value * value;
-    sum += static_cast<double>(to_float(weights[static_cast<std::size_t>(row * columns + i)])) * value *
-           static_cast<double>(norm[static_cast<std::size_t>(i)]);
+    sum += term;
+    terms += term * term;
   }
-  return sum / std::sqrt(squares / columns + 1e-5);
+  const double root = std::sqrt(squares / columns + 1e-5);
+  return {sum / root, std::sqrt(terms) / root};
+}
+
+inline double normed_dot(const std::vector<Bf16>& weights, const std::vector<float>& x, const std::vector<float>& norm,
+                         int row, int sequence, int columns) {
+  return normed_product(weights, x, norm, row, sequence, columns).sum;
 }
 
 /// Vectors as those who make them leave them: times the norm's weights (if any), with squares in 3 parts.

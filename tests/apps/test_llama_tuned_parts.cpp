@@ -155,8 +155,10 @@ TEST_CASE("tuned: SwiGLU's first half") {
           CHECK(packed_y[static_cast<std::size_t>(s * c.rows + row) / 2].word == kUntouched.word);
           continue;
         }
-        const double g = normed_dot(gate, x, norm, row, s, c.columns), u = normed_dot(up, x, norm, row, s, c.columns);
-        errors.add(got, g / (1 + std::exp(-g)) * u);
+        const Product g = normed_product(gate, x, norm, row, s, c.columns), u = normed_product(up, x, norm, row, s, c.columns);
+        const double sigmoid = 1 / (1 + std::exp(-g.sum)), wanted = g.sum * sigmoid * u.sum;
+        const double slope = sigmoid * (1 + g.sum * (1 - sigmoid));  // of g sigmoid(g)
+        errors.add(got, wanted, std::hypot(wanted, slope * u.sum * g.norm, g.sum * sigmoid * u.norm));
       }
     CHECK(errors.relative() < 2 * kMostError);
   }
