@@ -91,7 +91,11 @@ class GpuBlock : public BlockCore<ThreadPlatform, List> {
   /// `number`: the instruction of a compiled run; its lower bits, which give slot and phase, are enough.
   __device__ GpuBlock(TaskContext& context, BlockShared& shared, unsigned char* scratch, std::uint32_t turn = 0,
                       std::uint32_t number = kNoInstruction)
-      : BlockCore<P, List>(context), shared_(&shared), scratch_(scratch), turn_(turn), number_(number) {}
+      : BlockCore<P, List>(context),
+        shared_(&shared),
+        scratch_(scratch),
+        turn_(turn),
+        number_(number) {}
   /// Library use: the buffer that reduce() used last. It carries over from task to task, because compute warps do not
   /// synchronise between two tasks.
   __device__ std::uint32_t turn() const { return turn_; }
@@ -113,8 +117,7 @@ class GpuBlock : public BlockCore<ThreadPlatform, List> {
   __device__ T reduce(T value, Op&& op) {
     static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= 16, "reduce() takes plain values of up to 16 bytes");
 #pragma unroll
-    for (std::uint32_t distance = 16; distance; distance /= 2)
-      value = op(value, detail::shuffle_down(value, distance));
+    for (std::uint32_t distance = 16; distance; distance /= 2) value = op(value, detail::shuffle_down(value, distance));
     auto& partial = shared_->partial[turn_ ^= 1];
     if (rank() % 32 == 0) memcpy(partial[rank() / 32], &value, sizeof(T));
     sync();  // and frees the other buffer: all threads have read it before they come here
@@ -149,7 +152,9 @@ class GpuBlock : public BlockCore<ThreadPlatform, List> {
   /// A non-null pointer that scratch() gave, marked as shared memory for the compiler: accesses through it need no generic
   /// address check.
   template <class T>
-  __device__ static T* in_scratch(T* memory) { return near(memory); }
+  __device__ static T* in_scratch(T* memory) {
+    return near(memory);
+  }
 
   // Compute parts: what a warp does alone.
   __device__ static int lane() { return static_cast<int>(threadIdx.x % 32); }
@@ -157,9 +162,13 @@ class GpuBlock : public BlockCore<ThreadPlatform, List> {
   static constexpr int kWarps = kComputeWarps;
   __device__ static void sync_warp() { __syncwarp(); }
   template <class T>
-  __device__ static T shuffle_xor(T value, int mask) { return detail::shuffle_xor(value, static_cast<std::uint32_t>(mask)); }
+  __device__ static T shuffle_xor(T value, int mask) {
+    return detail::shuffle_xor(value, static_cast<std::uint32_t>(mask));
+  }
   template <class T>
-  __device__ static T shuffle(T value, int lane) { return detail::shuffle(value, static_cast<std::uint32_t>(lane)); }
+  __device__ static T shuffle(T value, int lane) {
+    return detail::shuffle(value, static_cast<std::uint32_t>(lane));
+  }
   /// Loads 16 bytes, aligned to 16, that are read once. The load takes no line of L1, so other loads need not wait for one.
   __device__ static void load_once(std::uint32_t (&to)[4], const void* from) { ptx::load_once(to, from); }
   /// sums += a * b, with a 16 x 16 and b 16 x 8 in bf16, in the layout over the lanes of PTX's mma.m16n8k16.
@@ -247,7 +256,9 @@ class GpuBlock : public BlockCore<ThreadPlatform, List> {
   /// `p` marked as shared memory, where contexts and the copy of DeviceState lie. The compiler loses that knowledge for a
   /// block that was passed to a function out of line.
   template <class T>
-  __device__ static T* near(T* p) { return ptx::as_shared(p, page_memory()); }
+  __device__ static T* near(T* p) {
+    return ptx::as_shared(p, page_memory());
+  }
   __device__ const DeviceState& dev() const { return *near(near(this->context_)->dev); }
 
  private:

@@ -77,7 +77,8 @@ __device__ inline void even_handoffs(RolesShared& roles, TaskContext& context) {
 class CheckedOperands {
  public:
   __device__ CheckedOperands(std::uint32_t page_count, std::uint32_t take, std::uint32_t parity)
-      : pages_(page_count, take, parity), page_count_(page_count) {}
+      : pages_(page_count, take, parity),
+        page_count_(page_count) {}
   __device__ std::uint32_t slot() const { return pages_.slot(); }
   __device__ std::uint32_t parity() const { return pages_.parity(); }
 

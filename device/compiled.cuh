@@ -38,7 +38,7 @@ __device__ __forceinline__ void end_task(RolesShared& roles, std::uint32_t numbe
     if (warp == 0) slot.handoffs = handoffs;
     if (warp == 0 && roles.run.traced && slot.command == RoleCommand::run) [[unlikely]]
       roles.writer.write(TraceKind::body, roles.body_began, slot.instruction.record.header.local,
-                      slot.context.outcome.iteration, slot.instruction.operand_bytes);
+                         slot.context.outcome.iteration, slot.instruction.operand_bytes);
   }
   // Release, block scope: pairs with HandoffConsumer::computed() and computed_after(); covers `handoffs` and the outcome.
   if (arrives(threadIdx.x % 32)) ptx::mbarrier_arrive(roles.computed[number % kRoleSlots]);
@@ -57,7 +57,8 @@ template <class Parts>
   RoleSlot& slot = roles.slots[now.number % kRoleSlots];
   const RoleCommand command = wait_command_in_compute(roles, now.number);
   if (command == RoleCommand::leave) return false;
-  if (first && roles.run.traced) [[unlikely]] roles.body_began = roles.writer.now();
+  if (first && roles.run.traced) [[unlikely]]
+    roles.body_began = roles.writer.now();
   typename Parts::Operands operands(dev.page_count, now.page, now.parity);
   operands.begin(slot);
   std::uint32_t turn = now.turn;
@@ -69,7 +70,7 @@ template <class Parts>
   operands.end();
   Parts::end_compute(roles, slot);
   const std::uint32_t number = place.number;  // read again: the body has a register more
-  __syncwarp();  // the arrival in end_task() is behind the accesses of all lanes
+  __syncwarp();                               // the arrival in end_task() is behind the accesses of all lanes
   end_task(roles, number, operands, turn);
   return true;
 }

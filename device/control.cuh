@@ -2,8 +2,8 @@
 // workers, gives the roles their commands and signals completed tasks to other workers. compiled.cuh includes it.
 #pragma once
 
-#include "roles.cuh"
 #include "../runtime/compiled/compiled.hpp"
+#include "roles.cuh"
 
 namespace flywheel {
 
@@ -40,7 +40,9 @@ class ControlRole {
 
  public:
   __device__ ControlRole(RolesShared& roles, const DeviceState& dev)
-      : roles_(roles), run_(roles.run), dev_(dev),
+      : roles_(roles),
+        run_(roles.run),
+        dev_(dev),
         writer_(run_.traced ? dev.trace : TraceBuffers{}, run_.worker, TraceRole::control) {}
 
   __device__ StreamEnd operator()() {
@@ -167,8 +169,13 @@ class ControlRole {
 
   /// Fills in the context of a slot's task, before its command.
   __device__ void prepare(RoleSlot& slot, std::uint32_t pass) const {
-    slot.context = {run_.dev, &slot.instruction.record.header, run_.state,
-                    {0, static_cast<std::uint16_t>(run_.slot), false}, run_.worker, {0, 0, 0, pass}, stamp_of(run_, pass)};
+    slot.context = {run_.dev,
+                    &slot.instruction.record.header,
+                    run_.state,
+                    {0, static_cast<std::uint16_t>(run_.slot), false},
+                    run_.worker,
+                    {0, 0, 0, pass},
+                    stamp_of(run_, pass)};
   }
 
   /// Gives the first instruction that has no command the command `what`.
@@ -249,13 +256,13 @@ class ControlRole {
   RolesShared& roles_;
   const CompiledRun& run_;
   const DeviceState& dev_;
-  std::uint64_t number_ = 0;      // these three are the cursors described above
+  std::uint64_t number_ = 0;  // these three are the cursors described above
   std::uint64_t commanded_ = 0;
   std::uint32_t next_fetch_ = 0;  // index in the stream of the instruction that fetch() copies next
   std::uint64_t signaled_ = 0;
-  bool failed_ = false;  // a task of this pass has failed, on this worker or before one of its tasks
+  bool failed_ = false;              // a task of this pass has failed, on this worker or before one of its tasks
   bool failed_before_last_ = false;  // the same at the end of the step of the task before the current one
-  std::uint64_t began_ = 0;  // tick at which the current instruction's step began
+  std::uint64_t began_ = 0;          // tick at which the current instruction's step began
   std::uint32_t polls_ = 0;
   TraceWriter<P> writer_;
 };

@@ -3,15 +3,15 @@
 // too.
 #pragma once
 
-#include "roles.cuh"
 #include "../runtime/dynamic/task_list.hpp"
+#include "roles.cuh"
 
 namespace flywheel {
 
 /// Starts the copy of `bytes` bytes to byte `place` of the page in `slot`. Called by one thread if `bulk`, else by a warp.
 /// Bytes and their completion: see ptx::bulk_copy() and ptx::arrive_when_copied(); pairs with PageOperands::take().
-__device__ __forceinline__ void copy_to_page(std::uint32_t slot, std::uint32_t place, const void* from,
-                                             std::uint32_t bytes, bool bulk, std::uint64_t policy) {
+__device__ __forceinline__ void copy_to_page(std::uint32_t slot, std::uint32_t place, const void* from, std::uint32_t bytes,
+                                             bool bulk, std::uint64_t policy) {
   unsigned char* to = page_memory() + slot * kPageBytes + place;
   std::uint64_t& barrier = roles_shared().landed[slot];
   if (bulk) {
@@ -108,8 +108,8 @@ class KeptPages {
     // Relaxed: the first fault stands. Pairs with the store role's read of `code` after `computed`; the landing of the
     // pages, for which the compute warps wait, releases it.
     if (named != pages && lane() == 0)
-      P::block(task.context.outcome.code).compare_exchange(0, static_cast<std::uint32_t>(Status::operands_misnamed),
-                                                        Order::relaxed);
+      P::block(task.context.outcome.code)
+          .compare_exchange(0, static_cast<std::uint32_t>(Status::operands_misnamed), Order::relaxed);
   }
   /// Calls use(from, bytes) for each page that the task names.
   template <class Use>

@@ -5,8 +5,8 @@
 // in use the compute warps go from one task to the next without waiting for the control thread.
 #pragma once
 
-#include "compiled.cuh"
 #include "../runtime/records/task_slot.hpp"
+#include "compiled.cuh"
 
 namespace flywheel {
 
@@ -111,7 +111,7 @@ class GpuExecutor {
   /// acquired. A graph that is submitted again finds its record still in the slot: records of a loaded graph do not
   /// change, and no two loaded graphs have the same serial.
   __device__ const TaskSlot& fetch_direct(std::uint32_t slot, const TaskRecord& record, std::uint32_t index,
-                                      const RunConstants&) {
+                                          const RunConstants&) {
     TaskSlot& task_slot = executor_shared().task_slots[slot];
     const std::uint32_t serial = executor_shared().direct_slot.run.serial;  // `run`, found by name
     if (executor_shared().tags[slot].record != index || executor_shared().tags[slot].serial != serial) {
@@ -265,7 +265,7 @@ class GpuExecutor {
   std::uint32_t worker_;
   std::uint32_t compiled_runs_ = 0;
   std::uint32_t next_ = 0;
-  std::uint32_t parity_ = 0;  // bit s: parity of the phase of done[s] that ends next
+  std::uint32_t parity_ = 0;     // bit s: parity of the phase of done[s] that ends next
   std::uint32_t iteration_ = 0;  // of the task fetched last; here, so that it is not read again from shared memory
   bool cancelled_ = false;
 };

@@ -3,7 +3,8 @@
 //
 // It is a header of its own because compute-sanitizer's racecheck (CUDA 13.0) follows an mbarrier only from each thread
 // that arrives itself to each thread that waits itself, and follows no atomic words. tests/device/test_racecheck.cu is
-// compiled with tests/support/racecheck/flywheel/detail/group.cuh in its place. ThreadSanitizer on the emulated GPU follows both.
+// compiled with tests/support/racecheck/flywheel/detail/group.cuh in its place. ThreadSanitizer on the emulated GPU follows
+// both.
 #pragma once
 
 #include <flywheel/detail/ptx.cuh>

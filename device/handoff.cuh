@@ -100,7 +100,10 @@ __device__ inline std::uint32_t end_handoffs() {
 class HandoffConsumer {
  public:
   __device__ HandoffConsumer(RolesShared& roles, const TraceWriter<ThreadPlatform>& writer)
-      : roles_(roles), writer_(writer), places_at_(roles.handoffs_at), place_(kHandoffs) {}
+      : roles_(roles),
+        writer_(writer),
+        places_at_(roles.handoffs_at),
+        place_(kHandoffs) {}
 
   /// Called around each task. end() takes and returns the handoffs that the store part left, and waits until the compute
   /// part has ended. False if the runtime was aborted.
@@ -129,8 +132,8 @@ class HandoffConsumer {
   /// Waits for the task's next handoff. Null once the compute part has ended and all its handoffs were taken.
   __device__ const void* consumer_wait() {
     // All lanes poll, as compute warps do, so that the hardware can suspend and wake the warp by this barrier. They decide
-    // together, because each lane may see the phase complete at another time. Acquire, block scope: pairs with producer_commit();
-    // covers the place.
+    // together, because each lane may see the phase complete at another time. Acquire, block scope: pairs with
+    // producer_commit(); covers the place.
 #pragma unroll 1
     for (std::uint32_t polls = 0; polls < ptx::kQuickPolls; ++polls) {
       const bool there = ptx::mbarrier_test(roles_.handed[place_.slot()], place_.parity());
@@ -209,9 +212,9 @@ class HandoffConsumer {
   RingCursor place_;
   std::uint32_t number_ = 0;  // of the current instruction
   std::uint64_t* sent_word_ = nullptr;
-  std::uint32_t taken_ = 0;   // handoffs of that instruction
-  std::uint32_t over_ = 0;    // 1: its compute part has ended
-  std::uint32_t held_ = 0;    // 1: the store part holds a place
+  std::uint32_t taken_ = 0;  // handoffs of that instruction
+  std::uint32_t over_ = 0;   // 1: its compute part has ended
+  std::uint32_t held_ = 0;   // 1: the store part holds a place
   std::uint64_t last_taken_ = 0;
 };
 

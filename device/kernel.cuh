@@ -5,9 +5,9 @@
 // store warp runs the store parts of compiled runs.
 #pragma once
 
-#include "executor.cuh"
 #include "../runtime/dynamic/inbox_poller.hpp"
 #include "../runtime/dynamic/worker.hpp"
+#include "executor.cuh"
 
 namespace flywheel {
 

@@ -19,7 +19,10 @@ class LoadRole {
 
  public:
   __device__ LoadRole(RolesShared& roles, const DeviceState& dev)
-      : roles_(roles), run_(roles.run), dev_(dev), bulk_(ptx::kHopper && dev.bulk_copies),
+      : roles_(roles),
+        run_(roles.run),
+        dev_(dev),
+        bulk_(ptx::kHopper && dev.bulk_copies),
         writer_(run_.traced && lane() == 0 ? dev.trace : TraceBuffers{}, run_.worker, TraceRole::load) {}
 
   /// All lanes. Bulk copies need one lane only: then the others return at once.
@@ -47,8 +50,14 @@ class LoadRole {
   /// pace of the memory: its work for a page must take only a fraction of the time that the page's bytes take.
   struct Place {
     __device__ Place(RolesShared& all, const DeviceState& dev, bool bulk)
-        : roles(all), page_count(dev.page_count), window(dev.page_window), ticks(dev.page_ticks), bulk(bulk), fill(page_count),
-          land(page_count), policy(ptx::read_once_policy()) {}
+        : roles(all),
+          page_count(dev.page_count),
+          window(dev.page_window),
+          ticks(dev.page_ticks),
+          bulk(bulk),
+          fill(page_count),
+          land(page_count),
+          policy(ptx::read_once_policy()) {}
     RolesShared& roles;
     const std::uint32_t page_count, window, ticks;
     const bool bulk;
@@ -135,7 +144,8 @@ class LoadRole {
     std::int32_t by = late();
     const auto most = static_cast<std::int32_t>(place.ticks);
     if (by > most || by < -most) place.next_at += static_cast<std::uint32_t>(by);
-    else while (by < 0) by = late();
+    else
+      while (by < 0) by = late();
     place.next_at += ticks;
   }
   /// Moves the ring on by the page that was requested or kept.

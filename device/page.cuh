@@ -12,7 +12,9 @@ namespace flywheel {
 class PageOperands {
  public:
   __device__ PageOperands(std::uint32_t page_count, std::uint32_t take, std::uint32_t parity)
-      : page_count_(page_count), take_(take), parity_(parity) {}
+      : page_count_(page_count),
+        take_(take),
+        parity_(parity) {}
   /// The slot of the next page, and the parity of the mbarrier phase in which that page lands.
   __device__ std::uint32_t slot() const { return take_; }
   __device__ std::uint32_t parity() const { return parity_; }
@@ -40,9 +42,7 @@ class PageOperands {
     return page_memory() + slot * kPageBytes;
   }
   /// Returns the page that take() gave last.
-  __device__ void drop() {
-    return_page(take_ ? take_ - 1 : page_count_ - 1);
-  }
+  __device__ void drop() { return_page(take_ ? take_ - 1 : page_count_ - 1); }
 
   /// Returns the first page that consumer_wait() gave, of those that this warp holds. All lanes have read it.
   __device__ void consumer_release() {
@@ -65,8 +65,8 @@ class PageOperands {
     return operands;
   }
 
-  // Library use: called around each task. end() returns the pages that consumer_wait() gave and the body kept, and takes and returns
-  // the rest.
+  // Library use: called around each task. end() returns the pages that consumer_wait() gave and the body kept, and takes and
+  // returns the rest.
   __device__ void begin(const RoleSlot& slot) {
     left_ = pages_of(slot.instruction.operand_bytes) + slot.instruction.dependent_pages;
   }

@@ -2,9 +2,9 @@
 // PlainParts, which names the types. compiled.cuh includes it; checked.cuh has the same for checked runs.
 #pragma once
 
+#include "../runtime/dynamic/task_list.hpp"
 #include "handoff.cuh"
 #include "page.cuh"
-#include "../runtime/dynamic/task_list.hpp"
 
 namespace flywheel {
 
@@ -13,7 +13,8 @@ template <class List>
 class WarpBlock : public BlockCore<ThreadPlatform, List> {
  public:
   __device__ WarpBlock(TaskContext& context, HandoffConsumer& consumer)
-      : BlockCore<ThreadPlatform, List>(context), consumer_(consumer) {}
+      : BlockCore<ThreadPlatform, List>(context),
+        consumer_(consumer) {}
   static constexpr bool kOnGpu = true;
   __device__ static int rank() { return static_cast<int>(threadIdx.x % 32); }
   __device__ static int lane() { return rank(); }
@@ -45,9 +46,13 @@ class WarpBlock : public BlockCore<ThreadPlatform, List> {
   __device__ static void store_stamped_pair(Stamped* at, const StampedPair& pair) { ptx::store_two(at, pair); }
 
   template <class T>
-  __device__ static T shuffle_xor(T value, int mask) { return detail::shuffle_xor(value, static_cast<std::uint32_t>(mask)); }
+  __device__ static T shuffle_xor(T value, int mask) {
+    return detail::shuffle_xor(value, static_cast<std::uint32_t>(mask));
+  }
   template <class T>
-  __device__ static T shuffle(T value, int lane) { return detail::shuffle(value, static_cast<std::uint32_t>(lane)); }
+  __device__ static T shuffle(T value, int lane) {
+    return detail::shuffle(value, static_cast<std::uint32_t>(lane));
+  }
   /// Combines one value of each lane; every lane gets the result.
   template <class T, class Op>
   __device__ T reduce(T value, Op&& op) const {

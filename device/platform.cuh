@@ -47,7 +47,9 @@ struct ThreadPlatform : CpuPlatform {
 
   /// A word of shared memory, see group.cuh.
   template <class T>
-  __device__ static auto block(T& word) { return SharedWord<T>(word); }
+  __device__ static auto block(T& word) {
+    return SharedWord<T>(word);
+  }
 
   // The three orders go with release_fence(), acquire_fence() and fence() below, see CpuPlatform: the fence orders, and
   // the access is relaxed.

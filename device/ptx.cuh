@@ -54,8 +54,7 @@ __device__ __forceinline__ void mbarrier_invalidate(std::uint64_t& barrier) {
 /// One arrival. Release at block scope: pairs with the acquire in mbarrier_test(), mbarrier_poll() and
 /// mbarrier_poll_if() of the same barrier.
 __device__ __forceinline__ void mbarrier_arrive(std::uint64_t& barrier) {
-  asm volatile("{ .reg .b64 token; mbarrier.arrive.shared::cta.b64 token, [%0]; }" ::"r"(shared_address(&barrier))
-               : "memory");
+  asm volatile("{ .reg .b64 token; mbarrier.arrive.shared::cta.b64 token, [%0]; }" ::"r"(shared_address(&barrier)) : "memory");
 }
 
 /// True if the phase with that parity is complete. Acquire at block scope: pairs with mbarrier_arrive() of every thread
@@ -64,7 +63,9 @@ __device__ __forceinline__ void mbarrier_arrive(std::uint64_t& barrier) {
 __device__ __forceinline__ bool mbarrier_poll(std::uint64_t& barrier, std::uint32_t parity) {
   std::uint32_t done;
   asm volatile("{ .reg .pred p; mbarrier.test_wait.parity.shared::cta.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }"
-               : "=r"(done) : "r"(shared_address(&barrier)), "r"(parity) : "memory");
+               : "=r"(done)
+               : "r"(shared_address(&barrier)), "r"(parity)
+               : "memory");
   return done != 0;
 }
 
@@ -74,7 +75,9 @@ __device__ __forceinline__ bool mbarrier_test(std::uint64_t& barrier, std::uint3
 #if __CUDA_ARCH__ >= 900
   std::uint32_t done;
   asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }"
-               : "=r"(done) : "r"(shared_address(&barrier)), "r"(parity) : "memory");
+               : "=r"(done)
+               : "r"(shared_address(&barrier)), "r"(parity)
+               : "memory");
   return done != 0;
 #else
   return mbarrier_poll(barrier, parity);
@@ -89,7 +92,9 @@ __device__ __forceinline__ bool mbarrier_poll_if(bool seen, std::uint64_t& barri
   asm volatile(
       "{ .reg .pred p, q; setp.ne.u32 p, %3, 0; setp.ne.u32 q, %3, %3; "
       "@p mbarrier.test_wait.parity.shared::cta.b64 q, [%1], %2; selp.u32 %0, 1, 0, q; }"
-      : "=r"(done) : "r"(shared_address(&barrier)), "r"(parity), "r"(std::uint32_t{seen}) : "memory");
+      : "=r"(done)
+      : "r"(shared_address(&barrier)), "r"(parity), "r"(std::uint32_t{seen})
+      : "memory");
   return done != 0;
 }
 
@@ -105,7 +110,9 @@ __device__ __forceinline__ void named_barrier(std::uint32_t id, std::uint32_t th
 __device__ __forceinline__ StampedPair load_two(const Stamped* at) {
   StampedPair pair;
   asm volatile("ld.relaxed.gpu.global.v2.b64 {%0, %1}, [%2];"
-               : "=l"(pair.first.word), "=l"(pair.second.word) : "l"(at) : "memory");
+               : "=l"(pair.first.word), "=l"(pair.second.word)
+               : "l"(at)
+               : "memory");
   return pair;
 }
 
@@ -120,7 +127,9 @@ __device__ __forceinline__ void store_two(Stamped* at, const StampedPair& pair) 
 /// block's shared memory: a load that finds no free line delays all later loads and stores of the SM's warps.
 __device__ __forceinline__ void load_once(std::uint32_t (&to)[4], const void* from) {
   asm volatile("ld.global.L1::no_allocate.v4.b32 {%0, %1, %2, %3}, [%4];"
-               : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3]) : "l"(from) : "memory");
+               : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+               : "l"(from)
+               : "memory");
 }
 
 // ---- asynchronous copies ----
@@ -147,21 +156,15 @@ __device__ __forceinline__ void arrive_when_copied(std::uint64_t& barrier) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
 /// Makes initialised mbarriers visible to the async proxy. Pairs with bulk_copy(): its complete_tx finds an initialised
 /// barrier. Called after mbarrier_init(), at the end of init_roles().
-__device__ __forceinline__ void publish_mbarriers() {
-  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
-}
+__device__ __forceinline__ void publish_mbarriers() { asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
 /// Orders this thread's later bulk copies after the generic-proxy stores to global memory that this thread has acquired
 /// from other threads. The acquire alone orders generic accesses; a bulk copy reads through the async proxy.
-__device__ __forceinline__ void fence_global_for_bulk_copies() {
-  asm volatile("fence.proxy.async.global;" ::: "memory");
-}
+__device__ __forceinline__ void fence_global_for_bulk_copies() { asm volatile("fence.proxy.async.global;" ::: "memory"); }
 /// Orders this thread's later bulk copies into shared memory after the generic-proxy reads of it by other threads that an
 /// mbarrier orders before this call. The mbarrier alone orders generic accesses: a load that was issued before the arrival
 /// may still be under way when a bulk copy writes (PTX ISA, "async proxy"). Without this fence 2 of 12 decode runs on an
 /// H200 had wrong rows, with it none of 90: see tuning.md.
-__device__ __forceinline__ void fence_shared_for_bulk_copies() {
-  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-}
+__device__ __forceinline__ void fence_shared_for_bulk_copies() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 /// An L2 cache policy (evict first) for data that is read once, so that it does not evict data that is read again.
 __device__ __forceinline__ std::uint64_t read_once_policy() {
   std::uint64_t policy;
@@ -171,8 +174,7 @@ __device__ __forceinline__ std::uint64_t read_once_policy() {
 /// The one arrival of a barrier's phase, and the number of bytes whose landing completes that phase. Release at block
 /// scope: pairs with the acquire in mbarrier_test(). Called before the bulk copies that bring the bytes.
 __device__ __forceinline__ void expect_bytes(std::uint64_t& barrier, std::uint32_t bytes) {
-  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(&barrier)), "r"(bytes)
-               : "memory");
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(&barrier)), "r"(bytes) : "memory");
 }
 /// Starts a copy from global to shared memory by the async proxy. `bytes` is a multiple of 16, both sides are aligned to
 /// 16. The barrier's phase completes when all bytes named by expect_bytes() have landed. complete_tx is a release at

@@ -14,8 +14,8 @@
 // before it arrives is visible to the role that sees the phase complete.
 #pragma once
 
-#include "block.cuh"
 #include "../runtime/records/trace.hpp"
+#include "block.cuh"
 
 namespace flywheel {
 
@@ -57,12 +57,12 @@ struct alignas(16) WarpHandoffs {
 /// What checked runs count about the parts of tasks, see checked.cuh. No barrier carries it.
 struct PartNotes {
   std::uint32_t holding[kComputeWarps];  // 1: holds a place that it has not passed on; 2: has borrowed the places
-  std::uint32_t sent_calls[kRoleSlots];        // how often the slot's task has called sent()
+  std::uint32_t sent_calls[kRoleSlots];  // how often the slot's task has called sent()
 };
 
 /// The control role's clock for the task before the current instruction, see watch_last_task().
 struct TaskWatch {
-  std::uint64_t number;  // of the current instruction when the clock was started; 0: not started
+  std::uint64_t number;       // of the current instruction when the clock was started; 0: not started
   std::uint64_t begin, told;  // in ns: when the clock was started; when it was started or last reported
 };
 
@@ -74,7 +74,7 @@ struct RolesShared {
   WarpCursor places[kComputeWarps];
   WarpHandoffs handoffs[kComputeWarps];
   TraceWriter<ThreadPlatform> writer;  // of the first compute thread
-  std::uint64_t body_began;  // in ticks; by the first compute thread, in traced runs
+  std::uint64_t body_began;            // in ticks; by the first compute thread, in traced runs
   RoleSlot slots[kRoleSlots];
   CompiledRun run;
   std::uint64_t ready[kRoleSlots];     // control -> compute, store: the command is there
@@ -86,12 +86,12 @@ struct RolesShared {
   std::uint64_t taken[kHandoffs];      // store -> compute: the place is read
   std::uint64_t landed[kMostPages];    // load -> compute: the page is filled
   std::uint64_t returned[kMostPages];  // compute -> load: the page is read
-  std::uint64_t begin;  // control -> load, store: a run begins, or the kernel ends
-  std::uint64_t left;   // load, store -> control: these roles access nothing of the run any more
-  std::uint32_t announced;     // number of commands given; by the control role, atomic
-  std::uint32_t stop_loading;  // 1: the load role leaves; by the control role, atomic
-  std::uint32_t kernel_ends;   // 1: no further run; before `begin`
-  std::uint32_t stepping, storing;  // lower bits of the current instruction of control and store; for reports
+  std::uint64_t begin;                 // control -> load, store: a run begins, or the kernel ends
+  std::uint64_t left;                  // load, store -> control: these roles access nothing of the run any more
+  std::uint32_t announced;             // number of commands given; by the control role, atomic
+  std::uint32_t stop_loading;          // 1: the load role leaves; by the control role, atomic
+  std::uint32_t kernel_ends;           // 1: no further run; before `begin`
+  std::uint32_t stepping, storing;     // lower bits of the current instruction of control and store; for reports
   TaskWatch watch;
   PartNotes notes;
 };
@@ -150,8 +150,7 @@ __device__ inline std::uint64_t waiting_part() {
 /// The slow path of wait_phase(). It is out of line because there are many waits, and the instruction cache is kept for
 /// those that end at once. Its budget is twice that of the control role, whose report of a wait that never ends says more.
 /// Acquire: see wait_phase().
-[[gnu::noinline]] __device__ inline bool wait_phase_longer(std::uint64_t* barrier, std::uint32_t parity,
-                                                           WaitReason reason) {
+[[gnu::noinline]] __device__ inline bool wait_phase_longer(std::uint64_t* barrier, std::uint32_t parity, WaitReason reason) {
   const RolesShared& roles = roles_shared();
   WaitContext limit = Views<ThreadPlatform>{*roles.dev}.wait_for_phase(roles.run.worker);
   limit.budget_ns *= 2;

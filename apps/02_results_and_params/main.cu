@@ -16,7 +16,8 @@ FLYWHEEL_TASK inline bool is_prime(int n) {
 struct CountPrimes {  // in every eighth number below the limit, beginning with `part`
   flywheel::Param<int> limit;
   int part;
-  template <class Block> FLYWHEEL_TASK int operator()(Block& block) const {
+  template <class Block>
+  FLYWHEEL_TASK int operator()(Block& block) const {
     const int numbers = (block.param(limit) - part + kParts - 1) / kParts;
     int found = 0;
     block.for_each(numbers, [&](int i) { found += is_prime(part + i * kParts); });

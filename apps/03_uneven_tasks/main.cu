@@ -31,7 +31,8 @@ FLYWHEEL_TASK inline int steps_of_point(int cell, int point) {
 struct Cell {
   int cell;
   long long* steps_by_worker;
-  template <class Block> FLYWHEEL_TASK int operator()(Block& block) const {
+  template <class Block>
+  FLYWHEEL_TASK int operator()(Block& block) const {
     int mine = 0;
     block.for_each(kPoints, [&](int point) { mine += steps_of_point(cell, point); });
     const int steps = block.reduce(mine, [](int a, int b) { return a + b; });

@@ -22,7 +22,8 @@ FLYWHEEL_TASK inline Chain longer(Chain a, Chain b) {
 }
 
 struct LongestChains {  // emits a chain whenever a thousand numbers hold a longer one than all before
-  template <class Block> FLYWHEEL_TASK void operator()(Block& block) const {
+  template <class Block>
+  FLYWHEEL_TASK void operator()(Block& block) const {
     Chain record{0, 1};
     for (std::uint32_t slab = 0; slab < kSlabs && !block.cancelled(); ++slab) {
       Chain best{0, 1};

@@ -17,14 +17,16 @@ struct Sweep {  // a quarter of the rod
   const float* from;
   float* to;
   int first, count;
-  template <class Block> FLYWHEEL_TASK void operator()(Block& block) const {
+  template <class Block>
+  FLYWHEEL_TASK void operator()(Block& block) const {
     block.for_each(count, [&](int i) { to[first + i] = mean(from, first + i); });
   }
 };
 
 struct StopWhenStill {
   const float *now, *before;
-  template <class Block> FLYWHEEL_TASK float operator()(Block& block) const {
+  template <class Block>
+  FLYWHEEL_TASK float operator()(Block& block) const {
     float change = 0;
     block.for_each(kLength, [&](int i) { change = fmaxf(change, fabsf(now[i] - before[i])); });
     change = block.reduce(change, [](float a, float b) { return fmaxf(a, b); });

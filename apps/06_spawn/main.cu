@@ -19,7 +19,10 @@ struct Broadcast {  // queens in the first rows; bit c of each mask: column c of
   }
   /// Ways to complete this board: a plain search, with a stack of its own.
   FLYWHEEL_TASK std::uint64_t solutions() const {
-    struct { Broadcast board; int column; } stack[kQueens + 1];
+    struct {
+      Broadcast board;
+      int column;
+    } stack[kQueens + 1];
     std::uint64_t found = 0;
     int depth = 0;
     stack[0] = {*this, 0};
@@ -38,21 +41,24 @@ struct Broadcast {  // queens in the first rows; bit c of each mask: column c of
 struct Search {
   Broadcast board;
   std::uint64_t* found;
-  template <class Block> FLYWHEEL_TASK void operator()(Block& block) const {
+  template <class Block>
+  FLYWHEEL_TASK void operator()(Block& block) const {
     block.for_each(kQueens, [&](int column) {  // each thread tries a column
       if (!board.free(column)) return;
       const Broadcast next = board.with(column);
       if (next.rows < kSpawnRows && block.spawn(Search{next, found})) return;
       // Deep enough, or no room for more tasks just now: search on here.
-      flywheel::AtomicRef<std::uint64_t, flywheel::Scope::device>(*found).fetch_add(next.solutions(),
-                                                                                   flywheel::Order::relaxed);
+      flywheel::AtomicRef<std::uint64_t, flywheel::Scope::device>(*found).fetch_add(next.solutions(), flywheel::Order::relaxed);
     });
   }
 };
 
 struct Total {
   const std::uint64_t* found;
-  template <class Block> FLYWHEEL_TASK std::uint64_t operator()(Block&) const { return *found; }
+  template <class Block>
+  FLYWHEEL_TASK std::uint64_t operator()(Block&) const {
+    return *found;
+  }
 };
 
 int main() {

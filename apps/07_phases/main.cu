@@ -23,7 +23,8 @@ FLYWHEEL_TASK inline Norm merge(Norm a, Norm b) {
 struct Softmax {  // a grid task: every worker runs it on a share of x
   double* x;
   Norm* shares;  // one for each worker
-  template <class Block> FLYWHEEL_TASK void operator()(Block& block) const {
+  template <class Block>
+  FLYWHEEL_TASK void operator()(Block& block) const {
     const auto join = [](Norm a, Norm b) { return merge(a, b); };
     const int workers = static_cast<int>(block.workers()), worker = static_cast<int>(block.worker());
     const int first = kSize * worker / workers, count = kSize * (worker + 1) / workers - first;
@@ -41,7 +42,8 @@ struct Softmax {  // a grid task: every worker runs it on a share of x
 struct Flatten {  // an ordinary task: back to logarithms, a little closer to each other
   double* x;
   int count;
-  template <class Block> FLYWHEEL_TASK void operator()(Block& block) const {
+  template <class Block>
+  FLYWHEEL_TASK void operator()(Block& block) const {
     block.for_each(count, [&](int i) { x[i] = kFlatter * log(x[i]); });
   }
 };
@@ -70,7 +72,6 @@ int main() {
   const std::vector<double> found = softmax_plainly(x.read()), wanted = softmax_plainly(logits);
   double error = 0;
   for (int i = 0; i < kSize; ++i) error = std::max(error, std::fabs(found[i] / wanted[i] - 1));
-  std::printf("%u turns of softmax and flatten on %s: relative error %.1e\n", run.iterations(), rt.device().c_str(),
-              error);
+  std::printf("%u turns of softmax and flatten on %s: relative error %.1e\n", run.iterations(), rt.device().c_str(), error);
   return error < 1e-9 ? 0 : 1;
 }

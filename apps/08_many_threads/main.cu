@@ -20,7 +20,8 @@ FLYWHEEL_TASK inline std::uint32_t grind(std::uint32_t x) {  // Marsaglia's xors
 struct Grind {
   std::uint32_t seed;
   std::uint64_t* sum;
-  template <class Block> FLYWHEEL_TASK void operator()(Block& block) const {
+  template <class Block>
+  FLYWHEEL_TASK void operator()(Block& block) const {
     if (block.leader())
       flywheel::AtomicRef<std::uint64_t, flywheel::Scope::device>(*sum).fetch_add(grind(seed), flywheel::Order::relaxed);
   }
@@ -70,8 +71,8 @@ int main() {
     if (t) patient_us += clients[t].mean_us / (kThreads - 1);
   }
   const flywheel::Stats stats = rt.stats();
-  std::printf("%d runs of %d tasks from %d threads on %s; kernel launches: %llu\n", kThreads * kRuns, kTasks,
-              kThreads, stats.device.c_str(), static_cast<unsigned long long>(stats.launches));
+  std::printf("%d runs of %d tasks from %d threads on %s; kernel launches: %llu\n", kThreads * kRuns, kTasks, kThreads,
+              stats.device.c_str(), static_cast<unsigned long long>(stats.launches));
   std::printf("from submit to done: %.0f us at high priority, %.0f us at low\n", clients[0].mean_us, patient_us);
   return right ? 0 : 1;
 }

@@ -10,7 +10,8 @@
 struct Divide {
   const int *above, *below;
   int* out;
-  template <class Block> FLYWHEEL_TASK int operator()(Block& block) const {
+  template <class Block>
+  FLYWHEEL_TASK int operator()(Block& block) const {
     if (*below == 0) {
       block.fail(42);  // a code of our own
       return 0;
@@ -18,13 +19,16 @@ struct Divide {
     if (block.leader()) *out = *above / *below;
     return *above / *below;
   }
-  template <class F> void buffers(F&& f) const { f("above", above), f("below", below), f("out", out); }
+  template <class F>
+  void buffers(F&& f) const {
+    f("above", above), f("below", below), f("out", out);
+  }
 };
 
 struct Forever {
-  template <class Block> FLYWHEEL_TASK void operator()(Block& block) const {
-    while (!block.cancelled()) {
-    }
+  template <class Block>
+  FLYWHEEL_TASK void operator()(Block& block) const {
+    while (!block.cancelled()) {}
   }
 };
 

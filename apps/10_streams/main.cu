@@ -9,7 +9,8 @@ constexpr int kSize = 1'000, kPieces = 10, kSkipped = 77;
 
 struct Square {
   int *x, count;
-  template <class Block> FLYWHEEL_TASK void operator()(Block& block) const {
+  template <class Block>
+  FLYWHEEL_TASK void operator()(Block& block) const {
     block.for_each(count, [&](int i) { x[i] *= x[i]; });
   }
 };
@@ -41,8 +42,7 @@ bool work(flywheel::Runtime& rt, cudaStream_t stream) {
   if (!cuda_ok(cudaGetLastError()) || !cuda_ok(cudaStreamSynchronize(stream))) return false;
   bool right = true;
   for (const int value : x.read()) right &= value == wanted;
-  std::printf("three rounds of kernel, graph, kernel on %s: x = %d, to be %d\n", rt.device().c_str(), x.read()[0],
-              wanted);
+  std::printf("three rounds of kernel, graph, kernel on %s: x = %d, to be %d\n", rt.device().c_str(), x.read()[0], wanted);
   return right;
 }
 

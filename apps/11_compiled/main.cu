@@ -19,7 +19,8 @@ struct Move {
   const float* from;
   float* to;
   int strip;
-  template <class Block> FLYWHEEL_TASK void operator()(Block& block) const {
+  template <class Block>
+  FLYWHEEL_TASK void operator()(Block& block) const {
     const int count = kCells / kStrips;
     block.for_each(count, [&](int i) { to[strip * count + i] = moved(from, strip * count + i); });
   }

@@ -20,16 +20,19 @@ struct Strip {
   int first;
 
   std::uint32_t operand_bytes() const { return kRows * kSize * sizeof(float); }
-  template <class Block> FLYWHEEL_TASK void pack(Block& block, unsigned char* to) const {
+  template <class Block>
+  FLYWHEEL_TASK void pack(Block& block, unsigned char* to) const {
     block.for_each(kRows * kSize, [&](int i) { reinterpret_cast<float*>(to)[i] = matrix[first * kSize + i]; });
   }
 
   /// Portable: what dynamic runs do, and what a test holds the other one against.
-  template <class Block> FLYWHEEL_TASK void operator()(Block& block) const {
+  template <class Block>
+  FLYWHEEL_TASK void operator()(Block& block) const {
     block.for_each(kRows, [&](int r) { out[first + r] = row(matrix + (first + r) * kSize); });
   }
   /// In a compiled run: the same rows, from pages that are there already.
-  template <class Block, class Operands> FLYWHEEL_TASK void compute(Block& block, Operands& operands) const {
+  template <class Block, class Operands>
+  FLYWHEEL_TASK void compute(Block& block, Operands& operands) const {
     int done = 0;
     while (const unsigned char* page = operands.consumer_wait()) {
       const int of_page = static_cast<int>(flywheel::kPageBytes / (kSize * sizeof(float)));
@@ -82,8 +85,9 @@ int main() {
     std::vector<flywheel::TaskRef<>> before, now;
     for (int layer = 0; layer < kLayers; ++layer, before = now, now.clear())
       for (int first = 0; first < kSize; first += kRows)
-        now.push_back(g.add(Strip{matrices.data() + layer * kSize * kSize, vectors[layer % 2].data(),
-                                  vectors[(layer + 1) % 2].data(), first}, after(before)));
+        now.push_back(g.add(
+            Strip{matrices.data() + layer * kSize * kSize, vectors[layer % 2].data(), vectors[(layer + 1) % 2].data(), first},
+            after(before)));
     return g;
   };
   const auto run = [&](bool compiled) {

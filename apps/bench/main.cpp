@@ -32,16 +32,13 @@ constexpr const char* kDefaultFolder = "apps/bench/results";
 void describe(CLI::App& app, Options& options) {
   app.add_option("--rows", options.rows,
                  "Measure only the rows that match this shell pattern, and what they are compared with");
-  app.add_option("--rounds", options.rounds,
-                 "Rounds in which the rows take turns (default 5, with --quick 2)")
+  app.add_option("--rounds", options.rounds, "Rounds in which the rows take turns (default 5, with --quick 2)")
       ->check(CLI::Range(1, 1000));
-  app.add_option("--out", options.out,
-                 "Folder of the results file (default apps/bench/results; with --quick none)");
+  app.add_option("--out", options.out, "Folder of the results file (default apps/bench/results; with --quick none)");
   app.add_option("--commit", options.commit, "Commit to write into the results");
   app.add_option("--soak-tasks", options.soak_tasks, "Tasks of the soak row (default 1e9 on a GPU)")
       ->check(CLI::PositiveNumber);
-  app.add_flag("--quick", options.quick,
-               "A tenth of the samples, for a first look; writes no file unless --out is given");
+  app.add_flag("--quick", options.quick, "A tenth of the samples, for a first look; writes no file unless --out is given");
 }
 
 int rounds_of(const Options& options) {
@@ -54,8 +51,7 @@ std::string folder_of(const Options& options) {
   if (!options.out.empty()) return options.out;
   if (options.quick) return {};
   if (!std::filesystem::is_directory("apps/bench")) {
-    throw std::runtime_error(
-        "there is no apps/bench here: run from the root of the repository, or name a folder with --out");
+    throw std::runtime_error("there is no apps/bench here: run from the root of the repository, or name a folder with --out");
   }
   return kDefaultFolder;
 }
@@ -91,14 +87,13 @@ int run(const Options& options) {
   const Gpu gpu = find_gpu();
   if (!gpu.present) std::cout << gpu.why_not << ". Only rows that run on a CPU are measured.\n";
   const Effort effort{.quick = options.quick};
-  const std::vector<Measurement> measurements = select_rows(all_rows(effort, gpu.present, options.soak_tasks), options.rows, gpu.present);
+  const std::vector<Measurement> measurements =
+      select_rows(all_rows(effort, gpu.present, options.soak_tasks), options.rows, gpu.present);
   if (measurements.empty()) return 0;
 
   const std::string folder = folder_of(options);
   if (!folder.empty()) prepare_results(std::filesystem::path(folder) / (slug(gpu.name) + ".json"));
-  const auto progress = [](const std::string& name, int round) {
-    std::cerr << "round " << round << "  " << name << '\n';
-  };
+  const auto progress = [](const std::string& name, int round) { std::cerr << "round " << round << "  " << name << '\n'; };
   const std::vector<Outcome> outcomes = interleave(measurements, rounds_of(options), progress);
 
   const Stamp stamp{.gpu = slug(gpu.name), .driver = gpu.driver, .date = today(), .commit = options.commit};

@@ -18,8 +18,8 @@ namespace measure {
 class CudaError : public std::runtime_error {
  public:
   CudaError(cudaError_t status, const std::string& call, const std::string& remedy)
-      : std::runtime_error(call + " failed: " + cudaGetErrorString(status) + " (" + cudaGetErrorName(status) +
-                           "). " + remedy) {}
+      : std::runtime_error(call + " failed: " + cudaGetErrorString(status) + " (" + cudaGetErrorName(status) + "). " + remedy) {
+  }
 };
 
 inline void check_cuda(cudaError_t status, const char* call,
@@ -46,15 +46,9 @@ inline int sm_count() { return device_attribute(cudaDevAttrMultiProcessorCount);
 
 namespace detail {
 struct Destroy {
-  void operator()(cudaStream_t stream) const noexcept {
-    report_cuda(cudaStreamDestroy(stream), "cudaStreamDestroy");
-  }
-  void operator()(cudaGraph_t graph) const noexcept {
-    report_cuda(cudaGraphDestroy(graph), "cudaGraphDestroy");
-  }
-  void operator()(cudaGraphExec_t exec) const noexcept {
-    report_cuda(cudaGraphExecDestroy(exec), "cudaGraphExecDestroy");
-  }
+  void operator()(cudaStream_t stream) const noexcept { report_cuda(cudaStreamDestroy(stream), "cudaStreamDestroy"); }
+  void operator()(cudaGraph_t graph) const noexcept { report_cuda(cudaGraphDestroy(graph), "cudaGraphDestroy"); }
+  void operator()(cudaGraphExec_t exec) const noexcept { report_cuda(cudaGraphExecDestroy(exec), "cudaGraphExecDestroy"); }
 };
 struct FreeDevice {
   void operator()(void* memory) const noexcept { report_cuda(cudaFree(memory), "cudaFree"); }
@@ -85,8 +79,7 @@ class Stream {
 /// `count` uninitialised objects in device memory.
 template <class T>
 class DeviceBuffer {
-  static_assert(std::is_trivially_copyable_v<T>,
-                "device memory holds bytes: store a trivially copyable type");
+  static_assert(std::is_trivially_copyable_v<T>, "device memory holds bytes: store a trivially copyable type");
 
  public:
   explicit DeviceBuffer(std::size_t count) : bytes_(count * sizeof(T)) {
@@ -141,8 +134,7 @@ class Graph {
   cudaGraph_t get() const { return graph_.get(); }
 
   /// Adds a kernel without arguments that runs after all of `before`.
-  cudaGraphNode_t add(const void* kernel, int blocks, int threads,
-                      std::span<const cudaGraphNode_t> before) const {
+  cudaGraphNode_t add(const void* kernel, int blocks, int threads, std::span<const cudaGraphNode_t> before) const {
     void* no_arguments[] = {nullptr};
     cudaKernelNodeParams node{};
     node.func = const_cast<void*>(kernel);
@@ -150,8 +142,7 @@ class Graph {
     node.blockDim = dim3(static_cast<unsigned>(threads));
     node.kernelParams = no_arguments;
     cudaGraphNode_t added = nullptr;
-    check_cuda(cudaGraphAddKernelNode(&added, get(), before.data(), before.size(), &node),
-               "cudaGraphAddKernelNode");
+    check_cuda(cudaGraphAddKernelNode(&added, get(), before.data(), before.size(), &node), "cudaGraphAddKernelNode");
     return added;
   }
 
@@ -170,9 +161,7 @@ class GraphExec {
     check_cuda(cudaGraphUpload(exec, stream.get()), "cudaGraphUpload");
     stream.synchronize();
   }
-  void launch(const Stream& stream) const {
-    check_cuda(cudaGraphLaunch(exec_.get(), stream.get()), "cudaGraphLaunch");
-  }
+  void launch(const Stream& stream) const { check_cuda(cudaGraphLaunch(exec_.get(), stream.get()), "cudaGraphLaunch"); }
 
  private:
   detail::Owner<cudaGraphExec_t> exec_;

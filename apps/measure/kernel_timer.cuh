@@ -30,12 +30,8 @@ using DeviceWord = cuda::atomic_ref<unsigned, cuda::thread_scope_device>;
 
 /// One thread of the block notes when the measured part begins and ends. Plain stores, which nobody waits
 /// for: the host reads them after the kernel's end.
-__device__ inline void note_begin(KernelReport* report) {
-  report[blockIdx.x].begin_ns = cuda::ptx::get_sreg_globaltimer();
-}
-__device__ inline void note_end(KernelReport* report) {
-  report[blockIdx.x].end_ns = cuda::ptx::get_sreg_globaltimer();
-}
+__device__ inline void note_begin(KernelReport* report) { report[blockIdx.x].begin_ns = cuda::ptx::get_sreg_globaltimer(); }
+__device__ inline void note_end(KernelReport* report) { report[blockIdx.x].end_ns = cuda::ptx::get_sreg_globaltimer(); }
 
 /// Relaxed, since several threads of the block may say the same.
 __device__ inline void note_wrong(KernelReport* report) {
@@ -73,21 +69,16 @@ struct Shape {
 template <class... Params>
 int spare_shared_bytes(void (*kernel)(Params...)) {
   cudaFuncAttributes attributes{};
-  check_cuda(cudaFuncGetAttributes(&attributes, reinterpret_cast<const void*>(kernel)),
-             "cudaFuncGetAttributes",
+  check_cuda(cudaFuncGetAttributes(&attributes, reinterpret_cast<const void*>(kernel)), "cudaFuncGetAttributes",
              "The kernel may not be built for this GPU: add its architecture to FLYWHEEL_CUDA_ARCHITECTURES");
-  return device_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin) -
-         static_cast<int>(attributes.sharedSizeBytes);
+  return device_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin) - static_cast<int>(attributes.sharedSizeBytes);
 }
 
 /// One block on every SM, all there at once. The blocks ask for all the shared memory a block may have, which
 /// is more than half of what an SM has, so no two of them can share one.
 template <class... Params>
 Shape one_block_each_sm(void (*kernel)(Params...), int threads) {
-  return {.blocks = sm_count(),
-          .threads = threads,
-          .shared_bytes = spare_shared_bytes(kernel),
-          .cooperative = true};
+  return {.blocks = sm_count(), .threads = threads, .shared_bytes = spare_shared_bytes(kernel), .cooperative = true};
 }
 
 /// Launches measuring kernels, one at a time, and reads their reports.
@@ -100,8 +91,8 @@ class KernelTimer {
   template <class... Params, class... Args>
   double run(const Shape& shape, void (*kernel)(KernelReport*, Params...), Args... args) const {
     reset(shape.blocks);
-    check_cuda(cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),
-                                    cudaFuncAttributeMaxDynamicSharedMemorySize, shape.shared_bytes),
+    check_cuda(cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel), cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                    shape.shared_bytes),
                "cudaFuncSetAttribute");
     cudaLaunchAttribute cooperative{};
     cooperative.id = cudaLaunchAttributeCooperative;
@@ -113,8 +104,7 @@ class KernelTimer {
     config.stream = stream_.get();
     config.attrs = &cooperative;
     config.numAttrs = 1;
-    check_cuda(cudaLaunchKernelEx(&config, kernel, reports_.get(), static_cast<Params>(args)...),
-               "cudaLaunchKernelEx",
+    check_cuda(cudaLaunchKernelEx(&config, kernel, reports_.get(), static_cast<Params>(args)...), "cudaLaunchKernelEx",
                "If it is too large for this GPU, another program may hold a part of it (MPS, MIG)");
     return finish(shape.blocks);
   }
@@ -123,20 +113,19 @@ class KernelTimer {
   static constexpr int kMaxBlocks = 2048;
 
   void reset(int blocks) const {
-    if (blocks > kMaxBlocks)
-      throw std::invalid_argument(row_ + ": too many blocks; raise KernelTimer::kMaxBlocks");
+    if (blocks > kMaxBlocks) throw std::invalid_argument(row_ + ": too many blocks; raise KernelTimer::kMaxBlocks");
     const KernelReport fresh{.begin_ns = ~0ull, .end_ns = 0, .gave_up = 0, .wrong = 0};
     const std::vector<KernelReport> reports(static_cast<std::size_t>(blocks), fresh);
-    check_cuda(cudaMemcpyAsync(reports_.get(), reports.data(), reports.size() * sizeof fresh,
-                               cudaMemcpyHostToDevice, stream_.get()),
-               "cudaMemcpyAsync");
+    check_cuda(
+        cudaMemcpyAsync(reports_.get(), reports.data(), reports.size() * sizeof fresh, cudaMemcpyHostToDevice, stream_.get()),
+        "cudaMemcpyAsync");
     stream_.synchronize();
   }
 
   double finish(int blocks) const {
     std::vector<KernelReport> reports(static_cast<std::size_t>(blocks));
-    check_cuda(cudaMemcpyAsync(reports.data(), reports_.get(), reports.size() * sizeof(KernelReport),
-                               cudaMemcpyDeviceToHost, stream_.get()),
+    check_cuda(cudaMemcpyAsync(reports.data(), reports_.get(), reports.size() * sizeof(KernelReport), cudaMemcpyDeviceToHost,
+                               stream_.get()),
                "cudaMemcpyAsync");
     stream_.synchronize();
     KernelReport whole{.begin_ns = ~0ull, .end_ns = 0, .gave_up = 0, .wrong = 0};
@@ -152,10 +141,9 @@ class KernelTimer {
 
   void check(const KernelReport& whole) const {
     if (whole.gave_up != 0) {
-      throw std::runtime_error(
-          row_ + ": " + std::to_string(whole.gave_up) +
-          " blocks gave up waiting inside the kernel "
-          "after about two seconds. Leave the GPU to this program alone and run it again");
+      throw std::runtime_error(row_ + ": " + std::to_string(whole.gave_up) +
+                               " blocks gave up waiting inside the kernel "
+                               "after about two seconds. Leave the GPU to this program alone and run it again");
     }
     if (whole.wrong != 0) {
       throw std::runtime_error(row_ + ": " + std::to_string(whole.wrong) +

@@ -51,8 +51,7 @@ bool wait_for(const std::atomic_ref<unsigned>& flag, unsigned number) {
 void exchange(Mailbox& mail, unsigned number) {
   std::atomic_ref<unsigned>(mail.request.value).store(number, std::memory_order_release);
   if (!wait_for(std::atomic_ref<unsigned>(mail.reply.value), number)) {
-    throw std::runtime_error("limit.flag_round_trip: the GPU did not answer request " +
-                             std::to_string(number) +
+    throw std::runtime_error("limit.flag_round_trip: the GPU did not answer request " + std::to_string(number) +
                              " within five seconds. Leave the GPU to this program alone and run it again");
   }
 }

@@ -22,13 +22,10 @@ constexpr int kLoadsInFlight = 8;  // 16-byte loads a thread has under way at on
 
 // Bits in which any of the four words differs from what was written: reading must not be optimised away, and
 // a check keeps it alive as well as any sink would.
-__device__ unsigned differences(uint4 v) {
-  return (v.x ^ kWord) | (v.y ^ kWord) | (v.z ^ kWord) | (v.w ^ kWord);
-}
+__device__ unsigned differences(uint4 v) { return (v.x ^ kWord) | (v.y ^ kWord) | (v.z ^ kWord) | (v.w ^ kWord); }
 
 // One block of 1024 threads an SM, so that each thread has registers for all its loads in flight.
-__global__ void __launch_bounds__(1024, 1)
-    read_by_loads(KernelReport* report, const uint4* data, std::size_t count) {
+__global__ void __launch_bounds__(1024, 1) read_by_loads(KernelReport* report, const uint4* data, std::size_t count) {
   const std::size_t stride = std::size_t{gridDim.x} * blockDim.x;
   std::size_t i = std::size_t{blockIdx.x} * blockDim.x + threadIdx.x;
   unsigned wrong = 0;
@@ -82,10 +79,9 @@ struct Ring {
 
   __device__ void ask(unsigned page, const unsigned char* source) const {
     // Before the copy, by the one thread that arrives: the phase cannot end until these bytes are counted.
-    ptx::mbarrier_arrive_expect_tx(ptx::sem_release, ptx::scope_cta, ptx::space_shared, &landed[page],
-                                   shape.page_bytes);
-    ptx::cp_async_bulk(ptx::space_cluster, ptx::space_global, pages + std::size_t{page} * shape.page_bytes,
-                       source, shape.page_bytes, &landed[page]);
+    ptx::mbarrier_arrive_expect_tx(ptx::sem_release, ptx::scope_cta, ptx::space_shared, &landed[page], shape.page_bytes);
+    ptx::cp_async_bulk(ptx::space_cluster, ptx::space_global, pages + std::size_t{page} * shape.page_bytes, source,
+                       shape.page_bytes, &landed[page]);
   }
 
   __device__ bool wait(KernelReport* report, Cursor at) const {
@@ -107,8 +103,8 @@ struct Ring {
 // Streams pages first, first + step, ... of `data` through the ring. Nobody reads a page before it is
 // overwritten: the bytes have crossed from memory to the SM, and that is what is measured. The last ones are
 // looked at.
-[[maybe_unused]] __device__ inline void stream_pages(KernelReport* report, const Ring& ring,
-                                                     const unsigned char* data, unsigned pages) {
+[[maybe_unused]] __device__ inline void stream_pages(KernelReport* report, const Ring& ring, const unsigned char* data,
+                                                     unsigned pages) {
   const std::size_t step = std::size_t{gridDim.x} * ring.shape.page_bytes;
   const unsigned mine = (pages - blockIdx.x + gridDim.x - 1) / gridDim.x;
   const unsigned char* source = data + std::size_t{blockIdx.x} * ring.shape.page_bytes;
@@ -161,9 +157,8 @@ void try_loads(const KernelTimer& timer, const Weights& data, int count, std::ve
   const int sms = sm_count();
   for (const Shape& shape : {Shape{.blocks = sms, .threads = 512}, Shape{.blocks = sms, .threads = 1024},
                              Shape{.blocks = 2 * sms, .threads = 512}}) {
-    tried.push_back(bandwidth(data.bytes(), count, [&] {
-      return timer.run(shape, read_by_loads, words, data.bytes() / sizeof(uint4));
-    }));
+    tried.push_back(
+        bandwidth(data.bytes(), count, [&] { return timer.run(shape, read_by_loads, words, data.bytes() / sizeof(uint4)); }));
   }
 }
 
@@ -171,13 +166,12 @@ void try_loads(const KernelTimer& timer, const Weights& data, int count, std::ve
 // an H200, 2026-11-20), so the window is what the shapes differ in.
 void try_bulk_copies(const KernelTimer& timer, const Weights& data, int count, std::vector<Samples>& tried) {
   const Shape launch = one_block_each_sm(read_by_bulk_copies, 32);
-  for (const RingShape ring : {RingShape{16384, 3}, RingShape{16384, 4}, RingShape{16384, 6},
-                               RingShape{16384, 12}, RingShape{32768, 2}, RingShape{32768, 6}}) {
+  for (const RingShape ring : {RingShape{16384, 3}, RingShape{16384, 4}, RingShape{16384, 6}, RingShape{16384, 12},
+                               RingShape{32768, 2}, RingShape{32768, 6}}) {
     if (ring.page_bytes * ring.pages > static_cast<unsigned>(launch.shared_bytes)) continue;
     const auto pages = static_cast<unsigned>(data.bytes() / ring.page_bytes);
-    tried.push_back(bandwidth(data.bytes(), count, [&] {
-      return timer.run(launch, read_by_bulk_copies, data.get(), pages, ring);
-    }));
+    tried.push_back(
+        bandwidth(data.bytes(), count, [&] { return timer.run(launch, read_by_bulk_copies, data.get(), pages, ring); }));
   }
 }
 

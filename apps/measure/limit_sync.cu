@@ -112,8 +112,7 @@ __device__ bool meet(KernelReport* report, DeviceWord arrived, unsigned goal) {
   return spin_until(report, [&] { return arrived.load(cuda::memory_order_acquire) >= goal; });
 }
 
-__global__ void __launch_bounds__(kBarrierThreads)
-    meet_by_one_counter(KernelReport* report, unsigned* counter) {
+__global__ void __launch_bounds__(kBarrierThreads) meet_by_one_counter(KernelReport* report, unsigned* counter) {
   const DeviceWord arrived(*counter);
   bool alive = true;
   for (unsigned i = 0; i <= kMeetings; ++i) {
@@ -133,8 +132,7 @@ Samples hop(int samples) {
   const KernelTimer timer("limit.hop");
   const DeviceBuffer<Flag> flags(2 * kPairs);
   const Shape shape = one_block_each_sm(ping_pong, 32);
-  if (shape.blocks < 2)
-    throw std::runtime_error("limit.hop needs two SMs and this GPU shows one: use a larger MIG slice");
+  if (shape.blocks < 2) throw std::runtime_error("limit.hop needs two SMs and this GPU shows one: use a larger MIG slice");
   Samples times;
   for (unsigned number = 0; number < kPairs; ++number) {
     const Pair pair = pair_of(number, static_cast<unsigned>(shape.blocks));

@@ -16,8 +16,7 @@ std::string driver_version() {
   std::ifstream in("/proc/driver/nvidia/version");
   std::string line;
   std::smatch found;
-  if (std::getline(in, line) && std::regex_search(line, found, std::regex(R"(\b\d{3,}\.\d+(\.\d+)?\b)")))
-    return found.str();
+  if (std::getline(in, line) && std::regex_search(line, found, std::regex(R"(\b\d{3,}\.\d+(\.\d+)?\b)"))) return found.str();
   int version = 0;
   check_cuda(cudaDriverGetVersion(&version), "cudaDriverGetVersion");
   return "CUDA " + std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
@@ -62,10 +61,7 @@ std::vector<Measurement> limit_rows(const Effort& effort) {
        .unit = "us",
        .limit = "limit.flag_round_trip",
        .round = take(launch_one_kernel, 1000)},
-      {.name = "peer.graph_one_node",
-       .unit = "us",
-       .limit = "limit.flag_round_trip",
-       .round = take(graph_one_node, 1000)},
+      {.name = "peer.graph_one_node", .unit = "us", .limit = "limit.flag_round_trip", .round = take(graph_one_node, 1000)},
       {.name = "peer.graph_node_rate", .unit = "M/s", .round = take(graph_node_rate, 10)},
       {.name = "peer.stream_launch_rate", .unit = "M/s", .round = take(stream_launch_rate, 10)},
   };

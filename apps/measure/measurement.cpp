@@ -41,16 +41,13 @@ struct Collected {
 
   Outcome outcome(Better better) const {
     if (!error.empty()) return {.error = error};
-    return {.p50 = percentile(medians, 50),
-            .p99 = tail(all, 99, better),
-            .rounds = static_cast<int>(medians.size())};
+    return {.p50 = percentile(medians, 50), .p99 = tail(all, 99, better), .rounds = static_cast<int>(medians.size())};
   }
 };
 
 }  // namespace
 
-std::vector<Measurement> select_rows(const std::vector<Measurement>& all, const std::string& glob,
-                                     bool have_gpu) {
+std::vector<Measurement> select_rows(const std::vector<Measurement>& all, const std::string& glob, bool have_gpu) {
   std::set<std::string> wanted;
   for (const Measurement& one : all) {
     if (fnmatch(glob.c_str(), one.name.c_str(), 0) == 0) wanted.insert(one.name);
@@ -66,8 +63,7 @@ std::vector<Measurement> select_rows(const std::vector<Measurement>& all, const 
   return selected;
 }
 
-std::vector<Outcome> interleave(const std::vector<Measurement>& measurements, int rounds,
-                                const OnRound& on_round) {
+std::vector<Outcome> interleave(const std::vector<Measurement>& measurements, int rounds, const OnRound& on_round) {
   if (rounds < 1) throw std::invalid_argument("--rounds must be at least 1");
   std::vector<Collected> collected(measurements.size());
   for (int round = 1; round <= rounds; ++round) {

@@ -43,15 +43,13 @@ struct Outcome {
 /// The measurements whose names match the shell pattern `glob`, with the peers and limits they are compared
 /// with, in the order of `all`; those that need a GPU only if `have_gpu`. Errors: std::invalid_argument if
 /// there is a GPU and nothing matches; the message lists the names.
-std::vector<Measurement> select_rows(const std::vector<Measurement>& all, const std::string& glob,
-                                     bool have_gpu);
+std::vector<Measurement> select_rows(const std::vector<Measurement>& all, const std::string& glob, bool have_gpu);
 
 /// Told before each round: name of the row, and the round, counted from 1.
 using OnRound = std::function<void(const std::string& name, int round)>;
 
 /// Runs the measurements in turn, A B C A B C ..., `rounds` times, so that drifting clocks and temperature
 /// touch all of them alike. A measurement that throws keeps the message in its outcome and the others go on.
-std::vector<Outcome> interleave(const std::vector<Measurement>& measurements, int rounds,
-                                const OnRound& on_round = {});
+std::vector<Outcome> interleave(const std::vector<Measurement>& measurements, int rounds, const OnRound& on_round = {});
 
 }  // namespace measure

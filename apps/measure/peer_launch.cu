@@ -15,9 +15,8 @@ constexpr int kTaskThreads = 256;  // a block as wide as a task's
 constexpr int kWarmUp = 200;
 
 void launch_empty(const Stream& stream, int threads) {
-  check_cuda(
-      cudaLaunchKernel(kEmpty, dim3(1), dim3(static_cast<unsigned>(threads)), nullptr, 0, stream.get()),
-      "cudaLaunchKernel", "The kernel may not be built for this GPU: see FLYWHEEL_CUDA_ARCHITECTURES");
+  check_cuda(cudaLaunchKernel(kEmpty, dim3(1), dim3(static_cast<unsigned>(threads)), nullptr, 0, stream.get()),
+             "cudaLaunchKernel", "The kernel may not be built for this GPU: see FLYWHEEL_CUDA_ARCHITECTURES");
 }
 
 // Turns the us each of some batches took into M/s.

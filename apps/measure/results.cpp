@@ -66,8 +66,7 @@ void write_rows(const std::vector<Row>& rows, const fs::path& path) {
   std::error_code failed;
   if (out) fs::rename(part, path, failed);
   if (!out || failed) {
-    throw std::runtime_error("cannot write " + path.string() +
-                             ": free some space, or name another folder with --out");
+    throw std::runtime_error("cannot write " + path.string() + ": free some space, or name another folder with --out");
   }
 }
 

@@ -13,12 +13,10 @@ void require_usable(const Samples& samples, double percent) {
     throw std::invalid_argument("percentile of no samples: let the measurement take at least one");
   }
   if (!(percent > 0 && percent <= 100)) {
-    throw std::invalid_argument("percentile " + std::to_string(percent) +
-                                " does not exist: ask for one in (0, 100]");
+    throw std::invalid_argument("percentile " + std::to_string(percent) + " does not exist: ask for one in (0, 100]");
   }
   if (std::any_of(samples.begin(), samples.end(), [](double sample) { return std::isnan(sample); })) {
-    throw std::invalid_argument(
-        "a sample is NaN: the measurement divided by a count or a time of zero; fix it there");
+    throw std::invalid_argument("a sample is NaN: the measurement divided by a count or a time of zero; fix it there");
   }
 }
 
@@ -48,9 +46,7 @@ double tail(Samples samples, double percent, Better better) {
 
 const Samples& best_of(const std::vector<Samples>& candidates, Better better) {
   if (candidates.empty()) throw std::invalid_argument("best of no candidates: measure at least one shape");
-  const auto median_is_less = [](const Samples& a, const Samples& b) {
-    return percentile(a, 50) < percentile(b, 50);
-  };
+  const auto median_is_less = [](const Samples& a, const Samples& b) { return percentile(a, 50) < percentile(b, 50); };
   return better == Better::lower ? *std::min_element(candidates.begin(), candidates.end(), median_is_less)
                                  : *std::max_element(candidates.begin(), candidates.end(), median_is_less);
 }

@@ -30,14 +30,8 @@ std::string ratio(double value, const std::optional<double>& base) {
 
 Line line_of(const Row& row) {
   const std::string peer = row.peer.empty() ? "-" : row.peer + " " + number(row.peer_value);
-  return {row.name,
-          number(row.p50),
-          number(row.p99),
-          row.unit,
-          peer,
-          ratio(row.p50, row.peer_value),
-          number(row.limit),
-          ratio(row.p50, row.limit)};
+  return {row.name,          number(row.p50),          number(row.p99), row.unit, peer, ratio(row.p50, row.peer_value),
+          number(row.limit), ratio(row.p50, row.limit)};
 }
 
 // Words to the left, numbers to the right.
@@ -58,8 +52,7 @@ void Report::print(std::ostream& out) const {
     for (std::size_t c = 0; c < line.size(); ++c) widths[c] = std::max(widths[c], line[c].size());
   }
   for (const Line& line : lines) {
-    for (std::size_t c = 0; c < line.size(); ++c)
-      out << (c ? "  " : "") << pad(line[c], widths[c], is_words(c));
+    for (std::size_t c = 0; c < line.size(); ++c) out << (c ? "  " : "") << pad(line[c], widths[c], is_words(c));
     out << '\n';
   }
 }

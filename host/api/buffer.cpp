@@ -15,7 +15,9 @@ BufferMemory::~BufferMemory() {
 }
 
 BufferMemory::BufferMemory(BufferMemory&& other) noexcept
-    : core_(std::move(other.core_)), data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
+    : core_(std::move(other.core_)),
+      data_(std::exchange(other.data_, nullptr)),
+      bytes_(std::exchange(other.bytes_, 0)) {}
 
 BufferMemory& BufferMemory::operator=(BufferMemory&& other) noexcept {
   BufferMemory taken(std::move(other));  // the old memory is freed at the end of this function, not with `other`

@@ -59,15 +59,11 @@ class Buffer {
 
   /// Copies `count` values to position `at`. It works while the kernel is resident, and it is not ordered with runs in
   /// flight. Throws UsageError if the values do not fit.
-  void write(const T* from, std::size_t count, std::size_t at = 0) {
-    memory_.write(bytes_of(at), from, bytes_of(count));
-  }
+  void write(const T* from, std::size_t count, std::size_t at = 0) { memory_.write(bytes_of(at), from, bytes_of(count)); }
   void write(const std::vector<T>& from) { write(from.data(), from.size()); }
   /// Copies `count` values from position `at`. Like write(), it is not ordered with runs in flight: wait for the run
   /// first.
-  void read(T* to, std::size_t count, std::size_t at = 0) const {
-    memory_.read(bytes_of(at), to, bytes_of(count));
-  }
+  void read(T* to, std::size_t count, std::size_t at = 0) const { memory_.read(bytes_of(at), to, bytes_of(count)); }
   /// All values.
   std::vector<T> read() const {
     std::vector<T> all(size());

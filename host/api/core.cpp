@@ -26,8 +26,9 @@ void take_apart(Core* core) noexcept {
 
 void Core::require_ours() const {
   if (!is_ours())
-    throw UsageError("a child of fork() has neither the threads nor the device of its parent's runtime: start a runtime in the "
-                     "child");
+    throw UsageError(
+        "a child of fork() has neither the threads nor the device of its parent's runtime: start a runtime in the "
+        "child");
 }
 
 std::shared_ptr<Core> make_core(const KernelEntry& entry, const Options& options, std::unique_ptr<Engine> engine) {

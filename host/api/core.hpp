@@ -12,8 +12,11 @@ namespace flywheel {
 
 struct Core {
   Core(const KernelEntry& entry, const Options& chosen, std::unique_ptr<Engine> made)
-      : options(chosen), engine(std::move(made)), heap(*engine, options.heap_bytes),
-        memory(*engine, options), loader(*engine, memory.dev(), heap, entry, options),
+      : options(chosen),
+        engine(std::move(made)),
+        heap(*engine, options.heap_bytes),
+        memory(*engine, options),
+        loader(*engine, memory.dev(), heap, entry, options),
         dispatcher(*engine, memory.dev(), options) {}
 
   /// False in a child of fork(): threads and GPU belong to the parent, and the child must not end them.

@@ -24,8 +24,7 @@ struct RunRecord;
 class Run {
  public:
   Run() = default;
-  Run(std::shared_ptr<Core> core, std::shared_ptr<RunRecord> record)
-      : core_(std::move(core)), record_(std::move(record)) {}
+  Run(std::shared_ptr<Core> core, std::shared_ptr<RunRecord> record) : core_(std::move(core)), record_(std::move(record)) {}
 
   /// Waits until the run has ended. Throws RunError if it failed or was cancelled.
   void wait();

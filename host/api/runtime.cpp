@@ -4,10 +4,10 @@
 #include <mutex>
 #include <vector>
 
-#include "core.hpp"
 #include "../base/deferred_release.hpp"
 #include "../base/log.hpp"
 #include "../base/options_check.hpp"
+#include "core.hpp"
 
 namespace flywheel {
 
@@ -138,8 +138,8 @@ Stats Runtime::stats() {
   core_->engine->copy_to_host(each.data(), dev.stats, each.size() * sizeof(WorkerStats));
   core_->engine->copy_to_host(queues.data(), dev.queue_words, queues.size() * sizeof(QueueWords));
   const DispatcherCounters runs = core_->dispatcher.counters();
-  Stats all{device(), workers(), 0, 0, 0, 0, 0, 0, 0, runs.submitted, runs.completed, runs.direct, runs.peak_live,
-            runs.launches, runs.parks};
+  Stats all{device(),       workers(),     0,         0, 0, 0, 0, 0, 0, runs.submitted, runs.completed, runs.direct,
+            runs.peak_live, runs.launches, runs.parks};
   for (const WorkerStats& one : each) {
     all.tasks += one.tasks;
     all.skipped += one.skipped;
@@ -155,8 +155,9 @@ Stats Runtime::stats() {
 void Runtime::shutdown() {
   if (core_ && !core_->is_ours()) return;
   if (core()->dispatcher.shutdown(core_->options.shutdown_timeout)) return;
-  log::error("the kernel did not stop within Options::shutdown_timeout: a task does not look at block.cancelled(). "
-             "Its memory stays taken until the process ends.");
+  log::error(
+      "the kernel did not stop within Options::shutdown_timeout: a task does not look at block.cancelled(). "
+      "Its memory stays taken until the process ends.");
   core_->memory.leak();
   core_->heap.leak();
   if (core_->dispatcher.let_go_if_stuck()) keep_for_ever(core_);

@@ -4,11 +4,11 @@
 
 #include <optional>
 
-#include "buffer.hpp"
-#include "run.hpp"
 #include "../base/options.hpp"
 #include "../load/executable.hpp"
 #include "../plan/schedule.hpp"
+#include "buffer.hpp"
+#include "run.hpp"
 
 namespace flywheel {
 
@@ -44,15 +44,15 @@ inline constexpr Traced traced{};
 struct Stats {
   std::string device;
   std::uint32_t workers;
-  std::uint64_t tasks;        // bodies that ran
-  std::uint64_t skipped;      // tasks whose predecessors failed, or whose run was cancelled
-  std::uint64_t kept;         // successors that a worker kept for itself
-  std::uint64_t handed;       // tasks that were delivered to an idle worker
-  std::uint64_t queued;       // tasks that waited in a queue
-  std::uint64_t idle_polls;   // polls of idle workers
-  std::uint64_t queue_peak;   // most tasks that a push has left in a ready queue; pushes to an empty queue are not counted
+  std::uint64_t tasks;       // bodies that ran
+  std::uint64_t skipped;     // tasks whose predecessors failed, or whose run was cancelled
+  std::uint64_t kept;        // successors that a worker kept for itself
+  std::uint64_t handed;      // tasks that were delivered to an idle worker
+  std::uint64_t queued;      // tasks that waited in a queue
+  std::uint64_t idle_polls;  // polls of idle workers
+  std::uint64_t queue_peak;  // most tasks that a push has left in a ready queue; pushes to an empty queue are not counted
   std::uint64_t submitted, completed, direct, peak_live;  // runs; direct: not through the backlog; peak_live: in flight at once
-  std::uint64_t launches, parks;  // of the kernel; equal while it is not resident
+  std::uint64_t launches, parks;                          // of the kernel; equal while it is not resident
 };
 
 /// Thread-safe, except for moving. Runs, executables and buffers may outlive the runtime: they keep the memory that

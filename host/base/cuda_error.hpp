@@ -13,13 +13,18 @@ namespace flywheel {
 /// What the user can do about this CUDA error.
 inline std::string cuda_remedy(cudaError_t error) {
   switch (error) {
-    case cudaErrorMemoryAllocation: return "free GPU memory, or lower the sizes in Options";
-    case cudaErrorCooperativeLaunchTooLarge: return "start fewer workers with Options::workers";
-    case cudaErrorInsufficientDriver: return "install an NVIDIA driver as new as this program's CUDA version";
-    case cudaErrorNoDevice: return "no NVIDIA GPU is visible: check nvidia-smi and CUDA_VISIBLE_DEVICES";
+    case cudaErrorMemoryAllocation:
+      return "free GPU memory, or lower the sizes in Options";
+    case cudaErrorCooperativeLaunchTooLarge:
+      return "start fewer workers with Options::workers";
+    case cudaErrorInsufficientDriver:
+      return "install an NVIDIA driver as new as this program's CUDA version";
+    case cudaErrorNoDevice:
+      return "no NVIDIA GPU is visible: check nvidia-smi and CUDA_VISIBLE_DEVICES";
     case cudaErrorNoKernelImageForDevice:
       return "rebuild with this GPU's architecture in FLYWHEEL_CUDA_ARCHITECTURES";
-    default: return "look the error up in the CUDA documentation; compute-sanitizer helps with Mode::drain";
+    default:
+      return "look the error up in the CUDA documentation; compute-sanitizer helps with Mode::drain";
   }
 }
 

@@ -21,8 +21,8 @@ spdlog::logger& logger() {
   static auto* one = new std::shared_ptr<spdlog::logger>(
       std::make_shared<spdlog::logger>("flywheel", std::make_shared<spdlog::sinks::stderr_color_sink_mt>()));
   using Console = spdlog::details::console_mutex;
-  [[maybe_unused]] static const int registered = pthread_atfork(
-      [] { Console::mutex().lock(); }, [] { Console::mutex().unlock(); }, [] { Console::mutex().unlock(); });
+  [[maybe_unused]] static const int registered =
+      pthread_atfork([] { Console::mutex().lock(); }, [] { Console::mutex().unlock(); }, [] { Console::mutex().unlock(); });
   return **one;
 }
 

@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <mutex>
 
+#include "../../runtime/compiled/operands.hpp"
 #include "../base/error.hpp"
 #include "gpu_probe.hpp"
-#include "../../runtime/compiled/operands.hpp"
 
 namespace flywheel {
 
@@ -26,8 +26,8 @@ std::uint32_t fit_pages(const Options& options, std::size_t room, std::size_t sc
   const std::size_t most = std::min<std::size_t>(room / kPageBytes, kMostPages);
   const std::uint32_t pages = options.operand_pages ? options.operand_pages : static_cast<std::uint32_t>(most);
   if (pages >= kFewestPages && pages <= most) return pages;
-  throw CapacityError("Options::operand_pages is " + std::to_string(options.operand_pages) + " and " +
-                      std::to_string(most) + " pages of 26 KB fit beside " + std::to_string(scratch) +
+  throw CapacityError("Options::operand_pages is " + std::to_string(options.operand_pages) + " and " + std::to_string(most) +
+                      " pages of 26 KB fit beside " + std::to_string(scratch) +
                       " bytes of scratch: tasks with operands need at least " + std::to_string(kFewestPages) +
                       "; lower Options::scratch_bytes, or leave operand_pages at 0");
 }

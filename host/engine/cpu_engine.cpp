@@ -47,7 +47,9 @@ struct CpuThreads {
 class CpuEngine final : public Engine {
  public:
   CpuEngine(const KernelEntry& entry, const Options& options)
-      : workers_(count_workers(options)), drains_(options.mode == Mode::drain), executor_(std::make_shared<CpuThreads>()) {
+      : workers_(count_workers(options)),
+        drains_(options.mode == Mode::drain),
+        executor_(std::make_shared<CpuThreads>()) {
     executor_->entry = entry;
     executor_->scratch.assign(workers_, std::vector<unsigned char>(options.scratch_bytes + 16));
   }
@@ -130,8 +132,8 @@ class CpuEngine final : public Engine {
     CpuPlatform::device(executor_->dev.control->broadcast.abort).store(1, Order::relaxed);
     join();
     executor_->active.store(0, std::memory_order_relaxed);  // relaxed: all threads are joined
-    throw LaunchRefused("of " + std::to_string(workers_ + 1) + " threads " + std::to_string(started) + " could be started (" + why +
-                      "): ask for fewer Options::workers, or raise the limits of the process");
+    throw LaunchRefused("of " + std::to_string(workers_ + 1) + " threads " + std::to_string(started) + " could be started (" +
+                        why + "): ask for fewer Options::workers, or raise the limits of the process");
   }
   void join() {
     for (std::thread& thread : threads_) thread.join();

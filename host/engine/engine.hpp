@@ -7,9 +7,9 @@
 #include <memory>
 #include <string>
 
+#include "../../runtime/records/entry.hpp"
 #include "../base/cuda_stream.hpp"
 #include "../base/options.hpp"
-#include "../../runtime/records/entry.hpp"
 
 namespace flywheel {
 
@@ -24,7 +24,7 @@ class Engine {
   virtual std::string name() const = 0;
   virtual bool is_gpu() const = 0;
   virtual std::uint32_t workers() const = 0;
-  virtual bool drains() const = 0;  // the kernel ends when its work is done (Mode::drain)
+  virtual bool drains() const = 0;                  // the kernel ends when its work is done (Mode::drain)
   virtual std::uint32_t operand_pages() const = 0;  // pages of a worker, see runtime/compiled/operands.hpp
   /// Bytes of scratch of a worker, a multiple of 16. May be less than Options::scratch_bytes if that was left at its
   /// default.

@@ -42,25 +42,30 @@ void warn_of_lazy_loading() {
   FLYWHEEL_CUDA(cudaGetDriverEntryPointByVersion("cuModuleGetLoadingMode", &function, 12000, cudaEnableDefault, &found));
   int mode = 0;
   if (!function || reinterpret_cast<GetMode>(function)(&mode) != 0 || mode != kLazy) return;
-  log::warn("CUDA loads kernels lazily in this process, and a first launch of another kernel may wait for ever beside a "
-            "resident one. Start the runtime before other CUDA calls, or set CUDA_MODULE_LOADING=EAGER.");
+  log::warn(
+      "CUDA loads kernels lazily in this process, and a first launch of another kernel may wait for ever beside a "
+      "resident one. Start the runtime before other CUDA calls, or set CUDA_MODULE_LOADING=EAGER.");
 }
 
 [[noreturn]] void throw_no_memory(std::size_t bytes) {
   cudaGetLastError();  // clears the error, so that the program does not see it
   std::size_t free_bytes = 0, all_bytes = 0;
   FLYWHEEL_CUDA(cudaMemGetInfo(&free_bytes, &all_bytes));
-  throw CapacityError("the GPU has no " + std::to_string(bytes) + " bytes in one piece: " + std::to_string(free_bytes >> 20) + " of " +
-                      std::to_string(all_bytes >> 20) + " MiB are free. To do: free GPU memory, perhaps of another program, or " +
-                      "lower the sizes in Options");
+  throw CapacityError("the GPU has no " + std::to_string(bytes) + " bytes in one piece: " + std::to_string(free_bytes >> 20) +
+                      " of " + std::to_string(all_bytes >> 20) +
+                      " MiB are free. To do: free GPU memory, perhaps of another program, or " + "lower the sizes in Options");
 }
 
 MemoryKind kind_of(cudaMemoryType type) {
   switch (type) {
-    case cudaMemoryTypeHost: return MemoryKind::registered;
-    case cudaMemoryTypeDevice: return MemoryKind::device;
-    case cudaMemoryTypeManaged: return MemoryKind::managed;
-    default: return MemoryKind::ordinary;
+    case cudaMemoryTypeHost:
+      return MemoryKind::registered;
+    case cudaMemoryTypeDevice:
+      return MemoryKind::device;
+    case cudaMemoryTypeManaged:
+      return MemoryKind::managed;
+    default:
+      return MemoryKind::ordinary;
   }
 }
 
@@ -72,7 +77,10 @@ CUstream_st* new_stream() {
 }  // namespace
 
 GpuEngine::GpuEngine(const KernelEntry& entry, const Options& options, const GpuFacts& facts)
-    : entry_(entry), device_(options.device), facts_(facts), drains_(choose_drain(options, facts)) {
+    : entry_(entry),
+      device_(options.device),
+      facts_(facts),
+      drains_(choose_drain(options, facts)) {
   const DeviceGuard guard(device_);
   if (!drains_) warn_of_lazy_loading();
   fit_ = fit_kernel(entry, options, facts);
@@ -148,8 +156,7 @@ void GpuEngine::copy_to_host(void* host, const void* device, std::size_t bytes) 
   std::scoped_lock lock(staging_mutex_);
   for (std::size_t at = 0; at < bytes; at += kStagingBytes) {
     const std::size_t part = std::min(kStagingBytes, bytes - at);
-    FLYWHEEL_CUDA(cudaMemcpyAsync(staging_, static_cast<const char*>(device) + at, part, cudaMemcpyDeviceToHost,
-                                  copy_stream_));
+    FLYWHEEL_CUDA(cudaMemcpyAsync(staging_, static_cast<const char*>(device) + at, part, cudaMemcpyDeviceToHost, copy_stream_));
     FLYWHEEL_CUDA(cudaStreamSynchronize(copy_stream_));
     std::memcpy(static_cast<char*>(host) + at, staging_, part);
   }
@@ -168,8 +175,8 @@ void GpuEngine::launch(const DeviceState& dev) {
   DeviceState copy = dev;
   void* arguments[] = {&copy};
   raise_shared_limit(entry_.kernel, fit_.shared_bytes);  // code outside the library may have lowered it
-  const cudaError_t error = cudaLaunchCooperativeKernel(entry_.kernel, dim3(fit_.workers), dim3(entry_.block_threads), arguments,
-                                                        fit_.shared_bytes, kernel_stream_);
+  const cudaError_t error = cudaLaunchCooperativeKernel(entry_.kernel, dim3(fit_.workers), dim3(entry_.block_threads),
+                                                        arguments, fit_.shared_bytes, kernel_stream_);
   if (error == cudaSuccess) return;
   cudaGetLastError();  // clears the error, so that the program does not see it
   std::string why_lost;

@@ -60,9 +60,12 @@ bool probe_gpu(int device, GpuFacts& facts, std::string& why) {
   if (!find_device(device, why)) return false;
   cudaDeviceProp properties{};
   FLYWHEEL_CUDA(cudaGetDeviceProperties(&properties, device));
-  facts = {properties.name, properties.multiProcessorCount, attribute(cudaDevAttrCooperativeLaunch, device),
+  facts = {properties.name,
+           properties.multiProcessorCount,
+           attribute(cudaDevAttrCooperativeLaunch, device),
            attribute(cudaDevAttrKernelExecTimeout, device),
-           attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin, device), bytes_of_tick(device)};
+           attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin, device),
+           bytes_of_tick(device)};
   if (properties.major < 8) why = std::string(facts.name) + " is older than compute capability 8.0";
   else if (!facts.cooperative_launch) why = std::string(facts.name) + " cannot launch cooperative kernels (MPS or vGPU?)";
   return why.empty();
@@ -94,8 +97,8 @@ GpuFit fit_kernel(const KernelEntry& entry, const Options& options, const GpuFac
   const GpuFit fit = fit_shared(entry.has_operands, options, facts, attributes.sharedSizeBytes);
   raise_shared_limit(entry.kernel, fit.shared_bytes);
   int blocks = 0;
-  FLYWHEEL_CUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, entry.kernel,
-                                                              static_cast<int>(entry.block_threads), fit.shared_bytes));
+  FLYWHEEL_CUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, entry.kernel, static_cast<int>(entry.block_threads),
+                                                              fit.shared_bytes));
   if (blocks < 1) throw CapacityError("not one block of the kernel fits on an SM: lower Options::scratch_bytes");
   return fit;
 }

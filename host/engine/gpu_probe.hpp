@@ -5,8 +5,8 @@
 #include <functional>
 #include <string>
 
-#include "../base/options.hpp"
 #include "../../runtime/records/entry.hpp"
+#include "../base/options.hpp"
 
 namespace flywheel {
 
@@ -15,9 +15,9 @@ struct GpuFacts {
   std::string name;
   int multiprocessors;
   int cooperative_launch;
-  int has_watchdog;          // the GPU drives a display, which limits the time of kernels
+  int has_watchdog;  // the GPU drives a display, which limits the time of kernels
   int shared_bytes_optin;
-  double bytes_of_tick;      // rated memory bandwidth in bytes per tick of the SMs' clock; 0: not known
+  double bytes_of_tick;  // rated memory bandwidth in bytes per tick of the SMs' clock; 0: not known
 };
 
 /// Fills in `facts`. False, with `why`, if the library cannot use the device. Sets CUDA_MODULE_LOADING to EAGER unless

@@ -9,8 +9,9 @@ std::string why_unusable(const PointerFacts& facts, int device) {
     return "it points to pinned host memory that is not mapped for GPU " + std::to_string(device) +
            ": register it with cudaHostRegisterMapped, or use Runtime::allocate()";
   if (facts.kind == MemoryKind::device && facts.device != device)
-    return "it points to memory of GPU " + std::to_string(facts.device) + ", and the runtime is on GPU " + std::to_string(device) +
-           ": call cudaSetDevice(" + std::to_string(device) + ") before cudaMalloc, or set Options::device";
+    return "it points to memory of GPU " + std::to_string(facts.device) + ", and the runtime is on GPU " +
+           std::to_string(device) + ": call cudaSetDevice(" + std::to_string(device) +
+           ") before cudaMalloc, or set Options::device";
   return {};
 }
 

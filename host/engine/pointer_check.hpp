@@ -10,8 +10,8 @@ enum class MemoryKind { ordinary, registered, device, managed };
 /// What CUDA reports about a pointer.
 struct PointerFacts {
   MemoryKind kind;
-  int device;        // the owner of the memory, for MemoryKind::device
-  bool is_mapped;    // the asking device has an address for it
+  int device;      // the owner of the memory, for MemoryKind::device
+  bool is_mapped;  // the asking device has an address for it
 };
 
 /// Empty if tasks on GPU `device` can use the pointer, else a sentence that says why not and names the remedy.

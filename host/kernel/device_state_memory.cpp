@@ -6,9 +6,9 @@
 #include <cstdlib>
 #include <string>
 
+#include "../../runtime/compiled/operands.hpp"
 #include "../base/error.hpp"
 #include "../engine/thrown_texts.hpp"
-#include "../../runtime/compiled/operands.hpp"
 
 namespace flywheel {
 
@@ -83,7 +83,8 @@ DeviceStateMemory::DeviceStateMemory(Engine& engine, const DeviceState& sizes) :
 
 /// Delegates to the private constructor, so that the object is complete: if an allocation below throws, the destructor
 /// runs and frees what was allocated before.
-DeviceStateMemory::DeviceStateMemory(Engine& engine, const Options& options) : DeviceStateMemory(engine, sizes(engine, options)) {
+DeviceStateMemory::DeviceStateMemory(Engine& engine, const Options& options)
+    : DeviceStateMemory(engine, sizes(engine, options)) {
   const std::size_t runs = dev_.run_slots, watched = dev_.workers + 1;  // the workers and the inbox poller
   power_of_two(options.max_tasks, "max_tasks", 1u << 30);
   power_of_two(options.max_waiting, "max_waiting", 1u << 31);
@@ -143,8 +144,8 @@ void DeviceStateMemory::fill_queues() {
   std::int64_t queued = 0, pooled = 0;
   for (std::uint32_t level = 0; level < kPriorities; ++level)
     reset_queue(queued, words[level], slots.data() + std::size_t{level} * dev_.queue_capacity, dev_.queue_capacity);
-  reset_queue(pooled, words[kPriorities], slots.data() + std::size_t{kPriorities} * dev_.queue_capacity,
-              dev_.spawn_capacity, dev_.spawn_capacity);
+  reset_queue(pooled, words[kPriorities], slots.data() + std::size_t{kPriorities} * dev_.queue_capacity, dev_.spawn_capacity,
+              dev_.spawn_capacity);
   engine_.copy_to_device(dev_.queue_words, words.data(), words.size() * sizeof(QueueWords));
   engine_.copy_to_device(dev_.queue_slots, slots.data(), slots.size() * sizeof(std::uint64_t));
   engine_.copy_to_device(&dev_.control->pooled.value, &pooled, sizeof(pooled));

@@ -30,8 +30,11 @@ bool is_of_gang(const WatchedRun& run, std::uint64_t item) {
 }  // namespace
 
 Watchdog::Watchdog(const DeviceState& dev, const Options& options)
-    : dev_(dev), limit_ns_(std::max<std::uint64_t>(std::chrono::nanoseconds(options.stall_limit).count(), 1)),
-      most_between_checks_(most_between_checks(limit_ns_)), pulses_(dev.workers), watched_(dev.workers) {}
+    : dev_(dev),
+      limit_ns_(std::max<std::uint64_t>(std::chrono::nanoseconds(options.stall_limit).count(), 1)),
+      most_between_checks_(most_between_checks(limit_ns_)),
+      pulses_(dev.workers),
+      watched_(dev.workers) {}
 
 std::vector<Stall> Watchdog::new_stalls(const RunIn& run_in, std::uint64_t now_ns) {
   const std::uint64_t stopped_ns = note_awake(now_ns);

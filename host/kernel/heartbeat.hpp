@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "../base/options.hpp"
 #include "../../runtime/records/device_state.hpp"
+#include "../base/options.hpp"
 
 namespace flywheel {
 
@@ -61,19 +61,19 @@ class Watchdog {
     std::uint64_t elapsed_ns = 0;
     std::uint64_t started_ns = 0;
     std::uint64_t joined = 0;
-    std::uint64_t part_ns = 0;   // when the last body of that run began; 0: none has, or not known
+    std::uint64_t part_ns = 0;  // when the last body of that run began; 0: none has, or not known
     std::uint32_t beats = 0;
-    bool slow = false;   // state is slow; item, elapsed_ns and beats belong to one heartbeat
-    bool runs = false;   // a CPU worker's body runs; item and started_ns belong to it
+    bool slow = false;  // state is slow; item, elapsed_ns and beats belong to one heartbeat
+    bool runs = false;  // a CPU worker's body runs; item and started_ns belong to it
   };
   /// What the watchdog remembers of a worker's task.
   struct Watched {
-    Pulse pulse;                    // of the last look at which it changed
-    std::uint32_t generation = 0;   // of the task's run
-    std::uint64_t counted_ns = 0;   // the time of the task that counts
-    std::uint64_t uncounted_ns = 0;   // GPU: the part of elapsed_ns that does not count
-    std::uint64_t others_began = 0; // gang: when another worker last began a task of the run
-    bool told = false;              // reported by new_stalls()
+    Pulse pulse;                     // of the last look at which it changed
+    std::uint32_t generation = 0;    // of the task's run
+    std::uint64_t counted_ns = 0;    // the time of the task that counts
+    std::uint64_t uncounted_ns = 0;  // GPU: the part of elapsed_ns that does not count
+    std::uint64_t others_began = 0;  // gang: when another worker last began a task of the run
+    bool told = false;               // reported by new_stalls()
   };
 
   static Pulse read(Heartbeat& heart);

@@ -6,7 +6,11 @@ namespace flywheel {
 
 KernelLifetime::KernelLifetime(Engine& engine, DeviceState& dev, const Watchdog& watchdog, InboxWriter& inbox,
                                const Options& options)
-    : engine_(engine), dev_(dev), watchdog_(watchdog), inbox_(inbox), park_after_(options.park_after),
+    : engine_(engine),
+      dev_(dev),
+      watchdog_(watchdog),
+      inbox_(inbox),
+      park_after_(options.park_after),
       start_timeout_(options.start_timeout) {}
 
 bool KernelLifetime::ensure(const Lock&, std::uint32_t ended_of_all) {

@@ -70,9 +70,9 @@ class KernelLifetime {
   const std::chrono::milliseconds start_timeout_;
 
   bool resident_ = false;
-  bool parking_ = false;      // told to park
+  bool parking_ = false;  // told to park
   bool launch_due_ = false;
-  bool all_present_ = false;  // all workers have started
+  bool all_present_ = false;       // all workers have started
   Clock::time_point late_from_{};  // when Options::start_timeout began
   Clock::time_point last_busy_{};
   std::uint64_t launches_ = 0;

@@ -38,7 +38,7 @@ struct LoadedGraph {
   std::vector<std::type_index> types;
   std::vector<std::uint32_t> stage_of;  // of each task: its index in `stages`
   std::vector<std::string> stages;
-  std::vector<bool> in_gang;          // of each task: whether it is in a gang
+  std::vector<bool> in_gang;                   // of each task: whether it is in a gang
   std::vector<std::uint32_t> dependent_bytes;  // of each task: bytes of operands that other tasks write
   void* counters = nullptr;
   void* phases = nullptr;

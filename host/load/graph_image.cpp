@@ -13,8 +13,7 @@ namespace {
 std::uint16_t type_index(const GraphNode& node, const KernelEntry& entry) {
   for (std::uint32_t i = 0; i < entry.type_count; ++i)
     if (node.type == *entry.types[i].type) return static_cast<std::uint16_t>(i);
-  throw GraphError("task type " + type_name(node.type) +
-                   " is not one of the runtime's: add it to flywheel::start<...>()");
+  throw GraphError("task type " + type_name(node.type) + " is not one of the runtime's: add it to flywheel::start<...>()");
 }
 
 TaskRecord make_record(const GraphNode& node, std::uint32_t local, const KernelEntry& entry) {
@@ -80,8 +79,7 @@ GraphImage compile_image(const Graph& graph, const KernelEntry& entry, std::uint
 GraphImage image_of_plan(const SchedulePlan& plan, const Graph& graph, const KernelEntry& entry) {
   validate_schedule(plan, graph);
   std::vector<TaskRecord> records;
-  for (std::uint32_t task = 0; task < graph.size(); ++task)
-    records.push_back(make_record(graph.nodes()[task], task, entry));
+  for (std::uint32_t task = 0; task < graph.size(); ++task) records.push_back(make_record(graph.nodes()[task], task, entry));
   GraphImage image;
   image.schedule = make_schedule_image(plan, graph, records);
   image.run.flags = kCompiled;
@@ -96,7 +94,8 @@ void refuse_what_needs_a_plan(const Graph& graph) {
   for (std::uint32_t task = 0; task < graph.size(); ++task) {
     const std::uint32_t worker = graph.nodes()[task].worker;
     if (worker != kAnyWorker)
-      throw GraphError(name_of(graph, task) + " is placed on worker " + std::to_string(worker) + ", but here any worker takes any "
+      throw GraphError(name_of(graph, task) + " is placed on worker " + std::to_string(worker) +
+                       ", but here any worker takes any "
                        "task: load the graph with `compiled`, or leave Graph::place() out");
   }
 }

@@ -3,9 +3,9 @@
 
 #include <vector>
 
+#include "../../runtime/records/entry.hpp"
 #include "../plan/graph.hpp"
 #include "../plan/schedule_image.hpp"
-#include "../../runtime/records/entry.hpp"
 
 namespace flywheel {
 

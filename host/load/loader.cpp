@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <atomic>
 
-#include "graph_image.hpp"
 #include "../plan/task_name.hpp"
+#include "graph_image.hpp"
 
 namespace flywheel {
 
@@ -51,9 +51,16 @@ void note_tasks(LoadedGraph& loaded, const Graph& graph) {
 }  // namespace
 
 Loader::Loader(Engine& engine, const DeviceState& dev, Heap& heap, const KernelEntry& entry, const Options& options)
-    : engine_(engine), dev_(dev), heap_(heap), entry_(entry), overlap_(options.overlap),
-      max_tasks_(options.max_tasks), max_edges_(options.max_edges), records_(options.max_tasks),
-      edges_(options.max_edges), execs_(options.max_executables) {}
+    : engine_(engine),
+      dev_(dev),
+      heap_(heap),
+      entry_(entry),
+      overlap_(options.overlap),
+      max_tasks_(options.max_tasks),
+      max_edges_(options.max_edges),
+      records_(options.max_tasks),
+      edges_(options.max_edges),
+      execs_(options.max_executables) {}
 
 std::shared_ptr<LoadedGraph> Loader::load(const Graph& graph, const Compiled* how, std::shared_ptr<Core> core,
                                           std::size_t& needs_heap) {
@@ -67,9 +74,7 @@ std::shared_ptr<LoadedGraph> Loader::load(const Graph& graph, const Compiled* ho
   };
   std::shared_ptr<LoadedGraph> loaded(new LoadedGraph(std::move(core)), give_back);
   loaded->graph_id = graph.id();
-  loaded->kind = how                         ? GraphKind::compiled
-                 : image.run.flags & kPhased ? GraphKind::phased
-                                             : GraphKind::dynamic;
+  loaded->kind = how ? GraphKind::compiled : image.run.flags & kPhased ? GraphKind::phased : GraphKind::dynamic;
   loaded->operand_bytes = image.schedule.operand_bytes;
   loaded->task_count = graph.size();
   loaded->result_bytes = static_cast<std::uint32_t>(graph.result_bytes());
@@ -87,7 +92,8 @@ void Loader::check_buffers(const Graph& graph) const {
   for (const BufferArgument& buffer : graph.buffers()) {
     const std::string wrong = engine_.check_pointer(buffer.pointer);
     if (wrong.empty()) continue;
-    throw GraphError(name_of(graph, buffer.task) + ", buffer '" + buffer.name + "': " + wrong + ". Allocate it with Runtime::allocate() first.");
+    throw GraphError(name_of(graph, buffer.task) + ", buffer '" + buffer.name + "': " + wrong +
+                     ". Allocate it with Runtime::allocate() first.");
   }
 }
 
@@ -98,12 +104,12 @@ void Loader::check_sizes(const Graph& graph, const GraphImage& image) const {
   if (!(image.run.flags & kAllWorkers) && image.records.size() + dev_.spawn_capacity > dev_.queue_capacity)
     throw CapacityError("the graph has " + std::to_string(image.records.size()) +
                         " tasks; with the spawn pool more than a ready queue holds: raise Options::queue_capacity "
-                        "from " + std::to_string(dev_.queue_capacity));
+                        "from " +
+                        std::to_string(dev_.queue_capacity));
   for (std::uint32_t task = 0; dev_.page_count && task < graph.size(); ++task)
     if (graph.nodes()[task].dependent_pages > dev_.page_window)
-      throw CapacityError(name_of(graph, task) + " has " +
-                          std::to_string(graph.nodes()[task].dependent_pages) + " pages of dependent operands, and " +
-                          std::to_string(dev_.page_window) +
+      throw CapacityError(name_of(graph, task) + " has " + std::to_string(graph.nodes()[task].dependent_pages) +
+                          " pages of dependent operands, and " + std::to_string(dev_.page_window) +
                           " may be under way at once: raise Options::operand_window, or split the task");
   if (image.records.size() > max_tasks_) no_room("tasks", image.records.size(), "max_tasks");
   if (image.edges.size() > max_edges_) no_room("edges", image.edges.size(), "max_edges");
@@ -195,8 +201,7 @@ void Loader::place_schedule(LoadedGraph& loaded, const GraphImage& image) {
   std::memcpy(bytes.data() + parts.streams, streams.data(), streams.size() * sizeof(WorkerStream));
   std::copy_n(from.operand_tasks.begin(), from.operand_tasks.size(),
               reinterpret_cast<OperandTask*>(bytes.data() + parts.operand_tasks));
-  std::memcpy(bytes.data() + parts.instructions, from.instructions.data(),
-              from.instructions.size() * sizeof(Instruction));
+  std::memcpy(bytes.data() + parts.instructions, from.instructions.data(), from.instructions.size() * sizeof(Instruction));
   engine_.copy_to_device(base, bytes.data(), bytes.size());
 }
 

@@ -6,9 +6,9 @@
 
 #include "../base/free_list.hpp"
 #include "../base/process.hpp"
+#include "../plan/graph.hpp"
 #include "executable.hpp"
 #include "heap.hpp"
-#include "../plan/graph.hpp"
 
 namespace flywheel {
 

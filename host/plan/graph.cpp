@@ -19,8 +19,9 @@ std::uint64_t next_graph_id() {
 }
 
 [[noreturn]] void wrong_graph(const std::string& task) {
-  throw GraphError(task + " is to wait for a task of another graph: add both to one graph, or submit the graphs one "
-                          "after the other");
+  throw GraphError(task +
+                   " is to wait for a task of another graph: add both to one graph, or submit the graphs one "
+                   "after the other");
 }
 }  // namespace
 
@@ -35,8 +36,9 @@ std::uint32_t ResultLayout::add(std::size_t bytes, std::size_t alignment, std::t
   constexpr std::uint64_t kMost = kNoResult;  // means "no result", so no result may have this offset
   const std::uint64_t at = (bytes_ + alignment - 1) / alignment * alignment;
   if (at + bytes > kMost)
-    throw CapacityError("the result of one more " + type_name(type) + " takes those of the graph to " + std::to_string(at + bytes) +
-                        " bytes, and " + std::to_string(kMost) + " is the most: write results to a buffer, or split the graph");
+    throw CapacityError("the result of one more " + type_name(type) + " takes those of the graph to " +
+                        std::to_string(at + bytes) + " bytes, and " + std::to_string(kMost) +
+                        " is the most: write results to a buffer, or split the graph");
   bytes_ = at + bytes;
   return static_cast<std::uint32_t>(at);
 }
@@ -61,10 +63,10 @@ std::uint32_t Graph::add_node(std::type_index type, const void* args, std::size_
   for (const std::uint64_t graph : waits.graphs)
     if (graph != id_) wrong_graph("a " + type_name(type));
   if (phased_ && !waits.tasks.empty())
-    throw GraphError("a " + type_name(type) + " names a dependency in a phased graph: the phases order its tasks; "
+    throw GraphError("a " + type_name(type) +
+                     " names a dependency in a phased graph: the phases order its tasks; "
                      "leave out after(), or leave out phase()");
-  GraphNode node{type, {}, kNoResult, priority, false, phase_, waits.tasks,
-                 kAnyWorker, kNoGang, 0, 0, {}};
+  GraphNode node{type, {}, kNoResult, priority, false, phase_, waits.tasks, kAnyWorker, kNoGang, 0, 0, {}};
   node.stage = stage_;
   std::memcpy(node.args.data(), args, bytes);
   nodes_.push_back(std::move(node));
@@ -92,7 +94,8 @@ void Graph::add_gang(std::vector<std::uint32_t> tasks) {
   std::vector<bool> seen(nodes_.size());
   for (const std::uint32_t task : tasks) {
     if (nodes_[task].gang != kNoGang || seen[task])
-      throw GraphError(name_of(*this, task) + " is named twice in Graph::together(): name all that run together in one call, each "
+      throw GraphError(name_of(*this, task) +
+                       " is named twice in Graph::together(): name all that run together in one call, each "
                        "once");
     seen[task] = true;
   }
@@ -102,8 +105,7 @@ void Graph::add_gang(std::vector<std::uint32_t> tasks) {
 
 void Graph::phase() {
   const bool has_edges = std::any_of(nodes_.begin(), nodes_.end(), [](const GraphNode& n) { return !n.predecessors.empty(); });
-  if (has_edges)
-    throw GraphError("phase() in a graph whose tasks name dependencies: use one or the other");
+  if (has_edges) throw GraphError("phase() in a graph whose tasks name dependencies: use one or the other");
   phased_ = true;
   if (!nodes_.empty() && nodes_.back().phase == phase_) ++phase_;
 }
@@ -147,7 +149,8 @@ std::map<std::string, std::vector<std::uint32_t>> frames_of(const Graph& graph) 
   for (std::uint32_t task = 0; task < graph.size(); ++task) {
     const GraphNode& node = graph.nodes()[task];
     const std::string& stage = graph.stages()[node.stage];
-    frames[graph.phase_count() ? "phase " + std::to_string(node.phase) + (stage.empty() ? "" : ", " + stage) : stage].push_back(task);
+    frames[graph.phase_count() ? "phase " + std::to_string(node.phase) + (stage.empty() ? "" : ", " + stage) : stage].push_back(
+        task);
   }
   return frames;
 }
@@ -159,7 +162,8 @@ std::string Graph::to_dot() const {
   for (const auto& [title, tasks] : frames_of(*this)) {
     if (!title.empty()) text += "  subgraph cluster_" + std::to_string(frame++) + " {\n  label=" + quoted(title) + "\n";
     for (const std::uint32_t task : tasks)
-      text += "  t" + std::to_string(task) + " [label=" + quoted(std::to_string(task) + " " + type_name(nodes_[task].type)) + "]\n";
+      text +=
+          "  t" + std::to_string(task) + " [label=" + quoted(std::to_string(task) + " " + type_name(nodes_[task].type)) + "]\n";
     if (!title.empty()) text += "  }\n";
   }
   for (std::uint32_t task = 0; task < size(); ++task)

@@ -10,8 +10,8 @@
 #include <typeindex>
 #include <vector>
 
-#include "../base/error.hpp"
 #include "../../runtime/cpu/task_type.hpp"
+#include "../base/error.hpp"
 
 namespace flywheel {
 
@@ -41,7 +41,9 @@ auto wait_for(After& waits, const Range& tasks) -> decltype(wait_for(waits, *std
   for (const auto& task : tasks) wait_for(waits, task);
 }
 template <class T>
-concept WaitedFor = requires(After& waits, const T& tasks) { wait_for(waits, tasks); };
+concept WaitedFor = requires(After& waits, const T& tasks) {
+  wait_for(waits, tasks);
+};
 }  // namespace detail
 
 /// The new task starts when all of these tasks have ended: g.add(task, after(a, b)). Each argument is a TaskRef or a
@@ -84,9 +86,9 @@ struct GraphNode {
   std::uint32_t operand_bytes = 0;    // in the operand stream, see runtime/compiled/operands.hpp
   std::uint32_t dependent_pages = 0;
   std::vector<DependentPiece> dependents;
-  bool early = false;                 // its roles begin before its predecessors have ended
-  double cost_ns = 0;                 // what its type's cost_ns() says; 0 if it has none
-  std::uint32_t stage = 0;            // its index in Graph::stages()
+  bool early = false;       // its roles begin before its predecessors have ended
+  double cost_ns = 0;       // what its type's cost_ns() says; 0 if it has none
+  std::uint32_t stage = 0;  // its index in Graph::stages()
 };
 
 /// Assigns the results of a graph's tasks their offsets in the results of a run.
@@ -210,8 +212,12 @@ class Graph {
   class Addition {
    public:
     explicit Addition(Graph& graph)
-        : graph_(graph), nodes_(graph.nodes_.size()), buffers_(graph.buffers_.size()), results_(graph.results_),
-          phase_(graph.phase_), phased_(graph.phased_) {}
+        : graph_(graph),
+          nodes_(graph.nodes_.size()),
+          buffers_(graph.buffers_.size()),
+          results_(graph.results_),
+          phase_(graph.phase_),
+          phased_(graph.phased_) {}
     ~Addition() {
       if (kept_) return;
       graph_.nodes_.erase(graph_.nodes_.begin() + static_cast<std::ptrdiff_t>(nodes_), graph_.nodes_.end());
@@ -233,8 +239,7 @@ class Graph {
     bool kept_ = false;
   };
 
-  std::uint32_t add_node(std::type_index type, const void* args, std::size_t bytes, const After& waits,
-                         Priority priority);
+  std::uint32_t add_node(std::type_index type, const void* args, std::size_t bytes, const After& waits, Priority priority);
   void add_edge(std::uint32_t before, std::uint64_t before_graph, std::uint32_t then, std::uint64_t then_graph);
   std::uint32_t known_task(std::uint32_t task, std::uint64_t graph) const;
   void place_node(std::uint32_t task, std::uint64_t graph, std::uint32_t worker);

@@ -41,8 +41,9 @@ class OperandCheck {
     const std::string which = name() + ", piece " + std::to_string(piece) + " of its dependents(): ";
     if (bytes && !pointer) throw UsageError(which + "the pointer is null. Allocate it with Runtime::allocate() first.");
     if (reinterpret_cast<std::uintptr_t>(pointer) % kCopied)
-      throw UsageError(which + "the pointer is not a multiple of 16 bytes. Begin the piece where a buffer begins, or a "
-                               "multiple of 16 bytes behind that.");
+      throw UsageError(which +
+                       "the pointer is not a multiple of 16 bytes. Begin the piece where a buffer begins, or a "
+                       "multiple of 16 bytes behind that.");
     if (bytes % kCopied)
       throw UsageError(which + "its size, " + std::to_string(bytes) +
                        " bytes, is not a multiple of 16. Round it up, and allocate as much.");

@@ -31,15 +31,18 @@ Lists predecessors_of(const Graph& graph) {
 void check_gang(const Graph& graph, std::uint32_t workers, const std::vector<std::uint32_t>& gang) {
   if (gang.size() > workers)
     throw GraphError(std::to_string(gang.size()) + " tasks are to run together, " + name_of(graph, gang.front()) +
-                     " among them, on " + std::to_string(workers) + " workers: name fewer in Graph::together(), or raise "
+                     " among them, on " + std::to_string(workers) +
+                     " workers: name fewer in Graph::together(), or raise "
                      "Options::workers");
   std::vector<std::uint32_t> holds(workers, kNoTask);  // of each worker: the task of the gang that is placed there
   for (const std::uint32_t task : gang) {
     const std::uint32_t worker = graph.nodes()[task].worker;
     if (worker == kAnyWorker) continue;
     if (holds[worker] != kNoTask)
-      throw GraphError(name_of(graph, holds[worker]) + " and " + name_of(graph, task) + " are to run together, and both are "
-                       "placed on worker " + std::to_string(worker) + ": change Graph::place()");
+      throw GraphError(name_of(graph, holds[worker]) + " and " + name_of(graph, task) +
+                       " are to run together, and both are "
+                       "placed on worker " +
+                       std::to_string(worker) + ": change Graph::place()");
     holds[worker] = task;
   }
 }
@@ -47,8 +50,9 @@ void check_gang(const Graph& graph, std::uint32_t workers, const std::vector<std
 void check_input(const Graph& graph, std::uint32_t workers, const Compiled& how) {
   if (graph.size() == 0) throw GraphError("the graph has no tasks: add() some before load()");
   if (graph.phase_count() != 0)
-    throw GraphError("a phased graph cannot be compiled: its phases order its tasks; leave out phase(), or load it "
-                     "without `compiled`");
+    throw GraphError(
+        "a phased graph cannot be compiled: its phases order its tasks; leave out phase(), or load it "
+        "without `compiled`");
   if (workers == 0) throw GraphError("there is no worker to compile for: raise Options::workers");
   if (!std::isfinite(how.hop_ns) || how.hop_ns < 0)
     throw GraphError("Compiled::hop_ns is " + std::to_string(how.hop_ns) + ": give nanoseconds, 0 or more");
@@ -93,7 +97,11 @@ struct Arrival {
 class Placer {
  public:
   Placer(SchedulePlan& plan, std::uint32_t workers, double hop_ns)
-      : plan_(plan), free_ns_(workers), busy_ns_(workers), taken_(workers), hop_ns_(hop_ns) {
+      : plan_(plan),
+        free_ns_(workers),
+        busy_ns_(workers),
+        taken_(workers),
+        hop_ns_(hop_ns) {
     plan_.order.resize(workers);
   }
 
@@ -130,9 +138,7 @@ class Placer {
     }
     return {home, std::max(latest, second + hop_ns_), latest + hop_ns_};
   }
-  double begin_on(std::uint32_t worker, const Arrival& arrival) const {
-    return std::max(free_ns_[worker], arrival.on(worker));
-  }
+  double begin_on(std::uint32_t worker, const Arrival& arrival) const { return std::max(free_ns_[worker], arrival.on(worker)); }
   /// The free worker on which the task begins first. A task takes equally long on all workers, so it also ends first
   /// there.
   std::uint32_t best_worker(const Arrival& arrival) const {

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "graph.hpp"
 #include "../../runtime/records/schedule.hpp"
+#include "graph.hpp"
 
 namespace flywheel {
 
@@ -36,11 +36,11 @@ struct SchedulePlan {
   std::vector<std::vector<std::uint32_t>> order;  // of each worker: graph-local indices
   std::vector<std::uint32_t> arrivals;            // of each counter: the number of arrivals in one pass
   std::uint32_t sinks = 0;
-  std::uint32_t leader = 0; // the worker of the sink that ends last
-  std::uint64_t edges = 0;    // in the graph, without duplicates
-  std::uint64_t waits = 0;    // that are left after pruning
-  double makespan_ns = 0;     // by the cost model
-  double critical_ns = 0;     // longest path of the graph without hops: a lower bound for any schedule
+  std::uint32_t leader = 0;  // the worker of the sink that ends last
+  std::uint64_t edges = 0;   // in the graph, without duplicates
+  std::uint64_t waits = 0;   // that are left after pruning
+  double makespan_ns = 0;    // by the cost model
+  double critical_ns = 0;    // longest path of the graph without hops: a lower bound for any schedule
 };
 
 /// Compiles the graph by list scheduling with the cost model. Throws GraphError for a graph that cannot be compiled: no

@@ -20,8 +20,13 @@ namespace {
 class Proof {
  public:
   Proof(const SchedulePlan& plan, const Graph& graph)
-      : plan_(plan), graph_(graph), signalers_(plan.arrivals.size()), waiters_(plan.arrivals.size()),
-        next_(plan.order.size()), known_(plan.order.size(), Clock(plan.order.size())), arrived_(plan.arrivals.size()),
+      : plan_(plan),
+        graph_(graph),
+        signalers_(plan.arrivals.size()),
+        waiters_(plan.arrivals.size()),
+        next_(plan.order.size()),
+        known_(plan.order.size(), Clock(plan.order.size())),
+        arrived_(plan.arrivals.size()),
         told_(plan.arrivals.size()) {}
 
   void check_orders() const {
@@ -40,8 +45,7 @@ class Proof {
       }
     for (const auto& gang : graph_.gangs()) check_gang(gang);
     const auto missing = std::find(seen.begin(), seen.end(), false);
-    if (missing != seen.end())
-      fault(name(static_cast<std::uint32_t>(missing - seen.begin())) + " stands in no worker's order");
+    if (missing != seen.end()) fault(name(static_cast<std::uint32_t>(missing - seen.begin())) + " stands in no worker's order");
   }
 
   void check_counters() {
@@ -51,14 +55,14 @@ class Proof {
     }
     for (std::uint32_t counter = 0; counter < signalers_.size(); ++counter)
       if (signalers_[counter].size() != plan_.arrivals[counter])
-        fault(counter_name(counter) + " gets " + std::to_string(signalers_[counter].size()) +
-              " arrivals in a pass, not " + std::to_string(plan_.arrivals[counter]));
+        fault(counter_name(counter) + " gets " + std::to_string(signalers_[counter].size()) + " arrivals in a pass, not " +
+              std::to_string(plan_.arrivals[counter]));
     for (std::uint32_t task = 0; task < graph_.size(); ++task)
       for (const CounterWait& wait : plan_.tasks[task].waits) {
         ++waiters_[known_counter(task, wait.counter)];
         if (wait.arrivals != plan_.arrivals[wait.counter])
-          fault(name(task) + " waits for " + std::to_string(wait.arrivals) + " arrivals at " +
-                counter_name(wait.counter) + ", which gets " + std::to_string(plan_.arrivals[wait.counter]));
+          fault(name(task) + " waits for " + std::to_string(wait.arrivals) + " arrivals at " + counter_name(wait.counter) +
+                ", which gets " + std::to_string(plan_.arrivals[wait.counter]));
       }
   }
 
@@ -72,9 +76,8 @@ class Proof {
     for (std::uint32_t task = 0; task < sink.size(); ++task)
       if (sink[task] && plan_.tasks[task].signal != kNoCounter)
         fault(name(task) + " is a sink, and yet arrives at " + counter_name(plan_.tasks[task].signal));
-    if (plan_.leader >= plan_.order.size() ||
-        std::none_of(plan_.order[plan_.leader].begin(), plan_.order[plan_.leader].end(),
-                     [&](std::uint32_t task) { return sink[task]; }))
+    if (plan_.leader >= plan_.order.size() || std::none_of(plan_.order[plan_.leader].begin(), plan_.order[plan_.leader].end(),
+                                                           [&](std::uint32_t task) { return sink[task]; }))
       fault("the leader, worker " + std::to_string(plan_.leader) + ", has no sink");
   }
 
@@ -95,9 +98,8 @@ class Proof {
   void check_place(std::uint32_t task, std::uint32_t worker, std::uint32_t place) const {
     const TaskPlan& plan = plan_.tasks[task];
     if (plan.worker != worker || plan.place != place)
-      fault(name(task) + " is planned for place " + std::to_string(plan.place) + " of worker " +
-            std::to_string(plan.worker) + ", but stands at place " + std::to_string(place) + " of worker " +
-            std::to_string(worker));
+      fault(name(task) + " is planned for place " + std::to_string(plan.place) + " of worker " + std::to_string(plan.worker) +
+            ", but stands at place " + std::to_string(place) + " of worker " + std::to_string(worker));
     const std::uint32_t wanted = graph_.nodes()[task].worker;
     if (wanted != kAnyWorker && wanted != worker)
       fault(name(task) + " stands in the order of worker " + std::to_string(worker) +
@@ -115,8 +117,7 @@ class Proof {
   }
   std::uint32_t known_counter(std::uint32_t task, std::uint32_t counter) const {
     if (counter >= plan_.arrivals.size())
-      fault(name(task) + " names " + counter_name(counter) + ", and there are only " +
-            std::to_string(plan_.arrivals.size()));
+      fault(name(task) + " names " + counter_name(counter) + ", and there are only " + std::to_string(plan_.arrivals.size()));
     return counter;
   }
 
@@ -162,17 +163,15 @@ class Proof {
   [[noreturn]] void stuck(std::uint32_t worker, std::uint32_t task) const {
     if (has_all(task)) alone(worker, task);
     const auto& waits = plan_.tasks[task].waits;
-    const std::uint32_t counter = std::find_if_not(waits.begin(), waits.end(), [&](const CounterWait& wait) {
-                                    return is_full(wait.counter);
-                                  })->counter;
+    const std::uint32_t counter =
+        std::find_if_not(waits.begin(), waits.end(), [&](const CounterWait& wait) { return is_full(wait.counter); })->counter;
     const auto& from = signalers_[counter];
     const std::uint32_t missing = *std::find_if(from.begin(), from.end(), [&](std::uint32_t signaler) {
       return next_[plan_.tasks[signaler].worker] <= plan_.tasks[signaler].place;
     });
-    fault("worker " + std::to_string(worker) + " gets stuck at " + name(task) + ": it waits for " +
-          counter_name(counter) + ", where " + std::to_string(arrived_[counter]) + " of " +
-          std::to_string(plan_.arrivals[counter]) + " arrive; " + name(missing) + " of worker " +
-          std::to_string(plan_.tasks[missing].worker) + " cannot start before that");
+    fault("worker " + std::to_string(worker) + " gets stuck at " + name(task) + ": it waits for " + counter_name(counter) +
+          ", where " + std::to_string(arrived_[counter]) + " of " + std::to_string(plan_.arrivals[counter]) + " arrive; " +
+          name(missing) + " of worker " + std::to_string(plan_.tasks[missing].worker) + " cannot start before that");
   }
   [[noreturn]] void alone(std::uint32_t worker, std::uint32_t task) const {
     const auto& gang = graph_.gangs()[graph_.nodes()[task].gang];

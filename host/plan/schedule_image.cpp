@@ -38,8 +38,7 @@ void add_task(std::vector<Instruction>& to, const TaskPlan& plan, const GraphNod
 
 }  // namespace
 
-ScheduleImage make_schedule_image(const SchedulePlan& plan, const Graph& graph,
-                                  const std::vector<TaskRecord>& records) {
+ScheduleImage make_schedule_image(const SchedulePlan& plan, const Graph& graph, const std::vector<TaskRecord>& records) {
   ScheduleImage image;
   image.counters = static_cast<std::uint32_t>(plan.arrivals.size());
   image.sinks = plan.sinks;

@@ -1,8 +1,8 @@
 // Translates a plan into the instruction streams that workers read. Included by graph_image.hpp, which the loader uses.
 #pragma once
 
-#include "schedule.hpp"
 #include "../../runtime/compiled/operands.hpp"
+#include "schedule.hpp"
 
 namespace flywheel {
 

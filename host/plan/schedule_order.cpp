@@ -89,7 +89,8 @@ class Units {
     }
     const std::string one = name_of(graph_, members_[unit].front());
     throw GraphError("tasks that are to run together can never begin: " + one + " and the other " +
-                     std::to_string(members_[unit].size() - 1) + " of its Graph::together() need what some of them must end "
+                     std::to_string(members_[unit].size() - 1) +
+                     " of its Graph::together() need what some of them must end "
                      "for. Remove a dependency between them, or name fewer.");
   }
 

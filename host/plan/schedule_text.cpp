@@ -44,8 +44,8 @@ std::string name_in_line(const Graph& graph, std::uint32_t task) {
 }
 
 std::string task_line(const TaskPlan& task, const std::string& name, bool sink) {
-  std::string line = fmt::format("  w{}[{}] {:.3f}..{:.3f} us  {}", task.worker, task.place, us(task.begin_ns),
-                                 us(task.end_ns), name);
+  std::string line =
+      fmt::format("  w{}[{}] {:.3f}..{:.3f} us  {}", task.worker, task.place, us(task.begin_ns), us(task.end_ns), name);
   if (!task.waits.empty()) line += "  waits";
   for (const CounterWait& wait : task.waits) line += fmt::format(" c{}({})", wait.counter, wait.arrivals);
   if (sink) return line + "  sink\n";
@@ -59,8 +59,8 @@ std::string describe_schedule(const SchedulePlan& plan, const Graph& graph) {
   std::string text = totals(plan);
   for (std::size_t worker = 0; worker < plan.order.size(); ++worker) {
     const auto& order = plan.order[worker];
-    text += fmt::format("worker {}: {} tasks, busy {:.1f} of {:.1f} us\n", worker, order.size(),
-                        us(busy_ns(plan, order)), us(plan.makespan_ns));
+    text += fmt::format("worker {}: {} tasks, busy {:.1f} of {:.1f} us\n", worker, order.size(), us(busy_ns(plan, order)),
+                        us(plan.makespan_ns));
     for (const std::uint32_t task : order) text += task_line(plan.tasks[task], name_in_line(graph, task), sink[task]);
   }
   return text;

@@ -26,8 +26,8 @@ struct SameList {
 /// Assigns counters to tasks. Tasks with the same successors share a counter, so all tasks that arrive at a counter are
 /// predecessors of all tasks that wait for it, and a wait for the full counter delays no task.
 struct Counters {
-  Lists signalers;  // of each counter: its tasks, the one that ends last first
-  Lists awaited;    // of each task: the counters to wait for
+  Lists signalers;                     // of each counter: its tasks, the one that ends last first
+  Lists awaited;                       // of each task: the counters to wait for
   std::vector<std::uint32_t> waiters;  // of each counter: the number of tasks that wait for it
 
   Counters(SchedulePlan& plan, const Lists& after) {
@@ -55,7 +55,9 @@ struct Counters {
 class Pruner {
  public:
   Pruner(SchedulePlan& plan, Counters& counters)
-      : plan_(plan), counters_(counters), known_(plan.order.size(), Clock(plan.order.size())),
+      : plan_(plan),
+        counters_(counters),
+        known_(plan.order.size(), Clock(plan.order.size())),
         full_(plan.arrivals.size()) {
     const auto ends_later = [&](auto a, auto b) { return plan.tasks[a].end_ns > plan.tasks[b].end_ns; };
     for (std::uint32_t c = 0; c < full_.size(); ++c)
@@ -117,8 +119,7 @@ class Pruner {
   }
   static void join(Clock& clock, const Clock& other) {
     clock.resize(other.size());
-    for (std::size_t worker = 0; worker < other.size(); ++worker)
-      clock[worker] = std::max(clock[worker], other[worker]);
+    for (std::size_t worker = 0; worker < other.size(); ++worker) clock[worker] = std::max(clock[worker], other[worker]);
   }
 
   SchedulePlan& plan_;

@@ -19,7 +19,10 @@ std::uint64_t left_to_higher(std::uint32_t priority, std::uint64_t all) {
 }  // namespace
 
 Admission::Admission(const DeviceState& dev, const Options& options, const InboxWriter& inbox)
-    : dev_(dev), max_waiting_(options.max_waiting), inbox_(inbox), slots_(dev.run_slots) {}
+    : dev_(dev),
+      max_waiting_(options.max_waiting),
+      inbox_(inbox),
+      slots_(dev.run_slots) {}
 
 bool Admission::may_go_at_once(const Lock&, const RunRecord& run) const {
   if (waiting()) return false;
@@ -36,8 +39,7 @@ bool Admission::admit(const Lock&, const RunPtr& run) {
   slots_.take(run);
   take_room(*run);
   const std::vector<unsigned char>& defaults = run->graph->params;
-  if (!defaults.empty())
-    std::copy_n(run->params.begin(), defaults.size(), dev_.params + std::size_t{run->slot} * kParamBytes);
+  if (!defaults.empty()) std::copy_n(run->params.begin(), defaults.size(), dev_.params + std::size_t{run->slot} * kParamBytes);
   counters_.peak_live = std::max<std::uint64_t>(counters_.peak_live, slots_.live());
   ++counters_.admitted;
   return true;

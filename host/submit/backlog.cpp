@@ -7,9 +7,7 @@
 namespace flywheel {
 
 namespace {
-const LoadedGraph* lane_of(const RunRecord& run) {
-  return run.graph->kind == GraphKind::dynamic ? run.graph.get() : nullptr;
-}
+const LoadedGraph* lane_of(const RunRecord& run) { return run.graph->kind == GraphKind::dynamic ? run.graph.get() : nullptr; }
 bool came_later(const Backlog::Lane* a, const Backlog::Lane* b) { return a->front()->place > b->front()->place; }
 }  // namespace
 

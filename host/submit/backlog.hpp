@@ -23,7 +23,7 @@ namespace flywheel {
 class Backlog {
  public:
   using RunPtr = std::shared_ptr<RunRecord>;
-  using Lane = std::deque<RunPtr>;  // in the order of arrival
+  using Lane = std::deque<RunPtr>;                   // in the order of arrival
   using Lanes = std::map<const LoadedGraph*, Lane>;  // nullptr: the lane of all collective runs
 
   /// A heap of the lanes of one priority, by the arrival of their first runs.

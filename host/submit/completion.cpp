@@ -105,8 +105,8 @@ Trace collect_trace(Engine& engine, const DeviceState& dev, const RunRecord& run
     names.push_back(run.graph->task_name(task));
     types.push_back(type_name(run.graph->types[task]));
   }
-  return {dev.workers, dev.trace.capacity, std::move(lanes), std::move(events), std::move(names), std::move(types),
-          run.graph->dependent_bytes};
+  return {dev.workers,      dev.trace.capacity, std::move(lanes),          std::move(events),
+          std::move(names), std::move(types),   run.graph->dependent_bytes};
 }
 
 }  // namespace flywheel

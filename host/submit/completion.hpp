@@ -2,9 +2,9 @@
 // ending use it.
 #pragma once
 
+#include "../../runtime/records/device_state.hpp"
 #include "../engine/engine.hpp"
 #include "run_record.hpp"
-#include "../../runtime/records/device_state.hpp"
 
 namespace flywheel {
 

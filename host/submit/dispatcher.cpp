@@ -9,8 +9,12 @@
 namespace flywheel {
 
 Dispatcher::Dispatcher(Engine& engine, DeviceState& dev, const Options& options)
-    : park_after_(options.park_after), shutdown_timeout_(options.shutdown_timeout), watchdog_(dev, options), inbox_(dev),
-      admission_(dev, options, inbox_), kernel_(engine, dev, watchdog_, inbox_, options),
+    : park_after_(options.park_after),
+      shutdown_timeout_(options.shutdown_timeout),
+      watchdog_(dev, options),
+      inbox_(dev),
+      admission_(dev, options, inbox_),
+      kernel_(engine, dev, watchdog_, inbox_, options),
       ending_(engine, dev, options, watchdog_, inbox_, admission_) {
   thread_ = std::thread([this] { loop(); });
 }
@@ -217,8 +221,8 @@ void Dispatcher::take_up_end(const Lock& lock) {
 }
 
 void Dispatcher::park_if_idle(const Lock& lock) {
-  const bool idle = kernel_.resident(lock) && !kernel_.parking(lock) && !admission_.in_flight(lock).live() &&
-                    !admission_.waiting();
+  const bool idle =
+      kernel_.resident(lock) && !kernel_.parking(lock) && !admission_.in_flight(lock).live() && !admission_.waiting();
   if (idle && kernel_.is_idle_for_long(lock)) kernel_.park(lock);
 }
 

@@ -28,10 +28,10 @@ namespace flywheel {
 struct DispatcherCounters {
   std::uint64_t submitted = 0;
   std::uint64_t completed = 0;
-  std::uint64_t direct = 0;    // submissions on the direct path
+  std::uint64_t direct = 0;  // submissions on the direct path
   std::uint64_t launches = 0;
   std::uint64_t parks = 0;
-  std::uint64_t peak_live = 0; // most runs in flight at once
+  std::uint64_t peak_live = 0;  // most runs in flight at once
 };
 
 /// All public functions are thread-safe.

@@ -25,8 +25,9 @@ void Dispatcher::while_parked(const std::function<void()>& action) {
   }
   let_go();
   if (!parked)
-    throw CapacityError("device memory is used up, and taking more needs a parked kernel, but runs in flight did not "
-                        "end in time: raise Options::heap_bytes, or allocate before submitting");
+    throw CapacityError(
+        "device memory is used up, and taking more needs a parked kernel, but runs in flight did not "
+        "end in time: raise Options::heap_bytes, or allocate before submitting");
 }
 
 bool Dispatcher::wait_until_parked(Lock& lock, Clock::time_point limit) {

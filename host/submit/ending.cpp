@@ -28,7 +28,11 @@ std::string explain(Status status, const std::string& cause) {
 
 Ending::Ending(Engine& engine, const DeviceState& dev, const Options& options, Watchdog& watchdog, InboxWriter& inbox,
                Admission& admission)
-    : engine_(engine), dev_(dev), most_unread_(options.stream_unread), watchdog_(watchdog), inbox_(inbox),
+    : engine_(engine),
+      dev_(dev),
+      most_unread_(options.stream_unread),
+      watchdog_(watchdog),
+      inbox_(inbox),
       admission_(admission) {}
 
 // ---- runs that end by themselves ----
@@ -116,8 +120,8 @@ void Ending::fail_stalled(const Lock& lock) {
     const RunPtr run = slots[stall.item.run];
     // A run that has failed already keeps its slot until the device has ended it; its program has been told.
     if (!run || !is_live(*run)) continue;
-    const std::string cause = stalled_task(dev_, *run, stall) + " has run on worker " + std::to_string(stall.worker) +
-                              " for " + std::to_string(stall.elapsed_ns / 1000000) + " ms";
+    const std::string cause = stalled_task(dev_, *run, stall) + " has run on worker " + std::to_string(stall.worker) + " for " +
+                              std::to_string(stall.elapsed_ns / 1000000) + " ms";
     log::error(cause + ": its run fails and is cancelled. Remedy: " + describe(Status::worker_stalled).remedy);
     fail_live(lock, *run, Status::worker_stalled, cause);
   }

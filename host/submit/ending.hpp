@@ -75,8 +75,8 @@ class Ending {
   InboxWriter& inbox_;
   Admission& admission_;
 
-  std::vector<Cancel> cancels_due_;  // messages for which the inbox had no room
-  std::vector<RunPtr> abandoned_;    // ended for the program; workers may still use their graphs
+  std::vector<Cancel> cancels_due_;      // messages for which the inbox had no room
+  std::vector<RunPtr> abandoned_;        // ended for the program; workers may still use their graphs
   Status end_status_ = Status::aborted;  // of runs that come too late
   std::string end_cause_ = "the runtime was shut down";
 };

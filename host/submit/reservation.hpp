@@ -31,12 +31,12 @@ class Reservation {
  private:
   void wait_for_all(std::uint64_t live);
 
-  std::uint64_t place_ = 0;    // of the run that asks; 0: none
+  std::uint64_t place_ = 0;  // of the run that asks; 0: none
   std::uint64_t needed_ = 0;
   std::uint64_t limit_ = 0;
-  std::uint64_t numbers_ = 0;  // runs that have gone in flight so far
-  std::uint64_t last_old_ = 0;  // number of the last old run
-  std::uint64_t old_ = 0;       // live tasks of old runs
+  std::uint64_t numbers_ = 0;      // runs that have gone in flight so far
+  std::uint64_t last_old_ = 0;     // number of the last old run
+  std::uint64_t old_ = 0;          // live tasks of old runs
   std::uint64_t last_passed_ = 0;  // number of the last run that passed before room was reserved
   std::uint64_t beside_ = 0;       // live tasks of runs after that one
   bool keeps_ = false;

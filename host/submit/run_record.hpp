@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "../load/executable.hpp"
-#include "../trace/trace.hpp"
 #include "../../runtime/base/status.hpp"
 #include "../../runtime/records/run.hpp"
+#include "../load/executable.hpp"
+#include "../trace/trace.hpp"
 
 namespace flywheel {
 
@@ -61,7 +61,7 @@ struct RunRecord {
   const std::shared_ptr<LoadedGraph> graph;
   std::uint32_t repeat = 1;
   std::uint32_t priority = static_cast<std::uint32_t>(Priority::normal);
-  bool packs = false;   // first run of a compiled graph: packs its operands
+  bool packs = false;  // first run of a compiled graph: packs its operands
   bool traced = false;
   std::array<unsigned char, kParamBytes> params;  // the graph's parameters; bytes behind them are unused
 
@@ -83,14 +83,14 @@ struct RunRecord {
   std::uint32_t code = 0;
   std::uint32_t fault_task = 0;  // graph-local index + 1 of the task that failed; 0: none
   std::uint32_t iterations = 0;
-  std::string cause;             // for codes of the library: what exactly happened
+  std::string cause;  // for codes of the library: what exactly happened
   std::vector<unsigned char> results;
   std::unique_ptr<const Trace> trace;  // of a traced run
 
   std::mutex mutex;
   UnreadValues streamed;
-  bool cancel_requested = false; // guarded by the dispatcher's mutex
-  bool ended_early = false;      // likewise; set by end_early()
+  bool cancel_requested = false;  // guarded by the dispatcher's mutex
+  bool ended_early = false;       // likewise; set by end_early()
 };
 
 }  // namespace flywheel

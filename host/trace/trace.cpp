@@ -15,9 +15,7 @@ struct TraceClock {
   double ns0;
   double rate;  // ns per tick
 
-  double ns(std::uint64_t ticks) const {
-    return ns0 + static_cast<double>(static_cast<std::int64_t>(ticks - ticks0)) * rate;
-  }
+  double ns(std::uint64_t ticks) const { return ns0 + static_cast<double>(static_cast<std::int64_t>(ticks - ticks0)) * rate; }
 };
 
 namespace {
@@ -101,15 +99,17 @@ const char* describe(TraceRole role) {
 }
 
 const char* describe(TraceKind kind) {
-  static const char* const names[] = {"nothing",  "wait for tasks", "gate",    "body",
-                                      "inputs", "page",           "landing", "store"};
+  static const char* const names[] = {"nothing", "wait for tasks", "gate", "body", "inputs", "page", "landing", "store"};
   return names[static_cast<std::uint32_t>(kind)];
 }
 
-Trace::Trace(std::uint32_t workers, std::uint32_t capacity, std::vector<TraceLane> lanes,
-             std::vector<TraceEvent> events, std::vector<std::string> task_names, std::vector<std::string> task_types,
+Trace::Trace(std::uint32_t workers, std::uint32_t capacity, std::vector<TraceLane> lanes, std::vector<TraceEvent> events,
+             std::vector<std::string> task_names, std::vector<std::string> task_types,
              std::vector<std::uint32_t> dependent_bytes)
-    : workers_(workers), capacity_(capacity), task_names_(std::move(task_names)), task_types_(std::move(task_types)),
+    : workers_(workers),
+      capacity_(capacity),
+      task_names_(std::move(task_names)),
+      task_types_(std::move(task_types)),
       dependent_bytes_(std::move(dependent_bytes)) {
   check_size("lanes", lanes.size(), std::size_t{workers} * kTraceRoles);
   check_size("events", events.size(), lanes.size() * capacity);
@@ -155,8 +155,8 @@ void Trace::add_lane(std::uint32_t index, const TraceLane& lane, const TraceEven
       ++ignored_;
       continue;
     }
-    spans_.push_back({worker, static_cast<TraceRole>(role), static_cast<TraceKind>(event->kind), event->task,
-                      event->pass, clock.ns(event->begin), clock.ns(event->begin + event->ticks), kib_of(*event)});
+    spans_.push_back({worker, static_cast<TraceRole>(role), static_cast<TraceKind>(event->kind), event->task, event->pass,
+                      clock.ns(event->begin), clock.ns(event->begin + event->ticks), kib_of(*event)});
   }
 }
 

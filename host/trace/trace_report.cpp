@@ -13,8 +13,8 @@ namespace flywheel {
 
 namespace {
 
-constexpr std::size_t kWorst = 10;           // waits and tasks listed
-constexpr double kLeastNs = 1;  // shorter times are rounding errors
+constexpr std::size_t kWorst = 10;  // waits and tasks listed
+constexpr double kLeastNs = 1;      // shorter times are rounding errors
 constexpr double kKib = 1024;
 
 using Spans = std::vector<const TraceSpan*>;
@@ -69,9 +69,7 @@ class Report {
     fmt::format_to(std::back_inserter(text_), format, std::forward<Args>(args)...);
   }
   /// A part of the worker-time in percent. Differences of sums may be a rounding error below 0.
-  double percent_of_workers(double ns) const {
-    return 100 * ratio(std::max(0.0, ns), run_ns_ * trace_.workers());
-  }
+  double percent_of_workers(double ns) const { return 100 * ratio(std::max(0.0, ns), run_ns_ * trace_.workers()); }
 
   const Trace& trace_;
   std::string text_;
@@ -138,8 +136,8 @@ double Report::without_bodies(const TraceSpan& wait) const {
   const Spans& bodies = worker_bodies_[wait.worker];
   const auto over = [&](const TraceSpan* body) { return body->end_ns <= wait.begin_ns; };
   double ns = length(wait);
-  for (auto at = std::partition_point(bodies.begin(), bodies.end(), over);
-       at != bodies.end() && (*at)->begin_ns < wait.end_ns; ++at)
+  for (auto at = std::partition_point(bodies.begin(), bodies.end(), over); at != bodies.end() && (*at)->begin_ns < wait.end_ns;
+       ++at)
     ns -= std::min((*at)->end_ns, wait.end_ns) - std::max((*at)->begin_ns, wait.begin_ns);
   return ns;
 }
@@ -175,8 +173,8 @@ void Report::macro() {
   pass_line();
   const auto idle = std::count(worker_bodies_.begin(), worker_bodies_.end(), Spans{});
   print("  workers             {} of {} ran tasks\n", trace_.workers() - idle, trace_.workers());
-  print("  in bodies           {:.1f} % of worker-time ({} x the span)\n",
-        percent_of_workers(covered({TraceKind::body})), trace_.workers());
+  print("  in bodies           {:.1f} % of worker-time ({} x the span)\n", percent_of_workers(covered({TraceKind::body})),
+        trace_.workers());
   print("  operands            {}{:.3f} GiB into bodies, {:.1f} GB/s over the span\n", many_bytes_ ? "at least " : "",
         bodies_.bytes / (kKib * kKib * kKib), ratio(bodies_.bytes, run_ns_));
 }
@@ -187,8 +185,8 @@ void Report::pass_line() {
     print("  time a pass         {:.2f} us (the span over the passes)\n", ratio(run_ns_, double(passes_)) / 1e3);
     return;
   }
-  print("  time a pass         mean {:.2f} us, p50 {:.2f} us, p99 {:.2f} us ({} gate-to-gate intervals)\n",
-        times.mean() / 1e3, times.percentile(50) / 1e3, times.percentile(99) / 1e3, times.ns.size());
+  print("  time a pass         mean {:.2f} us, p50 {:.2f} us, p99 {:.2f} us ({} gate-to-gate intervals)\n", times.mean() / 1e3,
+        times.percentile(50) / 1e3, times.percentile(99) / 1e3, times.ns.size());
 }
 
 void Report::meso() {
@@ -206,15 +204,14 @@ void Report::type_table() {
     rows.push_back(&row);
     width = std::max(width, row.first.size());
   }
-  std::stable_sort(rows.begin(), rows.end(),
-                   [](const auto* a, const auto* b) { return a->second.total > b->second.total; });
-  print("  {:{}}  {:>8}  {:>12}  {:>9}  {:>9}  {:>9}  {:>7}  {:>13}\n", "type", width, "count", "total us",
-        "mean us", "p50 us", "p99 us", "share", "GB/s a worker");
+  std::stable_sort(rows.begin(), rows.end(), [](const auto* a, const auto* b) { return a->second.total > b->second.total; });
+  print("  {:{}}  {:>8}  {:>12}  {:>9}  {:>9}  {:>9}  {:>7}  {:>13}\n", "type", width, "count", "total us", "mean us", "p50 us",
+        "p99 us", "share", "GB/s a worker");
   for (const auto* row : rows) {
     const Times& times = row->second;
-    print("  {:{}}  {:8}  {:12.2f}  {:9.2f}  {:9.2f}  {:9.2f}  {:5.1f} %  {:13.2f}\n", row->first, width,
-          times.ns.size(), times.total / 1e3, times.mean() / 1e3, times.percentile(50) / 1e3,
-          times.percentile(99) / 1e3, 100 * ratio(times.total, bodies_.total), ratio(times.bytes, times.total));
+    print("  {:{}}  {:8}  {:12.2f}  {:9.2f}  {:9.2f}  {:9.2f}  {:5.1f} %  {:13.2f}\n", row->first, width, times.ns.size(),
+          times.total / 1e3, times.mean() / 1e3, times.percentile(50) / 1e3, times.percentile(99) / 1e3,
+          100 * ratio(times.total, bodies_.total), ratio(times.bytes, times.total));
   }
 }
 
@@ -267,9 +264,8 @@ void Report::slowest_tasks() {
   if (bodies.empty()) return print("  no task took longer than the median of its type\n");
   print("  slowest tasks, by what they took beyond the median of their type:\n");
   for (const auto& [excess, body] : bodies) {
-    print("    {:10.2f} us  worker {}, pass {}, {} (median {:.2f} us, {:.1f} times that)\n", length(*body) / 1e3,
-          body->worker, body->pass, trace_.task_name(body->task), median(*body) / 1e3,
-          ratio(length(*body), median(*body)));
+    print("    {:10.2f} us  worker {}, pass {}, {} (median {:.2f} us, {:.1f} times that)\n", length(*body) / 1e3, body->worker,
+          body->pass, trace_.task_name(body->task), median(*body) / 1e3, ratio(length(*body), median(*body)));
   }
 }
 
@@ -282,8 +278,7 @@ void Report::balance() {
 
 void Report::tail() {
   if (trace_.ignored())
-    print("\n{} events ignored, of no known kind or role: was the trace read before its run ended?\n",
-          trace_.ignored());
+    print("\n{} events ignored, of no known kind or role: was the trace read before its run ended?\n", trace_.ignored());
   if (trace_.dropped())
     print("\n{} events dropped, so what came last is missing: raise Options::trace_events\n", trace_.dropped());
 }

@@ -28,9 +28,7 @@ struct GridBarrier {
   std::uint32_t workers;  // arrivals that complete a phase: all workers, or the sinks of a compiled run
 
   /// One vote in phase k, as an addend of the word.
-  FLYWHEEL_TASK static constexpr std::uint64_t vote(std::uint64_t k) {
-    return std::uint64_t{1} << (k & 1 ? 32 : 48);
-  }
+  FLYWHEEL_TASK static constexpr std::uint64_t vote(std::uint64_t k) { return std::uint64_t{1} << (k & 1 ? 32 : 48); }
 
   /// Arrives at phase k = 1, 2, ... of a run: one thread of each worker, or in compiled runs of each sink. A vote to stop
   /// reaches all workers that wait for this phase. The caller executes P::release_fence() first.

@@ -19,20 +19,20 @@ namespace flywheel::detail {
   asm volatile("red." sem ".gpu.global." op "." type " [%0], %1;" ::"l"(word), reg(value) : "memory")
 
 /// Defines name(word, value, order), which returns the old value.
-#define FLYWHEEL_GLOBAL_FETCH(name, bits, op, type, reg)                                                  \
-  __device__ __forceinline__ bits name(const bits* word, bits value, Order order) {                       \
-    bits old;                                                                                             \
-    if (order == Order::relaxed) FLYWHEEL_ATOM("relaxed", op, type, reg);                                 \
-    else if (order == Order::acquire) FLYWHEEL_ATOM("acquire", op, type, reg);                            \
-    else if (order == Order::release) FLYWHEEL_ATOM("release", op, type, reg);                            \
-    else FLYWHEEL_ATOM("acq_rel", op, type, reg);                                                         \
-    return old;                                                                                           \
+#define FLYWHEEL_GLOBAL_FETCH(name, bits, op, type, reg)                            \
+  __device__ __forceinline__ bits name(const bits* word, bits value, Order order) { \
+    bits old;                                                                       \
+    if (order == Order::relaxed) FLYWHEEL_ATOM("relaxed", op, type, reg);           \
+    else if (order == Order::acquire) FLYWHEEL_ATOM("acquire", op, type, reg);      \
+    else if (order == Order::release) FLYWHEEL_ATOM("release", op, type, reg);      \
+    else FLYWHEEL_ATOM("acq_rel", op, type, reg);                                   \
+    return old;                                                                     \
   }
 /// Defines name(word, value, order) without a result. The order is relaxed or release.
-#define FLYWHEEL_GLOBAL_UPDATE(name, bits, op, type, reg)                                                 \
-  __device__ __forceinline__ void name(const bits* word, bits value, Order order) {                       \
-    if (order == Order::relaxed) FLYWHEEL_RED("relaxed", op, type, reg);                                  \
-    else FLYWHEEL_RED("release", op, type, reg);                                                          \
+#define FLYWHEEL_GLOBAL_UPDATE(name, bits, op, type, reg)                           \
+  __device__ __forceinline__ void name(const bits* word, bits value, Order order) { \
+    if (order == Order::relaxed) FLYWHEEL_RED("relaxed", op, type, reg);            \
+    else FLYWHEEL_RED("release", op, type, reg);                                    \
   }
 
 FLYWHEEL_GLOBAL_FETCH(global_fetch_add, std::uint32_t, "add", "u32", "r")
@@ -52,9 +52,10 @@ FLYWHEEL_GLOBAL_UPDATE(global_set, std::uint64_t, "or", "b64", "l")
 /// branches join, a move of the result would wait for it before it is used.
 __device__ __forceinline__ std::uint64_t global_fetch_and_if(bool wanted, const std::uint64_t* word, std::uint64_t value) {
   std::uint64_t old;
-  asm volatile(
-      "{ .reg .pred p; setp.ne.u32 p, %3, 0; mov.b64 %0, 0; @p atom.relaxed.gpu.global.and.b64 %0, [%1], %2; }"
-      : "=&l"(old) : "l"(word), "l"(value), "r"(std::uint32_t{wanted}) : "memory");
+  asm volatile("{ .reg .pred p; setp.ne.u32 p, %3, 0; mov.b64 %0, 0; @p atom.relaxed.gpu.global.and.b64 %0, [%1], %2; }"
+               : "=&l"(old)
+               : "l"(word), "l"(value), "r"(std::uint32_t{wanted})
+               : "memory");
   return old;
 }
 

@@ -33,10 +33,14 @@ namespace native_std = std;
 /// The standard library's name of an order.
 FLYWHEEL_TASK constexpr native_std::memory_order native(Order order) {
   switch (order) {
-    case Order::relaxed: return native_std::memory_order_relaxed;
-    case Order::acquire: return native_std::memory_order_acquire;
-    case Order::release: return native_std::memory_order_release;
-    default: return native_std::memory_order_acq_rel;
+    case Order::relaxed:
+      return native_std::memory_order_relaxed;
+    case Order::acquire:
+      return native_std::memory_order_acquire;
+    case Order::release:
+      return native_std::memory_order_release;
+    default:
+      return native_std::memory_order_acq_rel;
   }
 }
 

@@ -8,8 +8,8 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "global_word.hpp"
 #include <flywheel/detail/native_atomic.hpp>
+#include "global_word.hpp"
 #include "order.hpp"
 
 /// Marks a function that is not inlined, because it is rarely called or too large.
@@ -122,11 +122,17 @@ struct CpuPlatform {
   using Leader = CpuPlatform;  // the platform of the one thread that decides where several lanes poll together
 
   template <class T>
-  FLYWHEEL_TASK static auto block(T& word) { return AtomicRef<T, Scope::block>(word); }
+  FLYWHEEL_TASK static auto block(T& word) {
+    return AtomicRef<T, Scope::block>(word);
+  }
   template <class T>
-  FLYWHEEL_TASK static auto device(T& word) { return AtomicRef<T, Scope::device>(word); }
+  FLYWHEEL_TASK static auto device(T& word) {
+    return AtomicRef<T, Scope::device>(word);
+  }
   template <class T>
-  FLYWHEEL_TASK static auto system(T& word) { return AtomicRef<T, Scope::system>(word); }
+  FLYWHEEL_TASK static auto system(T& word) {
+    return AtomicRef<T, Scope::system>(word);
+  }
 
   static constexpr Order kAfterRelease = Order::release;   // of a store or read-modify-write after release_fence()
   static constexpr Order kBeforeAcquire = Order::acquire;  // of a load or read-modify-write before acquire_fence()

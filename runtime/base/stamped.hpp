@@ -33,7 +33,9 @@ struct alignas(16) StampedPair {
 
 /// Combines a value and a stamp.
 FLYWHEEL_TASK constexpr Stamped stamped(std::uint32_t bits, std::uint32_t stamp) { return {std::uint64_t{stamp} << 32 | bits}; }
-FLYWHEEL_TASK inline Stamped stamped(float value, std::uint32_t stamp) { return stamped(std::bit_cast<std::uint32_t>(value), stamp); }
+FLYWHEEL_TASK inline Stamped stamped(float value, std::uint32_t stamp) {
+  return stamped(std::bit_cast<std::uint32_t>(value), stamp);
+}
 
 /// Stores a value with its stamp. Relaxed: pairs with the loads in look_at() and Block::load_stamped_pair(), which see both
 /// halves of the word or neither. A stamped word publishes no other data.

@@ -45,9 +45,12 @@ struct StatusText {
 /// The text of a code. All codes above the library's own share one.
 constexpr StatusText describe(Status status) {
   switch (status) {
-    case Status::ok: return {"ok", ""};
-    case Status::cancelled: return {"the run was cancelled", "submit it again if its results are still wanted"};
-    case Status::task_failed: return {"a task called block.fail()", "look up the code in the task named here"};
+    case Status::ok:
+      return {"ok", ""};
+    case Status::cancelled:
+      return {"the run was cancelled", "submit it again if its results are still wanted"};
+    case Status::task_failed:
+      return {"a task called block.fail()", "look up the code in the task named here"};
     case Status::scratch_exhausted:
       return {"a task asked for more scratch memory than a block has", "raise Options::scratch_bytes"};
     case Status::stream_stalled:
@@ -56,10 +59,12 @@ constexpr StatusText describe(Status status) {
     case Status::spin_budget_spent:
       return {"a worker waited longer than Options::spin_budget for another worker",
               "see the wait report in the log: it names the word, what it held and what was expected"};
-    case Status::aborted: return {"the runtime was shut down before the run ended", "wait for runs before shutdown()"};
+    case Status::aborted:
+      return {"the runtime was shut down before the run ended", "wait for runs before shutdown()"};
     case Status::device_lost:
-      return {"the GPU context is dead", "find the faulting task with Options::mode = Mode::drain under "
-                                         "compute-sanitizer; only a new process gets a new context"};
+      return {"the GPU context is dead",
+              "find the faulting task with Options::mode = Mode::drain under "
+              "compute-sanitizer; only a new process gets a new context"};
     case Status::worker_stalled:
       return {"a task did not end within Options::stall_limit",
               "poll block.cancelled() in long loops, or raise Options::stall_limit"};
@@ -70,9 +75,10 @@ constexpr StatusText describe(Status status) {
       return {"a task's dependents() name more or fewer pages than its dependent_pages() says",
               "add up pages_of() each piece in dependent_pages()"};
     case Status::operands_kept:
-      return {"a task took pages of operands and never gave them back",
-              "call consumer_release() for each page that consumer_wait() gave, and drop() for each that take() gave, on every way "
-              "out"};
+      return {
+          "a task took pages of operands and never gave them back",
+          "call consumer_release() for each page that consumer_wait() gave, and drop() for each that take() gave, on every way "
+          "out"};
     case Status::operands_overdrawn:
       return {"a task gave back a page of operands that it did not hold",
               "call consumer_release() or drop() once for each page taken, not more"};
@@ -85,10 +91,13 @@ constexpr StatusText describe(Status status) {
     case Status::operands_renewed:
       return {"a task called renew() after it had taken a page of operands", "call renew() before the first page only"};
     case Status::handoffs_mismatched:
-      return {"a task's warps called producer_commit() without producer_acquire(), unequally often or after borrow_handoffs(), or its "
-              "store part released what it had not waited for",
-              "let every compute warp call producer_acquire() and then producer_commit() equally often, and consumer_release() once "
-              "after each consumer_wait()"};
+      return {
+          "a task's warps called producer_commit() without producer_acquire(), unequally often or after borrow_handoffs(), or "
+          "its "
+          "store part released what it had not waited for",
+          "let every compute warp call producer_acquire() and then producer_commit() equally often, and consumer_release() "
+          "once "
+          "after each consumer_wait()"};
     case Status::sent_twice:
       return {"an early task called sent() more than once in a pass",
               "let one thread call block.sent(), once, after a block.sync() with all that have put words"};
@@ -99,9 +108,10 @@ constexpr StatusText describe(Status status) {
       return {"a task's body threw an exception",
               "catch it in the body and call block.fail(): a GPU has no exceptions, so the same body does not throw there"};
     case Status::workers_missing:
-      return {"not all workers of the resident kernel started in time",
-              "another program holds SMs: stop it, or start fewer workers with Options::workers; the kernel stays queued, so the "
-              "run may be submitted again"};
+      return {
+          "not all workers of the resident kernel started in time",
+          "another program holds SMs: stop it, or start fewer workers with Options::workers; the kernel stays queued, so the "
+          "run may be submitted again"};
     case Status::launch_refused:
       return {"the resident kernel could not be launched, though the device works",
               "remove the cause named here, or lower Options::workers, and start a new runtime"};

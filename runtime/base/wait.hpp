@@ -27,15 +27,24 @@ enum class WaitReason : std::uint32_t {
 /// The reason as it appears in reports: "waited ... for <text>".
 constexpr const char* describe(WaitReason reason) {
   switch (reason) {
-    case WaitReason::queue_slot_free: return "a free queue slot";
-    case WaitReason::queue_slot_full: return "an item in a queue slot";
-    case WaitReason::grid_barrier: return "the other workers at a grid barrier";
-    case WaitReason::stream_space: return "the host to read streamed values";
-    case WaitReason::predecessors: return "tasks of other workers in a compiled run";
-    case WaitReason::workers_to_leave: return "workers that are not through with a compiled run";
-    case WaitReason::page: return "a page of operands";
-    case WaitReason::role: return "another warp of its worker";
-    default: return "nothing";
+    case WaitReason::queue_slot_free:
+      return "a free queue slot";
+    case WaitReason::queue_slot_full:
+      return "an item in a queue slot";
+    case WaitReason::grid_barrier:
+      return "the other workers at a grid barrier";
+    case WaitReason::stream_space:
+      return "the host to read streamed values";
+    case WaitReason::predecessors:
+      return "tasks of other workers in a compiled run";
+    case WaitReason::workers_to_leave:
+      return "workers that are not through with a compiled run";
+    case WaitReason::page:
+      return "a page of operands";
+    case WaitReason::role:
+      return "another warp of its worker";
+    default:
+      return "nothing";
   }
 }
 
@@ -49,7 +58,8 @@ struct WaitPart {
     return std::uint64_t{1} << 63 | std::uint64_t{role} << 48 | std::uint64_t{run} << 32 | task;
   }
   static constexpr WaitPart unpack(std::uint64_t bits) {
-    return {static_cast<std::uint32_t>(bits), static_cast<std::uint16_t>(bits >> 32), static_cast<std::uint8_t>(bits >> 48 & 0x7f)};
+    return {static_cast<std::uint32_t>(bits), static_cast<std::uint16_t>(bits >> 32),
+            static_cast<std::uint8_t>(bits >> 48 & 0x7f)};
   }
 };
 
@@ -86,8 +96,8 @@ FLYWHEEL_TASK constexpr bool has_part(WaitReason reason) {
 
 /// Writes the worker's wait report and aborts the runtime.
 template <class P>
-FLYWHEEL_TASK inline void report_wait(const WaitContext& wait, WaitReason reason, const void* address,
-                                      std::uint64_t saw, std::uint64_t expected, std::uint64_t waited_ns) {
+FLYWHEEL_TASK inline void report_wait(const WaitContext& wait, WaitReason reason, const void* address, std::uint64_t saw,
+                                      std::uint64_t expected, std::uint64_t waited_ns) {
   if (wait.report) {
     // Relaxed, all five: the release store of `reason` below publishes them.
     P::system(wait.report->address).store(reinterpret_cast<std::uint64_t>(address), Order::relaxed);

@@ -6,9 +6,9 @@
 
 #include "../dynamic/block.hpp"
 #include "../dynamic/completion.hpp"
+#include "../records/device_state.hpp"
 #include "../records/schedule.hpp"
 #include "../records/trace.hpp"
-#include "../records/device_state.hpp"
 
 namespace flywheel {
 
@@ -28,8 +28,8 @@ struct CompiledRun {
   std::uint32_t sinks;          // arrivals at the gate in a pass
   std::uint32_t slot;           // the run's
   std::uint32_t worker;
-  std::uint32_t traced;         // not 0: the run writes a trace
-  bool is_leader;               // this worker tells the host of the end
+  std::uint32_t traced;  // not 0: the run writes a trace
+  bool is_leader;        // this worker tells the host of the end
 };
 
 /// A bit of RunLine::stop: a sink of this compiled run has voted to end it.
@@ -47,8 +47,20 @@ FLYWHEEL_TASK CompiledRun join_compiled(const DeviceState& dev, std::uint16_t sl
   // Relaxed: pairs with the store in end_compiled() of the previous compiled run, which came before that run's
   // completion; the host submits the next collective run only then. The plain words came with the announcement.
   const std::uint64_t passes_of_all = P::device(dev.control->compiled_passes.value).load(Order::relaxed);
-  return {&dev, &state, &schedule, schedule.counters, schedule.streams[worker], schedule.passes, schedule.runs,
-          passes_of_all, state.line.barrier_base, constants.repeat, schedule.sinks, slot, worker, constants.flags & kTraced,
+  return {&dev,
+          &state,
+          &schedule,
+          schedule.counters,
+          schedule.streams[worker],
+          schedule.passes,
+          schedule.runs,
+          passes_of_all,
+          state.line.barrier_base,
+          constants.repeat,
+          schedule.sinks,
+          slot,
+          worker,
+          constants.flags & kTraced,
           schedule.leader == worker};
 }
 
@@ -187,8 +199,7 @@ template <class P>
 FLYWHEEL_COLD void end_compiled(const CompiledRun& run, std::uint32_t passes) {
   const std::uint64_t all = (run.runs + 1) * run.dev->workers;
   const PhaseWait limit = Views<P>{*run.dev}.wait_for_phase(run.worker);
-  const bool alone = spin_until<P>(limit, WaitReason::workers_to_leave, &run.schedule->left, all,
-                                   [&](std::uint64_t& saw) {
+  const bool alone = spin_until<P>(limit, WaitReason::workers_to_leave, &run.schedule->left, all, [&](std::uint64_t& saw) {
     saw = P::device(run.schedule->left).load(Order::acquire);  // pairs with leave_compiled()
     return saw >= all;
   });

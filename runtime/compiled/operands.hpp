@@ -10,7 +10,8 @@
 // In a compiled run its compute part takes them page by page. They were fetched long before, while other tasks ran:
 //
 //   template <class Block, class Operands>
-//   __device__ void compute(Block& block, Operands& operands) const { const unsigned char* page = operands.consumer_wait(); ... }
+//   __device__ void compute(Block& block, Operands& operands) const { const unsigned char* page = operands.consumer_wait(); ...
+// }
 //
 // Dependent operands. Operands that other tasks write are fetched when the task's predecessors are done, into pages
 // behind the constant ones, while the compute warps are still at the task before. Each fetch begins a page; pointers
@@ -56,8 +57,8 @@
 #pragma once
 
 #include "../base/status.hpp"
-#include "compiled.hpp"
 #include "../dynamic/task_list.hpp"
+#include "compiled.hpp"
 
 namespace flywheel {
 

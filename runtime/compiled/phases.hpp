@@ -2,24 +2,24 @@
 // (device/block.cuh) and CpuBlock (cpu/block.hpp) include this header; the executors call run_phases().
 #pragma once
 
-#include "operands.hpp"
 #include "../dynamic/completion.hpp"
 #include "../records/task_slot.hpp"
+#include "operands.hpp"
 
 namespace flywheel {
 
 /// A worker's state in a phased run: the boundaries that it has come to, and its next vote. The thread that goes to the
 /// grid barrier keeps it in registers.
 struct PhaseClock {
-  std::uint64_t* word;    // the grid barrier's
-  std::uint32_t workers;  // that arrive there
-  std::uint64_t base;     // the word when the run began
-  std::uint64_t meetings;    // boundaries so far
-  std::uint32_t local;    // graph-local index of the task that runs or ran last, for reports
+  std::uint64_t* word;     // the grid barrier's
+  std::uint32_t workers;   // that arrive there
+  std::uint64_t base;      // the word when the run began
+  std::uint64_t meetings;  // boundaries so far
+  std::uint32_t local;     // graph-local index of the task that runs or ran last, for reports
   bool checks;             // worker 0, which checks for cancellation
-  bool stop_now;          // vote at the next boundary: a task here failed, or worker 0 saw a cancellation
-  bool stop_after_pass;   // vote at the end of the pass: a task here called stop()
-  std::uint32_t steps;    // odd while a task of this worker runs; another number for each task
+  bool stop_now;           // vote at the next boundary: a task here failed, or worker 0 saw a cancellation
+  bool stop_after_pass;    // vote at the end of the pass: a task here called stop()
+  std::uint32_t steps;     // odd while a task of this worker runs; another number for each task
 
   template <class P>
   FLYWHEEL_TASK static PhaseClock of(const TaskContext& context) {

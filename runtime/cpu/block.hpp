@@ -11,8 +11,7 @@ namespace flywheel {
 template <class List, class P = CpuPlatform>
 class CpuBlock : public BlockCore<P, List> {
  public:
-  FLYWHEEL_TASK CpuBlock(TaskContext& context, unsigned char* scratch)
-      : BlockCore<P, List>(context), scratch_(scratch) {}
+  FLYWHEEL_TASK CpuBlock(TaskContext& context, unsigned char* scratch) : BlockCore<P, List>(context), scratch_(scratch) {}
 
   static constexpr bool kOnGpu = false;  // no warps, and no store warp to hand over to
   FLYWHEEL_TASK static constexpr int rank() { return 0; }

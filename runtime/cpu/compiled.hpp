@@ -3,8 +3,8 @@
 #pragma once
 
 #include "../compiled/operands.hpp"
-#include "block.hpp"
 #include "../records/trace.hpp"
+#include "block.hpp"
 
 namespace flywheel {
 
@@ -25,15 +25,16 @@ template <class List, class P>
 class CpuCompiled {
  public:
   FLYWHEEL_TASK CpuCompiled(const DeviceState& dev, std::uint16_t slot, std::uint32_t worker, unsigned char* scratch)
-      : run_(join_compiled<P>(dev, slot, worker)), scratch_(scratch),
+      : run_(join_compiled<P>(dev, slot, worker)),
+        scratch_(scratch),
         waits_(run_.traced ? dev.trace : TraceBuffers{}, worker, TraceRole::control),
         bodies_(run_.traced ? dev.trace : TraceBuffers{}, worker, TraceRole::compute) {
     show_joined<P>(dev.heartbeats[worker], slot, dev.runs[slot].line.constants.generation);
   }
 
   FLYWHEEL_TASK void operator()() {
-    const StreamEnd end = follow_stream<P>(run_, waits_, NothingToDo{},
-                                           [&](std::uint32_t i, std::uint32_t pass) { return step(i, pass); });
+    const StreamEnd end =
+        follow_stream<P>(run_, waits_, NothingToDo{}, [&](std::uint32_t i, std::uint32_t pass) { return step(i, pass); });
     waits_.close();
     bodies_.close();
     leave_compiled<P>(run_);
@@ -55,8 +56,9 @@ class CpuCompiled {
     const unsigned char* operands = operands_;
     operands_ += padded_operands(instruction.operand_bytes);
     if (instruction.flags & kOnlyWaits) return true;
-    TaskContext context{run_.dev, &instruction.record.header, run_.state,
-                        {0, static_cast<std::uint16_t>(run_.slot), false}, run_.worker, {0, 0, 0, pass}, stamp_of(run_, pass)};
+    TaskContext context{
+        run_.dev,        &instruction.record.header, run_.state, {0, static_cast<std::uint16_t>(run_.slot), false}, run_.worker,
+        {0, 0, 0, pass}, stamp_of(run_, pass)};
     if (!failed_) run_body(instruction, context, operands);
     failed_ |= context.outcome.code != 0;
     signal_done<P>(run_, instruction, pass, context.outcome, failed_);
@@ -87,7 +89,7 @@ class CpuCompiled {
   CompiledRun run_;
   unsigned char* scratch_;
   const unsigned char* operands_ = nullptr;  // of the next instruction
-  bool failed_ = false;  // a task of this pass has failed, on this worker or before one of its tasks
+  bool failed_ = false;                      // a task of this pass has failed, on this worker or before one of its tasks
   TraceWriter<P> waits_, bodies_;
 };
 

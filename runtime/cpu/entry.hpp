@@ -2,10 +2,10 @@
 // <flywheel/task.cuh> includes this header.
 #pragma once
 
-#include "executor.hpp"
 #include "../dynamic/inbox_poller.hpp"
 #include "../dynamic/worker.hpp"
 #include "../records/entry.hpp"
+#include "executor.hpp"
 
 namespace flywheel {
 

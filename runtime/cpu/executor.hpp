@@ -5,8 +5,8 @@
 // wait().
 #pragma once
 
-#include "compiled.hpp"
 #include "../records/task_slot.hpp"
+#include "compiled.hpp"
 
 namespace flywheel {
 
@@ -14,7 +14,9 @@ template <class List, class P = CpuPlatform>
 class CpuExecutor {
  public:
   CpuExecutor(const DeviceState& dev, std::uint32_t worker, unsigned char* scratch)
-      : dev_(dev), worker_(worker), scratch_(scratch) {}
+      : dev_(dev),
+        worker_(worker),
+        scratch_(scratch) {}
 
   static constexpr bool kPrefetches = false;  // the loop cannot prefetch while this thread runs a body
 
@@ -31,7 +33,7 @@ class CpuExecutor {
   /// The same for a run whose constants came over the direct slot. It was admitted just now: nothing else of its line
   /// is set.
   FLYWHEEL_TASK const TaskSlot& fetch_direct(std::uint32_t slot, const TaskRecord& record, std::uint32_t,
-                                         const RunConstants& run) {
+                                             const RunConstants& run) {
     task_slots_[slot].record = record;
     task_slots_[slot].run = {run, 0, 0, 0, 0, 0, 0, {}};
     return task_slots_[slot];
@@ -45,8 +47,8 @@ class CpuExecutor {
   FLYWHEEL_TASK void start(std::uint32_t slot, Item item) {
     next_ = slot ^ 1;
     const TaskSlot& task_slot = task_slots_[slot];
-    contexts_[slot] = {&dev_, &task_slot.record.header, dev_.runs + item.run, item, worker_,
-                       {0, 0, 0, task_slot.run.iteration}};
+    contexts_[slot] = {&dev_,   &task_slot.record.header,          dev_.runs + item.run, item,
+                       worker_, {0, 0, 0, task_slot.run.iteration}};
   }
 
   /// Runs the body. The callbacks are for executors whose body runs elsewhere: the first for bodies that take long,

@@ -31,22 +31,27 @@ struct Asks {
   using Gpu = AnyGpuBlock;
 
   template <class Block>
-  static constexpr bool computes_on =
-      requires(Task& task, Block& block, CpuOperands& operands) { task.compute(block, operands); };
+  static constexpr bool computes_on = requires(Task& task, Block& block, CpuOperands& operands) {
+    task.compute(block, operands);
+  };
   template <class Block>
-  static constexpr bool computes_alone_on = requires(Task& task, Block& block) { task.compute(block); };
+  static constexpr bool computes_alone_on = requires(Task& task, Block& block) {
+    task.compute(block);
+  };
   template <class Block>
-  static constexpr bool stores_on = requires(Task& task, Block& block) { task.store(block); };
+  static constexpr bool stores_on = requires(Task& task, Block& block) {
+    task.store(block);
+  };
 
   static constexpr bool compute = computes_on<Cpu> || computes_on<Gpu>;
   static constexpr bool compute_alone = computes_alone_on<Cpu> || computes_alone_on<Gpu>;
   static constexpr bool store = stores_on<Cpu> || stores_on<Gpu>;
-  static constexpr bool operand_bytes = requires(Task& task) { task.operand_bytes(); };
-  static constexpr bool pack = requires(Task& task, Cpu& block, unsigned char* to) { task.pack(block, to); };
-  static constexpr bool dependent_pages = requires(Task& task) { task.dependent_pages(); };
-  static constexpr bool dependents = requires(Task& task, AnyFetch& fetch) { task.dependents(fetch); };
-  static constexpr bool buffers = requires(Task& task, AnyNote& note) { task.buffers(note); };
-  static constexpr bool cost_ns = requires(Task& task) { task.cost_ns(); };
+  static constexpr bool operand_bytes = requires(Task & task) { task.operand_bytes(); };
+  static constexpr bool pack = requires(Task & task, Cpu& block, unsigned char* to) { task.pack(block, to); };
+  static constexpr bool dependent_pages = requires(Task & task) { task.dependent_pages(); };
+  static constexpr bool dependents = requires(Task & task, AnyFetch& fetch) { task.dependents(fetch); };
+  static constexpr bool buffers = requires(Task & task, AnyNote& note) { task.buffers(note); };
+  static constexpr bool cost_ns = requires(Task & task) { task.cost_ns(); };
   static constexpr bool early = requires { Task::kEarly; };
 };
 
@@ -60,7 +65,9 @@ struct AndNamedCompute : Task, NamedCompute {};
 template <class Task>
 constexpr bool names_compute() {
   if constexpr (std::is_final_v<Task>) return true;
-  else return !requires { &AndNamedCompute<Task>::compute; };
+  else return !requires {
+      &AndNamedCompute<Task>::compute;
+    };
 }
 
 /// Members for operands are const and come in pairs.
@@ -105,8 +112,7 @@ constexpr void check_parts() {
 /// Fails to compile, with a message, unless the runtime can use `Task` as a task type.
 template <class Task>
 constexpr bool check_task_type() {
-  static_assert(std::is_trivially_copyable_v<Task>,
-                "a task type must be trivially copyable: it is sent to the GPU as bytes");
+  static_assert(std::is_trivially_copyable_v<Task>, "a task type must be trivially copyable: it is sent to the GPU as bytes");
   static_assert(sizeof(Task) <= kTaskArgBytes,
                 "a task type must fit kTaskArgBytes (96): keep larger data in a device buffer and pass a pointer");
   static_assert(alignof(Task) <= 16, "a task type must not ask for more than 16-byte alignment");

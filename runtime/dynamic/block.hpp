@@ -56,8 +56,9 @@ class BlockCore {
   /// True once the run was cancelled or the runtime was aborted. A long body polls it from time to time and returns
   /// early. A task that got `true` counts as cancelled, whatever it has computed by then.
   FLYWHEEL_TASK bool cancelled() {
-    // On a GPU both relaxed, and an acquire fence once one is set. `cancelled` pairs with MessageHandler::cancel() and, in a gang of a
-    // compiled run, with the release in signal_done(): the cause of a failure is recorded before this task's own code.
+    // On a GPU both relaxed, and an acquire fence once one is set. `cancelled` pairs with MessageHandler::cancel() and, in a
+    // gang of a compiled run, with the release in signal_done(): the cause of a failure is recorded before this task's own
+    // code.
     // `abort` pairs with report_wait() and the host.
     const bool yes = P::device(context_->run->line.cancelled).load(P::kBeforeAcquire) ||
                      P::device(context_->dev->control->broadcast.abort).load(P::kBeforeAcquire);
@@ -132,8 +133,8 @@ class BlockCore {
   FLYWHEEL_TASK void write_result(const T& value) const {
     if (context_->header->result_offset == kNoResult) return;
     const DeviceState& dev = *context_->dev;
-    memcpy(dev.results + std::size_t{context_->item.run} * dev.result_bytes + context_->header->result_offset,
-           &value, sizeof(T));
+    memcpy(dev.results + std::size_t{context_->item.run} * dev.result_bytes + context_->header->result_offset, &value,
+           sizeof(T));
   }
 
  protected:

@@ -52,8 +52,7 @@ FLYWHEEL_TASK bool begin_iteration(const DeviceState& dev, const RunConstants& r
   // Relaxed loads: as in complete_run().
   const std::uint32_t next = P::device(state.line.iteration).load(Order::relaxed) + 1;
   const bool again = next < run.repeat && !P::device(state.line.stop).load(Order::relaxed) &&
-                     !P::device(state.line.cancelled).load(Order::relaxed) &&
-                     !P::device(state.line.fault).load(Order::relaxed);
+                     !P::device(state.line.cancelled).load(Order::relaxed) && !P::device(state.line.fault).load(Order::relaxed);
   if (!again) return false;
   // Relaxed stores: publishing the roots, see publish_roots(), releases both words to the workers of the next
   // iteration.
@@ -71,8 +70,8 @@ FLYWHEEL_TASK bool begin_iteration(const DeviceState& dev, const RunConstants& r
 /// `count`: how many sinks this call arrives for: the last one and those that ended before it on this worker, see
 /// LongFinish::notify_run(). This thread has acquired what they wrote.
 template <class P>
-FLYWHEEL_TASK void arrive_sink(const DeviceState& dev, std::uint32_t worker, const RunConstants& run, bool alone,
-                               bool clean, std::uint32_t count = 1) {
+FLYWHEEL_TASK void arrive_sink(const DeviceState& dev, std::uint32_t worker, const RunConstants& run, bool alone, bool clean,
+                               std::uint32_t count = 1) {
   // Release and acquire, as arrive() in counter.hpp: pairs with this line on other workers. All arrivals are
   // read-modify-writes, so the last one acquires what all sinks wrote and passes it on, in publish_roots() or
   // end_run().

@@ -4,10 +4,10 @@
 #pragma once
 
 #include "../base/counter.hpp"
+#include "../records/task_slot.hpp"
 #include "block.hpp"
 #include "completion.hpp"
 #include "spawn.hpp"
-#include "../records/task_slot.hpp"
 
 namespace flywheel {
 
@@ -41,8 +41,14 @@ class LongFinish {
  public:
   FLYWHEEL_TASK LongFinish(const DeviceState& dev, std::uint32_t id, LocalWork& work, const PrefetchedTask& task,
                            const TaskSlot* behind, std::uint64_t kept)
-      : dev_(dev), work_(work), id_(id), task_(task), header_(task.task_slot->record.header),
-        run_(task.task_slot->run.constants), behind_(behind), kept_(kept) {}
+      : dev_(dev),
+        work_(work),
+        id_(id),
+        task_(task),
+        header_(task.task_slot->record.header),
+        run_(task.task_slot->run.constants),
+        behind_(behind),
+        kept_(kept) {}
 
   /// Returns the successor to keep, or kEmptyMailbox.
   FLYWHEEL_TASK std::uint64_t operator()() {
@@ -104,8 +110,7 @@ class LongFinish {
       Edge edge[kAtOnce];
       Arrival arrival[kAtOnce];
       for (std::uint32_t i = 0; i < kAtOnce; ++i) edge[i] = edges[base + i < n ? base + i : 0];
-      for (std::uint32_t i = 0; i < kAtOnce; ++i)
-        arrival[i] = base + i < n ? notify(edge[i]) : Arrival{false, false};
+      for (std::uint32_t i = 0; i < kAtOnce; ++i) arrival[i] = base + i < n ? notify(edge[i]) : Arrival{false, false};
       for (std::uint32_t i = 0; i < kAtOnce; ++i)
         if (arrival[i].last) collect(edge[i], arrival[i], counts);
     }
@@ -156,7 +161,11 @@ template <class P>
 class Finisher {
  public:
   FLYWHEEL_TASK Finisher(const DeviceState& dev, std::uint32_t id, LocalWork& work)
-      : dev_(dev), work_(work), views_{dev}, ready_(dev, id), id_(id) {}
+      : dev_(dev),
+        work_(work),
+        views_{dev},
+        ready_(dev, id),
+        id_(id) {}
 
   /// Before the record has arrived: a worker that last gave a successor to another worker expects to do so again, and
   /// claims an idle worker now. The claim's trip to L2 overlaps the record's and is off the path from task to task.

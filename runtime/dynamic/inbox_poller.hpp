@@ -4,8 +4,8 @@
 
 #include <cstring>
 
-#include "completion.hpp"
 #include "../records/graph.hpp"
+#include "completion.hpp"
 
 namespace flywheel {
 
@@ -25,15 +25,22 @@ template <class P>
 class MessageHandler {
  public:
   FLYWHEEL_TASK MessageHandler(const DeviceState& dev, DirectSlot& direct_slot, const RunConstants& message)
-      : dev_(dev), direct_slot_(direct_slot), message_(message), state_(dev.control->poller) {}
+      : dev_(dev),
+        direct_slot_(direct_slot),
+        message_(message),
+        state_(dev.control->poller) {}
 
   /// Handles the message in the buffer.
   FLYWHEEL_TASK void handle() {
     const RunConstants message = message_;  // one copy: the loads of all words overlap
     switch (static_cast<InboxOp>(message.op)) {
-      case InboxOp::submit: return admit(message);
-      case InboxOp::cancel: return cancel();
-      case InboxOp::park: parking_ = true; return;
+      case InboxOp::submit:
+        return admit(message);
+      case InboxOp::cancel:
+        return cancel();
+      case InboxOp::park:
+        parking_ = true;
+        return;
     }
   }
 
@@ -68,7 +75,8 @@ class MessageHandler {
     P::device(run.outstanding).store(message.sinks, Order::relaxed);
     if (message.param_bytes) copy_params(run);
     if (message.flags & kAllWorkers) return announce(run);
-    if (message.root_count == 1 && offer_directly<P>(direct_slot_, only_root(message), message)) return wait_for_direct_worker();
+    if (message.root_count == 1 && offer_directly<P>(direct_slot_, only_root(message), message))
+      return wait_for_direct_worker();
     publish_roots<P>(dev_, dev_.workers, message_);
   }
 
@@ -128,8 +136,12 @@ class InboxPoller {
   /// `direct_slot` belongs to the worker in the same block. `buffer` is where the lanes lay out a message: shared
   /// memory on the GPU.
   FLYWHEEL_TASK InboxPoller(const DeviceState& dev, DirectSlot& direct_slot, RunConstants& buffer)
-      : dev_(dev), inbox_(Views<P>{dev}.inbox()), buffer_(buffer), handler_(dev, direct_slot, buffer),
-        next_(dev.control->poller.next_entry), released_(next_) {}
+      : dev_(dev),
+        inbox_(Views<P>{dev}.inbox()),
+        buffer_(buffer),
+        handler_(dev, direct_slot, buffer),
+        next_(dev.control->poller.next_entry),
+        released_(next_) {}
 
   /// Polls until the kernel parks or is aborted. All lanes call. One poll is under way at a time: with two a submission
   /// takes 1 us longer (H200), because the fences of this SM wait for both; see tuning.md.
@@ -155,8 +167,7 @@ class InboxPoller {
 
   /// The leading lane's vote to return. Relaxed: `abort` pairs with report_wait() and the host; only its value counts.
   FLYWHEEL_TASK bool leaves() const {
-    return P::lane() == 0 &&
-           (handler_.may_park() || P::device(dev_.control->broadcast.abort).load(Order::relaxed) != 0);
+    return P::lane() == 0 && (handler_.may_park() || P::device(dev_.control->broadcast.abort).load(Order::relaxed) != 0);
   }
 
   /// Takes the next message if it has arrived: lays it out in buffer_ and, for a submission, opens the run's line.

@@ -83,9 +83,7 @@ class Ready {
 
  private:
   /// Callers start with the word of their own bit, so that they do not all claim the same workers.
-  FLYWHEEL_TASK std::uint32_t first_word(const IdleSet<P>& idle) const {
-    return id_ / 64 < idle.words() ? id_ / 64 : 0;
-  }
+  FLYWHEEL_TASK std::uint32_t first_word(const IdleSet<P>& idle) const { return id_ / 64 < idle.words() ? id_ / 64 : 0; }
 
   Views<P> views_;
   std::uint32_t id_;

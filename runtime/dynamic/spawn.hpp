@@ -27,9 +27,8 @@ FLYWHEEL_TASK void expect_spawned(const DeviceState& dev, RunState& run, const T
 /// Spawns one task in the parent's run; any thread of the block calls. False if the pool has no free record, or if a
 /// wait was given up because the runtime was aborted.
 template <class P>
-FLYWHEEL_COLD bool spawn_task(const DeviceState& dev, std::uint32_t worker, std::uint16_t run_slot,
-                              const TaskHeader& parent, std::uint32_t type, const void* args, std::size_t bytes,
-                              Priority priority) {
+FLYWHEEL_COLD bool spawn_task(const DeviceState& dev, std::uint32_t worker, std::uint16_t run_slot, const TaskHeader& parent,
+                              std::uint32_t type, const void* args, std::size_t bytes, Priority priority) {
   const Views<P> views{dev};
   const WaitContext wait = views.wait(worker);
   std::uint64_t index = 0;
@@ -55,7 +54,8 @@ FLYWHEEL_COLD bool spawn_task(const DeviceState& dev, std::uint32_t worker, std:
 /// pop() in spawn_task().
 template <class P>
 FLYWHEEL_COLD void recycle_spawned(const DeviceState& dev, std::uint32_t record, const WaitContext& wait) {
-  Views<P>{dev}.spawn_pool().push(1, [&](std::uint32_t) { return record - dev.spawn_base; }, wait);
+  Views<P>{dev}.spawn_pool().push(
+      1, [&](std::uint32_t) { return record - dev.spawn_base; }, wait);
 }
 
 }  // namespace flywheel

@@ -27,10 +27,14 @@ FLYWHEEL_TASK void run_body(const TaskRecord& record, Block& block) {
 
 /// A task type with constant operands, which it takes from its worker's operand stream.
 template <class Task>
-concept HasOperands = requires(const Task& task) { task.operand_bytes(); };
+concept HasOperands = requires(const Task& task) {
+  task.operand_bytes();
+};
 /// A task type with dependent operands, which other tasks write.
 template <class Task>
-concept HasDependents = requires(const Task& task) { task.dependent_pages(); };
+concept HasDependents = requires(const Task& task) {
+  task.dependent_pages();
+};
 
 namespace detail {
 /// Task types that name their common first base as ComputeAs share the code of its compute part: see operands.hpp.
@@ -73,7 +77,11 @@ FLYWHEEL_TASK void run_compute(const TaskRecord& record, Block& block, Operands&
 template <class Task, class Operands, class Block>
 FLYWHEEL_TASK void run_store(const TaskRecord& record, Block& block) {
   const Task& task = *reinterpret_cast<const Task*>(record.args);
-  if constexpr (requires(Operands& operands) { task.compute(block, operands); task.store(block); }) task.store(block);
+  if constexpr (requires(Operands & operands) {
+                  task.compute(block, operands);
+                  task.store(block);
+                })
+    task.store(block);
 }
 
 /// Calls fetch(pointer, bytes) for each dependent operand.

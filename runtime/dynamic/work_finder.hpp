@@ -12,7 +12,11 @@ template <class P>
 class WorkFinder {
  public:
   FLYWHEEL_TASK WorkFinder(const DeviceState& dev, std::uint32_t id, DirectSlot* direct_slot, LocalWork& work)
-      : dev_(dev), work_(work), views_{dev}, idle_slot_{views_.idle(), id, direct_slot}, stats_(dev.stats[id]),
+      : dev_(dev),
+        work_(work),
+        views_{dev},
+        idle_slot_{views_.idle(), id, direct_slot},
+        stats_(dev.stats[id]),
         polls_(direct_slot ? kPollsOfDirectSlot : kPollsOfMailbox) {
     work = {};
     work.epoch = dev.phased_before;

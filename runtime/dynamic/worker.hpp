@@ -5,9 +5,9 @@
 // function below is one word of the loop.
 #pragma once
 
+#include "../records/task_slot.hpp"
 #include "finish.hpp"
 #include "work_finder.hpp"
-#include "../records/task_slot.hpp"
 
 namespace flywheel {
 
@@ -17,7 +17,10 @@ template <class P, class Executor>
 class Worker {
  public:
   FLYWHEEL_TASK Worker(const DeviceState& dev, std::uint32_t id, Executor& executor, DirectSlot* direct_slot)
-      : dev_(dev), executor_(executor), id_(id), finder_(dev, id, direct_slot, executor.work()),
+      : dev_(dev),
+        executor_(executor),
+        id_(id),
+        finder_(dev, id, direct_slot, executor.work()),
         finish_(dev, id, executor.work()) {}
 
   FLYWHEEL_TASK void operator()() {
@@ -88,7 +91,7 @@ class Worker {
     const RunConstants* direct_run = finder_.direct_run();
     if (Executor::kPrefetches) finish_.expect(task, !direct_run);
     task.task_slot = direct_run ? &executor_.fetch_direct(task.slot, record, task.item.record, *direct_run)
-                       : &executor_.fetch(task.slot, record, dev_.runs[task.item.run]);
+                                : &executor_.fetch(task.slot, record, dev_.runs[task.item.run]);
     task.runs = !task.item.skip && !executor_.cancelled();
     task.failed = !task.runs;
     task.outcome = {};
@@ -112,7 +115,8 @@ class Worker {
       was_slow = true;
       sign(WorkerState::slow, item, elapsed_ns);
     };
-    task.outcome = executor_.wait(task.slot, slow, [&] { takes_long(task); }, [&] { lasts(); });
+    task.outcome = executor_.wait(
+        task.slot, slow, [&] { takes_long(task); }, [&] { lasts(); });
     if (was_slow) sign(WorkerState::present);
     ++finder_.stats().tasks;
   }

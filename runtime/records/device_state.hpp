@@ -76,9 +76,9 @@ struct DeviceState {
   std::uint32_t stream_capacity;  // cells for each run slot
   std::uint32_t queue_capacity;   // slots for each priority
   std::uint32_t spawn_capacity;
-  std::uint32_t spawn_base;       // first record of the spawn pool in the record arena
-  std::uint32_t share_shift;      // a worker takes 1 / 2^share_shift of the queued tasks; 2^share_shift >= 2 * workers
-  std::uint32_t keep_successor;   // 0: every ready task goes through a mailbox or a queue (for measurements)
+  std::uint32_t spawn_base;      // first record of the spawn pool in the record arena
+  std::uint32_t share_shift;     // a worker takes 1 / 2^share_shift of the queued tasks; 2^share_shift >= 2 * workers
+  std::uint32_t keep_successor;  // 0: every ready task goes through a mailbox or a queue (for measurements)
   std::uint32_t inbox_capacity;
   std::uint32_t scratch_bytes;
   std::uint32_t launch;           // number of this launch of the kernel, 1 to 65535
@@ -94,8 +94,8 @@ struct DeviceState {
   // Device memory.
   ControlWords* control;
   Mailbox* mailboxes;
-  QueueWords* queue_words;          // kPriorities ready queues, then the pool of spawn records
-  std::uint64_t* queue_slots;       // kPriorities x queue_capacity, then spawn_capacity
+  QueueWords* queue_words;     // kPriorities ready queues, then the pool of spawn records
+  std::uint64_t* queue_slots;  // kPriorities x queue_capacity, then spawn_capacity
   RunState* runs;
   ExecRecord* execs;
   TaskRecord* records;
@@ -121,23 +121,23 @@ struct DeviceState {
 /// The work that one worker holds between tasks: a batch popped from a queue, or a share of a run's roots. On a GPU it
 /// lies in shared memory: local memory is read through L1, which every acquire empties.
 struct LocalWork {
-  std::uint64_t batch[8];            // items popped from a queue and not yet run
+  std::uint64_t batch[8];  // items popped from a queue and not yet run
   std::uint32_t batch_next;
   std::uint32_t batch_size;
-  std::uint32_t level;               // the priority of the batch or the roots; the worker never holds both
-  std::uint32_t roots_next;          // the share of roots: positions [roots_next, roots_end) in the root list
+  std::uint32_t level;       // the priority of the batch or the roots; the worker never holds both
+  std::uint32_t roots_next;  // the share of roots: positions [roots_next, roots_end) in the root list
   std::uint32_t roots_end;
   std::uint32_t roots_left;          // roots of that run that no worker had taken, when last read; 0: not known
   std::uint32_t roots_first_record;  // with the next three: a RootList
   std::uint32_t roots_first;
   std::uint16_t roots_slot;
   bool roots_dense;
-  std::uint32_t urgent;              // tasks popped because they were more urgent than the local work
-  std::uint32_t sinks_done;          // sinks of one run, done but not reported: a later task reports them, see LongFinish
-  std::uint32_t single_shares;       // the next shares that are single tasks, see take_singly()
-  bool roots_open;                   // the run in `roots_slot` may have more roots to take
-  bool roots_turn;                   // if a priority has roots and queued tasks, roots come first this time
-  std::uint32_t epoch;               // collective runs that this worker has joined or skipped
+  std::uint32_t urgent;                  // tasks popped because they were more urgent than the local work
+  std::uint32_t sinks_done;              // sinks of one run, done but not reported: a later task reports them, see LongFinish
+  std::uint32_t single_shares;           // the next shares that are single tasks, see take_singly()
+  bool roots_open;                       // the run in `roots_slot` may have more roots to take
+  bool roots_turn;                       // if a priority has roots and queued tasks, roots come first this time
+  std::uint32_t epoch;                   // collective runs that this worker has joined or skipped
   std::uint64_t ready[kPriorities][16];  // successors that became ready together
 };
 
@@ -156,7 +156,7 @@ struct PhaseWait {
   std::uint32_t worker;
 
   FLYWHEEL_TASK operator WaitContext() const {
-    return {&dev->control->broadcast.abort, dev->reports + worker, dev->phase_budget_ns, true, dev->progress,
+    return {&dev->control->broadcast.abort,   dev->reports + worker, dev->phase_budget_ns, true, dev->progress,
             dev->progress ? dev->workers : 0, dev->host_awake_ns};
   }
 };
@@ -167,21 +167,18 @@ struct Views {
   const DeviceState& dev;
 
   FLYWHEEL_TASK Queue<P> ready(std::uint32_t priority) const {
-    return {dev.control->broadcast.queued + priority, dev.queue_words + priority, dev.queue_slots + std::size_t{priority} * dev.queue_capacity,
-            dev.queue_capacity};
+    return {dev.control->broadcast.queued + priority, dev.queue_words + priority,
+            dev.queue_slots + std::size_t{priority} * dev.queue_capacity, dev.queue_capacity};
   }
   FLYWHEEL_TASK Queue<P> spawn_pool() const {
-    return {&dev.control->pooled.value, dev.queue_words + kPriorities, dev.queue_slots + std::size_t{kPriorities} * dev.queue_capacity,
-            dev.spawn_capacity};
+    return {&dev.control->pooled.value, dev.queue_words + kPriorities,
+            dev.queue_slots + std::size_t{kPriorities} * dev.queue_capacity, dev.spawn_capacity};
   }
-  FLYWHEEL_TASK IdleSet<P> idle() const {
-    return {dev.control->idle_bits, dev.mailboxes, dev.workers};
-  }
+  FLYWHEEL_TASK IdleSet<P> idle() const { return {dev.control->idle_bits, dev.mailboxes, dev.workers}; }
   FLYWHEEL_TASK GridBarrier<P> barrier() const { return {&dev.control->barrier.value, dev.workers}; }
   FLYWHEEL_TASK Inbox<P> inbox() const { return {dev.inbox, dev.inbox_capacity, dev.inbox_consumed}; }
   FLYWHEEL_TASK Stream<P> stream(std::uint32_t run) const {
-    return {dev.stream_cells + std::size_t{run} * dev.stream_capacity, &dev.stream_consumed[run].value,
-            dev.stream_capacity};
+    return {dev.stream_cells + std::size_t{run} * dev.stream_capacity, &dev.stream_consumed[run].value, dev.stream_capacity};
   }
   /// The limit of a worker's waits in dynamic runs.
   FLYWHEEL_TASK WaitContext wait(std::uint32_t worker) const {

@@ -16,7 +16,7 @@ struct Schedule;
 struct Phase {
   std::uint32_t first;  // graph-local index of the first record
   std::uint32_t count;
-  std::uint32_t grid;   // 1: every worker runs the record at `first`
+  std::uint32_t grid;  // 1: every worker runs the record at `first`
   std::uint32_t reserved;
 };
 

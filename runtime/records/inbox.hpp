@@ -27,9 +27,7 @@ struct Inbox {
   std::uint64_t* consumed;  // host memory: entries that the inbox poller has read and the host may overwrite
 
   /// The tag of entry `number`. Each use of an entry has another tag, so words need no reset.
-  FLYWHEEL_TASK static constexpr std::uint32_t tag(std::uint64_t number) {
-    return static_cast<std::uint32_t>(number + 1);
-  }
+  FLYWHEEL_TASK static constexpr std::uint32_t tag(std::uint64_t number) { return static_cast<std::uint32_t>(number + 1); }
 
   /// Host side: writes entry `number`. The caller holds the dispatcher's mutex and knows that the entry is free.
   FLYWHEEL_TASK void write(std::uint64_t number, const RunConstants& message) const {

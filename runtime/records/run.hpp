@@ -40,12 +40,12 @@ struct alignas(16) RunConstants {
 static_assert(sizeof(RunConstants) == kRunWords * 4);
 
 enum GraphFlags : std::uint32_t {
-  kRootsUniform = 1,  // every root inherits the run's priority
-  kRootsDense = 2,    // root i is task i
-  kPhased = 4,        // phases order the tasks; there are no edges
-  kCompiled = 8,      // every worker follows its own instruction stream
-  kPack = 16,         // with kPhased: every worker packs the operands of its stream
-  kTraced = 32,       // compiled: the workers write a trace
+  kRootsUniform = 1,                  // every root inherits the run's priority
+  kRootsDense = 2,                    // root i is task i
+  kPhased = 4,                        // phases order the tasks; there are no edges
+  kCompiled = 8,                      // every worker follows its own instruction stream
+  kPack = 16,                         // with kPhased: every worker packs the operands of its stream
+  kTraced = 32,                       // compiled: the workers write a trace
   kAllWorkers = kPhased | kCompiled,  // a collective run: all workers take part
 };
 

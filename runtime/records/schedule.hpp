@@ -50,10 +50,10 @@ struct OperandTask {
 /// One worker's part of a schedule.
 struct WorkerStream {
   const Instruction* instructions;
-  unsigned char* operands;           // its operand stream: constant operands of its tasks, in the order of use
+  unsigned char* operands;  // its operand stream: constant operands of its tasks, in the order of use
   const OperandTask* operand_tasks;
   std::uint32_t operand_task_count;
-  std::uint32_t count;               // of instructions
+  std::uint32_t count;  // of instructions
 };
 
 /// A loaded schedule. Immutable except for `counters`, `passes`, `runs` and `left`.
@@ -68,8 +68,8 @@ struct Schedule {
   std::uint64_t runs;       // runs that have ended; written by the leader when a run ends
   std::uint64_t left;       // departures of workers from all runs so far, see leave_compiled()
   std::uint32_t counter_count;
-  std::uint32_t sinks;      // arrivals at the gate in a pass
-  std::uint32_t leader;     // the worker that notifies the host; it has a sink
+  std::uint32_t sinks;   // arrivals at the gate in a pass
+  std::uint32_t leader;  // the worker that notifies the host; it has a sink
   std::uint32_t reserved;
 };
 

@@ -21,9 +21,9 @@ struct StreamCell {
 /// Plain handle of one run's stream, for both ends.
 template <class P>
 struct Stream {
-  StreamCell* cells;       // host memory
-  std::uint64_t* consumed; // host memory, written by the host: it has read the tickets below
-  std::uint32_t capacity;  // a power of two
+  StreamCell* cells;        // host memory
+  std::uint64_t* consumed;  // host memory, written by the host: it has read the tickets below
+  std::uint32_t capacity;   // a power of two
 
   /// Device side, one thread: streams one value. Waits while the ring is full. Returns false if the wait ended early.
   /// Values of one task arrive in its order; values of tasks that run at the same time interleave.

@@ -32,7 +32,7 @@ struct TaskHeader {
   std::uint32_t edge_count;     // number of successors; 0: the task is a sink
   std::uint32_t result_offset;  // bytes into the run's results, or kNoResult
   std::uint32_t local;          // index in its graph; names the task in reports
-  std::uint32_t edge_task;          // these three: a copy of edge 0. Most tasks have only that one and need not fetch it
+  std::uint32_t edge_task;      // these three: a copy of edge 0. Most tasks have only that one and need not fetch it
   std::uint32_t edge_predecessors;
   std::uint32_t edge_priority;
 };
@@ -68,8 +68,7 @@ struct Item {
     return (std::uint64_t{run} << 32) | (std::uint64_t{skip} << 31) | record;
   }
   FLYWHEEL_TASK static constexpr Item unpack(std::uint64_t bits) {
-    return {static_cast<std::uint32_t>(bits & 0x7fffffffu), static_cast<std::uint16_t>(bits >> 32),
-            ((bits >> 31) & 1) != 0};
+    return {static_cast<std::uint32_t>(bits & 0x7fffffffu), static_cast<std::uint16_t>(bits >> 32), ((bits >> 31) & 1) != 0};
   }
 };
 

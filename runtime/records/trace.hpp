@@ -16,20 +16,20 @@ inline constexpr std::uint32_t kTraceRoles = 4;
 /// What an event records. The role that writes it comes first.
 enum class TraceKind : std::uint8_t {
   none = 0,
-  wait = 1,      // control: waits for a task's predecessors
-  gate = 2,      // control: waits for the end of the previous pass
-  body = 3,      // compute: runs a task's body
-  inputs = 4,    // compute: waits for predecessors inside an early task's body; the host derives it (host/trace)
-  page = 5,      // load: waits for a free page
-  landing = 6,   // load: waits for earlier pages to arrive, which limits the pages in flight
-  store = 7,     // store: runs a task's store part, from the last handoff that it took
+  wait = 1,     // control: waits for a task's predecessors
+  gate = 2,     // control: waits for the end of the previous pass
+  body = 3,     // compute: runs a task's body
+  inputs = 4,   // compute: waits for predecessors inside an early task's body; the host derives it (host/trace)
+  page = 5,     // load: waits for a free page
+  landing = 6,  // load: waits for earlier pages to arrive, which limits the pages in flight
+  store = 7,    // store: runs a task's store part, from the last handoff that it took
 };
 
 /// One event of a role. 24 bytes.
 struct TraceEvent {
-  std::uint64_t begin;      // in ticks of the worker's own clock
-  std::uint32_t ticks;      // duration; all ones if it is longer
-  std::uint32_t task;       // graph-local index
+  std::uint64_t begin;  // in ticks of the worker's own clock
+  std::uint32_t ticks;  // duration; all ones if it is longer
+  std::uint32_t task;   // graph-local index
   std::uint32_t pass;
   std::uint8_t kind;        // a TraceKind
   std::uint8_t role;        // a TraceRole
@@ -65,7 +65,12 @@ class TraceWriter {
  public:
   TraceWriter() = default;
   FLYWHEEL_TASK TraceWriter(const TraceBuffers& buffers, std::uint32_t worker, TraceRole role)
-      : lane_(nullptr), next_(nullptr), end_(nullptr), count_(0), dropped_(0), role_(role) {
+      : lane_(nullptr),
+        next_(nullptr),
+        end_(nullptr),
+        count_(0),
+        dropped_(0),
+        role_(role) {
     if (!buffers.lanes) return;
     const std::uint32_t lane = worker * kTraceRoles + static_cast<std::uint32_t>(role);
     lane_ = buffers.lanes + lane;
@@ -78,28 +83,36 @@ class TraceWriter {
   FLYWHEEL_TASK bool on() const { return lane_ != nullptr; }
   /// The current tick, as `begin` of a later write(). Without a trace it returns 0 and reads no clock.
   FLYWHEEL_TASK std::uint64_t now() const {
-    if (!lane_) [[likely]] return 0;
+    if (!lane_) [[likely]]
+      return 0;
     return P::ticks();
   }
 
   /// Writes an event that ends now. `bytes`: operands taken. Counts the event as dropped if the lane is full.
   FLYWHEEL_TASK void write(TraceKind kind, std::uint64_t begin, std::uint32_t task, std::uint32_t pass,
                            std::uint32_t bytes = 0) {
-    if (!lane_) [[likely]] return;
+    if (!lane_) [[likely]]
+      return;
     write_until(P::ticks(), kind, begin, task, pass, bytes);
   }
   /// Writes an event that ended at tick `end`, so the caller can notify other threads first and write the event later.
-  FLYWHEEL_TASK void write_until(std::uint64_t end, TraceKind kind, std::uint64_t begin, std::uint32_t task,
-                                 std::uint32_t pass, std::uint32_t bytes = 0) {
-    if (!lane_) [[likely]] return;
+  FLYWHEEL_TASK void write_until(std::uint64_t end, TraceKind kind, std::uint64_t begin, std::uint32_t task, std::uint32_t pass,
+                                 std::uint32_t bytes = 0) {
+    if (!lane_) [[likely]]
+      return;
     if (next_ == end_) {
       ++dropped_;
       return;
     }
     const std::uint32_t kib = bytes / 1024 + (bytes % 1024 != 0);
     const std::uint64_t ticks = end - begin;
-    *next_++ = {begin, static_cast<std::uint32_t>(ticks < 0xffffffffu ? ticks : 0xffffffffu), task, pass, static_cast<std::uint8_t>(kind),
-                static_cast<std::uint8_t>(role_), static_cast<std::uint16_t>(kib < 0xffff ? kib : 0xffff)};
+    *next_++ = {begin,
+                static_cast<std::uint32_t>(ticks < 0xffffffffu ? ticks : 0xffffffffu),
+                task,
+                pass,
+                static_cast<std::uint8_t>(kind),
+                static_cast<std::uint8_t>(role_),
+                static_cast<std::uint16_t>(kib < 0xffff ? kib : 0xffff)};
     ++count_;
   }
 

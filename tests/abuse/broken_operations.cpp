@@ -14,7 +14,8 @@ struct Half {
 void name_strangers(Half& half) {
   Half other;
   const auto mine = half.graph.add(half.step()), foreign = other.graph.add(other.step());
-  refuses<GraphError>("add() after a foreign task", {"another graph", "Step"}, [&] { half.graph.add(half.step(), after(foreign)); });
+  refuses<GraphError>("add() after a foreign task", {"another graph", "Step"},
+                      [&] { half.graph.add(half.step(), after(foreign)); });
   refuses<GraphError>("edge() from a foreign task", {"another graph"}, [&] { half.graph.edge(foreign, mine); });
   refuses<GraphError>("edge() to a foreign task", {"another graph"}, [&] { half.graph.edge(mine, foreign); });
   refuses<GraphError>("place() of a foreign task", {"another graph"}, [&] { half.graph.place(foreign, 0); });
@@ -66,22 +67,31 @@ struct Broken {
 constexpr Broken kBroken[] = {
     {"has no tasks", false, [](Half&, const Room&) {}},
     {"tasks", true, [](Half&, const Room&) {}},
-    {"cycle", false, [](Half& h, const Room&) {
+    {"cycle", false,
+     [](Half& h, const Room&) {
        const auto a = h.graph.add(h.step()), b = h.graph.add(h.step(), after(a)), c = h.graph.add(h.step(), after(b));
        h.graph.edge(c, a);
      }},
-    {"cycle", true, [](Half& h, const Room&) {
+    {"cycle", true,
+     [](Half& h, const Room&) {
        const auto a = h.graph.add(h.step());
        h.graph.edge(a, a);
      }},
     {"Stranger", false, [](Half& h, const Room&) { h.graph.add(Stranger{}); }},
     {"Stranger", true, [](Half& h, const Room&) { h.graph.add(Stranger{}); }},
-    {"buffer 'word'", false, [](Half& h, const Room&) { h.graph.add(Checked{h.call, nullptr}); }},
-    {"buffer 'word'", true, [](Half& h, const Room&) { h.graph.add(Checked{h.call, nullptr}); }},
+    {"buffer 'word'", false,
+     [](Half& h, const Room&) {
+       h.graph.add(Checked{h.call, nullptr});
+     }},
+    {"buffer 'word'", true,
+     [](Half& h, const Room&) {
+       h.graph.add(Checked{h.call, nullptr});
+     }},
     {"together", false, [](Half& h, const Room&) { h.graph.together(std::vector{h.graph.add(h.step())}); }},
     {"place()", false, [](Half& h, const Room&) { h.graph.place(h.graph.add(h.step()), 0); }},
     {"worker", true, [](Half& h, const Room& r) { h.graph.place(h.graph.add(h.step()), r.fate->options.workers); }},
-    {"phase", true, [](Half& h, const Room&) {
+    {"phase", true,
+     [](Half& h, const Room&) {
        h.graph.add(h.step());
        h.graph.phase();
        h.graph.add(h.step());
@@ -98,7 +108,8 @@ void load_without_room(Actor& actor, const Room& room) {
     if (results) half.graph.add(half.step());
     else half.graph.add(Leaf{half.call});
   }
-  refuses_or_excused<CapacityError>(*room.fate, "load()", {"Options::"}, [&] { const_cast<Room&>(room).runtime.load(half.graph); });
+  refuses_or_excused<CapacityError>(*room.fate, "load()", {"Options::"},
+                                    [&] { const_cast<Room&>(room).runtime.load(half.graph); });
 }
 
 void pack_badly(Actor& actor, Room& room) {
@@ -144,8 +155,7 @@ void throw_from_callback(Actor& actor) {
   try {
     half.graph.add(Raiser{half.call, from_buffers}, after(first));
     finding("add() keeps what a callback throws");
-  } catch (const FromCallback&) {
-  }
+  } catch (const FromCallback&) {}
   if (half.graph.size() != 1) finding("a task whose callback threw is in the graph");
   half.graph.add(half.step(), after(first));
   const auto room = some_room(actor);
@@ -157,8 +167,7 @@ void throw_from_callback(Actor& actor) {
   try {
     phased.graph.add_grid(Raiser{phased.call, true});
     finding("add_grid() keeps what a callback throws");
-  } catch (const FromCallback&) {
-  }
+  } catch (const FromCallback&) {}
   if (phased.graph.size() != 0) finding("a grid task whose callback threw is in the graph");
   phased.graph.add_grid(Leaf{phased.call});
   tries(*room->fate, "load() after a grid's callback threw", [&] { room->runtime.load(phased.graph); });

@@ -36,8 +36,7 @@ void allocate(Actor& actor) {
   const bool uploads = actor.dice.one_in(3);
   if (uploads)
     for (std::uint32_t i = 0; i < size; ++i) one->shadow.push_back(static_cast<std::uint32_t>(actor.dice.next()));
-  else
-    one->shadow.assign(size, 0);
+  else one->shadow.assign(size, 0);
   const bool done = tries(*room->fate, "allocate()", [&] {
     one->buffer = uploads ? room->runtime.upload(one->shadow) : room->runtime.allocate<std::uint32_t>(size);
   });
@@ -79,7 +78,8 @@ void copy_badly(Actor& actor) {
   const std::size_t size = one->buffer.size(), most = ~std::size_t{0};
   refuses<UsageError>("write() beyond the end", {"check position and count"}, [&] { one->buffer.write(words, 4, size - 3); });
   refuses<UsageError>("read() beyond all", {"check position and count"}, [&] { one->buffer.read(words, 1, most); });
-  refuses<UsageError>("read() of too many", {"check position and count"}, [&] { one->buffer.read(words, most, actor.dice.below(3)); });
+  refuses<UsageError>("read() of too many", {"check position and count"},
+                      [&] { one->buffer.read(words, most, actor.dice.below(3)); });
   refuses<UsageError>("read() to nowhere", {"null host pointer"}, [&] { one->buffer.read(nullptr, 1); });
   refuses<UsageError>("write() from nowhere", {"null host pointer"}, [&] { one->buffer.write(nullptr, 1); });
 }

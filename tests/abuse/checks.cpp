@@ -9,10 +9,11 @@ bool has(const std::string& text, const std::string& part) { return text.find(pa
 
 std::string text_of(const RunCase& one) {
   const Spec& spec = *one.spec;
-  return std::string(kKindNames[static_cast<int>(spec.kind)]) + " graph of " + std::to_string(spec.tasks) + " tasks, special: " +
-         kSpecialNames[static_cast<int>(spec.special)] + " " + std::to_string(spec.argument) + " at " + std::to_string(spec.at) +
-         ", passes " + std::to_string(one.passes) + (one.cancelled ? ", cancelled" : "") + (one.fate->ends ? ", shut down" : "") +
-         (one.fate->tight ? ", tight" : "") + ", runtime " + std::to_string(one.fate->number);
+  return std::string(kKindNames[static_cast<int>(spec.kind)]) + " graph of " + std::to_string(spec.tasks) +
+         " tasks, special: " + kSpecialNames[static_cast<int>(spec.special)] + " " + std::to_string(spec.argument) + " at " +
+         std::to_string(spec.at) + ", passes " + std::to_string(one.passes) + (one.cancelled ? ", cancelled" : "") +
+         (one.fate->ends ? ", shut down" : "") + (one.fate->tight ? ", tight" : "") + ", runtime " +
+         std::to_string(one.fate->number);
 }
 
 bool is_of(Status status, std::initializer_list<Status> some) {
@@ -24,11 +25,16 @@ bool is_of(Status status, std::initializer_list<Status> some) {
 /// How a run ends that nobody disturbs.
 Status natural_end(const Spec& spec) {
   switch (spec.special) {
-    case Special::fails: return Status::task_failed;
-    case Special::throws: return Status::task_threw;
-    case Special::scratch: return Status::scratch_exhausted;
-    case Special::spawns: return spec.is_dynamic() ? Status::ok : Status::spawn_in_phase;
-    default: return Status::ok;
+    case Special::fails:
+      return Status::task_failed;
+    case Special::throws:
+      return Status::task_threw;
+    case Special::scratch:
+      return Status::scratch_exhausted;
+    case Special::spawns:
+      return spec.is_dynamic() ? Status::ok : Status::spawn_in_phase;
+    default:
+      return Status::ok;
   }
 }
 }  // namespace
@@ -59,10 +65,11 @@ void check_status(const RunCase& one, Status status) {
   if (status == Status::cancelled && (one.cancelled || disturbed)) return;
   if (status == Status::aborted && disturbed) return;
   if (status == Status::stream_stalled && disturbed) return;
-  if (is_of(status, {Status::device_lost, Status::launch_refused, Status::workers_missing}) && (fate.failing || fate.tight)) return;
+  if (is_of(status, {Status::device_lost, Status::launch_refused, Status::workers_missing}) && (fate.failing || fate.tight))
+    return;
   if (is_of(status, {Status::worker_stalled, Status::spin_budget_spent}) && (fate.tight || fate.failing)) return;
-  finding("a run ended with status " + std::to_string(static_cast<std::uint32_t>(status)) + " (" + describe(status).what + "): " +
-          text_of(one));
+  finding("a run ended with status " + std::to_string(static_cast<std::uint32_t>(status)) + " (" + describe(status).what +
+          "): " + text_of(one));
 }
 
 void check_run_error(const RunCase& one, const RunError& error) {
@@ -71,7 +78,8 @@ void check_run_error(const RunCase& one, const RunError& error) {
   if (!has(text, "Remedy: ")) finding("a run's message names no remedy: " + text);
   if (is_of(error.status(), {Status::task_failed, Status::task_threw, Status::scratch_exhausted, Status::spawn_in_phase})) {
     if (!has(text, "in task " + std::to_string(one.spec->at) + " (")) finding("a run's message names another task: " + text);
-    if (error.status() == Status::task_threw && !has(text, kThrown)) finding("a run's message does not say what was thrown: " + text);
+    if (error.status() == Status::task_threw && !has(text, kThrown))
+      finding("a run's message does not say what was thrown: " + text);
     if (error.status() == Status::task_failed && error.user_code() != one.spec->argument) finding("another code: " + text);
   }
 }
@@ -80,14 +88,14 @@ void check_success(RunCase& one) {
   const Spec& spec = *one.spec;
   std::uint32_t passes = one.passes;
   if (spec.special == Special::stops) passes = std::min(passes, spec.argument + 1);
-  if (one.run.iterations() != passes)
-    finding("a run had " + std::to_string(one.run.iterations()) + " passes: " + text_of(one));
+  if (one.run.iterations() != passes) finding("a run had " + std::to_string(one.run.iterations()) + " passes: " + text_of(one));
   const std::uint32_t each = spec.kind == Kind::grid ? one.fate->options.workers : 1;
   const std::uint32_t bodies = one.call->bodies, spawned = one.call->spawned;
   if (bodies != spec.tasks * passes * each + spawned)
     finding(std::to_string(bodies) + " bodies ran, of them " + std::to_string(spawned) + " spawned: " + text_of(one));
   for (std::uint32_t i = 0; i < spec.refs.size(); ++i)
-    if (one.run.get(spec.refs[i]) != one.in * 7 + i) finding("a wrong result of task " + std::to_string(i) + ": " + text_of(one));
+    if (one.run.get(spec.refs[i]) != one.in * 7 + i)
+      finding("a wrong result of task " + std::to_string(i) + ": " + text_of(one));
 }
 
 }  // namespace flywheel::abuse

@@ -55,8 +55,8 @@ void use_buffer(BufferCase& one) {
   Buffer<std::uint32_t> taken = std::move(one.buffer);
 }
 
-/// Its own runtime, of which its parent's have taken nothing. Not under a sanitizer: ThreadSanitizer starts no threads there, and
-/// those that AddressSanitizer starts may meet its locked allocator.
+/// Its own runtime, of which its parent's have taken nothing. Not under a sanitizer: ThreadSanitizer starts no threads there,
+/// and those that AddressSanitizer starts may meet its locked allocator.
 void start_own() {
 #if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
   Options options;
@@ -94,7 +94,8 @@ void be_a_child(TaskSlot& stage, Picks picks, std::unique_lock<std::mutex> lock,
   is_child = true;
   signal(SIGUSR2, tell_place);
   try {
-    if (picks.room) use_room(*picks.room, picks.loaded && picks.loaded->fate == picks.room->fate ? picks.loaded.get() : nullptr);
+    if (picks.room)
+      use_room(*picks.room, picks.loaded && picks.loaded->fate == picks.room->fate ? picks.loaded.get() : nullptr);
     if (picks.run) use_run(picks.run->run);
     if (picks.buffer) use_buffer(*picks.buffer);
     if (dice.one_in(2)) start_own();

@@ -42,8 +42,10 @@ inline Pieces& pieces() {
 
 class CountedEngine final : public Engine {
  public:
-  CountedEngine(const KernelEntry& entry, const Options& options, std::shared_ptr<testing::Frailty> frailty, std::uint32_t runtime)
-      : inner_(std::make_unique<testing::FrailEngine>(entry, options, std::move(frailty))), runtime_(runtime) {}
+  CountedEngine(const KernelEntry& entry, const Options& options, std::shared_ptr<testing::Frailty> frailty,
+                std::uint32_t runtime)
+      : inner_(std::make_unique<testing::FrailEngine>(entry, options, std::move(frailty))),
+        runtime_(runtime) {}
 
   std::string name() const override { return inner_->name(); }
   bool is_gpu() const override { return false; }
@@ -54,7 +56,9 @@ class CountedEngine final : public Engine {
   void free_device(void* memory) noexcept override { inner_->free_device(uncounted(memory)); }
   void* allocate_shared(std::size_t bytes) override { return counted(inner_->allocate_shared(bytes)); }
   void free_shared(void* memory) noexcept override { inner_->free_shared(uncounted(memory)); }
-  void copy_to_device(void* device, const void* host, std::size_t bytes) override { inner_->copy_to_device(device, host, bytes); }
+  void copy_to_device(void* device, const void* host, std::size_t bytes) override {
+    inner_->copy_to_device(device, host, bytes);
+  }
   void clear(void* device, std::size_t bytes) override { inner_->clear(device, bytes); }
   void copy_to_host(void* host, const void* device, std::size_t bytes) override { inner_->copy_to_host(host, device, bytes); }
   std::string check_pointer(const void* pointer) const override { return inner_->check_pointer(pointer); }

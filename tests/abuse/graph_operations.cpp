@@ -16,13 +16,18 @@ Special choose_special(Actor& actor, Kind kind) {
 std::uint32_t choose_argument(Actor& actor, const Fate& fate, Special special) {
   Dice& dice = actor.dice;
   switch (special) {
-    case Special::fails: return dice.below(1000);
-    case Special::emits: return fate.tight ? dice.below(3000) : dice.below(std::min(fate.options.stream_unread, 200u) + 1);
-    case Special::spawns: return dice.between(1, 80);
-    case Special::stops: return dice.below(4);
+    case Special::fails:
+      return dice.below(1000);
+    case Special::emits:
+      return fate.tight ? dice.below(3000) : dice.below(std::min(fate.options.stream_unread, 200u) + 1);
+    case Special::spawns:
+      return dice.between(1, 80);
+    case Special::stops:
+      return dice.below(4);
     case Special::deaf:  // for longer than shutdown() waits, where the runtime may go without it
       return may_leave_memory(fate.number) && dice.one_in(8) ? 500'000 : dice.between(1, 8) * 1000;
-    default: return dice.below(2000);
+    default:
+      return dice.below(2000);
   }
 }
 
@@ -38,7 +43,8 @@ TaskRef<std::uint64_t> add_step(Actor& actor, Graph& graph, Spec& spec, const Af
 void add_with_edges(Actor& actor, Graph& graph, Spec& spec, std::uint32_t tasks) {
   Dice& dice = actor.dice;
   for (std::uint32_t i = 0; i < tasks; ++i) {
-    const auto ref = i && dice.one_in(2) ? add_step(actor, graph, spec, after(spec.refs[dice.below(i)])) : add_step(actor, graph, spec);
+    const auto ref =
+        i && dice.one_in(2) ? add_step(actor, graph, spec, after(spec.refs[dice.below(i)])) : add_step(actor, graph, spec);
     for (std::uint32_t k = dice.below(3); i && k; --k) {
       const auto before = spec.refs[dice.below(i)];
       graph.edge(before, ref);
@@ -77,18 +83,21 @@ void add_gang(Actor& actor, Graph& graph, Spec& spec, const Room& room) {
 void fill(Actor& actor, Graph& graph, Spec& spec, const Room& room, std::uint32_t tasks) {
   Dice& dice = actor.dice;
   switch (spec.kind) {
-    case Kind::dynamic: return add_with_edges(actor, graph, spec, tasks);
-    case Kind::phased: return add_phases(actor, graph, spec, tasks);
-    case Kind::grid: return add_grids(actor, graph, spec, room);
-    case Kind::gang: return add_gang(actor, graph, spec, room);
+    case Kind::dynamic:
+      return add_with_edges(actor, graph, spec, tasks);
+    case Kind::phased:
+      return add_phases(actor, graph, spec, tasks);
+    case Kind::grid:
+      return add_grids(actor, graph, spec, room);
+    case Kind::gang:
+      return add_gang(actor, graph, spec, room);
     case Kind::compiled:
       add_with_edges(actor, graph, spec, tasks);
       for (const auto& ref : spec.refs)
         if (dice.one_in(4)) graph.place(ref, dice.below(room.fate->options.workers));
       return;
     case Kind::operands:
-      for (std::uint32_t i = 0; i < tasks; ++i)
-        graph.add(Packed{spec.call, dice.between(1, 3000) * 16, false});
+      for (std::uint32_t i = 0; i < tasks; ++i) graph.add(Packed{spec.call, dice.between(1, 3000) * 16, false});
       return;
     case Kind::buffers:
       for (std::uint32_t i = 0; i < tasks; ++i) graph.add(Checked{spec.call, room.words.data() + dice.below(16)});

@@ -16,7 +16,9 @@ int __lsan_is_turned_off() { return flywheel::abuse::in_child(); }
 const char* __asan_default_options() { return "allocator_may_return_null=1:log_path=stdout:detect_stack_use_after_return=0"; }
 const char* __ubsan_default_options() { return "log_path=stdout:print_stacktrace=1"; }
 /// A runtime that is kept for ever keeps its threads, too; what is lost is AddressSanitizer's to find.
-const char* __tsan_default_options() { return "allocator_may_return_null=1:log_path=stdout:halt_on_error=1:second_deadlock_stack=1:report_thread_leaks=0"; }
+const char* __tsan_default_options() {
+  return "allocator_may_return_null=1:log_path=stdout:halt_on_error=1:second_deadlock_stack=1:report_thread_leaks=0";
+}
 [[gnu::weak]] void __sanitizer_set_death_callback(void (*callback)());
 }
 
@@ -95,8 +97,8 @@ void run_all(const Settings& settings) {
   const double seconds = static_cast<double>(now_ns() - begin) * 1e-9;
   print_counts();
   std::printf("seed %llu: %llu operations of %u threads in %.1f s, %.0f a second, no finding\n",
-              static_cast<unsigned long long>(settings.seed), static_cast<unsigned long long>(done.load()), settings.threads, seconds,
-              static_cast<double>(done.load()) / seconds);
+              static_cast<unsigned long long>(settings.seed), static_cast<unsigned long long>(done.load()), settings.threads,
+              seconds, static_cast<double>(done.load()) / seconds);
   std::fflush(stdout);
 }
 

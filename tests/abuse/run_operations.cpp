@@ -83,8 +83,8 @@ void wait_for(Actor& actor) {
   if (!one) return;
   const WaitsOn waits(actor.journal, one->fate);
   using std::chrono::nanoseconds;
-  const auto limit = actor.dice.of({nanoseconds::min(), nanoseconds(-1), nanoseconds(0), nanoseconds(1000), nanoseconds(300'000),
-                                    nanoseconds(5'000'000), nanoseconds::max()});
+  const auto limit = actor.dice.of({nanoseconds::min(), nanoseconds(-1), nanoseconds(0), nanoseconds(1000),
+                                    nanoseconds(300'000), nanoseconds(5'000'000), nanoseconds::max()});
   const bool ended = one->run.wait_for(limit);
   if (limit == nanoseconds::max() && !ended) finding("wait_for() without a limit gives up");
   if (ended) finish(*one);
@@ -98,7 +98,8 @@ void look(Actor& actor) {
   const Trace& trace = one->run.trace();
   if (!one->traced && !trace.spans().empty()) finding("a run that was not traced has a trace");
   if (one->traced && actor.dice.one_in(4)) trace.report();
-  if (one->traced && one->run.status() == Status::ok && trace.spans().empty() && !trace.dropped()) finding("a traced run has no trace");
+  if (one->traced && one->run.status() == Status::ok && trace.spans().empty() && !trace.dropped())
+    finding("a traced run has no trace");
 }
 
 void read_stream(Actor& actor) {

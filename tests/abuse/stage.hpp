@@ -26,9 +26,9 @@ struct Fate {
 
   const std::uint32_t number;
   Options options;
-  bool tight = false;                // time limits so short that healthy runs may exceed them
-  std::atomic<bool> ends{false};     // shutdown() was called, or is about to be
-  std::atomic<bool> failing{false};  // its engine was told to fail
+  bool tight = false;                         // time limits so short that healthy runs may exceed them
+  std::atomic<bool> ends{false};              // shutdown() was called, or is about to be
+  std::atomic<bool> failing{false};           // its engine was told to fail
   std::shared_ptr<testing::Frailty> frailty;  // null: an engine like everybody's
   std::mutex stream;                          // guards what `frailty` notes of streams
   std::atomic<std::uint64_t>* const mercy;    // never freed
@@ -87,8 +87,8 @@ struct RunCase {
   std::uint64_t in = 0;
   std::uint32_t passes = 1;
   bool traced = false;
-  std::atomic<bool> cancelled{false};      // cancel() was called, or is about to be
-  std::atomic<std::uint32_t> values{0};    // read from its stream
+  std::atomic<bool> cancelled{false};    // cancel() was called, or is about to be
+  std::atomic<std::uint32_t> values{0};  // read from its stream
 };
 
 /// Places for things of one kind.

@@ -10,7 +10,8 @@ std::uint32_t choose_passes(Actor& actor, const LoadedCase& loaded) {
   const Spec& spec = *loaded.spec;
   const std::uint32_t passes = actor.dice.of({1u, 1u, 1u, 2u, 5u, 40u});
   if (spec.special == Special::endless || spec.special == Special::deaf) return 1;
-  if (spec.special == Special::emits && !loaded.fate->tight && spec.argument * passes > loaded.fate->options.stream_unread) return 1;
+  if (spec.special == Special::emits && !loaded.fate->tight && spec.argument * passes > loaded.fate->options.stream_unread)
+    return 1;
   return passes;
 }
 
@@ -54,7 +55,8 @@ std::shared_ptr<RunCase> submit_one(Actor& actor, const std::shared_ptr<LoadedCa
   if (!room) return nullptr;
   auto one = make_run(actor, *loaded);
   actor.journal.note(" %s, %s %u, %u passes, by %u", kKindNames[static_cast<int>(loaded->spec->kind)],
-                     kSpecialNames[static_cast<int>(loaded->spec->special)], loaded->spec->argument, one->passes, loaded->fate->number);
+                     kSpecialNames[static_cast<int>(loaded->spec->special)], loaded->spec->argument, one->passes,
+                     loaded->fate->number);
   const WaitsOn waits(actor.journal, room->fate);
   bool started = false;
   tries(*room->fate, "submit()", [&] { started = start(actor, *room, *loaded, *one); });
@@ -87,7 +89,9 @@ void submit_badly(Actor& actor) {
   refuses<UsageError>("set() of no parameter", {"another graph"}, [&] { runtime.submit(executable, set(Param<int>{}, 1)); });
   Param<Call> late{loaded->spec->call.offset, loaded->spec->call.graph};
   late.offset += 512;
-  refuses<UsageError>("set() of a late parameter", {"after load()"}, [&] { runtime.submit(executable, set(Param<int>{late.offset, late.graph}, 1)); });
+  refuses<UsageError>("set() of a late parameter", {"after load()"}, [&] {
+    runtime.submit(executable, set(Param<int>{late.offset, late.graph}, 1));
+  });
   refuses<UsageError>("repeat(0)", {"repeat(0)"}, [&] { runtime.submit(executable, repeat(0)); });
   refuses<UsageError>("repeat_until_stop(0)", {"repeat(0)"}, [&] { runtime.try_submit(executable, repeat_until_stop(0)); });
   if (!loaded->spec->is_compiled())
@@ -104,7 +108,8 @@ void submit_after(Actor& actor) {
   const WaitsOn waits(actor.journal, room->fate);
   auto one = make_run(actor, *loaded);
   const auto submit = [&] {
-    one->run = room->runtime.submit_after(nullptr, loaded->executable, set(spec.call, one->call), set(spec.in, one->in), repeat(one->passes));
+    one->run = room->runtime.submit_after(nullptr, loaded->executable, set(spec.call, one->call), set(spec.in, one->in),
+                                          repeat(one->passes));
   };
   if (!room->fate->frailty) return refuses<UsageError>("submit_after() on CPU workers", {"CUDA streams"}, submit);
   one->traced = false;

@@ -22,7 +22,8 @@ struct Call {
 
 /// What is special about one task of a graph; all others are plain.
 enum class Special : std::uint32_t { none, fails, throws, endless, deaf, emits, spawns, scratch, stops, slow };
-inline constexpr const char* kSpecialNames[] = {"none", "fails", "throws", "endless", "deaf", "emits", "spawns", "scratch", "stops", "slow"};
+inline constexpr const char* kSpecialNames[] = {"none",  "fails",  "throws",  "endless", "deaf",
+                                                "emits", "spawns", "scratch", "stops",   "slow"};
 
 inline constexpr const char* kThrown = "thrown by a body";
 
@@ -54,18 +55,26 @@ struct Step {
   template <class Block>
   void be_special(Block& block, Call& mine) const {
     switch (special) {
-      case Special::none: return;
-      case Special::fails: return block.fail(argument);
-      case Special::throws: throw std::runtime_error(kThrown);
-      case Special::endless: return last(block, mine);
-      case Special::emits: return emit(block);
-      case Special::spawns: return spawn(block, mine);
-      case Special::scratch: return (void)block.template scratch<char>(1 << 30);
+      case Special::none:
+        return;
+      case Special::fails:
+        return block.fail(argument);
+      case Special::throws:
+        throw std::runtime_error(kThrown);
+      case Special::endless:
+        return last(block, mine);
+      case Special::emits:
+        return emit(block);
+      case Special::spawns:
+        return spawn(block, mine);
+      case Special::scratch:
+        return (void)block.template scratch<char>(1 << 30);
       case Special::stops:
         if (block.iteration() == argument) block.stop();
         return;
       case Special::deaf:
-      case Special::slow: return std::this_thread::sleep_for(std::chrono::microseconds(argument));
+      case Special::slow:
+        return std::this_thread::sleep_for(std::chrono::microseconds(argument));
     }
   }
   template <class Block>

@@ -22,9 +22,7 @@ inline constexpr std::array kFamilies{"llama3", "llama3_tied", "llama3_heads64",
 /// Those that the tuned decode takes, too.
 inline constexpr std::array kTunedFamilies{"llama3_heads64", "qwen3", "qwen3_heads64"};
 
-inline std::filesystem::path family_folder(const std::string& name) {
-  return kGoldenFolder / "families" / name;
-}
+inline std::filesystem::path family_folder(const std::string& name) { return kGoldenFolder / "families" / name; }
 
 /// What transformers computes for one of the models.
 struct FamilyGolden {
@@ -59,8 +57,7 @@ struct FamilyGolden {
 };
 
 /// The relative error at each position, of the model in `folder` against `golden`.
-inline std::vector<double> errors_of(Runtime& runtime, const std::filesystem::path& folder,
-                                     const FamilyGolden& golden) {
+inline std::vector<double> errors_of(Runtime& runtime, const std::filesystem::path& folder, const FamilyGolden& golden) {
   const auto logits = PortableGenerator(runtime, folder, kFamilyContext).logits(golden.ids);
   std::vector<double> errors;
   for (std::size_t position = 0; position < logits.size(); ++position)

@@ -65,8 +65,8 @@ struct Product {
 };
 
 /// A row's product with the input after RMSNorm (eps 1e-5).
-inline Product normed_product(const std::vector<Bf16>& weights, const std::vector<float>& x,
-                              const std::vector<float>& norm, int row, int sequence, int columns) {
+inline Product normed_product(const std::vector<Bf16>& weights, const std::vector<float>& x, const std::vector<float>& norm,
+                              int row, int sequence, int columns) {
   double squares = 0, sum = 0, terms = 0;
   for (int i = 0; i < columns; ++i) {
     const double value = static_cast<double>(x[static_cast<std::size_t>(sequence * columns + i)]);
@@ -80,15 +80,16 @@ inline Product normed_product(const std::vector<Bf16>& weights, const std::vecto
   return {sum / root, std::sqrt(terms) / root};
 }
 
-inline double normed_dot(const std::vector<Bf16>& weights, const std::vector<float>& x, const std::vector<float>& norm,
-                         int row, int sequence, int columns) {
+inline double normed_dot(const std::vector<Bf16>& weights, const std::vector<float>& x, const std::vector<float>& norm, int row,
+                         int sequence, int columns) {
   return normed_product(weights, x, norm, row, sequence, columns).sum;
 }
 
 /// Vectors as those who make them leave them: times the norm's weights (if any), with squares in 3 parts.
 struct Packed {
   Packed(const std::vector<float>& x, const std::vector<float>& norm, int sequences, std::uint32_t stamp = 1)
-      : count(sequences), packed(packed_size(sequences, static_cast<int>(x.size()) / sequences)),
+      : count(sequences),
+        packed(packed_size(sequences, static_cast<int>(x.size()) / sequences)),
         squares(static_cast<std::size_t>(3 * sequences)) {
     const int columns = static_cast<int>(x.size()) / sequences;
     std::vector<float> sums(squares.size());
@@ -100,7 +101,8 @@ struct Packed {
           return norm.empty() ? one : one * norm[static_cast<std::size_t>(at)];
         };
         if (i % 2 == 0)
-          put_stamped(packed[static_cast<std::size_t>(s * columns + i) / 2], round_activation(normed(i)) | round_activation(normed(i + 1)) << 16, stamp);
+          put_stamped(packed[static_cast<std::size_t>(s * columns + i) / 2],
+                      round_activation(normed(i)) | round_activation(normed(i + 1)) << 16, stamp);
         sums[static_cast<std::size_t>(i % 3 * sequences + s)] += value * value;
       }
     for (std::size_t i = 0; i < sums.size(); ++i) put_stamped(squares[i], sums[i], stamp);

@@ -18,8 +18,7 @@ using Tokens = std::vector<std::size_t>;
 inline Tokens sorted(const std::vector<float>& logits) {
   Tokens order(logits.size());
   std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::size_t a, std::size_t b) { return logits[a] > logits[b]; });
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return logits[a] > logits[b]; });
   return order;
 }
 

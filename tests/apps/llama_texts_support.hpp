@@ -21,8 +21,7 @@ inline std::vector<Request> different_requests(const Golden& golden, int count, 
                     .tokens = 5 + static_cast<std::uint32_t>(3 * i % 8),
                     .sampling = {},
                     .stop_at_end = false};
-    if (!greedy)
-      request.sampling = {.temperature = 1, .top_p = 0.95f, .top_k = 50, .seed = 9 + static_cast<std::uint64_t>(i)};
+    if (!greedy) request.sampling = {.temperature = 1, .top_p = 0.95f, .top_k = 50, .seed = 9 + static_cast<std::uint64_t>(i)};
     requests.push_back(std::move(request));
   }
   return requests;
@@ -58,8 +57,7 @@ inline Texts cut_at(const std::vector<int>& ends, Texts texts) {
 /// Passes of a run that writes these texts.
 inline std::size_t steps_of(const std::vector<Request>& requests, const Texts& texts) {
   std::size_t most = 0;
-  for (std::size_t i = 0; i < texts.size(); ++i)
-    most = std::max(most, requests[i].prompt.size() - 1 + texts[i].size());
+  for (std::size_t i = 0; i < texts.size(); ++i) most = std::max(most, requests[i].prompt.size() - 1 + texts[i].size());
   return most;
 }
 
@@ -69,8 +67,8 @@ struct NearTie {
   std::size_t at;
   double gap;
 };
-inline NearTie first_difference(TunedGenerator& generator, std::vector<std::uint32_t> ids,
-                                const std::vector<std::uint32_t>& a, const std::vector<std::uint32_t>& b) {
+inline NearTie first_difference(TunedGenerator& generator, std::vector<std::uint32_t> ids, const std::vector<std::uint32_t>& a,
+                                const std::vector<std::uint32_t>& b) {
   const auto [one, other] = std::ranges::mismatch(a, b);
   if (one == a.end() || other == b.end()) return {a.size(), 0};
   ids.insert(ids.end(), a.begin(), one);

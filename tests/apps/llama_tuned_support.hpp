@@ -89,8 +89,8 @@ inline void check_drawn(TunedGenerator& generator, const Request& request, const
   const auto logits = generator.logits(all_but_last(request.prompt, tokens));
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     const std::size_t position = request.prompt.size() - 1 + i;
-    INFO("token " << i << ", temperature " << request.sampling.temperature << ", top-k " << request.sampling.top_k
-                  << ", top-p " << request.sampling.top_p);
+    INFO("token " << i << ", temperature " << request.sampling.temperature << ", top-k " << request.sampling.top_k << ", top-p "
+                  << request.sampling.top_p);
     CHECK(tokens[i] == sampled_by_sorting(logits[position], request.sampling, static_cast<std::uint32_t>(position)));
   }
 }
@@ -146,9 +146,7 @@ inline void check_cancellation(TunedGenerator& generator, const Request& request
 
 /// Requests that cannot be served say why, and the next one is served.
 inline void check_refusals(TunedGenerator& generator) {
-  const auto error_of = [&](const Request& request) {
-    return request_error_of([&] { write_tokens(generator, request); });
-  };
+  const auto error_of = [&](const Request& request) { return request_error_of([&] { write_tokens(generator, request); }); };
   const auto vocabulary = static_cast<std::uint32_t>(generator.config().vocab_size);
   const auto room = static_cast<std::uint32_t>(generator.context());
   CHECK(mentions(error_of(undrawn({}, 1)), {"no tokens"}));
@@ -165,7 +163,8 @@ inline void check_refusals(TunedGenerator& generator) {
 }
 
 /// Weights of the last norm that make no numbers, or activations beyond what halves hold; greedily and drawn.
-inline void check_damaged_weights(const StartTuned& start, const std::filesystem::path& folder, const std::vector<float>& damaged) {
+inline void check_damaged_weights(const StartTuned& start, const std::filesystem::path& folder,
+                                  const std::vector<float>& damaged) {
   const Config config = read_config(folder);
   for (const float weight : damaged) {
     Runtime runtime = start(config, kFamilyContext);

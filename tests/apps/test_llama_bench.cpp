@@ -1,8 +1,8 @@
 // `llama bench` and `llama soak` on CPU workers: random weights, what a step reads, a measurement of a tiny model from
 // end to end, rows of results.
+#include <unistd.h>
 #include <cmath>
 #include <fstream>
-#include <unistd.h>
 
 #include "catch.hpp"
 #include "llama_small_config.hpp"
@@ -229,8 +229,7 @@ TEST_CASE("bench: requests that cannot be served say so") {
 }
 
 TEST_CASE("rows: names, units, limit and peer") {
-  const std::vector<Row> rows =
-      decode_rows("llama-3.2-1b", 1, {made_up_times()}, {"nvidia-h200", "580", "2026-11-21", "abc"});
+  const std::vector<Row> rows = decode_rows("llama-3.2-1b", 1, {made_up_times()}, {"nvidia-h200", "580", "2026-11-21", "abc"});
   REQUIRE(rows.size() == 6);
   CHECK(rows[0].name == "decode.llama-3.2-1b.b1.c32");
   CHECK(rows[0].value == 0.61);

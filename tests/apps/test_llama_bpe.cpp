@@ -42,8 +42,7 @@ bool merge_once(Ids& ids, const Merges& merges) {
 
 Ids plainly_encoded(const std::string& word, const Merges& merges) {
   Ids ids(word.begin(), word.end());
-  while (merge_once(ids, merges)) {
-  }
+  while (merge_once(ids, merges)) {}
   return ids;
 }
 

@@ -10,10 +10,8 @@ using Json = nlohmann::json;
 namespace {
 
 Json small_llama() {
-  return {{"model_type", "llama"},    {"hidden_size", 64},
-          {"intermediate_size", 128}, {"num_hidden_layers", 2},
-          {"num_attention_heads", 4}, {"num_key_value_heads", 2},
-          {"vocab_size", 100},        {"max_position_embeddings", 512},
+  return {{"model_type", "llama"},    {"hidden_size", 64},        {"intermediate_size", 128}, {"num_hidden_layers", 2},
+          {"num_attention_heads", 4}, {"num_key_value_heads", 2}, {"vocab_size", 100},        {"max_position_embeddings", 512},
           {"rms_norm_eps", 1e-5}};
 }
 
@@ -100,9 +98,7 @@ TEST_CASE("Llama 3's scaling is read from either place") {
 }
 
 TEST_CASE("another rope is refused") {
-  const auto error_of = [](const Json& scaling) {
-    return error_with(small_llama(), "rope_scaling", scaling);
-  };
+  const auto error_of = [](const Json& scaling) { return error_with(small_llama(), "rope_scaling", scaling); };
   CHECK(mentions(error_of({{"rope_type", "yarn"}, {"factor", 4.0}}), {"rope_scaling", "yarn", "llama3"}));
   CHECK(mentions(error_of({{"type", "linear"}, {"factor", 4.0}}), {"linear"}));
   Json incomplete = kLlama3Scaling;
@@ -118,17 +114,14 @@ TEST_CASE("another rope is refused") {
 }
 
 TEST_CASE("each key that must be there is named when it is not") {
-  for (const char* key : {"model_type", "hidden_size", "intermediate_size", "num_hidden_layers",
-                          "num_attention_heads", "vocab_size", "max_position_embeddings", "rms_norm_eps"}) {
-    CHECK(
-        mentions(error_with(small_llama(), key, nullptr), {"config.json", key, "is missing", "add the key"}));
+  for (const char* key : {"model_type", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads",
+                          "vocab_size", "max_position_embeddings", "rms_norm_eps"}) {
+    CHECK(mentions(error_with(small_llama(), key, nullptr), {"config.json", key, "is missing", "add the key"}));
   }
 }
 
 TEST_CASE("values that cannot be are refused") {
-  const auto error_of = [](const char* key, const Json& value) {
-    return error_with(small_llama(), key, value);
-  };
+  const auto error_of = [](const char* key, const Json& value) { return error_with(small_llama(), key, value); };
   CHECK(mentions(error_of("hidden_size", 0), {"hidden_size", "integer from 1"}));
   CHECK(mentions(error_of("hidden_size", "64"), {"hidden_size", "integer"}));
   CHECK(mentions(error_of("hidden_size", 64.5), {"hidden_size", "integer"}));
@@ -178,9 +171,7 @@ TEST_CASE("a model of more weights than can be counted is refused") {
 }
 
 TEST_CASE("a model that needs other arithmetic is refused") {
-  const auto error_of = [](const char* key, const Json& value) {
-    return error_with(small_llama(), key, value);
-  };
+  const auto error_of = [](const char* key, const Json& value) { return error_with(small_llama(), key, value); };
   CHECK(mentions(error_of("model_type", "gpt2"), {"model_type", "gpt2", "Qwen3"}));
   CHECK(mentions(error_of("attention_bias", true), {"attention_bias"}));
   CHECK(mentions(error_of("mlp_bias", true), {"mlp_bias"}));
@@ -203,8 +194,7 @@ TEST_CASE("end-of-text ids are gathered from both files") {
 
 TEST_CASE("a folder without a readable config.json is refused") {
   const TempFolder folder;
-  CHECK(mentions(model_error_of([&] { read_config(folder.path()); }),
-                 {"config.json", "missing", "Hugging Face"}));
+  CHECK(mentions(model_error_of([&] { read_config(folder.path()); }), {"config.json", "missing", "Hugging Face"}));
   folder.write("config.json", R"({"model_type": "llama",)");
   CHECK(mentions(model_error_of([&] { read_config(folder.path()); }), {"config.json", "no valid JSON"}));
 }

@@ -48,7 +48,8 @@ struct Left {
     for (int first = 0, rows = 8; first < count; first += rows, rows = rows % most_rows + 8) first_rows.push_back(first);
     first_rows.push_back(count);
     for (std::size_t task = 0; task + 1 < first_rows.size(); ++task)
-      for (int group = 0; group < groups.count(); ++group) maxima.push_back(maximum(first_rows[task], first_rows[task + 1], group));
+      for (int group = 0; group < groups.count(); ++group)
+        maxima.push_back(maximum(first_rows[task], first_rows[task + 1], group));
   }
   std::uint32_t maximum(int first, int end, int group) const {
     std::uint32_t most = 0;
@@ -57,8 +58,12 @@ struct Left {
     return most;
   }
   LogitsLeft left() const {
-    return {logits.data(), maxima.data(), first_rows.data(), static_cast<int>(logits.size()),
-            static_cast<int>(first_rows.size()) - 1, groups.sequences};
+    return {logits.data(),
+            maxima.data(),
+            first_rows.data(),
+            static_cast<int>(logits.size()),
+            static_cast<int>(first_rows.size()) - 1,
+            groups.sequences};
   }
 
   std::vector<float> logits;
@@ -126,7 +131,8 @@ TEST_CASE("few tokens, one that has all the mass, and some that have none") {
   std::vector<float> peak = random_logits(3000, 1e-3f, 5), cut = peak;
   peak[1717] = 1000;
   for (std::size_t i = 0; i < cut.size(); i += 2) cut[i] = -std::numeric_limits<float>::infinity();
-  for (const std::vector<float>& logits : {peak, cut, random_logits(1, 1, 6), random_logits(5, 1e-3f, 6), random_logits(100, 1e-3f, 7)})
+  for (const std::vector<float>& logits :
+       {peak, cut, random_logits(1, 1, 6), random_logits(5, 1e-3f, 6), random_logits(100, 1e-3f, 7)})
     for (const std::uint32_t top_k : {0u, 20u, 2000u})
       for (const float top_p : {1.f, 0.9f})
         for (const float temperature : {1e-6f, 1.f, 1e6f}) check_draws(Left(logits), {temperature, top_p, top_k, 0, 5});
@@ -146,7 +152,8 @@ TEST_CASE("for top-k, only logits of groups that can have one of the likeliest a
   }
   const Sampling how{0.8f, 0.95f, 50, 0, 1};
   const std::vector<std::uint32_t> tokens = tokens_of<DrawTask>(left, how);
-  for (std::uint32_t position = 0; position < kDraws; ++position) CHECK(tokens[position] == sampled_by_sorting(logits, how, position));
+  for (std::uint32_t position = 0; position < kDraws; ++position)
+    CHECK(tokens[position] == sampled_by_sorting(logits, how, position));
 }
 
 TEST_CASE("dividing by multiplications gives the quotient that division gives") {
@@ -169,7 +176,8 @@ TEST_CASE("logits that are no numbers fail a draw") {
       logits[777] = bad;
       const Left left(logits);
       std::vector<std::uint32_t> tokens(kDraws, ~0u);
-      CHECK(testing::run_fibers(DrawTask{left.left(), {1, 1, top_k, 0, 0}, tokens.data()}, {}).code == kUserStatus + kLogitsNotFinite);
+      CHECK(testing::run_fibers(DrawTask{left.left(), {1, 1, top_k, 0, 0}, tokens.data()}, {}).code ==
+            kUserStatus + kLogitsNotFinite);
       for (const std::uint32_t token : tokens) CHECK(token < logits.size());
     }
 }

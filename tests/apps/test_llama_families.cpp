@@ -35,8 +35,7 @@ std::string with_ones(std::string bytes, const std::string& part, int& changed) 
   for (const auto& [name, tensor] : header.items()) {
     if (name.find(part) == std::string::npos) continue;
     const std::string values = ones(tensor["dtype"], tensor["shape"][0]);
-    bytes.replace(sizeof header_size + header_size + tensor["data_offsets"][0].get<std::size_t>(),
-                  values.size(), values);
+    bytes.replace(sizeof header_size + header_size + tensor["data_offsets"][0].get<std::size_t>(), values.size(), values);
     ++changed;
   }
   return bytes;
@@ -45,14 +44,12 @@ std::string with_ones(std::string bytes, const std::string& part, int& changed) 
 nlohmann::json without_scaling(nlohmann::json config) {
   config.erase("rope_scaling");
   if (config.contains("rope_parameters"))
-    config["rope_parameters"] = {{"rope_type", "default"},
-                                 {"rope_theta", config["rope_parameters"]["rope_theta"]}};
+    config["rope_parameters"] = {{"rope_type", "default"}, {"rope_theta", config["rope_parameters"]["rope_theta"]}};
   return config;
 }
 
 /// Errors of the family's model with this config.json and model.safetensors in place of its own.
-std::vector<double> errors_with(const FamilyGolden& golden, const std::string& config,
-                                const std::string& weights) {
+std::vector<double> errors_with(const FamilyGolden& golden, const std::string& config, const std::string& weights) {
   const TempFolder altered;
   altered.write("config.json", config);
   altered.write("model.safetensors", weights);
@@ -88,8 +85,8 @@ TEST_CASE("without Llama 3's rope scaling late logits are far off, and the first
   const std::string name = GENERATE(from_range(kScaledFamilies));
   const FamilyGolden golden(name);
   const auto config = read_json(family_folder(name) / "config.json");
-  const auto errors = errors_with(golden, without_scaling(config).dump(),
-                                  read_bytes(family_folder(name) / "model.safetensors"));
+  const auto errors =
+      errors_with(golden, without_scaling(config).dump(), read_bytes(family_folder(name) / "model.safetensors"));
   CHECK(errors[0] < kMostFamilyError);
   for (std::size_t position = kLate; position < errors.size(); ++position) {
     INFO(name << " at position " << position);

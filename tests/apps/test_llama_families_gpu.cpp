@@ -35,8 +35,7 @@ TEST_CASE("logits of both families on the GPU are those of the CPU, bit for bit"
   INFO(name);
   const FamilyGolden golden(name);
   Runtime cpu = cpu_runtime(), gpu = gpu_runtime();
-  PortableGenerator on_cpu(cpu, family_folder(name), kFamilyContext),
-      on_gpu(gpu, family_folder(name), kFamilyContext);
+  PortableGenerator on_cpu(cpu, family_folder(name), kFamilyContext), on_gpu(gpu, family_folder(name), kFamilyContext);
   CHECK(on_cpu.logits(golden.ids) == on_gpu.logits(golden.ids));
 }
 

@@ -8,9 +8,7 @@ namespace {
 
 const std::vector<std::uint32_t> kPrompt{50, 47, 200};
 
-Request greedy(std::uint32_t tokens) {
-  return {.prompt = kPrompt, .tokens = tokens, .sampling = {}, .stop_at_end = false};
-}
+Request greedy(std::uint32_t tokens) { return {.prompt = kPrompt, .tokens = tokens, .sampling = {}, .stop_at_end = false}; }
 
 TEST_CASE("greedy text is the likeliest token after each position") {
   Runtime runtime = cpu_runtime();
@@ -53,9 +51,7 @@ TEST_CASE("a text may fill the context to its end") {
 TEST_CASE("requests that cannot be served say why") {
   Runtime runtime = cpu_runtime();
   PortableGenerator generator(runtime, kModelFolder, 64);
-  const auto error_of = [&](const Request& request) {
-    return request_error_of([&] { write_tokens(generator, request); });
-  };
+  const auto error_of = [&](const Request& request) { return request_error_of([&] { write_tokens(generator, request); }); };
   const auto prompt = [](std::vector<std::uint32_t> ids) { return Request{ids, 1, {}, true}; };
   CHECK(mentions(error_of(prompt({})), {"no tokens"}));
   CHECK(mentions(error_of(prompt({1024})), {"1024", "0 to 1023"}));
@@ -96,8 +92,7 @@ TEST_CASE("models whose weights do not fit their config are refused") {
     return model_error_of([&] { PortableGenerator(runtime, model); });
   };
   CHECK(mentions(error_with("num_hidden_layers", 7), {"model.layers.6", "no tensor"}));
-  CHECK(
-      mentions(error_with("vocab_size", 1000), {"model.embed_tokens.weight", "[1024, 256]", "[1000, 256]"}));
+  CHECK(mentions(error_with("vocab_size", 1000), {"model.embed_tokens.weight", "[1024, 256]", "[1000, 256]"}));
   CHECK(mentions(error_with("intermediate_size", 577), {"intermediate_size", "multiple of 8"}));
 }
 
@@ -113,8 +108,7 @@ nlohmann::json json_of_program(const std::string& arguments) {
 
 TEST_CASE("the program writes several texts at once, each as alone with a seed of its own") {
   const std::string generate = "generate --device cpu --tuned --json --tokens 12";
-  const nlohmann::json several =
-      json_of_program(generate + " --seed 5 --prompt ROMEO: --prompt 'The king' --prompt ROMEO:");
+  const nlohmann::json several = json_of_program(generate + " --seed 5 --prompt ROMEO: --prompt 'The king' --prompt ROMEO:");
   REQUIRE(several.at("texts").size() == 3);
   const nlohmann::json first = json_of_program(generate + " --seed 5 --prompt ROMEO:");
   const nlohmann::json last = json_of_program(generate + " --seed 7 --prompt ROMEO:");
@@ -127,8 +121,7 @@ TEST_CASE("the program writes several texts at once, each as alone with a seed o
 }
 
 TEST_CASE("the program shows several texts one below the other") {
-  const Answer answer =
-      ask_program("generate --device cpu --tuned --tokens 3 --prompt ROMEO: --prompt JULIET:", "2>&1");
+  const Answer answer = ask_program("generate --device cpu --tuned --tokens 3 --prompt ROMEO: --prompt JULIET:", "2>&1");
   INFO(answer.text);
   CHECK(answer.code == 0);
   const std::size_t first = answer.text.find("--- text 1 of 2\nROMEO:"),
@@ -146,8 +139,7 @@ TEST_CASE("the program answers wrong input with one sentence and exit code 2") {
   check_refused("generate --device cpu --context 1000", {"1000", "512"});
   check_refused("generate --device cpu --prompt \"$(yes word | head -n 800)\"", {"shorten the prompt"});
   check_refused("generate --device cpu --prompt a --prompt b", {"one text at a time", "--tuned"});
-  check_refused("generate --device cpu --tuned --prompt a --prompt b --tokens 600",
-                {"text 1 of 2", "600", "512"});
+  check_refused("generate --device cpu --tuned --prompt a --prompt b --tokens 600", {"text 1 of 2", "600", "512"});
   check_refused("generate --device cpu --tuned" + times(9, " --prompt a"), {"1 to 8", "not 9"});
   check_refused("generate --device cpu --tuned --prompt a b", {"not expected: b"});
   check_refused("logits --device cpu --ids 5000", {"5000", "1023"});

@@ -69,8 +69,7 @@ TEST_CASE("deep arrays and objects are refused in every file, also under a key t
     check_refused("config.json", [&] { parse_config(text, "config.json"); });
     check_refused("tokenizer.json", [&] { Tokenizer::parse(text, "tokenizer.json"); });
     const std::string file = safetensors_file(text, "");
-    check_refused("model.safetensors",
-                  [&] { read_safetensors(std::as_bytes(std::span(file)), "model.safetensors"); });
+    check_refused("model.safetensors", [&] { read_safetensors(std::as_bytes(std::span(file)), "model.safetensors"); });
     const auto index = folder.write("model.safetensors.index.json", text);
     check_refused("index.json", [&] { SafeTensors::open(index); });
     std::filesystem::copy_file(kModelFolder / "config.json", folder.path() / "config.json");

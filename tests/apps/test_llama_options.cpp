@@ -9,7 +9,8 @@ namespace llama {
 TEST_CASE("options: more texts have a smaller window, unless one is asked for") {
   const Config& config = *find_shape("llama-3.2-1b");
   const auto window_of = [&](int texts, std::uint32_t asked) {
-    return tuned_options(config, {.context = 64, .texts = texts}, {.target = Target::cpu, .operand_window = asked}).operand_window;
+    return tuned_options(config, {.context = 64, .texts = texts}, {.target = Target::cpu, .operand_window = asked})
+        .operand_window;
   };
   CHECK(window_of(1, kBestWindow) == 78u << 10);
   CHECK(window_of(4, kBestWindow) == 78u << 10);

@@ -48,7 +48,8 @@ void check_peers(int sequences, const PeerShape& shape) {
     for (const PeerWay way : kPeerWays) {
       peers->fill_cache(seed);
       peers->run(way, start, kTokens);
-      INFO(describe(way) << ", " << sequences << " texts, position " << start << ", " << shape.blocks_per_sm << " blocks an SM, seed " << seed);
+      INFO(describe(way) << ", " << sequences << " texts, position " << start << ", " << shape.blocks_per_sm
+                         << " blocks an SM, seed " << seed);
       CHECK(relative_error(peers->last_logits(), wanted) < kMostError);
     }
   }

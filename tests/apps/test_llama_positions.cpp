@@ -99,7 +99,8 @@ TEST_CASE("bench: what cannot be written is found out before anything is measure
   for (auto [option, member] : {std::pair{"--trace", &BenchRequest::trace}, std::pair{"--schedule", &BenchRequest::schedule}}) {
     BenchRequest request = bench_request();
     request.*member = missing + "/file";
-    check_says(refusal_of(request), {std::string(option) + " " + missing + "/file", "the folder " + missing + " does not exist"});
+    check_says(refusal_of(request),
+               {std::string(option) + " " + missing + "/file", "the folder " + missing + " does not exist"});
     request.*member = folder.path();
     check_says(refusal_of(request), {option, "is a folder"});
   }

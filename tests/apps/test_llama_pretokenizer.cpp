@@ -70,9 +70,8 @@ TEST_CASE("classes reach beyond ASCII") {
 TEST_CASE("the tables are sorted and their ranges apart") {
   const auto sound = [](const auto& table) {
     return std::ranges::all_of(table, [](const CodeRange& range) { return range.first <= range.last; }) &&
-           std::ranges::adjacent_find(table, [](const CodeRange& a, const CodeRange& b) {
-             return a.last >= b.first;
-           }) == table.end();
+           std::ranges::adjacent_find(table, [](const CodeRange& a, const CodeRange& b) { return a.last >= b.first; }) ==
+               table.end();
   };
   CHECK(sound(kLetters));
   CHECK(sound(kNumbers));
@@ -80,8 +79,7 @@ TEST_CASE("the tables are sorted and their ranges apart") {
 }
 
 TEST_CASE("patterns are known character for character") {
-  CHECK(split_rule_of(R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)") ==
-        SplitRule::kGpt2);
+  CHECK(split_rule_of(R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)") == SplitRule::kGpt2);
   CHECK_FALSE(split_rule_of(R"(\s+)").has_value());
   CHECK_FALSE(split_rule_of("").has_value());
 }

@@ -43,7 +43,8 @@ TEST_CASE("program: a command that there is not is named, with those that there 
 
 TEST_CASE("program: what the library refuses is told in the program's words") {
   for (const char* const command : {"generate", "generate --tuned", "bench --model apps/llama/model"})
-    check_refused(std::string(command) + " --device cpu --workers 100000", {"--workers is 100000", "at most 1024"}, "Options::");
+    check_refused(std::string(command) + " --device cpu --workers 100000", {"--workers is 100000", "at most 1024"},
+                  "Options::");
   check_refused(bench("--pages 1"), {"--pages is 1", "choose 2 to 16"}, "Options::");
   check_refused(bench("--pace -1"), {"--pace is -1", "0 for no limit"}, "Options::");
 }
@@ -63,8 +64,8 @@ TEST_CASE("program: memory that no machine has") {
 TEST_CASE("program: without a GPU who asked for one is told") {
   for (const char* const command : {"generate", "generate --tuned", "bench --model apps/llama/model"}) {
     check_refused(command, {"cannot run on a GPU", "Unset FLYWHEEL_TARGET"}, "Target::", kNoGpu);
-    check_refused(std::string(command) + " --device gpu", {"cannot run on a GPU", "Use --device auto"}, "Target::",
-                  "CUDA_VISIBLE_DEVICES=");
+    check_refused(std::string(command) + " --device gpu", {"cannot run on a GPU", "Use --device auto"},
+                  "Target::", "CUDA_VISIBLE_DEVICES=");
   }
 }
 

@@ -23,8 +23,7 @@ std::string error_of_header(const std::string& header, std::size_t data_size) {
 }
 
 std::string one_tensor(const std::string& name) {
-  return safetensors_file("{\"" + name + R"(":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})",
-                          raw({1.5f}));
+  return safetensors_file("{\"" + name + R"(":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})", raw({1.5f}));
 }
 
 constexpr const char* kThreeTypes = R"({"__metadata__":{"format":"pt"},
@@ -33,8 +32,7 @@ constexpr const char* kThreeTypes = R"({"__metadata__":{"format":"pt"},
   "c":{"dtype":"F16","shape":[1],"data_offsets":[14,16]}})";
 
 std::string three_types() {
-  return safetensors_file(kThreeTypes,
-                          raw({1.0f, -2.5f}) + raw<std::uint16_t>({0x3f80, 0xc040, 0x7f80, 0x3c00}));
+  return safetensors_file(kThreeTypes, raw({1.0f, -2.5f}) + raw<std::uint16_t>({0x3f80, 0xc040, 0x7f80, 0x3c00}));
 }
 
 }  // namespace
@@ -71,8 +69,7 @@ TEST_CASE("a file that is no whole safetensors file is refused") {
   CHECK(mentions(error_of_header("[]", 0), {"no object"}));
   CHECK(mentions(error_of_header(R"({"a":7})", 0), {"\"a\"", "object"}));
   const std::string cut = three_types().substr(0, three_types().size() - 1);
-  CHECK(mentions(model_error_of([&] { read(cut); }),
-                 {"\"c.data_offsets\"", "ends at byte 16", "only 15", "again"}));
+  CHECK(mentions(model_error_of([&] { read(cut); }), {"\"c.data_offsets\"", "ends at byte 16", "only 15", "again"}));
   CHECK(mentions(model_error_of([] { read(three_types() + "x"); }), {"goes on after"}));
 }
 
@@ -96,10 +93,8 @@ TEST_CASE("a header whose parts disagree is refused, naming the tensor") {
   CHECK(mentions(error_of(R"("t":{"dtype":"F32","shape":[2]})", 8), {"\"t.data_offsets\"", "missing"}));
   const std::string u = R"(,"u":{"dtype":"F32","shape":[2],"data_offsets":[4,12]})";
   CHECK(mentions(error_of(row("F32", "[2]", "[0,8]") + u, 12), {"\"u\"", "overlaps"}));
-  CHECK(mentions(error_of(row("F32", "[2]", "[0,8]") + "," + row("F32", "[2]", "[0,8]"), 8),
-                 {"\"t\"", "twice"}));
-  const std::string odd =
-      R"("h":{"dtype":"I8","shape":[1],"data_offsets":[0,1]},)" + row("F32", "[1]", "[1,5]");
+  CHECK(mentions(error_of(row("F32", "[2]", "[0,8]") + "," + row("F32", "[2]", "[0,8]"), 8), {"\"t\"", "twice"}));
+  const std::string odd = R"("h":{"dtype":"I8","shape":[1],"data_offsets":[0,1]},)" + row("F32", "[1]", "[1,5]");
   CHECK(mentions(error_of(odd, 5), {"\"t\"", "not aligned", "4-byte", "save the model again"}));
 }
 
@@ -112,10 +107,7 @@ TEST_CASE("a missing tensor is named, with its neighbours") {
 TEST_CASE("a weight of another shape or type is refused") {
   const TempFolder folder;
   const SafeTensors model = SafeTensors::open(folder.write("m.safetensors", three_types()));
-  CHECK(mentions(model_error_of([&] {
-                   model.weight("a", {1, 2});
-                 }),
-                 {"\"a\"", "[2, 1]", "[1, 2]", "config.json"}));
+  CHECK(mentions(model_error_of([&] { model.weight("a", {1, 2}); }), {"\"a\"", "[2, 1]", "[1, 2]", "config.json"}));
   const SafeTensors golden = SafeTensors::open(kGoldenFolder / "golden_logits.safetensors");
   CHECK(mentions(model_error_of([&] { golden.weight("ids", {200}); }), {"\"ids\"", "I32", "unquantised"}));
   CHECK_THROWS_AS(to_floats(golden.at("ids")), std::invalid_argument);
@@ -141,8 +133,7 @@ TEST_CASE("an index that does not fit its shards is refused") {
     return model_error_of([&] { SafeTensors::open(index); });
   };
   CHECK(error_of(R"("a":"one.safetensors")").empty());
-  CHECK(mentions(error_of(R"("b":"two.safetensors")"),
-                 {"index.json", "shard \"two.safetensors\"", "download"}));
+  CHECK(mentions(error_of(R"("b":"two.safetensors")"), {"index.json", "shard \"two.safetensors\"", "download"}));
   CHECK(mentions(error_of(R"("b":"one.safetensors")"), {"one.safetensors", "lacks", "\"b\""}));
   CHECK(mentions(error_of(R"("a":"one.safetensors","b":"same.safetensors")"), {"\"a\"", "another shard"}));
   CHECK(mentions(error_of(R"("a":"../one.safetensors")"), {"weight_map.a", "without a folder"}));
@@ -154,16 +145,13 @@ TEST_CASE("an index that does not fit its shards is refused") {
 
 TEST_CASE("a path without a model is refused with what to do") {
   const TempFolder folder;
-  CHECK(mentions(model_error_of([&] { SafeTensors::open(folder.path()); }),
-                 {"neither", "index.json", "Hugging Face"}));
-  CHECK(mentions(model_error_of([] { SafeTensors::open("no/such/model"); }),
-                 {"no/such/model", "does not exist"}));
+  CHECK(mentions(model_error_of([&] { SafeTensors::open(folder.path()); }), {"neither", "index.json", "Hugging Face"}));
+  CHECK(mentions(model_error_of([] { SafeTensors::open("no/such/model"); }), {"no/such/model", "does not exist"}));
   const auto empty = folder.write("model.safetensors", "");
   CHECK(mentions(model_error_of([&] { SafeTensors::open(empty); }), {"empty", "again"}));
   std::filesystem::create_directory(folder.path() / "d.safetensors");
   std::filesystem::create_directory(folder.path() / "d.safetensors/model.safetensors");
-  CHECK(mentions(model_error_of([&] { SafeTensors::open(folder.path() / "d.safetensors"); }),
-                 {"not a regular file"}));
+  CHECK(mentions(model_error_of([&] { SafeTensors::open(folder.path() / "d.safetensors"); }), {"not a regular file"}));
 }
 
 TEST_CASE("the shipped model has its weights and stays small") {

@@ -24,10 +24,8 @@ const std::string kSound =
                      std::string(35, 'd'));
 
 bool inside(const TensorView& tensor, std::span<const std::byte> file) {
-  const auto elements =
-      std::accumulate(tensor.shape.begin(), tensor.shape.end(), std::int64_t{1}, std::multiplies<>());
-  return tensor.bytes.data() >= file.data() &&
-         tensor.bytes.data() + tensor.bytes.size() <= file.data() + file.size() &&
+  const auto elements = std::accumulate(tensor.shape.begin(), tensor.shape.end(), std::int64_t{1}, std::multiplies<>());
+  return tensor.bytes.data() >= file.data() && tensor.bytes.data() + tensor.bytes.size() <= file.data() + file.size() &&
          static_cast<std::size_t>(elements) * dtype_size(tensor.dtype) == tensor.bytes.size();
 }
 
@@ -42,8 +40,7 @@ bool refused_or_sound(const std::string& content) {
       std::vector<std::byte> copy(tensor.bytes.begin(), tensor.bytes.end());
       if (tensor.dtype == DType::kF32) to_floats(tensor);
     }
-  } catch (const ModelError&) {
-  }
+  } catch (const ModelError&) {}
   return true;
 }
 
@@ -53,8 +50,7 @@ bool refused(const std::string& content) {
 
 std::string with_digits_changed(std::string file) {
   for (char& c : file) {
-    if (c >= '0' && c <= '9' && *rc::gen::inRange(0, 4) == 0)
-      c = *rc::gen::elementOf(std::string("0123456789-.e"));
+    if (c >= '0' && c <= '9' && *rc::gen::inRange(0, 4) == 0) c = *rc::gen::elementOf(std::string("0123456789-.e"));
   }
   return file;
 }
@@ -99,6 +95,5 @@ TEST_CASE("many changes at once are refused or harmless") {
     }
     RC_ASSERT(refused_or_sound(file));
   }));
-  CHECK(rc::check("numbers of the header changed",
-                  [] { RC_ASSERT(refused_or_sound(with_digits_changed(kSound))); }));
+  CHECK(rc::check("numbers of the header changed", [] { RC_ASSERT(refused_or_sound(with_digits_changed(kSound))); }));
 }

@@ -13,11 +13,9 @@ namespace {
 /// Runs Sample on one set of logits at a time.
 class Sampler {
  public:
-  explicit Sampler(std::vector<std::uint32_t> ends = {})
-      : runtime_(cpu_runtime(1)), ends_(runtime_.upload(ends)) {}
+  explicit Sampler(std::vector<std::uint32_t> ends = {}) : runtime_(cpu_runtime(1)), ends_(runtime_.upload(ends)) {}
 
-  std::uint32_t operator()(const std::vector<float>& logits, const Sampling& how,
-                           std::uint32_t position = 0) {
+  std::uint32_t operator()(const std::vector<float>& logits, const Sampling& how, std::uint32_t position = 0) {
     Run run = start(logits, {how, 1, 1}, position, 1);
     const auto written = run.next<WrittenToken>();
     run.wait();
@@ -27,15 +25,15 @@ class Sampler {
     return written->token;
   }
 
-  Run start(const std::vector<float>& logits, const RunSettings& settings, std::uint32_t position,
-            std::uint32_t passes, const std::vector<std::uint32_t>& prompt = {0}) {
+  Run start(const std::vector<float>& logits, const RunSettings& settings, std::uint32_t position, std::uint32_t passes,
+            const std::vector<std::uint32_t>& prompt = {0}) {
     logits_ = runtime_.upload(logits);
     prompt_ = runtime_.upload(prompt);
     state_ = runtime_.upload(std::vector<StepState>{{position, 0}});
     Graph graph;
     const auto param = graph.param<RunSettings>();
-    graph.add(Sample{logits_.data(), prompt_.data(), ends_.data(), state_.data(),
-                     static_cast<int>(logits.size()), static_cast<int>(ends_.size()), param});
+    graph.add(Sample{logits_.data(), prompt_.data(), ends_.data(), state_.data(), static_cast<int>(logits.size()),
+                     static_cast<int>(ends_.size()), param});
     return runtime_.submit(runtime_.load(graph), set(param, settings), repeat_until_stop(passes));
   }
 
@@ -75,8 +73,7 @@ TEST_CASE("temperature 0, top-k 1 and a tiny top-p all take the likeliest token"
   Noise noise(11);
   for (int round = 0; round < 20; ++round) {
     const auto logits = noise(300);
-    const auto best =
-        static_cast<std::uint32_t>(std::max_element(logits.begin(), logits.end()) - logits.begin());
+    const auto best = static_cast<std::uint32_t>(std::max_element(logits.begin(), logits.end()) - logits.begin());
     const auto seed = static_cast<std::uint64_t>(round);
     CHECK(sample(logits, {.seed = seed}) == best);
     CHECK(sample(logits, {.temperature = 2, .top_k = 1, .seed = seed}) == best);

@@ -27,15 +27,15 @@ Runtime emulated_runtime() {
 }
 
 /// The tokens drawn at `positions` in a row from the same logits.
-std::vector<std::uint32_t> drawn(Runtime&& runtime, const std::vector<float>& logits, const Sampling& how, std::uint32_t positions) {
+std::vector<std::uint32_t> drawn(Runtime&& runtime, const std::vector<float>& logits, const Sampling& how,
+                                 std::uint32_t positions) {
   const auto on_device = runtime.upload(logits);
   const auto prompt = runtime.upload(std::vector<std::uint32_t>{0});
   const auto ends = runtime.upload(std::vector<std::uint32_t>{0});
   const auto state = runtime.upload(std::vector<StepState>{{0, 0}});
   Graph graph;
   const auto settings = graph.param<RunSettings>();
-  graph.add(Sample{on_device.data(), prompt.data(), ends.data(), state.data(),
-                   static_cast<int>(logits.size()), 0, settings});
+  graph.add(Sample{on_device.data(), prompt.data(), ends.data(), state.data(), static_cast<int>(logits.size()), 0, settings});
   Run run = runtime.submit(runtime.load(graph), set(settings, {how, 1, 0}), repeat(positions));
   std::vector<std::uint32_t> tokens;
   while (const auto written = run.next<WrittenToken>()) tokens.push_back(written->token);

@@ -11,8 +11,8 @@ namespace {
 struct TwoTexts {
   static constexpr int kContext = 16;
   Config config = read_config(family_folder("llama3_heads64"));
-  Runtime runtime = start_tuned_runtime(
-      {.target = Target::cpu, .workers = 2, .scratch_bytes = tuned_scratch_bytes(config, false, kContext)});
+  Runtime runtime =
+      start_tuned_runtime({.target = Target::cpu, .workers = 2, .scratch_bytes = tuned_scratch_bytes(config, false, kContext)});
   TunedGenerator generator{runtime, config, load_weights(runtime, config, family_folder("llama3_heads64")), kContext, 2};
 
   StepWords after_step() {

@@ -140,8 +140,7 @@ struct AttentionOracle {
     Doubles turned(v.size());
     const std::size_t half = v.size() / 2;
     for (std::size_t i = 0; i < half; ++i) {
-      const double angle =
-          static_cast<double>(position) * std::pow(theta, -2.0 * static_cast<double>(i) / size);
+      const double angle = static_cast<double>(position) * std::pow(theta, -2.0 * static_cast<double>(i) / size);
       turned[i] = v[i] * std::cos(angle) - v[i + half] * std::sin(angle);
       turned[i + half] = v[i + half] * std::cos(angle) + v[i] * std::sin(angle);
     }
@@ -156,8 +155,7 @@ struct AttentionOracle {
     for (std::size_t p = 0; p < rows.size(); ++p) {
       const Doubles key = rotated(p, heads + group, k_norm);
       double score = 0;
-      for (std::size_t i = 0; i < key.size(); ++i)
-        score += query[i] * key[i] / std::sqrt(static_cast<double>(size));
+      for (std::size_t i = 0; i < key.size(); ++i) score += query[i] * key[i] / std::sqrt(static_cast<double>(size));
       sum += std::exp(score);
       for (std::size_t i = 0; i < key.size(); ++i)
         out[i] += std::exp(score) * rows[p][static_cast<std::size_t>((heads + kv_heads + group) * size) + i];
@@ -187,8 +185,7 @@ void check_attention(AttentionOracle oracle, std::uint32_t seed) {
   const std::size_t cached = static_cast<std::size_t>(oracle.kv_heads) * size * kContext;
   auto rope = runtime.upload(rope_table(config, kContext));
   auto keys = runtime.allocate<float>(cached), values = runtime.allocate<float>(cached);
-  auto out = runtime.allocate<float>(heads * size),
-       qkv = runtime.allocate<float>(static_cast<std::size_t>(oracle.width()));
+  auto out = runtime.allocate<float>(heads * size), qkv = runtime.allocate<float>(static_cast<std::size_t>(oracle.width()));
   auto q_norm = runtime.upload(oracle.q_norm), k_norm = runtime.upload(oracle.k_norm);
   const bool normed = !oracle.q_norm.empty();
   auto state = runtime.allocate<StepState>(1);
@@ -227,8 +224,7 @@ TEST_CASE("Attend agrees with plain attention where each head has its own key") 
 
 TEST_CASE("Attend normalises queries and keys of families that do") {
   Noise noise(7);
-  check_attention(
-      {.heads = 4, .kv_heads = 1, .size = 16, .theta = 10000, .q_norm = noise(16), .k_norm = noise(16)}, 8);
+  check_attention({.heads = 4, .kv_heads = 1, .size = 16, .theta = 10000, .q_norm = noise(16), .k_norm = noise(16)}, 8);
 }
 
 TEST_CASE("Llama 3's stretched frequencies: long waves slow down, short ones stay") {

@@ -11,7 +11,8 @@ namespace {
 constexpr double kMostError = 1e-3;  // keys, values and activations are rounded to halves
 
 Runtime gpu_runtime(const Config& config) {
-  return start_tuned_runtime(tuned_options(config, {.context = 128, .texts = 8}, {.target = Target::gpu, .operand_window = kBestWindow}));
+  return start_tuned_runtime(
+      tuned_options(config, {.context = 128, .texts = 8}, {.target = Target::gpu, .operand_window = kBestWindow}));
 }
 
 TEST_CASE("GPU: logits of several different texts are those of the portable decode") {

@@ -32,9 +32,8 @@ const std::vector<std::string> kNames = {"shipped", "llama3", "qwen2"};
 
 // Text of all planes and of what the rules look at: letters, digits, spaces, newlines, apostrophes.
 std::string any_text() {
-  static const std::vector<std::string> kParts = {" ", "  ",  "\n",   "\r\n",   "\t", "'s", "'LL",
-                                                  "'", "the", "Word", "12",     "7",  "!?", ".",
-                                                  "é", "中",  "😀",    "\u00a0", "ſ",  "½"};
+  static const std::vector<std::string> kParts = {" ",  "  ", "\n", "\r\n", "\t", "'s", "'LL", "'",      "the", "Word",
+                                                  "12", "7",  "!?", ".",    "é",  "中", "😀",   "\u00a0", "ſ",   "½"};
   std::string text;
   const int count = *rc::gen::inRange(0, 60);
   for (int i = 0; i < count; ++i) text += *rc::gen::elementOf(kParts);

@@ -67,16 +67,13 @@ TEST_CASE("the longest added token counts, and those of normalised text come las
 
 TEST_CASE("another kind of tokenizer is refused, naming what it asks for") {
   CHECK(mentions(error_at(shipped(), "/model/type", "Unigram"), {"\"model\"", "Unigram", "byte-level BPE"}));
-  CHECK(
-      mentions(error_at(shipped(), "/model/byte_fallback", true), {"model.byte_fallback", "SentencePiece"}));
+  CHECK(mentions(error_at(shipped(), "/model/byte_fallback", true), {"model.byte_fallback", "SentencePiece"}));
   CHECK(mentions(error_at(shipped(), "/model/dropout", 0.1), {"model.dropout", "random"}));
   CHECK(mentions(error_at(shipped(), "/model/end_of_word_suffix", "</w>"), {"end_of_word_suffix", "</w>"}));
-  CHECK(
-      mentions(error_at(shipped(), "/normalizer", {{"type", "Lowercase"}}), {"\"normalizer\"", "Lowercase"}));
+  CHECK(mentions(error_at(shipped(), "/normalizer", {{"type", "Lowercase"}}), {"\"normalizer\"", "Lowercase"}));
   CHECK(mentions(error_at(shipped(), "/decoder", {{"type", "WordPiece"}}), {"\"decoder\"", "WordPiece"}));
   CHECK(mentions(error_at(shipped(), "/post_processor", {{"type", "Bert"}}), {"\"post_processor\"", "Bert"}));
-  CHECK(mentions(error_at(shipped(), "/pre_tokenizer", {{"type", "Metaspace"}}),
-                 {"\"pre_tokenizer\"", "Metaspace"}));
+  CHECK(mentions(error_at(shipped(), "/pre_tokenizer", {{"type", "Metaspace"}}), {"\"pre_tokenizer\"", "Metaspace"}));
   CHECK(mentions(error_at(shipped(), "/pre_tokenizer", nullptr), {"\"pre_tokenizer\"", "missing"}));
   CHECK(mentions(error_at(shipped(), "/added_tokens/0/lstrip", true), {"lstrip", "<|endoftext|>"}));
 }
@@ -86,15 +83,12 @@ TEST_CASE("a Split that has no matcher here is refused, showing its pattern") {
   const auto error_of = [&](const std::string& key, const Json& value) {
     return error_at(llama3(), (split + key).c_str(), value);
   };
-  CHECK(mentions(error_of("pattern", {{"Regex", R"(\w+|\s+)"}}),
-                 {"pattern.Regex", R"(\w+|\s+)", "GPT-2, Llama 3"}));
+  CHECK(mentions(error_of("pattern", {{"Regex", R"(\w+|\s+)"}}), {"pattern.Regex", R"(\w+|\s+)", "GPT-2, Llama 3"}));
   CHECK(mentions(error_of("pattern", {{"String", " "}}), {"pattern", "no Regex"}));
   CHECK(mentions(error_of("behavior", "Removed"), {"Isolated"}));
   CHECK(mentions(error_of("invert", true), {"Isolated"}));
-  CHECK(mentions(error_at(llama3(), "/pre_tokenizer/pretokenizers/1/add_prefix_space", true),
-                 {"in front of every"}));
-  const auto no_bytes =
-      error_after(llama3(), [](Json& json) { json["pre_tokenizer"]["pretokenizers"].erase(1); });
+  CHECK(mentions(error_at(llama3(), "/pre_tokenizer/pretokenizers/1/add_prefix_space", true), {"in front of every"}));
+  const auto no_bytes = error_after(llama3(), [](Json& json) { json["pre_tokenizer"]["pretokenizers"].erase(1); });
   CHECK(mentions(no_bytes, {"no ByteLevel"}));
 }
 
@@ -131,8 +125,7 @@ TEST_CASE("a missing or broken file is refused") {
   const TempFolder folder;
   CHECK(mentions(model_error_of([&] { Tokenizer::load(folder.path()); }), {"tokenizer.json", "missing"}));
   folder.write("tokenizer.json", "{\"model\":");
-  CHECK(
-      mentions(model_error_of([&] { Tokenizer::load(folder.path()); }), {"tokenizer.json", "no valid JSON"}));
+  CHECK(mentions(model_error_of([&] { Tokenizer::load(folder.path()); }), {"tokenizer.json", "no valid JSON"}));
 }
 
 TEST_CASE("damage anywhere is a ModelError or harmless") {
@@ -145,7 +138,6 @@ TEST_CASE("damage anywhere is a ModelError or harmless") {
     try {
       const Tokenizer tokenizer = Tokenizer::parse(text, "damaged");
       RC_ASSERT(tokenizer.decode_visible(tokenizer.encode("To be, or not")).size() < 1000);
-    } catch (const ModelError&) {
-    }
+    } catch (const ModelError&) {}
   }));
 }

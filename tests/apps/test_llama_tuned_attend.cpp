@@ -42,9 +42,22 @@ struct Attention {
   }
   TunedAttend task(int head, int count, int split) {
     const auto byte = [](int i) { return static_cast<std::uint8_t>(i); };
-    return {{made.data(), partials(), {keys.data(), values.data()}, rope.data(), c.normed ? q_norm.data() : nullptr,
-            c.normed ? k_norm.data() : nullptr, states.data(), packed.data(), 1e-5f, room, byte(c.sequence), byte(c.kv_heads),
-            byte(head / count), byte(head), byte(count), byte(split)}};
+    return {{made.data(),
+             partials(),
+             {keys.data(), values.data()},
+             rope.data(),
+             c.normed ? q_norm.data() : nullptr,
+             c.normed ? k_norm.data() : nullptr,
+             states.data(),
+             packed.data(),
+             1e-5f,
+             room,
+             byte(c.sequence),
+             byte(c.kv_heads),
+             byte(head / count),
+             byte(head),
+             byte(count),
+             byte(split)}};
   }
   /// Parts wait for each other's words. Here they run one after the other: once as if called off, to put their words, and
   /// once more with all that they wait for.
@@ -92,14 +105,16 @@ struct Attention {
     double largest = -1e300, sum = 0;
     for (int p = 0; p <= c.position; ++p) {
       double score = 0;
-      for (int i = 0; i < c.dim; ++i) score += query[static_cast<std::size_t>(i)] * cached(keys, TunedCache::key_at(p, i, c.dim), kv);
+      for (int i = 0; i < c.dim; ++i)
+        score += query[static_cast<std::size_t>(i)] * cached(keys, TunedCache::key_at(p, i, c.dim), kv);
       weights.push_back(score / std::sqrt(c.dim));
       largest = std::max(largest, weights.back());
     }
     for (double& weight : weights) sum += weight = std::exp(weight - largest);
     for (int p = 0; p <= c.position; ++p)
       for (int i = 0; i < c.dim; ++i)
-        out[static_cast<std::size_t>(i)] += weights[static_cast<std::size_t>(p)] / sum * cached(values, TunedCache::value_at(p, i, c.dim), kv);
+        out[static_cast<std::size_t>(i)] +=
+            weights[static_cast<std::size_t>(p)] / sum * cached(values, TunedCache::value_at(p, i, c.dim), kv);
     return out;
   }
 
@@ -129,14 +144,31 @@ struct Attention {
   std::vector<StepState> states;
 };
 
-const std::vector<Case> kCases{{64, 8, 2, 4, 0},         {64, 8, 2, 4, 15},         {64, 8, 2, 4, 16},
-                               {64, 8, 2, 4, 127},       {64, 8, 2, 4, 128},        {64, 8, 2, 8, 300},
-                               {64, 4, 1, 4, 900},       {32, 8, 2, 4, 200, true},  {128, 4, 2, 2, 150, true},
-                               {128, 4, 1, 8, 1000},     {64, 6, 2, 2, 140},        {64, 4, 2, 2, 1500},
-                               {64, 8, 2, 4, 2100},      {128, 4, 1, 8, 1300},     {32, 3, 1, 64, 12000},
-                               {128, 3, 1, 2, 700, true}, {64, 4, 2, 2, 140, true, 1, 2}, {64, 4, 1, 2, 1279},
-                               {64, 4, 1, 2, 1280},      {32, 4, 1, 2, 1200, true}, {128, 4, 1, 1, 255},     {64, 10, 2, 2, 140},
-                               {64, 8, 1, 2, 1200},      {128, 14, 2, 8, 1000, true}, {32, 9, 1, 1, 100}};
+const std::vector<Case> kCases{{64, 8, 2, 4, 0},
+                               {64, 8, 2, 4, 15},
+                               {64, 8, 2, 4, 16},
+                               {64, 8, 2, 4, 127},
+                               {64, 8, 2, 4, 128},
+                               {64, 8, 2, 8, 300},
+                               {64, 4, 1, 4, 900},
+                               {32, 8, 2, 4, 200, true},
+                               {128, 4, 2, 2, 150, true},
+                               {128, 4, 1, 8, 1000},
+                               {64, 6, 2, 2, 140},
+                               {64, 4, 2, 2, 1500},
+                               {64, 8, 2, 4, 2100},
+                               {128, 4, 1, 8, 1300},
+                               {32, 3, 1, 64, 12000},
+                               {128, 3, 1, 2, 700, true},
+                               {64, 4, 2, 2, 140, true, 1, 2},
+                               {64, 4, 1, 2, 1279},
+                               {64, 4, 1, 2, 1280},
+                               {32, 4, 1, 2, 1200, true},
+                               {128, 4, 1, 1, 255},
+                               {64, 10, 2, 2, 140},
+                               {64, 8, 1, 2, 1200},
+                               {128, 14, 2, 8, 1000, true},
+                               {32, 9, 1, 1, 100}};
 
 }  // namespace
 
@@ -165,9 +197,11 @@ TEST_CASE("tuned: the cache gets the step's key, rotated, and its value") {
     const std::vector<double> key = attention.turned(8 + kv, attention.k_norm);
     for (int i = 0; i < 64; ++i) {
       const auto at = static_cast<std::size_t>(i);
-      CHECK(attention.cached(attention.keys, TunedCache::key_at(37, i, 64), kv) == Approx(key[at]).epsilon(0.0005).margin(1e-6));
+      CHECK(attention.cached(attention.keys, TunedCache::key_at(37, i, 64), kv) ==
+            Approx(key[at]).epsilon(0.0005).margin(1e-6));
       const auto value = static_cast<double>(attention.qkv[static_cast<std::size_t>((10 + kv) * 64 + i)]);
-      CHECK(attention.cached(attention.values, TunedCache::value_at(37, i, 64), kv) == Approx(value).epsilon(0.0005).margin(1e-6));
+      CHECK(attention.cached(attention.values, TunedCache::value_at(37, i, 64), kv) ==
+            Approx(value).epsilon(0.0005).margin(1e-6));
     }
   }
 }

@@ -65,8 +65,7 @@ TEST_CASE("emulated: logits of several different texts are those of the portable
     INFO(runtime.device() << ", " << count << " texts");
     TunedGenerator generator(runtime, kModelFolder, 64, count);
     Texts texts;
-    for (int i = 0; i < count; ++i)
-      texts.emplace_back(golden.ids.begin() + 20 * i, golden.ids.begin() + 20 * i + 2 + i % 4);
+    for (int i = 0; i < count; ++i) texts.emplace_back(golden.ids.begin() + 20 * i, golden.ids.begin() + 20 * i + 2 + i % 4);
     const auto logits = generator.logits_of(texts);
     for (std::size_t text = 0; text < texts.size(); ++text) {
       const auto wanted = oracle.logits(texts[text]);
@@ -118,7 +117,8 @@ TEST_CASE("emulated: each of several texts has the tokens that sorting chooses f
     for (std::size_t text = 0; text < texts.size(); ++text)
       for (std::size_t i = 0; i < texts[text].size(); ++i) {
         const std::size_t position = requests[text].prompt.size() - 1 + i;
-        CHECK(texts[text][i] == sampled_by_sorting(logits[text][position], requests[text].sampling, static_cast<std::uint32_t>(position)));
+        CHECK(texts[text][i] ==
+              sampled_by_sorting(logits[text][position], requests[text].sampling, static_cast<std::uint32_t>(position)));
       }
   }
 }

@@ -120,7 +120,8 @@ TEST_CASE("tuned: x += W input, with inputs that stay and inputs that are stream
     const auto next_norm = numbers.floats(c.rows);
     std::vector<Stamped> squares(static_cast<std::size_t>(c.sequences)), packed_x(packed_size(c.sequences, c.rows));
     const Packed packed(input, {}, c.sequences);
-    run_parts(TunedResidual{rows_of(c, weights, packed), nullptr, old.data(), {x.data(), packed_x.data(), next_norm.data(), squares.data()}});
+    run_parts(TunedResidual{
+        rows_of(c, weights, packed), nullptr, old.data(), {x.data(), packed_x.data(), next_norm.data(), squares.data()}});
     check_next(c, x, next_norm, packed_x, squares);
     Errors errors;
     for (int s = 0; s < c.sequences; ++s)
@@ -144,8 +145,14 @@ TEST_CASE("tuned: SwiGLU's first half") {
     const auto x = numbers.floats(c.sequences * c.columns), norm = numbers.floats(c.columns);
     const Packed input(x, norm, c.sequences);
     std::vector<Stamped> packed_y(packed_size(c.sequences, c.rows), kUntouched);
-    run_parts(TunedGateUp{{input.input(), c.columns, 2 * c.groups}, gate.data(), up.data(), input.norm(),
-                         nullptr, packed_y.data(), c.rows, c.first});
+    run_parts(TunedGateUp{{input.input(), c.columns, 2 * c.groups},
+                          gate.data(),
+                          up.data(),
+                          input.norm(),
+                          nullptr,
+                          packed_y.data(),
+                          c.rows,
+                          c.first});
     Errors errors;
     for (int s = 0; s < c.sequences; ++s)
       for (int row = 0; row < c.rows; ++row) {

@@ -66,12 +66,12 @@ TEST_CASE("tuned: a context of no whole blocks of 16 positions holds as many as 
 
 TEST_CASE("tuned: a single logit that is no number is one, whatever its sign") { check_damaged_row(start_tuned, kFamily); }
 
-TEST_CASE("tuned: logits that are no numbers are the weights' fault") { check_damaged_weights(start_tuned, kFamily, {std::nanf("")}); }
+TEST_CASE("tuned: logits that are no numbers are the weights' fault") {
+  check_damaged_weights(start_tuned, kFamily, {std::nanf("")});
+}
 
 TEST_CASE("tuned: models without tuned tasks are sent to the portable ones") {
-  const auto error_of = [](const char* name) {
-    return request_error_of([&] { Tuned(start_tuned, family_folder(name)); });
-  };
+  const auto error_of = [](const char* name) { return request_error_of([&] { Tuned(start_tuned, family_folder(name)); }); };
   CHECK(mentions(error_of("llama3"), {"16 values", "without --tuned"}));
   CHECK(mentions(error_of("qwen3_untied"), {"24 values", "without --tuned"}));
 }

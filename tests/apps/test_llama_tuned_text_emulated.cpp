@@ -120,6 +120,8 @@ TEST_CASE("emulated: requests that cannot be served say why") {
 
 TEST_CASE("emulated: a single logit that is no number is one, whatever its sign") { check_damaged_row(start_bulk, kFamily); }
 
-TEST_CASE("emulated: logits that are no numbers are the weights' fault") { check_damaged_weights(start_bulk, kFamily, {std::nanf(""), 1e8f}); }
+TEST_CASE("emulated: logits that are no numbers are the weights' fault") {
+  check_damaged_weights(start_bulk, kFamily, {std::nanf(""), 1e8f});
+}
 
 }  // namespace llama

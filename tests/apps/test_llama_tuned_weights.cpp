@@ -102,10 +102,9 @@ std::string error_with(const char* family, const char* tensor, std::uint16_t bit
 constexpr const char* kFamily = "qwen3_heads64";
 
 TEST_CASE("tuned: a weight that the stream cannot keep is refused with its place, its value and the way out") {
-  for (const char* tensor :
-       {"model.layers.0.self_attn.q_proj.weight", "model.layers.1.self_attn.v_proj.weight",
-        "model.layers.1.self_attn.o_proj.weight", "model.layers.0.mlp.gate_proj.weight",
-        "model.layers.0.mlp.up_proj.weight", "model.layers.1.mlp.down_proj.weight"}) {
+  for (const char* tensor : {"model.layers.0.self_attn.q_proj.weight", "model.layers.1.self_attn.v_proj.weight",
+                             "model.layers.1.self_attn.o_proj.weight", "model.layers.0.mlp.gate_proj.weight",
+                             "model.layers.0.mlp.up_proj.weight", "model.layers.1.mlp.down_proj.weight"}) {
     const std::string error = error_with(kFamily, tensor, 0xc580);
     INFO(error);
     CHECK(mentions(error, {tensor, "row 3, column 5", "-4096", "4080", "without --tuned"}));

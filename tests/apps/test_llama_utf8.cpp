@@ -35,9 +35,8 @@ TEST_CASE("every character is read, and its beginnings are incomplete") {
     const std::string bytes = utf8_of(c);
     const bool surrogate = c >= 0xd800 && c < 0xe000;
     const Utf8Step step = read_utf8(bytes);
-    bool good = surrogate
-                    ? step.kind == Kind::kInvalid
-                    : step.kind == Kind::kCharacter && step.code_point == c && step.length == bytes.size();
+    bool good = surrogate ? step.kind == Kind::kInvalid
+                          : step.kind == Kind::kCharacter && step.code_point == c && step.length == bytes.size();
     for (std::size_t size = 1; size < bytes.size() && !surrogate; ++size) {
       const Utf8Step part = read_utf8(bytes.substr(0, size));
       good = good && part.kind == Kind::kIncomplete && part.length == size;

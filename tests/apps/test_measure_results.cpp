@@ -70,16 +70,15 @@ Lines lines_of(const fs::path& path) {
 }  // namespace
 
 TEST_CASE("make_rows looks peers and limits up and stamps") {
-  std::vector<Measurement> measurements{constant("limit.a", 2), constant("peer.b", 8),
-                                        constant("runtime.c", 0)};
+  std::vector<Measurement> measurements{constant("limit.a", 2), constant("peer.b", 8), constant("runtime.c", 0)};
   measurements[2].peer = "peer.b";
   measurements[2].limit = "limit.a";
   measurements[1].peer = "peer.absent";
   std::vector<Outcome> outcomes{{.p50 = 2, .p99 = 3}, {.p50 = 8, .p99 = 9}, {.p50 = 2.123456789, .p99 = 4}};
   const auto rows = make_rows(measurements, outcomes, {"nvidia-h200", "580.1", "2026-11-20", "c0ffee"});
   REQUIRE(rows.size() == 3);
-  CHECK(rows[2] == Row{"runtime.c", 2.1235, "us", 2.1235, 4, "peer.b", 8.0, 2.0, "nvidia-h200", "580.1",
-                       "2026-11-20", "c0ffee"});
+  CHECK(rows[2] ==
+        Row{"runtime.c", 2.1235, "us", 2.1235, 4, "peer.b", 8.0, 2.0, "nvidia-h200", "580.1", "2026-11-20", "c0ffee"});
   CHECK(rows[1].peer == "peer.absent");
   CHECK_FALSE(rows[1].peer_value.has_value());
   CHECK_FALSE(rows[0].limit.has_value());

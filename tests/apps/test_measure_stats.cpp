@@ -21,8 +21,7 @@ namespace {
 double plain_percentile(const Samples& samples, int percent) {
   double best = *std::max_element(samples.begin(), samples.end());
   for (const double candidate : samples) {
-    const auto no_larger =
-        std::count_if(samples.begin(), samples.end(), [&](double s) { return s <= candidate; });
+    const auto no_larger = std::count_if(samples.begin(), samples.end(), [&](double s) { return s <= candidate; });
     const bool enough = static_cast<long>(no_larger) * 100 >= static_cast<long>(samples.size()) * percent;
     if (enough) best = std::min(best, candidate);
   }
@@ -33,8 +32,7 @@ double plain_percentile(const Samples& samples, int percent) {
 double plain_slow_rate(const Samples& samples, int percent) {
   double best = *std::min_element(samples.begin(), samples.end());
   for (const double candidate : samples) {
-    const auto reach =
-        std::count_if(samples.begin(), samples.end(), [&](double s) { return s >= candidate; });
+    const auto reach = std::count_if(samples.begin(), samples.end(), [&](double s) { return s >= candidate; });
     const bool enough = static_cast<long>(reach) * 100 >= static_cast<long>(samples.size()) * percent;
     if (enough) best = std::max(best, candidate);
   }
@@ -121,8 +119,8 @@ TEST_CASE("interleave takes turns") {
   std::vector<Measurement> rows{noting('a'), noting('b'), noting('c')};
   rows[1].max_rounds = 1;
   std::string announced;
-  const auto outcomes = interleave(
-      rows, 3, [&](const std::string& name, int round) { announced += name + std::to_string(round); });
+  const auto outcomes =
+      interleave(rows, 3, [&](const std::string& name, int round) { announced += name + std::to_string(round); });
   CHECK(order == "abcacac");
   CHECK(announced == "a1b1c1a2c2a3c3");
   CHECK(outcomes[0].rounds == 3);

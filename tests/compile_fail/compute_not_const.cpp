@@ -7,10 +7,7 @@ struct Sum {
   template <class Block>
   FLYWHEEL_TASK void operator()(Block&) const {}
   template <class Block, class Operands>
-    requires Block::kOnGpu
-  FLYWHEEL_TASK void compute(Block&, Operands&) {
-    sum = 0;
-  }
+  requires Block::kOnGpu FLYWHEEL_TASK void compute(Block&, Operands&) { sum = 0; }
 };
 
 int main() { flywheel::start<Sum>(); }

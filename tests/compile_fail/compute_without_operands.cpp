@@ -9,8 +9,7 @@ struct Sum {
   template <class Block>
   FLYWHEEL_TASK void operator()(Block&) const {}
   template <class Block>
-    requires Block::kOnGpu
-  FLYWHEEL_TASK void compute(Block&) const {}
+  requires Block::kOnGpu FLYWHEEL_TASK void compute(Block&) const {}
 };
 
 int main() { flywheel::start<Sum>(); }

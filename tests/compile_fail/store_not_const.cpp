@@ -7,13 +7,9 @@ struct Sum {
   template <class Block>
   FLYWHEEL_TASK void operator()(Block&) const {}
   template <class Block, class Operands>
-    requires Block::kOnGpu
-  FLYWHEEL_TASK void compute(Block&, Operands&) const {}
+  requires Block::kOnGpu FLYWHEEL_TASK void compute(Block&, Operands&) const {}
   template <class Block>
-    requires Block::kOnGpu
-  FLYWHEEL_TASK void store(Block&) {
-    sum = 0;
-  }
+  requires Block::kOnGpu FLYWHEEL_TASK void store(Block&) { sum = 0; }
 };
 
 int main() { flywheel::start<Sum>(); }

@@ -6,8 +6,7 @@ struct Sum {
   template <class Block>
   FLYWHEEL_TASK void operator()(Block&) const {}
   template <class Block>
-    requires Block::kOnGpu
-  FLYWHEEL_TASK void store(Block&) const {}
+  requires Block::kOnGpu FLYWHEEL_TASK void store(Block&) const {}
 };
 
 int main() { flywheel::start<Sum>(); }

@@ -37,8 +37,7 @@ TEST_CASE_METHOD(Fixture, "compiled: results, parameters, streams, scratch") {
   const auto sum = graph.add(Reduce{5000}, after(read));
   graph.add(EmitRange{0, 500}, after(sum));
   const Executable executable = load(graph);
-  Run plain = bench.runtime.submit(executable),
-      given = bench.runtime.submit(executable, set(param, 77), repeat(2));
+  Run plain = bench.runtime.submit(executable), given = bench.runtime.submit(executable, set(param, 77), repeat(2));
   for (std::uint32_t i = 0; i < 300; ++i) CHECK(plain.get(squares[i]) == std::uint64_t{i} * i);
   CHECK(plain.get(read) == 5);
   CHECK(plain.get(sum) == std::uint64_t{5000} * 4999 / 2);
@@ -70,8 +69,7 @@ TEST_CASE_METHOD(Fixture, "compiled: stop() and cancel() end a run within a pass
 }
 
 // A worker's next task may have its predecessor's failure behind a wait that the task before it made.
-TEST_CASE_METHOD(Fixture,
-                 "compiled: nothing that depends on a failed task runs, on any worker, pruned waits or not") {
+TEST_CASE_METHOD(Fixture, "compiled: nothing that depends on a failed task runs, on any worker, pruned waits or not") {
   Graph graph;
   const auto bad = graph.add(Fail{7, 2});
   std::vector<TaskRef<>> wide;
@@ -88,8 +86,7 @@ TEST_CASE_METHOD(Fixture,
   }
 }
 
-TEST_CASE_METHOD(Fixture,
-                 "compiled: more waits than an instruction holds, one of them for a task that fails") {
+TEST_CASE_METHOD(Fixture, "compiled: more waits than an instruction holds, one of them for a task that fails") {
   constexpr std::uint32_t kBefore = 30;
   Graph graph;
   std::vector<TaskRef<>> before;
@@ -119,8 +116,7 @@ TEST_CASE("compiled: a stalled task is named, its run fails, and others go on") 
   alone.add(Gate{bench.at(0), bench.at(1)});
   last.add(Gate{bench.at(0), bench.at(1)}, after(last.add(Count{bench.at(2)})));
   const auto first = chain.add(Gate{bench.at(0), bench.at(1)});
-  const auto away = chain.add(Count{bench.at(2)}, after(first)),
-             back = chain.add(Count{bench.at(2)}, after(away));
+  const auto away = chain.add(Count{bench.at(2)}, after(first)), back = chain.add(Count{bench.at(2)}, after(away));
   chain.place(first, 0), chain.place(away, 1), chain.place(back, 0);
   const Executable counter = bench.counter(3);
   std::uint32_t number = 0;
@@ -129,8 +125,7 @@ TEST_CASE("compiled: a stalled task is named, its run fails, and others go on") 
     Run run = bench.runtime.submit(bench.runtime.load(*graph, compiled), repeat(2));
     REQUIRE(run.wait_for(std::chrono::seconds(15)));
     CHECK(run.status() == Status::worker_stalled);
-    check_says(error_of<RunError>([&] { run.wait(); }),
-               {"(flywheel::testing::Gate)", "Options::stall_limit"});
+    check_says(error_of<RunError>([&] { run.wait(); }), {"(flywheel::testing::Gate)", "Options::stall_limit"});
     CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(3));
     bench.runtime.submit(counter).wait();
     CHECK(bench.get(3) == ++number);
@@ -145,8 +140,7 @@ TEST_CASE("compiled: all-to-all stages of 132, 1000 passes, random delays") {
     StageRuns stages(runtime, 3, width, delay);
     const auto begin = std::chrono::steady_clock::now();
     stages.submit(1000).wait();
-    const double us =
-        std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count();
+    const double us = std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count();
     std::printf("delay up to %4u turns: 1000 passes of 3 stages, %.2f us a stage\n", delay, us / 3000);
     for (int i = 0; i < 20; ++i) stages.submit(1 + i % 7).wait();
     CHECK(stages.differences() == 0);

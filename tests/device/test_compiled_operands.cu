@@ -36,15 +36,13 @@ Options options_of(const Way& way) {
 template <class Action>
 void each_way(const char* what, Action&& action) {
   for (const Way& way : kWays) {
-    INFO(what << ": " << (way.bulk ? "bulk copies, " : "cp.async, ") << way.pages << " pages, window "
-              << way.window);
+    INFO(what << ": " << (way.bulk ? "bulk copies, " : "cp.async, ") << way.pages << " pages, window " << way.window);
     Runtime runtime = start<Packed, Count, Fail, StopAt, Mixer>(options_of(way));
     const auto begin = std::chrono::steady_clock::now();
     action(runtime);
-    const double ms =
-        std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
-    std::printf("%-28s %-11s %2u pages, window %7u KB: %7.1f ms\n", what,
-                way.bulk ? "bulk copies" : "cp.async", way.pages, way.window >> 10, ms);
+    const double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
+    std::printf("%-28s %-11s %2u pages, window %7u KB: %7.1f ms\n", what, way.bulk ? "bulk copies" : "cp.async", way.pages,
+                way.window >> 10, ms);
   }
 }
 
@@ -52,8 +50,7 @@ void each_way(const char* what, Action&& action) {
 
 TEST_CASE("operands: every byte of every page, warps at paces of their own") {
   each_way("every byte", [](Runtime& runtime) {
-    OperandRuns even(runtime, 500, Walk::all, 0), uneven(runtime, 300, Walk::all, 400),
-        late(runtime, 300, Walk::late, 200);
+    OperandRuns even(runtime, 500, Walk::all, 0), uneven(runtime, 300, Walk::all, 400), late(runtime, 300, Walk::late, 200);
     for (const std::uint32_t passes : {1u, 7u, 2u}) {
       even.submit(passes).wait();
       uneven.submit(passes).wait();
@@ -109,7 +106,6 @@ TEST_CASE("compute parts: reduce() in one task after the other, warps at paces o
   constexpr std::uint32_t kTasks = 2000, kPasses = 2000;
   for (std::uint32_t i = 0; i < kTasks; ++i) graph.add(Summed{wrong.data(), i});
   runtime.submit(runtime.load(graph, compiled), repeat(kPasses)).wait();
-  std::printf("reduce(): %u tasks x %u passes, %u threads got a wrong sum\n", kTasks, kPasses,
-              wrong.read()[0]);
+  std::printf("reduce(): %u tasks x %u passes, %u threads got a wrong sum\n", kTasks, kPasses, wrong.read()[0]);
   CHECK(wrong.read()[0] == 0);
 }

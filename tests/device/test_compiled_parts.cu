@@ -32,8 +32,8 @@ Options options_of(const Way& way) {
 template <class... Tasks, class Action>
 void each_way(Action&& action) {
   for (const Way& way : kWays) {
-    INFO((way.bulk ? "bulk copies, " : "cp.async, ") << (way.checked ? "checked, " : "") << way.pages << " pages, window "
-                                                     << way.window);
+    INFO((way.bulk ? "bulk copies, " : "cp.async, ")
+         << (way.checked ? "checked, " : "") << way.pages << " pages, window " << way.window);
     Runtime runtime = start<Tasks...>(options_of(way));
     action(runtime);
   }

@@ -152,8 +152,7 @@ TEST_CASE("a failing task skips what depends on it, and nothing else") {
   for (Run& run : well) run.wait();
   for (Run& run : failed) {
     CHECK(run.status() == Status::task_failed);
-    check_says(error_of<RunError>([&] { run.wait(); }),
-               {"123", "task 0 (flywheel::testing::Fail)", "Remedy"});
+    check_says(error_of<RunError>([&] { run.wait(); }), {"123", "task 0 (flywheel::testing::Fail)", "Remedy"});
   }
   CHECK(bench().get(bad) == 0);
   CHECK(bench().get(good) == 4000);
@@ -165,17 +164,15 @@ TEST_CASE("scratch that does not fit fails the task and names the option") {
   graph.add(Reduce{1 << 20});
   Run run = bench().runtime.submit(bench().runtime.load(graph));
   CHECK(run.status() == Status::scratch_exhausted);
-  check_says(error_of<RunError>([&] { run.wait(); }),
-             {"Options::scratch_bytes", "task 0 (flywheel::testing::Reduce)"});
+  check_says(error_of<RunError>([&] { run.wait(); }), {"Options::scratch_bytes", "task 0 (flywheel::testing::Reduce)"});
 }
 
 TEST_CASE("a buffer the GPU cannot read is found by load()") {
   std::uint32_t on_host = 0;
   Graph host;
   host.add(Count{&on_host});
-  check_says(
-      error_of<GraphError>([&] { bench().runtime.load(host); }),
-      {"task 0 (flywheel::testing::Count)", "buffer 'word'", "ordinary host memory", "Runtime::allocate()"});
+  check_says(error_of<GraphError>([&] { bench().runtime.load(host); }),
+             {"task 0 (flywheel::testing::Count)", "buffer 'word'", "ordinary host memory", "Runtime::allocate()"});
   Graph null;
   null.add(Count{nullptr});
   check_says(error_of<GraphError>([&] { bench().runtime.load(null); }), {"buffer 'word'", "null"});
@@ -246,8 +243,7 @@ TEST_CASE("it parks only after a time without submissions, however short the run
   while (Clock::now() < end) {
     const auto begin = Clock::now();
     alone.runtime.submit(counter).wait();
-    while (Clock::now() - begin < std::chrono::microseconds(100)) {
-    }
+    while (Clock::now() - begin < std::chrono::microseconds(100)) {}
     long_gaps += Clock::now() - begin > options.park_after / 2;
   }
   CHECK(alone.runtime.stats().launches <= 1 + long_gaps);

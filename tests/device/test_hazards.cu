@@ -100,8 +100,7 @@ TEST_CASE("more workers than SMs, or more shared memory than a block can have, a
              {"Options::workers is 100000", "SMs", "ask for at most"});
   options.workers = 0;
   options.scratch_bytes = 400u << 10;
-  check_says(error_of<CapacityError>([&] { small_runtime(options); }),
-             {"Options::scratch_bytes", "lower it"});
+  check_says(error_of<CapacityError>([&] { small_runtime(options); }), {"Options::scratch_bytes", "lower it"});
   options.scratch_bytes = 1024;
   options.device = 99;
   check_says(error_of<DeviceError>([&] { small_runtime(options); }), {"Options::device is 99"});
@@ -122,11 +121,9 @@ TEST_CASE("child: device trap", "[.child]") {
   for (Run& run : runs) {
     CHECK(run.wait_for(std::chrono::seconds(30)));
     CHECK(run.status() == Status::device_lost);
-    check_says(error_of<RunError>([&] { run.wait(); }),
-               {"GPU context is dead", "compute-sanitizer", "Mode::drain"});
+    check_says(error_of<RunError>([&] { run.wait(); }), {"GPU context is dead", "compute-sanitizer", "Mode::drain"});
   }
-  check_says(error_of<DeviceError>([&] { runtime.submit(counter); }),
-             {"cannot submit", "GPU context is dead"});
+  check_says(error_of<DeviceError>([&] { runtime.submit(counter); }), {"cannot submit", "GPU context is dead"});
   CHECK(error_of<DeviceError>([&] { runtime.load(good); }) != "");
   std::puts("all futures have failed");
 }
@@ -152,8 +149,7 @@ TEST_CASE("child: never ends", "[.child]") {
       Run run = bench.runtime.submit(executable);
       while (!run.done()) bench.runtime.submit(counter).wait();  // others go on
       CHECK(run.status() == Status::worker_stalled);
-      check_says(error_of<RunError>([&] { run.wait(); }),
-                 {"Options::stall_limit", "task 0 (flywheel::testing::", "worker"});
+      check_says(error_of<RunError>([&] { run.wait(); }), {"Options::stall_limit", "task 0 (flywheel::testing::", "worker"});
     }
     for (int i = 0; i < 100; ++i) bench.runtime.submit(counter).wait();
   }
@@ -187,8 +183,7 @@ TEST_CASE("child: return from main with a resident kernel", "[.child]") {
 }
 
 TEST_CASE("a process may end while its kernel is resident") {
-  for (const char* child :
-       {"child: exit with a resident kernel", "child: return from main with a resident kernel"}) {
+  for (const char* child : {"child: exit with a resident kernel", "child: return from main with a resident kernel"}) {
     const ChildResult result = run_here(child);
     check_child(result);
     check_says(result.output, {"leaving"});
@@ -206,8 +201,7 @@ TEST_CASE("child: drain mode is chosen", "[.child]") {
   dynamic.add(EmitRange{0, 1000}, after(root));
   phased.add_grid(Rounds{bench.at(16), bench.at(2), 5});
   failing.add(Fail{5, 0});
-  const Executable all[] = {bench.runtime.load(dynamic), bench.runtime.load(phased),
-                            bench.runtime.load(failing)};
+  const Executable all[] = {bench.runtime.load(dynamic), bench.runtime.load(phased), bench.runtime.load(failing)};
   for (std::uint64_t round = 1; round <= 10; ++round) {
     std::vector<Run> runs;
     for (const Executable& executable : all) runs.push_back(bench.runtime.submit(executable));
@@ -235,7 +229,8 @@ TEST_CASE("CUDA_LAUNCH_BLOCKING=1 and FLYWHEEL_MODE=drain choose drain mode, wit
 }
 
 TEST_CASE("a runtime in a process that loads kernels lazily says what may hang") {
-  const ChildResult lazy = run_here("child: return from main with a resident kernel", {{"CUDA_MODULE_LOADING", "LAZY"}, {"FLYWHEEL_LOG", "warn"}});
+  const ChildResult lazy =
+      run_here("child: return from main with a resident kernel", {{"CUDA_MODULE_LOADING", "LAZY"}, {"FLYWHEEL_LOG", "warn"}});
   check_child(lazy);
   check_says(lazy.output, {"loads kernels lazily", "CUDA_MODULE_LOADING=EAGER"});
 }

@@ -5,9 +5,9 @@
 
 #include <cstdio>
 
-#include "catch.hpp"
 #include <flywheel/detail/platform.cuh>
 #include <flywheel/detail/ptx.cuh>
+#include "catch.hpp"
 #include "support/atomics.hpp"
 
 using namespace flywheel;
@@ -65,8 +65,8 @@ __device__ void fence_async_all() {}
 #endif
 __device__ void bulk_store(void* to, const void* from_shared, std::uint32_t bytes) {
 #if __CUDA_ARCH__ >= 900
-  asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(to),
-               "r"(ptx::shared_address(from_shared)), "r"(bytes)
+  asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(to), "r"(ptx::shared_address(from_shared)),
+               "r"(bytes)
                : "memory");
   asm volatile("cp.async.bulk.commit_group;" ::: "memory");
   asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");  // not .read: until the writes are made
@@ -77,15 +77,16 @@ template <How kHow>
 class Party {
  public:
   __device__ Party(const Litmus& litmus, std::uint64_t* staging, std::uint64_t& landed)
-      : l_(litmus), staging_(staging), landed_(landed) {}
+      : l_(litmus),
+        staging_(staging),
+        landed_(landed) {}
 
   __device__ void send(std::uint32_t round) {
     if constexpr (kHow == How::stamped) return send_stamped(round);
     std::uint64_t* cargo = l_.cargo + std::size_t{blockIdx.x} * kWords;
     std::uint64_t* to = kHow == How::sent_by_bulk_copy ? staging_ : cargo;
     for (std::uint32_t w = threadIdx.x; w < kWords; w += blockDim.x) to[w] = word(blockIdx.x, round, w);
-    if (kHow == How::sent_by_bulk_copy)
-      fence_async_shared();  // each writer, for the copy that reads what it wrote
+    if (kHow == How::sent_by_bulk_copy) fence_async_shared();  // each writer, for the copy that reads what it wrote
     __syncthreads();
     if (threadIdx.x) return;
     wander(l_, round, 1);
@@ -103,7 +104,8 @@ class Party {
     std::uint32_t stale = kHow == How::stamped ? take_stamped(round, from) : 0;
     const std::uint64_t* cargo = l_.cargo + std::size_t{from} * kWords;
     const std::uint64_t* at = kHow == How::taken_by_bulk_copy ? staging_ : cargo;
-    for (std::uint32_t w = threadIdx.x; kHow != How::stamped && w < kWords; w += blockDim.x) stale += at[w] != word(from, round, w);
+    for (std::uint32_t w = threadIdx.x; kHow != How::stamped && w < kWords; w += blockDim.x)
+      stale += at[w] != word(from, round, w);
     if (stale) add_to(*l_.stale, std::uint64_t{stale});
     __syncthreads();
     if (threadIdx.x == 0) P::device(l_.read[std::size_t{from} * kLine]).fetch_add(1, Order::release);
@@ -114,8 +116,7 @@ class Party {
     __shared__ bool go_on;
     if (threadIdx.x == 0) {
       go_on = wait_for_count(l_.read[std::size_t{blockIdx.x} * kLine], round + 1);
-      if (kHow != How::stores)
-        fence_async_all();  // what is written next by either proxy comes after those reads
+      if (kHow != How::stores) fence_async_all();  // what is written next by either proxy comes after those reads
       wander(l_, round, 5);
     }
     __syncthreads();
@@ -139,7 +140,8 @@ class Party {
       wander(l_, round, 128 + w);
       Stamped seen{};
       for (std::uint32_t spins = 0; seen.stamp() != round + 1 && spins < (1u << 26); ++spins) {
-        const StampedPair pair = w & 2 ? ptx::load_two(cargo + (w & ~1u)) : StampedPair{look_at(cargo[w & ~1u]), look_at(cargo[w | 1])};
+        const StampedPair pair =
+            w & 2 ? ptx::load_two(cargo + (w & ~1u)) : StampedPair{look_at(cargo[w & ~1u]), look_at(cargo[w | 1])};
         seen = w & 1 ? pair.second : pair.first;
       }
       stale += seen.stamp() != round + 1 || seen.bits() != static_cast<std::uint32_t>(word(from, round, w));
@@ -157,8 +159,7 @@ class Party {
     ptx::fence_global_for_bulk_copies();
     ptx::expect_bytes(landed_, kBytes);
     ptx::bulk_copy(staging_, l_.cargo + std::size_t{from} * kWords, kBytes, landed_, ptx::read_once_policy());
-    while (!ptx::mbarrier_test(landed_, round & 1)) {
-    }
+    while (!ptx::mbarrier_test(landed_, round & 1)) {}
   }
 
   const Litmus& l_;
@@ -199,12 +200,11 @@ Outcome run(std::uint32_t delay) {
   cuda_ok(cudaMalloc(&memory, words * 8));
   cuda_ok(cudaMemset(memory, 0, words * 8));
   std::uint64_t* const counters = memory + blocks * kWords;
-  Litmus l{memory, counters, counters + blocks * kLine, counters + 2 * blocks * kLine, nullptr,
-           blocks, delay};
+  Litmus l{memory, counters, counters + blocks * kLine, counters + 2 * blocks * kLine, nullptr, blocks, delay};
   l.rounds = l.stale + 1;
   void* arguments[] = {&l};
-  cuda_ok(cudaLaunchCooperativeKernel(reinterpret_cast<const void*>(&litmus<kHow>), dim3(blocks), dim3(64),
-                                      arguments, 0, nullptr));
+  cuda_ok(
+      cudaLaunchCooperativeKernel(reinterpret_cast<const void*>(&litmus<kHow>), dim3(blocks), dim3(64), arguments, 0, nullptr));
   cuda_ok(cudaDeviceSynchronize());
   Outcome outcome{};
   cuda_ok(cudaMemcpy(&outcome, l.stale, sizeof(outcome), cudaMemcpyDeviceToHost));
@@ -219,8 +219,7 @@ void check(const char* what) {
     const Outcome outcome = run<kHow>(delay);
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     std::printf("%-34s delays up to %3u: %llu rounds, %llu stale words, %.1f s\n", what, delay,
-                static_cast<unsigned long long>(outcome.rounds),
-                static_cast<unsigned long long>(outcome.stale), seconds);
+                static_cast<unsigned long long>(outcome.rounds), static_cast<unsigned long long>(outcome.stale), seconds);
     CHECK(outcome.stale == 0);
     CHECK(outcome.rounds == kRounds);
   }
@@ -234,9 +233,7 @@ bool has_bulk_copies() {
 
 }  // namespace
 
-TEST_CASE("litmus: ordinary stores, a counter, ordinary loads") {
-  check<How::stores>("stores, counter, loads");
-}
+TEST_CASE("litmus: ordinary stores, a counter, ordinary loads") { check<How::stores>("stores, counter, loads"); }
 
 TEST_CASE("litmus: stamped words") { check<How::stamped>("stamped words"); }
 

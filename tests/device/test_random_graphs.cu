@@ -15,8 +15,7 @@ Options on_gpu() {
   return options;
 }
 
-void check_graphs(const Options& options, std::uint64_t first_seed, std::uint32_t graphs,
-                  std::uint32_t most_tasks) {
+void check_graphs(const Options& options, std::uint64_t first_seed, std::uint32_t graphs, std::uint32_t most_tasks) {
   Runtime runtime = start<Node, ReturningNode, Sprout>(options);
   Tally tally;
   const std::uint32_t threads = std::min(8u, std::max(2u, std::thread::hardware_concurrency() / 2));
@@ -27,9 +26,7 @@ void check_graphs(const Options& options, std::uint64_t first_seed, std::uint32_
 }
 
 std::uint64_t seed() { return number_from("FLYWHEEL_SEED", 1); }
-std::uint32_t share(std::uint32_t parts) {
-  return static_cast<std::uint32_t>(number_from("FLYWHEEL_GRAPHS", 10'000)) / parts;
-}
+std::uint32_t share(std::uint32_t parts) { return static_cast<std::uint32_t>(number_from("FLYWHEEL_GRAPHS", 10'000)) / parts; }
 
 }  // namespace
 

@@ -61,13 +61,15 @@ class Submitter {
   static constexpr std::uint64_t kPerRun = kRepeat * (kTasks + 2 * (kTasks / 64));
 
   Submitter(Runtime& runtime, std::uint64_t seed)
-      : runtime_(runtime), dice_(seed), sums_(runtime.allocate<Sum>(kSums)), executable_(load()) {}
+      : runtime_(runtime),
+        dice_(seed),
+        sums_(runtime.allocate<Sum>(kSums)),
+        executable_(load()) {}
 
   void run_one() {
     const std::uint64_t salt = dice_.next();
     if (runs_.size() == kInFlight) wait_oldest();
-    runs_.push_back(runtime_.submit(executable_, set(salt_, salt), repeat(kRepeat),
-                                    static_cast<Priority>(dice_.below(3))));
+    runs_.push_back(runtime_.submit(executable_, set(salt_, salt), repeat(kRepeat), static_cast<Priority>(dice_.below(3))));
     for (std::uint32_t pass = 0; pass < kRepeat; ++pass) expect(salt + pass);
   }
   /// Empty, or what is wrong with the sums.
@@ -77,8 +79,8 @@ class Submitter {
     for (const Sum& sum : sums_.read()) got.hashes += sum.hashes, got.tasks += sum.tasks;
     done_ = got.tasks;
     if (got.tasks == expected_.tasks && got.hashes == expected_.hashes) return {};
-    return "tasks: expected " + std::to_string(expected_.tasks) + ", got " + std::to_string(got.tasks) +
-           "; hashes: expected " + std::to_string(expected_.hashes) + ", got " + std::to_string(got.hashes);
+    return "tasks: expected " + std::to_string(expected_.tasks) + ", got " + std::to_string(got.tasks) + "; hashes: expected " +
+           std::to_string(expected_.hashes) + ", got " + std::to_string(got.hashes);
   }
   /// Tasks that left their mark; after finish().
   std::uint64_t done() const { return done_; }
@@ -140,8 +142,7 @@ TEST_CASE("soak: nothing lost, nothing twice") {
   const auto work = [&](std::uint32_t t) {
     try {
       Submitter submitter(runtime, 1000 + t);
-      for (std::uint64_t at;
-           (at = begun.fetch_add(Submitter::kPerRun, std::memory_order_relaxed)) < wanted;) {
+      for (std::uint64_t at; (at = begun.fetch_add(Submitter::kPerRun, std::memory_order_relaxed)) < wanted;) {
         submitter.run_one();
         if (at / 50'000'000 != (at + Submitter::kPerRun) / 50'000'000) print_rate(at, begin);
       }

@@ -10,8 +10,8 @@ namespace {
 
 constexpr int kWords = 7;  // of a task's part
 
-/// Each thread adds to word 0 and, by add(), word 1; sets a bit of words 2 and, by set(), 3; clears one of word 4, if it is even
-/// of word 6, too; and puts a number of its own in the place of word 5's, which it counts in `swapped`.
+/// Each thread adds to word 0 and, by add(), word 1; sets a bit of words 2 and, by set(), 3; clears one of word 4, if it is
+/// even of word 6, too; and puts a number of its own in the place of word 5's, which it counts in `swapped`.
 template <class T>
 struct Updates {
   T* words;
@@ -52,7 +52,7 @@ void check(Runtime& runtime) {
   CHECK(now[3] == static_cast<T>(~T{0}));
   CHECK(now[4] == 0);
   CHECK(now[5] < 256);
-  CHECK(now[6] == static_cast<T>(~T{0} / 3 * 2));  // odd bits are left
+  CHECK(now[6] == static_cast<T>(~T{0} / 3 * 2));           // odd bits are left
   CHECK(now[5] + now[kWords] == 1000 + 4 * kTasks * kSum);  // what was put has come out, but for the last
 }
 

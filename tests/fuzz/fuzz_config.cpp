@@ -54,6 +54,5 @@ void flywheel::fuzz::run(std::string_view input) {
     check_derived(config);
     check_rope(config);
     expect(static_cast<float>(config.rms_norm_eps) > 0, "rms_norm_eps is a float");
-  } catch (const ModelError&) {
-  }
+  } catch (const ModelError&) {}
 }

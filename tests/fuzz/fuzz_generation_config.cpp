@@ -13,8 +13,7 @@ void flywheel::fuzz::run(std::string_view input) {
   config.eos_token_ids = {7, 151'645};
   try {
     parse_generation_config(input, "generation_config.json", config);
-  } catch (const ModelError&) {
-  }
+  } catch (const ModelError&) {}
   std::vector<int> ids = config.eos_token_ids;
   expect(ids.size() >= 2 && ids[0] == 7 && ids[1] == 151'645, "the ids of config.json stay");
   std::ranges::sort(ids);

@@ -1,5 +1,5 @@
-// A results file of apps/measure: whatever the text, it is refused with a std::runtime_error, or its rows print, and read the same
-// after they were written.
+// A results file of apps/measure: whatever the text, it is refused with a std::runtime_error, or its rows print, and read the
+// same after they were written.
 #include <sstream>
 
 #include "apps/measure/results.hpp"
@@ -27,6 +27,5 @@ void flywheel::fuzz::run(std::string_view input) {
     }
     std::ostringstream out;
     report.print(out);
-  } catch (const std::runtime_error&) {
-  }
+  } catch (const std::runtime_error&) {}
 }

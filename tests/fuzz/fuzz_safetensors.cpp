@@ -1,5 +1,5 @@
-// A safetensors file. An input that begins with 'r' is the file behind it, byte for byte. Any other is a JSON header and, behind
-// a zero byte, the data: the harness puts the header's size in front, which a change of the header would spoil.
+// A safetensors file. An input that begins with 'r' is the file behind it, byte for byte. Any other is a JSON header and,
+// behind a zero byte, the data: the harness puts the header's size in front, which a change of the header would spoil.
 #include <cstring>
 #include <functional>
 #include <numeric>
@@ -58,6 +58,5 @@ void flywheel::fuzz::run(std::string_view input) {
       names.push_back(tensor.name);
     }
     near_names("model.norm.weight", names);
-  } catch (const ModelError&) {
-  }
+  } catch (const ModelError&) {}
 }

@@ -30,6 +30,5 @@ void flywheel::fuzz::run(std::string_view input) {
       names.push_back(name);
     }
     near_names("model.norm.weight", names);
-  } catch (const ModelError&) {
-  }
+  } catch (const ModelError&) {}
 }

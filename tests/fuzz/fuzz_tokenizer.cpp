@@ -1,5 +1,6 @@
 // tokenizer.json, and a text behind a zero byte. Byte 1 in the JSON stands for the 256 tokens of single bytes, without which no
-// file is accepted: so inputs stay small. Whatever the file, it is refused with a ModelError, or texts come back from their ids.
+// file is accepted: so inputs stay small. Whatever the file, it is refused with a ModelError, or texts come back from their
+// ids.
 #include <algorithm>
 #include <string>
 
@@ -93,6 +94,5 @@ void flywheel::fuzz::run(std::string_view input) {
     check_ids(tokenizer);
     check_text(tokenizer, text.substr(0, kLongestText));
     check_text(tokenizer, "It's  2024,\r\n caf\xc3\xa9 <a>");
-  } catch (const ModelError&) {
-  }
+  } catch (const ModelError&) {}
 }

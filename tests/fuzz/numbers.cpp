@@ -14,10 +14,42 @@ extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, st
 
 namespace {
 
-constexpr std::array<std::string_view, 36> kEdges = {
-    "0", "-0", "1", "-1", "2", "3", "7", "8", "64", "128", "255", "256", "1024", "4095", "32768", "65535", "65536", "65537",
-    "1048576", "4194303", "4194304", "8388608", "16777215", "16777216", "16777217", "2147483647", "2147483648", "4294967296",
-    "1099511627776", "9223372036854775807", "18446744073709551615", "0.5", "1.5", "1e300", "1e-300", "1e40"};
+constexpr std::array<std::string_view, 36> kEdges = {"0",
+                                                     "-0",
+                                                     "1",
+                                                     "-1",
+                                                     "2",
+                                                     "3",
+                                                     "7",
+                                                     "8",
+                                                     "64",
+                                                     "128",
+                                                     "255",
+                                                     "256",
+                                                     "1024",
+                                                     "4095",
+                                                     "32768",
+                                                     "65535",
+                                                     "65536",
+                                                     "65537",
+                                                     "1048576",
+                                                     "4194303",
+                                                     "4194304",
+                                                     "8388608",
+                                                     "16777215",
+                                                     "16777216",
+                                                     "16777217",
+                                                     "2147483647",
+                                                     "2147483648",
+                                                     "4294967296",
+                                                     "1099511627776",
+                                                     "9223372036854775807",
+                                                     "18446744073709551615",
+                                                     "0.5",
+                                                     "1.5",
+                                                     "1e300",
+                                                     "1e-300",
+                                                     "1e40"};
 
 struct Run {
   std::size_t begin, size;
@@ -37,8 +69,7 @@ std::vector<Run> numbers_of(std::string_view text) {
 
 }  // namespace
 
-extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t max_size,
-                                               unsigned seed) {
+extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t max_size, unsigned seed) {
   std::string text(reinterpret_cast<const char*>(data), size);
   const std::vector<Run> runs = numbers_of(text);
   if (seed % 4 != 0 || runs.empty()) return LLVMFuzzerMutate(data, size, max_size);

@@ -36,7 +36,8 @@ struct Notes {
 
 struct Room {
   explicit Room(const Options& options)
-      : runtime(start<Nap, Note, Count, Gate>(options)), words(runtime.allocate<std::uint32_t>(1024)) {}
+      : runtime(start<Nap, Note, Count, Gate>(options)),
+        words(runtime.allocate<std::uint32_t>(1024)) {}
 
   std::uint32_t get(std::size_t i) { return peek_at(words.data()[i]); }
   Executable naps(std::uint32_t count, std::uint32_t us) {

@@ -61,8 +61,7 @@ TEST_CASE("copies outside a buffer are refused, and say which bytes") {
   std::uint32_t words[20] = {};
   check_says(error_of<UsageError>([&] { buffer.write(words, 11); }), {"0 to 44", "that has 40"});
   check_says(error_of<UsageError>([&] { buffer.read(words, 1, 10); }), {"40 to 44", "that has 40"});
-  check_says(error_of<UsageError>([&] { buffer.read(words, 1, ~std::size_t{0} / 4); }),
-             {"check position and count"});
+  check_says(error_of<UsageError>([&] { buffer.read(words, 1, ~std::size_t{0} / 4); }), {"check position and count"});
   check_says(error_of<UsageError>([&] { buffer.write(nullptr, 1); }), {"null host pointer"});
   buffer.write(nullptr, 0);
   buffer.read(nullptr, 0, 3);  // where it is not copied word by word

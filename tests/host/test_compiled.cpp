@@ -53,8 +53,7 @@ struct Late {
 
 /// `count` tasks with pairwise different successors, the `late`-th of them late, and one task after all of
 /// them.
-TaskRef<std::uint32_t> add_wide_wait(Graph& graph, std::uint32_t* words, std::uint32_t count,
-                                     std::uint32_t late) {
+TaskRef<std::uint32_t> add_wide_wait(Graph& graph, std::uint32_t* words, std::uint32_t count, std::uint32_t late) {
   const auto last = graph.add(Load{words});
   graph.place(last, 0);
   for (std::uint32_t i = 0; i < count; ++i) {
@@ -83,8 +82,7 @@ TEST_CASE_METHOD(Fixture, "compiled: stages follow one another, pass after pass,
     bench.put(0, 0);
     CHECK(bench.runtime.submit(executable, repeat(kPasses)).iterations() == kPasses);
     REQUIRE(bench.get(0) == kStages * kWidth * kPasses);
-    for (std::uint32_t i = 0; i < kStages * kWidth * kPasses; ++i)
-      REQUIRE(bench.get(1 + i) == i / kWidth % kStages);
+    for (std::uint32_t i = 0; i < kStages * kWidth * kPasses; ++i) REQUIRE(bench.get(1 + i) == i / kWidth % kStages);
   }
 }
 
@@ -116,8 +114,7 @@ TEST_CASE_METHOD(Fixture, "compiled: parameters and results are those of the run
   const auto read = graph.add(Read{param}, after(squares[3], squares[20]));
   const Executable executable = load(graph);
   std::vector<Run> runs;
-  for (std::uint32_t i = 0; i < 50; ++i)
-    runs.push_back(bench.runtime.submit(executable, set(param, i), repeat(1 + i % 3)));
+  for (std::uint32_t i = 0; i < 50; ++i) runs.push_back(bench.runtime.submit(executable, set(param, i), repeat(1 + i % 3)));
   Run plain = bench.runtime.submit(executable);
   for (std::uint64_t i = 0; i < runs.size(); ++i) {
     CHECK(runs[i].get(read) == i);
@@ -257,6 +254,5 @@ TEST_CASE("compiled: loaded and dropped 2000 times, memory, records and executab
   }
   CHECK(eventually([&] { return bench.runtime.stats().completed == 1000; }));
   CHECK(bench.get(0) == 41 * (2 * 500 + 500));
-  Buffer<unsigned char> rest =
-      bench.runtime.allocate<unsigned char>(900u << 10);  // no second chunk was needed
+  Buffer<unsigned char> rest = bench.runtime.allocate<unsigned char>(900u << 10);  // no second chunk was needed
 }

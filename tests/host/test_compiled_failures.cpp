@@ -23,8 +23,7 @@ struct Patient {
   template <class Block>
   FLYWHEEL_TASK void operator()(Block& block) const {
     add_to(*entered, 1u);
-    while (!block.cancelled()) {
-    }
+    while (!block.cancelled()) {}
   }
 };
 
@@ -223,9 +222,8 @@ TEST_CASE("compiled: a stalled task is named, its run fails, and other runs go o
     graph.place(graph.add(Count{bench.at(2)}, after(gate)), 0);
     Run run = bench.runtime.submit(bench.runtime.load(graph, compiled), repeat(2));
     CHECK(run.status() == Status::worker_stalled);
-    check_says(
-        error_of<RunError>([&] { run.wait(); }),
-        {"Options::stall_limit", "task 1 (flywheel::testing::Gate)", "worker " + std::to_string(worker)});
+    check_says(error_of<RunError>([&] { run.wait(); }),
+               {"Options::stall_limit", "task 1 (flywheel::testing::Gate)", "worker " + std::to_string(worker)});
     for (int i = 0; i < 5; ++i) bench.runtime.submit(counter).wait();
   }
   CHECK(bench.get(2) == 0);

@@ -18,8 +18,7 @@ constexpr std::uint32_t kGraphs = 900, kMostTasks = 2000;
 void check_part(Options options, std::uint32_t part, std::uint32_t threads) {
   options.target = Target::cpu;
   const auto graphs = static_cast<std::uint32_t>(number_from("FLYWHEEL_GRAPHS", kGraphs)) / 3;
-  const Campaign plan{number_from("FLYWHEEL_SEED", 70'000) + part * graphs, graphs, kMostTasks, threads,
-                      true};
+  const Campaign plan{number_from("FLYWHEEL_SEED", 70'000) + part * graphs, graphs, kMostTasks, threads, true};
   Runtime runtime = start<Node, ReturningNode, Sprout>(options);
   Tally tally;
   run_campaign(runtime, plan, tally);

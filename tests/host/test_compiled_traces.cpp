@@ -25,8 +25,7 @@ struct Slow {
   template <class Block>
   FLYWHEEL_TASK void operator()(Block&) const {
     const auto end = std::chrono::steady_clock::now() + std::chrono::microseconds(us);
-    while (std::chrono::steady_clock::now() < end) {
-    }
+    while (std::chrono::steady_clock::now() < end) {}
   }
 };
 
@@ -43,8 +42,7 @@ std::vector<TraceSpan> bodies_of(const Trace& trace) {
 
 }  // namespace
 
-TEST_CASE_METHOD(Fixture,
-                 "traced: one body a task and pass, after those it depends on, where its plan says") {
+TEST_CASE_METHOD(Fixture, "traced: one body a task and pass, after those it depends on, where its plan says") {
   constexpr std::uint32_t kTasks = 12, kPasses = 7;
   Graph graph;
   std::vector<TaskRef<>> tasks;
@@ -78,9 +76,7 @@ TEST_CASE_METHOD(Fixture,
   }
 }
 
-TEST_CASE_METHOD(
-    Fixture,
-    "traced: a run that is not traced has no trace, and one beside it does not show in one that is") {
+TEST_CASE_METHOD(Fixture, "traced: a run that is not traced has no trace, and one beside it does not show in one that is") {
   Graph graph;
   graph.add(Count{bench.at(0)});
   const Executable executable = bench.runtime.load(graph, compiled);
@@ -157,8 +153,7 @@ TEST_CASE("traced: dynamic runs, and runtimes without room for a trace, are refu
   Graph graph;
   graph.add(Count{with.at(0)});
   const Executable dynamic = with.runtime.load(graph);
-  check_says(error_of<UsageError>([&] { with.runtime.submit(dynamic, traced); }),
-             {"rt.load(graph, compiled)"});
+  check_says(error_of<UsageError>([&] { with.runtime.submit(dynamic, traced); }), {"rt.load(graph, compiled)"});
   const Executable plain = without.runtime.load(graph, compiled);
   check_says(error_of<UsageError>([&] { without.runtime.submit(plain, traced); }), {"Options::trace_events"});
 }

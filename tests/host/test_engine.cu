@@ -31,8 +31,7 @@ TEST_CASE("child: start on Target::gpu", "[.child]") {
 }
 
 TEST_CASE("without a GPU the automatic target falls back to CPU workers and says why") {
-  const ChildResult result =
-      start_with({{"CUDA_VISIBLE_DEVICES", ""}, {"FLYWHEEL_TARGET", ""}, {"FLYWHEEL_LOG", "info"}});
+  const ChildResult result = start_with({{"CUDA_VISIBLE_DEVICES", ""}, {"FLYWHEEL_TARGET", ""}, {"FLYWHEEL_LOG", "info"}});
   check_child(result);
   check_says(result.output, {"running on CPU workers: ", "1 task on CPU, 2 workers"});
   const bool knows = result.output.find("no NVIDIA driver") != std::string::npos ||

@@ -99,7 +99,10 @@ TEST_CASE("a gang is named once, of tasks of its graph, and compiled") {
   Graph graph, other;
   const Tasks tasks = add_works(graph, {1, 1, 1}), strangers = add_works(other, {1});
   graph.together(Tasks{tasks[0], tasks[1]});
-  check_says(error_of<GraphError>([&] { graph.together(Tasks{tasks[1], tasks[2]}); }), {"task 1 (", "twice", "Graph::together()"});
+  check_says(error_of<GraphError>([&] {
+               graph.together(Tasks{tasks[1], tasks[2]});
+             }),
+             {"task 1 (", "twice", "Graph::together()"});
   check_says(error_of<GraphError>([&] { graph.together(Tasks{tasks[2], tasks[1]}); }), {"task 1 (", "twice"});
   check_says(error_of<GraphError>([&] { graph.together(Tasks{tasks[2], tasks[2]}); }), {"task 2 (", "twice"});
   CHECK(compile(graph, 2).order[1].size() == 1);  // what was refused left nothing behind

@@ -72,8 +72,8 @@ TEST_CASE("the order of a cycle's tasks is that of its edges") {
   // Read from any of its tasks on, it goes 0 -> 2 -> 1 -> 0.
   const auto position = [&](int task) { return cycle.find(std::to_string(task) + " ("); };
   const std::size_t at[] = {position(0), position(2), position(1)};
-  const bool in_order = (at[0] < at[1] && at[1] < at[2]) || (at[1] < at[2] && at[2] < at[0]) ||
-                        (at[2] < at[0] && at[0] < at[1]);
+  const bool in_order =
+      (at[0] < at[1] && at[1] < at[2]) || (at[1] < at[2] && at[2] < at[0]) || (at[2] < at[0] && at[0] < at[1]);
   INFO(cycle);
   CHECK(in_order);
 }
@@ -86,7 +86,8 @@ TEST_CASE("a cycle is told with the stages of its tasks") {
   const auto b = graph.add(Square{1});
   graph.edge(a, b);
   graph.edge(b, a);
-  check_says(load_error(graph), {"task 0 (flywheel::testing::Square, stage there)", "task 1 (flywheel::testing::Square, stage back)"});
+  check_says(load_error(graph),
+             {"task 0 (flywheel::testing::Square, stage there)", "task 1 (flywheel::testing::Square, stage back)"});
 }
 
 TEST_CASE("a graph without cycles is not blamed for its diamonds") {
@@ -135,8 +136,7 @@ TEST_CASE("phases and dependencies do not mix") {
   const auto first = phased.add(Square{1});
   phased.phase();
   const auto second = phased.add(Square{2});
-  check_says(error_of<GraphError>([&] { phased.add(Square{3}, after(first)); }),
-             {"phased graph", "leave out"});
+  check_says(error_of<GraphError>([&] { phased.add(Square{3}, after(first)); }), {"phased graph", "leave out"});
   check_says(error_of<GraphError>([&] { phased.edge(first, second); }), {"phased graph"});
   Graph edged;
   edged.add(Square{2}, after(edged.add(Square{1})));
@@ -176,8 +176,7 @@ TEST_CASE("parameters are aligned and limited") {
   CHECK(graph.param<std::uint32_t>(2).offset == 20);
   Graph full;
   for (std::size_t i = 0; i < kParamBytes / 8; ++i) full.param<std::uint64_t>();
-  check_says(error_of<CapacityError>([&] { full.param<char>(); }),
-             {std::to_string(kParamBytes), "device buffer"});
+  check_says(error_of<CapacityError>([&] { full.param<char>(); }), {std::to_string(kParamBytes), "device buffer"});
 }
 
 TEST_CASE("results of more than 4 GiB are refused by name, and do not begin again at 0") {
@@ -186,7 +185,8 @@ TEST_CASE("results of more than 4 GiB are refused by name, and do not begin agai
   constexpr std::uint64_t kFit = (std::uint64_t{1} << 32) / 64 - 1;
   for (std::uint64_t i = 0; i < kFit; ++i) layout.add(64, 16, typeid(Answer));
   CHECK(layout.bytes() == 64 * kFit);
-  check_says(error_of<CapacityError>([&] { layout.add(64, 16, typeid(Answer)); }), {"Answer", "4294967296 bytes", "split the graph"});
+  check_says(error_of<CapacityError>([&] { layout.add(64, 16, typeid(Answer)); }),
+             {"Answer", "4294967296 bytes", "split the graph"});
   CHECK(layout.bytes() == 64 * kFit);
   CHECK(layout.add(4, 4, typeid(Answer)) == 64 * kFit);
 }

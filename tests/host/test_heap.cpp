@@ -40,7 +40,7 @@ TEST_CASE_METHOD(Fixture, "a heap grows by chunks that hold what was asked for")
   REQUIRE(large);
   CHECK(address(large) % 256 == 0);
   CHECK(heap.try_allocate(5000) == nullptr);  // whoever asks meanwhile
-  void* small = heap.try_allocate(1024);  // the first chunk is still there
+  void* small = heap.try_allocate(1024);      // the first chunk is still there
   CHECK(small);
   heap.release(large);
   CHECK(heap.try_allocate(5000) == large);

@@ -39,9 +39,8 @@ TEST_CASE("a task that never ends is named, and its run fails") {
   std::uint32_t others = 0;
   for (; !run.done(); ++others) bench.runtime.submit(counter).wait();
   CHECK(run.status() == Status::worker_stalled);
-  check_says(
-      error_of<RunError>([&] { run.wait(); }),
-      {"Options::stall_limit", "task 1 (flywheel::testing::Gate)", "worker", "ms", "block.cancelled()"});
+  check_says(error_of<RunError>([&] { run.wait(); }),
+             {"Options::stall_limit", "task 1 (flywheel::testing::Gate)", "worker", "ms", "block.cancelled()"});
   CHECK(bench.get(3) == others);
   CHECK(others > 1);
   for (int i = 0; i < 20; ++i) bench.runtime.submit(counter).wait();  // the worker has come back
@@ -155,8 +154,7 @@ TEST_CASE("a wait beyond its budget ends with a report of who waited for what") 
     message = error_of<DeviceError>([&] { bench.runtime.submit(held); });
     return !message.empty();
   }));
-  check_says(message, {"cannot submit", "Options::spin_budget", "worker", "grid barrier", "address 0x",
-                       "expected 0x"});
+  check_says(message, {"cannot submit", "Options::spin_budget", "worker", "grid barrier", "address 0x", "expected 0x"});
   bench.put(1, 1);
   bench.runtime.shutdown();
 }

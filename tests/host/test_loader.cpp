@@ -133,8 +133,7 @@ TEST_CASE("an executable lives as long as its last run, whatever is loaded meanw
     for (int k = 0; k < 7; ++k) graph.add(Count{bench.at(2)});
     bench.runtime.submit(bench.runtime.load(graph)).wait();
   }
-  check_says(capacity_error(bench.runtime, squares(8)),
-             {"Options::max_tasks"});  // the gate's task is still there
+  check_says(capacity_error(bench.runtime, squares(8)), {"Options::max_tasks"});  // the gate's task is still there
   bench.put(1, 1);
   run.wait();
   CHECK(bench.get(0) == 1);

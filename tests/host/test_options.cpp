@@ -21,10 +21,8 @@ std::string capacity_error(Change&& change) {
 
 TEST_CASE("a limit that cannot work names itself and what it may be") {
   check_says(capacity_error([](Options& o) { o.workers = 5000; }), {"Options::workers is 5000", "1024"});
-  check_says(capacity_error([](Options& o) { o.max_runs = 0; }),
-             {"Options::max_runs is 0", "choose 1 to 32768"});
-  check_says(capacity_error([](Options& o) { o.max_runs = 1 << 16; }),
-             {"Options::max_runs", "choose 1 to 32768"});
+  check_says(capacity_error([](Options& o) { o.max_runs = 0; }), {"Options::max_runs is 0", "choose 1 to 32768"});
+  check_says(capacity_error([](Options& o) { o.max_runs = 1 << 16; }), {"Options::max_runs", "choose 1 to 32768"});
   check_says(capacity_error([](Options& o) { o.stream_capacity = 0; }), {"Options::stream_capacity is 0"});
   check_says(capacity_error([](Options& o) { o.stream_capacity = 1u << 21; }), {"Options::stream_capacity"});
   check_says(capacity_error([](Options& o) { o.queue_capacity = 0; }), {"Options::queue_capacity is 0"});
@@ -45,7 +43,8 @@ TEST_CASE("sizes that were taken as something else, or failed much later, are re
   check_says(capacity_error([](Options& o) { o.device = -1; }), {"Options::device is -1", "choose 0 to"});
   check_says(capacity_error([](Options& o) { o.scratch_bytes = ~0u; }), {"Options::scratch_bytes is 4294967295"});
   check_says(capacity_error([](Options& o) { o.result_bytes = ~0u; }), {"Options::result_bytes is 4294967295"});
-  check_says(capacity_error([](Options& o) { o.heap_bytes = ~std::size_t{0}; }), {"Options::heap_bytes is 18446744073709551615"});
+  check_says(capacity_error([](Options& o) { o.heap_bytes = ~std::size_t{0}; }),
+             {"Options::heap_bytes is 18446744073709551615"});
   for (const std::uint32_t pages : {1u, 17u, ~0u})
     check_says(capacity_error([&](Options& o) { o.operand_pages = pages; }),
                {"Options::operand_pages is " + std::to_string(pages), "choose 2 to 16, or 0"});
@@ -74,7 +73,8 @@ TEST_CASE("a level of the log that there is not is refused, and does not silence
   };
   for (const char* const level : {"trace", "debug", "info", "warn", "error", "off"}) CHECK(refusal(level).empty());
   for (const char* const level : {"warning!", "WARN", "verbose", ""})
-    check_says(refusal(level), {"Options::log_level is '" + std::string(level) + "'", "trace, debug, info, warn, error or off"});
+    check_says(refusal(level),
+               {"Options::log_level is '" + std::string(level) + "'", "trace, debug, info, warn, error or off"});
   setenv("FLYWHEEL_LOG", "eror", 1);
   check_says(refusal("warn"), {"FLYWHEEL_LOG is 'eror'", "trace, debug, info, warn, error or off"});
   setenv("FLYWHEEL_LOG", "", 1);
@@ -108,8 +108,7 @@ TEST_CASE("FLYWHEEL_CHECK is 1 or 0, and anything else is told") {
 TEST_CASE("the smallest of everything still works") {
   Options options = on_cpu(1);
   options.heap_bytes = 1;
-  options.max_tasks = options.max_edges = options.max_executables = options.max_runs = options.max_waiting =
-      1;
+  options.max_tasks = options.max_edges = options.max_executables = options.max_runs = options.max_waiting = 1;
   options.overlap = 1;
   options.operand_pages = 2;
   options.operand_window = 1;  // taken as a page

@@ -10,9 +10,7 @@ constexpr std::uint32_t kWorkers = 4;
 
 struct Fixture {
   Bench bench{on_cpu(kWorkers), 4096};
-  Run submit(const Graph& graph, Repeat times = repeat(1)) {
-    return bench.runtime.submit(bench.runtime.load(graph), times);
-  }
+  Run submit(const Graph& graph, Repeat times = repeat(1)) { return bench.runtime.submit(bench.runtime.load(graph), times); }
 };
 
 }  // namespace
@@ -26,8 +24,7 @@ TEST_CASE_METHOD(Fixture, "all tasks of a phase end before the next begins, pass
   }
   CHECK(submit(graph, repeat(kPasses)).iterations() == kPasses);
   REQUIRE(bench.get(0) == kPhases * kWidth * kPasses);
-  for (std::uint32_t i = 0; i < kPhases * kWidth * kPasses; ++i)
-    REQUIRE(bench.get(1 + i) == i / kWidth % kPhases);
+  for (std::uint32_t i = 0; i < kPhases * kWidth * kPasses; ++i) REQUIRE(bench.get(1 + i) == i / kWidth % kPhases);
 }
 
 TEST_CASE_METHOD(Fixture, "grid_sync() keeps all workers in step") {
@@ -60,8 +57,7 @@ TEST_CASE_METHOD(Fixture, "a failure ends the run at the next boundary, whicheve
     }
     Run run = submit(graph, repeat(10));
     check_says(error_of<RunError>([&] { run.wait(); }),
-               {std::to_string(40 + failing),
-                "task " + std::to_string(failing * 6 + 6) + " (flywheel::testing::Fail)"});
+               {std::to_string(40 + failing), "task " + std::to_string(failing * 6 + 6) + " (flywheel::testing::Fail)"});
     CHECK(run.iterations() == 2);
     for (std::uint32_t p = 0; p < 3; ++p) CHECK(bench.get(failing * 3 + p) == (p <= failing ? 18u : 12u));
   }

@@ -8,7 +8,8 @@ using namespace flywheel::testing;
 
 TEST_CASE("memory of the runtime's own GPU is usable, and memory of another one is refused by both their numbers") {
   CHECK(why_unusable({MemoryKind::device, 1, true}, 1).empty());
-  check_says(why_unusable({MemoryKind::device, 3, true}, 1), {"memory of GPU 3", "the runtime is on GPU 1", "cudaSetDevice(1)"});
+  check_says(why_unusable({MemoryKind::device, 3, true}, 1),
+             {"memory of GPU 3", "the runtime is on GPU 1", "cudaSetDevice(1)"});
   check_says(why_unusable({MemoryKind::device, 0, false}, 2), {"memory of GPU 0", "the runtime is on GPU 2"});
 }
 

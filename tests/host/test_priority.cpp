@@ -13,8 +13,7 @@ std::vector<std::uint32_t> log_of(Bench& bench, std::size_t cursor, std::size_t 
   return order;
 }
 
-Executable logs(Bench& bench, std::uint32_t count, std::uint32_t number,
-                Priority priority = Priority::inherit) {
+Executable logs(Bench& bench, std::uint32_t count, std::uint32_t number, Priority priority = Priority::inherit) {
   Graph graph;
   for (std::uint32_t i = 0; i < count; ++i) graph.add(Log{bench.at(2), bench.at(3), number}, priority);
   return bench.runtime.load(graph);
@@ -46,8 +45,7 @@ TEST_CASE("a task's own priority counts, and inherit means the run's") {
   const auto root = graph.add(Square{1});
   for (int i = 0; i < 10; ++i)
     for (const Priority priority : {Priority::low, Priority::high, Priority::inherit})
-      graph.add(Log{bench.at(2), bench.at(3),
-                    priority == Priority::inherit ? 1 : static_cast<std::uint32_t>(priority)},
+      graph.add(Log{bench.at(2), bench.at(3), priority == Priority::inherit ? 1 : static_cast<std::uint32_t>(priority)},
                 after(root), priority);
   Run run = bench.runtime.submit(bench.runtime.load(graph), Priority::normal);
   bench.put(1, 1);

@@ -117,8 +117,7 @@ TEST_CASE("scratch that does not fit fails the task and names the option") {
   const auto fits = graph.add(Reduce{100});
   const auto too_much = graph.add(Reduce{1 << 20});
   Run run = bench().runtime.submit(bench().runtime.load(graph));
-  check_says(error_of<RunError>([&] { run.get(fits); }),
-             {"Options::scratch_bytes", "task 1 (flywheel::testing::Reduce)"});
+  check_says(error_of<RunError>([&] { run.get(fits); }), {"Options::scratch_bytes", "task 1 (flywheel::testing::Reduce)"});
   CHECK(run.status() == Status::scratch_exhausted);
   (void)too_much;
 }

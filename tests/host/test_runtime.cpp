@@ -23,10 +23,8 @@ Options quiet(std::uint32_t workers = 2) {
 TEST_CASE("what a program cannot use says so") {
   Bench bench(on_cpu()), other(on_cpu());
   const Executable foreign = other.counter(0);
-  check_says(error_of<UsageError>([&] { bench.runtime.submit(foreign); }),
-             {"another runtime", "load the graph here"});
-  check_says(error_of<UsageError>([&] { bench.runtime.submit(Executable()); }),
-             {"Executable is empty", "Runtime::load()"});
+  check_says(error_of<UsageError>([&] { bench.runtime.submit(foreign); }), {"another runtime", "load the graph here"});
+  check_says(error_of<UsageError>([&] { bench.runtime.submit(Executable()); }), {"Executable is empty", "Runtime::load()"});
   check_says(error_of<UsageError>([&] { bench.runtime.try_submit(Executable()); }), {"Executable is empty"});
   Run empty;
   check_says(error_of<UsageError>([&] { empty.wait(); }), {"Run is empty", "Runtime::submit()"});
@@ -51,8 +49,7 @@ TEST_CASE("after shutdown() nothing more is accepted, and what there was can sti
   bench.runtime.shutdown();
   CHECK(run.get(square) == 81);
   check_says(error_of<UsageError>([&] { bench.runtime.submit(executable); }), {"cannot submit", "shut down"});
-  check_says(error_of<UsageError>([&] { bench.runtime.try_submit(executable); }),
-             {"cannot submit", "shut down"});
+  check_says(error_of<UsageError>([&] { bench.runtime.try_submit(executable); }), {"cannot submit", "shut down"});
   bench.runtime.shutdown();
   CHECK(bench.get(0) == 0);
 }

@@ -158,12 +158,11 @@ TEST_CASE("what cannot be compiled is refused with words") {
   phased.add(Work{1});
   phased.phase();
   phased.add(Work{1});
-  check_says(refusal(phased, 2),
-             {"a phased graph cannot be compiled", "leave out phase(), or load it without `compiled`"});
+  check_says(refusal(phased, 2), {"a phased graph cannot be compiled", "leave out phase(), or load it without `compiled`"});
   Graph placed;
   add_placed(placed, {0, 4});
-  check_says(refusal(placed, 4), {"task 1 (flywheel::testing::Work)", "on worker 4", "there are 4", "Graph::place()",
-                                  "Options::workers"});
+  check_says(refusal(placed, 4),
+             {"task 1 (flywheel::testing::Work)", "on worker 4", "there are 4", "Graph::place()", "Options::workers"});
   CHECK(refusal(placed, 5).empty());
   check_says(refusal(chain(1), 0), {"no worker", "Options::workers"});
 }
@@ -220,10 +219,18 @@ TEST_CASE("the description names everything") {
         "edges: 4, as 2 waits for 2 counters\n"
         "makespan: 13.5 us by the cost model, critical path 12.0 us, workers idle 45.7%\n"
         "worker 0: 2 tasks, busy 11.0 of 13.5 us\n"
-        "  w0[0] 0.000..1.000 us  task 0 " + name + "  signals c0\n"
-        "  w0[1] 1.000..11.000 us  task 1 " + name + "  signals c1\n"
-        "worker 1: 2 tasks, busy 11.0 of 13.5 us\n"
-        "  w1[0] 2.500..12.500 us  task 2 " + name + "  waits c0(1)  signals c1\n"
-        "  w1[1] 12.500..13.500 us  task 3 " + name + "  waits c1(2)  sink\n"
-        "worker 2: 0 tasks, busy 0.0 of 13.5 us\n");
+        "  w0[0] 0.000..1.000 us  task 0 " +
+            name +
+            "  signals c0\n"
+            "  w0[1] 1.000..11.000 us  task 1 " +
+            name +
+            "  signals c1\n"
+            "worker 1: 2 tasks, busy 11.0 of 13.5 us\n"
+            "  w1[0] 2.500..12.500 us  task 2 " +
+            name +
+            "  waits c0(1)  signals c1\n"
+            "  w1[1] 12.500..13.500 us  task 3 " +
+            name +
+            "  waits c1(2)  sink\n"
+            "worker 2: 0 tasks, busy 0.0 of 13.5 us\n");
 }

@@ -166,12 +166,10 @@ TEST_CASE("load() makes nothing for workers of a plan that is not proven") {
 }
 
 TEST_CASE("orders that are no orders of the graph's tasks are refused") {
-  check_says(fault_of([](SchedulePlan& p) { p.tasks.pop_back(); }),
-             {"has 3 tasks, and the graph 4", "make_schedule()"});
+  check_says(fault_of([](SchedulePlan& p) { p.tasks.pop_back(); }), {"has 3 tasks, and the graph 4", "make_schedule()"});
   check_says(fault_of([](SchedulePlan& p) { p.order[1].pop_back(); }),
              {"task 3 (flywheel::testing::Work)", "no worker's order"});
-  check_says(fault_of([](SchedulePlan& p) { p.order[1].push_back(1); }),
-             {"task 1 (", "two places", "worker 1"});
+  check_says(fault_of([](SchedulePlan& p) { p.order[1].push_back(1); }), {"task 1 (", "two places", "worker 1"});
   check_says(fault_of([](SchedulePlan& p) { p.order[0].push_back(4); }), {"worker 0 names task 4", "has 4"});
   check_says(fault_of([](SchedulePlan& p) { p.tasks[3].place = 0; }),
              {"task 3 (", "place 0 of worker 1", "place 1 of worker 1"});
@@ -188,8 +186,7 @@ TEST_CASE("counters that do not add up are refused") {
   check_says(fault_of([](SchedulePlan& p) { p.arrivals[0] = 0; }), {"counter c0 gets 1 arrivals", "not 0"});
   check_says(fault_of([](SchedulePlan& p) { p.tasks[3].waits[0].arrivals = 0; }),
              {"task 3 (", "waits for 0 arrivals at counter c1", "gets 1"});
-  check_says(fault_of([](SchedulePlan& p) { p.tasks[3].waits[0].counter = 2; }),
-             {"task 3 (", "counter c2", "only 2"});
+  check_says(fault_of([](SchedulePlan& p) { p.tasks[3].waits[0].counter = 2; }), {"task 3 (", "counter c2", "only 2"});
   check_says(fault_of([](SchedulePlan& p) { p.tasks[0].signal = 7; }), {"task 0 (", "counter c7", "only 2"});
 }
 
@@ -235,8 +232,7 @@ TEST_CASE("a plan that gets stuck is refused: worker, task and what is missing")
     p.tasks[1].waits = {{2, 1}};
   });
   check_says(message, {"worker 0 gets stuck at task 1 (", "counter c2", "0 of 1 arrive", "task 2 (", "of worker 1"});
-  check_says(fault_of([](SchedulePlan& p) { p.tasks[0].waits = {{0, 1}}; }),
-             {"worker 0 gets stuck at task 0 (", "c0"});
+  check_says(fault_of([](SchedulePlan& p) { p.tasks[0].waits = {{0, 1}}; }), {"worker 0 gets stuck at task 0 (", "c0"});
 }
 
 TEST_CASE("tasks that run together: each on a worker of its own, and none behind what waits for another") {

@@ -5,8 +5,8 @@
 #include <stdexcept>
 #include <thread>
 
-#include "host/submit/completion.hpp"
 #include "host/engine/thrown_texts.hpp"
+#include "host/submit/completion.hpp"
 #include "support/child.hpp"
 #include "support/small_runtime.hpp"
 

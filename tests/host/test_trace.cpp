@@ -92,8 +92,7 @@ TEST_CASE("workers of one clock domain get the mean rate of those measured for l
   made.moments(3, Role::compute, {0, kToday}, {1'000, kToday});            // not a step long
   for (std::uint32_t w = 0; w < 4; ++w) made.body(w, w % 3, 0, 0, 1000);
   std::uint32_t found = 0;
-  for (const TraceSpan& span : made.trace().spans())
-    CHECK((++found, span.end_ns - span.begin_ns == Approx(500).margin(1e-6)));
+  for (const TraceSpan& span : made.trace().spans()) CHECK((++found, span.end_ns - span.begin_ns == Approx(500).margin(1e-6)));
   CHECK(found == 4);
 }
 
@@ -174,8 +173,8 @@ TEST_CASE("sizes that do not fit together are refused") {
   const MadeTrace made(2);
   const auto error = [&](std::size_t lanes, std::size_t events, std::size_t types, std::size_t dependents = 0) {
     return error_of<UsageError>([&] {
-      Trace(2, 64, std::vector<TraceLane>(lanes), std::vector<TraceEvent>(events), made.names,
-            std::vector<std::string>(types), std::vector<std::uint32_t>(dependents));
+      Trace(2, 64, std::vector<TraceLane>(lanes), std::vector<TraceEvent>(events), made.names, std::vector<std::string>(types),
+            std::vector<std::uint32_t>(dependents));
     });
   };
   CHECK(error(8, 512, 3).empty());
@@ -195,9 +194,9 @@ TEST_CASE("costs are mean bodies without their waits for inputs") {
   made.inputs(1, 0, 1, 1000, 10);
   made.body(1, 0, 1, 1000, 80);  // 70 of its own
   made.inputs(1, 1, 1, 1100, 30);
-  made.body(1, 1, 1, 1100, 30);      // waited all the time
+  made.body(1, 1, 1, 1100, 30);    // waited all the time
   made.inputs(1, 2, 1, 1200, 25);  // its body was dropped
-  made.body(1, 77, 1, 1300, 5);      // of no task there is
+  made.body(1, 77, 1, 1300, 5);    // of no task there is
   made.wait(1, 2, 1, 1050, 500);
   CHECK(made.trace().costs() == std::vector<double>{60, 0, 40});
 }
@@ -205,12 +204,12 @@ TEST_CASE("costs are mean bodies without their waits for inputs") {
 TEST_CASE("a body that begins before the tasks before it were seen waits for its inputs until then") {
   MadeTrace made(2);
   made.wait(0, 1, 0, 50, 90);
-  made.body(0, 1, 0, 100, 100);   // early: 40 of it waiting
+  made.body(0, 1, 0, 100, 100);  // early: 40 of it waiting
   made.wait(0, 2, 0, 210, 30);
-  made.body(0, 2, 0, 240, 10);    // after its wait
-  made.wait(1, 1, 0, 0, 1000);    // another worker's
+  made.body(0, 2, 0, 240, 10);  // after its wait
+  made.wait(1, 1, 0, 0, 1000);  // another worker's
   made.wait(0, 0, 1, 300, 500);
-  made.body(0, 0, 1, 310, 20);    // waited to its end, and for something else
+  made.body(0, 0, 1, 310, 20);  // waited to its end, and for something else
   const Trace trace = made.trace();
   std::vector<TraceSpan> inputs;
   for (const TraceSpan& span : trace.spans())

@@ -90,8 +90,13 @@ TEST_CASE("boxes nest in the file when their spans do") {
 }
 
 TEST_CASE("any name survives the way through the file") {
-  const std::string names[] = {"a \"quoted\" one", "back\\slash\\", "two\nlines\r\n\tand a tab",
-                               "Größe λ 任务 🚀", std::string("nul\0 and \x01", 10), "</script>", ""};
+  const std::string names[] = {"a \"quoted\" one",
+                               "back\\slash\\",
+                               "two\nlines\r\n\tand a tab",
+                               "Größe λ 任务 🚀",
+                               std::string("nul\0 and \x01", 10),
+                               "</script>",
+                               ""};
   for (const std::string& name : names) {
     MadeTrace made(1);
     made.names[0] = name;

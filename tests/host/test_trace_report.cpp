@@ -54,18 +54,18 @@ void check_is_sane(const std::string& text) {
 }  // namespace
 
 TEST_CASE("Macro: the run as a whole") {
-  check_says(two_passes().trace().report(),
-             {"Macro: the run as a whole", "span 0.010 ms", "passes 2\n"
-              "time a pass mean 4.40 us, p50 4.30 us, p99 4.50 us (2 gate-to-gate intervals)",
-              "workers 2 of 2 ran tasks", "in bodies 70.0 % of worker-time (2 x the span)",
-              "operands 0.046 GiB into bodies, 4915.2 GB/s over the span"});
+  check_says(two_passes().trace().report(), {"Macro: the run as a whole", "span 0.010 ms",
+                                             "passes 2\n"
+                                             "time a pass mean 4.40 us, p50 4.30 us, p99 4.50 us (2 gate-to-gate intervals)",
+                                             "workers 2 of 2 ran tasks", "in bodies 70.0 % of worker-time (2 x the span)",
+                                             "operands 0.046 GiB into bodies, 4915.2 GB/s over the span"});
 }
 
 TEST_CASE("Meso: task types, the one that took most first") {
-  check_says(two_passes().trace().report(),
-             {"Meso: task types", "type count total us mean us p50 us p99 us share GB/s a worker\n"
-                                  "Mul 4 11.00 2.75 2.00 4.00 78.6 % 3723.64\n"
-                                  "Load 2 3.00 1.50 1.00 2.00 21.4 % 2730.67\n"});
+  check_says(two_passes().trace().report(), {"Meso: task types",
+                                             "type count total us mean us p50 us p99 us share GB/s a worker\n"
+                                             "Mul 4 11.00 2.75 2.00 4.00 78.6 % 3723.64\n"
+                                             "Load 2 3.00 1.50 1.00 2.00 21.4 % 2730.67\n"});
 }
 
 TEST_CASE("Meso: every moment of a worker has one cause, and the shares make 100 %") {
@@ -75,9 +75,8 @@ TEST_CASE("Meso: every moment of a worker has one cause, and the shares make 100
 }
 
 TEST_CASE("Meso: what the loader waited for, and what that means") {
-  check_says(two_passes().trace().report(),
-             {"waiting for a free page 5.0 % it is ahead and compute is behind: good",
-              "waiting for pages to land 2.5 % memory is the limit: good"});
+  check_says(two_passes().trace().report(), {"waiting for a free page 5.0 % it is ahead and compute is behind: good",
+                                             "waiting for pages to land 2.5 % memory is the limit: good"});
 }
 
 TEST_CASE("Micro: waits, slow tasks and balance") {
@@ -90,8 +89,7 @@ TEST_CASE("Micro: waits, slow tasks and balance") {
               "4.00 us worker 1, pass 0, task 2 (Mul) (median 2.00 us, 2.0 times that)\n"
               "4.00 us worker 1, pass 1, task 2 (Mul) (median 2.00 us, 2.0 times that)\n"
               "2.00 us worker 0, pass 0, task 0 (Load) (median 1.00 us, 2.0 times that)\n most",
-              "most body time worker 1, 8.00 us", "least body time worker 0, 6.00 us",
-              "imbalance 1.14 (most over mean)"});
+              "most body time worker 1, 8.00 us", "least body time worker 0, 6.00 us", "imbalance 1.14 (most over mean)"});
 }
 
 TEST_CASE("the three levels come in order, and a trace without loss says nothing of loss") {
@@ -215,8 +213,8 @@ TEST_CASE("a wait is as long as the worker had nothing else to do") {
 TEST_CASE("idle workers count as worker-time and as imbalance") {
   MadeTrace made(4);
   made.body(2, 0, 0, 0, 1000);
-  check_says(made.trace().report(), {"workers 1 of 4", "in bodies 25.0 %", "none of these 75.0 %",
-                                     "most body time worker 2", "least body time worker 0, 0.00 us", "imbalance 4.00"});
+  check_says(made.trace().report(), {"workers 1 of 4", "in bodies 25.0 %", "none of these 75.0 %", "most body time worker 2",
+                                     "least body time worker 0, 0.00 us", "imbalance 4.00"});
 }
 
 TEST_CASE("a body with more bytes than an event can hold makes the sum a lower bound") {

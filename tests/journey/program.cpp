@@ -80,7 +80,8 @@ int run() {
     print("get", entries(Part::get));
     return 0;
   }
-  std::fprintf(stderr, "in 200 attempts another thread was always ahead of the task: run the program on a machine with less load\n");
+  std::fprintf(stderr,
+               "in 200 attempts another thread was always ahead of the task: run the program on a machine with less load\n");
   return 1;
 }
 

@@ -42,9 +42,7 @@ struct Ground {
 
   void begin_run() { base = word; }
   /// Arrivals so far since the run began.
-  std::uint32_t arrivals() {
-    return static_cast<std::uint32_t>(CpuPlatform::device(word).load(Order::relaxed) - base);
-  }
+  std::uint32_t arrivals() { return static_cast<std::uint32_t>(CpuPlatform::device(word).load(Order::relaxed) - base); }
   template <class P = CpuPlatform>
   Meeting meet(std::uint64_t k, bool vote) {
     const GridBarrier<P> barrier{&word, workers};
@@ -77,13 +75,10 @@ struct Phases : Ground {
   }
 };
 
-void all_stop_together(std::uint32_t workers, std::uint64_t vote_at, std::uint32_t voters,
-                       std::uint64_t start) {
+void all_stop_together(std::uint32_t workers, std::uint64_t vote_at, std::uint32_t voters, std::uint64_t start) {
   Phases phases(workers, start);
   std::vector<std::uint64_t> stopped(workers);
-  run_together(workers, [&](std::uint32_t i) {
-    stopped[i] = phases.take_part(i, vote_at + 50, i < voters ? vote_at : 0);
-  });
+  run_together(workers, [&](std::uint32_t i) { stopped[i] = phases.take_part(i, vote_at + 50, i < voters ? vote_at : 0); });
   CHECK(phases.wrong == 0);
   CHECK(stopped == std::vector<std::uint64_t>(workers, vote_at));
 }
@@ -113,8 +108,7 @@ TEST_CASE("runs one after another start from the word they find, across its wrap
     phases.begin_run();
     std::vector<std::uint64_t> stopped(3);
     const std::uint64_t vote_at = run % 3 ? 1 + run % 4 : 0;
-    run_together(3,
-                 [&](std::uint32_t i) { stopped[i] = phases.take_part(i, 6, i == run % 3 ? vote_at : 0); });
+    run_together(3, [&](std::uint32_t i) { stopped[i] = phases.take_part(i, 6, i == run % 3 ? vote_at : 0); });
     CHECK(stopped == std::vector<std::uint64_t>(3, vote_at));
   }
   CHECK(phases.wrong == 0);

@@ -29,8 +29,8 @@ bool agrees_with_counting(std::uint64_t bits, std::uint32_t n, std::uint32_t sta
 
 TEST_CASE("bit arithmetic agrees with counting one by one") {
   CHECK(rc::check([] {
-    RC_ASSERT(agrees_with_counting(*rc::gen::arbitrary<std::uint64_t>(), *rc::gen::inRange(0u, 66u),
-                                   *rc::gen::inRange(0u, 64u)));
+    RC_ASSERT(
+        agrees_with_counting(*rc::gen::arbitrary<std::uint64_t>(), *rc::gen::inRange(0u, 66u), *rc::gen::inRange(0u, 64u)));
   }));
 }
 

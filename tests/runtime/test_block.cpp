@@ -157,7 +157,8 @@ TEST_CASE("a code that leaves no room for the library's own is told as the large
     TestDeviceState hand;
     return run_alone(hand, FailWith{code});
   };
-  for (const std::uint32_t code : {~0u, 0u - kUserStatus, 0u - 60u, kMostUserCode}) CHECK(told(code) == kUserStatus + kMostUserCode);
+  for (const std::uint32_t code : {~0u, 0u - kUserStatus, 0u - 60u, kMostUserCode})
+    CHECK(told(code) == kUserStatus + kMostUserCode);
   CHECK(told(kMostUserCode - 1) == kUserStatus + kMostUserCode - 1);
 }
 

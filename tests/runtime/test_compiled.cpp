@@ -2,8 +2,8 @@
 #include "runtime/compiled/compiled.hpp"
 
 #include "catch.hpp"
-#include "support/test_schedule.hpp"
 #include "support/launch.hpp"
+#include "support/test_schedule.hpp"
 
 using namespace flywheel;
 using namespace flywheel::testing;
@@ -131,8 +131,7 @@ TEST_CASE("compiled: a wait for a task that never ends is reported, and ends the
   {
     Launch<List> launch(hand);
     launch.submit(run, 0);
-    REQUIRE(wait_for(
-        [&] { return CpuPlatform::device(hand.dev.control->broadcast.abort).load(Order::relaxed) != 0; }));
+    REQUIRE(wait_for([&] { return CpuPlatform::device(hand.dev.control->broadcast.abort).load(Order::relaxed) != 0; }));
   }
   CHECK(count == 1);
   CHECK(hand.dev.completions[0].word == 0);

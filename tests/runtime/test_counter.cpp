@@ -56,10 +56,8 @@ struct Rounds {
     for (std::uint32_t r = 0; r < rounds; ++r) {
       cells[self] = r + self;
       const Arrival arrival = arrive<P>(counter, false, threads);
-      if (arrival.last)
-        end_round(r);
-      else if (!wait_for([&] { return round.load(std::memory_order_acquire) > r; }))
-        ++wrong;
+      if (arrival.last) end_round(r);
+      else if (!wait_for([&] { return round.load(std::memory_order_acquire) > r; })) ++wrong;
     }
   }
 

@@ -5,8 +5,8 @@
 #include <set>
 
 #include "support/compiled_tasks.hpp"
-#include "support/fiber_tasks.hpp"
 #include "support/device_state_fixture.hpp"
+#include "support/fiber_tasks.hpp"
 
 using namespace flywheel;
 using namespace flywheel::testing;
@@ -29,9 +29,7 @@ struct Matrices {
     for (auto* row : {&a[0][0], &b[0][0], &c[0][0]})
       for (int i = 0; i < (row == &a[0][0] ? 256 : 128); ++i) row[i] = random_bf16(random);
   }
-  float a_at(int lane, int i) const {
-    return a[lane / 4 + (i / 2 % 2 ? 8 : 0)][lane % 4 * 2 + (i & 1) + (i >= 4 ? 8 : 0)];
-  }
+  float a_at(int lane, int i) const { return a[lane / 4 + (i / 2 % 2 ? 8 : 0)][lane % 4 * 2 + (i & 1) + (i >= 4 ? 8 : 0)]; }
   float b_at(int lane, int i) const { return b[lane % 4 * 2 + (i & 1) + (i >= 2 ? 8 : 0)][lane / 4]; }
 
   template <class Block>
@@ -79,29 +77,33 @@ std::uint64_t reduce_oracle(const std::vector<std::uint64_t>& values) {
 /// Each thread reads what another lane wrote; without the sync, sometimes before that lane has.
 std::uint32_t wrong_neighbours(std::uint64_t seed, bool synced) {
   std::uint32_t wrong = 0;
-  compute([&](auto& block, auto&) {
-    int* cells = block.template scratch<int>(block.size());
-    cells[block.rank()] = block.rank();
-    if (synced) block.sync_warp();
-    wrong += cells[block.rank() ^ 1] != (block.rank() ^ 1);
-  }, seeded(seed));
+  compute(
+      [&](auto& block, auto&) {
+        int* cells = block.template scratch<int>(block.size());
+        cells[block.rank()] = block.rank();
+        if (synced) block.sync_warp();
+        wrong += cells[block.rank() ^ 1] != (block.rank() ^ 1);
+      },
+      seeded(seed));
   return wrong;
 }
 
 /// As the above, from the next warp.
 std::uint32_t wrong_warps(std::uint64_t seed, bool synced) {
   std::uint32_t wrong = 0;
-  compute([&](auto& block, auto&) {
-    int* cells = block.template scratch<int>(block.size());
-    for (int round = 0; round < 5; ++round) {
-      cells[block.rank()] = block.rank() + round;
-      if (synced) block.sync();
-      else block.sync_warp();
-      const int next = (block.rank() + 32) % block.size();
-      wrong += cells[next] != next + round;
-      if (synced) block.sync();
-    }
-  }, seeded(seed));
+  compute(
+      [&](auto& block, auto&) {
+        int* cells = block.template scratch<int>(block.size());
+        for (int round = 0; round < 5; ++round) {
+          cells[block.rank()] = block.rank() + round;
+          if (synced) block.sync();
+          else block.sync_warp();
+          const int next = (block.rank() + 32) % block.size();
+          wrong += cells[next] != next + round;
+          if (synced) block.sync();
+        }
+      },
+      seeded(seed));
   return wrong;
 }
 
@@ -210,15 +212,15 @@ TEST_CASE("threads run in an order that the seed decides") {
 TEST_CASE("scratch memory is garbage at first, aligned, shared, and runs out as on the GPU") {
   std::uint32_t wrong = 0;
   CHECK(compute([&](auto& block, auto&) {
-    const auto* one = block.template scratch<unsigned char>(1);
-    const auto* floats = block.template scratch<float>(1000);
-    wrong += *one != kGarbage || reinterpret_cast<const unsigned char*>(floats) != one + 16;
-    block.for_each(1000, [&](int i) { wrong += !std::isnan(floats[i]); });
-  }).code == 0);
+          const auto* one = block.template scratch<unsigned char>(1);
+          const auto* floats = block.template scratch<float>(1000);
+          wrong += *one != kGarbage || reinterpret_cast<const unsigned char*>(floats) != one + 16;
+          block.for_each(1000, [&](int i) { wrong += !std::isnan(floats[i]); });
+        }).code == 0);
   CHECK(wrong == 0);
   CHECK(compute([](auto& block, auto&) {
-    if (block.template scratch<char>(33 << 10)) block.fail(1);
-  }).code == static_cast<std::uint32_t>(Status::scratch_exhausted));
+          if (block.template scratch<char>(33 << 10)) block.fail(1);
+        }).code == static_cast<std::uint32_t>(Status::scratch_exhausted));
 }
 
 TEST_CASE("who hands nothing over has the places of handoffs for scratch") {
@@ -264,12 +266,14 @@ TEST_CASE("operands of every size come in full, whatever the body leaves of them
 TEST_CASE("a page that was given back is garbage") {
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     std::uint32_t late = 0;
-    compute([&](auto& block, auto& operands) {
-      const unsigned char* page = operands.consumer_wait();
-      if (page[block.lane()] != 1) block.fail(1);
-      operands.consumer_release();
-      late += page[block.lane()] == kGarbage;
-    }, seeded(seed), 100);
+    compute(
+        [&](auto& block, auto& operands) {
+          const unsigned char* page = operands.consumer_wait();
+          if (page[block.lane()] != 1) block.fail(1);
+          operands.consumer_release();
+          late += page[block.lane()] == kGarbage;
+        },
+        seeded(seed), 100);
     CHECK(late >= 32);  // at least the last warp sees it
   }
 }
@@ -278,9 +282,11 @@ TEST_CASE("a body knows its parameters and its pass, and can fail") {
   FiberOptions options;
   options.params = {1, 2, 3, 4};
   options.iteration = 9;
-  const Outcome outcome = compute([](auto& block, auto&) {
-    if (block.param(Param<unsigned char>{2, 0}) == 3 && block.iteration() == 9 && !block.cancelled()) block.fail(5);
-  }, options);
+  const Outcome outcome = compute(
+      [](auto& block, auto&) {
+        if (block.param(Param<unsigned char>{2, 0}) == 3 && block.iteration() == 9 && !block.cancelled()) block.fail(5);
+      },
+      options);
   CHECK(outcome.code == kUserStatus + 5);
 }
 
@@ -288,9 +294,11 @@ TEST_CASE("a body streams values and stops its run when it is given a world") {
   TestDeviceState hand;
   FiberOptions options;
   options.dev = &hand.dev;
-  const Outcome outcome = compute([](auto& block, auto&) {
-    if (block.leader() && block.emit(2.5f)) block.stop();
-  }, options);
+  const Outcome outcome = compute(
+      [](auto& block, auto&) {
+        if (block.leader() && block.emit(2.5f)) block.stop();
+      },
+      options);
   std::uint64_t bits = 0;
   REQUIRE(Views<CpuPlatform>{hand.dev}.stream(0).read(0, bits));
   CHECK(std::bit_cast<float>(static_cast<std::uint32_t>(bits)) == 2.5f);

@@ -31,30 +31,35 @@ struct Packs {
 }  // namespace
 
 TEST_CASE("lanes of a warp at different collectives are told apart") {
+  check_says(
+      compute_error([](auto& block, auto&) {
+        if (block.warp() == 2 && block.lane() >= 4) block.sync_warp();
+        else block.shuffle_xor(1.0, 1);
+      }),
+      {"lanes of a warp meet at different collectives: compute warp 2", "at sync_warp()", "at shuffle_xor() of 8 bytes"});
   check_says(compute_error([](auto& block, auto&) {
-    if (block.warp() == 2 && block.lane() >= 4) block.sync_warp();
-    else block.shuffle_xor(1.0, 1);
-  }), {"lanes of a warp meet at different collectives: compute warp 2", "at sync_warp()",
-       "at shuffle_xor() of 8 bytes"});
+               if (block.lane()) block.shuffle(1.0, 1);
+               else block.shuffle(1.0f, 1);
+             }),
+             {"different collectives", "at shuffle() of 4 bytes", "at shuffle() of 8 bytes", "FiberOptions::seed = "});
   check_says(compute_error([](auto& block, auto&) {
-    if (block.lane()) block.shuffle(1.0, 1);
-    else block.shuffle(1.0f, 1);
-  }), {"different collectives", "at shuffle() of 4 bytes", "at shuffle() of 8 bytes", "FiberOptions::seed = "});
-  check_says(compute_error([](auto& block, auto&) {
-    if (block.lane() == 9) return;
-    block.sync_warp();
-  }), {"different collectives", "lane 9 at the end of its part"});
+               if (block.lane() == 9) return;
+               block.sync_warp();
+             }),
+             {"different collectives", "lane 9 at the end of its part"});
 }
 
 TEST_CASE("sync() without those who have returned is an error, within a warp and among warps") {
+  check_says(
+      compute_error([](auto& block, auto&) {
+        if (block.rank() != 70) block.sync();
+      }),
+      {"sync() was reached by some threads while others have returned: compute warp 2", "lane 6 at the end of its part"});
   check_says(compute_error([](auto& block, auto&) {
-    if (block.rank() != 70) block.sync();
-  }), {"sync() was reached by some threads while others have returned: compute warp 2",
-       "lane 6 at the end of its part"});
-  check_says(compute_error([](auto& block, auto&) {
-    if (block.warp() != 3) block.sync();
-  }), {"sync() was reached by some threads while others have returned", "compute warp 2: lanes 0-31 at sync();",
-       "compute warp 3: lanes 0-31 at the end of its part;", "the store warp: lanes 0-31 at consumer_wait()"});
+               if (block.warp() != 3) block.sync();
+             }),
+             {"sync() was reached by some threads while others have returned", "compute warp 2: lanes 0-31 at sync();",
+              "compute warp 3: lanes 0-31 at the end of its part;", "the store warp: lanes 0-31 at consumer_wait()"});
 }
 
 TEST_CASE("a deadlock says who waits for what") {
@@ -65,30 +70,36 @@ TEST_CASE("a deadlock says who waits for what") {
   check_says(compute_error(hoard, 3 * kPageBytes + 1),
              {"deadlock, no thread can go on", "compute warp 7: lanes 0-31 at consumer_wait()", "pages: 3 of 4 came",
               "given back by warps 0 0 0 0 0 0 0 0", "call consumer_release() or raise FiberOptions::pages"});
-  check_says(compute_error([](auto& block, auto& operands) {
-    while (operands.consumer_wait())
-      if (block.warp() != 5) operands.consumer_release();
-  }, 5 * kPageBytes), {"deadlock", "given back by warps 3 3 3 3 3 0 3 3"});
+  check_says(compute_error(
+                 [](auto& block, auto& operands) {
+                   while (operands.consumer_wait())
+                     if (block.warp() != 5) operands.consumer_release();
+                 },
+                 5 * kPageBytes),
+             {"deadlock", "given back by warps 3 3 3 3 3 0 3 3"});
   check_says(compute_error([](auto& block, auto&) {
-    for (int i = 0; i < 3 && block.warp() != 1; ++i) {
-      block.template producer_acquire<float>();
-      block.producer_commit();
-    }
-    if (block.warp() == 1) block.sync();
-  }), {"deadlock", "compute warp 0: lanes 0-31 at producer_acquire()", "passed on by warps 2 0 2 2 2 2 2 2"});
+               for (int i = 0; i < 3 && block.warp() != 1; ++i) {
+                 block.template producer_acquire<float>();
+                 block.producer_commit();
+               }
+               if (block.warp() == 1) block.sync();
+             }),
+             {"deadlock", "compute warp 0: lanes 0-31 at producer_acquire()", "passed on by warps 2 0 2 2 2 2 2 2"});
 }
 
 TEST_CASE("pages are given back once, after they were taken") {
   check_says(compute_error([](auto&, auto& operands) { operands.consumer_release(); }, 1),
              {"holds none", "call consumer_wait() first"});
-  check_says(compute_error([](auto&, auto& operands) {
-    for (int i = 0; i < 3; ++i) operands.consumer_wait();
-    for (int i = 0; i < 3; ++i) operands.consumer_release();
-  }, 2 * kPageBytes), {"gives a page back and holds none"});
+  check_says(compute_error(
+                 [](auto&, auto& operands) {
+                   for (int i = 0; i < 3; ++i) operands.consumer_wait();
+                   for (int i = 0; i < 3; ++i) operands.consumer_release();
+                 },
+                 2 * kPageBytes),
+             {"gives a page back and holds none"});
   FiberOptions options;
   options.pages = 1;
-  check_says(error_of<std::runtime_error>([&] { compute([](auto&, auto&) {}, options); }),
-             {"raise FiberOptions::pages"});
+  check_says(error_of<std::runtime_error>([&] { compute([](auto&, auto&) {}, options); }), {"raise FiberOptions::pages"});
 }
 
 TEST_CASE("handoffs that do not fit together are errors on both sides") {
@@ -98,27 +109,40 @@ TEST_CASE("handoffs that do not fit together are errors on both sides") {
     block.producer_commit();
   };
   check_says(error_of_both([](auto& block, auto&) { block.producer_commit(); }, nothing), {"call producer_acquire() first"});
-  check_says(error_of_both([](auto& block, auto&) {
-    if (block.warp() != 4) return;
-    block.template producer_acquire<float>();
-    block.producer_commit();
-  }, nothing), {"equally often", "0 0 0 0 1 0 0 0"});
-  check_says(error_of_both([](auto& block, auto&) {
-    auto* to = block.template producer_acquire<char>();
-    to[kHandoffBytes] = 0;
-    block.producer_commit();
-  }, nothing), {"more than kHandoffBytes"});
-  check_says(error_of_both([](auto& block, auto&) {
-    block.borrow_handoffs();
-    block.template producer_acquire<float>();
-  }, nothing), {"hands over after borrow_handoffs()"});
-  check_says(error_of_both(hand, [](auto& block) {
-    while (block.template consumer_wait<float>()) {}
-  }), {"call consumer_release()"});
+  check_says(error_of_both(
+                 [](auto& block, auto&) {
+                   if (block.warp() != 4) return;
+                   block.template producer_acquire<float>();
+                   block.producer_commit();
+                 },
+                 nothing),
+             {"equally often", "0 0 0 0 1 0 0 0"});
+  check_says(error_of_both(
+                 [](auto& block, auto&) {
+                   auto* to = block.template producer_acquire<char>();
+                   to[kHandoffBytes] = 0;
+                   block.producer_commit();
+                 },
+                 nothing),
+             {"more than kHandoffBytes"});
+  check_says(error_of_both(
+                 [](auto& block, auto&) {
+                   block.borrow_handoffs();
+                   block.template producer_acquire<float>();
+                 },
+                 nothing),
+             {"hands over after borrow_handoffs()"});
+  check_says(error_of_both(hand,
+                           [](auto& block) {
+                             while (block.template consumer_wait<float>()) {}
+                           }),
+             {"call consumer_release()"});
   check_says(error_of_both(hand, [](auto& block) { block.consumer_release(); }), {"call consumer_wait() first"});
-  check_says(error_of_both(hand, [](auto& block) {
-    if (block.leader()) block.template consumer_wait<float>();
-  }), {"the store warp", "lane 0 at consumer_wait()", "at the end of its part"});
+  check_says(error_of_both(hand,
+                           [](auto& block) {
+                             if (block.leader()) block.template consumer_wait<float>();
+                           }),
+             {"the store warp", "lane 0 at consumer_wait()", "at the end of its part"});
 }
 
 TEST_CASE("handoffs that a store part leaves are taken for it") {
@@ -137,25 +161,26 @@ TEST_CASE("handoffs that a store part leaves are taken for it") {
 
 TEST_CASE("what is written behind the end of scratch memory or of operands is noticed") {
   check_says(compute_error([](auto& block, auto&) {
-    auto* all = block.template scratch<char>(32 << 10);
-    if (block.leader()) all[32 << 10] = 0;
-  }), {"behind all scratch memory"});
+               auto* all = block.template scratch<char>(32 << 10);
+               if (block.leader()) all[32 << 10] = 0;
+             }),
+             {"behind all scratch memory"});
   check_says(compute_error([](auto& block, auto&) { block.template scratch<char>(block.rank() == 200 ? 1 : 2); }),
              {"asks scratch() for another size"});
   CHECK(pack_fibers(Packs{300, 300})[299] == 43);
   CHECK(pack_fibers(Packs{300, 299})[299] == kGarbage);
-  check_says(error_of<std::runtime_error>([] { pack_fibers(Packs{300, 301}); }),
-             {"pack() wrote behind operand_bytes()"});
+  check_says(error_of<std::runtime_error>([] { pack_fibers(Packs{300, 301}); }), {"pack() wrote behind operand_bytes()"});
   const std::vector<unsigned char> few(299);
   check_says(error_of<std::runtime_error>([&] { run_fibers(Packs{300, 300}, few); }), {"pack_fibers()"});
 }
 
 TEST_CASE("a body's own exception comes through; the next block runs as ever") {
   CHECK_THROWS_AS(compute([](auto& block, auto&) {
-    block.sync();
-    if (block.rank() == 100) throw std::length_error("from a body");
-    block.sync();
-  }), std::length_error);
+                    block.sync();
+                    if (block.rank() == 100) throw std::length_error("from a body");
+                    block.sync();
+                  }),
+                  std::length_error);
   std::uint32_t ran = 0;
   compute([&](auto& block, auto&) {
     block.sync();

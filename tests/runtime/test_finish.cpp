@@ -81,8 +81,7 @@ TEST_CASE("in random graphs with failures exactly the tasks without a failed anc
     launch.park();
     std::uint64_t skipped = 0;
     for (std::uint32_t w = 0; w < claim.dev.workers; ++w) skipped += claim.dev.stats[w].skipped;
-    CHECK(skipped ==
-          static_cast<std::uint64_t>(std::count(failing.reached.begin(), failing.reached.end(), false)));
+    CHECK(skipped == static_cast<std::uint64_t>(std::count(failing.reached.begin(), failing.reached.end(), false)));
   }
 }
 

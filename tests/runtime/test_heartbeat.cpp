@@ -43,8 +43,7 @@ TEST_CASE("workers sign in when they start and out when they leave") {
   TestDeviceState hand;
   const auto all = [&](WorkerState state) {
     for (std::uint32_t w = 0; w < hand.dev.workers; ++w)
-      if (P::system(hand.dev.heartbeats[w].state).load(Order::acquire) != static_cast<std::uint32_t>(state))
-        return false;
+      if (P::system(hand.dev.heartbeats[w].state).load(Order::acquire) != static_cast<std::uint32_t>(state)) return false;
     return true;
   };
   CHECK(all(WorkerState::absent));

@@ -43,8 +43,7 @@ void behaves_like_a_set() {
       const Claim claim = hall.idle().claim(word, seen, n, *rc::gen::inRange(0u, 2000u));
       RC_ASSERT(claim.word == word);
       RC_ASSERT(count_bits(claim.bits()) == std::min(n, count_bits(seen)));
-      for (std::uint64_t got = claim.bits(); got; got &= got - 1)
-        RC_ASSERT(model.erase(word * 64 + lowest_bit(got)) == 1);
+      for (std::uint64_t got = claim.bits(); got; got &= got - 1) RC_ASSERT(model.erase(word * 64 + lowest_bit(got)) == 1);
     }
   }
 }
@@ -62,11 +61,14 @@ struct Office {
   Deadline deadline;
 
   Office(std::uint32_t workers, std::uint32_t items)
-      : hall(workers), total(items), inputs(items), taken(items), desks(workers) {}
+      : hall(workers),
+        total(items),
+        inputs(items),
+        taken(items),
+        desks(workers) {}
 
   bool over() {
-    return done.load(std::memory_order_relaxed) >= total || wrong.load(std::memory_order_relaxed) ||
-           deadline.passed();
+    return done.load(std::memory_order_relaxed) >= total || wrong.load(std::memory_order_relaxed) || deadline.passed();
   }
 
   void work(const IdleSlot<P>& idle_slot, std::uint64_t seed) {
@@ -94,8 +96,7 @@ struct Office {
   void claim(std::uint64_t seed) {
     Random random(seed);
     for (std::uint32_t spins = 0; next.load(std::memory_order_relaxed) < total && !over(); ++spins) {
-      std::uint64_t got =
-          hall.idle().claim(0, hall.idle().seen(0), pick(random, 1, 3), pick(random, 0, 63)).bits();
+      std::uint64_t got = hall.idle().claim(0, hall.idle().seen(0), pick(random, 1, 3), pick(random, 0, 63)).bits();
       if (!got) P::pause(spins % 512);
       for (; got; got &= got - 1) hand_over(lowest_bit(got));
     }
@@ -113,10 +114,8 @@ struct Office {
   void poll_and_deliver() {
     for (std::uint32_t item = 0, spins = 0; item < total && !over(); ++spins) {
       inputs[item] = item + 1;
-      if (offer_directly<P>(direct_slot, item, {}))
-        ++item;
-      else
-        P::pause(spins % 512);
+      if (offer_directly<P>(direct_slot, item, {})) ++item;
+      else P::pause(spins % 512);
     }
   }
 
@@ -158,10 +157,8 @@ TEST_CASE("workers come and go while claimers hand out items: each item reaches 
   FLYWHEEL_TEST_SEED(seed);
   Office office(3, 8000);
   run_together(5, [&](std::uint32_t i) {
-    if (i < 3)
-      office.work({office.hall.idle(), i, nullptr}, seed + i);
-    else
-      office.claim(seed + i);
+    if (i < 3) office.work({office.hall.idle(), i, nullptr}, seed + i);
+    else office.claim(seed + i);
   });
   office.check();
 }

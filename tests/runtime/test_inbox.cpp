@@ -40,8 +40,7 @@ struct Ring {
   std::uint64_t consumed;
 
   Ring(std::uint32_t capacity, std::uint64_t first) : entries(capacity), consumed(first) {
-    for (std::uint64_t n = first < capacity ? first : first - capacity; n < first; ++n)
-      inbox().write(n, message_of(0));
+    for (std::uint64_t n = first < capacity ? first : first - capacity; n < first; ++n) inbox().write(n, message_of(0));
   }
   Inbox<P> inbox() { return {entries.data(), static_cast<std::uint32_t>(entries.size()), &consumed}; }
 };

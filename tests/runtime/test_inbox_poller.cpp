@@ -5,8 +5,8 @@
 #include <atomic>
 
 #include "catch.hpp"
-#include "support/thread_warp.hpp"
 #include "support/device_state_fixture.hpp"
+#include "support/thread_warp.hpp"
 
 using namespace flywheel;
 using namespace flywheel::testing;
@@ -48,8 +48,7 @@ struct Entrance {
       run.slot = number % hand.dev.run_slots;
       // The slot's last run has ended.
       wait_for([&] { return number < answered.load(std::memory_order_acquire) + hand.dev.run_slots; });
-      auto* params =
-          reinterpret_cast<std::uint64_t*>(hand.dev.params + std::size_t{run.slot} * kParamBytes);
+      auto* params = reinterpret_cast<std::uint64_t*>(hand.dev.params + std::size_t{run.slot} * kParamBytes);
       for (std::uint32_t i = 0; i < kParams; ++i) params[i] = param_of(number, i);
       run.generation = run.first_record = number;
       send(number, run);

@@ -31,13 +31,11 @@ struct Sender {
   template <class Block>
   FLYWHEEL_TASK void operator()(Block&) const {}
   template <class Block, class Operands>
-    requires Block::kOnGpu
-  FLYWHEEL_TASK void compute(Block& block, Operands&) const {
+  requires Block::kOnGpu FLYWHEEL_TASK void compute(Block& block, Operands&) const {
     if (!stores && block.warp() == 0) send(block);
   }
   template <class Block>
-    requires Block::kOnGpu
-  FLYWHEEL_TASK void store(Block& block) const {
+  requires Block::kOnGpu FLYWHEEL_TASK void store(Block& block) const {
     if (stores) send(block);
   }
 
@@ -61,13 +59,11 @@ struct Receiver {
   template <class Block>
   FLYWHEEL_TASK void operator()(Block&) const {}
   template <class Block, class Operands>
-    requires Block::kOnGpu
-  FLYWHEEL_TASK void compute(Block& block, Operands&) const {
+  requires Block::kOnGpu FLYWHEEL_TASK void compute(Block& block, Operands&) const {
     if (!stores) receive(block);
   }
   template <class Block>
-    requires Block::kOnGpu
-  FLYWHEEL_TASK void store(Block& block) const {
+  requires Block::kOnGpu FLYWHEEL_TASK void store(Block& block) const {
     if (stores) receive(block);
   }
 
@@ -83,7 +79,8 @@ struct Receiver {
 
 struct Pair {
   Pair(Runtime& runtime, std::uint32_t times, bool puts, bool stores)
-      : words(runtime.allocate<Stamped>(1)), wrong(runtime.allocate<std::uint32_t>(1)) {
+      : words(runtime.allocate<Stamped>(1)),
+        wrong(runtime.allocate<std::uint32_t>(1)) {
     const auto sender = graph.add(Sender{words.data(), times, puts, stores});
     const auto receiver = graph.add(Receiver{words.data(), wrong.data(), stores}, after(sender));
     graph.place(sender, 0);
@@ -108,14 +105,12 @@ struct Stuck {
   template <class Block>
   FLYWHEEL_TASK void operator()(Block&) const {}
   template <class Block, class Operands>
-    requires Block::kOnGpu
-  FLYWHEEL_TASK void compute(Block& block, Operands& operands) const {
+  requires Block::kOnGpu FLYWHEEL_TASK void compute(Block& block, Operands& operands) const {
     while (operands.consumer_wait()) operands.consumer_release();
     if (!stores) wait(block);
   }
   template <class Block>
-    requires Block::kOnGpu
-  FLYWHEEL_TASK void store(Block& block) const {
+  requires Block::kOnGpu FLYWHEEL_TASK void store(Block& block) const {
     if (stores) wait(block);
   }
   std::uint32_t operand_bytes() const { return 16; }
@@ -168,7 +163,8 @@ TEST_CASE("kernel, checked: words that do not come after sent(), in either part"
     CHECK(runtime.submit(bad).status() == Status::ok);
     Run run = runtime.submit(bad, repeat(3));
     CHECK(run.status() == Status::words_missing);
-    check_says(error_of<RunError>([&] { run.wait(); }), {"task 1", "Receiver", "Options::check_budget", "before it calls sent()"});
+    check_says(error_of<RunError>([&] { run.wait(); }),
+               {"task 1", "Receiver", "Options::check_budget", "before it calls sent()"});
     CHECK(runtime.submit(good, repeat(3)).status() == Status::ok);
     CHECK(wrong.wrong.read()[0] + right.wrong.read()[0] == 0);
   }
@@ -183,7 +179,8 @@ TEST_CASE("kernel, checked: a wait that no task gets out of is over after the ch
   for (int i = 0; i < 3; ++i) graph.add(Endless{});
   Run run = runtime.submit(runtime.load(graph, compiled));
   CHECK(run.status() == Status::spin_budget_spent);
-  check_says(error_of<RunError>([&] { run.wait(); }), {"at task", "Endless", "store role waited", "another warp of its worker"});
+  check_says(error_of<RunError>([&] { run.wait(); }),
+             {"at task", "Endless", "store role waited", "another warp of its worker"});
 }
 
 TEST_CASE("kernel, checked: right tasks of all kinds run as they do unchecked") {

@@ -79,7 +79,8 @@ TEST_CASE("kernel, dependents: a task that names more pages than it said fails b
   auto more = runtime.allocate<std::uint32_t>(1);
   const auto graph_of = [&](std::uint32_t count) {
     Graph graph;
-    graph.add(Check{{words.data(), words.data()}, {8, count}, 1, 100, notes.data(), more.data()}, after(graph.add(Write{words.data(), 8, 1})));
+    graph.add(Check{{words.data(), words.data()}, {8, count}, 1, 100, notes.data(), more.data()},
+              after(graph.add(Write{words.data(), 8, 1})));
     return graph;
   };
   const Executable executable = runtime.load(graph_of(8), compiled);
@@ -88,5 +89,6 @@ TEST_CASE("kernel, dependents: a task that names more pages than it said fails b
   CHECK(runtime.submit(executable).status() == Status::operands_misnamed);
   more.write({0});
   CHECK(runtime.submit(executable).status() == Status::ok);
-  check_says(error_of<CapacityError>([&] { runtime.load(graph_of(4 * kPageBytes / 4), compiled); }), {"task 1", "5 pages", "Options::operand_window"});
+  check_says(error_of<CapacityError>([&] { runtime.load(graph_of(4 * kPageBytes / 4), compiled); }),
+             {"task 1", "5 pages", "Options::operand_window"});
 }

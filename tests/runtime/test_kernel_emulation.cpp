@@ -91,7 +91,8 @@ TEST_CASE("emulated block: phases of an mbarrier end when all have arrived, and 
 TEST_CASE("emulated block: votes, shuffles and named barriers of some warps") {
   CHECK(run_block([] {
           const std::uint32_t lane = threadIdx.x % 32, first = threadIdx.x - lane;
-          bool good = __any_sync(~0u, lane == 7) && !__any_sync(~0u, false) && !__all_sync(~0u, lane != 3) && __all_sync(~0u, true);
+          bool good =
+              __any_sync(~0u, lane == 7) && !__any_sync(~0u, false) && !__all_sync(~0u, lane != 3) && __all_sync(~0u, true);
           good &= __shfl_xor_sync(~0u, threadIdx.x, 5) == first + (lane ^ 5);
           good &= __shfl_down_sync(~0u, threadIdx.x, 8) == first + (lane < 24 ? lane + 8 : lane);
           good &= __shfl_sync(~0u, threadIdx.x, 9) == first + 9;

@@ -15,7 +15,7 @@ struct Way {
   std::uint32_t window;
 };
 
-constexpr Way kWays[] = {{true, 2, 1}, {true, 2, 3}, {true, 3, 1}, {true, 5, 3}, {true, 5, 5},
+constexpr Way kWays[] = {{true, 2, 1},  {true, 2, 3},  {true, 3, 1},  {true, 5, 3},  {true, 5, 5},
                          {false, 2, 1}, {false, 2, 2}, {false, 3, 3}, {false, 5, 1}, {false, 5, 5}};
 
 /// Each thread hands over `count` words of its own; the store part takes `takes` of the handoffs, and leaves the rest.
@@ -44,8 +44,7 @@ struct Handing {
   /// Handoffs before pages or after: the same for all warps, else some could wait for pages that others keep while they
   /// wait for the first to hand over.
   template <class Block, class Operands>
-    requires Block::kOnGpu
-  FLYWHEEL_TASK void compute(Block& block, Operands& operands) const {
+  requires Block::kOnGpu FLYWHEEL_TASK void compute(Block& block, Operands& operands) const {
     if (number % 2) read(block, operands);
     for (std::uint32_t i = 0; i < count; ++i) {
       if (auto* words = block.template producer_acquire<std::uint64_t>()) words[block.rank()] = word(block, i, block.rank());

@@ -120,7 +120,9 @@ void use_again(Mistake mistake) {
   if (threadIdx.x == 128) words().word = 7;
 }
 
-void run_mistaken(void (*work)(Mistake)) { run_block([=] { work(Mistake::made); }); }
+void run_mistaken(void (*work)(Mistake)) {
+  run_block([=] { work(Mistake::made); });
+}
 
 }  // namespace
 

@@ -23,11 +23,21 @@ struct Wire {
   bool (*run)();
 };
 constexpr Wire kWires[] = {
-    {"queue", views::queue},         {"counter", views::counter}, {"inbox", views::inbox},
-    {"mailbox", views::mailbox},     {"direct slot", views::direct_slot},     {"stream", views::stream},
-    {"barrier", views::barrier},     {"roots", views::roots},     {"completion", views::completion},
-    {"announcement", views::announcement},   {"spawn", views::spawn},     {"report", views::report},
-    {"heartbeat", views::heartbeat}, {"predecessors", views::predecessors}, {"gate", views::gate},
+    {"queue", views::queue},
+    {"counter", views::counter},
+    {"inbox", views::inbox},
+    {"mailbox", views::mailbox},
+    {"direct slot", views::direct_slot},
+    {"stream", views::stream},
+    {"barrier", views::barrier},
+    {"roots", views::roots},
+    {"completion", views::completion},
+    {"announcement", views::announcement},
+    {"spawn", views::spawn},
+    {"report", views::report},
+    {"heartbeat", views::heartbeat},
+    {"predecessors", views::predecessors},
+    {"gate", views::gate},
     {"leaving", views::leaving},
 };
 
@@ -85,8 +95,8 @@ TEST_CASE("every wire brings over plain memory") {
 
 TEST_CASE("every wire has a mutation") {
   for (const Wire& wire : kWires) {
-    const bool has = std::any_of(std::begin(kMutations), std::end(kMutations),
-                                 [&](const Mutation& m) { return m.wire == wire.name; });
+    const bool has =
+        std::any_of(std::begin(kMutations), std::end(kMutations), [&](const Mutation& m) { return m.wire == wire.name; });
     INFO(wire.name);
     CHECK(has);
   }
@@ -124,14 +134,13 @@ TEST_CASE("mutated wire", "[.child]") {
 TEST_CASE("ThreadSanitizer sees every weakened order") {
   const std::string options = "halt_on_error=1:exitcode=66";
   for (std::size_t m = 0; m < std::size(kMutations); ++m) {
-    const ChildResult child = run_child("mutated wire", std::chrono::seconds(30),
-                                        {{kVariable, std::to_string(m)}, {"TSAN_OPTIONS", options}});
+    const ChildResult child =
+        run_child("mutated wire", std::chrono::seconds(30), {{kVariable, std::to_string(m)}, {"TSAN_OPTIONS", options}});
     const std::string what = text_of(kMutations[m]);
     INFO(what << "\n" << child.output);
     CHECK(child.status == 66);
     CHECK(child.output.find("data race") != std::string::npos);
-    std::printf("%-60s %s after %.2f s\n", what.c_str(), child.status == 66 ? "seen" : "NOT SEEN",
-                child.seconds);
+    std::printf("%-60s %s after %.2f s\n", what.c_str(), child.status == 66 ? "seen" : "NOT SEEN", child.seconds);
   }
 }
 #endif

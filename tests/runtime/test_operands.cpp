@@ -10,7 +10,8 @@ using namespace flywheel::testing;
 
 namespace {
 
-constexpr std::uint32_t kSizes[] = {1, 15, 16, 127, 128, 129, kPageBytes - 1, kPageBytes, kPageBytes + 1, 2 * kPageBytes, 2 * kPageBytes + 1, 200000};
+constexpr std::uint32_t kSizes[] = {
+    1, 15, 16, 127, 128, 129, kPageBytes - 1, kPageBytes, kPageBytes + 1, 2 * kPageBytes, 2 * kPageBytes + 1, 200000};
 
 struct Fixture {
   Runtime runtime = start<Packed, Count, Fail>(on_cpu(3));
@@ -44,8 +45,7 @@ TEST_CASE("a task's operands fill whole pages but for the last") {
     CHECK(pages_of(padded_operands(bytes)) == pages);  // the loader counts padded bytes
     std::vector<unsigned char> memory(bytes);
     CpuOperands operands(memory.data(), bytes);
-    for (std::uint32_t page = 0; page < pages; ++page)
-      CHECK(operands.consumer_wait() == memory.data() + page * kPageBytes);
+    for (std::uint32_t page = 0; page < pages; ++page) CHECK(operands.consumer_wait() == memory.data() + page * kPageBytes);
     CHECK(operands.consumer_wait() == nullptr);
     CHECK(operands.consumer_wait() == nullptr);
   }
@@ -63,15 +63,13 @@ TEST_CASE_METHOD(Fixture, "operands of every size come in full, over passes and 
   check(std::size(kSizes), 7);
 }
 
-TEST_CASE_METHOD(Fixture,
-                 "tasks of one worker take their operands in the order they run in, not that of add()") {
+TEST_CASE_METHOD(Fixture, "tasks of one worker take their operands in the order they run in, not that of add()") {
   Graph graph;
   std::vector<TaskRef<>> tasks;
   for (int round = 0; round < 3; ++round)
     for (const std::uint32_t bytes : kSizes) tasks.push_back(graph.add(packed(bytes)));
   for (const TaskRef<>& task : tasks) graph.place(task, 1);
-  for (std::size_t i = 1; i < tasks.size(); ++i)
-    graph.edge(tasks[i], tasks[i - 1]);  // the last is the first to run
+  for (std::size_t i = 1; i < tasks.size(); ++i) graph.edge(tasks[i], tasks[i - 1]);  // the last is the first to run
   runtime.submit(runtime.load(graph, compiled), repeat(3)).wait();
   check(static_cast<std::uint32_t>(tasks.size()), 3);
 }
@@ -80,8 +78,7 @@ TEST_CASE_METHOD(Fixture, "what a compute part does not take is not the next tas
   Graph graph;
   std::uint32_t tasks = 0;
   std::vector<TaskRef<>> placed;
-  for (const Walk walk :
-       {Walk::none, Walk::all, Walk::half, Walk::late, Walk::all, Walk::none, Walk::all})
+  for (const Walk walk : {Walk::none, Walk::all, Walk::half, Walk::late, Walk::all, Walk::none, Walk::all})
     for (const std::uint32_t bytes : {1u, 16385u, 70000u}) {
       Packed task = packed(bytes, walk);
       if (walk == Walk::half)
@@ -150,8 +147,7 @@ TEST_CASE("operands are taken from the heap and given back: 300 loads of 700 KB 
     runtime.load(graph, compiled);
   }
   Graph graph;
-  graph.add(
-      Packed{notes.data(), 1, 12u << 20});  // one piece of most of the heap: nothing else can be left in it
+  graph.add(Packed{notes.data(), 1, 12u << 20});  // one piece of most of the heap: nothing else can be left in it
   runtime.submit(runtime.load(graph, compiled)).wait();
   CHECK(notes.read()[0].wrong == 0);
   CHECK(runtime.stats().launches >= 1);
@@ -159,8 +155,8 @@ TEST_CASE("operands are taken from the heap and given back: 300 loads of 700 KB 
 
 TEST_CASE("a CPU task that would go wrong on a GPU fails by name, and other runs go on") {
   Runtime runtime = start<Packed, Mistaken>(on_cpu(3));
-  for (const Mistake mistake : {Mistake::keeps_one, Mistake::drops_none, Mistake::gives_another, Mistake::drops_twice,
-                                Mistake::takes_another})
+  for (const Mistake mistake :
+       {Mistake::keeps_one, Mistake::drops_none, Mistake::gives_another, Mistake::drops_twice, Mistake::takes_another})
     for (const std::uint32_t bytes : {1u, 70'000u}) check_mistake(runtime, mistake, bytes);
   check_mistake(runtime, Mistake::takes_another, 0);
   check_mistake(runtime, Mistake::hoards, 17 * kPageBytes);

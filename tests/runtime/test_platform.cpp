@@ -31,8 +31,7 @@ TEST_CASE("words released after one fence bring along what was written before") 
       payload = 42;
       CpuPlatform::release_fence();
       for (std::uint64_t& word : words) CpuPlatform::device(word).store(1, CpuPlatform::kAfterRelease);
-    } else if (wait_for(
-                   [&] { return CpuPlatform::device(words[1]).load(CpuPlatform::kBeforeAcquire) == 1; })) {
+    } else if (wait_for([&] { return CpuPlatform::device(words[1]).load(CpuPlatform::kBeforeAcquire) == 1; })) {
       CpuPlatform::acquire_fence();
       got = payload;
     }

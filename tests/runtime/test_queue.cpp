@@ -36,7 +36,11 @@ struct Crowd {
   Deadline deadline;
 
   Crowd(std::uint32_t capacity, std::uint64_t first_ticket, std::uint32_t items)
-      : memory(capacity, first_ticket), total(items), most_at_once(capacity), payload(items), taken(items) {}
+      : memory(capacity, first_ticket),
+        total(items),
+        most_at_once(capacity),
+        payload(items),
+        taken(items) {}
 
   void produce(std::uint64_t seed) {
     Random random(seed);
@@ -54,11 +58,9 @@ struct Crowd {
 
   void consume(std::uint64_t seed) {
     Random random(seed);
-    for (std::uint32_t spins = 0; done.load(std::memory_order_relaxed) < total && !deadline.passed();
-         ++spins) {
+    for (std::uint32_t spins = 0; done.load(std::memory_order_relaxed) < total && !deadline.passed(); ++spins) {
       std::uint64_t items[4];
-      const std::uint32_t got =
-          memory.queue().size_hint() ? memory.queue().pop(pick(random, 1, 4), items, limit.wait()) : 0;
+      const std::uint32_t got = memory.queue().size_hint() ? memory.queue().pop(pick(random, 1, 4), items, limit.wait()) : 0;
       for (std::uint32_t i = 0; i < got; ++i) use(items[i]);
       if (!got) P::pause(spins % 512);
     }
@@ -71,8 +73,7 @@ struct Crowd {
   }
 
   void run(std::uint32_t producers, std::uint32_t consumers, std::uint64_t seed) {
-    run_together(producers + consumers,
-                 [&](std::uint32_t i) { i < producers ? produce(seed + i) : consume(seed + i); });
+    run_together(producers + consumers, [&](std::uint32_t i) { i < producers ? produce(seed + i) : consume(seed + i); });
   }
 
   void check() {
@@ -95,8 +96,8 @@ void behaves_like_a_deque() {
   for (const int step : *rc::gen::container<std::vector<int>>(rc::gen::inRange(-3, 5))) {
     const auto room = capacity - static_cast<std::uint32_t>(model.size());
     if (step > 0 && room) {
-      const auto items = *rc::gen::container<std::vector<std::uint64_t>>(
-          std::min<std::uint32_t>(room, step), rc::gen::inRange<std::uint64_t>(0, kNoItem));
+      const auto items = *rc::gen::container<std::vector<std::uint64_t>>(std::min<std::uint32_t>(room, step),
+                                                                         rc::gen::inRange<std::uint64_t>(0, kNoItem));
       const auto n = static_cast<std::uint32_t>(items.size());
       RC_ASSERT(memory.queue().push(
           n, [&](std::uint32_t i) { return items[i]; }, limit.wait()));

@@ -5,8 +5,8 @@
 #include <atomic>
 #include <numeric>
 
-#include "support/seed.hpp"
 #include "support/device_state_fixture.hpp"
+#include "support/seed.hpp"
 
 using namespace flywheel;
 using namespace flywheel::testing;
@@ -40,8 +40,7 @@ struct Handout {
   }
   explicit Handout(std::uint32_t items) : hand(shape()), total(items), inputs(items), taken(items) {}
   bool over() {
-    return done.load(std::memory_order_relaxed) >= total || wrong.load(std::memory_order_relaxed) ||
-           deadline.passed();
+    return done.load(std::memory_order_relaxed) >= total || wrong.load(std::memory_order_relaxed) || deadline.passed();
   }
 
   void publish_all(std::uint32_t id, std::uint64_t seed) {
@@ -53,16 +52,12 @@ struct Handout {
       first = next.fetch_add(n, std::memory_order_relaxed);
       const std::uint32_t end = std::min(first + n, total);
       for (std::uint32_t i = first; i < end; ++i) inputs[i] = i + 1;
-      if (first < end)
-        publish(ready, claimed, first, end - first, pick(random, 0, 1));
-      else if (claimed.taken())
-        ready.release_claimed(claimed);
-      if (pick(random, 0, 3) == 0)
-        std::this_thread::sleep_for(std::chrono::microseconds(50));  // let workers idle
+      if (first < end) publish(ready, claimed, first, end - first, pick(random, 0, 1));
+      else if (claimed.taken()) ready.release_claimed(claimed);
+      if (pick(random, 0, 3) == 0) std::this_thread::sleep_for(std::chrono::microseconds(50));  // let workers idle
     }
   }
-  void publish(const Ready<P>& ready, ClaimedWorker claimed, std::uint32_t first, std::uint32_t n,
-               std::uint32_t level) {
+  void publish(const Ready<P>& ready, ClaimedWorker claimed, std::uint32_t first, std::uint32_t n, std::uint32_t level) {
     if (claimed.taken()) {
       ready.deliver_to_claimed(claimed, first);
       ++first, --n;
@@ -103,10 +98,8 @@ struct Handout {
 
   void run(std::uint64_t seed) {
     run_together(kWorkers + kPublishers, [&](std::uint32_t i) {
-      if (i < kWorkers)
-        work(i);
-      else
-        publish_all(i, seed + i);
+      if (i < kWorkers) work(i);
+      else publish_all(i, seed + i);
     });
     CHECK(wrong == 0);
     CHECK(std::count(taken.begin(), taken.end(), 1u) == std::ptrdiff_t{total});

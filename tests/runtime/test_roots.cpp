@@ -36,8 +36,7 @@ using List = TaskList<Count, Hold>;
 std::vector<Item> drain(const DeviceState& dev, std::uint32_t priority) {
   std::vector<Item> items;
   const Views<P> views{dev};
-  for (std::uint64_t item = 0;
-       views.ready(priority).size_hint() && views.ready(priority).pop(1, &item, views.wait(0));)
+  for (std::uint64_t item = 0; views.ready(priority).size_hint() && views.ready(priority).pop(1, &item, views.wait(0));)
     items.push_back(Item::unpack(item));
   return items;
 }
@@ -51,12 +50,9 @@ struct Wide {
   Wide(std::uint32_t roots, bool mixed, bool one_sink) : cells(roots + 1) {
     std::vector<std::uint32_t> all;
     for (std::uint32_t i = 0; i < roots; ++i)
-      all.push_back(
-          graph.add(Count{&cells[i]}, {}, mixed && i % 2 ? static_cast<Priority>(i % 3) : Priority::inherit));
-    if (one_sink)
-      graph.add(Count{&cells[roots]}, all);
-    else
-      cells.pop_back();
+      all.push_back(graph.add(Count{&cells[i]}, {}, mixed && i % 2 ? static_cast<Priority>(i % 3) : Priority::inherit));
+    if (one_sink) graph.add(Count{&cells[roots]}, all);
+    else cells.pop_back();
   }
 };
 }  // namespace
@@ -199,8 +195,7 @@ TEST_CASE("threads that take shares at once take each root once, round after rou
   for (std::uint64_t round = 0; round < 50; ++round) {
     state.roots = std::uint64_t{500} << 32;
     run_together(3, [&](std::uint32_t i) {
-      for (RootShare share = take_roots<P>(state, i + 1); share.count;
-           share = take_roots<P>(state, 5 * i + 1)) {
+      for (RootShare share = take_roots<P>(state, i + 1); share.count; share = take_roots<P>(state, 5 * i + 1)) {
         for (std::uint32_t r = 0; r < share.count; ++r) ++taken[share.first + r];
         count.fetch_add(share.count, std::memory_order_relaxed);
       }

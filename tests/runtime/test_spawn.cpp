@@ -51,9 +51,7 @@ struct Fails {
 
 using List = TaskList<Tree, After, Fails>;
 
-bool pool_is_full(const DeviceState& dev) {
-  return Views<P>{dev}.spawn_pool().size_hint() == dev.spawn_capacity;
-}
+bool pool_is_full(const DeviceState& dev) { return Views<P>{dev}.spawn_pool().size_hint() == dev.spawn_capacity; }
 
 /// A parent that could spawn, in a world where nothing runs.
 struct Parent {
@@ -105,8 +103,7 @@ TEST_CASE("an exhausted pool declines and works again when records come back") {
   for (std::uint32_t i = 0; i < dev.spawn_capacity; ++i) REQUIRE(parent.spawn());
   CHECK_FALSE(parent.spawn());
   CHECK(parent.run.bank()[1] == 1 + dev.spawn_capacity);
-  for (std::uint32_t i = 0; i < dev.spawn_capacity; ++i)
-    recycle_spawned<P>(dev, dev.spawn_base + i, Views<P>{dev}.wait(0));
+  for (std::uint32_t i = 0; i < dev.spawn_capacity; ++i) recycle_spawned<P>(dev, dev.spawn_base + i, Views<P>{dev}.wait(0));
   CHECK(pool_is_full(dev));
   CHECK(parent.spawn());
 }

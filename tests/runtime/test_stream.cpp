@@ -74,8 +74,7 @@ TEST_CASE("a full stream holds the writer back until the reader has read") {
   Channel channel(2);
   std::atomic<std::uint32_t> written{0};
   std::jthread writer([&] {
-    for (std::uint64_t v = 0; v < 3; ++v)
-      written += channel.stream().write(channel.run, v, channel.limit.wait());
+    for (std::uint64_t v = 0; v < 3; ++v) written += channel.stream().write(channel.run, v, channel.limit.wait());
   });
   CHECK(wait_for([&] { return written == 2; }));
   std::this_thread::sleep_for(std::chrono::milliseconds(20));

@@ -4,8 +4,8 @@
 #include <rapidcheck.h>
 
 #include "catch.hpp"
-#include "runtime/records/idle.hpp"
 #include "runtime/base/queue.hpp"
+#include "runtime/records/idle.hpp"
 
 using namespace flywheel;
 

@@ -23,7 +23,9 @@ struct Helpers : Bare {
   FLYWHEEL_TASK Value compute(Value x) const {
     return x;
   }
-  FLYWHEEL_TASK static constexpr std::uint64_t pack(std::uint32_t low, std::uint32_t high) { return std::uint64_t{high} << 32 | low; }
+  FLYWHEEL_TASK static constexpr std::uint64_t pack(std::uint32_t low, std::uint32_t high) {
+    return std::uint64_t{high} << 32 | low;
+  }
 };
 struct BlockHelper : Bare {
   template <class Block>
@@ -41,7 +43,7 @@ struct EarlyBody : Bare {
 /// For the tensor cores of some GPU: no block that this header knows.
 struct Demanding : Bare {
   template <class Block, class Operands>
-    requires requires(Block& block) { block.multiply(); }
+  requires requires(Block& block) { block.multiply(); }
   FLYWHEEL_TASK void compute(Block&, Operands&) const {}
   template <class Block>
   FLYWHEEL_TASK void store(Block&) const {}
@@ -53,10 +55,7 @@ struct Final final : Bare {
 struct ForGpus final : Bare {
   static constexpr bool kEarly = true;
   template <class Block, class Operands>
-    requires Block::kOnGpu
-  FLYWHEEL_TASK void compute(Block& block, Operands&) const {
-    block.producer_commit();
-  }
+  requires Block::kOnGpu FLYWHEEL_TASK void compute(Block& block, Operands&) const { block.producer_commit(); }
 };
 
 }  // namespace

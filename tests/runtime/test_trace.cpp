@@ -23,13 +23,14 @@ constexpr std::uint64_t kUntouched = 0xabababababababab;
 // Lanes and events of two workers, with one lane's room of canaries before and after.
 struct LocalWork {
   explicit LocalWork(std::uint32_t capacity)
-      : lanes(2 * kTraceRoles), events((lanes.size() + 2) * capacity, blank()),
+      : lanes(2 * kTraceRoles),
+        events((lanes.size() + 2) * capacity, blank()),
         buffers{lanes.data(), events.data() + capacity, capacity, 0} {}
 
   static TraceEvent blank() { return {kUntouched, 0xabababab, 0xabababab, 0xabababab, 0xab, 0xab, 0xabab}; }
   static bool is_blank(const TraceEvent& e) {
-    return e.begin == kUntouched && e.ticks == 0xabababab && e.task == 0xabababab && e.pass == 0xabababab &&
-           e.kind == 0xab && e.role == 0xab && e.bytes_kib == 0xabab;
+    return e.begin == kUntouched && e.ticks == 0xabababab && e.task == 0xabababab && e.pass == 0xabababab && e.kind == 0xab &&
+           e.role == 0xab && e.bytes_kib == 0xabab;
   }
   std::uint32_t index(std::uint32_t worker, TraceRole role) const {
     return worker * kTraceRoles + static_cast<std::uint32_t>(role);

@@ -35,10 +35,8 @@ TEST_CASE("a wait ends when another thread brings it about") {
   std::uint64_t word = 0;
   bool came = false;
   run_together(2, [&](std::uint32_t i) {
-    if (i)
-      P::device(word).store(7, Order::relaxed);
-    else
-      came = wait_until_equal(limit.wait(), word, 7);
+    if (i) P::device(word).store(7, Order::relaxed);
+    else came = wait_until_equal(limit.wait(), word, 7);
   });
   CHECK(came);
 }
@@ -79,10 +77,8 @@ TEST_CASE("an abort ends the waits of all threads without a report") {
   std::uint64_t word = 0;
   std::uint32_t ended[4] = {};
   run_together(5, [&](std::uint32_t i) {
-    if (i == 4)
-      limit.give_up();
-    else
-      ended[i] = !wait_until_equal(limit.wait(), word, 7);
+    if (i == 4) limit.give_up();
+    else ended[i] = !wait_until_equal(limit.wait(), word, 7);
   });
   CHECK(ended[0] + ended[1] + ended[2] + ended[3] == 4);
   CHECK(limit.report.reason == 0);

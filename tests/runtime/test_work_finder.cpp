@@ -75,8 +75,7 @@ TEST_CASE("urgent tasks overtake what waits in the queue") {
     launch.submit(run, 1 + priority);
   }
   // All have been let in once the inbox poller has read the messages.
-  REQUIRE(wait_for(
-      [&] { return P::system(*hand.dev.inbox_consumed).load(Order::acquire) == launch.messages(); }));
+  REQUIRE(wait_for([&] { return P::system(*hand.dev.inbox_consumed).load(Order::acquire) == launch.messages(); }));
   leave = true;
   for (std::uint32_t slot = 0; slot < 4; ++slot) CHECK(launch.finish(slot, 0) == 0);
   CHECK(log == std::vector<std::uint32_t>{0, 0, 1, 1, 2, 2});
@@ -115,8 +114,7 @@ TEST_CASE("a phased run gets the worker that follows a long chain") {
   launch.submit(slow, 0);
   REQUIRE(wait_for([&] { return entered == 1; }));
   launch.submit(brief, 1);
-  REQUIRE(wait_for(
-      [&] { return P::system(*hand.dev.inbox_consumed).load(Order::acquire) == launch.messages(); }));
+  REQUIRE(wait_for([&] { return P::system(*hand.dev.inbox_consumed).load(Order::acquire) == launch.messages(); }));
   leave = true;
   CHECK(wait_for([&] { return phase_ran.load(); }, 5));
   CHECK(launch.finish(0, 0) == 0);
@@ -139,8 +137,7 @@ TEST_CASE("a worker that was claimed waits for what it was promised") {
     }
   });
   std::uint64_t claimed = 0;
-  REQUIRE(
-      wait_for([&] { return (claimed = views.idle().claim(0, views.idle().seen(0), 1, 0).bits()) != 0; }));
+  REQUIRE(wait_for([&] { return (claimed = views.idle().claim(0, views.idle().seen(0), 1, 0).bits()) != 0; }));
   CHECK(claimed == 2);
   views.ready(0).push(
       1,

@@ -54,7 +54,8 @@ struct Nth {
     if (n == 0) idle.enroll(1), idle.enroll(2);
     if (n == 2)
       for (std::uint32_t w = 1; w < 3; ++w)
-        *claimed += !(idle.seen(0) >> w & 1) && CpuPlatform::device(dev->mailboxes[w].value).load(Order::relaxed) == kEmptyMailbox;
+        *claimed +=
+            !(idle.seen(0) >> w & 1) && CpuPlatform::device(dev->mailboxes[w].value).load(Order::relaxed) == kEmptyMailbox;
     if (n == 3) CpuPlatform::device(dev->control->broadcast.abort).store(1, Order::relaxed);
   }
 };
@@ -118,13 +119,10 @@ struct RandomSums {
     for (std::uint32_t t = 0; t < tasks; ++t) {
       for (std::uint32_t d = 0; t && d < density; ++d) {
         const std::uint32_t other = pick(random, 0, t - 1);
-        if (std::find(before[t].begin(), before[t].end(), other) == before[t].end())
-          before[t].push_back(other);
+        if (std::find(before[t].begin(), before[t].end(), other) == before[t].end()) before[t].push_back(other);
       }
-      const auto priority =
-          pick(random, 0, 3) ? Priority::inherit : static_cast<Priority>(pick(random, 0, 2));
-      graph.add(Sum{values.data(), before[t].data(), static_cast<std::uint32_t>(before[t].size()), t},
-                before[t], priority);
+      const auto priority = pick(random, 0, 3) ? Priority::inherit : static_cast<Priority>(pick(random, 0, 2));
+      graph.add(Sum{values.data(), before[t].data(), static_cast<std::uint32_t>(before[t].size()), t}, before[t], priority);
     }
   }
 
@@ -197,8 +195,7 @@ TEST_CASE("two runs of one graph overlap on banks of their own") {
   TestGraph<List> graph;
   std::uint64_t zeros[2] = {};
   for (std::uint32_t i = 0; i < 30; ++i)
-    graph.add(Give{i},
-              i < 10 ? std::vector<std::uint32_t>{} : std::vector<std::uint32_t>{i - 10, (i * 7) % 10},
+    graph.add(Give{i}, i < 10 ? std::vector<std::uint32_t>{} : std::vector<std::uint32_t>{i - 10, (i * 7) % 10},
               Priority::inherit, i == 29 ? 8 : kNoResult);
   const RunConstants first = hand.load(graph, 2);
   const RunConstants runs[2] = {first, hand.on_bank(first, 0, 1)};
@@ -208,8 +205,7 @@ TEST_CASE("two runs of one graph overlap on banks of their own") {
     launch.submit(runs[1], 1, 9);
     REQUIRE(launch.finish(1, round) == 0);
     REQUIRE(launch.finish(0, round) == 0);
-    for (std::uint32_t s = 0; s < 2; ++s)
-      std::memcpy(&zeros[s], hand.dev.results + s * hand.dev.result_bytes + 8, 8);
+    for (std::uint32_t s = 0; s < 2; ++s) std::memcpy(&zeros[s], hand.dev.results + s * hand.dev.result_bytes + 8, 8);
     CHECK(zeros[0] == 29 + 6);
     CHECK(zeros[1] == 29 + 8);
   }

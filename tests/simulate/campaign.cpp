@@ -19,7 +19,7 @@ Request request;
 
 namespace {
 
-using Long = unsigned long long;  // what printf() takes
+using Long = unsigned long long;             // what printf() takes
 constexpr std::uint64_t kCheckedTwice = 50;  // one in so many seeds
 
 Progress* of_jobs = nullptr;
@@ -126,9 +126,12 @@ std::uint64_t median_steps(const Progress& p) {
 void print_outcome(std::uint64_t end) {
   const Progress& p = *of_jobs;
   const std::uint64_t first = request.settings.seed;
-  std::printf("simulate: %s, seeds %llu to %llu: %llu schedules of %llu steps or more, median about %llu; %llu shorter ones not counted; %llu findings",
-              p.findings ? "FAILED" : "ok", static_cast<Long>(first), static_cast<Long>(end - 1), static_cast<Long>(p.runs),
-              static_cast<Long>(kFewestSteps), static_cast<Long>(median_steps(p)), static_cast<Long>(p.short_runs), static_cast<Long>(p.findings));
+  std::printf(
+      "simulate: %s, seeds %llu to %llu: %llu schedules of %llu steps or more, median about %llu; %llu shorter ones not "
+      "counted; %llu findings",
+      p.findings ? "FAILED" : "ok", static_cast<Long>(first), static_cast<Long>(end - 1), static_cast<Long>(p.runs),
+      static_cast<Long>(kFewestSteps), static_cast<Long>(median_steps(p)), static_cast<Long>(p.short_runs),
+      static_cast<Long>(p.findings));
   for (std::size_t i = 0; i < std::min<std::size_t>(p.findings, std::size(p.found_by)); ++i)
     std::printf("%s %llu", i ? "," : ": seeds", static_cast<Long>(p.found_by[i]));
   std::printf("\n");
@@ -138,10 +141,12 @@ void print_summary(double seconds) {
   const Progress& p = *of_jobs;
   std::printf("%llu runs, %llu steps (most %llu in one) in %.1f s: %.0f runs/s, %.2f million steps/s, %llu findings\n",
               static_cast<Long>(p.runs), static_cast<Long>(p.steps), static_cast<Long>(p.most_steps), seconds,
-              static_cast<double>(p.runs) / seconds, static_cast<double>(p.steps) / seconds / 1e6, static_cast<Long>(p.findings));
+              static_cast<double>(p.runs) / seconds, static_cast<double>(p.steps) / seconds / 1e6,
+              static_cast<Long>(p.findings));
   for (int i = 0; i < 64; ++i)
     if (p.of_size[i]) std::printf("  %10llu steps or more: %llu runs\n", 1ull << i, static_cast<Long>(p.of_size[i]));
-  std::printf("  not counted, with less than %llu steps: %llu runs\n", static_cast<Long>(kFewestSteps), static_cast<Long>(p.short_runs));
+  std::printf("  not counted, with less than %llu steps: %llu runs\n", static_cast<Long>(kFewestSteps),
+              static_cast<Long>(p.short_runs));
   print_histogram("shape", kShapeNames, p.of_shape);
   print_histogram("shape", emulated::kShapeNames, p.of_emulated);
   print_histogram("schedule", kScheduleNames, p.of_schedule);
@@ -156,7 +161,8 @@ void Progress::add(const Progress& other) {
   short_runs += other.short_runs;
   steps += other.steps;
   most_steps = std::max(most_steps, other.most_steps);
-  for (std::size_t i = 0; i < other.findings && findings + i < std::size(found_by); ++i) found_by[findings + i] = other.found_by[i];
+  for (std::size_t i = 0; i < other.findings && findings + i < std::size(found_by); ++i)
+    found_by[findings + i] = other.found_by[i];
   findings += other.findings;
   for (std::size_t i = 0; i < std::size(of_size); ++i) of_size[i] += other.of_size[i];
   for (std::size_t i = 0; i < std::size(of_schedule); ++i) of_schedule[i] += other.of_schedule[i];
@@ -171,7 +177,9 @@ void* share_memory(std::size_t bytes) {
   return memory;
 }
 
-bool is_emulated(std::uint64_t seed) { return request.emulated || (request.all && Reached::mix(2 * seed + 1) % kEmulatedOneIn == 0); }
+bool is_emulated(std::uint64_t seed) {
+  return request.emulated || (request.all && Reached::mix(2 * seed + 1) % kEmulatedOneIn == 0);
+}
 bool is_large(std::uint64_t seed) { return Reached::mix(2 * seed) % kLargeOneIn == 0; }
 void run_program(std::uint64_t seed) {
   if (is_emulated(seed)) emulated::run_workload(seed, request.emulated.value_or(emulated::Shape::any));
@@ -204,8 +212,7 @@ int run_campaign() {
       _exit(0);
     }
   take_seeds(0, end);
-  while (wait(nullptr) > 0) {
-  }
+  while (wait(nullptr) > 0) {}
   for (std::uint64_t job = 1; job < request.jobs; ++job) of_jobs->add(of_jobs[job]);
   print_summary(now() - start);
   if (request.sites) print_sites(of_jobs->sites);

@@ -14,17 +14,17 @@ namespace flywheel::simulate {
 
 inline constexpr const char* kScheduleNames[] = {"random", "pct", "stop", "most", "jump", "any"};
 inline constexpr std::uint64_t kLargeOneIn = 16, kEmulatedOneIn = 4;  // seeds: large programs; of all shapes, those on a GPU
-inline constexpr std::uint64_t kFewestSteps = 2000;  // a run with less does not count
+inline constexpr std::uint64_t kFewestSteps = 2000;                   // a run with less does not count
 
 struct Request {
   Settings settings;
   Shape shape = Shape::any;
   std::optional<emulated::Shape> emulated;  // in place of that
-  bool all = false;         // of one seed in kEmulatedOneIn, an emulated one
-  std::uint64_t count = 0;  // 0: as many as there is time for
-  double seconds = 0;       // 0: as long as it takes
-  std::uint64_t findings = 5;  // then it ends
-  std::uint64_t jobs = 1;      // processes at a time
+  bool all = false;                         // of one seed in kEmulatedOneIn, an emulated one
+  std::uint64_t count = 0;                  // 0: as many as there is time for
+  double seconds = 0;                       // 0: as long as it takes
+  std::uint64_t findings = 5;               // then it ends
+  std::uint64_t jobs = 1;                   // processes at a time
   bool sites = false;
 };
 

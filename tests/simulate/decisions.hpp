@@ -7,7 +7,8 @@
 namespace flywheel::simulate {
 
 /// What there is to decide, and what is obvious. `next`: who goes on; the same thread, until it yields or waits or went on for
-/// long, then its neighbour. `stale`: how many of the newest stores a load misses, or a store comes before; none. `wakes`: whether a wait ends for no reason; no.
+/// long, then its neighbour. `stale`: how many of the newest stores a load misses, or a store comes before; none. `wakes`:
+/// whether a wait ends for no reason; no.
 /// `leap`: by how many ns the clock leaps; 0.
 enum class Choice : std::uint8_t { next, stale, wakes, leap };
 
@@ -36,7 +37,8 @@ class Decisions {
 
   /// The value of this choice, which draw() makes unless there is a plan.
   template <class Draw>
-  std::uint32_t decide(Choice choice, std::uint32_t thread, std::uint64_t point, std::uint64_t where, std::uint32_t obvious, Draw&& draw) {
+  std::uint32_t decide(Choice choice, std::uint32_t thread, std::uint64_t point, std::uint64_t where, std::uint32_t obvious,
+                       Draw&& draw) {
     if (!taken_ && !plan_) return draw();
     const std::uint32_t value = plan_ ? planned(choice, thread, point, obvious) : draw();
     if (taken_ && value != obvious) note({point, where, value, thread, 0, choice});

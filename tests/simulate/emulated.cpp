@@ -73,13 +73,15 @@ void phases(Random& random) {
   Executable executable = bench.runtime.load(graph);
   Run run = bench.runtime.submit(executable, repeat(passes));
   check_run(run, "a phased run");
-  for (std::uint32_t i = 0; i < width * steps; ++i) expect(bench.count(i) == passes, "a phased task did not run once in each pass");
+  for (std::uint32_t i = 0; i < width * steps; ++i)
+    expect(bench.count(i) == passes, "a phased task did not run once in each pass");
   bench.check_peak();
 }
 
 void streams(Random& random) {
   Bench bench(random, options_of(random, 4), 2);
-  const std::uint32_t sources = 1 + random.below(3), values = random.below(12), spawns = random.below(5), passes = 1 + random.below(3);
+  const std::uint32_t sources = 1 + random.below(3), values = random.below(12), spawns = random.below(5),
+                      passes = 1 + random.below(3);
   Graph graph;
   for (std::uint32_t s = 0; s < sources; ++s) graph.add(Source{bench.words.counts, s, values, spawns});
   Executable executable = bench.runtime.load(graph);
@@ -99,7 +101,8 @@ void cancels(Random& random) {
   const bool fails = random.one_in(2);
   Bench bench(random, options_of(random, 2 * count), count + 1);
   Graph graph;
-  for (std::uint32_t i = 0; i < count; ++i) graph.add(Node{bench.words, i, 0, {}, fails && i == bad ? 1 + random.below(passes) : 0});
+  for (std::uint32_t i = 0; i < count; ++i)
+    graph.add(Node{bench.words, i, 0, {}, fails && i == bad ? 1 + random.below(passes) : 0});
   Graph other;
   other.add(Leaf{bench.words.counts + count});
   Executable executable = bench.runtime.load(graph), healthy = bench.runtime.load(other);
@@ -107,7 +110,8 @@ void cancels(Random& random) {
   Run beside = bench.runtime.submit(healthy);
   if (!fails || random.one_in(2)) run.cancel();
   const Status status = run.status();
-  expect(status == Status::ok || status == Status::cancelled || (fails && status == Status::task_failed), "a run ended for no known reason");
+  expect(status == Status::ok || status == Status::cancelled || (fails && status == Status::task_failed),
+         "a run ended for no known reason");
   check_run(beside, "a run beside one that is cancelled");
   for (std::uint32_t i = 0; i < count; ++i) expect(bench.count(i) <= passes, "a task ran more often than once in each pass");
   expect(bench.count(count) == 1, "the task of the run beside did not run once");
@@ -157,7 +161,8 @@ void kept(Random& random) {
     std::uint32_t between = 0;
     for (std::uint32_t i = 0; i < low; ++i)
       between += workers[i] == workers[before[h]] && begins[i] > begins[before[h]] && begins[i] < begins[low + h];
-    if (between > kMostBetween) wrong("a worker began " + std::to_string(between) + " low tasks before a high one that it kept");
+    if (between > kMostBetween)
+      wrong("a worker began " + std::to_string(between) + " low tasks before a high one that it kept");
   }
 }
 
@@ -178,7 +183,8 @@ void roots(Random& random) {
   for (std::uint32_t i = 0; i < count; ++i) many.add(Leaf{words + 2});
   Executable hold = bench.runtime.load(holding), executable = bench.runtime.load(many);
   Run held = bench.runtime.submit(hold);
-  while (shared_word(words[0]).load(Order::relaxed) + 1 < options.workers) std::this_thread::sleep_for(std::chrono::microseconds(100));
+  while (shared_word(words[0]).load(Order::relaxed) + 1 < options.workers)
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
   const std::uint32_t passes = 1 + random.below(random.one_in(3) ? 40 : 8);
   Run run = bench.runtime.submit(executable, repeat(passes));
   check_run(run, "a run of many roots");
@@ -190,15 +196,24 @@ void roots(Random& random) {
 
 void run_shape(Random& random, Shape shape) {
   switch (shape) {
-    case Shape::graphs: return graphs(random, false);
-    case Shape::compiled: return graphs(random, true);
-    case Shape::gangs: return gangs(random);
-    case Shape::phases: return phases(random);
-    case Shape::streams: return streams(random);
-    case Shape::cancels: return cancels(random);
-    case Shape::parks: return parks(random);
-    case Shape::kept: return kept(random);
-    default: return roots(random);
+    case Shape::graphs:
+      return graphs(random, false);
+    case Shape::compiled:
+      return graphs(random, true);
+    case Shape::gangs:
+      return gangs(random);
+    case Shape::phases:
+      return phases(random);
+    case Shape::streams:
+      return streams(random);
+    case Shape::cancels:
+      return cancels(random);
+    case Shape::parks:
+      return parks(random);
+    case Shape::kept:
+      return kept(random);
+    default:
+      return roots(random);
   }
 }
 

@@ -1,4 +1,5 @@
-// What the programs on an emulated GPU have in common: random options, a runtime, random graphs, and what to do when all is not well.
+// What the programs on an emulated GPU have in common: random options, a runtime, random graphs, and what to do when all is not
+// well.
 #pragma once
 
 #include <algorithm>
@@ -48,13 +49,14 @@ inline Options options_of(Random& random, std::uint32_t most_tasks) {
 /// A runtime, and the words of its one graph.
 struct Bench {
   Bench(Random& random, const Options& options, std::uint32_t tasks)
-      : options(options), runtime(testing::start_emulated<Node, Cell, Meet, Leaf, Source, Note, Hold>(
-                              options, random.next(), testing::EmulatedPace{2u << random.below(6), 256, 4})),
+      : options(options),
+        runtime(testing::start_emulated<Node, Cell, Meet, Leaf, Source, Note, Hold>(
+            options, random.next(), testing::EmulatedPace{2u << random.below(6), 256, 4})),
         memory(runtime.allocate<std::uint32_t>(3 * tasks + 2)) {
     text += ": " + std::to_string(options.workers) + " blocks, max_runs " + std::to_string(options.max_runs) + ", overlap " +
-            std::to_string(options.overlap) + ", queue_capacity " + std::to_string(options.queue_capacity) + ", spawn_capacity " +
-            std::to_string(options.spawn_capacity) + ", stream_capacity " + std::to_string(options.stream_capacity) +
-            ", park_after " + std::to_string(options.park_after.count());
+            std::to_string(options.overlap) + ", queue_capacity " + std::to_string(options.queue_capacity) +
+            ", spawn_capacity " + std::to_string(options.spawn_capacity) + ", stream_capacity " +
+            std::to_string(options.stream_capacity) + ", park_after " + std::to_string(options.park_after.count());
     words = {memory.data(), memory.data() + tasks, memory.data() + 2 * tasks};
   }
   void clear() { memory.write(std::vector<std::uint32_t>(memory.size())); }

@@ -107,7 +107,9 @@ struct Note {
 };
 
 /// A word that the host looks at while the run goes on.
-inline AtomicRef<std::uint32_t, Scope::system> shared_word(std::uint32_t& word) { return AtomicRef<std::uint32_t, Scope::system>(word); }
+inline AtomicRef<std::uint32_t, Scope::system> shared_word(std::uint32_t& word) {
+  return AtomicRef<std::uint32_t, Scope::system>(word);
+}
 
 /// Holds its worker until `words[1]` says go; `words[0]` counts those that are held.
 struct Hold {

@@ -27,7 +27,9 @@ namespace memory = flywheel::simulate::memory;
 namespace {
 
 constexpr std::uint64_t kSecond = 1'000'000'000;
-std::uint64_t ns_of(const timespec& t) { return static_cast<std::uint64_t>(t.tv_sec) * kSecond + static_cast<std::uint64_t>(t.tv_nsec); }
+std::uint64_t ns_of(const timespec& t) {
+  return static_cast<std::uint64_t>(t.tv_sec) * kSecond + static_cast<std::uint64_t>(t.tv_nsec);
+}
 
 /// A mutex's own first word: 0 is free, else the owner's number + 1.
 int& owner_of(pthread_mutex_t* mutex) { return *reinterpret_cast<int*>(mutex); }
@@ -52,7 +54,8 @@ void unlock(pthread_mutex_t* mutex) {
 int wait_on(pthread_cond_t* condition, pthread_mutex_t* mutex, std::uint64_t limit, const void* where) {
   scheduler.step(Kind::wait, where);
   unlock(mutex);
-  const bool wakes = scheduler.decide(Choice::wakes, 0, [] { return scheduler.random().one_in(500) ? 1u : 0u; });  // for no reason
+  const bool wakes =
+      scheduler.decide(Choice::wakes, 0, [] { return scheduler.random().one_in(500) ? 1u : 0u; });  // for no reason
   const bool late = wakes ? false : scheduler.wait(condition, limit);
   lock(mutex);
   return late ? ETIMEDOUT : 0;
@@ -195,7 +198,8 @@ int __cxa_guard_acquire(unsigned char* guard) {
 void __cxa_guard_release(unsigned char* guard) {
   memory::release(guard);
   // Who finds the first byte set by an acquire load, which the compiler puts before the call, knows the object, too.
-  if (scheduler.on()) memory::store(guard, 1, guard[0], 1, {flywheel::simulate::kRelease, flywheel::simulate::kSystem, FLYWHEEL_CALLER});
+  if (scheduler.on())
+    memory::store(guard, 1, guard[0], 1, {flywheel::simulate::kRelease, flywheel::simulate::kSystem, FLYWHEEL_CALLER});
   guard[0] = 1;
   guard[1] = 0;
   if (scheduler.on()) scheduler.wake(guard, kMostFibers);

@@ -88,8 +88,9 @@ std::string last_tasks_of(std::uint32_t worker) {
     const Entry& entry = entries[i];
     if (entry.worker != worker) continue;
     ++shown;
-    text = " " + std::to_string(entry.run & 0xffffff) + "/" + std::to_string(entry.task) + " level " + std::to_string(entry.level) + " steps " +
-           std::to_string(entry.begun) + " to " + std::to_string(entry.ended) + ";" + text;
+    text = " " + std::to_string(entry.run & 0xffffff) + "/" + std::to_string(entry.task) + " level " +
+           std::to_string(entry.level) + " steps " + std::to_string(entry.begun) + " to " + std::to_string(entry.ended) + ";" +
+           text;
   }
   return text;
 }
@@ -104,7 +105,8 @@ void check_urgency(const Entry& entry) {
     if (++passed.count <= most_passed) continue;
     const std::string text = "worker " + std::to_string(entry.worker) + " has begun " + std::to_string(passed.count) +
                              " tasks while more urgent ones of level " + std::to_string(l) + " waited, since step " +
-                             std::to_string(level.since) + " (stale " + std::to_string(memory::longest_stale()) + "):" + last_tasks_of(entry.worker);
+                             std::to_string(level.since) + " (stale " + std::to_string(memory::longest_stale()) +
+                             "):" + last_tasks_of(entry.worker);
     finding(text.c_str());
   }
 }
@@ -132,10 +134,12 @@ std::uint64_t longest_wait(const Entry& gang) {
     if (other.worker == gang.worker) continue;
     const bool same = other.run == gang.run;
     const std::uint64_t moment = std::min(same ? other.begun_ns : end_of(other), end);
-    if (moment > gang.begun_ns && other.begun_ns < end && (same || kept_waiting(gang, other))) moments.emplace_back(moment, !same);
+    if (moment > gang.begun_ns && other.begun_ns < end && (same || kept_waiting(gang, other)))
+      moments.emplace_back(moment, !same);
   }
   moments.emplace_back(end, false);
-  std::sort(moments.begin(), moments.end(), [](const auto& a, const auto& b) { return a.first < b.first || (a.first == b.first && a.second > b.second); });
+  std::sort(moments.begin(), moments.end(),
+            [](const auto& a, const auto& b) { return a.first < b.first || (a.first == b.first && a.second > b.second); });
   std::uint64_t longest = 0, from = gang.begun_ns;
   for (const auto& [moment, elsewhere] : moments) {
     if (!elsewhere) longest = std::max(longest, moment - from);
@@ -163,7 +167,8 @@ void clear() {
 
 std::size_t begin(std::uint32_t run, std::uint32_t task, std::uint32_t worker, std::uint32_t level) {
   const leaks::OurOwn here;
-  if (!words_of_heartbeat) bodies[worker % kMostWorkers] = {scheduler.now(), scheduler.leapt_ns(), scheduler.leaps(), Body::kNone};
+  if (!words_of_heartbeat)
+    bodies[worker % kMostWorkers] = {scheduler.now(), scheduler.leapt_ns(), scheduler.leaps(), Body::kNone};
   Body& body = bodies[worker % kMostWorkers];
   body.entry = entries.size();
   entries.push_back({run, task, worker, level, scheduler.steps(), 0, body.begun_ns, 0, body.leapt_ns, body.leaps});

@@ -9,12 +9,12 @@ namespace flywheel::simulate::journal {
 
 /// One execution of a body.
 struct Entry {
-  std::uint32_t run;      // the program's own number of it
+  std::uint32_t run;  // the program's own number of it
   std::uint32_t task;
   std::uint32_t worker;
-  std::uint32_t level;    // its priority
-  std::uint64_t begun;    // step; 0: none
-  std::uint64_t ended;    // step; 0: it still runs, or its thread was stopped for good
+  std::uint32_t level;  // its priority
+  std::uint64_t begun;  // step; 0: none
+  std::uint64_t ended;  // step; 0: it still runs, or its thread was stopped for good
   std::uint64_t begun_ns;
   std::uint64_t ended_ns;
   std::uint64_t leapt_ns;  // of that time, how much the clock leapt by
@@ -43,16 +43,18 @@ bool clock_leaps();
 /// not above zero again.
 void watch_urgency(const std::int64_t* queued, std::uint32_t levels, std::uint32_t most);
 
-/// From here on a body begins and ends when its worker says so: word 2 of its heartbeat of `bytes` is the time of the begin, and
-/// has its highest bit set from the end on. A thread may be stopped between that and the body's first or last statement.
+/// From here on a body begins and ends when its worker says so: word 2 of its heartbeat of `bytes` is the time of the begin,
+/// and has its highest bit set from the end on. A thread may be stopped between that and the body's first or last statement.
 void watch_bodies(const void* heartbeats, std::size_t workers, std::size_t bytes);
 
-/// Whether some body has exceeded this limit, as it is to be counted: time in which the process stood still counts for a fraction
-/// of the limit, and a gang's begins anew when another worker begins a task of the run or is through with one of another run.
+/// Whether some body has exceeded this limit, as it is to be counted: time in which the process stood still counts for a
+/// fraction of the limit, and a gang's begins anew when another worker begins a task of the run or is through with one of
+/// another run.
 bool exceeded(std::uint64_t limit_ns);
 
-/// From here on let_in_at() knows when a run left the backlog: the host writes a message of 16 words {tag:32 | payload:32} to the
-/// inbox, of which the first two tell what it is and the run's slot, and has written the run's number to the slot's parameters.
+/// From here on let_in_at() knows when a run left the backlog: the host writes a message of 16 words {tag:32 | payload:32} to
+/// the inbox, of which the first two tell what it is and the run's slot, and has written the run's number to the slot's
+/// parameters.
 void watch_inbox(const void* inbox, std::size_t entries, const unsigned char* params, std::size_t bytes_of_slot);
 /// Step; 0: it has not been let in.
 std::uint64_t let_in_at(std::uint32_t run);

@@ -35,7 +35,7 @@ class Locals {
   void find_kept();
 
   Piece all_;
-  Image first_;                // what a thread begins with
+  Image first_;  // what a thread begins with
   std::vector<Piece> left_out_, kept_;
   std::uintptr_t base_ = 0;
 };

@@ -66,7 +66,8 @@ bool parse_value(const std::string& flag, const char* value) {
   else if (flag == "--weaken") parse_weakened(value);
   else if (flag == "--narrow") parse_narrowed(value);
   else if (flag == "--schedule") request.settings.schedule = named<Schedule>(kScheduleNames, value);
-  else if (flag == "--shape" && !std::strncmp(value, "gpu", 3)) request.emulated = named<emulated::Shape>(emulated::kShapeNames, value);
+  else if (flag == "--shape" && !std::strncmp(value, "gpu", 3))
+    request.emulated = named<emulated::Shape>(emulated::kShapeNames, value);
   else if (flag == "--shape" && !std::strcmp(value, "all")) request.all = true;
   else if (flag == "--shape") request.shape = named<Shape>(kShapeNames, value);
   else return false;
@@ -98,7 +99,7 @@ int main(int argc, char** argv) {
   const int before = personality(0xffffffff);
   if (!(before & ADDR_NO_RANDOMIZE) && personality(static_cast<unsigned long>(before) | ADDR_NO_RANDOMIZE) != -1)
     execv("/proc/self/exe", argv);  // addresses that are the same each time: a seed is a run
-  __libc_single_threaded = 0;  // else libstdc++ counts references without atomics
+  __libc_single_threaded = 0;       // else libstdc++ counts references without atomics
   parse(argc, argv);
   return shrinks ? shrink(request.settings.seed) : run_campaign();
 }

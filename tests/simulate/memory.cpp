@@ -64,8 +64,8 @@ const char* kind_of(std::uint8_t scope) {
 [[noreturn]] void report_race(const PlainAccess& before, const PlainAccess& now, const void* at) {
   char text[300];
   std::snprintf(text, sizeof(text), "data race at %p: fiber %u %s%s at +0x%llx, fiber %u %s%s at +0x%llx", at, before.fiber,
-                before.write ? "wrote" : "read", kind_of(before.scope), static_cast<unsigned long long>(before.where), now.fiber,
-                now.write ? "writes" : "reads", kind_of(now.scope), static_cast<unsigned long long>(now.where));
+                before.write ? "wrote" : "read", kind_of(before.scope), static_cast<unsigned long long>(before.where),
+                now.fiber, now.write ? "writes" : "reads", kind_of(now.scope), static_cast<unsigned long long>(now.where));
   finding(text);
 }
 
@@ -81,7 +81,8 @@ bool tells_more(const PlainAccess& now, const PlainAccess& other) {
          (now.scope == kPlain || (other.scope != kPlain && now.scope <= other.scope));
 }
 
-/// Whether the same thread has done as much already and told nobody of it since: then nobody has learnt of that who races with this.
+/// Whether the same thread has done as much already and told nobody of it since: then nobody has learnt of that who races with
+/// this.
 bool repeats(const PlainAccess& now, const PlainAccess& other) {
   return other.epoch == now.epoch && other.fiber == now.fiber && other.scope == now.scope && (now.mask & ~other.mask) == 0 &&
          other.write >= now.write;
@@ -110,7 +111,8 @@ AtomicWord& visit(const void* at, std::size_t bytes, std::uint64_t newest, bool 
   Granule& granule = shadow.of(address);
   const auto mask = static_cast<std::uint8_t>(((1u << bytes) - 1) << address % 8);
   const auto scope = scheduler.part().any_scope ? kAnyScope : static_cast<std::uint8_t>(how.scope);
-  if (!scheduler.part().ignored) access(granule, {my_epoch(), self(), write, mask, scope, my_device(), place_of(how.where)}, at);
+  if (!scheduler.part().ignored)
+    access(granule, {my_epoch(), self(), write, mask, scope, my_device(), place_of(how.where)}, at);
   return shadow.word_of(granule, at, bytes, newest);
 }
 
@@ -130,8 +132,8 @@ std::size_t missed(std::size_t choices) {
   }));
 }
 
-/// By how many of the newest stores a new one is followed at once in the order of its word's: their threads' pasts and its own know
-/// nothing of each other, so both orders are possible. Nothing comes between an update and what it read.
+/// By how many of the newest stores a new one is followed at once in the order of its word's: their threads' pasts and its own
+/// know nothing of each other, so both orders are possible. Nothing comes between an update and what it read.
 std::size_t followed_by(const AtomicWord& word, const How& how) {
   if (how.order == kSeqCst || !scheduler.settings().weak || word.count == 1) return 0;
   const std::size_t choices = readable(word), back = choices == 1 ? 0 : missed(choices);
@@ -233,7 +235,8 @@ void plain(const void* at, std::size_t bytes, bool write, const void* where) {
   while (address < end) {
     const std::uintptr_t first = address % 8, last = std::min<std::uintptr_t>(8, first + end - address);
     const auto mask = static_cast<std::uint8_t>((0xffu << first) & (0xffu >> (8 - last)));
-    access(shadow.of(address), {my_epoch(), self(), write, mask, kPlain, 0, place_of(where)}, reinterpret_cast<const void*>(address));
+    access(shadow.of(address), {my_epoch(), self(), write, mask, kPlain, 0, place_of(where)},
+           reinterpret_cast<const void*>(address));
     address += last - first;
   }
 }

@@ -8,8 +8,8 @@ namespace flywheel::simulate {
 
 /// Orders are numbers as in C++: 0 relaxed, 1 consume, 2 acquire, 3 release, 4 acq_rel, 5 seq_cst.
 inline constexpr int kAcquire = 2, kRelease = 3, kAcqRel = 4, kSeqCst = 5;
-/// Scopes are numbers as in runtime/base/order.hpp: 0 block, 1 device, 2 system. Threads that are not of an emulated block have only
-/// the widest.
+/// Scopes are numbers as in runtime/base/order.hpp: 0 block, 1 device, 2 system. Threads that are not of an emulated block have
+/// only the widest.
 inline constexpr int kDevice = 1, kSystem = 2;
 
 /// What an atomic access or a fence asks for, and the code's address.
@@ -37,8 +37,8 @@ void plain(const void* at, std::size_t bytes, bool write, const void* where);
 
 /// The value that a load sees; `newest`: what memory holds.
 std::uint64_t load(const void* at, std::size_t bytes, std::uint64_t newest, How how);
-/// Called with what memory holds before and after. A store may come before another that is there already: then that stays, and the
-/// answer is false.
+/// Called with what memory holds before and after. A store may come before another that is there already: then that stays, and
+/// the answer is false.
 bool store(const void* at, std::size_t bytes, std::uint64_t before, std::uint64_t after, How how);
 void update(const void* at, std::size_t bytes, std::uint64_t before, std::uint64_t after, How how);
 void fence(How how);

@@ -2,11 +2,11 @@
 
 #include <sys/mman.h>
 
+#include <cxxabi.h>
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <cxxabi.h>
 
 #include "simulate/clocks.hpp"
 #include "simulate/leaks.hpp"
@@ -19,8 +19,8 @@ Scheduler scheduler;
 namespace {
 constexpr std::size_t kStackBytes = 512u << 10;
 constexpr std::uint64_t kStepNs = 40, kStepNsOfSmall = 1000;
-constexpr const char* kKinds[] = {"load", "store", "update", "fence", "lock", "unlock", "wait",
-                                  "notify", "clock", "sleep", "yield", "create", "join", "end"};
+constexpr const char* kKinds[] = {"load",   "store", "update", "fence", "lock",   "unlock", "wait",
+                                  "notify", "clock", "sleep",  "yield", "create", "join",   "end"};
 
 struct Handled {  // __cxa_eh_globals of the Itanium C++ ABI
   void* caught;
@@ -245,8 +245,7 @@ void Scheduler::show_steps() const {
   for (std::uint64_t i = steps_ - count; i < steps_; ++i) {
     const Step& s = shown_[i % kShown];
     std::fprintf(stderr, "  step %llu  fiber %u  %-6s at +0x%llx  %llu ns\n", static_cast<unsigned long long>(i), s.fiber,
-                 kKinds[static_cast<int>(s.kind)],
-                 static_cast<unsigned long long>(offset_of(s.where)),
+                 kKinds[static_cast<int>(s.kind)], static_cast<unsigned long long>(offset_of(s.where)),
                  static_cast<unsigned long long>(s.now));
   }
 }

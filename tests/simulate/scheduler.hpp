@@ -20,7 +20,22 @@ namespace flywheel::simulate {
 /// clock leaps.
 enum class Schedule { random, pct, stop, most, jump, any };
 
-enum class Kind : std::uint8_t { load, store, update, fence, lock, unlock, wait, notify, clock, sleep, yield, create, join, end };
+enum class Kind : std::uint8_t {
+  load,
+  store,
+  update,
+  fence,
+  lock,
+  unlock,
+  wait,
+  notify,
+  clock,
+  sleep,
+  yield,
+  create,
+  join,
+  end
+};
 
 /// The code at this place orders no more than that (a number as in C++: 0 is relaxed).
 struct Weakened {
@@ -57,7 +72,7 @@ struct Draws {
 struct Random {
   std::uint64_t state;
   Draws* draws = nullptr;
-  bool small = false;  // of sizes, the smallest of a few
+  bool small = false;                                   // of sizes, the smallest of a few
   [[gnu::always_inline]] inline std::uint64_t next() {  // SplitMix64 (Steele, Lea, Flood, OOPSLA 2014)
     std::uint64_t x = state += 0x9e3779b97f4a7c15ull;
     x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
@@ -79,7 +94,9 @@ struct Random {
   [[gnu::always_inline]] inline bool one_in(std::uint32_t n) { return one_of(n) == 0; }
 
  private:
-  [[gnu::always_inline]] inline std::uint32_t uniform(std::uint32_t n) { return static_cast<std::uint32_t>((next() >> 32) * n >> 32); }
+  [[gnu::always_inline]] inline std::uint32_t uniform(std::uint32_t n) {
+    return static_cast<std::uint32_t>((next() >> 32) * n >> 32);
+  }
 };
 
 inline constexpr std::uint32_t kMostFibers = 48;
@@ -101,7 +118,7 @@ struct Fiber {
   const void* key = nullptr;       // what it waits for; null: only time
   std::uint64_t wake_at = kNever;  // waiting: goes on then
   bool timed_out = false;
-  bool joined = false;  // or detached: once it is over, its number may be another's
+  bool joined = false;         // or detached: once it is over, its number may be another's
   std::uint64_t priority = 0;  // schedule `pct`
   std::uint32_t serial = 0;    // threads created before
   std::uint64_t point = 0;     // of its decisions, see Decision
@@ -110,13 +127,13 @@ struct Fiber {
   bool yields = false;
   void* (*routine)(void*) = nullptr;
   void* argument = nullptr;
-  Image locals;                     // what its thread_local objects hold while another runs
-  std::uint8_t device = 0;          // of an emulated block; 0: it is none
-  std::vector<Piece> shared;        // its shared memory
-  Image shared_image;               // what that holds while another block's is there
+  Image locals;               // what its thread_local objects hold while another runs
+  std::uint8_t device = 0;    // of an emulated block; 0: it is none
+  std::vector<Piece> shared;  // its shared memory
+  Image shared_image;         // what that holds while another block's is there
   Part whole;
-  Part* part = nullptr;             // that runs, or ran last: an emulated block has many
-  void* caught = nullptr;                     // exceptions it handles
+  Part* part = nullptr;    // that runs, or ran last: an emulated block has many
+  void* caught = nullptr;  // exceptions it handles
   unsigned uncaught = 0;
   testing::StackPlace stack;
 };
@@ -221,8 +238,8 @@ class Scheduler {
   bool on_ = false;
   bool outcome_ = false;  // stays() has drawn whether the running fiber goes on
   std::uint64_t now_ = 0, steps_ = 0, hash_ = 0, next_wake_ = kNever, in_a_row_ = 0;
-  std::uint64_t lowest_ = 0, next_change_ = kNever;       // schedule `pct`
-  std::uint64_t stopped_until_ = 0;                       // schedules `stop` and `most`
+  std::uint64_t lowest_ = 0, next_change_ = kNever;  // schedule `pct`
+  std::uint64_t stopped_until_ = 0;                  // schedules `stop` and `most`
   std::vector<bool> stopped_;
   std::uint32_t jumps_left_ = 0, leaps_ = 0;
   std::uint64_t leapt_ns_ = 0;

@@ -2,7 +2,8 @@
 
 #include "simulate/atomics.hpp"
 
-#define FLYWHEEL_HOW(order, scope) How{number_of(order), static_cast<int>(scope), __builtin_return_address(0)}
+#define FLYWHEEL_HOW(order, scope) \
+  How { number_of(order), static_cast<int>(scope), __builtin_return_address(0) }
 
 namespace flywheel::simulate {
 
@@ -21,19 +22,27 @@ auto with_size(Word* word, std::size_t bytes, F&& f) {
   Void* const at = word;
   const auto as = [&]<class T>(T) { return static_cast<std::conditional_t<std::is_const_v<Word>, const T, T>*>(at); };
   switch (bytes) {
-    case 1: return f(as(std::uint8_t{}));
-    case 2: return f(as(std::uint16_t{}));
-    case 4: return f(as(std::uint32_t{}));
-    default: return f(as(std::uint64_t{}));
+    case 1:
+      return f(as(std::uint8_t{}));
+    case 2:
+      return f(as(std::uint16_t{}));
+    case 4:
+      return f(as(std::uint32_t{}));
+    default:
+      return f(as(std::uint64_t{}));
   }
 }
 
 std::uint64_t changed(Change change, std::uint64_t before, std::uint64_t value) {
   switch (change) {
-    case Change::exchange: return value;
-    case Change::add: return before + value;
-    case Change::set: return before | value;
-    default: return before & value;
+    case Change::exchange:
+      return value;
+    case Change::add:
+      return before + value;
+    case Change::set:
+      return before | value;
+    default:
+      return before & value;
   }
 }
 
@@ -56,7 +65,8 @@ std::uint64_t scoped_update(void* word, std::size_t bytes, Change change, std::u
   });
 }
 
-bool scoped_compare_exchange(void* word, std::size_t bytes, std::uint64_t expected, std::uint64_t desired, Order order, Scope scope) {
+bool scoped_compare_exchange(void* word, std::size_t bytes, std::uint64_t expected, std::uint64_t desired, Order order,
+                             Scope scope) {
   const How how = FLYWHEEL_HOW(order, scope);
   return with_size(word, bytes, [&]<class T>(T* at) {
     T wanted = static_cast<T>(expected);

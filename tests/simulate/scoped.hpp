@@ -15,7 +15,8 @@ void scoped_store(void* word, std::size_t bytes, std::uint64_t value, Order orde
 /// What was there before.
 std::uint64_t scoped_update(void* word, std::size_t bytes, Change change, std::uint64_t value, Order order, Scope scope);
 /// A failure reads relaxed, and tells nothing.
-bool scoped_compare_exchange(void* word, std::size_t bytes, std::uint64_t expected, std::uint64_t desired, Order order, Scope scope);
+bool scoped_compare_exchange(void* word, std::size_t bytes, std::uint64_t expected, std::uint64_t desired, Order order,
+                             Scope scope);
 void scoped_fence(Order order, Scope scope);
 
 }  // namespace flywheel::simulate

@@ -1,4 +1,5 @@
-// What is known of the program's memory, for each 8 bytes of it: who accessed them last, and the stores to the atomic words there.
+// What is known of the program's memory, for each 8 bytes of it: who accessed them last, and the stores to the atomic words
+// there.
 #pragma once
 
 #include <algorithm>
@@ -11,8 +12,8 @@ namespace flywheel::simulate {
 
 /// What a release tells, to whom its scope includes.
 struct Released {
-  VectorClock all;   // with scope system
-  VectorClock near;  // with scope device, or wider, to the blocks of `device`
+  VectorClock all;          // with scope system
+  VectorClock near;         // with scope device, or wider, to the blocks of `device`
   std::uint8_t device = 0;  // 0: `near` says nothing
 };
 

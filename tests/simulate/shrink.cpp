@@ -1,5 +1,5 @@
-// Shrinking: a smaller program and fewer decisions that lead to the same finding. First the program's draws become smaller, each
-// tried with some schedules; then the decisions of the run that is left are dropped in chunks (delta debugging: Zeller and
+// Shrinking: a smaller program and fewer decisions that lead to the same finding. First the program's draws become smaller,
+// each tried with some schedules; then the decisions of the run that is left are dropped in chunks (delta debugging: Zeller and
 // Hildebrandt 2002), and the rest of the run does the obvious.
 #include <fcntl.h>
 #include <unistd.h>
@@ -139,8 +139,9 @@ void print_decision(const Decision& d) {
   else std::printf("the clock leaps by %u ns", d.value);
   std::printf("; +0x%llx ", static_cast<Long>(d.where));
   std::fflush(stdout);
-  std::snprintf(command, sizeof(command), "addr2line -ie '%s' 0x%llx | grep -m1 -oE '(runtime|host|tests)/[^/]*:[0-9]*$' || echo",
-                program, static_cast<Long>(d.where - 1));
+  std::snprintf(command, sizeof(command),
+                "addr2line -ie '%s' 0x%llx | grep -m1 -oE '(runtime|host|tests)/[^/]*:[0-9]*$' || echo", program,
+                static_cast<Long>(d.where - 1));
   if (std::system(command)) std::printf("\n");
 }
 
@@ -148,7 +149,8 @@ void print_decision(const Decision& d) {
 
 int shrink(std::uint64_t seed) {
   progress = static_cast<Progress*>(share_memory(sizeof(Progress)));
-  for (DecisionList** list : {&s.taken, &s.kept, &s.tried}) *list = static_cast<DecisionList*>(share_memory(sizeof(DecisionList)));
+  for (DecisionList** list : {&s.taken, &s.kept, &s.tried})
+    *list = static_cast<DecisionList*>(share_memory(sizeof(DecisionList)));
   s.program = s.schedule = seed;
   if (is_emulated(seed)) request.emulated = request.emulated.value_or(emulated::Shape::any);
   request.all = false;
@@ -166,7 +168,8 @@ int shrink(std::uint64_t seed) {
   if (found && fails(s.schedule, s.kept)) shrink_decisions();
   s.quiet = false;
   std::fprintf(stderr, "\nSHRUNK: program %llu with smaller draws, schedule %llu, %llu of %llu decisions\n",
-               static_cast<Long>(s.program), static_cast<Long>(s.schedule), static_cast<Long>(s.kept->count), static_cast<Long>(before));
+               static_cast<Long>(s.program), static_cast<Long>(s.schedule), static_cast<Long>(s.kept->count),
+               static_cast<Long>(before));
   const bool again = fails(s.schedule, s.kept);
   for (std::uint64_t i = 0; i < s.kept->count; ++i) print_decision(s.kept->at[i]);
   return again ? 0 : 1;

@@ -12,7 +12,8 @@ namespace {
 Site* all_sites = nullptr;
 
 void note(std::uintptr_t place, const How& how) {
-  for (std::size_t i = place * 0x9e3779b97f4a7c15ull % kMostSites, tried = 0; tried < kMostSites; i = (i + 1) % kMostSites, ++tried) {
+  for (std::size_t i = place * 0x9e3779b97f4a7c15ull % kMostSites, tried = 0; tried < kMostSites;
+       i = (i + 1) % kMostSites, ++tried) {
     Site& site = all_sites[i];
     if (site.place && site.place != place) continue;
     site = {place, std::max(site.order, how.order), how.scope, site.passed + 1};

@@ -9,22 +9,38 @@ namespace flywheel::simulate {
 namespace {
 void run_shape(Random& random, Shape shape) {
   switch (shape) {
-    case Shape::graphs: return run_graphs(random, false);
-    case Shape::compiled: return run_graphs(random, true);
-    case Shape::phases: return run_phases(random);
-    case Shape::streams: return run_streams(random);
-    case Shape::cancels: return run_cancels(random);
-    case Shape::threads: return run_threads(random, false);
-    case Shape::parks: return run_threads(random, true);
-    case Shape::priorities: return run_priorities(random);
-    case Shape::backlog: return run_backlog(random);
-    case Shape::limits: return run_limits(random);
-    case Shape::views: return run_wires(random);
-    case Shape::gangs: return run_gangs(random);
-    case Shape::spawns: return run_spawns(random);
-    case Shape::mixed: return run_mixed(random);
-    case Shape::runtimes: return run_runtimes(random);
-    default: return run_roots(random);
+    case Shape::graphs:
+      return run_graphs(random, false);
+    case Shape::compiled:
+      return run_graphs(random, true);
+    case Shape::phases:
+      return run_phases(random);
+    case Shape::streams:
+      return run_streams(random);
+    case Shape::cancels:
+      return run_cancels(random);
+    case Shape::threads:
+      return run_threads(random, false);
+    case Shape::parks:
+      return run_threads(random, true);
+    case Shape::priorities:
+      return run_priorities(random);
+    case Shape::backlog:
+      return run_backlog(random);
+    case Shape::limits:
+      return run_limits(random);
+    case Shape::views:
+      return run_wires(random);
+    case Shape::gangs:
+      return run_gangs(random);
+    case Shape::spawns:
+      return run_spawns(random);
+    case Shape::mixed:
+      return run_mixed(random);
+    case Shape::runtimes:
+      return run_runtimes(random);
+    default:
+      return run_roots(random);
   }
 }
 }  // namespace

@@ -6,13 +6,30 @@
 
 namespace flywheel::simulate {
 
-/// Shapes of programs. `roots`: a repeated graph of more roots than two for each worker, in a small queue. `limits`: two runtimes
-/// that share a kernel's limit of shared memory. `wires`: a wire of runtime/ by itself.
+/// Shapes of programs. `roots`: a repeated graph of more roots than two for each worker, in a small queue. `limits`: two
+/// runtimes that share a kernel's limit of shared memory. `wires`: a wire of runtime/ by itself.
 enum class Shape {
-  graphs, compiled, phases, streams, cancels, threads, parks, roots, priorities, backlog, gangs, spawns, mixed, runtimes, limits, views, any
+  graphs,
+  compiled,
+  phases,
+  streams,
+  cancels,
+  threads,
+  parks,
+  roots,
+  priorities,
+  backlog,
+  gangs,
+  spawns,
+  mixed,
+  runtimes,
+  limits,
+  views,
+  any
 };
-inline constexpr const char* kShapeNames[] = {"graphs", "compiled", "phases", "streams", "cancels", "threads", "parks", "roots",
-                                              "priorities", "backlog", "gangs", "spawns", "mixed", "runtimes", "limits", "wires", "any"};
+inline constexpr const char* kShapeNames[] = {"graphs", "compiled", "phases",     "streams", "cancels", "threads",
+                                              "parks",  "roots",    "priorities", "backlog", "gangs",   "spawns",
+                                              "mixed",  "runtimes", "limits",     "wires",   "any"};
 
 /// Runs the program that the seed says; what is wrong goes to finding(). Called on a fiber.
 void run_workload(std::uint64_t seed, Shape shape);

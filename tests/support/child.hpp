@@ -37,8 +37,7 @@ namespace detail {
 /// Reads until the child closes its end or the time is up. False if it is.
 inline bool read_all(int from, std::chrono::steady_clock::time_point end, std::string& to) {
   for (;;) {
-    const auto left =
-        std::chrono::duration_cast<std::chrono::milliseconds>(end - std::chrono::steady_clock::now()).count();
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - std::chrono::steady_clock::now()).count();
     pollfd waiting{from, POLLIN, 0};
     if (left <= 0 || poll(&waiting, 1, static_cast<int>(left)) == 0) return false;
     char part[4096];
@@ -51,8 +50,7 @@ inline bool read_all(int from, std::chrono::steady_clock::time_point end, std::s
 
 /// The test case is hidden (tag [.child]) and named in full; a fresh process runs it, because a fork of one
 /// that has used CUDA or started threads can do neither.
-inline ChildResult run_child(const std::string& test_case, std::chrono::seconds limit,
-                             const Environment& environment = {}) {
+inline ChildResult run_child(const std::string& test_case, std::chrono::seconds limit, const Environment& environment = {}) {
   int ends[2];
   REQUIRE(pipe(ends) == 0);
   const auto begin = std::chrono::steady_clock::now();

@@ -16,7 +16,9 @@ class ThrownAway {
  public:
   /// `tasks` beside the one that stops or fails. Each has `bytes` of operands more than the one before, modulo 60,000.
   ThrownAway(Runtime& runtime, std::uint32_t tasks, std::uint32_t bytes)
-      : runtime_(runtime), notes_(runtime.allocate<OperandNotes>(1)), clean_(runtime, tasks, Walk::all, 50) {
+      : runtime_(runtime),
+        notes_(runtime.allocate<OperandNotes>(1)),
+        clean_(runtime, tasks, Walk::all, 50) {
     Graph stops, fails;
     const auto stop = stops.add(StopAt{3});
     Packed bad{notes_.data(), 1000, 40'000};
@@ -80,8 +82,11 @@ class MixedRuns {
   };
 
   MixedRuns(Runtime& runtime, std::uint32_t stages, const Sizes& sizes, std::uint32_t delay)
-      : runtime_(runtime), words_(runtime.allocate<std::uint32_t>(2048)), tasks_(sizes.dynamic),
-        stages_(runtime, stages, sizes.width, delay), others_(runtime, stages - 1, sizes.other_width, 0),
+      : runtime_(runtime),
+        words_(runtime.allocate<std::uint32_t>(2048)),
+        tasks_(sizes.dynamic),
+        stages_(runtime, stages, sizes.width, delay),
+        others_(runtime, stages - 1, sizes.other_width, 0),
         operands_(runtime, sizes.operands, Walk::all, delay / 2) {
     Graph dynamic, phased;
     const auto first = dynamic.add(Count{words_.data()});

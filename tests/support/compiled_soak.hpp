@@ -10,7 +10,10 @@ namespace flywheel::testing {
 class StageRuns {
  public:
   StageRuns(Runtime& runtime, std::uint32_t stages, std::uint32_t width, std::uint32_t delay)
-      : runtime_(runtime), mixers_(stages, width), rows_(mixers_.words()), words_(runtime.upload(rows_)) {
+      : runtime_(runtime),
+        mixers_(stages, width),
+        rows_(mixers_.words()),
+        words_(runtime.upload(rows_)) {
     executable_ = runtime.load(mixers_.graph(words_.data(), delay), compiled);
   }
 
@@ -45,7 +48,9 @@ class OperandRuns {
  public:
   /// The GPU's 8 warps sum all bytes each.
   OperandRuns(Runtime& runtime, std::uint32_t tasks, Walk walk, std::uint32_t delay, Borrows borrows = Borrows::no)
-      : runtime_(runtime), notes_(runtime.allocate<OperandNotes>(1)), tasks_(tasks) {
+      : runtime_(runtime),
+        notes_(runtime.allocate<OperandNotes>(1)),
+        tasks_(tasks) {
     constexpr std::uint32_t kSizes[] = {1, 15, 16, 128, kPageBytes - 1, kPageBytes, kPageBytes + 1, 3 * kPageBytes + 1, 200000};
     Graph graph;
     std::vector<TaskRef<>> added;
@@ -56,7 +61,8 @@ class OperandRuns {
       After before;  // a third waits for a task of long ago, a third for the last
       if (i >= 3 && i % 3) before = after(added[i % 3 == 1 ? i / 2 : i - 1]);
       added.push_back(graph.add(task, before));
-      if (borrows == Borrows::yes && i % 2) graph.add(Borrowing{borrowed_.data(), i, Options{}.scratch_bytes / 2 + kHandoffs * kHandoffBytes});
+      if (borrows == Borrows::yes && i % 2)
+        graph.add(Borrowing{borrowed_.data(), i, Options{}.scratch_bytes / 2 + kHandoffs * kHandoffBytes});
     }
     executable_ = runtime.load(graph, compiled);
   }

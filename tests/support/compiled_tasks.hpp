@@ -52,8 +52,7 @@ struct Packed {
 
   template <class Block>
   FLYWHEEL_TASK void pack(Block& block, unsigned char* to) const {
-    block.for_each(static_cast<int>(bytes),
-                   [&](int i) { to[i] = operand_byte(seed, static_cast<std::uint32_t>(i)); });
+    block.for_each(static_cast<int>(bytes), [&](int i) { to[i] = operand_byte(seed, static_cast<std::uint32_t>(i)); });
   }
 
   template <class Block>
@@ -179,8 +178,7 @@ struct Summed {
   FLYWHEEL_TASK void compute(Block& block, Operands&) const {
     const auto rank = static_cast<std::uint32_t>(block.rank());
     const std::uint32_t salt = number + block.iteration();
-    const std::uint32_t sum =
-        block.reduce(rank * salt, [](std::uint32_t a, std::uint32_t b) { return a + b; });
+    const std::uint32_t sum = block.reduce(rank * salt, [](std::uint32_t a, std::uint32_t b) { return a + b; });
     const auto size = static_cast<std::uint32_t>(block.size());
     if (sum != size * (size - 1) / 2 * salt) add_to(*wrong, 1u);
   }
@@ -195,11 +193,8 @@ struct Mixer {
   std::uint32_t index;
   std::uint32_t delay;  // most turns it waits before it reads, and before it writes
 
-  FLYWHEEL_TASK static constexpr std::uint64_t part(std::uint64_t word, std::uint32_t i) {
-    return mix(word, i);
-  }
-  FLYWHEEL_TASK static constexpr std::uint64_t value(std::uint64_t sum, std::uint32_t index,
-                                                     std::uint32_t pass) {
+  FLYWHEEL_TASK static constexpr std::uint64_t part(std::uint64_t word, std::uint32_t i) { return mix(word, i); }
+  FLYWHEEL_TASK static constexpr std::uint64_t value(std::uint64_t sum, std::uint32_t index, std::uint32_t pass) {
     return mix(sum, mix(index, pass));
   }
 
@@ -207,8 +202,7 @@ struct Mixer {
   FLYWHEEL_TASK void operator()(Block& block) const {
     spin(block, 1);
     std::uint64_t sum = 0;
-    block.for_each(static_cast<int>(width),
-                   [&](int i) { sum += part(from[i], static_cast<std::uint32_t>(i)); });
+    block.for_each(static_cast<int>(width), [&](int i) { sum += part(from[i], static_cast<std::uint32_t>(i)); });
     sum = block.reduce(sum, [](std::uint64_t a, std::uint64_t b) { return a + b; });
     spin(block, 2);
     if (block.leader()) *to = value(sum, index, block.iteration());
@@ -240,8 +234,7 @@ class MixerStages {
       After stage;
       const std::uint64_t* from = rows + std::size_t{(s + stages_ - 1) % stages_} * width_;
       for (std::uint32_t i = 0; i < width_; ++i) {
-        const auto task =
-            graph.add(Mixer{from, rows + std::size_t{s} * width_ + i, width_, i + s * width_, delay}, before);
+        const auto task = graph.add(Mixer{from, rows + std::size_t{s} * width_ + i, width_, i + s * width_, delay}, before);
         stage.tasks.push_back(task.index);
         stage.graphs.push_back(task.graph);
       }
@@ -257,8 +250,7 @@ class MixerStages {
         const std::size_t from = std::size_t{(s + stages_ - 1) % stages_} * width_;
         std::uint64_t sum = 0;
         for (std::uint32_t i = 0; i < width_; ++i) sum += Mixer::part(rows[from + i], i);
-        for (std::uint32_t i = 0; i < width_; ++i)
-          rows[std::size_t{s} * width_ + i] = Mixer::value(sum, i + s * width_, pass);
+        for (std::uint32_t i = 0; i < width_; ++i) rows[std::size_t{s} * width_ + i] = Mixer::value(sum, i + s * width_, pass);
       }
   }
 

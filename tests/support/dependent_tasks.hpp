@@ -43,8 +43,7 @@ struct Check {
   template <class Block>
   FLYWHEEL_TASK void operator()(Block&) const {}
   template <class Block, class Operands>
-    requires Block::kOnGpu
-  FLYWHEEL_TASK void compute(Block& block, Operands& operands) const {
+  requires Block::kOnGpu FLYWHEEL_TASK void compute(Block& block, Operands& operands) const {
     std::uint32_t wrong = 0;
     each_page(operands, constants, [&](const unsigned char* page, std::uint32_t at, std::uint32_t n) {
       for (auto i = static_cast<std::uint32_t>(block.lane()); i < n; i += 32) wrong += page[i] != operand_byte(seed, at + i);
@@ -88,8 +87,8 @@ struct Stages {
         written.tasks.push_back(task.index);
         written.graphs.push_back(task.graph);
       }
-      checks.push_back({{words[2 * s].data(), words[2 * s + 1].data()}, {counts[0], counts[1]}, 10 * s, s * 4999 % 40'000,
-                        notes.data()});
+      checks.push_back(
+          {{words[2 * s].data(), words[2 * s + 1].data()}, {counts[0], counts[1]}, 10 * s, s * 4999 % 40'000, notes.data()});
       graph.add(checks.back(), written);
     }
   }

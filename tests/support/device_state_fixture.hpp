@@ -21,8 +21,8 @@ struct TestGraph {
   std::vector<Phase> phases;  // phased graphs only
 
   template <class Task>
-  std::uint32_t add(const Task& task, std::vector<std::uint32_t> waits = {},
-                    Priority priority = Priority::inherit, std::uint32_t result_offset = kNoResult) {
+  std::uint32_t add(const Task& task, std::vector<std::uint32_t> waits = {}, Priority priority = Priority::inherit,
+                    std::uint32_t result_offset = kNoResult) {
     static_assert(sizeof(Task) <= kTaskArgBytes);
     TaskRecord record{};
     record.header.type = static_cast<std::uint16_t>(List::template index_of<Task>());
@@ -125,13 +125,12 @@ class TestDeviceState {
     dev.mailboxes = take<Mailbox>(shape.workers);
     for (std::uint32_t w = 0; w < shape.workers; ++w) dev.mailboxes[w].value = kEmptyMailbox;
     dev.queue_words = take<QueueWords>(kPriorities + 1);
-    dev.queue_slots =
-        take<std::uint64_t>(std::size_t{kPriorities} * shape.queue_capacity + shape.spawn_capacity);
+    dev.queue_slots = take<std::uint64_t>(std::size_t{kPriorities} * shape.queue_capacity + shape.spawn_capacity);
     for (std::uint32_t q = 0; q <= kPriorities; ++q) {
       const bool pool = q == kPriorities;
       reset_queue(pool ? dev.control->pooled.value : dev.control->broadcast.queued[q], dev.queue_words[q],
-                  dev.queue_slots + std::size_t{q} * shape.queue_capacity,
-                  pool ? shape.spawn_capacity : shape.queue_capacity, pool ? shape.spawn_capacity : 0);
+                  dev.queue_slots + std::size_t{q} * shape.queue_capacity, pool ? shape.spawn_capacity : shape.queue_capacity,
+                  pool ? shape.spawn_capacity : 0);
     }
     dev.runs = take<RunState>(shape.run_slots);
     dev.execs = take<ExecRecord>(kMaxExecs);

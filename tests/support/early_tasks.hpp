@@ -18,7 +18,8 @@ struct Layer {
   Stamped* out;
   std::uint32_t width, seed;
 
-  FLYWHEEL_TASK static std::uint32_t value(std::uint32_t sum_before, std::uint32_t seed, std::uint32_t task, std::uint32_t pass) {
+  FLYWHEEL_TASK static std::uint32_t value(std::uint32_t sum_before, std::uint32_t seed, std::uint32_t task,
+                                           std::uint32_t pass) {
     return static_cast<std::uint32_t>(mix(mix(sum_before, seed), std::uint64_t{task} << 32 | pass));
   }
 
@@ -53,8 +54,7 @@ struct Direct {
   template <class Block>
   FLYWHEEL_TASK void operator()(Block&) const {}
   template <class Block, class Operands>
-    requires Block::kOnGpu
-  FLYWHEEL_TASK void compute(Block& block, Operands&) const {
+  requires Block::kOnGpu FLYWHEEL_TASK void compute(Block& block, Operands&) const {
     if (!impatient && !block.await_sent()) return;
     const std::uint32_t sum = layer.sum(block);
     block.sync();
@@ -79,16 +79,14 @@ struct Stored {
   template <class Block>
   FLYWHEEL_TASK void operator()(Block&) const {}
   template <class Block, class Operands>
-    requires Block::kOnGpu
-  FLYWHEEL_TASK void compute(Block& block, Operands&) const {
+  requires Block::kOnGpu FLYWHEEL_TASK void compute(Block& block, Operands&) const {
     if (!impatient && !block.await_sent()) return;
     const std::uint32_t sum = layer.sum(block);
     block.template producer_acquire<std::uint32_t>()[block.rank()] = sum;
     block.producer_commit();
   }
   template <class Block>
-    requires Block::kOnGpu
-  FLYWHEEL_TASK void store(Block& block) const {
+  requires Block::kOnGpu FLYWHEEL_TASK void store(Block& block) const {
     const auto* sums = block.template consumer_wait<std::uint32_t>();
     if (!sums) return;
     std::uint32_t differ = 0;
@@ -112,8 +110,7 @@ struct Late {
   template <class Block>
   FLYWHEEL_TASK void operator()(Block&) const {}
   template <class Block, class Operands>
-    requires Block::kOnGpu
-  FLYWHEEL_TASK void compute(Block& block, Operands&) const {
+  requires Block::kOnGpu FLYWHEEL_TASK void compute(Block& block, Operands&) const {
     if (!block.await() || !block.leader()) return;
     if (*plain != block.iteration() + 7) add_to(notes->wrong, 1u);
     ++*count;
@@ -161,13 +158,15 @@ struct EarlyGraph {
       : notes(runtime.allocate<EarlyNotes>(1)) {
     After before;
     for (std::uint32_t s = 0; s < shape.stages; ++s) {
-      const Layer layer{s ? words.data() + (s - 1) * shape.width : nullptr, words.data() + s * shape.width, shape.width, seed + s};
+      const Layer layer{s ? words.data() + (s - 1) * shape.width : nullptr, words.data() + s * shape.width, shape.width,
+                        seed + s};
       After stage;
       for (std::uint32_t t = 0; t < shape.width; ++t) {
         const bool fails = s == shape.stages / 2 && t == shape.width / 2, impatient = (s + t) % 2 == 0;
-        const auto task = (s + seed) % 2 && !fails
-                              ? graph.add(Stored{layer, t, impatient, notes.data()}, before)
-                              : graph.add(Direct{layer, t, fails ? shape.fail_at : ~0u, shape.fails, impatient, notes.data()}, before);
+        const auto task =
+            (s + seed) % 2 && !fails
+                ? graph.add(Stored{layer, t, impatient, notes.data()}, before)
+                : graph.add(Direct{layer, t, fails ? shape.fail_at : ~0u, shape.fails, impatient, notes.data()}, before);
         if (shape.workers_used != ~0u) graph.place(task, t % shape.workers_used);
         stage.tasks.push_back(task.index);
         stage.graphs.push_back(task.graph);

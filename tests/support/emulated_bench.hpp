@@ -10,7 +10,7 @@ namespace flywheel::testing {
 inline Options emulated_options(std::uint32_t workers = 3) {
   Options options;
   options.workers = workers;
-  options.log_level = "error";  // says why a launch was lost
+  options.log_level = "error";                       // says why a launch was lost
   options.start_timeout = std::chrono::seconds(60);  // of processors that others keep busy
   return options;
 }

@@ -8,9 +8,9 @@
 #include <memory>
 
 #include "device/kernel.cuh"
-#include "host/engine/engine.hpp"
-#include "host/base/error.hpp"
 #include "host/api/runtime.hpp"
+#include "host/base/error.hpp"
+#include "host/engine/engine.hpp"
 #include "support/fresh_seed.hpp"
 
 namespace flywheel::testing {
@@ -23,13 +23,18 @@ inline std::string mbarrier_name(const void* at) {
     const char* name;
     const std::uint64_t* first;
     std::size_t count;
-  } all[] = {{"ready", roles.ready, kRoleSlots},     {"computed", roles.computed, kRoleSlots},
-             {"coming", roles.coming, kRoleSlots},   {"before", roles.before, kRoleSlots},
+  } all[] = {{"ready", roles.ready, kRoleSlots},
+             {"computed", roles.computed, kRoleSlots},
+             {"coming", roles.coming, kRoleSlots},
+             {"before", roles.before, kRoleSlots},
              {"stored", roles.stored, kRoleSlots},
              {"handed", roles.handed, kHandoffs},
-             {"taken", roles.taken, kHandoffs},      {"landed", roles.landed, kMostPages},
-             {"returned", roles.returned, kMostPages}, {"begin", &roles.begin, 1},
-             {"left", &roles.left, 1},               {"full", executor.full, 2},
+             {"taken", roles.taken, kHandoffs},
+             {"landed", roles.landed, kMostPages},
+             {"returned", roles.returned, kMostPages},
+             {"begin", &roles.begin, 1},
+             {"left", &roles.left, 1},
+             {"full", executor.full, 2},
              {"done", executor.done, 2}};
   for (const auto& one : all)
     for (std::size_t i = 0; i < one.count; ++i)
@@ -75,8 +80,11 @@ struct EmulatedLaunch {
 class EmulatedEngine final : public Engine {
  public:
   EmulatedEngine(const KernelEntry& entry, const Options& options, std::uint64_t seed, const EmulatedPace& pace)
-      : options_(options), workers_(options.workers ? options.workers : 3), seed_(seed),
-        memory_(make_cpu_engine(entry, options)), stacks_(workers_) {
+      : options_(options),
+        workers_(options.workers ? options.workers : 3),
+        seed_(seed),
+        memory_(make_cpu_engine(entry, options)),
+        stacks_(workers_) {
     launch_.grid.seed = seed;
     launch_.grid.pace = pace;
     launch_.kernel = reinterpret_cast<EmulatedLaunch::Kernel>(reinterpret_cast<std::uintptr_t>(entry.kernel));

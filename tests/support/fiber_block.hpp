@@ -22,16 +22,19 @@ struct FiberOptions {
   std::uint32_t worker = 0;
   std::uint32_t workers = 1;
   std::uint32_t iteration = 0;
-  std::uint32_t stamp = 1;  // of the words that the task writes, and of those that it waits for
+  std::uint32_t stamp = 1;                 // of the words that the task writes, and of those that it waits for
   std::vector<unsigned char> params = {};  // of the run, at most kParamBytes
-  const DeviceState* dev = nullptr;            // for bodies that emit() or spawn(), as run 0 of it: see TestDeviceState
+  const DeviceState* dev = nullptr;        // for bodies that emit() or spawn(), as run 0 of it: see TestDeviceState
   bool called_off = false;  // a task before this one has failed: spin() does not wait for words that are not there
 };
 
 /// What a block of one run works with.
 struct FiberRun {
   FiberRun(const FiberOptions& options, std::span<const unsigned char> packed)
-      : executor(options.seed), pages(executor, packed, options.pages), handoffs(executor), scratch(executor, options.scratch_bytes),
+      : executor(options.seed),
+        pages(executor, packed, options.pages),
+        handoffs(executor),
+        scratch(executor, options.scratch_bytes),
         called_off(options.called_off) {
     if (options.dev) dev = *options.dev;
     else dev.workers = options.workers;
@@ -62,7 +65,8 @@ struct FiberRun {
 template <class Ready>
 bool fiber_spin(FiberRun& run, Ready&& ready) {
   const bool there = ready();
-  if (!there && !run.called_off) run.executor.fail("spin() waits for words that nobody has put, or with another stamp than FiberOptions::stamp");
+  if (!there && !run.called_off)
+    run.executor.fail("spin() waits for words that nobody has put, or with another stamp than FiberOptions::stamp");
   return there;
 }
 
@@ -113,7 +117,9 @@ class FiberBlock : public BlockCore<CpuPlatform, List>, public FiberPairs {
   }
 
   template <class T>
-  static T* in_scratch(T* memory) { return memory; }
+  static T* in_scratch(T* memory) {
+    return memory;
+  }
   template <class T>
   T* scratch(int n) {
     const std::size_t at = (used_ + 15) & ~std::size_t{15};
@@ -233,7 +239,8 @@ class FiberWarpBlock : public BlockCore<CpuPlatform, List>, public FiberPairs {
 
   template <class T>
   const T* consumer_wait() {
-    if (held_) run_.executor.fail("the store warp takes the next handoff before it gave back the last: call consumer_release()");
+    if (held_)
+      run_.executor.fail("the store warp takes the next handoff before it gave back the last: call consumer_release()");
     const void* place = run_.handoffs.consumer_wait(given_back_);
     held_ = place != nullptr;
     return static_cast<const T*>(place);
@@ -270,7 +277,10 @@ void run_compute_fiber(const Task& task, FiberRun& run) {
 template <class Task>
 void run_store_fiber(const Task& task, FiberRun& run) {
   FiberWarpBlock<TaskList<Task>> block(run);
-  if constexpr (requires(FiberOperands& operands) { task.compute(block, operands); task.store(block); })
+  if constexpr (requires(FiberOperands & operands) {
+                  task.compute(block, operands);
+                  task.store(block);
+                })
     task.store(block);
   run.executor.meet(kReturned);
   block.end();

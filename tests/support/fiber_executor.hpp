@@ -249,9 +249,8 @@ class FiberExecutor {
       return std::any_of(fibers_.begin(), fibers_.begin() + kFiberComputeThreads,
                          [&](const Fiber& fiber) { return fiber.at == what; });
     };
-    std::string text = any(kSyncAll) && any(kReturned)
-                           ? "sync() was reached by some threads while others have returned: "
-                           : "deadlock, no thread can go on: ";
+    std::string text = any(kSyncAll) && any(kReturned) ? "sync() was reached by some threads while others have returned: "
+                                                       : "deadlock, no thread can go on: ";
     for (std::uint32_t w = 0; w < threads / 32; ++w) text += (w ? "; " : "") + warp_text(w) + ": " + whereabouts(w);
     if (explain) text += explain();
     fail(text);
@@ -280,7 +279,7 @@ class FiberExecutor {
   const std::uint64_t seed_;
   Random random_;
   std::uint64_t most_wait_;  // on average, steps before another warp gets its turn
-  std::uint32_t slow_;      // a warp, or none
+  std::uint32_t slow_;       // a warp, or none
   std::function<void(std::uint32_t)> body_;
   std::array<Fiber, kFiberThreads> fibers_;
   std::array<Meeting, kFiberWarps> meetings_;

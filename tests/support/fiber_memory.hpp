@@ -18,7 +18,8 @@ inline constexpr unsigned char kGarbage = 0xff;
 class GuardedBytes {
  public:
   explicit GuardedBytes(std::size_t bytes)
-      : bytes_(bytes), memory_(static_cast<unsigned char*>(::operator new(bytes + kGuardBytes, kAlignment))) {
+      : bytes_(bytes),
+        memory_(static_cast<unsigned char*>(::operator new(bytes + kGuardBytes, kAlignment))) {
     std::memset(data(), kGarbage, bytes_);
     std::memset(data() + bytes_, kGuard, kGuardBytes);
   }
@@ -64,7 +65,8 @@ class FiberPages {
   static constexpr Collective kNext{"consumer_wait()"}, kGiveBack{"the operands' consumer_release()"};
 
   FiberPages(FiberExecutor& executor, std::span<const unsigned char> packed, std::uint32_t pages)
-      : executor_(executor), packed_(packed) {
+      : executor_(executor),
+        packed_(packed) {
     if (pages < kFewestPages) executor.fail("a worker has at least kFewestPages pages: raise FiberOptions::pages");
     for (std::uint32_t p = 0; p < pages; ++p) pages_.emplace_back(kPageBytes);
   }
@@ -113,7 +115,8 @@ class FiberPages {
 /// The places of handoffs. One is overwritten with garbage when the store warp has given it back.
 class FiberHandoffs {
  public:
-  static constexpr Collective kHand{"producer_acquire()"}, kPassOn{"producer_commit()"}, kTake{"consumer_wait()"}, kGiveBack{"consumer_release()"}, kBorrow{"borrow_handoffs()"};
+  static constexpr Collective kHand{"producer_acquire()"}, kPassOn{"producer_commit()"}, kTake{"consumer_wait()"},
+      kGiveBack{"consumer_release()"}, kBorrow{"borrow_handoffs()"};
 
   explicit FiberHandoffs(FiberExecutor& executor) : executor_(executor) {
     for (std::uint32_t p = 0; p < kHandoffs; ++p) places_.emplace_back(kHandoffBytes);
@@ -143,7 +146,8 @@ class FiberHandoffs {
   void end_compute() {
     if (++ended_ < kFiberComputeWarps) return;
     if (!handed_.equal())
-      executor_.fail("each compute warp must call producer_commit() equally often; theirs called it " + handed_.text() + " times");
+      executor_.fail("each compute warp must call producer_commit() equally often; theirs called it " + handed_.text() +
+                     " times");
     executor_.changed();
   }
 
@@ -181,7 +185,10 @@ class FiberHandoffs {
 class FiberScratch {
  public:
   FiberScratch(FiberExecutor& executor, std::uint32_t bytes)
-      : executor_(executor), bytes_(bytes), own_(bytes), with_borrowed_(bytes + kHandoffs * kHandoffBytes) {}
+      : executor_(executor),
+        bytes_(bytes),
+        own_(bytes),
+        with_borrowed_(bytes + kHandoffs * kHandoffBytes) {}
 
   /// A thread's call number `call`, for memory from `at` to `end`. Null if there is not that much.
   void* take(std::size_t call, std::size_t at, std::size_t end, bool borrows) {
@@ -191,7 +198,8 @@ class FiberScratch {
     return end <= bytes_ ? own_.data() + at : nullptr;
   }
   void check() const {
-    if (own_.overrun() || with_borrowed_.overrun()) executor_.fail("a body wrote behind all scratch memory: ask scratch() for as much as it uses");
+    if (own_.overrun() || with_borrowed_.overrun())
+      executor_.fail("a body wrote behind all scratch memory: ask scratch() for as much as it uses");
   }
 
  private:

@@ -129,7 +129,9 @@ class FiberContext {
     at_ = thread_.get();
     place_.start(top, bytes, entry);
   }
-  void switch_to(FiberContext& next) { switch_to(next, [] {}); }
+  void switch_to(FiberContext& next) {
+    switch_to(next, [] {});
+  }
   /// For good. `last`: is done last of all that this one still does.
   template <class Last>
   void end_with(FiberContext& next, Last&& last) {
@@ -162,7 +164,7 @@ class FiberContext {
   StackPlace place_;
   WatchedThread thread_;
   bool is_over_ = true;  // or was not started
-  void* at_ = nullptr;  // thread_, or who was never started here
+  void* at_ = nullptr;   // thread_, or who was never started here
   const void* bottom_ = nullptr;
   std::size_t bytes_ = 0;
   void* fake_stack_ = nullptr;  // AddressSanitizer's

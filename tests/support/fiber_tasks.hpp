@@ -13,10 +13,7 @@ struct Both {
   template <class Block>
   void operator()(Block&) const {}
   template <class Block, class Operands>
-    requires Block::kOnGpu
-  void compute(Block& block, Operands& operands) const {
-    on_compute(block, operands);
-  }
+  requires Block::kOnGpu void compute(Block& block, Operands& operands) const { on_compute(block, operands); }
   template <class Block>
   void store(Block& block) const {
     on_store(block);

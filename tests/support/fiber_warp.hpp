@@ -26,8 +26,8 @@ struct HalfPair {
   static float high(std::uint32_t word) { return low(word >> 16); }
 };
 
-/// One mma.sync.m16n8k16.row.col.f32 with f32 sums, of bf16 or f16: c += a * b. PTX ISA, "Matrix Fragments for mma.m16n8k16 with
-/// floating point type". A tile's sums are in double and rounded once; tensor cores have errors of their own.
+/// One mma.sync.m16n8k16.row.col.f32 with f32 sums, of bf16 or f16: c += a * b. PTX ISA, "Matrix Fragments for mma.m16n8k16
+/// with floating point type". A tile's sums are in double and rounded once; tensor cores have errors of their own.
 template <class Pair>
 struct WarpTile {
   double a[16][16], b[16][8], c[16][8];
@@ -55,8 +55,7 @@ struct WarpTile {
   }
   void give_lane(std::uint32_t lane, const FiberExecutor::Post& post) const {
     auto* sums = static_cast<float*>(post.result);
-    for (std::uint32_t r = 0; r < 4; ++r)
-      sums[r] = static_cast<float>(c[(lane >> 2) + r / 2 * 8][lane % 4 * 2 + r % 2]);
+    for (std::uint32_t r = 0; r < 4; ++r) sums[r] = static_cast<float>(c[(lane >> 2) + r / 2 * 8][lane % 4 * 2 + r % 2]);
   }
 };
 

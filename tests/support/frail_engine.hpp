@@ -7,8 +7,8 @@
 #include <string>
 #include <utility>
 
-#include "host/engine/engine.hpp"
 #include "host/base/error.hpp"
+#include "host/engine/engine.hpp"
 
 namespace flywheel::testing {
 
@@ -19,18 +19,19 @@ struct Frailty {
   std::atomic<bool> refuses_one_copy{false};  // back to the host
   std::atomic<int> pieces_left{1 << 20};      // of memory, that it gives
   std::atomic<int> pieces{0};                 // that it has given and not taken back
-  std::atomic<bool> never_starts{false};  // launches go well, but no worker comes until it is false again, as on a busy GPU
+  std::atomic<bool> never_starts{false};      // launches go well, but no worker comes until it is false again, as on a busy GPU
   std::atomic<bool> lost{false};
   std::atomic<bool> blocks_in_launch{false};  // until it is false again
-  std::function<void()> called_back;        // by a stream that never gets there; keeps the runtime, so let it go in the end
-  const std::uint32_t* awaited = nullptr;   // by a stream
+  std::function<void()> called_back;          // by a stream that never gets there; keeps the runtime, so let it go in the end
+  const std::uint32_t* awaited = nullptr;     // by a stream
   std::uint32_t awaited_value = 0;
 };
 
 class FrailEngine final : public Engine {
  public:
   FrailEngine(const KernelEntry& entry, const Options& options, std::shared_ptr<Frailty> frailty)
-      : inner_(make_cpu_engine(entry, options)), frailty_(std::move(frailty)) {}
+      : inner_(make_cpu_engine(entry, options)),
+        frailty_(std::move(frailty)) {}
 
   std::string name() const override { return "frail"; }
   bool is_gpu() const override { return false; }

@@ -24,18 +24,19 @@ struct Evidence {
 class RunCheck {
  public:
   RunCheck(const Case& all, std::size_t run, const Evidence& seen)
-      : graph_(all.graph), run_(all.runs[run]), number_(run), seen_(seen), oracle_(graph_, run_) {}
+      : graph_(all.graph),
+        run_(all.runs[run]),
+        number_(run),
+        seen_(seen),
+        oracle_(graph_, run_) {}
 
   /// Empty, or what is wrong.
   std::string operator()() {
-    if (seen_.early)
-      differ("predecessors that had not run when their successor looked", kNever, 0, seen_.early);
+    if (seen_.early) differ("predecessors that had not run when their successor looked", kNever, 0, seen_.early);
     // A worker of a compiled run that has heard of a failure does nothing more in that pass.
     const bool partly = seen_.code != 0 && (seen_.cancel_requested || seen_.compiled);
-    if (partly)
-      check_cancelled();
-    else
-      check_finished();
+    if (partly) check_cancelled();
+    else check_finished();
     return problem_.str();
   }
   const Oracle& oracle() const { return oracle_; }
@@ -43,9 +44,8 @@ class RunCheck {
  private:
   void differ(const std::string& what, std::uint32_t task, std::uint64_t expected, std::uint64_t got) {
     if (++problems_ > 5) return;
-    problem_ << "seed " << graph_.seed << ", " << graph_.shape << " graph of " << graph_.size()
-             << " tasks, run " << number_ << " (repeat " << run_.repeat
-             << (seen_.cancel_requested ? ", cancelled" : "") << ", code " << seen_.code << "): ";
+    problem_ << "seed " << graph_.seed << ", " << graph_.shape << " graph of " << graph_.size() << " tasks, run " << number_
+             << " (repeat " << run_.repeat << (seen_.cancel_requested ? ", cancelled" : "") << ", code " << seen_.code << "): ";
     if (task != kNever) problem_ << "task " << task << ": ";
     problem_ << what << ", expected " << expected << ", got " << got << "\n";
   }
@@ -72,8 +72,8 @@ class RunCheck {
     if (!oracle_.failed()) return compare("status", kNever, 0, seen_.code);
     for (const Fault& fault : oracle_.faults())
       if (kUserStatus + fault.code == seen_.code) return check_name(fault.node);
-    differ("status is not one of the failing tasks' codes, such as", kNever,
-           kUserStatus + oracle_.faults().begin()->code, seen_.code);
+    differ("status is not one of the failing tasks' codes, such as", kNever, kUserStatus + oracle_.faults().begin()->code,
+           seen_.code);
   }
   void check_name(std::uint32_t node) {
     const auto local = std::find(graph_.order.begin(), graph_.order.end(), node) - graph_.order.begin();
@@ -92,8 +92,7 @@ class RunCheck {
     if (pass < seen_.iterations) return differ("passes, at most", kNever, pass, seen_.iterations);
     if (!oracle_.over()) oracle_.pass();
     if (seen_.code != static_cast<std::uint32_t>(Status::cancelled)) check_fault();
-    for (std::uint32_t id = 0; id < graph_.size(); ++id)
-      check_partly(id, before, oracle_.account(), pass, stream);
+    for (std::uint32_t id = 0; id < graph_.size(); ++id) check_partly(id, before, oracle_.account(), pass, stream);
     check_stream(stream);
   }
   void check_partly(std::uint32_t id, const Account& before, const Account& after, std::uint32_t pass,
@@ -105,8 +104,7 @@ class RunCheck {
     if (!ran) return check_idle(id, before);
     oracle_.add_emitted(stream, id, pass, after.value[id]);
     const NodeSpec& node = graph_.nodes[id];
-    if (got.sprouts[id] > after.sprouts[id])
-      differ("spawned tasks, at most", id, after.sprouts[id], got.sprouts[id]);
+    if (got.sprouts[id] > after.sprouts[id]) differ("spawned tasks, at most", id, after.sprouts[id], got.sprouts[id]);
     for (std::uint32_t i = 0; i < node.before_count; ++i) check_complete(graph_.before_of(node)[i], after);
   }
   void check_idle(std::uint32_t id, const Account& before) {
@@ -123,8 +121,7 @@ class RunCheck {
     std::vector<std::uint64_t> got = seen_.emitted, last(graph_.size(), 0);
     for (const std::uint64_t value : got) {
       std::uint64_t& before = last[std::min<std::uint64_t>(value >> 44, graph_.size() - 1)];
-      if (before > value)
-        differ("order of streamed values", static_cast<std::uint32_t>(value >> 44), before, value);
+      if (before > value) differ("order of streamed values", static_cast<std::uint32_t>(value >> 44), before, value);
       before = value;
     }
     std::sort(want.begin(), want.end());

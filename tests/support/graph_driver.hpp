@@ -29,8 +29,7 @@ struct Campaign {
 
 /// What a campaign did, and the first mismatch.
 struct Tally {
-  std::atomic<std::uint64_t> graphs{0}, runs{0}, executions{0}, spawned{0}, failed{0}, cancelled{0},
-      streamed{0};
+  std::atomic<std::uint64_t> graphs{0}, runs{0}, executions{0}, spawned{0}, failed{0}, cancelled{0}, streamed{0};
   std::atomic<bool> bad{false};
   std::mutex mutex;
   std::string problem;
@@ -63,8 +62,7 @@ class Lane {
       if (one.runs[r].cancels) cancel(one.runs[r], runs_[r], seen[r]);
     for (std::size_t r = 0; r < runs_.size(); ++r) follow(one.graph, runs_[r], seen[r]);
     const std::vector<std::uint64_t> words = read(one);
-    for (std::size_t r = 0; r < runs_.size(); ++r)
-      judge(one, r, seen[r], words.data() + r * bank_words(one.graph.size()));
+    for (std::size_t r = 0; r < runs_.size(); ++r) judge(one, r, seen[r], words.data() + r * bank_words(one.graph.size()));
     tally_.graphs.fetch_add(1, std::memory_order_relaxed);
   }
 
@@ -97,10 +95,8 @@ class Lane {
       if (spec.phased && i && spec.nodes[id].phase != spec.nodes[spec.order[i - 1]].phase) graph.phase();
       refs[id] = add(graph, spec, id);
     }
-    if (spec.phased)
-      graph.phase();
-    else
-      add_edges(graph, spec, refs);
+    if (spec.phased) graph.phase();
+    else add_edges(graph, spec, refs);
     if (!compiled_) return runtime_.load(graph);
     place_some(graph, spec, refs);
     return runtime_.load(graph, compiled);
@@ -134,8 +130,7 @@ class Lane {
   static void add_edges(Graph& graph, const GraphSpec& spec, const std::vector<TaskRef<>>& refs) {
     for (std::uint32_t id = 0; id < spec.size(); ++id) {
       const NodeSpec& node = spec.nodes[id];
-      for (std::uint32_t i = 0; i < node.before_count; ++i)
-        graph.edge(refs[spec.before_of(node)[i]], refs[id]);
+      for (std::uint32_t i = 0; i < node.before_count; ++i) graph.edge(refs[spec.before_of(node)[i]], refs[id]);
     }
   }
 
@@ -154,15 +149,13 @@ class Lane {
     const auto memory = set(memory_, memory_at(banks_.data() + r * bank_words(n), n, spec.salt));
     if (!spec.sets_bias) return runtime_.submit(executable, memory, repeat(spec.repeat), spec.priority);
     for (;;)
-      if (auto run = runtime_.try_submit(executable, spec.priority, repeat(spec.repeat), memory,
-                                         set(bias_, spec.bias)))
+      if (auto run = runtime_.try_submit(executable, spec.priority, repeat(spec.repeat), memory, set(bias_, spec.bias)))
         return *run;
   }
 
   static void cancel(const RunSpec& spec, Run& run, Evidence& seen) {
     const auto until = std::chrono::steady_clock::now() + std::chrono::microseconds(spec.cancel_after_us);
-    while (std::chrono::steady_clock::now() < until) {
-    }
+    while (std::chrono::steady_clock::now() < until) {}
     run.cancel();
     seen.cancel_requested = true;
   }
@@ -203,8 +196,7 @@ class Lane {
     tally_.executions.fetch_add(sum(seen.account.count), std::memory_order_relaxed);
     tally_.spawned.fetch_add(sum(seen.account.sprouts), std::memory_order_relaxed);
     tally_.failed.fetch_add(seen.code >= kUserStatus, std::memory_order_relaxed);
-    tally_.cancelled.fetch_add(seen.code == static_cast<std::uint32_t>(Status::cancelled),
-                               std::memory_order_relaxed);
+    tally_.cancelled.fetch_add(seen.code == static_cast<std::uint32_t>(Status::cancelled), std::memory_order_relaxed);
     tally_.streamed.fetch_add(seen.emitted.size(), std::memory_order_relaxed);
   }
 

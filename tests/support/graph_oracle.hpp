@@ -51,10 +51,8 @@ class Oracle {
   const std::set<Fault>& faults() const { return faults_; }
   std::uint32_t completed() const { return completed_; }
   /// What node `id` streams in a pass in which it computes `value`.
-  void add_emitted(std::vector<std::uint64_t>& to, std::uint32_t id, std::uint32_t pass,
-                   std::uint64_t value) const {
-    for (std::uint32_t k = 0; k < graph_.nodes[id].emits; ++k)
-      to.push_back(emitted_value(id, pass, k, value));
+  void add_emitted(std::vector<std::uint64_t>& to, std::uint32_t id, std::uint32_t pass, std::uint64_t value) const {
+    for (std::uint32_t k = 0; k < graph_.nodes[id].emits; ++k) to.push_back(emitted_value(id, pass, k, value));
   }
   const std::vector<std::uint64_t>& emitted() const { return emitted_; }
 
@@ -83,8 +81,7 @@ class Oracle {
   bool grow_tree(std::uint32_t id, const NodeSpec& node) {
     bool good = true;
     for (std::uint32_t j = 0; j < first_sprouts(graph_.seed, id); ++j)
-      good &= grow(
-          first_sprout(graph_.seed, id, node.tree_depth, j, node.tree_fails ? node.fail_at : kNever, {}));
+      good &= grow(first_sprout(graph_.seed, id, node.tree_depth, j, node.tree_fails ? node.fail_at : kNever, {}));
     return good;
   }
   bool grow(const Sprout& sprout) {

@@ -20,18 +20,15 @@ struct RunMemory {
 
 // The arithmetic that tasks and oracle share.
 
-FLYWHEEL_TASK constexpr std::uint64_t own_value(std::uint64_t salt, std::uint32_t bias, std::uint32_t id,
-                                                std::uint32_t pass) {
+FLYWHEEL_TASK constexpr std::uint64_t own_value(std::uint64_t salt, std::uint32_t bias, std::uint32_t id, std::uint32_t pass) {
   return mix(mix(salt, id), pass) + bias;
 }
-FLYWHEEL_TASK constexpr std::uint64_t inherited(std::uint64_t value, std::uint64_t extra,
-                                                std::uint32_t position) {
+FLYWHEEL_TASK constexpr std::uint64_t inherited(std::uint64_t value, std::uint64_t extra, std::uint32_t position) {
   return mix(value + extra, position);
 }
-FLYWHEEL_TASK constexpr std::uint64_t emitted_value(std::uint32_t id, std::uint32_t pass,
-                                                    std::uint32_t number, std::uint64_t value) {
-  return (std::uint64_t{id} << 44) | (std::uint64_t{pass} << 32) | (std::uint64_t{number} << 24) |
-         (value & 0xffffff);
+FLYWHEEL_TASK constexpr std::uint64_t emitted_value(std::uint32_t id, std::uint32_t pass, std::uint32_t number,
+                                                    std::uint64_t value) {
+  return (std::uint64_t{id} << 44) | (std::uint64_t{pass} << 32) | (std::uint64_t{number} << 24) | (value & 0xffffff);
 }
 FLYWHEEL_TASK constexpr bool fails_in(std::uint64_t salt, std::uint32_t fail_at, std::uint32_t pass) {
   return (salt & 1) && fail_at == pass;
@@ -45,18 +42,12 @@ struct Sprout {
   std::uint32_t fail_at;  // kNever unless the tree is to fail
   Param<RunMemory> memory;
 
-  FLYWHEEL_TASK constexpr std::uint32_t children() const {
-    return depth ? static_cast<std::uint32_t>(mix(key, 1) % 4) : 0;
-  }
-  FLYWHEEL_TASK constexpr Sprout child(std::uint32_t j) const {
-    return {mix(key, 2 + j), id, depth - 1, fail_at, memory};
-  }
+  FLYWHEEL_TASK constexpr std::uint32_t children() const { return depth ? static_cast<std::uint32_t>(mix(key, 1) % 4) : 0; }
+  FLYWHEEL_TASK constexpr Sprout child(std::uint32_t j) const { return {mix(key, 2 + j), id, depth - 1, fail_at, memory}; }
   FLYWHEEL_TASK constexpr bool fails(std::uint64_t salt, std::uint32_t pass) const {
     return fails_in(salt, fail_at, pass) && key % 4 == 0;
   }
-  FLYWHEEL_TASK constexpr std::uint64_t worth(std::uint64_t salt, std::uint32_t pass) const {
-    return mix(key, salt) + pass;
-  }
+  FLYWHEEL_TASK constexpr std::uint64_t worth(std::uint64_t salt, std::uint32_t pass) const { return mix(key, salt) + pass; }
   FLYWHEEL_TASK constexpr Priority priority() const { return static_cast<Priority>(key >> 62); }
 
   /// One thread: what this node of the tree has to do.
@@ -88,8 +79,7 @@ struct Sprout {
   template <class Block>
   FLYWHEEL_TASK void operator()(Block& block) const {
     if (block.leader()) work(block);
-    block.for_each(static_cast<int>(children()),
-                   [&](int j) { child(static_cast<std::uint32_t>(j)).plant(block); });
+    block.for_each(static_cast<int>(children()), [&](int j) { child(static_cast<std::uint32_t>(j)).plant(block); });
   }
 };
 
@@ -97,8 +87,8 @@ struct Sprout {
 FLYWHEEL_TASK constexpr std::uint32_t first_sprouts(std::uint64_t seed, std::uint32_t id) {
   return 1 + static_cast<std::uint32_t>(mix(seed, id) % 4);
 }
-FLYWHEEL_TASK constexpr Sprout first_sprout(std::uint64_t seed, std::uint32_t id, std::uint32_t depth,
-                                            std::uint32_t j, std::uint32_t fail_at, Param<RunMemory> memory) {
+FLYWHEEL_TASK constexpr Sprout first_sprout(std::uint64_t seed, std::uint32_t id, std::uint32_t depth, std::uint32_t j,
+                                            std::uint32_t fail_at, Param<RunMemory> memory) {
   return {mix(mix(seed, id), 100 + j), id, depth - 1, fail_at, memory};
 }
 
@@ -120,8 +110,7 @@ struct Node {
   FLYWHEEL_TASK std::uint64_t work(Block& block) const {
     const RunMemory run = block.param(memory);
     const std::uint32_t pass = block.iteration();
-    const std::uint64_t value =
-        mix(own_value(run.salt, block.param(bias), id, pass), heritage(block, run, pass));
+    const std::uint64_t value = mix(own_value(run.salt, block.param(bias), id, pass), heritage(block, run, pass));
     if (block.leader()) account(block, run, pass, value);
     block.sync();  // the tree's tasks look for this node's count
     if (tree_depth) plant_tree(block);
@@ -145,8 +134,7 @@ struct Node {
     return block.reduce(sum, [](std::uint64_t a, std::uint64_t b) { return a + b; });
   }
   template <class Block>
-  FLYWHEEL_TASK void account(Block& block, const RunMemory& run, std::uint32_t pass,
-                             std::uint64_t value) const {
+  FLYWHEEL_TASK void account(Block& block, const RunMemory& run, std::uint32_t pass, std::uint64_t value) const {
     run.value[id] = value;
     add_to(run.count[id], 1u);
     for (std::uint32_t k = 0; k < emits; ++k) block.emit(emitted_value(id, pass, k, value));

@@ -9,8 +9,7 @@ template <class List, class P = CpuPlatform>
 class Launch {
  public:
   /// `first_message` goes on from an earlier launch of the same world.
-  explicit Launch(TestDeviceState& hand, std::uint64_t first_message = 0)
-      : dev_(hand.dev), next_(first_message) {
+  explicit Launch(TestDeviceState& hand, std::uint64_t first_message = 0) : dev_(hand.dev), next_(first_message) {
     for (std::uint32_t w = 0; w < dev_.workers; ++w)
       threads_.emplace_back([this, w] {
         const auto scratch = std::make_unique<unsigned char[]>(dev_.scratch_bytes + 16);
@@ -62,9 +61,7 @@ class Launch {
   }
 
  private:
-  std::uint64_t word(std::uint32_t slot) {
-    return P::system(dev_.completions[slot].word).load(Order::acquire);
-  }
+  std::uint64_t word(std::uint32_t slot) { return P::system(dev_.completions[slot].word).load(Order::acquire); }
 
   void send(const RunConstants& message) {
     const Inbox<P> inbox = Views<P>{dev_}.inbox();

@@ -10,7 +10,10 @@ namespace flywheel::testing {
 
 struct MadeTrace {
   explicit MadeTrace(std::uint32_t worker_count, std::uint32_t room = 64)
-      : workers(worker_count), capacity(room), lanes(worker_count * kTraceRoles), events(lanes.size() * room) {}
+      : workers(worker_count),
+        capacity(room),
+        lanes(worker_count * kTraceRoles),
+        events(lanes.size() * room) {}
 
   TraceLane& lane(std::uint32_t worker, TraceRole role) {
     return lanes[worker * kTraceRoles + static_cast<std::uint32_t>(role)];
@@ -27,8 +30,7 @@ struct MadeTrace {
             std::uint16_t kib = 0) {
     add(worker, TraceRole::compute, TraceKind::body, task, pass, begin, ticks, kib);
   }
-  void inputs(std::uint32_t worker, std::uint32_t task, std::uint32_t pass, std::uint64_t begin,
-                std::uint32_t ticks) {
+  void inputs(std::uint32_t worker, std::uint32_t task, std::uint32_t pass, std::uint64_t begin, std::uint32_t ticks) {
     add(worker, TraceRole::compute, TraceKind::inputs, task, pass, begin, ticks);
   }
   void wait(std::uint32_t worker, std::uint32_t task, std::uint32_t pass, std::uint64_t begin, std::uint32_t ticks) {

@@ -26,18 +26,25 @@ enum class Mistake : std::uint32_t {
 inline Status status_of(Mistake mistake) {
   switch (mistake) {
     case Mistake::keeps_one:
-    case Mistake::drops_none: return Status::operands_kept;
+    case Mistake::drops_none:
+      return Status::operands_kept;
     case Mistake::gives_another:
-    case Mistake::drops_twice: return Status::operands_overdrawn;
-    case Mistake::takes_another: return Status::operands_overrun;
+    case Mistake::drops_twice:
+      return Status::operands_overdrawn;
+    case Mistake::takes_another:
+      return Status::operands_overrun;
     case Mistake::hoards:
-    case Mistake::skips_one: return Status::operands_hoarded;
+    case Mistake::skips_one:
+      return Status::operands_hoarded;
     case Mistake::passes_unasked:
     case Mistake::hands_unevenly:
     case Mistake::stores_twice:
-    case Mistake::hands_borrowed: return Status::handoffs_mismatched;
-    case Mistake::renews: return Status::operands_renewed;
-    default: return Status::ok;
+    case Mistake::hands_borrowed:
+      return Status::handoffs_mismatched;
+    case Mistake::renews:
+      return Status::operands_renewed;
+    default:
+      return Status::ok;
   }
 }
 
@@ -155,8 +162,7 @@ inline void check_mistake(Runtime& runtime, Mistake mistake, std::uint32_t bytes
 inline void check_mistakes(Runtime& runtime) {
   for (const Mistake mistake :
        {Mistake::keeps_one, Mistake::drops_none, Mistake::gives_another, Mistake::drops_twice, Mistake::takes_another,
-        Mistake::passes_unasked, Mistake::hands_unevenly, Mistake::stores_twice, Mistake::hands_borrowed,
-        Mistake::renews})
+        Mistake::passes_unasked, Mistake::hands_unevenly, Mistake::stores_twice, Mistake::hands_borrowed, Mistake::renews})
     for (const std::uint32_t bytes : {1u, 70'000u}) check_mistake(runtime, mistake, bytes);
   check_mistake(runtime, Mistake::hoards, 5 * kPageBytes);
   check_mistake(runtime, Mistake::skips_one, 4 * kPageBytes);

@@ -34,9 +34,7 @@ class GraphMaker {
   static constexpr std::uint32_t kMostBefore = 60'000;
 
   /// `compiled`: without phases and spawns, which compiled graphs do not have.
-  explicit GraphMaker(std::uint64_t seed, bool compiled = false) : dice_(seed), compiled_(compiled) {
-    graph_.seed = seed;
-  }
+  explicit GraphMaker(std::uint64_t seed, bool compiled = false) : dice_(seed), compiled_(compiled) { graph_.seed = seed; }
 
   GraphSpec make(std::uint32_t most_tasks) {
     const std::uint32_t n = dice_.size_up_to(most_tasks);
@@ -44,11 +42,9 @@ class GraphMaker {
     static constexpr struct {
       const char* name;
       Shape shape;
-    } kShapes[] = {{"wide", &GraphMaker::wide},       {"deep", &GraphMaker::deep},
-                   {"layered", &GraphMaker::layered}, {"diamonds", &GraphMaker::diamonds},
-                   {"fan-in", &GraphMaker::fan_in},   {"fan-out", &GraphMaker::fan_out},
-                   {"random", &GraphMaker::random},   {"tree", &GraphMaker::tree},
-                   {"phased", &GraphMaker::phased}};
+    } kShapes[] = {{"wide", &GraphMaker::wide},         {"deep", &GraphMaker::deep},     {"layered", &GraphMaker::layered},
+                   {"diamonds", &GraphMaker::diamonds}, {"fan-in", &GraphMaker::fan_in}, {"fan-out", &GraphMaker::fan_out},
+                   {"random", &GraphMaker::random},     {"tree", &GraphMaker::tree},     {"phased", &GraphMaker::phased}};
     const auto& chosen = kShapes[dice_.below(std::size(kShapes) - compiled_)];
     graph_.shape = chosen.name;
     (this->*chosen.shape)(n);
@@ -61,8 +57,7 @@ class GraphMaker {
   NodeSpec& node(const std::vector<std::uint32_t>& before = {}) {
     NodeSpec made;
     made.first_before = static_cast<std::uint32_t>(graph_.before.size());
-    made.before_count =
-        static_cast<std::uint32_t>(std::min<std::size_t>(before.size(), kMostBefore - graph_.before.size()));
+    made.before_count = static_cast<std::uint32_t>(std::min<std::size_t>(before.size(), kMostBefore - graph_.before.size()));
     graph_.before.insert(graph_.before.end(), before.begin(), before.begin() + made.before_count);
     graph_.nodes.push_back(made);
     return graph_.nodes.back();
@@ -115,8 +110,7 @@ class GraphMaker {
   }
   void random(std::uint32_t n) {
     const std::uint32_t most = 1 + dice_.below(8), reach = dice_.size_up_to(n);
-    for (std::uint32_t i = 0; i < n; ++i)
-      node(dice_.one_in(10) ? all(0, 0) : some(i > reach ? i - reach : 0, i, most));
+    for (std::uint32_t i = 0; i < n; ++i) node(dice_.one_in(10) ? all(0, 0) : some(i > reach ? i - reach : 0, i, most));
   }
   void tree(std::uint32_t n) {
     const std::uint32_t ways = 2 + dice_.below(6);
@@ -133,8 +127,7 @@ class GraphMaker {
   }
 
   void give_features() {
-    const bool spawns = !graph_.phased && dice_.one_in(3) && !compiled_, fails = dice_.one_in(4),
-               streams = dice_.one_in(3);
+    const bool spawns = !graph_.phased && dice_.one_in(3) && !compiled_, fails = dice_.one_in(4), streams = dice_.one_in(3);
     const bool stops = dice_.one_in(6), returns = dice_.one_in(2), priorities = dice_.one_in(2);
     for (NodeSpec& node : graph_.nodes) {
       if (priorities) node.priority = static_cast<Priority>(dice_.below(4));
@@ -156,8 +149,7 @@ class GraphMaker {
   void shuffle() {
     graph_.order = all(0, graph_.size());
     if (graph_.phased || dice_.one_in(2)) return;
-    for (std::uint32_t i = graph_.size(); i > 1; --i)
-      std::swap(graph_.order[i - 1], graph_.order[dice_.below(i)]);
+    for (std::uint32_t i = graph_.size(); i > 1; --i) std::swap(graph_.order[i - 1], graph_.order[dice_.below(i)]);
   }
 
   Dice dice_;

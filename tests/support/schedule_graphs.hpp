@@ -104,16 +104,21 @@ inline std::string waits(const SchedulePlan& plan, std::uint32_t task) {
 class PaperRun {
  public:
   PaperRun(const SchedulePlan& plan, const Graph& graph, std::uint32_t passes)
-      : plan_(plan), graph_(graph), passes_(passes), done_(plan.order.size()), runs_(plan.order.size()),
-        arrived_(plan.arrivals.size()), ended_(graph.size()), sink_(graph.size(), true) {
+      : plan_(plan),
+        graph_(graph),
+        passes_(passes),
+        done_(plan.order.size()),
+        runs_(plan.order.size()),
+        arrived_(plan.arrivals.size()),
+        ended_(graph.size()),
+        sink_(graph.size(), true) {
     for (const GraphNode& node : graph.nodes())
       for (const std::uint32_t before : node.predecessors) sink_[before] = false;
   }
 
   /// What went wrong; empty if nothing did.
   std::string go(Random& random) {
-    while (problem_.empty() && move_someone(random)) {
-    }
+    while (problem_.empty() && move_someone(random)) {}
     const bool all_ended = std::all_of(ended_.begin(), ended_.end(), [&](auto times) { return times == passes_; });
     return !problem_.empty() || all_ended ? problem_ : "the run got stuck";
   }

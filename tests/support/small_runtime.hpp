@@ -17,7 +17,8 @@ inline Options on_cpu(std::uint32_t workers = 2) {
 /// resident.
 struct Bench {
   explicit Bench(const Options& options, std::size_t count = 64)
-      : runtime(small_runtime(options)), words(runtime.allocate<std::uint32_t>(count)) {}
+      : runtime(small_runtime(options)),
+        words(runtime.allocate<std::uint32_t>(count)) {}
 
   std::uint32_t* at(std::size_t i) const { return words.data() + i; }
   /// CPU workers look at the same memory: there the host takes part as one more thread.

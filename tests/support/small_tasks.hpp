@@ -63,8 +63,7 @@ struct Gate {
   FLYWHEEL_TASK void operator()(Block& block) const {
     if (block.leader()) {
       add_to(*entered, 1u);
-      while (!peek_at(*open) && !block.cancelled()) {
-      }
+      while (!peek_at(*open) && !block.cancelled()) {}
     }
     block.sync();
   }
@@ -78,8 +77,7 @@ struct Meet {
   FLYWHEEL_TASK void operator()(Block& block) const {
     if (block.leader()) {
       add_to(*come, 1u);
-      while (peek_at(*come) < (block.iteration() + 1) * count && !block.cancelled()) {
-      }
+      while (peek_at(*come) < (block.iteration() + 1) * count && !block.cancelled()) {}
     }
     block.sync();
   }
@@ -93,8 +91,7 @@ struct Deaf {
   FLYWHEEL_TASK void operator()(Block& block) const {
     if (block.leader()) {
       add_to(*entered, 1u);
-      while (!peek_at(*open)) {
-      }
+      while (!peek_at(*open)) {}
     }
     block.sync();
   }
@@ -186,9 +183,8 @@ struct Reduce {
   FLYWHEEL_TASK std::uint64_t operator()(Block& block) const {
     auto* numbers = block.template scratch<std::uint32_t>(static_cast<int>(n));
     if (!numbers) return 0;
-    block.for_each(static_cast<int>(n), [&](int i) {
-      numbers[n - 1 - static_cast<std::uint32_t>(i)] = static_cast<std::uint32_t>(i);
-    });
+    block.for_each(static_cast<int>(n),
+                   [&](int i) { numbers[n - 1 - static_cast<std::uint32_t>(i)] = static_cast<std::uint32_t>(i); });
     block.sync();
     std::uint64_t sum = 0;
     block.for_each(static_cast<int>(n), [&](int i) { sum += numbers[i]; });
@@ -206,8 +202,8 @@ struct TrySpawn {
 };
 
 inline Runtime small_runtime(const Options& options) {
-  return start<Count, Square, Read, Load, Fail, Gate, Deaf, EmitRange, Log, Fibonacci, StopAt, Rounds, Reduce,
-               TrySpawn>(options);
+  return start<Count, Square, Read, Load, Fail, Gate, Deaf, EmitRange, Log, Fibonacci, StopAt, Rounds, Reduce, TrySpawn>(
+      options);
 }
 
 }  // namespace flywheel::testing

@@ -12,7 +12,9 @@ template <class List>
 class TestSchedule {
  public:
   explicit TestSchedule(TestDeviceState& hand, std::uint32_t counters = 8)
-      : hand_(hand), counters_(std::size_t{counters} * kCounterStride), instructions_(hand.dev.workers) {
+      : hand_(hand),
+        counters_(std::size_t{counters} * kCounterStride),
+        instructions_(hand.dev.workers) {
     schedule_.counters = counters_.data();
     schedule_.counter_count = counters;
   }

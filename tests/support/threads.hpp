@@ -51,8 +51,7 @@ template <class Ready>
 bool wait_for(Ready&& ready, std::uint32_t seconds = 60) {
   Limit limit;
   limit.budget_ns = std::uint64_t{seconds} * 1'000'000'000;
-  return spin_until<CpuPlatform>(limit.wait(), WaitReason::none, nullptr, 0,
-                                 [&](std::uint64_t&) { return ready(); });
+  return spin_until<CpuPlatform>(limit.wait(), WaitReason::none, nullptr, 0, [&](std::uint64_t&) { return ready(); });
 }
 
 }  // namespace flywheel::testing

@@ -56,16 +56,13 @@ class WeakRef {
   T fetch_and_if(bool wanted, T value, Order o) const { return wanted ? fetch_and(value, o) : T{0}; }
   void add(T value, Order o) const { native_.add(value, order(Access::fetch_add, o)); }
   void set(T wanted, Order o) const { native_.set(wanted, order(Access::fetch_or, o)); }
-  bool compare_exchange(T expected, T desired, Order o) const {
-    return native_.compare_exchange(expected, desired, o);
-  }
+  bool compare_exchange(T expected, T desired, Order o) const { return native_.compare_exchange(expected, desired, o); }
 
  private:
   Order order(Access access, Order outcome) const {
     const Mutation* m = weakening.mutation;
     const auto* at = reinterpret_cast<const std::byte*>(word_);
-    const bool meant =
-        m && m->access == access && m->from == outcome && at >= weakening.first && at < weakening.last;
+    const bool meant = m && m->access == access && m->from == outcome && at >= weakening.first && at < weakening.last;
     return meant ? m->to : outcome;
   }
 

@@ -201,10 +201,8 @@ inline bool stream() {
   };
   run_together(3, [&](std::uint32_t self) {
     for (std::uint64_t t = 0; t < kCargo; ++t) {
-      if (self == 2)
-        read(t);
-      else if (t % 2 == self)
-        write(t);
+      if (self == 2) read(t);
+      else if (t % 2 == self) write(t);
     }
   });
   return flaws.none();
@@ -229,5 +227,5 @@ inline bool barrier() {
   return flaws.none();
 }
 
-}  // namespace wires
+}  // namespace views
 }  // namespace flywheel::testing

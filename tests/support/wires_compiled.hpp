@@ -2,8 +2,8 @@
 // which workers that have nothing to do leave. See wires.hpp.
 #pragma once
 
-#include "support/test_schedule.hpp"
 #include "support/launch.hpp"
+#include "support/test_schedule.hpp"
 #include "support/wires.hpp"
 
 namespace flywheel::testing::views {
@@ -79,4 +79,4 @@ inline bool leaving() {
   return run_schedule(hand, schedule, 3);
 }
 
-}  // namespace flywheel::testing::wires
+}  // namespace flywheel::testing::views

@@ -83,8 +83,7 @@ inline bool roots() {
     publish_roots<P>(hand.dev, 0, run);
   };
   const auto take = [&] {
-    for (std::uint32_t spins = 0;
-         taken.load(std::memory_order_relaxed) < kCargo / 10 * kRoots && spins < 100000; ++spins) {
+    for (std::uint32_t spins = 0; taken.load(std::memory_order_relaxed) < kCargo / 10 * kRoots && spins < 100000; ++spins) {
       const RootShare share = take_roots<P>(state, 3);
       if (!share.count) {
         P::pause(spins % 512 + 64);
@@ -166,4 +165,4 @@ inline bool heartbeat() {
   return item == 42;
 }
 
-}  // namespace flywheel::testing::wires
+}  // namespace flywheel::testing::views

@@ -31,9 +31,7 @@ void write_text(const std::filesystem::path& file, const std::string& text) {
 }
 
 /// What is asked of the tuned decode, and perhaps of the peers: more than to hold it against the portable tasks.
-bool measures(const BenchRequest& request) {
-  return request.runs > 0 || !request.trace.empty() || !request.schedule.empty();
-}
+bool measures(const BenchRequest& request) { return request.runs > 0 || !request.trace.empty() || !request.schedule.empty(); }
 
 struct Steps {
   explicit Steps(const BenchRequest& request) : count(std::max({request.tokens, kTokensOfCheck, kTokensOfTrace})) {
@@ -213,9 +211,10 @@ bool check_portable_contexts(const BenchModel& model, const BenchRequest& reques
   if (starts.empty()) return true;
   const std::vector<ContextResult> results = check_contexts(model, starts, request.options);
   for (std::size_t i = 0; i < starts.size(); ++i)
-    std::printf("%u steps from position %u against the portable tasks: largest relative error %.2e, must be below %.0e; a "
-                "second run gave %s\n",
-                kStepsOfContext, starts[i], results[i].worst, kMostContextError, second_run(results[i].differs).c_str());
+    std::printf(
+        "%u steps from position %u against the portable tasks: largest relative error %.2e, must be below %.0e; a "
+        "second run gave %s\n",
+        kStepsOfContext, starts[i], results[i].worst, kMostContextError, second_run(results[i].differs).c_str());
   const bool passed = std::ranges::all_of(results, &ContextResult::passed);
   std::printf("portable check in context: %s\n", passed ? "PASSED" : "FAILED");
   std::fflush(stdout);
@@ -253,8 +252,7 @@ bool run_bench(const BenchModel& model, const BenchRequest& request) {
   const std::vector<DecodeTimes> all = bench.measure();
   if (!all.empty()) std::printf("%s", decode_table(model.name, request.batch, all).c_str());
   if (!file.empty() && !all.empty()) {
-    const measure::Stamp stamp{measure::slug(gpu.name), gpu.driver, measure::today(),
-                                       std::string(git_commit())};
+    const measure::Stamp stamp{measure::slug(gpu.name), gpu.driver, measure::today(), std::string(git_commit())};
     write_rows(decode_rows(model.name, request.batch, all, stamp), file);
     std::printf("Written to %s\n", file.c_str());
   }

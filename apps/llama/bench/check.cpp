@@ -39,7 +39,8 @@ std::vector<Logits> by_portable_tasks(const BenchModel& model, const Texts& text
 }
 
 /// Of a run of all texts at once; and where a second one first left other words.
-std::pair<std::vector<Logits>, std::string> by_tuned_tasks(const BenchModel& model, const Texts& texts, const Options& options) {
+std::pair<std::vector<Logits>, std::string> by_tuned_tasks(const BenchModel& model, const Texts& texts,
+                                                           const Options& options) {
   const int context = static_cast<int>(texts.front().size()), count = static_cast<int>(texts.size());
   Runtime runtime = start_tuned_runtime(tuned_options(model.config, {.context = context, .texts = count}, options));
   TunedGenerator generator(runtime, model.config, model.weights(runtime), context, count);
@@ -74,8 +75,7 @@ std::vector<std::uint32_t> random_ids(const Config& config, std::uint32_t count,
   return ids;
 }
 
-CheckResult check_against_portable(const BenchModel& model, int count, std::uint32_t positions,
-                                   const Options& options) {
+CheckResult check_against_portable(const BenchModel& model, int count, std::uint32_t positions, const Options& options) {
   if (positions == 0) throw RequestError("a check of no positions shows nothing: ask for 1 or more");
   positions_of_check(model.config, positions);
   const Texts texts = random_texts(model, sequences_for(count), positions);

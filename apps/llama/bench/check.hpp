@@ -22,7 +22,7 @@ inline constexpr double kMostPeerError = 2e-3;
 std::vector<std::uint32_t> random_ids(const Config& config, std::uint32_t count, std::uint64_t seed);
 
 struct CheckResult {
-  double worst = 0;  // relative error of a position's logits, of all texts
+  double worst = 0;     // relative error of a position's logits, of all texts
   std::string differs;  // where a second run of the tuned tasks first gave other bits, see StepWords; empty: nowhere
   bool passed() const { return differs.empty() && worst < kMostPortableError; }
 };

@@ -45,9 +45,8 @@ void fill_caches(PortableMemory& memory, const Config& config, int count) {
     for_each_number(config, layer, Part::keys, count, [&](int head, int position, int i, float number) {
       cache.key(head, position)[i * KvCache::kStride] = number;
     });
-    for_each_number(config, layer, Part::values, count, [&](int head, int position, int i, float number) {
-      cache.value(head, position)[i] = number;
-    });
+    for_each_number(config, layer, Part::values, count,
+                    [&](int head, int position, int i, float number) { cache.value(head, position)[i] = number; });
     to.keys.write(keys);
     to.values.write(values);
   }
@@ -87,7 +86,8 @@ Logits by_portable_tasks(const BenchModel& model, const Positions& positions, co
 }
 
 /// The logits of a run, and for each step where a second run first left other words, if anywhere.
-std::pair<Logits, std::vector<std::string>> by_tuned_tasks(const BenchModel& model, const Positions& positions, const Options& options) {
+std::pair<Logits, std::vector<std::string>> by_tuned_tasks(const BenchModel& model, const Positions& positions,
+                                                           const Options& options) {
   const int room = room_for(positions);
   Runtime runtime = start_tuned_runtime(tuned_options(model.config, {.context = room}, options));
   TunedGenerator generator(runtime, model.config, model.weights(runtime), room);

@@ -25,13 +25,13 @@ struct ContextResult {
 /// Each start and those after it.
 std::vector<std::uint32_t> positions_from(const std::vector<std::uint32_t>& starts);
 
-/// The logits of a step at each of the positions, with token 0, by a generator that has room for all of them. Before a step come the keys and values of earlier ones, and
-/// where there were none random ones: multiples of 1/64 from -2 to 2, which halves hold, and which make attention choose.
-/// By the portable decode, with float activations and cache:
+/// The logits of a step at each of the positions, with token 0, by a generator that has room for all of them. Before a step
+/// come the keys and values of earlier ones, and where there were none random ones: multiples of 1/64 from -2 to 2, which
+/// halves hold, and which make attention choose. By the portable decode, with float activations and cache:
 std::vector<std::vector<float>> logits_at(PortableGenerator& generator, const std::vector<std::uint32_t>& positions);
 /// By the tuned one, of one text; `after_step` is called after each:
-std::vector<std::vector<float>> logits_at(TunedGenerator& generator, const std::vector<std::uint32_t>& positions,
-                                          const std::function<void()>& after_step = [] {});
+std::vector<std::vector<float>> logits_at(
+    TunedGenerator& generator, const std::vector<std::uint32_t>& positions, const std::function<void()>& after_step = [] {});
 
 /// kStepsOfContext steps from each of the starts by the portable tasks, then twice by TunedGenerator, each in a runtime of its
 /// own with `options`. One result for each start. Throws RequestError for positions that the model was not made for.

@@ -49,9 +49,9 @@ struct OpPiece {
 inline constexpr std::uint32_t kOpMostPieces = 16;
 
 struct OpShared {
-  std::uint64_t handed[kHandoffs];  // compute -> store
-  std::uint64_t taken[kHandoffs];   // store -> compute
-  std::uint32_t handoffs;           // of the compute part: valid with the handoff after the last, which is empty
+  std::uint64_t handed[kHandoffs];      // compute -> store
+  std::uint64_t taken[kHandoffs];       // store -> compute
+  std::uint32_t handoffs;               // of the compute part: valid with the handoff after the last, which is empty
   std::uint32_t passed_on[kTileWarps];  // handoffs of each warp so far; here, because a body may work on a copy of its block
   std::uint32_t piece_count;
   std::uint32_t stamp;
@@ -76,14 +76,12 @@ struct OpShared {
 namespace op {
 /// No time limit: both ends are warps of one block that do nothing but arithmetic in between.
 __device__ inline void wait(std::uint64_t& barrier, std::uint32_t parity) {
-  while (!ptx::mbarrier_test(barrier, parity)) {
-  }
+  while (!ptx::mbarrier_test(barrier, parity)) {}
 }
 
 /// Brings a page to L2 while others are read (from compute capability 9.0 on). `bytes` is a multiple of 16.
 __device__ inline void prefetch(const unsigned char* page, std::uint32_t bytes) {
-  if constexpr (ptx::kHopper)
-    asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(page), "r"(bytes) : "memory");
+  if constexpr (ptx::kHopper) asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(page), "r"(bytes) : "memory");
 }
 
 /// Programmatic dependent launch: the next operation's blocks may come while this one goes on...
@@ -100,7 +98,10 @@ __device__ inline void wait_for_last_operation() {
 class OpOperands {
  public:
   __device__ OpOperands(const OpShared& shared, const unsigned char* at, std::uint32_t bytes, std::uint32_t pages_ahead)
-      : shared_(&shared), at_(at), end_(at + bytes), ahead_(pages_ahead) {}
+      : shared_(&shared),
+        at_(at),
+        end_(at + bytes),
+        ahead_(pages_ahead) {}
 
   /// One thread, before the first consumer_wait().
   __device__ void prefetch_first() const {
@@ -171,8 +172,7 @@ class OpBlockCore {
   __device__ std::uint32_t stamp() const { return stamp_; }
   template <class Ready>
   __device__ static bool spin(Ready&& ready) {
-    while (!__all_sync(0xffffffffu, ready())) {
-    }
+    while (!__all_sync(0xffffffffu, ready())) {}
     return true;
   }
   __device__ static StampedPair load_stamped_pair(const Stamped* at) { return ptx::load_two(at); }
@@ -236,7 +236,9 @@ class OpBlock : public OpBlockCore {
   }
 
   template <class T>
-  __device__ static T* in_scratch(T* memory) { return memory; }
+  __device__ static T* in_scratch(T* memory) {
+    return memory;
+  }
   template <class T>
   __device__ T* scratch(int n) {
     const std::size_t at = (used_ + 15) & ~std::size_t{15};
@@ -256,8 +258,10 @@ class OpBlock : public OpBlockCore {
   }
   __device__ void producer_commit() {
     __syncwarp();  // all lanes have written
-    if (lane() == 0) ptx::mbarrier_arrive(shared_.handed[shared_.passed_on[warp()]++ % kHandoffs]);  // pairs with OpStoreBlock::consumer_wait()
-    __syncwarp();  // the count, for all lanes
+    if (lane() == 0)
+      ptx::mbarrier_arrive(
+          shared_.handed[shared_.passed_on[warp()]++ % kHandoffs]);  // pairs with OpStoreBlock::consumer_wait()
+    __syncwarp();                                                    // the count, for all lanes
   }
   /// After a compute part that has a store part. All warps write the same number.
   __device__ void end() {

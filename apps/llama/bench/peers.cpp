@@ -33,8 +33,7 @@ void wait_until_idle(Runtime& runtime) {
   // In drain mode kernels end by themselves, and nobody tells them to.
   const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(2);
   for (Stats now = runtime.stats(); now.parks < now.launches && std::chrono::steady_clock::now() < limit;
-       now = runtime.stats()) {
-  }
+       now = runtime.stats()) {}
 }
 
 }  // namespace llama

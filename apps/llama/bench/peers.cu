@@ -28,8 +28,7 @@ struct OpKind {
 template <class Task, int kBlocksOfSm>
 OpKind kind_of() {
   const void* pack = nullptr;
-  if constexpr (requires(const Task& task) { task.operand_bytes(); })
-    pack = reinterpret_cast<const void*>(&pack_op<Task>);
+  if constexpr (requires(const Task& task) { task.operand_bytes(); }) pack = reinterpret_cast<const void*>(&pack_op<Task>);
   return {typeid(Task), reinterpret_cast<const void*>(&run_op<Task, kBlocksOfSm>), pack};
 }
 
@@ -43,8 +42,8 @@ const OpKind& find_among(std::type_index type) {
 
 template <int kBlocksOfSm>
 const OpKind& find_kind(std::type_index type) {
-  return find_among<kBlocksOfSm, TunedEmbed, TunedProject, TunedAttend, TunedGateUp, TunedResidual, TunedLogits,
-                    TunedChoose>(type);
+  return find_among<kBlocksOfSm, TunedEmbed, TunedProject, TunedAttend, TunedGateUp, TunedResidual, TunedLogits, TunedChoose>(
+      type);
 }
 const OpKind& find_kind(std::type_index type, int blocks_per_sm) {
   if (blocks_per_sm == 1) return find_kind<1>(type);
@@ -111,8 +110,7 @@ struct OpTasks {
 
 class CudaPeers : public Peers {
  public:
-  CudaPeers(Runtime& runtime, const Config& config, const Weights& weights, int context, int sequences,
-            const PeerShape& shape)
+  CudaPeers(Runtime& runtime, const Config& config, const Weights& weights, int context, int sequences, const PeerShape& shape)
       : runtime_(runtime),
         memory_(runtime, config, context, sequences),
         graph_(build_tuned_graph(shape.blocks_per_sm * measure::sm_count(), config, weights, memory_)),
@@ -121,9 +119,12 @@ class CudaPeers : public Peers {
         written_(runtime.allocate<std::uint64_t>(1)),
         failed_(runtime.allocate<std::uint32_t>(1)),
         ended_(runtime.allocate<std::uint32_t>(1)) {
-    const OpRun run{written_.data(), failed_.data(), ended_.data(),
+    const OpRun run{written_.data(),
+                    failed_.data(),
+                    ended_.data(),
                     static_cast<std::uint32_t>(std::countr_zero(static_cast<unsigned>(sequences))),
-                    tuned_scratch_bytes(config, true, context), static_cast<std::uint32_t>(shape.pages_ahead)};
+                    tuned_scratch_bytes(config, true, context),
+                    static_cast<std::uint32_t>(shape.pages_ahead)};
     for (const StageTasks& stage : graph_.stages)
       step_.push_back(step_tasks_.op(graph_.decode, stage.tasks.front(), stage.tasks.size(), shape.blocks_per_sm, run));
     step_.back().stage.ends_step = true;
@@ -163,13 +164,12 @@ class CudaPeers : public Peers {
   }
 
   void prepare(const Op& op) const {
-    check_cuda(cudaFuncSetAttribute(op.kind->run, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                    static_cast<int>(shared_bytes_)),
+    check_cuda(cudaFuncSetAttribute(op.kind->run, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared_bytes_)),
                "cudaFuncSetAttribute", "Ask for fewer texts at once: their inputs do not fit a block's shared memory");
     // One setting for all: to change it between two operations, an SM would have to run empty.
-    check_cuda(cudaFuncSetAttribute(op.kind->run, cudaFuncAttributePreferredSharedMemoryCarveout,
-                                    cudaSharedmemCarveoutMaxShared),
-               "cudaFuncSetAttribute");
+    check_cuda(
+        cudaFuncSetAttribute(op.kind->run, cudaFuncAttributePreferredSharedMemoryCarveout, cudaSharedmemCarveoutMaxShared),
+        "cudaFuncSetAttribute");
     if (!op.kind->pack) return;
     const unsigned char* tasks = op.stage.tasks;
     const OpOperandRange* ranges = op.stage.ranges;
@@ -228,8 +228,8 @@ class CudaPeers : public Peers {
 
 }  // namespace
 
-std::unique_ptr<Peers> Peers::make(Runtime& runtime, const Config& config, const Weights& weights, int context,
-                                   int sequences, const PeerShape& shape) {
+std::unique_ptr<Peers> Peers::make(Runtime& runtime, const Config& config, const Weights& weights, int context, int sequences,
+                                   const PeerShape& shape) {
   check_shape(shape);
   if (!runtime.on_gpu()) return nullptr;
   return std::make_unique<CudaPeers>(runtime, config, weights, context, sequences, shape);

@@ -17,8 +17,8 @@ std::string option(const char* name, std::uint64_t value) { return std::string(n
 int checked(const Config& config, std::uint64_t positions, const std::string& asked) {
   const std::uint64_t most = most_of(config);
   if (positions <= most) return static_cast<int>(positions);
-  throw RequestError(asked + ": that takes " + std::to_string(positions) +
-                     " positions, and the model was made for " + std::to_string(most) + ": ask for fewer");
+  throw RequestError(asked + ": that takes " + std::to_string(positions) + " positions, and the model was made for " +
+                     std::to_string(most) + ": ask for fewer");
 }
 
 }  // namespace

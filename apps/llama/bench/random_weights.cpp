@@ -23,8 +23,8 @@ class Filler {
     const std::uint64_t seed = FillRandom::mix(seed_, tensors_++);
     for (std::size_t first = 0; first < size; first += kValuesOfTask) {
       const std::size_t count = std::min(kValuesOfTask, size - first);
-      graph_.add(FillRandom{to + first, first, seed, static_cast<std::int32_t>(count), FillRandom::kind_of<T>, mean,
-                            deviation});
+      graph_.add(
+          FillRandom{to + first, first, seed, static_cast<std::int32_t>(count), FillRandom::kind_of<T>, mean, deviation});
     }
   }
   MatrixBuffer matrix(int rows, int columns, float deviation) {
@@ -69,8 +69,7 @@ LayerWeights random_layer(Filler& fill, const Config& config) {
 
 Weights random_weights(Runtime& runtime, const Config& config, std::uint64_t seed) {
   for (const int size : {config.hidden_size, config.intermediate_size, config.head_dim})
-    if (size % kChunk)
-      throw RequestError("a size of " + std::to_string(size) + " is no multiple of 8: choose another shape");
+    if (size % kChunk) throw RequestError("a size of " + std::to_string(size) + " is no multiple of 8: choose another shape");
   Filler fill(runtime, seed);
   const float of_logits = 1.f / std::sqrt(static_cast<float>(config.hidden_size));
   Weights weights;

@@ -63,8 +63,7 @@ std::string limit_line(const DecodeTimes& times) {
 
 double DecodeTimes::limit_ms() const { return read_rates.empty() ? 0 : step_bytes / median(read_rates) / 1e6; }
 
-std::vector<Row> decode_rows(const std::string& model, int batch, const std::vector<DecodeTimes>& all,
-                             const Stamp& stamp) {
+std::vector<Row> decode_rows(const std::string& model, int batch, const std::vector<DecodeTimes>& all, const Stamp& stamp) {
   std::vector<Row> rows;
   Samples rates;
   for (const DecodeTimes& times : all) {
@@ -103,8 +102,7 @@ std::string decode_table(const std::string& model, int batch, const std::vector<
 
 void check_results_path(const std::filesystem::path& file) {
   if (file.extension() != ".json")
-    throw RequestError("--out " + file.string() +
-                       " is no .json file: name one, such as apps/llama/results/nvidia-h200.json");
+    throw RequestError("--out " + file.string() + " is no .json file: name one, such as apps/llama/results/nvidia-h200.json");
 }
 
 void write_rows(const std::vector<Row>& rows, const std::filesystem::path& file) {

@@ -20,8 +20,8 @@ double seconds_since(Clock::time_point begin) { return std::chrono::duration<dou
 std::string line_of(const char* format, const SoakResult& result) {
   char text[200];
   std::snprintf(text, sizeof text, format, static_cast<unsigned long long>(result.tokens),
-                static_cast<unsigned long long>(result.runs), result.seconds,
-                static_cast<unsigned long long>(result.checksum), static_cast<unsigned long long>(result.different));
+                static_cast<unsigned long long>(result.runs), result.seconds, static_cast<unsigned long long>(result.checksum),
+                static_cast<unsigned long long>(result.different));
   return text;
 }
 
@@ -67,11 +67,9 @@ SoakResult soak(const BenchModel& model, const SoakRequest& request, const Optio
 }
 
 std::string describe(const SoakResult& result) {
-  if (result.passed)
-    return line_of("soak: PASSED: %llu tokens in %llu runs, %.1f s; all ended with checksum %016llx", result);
-  return line_of(
-      "soak: FAILED: %llu tokens in %llu runs, %.1f s; the first ended with checksum %016llx, the last with %016llx",
-      result);
+  if (result.passed) return line_of("soak: PASSED: %llu tokens in %llu runs, %.1f s; all ended with checksum %016llx", result);
+  return line_of("soak: FAILED: %llu tokens in %llu runs, %.1f s; the first ended with checksum %016llx, the last with %016llx",
+                 result);
 }
 
 }  // namespace llama

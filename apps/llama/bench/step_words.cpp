@@ -14,7 +14,8 @@ class Words {
   std::vector<std::uint32_t> of(std::size_t stage) const {
     std::vector<std::uint32_t> bits(each_);
     const auto first = all_.begin() + static_cast<std::ptrdiff_t>(stage * each_);
-    std::transform(first, first + static_cast<std::ptrdiff_t>(each_), bits.begin(), [](const Stamped& word) { return word.bits(); });
+    std::transform(first, first + static_cast<std::ptrdiff_t>(each_), bits.begin(),
+                   [](const Stamped& word) { return word.bits(); });
     return bits;
   }
 
@@ -57,8 +58,8 @@ std::string StepWords::difference(const Stage& one, const Stage& other) {
     if (one.words[i] != other.words.at(i)) ++count, first = i;
   if (count == 0) return "";
   const std::size_t of_text = one.words.size() / one.texts;
-  return one.name + ": " + std::to_string(count) + " of " + std::to_string(one.words.size()) + " words differ, the first of text " +
-         std::to_string(first / of_text) + " at " + std::to_string(first % of_text);
+  return one.name + ": " + std::to_string(count) + " of " + std::to_string(one.words.size()) +
+         " words differ, the first of text " + std::to_string(first / of_text) + " at " + std::to_string(first % of_text);
 }
 
 std::string StepWords::first_difference(const StepWords& other) const {

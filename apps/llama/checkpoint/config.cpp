@@ -13,12 +13,9 @@ namespace {
 constexpr int kLargestSize = 1 << 24;
 constexpr double kMostWeights = 0x1p48;  // counts of weights and bytes are integers of 64 bits
 constexpr const char* kOwnConfig = "use the config.json that came with the model";
-constexpr const char* kOtherModel =
-    "use a Llama 2/3-style or Qwen3 dense model, which are the ones computed here";
+constexpr const char* kOtherModel = "use a Llama 2/3-style or Qwen3 dense model, which are the ones computed here";
 
-int size_at(const JsonNode& root, std::string_view key) {
-  return static_cast<int>(root.at(key).integer(1, kLargestSize));
-}
+int size_at(const JsonNode& root, std::string_view key) { return static_cast<int>(root.at(key).integer(1, kLargestSize)); }
 
 double from_float_range(const JsonNode& node, double low, const std::string& problem) {
   const double value = node.number();
@@ -58,11 +55,9 @@ void refuse_features(const JsonNode& root) {
 
 void check_head_size(const JsonNode& root, const Config& config) {
   const JsonNode node = root.at(root.find("head_dim") ? "head_dim" : "hidden_size");
-  if (config.head_dim % 2 != 0)
-    node.fail("gives an odd head size, which rotary embeddings cannot rotate", kOtherModel);
+  if (config.head_dim % 2 != 0) node.fail("gives an odd head size, which rotary embeddings cannot rotate", kOtherModel);
   if (config.head_dim > kLargestSize / config.num_attention_heads) {
-    node.fail("gives all heads together more than " + std::to_string(kLargestSize) + " values",
-              kOwnConfig);
+    node.fail("gives all heads together more than " + std::to_string(kLargestSize) + " values", kOwnConfig);
   }
 }
 
@@ -71,8 +66,7 @@ int query_heads(const JsonNode& root) {
   const int heads = size_at(root, "num_attention_heads");
   if (heads > kMostHeads) {
     root.at("num_attention_heads")
-        .fail("is " + std::to_string(heads) + ", and this program computes at most " +
-                  std::to_string(kMostHeads) + " heads",
+        .fail("is " + std::to_string(heads) + ", and this program computes at most " + std::to_string(kMostHeads) + " heads",
               kOwnConfig);
   }
   return heads;
@@ -121,8 +115,7 @@ RopeScaling read_llama3_scaling(const JsonNode& node) {
   scaling.high_freq_factor = positive(node.at("high_freq_factor"));
   scaling.original_context = size_at(node, "original_max_position_embeddings");
   if (scaling.high_freq_factor <= scaling.low_freq_factor) {
-    node.at("high_freq_factor")
-        .fail("should be above low_freq_factor", kOwnConfig);
+    node.at("high_freq_factor").fail("should be above low_freq_factor", kOwnConfig);
   }
   return scaling;
 }
@@ -159,15 +152,13 @@ void read_rope(const JsonNode& root, Config& config) {
     if (!place) continue;
     if (const auto theta = place->find("rope_theta")) config.rope_theta = at_least_one(*theta);
   }
-  if (const auto scaling = parameters ? parameters : root.find("rope_scaling"))
-    read_scaling(*scaling, config);
+  if (const auto scaling = parameters ? parameters : root.find("rope_scaling")) read_scaling(*scaling, config);
 }
 
 void add_end_ids(const JsonNode& root, Config& config) {
   const auto add = [&](const JsonNode& node) {
     const int id = static_cast<int>(node.integer(0, kLargestSize));
-    if (std::ranges::find(config.eos_token_ids, id) == config.eos_token_ids.end())
-      config.eos_token_ids.push_back(id);
+    if (std::ranges::find(config.eos_token_ids, id) == config.eos_token_ids.end()) config.eos_token_ids.push_back(id);
   };
   const auto ids = root.find("eos_token_id");
   if (!ids) return;
@@ -175,8 +166,7 @@ void add_end_ids(const JsonNode& root, Config& config) {
 }
 
 void read_ids(const JsonNode& root, Config& config) {
-  if (const auto id = root.find("bos_token_id"))
-    config.bos_token_id = static_cast<int>(id->integer(0, kLargestSize));
+  if (const auto id = root.find("bos_token_id")) config.bos_token_id = static_cast<int>(id->integer(0, kLargestSize));
   add_end_ids(root, config);
 }
 

@@ -14,8 +14,7 @@ using Json = nlohmann::json;
 
 const Json& json(const void* value) { return *static_cast<const Json*>(value); }
 
-constexpr const char* kDamaged =
-    "the file is damaged or was edited by hand: fetch it again from where the model came";
+constexpr const char* kDamaged = "the file is damaged or was edited by hand: fetch it again from where the model came";
 
 // Readers call themselves for what is nested. Models' files have 10 levels or fewer.
 constexpr int kMostLevels = 64;
@@ -35,8 +34,7 @@ class Watch {
     if (event == Json::parse_event_t::object_start) open_.emplace_back();
     if (event == Json::parse_event_t::object_end) open_.pop_back();
     if (event == Json::parse_event_t::key && !open_.back().insert(value.get<std::string>()).second) {
-      throw ModelError(file_, "the key \"" + value.get<std::string>() + "\" stands twice in one object",
-                       kDamaged);
+      throw ModelError(file_, "the key \"" + value.get<std::string>() + "\" stands twice in one object", kDamaged);
     }
     return true;
   }
@@ -89,8 +87,7 @@ bool JsonNode::is_text() const { return json(value_).is_string(); }
 std::int64_t JsonNode::integer(std::int64_t low, std::int64_t high) const {
   const Json& value = json(value_);
   const bool too_big = value.is_number_unsigned() && value.get<std::uint64_t>() > std::uint64_t{INT64_MAX};
-  if (!value.is_number_integer() || too_big || value.get<std::int64_t>() < low ||
-      value.get<std::int64_t>() > high) {
+  if (!value.is_number_integer() || too_big || value.get<std::int64_t>() < low || value.get<std::int64_t>() > high) {
     fail("should be an integer from " + std::to_string(low) + " to " + std::to_string(high), kDamaged);
   }
   return value.get<std::int64_t>();
@@ -125,8 +122,7 @@ void JsonNode::each_element(const std::function<void(const JsonNode&)>& visit) c
 }
 
 void JsonNode::fail(const std::string& problem, const std::string& remedy) const {
-  throw ModelError(document_->file, (path_.empty() ? "the root" : "\"" + path_ + "\"") + " " + problem,
-                   remedy);
+  throw ModelError(document_->file, (path_.empty() ? "the root" : "\"" + path_ + "\"") + " " + problem, remedy);
 }
 
 }  // namespace llama

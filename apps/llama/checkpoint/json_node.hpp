@@ -40,7 +40,9 @@ class JsonNode {
  private:
   struct Document;
   JsonNode(std::shared_ptr<const Document> document, const void* value, std::string path)
-      : document_(std::move(document)), value_(value), path_(std::move(path)) {}
+      : document_(std::move(document)),
+        value_(value),
+        path_(std::move(path)) {}
   JsonNode child(const void* value, std::string_view key) const;
 
   std::shared_ptr<const Document> document_;

@@ -16,8 +16,7 @@ namespace {
 
 class Descriptor {
  public:
-  explicit Descriptor(const std::filesystem::path& file)
-      : value_(::open(file.c_str(), O_RDONLY | O_CLOEXEC)) {}
+  explicit Descriptor(const std::filesystem::path& file) : value_(::open(file.c_str(), O_RDONLY | O_CLOEXEC)) {}
   ~Descriptor() {
     if (value_ >= 0) ::close(value_);
   }

@@ -16,9 +16,7 @@ struct Bf16 {
 };
 
 FLYWHEEL_TASK inline float to_float(float value) { return value; }
-FLYWHEEL_TASK inline float to_float(Bf16 value) {
-  return std::bit_cast<float>(static_cast<std::uint32_t>(value.bits) << 16);
-}
+FLYWHEEL_TASK inline float to_float(Bf16 value) { return std::bit_cast<float>(static_cast<std::uint32_t>(value.bits) << 16); }
 
 /// Row-major, rows 16-byte aligned: `columns` is a multiple of 8.
 struct Matrix {
@@ -35,8 +33,8 @@ struct Matrix {
 
 inline constexpr int kChunk = 8;  // columns one lane takes at a time: 16 bytes of bf16
 
-/// The tuned decode's operand stream keeps 16 times a weight as a half, see tuned/tile.cuh. The next code of bf16 is 4096: 65536 as
-/// a half, which is infinite.
+/// The tuned decode's operand stream keeps 16 times a weight as a half, see tuned/tile.cuh. The next code of bf16 is 4096:
+/// 65536 as a half, which is infinite.
 inline constexpr float kMostWeight = 4080;
 /// Whether the stream has a finite half for a bf16 weight: its magnitude is kMostWeight at most.
 FLYWHEEL_TASK constexpr bool fits_stream(std::uint32_t bf16) {

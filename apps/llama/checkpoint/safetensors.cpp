@@ -43,8 +43,7 @@ void SafeTensors::add_file(const std::filesystem::path& file) {
   for (TensorView& tensor : read_safetensors(files_.back().bytes(), file)) {
     const std::string name = tensor.name;
     if (!tensors_.emplace(name, std::move(tensor)).second) {
-      throw ModelError(file, "has the tensor " + in_quotes(name) + ", which another shard has too",
-                       kShardRemedy);
+      throw ModelError(file, "has the tensor " + in_quotes(name) + ", which another shard has too", kShardRemedy);
     }
   }
 }
@@ -59,8 +58,8 @@ void SafeTensors::add_shards(const std::filesystem::path& file) {
   }
   for (const auto& [name, shard] : index.shard_of) {
     if (find(name) == nullptr) {
-      throw ModelError(file.parent_path() / shard,
-                       "lacks the tensor " + in_quotes(name) + " that the index promises", kShardRemedy);
+      throw ModelError(file.parent_path() / shard, "lacks the tensor " + in_quotes(name) + " that the index promises",
+                       kShardRemedy);
     }
   }
 }
@@ -72,18 +71,16 @@ const TensorView* SafeTensors::find(std::string_view name) const {
 
 const TensorView& SafeTensors::at(std::string_view name) const {
   if (const TensorView* tensor = find(name)) return *tensor;
-  throw ModelError(
-      path_, "has no tensor " + in_quotes(name) + " (nearest: " + near_names(name, names()) + ")",
-      "check that config.json belongs to these weights and that the model is a Llama or a Qwen3");
+  throw ModelError(path_, "has no tensor " + in_quotes(name) + " (nearest: " + near_names(name, names()) + ")",
+                   "check that config.json belongs to these weights and that the model is a Llama or a Qwen3");
 }
 
-const TensorView& SafeTensors::weight(std::string_view name,
-                                      std::initializer_list<std::int64_t> shape) const {
+const TensorView& SafeTensors::weight(std::string_view name, std::initializer_list<std::int64_t> shape) const {
   const TensorView& tensor = at(name);
   if (!std::ranges::equal(tensor.shape, shape)) {
     throw ModelError(path_,
-                     in_quotes(name) + " has shape " + shape_text(tensor.shape) +
-                         ", but config.json asks for " + shape_text({shape.begin(), shape.size()}),
+                     in_quotes(name) + " has shape " + shape_text(tensor.shape) + ", but config.json asks for " +
+                         shape_text({shape.begin(), shape.size()}),
                      "use the config.json that came with these weights");
   }
   if (tensor.dtype != DType::kF32 && tensor.dtype != DType::kF16 && tensor.dtype != DType::kBF16) {

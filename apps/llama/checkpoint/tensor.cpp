@@ -8,8 +8,7 @@
 namespace llama {
 namespace {
 
-static_assert(std::endian::native == std::endian::little,
-              "safetensors files are little-endian and read in place");
+static_assert(std::endian::native == std::endian::little, "safetensors files are little-endian and read in place");
 
 struct DTypeRow {
   std::string_view name;
@@ -76,8 +75,7 @@ float f16_to_float(std::uint16_t bits) {
 void copy_floats(const TensorView& tensor, std::span<float> out) {
   if (out.size() != tensor.count()) {
     throw std::invalid_argument("copy_floats: \"" + tensor.name + "\" has " + std::to_string(tensor.count()) +
-                                " elements, but there are " + std::to_string(out.size()) +
-                                " places for them");
+                                " elements, but there are " + std::to_string(out.size()) + " places for them");
   }
   switch (tensor.dtype) {
     case DType::kF32:
@@ -88,8 +86,8 @@ void copy_floats(const TensorView& tensor, std::span<float> out) {
     case DType::kBF16:
       return convert_halves(tensor, out, bf16_to_float);
     default:
-      throw std::invalid_argument("copy_floats: \"" + tensor.name + "\" is " +
-                                  std::string(dtype_name(tensor.dtype)) + ", not F32, F16 or BF16");
+      throw std::invalid_argument("copy_floats: \"" + tensor.name + "\" is " + std::string(dtype_name(tensor.dtype)) +
+                                  ", not F32, F16 or BF16");
   }
 }
 

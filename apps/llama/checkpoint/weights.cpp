@@ -43,8 +43,8 @@ class Loader {
     MatrixBuffer result;
     for (const int count : rows) result.rows += count;
     const std::size_t element = as_bf16 ? sizeof(Bf16) : sizeof(float);
-    result.bytes = runtime_.allocate<unsigned char>(element * static_cast<std::size_t>(result.rows) *
-                                                    static_cast<std::size_t>(columns));
+    result.bytes =
+        runtime_.allocate<unsigned char>(element * static_cast<std::size_t>(result.rows) * static_cast<std::size_t>(columns));
     result.matrix = {result.bytes.data(), columns, as_bf16};
     std::size_t at = 0;
     for (std::size_t i = 0; i < names.size(); ++i) {
@@ -65,13 +65,10 @@ class Loader {
   bool is_bf16(const std::string& name) const { return file_.at(name).dtype == DType::kBF16; }
 
  private:
-  const TensorView& tensor(const std::string& name, int rows, int columns) const {
-    return file_.weight(name, {rows, columns});
-  }
+  const TensorView& tensor(const std::string& name, int rows, int columns) const { return file_.weight(name, {rows, columns}); }
 
   /// Returns how many bytes it wrote.
-  static std::size_t write(Buffer<unsigned char>& to, std::size_t at, const TensorView& tensor,
-                           bool as_bf16) {
+  static std::size_t write(Buffer<unsigned char>& to, std::size_t at, const TensorView& tensor, bool as_bf16) {
     if (as_bf16 || tensor.dtype == DType::kF32) return write(to, at, tensor.bytes);
     const std::vector<float> floats = to_floats(tensor);
     return write(to, at, std::as_bytes(std::span(floats)));
@@ -89,15 +86,14 @@ LayerWeights load_layer(const Loader& load, const Config& config, int index) {
   const std::string layer = "model.layers." + std::to_string(index) + ".";
   const std::string attention = layer + "self_attn.", mlp = layer + "mlp.";
   const int hidden = config.hidden_size, inner = config.intermediate_size;
-  const std::string q = attention + "q_proj.weight", k = attention + "k_proj.weight",
-                    v = attention + "v_proj.weight";
+  const std::string q = attention + "q_proj.weight", k = attention + "k_proj.weight", v = attention + "v_proj.weight";
   const std::string gate = mlp + "gate_proj.weight", up = mlp + "up_proj.weight";
   const bool qkv_bf16 = load.is_bf16(q) && load.is_bf16(k) && load.is_bf16(v);
   const bool gates_bf16 = load.is_bf16(gate) && load.is_bf16(up);
 
   LayerWeights weights;
-  weights.qkv = load.matrix(
-      {q, k, v}, {config.query_size(), config.key_value_size(), config.key_value_size()}, hidden, qkv_bf16);
+  weights.qkv =
+      load.matrix({q, k, v}, {config.query_size(), config.key_value_size(), config.key_value_size()}, hidden, qkv_bf16);
   weights.output = load.matrix(attention + "o_proj.weight", hidden, config.query_size());
   weights.gate = load.matrix({gate}, {inner}, hidden, gates_bf16);
   weights.up = load.matrix({up}, {inner}, hidden, gates_bf16);
@@ -117,12 +113,10 @@ void check_sizes(const Config& config, const std::filesystem::path& folder) {
     const char* key;
     int value;
   };
-  for (const Size size :
-       {Size{"hidden_size", config.hidden_size}, Size{"intermediate_size", config.intermediate_size},
-        Size{"head_dim", config.head_dim}}) {
+  for (const Size size : {Size{"hidden_size", config.hidden_size}, Size{"intermediate_size", config.intermediate_size},
+                          Size{"head_dim", config.head_dim}}) {
     if (size.value % kChunk == 0) continue;
-    throw ModelError(folder,
-                     std::string(size.key) + " is " + std::to_string(size.value) + ", no multiple of 8",
+    throw ModelError(folder, std::string(size.key) + " is " + std::to_string(size.value) + ", no multiple of 8",
                      "use a model whose sizes are multiples of 8");
   }
 }
@@ -135,11 +129,9 @@ Weights load_weights(Runtime& runtime, const Config& config, const std::filesyst
   const Loader load(runtime, file);
   Weights weights;
   weights.embedding = load.matrix("model.embed_tokens.weight", config.vocab_size, config.hidden_size);
-  if (!config.tie_word_embeddings)
-    weights.head = load.matrix("lm_head.weight", config.vocab_size, config.hidden_size);
+  if (!config.tie_word_embeddings) weights.head = load.matrix("lm_head.weight", config.vocab_size, config.hidden_size);
   weights.final_norm = load.vector("model.norm.weight", config.hidden_size);
-  for (int layer = 0; layer < config.num_hidden_layers; ++layer)
-    weights.layers.push_back(load_layer(load, config, layer));
+  for (int layer = 0; layer < config.num_hidden_layers; ++layer) weights.layers.push_back(load_layer(load, config, layer));
   return weights;
 }
 

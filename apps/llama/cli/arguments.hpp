@@ -29,8 +29,7 @@ inline std::vector<const CLI::App*> commands_of(const CLI::App& app) {
 /// "generate, logits or info".
 inline std::string names_of(const std::vector<const CLI::App*>& all) {
   std::string text;
-  for (std::size_t i = 0; i < all.size(); ++i)
-    text += (i == 0 ? "" : i + 1 < all.size() ? ", " : " or ") + all[i]->get_name();
+  for (std::size_t i = 0; i < all.size(); ++i) text += (i == 0 ? "" : i + 1 < all.size() ? ", " : " or ") + all[i]->get_name();
   return text;
 }
 

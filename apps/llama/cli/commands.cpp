@@ -34,7 +34,8 @@ Runtime start_for(const Setup& setup, const std::filesystem::path& folder, int t
   return start_portable_runtime(options);
 }
 
-std::unique_ptr<Generator> make_generator(Runtime& runtime, const Setup& setup, const std::filesystem::path& folder, int texts) {
+std::unique_ptr<Generator> make_generator(Runtime& runtime, const Setup& setup, const std::filesystem::path& folder,
+                                          int texts) {
   if (setup.tuned) return std::make_unique<TunedGenerator>(runtime, folder, setup.context, texts);
   return std::make_unique<PortableGenerator>(runtime, folder, setup.context);
 }
@@ -59,8 +60,7 @@ struct Session {
 
 Request make_request(const Session& session, const TextRequest& text, std::size_t number) {
   Request request;
-  for (const int id : session.tokenizer.encode(text.prompts[number]))
-    request.prompt.push_back(static_cast<std::uint32_t>(id));
+  for (const int id : session.tokenizer.encode(text.prompts[number])) request.prompt.push_back(static_cast<std::uint32_t>(id));
   const auto bos = session.generator->config().bos_token_id;
   if (request.prompt.empty() && bos) request.prompt.push_back(static_cast<std::uint32_t>(*bos));
   request.tokens = text.tokens;
@@ -125,11 +125,8 @@ Outcome sum_of(const std::vector<Written>& all) {
 double rate(const Outcome& outcome) { return outcome.tokens / std::max(outcome.time.count(), 1e-9); }
 
 nlohmann::json json_of(const std::string& prompt, const Written& written, std::uint64_t seed) {
-  return {{"prompt", prompt},
-          {"text", written.text},
-          {"tokens", written.tokens},
-          {"ended", written.outcome.ended},
-          {"seed", seed}};
+  return {
+      {"prompt", prompt}, {"text", written.text}, {"tokens", written.tokens}, {"ended", written.outcome.ended}, {"seed", seed}};
 }
 
 /// Of one text its own object, of several one with all of them as "texts".
@@ -137,8 +134,7 @@ void print_json(const Session& session, const TextRequest& request, const std::v
   const Sampling& how = request.sampling;
   const Outcome sum = sum_of(all);
   nlohmann::json texts;
-  for (std::size_t i = 0; i < all.size(); ++i)
-    texts.push_back(json_of(request.prompts[i], all[i], how.seed + i));
+  for (std::size_t i = 0; i < all.size(); ++i) texts.push_back(json_of(request.prompts[i], all[i], how.seed + i));
   nlohmann::json object = all.size() == 1 ? texts[0] : nlohmann::json{{"texts", texts}};
   object.update({{"seconds", sum.time.count()},
                  {"tokens_per_second", rate(sum)},
@@ -152,17 +148,15 @@ void print_json(const Session& session, const TextRequest& request, const std::v
 
 /// A token for one line of a terminal: "\n" as two characters.
 std::string quoted(const Tokenizer& tokenizer, int id) {
-  return nlohmann::json(tokenizer.bytes_of(id))
-      .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return nlohmann::json(tokenizer.bytes_of(id)).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 void print_likeliest(const Tokenizer& tokenizer, const std::vector<float>& logits) {
   std::vector<int> order(logits.size());
   std::iota(order.begin(), order.end(), 0);
   const auto five = order.begin() + std::min<std::ptrdiff_t>(5, std::ssize(order));
-  std::partial_sort(order.begin(), five, order.end(), [&](int a, int b) {
-    return logits[static_cast<std::size_t>(a)] > logits[static_cast<std::size_t>(b)];
-  });
+  std::partial_sort(order.begin(), five, order.end(),
+                    [&](int a, int b) { return logits[static_cast<std::size_t>(a)] > logits[static_cast<std::size_t>(b)]; });
   for (auto id = order.begin(); id != five; ++id)
     std::printf("  %6d %8.4f %s", *id, static_cast<double>(logits[static_cast<std::size_t>(*id)]),
                 quoted(tokenizer, *id).c_str());
@@ -174,16 +168,15 @@ void print_likeliest(const Tokenizer& tokenizer, const std::vector<float>& logit
 void generate_text(const Setup& setup, const TextRequest& request) {
   const std::size_t count = request.prompts.size();
   if (count > 1 && !setup.tuned)
-    throw RequestError(
-        "the portable decode writes one text at a time: give --tuned for several, or --prompt once");
+    throw RequestError("the portable decode writes one text at a time: give --tuned for several, or --prompt once");
   Session session(setup, static_cast<int>(count));
   Terminal terminal;
   const auto all = write_texts(session, request, request.json ? nullptr : &terminal);
   if (request.json) print_json(session, request, all);
   const Outcome sum = sum_of(all);
   const std::string texts = count == 1 ? "" : " of " + std::to_string(count) + " texts";
-  std::fprintf(stderr, "%u tokens%s in %.3f s, %.0f tokens/s, %s\n", sum.tokens, texts.c_str(),
-               sum.time.count(), rate(sum), session.runtime.device().c_str());
+  std::fprintf(stderr, "%u tokens%s in %.3f s, %.0f tokens/s, %s\n", sum.tokens, texts.c_str(), sum.time.count(), rate(sum),
+               session.runtime.device().c_str());
 }
 
 void print_logits(const Setup& setup, const std::vector<std::uint32_t>& ids) {
@@ -203,12 +196,11 @@ void print_info(const Setup& setup) {
   std::printf("family     %s\n", config.family == Family::kLlama ? "Llama" : "Qwen3");
   std::printf("layers     %d, hidden size %d, inner size %d\n", config.num_hidden_layers, config.hidden_size,
               config.intermediate_size);
-  std::printf("heads      %d of size %d, %d for keys and values\n", config.num_attention_heads,
-              config.head_dim, config.num_key_value_heads);
+  std::printf("heads      %d of size %d, %d for keys and values\n", config.num_attention_heads, config.head_dim,
+              config.num_key_value_heads);
   std::printf("vocabulary %d tokens\n", config.vocab_size);
   std::printf("context    %d of %d positions\n", session.generator->context(), config.max_position_embeddings);
-  std::printf("weights    %.1f MB in %zu tensors\n", static_cast<double>(weights.bytes()) / 1e6,
-              weights.names().size());
+  std::printf("weights    %.1f MB in %zu tensors\n", static_cast<double>(weights.bytes()) / 1e6, weights.names().size());
   std::printf("device     %s\n", session.runtime.device().c_str());
   std::printf("step       %u tasks for %u workers\n", session.generator->tasks(), session.runtime.workers());
 }

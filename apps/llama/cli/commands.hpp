@@ -16,15 +16,15 @@ namespace llama {
 struct Setup {
   std::filesystem::path model;  // empty: find_model()
   Target target = Target::automatic;
-  int context = 0;  // 0: see choose_context()
+  int context = 0;            // 0: see choose_context()
   std::uint32_t workers = 0;  // 0: see Options
   bool tuned = false;         // the compiled decode in place of the portable one
 };
 
 struct TextRequest {
   std::vector<std::string> prompts{"ROMEO:\n"};  // of texts to be written at once: more than one with --tuned
-  std::uint32_t tokens = 0;  // 0: 256, or as many as the context has room for if that is less
-  Sampling sampling;         // of the first text; each after it has the next seed
+  std::uint32_t tokens = 0;                      // 0: 256, or as many as the context has room for if that is less
+  Sampling sampling;                             // of the first text; each after it has the next seed
   bool stop_at_end = true;
   bool json = false;  // one JSON object in the end in place of the text as it comes
 };

@@ -28,53 +28,38 @@ constexpr const char* kExamples =
     "  llama soak --shape llama-3.2-1b --tokens 200000\n";
 
 void add_device(CLI::App& command, Target& target, std::uint32_t& workers) {
-  static const std::map<std::string, Target> targets{
-      {"auto", Target::automatic}, {"gpu", Target::gpu}, {"cpu", Target::cpu}};
+  static const std::map<std::string, Target> targets{{"auto", Target::automatic}, {"gpu", Target::gpu}, {"cpu", Target::cpu}};
   command
       .add_option_function<std::string>(
           "--device", [&target](const std::string& name) { target = targets.at(name); }, "auto, gpu or cpu")
       ->check(CLI::IsMember({"auto", "gpu", "cpu"}))
       ->default_str("auto");
-  command
-      .add_option("--workers", workers, "Workers (default: one on each SM, or one for each hardware thread)")
+  command.add_option("--workers", workers, "Workers (default: one on each SM, or one for each hardware thread)")
       ->check(at_least(1));
 }
 
 void add_setup(CLI::App& command, Setup& setup) {
-  command.add_option("--model", setup.model,
-                     "Hugging Face model folder (default: the shipped one, or FLYWHEEL_MODEL)");
+  command.add_option("--model", setup.model, "Hugging Face model folder (default: the shipped one, or FLYWHEEL_MODEL)");
   add_device(command, setup.target, setup.workers);
-  command
-      .add_option("--context", setup.context,
-                  "Positions to have room for (default: the model's, at most 4096)")
+  command.add_option("--context", setup.context, "Positions to have room for (default: the model's, at most 4096)")
       ->check(at_least(1));
 }
 
 void add_generate(CLI::App& app, Setup& setup, TextRequest& request) {
   CLI::App& command = *app.add_subcommand("generate", "Write a text");
   add_setup(command, setup);
-  command
-      .add_option("--prompt", request.prompts,
-                  "How the text begins; with --tuned up to 8 times, for as many texts at once")
+  command.add_option("--prompt", request.prompts, "How the text begins; with --tuned up to 8 times, for as many texts at once")
       ->allow_extra_args(false)
       ->default_str("ROMEO: and a line break");
-  command.add_option("--tokens", request.tokens, "Tokens to write (default: 256)")
-      ->check(at_least(1));
-  command
-      .add_option("--seed", request.sampling.seed,
-                  "The same seed writes the same text; each further text has the next one")
+  command.add_option("--tokens", request.tokens, "Tokens to write (default: 256)")->check(at_least(1));
+  command.add_option("--seed", request.sampling.seed, "The same seed writes the same text; each further text has the next one")
       ->check(at_least(0))
       ->capture_default_str();
-  command
-      .add_option("--temperature", request.sampling.temperature,
-                  "0 takes the likeliest token, 1 the model's odds")
+  command.add_option("--temperature", request.sampling.temperature, "0 takes the likeliest token, 1 the model's odds")
       ->check(at_least(0))
       ->capture_default_str();
-  command.add_option("--top-k", request.sampling.top_k, "Choose among the k likeliest tokens; 0: all")
-      ->capture_default_str();
-  command
-      .add_option("--top-p", request.sampling.top_p,
-                  "Choose among the likeliest tokens of this joint probability")
+  command.add_option("--top-k", request.sampling.top_k, "Choose among the k likeliest tokens; 0: all")->capture_default_str();
+  command.add_option("--top-p", request.sampling.top_p, "Choose among the likeliest tokens of this joint probability")
       ->capture_default_str();
   command.add_flag_callback(
       "--greedy", [&request] { request.sampling.temperature = 0; }, "Always the likeliest token");
@@ -101,8 +86,8 @@ void add_info(CLI::App& app, Setup& setup) {
 
 /// What is measured, and how the runtime streams operands.
 void add_measured(CLI::App& command, Measured& what, Options& options) {
-  auto* const shape = command.add_option("--shape", what.shape,
-                                         "A published model's shape, with random weights: llama-3.2-1b, ...");
+  auto* const shape =
+      command.add_option("--shape", what.shape, "A published model's shape, with random weights: llama-3.2-1b, ...");
   command.add_option("--model", what.model, "Hugging Face model folder")->excludes(shape);
   add_device(command, options.target, options.workers);
   command
@@ -112,38 +97,31 @@ void add_measured(CLI::App& command, Measured& what, Options& options) {
       ->check(CLI::Range(16, 256));
   command.add_option("--pace", options.operand_pace,
                      "Of the memory's rated speed, what a worker asks for (default: 1, its share; 0: no limit)");
-  command.add_option("--pages", options.operand_pages,
-                     "Pages of 26 KB for operands (default: as many as fit)");
+  command.add_option("--pages", options.operand_pages, "Pages of 26 KB for operands (default: as many as fit)");
   command.add_flag_callback(
       "--no-bulk", [&options] { options.bulk_copies = false; }, "Fetch operands without bulk copies");
 }
 
 void add_peers(CLI::App& command, BenchRequest& request) {
-  command.add_flag("--peers,!--no-peers", request.peers,
-                   "Measure the same bodies as one kernel an operation (default: yes)");
+  command.add_flag("--peers,!--no-peers", request.peers, "Measure the same bodies as one kernel an operation (default: yes)");
   command
       .add_option_function<std::vector<int>>(
           "--peer-shape",
-          [&request](const std::vector<int>& two) { request.peer_shapes.assign(1, {two[0], two[1]}); },
+          [&request](const std::vector<int>& two) {
+            request.peer_shapes.assign(1, {two[0], two[1]});
+          },
           "Blocks an SM (1 to 3) and pages (0 to 64) that each prefetches to L2 (default: the best of several)")
       ->expected(2);
 }
 
 void add_bench(CLI::App& app, Measured& what, BenchRequest& request, bool& right) {
-  CLI::App& command =
-      *app.add_subcommand("bench", "Measure the tuned decode beside its peers and the card's limit");
+  CLI::App& command = *app.add_subcommand("bench", "Measure the tuned decode beside its peers and the card's limit");
   add_measured(command, what, request.options);
   add_peers(command, request);
-  command.add_option("--batch", request.batch, "Texts at once")
-      ->check(CLI::IsMember({1, 2, 4, 8}))
-      ->capture_default_str();
+  command.add_option("--batch", request.batch, "Texts at once")->check(CLI::IsMember({1, 2, 4, 8}))->capture_default_str();
   command.add_option("--context", request.contexts, "Positions to start from (default: 32 and 1024, where the model has room)");
-  command.add_option("--tokens", request.tokens, "Tokens of a run")
-      ->check(at_least(1))
-      ->capture_default_str();
-  command.add_option("--runs", request.runs, "Runs that count; 0 measures nothing")
-      ->check(at_least(0))
-      ->capture_default_str();
+  command.add_option("--tokens", request.tokens, "Tokens of a run")->check(at_least(1))->capture_default_str();
+  command.add_option("--runs", request.runs, "Runs that count; 0 measures nothing")->check(at_least(0))->capture_default_str();
   command.add_option("--portable-check", request.portable_check,
                      "First hold this many positions of each text against the portable tasks");
   command.add_option("--trace", request.trace, "Chrome JSON of a traced run of 8 tokens");
@@ -156,16 +134,11 @@ void add_bench(CLI::App& app, Measured& what, BenchRequest& request, bool& right
 }
 
 void add_soak(CLI::App& app, Measured& what, SoakRequest& request, Options& options, bool& right) {
-  CLI::App& command =
-      *app.add_subcommand("soak", "Write the same text for long, and see that it ends the same");
+  CLI::App& command = *app.add_subcommand("soak", "Write the same text for long, and see that it ends the same");
   add_measured(command, what, options);
-  command.add_option("--tokens", request.tokens, "Tokens in all")
-      ->check(at_least(1))
-      ->capture_default_str();
+  command.add_option("--tokens", request.tokens, "Tokens in all")->check(at_least(1))->capture_default_str();
   command.add_option("--context", request.start, "Position that each run starts from")->capture_default_str();
-  command.add_option("--length", request.length, "Tokens of a run")
-      ->check(at_least(1))
-      ->capture_default_str();
+  command.add_option("--length", request.length, "Tokens of a run")->check(at_least(1))->capture_default_str();
   command.callback([&] { right = soak_decode(what, request, options); });
 }
 

@@ -20,8 +20,7 @@ std::size_t terminal_width() {
 
 }  // namespace
 
-Terminal::Terminal()
-    : text_is_shown_(isatty(STDOUT_FILENO) != 0), status_is_shown_(isatty(STDERR_FILENO) != 0) {}
+Terminal::Terminal() : text_is_shown_(isatty(STDOUT_FILENO) != 0), status_is_shown_(isatty(STDERR_FILENO) != 0) {}
 
 void Terminal::begin(std::string_view prompt, std::uint32_t expected) {
   expected_ = expected;
@@ -68,8 +67,7 @@ void Terminal::draw(bool with_status) {
 std::string Terminal::status() const {
   const std::chrono::duration<double> time = Clock::now() - begin_;
   char text[96];
-  std::snprintf(text, sizeof text, "[%u of %u tokens, %.0f tokens/s]", count_, expected_,
-                count_ / time.count());
+  std::snprintf(text, sizeof text, "[%u of %u tokens, %.0f tokens/s]", count_, expected_, count_ / time.count());
   return std::string(text).substr(0, terminal_width() - 1);
 }
 

@@ -39,7 +39,12 @@ class AllTokens {
  public:
   using Room = AllTokensRoom<Block::size()>;
   FLYWHEEL_TASK AllTokens(Block& block, Room* room, const float* logits, int count, float largest, float temperature)
-      : block_(block), room_(room), logits_(logits), all_{0, count}, exponent_(largest, temperature), largest_(largest),
+      : block_(block),
+        room_(room),
+        logits_(logits),
+        all_{0, count},
+        exponent_(largest, temperature),
+        largest_(largest),
         temperature_(temperature) {}
 
   /// The token that Sampling's filters and `random` choose.
@@ -62,8 +67,9 @@ class AllTokens {
 
   FLYWHEEL_TASK static std::uint64_t sum(std::uint64_t a, std::uint64_t b) { return a + b; }
 
-  /// Raises the floor to the highest above which tokens are top_k or more, or have top_p of the mass. Tokens equal to the last one
-  /// needed stay in, too; so do all if they are too few. Those without mass are not asked: whether they stay makes no difference.
+  /// Raises the floor to the highest above which tokens are top_k or more, or have top_p of the mass. Tokens equal to the last
+  /// one needed stay in, too; so do all if they are too few. Those without mass are not asked: whether they stay makes no
+  /// difference.
   FLYWHEEL_TASK void cut(Weight weight, const Sampling& how) {
     const std::uint64_t mine = spread(weight), all = block_.reduce(mine, sum);
     std::uint64_t goal = how.top_k;
@@ -79,7 +85,7 @@ class AllTokens {
   FLYWHEEL_TASK std::uint64_t spread(Weight weight) {
     block_.for_each(Room::kWords, [&](int i) { room_->words[i] = 0; });
     block_.sync();
-    look_over<8>(block_, logits_, all_, [&](int, const float (&logits)[8]) {
+    look_over<8>(block_, logits_, all_, [&](int, const float(&logits)[8]) {
       std::uint32_t masses[8];  // all before the first is added: what comes after an addition would wait for it
       int bins[8];
 #pragma unroll
@@ -123,7 +129,8 @@ class AllTokens {
   /// Lists the keys of a bin, as many as there is room for.
   FLYWHEEL_TASK Keys collect(int bin) {
     const float width = temperature_ * (kNoMass / (kBins - 1)), middle = static_cast<float>(bin) + 0.5f;
-    const float least = largest_ + (middle + 1) * width, most = largest_ + (middle - 1) * width;  // half a bin to spare, for rounding
+    const float least = largest_ + (middle + 1) * width,
+                most = largest_ + (middle - 1) * width;  // half a bin to spare, for rounding
     Keys mine{~0u, 0};
     const auto list = [&](float logit) {
       if (bin_of(exponent_(logit)) != bin) return;
@@ -132,7 +139,7 @@ class AllTokens {
       const std::uint32_t at = add_near(block_, room_->count, 1);
       if (at < Room::kWords) room_->words[at] = key;
     };
-    look_over<16>(block_, logits_, all_, [&](int, const float (&logits)[16]) {
+    look_over<16>(block_, logits_, all_, [&](int, const float(&logits)[16]) {
       std::uint32_t near_bin = 0;
 #pragma unroll
       for (int i = 0; i < 16; ++i) near_bin |= (least <= logits[i] && logits[i] <= most) << i;
@@ -171,7 +178,7 @@ class AllTokens {
     };
     if (room_->count <= Room::kWords) block_.for_each(static_cast<int>(room_->count), [&](int i) { tell(room_->words[i]); });
     else
-      look_over<4>(block_, logits_, all_, [&](int, const float (&logits)[4]) {
+      look_over<4>(block_, logits_, all_, [&](int, const float(&logits)[4]) {
 #pragma unroll
         for (int i = 0; i < 4; ++i) tell(order_key(logits[i]));
       });
@@ -185,7 +192,7 @@ class AllTokens {
   FLYWHEEL_TASK std::uint64_t my_mass(const TokenRange& range) const {
     const float least = keyed(floor_);
     std::uint64_t mine = 0;
-    look_over<16>(block_, logits_, range, [&](int, const float (&logits)[16]) {
+    look_over<16>(block_, logits_, range, [&](int, const float(&logits)[16]) {
       float largest = -std::numeric_limits<float>::infinity();
 #pragma unroll
       for (int i = 0; i < 16; ++i) largest = logits[i] > largest ? logits[i] : largest;
@@ -219,8 +226,8 @@ class AllTokens {
     block_.sync();
     return room_->chosen;
   }
-  /// The share of the group whose threads come to more than `rest` with those before them, and what is left of `rest` there. The
-  /// one thread of it that does so by itself knows the sums of those before it in the group.
+  /// The share of the group whose threads come to more than `rest` with those before them, and what is left of `rest` there.
+  /// The one thread of it that does so by itself knows the sums of those before it in the group.
   FLYWHEEL_TASK void narrow(const TokenRange& range, std::uint64_t mine, std::uint64_t rest) {
     std::uint64_t first = before(mine);
     if (first <= rest && rest - first < mine) {

@@ -9,7 +9,9 @@ namespace llama {
 struct FillRandom {
   enum Kind : std::uint32_t { kFloat, kBf16, kHalf };
   template <class T>
-  static constexpr Kind kind_of = std::is_same_v<T, Bf16> ? kBf16 : std::is_same_v<T, Half> ? kHalf : kFloat;
+  static constexpr Kind kind_of = std::is_same_v<T, Bf16>   ? kBf16
+                                  : std::is_same_v<T, Half> ? kHalf
+                                                            : kFloat;
 
   void* to;             // the task's first value
   std::uint64_t first;  // index of that in the tensor

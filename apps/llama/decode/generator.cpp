@@ -51,8 +51,8 @@ std::vector<Outcome> collect_tokens(Run& run, const std::vector<Request>& reques
   while (const auto written = run.next<WrittenToken>()) {
     Outcome& outcome = outcomes.at(written->text);
     ++outcome.tokens;
-    outcome.ended = requests[written->text].stop_at_end &&
-                    std::ranges::find(ends, static_cast<int>(written->token)) != ends.end();
+    outcome.ended =
+        requests[written->text].stop_at_end && std::ranges::find(ends, static_cast<int>(written->token)) != ends.end();
     on_token(written->text, written->token);
   }
   wait(run);
@@ -63,8 +63,8 @@ std::vector<Outcome> collect_tokens(Run& run, const std::vector<Request>& reques
 
 void Generator::check_count(std::size_t texts) const {
   if (texts > static_cast<std::size_t>(sequences()))
-    throw RequestError("this decode writes " + std::to_string(sequences()) + " texts at once, not " +
-                       std::to_string(texts) + ": make it for more, or write the others after them");
+    throw RequestError("this decode writes " + std::to_string(sequences()) + " texts at once, not " + std::to_string(texts) +
+                       ": make it for more, or write the others after them");
 }
 
 void Generator::check(const std::vector<Request>& requests) const {

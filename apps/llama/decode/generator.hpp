@@ -9,8 +9,8 @@ namespace llama {
 
 using namespace flywheel;
 
-/// A model, loaded into a runtime, that writes with one of the two decodes: PortableGenerator or TunedGenerator. One thread at a
-/// time. The runtime must outlive it.
+/// A model, loaded into a runtime, that writes with one of the two decodes: PortableGenerator or TunedGenerator. One thread at
+/// a time. The runtime must outlive it.
 class Generator {
  public:
   virtual ~Generator() = default;
@@ -38,12 +38,11 @@ class Generator {
 
   const Config& config() const { return config_; }
   int context() const { return context_; }
-  virtual int sequences() const = 0;         // texts at once, at most
+  virtual int sequences() const = 0;        // texts at once, at most
   virtual std::uint32_t tasks() const = 0;  // of one step
 
  protected:
-  Generator(Runtime& runtime, Config config, int context)
-      : runtime_(runtime), config_(std::move(config)), context_(context) {}
+  Generator(Runtime& runtime, Config config, int context) : runtime_(runtime), config_(std::move(config)), context_(context) {}
 
   Runtime& runtime() const { return runtime_; }
   /// Submits the run that writes the texts: `steps` steps, unless all end before.

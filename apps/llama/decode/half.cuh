@@ -29,7 +29,9 @@ FLYWHEEL_TASK inline std::uint32_t round_to_bf16(float value) {
 }
 
 /// What is too large becomes the largest, 65504.
-FLYWHEEL_TASK inline float clamp_to_half(float value) { return value > 65504.f ? 65504.f : value < -65504.f ? -65504.f : value; }
+FLYWHEEL_TASK inline float clamp_to_half(float value) {
+  return value > 65504.f ? 65504.f : value < -65504.f ? -65504.f : value;
+}
 
 /// To nearest, ties to even; infinite from 65520 on.
 FLYWHEEL_TASK inline std::uint32_t round_half_or_infinite(float value) {

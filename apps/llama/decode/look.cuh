@@ -35,7 +35,8 @@ FLYWHEEL_TASK T* near(const Block&, T* scratch) {
 template <class Block>
 FLYWHEEL_TASK std::uint32_t add_near(const Block&, std::uint32_t& word, std::uint32_t value) {
 #ifdef __CUDA_ARCH__
-  return atomicAdd(&word, value);  // relaxed. Where the word lies is known, so it is an ATOMS; cuda::atomic_ref's would be an ATOM
+  return atomicAdd(&word,
+                   value);  // relaxed. Where the word lies is known, so it is an ATOMS; cuda::atomic_ref's would be an ATOM
 #else
   return AtomicRef<std::uint32_t, Scope::block>(word).fetch_add(value, Order::relaxed);
 #endif

@@ -30,8 +30,8 @@ std::size_t loaded_bytes(const Config& config) {
 }
 
 std::size_t activation_bytes(const Config& config, int context) {
-  const int values = 2 * config.hidden_size + 2 * config.query_size() + 2 * config.key_value_size() +
-                     config.intermediate_size + 2 * config.vocab_size + context;
+  const int values = 2 * config.hidden_size + 2 * config.query_size() + 2 * config.key_value_size() + config.intermediate_size +
+                     2 * config.vocab_size + context;
   return size_of(values) * sizeof(float);
 }
 

@@ -9,15 +9,12 @@ namespace {
 
 constexpr int kDefaultContext = 4096;
 
-std::string counted(std::size_t n, const char* thing) {
-  return std::to_string(n) + " " + thing + (n == 1 ? "" : "s");
-}
+std::string counted(std::size_t n, const char* thing) { return std::to_string(n) + " " + thing + (n == 1 ? "" : "s"); }
 
 void check_sampling(const Sampling& how) {
   if (!std::isfinite(how.temperature) || how.temperature < 0)
     throw RequestError("the temperature must be 0 (always the likeliest token) or more, and finite");
-  if (!(how.top_p > 0 && how.top_p <= 1))
-    throw RequestError("top-p is a probability: give a number above 0 and at most 1");
+  if (!(how.top_p > 0 && how.top_p <= 1)) throw RequestError("top-p is a probability: give a number above 0 and at most 1");
 }
 
 void check_request(const Request& request, const Config& config, int context) {
@@ -27,9 +24,9 @@ void check_request(const Request& request, const Config& config, int context) {
   // The last token written needs no position: nothing comes after it.
   const std::size_t room = static_cast<std::size_t>(context) + 1 - request.prompt.size();
   if (request.tokens > room)
-    throw RequestError(counted(request.prompt.size(), "token") + " of prompt and " +
-                       std::to_string(request.tokens) + " to write go beyond the context of " +
-                       std::to_string(context) + ": write at most " + std::to_string(room));
+    throw RequestError(counted(request.prompt.size(), "token") + " of prompt and " + std::to_string(request.tokens) +
+                       " to write go beyond the context of " + std::to_string(context) + ": write at most " +
+                       std::to_string(room));
 }
 
 }  // namespace
@@ -49,8 +46,7 @@ void check_requests(const std::vector<Request>& requests, const Config& config, 
       check_request(requests[i], config, context);
     } catch (const RequestError& error) {
       if (requests.size() == 1) throw;
-      throw RequestError("text " + std::to_string(i + 1) + " of " + std::to_string(requests.size()) + ": " +
-                         error.what());
+      throw RequestError("text " + std::to_string(i + 1) + " of " + std::to_string(requests.size()) + ": " + error.what());
     }
   }
 }
@@ -63,8 +59,8 @@ void check_ids(const std::vector<std::uint32_t>& ids, const Config& config, int 
                          std::to_string(config.vocab_size - 1));
   }
   if (ids.size() > static_cast<std::size_t>(context))
-    throw RequestError("the prompt has " + counted(ids.size(), "token") + ", and the context holds " +
-                       std::to_string(context) + ": shorten the prompt");
+    throw RequestError("the prompt has " + counted(ids.size(), "token") + ", and the context holds " + std::to_string(context) +
+                       ": shorten the prompt");
 }
 
 }  // namespace llama

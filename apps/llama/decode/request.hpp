@@ -40,8 +40,8 @@ using OnToken = std::function<void(std::uint32_t token)>;
 /// `text`: the number of its request among those that are served at once, from 0.
 using OnTextToken = std::function<void(std::size_t text, std::uint32_t token)>;
 
-/// The context asked for, or a sensible one for 0: the model's own length, or 4096 if that is longer. Throws RequestError for one
-/// the model was not made for.
+/// The context asked for, or a sensible one for 0: the model's own length, or 4096 if that is longer. Throws RequestError for
+/// one the model was not made for.
 int choose_context(const Config& config, int wanted);
 
 /// Throws RequestError for a prompt that is empty, has tokens outside the vocabulary or leaves no room for the text, and for

@@ -12,8 +12,7 @@ double stretch(double frequency, const RopeScaling& scaling) {
   const double turns = scaling.original_context * frequency / (2 * std::numbers::pi);
   if (turns < scaling.low_freq_factor) return frequency / scaling.factor;
   if (turns > scaling.high_freq_factor) return frequency;
-  const double keep =
-      (turns - scaling.low_freq_factor) / (scaling.high_freq_factor - scaling.low_freq_factor);
+  const double keep = (turns - scaling.low_freq_factor) / (scaling.high_freq_factor - scaling.low_freq_factor);
   return (1 - keep) * frequency / scaling.factor + keep * frequency;
 }
 
@@ -22,8 +21,7 @@ std::vector<float> frequencies(const Config& config) {
   std::vector<float> result;
   for (int i = 0; i < config.head_dim; i += 2) {
     const double frequency = std::pow(config.rope_theta, -static_cast<double>(i) / config.head_dim);
-    result.push_back(
-        static_cast<float>(config.rope_scaling ? stretch(frequency, *config.rope_scaling) : frequency));
+    result.push_back(static_cast<float>(config.rope_scaling ? stretch(frequency, *config.rope_scaling) : frequency));
   }
   return result;
 }

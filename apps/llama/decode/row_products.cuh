@@ -83,8 +83,7 @@ FLYWHEEL_TASK Pair dot_pair(const Block& block, const W* row_a, const W* row_b, 
 /// use(row, row of `m` times x) for rows [first, last), shared out over the groups; one thread makes the
 /// call.
 template <class Block, class Use>
-FLYWHEEL_TASK void multiply_rows(const Block& block, const Matrix& m, const float* x, int first, int last,
-                                 Use&& use) {
+FLYWHEEL_TASK void multiply_rows(const Block& block, const Matrix& m, const float* x, int first, int last, Use&& use) {
   m.visit([&](const auto* weights) {
     const std::size_t columns = static_cast<std::size_t>(m.columns);
     for (int row = first + 2 * group_of(block); row < last; row += 2 * kGroups<Block>) {
@@ -100,8 +99,8 @@ FLYWHEEL_TASK void multiply_rows(const Block& block, const Matrix& m, const floa
 /// The same for the rows of two matrices of one shape and type side by side: use(row, a's product, b's
 /// product).
 template <class Block, class Use>
-FLYWHEEL_TASK void multiply_row_pairs(const Block& block, const Matrix& a, const Matrix& b, const float* x,
-                                      int first, int last, Use&& use) {
+FLYWHEEL_TASK void multiply_row_pairs(const Block& block, const Matrix& a, const Matrix& b, const float* x, int first, int last,
+                                      Use&& use) {
   a.visit([&](const auto* weights) {
     const auto* others = static_cast<decltype(weights)>(b.data);
     for (int row = first + group_of(block); row < last; row += kGroups<Block>) {

@@ -43,7 +43,8 @@ class Chooser {
 
   /// Draws one: the largest logit is known, and a number. `mine` and `find`: see Shortlist::gather().
   template <class Find>
-  FLYWHEEL_TASK std::uint32_t draw(const Sampling& how, std::uint32_t position, float largest, std::uint32_t mine, Find&& find) {
+  FLYWHEEL_TASK std::uint32_t draw(const Sampling& how, std::uint32_t position, float largest, std::uint32_t mine,
+                                   Find&& find) {
     using Room = ChooserRoom<Block::size()>;
     Room* room = block_.template scratch<Room>(1);
     if (!room) return 0;
@@ -58,7 +59,7 @@ class Chooser {
   FLYWHEEL_TASK static std::uint32_t key_of(std::uint64_t likelier) { return static_cast<std::uint32_t>(likelier >> 32); }
   template <class Use>
   FLYWHEEL_TASK void look(Use&& use) const {
-    look_over<16>(block_, logits_, {0, count_}, [&](int first, const float (&logits)[16]) {
+    look_over<16>(block_, logits_, {0, count_}, [&](int first, const float(&logits)[16]) {
 #pragma unroll
       for (int i = 0; i < 16; ++i)
         if (const int token = first + i * kLookers<Block>; token < count_) use(token, logits[i]);

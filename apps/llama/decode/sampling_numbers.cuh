@@ -37,7 +37,9 @@ FLYWHEEL_TASK inline std::uint64_t scale_down(std::uint64_t bits, std::uint64_t 
 }
 
 /// Of the token with the largest logit it is 0, of all others no more.
-FLYWHEEL_TASK inline float exponent_of(float logit, float largest, float temperature) { return (logit - largest) / temperature; }
+FLYWHEEL_TASK inline float exponent_of(float logit, float largest, float temperature) {
+  return (logit - largest) / temperature;
+}
 
 /// From here on down masses are 0: e^-22 is 0.6 of a unit.
 inline constexpr float kNoMass = -22.f;
@@ -46,12 +48,16 @@ FLYWHEEL_TASK inline std::uint32_t mass_of(float exponent) {
   return static_cast<std::uint32_t>(exp_between(exponent > kNoMass ? exponent : kNoMass) * 2147483648.f);
 }
 
-/// exponent_of(), but for those that are less than kNoMass: they stay less. Without a branch, so that a thread can work on several
-/// at a time. A GPU's own division has one, and rounds just so; where the quotients differ they are below 2^-60, for which e^x is 1.
+/// exponent_of(), but for those that are less than kNoMass: they stay less. Without a branch, so that a thread can work on
+/// several at a time. A GPU's own division has one, and rounds just so; where the quotients differ they are below 2^-60, for
+/// which e^x is 1.
 class Exponents {
  public:
   FLYWHEEL_TASK Exponents(float largest, float temperature)
-      : largest_(largest), least_(1.05f * kNoMass * temperature), scale_(scale_of(temperature)), divisor_(temperature * scale_),
+      : largest_(largest),
+        least_(1.05f * kNoMass * temperature),
+        scale_(scale_of(temperature)),
+        divisor_(temperature * scale_),
         reciprocal_(1 / divisor_) {}
 
   FLYWHEEL_TASK float operator()(float logit) const {

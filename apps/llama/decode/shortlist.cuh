@@ -62,9 +62,9 @@ class Shortlist {
   }
 
   FLYWHEEL_TASK std::uint32_t draw(const Sampling& how, float largest, std::uint64_t random) {
-    const std::uint64_t all = keep(how.top_k, [](const Entry&) -> std::uint64_t { return 1; }, [&](Entry& entry) {
-      entry.mass = mass_of(exponent_of(keyed(entry.key), largest, how.temperature));
-    });
+    const std::uint64_t all = keep(
+        how.top_k, [](const Entry&) -> std::uint64_t { return 1; },
+        [&](Entry& entry) { entry.mass = mass_of(exponent_of(keyed(entry.key), largest, how.temperature)); });
     const auto mass = [](const Entry& entry) -> std::uint64_t { return entry.mass; };
     std::uint64_t left = all;
     if (how.top_p < 1) {
@@ -83,7 +83,8 @@ class Shortlist {
   FLYWHEEL_TASK std::uint32_t find_least(std::uint32_t mine, std::uint32_t k) {
     constexpr int kFours = (Block::size() + 3) / 4;
     if (block_.leader()) room_->count = room_->listed.count = 0;
-    for (int i = block_.rank(); i < 4 * kFours; i += block_.size()) room_->maxima[i / 4].of[i % 4] = i == block_.rank() ? mine : 0;
+    for (int i = block_.rank(); i < 4 * kFours; i += block_.size())
+      room_->maxima[i / 4].of[i % 4] = i == block_.rank() ? mine : 0;
     block_.sync();
     std::uint32_t larger = 0;
 #pragma unroll 8

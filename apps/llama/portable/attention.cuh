@@ -28,8 +28,7 @@ struct KvCache {
 
  private:
   FLYWHEEL_TASK std::size_t start(int kv_head) const {
-    return static_cast<std::size_t>(kv_head) * static_cast<std::size_t>(context) *
-           static_cast<std::size_t>(head_dim);
+    return static_cast<std::size_t>(kv_head) * static_cast<std::size_t>(context) * static_cast<std::size_t>(head_dim);
   }
 };
 
@@ -74,17 +73,14 @@ struct Attend {
   FLYWHEEL_TASK int kv_head() const { return head / group(); }
   FLYWHEEL_TASK int position() const { return static_cast<int>(state->position); }
   FLYWHEEL_TASK const float* own_key() const { return qkv + (heads + kv_head()) * cache.head_dim; }
-  FLYWHEEL_TASK const float* own_value() const {
-    return qkv + (heads + kv_heads + kv_head()) * cache.head_dim;
-  }
+  FLYWHEEL_TASK const float* own_value() const { return qkv + (heads + kv_heads + kv_head()) * cache.head_dim; }
 
   /// RMSNorm if there is one, then the rotation by the position (Su et al., "RoFormer"): value i turns with i
   /// + n/2.
   template <class Block>
   FLYWHEEL_TASK void rotate(const Block& block, const float* in, const float* norm, float* to) const {
     const int half = cache.head_dim / 2;
-    const float* turn =
-        rope + static_cast<std::size_t>(position()) * static_cast<std::size_t>(cache.head_dim);
+    const float* turn = rope + static_cast<std::size_t>(position()) * static_cast<std::size_t>(cache.head_dim);
     const float scale = norm ? rms_scale(block, in, cache.head_dim, eps) : 1.f;
     block.for_each(half, [&](int i) {
       const float a = norm ? in[i] * scale * norm[i] : in[i];
@@ -112,8 +108,7 @@ struct Attend {
     float largest = -std::numeric_limits<float>::infinity();
     block.for_each(position() + 1, [&](int p) {
       const bool own = p == position();
-      scores[p] =
-          scale * (own ? product<1>(query, key) : product<KvCache::kStride>(query, cache.key(kv_head(), p)));
+      scores[p] = scale * (own ? product<1>(query, key) : product<KvCache::kStride>(query, cache.key(kv_head(), p)));
       largest = scores[p] > largest ? scores[p] : largest;
     });
     return block.reduce(largest, [](float a, float b) { return a > b ? a : b; });

@@ -129,18 +129,16 @@ class Builder {
   Stage add_logits(const Stage& before) {
     const MatrixBuffer& head = weights_.output();
     return add_tiles(head, before, [&](Tile t) {
-      return ProjectLogits{
-          {head.matrix, norm(weights_.final_norm), memory_.x.data(), memory_.logits.data(), t.first, t.last},
-          state(),
-          result_.settings};
+      return ProjectLogits{{head.matrix, norm(weights_.final_norm), memory_.x.data(), memory_.logits.data(), t.first, t.last},
+                           state(),
+                           result_.settings};
     });
   }
 
   void add_sample(const Stage& logits) {
-    graph().add(
-        Sample{memory_.logits.data(), memory_.prompt.data(), memory_.ends.data(), state(), config_.vocab_size,
-               static_cast<std::int32_t>(memory_.ends.size()), result_.settings},
-        after_all(logits));
+    graph().add(Sample{memory_.logits.data(), memory_.prompt.data(), memory_.ends.data(), state(), config_.vocab_size,
+                       static_cast<std::int32_t>(memory_.ends.size()), result_.settings},
+                after_all(logits));
   }
 
   int workers_;
@@ -165,7 +163,7 @@ void check_heads(const Config& config) {
 }  // namespace
 
 PortableGraph build_portable_graph(const Runtime& runtime, const Config& config, const Weights& weights,
-                               const PortableMemory& memory) {
+                                   const PortableMemory& memory) {
   check_heads(config);
   return Builder(runtime, config, weights, memory).build();
 }

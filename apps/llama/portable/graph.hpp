@@ -24,7 +24,7 @@ struct PortableGraph {
 /// Products are split in tiles of rows: about one for each worker, and no smaller than pays for a task's
 /// hand-over.
 PortableGraph build_portable_graph(const Runtime& runtime, const Config& config, const Weights& weights,
-                               const PortableMemory& memory);
+                                   const PortableMemory& memory);
 
 /// Shared memory for block.scratch() that the tasks need.
 std::uint32_t portable_scratch_bytes(const Config& config, int context);

@@ -25,8 +25,7 @@ PortableMemory::PortableMemory(Runtime& runtime, const Config& config, int conte
       inner(runtime.allocate<float>(size_of(config.intermediate_size))),
       logits(runtime.allocate<float>(size_of(config.vocab_size))),
       prompt(runtime.allocate<std::uint32_t>(size_of(context))),
-      ends(runtime.upload(
-          std::vector<std::uint32_t>(config.eos_token_ids.begin(), config.eos_token_ids.end()))),
+      ends(runtime.upload(std::vector<std::uint32_t>(config.eos_token_ids.begin(), config.eos_token_ids.end()))),
       rope(runtime.upload(rope_table(config, context))),
       state(runtime.allocate<StepState>(1)) {
   for (int layer = 0; layer < config.num_hidden_layers; ++layer)

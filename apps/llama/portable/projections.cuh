@@ -36,8 +36,7 @@ struct Embed {
   template <class Block>
   FLYWHEEL_TASK void operator()(Block& block) const {
     table.visit([&](const auto* weights) {
-      const auto* row =
-          weights + static_cast<std::size_t>(state->token) * static_cast<std::size_t>(table.columns);
+      const auto* row = weights + static_cast<std::size_t>(state->token) * static_cast<std::size_t>(table.columns);
       block.for_each(table.columns, [&](int i) { x[i] = to_float(row[i]); });
     });
   }
@@ -96,8 +95,7 @@ struct GateUp {
   FLYWHEEL_TASK void operator()(Block& block) const {
     const float* in = norm.apply(block, x, gate.columns);
     if (!in) return;
-    multiply_row_pairs(block, gate, up, in, first, last,
-                       [&](int row, float g, float u) { y[row] = silu(g) * u; });
+    multiply_row_pairs(block, gate, up, in, first, last, [&](int row, float g, float u) { y[row] = silu(g) * u; });
   }
 };
 

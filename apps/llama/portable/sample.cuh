@@ -20,8 +20,7 @@ struct Sample {
     const RunSettings run = block.param(settings);
     const std::uint32_t next = state->position + 1;
     const bool given = next < run.prompt_count;
-    const std::uint32_t token =
-        given ? prompt[next] : choose_token(block, logits, vocabulary, run.sampling, next);
+    const std::uint32_t token = given ? prompt[next] : choose_token(block, logits, vocabulary, run.sampling, next);
     block.sync();  // every thread has read the state
     if (!block.leader()) return;
     *state = {next, token};

@@ -8,8 +8,7 @@
 namespace llama {
 
 Runtime start_portable_runtime(const Options& options) {
-  return start<Embed, ProjectNormed, ProjectResidual, GateUp, Attend, Join, ProjectLogits, Sample,
-               FillRandom>(options);
+  return start<Embed, ProjectNormed, ProjectResidual, GateUp, Attend, Join, ProjectLogits, Sample, FillRandom>(options);
 }
 
 }  // namespace llama

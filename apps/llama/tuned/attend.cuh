@@ -1,5 +1,5 @@
-// Attention by tensor cores. The softmax is in attend_warp.cuh; this is what comes before it and after it. Of the query heads of
-// a key and value head 4 go through it at once, the next 4 after them.
+// Attention by tensor cores. The softmax is in attend_warp.cuh; this is what comes before it and after it. Of the query heads
+// of a key and value head 4 go through it at once, the next 4 after them.
 #pragma once
 
 #include "apps/llama/tuned/attend_task.cuh"
@@ -14,14 +14,20 @@ struct TunedAttend : AttendTask {
   double cost_ns() const { return 1000; }
 
   template <class Block, class Operands>
-    requires Block::kOnGpu
-  FLYWHEEL_TASK void compute(Block& block, Operands& operands) const {
+  requires Block::kOnGpu FLYWHEEL_TASK void compute(Block& block, Operands& operands) const {
     Block copy = block;  // for the call: the caller's own stays in registers
     switch (partials.head_dim) {
-      case 32: attend_all<2>(copy); break;
-      case 64: attend_all<4>(copy); break;
-      case 128: attend_all<8>(copy); break;
-      default: block.fail(kHeadSizeUnknown);
+      case 32:
+        attend_all<2>(copy);
+        break;
+      case 64:
+        attend_all<4>(copy);
+        break;
+      case 128:
+        attend_all<8>(copy);
+        break;
+      default:
+        block.fail(kHeadSizeUnknown);
     }
     // Not kept over the call, for what is kept in registers there is spilled in the loops of all tasks.
     operands.renew();
@@ -85,7 +91,8 @@ struct TunedAttend : AttendTask {
 
   /// 1. What earlier passes left (where the step is, angles, the first keys) is fetched while this step's qkv are still being
   ///    made. Values come later, see WarpAttention::load_values().
-  /// 2. Queries, the step's key and value are awaited, turned and put where all warps see them. Who looks before the keys have come
+  /// 2. Queries, the step's key and value are awaited, turned and put where all warps see them. Who looks before the keys have
+  /// come
   ///    looks in vain, again and again: 0.669 ms a token in place of 0.663 (Llama-3.2-1B at position 8192 on an H200).
   /// 3. Each warp weighs its positions. 4. The warps' sums are put together, and 5. those of all parts.
   template <int kTiles, class Block>
@@ -121,7 +128,8 @@ struct TunedAttend : AttendTask {
     mine.leave(block, area.left);
     block.sync();
     write(block, area, part_of.used, packed, heads_from(done));
-    if (warp >= kHeadsTogether && from.words && part_of.has_step()) append(block, area, part_of.position, warp - kHeadsTogether);
+    if (warp >= kHeadsTogether && from.words && part_of.has_step())
+      append(block, area, part_of.position, warp - kHeadsTogether);
     if (part_of.used > 1) join<kTiles>(done)(block, part_of.used, joins, packed);
     block.sync();
     end(block, done);
@@ -209,7 +217,7 @@ struct TunedAttend : AttendTask {
   template <int kTiles, class Block>
   FLYWHEEL_TASK void put_query(Block& block, Area<kTiles>& area, const Pairs<kTiles>& pairs) const {
     std::uint16_t* const columns = area.query + 2 * block.warp() * 16;  // the next one is 16 further
-    for_each_value(block, pairs, [&](int dim, float value) {  // zeros where nothing was loaded
+    for_each_value(block, pairs, [&](int dim, float value) {            // zeros where nothing was loaded
       const std::uint32_t halves = split_to_halves(value);
       std::uint16_t* at = columns + dim / 16 * 8 * 16 + dim % 16;
       at[0] = static_cast<std::uint16_t>(halves);
@@ -221,7 +229,8 @@ struct TunedAttend : AttendTask {
   template <int kTiles, class Block>
   FLYWHEEL_TASK void put_step(Block& block, Area<kTiles>& area, const Pairs<kTiles>& pairs, int which) const {
     std::uint16_t* const to = area.step + which * kTiles * 16;
-    for_each_value(block, pairs, [&](int i, float value) { to[i] = static_cast<std::uint16_t>(round_half_or_infinite(value)); });
+    for_each_value(block, pairs,
+                   [&](int i, float value) { to[i] = static_cast<std::uint16_t>(round_half_or_infinite(value)); });
   }
   /// Not before all warps are through with the cache: they load whole tiles of it, this position's place among them.
   template <int kTiles, class Block>
@@ -235,7 +244,8 @@ struct TunedAttend : AttendTask {
   /// All warps' sums together, to global memory: the result if there is no other part, or what join.cuh goes on with. Each
   /// lane first has what one warp's sums of one head count: lane 4 * warp + head.
   template <int kTiles, class Block>
-  FLYWHEEL_TASK void write(Block& block, const Area<kTiles>& area, int used, const PackedOutput& packed, const Heads& some) const {
+  FLYWHEEL_TASK void write(Block& block, const Area<kTiles>& area, int used, const PackedOutput& packed,
+                           const Heads& some) const {
     constexpr int kDims = kTiles * 16, kStride = LeftParts<kTiles>::kStride;
     static_assert(kTileWarps * kHeadsTogether == kLanes);
     const float warps_largest = area.left.scales[block.lane() * 2], warps_sum = area.left.scales[block.lane() * 2 + 1];
@@ -249,13 +259,14 @@ struct TunedAttend : AttendTask {
     if (used == 1) factor *= reciprocal(weights);
     else if (block.warp() == 0 && block.lane() < some.count)
       Block::store_stamped_pair(&partials.scale(partials.index(sequence, some.first + block.lane(), split)).first,
-                     {stamped(largest, packed.stamp), stamped(weights, packed.stamp)});
+                                {stamped(largest, packed.stamp), stamped(weights, packed.stamp)});
     block.for_each(kHeadsTogether * kDims, [&](int i) {  // whole warps: the neighbour is there
       const int h = i / kDims, dim = i % kDims;
       const float* sums = area.left.sums + h * kStride + dim;
       float parts[kTileWarps];
 #pragma unroll
-      for (int w = 0; w < kTileWarps; ++w) parts[w] = block.shuffle(factor, w * kHeadsTogether + h) * sums[w * kHeadsTogether * kStride];
+      for (int w = 0; w < kTileWarps; ++w)
+        parts[w] = block.shuffle(factor, w * kHeadsTogether + h) * sums[w * kHeadsTogether * kStride];
 #pragma unroll
       for (int apart = kTileWarps / 2; apart; apart /= 2)
 #pragma unroll

@@ -12,11 +12,11 @@ struct AttendTask {
   const Stamped* qkv;  // [sequences][heads + 2 kv_heads][head_dim], before norm and rotation
   Partials partials;
   TunedCache cache;
-  const float* rope;  // [context][head_dim / 2][cos, sin]
+  const float* rope;    // [context][head_dim / 2][cos, sin]
   const float* q_norm;  // [head_dim], or null
   const float* k_norm;
   const StepState* states;
-  Stamped* results;     // see PackedOutput
+  Stamped* results;  // see PackedOutput
   float eps;
   std::int32_t positions;  // the cache has room for, a multiple of 16
   std::uint8_t sequence, kv_heads, kv_head, head, count, split;
@@ -91,8 +91,10 @@ struct AttendTask {
   FLYWHEEL_TASK void portable_append(Block& block, float* in, float* turned, int position) const {
     portable_rotate(block, key(), in, k_norm, position, turned);
     block.for_each(dims(), [&](int i) {
-      cache.keys[cache_at() + TunedCache::key_at(position, i, dims())].bits = static_cast<std::uint16_t>(round_to_half(turned[i]));
-      cache.values[cache_at() + TunedCache::value_at(position, i, dims())].bits = static_cast<std::uint16_t>(round_to_half(look_at(value()[i]).value()));
+      cache.keys[cache_at() + TunedCache::key_at(position, i, dims())].bits =
+          static_cast<std::uint16_t>(round_to_half(turned[i]));
+      cache.values[cache_at() + TunedCache::value_at(position, i, dims())].bits =
+          static_cast<std::uint16_t>(round_to_half(look_at(value()[i]).value()));
     });
     block.sync();
   }

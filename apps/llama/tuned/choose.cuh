@@ -55,8 +55,7 @@ struct TunedLogits : RowsTask {
   }
 
   template <class Block>
-    requires Block::kOnGpu
-  FLYWHEEL_TASK void store(Block& block) const {
+  requires Block::kOnGpu FLYWHEEL_TASK void store(Block& block) const {
     with_rows_of_lane(input.sequences, [&](auto each) { store_each<each()>(block); });
   }
 
@@ -75,7 +74,8 @@ struct TunedLogits : RowsTask {
         most = larger(most, likelier_of(logit, first_row() + row + i));
       }
     };
-    store_rows<kEach>(block, row_count(), input.sequences, [](int, int) { return true; }, ReadyAtOnce{}, put);
+    store_rows<kEach>(
+        block, row_count(), input.sequences, [](int, int) { return true; }, ReadyAtOnce{}, put);
     mine.join(block, most, larger, [&](int s, std::uint64_t all) { best[s * tasks + index].put(all, block.stamp()); });
     if (mine.some) put_maximum(mine.sequence, mine.row / kEach, most);
   }
@@ -210,7 +210,7 @@ struct TunedChoose {
     // The host is far away: the last thread tells it while others embed.
     if (!given && !ended && block.rank() == block.size() - 1) write(block, m, text, token, next + 1);
     embed.embed(block, sequence, token);
-    block.sync();  // every thread has read the state and the text
+    block.sync();                                            // every thread has read the state and the text
     if (!block.await() || !block.leader() || ended) return;  // others have read the state by then, too
     state = {next, token};
   }
@@ -218,7 +218,8 @@ struct TunedChoose {
  private:
   /// One thread. `length`: of the text with this token.
   template <class Block>
-  FLYWHEEL_TASK void write(Block& block, const ChoiceMemory& m, const TunedText& text, std::uint32_t token, std::uint32_t length) const {
+  FLYWHEEL_TASK void write(Block& block, const ChoiceMemory& m, const TunedText& text, std::uint32_t token,
+                           std::uint32_t length) const {
     block.emit(WrittenToken{token, static_cast<std::uint32_t>(sequence)});
     if (length != text.end && !(text.stop_at_end && is_end(m, token))) return;
     texts[sequence].end = length;  // every thread has read it: they met to choose the token
@@ -229,7 +230,8 @@ struct TunedChoose {
 
   FLYWHEEL_TASK LogitsLeft left(const ChoiceMemory& m) const {
     const float* logits = m.logits + static_cast<std::size_t>(sequence) * static_cast<std::size_t>(m.vocabulary);
-    return {logits, maxima_behind(m.best, embed.sequences, m.tasks, sequence), m.first_rows, m.vocabulary, m.tasks, embed.sequences};
+    return {logits,         maxima_behind(m.best, embed.sequences, m.tasks, sequence), m.first_rows, m.vocabulary, m.tasks,
+            embed.sequences};
   }
 
   /// False if a task before this one has failed: there may be no token.
@@ -238,7 +240,8 @@ struct TunedChoose {
     constexpr std::uint64_t kCalledOff = std::uint64_t{0xffffffffu} << 32;  // more than any logit that is a number
     const auto larger = [](std::uint64_t a, std::uint64_t b) { return a > b ? a : b; };
     std::uint64_t most = 0;
-    for (int warp = block.rank() - block.rank() % kLanes, i = block.rank(); warp < m.tasks; warp += block.size(), i += block.size()) {
+    for (int warp = block.rank() - block.rank() % kLanes, i = block.rank(); warp < m.tasks;
+         warp += block.size(), i += block.size()) {
       const BestWords* at = m.best + sequence * m.tasks + (i < m.tasks ? i : warp);
       BestWords words = at->look();
       bool there = true;

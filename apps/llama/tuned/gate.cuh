@@ -10,7 +10,7 @@ struct TunedGateUp : TiledTask {
   const Bf16* gate;
   const Bf16* up;
   NormInput norm;
-  float* y;                   // portable: [sequences][rows]
+  float* y;  // portable: [sequences][rows]
   Stamped* packed_y;
   std::int32_t rows;   // of either matrix
   std::int32_t first;  // the task's first unit; it has groups / 2 of them
@@ -38,8 +38,7 @@ struct TunedGateUp : TiledTask {
   }
 
   template <class Block>
-    requires Block::kOnGpu
-  FLYWHEEL_TASK void store(Block& block) const {
+  requires Block::kOnGpu FLYWHEEL_TASK void store(Block& block) const {
     with_rows_of_lane(input.sequences, [&](auto each) { store_each<each()>(block); });
   }
 

@@ -57,19 +57,18 @@ Run TunedGenerator::submit_step(const std::vector<StepState>& states) {
 }
 
 std::chrono::duration<double> TunedGenerator::run(std::uint32_t start, std::uint32_t tokens, Trace* trace,
-                                                 const Sampling& sampling) {
+                                                  const Sampling& sampling) {
   const std::uint64_t end = std::uint64_t{start} + tokens;
   if (end > static_cast<std::uint64_t>(context()))
     throw RequestError(std::to_string(tokens) + " tokens from position " + std::to_string(start) +
-                       " on go beyond the context of " + std::to_string(context()) + ": make it for " +
-                       std::to_string(end) + " positions, or ask for fewer");
+                       " on go beyond the context of " + std::to_string(context()) + ": make it for " + std::to_string(end) +
+                       " positions, or ask for fewer");
   const auto count = static_cast<std::size_t>(sequences());
   begin(std::vector<StepState>(count, StepState{start, 0}), std::vector<TunedText>(count, TunedText{.sampling = sampling}));
   const auto begin_time = std::chrono::steady_clock::now();
   std::chrono::duration<double> time{};
   watch(trace ? runtime().submit(decode_, repeat(tokens), traced) : runtime().submit(decode_, repeat(tokens)), [&](Run& run) {
-    while (run.next<WrittenToken>()) {
-    }
+    while (run.next<WrittenToken>()) {}
     run.wait();
     time = std::chrono::steady_clock::now() - begin_time;
     if (trace) *trace = run.trace();

@@ -16,8 +16,8 @@ namespace llama {
 namespace {
 
 /// A worker that attends comes later to the next matrix than others, by the time that so many bytes take. (Llama-3.2-1B on an
-/// H200, 0 in place of this: 0.623 ms a token for 0.596, 0.669 for 0.635 at position 1024, and 0.669 for 0.637 with 4 texts; 130
-/// KB in place of 80 made no difference, nor did 26 in place of 0.)
+/// H200, 0 in place of this: 0.623 ms a token for 0.596, 0.669 for 0.635 at position 1024, and 0.669 for 0.637 with 4 texts;
+/// 130 KB in place of 80 made no difference, nor did 26 in place of 0.)
 constexpr double kAttentionBytes = 80e3;
 
 /// Tasks of attention number heads in a byte.
@@ -29,7 +29,12 @@ class Builder {
  public:
   /// `in_turn`: a worker has one task after the other, and not each a place of its own.
   Builder(int workers, bool in_turn, const Config& config, const Weights& weights, TunedMemory& memory)
-      : config_(config), weights_(weights), memory_(memory), workers_(workers), in_turn_(in_turn), share_(workers),
+      : config_(config),
+        weights_(weights),
+        memory_(memory),
+        workers_(workers),
+        in_turn_(in_turn),
+        share_(workers),
         eps_(static_cast<float>(config.rms_norm_eps)) {}
 
   TunedGraph build() && {
@@ -44,7 +49,9 @@ class Builder {
   Graph& graph() { return result_.decode; }
   // The residual stream as its stage `residual_` left it. The first is of the pass before: the choice, or the embedding.
   Stamped* x(std::size_t stage) const { return memory_.x.data() + stage * sequences() * size(config_.hidden_size); }
-  Stamped* packed_x(std::size_t stage) const { return memory_.packed_x.data() + stage * packed_size(memory_.sequences, config_.hidden_size); }
+  Stamped* packed_x(std::size_t stage) const {
+    return memory_.packed_x.data() + stage * packed_size(memory_.sequences, config_.hidden_size);
+  }
   Stamped* squares(std::size_t stage) const { return memory_.squares.data() + stage * size(memory_.squares_of_stage); }
   std::size_t sequences() const { return size(memory_.sequences); }
   static std::size_t size(int n) { return static_cast<std::size_t>(n); }
@@ -83,10 +90,9 @@ class Builder {
   template <class Make>
   Stage add_rows(const char* name, const MatrixBuffer& m, const TiledInput& input, const Stage& before, Make&& make) {
     const int columns = m.matrix.columns, groups = (m.rows + kGroupRows - 1) / kGroupRows;
-    return add_shares(name, share_out(groups, {columns, 1, memory_.sequences}), before,
-                      [&](const Share& share) {
-                        return make(RowsTask{{input, columns, share.count}, bf16_of(m), m.rows, share.first});
-                      });
+    return add_shares(name, share_out(groups, {columns, 1, memory_.sequences}), before, [&](const Share& share) {
+      return make(RowsTask{{input, columns, share.count}, bf16_of(m), m.rows, share.first});
+    });
   }
   template <class Make>
   Stage add_shares(const char* name, const std::vector<Share>& shares, const Stage& before, Make&& make) {
@@ -105,8 +111,8 @@ class Builder {
       return TunedProject{rows, normed(w.attention_norm, before), qkv(index)};
     });
     const Stage attended = add_attention(index, projected);
-    const Stage added = add_residual("output", w.output, {input(results(index), false), memory_.partials(config_, index).results()},
-                                     attended, w.mlp_norm);
+    const Stage added = add_residual(
+        "output", w.output, {input(results(index), false), memory_.partials(config_, index).results()}, attended, w.mlp_norm);
     const bool last = index + 1 == weights_.layers.size();
     const auto& after = last ? weights_.final_norm : weights_.layers[index + 1].attention_norm;
     const Stage gated = add_gates(index, added);
@@ -143,8 +149,14 @@ class Builder {
     const int all = w.gate.rows, columns = w.gate.matrix.columns;
     const auto shares = share_out((all + kGroupRows - 1) / kGroupRows, {columns, 2, memory_.sequences});
     return add_shares("gate and up", shares, before, [&](const Share& s) {
-      return TunedGateUp{{residual(), columns, 2 * s.count}, bf16_of(w.gate), bf16_of(w.up),
-                        normed(w.mlp_norm, before), memory_.inner.data(), inner(layer), all, s.first};
+      return TunedGateUp{{residual(), columns, 2 * s.count},
+                         bf16_of(w.gate),
+                         bf16_of(w.up),
+                         normed(w.mlp_norm, before),
+                         memory_.inner.data(),
+                         inner(layer),
+                         all,
+                         s.first};
     });
   }
 
@@ -170,9 +182,22 @@ class Builder {
     const LayerWeights& w = weights_.layers[index];
     static_assert(kMostTunedHeads <= std::numeric_limits<decltype(AttendTask::kv_heads)>::max());
     const auto byte = [](int i) { return static_cast<std::uint8_t>(i); };
-    return {{qkv(index), memory_.partials(config_, index), {memory_.keys[index].data(), memory_.values_cache[index].data()},
-            memory_.rope.data(), w.query_norm.data(), w.key_norm.data(), memory_.states.data(), results(index), eps_, memory_.context,
-            byte(sequence), byte(config_.num_key_value_heads), byte(head / group), byte(head), byte(group), byte(split)}};
+    return {{qkv(index),
+             memory_.partials(config_, index),
+             {memory_.keys[index].data(), memory_.values_cache[index].data()},
+             memory_.rope.data(),
+             w.query_norm.data(),
+             w.key_norm.data(),
+             memory_.states.data(),
+             results(index),
+             eps_,
+             memory_.context,
+             byte(sequence),
+             byte(config_.num_key_value_heads),
+             byte(head / group),
+             byte(head),
+             byte(group),
+             byte(split)}};
   }
 
   Stage add_logits(const Stage& before) {
@@ -184,8 +209,11 @@ class Builder {
     std::int32_t index = 0;
     return add_shares("logits", shares, before, [&](const Share& s) {
       return TunedLogits{{{residual(), columns, s.count}, bf16_of(head), head.rows, s.first},
-                        normed(weights_.final_norm, before), memory_.logits.data(), memory_.best.data(), index++,
-                        tasks};
+                         normed(weights_.final_norm, before),
+                         memory_.logits.data(),
+                         memory_.best.data(),
+                         index++,
+                         tasks};
     });
   }
 
@@ -198,14 +226,14 @@ class Builder {
   }
 
   void add_choice(const Stage& logits) {
-    memory_.choice.write({{memory_.logits.data(), memory_.best.data(), memory_.first_rows.data(), memory_.prompt.data(),
-                           memory_.ends.data(), memory_.writing.data(), config_.vocab_size,
-                           static_cast<std::int32_t>(logits.size()), memory_.context,
-                           static_cast<std::int32_t>(memory_.ends.size())}});
+    memory_.choice.write(
+        {{memory_.logits.data(), memory_.best.data(), memory_.first_rows.data(), memory_.prompt.data(), memory_.ends.data(),
+          memory_.writing.data(), config_.vocab_size, static_cast<std::int32_t>(logits.size()), memory_.context,
+          static_cast<std::int32_t>(memory_.ends.size())}});
     Stage stage;
     for (int s = 0; s < memory_.sequences; ++s)
-      stage.push_back(graph().add(
-          TunedChoose{memory_.choice.data(), embed(), memory_.states.data(), memory_.texts.data(), s}, after_all(logits)));
+      stage.push_back(graph().add(TunedChoose{memory_.choice.data(), embed(), memory_.states.data(), memory_.texts.data(), s},
+                                  after_all(logits)));
     note("choose", std::move(stage));
   }
 
@@ -279,7 +307,8 @@ TunedGraph build_tuned_graph(int places, const Config& config, const Weights& we
 
 std::uint32_t tuned_scratch_bytes(const Config& config, bool on_gpu, int context) {
   // Portable bodies: a whole input, or the weights of a part of the context.
-  const int portable = 4 * std::max({config.hidden_size, config.query_size(), 2 * config.head_dim + std::max(context + kFewestPositions, kAlone)});
+  const int portable = 4 * std::max({config.hidden_size, config.query_size(),
+                                     2 * config.head_dim + std::max(context + kFewestPositions, kAlone)});
   const int tuned = std::max(TunedAttend::scratch_bytes(config.head_dim), chooser_scratch<kTileWarps * kLanes>());
   // On a GPU they borrow the rest: with heads of 64 that leaves room for an eighth page of operands.
   constexpr int kBorrowed = kHandoffs * kHandoffBytes;

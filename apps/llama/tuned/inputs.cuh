@@ -67,8 +67,8 @@ struct PackedOutput {
   int sequences, columns;
   std::uint32_t stamp;
 
-  /// The lane's `kEach` values, of columns from `column` on, a multiple of `kEach`; with one, its neighbour has the next column,
-  /// and all lanes call. `some`: it has any.
+  /// The lane's `kEach` values, of columns from `column` on, a multiple of `kEach`; with one, its neighbour has the next
+  /// column, and all lanes call. `some`: it has any.
   template <int kEach, class Block>
   FLYWHEEL_TASK void put(const Block& block, int sequence, int column, const float (&values)[kEach], bool some) const {
     Stamped* const to = words + static_cast<unsigned>(sequence * columns + column) / 2;
@@ -78,7 +78,8 @@ struct PackedOutput {
     } else {
       StampedRow<kEach / 2> row;
 #pragma unroll
-      for (int i = 0; i < kEach; i += 2) row.of[i / 2] = stamped(round_activation(values[i]) | round_activation(values[i + 1]) << 16, stamp);
+      for (int i = 0; i < kEach; i += 2)
+        row.of[i / 2] = stamped(round_activation(values[i]) | round_activation(values[i + 1]) << 16, stamp);
       if (some) row.put(block, to);
     }
   }
@@ -125,7 +126,9 @@ template <int kBlocks, bool kWhole, class Block>
 class InputReader {
  public:
   FLYWHEEL_TASK InputReader(const Block& block, const TileShape& tile, const Stamped* packed, bool old)
-      : tile_(tile), warp_(block.warp()), offset_(block.lane() / 4 % 2 * (kStepColumns / 2) + block.lane() % 4 * 4),
+      : tile_(tile),
+        warp_(block.warp()),
+        offset_(block.lane() / 4 % 2 * (kStepColumns / 2) + block.lane() % 4 * 4),
         wanted_(wanted_stamp(block, old)) {
     for (int b = 0; b < kBlocks; ++b) {
       const int sequence = (b * 8 + block.lane() / 4) / 2;

@@ -1,6 +1,6 @@
-// The largest logit of each small group of rows, left by those who make the logits: of the groups that matter to a draw there are
-// few, and nobody need look at the others' logits. (Llama-3.2-1B on an H200, top-k 50 and top-p 0.95: a drawn token takes 0.018
-// ms more than the likeliest one. With a look at all 128,256 logits it took 0.147 ms more.)
+// The largest logit of each small group of rows, left by those who make the logits: of the groups that matter to a draw there
+// are few, and nobody need look at the others' logits. (Llama-3.2-1B on an H200, top-k 50 and top-p 0.95: a drawn token takes
+// 0.018 ms more than the likeliest one. With a look at all 128,256 logits it took 0.147 ms more.)
 #pragma once
 
 #include "apps/llama/decode/sampling.cuh"
@@ -20,7 +20,9 @@ struct RowGroups {
     return (i >> each_log) * rows_of_handoff(sequences) + (group << each_log) + (i & (each() - 1));
   }
   /// As many as a group of a task of `rows` rows has at most.
-  FLYWHEEL_TASK int rows_of_group(int rows) const { return (rows + rows_of_handoff(sequences) - 1) / rows_of_handoff(sequences) * each(); }
+  FLYWHEEL_TASK int rows_of_group(int rows) const {
+    return (rows + rows_of_handoff(sequences) - 1) / rows_of_handoff(sequences) * each();
+  }
 };
 inline constexpr int kMaximaOfTask = kLanes;  // keys, of all sequences
 
@@ -37,7 +39,10 @@ template <class Block>
 class LogitMaxima {
  public:
   FLYWHEEL_TASK LogitMaxima(const Block& block, const LogitsLeft& left)
-      : block_(block), left_(left), groups_{left.sequences}, count_(left.tasks * groups_.count()) {}
+      : block_(block),
+        left_(left),
+        groups_{left.sequences},
+        count_(left.tasks * groups_.count()) {}
 
   /// Of the groups that are this thread's.
   FLYWHEEL_TASK std::uint32_t largest_of_mine() const {
@@ -46,8 +51,8 @@ class LogitMaxima {
     return largest;
   }
 
-  /// Collective. use(token, logit) for all tokens of groups whose largest key is `least` or more; false if they are too many to be
-  /// listed. Threads list the groups, then each warp has some.
+  /// Collective. use(token, logit) for all tokens of groups whose largest key is `least` or more; false if they are too many to
+  /// be listed. Threads list the groups, then each warp has some.
   template <class Use>
   FLYWHEEL_TASK bool visit(std::uint32_t least, ListedGroups& listed, Use&& use) const {
     look([&](int group, std::uint32_t key) {
@@ -58,8 +63,7 @@ class LogitMaxima {
     block_.sync();
     const int all = static_cast<int>(listed.count);
     if (all > static_cast<int>(kMostShortlisted)) return false;
-    for (int n = group_of(block_); n < all; n += kAtOnce * kGroups<Block>)
-      visit_some(listed.groups + n, all - n, use);
+    for (int n = group_of(block_); n < all; n += kAtOnce * kGroups<Block>) visit_some(listed.groups + n, all - n, use);
     return true;
   }
 
@@ -132,9 +136,8 @@ FLYWHEEL_COLD std::uint32_t draw_token(Block block, LogitsLeft left, Sampling ho
   if (!(largest - largest == 0)) block.fail(kLogitsNotFinite);
   else
     token = Chooser<Block>(block, left.logits, left.vocabulary)
-                .draw(how, position, largest, mine, [&](std::uint32_t least, ListedGroups& listed, auto&& use) {
-                  return maxima.visit(least, listed, use);
-                });
+                .draw(how, position, largest, mine,
+                      [&](std::uint32_t least, ListedGroups& listed, auto&& use) { return maxima.visit(least, listed, use); });
   block.sync();
   return token;
 }

@@ -38,7 +38,8 @@ TunedMemory::TunedMemory(Runtime& runtime, const Config& config, int room, int c
       x(runtime.allocate<Stamped>(size_of(stages, count, config.hidden_size))),
       packed_x(runtime.allocate<Stamped>(size_of(stages) * packed_size(count, config.hidden_size))),
       squares(runtime.allocate<Stamped>(size_of(stages, squares_of_stage))),
-      qkv(runtime.allocate<Stamped>(size_of(config.num_hidden_layers, count, config.query_size() + 2 * config.key_value_size()))),
+      qkv(runtime.allocate<Stamped>(
+          size_of(config.num_hidden_layers, count, config.query_size() + 2 * config.key_value_size()))),
       packed_results(runtime.allocate<Stamped>(size_of(config.num_hidden_layers) * packed_size(count, config.query_size()))),
       packed_inner(runtime.allocate<Stamped>(size_of(config.num_hidden_layers) * packed_size(count, config.intermediate_size))),
       inner(runtime.allocate<float>(size_of(count, config.intermediate_size))),

@@ -18,34 +18,34 @@ struct TunedMemory {
   /// `context`: positions to have room for, of each of `sequences` (1, 2, 4 or 8) texts.
   TunedMemory(Runtime& runtime, const Config& config, int context, int sequences);
 
-  int context;    // a multiple of 16
+  int context;  // a multiple of 16
   int sequences;
-  int splits;     // parts of the context that attention is spread over
+  int splits;  // parts of the context that attention is spread over
   // Stamped words, of each stage its own: see runtime/base/stamped.hpp. Stage 0 of the residual stream is the embedding, each
   // layer makes two more.
   int stages, squares_of_stage;
-  Buffer<Stamped> x;               // [stages][sequences][hidden]: the residual stream
-  Buffer<Stamped> packed_x;        // [stages]: what tiles are multiplied with, see PackedOutput
-  Buffer<Stamped> squares;         // [stages][parts][sequences], see NormInput
-  Buffer<Stamped> qkv;             // [layers][sequences][heads + 2 kv heads][head_dim]
-  Buffer<Stamped> packed_results;  // [layers]: of attention
-  Buffer<Stamped> packed_inner;    // [layers]
-  Buffer<float> inner;             // [sequences][intermediate]: of the portable tasks
-  Buffer<float> logits;   // [sequences][vocabulary]
-  Buffer<Stamped> parts;  // [layers]: see Partials
-  Buffer<BestWords> best;  // of TunedLogits, see best_words()
+  Buffer<Stamped> x;                // [stages][sequences][hidden]: the residual stream
+  Buffer<Stamped> packed_x;         // [stages]: what tiles are multiplied with, see PackedOutput
+  Buffer<Stamped> squares;          // [stages][parts][sequences], see NormInput
+  Buffer<Stamped> qkv;              // [layers][sequences][heads + 2 kv heads][head_dim]
+  Buffer<Stamped> packed_results;   // [layers]: of attention
+  Buffer<Stamped> packed_inner;     // [layers]
+  Buffer<float> inner;              // [sequences][intermediate]: of the portable tasks
+  Buffer<float> logits;             // [sequences][vocabulary]
+  Buffer<Stamped> parts;            // [layers]: see Partials
+  Buffer<BestWords> best;           // of TunedLogits, see best_words()
   Buffer<std::int32_t> first_rows;  // of each task of TunedLogits, and where the last one ends
-  Buffer<std::uint32_t> prompt;  // [sequences][context]
+  Buffer<std::uint32_t> prompt;     // [sequences][context]
   Buffer<std::uint32_t> ends;
   Buffer<float> rope;
   Buffer<StepState> states;
-  Buffer<TunedText> texts;  // [sequences]
+  Buffer<TunedText> texts;        // [sequences]
   Buffer<std::uint32_t> writing;  // one: see ChoiceMemory
   Buffer<ChoiceMemory> choice;
   std::vector<Buffer<Half>> keys, values_cache;  // of each layer
 
   Partials partials(const Config& config, std::size_t layer) const;
-  void forget_values();  // in the cache, of all positions
+  void forget_values();                                      // in the cache, of all positions
   void provide_best(const std::vector<std::int32_t>& rows);  // first_rows
 
  private:

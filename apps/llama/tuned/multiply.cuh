@@ -28,14 +28,14 @@ struct TiledInput {
 /// all warps, and so is each group of rows.
 template <int kBlocks, bool kWhole, class Block, class Operands>
 class Multiplier {
-  static constexpr int kPages = kChunkSteps / kStepsOfPage;     // of a chunk
+  static constexpr int kPages = kChunkSteps / kStepsOfPage;  // of a chunk
   using Tiles = Fetched<kWhole>;
-  static constexpr int kCount = Tiles::kCount;                  // tiles at once
-  static constexpr bool kAhead = kBlocks == 1;                  // registers for the next chunk's words
-  static constexpr int kAtOnce = kBlocks == 1 ? 2 : 1;           // chunks whose words are on their way at once
+  static constexpr int kCount = Tiles::kCount;          // tiles at once
+  static constexpr bool kAhead = kBlocks == 1;          // registers for the next chunk's words
+  static constexpr int kAtOnce = kBlocks == 1 ? 2 : 1;  // chunks whose words are on their way at once
   static constexpr int kGroupsAhead = 2;
   static constexpr bool kPipelined = kBlocks == 1;  // registers for tiles while others are multiplied
-  static constexpr int kChains = 2;                                      // so that a step need not wait for the one before it
+  static constexpr int kChains = 2;                 // so that a step need not wait for the one before it
 
   template <int kSteps>
   using Words = LaneWords<kBlocks, kSteps>;
@@ -47,7 +47,10 @@ class Multiplier {
 
  public:
   FLYWHEEL_TASK Multiplier(Block& block, Operands& operands, const TileShape& tile, const TiledInput& input)
-      : block_(block), tile_(tile), inputs_(block, tile, input.packed, input.old), reader_(block, operands, tile) {}
+      : block_(block),
+        tile_(tile),
+        inputs_(block, tile, input.packed, input.old),
+        reader_(block, operands, tile) {}
 
   /// A page a group. The tiles of some are in registers before the inputs are there, and while others are multiplied. A page is
   /// given back as soon as it is in registers. (Half a page later, so that nobody waits for that: 0.615 ms in place of 0.610.)
@@ -143,8 +146,8 @@ class Multiplier {
   /// Of two blocks, inputs are not looked for where they do not come from yet: one look at all of them by all workers keeps
   /// the L2 cache busy for as long as it takes. Of one they are: what comes in the first look saves a trip (Llama-3.2-1B on an
   /// H200: 0.605 ms a token for 0.609, 4 texts 0.664 for 0.666; 8 texts would take 0.937 for 0.890). Nor is it waited for that
-  /// their makers say so: that would come a trip to L2 later. (Tried: two looks on their way at once, 0.664 ms in place of 0.656;
-  /// looking again at the missing words only, 0.660.)
+  /// their makers say so: that would come a trip to L2 later. (Tried: two looks on their way at once, 0.664 ms in place of
+  /// 0.656; looking again at the missing words only, 0.660.)
   FLYWHEEL_TASK void await_first() {
     if (kBlocks > 1) block_.spin([&] { return inputs_.first_is_there(); });
   }
@@ -174,7 +177,8 @@ class Multiplier {
       for (int chunk = 0; chunk < kChunks; ++chunk) load(first + chunk, words, chunk * kChunkSteps);
       bool there = true;
 #pragma unroll
-      for (int chunk = 0; chunk < kChunks; ++chunk) there &= take(words, chunk * kChunkSteps, first + chunk, inputs, to + chunk * kChunkSteps);
+      for (int chunk = 0; chunk < kChunks; ++chunk)
+        there &= take(words, chunk * kChunkSteps, first + chunk, inputs, to + chunk * kChunkSteps);
       return there;
     });
   }
@@ -250,9 +254,7 @@ class Multiplier {
     if (row + kGroupRows == rows) close();
   }
 
-  FLYWHEEL_TASK void open() {
-    out_ = block_.template producer_acquire<WarpSums>() + block_.warp();
-  }
+  FLYWHEEL_TASK void open() { out_ = block_.template producer_acquire<WarpSums>() + block_.warp(); }
   FLYWHEEL_TASK void close() {
     block_.producer_commit();
     out_ = nullptr;

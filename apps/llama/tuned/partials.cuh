@@ -26,7 +26,7 @@ inline constexpr int kAlone = 1024;
 ///
 /// Each layer has its own, so that every word is written once in a pass: see stamped.hpp.
 struct Partials {
-  Stamped* memory;  // zeros at first
+  Stamped* memory;             // zeros at first
   std::int16_t heads, splits;  // splits: a power of 2; divisions are slow on a GPU
   std::int16_t head_dim, sequences;
 
@@ -53,7 +53,9 @@ struct Partials {
 
   FLYWHEEL_TASK int index(int sequence, int head, int split) const { return (sequence * heads + head) * splits + split; }
   /// [head_dim]
-  FLYWHEEL_TASK Stamped* values(int index) const { return memory + static_cast<std::size_t>(index) * static_cast<std::size_t>(head_dim); }
+  FLYWHEEL_TASK Stamped* values(int index) const {
+    return memory + static_cast<std::size_t>(index) * static_cast<std::size_t>(head_dim);
+  }
   /// A part's largest score, in units of log2: weights are 2^(score - largest); and the sum of its weights.
   FLYWHEEL_TASK StampedPair& scale(int index) const {
     return reinterpret_cast<StampedPair*>(memory + parts() * static_cast<std::size_t>(head_dim))[index];

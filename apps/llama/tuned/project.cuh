@@ -62,12 +62,12 @@ struct TunedProject : RowsTask {
 
   template <class Block>
   FLYWHEEL_TASK void operator()(Block& block) const {
-    portable_rows_of_norm(block, *this, norm, [&](int row, int s, float dot) { put_stamped(y[s * rows + row], dot, block.stamp()); });
+    portable_rows_of_norm(block, *this, norm,
+                          [&](int row, int s, float dot) { put_stamped(y[s * rows + row], dot, block.stamp()); });
   }
 
   template <class Block>
-    requires Block::kOnGpu
-  FLYWHEEL_TASK void store(Block& block) const {
+  requires Block::kOnGpu FLYWHEEL_TASK void store(Block& block) const {
     with_rows_of_lane(input.sequences, [&](auto each) { store_each<each()>(block); });
   }
 
@@ -96,15 +96,15 @@ struct TunedResidual : RowsTask {
 
   template <class Block>
   FLYWHEEL_TASK void operator()(Block& block) const {
-    portable_rows(block, *this, [&](int sequence) { return portable_input + sequence * columns; },
-                  [&](int row, int s, float dot) {
-                    put_stamped(out.x[s * rows + row], look_at(x[s * rows + row]).value() + dot, block.stamp());
-                  });
+    portable_rows(
+        block, *this, [&](int sequence) { return portable_input + sequence * columns; },
+        [&](int row, int s, float dot) {
+          put_stamped(out.x[s * rows + row], look_at(x[s * rows + row]).value() + dot, block.stamp());
+        });
   }
 
   template <class Block>
-    requires Block::kOnGpu
-  FLYWHEEL_TASK void store(Block& block) const {
+  requires Block::kOnGpu FLYWHEEL_TASK void store(Block& block) const {
     with_rows_of_lane(input.sequences, [&](auto each) { store_each<each()>(block); });
   }
 
@@ -148,9 +148,11 @@ struct TunedResidual : RowsTask {
         normed[i] = value * old.norm.of[i];
         squares += old.at ? value * value : 0.f;
       }
-      // Before the values, for those who scale what they multiplied wait for all tasks' squares. (Last of all, as they were: 0.564
-      // ms a token in place of 0.562, and 0.696 in place of 0.693 at position 8192; Llama-3.2-1B on an H200.)
-      if (is_last) mine.join(block, squares, std::plus<float>{}, [&](int of, float all) { put_stamped(out.squares[of], all, packed.stamp); });
+      // Before the values, for those who scale what they multiplied wait for all tasks' squares. (Last of all, as they were:
+      // 0.564 ms a token in place of 0.562, and 0.696 in place of 0.693 at position 8192; Llama-3.2-1B on an H200.)
+      if (is_last)
+        mine.join(block, squares, std::plus<float>{},
+                  [&](int of, float all) { put_stamped(out.squares[of], all, packed.stamp); });
       packed.put(block, s, first_row() + row, normed, old.at != nullptr);
       if (is_last) block.sent();  // what nobody needs at once may come later
       if (old.at) values.put(block, out.x + (s * rows + first_row() + row));

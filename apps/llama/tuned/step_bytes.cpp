@@ -25,8 +25,7 @@ void for_each_matrix(const Config& config, F&& f) {
 std::uint64_t weight_bytes(const Config& config) {
   std::uint64_t values = 0;
   for_each_matrix(config, [&](const Size& s) {
-    values += static_cast<std::uint64_t>(s.rows) * static_cast<std::uint64_t>(s.columns) *
-              static_cast<std::uint64_t>(s.count);
+    values += static_cast<std::uint64_t>(s.rows) * static_cast<std::uint64_t>(s.columns) * static_cast<std::uint64_t>(s.count);
   });
   const std::int64_t of_layer = 2 * config.hidden_size + (config.has_qk_norm() ? 2 * config.head_dim : 0);
   const std::int64_t norms = config.num_hidden_layers * of_layer + config.hidden_size;
@@ -34,13 +33,12 @@ std::uint64_t weight_bytes(const Config& config) {
 }
 
 std::uint64_t position_bytes(const Config& config) {
-  return static_cast<std::uint64_t>(config.num_hidden_layers) * 2 *
-         static_cast<std::uint64_t>(config.key_value_size()) * sizeof(Half);
+  return static_cast<std::uint64_t>(config.num_hidden_layers) * 2 * static_cast<std::uint64_t>(config.key_value_size()) *
+         sizeof(Half);
 }
 
 double step_bytes(const Config& config, int sequences, double positions) {
-  return static_cast<double>(weight_bytes(config)) +
-         sequences * positions * static_cast<double>(position_bytes(config));
+  return static_cast<double>(weight_bytes(config)) + sequences * positions * static_cast<double>(position_bytes(config));
 }
 
 std::uint64_t stream_bytes(const Config& config) {

@@ -27,11 +27,11 @@ namespace llama {
 
 inline constexpr int kTileWarps = 8;
 inline constexpr int kGroupRows = 8;
-inline constexpr int kStepColumns = 32;                               // of one warp
-inline constexpr int kChunkSteps = 8;                                 // steps of a chunk: 2048 columns of all warps
-inline constexpr int kColumnsOfStep = kTileWarps * kStepColumns;      // 256
-inline constexpr int kStepsOfPage = 8;                                // 26 KB for all warps
-inline constexpr int kQuad = 4;                                       // tiles that lie together
+inline constexpr int kStepColumns = 32;                           // of one warp
+inline constexpr int kChunkSteps = 8;                             // steps of a chunk: 2048 columns of all warps
+inline constexpr int kColumnsOfStep = kTileWarps * kStepColumns;  // 256
+inline constexpr int kStepsOfPage = 8;                            // 26 KB for all warps
+inline constexpr int kQuad = 4;                                   // tiles that lie together
 inline constexpr int kQuadsOfPage = kStepsOfPage / kQuad;
 inline constexpr int kQuadBytes = kQuad * kGroupRows * kStepColumns * 13 / 8;  // 1664
 inline constexpr int kResidentChunks = 2;  // inputs of up to 4096 columns stay in registers for a whole task
@@ -59,9 +59,7 @@ struct TileShape {
   }
   FLYWHEEL_TASK int total_steps() const { return groups * steps_of(columns); }
   FLYWHEEL_TASK int quads() const { return (total_steps() + kQuad - 1) / kQuad; }  // of one warp
-  FLYWHEEL_TASK std::uint32_t bytes() const {
-    return static_cast<std::uint32_t>(quads()) * kQuadBytes * kTileWarps;
-  }
+  FLYWHEEL_TASK std::uint32_t bytes() const { return static_cast<std::uint32_t>(quads()) * kQuadBytes * kTileWarps; }
 
   /// Group after group; chunk after chunk where the input is streamed.
   FLYWHEEL_TASK StepPlace place(int n) const {
@@ -81,7 +79,8 @@ struct TileShape {
   FLYWHEEL_TASK std::size_t quad_at(int quad, int warp) const {
     const int page = quad / kQuadsOfPage, left = quads() - page * kQuadsOfPage;
     const int in_page = left < kQuadsOfPage ? left : kQuadsOfPage;
-    return static_cast<std::size_t>(page) * kPageBytes + static_cast<std::size_t>(warp * in_page + quad % kQuadsOfPage) * kQuadBytes;
+    return static_cast<std::size_t>(page) * kPageBytes +
+           static_cast<std::size_t>(warp * in_page + quad % kQuadsOfPage) * kQuadBytes;
   }
 };
 

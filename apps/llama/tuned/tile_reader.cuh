@@ -31,7 +31,9 @@ struct Fetched<false> {
   TilePart tile;
 
   template <class Use>
-  FLYWHEEL_TASK void for_each(Use&& use) const { use(0, tile); }
+  FLYWHEEL_TASK void for_each(Use&& use) const {
+    use(0, tile);
+  }
 };
 
 /// One warp's reader of tiles. It works on a copy of the operands, which stays in registers. `kWhole`: every page is full.
@@ -39,7 +41,11 @@ template <bool kWhole, class Block, class Operands>
 class TileReader {
  public:
   FLYWHEEL_TASK TileReader(Block& block, Operands& operands, const TileShape& shape)
-      : warp_(block.warp()), lane_(block.lane()), operands_(operands), home_(operands), left_(shape.total_steps()) {}
+      : warp_(block.warp()),
+        lane_(block.lane()),
+        operands_(operands),
+        home_(operands),
+        left_(shape.total_steps()) {}
   FLYWHEEL_TASK ~TileReader() {
     release();
     home_ = operands_;

@@ -44,8 +44,7 @@ struct TiledTask {
   double cost_ns() const { return operand_bytes() / 30.; }  // an SM's share of the bandwidth, bytes/ns
 
   template <class Block, class Operands>
-    requires Block::kOnGpu
-  FLYWHEEL_TASK void compute(Block& block, Operands& operands) const {
+  requires Block::kOnGpu FLYWHEEL_TASK void compute(Block& block, Operands& operands) const {
     detail::multiply(block, operands, shape(), input);
   }
 };

@@ -28,8 +28,8 @@ struct Submitted {
   std::uint64_t step = 0;  // when submit() returned
 };
 
-/// Runs that left the backlog before this one though they should not have: later ones that are no more urgent, and less urgent ones
-/// that had not left it when this one was submitted.
+/// Runs that left the backlog before this one though they should not have: later ones that are no more urgent, and less urgent
+/// ones that had not left it when this one was submitted.
 std::uint32_t passed_by(const std::vector<Submitted>& all, std::uint32_t which) {
   const Submitted& run = all[which];
   std::uint32_t count = 0;
@@ -84,7 +84,9 @@ void large_one(Random& random) {
   describe_program(options, std::to_string(flight) + " small runs at a time beside a large one");
   const Kind large = load_jobs(runtime, 48 + random.below(7), {Work::none, 0});
   const Kind small[2] = {load_jobs(runtime, 8, {Work::looks, 20}), load_jobs(runtime, 8, {Work::looks, 30})};
-  const auto submit_small = [&](std::uint32_t i) { return runtime.submit(small[i % 2].executable, set(small[i % 2].number, number_of(Priority::normal, i))); };
+  const auto submit_small = [&](std::uint32_t i) {
+    return runtime.submit(small[i % 2].executable, set(small[i % 2].number, number_of(Priority::normal, i)));
+  };
   std::deque<Run> running;
   std::uint32_t submitted = 0;
   while (submitted < flight) running.push_back(submit_small(submitted++));
@@ -96,7 +98,8 @@ void large_one(Random& random) {
     running.push_back(submit_small(submitted++));
   }
   owe(options, 8 * submitted + large.executable.size(), submitted + 1);
-  if (submitted == most) wrong("a large run did not begin while " + std::to_string(most - flight) + " small ones came and went");
+  if (submitted == most)
+    wrong("a large run did not begin while " + std::to_string(most - flight) + " small ones came and went");
   check_run(waiting, "a large run");
   for (Run& run : running) check_run(run, "a small run");
   check_end(runtime, large.executable);
@@ -106,9 +109,12 @@ void large_one(Random& random) {
 
 void run_backlog(Random& random) {
   switch (random.below(3)) {
-    case 0: return in_order(random);
-    case 1: return large_one(random);
-    default: return run_crowd(random);
+    case 0:
+      return in_order(random);
+    case 1:
+      return large_one(random);
+    default:
+      return run_crowd(random);
   }
 }
 

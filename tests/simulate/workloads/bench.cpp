@@ -16,7 +16,8 @@ constexpr std::uint64_t kStepsOfRuntime = 500'000, kStepsOfTask = 3000, kStepsOf
 std::uint64_t owed_steps = 0;
 
 /// Words of a queue that nobody uses any more.
-void check_queue(const char* name, std::int64_t tokens, std::int64_t expected, const QueueWords& words, std::uint32_t capacity) {
+void check_queue(const char* name, std::int64_t tokens, std::int64_t expected, const QueueWords& words,
+                 std::uint32_t capacity) {
   const std::string queue = std::string("the queue of ") + name;
   if (words.peak.value > capacity) wrong(queue + " held more than its capacity");
   if (tokens != expected) wrong(queue + " counts " + std::to_string(tokens) + " in the end, not " + std::to_string(expected));
@@ -53,20 +54,23 @@ void begin_text(const std::string& shape) {
 void describe_program(const std::string& what) { text = std::string(shape_name) + ": " + what; }
 
 void describe_program(const Options& o, const std::string& more) {
-  text = shape_name + ": " + std::to_string(o.workers) + (o.mode == Mode::drain ? " draining" : "") + " workers, max_runs " + std::to_string(o.max_runs) +
-         ", overlap " + std::to_string(o.overlap) + ", queue_capacity " + std::to_string(o.queue_capacity) +
-         ", spawn_capacity " + std::to_string(o.spawn_capacity) + ", stream_capacity " + std::to_string(o.stream_capacity) +
-         ", park_after " + std::to_string(o.park_after.count()) + (more.empty() ? "" : ", ") + more;
+  text = shape_name + ": " + std::to_string(o.workers) + (o.mode == Mode::drain ? " draining" : "") + " workers, max_runs " +
+         std::to_string(o.max_runs) + ", overlap " + std::to_string(o.overlap) + ", queue_capacity " +
+         std::to_string(o.queue_capacity) + ", spawn_capacity " + std::to_string(o.spawn_capacity) + ", stream_capacity " +
+         std::to_string(o.stream_capacity) + ", park_after " + std::to_string(o.park_after.count()) +
+         (more.empty() ? "" : ", ") + more;
 }
 
 void owe(const Options& o, std::uint64_t tasks, std::uint64_t runs, std::uint64_t sleep_us) {
   const std::uint64_t threads = o.workers + 3;  // and the inbox poller, the dispatcher and who waits
-  std::atomic_ref(owed_steps).fetch_add(threads * (tasks + 4 * runs + 10) * kStepsOfTask + sleep_us * kStepsOfSleep, std::memory_order_relaxed);
+  std::atomic_ref(owed_steps)
+      .fetch_add(threads * (tasks + 4 * runs + 10) * kStepsOfTask + sleep_us * kStepsOfSleep, std::memory_order_relaxed);
 }
 
 void check_progress() {
   if (journal::steps() > owed_steps)
-    wrong("it took " + std::to_string(journal::steps()) + " steps, and " + std::to_string(owed_steps) + " are enough for what there was to do");
+    wrong("it took " + std::to_string(journal::steps()) + " steps, and " + std::to_string(owed_steps) +
+          " are enough for what there was to do");
 }
 
 Options options_of(Random& random, std::uint32_t most_tasks) {
@@ -97,10 +101,14 @@ Options options_of(Random& random, std::uint32_t most_tasks) {
   return o;
 }
 
-Runtime start_runtime(const Options& options) { return start<Node, Cell, Leaf, Source, Nop, Job, Meeting, Tree, Harvest>(options); }
+Runtime start_runtime(const Options& options) {
+  return start<Node, Cell, Leaf, Source, Nop, Job, Meeting, Tree, Harvest>(options);
+}
 
 Bench::Bench(const Options& chosen, std::uint32_t tasks)
-    : options(chosen), runtime(start_runtime(chosen)), memory(runtime.allocate<std::uint32_t>(3 * tasks + 2)) {
+    : options(chosen),
+      runtime(start_runtime(chosen)),
+      memory(runtime.allocate<std::uint32_t>(3 * tasks + 2)) {
   describe_program(options);
   words = {memory.data(), memory.data() + tasks, memory.data() + 2 * tasks};
 }

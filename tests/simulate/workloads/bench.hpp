@@ -25,8 +25,9 @@ Options options_of(Random& random, std::uint32_t most_tasks);
 void describe_program(const Options& options, const std::string& more = "");
 void describe_program(const std::string& what);
 
-/// What the program gives the runtime to do: so many executions of tasks, in so many runs, and bodies and pauses that sleep for so
-/// long. Any order in which threads get on must be through with it within a number of steps that follows, see check_progress().
+/// What the program gives the runtime to do: so many executions of tasks, in so many runs, and bodies and pauses that sleep for
+/// so long. Any order in which threads get on must be through with it within a number of steps that follows, see
+/// check_progress().
 void owe(const Options& options, std::uint64_t tasks, std::uint64_t runs, std::uint64_t sleep_us = 0);
 /// After the program.
 void check_progress();
@@ -59,8 +60,8 @@ void watch_bodies(const Executable& any);
 /// The journal knows from here on when runs whose first parameter is their number left the backlog. `any` is loaded there.
 void watch_inbox(const Executable& any);
 
-/// Ends the runtime, and then looks at what it leaves behind: queues and pools as they were at the start, none of them ever above
-/// its bound. `any` is loaded there.
+/// Ends the runtime, and then looks at what it leaves behind: queues and pools as they were at the start, none of them ever
+/// above its bound. `any` is loaded there.
 void check_end(Runtime& runtime, const Executable& any);
 
 // The programs.

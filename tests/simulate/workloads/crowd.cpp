@@ -43,7 +43,8 @@ class Crowd {
     const Jobs& jobs = jobs_[random_.below(3)];
     const std::uint32_t passes = 1 + (random_.one_in(4) ? random_.below(3) : 0), number = ledger_.open(jobs, passes);
     const auto level = static_cast<Priority>(random_.below(3));
-    runs_.push_back({runtime_.submit(jobs.executable, level, repeat(passes), set(jobs.number, number_of(level, number))), number});
+    runs_.push_back(
+        {runtime_.submit(jobs.executable, level, repeat(passes), set(jobs.number, number_of(level, number))), number});
     check_length();
   }
   void cancel(Waiting& one) {

@@ -27,7 +27,8 @@ void run_cancels(Random& random) {
   const bool fails = random.one_in(2);
   Bench bench(options_of(random, 2 * count), count + 1);
   Graph graph;
-  for (std::uint32_t i = 0; i < count; ++i) graph.add(Node{bench.words, i, 0, {}, fails && i == bad ? 1 + random.below(passes) : 0});
+  for (std::uint32_t i = 0; i < count; ++i)
+    graph.add(Node{bench.words, i, 0, {}, fails && i == bad ? 1 + random.below(passes) : 0});
   Graph other;
   other.add(Leaf{bench.words.counts + count});
   Executable executable = bench.runtime.load(graph), healthy = bench.runtime.load(other);
@@ -36,7 +37,8 @@ void run_cancels(Random& random) {
   Run beside = bench.runtime.submit(healthy);
   if (!fails || random.one_in(2)) run.cancel();
   const Status status = run.status();
-  expect(status == Status::ok || status == Status::cancelled || (fails && status == Status::task_failed), "a run ended for no known reason");
+  expect(status == Status::ok || status == Status::cancelled || (fails && status == Status::task_failed),
+         "a run ended for no known reason");
   check_run(beside, "a run beside one that is cancelled");
   for (std::uint32_t i = 0; i < count; ++i) expect(bench.count(i) <= passes, "a task ran more often than once in each pass");
   expect(bench.count(count) == 1, "the task of the run beside did not run once");

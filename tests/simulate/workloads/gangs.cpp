@@ -56,7 +56,8 @@ void run_gangs(Random& random) {
   Runtime runtime = start_runtime(options);
   describe_program(options, "stall_limit " + std::to_string(limit_ms));
   const Buffer<std::uint32_t> come = runtime.allocate<std::uint32_t>(1);
-  const Executable naps = load_naps(random, runtime, options, limit_ms), gang = load_gang(random, runtime, options, come.data(), limit_ms);
+  const Executable naps = load_naps(random, runtime, options, limit_ms),
+                   gang = load_gang(random, runtime, options, come.data(), limit_ms);
   watch_bodies(gang);
   std::vector<Run> runs;
   if (!random.one_in(4)) runs.push_back(runtime.submit(naps));

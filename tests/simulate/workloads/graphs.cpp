@@ -38,7 +38,8 @@ void run_phases(Random& random) {
   owe(bench.options, width * steps * passes, 1);
   Run run = bench.runtime.submit(executable, repeat(passes));
   check_run(run, "a phased run");
-  for (std::uint32_t i = 0; i < width * steps; ++i) expect(bench.count(i) == passes, "a phased task did not run once in each pass");
+  for (std::uint32_t i = 0; i < width * steps; ++i)
+    expect(bench.count(i) == passes, "a phased task did not run once in each pass");
   bench.check_peak();
   check_end(bench.runtime, executable);
 }

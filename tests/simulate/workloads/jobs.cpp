@@ -11,7 +11,8 @@ Work random_work(Random& random) {
   return {Work::looks, 1 + random.below(30)};
 }
 
-void add_dynamic(Random& random, Graph& graph, Param<std::uint32_t> number, std::uint32_t count, std::uint32_t fails_at, bool own) {
+void add_dynamic(Random& random, Graph& graph, Param<std::uint32_t> number, std::uint32_t count, std::uint32_t fails_at,
+                 bool own) {
   std::vector<TaskRef<>> tasks;
   for (std::uint32_t i = 0; i < count; ++i) {
     const Priority level = own ? kPriority[random.below(4)] : Priority::inherit;
@@ -53,7 +54,8 @@ std::uint32_t Ledger::open(const Jobs& jobs, std::uint32_t passes) {
 
 void Ledger::note(std::uint32_t number, Status status) {
   Owed& owed = owed_[number];
-  const bool good = status == Status::ok || (status == Status::cancelled && owed.cancelled) || (status == Status::task_failed && owed.fails);
+  const bool good =
+      status == Status::ok || (status == Status::cancelled && owed.cancelled) || (status == Status::task_failed && owed.fails);
   if (!good) wrong(std::string("a run ended for no reason that it was given: ") + describe(status).what);
   expect(status != Status::ok || !owed.fails, "a run whose task failed ended well");
   owed.ended_well = status == Status::ok;

@@ -2,8 +2,8 @@
 #include <atomic>
 #include <thread>
 
-#include "host/engine/engine.hpp"
 #include "host/base/error.hpp"
+#include "host/engine/engine.hpp"
 #include "host/engine/gpu_probe.hpp"
 #include "simulate/workloads/bench.hpp"
 
@@ -21,7 +21,9 @@ SharedLimitCalls calls() {
 /// CPU workers behind an engine that raises the limit and launches as GpuEngine does.
 class LimitedEngine final : public Engine {
  public:
-  LimitedEngine(const KernelEntry& entry, const Options& options) : inner_(make_cpu_engine(entry, options)), bytes_(options.scratch_bytes) {
+  LimitedEngine(const KernelEntry& entry, const Options& options)
+      : inner_(make_cpu_engine(entry, options)),
+        bytes_(options.scratch_bytes) {
     raise_shared_limit(&limit, bytes_, calls());
   }
   std::string name() const override { return "limited"; }

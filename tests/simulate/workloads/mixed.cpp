@@ -10,7 +10,10 @@ namespace {
 /// One of the program's threads.
 class User {
  public:
-  User(Runtime& runtime, Ledger& ledger, std::uint64_t seed) : runtime_(runtime), ledger_(ledger), random_(random_of_thread(seed)) {}
+  User(Runtime& runtime, Ledger& ledger, std::uint64_t seed)
+      : runtime_(runtime),
+        ledger_(ledger),
+        random_(random_of_thread(seed)) {}
 
   void operator()(std::uint32_t acts) {
     jobs_.push_back(random_jobs(random_, runtime_, 6));
@@ -27,16 +30,26 @@ class User {
 
   void act() {
     switch (random_.one_of(14)) {
-      case 0: return load_more();
-      case 1: return cancel_one();
-      case 2: return drop_one();
-      case 3: return look_at_one();
-      case 4: return rest();
-      case 5: return held_.empty() ? submit() : signal_done();
-      case 6: return shuffle();
-      case 7: return ask_for_stream();
-      case 8: return take_memory();
-      default: return submit();
+      case 0:
+        return load_more();
+      case 1:
+        return cancel_one();
+      case 2:
+        return drop_one();
+      case 3:
+        return look_at_one();
+      case 4:
+        return rest();
+      case 5:
+        return held_.empty() ? submit() : signal_done();
+      case 6:
+        return shuffle();
+      case 7:
+        return ask_for_stream();
+      case 8:
+        return take_memory();
+      default:
+        return submit();
     }
   }
 
@@ -46,7 +59,8 @@ class User {
     if (number == Ledger::kMost) return;
     const auto level = static_cast<Priority>(random_.below(3));
     if (random_.one_in(2)) {
-      held_.push_back({runtime_.submit(jobs.executable, level, repeat(passes), set(jobs.number, number_of(level, number))), number});
+      held_.push_back(
+          {runtime_.submit(jobs.executable, level, repeat(passes), set(jobs.number, number_of(level, number))), number});
       return;
     }
     auto run = runtime_.try_submit(jobs.executable, set(jobs.number, number_of(level, number)), level, repeat(passes));

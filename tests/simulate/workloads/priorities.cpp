@@ -8,8 +8,8 @@ namespace {
 
 constexpr Priority kLevels[] = {Priority::high, Priority::normal, Priority::low};
 
-/// Tasks that a worker may begin after it could have seen more urgent work: the one that it had taken by then, and the successor
-/// that it keeps of that one.
+/// Tasks that a worker may begin after it could have seen more urgent work: the one that it had taken by then, and the
+/// successor that it keeps of that one.
 constexpr std::uint32_t kMayPass = 2;
 
 Work random_work(Random& random) {
@@ -23,7 +23,9 @@ struct Jobs {
   Executable executable;
 };
 
-Priority own_level(Random& random, bool mixed) { return mixed && random.one_in(2) ? kLevels[random.below(3)] : Priority::inherit; }
+Priority own_level(Random& random, bool mixed) {
+  return mixed && random.one_in(2) ? kLevels[random.below(3)] : Priority::inherit;
+}
 
 /// Tasks that need nothing, more than two for each worker: then they stay in the run, and workers take shares of them.
 void add_roots(Random& random, Jobs& jobs, std::uint32_t workers) {

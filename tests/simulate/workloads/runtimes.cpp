@@ -28,7 +28,8 @@ void furnish(House& house, Ledger& ledger, std::uint64_t seed) {
   for (std::uint32_t i = 0; i < count; ++i) {
     const std::uint32_t passes = 1 + random.below(3), number = ledger.open(*house.jobs, passes);
     const auto level = static_cast<Priority>(random.below(3));
-    house.runs.push_back(house.runtime->submit(house.jobs->executable, level, repeat(passes), set(house.jobs->number, number_of(level, number))));
+    house.runs.push_back(house.runtime->submit(house.jobs->executable, level, repeat(passes),
+                                               set(house.jobs->number, number_of(level, number))));
     owe(options, passes * 6, 8);
     house.numbers.push_back(number);
     if (random.one_in(4)) ledger.at(number).cancelled = true, house.runs.back().cancel();
@@ -46,12 +47,15 @@ void check_runs(House& house, Ledger& ledger) {
 
 void take_something(House& house, Ledger& ledger, Random& random) {
   switch (random.below(4)) {
-    case 0: return house.runtime.reset();
-    case 1: return house.jobs.reset();
+    case 0:
+      return house.runtime.reset();
+    case 1:
+      return house.jobs.reset();
     case 2:
       if (house.memory) expect(house.memory->read().size() == 8, "a buffer lost its size");
       return house.memory.reset();
-    default: return check_runs(house, ledger);
+    default:
+      return check_runs(house, ledger);
   }
 }
 

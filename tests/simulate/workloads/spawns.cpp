@@ -35,11 +35,13 @@ void run_spawns(Random& random) {
     const bool cancels = random.one_in(4);
     if (cancels) Work{Work::looks, random.below(300)}.spend(), run.cancel();
     const Status status = run.status();
-    const bool good = status == Status::ok || (cancels && status == Status::cancelled) || (fails_in && status == Status::task_failed);
+    const bool good =
+        status == Status::ok || (cancels && status == Status::cancelled) || (fails_in && status == Status::task_failed);
     if (!good) wrong(std::string("a run that spawns: ") + describe(status).what);
     expect(status != Status::ok || !fails_in, "a run whose task failed ended well");
     for (std::uint32_t i = 0; i < places; ++i)
-      expect(status == Status::ok ? bench.count(i) == passes : bench.count(i) <= passes, "a spawned task did not run once in each pass");
+      expect(status == Status::ok ? bench.count(i) == passes : bench.count(i) <= passes,
+             "a spawned task did not run once in each pass");
     bench.check_peak();
   }
   check_end(bench.runtime, executable);

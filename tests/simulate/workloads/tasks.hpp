@@ -1,5 +1,5 @@
-// The tasks of the simulated programs. They tell what happened to them through plain words, so that a missing order of memory is a
-// race, and count through atomic ones.
+// The tasks of the simulated programs. They tell what happened to them through plain words, so that a missing order of memory
+// is a race, and count through atomic ones.
 #pragma once
 
 #include <flywheel/flywheel.hpp>

@@ -1,5 +1,5 @@
-// One wire of runtime/ by itself, as in tests/runtime/test_mutations.cpp: with cargo that nothing but the wire's own orders keeps
-// from racing. The runtime's programs put less on some of them.
+// One wire of runtime/ by itself, as in tests/runtime/test_mutations.cpp: with cargo that nothing but the wire's own orders
+// keeps from racing. The runtime's programs put less on some of them.
 #include <iterator>
 
 #include "simulate/workloads/bench.hpp"
@@ -15,11 +15,21 @@ struct Wire {
 };
 namespace views = testing::views;
 constexpr Wire kWires[] = {
-    {"queue", views::queue},           {"counter", views::counter},           {"inbox", views::inbox},
-    {"mailbox", views::mailbox},       {"direct slot", views::direct_slot},               {"stream", views::stream},
-    {"barrier", views::barrier},       {"roots", views::roots},               {"completion", views::completion},
-    {"announcement", views::announcement},     {"spawn", views::spawn},               {"report", views::report},
-    {"heartbeat", views::heartbeat},   {"predecessors", views::predecessors}, {"gate", views::gate},
+    {"queue", views::queue},
+    {"counter", views::counter},
+    {"inbox", views::inbox},
+    {"mailbox", views::mailbox},
+    {"direct slot", views::direct_slot},
+    {"stream", views::stream},
+    {"barrier", views::barrier},
+    {"roots", views::roots},
+    {"completion", views::completion},
+    {"announcement", views::announcement},
+    {"spawn", views::spawn},
+    {"report", views::report},
+    {"heartbeat", views::heartbeat},
+    {"predecessors", views::predecessors},
+    {"gate", views::gate},
     {"leaving", views::leaving},
 };
 }  // namespace

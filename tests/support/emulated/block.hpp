@@ -16,9 +16,13 @@ namespace flywheel::testing {
 class EmulatedBlock {
  public:
   EmulatedBlock(std::uint32_t index, std::uint64_t seed, EmulatedGrid& grid, EmulatedStacks& stacks)
-      : index_(index), grid_(grid), stacks_(stacks), turns_(mix(seed, index), grid.pace),
+      : index_(index),
+        grid_(grid),
+        stacks_(stacks),
+        turns_(mix(seed, index), grid.pace),
         barriers_(static_cast<std::uint32_t>(mix(seed, index)) | 1, failing(), [this](const WarpMasks& who) { wake(who); }),
-        copies_(barriers_, watched_, failing(), [this](std::uint32_t below) { return turns_.draw(below); }), meetings_(failing()) {}
+        copies_(barriers_, watched_, failing(), [this](std::uint32_t below) { return turns_.draw(below); }),
+        meetings_(failing()) {}
 
   Mbarriers& barriers() { return barriers_; }
   AsyncCopies& copies() { return copies_; }
@@ -111,7 +115,8 @@ class EmulatedBlock {
     }
     const bool again = !watch.add(word, barriers_.at(word).phase);
     if (again && watch.free_looks) return --watch.free_looks, false;
-    if (again) sleep(word); else if (!turns_.draw(4)) yield();
+    if (again) sleep(word);
+    else if (!turns_.draw(4)) yield();
     return has_come(word, parity);
   }
   void publish_mbarriers() { published_ = true; }
@@ -216,7 +221,9 @@ class EmulatedBlock {
   static void enter() {
     FiberContext::arrived();
     EmulatedBlock& block = began();
-    try { block.run_thread(); } catch (const Failed&) {}
+    try {
+      block.run_thread();
+    } catch (const Failed&) {}
     const Unwatched unwatched;
     block.leave_for(kCaller);
   }
@@ -366,10 +373,10 @@ class EmulatedBlock {
   FiberContext caller_;
   std::uint32_t thread_ = kCaller;
   std::uint32_t polls_left_ = 0;
-  std::uint32_t landing_ = 1;  // turns for which copies keep still, on average
-  bool progress_ = false;      // in this round
+  std::uint32_t landing_ = 1;              // turns for which copies keep still, on average
+  bool progress_ = false;                  // in this round
   std::uint32_t checked_out_of_turn_ = 0;  // sleepers, since the last progress: they might have slept through something
-  bool published_ = false;  // all mbarriers, to the bulk copies
+  bool published_ = false;                 // all mbarriers, to the bulk copies
 };
 
 }  // namespace flywheel::testing

@@ -19,7 +19,11 @@ class AsyncCopies {
   using Draw = std::function<std::uint32_t(std::uint32_t)>;  // a number below that
 
   AsyncCopies(Mbarriers& barriers, WatchedCopies& watched, Mbarriers::Fail fail, Draw draw)
-      : barriers_(barriers), watched_(watched), fail_(std::move(fail)), draw_(std::move(draw)), threads_(kEmulatedThreads) {}
+      : barriers_(barriers),
+        watched_(watched),
+        fail_(std::move(fail)),
+        draw_(std::move(draw)),
+        threads_(kEmulatedThreads) {}
 
   SharedRange dynamic;  // where bulk copies may go
   SharedRange fixed;    // where copies of 16 bytes may go as well

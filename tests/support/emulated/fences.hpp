@@ -1,5 +1,5 @@
-// How the emulated platforms release or acquire many words at once: by fences, as a GPU does, but where ThreadSanitizer watches,
-// which does not follow them.
+// How the emulated platforms release or acquire many words at once: by fences, as a GPU does, but where ThreadSanitizer
+// watches, which does not follow them.
 #pragma once
 
 #include <atomic>

@@ -66,7 +66,7 @@ struct EmulatedFiber {
   Watch watch;
   std::uint64_t test_began = kNever;  // after so many ends of phases; of the last test, if none polled since
   const char* at = "its begin";
-  const std::uint64_t* barrier = nullptr;  // on which it slept last
+  const std::uint64_t* barrier = nullptr;             // on which it slept last
   bool fenced_global = false, fenced_shared = false;  // for bulk copies
 };
 

@@ -30,11 +30,13 @@ struct Mbarrier {
 /// All of a block. The word in shared memory tells which.
 class Mbarriers {
  public:
-  using Fail = std::function<void(const std::string&)>;    // does not return
+  using Fail = std::function<void(const std::string&)>;      // does not return
   using PhaseEnded = std::function<void(const WarpMasks&)>;  // whom to wake
 
   Mbarriers(std::uint32_t mark, Fail fail, PhaseEnded ended)
-      : mark_(std::uint64_t{mark} << 32), fail_(std::move(fail)), ended_(std::move(ended)) {}
+      : mark_(std::uint64_t{mark} << 32),
+        fail_(std::move(fail)),
+        ended_(std::move(ended)) {}
 
   /// For messages: what the kernel calls the barrier at this address.
   std::function<std::string(const void*)> name_of;

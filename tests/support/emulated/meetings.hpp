@@ -44,10 +44,10 @@ class Meetings {
   }
 
   static Collective named(std::uint32_t id) {
-    static constexpr const char* kNames[] = {
-        "named barrier 0", "named barrier 1", "named barrier 2",  "named barrier 3",  "named barrier 4",  "named barrier 5",
-        "named barrier 6", "named barrier 7", "named barrier 8",  "named barrier 9",  "named barrier 10", "named barrier 11",
-        "named barrier 12", "named barrier 13", "named barrier 14", "named barrier 15"};
+    static constexpr const char* kNames[] = {"named barrier 0",  "named barrier 1",  "named barrier 2",  "named barrier 3",
+                                             "named barrier 4",  "named barrier 5",  "named barrier 6",  "named barrier 7",
+                                             "named barrier 8",  "named barrier 9",  "named barrier 10", "named barrier 11",
+                                             "named barrier 12", "named barrier 13", "named barrier 14", "named barrier 15"};
     return {kNames[id % 16]};
   }
   /// Of a named barrier: what tells it from those of other blocks.
@@ -55,7 +55,8 @@ class Meetings {
   /// By a whole warp. The warps that meet, once all have come; else 0.
   std::uint32_t arrive_named(std::uint32_t warp, std::uint32_t id, std::uint32_t threads) {
     const std::string name = named(id).name;
-    if (id > 15 || threads % 32 || !threads) fail_("named barrier " + std::to_string(id) + " of " + std::to_string(threads) + " threads");
+    if (id > 15 || threads % 32 || !threads)
+      fail_("named barrier " + std::to_string(id) + " of " + std::to_string(threads) + " threads");
     Named& here = named_[id];
     if (here.warps && here.threads != threads)
       fail_(name + " of " + std::to_string(threads) + " threads, while others wait there for " + std::to_string(here.threads));

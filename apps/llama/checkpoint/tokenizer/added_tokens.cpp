@@ -23,8 +23,7 @@ const AddedToken* AddedTokens::match(const Table& table, std::string_view text) 
   return nullptr;
 }
 
-void AddedTokens::split_by(const Table& table, std::string_view text,
-                           const std::function<void(std::string_view)>& visit_text,
+void AddedTokens::split_by(const Table& table, std::string_view text, const std::function<void(std::string_view)>& visit_text,
                            const std::function<void(int)>& visit_id) {
   std::size_t begin = 0;
   for (std::size_t at = 0; at < text.size();) {

@@ -30,8 +30,7 @@ class AddedTokens {
   // Tokens by their first byte, longest first.
   using Table = std::array<std::vector<AddedToken>, 256>;
   static const AddedToken* match(const Table& table, std::string_view text);
-  static void split_by(const Table& table, std::string_view text,
-                       const std::function<void(std::string_view)>& visit_text,
+  static void split_by(const Table& table, std::string_view text, const std::function<void(std::string_view)>& visit_text,
                        const std::function<void(int)>& visit_id);
 
   Table raw_;

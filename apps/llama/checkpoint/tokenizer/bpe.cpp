@@ -85,12 +85,10 @@ class BytePairEncoder::Word {
   std::priority_queue<Candidate> queue_;
 };
 
-BytePairEncoder::BytePairEncoder(const std::array<int, 256>& byte_ids, const std::vector<Merge>& merges)
-    : byte_ids_(byte_ids) {
+BytePairEncoder::BytePairEncoder(const std::array<int, 256>& byte_ids, const std::vector<Merge>& merges) : byte_ids_(byte_ids) {
   merges_.reserve(merges.size());
   for (const Merge& merge : merges) {
-    merges_.try_emplace(key_of(merge.left, merge.right),
-                        Ranked{static_cast<int>(merges_.size()), merge.result});
+    merges_.try_emplace(key_of(merge.left, merge.right), Ranked{static_cast<int>(merges_.size()), merge.result});
   }
 }
 

@@ -9,8 +9,7 @@
 namespace llama {
 namespace {
 
-constexpr std::string_view kGpt2Pattern =
-    R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
+constexpr std::string_view kGpt2Pattern = R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
 constexpr std::string_view kLlama3Pattern =
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*)"
     R"(|\s*[\r\n]+|\s+(?!\S)|\s+)";
@@ -43,9 +42,7 @@ class Matcher {
   Matcher(SplitRule rule, const std::vector<Char>& chars) : rule_(rule), chars_(chars) {}
 
   // The end of the piece that begins at `at`.
-  std::size_t match(std::size_t at) const {
-    return rule_ == SplitRule::kGpt2 ? match_gpt2(at) : match_llama3(at);
-  }
+  std::size_t match(std::size_t at) const { return rule_ == SplitRule::kGpt2 ? match_gpt2(at) : match_llama3(at); }
 
  private:
   bool is(std::size_t at, CharClass kind) const { return at < chars_.size() && chars_[at].kind == kind; }
@@ -88,8 +85,7 @@ std::size_t Matcher::match_contraction(std::size_t at) const {
   const std::uint32_t first = contraction_letter(at + 1);
   if (first == 's' || first == 't' || first == 'm' || first == 'd') return at + 2;
   const std::uint32_t second = contraction_letter(at + 2);
-  const bool two =
-      (first == 'r' && second == 'e') || (first == 'v' && second == 'e') || (first == 'l' && second == 'l');
+  const bool two = (first == 'r' && second == 'e') || (first == 'v' && second == 'e') || (first == 'l' && second == 'l');
   return two ? at + 3 : at;
 }
 
@@ -140,9 +136,9 @@ std::size_t Matcher::match_gpt2(std::size_t at) const {
 
 std::size_t Matcher::match_llama3(std::size_t at) const {
   using Alternative = std::size_t (Matcher::*)(std::size_t) const;
-  constexpr std::array<Alternative, 6> kAlternatives = {
-      &Matcher::match_contraction,      &Matcher::match_word, &Matcher::match_digits, &Matcher::match_symbols,
-      &Matcher::match_space_to_newline, &Matcher::match_space};
+  constexpr std::array<Alternative, 6> kAlternatives = {&Matcher::match_contraction,      &Matcher::match_word,
+                                                        &Matcher::match_digits,           &Matcher::match_symbols,
+                                                        &Matcher::match_space_to_newline, &Matcher::match_space};
   for (const Alternative alternative : kAlternatives) {
     if (const std::size_t end = (this->*alternative)(at); end != at) return end;
   }

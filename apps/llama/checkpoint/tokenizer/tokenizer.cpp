@@ -27,8 +27,7 @@ std::vector<int> Tokenizer::encode(std::string_view text) const {
 std::vector<int> Tokenizer::encode_plain(std::string_view text) const {
   std::vector<int> ids;
   parts_.added.split(
-      text, [&](std::string_view section) { encode_section(section, ids); },
-      [&](int id) { ids.push_back(id); });
+      text, [&](std::string_view section) { encode_section(section, ids); }, [&](int id) { ids.push_back(id); });
   return ids;
 }
 

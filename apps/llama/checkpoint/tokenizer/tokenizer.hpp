@@ -73,9 +73,7 @@ class Decoder {
  public:
   explicit Decoder(const Tokenizer& tokenizer) : tokenizer_(&tokenizer) {}  // must outlive the decoder
 
-  std::string push(int id) {
-    return tokenizer_->is_special(id) ? std::string() : stream_.push(tokenizer_->bytes_of(id));
-  }
+  std::string push(int id) { return tokenizer_->is_special(id) ? std::string() : stream_.push(tokenizer_->bytes_of(id)); }
   std::string finish() { return stream_.finish(); }  // U+FFFD where the text ended inside a character
 
  private:

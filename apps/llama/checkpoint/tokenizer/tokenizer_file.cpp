@@ -13,8 +13,7 @@ namespace {
 
 constexpr int kLargestId = (1 << 22) - 1;
 constexpr const char* kDamaged = "fetch tokenizer.json again from where the model came";
-constexpr const char* kOtherModel =
-    "use a model with a byte-level BPE tokenizer as GPT-2, Llama 3, Qwen 2 or Qwen 3 have it";
+constexpr const char* kOtherModel = "use a model with a byte-level BPE tokenizer as GPT-2, Llama 3, Qwen 2 or Qwen 3 have it";
 
 int id_at(const JsonNode& node) { return static_cast<int>(node.integer(0, kLargestId)); }
 
@@ -51,8 +50,7 @@ void refuse_variants(const JsonNode& model) {
     if (affix && !affix->text().empty()) affix->fail("is \"" + affix->text() + "\", not empty", kOtherModel);
   }
   const auto dropout = model.find("dropout");
-  if (dropout && dropout->number() != 0)
-    dropout->fail("is set, so ids would be random", "set \"dropout\" to null");
+  if (dropout && dropout->number() != 0) dropout->fail("is set, so ids would be random", "set \"dropout\" to null");
 }
 
 void read_vocabulary(const JsonNode& vocab, Vocabulary& vocabulary) {
@@ -88,13 +86,11 @@ int spelled_id(const Spelling& ids, const std::string& token, const JsonNode& me
 
 BytePairEncoder read_merges(const JsonNode& model, const Vocabulary& vocabulary) {
   Spelling ids;
-  model.at("vocab").each_member(
-      [&](const std::string& written, const JsonNode& id) { ids[written] = id_at(id); });
+  model.at("vocab").each_member([&](const std::string& written, const JsonNode& id) { ids[written] = id_at(id); });
   std::vector<BytePairEncoder::Merge> merges;
   model.at("merges").each_element([&](const JsonNode& merge) {
     const auto [left, right] = read_pair(merge);
-    merges.push_back(
-        {spelled_id(ids, left, merge), spelled_id(ids, right, merge), spelled_id(ids, left + right, merge)});
+    merges.push_back({spelled_id(ids, left, merge), spelled_id(ids, right, merge), spelled_id(ids, left + right, merge)});
   });
   std::array<int, 256> byte_ids{};
   for (std::size_t byte = 0; byte < byte_ids.size(); ++byte) {
@@ -175,9 +171,7 @@ void read_template(const JsonNode& node, TokenizerParts& parts) {
     }
     const std::string name = part.at("SpecialToken").at("id").text();
     std::vector<int>& ids = before_text ? parts.prefix : parts.suffix;
-    node.at("special_tokens").at(name).at("ids").each_element([&](const JsonNode& id) {
-      ids.push_back(id_at(id));
-    });
+    node.at("special_tokens").at(name).at("ids").each_element([&](const JsonNode& id) { ids.push_back(id_at(id)); });
   });
 }
 

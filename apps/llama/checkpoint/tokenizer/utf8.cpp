@@ -60,8 +60,6 @@ std::string Utf8Stream::push(std::string_view bytes) {
   return text;
 }
 
-std::string Utf8Stream::finish() {
-  return std::exchange(held_, {}).empty() ? std::string() : std::string(kReplacementText);
-}
+std::string Utf8Stream::finish() { return std::exchange(held_, {}).empty() ? std::string() : std::string(kReplacementText); }
 
 }  // namespace llama

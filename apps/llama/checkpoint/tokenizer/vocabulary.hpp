@@ -11,7 +11,7 @@ namespace llama {
 class Vocabulary {
  public:
   // Both return false when the id belongs to another token already. `id` must not be negative.
-  bool add(int id, std::string_view written);  // as spelled in the file, in the byte alphabet
+  bool add(int id, std::string_view written);                        // as spelled in the file, in the byte alphabet
   bool add_special(int id, std::string_view content, bool special);  // as it stands in a text
 
   const std::string& bytes_of(int id) const;  // empty for an id without a token

@@ -45,11 +45,17 @@ struct ThreadPlatform : testing::FencedPlatform {
   using Leader = ThreadPlatform;
 
   template <class T>
-  static auto block(T& word) { return detail::FiberAtomicRef<T, Scope::block>(word); }
+  static auto block(T& word) {
+    return detail::FiberAtomicRef<T, Scope::block>(word);
+  }
   template <class T>
-  static auto device(T& word) { return detail::FiberAtomicRef<T, Scope::device>(word); }
+  static auto device(T& word) {
+    return detail::FiberAtomicRef<T, Scope::device>(word);
+  }
   template <class T>
-  static auto system(T& word) { return detail::FiberAtomicRef<T, Scope::system>(word); }
+  static auto system(T& word) {
+    return detail::FiberAtomicRef<T, Scope::system>(word);
+  }
 
   static std::uint64_t now_ns() { return detail::global_timer_ns(); }
   static std::uint64_t ticks() { return detail::cpu_now_ns(); }

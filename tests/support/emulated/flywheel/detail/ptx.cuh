@@ -18,7 +18,9 @@ inline testing::EmulatedBlock::Call block() { return testing::EmulatedBlock::cur
 inline std::uint32_t thread_of_block() { return threadIdx.x; }
 
 template <class T>
-T* as_shared(T* p, unsigned char*) { return p; }
+T* as_shared(T* p, unsigned char*) {
+  return p;
+}
 
 inline void mbarrier_init(std::uint64_t& barrier, std::uint32_t arrivals) { detail::block()->init(barrier, arrivals); }
 inline void mbarrier_invalidate(std::uint64_t& barrier) { detail::block()->invalidate(barrier); }

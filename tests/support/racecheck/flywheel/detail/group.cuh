@@ -8,8 +8,9 @@
 // reported: an mbarrier that every lane arrives at and waits for; handovers by way of a third warp, places used in turn,
 // cp.async and bulk copies with such mbarriers.
 //
-// What this cannot show: that the others have met before one arrives for them, for here each arrives itself; and that it is this
-// word that was released, for an acquire here has all that was said so far. ThreadSanitizer on the emulated GPU shows both.
+// What this cannot show: that the others have met before one arrives for them, for here each arrives itself; and that it is
+// this word that was released, for an acquire here has all that was said so far. ThreadSanitizer on the emulated GPU shows
+// both.
 #pragma once
 
 #include <flywheel/detail/ptx.cuh>
