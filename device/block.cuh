@@ -8,7 +8,7 @@
 #include "../runtime/compiled/operands.hpp"
 #include "../runtime/compiled/phases.hpp"
 
-namespace flywheel {
+namespace flywheel::detail {
 
 // The warps of a block: four that serve, eight that compute.
 inline constexpr std::uint32_t kControlWarp = 0;
@@ -32,7 +32,6 @@ struct BlockShared {
 
 __device__ unsigned char* page_memory();  // defined in roles.cuh
 
-namespace detail {
 /// Exchanges a plain value between lanes, 4 bytes at a time.
 template <class T, class Exchange>
 __device__ T exchange(T value, Exchange&& exchange_word) {
@@ -79,7 +78,6 @@ __device__ __forceinline__ bool spin(const DeviceState& dev, std::uint32_t numbe
   }
   return true;
 }
-}  // namespace detail
 
 /// The block of a task body on the GPU: kComputeThreads threads. "Collective" calls are made by all of them. Calls marked
 /// "compute parts" may be made by each warp alone, in compiled runs.
@@ -283,4 +281,4 @@ class GpuBlock : public BlockCore<ThreadPlatform, List> {
   PhaseClock clock_{};  // used by thread 0; the steps by the thread of shows_steps()
 };
 
-}  // namespace flywheel
+}  // namespace flywheel::detail

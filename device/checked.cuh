@@ -9,9 +9,8 @@
 #include "page.cuh"
 #include "parts.cuh"
 
-namespace flywheel {
+namespace flywheel::detail {
 
-namespace detail {
 inline constexpr std::uint32_t kCheckBarrier = 2;
 
 /// One thread: fails the task. A failure that the body itself reported comes first, since a body that has failed may leave
@@ -71,7 +70,6 @@ __device__ inline void even_handoffs(RolesShared& roles, TaskContext& context) {
   if (threadIdx.x % 32 == 0) roles.notes.holding[warp] = 0;
   __syncwarp();
 }
-}  // namespace detail
 
 /// PageOperands that keep a bit for each page that the warp holds.
 class CheckedOperands {
@@ -228,4 +226,4 @@ struct CheckedParts {
   }
 };
 
-}  // namespace flywheel
+}  // namespace flywheel::detail

@@ -7,7 +7,7 @@
 #include "load.cuh"
 #include "parts.cuh"
 
-namespace flywheel {
+namespace flywheel::detail {
 
 /// The store warp: waits for the command for instruction `n`. By then instruction `n` - 2 has signaled its completion, see
 /// ControlRole::step(). If the runtime is aborted the lanes still wait: the control role commands all of them to leave. A
@@ -157,4 +157,4 @@ template <class List>
   }
 }
 
-}  // namespace flywheel
+}  // namespace flywheel::detail

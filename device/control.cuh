@@ -5,7 +5,7 @@
 #include "../runtime/compiled/compiled.hpp"
 #include "roles.cuh"
 
-namespace flywheel {
+namespace flywheel::detail {
 
 /// The control thread, from time to time while it waits: reports the task of instruction `number` - 1, this worker's last,
 /// each time it has run for a further kSlowTaskNs. It is out of line because eight places call it. signal_done() stays
@@ -267,4 +267,4 @@ class ControlRole {
   TraceWriter<P> writer_;
 };
 
-}  // namespace flywheel
+}  // namespace flywheel::detail

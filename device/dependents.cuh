@@ -6,7 +6,7 @@
 #include "../runtime/dynamic/task_list.hpp"
 #include "roles.cuh"
 
-namespace flywheel {
+namespace flywheel::detail {
 
 /// Starts the copy of `bytes` bytes to byte `place` of the page in `slot`. Called by one thread if `bulk`, else by a warp.
 /// Bytes and their completion: see ptx::bulk_copy() and ptx::arrive_when_copied(); pairs with PageOperands::take().
@@ -123,4 +123,4 @@ class KeptPages {
   Kept kept_{};
 };
 
-}  // namespace flywheel
+}  // namespace flywheel::detail

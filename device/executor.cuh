@@ -8,7 +8,7 @@
 #include "../runtime/records/task_slot.hpp"
 #include "compiled.cuh"
 
-namespace flywheel {
+namespace flywheel::detail {
 
 /// What the compute warps do with a task slot.
 enum class Command : std::uint32_t { task, phased, compiled, leave };
@@ -296,4 +296,4 @@ __device__ __forceinline__ void compute_loop() {
   }
 }
 
-}  // namespace flywheel
+}  // namespace flywheel::detail

@@ -10,7 +10,7 @@
 #include <flywheel/detail/ptx.cuh>
 #include "../runtime/base/platform.hpp"
 
-namespace flywheel {
+namespace flywheel::detail {
 
 /// Called by one thread of the block before any other function of this header. Empty here.
 FLYWHEEL_TASK inline void init_group() {}
@@ -35,4 +35,4 @@ __device__ __forceinline__ void restart(std::uint64_t& barrier, std::uint32_t ar
 template <class T>
 using SharedWord = AtomicRef<T, Scope::block>;
 
-}  // namespace flywheel
+}  // namespace flywheel::detail

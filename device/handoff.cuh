@@ -5,9 +5,8 @@
 
 #include "roles.cuh"
 
-namespace flywheel {
+namespace flywheel::detail {
 
-namespace detail {
 /// The calling warp's position, looked up at each call: what the compiler keeps across a task's body it may put into local
 /// memory, and that is read from L2 after each acquire.
 __device__ __forceinline__ WarpHandoffs& warp_handoffs(RolesShared& roles) {
@@ -84,7 +83,7 @@ __device__ inline bool is_called_off(std::uint32_t number) {
 /// A compute thread: signals that instruction `number` has put all its stamped words, see flywheel::signal_sent().
 __device__ inline void signal_sent(std::uint32_t number) {
   RolesShared& roles = roles_shared();
-  flywheel::signal_sent<ThreadPlatform>(sent_word(roles.run, roles.slots[number % kRoleSlots].instruction));
+  detail::signal_sent<ThreadPlatform>(sent_word(roles.run, roles.slots[number % kRoleSlots].instruction));
 }
 
 /// One lane of a compute warp that has ended its task: returns the number of the task's handoffs, and resets it.
@@ -94,7 +93,6 @@ __device__ inline std::uint32_t end_handoffs() {
   mine.count = 0;
   return count;
 }
-}  // namespace detail
 
 /// The store warp's side. Its methods are called by all lanes.
 class HandoffConsumer {
@@ -112,7 +110,7 @@ class HandoffConsumer {
     taken_ = 0;
     over_ = 0;
     last_taken_ = 0;
-    sent_word_ = flywheel::sent_word(roles_.run, roles_.slots[n % kRoleSlots].instruction);
+    sent_word_ = detail::sent_word(roles_.run, roles_.slots[n % kRoleSlots].instruction);
   }
   __device__ bool end() {
     if (held_) consumer_release();
@@ -127,7 +125,7 @@ class HandoffConsumer {
   /// For traces: the tick at which the task's last handoff was taken; `otherwise` if there was none.
   __device__ std::uint64_t last_taken(std::uint64_t otherwise) const { return last_taken_ ? last_taken_ : otherwise; }
   /// Signals that the task has put all its stamped words. One lane; relaxed, see flywheel::signal_sent().
-  __device__ void signal_sent() const { flywheel::signal_sent<ThreadPlatform>(sent_word_); }
+  __device__ void signal_sent() const { detail::signal_sent<ThreadPlatform>(sent_word_); }
 
   /// Waits for the task's next handoff. Null once the compute part has ended and all its handoffs were taken.
   __device__ const void* consumer_wait() {
@@ -218,4 +216,4 @@ class HandoffConsumer {
   std::uint64_t last_taken_ = 0;
 };
 
-}  // namespace flywheel
+}  // namespace flywheel::detail

@@ -9,9 +9,8 @@
 #include "../runtime/dynamic/worker.hpp"
 #include "executor.cuh"
 
-namespace flywheel {
+namespace flywheel::detail {
 
-namespace detail {
 /// All threads. Initialises the block's shared memory.
 __device__ __forceinline__ void prepare(const DeviceState& dev) {
   ExecutorShared& shared = executor_shared();
@@ -54,7 +53,6 @@ __device__ __forceinline__ void serve(const DeviceState& dev) {
     serve_compiled_runs<List>(executor_shared().dev);
   }
 }
-}  // namespace detail
 
 /// All task bodies of the program run in this one kernel; `List` is the program's TaskList.
 ///
@@ -71,4 +69,4 @@ __global__ void __launch_bounds__(kBlockThreads, 1) flywheel_kernel(const __grid
   }
 }
 
-}  // namespace flywheel
+}  // namespace flywheel::detail

@@ -3,7 +3,7 @@
 
 #include "dependents.cuh"
 
-namespace flywheel {
+namespace flywheel::detail {
 
 /// Fetches the worker's operand stream, pass after pass, as far ahead as there are free pages: constant operands depend on
 /// no task. Pages for dependent operands keep their place in the ring and are filled once the task's predecessors have
@@ -234,4 +234,4 @@ class LoadRole {
   TraceWriter<P> writer_;
 };
 
-}  // namespace flywheel
+}  // namespace flywheel::detail

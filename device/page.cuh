@@ -4,7 +4,7 @@
 
 #include "roles.cuh"
 
-namespace flywheel {
+namespace flywheel::detail {
 
 /// One compute warp's view of its task's operands. All compute warps take the same pages in the same order, and the load
 /// role fills a page again once all of them have returned it. A body that takes many pages in a row copies the view and
@@ -89,4 +89,4 @@ class PageOperands {
   std::uint32_t left_ = 0;  // pages of the task not taken yet
 };
 
-}  // namespace flywheel
+}  // namespace flywheel::detail

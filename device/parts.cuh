@@ -6,7 +6,7 @@
 #include "handoff.cuh"
 #include "page.cuh"
 
-namespace flywheel {
+namespace flywheel::detail {
 
 /// The block of a store part: one warp. Methods that GpuBlock has, too, mean the same for the lanes of the warp.
 template <class List>
@@ -86,4 +86,4 @@ struct PlainParts {
   __device__ static void end_store(RolesShared&, std::uint32_t) {}
 };
 
-}  // namespace flywheel
+}  // namespace flywheel::detail

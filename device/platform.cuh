@@ -4,9 +4,8 @@
 
 #include <flywheel/detail/group.cuh>
 
-namespace flywheel {
+namespace flywheel::detail {
 
-namespace detail {
 /// Reads the GPU's wall clock in nanoseconds. It advances in steps of up to a microsecond: for time limits, not for
 /// measurements.
 __device__ __forceinline__ std::uint64_t global_timer_ns() {
@@ -39,8 +38,6 @@ __device__ __forceinline__ void gpu_pause(std::uint32_t spins) {
   if (spins > 4096) __nanosleep(spins > 65536 ? 500 : 100);
 }
 __device__ std::uint64_t waiting_part();  // defined in roles.cuh
-}  // namespace detail
-
 /// One thread: the leader of the control warp, the leading lane of the inbox poller, or a thread of a task body.
 struct ThreadPlatform : CpuPlatform {
   using Leader = ThreadPlatform;
@@ -92,4 +89,4 @@ struct WarpPlatform : ThreadPlatform {
   }
 };
 
-}  // namespace flywheel
+}  // namespace flywheel::detail

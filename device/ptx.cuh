@@ -9,7 +9,7 @@
 
 #include "../runtime/base/stamped.hpp"
 
-namespace flywheel::ptx {
+namespace flywheel::detail::ptx {
 
 /// True where the target has the features of compute capability 9.0. Branches that need them are discarded for older
 /// targets.
@@ -218,4 +218,4 @@ __device__ __forceinline__ void mma_half(float (&sums)[4], const std::uint32_t (
       : "memory");
 }
 
-}  // namespace flywheel::ptx
+}  // namespace flywheel::detail::ptx

@@ -17,7 +17,7 @@
 #include "../runtime/records/trace.hpp"
 #include "block.cuh"
 
-namespace flywheel {
+namespace flywheel::detail {
 
 inline constexpr std::uint32_t kRoleSlots = 4;  // instructions under way: one stored, one computed, two ahead
 
@@ -133,7 +133,6 @@ class RingCursor {
   std::uint32_t parity_ = 0;
 };
 
-namespace detail {
 /// The caller's role and instruction as a packed WaitPart, for wait reports. The load role reports the instruction of compute
 /// warp 0, for it waits for the compute warps to return pages.
 __device__ inline std::uint64_t waiting_part() {
@@ -157,7 +156,6 @@ __device__ inline std::uint64_t waiting_part() {
   return spin_until<ThreadPlatform>(limit, reason, barrier, parity,
                                     [&](std::uint64_t&) { return ptx::mbarrier_test(*barrier, parity); });
 }
-}  // namespace detail
 
 /// Waits for a phase of an mbarrier, within the time limit of phases. False if the runtime was aborted or the limit has
 /// passed. Acquire at block scope: pairs with the arrivals in that phase, which the caller names.
@@ -210,4 +208,4 @@ __device__ inline void init_roles(RolesShared& roles, const DeviceState& dev, bo
   roles.notes = {};
 }
 
-}  // namespace flywheel
+}  // namespace flywheel::detail

@@ -2,7 +2,7 @@
 
 #include "core.hpp"
 
-namespace flywheel {
+namespace flywheel::detail {
 
 BufferMemory::BufferMemory(std::shared_ptr<Core> core, std::size_t bytes) : core_(std::move(core)), bytes_(bytes) {
   data_ = core_->heap.try_allocate(bytes);
@@ -52,4 +52,4 @@ void BufferMemory::check(std::size_t at, std::size_t bytes, const void* host) co
                      std::to_string(bytes_) + ": check position and count");
 }
 
-}  // namespace flywheel
+}  // namespace flywheel::detail

@@ -11,6 +11,7 @@
 
 namespace flywheel {
 
+namespace detail {
 struct Core;
 
 /// Owns a range of device memory. The untyped part of Buffer<T>. Move-only.
@@ -38,6 +39,7 @@ class BufferMemory {
   void* data_ = nullptr;
   std::size_t bytes_ = 0;
 };
+}  // namespace detail
 
 /// n values of T in device memory. Programs pass data() to tasks. Move-only. A buffer must outlive the runs that use
 /// it.
@@ -50,7 +52,7 @@ class Buffer {
 
  public:
   Buffer() = default;
-  Buffer(std::shared_ptr<Core> core, std::size_t size) : memory_(std::move(core), bytes_of(size)) {}
+  Buffer(std::shared_ptr<detail::Core> core, std::size_t size) : memory_(std::move(core), bytes_of(size)) {}
 
   /// The address in device memory; null if the buffer is empty. On CPU workers it is ordinary host memory.
   T* data() const { return static_cast<T*>(memory_.data()); }
@@ -77,7 +79,7 @@ class Buffer {
   static std::size_t bytes_of(std::size_t count) { return count > kMost ? kMost : count * sizeof(T); }
   static constexpr std::size_t kMost = ~std::size_t{0} / (sizeof(T) + 1);
 
-  BufferMemory memory_;
+  detail::BufferMemory memory_;
 };
 
 }  // namespace flywheel

@@ -6,7 +6,7 @@
 #include "../base/error.hpp"
 #include "../base/log.hpp"
 
-namespace flywheel {
+namespace flywheel::detail {
 
 namespace {
 /// The deleter of a core.
@@ -35,4 +35,4 @@ std::shared_ptr<Core> make_core(const KernelEntry& entry, const Options& options
   return {new Core(entry, options, std::move(engine)), take_apart};
 }
 
-}  // namespace flywheel
+}  // namespace flywheel::detail

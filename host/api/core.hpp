@@ -8,7 +8,7 @@
 #include "../load/loader.hpp"
 #include "../submit/dispatcher.hpp"
 
-namespace flywheel {
+namespace flywheel::detail {
 
 struct Core {
   Core(const KernelEntry& entry, const Options& chosen, std::unique_ptr<Engine> made)
@@ -38,4 +38,4 @@ struct Core {
 /// DeferredRelease.
 std::shared_ptr<Core> make_core(const KernelEntry& entry, const Options& options, std::unique_ptr<Engine> engine);
 
-}  // namespace flywheel
+}  // namespace flywheel::detail

@@ -4,6 +4,7 @@
 #include "core.hpp"
 
 namespace flywheel {
+using namespace detail;
 
 namespace {
 using Clock = std::chrono::steady_clock;

@@ -16,15 +16,19 @@
 namespace flywheel {
 
 class Trace;
+namespace detail {
 struct Core;
 struct RunRecord;
+}  // namespace detail
 
 /// Copies refer to the same run. The run continues when the last of them is gone. Different copies may be used by
 /// different threads. A default-constructed Run is empty, and its functions throw UsageError.
 class Run {
  public:
   Run() = default;
-  Run(std::shared_ptr<Core> core, std::shared_ptr<RunRecord> record) : core_(std::move(core)), record_(std::move(record)) {}
+  Run(std::shared_ptr<detail::Core> core, std::shared_ptr<detail::RunRecord> record)
+      : core_(std::move(core)),
+        record_(std::move(record)) {}
 
   /// Waits until the run has ended. Throws RunError if it failed or was cancelled.
   void wait();
@@ -82,15 +86,15 @@ class Run {
   void let_stream_wait(CudaStream stream);
 
  private:
-  RunRecord& record();
+  detail::RunRecord& record();
   void drain();
   bool wait_until(std::chrono::steady_clock::time_point limit);
   void throw_if_failed();
   void copy_result(std::uint64_t graph, std::uint32_t offset, void* to, std::size_t bytes);
   bool next_value(std::uint64_t& bits, bool wait);
 
-  std::shared_ptr<Core> core_;
-  std::shared_ptr<RunRecord> record_;
+  std::shared_ptr<detail::Core> core_;
+  std::shared_ptr<detail::RunRecord> record_;
 };
 
 }  // namespace flywheel

@@ -10,6 +10,7 @@
 #include "core.hpp"
 
 namespace flywheel {
+using namespace detail;
 
 Runtime::Runtime(const KernelEntry& entry, const Options& options) : Runtime(entry, options, nullptr) {}
 

@@ -12,8 +12,10 @@
 
 namespace flywheel {
 
+namespace detail {
 class Engine;
 struct KernelEntry;
+}  // namespace detail
 
 /// A run option: how often the run repeats the graph, in a loop on the device. repeat(n) makes n passes;
 /// repeat_until_stop(most) repeats until a body calls block.stop(), but at most `most` times.
@@ -66,9 +68,9 @@ class Runtime {
  public:
   /// Starts a runtime. Throws DeviceError or CapacityError, see Options, and UsageError for an unknown value of an
   /// environment variable.
-  Runtime(const KernelEntry& entry, const Options& options);
+  Runtime(const detail::KernelEntry& entry, const Options& options);
   /// Starts a runtime on this engine. Null: the engine that the options ask for.
-  Runtime(const KernelEntry& entry, const Options& options, std::unique_ptr<Engine> engine);
+  Runtime(const detail::KernelEntry& entry, const Options& options, std::unique_ptr<detail::Engine> engine);
   /// Calls shutdown() and logs what it throws.
   ~Runtime();
   Runtime(Runtime&&) = default;
@@ -137,23 +139,24 @@ class Runtime {
   void shutdown();
 
  private:
-  const std::shared_ptr<Core>& core() const;
+  const std::shared_ptr<detail::Core>& core() const;
   Executable load(const Graph& graph, const Compiled* how);
-  std::shared_ptr<RunRecord> make_record(const Executable& executable) const;
-  Run start(std::shared_ptr<RunRecord> record);
-  std::optional<Run> try_start(std::shared_ptr<RunRecord> record);
-  Run start_after(CudaStream stream, std::shared_ptr<RunRecord> record);
+  std::shared_ptr<detail::RunRecord> make_record(const Executable& executable) const;
+  Run start(std::shared_ptr<detail::RunRecord> record);
+  std::optional<Run> try_start(std::shared_ptr<detail::RunRecord> record);
+  Run start_after(CudaStream stream, std::shared_ptr<detail::RunRecord> record);
 
-  static void apply(RunRecord& run, Repeat repeat);
-  static void apply(RunRecord& run, Priority priority);
-  static void apply(RunRecord& run, Traced);
+  static void apply(detail::RunRecord& run, Repeat repeat);
+  static void apply(detail::RunRecord& run, Priority priority);
+  static void apply(detail::RunRecord& run, Traced);
   template <class T>
-  static void apply(RunRecord& run, const ParamValue<T>& value) {
+  static void apply(detail::RunRecord& run, const ParamValue<T>& value) {
     set_param(run, value.param.graph, value.param.offset, &value.value, sizeof(T));
   }
-  static void set_param(RunRecord& run, std::uint32_t graph, std::uint32_t offset, const void* value, std::size_t bytes);
+  static void set_param(detail::RunRecord& run, std::uint32_t graph, std::uint32_t offset, const void* value,
+                        std::size_t bytes);
 
-  std::shared_ptr<Core> core_;
+  std::shared_ptr<detail::Core> core_;
 };
 
 }  // namespace flywheel

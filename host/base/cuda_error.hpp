@@ -8,7 +8,7 @@
 
 #include "error.hpp"
 
-namespace flywheel {
+namespace flywheel::detail {
 
 /// What the user can do about this CUDA error.
 inline std::string cuda_remedy(cudaError_t error) {
@@ -39,6 +39,6 @@ inline void cuda_check(cudaError_t error, const char* call) {
   if (error != cudaSuccess) throw DeviceError(cuda_failure(error, call));
 }
 
-}  // namespace flywheel
+}  // namespace flywheel::detail
 
-#define FLYWHEEL_CUDA(call) ::flywheel::cuda_check((call), #call)
+#define FLYWHEEL_CUDA(call) ::flywheel::detail::cuda_check((call), #call)

@@ -2,7 +2,7 @@
 // the sources that run such threads: the dispatcher and the callbacks of CUDA streams.
 #pragma once
 
-namespace flywheel {
+namespace flywheel::detail {
 
 /// While an object of this class is alive on a thread, that thread leaves the destruction of a core to a new thread.
 /// Two kinds of threads need this: the dispatcher's thread, which cannot join itself, and a CUDA stream's callback,
@@ -20,4 +20,4 @@ class DeferredRelease {
   static inline thread_local int depth_ = 0;
 };
 
-}  // namespace flywheel
+}  // namespace flywheel::detail

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace flywheel {
+namespace flywheel::detail {
 
 std::optional<std::uint64_t> FreeList::allocate(std::uint64_t size) {
   size = std::max<std::uint64_t>(size, 1);
@@ -42,4 +42,4 @@ void FreeList::insert(std::uint64_t at, std::uint64_t size) {
   free_[at] = size;
 }
 
-}  // namespace flywheel
+}  // namespace flywheel::detail

@@ -6,7 +6,7 @@
 #include <map>
 #include <optional>
 
-namespace flywheel {
+namespace flywheel::detail {
 
 /// Not thread-safe. Positions and sizes are in a unit that the caller chooses.
 class FreeList {
@@ -32,4 +32,4 @@ class FreeList {
   std::uint64_t used_ = 0;
 };
 
-}  // namespace flywheel
+}  // namespace flywheel::detail

@@ -4,10 +4,10 @@
 
 #include <mutex>
 
-namespace flywheel {
+namespace flywheel::detail {
 
 /// A function that takes a `const Lock&` must be called with the dispatcher's mutex held. A function that takes a
 /// `Lock&` may release the mutex for a while and acquires it again.
 using Lock = std::unique_lock<std::mutex>;
 
-}  // namespace flywheel
+}  // namespace flywheel::detail

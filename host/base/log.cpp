@@ -12,7 +12,7 @@
 
 #include "error.hpp"
 
-namespace flywheel::log {
+namespace flywheel::detail::log {
 
 namespace {
 spdlog::logger& logger() {
@@ -46,4 +46,4 @@ void info(const std::string& message) { logger().info(message); }
 void warn(const std::string& message) { logger().warn(message); }
 void error(const std::string& message) { logger().error(message); }
 
-}  // namespace flywheel::log
+}  // namespace flywheel::detail::log

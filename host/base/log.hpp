@@ -3,7 +3,7 @@
 
 #include <string>
 
-namespace flywheel::log {
+namespace flywheel::detail::log {
 
 /// Sets the least level that is logged: trace, debug, info, warn, error or off. The environment variable FLYWHEEL_LOG
 /// overrides `level`. Throws UsageError for any other name, in either place.
@@ -13,4 +13,4 @@ void info(const std::string& message);
 void warn(const std::string& message);
 void error(const std::string& message);
 
-}  // namespace flywheel::log
+}  // namespace flywheel::detail::log

@@ -7,7 +7,7 @@
 #include "../../runtime/compiled/operands.hpp"
 #include "error.hpp"
 
-namespace flywheel {
+namespace flywheel::detail {
 
 namespace {
 using Number = long long;
@@ -76,4 +76,4 @@ void check_options(const Options& options) {
   if (options.mode == Mode::automatic) mode_of_environment();
 }
 
-}  // namespace flywheel
+}  // namespace flywheel::detail

@@ -4,7 +4,7 @@
 
 #include "options.hpp"
 
-namespace flywheel {
+namespace flywheel::detail {
 
 /// Throws CapacityError for a value that no engine can use, and UsageError for an unknown FLYWHEEL_MODE. The engines
 /// check what depends on the device; DeviceStateMemory checks sizes that it rounds up.
@@ -13,4 +13,4 @@ void check_options(const Options& options);
 /// The mode that FLYWHEEL_MODE names, Mode::automatic if it is not set. Throws UsageError for an unknown word.
 Mode mode_of_environment();
 
-}  // namespace flywheel
+}  // namespace flywheel::detail

@@ -4,7 +4,7 @@
 
 #include <atomic>
 
-namespace flywheel {
+namespace flywheel::detail {
 
 namespace {
 std::atomic<int> forks{0};  // relaxed everywhere: it is only written in a child of fork() while the child has one thread
@@ -17,4 +17,4 @@ int this_process() {
   return forks.load(std::memory_order_relaxed);
 }
 
-}  // namespace flywheel
+}  // namespace flywheel::detail

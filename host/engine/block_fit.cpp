@@ -6,7 +6,7 @@
 #include "../base/error.hpp"
 #include "gpu_probe.hpp"
 
-namespace flywheel {
+namespace flywheel::detail {
 
 namespace {
 constexpr std::size_t in_whole_lines(std::size_t bytes) { return (bytes + 15) / 16 * 16; }
@@ -60,4 +60,4 @@ void raise_shared_limit(const void* kernel, std::size_t bytes, const SharedLimit
   if (calls.get(kernel) < bytes) calls.set(kernel, bytes);
 }
 
-}  // namespace flywheel
+}  // namespace flywheel::detail

@@ -12,7 +12,7 @@
 #include "engine.hpp"
 #include "thrown_texts.hpp"
 
-namespace flywheel {
+namespace flywheel::detail {
 
 namespace {
 
@@ -153,4 +153,4 @@ std::unique_ptr<Engine> make_cpu_engine(const KernelEntry& entry, const Options&
   return std::make_unique<CpuEngine>(entry, options);
 }
 
-}  // namespace flywheel
+}  // namespace flywheel::detail

@@ -5,7 +5,7 @@
 #include "../base/error.hpp"
 #include "../base/log.hpp"
 
-namespace flywheel {
+namespace flywheel::detail {
 
 namespace {
 Target wanted_target(const Options& options) {
@@ -30,4 +30,4 @@ std::unique_ptr<Engine> make_engine(const KernelEntry& entry, const Options& opt
   return make_cpu_engine(entry, options);
 }
 
-}  // namespace flywheel
+}  // namespace flywheel::detail

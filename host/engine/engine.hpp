@@ -11,7 +11,7 @@
 #include "../base/cuda_stream.hpp"
 #include "../base/options.hpp"
 
-namespace flywheel {
+namespace flywheel::detail {
 
 /// parked: no kernel runs. running: the kernel runs. lost: the device cannot be used any more.
 enum class EngineState { parked, running, lost };
@@ -65,4 +65,4 @@ std::unique_ptr<Engine> make_gpu_engine(const KernelEntry& entry, const Options&
 /// The engine that the options and FLYWHEEL_TARGET ask for. Throws DeviceError if that is a GPU and none is usable.
 std::unique_ptr<Engine> make_engine(const KernelEntry& entry, const Options& options);
 
-}  // namespace flywheel
+}  // namespace flywheel::detail

@@ -9,7 +9,7 @@
 #include "gpu_probe.hpp"
 #include "pointer_check.hpp"
 
-namespace flywheel {
+namespace flywheel::detail {
 
 namespace {
 constexpr std::size_t kStagingBytes = std::size_t{4} << 20;
@@ -230,4 +230,4 @@ std::unique_ptr<Engine> make_gpu_engine(const KernelEntry& entry, const Options&
   return std::make_unique<GpuEngine>(entry, options, facts);
 }
 
-}  // namespace flywheel
+}  // namespace flywheel::detail

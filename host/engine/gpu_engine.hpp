@@ -7,7 +7,7 @@
 #include "engine.hpp"
 #include "gpu_probe.hpp"
 
-namespace flywheel {
+namespace flywheel::detail {
 
 class GpuEngine final : public Engine {
  public:
@@ -47,4 +47,4 @@ class GpuEngine final : public Engine {
   std::mutex staging_mutex_;
 };
 
-}  // namespace flywheel
+}  // namespace flywheel::detail

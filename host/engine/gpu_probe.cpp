@@ -7,7 +7,7 @@
 #include "../base/log.hpp"
 #include "../base/options_check.hpp"
 
-namespace flywheel {
+namespace flywheel::detail {
 
 namespace {
 
@@ -103,4 +103,4 @@ GpuFit fit_kernel(const KernelEntry& entry, const Options& options, const GpuFac
   return fit;
 }
 
-}  // namespace flywheel
+}  // namespace flywheel::detail

@@ -8,7 +8,7 @@
 #include "../../runtime/records/entry.hpp"
 #include "../base/options.hpp"
 
-namespace flywheel {
+namespace flywheel::detail {
 
 /// What the library needs to know of a GPU.
 struct GpuFacts {
@@ -53,4 +53,4 @@ void raise_shared_limit(const void* kernel, std::size_t bytes);
 /// does not.
 GpuFit fit_kernel(const KernelEntry& entry, const Options& options, const GpuFacts& facts);
 
-}  // namespace flywheel
+}  // namespace flywheel::detail

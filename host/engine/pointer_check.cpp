@@ -1,6 +1,6 @@
 #include "pointer_check.hpp"
 
-namespace flywheel {
+namespace flywheel::detail {
 
 std::string why_unusable(const PointerFacts& facts, int device) {
   if (facts.kind == MemoryKind::ordinary)
@@ -15,4 +15,4 @@ std::string why_unusable(const PointerFacts& facts, int device) {
   return {};
 }
 
-}  // namespace flywheel
+}  // namespace flywheel::detail

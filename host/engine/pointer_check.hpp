@@ -3,7 +3,7 @@
 
 #include <string>
 
-namespace flywheel {
+namespace flywheel::detail {
 
 enum class MemoryKind { ordinary, registered, device, managed };
 
@@ -17,4 +17,4 @@ struct PointerFacts {
 /// Empty if tasks on GPU `device` can use the pointer, else a sentence that says why not and names the remedy.
 std::string why_unusable(const PointerFacts& facts, int device);
 
-}  // namespace flywheel
+}  // namespace flywheel::detail

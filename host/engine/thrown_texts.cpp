@@ -8,7 +8,7 @@
 
 #include "../../runtime/cpu/thrown.hpp"
 
-namespace flywheel {
+namespace flywheel::detail {
 
 namespace {
 /// The texts by device state, run slot and task.
@@ -51,12 +51,12 @@ class ThrownTexts {
 }  // namespace
 
 void keep_what_bodies_throw() {
-  const detail::KeepThrown keep = [](const DeviceState& dev, std::uint32_t slot, std::uint32_t task, const char* text) {
+  const KeepThrown keep = [](const DeviceState& dev, std::uint32_t slot, std::uint32_t task, const char* text) {
     ThrownTexts::all().keep(dev, slot, task, text);
   };
   // Release: pairs with the acquire in runtime/cpu/thrown.hpp, note_thrown(): the function that the pointer names is
   // ready to be called.
-  CpuPlatform::system(detail::keep_thrown).store(reinterpret_cast<std::uint64_t>(keep), Order::release);
+  CpuPlatform::system(keep_thrown).store(reinterpret_cast<std::uint64_t>(keep), Order::release);
 }
 
 std::string take_what_body_threw(const DeviceState& dev, std::uint32_t slot, std::uint32_t task) {
@@ -65,4 +65,4 @@ std::string take_what_body_threw(const DeviceState& dev, std::uint32_t slot, std
 std::size_t count_what_bodies_threw() { return ThrownTexts::all().size(); }
 void forget_what_bodies_threw(const DeviceState& dev) { ThrownTexts::all().forget(dev); }
 
-}  // namespace flywheel
+}  // namespace flywheel::detail

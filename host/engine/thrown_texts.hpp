@@ -7,7 +7,7 @@
 
 #include "../../runtime/records/device_state.hpp"
 
-namespace flywheel {
+namespace flywheel::detail {
 
 /// Switches the keeping of texts on, for this process.
 void keep_what_bodies_throw();
@@ -18,4 +18,4 @@ void forget_what_bodies_threw(const DeviceState& dev);
 /// The number of texts that are kept now, for all runtimes together.
 std::size_t count_what_bodies_threw();
 
-}  // namespace flywheel
+}  // namespace flywheel::detail

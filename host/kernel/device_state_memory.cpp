@@ -10,7 +10,7 @@
 #include "../base/error.hpp"
 #include "../engine/thrown_texts.hpp"
 
-namespace flywheel {
+namespace flywheel::detail {
 
 namespace {
 /// The value rounded up to a power of two. Throws CapacityError unless it is in 1 to `most`.
@@ -156,4 +156,4 @@ void DeviceStateMemory::empty_mailboxes() {
   engine_.copy_to_device(dev_.mailboxes, empty.data(), empty.size() * sizeof(Mailbox));
 }
 
-}  // namespace flywheel
+}  // namespace flywheel::detail

@@ -7,7 +7,7 @@
 
 #include "../engine/engine.hpp"
 
-namespace flywheel {
+namespace flywheel::detail {
 
 class DeviceStateMemory {
  public:
@@ -42,4 +42,4 @@ class DeviceStateMemory {
   std::atomic<bool> leaked_{false};  // atomic since several threads may call leak() at once
 };
 
-}  // namespace flywheel
+}  // namespace flywheel::detail

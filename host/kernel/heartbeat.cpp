@@ -5,7 +5,7 @@
 
 #include "../trace/trace.hpp"
 
-namespace flywheel {
+namespace flywheel::detail {
 
 namespace {
 using P = CpuPlatform;
@@ -174,4 +174,4 @@ std::uint32_t Watchdog::present() const {
   return count;
 }
 
-}  // namespace flywheel
+}  // namespace flywheel::detail

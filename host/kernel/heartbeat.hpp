@@ -10,7 +10,7 @@
 #include "../../runtime/records/device_state.hpp"
 #include "../base/options.hpp"
 
-namespace flywheel {
+namespace flywheel::detail {
 
 /// A task that has run for longer than Options::stall_limit.
 struct Stall {
@@ -92,4 +92,4 @@ class Watchdog {
   std::vector<Watched> watched_;
 };
 
-}  // namespace flywheel
+}  // namespace flywheel::detail

@@ -4,7 +4,7 @@
 
 #include "../../runtime/records/device_state.hpp"
 
-namespace flywheel {
+namespace flywheel::detail {
 
 /// One writer at a time: the caller holds the dispatcher's mutex.
 class InboxWriter {
@@ -37,4 +37,4 @@ class InboxWriter {
   std::uint64_t next_ = 0;
 };
 
-}  // namespace flywheel
+}  // namespace flywheel::detail

@@ -2,7 +2,7 @@
 
 #include "../base/log.hpp"
 
-namespace flywheel {
+namespace flywheel::detail {
 
 KernelLifetime::KernelLifetime(Engine& engine, DeviceState& dev, const Watchdog& watchdog, InboxWriter& inbox,
                                const Options& options)
@@ -74,4 +74,4 @@ void KernelLifetime::abort_workers(const Lock&) {
   }
 }
 
-}  // namespace flywheel
+}  // namespace flywheel::detail

@@ -11,7 +11,7 @@
 #include "heartbeat.hpp"
 #include "inbox.hpp"
 
-namespace flywheel {
+namespace flywheel::detail {
 
 /// The dispatcher's mutex guards all fields. It is held during every call; only launch_if_due() releases it for a
 /// while.
@@ -79,4 +79,4 @@ class KernelLifetime {
   std::uint64_t parks_ = 0;
 };
 
-}  // namespace flywheel
+}  // namespace flywheel::detail

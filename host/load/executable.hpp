@@ -13,6 +13,7 @@
 
 namespace flywheel {
 
+namespace detail {
 struct Core;
 
 /// The places of a graph in device memory, and what messages and traces need of its tasks. Freed when the last
@@ -50,18 +51,19 @@ struct LoadedGraph {
 
   std::vector<std::uint32_t> free_banks;  // banks of counters; guarded by the dispatcher's mutex
 };
+}  // namespace detail
 
 /// The program's handle of a loaded graph. Copies share the graph.
 class Executable {
  public:
   Executable() = default;
-  explicit Executable(std::shared_ptr<LoadedGraph> graph) : graph_(std::move(graph)) {}
+  explicit Executable(std::shared_ptr<detail::LoadedGraph> graph) : graph_(std::move(graph)) {}
   /// Number of tasks; 0 if the handle is empty.
   std::uint32_t size() const { return graph_ ? graph_->task_count : 0; }
-  const std::shared_ptr<LoadedGraph>& loaded() const { return graph_; }
+  const std::shared_ptr<detail::LoadedGraph>& loaded() const { return graph_; }
 
  private:
-  std::shared_ptr<LoadedGraph> graph_;
+  std::shared_ptr<detail::LoadedGraph> graph_;
 };
 
 }  // namespace flywheel

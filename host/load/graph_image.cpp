@@ -6,7 +6,7 @@
 #include "../plan/operand_check.hpp"
 #include "../plan/task_name.hpp"
 
-namespace flywheel {
+namespace flywheel::detail {
 
 namespace {
 
@@ -118,4 +118,4 @@ GraphImage make_image(const Graph& graph, const KernelEntry& entry) {
   return image;
 }
 
-}  // namespace flywheel
+}  // namespace flywheel::detail

@@ -7,7 +7,7 @@
 #include "../plan/graph.hpp"
 #include "../plan/schedule_image.hpp"
 
-namespace flywheel {
+namespace flywheel::detail {
 
 /// Records and edges of one graph in the form that workers read. Indices of edges and records start at 0; the loader
 /// adds the graph's place in the arenas.
@@ -31,4 +31,4 @@ GraphImage compile_image(const Graph& graph, const KernelEntry& entry, std::uint
 /// throws GraphError.
 GraphImage image_of_plan(const SchedulePlan& plan, const Graph& graph, const KernelEntry& entry);
 
-}  // namespace flywheel
+}  // namespace flywheel::detail

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace flywheel {
+namespace flywheel::detail {
 
 Heap::Heap(Engine& engine, std::size_t first_chunk) : engine_(engine), chunk_bytes_(std::max(first_chunk, kUnit)) {
   release(grow(chunk_bytes_));
@@ -36,4 +36,4 @@ void* Heap::grow(std::size_t bytes) {
   return base + *chunks_.back().free.allocate(units_of(bytes)) * kUnit;
 }
 
-}  // namespace flywheel
+}  // namespace flywheel::detail

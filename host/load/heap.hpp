@@ -9,7 +9,7 @@
 #include "../base/free_list.hpp"
 #include "../engine/engine.hpp"
 
-namespace flywheel {
+namespace flywheel::detail {
 
 /// Thread-safe.
 class Heap {
@@ -48,4 +48,4 @@ class Heap {
   std::atomic<bool> leaked_{false};  // atomic since several threads may call leak() at once
 };
 
-}  // namespace flywheel
+}  // namespace flywheel::detail

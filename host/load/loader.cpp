@@ -6,7 +6,7 @@
 #include "../plan/task_name.hpp"
 #include "graph_image.hpp"
 
-namespace flywheel {
+namespace flywheel::detail {
 
 namespace {
 [[noreturn]] void no_room(const std::string& what, std::uint64_t wanted, const char* option) {
@@ -219,4 +219,4 @@ void Loader::unload(LoadedGraph& graph) {
   execs_.release(graph.exec);
 }
 
-}  // namespace flywheel
+}  // namespace flywheel::detail

@@ -11,8 +11,11 @@
 #include "heap.hpp"
 
 namespace flywheel {
-
 struct Compiled;
+}  // namespace flywheel
+
+namespace flywheel::detail {
+
 struct GraphImage;
 
 /// Thread-safe.
@@ -50,4 +53,4 @@ class Loader {
   FreeList execs_;
 };
 
-}  // namespace flywheel
+}  // namespace flywheel::detail

@@ -11,6 +11,7 @@
 #include "task_name.hpp"
 
 namespace flywheel {
+using namespace detail;
 
 namespace {
 std::uint64_t next_graph_id() {
@@ -25,6 +26,7 @@ std::uint64_t next_graph_id() {
 }
 }  // namespace
 
+namespace detail {
 std::string type_name(std::type_index type) {
   int status = 0;
   const std::unique_ptr<char, decltype(&std::free)> text(abi::__cxa_demangle(type.name(), nullptr, nullptr, &status),
@@ -42,6 +44,7 @@ std::uint32_t ResultLayout::add(std::size_t bytes, std::size_t alignment, std::t
   bytes_ = at + bytes;
   return static_cast<std::uint32_t>(at);
 }
+}  // namespace detail
 
 Graph::Graph() : id_(next_graph_id()) {}
 

@@ -55,6 +55,7 @@ After after(const Tasks&... tasks) {
   return waits;
 }
 
+namespace detail {
 /// A buffer that a task type names in its `buffers()` member. Runtime::load() checks it.
 struct BufferArgument {
   std::uint32_t task;
@@ -102,6 +103,7 @@ class ResultLayout {
  private:
   std::uint64_t bytes_ = 0;
 };
+}  // namespace detail
 
 /// A graph of tasks. Move-only. A program builds it once, loads it with Runtime::load(), and submits it any number of
 /// times. A moved-from graph is a new, empty one.
@@ -125,8 +127,8 @@ class Graph {
   /// f("x", x); }`: load() then checks that the device can access each buffer that it names.
   template <class Task>
   auto add(const Task& task, const After& waits = {}, Priority priority = Priority::inherit) {
-    static_assert(check_task_type<Task>());
-    using Result = decltype(task(std::declval<CpuBlock<AnyTaskList>&>()));
+    static_assert(detail::check_task_type<Task>());
+    using Result = decltype(task(std::declval<detail::CpuBlock<detail::AnyTaskList>&>()));
     Addition addition(*this);
     const std::uint32_t result = add_result<Result>(typeid(Task));
     const std::uint32_t index = add_node(typeid(Task), &task, sizeof(Task), waits, priority);
@@ -173,7 +175,7 @@ class Graph {
   /// Phased graphs: adds a phase in which every worker runs this one task; see block.grid_sync().
   template <class Task>
   void add_grid(const Task& task) {
-    static_assert(check_task_type<Task>());
+    static_assert(detail::check_task_type<Task>());
     Addition addition(*this);
     begin_grid();
     note_buffers(task, add_node(typeid(Task), &task, sizeof(Task), {}, Priority::inherit));
@@ -198,8 +200,8 @@ class Graph {
   std::uint32_t size() const { return static_cast<std::uint32_t>(nodes_.size()); }
 
   // What load() reads.
-  const std::vector<GraphNode>& nodes() const { return nodes_; }
-  const std::vector<BufferArgument>& buffers() const { return buffers_; }
+  const std::vector<detail::GraphNode>& nodes() const { return nodes_; }
+  const std::vector<detail::BufferArgument>& buffers() const { return buffers_; }
   const std::vector<unsigned char>& params() const { return params_; }
   std::uint64_t result_bytes() const { return results_.bytes(); }
   const std::vector<std::vector<std::uint32_t>>& gangs() const { return gangs_; }
@@ -233,7 +235,7 @@ class Graph {
    private:
     Graph& graph_;
     std::size_t nodes_, buffers_;
-    ResultLayout results_;
+    detail::ResultLayout results_;
     std::uint32_t phase_;
     bool phased_;
     bool kept_ = false;
@@ -279,19 +281,21 @@ class Graph {
     if constexpr (requires { Task::kEarly; }) nodes_[index].early = Task::kEarly;
   }
 
-  std::vector<GraphNode> nodes_;
+  std::vector<detail::GraphNode> nodes_;
   std::vector<std::vector<std::uint32_t>> gangs_;
   std::vector<std::string> stages_{""};  // the names of all stages so far
   std::uint32_t stage_ = 0;
-  std::vector<BufferArgument> buffers_;
+  std::vector<detail::BufferArgument> buffers_;
   std::vector<unsigned char> params_;
-  ResultLayout results_;
+  detail::ResultLayout results_;
   std::uint32_t phase_ = 0;
   bool phased_ = false;
   std::uint64_t id_;
 };
 
+namespace detail {
 /// A type's demangled name.
 std::string type_name(std::type_index type);
+}  // namespace detail
 
 }  // namespace flywheel

@@ -4,7 +4,7 @@
 
 #include "task_name.hpp"
 
-namespace flywheel {
+namespace flywheel::detail {
 
 TaskLists predecessors_of(const Graph& graph) {
   TaskLists all;
@@ -66,4 +66,4 @@ std::string find_cycle(const Graph& graph) {
   }
 }
 
-}  // namespace flywheel
+}  // namespace flywheel::detail

@@ -7,7 +7,7 @@
 
 #include "graph.hpp"
 
-namespace flywheel {
+namespace flywheel::detail {
 
 /// A list of graph-local task indices for each task.
 using TaskLists = std::vector<std::vector<std::uint32_t>>;
@@ -19,4 +19,4 @@ TaskLists successors_of(const TaskLists& predecessors);
 /// The tasks of one cycle as text, "3 (Type) -> 5 (Type) -> 3 (Type)"; empty if there is none.
 std::string find_cycle(const Graph& graph);
 
-}  // namespace flywheel
+}  // namespace flywheel::detail

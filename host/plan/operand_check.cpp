@@ -5,7 +5,7 @@
 #include "../../runtime/compiled/operands.hpp"
 #include "task_name.hpp"
 
-namespace flywheel {
+namespace flywheel::detail {
 
 namespace {
 constexpr std::uint32_t kCopied = 16;  // bytes: copies need pointers and sizes that are multiples of it
@@ -67,4 +67,4 @@ void check_operands(const Graph& graph) {
   for (std::uint32_t task = 0; task < graph.size(); ++task) OperandCheck(graph, task)();
 }
 
-}  // namespace flywheel
+}  // namespace flywheel::detail

@@ -4,10 +4,10 @@
 
 #include "graph.hpp"
 
-namespace flywheel {
+namespace flywheel::detail {
 
 /// Checks operand_bytes(), dependents() and dependent_pages() of all tasks. Throws UsageError or CapacityError that
 /// names the first task at fault.
 void check_operands(const Graph& graph);
 
-}  // namespace flywheel
+}  // namespace flywheel::detail

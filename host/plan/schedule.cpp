@@ -10,7 +10,7 @@
 #include "schedule_lists.hpp"
 #include "task_name.hpp"
 
-namespace flywheel {
+namespace flywheel::detail {
 
 namespace {
 
@@ -199,4 +199,4 @@ SchedulePlan make_schedule(const Graph& graph, std::uint32_t workers, const Comp
   return plan;
 }
 
-}  // namespace flywheel
+}  // namespace flywheel::detail

@@ -20,6 +20,7 @@ struct Compiled {
 };
 inline const Compiled compiled{};
 
+namespace detail {
 /// Where and when a task runs.
 struct TaskPlan {
   std::uint32_t worker;
@@ -57,5 +58,6 @@ void validate_schedule(const SchedulePlan& plan, const Graph& graph);
 
 /// The plan as text: the totals, then each worker's order with times, waits and signals.
 std::string describe_schedule(const SchedulePlan& plan, const Graph& graph);
+}  // namespace detail
 
 }  // namespace flywheel

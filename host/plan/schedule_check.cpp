@@ -13,7 +13,7 @@
 #include "schedule.hpp"
 #include "task_name.hpp"
 
-namespace flywheel {
+namespace flywheel::detail {
 
 namespace {
 
@@ -205,4 +205,4 @@ void validate_schedule(const SchedulePlan& plan, const Graph& graph) {
   proof.follow();
 }
 
-}  // namespace flywheel
+}  // namespace flywheel::detail

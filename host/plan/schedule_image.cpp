@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace flywheel {
+namespace flywheel::detail {
 
 namespace {
 
@@ -73,4 +73,4 @@ ScheduleImage make_schedule_image(const SchedulePlan& plan, const Graph& graph, 
   return image;
 }
 
-}  // namespace flywheel
+}  // namespace flywheel::detail

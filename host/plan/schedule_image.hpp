@@ -4,7 +4,7 @@
 #include "../../runtime/compiled/operands.hpp"
 #include "schedule.hpp"
 
-namespace flywheel {
+namespace flywheel::detail {
 
 /// All instruction streams of a schedule, one worker's after the other's.
 struct ScheduleImage {
@@ -27,4 +27,4 @@ struct ScheduleImage {
 /// Makes the streams. `records` are the graph's tasks, by graph-local index.
 ScheduleImage make_schedule_image(const SchedulePlan& plan, const Graph& graph, const std::vector<TaskRecord>& records);
 
-}  // namespace flywheel
+}  // namespace flywheel::detail

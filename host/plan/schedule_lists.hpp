@@ -7,7 +7,7 @@
 
 #include "schedule.hpp"
 
-namespace flywheel {
+namespace flywheel::detail {
 
 using Indices = std::span<const std::uint32_t>;
 
@@ -51,4 +51,4 @@ std::vector<std::uint32_t> placing_order(const Graph& graph, const Lists& before
 /// every worker.
 void plan_waits(SchedulePlan& plan, const Lists& after, Indices order);
 
-}  // namespace flywheel
+}  // namespace flywheel::detail

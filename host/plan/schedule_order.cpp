@@ -5,7 +5,7 @@
 #include "schedule_lists.hpp"
 #include "task_name.hpp"
 
-namespace flywheel {
+namespace flywheel::detail {
 
 namespace {
 
@@ -122,4 +122,4 @@ std::vector<std::uint32_t> placing_order(const Graph& graph, const Lists& before
   return order;
 }
 
-}  // namespace flywheel
+}  // namespace flywheel::detail

@@ -6,7 +6,7 @@
 #include "schedule.hpp"
 #include "task_name.hpp"
 
-namespace flywheel {
+namespace flywheel::detail {
 
 namespace {
 
@@ -66,4 +66,4 @@ std::string describe_schedule(const SchedulePlan& plan, const Graph& graph) {
   return text;
 }
 
-}  // namespace flywheel
+}  // namespace flywheel::detail

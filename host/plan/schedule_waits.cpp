@@ -6,7 +6,7 @@
 
 #include "schedule_lists.hpp"
 
-namespace flywheel {
+namespace flywheel::detail {
 
 namespace {
 
@@ -156,4 +156,4 @@ void plan_waits(SchedulePlan& plan, const Lists& after, Indices order) {
   drop_unused_counters(plan);
 }
 
-}  // namespace flywheel
+}  // namespace flywheel::detail

@@ -3,7 +3,7 @@
 
 #include "graph.hpp"
 
-namespace flywheel {
+namespace flywheel::detail {
 
 /// "task 3 (Divide)" or, with a stage, "task 3 (Divide, stage qkv)".
 inline std::string task_text(std::uint32_t task, std::type_index type, const std::string& stage) {
@@ -15,4 +15,4 @@ inline std::string name_of(const Graph& graph, std::uint32_t task) {
   return task_text(task, node.type, graph.stages()[node.stage]);
 }
 
-}  // namespace flywheel
+}  // namespace flywheel::detail

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace flywheel {
+namespace flywheel::detail {
 
 namespace {
 /// Free inbox entries that a submission needs: one for itself, and two for the cancel and park messages that may
@@ -132,4 +132,4 @@ std::uint64_t Admission::room_for(const RunRecord& run) const {
 
 bool Admission::has_room(const RunRecord& run) const { return live_tasks_ + run.graph->task_count <= room_for(run); }
 
-}  // namespace flywheel
+}  // namespace flywheel::detail

@@ -18,7 +18,7 @@
 #include "reservation.hpp"
 #include "run_slots.hpp"
 
-namespace flywheel {
+namespace flywheel::detail {
 
 /// Counts since the start.
 struct AdmissionCounters {
@@ -106,4 +106,4 @@ class Admission {
   AdmissionCounters counters_;
 };
 
-}  // namespace flywheel
+}  // namespace flywheel::detail

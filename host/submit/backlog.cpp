@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace flywheel {
+namespace flywheel::detail {
 
 namespace {
 const LoadedGraph* lane_of(const RunRecord& run) { return run.graph->kind == GraphKind::dynamic ? run.graph.get() : nullptr; }
@@ -99,4 +99,4 @@ void Backlog::Heads::give_back(Lane& lane) {
   std::push_heap(heap_.begin(), heap_.end(), came_later);
 }
 
-}  // namespace flywheel
+}  // namespace flywheel::detail

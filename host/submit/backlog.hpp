@@ -17,7 +17,7 @@
 
 #include "run_record.hpp"
 
-namespace flywheel {
+namespace flywheel::detail {
 
 /// enqueue(), size() and fresh_empty() are thread-safe. All other functions need the dispatcher's mutex.
 class Backlog {
@@ -74,4 +74,4 @@ class Backlog {
   std::uint64_t arrived_ = 0;  // runs sorted into lanes so far
 };
 
-}  // namespace flywheel
+}  // namespace flywheel::detail

@@ -6,7 +6,7 @@
 #include "../engine/thrown_texts.hpp"
 #include "../plan/graph.hpp"
 
-namespace flywheel {
+namespace flywheel::detail {
 
 namespace {
 using P = CpuPlatform;
@@ -109,4 +109,4 @@ Trace collect_trace(Engine& engine, const DeviceState& dev, const RunRecord& run
           std::move(names), std::move(types),   run.graph->dependent_bytes};
 }
 
-}  // namespace flywheel
+}  // namespace flywheel::detail

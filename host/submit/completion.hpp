@@ -6,7 +6,7 @@
 #include "../engine/engine.hpp"
 #include "run_record.hpp"
 
-namespace flywheel {
+namespace flywheel::detail {
 
 /// True once the completion word of this live run is written.
 bool is_complete(const DeviceState& dev, const RunRecord& run);
@@ -28,4 +28,4 @@ void clear_slot(const DeviceState& dev, RunRecord& run);
 /// Copies the trace of a run from the device. The run is complete, and no later collective run is in flight.
 Trace collect_trace(Engine& engine, const DeviceState& dev, const RunRecord& run);
 
-}  // namespace flywheel
+}  // namespace flywheel::detail

@@ -6,7 +6,7 @@
 #include "../base/error.hpp"
 #include "../base/log.hpp"
 
-namespace flywheel {
+namespace flywheel::detail {
 
 Dispatcher::Dispatcher(Engine& engine, DeviceState& dev, const Options& options)
     : park_after_(options.park_after),
@@ -31,7 +31,7 @@ Dispatcher::~Dispatcher() {
 // ---- submission ----
 
 void Dispatcher::submit(RunPtr run) {
-  for (std::uint32_t spins = 0; !try_submit(run); ++spins) detail::cpu_pause(spins);
+  for (std::uint32_t spins = 0; !try_submit(run); ++spins) cpu_pause(spins);
 }
 
 bool Dispatcher::try_submit(const RunPtr& run) {
@@ -245,4 +245,4 @@ DispatcherCounters Dispatcher::counters() {
   return {runs.admitted, runs.ended, direct_, kernel_.launches(lock), kernel_.parks(lock), runs.peak_live};
 }
 
-}  // namespace flywheel
+}  // namespace flywheel::detail

@@ -22,7 +22,7 @@
 #include "admission.hpp"
 #include "ending.hpp"
 
-namespace flywheel {
+namespace flywheel::detail {
 
 /// Counts since the start.
 struct DispatcherCounters {
@@ -136,4 +136,4 @@ void Dispatcher::or_fail_everything(Lock& lock, Action&& action) {
   }
 }
 
-}  // namespace flywheel
+}  // namespace flywheel::detail

@@ -4,7 +4,7 @@
 #include "../base/log.hpp"
 #include "dispatcher.hpp"
 
-namespace flywheel {
+namespace flywheel::detail {
 
 // ---- work while the kernel is parked ----
 
@@ -109,4 +109,4 @@ void Dispatcher::refuse_submissions(Status status, const std::string& cause) {
   closed_.store(true, std::memory_order_release);
 }
 
-}  // namespace flywheel
+}  // namespace flywheel::detail

@@ -7,7 +7,7 @@
 #include "../base/log.hpp"
 #include "completion.hpp"
 
-namespace flywheel {
+namespace flywheel::detail {
 
 namespace {
 /// Relaxed: the phase becomes `live` under the dispatcher's mutex, which is held. Another thread may set it to `done`
@@ -185,4 +185,4 @@ void Ending::reject(const Lock& lock) {
   for (const RunPtr& run : admission_.empty_backlog(lock)) reject(lock, *run);
 }
 
-}  // namespace flywheel
+}  // namespace flywheel::detail

@@ -10,7 +10,7 @@
 #include "../kernel/heartbeat.hpp"
 #include "admission.hpp"
 
-namespace flywheel {
+namespace flywheel::detail {
 
 /// The text of an error: what happened, the cause, and the remedy.
 std::string explain(Status status, const std::string& cause);
@@ -81,4 +81,4 @@ class Ending {
   std::string end_cause_ = "the runtime was shut down";
 };
 
-}  // namespace flywheel
+}  // namespace flywheel::detail

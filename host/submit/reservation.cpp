@@ -1,6 +1,6 @@
 #include "reservation.hpp"
 
-namespace flywheel {
+namespace flywheel::detail {
 
 void Reservation::ask(std::uint64_t place, std::uint64_t tasks, std::uint64_t limit, std::uint64_t live,
                       Clock::time_point now) {
@@ -36,4 +36,4 @@ void Reservation::left(std::uint64_t number, std::uint64_t tasks) {
   else if (keeps_ && number > last_passed_) beside_ -= tasks;
 }
 
-}  // namespace flywheel
+}  // namespace flywheel::detail

@@ -9,7 +9,7 @@
 #include <chrono>
 #include <cstdint>
 
-namespace flywheel {
+namespace flywheel::detail {
 
 /// The caller holds the dispatcher's mutex. Room is counted in tasks of dynamic runs.
 class Reservation {
@@ -44,4 +44,4 @@ class Reservation {
   std::chrono::milliseconds most_wait_ = kMostWait;
 };
 
-}  // namespace flywheel
+}  // namespace flywheel::detail

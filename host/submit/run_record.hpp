@@ -13,7 +13,7 @@
 #include "../load/executable.hpp"
 #include "../trace/trace.hpp"
 
-namespace flywheel {
+namespace flywheel::detail {
 
 /// waiting: not in flight yet. live: in flight, has a slot. done: the outcome is written.
 enum class RunPhase : std::uint32_t { waiting, live, done };
@@ -93,4 +93,4 @@ struct RunRecord {
   bool ended_early = false;       // likewise; set by end_early()
 };
 
-}  // namespace flywheel
+}  // namespace flywheel::detail

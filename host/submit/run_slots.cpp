@@ -4,7 +4,7 @@
 
 #include "../../runtime/records/inbox.hpp"
 
-namespace flywheel {
+namespace flywheel::detail {
 
 RunSlots::RunSlots(std::uint32_t count) : live_(count), generations_(count, 0), stream_next_(count, 0) {
   for (std::uint32_t slot = count; slot-- > 0;) free_.push_back(slot);
@@ -52,4 +52,4 @@ RunConstants submission_of(const RunRecord& run) {
   return words;
 }
 
-}  // namespace flywheel
+}  // namespace flywheel::detail

@@ -7,7 +7,7 @@
 
 #include "run_record.hpp"
 
-namespace flywheel {
+namespace flywheel::detail {
 
 /// The caller holds the dispatcher's mutex.
 class RunSlots {
@@ -41,4 +41,4 @@ class RunSlots {
 /// The inbox message that submits a run, which has its slot.
 RunConstants submission_of(const RunRecord& run);
 
-}  // namespace flywheel
+}  // namespace flywheel::detail

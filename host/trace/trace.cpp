@@ -8,7 +8,9 @@
 #include "../base/error.hpp"
 
 namespace flywheel {
+using namespace detail;
 
+namespace detail {
 /// Converts a worker's ticks to ns since a moment that is the same for all workers.
 struct TraceClock {
   std::uint64_t ticks0;
@@ -17,6 +19,7 @@ struct TraceClock {
 
   double ns(std::uint64_t ticks) const { return ns0 + static_cast<double>(static_cast<std::int64_t>(ticks - ticks0)) * rate; }
 };
+}  // namespace detail
 
 namespace {
 

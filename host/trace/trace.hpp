@@ -26,7 +26,9 @@ struct TraceSpan {
   std::uint32_t bytes_kib;  // operands that a body took, in KiB; kManyKib: that many or more
 };
 
+namespace detail {
 struct TraceClock;
+}  // namespace detail
 
 /// The trace of a run that has ended.
 ///
@@ -38,8 +40,8 @@ class Trace {
   /// each lane. Names, types and `dependent_bytes` are by graph-local index. `dependent_bytes` are operands that other
   /// tasks write, and may be empty; events count the constant operands. Throws UsageError if the sizes do not fit
   /// together.
-  Trace(std::uint32_t workers, std::uint32_t capacity, std::vector<TraceLane> lanes, std::vector<TraceEvent> events,
-        std::vector<std::string> task_names, std::vector<std::string> task_types,
+  Trace(std::uint32_t workers, std::uint32_t capacity, std::vector<detail::TraceLane> lanes,
+        std::vector<detail::TraceEvent> events, std::vector<std::string> task_names, std::vector<std::string> task_types,
         std::vector<std::uint32_t> dependent_bytes = {});
 
   /// All spans, sorted by begin. A span within another one comes after it.
@@ -67,10 +69,11 @@ class Trace {
   std::vector<double> costs() const;
 
  private:
-  void add_lane(std::uint32_t index, const TraceLane& lane, const TraceEvent* events, const TraceClock& clock);
+  void add_lane(std::uint32_t index, const detail::TraceLane& lane, const detail::TraceEvent* events,
+                const detail::TraceClock& clock);
   void find_inputs();
   void begin_at_zero();
-  std::uint32_t kib_of(const TraceEvent& event) const;
+  std::uint32_t kib_of(const detail::TraceEvent& event) const;
 
   std::uint32_t workers_ = 0;
   std::uint32_t capacity_ = 0;

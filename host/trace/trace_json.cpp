@@ -9,6 +9,7 @@
 #include "trace.hpp"
 
 namespace flywheel {
+using namespace detail;
 
 namespace {
 

@@ -10,6 +10,7 @@
 #include "trace.hpp"
 
 namespace flywheel {
+using namespace detail;
 
 namespace {
 

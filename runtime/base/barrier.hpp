@@ -10,7 +10,7 @@
 #include "platform.hpp"
 #include "wait.hpp"
 
-namespace flywheel {
+namespace flywheel::detail {
 
 /// How one phase of the barrier ended: normally, with at least one vote to stop, or because the runtime was aborted.
 enum class Meeting : std::uint32_t { go_on, stop, aborted };
@@ -70,4 +70,4 @@ struct GridBarrier {
   }
 };
 
-}  // namespace flywheel
+}  // namespace flywheel::detail

@@ -5,7 +5,7 @@
 
 #include "platform.hpp"
 
-namespace flywheel {
+namespace flywheel::detail {
 
 /// Number of set bits.
 FLYWHEEL_TASK inline std::uint32_t count_bits(std::uint64_t bits) {
@@ -28,4 +28,4 @@ FLYWHEEL_TASK inline std::uint64_t pick_bits(std::uint64_t bits, std::uint32_t n
   return start ? (picked << start) | (picked >> (64 - start)) : picked;
 }
 
-}  // namespace flywheel
+}  // namespace flywheel::detail

@@ -9,7 +9,7 @@
 
 #include "platform.hpp"
 
-namespace flywheel {
+namespace flywheel::detail {
 
 /// What an arrival adds to a counter: {failed predecessors:32 | predecessors still to arrive:32}.
 inline constexpr std::uint64_t kArrival = ~std::uint64_t{0};                          // adds -1
@@ -47,4 +47,4 @@ FLYWHEEL_TASK void expect_one_more(std::uint64_t& counter) {
   P::device(counter).add(1, Order::relaxed);
 }
 
-}  // namespace flywheel
+}  // namespace flywheel::detail

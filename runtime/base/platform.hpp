@@ -110,7 +110,6 @@ FLYWHEEL_TASK inline void cpu_pause([[maybe_unused]] std::uint32_t spins) {
   std::this_thread::sleep_for(std::chrono::microseconds(spins < 4096 ? 20 : 200));
 #endif
 }
-}  // namespace detail
 
 /// The platform of one CPU thread.
 ///
@@ -150,17 +149,17 @@ struct CpuPlatform {
   FLYWHEEL_TASK static std::uint32_t word_of_lanes(const std::uint32_t* mine, std::uint32_t w) { return mine[w]; }
 
   /// A clock that all workers share, in ns. For time limits.
-  FLYWHEEL_TASK static std::uint64_t now_ns() { return detail::cpu_now_ns(); }
+  FLYWHEEL_TASK static std::uint64_t now_ns() { return cpu_now_ns(); }
   /// The most that one interval between two clock readings counts towards a wait's budget, in ns (runtime/base/wait.hpp).
   /// A waiting thread normally reads the clock at least every few milliseconds, so a longer interval means that the
   /// thread was stopped or not scheduled. 0: threads of this platform cannot be stopped.
   static constexpr std::uint64_t kMostBetweenReadings = 20'000'000;
   /// The worker's own clock, for traces. On a GPU it is finer than now_ns(), but each worker's clock has its own zero.
-  FLYWHEEL_TASK static std::uint64_t ticks() { return detail::cpu_now_ns(); }
+  FLYWHEEL_TASK static std::uint64_t ticks() { return cpu_now_ns(); }
   static constexpr bool kOneClock = true;    // ticks() and now_ns() are the same clock
   static constexpr bool kNearMemory = true;  // a load of a shared word costs little compared with a task
   /// Backs off in a polling loop; `spins` is the number of polls so far.
-  FLYWHEEL_TASK static void pause(std::uint32_t spins) { detail::cpu_pause(spins); }
+  FLYWHEEL_TASK static void pause(std::uint32_t spins) { cpu_pause(spins); }
   /// Delays the first poll after a thread's own arrival at the grid barrier. A GPU waits here until the other arrivals
   /// can have reached L2.
   FLYWHEEL_TASK static void let_others_arrive() {}
@@ -174,4 +173,5 @@ struct alignas(128) Padded {
   T value;
 };
 
+}  // namespace detail
 }  // namespace flywheel

@@ -10,7 +10,7 @@
 #include "platform.hpp"
 #include "wait.hpp"
 
-namespace flywheel {
+namespace flywheel::detail {
 
 inline constexpr std::uint64_t kNoItem = (std::uint64_t{1} << 48) - 1;
 
@@ -143,4 +143,4 @@ inline void reset_queue(std::int64_t& count, QueueWords& words, std::uint64_t* s
     slots[s] = s < filled ? Queue<CpuPlatform>::full_slot(0, s) : Queue<CpuPlatform>::free_slot(0);
 }
 
-}  // namespace flywheel
+}  // namespace flywheel::detail

@@ -9,7 +9,7 @@
 
 #include "platform.hpp"
 
-namespace flywheel {
+namespace flywheel::detail {
 
 /// What a wait is for.
 enum class WaitReason : std::uint32_t {
@@ -88,7 +88,6 @@ struct WaitContext {
   std::uint64_t* host_awake_ns = nullptr;
 };
 
-namespace detail {
 /// Whether a role of a compiled run waits for this reason, so that the report has a WaitPart.
 FLYWHEEL_TASK constexpr bool has_part(WaitReason reason) {
   return reason == WaitReason::predecessors || reason == WaitReason::page || reason == WaitReason::role;
@@ -113,9 +112,7 @@ FLYWHEEL_TASK inline void report_wait(const WaitContext& wait, WaitReason reason
   // ends its work and reads nothing that was written before.
   P::device(*wait.abort).store(1, Order::relaxed);
 }
-}  // namespace detail
 
-namespace detail {
 /// A number that changes whenever a worker makes progress.
 template <class P>
 FLYWHEEL_COLD std::uint64_t total_progress(const WaitContext& wait) {
@@ -182,7 +179,6 @@ FLYWHEEL_COLD std::uint64_t go_on_waiting(Limit limit, WaitReason reason, const 
   report_wait<P>(wait, reason, address, saw, expected, now - start);
   return 0;
 }
-}  // namespace detail
 
 /// The `idle()` callback of a thread that has no other work while it waits.
 struct NothingToDo {
@@ -199,15 +195,15 @@ template <class P, class Limit, class Ready>
 FLYWHEEL_TASK bool spin_until(const Limit& limit, WaitReason reason, const void* address, std::uint64_t expected,
                               Ready&& ready) {
   std::uint64_t saw = 0, start = 0;
-  detail::WaitNotesOf<P> notes;
+  WaitNotesOf<P> notes;
   for (std::uint32_t spins = 0;; ++spins) {
     if (ready(saw)) return true;
     if (spins % 16 != 15) continue;
     P::pause(spins);
     if (spins % 256 != 255) continue;
-    start = detail::go_on_waiting<P>(limit, reason, address, saw, expected, start, notes);
+    start = go_on_waiting<P>(limit, reason, address, saw, expected, start, notes);
     if (!start) return false;
   }
 }
 
-}  // namespace flywheel
+}  // namespace flywheel::detail

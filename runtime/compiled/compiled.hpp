@@ -10,7 +10,7 @@
 #include "../records/schedule.hpp"
 #include "../records/trace.hpp"
 
-namespace flywheel {
+namespace flywheel::detail {
 
 /// A worker's copy of what it needs of a compiled run. Filled as the worker joins: when it leaves, the run's slot may
 /// be in use again.
@@ -69,7 +69,6 @@ FLYWHEEL_TASK inline std::uint32_t stamp_of(const CompiledRun& run, std::uint32_
   return static_cast<std::uint32_t>(run.passes_of_all + pass + 1);
 }
 
-namespace detail {
 FLYWHEEL_TASK inline std::uint64_t* counter_of(const CompiledRun& run, std::uint32_t counter) {
   return run.counters + std::size_t{counter} * kCounterStride;
 }
@@ -88,12 +87,12 @@ FLYWHEEL_TASK bool wait_for_counters(const CompiledRun& run, const Instruction& 
   }
   return true;
 }
-}  // namespace detail
 
 /// The word on which an instruction's task signals that it has sent; null if no task waits for it.
 FLYWHEEL_TASK inline std::uint64_t* sent_word(const CompiledRun& run, const Instruction& instruction) {
-  return instruction.signal == kNoCounter ? nullptr : detail::counter_of(run, instruction.signal) + kSentWord;
+  return instruction.signal == kNoCounter ? nullptr : counter_of(run, instruction.signal) + kSentWord;
 }
+
 /// One thread of a task, when the task has stored all its stamped words: early successors may poll for them now.
 template <class P>
 FLYWHEEL_TASK void signal_sent(std::uint64_t* word) {
@@ -117,7 +116,7 @@ FLYWHEEL_TASK Before wait_sent(const CompiledRun& run, const Instruction& instru
     failed |= (saw & ~kArrivals) != 0;
     return failed || sent >= goal || (saw & kArrivals) >= goal;  // after one failure the rest does not matter
   };
-  if (!detail::wait_for_counters<P>(run, instruction, pass, look)) return Before::aborted;
+  if (!wait_for_counters<P>(run, instruction, pass, look)) return Before::aborted;
   return failed ? Before::failed : Before::done;
 }
 
@@ -138,7 +137,7 @@ FLYWHEEL_TASK Before wait_before(const CompiledRun& run, const Instruction& inst
     failed |= (saw & ~kArrivals) != 0;
     return done;
   };
-  if (!detail::wait_for_counters<P>(run, instruction, pass, look)) return Before::aborted;
+  if (!wait_for_counters<P>(run, instruction, pass, look)) return Before::aborted;
   return failed ? Before::failed : Before::done;
 }
 
@@ -173,7 +172,7 @@ FLYWHEEL_TASK void signal_done(const CompiledRun& run, const Instruction& instru
   } else if (instruction.signal != kNoCounter) {
     // Release: pairs with the acquire in wait_before(). All arrivals are read-modify-writes, so a waiter that sees the
     // last of them synchronises with all.
-    P::device(*detail::counter_of(run, instruction.signal)).add(failed ? 1 + kFailedSignal : 1, Order::release);
+    P::device(*counter_of(run, instruction.signal)).add(failed ? 1 + kFailedSignal : 1, Order::release);
   }
   show_progress<P>(*run.dev, run.worker);
 }
@@ -209,7 +208,7 @@ FLYWHEEL_COLD void end_compiled(const CompiledRun& run, std::uint32_t passes) {
   // publishes the stores to the host, and through it to the next run's wait_before() and join_compiled().
   if (P::device(line.fault).load(Order::relaxed))
     for (std::uint32_t c = 0; c < run.schedule->counter_count; ++c) {
-      std::uint64_t* counter = detail::counter_of(run, c);
+      std::uint64_t* counter = counter_of(run, c);
       // Failures of this run do not count for the next, and the sent words make up for the tasks that were skipped.
       const std::uint64_t arrivals = P::device(*counter).fetch_and(kArrivals, Order::relaxed) & kArrivals;
       P::device(counter[kSentWord]).store(arrivals, Order::relaxed);
@@ -247,4 +246,4 @@ FLYWHEEL_TASK StreamEnd follow_stream(const CompiledRun& run, TraceWriter<P>& wr
   }
 }
 
-}  // namespace flywheel
+}  // namespace flywheel::detail

@@ -69,6 +69,7 @@ inline constexpr std::uint32_t kPageBytes = 26u << 10;
 /// taken.
 inline constexpr std::uint32_t kHandoffBytes = 4608;
 inline constexpr std::uint32_t kHandoffs = 2;
+namespace detail {
 /// Pages that shared memory may hold. With two, one is read while the other is fetched.
 inline constexpr std::uint32_t kFewestPages = 2;
 inline constexpr std::uint32_t kMostPages = 16;
@@ -79,6 +80,8 @@ inline constexpr std::uint32_t kOperandAlignment = 128;
 FLYWHEEL_TASK constexpr std::uint32_t padded_operands(std::uint32_t bytes) {
   return (bytes + kOperandAlignment - 1) / kOperandAlignment * kOperandAlignment;
 }
+}  // namespace detail
+
 /// Pages that operands, or one dependent piece, take.
 FLYWHEEL_TASK constexpr std::uint32_t pages_of(std::uint32_t operand_bytes) {
   return (operand_bytes + kPageBytes - 1) / kPageBytes;
@@ -87,6 +90,7 @@ FLYWHEEL_TASK constexpr std::uint32_t pages_of(std::uint32_t operand_bytes) {
 /// The most pieces of memory that a task may name as dependent.
 inline constexpr std::uint32_t kMostDependents = 16;
 
+namespace detail {
 /// A CPU task's operands, read where they lie: its part of the stream, then its dependent pieces. A body that takes too
 /// many pages or keeps some does no harm here, but would on a GPU, so end() reports it.
 class CpuOperands {
@@ -162,5 +166,6 @@ FLYWHEEL_TASK void pack_stream(const WorkerStream& stream, Block& block) {
     to += padded_operands(instruction.operand_bytes);
   }
 }
+}  // namespace detail
 
 }  // namespace flywheel

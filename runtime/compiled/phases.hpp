@@ -6,7 +6,7 @@
 #include "../records/task_slot.hpp"
 #include "operands.hpp"
 
-namespace flywheel {
+namespace flywheel::detail {
 
 /// A worker's state in a phased run: the boundaries that it has come to, and its next vote. The thread that goes to the
 /// grid barrier keeps it in registers.
@@ -107,4 +107,4 @@ FLYWHEEL_TASK PhasesEnd run_phases(const DeviceState& dev, const RunConstants& r
   return {repeat - 1, false};
 }
 
-}  // namespace flywheel
+}  // namespace flywheel::detail

@@ -5,7 +5,7 @@
 #include "../compiled/phases.hpp"
 #include "thrown.hpp"
 
-namespace flywheel {
+namespace flywheel::detail {
 
 /// See BlockCore for what all blocks have.
 template <class List, class P = CpuPlatform>
@@ -97,4 +97,4 @@ class CpuBlock : public BlockCore<P, List> {
   bool told_ = false;  // grid_sync() has returned false
 };
 
-}  // namespace flywheel
+}  // namespace flywheel::detail

@@ -6,9 +6,8 @@
 #include "../records/trace.hpp"
 #include "block.hpp"
 
-namespace flywheel {
+namespace flywheel::detail {
 
-namespace detail {
 /// What take() gives to a body that takes more pages than it has.
 FLYWHEEL_TASK inline const unsigned char* spare_page() {
 #ifdef __CUDA_ARCH__
@@ -18,7 +17,6 @@ FLYWHEEL_TASK inline const unsigned char* spare_page() {
   return page;
 #endif
 }
-}  // namespace detail
 
 /// Runs worker `worker`'s stream of the compiled run in `slot`.
 template <class List, class P>
@@ -71,14 +69,14 @@ class CpuCompiled {
     Heartbeat& heart = run_.dev->heartbeats[run_.worker];
     begin_part<P>(heart, Item{context.header->local, context.item.run, false}.pack());
     CpuBlock<List, P> block(context, scratch_);
-    CpuOperands operands(from, instruction.operand_bytes, detail::spare_page());
+    CpuOperands operands(from, instruction.operand_bytes, spare_page());
     std::uint32_t pages = 0;
     List::dependents(instruction.record, [&](const void* at, std::uint32_t bytes) {
       operands.add(at, bytes);
       pages += pages_of(bytes);
     });
     const bool as_said = pages == instruction.dependent_pages;
-    if (as_said) detail::CatchingList<List>::compute(instruction.record, block, operands);
+    if (as_said) CatchingList<List>::compute(instruction.record, block, operands);
     const Status fault = as_said ? operands.end() : Status::operands_misnamed;
     if (!context.outcome.code) context.outcome.code = static_cast<std::uint32_t>(fault);
     end_body<P>(heart);
@@ -93,4 +91,4 @@ class CpuCompiled {
   TraceWriter<P> waits_, bodies_;
 };
 
-}  // namespace flywheel
+}  // namespace flywheel::detail

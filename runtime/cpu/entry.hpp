@@ -7,7 +7,7 @@
 #include "../records/entry.hpp"
 #include "executor.hpp"
 
-namespace flywheel {
+namespace flywheel::detail {
 
 /// Runs worker `id` on the calling thread until the runtime parks or aborts. `scratch`: Options::scratch_bytes for its
 /// bodies.
@@ -26,4 +26,4 @@ void cpu_poller(const DeviceState& dev, DirectSlot* direct_slot) {
   poller();
 }
 
-}  // namespace flywheel
+}  // namespace flywheel::detail

@@ -8,7 +8,7 @@
 #include "../records/task_slot.hpp"
 #include "compiled.hpp"
 
-namespace flywheel {
+namespace flywheel::detail {
 
 template <class List, class P = CpuPlatform>
 class CpuExecutor {
@@ -58,7 +58,7 @@ class CpuExecutor {
   FLYWHEEL_TASK Outcome wait(std::uint32_t slot, Slow&&, Long&& takes_long, Last&&) {
     CpuBlock<List, P> block(contexts_[slot], scratch_);
     begin_body<P>(dev_.heartbeats[worker_], contexts_[slot].item.pack());
-    detail::CatchingList<List>::run(task_slots_[slot].record, block);
+    CatchingList<List>::run(task_slots_[slot].record, block);
     end_body<P>(dev_.heartbeats[worker_]);
     takes_long();
     return contexts_[slot].outcome;
@@ -70,7 +70,7 @@ class CpuExecutor {
     RunState& run = dev_.runs[run_slot];
     TaskContext context{&dev_, nullptr, &run, {0, run_slot, false}, worker_, {}};
     CpuBlock<List, P> block(context, scratch_);
-    return run_phases<detail::CatchingList<List>>(dev_, run.line.constants, block);
+    return run_phases<CatchingList<List>>(dev_, run.line.constants, block);
   }
 
   /// Takes part in the compiled run in `run_slot`.
@@ -90,4 +90,4 @@ class CpuExecutor {
   TaskContext contexts_[2];
 };
 
-}  // namespace flywheel
+}  // namespace flywheel::detail

@@ -8,9 +8,8 @@
 #include "../compiled/operands.hpp"
 #include "block.hpp"
 
-namespace flywheel {
+namespace flywheel::detail {
 
-namespace detail {
 /// Stands for a GPU block, for parts that only GPUs have.
 struct AnyGpuBlock : CpuBlock<AnyTaskList> {
   static constexpr bool kOnGpu = true;
@@ -107,7 +106,6 @@ constexpr void check_parts() {
   static_assert(!Is::store || names_compute<Task>(),
                 "store() ends what compute() began, and is not called without: add a compute part or change the name");
 }
-}  // namespace detail
 
 /// Fails to compile, with a message, unless the runtime can use `Task` as a task type.
 template <class Task>
@@ -118,13 +116,13 @@ constexpr bool check_task_type() {
   static_assert(alignof(Task) <= 16, "a task type must not ask for more than 16-byte alignment");
   static_assert(std::is_invocable_v<const Task&, CpuBlock<AnyTaskList>&>,
                 "a task type needs `template <class Block> FLYWHEEL_TASK auto operator()(Block& block) const`");
-  detail::check_operand_members<Task>();
-  detail::check_parts<Task>();
-  using Asks = detail::Asks<const Task>;
-  using Meant = detail::Asks<Task>;
-  static_assert(Asks::buffers || !Meant::buffers, "buffers() of a task type must be const: load() would check none of them");
-  static_assert(Asks::cost_ns || !Meant::cost_ns, "cost_ns() of a task type must be const: it would not count");
+  check_operand_members<Task>();
+  check_parts<Task>();
+  using Is = Asks<const Task>;
+  using Meant = Asks<Task>;
+  static_assert(Is::buffers || !Meant::buffers, "buffers() of a task type must be const: load() would check none of them");
+  static_assert(Is::cost_ns || !Meant::cost_ns, "cost_ns() of a task type must be const: it would not count");
   return true;
 }
 
-}  // namespace flywheel
+}  // namespace flywheel::detail

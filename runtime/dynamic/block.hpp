@@ -19,6 +19,7 @@ struct Param {
   std::uint32_t graph;   // the graph that it belongs to: the lower half of its id
 };
 
+namespace detail {
 /// What a body asked for. 16 bytes: one load on the GPU. The threads of the block write it with relaxed atomics of
 /// block scope; the worker reads it behind a barrier at which all of them arrive after the body (on a CPU on the same
 /// thread).
@@ -146,4 +147,5 @@ class BlockCore {
   TaskContext* context_;
 };
 
+}  // namespace detail
 }  // namespace flywheel

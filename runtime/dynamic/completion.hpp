@@ -4,7 +4,7 @@
 
 #include "roots.hpp"
 
-namespace flywheel {
+namespace flywheel::detail {
 
 /// Tells the host that the run in `slot` has ended, and counts it for the inbox poller. A thread that acquires the word
 /// sees all that the run's tasks wrote.
@@ -80,4 +80,4 @@ FLYWHEEL_TASK void arrive_sink(const DeviceState& dev, std::uint32_t worker, con
   else complete_run<P>(dev, run, alone && clean && run.repeat == 1);
 }
 
-}  // namespace flywheel
+}  // namespace flywheel::detail

@@ -9,7 +9,7 @@
 #include "completion.hpp"
 #include "spawn.hpp"
 
-namespace flywheel {
+namespace flywheel::detail {
 
 /// A task from its fetch to its end.
 struct PrefetchedTask {
@@ -251,4 +251,4 @@ class Finisher {
   ClaimedWorker planned_{};  // the worker to claim for the next successor; set when one is given away
 };
 
-}  // namespace flywheel
+}  // namespace flywheel::detail

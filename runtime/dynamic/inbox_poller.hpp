@@ -7,7 +7,7 @@
 #include "../records/graph.hpp"
 #include "completion.hpp"
 
-namespace flywheel {
+namespace flywheel::detail {
 
 /// Writes the line of a submitted run: the message's words become its constants, the rest is zeroed. All lanes call;
 /// `mine` holds this lane's words of the message. One coalesced store on the GPU. Relaxed: after P::converge() the
@@ -202,4 +202,4 @@ class InboxPoller {
   std::uint64_t released_;
 };
 
-}  // namespace flywheel
+}  // namespace flywheel::detail

@@ -4,7 +4,7 @@
 
 #include "roots.hpp"
 
-namespace flywheel {
+namespace flywheel::detail {
 
 /// One reading of the broadcast words.
 struct Broadcast {
@@ -101,7 +101,6 @@ FLYWHEEL_TASK inline std::uint32_t most_of_share(LocalWork& work, std::uint32_t 
   return 1;
 }
 
-namespace detail {
 /// Takes a share of the roots of the run in work.roots_slot; a single root while the number of roots left is not known.
 /// False if no root is left, or if more urgent work, a collective run or an abort waits: the run keeps its root bit for
 /// other workers.
@@ -130,7 +129,6 @@ FLYWHEEL_TASK bool take_share(const DeviceState& dev, LocalWork& work) {
   if (!work.roots_open) close_roots<P>(dev, work.roots_slot, work.level);
   return true;
 }
-}  // namespace detail
 
 /// Notes that the run in `slot` has roots left; `left` of them when last seen, 0: not known. The local work is empty.
 FLYWHEEL_TASK inline void keep_ticket(LocalWork& work, std::uint32_t slot, std::uint32_t left) {
@@ -204,8 +202,8 @@ FLYWHEEL_COLD std::uint64_t take_local(const DeviceState& dev, LocalWork& work) 
   for (;;) {
     if (work.roots_next < work.roots_end) return local_roots(work).item(dev, work.roots_next++);
     if (work.batch_next < work.batch_size) return work.batch[work.batch_next++];
-    if (!work.roots_open || !detail::take_share<P>(dev, work)) return kEmptyMailbox;
+    if (!work.roots_open || !take_share<P>(dev, work)) return kEmptyMailbox;
   }
 }
 
-}  // namespace flywheel
+}  // namespace flywheel::detail

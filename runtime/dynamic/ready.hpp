@@ -13,7 +13,7 @@
 
 #include "../records/device_state.hpp"
 
-namespace flywheel {
+namespace flywheel::detail {
 
 /// At most so many tasks are pushed on one batch of queue tickets.
 inline constexpr std::uint32_t kPublishBatch = 1024;
@@ -96,4 +96,4 @@ FLYWHEEL_COLD bool publish_items(const DeviceState& dev, std::uint32_t worker, s
   return Ready<P>(dev, worker).publish(n, priority, [&](std::uint32_t i) { return items[i]; });
 }
 
-}  // namespace flywheel
+}  // namespace flywheel::detail

@@ -13,7 +13,7 @@
 
 #include "ready.hpp"
 
-namespace flywheel {
+namespace flywheel::detail {
 
 /// A share of the roots: root-list positions [first, first + count) of the run in `slot`.
 struct RootShare {
@@ -100,4 +100,4 @@ FLYWHEEL_COLD void publish_roots(const DeviceState& dev, std::uint32_t worker, c
   }
 }
 
-}  // namespace flywheel
+}  // namespace flywheel::detail

@@ -10,7 +10,7 @@
 #include "../base/counter.hpp"
 #include "ready.hpp"
 
-namespace flywheel {
+namespace flywheel::detail {
 
 /// Raises by one what the parent's successors wait for, or what the run waits for if the parent is a sink.
 template <class P>
@@ -58,4 +58,4 @@ FLYWHEEL_COLD void recycle_spawned(const DeviceState& dev, std::uint32_t record,
       1, [&](std::uint32_t) { return record - dev.spawn_base; }, wait);
 }
 
-}  // namespace flywheel
+}  // namespace flywheel::detail

@@ -8,9 +8,8 @@
 #include "../base/stamped.hpp"
 #include "block.hpp"
 
-namespace flywheel {
+namespace flywheel::detail {
 
-namespace detail {
 /// Calls the portable body, operator(), which returns nothing or a small plain value: the task's result.
 template <class Task, class Block>
 FLYWHEEL_TASK void run_body(const TaskRecord& record, Block& block) {
@@ -23,7 +22,6 @@ FLYWHEEL_TASK void run_body(const TaskRecord& record, Block& block) {
     if (block.rank() == 0) block.write_result(result);
   }
 }
-}  // namespace detail
 
 /// A task type with constant operands, which it takes from its worker's operand stream.
 template <class Task>
@@ -36,7 +34,6 @@ concept HasDependents = requires(const Task& task) {
   task.dependent_pages();
 };
 
-namespace detail {
 /// Task types that name their common first base as ComputeAs share the code of its compute part: see operands.hpp.
 template <class Task, class = void>
 struct ComputeAs {
@@ -96,7 +93,6 @@ FLYWHEEL_COLD void run_pack(const TaskRecord& record, Block& block, unsigned cha
   const Task& task = *reinterpret_cast<const Task*>(record.args);
   if constexpr (HasOperands<Task>) task.pack(block, to);
 }
-}  // namespace detail
 
 /// A kernel's task types, as flywheel::start<...>() lists them. A record names its type by the position in the list.
 template <class... Tasks>
@@ -118,7 +114,7 @@ struct TaskList {
   FLYWHEEL_TASK static void run(const TaskRecord& record, Block& block) {
     std::uint32_t at = 0;
     const std::uint32_t type = record.header.type;
-    (void)((at++ == type && (detail::run_body<Tasks>(record, block), true)) || ...);
+    (void)((at++ == type && (run_body<Tasks>(record, block), true)) || ...);
   }
 
   // Compiled runs: the parts of a task, see operands.hpp.
@@ -130,19 +126,19 @@ struct TaskList {
   FLYWHEEL_TASK static void store(const TaskRecord& record, Block& block) {
     std::uint32_t at = 0;
     const std::uint32_t type = record.header.type;
-    (void)((at++ == type && (detail::run_store<Tasks, Operands>(record, block), true)) || ...);
+    (void)((at++ == type && (run_store<Tasks, Operands>(record, block), true)) || ...);
   }
   template <class Block>
   FLYWHEEL_TASK static void pack(const TaskRecord& record, Block& block, unsigned char* to) {
     std::uint32_t at = 0;
     const std::uint32_t type = record.header.type;
-    (void)((at++ == type && (detail::run_pack<Tasks>(record, block, to), true)) || ...);
+    (void)((at++ == type && (run_pack<Tasks>(record, block, to), true)) || ...);
   }
   template <class Fetch>
   FLYWHEEL_TASK static void dependents(const TaskRecord& record, Fetch&& fetch) {
     std::uint32_t at = 0;
     const std::uint32_t type = record.header.type;
-    (void)((at++ == type && (detail::name_dependents<Tasks>(record, fetch), true)) || ...);
+    (void)((at++ == type && (name_dependents<Tasks>(record, fetch), true)) || ...);
   }
   static constexpr bool kHasOperands = ((HasOperands<Tasks> || HasDependents<Tasks>) || ...);
   static constexpr bool kHasDependents = (HasDependents<Tasks> || ...);
@@ -150,7 +146,7 @@ struct TaskList {
  private:
   template <class Task, class... Others, class Block, class Operands>
   FLYWHEEL_TASK static void compute_first_of(const TaskRecord& record, Block& block, Operands& operands) {
-    if (computes<Task, Block, Operands>(record.header.type)) detail::run_compute<Task>(record, block, operands);
+    if (computes<Task, Block, Operands>(record.header.type)) run_compute<Task>(record, block, operands);
     else if constexpr (sizeof...(Others) > 0) compute_first_of<Others...>(record, block, operands);
   }
 
@@ -158,7 +154,7 @@ struct TaskList {
   /// for all.
   template <class Task, class Block, class Operands>
   FLYWHEEL_TASK static constexpr bool computes(std::uint32_t type) {
-    using Part = typename detail::ComputeAs<Task>::Type;
+    using Part = typename ComputeAs<Task>::Type;
     if constexpr (requires(const Part& part, Block& block, Operands& operands) { part.compute(block, operands); }) {
       std::uint32_t at = 0, first = kSize;
       bool shares = false;
@@ -167,7 +163,7 @@ struct TaskList {
         shares |= same && at == type;
         ++at;
       };
-      (look(std::is_same_v<Part, typename detail::ComputeAs<Tasks>::Type>), ...);
+      (look(std::is_same_v<Part, typename ComputeAs<Tasks>::Type>), ...);
       return first == index_of<Task>() && shares;
     } else {
       return index_of<Task>() == type;
@@ -183,4 +179,4 @@ struct AnyTaskList {
   }
 };
 
-}  // namespace flywheel
+}  // namespace flywheel::detail

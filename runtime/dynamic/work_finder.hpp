@@ -3,7 +3,7 @@
 
 #include "local_work.hpp"
 
-namespace flywheel {
+namespace flywheel::detail {
 
 enum class Found { item, phased, stop };
 
@@ -68,7 +68,7 @@ class WorkFinder {
 
   /// True if all workers are wanted for a collective run, or the runtime was aborted: a kept successor then has to
   /// wait.
-  FLYWHEEL_TASK bool is_wanted() const { return flywheel::is_wanted<P>(dev_, work_); }
+  FLYWHEEL_TASK bool is_wanted() const { return detail::is_wanted<P>(dev_, work_); }
   /// The constants of the last task's run if the task came over the direct slot, else null. Null when called again.
   FLYWHEEL_TASK const RunConstants* direct_run() {
     const RunConstants* run = came_directly_ ? &idle_slot_.direct_slot->run : nullptr;
@@ -178,4 +178,4 @@ class WorkFinder {
   const std::uint32_t polls_;
 };
 
-}  // namespace flywheel
+}  // namespace flywheel::detail

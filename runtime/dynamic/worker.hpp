@@ -9,7 +9,7 @@
 #include "finish.hpp"
 #include "work_finder.hpp"
 
-namespace flywheel {
+namespace flywheel::detail {
 
 /// The worker `id`: its loop over the executor's tasks. `direct_slot` is null, or the direct slot of the worker that
 /// shares its block with the inbox poller.
@@ -192,4 +192,4 @@ class Worker {
   std::uint32_t kept_in_row_ = 0;
 };
 
-}  // namespace flywheel
+}  // namespace flywheel::detail

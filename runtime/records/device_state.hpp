@@ -18,7 +18,7 @@
 #include "task.hpp"
 #include "trace.hpp"
 
-namespace flywheel {
+namespace flywheel::detail {
 
 /// The announcement to all workers: {epoch of the collective run:32 | its run slot:16 | launch to stop:16}. Only the inbox
 /// poller writes it. The stop field names a launch of the kernel, so a value that the previous launch left stops no worker.
@@ -187,4 +187,4 @@ struct Views {
   FLYWHEEL_TASK PhaseWait wait_for_phase(std::uint32_t worker) const { return {&dev, worker}; }
 };
 
-}  // namespace flywheel
+}  // namespace flywheel::detail

@@ -8,7 +8,7 @@
 
 #include "device_state.hpp"
 
-namespace flywheel {
+namespace flywheel::detail {
 
 /// One task type of a kernel.
 struct TaskType {
@@ -35,4 +35,4 @@ struct KernelEntry {
 template <class... Tasks>
 const KernelEntry& kernel_entry();
 
-}  // namespace flywheel
+}  // namespace flywheel::detail

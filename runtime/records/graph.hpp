@@ -5,7 +5,7 @@
 
 #include "task.hpp"
 
-namespace flywheel {
+namespace flywheel::detail {
 
 /// How a graph runs: by dependency counters, in phases on all workers, or by a schedule compiled for all workers.
 enum class GraphKind : std::uint32_t { dynamic = 0, phased = 1, compiled = 2 };
@@ -28,4 +28,4 @@ struct ExecRecord {
   std::uint32_t reserved;
 };
 
-}  // namespace flywheel
+}  // namespace flywheel::detail

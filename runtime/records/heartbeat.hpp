@@ -9,7 +9,7 @@
 
 #include "../base/platform.hpp"
 
-namespace flywheel {
+namespace flywheel::detail {
 
 /// The time after which a GPU worker first reports a task that still runs, in ns.
 inline constexpr std::uint64_t kSlowTaskNs = 20'000'000;
@@ -88,4 +88,4 @@ FLYWHEEL_TASK void show_joined(Heartbeat& heart, std::uint32_t slot, std::uint32
   P::system(heart.joined).store(joined_run(slot, generation), Order::release);
 }
 
-}  // namespace flywheel
+}  // namespace flywheel::detail

@@ -12,7 +12,7 @@
 #include "../base/platform.hpp"
 #include "run.hpp"
 
-namespace flywheel {
+namespace flywheel::detail {
 
 inline constexpr std::uint32_t kMaxWorkers = 1024;
 inline constexpr std::uint32_t kIdleWords = kMaxWorkers / 64;
@@ -175,4 +175,4 @@ FLYWHEEL_TASK bool offer_directly(DirectSlot& direct_slot, std::uint64_t item, c
   return true;
 }
 
-}  // namespace flywheel
+}  // namespace flywheel::detail

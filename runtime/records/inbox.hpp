@@ -10,7 +10,7 @@
 #include "../base/platform.hpp"
 #include "run.hpp"
 
-namespace flywheel {
+namespace flywheel::detail {
 
 enum class InboxOp : std::uint32_t { submit = 1, cancel = 2, park = 3 };
 
@@ -59,4 +59,4 @@ struct Inbox {
   }
 };
 
-}  // namespace flywheel
+}  // namespace flywheel::detail

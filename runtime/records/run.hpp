@@ -9,7 +9,7 @@
 #include "../base/platform.hpp"
 #include "../base/status.hpp"
 
-namespace flywheel {
+namespace flywheel::detail {
 
 inline constexpr std::uint32_t kParamBytes = 256;  // for all parameters of a run
 inline constexpr std::uint32_t kRunWords = 16;     // 32-bit words of RunConstants
@@ -105,4 +105,4 @@ FLYWHEEL_TASK void record_fault(RunState& run, std::uint32_t code, std::uint32_t
   P::device(run.line.fault).compare_exchange(0, (std::uint64_t{code} << 32) | (local + 1), Order::relaxed);
 }
 
-}  // namespace flywheel
+}  // namespace flywheel::detail

@@ -7,7 +7,7 @@
 #include "../base/wait.hpp"
 #include "task.hpp"
 
-namespace flywheel {
+namespace flywheel::detail {
 
 /// A wait of an instruction. Tasks with the same successors arrive at one counter; each pass of a run adds `arrivals` to it.
 struct CounterWait {
@@ -81,4 +81,4 @@ inline constexpr std::uint32_t kSentWord = 1;
 inline constexpr std::uint64_t kFailedSignal = std::uint64_t{1} << 48;
 inline constexpr std::uint64_t kArrivals = kFailedSignal - 1;
 
-}  // namespace flywheel
+}  // namespace flywheel::detail

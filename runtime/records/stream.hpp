@@ -10,7 +10,7 @@
 #include "../base/wait.hpp"
 #include "run.hpp"
 
-namespace flywheel {
+namespace flywheel::detail {
 
 /// One streamed value.
 struct StreamCell {
@@ -72,4 +72,4 @@ struct Stream {
   }
 };
 
-}  // namespace flywheel
+}  // namespace flywheel::detail

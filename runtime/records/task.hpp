@@ -17,6 +17,8 @@ inline constexpr std::uint32_t kNoResult = 0xffffffffu;
 
 /// Ready tasks of a higher priority run first. A running task is never interrupted. `inherit`: the priority of the run.
 enum class Priority : std::uint8_t { high = 0, normal = 1, low = 2, inherit = 3 };
+
+namespace detail {
 inline constexpr std::uint32_t kPriorities = 3;
 
 enum TaskFlags : std::uint8_t {
@@ -72,4 +74,5 @@ struct Item {
   }
 };
 
+}  // namespace detail
 }  // namespace flywheel

@@ -4,7 +4,7 @@
 #include "run.hpp"
 #include "task.hpp"
 
-namespace flywheel {
+namespace flywheel::detail {
 
 /// A worker's copies of a task's record and of its run's line, for the worker's loop and the task body.
 struct TaskSlot {
@@ -18,4 +18,4 @@ struct PhasesEnd {
   bool early;          // it ended at a vote to stop or an abort, not after its last pass
 };
 
-}  // namespace flywheel
+}  // namespace flywheel::detail

@@ -11,7 +11,6 @@
 namespace flywheel {
 
 enum class TraceRole : std::uint8_t { control = 0, load = 1, compute = 2, store = 3 };
-inline constexpr std::uint32_t kTraceRoles = 4;
 
 /// What an event records. The role that writes it comes first.
 enum class TraceKind : std::uint8_t {
@@ -24,6 +23,9 @@ enum class TraceKind : std::uint8_t {
   landing = 6,  // load: waits for earlier pages to arrive, which limits the pages in flight
   store = 7,    // store: runs a task's store part, from the last handoff that it took
 };
+
+namespace detail {
+inline constexpr std::uint32_t kTraceRoles = 4;
 
 /// One event of a role. 24 bytes.
 struct TraceEvent {
@@ -141,4 +143,5 @@ class TraceWriter {
   TraceRole role_;
 };
 
+}  // namespace detail
 }  // namespace flywheel

@@ -1,4 +1,5 @@
 #include "host/submit/backlog.hpp"
+#include "support/internals.hpp"
 
 #include <atomic>
 #include <set>

@@ -7,6 +7,7 @@
 #include "host/engine/gpu_probe.hpp"
 #include "runtime/compiled/operands.hpp"
 #include "support/expect.hpp"
+#include "support/internals.hpp"
 
 using namespace flywheel;
 using namespace flywheel::testing;

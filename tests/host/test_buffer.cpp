@@ -1,4 +1,5 @@
 #include "host/api/buffer.hpp"
+#include "support/internals.hpp"
 
 #include "support/small_runtime.hpp"
 

@@ -7,6 +7,7 @@
 #include "support/small_runtime.hpp"
 
 #include "host/plan/schedule.hpp"
+#include "support/internals.hpp"
 
 using namespace flywheel;
 using namespace flywheel::testing;

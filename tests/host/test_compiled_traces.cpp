@@ -7,6 +7,7 @@
 
 #include "host/plan/schedule.hpp"
 #include "host/trace/trace.hpp"
+#include "support/internals.hpp"
 
 using namespace flywheel;
 using namespace flywheel::testing;

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "host/api/core.hpp"
+#include "support/internals.hpp"
 #include "support/small_runtime.hpp"
 
 using namespace flywheel;

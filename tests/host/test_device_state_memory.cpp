@@ -1,4 +1,5 @@
 #include "host/kernel/device_state_memory.hpp"
+#include "support/internals.hpp"
 
 #include "support/frail_engine.hpp"
 #include "support/small_runtime.hpp"

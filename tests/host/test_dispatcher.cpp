@@ -4,6 +4,7 @@
 
 #include "host/api/core.hpp"
 #include "support/frail_engine.hpp"
+#include "support/internals.hpp"
 #include "support/small_runtime.hpp"
 
 using namespace flywheel;

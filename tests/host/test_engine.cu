@@ -1,6 +1,7 @@
 // Which engine a runtime gets. Compiled by nvcc where there is one, and run without any GPU to be seen, by
 // processes of its own: the driver looks at the environment once.
 #include "host/engine/engine.hpp"
+#include "support/internals.hpp"
 
 #include "support/child.hpp"
 #include "support/small_runtime.hpp"

@@ -7,6 +7,7 @@
 #include "host/api/core.hpp"
 #include "host/base/log.hpp"
 #include "support/child.hpp"
+#include "support/internals.hpp"
 #include "support/small_runtime.hpp"
 
 using namespace flywheel;

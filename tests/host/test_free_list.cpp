@@ -1,4 +1,5 @@
 #include "host/base/free_list.hpp"
+#include "support/internals.hpp"
 
 #include <rapidcheck.h>
 

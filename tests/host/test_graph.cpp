@@ -1,6 +1,7 @@
 #include "host/plan/graph.hpp"
 
 #include "host/plan/graph_cycle.hpp"
+#include "support/internals.hpp"
 #include "support/small_runtime.hpp"
 
 using namespace flywheel;

@@ -1,4 +1,5 @@
 #include "host/load/heap.hpp"
+#include "support/internals.hpp"
 
 #include <atomic>
 #include <thread>

@@ -1,5 +1,6 @@
 // The watchdog: a task that does not get on fails its run, by name, and other runs go on.
 #include "host/kernel/heartbeat.hpp"
+#include "support/internals.hpp"
 
 #include "support/child.hpp"
 #include "support/small_runtime.hpp"

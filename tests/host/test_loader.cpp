@@ -1,4 +1,5 @@
 #include "host/load/loader.hpp"
+#include "support/internals.hpp"
 
 #include "support/small_runtime.hpp"
 

@@ -1,5 +1,6 @@
 // What a task says of its operands is checked when its graph is loaded, before anything runs.
 #include "runtime/compiled/operands.hpp"
+#include "support/internals.hpp"
 #include "support/small_runtime.hpp"
 
 using namespace flywheel;

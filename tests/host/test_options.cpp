@@ -2,6 +2,7 @@
 #include <cstdlib>
 
 #include "host/base/options.hpp"
+#include "support/internals.hpp"
 
 #include "support/small_runtime.hpp"
 

@@ -1,5 +1,6 @@
 // Which pointers a kernel on a GPU can use.
 #include "host/engine/pointer_check.hpp"
+#include "support/internals.hpp"
 
 #include "support/expect.hpp"
 

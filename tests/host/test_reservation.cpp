@@ -1,4 +1,5 @@
 #include "host/submit/reservation.hpp"
+#include "support/internals.hpp"
 
 #include "support/expect.hpp"
 

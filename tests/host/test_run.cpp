@@ -1,4 +1,5 @@
 #include "host/api/run.hpp"
+#include "support/internals.hpp"
 
 #include <thread>
 

@@ -1,4 +1,5 @@
 #include "host/submit/run_slots.hpp"
+#include "support/internals.hpp"
 
 #include "catch.hpp"
 

@@ -1,4 +1,5 @@
 #include "host/api/runtime.hpp"
+#include "support/internals.hpp"
 
 #include <atomic>
 #include <functional>

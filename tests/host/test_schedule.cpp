@@ -1,4 +1,5 @@
 #include "host/plan/schedule.hpp"
+#include "support/internals.hpp"
 
 #include <chrono>
 #include <limits>

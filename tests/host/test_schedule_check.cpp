@@ -3,6 +3,7 @@
 #include <flywheel/task.cuh>
 
 #include "host/load/graph_image.hpp"
+#include "support/internals.hpp"
 #include "support/schedule_graphs.hpp"
 
 using namespace flywheel;

@@ -1,5 +1,6 @@
 // The instruction streams made of a plan: what each instruction says, and where its waits and its operands are.
 #include "host/plan/schedule_image.hpp"
+#include "support/internals.hpp"
 
 #include "support/schedule_graphs.hpp"
 

@@ -8,6 +8,7 @@
 #include "host/engine/thrown_texts.hpp"
 #include "host/submit/completion.hpp"
 #include "support/child.hpp"
+#include "support/internals.hpp"
 #include "support/small_runtime.hpp"
 
 using namespace flywheel;

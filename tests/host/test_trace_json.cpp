@@ -5,6 +5,7 @@
 
 #include "catch.hpp"
 #include "host/trace/trace.hpp"
+#include "support/internals.hpp"
 #include "support/made_trace.hpp"
 
 using namespace flywheel;

@@ -3,6 +3,7 @@
 
 #include "host/trace/trace.hpp"
 #include "support/expect.hpp"
+#include "support/internals.hpp"
 #include "support/made_trace.hpp"
 
 using namespace flywheel;

@@ -1,5 +1,6 @@
 // The watchdog by itself: heartbeats and clock are the test's.
 #include "host/kernel/heartbeat.hpp"
+#include "support/internals.hpp"
 
 #include <map>
 

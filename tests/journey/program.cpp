@@ -9,6 +9,7 @@
 
 #include "host/submit/completion.hpp"
 #include "journey/record.hpp"
+#include "support/internals.hpp"
 
 namespace flywheel::journey {
 

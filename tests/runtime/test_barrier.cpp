@@ -1,5 +1,6 @@
 // The grid barrier: all meet, a vote to stop reaches all at the same meeting, and an abort ends the wait.
 #include "runtime/base/barrier.hpp"
+#include "support/internals.hpp"
 
 #include <atomic>
 #include <functional>

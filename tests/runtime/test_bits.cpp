@@ -1,5 +1,6 @@
 // Bit arithmetic, against counting one by one.
 #include "runtime/base/bits.hpp"
+#include "support/internals.hpp"
 
 #include <rapidcheck.h>
 

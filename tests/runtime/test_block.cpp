@@ -1,5 +1,6 @@
 // What a body can ask of its block, seen through the runs it takes part in.
 #include "runtime/dynamic/block.hpp"
+#include "support/internals.hpp"
 
 #include "catch.hpp"
 #include "support/launch.hpp"

@@ -1,5 +1,6 @@
 // Compiled runs in a hand-made world: what the counters and the gate do over many passes, and how waits end.
 #include "runtime/compiled/compiled.hpp"
+#include "support/internals.hpp"
 
 #include "catch.hpp"
 #include "support/launch.hpp"

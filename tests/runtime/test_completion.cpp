@@ -1,6 +1,7 @@
 // The end of a run: told once, by the last sink, with what happened; repeated runs go round until something
 // ends them.
 #include "runtime/dynamic/completion.hpp"
+#include "support/internals.hpp"
 
 #include <atomic>
 

@@ -1,5 +1,6 @@
 // Dependency counters: one last arriver a round, who sees what all the others wrote, and re-arms.
 #include "runtime/base/counter.hpp"
+#include "support/internals.hpp"
 
 #include <rapidcheck.h>
 

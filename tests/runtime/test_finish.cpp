@@ -1,5 +1,6 @@
 // Finishing tasks: who fails takes its dependents along and nobody else; a cancelled run starts nothing more.
 #include "runtime/dynamic/finish.hpp"
+#include "support/internals.hpp"
 
 #include <algorithm>
 #include <atomic>

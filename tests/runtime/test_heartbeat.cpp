@@ -1,5 +1,6 @@
 // Heartbeats: what the watchdog reads belongs together, and a worker signs in and out.
 #include "runtime/records/heartbeat.hpp"
+#include "support/internals.hpp"
 
 #include "catch.hpp"
 #include "support/launch.hpp"

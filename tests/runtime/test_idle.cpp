@@ -1,5 +1,6 @@
 // Idle workers: who is claimed gets exactly one item; who withdraws gets none.
 #include "runtime/records/idle.hpp"
+#include "support/internals.hpp"
 
 #include <rapidcheck.h>
 

@@ -1,5 +1,6 @@
 // The inbox: an entry is there as a whole or not at all, in order, also where its 32-bit tag wraps.
 #include "runtime/records/inbox.hpp"
+#include "support/internals.hpp"
 
 #include <rapidcheck.h>
 

@@ -1,6 +1,7 @@
 // Operands on CPU workers: every byte as packed, in the order of use, whatever the sizes and whatever a
 // compute part leaves untouched.
 #include "runtime/compiled/operands.hpp"
+#include "support/internals.hpp"
 
 #include "support/operand_mistakes.hpp"
 #include "support/small_runtime.hpp"

@@ -1,5 +1,6 @@
 // Phased runs: all tasks of a phase end before the next begins, and all workers leave at the same boundary.
 #include "runtime/compiled/phases.hpp"
+#include "support/internals.hpp"
 
 #include <numeric>
 

@@ -1,6 +1,7 @@
 // The platform policy: atomics of a CPU thread, and the warp of threads that stands in for a GPU's in other
 // tests.
 #include "runtime/base/platform.hpp"
+#include "support/internals.hpp"
 
 #include <atomic>
 

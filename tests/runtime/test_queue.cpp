@@ -1,6 +1,7 @@
 // The ready queue: nothing lost, nothing twice, in order for one producer, and what a producer wrote comes
 // along.
 #include "runtime/base/queue.hpp"
+#include "support/internals.hpp"
 
 #include <rapidcheck.h>
 

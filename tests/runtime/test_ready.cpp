@@ -1,5 +1,6 @@
 // Ready tasks: to idle workers first, then to the queue of their priority.
 #include "runtime/dynamic/ready.hpp"
+#include "support/internals.hpp"
 
 #include <algorithm>
 #include <atomic>

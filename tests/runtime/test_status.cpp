@@ -1,5 +1,6 @@
 // Every status says what happened and what to do about it.
 #include "runtime/base/status.hpp"
+#include "support/internals.hpp"
 
 #include <set>
 #include <string>

@@ -1,5 +1,6 @@
 // Streamed values: none lost, in order for each writer, and writers wait for a reader that is behind.
 #include "runtime/records/stream.hpp"
+#include "support/internals.hpp"
 
 #include <atomic>
 #include <vector>

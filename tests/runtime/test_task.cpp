@@ -6,6 +6,7 @@
 #include "catch.hpp"
 #include "runtime/base/queue.hpp"
 #include "runtime/records/idle.hpp"
+#include "support/internals.hpp"
 
 using namespace flywheel;
 

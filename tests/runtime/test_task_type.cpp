@@ -3,6 +3,7 @@
 #include "support/compiled_tasks.hpp"
 #include "support/dependent_tasks.hpp"
 #include "support/early_tasks.hpp"
+#include "support/internals.hpp"
 #include "support/operand_mistakes.hpp"
 
 using namespace flywheel;

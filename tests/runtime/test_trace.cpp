@@ -1,5 +1,6 @@
 // The pen that one role of one worker writes its events with.
 #include "runtime/records/trace.hpp"
+#include "support/internals.hpp"
 
 #include <vector>
 

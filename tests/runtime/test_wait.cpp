@@ -1,5 +1,6 @@
 // Bounded waiting: a hang becomes a report, and an abort ends every wait.
 #include "runtime/base/wait.hpp"
+#include "support/internals.hpp"
 
 #include <set>
 #include <string>

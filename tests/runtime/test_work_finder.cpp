@@ -1,5 +1,6 @@
 // Where workers look for tasks: the urgent first, and a phased run before all else.
 #include "runtime/dynamic/work_finder.hpp"
+#include "support/internals.hpp"
 
 #include <atomic>
 

@@ -1,5 +1,6 @@
 // Workers and inbox poller as a whole, in a world made by hand: graphs run in order, once for each submission.
 #include "runtime/dynamic/worker.hpp"
+#include "support/internals.hpp"
 
 #include <algorithm>
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "runtime/base/order.hpp"
+#include "support/internals.hpp"
 
 namespace flywheel::simulate {
 

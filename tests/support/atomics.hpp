@@ -2,6 +2,7 @@
 #pragma once
 
 #include "runtime/base/platform.hpp"
+#include "support/internals.hpp"
 
 namespace flywheel::testing {
 

@@ -6,6 +6,7 @@
 
 #include "host/trace/trace.hpp"
 #include "support/compiled_soak.hpp"
+#include "support/internals.hpp"
 #include "support/small_tasks.hpp"
 
 namespace flywheel::testing {

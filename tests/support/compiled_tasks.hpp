@@ -7,6 +7,7 @@
 
 #include "runtime/compiled/operands.hpp"
 #include "support/atomics.hpp"
+#include "support/internals.hpp"
 
 namespace flywheel::testing {
 

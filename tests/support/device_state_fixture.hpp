@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "runtime/cpu/entry.hpp"
+#include "support/internals.hpp"
 #include "support/threads.hpp"
 
 namespace flywheel::testing {

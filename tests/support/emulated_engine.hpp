@@ -12,6 +12,7 @@
 #include "host/base/error.hpp"
 #include "host/engine/engine.hpp"
 #include "support/fresh_seed.hpp"
+#include "support/internals.hpp"
 
 namespace flywheel::testing {
 

@@ -12,6 +12,7 @@
 #include "runtime/dynamic/task_list.hpp"
 #include "support/fiber_memory.hpp"
 #include "support/fiber_warp.hpp"
+#include "support/internals.hpp"
 
 namespace flywheel::testing {
 

@@ -9,6 +9,7 @@
 
 #include "runtime/compiled/operands.hpp"
 #include "support/fiber_executor.hpp"
+#include "support/internals.hpp"
 
 namespace flywheel::testing {
 

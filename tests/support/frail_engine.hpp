@@ -9,6 +9,7 @@
 
 #include "host/base/error.hpp"
 #include "host/engine/engine.hpp"
+#include "support/internals.hpp"
 
 namespace flywheel::testing {
 

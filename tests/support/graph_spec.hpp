@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "runtime/records/task.hpp"
+#include "support/internals.hpp"
 
 namespace flywheel::testing {
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "host/trace/trace.hpp"
+#include "support/internals.hpp"
 
 namespace flywheel::testing {
 

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "runtime/base/queue.hpp"
+#include "support/internals.hpp"
 
 namespace flywheel::testing {
 

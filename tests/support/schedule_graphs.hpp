@@ -5,6 +5,7 @@
 
 #include "host/plan/schedule.hpp"
 #include "support/expect.hpp"
+#include "support/internals.hpp"
 #include "support/seed.hpp"
 
 namespace flywheel::testing {

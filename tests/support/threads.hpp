@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "runtime/base/wait.hpp"
+#include "support/internals.hpp"
 
 namespace flywheel::testing {
 

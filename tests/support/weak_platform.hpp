@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "runtime/base/platform.hpp"
+#include "support/internals.hpp"
 
 namespace flywheel::testing {
 

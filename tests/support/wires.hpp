@@ -11,6 +11,7 @@
 #include "runtime/records/idle.hpp"
 #include "runtime/records/inbox.hpp"
 #include "runtime/records/stream.hpp"
+#include "support/internals.hpp"
 #include "support/queue_memory.hpp"
 #include "support/threads.hpp"
 #include "support/weak_platform.hpp"

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "runtime/dynamic/completion.hpp"
+#include "support/internals.hpp"
 #include "support/launch.hpp"
 #include "support/wires.hpp"
 

@@ -13,6 +13,8 @@
 namespace llama {
 
 using namespace flywheel;
+namespace ptx = flywheel::detail::ptx;
+using flywheel::detail::ThreadPlatform;
 
 inline constexpr int kOpComputeThreads = kTileWarps * 32;
 inline constexpr int kOpThreads = kOpComputeThreads + 32;

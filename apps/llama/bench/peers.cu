@@ -37,7 +37,7 @@ const OpKind& find_among(std::type_index type) {
   static const OpKind all[] = {kind_of<Tasks, kBlocksOfSm>()...};
   for (const OpKind& kind : all)
     if (kind.type == type) return kind;
-  throw std::logic_error("the peers know no kernel for " + type_name(type) + ": add its type to find_kind()");
+  throw std::logic_error("the peers know no kernel for " + flywheel::detail::type_name(type) + ": add its type to find_kind()");
 }
 
 template <int kBlocksOfSm>
@@ -88,7 +88,7 @@ struct OpTasks {
   OpTasks(Runtime& runtime, const Graph& graph) {
     std::vector<unsigned char> args;
     std::vector<OpOperandRange> all;
-    for (const GraphNode& node : graph.nodes()) {
+    for (const flywheel::detail::GraphNode& node : graph.nodes()) {
       args.insert(args.end(), node.args.begin(), node.args.end());
       all.push_back({bytes, node.operand_bytes, 0});
       bytes += (node.operand_bytes + 127) / 128 * 128;

@@ -16,7 +16,7 @@ struct RowGroups {
   FLYWHEEL_TASK int count() const { return rows_of_handoff(sequences) / each(); }
   /// The i-th row of a group, from 0: from the task's first. They go up.
   FLYWHEEL_TASK int row(int group, int i) const {
-    const int each_log = lowest_bit(static_cast<std::uint64_t>(each()));
+    const int each_log = flywheel::detail::lowest_bit(static_cast<std::uint64_t>(each()));
     return (i >> each_log) * rows_of_handoff(sequences) + (group << each_log) + (i & (each() - 1));
   }
   /// As many as a group of a task of `rows` rows has at most.

@@ -43,7 +43,7 @@ struct Partials {
   /// How many positions each part takes of a context of `position` + 1: kAlone, or a multiple of kUnit.
   FLYWHEEL_TASK int share(std::uint32_t position) const {
     if (position < kAlone) return kAlone;
-    const int each = (static_cast<int>(position) + splits) >> lowest_bit(static_cast<std::uint64_t>(splits));
+    const int each = (static_cast<int>(position) + splits) >> flywheel::detail::lowest_bit(static_cast<std::uint64_t>(splits));
     return (each + kUnit - 1) / kUnit * kUnit;
   }
   /// Parts that have any: position / share + 1. The half keeps the quotient away from whole numbers.

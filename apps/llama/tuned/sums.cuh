@@ -37,7 +37,7 @@ struct LaneRows {
   bool some;
 
   FLYWHEEL_TASK LaneRows(int lane, int all, int sequences) : lanes(all / kEach) {
-    const int of_lane = lane >> lowest_bit(static_cast<std::uint64_t>(lanes));
+    const int of_lane = lane >> flywheel::detail::lowest_bit(static_cast<std::uint64_t>(lanes));
     row = (lane & (lanes - 1)) * kEach;
     some = of_lane < sequences;
     sequence = some ? of_lane : 0;

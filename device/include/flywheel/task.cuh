@@ -18,9 +18,7 @@
 #include "../../kernel.cuh"
 #endif
 
-namespace flywheel {
-
-namespace detail {
+namespace flywheel::detail {
 template <class... Tasks>
 KernelEntry make_entry() {
   using List = TaskList<Tasks...>;
@@ -32,7 +30,6 @@ KernelEntry make_entry() {
 #endif
   return entry;
 }
-}  // namespace detail
 
 /// The entry that flywheel::start<Tasks...>() passes to the host library: the kernel, the CPU workers, and the task types
 /// with their sizes. One object for each list of types, for the life of the program. Fails to compile, with a
@@ -41,8 +38,8 @@ template <class... Tasks>
 const KernelEntry& kernel_entry() {
   static_assert(sizeof...(Tasks) > 0, "flywheel::start<...>() needs at least one task type");
   static_assert((check_task_type<Tasks>() && ...));
-  static const KernelEntry entry = detail::make_entry<Tasks...>();
+  static const KernelEntry entry = make_entry<Tasks...>();
   return entry;
 }
 
-}  // namespace flywheel
+}  // namespace flywheel::detail

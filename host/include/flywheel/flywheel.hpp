@@ -23,15 +23,17 @@
 
 namespace flywheel {
 
+namespace detail {
 /// The kernel for these task types; defined in <flywheel/task.cuh>.
 template <class... Tasks>
 const KernelEntry& kernel_entry();
+}  // namespace detail
 
 /// Starts a runtime for these task types. The file that calls it must include <flywheel/task.cuh>. Throws what the
 /// constructor of Runtime throws.
 template <class... Tasks>
 Runtime start(const Options& options = {}) {
-  return Runtime(kernel_entry<Tasks...>(), options);
+  return Runtime(detail::kernel_entry<Tasks...>(), options);
 }
 
 }  // namespace flywheel

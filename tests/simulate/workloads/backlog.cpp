@@ -3,6 +3,7 @@
 
 #include "host/api/core.hpp"
 #include "simulate/workloads/bench.hpp"
+#include "support/internals.hpp"
 
 namespace flywheel::simulate {
 

@@ -5,6 +5,7 @@
 
 #include "host/api/core.hpp"
 #include "simulate/workloads.hpp"
+#include "support/internals.hpp"
 
 namespace flywheel::simulate {
 

@@ -6,6 +6,7 @@
 #include "host/engine/engine.hpp"
 #include "host/engine/gpu_probe.hpp"
 #include "simulate/workloads/bench.hpp"
+#include "support/internals.hpp"
 
 namespace flywheel::simulate {
 

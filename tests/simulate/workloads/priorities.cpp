@@ -1,6 +1,7 @@
 // Work of all levels at once: no worker goes on with less urgent work while more urgent work waits.
 #include "host/api/core.hpp"
 #include "simulate/workloads/bench.hpp"
+#include "support/internals.hpp"
 
 namespace flywheel::simulate {
 

@@ -15,11 +15,11 @@
 #define __launch_bounds__(...)
 #define __align__(bytes) __attribute__((aligned(bytes)))
 
-namespace flywheel {
+namespace flywheel::detail {
 /// The kernel's dynamic shared memory, by the name it has there: as much as a block of a Hopper GPU may have.
 inline constexpr std::size_t kEmulatedSharedBytes = 227 << 10;
 inline thread_local __align__(128) unsigned char memory[kEmulatedSharedBytes];
-}  // namespace flywheel
+}  // namespace flywheel::detail
 
 /// nvcc does not take types for granted as C++ does.
 struct __attribute__((may_alias, aligned(16))) uint4 {

@@ -5,6 +5,7 @@
 #include <atomic>
 
 #include "runtime/base/platform.hpp"
+#include "support/internals.hpp"
 
 namespace flywheel::testing {
 

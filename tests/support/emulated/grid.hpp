@@ -8,6 +8,7 @@
 
 #include "runtime/base/platform.hpp"
 #include "support/emulated/turns.hpp"
+#include "support/internals.hpp"
 
 /// threadIdx, blockIdx and gridDim, of the fiber that runs.
 struct EmulatedIndex {

@@ -6,9 +6,8 @@
 #include "support/emulated/cuda.hpp"
 #include "support/emulated/fences.hpp"
 
-namespace flywheel {
+namespace flywheel::detail {
 
-namespace detail {
 /// The time first: who asks for two clocks at once must not be held up between them.
 inline std::uint64_t global_timer_ns() {
   const std::uint64_t now = cpu_now_ns();
@@ -39,7 +38,6 @@ class FiberAtomicRef {
   AtomicRef<T, S> word_;
 };
 std::uint64_t waiting_part();  // see roles.cuh
-}  // namespace detail
 
 struct ThreadPlatform : testing::FencedPlatform {
   using Leader = ThreadPlatform;
@@ -76,4 +74,4 @@ struct WarpPlatform : ThreadPlatform {
   }
 };
 
-}  // namespace flywheel
+}  // namespace flywheel::detail

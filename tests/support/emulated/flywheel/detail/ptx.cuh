@@ -4,16 +4,14 @@
 #include "runtime/base/stamped.hpp"
 #include "support/emulated/cuda.hpp"
 
-namespace flywheel::ptx {
+namespace flywheel::detail::ptx {
 
 /// Which of the two ways pages come is DeviceState::bulk_copies alone.
 inline constexpr bool kHopper = true;
 /// Few, so that lanes come to the end of them one by one.
 inline constexpr std::uint32_t kQuickPolls = 3;
 
-namespace detail {
 inline testing::EmulatedBlock::Call block() { return testing::EmulatedBlock::current(); }
-}  // namespace detail
 
 inline std::uint32_t thread_of_block() { return threadIdx.x; }
 
@@ -22,59 +20,57 @@ T* as_shared(T* p, unsigned char*) {
   return p;
 }
 
-inline void mbarrier_init(std::uint64_t& barrier, std::uint32_t arrivals) { detail::block()->init(barrier, arrivals); }
-inline void mbarrier_invalidate(std::uint64_t& barrier) { detail::block()->invalidate(barrier); }
-inline void mbarrier_arrive(std::uint64_t& barrier) { detail::block()->arrive(barrier); }
-inline bool mbarrier_test(std::uint64_t& barrier, std::uint32_t parity) { return detail::block()->test(barrier, parity); }
-inline bool mbarrier_poll(std::uint64_t& barrier, std::uint32_t parity) { return detail::block()->poll(barrier, parity); }
+inline void mbarrier_init(std::uint64_t& barrier, std::uint32_t arrivals) { block()->init(barrier, arrivals); }
+inline void mbarrier_invalidate(std::uint64_t& barrier) { block()->invalidate(barrier); }
+inline void mbarrier_arrive(std::uint64_t& barrier) { block()->arrive(barrier); }
+inline bool mbarrier_test(std::uint64_t& barrier, std::uint32_t parity) { return block()->test(barrier, parity); }
+inline bool mbarrier_poll(std::uint64_t& barrier, std::uint32_t parity) { return block()->poll(barrier, parity); }
 inline bool mbarrier_poll_if(bool seen, std::uint64_t& barrier, std::uint32_t parity) {
-  return seen && detail::block()->poll_at_last(barrier, parity);
+  return seen && block()->poll_at_last(barrier, parity);
 }
-inline void named_barrier(std::uint32_t id, std::uint32_t threads) { detail::block()->named_barrier(id, threads); }
+inline void named_barrier(std::uint32_t id, std::uint32_t threads) { block()->named_barrier(id, threads); }
 
-namespace detail {
 inline void check_two(const Stamped* at) {
   if (reinterpret_cast<std::uintptr_t>(at) % 16)
     block()->fail(block()->here() + " loads or stores two words at an address that is not aligned to 16 bytes");
 }
-}  // namespace detail
 
 inline StampedPair load_two(const Stamped* at) {
-  detail::check_two(at);
-  detail::block()->look();
+  check_two(at);
+  block()->look();
   return {look_at(at[0]), look_at(at[1])};
 }
 
 inline void load_once(std::uint32_t (&to)[4], const void* from) { std::memcpy(to, from, sizeof to); }
 
 inline void store_two(Stamped* at, const StampedPair& pair) {
-  detail::check_two(at);
+  check_two(at);
   put_stamped(at[0], pair.first.bits(), pair.first.stamp());
   put_stamped(at[1], pair.second.bits(), pair.second.stamp());
 }
 
-inline void copy16(void* to_shared, const void* from) { detail::block()->copy16(to_shared, from); }
-inline void commit_copies() { detail::block()->commit_copies(); }
+inline void copy16(void* to_shared, const void* from) { block()->copy16(to_shared, from); }
+inline void commit_copies() { block()->commit_copies(); }
 template <int kLeft>
 void wait_copies() {
-  detail::block()->wait_copies(kLeft);
+  block()->wait_copies(kLeft);
 }
-inline void arrive_when_copied(std::uint64_t& barrier) { detail::block()->arrive_when_copied(barrier); }
+inline void arrive_when_copied(std::uint64_t& barrier) { block()->arrive_when_copied(barrier); }
 
-inline void publish_mbarriers() { detail::block()->publish_mbarriers(); }
-inline void fence_global_for_bulk_copies() { detail::block()->fence_global_for_bulk_copies(); }
-inline void fence_shared_for_bulk_copies() { detail::block()->fence_shared_for_bulk_copies(); }
+inline void publish_mbarriers() { block()->publish_mbarriers(); }
+inline void fence_global_for_bulk_copies() { block()->fence_global_for_bulk_copies(); }
+inline void fence_shared_for_bulk_copies() { block()->fence_shared_for_bulk_copies(); }
 inline std::uint64_t read_once_policy() { return 0; }
-inline void expect_bytes(std::uint64_t& barrier, std::uint32_t bytes) { detail::block()->expect_bytes(barrier, bytes); }
+inline void expect_bytes(std::uint64_t& barrier, std::uint32_t bytes) { block()->expect_bytes(barrier, bytes); }
 inline void bulk_copy(void* to_shared, const void* from, std::uint32_t bytes, std::uint64_t& barrier, std::uint64_t) {
-  detail::block()->bulk_copy(to_shared, from, bytes, barrier);
+  block()->bulk_copy(to_shared, from, bytes, barrier);
 }
 
 inline void mma_bf16(float (&sums)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2]) {
-  detail::block()->template multiply_add<testing::Bf16Pair>("mma_bf16()", sums, a, b);
+  block()->template multiply_add<testing::Bf16Pair>("mma_bf16()", sums, a, b);
 }
 inline void mma_half(float (&sums)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2]) {
-  detail::block()->template multiply_add<testing::HalfPair>("mma_half()", sums, a, b);
+  block()->template multiply_add<testing::HalfPair>("mma_half()", sums, a, b);
 }
 
-}  // namespace flywheel::ptx
+}  // namespace flywheel::detail::ptx

@@ -16,7 +16,7 @@
 #include <flywheel/detail/ptx.cuh>
 #include "runtime/base/platform.hpp"
 
-namespace flywheel {
+namespace flywheel::detail {
 
 FLYWHEEL_TASK constexpr std::uint32_t arrivals_of(std::uint32_t threads) { return threads; }
 __device__ __forceinline__ bool arrives(std::uint32_t) { return true; }
@@ -33,7 +33,6 @@ __device__ inline void restart(std::uint64_t& barrier, std::uint32_t arrivals) {
   for (std::uint32_t i = 0; i < arrivals; ++i) ptx::mbarrier_arrive(barrier);
 }
 
-namespace detail {
 inline constexpr std::uint32_t kReleasing = 4;  // threads: the first of each warp that serves
 /// What those have released by words, they say by an mbarrier each.
 struct Releases {
@@ -59,7 +58,6 @@ __device__ inline void see_all_said() {
 }
 __device__ inline bool releases_by(Order o) { return o == Order::release || o == Order::acq_rel; }
 __device__ inline bool acquires_by(Order o) { return o == Order::acquire || o == Order::acq_rel; }
-}  // namespace detail
 
 __device__ inline void init_group() {
   for (std::uint32_t warp = 0; warp < detail::kReleasing; ++warp) {
@@ -89,4 +87,4 @@ class SharedWord : public AtomicRef<T, Scope::block> {
   }
 };
 
-}  // namespace flywheel
+}  // namespace flywheel::detail
