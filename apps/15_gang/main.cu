@@ -70,7 +70,8 @@ struct Member {
     block.for_each(members, [&](int other) { all += sum_from(block, told[other]); });
     return static_cast<int>(block.reduce(all, Add{}) / (members * kValues));
   }
-  /// Waits for another member. If that one fails or the run is cancelled, it never comes, and block.cancelled() is true.
+  /// Waits for another member's sum. If that one fails or the run is cancelled, it never comes, and block.cancelled() is true.
+  /// A wait keeps its worker busy: CPU workers of which some have no processor free for them take turns, which is slow.
   template <class Block>
   FLYWHEEL_TASK static std::uint32_t sum_from(Block& block, const Stamped& at) {
     Stamped word = flywheel::look_at(at);
