@@ -5,6 +5,8 @@
 #include <cstdio>
 #include <vector>
 
+namespace primes {
+
 constexpr int kParts = 8;
 
 FLYWHEEL_TASK inline bool is_prime(int n) {
@@ -31,7 +33,10 @@ int count_plainly(int limit) {
   return found;
 }
 
+}  // namespace primes
+
 int main() {
+  using namespace primes;
   flywheel::Runtime rt = flywheel::start<CountPrimes>();
   flywheel::Graph g;
   const auto limit = g.param<int>(1'000);  // a run that sets nothing gets 1,000

@@ -8,6 +8,8 @@
 #include <numeric>
 #include <vector>
 
+namespace mandelbrot {
+
 constexpr int kColumns = 50, kRows = 20, kPoints = 16 * 16, kMost = 1'000;
 using Number = long long;  // 28 binary places: a GPU and a CPU count the same steps
 constexpr Number kOne = Number{1} << 28;
@@ -41,7 +43,10 @@ struct Cell {
   }
 };
 
+}  // namespace mandelbrot
+
 int main() {
+  using namespace mandelbrot;
   flywheel::Runtime rt = flywheel::start<Cell>();
   const auto by_worker = rt.allocate<long long>(rt.workers());
   flywheel::Graph g;

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <cstdio>
 
+namespace collatz {
+
 constexpr std::uint32_t kSlab = 1'000, kSlabs = 300;
 
 struct Chain {  // 8 bytes: the most a streamed value may have
@@ -35,7 +37,10 @@ struct LongestChains {  // emits a chain whenever a thousand numbers hold a long
   }
 };
 
+}  // namespace collatz
+
 int main() {
+  using namespace collatz;
   flywheel::Runtime rt = flywheel::start<LongestChains>();
   flywheel::Graph g;
   g.add(LongestChains{});

@@ -8,6 +8,8 @@
 #include <cstdio>
 #include <vector>
 
+namespace rod {
+
 constexpr int kLength = 34, kPieces = 4;
 constexpr float kCloseEnough = 1e-4f;
 
@@ -46,7 +48,10 @@ unsigned solve_plainly(std::vector<float>& a, std::vector<float> b) {
   }
 }
 
+}  // namespace rod
+
 int main() {
+  using namespace rod;
   flywheel::Runtime rt = flywheel::start<Sweep, StopWhenStill>();
   std::vector<float> rod(kLength);
   rod.back() = 100;

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <cstdio>
 
+namespace queens {
+
 constexpr int kQueens = 12, kSpawnRows = 3;
 
 struct Broadcast {  // queens in the first rows; bit c of each mask: column c of the next row is attacked
@@ -61,7 +63,10 @@ struct Total {
   }
 };
 
+}  // namespace queens
+
 int main() {
+  using namespace queens;
   flywheel::Runtime rt = flywheel::start<Search, Total>();
   const auto found = rt.allocate<std::uint64_t>(1);
   flywheel::Graph g;

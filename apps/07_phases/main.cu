@@ -8,6 +8,8 @@
 #include <cstdio>
 #include <vector>
 
+namespace phases {
+
 constexpr int kSize = 2'000, kTurns = 1'000, kPieces = 16;
 constexpr double kFlatter = 0.999;
 
@@ -56,7 +58,10 @@ std::vector<double> softmax_plainly(std::vector<double> x) {
   return x;
 }
 
+}  // namespace phases
+
 int main() {
+  using namespace phases;
   flywheel::Runtime rt = flywheel::start<Softmax, Flatten>();
   std::vector<double> logits(kSize);
   for (int i = 0; i < kSize; ++i) logits[i] = 5 * std::sin(i);

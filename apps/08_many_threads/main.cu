@@ -10,6 +10,8 @@
 #include <thread>
 #include <vector>
 
+namespace many_threads {
+
 constexpr int kThreads = 8, kRuns = 20, kTasks = 40, kRounds = 5'000;
 
 FLYWHEEL_TASK inline std::uint32_t grind(std::uint32_t x) {  // Marsaglia's xorshift, 2003
@@ -51,7 +53,10 @@ struct Client {  // one thread's part
   }
 };
 
+}  // namespace many_threads
+
 int main() {
+  using namespace many_threads;
   flywheel::Runtime rt = flywheel::start<Grind>();
   const auto sums = rt.allocate<std::uint64_t>(kThreads);
   std::vector<Client> clients(kThreads);

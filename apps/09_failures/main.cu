@@ -7,6 +7,8 @@
 #include <cstdio>
 #include <string>
 
+namespace failures {
+
 struct Divide {
   const int *above, *below;
   int* out;
@@ -47,7 +49,10 @@ void expect(const char* title, const char* word, Action&& action) {
   }
 }
 
+}  // namespace failures
+
 int main() {
+  using namespace failures;
   flywheel::Runtime rt = flywheel::start<Divide, Forever>();
   const auto numbers = rt.upload(std::vector<int>{84, 2, 0, 0});
   int *n84 = numbers.data(), *n2 = n84 + 1, *n0 = n84 + 2, *out = n84 + 3;
@@ -64,7 +69,7 @@ int main() {
   flywheel::Run failing = rt.submit(rt.load(bad)), cancelled = rt.submit(rt.load(endless));
   unexpected += cancelled.wait_for(std::chrono::milliseconds(20));  // not done by then: it never is
   cancelled.cancel();
-  expect<flywheel::RunError>("a failing task", "task 0 (Divide)", [&] { failing.wait(); });
+  expect<flywheel::RunError>("a failing task", "task 0 (failures::Divide)", [&] { failing.wait(); });
   expect<flywheel::RunError>("a cancelled run", "cancelled", [&] { cancelled.wait(); });
   expect<flywheel::GraphError>("a cycle", "cycle", [&] { rt.load(cycle); });
   expect<flywheel::GraphError>("a null buffer", "buffer 'below'", [&] { rt.load(null); });

@@ -5,6 +5,8 @@
 
 #include <cstdio>
 
+namespace streams {
+
 constexpr int kSize = 1'000, kPieces = 10, kSkipped = 77;
 
 struct Square {
@@ -57,7 +59,10 @@ bool try_streams(flywheel::Runtime& rt) {
 bool try_streams(flywheel::Runtime&) { return false; }
 #endif
 
+}  // namespace streams
+
 int main() {
+  using namespace streams;
   flywheel::Runtime rt = flywheel::start<Square>();
   if (rt.on_gpu()) return try_streams(rt) ? 0 : 1;
   std::printf("CUDA streams need a GPU, and this runs on %s\n", rt.device().c_str());

@@ -8,6 +8,8 @@
 #include <cstdio>
 #include <vector>
 
+namespace ring {
+
 constexpr int kCells = 4096, kStrips = 8, kPasses = 200;
 
 FLYWHEEL_TASK inline float moved(const float* from, int i) {
@@ -36,7 +38,10 @@ flywheel::Graph make_graph(float* a, float* b) {
   return g;
 }
 
+}  // namespace ring
+
 int main() {
+  using namespace ring;
   flywheel::Options options;
   options.trace_events = 8192;
   flywheel::Runtime rt = flywheel::start<Move>(options);

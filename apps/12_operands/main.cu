@@ -11,6 +11,8 @@
 #include <numeric>
 #include <vector>
 
+namespace layers {
+
 constexpr int kSize = 256, kRows = 32, kLayers = 6, kPasses = 50;  // rows of a strip
 
 struct Strip {
@@ -73,7 +75,10 @@ std::vector<double> plain_loop(const std::vector<float>& matrices, std::vector<d
   return x;
 }
 
+}  // namespace layers
+
 int main() {
+  using namespace layers;
   flywheel::Runtime rt = flywheel::start<Strip>();
   const std::vector<float> numbers = turns();
   std::vector<float> x(kSize);
