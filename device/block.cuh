@@ -106,10 +106,12 @@ class GpuBlock : public BlockCore<ThreadPlatform, List> {
   __device__ static bool leader() { return rank() == 0; }
   __device__ static void sync() { ptx::named_barrier(kComputeBarrier, kComputeThreads); }
 
-  /// Calls f(i) for i = 0..n-1, distributed over the threads of the block.
+  /// Calls f(i) for i = 0..n-1, distributed over the threads of the block. All lanes of a warp call it; it does not wait for
+  /// other warps.
   template <class F>
   __device__ void for_each(int n, F&& f) const {
     for (int i = rank(); i < n; i += size()) f(i);
+    __syncwarp();  // lanes with one item more rejoin; otherwise the code that follows may run once for each part of the warp
   }
 
   /// Collective. Combines one value of each thread (at most 16 bytes) in a fixed order; every thread gets the result.

@@ -22,10 +22,11 @@ class WarpBlock : public BlockCore<ThreadPlatform, List> {
   __device__ static bool leader() { return rank() == 0; }
   __device__ static void sync() { __syncwarp(); }
 
-  /// Calls f(i) for i = 0..n-1, distributed over the lanes.
+  /// Calls f(i) for i = 0..n-1, distributed over the lanes. All lanes.
   template <class F>
   __device__ void for_each(int n, F&& f) const {
     for (int i = rank(); i < n; i += size()) f(i);
+    __syncwarp();  // see GpuBlock::for_each()
   }
   // For early tasks, see operands.hpp. All lanes.
   __device__ bool await() const { return detail::await_before(consumer_.number()); }

@@ -19,7 +19,7 @@ class CpuBlock : public BlockCore<P, List> {
   FLYWHEEL_TASK static constexpr bool leader() { return true; }
   FLYWHEEL_TASK static void sync() {}
 
-  /// Calls f(i) for i = 0..n-1, shared out over the threads of the block.
+  /// Calls f(i) for i = 0..n-1, shared out over the threads of the block, which all call it.
   template <class F>
   FLYWHEEL_TASK void for_each(int n, F&& f) const {
     for (int i = 0; i < n; ++i) f(i);

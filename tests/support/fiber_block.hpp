@@ -95,6 +95,7 @@ class FiberBlock : public BlockCore<CpuPlatform, List>, public FiberPairs {
   template <class F>
   void for_each(int n, F&& f) const {
     for (int i = rank(); i < n; i += size()) f(i);
+    FiberExecutor::current().meet({"for_each()"});
   }
 
   /// In the order of GpuBlock::reduce(): a tree over each warp's lanes, then warp after warp.
@@ -218,6 +219,7 @@ class FiberWarpBlock : public BlockCore<CpuPlatform, List>, public FiberPairs {
   template <class F>
   void for_each(int n, F&& f) const {
     for (int i = rank(); i < n; i += size()) f(i);
+    FiberExecutor::current().meet({"for_each()"});
   }
   template <class T>
   static T shuffle_xor(T value, int mask) {
