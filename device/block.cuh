@@ -158,15 +158,19 @@ class GpuBlock : public BlockCore<ThreadPlatform, List> {
     return near(memory);
   }
 
-  // Compute parts: what a warp does alone.
+  // What a warp does alone. All blocks have these; a block with one thread has one warp of one lane.
+  static constexpr int kWarps = kComputeWarps;
+  static constexpr int kLanes = 32;  // of a warp
   __device__ static int lane() { return static_cast<int>(threadIdx.x % 32); }
   __device__ static int warp() { return static_cast<int>(threadIdx.x / 32 - kFirstComputeWarp); }
-  static constexpr int kWarps = kComputeWarps;
+  /// All lanes of the warp meet; each sees what the others wrote before.
   __device__ static void sync_warp() { __syncwarp(); }
+  /// The value of lane `lane() ^ mask`; all lanes of the warp call.
   template <class T>
   __device__ static T shuffle_xor(T value, int mask) {
     return detail::shuffle_xor(value, static_cast<std::uint32_t>(mask));
   }
+  /// The value of the lane named, modulo kLanes; all lanes of the warp call.
   template <class T>
   __device__ static T shuffle(T value, int lane) {
     return detail::shuffle(value, static_cast<std::uint32_t>(lane));

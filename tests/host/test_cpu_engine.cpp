@@ -4,6 +4,7 @@
 #include <fstream>
 
 #include "support/child.hpp"
+#include "support/lane_tasks.hpp"
 #include "support/small_runtime.hpp"
 
 using namespace flywheel;
@@ -42,6 +43,11 @@ TEST_CASE("child: workers without memory for their stacks", "[.child]") {
   }
   std::this_thread::sleep_for(std::chrono::milliseconds(200));  // threads that were left behind would use what is gone
   std::puts("the runtime is gone");
+}
+
+TEST_CASE("a CPU worker's block is one warp of one lane") {
+  Runtime runtime = start<Lanes, StoredLanes>(on_cpu());
+  check_lanes(runtime);
 }
 
 TEST_CASE("threads that cannot be started fail the run, and those that could leave") {
