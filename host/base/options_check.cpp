@@ -69,6 +69,15 @@ Mode mode_of_environment() {
   throw UsageError("FLYWHEEL_MODE is '" + word + "': set it to resident or drain, or unset it");
 }
 
+std::string scratch_of_no_gpu(const Options& options) {
+  constexpr std::uint32_t kMostShared = 227u << 10;  // of a block, on compute capability 9.0 and 10.0; others have less
+  constexpr std::uint32_t kMost = kMostShared - kHandoffs * kHandoffBytes;
+  if (options.scratch_bytes <= kMost) return "";
+  return "Options::scratch_bytes is " + std::to_string(options.scratch_bytes) +
+         ": CPU workers have it, but no GPU has more than " + std::to_string(kMost) +
+         ". For a program that is to run on a GPU, set it to less.";
+}
+
 void check_options(const Options& options) {
   check_times(options);
   check_sizes(options);

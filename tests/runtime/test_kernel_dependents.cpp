@@ -90,5 +90,10 @@ TEST_CASE("kernel, dependents: a task that names more pages than it said fails b
   more.write({0});
   CHECK(runtime.submit(executable).status() == Status::ok);
   check_says(error_of<CapacityError>([&] { runtime.load(graph_of(4 * kPageBytes / 4), compiled); }),
-             {"task 1", "5 pages", "Options::operand_window"});
+             {"task 1", "5 pages", "and 4 may be under way", "split the task: a worker has 4 pages"});
+  options.operand_window = 2 * kPageBytes;
+  Runtime narrow = start_emulated<Write, Check>(options);
+  check_says(
+      error_of<CapacityError>([&] { narrow.load(graph_of(2 * kPageBytes / 4), compiled); }),
+      {"task 1", "3 pages", "and 2 may be under way", "set Options::operand_window to " + std::to_string(3 * kPageBytes)});
 }
