@@ -61,11 +61,15 @@ struct Options {
 
   std::string log_level = "warn";  // trace, debug, info, warn, error, off; FLYWHEEL_LOG overrides it
 
-  // For measurements and tests. Programs leave these at their defaults.
-  bool keep_successor = true;                // false: no worker keeps a task that it made ready (measures hops)
-  bool bulk_copies = true;                   // false: fetches operands as on GPUs before Hopper
-  std::uint32_t operand_window = 78u << 10;  // bytes of operands that are being fetched to an SM at once
-  double operand_pace = 1;                   // a worker's fetch rate over its share of the rated memory speed; 0: no limit
+  /// What measurements and tests change; programs leave the defaults. start() throws CapacityError for a window of 0, and for
+  /// a pace that is neither 0 nor at least 0.01.
+  struct Tuning {
+    bool keep_successor = true;                // false: no worker keeps a task that it made ready (measures hops)
+    bool bulk_copies = true;                   // false: fetches operands as on GPUs before Hopper
+    std::uint32_t operand_window = 78u << 10;  // bytes of operands that are being fetched to an SM at once
+    double operand_pace = 1;                   // a worker's fetch rate over its share of the rated memory speed; 0: no limit
+  };
+  Tuning tuning = {};
 };
 
 }  // namespace flywheel

@@ -56,7 +56,8 @@ void check_pages(const Options& o) {
   if (o.operand_pages && (o.operand_pages < kFewestPages || o.operand_pages > kMostPages))
     refuse("operand_pages", std::to_string(o.operand_pages),
            std::to_string(kFewestPages) + " to " + std::to_string(kMostPages) + ", or 0 for as many as fit");
-  if (o.operand_window == 0) refuse("operand_window", "0", std::to_string(kPageBytes) + " bytes, which is one page, or more");
+  if (o.tuning.operand_window == 0)
+    refuse("tuning.operand_window", "0", std::to_string(kPageBytes) + " bytes, which is one page, or more");
 }
 }  // namespace
 

@@ -22,8 +22,9 @@ void check_dependents(const Graph& graph, std::uint32_t task, const DeviceState&
   const std::uint32_t pages = graph.nodes()[task].dependent_pages;
   if (pages <= dev.page_window) return;
   const std::string remedy =
-      pages <= dev.page_count ? "set Options::operand_window to " + std::to_string(pages * kPageBytes) + ", or split the task"
-                              : "split the task: a worker has " + std::to_string(dev.page_count) + " pages";
+      pages <= dev.page_count
+          ? "set Options::tuning.operand_window to " + std::to_string(pages * kPageBytes) + ", or split the task"
+          : "split the task: a worker has " + std::to_string(dev.page_count) + " pages";
   throw CapacityError(name_of(graph, task) + " has " + std::to_string(pages) + " pages of dependent operands, and " +
                       std::to_string(dev.page_window) + " may be under way at once: " + remedy);
 }
