@@ -104,10 +104,12 @@ class GpuBlock : public BlockCore<ThreadPlatform, List> {
   __device__ static bool leader() { return rank() == 0; }
   __device__ static void sync() { ptx::named_barrier(kComputeBarrier, kComputeThreads); }
 
-  /// Calls f(i) for i = 0..n-1, distributed over the threads of the block.
+  /// Calls f(i) for i = 0..n-1, distributed over the threads of the block. All lanes of a warp call it; it does not wait for
+  /// other warps.
   template <class F>
   __device__ void for_each(int n, F&& f) const {
     for (int i = rank(); i < n; i += size()) f(i);
+    __syncwarp();  // lanes with one item more rejoin; otherwise the code that follows may run once for each part of the warp
   }
 
   /// Collective. Combines one value of each thread (at most 16 bytes) in a fixed order; every thread gets the result.
@@ -154,15 +156,19 @@ class GpuBlock : public BlockCore<ThreadPlatform, List> {
     return near(memory);
   }
 
-  // Compute parts: what a warp does alone.
+  // What a warp does alone. All blocks have these; a block with one thread has one warp of one lane.
+  static constexpr int kWarps = kComputeWarps;
+  static constexpr int kLanes = 32;  // of a warp
   __device__ static int lane() { return static_cast<int>(threadIdx.x % 32); }
   __device__ static int warp() { return static_cast<int>(threadIdx.x / 32 - kFirstComputeWarp); }
-  static constexpr int kWarps = kComputeWarps;
+  /// All lanes of the warp meet; each sees what the others wrote before.
   __device__ static void sync_warp() { __syncwarp(); }
+  /// The value of lane `lane() ^ mask`; all lanes of the warp call.
   template <class T>
   __device__ static T shuffle_xor(T value, int mask) {
     return detail::shuffle_xor(value, static_cast<std::uint32_t>(mask));
   }
+  /// The value of the lane named, modulo kLanes; all lanes of the warp call.
   template <class T>
   __device__ static T shuffle(T value, int lane) {
     return detail::shuffle(value, static_cast<std::uint32_t>(lane));

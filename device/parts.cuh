@@ -16,16 +16,21 @@ class WarpBlock : public BlockCore<ThreadPlatform, List> {
       : BlockCore<ThreadPlatform, List>(context),
         consumer_(consumer) {}
   static constexpr bool kOnGpu = true;
+  static constexpr int kWarps = 1;
+  static constexpr int kLanes = 32;
   __device__ static int rank() { return static_cast<int>(threadIdx.x % 32); }
   __device__ static int lane() { return rank(); }
+  __device__ static constexpr int warp() { return 0; }
   __host__ __device__ static constexpr int size() { return 32; }
   __device__ static bool leader() { return rank() == 0; }
   __device__ static void sync() { __syncwarp(); }
+  __device__ static void sync_warp() { __syncwarp(); }
 
-  /// Calls f(i) for i = 0..n-1, distributed over the lanes.
+  /// Calls f(i) for i = 0..n-1, distributed over the lanes. All lanes.
   template <class F>
   __device__ void for_each(int n, F&& f) const {
     for (int i = rank(); i < n; i += size()) f(i);
+    __syncwarp();  // see GpuBlock::for_each()
   }
   // For early tasks, see operands.hpp. All lanes.
   __device__ bool await() const { return detail::await_before(consumer_.number()); }

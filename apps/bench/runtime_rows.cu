@@ -79,7 +79,7 @@ Samples empty_block_tasks(bool on_gpu, int samples) {
 Samples hop(bool on_gpu, int samples) {
   const int length = 1000;
   Options options = options_for(on_gpu);
-  options.keep_successor = false;
+  options.tuning.keep_successor = false;
   Runtime rt = start_runtime(options);
   Graph graph;
   auto last = graph.add(Empty{});

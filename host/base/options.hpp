@@ -33,16 +33,19 @@ struct Options {
   // within a priority. Normal runs leave a sixteenth of these slots and of the room in the ready queues to high runs.
   // Low runs leave an eighth, but at least one.
   std::uint32_t max_runs = 256;
-  std::uint32_t max_waiting = 1u << 16;     // runs in the backlog; if full, submit() waits, try_submit() returns nothing
-  std::uint32_t overlap = 4;                // runs of one executable in flight at once
+  std::uint32_t max_waiting = 1u << 16;  // runs in the backlog; if full, submit() waits, try_submit() returns nothing
+  std::uint32_t overlap = 4;             // runs of one executable in flight at once
+  // Both are rounded up to a power of two. A dynamic graph loads if its tasks and spawn_capacity fit into a queue together.
   std::uint32_t queue_capacity = 1u << 17;  // ready tasks in the queue of each priority
   std::uint32_t spawn_capacity = 1u << 13;  // spawned tasks that exist at once
   std::uint32_t result_bytes = 16u << 10;   // results of the tasks of one run
   std::uint32_t stream_capacity = 256;      // streamed values of one run that the host has not read yet
   std::uint32_t stream_unread = 1u << 20;   // values of a live run kept for the program; if full, its tasks wait
-  std::uint32_t scratch_bytes = 32u << 10;  // for block.scratch(); the default shrinks if operand pages need the room
-  std::uint32_t operand_pages = 0;          // 26 KB pages of shared memory for operands; 0: as many as fit
-  std::uint32_t trace_events = 0;           // events of each warp role of each worker, for traced runs
+  // For block.scratch(); the default shrinks if operand pages need the room. A GPU has 90 to 220 KB at most: start() on it
+  // says how much, and start() on CPU workers warns of more than any GPU has.
+  std::uint32_t scratch_bytes = 32u << 10;
+  std::uint32_t operand_pages = 0;  // 26 KB pages of shared memory for operands; 0: as many as fit
+  std::uint32_t trace_events = 0;   // events of each warp role of each worker, for traced runs
 
   // Compiled runs: checks how task bodies use pages, handoffs and sent(), so that a mistake fails the task and names
   // it. FLYWHEEL_CHECK=1 switches it on as well. It costs time on a GPU. CPU workers always check pages.
@@ -58,11 +61,15 @@ struct Options {
 
   std::string log_level = "warn";  // trace, debug, info, warn, error, off; FLYWHEEL_LOG overrides it
 
-  // For measurements and tests. Programs leave these at their defaults.
-  bool keep_successor = true;                // false: no worker keeps a task that it made ready (measures hops)
-  bool bulk_copies = true;                   // false: fetches operands as on GPUs before Hopper
-  std::uint32_t operand_window = 78u << 10;  // bytes of operands that are being fetched to an SM at once
-  double operand_pace = 1;                   // a worker's fetch rate over its share of the rated memory speed; 0: no limit
+  /// What measurements and tests change; programs leave the defaults. start() throws CapacityError for a window of 0, and for
+  /// a pace that is neither 0 nor at least 0.01.
+  struct Tuning {
+    bool keep_successor = true;                // false: no worker keeps a task that it made ready (measures hops)
+    bool bulk_copies = true;                   // false: fetches operands as on GPUs before Hopper
+    std::uint32_t operand_window = 78u << 10;  // bytes of operands that are being fetched to an SM at once
+    double operand_pace = 1;                   // a worker's fetch rate over its share of the rated memory speed; 0: no limit
+  };
+  Tuning tuning = {};
 };
 
 }  // namespace flywheel

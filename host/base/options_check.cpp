@@ -56,7 +56,8 @@ void check_pages(const Options& o) {
   if (o.operand_pages && (o.operand_pages < kFewestPages || o.operand_pages > kMostPages))
     refuse("operand_pages", std::to_string(o.operand_pages),
            std::to_string(kFewestPages) + " to " + std::to_string(kMostPages) + ", or 0 for as many as fit");
-  if (o.operand_window == 0) refuse("operand_window", "0", std::to_string(kPageBytes) + " bytes, which is one page, or more");
+  if (o.tuning.operand_window == 0)
+    refuse("tuning.operand_window", "0", std::to_string(kPageBytes) + " bytes, which is one page, or more");
 }
 }  // namespace
 
@@ -67,6 +68,15 @@ Mode mode_of_environment() {
   if (word == "drain") return Mode::drain;
   if (word == "resident") return Mode::resident;
   throw UsageError("FLYWHEEL_MODE is '" + word + "': set it to resident or drain, or unset it");
+}
+
+std::string scratch_of_no_gpu(const Options& options) {
+  constexpr std::uint32_t kMostShared = 227u << 10;  // of a block, on compute capability 9.0 and 10.0; others have less
+  constexpr std::uint32_t kMost = kMostShared - kHandoffs * kHandoffBytes;
+  if (options.scratch_bytes <= kMost) return "";
+  return "Options::scratch_bytes is " + std::to_string(options.scratch_bytes) +
+         ": CPU workers have it, but no GPU has more than " + std::to_string(kMost) +
+         ". For a program that is to run on a GPU, set it to less.";
 }
 
 void check_options(const Options& options) {

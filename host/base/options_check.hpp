@@ -10,6 +10,9 @@ namespace flywheel::detail {
 /// check what depends on the device; DeviceStateMemory checks sizes that it rounds up.
 void check_options(const Options& options);
 
+/// What CPU workers give and every GPU would refuse, as a warning; empty if there is nothing.
+std::string scratch_of_no_gpu(const Options& options);
+
 /// The mode that FLYWHEEL_MODE names, Mode::automatic if it is not set. Throws UsageError for an unknown word.
 Mode mode_of_environment();
 

@@ -20,16 +20,25 @@ std::size_t fit_scratch(bool has_operands, const Options& options, std::size_t r
   return pages < room ? std::min(wanted, (room - pages) / 16 * 16) : wanted;
 }
 
-/// Options::operand_pages, or as many pages as fit in `room`. Throws CapacityError if that is fewer than tasks with
-/// operands need.
+/// What to set so that the pages of tasks with operands fit in `room`, beside scratch.
+std::string page_remedy(const Options& options, std::size_t room) {
+  const std::size_t pages = std::size_t{std::max(options.operand_pages, kFewestPages)} * kPageBytes;
+  const std::string leave = options.operand_pages ? "leave Options::operand_pages at 0" : "";
+  if (pages > room) return leave.empty() ? "run them on a GPU with more shared memory" : leave;
+  return "set Options::scratch_bytes to at most " + std::to_string((room - pages) / 16 * 16) +
+         (leave.empty() ? "" : ", or " + leave);
+}
+
+/// Options::operand_pages, or as many pages as fit in `room` beside scratch. Throws CapacityError if that is fewer than
+/// tasks with operands need.
 std::uint32_t fit_pages(const Options& options, std::size_t room, std::size_t scratch) {
-  const std::size_t most = std::min<std::size_t>(room / kPageBytes, kMostPages);
+  const std::size_t most = std::min<std::size_t>((room - scratch) / kPageBytes, kMostPages);
   const std::uint32_t pages = options.operand_pages ? options.operand_pages : static_cast<std::uint32_t>(most);
   if (pages >= kFewestPages && pages <= most) return pages;
   throw CapacityError("Options::operand_pages is " + std::to_string(options.operand_pages) + " and " + std::to_string(most) +
                       " pages of 26 KB fit beside " + std::to_string(scratch) +
-                      " bytes of scratch: tasks with operands need at least " + std::to_string(kFewestPages) +
-                      "; lower Options::scratch_bytes, or leave operand_pages at 0");
+                      " bytes of scratch: tasks with operands need at least " + std::to_string(kFewestPages) + "; " +
+                      page_remedy(options, room));
 }
 
 std::uint32_t fit_workers(const Options& options, const GpuFacts& facts) {
@@ -48,8 +57,8 @@ GpuFit fit_shared(bool has_operands, const Options& options, const GpuFacts& fac
   if (scratch > room)
     throw CapacityError("Options::scratch_bytes = " + std::to_string(options.scratch_bytes) + " and the kernel's own " +
                         std::to_string(taken) + " bytes exceed the " + std::to_string(all) +
-                        " bytes of shared memory of a block: lower it");
-  const std::uint32_t pages = has_operands ? fit_pages(options, room - scratch, scratch) : 0;
+                        " bytes of shared memory of a block: set it to at most " + std::to_string(room / 16 * 16));
+  const std::uint32_t pages = has_operands ? fit_pages(options, room, scratch) : 0;
   const std::size_t bytes = std::size_t{pages} * kPageBytes + scratch + kHandoffs * kHandoffBytes;
   return {fit_workers(options, facts), pages, static_cast<std::uint32_t>(scratch), static_cast<std::uint32_t>(bytes)};
 }

@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "../base/error.hpp"
+#include "../base/log.hpp"
+#include "../base/options_check.hpp"
 #include "engine.hpp"
 #include "thrown_texts.hpp"
 
@@ -150,6 +152,7 @@ class CpuEngine final : public Engine {
 
 std::unique_ptr<Engine> make_cpu_engine(const KernelEntry& entry, const Options& options) {
   keep_what_bodies_throw();
+  if (const std::string what = scratch_of_no_gpu(options); !what.empty()) log::warn(what);
   return std::make_unique<CpuEngine>(entry, options);
 }
 

@@ -26,7 +26,7 @@ std::uint32_t power_of_two(std::uint32_t value, const char* option, std::uint32_
 std::uint32_t page_ticks(const Engine& engine, double pace) {
   constexpr double kSlowest = 0.01;
   if (pace != 0 && !(pace >= kSlowest))
-    throw CapacityError("Options::operand_pace is " + std::to_string(pace) +
+    throw CapacityError("Options::tuning.operand_pace is " + std::to_string(pace) +
                         ": choose a multiple of the memory's rated speed, from 0.01 on, or 0 for no limit");
   const double bytes = pace * engine.bytes_of_tick() / engine.workers();  // that one worker may fetch per tick
   return bytes > 0 ? static_cast<std::uint32_t>(kPageBytes / bytes) : 0;
@@ -66,13 +66,13 @@ DeviceState sizes(const Engine& engine, const Options& o) {
   dev.spawn_capacity = power_of_two(o.spawn_capacity, "spawn_capacity", 1u << 24);
   dev.spawn_base = o.max_tasks;
   dev.share_shift = static_cast<std::uint32_t>(std::bit_width(2 * dev.workers - 1));
-  dev.keep_successor = o.keep_successor;
+  dev.keep_successor = o.tuning.keep_successor;
   dev.inbox_capacity = 256;
   dev.scratch_bytes = engine.scratch_bytes(o);
   dev.page_count = engine.operand_pages();
-  dev.page_window = std::clamp(o.operand_window / kPageBytes, 1u, std::max(dev.page_count, 1u));
-  dev.page_ticks = page_ticks(engine, o.operand_pace);
-  dev.bulk_copies = o.bulk_copies;
+  dev.page_window = std::clamp(o.tuning.operand_window / kPageBytes, 1u, std::max(dev.page_count, 1u));
+  dev.page_ticks = page_ticks(engine, o.tuning.operand_pace);
+  dev.bulk_copies = o.tuning.bulk_copies;
   dev.trace.capacity = o.trace_events;
   set_budgets(dev, o);
   return dev;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 
 #include "../plan/task_name.hpp"
 #include "graph_image.hpp"
@@ -9,9 +10,37 @@
 namespace flywheel::detail {
 
 namespace {
-[[noreturn]] void no_room(const std::string& what, std::uint64_t wanted, const char* option) {
-  throw CapacityError("no room for " + std::to_string(wanted) + " more " + what + ": raise Options::" + option +
+/// `limit`: the option's value. With room for `wanted` more behind it, any graph of that size can be loaded.
+[[noreturn]] void no_room(const std::string& what, std::uint64_t wanted, const char* option, std::uint64_t limit) {
+  throw CapacityError("no room for " + std::to_string(wanted) + " more " + what + ": raise Options::" + option + " from " +
+                      std::to_string(limit) + " to " + std::to_string(limit + wanted) +
                       ", or drop executables that are no longer needed");
+}
+
+/// The pages of a task's dependent operands are fetched together.
+void check_dependents(const Graph& graph, std::uint32_t task, const DeviceState& dev) {
+  const std::uint32_t pages = graph.nodes()[task].dependent_pages;
+  if (pages <= dev.page_window) return;
+  const std::string remedy =
+      pages <= dev.page_count
+          ? "set Options::tuning.operand_window to " + std::to_string(pages * kPageBytes) + ", or split the task"
+          : "split the task: a worker has " + std::to_string(dev.page_count) + " pages";
+  throw CapacityError(name_of(graph, task) + " has " + std::to_string(pages) + " pages of dependent operands, and " +
+                      std::to_string(dev.page_window) + " may be under way at once: " + remedy);
+}
+
+/// All tasks of a dynamic run and all records of the spawn pool may be ready at once, in one queue.
+void check_queue(std::uint64_t tasks, const DeviceState& dev) {
+  const std::uint64_t together = tasks + dev.spawn_capacity;
+  if (together <= dev.queue_capacity) return;
+  throw CapacityError(
+      "the graph has " + std::to_string(tasks) + " tasks and the spawn pool " + std::to_string(dev.spawn_capacity) +
+      " records (Options::spawn_capacity, rounded up to a power of two): together " + std::to_string(together) +
+      ", and a ready queue holds " + std::to_string(dev.queue_capacity) + ". Set Options::queue_capacity to " +
+      std::to_string(std::bit_ceil(together)) +
+      (tasks < dev.queue_capacity
+           ? ", or Options::spawn_capacity to at most " + std::to_string(std::bit_floor(dev.queue_capacity - tasks))
+           : ""));
 }
 
 /// Offsets of the parts of a schedule, which share one allocation. Each part is aligned to 256 bytes.
@@ -58,6 +87,7 @@ Loader::Loader(Engine& engine, const DeviceState& dev, Heap& heap, const KernelE
       overlap_(options.overlap),
       max_tasks_(options.max_tasks),
       max_edges_(options.max_edges),
+      max_executables_(options.max_executables),
       records_(options.max_tasks),
       edges_(options.max_edges),
       execs_(options.max_executables) {}
@@ -100,19 +130,11 @@ void Loader::check_buffers(const Graph& graph) const {
 void Loader::check_sizes(const Graph& graph, const GraphImage& image) const {
   if (graph.result_bytes() > dev_.result_bytes)
     throw CapacityError("the graph's results take " + std::to_string(graph.result_bytes()) +
-                        " bytes: raise Options::result_bytes from " + std::to_string(dev_.result_bytes));
-  if (!(image.run.flags & kAllWorkers) && image.records.size() + dev_.spawn_capacity > dev_.queue_capacity)
-    throw CapacityError("the graph has " + std::to_string(image.records.size()) +
-                        " tasks; with the spawn pool more than a ready queue holds: raise Options::queue_capacity "
-                        "from " +
-                        std::to_string(dev_.queue_capacity));
-  for (std::uint32_t task = 0; dev_.page_count && task < graph.size(); ++task)
-    if (graph.nodes()[task].dependent_pages > dev_.page_window)
-      throw CapacityError(name_of(graph, task) + " has " + std::to_string(graph.nodes()[task].dependent_pages) +
-                          " pages of dependent operands, and " + std::to_string(dev_.page_window) +
-                          " may be under way at once: raise Options::operand_window, or split the task");
-  if (image.records.size() > max_tasks_) no_room("tasks", image.records.size(), "max_tasks");
-  if (image.edges.size() > max_edges_) no_room("edges", image.edges.size(), "max_edges");
+                        " bytes: raise Options::result_bytes from " + std::to_string(dev_.result_bytes) + " to that");
+  if (!(image.run.flags & kAllWorkers)) check_queue(image.records.size(), dev_);
+  for (std::uint32_t task = 0; dev_.page_count && task < graph.size(); ++task) check_dependents(graph, task, dev_);
+  if (image.records.size() > max_tasks_) no_room("tasks", image.records.size(), "max_tasks", max_tasks_);
+  if (image.edges.size() > max_edges_) no_room("edges", image.edges.size(), "max_edges", max_edges_);
 }
 
 namespace {
@@ -153,9 +175,9 @@ void Loader::reserve(LoadedGraph& loaded, const GraphImage& image) {
   if (records) records_.release(*records);
   if (edges) edges_.release(*edges);
   if (exec) execs_.release(*exec);
-  if (!records) no_room("tasks", image.records.size(), "max_tasks");
-  if (!edges) no_room("edges", image.edges.size(), "max_edges");
-  no_room("executables", 1, "max_executables");
+  if (!records) no_room("tasks", image.records.size(), "max_tasks", max_tasks_);
+  if (!edges) no_room("edges", image.edges.size(), "max_edges", max_edges_);
+  no_room("executables", 1, "max_executables", max_executables_);
 }
 
 void Loader::place(LoadedGraph& loaded, GraphImage& image) {

@@ -47,6 +47,7 @@ class Loader {
   std::uint32_t overlap_;
   std::uint32_t max_tasks_;
   std::uint32_t max_edges_;
+  std::uint32_t max_executables_;
   std::mutex mutex_;
   FreeList records_;
   FreeList edges_;

@@ -19,7 +19,27 @@ class CpuBlock : public BlockCore<P, List> {
   FLYWHEEL_TASK static constexpr bool leader() { return true; }
   FLYWHEEL_TASK static void sync() {}
 
-  /// Calls f(i) for i = 0..n-1, shared out over the threads of the block.
+  // The one thread is the one lane of the only warp.
+  static constexpr int kWarps = 1;
+  static constexpr int kLanes = 1;
+  FLYWHEEL_TASK static constexpr int lane() { return 0; }
+  FLYWHEEL_TASK static constexpr int warp() { return 0; }
+  FLYWHEEL_TASK static void sync_warp() {}
+  /// The value of the lane named, modulo kLanes: the thread's own.
+  template <class T>
+  FLYWHEEL_TASK static T shuffle(T value, int) {
+    return value;
+  }
+  /// No lane has a neighbour here. A GPU's sum over 32 lanes would count the thread's value 32 times.
+  template <class T>
+  FLYWHEEL_TASK static T shuffle_xor(T value, int) {
+    static_assert(sizeof(T) == 0,
+                  "shuffle_xor() needs a warp, and a CPU worker has one thread: combine values with block.reduce(), or call it "
+                  "behind `if constexpr (Block::kOnGpu)`");
+    return value;
+  }
+
+  /// Calls f(i) for i = 0..n-1, shared out over the threads of the block, which all call it.
   template <class F>
   FLYWHEEL_TASK void for_each(int n, F&& f) const {
     for (int i = 0; i < n; ++i) f(i);

@@ -93,9 +93,15 @@ class BlockCore {
   }
 
   /// Adds one more task to this run; each calling thread spawns one. A task that depends on this one also waits for the
-  /// spawned one, and sees what both wrote. The spawned task sees what this thread wrote before the call, and what
-  /// other threads of the block wrote before a sync() that precedes it. False if the spawn pool is full: do the work
-  /// here, or raise Options::spawn_capacity. In phased and compiled runs it returns false and the task fails with
+  /// spawned one, and sees what both wrote. `task` is copied.
+  ///
+  /// The spawned body happens after: what this thread wrote before the call; what other threads of the block wrote before a
+  /// sync() that precedes it; all that happened before this body, such as its predecessors and what those spawned. It may
+  /// begin before the call returns, so it cannot rely on later writes, nor on those of its siblings. It does not see this
+  /// block's scratch memory.
+  ///
+  /// False if the spawn pool is full, that is, if Options::spawn_capacity spawned tasks (rounded up to a power of two) have
+  /// not ended: do the work here, or raise it. In phased and compiled runs it returns false and the task fails with
   /// Status::spawn_in_phase.
   template <class Task>
   [[nodiscard]] FLYWHEEL_TASK bool spawn(const Task& task, Priority priority = Priority::inherit) {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 
 #include "../base/platform.hpp"
 #include "../base/status.hpp"
@@ -75,11 +76,12 @@ struct RunState {
 /// Copies to a worker's own line what a task needs of the run's line: the constants, `cancelled` and `iteration`.
 template <class P>
 FLYWHEEL_TASK void copy_line(RunLine& to, RunLine& from) {
-  auto* words = reinterpret_cast<std::uint64_t*>(&from.constants);
-  auto* mine = reinterpret_cast<std::uint64_t*>(&to.constants);
+  auto* words = reinterpret_cast<std::uint64_t*>(&from.constants);  // 8-byte atomics over pairs of fields, half as many loads
+  std::uint64_t copy[kRunWords / 2];
   // Relaxed, all: pair with the stores in open_line() and begin_iteration(), which the worker has acquired together with
   // the task, and with the store of `cancelled` by the inbox poller, which is a hint that may arrive late.
-  for (std::uint32_t i = 0; i < kRunWords / 2; ++i) mine[i] = P::device(words[i]).load(Order::relaxed);
+  for (std::uint32_t i = 0; i < kRunWords / 2; ++i) copy[i] = P::device(words[i]).load(Order::relaxed);
+  memcpy(&to.constants, copy, sizeof copy);
   to.cancelled = P::device(from.cancelled).load(Order::relaxed);
   to.iteration = P::device(from.iteration).load(Order::relaxed);
 }

@@ -48,7 +48,7 @@ Options choose_options(Dice& dice, bool tight) {
   o.mode = dice.one_in(4) ? Mode::drain : Mode::resident;
   choose_sizes(dice, o);
   choose_times(dice, o, tight);
-  o.keep_successor = !dice.one_in(4);
+  o.tuning.keep_successor = !dice.one_in(4);
   o.check_operands = dice.one_in(8);
   o.log_level = dice.of({"trace", "debug", "info", "warn", "error", "off"});
   return o;
@@ -89,7 +89,7 @@ constexpr Wrong kWrongOptions[] = {
     {"heap_bytes", [](Options& o) { o.heap_bytes = ~std::size_t{0}; }},
     {"trace_events", [](Options& o) { o.trace_events = 0xffffffffu; }},
     {"operand_pages", [](Options& o) { o.operand_pages = 1; }},
-    {"operand_pace", [](Options& o) { o.operand_pace = -1; }},
+    {"tuning.operand_pace", [](Options& o) { o.tuning.operand_pace = -1; }},
     {"device", [](Options& o) { o.device = -1; }},
     {"park_after", [](Options& o) { o.park_after = milliseconds(-1); }},
     {"spin_budget", [](Options& o) { o.spin_budget = milliseconds::max(); }},

@@ -24,7 +24,7 @@ inline Runtime emulated_runtime(const Config& config, int context, std::uint32_t
   options.workers = workers;
   options.log_level = "error";
   options.operand_pages = pages;
-  options.bulk_copies = bulk;
+  options.tuning.bulk_copies = bulk;
   options.start_timeout = std::chrono::seconds(60);  // of processors that others keep busy
   options.scratch_bytes = tuned_scratch_bytes(config, true, context);
   return flywheel::testing::start_emulated<TunedEmbed, TunedProject, TunedAttend, TunedGateUp, TunedResidual, TunedLogits,

@@ -35,7 +35,8 @@ Config wider_config() {
 void check_peers(int sequences, const PeerShape& shape) {
   const Config config = wider_config();
   const std::uint64_t seed = flywheel::testing::fresh_seed();
-  Options options = tuned_options(config, {kRoom, sequences, 2}, {.target = Target::gpu, .operand_window = kBestWindow});
+  Options options =
+      tuned_options(config, {kRoom, sequences, 2}, {.target = Target::gpu, .tuning = {.operand_window = kBestWindow}});
   options.park_after = std::chrono::milliseconds(5);  // peers need the SMs
   Runtime runtime = start_tuned_runtime(options);
   TunedGenerator ours(runtime, config, random_weights(runtime, config, seed), kRoom, sequences);

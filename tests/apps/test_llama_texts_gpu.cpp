@@ -12,7 +12,7 @@ constexpr double kMostError = 1e-3;  // keys, values and activations are rounded
 
 Runtime gpu_runtime(const Config& config) {
   return start_tuned_runtime(
-      tuned_options(config, {.context = 128, .texts = 8}, {.target = Target::gpu, .operand_window = kBestWindow}));
+      tuned_options(config, {.context = 128, .texts = 8}, {.target = Target::gpu, .tuning = {.operand_window = kBestWindow}}));
 }
 
 TEST_CASE("GPU: logits of several different texts are those of the portable decode") {

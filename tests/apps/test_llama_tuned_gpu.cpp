@@ -10,7 +10,7 @@ Runtime start_with(const Config& config, int context, bool bulk) {
   Options options;
   options.target = Target::gpu;
   options.scratch_bytes = tuned_scratch_bytes(config, true, context);
-  options.bulk_copies = bulk;
+  options.tuning.bulk_copies = bulk;
   return start_tuned_runtime(options);
 }
 Runtime start_tuned(const Config& config, int context) { return start_with(config, context, true); }

@@ -22,9 +22,9 @@ Options options_of(const Way& way) {
   Options options;
   options.target = Target::gpu;
   options.log_level = "off";
-  options.bulk_copies = way.bulk;
+  options.tuning.bulk_copies = way.bulk;
   options.operand_pages = way.pages;
-  options.operand_window = way.window * kPageBytes;
+  options.tuning.operand_window = way.window * kPageBytes;
   options.check_operands = way.checked;
   return options;
 }

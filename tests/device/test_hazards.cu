@@ -100,7 +100,7 @@ TEST_CASE("more workers than SMs, or more shared memory than a block can have, a
              {"Options::workers is 100000", "SMs", "ask for at most"});
   options.workers = 0;
   options.scratch_bytes = 400u << 10;
-  check_says(error_of<CapacityError>([&] { small_runtime(options); }), {"Options::scratch_bytes", "lower it"});
+  check_says(error_of<CapacityError>([&] { small_runtime(options); }), {"Options::scratch_bytes", "set it to at most"});
   options.scratch_bytes = 1024;
   options.device = 99;
   check_says(error_of<DeviceError>([&] { small_runtime(options); }), {"Options::device is 99"});

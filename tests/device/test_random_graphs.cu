@@ -45,7 +45,7 @@ TEST_CASE("random graphs on four workers with tight queues") {
 TEST_CASE("random graphs on a kernel that parks at once and keeps no successor") {
   Options options = on_gpu();
   options.park_after = std::chrono::milliseconds(0);
-  options.keep_successor = false;
+  options.tuning.keep_successor = false;
   options.overlap = 1;
   check_graphs(options, seed() + 2'000'000, share(20), 3000);
 }

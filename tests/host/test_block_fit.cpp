@@ -48,16 +48,30 @@ TEST_CASE("default options fit on every GPU that the library runs on") {
   CHECK(fit(99, {}, false).scratch_bytes == Options{}.scratch_bytes);
 }
 
-TEST_CASE("scratch that was asked for does not give way") {
+TEST_CASE("scratch that was asked for does not give way, and the message says how much there may be") {
+  constexpr auto kMost99 = static_cast<std::uint32_t>(((99u << 10) - kOwn - kHandoff - 2 * kPageBytes) / 16 * 16);
   Options options;
   options.scratch_bytes = 40'000;
   check_says(error_of<CapacityError>([&] { fit(99, options); }),
-             {"1 pages of 26 KB fit beside 40000 bytes of scratch", "at least 2", "lower Options::scratch_bytes"});
+             {"1 pages of 26 KB fit beside 40000 bytes of scratch", "at least 2",
+              "set Options::scratch_bytes to at most " + std::to_string(kMost99)});
+  options.scratch_bytes = kMost99 + 1;
+  check_says(error_of<CapacityError>([&] { fit(99, options); }), {"to at most " + std::to_string(kMost99)});
+  options.scratch_bytes = kMost99;
+  CHECK(fit(99, options).scratch_bytes == kMost99);
   options.scratch_bytes = 1'000;
   CHECK(fit(99, options).operand_pages == 3);
   CHECK(fit(99, options).scratch_bytes == 1'008);
   options.scratch_bytes = 400u << 10;
-  check_says(error_of<CapacityError>([&] { fit(227, options); }), {"Options::scratch_bytes = 409600", "lower it"});
+  check_says(error_of<CapacityError>([&] { fit(227, options); }), {"Options::scratch_bytes = 409600", "set it to at most"});
+  for (const bool has_operands : {false, true}) {
+    const std::uint32_t pages = has_operands ? 2 * kPageBytes : 0;
+    const auto most = static_cast<std::uint32_t>(((227u << 10) - kOwn - kHandoff - pages) / 16 * 16);
+    options.scratch_bytes = most + 1;
+    check_says(error_of<CapacityError>([&] { fit(227, options, has_operands); }), {"to at most " + std::to_string(most)});
+    options.scratch_bytes = most;
+    CHECK(fit(227, options, has_operands).scratch_bytes == most);
+  }
 }
 
 TEST_CASE("as many pages as were asked for, and scratch that was not gives way to them") {
@@ -69,7 +83,8 @@ TEST_CASE("as many pages as were asked for, and scratch that was not gives way t
   CHECK(fit(99, options).operand_pages == 3);
   CHECK(fit(99, options).scratch_bytes == (std::size_t{99} << 10) - kOwn - kHandoff - 3 * kPageBytes);
   options.operand_pages = 4;
-  check_says(error_of<CapacityError>([&] { fit(99, options); }), {"Options::operand_pages is 4"});
+  check_says(error_of<CapacityError>([&] { fit(99, options); }),
+             {"Options::operand_pages is 4", "leave Options::operand_pages at 0"});
   options.operand_pages = 1;
   check_says(error_of<CapacityError>([&] { fit(227, options); }), {"at least 2"});
   options = {};

@@ -4,6 +4,7 @@
 #include <fstream>
 
 #include "support/child.hpp"
+#include "support/lane_tasks.hpp"
 #include "support/small_runtime.hpp"
 
 using namespace flywheel;
@@ -42,6 +43,28 @@ TEST_CASE("child: workers without memory for their stacks", "[.child]") {
   }
   std::this_thread::sleep_for(std::chrono::milliseconds(200));  // threads that were left behind would use what is gone
   std::puts("the runtime is gone");
+}
+
+TEST_CASE("child: scratch of two sizes", "[.child]") {
+  Options options = on_cpu(1);
+  for (const std::uint32_t bytes : {300u << 10, 220u << 10, 200u << 10}) {
+    options.scratch_bytes = bytes;
+    options.log_level = bytes == 220u << 10 ? "error" : "warn";
+    small_runtime(options);
+  }
+}
+
+TEST_CASE("more scratch than any GPU has is told when CPU workers start") {
+  const ChildResult result = run_child("child: scratch of two sizes", std::chrono::seconds(60));
+  check_child(result);
+  const std::string warning = "Options::scratch_bytes is ";
+  check_says(result.output, {warning + "307200", "no GPU has more than 223232", "set it to less"});
+  CHECK(result.output.find(warning) == result.output.rfind(warning));
+}
+
+TEST_CASE("a CPU worker's block is one warp of one lane") {
+  Runtime runtime = start<Lanes, StoredLanes>(on_cpu());
+  check_lanes(runtime);
 }
 
 TEST_CASE("threads that cannot be started fail the run, and those that could leave") {

@@ -39,9 +39,9 @@ TEST_CASE("no room for tasks names max_tasks, and room comes back with the execu
   Options options = on_cpu();
   options.max_tasks = 100;
   Runtime runtime = small_runtime(options);
-  check_says(capacity_error(runtime, squares(101)), {"101", "tasks", "Options::max_tasks"});
+  check_says(capacity_error(runtime, squares(101)), {"101", "tasks", "Options::max_tasks from 100 to 201"});
   Executable most = runtime.load(squares(90));
-  check_says(capacity_error(runtime, squares(20)), {"20", "tasks", "Options::max_tasks"});
+  check_says(capacity_error(runtime, squares(20)), {"20", "tasks", "Options::max_tasks from 100 to 120"});
   most = Executable();
   CHECK(runtime.load(squares(100)).size() == 100);
 }
@@ -50,7 +50,7 @@ TEST_CASE("no room for edges names max_edges, and takes nothing") {
   Options options = on_cpu();
   options.max_edges = 64;
   Runtime runtime = small_runtime(options);
-  check_says(capacity_error(runtime, layers(2, 8)), {"72", "edges", "Options::max_edges"});
+  check_says(capacity_error(runtime, layers(2, 8)), {"72", "edges", "Options::max_edges from 64 to 136"});
   const Executable some = runtime.load(layers(2, 5));  // 25 and 5 roots
   check_says(capacity_error(runtime, layers(2, 6)), {"42", "edges", "Options::max_edges"});
   CHECK(runtime.load(layers(2, 5)).size() == 10);
@@ -62,7 +62,7 @@ TEST_CASE("no room for executables names max_executables") {
   Runtime runtime = small_runtime(options);
   std::vector<Executable> loaded;
   for (int i = 0; i < 3; ++i) loaded.push_back(runtime.load(squares(1)));
-  check_says(capacity_error(runtime, squares(1)), {"executables", "Options::max_executables"});
+  check_says(capacity_error(runtime, squares(1)), {"executables", "Options::max_executables from 3 to 4"});
   loaded.pop_back();
   CHECK(runtime.load(squares(1)).size() == 1);
 }
@@ -90,7 +90,13 @@ TEST_CASE("a graph that could overflow a ready queue names queue_capacity") {
   options.queue_capacity = 128;
   options.spawn_capacity = 64;
   Runtime runtime = small_runtime(options);
-  check_says(capacity_error(runtime, squares(65)), {"65 tasks", "Options::queue_capacity", "128"});
+  check_says(capacity_error(runtime, squares(65)),
+             {"65 tasks", "64 records", "rounded up to a power of two", "together 129", "holds 128",
+              "Options::queue_capacity to 256", "Options::spawn_capacity to at most 32"});
+  check_says(capacity_error(runtime, squares(127)), {"Options::queue_capacity to 256", "Options::spawn_capacity to at most 1"});
+  const std::string too_many = capacity_error(runtime, squares(128));
+  check_says(too_many, {"128 tasks", "Options::queue_capacity to 256"});
+  CHECK(too_many.find("at most") == std::string::npos);
   Run run = runtime.submit(runtime.load(squares(64)));
   CHECK(run.status() == Status::ok);
 }
@@ -99,7 +105,7 @@ TEST_CASE("results that do not fit name result_bytes") {
   Options options = on_cpu();
   options.result_bytes = 128;
   Runtime runtime = small_runtime(options);
-  check_says(capacity_error(runtime, squares(17)), {"136 bytes", "Options::result_bytes", "128"});
+  check_says(capacity_error(runtime, squares(17)), {"136 bytes", "Options::result_bytes from 128 to that"});
   CHECK(runtime.load(squares(16)).size() == 16);
 }
 

@@ -31,7 +31,8 @@ TEST_CASE("a limit that cannot work names itself and what it may be") {
   check_says(capacity_error([](Options& o) { o.max_tasks = 0; }), {"Options::max_tasks is 0"});
   check_says(capacity_error([](Options& o) { o.max_tasks = 0xffffffff; }), {"Options::max_tasks"});
   for (const double pace : {-1., 0.001, std::nan("")})
-    check_says(capacity_error([&](Options& o) { o.operand_pace = pace; }), {"Options::operand_pace", "from 0.01 on"});
+    check_says(capacity_error([&](Options& o) { o.tuning.operand_pace = pace; }),
+               {"Options::tuning.operand_pace", "from 0.01 on"});
   check_says(capacity_error([](Options& o) { o.max_waiting = 0; }), {"Options::max_waiting is 0"});
 }
 
@@ -49,7 +50,8 @@ TEST_CASE("sizes that were taken as something else, or failed much later, are re
   for (const std::uint32_t pages : {1u, 17u, ~0u})
     check_says(capacity_error([&](Options& o) { o.operand_pages = pages; }),
                {"Options::operand_pages is " + std::to_string(pages), "choose 2 to 16, or 0"});
-  check_says(capacity_error([](Options& o) { o.operand_window = 0; }), {"Options::operand_window is 0", "one page"});
+  check_says(capacity_error([](Options& o) { o.tuning.operand_window = 0; }),
+             {"Options::tuning.operand_window is 0", "one page"});
 }
 
 TEST_CASE("times are not negative, and not longer than can be counted in nanoseconds") {
@@ -112,7 +114,7 @@ TEST_CASE("the smallest of everything still works") {
   options.max_tasks = options.max_edges = options.max_executables = options.max_runs = options.max_waiting = 1;
   options.overlap = 1;
   options.operand_pages = 2;
-  options.operand_window = 1;  // taken as a page
+  options.tuning.operand_window = 1;  // taken as a page
   options.queue_capacity = 2;
   options.spawn_capacity = options.stream_capacity = 1;
   options.result_bytes = 0;

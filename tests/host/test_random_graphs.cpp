@@ -49,7 +49,7 @@ TEST_CASE("random graphs: one worker, tight queues, few runs at once") {
 TEST_CASE("random graphs: two workers that keep no successor and park at once") {
   Options options;
   options.workers = 2;
-  options.keep_successor = false;
+  options.tuning.keep_successor = false;
   options.park_after = std::chrono::milliseconds(0);
   options.spawn_capacity = 4;
   options.overlap = 1;

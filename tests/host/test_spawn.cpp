@@ -23,7 +23,68 @@ struct Tree {
 /// Calls of the recursion for fib(n).
 std::uint32_t calls(std::uint32_t n) { return n < 2 ? 1 : 1 + calls(n - 1) + calls(n - 2); }
 
+/// Plain words, each written by one task of a pass: only the order of tasks stands between them and those who read.
+struct Words {
+  std::uint32_t* at;
+  Param<std::uint32_t> salt;
+  template <class Block>
+  FLYWHEEL_TASK std::uint32_t value(Block& block, std::uint32_t i) const {
+    return block.param(salt) * 1000 + block.iteration() * 10 + i;
+  }
+  template <class Block>
+  FLYWHEEL_TASK void write(Block& block, std::uint32_t i) const {
+    at[i] = value(block, i);
+  }
+};
+
+/// Its own members are from before the call of spawn(): `first` words must be there, and it writes the next.
+struct Last : Words {
+  std::uint32_t first;
+  template <class Block>
+  FLYWHEEL_TASK void operator()(Block& block) const {
+    std::uint32_t wrong = 0;
+    for (std::uint32_t i = 0; i < first; ++i) wrong += at[i] != value(block, i);
+    at[first] = wrong ? ~0u : value(block, first);
+  }
+};
+/// Writes word `index`, then spawns who writes the next.
+template <class Next>
+struct Spawner : Words {
+  std::uint32_t index;
+  template <class Block>
+  FLYWHEEL_TASK void operator()(Block& block) const {
+    write(block, index);
+    const Next next{*this, index + 1};
+    while (!block.spawn(next)) {}
+  }
+};
+struct ReadLast : Words {
+  std::uint32_t index;
+  template <class Block>
+  FLYWHEEL_TASK void operator()(Block& block) const {
+    if (at[index] != value(block, index)) block.fail(1 + block.iteration());
+  }
+};
+using Middle = Spawner<Last>;
+using First = Spawner<Middle>;
+
 }  // namespace
+
+TEST_CASE("a spawned task finds what its spawners wrote, those before them, and what those had spawned") {
+  constexpr std::uint32_t kGraphs = 6;
+  Runtime runtime = start<First, Middle, Last, ReadLast>(on_cpu(3));
+  Buffer<std::uint32_t> memory = runtime.allocate<std::uint32_t>(kGraphs * 16);
+  std::vector<Run> runs;
+  for (std::uint32_t g = 0; g < kGraphs; ++g) {
+    Graph graph;
+    const Words words{memory.data() + 16 * g, graph.param<std::uint32_t>(g)};
+    const auto before = graph.add(Middle{words, 0});                  // words 0 and, spawned, 1
+    const auto after_it = graph.add(First{words, 2}, after(before));  // 2, spawned 3, spawned 4
+    graph.add(ReadLast{words, 4}, after(after_it));
+    runs.push_back(runtime.submit(runtime.load(graph), repeat(200)));
+  }
+  for (Run& run : runs) CHECK(run.status() == Status::ok);
+}
 
 TEST_CASE("a tree of tasks is complete before what waits for its root") {
   Bench bench(on_cpu(3));

@@ -7,6 +7,7 @@
 #include "support/compiled_tasks.hpp"
 #include "support/device_state_fixture.hpp"
 #include "support/fiber_tasks.hpp"
+#include "support/lane_tasks.hpp"
 
 using namespace flywheel;
 using namespace flywheel::testing;
@@ -158,6 +159,19 @@ TEST_CASE("lanes exchange values of any size with the lane they name") {
     wrong += block.shuffle(double(rank), static_cast<int>(lane * 5 % 32)) != double(rank / 32 * 32 + lane * 5 % 32);
   };
   compute(body);
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("lanes and warps are what both blocks say they are, and exchange values") {
+  std::uint32_t words[256], wrong = 0, threads = 0;
+  const auto ask = [&](auto& block, auto&&...) {
+    wrong += wrong_of_lane(block, words);
+    ++threads;
+  };
+  compute(ask);
+  CHECK(threads == 256);
+  run_fibers(Both{[](auto&, auto&) {}, ask}, {});
+  CHECK(threads == 256 + 32);
   CHECK(wrong == 0);
 }
 

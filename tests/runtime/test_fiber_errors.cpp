@@ -49,6 +49,20 @@ TEST_CASE("lanes of a warp at different collectives are told apart") {
              {"different collectives", "lane 9 at the end of its part"});
 }
 
+TEST_CASE("for_each() of some lanes of a warp is an error, in both blocks") {
+  check_says(compute_error([](auto& block, auto&) {
+               if (block.lane()) block.for_each(256, [](int) {});
+               else block.sync_warp();
+             }),
+             {"different collectives", "at for_each()", "at sync_warp()"});
+  check_says(error_of_both([](auto&, auto&) {},
+                           [](auto& block) {
+                             if (block.lane() < 5) block.for_each(32, [](int) {});
+                             else block.sync();
+                           }),
+             {"different collectives", "the store warp", " at for_each()", " at sync() of the store warp"});
+}
+
 TEST_CASE("sync() without those who have returned is an error, within a warp and among warps") {
   check_says(
       compute_error([](auto& block, auto&) {

@@ -15,9 +15,9 @@ Options checked(bool bulk = true, std::uint32_t pages = 3) {
   options.log_level = "off";
   options.check_operands = true;
   options.check_budget = std::chrono::seconds(60);  // of processors that others keep busy
-  options.bulk_copies = bulk;
+  options.tuning.bulk_copies = bulk;
   options.operand_pages = pages;
-  options.operand_window = pages * kPageBytes;
+  options.tuning.operand_window = pages * kPageBytes;
   return options;
 }
 

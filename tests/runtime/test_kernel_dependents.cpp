@@ -18,8 +18,8 @@ void each_way(Action&& action) {
     INFO((way.bulk ? "bulk copies, " : "cp.async, ") << way.pages << " pages, window " << way.window);
     Options options = emulated_options();
     options.operand_pages = way.pages;
-    options.operand_window = way.window * kPageBytes;
-    options.bulk_copies = way.bulk;
+    options.tuning.operand_window = way.window * kPageBytes;
+    options.tuning.bulk_copies = way.bulk;
     Runtime runtime = start_emulated<Write, Check, Count>(options);
     INFO(runtime.device());
     action(runtime);
@@ -72,7 +72,7 @@ TEST_CASE("kernel, dependents: a writer fails, its reader does not run, and the 
 TEST_CASE("kernel, dependents: a task that names more pages than it said fails by name, and too many are refused") {
   Options options = emulated_options();
   options.operand_pages = 4;
-  options.operand_window = 4 * kPageBytes;
+  options.tuning.operand_window = 4 * kPageBytes;
   Runtime runtime = start_emulated<Write, Check>(options);
   const auto words = runtime.allocate<std::uint32_t>(5 * kPageBytes / 4);
   const auto notes = runtime.allocate<OperandNotes>(1);
@@ -90,5 +90,10 @@ TEST_CASE("kernel, dependents: a task that names more pages than it said fails b
   more.write({0});
   CHECK(runtime.submit(executable).status() == Status::ok);
   check_says(error_of<CapacityError>([&] { runtime.load(graph_of(4 * kPageBytes / 4), compiled); }),
-             {"task 1", "5 pages", "Options::operand_window"});
+             {"task 1", "5 pages", "and 4 may be under way", "split the task: a worker has 4 pages"});
+  options.tuning.operand_window = 2 * kPageBytes;
+  Runtime narrow = start_emulated<Write, Check>(options);
+  check_says(error_of<CapacityError>([&] { narrow.load(graph_of(2 * kPageBytes / 4), compiled); }),
+             {"task 1", "3 pages", "and 2 may be under way",
+              "set Options::tuning.operand_window to " + std::to_string(3 * kPageBytes)});
 }

@@ -206,7 +206,7 @@ TEST_CASE("kernel: random graphs against the serial oracle") {
   std::uint32_t part = 0;
   for (const bool parks : {false, true}) {
     Options options = emulated_options(parks ? 2 : 3);
-    options.keep_successor = !parks;
+    options.tuning.keep_successor = !parks;
     if (parks) options.park_after = std::chrono::milliseconds(0), options.spawn_capacity = 8;
     Runtime runtime = start_emulated<Node, ReturningNode, Sprout>(options, seed);
     Tally tally;

@@ -95,9 +95,9 @@ struct Asking {
 
 Options options_of(const Way& way) {
   Options options = emulated_options();
-  options.bulk_copies = way.bulk;
+  options.tuning.bulk_copies = way.bulk;
   options.operand_pages = way.pages;
-  options.operand_window = way.window * kPageBytes;
+  options.tuning.operand_window = way.window * kPageBytes;
   options.trace_events = 4096;
   return options;
 }

@@ -141,7 +141,7 @@ void parks(Random& random) {
 void kept(Random& random) {
   constexpr std::uint32_t kMostBetween = 1;
   Options options = options_of(random, 128);
-  options.keep_successor = true;
+  options.tuning.keep_successor = true;
   const std::uint32_t low = 6 + random.below(50), high = 1 + random.below(3), all = low + high;
   Bench bench(random, options, all);
   std::uint32_t* const next = bench.words.wrong + 1;

@@ -41,7 +41,7 @@ inline Options options_of(Random& random, std::uint32_t most_tasks) {
   o.scratch_bytes = 64;
   o.park_after = std::chrono::milliseconds(random.one_in(3) ? 0 : random.below(20));
   o.shutdown_timeout = std::chrono::milliseconds(60'000);
-  o.keep_successor = !random.one_in(4);
+  o.tuning.keep_successor = !random.one_in(4);
   o.log_level = "off";
   return o;
 }

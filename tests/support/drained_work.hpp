@@ -71,7 +71,7 @@ TEST_CASE("drain mode: a few random graphs") {
 TEST_CASE("drain mode: compiled graphs, with operands by bulk copies and by cp.async") {
   for (const bool bulk : {true, false}) {
     Options options = drained();
-    options.bulk_copies = bulk;
+    options.tuning.bulk_copies = bulk;
     options.operand_pages = 3;
     options.trace_events = 256;
     Runtime runtime = start<Packed, Borrowing, Mixer, Count, Fail, StopAt, EmitRange, Reduce>(options);

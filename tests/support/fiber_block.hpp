@@ -88,6 +88,7 @@ class FiberBlock : public BlockCore<CpuPlatform, List>, public FiberPairs {
 
   static constexpr bool kOnGpu = true;
   static constexpr int kWarps = kFiberComputeWarps;
+  static constexpr int kLanes = 32;
   static int rank() { return static_cast<int>(FiberExecutor::current().thread()); }
   static constexpr int size() { return kFiberComputeThreads; }
   static bool leader() { return rank() == 0; }
@@ -96,6 +97,7 @@ class FiberBlock : public BlockCore<CpuPlatform, List>, public FiberPairs {
   template <class F>
   void for_each(int n, F&& f) const {
     for (int i = rank(); i < n; i += size()) f(i);
+    FiberExecutor::current().meet({"for_each()"});
   }
 
   /// In the order of GpuBlock::reduce(): a tree over each warp's lanes, then warp after warp.
@@ -210,15 +212,20 @@ class FiberWarpBlock : public BlockCore<CpuPlatform, List>, public FiberPairs {
   explicit FiberWarpBlock(FiberRun& run) : BlockCore<CpuPlatform, List>(run.context), run_(run) {}
 
   static constexpr bool kOnGpu = true;
+  static constexpr int kWarps = 1;
+  static constexpr int kLanes = 32;
   static int rank() { return static_cast<int>(FiberExecutor::current().lane()); }
   static int lane() { return rank(); }
+  static constexpr int warp() { return 0; }
   static constexpr int size() { return 32; }
   static bool leader() { return rank() == 0; }
   static void sync() { FiberExecutor::current().meet({"sync() of the store warp"}); }
+  static void sync_warp() { sync(); }
 
   template <class F>
   void for_each(int n, F&& f) const {
     for (int i = rank(); i < n; i += size()) f(i);
+    FiberExecutor::current().meet({"for_each()"});
   }
   template <class T>
   static T shuffle_xor(T value, int mask) {

@@ -21,9 +21,9 @@ struct BenchRequest {
   std::vector<PeerShape> peer_shapes{kPeerShapes.begin(), kPeerShapes.end()};  // the best of them is measured
   std::filesystem::path trace;                                                 // Chrome JSON of a run of 8 tokens; empty: none
   std::filesystem::path schedule;                                              // the schedule as text; empty: none
-  std::filesystem::path out;                       // results; empty: apps/llama/results/<gpu>.json, on a CPU none
-  std::vector<std::uint32_t> portable_contexts;    // positions from which to hold a few steps against the portable tasks
-  Options options{.operand_window = kBestWindow};  // target, workers, operand pages, window and copies
+  std::filesystem::path out;                     // results; empty: apps/llama/results/<gpu>.json, on a CPU none
+  std::vector<std::uint32_t> portable_contexts;  // positions from which to hold a few steps against the portable tasks
+  Options options{.tuning = {.operand_window = kBestWindow}};  // target, workers, operand pages, window and copies
 };
 
 /// Does all that the request asks for and prints it. False if the tuned tasks are wrong. Throws RequestError for a

@@ -212,6 +212,7 @@ class OpBlock : public OpBlockCore {
   template <class F>
   __device__ void for_each(int n, F&& f) const {
     for (int i = rank(); i < n; i += size()) f(i);
+    __syncwarp();  // as in GpuBlock::for_each()
   }
   __device__ static void load_once(std::uint32_t (&to)[4], const void* from) { ptx::load_once(to, from); }
   __device__ static void multiply_add_half(float (&sums)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2]) {
@@ -294,6 +295,7 @@ class OpStoreBlock : public OpBlockCore {
   template <class F>
   __device__ void for_each(int n, F&& f) const {
     for (int i = rank(); i < n; i += size()) f(i);
+    __syncwarp();  // as in GpuBlock::for_each()
   }
 
   template <class T>

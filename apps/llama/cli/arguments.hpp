@@ -52,9 +52,9 @@ inline std::string with_help(const CLI::App& app, const std::string& what) {
 /// What the library says of its options, in the words of the command that was used, if that has any of them.
 inline std::string in_words_of_command(const CLI::App& app, std::string what) {
   static constexpr const char* kWords[][3] = {{"Options::workers", "--workers", ""},
-                                              {"Options::operand_window", "--window", ""},
+                                              {"Options::tuning.operand_window", "--window", ""},
                                               {"Options::operand_pages", "--pages", ""},
-                                              {"Options::operand_pace", "--pace", ""},
+                                              {"Options::tuning.operand_pace", "--pace", ""},
                                               {"Options::scratch_bytes =", "--context", "'s bytes of scratch memory ="},
                                               {"the sizes in Options", "--context", ", or take a smaller model"},
                                               {"Target::automatic", "--device", " auto"}};

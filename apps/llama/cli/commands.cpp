@@ -27,7 +27,7 @@ Runtime start_for(const Setup& setup, const std::filesystem::path& folder, int t
   const Config config = read_config(folder);
   const int context = choose_context(config, setup.context);
   if (setup.tuned) {
-    options.operand_window = kBestWindow;
+    options.tuning.operand_window = kBestWindow;
     return start_tuned_runtime(tuned_options(config, {context, texts}, options));
   }
   options.scratch_bytes = std::max(options.scratch_bytes, portable_scratch_bytes(config, context));

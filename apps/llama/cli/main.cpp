@@ -92,14 +92,14 @@ void add_measured(CLI::App& command, Measured& what, Options& options) {
   add_device(command, options.target, options.workers);
   command
       .add_option_function<std::uint32_t>(
-          "--window", [&options](std::uint32_t kilobytes) { options.operand_window = kilobytes << 10; },
+          "--window", [&options](std::uint32_t kilobytes) { options.tuning.operand_window = kilobytes << 10; },
           "KB of operands under way to an SM at once (default: 78 for 1 to 4 texts, 52 for 8)")
       ->check(CLI::Range(16, 256));
-  command.add_option("--pace", options.operand_pace,
+  command.add_option("--pace", options.tuning.operand_pace,
                      "Of the memory's rated speed, what a worker asks for (default: 1, its share; 0: no limit)");
   command.add_option("--pages", options.operand_pages, "Pages of 26 KB for operands (default: as many as fit)");
   command.add_flag_callback(
-      "--no-bulk", [&options] { options.bulk_copies = false; }, "Fetch operands without bulk copies");
+      "--no-bulk", [&options] { options.tuning.bulk_copies = false; }, "Fetch operands without bulk copies");
 }
 
 void add_peers(CLI::App& command, BenchRequest& request) {
@@ -153,7 +153,7 @@ int run(int argc, char** argv) {
   Measured what;
   BenchRequest bench;
   SoakRequest soak;
-  Options options{.operand_window = kBestWindow};
+  Options options{.tuning = {.operand_window = kBestWindow}};
   bool right = true;
   add_generate(app, setup, request);
   add_logits(app, setup, ids);

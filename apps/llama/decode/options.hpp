@@ -13,7 +13,7 @@ using namespace flywheel;
 /// asks for what there is not, the target stays automatic: a runtime that starts with it says so.
 Target choose_target(Target wanted);
 
-/// Options::operand_window of who leaves the choice to tuned_options(): what so many texts are fastest with.
+/// Options::tuning.operand_window of who leaves the choice to tuned_options(): what so many texts are fastest with.
 inline constexpr std::uint32_t kBestWindow = 0;
 
 /// Of the weights as loaded, in bf16.

@@ -37,8 +37,8 @@ Options tuned_options(const Config& config, const TunedRoom& room, Options optio
   options.scratch_bytes = tuned_scratch_bytes(config, on_gpu, room.context);
   const std::size_t bytes = loaded_bytes(config) + size_of(room.decodes) * decode_bytes(config, room);
   options.heap_bytes = std::max(options.heap_bytes, with_slack(bytes));
-  if (options.operand_window == kBestWindow)
-    options.operand_window = room.texts > 4 ? kWindowOfManyTexts : Options{}.operand_window;
+  if (options.tuning.operand_window == kBestWindow)
+    options.tuning.operand_window = room.texts > 4 ? kWindowOfManyTexts : Options{}.tuning.operand_window;
   return options;
 }
 

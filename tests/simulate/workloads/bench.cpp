@@ -97,7 +97,7 @@ Options options_of(Random& random, std::uint32_t most_tasks) {
   o.park_after = std::chrono::milliseconds(random.one_in(3) ? 0 : random.below(20));
   o.spin_budget = std::chrono::milliseconds(3'000);
   o.shutdown_timeout = std::chrono::milliseconds(60'000);
-  o.keep_successor = !random.one_in(4);
+  o.tuning.keep_successor = !random.one_in(4);
   o.log_level = "off";
   return o;
 }
