@@ -20,8 +20,8 @@
 //   std::uint32_t dependent_pages() const;  // pages_of() each piece, added up
 //   template <class Fetch> FLYWHEEL_TASK void dependents(Fetch&& fetch) const { fetch(pointer, bytes); ... }
 //
-// Graph::add() calls all of these on the host, too, and load() checks them: their results follow from the task's
-// members alone.
+// Graph::add() calls all of these on the host, too, and load() checks what they say there. The sizes follow from the task's
+// members alone; an address may be chosen on the device, among places of the same size (apps/16_dependent_operands).
 //
 // Shared code. Types that differ only in their ends may share the code of their compute parts, which the GPU then
 // caches once: they derive from one base that has it, declare `using ComputeAs = Base;`, and name that base first.
