@@ -228,7 +228,7 @@ class GpuBlock : public BlockCore<ThreadPlatform, List> {
   __device__ bool boundary(bool end_of_pass) {
     sync();
     if (shows_steps()) show_step(clock_.end_step());  // a worker at the grid barrier is not stalled
-    if (leader() && !meet<P>(*this->context_, clock_, end_of_pass)) shared_->ends = true;
+    if (leader() && !cross_boundary<P>(*this->context_, clock_, end_of_pass)) shared_->ends = true;
     sync();
     return !shared_->ends;
   }

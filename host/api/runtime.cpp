@@ -7,6 +7,7 @@
 #include "../base/deferred_release.hpp"
 #include "../base/log.hpp"
 #include "../base/options_check.hpp"
+#include "../plan/schedule.hpp"
 #include "core.hpp"
 
 namespace flywheel {

@@ -4,9 +4,9 @@
 
 #include <optional>
 
+#include "../base/compiled.hpp"
 #include "../base/options.hpp"
 #include "../load/executable.hpp"
-#include "../plan/schedule.hpp"
 #include "buffer.hpp"
 #include "run.hpp"
 

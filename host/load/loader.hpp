@@ -7,8 +7,8 @@
 #include "../base/free_list.hpp"
 #include "../base/process.hpp"
 #include "../plan/graph.hpp"
-#include "executable.hpp"
 #include "heap.hpp"
+#include "loaded_graph.hpp"
 
 namespace flywheel {
 struct Compiled;

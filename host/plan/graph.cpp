@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 
+#include "../../runtime/records/run.hpp"
 #include "task_name.hpp"
 
 namespace flywheel {

@@ -10,7 +10,7 @@
 #include <typeindex>
 #include <vector>
 
-#include "../../runtime/cpu/task_type.hpp"
+#include "../../runtime/records/task_type.hpp"
 #include "../base/error.hpp"
 
 namespace flywheel {
@@ -128,7 +128,7 @@ class Graph {
   template <class Task>
   auto add(const Task& task, const After& waits = {}, Priority priority = Priority::inherit) {
     static_assert(detail::check_task_type<Task>());
-    using Result = decltype(task(std::declval<detail::CpuBlock<detail::AnyTaskList>&>()));
+    using Result = decltype(task(std::declval<detail::AnyBlock<false>&>()));
     Addition addition(*this);
     const std::uint32_t result = add_result<Result>(typeid(Task));
     const std::uint32_t index = add_node(typeid(Task), &task, sizeof(Task), waits, priority);

@@ -1,26 +1,16 @@
 // Compiles a graph: every task gets a worker and a place in that worker's order, and edges between workers become waits
-// on counters. Programs use `Compiled`; the loader calls make_schedule() and validate_schedule().
+// on counters. The loader calls make_schedule() and validate_schedule().
 #pragma once
 
 #include <string>
 #include <vector>
 
 #include "../../runtime/records/schedule.hpp"
+#include "../base/compiled.hpp"
 #include "graph.hpp"
 
-namespace flywheel {
+namespace flywheel::detail {
 
-/// How to compile a graph: rt.load(graph, compiled), or rt.load(graph, Compiled{costs}) with measured costs.
-struct Compiled {
-  /// The time of each task in ns, in the order of Graph::add(); Trace::costs() measures it. Where it is 0, or the
-  /// vector is empty, the task type's own `double cost_ns() const` counts, or 1000 ns if it has none.
-  std::vector<double> costs;
-  /// The time in ns from the end of a task to the start of a successor on another worker.
-  double hop_ns = 1500;
-};
-inline const Compiled compiled{};
-
-namespace detail {
 /// Where and when a task runs.
 struct TaskPlan {
   std::uint32_t worker;
@@ -58,6 +48,5 @@ void validate_schedule(const SchedulePlan& plan, const Graph& graph);
 
 /// The plan as text: the totals, then each worker's order with times, waits and signals.
 std::string describe_schedule(const SchedulePlan& plan, const Graph& graph);
-}  // namespace detail
 
-}  // namespace flywheel
+}  // namespace flywheel::detail

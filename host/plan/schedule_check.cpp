@@ -27,7 +27,7 @@ class Proof {
         next_(plan.order.size()),
         known_(plan.order.size(), Clock(plan.order.size())),
         arrived_(plan.arrivals.size()),
-        told_(plan.arrivals.size()) {}
+        published_(plan.arrivals.size()) {}
 
   void check_orders() const {
     if (plan_.tasks.size() != graph_.size())
@@ -140,15 +140,15 @@ class Proof {
     const TaskPlan& plan = plan_.tasks[task];
     Clock& known = known_[plan.worker];
     for (const CounterWait& wait : plan.waits) {
-      learn(known, told_[wait.counter]);
-      if (--waiters_[wait.counter] == 0) Clock().swap(told_[wait.counter]);
+      learn(known, published_[wait.counter]);
+      if (--waiters_[wait.counter] == 0) Clock().swap(published_[wait.counter]);
     }
     for (const std::uint32_t before : graph_.nodes()[task].predecessors)
       if (known[plan_.tasks[before].worker] <= plan_.tasks[before].place) broken_edge(before, task);
     known[plan.worker] = plan.place + 1;
     if (plan.signal == kNoCounter) return;
     ++arrived_[plan.signal];
-    learn(told_[plan.signal], known);
+    learn(published_[plan.signal], known);
   }
   static void learn(Clock& known, const Clock& news) {
     known.resize(std::max(known.size(), news.size()));
@@ -192,7 +192,7 @@ class Proof {
   std::vector<std::uint32_t> next_;                    // of each worker: the next place in its order
   std::vector<Clock> known_;                           // what each worker knows
   std::vector<std::uint32_t> arrived_;                 // of each counter: the arrivals so far
-  std::vector<Clock> told_;                            // what each counter's arrivals make known
+  std::vector<Clock> published_;                       // what each counter's arrivals make known
 };
 
 }  // namespace

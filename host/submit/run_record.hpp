@@ -10,7 +10,7 @@
 
 #include "../../runtime/base/status.hpp"
 #include "../../runtime/records/run.hpp"
-#include "../load/executable.hpp"
+#include "../load/loaded_graph.hpp"
 #include "../trace/trace.hpp"
 
 namespace flywheel::detail {

@@ -13,7 +13,7 @@
 namespace flywheel::detail {
 
 /// How one phase of the barrier ended: normally, with at least one vote to stop, or because the runtime was aborted.
-enum class Meeting : std::uint32_t { go_on, stop, aborted };
+enum class BarrierResult : std::uint32_t { go_on, stop, aborted };
 
 /// Plain handle to the barrier's one word: {votes in even phases:16 | votes in odd phases:16 | arrivals:32}.
 ///
@@ -43,7 +43,7 @@ struct GridBarrier {
   /// `idle()` is called before each poll and returns true if the worker has other work meanwhile. Then polls are relaxed
   /// until one succeeds, because on a GPU an acquire empties the L1 cache that the SM's other warps use.
   template <class Limit, class Idle = NothingToDo>
-  FLYWHEEL_TASK Meeting wait(std::uint64_t base, std::uint64_t k, const Limit& limit, Idle&& idle = {}) const {
+  FLYWHEEL_TASK BarrierResult wait(std::uint64_t base, std::uint64_t k, const Limit& limit, Idle&& idle = {}) const {
     const auto goal = static_cast<std::uint32_t>(k * workers);
     std::uint64_t since = 0;
     if constexpr (std::is_same_v<Idle, NothingToDo>) P::let_others_arrive();
@@ -57,11 +57,11 @@ struct GridBarrier {
       };
       return (!idle() || there(Order::relaxed)) && there(Order::acquire);
     });
-    if (!all) return Meeting::aborted;
-    if (!(since >> 32)) return Meeting::go_on;  // no votes, and the arrivals' field has not wrapped
+    if (!all) return BarrierResult::aborted;
+    if (!(since >> 32)) return BarrierResult::go_on;  // no votes, and the arrivals' field has not wrapped
     // In a long run the arrivals' field overflows into the votes. Subtracting all arrivals so far removes the overflow.
     const std::uint64_t arrivals = k * workers + (static_cast<std::uint32_t>(since) - goal);
-    return votes(since - arrivals, k) ? Meeting::stop : Meeting::go_on;
+    return votes(since - arrivals, k) ? BarrierResult::stop : BarrierResult::go_on;
   }
 
  private:

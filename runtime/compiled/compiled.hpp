@@ -180,7 +180,7 @@ FLYWHEEL_TASK void signal_done(const CompiledRun& run, const Instruction& instru
 /// Waits at the gate, the grid barrier between passes, until `passes` passes are over. A pass begins when all sinks of
 /// the one before are done. GridBarrier::wait() acquires what they wrote.
 template <class P, class Idle>
-FLYWHEEL_TASK Meeting wait_at_gate(const CompiledRun& run, std::uint32_t passes, Idle&& idle) {
+FLYWHEEL_TASK BarrierResult wait_at_gate(const CompiledRun& run, std::uint32_t passes, Idle&& idle) {
   const GridBarrier<P> gate{&run.dev->control->barrier.value, run.sinks};
   return gate.wait(run.gate_base, passes, Views<P>{*run.dev}.wait_for_phase(run.worker), idle);
 }
@@ -236,9 +236,9 @@ FLYWHEEL_TASK StreamEnd follow_stream(const CompiledRun& run, TraceWriter<P>& wr
     const bool last = pass == run.repeat;
     if (pass && (run.is_leader || !last)) {
       const std::uint64_t begin = writer.now();
-      const Meeting meeting = wait_at_gate<P>(run, pass, idle);
+      const BarrierResult result = wait_at_gate<P>(run, pass, idle);
       writer.write(TraceKind::gate, begin, 0, pass);
-      if (meeting != Meeting::go_on) return {pass, meeting == Meeting::aborted};
+      if (result != BarrierResult::go_on) return {pass, result == BarrierResult::aborted};
     }
     if (last) return {pass, false};
     for (std::uint32_t i = 0; i < run.stream.count; ++i)

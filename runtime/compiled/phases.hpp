@@ -11,15 +11,15 @@ namespace flywheel::detail {
 /// A worker's state in a phased run: the boundaries that it has come to, and its next vote. The thread that goes to the
 /// grid barrier keeps it in registers.
 struct PhaseClock {
-  std::uint64_t* word;     // the grid barrier's
-  std::uint32_t workers;   // that arrive there
-  std::uint64_t base;      // the word when the run began
-  std::uint64_t meetings;  // boundaries so far
-  std::uint32_t local;     // graph-local index of the task that runs or ran last, for reports
-  bool checks;             // worker 0, which checks for cancellation
-  bool stop_now;           // vote at the next boundary: a task here failed, or worker 0 saw a cancellation
-  bool stop_after_pass;    // vote at the end of the pass: a task here called stop()
-  std::uint32_t steps;     // odd while a task of this worker runs; another number for each task
+  std::uint64_t* word;       // the grid barrier's
+  std::uint32_t workers;     // that arrive there
+  std::uint64_t base;        // the word when the run began
+  std::uint64_t boundaries;  // boundaries so far
+  std::uint32_t local;       // graph-local index of the task that runs or ran last, for reports
+  bool checks;               // worker 0, which checks for cancellation
+  bool stop_now;             // vote at the next boundary: a task here failed, or worker 0 saw a cancellation
+  bool stop_after_pass;      // vote at the end of the pass: a task here called stop()
+  std::uint32_t steps;       // odd while a task of this worker runs; another number for each task
 
   template <class P>
   FLYWHEEL_TASK static PhaseClock of(const TaskContext& context) {
@@ -43,9 +43,9 @@ FLYWHEEL_TASK void note_outcome(TaskContext& context, PhaseClock& clock) {
 
 /// One thread of each worker crosses the next boundary: arrives, votes to stop if it has a reason, and waits. False if
 /// the run ends here. Workers would see a cancellation at different times, so only worker 0 votes for it. It reads the
-/// word once in kLooks boundaries, since a read is a trip to L2.
+/// word once in kChecksOneIn boundaries, since a read is a trip to L2.
 template <class P>
-FLYWHEEL_TASK bool meet(TaskContext& context, PhaseClock& clock, bool end_of_pass) {
+FLYWHEEL_TASK bool cross_boundary(TaskContext& context, PhaseClock& clock, bool end_of_pass) {
   constexpr std::uint64_t kChecksOneIn = 8;
   const Outcome outcome = context.outcome;  // plain: written before a barrier of the block
   // Release fence, for arrive(): what this worker wrote, for the acquire in GridBarrier::wait() of the others. It does
@@ -56,12 +56,12 @@ FLYWHEEL_TASK bool meet(TaskContext& context, PhaseClock& clock, bool end_of_pas
     P::release_fence();  // again: covers the fault, for worker 0, which reports it
   }
   const GridBarrier<P> barrier{clock.word, clock.workers};
-  barrier.arrive(++clock.meetings, clock.stop_now || (end_of_pass && clock.stop_after_pass));
+  barrier.arrive(++clock.boundaries, clock.stop_now || (end_of_pass && clock.stop_after_pass));
   // Relaxed: pairs with MessageHandler::cancel(). Only the value counts; it is seen now or some boundaries later.
-  if (clock.checks && clock.meetings % kChecksOneIn == 1)
+  if (clock.checks && clock.boundaries % kChecksOneIn == 1)
     clock.stop_now |= P::device(context.run->line.cancelled).load(Order::relaxed) != 0;
   const PhaseWait limit = Views<P>{*context.dev}.wait_for_phase(context.worker);
-  return barrier.wait(clock.base, clock.meetings, limit) == Meeting::go_on;
+  return barrier.wait(clock.base, clock.boundaries, limit) == BarrierResult::go_on;
 }
 
 /// All threads of the block: this worker's share of one phase.

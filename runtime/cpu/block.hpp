@@ -67,9 +67,9 @@ class CpuBlock : public BlockCore<P, List> {
 
   /// Grid tasks: waits until all workers have called it. False if the run ends here: return from the body.
   FLYWHEEL_TASK bool grid_sync() {
-    const bool go_on = meet_others(false);
+    const bool go_on = cross(false);
     if (go_on) begin_step();
-    told_ = !go_on;
+    saw_end_ = !go_on;
     return go_on;
   }
 
@@ -79,14 +79,14 @@ class CpuBlock : public BlockCore<P, List> {
   /// their bodies; a worker whose body threw learns it here. So a worker that has not learned it in grid_sync() crosses
   /// one boundary more, after which all bodies are over.
   FLYWHEEL_TASK bool boundary(bool end_of_pass) {
-    const bool go_on = meet_others(end_of_pass);
-    if (!go_on && !told_) meet_others(end_of_pass);
-    return go_on && !told_;
+    const bool go_on = cross(end_of_pass);
+    if (!go_on && !saw_end_) cross(end_of_pass);
+    return go_on && !saw_end_;
   }
   /// One more boundary after the last: the run is reported as over only when all workers have seen that nothing had
   /// ended it. Otherwise a late worker would take the votes of the next run for those of the last boundary, and cross
   /// one more.
-  FLYWHEEL_TASK void end_phases() { meet_others(true); }
+  FLYWHEEL_TASK void end_phases() { cross(true); }
   FLYWHEEL_TASK TaskContext& context() { return *this->context_; }
   FLYWHEEL_TASK void begin_pass(std::uint32_t pass) { this->context_->outcome.iteration = pass; }
   /// Between two tasks of a phase: shows progress to the workers that wait at the boundary.
@@ -102,9 +102,9 @@ class CpuBlock : public BlockCore<P, List> {
   }
 
  private:
-  FLYWHEEL_TASK bool meet_others(bool end_of_pass) {
+  FLYWHEEL_TASK bool cross(bool end_of_pass) {
     end_body<P>(this->context_->dev->heartbeats[this->context_->worker]);  // one that waits for others is not stalled
-    return meet<P>(*this->context_, clock_, end_of_pass);
+    return cross_boundary<P>(*this->context_, clock_, end_of_pass);
   }
   FLYWHEEL_TASK void begin_step() const {
     const TaskContext& context = *this->context_;
@@ -114,7 +114,7 @@ class CpuBlock : public BlockCore<P, List> {
   PhaseClock clock_{};
   unsigned char* scratch_;
   std::size_t used_ = 0;
-  bool told_ = false;  // grid_sync() has returned false
+  bool saw_end_ = false;  // grid_sync() has returned false
 };
 
 }  // namespace flywheel::detail

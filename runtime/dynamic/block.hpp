@@ -5,21 +5,13 @@
 #include <cstring>
 #include <type_traits>
 
+#include "../records/param.hpp"
 #include "completion.hpp"
 #include "ready.hpp"
 #include "spawn.hpp"
 
-namespace flywheel {
+namespace flywheel::detail {
 
-/// A handle of a run parameter: a value that may change from one run of an executable to the next. Made by
-/// Graph::param<T>().
-template <class T>
-struct Param {
-  std::uint32_t offset;  // bytes into the run's parameters
-  std::uint32_t graph;   // the graph that it belongs to: the lower half of its id
-};
-
-namespace detail {
 /// What a body asked for. 16 bytes: one load on the GPU. The threads of the block write it with relaxed atomics of
 /// block scope; the worker reads it behind a barrier at which all of them arrive after the body (on a CPU on the same
 /// thread).
@@ -153,5 +145,4 @@ class BlockCore {
   TaskContext* context_;
 };
 
-}  // namespace detail
-}  // namespace flywheel
+}  // namespace flywheel::detail

@@ -116,7 +116,7 @@ class MessageHandler {
   FLYWHEEL_TASK void cancel() const {
     RunLine& line = dev_.runs[message_.slot].line;
     // A cancellation that comes late meets a newer generation and does nothing.
-    // Relaxed: pairs with the loads in BlockCore::cancelled(), copy_line(), complete_run(), meet() and signal_done().
+    // Relaxed: pairs with the loads in BlockCore::cancelled(), copy_line(), complete_run(), cross_boundary() and signal_done().
     // Only the value counts.
     if (line.constants.generation == message_.generation) P::device(line.cancelled).store(1, Order::relaxed);
   }

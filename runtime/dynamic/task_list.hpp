@@ -171,12 +171,4 @@ struct TaskList {
   }
 };
 
-/// Stands in for the list where only the type of a body's result is asked for.
-struct AnyTaskList {
-  template <class Task>
-  FLYWHEEL_TASK static constexpr std::uint32_t index_of() {
-    return 0;
-  }
-};
-
 }  // namespace flywheel::detail

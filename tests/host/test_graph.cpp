@@ -1,5 +1,6 @@
 #include "host/plan/graph.hpp"
 
+#include "host/load/loaded_graph.hpp"
 #include "host/plan/graph_cycle.hpp"
 #include "support/internals.hpp"
 #include "support/small_runtime.hpp"

@@ -45,7 +45,7 @@ struct Ground {
   /// Arrivals so far since the run began.
   std::uint32_t arrivals() { return static_cast<std::uint32_t>(CpuPlatform::device(word).load(Order::relaxed) - base); }
   template <class P = CpuPlatform>
-  Meeting meet(std::uint64_t k, bool vote) {
+  BarrierResult meet(std::uint64_t k, bool vote) {
     const GridBarrier<P> barrier{&word, workers};
     barrier.arrive(k, vote);
     return barrier.wait(base, k, limit.wait());
@@ -66,9 +66,9 @@ struct Phases : Ground {
   std::uint64_t take_part(std::uint32_t self, std::uint64_t meetings, std::uint64_t vote_at) {
     for (std::uint64_t k = 1; k <= meetings; ++k) {
       cells[k & 1][self] = k * 100 + self;
-      const Meeting meeting = meet(k, k == vote_at);
-      if (meeting == Meeting::aborted) ++wrong;
-      if (meeting != Meeting::go_on) return k;
+      const BarrierResult meeting = meet(k, k == vote_at);
+      if (meeting == BarrierResult::aborted) ++wrong;
+      if (meeting != BarrierResult::go_on) return k;
       const std::uint32_t neighbour = (self + 1) % workers;
       if (cells[k & 1][neighbour] != k * 100 + neighbour) ++wrong;
     }
@@ -120,7 +120,7 @@ TEST_CASE("runs one after another start from the word they find, across its wrap
 TEST_CASE("a vote of the next meeting is not taken for one of this meeting") {
   for (std::uint64_t first = 1; first <= 2; ++first) {
     Ground ground(2);
-    Meeting fast = Meeting::aborted, slow[2] = {Meeting::aborted, Meeting::aborted};
+    BarrierResult fast = BarrierResult::aborted, slow[2] = {BarrierResult::aborted, BarrierResult::aborted};
     run_together(2, [&](std::uint32_t i) {
       for (std::uint64_t k = 1; k < first; ++k) ground.meet(k, false);
       if (i == 0) {
@@ -135,27 +135,27 @@ TEST_CASE("a vote of the next meeting is not taken for one of this meeting") {
       slow[1] = ground.meet(first + 1, false);
     });
     INFO("meeting " << first);
-    CHECK(slow[0] == Meeting::go_on);
-    CHECK(slow[1] == Meeting::stop);
-    CHECK(fast == Meeting::stop);
+    CHECK(slow[0] == BarrierResult::go_on);
+    CHECK(slow[1] == BarrierResult::stop);
+    CHECK(fast == BarrierResult::stop);
   }
 }
 
 TEST_CASE("an abort ends a meeting that somebody misses") {
   Ground ground(4);
-  Meeting met[2] = {Meeting::go_on, Meeting::go_on};
+  BarrierResult met[2] = {BarrierResult::go_on, BarrierResult::go_on};
   run_together(3, [&](std::uint32_t i) {
     if (i == 2) return ground.limit.give_up();
     met[i] = ground.meet(1, false);
   });
-  CHECK(met[0] == Meeting::aborted);
-  CHECK(met[1] == Meeting::aborted);
+  CHECK(met[0] == BarrierResult::aborted);
+  CHECK(met[1] == BarrierResult::aborted);
 }
 
 TEST_CASE("a worker that waits too long for the others reports it") {
   Ground ground(2);
   ground.limit.budget_ns = 1'000'000;
-  CHECK(ground.meet(1, false) == Meeting::aborted);
+  CHECK(ground.meet(1, false) == BarrierResult::aborted);
   CHECK(ground.limit.report.reason == static_cast<std::uint32_t>(WaitReason::grid_barrier));
   CHECK(ground.limit.report.address == reinterpret_cast<std::uint64_t>(&ground.word));
 }

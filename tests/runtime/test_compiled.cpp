@@ -110,11 +110,11 @@ TEST_CASE("compiled: arrivals that wrap in the middle of a run are no vote, and 
       word = (k - 1) * kArrivers;
       gate.arrive(k, false);
       gate.arrive(k, false);
-      CHECK(gate.wait(0, k, limit.wait()) == Meeting::go_on);
+      CHECK(gate.wait(0, k, limit.wait()) == BarrierResult::go_on);
       gate.arrive(k + 1, true);  // by one that is fast
-      CHECK(gate.wait(0, k, limit.wait()) == Meeting::go_on);
+      CHECK(gate.wait(0, k, limit.wait()) == BarrierResult::go_on);
       gate.arrive(k + 1, false);
-      CHECK(gate.wait(0, k + 1, limit.wait()) == Meeting::stop);
+      CHECK(gate.wait(0, k + 1, limit.wait()) == BarrierResult::stop);
     }
   }
 }

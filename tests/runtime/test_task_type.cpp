@@ -1,5 +1,5 @@
 // What a task type may have. What it may not have is in tests/compile_fail.
-#include "runtime/cpu/task_type.hpp"
+#include "runtime/records/task_type.hpp"
 #include "support/compiled_tasks.hpp"
 #include "support/dependent_tasks.hpp"
 #include "support/early_tasks.hpp"

@@ -221,7 +221,7 @@ inline bool barrier() {
     for (std::uint64_t k = 1; k <= kCargo; ++k) {
       cells[k & 1][self] = k;
       barrier.arrive(k, false);
-      flaws.add(barrier.wait(0, k, limit.wait()) != Meeting::go_on);
+      flaws.add(barrier.wait(0, k, limit.wait()) != BarrierResult::go_on);
       flaws.add(cells[k & 1][(self + 1) % kWorkers] != k);
     }
   });

@@ -14,6 +14,11 @@ ORDER = {
 APP_ORDER = {
     "apps/llama": ("checkpoint", "decode", "portable", "tuned", "bench", "cli"),
 }
+# The header of a program that only submits, the rooms whose files it brings, and of those what it does not bring.
+SUBMITTER = "host/include/flywheel/flywheel.hpp"
+SUBMITTER_NEEDS = ("runtime/base/", "runtime/records/", "runtime/include/", "host/base/", "host/trace/", "host/plan/", "host/load/",
+                   "host/api/")
+SUBMITTER_LEAVES = "runtime/records/device_state.hpp"
 MOST_FILES = 16
 LONGEST_CHAIN = 8  # files of one room, each of which includes the next
 
@@ -111,6 +116,21 @@ def long_chains(includes):
             yield f"{'/'.join(room)}: {len(files)} files include one another in a chain, at most {LONGEST_CHAIN}: {' -> '.join(files)}"
 
 
+def reached_by_submitters(includes):
+    """Files that programs which only submit would compile, and that they have no use for: the scheduler, engines."""
+    reached, open_paths = {SUBMITTER}, [SUBMITTER]
+    while open_paths:
+        path = open_paths.pop()
+        for target, line in includes.get(path, []):
+            if target in reached or target.split("/")[0] not in LIBRARY:
+                continue
+            reached.add(target)
+            open_paths.append(target)
+            if target == SUBMITTER_LEAVES or not target.startswith(SUBMITTER_NEEDS):
+                yield f"{path}:{line}: brings {target} into <flywheel/flywheel.hpp>: forward-declare what is needed of it"
+
+
 def room_leaks(root, paths):
     includes = _includes(root, paths)
-    return [*misplaced(paths), *backward_includes(includes), *crowded(paths), *long_chains(includes)]
+    return [*misplaced(paths), *backward_includes(includes), *crowded(paths), *long_chains(includes),
+            *reached_by_submitters(includes)]

@@ -34,6 +34,8 @@ LEAKS = [
     ("runtime includes a later room", "runtime/base/a.hpp", '#include "runtime/dynamic/inbox_poller.hpp"\n'),
     ("host includes a later room by a relative path", "host/plan/a.hpp", '#include "../api/run.hpp"\n'),
     ("an app's room includes a later one", "apps/llama/checkpoint/a.hpp", '#include "apps/llama/tuned/graph.hpp"\n'),
+    ("a submitter gets the scheduler", "host/api/run.hpp", '#include "runtime/dynamic/worker.hpp"\n'),
+    ("a submitter gets the device state", "host/api/run.hpp", '#include "runtime/records/device_state.hpp"\n'),
     ("device includes CPU workers", "device/a.cuh", '#include "runtime/cpu/executor.hpp"\n'),
 ]
 

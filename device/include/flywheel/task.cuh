@@ -13,7 +13,7 @@
 #pragma once
 
 #include "../../../runtime/cpu/entry.hpp"
-#include "../../../runtime/cpu/task_type.hpp"
+#include "../../../runtime/records/task_type.hpp"
 #ifdef __CUDACC__
 #include "../../kernel.cuh"
 #endif

@@ -5,16 +5,14 @@
 // have a written return type `void`, so that asking does not compile its body.
 #pragma once
 
-#include "../compiled/operands.hpp"
-#include "block.hpp"
+#include <type_traits>
+#include <utility>
+
+#include "any_block.hpp"
 
 namespace flywheel::detail {
 
 /// Stands for a GPU block, for parts that only GPUs have.
-struct AnyGpuBlock : CpuBlock<AnyTaskList> {
-  static constexpr bool kOnGpu = true;
-};
-/// What load() passes to dependents() and to buffers().
 struct AnyFetch {
   FLYWHEEL_TASK void operator()(const void*, std::uint32_t) const {}
 };
@@ -26,11 +24,11 @@ struct AnyNote {
 /// const.
 template <class Task>
 struct Asks {
-  using Cpu = CpuBlock<AnyTaskList>;
-  using Gpu = AnyGpuBlock;
+  using Cpu = AnyBlock<false>;
+  using Gpu = AnyBlock<true>;
 
   template <class Block>
-  static constexpr bool computes_on = requires(Task& task, Block& block, CpuOperands& operands) {
+  static constexpr bool computes_on = requires(Task& task, Block& block, AnyOperands& operands) {
     task.compute(block, operands);
   };
   template <class Block>
@@ -114,7 +112,7 @@ constexpr bool check_task_type() {
   static_assert(sizeof(Task) <= kTaskArgBytes,
                 "a task type must fit kTaskArgBytes (96): keep larger data in a device buffer and pass a pointer");
   static_assert(alignof(Task) <= 16, "a task type must not ask for more than 16-byte alignment");
-  static_assert(std::is_invocable_v<const Task&, CpuBlock<AnyTaskList>&>,
+  static_assert(std::is_invocable_v<const Task&, AnyBlock<false>&>,
                 "a task type needs `template <class Block> FLYWHEEL_TASK auto operator()(Block& block) const`");
   check_operand_members<Task>();
   check_parts<Task>();

@@ -1,4 +1,4 @@
-#include "executable.hpp"
+#include "loaded_graph.hpp"
 
 #include "../plan/task_name.hpp"
 
@@ -10,3 +10,9 @@ std::string LoadedGraph::task_name(std::uint32_t local) const {
 }
 
 }  // namespace flywheel::detail
+
+namespace flywheel {
+
+std::uint32_t Executable::size() const { return graph_ ? graph_->task_count : 0; }
+
+}  // namespace flywheel
