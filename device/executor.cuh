@@ -6,6 +6,7 @@
 #pragma once
 
 #include "../runtime/records/task_slot.hpp"
+#include "../runtime/dynamic/batch.hpp"
 #include "compiled.cuh"
 
 namespace flywheel::detail {
@@ -32,7 +33,6 @@ struct ExecutorShared {
   BlockShared block;
   LocalWork work;
   DirectSlot direct_slot;
-  RunConstants message;
 };
 
 /// The block's one copy. It is found by name, not by reference, so that the compiler knows that it is shared memory.
@@ -108,13 +108,15 @@ class GpuExecutor {
   }
 
   /// The same for a run that was admitted just now: its constants came through the direct slot, which IdleSlot::peek() has
-  /// acquired. A graph that is submitted again finds its record still in the slot: records of a loaded graph do not
-  /// change, and no two loaded graphs have the same serial.
+  /// acquired, and so did a record that the message carried. A graph that is submitted again finds its record still in the
+  /// slot: records of a loaded graph do not change, and no two loaded graphs have the same serial.
   __device__ const TaskSlot& fetch_direct(std::uint32_t slot, const TaskRecord& record, std::uint32_t index,
                                           const RunConstants&) {
     TaskSlot& task_slot = executor_shared().task_slots[slot];
     const std::uint32_t serial = executor_shared().direct_slot.run.serial;  // `run`, found by name
-    if (executor_shared().tags[slot].record != index || executor_shared().tags[slot].serial != serial) {
+    if (executor_shared().direct_slot.run.flags & kInlineRoot) {
+      copy_carried(slot);
+    } else if (executor_shared().tags[slot].record != index || executor_shared().tags[slot].serial != serial) {
       uint4 words[kRecordVectors];
       read_words<kRecordVectors>(words, &record);
       put<kRecordVectors>(&task_slot.record, words);
@@ -191,6 +193,17 @@ class GpuExecutor {
   __device__ std::uint32_t next_slot() const { return next_; }
 
  private:
+  __device__ static void copy_carried(std::uint32_t slot) {
+    const auto* from = reinterpret_cast<const uint4*>(&executor_shared().direct_slot.record);
+    auto* to = reinterpret_cast<uint4*>(&executor_shared().task_slots[slot].record);
+    uint4 words[kRecordVectors];
+#pragma unroll
+    for (std::uint32_t i = 0; i < kRecordVectors; ++i) words[i] = from[i];
+#pragma unroll
+    for (std::uint32_t i = 0; i < kRecordVectors; ++i) to[i] = words[i];
+    executor_shared().tags[slot].record = kNoRecord;
+  }
+
   static constexpr std::uint32_t kRecordVectors = sizeof(TaskRecord) / sizeof(uint4);
   static constexpr std::uint32_t kNoRecord = ~0u;
 
@@ -282,7 +295,7 @@ __device__ __forceinline__ void compute_loop() {
     if (what == Command::leave) return;
     GpuBlock<List> block(shared.contexts[slot], shared.block, scratch_memory(shared.dev));
     if (what == Command::task) {
-      List::run(shared.task_slots[slot].record, block);
+      run_dynamic<List>(shared.task_slots[slot].record, block);
     } else if (what == Command::compiled) {
       compute_role<List>(roles_shared(), shared.dev, shared.block);
     } else {

@@ -32,6 +32,12 @@ __device__ __forceinline__ void prepare(const DeviceState& dev) {
   __syncthreads();
 }
 
+/// The inbox poller's, in block 0. Found by name, as executor_shared() is.
+__device__ __forceinline__ PollerBuffer& poller_buffer() {
+  __shared__ PollerBuffer shared;
+  return shared;
+}
+
 /// The control thread: runs the worker's loop until the kernel stops, then dismisses the other warps of the block.
 __device__ __forceinline__ void control_loop(const DeviceState& dev) {
   GpuExecutor executor(dev, blockIdx.x);
@@ -48,7 +54,7 @@ __device__ __forceinline__ void serve(const DeviceState& dev) {
   if (warp == kControlWarp) {
     if (threadIdx.x == 0) control_loop(dev);
   } else if (warp == kPollerWarp) {
-    if (blockIdx.x == 0) InboxPoller<WarpPlatform>(dev, executor_shared().direct_slot, executor_shared().message)();
+    if (blockIdx.x == 0) InboxPoller<WarpPlatform>(dev, executor_shared().direct_slot, poller_buffer())();
   } else {
     serve_compiled_runs<List>(executor_shared().dev);
   }

@@ -4,6 +4,7 @@
 
 #include "../base/process.hpp"
 #include "../kernel/device_state_memory.hpp"
+#include "../load/batch_blocks.hpp"
 #include "../load/heap.hpp"
 #include "../load/loader.hpp"
 #include "../submit/dispatcher.hpp"
@@ -17,6 +18,7 @@ struct Core {
         heap(*engine, options.heap_bytes),
         memory(*engine, options),
         loader(*engine, memory.dev(), heap, entry, options),
+        batch_blocks(memory.dev(), entry),
         dispatcher(*engine, memory.dev(), options) {}
 
   /// False in a child of fork(): threads and GPU belong to the parent, and the child must not end them.
@@ -30,6 +32,7 @@ struct Core {
   Heap heap;
   DeviceStateMemory memory;
   Loader loader;
+  BatchBlocks batch_blocks;
   Dispatcher dispatcher;
   const int process = this_process();
 };

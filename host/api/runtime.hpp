@@ -2,11 +2,14 @@
 // Programs include it through <flywheel/flywheel.hpp> and create it with flywheel::start<Tasks...>().
 #pragma once
 
+#include <functional>
 #include <optional>
+#include <ranges>
 
 #include "../base/compiled.hpp"
 #include "../base/options.hpp"
 #include "../load/executable.hpp"
+#include "batch.hpp"
 #include "buffer.hpp"
 #include "run.hpp"
 
@@ -111,6 +114,38 @@ class Runtime {
     return start_after(stream, std::move(record));
   }
 
+  /// Submits tasks of one type without a graph: no load, and no limit to their number. Returns when the last of them is on
+  /// its way; while all blocks are in use it waits for tasks to end. Tasks of a higher priority run first. Throws UsageError
+  /// for a task type that is not the runtime's and after shutdown(), GraphError for a buffer that tasks cannot use,
+  /// DeviceError if the device is lost.
+  ///
+  ///   std::vector<Square> squares = ...;
+  ///   flywheel::Batch<float> batch = rt.submit(squares);
+  template <std::ranges::contiguous_range Tasks>
+    requires detail::Submittable<std::ranges::range_value_t<Tasks>>
+  auto submit(const Tasks& tasks, Priority priority = Priority::normal) {
+    using Task = std::ranges::range_value_t<Tasks>;
+    static_assert(detail::check_task_type<Task>());
+    Batch<detail::ResultOf<Task>> batch;
+    const Task* from = std::ranges::data(tasks);
+    const std::size_t count = std::ranges::size(tasks);
+    if constexpr (detail::Asks<const Task>::buffers)
+      for (std::size_t i = 0; i < count; ++i)
+        from[i].buffers([&](const char* name, const void* pointer) { check_buffer(typeid(Task), i, name, pointer); });
+    submit_parts(batch, typeid(Task), detail::bytes_of_result<detail::ResultOf<Task>>(), count, priority,
+                 [from](std::size_t first, std::uint32_t n, detail::TaskHeader header, detail::TaskRecord* to) {
+                   for (std::uint32_t i = 0; i < n; ++i) {
+                     header.local = static_cast<std::uint32_t>(first + i);
+                     to[i].header = header;
+                     std::memcpy(to[i].args, from + first + i, sizeof(Task));
+                     if (header.result_offset != kNoResult) header.result_offset += sizeof_result<Task>();
+                   }
+                 });
+    return batch;
+  }
+  /// Submits tasks of several types without a graph. Like submit(range).
+  MixedBatch submit_batch(const BatchBuilder& tasks, Priority priority = Priority::normal);
+
   /// Allocates zeroed device memory for n values. If the heap has no room, the runtime parks the kernel and takes more
   /// memory from the device. Throws CapacityError or DeviceError if there is not enough.
   template <class T>
@@ -139,7 +174,20 @@ class Runtime {
   void shutdown();
 
  private:
+  /// Writes the records of `n` tasks from `first` on. `header` is that of the first; its index and, if there are results,
+  /// its offset go on from there.
+  using FillRecords =
+      std::function<void(std::size_t first, std::uint32_t n, detail::TaskHeader header, detail::TaskRecord* to)>;
+
+  template <class Task>
+  static constexpr std::uint32_t sizeof_result() {
+    return detail::bytes_of_result<detail::ResultOf<Task>>();
+  }
+
   const std::shared_ptr<detail::Core>& core() const;
+  void check_buffer(std::type_index type, std::size_t task, const char* name, const void* pointer) const;
+  void submit_parts(detail::BatchParts& batch, std::type_index type, std::uint32_t result_bytes, std::size_t count,
+                    Priority priority, const FillRecords& fill);
   Executable load(const Graph& graph, const Compiled* how);
   std::shared_ptr<detail::RunRecord> make_record(const Executable& executable) const;
   Run start(std::shared_ptr<detail::RunRecord> record);

@@ -65,6 +65,8 @@ DeviceState sizes(const Engine& engine, const Options& o) {
   dev.queue_capacity = power_of_two(o.queue_capacity, "queue_capacity", 1u << 28);
   dev.spawn_capacity = power_of_two(o.spawn_capacity, "spawn_capacity", 1u << 24);
   dev.spawn_base = o.max_tasks;
+  dev.inline_base = dev.spawn_base + dev.spawn_capacity;
+  dev.batch_base = dev.inline_base + dev.run_slots;
   dev.share_shift = static_cast<std::uint32_t>(std::bit_width(2 * dev.workers - 1));
   dev.keep_successor = o.tuning.keep_successor;
   dev.inbox_capacity = 256;
@@ -94,7 +96,7 @@ DeviceStateMemory::DeviceStateMemory(Engine& engine, const Options& options)
   dev_.queue_slots = device<std::uint64_t>(std::size_t{kPriorities} * dev_.queue_capacity + dev_.spawn_capacity);
   dev_.runs = device<RunState>(runs);
   dev_.execs = device<ExecRecord>(options.max_executables);
-  dev_.records = device<TaskRecord>(std::size_t{options.max_tasks} + dev_.spawn_capacity);
+  dev_.records = device<TaskRecord>(std::size_t{dev_.batch_base} + kBatchBlocks * kBatchTasks);
   dev_.edges = device<Edge>(options.max_edges);
   dev_.stats = device<WorkerStats>(watched);
   dev_.progress = device<Padded<std::uint64_t>>(dev_.workers);
@@ -106,6 +108,7 @@ DeviceStateMemory::DeviceStateMemory(Engine& engine, const Options& options)
   dev_.results = shared<unsigned char>(runs * dev_.result_bytes);
   dev_.stream_cells = shared<StreamCell>(runs * dev_.stream_capacity);
   dev_.stream_consumed = shared<Padded<std::uint64_t>>(runs);
+  dev_.batch_records = shared<TaskRecord>(kBatchBlocks * kBatchTasks);
   dev_.heartbeats = shared<Heartbeat>(watched);
   dev_.reports = shared<WaitReport>(watched);
   if (!engine.drains()) *(dev_.host_awake_ns = shared<std::uint64_t>(16)) = 1;

@@ -22,14 +22,14 @@ class InboxWriter {
   bool all_read() const { return CpuPlatform::system(*inbox_.consumed).load(Order::acquire) == next_; }
   /// Writes one message. There must be room: a submission leaves two entries for cancel and park messages.
   /// Inbox::write() names the orders.
-  void write(const RunConstants& message) { inbox_.write(next_++, message); }
+  void write(const Message& message) { inbox_.write(next_++, message); }
   /// Writes a cancel or park message.
   void write(InboxOp op, std::uint32_t slot = 0, std::uint32_t generation = 0) {
-    RunConstants words{};
-    words.op = static_cast<std::uint32_t>(op);
-    words.slot = slot;
-    words.generation = generation;
-    write(words);
+    Message message{};
+    message.run.op = static_cast<std::uint32_t>(op);
+    message.run.slot = slot;
+    message.run.generation = generation;
+    write(message);
   }
 
  private:

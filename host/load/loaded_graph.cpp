@@ -5,8 +5,9 @@
 namespace flywheel::detail {
 
 std::string LoadedGraph::task_name(std::uint32_t local) const {
-  if (local >= types.size()) return "task " + std::to_string(local);
-  return task_text(local, types[local], stages[stage_of[local]]);
+  const std::uint32_t at = types.size() == 1 ? 0 : local - first_local;
+  if (at >= types.size()) return "task " + std::to_string(local);
+  return task_text(local, types[at], stage_of.empty() ? std::string() : stages[stage_of[at]]);
 }
 
 }  // namespace flywheel::detail

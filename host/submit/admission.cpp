@@ -38,8 +38,9 @@ bool Admission::admit(const Lock&, const RunPtr& run) {
   }
   slots_.take(run);
   take_room(*run);
-  const std::vector<unsigned char>& defaults = run->graph->params;
-  if (!defaults.empty()) std::copy_n(run->params.begin(), defaults.size(), dev_.params + std::size_t{run->slot} * kParamBytes);
+  const std::size_t params = run->graph->params.size();
+  // Shorter ones travel in the message.
+  if (params > kInlineBytes) std::copy_n(run->params.begin(), params, dev_.params + std::size_t{run->slot} * kParamBytes);
   counters_.peak_live = std::max<std::uint64_t>(counters_.peak_live, slots_.live());
   ++counters_.admitted;
   return true;

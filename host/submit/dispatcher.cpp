@@ -234,6 +234,14 @@ void Dispatcher::retire(const RunPtr& run) {
   if (admission_.waiting()) wake_.notify_one();  // a slot has become free
 }
 
+void Dispatcher::retire_finished() {
+  throw_if_closed();
+  Lock lock(mutex_, std::try_to_lock);
+  if (!lock.owns_lock()) return;  // the thread that holds it may be retiring runs
+  or_fail_everything(lock, [&] { ending_.retire_finished(lock); });
+  if (admission_.waiting()) wake_.notify_one();  // a slot may have become free
+}
+
 void Dispatcher::cancel(const RunPtr& run) {
   Lock lock(mutex_);
   if (ending_.cancel(lock, run)) wake_.notify_one();  // room may have been reserved for it

@@ -58,6 +58,8 @@ class Dispatcher {
   /// Frees the slot, counters and room of a run whose completion word is written. Collects its outcome first if
   /// Run::done() has not.
   void retire(const RunPtr& run);
+  /// Retires all runs that have ended: for threads that wait for what those use. Throws like submit().
+  void retire_finished();
   /// Runs `action` while no kernel is resident or about to be launched, after the runs in flight have ended. Throws
   /// CapacityError if they do not end within Options::shutdown_timeout.
   void while_parked(const std::function<void()>& action);

@@ -10,6 +10,7 @@
 
 #include "../../runtime/base/status.hpp"
 #include "../../runtime/records/run.hpp"
+#include "../../runtime/records/task.hpp"
 #include "../load/loaded_graph.hpp"
 #include "../trace/trace.hpp"
 
@@ -50,7 +51,9 @@ struct RunRecord {
   void end_early(Status status, const std::string& why) {
     std::scoped_lock lock(mutex);
     // Relaxed: `done` is only stored under `mutex`, which is held.
-    if (phase.load(std::memory_order_relaxed) == RunPhase::done) return;
+    const RunPhase before = phase.load(std::memory_order_relaxed);
+    if (before == RunPhase::done) return;
+    if (before == RunPhase::waiting) holds.reset();
     code = static_cast<std::uint32_t>(status);
     cause = why;
     ended_early = true;
@@ -63,6 +66,9 @@ struct RunRecord {
   std::uint32_t priority = static_cast<std::uint32_t>(Priority::normal);
   bool packs = false;  // first run of a compiled graph: packs its operands
   bool traced = false;
+  std::unique_ptr<TaskRecord> root;  // the task that the run begins with, if it travels in the message: see kInlineRoot
+  /// What the device reads while the run is in flight. Dropped when the run leaves its slot, under the dispatcher's mutex.
+  std::shared_ptr<void> holds;
   std::array<unsigned char, kParamBytes> params;  // the graph's parameters; bytes behind them are unused
 
   /// The state of the run; it publishes the fields below. Stored with release and loaded with acquire, unless a comment

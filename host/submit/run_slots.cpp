@@ -1,8 +1,7 @@
 #include "run_slots.hpp"
 
 #include <algorithm>
-
-#include "../../runtime/records/inbox.hpp"
+#include <cstring>
 
 namespace flywheel::detail {
 
@@ -22,7 +21,8 @@ void RunSlots::take(const RunPtr& run) {
 void RunSlots::give_back(const RunRecord& run) {
   stream_next_[run.slot] = run.stream_next;  // final since the run was collected
   free_.push_back(run.slot);
-  live_[run.slot].reset();
+  const RunPtr last = std::move(live_[run.slot]);
+  last->holds.reset();
   --live_count_;
 }
 
@@ -35,9 +35,10 @@ std::vector<RunSlots::RunPtr> RunSlots::abandon() {
   return all;
 }
 
-RunConstants submission_of(const RunRecord& run) {
+Message submission_of(const RunRecord& run) {
   const LoadedGraph& graph = *run.graph;
-  RunConstants words = graph.constants;
+  Message message{graph.constants, {}};
+  RunConstants& words = message.run;
   words.op = static_cast<std::uint32_t>(InboxOp::submit);
   words.slot = run.slot;
   words.generation = run.generation;
@@ -49,7 +50,9 @@ RunConstants submission_of(const RunRecord& run) {
       reinterpret_cast<std::uint64_t>(static_cast<std::uint64_t*>(graph.counters) + std::size_t{run.bank} * graph.task_count);
   words.counters[0] = static_cast<std::uint32_t>(bank);
   words.counters[1] = static_cast<std::uint32_t>(bank >> 32);
-  return words;
+  if (run.root) std::memcpy(message.carried, run.root.get(), sizeof(TaskRecord));
+  else if (words.param_bytes <= kInlineBytes) std::copy_n(run.params.begin(), words.param_bytes, message.carried);
+  return message;
 }
 
 }  // namespace flywheel::detail

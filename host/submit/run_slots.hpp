@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "../../runtime/records/inbox.hpp"
 #include "run_record.hpp"
 
 namespace flywheel::detail {
@@ -39,6 +40,6 @@ class RunSlots {
 };
 
 /// The inbox message that submits a run, which has its slot.
-RunConstants submission_of(const RunRecord& run);
+Message submission_of(const RunRecord& run);
 
 }  // namespace flywheel::detail

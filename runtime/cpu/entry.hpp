@@ -21,8 +21,8 @@ void cpu_worker(const DeviceState& dev, std::uint32_t id, DirectSlot* direct_slo
 /// Runs the inbox poller on the calling thread until the runtime parks or aborts.
 template <class P = CpuPlatform>
 void cpu_poller(const DeviceState& dev, DirectSlot* direct_slot) {
-  RunConstants work{};
-  InboxPoller<P> poller(dev, *direct_slot, work);
+  PollerBuffer buffer{};
+  InboxPoller<P> poller(dev, *direct_slot, buffer);
   poller();
 }
 

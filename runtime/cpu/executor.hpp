@@ -6,6 +6,7 @@
 #pragma once
 
 #include "../records/task_slot.hpp"
+#include "../dynamic/batch.hpp"
 #include "compiled.hpp"
 
 namespace flywheel::detail {
@@ -58,7 +59,7 @@ class CpuExecutor {
   FLYWHEEL_TASK Outcome wait(std::uint32_t slot, Slow&&, Long&& takes_long, Last&&) {
     CpuBlock<List, P> block(contexts_[slot], scratch_);
     begin_body<P>(dev_.heartbeats[worker_], contexts_[slot].item.pack());
-    CatchingList<List>::run(task_slots_[slot].record, block);
+    run_dynamic<CatchingList<List>>(task_slots_[slot].record, block);
     end_body<P>(dev_.heartbeats[worker_]);
     takes_long();
     return contexts_[slot].outcome;

@@ -125,6 +125,12 @@ class BlockCore {
   FLYWHEEL_TASK std::uint32_t worker() const { return context_->worker; }
   FLYWHEEL_TASK std::uint32_t workers() const { return context_->dev->workers; }
 
+  /// Library use, see batch.hpp: the record arena, and the publication of the run's roots by a task of the run.
+  FLYWHEEL_TASK TaskRecord* records() const { return context_->dev->records; }
+  FLYWHEEL_TASK void publish_own_roots() const {
+    publish_roots<P>(*context_->dev, context_->worker, context_->run->line.constants);
+  }
+
   /// Library use: stores a task's return value in the run's results, in host memory. One thread calls. A plain copy:
   /// the task's arrival and the release in end_run() order it for the host.
   template <class T>

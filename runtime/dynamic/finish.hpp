@@ -4,6 +4,7 @@
 #pragma once
 
 #include "../base/counter.hpp"
+#include "../records/batch.hpp"
 #include "../records/task_slot.hpp"
 #include "block.hpp"
 #include "completion.hpp"
@@ -84,9 +85,12 @@ class LongFinish {
       ++work_.sinks_done;
       return;
     }
-    arrive_sink<P>(dev_, id_, run_, single_ && run_.sinks == 1, !task_.failed, 1 + work_.sinks_done);
+    arrive_sink<P>(dev_, id_, run_, single_ && run_.sinks == 1, !task_.failed,
+                   skips_batch() ? run_.sinks : 1 + work_.sinks_done);
     work_.sinks_done = 0;
   }
+  /// The task would have published the other tasks of its run: it arrives for all of them.
+  FLYWHEEL_TASK bool skips_batch() const { return !task_.runs && header_.type == kFetchBatchType; }
   FLYWHEEL_TASK static bool is_sink_of_several(const TaskHeader& header, const RunConstants& run) {
     return header.edge_count == 0 && run.sinks != 1 && !(header.flags & kTaskSpawned);
   }

@@ -19,15 +19,27 @@ FLYWHEEL_TASK void open_line(RunLine& line, const std::uint32_t* mine) {
     P::device(words[i]).store(i < kRunWords ? mine[k] : 0, Order::relaxed);
 }
 
+/// Stores the record that a message carries, as open_line() stores the line.
+template <class P>
+FLYWHEEL_TASK void store_record(TaskRecord& record, const std::uint32_t* mine) {
+  static_assert(sizeof(TaskRecord) == kInlineBytes);
+  auto* words = reinterpret_cast<std::uint32_t*>(&record);
+  constexpr std::uint32_t kFirst = offsetof(Message, carried) / 4;
+  for (std::uint32_t i = P::lane(), k = 0; i < kMessageWords; i += P::lanes(), ++k)
+    // Relaxed: as in open_line().
+    if (i >= kFirst) P::device(words[i - kFirst]).store(mine[k], Order::relaxed);
+}
+
 /// Handles the messages on one thread: admits a run whose line is open, cancels a run, or notes that the kernel is to
 /// park.
 template <class P>
 class MessageHandler {
  public:
-  FLYWHEEL_TASK MessageHandler(const DeviceState& dev, DirectSlot& direct_slot, const RunConstants& message)
+  FLYWHEEL_TASK MessageHandler(const DeviceState& dev, DirectSlot& direct_slot, const Message& message)
       : dev_(dev),
         direct_slot_(direct_slot),
-        message_(message),
+        message_(message.run),
+        carried_(message),
         state_(dev.control->poller) {}
 
   /// Handles the message in the buffer.
@@ -42,6 +54,12 @@ class MessageHandler {
         parking_ = true;
         return;
     }
+  }
+
+  /// Admits `count` runs whose first root came with the message: publishes these roots, which are in the buffer, together.
+  FLYWHEEL_TASK void admit_carried(std::uint32_t count, std::uint32_t priority, const std::uint64_t* roots) {
+    state_.admitted += count;
+    publish_items<P>(dev_, dev_.workers, count, priority, roots);
   }
 
   /// True once the host has asked to park and all admitted runs have ended. Relaxed: pairs with the add in end_run(),
@@ -67,7 +85,8 @@ class MessageHandler {
   }
 
  private:
-  /// Admits a run: announces a collective one; else delivers its only root over the direct slot or publishes its roots.
+  /// Admits a run: announces a collective one; else delivers its only root over the direct slot or publishes its roots. The
+  /// record that the message carries is a root, and the only one at first.
   FLYWHEEL_TASK void admit(const RunConstants& message) {
     RunState& run = dev_.runs[message.slot];
     ++state_.admitted;
@@ -75,9 +94,12 @@ class MessageHandler {
     P::device(run.outstanding).store(message.sinks, Order::relaxed);
     if (message.param_bytes) copy_params(run);
     if (message.flags & kAllWorkers) return announce(run);
-    if (message.root_count == 1 && offer_directly<P>(direct_slot_, only_root(message), message))
+    const bool carries_root = message.flags & kInlineRoot;
+    const std::uint64_t root = only_root(message);
+    if ((carries_root || message.root_count == 1) && offer_directly<P>(direct_slot_, root, carried_))
       return wait_for_direct_worker();
-    publish_roots<P>(dev_, dev_.workers, message_);
+    if (carries_root) publish_items<P>(dev_, dev_.workers, 1, message.priority, &root);
+    else publish_roots<P>(dev_, dev_.workers, message_);
   }
 
   /// Stops polling after a run went out over the direct slot, until the worker of this block waits there again, or for
@@ -91,14 +113,18 @@ class MessageHandler {
       if (spins % 8 == 7 && P::now_ns() - begin > kLongestNs) return;
   }
 
-  FLYWHEEL_TASK static std::uint64_t only_root(const RunConstants& message) {
-    return Item{message.first_record + message.root_task, static_cast<std::uint16_t>(message.slot), false}.pack();
+  FLYWHEEL_TASK std::uint64_t only_root(const RunConstants& message) const {
+    const std::uint32_t record =
+        message.flags & kInlineRoot ? dev_.inline_base + message.slot : message.first_record + message.root_task;
+    return Item{record, static_cast<std::uint16_t>(message.slot), false}.pack();
   }
 
-  /// Copies the run's parameters from host memory. Plain: Inbox::read() has acquired the source, and admitting the run
-  /// releases the copy.
+  /// Copies the run's parameters: from the message, or from host memory if they are too long for it. Plain: Inbox::read()
+  /// has acquired the source, and admitting the run releases the copy.
   FLYWHEEL_TASK void copy_params(RunState& run) const {
-    const auto* words = reinterpret_cast<const std::uint64_t*>(dev_.params + std::size_t{message_.slot} * kParamBytes);
+    const unsigned char* from =
+        message_.param_bytes <= kInlineBytes ? carried_.carried : dev_.params + std::size_t{message_.slot} * kParamBytes;
+    const auto* words = reinterpret_cast<const std::uint64_t*>(from);
     auto* to = reinterpret_cast<std::uint64_t*>(run.params);
     for (std::uint32_t i = 0; i < (message_.param_bytes + 7) / 8; ++i) to[i] = words[i];
   }
@@ -123,36 +149,48 @@ class MessageHandler {
 
   const DeviceState& dev_;
   DirectSlot& direct_slot_;
-  const RunConstants& message_;
+  const RunConstants& message_;  // of carried_
+  const Message& carried_;
   InboxPollerState state_;
   std::uint32_t phased_ = 0;
   bool parking_ = false;
 };
 
-/// Polls the inbox: the lanes of P read a message together, and the leading lane handles it.
+/// Most messages that one poll takes.
+inline constexpr std::uint32_t kMostMessages = 16;
+
+/// Where the lanes lay out what the leading lane handles: shared memory on the GPU.
+struct PollerBuffer {
+  Message message;
+  std::uint64_t roots[kMostMessages];
+};
+
+/// Polls the inbox: the lanes of P read messages together, and the leading lane handles them.
 template <class P>
 class InboxPoller {
  public:
-  /// `direct_slot` belongs to the worker in the same block. `buffer` is where the lanes lay out a message: shared
-  /// memory on the GPU.
-  FLYWHEEL_TASK InboxPoller(const DeviceState& dev, DirectSlot& direct_slot, RunConstants& buffer)
+  /// `direct_slot` belongs to the worker in the same block.
+  FLYWHEEL_TASK InboxPoller(const DeviceState& dev, DirectSlot& direct_slot, PollerBuffer& buffer)
       : dev_(dev),
         inbox_(Views<P>{dev}.inbox()),
         buffer_(buffer),
-        handler_(dev, direct_slot, buffer),
+        handler_(dev, direct_slot, buffer.message),
         next_(dev.control->poller.next_entry),
         released_(next_) {}
 
   /// Polls until the kernel parks or is aborted. All lanes call. One poll is under way at a time: with two a submission
-  /// takes 1 us longer (H200), because the fences of this SM wait for both; see tuning.md.
+  /// takes 1 us longer (H200), because the fences of this SM wait for both; see tuning.md. A poll looks for one message, or
+  /// for kMostMessages if the one before has found some.
   FLYWHEEL_TASK void operator()() {
     if (P::lane() == 0) handler_.post(0);
+    std::uint32_t wanted = 1;
     for (std::uint32_t spins = 0; !(spins % 16 == 15 && P::any(leaves())); ++spins) {
-      if (take_message()) {
-        if (P::lane() == 0) handler_.handle();
+      if (take_messages(wanted)) {
         P::converge();
         spins = 0;
+        wanted = kMostMessages;
       } else {
+        wanted = 1;
         if (spins == kQuiet) release_entries();
         P::pause(spins);
       }
@@ -163,28 +201,75 @@ class InboxPoller {
 
  private:
   static constexpr std::uint32_t kQuiet = 16;  // empty polls in a row until the host is told what was read
-  static constexpr std::uint32_t kWordsEach = (kRunWords + P::lanes() - 1) / P::lanes();
+  static constexpr std::uint32_t kWordsEach = message_words_each<P>();
 
   /// The leading lane's vote to return. Relaxed: `abort` pairs with report_wait() and the host; only its value counts.
   FLYWHEEL_TASK bool leaves() const {
     return P::lane() == 0 && (handler_.may_park() || P::device(dev_.control->broadcast.abort).load(Order::relaxed) != 0);
   }
 
-  /// Takes the next message if it has arrived: lays it out in buffer_ and, for a submission, opens the run's line.
-  FLYWHEEL_TASK bool take_message() {
-    std::uint32_t mine[kWordsEach] = {};
-    if (!inbox_.read(next_, mine)) return false;
-    ++next_;
-    auto* words = reinterpret_cast<std::uint32_t*>(&buffer_);
-    for (std::uint32_t i = P::lane(), k = 0; i < kRunWords; i += P::lanes(), ++k) words[i] = mine[k];
-    P::converge();  // orders what each lane has acquired before what any lane does next
-    // The two words come from the lanes that hold them: reading them back from buffer_ takes longer.
-    const auto word = [&](std::size_t offset) { return P::word_of_lanes(mine, static_cast<std::uint32_t>(offset / 4)); };
-    const std::uint32_t op = word(offsetof(RunConstants, op)), slot = word(offsetof(RunConstants, slot));
-    if (op == static_cast<std::uint32_t>(InboxOp::submit)) open_line<P>(dev_.runs[slot].line, mine);
-    P::converge();  // the leading lane releases what all lanes wrote, see open_line()
+  /// A word of a message, for all lanes. It comes from the lane that holds it: reading it back from the buffer takes longer.
+  FLYWHEEL_TASK static std::uint32_t word(const std::uint32_t* mine, std::size_t offset) {
+    return P::word_of_lanes(mine, static_cast<std::uint32_t>(offset / 4));
+  }
+  FLYWHEEL_TASK static bool submits(const std::uint32_t* mine) {
+    return word(mine, offsetof(RunConstants, op)) == static_cast<std::uint32_t>(InboxOp::submit);
+  }
+  FLYWHEEL_TASK static bool carries_root(const std::uint32_t* mine) {
+    return submits(mine) && word(mine, offsetof(RunConstants, flags)) & kInlineRoot;
+  }
+
+  /// Takes messages that have arrived, of at most `wanted`: one of any kind, or several that each carry a root. False if
+  /// there is none.
+  FLYWHEEL_TASK bool take_messages(std::uint32_t wanted) {
+    std::uint32_t mine[kMostMessages][kWordsEach] = {};
+    const std::uint32_t arrived = inbox_.read(next_, wanted, mine);
+    if (!arrived) return false;
+    const std::uint32_t priority = word(mine[0], offsetof(RunConstants, priority));
+    bool alike = true;
+    std::uint32_t carriers = 0;
+    if (arrived > 1)
+      for_constants<kMostMessages>([&](auto e) {
+        alike = alike && e < arrived && carries_root(mine[e]) && word(mine[e], offsetof(RunConstants, priority)) == priority;
+        carriers += alike;
+      });
+    if (carriers > 1) take_carriers(mine, carriers, priority);
+    else take_message(mine[0]);
+    next_ += carriers > 1 ? carriers : 1;
     if (next_ - released_ >= dev_.inbox_capacity / 4) release_entries();
     return true;
+  }
+
+  /// Lays the message out in the buffer, opens the line of a submitted run, stores the record that came with it, and handles
+  /// the message.
+  FLYWHEEL_TASK void take_message(const std::uint32_t (&mine)[kWordsEach]) {
+    auto* words = reinterpret_cast<std::uint32_t*>(&buffer_.message);
+    for (std::uint32_t i = P::lane(), k = 0; i < kMessageWords; i += P::lanes(), ++k) words[i] = mine[k];
+    P::converge();  // orders what each lane has acquired before what any lane does next
+    const std::uint32_t slot = word(mine, offsetof(RunConstants, slot));
+    if (submits(mine)) open_line<P>(dev_.runs[slot].line, mine);
+    if (carries_root(mine)) store_record<P>(dev_.records[dev_.inline_base + slot], mine);
+    P::converge();  // the leading lane releases what all lanes wrote, see open_line()
+    if (P::lane() == 0) handler_.handle();
+  }
+
+  /// Takes the first `count` messages, each of which carries the first root of its run: the roots are published together.
+  FLYWHEEL_TASK void take_carriers(const std::uint32_t (&mine)[kMostMessages][kWordsEach], std::uint32_t count,
+                                   std::uint32_t priority) {
+    P::converge();  // as above
+    for_constants<kMostMessages>([&](auto e) {
+      if (e >= count) return;
+      const std::uint32_t slot = word(mine[e], offsetof(RunConstants, slot));
+      const std::uint32_t sinks = word(mine[e], offsetof(RunConstants, sinks));
+      open_line<P>(dev_.runs[slot].line, mine[e]);
+      store_record<P>(dev_.records[dev_.inline_base + slot], mine[e]);
+      if (P::lane() != 0) return;
+      // Relaxed: as in MessageHandler::admit().
+      P::device(dev_.runs[slot].outstanding).store(sinks, Order::relaxed);
+      buffer_.roots[e] = Item{dev_.inline_base + slot, static_cast<std::uint16_t>(slot), false}.pack();
+    });
+    P::converge();  // the leading lane releases what all lanes wrote, see open_line()
+    if (P::lane() == 0) handler_.admit_carried(count, priority, buffer_.roots);
   }
 
   /// Tells the host which entries it may overwrite. Not after each message: a store across PCIe would hold up the
@@ -196,7 +281,7 @@ class InboxPoller {
 
   const DeviceState& dev_;
   Inbox<P> inbox_;
-  RunConstants& buffer_;
+  PollerBuffer& buffer_;
   MessageHandler<typename P::Leader> handler_;
   std::uint64_t next_;
   std::uint64_t released_;

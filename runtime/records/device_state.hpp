@@ -9,6 +9,7 @@
 #include "../base/barrier.hpp"
 #include "../base/queue.hpp"
 #include "../base/wait.hpp"
+#include "batch.hpp"
 #include "graph.hpp"
 #include "heartbeat.hpp"
 #include "idle.hpp"
@@ -77,6 +78,8 @@ struct DeviceState {
   std::uint32_t queue_capacity;   // slots for each priority
   std::uint32_t spawn_capacity;
   std::uint32_t spawn_base;      // first record of the spawn pool in the record arena
+  std::uint32_t inline_base;     // first of the records that came with a message: one a run slot, behind the spawn pool
+  std::uint32_t batch_base;      // first record of the batch blocks, behind those: kBatchTasks each
   std::uint32_t share_shift;     // a worker takes 1 / 2^share_shift of the queued tasks; 2^share_shift >= 2 * workers
   std::uint32_t keep_successor;  // 0: every ready task goes through a mailbox or a queue (for measurements)
   std::uint32_t inbox_capacity;
@@ -112,6 +115,7 @@ struct DeviceState {
   unsigned char* results;                  // run_slots x result_bytes
   StreamCell* stream_cells;                // run_slots x stream_capacity
   Padded<std::uint64_t>* stream_consumed;  // one a run slot
+  TaskRecord* batch_records;               // kBatchBlocks x kBatchTasks, on their way to the record arena, see batch.hpp
   Heartbeat* heartbeats;                   // one a worker, then one for the inbox poller
   WaitReport* reports;                     // likewise
   std::uint64_t* host_awake_ns;            // the watchdog's clock: it stops while the host's process is stopped; never 0.

@@ -10,7 +10,8 @@
 
 #include "../base/bits.hpp"
 #include "../base/platform.hpp"
-#include "run.hpp"
+#include "inbox.hpp"
+#include "task.hpp"
 
 namespace flywheel::detail {
 
@@ -115,6 +116,7 @@ struct DirectSlot {
   std::uint64_t item;            // or kEmptyMailbox
   std::uint32_t waiting;         // 1: the worker is enrolled
   alignas(16) RunConstants run;  // of the item
+  TaskRecord record;             // of the item, if `run` has kInlineRoot
 };
 
 /// The idle slot of one worker: its direct slot if it has one, otherwise its bit and mailbox in the idle set.
@@ -166,11 +168,13 @@ struct IdleSlot {
 
 /// Delivers `item` to the direct slot and returns true if its worker is enrolled. The inbox poller calls it.
 template <class P>
-FLYWHEEL_TASK bool offer_directly(DirectSlot& direct_slot, std::uint64_t item, const RunConstants& run) {
+FLYWHEEL_TASK bool offer_directly(DirectSlot& direct_slot, std::uint64_t item, const Message& message) {
   // Acquire: pairs with the release in IdleSlot::enroll(). The worker no longer uses the slot that is overwritten below.
   if (P::block(direct_slot.waiting).exchange(0, Order::acquire) != 1) return false;
-  direct_slot.run = run;
-  // Release: pairs with the acquire load in IdleSlot::peek(). It publishes `run`, the run's state and the task's inputs.
+  direct_slot.run = message.run;
+  if (message.run.flags & kInlineRoot) direct_slot.record = reinterpret_cast<const TaskRecord&>(message.carried);
+  // Release: pairs with the acquire load in IdleSlot::peek(). It publishes `run`, `record`, the run's state and the task's
+  // inputs.
   P::block(direct_slot.item).store(item, Order::release);
   return true;
 }

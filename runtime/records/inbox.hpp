@@ -1,12 +1,16 @@
 // The inbox: a ring of messages from the host to the resident kernel (submit, cancel, park).
 //
-// Its 128-byte entries are in host memory, and the GPU reads them across PCIe. There is one writer (the host thread that holds
+// Its 384-byte entries are in host memory, and the GPU reads them across PCIe. There is one writer (the host thread that holds
 // the dispatcher's mutex, host/kernel/inbox.hpp) and one reader (the inbox poller). Each 8-byte word has a 32-bit tag beside
 // its 32-bit payload, so one coalesced read shows both that the entry is complete and what it contains (README.md).
+//
+// A second trip across PCIe would add 1 us to a submission. So a message carries what the run needs at once: the record of a
+// task that belongs to no loaded graph, or the run's parameters.
 #pragma once
 
 #include <cstdint>
 
+#include "../base/constants.hpp"
 #include "../base/platform.hpp"
 #include "run.hpp"
 
@@ -14,12 +18,26 @@ namespace flywheel::detail {
 
 enum class InboxOp : std::uint32_t { submit = 1, cancel = 2, park = 3 };
 
+/// The payload of an entry. `cancel` uses slot and generation of `run`, `park` its operation alone.
+struct alignas(16) Message {
+  RunConstants run;
+  // With kInlineRoot a TaskRecord; else the run's parameters, if they have at most kInlineBytes.
+  alignas(16) unsigned char carried[kInlineBytes];
+};
+inline constexpr std::uint32_t kMessageWords = sizeof(Message) / 4;
+
+/// How many words of a message each lane holds at most.
+template <class P>
+FLYWHEEL_TASK constexpr std::uint32_t message_words_each() {
+  return (kMessageWords + P::lanes() - 1) / P::lanes();
+}
+
 /// One message.
 struct alignas(128) InboxEntry {
-  std::uint64_t words[kRunWords];  // {tag:32 | payload:32}
+  std::uint64_t words[kMessageWords];  // {tag:32 | payload:32}
 };
 
-/// Plain handle of the inbox for both ends. The payload is a RunConstants, of which `cancel` uses slot and generation.
+/// Plain handle of the inbox for both ends.
 template <class P>
 struct Inbox {
   InboxEntry* entries;      // host memory
@@ -30,32 +48,52 @@ struct Inbox {
   FLYWHEEL_TASK static constexpr std::uint32_t tag(std::uint64_t number) { return static_cast<std::uint32_t>(number + 1); }
 
   /// Host side: writes entry `number`. The caller holds the dispatcher's mutex and knows that the entry is free.
-  FLYWHEEL_TASK void write(std::uint64_t number, const RunConstants& message) const {
+  FLYWHEEL_TASK void write(std::uint64_t number, const Message& message) const {
     InboxEntry& entry = entries[number & (capacity - 1)];
     const auto* payload = reinterpret_cast<const std::uint32_t*>(&message);
-    for (std::uint32_t i = 0; i < kRunWords; ++i)
+    for (std::uint32_t i = 0; i < kMessageWords; ++i)
       // Release: pairs with the acquire loads in read(). It publishes the run's parameters and the loaded graph.
       P::system(entry.words[i]).store((std::uint64_t{tag(number)} << 32) | payload[i], Order::release);
   }
 
-  /// Device side, called by all lanes: true if entry `number` is complete. Then lane i holds words i, i + lanes, ... of
-  /// it in `mine`, which has room for kRunWords / lanes of them (at least one).
-  FLYWHEEL_TASK bool read(std::uint64_t number, std::uint32_t* mine) const {
-    InboxEntry& entry = entries[number & (capacity - 1)];
-    bool missing = false;
-    for (std::uint32_t i = P::lane(), k = 0; i < kRunWords; i += P::lanes(), ++k) {
-      // Acquire: pairs with the release stores in write(). The run's parameters and the loaded graph come with the entry.
-      const std::uint64_t word = P::system(entry.words[i]).load(Order::acquire);
-      missing |= static_cast<std::uint32_t>(word >> 32) != tag(number);
-      mine[k] = static_cast<std::uint32_t>(word);
-    }
-    return !P::any(missing);
+  /// Device side, called by all lanes: reads the first `wanted` (at most kMost) entries from `number` on, all of them in one
+  /// trip across PCIe. Returns how many are complete, before the first that is not. Of entry number + e lane i then holds
+  /// words i, i + lanes, ... in mine[e].
+  template <std::uint32_t kMost>
+  FLYWHEEL_TASK std::uint32_t read(std::uint64_t number, std::uint32_t wanted,
+                                   std::uint32_t (&mine)[kMost][message_words_each<P>()]) const {
+    bool missing[kMost];
+    for_constants<kMost>([&](auto e) { missing[e] = e >= wanted || !load(number + e, mine[e]); });
+    bool complete = true;
+    std::uint32_t count = 0;
+    for_constants<kMost>([&](auto e) {
+      complete = complete && !P::any(missing[e]);
+      count += complete;
+    });
+    // Acquire: with the loads in load() it pairs with the release stores in write(). The run's parameters and the loaded
+    // graph come with the entry.
+    if (count) P::acquire_fence_of_system();
+    return count;
   }
 
   /// Device side: lets the host overwrite the entries below `number`.
   FLYWHEEL_TASK void release(std::uint64_t number) const {
     // Release: pairs with the acquire load in InboxWriter::has_room(). The loads in read() come before the host's next stores.
     P::system(*consumed).store(number, Order::release);
+  }
+
+ private:
+  /// This lane's words of an entry. False if one has not been written yet.
+  FLYWHEEL_TASK bool load(std::uint64_t number, std::uint32_t (&mine)[message_words_each<P>()]) const {
+    InboxEntry& entry = entries[number & (capacity - 1)];
+    bool there = true;
+    for (std::uint32_t i = P::lane(), k = 0; i < kMessageWords; i += P::lanes(), ++k) {
+      // Before an acquire: see the fence in read().
+      const std::uint64_t word = P::system(entry.words[i]).load(P::kBeforeAcquire);
+      there &= static_cast<std::uint32_t>(word >> 32) == tag(number);
+      mine[k] = static_cast<std::uint32_t>(word);
+    }
+    return there;
   }
 };
 

@@ -14,6 +14,7 @@ namespace flywheel::detail {
 
 inline constexpr std::uint32_t kParamBytes = 256;  // for all parameters of a run
 inline constexpr std::uint32_t kRunWords = 16;     // 32-bit words of RunConstants
+inline constexpr std::uint32_t kInlineBytes = 128;  // of a record, or of parameters, that travel in the submit message
 
 /// The values that do not change while a run lives. The host sends them as the submit message; the inbox poller copies them.
 struct alignas(16) RunConstants {
@@ -47,6 +48,7 @@ enum GraphFlags : std::uint32_t {
   kCompiled = 8,                      // every worker follows its own instruction stream
   kPack = 16,                         // with kPhased: every worker packs the operands of its stream
   kTraced = 32,                       // compiled: the workers write a trace
+  kInlineRoot = 64,                   // the run begins with the task whose record the message carries, see inbox.hpp
   kAllWorkers = kPhased | kCompiled,  // a collective run: all workers take part
 };
 

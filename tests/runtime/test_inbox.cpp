@@ -18,19 +18,19 @@ using namespace flywheel::testing;
 namespace {
 using P = CpuPlatform;
 
-RunConstants message_of(std::uint32_t seed) {
-  std::uint32_t words[kRunWords];
-  for (std::uint32_t i = 0; i < kRunWords; ++i) words[i] = seed * (i + 1) + i;
-  RunConstants message;
+Message message_of(std::uint32_t seed) {
+  std::uint32_t words[kMessageWords];
+  for (std::uint32_t i = 0; i < kMessageWords; ++i) words[i] = seed * (i + 1) + i;
+  Message message;
   std::memcpy(&message, words, sizeof(message));
   return message;
 }
 
-bool same(const RunConstants& a, const RunConstants& b) { return std::memcmp(&a, &b, sizeof(a)) == 0; }
+bool same(const Message& a, const Message& b) { return std::memcmp(&a, &b, sizeof(a)) == 0; }
 
-bool read(const Inbox<P>& inbox, std::uint64_t number, RunConstants& message) {
-  std::uint32_t words[kRunWords];
-  if (!inbox.read(number, words)) return false;
+bool read(const Inbox<P>& inbox, std::uint64_t number, Message& message) {
+  std::uint32_t words[1][kMessageWords];
+  if (!inbox.read(number, 1, words)) return false;
   std::memcpy(&message, words, sizeof(message));
   return true;
 }
@@ -63,7 +63,7 @@ void pass_messages(std::uint32_t capacity, std::uint64_t first, std::uint32_t co
   };
   const auto read_all = [&] {
     for (std::uint64_t n = first; n < first + count && !hung; ++n) {
-      RunConstants message{};
+      Message message{};
       if (!wait_for([&] { return read(ring.inbox(), n, message); })) return void(hung = true);
       wrong += !same(message, message_of(static_cast<std::uint32_t>(n)));
       wrong += payload[n % capacity] != static_cast<std::uint32_t>(n * 5);
@@ -78,12 +78,12 @@ void pass_messages(std::uint32_t capacity, std::uint64_t first, std::uint32_t co
 
 TEST_CASE("a message survives the inbox word for word") {
   CHECK(rc::check([](std::vector<std::uint32_t> values) {
-    values.resize(kRunWords);
+    values.resize(kMessageWords);
     Ring ring(4, 0);
-    RunConstants sent;
+    Message sent;
     std::memcpy(&sent, values.data(), sizeof(sent));
     ring.inbox().write(0, sent);
-    RunConstants got{};
+    Message got{};
     RC_ASSERT(read(ring.inbox(), 0, got));
     RC_ASSERT(same(sent, got));
     RC_ASSERT(!read(ring.inbox(), 1, got));
@@ -92,13 +92,13 @@ TEST_CASE("a message survives the inbox word for word") {
 }
 
 TEST_CASE("an entry is not there until all its words are") {
-  for (std::uint32_t missing = 0; missing < kRunWords; ++missing) {
+  for (std::uint32_t missing = 0; missing < kMessageWords; ++missing) {
     Ring ring(2, 2);
     const std::uint64_t old = ring.entries[0].words[missing];
     ring.inbox().write(2, message_of(8));
     const std::uint64_t fresh = ring.entries[0].words[missing];
     ring.entries[0].words[missing] = old;
-    RunConstants got{};
+    Message got{};
     CHECK_FALSE(read(ring.inbox(), 2, got));
     ring.entries[0].words[missing] = fresh;
     CHECK(read(ring.inbox(), 2, got));
@@ -114,8 +114,24 @@ TEST_CASE("the tag wraps at 2^32") {
   pass_messages(4, (std::uint64_t{1} << 32) - 1000, 2000);
   Ring ring(2, 0xffffffffull);
   ring.inbox().write(0xffffffffull, message_of(5));
-  RunConstants got{};
+  Message got{};
   CHECK(Inbox<P>::tag(0xffffffffull) == 0);
   CHECK(read(ring.inbox(), 0xffffffffull, got));
   CHECK_FALSE(read(ring.inbox(), 0x100000001ull, got));
+}
+
+TEST_CASE("several entries are read at once, up to the first that is missing") {
+  Ring ring(8, 5);
+  for (std::uint32_t n = 5; n < 8; ++n) ring.inbox().write(n, message_of(n));
+  ring.inbox().write(9, message_of(9));
+  std::uint32_t words[4][kMessageWords];
+  CHECK(ring.inbox().read(5, 2, words) == 2);
+  CHECK(ring.inbox().read(5, 4, words) == 3);
+  for (std::uint32_t e = 0; e < 3; ++e) {
+    const Message sent = message_of(5 + e);
+    CHECK(std::memcmp(words[e], &sent, sizeof(sent)) == 0);
+  }
+  CHECK(ring.inbox().read(8, 4, words) == 0);
+  ring.inbox().write(8, message_of(8));
+  CHECK(ring.inbox().read(6, 4, words) == 4);
 }

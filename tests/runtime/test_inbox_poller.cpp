@@ -24,15 +24,17 @@ struct Entrance {
   using W = ThreadWarp<kLanes>;
   static constexpr std::uint32_t kParams = 5;
   TestDeviceState hand;
-  DirectSlot direct_slot{kEmptyMailbox, 0, {}};
-  RunConstants work{};
+  DirectSlot direct_slot{kEmptyMailbox, 0, {}, {}};
+  PollerBuffer work{};
   std::uint32_t runs;
   std::uint32_t wrong = 0;
   std::atomic<std::uint32_t> answered{0};
 
   explicit Entrance(std::uint32_t count) : runs(count) {}
 
-  void send(std::uint64_t number, const RunConstants& message) {
+  void send(std::uint64_t number, const RunConstants& run, const std::uint64_t* params = nullptr) {
+    Message message{run, {}};
+    if (params) std::memcpy(message.carried, params, kParams * 8);
     const Inbox<P> inbox = Views<P>{hand.dev}.inbox();
     wait_for([&] { return number - P::system(*inbox.consumed).load(Order::acquire) < inbox.capacity; });
     inbox.write(number, message);
@@ -49,10 +51,10 @@ struct Entrance {
       run.slot = number % hand.dev.run_slots;
       // The slot's last run has ended.
       wait_for([&] { return number < answered.load(std::memory_order_acquire) + hand.dev.run_slots; });
-      auto* params = reinterpret_cast<std::uint64_t*>(hand.dev.params + std::size_t{run.slot} * kParamBytes);
+      std::uint64_t params[kParams];
       for (std::uint32_t i = 0; i < kParams; ++i) params[i] = param_of(number, i);
       run.generation = run.first_record = number;
-      send(number, run);
+      send(number, run, params);
     }
     run.op = static_cast<std::uint32_t>(InboxOp::park);
     send(runs, run);
@@ -93,10 +95,11 @@ struct Entrance {
 /// What a lone thread does with one message.
 struct Reception {
   TestDeviceState hand;
-  DirectSlot direct_slot{kEmptyMailbox, 0, {}};
-  RunConstants message{};
+  DirectSlot direct_slot{kEmptyMailbox, 0, {}, {}};
+  Message sent{};
+  RunConstants& message = sent.run;
   std::uint32_t flags = kRootsUniform | kRootsDense;
-  MessageHandler<P> handler{hand.dev, direct_slot, message};
+  MessageHandler<P> handler{hand.dev, direct_slot, sent};
 
   void handle(InboxOp op, std::uint32_t slot, std::uint32_t generation) {
     message.op = static_cast<std::uint32_t>(op);
@@ -104,7 +107,9 @@ struct Reception {
     message.generation = generation;
     message.priority = message.sinks = message.root_count = 1;
     message.flags = flags;
-    if (op == InboxOp::submit) open_line<P>(hand.dev.runs[slot].line, reinterpret_cast<const std::uint32_t*>(&message));
+    const auto* words = reinterpret_cast<const std::uint32_t*>(&sent);
+    if (op == InboxOp::submit) open_line<P>(hand.dev.runs[slot].line, words);
+    if (op == InboxOp::submit && flags & kInlineRoot) store_record<P>(hand.dev.records[hand.dev.inline_base + slot], words);
     handler.handle();
   }
   std::uint32_t cancelled(std::uint32_t slot) const { return hand.dev.runs[slot].line.cancelled; }
@@ -115,7 +120,7 @@ TEST_CASE("an inbox poller of one thread lets runs in whole and in order") { Ent
 
 TEST_CASE("an inbox poller of a warp lets runs in whole and in order") { Entrance<4>(200).run(); }
 
-TEST_CASE("an inbox poller with more lanes than a message has words") { Entrance<18>(20).run(); }
+TEST_CASE("an inbox poller with more lanes than a message has words") { Entrance<kMessageWords + 2>(20).run(); }
 
 TEST_CASE("a cancel reaches the run it means and no later one in its slot") {
   Reception reception;
@@ -162,4 +167,31 @@ TEST_CASE("a phased run is announced with a new epoch, its slot and the barrier 
     CHECK(announcement_stop(announcement) == 0);
     CHECK(reception.hand.dev.runs[epoch].line.barrier_base == 42);
   }
+}
+
+TEST_CASE("a record that the message carries goes with it: to the direct slot, else to the record of the run's slot") {
+  Reception reception;
+  TaskRecord record{};
+  record.header.local = 77;
+  record.args[95] = 5;
+  std::memcpy(reception.sent.carried, &record, sizeof(record));
+  reception.flags |= kInlineRoot;
+  const auto is_record = [&](const TaskRecord& at) { return std::memcmp(&at, &record, sizeof(record)) == 0; };
+  const std::uint32_t place = reception.hand.dev.inline_base + 3;
+
+  reception.handle(InboxOp::submit, 3, 1);
+  const Queue<P> queue = Views<P>{reception.hand.dev}.ready(1);
+  std::uint64_t item = 0;
+  REQUIRE(queue.pop(1, &item, Views<P>{reception.hand.dev}.wait(0)));
+  CHECK(Item::unpack(item).record == place);
+  CHECK(is_record(reception.hand.dev.records[place]));
+
+  reception.direct_slot.waiting = 1;
+  record.args[0] = 9;
+  std::memcpy(reception.sent.carried, &record, sizeof(record));
+  reception.handle(InboxOp::submit, 3, 2);
+  CHECK(Item::unpack(reception.direct_slot.item).record == place);
+  CHECK(is_record(reception.direct_slot.record));
+  CHECK(is_record(reception.hand.dev.records[place]));
+  CHECK(queue.size_hint() == 0);
 }

@@ -135,7 +135,10 @@ class TestDeviceState {
     }
     dev.runs = take<RunState>(shape.run_slots);
     dev.execs = take<ExecRecord>(kMaxExecs);
-    dev.records = take<TaskRecord>(kMaxTasks + shape.spawn_capacity);
+    dev.inline_base = kMaxTasks + shape.spawn_capacity;
+    dev.batch_base = dev.inline_base + shape.run_slots;
+    dev.records = take<TaskRecord>(dev.batch_base + std::size_t{kBatchBlocks} * kBatchTasks);
+    dev.batch_records = take<TaskRecord>(std::size_t{kBatchBlocks} * kBatchTasks);
     dev.edges = take<Edge>(kMaxEdges);
     dev.stats = take<WorkerStats>(watched);
     dev.inbox = take<InboxEntry>(shape.inbox_capacity);

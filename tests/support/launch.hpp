@@ -67,11 +67,11 @@ class Launch {
     const Inbox<P> inbox = Views<P>{dev_}.inbox();
     // As InboxWriter::has_room(): the inbox poller has read what is about to be overwritten.
     wait_for([&] { return next_ - P::system(*inbox.consumed).load(Order::acquire) < inbox.capacity; });
-    inbox.write(next_++, message);
+    inbox.write(next_++, {message, {}});
   }
 
   DeviceState& dev_;
-  DirectSlot direct_slot_{kEmptyMailbox, 0, {}};
+  DirectSlot direct_slot_{kEmptyMailbox, 0, {}, {}};
   std::uint64_t next_;
   std::vector<std::jthread> threads_;
 };

@@ -97,10 +97,10 @@ inline bool inbox() {
       if (self == 0) {
         wait_for([&] { return n - P::system(consumed).load(Order::acquire) < kCapacity; });
         cargo[n % kCapacity] = n;
-        inbox.write(n, RunConstants{});
+        inbox.write(n, Message{});
       } else {
-        std::uint32_t words[kRunWords];
-        wait_for([&] { return inbox.read(n, words); });
+        std::uint32_t words[1][kMessageWords];
+        wait_for([&] { return inbox.read(n, 1, words); });
         flaws.add(cargo[n % kCapacity] != n);
         inbox.release(n + 1);
       }
@@ -144,7 +144,7 @@ inline bool mailbox() {
 
 /// The same with the inbox poller and the one idle slot on its direct slot: the run's constants one way, a note the other.
 inline bool direct_slot() {
-  DirectSlot direct_slot{kEmptyMailbox, 0, {}};
+  DirectSlot direct_slot{kEmptyMailbox, 0, {}, {}};
   name_word("waiting", direct_slot.waiting);
   name_word("item", direct_slot.item);
   std::vector<std::uint64_t> notes(kCargo);

@@ -1,0 +1,178 @@
+#include "batch.hpp"
+
+#include <utility>
+
+#include "../../runtime/records/batch.hpp"
+#include "../plan/task_name.hpp"
+#include "core.hpp"
+#include "runtime.hpp"
+
+namespace flywheel {
+using namespace detail;
+
+namespace detail {
+
+void BatchParts::add(Run part, std::size_t count) {
+  parts_.push_back(std::move(part));
+  begins_.push_back(size_);
+  size_ += count;
+}
+
+std::size_t BatchParts::part_of(std::size_t i) const {
+  if (i >= size_)
+    throw UsageError("the batch has " + std::to_string(size_) + " tasks, and there is no task " + std::to_string(i) +
+                     ": count from 0");
+  return static_cast<std::size_t>(std::ranges::upper_bound(begins_, i) - begins_.begin()) - 1;
+}
+
+void BatchParts::wait() {
+  for (Run& part : parts_) part.wait();
+}
+
+bool BatchParts::wait_for(std::chrono::nanoseconds limit) {
+  const auto begin = std::chrono::steady_clock::now();
+  return std::ranges::all_of(parts_, [&](Run& part) {
+    const std::chrono::nanoseconds passed = std::chrono::steady_clock::now() - begin;
+    return part.wait_for(std::max(limit - passed, std::chrono::nanoseconds(0)));
+  });
+}
+
+bool BatchParts::done() {
+  return std::ranges::all_of(parts_, [](Run& part) { return part.done(); });
+}
+
+Status BatchParts::status() {
+  for (Run& part : parts_)
+    if (const Status status = part.status(); status != Status::ok) return status;
+  return Status::ok;
+}
+
+void BatchParts::cancel() {
+  for (Run& part : parts_) part.cancel();
+}
+
+}  // namespace detail
+
+namespace {
+
+/// A part of a batch before it is submitted.
+struct Part {
+  BatchBlocks::Block block;
+  std::shared_ptr<RunRecord> run;
+};
+
+/// Takes a block. While there is none it retires runs that have ended, because their blocks come back then.
+BatchBlocks::Block take_block(Core& core, Priority priority) {
+  for (std::uint32_t turn = 0;; ++turn) {
+    if (const auto block = core.batch_blocks.try_take(priority)) return *block;
+    core.dispatcher.retire_finished();
+    cpu_pause(turn);
+  }
+}
+
+/// The graph of a part: its tasks are independent, and its first task is the library's own, see runtime/dynamic/batch.hpp.
+std::shared_ptr<LoadedGraph> graph_of(const BatchBlocks::Block& block, std::size_t first, std::uint32_t count,
+                                      std::uint32_t result_bytes) {
+  auto graph = std::make_shared<LoadedGraph>(nullptr);
+  graph->task_count = count + 1;
+  graph->first_record = block.first;
+  graph->first_local = static_cast<std::uint32_t>(first);
+  graph->result_bytes = result_bytes;
+  graph->free_banks = {0};
+  graph->constants.first_record = block.first;
+  graph->constants.root_count = count;
+  graph->constants.sinks = count + 1;
+  graph->constants.flags = kRootsUniform | kRootsDense | kInlineRoot;
+  return graph;
+}
+
+std::unique_ptr<TaskRecord> fetch_task(const BatchBlocks::Block& block, std::uint32_t count) {
+  auto record = std::make_unique<TaskRecord>();
+  record->header.type = kFetchBatchType;
+  record->header.priority = static_cast<std::uint8_t>(Priority::inherit);
+  record->header.result_offset = kNoResult;
+  record->header.local = kNoLocal;
+  const FetchBatch batch{block.records, block.first, count};
+  std::memcpy(record->args, &batch, sizeof(batch));
+  return record;
+}
+
+Part open_part(Core& core, std::size_t first, std::uint32_t count, std::uint32_t result_bytes, Priority priority) {
+  const BatchBlocks::Block block = take_block(core, priority);
+  std::shared_ptr<void> holds(nullptr, [&blocks = core.batch_blocks, block](void*) { blocks.give_back(block); });
+  auto run = std::make_shared<RunRecord>(graph_of(block, first, count, result_bytes));
+  run->priority = static_cast<std::uint32_t>(priority == Priority::inherit ? Priority::normal : priority);
+  run->root = fetch_task(block, count);
+  run->holds = std::move(holds);
+  return {block, std::move(run)};
+}
+
+TaskHeader header_of(std::uint16_t type, std::uint32_t result_offset) {
+  TaskHeader header{};
+  header.type = type;
+  header.priority = static_cast<std::uint8_t>(Priority::inherit);
+  header.result_offset = result_offset;
+  return header;
+}
+
+}  // namespace
+
+void Runtime::check_buffer(std::type_index type, std::size_t task, const char* name, const void* pointer) const {
+  if (core()->heap.contains(pointer)) return;
+  const std::string wrong = core_->engine->check_pointer(pointer);
+  if (wrong.empty()) return;
+  throw GraphError(task_text(static_cast<std::uint32_t>(task), type, "") + ", buffer '" + name + "': " + wrong +
+                   ". Allocate it with Runtime::allocate() first.");
+}
+
+void Runtime::submit_parts(BatchParts& batch, std::type_index type, std::uint32_t result_bytes, std::size_t count,
+                           Priority priority, const FillRecords& fill) {
+  Core& core = *this->core();
+  const TaskHeader header = header_of(core.batch_blocks.type_index(type), result_bytes ? 0 : kNoResult);
+  const std::size_t most = result_bytes ? std::min<std::size_t>(kBatchTasks, core.memory.dev().result_bytes / result_bytes)
+                                        : kBatchTasks;
+  if (most == 0) throw CapacityError("a result of " + type_name(type) + " takes more than Options::result_bytes: raise it");
+  const std::size_t parts = (count + most - 1) / most;
+  for (std::size_t p = 0, first = 0; p < parts; ++p) {
+    const auto n = static_cast<std::uint32_t>((count - first + parts - p - 1) / (parts - p));  // parts of nearly one size
+    Part part = open_part(core, first, n, n * result_bytes, priority);
+    part.run->graph->types = {type};
+    fill(first, n, header, part.block.records);
+    batch.add(start(std::move(part.run)), n);
+    first += n;
+  }
+}
+
+MixedBatch Runtime::submit_batch(const BatchBuilder& tasks, Priority priority) {
+  Core& core = *this->core();
+  for (const auto& [task, name, pointer] : tasks.buffers_) check_buffer(tasks.entries_[task].type, task, name, pointer);
+  std::vector<std::uint16_t> types;
+  for (const BatchBuilder::Entry& entry : tasks.entries_) types.push_back(core.batch_blocks.type_index(entry.type));
+  MixedBatch batch;
+  batch.offsets_.reserve(tasks.size());
+  for (std::size_t first = 0; first < tasks.size();) {
+    // As many tasks as a block holds, and their results a slot.
+    std::uint32_t n = 0, bytes = 0;
+    for (; first + n < tasks.size() && n < kBatchTasks; ++n) {
+      const std::uint32_t size = tasks.entries_[first + n].result_bytes, at = (bytes + 15) / 16 * 16;
+      if (size && at + size > core.memory.dev().result_bytes) break;
+      batch.offsets_.push_back(size ? at : kNoResult);
+      if (size) bytes = at + size;
+    }
+    if (n == 0) throw CapacityError("a result takes more than Options::result_bytes: raise it");
+    Part part = open_part(core, first, n, bytes, priority);
+    for (std::uint32_t i = 0; i < n; ++i) {
+      const BatchBuilder::Entry& entry = tasks.entries_[first + i];
+      TaskRecord& record = part.block.records[i];
+      record.header = header_of(types[first + i], batch.offsets_[first + i]);
+      record.header.local = static_cast<std::uint32_t>(first + i);
+      std::memcpy(record.args, entry.args, kTaskArgBytes);
+      part.run->graph->types.push_back(entry.type);
+    }
+    batch.add(start(std::move(part.run)), n);
+    first += n;
+  }
+  return batch;
+}
+
+}  // namespace flywheel
