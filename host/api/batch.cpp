@@ -117,6 +117,13 @@ TaskHeader header_of(std::uint16_t type, std::uint32_t result_offset) {
 
 }  // namespace
 
+std::shared_ptr<SingleTask> Runtime::submit_single(TaskRecord& record, std::type_index type, Priority priority) {
+  Core& core = *this->core();
+  record.header.type = core.batch_blocks.type_index(type);
+  record.header.priority = static_cast<std::uint8_t>(Priority::inherit);
+  return core.dispatcher.submit(record, type, priority);
+}
+
 void Runtime::check_buffer(std::type_index type, std::size_t task, const char* name, const void* pointer) const {
   if (core()->heap.contains(pointer)) return;
   const std::string wrong = core_->engine->check_pointer(pointer);

@@ -1,6 +1,7 @@
 #include "run.hpp"
 
 #include "../submit/completion.hpp"
+#include "back_off.hpp"
 #include "core.hpp"
 
 namespace flywheel {
@@ -8,15 +9,6 @@ using namespace detail;
 
 namespace {
 using Clock = std::chrono::steady_clock;
-
-constexpr std::uint32_t kSpins = 2000;  // turns without a pause: a few microseconds
-
-/// Backs off between two polls: spins for a few microseconds, within which most runs end, then yields, then sleeps.
-void back_off(std::uint32_t turn) {
-  if (turn < kSpins) return;
-  if (turn < 4000) return std::this_thread::yield();
-  std::this_thread::sleep_for(std::chrono::microseconds(turn < 8000 ? 20 : 100));
-}
 }  // namespace
 
 RunRecord& Run::record() {

@@ -11,6 +11,7 @@
 #include "../load/executable.hpp"
 #include "batch.hpp"
 #include "buffer.hpp"
+#include "future.hpp"
 #include "run.hpp"
 
 namespace flywheel {
@@ -114,6 +115,23 @@ class Runtime {
     return start_after(stream, std::move(record));
   }
 
+  /// Submits one task without a graph. Its arguments travel with the message and its result with the completion, so this is
+  /// the fastest way to new work. Many threads may submit at once; none takes a lock that another holds for long. While 1024
+  /// such tasks are in flight it waits. A single task has no stream and no parameters. Throws like submit(range).
+  ///
+  ///   flywheel::Future<float> result = rt.submit(Square{3.f});
+  template <detail::Submittable Task>
+  Future<detail::ResultOf<Task>> submit(const Task& task, Priority priority = Priority::normal) {
+    static_assert(detail::check_task_type<Task>());
+    constexpr bool has_result = detail::bytes_of_result<detail::ResultOf<Task>>() != 0;
+    if constexpr (detail::Asks<const Task>::buffers)
+      task.buffers([&](const char* name, const void* pointer) { check_buffer(typeid(Task), 0, name, pointer); });
+    detail::TaskRecord record;
+    record.header = {};
+    record.header.result_offset = has_result ? kResultInCompletion : kNoResult;
+    std::memcpy(record.args, &task, sizeof(Task));
+    return {core(), submit_single(record, typeid(Task), priority)};
+  }
   /// Submits tasks of one type without a graph: no load, and no limit to their number. Returns when the last of them is on
   /// its way; while all blocks are in use it waits for tasks to end. Tasks of a higher priority run first. Throws UsageError
   /// for a task type that is not the runtime's and after shutdown(), GraphError for a buffer that tasks cannot use,
@@ -185,6 +203,7 @@ class Runtime {
   }
 
   const std::shared_ptr<detail::Core>& core() const;
+  std::shared_ptr<detail::SingleTask> submit_single(detail::TaskRecord& record, std::type_index type, Priority priority);
   void check_buffer(std::type_index type, std::size_t task, const char* name, const void* pointer) const;
   void submit_parts(detail::BatchParts& batch, std::type_index type, std::uint32_t result_bytes, std::size_t count,
                     Priority priority, const FillRecords& fill);

@@ -45,6 +45,8 @@ bool wants_checks(const Options& options) {
 }
 
 constexpr std::uint64_t kWaitWithChecks = 4;
+constexpr std::uint32_t kSingleSlots = 1024;  // single tasks in flight at once; further ones wait in submit()
+constexpr std::uint32_t kInboxEntries = 256;  // for the messages of the dispatcher
 
 void set_budgets(DeviceState& dev, const Options& o) {
   dev.spin_budget_ns = in_ns(o.spin_budget);
@@ -62,14 +64,16 @@ DeviceState sizes(const Engine& engine, const Options& o) {
   dev.run_slots = power_of_two(o.max_runs, "max_runs", kMaxRunSlots);
   dev.result_bytes = (o.result_bytes + 63) / 64 * 64;
   dev.stream_capacity = power_of_two(o.stream_capacity, "stream_capacity", 1u << 20);
-  dev.queue_capacity = power_of_two(o.queue_capacity, "queue_capacity", 1u << 28);
+  dev.queue_room = power_of_two(o.queue_capacity, "queue_capacity", 1u << 28);
+  dev.single_slots = kSingleSlots;
+  dev.queue_capacity = std::bit_ceil(dev.queue_room + dev.single_slots);
   dev.spawn_capacity = power_of_two(o.spawn_capacity, "spawn_capacity", 1u << 24);
   dev.spawn_base = o.max_tasks;
   dev.inline_base = dev.spawn_base + dev.spawn_capacity;
-  dev.batch_base = dev.inline_base + dev.run_slots;
+  dev.batch_base = dev.inline_base + dev.run_slots + dev.single_slots;
   dev.share_shift = static_cast<std::uint32_t>(std::bit_width(2 * dev.workers - 1));
   dev.keep_successor = o.tuning.keep_successor;
-  dev.inbox_capacity = 256;
+  dev.inbox_capacity = std::bit_ceil(kInboxEntries + dev.single_slots);
   dev.scratch_bytes = engine.scratch_bytes(o);
   dev.page_count = engine.operand_pages();
   dev.page_window = std::clamp(o.tuning.operand_window / kPageBytes, 1u, std::max(dev.page_count, 1u));
@@ -87,14 +91,14 @@ DeviceStateMemory::DeviceStateMemory(Engine& engine, const DeviceState& sizes) :
 /// runs and frees what was allocated before.
 DeviceStateMemory::DeviceStateMemory(Engine& engine, const Options& options)
     : DeviceStateMemory(engine, sizes(engine, options)) {
-  const std::size_t runs = dev_.run_slots, watched = dev_.workers + 1;  // the workers and the inbox poller
+  const std::size_t runs = dev_.run_slots, slots = runs + dev_.single_slots, watched = dev_.workers + 1;  // the workers and the inbox poller
   power_of_two(options.max_tasks, "max_tasks", 1u << 30);
   power_of_two(options.max_waiting, "max_waiting", 1u << 31);
   dev_.control = device<ControlWords>(1);
   dev_.mailboxes = device<Mailbox>(dev_.workers);
   dev_.queue_words = device<QueueWords>(kPriorities + 1);
   dev_.queue_slots = device<std::uint64_t>(std::size_t{kPriorities} * dev_.queue_capacity + dev_.spawn_capacity);
-  dev_.runs = device<RunState>(runs);
+  dev_.runs = device<RunState>(slots);
   dev_.execs = device<ExecRecord>(options.max_executables);
   dev_.records = device<TaskRecord>(std::size_t{dev_.batch_base} + kBatchBlocks * kBatchTasks);
   dev_.edges = device<Edge>(options.max_edges);
@@ -103,7 +107,7 @@ DeviceStateMemory::DeviceStateMemory(Engine& engine, const Options& options)
   if (options.trace_events) take_trace();
   dev_.inbox = shared<InboxEntry>(dev_.inbox_capacity);
   dev_.inbox_consumed = shared<std::uint64_t>(16);
-  dev_.completions = shared<CompletionSlot>(runs);
+  dev_.completions = shared<CompletionSlot>(slots);
   dev_.params = shared<unsigned char>(runs * kParamBytes);
   dev_.results = shared<unsigned char>(runs * dev_.result_bytes);
   dev_.stream_cells = shared<StreamCell>(runs * dev_.stream_capacity);

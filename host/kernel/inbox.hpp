@@ -1,28 +1,33 @@
 // The host's end of the inbox: writes messages for the inbox poller of the resident kernel. runtime/records/inbox.hpp
-// describes the ring. The dispatcher owns the writer; admission, ending and the kernel's lifetime use it.
+// describes the ring. The dispatcher owns the writer; admission, ending, the kernel's lifetime and single tasks use it.
 #pragma once
+
+#include <atomic>
 
 #include "../../runtime/records/device_state.hpp"
 
 namespace flywheel::detail {
 
-/// One writer at a time: the caller holds the dispatcher's mutex.
+/// Thread-safe: each writer takes a ticket. The ring never overflows. A single task has at most one message in it, and room
+/// for those is kept back from has_room(), which all other writers ask first, with the dispatcher's mutex held.
 class InboxWriter {
  public:
-  explicit InboxWriter(const DeviceState& dev) : inbox_(Views<CpuPlatform>{dev}.inbox()) {}
+  explicit InboxWriter(const DeviceState& dev)
+      : inbox_(Views<CpuPlatform>{dev}.inbox()),
+        room_(dev.inbox_capacity - dev.single_slots) {}
 
   /// True if `entries` more entries are free. A submission asks for more than one entry, for the cancel and park
   /// messages that may follow it.
   bool has_room(std::uint32_t entries) const {
     // Acquire: pairs with the release store in Inbox::release(). The poller has read the entries that write() may
     // overwrite next.
-    return next_ - CpuPlatform::system(*inbox_.consumed).load(Order::acquire) + entries <= inbox_.capacity;
+    return next() - CpuPlatform::system(*inbox_.consumed).load(Order::acquire) + entries <= room_;
   }
   /// True if the inbox poller has read all messages. Acquire: pairs with Inbox::release(), as in has_room().
-  bool all_read() const { return CpuPlatform::system(*inbox_.consumed).load(Order::acquire) == next_; }
+  bool all_read() const { return CpuPlatform::system(*inbox_.consumed).load(Order::acquire) == next(); }
   /// Writes one message. There must be room: a submission leaves two entries for cancel and park messages.
-  /// Inbox::write() names the orders.
-  void write(const Message& message) { inbox_.write(next_++, message); }
+  /// Inbox::write() names the orders. Relaxed: the tickets only have to differ.
+  void write(const Message& message) { inbox_.write(next_.fetch_add(1, std::memory_order_relaxed), message); }
   /// Writes a cancel or park message.
   void write(InboxOp op, std::uint32_t slot = 0, std::uint32_t generation = 0) {
     Message message{};
@@ -33,8 +38,12 @@ class InboxWriter {
   }
 
  private:
+  /// Relaxed: a count. Single tasks may raise it at any time.
+  std::uint64_t next() const { return next_.load(std::memory_order_relaxed); }
+
   Inbox<CpuPlatform> inbox_;
-  std::uint64_t next_ = 0;
+  const std::uint64_t room_;
+  std::atomic<std::uint64_t> next_{0};
 };
 
 }  // namespace flywheel::detail

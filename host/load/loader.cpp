@@ -32,14 +32,14 @@ void check_dependents(const Graph& graph, std::uint32_t task, const DeviceState&
 /// All tasks of a dynamic run and all records of the spawn pool may be ready at once, in one queue.
 void check_queue(std::uint64_t tasks, const DeviceState& dev) {
   const std::uint64_t together = tasks + dev.spawn_capacity;
-  if (together <= dev.queue_capacity) return;
+  if (together <= dev.queue_room) return;
   throw CapacityError(
       "the graph has " + std::to_string(tasks) + " tasks and the spawn pool " + std::to_string(dev.spawn_capacity) +
       " records (Options::spawn_capacity, rounded up to a power of two): together " + std::to_string(together) +
-      ", and a ready queue holds " + std::to_string(dev.queue_capacity) + ". Set Options::queue_capacity to " +
+      ", and a ready queue holds " + std::to_string(dev.queue_room) + ". Set Options::queue_capacity to " +
       std::to_string(std::bit_ceil(together)) +
-      (tasks < dev.queue_capacity
-           ? ", or Options::spawn_capacity to at most " + std::to_string(std::bit_floor(dev.queue_capacity - tasks))
+      (tasks < dev.queue_room
+           ? ", or Options::spawn_capacity to at most " + std::to_string(std::bit_floor(dev.queue_room - tasks))
            : ""));
 }
 

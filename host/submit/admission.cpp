@@ -127,7 +127,7 @@ bool Admission::is_behind_its_like(const RunRecord& run) const {
 /// once, and that many fit into a queue, so no queue ever overflows. A run that needs more than the share of its
 /// priority gets as much as it needs, and so goes when no other dynamic run is in flight.
 std::uint64_t Admission::room_for(const RunRecord& run) const {
-  const std::uint64_t all = dev_.queue_capacity - dev_.spawn_capacity;
+  const std::uint64_t all = dev_.queue_room - dev_.spawn_capacity;
   return std::max<std::uint64_t>(all - left_to_higher(run.priority, all), run.graph->task_count);
 }
 

@@ -13,9 +13,10 @@ Dispatcher::Dispatcher(Engine& engine, DeviceState& dev, const Options& options)
       shutdown_timeout_(options.shutdown_timeout),
       watchdog_(dev, options),
       inbox_(dev),
+      singles_(dev, inbox_),
       admission_(dev, options, inbox_),
       kernel_(engine, dev, watchdog_, inbox_, options),
-      ending_(engine, dev, options, watchdog_, inbox_, admission_) {
+      ending_(engine, dev, options, watchdog_, inbox_, admission_, singles_) {
   thread_ = std::thread([this] { loop(); });
 }
 
@@ -47,6 +48,31 @@ bool Dispatcher::try_submit(const RunPtr& run) {
   ++direct_;
   if (asleep_.load(std::memory_order_relaxed)) wake_.notify_one();  // relaxed: only written under the mutex, which is held
   return true;
+}
+
+std::shared_ptr<SingleTask> Dispatcher::submit(const TaskRecord& record, std::type_index type, Priority priority) {
+  std::shared_ptr<SingleTask> task;
+  for (std::uint32_t turn = 0; !task; ++turn) {
+    throw_if_closed();
+    task = singles_.try_submit(record, type, priority);
+    if (task) break;
+    singles_.sweep();
+    cpu_pause(turn);
+  }
+  // Pairs with the fence in note_attention() and with the one in shutdown(). This thread counts the task and then reads
+  // the two words; the other thread writes one of them and then reads the count. At least one of the two sees the other's
+  // write: so either the kernel does not park, or this thread sees that it may.
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (attentive_.load(std::memory_order_relaxed) && !closed_.load(std::memory_order_relaxed)) return task;
+  Lock lock(mutex_);
+  if (admission_.closed(lock)) singles_.fail(task->slot, Status::aborted, "the runtime was shut down");
+  else or_fail_everything(lock, [&] { ensure_kernel(lock); });
+  return task;
+}
+
+void Dispatcher::cancel(const SingleTask& task) {
+  Lock lock(mutex_);
+  if (!task.done.load(std::memory_order_acquire)) ending_.cancel_slot(lock, task.slot, task.generation);
 }
 
 void Dispatcher::expect(const RunPtr& run) {
@@ -94,7 +120,17 @@ void Dispatcher::start(const Lock& lock, const RunPtr& run) {
 
 void Dispatcher::ensure_kernel(const Lock& lock) {
   if (kernel_.ensure(lock, admission_.counters(lock).ended_of_all)) wake_.notify_all();  // its thread launches it
+  note_attention(lock);
 }
+
+/// After each change of what the kernel does.
+void Dispatcher::note_attention(const Lock& lock) {
+  attentive_.store(kernel_.resident(lock) && !kernel_.parking(lock), std::memory_order_relaxed);
+  std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with the fence in submit(record); explained there
+}
+
+/// True if a run or a single task is in flight.
+bool Dispatcher::anything_live(const Lock& lock) const { return admission_.in_flight(lock).live() || singles_.in_flight(); }
 
 // ---- the dispatcher's thread ----
 
@@ -112,6 +148,7 @@ void Dispatcher::loop() {
 /// One turn of the loop. False if there is nothing to do until the thread is notified or time passes.
 bool Dispatcher::turn(Lock& lock) {
   const bool streamed = ending_.retire_finished(lock);
+  if (singles_.in_flight()) singles_.sweep();
   const bool arrived = admission_.sort_arrivals(lock);
   if (admission_.closed(lock)) ending_.reject(lock);
   else admission_.admit_waiting(lock, [&](const RunPtr& run) { start(lock, run); });
@@ -136,8 +173,10 @@ bool Dispatcher::gets_on(const Lock& lock, bool moved, Clock::time_point now) {
   constexpr std::chrono::microseconds kMoment{200};
   const AdmissionCounters& counters = admission_.counters(lock);
   // A run may have been admitted and retired since the last turn, by the threads of the program.
-  const bool came = counters.admitted != seen_.admitted;
-  kernel_.note_work(lock, came || admission_.in_flight(lock).live() || admission_.waiting(), now);
+  const std::uint64_t singles = singles_.submitted();
+  const bool came = counters.admitted != seen_.admitted || singles != singles_seen_;
+  singles_seen_ = singles;
+  kernel_.note_work(lock, came || anything_live(lock) || admission_.waiting(), now);
   if (moved || came || counters.ended != seen_.ended) last_progress_ = now;
   seen_ = counters;
   return now - last_progress_ < kMoment;
@@ -145,7 +184,7 @@ bool Dispatcher::gets_on(const Lock& lock, bool moved, Clock::time_point now) {
 
 void Dispatcher::sleep(Lock& lock) {
   if (kernel_.launch_due(lock)) return;
-  if (!admission_.waiting() && admission_.in_flight(lock).live()) {
+  if (!admission_.waiting() && anything_live(lock)) {
     // The threads that wait for runs poll the completion words themselves. This thread only frees the slots of runs
     // that no thread waits for.
     wake_.wait_for(lock, std::chrono::microseconds(200));
@@ -179,7 +218,7 @@ void Dispatcher::sleep_until_notified(Lock& lock) {
 
 bool Dispatcher::has_work(const Lock& lock) const {
   return kernel_.resident(lock) || kernel_.launch_due(lock) || admission_.expects_any(lock) || stopping_ ||
-         admission_.in_flight(lock).live() || admission_.waiting();
+         anything_live(lock) || admission_.waiting();
 }
 
 // ---- the kernel ----
@@ -213,6 +252,7 @@ void Dispatcher::check_progress(const Lock& lock) {
 /// The kernel has ended: it was told to park, or it has aborted.
 void Dispatcher::take_up_end(const Lock& lock) {
   kernel_.note_end(lock);
+  note_attention(lock);
   ending_.forget_abandoned(lock);
   const std::string report = ending_.wait_report(lock);
   if (!report.empty()) return fail_everything(lock, Status::spin_budget_spent, report);
@@ -221,9 +261,10 @@ void Dispatcher::take_up_end(const Lock& lock) {
 }
 
 void Dispatcher::park_if_idle(const Lock& lock) {
-  const bool idle =
-      kernel_.resident(lock) && !kernel_.parking(lock) && !admission_.in_flight(lock).live() && !admission_.waiting();
-  if (idle && kernel_.is_idle_for_long(lock)) kernel_.park(lock);
+  const bool idle = kernel_.resident(lock) && !kernel_.parking(lock) && !anything_live(lock) && !admission_.waiting();
+  if (!idle || !kernel_.is_idle_for_long(lock)) return;
+  kernel_.park(lock);
+  note_attention(lock);
 }
 
 // ---- retirement and cancellation ----

@@ -19,6 +19,7 @@
 
 #include "../base/error.hpp"
 #include "../kernel/kernel_lifetime.hpp"
+#include "../single/single_tasks.hpp"
 #include "admission.hpp"
 #include "ending.hpp"
 
@@ -47,6 +48,11 @@ class Dispatcher {
   void submit(RunPtr run);
   /// Like submit(), but returns false if the backlog is full.
   bool try_submit(const RunPtr& run);
+  /// Submits a single task, without the mutex. Waits while all slots are taken. Throws like submit().
+  std::shared_ptr<SingleTask> submit(const TaskRecord& record, std::type_index type, Priority priority);
+  SingleTasks& singles() { return singles_; }
+  /// Cancels a single task.
+  void cancel(const SingleTask& task);
   /// Announces a run that a CUDA stream will submit. If the device is lost before, streams make no callbacks any more,
   /// so such a run fails.
   void expect(const RunPtr& run);
@@ -92,6 +98,8 @@ class Dispatcher {
   void check_progress(const Lock& lock);
   void take_up_end(const Lock& lock);
   void park_if_idle(const Lock& lock);
+  bool anything_live(const Lock& lock) const;
+  void note_attention(const Lock& lock);
   bool wait_until_parked(Lock& lock, Clock::time_point limit);
 
   /// Calls `action`. If the engine throws because the device is lost or a launch is refused, all runs fail, each with
@@ -109,11 +117,15 @@ class Dispatcher {
   std::condition_variable wake_;
   std::atomic<bool> asleep_{false};  // the thread waits on wake_; see join_backlog()
   std::atomic<bool> closed_{false};  // see throw_if_closed()
+  /// A kernel is resident and has not been told to park: it reads what is written to the inbox. See submit(record).
+  std::atomic<bool> attentive_{false};
   std::string lost_;                 // why no run can succeed; not written once closed_ is true
 
   // Guarded by mutex_.
   Watchdog watchdog_;
   InboxWriter inbox_;
+  SingleTasks singles_;  // not guarded
+  std::uint64_t singles_seen_ = 0;  // submitted by the last turn
   Admission admission_;
   KernelLifetime kernel_;
   Ending ending_;

@@ -36,7 +36,9 @@ bool Dispatcher::wait_until_parked(Lock& lock, Clock::time_point limit) {
     or_fail_everything(lock, [&] {
       ending_.retire_finished(lock);
       ending_.send_cancels(lock);
-      if (!admission_.in_flight(lock).live() && !kernel_.parking(lock) && !gone_) kernel_.park(lock);
+      if (singles_.in_flight()) singles_.sweep();
+      if (!anything_live(lock) && !kernel_.parking(lock) && !gone_) kernel_.park(lock);
+      note_attention(lock);
       check_kernel(lock);
     });
     lock.unlock();
@@ -52,14 +54,19 @@ bool Dispatcher::shutdown(std::chrono::milliseconds limit) {
   Lock lock(mutex_);
   closed_.store(true, std::memory_order_release);
   // Release, the store above: pairs with the acquire in throw_if_closed(). `lost_` is not written after it.
+  std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with the fence in submit(record); explained there
   const auto end = Clock::now() + limit;
-  while ((admission_.in_flight(lock).live() || admission_.waiting()) && Clock::now() < end && !gone_) {
+  while ((anything_live(lock) || admission_.waiting()) && Clock::now() < end && !gone_) {
     or_fail_everything(lock, [&] {
       if (!turn(lock)) wake_.wait_for(lock, std::chrono::microseconds(100));
     });
   }
   admission_.close(lock);
   ending_.cancel_all(lock);
+  for (std::uint32_t slot = 0; slot < singles_.size(); ++slot) {
+    const std::uint32_t at = singles_.first_slot() + slot;
+    if (const std::uint32_t generation = singles_.generation_in(at)) ending_.cancel_slot(lock, at, generation);
+  }
   const auto moment = limit / 4 + std::chrono::milliseconds(100);
   bool parked = wait_until_parked(lock, Clock::now() + moment);
   if (!parked) {
@@ -97,6 +104,7 @@ void Dispatcher::fail_everything(const Lock& lock, Status status, const std::str
   const bool workers_go_on = lost && kernel_.resident(lock);
   if (workers_go_on) kernel_.abort_workers(lock);  // workers that have started must not spin for ever
   ending_.end_all(lock, status, cause, workers_go_on);
+  singles_.fail_all(status, cause, true);
 }
 
 void Dispatcher::refuse_submissions(Status status, const std::string& cause) {

@@ -21,6 +21,11 @@ std::string stalled_task(const DeviceState& dev, const RunRecord& run, const Sta
   if (stall.item.record >= dev.spawn_base && stall.item.record < dev.inline_base) return "a spawned task";
   return run.graph->task_name(stall.item.record - run.graph->first_record + run.graph->first_local);
 }
+
+std::string stall_of(const std::string& task, const Stall& stall) {
+  return task + " has run on worker " + std::to_string(stall.worker) + " for " + std::to_string(stall.elapsed_ns / 1000000) +
+         " ms";
+}
 }  // namespace
 
 std::string explain(Status status, const std::string& cause) {
@@ -29,13 +34,14 @@ std::string explain(Status status, const std::string& cause) {
 }
 
 Ending::Ending(Engine& engine, const DeviceState& dev, const Options& options, Watchdog& watchdog, InboxWriter& inbox,
-               Admission& admission)
+               Admission& admission, SingleTasks& singles)
     : engine_(engine),
       dev_(dev),
       most_unread_(options.stream_unread),
       watchdog_(watchdog),
       inbox_(inbox),
-      admission_(admission) {}
+      admission_(admission),
+      singles_(singles) {}
 
 // ---- runs that end by themselves ----
 
@@ -100,6 +106,11 @@ void Ending::ask_to_cancel(const Lock& lock, RunRecord& run) {
   send_cancels(lock);
 }
 
+void Ending::cancel_slot(const Lock& lock, std::uint32_t slot, std::uint32_t generation) {
+  cancels_due_.push_back({slot, generation});
+  send_cancels(lock);
+}
+
 void Ending::send_cancels(const Lock&) {
   auto next = cancels_due_.begin();
   for (; next != cancels_due_.end() && inbox_.has_room(2); ++next) inbox_.write(InboxOp::cancel, next->slot, next->generation);
@@ -113,24 +124,37 @@ void Ending::fail_live(const Lock& lock, RunRecord& run, Status status, const st
 
 void Ending::fail_stalled(const Lock& lock) {
   const RunSlots& slots = admission_.in_flight(lock);
-  const auto run_in = [&slots](std::uint16_t slot) -> WatchedRun {
+  const auto run_in = [&](std::uint16_t slot) -> WatchedRun {
+    if (singles_.owns(slot)) return {singles_.generation_in(slot), nullptr};
     const RunPtr& run = slots[slot];
     if (!run) return {};
     return {run->generation, run->graph->kind == GraphKind::compiled ? &run->graph->in_gang : nullptr};
   };
   for (const Stall& stall : watchdog_.new_stalls(run_in)) {
+    if (singles_.owns(stall.item.run)) {
+      fail_stalled_single(lock, stall);
+      continue;
+    }
     const RunPtr run = slots[stall.item.run];
     // A run that has failed already keeps its slot until the device has ended it; its program has been told.
     if (!run || !is_live(*run)) continue;
-    const std::string cause = stalled_task(dev_, *run, stall) + " has run on worker " + std::to_string(stall.worker) + " for " +
-                              std::to_string(stall.elapsed_ns / 1000000) + " ms";
+    const std::string cause = stall_of(stalled_task(dev_, *run, stall), stall);
     log::error(cause + ": its run fails and is cancelled. Remedy: " + describe(Status::worker_stalled).remedy);
     fail_live(lock, *run, Status::worker_stalled, cause);
   }
 }
 
+void Ending::fail_stalled_single(const Lock& lock, const Stall& stall) {
+  const std::string cause = stall_of(singles_.name_in(stall.item.run), stall);
+  if (!singles_.fail(stall.item.run, Status::worker_stalled, cause)) return;
+  log::error(cause + ": it fails and is cancelled. Remedy: " + describe(Status::worker_stalled).remedy);
+  cancel_slot(lock, stall.item.run, singles_.generation_in(stall.item.run));
+}
+
 std::string Ending::wait_report(const Lock& lock) const {
-  return watchdog_.wait_report([&slots = admission_.in_flight(lock)](std::uint16_t slot, std::uint32_t task) {
+  return watchdog_.wait_report([&](std::uint16_t slot, std::uint32_t task) {
+    const RunSlots& slots = admission_.in_flight(lock);
+    if (singles_.owns(slot)) return singles_.name_in(slot);
     const RunPtr& run = slots[slot];
     return run ? run->graph->task_name(task) : "task " + std::to_string(task);
   });
@@ -140,6 +164,7 @@ std::string Ending::wait_report(const Lock& lock) const {
 
 bool Ending::anyone_waits(const Lock& lock) const {
   if (admission_.waiting()) return true;
+  if (singles_.in_flight()) return true;
   const RunSlots& slots = admission_.in_flight(lock);
   for (std::uint32_t slot = 0; slot < slots.size(); ++slot)
     if (slots[slot] && is_live(*slots[slot])) return true;
@@ -148,6 +173,7 @@ bool Ending::anyone_waits(const Lock& lock) const {
 
 void Ending::fail_waiting(const Lock& lock, Status status, const std::string& cause) {
   for (const RunPtr& run : admission_.empty_backlog(lock)) run->end_early(status, cause);
+  singles_.fail_all(status, cause, false);
   const RunSlots& slots = admission_.in_flight(lock);
   for (std::uint32_t slot = 0; slot < slots.size(); ++slot)
     if (slots[slot] && is_live(*slots[slot])) fail_live(lock, *slots[slot], status, cause);

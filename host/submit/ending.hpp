@@ -8,6 +8,7 @@
 
 #include "../engine/engine.hpp"
 #include "../kernel/heartbeat.hpp"
+#include "../single/single_tasks.hpp"
 #include "admission.hpp"
 
 namespace flywheel::detail {
@@ -21,7 +22,7 @@ class Ending {
   using RunPtr = std::shared_ptr<RunRecord>;
 
   Ending(Engine& engine, const DeviceState& dev, const Options& options, Watchdog& watchdog, InboxWriter& inbox,
-         Admission& admission);
+         Admission& admission, SingleTasks& singles);
 
   // Runs that end by themselves.
   /// Retires all runs that have ended, and reads what the other runs have streamed. True if there were streamed values.
@@ -33,6 +34,8 @@ class Ending {
   // Single runs.
   /// Cancels a run. True if it was in the backlog: other runs may then be able to go.
   bool cancel(const Lock& lock, const RunPtr& run);
+  /// The same for whatever is in a slot: a single task.
+  void cancel_slot(const Lock& lock, std::uint32_t slot, std::uint32_t generation);
   /// Sends the cancel messages for which the inbox had no room before.
   void send_cancels(const Lock&);
   /// Fails and cancels the runs of tasks that have exceeded Options::stall_limit.
@@ -62,6 +65,7 @@ class Ending {
     std::uint32_t slot, generation;
   };
 
+  void fail_stalled_single(const Lock& lock, const Stall& stall);
   bool drain(RunRecord& run);
   void fetch_trace(RunRecord& run);
   void fail_live(const Lock& lock, RunRecord& run, Status status, const std::string& cause);
@@ -74,6 +78,7 @@ class Ending {
   Watchdog& watchdog_;
   InboxWriter& inbox_;
   Admission& admission_;
+  SingleTasks& singles_;
 
   std::vector<Cancel> cancels_due_;      // messages for which the inbox had no room
   std::vector<RunPtr> abandoned_;        // ended for the program; workers may still use their graphs

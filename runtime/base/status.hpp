@@ -31,6 +31,7 @@ enum class Status : std::uint32_t {
   operands_renewed = 19,
   launch_refused = 20,
   task_threw = 21,
+  single_emits = 22,
 };
 
 inline constexpr std::uint32_t kUserStatus = 64;
@@ -107,6 +108,9 @@ constexpr StatusText describe(Status status) {
     case Status::task_threw:
       return {"a task's body threw an exception",
               "catch it in the body and call block.fail(): a GPU has no exceptions, so the same body does not throw there"};
+    case Status::single_emits:
+      return {"a task that was submitted without a graph called block.emit()",
+              "return its value instead, or load a graph with the task: the runs of graphs have a stream"};
     case Status::workers_missing:
       return {
           "not all workers of the resident kernel started in time",

@@ -71,13 +71,18 @@ class BlockCore {
 
   /// Streams a value of at most 8 bytes to the host while the run goes on. One thread calls; each call sends one value.
   /// It waits while Options::stream_capacity values are unread. False, and the task fails with Status::stream_stalled,
-  /// if that lasts longer than Options::spin_budget or the runtime is aborted.
+  /// if that lasts longer than Options::spin_budget or the runtime is aborted. A single task, which has no run, fails with
+  /// Status::single_emits.
   template <class T>
   FLYWHEEL_TASK bool emit(T value) {
     static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= 8, "a streamed value is at most 8 plain bytes");
     std::uint64_t bits = 0;
     memcpy(&bits, &value, sizeof(T));
     const Views<P> views{*context_->dev};
+    if (context_->item.run >= context_->dev->run_slots) {
+      fail_with(static_cast<std::uint32_t>(Status::single_emits));
+      return false;
+    }
     const bool sent = views.stream(context_->item.run).write(*context_->run, bits, views.wait(context_->worker));
     if (!sent) fail_with(static_cast<std::uint32_t>(Status::stream_stalled));
     return sent;
@@ -135,10 +140,12 @@ class BlockCore {
   /// the task's arrival and the release in end_run() order it for the host.
   template <class T>
   FLYWHEEL_TASK void write_result(const T& value) const {
-    if (context_->header->result_offset == kNoResult) return;
+    const std::uint32_t offset = context_->header->result_offset;
+    if (offset == kNoResult) return;
     const DeviceState& dev = *context_->dev;
-    memcpy(dev.results + std::size_t{context_->item.run} * dev.result_bytes + context_->header->result_offset, &value,
-           sizeof(T));
+    unsigned char* of_run = dev.results + std::size_t{context_->item.run} * dev.result_bytes;
+    unsigned char* at = offset == kResultInCompletion ? dev.completions[context_->item.run].result : of_run + offset;
+    memcpy(at, &value, sizeof(T));
   }
 
  protected:

@@ -72,13 +72,15 @@ struct alignas(128) WorkerStats {
 /// Sizes, limits and pointers. A plain handle: the host owns the memory.
 struct DeviceState {
   std::uint32_t workers;
-  std::uint32_t run_slots;
+  std::uint32_t run_slots;        // of runs that the dispatcher admits
+  std::uint32_t single_slots;     // of single tasks (host/single): run slots behind those
   std::uint32_t result_bytes;     // for each run slot
   std::uint32_t stream_capacity;  // cells for each run slot
   std::uint32_t queue_capacity;   // slots for each priority
+  std::uint32_t queue_room;       // of these, for the tasks of runs and spawned ones; the rest is for single tasks
   std::uint32_t spawn_capacity;
   std::uint32_t spawn_base;      // first record of the spawn pool in the record arena
-  std::uint32_t inline_base;     // first of the records that came with a message: one a run slot, behind the spawn pool
+  std::uint32_t inline_base;     // first of the records that came with a message: one a slot, behind the spawn pool
   std::uint32_t batch_base;      // first record of the batch blocks, behind those: kBatchTasks each
   std::uint32_t share_shift;     // a worker takes 1 / 2^share_shift of the queued tasks; 2^share_shift >= 2 * workers
   std::uint32_t keep_successor;  // 0: every ready task goes through a mailbox or a queue (for measurements)

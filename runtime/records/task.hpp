@@ -14,6 +14,8 @@ namespace flywheel {
 inline constexpr std::size_t kTaskArgBytes = 96;
 /// TaskHeader::result_offset of a task without a result.
 inline constexpr std::uint32_t kNoResult = 0xffffffffu;
+/// TaskHeader::result_offset of a single task: its result goes to the completion slot.
+inline constexpr std::uint32_t kResultInCompletion = 0xfffffffeu;
 
 /// Ready tasks of a higher priority run first. A running task is never interrupted. `inherit`: the priority of the run.
 enum class Priority : std::uint8_t { high = 0, normal = 1, low = 2, inherit = 3 };

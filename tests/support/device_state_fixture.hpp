@@ -59,6 +59,7 @@ class TestDeviceState {
     dev.stream_capacity = shape.stream_capacity;
     dev.queue_capacity = shape.queue_capacity;
     dev.spawn_capacity = shape.spawn_capacity;
+    dev.queue_room = dev.queue_capacity;
     dev.spawn_base = kMaxTasks;
     dev.keep_successor = shape.keep_successor;
     dev.inbox_capacity = shape.inbox_capacity;

@@ -1,0 +1,66 @@
+#include "future.hpp"
+
+#include "back_off.hpp"
+#include "core.hpp"
+
+namespace flywheel::detail {
+
+namespace {
+using Clock = std::chrono::steady_clock;
+}  // namespace
+
+SingleTask& FutureBase::task() {
+  if (!task_) throw UsageError("this Future is empty: take the one that Runtime::submit() returns");
+  core_->require_ours();
+  return *task_;
+}
+
+bool FutureBase::done() {
+  SingleTask& one = task();
+  return core_->dispatcher.singles().collect(one);
+}
+
+bool FutureBase::wait_until(Clock::time_point limit) {
+  SingleTask& one = task();
+  SingleTasks& singles = core_->dispatcher.singles();
+  for (std::uint32_t turn = 0; !singles.collect(one); ++turn) {
+    if (turn % 512 == 511 || turn > kSpins)
+      if (Clock::now() > limit) return false;
+    back_off(turn);
+  }
+  return true;
+}
+
+void FutureBase::wait() {
+  wait_until(Clock::time_point::max());
+  if (task_->code == 0) return;
+  const StatusText text = describe(static_cast<Status>(task_->code));
+  std::string message = text.what;
+  if (task_->code >= kUserStatus) message += ", " + std::to_string(task_->code - kUserStatus);
+  message += ", in a single task (" + type_name(task_->type) + ")";
+  if (!task_->cause.empty()) message += " (" + task_->cause + ")";
+  throw RunError(task_->code, message + ". Remedy: " + text.remedy + ".");
+}
+
+bool FutureBase::wait_for(std::chrono::nanoseconds limit) {
+  const auto now = Clock::now();
+  const auto wait = std::chrono::duration_cast<Clock::duration>(limit);
+  return wait_until(wait < Clock::time_point::max() - now ? now + wait : Clock::time_point::max());
+}
+
+Status FutureBase::status() {
+  wait_until(Clock::time_point::max());
+  return RunError(task_->code, "").status();
+}
+
+void FutureBase::cancel() {
+  SingleTask& one = task();
+  core_->dispatcher.cancel(one);
+}
+
+const unsigned char* FutureBase::result() {
+  wait();
+  return task_->result.data();
+}
+
+}  // namespace flywheel::detail

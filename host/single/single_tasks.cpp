@@ -1,0 +1,150 @@
+#include "single_tasks.hpp"
+
+#include <concurrentqueue.h>
+
+#include <cstring>
+
+#include "../engine/thrown_texts.hpp"
+#include "../plan/graph.hpp"
+
+namespace flywheel::detail {
+
+namespace {
+using P = CpuPlatform;
+}  // namespace
+
+struct SingleTasks::FreeSlots {
+  moodycamel::ConcurrentQueue<std::uint32_t> queue;
+};
+
+/// Holds the lock of a place. It is never held across a wait, so the others spin.
+class SingleTasks::Locked {
+ public:
+  explicit Locked(Place& place) : place_(place) {
+    // Acquire: pairs with the release below, on other threads.
+    while (place_.lock.test_and_set(std::memory_order_acquire)) cpu_pause(0);
+  }
+  ~Locked() { place_.lock.clear(std::memory_order_release); }
+  Locked(const Locked&) = delete;
+  Locked& operator=(const Locked&) = delete;
+
+ private:
+  Place& place_;
+};
+
+SingleTasks::SingleTasks(const DeviceState& dev, InboxWriter& inbox)
+    : dev_(dev),
+      inbox_(inbox),
+      places_(dev.single_slots),
+      free_(std::make_unique<FreeSlots>()) {
+  for (std::uint32_t slot = 0; slot < dev.single_slots; ++slot) free_->queue.enqueue(dev.run_slots + slot);
+}
+SingleTasks::~SingleTasks() = default;
+
+std::shared_ptr<SingleTask> SingleTasks::try_submit(TaskRecord record, std::type_index type, Priority priority) {
+  std::uint32_t slot = 0;
+  if (!free_->queue.try_dequeue(slot)) return nullptr;
+  Place& place = places_[slot - dev_.run_slots];
+  std::shared_ptr<SingleTask> task;
+  {
+    const Locked here(place);
+    task = place.task = std::make_shared<SingleTask>(type, slot, ++place.generation);
+  }
+  // Sequentially consistent, before the message: see in_flight().
+  in_flight_.fetch_add(1, std::memory_order_seq_cst);
+  submitted_.fetch_add(1, std::memory_order_relaxed);
+  Message message{};
+  message.run.op = static_cast<std::uint32_t>(InboxOp::submit);
+  message.run.slot = slot;
+  message.run.generation = task->generation;
+  message.run.repeat = 1;
+  message.run.priority = static_cast<std::uint32_t>(priority == Priority::inherit ? Priority::normal : priority);
+  message.run.sinks = message.run.root_count = 1;
+  message.run.flags = kRootsUniform | kRootsDense | kInlineRoot;
+  std::memcpy(message.carried, &record, sizeof(record));
+  inbox_.write(message);
+  return task;
+}
+
+bool SingleTasks::collect(SingleTask& task) {
+  // Acquire: pairs with the release in finish() and fail().
+  if (task.done.load(std::memory_order_acquire)) return true;
+  return take_up(task.slot, task.generation);
+}
+
+/// Collects the task of this generation if the device has ended it. True if it is done.
+bool SingleTasks::take_up(std::uint32_t slot, std::uint32_t generation) {
+  // Acquire: pairs with the release store in end_run() (runtime/dynamic/completion.hpp). The result is visible after it.
+  if (P::system(dev_.completions[slot].word).load(Order::acquire) >> 32 != generation) return false;
+  Place& place = places_[slot - dev_.run_slots];
+  std::shared_ptr<SingleTask> task;
+  {
+    const Locked here(place);
+    if (place.generation != generation || !place.task) return true;  // another thread has collected it
+    task = std::move(place.task);
+    // Relaxed: `done` is only stored under the lock, which is held.
+    if (!task->done.load(std::memory_order_relaxed)) finish(*task);
+  }
+  free_->queue.enqueue(slot);
+  // Sequentially consistent: see in_flight(). After the slot is free again: a count of 0 means that all are.
+  in_flight_.fetch_sub(1, std::memory_order_seq_cst);
+  return true;
+}
+
+/// Copies what the device left in the completion slot. The caller holds the lock of the place.
+void SingleTasks::finish(SingleTask& task) const {
+  CompletionSlot& slot = dev_.completions[task.slot];
+  // Relaxed: the word was acquired in take_up().
+  task.code = static_cast<std::uint32_t>(P::system(slot.word).load(Order::relaxed));
+  task.result = std::to_array(slot.result);
+  if (task.code == static_cast<std::uint32_t>(Status::task_threw)) task.cause = take_what_body_threw(dev_, task.slot, 0);
+  // Release: pairs with the acquire in collect().
+  task.done.store(true, std::memory_order_release);
+}
+
+void SingleTasks::sweep() {
+  for (std::uint32_t i = 0; i < places_.size(); ++i) {
+    std::uint32_t generation = 0;
+    {
+      const Locked here(places_[i]);
+      if (places_[i].task) generation = places_[i].generation;
+    }
+    if (generation) take_up(dev_.run_slots + i, generation);
+  }
+}
+
+std::uint32_t SingleTasks::generation_in(std::uint32_t slot) {
+  Place& place = places_[slot - dev_.run_slots];
+  const Locked here(place);
+  return place.task ? place.generation : 0;
+}
+
+std::string SingleTasks::name_in(std::uint32_t slot) {
+  Place& place = places_[slot - dev_.run_slots];
+  const Locked here(place);
+  return place.task ? "a single task (" + type_name(place.task->type) + ")" : "a single task";
+}
+
+bool SingleTasks::fail(std::uint32_t slot, Status status, const std::string& cause) {
+  Place& place = places_[slot - dev_.run_slots];
+  const Locked here(place);
+  // Relaxed: as in take_up().
+  if (!place.task || place.task->done.load(std::memory_order_relaxed)) return false;
+  place.task->code = static_cast<std::uint32_t>(status);
+  place.task->cause = cause;
+  place.task->done.store(true, std::memory_order_release);  // pairs with the acquire in collect()
+  return true;
+}
+
+void SingleTasks::fail_all(Status status, const std::string& cause, bool forget) {
+  for (std::uint32_t i = 0; i < places_.size(); ++i) {
+    fail(dev_.run_slots + i, status, cause);
+    if (!forget) continue;
+    const Locked here(places_[i]);
+    if (!places_[i].task) continue;
+    places_[i].task.reset();
+    in_flight_.fetch_sub(1, std::memory_order_seq_cst);
+  }
+}
+
+}  // namespace flywheel::detail
