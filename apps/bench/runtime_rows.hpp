@@ -12,4 +12,7 @@ namespace bench {
 /// tasks the soak row submits.
 std::vector<measure::Measurement> runtime_rows(const measure::Effort& effort, bool on_gpu, std::uint64_t soak_tasks);
 
+/// New work each time: single tasks, parameters, batches. Every result is checked.
+std::vector<measure::Measurement> submit_rows(const measure::Effort& effort, bool on_gpu);
+
 }  // namespace bench
