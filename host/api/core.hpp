@@ -7,6 +7,7 @@
 #include "../load/heap.hpp"
 #include "../load/loader.hpp"
 #include "../submit/dispatcher.hpp"
+#include "callbacks.hpp"
 
 namespace flywheel::detail {
 
@@ -31,6 +32,7 @@ struct Core {
   DeviceStateMemory memory;
   Loader loader;
   Dispatcher dispatcher;
+  Callbacks callbacks;
   const int process = this_process();
 };
 

@@ -40,6 +40,7 @@ bool Admission::admit(const Lock&, const RunPtr& run) {
   take_room(*run);
   const std::vector<unsigned char>& defaults = run->graph->params;
   if (!defaults.empty()) std::copy_n(run->params.begin(), defaults.size(), dev_.params + std::size_t{run->slot} * kParamBytes);
+  run->announce_flight(dev_.completions[run->slot].word);
   counters_.peak_live = std::max<std::uint64_t>(counters_.peak_live, slots_.live());
   ++counters_.admitted;
   return true;

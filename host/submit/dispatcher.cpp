@@ -234,6 +234,16 @@ void Dispatcher::retire(const RunPtr& run) {
   if (admission_.waiting()) wake_.notify_one();  // a slot has become free
 }
 
+void Dispatcher::listen(const RunPtr& run, Listener listener) {
+  Lock lock(mutex_);  // a waiting run stays so, or is announced with the listener, see Admission::admit()
+  std::scoped_lock ends(run->mutex);
+  run->self = run;
+  // Relaxed, both loads: `live` is only stored under the dispatcher's mutex, `done` under the run's, which are held.
+  if (run->phase.load(std::memory_order_relaxed) == RunPhase::done) return listener.end(run);
+  if (run->phase.load(std::memory_order_relaxed) == RunPhase::live) admission_.watch(lock, run, listener);
+  run->listeners.push_back(std::move(listener));
+}
+
 void Dispatcher::cancel(const RunPtr& run) {
   Lock lock(mutex_);
   if (ending_.cancel(lock, run)) wake_.notify_one();  // room may have been reserved for it

@@ -10,6 +10,7 @@
 
 #include "../../runtime/base/status.hpp"
 #include "../../runtime/records/run.hpp"
+#include "../collect/end_queue.hpp"
 #include "../load/loaded_graph.hpp"
 #include "../trace/trace.hpp"
 
@@ -56,6 +57,19 @@ struct RunRecord {
     ended_early = true;
     // Release: pairs with the acquire in Run::done(). `code` and `cause` are written before it.
     phase.store(RunPhase::done, std::memory_order_release);
+    announce_end();
+  }
+
+  /// Tells the listeners that the run is going in flight. The caller is admission, which has given the run its slot.
+  void announce_flight(const std::uint64_t& word) const {
+    if (listeners.empty()) return;
+    for (const Listener& one : listeners) one.watch(self.lock(), word, generation);
+  }
+  /// Tells the listeners that the run is done. The caller holds `mutex` and has stored the phase.
+  void announce_end() {
+    if (listeners.empty()) return;
+    for (Listener& one : listeners) one.end(self.lock());
+    listeners.clear();
   }
 
   const std::shared_ptr<LoadedGraph> graph;
@@ -86,6 +100,11 @@ struct RunRecord {
   std::string cause;  // for codes of the library: what exactly happened
   std::vector<unsigned char> results;
   std::unique_ptr<const Trace> trace;  // of a traced run
+
+  /// Who is told of the end. While the run waits, the dispatcher's mutex guards them, or the thread that prepares the
+  /// run has it alone; from then on `mutex` does.
+  std::vector<Listener> listeners;
+  std::weak_ptr<RunRecord> self;  // set with the first listener, for which references are made
 
   std::mutex mutex;
   UnreadValues streamed;

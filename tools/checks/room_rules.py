@@ -8,7 +8,7 @@ from source_text import LIBRARY, blank, is_cpp, line_of, read
 # A file may include its own room and those before it.
 ORDER = {
     "runtime": ("base", "records", "dynamic", "compiled", "cpu"),
-    "host": ("base", "trace", "engine", "kernel", "plan", "load", "submit", "api"),
+    "host": ("base", "trace", "engine", "kernel", "plan", "load", "collect", "submit", "api"),
 }
 # The same of an app: its own folders.
 APP_ORDER = {

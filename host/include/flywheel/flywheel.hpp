@@ -16,7 +16,10 @@
 
 #include <flywheel/version.hpp>
 
+#include "../../api/await.hpp"
+#include "../../api/completion_queue.hpp"
 #include "../../api/runtime.hpp"
+#include "../../api/when.hpp"
 #include "../../base/options.hpp"
 #include "../../plan/graph.hpp"
 #include "../../trace/trace.hpp"
