@@ -17,12 +17,16 @@ std::optional<Finished> finished(std::optional<Ended> ended) {
 CompletionQueue::CompletionQueue() : queue_(std::make_shared<EndQueue>(collect_run)), process_(this_process()) {}
 
 CompletionQueue::~CompletionQueue() {
-  if (process_ == this_process()) queue_->close();
+  if (process_ == this_process()) return queue_->close();
+  // In a child of fork() a thread that is not there may be in the midst of a change of the queue: it stays as it is.
+  static_cast<void>(new std::shared_ptr<EndQueue>(std::move(queue_)));
 }
 
 EndQueue& CompletionQueue::ours() const {
   if (process_ != this_process())
-    throw UsageError("this CompletionQueue belongs to the parent of this process: create one in the child of fork()");
+    throw UsageError(
+        "a child of fork() cannot use a CompletionQueue of its parent, whose runs end there: start a runtime in the child, "
+        "and create a queue there");
   return *queue_;
 }
 
