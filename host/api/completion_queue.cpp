@@ -12,14 +12,19 @@ std::optional<Finished> finished(std::optional<Ended> ended) {
   const auto& core = ended->run->graph->core;
   return Finished{Run(core, std::move(ended->run)), ended->tag};
 }
+
+/// In a child of fork(): a thread that is not there may be in the midst of a change of the queue, so it stays as it is.
+void keep_for_ever(std::shared_ptr<EndQueue> queue) {
+  static auto& kept = *new std::vector<std::shared_ptr<EndQueue>>;
+  kept.push_back(std::move(queue));
+}
 }  // namespace
 
 CompletionQueue::CompletionQueue() : queue_(std::make_shared<EndQueue>(collect_run)), process_(this_process()) {}
 
 CompletionQueue::~CompletionQueue() {
-  if (process_ == this_process()) return queue_->close();
-  // In a child of fork() a thread that is not there may be in the midst of a change of the queue: it stays as it is.
-  static_cast<void>(new std::shared_ptr<EndQueue>(std::move(queue_)));
+  if (process_ == this_process()) queue_->close();
+  else keep_for_ever(std::move(queue_));
 }
 
 EndQueue& CompletionQueue::ours() const {

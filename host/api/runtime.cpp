@@ -82,27 +82,20 @@ std::shared_ptr<RunRecord> Runtime::make_record(const Executable& executable) co
   return record;
 }
 
-namespace {
-/// The listeners of a run make references to it once it is in flight.
-void let_listen(const std::shared_ptr<RunRecord>& record) {
-  if (!record->listeners.empty()) record->self = record;
-}
-}  // namespace
-
 Run Runtime::start(std::shared_ptr<RunRecord> record) {
-  let_listen(record);
+  RunRecord::let_listen(record);
   core_->dispatcher.submit(record);
   return Run(core_, std::move(record));
 }
 
 std::optional<Run> Runtime::try_start(std::shared_ptr<RunRecord> record) {
-  let_listen(record);
+  RunRecord::let_listen(record);
   if (!core_->dispatcher.try_submit(record)) return std::nullopt;
   return Run(core_, std::move(record));
 }
 
 Run Runtime::start_after(CudaStream stream, std::shared_ptr<RunRecord> record) {
-  let_listen(record);
+  RunRecord::let_listen(record);
   core_->engine->after_stream(stream, [core = core_, record]() mutable {
     const DeferredRelease here;
     const std::shared_ptr<Core> ours = std::move(core);
@@ -129,7 +122,7 @@ void Runtime::apply(RunRecord& run, Traced) {
   run.traced = true;
 }
 
-void Runtime::apply(RunRecord& run, const Notify& notify) { run.listeners.emplace_back(notify.queue, notify.tag, nullptr); }
+void Runtime::apply(RunRecord& run, const Notify& notify) { run.add_listener(Listener(notify.queue, notify.tag, nullptr)); }
 
 void Runtime::set_param(RunRecord& run, std::uint32_t graph, std::uint32_t offset, const void* value, std::size_t bytes) {
   if (graph != static_cast<std::uint32_t>(run.graph->graph_id))

@@ -9,7 +9,7 @@
 namespace flywheel::detail {
 
 /// Spins for a few microseconds, within which most runs end, then yields, then sleeps for 20 us and at last for 100 us
-/// at a time. A thread that waits long takes about one hundredth of a core.
+/// at a time.
 class BackOff {
  public:
   /// True now and then: time for what is not due at each turn, such as a look at the clock.

@@ -237,11 +237,11 @@ void Dispatcher::retire(const RunPtr& run) {
 void Dispatcher::listen(const RunPtr& run, Listener listener) {
   Lock lock(mutex_);  // a waiting run stays so, or is announced with the listener, see Admission::admit()
   std::scoped_lock ends(run->mutex);
-  run->self = run;
   // Relaxed, both loads: `live` is only stored under the dispatcher's mutex, `done` under the run's, which are held.
   if (run->phase.load(std::memory_order_relaxed) == RunPhase::done) return listener.end(run);
   if (run->phase.load(std::memory_order_relaxed) == RunPhase::live) admission_.watch(lock, run, listener);
-  run->listeners.push_back(std::move(listener));
+  run->add_listener(std::move(listener));
+  RunRecord::let_listen(run);
 }
 
 void Dispatcher::cancel(const RunPtr& run) {

@@ -42,6 +42,12 @@ class UnreadValues {
   std::size_t taken_ = 0;
 };
 
+/// Who listens to a run.
+struct Listeners {
+  std::weak_ptr<RunRecord> run;
+  std::vector<Listener> all;
+};
+
 /// A run. The comments of the fields name the locks that guard them.
 struct RunRecord {
   explicit RunRecord(std::shared_ptr<LoadedGraph> loaded) : graph(std::move(loaded)) {}
@@ -60,16 +66,24 @@ struct RunRecord {
     announce_end();
   }
 
+  void add_listener(Listener listener) {
+    if (!listeners) listeners = std::make_unique<Listeners>();
+    listeners->all.push_back(std::move(listener));
+  }
+  /// The listeners make references to the run, from its own. To be called before it goes in flight or ends.
+  static void let_listen(const std::shared_ptr<RunRecord>& run) {
+    if (run->listeners) run->listeners->run = run;
+  }
   /// Tells the listeners that the run is going in flight. The caller is admission, which has given the run its slot.
   void announce_flight(const std::uint64_t& word) const {
-    if (listeners.empty()) return;
-    for (const Listener& one : listeners) one.watch(self.lock(), word, generation);
+    if (!listeners) return;
+    for (const Listener& one : listeners->all) one.watch(listeners->run.lock(), word, generation);
   }
   /// Tells the listeners that the run is done. The caller holds `mutex` and has stored the phase.
   void announce_end() {
-    if (listeners.empty()) return;
-    for (Listener& one : listeners) one.end(self.lock());
-    listeners.clear();
+    if (!listeners) return;
+    for (Listener& one : listeners->all) one.end(listeners->run.lock());
+    listeners.reset();
   }
 
   const std::shared_ptr<LoadedGraph> graph;
@@ -101,10 +115,9 @@ struct RunRecord {
   std::vector<unsigned char> results;
   std::unique_ptr<const Trace> trace;  // of a traced run
 
-  /// Who is told of the end. While the run waits, the dispatcher's mutex guards them, or the thread that prepares the
-  /// run has it alone; from then on `mutex` does.
-  std::vector<Listener> listeners;
-  std::weak_ptr<RunRecord> self;  // set with the first listener, for which references are made
+  /// Who is told of the end; null: nobody. While the run waits, the dispatcher's mutex guards them, or the thread that
+  /// prepares the run has it alone; from then on `mutex` does.
+  std::unique_ptr<Listeners> listeners;
 
   std::mutex mutex;
   UnreadValues streamed;
