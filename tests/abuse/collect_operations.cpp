@@ -23,10 +23,19 @@ void check_end(RunCase& one, Run& run) {
   check_status(one, run.status());
 }
 
-Detached await_end(std::shared_ptr<RunCase> one, bool hops) {
+Detached await_end(std::shared_ptr<RunCase> one) {
+  try {
+    Run run = co_await one->run;
+    check_end(*one, run);
+  } catch (const RunError& error) {
+    check_run_error(*one, error);
+  }
+}
+
+Detached await_end_by_executor(std::shared_ptr<RunCase> one) {
   const auto at_once = [](std::coroutine_handle<> coroutine) { coroutine.resume(); };
   try {
-    Run run = hops ? co_await resume_on(at_once, one->run) : co_await one->run;
+    Run run = co_await resume_on(at_once, one->run);
     check_end(*one, run);
   } catch (const RunError& error) {
     check_run_error(*one, error);
@@ -116,7 +125,8 @@ void await_run(Actor& actor) {
   const auto one = actor.stage.runs.get(actor.dice.below(kRuns));
   if (!one) return;
   const WaitsOn waits(actor.journal, one->fate);
-  await_end(one, actor.dice.one_in(3));
+  if (actor.dice.one_in(3)) await_end_by_executor(one);
+  else await_end(one);
 }
 
 }  // namespace flywheel::abuse
