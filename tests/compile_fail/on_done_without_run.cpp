@@ -1,4 +1,4 @@
-// expect: on_done() calls the function with the run
+// expect: on_done\(\) calls the function with the run
 #include <flywheel/flywheel.hpp>
 
 void watch(flywheel::Run run) {

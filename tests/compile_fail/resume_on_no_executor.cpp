@@ -1,4 +1,4 @@
-// expect: resume_on() calls the executor with the coroutine
+// expect: resume_on\(\) calls the executor with the coroutine
 #include <flywheel/flywheel.hpp>
 
 void await(flywheel::Run run) {
