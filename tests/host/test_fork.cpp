@@ -106,6 +106,30 @@ TEST_CASE("a child of fork() that uses its parent's runtime is told to start its
   parent.runtime.submit(parent.executable).wait();  // the parent goes on
 }
 
+TEST_CASE("a child of fork() may drop its parent's queue, and is told so if it uses it") {
+  Parent parent;
+  auto queue = std::make_unique<CompletionQueue>();
+  std::atomic<bool> end{false};
+  std::thread other([&] {
+    while (!end.load(std::memory_order_relaxed)) {
+      parent.runtime.submit(parent.executable, notify(*queue)).on_done([](Run&) {});
+      queue->next_finished();
+    }
+  });
+  int right = 0;
+  for (int round = 0; round < 20 && right == round; ++round)
+    right += in_child([&] {
+               const bool refused = is_refused([&] { queue->next_finished(); }) && is_refused([&] { queue->size(); }) &&
+                                    is_refused([&] { parent.run.on_done([](Run&) {}); });
+               queue.reset();
+               return refused ? kRight : kWrong;
+             }) == kRight;
+  end.store(true, std::memory_order_relaxed);
+  other.join();
+  CHECK(right == 20);
+  CHECK(queue->size() == 0);
+}
+
 TEST_CASE("a child of fork() may start a runtime of its own") {
 #ifdef __SANITIZE_THREAD__
   return;  // ThreadSanitizer starts no threads there
