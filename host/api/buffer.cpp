@@ -1,6 +1,6 @@
 #include "buffer.hpp"
 
-#include "core.hpp"
+#include "../futures/core.hpp"
 
 namespace flywheel::detail {
 

@@ -8,10 +8,11 @@
 #include "../base/log.hpp"
 #include "../base/options_check.hpp"
 #include "../plan/schedule.hpp"
-#include "core.hpp"
+#include "../futures/core.hpp"
 
 namespace flywheel {
 using namespace detail;
+using Clock = std::chrono::steady_clock;
 
 Runtime::Runtime(const KernelEntry& entry, const Options& options) : Runtime(entry, options, nullptr) {}
 
@@ -82,16 +83,19 @@ std::shared_ptr<RunRecord> Runtime::make_record(const Executable& executable) co
 }
 
 Run Runtime::start(std::shared_ptr<RunRecord> record) {
+  RunRecord::let_listen(record);
   core_->dispatcher.submit(record);
   return Run(core_, std::move(record));
 }
 
 std::optional<Run> Runtime::try_start(std::shared_ptr<RunRecord> record) {
+  RunRecord::let_listen(record);
   if (!core_->dispatcher.try_submit(record)) return std::nullopt;
   return Run(core_, std::move(record));
 }
 
 Run Runtime::start_after(CudaStream stream, std::shared_ptr<RunRecord> record) {
+  RunRecord::let_listen(record);
   core_->engine->after_stream(stream, [core = core_, record]() mutable {
     const DeferredRelease here;
     const std::shared_ptr<Core> ours = std::move(core);
@@ -117,6 +121,8 @@ void Runtime::apply(RunRecord& run, Traced) {
     throw UsageError("there is no room for a trace: set Options::trace_events, 4096 for example");
   run.traced = true;
 }
+
+void Runtime::apply(RunRecord& run, const Notify& notify) { run.add_listener(Listener(notify.queue, notify.tag, nullptr)); }
 
 void Runtime::set_param(RunRecord& run, std::uint32_t graph, std::uint32_t offset, const void* value, std::size_t bytes) {
   if (graph != static_cast<std::uint32_t>(run.graph->graph_id))
@@ -156,7 +162,12 @@ Stats Runtime::stats() {
 
 void Runtime::shutdown() {
   if (core_ && !core_->is_ours()) return;
-  if (core()->dispatcher.shutdown(core_->options.shutdown_timeout)) return;
+  const bool stopped = core()->dispatcher.shutdown(core_->options.shutdown_timeout);
+  if (!core_->callbacks.wait_until_called(Clock::now() + core_->options.shutdown_timeout))
+    log::error(
+        "a callback of Run::on_done(), or a coroutine in it, has not returned within Options::shutdown_timeout. What it "
+        "uses must stay alive.");
+  if (stopped) return;
   log::error(
       "the kernel did not stop within Options::shutdown_timeout: a task does not look at block.cancelled(). "
       "Its memory stays taken until the process ends.");

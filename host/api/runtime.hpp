@@ -9,10 +9,11 @@
 #include "../base/compiled.hpp"
 #include "../base/options.hpp"
 #include "../load/executable.hpp"
-#include "batch.hpp"
+#include "../futures/batch.hpp"
 #include "buffer.hpp"
-#include "future.hpp"
-#include "run.hpp"
+#include "../futures/completion_queue.hpp"
+#include "../futures/future.hpp"
+#include "../futures/run.hpp"
 
 namespace flywheel {
 
@@ -91,7 +92,7 @@ class Runtime {
   std::string describe(const Graph& graph, const Compiled& how = compiled) const;
 
   /// Submits a run. Returns at once, unless Options::max_waiting runs wait in the backlog: then it waits for room. Run
-  /// options come in any order: repeat(n) or repeat_until_stop(), set(param, value), a Priority, traced. Throws
+  /// options come in any order: repeat(n) or repeat_until_stop(), set(param, value), a Priority, traced, notify(queue). Throws
   /// UsageError for options that do not fit the graph and after shutdown(), DeviceError if the device is lost.
   template <class... Options>
   Run submit(const Executable& executable, const Options&... options) {
@@ -188,7 +189,9 @@ class Runtime {
   Stats stats();
   /// Waits for the runs in flight, cancels those that do not end within Options::shutdown_timeout, and stops the
   /// kernel. Other threads may wait and submit meanwhile: a submission that comes too late throws, or its run ends with
-  /// Status::aborted. Buffers can still be read afterwards. In a child of fork() it does nothing.
+  /// Status::aborted. The callbacks of all these runs return before it does, unless that takes longer than
+  /// Options::shutdown_timeout; called by a callback, it does not wait for callbacks. Buffers can still be read
+  /// afterwards. In a child of fork() it does nothing.
   void shutdown();
 
  private:
@@ -216,6 +219,7 @@ class Runtime {
   static void apply(detail::RunRecord& run, Repeat repeat);
   static void apply(detail::RunRecord& run, Priority priority);
   static void apply(detail::RunRecord& run, Traced);
+  static void apply(detail::RunRecord& run, const Notify& notify);
   template <class T>
   static void apply(detail::RunRecord& run, const ParamValue<T>& value) {
     set_param(run, value.param.graph, value.param.offset, &value.value, sizeof(T));

@@ -41,6 +41,7 @@ bool Admission::admit(const Lock&, const RunPtr& run) {
   const std::size_t params = run->graph->params.size();
   // Shorter ones travel in the message.
   if (params > kInlineBytes) std::copy_n(run->params.begin(), params, dev_.params + std::size_t{run->slot} * kParamBytes);
+  run->announce_flight(dev_.completions[run->slot].word);
   counters_.peak_live = std::max<std::uint64_t>(counters_.peak_live, slots_.live());
   ++counters_.admitted;
   return true;

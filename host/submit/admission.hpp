@@ -56,6 +56,11 @@ class Admission {
   /// message.
   void admit_waiting(const Lock&, const Start& start);
 
+  /// Tells a listener where the end of a live run shows.
+  void watch(const Lock&, const RunPtr& run, const Listener& listener) const {
+    listener.watch(run, dev_.completions[run->slot].word, run->generation);
+  }
+
   // Out of flight.
   const RunSlots& in_flight(const Lock&) const { return slots_; }
   /// The run has ended: frees its slot, counters and room.

@@ -83,6 +83,7 @@ bool collect(const DeviceState& dev, RunRecord& run) {
   // Release: pairs with the acquire in Run::done(); the outcome is written before it. The store is under the mutex, so
   // that a thread that drains the slot's stream cannot meet the values of the slot's next run.
   run.phase.store(RunPhase::done, std::memory_order_release);
+  run.announce_end();
   return true;
 }
 

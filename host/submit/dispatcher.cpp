@@ -112,7 +112,7 @@ void Dispatcher::join_backlog(RunPtr run) {
 void Dispatcher::start(const Lock& lock, const RunPtr& run) {
   if (!admission_.admit(lock, run)) return;
   inbox_.write(submission_of(*run));
-  // Release: pairs with the acquire loads of `phase` in host/api/run.cpp. The run's slot and generation are written
+  // Release: pairs with the acquire loads of `phase` in host/futures/run.cpp. The run's slot and generation are written
   // before it.
   run->phase.store(RunPhase::live, std::memory_order_release);
   ensure_kernel(lock);
@@ -281,6 +281,16 @@ void Dispatcher::retire_finished() {
   if (!lock.owns_lock()) return;  // the thread that holds it may be retiring runs
   or_fail_everything(lock, [&] { ending_.retire_finished(lock); });
   if (admission_.waiting()) wake_.notify_one();  // a slot may have become free
+}
+
+void Dispatcher::listen(const RunPtr& run, Listener listener) {
+  Lock lock(mutex_);  // a waiting run stays so, or is announced with the listener, see Admission::admit()
+  std::scoped_lock ends(run->mutex);
+  // Relaxed, both loads: `live` is only stored under the dispatcher's mutex, `done` under the run's, which are held.
+  if (run->phase.load(std::memory_order_relaxed) == RunPhase::done) return listener.end(run);
+  if (run->phase.load(std::memory_order_relaxed) == RunPhase::live) admission_.watch(lock, run, listener);
+  run->add_listener(std::move(listener));
+  RunRecord::let_listen(run);
 }
 
 void Dispatcher::cancel(const RunPtr& run) {

@@ -59,6 +59,8 @@ class Dispatcher {
   /// Submits a run from a CUDA stream's callback. It never throws and makes no CUDA call; a run that cannot start
   /// fails.
   void submit_from_stream(RunPtr run) noexcept;
+  /// Adds a listener to a submitted run: at its end, or at once if it has ended, the listener is told.
+  void listen(const RunPtr& run, Listener listener);
   /// Cancels the run, see Run::cancel().
   void cancel(const RunPtr& run);
   /// Frees the slot, counters and room of a run whose completion word is written. Collects its outcome first if

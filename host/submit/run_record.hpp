@@ -11,6 +11,7 @@
 #include "../../runtime/base/status.hpp"
 #include "../../runtime/records/run.hpp"
 #include "../../runtime/records/task.hpp"
+#include "../collect/end_queue.hpp"
 #include "../load/loaded_graph.hpp"
 #include "../trace/trace.hpp"
 
@@ -42,6 +43,12 @@ class UnreadValues {
   std::size_t taken_ = 0;
 };
 
+/// Who listens to a run.
+struct Listeners {
+  std::weak_ptr<RunRecord> run;
+  std::vector<Listener> all;
+};
+
 /// A run. The comments of the fields name the locks that guard them.
 struct RunRecord {
   explicit RunRecord(std::shared_ptr<LoadedGraph> loaded) : graph(std::move(loaded)) {}
@@ -59,6 +66,27 @@ struct RunRecord {
     ended_early = true;
     // Release: pairs with the acquire in Run::done(). `code` and `cause` are written before it.
     phase.store(RunPhase::done, std::memory_order_release);
+    announce_end();
+  }
+
+  void add_listener(Listener listener) {
+    if (!listeners) listeners = std::make_unique<Listeners>();
+    listeners->all.push_back(std::move(listener));
+  }
+  /// The listeners make references to the run, from its own. To be called before it goes in flight or ends.
+  static void let_listen(const std::shared_ptr<RunRecord>& run) {
+    if (run->listeners) run->listeners->run = run;
+  }
+  /// Tells the listeners that the run is going in flight. The caller is admission, which has given the run its slot.
+  void announce_flight(const std::uint64_t& word) const {
+    if (!listeners) return;
+    for (const Listener& one : listeners->all) one.watch(listeners->run.lock(), word, generation);
+  }
+  /// Tells the listeners that the run is done. The caller holds `mutex` and has stored the phase.
+  void announce_end() {
+    if (!listeners) return;
+    for (Listener& one : listeners->all) one.end(listeners->run.lock());
+    listeners.reset();
   }
 
   const std::shared_ptr<LoadedGraph> graph;
@@ -92,6 +120,10 @@ struct RunRecord {
   std::string cause;  // for codes of the library: what exactly happened
   std::vector<unsigned char> results;
   std::unique_ptr<const Trace> trace;  // of a traced run
+
+  /// Who is told of the end; null: nobody. While the run waits, the dispatcher's mutex guards them, or the thread that
+  /// prepares the run has it alone; from then on `mutex` does.
+  std::unique_ptr<Listeners> listeners;
 
   std::mutex mutex;
   UnreadValues streamed;

@@ -45,7 +45,17 @@ void use_run(Run& run) {
   refuses<UsageError>("next() in a child", kWords, [&] { run.next<int>(); });
   refuses<UsageError>("get() in a child", kWords, [&] { run.get(TaskRef<int>{}); });
   refuses<UsageError>("trace() in a child", kWords, [&] { run.trace(); });
+  refuses<UsageError>("on_done() in a child", kWords, [&] { run.on_done([](Run&) {}); });
+  refuses<UsageError>("when_any() in a child", kWords, [&] { when_any(run); });
+  refuses<UsageError>("when_all() in a child", kWords, [&] { when_all(run); });
   refuses<UsageError>("let_stream_wait() in a child", kWords, [&] { run.let_stream_wait(nullptr); });
+}
+
+void use_queue(CompletionQueue& queue) {
+  refuses<UsageError>("next_finished() in a child", kWords, [&] { queue.next_finished(); });
+  refuses<UsageError>("try_next_finished() in a child", kWords, [&] { queue.try_next_finished(); });
+  refuses<UsageError>("next_finished_for() in a child", kWords, [&] { queue.next_finished_for(std::chrono::seconds(1)); });
+  refuses<UsageError>("size() in a child", kWords, [&] { queue.size(); });
 }
 
 void use_buffer(BufferCase& one) {
@@ -97,6 +107,7 @@ void be_a_child(TaskSlot& stage, Picks picks, std::unique_lock<std::mutex> lock,
     if (picks.room)
       use_room(*picks.room, picks.loaded && picks.loaded->fate == picks.room->fate ? picks.loaded.get() : nullptr);
     if (picks.run) use_run(picks.run->run);
+    if (picks.queue) use_queue(picks.queue->queue);
     if (picks.buffer) use_buffer(*picks.buffer);
     if (dice.one_in(2)) start_own();
     if (lock) lock.unlock();

@@ -11,6 +11,7 @@ struct Picks {
   std::shared_ptr<BufferCase> buffer;
   std::shared_ptr<LoadedCase> loaded;
   std::shared_ptr<RunCase> run;
+  std::shared_ptr<QueueCase> queue;
 };
 
 /// Uses some, lets go of all, and ends the process. `lock` is that of the buffer.

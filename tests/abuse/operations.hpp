@@ -63,6 +63,13 @@ void drop_run(Actor& actor);
 /// Waits for the end, and checks it.
 void finish(RunCase& one);
 
+// collect_operations.cpp
+void open_queue(Actor& actor);
+void take_finished(Actor& actor);
+void wait_for_several(Actor& actor);
+void call_back(Actor& actor);
+void await_run(Actor& actor);
+
 // process_operations.cpp
 void fork_child(Actor& actor);
 void send_signal(Actor& actor);

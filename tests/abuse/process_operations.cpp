@@ -62,7 +62,8 @@ void fork_child(Actor& actor) {
   if (!actor.settings.forks) return;
   Dice dice(actor.dice.next());
   Picks picks{actor.stage.rooms.get(dice.below(kRooms)), actor.stage.buffers.get(dice.below(kBuffers)),
-              actor.stage.loaded.get(dice.below(kLoaded)), actor.stage.runs.get(dice.below(kRuns))};
+              actor.stage.loaded.get(dice.below(kLoaded)), actor.stage.runs.get(dice.below(kRuns)),
+              actor.stage.queues.get(dice.below(kQueues))};
   std::unique_lock<std::mutex> buffer;
   if (picks.buffer) buffer = std::unique_lock(picks.buffer->mutex);
   actor.stage.lock_all();  // so that the child may use the places

@@ -68,9 +68,11 @@ void TaskSlot::lock_all() {
   buffers.lock_all();
   loaded.lock_all();
   runs.lock_all();
+  queues.lock_all();
 }
 
 void TaskSlot::unlock_all() {
+  queues.unlock_all();
   runs.unlock_all();
   loaded.unlock_all();
   buffers.unlock_all();
@@ -82,6 +84,7 @@ void TaskSlot::clear() {
   buffers.clear();
   loaded.clear();
   runs.clear();
+  queues.clear();
 }
 
 void count(const char* what, std::int64_t ns) {

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -91,6 +92,15 @@ struct RunCase {
   std::atomic<std::uint32_t> values{0};  // read from its stream
 };
 
+/// A queue, and the tags of the runs that have not come out of it.
+struct QueueCase {
+  CompletionQueue queue;
+  std::mutex mutex;
+  std::set<std::uint64_t> tags;
+  /// A run came out.
+  void check(const Finished& finished);
+};
+
 /// Places for things of one kind.
 template <class T, std::uint32_t count>
 class Places {
@@ -123,13 +133,14 @@ class Places {
   std::array<Place, count> places_;
 };
 
-inline constexpr std::uint32_t kRooms = 4, kBuffers = 12, kLoaded = 14, kRuns = 24;
+inline constexpr std::uint32_t kRooms = 4, kBuffers = 12, kLoaded = 14, kRuns = 24, kQueues = 3;
 
 struct TaskSlot {
   Places<Room, kRooms> rooms;
   Places<BufferCase, kBuffers> buffers;
   Places<LoadedCase, kLoaded> loaded;
   Places<RunCase, kRuns> runs;
+  Places<QueueCase, kQueues> queues;
 
   void lock_all();
   void unlock_all();

@@ -28,6 +28,29 @@ std::shared_ptr<RunCase> make_run(Actor& actor, const LoadedCase& loaded) {
   return one;
 }
 
+/// Through a queue, if there is one.
+Run submit_to_queue(Actor& actor, Room& room, const LoadedCase& loaded, const RunCase& one) {
+  const Spec& spec = *loaded.spec;
+  const auto queue = actor.stage.queues.get(actor.dice.below(kQueues));
+  const auto call = set(spec.call, one.call);
+  const auto in = set(spec.in, one.in);
+  if (!queue) return room.runtime.submit(loaded.executable, call, in, repeat(one.passes));
+  static std::atomic<std::uint64_t> last{0};
+  const std::uint64_t tag = ++last;
+  const auto note = [&](bool there) {
+    std::scoped_lock lock(queue->mutex);
+    if (there) queue->tags.insert(tag);
+    else queue->tags.erase(tag);
+  };
+  note(true);
+  try {
+    return room.runtime.submit(loaded.executable, call, notify(queue->queue, tag), in, repeat(one.passes));
+  } catch (...) {
+    note(false);
+    throw;
+  }
+}
+
 /// False if the backlog is full.
 bool start(Actor& actor, Room& room, const LoadedCase& loaded, RunCase& one) {
   const Spec& spec = *loaded.spec;
@@ -44,7 +67,8 @@ bool start(Actor& actor, Room& room, const LoadedCase& loaded, RunCase& one) {
     if (run) one.run = std::move(*run);
     return run.has_value();
   }
-  if (how == 1) one.run = room.runtime.submit(loaded.executable, priority, repeat_until_stop(one.passes), call, in);
+  if (how == 2) one.run = submit_to_queue(actor, room, loaded, one);
+  else if (how == 1) one.run = room.runtime.submit(loaded.executable, priority, repeat_until_stop(one.passes), call, in);
   else one.run = room.runtime.submit(loaded.executable, call, in, repeat(one.passes), priority);
   return true;
 }

@@ -1,5 +1,5 @@
 // Batches: every task runs once with its own arguments, results come back at their places, and failures name the task.
-#include "host/api/batch.hpp"
+#include "host/futures/batch.hpp"
 #include "support/internals.hpp"
 
 #include <numeric>

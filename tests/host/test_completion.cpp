@@ -3,7 +3,7 @@
 
 #include <set>
 
-#include "host/api/core.hpp"
+#include "host/futures/core.hpp"
 #include "support/internals.hpp"
 #include "support/small_runtime.hpp"
 

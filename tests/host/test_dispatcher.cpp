@@ -2,7 +2,7 @@
 #include <thread>
 #include <utility>
 
-#include "host/api/core.hpp"
+#include "host/futures/core.hpp"
 #include "support/frail_engine.hpp"
 #include "support/internals.hpp"
 #include "support/small_runtime.hpp"

@@ -4,7 +4,7 @@
 #include <memory>
 #include <thread>
 
-#include "host/api/core.hpp"
+#include "host/futures/core.hpp"
 #include "host/base/log.hpp"
 #include "support/child.hpp"
 #include "support/internals.hpp"
@@ -104,6 +104,30 @@ TEST_CASE("a child of fork() that uses its parent's runtime is told to start its
   CHECK(in_child([&] { return is_refused([&] { parent.run.wait(); }) ? kRight : kWrong; }) == kRight);
   CHECK(in_child([&] { return is_refused([&] { parent.run.cancel(); }) ? kRight : kWrong; }) == kRight);
   parent.runtime.submit(parent.executable).wait();  // the parent goes on
+}
+
+TEST_CASE("a child of fork() may drop its parent's queue, and is told so if it uses it") {
+  Parent parent;
+  auto queue = std::make_unique<CompletionQueue>();
+  std::atomic<bool> end{false};
+  std::thread other([&] {
+    while (!end.load(std::memory_order_relaxed)) {
+      parent.runtime.submit(parent.executable, notify(*queue)).on_done([](Run&) {});
+      queue->next_finished();
+    }
+  });
+  int right = 0;
+  for (int round = 0; round < 20 && right == round; ++round)
+    right += in_child([&] {
+               const bool refused = is_refused([&] { queue->next_finished(); }) && is_refused([&] { queue->size(); }) &&
+                                    is_refused([&] { parent.run.on_done([](Run&) {}); });
+               queue.reset();
+               return refused ? kRight : kWrong;
+             }) == kRight;
+  end.store(true, std::memory_order_relaxed);
+  other.join();
+  CHECK(right == 20);
+  CHECK(queue->size() == 0);
 }
 
 TEST_CASE("a child of fork() may start a runtime of its own") {

@@ -1,4 +1,4 @@
-#include "host/api/run.hpp"
+#include "host/futures/run.hpp"
 #include "support/internals.hpp"
 
 #include <thread>

@@ -1,5 +1,5 @@
 // Single tasks: submitted without a graph from many threads at once, each with its own arguments and result.
-#include "host/api/future.hpp"
+#include "host/futures/future.hpp"
 #include "support/internals.hpp"
 
 #include <random>

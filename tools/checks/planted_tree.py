@@ -7,14 +7,14 @@ CLEAN = {
     "CMakeLists.txt": "project(Flywheel)\n",
     "runtime/base/ring.hpp": "#pragma once\n#include <cstdint>\n#include <cuda/atomic>\n",
     "device/worker.cuh": '#pragma once\n#include <cuda/ptx>\n#include "runtime/base/ring.hpp"\n__global__ void worker();\n',
-    "device/include/flywheel/task.cuh": '#include "device/worker.cuh"\n#include "host/api/run.hpp"\n',
-    "host/api/run.hpp": '#pragma once\n#include <string>\n#include "runtime/base/ring.hpp"\n',
-    "host/api/run.cpp": '#include "host/api/run.hpp"\n#include <cuda_runtime_api.h>\n#include <spdlog/spdlog.h>\n',
-    "host/include/flywheel/flywheel.hpp": '#pragma once\n#include "host/api/run.hpp"\n',
+    "device/include/flywheel/task.cuh": '#include "device/worker.cuh"\n#include "host/futures/run.hpp"\n',
+    "host/futures/run.hpp": '#pragma once\n#include <string>\n#include "runtime/base/ring.hpp"\n',
+    "host/futures/run.cpp": '#include "host/futures/run.hpp"\n#include <cuda_runtime_api.h>\n#include <spdlog/spdlog.h>\n',
+    "host/include/flywheel/flywheel.hpp": '#pragma once\n#include "host/futures/run.hpp"\n',
     "apps/hello/main.cu": "#include <flywheel/flywheel.hpp>\n#include <flywheel/task.cuh>\n#include \"text.hpp\"\n",
     "apps/hello/text.hpp": "#pragma once\n",
     "apps/measure/clock.hpp": "#pragma once\n",
-    "tools/probe/main.cpp": '#include "host/api/run.hpp"\n#include <CLI/CLI.hpp>\n',
+    "tools/probe/main.cpp": '#include "host/futures/run.hpp"\n#include <CLI/CLI.hpp>\n',
 }
 
 

@@ -5,7 +5,7 @@ from layer_rules import leaks
 from planted_tree import PlantedTree
 
 LEAKS = [
-    ("runtime includes host", "runtime/base/a.hpp", '#include "host/api/run.hpp"\n'),
+    ("runtime includes host", "runtime/base/a.hpp", '#include "host/futures/run.hpp"\n'),
     ("runtime includes device by a relative path", "runtime/base/a.hpp", '#include "../../device/worker.cuh"\n'),
     ("runtime includes the toolkit", "runtime/base/a.hpp", "#include <cuda_runtime.h>\n"),
     ("runtime includes a container", "runtime/base/a.hpp", "#include <vector>\n"),
@@ -15,7 +15,7 @@ LEAKS = [
     ("runtime allocates with new", "runtime/base/a.hpp", "int* p = new int[4];\n"),
     ("runtime allocates with malloc", "runtime/base/a.hpp", "void* p = malloc(4);\n"),
     ("runtime has a source file", "runtime/base/a.cpp", "\n"),
-    ("device includes host", "device/a.cuh", '#include "host/api/run.hpp"\n'),
+    ("device includes host", "device/a.cuh", '#include "host/futures/run.hpp"\n'),
     ("device includes the host's public header", "device/a.cuh", "#include <flywheel/flywheel.hpp>\n"),
     ("host includes device", "host/api/a.cpp", '#  include "device/worker.cuh"\n'),
     ("host includes the device's public header", "host/api/a.hpp", "#include <flywheel/task.cuh>\n"),
@@ -32,15 +32,15 @@ LEAKS = [
     ("runtime has a file in no room", "runtime/a.hpp", "\n"),
     ("host has a room that no rule names", "host/attic/a.hpp", "\n"),
     ("runtime includes a later room", "runtime/base/a.hpp", '#include "runtime/dynamic/inbox_poller.hpp"\n'),
-    ("host includes a later room by a relative path", "host/plan/a.hpp", '#include "../api/run.hpp"\n'),
+    ("host includes a later room by a relative path", "host/plan/a.hpp", '#include "../futures/run.hpp"\n'),
     ("an app's room includes a later one", "apps/llama/checkpoint/a.hpp", '#include "apps/llama/tuned/graph.hpp"\n'),
-    ("a submitter gets the scheduler", "host/api/run.hpp", '#include "runtime/dynamic/worker.hpp"\n'),
-    ("a submitter gets the device state", "host/api/run.hpp", '#include "runtime/records/device_state.hpp"\n'),
+    ("a submitter gets the scheduler", "host/futures/run.hpp", '#include "runtime/dynamic/worker.hpp"\n'),
+    ("a submitter gets the device state", "host/futures/run.hpp", '#include "runtime/records/device_state.hpp"\n'),
     ("device includes CPU workers", "device/a.cuh", '#include "runtime/cpu/executor.hpp"\n'),
 ]
 
 CLEAN = [
-    ("a comment that names a leak", "runtime/base/a.hpp", '// #include "host/api/run.hpp", new int, std::thread\n'),
+    ("a comment that names a leak", "runtime/base/a.hpp", '// #include "host/futures/run.hpp", new int, std::thread\n'),
     ("a string that names a leak", "host/api/a.cpp", 'auto s = "worker<<<1, 1>>>";\n'),
     ("placement new", "runtime/base/a.hpp", "inline void f(void* p) { ::new (p) int(3); }\n"),
     ("a deleted copy", "runtime/base/a.hpp", "struct A { A(const A&) = delete; };\n"),
@@ -51,7 +51,7 @@ CLEAN = [
     ("a later room includes an earlier one", "host/api/b.hpp", '#include "host/base/error.hpp"\n'),
     ("an app's room includes an earlier one", "apps/llama/tuned/a.hpp", '#include "apps/llama/checkpoint/config.hpp"\n'),
     ("host includes CPU workers", "host/engine/a.cpp", '#include "runtime/cpu/executor.hpp"\n'),
-    ("tests include anything", "tests/host/test_a.cu", '#include "device/worker.cuh"\n#include "host/api/run.hpp"\n'),
+    ("tests include anything", "tests/host/test_a.cu", '#include "device/worker.cuh"\n#include "host/futures/run.hpp"\n'),
 ]
 
 

@@ -16,7 +16,10 @@
 
 #include <flywheel/version.hpp>
 
+#include "../../futures/await.hpp"
+#include "../../futures/completion_queue.hpp"
 #include "../../api/runtime.hpp"
+#include "../../futures/when.hpp"
 #include "../../base/options.hpp"
 #include "../../plan/graph.hpp"
 #include "../../trace/trace.hpp"

@@ -1,7 +1,7 @@
 // More runs than places: who leaves the backlog when.
 #include <deque>
 
-#include "host/api/core.hpp"
+#include "host/futures/core.hpp"
 #include "simulate/workloads/bench.hpp"
 #include "support/internals.hpp"
 

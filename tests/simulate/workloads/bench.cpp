@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <atomic>
 
-#include "host/api/core.hpp"
+#include "host/futures/core.hpp"
 #include "simulate/workloads.hpp"
 #include "support/internals.hpp"
 

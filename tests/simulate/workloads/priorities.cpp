@@ -1,5 +1,5 @@
 // Work of all levels at once: no worker goes on with less urgent work while more urgent work waits.
-#include "host/api/core.hpp"
+#include "host/futures/core.hpp"
 #include "simulate/workloads/bench.hpp"
 #include "support/internals.hpp"
 

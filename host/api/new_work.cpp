@@ -1,57 +1,11 @@
-#include "batch.hpp"
-
-#include <utility>
-
+// Submission of work without a graph: single tasks and batches.
 #include "../../runtime/records/batch.hpp"
+#include "../futures/core.hpp"
 #include "../plan/task_name.hpp"
-#include "core.hpp"
 #include "runtime.hpp"
 
 namespace flywheel {
 using namespace detail;
-
-namespace detail {
-
-void BatchParts::add(Run part, std::size_t count) {
-  parts_.push_back(std::move(part));
-  begins_.push_back(size_);
-  size_ += count;
-}
-
-std::size_t BatchParts::part_of(std::size_t i) const {
-  if (i >= size_)
-    throw UsageError("the batch has " + std::to_string(size_) + " tasks, and there is no task " + std::to_string(i) +
-                     ": count from 0");
-  return static_cast<std::size_t>(std::ranges::upper_bound(begins_, i) - begins_.begin()) - 1;
-}
-
-void BatchParts::wait() {
-  for (Run& part : parts_) part.wait();
-}
-
-bool BatchParts::wait_for(std::chrono::nanoseconds limit) {
-  const auto begin = std::chrono::steady_clock::now();
-  return std::ranges::all_of(parts_, [&](Run& part) {
-    const std::chrono::nanoseconds passed = std::chrono::steady_clock::now() - begin;
-    return part.wait_for(std::max(limit - passed, std::chrono::nanoseconds(0)));
-  });
-}
-
-bool BatchParts::done() {
-  return std::ranges::all_of(parts_, [](Run& part) { return part.done(); });
-}
-
-Status BatchParts::status() {
-  for (Run& part : parts_)
-    if (const Status status = part.status(); status != Status::ok) return status;
-  return Status::ok;
-}
-
-void BatchParts::cancel() {
-  for (Run& part : parts_) part.cancel();
-}
-
-}  // namespace detail
 
 namespace {
 

@@ -8,6 +8,8 @@
 #include <cstring>
 #include <memory>
 #include <optional>
+#include <type_traits>
+#include <utility>
 
 #include "../base/cuda_stream.hpp"
 #include "../base/error.hpp"
@@ -15,10 +17,32 @@
 
 namespace flywheel {
 
+class Run;
 class Trace;
 namespace detail {
 struct Core;
 struct RunRecord;
+struct RunWaits;
+
+/// A function of the program that is called when a run has ended.
+class Callback {
+ public:
+  Callback() = default;
+  virtual ~Callback() = default;
+  Callback(const Callback&) = delete;
+  Callback& operator=(const Callback&) = delete;
+  virtual void call(Run& run) = 0;
+};
+
+template <class F>
+class CallbackOf final : public Callback {
+ public:
+  explicit CallbackOf(F function) : function_(std::move(function)) {}
+  void call(Run& run) override { function_(run); }
+
+ private:
+  F function_;
+};
 }  // namespace detail
 
 /// Copies refer to the same run. The run continues when the last of them is gone. Different copies may be used by
@@ -81,17 +105,33 @@ class Run {
   /// bodies, and a phased run ends at one of its next phase boundaries. The run then ends with Status::cancelled,
   /// unless it was over before the request arrived.
   void cancel();
+  /// Calls `function(run)` once when the run has ended, however it ends, on the runtime's callback thread. A run that
+  /// has ended already is handed to that thread at once. The callback may do what any thread may: submit, wait, load.
+  /// Other callbacks of the runtime wait until it returns. What it throws is logged. Runtime::shutdown() waits for the
+  /// callbacks of runs that have ended.
+  ///
+  ///   run.on_done([&](flywheel::Run& run) { total += run.get(sum); });
+  template <class F>
+  void on_done(F function) {
+    static_assert(std::is_invocable_v<F&, Run&>,
+                  "on_done() calls the function with the run: give it one parameter, as [](flywheel::Run& run) {...}");
+    add_callback(std::make_shared<detail::CallbackOf<F>>(std::move(function)));
+  }
   /// Work that is submitted to the CUDA stream after this call starts when the run has ended. Throws UsageError on CPU
   /// workers and DeviceError if the GPU does not support it.
   void let_stream_wait(CudaStream stream);
 
  private:
+  friend struct detail::RunWaits;  // when_any() and when_all()
+
   detail::RunRecord& record();
   void drain();
+  void try_drain();
   bool wait_until(std::chrono::steady_clock::time_point limit);
   void throw_if_failed();
   void copy_result(std::uint64_t graph, std::uint32_t offset, void* to, std::size_t bytes);
   bool next_value(std::uint64_t& bits, bool wait);
+  void add_callback(std::shared_ptr<detail::Callback> callback);
 
   std::shared_ptr<detail::Core> core_;
   std::shared_ptr<detail::RunRecord> record_;

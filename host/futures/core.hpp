@@ -8,6 +8,7 @@
 #include "../load/heap.hpp"
 #include "../load/loader.hpp"
 #include "../submit/dispatcher.hpp"
+#include "callbacks.hpp"
 
 namespace flywheel::detail {
 
@@ -34,6 +35,7 @@ struct Core {
   Loader loader;
   BatchBlocks batch_blocks;
   Dispatcher dispatcher;
+  Callbacks callbacks;
   const int process = this_process();
 };
 

@@ -1,7 +1,7 @@
 #include "run.hpp"
 
+#include "../base/back_off.hpp"
 #include "../submit/completion.hpp"
-#include "back_off.hpp"
 #include "core.hpp"
 
 namespace flywheel {
@@ -41,15 +41,17 @@ void Run::drain() {
     drain_stream(core_->memory.dev(), *record_, core_->options.stream_unread);
 }
 
+/// Like drain(), unless another thread has the run's mutex: it drains then, or ends the run.
+void Run::try_drain() {
+  std::unique_lock stream(record_->mutex, std::try_to_lock);
+  if (stream.owns_lock()) drain();
+}
+
 bool Run::wait_until(Clock::time_point limit) {
-  for (std::uint32_t turn = 0; !done(); ++turn) {
-    const bool now_and_then = turn < kSpins ? turn % 512 == 511 : turn % 8 == 7;
-    if (now_and_then) {
-      if (Clock::now() > limit) return false;
-      std::unique_lock stream(record_->mutex, std::try_to_lock);
-      if (stream.owns_lock()) drain();
-    }
-    back_off(turn);
+  for (BackOff back_off; !done(); back_off.pause()) {
+    if (!back_off.now_and_then()) continue;
+    if (Clock::now() > limit) return false;
+    try_drain();
   }
   return true;
 }
@@ -59,11 +61,7 @@ void Run::wait() {
   throw_if_failed();
 }
 
-bool Run::wait_for(std::chrono::nanoseconds limit) {
-  const auto now = Clock::now();
-  const auto wait = std::chrono::duration_cast<Clock::duration>(limit);
-  return wait_until(wait < Clock::time_point::max() - now ? now + wait : Clock::time_point::max());
-}
+bool Run::wait_for(std::chrono::nanoseconds limit) { return wait_until(time_in(limit)); }
 
 Status Run::status() {
   wait_until(Clock::time_point::max());
@@ -102,7 +100,7 @@ void Run::copy_result(std::uint64_t graph, std::uint32_t offset, void* to, std::
 }
 
 bool Run::next_value(std::uint64_t& bits, bool wait) {
-  for (std::uint32_t turn = 0;; ++turn) {
+  for (BackOff back_off;; back_off.pause()) {
     const bool over = done();  // read first: then all values that came before the end are in `streamed`
     {
       std::scoped_lock lock(record_->mutex);
@@ -110,7 +108,6 @@ bool Run::next_value(std::uint64_t& bits, bool wait) {
       if (record_->streamed.take(bits)) return true;
     }
     if (over || !wait) return false;
-    back_off(turn);
   }
 }
 
@@ -119,10 +116,15 @@ void Run::cancel() {
   core_->dispatcher.cancel(record_);
 }
 
+void Run::add_callback(std::shared_ptr<Callback> callback) {
+  record();
+  core_->dispatcher.listen(record_, core_->callbacks.listener(std::move(callback)));
+}
+
 void Run::let_stream_wait(CudaStream stream) {
   // Acquire: as in done(). Once the phase is not `waiting`, the run has its slot and generation. A run that ended
   // without a slot has generation 0, for which the stream does not wait.
-  for (std::uint32_t turn = 0; record().phase.load(std::memory_order_acquire) == RunPhase::waiting; ++turn) back_off(turn);
+  for (BackOff back_off; record().phase.load(std::memory_order_acquire) == RunPhase::waiting;) back_off.pause();
   const CompletionSlot& slot = core_->memory.dev().completions[record_->slot];
   // The upper half of the completion word is the generation, which only increases.
   const auto* generation = reinterpret_cast<const std::uint32_t*>(&slot.word) + 1;

@@ -1,6 +1,6 @@
 #include "future.hpp"
 
-#include "back_off.hpp"
+#include "../base/back_off.hpp"
 #include "core.hpp"
 
 namespace flywheel::detail {
@@ -23,11 +23,8 @@ bool FutureBase::done() {
 bool FutureBase::wait_until(Clock::time_point limit) {
   SingleTask& one = task();
   SingleTasks& singles = core_->dispatcher.singles();
-  for (std::uint32_t turn = 0; !singles.collect(one); ++turn) {
-    if (turn % 512 == 511 || turn > kSpins)
-      if (Clock::now() > limit) return false;
-    back_off(turn);
-  }
+  for (BackOff pause; !singles.collect(one); pause.pause())
+    if (pause.now_and_then() && Clock::now() > limit) return false;
   return true;
 }
 
@@ -43,9 +40,7 @@ void FutureBase::wait() {
 }
 
 bool FutureBase::wait_for(std::chrono::nanoseconds limit) {
-  const auto now = Clock::now();
-  const auto wait = std::chrono::duration_cast<Clock::duration>(limit);
-  return wait_until(wait < Clock::time_point::max() - now ? now + wait : Clock::time_point::max());
+  return wait_until(time_in(limit));
 }
 
 Status FutureBase::status() {

@@ -1,0 +1,150 @@
+#include "host/futures/callbacks.hpp"
+
+#include <atomic>
+#include <stdexcept>
+#include <thread>
+
+#include "support/internals.hpp"
+#include "support/small_runtime.hpp"
+
+using namespace flywheel;
+using namespace flywheel::testing;
+using namespace std::chrono_literals;
+
+namespace {
+Bench& bench() {
+  static Bench shared(on_cpu());
+  return shared;
+}
+}  // namespace
+
+TEST_CASE("a callback is called once, with the run, on one thread that is not the caller's") {
+  std::atomic<int> calls{0};
+  std::atomic<bool> right{true};
+  std::thread::id thread;
+  for (int i = 0; i < 200; ++i) {
+    Graph graph;
+    const auto square = graph.add(Square{9});
+    bench().runtime.submit(bench().runtime.load(graph)).on_done([&, square](Run& run) {
+      if (!run.done() || run.get(square) != 81) right = false;
+      if (calls && thread != std::this_thread::get_id()) right = false;
+      thread = std::this_thread::get_id();
+      ++calls;
+    });
+  }
+  REQUIRE(eventually([&] { return calls == 200; }));
+  CHECK(right);
+  CHECK(thread != std::this_thread::get_id());
+}
+
+TEST_CASE("a callback of a run that has ended is called, too, and of several each") {
+  Run run = bench().runtime.submit(bench().counter(0));
+  run.wait();
+  std::atomic<int> calls{0};
+  run.on_done([&](Run&) { ++calls; });
+  run.on_done([&](Run&) { ++calls; });
+  CHECK(eventually([&] { return calls == 2; }));
+}
+
+TEST_CASE("a run that nobody else waits for is found while it is in flight") {
+  Executable held;
+  Run run = bench().hold(2, held);
+  std::atomic<bool> called{false};
+  run.on_done([&](Run&) { called = true; });
+  std::this_thread::sleep_for(5ms);
+  CHECK_FALSE(called);
+  bench().put(3, 1);
+  CHECK(eventually([&] { return called.load(); }));
+}
+
+TEST_CASE("a callback may submit, wait and load") {
+  std::atomic<std::uint64_t> result{0};
+  Run run = bench().runtime.submit(bench().counter(4));
+  run.on_done([&](Run&) {
+    Graph graph;
+    const auto square = graph.add(Square{12});
+    result = bench().runtime.submit(bench().runtime.load(graph)).get(square);
+  });
+  CHECK(eventually([&] { return result == 144; }));
+}
+
+TEST_CASE("what a callback throws stays there") {
+  std::atomic<int> calls{0};
+  Run run = bench().runtime.submit(bench().counter(5));
+  run.on_done([&](Run&) {
+    ++calls;
+    throw std::runtime_error("of a test");
+  });
+  run.on_done([&](Run&) {
+    ++calls;
+    throw 7;
+  });
+  run.on_done([&](Run&) { ++calls; });
+  CHECK(eventually([&] { return calls == 3; }));
+}
+
+TEST_CASE("runs that end early are told of, waiting ones and live ones") {
+  Options options = on_cpu();
+  options.overlap = 1;
+  options.shutdown_timeout = 300ms;
+  std::atomic<int> cancelled{0}, aborted{0}, failed{0};
+  {
+    Bench own(options);
+    Graph graph, failing;
+    graph.add(Gate{own.at(0), own.at(1)});
+    failing.add(Fail{7, 0});
+    const Executable gate = own.runtime.load(graph);
+    Run live = own.runtime.submit(gate), waiting = own.runtime.submit(gate), last = own.runtime.submit(gate);
+    live.on_done([&](Run& run) { aborted += run.status() != Status::ok; });
+    waiting.on_done([&](Run& run) { cancelled += run.status() == Status::cancelled; });
+    last.on_done([&](Run& run) { aborted += run.status() != Status::ok; });
+    own.runtime.submit(own.runtime.load(failing)).on_done([&](Run& run) { failed += run.status() == Status::task_failed; });
+    waiting.cancel();
+    CHECK(eventually([&] { return cancelled == 1 && failed == 1; }));
+  }
+  // The destructor has waited for the callbacks of the runs that it ended.
+  CHECK(aborted == 2);
+}
+
+TEST_CASE("the runtime waits for its callbacks") {
+  std::atomic<bool> returned{false};
+  {
+    Bench own(on_cpu(1));
+    own.runtime.submit(own.counter(0)).on_done([&](Run&) {
+      std::this_thread::sleep_for(20ms);
+      returned = true;
+    });
+  }
+  CHECK(returned);
+}
+
+TEST_CASE("the last owner of a runtime may be one of its callbacks") {
+  std::atomic<bool> called{false};
+  {
+    auto own = std::make_shared<Bench>(on_cpu(1));
+    Run run = own->runtime.submit(own->counter(0));
+    run.on_done([own, run, &called](Run&) mutable {
+      own.reset();
+      called = true;
+    });
+  }
+  CHECK(eventually([&] { return called.load(); }));
+}
+
+TEST_CASE("many threads add callbacks to runs in every state") {
+  constexpr int kThreads = 3, kEach = 200;
+  const Executable counter = bench().counter(8);
+  std::atomic<int> calls{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t)
+    threads.emplace_back([&] {
+      for (int i = 0; i < kEach; ++i) {
+        Run run = bench().runtime.submit(counter);
+        if (i % 3 == 0) run.wait();
+        run.on_done([&](Run&) { ++calls; });
+        if (i % 3 == 1) run.cancel();
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  CHECK(eventually([&] { return calls == kThreads * kEach; }));
+}
