@@ -62,7 +62,8 @@ __device__ inline bool await_sent(std::uint32_t number) {
   while (!ptx::mbarrier_test(roles.coming[slot], number / kRoleSlots & 1)) {}
   return !roles.slots[slot].called_off;
 }
-/// Waits until the tasks before instruction `number` have ended. False if one has failed, or the runtime was aborted.
+/// Waits until the tasks before instruction `number` have ended. False if one has failed, or the runtime was aborted. No time
+/// limit, as in await_sent().
 __device__ inline bool await_before(std::uint32_t number) {
   RolesShared& roles = roles_shared();
   const std::uint32_t slot = number % kRoleSlots;
@@ -163,14 +164,16 @@ class HandoffConsumer {
   __device__ bool computed() const {
     return ptx::mbarrier_poll(roles_.computed[number_ % kRoleSlots], number_ / kRoleSlots & 1);
   }
-  /// The same, ordered after the test that saw a handoff. Only in that order does it tell whether the handoff is the next
-  /// task's: a compute warp arrives on `computed` of one task before it hands over for the next.
+  /// The same, an acquire too, ordered after the test that saw a handoff. Only in that order does it tell whether the handoff
+  /// is the next task's: a compute warp arrives on `computed` of one task before it hands over for the next.
   __device__ bool computed_after(bool there) const {
     return ptx::mbarrier_poll_if(there, roles_.computed[number_ % kRoleSlots], number_ / kRoleSlots & 1);
   }
 
   /// Polls for a handoff and for the end of the compute part, in one lane: the others leave shared memory to other warps.
   __device__ const void* take_slowly() {
+    // All lanes have left the store part before lane 0 begins to poll; otherwise they would take turns with its polls. It
+    // orders nothing that is needed, so no test finds it missing: what lane 0 learns goes to the others by the shuffle.
     __syncwarp();
     if (threadIdx.x % 32 == 0 && !poll_briefly()) poll_longer();
     const std::uint32_t seen = __shfl_sync(0xffffffffu, held_ | over_ << 1, 0);

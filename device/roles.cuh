@@ -163,10 +163,10 @@ __device__ __forceinline__ bool wait_phase(std::uint64_t& barrier, std::uint32_t
   return ptx::mbarrier_test(barrier, parity) || detail::wait_phase_longer(&barrier, parity, reason);
 }
 
-/// The same for compute warps, without a time limit: a call in their loops would cost them registers, even if it were never
-/// executed. A phase that does not complete is reported all the same, because the role that should complete it, or the
-/// store role, waits under a limit. The abort word is read relaxed: pairs with report_wait() or the host's copy, and a warp
-/// that sees it only leaves.
+/// The same for compute warps, acquire too, without a time limit: a call in their loops would cost them registers, even if it
+/// were never executed. A phase that does not complete is reported all the same, because the role that should complete it, or
+/// the store role, waits under a limit. The abort word is read relaxed: pairs with report_wait() or the host's copy, and a
+/// warp that sees it only leaves.
 __device__ __forceinline__ bool wait_phase_in_compute(std::uint64_t& barrier, std::uint32_t parity) {
   for (std::uint32_t spins = 1; !ptx::mbarrier_test(barrier, parity); ++spins)
     if (spins % 64 == 0 && ThreadPlatform::device(*roles_shared().abort).load(Order::relaxed)) return false;

@@ -129,7 +129,7 @@ void Run::cancel() {
 
 void Run::let_stream_wait(CudaStream stream) {
   // Acquire: as in done(). Once the phase is not `waiting`, the run has its slot and generation. A run that ended
-  // without a slot has generation 0, for which the stream does not wait.
+  // without a slot has generation 0, for which the stream does not wait. The limits of the runs before this one bound the loop.
   for (std::uint32_t turn = 0; record().phase.load(std::memory_order_acquire) == RunPhase::waiting; ++turn) back_off(turn);
   const CompletionSlot& slot = core_->memory.dev().completions[record_->slot];
   // The upper half of the completion word is the generation, which only increases.

@@ -50,8 +50,8 @@ bool Dispatcher::wait_until_parked(Lock& lock, Clock::time_point limit) {
 
 bool Dispatcher::shutdown(std::chrono::milliseconds limit) {
   Lock lock(mutex_);
+  // Release: pairs with the acquire in throw_if_closed(). `lost_` is not written after it.
   closed_.store(true, std::memory_order_release);
-  // Release, the store above: pairs with the acquire in throw_if_closed(). `lost_` is not written after it.
   const auto end = Clock::now() + limit;
   while ((admission_.in_flight(lock).live() || admission_.waiting()) && Clock::now() < end && !gone_) {
     or_fail_everything(lock, [&] {

@@ -13,6 +13,7 @@
 
 namespace flywheel::detail {
 
+// `sem` is the order that the caller of AtomicRef names, with its pair; the scope is the GPU.
 #define FLYWHEEL_ATOM(sem, op, type, reg) \
   asm volatile("atom." sem ".gpu.global." op "." type " %0, [%1], %2;" : "=" reg(old) : "l"(word), reg(value) : "memory")
 #define FLYWHEEL_RED(sem, op, type, reg) \

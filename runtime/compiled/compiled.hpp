@@ -199,7 +199,7 @@ FLYWHEEL_COLD void end_compiled(const CompiledRun& run, std::uint32_t passes) {
   const std::uint64_t all = (run.runs + 1) * run.dev->workers;
   const PhaseWait limit = Views<P>{*run.dev}.wait_for_phase(run.worker);
   const bool alone = spin_until<P>(limit, WaitReason::workers_to_leave, &run.schedule->left, all, [&](std::uint64_t& saw) {
-    saw = P::device(run.schedule->left).load(Order::acquire);  // pairs with leave_compiled()
+    saw = P::device(run.schedule->left).load(Order::acquire);  // acquire: pairs with leave_compiled()
     return saw >= all;
   });
   if (!alone) return;
