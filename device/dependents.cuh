@@ -13,7 +13,7 @@ namespace flywheel::detail {
 __device__ __forceinline__ void copy_to_page(std::uint32_t slot, std::uint32_t place, const void* from, std::uint32_t bytes,
                                              bool bulk, std::uint64_t policy) {
   unsigned char* to = page_memory() + slot * kPageBytes + place;
-  std::uint64_t& barrier = roles_shared().landed[slot];
+  std::uint64_t& barrier = roles_shared().page_full[slot];
   if (bulk) {
     ptx::bulk_copy(to, from, bytes, barrier, policy);
   } else {
@@ -64,7 +64,7 @@ class KeptPages {
     };
     const auto fill_next = [&](const unsigned char* from, std::uint32_t bytes) {
       // Release, block scope: pairs with PageOperands::take().
-      if (bulk) ptx::expect_bytes(roles.landed[slot], bytes);
+      if (bulk) ptx::expect_bytes(roles.page_full[slot], bytes);
       copy_to_page(slot, 0, from, bytes, bulk, policy);
       advance();
     };
@@ -86,7 +86,7 @@ class KeptPages {
     }
     while (left) {
       // Completes the phase of a page that gets no copy: pairs with PageOperands::take(). Its order covers no bytes.
-      if (!bulk || lane() == 0) ptx::mbarrier_arrive(roles.landed[slot]);
+      if (!bulk || lane() == 0) ptx::mbarrier_arrive(roles.page_full[slot]);
       advance();
     }
   }

@@ -34,7 +34,7 @@ class PageOperands {
     const std::uint32_t slot = take_;
     // Acquire, block scope: pairs with the load role's copies, complete_tx of ptx::bulk_copy() or the arrivals of
     // ptx::arrive_when_copied(), and covers the bytes of the page.
-    wait_phase_in_compute(roles_shared().landed[slot], parity_);
+    wait_phase_in_compute(roles_shared().page_full[slot], parity_);
     const bool wraps = slot + 1 == page_count_;
     take_ = wraps ? 0 : slot + 1;
     parity_ ^= wraps;
@@ -78,7 +78,7 @@ class PageOperands {
   __device__ static void return_page(std::uint32_t slot) {
     // Release after __syncwarp(), for the reads of all lanes: pairs with the acquire in LoadRole::make_room().
     __syncwarp();
-    if (arrives(threadIdx.x % 32)) ptx::mbarrier_arrive(roles_shared().returned[slot]);
+    if (arrives(threadIdx.x % 32)) ptx::mbarrier_arrive(roles_shared().page_empty[slot]);
   }
 
  private:

@@ -151,9 +151,8 @@ FLYWHEEL_TASK void signal_done(const CompiledRun& run, const Instruction& instru
   // Relaxed: pairs with the loads of the sinks below; this task's own release below goes before their acquire.
   if (outcome.stop) P::device(run.state->line.stop).set(1, Order::relaxed);
   failed |= outcome.code != 0;
-  // Tasks of the same gang may wait in vain for this one while they run: block.cancelled() tells them. Release: the
-  // cause is recorded before. The load in BlockCore::cancelled() is relaxed; the record_fault() of a task that it stops
-  // depends on the value.
+  // Tasks of the same gang may wait in vain for this one while they run: block.cancelled() tells them. Release: pairs with
+  // the acquire there, so the cause is recorded before what a task that it stops records.
   if (failed && instruction.flags & kInGang) P::device(run.state->line.cancelled).store(1, Order::release);
   if (instruction.flags & kSink) {
     RunLine& line = run.state->line;
