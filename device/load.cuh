@@ -2,6 +2,7 @@
 #pragma once
 
 #include "dependents.cuh"
+#include "page.cuh"
 
 namespace flywheel::detail {
 
