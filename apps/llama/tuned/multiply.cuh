@@ -53,7 +53,7 @@ class Multiplier {
         reader_(block, operands, tile) {}
 
   /// A page a group. The tiles of some are in registers before the inputs are there, and while others are multiplied. A page is
-  /// given back as soon as it is in registers. (Half a page later, so that nobody waits for that: 0.615 ms in place of 0.610.)
+  /// given back as soon as it is in registers. (Half a page later: 0.615 ms, not 0.610.)
   FLYWHEEL_TASK void ahead() {
     static_assert(kWhole && kBlocks == 1);
     Inputs<kCount> inputs{};  // what ptxas 13.0 thinks may be undefined, it keeps in memory

@@ -76,7 +76,7 @@ FLYWHEEL_TASK LaneSums<kEach> sums_of(const WarpSums* in, int at) {
 /// for ahead, while the sums are still being made; ready(before) waits for it.
 ///
 /// A tenth of all warps' time goes by without instructions: a layer runs 80 KB of them, and an SM's cache holds less. To go
-/// through this loop once for nothing while the first handoff is not there helps nobody: 0.568 ms a token as without
+/// through this loop once for nothing while the first handoff is not there gains nothing: 0.568 ms a token as without
 /// (Llama-3.2-1B on an H200); the same of Multiplier::ahead(): 0.589.
 template <int kEach, class Block, class Before, class Ready, class Use>
 FLYWHEEL_TASK void store_rows(Block& block, int rows, int sequences, Before&& before, Ready&& ready, Use&& use) {
