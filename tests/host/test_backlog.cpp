@@ -150,7 +150,7 @@ TEST_CASE("the backlog keeps what it is given, in order, from many threads") {
   for (const auto& run : all) CHECK(run->repeat % 1000 == next[run->repeat / 1000]++);
 }
 
-TEST_CASE("whoever is in the backlog, in whichever queue, leaves it once, alone or with all others by priority") {
+TEST_CASE("each run in the backlog, in whichever run queue, leaves it once, alone or with all others by priority") {
   for (const bool one_by_one : {true, false}) {
     Backlog backlog;
     const std::vector<Backlog::RunPtr> runs = fill(backlog);
