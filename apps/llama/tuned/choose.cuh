@@ -201,7 +201,7 @@ struct TunedChoose {
     const bool given = next < text.prompt_count, ended = next >= text.end;
     const bool greedy = !given && !ended && text.sampling.temperature == 0;
     // Until all tasks before it are done, it has read what the pass before left. What a greedy text needs of them is stamped:
-    // it has the next x put before those are done. Who read the last one has done so: this token comes of what they read.
+    // it has the next x put before those are done. All that read the last x are through with it: this token comes of it.
     if (!greedy && !block.await()) return;
     std::uint32_t token = last;
     if (given) token = m.prompt[sequence * m.context + static_cast<int>(next)];
