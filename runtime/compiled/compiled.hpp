@@ -128,11 +128,11 @@ template <class P, class Idle>
 FLYWHEEL_TASK Before wait_before(const CompiledRun& run, const Instruction& instruction, std::uint32_t pass, Idle&& idle) {
   bool failed = false;
   const auto look = [&](std::uint64_t* counter, std::uint64_t goal, std::uint64_t& saw) {
+    // Acquire: pairs with the release in signal_done(). A relaxed poll before it only saves acquires.
     const auto there = [&](Order order) {
       saw = P::device(*counter).load(order);
       return (saw & kArrivals) >= goal;
     };
-    // Acquire: pairs with the release in signal_done(). A relaxed poll before it only saves acquires.
     const bool done = (!idle() || there(Order::relaxed)) && there(Order::acquire);
     failed |= (saw & ~kArrivals) != 0;
     return done;

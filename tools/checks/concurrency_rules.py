@@ -1,15 +1,15 @@
 """Finds the places where threads synchronize, and those among them that no comment explains.
 
 A site is a line with an access that names a memory order, a fence, an operation of an mbarrier, or a barrier of a warp or block.
-A comment explains it if it stands in the statement, in the lines above it in the same function, or at the head of the function,
-and if it says what the place pairs with or why its order suffices. Where the code does not name the order, as at a fence, the
-comment does: in words, or by the name of a function whose docstring does.
+A comment explains it if it stands in the statement, in the lines above it in the same function, or at the head of the function; if
+it names the order, or sends the reader to another comment that does; and if it says what the site pairs with, or why the order
+suffices. Of a barrier it says which threads meet, and what each sees or has done then.
 """
 import re
 from collections import namedtuple
 
 from functions import functions
-from source_text import LIBRARY, blank, files, is_cpp, line_of, read, room_of
+from source_text import LIBRARY, blank, is_cpp, line_of, read, room_of
 
 Site = namedtuple("Site", "path line what explained")
 
@@ -27,9 +27,13 @@ _COMMENT = re.compile(r"//.*")
 _GOES_ON = re.compile(r"\\$|^(?!\s*#).*[^;{}:\s]\s*$")  # a line that is not the last of its statement
 _ONE_LINE = re.compile(r"\{.*\}\s*$")
 _DECLARED = re.compile(r"(?:\bvoid|\bbool|\bauto)\s+(?:\w+::)*$")
-_REASON = re.compile(r"\bpair|\b(?:see|sees|as in|covers?|covered|because|so that|only|hint|nothing|no (?:other|one|order)|under the"
-                     r"|before|after|behind|publish\w*|already|together|rejoin|all)\b", re.IGNORECASE)
+# What says with whom, or why.
+_REASON = re.compile(r"\bpair|\b(?:see|sees|seen|as (?:in|there|for)|covers?|because|so that|only|hint|nothing|no (?:other|order)"
+                     r"|under the|publish\w*|visible|orders?|rejoin)\b", re.IGNORECASE)
+_IS_BARRIER = re.compile(r"(?:__syncwarp|__syncthreads|named_barrier)$")
 _ELSEWHERE = r"\bsee \w|\bas (?:in|above|there|for)\b"  # the reader is sent to another comment
+# Of a barrier, which orders all that its threads did before it: who meets, and what is done then.
+_BARRIER = r"\b(?:lanes?|threads?|warps?)\b.*\b(?:sees?|seen|visible|have|has|come|stored|written|wrote|put|rejoin|leave|left|before|covers?|pairs|publish\w*)\b"
 # What names the order of a site: by the end of the site's own name.
 _ORDERS = [(re.compile(name), re.compile(rf"{words}|{_ELSEWHERE}", re.IGNORECASE)) for name, words in (
     (r"relaxed$", r"\brelaxed\b"),
@@ -40,7 +44,7 @@ _ORDERS = [(re.compile(name), re.compile(rf"{words}|{_ELSEWHERE}", re.IGNORECASE
     (r"(?:seq_cst|load)$", r"\bseq_cst\b"),  # a load without an order is seq_cst
     (r"(?:mbarrier_test|mbarrier_poll|mbarrier_poll_if|wait_phase\w*)$", r"\bacquir|\bno order\b"),
     (r"(?:mbarrier_init|mbarrier_invalidate)$", r"\bno order\b|\b__syncthreads\b|\barrivals\b"),
-    (r"(?:__syncwarp|__syncthreads|named_barrier)$", r"\blanes?\b|\bthreads?\b|\bwarps?\b|\breleas|\bacquir"),
+    (_IS_BARRIER.pattern, _BARRIER),
     (r"", r"\border|\bfence|\bacquir|\breleas|\brelaxed\b"),
 )]
 
@@ -108,13 +112,15 @@ class _Text:
 
 
 def sites(path, text):
+    """The sites of one file, in the order of its lines."""
     parsed = _Text(text)
     for line, what in _sites(text, parsed.code):
         said = parsed.speaks_for(line)
         named = next(words for name, words in _ORDERS if name.search(what))
-        yield Site(path, line, what, bool(named.search(said) and _REASON.search(said)))
+        reason = named if _IS_BARRIER.search(what) else _REASON
+        yield Site(path, line, what, bool(named.search(said) and reason.search(said)))
 
 
-def all_sites(root):
-    """The sites of the library at root."""
-    return [site for path in files(root) if room_of(path) in LIBRARY and is_cpp(path) for site in sites(path, read(root, path))]
+def all_sites(root, paths):
+    """The sites of the library."""
+    return [site for path in paths if room_of(path) in LIBRARY and is_cpp(path) for site in sites(path, read(root, path))]

@@ -10,7 +10,7 @@ import concurrency_rules
 import failure_rules
 import proof_rules
 from layer_rules import kernel_lines, leaks
-from source_text import LIBRARY, blank, files, is_cpp, line_of, read, room_of
+from source_text import blank, files, is_cpp, line_of, read, room_of
 from style_counts import Counts, Row
 
 # `name` is the table's. `rows` are its counts; `places` holds a line for each thing that is over.
@@ -72,8 +72,7 @@ def apart(root, paths):
 
 
 def concurrency(root, paths):
-    sites = [site for path in paths if room_of(path) in LIBRARY and is_cpp(path)
-             for site in concurrency_rules.sites(path, read(root, path))]
+    sites = concurrency_rules.all_sites(root, paths)
     without = [f"{site.path}:{site.line}: {site.what}: no comment nearby names its order, pair and reason"
                for site in sites if not site.explained]
     return Judged("concurrency in prose", [Row(f"of {len(sites)} sites, unexplained", len(without), 0)], without)

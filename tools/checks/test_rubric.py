@@ -90,6 +90,8 @@ UNEXPLAINED = [
     ("a comment that names another order", "void f() {\n  // Acquire: pairs with g().\n  n.store(1, Order::release);\n}\n"),
     ("a comment that gives no reason", "void f() {\n  // Release.\n  n.store(1, Order::release);\n}\n"),
     ("a comment of another function", "// Release: pairs with h().\nvoid g() {}\n\nvoid f() {\n  n.store(1, Order::release);\n}\n"),
+    ("a comment of another kind", "void f() {\n  // All of it is done before the release of the slot.\n  n.store(1, Order::relaxed);\n}\n"),
+    ("a barrier whose comment says nothing", "void f() {\n  __syncwarp();  // the warp\n}\n"),
     ("no order", "void f() {\n  // Relaxed: only a hint.\n  return n.load();\n}\n"),
     ("an arrival", "void f() {\n  ptx::mbarrier_arrive(full);\n}\n"),
     ("a fence", "void f() {\n  P::release_fence();\n}\n"),
