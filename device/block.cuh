@@ -102,6 +102,7 @@ class GpuBlock : public BlockCore<ThreadPlatform, List> {
   __device__ static int rank() { return static_cast<int>(threadIdx.x - kFirstComputeWarp * 32); }
   __host__ __device__ static constexpr int size() { return kComputeThreads; }
   __device__ static bool leader() { return rank() == 0; }
+  /// All threads of the block meet; each sees what the others wrote before.
   __device__ static void sync() { ptx::named_barrier(kComputeBarrier, kComputeThreads); }
 
   /// Calls f(i) for i = 0..n-1, distributed over the threads of the block. All lanes of a warp call it; it does not wait for

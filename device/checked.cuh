@@ -68,7 +68,7 @@ __device__ inline void even_handoffs(RolesShared& roles, TaskContext& context) {
     producer_commit();
   }
   if (threadIdx.x % 32 == 0) roles.notes.holding[warp] = 0;
-  __syncwarp();
+  __syncwarp();  // all lanes see it
 }
 
 /// PageOperands that keep a bit for each page that the warp holds.
@@ -149,14 +149,14 @@ class CheckedBlock : public GpuBlock<List> {
   __device__ T* producer_acquire() {
     if (holding() == kBorrowed) detail::note_mistake_of_warp(*this->context_, Status::handoffs_mismatched);
     T* const place = static_cast<T*>(detail::acquire_handoff());
-    __syncwarp();
+    __syncwarp();  // all lanes have read `holding` before lane 0 writes it
     if (this->lane() == 0) holding() = kHolding;
-    __syncwarp();
+    __syncwarp();  // all lanes see it
     return place;
   }
   __device__ void producer_commit() {
     const bool has_place = holding() == kHolding;
-    __syncwarp();
+    __syncwarp();  // all lanes have read it before lane 0 writes it; the barriers in producer_commit() show them what it wrote
     if (!has_place) return detail::note_mistake_of_warp(*this->context_, Status::handoffs_mismatched);
     if (this->lane() == 0) holding() = 0;
     detail::producer_commit();
@@ -164,7 +164,7 @@ class CheckedBlock : public GpuBlock<List> {
   __device__ void borrow_handoffs() {
     GpuBlock<List>::borrow_handoffs();
     if (this->lane() == 0) holding() = kBorrowed;
-    __syncwarp();
+    __syncwarp();  // all lanes see it
   }
   __device__ void sent() const {
     if (this->number_ != kNoInstruction && detail::may_signal_sent(*this->context_, this->number_)) GpuBlock<List>::sent();

@@ -10,8 +10,9 @@
 namespace flywheel::detail {
 
 /// The store warp: waits for the command for instruction `n`. By then instruction `n` - 2 has signaled its completion, see
-/// ControlRole::step(). If the runtime is aborted the lanes still wait: the control role commands all of them to leave. A
-/// lane that left by itself would leave the others behind, which may have seen another command already.
+/// ControlRole::step(). If the runtime is aborted the lanes still wait: the control role, whose own waits have a limit,
+/// commands all of them to leave. A lane that left by itself would leave the others behind, which may have seen another
+/// command already.
 __device__ inline RoleCommand wait_command(RolesShared& roles, std::uint32_t n) {
   std::uint64_t& ready = roles.ready[n % kRoleSlots];
   const std::uint32_t parity = n / kRoleSlots & 1;
@@ -93,7 +94,7 @@ template <class List>
 /// instruction `n`, whose phases are complete by then. It does not wait: each phase of an mbarrier should be observed by
 /// some thread (compute-sanitizer's synccheck asks for that), and the parts of tasks need not do it.
 __device__ inline void await_earlier(RolesShared& roles, std::uint32_t n) {
-  // No order needed: this thread reads nothing that the arrivals in ControlRole release here.
+  // No order needed: this thread reads nothing that the arrivals in ControlRole release here. No limit: both are complete.
   for (auto* known : {roles.coming, roles.before})
     while (!ptx::mbarrier_test(known[n % kRoleSlots], n / kRoleSlots & 1)) {}
 }

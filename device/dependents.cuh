@@ -1,27 +1,11 @@
 // The load role's part for dependent operands, which other tasks write: KeptPages holds their places in the ring of pages
-// and fills them once the task's predecessors have ended. load.cuh includes it. copy_to_page() serves constant operands,
-// too.
+// and fills them once the task's predecessors have ended. load.cuh includes it.
 #pragma once
 
 #include "../runtime/dynamic/task_list.hpp"
-#include "roles.cuh"
+#include "page.cuh"
 
 namespace flywheel::detail {
-
-/// Starts the copy of `bytes` bytes to byte `place` of the page in `slot`. Called by one thread if `bulk`, else by a warp.
-/// Bytes and their completion: see ptx::bulk_copy() and ptx::arrive_when_copied(); pairs with PageOperands::take().
-__device__ __forceinline__ void copy_to_page(std::uint32_t slot, std::uint32_t place, const void* from, std::uint32_t bytes,
-                                             bool bulk, std::uint64_t policy) {
-  unsigned char* to = page_memory() + slot * kPageBytes + place;
-  std::uint64_t& barrier = roles_shared().landed[slot];
-  if (bulk) {
-    ptx::bulk_copy(to, from, bytes, barrier, policy);
-  } else {
-    for (std::uint32_t at = threadIdx.x % 32 * 16; at < bytes; at += 32 * 16)
-      ptx::copy16(to + at, static_cast<const unsigned char*>(from) + at);
-    ptx::arrive_when_copied(barrier);
-  }
-}
 
 /// The pages kept for the dependent operands of one task.
 template <class List>
@@ -64,7 +48,7 @@ class KeptPages {
     };
     const auto fill_next = [&](const unsigned char* from, std::uint32_t bytes) {
       // Release, block scope: pairs with PageOperands::take().
-      if (bulk) ptx::expect_bytes(roles.landed[slot], bytes);
+      if (bulk) ptx::expect_bytes(roles.page_full[slot], bytes);
       copy_to_page(slot, 0, from, bytes, bulk, policy);
       advance();
     };
@@ -86,7 +70,7 @@ class KeptPages {
     }
     while (left) {
       // Completes the phase of a page that gets no copy: pairs with PageOperands::take(). Its order covers no bytes.
-      if (!bulk || lane() == 0) ptx::mbarrier_arrive(roles.landed[slot]);
+      if (!bulk || lane() == 0) ptx::mbarrier_arrive(roles.page_full[slot]);
       advance();
     }
   }

@@ -5,8 +5,8 @@
 // in use the compute warps go from one task to the next without waiting for the control thread.
 #pragma once
 
-#include "../runtime/records/task_slot.hpp"
 #include "../runtime/dynamic/batch.hpp"
+#include "../runtime/records/task_slot.hpp"
 #include "compiled.cuh"
 
 namespace flywheel::detail {
@@ -66,7 +66,8 @@ struct CompiledCall {
   // Relaxed: pairs with LoadRole::is_over() and look(); the load role only leaves.
   P::block(roles.stop_loading).store(1, Order::relaxed);
   // Acquire, block scope: pairs with the last arrivals in serve_compiled_runs() and compute_loop(). All that the roles did
-  // comes before the release in leave_compiled().
+  // comes before the release in leave_compiled(). No limit: the roles have their commands to leave, and bodies have the
+  // watchdog's.
   const auto all_out = [&] {
     return ptx::mbarrier_test(roles.left, call.runs & 1) && ptx::mbarrier_test(shared.done[call.task_slot], call.done_parity);
   };

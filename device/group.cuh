@@ -25,7 +25,8 @@ FLYWHEEL_TASK inline bool arrives(std::uint32_t rank) { return rank == 0; }
 /// synchronisation passes that thread's acquire on to all of them.
 FLYWHEEL_TASK inline void all_see(std::uint64_t&, std::uint32_t) {}
 
-/// Starts a barrier at phase 0 again. All of its phases that have begun are complete, and no thread waits for it.
+/// Starts a barrier at phase 0 again. All of its phases that have begun are complete, and no thread waits for it. No order, as
+/// for mbarrier_init(): the caller orders other threads after it.
 __device__ __forceinline__ void restart(std::uint64_t& barrier, std::uint32_t arrivals) {
   ptx::mbarrier_invalidate(barrier);
   ptx::mbarrier_init(barrier, arrivals);

@@ -20,7 +20,7 @@ __device__ inline void* acquire_handoff() {
   const WarpHandoffs& mine = warp_handoffs(roles);
   const std::uint32_t place = mine.place;
   // Acquire, block scope: pairs with HandoffConsumer::consumer_release(). The store warp has read what this place held before.
-  if (mine.used == kHandoffs) wait_phase_in_compute(roles.taken[place], mine.parity ^ 1);
+  if (mine.used == kHandoffs) wait_phase_in_compute(roles.handoff_empty[place], mine.parity ^ 1);
   return page_memory() + roles.handoffs_at + place * kHandoffBytes;
 }
 
@@ -32,7 +32,7 @@ __device__ inline void await_taken() {
   if (mine.used == 0) return;
   const bool wrapped = mine.place == 0;
   // Acquire, block scope: pairs with HandoffConsumer::consumer_release().
-  wait_phase_in_compute(roles.taken[wrapped ? kHandoffs - 1 : mine.place - 1], mine.parity ^ wrapped);
+  wait_phase_in_compute(roles.handoff_empty[wrapped ? kHandoffs - 1 : mine.place - 1], mine.parity ^ wrapped);
 }
 
 /// A compute warp: passes the place that acquire_handoff() returned to the store warp.
@@ -45,8 +45,9 @@ __device__ inline void producer_commit() {
     const bool wraps = now.place + 1 == kHandoffs;
     mine = {wraps ? 0 : now.place + 1, now.parity ^ wraps, now.used < kHandoffs ? now.used + 1 : now.used, now.count + 1};
   }
-  // Release, block scope: pairs with the tests of `handed` in HandoffConsumer::consumer_wait() and poll(); covers the place.
-  if (arrives(threadIdx.x % 32)) ptx::mbarrier_arrive(roles.handed[now.place]);
+  // Release, block scope: pairs with the tests of `handoff_full` in HandoffConsumer::consumer_wait() and poll(); covers the
+  // place.
+  if (arrives(threadIdx.x % 32)) ptx::mbarrier_arrive(roles.handoff_full[now.place]);
   __syncwarp();  // all lanes see the new position
 }
 
@@ -62,7 +63,8 @@ __device__ inline bool await_sent(std::uint32_t number) {
   while (!ptx::mbarrier_test(roles.coming[slot], number / kRoleSlots & 1)) {}
   return !roles.slots[slot].called_off;
 }
-/// Waits until the tasks before instruction `number` have ended. False if one has failed, or the runtime was aborted.
+/// Waits until the tasks before instruction `number` have ended. False if one has failed, or the runtime was aborted. No time
+/// limit, as in await_sent().
 __device__ inline bool await_before(std::uint32_t number) {
   RolesShared& roles = roles_shared();
   const std::uint32_t slot = number % kRoleSlots;
@@ -134,7 +136,7 @@ class HandoffConsumer {
     // producer_commit(); covers the place.
 #pragma unroll 1
     for (std::uint32_t polls = 0; polls < ptx::kQuickPolls; ++polls) {
-      const bool there = ptx::mbarrier_test(roles_.handed[place_.slot()], place_.parity());
+      const bool there = ptx::mbarrier_test(roles_.handoff_full[place_.slot()], place_.parity());
       const bool over = (there ? computed_after(there) : computed()) && taken_ == roles_.slots[number_ % kRoleSlots].handoffs;
       if (__any_sync(0xffffffffu, over)) break;  // any handoff that is there is the next task's
       if (__all_sync(0xffffffffu, there)) return hold();
@@ -146,7 +148,7 @@ class HandoffConsumer {
   __device__ void consumer_release() {
     // Release after __syncwarp(), for the reads of all lanes: pairs with the acquires in acquire_handoff(), await_taken().
     __syncwarp();
-    if (arrives(threadIdx.x % 32)) ptx::mbarrier_arrive(roles_.taken[place_.slot()]);
+    if (arrives(threadIdx.x % 32)) ptx::mbarrier_arrive(roles_.handoff_empty[place_.slot()]);
     place_.advance();
     held_ = 0;
   }
@@ -163,21 +165,23 @@ class HandoffConsumer {
   __device__ bool computed() const {
     return ptx::mbarrier_poll(roles_.computed[number_ % kRoleSlots], number_ / kRoleSlots & 1);
   }
-  /// The same, ordered after the test that saw a handoff. Only in that order does it tell whether the handoff is the next
-  /// task's: a compute warp arrives on `computed` of one task before it hands over for the next.
+  /// The same, an acquire too, ordered after the test that saw a handoff. Only in that order does it tell whether the handoff
+  /// is the next task's: a compute warp arrives on `computed` of one task before it hands over for the next.
   __device__ bool computed_after(bool there) const {
     return ptx::mbarrier_poll_if(there, roles_.computed[number_ % kRoleSlots], number_ / kRoleSlots & 1);
   }
 
   /// Polls for a handoff and for the end of the compute part, in one lane: the others leave shared memory to other warps.
   __device__ const void* take_slowly() {
+    // All lanes have left the store part before lane 0 begins to poll; otherwise they would take turns with its polls. It
+    // orders nothing that is needed, so no test finds it missing: what lane 0 learns goes to the others by the shuffle.
     __syncwarp();
     if (threadIdx.x % 32 == 0 && !poll_briefly()) poll_longer();
     const std::uint32_t seen = __shfl_sync(0xffffffffu, held_ | over_ << 1, 0);
     held_ = seen & 1;
     over_ = seen >> 1;
     __syncwarp();  // all lanes see what the leader acquired in poll()
-    if (held_) all_see(roles_.handed[place_.slot()], place_.parity());
+    if (held_) all_see(roles_.handoff_full[place_.slot()], place_.parity());
     if (over_) all_see(roles_.computed[number_ % kRoleSlots], number_ / kRoleSlots & 1);
     return held_ ? hold() : nullptr;
   }
@@ -185,8 +189,8 @@ class HandoffConsumer {
   /// True once there is a handoff or the compute part has ended. Acquire, block scope: pairs with producer_commit(); covers the
   /// place. computed() and computed_after() name their own pairs.
   __device__ bool poll() {
-    held_ = ptx::mbarrier_poll(roles_.handed[place_.slot()], place_.parity());
-    // After the test of `handed`: a handoff may be the next task's, but not before this task's compute part has ended.
+    held_ = ptx::mbarrier_poll(roles_.handoff_full[place_.slot()], place_.parity());
+    // After the test of `handoff_full`: a handoff may be the next task's, but not before this task's compute part has ended.
     over_ = held_ ? computed_after(held_) : computed();
     if (over_) held_ = taken_ < roles_.slots[number_ % kRoleSlots].handoffs;
     return held_ || over_;
@@ -200,7 +204,7 @@ class HandoffConsumer {
   __device__ void poll_longer() {
     WaitContext limit = Views<ThreadPlatform>{*roles_.dev}.wait_for_phase(roles_.run.worker);
     limit.budget_ns *= 2;
-    spin_until<ThreadPlatform>(limit, WaitReason::role, &roles_.handed[place_.slot()], place_.parity(),
+    spin_until<ThreadPlatform>(limit, WaitReason::role, &roles_.handoff_full[place_.slot()], place_.parity(),
                                [this](std::uint64_t&) { return poll(); });
   }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "dependents.cuh"
+#include "page.cuh"
 
 namespace flywheel::detail {
 
@@ -35,13 +36,13 @@ class LoadRole {
     if (bulk_ && !List::kHasDependents) load_passes<true>(place);
     else load_passes<false>(place);
     if constexpr (List::kHasDependents) {
-      if (kept_.any()) wait_longer(&roles_.landed[kept_.slot()], kept_.parity(), TraceKind::landing);
+      if (kept_.any()) wait_longer(&roles_.page_full[kept_.slot()], kept_.parity(), TraceKind::landing);
       if (kept_.any()) kept_.fill(false, bulk_);
     }
     // No copy may be under way when the roles have left the run. Acquire, block scope: pairs with the copies, and orders
     // them before the arrival on `left`.
     for (; place.under_way; --place.under_way, place.land.advance())
-      wait_phase(roles_.landed[place.land.slot()], place.land.parity(), WaitReason::page);
+      wait_phase(roles_.page_full[place.land.slot()], place.land.parity(), WaitReason::page);
     writer_.close();
   }
 
@@ -94,7 +95,7 @@ class LoadRole {
         if (!make_room<kLean>(place)) return false;
         // As much as possible is done before the wait for an earlier page: between that and the next request fewer pages
         // are under way than might be. expect_bytes(): release, block scope; pairs with PageOperands::take().
-        if (kLean || place.bulk) ptx::expect_bytes(place.roles.landed[place.fill.slot()], bytes);
+        if (kLean || place.bulk) ptx::expect_bytes(place.roles.page_full[place.fill.slot()], bytes);
         const bool goes_on = make_way<kLean>(place);
         ask<kLean>(place, from + at, bytes, goes_on);  // also if the role is to leave: the barrier expects the bytes
         take_place(place);
@@ -112,7 +113,7 @@ class LoadRole {
   __device__ bool make_room(Place& place) {
     if (place.filled < place.page_count) return true;
     // Acquire, block scope: pairs with the arrivals in PageOperands::return_page(); the warps have read the page.
-    if (!wait_for<kLean>(place.roles.returned[place.fill.slot()], place.fill.parity() ^ 1, TraceKind::page)) return false;
+    if (!wait_for<kLean>(place.roles.page_empty[place.fill.slot()], place.fill.parity() ^ 1, TraceKind::page)) return false;
     if (kLean || place.bulk) ptx::fence_shared_for_bulk_copies();  // those reads come before the bulk copy, see there
     return true;
   }
@@ -122,7 +123,7 @@ class LoadRole {
   __device__ bool make_way(Place& place) {
     // No order needed: this role reads nothing of the page.
     if (place.under_way < place.window) return true;
-    if (!wait_for<kLean>(place.roles.landed[place.land.slot()], place.land.parity(), TraceKind::landing)) return false;
+    if (!wait_for<kLean>(place.roles.page_full[place.land.slot()], place.land.parity(), TraceKind::landing)) return false;
     place.land.advance();
     --place.under_way;
     return true;
@@ -214,7 +215,7 @@ class LoadRole {
   /// Keeps pages for a task's dependent operands. Only one task at a time has kept pages: those of the next task wait until
   /// these are filled.
   __device__ bool keep(Place& place, std::uint32_t number, std::uint32_t pages) {
-    if (kept_.any() && !wait_longer(&roles_.landed[kept_.slot()], kept_.parity(), TraceKind::landing)) return false;
+    if (kept_.any() && !wait_longer(&roles_.page_full[kept_.slot()], kept_.parity(), TraceKind::landing)) return false;
     for (std::uint32_t page = 0; page < pages; ++page) {
       if (!make_room<false>(place) || !make_way<false>(place)) return false;
       kept_.add(number, place.fill);

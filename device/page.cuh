@@ -1,10 +1,25 @@
-// PageOperands: how compute parts take operands from pages in shared memory. parts.cuh and checked.cuh include it. The load
-// role (load.cuh) fills the pages.
+// A page's two ends: copy_to_page(), with which the load role fills it (load.cuh, dependents.cuh), and PageOperands, with which
+// compute parts take it (parts.cuh, checked.cuh).
 #pragma once
 
 #include "roles.cuh"
 
 namespace flywheel::detail {
+
+/// Starts the copy of `bytes` bytes to byte `place` of the page in `slot`. Called by one thread if `bulk`, else by a warp.
+/// Bytes and their completion: see ptx::bulk_copy() and ptx::arrive_when_copied(); pairs with PageOperands::take().
+__device__ __forceinline__ void copy_to_page(std::uint32_t slot, std::uint32_t place, const void* from, std::uint32_t bytes,
+                                             bool bulk, std::uint64_t policy) {
+  unsigned char* to = page_memory() + slot * kPageBytes + place;
+  std::uint64_t& barrier = roles_shared().page_full[slot];
+  if (bulk) {
+    ptx::bulk_copy(to, from, bytes, barrier, policy);
+  } else {
+    for (std::uint32_t at = threadIdx.x % 32 * 16; at < bytes; at += 32 * 16)
+      ptx::copy16(to + at, static_cast<const unsigned char*>(from) + at);
+    ptx::arrive_when_copied(barrier);
+  }
+}
 
 /// One compute warp's view of its task's operands. All compute warps take the same pages in the same order, and the load
 /// role fills a page again once all of them have returned it. A body that takes many pages in a row copies the view and
@@ -34,7 +49,7 @@ class PageOperands {
     const std::uint32_t slot = take_;
     // Acquire, block scope: pairs with the load role's copies, complete_tx of ptx::bulk_copy() or the arrivals of
     // ptx::arrive_when_copied(), and covers the bytes of the page.
-    wait_phase_in_compute(roles_shared().landed[slot], parity_);
+    wait_phase_in_compute(roles_shared().page_full[slot], parity_);
     const bool wraps = slot + 1 == page_count_;
     take_ = wraps ? 0 : slot + 1;
     parity_ ^= wraps;
@@ -78,7 +93,7 @@ class PageOperands {
   __device__ static void return_page(std::uint32_t slot) {
     // Release after __syncwarp(), for the reads of all lanes: pairs with the acquire in LoadRole::make_room().
     __syncwarp();
-    if (arrives(threadIdx.x % 32)) ptx::mbarrier_arrive(roles_shared().returned[slot]);
+    if (arrives(threadIdx.x % 32)) ptx::mbarrier_arrive(roles_shared().page_empty[slot]);
   }
 
  private:

@@ -23,8 +23,9 @@ class WarpBlock : public BlockCore<ThreadPlatform, List> {
   __device__ static constexpr int warp() { return 0; }
   __host__ __device__ static constexpr int size() { return 32; }
   __device__ static bool leader() { return rank() == 0; }
+  /// All lanes of the store warp meet; each sees what the others wrote before.
   __device__ static void sync() { __syncwarp(); }
-  __device__ static void sync_warp() { __syncwarp(); }
+  __device__ static void sync_warp() { sync(); }
 
   /// Calls f(i) for i = 0..n-1, distributed over the lanes. All lanes.
   template <class F>

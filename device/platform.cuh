@@ -31,6 +31,7 @@ __device__ __forceinline__ void acquire_fence() { asm volatile("fence.acquire.gp
 /// The same for words that the host stores.
 __device__ __forceinline__ void acquire_fence_of_system() { asm volatile("fence.acquire.sys;" ::: "memory"); }
 #else
+// Older targets have the fence for both directions only. It pairs as the two above.
 __device__ __forceinline__ void release_fence() { fence(); }
 __device__ __forceinline__ void acquire_fence() { fence(); }
 __device__ __forceinline__ void acquire_fence_of_system() { asm volatile("fence.acq_rel.sys;" ::: "memory"); }
@@ -56,6 +57,7 @@ struct ThreadPlatform : CpuPlatform {
   static constexpr Order kAfterRelease = Order::relaxed;
   static constexpr Order kBeforeAcquire = Order::relaxed;
   static constexpr Order kBetween = Order::relaxed;
+  /// Release, acquire, and both; the caller names the pair.
   __device__ static void release_fence() { detail::release_fence(); }
   __device__ static void acquire_fence() { detail::acquire_fence(); }
   __device__ static void fence() { detail::fence(); }
@@ -86,6 +88,7 @@ struct WarpPlatform : ThreadPlatform {
   static constexpr std::uint32_t kAll = 0xffffffffu;
   __device__ static std::uint32_t lane() { return threadIdx.x % 32; }
   __host__ __device__ static constexpr std::uint32_t lanes() { return 32; }
+  /// All lanes meet; each sees what the others wrote before.
   __device__ static void converge() { __syncwarp(kAll); }
   __device__ static bool any(bool vote) { return __any_sync(kAll, vote); }
   __device__ static std::uint32_t word_of_lanes(const std::uint32_t* mine, std::uint32_t w) {

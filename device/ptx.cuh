@@ -46,7 +46,7 @@ __device__ __forceinline__ void mbarrier_init(std::uint64_t& barrier, std::uint3
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(&barrier)), "r"(arrivals) : "memory");
 }
 
-/// Ends the life of a barrier, so that mbarrier_init() may use its word again. No thread uses the barrier meanwhile.
+/// Ends the life of a barrier, so that mbarrier_init() may use its word again. No order: no thread uses the barrier meanwhile.
 __device__ __forceinline__ void mbarrier_invalidate(std::uint64_t& barrier) {
   asm volatile("mbarrier.inval.shared::cta.b64 [%0];" ::"r"(shared_address(&barrier)) : "memory");
 }
@@ -69,8 +69,8 @@ __device__ __forceinline__ bool mbarrier_poll(std::uint64_t& barrier, std::uint3
   return done != 0;
 }
 
-/// The same for a thread that waits for this barrier alone. On compute capability 9.0 and up the hardware may suspend
-/// the thread for a bounded time before it answers.
+/// The same, acquire and pairs too, for a thread that waits for this barrier alone. On compute capability 9.0 and up the
+/// hardware may suspend the thread for a bounded time before it answers.
 __device__ __forceinline__ bool mbarrier_test(std::uint64_t& barrier, std::uint32_t parity) {
 #if __CUDA_ARCH__ >= 900
   std::uint32_t done;
@@ -98,8 +98,8 @@ __device__ __forceinline__ bool mbarrier_poll_if(bool seen, std::uint64_t& barri
   return done != 0;
 }
 
-/// A barrier among `threads` threads of the block that name the same id (1..15; 0 is __syncthreads). What each thread
-/// wrote before the call is visible to all of them after it.
+/// A barrier among `threads` threads of the block that name the same id (1..15; 0 is __syncthreads). Release and acquire at
+/// block scope: pairs with itself in those threads. What each wrote before the call is visible to all of them after it.
 __device__ __forceinline__ void named_barrier(std::uint32_t id, std::uint32_t threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
@@ -154,8 +154,8 @@ __device__ __forceinline__ void arrive_when_copied(std::uint64_t& barrier) {
 }
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-/// Makes initialised mbarriers visible to the async proxy. Pairs with bulk_copy(): its complete_tx finds an initialised
-/// barrier. Called after mbarrier_init(), at the end of init_roles().
+/// Makes initialised mbarriers visible to the async proxy: a release of mbarrier_init(). Pairs with bulk_copy(): its
+/// complete_tx finds an initialised barrier. Called after mbarrier_init(), at the end of init_roles().
 __device__ __forceinline__ void publish_mbarriers() { asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
 /// Orders this thread's later bulk copies after the generic-proxy stores to global memory that this thread has acquired
 /// from other threads. The acquire alone orders generic accesses; a bulk copy reads through the async proxy.

@@ -2,12 +2,12 @@
 // dependents.cuh and control.cuh include it.
 //
 //   fetches instructions,
-//   waits for predecessors                      handed, computed
+//   waits for predecessors                   handoff_full, computed
 //   control ----- ready, coming, before ----> compute ---------> store  stores results, signals that they are sent
 //      ^                                      ^    |  <---------  |
-//      |                        landed (page) |    |     taken    |
+//      |                            page_full |    | handoff_empty |
 //      |                                      load <              |
-//      |                                        returned (page)   |
+//      |                                           page_empty     |
 //      +------------------------- stored -------------------------+
 //
 // Each arrow is an array of mbarriers. An arrival releases and a test acquires, at block scope, so whatever a role wrote
@@ -77,21 +77,21 @@ struct RolesShared {
   std::uint64_t body_began;            // in ticks; by the first compute thread, in traced runs
   RoleSlot slots[kRoleSlots];
   CompiledRun run;
-  std::uint64_t ready[kRoleSlots];     // control -> compute, store: the command is there
-  std::uint64_t coming[kRoleSlots];    // control -> parts: the tasks before have sent their results, or have ended
-  std::uint64_t before[kRoleSlots];    // control -> parts: the tasks before have ended
-  std::uint64_t computed[kRoleSlots];  // compute -> store: the compute part has ended
-  std::uint64_t stored[kRoleSlots];    // store -> control: both parts have ended
-  std::uint64_t handed[kHandoffs];     // compute -> store: the place is written
-  std::uint64_t taken[kHandoffs];      // store -> compute: the place is read
-  std::uint64_t landed[kMostPages];    // load -> compute: the page is filled
-  std::uint64_t returned[kMostPages];  // compute -> load: the page is read
-  std::uint64_t begin;                 // control -> load, store: a run begins, or the kernel ends
-  std::uint64_t left;                  // load, store -> control: these roles access nothing of the run any more
-  std::uint32_t announced;             // number of commands given; by the control role, atomic
-  std::uint32_t stop_loading;          // 1: the load role leaves; by the control role, atomic
-  std::uint32_t kernel_ends;           // 1: no further run; before `begin`
-  std::uint32_t stepping, storing;     // lower bits of the current instruction of control and store; for reports
+  std::uint64_t ready[kRoleSlots];         // control -> compute, store: the command is there
+  std::uint64_t coming[kRoleSlots];        // control -> parts: the tasks before have sent their results, or have ended
+  std::uint64_t before[kRoleSlots];        // control -> parts: the tasks before have ended
+  std::uint64_t computed[kRoleSlots];      // compute -> store: the compute part has ended
+  std::uint64_t stored[kRoleSlots];        // store -> control: both parts have ended
+  std::uint64_t handoff_full[kHandoffs];   // compute -> store: the place is written
+  std::uint64_t handoff_empty[kHandoffs];  // store -> compute: the place is read
+  std::uint64_t page_full[kMostPages];     // load -> compute: the page is filled
+  std::uint64_t page_empty[kMostPages];    // compute -> load: the page is read
+  std::uint64_t begin;                     // control -> load, store: a run begins, or the kernel ends
+  std::uint64_t left;                      // load, store -> control: these roles access nothing of the run any more
+  std::uint32_t announced;                 // number of commands given; by the control role, atomic
+  std::uint32_t stop_loading;              // 1: the load role leaves; by the control role, atomic
+  std::uint32_t kernel_ends;               // 1: no further run; before `begin`
+  std::uint32_t stepping, storing;         // lower bits of the current instruction of control and store; for reports
   TaskWatch watch;
   PartNotes notes;
 };
@@ -163,10 +163,10 @@ __device__ __forceinline__ bool wait_phase(std::uint64_t& barrier, std::uint32_t
   return ptx::mbarrier_test(barrier, parity) || detail::wait_phase_longer(&barrier, parity, reason);
 }
 
-/// The same for compute warps, without a time limit: a call in their loops would cost them registers, even if it were never
-/// executed. A phase that does not complete is reported all the same, because the role that should complete it, or the
-/// store role, waits under a limit. The abort word is read relaxed: pairs with report_wait() or the host's copy, and a warp
-/// that sees it only leaves.
+/// The same for compute warps, acquire too, without a time limit: a call in their loops would cost them registers, even if it
+/// were never executed. A phase that does not complete is reported all the same, because the role that should complete it, or
+/// the store role, waits under a limit. The abort word is read relaxed: pairs with report_wait() or the host's copy, and a
+/// warp that sees it only leaves.
 __device__ __forceinline__ bool wait_phase_in_compute(std::uint64_t& barrier, std::uint32_t parity) {
   for (std::uint32_t spins = 1; !ptx::mbarrier_test(barrier, parity); ++spins)
     if (spins % 64 == 0 && ThreadPlatform::device(*roles_shared().abort).load(Order::relaxed)) return false;
@@ -188,14 +188,14 @@ __device__ inline void init_roles(RolesShared& roles, const DeviceState& dev, bo
     init(roles.stored[s], arrivals_of(32));
   }
   for (std::uint32_t h = 0; h < kHandoffs; ++h) {
-    init(roles.handed[h], kComputeWarps * arrivals_of(32));
-    init(roles.taken[h], arrivals_of(32));
+    init(roles.handoff_full[h], kComputeWarps * arrivals_of(32));
+    init(roles.handoff_empty[h], arrivals_of(32));
   }
   const std::uint32_t copies = bulk ? 1 : 32;
   for (std::uint32_t p = 0; p < dev.page_count; ++p) {
     // No copy into the pages is under way: LoadRole waits for all that it began.
-    first ? ptx::mbarrier_init(roles.landed[p], copies) : restart(roles.landed[p], copies);
-    init(roles.returned[p], kComputeWarps * arrivals_of(32));
+    first ? ptx::mbarrier_init(roles.page_full[p], copies) : restart(roles.page_full[p], copies);
+    init(roles.page_empty[p], kComputeWarps * arrivals_of(32));
   }
   ptx::publish_mbarriers();
   for (std::uint32_t w = 0; w < kComputeWarps; ++w) roles.places[w] = {}, roles.handoffs[w] = {};

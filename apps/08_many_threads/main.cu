@@ -1,5 +1,5 @@
-// Eight threads submit to one live kernel. Seven keep it busy with patient work; the eighth is in a hurry and says so
-// with a priority, which lets its tasks overtake all that wait.
+// Eight threads submit to one live kernel. Seven keep it busy with work of low priority; the eighth submits with a high
+// one, which lets its tasks overtake all that wait.
 #include <flywheel/flywheel.hpp>
 #include <flywheel/task.cuh>
 

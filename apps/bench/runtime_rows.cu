@@ -75,7 +75,7 @@ Samples empty_block_tasks(bool on_gpu, int samples) {
   return rates;
 }
 
-/// A chain whose every link goes to another worker: nobody keeps a successor.
+/// A chain whose every link goes to another worker, because no worker keeps a successor.
 Samples hop(bool on_gpu, int samples) {
   const int length = 1000;
   Options options = options_for(on_gpu);

@@ -28,8 +28,8 @@ constexpr long long kWaitBudgetCycles = 4'000'000'000;
 /// A word other SMs see.
 using DeviceWord = cuda::atomic_ref<unsigned, cuda::thread_scope_device>;
 
-/// One thread of the block notes when the measured part begins and ends. Plain stores, which nobody waits
-/// for: the host reads them after the kernel's end.
+/// One thread of the block notes when the measured part begins and ends. Plain stores: the
+/// host reads them after the kernel's end.
 __device__ inline void note_begin(KernelReport* report) { report[blockIdx.x].begin_ns = cuda::ptx::get_sreg_globaltimer(); }
 __device__ inline void note_end(KernelReport* report) { report[blockIdx.x].end_ns = cuda::ptx::get_sreg_globaltimer(); }
 

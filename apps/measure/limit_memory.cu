@@ -100,9 +100,9 @@ struct Ring {
   }
 };
 
-// Streams pages first, first + step, ... of `data` through the ring. Nobody reads a page before it is
-// overwritten: the bytes have crossed from memory to the SM, and that is what is measured. The last ones are
-// looked at.
+// Streams pages first, first + step, ... of `data` through the ring. Pages are not
+// read before they are overwritten: what is measured is that their bytes cross from memory to the SM. The last pages
+// are read.
 [[maybe_unused]] __device__ inline void stream_pages(KernelReport* report, const Ring& ring, const unsigned char* data,
                                                      unsigned pages) {
   const std::size_t step = std::size_t{gridDim.x} * ring.shape.page_bytes;

@@ -103,10 +103,10 @@ __global__ void __launch_bounds__(kBarrierThreads) meet_by_grid_sync(KernelRepor
   if (grid.thread_rank() == 0) note_end(report);
 }
 
-// One thread of a block arrives and waits for all. False once a wait was given up: then nobody waits any
-// more, the loop runs through, and the host hears of it.
+// One thread of a block arrives and waits for all. False if the wait was given up: then the caller waits no more, and
+// the host reads it in the report.
 __device__ bool meet(KernelReport* report, DeviceWord arrived, unsigned goal) {
-  // Release: what the block wrote before its barrier is seen by whoever sees the counter at the goal.
+  // Release: what the block wrote before its barrier is visible to each thread that sees the counter at the goal.
   arrived.fetch_add(1, cuda::memory_order_release);
   // Acquire: pairs with the fetch_add of every block; the __syncthreads after it passes that on to the block.
   return spin_until(report, [&] { return arrived.load(cuda::memory_order_acquire) >= goal; });

@@ -1,5 +1,4 @@
 // Submission of work without a graph: single tasks and batches.
-#include "../../runtime/records/batch.hpp"
 #include "../futures/core.hpp"
 #include "../plan/task_name.hpp"
 #include "runtime.hpp"
@@ -90,8 +89,8 @@ void Runtime::submit_parts(BatchParts& batch, std::type_index type, std::uint32_
                            Priority priority, const FillRecords& fill) {
   Core& core = *this->core();
   const TaskHeader header = header_of(core.batch_blocks.type_index(type), result_bytes ? 0 : kNoResult);
-  const std::size_t most = result_bytes ? std::min<std::size_t>(kBatchTasks, core.memory.dev().result_bytes / result_bytes)
-                                        : kBatchTasks;
+  const std::size_t most =
+      result_bytes ? std::min<std::size_t>(kBatchTasks, core.memory.dev().result_bytes / result_bytes) : kBatchTasks;
   if (most == 0) throw CapacityError("a result of " + type_name(type) + " takes more than Options::result_bytes: raise it");
   const std::size_t parts = (count + most - 1) / most;
   for (std::size_t p = 0, first = 0; p < parts; ++p) {

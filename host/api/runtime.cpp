@@ -7,8 +7,8 @@
 #include "../base/deferred_release.hpp"
 #include "../base/log.hpp"
 #include "../base/options_check.hpp"
-#include "../plan/schedule.hpp"
 #include "../futures/core.hpp"
+#include "../plan/schedule.hpp"
 
 namespace flywheel {
 using namespace detail;

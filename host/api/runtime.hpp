@@ -8,12 +8,12 @@
 
 #include "../base/compiled.hpp"
 #include "../base/options.hpp"
-#include "../load/executable.hpp"
 #include "../futures/batch.hpp"
-#include "buffer.hpp"
 #include "../futures/completion_queue.hpp"
 #include "../futures/future.hpp"
 #include "../futures/run.hpp"
+#include "../load/executable.hpp"
+#include "buffer.hpp"
 
 namespace flywheel {
 
@@ -141,7 +141,7 @@ class Runtime {
   ///   std::vector<Square> squares = ...;
   ///   flywheel::Batch<float> batch = rt.submit(squares);
   template <std::ranges::contiguous_range Tasks>
-    requires detail::Submittable<std::ranges::range_value_t<Tasks>>
+  requires detail::Submittable<std::ranges::range_value_t<Tasks>>
   auto submit(const Tasks& tasks, Priority priority = Priority::normal) {
     using Task = std::ranges::range_value_t<Tasks>;
     static_assert(detail::check_task_type<Task>());

@@ -1,5 +1,6 @@
-// Checks CUDA calls. FLYWHEEL_CUDA(call) throws a DeviceError that names the call, the CUDA error and a remedy.
-// Included by the sources of the GPU engine; a library without CUDA does not include it.
+// Checks CUDA calls. FLYWHEEL_CUDA(call) throws a DeviceError that names the call, the CUDA error and a remedy; cuda_note()
+// logs the same where nothing may be thrown. Included by the sources of the GPU engine; a library without CUDA does not
+// include it.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -7,6 +8,7 @@
 #include <string>
 
 #include "error.hpp"
+#include "log.hpp"
 
 namespace flywheel::detail {
 
@@ -37,6 +39,12 @@ inline std::string cuda_failure(cudaError_t error, const char* call) {
 /// Throws DeviceError unless `error` is cudaSuccess. `call` is the source text of the call.
 inline void cuda_check(cudaError_t error, const char* call) {
   if (error != cudaSuccess) throw DeviceError(cuda_failure(error, call));
+}
+
+/// For destructors and functions that free: logs the failure. Level debug, because after the loss of a context all of them
+/// fail, and the runs have reported the cause by then.
+inline void cuda_note(cudaError_t error, const char* call) {
+  if (error != cudaSuccess) log::debug(cuda_failure(error, call));
 }
 
 }  // namespace flywheel::detail

@@ -23,7 +23,7 @@ class DeviceGuard {
     if (before_ != device_) FLYWHEEL_CUDA(cudaSetDevice(device_));
   }
   ~DeviceGuard() {
-    if (before_ != device_) cudaSetDevice(before_);
+    if (before_ != device_) cuda_note(cudaSetDevice(before_), "cudaSetDevice");
   }
   DeviceGuard(const DeviceGuard&) = delete;
   DeviceGuard& operator=(const DeviceGuard&) = delete;
@@ -97,10 +97,10 @@ GpuEngine::GpuEngine(const KernelEntry& entry, const Options& options, const Gpu
 GpuEngine::~GpuEngine() {
   std::string why;
   if (state(why) == EngineState::running) return;  // a live kernel still uses all of it: leak it
-  cudaFreeHost(staging_);
-  cudaFreeHost(zeros_);
-  cudaStreamDestroy(copy_stream_);
-  cudaStreamDestroy(kernel_stream_);
+  cuda_note(cudaFreeHost(staging_), "cudaFreeHost");
+  cuda_note(cudaFreeHost(zeros_), "cudaFreeHost");
+  cuda_note(cudaStreamDestroy(copy_stream_), "cudaStreamDestroy");
+  cuda_note(cudaStreamDestroy(kernel_stream_), "cudaStreamDestroy");
 }
 
 void* GpuEngine::allocate_device(std::size_t bytes) {
@@ -112,7 +112,7 @@ void* GpuEngine::allocate_device(std::size_t bytes) {
   try {
     clear(memory, bytes);
   } catch (...) {
-    cudaFree(memory);
+    cuda_note(cudaFree(memory), "cudaFree");
     throw;
   }
   return memory;
@@ -128,7 +128,7 @@ void GpuEngine::clear(void* device, std::size_t bytes) {
   FLYWHEEL_CUDA(cudaStreamSynchronize(copy_stream_));
 }
 
-void GpuEngine::free_device(void* memory) noexcept { cudaFree(memory); }
+void GpuEngine::free_device(void* memory) noexcept { cuda_note(cudaFree(memory), "cudaFree"); }
 
 void* GpuEngine::allocate_shared(std::size_t bytes) {
   const DeviceGuard guard(device_);
@@ -137,7 +137,7 @@ void* GpuEngine::allocate_shared(std::size_t bytes) {
   return std::memset(memory, 0, bytes);
 }
 
-void GpuEngine::free_shared(void* memory) noexcept { cudaFreeHost(memory); }
+void GpuEngine::free_shared(void* memory) noexcept { cuda_note(cudaFreeHost(memory), "cudaFreeHost"); }
 
 // Copies through the pinned staging buffer: a copy from pageable memory would synchronise with the resident kernel.
 void GpuEngine::copy_to_device(void* device, const void* host, std::size_t bytes) {

@@ -26,7 +26,9 @@ using ResultOf = decltype(std::declval<const Task&>()(std::declval<AnyBlock<fals
 
 /// A type that Runtime::submit() takes for a task type; check_task_type() says what is wrong with one that is none.
 template <class Task>
-concept Submittable = std::is_class_v<Task> && std::is_invocable_v<const Task&, AnyBlock<false>&>;
+concept Submittable = std::is_class_v<Task> && std::is_invocable_v < const Task&,
+        AnyBlock<false>
+& > ;
 
 /// Bytes of a result; 0 for void.
 template <class R>
@@ -80,9 +82,7 @@ class Batch : public detail::BatchParts {
 
   /// Waits for the part that task `i` of the range is in, and returns what its body has returned. Throws RunError if a task
   /// of that part failed, UsageError if there is no task `i`.
-  R get(std::size_t i)
-    requires(!std::is_void_v<R>)
-  {
+  R get(std::size_t i) requires(!std::is_void_v<R>) {
     const std::size_t part = part_of(i);
     return parts_[part].get(ref(i - begins_[part]));
   }
@@ -90,13 +90,12 @@ class Batch : public detail::BatchParts {
   /// Calls f(i, result) for each task, part by part as they end. Waits for all. Throws like get(), at the first part that
   /// failed; what came before has been given to f.
   template <class F>
-  void for_each(F&& f)
-    requires(!std::is_void_v<R>)
-  {
+  void for_each(F&& f) requires(!std::is_void_v<R>) {
     std::vector<std::size_t> open(parts_.size());
     for (std::size_t p = 0; p < open.size(); ++p) open[p] = p;
     while (!open.empty()) {
-      if (!std::erase_if(open, [&](std::size_t part) { return give_if_done(part, f); })) parts_[open.front()].wait_for(kShortWait);
+      if (!std::erase_if(open, [&](std::size_t part) { return give_if_done(part, f); }))
+        parts_[open.front()].wait_for(kShortWait);
     }
   }
 

@@ -39,9 +39,7 @@ void FutureBase::wait() {
   throw RunError(task_->code, message + ". Remedy: " + text.remedy + ".");
 }
 
-bool FutureBase::wait_for(std::chrono::nanoseconds limit) {
-  return wait_until(time_in(limit));
-}
+bool FutureBase::wait_for(std::chrono::nanoseconds limit) { return wait_until(time_in(limit)); }
 
 Status FutureBase::status() {
   wait_until(Clock::time_point::max());

@@ -123,7 +123,7 @@ void Run::add_callback(std::shared_ptr<Callback> callback) {
 
 void Run::let_stream_wait(CudaStream stream) {
   // Acquire: as in done(). Once the phase is not `waiting`, the run has its slot and generation. A run that ended
-  // without a slot has generation 0, for which the stream does not wait.
+  // without a slot has generation 0, for which the stream does not wait. The limits of the runs before this one bound the loop.
   for (BackOff back_off; record().phase.load(std::memory_order_acquire) == RunPhase::waiting;) back_off.pause();
   const CompletionSlot& slot = core_->memory.dev().completions[record_->slot];
   // The upper half of the completion word is the generation, which only increases.

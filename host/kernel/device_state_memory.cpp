@@ -91,7 +91,8 @@ DeviceStateMemory::DeviceStateMemory(Engine& engine, const DeviceState& sizes) :
 /// runs and frees what was allocated before.
 DeviceStateMemory::DeviceStateMemory(Engine& engine, const Options& options)
     : DeviceStateMemory(engine, sizes(engine, options)) {
-  const std::size_t runs = dev_.run_slots, slots = runs + dev_.single_slots, watched = dev_.workers + 1;  // the workers and the inbox poller
+  const std::size_t runs = dev_.run_slots, slots = runs + dev_.single_slots,
+                    watched = dev_.workers + 1;  // the workers and the inbox poller
   power_of_two(options.max_tasks, "max_tasks", 1u << 30);
   power_of_two(options.max_waiting, "max_waiting", 1u << 31);
   dev_.control = device<ControlWords>(1);

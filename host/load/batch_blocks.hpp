@@ -7,7 +7,6 @@
 #include <optional>
 #include <typeindex>
 
-#include "../../runtime/records/batch.hpp"
 #include "../../runtime/records/device_state.hpp"
 #include "../../runtime/records/entry.hpp"
 

@@ -34,8 +34,8 @@ struct LoadedGraph {
   std::uint32_t task_count = 0;
   std::uint32_t first_edge = 0;
   std::uint32_t result_bytes = 0;
-  RunConstants constants{};           // the same for all runs of the graph; admission fills in the rest
-  std::vector<unsigned char> params;  // default values of the parameters
+  RunConstants constants{};             // the same for all runs of the graph; admission fills in the rest
+  std::vector<unsigned char> params;    // default values of the parameters
   std::vector<std::type_index> types;   // of each task; of a batch of one type, that type alone
   std::uint32_t first_local = 0;        // a part of a batch: the index in the batch of the part's first task
   std::vector<std::uint32_t> stage_of;  // of each task: its index in `stages`

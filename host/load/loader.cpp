@@ -33,14 +33,14 @@ void check_dependents(const Graph& graph, std::uint32_t task, const DeviceState&
 void check_queue(std::uint64_t tasks, const DeviceState& dev) {
   const std::uint64_t together = tasks + dev.spawn_capacity;
   if (together <= dev.queue_room) return;
-  throw CapacityError(
-      "the graph has " + std::to_string(tasks) + " tasks and the spawn pool " + std::to_string(dev.spawn_capacity) +
-      " records (Options::spawn_capacity, rounded up to a power of two): together " + std::to_string(together) +
-      ", and a ready queue holds " + std::to_string(dev.queue_room) + ". Set Options::queue_capacity to " +
-      std::to_string(std::bit_ceil(together)) +
-      (tasks < dev.queue_room
-           ? ", or Options::spawn_capacity to at most " + std::to_string(std::bit_floor(dev.queue_room - tasks))
-           : ""));
+  throw CapacityError("the graph has " + std::to_string(tasks) + " tasks and the spawn pool " +
+                      std::to_string(dev.spawn_capacity) +
+                      " records (Options::spawn_capacity, rounded up to a power of two): together " + std::to_string(together) +
+                      ", and a ready queue holds " + std::to_string(dev.queue_room) + ". Set Options::queue_capacity to " +
+                      std::to_string(std::bit_ceil(together)) +
+                      (tasks < dev.queue_room
+                           ? ", or Options::spawn_capacity to at most " + std::to_string(std::bit_floor(dev.queue_room - tasks))
+                           : ""));
 }
 
 /// Offsets of the parts of a schedule, which share one allocation. Each part is aligned to 256 bytes.

@@ -82,21 +82,21 @@ void Admission::admit_waiting(const Lock&, const Start& start) {
   if (holds_ || !slots_.free() || !inbox_.has_room(kInboxRoom)) return;
   bool asked = false, all_seen = true;
   for (std::size_t level = 0; level < kPriorities && all_seen; ++level)
-    all_seen = admit_level(backlog_.lanes(level), start, asked);
-  backlog_.forget_empty_lanes();
+    all_seen = admit_level(backlog_.queues(level), start, asked);
+  backlog_.forget_empty_queues();
   if (all_seen && !asked) reservation_.drop();
 }
 
 /// Starts the runs of one priority that may go. False if no slot is left for this priority; then lower priorities have
 /// none either. `asked` becomes true when a run has asked for a reservation of room.
-bool Admission::admit_level(Backlog::Lanes& lanes, const Start& start, bool& asked) {
-  Backlog::Heads heads(lanes);
-  while (Backlog::Lane* lane = heads.take()) {
-    const RunRecord& first = *lane->front();
+bool Admission::admit_level(Backlog::RunQueues& queues, const Start& start, bool& asked) {
+  Backlog::Heads heads(queues);
+  while (Backlog::RunQueue* queue = heads.take()) {
+    const RunRecord& first = *queue->front();
     if (!first.cancel_requested && !has_slot(first)) return false;
     if (!first.cancel_requested && !may_leave(first, asked)) continue;
-    start(backlog_.take_first(*lane));
-    heads.give_back(*lane);
+    start(backlog_.take_first(*queue));
+    heads.give_back(*queue);
   }
   return true;
 }

@@ -28,7 +28,7 @@ struct AdmissionCounters {
   std::uint64_t peak_live = 0;     // most runs in flight at once
 };
 
-/// The functions with a Lock need the dispatcher's mutex; it guards all fields except the backlog's queue and count.
+/// The functions with a Lock need the dispatcher's mutex; it guards all fields except the backlog's arrivals and count.
 class Admission {
  public:
   using RunPtr = std::shared_ptr<RunRecord>;
@@ -42,7 +42,7 @@ class Admission {
   bool is_full() const { return backlog_.size() >= max_waiting_; }
   std::uint32_t waiting() const { return backlog_.size(); }
   /// True if a run has been enqueued that sort_arrivals() has not taken yet.
-  bool has_arrivals() const { return !backlog_.fresh_empty(); }
+  bool has_arrivals() const { return !backlog_.no_arrivals(); }
   void enqueue(RunPtr run) { backlog_.enqueue(std::move(run)); }
 
   // Into flight.
@@ -50,7 +50,7 @@ class Admission {
   bool may_go_at_once(const Lock&, const RunRecord& run) const;
   /// Gives the run its slot, counters and room. False if the run was cancelled before: then it has ended.
   bool admit(const Lock&, const RunPtr& run);
-  /// Moves the runs that were enqueued into the lanes of the backlog. False if there were none.
+  /// Moves the runs that were enqueued into the run queues of the backlog. False if there were none.
   bool sort_arrivals(const Lock&) { return backlog_.drain(); }
   /// Takes all runs that may go out of the backlog and calls `start` for each. `start` admits the run and writes its
   /// message.
@@ -87,7 +87,7 @@ class Admission {
   const AdmissionCounters& counters(const Lock&) const { return counters_; }
 
  private:
-  bool admit_level(Backlog::Lanes& lanes, const Start& start, bool& asked);
+  bool admit_level(Backlog::RunQueues& queues, const Start& start, bool& asked);
   bool may_leave(const RunRecord& run, bool& asked);
   bool has_slot(const RunRecord& run) const;
   bool is_behind_its_like(const RunRecord& run) const;

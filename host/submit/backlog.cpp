@@ -7,58 +7,58 @@
 namespace flywheel::detail {
 
 namespace {
-const LoadedGraph* lane_of(const RunRecord& run) { return run.graph->kind == GraphKind::dynamic ? run.graph.get() : nullptr; }
-bool came_later(const Backlog::Lane* a, const Backlog::Lane* b) { return a->front()->place > b->front()->place; }
+const LoadedGraph* queue_of(const RunRecord& run) { return run.graph->kind == GraphKind::dynamic ? run.graph.get() : nullptr; }
+bool came_later(const Backlog::RunQueue* a, const Backlog::RunQueue* b) { return a->front()->place > b->front()->place; }
 }  // namespace
 
-struct Backlog::Fresh {
+struct Backlog::Arrivals {
   moodycamel::ConcurrentQueue<std::shared_ptr<RunRecord>> queue;
 };
 
-Backlog::Backlog() : fresh_(std::make_unique<Fresh>()) {}
+Backlog::Backlog() : arrivals_(std::make_unique<Arrivals>()) {}
 Backlog::~Backlog() = default;
 
 void Backlog::enqueue(RunPtr run) {
   // Relaxed: the queue's own release follows, so a thread that dequeues the run sees it counted, and the count never
   // falls below 0.
   length_.fetch_add(1, std::memory_order_relaxed);
-  fresh_->queue.enqueue(std::move(run));
+  arrivals_->queue.enqueue(std::move(run));
 }
 
-bool Backlog::fresh_empty() const { return fresh_->queue.size_approx() == 0; }
+bool Backlog::no_arrivals() const { return arrivals_->queue.size_approx() == 0; }
 
 bool Backlog::drain() {
   const std::uint64_t before = arrived_;
   RunPtr run;
-  while (fresh_->queue.try_dequeue(run)) {
+  while (arrivals_->queue.try_dequeue(run)) {
     run->place = ++arrived_;
-    levels_[run->priority][lane_of(*run)].push_back(std::move(run));
+    levels_[run->priority][queue_of(*run)].push_back(std::move(run));
   }
   return arrived_ != before;
 }
 
-Backlog::RunPtr Backlog::take_first(Lane& lane) {
-  RunPtr run = std::move(lane.front());
-  lane.pop_front();
+Backlog::RunPtr Backlog::take_first(RunQueue& queue) {
+  RunPtr run = std::move(queue.front());
+  queue.pop_front();
   length_.fetch_sub(1, std::memory_order_relaxed);  // relaxed: see size()
   return run;
 }
 
-void Backlog::forget_empty_lanes() {
-  // This is not done in take_first(): admit_level() still refers to the lane.
-  for (Lanes& lanes : levels_) std::erase_if(lanes, [](const auto& entry) { return entry.second.empty(); });
+void Backlog::forget_empty_queues() {
+  // This is not done in take_first(): admit_level() still refers to the queue.
+  for (RunQueues& queues : levels_) std::erase_if(queues, [](const auto& entry) { return entry.second.empty(); });
 }
 
 bool Backlog::remove(const RunPtr& run) {
   drain();
-  Lanes& lanes = levels_[run->priority];
-  const auto lane = lanes.find(lane_of(*run));
-  if (lane == lanes.end()) return false;
-  Lane& runs = lane->second;
+  RunQueues& queues = levels_[run->priority];
+  const auto queue = queues.find(queue_of(*run));
+  if (queue == queues.end()) return false;
+  RunQueue& runs = queue->second;
   const auto at = std::find(runs.begin(), runs.end(), run);
   if (at == runs.end()) return false;
   runs.erase(at);
-  if (runs.empty()) lanes.erase(lane);
+  if (runs.empty()) queues.erase(queue);
   length_.fetch_sub(1, std::memory_order_relaxed);  // relaxed: see size()
   return true;
 }
@@ -66,36 +66,36 @@ bool Backlog::remove(const RunPtr& run) {
 std::vector<Backlog::RunPtr> Backlog::take_all() {
   drain();
   std::vector<RunPtr> all;
-  for (Lanes& lanes : levels_) {
-    Heads heads(lanes);
-    while (Lane* lane = heads.take()) {
-      all.push_back(lane->front());
-      lane->pop_front();
-      heads.give_back(*lane);
+  for (RunQueues& queues : levels_) {
+    Heads heads(queues);
+    while (RunQueue* queue = heads.take()) {
+      all.push_back(queue->front());
+      queue->pop_front();
+      heads.give_back(*queue);
     }
-    lanes.clear();
+    queues.clear();
   }
   length_.fetch_sub(static_cast<std::uint32_t>(all.size()), std::memory_order_relaxed);  // relaxed: see size()
   return all;
 }
 
-Backlog::Heads::Heads(Lanes& lanes) {
-  for (auto& [graph, lane] : lanes)
-    if (!lane.empty()) heap_.push_back(&lane);
+Backlog::Heads::Heads(RunQueues& queues) {
+  for (auto& [graph, queue] : queues)
+    if (!queue.empty()) heap_.push_back(&queue);
   std::make_heap(heap_.begin(), heap_.end(), came_later);
 }
 
-Backlog::Lane* Backlog::Heads::take() {
+Backlog::RunQueue* Backlog::Heads::take() {
   if (heap_.empty()) return nullptr;
   std::pop_heap(heap_.begin(), heap_.end(), came_later);
-  Lane* lane = heap_.back();
+  RunQueue* queue = heap_.back();
   heap_.pop_back();
-  return lane;
+  return queue;
 }
 
-void Backlog::Heads::give_back(Lane& lane) {
-  if (lane.empty()) return;
-  heap_.push_back(&lane);
+void Backlog::Heads::give_back(RunQueue& queue) {
+  if (queue.empty()) return;
+  heap_.push_back(&queue);
   std::push_heap(heap_.begin(), heap_.end(), came_later);
 }
 

@@ -1,10 +1,10 @@
-// The backlog holds the runs that could not go in flight at once. A lock-free queue accepts them from any thread; the
-// dispatcher sorts them into lanes, one for each executable and priority. Admission owns the backlog and decides which
-// run leaves it.
+// The backlog holds the runs that could not go in flight at once. A lock-free list of arrivals accepts them from any thread;
+// the dispatcher sorts them into run queues, one for each executable and priority. Admission owns the backlog and decides
+// which run leaves it.
 //
-// Runs leave by priority, and in the order of arrival within a priority. The runs of one lane wait for each other: they
-// need the same counters or all workers, and the same room in the queues. So if the first run of a lane cannot go, no
-// run of that lane can.
+// Runs leave by priority, and in the order of arrival within a priority. The runs of one run queue wait for each other: they
+// need the same counters or all workers, and the same room on the device. So if the first run of a run queue cannot go, no
+// run of it can.
 #pragma once
 
 #include <array>
@@ -19,25 +19,25 @@
 
 namespace flywheel::detail {
 
-/// enqueue(), size() and fresh_empty() are thread-safe. All other functions need the dispatcher's mutex.
+/// enqueue(), size() and no_arrivals() are thread-safe. All other functions need the dispatcher's mutex.
 class Backlog {
  public:
   using RunPtr = std::shared_ptr<RunRecord>;
-  using Lane = std::deque<RunPtr>;                   // in the order of arrival
-  using Lanes = std::map<const LoadedGraph*, Lane>;  // nullptr: the lane of all collective runs
+  using RunQueue = std::deque<RunPtr>;                       // in the order of arrival
+  using RunQueues = std::map<const LoadedGraph*, RunQueue>;  // nullptr: all collective runs
 
-  /// A heap of the lanes of one priority, by the arrival of their first runs.
+  /// A heap of the run queues of one priority, by the arrival of their first runs.
   class Heads {
    public:
-    explicit Heads(Lanes& lanes);
-    /// Removes and returns the lane whose first run arrived first; nullptr if none is left. give_back() puts it into
+    explicit Heads(RunQueues& queues);
+    /// Removes and returns the run queue whose first run arrived first; nullptr if none is left. give_back() puts it into
     /// the heap again.
-    Lane* take();
-    /// Puts a lane back. An empty lane is dropped.
-    void give_back(Lane& lane);
+    RunQueue* take();
+    /// Puts a run queue back. An empty one is dropped.
+    void give_back(RunQueue& queue);
 
    private:
-    std::vector<Lane*> heap_;
+    std::vector<RunQueue*> heap_;
   };
 
   Backlog();
@@ -45,33 +45,33 @@ class Backlog {
 
   // Any thread.
   void enqueue(RunPtr run);
-  /// Runs in the queue and in the lanes. Relaxed: it is a hint. A caller that acts on 0 looks again under the mutex,
+  /// Runs among the arrivals and in the run queues. Relaxed: it is a hint. A caller that acts on 0 looks again under the mutex,
   /// and the dispatcher's thread, before it sleeps, orders this load with the fence in Dispatcher::sleep().
   std::uint32_t size() const { return length_.load(std::memory_order_relaxed); }
-  /// True if the queue holds no run. A hint, like size().
-  bool fresh_empty() const;
+  /// True if there are no arrivals. A hint, like size().
+  bool no_arrivals() const;
 
   // The caller holds the dispatcher's mutex.
-  /// Moves all runs from the queue to the ends of their lanes. False if there were none.
+  /// Moves all arrivals to the ends of their run queues. False if there were none.
   bool drain();
-  /// Erases empty lanes.
-  void forget_empty_lanes();
-  Lanes& lanes(std::size_t level) { return levels_[level]; }
-  /// Removes and returns the first run of a lane.
-  RunPtr take_first(Lane& lane);
+  /// Erases empty run queues.
+  void forget_empty_queues();
+  RunQueues& queues(std::size_t level) { return levels_[level]; }
+  /// Removes and returns the first run of a run queue.
+  RunPtr take_first(RunQueue& queue);
   /// Removes the run. False if it is not in the backlog.
   bool remove(const RunPtr& run);
   /// Removes and returns all runs, by priority.
   std::vector<RunPtr> take_all();
 
  private:
-  struct Fresh;
-  std::unique_ptr<Fresh> fresh_;
+  struct Arrivals;
+  std::unique_ptr<Arrivals> arrivals_;
   std::atomic<std::uint32_t> length_{0};
 
   // Guarded by the dispatcher's mutex.
-  std::array<Lanes, kPriorities> levels_;
-  std::uint64_t arrived_ = 0;  // runs sorted into lanes so far
+  std::array<RunQueues, kPriorities> levels_;
+  std::uint64_t arrived_ = 0;  // runs sorted into run queues so far
 };
 
 }  // namespace flywheel::detail

@@ -191,8 +191,9 @@ void Dispatcher::sleep(Lock& lock) {
     return;
   }
   const bool others_wait = admission_.waiting();
+  // The store, then a fence of seq_cst: pairs with the fence and the load in join_backlog(), which gives the reason.
   asleep_.store(true, std::memory_order_seq_cst);
-  std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with the fence in join_backlog(); explained there
+  std::atomic_thread_fence(std::memory_order_seq_cst);
   if (others_wait) sleep_until_next_end(lock);
   else sleep_until_notified(lock);
   asleep_.store(false, std::memory_order_relaxed);  // relaxed: a thread that still reads true notifies in vain

@@ -121,12 +121,12 @@ class Dispatcher {
   std::atomic<bool> closed_{false};  // see throw_if_closed()
   /// A kernel is resident and has not been told to park: it reads what is written to the inbox. See submit(record).
   std::atomic<bool> attentive_{false};
-  std::string lost_;                 // why no run can succeed; not written once closed_ is true
+  std::string lost_;  // why no run can succeed; not written once closed_ is true
 
   // Guarded by mutex_.
   Watchdog watchdog_;
   InboxWriter inbox_;
-  SingleTasks singles_;  // not guarded
+  SingleTasks singles_;             // not guarded
   std::uint64_t singles_seen_ = 0;  // submitted by the last turn
   Admission admission_;
   KernelLifetime kernel_;

@@ -52,8 +52,8 @@ bool Dispatcher::wait_until_parked(Lock& lock, Clock::time_point limit) {
 
 bool Dispatcher::shutdown(std::chrono::milliseconds limit) {
   Lock lock(mutex_);
+  // Release: pairs with the acquire in throw_if_closed(). `lost_` is not written after it.
   closed_.store(true, std::memory_order_release);
-  // Release, the store above: pairs with the acquire in throw_if_closed(). `lost_` is not written after it.
   std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with the fence in submit(record); explained there
   const auto end = Clock::now() + limit;
   while ((anything_live(lock) || admission_.waiting()) && Clock::now() < end && !gone_) {

@@ -13,6 +13,7 @@
 
 namespace flywheel::detail {
 
+// `sem` is the order that the caller of AtomicRef names, with its pair; the scope is the GPU.
 #define FLYWHEEL_ATOM(sem, op, type, reg) \
   asm volatile("atom." sem ".gpu.global." op "." type " %0, [%1], %2;" : "=" reg(old) : "l"(word), reg(value) : "memory")
 #define FLYWHEEL_RED(sem, op, type, reg) \
@@ -48,8 +49,8 @@ FLYWHEEL_GLOBAL_UPDATE(global_add, std::uint64_t, "add", "u64", "l")
 FLYWHEEL_GLOBAL_UPDATE(global_set, std::uint32_t, "or", "b32", "r")
 FLYWHEEL_GLOBAL_UPDATE(global_set, std::uint64_t, "or", "b64", "l")
 
-/// Relaxed fetch_and if `wanted`; otherwise leaves the word alone and returns 0. A predicate replaces the branch: where two
-/// branches join, a move of the result would wait for it before it is used.
+/// Relaxed fetch_and if `wanted`, whose pair the caller names; otherwise leaves the word alone and returns 0. A predicate
+/// replaces the branch: where two branches join, a move of the result would wait for it before it is used.
 __device__ __forceinline__ std::uint64_t global_fetch_and_if(bool wanted, const std::uint64_t* word, std::uint64_t value) {
   std::uint64_t old;
   asm volatile("{ .reg .pred p; setp.ne.u32 p, %3, 0; mov.b64 %0, 0; @p atom.relaxed.gpu.global.and.b64 %0, [%1], %2; }"

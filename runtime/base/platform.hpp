@@ -77,7 +77,8 @@ class AtomicRef {
 #endif
     native_.fetch_or(wanted, detail::native(o));
   }
-  /// Stores `desired` and returns true if the word held `expected`. A failed exchange is a relaxed load.
+  /// Stores `desired` and returns true if the word held `expected`. A failed exchange is a relaxed load: it returns nothing of
+  /// the word, so no caller relies on what was written before.
   FLYWHEEL_TASK bool compare_exchange(T expected, T desired, Order o) const {
     return native_.compare_exchange_strong(expected, desired, detail::native(o), detail::native(Order::relaxed));
   }

@@ -64,8 +64,8 @@ constexpr StatusText describe(Status status) {
       return {"the runtime was shut down before the run ended", "wait for runs before shutdown()"};
     case Status::device_lost:
       return {"the GPU context is dead",
-              "find the faulting task with Options::mode = Mode::drain under "
-              "compute-sanitizer; only a new process gets a new context"};
+              "find the faulting task with Options::mode = Mode::drain under compute-sanitizer; only a new process gets a new "
+              "context"};
     case Status::worker_stalled:
       return {"a task did not end within Options::stall_limit",
               "poll block.cancelled() in long loops, or raise Options::stall_limit"};
@@ -76,10 +76,9 @@ constexpr StatusText describe(Status status) {
       return {"a task's dependents() name more or fewer pages than its dependent_pages() says",
               "add up pages_of() each piece in dependent_pages()"};
     case Status::operands_kept:
-      return {
-          "a task took pages of operands and never gave them back",
-          "call consumer_release() for each page that consumer_wait() gave, and drop() for each that take() gave, on every way "
-          "out"};
+      return {"a task took pages of operands and never gave them back",
+              "call consumer_release() for each page that consumer_wait() gave, and drop() for each that take() gave, on "
+              "every way out"};
     case Status::operands_overdrawn:
       return {"a task gave back a page of operands that it did not hold",
               "call consumer_release() or drop() once for each page taken, not more"};
@@ -93,12 +92,10 @@ constexpr StatusText describe(Status status) {
       return {"a task called renew() after it had taken a page of operands", "call renew() before the first page only"};
     case Status::handoffs_mismatched:
       return {
-          "a task's warps called producer_commit() without producer_acquire(), unequally often or after borrow_handoffs(), or "
-          "its "
-          "store part released what it had not waited for",
-          "let every compute warp call producer_acquire() and then producer_commit() equally often, and consumer_release() "
-          "once "
-          "after each consumer_wait()"};
+          "a task's warps called producer_commit() without producer_acquire(), unequally often or after "
+          "borrow_handoffs(), or its store part released what it had not waited for",
+          "let every compute warp call producer_acquire() and then producer_commit() equally often, and "
+          "consumer_release() once after each consumer_wait()"};
     case Status::sent_twice:
       return {"an early task called sent() more than once in a pass",
               "let one thread call block.sent(), once, after a block.sync() with all that have put words"};
@@ -112,10 +109,9 @@ constexpr StatusText describe(Status status) {
       return {"a task that was submitted without a graph called block.emit()",
               "return its value instead, or load a graph with the task: the runs of graphs have a stream"};
     case Status::workers_missing:
-      return {
-          "not all workers of the resident kernel started in time",
-          "another program holds SMs: stop it, or start fewer workers with Options::workers; the kernel stays queued, so the "
-          "run may be submitted again"};
+      return {"not all workers of the resident kernel started in time",
+              "another program holds SMs: stop it, or start fewer workers with Options::workers; the kernel stays queued, so "
+              "the run may be submitted again"};
     case Status::launch_refused:
       return {"the resident kernel could not be launched, though the device works",
               "remove the cause named here, or lower Options::workers, and start a new runtime"};

@@ -128,11 +128,11 @@ template <class P, class Idle>
 FLYWHEEL_TASK Before wait_before(const CompiledRun& run, const Instruction& instruction, std::uint32_t pass, Idle&& idle) {
   bool failed = false;
   const auto look = [&](std::uint64_t* counter, std::uint64_t goal, std::uint64_t& saw) {
+    // Acquire: pairs with the release in signal_done(). A relaxed poll before it only saves acquires.
     const auto there = [&](Order order) {
       saw = P::device(*counter).load(order);
       return (saw & kArrivals) >= goal;
     };
-    // Acquire: pairs with the release in signal_done(). A relaxed poll before it only saves acquires.
     const bool done = (!idle() || there(Order::relaxed)) && there(Order::acquire);
     failed |= (saw & ~kArrivals) != 0;
     return done;
@@ -151,9 +151,8 @@ FLYWHEEL_TASK void signal_done(const CompiledRun& run, const Instruction& instru
   // Relaxed: pairs with the loads of the sinks below; this task's own release below goes before their acquire.
   if (outcome.stop) P::device(run.state->line.stop).set(1, Order::relaxed);
   failed |= outcome.code != 0;
-  // Tasks of the same gang may wait in vain for this one while they run: block.cancelled() tells them. Release: the
-  // cause is recorded before. The load in BlockCore::cancelled() is relaxed; the record_fault() of a task that it stops
-  // depends on the value.
+  // Tasks of the same gang may wait in vain for this one while they run: block.cancelled() tells them. Release: pairs with
+  // the acquire there, so the cause is recorded before what a task that it stops records.
   if (failed && instruction.flags & kInGang) P::device(run.state->line.cancelled).store(1, Order::release);
   if (instruction.flags & kSink) {
     RunLine& line = run.state->line;
@@ -199,7 +198,7 @@ FLYWHEEL_COLD void end_compiled(const CompiledRun& run, std::uint32_t passes) {
   const std::uint64_t all = (run.runs + 1) * run.dev->workers;
   const PhaseWait limit = Views<P>{*run.dev}.wait_for_phase(run.worker);
   const bool alone = spin_until<P>(limit, WaitReason::workers_to_leave, &run.schedule->left, all, [&](std::uint64_t& saw) {
-    saw = P::device(run.schedule->left).load(Order::acquire);  // pairs with leave_compiled()
+    saw = P::device(run.schedule->left).load(Order::acquire);  // acquire: pairs with leave_compiled()
     return saw >= all;
   });
   if (!alone) return;

@@ -10,8 +10,9 @@
 // In a compiled run its compute part takes them page by page. They were fetched long before, while other tasks ran:
 //
 //   template <class Block, class Operands>
-//   __device__ void compute(Block& block, Operands& operands) const { const unsigned char* page = operands.consumer_wait(); ...
-// }
+//   __device__ void compute(Block& block, Operands& operands) const {
+//     while (const unsigned char* page = operands.consumer_wait()) { ... use it ...; operands.consumer_release(); }
+//   }
 //
 // Dependent operands. Operands that other tasks write are fetched when the task's predecessors are done, into pages
 // behind the constant ones, while the compute warps are still at the task before. Each fetch begins a page; pointers

@@ -3,51 +3,25 @@
 #pragma once
 
 #include "../compiled/phases.hpp"
+#include "../records/one_thread.hpp"
 #include "thrown.hpp"
 
 namespace flywheel::detail {
 
-/// See BlockCore for what all blocks have.
+/// See BlockCore for what all blocks have, and OneThread for what its one thread does alone.
 template <class List, class P = CpuPlatform>
-class CpuBlock : public BlockCore<P, List> {
+class CpuBlock : public BlockCore<P, List>, public OneThread {
  public:
   FLYWHEEL_TASK CpuBlock(TaskContext& context, unsigned char* scratch) : BlockCore<P, List>(context), scratch_(scratch) {}
 
   static constexpr bool kOnGpu = false;  // no warps, and no store warp to hand over to
-  FLYWHEEL_TASK static constexpr int rank() { return 0; }
-  FLYWHEEL_TASK static constexpr int size() { return 1; }
-  FLYWHEEL_TASK static constexpr bool leader() { return true; }
-  FLYWHEEL_TASK static void sync() {}
 
-  // The one thread is the one lane of the only warp.
-  static constexpr int kWarps = 1;
-  static constexpr int kLanes = 1;
-  FLYWHEEL_TASK static constexpr int lane() { return 0; }
-  FLYWHEEL_TASK static constexpr int warp() { return 0; }
-  FLYWHEEL_TASK static void sync_warp() {}
-  /// The value of the lane named, modulo kLanes: the thread's own.
-  template <class T>
-  FLYWHEEL_TASK static T shuffle(T value, int) {
-    return value;
-  }
   /// No lane has a neighbour here. A GPU's sum over 32 lanes would count the thread's value 32 times.
   template <class T>
   FLYWHEEL_TASK static T shuffle_xor(T value, int) {
     static_assert(sizeof(T) == 0,
                   "shuffle_xor() needs a warp, and a CPU worker has one thread: combine values with block.reduce(), or call it "
                   "behind `if constexpr (Block::kOnGpu)`");
-    return value;
-  }
-
-  /// Calls f(i) for i = 0..n-1, shared out over the threads of the block, which all call it.
-  template <class F>
-  FLYWHEEL_TASK void for_each(int n, F&& f) const {
-    for (int i = 0; i < n; ++i) f(i);
-  }
-
-  /// Combines one value of each thread with op; every thread gets the result.
-  template <class T, class Op>
-  FLYWHEEL_TASK T reduce(T value, Op&&) const {
     return value;
   }
 
@@ -61,9 +35,6 @@ class CpuBlock : public BlockCore<P, List> {
     this->fail_with(static_cast<std::uint32_t>(Status::scratch_exhausted));
     return nullptr;
   }
-
-  /// For bodies that use the memory of handoffs as scratch on a GPU. There is none here.
-  FLYWHEEL_TASK static void borrow_handoffs() {}
 
   /// Grid tasks: waits until all workers have called it. False if the run ends here: return from the body.
   FLYWHEEL_TASK bool grid_sync() {

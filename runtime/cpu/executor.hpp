@@ -5,8 +5,8 @@
 // wait().
 #pragma once
 
-#include "../records/task_slot.hpp"
 #include "../dynamic/batch.hpp"
+#include "../records/task_slot.hpp"
 #include "compiled.hpp"
 
 namespace flywheel::detail {

@@ -6,7 +6,6 @@
 // the roots of the run. So the records cross PCIe once, in large pieces, and no worker waits for that but this one.
 #pragma once
 
-#include "../records/batch.hpp"
 #include "task_list.hpp"
 
 namespace flywheel::detail {

@@ -49,9 +49,9 @@ class BlockCore {
   /// True once the run was cancelled or the runtime was aborted. A long body polls it from time to time and returns
   /// early. A task that got `true` counts as cancelled, whatever it has computed by then.
   FLYWHEEL_TASK bool cancelled() {
-    // On a GPU both relaxed, and an acquire fence once one is set. `cancelled` pairs with MessageHandler::cancel() and, in a
-    // gang of a compiled run, with the release in signal_done(): the cause of a failure is recorded before this task's own
-    // code. `abort` pairs with report_wait() and the host.
+    // Acquire; on a GPU both relaxed, and an acquire fence once one is set. `cancelled` pairs with MessageHandler::cancel()
+    // and, in a gang of a compiled run, with the release in signal_done(): the cause of a failure is recorded before this
+    // task's own code, and the body sees what the task that failed wrote. `abort` pairs with report_wait() and the host.
     const bool yes = P::device(context_->run->line.cancelled).load(P::kBeforeAcquire) ||
                      P::device(context_->dev->control->broadcast.abort).load(P::kBeforeAcquire);
     if (!yes) return false;

@@ -4,7 +4,6 @@
 #pragma once
 
 #include "../base/counter.hpp"
-#include "../records/batch.hpp"
 #include "../records/task_slot.hpp"
 #include "block.hpp"
 #include "completion.hpp"

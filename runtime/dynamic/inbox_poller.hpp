@@ -94,11 +94,11 @@ class MessageHandler {
     P::device(run.outstanding).store(message.sinks, Order::relaxed);
     if (message.param_bytes) copy_params(run);
     if (message.flags & kAllWorkers) return announce(run);
-    const bool carries_root = message.flags & kInlineRoot;
+    const bool has_inline_root = message.flags & kInlineRoot;
     const std::uint64_t root = only_root(message);
-    if ((carries_root || message.root_count == 1) && offer_directly<P>(direct_slot_, root, carried_))
+    if ((has_inline_root || message.root_count == 1) && offer_directly<P>(direct_slot_, root, carried_))
       return wait_for_direct_worker();
-    if (carries_root) publish_items<P>(dev_, dev_.workers, 1, message.priority, &root);
+    if (has_inline_root) publish_items<P>(dev_, dev_.workers, 1, message.priority, &root);
     else publish_roots<P>(dev_, dev_.workers, message_);
   }
 
@@ -183,14 +183,14 @@ class InboxPoller {
   /// for kMostMessages if the one before has found some.
   FLYWHEEL_TASK void operator()() {
     if (P::lane() == 0) handler_.post(0);
-    std::uint32_t wanted = 1;
+    bool several = false;
     for (std::uint32_t spins = 0; !(spins % 16 == 15 && P::any(leaves())); ++spins) {
-      if (take_messages(wanted)) {
+      if (several ? take_messages() : take_one()) {
         P::converge();
         spins = 0;
-        wanted = kMostMessages;
+        several = true;
       } else {
-        wanted = 1;
+        several = false;
         if (spins == kQuiet) release_entries();
         P::pause(spins);
       }
@@ -215,27 +215,40 @@ class InboxPoller {
   FLYWHEEL_TASK static bool submits(const std::uint32_t* mine) {
     return word(mine, offsetof(RunConstants, op)) == static_cast<std::uint32_t>(InboxOp::submit);
   }
-  FLYWHEEL_TASK static bool carries_root(const std::uint32_t* mine) {
+  FLYWHEEL_TASK static bool has_inline_root(const std::uint32_t* mine) {
     return submits(mine) && word(mine, offsetof(RunConstants, flags)) & kInlineRoot;
   }
 
-  /// Takes messages that have arrived, of at most `wanted`: one of any kind, or several that each carry a root. False if
-  /// there is none.
-  FLYWHEEL_TASK bool take_messages(std::uint32_t wanted) {
-    std::uint32_t mine[kMostMessages][kWordsEach] = {};
-    const std::uint32_t arrived = inbox_.read(next_, wanted, mine);
+  /// Takes the next message. False if it has not arrived.
+  FLYWHEEL_TASK bool take_one() {
+    std::uint32_t mine[1][kWordsEach];
+    if (!inbox_.read(next_, mine)) return false;
+    take_message(mine[0]);
+    return note_taken(1);
+  }
+
+  /// Takes messages that have arrived: one of any kind, or several that each have an inline root. False if there is none.
+  FLYWHEEL_TASK bool take_messages() {
+    std::uint32_t mine[kMostMessages][kWordsEach];
+    const std::uint32_t arrived = inbox_.read(next_, mine);
     if (!arrived) return false;
     const std::uint32_t priority = word(mine[0], offsetof(RunConstants, priority));
     bool alike = true;
-    std::uint32_t carriers = 0;
-    if (arrived > 1)
-      for_constants<kMostMessages>([&](auto e) {
-        alike = alike && e < arrived && carries_root(mine[e]) && word(mine[e], offsetof(RunConstants, priority)) == priority;
-        carriers += alike;
-      });
-    if (carriers > 1) take_carriers(mine, carriers, priority);
-    else take_message(mine[0]);
-    next_ += carriers > 1 ? carriers : 1;
+    std::uint32_t inline_roots = 0;
+    for_constants<kMostMessages>([&](auto e) {
+      alike = alike && e < arrived && has_inline_root(mine[e]) && word(mine[e], offsetof(RunConstants, priority)) == priority;
+      inline_roots += alike;
+    });
+    if (inline_roots < 2) {
+      take_message(mine[0]);
+      return note_taken(1);
+    }
+    take_inline_roots(mine, inline_roots, priority);
+    return note_taken(inline_roots);
+  }
+
+  FLYWHEEL_TASK bool note_taken(std::uint32_t count) {
+    next_ += count;
     if (next_ - released_ >= dev_.inbox_capacity / 4) release_entries();
     return true;
   }
@@ -248,14 +261,14 @@ class InboxPoller {
     P::converge();  // orders what each lane has acquired before what any lane does next
     const std::uint32_t slot = word(mine, offsetof(RunConstants, slot));
     if (submits(mine)) open_line<P>(dev_.runs[slot].line, mine);
-    if (carries_root(mine)) store_record<P>(dev_.records[dev_.inline_base + slot], mine);
+    if (has_inline_root(mine)) store_record<P>(dev_.records[dev_.inline_base + slot], mine);
     P::converge();  // the leading lane releases what all lanes wrote, see open_line()
     if (P::lane() == 0) handler_.handle();
   }
 
   /// Takes the first `count` messages, each of which carries the first root of its run: the roots are published together.
-  FLYWHEEL_TASK void take_carriers(const std::uint32_t (&mine)[kMostMessages][kWordsEach], std::uint32_t count,
-                                   std::uint32_t priority) {
+  FLYWHEEL_TASK void take_inline_roots(const std::uint32_t (&mine)[kMostMessages][kWordsEach], std::uint32_t count,
+                                       std::uint32_t priority) {
     P::converge();  // as above
     for_constants<kMostMessages>([&](auto e) {
       if (e >= count) return;

@@ -1,50 +1,28 @@
 // Stand-ins for the blocks and operands that bodies get, for Graph::add() and the checks of task types: all that a portable
 // body may call, and nothing behind it. So a program that only submits brings no scheduler. Nothing here ever runs.
 //
-// What each member does is said at BlockCore (runtime/dynamic/block.hpp), CpuBlock (runtime/cpu/block.hpp) and CpuOperands
-// (runtime/compiled/operands.hpp). tests/runtime/test_any_block.cpp holds the members against theirs.
+// What each member does is said at OneThread, BlockCore (runtime/dynamic/block.hpp), CpuBlock (runtime/cpu/block.hpp) and
+// CpuOperands (runtime/compiled/operands.hpp). tests/runtime/test_any_block.cpp holds the members against theirs.
 #pragma once
 
+#include "one_thread.hpp"
 #include "param.hpp"
 #include "task.hpp"
 
 namespace flywheel::detail {
 
 template <bool kGpu>
-struct AnyBlock {
+struct AnyBlock : OneThread {
   static constexpr bool kOnGpu = kGpu;
-  static constexpr int kWarps = 1;
-  static constexpr int kLanes = 1;
 
-  // Threads.
-  FLYWHEEL_TASK static constexpr int rank() { return 0; }
-  FLYWHEEL_TASK static constexpr int size() { return 1; }
-  FLYWHEEL_TASK static constexpr bool leader() { return true; }
-  FLYWHEEL_TASK static constexpr int lane() { return 0; }
-  FLYWHEEL_TASK static constexpr int warp() { return 0; }
-  FLYWHEEL_TASK static void sync() {}
-  FLYWHEEL_TASK static void sync_warp() {}
-  template <class T>
-  FLYWHEEL_TASK static T shuffle(T value, int) {
-    return value;
-  }
   template <class T>
   FLYWHEEL_TASK static T shuffle_xor(T value, int) {
-    return value;
-  }
-  template <class F>
-  FLYWHEEL_TASK void for_each(int n, F&& f) const {
-    for (int i = 0; i < n; ++i) f(i);
-  }
-  template <class T, class Op>
-  FLYWHEEL_TASK T reduce(T value, Op&&) const {
     return value;
   }
   template <class T>
   FLYWHEEL_TASK T* scratch(int) {
     return nullptr;
   }
-  FLYWHEEL_TASK static void borrow_handoffs() {}
 
   // The run.
   FLYWHEEL_TASK void fail(std::uint32_t) {}

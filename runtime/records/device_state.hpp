@@ -9,7 +9,6 @@
 #include "../base/barrier.hpp"
 #include "../base/queue.hpp"
 #include "../base/wait.hpp"
-#include "batch.hpp"
 #include "graph.hpp"
 #include "heartbeat.hpp"
 #include "idle.hpp"

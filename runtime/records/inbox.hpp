@@ -56,18 +56,17 @@ struct Inbox {
       P::system(entry.words[i]).store((std::uint64_t{tag(number)} << 32) | payload[i], Order::release);
   }
 
-  /// Device side, called by all lanes: reads the first `wanted` (at most kMost) entries from `number` on, all of them in one
-  /// trip across PCIe. Returns how many are complete, before the first that is not. Of entry number + e lane i then holds
-  /// words i, i + lanes, ... in mine[e].
-  template <std::uint32_t kMost>
-  FLYWHEEL_TASK std::uint32_t read(std::uint64_t number, std::uint32_t wanted,
-                                   std::uint32_t (&mine)[kMost][message_words_each<P>()]) const {
-    bool missing[kMost];
-    for_constants<kMost>([&](auto e) { missing[e] = e >= wanted || !load(number + e, mine[e]); });
+  /// Device side, called by all lanes: reads kCount entries from `number` on, all in one trip across PCIe: no load waits for
+  /// another. Returns how many are complete, before the first that is not. Of entry number + e lane i then holds words i,
+  /// i + lanes, ... in mine[e].
+  template <std::uint32_t kCount>
+  FLYWHEEL_TASK std::uint32_t read(std::uint64_t number, std::uint32_t (&mine)[kCount][message_words_each<P>()]) const {
+    std::uint64_t words[kCount][message_words_each<P>()];
+    for_constants<kCount>([&](auto e) { load(number + e, words[e]); });
     bool complete = true;
     std::uint32_t count = 0;
-    for_constants<kMost>([&](auto e) {
-      complete = complete && !P::any(missing[e]);
+    for_constants<kCount>([&](auto e) {
+      complete &= !P::any(!unpack(number + e, words[e], mine[e]));
       count += complete;
     });
     // Acquire: with the loads in load() it pairs with the release stores in write(). The run's parameters and the loaded
@@ -83,16 +82,24 @@ struct Inbox {
   }
 
  private:
-  /// This lane's words of an entry. False if one has not been written yet.
-  FLYWHEEL_TASK bool load(std::uint64_t number, std::uint32_t (&mine)[message_words_each<P>()]) const {
+  using Words = std::uint64_t[message_words_each<P>()];
+
+  /// Loads this lane's words of an entry. A lane with fewer of them loads its first one again.
+  FLYWHEEL_TASK void load(std::uint64_t number, Words& words) const {
     InboxEntry& entry = entries[number & (capacity - 1)];
-    bool there = true;
-    for (std::uint32_t i = P::lane(), k = 0; i < kMessageWords; i += P::lanes(), ++k) {
+    for_constants<message_words_each<P>()>([&](auto k) {
+      const std::uint32_t i = P::lane() + k * P::lanes();
       // Before an acquire: see the fence in read().
-      const std::uint64_t word = P::system(entry.words[i]).load(P::kBeforeAcquire);
-      there &= static_cast<std::uint32_t>(word >> 32) == tag(number);
-      mine[k] = static_cast<std::uint32_t>(word);
-    }
+      words[k] = P::system(entry.words[i < kMessageWords ? i : P::lane() % kMessageWords]).load(P::kBeforeAcquire);
+    });
+  }
+  /// True if all of the words have the entry's tag.
+  FLYWHEEL_TASK static bool unpack(std::uint64_t number, const Words& words, std::uint32_t (&mine)[message_words_each<P>()]) {
+    bool there = true;
+    for_constants<message_words_each<P>()>([&](auto k) {
+      there &= static_cast<std::uint32_t>(words[k] >> 32) == tag(number);
+      mine[k] = static_cast<std::uint32_t>(words[k]);
+    });
     return there;
   }
 };

@@ -12,8 +12,8 @@
 
 namespace flywheel::detail {
 
-inline constexpr std::uint32_t kParamBytes = 256;  // for all parameters of a run
-inline constexpr std::uint32_t kRunWords = 16;     // 32-bit words of RunConstants
+inline constexpr std::uint32_t kParamBytes = 256;   // for all parameters of a run
+inline constexpr std::uint32_t kRunWords = 16;      // 32-bit words of RunConstants
 inline constexpr std::uint32_t kInlineBytes = 128;  // of a record, or of parameters, that travel in the submit message
 
 /// The values that do not change while a run lives. The host sends them as the submit message; the inbox poller copies them.

@@ -48,6 +48,22 @@ struct alignas(128) TaskRecord {
 };
 static_assert(sizeof(TaskHeader) == 32 && sizeof(TaskRecord) == 128);
 
+// Batches: tasks without a graph, see runtime/dynamic/batch.hpp.
+inline constexpr std::uint32_t kBatchTasks = 512;  // most tasks of a block
+inline constexpr std::uint32_t kBatchBlocks = 64;
+
+/// The type of the library's own task that begins the run of a block, in place of a position in the list of task types.
+inline constexpr std::uint16_t kFetchBatchType = 0xffff;
+/// Its index in the batch, which names no task of the program.
+inline constexpr std::uint32_t kNoLocal = 0xfffffffeu;
+
+/// Its arguments.
+struct FetchBatch {
+  const TaskRecord* from;  // in pinned memory
+  std::uint32_t first;     // in the record arena
+  std::uint32_t count;
+};
+
 /// An edge to a successor. It holds what the last predecessor needs, so that finishing a task reads one array and not one
 /// record for each successor.
 struct Edge {

@@ -22,7 +22,7 @@ bool is_of(Status status, std::initializer_list<Status> some) {
   return false;
 }
 
-/// How a run ends that nobody disturbs.
+/// How a run ends that no operation disturbs.
 Status natural_end(const Spec& spec) {
   switch (spec.special) {
     case Special::fails:

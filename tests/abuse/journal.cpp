@@ -64,7 +64,7 @@ void print_journals() {
 
 void finding(const std::string& what) {
   static std::mutex mutex;
-  mutex.lock();  // the first one speaks, and ends the program
+  mutex.lock();  // the first thread prints, and ends the program
   std::printf("FINDING: %s\n", what.c_str());
   print_journals();
   std::abort();

@@ -12,7 +12,7 @@
 
 extern "C" {
 int __lsan_is_turned_off() { return flywheel::abuse::in_child(); }
-/// Sizes that nobody has are tried on purpose.
+/// Sizes that no GPU has are tried on purpose.
 const char* __asan_default_options() { return "allocator_may_return_null=1:log_path=stdout:detect_stack_use_after_return=0"; }
 const char* __ubsan_default_options() { return "log_path=stdout:print_stacktrace=1"; }
 /// A runtime that is kept for ever keeps its threads, too; what is lost is AddressSanitizer's to find.

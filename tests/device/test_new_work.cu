@@ -80,7 +80,8 @@ TEST_CASE("batches, single tasks and graphs together, from several threads") {
     std::mt19937_64 random(seed + self);
     for (int i = 0; i < 300; ++i) {
       const auto first = static_cast<std::uint32_t>(random() % 1000);
-      Batch<std::uint64_t> batch = bench.runtime.submit(squares_from(first, random() % 3000), static_cast<Priority>(random() % 3));
+      Batch<std::uint64_t> batch =
+          bench.runtime.submit(squares_from(first, random() % 3000), static_cast<Priority>(random() % 3));
       wrong[self] += wrong_of(batch, first);
     }
   };

@@ -141,16 +141,16 @@ TEST_CASE("the backlog keeps what it is given, in order, from many threads") {
     });
   for (std::thread& thread : threads) thread.join();
   CHECK(backlog.size() == 1500);
-  CHECK_FALSE(backlog.fresh_empty());
+  CHECK_FALSE(backlog.no_arrivals());
   backlog.drain();
-  CHECK(backlog.fresh_empty());
+  CHECK(backlog.no_arrivals());
   const std::vector<Backlog::RunPtr> all = backlog.take_all();
   REQUIRE(all.size() == 1500);
   std::uint32_t next[3] = {0, 0, 0};
   for (const auto& run : all) CHECK(run->repeat % 1000 == next[run->repeat / 1000]++);
 }
 
-TEST_CASE("whoever is in the backlog, in whichever lane, leaves it once, alone or with all others by priority") {
+TEST_CASE("each run in the backlog, in whichever run queue, leaves it once, alone or with all others by priority") {
   for (const bool one_by_one : {true, false}) {
     Backlog backlog;
     const std::vector<Backlog::RunPtr> runs = fill(backlog);
@@ -168,20 +168,20 @@ TEST_CASE("whoever is in the backlog, in whichever lane, leaves it once, alone o
   }
 }
 
-TEST_CASE("the heads of a priority are its lanes by their first runs, and a lane that cannot go is passed") {
+TEST_CASE("the heads of a priority are its queues by their first runs, and a queue that cannot go is passed") {
   Backlog backlog;
   const std::vector<Backlog::RunPtr> runs = fill(backlog);
-  Backlog::Heads heads(backlog.lanes(0));
-  Backlog::Lane* one = heads.take();
+  Backlog::Heads heads(backlog.queues(0));
+  Backlog::RunQueue* one = heads.take();
   REQUIRE(one);
   CHECK(one->front() == runs[12]);
   std::vector<Backlog::RunPtr> others;
-  while (Backlog::Lane* lane = heads.take()) {
-    others.push_back(lane->front());
-    lane->pop_front();
-    heads.give_back(*lane);
+  while (Backlog::RunQueue* queue = heads.take()) {
+    others.push_back(queue->front());
+    queue->pop_front();
+    heads.give_back(*queue);
   }
   CHECK(others == std::vector<Backlog::RunPtr>{runs[13], runs[14], runs[16], runs[17]});
-  backlog.forget_empty_lanes();
-  CHECK(backlog.lanes(0).size() == 1);
+  backlog.forget_empty_queues();
+  CHECK(backlog.queues(0).size() == 1);
 }

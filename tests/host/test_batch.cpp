@@ -5,8 +5,8 @@
 #include <numeric>
 #include <random>
 
-#include "support/small_runtime.hpp"
 #include "support/seed.hpp"
+#include "support/small_runtime.hpp"
 #include "support/threads.hpp"
 
 using namespace flywheel;

@@ -1,4 +1,4 @@
-// The dispatcher when the engine fails it: every run ends, says why, and nobody waits for what cannot come.
+// The dispatcher when its engine fails: every run ends with the cause, and no thread waits for what cannot come.
 #include <thread>
 #include <utility>
 

@@ -43,7 +43,7 @@ TEST_CASE("without a GPU the automatic target falls back to CPU workers and says
   CHECK(knows);
 }
 
-TEST_CASE("without a GPU a wish for one is refused, with the way out for whoever had it") {
+TEST_CASE("without a GPU Target::gpu is refused, and the message says what to change, in the program or in the environment") {
   const ChildResult result = start_with({{"CUDA_VISIBLE_DEVICES", ""}, {"FLYWHEEL_TARGET", "gpu"}});
   CHECK_FALSE(result.timed_out);
   CHECK(result.status != 0);

@@ -4,8 +4,8 @@
 #include <memory>
 #include <thread>
 
-#include "host/futures/core.hpp"
 #include "host/base/log.hpp"
+#include "host/futures/core.hpp"
 #include "support/child.hpp"
 #include "support/internals.hpp"
 #include "support/small_runtime.hpp"

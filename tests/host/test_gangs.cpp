@@ -21,7 +21,8 @@ std::string refusal(const Graph& graph, std::uint32_t workers) {
   return error_of<GraphError>([&] { make_schedule(graph, workers, compiled); });
 }
 
-/// `count` tasks of so many ns after one task, all on its worker if nobody says otherwise: a hop takes longer than they do.
+/// `count` tasks of so many ns after one task, all on its worker unless placed elsewhere, because a hop takes longer than
+/// they do.
 Tasks add_after_one(Graph& graph, std::uint32_t count) {
   const Tasks first = add_works(graph, {1000}), all = add_works(graph, std::vector<double>(count, 1));
   for (const auto& task : all) graph.edge(first[0], task);

@@ -40,7 +40,7 @@ TEST_CASE_METHOD(Fixture, "a heap grows by chunks that hold what was asked for")
   void* large = heap.grow(5000);
   REQUIRE(large);
   CHECK(address(large) % 256 == 0);
-  CHECK(heap.try_allocate(5000) == nullptr);  // whoever asks meanwhile
+  CHECK(heap.try_allocate(5000) == nullptr);  // what others ask for meanwhile
   void* small = heap.try_allocate(1024);      // the first chunk is still there
   CHECK(small);
   heap.release(large);

@@ -10,7 +10,7 @@ constexpr std::uint64_t kRoom = 100;
 const Reservation::Clock::time_point kStart{};
 }  // namespace
 
-TEST_CASE("nobody is held up while nobody asks, and once nobody asks any more") {
+TEST_CASE("no run is held up before a large run asks for room, nor after it has stopped asking") {
   Reservation reservation;
   CHECK(reservation.lets_pass(kRoom));
   const std::uint64_t first = reservation.entered(10);

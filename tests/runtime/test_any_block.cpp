@@ -22,6 +22,8 @@ struct Nothing {
   void operator()(int) const {}
 };
 
+static_assert(std::is_base_of_v<OneThread, Real> && std::is_base_of_v<OneThread, AnyBlock<true>>);
+
 template <class T>
 T& of() {
   return std::declval<T&>();

@@ -62,7 +62,7 @@ struct Phases : Ground {
     for (auto& side : cells) side.resize(n);
   }
 
-  /// Returns the meeting at which this worker was told to stop, or 0.
+  /// Returns the meeting at which this worker learned that it is to stop, or 0.
   std::uint64_t take_part(std::uint32_t self, std::uint64_t meetings, std::uint64_t vote_at) {
     for (std::uint64_t k = 1; k <= meetings; ++k) {
       cells[k & 1][self] = k * 100 + self;

@@ -1,4 +1,5 @@
-// Compiled runs in a hand-made world: what the counters and the gate do over many passes, and how waits end.
+// Compiled runs on a device state that a test has filled: what the counters and the gate do over many passes, and how waits
+// end.
 #include "runtime/compiled/compiled.hpp"
 #include "support/internals.hpp"
 
@@ -127,7 +128,7 @@ TEST_CASE("compiled: a wait for a task that never ends is reported, and ends the
   TestSchedule<List> schedule(hand);
   std::uint32_t count = 0;
   schedule.add(0, Step{&count}, 1);
-  schedule.add(1, Step{&count}, kNoCounter, {{0, 1}});  // nobody arrives there
+  schedule.add(1, Step{&count}, kNoCounter, {{0, 1}});  // no task arrives there
   const RunConstants run = schedule.load();
   {
     Launch<List> launch(hand);

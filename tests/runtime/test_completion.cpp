@@ -1,4 +1,4 @@
-// The end of a run: told once, by the last sink, with what happened; repeated runs go round until something
+// The end of a run: reported once, by the last sink, with what happened; repeated runs go round until something
 // ends them.
 #include "runtime/dynamic/completion.hpp"
 #include "support/internals.hpp"
@@ -137,7 +137,7 @@ TEST_CASE("a cancelled run says so, unless a fault came first") {
   CHECK(failed.code() == 65);
 }
 
-// No task was skipped, so the sink knows nothing of the cancellation; the passes that are missing do.
+// No task is skipped, so the sink does not show the cancellation; the passes that are missing do.
 TEST_CASE("a repeated run that is cut short by a cancellation does not end as a success") {
   for (const bool alone : {true, false}) {
     Finish finish(1, 100);

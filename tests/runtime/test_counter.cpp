@@ -84,7 +84,7 @@ TEST_CASE("there is one last arriver a round, and it sees what all the others wr
   CHECK(rounds.counter == 4);
 }
 
-TEST_CASE("a failure is told to the last arriver, whoever failed") {
+TEST_CASE("the last arriver learns of a failure, whichever predecessor failed") {
   for (std::uint32_t failing = 0; failing < 3; ++failing) {
     std::uint64_t counter = 3;
     std::atomic<std::uint32_t> told{0};

@@ -304,7 +304,7 @@ TEST_CASE("a body knows its parameters and its pass, and can fail") {
   CHECK(outcome.code == kUserStatus + 5);
 }
 
-TEST_CASE("a body streams values and stops its run when it is given a world") {
+TEST_CASE("a body streams values and stops its run when it is given a device state") {
   TestDeviceState hand;
   FiberOptions options;
   options.dev = &hand.dev;

@@ -1,4 +1,4 @@
-// Finishing tasks: who fails takes its dependents along and nobody else; a cancelled run starts nothing more.
+// Finishing tasks: a failed task takes its dependents along and no others; a cancelled run starts nothing more.
 #include "runtime/dynamic/finish.hpp"
 #include "support/internals.hpp"
 
@@ -168,7 +168,7 @@ TEST_CASE("a long task does not keep an idle worker from other runs") {
     graph.add(Node{ran, 4, 0});
     const RunConstants quick = claim.load(graph);
     Launch<List> launch(claim);
-    std::this_thread::sleep_for(std::chrono::milliseconds(2));  // both workers sit down
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));  // both workers become idle
     launch.submit(slow, 0);
     REQUIRE(wait_for([&] { return entered == 1; }));
     INFO(successors << " successors");

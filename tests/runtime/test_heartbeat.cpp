@@ -26,7 +26,7 @@ struct Look {
 using List = TaskList<Look>;
 }  // namespace
 
-TEST_CASE("whoever sees the state sees the item and the time that belong to it") {
+TEST_CASE("a thread that sees the state sees the item and the time that belong to it") {
   Heartbeat heart{};
   std::uint64_t item = 0, elapsed = 0;
   run_together(2, [&](std::uint32_t i) {

@@ -18,30 +18,30 @@ using namespace flywheel::testing;
 namespace {
 using P = CpuPlatform;
 
-struct Hall {
+struct IdleMemory {
   std::uint32_t workers;
   std::uint64_t bits[kIdleWords] = {};
   std::vector<Mailbox> mailboxes;
 
-  explicit Hall(std::uint32_t n) : workers(n), mailboxes(n, Mailbox{kEmptyMailbox}) {}
+  explicit IdleMemory(std::uint32_t n) : workers(n), mailboxes(n, Mailbox{kEmptyMailbox}) {}
   IdleSet<P> idle() { return {bits, mailboxes.data(), workers}; }
 };
 
 /// Enroll, withdraw and claim of one thread in random order, against a std::set.
 void behaves_like_a_set() {
-  Hall hall(*rc::gen::element(1u, 63u, 64u, 150u));
+  IdleMemory memory(*rc::gen::element(1u, 63u, 64u, 150u));
   std::set<std::uint32_t> model;
   for (const int step : *rc::gen::container<std::vector<int>>(rc::gen::inRange(0, 3))) {
-    const auto worker = *rc::gen::inRange(0u, hall.workers);
+    const auto worker = *rc::gen::inRange(0u, memory.workers);
     if (step == 0) {
-      if (model.insert(worker).second) hall.idle().enroll(worker);
+      if (model.insert(worker).second) memory.idle().enroll(worker);
     } else if (step == 1) {
-      RC_ASSERT(hall.idle().withdraw(worker) == (model.erase(worker) == 1));
+      RC_ASSERT(memory.idle().withdraw(worker) == (model.erase(worker) == 1));
     } else {
       const auto n = *rc::gen::inRange(1u, 66u);
       const std::uint32_t word = worker / 64;
-      const std::uint64_t seen = hall.idle().seen(word);
-      const Claim claim = hall.idle().claim(word, seen, n, *rc::gen::inRange(0u, 2000u));
+      const std::uint64_t seen = memory.idle().seen(word);
+      const Claim claim = memory.idle().claim(word, seen, n, *rc::gen::inRange(0u, 2000u));
       RC_ASSERT(claim.word == word);
       RC_ASSERT(count_bits(claim.bits()) == std::min(n, count_bits(seen)));
       for (std::uint64_t got = claim.bits(); got; got &= got - 1) RC_ASSERT(model.erase(word * 64 + lowest_bit(got)) == 1);
@@ -49,24 +49,24 @@ void behaves_like_a_set() {
   }
 }
 
-/// Workers sit down, get up and take items; givers hand out items 0..total-1. All that passes between them
-/// beside the items is plain memory: an input for each item, and what a worker left on its local work before it sat
-/// down.
-struct Office {
-  Hall hall;
+/// Workers enroll as idle, withdraw and take items; other threads claim them and deliver items 0..total-1. All else that
+/// passes between them is plain memory: an input for each item, and a worker's local word, which it writes before it
+/// enrolls.
+struct Exchange {
+  IdleMemory memory;
   DirectSlot direct_slot{kEmptyMailbox, 0, {}, {}};
   std::uint32_t total;
   std::vector<std::uint32_t> inputs, taken;
-  std::vector<std::uint64_t> desks;
+  std::vector<std::uint64_t> local;
   std::atomic<std::uint32_t> next{0}, done{0}, wrong{0};
   Deadline deadline;
 
-  Office(std::uint32_t workers, std::uint32_t items)
-      : hall(workers),
+  Exchange(std::uint32_t workers, std::uint32_t items)
+      : memory(workers),
         total(items),
         inputs(items),
         taken(items),
-        desks(workers) {}
+        local(workers) {}
 
   bool over() {
     return done.load(std::memory_order_relaxed) >= total || wrong.load(std::memory_order_relaxed) || deadline.passed();
@@ -75,7 +75,7 @@ struct Office {
   void work(const IdleSlot<P>& idle_slot, std::uint64_t seed) {
     Random random(seed);
     while (!over()) {
-      ++desks[idle_slot.worker];
+      ++local[idle_slot.worker];
       idle_slot.enroll();
       const std::uint32_t limit = pick(random, 0, 200);
       for (std::uint32_t spins = 0; idle_slot.peek(1) == kEmptyMailbox; ++spins) {
@@ -97,19 +97,19 @@ struct Office {
   void claim(std::uint64_t seed) {
     Random random(seed);
     for (std::uint32_t spins = 0; next.load(std::memory_order_relaxed) < total && !over(); ++spins) {
-      std::uint64_t got = hall.idle().claim(0, hall.idle().seen(0), pick(random, 1, 3), pick(random, 0, 63)).bits();
+      std::uint64_t got = memory.idle().claim(0, memory.idle().seen(0), pick(random, 1, 3), pick(random, 0, 63)).bits();
       if (!got) P::pause(spins % 512);
       for (; got; got &= got - 1) hand_over(lowest_bit(got));
     }
   }
 
-  /// A claimed worker must get something; once all items are out it is seated again, as if never claimed.
+  /// A claimed worker must get something; once all items are out it is enrolled again, as if never claimed.
   void hand_over(std::uint32_t worker) {
     const std::uint32_t item = next.fetch_add(1, std::memory_order_relaxed);
-    if (item >= total) return hall.idle().enroll(worker);
-    ++desks[worker];  // the worker waits for the item and does not touch its local work
+    if (item >= total) return memory.idle().enroll(worker);
+    ++local[worker];  // the worker waits for the item and does not touch its local word
     inputs[item] = item + 1;
-    hall.idle().deliver(worker, item);
+    memory.idle().deliver(worker, item);
   }
 
   void poll_and_deliver() {
@@ -133,44 +133,44 @@ TEST_CASE("the idle set of one thread behaves like a set") {
 }
 
 TEST_CASE("a claim takes idle workers of one word, from where the claimer likes") {
-  Hall hall(130);
-  for (const std::uint32_t w : {3u, 5u, 9u, 64u, 129u}) hall.idle().enroll(w);
+  IdleMemory memory(130);
+  for (const std::uint32_t w : {3u, 5u, 9u, 64u, 129u}) memory.idle().enroll(w);
   const auto claim = [&](std::uint32_t word, std::uint32_t n, std::uint32_t start) {
-    return hall.idle().claim(word, hall.idle().seen(word), n, start).bits();
+    return memory.idle().claim(word, memory.idle().seen(word), n, start).bits();
   };
-  CHECK(hall.idle().words() == 3);
+  CHECK(memory.idle().words() == 3);
   CHECK(claim(0, 2, 5) == (1u << 5 | 1u << 9));
   CHECK(claim(0, 2, 5) == 1u << 3);
   CHECK(claim(0, 2, 5) == 0);
   CHECK(claim(1, 64, 63) == 1);
   CHECK(claim(2, 64, 1) == 2);
-  for (std::uint32_t word = 0; word < 3; ++word) CHECK(hall.idle().seen(word) == 0);
+  for (std::uint32_t word = 0; word < 3; ++word) CHECK(memory.idle().seen(word) == 0);
 }
 
 TEST_CASE("who was seen idle and is no longer is not claimed") {
-  Hall hall(4);
-  hall.idle().enroll(1);
-  CHECK(hall.idle().claim(0, 0b1111, 4, 0).bits() == 0b10);
-  CHECK(hall.idle().claim(0, 0b1111, 4, 0).bits() == 0);
+  IdleMemory memory(4);
+  memory.idle().enroll(1);
+  CHECK(memory.idle().claim(0, 0b1111, 4, 0).bits() == 0b10);
+  CHECK(memory.idle().claim(0, 0b1111, 4, 0).bits() == 0);
 }
 
 TEST_CASE("workers come and go while claimers hand out items: each item reaches one worker") {
   FLYWHEEL_TEST_SEED(seed);
-  Office office(3, 8000);
+  Exchange exchange(3, 8000);
   run_together(5, [&](std::uint32_t i) {
-    if (i < 3) office.work({office.hall.idle(), i, nullptr}, seed + i);
-    else office.claim(seed + i);
+    if (i < 3) exchange.work({exchange.memory.idle(), i, nullptr}, seed + i);
+    else exchange.claim(seed + i);
   });
-  office.check();
+  exchange.check();
 }
 
 TEST_CASE("the inbox poller hands items to the worker on its direct slot, which comes and goes") {
   FLYWHEEL_TEST_SEED(seed);
-  Office office(1, 8000);
+  Exchange exchange(1, 8000);
   run_together(2, [&](std::uint32_t i) {
-    i ? office.poll_and_deliver() : office.work({office.hall.idle(), 0, &office.direct_slot}, seed);
+    i ? exchange.poll_and_deliver() : exchange.work({exchange.memory.idle(), 0, &exchange.direct_slot}, seed);
   });
-  office.check();
+  exchange.check();
 }
 
 TEST_CASE("an empty direct slot takes nothing") {

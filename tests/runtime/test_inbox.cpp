@@ -30,7 +30,7 @@ bool same(const Message& a, const Message& b) { return std::memcmp(&a, &b, sizeo
 
 bool read(const Inbox<P>& inbox, std::uint64_t number, Message& message) {
   std::uint32_t words[1][kMessageWords];
-  if (!inbox.read(number, 1, words)) return false;
+  if (!inbox.read(number, words)) return false;
   std::memcpy(&message, words, sizeof(message));
   return true;
 }
@@ -124,14 +124,14 @@ TEST_CASE("several entries are read at once, up to the first that is missing") {
   Ring ring(8, 5);
   for (std::uint32_t n = 5; n < 8; ++n) ring.inbox().write(n, message_of(n));
   ring.inbox().write(9, message_of(9));
-  std::uint32_t words[4][kMessageWords];
-  CHECK(ring.inbox().read(5, 2, words) == 2);
-  CHECK(ring.inbox().read(5, 4, words) == 3);
+  std::uint32_t words[4][kMessageWords], two[2][kMessageWords];
+  CHECK(ring.inbox().read(5, two) == 2);
+  CHECK(ring.inbox().read(5, words) == 3);
   for (std::uint32_t e = 0; e < 3; ++e) {
     const Message sent = message_of(5 + e);
     CHECK(std::memcmp(words[e], &sent, sizeof(sent)) == 0);
   }
-  CHECK(ring.inbox().read(8, 4, words) == 0);
+  CHECK(ring.inbox().read(8, words) == 0);
   ring.inbox().write(8, message_of(8));
-  CHECK(ring.inbox().read(6, 4, words) == 4);
+  CHECK(ring.inbox().read(6, words) == 4);
 }

@@ -233,7 +233,7 @@ TEST_CASE("emulated block: mistakes with copies have names") {
   });
 }
 
-TEST_CASE("emulated block: two groups at one named barrier, and threads that wait for nobody") {
+TEST_CASE("emulated block: two groups at one named barrier, and threads that wait for others that never come") {
   check_says(run_block([] {
                if (threadIdx.x < 64) ptx::named_barrier(1, 64);
                __syncthreads();

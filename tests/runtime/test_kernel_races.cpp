@@ -98,7 +98,7 @@ void read_page(Mistake mistake) {
     if (mistake == Mistake::made) wait(words().landed);
   }
 }
-/// A copy comes to where somebody has read. The mbarrier orders no copies.
+/// A copy overwrites what a thread has read. The mbarrier orders no copies.
 void reuse_page(Mistake mistake) {
   if (threadIdx.x == 128) {
     words().sum = memory[100];
@@ -113,7 +113,7 @@ void reuse_page(Mistake mistake) {
     wait(words().landed);
   }
 }
-/// Memory is used again while somebody may still read it.
+/// Memory is used again while a thread may still read it.
 void use_again(Mistake mistake) {
   if (threadIdx.x == 64) words().sum = words().word;
   if (mistake == Mistake::none) __syncthreads();

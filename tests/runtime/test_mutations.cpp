@@ -39,6 +39,7 @@ constexpr Wire kWires[] = {
     {"predecessors", views::predecessors},
     {"gate", views::gate},
     {"leaving", views::leaving},
+    {"cancelled", views::cancelled},
 };
 
 constexpr Mutation kMutations[] = {
@@ -82,6 +83,8 @@ constexpr Mutation kMutations[] = {
     {"gate", "gate", Access::load, Order::acquire, Order::relaxed},
     {"leaving", "left", Access::fetch_add, Order::release, Order::relaxed},
     {"leaving", "left", Access::load, Order::acquire, Order::relaxed},
+    {"cancelled", "cancelled", Access::store, Order::release, Order::relaxed},
+    {"cancelled", "cancelled", Access::load, Order::acquire, Order::relaxed},
 };
 
 }  // namespace

@@ -24,7 +24,7 @@ std::vector<std::uint64_t> drain(const DeviceState& dev, std::uint32_t priority)
   return items;
 }
 
-/// Four workers sit down and take items; two publishers send batches of them to mailboxes and queue, or to a
+/// Four workers become idle and take items; two publishers send batches of them to mailboxes and queue, or to a
 /// worker claimed in advance.
 struct Handout {
   static constexpr std::uint32_t kWorkers = 4, kPublishers = 2;
@@ -109,7 +109,7 @@ struct Handout {
 };
 }  // namespace
 
-TEST_CASE("with nobody idle, tasks go to the queue of their priority in order") {
+TEST_CASE("with no worker idle, tasks go to the queue of their priority in order") {
   TestDeviceState hand;
   const Ready<P> ready(hand.dev, 0);
   for (std::uint32_t level = 0; level < kPriorities; ++level)

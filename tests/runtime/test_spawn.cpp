@@ -54,7 +54,7 @@ using List = TaskList<Tree, After, Fails>;
 
 bool pool_is_full(const DeviceState& dev) { return Views<P>{dev}.spawn_pool().size_hint() == dev.spawn_capacity; }
 
-/// A parent that could spawn, in a world where nothing runs.
+/// A parent that could spawn, in a device state where nothing runs.
 struct Parent {
   TestDeviceState hand;
   RunConstants run;

@@ -86,7 +86,7 @@ TEST_CASE("a full stream holds the writer back until the reader has read") {
   CHECK(value == 0);
 }
 
-TEST_CASE("a writer whose reader never comes gives up and aborts nobody else") {
+TEST_CASE("a writer whose reader never comes gives up and aborts nothing else") {
   Channel channel(1);
   channel.limit.budget_ns = 1'000'000;
   CHECK(channel.stream().write(channel.run, 1, channel.limit.wait()));

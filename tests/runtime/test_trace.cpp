@@ -1,4 +1,4 @@
-// The pen that one role of one worker writes its events with.
+// The trace writer: what one role of one worker writes its events with.
 #include "runtime/records/trace.hpp"
 #include "support/internals.hpp"
 
@@ -60,7 +60,7 @@ std::uint16_t kib_of(std::uint32_t bytes) {
 
 }  // namespace
 
-TEST_CASE("a pen without lanes writes nothing and does not look at the clock") {
+TEST_CASE("a writer without lanes writes nothing and does not look at the clock") {
   SetClock::tick = 77;
   std::vector<TraceEvent> events(4, LocalWork::blank());
   Writer writer(TraceBuffers{nullptr, events.data(), 1, 0}, 0, TraceRole::control);
@@ -155,7 +155,7 @@ TEST_CASE("on the CPU a worker's ticks are the ns of the shared clock") {
   CHECK(ticks <= CpuPlatform::now_ns());
 }
 
-// Two readings would differ by a time slice now and then: whoever is preempted in between.
+// Two readings would differ by a time slice now and then, when the thread is preempted in between.
 TEST_CASE("on the CPU both clocks of a moment are one reading") {
   LocalWork work(1);
   for (int i = 0; i < 1000; ++i) {

@@ -62,7 +62,7 @@ TEST_CASE("no report is written where there is no room for one") {
   CHECK(abort == 1);
 }
 
-TEST_CASE("a wait that is not fatal gives up by itself and disturbs nobody") {
+TEST_CASE("a wait that is not fatal gives up by itself and disturbs no other thread") {
   Limit limit;
   limit.budget_ns = 1'000'000;
   WaitContext wait = limit.wait();

@@ -163,7 +163,7 @@ TEST_CASE("an abort ends all workers and the inbox poller") {
   CHECK(hand.dev.control->poller.parks == 1);
 }
 
-TEST_CASE("the stop sign of an earlier launch stops nobody") {
+TEST_CASE("the stop sign of an earlier launch stops no worker") {
   TestDeviceState hand;
   std::uint32_t cell = 0;
   const RunConstants run = load(hand, Count{&cell});

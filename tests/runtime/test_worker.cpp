@@ -1,4 +1,4 @@
-// Workers and inbox poller as a whole, in a world made by hand: graphs run in order, once for each submission.
+// Workers and inbox poller as a whole, on a device state that a test has filled: graphs run in order, once for each submission.
 #include "runtime/dynamic/worker.hpp"
 #include "support/internals.hpp"
 
@@ -44,10 +44,10 @@ struct Give {
   }
 };
 
-/// One of four, each with a successor: the first finds that two more workers sit down, the last ends the launch.
+/// One of four, each with a successor: the first finds that two more workers become idle, the last ends the launch.
 struct Nth {
   const DeviceState* dev;
-  std::uint32_t* claimed;  // workers that nobody could give anything to while the third ran
+  std::uint32_t* claimed;  // workers that are claimed and have got nothing while the third runs
   std::uint32_t n;
   template <class Block>
   void operator()(Block&) const {
@@ -212,7 +212,7 @@ TEST_CASE("two runs of one graph overlap on banks of their own") {
   }
 }
 
-TEST_CASE("a world parks and is launched again where it was") {
+TEST_CASE("a launch parks, and the next goes on where it was") {
   TestDeviceState hand;
   TestGraph<List> graph;
   std::vector<std::uint32_t> log;
@@ -244,7 +244,7 @@ void work_alone(TestDeviceState& hand, const RunConstants& run, std::uint32_t ta
 }
 }  // namespace
 
-TEST_CASE("nobody is kept waiting for the successor of a task that is still to come") {
+TEST_CASE("no idle worker is claimed for the successor of a task that is still to come") {
   TestDeviceState hand;
   TestGraph<List> graph;
   std::uint32_t claimed = 0;
@@ -273,7 +273,7 @@ TEST_CASE("sinks that end one behind the other arrive together, and one that fai
   }
 }
 
-TEST_CASE("a long queue keeps nobody from a collective run, nor from the end") {
+TEST_CASE("a long queue keeps no worker from a collective run, nor from the end") {
   constexpr std::uint32_t kTasks = 200, kInHand = 24;
   DeviceStateShape alone;
   alone.workers = 1;

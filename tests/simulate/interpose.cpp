@@ -185,7 +185,7 @@ int sched_yield() noexcept {
   return 0;
 }
 
-// Objects that a function makes at its first call. The first byte: whether it is made; the second: whether somebody makes it.
+// Objects that a function makes at its first call. First byte: whether it is made; second: whether a thread is making it.
 int __cxa_guard_acquire(unsigned char* guard) {
   while (scheduler.on() && guard[1]) scheduler.wait(guard, kNever);
   if (guard[0]) {
@@ -197,7 +197,7 @@ int __cxa_guard_acquire(unsigned char* guard) {
 }
 void __cxa_guard_release(unsigned char* guard) {
   memory::release(guard);
-  // Who finds the first byte set by an acquire load, which the compiler puts before the call, knows the object, too.
+  // The compiler puts an acquire load of the first byte before the call: a thread that finds it set sees the object, too.
   if (scheduler.on())
     memory::store(guard, 1, guard[0], 1, {flywheel::simulate::kRelease, flywheel::simulate::kSystem, FLYWHEEL_CALLER});
   guard[0] = 1;

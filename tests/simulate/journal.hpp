@@ -33,7 +33,7 @@ const Entry& at(std::size_t entry);
 /// Steps and time so far, without taking a step.
 std::uint64_t steps();
 std::uint64_t now_ns();
-/// The process stands still for so long: the clock leaps, and nobody has done anything.
+/// The process stands still for so long: the clock leaps, and no thread takes a step.
 void stop_process(std::uint64_t ns);
 /// Whether the schedule lets the clock leap by itself.
 bool clock_leaps();

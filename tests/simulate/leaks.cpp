@@ -146,7 +146,7 @@ void* operator new(std::size_t bytes) {
 
 extern "C" {
 
-/// Memory that is given back is forgotten: what its next owner does races with nobody.
+/// Memory that is given back is forgotten: what its next owner does races with nothing.
 void free(void* memory) noexcept {
   leaks::given_back(memory);
   if (memory && flywheel::simulate::scheduler.on()) flywheel::simulate::memory::forget(memory, malloc_usable_size(memory));

@@ -1,4 +1,4 @@
-// What a program took from the C library's heap during a run and nobody can give back any more.
+// What a program took from the C library's heap during a run and can no longer give back.
 #pragma once
 
 #include <cstddef>

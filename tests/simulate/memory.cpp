@@ -27,7 +27,7 @@ std::unordered_map<const void*, VectorClock> locks;
 Shadow shadow;
 std::uint64_t stale_steps = 0;  // for how long a load may miss a store
 
-/// Words that somebody wants to hear of.
+/// Words whose changes are reported to a function.
 struct Watch {
   std::uintptr_t begin = 0, bytes = 0;
   void (*changed)(std::size_t word, std::uint64_t value) = nullptr;
@@ -81,8 +81,8 @@ bool tells_more(const PlainAccess& now, const PlainAccess& other) {
          (now.scope == kPlain || (other.scope != kPlain && now.scope <= other.scope));
 }
 
-/// Whether the same thread has done as much already and told nobody of it since: then nobody has learnt of that who races with
-/// this.
+/// Whether the same thread has done as much already and released nothing since: then no thread that races with this access has
+/// acquired that one.
 bool repeats(const PlainAccess& now, const PlainAccess& other) {
   return other.epoch == now.epoch && other.fiber == now.fiber && other.scope == now.scope && (now.mask & ~other.mask) == 0 &&
          other.write >= now.write;

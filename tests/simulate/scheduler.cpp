@@ -170,7 +170,7 @@ void Scheduler::time_passes() {
   }
 }
 
-/// Leaves the running fiber for whoever is next, perhaps itself.
+/// Leaves the running fiber for the next, perhaps itself.
 void Scheduler::go_on() {
   if (now_ >= next_wake_) time_passes();
   if (stays()) {

@@ -15,7 +15,7 @@
 
 namespace flywheel::simulate {
 
-/// Who goes on after a step. `random`: anybody. `pct`: by random priorities that change at a few points (Burckhardt et al.,
+/// Which fiber goes on after a step. `random`: any. `pct`: by random priorities that change at a few points (Burckhardt et al.,
 /// ASPLOS 2010). `stop`: one fiber stands still for long stretches. `most`: all but one or two do. `jump`: random, and the
 /// clock leaps.
 enum class Schedule { random, pct, stop, most, jump, any };
@@ -145,7 +145,7 @@ class Scheduler {
   bool on() const { return on_; }
   Fiber& self() { return *fibers_[current_]; }
   std::uint32_t current() const { return current_; }
-  /// Nobody will ask for that one any more.
+  /// No thread joins that fiber any more.
   void let_go(std::uint32_t fiber) { fibers_[fiber]->joined = true; }
   std::uint32_t create(void* (*routine)(void*), void* argument);
   const void* fiber(std::uint32_t id) const { return fibers_[id].get(); }

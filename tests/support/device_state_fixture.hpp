@@ -1,4 +1,4 @@
-// A world by hand: all the memory that workers, inbox poller and host share, small graphs loaded into it, and the
+// A device state for tests: all the memory that workers, inbox poller and host share, small graphs loaded into it, and the
 // threads of one launch. It stands in for host/, so that runtime/ can be tested as a whole without it.
 #pragma once
 
@@ -82,7 +82,7 @@ class TestDeviceState {
     run.serial = run.exec + 1;
     run.first_record = next_record_;
     if (next_record_ + graph.size() > kMaxTasks || run.exec == kMaxExecs)
-      throw std::runtime_error("the hand-made world is full");
+      throw std::runtime_error("the test's device state is full");
     place_edges(graph, run);
     for (std::uint32_t b = 0; b < banks; ++b) place_bank(graph, run, b == 0);
     next_record_ += graph.size();
@@ -194,7 +194,7 @@ class TestDeviceState {
       edge_to(task);
     }
     if (!graph.phases.empty()) run.flags = kPhased;
-    if (next_edge_ > kMaxEdges) throw std::runtime_error("the hand-made world has no room for these edges");
+    if (next_edge_ > kMaxEdges) throw std::runtime_error("the test's device state has no room for these edges");
   }
 
   template <class List>

@@ -100,7 +100,7 @@ struct Stored {
   }
 };
 
-/// Begins early, and waits until all before it is done, for it tells nobody and reads what is not stamped.
+/// Begins early, and waits until all before it is done, because it signals nothing and reads what is not stamped.
 struct Late {
   static constexpr bool kEarly = true;
   const std::uint32_t* plain;

@@ -1,4 +1,4 @@
-// One launch of the workers and the inbox poller of a hand-made world, on threads of P.
+// One launch of the workers and the inbox poller on a TestDeviceState, on threads of P.
 #pragma once
 
 #include "support/device_state_fixture.hpp"
@@ -8,7 +8,7 @@ namespace flywheel::testing {
 template <class List, class P = CpuPlatform>
 class Launch {
  public:
-  /// `first_message` goes on from an earlier launch of the same world.
+  /// `first_message` goes on from an earlier launch on the same device state.
   explicit Launch(TestDeviceState& hand, std::uint64_t first_message = 0) : dev_(hand.dev), next_(first_message) {
     for (std::uint32_t w = 0; w < dev_.workers; ++w)
       threads_.emplace_back([this, w] {

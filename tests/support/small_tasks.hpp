@@ -55,7 +55,7 @@ struct Fail {
   }
 };
 
-/// Says that it is there, and stays until somebody opens the gate or cancels the run.
+/// Counts itself as running, and stays until the test opens the gate or cancels the run.
 struct Gate {
   std::uint32_t* entered;
   std::uint32_t* open;

@@ -1,4 +1,4 @@
-// A compiled schedule by hand, in a hand-made world.
+// A compiled schedule that a test writes itself, on a TestDeviceState.
 #pragma once
 
 #include <cstring>

@@ -44,12 +44,13 @@ void name_word(std::string_view name, const T& word) {
   name_words(name, &word, sizeof(word));
 }
 
+/// All accesses are inlined, so that each has a place of its own in the program, by which the simulator knows it.
 template <class T, Scope S>
 class WeakRef {
  public:
   explicit WeakRef(T& word) : word_(&word), native_(word) {}
-  T load(Order o) const { return native_.load(order(Access::load, o)); }
-  void store(T value, Order o) const { native_.store(value, order(Access::store, o)); }
+  [[gnu::always_inline]] T load(Order o) const { return native_.load(order(Access::load, o)); }
+  [[gnu::always_inline]] void store(T value, Order o) const { native_.store(value, order(Access::store, o)); }
   T exchange(T value, Order o) const { return native_.exchange(value, order(Access::exchange, o)); }
   T fetch_add(T value, Order o) const { return native_.fetch_add(value, order(Access::fetch_add, o)); }
   T fetch_or(T value, Order o) const { return native_.fetch_or(value, order(Access::fetch_or, o)); }

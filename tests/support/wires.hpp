@@ -100,7 +100,7 @@ inline bool inbox() {
         inbox.write(n, Message{});
       } else {
         std::uint32_t words[1][kMessageWords];
-        wait_for([&] { return inbox.read(n, 1, words); });
+        wait_for([&] { return inbox.read(n, words); });
         flaws.add(cargo[n % kCapacity] != n);
         inbox.release(n + 1);
       }
@@ -109,10 +109,10 @@ inline bool inbox() {
   return flaws.none();
 }
 
-/// A worker clears its local work and sits down; whoever claims it leaves cargo there and delivers.
+/// A worker clears its local word and becomes idle; the thread that claims it leaves cargo there and delivers.
 inline bool mailbox() {
   constexpr std::uint32_t kWorkers = 2;
-  std::uint64_t bits[1] = {}, desks[kWorkers] = {};
+  std::uint64_t bits[1] = {}, local[kWorkers] = {};
   Flaws flaws;
   std::vector<Mailbox> mailboxes(kWorkers, Mailbox{kEmptyMailbox});
   name_word("bits", bits);
@@ -120,18 +120,18 @@ inline bool mailbox() {
   const IdleSet<P> idle{bits, mailboxes.data(), kWorkers};
   const auto sit = [&](std::uint32_t self) {
     const IdleSlot<P> idle_slot{idle, self, nullptr};
-    desks[self] = 0;
+    local[self] = 0;
     idle_slot.enroll();
     wait_for([&] { return idle_slot.peek(1) != kEmptyMailbox; });
-    flaws.add(desks[self] != idle_slot.peek(1) + 1);
+    flaws.add(local[self] != idle_slot.peek(1) + 1);
     idle_slot.empty();
   };
   const auto give = [&](std::uint64_t item) {
     std::uint64_t claimed = 0;
     wait_for([&] { return (claimed = idle.claim(0, idle.seen(0), 1, 0).bits()) != 0; });
     const std::uint32_t worker = lowest_bit(claimed);
-    flaws.add(desks[worker] != 0);
-    desks[worker] = item + 1;
+    flaws.add(local[worker] != 0);
+    local[worker] = item + 1;
     P::release_fence();
     idle.deliver(worker, item);
   };

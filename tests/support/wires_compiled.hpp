@@ -1,5 +1,5 @@
-// The wires of a compiled run: a counter between two workers, the gate between two passes, and the word by
-// which workers that have nothing to do leave. See wires.hpp.
+// The wires of a compiled run: a counter between two workers, the gate between two passes, the word by which workers that
+// have nothing to do leave, and the word that tells a gang that one of its tasks has failed. See wires.hpp.
 #pragma once
 
 #include "support/launch.hpp"
@@ -33,7 +33,29 @@ struct LookNow {
     if (cells[block.iteration() % 2] != block.iteration()) block.fail(1);
   }
 };
-using CompiledWireTasks = TaskList<Put, Look, LookNow>;
+/// Writes the pass into plain memory and fails: the other tasks of its gang are told.
+struct PutAndFail {
+  std::uint32_t* cell;
+  template <class Block>
+  void operator()(Block& block) const {
+    *cell += 1;
+    block.fail(kPutCode);
+  }
+  static constexpr std::uint32_t kPutCode = 7;
+};
+/// Waits until it is told, and reads what the task that failed has written. It counts as cancelled itself, but the other's
+/// code is recorded before.
+struct LookWhenCancelled {
+  const std::uint32_t* cell;
+  std::uint32_t* seen;
+  template <class Block>
+  void operator()(Block& block) const {
+    const Deadline deadline;
+    for (std::uint32_t spins = 0; !block.cancelled() && !deadline.passed(); ++spins) P::pause(spins % 512);
+    *seen = *cell;
+  }
+};
+using CompiledWireTasks = TaskList<Put, Look, LookNow, PutAndFail, LookWhenCancelled>;
 
 /// Runs it a few times; true if every run ended well.
 inline bool run_schedule(TestDeviceState& hand, TestSchedule<CompiledWireTasks>& schedule, std::uint32_t repeat) {
@@ -77,6 +99,26 @@ inline bool leaving() {
   std::uint32_t cells[2] = {};
   schedule.add(0, Put{cells}, kNoCounter);
   return run_schedule(hand, schedule, 3);
+}
+
+/// Worker 0's task fails, worker 1's learns it from cancelled() and reads what the first wrote. The run's code is the first's.
+inline bool cancelled() {
+  constexpr std::uint32_t kRuns = 10;
+  TestDeviceState hand;
+  TestSchedule<CompiledWireTasks> schedule(hand);
+  std::uint32_t cell = 0, seen = 0;
+  schedule.add(0, PutAndFail{&cell}, kNoCounter).flags |= kInGang;
+  schedule.add(1, LookWhenCancelled{&cell, &seen}, kNoCounter).flags |= kInGang;
+  const RunConstants run = schedule.load();
+  name_word("cancelled", hand.dev.runs[0].line.cancelled);
+  Launch<CompiledWireTasks, P> launch(hand);
+  Flaws flaws;
+  for (std::uint32_t r = 0; r < kRuns; ++r) {
+    flaws.add(launch.run(run) != kUserStatus + PutAndFail::kPutCode);
+    flaws.add(seen != r + 1);
+  }
+  launch.park();
+  return flaws.none();
 }
 
 }  // namespace flywheel::testing::views

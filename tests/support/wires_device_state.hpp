@@ -1,4 +1,4 @@
-// The wires that need a world around them: the end of a run, its roots, the announcement, the spawn pool, and the
+// The wires that need a device state around them: the end of a run, its roots, the announcement, the spawn pool, and the
 // reports that the host reads. See wires.hpp.
 #pragma once
 

@@ -126,13 +126,20 @@ def top_level_leaks(paths):
             yield f"{name}: stands at the top level; move it into one of {', '.join(ROOMS)}"
 
 
+_KERNEL = "__" + "global__"
+
+
+def kernel_lines(root, paths):
+    """The lines of the library in which the word for a kernel stands."""
+    return [f"{path}:{number}" for path in paths if room_of(path) in LIBRARY
+            for number, line in enumerate(read(root, path).split("\n"), 1) if _KERNEL in line]
+
+
 def kernel_leaks(root, paths):
     """The library has one kernel, and the word stands in one line, so that a search finds it at once."""
-    word = "__" + "global__"
-    lines = [f"{path}:{number}" for path in paths if room_of(path) in LIBRARY
-             for number, line in enumerate(read(root, path).split("\n"), 1) if word in line]
+    lines = kernel_lines(root, paths)
     if len(lines) > 1:
-        yield f"{word} stands in {len(lines)} lines of the library ({', '.join(lines)}): keep the one kernel"
+        yield f"{_KERNEL} stands in {len(lines)} lines of the library ({', '.join(lines)}): keep the one kernel"
 
 
 def half_merged(root, paths):

@@ -76,16 +76,27 @@ class Counts:
         return round(1000 * count / self.code_lines, 2) if self.code_lines else 0
 
     def rows(self):
-        """The table: name, value, limit. A row is kept when its value is at most its limit."""
+        """Name, value, limit. A row is kept when its value is at most its limit."""
+        return [*self.file_rows(), *self.function_rows(), *self.quiet_rows()]
+
+    def file_rows(self):
         sizes = [size for size, _ in self.file_sizes]
-        bodies = [size for size, _ in self.function_sizes]
         return [
             Row("file lines, median", rank(sizes, 0.5), 150),
             Row("file lines, nine in ten", rank(sizes, 0.9), 300),
             Row("file lines, largest", max(sizes, default=0), 500),
+        ]
+
+    def function_rows(self):
+        bodies = [size for size, _ in self.function_sizes]
+        return [
             Row("function lines, median", rank(bodies, 0.5), 6),
             Row("function lines, nine in ten", rank(bodies, 0.9), 25),
             Row("function lines, largest", max(bodies, default=0), 80),
+        ]
+
+    def quiet_rows(self):
+        return [
             Row("#if in 1,000 lines", self._per_thousand(self.conditionals), 5),
             Row("function macros in 1,000 lines", self._per_thousand(self.macros), 1),
             Row("places that should not be there", len(self.places), 0),

@@ -5,10 +5,11 @@ include(CMakePackageConfigHelpers)
 set(flywheel_cmake_dir "${CMAKE_INSTALL_LIBDIR}/cmake/Flywheel")
 
 foreach(room IN ITEMS runtime device host)
-  install(DIRECTORY "${PROJECT_SOURCE_DIR}/${room}" DESTINATION "${FLYWHEEL_INSTALL_INCLUDEDIR}"
+  install(DIRECTORY "${PROJECT_SOURCE_DIR}/${room}" DESTINATION "${FLYWHEEL_INSTALL_INCLUDEDIR}" COMPONENT flywheel_headers
           FILES_MATCHING PATTERN "*.hpp" PATTERN "*.cuh")
 endforeach()
-install(DIRECTORY "${FLYWHEEL_GENERATED_DIR}/include/" DESTINATION "${FLYWHEEL_INSTALL_INCLUDEDIR}/host/include")
+install(DIRECTORY "${FLYWHEEL_GENERATED_DIR}/include/" DESTINATION "${FLYWHEEL_INSTALL_INCLUDEDIR}/host/include"
+        COMPONENT flywheel_headers)
 
 install(TARGETS flywheel_runtime flywheel_host EXPORT FlywheelTargets ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
 install(EXPORT FlywheelTargets NAMESPACE Flywheel:: DESTINATION "${flywheel_cmake_dir}")

@@ -221,7 +221,7 @@ bool check_portable_contexts(const BenchModel& model, const BenchRequest& reques
   return passed;
 }
 
-/// Empty if no file is to be written. Found out before measuring: nobody wants to hear it afterwards.
+/// Empty if no file is to be written. Called before measuring, so that a wrong path costs no measurement.
 std::filesystem::path results_file(const BenchRequest& request, const measure::Gpu& gpu, bool on_gpu) {
   if (!request.out.empty()) {
     check_results_path(request.out);

@@ -30,7 +30,7 @@ void check_shape(const PeerShape& shape) {
 
 void wait_until_idle(Runtime& runtime) {
   if (!runtime.on_gpu()) return;
-  // In drain mode kernels end by themselves, and nobody tells them to.
+  // In drain mode kernels end by themselves.
   const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(2);
   for (Stats now = runtime.stats(); now.parks < now.launches && std::chrono::steady_clock::now() < limit;
        now = runtime.stats()) {}

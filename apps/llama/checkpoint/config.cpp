@@ -76,8 +76,8 @@ void read_heads(const JsonNode& root, Config& config) {
   config.num_attention_heads = query_heads(root);
   const bool qwen3 = config.family == Family::kQwen3;
   const auto shared = root.find("num_key_value_heads");
-  // Each family's own defaults when a key is absent: Llama derives them, Qwen3 has constants nobody relies
-  // on.
+  // Each family's own defaults when a key is absent: Llama derives them, Qwen3 has constants, which no
+  // model relies on.
   if (qwen3 || shared) {
     config.num_key_value_heads = size_at(root, "num_key_value_heads");
   } else {

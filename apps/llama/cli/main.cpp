@@ -175,7 +175,7 @@ int run(int argc, char** argv) {
   return right ? 0 : kFailed;
 }
 
-/// Of a full disk nobody hears before: text is buffered, and its pieces are not looked after.
+/// A full disk shows here first: the text is buffered, and single writes are not checked.
 void check_output() {
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
     throw std::runtime_error("cannot write all of the output: free some space, or send it elsewhere");

@@ -43,8 +43,8 @@ FLYWHEEL_TASK std::uint32_t add_near(const Block&, std::uint32_t& word, std::uin
 }
 
 /// use(token, logits) for the thread's logits of `range`, kAtOnce at a time: of tokens that are kLookers apart. Each group of
-/// threads has one share of the range. Some that are not in its share it sees as -infinity, which weighs nothing. (Loading the
-/// next ones ahead took 30 more registers, and whoever calls would spill those that it has to keep.)
+/// threads has one share of the range. Some that are not in its share it sees as -infinity, which weighs nothing. Loading
+/// the next ones ahead takes 30 more registers, which the caller would spill.
 template <int kAtOnce, class Block, class Use>
 FLYWHEEL_TASK void look_over(const Block& block, const float* logits, const TokenRange& range, Use&& use) {
   constexpr int kApart = kLookers<Block>, kStep = kAtOnce * kApart;

@@ -58,7 +58,7 @@ struct ProjectNormed {
   }
 };
 
-/// The same for the logits, which nobody needs while the prompt is being read.
+/// The same for the logits, which are not needed while the prompt is being read.
 struct ProjectLogits {
   ProjectNormed project;
   const StepState* state;

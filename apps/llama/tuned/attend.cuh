@@ -91,9 +91,8 @@ struct TunedAttend : AttendTask {
 
   /// 1. What earlier passes left (where the step is, angles, the first keys) is fetched while this step's qkv are still being
   ///    made. Values come later, see WarpAttention::load_values().
-  /// 2. Queries, the step's key and value are awaited, turned and put where all warps see them. Who looks before the keys have
-  /// come
-  ///    looks in vain, again and again: 0.669 ms a token in place of 0.663 (Llama-3.2-1B at position 8192 on an H200).
+  /// 2. Queries, the step's key and value are awaited, turned and put where all warps see them. Warps do not poll for them
+  ///    before the first keys have come (0.663 ms a token against 0.669, see tuning.md).
   /// 3. Each warp weighs its positions. 4. The warps' sums are put together, and 5. those of all parts.
   template <int kTiles, class Block>
   FLYWHEEL_COLD void attend(Block& outside, const int done) const {

@@ -47,18 +47,7 @@ class WarpAttention {
     load(block, &Group::keys, keys_at_, from, last);
   }
   /// The same of values. Of a warp's first groups only when its queries are there, and nothing beyond those groups is brought
-  /// to L2 meanwhile.
-  ///
-  /// Llama-3.2-1B at position 8192, ms a token on an H200: 0.663 like that, 0.681 with loads that take lines of L1. Without the
-  /// loads of groups that have no position: 0.671 in place of 0.661 (at position 128, in a cache for 8192, 0.593 in place of
-  /// 0.584).
-  ///
-  /// With loads that take lines: 0.695 in this order; 0.698 with the first keys as late as the values; 0.697 to 0.699 with the
-  /// rest on its way to L2 once the queries are there; 0.704 with the rest on its way before that, and the values after the
-  /// block's barrier, which was 0.706 where values before the queries, too, were 0.715 (0.723 by bulk prefetches). Brought to
-  /// L2 by the stage before:
-  /// 0.807 in place of 0.769. In pages, in the order of the stream: 0.749 in place of 0.712 (two fifths). The next keys in
-  /// registers of their own, which spill: 0.796 in place of 0.707.
+  /// to L2 meanwhile: the fastest of ten orders, see tuning.md.
   template <class Block>
   FLYWHEEL_TASK void load_values(const Block& block, int from, int last) {
     load(block, &Group::values, values_at_, from, last);

@@ -30,8 +30,8 @@ FLYWHEEL_TASK constexpr std::size_t best_words(int sequences, int tasks) {
   return static_cast<std::size_t>(tasks) * (static_cast<std::size_t>(sequences) + kOfMaxima);
 }
 
-/// logits = weights * norm(x), the likeliest of the task's rows, and the largest key of each group of them. Nobody needs them
-/// while the prompt is being read, but the weights come anyway.
+/// logits = weights * norm(x), the likeliest of the task's rows, and the largest key of each group of them. They are not
+/// needed while the prompt is being read, but the weights come anyway.
 struct TunedLogits : RowsTask {
   NormInput norm;
   float* logits;              // [sequences][rows]
@@ -201,7 +201,7 @@ struct TunedChoose {
     const bool given = next < text.prompt_count, ended = next >= text.end;
     const bool greedy = !given && !ended && text.sampling.temperature == 0;
     // Until all tasks before it are done, it has read what the pass before left. What a greedy text needs of them is stamped:
-    // it has the next x put before those are done. Who read the last one has done so: this token comes of what they read.
+    // it has the next x put before those are done. All that read the last x are through with it: this token comes of it.
     if (!greedy && !block.await()) return;
     std::uint32_t token = last;
     if (given) token = m.prompt[sequence * m.context + static_cast<int>(next)];
@@ -223,7 +223,7 @@ struct TunedChoose {
     block.emit(WrittenToken{token, static_cast<std::uint32_t>(sequence)});
     if (length != text.end && !(text.stop_at_end && is_end(m, token))) return;
     texts[sequence].end = length;  // every thread has read it: they met to choose the token
-    // Relaxed: of all that texts leave, whoever brings the count to 0 needs nothing but the count.
+    // Relaxed: pairs with the other texts' fetch_add. The task that brings the count to 0 needs nothing but the count.
     const AtomicRef<std::uint32_t, Scope::device> writing(*m.writing);
     if (writing.fetch_add(~0u, Order::relaxed) == 1) block.stop();
   }

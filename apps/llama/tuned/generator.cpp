@@ -22,7 +22,7 @@ TunedGenerator::TunedGenerator(Runtime& runtime, const std::filesystem::path& fo
     : TunedGenerator(runtime, read_config(folder), load_weights(runtime, read_config(folder), folder),
                      choose_context(read_config(folder), context), texts) {}
 
-/// Sequences beyond those given have no text: they compute the first step of one, of which nobody hears.
+/// Sequences beyond those given have no text: they compute the first step of one, whose result is dropped.
 void TunedGenerator::begin(const std::vector<StepState>& states, const std::vector<TunedText>& texts) {
   if (numbers_lost_) memory_.forget_values();
   numbers_lost_ = false;

@@ -1,5 +1,5 @@
-// Activations as the B operand of the tensor cores. Whoever makes one rounds it, times the weights of the norm that comes
-// next, so that those who multiply with it load their registers and are ready.
+// Activations as the B operand of the tensor cores. The task that makes one multiplies it by the weights of the next norm and
+// rounds it, so that the tasks that multiply with it only load it into registers.
 #pragma once
 
 #include "apps/llama/tuned/tile.cuh"
@@ -116,12 +116,9 @@ struct LaneWords {
 };
 
 /// One lane's reader of the inputs. Column lane / 4 of a block is (sequence, half of the step); lane % 4 says which four
-/// of the half's 16 values. Lanes of columns that no sequence has load what others do: nobody looks at their sums.
+/// of the half's 16 values. Lanes of columns that no sequence has load what others do: their sums are not used.
 /// `kWhole`: the matrix has whole pages of columns for all warps, so that nothing need be checked.
-///
-/// (Of one sequence only two columns of B are used. Lanes that share out the steps there, four times 8 of them with two
-/// columns each and zeros in other lanes' steps, need a quarter of the loads: Llama-3.2-1B took 0.661 ms a token in place of
-/// 0.662 on an H200, not worth another path.)
+/// One sequence uses only two columns of B; a path of its own for that gains nothing, see tuning.md.
 template <int kBlocks, bool kWhole, class Block>
 class InputReader {
  public:

@@ -13,8 +13,7 @@ std::size_t size_of(int a, int b = 1, int c = 1) {
 }
 
 /// So many that each has about kFewestPositions when the context is full, but no more than there are workers: parts wait for
-/// each other. (A half part more on the 4 workers that are left of 132, two heads on each: Llama-3.2-1B at position 8192 took
-/// 0.740 ms a token in place of 0.711.)
+/// each other. Half a part more on the workers that are left is slower, see tuning.md.
 int choose_splits(const Runtime& runtime, const Config& config, int context, int sequences) {
   if (context <= kAlone) return 1;
   const unsigned parts = static_cast<unsigned>((context + kFewestPositions - 1) / kFewestPositions);

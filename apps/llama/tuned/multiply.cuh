@@ -53,7 +53,7 @@ class Multiplier {
         reader_(block, operands, tile) {}
 
   /// A page a group. The tiles of some are in registers before the inputs are there, and while others are multiplied. A page is
-  /// given back as soon as it is in registers. (Half a page later, so that nobody waits for that: 0.615 ms in place of 0.610.)
+  /// given back as soon as it is in registers (0.610 ms a token against 0.615 half a page later, see tuning.md).
   FLYWHEEL_TASK void ahead() {
     static_assert(kWhole && kBlocks == 1);
     Inputs<kCount> inputs{};  // what ptxas 13.0 thinks may be undefined, it keeps in memory
@@ -144,10 +144,8 @@ class Multiplier {
 
  private:
   /// Of two blocks, inputs are not looked for where they do not come from yet: one look at all of them by all workers keeps
-  /// the L2 cache busy for as long as it takes. Of one they are: what comes in the first look saves a trip (Llama-3.2-1B on an
-  /// H200: 0.605 ms a token for 0.609, 4 texts 0.664 for 0.666; 8 texts would take 0.937 for 0.890). Nor is it waited for that
-  /// their makers say so: that would come a trip to L2 later. (Tried: two looks on their way at once, 0.664 ms in place of
-  /// 0.656; looking again at the missing words only, 0.660.)
+  /// the L2 cache busy for as long as it takes. Of one they are: what comes in the first look saves a trip (0.605 ms
+  /// a token against 0.609, see tuning.md). The block does not wait for the makers' signal, which comes a trip to L2 later.
   FLYWHEEL_TASK void await_first() {
     if (kBlocks > 1) block_.spin([&] { return inputs_.first_is_there(); });
   }

@@ -8,16 +8,15 @@
 
 namespace llama {
 
-/// Positions that one part takes at least: two blocks of 16 for each warp. With 512, Llama-3.2-1B took as long at position
-/// 128, and 1.007 ms a token in place of 0.946 at 1024 (H200).
+/// Positions that one part takes at least: two blocks of 16 for each warp (0.946 ms a token at position 1024 against
+/// 1.007 with 512, see tuning.md).
 inline constexpr int kFewestPositions = 256;
 
-/// A part takes a multiple of this. (Llama-3.2-1B on an H200 at position 8192: 0.732 ms a token, in place of 0.742 with
-/// kFewestPositions, 0.734 with 128 and 0.742 with 16.)
+/// A part takes a multiple of this (0.732 ms a token at position 8192 against 0.734 with 128, see tuning.md).
 inline constexpr int kUnit = 64;
 
-/// A context up to here is not split: to put parts together takes as long. (Llama-3.2-1B on an H200, positions 128 to 383:
-/// 0.706 ms a token in one part, 0.707 in parts of 256.)
+/// A context up to here is not split: to put parts together takes as long (0.706 ms a token at positions 128 to 383 against
+/// 0.707 in parts of 256, see tuning.md).
 inline constexpr int kAlone = 1024;
 
 /// All that parts of one layer leave, in one piece of memory: values [sequences][heads][splits][head_dim], scales

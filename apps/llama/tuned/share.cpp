@@ -51,7 +51,7 @@ std::vector<int> Sharer::occupy(int count, double bytes) {
   return workers;
 }
 
-/// Who has had least comes first.
+/// Indices by what each is owed, the most first.
 std::vector<std::size_t> Sharer::by_debt() const {
   std::vector<std::size_t> order(debts_.size());
   std::iota(order.begin(), order.end(), std::size_t{0});

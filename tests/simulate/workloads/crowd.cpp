@@ -11,7 +11,7 @@ struct Waiting {
   bool never = false;  // cancelled while it waited in the backlog
 };
 
-/// Who submits, and looks at the backlog.
+/// The threads that submit, and what they check of the backlog.
 class Crowd {
  public:
   Crowd(Random& random, Runtime& runtime, const Options& options) : random_(random), runtime_(runtime), options_(options) {

@@ -31,6 +31,7 @@ constexpr Wire kWires[] = {
     {"predecessors", views::predecessors},
     {"gate", views::gate},
     {"leaving", views::leaving},
+    {"cancelled", views::cancelled},
 };
 }  // namespace
 

@@ -88,7 +88,7 @@ class EmulatedBlock {
     barriers_.arrive(word, thread_);
     if (!turns_.draw(8)) yield();
   }
-  /// Who looks in vain at a barrier for the second time sleeps until one of those looked at has changed.
+  /// A thread whose second test of a barrier fails sleeps until one of the barriers that it has tested has changed.
   bool test(std::uint64_t& word, std::uint32_t parity) {
     EmulatedFiber& fiber = fibers_[thread_];
     fiber.test_began = barriers_.ended();
