@@ -24,6 +24,15 @@ __device__ [[gnu::noinline]] inline void watch_last_task(std::uint64_t number) {
   watch.told = now;
 }
 
+/// The control thread, when instruction `number` - 1 has stored its results: signals its completion. `failed`: it was skipped,
+/// or a task of its worker before it failed. Out of line because eight places call it.
+__device__ [[gnu::noinline]] inline void signal_stored_task(std::uint64_t number, bool failed) {
+  const RolesShared& roles = roles_shared();
+  const RoleSlot& slot = roles.slots[(number - 1) % kRoleSlots];
+  const Outcome& outcome = slot.context.outcome;
+  signal_done<ThreadPlatform>(roles.run, slot.instruction, outcome.iteration, outcome, failed);
+}
+
 /// The control role. Instructions are numbered over all passes of the run, and the role has three cursors among them:
 ///
 ///   signaled_   first instruction whose completion is not signaled: other workers may rely on all tasks before it
@@ -234,7 +243,7 @@ class ControlRole {
     // A successor relies on this task and on all tasks before it, so a failure among those counts, too.
     const bool failed = failed_before_last_ || last.stored_failed;
     if (!(last.instruction.flags & kOnlyWaits))
-      signal_done<P>(run_, last.instruction, last.context.outcome.iteration, last.context.outcome, failed);
+      signal_stored_task(number_, failed);
     signaled_ = number_;
   }
   /// Acquire, block scope: pairs as in stored(). `abort` is read relaxed: pairs with report_wait() or the host's copy, and

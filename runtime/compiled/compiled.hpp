@@ -141,25 +141,32 @@ FLYWHEEL_TASK Before wait_before(const CompiledRun& run, const Instruction& inst
   return failed ? Before::failed : Before::done;
 }
 
+/// The rare part of signal_done(): records a failure, a vote to stop, and cancels the gang of a failed task.
+template <class P>
+FLYWHEEL_COLD void record_outcome(const CompiledRun& run, const Instruction& instruction, const Outcome& outcome, bool failed) {
+  if (outcome.code) record_fault<P>(*run.state, outcome.code, instruction.record.header.local);
+  // Relaxed: pairs with the loads of the sinks in signal_done(); this task's own release there goes before their acquire.
+  if (outcome.stop) P::device(run.state->line.stop).set(1, Order::relaxed);
+  // Tasks of the same gang may wait in vain for this one while they run: block.cancelled() tells them. Release: pairs with
+  // the acquire there, so the cause is recorded before what a task that it stops records.
+  if (failed && instruction.flags & kInGang) P::device(run.state->line.cancelled).store(1, Order::release);
+}
+
 /// One thread, when a task and all that it wrote is done: signals the tasks that wait for it. A sink arrives at the
 /// gate instead and votes on whether the run ends with this pass. `failed`: the task was skipped, or one before it
 /// failed; outcome.code: why it failed itself, or 0.
 template <class P>
 FLYWHEEL_TASK void signal_done(const CompiledRun& run, const Instruction& instruction, std::uint32_t pass,
                                const Outcome& outcome, bool failed) {
-  if (outcome.code) record_fault<P>(*run.state, outcome.code, instruction.record.header.local);
-  // Relaxed: pairs with the loads of the sinks below; this task's own release below goes before their acquire.
-  if (outcome.stop) P::device(run.state->line.stop).set(1, Order::relaxed);
   failed |= outcome.code != 0;
-  // Tasks of the same gang may wait in vain for this one while they run: block.cancelled() tells them. Release: pairs with
-  // the acquire there, so the cause is recorded before what a task that it stops records.
-  if (failed && instruction.flags & kInGang) P::device(run.state->line.cancelled).store(1, Order::release);
+  if (failed || outcome.stop) record_outcome<P>(run, instruction, outcome, failed);
   if (instruction.flags & kSink) {
     RunLine& line = run.state->line;
-    // Relaxed: `stop` and `fault` were acquired with the waits of this sink. `cancelled` pairs with the store above and
-    // with MessageHandler::cancel(); it is seen now or in a later pass.
-    const bool ends = failed || P::device(line.stop).load(Order::relaxed) || P::device(line.fault).load(Order::relaxed) ||
-                      P::device(line.cancelled).load(Order::relaxed);
+    // Relaxed: `stop` and `fault` were acquired with the waits of this sink. `cancelled` pairs with the store in
+    // record_outcome() and with MessageHandler::cancel(); it is seen now or in a later pass. Joined with |: the three loads
+    // go out together.
+    const bool ends = failed | ((P::device(line.stop).load(Order::relaxed) | P::device(line.fault).load(Order::relaxed) |
+                                 P::device(line.cancelled).load(Order::relaxed)) != 0);
     // One sink votes for all, since there may be more sinks than a field of votes can count. Relaxed: only the
     // atomicity counts; the vote itself goes with the arrival.
     const bool votes = ends && !(P::device(line.stop).fetch_or(kStopVoted, Order::relaxed) & kStopVoted);
