@@ -95,7 +95,7 @@ class CheckedOperands {
     }
     --left_;
     held_ |= 1u << slot;
-    return pages_.take();
+    return pages_.consumer_wait();
   }
   __device__ void drop() { release(pages_.slot() ? pages_.slot() - 1 : page_count_ - 1); }
   /// Returns the page taken first, of those that the warp holds: slots are taken in turn.

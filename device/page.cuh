@@ -39,13 +39,6 @@ class PageOperands {
   /// the results of the run are not used.
   __device__ const unsigned char* consumer_wait() {
     if (left_ == 0) return nullptr;
-    ++held_;
-    return take();
-  }
-
-  /// The same for a body that knows its number of pages and holds one at a time; drop() returns that page. Undefined
-  /// after the last page.
-  __device__ const unsigned char* take() {
     const std::uint32_t slot = take_;
     // Acquire, block scope: pairs with the load role's copies, complete_tx of ptx::bulk_copy() or the arrivals of
     // ptx::arrive_when_copied(), and covers the bytes of the page.
@@ -54,10 +47,9 @@ class PageOperands {
     take_ = wraps ? 0 : slot + 1;
     parity_ ^= wraps;
     --left_;
+    ++held_;
     return page_memory() + slot * kPageBytes;
   }
-  /// Returns the page that take() gave last.
-  __device__ void drop() { return_page(take_ ? take_ - 1 : page_count_ - 1); }
 
   /// Returns the first page that consumer_wait() gave, of those that this warp holds. All lanes have read it.
   __device__ void consumer_release() {

@@ -83,8 +83,7 @@ class TileReader {
     left_ -= kStepsOfPage;
   }
   FLYWHEEL_TASK void drop_page() {
-    if constexpr (requires { operands_.drop(); }) operands_.drop();
-    else operands_.consumer_release();
+    operands_.consumer_release();
   }
   /// The page is not needed any more, if all of it was fetched: its tiles are in registers. Waits for them to be there, so
   /// there should be something to do between fetch() and this.
@@ -101,8 +100,7 @@ class TileReader {
     holds_ = true;
   }
   FLYWHEEL_TASK void take_page() {
-    if constexpr (requires { operands_.take(); }) page_ = operands_.take();
-    else page_ = operands_.consumer_wait();
+    page_ = operands_.consumer_wait();
   }
 
   FLYWHEEL_TASK void load_page(Fetched<kWhole>& to) const {
