@@ -80,13 +80,13 @@ class CheckedOperands {
   __device__ std::uint32_t slot() const { return pages_.slot(); }
   __device__ std::uint32_t parity() const { return pages_.parity(); }
 
-  __device__ const unsigned char* consumer_wait() { return left_ ? take() : nullptr; }
-  /// After the last page it returns memory that may be read but holds no operands. If the warp still holds the page in the
-  /// next slot, the load role could never fill it: that page is returned first.
-  __device__ const unsigned char* take() {
+  /// Null after the last page; a body that asks again has missed that. If the warp still holds the page in the next slot, the
+  /// load role could never fill it: that page is returned first.
+  __device__ const unsigned char* consumer_wait() {
     if (left_ == 0) {
-      note(Status::operands_overrun);
-      return page_memory();
+      if (told_end_) note(Status::operands_overrun);
+      told_end_ = true;
+      return nullptr;
     }
     const std::uint32_t slot = pages_.slot();
     if (holds(slot)) {
@@ -97,7 +97,6 @@ class CheckedOperands {
     held_ |= 1u << slot;
     return pages_.consumer_wait();
   }
-  __device__ void drop() { release(pages_.slot() ? pages_.slot() - 1 : page_count_ - 1); }
   /// Returns the page taken first, of those that the warp holds: slots are taken in turn.
   __device__ void consumer_release() {
     std::uint32_t slot = pages_.slot();
@@ -119,7 +118,7 @@ class CheckedOperands {
   __device__ void end() {
     if (held_) note(Status::operands_kept);
     while (held_) consumer_release();
-    while (consumer_wait()) consumer_release();
+    while (left_ && consumer_wait()) consumer_release();
   }
 
  private:
@@ -135,6 +134,7 @@ class CheckedOperands {
   std::uint32_t page_count_;
   std::uint32_t left_ = 0;  // pages of the task not taken yet
   std::uint32_t held_ = 0;  // bit s: the page in slot s
+  bool told_end_ = false;   // consumer_wait() has returned null
   TaskContext* context_ = nullptr;
 };
 static_assert(kMostPages <= 32, "a bit for each page");

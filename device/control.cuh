@@ -8,8 +8,7 @@
 namespace flywheel::detail {
 
 /// The control thread, from time to time while it waits: reports the task of instruction `number` - 1, this worker's last,
-/// each time it has run for a further kSlowTaskNs. It is out of line because eight places call it. signal_done() stays
-/// inline: see tuning.md.
+/// each time it has run for a further kSlowTaskNs. It is out of line because eight places call it.
 __device__ [[gnu::noinline]] inline void watch_last_task(std::uint64_t number) {
   using P = ThreadPlatform;
   RolesShared& roles = roles_shared();
@@ -242,8 +241,7 @@ class ControlRole {
     failed_ |= last.stored_failed;
     // A successor relies on this task and on all tasks before it, so a failure among those counts, too.
     const bool failed = failed_before_last_ || last.stored_failed;
-    if (!(last.instruction.flags & kOnlyWaits))
-      signal_stored_task(number_, failed);
+    if (!(last.instruction.flags & kOnlyWaits)) signal_stored_task(number_, failed);
     signaled_ = number_;
   }
   /// Acquire, block scope: pairs as in stored(). `abort` is read relaxed: pairs with report_wait() or the host's copy, and

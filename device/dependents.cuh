@@ -47,7 +47,7 @@ class KeptPages {
       slot = slot + 1 == roles.dev->page_count ? 0 : slot + 1;
     };
     const auto fill_next = [&](const unsigned char* from, std::uint32_t bytes) {
-      // Release, block scope: pairs with PageOperands::take().
+      // Release, block scope: pairs with PageOperands::consumer_wait().
       if (bulk) ptx::expect_bytes(roles.page_full[slot], bytes);
       copy_to_page(slot, 0, from, bytes, bulk, policy);
       advance();
@@ -69,7 +69,7 @@ class KeptPages {
       if (last) fill_next(last, last_bytes);
     }
     while (left) {
-      // Completes the phase of a page that gets no copy: pairs with PageOperands::take(). Its order covers no bytes.
+      // Completes the phase of a page that gets no copy: pairs with PageOperands::consumer_wait(). Its order covers no bytes.
       if (!bulk || lane() == 0) ptx::mbarrier_arrive(roles.page_full[slot]);
       advance();
     }

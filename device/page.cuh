@@ -7,7 +7,7 @@
 namespace flywheel::detail {
 
 /// Starts the copy of `bytes` bytes to byte `place` of the page in `slot`. Called by one thread if `bulk`, else by a warp.
-/// Bytes and their completion: see ptx::bulk_copy() and ptx::arrive_when_copied(); pairs with PageOperands::take().
+/// Bytes and their completion: see ptx::bulk_copy() and ptx::arrive_when_copied(); pairs with PageOperands::consumer_wait().
 __device__ __forceinline__ void copy_to_page(std::uint32_t slot, std::uint32_t place, const void* from, std::uint32_t bytes,
                                              bool bulk, std::uint64_t policy) {
   unsigned char* to = page_memory() + slot * kPageBytes + place;

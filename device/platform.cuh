@@ -28,7 +28,7 @@ __device__ __forceinline__ void release_fence() { asm volatile("fence.release.gp
 /// without a MEMBAR). Pairs with a release store of those words, or with release_fence() before a relaxed one: the caller
 /// names it.
 __device__ __forceinline__ void acquire_fence() { asm volatile("fence.acquire.gpu;" ::: "memory"); }
-/// The same for words that the host stores.
+/// Acquire, at system scope: the same for words that the host stores; pairs with a release store of those words.
 __device__ __forceinline__ void acquire_fence_of_system() { asm volatile("fence.acquire.sys;" ::: "memory"); }
 #else
 // Older targets have the fence for both directions only. It pairs as the two above.

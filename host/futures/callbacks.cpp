@@ -43,7 +43,8 @@ void Callbacks::Shared::loop() {
   while (auto ended = queue->next(EndQueue::Clock::time_point::max(), EndQueue::WhenEmpty::wait)) {
     call(*ended);
     ended.reset();
-    open.fetch_sub(1, std::memory_order_release);  // see `open`
+    // Release: pairs with the acquire load of `open` by the thread that waits for the callbacks to end.
+    open.fetch_sub(1, std::memory_order_release);
   }
 }
 

@@ -38,7 +38,7 @@ class InboxWriter {
   }
 
  private:
-  /// Relaxed: a count. Single tasks may raise it at any time.
+  /// Relaxed: pairs with the add in write(); only the count matters, and single tasks may raise it at any time.
   std::uint64_t next() const { return next_.load(std::memory_order_relaxed); }
 
   Inbox<CpuPlatform> inbox_;

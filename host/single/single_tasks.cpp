@@ -24,6 +24,7 @@ class SingleTasks::Locked {
     // Acquire: pairs with the release below, on other threads.
     while (place_.lock.test_and_set(std::memory_order_acquire)) cpu_pause(0);
   }
+  // Release: pairs with the acquire above, for the members of the place.
   ~Locked() { place_.lock.clear(std::memory_order_release); }
   Locked(const Locked&) = delete;
   Locked& operator=(const Locked&) = delete;
@@ -94,7 +95,7 @@ bool SingleTasks::take_up(std::uint32_t slot, std::uint32_t generation) {
 /// Copies what the device left in the completion slot. The caller holds the lock of the place.
 void SingleTasks::finish(SingleTask& task) const {
   CompletionSlot& slot = dev_.completions[task.slot];
-  // Relaxed: the word was acquired in take_up().
+  // Relaxed: pairs with the store in end_run(), which take_up() has acquired.
   task.code = static_cast<std::uint32_t>(P::system(slot.word).load(Order::relaxed));
   task.result = std::to_array(slot.result);
   if (task.code == static_cast<std::uint32_t>(Status::task_threw)) task.cause = take_what_body_threw(dev_, task.slot, 0);
@@ -143,6 +144,7 @@ void SingleTasks::fail_all(Status status, const std::string& cause, bool forget)
     const Locked here(places_[i]);
     if (!places_[i].task) continue;
     places_[i].task.reset();
+    // Sequentially consistent: pairs with the loads by in_flight(), as in take_up().
     in_flight_.fetch_sub(1, std::memory_order_seq_cst);
   }
 }

@@ -49,7 +49,7 @@ class SingleTasks {
 
   /// Tasks whose slots are taken. Sequentially consistent: see Dispatcher::submit() and Dispatcher::park_if_idle().
   std::uint32_t in_flight() const { return in_flight_.load(std::memory_order_seq_cst); }
-  /// Tasks submitted so far. Relaxed: a count.
+  /// Tasks submitted so far. Relaxed: pairs with the add in try_submit(); only the count matters.
   std::uint64_t submitted() const { return submitted_.load(std::memory_order_relaxed); }
 
   /// The slots of single tasks, as indices of run slots go.

@@ -59,20 +59,21 @@ std::shared_ptr<SingleTask> Dispatcher::submit(const TaskRecord& record, std::ty
     singles_.sweep();
     cpu_pause(turn);
   }
-  // Pairs with the fence in note_attention() and with the one in shutdown(). This thread counts the task and then reads
-  // the two words; the other thread writes one of them and then reads the count. At least one of the two sees the other's
-  // write: so either the kernel does not park, or this thread sees that it may.
+  // A seq_cst fence: pairs with the fences in note_attention() and shutdown(). This thread counts the task and
+  // its message and then reads the two words, relaxed; the other thread writes one of them and then reads the counts. So at
+  // least one of the two sees the other's write: if this thread does not, the kernel is launched again for the message.
   std::atomic_thread_fence(std::memory_order_seq_cst);
   if (attentive_.load(std::memory_order_relaxed) && !closed_.load(std::memory_order_relaxed)) return task;
   Lock lock(mutex_);
-  if (admission_.closed(lock)) singles_.fail(task->slot, Status::aborted, "the runtime was shut down");
+  if (admission_.closed(lock)) singles_.fail_all(Status::aborted, "the runtime was shut down", true);
   else or_fail_everything(lock, [&] { ensure_kernel(lock); });
   return task;
 }
 
 void Dispatcher::cancel(const SingleTask& task) {
   Lock lock(mutex_);
-  if (!task.done.load(std::memory_order_acquire)) ending_.cancel_slot(lock, task.slot, task.generation);
+  // Relaxed: pairs with the stores in SingleTasks; a cancel that comes late does nothing.
+  if (!task.done.load(std::memory_order_relaxed)) ending_.cancel_slot(lock, task.slot, task.generation);
 }
 
 void Dispatcher::expect(const RunPtr& run) {
@@ -125,8 +126,9 @@ void Dispatcher::ensure_kernel(const Lock& lock) {
 
 /// After each change of what the kernel does.
 void Dispatcher::note_attention(const Lock& lock) {
+  // Relaxed store before a seq_cst fence: pairs with the fence in submit(record), which explains it.
   attentive_.store(kernel_.resident(lock) && !kernel_.parking(lock), std::memory_order_relaxed);
-  std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with the fence in submit(record); explained there
+  std::atomic_thread_fence(std::memory_order_seq_cst);
 }
 
 /// True if a run or a single task is in flight.

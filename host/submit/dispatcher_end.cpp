@@ -54,7 +54,8 @@ bool Dispatcher::shutdown(std::chrono::milliseconds limit) {
   Lock lock(mutex_);
   // Release: pairs with the acquire in throw_if_closed(). `lost_` is not written after it.
   closed_.store(true, std::memory_order_release);
-  std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with the fence in submit(record); explained there
+  // A seq_cst fence: pairs with the fence in submit(record), which explains it.
+  std::atomic_thread_fence(std::memory_order_seq_cst);
   const auto end = Clock::now() + limit;
   while ((anything_live(lock) || admission_.waiting()) && Clock::now() < end && !gone_) {
     or_fail_everything(lock, [&] {

@@ -77,14 +77,13 @@ constexpr StatusText describe(Status status) {
               "add up pages_of() each piece in dependent_pages()"};
     case Status::operands_kept:
       return {"a task took pages of operands and never gave them back",
-              "call consumer_release() for each page that consumer_wait() gave, and drop() for each that take() gave, on "
-              "every way out"};
+              "call consumer_release() for each page that consumer_wait() gave, on every way out"};
     case Status::operands_overdrawn:
       return {"a task gave back a page of operands that it did not hold",
-              "call consumer_release() or drop() once for each page taken, not more"};
+              "call consumer_release() once for each page taken, not more"};
     case Status::operands_overrun:
-      return {"a task called take() after its last page of operands",
-              "take as many pages as operand_bytes() and dependent_pages() say, or use consumer_wait(), which tells the end"};
+      return {"a task waited for another page of operands after consumer_wait() had returned null",
+              "take as many pages as operand_bytes() and dependent_pages() say, or end the loop at the first null"};
     case Status::operands_hoarded:
       return {"a task waits for a page of operands whose place it holds itself",
               "give pages back before you take more, oldest first, or raise Options::operand_pages"};

@@ -96,11 +96,8 @@ namespace detail {
 /// many pages or keeps some does no harm here, but would on a GPU, so end() reports it.
 class CpuOperands {
  public:
-  /// `at`, `bytes`: the task's part of the stream. `spare`: what take() gives after the last page.
-  FLYWHEEL_TASK CpuOperands(const unsigned char* at, std::uint32_t bytes, const unsigned char* spare = nullptr)
-      : spare_(spare) {
-    add(at, bytes);
-  }
+  /// `at`, `bytes`: the task's part of the stream.
+  FLYWHEEL_TASK CpuOperands(const unsigned char* at, std::uint32_t bytes) { add(at, bytes); }
   /// Library use: adds a dependent piece.
   FLYWHEEL_TASK void add(const void* at, std::uint32_t bytes) {
     if (!bytes) return;
@@ -111,7 +108,7 @@ class CpuOperands {
   /// The next page: kPageBytes of the task's operands, or what is left of them or of a dependent piece. Null after the
   /// last.
   FLYWHEEL_TASK const unsigned char* consumer_wait() {
-    if (piece_ == count_) return nullptr;
+    if (piece_ == count_) return note_end();
     if (++held_ > kMostPages) note(Status::operands_hoarded);  // more than any GPU has
     const unsigned char* page = pieces_[piece_].at + done_;
     const std::uint32_t left = pieces_[piece_].bytes - done_;
@@ -124,15 +121,6 @@ class CpuOperands {
     if (held_) --held_;
     else note(Status::operands_overdrawn);
   }
-
-  /// The same for bodies that know the number of their pages and hold one at a time: take() and drop().
-  FLYWHEEL_TASK const unsigned char* take() {
-    const unsigned char* page = consumer_wait();
-    if (page) return page;
-    note(Status::operands_overrun);
-    return spare_;
-  }
-  FLYWHEEL_TASK void drop() { consumer_release(); }
 
   /// Library use, after the body: its first mistake that would matter on a GPU, or Status::ok.
   FLYWHEEL_TASK Status end() {
@@ -148,11 +136,17 @@ class CpuOperands {
   FLYWHEEL_TASK void note(Status fault) {
     if (fault_ == Status::ok) fault_ = fault;
   }
+  /// A body that asks again after the end has missed it.
+  FLYWHEEL_TASK const unsigned char* note_end() {
+    if (told_end_) note(Status::operands_overrun);
+    told_end_ = true;
+    return nullptr;
+  }
 
   Piece pieces_[kMostDependents + 1];
   std::uint32_t count_ = 0, piece_ = 0, done_ = 0;
   std::uint32_t held_ = 0;  // pages taken and not given back
-  const unsigned char* spare_;
+  bool told_end_ = false;   // consumer_wait() has returned null
   Status fault_ = Status::ok;
 };
 

@@ -8,16 +8,6 @@
 
 namespace flywheel::detail {
 
-/// What take() gives to a body that takes more pages than it has.
-FLYWHEEL_TASK inline const unsigned char* spare_page() {
-#ifdef __CUDA_ARCH__
-  return nullptr;  // the CPU platform is never instantiated for the device
-#else
-  alignas(16) static const unsigned char page[kPageBytes] = {};
-  return page;
-#endif
-}
-
 /// Runs worker `worker`'s stream of the compiled run in `slot`.
 template <class List, class P>
 class CpuCompiled {
@@ -69,7 +59,7 @@ class CpuCompiled {
     Heartbeat& heart = run_.dev->heartbeats[run_.worker];
     begin_part<P>(heart, Item{context.header->local, context.item.run, false}.pack());
     CpuBlock<List, P> block(context, scratch_);
-    CpuOperands operands(from, instruction.operand_bytes, spare_page());
+    CpuOperands operands(from, instruction.operand_bytes);
     std::uint32_t pages = 0;
     List::dependents(instruction.record, [&](const void* at, std::uint32_t bytes) {
       operands.add(at, bytes);

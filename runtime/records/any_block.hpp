@@ -55,8 +55,6 @@ struct AnyBlock : OneThread {
 struct AnyOperands {
   FLYWHEEL_TASK const unsigned char* consumer_wait() { return nullptr; }
   FLYWHEEL_TASK void consumer_release() {}
-  FLYWHEEL_TASK const unsigned char* take() { return nullptr; }
-  FLYWHEEL_TASK void drop() {}
 };
 
 }  // namespace flywheel::detail

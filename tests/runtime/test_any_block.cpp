@@ -55,8 +55,7 @@ concept HasCommands = requires(Block& block) {
 };
 
 template <class Operands>
-using Pages = std::tuple<decltype(of<Operands>().consumer_wait()), decltype(of<Operands>().consumer_release()),
-                         decltype(of<Operands>().take()), decltype(of<Operands>().drop())>;
+using Pages = std::tuple<decltype(of<Operands>().consumer_wait()), decltype(of<Operands>().consumer_release())>;
 
 /// `auto`: the compiler has to instantiate the body to know what it returns.
 struct Deduced {

@@ -9,12 +9,9 @@ namespace flywheel::testing {
 enum class Mistake : std::uint32_t {
   none,
   keeps_one,      // of the pages that consumer_wait() gave
-  drops_none,     // of those that take() gave
   gives_another,  // a page more than it has taken
-  drops_twice,    // the page that take() gave last
-  takes_another,  // a page more than there are
+  takes_another,  // asks again after the last page
   hoards,         // takes more pages than there are places, and gives none back
-  skips_one,      // gives back all but the first page, whose place comes round again
   // Of tasks that hand over; on the GPU.
   passes_unasked,  // without producer_acquire()
   hands_unevenly,  // one warp once less
@@ -26,15 +23,12 @@ enum class Mistake : std::uint32_t {
 inline Status status_of(Mistake mistake) {
   switch (mistake) {
     case Mistake::keeps_one:
-    case Mistake::drops_none:
       return Status::operands_kept;
     case Mistake::gives_another:
-    case Mistake::drops_twice:
       return Status::operands_overdrawn;
     case Mistake::takes_another:
       return Status::operands_overrun;
     case Mistake::hoards:
-    case Mistake::skips_one:
       return Status::operands_hoarded;
     case Mistake::passes_unasked:
     case Mistake::hands_unevenly:
@@ -65,9 +59,8 @@ struct Mistaken {
   template <class Block, class Operands>
   FLYWHEEL_TASK void compute(Block& block, Operands& operands) const {
     const Mistake now = block.iteration() == pass ? mistake : Mistake::none;
-    const bool takes = now == Mistake::drops_none || now == Mistake::drops_twice || now == Mistake::takes_another;
-    if (takes) take(block, operands, now);
-    else walk(block, operands, now);
+    walk(block, operands, now);
+    if (now == Mistake::takes_another && !operands.consumer_wait()) operands.consumer_wait();
     if constexpr (Block::kOnGpu) hand_over(block, now);
     if (block.leader()) add_to(notes->computes, 1u);
   }
@@ -102,25 +95,11 @@ struct Mistaken {
     for (const unsigned char* page; (page = operands.consumer_wait()); at += kPageBytes) {
       check(block, page, at);
       if (now == Mistake::hoards || (now == Mistake::keeps_one && !at)) continue;
-      if (now == Mistake::skips_one) drop(operands, at);
-      else operands.consumer_release();
+      operands.consumer_release();
       if constexpr (Block::kOnGpu)
         if (now == Mistake::renews) operands.renew();
     }
     if (now == Mistake::gives_another) operands.consumer_release();
-  }
-  template <class Operands>
-  FLYWHEEL_TASK void drop(Operands& operands, std::uint32_t at) const {
-    if (at) operands.drop();
-  }
-  template <class Block, class Operands>
-  FLYWHEEL_TASK void take(Block& block, Operands& operands, Mistake now) const {
-    const std::uint32_t pages = pages_of(bytes) + (now == Mistake::takes_another);
-    for (std::uint32_t i = 0; i < pages; ++i) {
-      check(block, operands.take(), i * kPageBytes);
-      if (now != Mistake::drops_none && i < pages_of(bytes)) operands.drop();
-    }
-    if (now == Mistake::drops_twice) operands.drop();
   }
   template <class Block>
   FLYWHEEL_TASK void hand_over(Block& block, Mistake now) const {
@@ -160,12 +139,10 @@ inline void check_mistake(Runtime& runtime, Mistake mistake, std::uint32_t bytes
 
 /// All of them, on a runtime of 3 pages a worker that checks.
 inline void check_mistakes(Runtime& runtime) {
-  for (const Mistake mistake :
-       {Mistake::keeps_one, Mistake::drops_none, Mistake::gives_another, Mistake::drops_twice, Mistake::takes_another,
-        Mistake::passes_unasked, Mistake::hands_unevenly, Mistake::stores_twice, Mistake::hands_borrowed, Mistake::renews})
+  for (const Mistake mistake : {Mistake::keeps_one, Mistake::gives_another, Mistake::takes_another, Mistake::passes_unasked,
+                                Mistake::hands_unevenly, Mistake::stores_twice, Mistake::hands_borrowed, Mistake::renews})
     for (const std::uint32_t bytes : {1u, 70'000u}) check_mistake(runtime, mistake, bytes);
   check_mistake(runtime, Mistake::hoards, 5 * kPageBytes);
-  check_mistake(runtime, Mistake::skips_one, 4 * kPageBytes);
   check_mistake(runtime, Mistake::takes_another, 0);
 }
 

@@ -13,6 +13,7 @@ TESTED_IN = {
     "device/page.cuh": "tests/runtime/test_kernel_operands.cpp",
     "device/parts.cuh": "tests/runtime/test_kernel_early.cpp",
     "device/ptx.cuh": "tests/device/test_litmus.cu",
+    "host/base/back_off.hpp": "tests/host/test_when.cpp",
     "host/base/cuda_error.hpp": "tests/host/test_engine.cu",
     "host/base/cuda_stream.hpp": "tests/device/test_streams.cu",
     "host/base/deferred_release.hpp": "tests/host/test_abandoned.cpp",
@@ -23,6 +24,8 @@ TESTED_IN = {
     "host/kernel/kernel_lifetime.hpp": "tests/host/test_park.cpp",
     "host/plan/schedule_lists.hpp": "tests/host/test_schedule.cpp",
     "host/plan/task_name.hpp": "tests/host/test_graph.cpp",
+    "host/single/single_tasks.hpp": "tests/host/test_single.cpp",
+    "runtime/base/constants.hpp": "tests/runtime/test_inbox.cpp",
     "runtime/base/global_word.hpp": "tests/device/test_litmus.cu",
     "runtime/dynamic/local_work.hpp": "tests/runtime/test_work_finder.cpp",
 }

@@ -82,9 +82,7 @@ class TileReader {
     load_page(to);
     left_ -= kStepsOfPage;
   }
-  FLYWHEEL_TASK void drop_page() {
-    operands_.consumer_release();
-  }
+  FLYWHEEL_TASK void drop_page() { operands_.consumer_release(); }
   /// The page is not needed any more, if all of it was fetched: its tiles are in registers. Waits for them to be there, so
   /// there should be something to do between fetch() and this.
   FLYWHEEL_TASK void release() {
@@ -99,9 +97,7 @@ class TileReader {
     take_page();
     holds_ = true;
   }
-  FLYWHEEL_TASK void take_page() {
-    page_ = operands_.consumer_wait();
-  }
+  FLYWHEEL_TASK void take_page() { page_ = operands_.consumer_wait(); }
 
   FLYWHEEL_TASK void load_page(Fetched<kWhole>& to) const {
 #pragma unroll
