@@ -16,7 +16,7 @@ struct Core {
         engine(std::move(made)),
         heap(*engine, options.heap_bytes),
         memory(*engine, options),
-        loader(*engine, memory.dev(), heap, entry, options),
+        loader(*engine, memory, heap, entry, options),
         dispatcher(*engine, memory.dev(), options) {}
 
   /// False in a child of fork(): threads and GPU belong to the parent, and the child must not end them.

@@ -5,8 +5,8 @@
 namespace flywheel::detail {
 
 std::string LoadedGraph::task_name(std::uint32_t local) const {
-  if (local >= types.size()) return "task " + std::to_string(local);
-  return task_text(local, types[local], stages[stage_of[local]]);
+  if (local >= task_count || types.empty()) return "task " + std::to_string(local);
+  return task_text(local, type_of(local), stages[stage_of.at(local)]);
 }
 
 }  // namespace flywheel::detail

@@ -16,7 +16,7 @@ bool is_live(const RunRecord& run) { return run.phase.load(std::memory_order_rel
 
 std::string stalled_task(const DeviceState& dev, const RunRecord& run, const Stall& stall) {
   const bool of_all = run.graph->kind != GraphKind::dynamic;  // in collective runs the item is the task's index
-  if (!of_all && stall.item.record >= dev.spawn_base) return "a spawned task";
+  if (!of_all && stall.item.record - dev.spawn_base < dev.spawn_capacity) return "a spawned task";
   return run.graph->task_name(stall.item.record - (of_all ? 0 : run.graph->first_record));
 }
 }  // namespace
