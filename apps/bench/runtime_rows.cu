@@ -75,6 +75,39 @@ Samples empty_block_tasks(bool on_gpu, int samples) {
   return rates;
 }
 
+/// `tasks` tasks in ten levels. Those behind the first level wait for tasks of the level before, with `edges`
+/// dependencies in all.
+Graph ten_levels(std::uint64_t tasks, std::uint64_t edges) {
+  const std::uint64_t width = tasks / 10, later = tasks - width;
+  Graph graph;
+  std::vector<TaskRef<>> all, waits;
+  all.reserve(tasks);
+  for (std::uint64_t task = 0; task < width; ++task) all.push_back(graph.add(Empty{}));
+  for (std::uint64_t task = 0; task < later; ++task) {
+    waits.clear();
+    const std::uint64_t count = (task + 1) * edges / later - task * edges / later;
+    for (std::uint64_t i = 0; i < count; ++i) waits.push_back(all[task - task % width + (task + 7 * i) % width]);
+    all.push_back(graph.add(Empty{}, after(waits)));
+  }
+  return graph;
+}
+
+/// Builds, loads and runs a graph of one task, and gives its memory back.
+Samples fresh_graph_1(bool on_gpu, int samples) {
+  Runtime rt = start_runtime(options_for(on_gpu));
+  return time_each(200, samples, [&] {
+    Graph graph;
+    graph.add(Empty{});
+    rt.submit(rt.load(graph)).wait();
+  });
+}
+
+/// The same with 100,000 tasks and 200,000 dependencies in ten levels.
+Samples fresh_graph_100k(bool on_gpu, int samples) {
+  Runtime rt = start_runtime(options_for(on_gpu));
+  return time_each(3, samples, [&] { rt.submit(rt.load(ten_levels(100000, 200000))).wait(); });
+}
+
 /// A chain whose every link goes to another worker, because no worker keeps a successor.
 Samples hop(bool on_gpu, int samples) {
   const int length = 1000;
@@ -157,6 +190,13 @@ std::vector<Measurement> runtime_rows(const Effort& effort, bool on_gpu, std::ui
        .limit = "limit.flag_round_trip",
        .round = take(submit_to_result, 2000),
        .needs_gpu = false},
+      {.name = "submit.fresh_graph_1",
+       .unit = "us",
+       .peer = "peer.launch_one_kernel",
+       .limit = "limit.flag_round_trip",
+       .round = take(fresh_graph_1, 1000),
+       .needs_gpu = false},
+      {.name = "submit.fresh_graph_100k", .unit = "us", .round = take(fresh_graph_100k, 20), .needs_gpu = false},
       {.name = "runtime.empty_block_tasks",
        .unit = "M/s",
        .peer = "peer.graph_node_rate",

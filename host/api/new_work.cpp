@@ -24,9 +24,10 @@ BatchBlocks::Block take_block(Core& core, Priority priority) {
 }
 
 /// The graph of a part: its tasks are independent, and its first task is the library's own, see runtime/dynamic/batch.hpp.
-std::shared_ptr<LoadedGraph> graph_of(const BatchBlocks::Block& block, std::size_t first, std::uint32_t count,
-                                      std::uint32_t result_bytes) {
+std::shared_ptr<LoadedGraph> graph_of(const DeviceState& dev, const BatchBlocks::Block& block, std::size_t first,
+                                      std::uint32_t count, std::uint32_t result_bytes) {
   auto graph = std::make_shared<LoadedGraph>(nullptr);
+  graph->dev = &dev;
   graph->task_count = count + 1;
   graph->first_record = block.first;
   graph->first_local = static_cast<std::uint32_t>(first);
@@ -53,11 +54,18 @@ std::unique_ptr<TaskRecord> fetch_task(const BatchBlocks::Block& block, std::uin
 Part open_part(Core& core, std::size_t first, std::uint32_t count, std::uint32_t result_bytes, Priority priority) {
   const BatchBlocks::Block block = take_block(core, priority);
   std::shared_ptr<void> holds(nullptr, [&blocks = core.batch_blocks, block](void*) { blocks.give_back(block); });
-  auto run = std::make_shared<RunRecord>(graph_of(block, first, count, result_bytes));
+  auto run = std::make_shared<RunRecord>(graph_of(core.memory.dev(), block, first, count, result_bytes));
   run->priority = static_cast<std::uint32_t>(priority == Priority::inherit ? Priority::normal : priority);
   run->root = fetch_task(block, count);
   run->holds = std::move(holds);
   return {block, std::move(run)};
+}
+
+/// Notes the type of the part's next task, for messages.
+void note_type(LoadedGraph& graph, std::type_index type) {
+  const auto known = std::ranges::find(graph.types, type);
+  graph.type_numbers.push_back(static_cast<std::uint16_t>(known - graph.types.begin()));
+  if (known == graph.types.end()) graph.types.push_back(type);
 }
 
 TaskHeader header_of(std::uint16_t type, std::uint32_t result_offset) {
@@ -127,7 +135,7 @@ MixedBatch Runtime::submit_batch(const BatchBuilder& tasks, Priority priority) {
       record.header = header_of(types[first + i], batch.offsets_[first + i]);
       record.header.local = static_cast<std::uint32_t>(first + i);
       std::memcpy(record.args, entry.args, kTaskArgBytes);
-      part.run->graph->types.push_back(entry.type);
+      note_type(*part.run->graph, entry.type);
     }
     batch.add(start(std::move(part.run)), n);
     first += n;

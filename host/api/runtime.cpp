@@ -63,9 +63,9 @@ Executable Runtime::load(const Graph& graph, const Compiled& how) {
 
 Executable Runtime::load(const Graph& graph, const Compiled* how) {
   for (;;) {  // repeats once per allocation that finds no room, and if another thread takes the room first
-    std::size_t needs_heap = 0;
-    if (auto loaded = core()->loader.load(graph, how, core(), needs_heap)) return Executable(std::move(loaded));
-    core_->dispatcher.while_parked([&] { core_->heap.release(core_->heap.grow(needs_heap)); });
+    Shortage shortage;
+    if (auto loaded = core()->loader.load(graph, how, core(), shortage)) return Executable(std::move(loaded));
+    core_->dispatcher.while_parked([&] { core_->loader.grow(shortage); });
   }
 }
 
@@ -77,6 +77,7 @@ std::shared_ptr<RunRecord> Runtime::make_record(const Executable& executable) co
   const auto& graph = executable.loaded();
   if (!graph) throw UsageError("this Executable is empty: take the one that Runtime::load() returns");
   if (graph->core != core()) throw UsageError("this Executable was loaded by another runtime: load the graph here too");
+  core_->loader.finish_upload(*graph);
   auto record = std::make_shared<RunRecord>(graph);
   std::copy(graph->params.begin(), graph->params.end(), record->params.begin());
   return record;

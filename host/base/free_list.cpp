@@ -6,11 +6,11 @@ namespace flywheel::detail {
 
 std::optional<std::uint64_t> FreeList::allocate(std::uint64_t size) {
   size = std::max<std::uint64_t>(size, 1);
-  const auto fit = std::find_if(free_.begin(), free_.end(), [&](const auto& range) { return range.second >= size; });
-  if (fit == free_.end()) return std::nullopt;
-  const auto [at, room] = *fit;
-  free_.erase(fit);
-  if (room > size) free_[at + size] = room - size;
+  const auto fit = by_size_.lower_bound({size, 0});
+  if (fit == by_size_.end()) return std::nullopt;
+  const auto [room, at] = *fit;
+  erase(free_.find(at));
+  if (room > size) insert(at + size, room - size);
   taken_[at] = size;
   used_ += size;
   return at;
@@ -25,6 +25,11 @@ void FreeList::release(std::uint64_t at) {
   insert(at, size);
 }
 
+FreeList::Ranges::iterator FreeList::erase(Ranges::iterator range) {
+  by_size_.erase({range->second, range->first});
+  return free_.erase(range);
+}
+
 void FreeList::insert(std::uint64_t at, std::uint64_t size) {
   auto next = free_.lower_bound(at);
   if (next != free_.begin()) {
@@ -32,14 +37,15 @@ void FreeList::insert(std::uint64_t at, std::uint64_t size) {
     if (before->first + before->second == at) {
       at = before->first;
       size += before->second;
-      free_.erase(before);
+      next = erase(before);
     }
   }
   if (next != free_.end() && at + size == next->first) {
     size += next->second;
-    free_.erase(next);
+    erase(next);
   }
   free_[at] = size;
+  by_size_.insert({size, at});
 }
 
 }  // namespace flywheel::detail

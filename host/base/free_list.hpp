@@ -1,14 +1,17 @@
-// A first-fit allocator of ranges. The loader uses it for task records, edges and executables, and the heap for device
-// memory. It keeps its bookkeeping outside the memory that it manages, so it can manage device memory.
+// A best-fit allocator of ranges. The loader uses it for the graph arena, and the heap for device memory. It keeps its
+// bookkeeping outside the memory that it manages, so it can manage device memory.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
+#include <utility>
 
 namespace flywheel::detail {
 
-/// Not thread-safe. Positions and sizes are in a unit that the caller chooses.
+/// Allocates the smallest free range that is large enough, the first of these, in time logarithmic in their number. Not
+/// thread-safe. Positions and sizes are in a unit that the caller chooses.
 class FreeList {
  public:
   explicit FreeList(std::uint64_t size = 0) { add(0, size); }
@@ -25,10 +28,13 @@ class FreeList {
   std::uint64_t used() const { return used_; }
 
  private:
+  using Ranges = std::map<std::uint64_t, std::uint64_t>;
   void insert(std::uint64_t at, std::uint64_t size);
+  Ranges::iterator erase(Ranges::iterator range);
 
-  std::map<std::uint64_t, std::uint64_t> free_;   // position -> size
-  std::map<std::uint64_t, std::uint64_t> taken_;  // position -> size
+  Ranges free_;                                                // position -> size
+  std::set<std::pair<std::uint64_t, std::uint64_t>> by_size_;  // the same as {size, position}
+  Ranges taken_;                                               // position -> size
   std::uint64_t used_ = 0;
 };
 

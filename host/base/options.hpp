@@ -24,20 +24,25 @@ struct Options {
   int device = 0;             // CUDA device index
   std::uint32_t workers = 0;  // 0: one per SM, or one per hardware thread; fewer leave SMs to other programs
 
-  // Sizes of memory that is allocated once, at start.
   std::size_t heap_bytes = std::size_t{64} << 20;  // first chunk of device memory for Runtime::allocate(); it grows
-  std::uint32_t max_tasks = 1u << 17;              // tasks of all loaded graphs together
-  std::uint32_t max_edges = 1u << 19;              // dependencies and roots of all loaded graphs together
-  std::uint32_t max_executables = 256;             // loaded graphs
+  // Limits. Memory for graphs grows as they are loaded: load() then waits for the runs in flight, parks the kernel and
+  // takes more from the device.
+  std::uint32_t max_tasks = 1u << 30;        // tasks of all loaded graphs together
+  std::uint32_t max_edges = 1u << 30;        // dependencies and roots of all loaded graphs together
+  std::uint32_t max_executables = 1u << 30;  // loaded graphs
+  // Ready tasks in the queue of each priority, rounded up to a power of two. A dynamic graph loads if its tasks and
+  // spawn_capacity fit into a queue together, and so do all dynamic runs in flight. A queue begins with this many slots if
+  // they are 2^20 or fewer, else with 2^17, and grows to what the largest loaded graph needs.
+  std::uint32_t queue_capacity = 1u << 28;
+
+  // Sizes of memory that is allocated once, at start.
   // Runs in flight at once. Further runs wait in the backlog and leave it by priority, and in the order of submission
   // within a priority. Normal runs leave a sixteenth of these slots and of the room in the ready queues to high runs.
   // Low runs leave an eighth, but at least one.
   std::uint32_t max_runs = 256;
-  std::uint32_t max_waiting = 1u << 16;  // runs in the backlog; if full, submit() waits, try_submit() returns nothing
-  std::uint32_t overlap = 4;             // runs of one executable in flight at once
-  // Both are rounded up to a power of two. A dynamic graph loads if its tasks and spawn_capacity fit into a queue together.
-  std::uint32_t queue_capacity = 1u << 17;  // ready tasks in the queue of each priority
-  std::uint32_t spawn_capacity = 1u << 13;  // spawned tasks that exist at once
+  std::uint32_t max_waiting = 1u << 16;     // runs in the backlog; if full, submit() waits, try_submit() returns nothing
+  std::uint32_t overlap = 4;                // runs of one executable in flight at once
+  std::uint32_t spawn_capacity = 1u << 13;  // spawned tasks that exist at once; rounded up to a power of two
   std::uint32_t result_bytes = 16u << 10;   // results of the tasks of one run
   std::uint32_t stream_capacity = 256;      // streamed values of one run that the host has not read yet
   std::uint32_t stream_unread = 1u << 20;   // values of a live run kept for the program; if full, its tasks wait

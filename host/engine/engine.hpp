@@ -3,8 +3,10 @@
 #pragma once
 
 #include <cstddef>
+#include <cstring>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "../../runtime/records/entry.hpp"
@@ -41,6 +43,22 @@ class Engine {
   virtual void copy_to_device(void* device, const void* host, std::size_t bytes) = 0;
   virtual void clear(void* device, std::size_t bytes) = 0;
   virtual void copy_to_host(void* host, const void* device, std::size_t bytes) = 0;
+  /// Copies within device memory. The kernel is parked.
+  virtual void copy_on_device(void* to, const void* from, std::size_t bytes) { std::memcpy(to, from, bytes); }
+
+  // Uploads: the host writes a piece, and the engine brings it to the device while the host goes on. Thread-safe. An
+  // engine whose device memory is host memory lets the host write in place, as the functions do here.
+  /// Memory of 1 to `bytes` bytes in which the host writes what is to stand at `device`. Its size is `bytes` or a
+  /// multiple of 128. It ends with send() or drop_piece().
+  virtual std::span<unsigned char> stage(void* device, std::size_t bytes) {
+    return {static_cast<unsigned char*>(device), bytes};
+  }
+  /// Begins to bring the first `used` bytes of a piece to `device`. Returns a number for finish_uploads().
+  virtual std::uint64_t send(void* /*device*/, std::span<unsigned char> /*piece*/, std::size_t /*used*/) { return 0; }
+  virtual void drop_piece(std::span<unsigned char> /*piece*/) noexcept {}
+  /// Waits until this upload and all before it are on the device: then a run that uses them may be submitted.
+  virtual void finish_uploads(std::uint64_t /*number*/) {}
+
   /// Empty if tasks can use the pointer, else a sentence that says why not and names the remedy.
   virtual std::string check_pointer(const void* pointer) const = 0;
 

@@ -92,13 +92,18 @@ GpuEngine::GpuEngine(const KernelEntry& entry, const Options& options, const Gpu
   FLYWHEEL_CUDA(cudaHostAlloc(&staging_, kStagingBytes, cudaHostAllocDefault));
   FLYWHEEL_CUDA(cudaHostAlloc(&zeros_, kStagingBytes, cudaHostAllocDefault));
   std::memset(zeros_, 0, kStagingBytes);
+  uploads_ = std::make_unique<GpuStaging>(copy_stream_);
 }
 
 GpuEngine::~GpuEngine() {
   std::string why;
-  if (state(why) == EngineState::running) return;  // a live kernel still uses all of it: leak it
+  if (state(why) == EngineState::running) {  // a live kernel still uses all of it: leak it
+    uploads_.release();
+    return;
+  }
   cuda_note(cudaFreeHost(staging_), "cudaFreeHost");
   cuda_note(cudaFreeHost(zeros_), "cudaFreeHost");
+  uploads_.reset();
   cuda_note(cudaStreamDestroy(copy_stream_), "cudaStreamDestroy");
   cuda_note(cudaStreamDestroy(kernel_stream_), "cudaStreamDestroy");
 }
@@ -160,6 +165,27 @@ void GpuEngine::copy_to_host(void* host, const void* device, std::size_t bytes) 
     FLYWHEEL_CUDA(cudaStreamSynchronize(copy_stream_));
     std::memcpy(static_cast<char*>(host) + at, staging_, part);
   }
+}
+
+void GpuEngine::copy_on_device(void* to, const void* from, std::size_t bytes) {
+  const DeviceGuard guard(device_);
+  FLYWHEEL_CUDA(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, copy_stream_));
+  FLYWHEEL_CUDA(cudaStreamSynchronize(copy_stream_));
+}
+
+std::span<unsigned char> GpuEngine::stage(void*, std::size_t bytes) {
+  const DeviceGuard guard(device_);
+  return uploads_->take(bytes);
+}
+
+std::uint64_t GpuEngine::send(void* device, std::span<unsigned char> piece, std::size_t used) {
+  const DeviceGuard guard(device_);
+  return uploads_->send(device, piece, used);
+}
+
+void GpuEngine::finish_uploads(std::uint64_t number) {
+  const DeviceGuard guard(device_);
+  uploads_->finish(number);
 }
 
 std::string GpuEngine::check_pointer(const void* pointer) const {

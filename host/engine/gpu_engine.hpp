@@ -1,11 +1,13 @@
-// The GPU engine: owns the CUDA streams, the pinned staging buffers and the resident kernel. Included by gpu_engine.cpp
+// The GPU engine: owns the CUDA streams, the pinned staging memory and the resident kernel. Included by gpu_engine.cpp
 // alone; engine.hpp declares make_gpu_engine().
 #pragma once
 
+#include <memory>
 #include <mutex>
 
 #include "engine.hpp"
 #include "gpu_probe.hpp"
+#include "gpu_staging.hpp"
 
 namespace flywheel::detail {
 
@@ -28,6 +30,11 @@ class GpuEngine final : public Engine {
   void copy_to_device(void* device, const void* host, std::size_t bytes) override;
   void clear(void* device, std::size_t bytes) override;
   void copy_to_host(void* host, const void* device, std::size_t bytes) override;
+  void copy_on_device(void* to, const void* from, std::size_t bytes) override;
+  std::span<unsigned char> stage(void* device, std::size_t bytes) override;
+  std::uint64_t send(void* device, std::span<unsigned char> piece, std::size_t used) override;
+  void drop_piece(std::span<unsigned char> piece) noexcept override { uploads_->drop(piece); }
+  void finish_uploads(std::uint64_t number) override;
   std::string check_pointer(const void* pointer) const override;
   void launch(const DeviceState& dev) override;
   EngineState state(std::string& why_lost) override;
@@ -45,6 +52,7 @@ class GpuEngine final : public Engine {
   void* staging_ = nullptr;  // pinned, like zeros_
   void* zeros_ = nullptr;
   std::mutex staging_mutex_;
+  std::unique_ptr<GpuStaging> uploads_;
 };
 
 }  // namespace flywheel::detail

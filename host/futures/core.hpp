@@ -18,7 +18,7 @@ struct Core {
         engine(std::move(made)),
         heap(*engine, options.heap_bytes),
         memory(*engine, options),
-        loader(*engine, memory.dev(), heap, entry, options),
+        loader(*engine, memory, heap, entry, options),
         batch_blocks(memory.dev(), entry),
         dispatcher(*engine, memory.dev(), options) {}
 

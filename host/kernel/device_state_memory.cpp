@@ -48,6 +48,20 @@ constexpr std::uint64_t kWaitWithChecks = 4;
 constexpr std::uint32_t kSingleSlots = 1024;  // single tasks in flight at once; further ones wait in submit()
 constexpr std::uint32_t kInboxEntries = 256;  // for the messages of the dispatcher
 
+constexpr std::uint32_t kMostQueued = 1u << 28;
+constexpr std::uint64_t kFirstArenaBytes = std::uint64_t{32} << 20;
+constexpr std::uint32_t kFirstQueue = 1u << 17, kMostAtStart = 1u << 20;
+
+/// Slots of a ready queue at the start. A limit of up to kMostAtStart is a wish for that size: runs together may have as
+/// many tasks.
+std::uint32_t first_queue(std::uint32_t limit) { return limit <= kMostAtStart ? limit : kFirstQueue; }
+
+/// Units of the arena at the start: kFirstArenaBytes, or twice what the limits in Options allow if that is less.
+std::uint64_t first_arena_units(const Options& o) {
+  const std::uint64_t graphs = o.max_executables, edges = o.max_edges / 8, banks = o.overlap * (graphs + o.max_tasks / 16);
+  return std::min(2 * (o.max_tasks + edges + banks + 3 * graphs), kFirstArenaBytes / sizeof(TaskRecord));
+}
+
 void set_budgets(DeviceState& dev, const Options& o) {
   dev.spin_budget_ns = in_ns(o.spin_budget);
   dev.phase_budget_ns = dev.spin_budget_ns + in_ns(o.stall_limit);
@@ -64,11 +78,11 @@ DeviceState sizes(const Engine& engine, const Options& o) {
   dev.run_slots = power_of_two(o.max_runs, "max_runs", kMaxRunSlots);
   dev.result_bytes = (o.result_bytes + 63) / 64 * 64;
   dev.stream_capacity = power_of_two(o.stream_capacity, "stream_capacity", 1u << 20);
-  dev.queue_room = power_of_two(o.queue_capacity, "queue_capacity", 1u << 28);
+  dev.queue_room = first_queue(power_of_two(o.queue_capacity, "queue_capacity", kMostQueued));
   dev.single_slots = kSingleSlots;
   dev.queue_capacity = std::bit_ceil(dev.queue_room + dev.single_slots);
   dev.spawn_capacity = power_of_two(o.spawn_capacity, "spawn_capacity", 1u << 24);
-  dev.spawn_base = o.max_tasks;
+  dev.spawn_base = 0;
   dev.inline_base = dev.spawn_base + dev.spawn_capacity;
   dev.batch_base = dev.inline_base + dev.run_slots + dev.single_slots;
   dev.share_shift = static_cast<std::uint32_t>(std::bit_width(2 * dev.workers - 1));
@@ -98,11 +112,10 @@ DeviceStateMemory::DeviceStateMemory(Engine& engine, const Options& options)
   dev_.control = device<ControlWords>(1);
   dev_.mailboxes = device<Mailbox>(dev_.workers);
   dev_.queue_words = device<QueueWords>(kPriorities + 1);
-  dev_.queue_slots = device<std::uint64_t>(std::size_t{kPriorities} * dev_.queue_capacity + dev_.spawn_capacity);
+  dev_.queue_slots = device<std::uint64_t>(queue_slots());
   dev_.runs = device<RunState>(slots);
-  dev_.execs = device<ExecRecord>(options.max_executables);
-  dev_.records = device<TaskRecord>(std::size_t{dev_.batch_base} + kBatchBlocks * kBatchTasks);
-  dev_.edges = device<Edge>(options.max_edges);
+  arena_units_ = first_graph_unit() + first_arena_units(options);
+  point_at_arena(device<TaskRecord>(arena_units_));
   dev_.stats = device<WorkerStats>(watched);
   dev_.progress = device<Padded<std::uint64_t>>(dev_.workers);
   if (options.trace_events) take_trace();
@@ -148,7 +161,7 @@ T* DeviceStateMemory::shared(std::size_t count) {
 
 void DeviceStateMemory::fill_queues() {
   std::vector<QueueWords> words(kPriorities + 1);
-  std::vector<std::uint64_t> slots(std::size_t{kPriorities} * dev_.queue_capacity + dev_.spawn_capacity);
+  std::vector<std::uint64_t> slots(queue_slots());
   std::int64_t queued = 0, pooled = 0;
   for (std::uint32_t level = 0; level < kPriorities; ++level)
     reset_queue(queued, words[level], slots.data() + std::size_t{level} * dev_.queue_capacity, dev_.queue_capacity);
@@ -157,6 +170,51 @@ void DeviceStateMemory::fill_queues() {
   engine_.copy_to_device(dev_.queue_words, words.data(), words.size() * sizeof(QueueWords));
   engine_.copy_to_device(dev_.queue_slots, slots.data(), slots.size() * sizeof(std::uint64_t));
   engine_.copy_to_device(&dev_.control->pooled.value, &pooled, sizeof(pooled));
+}
+
+/// Records, edges and executables lie in one arena, so that a graph takes one piece of it.
+void DeviceStateMemory::point_at_arena(void* memory) {
+  dev_.records = static_cast<TaskRecord*>(memory);
+  dev_.edges = static_cast<Edge*>(memory);
+  dev_.execs = static_cast<ExecRecord*>(memory);
+}
+
+/// Allocates a piece that takes the place of `old`, which stays until the caller frees it.
+void* DeviceStateMemory::replace(void* old, std::size_t bytes) {
+  void* memory = engine_.allocate_device(bytes);
+  std::ranges::replace(device_, old, memory);
+  return memory;
+}
+
+void DeviceStateMemory::grow_arena(std::uint64_t units) {
+  constexpr std::uint64_t kMost = (std::uint64_t{1} << 32) / (sizeof(TaskRecord) / sizeof(Edge));
+  if (arena_units_ == kMost)
+    throw CapacityError("loaded graphs take more than " + std::to_string(kMost * sizeof(TaskRecord) >> 30) +
+                        " GiB: drop executables that are no longer needed, or split the graph");
+  units = std::min(units, kMost);
+  TaskRecord* const old = dev_.records;
+  point_at_arena(replace(old, units * sizeof(TaskRecord)));
+  engine_.copy_on_device(dev_.records, old, arena_units_ * sizeof(TaskRecord));
+  arena_units_ = units;
+  engine_.free_device(old);
+}
+
+void DeviceStateMemory::grow_queues(std::uint64_t slots) {
+  if (slots > kMostQueued)
+    throw CapacityError("a ready queue has " + std::to_string(kMostQueued) + " slots at most: split the graph");
+  const DeviceState before = dev_;
+  dev_.queue_room = static_cast<std::uint32_t>(std::bit_ceil(slots));
+  dev_.queue_capacity = std::bit_ceil(dev_.queue_room + dev_.single_slots);
+  std::uint64_t* const old = dev_.queue_slots;
+  try {
+    dev_.queue_slots = static_cast<std::uint64_t*>(replace(old, queue_slots() * sizeof(std::uint64_t)));
+  } catch (...) {
+    dev_.queue_room = before.queue_room;
+    dev_.queue_capacity = before.queue_capacity;
+    throw;
+  }
+  fill_queues();
+  engine_.free_device(old);
 }
 
 void DeviceStateMemory::empty_mailboxes() {

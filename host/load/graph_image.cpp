@@ -2,66 +2,39 @@
 
 #include <algorithm>
 
-#include "../plan/graph_cycle.hpp"
 #include "../plan/operand_check.hpp"
 #include "../plan/task_name.hpp"
 
 namespace flywheel::detail {
 
 namespace {
+constexpr std::uint32_t kEdgesInUnit = ArenaLayout::kUnit / sizeof(Edge);
+constexpr std::uint32_t kCountersInUnit = ArenaLayout::kUnit / sizeof(std::uint64_t);
 
-std::uint16_t type_index(const GraphNode& node, const KernelEntry& entry) {
+std::uint16_t type_index(std::type_index type, const KernelEntry& entry) {
   for (std::uint32_t i = 0; i < entry.type_count; ++i)
-    if (node.type == *entry.types[i].type) return static_cast<std::uint16_t>(i);
-  throw GraphError("task type " + type_name(node.type) + " is not one of the runtime's: add it to flywheel::start<...>()");
+    if (type == *entry.types[i].type) return static_cast<std::uint16_t>(i);
+  throw GraphError("task type " + type_name(type) + " is not one of the runtime's: add it to flywheel::start<...>()");
 }
 
-TaskRecord make_record(const GraphNode& node, std::uint32_t local, const KernelEntry& entry) {
-  TaskRecord record{};
-  record.header.type = type_index(node, entry);
-  record.header.priority = static_cast<std::uint8_t>(node.priority);
-  record.header.result_offset = node.result_offset;
-  record.header.local = local;
-  std::copy(node.args.begin(), node.args.end(), record.args);
-  return record;
+std::vector<std::uint16_t> type_indices(const Graph& graph, const KernelEntry& entry) {
+  std::vector<std::uint16_t> indices;
+  for (const std::type_index type : graph.tasks().types()) indices.push_back(type_index(type, entry));
+  return indices;
 }
 
-void add_edges(GraphImage& image, const Graph& graph, const TaskLists& predecessors, const TaskLists& successors) {
-  const auto edge_to = [&](std::uint32_t task) {
-    return Edge{task, static_cast<std::uint32_t>(predecessors[task].size()),
-                static_cast<std::uint32_t>(graph.nodes()[task].priority), 0};
-  };
-  for (std::uint32_t task = 0; task < graph.size(); ++task) {
-    TaskHeader& header = image.records[task].header;
-    header.first_edge = static_cast<std::uint32_t>(image.edges.size());
-    header.edge_count = static_cast<std::uint32_t>(successors[task].size());
-    for (const std::uint32_t next : successors[task]) image.edges.push_back(edge_to(next));
-    if (header.edge_count) {
-      const Edge& first = image.edges[header.first_edge];
-      header.edge_task = first.task;
-      header.edge_predecessors = first.predecessors;
-      header.edge_priority = first.priority;
-    }
-    image.run.sinks += successors[task].empty();
-    image.counters.push_back(predecessors[task].size());
-  }
-  image.run.first_root = static_cast<std::uint32_t>(image.edges.size());
-  image.run.flags = kRootsUniform | kRootsDense;
-  for (std::uint32_t task = 0; task < graph.size(); ++task) {
-    if (!predecessors[task].empty()) continue;
-    image.edges.push_back(edge_to(task));
-    if (graph.nodes()[task].priority != Priority::inherit) image.run.flags &= ~kRootsUniform;
-    if (task != image.run.root_count) image.run.flags &= ~kRootsDense;
-    image.run.root_task = task;
-    ++image.run.root_count;
-  }
+/// The record of a task without successors.
+void write_record(TaskRecord& to, const TaskRecord& from, const std::vector<std::uint16_t>& types) {
+  to = from;
+  to.header.type = types[from.header.type];
+  to.header.first_edge = to.header.edge_count = 0;
 }
 
 void add_phases(GraphImage& image, const Graph& graph) {
   for (std::uint32_t task = 0; task < graph.size(); ++task) {
-    const GraphNode& node = graph.nodes()[task];
-    if (image.phases.empty() || graph.nodes()[image.phases.back().first].phase != node.phase)
-      image.phases.push_back({task, 0, node.grid, 0});
+    const std::uint32_t phase = graph.tasks().phase_of(task);
+    if (image.phases.empty() || graph.tasks().phase_of(image.phases.back().first) != phase)
+      image.phases.push_back({task, 0, graph.nodes()[task].grid, 0});
     ++image.phases.back().count;
   }
   image.run.flags = kPhased;
@@ -69,6 +42,15 @@ void add_phases(GraphImage& image, const Graph& graph) {
   image.exec.phase_count = static_cast<std::uint32_t>(image.phases.size());
 }
 
+void refuse_what_needs_a_plan(const Graph& graph) {
+  if (!graph.gangs().empty())
+    throw GraphError("tasks of Graph::together() need a plan that keeps workers for them: load the graph with `compiled`");
+  const std::uint32_t task = graph.tasks().find_attributes([](const TaskAttributes& own) { return own.worker != kAnyWorker; });
+  if (task == graph.size()) return;
+  throw GraphError(name_of(graph, task) + " is placed on worker " + std::to_string(graph.nodes()[task].worker) +
+                   ", but here any worker takes any "
+                   "task: load the graph with `compiled`, or leave Graph::place() out");
+}
 }  // namespace
 
 GraphImage compile_image(const Graph& graph, const KernelEntry& entry, std::uint32_t workers, const Compiled& how) {
@@ -78,44 +60,127 @@ GraphImage compile_image(const Graph& graph, const KernelEntry& entry, std::uint
 
 GraphImage image_of_plan(const SchedulePlan& plan, const Graph& graph, const KernelEntry& entry) {
   validate_schedule(plan, graph);
-  std::vector<TaskRecord> records;
-  for (std::uint32_t task = 0; task < graph.size(); ++task) records.push_back(make_record(graph.nodes()[task], task, entry));
   GraphImage image;
+  image.types = type_indices(graph, entry);
+  std::vector<TaskRecord> records(graph.size());
+  for (std::uint32_t task = 0; task < graph.size(); ++task)
+    write_record(records[task], graph.tasks().records()[task], image.types);
   image.schedule = make_schedule_image(plan, graph, records);
   image.run.flags = kCompiled;
   image.run.sinks = 1;
   return image;
 }
 
-namespace {
-void refuse_what_needs_a_plan(const Graph& graph) {
-  if (!graph.gangs().empty())
-    throw GraphError("tasks of Graph::together() need a plan that keeps workers for them: load the graph with `compiled`");
-  for (std::uint32_t task = 0; task < graph.size(); ++task) {
-    const std::uint32_t worker = graph.nodes()[task].worker;
-    if (worker != kAnyWorker)
-      throw GraphError(name_of(graph, task) + " is placed on worker " + std::to_string(worker) +
-                       ", but here any worker takes any "
-                       "task: load the graph with `compiled`, or leave Graph::place() out");
-  }
-}
-}  // namespace
-
-GraphImage make_image(const Graph& graph, const KernelEntry& entry) {
+GraphImage make_image(const Graph& graph, const KernelEntry& entry, GraphLinks links) {
   if (graph.size() == 0) throw GraphError("the graph has no tasks: add() some before load()");
   refuse_what_needs_a_plan(graph);
   GraphImage image;
-  for (std::uint32_t task = 0; task < graph.size(); ++task)
-    image.records.push_back(make_record(graph.nodes()[task], task, entry));
+  image.types = type_indices(graph, entry);
+  image.records = graph.size();
   if (graph.phase_count()) {
     add_phases(image, graph);
     return image;
   }
-  const std::string cycle = find_cycle(graph);
-  if (!cycle.empty()) throw GraphError("the graph has a cycle: " + cycle + ". Remove one of these dependencies.");
-  const TaskLists predecessors = predecessors_of(graph);
-  add_edges(image, graph, predecessors, successors_of(predecessors));
+  image.links = std::move(links);
+  image.links.link(graph);
+  image.links.describe(image.run);
+  image.run.first_root = image.links.edges();
+  image.edges = std::uint64_t{image.links.edges()} + image.links.roots();
   return image;
+}
+
+ArenaLayout layout_of(const GraphImage& image, std::uint32_t banks) {
+  const bool dynamic = !(image.run.flags & kAllWorkers);
+  ArenaLayout layout;
+  layout.exec = dynamic ? 0 : 1;
+  layout.records = image.records;
+  layout.edges = (image.edges + kEdgesInUnit - 1) / kEdgesInUnit;
+  layout.bank = (image.records + kCountersInUnit - 1) / kCountersInUnit;
+  layout.banks = dynamic ? banks : 0;
+  return layout;
+}
+
+namespace {
+/// Writes the parts of a graph one after the other, each value as it comes.
+class ImageWriter {
+ public:
+  ImageWriter(const GraphImage& image, const Graph& graph, Upload& upload)
+      : image_(image),
+        links_(image.links),
+        graph_(graph),
+        upload_(upload) {}
+
+  void exec() {
+    upload_.next<ExecRecord>(1)[0] = image_.exec;
+    upload_.align(ArenaLayout::kUnit);
+  }
+  /// `first_edge`: the place of the graph's edges in the arena.
+  void records(std::uint32_t first_edge) {
+    const RecordList& records = graph_.tasks().records();
+    for (std::uint32_t task = 0; task < image_.records;) {
+      const std::span<const TaskRecord> from = records.piece(task, image_.records - task);
+      for (std::size_t written = 0; written < from.size();) {
+        const std::span<TaskRecord> to = upload_.next<TaskRecord>(from.size() - written);
+        for (TaskRecord& record : to) {
+          write_record(record, from[written++], image_.types);
+          if (!(image_.run.flags & kPhased)) link(record.header, task, first_edge);
+          ++task;
+        }
+      }
+    }
+  }
+  void edges() {
+    const std::span<const std::uint32_t> successors = links_.successors(), waits = links_.waits();
+    fill<Edge>(successors.size(), [&](std::size_t i) { return edge_to(successors[i], waits[successors[i]]); });
+    std::uint32_t task = 0;
+    fill<Edge>(links_.roots(), [&](std::size_t) {
+      while (predecessors_in(waits[task])) ++task;
+      const std::uint32_t root = task++;
+      return edge_to(root, waits[root]);
+    });
+    upload_.align(ArenaLayout::kUnit);
+  }
+  /// A bank of counters, each as it is before the first predecessor arrives.
+  void bank() {
+    const std::span<const std::uint32_t> waits = links_.waits();
+    fill<std::uint64_t>(image_.records, [&](std::size_t i) { return std::uint64_t{predecessors_in(waits[i])}; });
+    upload_.align(ArenaLayout::kUnit);
+  }
+
+ private:
+  static Edge edge_to(std::uint32_t task, std::uint32_t wait_word) {
+    return {task, predecessors_in(wait_word), priority_in(wait_word), 0};
+  }
+  void link(TaskHeader& header, std::uint32_t task, std::uint32_t first_edge) const {
+    const std::uint32_t first = links_.first(task);
+    header.first_edge = first_edge + first;
+    header.edge_count = links_.count(task);
+    if (!header.edge_count) return;
+    const std::uint32_t next = links_.successors()[first];
+    const Edge edge = edge_to(next, links_.waits()[next]);
+    header.edge_task = edge.task;
+    header.edge_predecessors = edge.predecessors;
+    header.edge_priority = edge.priority;
+  }
+  template <class T, class Value>
+  void fill(std::size_t count, Value&& value) {
+    for (std::size_t written = 0; written < count;)
+      for (T& to : upload_.next<T>(count - written)) to = value(written++);
+  }
+
+  const GraphImage& image_;
+  const GraphLinks& links_;
+  const Graph& graph_;
+  Upload& upload_;
+};
+}  // namespace
+
+void write_image(const GraphImage& image, const Graph& graph, const ArenaLayout& layout, std::uint64_t first, Upload& upload) {
+  ImageWriter write(image, graph, upload);
+  if (layout.exec) write.exec();
+  if (layout.records) write.records(static_cast<std::uint32_t>((first + layout.first_edge()) * kEdgesInUnit));
+  if (layout.edges) write.edges();
+  for (std::uint32_t bank = 0; bank < layout.banks; ++bank) write.bank();
 }
 
 }  // namespace flywheel::detail

@@ -28,6 +28,12 @@ void Heap::release(void* memory) {
       return chunk.free.release(static_cast<std::uint64_t>(byte - chunk.base) / kUnit);
 }
 
+bool Heap::holds(const void* memory) {
+  std::scoped_lock lock(mutex_);
+  const auto* byte = static_cast<const unsigned char*>(memory);
+  return std::ranges::any_of(chunks_, [&](const Chunk& c) { return byte >= c.base && byte < c.base + c.bytes; });
+}
+
 void* Heap::grow(std::size_t bytes) {
   const std::size_t units = units_of(std::max(bytes, chunk_bytes_));
   auto* base = static_cast<unsigned char*>(engine_.allocate_device(units * kUnit));

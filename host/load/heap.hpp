@@ -24,6 +24,8 @@ class Heap {
   void* try_allocate(std::size_t bytes);
   /// Frees what try_allocate() or grow() returned.
   void release(void* memory);
+  /// True if a chunk contains this address.
+  bool holds(const void* memory);
   /// Allocates another chunk from the engine and `bytes` within it, in one step, so that no other thread can take the
   /// room. The kernel must be parked.
   void* grow(std::size_t bytes);

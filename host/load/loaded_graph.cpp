@@ -5,9 +5,9 @@
 namespace flywheel::detail {
 
 std::string LoadedGraph::task_name(std::uint32_t local) const {
-  const std::uint32_t at = types.size() == 1 ? 0 : local - first_local;
-  if (at >= types.size()) return "task " + std::to_string(local);
-  return task_text(local, types[at], stage_of.empty() ? std::string() : stages[stage_of[at]]);
+  const std::uint32_t at = local - first_local;
+  if (at >= task_count || types.empty()) return "task " + std::to_string(local);
+  return task_text(local, type_of(at), stages.empty() ? std::string() : stages[stage_of.at(at)]);
 }
 
 }  // namespace flywheel::detail

@@ -2,14 +2,15 @@
 // it; runs and the program's Executable share its ownership.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <typeindex>
 #include <vector>
 
-#include "../../runtime/records/graph.hpp"
-#include "../../runtime/records/run.hpp"
+#include "../../runtime/records/device_state.hpp"
+#include "../tasks/task_store.hpp"
 #include "executable.hpp"
 
 namespace flywheel::detail {
@@ -25,30 +26,43 @@ struct LoadedGraph {
 
   /// "task 7 (Saxpy)", with the stage if the task has one, for messages. `local` is the index that Graph::add() gave.
   std::string task_name(std::uint32_t local) const;
+  std::type_index type_of(std::uint32_t local) const { return types[type_numbers.empty() ? 0 : type_numbers[local]]; }
+  /// The address of a bank of counters of a dynamic graph. The caller holds the dispatcher's mutex: the arena moves
+  /// under it.
+  std::uint64_t bank_address(std::uint32_t bank) const {
+    return reinterpret_cast<std::uint64_t>(dev->records + first_bank + bank * bank_units);
+  }
 
   std::shared_ptr<Core> core;
+  const DeviceState* dev = nullptr;
   std::uint64_t graph_id = 0;
   GraphKind kind = GraphKind::dynamic;
-  std::uint32_t exec = 0;
   std::uint32_t first_record = 0;
   std::uint32_t task_count = 0;
-  std::uint32_t first_edge = 0;
   std::uint32_t result_bytes = 0;
-  RunConstants constants{};             // the same for all runs of the graph; admission fills in the rest
-  std::vector<unsigned char> params;    // default values of the parameters
-  std::vector<std::type_index> types;   // of each task; of a batch of one type, that type alone
-  std::uint32_t first_local = 0;        // a part of a batch: the index in the batch of the part's first task
-  std::vector<std::uint32_t> stage_of;  // of each task: its index in `stages`
+  RunConstants constants{};                 // the same for all runs of the graph; admission fills in the rest
+  std::vector<unsigned char> params;        // default values of the parameters
+  std::vector<std::type_index> types;       // the types of the graph's tasks
+  std::uint32_t first_local = 0;            // a part of a batch: the index in the batch of the part's first task
+  std::vector<std::uint16_t> type_numbers;  // of each task: its index in `types`; empty if there is only one type
+  ChangingValue stage_of;                   // of each task: its index in `stages`
   std::vector<std::string> stages;
+  // Of compiled graphs:
   std::vector<bool> in_gang;                   // of each task: whether it is in a gang
   std::vector<std::uint32_t> dependent_bytes;  // of each task: bytes of operands that other tasks write
-  void* counters = nullptr;
-  void* phases = nullptr;
-  void* schedule = nullptr;  // of a compiled graph
+  void* schedule = nullptr;
   void* operands = nullptr;
   std::uint64_t operand_bytes = 0;
-  bool placed = false;    // the heap may have to get memory back
-  bool reserved = false;  // ranges of records and edges are allocated
+
+  void* phases = nullptr;  // of a phased graph
+
+  // Its extent in the graph arena, in units, and what it counts towards the limits.
+  std::uint64_t first_unit = 0, first_bank = 0, bank_units = 0;
+  std::uint32_t records = 0, edges = 0;
+  bool placed = false;  // the extent is allocated
+
+  std::uint64_t upload = 0;           // its number, for Engine::finish_uploads()
+  std::atomic<bool> uploaded{false};  // the upload is known to be on the device
 
   std::vector<std::uint32_t> free_banks;  // banks of counters; guarded by the dispatcher's mutex
 };

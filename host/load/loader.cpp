@@ -29,18 +29,17 @@ void check_dependents(const Graph& graph, std::uint32_t task, const DeviceState&
                       std::to_string(dev.page_window) + " may be under way at once: " + remedy);
 }
 
-/// All tasks of a dynamic run and all records of the spawn pool may be ready at once, in one queue.
-void check_queue(std::uint64_t tasks, const DeviceState& dev) {
+/// All tasks of a dynamic run and all records of the spawn pool may be ready at once, in one queue, which can grow to
+/// `most` slots.
+void check_queue(std::uint64_t tasks, const DeviceState& dev, std::uint64_t most) {
   const std::uint64_t together = tasks + dev.spawn_capacity;
-  if (together <= dev.queue_room) return;
-  throw CapacityError("the graph has " + std::to_string(tasks) + " tasks and the spawn pool " +
-                      std::to_string(dev.spawn_capacity) +
-                      " records (Options::spawn_capacity, rounded up to a power of two): together " + std::to_string(together) +
-                      ", and a ready queue holds " + std::to_string(dev.queue_room) + ". Set Options::queue_capacity to " +
-                      std::to_string(std::bit_ceil(together)) +
-                      (tasks < dev.queue_room
-                           ? ", or Options::spawn_capacity to at most " + std::to_string(std::bit_floor(dev.queue_room - tasks))
-                           : ""));
+  if (together <= most) return;
+  throw CapacityError(
+      "the graph has " + std::to_string(tasks) + " tasks and the spawn pool " + std::to_string(dev.spawn_capacity) +
+      " records (Options::spawn_capacity, rounded up to a power of two): together " + std::to_string(together) +
+      ", and a ready queue holds " + std::to_string(most) + ". Set Options::queue_capacity to " +
+      std::to_string(std::bit_ceil(together)) +
+      (tasks < most ? ", or Options::spawn_capacity to at most " + std::to_string(std::bit_floor(most - tasks)) : ""));
 }
 
 /// Offsets of the parts of a schedule, which share one allocation. Each part is aligned to 256 bytes.
@@ -67,63 +66,85 @@ std::uint32_t next_serial() {
 
 /// Keeps what messages and traces need of the tasks.
 void note_tasks(LoadedGraph& loaded, const Graph& graph) {
+  const TaskStore& tasks = graph.tasks();
   loaded.stages = graph.stages();
+  loaded.stage_of = tasks.stages();
+  loaded.types = tasks.types();
+  if (loaded.types.size() < 2) return;
+  loaded.type_numbers.resize(tasks.size());
+  for (std::uint32_t task = 0; task < tasks.size(); ++task) loaded.type_numbers[task] = tasks.records()[task].header.type;
+}
+
+void note_compiled_tasks(LoadedGraph& loaded, const Graph& graph) {
   for (const GraphNode& node : graph.nodes()) {
-    loaded.types.push_back(node.type);
-    loaded.stage_of.push_back(node.stage);
     loaded.in_gang.push_back(node.gang != kNoGang);
     std::uint32_t& bytes = loaded.dependent_bytes.emplace_back(0);
     for (const DependentPiece& piece : node.dependents) bytes += piece.bytes;
   }
 }
-
 }  // namespace
 
-Loader::Loader(Engine& engine, const DeviceState& dev, Heap& heap, const KernelEntry& entry, const Options& options)
+Loader::Loader(Engine& engine, DeviceStateMemory& memory, Heap& heap, const KernelEntry& entry, const Options& options)
     : engine_(engine),
-      dev_(dev),
+      memory_(memory),
+      dev_(memory.dev()),
       heap_(heap),
       entry_(entry),
       overlap_(options.overlap),
-      max_tasks_(options.max_tasks),
-      max_edges_(options.max_edges),
-      max_executables_(options.max_executables),
-      records_(options.max_tasks),
-      edges_(options.max_edges),
-      execs_(options.max_executables) {}
+      limits_{options.max_tasks, options.max_edges, options.max_executables},
+      most_queued_(std::bit_ceil(options.queue_capacity)) {
+  arena_.add(memory.first_graph_unit(), memory.arena_units() - memory.first_graph_unit());
+}
 
 std::shared_ptr<LoadedGraph> Loader::load(const Graph& graph, const Compiled* how, std::shared_ptr<Core> core,
-                                          std::size_t& needs_heap) {
-  needs_heap = 0;
+                                          Shortage& shortage) {
+  shortage = {};
   check_buffers(graph);
-  GraphImage image = how ? compile_image(graph, entry_, dev_.workers, *how) : make_image(graph, entry_);
+  GraphImage image = how ? compile_image(graph, entry_, dev_.workers, *how) : make_image(graph, entry_, take_links());
   check_sizes(graph, image);
+  std::shared_ptr<LoadedGraph> loaded = new_graph(graph, image, std::move(core));
+  std::shared_lock stays(moving_);
+  if (!allocate(*loaded, image, shortage)) return nullptr;
+  const ArenaLayout layout = layout_of(image, overlap_);
+  if (!reserve(*loaded, image, layout, shortage)) return nullptr;
+  place(*loaded, image, graph, layout);
+  keep_links(std::move(image.links));
+  return loaded;
+}
+
+std::shared_ptr<LoadedGraph> Loader::new_graph(const Graph& graph, const GraphImage& image, std::shared_ptr<Core> core) {
   const auto give_back = [this](LoadedGraph* old) {
     unload(*old);
     delete old;  // may drop the last reference to the core, and so destroy the loader
   };
   std::shared_ptr<LoadedGraph> loaded(new LoadedGraph(std::move(core)), give_back);
+  loaded->dev = &dev_;
   loaded->graph_id = graph.id();
-  loaded->kind = how ? GraphKind::compiled : image.run.flags & kPhased ? GraphKind::phased : GraphKind::dynamic;
+  loaded->kind = image.run.flags & kCompiled ? GraphKind::compiled
+                 : image.run.flags & kPhased ? GraphKind::phased
+                                             : GraphKind::dynamic;
   loaded->operand_bytes = image.schedule.operand_bytes;
   loaded->task_count = graph.size();
   loaded->result_bytes = static_cast<std::uint32_t>(graph.result_bytes());
   loaded->params = graph.params();
   note_tasks(*loaded, graph);
+  if (loaded->kind == GraphKind::compiled) note_compiled_tasks(*loaded, graph);
   const std::uint32_t banks = loaded->kind == GraphKind::compiled ? 1 : overlap_;
+  loaded->free_banks.reserve(banks);
   for (std::uint32_t bank = banks; bank-- > 0;) loaded->free_banks.push_back(bank);
-  if (!allocate(*loaded, image, needs_heap)) return nullptr;
-  reserve(*loaded, image);
-  place(*loaded, image);
   return loaded;
 }
 
+/// Tasks often name the same buffers, and mostly buffers of the runtime's own heap: only others are looked up in CUDA.
 void Loader::check_buffers(const Graph& graph) const {
-  for (const BufferArgument& buffer : graph.buffers()) {
+  const void* good = nullptr;
+  for (const BufferArgument& buffer : graph.tasks().buffers()) {
+    if (buffer.pointer && (buffer.pointer == good || heap_.holds(buffer.pointer))) continue;
     const std::string wrong = engine_.check_pointer(buffer.pointer);
-    if (wrong.empty()) continue;
-    throw GraphError(name_of(graph, buffer.task) + ", buffer '" + buffer.name + "': " + wrong +
-                     ". Allocate it with Runtime::allocate() first.");
+    if (!wrong.empty())
+      throw GraphError(name_of(graph, buffer.task) + ", buffer '" + buffer.name + "': " + wrong +
+                       ". Allocate it with Runtime::allocate() first.");
+    good = buffer.pointer;
   }
 }
 
@@ -131,75 +152,68 @@ void Loader::check_sizes(const Graph& graph, const GraphImage& image) const {
   if (graph.result_bytes() > dev_.result_bytes)
     throw CapacityError("the graph's results take " + std::to_string(graph.result_bytes()) +
                         " bytes: raise Options::result_bytes from " + std::to_string(dev_.result_bytes) + " to that");
-  if (!(image.run.flags & kAllWorkers)) check_queue(image.records.size(), dev_);
-  for (std::uint32_t task = 0; dev_.page_count && task < graph.size(); ++task) check_dependents(graph, task, dev_);
-  if (image.records.size() > max_tasks_) no_room("tasks", image.records.size(), "max_tasks", max_tasks_);
-  if (image.edges.size() > max_edges_) no_room("edges", image.edges.size(), "max_edges", max_edges_);
+  if (!(image.run.flags & kAllWorkers)) check_queue(image.records, dev_, most_queued_);
+  const bool may_fetch = dev_.page_count && graph.tasks().has_attributes();
+  for (std::uint32_t task = 0; may_fetch && task < graph.size(); ++task) check_dependents(graph, task, dev_);
+  if (image.records > limits_.tasks) no_room("tasks", image.records, "max_tasks", limits_.tasks);
+  if (image.edges > limits_.edges) no_room("edges", image.edges, "max_edges", limits_.edges);
 }
 
-namespace {
-/// An empty range gets the position `end`, which is never allocated, so releasing it later does nothing.
-std::optional<std::uint64_t> take_range(FreeList& list, std::size_t size, std::uint32_t end) {
-  return size ? list.allocate(size) : end;
-}
-}  // namespace
-
-bool Loader::allocate(LoadedGraph& loaded, const GraphImage& image, std::size_t& needs_heap) {
-  loaded.placed = true;  // from here on unload() frees what was allocated
+/// Allocates what lies in the heap.
+bool Loader::allocate(LoadedGraph& loaded, const GraphImage& image, Shortage& shortage) {
   const auto take = [&](std::size_t bytes, void*& to) {
-    if (!bytes || needs_heap) return;
+    if (!bytes || shortage) return;
     to = heap_.try_allocate(bytes);
-    if (!to) needs_heap = bytes;
+    if (!to) shortage.heap_bytes = bytes;
   };
-  const bool compiled = loaded.kind == GraphKind::compiled;
-  take(image.counters.size() * overlap_ * sizeof(std::uint64_t), loaded.counters);
   take(image.phases.size() * sizeof(Phase), loaded.phases);
-  take(compiled ? ScheduleParts(image.schedule).bytes : 0, loaded.schedule);
+  take(loaded.kind == GraphKind::compiled ? ScheduleParts(image.schedule).bytes : 0, loaded.schedule);
   take(image.schedule.operand_bytes, loaded.operands);
-  return !needs_heap;
+  return !shortage;
 }
 
-void Loader::reserve(LoadedGraph& loaded, const GraphImage& image) {
+/// Reserves the graph's extent in the arena, and its room in the ready queues.
+bool Loader::reserve(LoadedGraph& loaded, const GraphImage& image, const ArenaLayout& layout, Shortage& shortage) {
+  const std::uint64_t queued = image.records + std::uint64_t{dev_.spawn_capacity};
+  if (loaded.kind == GraphKind::dynamic && queued > dev_.queue_room) shortage.queue_slots = queued;
   std::scoped_lock lock(mutex_);
-  // A compiled graph has no records (its instructions contain them), and a phased or compiled graph has no edges.
-  const auto records = take_range(records_, image.records.size(), max_tasks_);
-  const auto edges = take_range(edges_, image.edges.size(), max_edges_);
-  const auto exec = execs_.allocate(1);
-  if (records && edges && exec) {
-    loaded.first_record = static_cast<std::uint32_t>(*records);
-    loaded.first_edge = static_cast<std::uint32_t>(*edges);
-    loaded.exec = static_cast<std::uint32_t>(*exec);
-    loaded.reserved = true;
-    return;
-  }
-  if (records) records_.release(*records);
-  if (edges) edges_.release(*edges);
-  if (exec) execs_.release(*exec);
-  if (!records) no_room("tasks", image.records.size(), "max_tasks", max_tasks_);
-  if (!edges) no_room("edges", image.edges.size(), "max_edges", max_edges_);
-  no_room("executables", 1, "max_executables", max_executables_);
+  check_limits(image);
+  const auto first = arena_.allocate(layout.units());
+  if (!first) shortage.arena_units = layout.units();
+  if (first && shortage) arena_.release(*first);
+  if (shortage) return false;
+  used_.tasks += loaded.records = image.records;
+  used_.edges += loaded.edges = static_cast<std::uint32_t>(image.edges);
+  ++used_.executables;
+  loaded.first_unit = *first;
+  loaded.first_record = static_cast<std::uint32_t>(*first + layout.exec);
+  loaded.first_bank = *first + layout.first_bank();
+  loaded.bank_units = layout.bank;
+  loaded.placed = true;
+  return true;
 }
 
-void Loader::place(LoadedGraph& loaded, GraphImage& image) {
-  for (TaskRecord& record : image.records) record.header.first_edge += loaded.first_edge;
+void Loader::check_limits(const GraphImage& image) const {
+  if (image.records && used_.tasks + image.records > limits_.tasks) no_room("tasks", image.records, "max_tasks", limits_.tasks);
+  if (image.edges && used_.edges + image.edges > limits_.edges) no_room("edges", image.edges, "max_edges", limits_.edges);
+  if (used_.executables + 1 > limits_.executables) no_room("executables", 1, "max_executables", limits_.executables);
+}
+
+void Loader::place(LoadedGraph& loaded, GraphImage& image, const Graph& graph, const ArenaLayout& layout) {
+  constexpr std::uint32_t kEdges = ArenaLayout::kUnit / sizeof(Edge), kExecs = ArenaLayout::kUnit / sizeof(ExecRecord);
   image.run.first_record = loaded.first_record;
-  image.run.first_root += loaded.first_edge;
-  image.run.exec = loaded.exec;
+  image.run.first_root += static_cast<std::uint32_t>((loaded.first_unit + layout.first_edge()) * kEdges);
+  image.run.exec = static_cast<std::uint32_t>(loaded.first_unit * kExecs);
   image.run.serial = next_serial();
   image.run.param_bytes = static_cast<std::uint32_t>(loaded.params.size());
   loaded.constants = image.run;
   image.exec.phases = static_cast<const Phase*>(loaded.phases);
   image.exec.schedule = static_cast<Schedule*>(loaded.schedule);
-  const auto copy = [&](void* to, const auto& from) {
-    if (!from.empty()) engine_.copy_to_device(to, from.data(), from.size() * sizeof(from[0]));
-  };
-  copy(dev_.records + loaded.first_record, image.records);
-  copy(dev_.edges + loaded.first_edge, image.edges);
-  copy(loaded.phases, image.phases);
-  for (std::uint32_t bank = 0; bank < overlap_; ++bank)
-    copy(static_cast<std::uint64_t*>(loaded.counters) + bank * image.counters.size(), image.counters);
+  if (loaded.phases) engine_.copy_to_device(loaded.phases, image.phases.data(), image.phases.size() * sizeof(Phase));
   if (loaded.schedule) place_schedule(loaded, image);
-  engine_.copy_to_device(dev_.execs + loaded.exec, &image.exec, sizeof(ExecRecord));
+  Upload upload(engine_, dev_.records + loaded.first_unit, layout.units() * ArenaLayout::kUnit);
+  write_image(image, graph, layout, loaded.first_unit, upload);
+  loaded.upload = upload.finish();
 }
 
 void Loader::place_schedule(LoadedGraph& loaded, const GraphImage& image) {
@@ -227,18 +241,62 @@ void Loader::place_schedule(LoadedGraph& loaded, const GraphImage& image) {
   engine_.copy_to_device(base, bytes.data(), bytes.size());
 }
 
-/// Frees the graph's memory and ranges. Does nothing in a child of fork(), where they belong to the parent.
+/// Frees the graph's memory and its extent. Does nothing in a child of fork(), where they belong to the parent.
 void Loader::unload(LoadedGraph& graph) {
-  if (!graph.placed || process_ != this_process()) return;
-  if (graph.counters) heap_.release(graph.counters);
+  if (process_ != this_process()) return;
   if (graph.phases) heap_.release(graph.phases);
   if (graph.schedule) heap_.release(graph.schedule);
   if (graph.operands) heap_.release(graph.operands);
-  if (!graph.reserved) return;
+  if (!graph.placed) return;
   std::scoped_lock lock(mutex_);
-  records_.release(graph.first_record);
-  edges_.release(graph.first_edge);
-  execs_.release(graph.exec);
+  arena_.release(graph.first_unit);
+  used_.tasks -= graph.records;
+  used_.edges -= graph.edges;
+  --used_.executables;
+}
+
+std::uint64_t Loader::used_units() {
+  std::scoped_lock lock(mutex_);
+  return arena_.used();
+}
+
+void Loader::grow(const Shortage& shortage) {
+  if (shortage.heap_bytes) heap_.release(heap_.grow(shortage.heap_bytes));
+  if (!shortage.arena_units && !shortage.queue_slots) return;
+  std::unique_lock moves(moving_);
+  if (shortage.queue_slots > dev_.queue_room) memory_.grow_queues(shortage.queue_slots);
+  if (!shortage.arena_units) return;
+  grow_arena(shortage.arena_units);
+}
+
+/// Doubles the arena, so that a program that loads more and more graphs rarely parks the kernel.
+void Loader::grow_arena(std::uint64_t lacking) {
+  const std::uint64_t units = memory_.arena_units();
+  try {
+    memory_.grow_arena(std::max(2 * units, units + lacking));
+  } catch (const CapacityError&) {
+    if (lacking >= units) throw;
+    memory_.grow_arena(units + lacking);
+  }
+  std::scoped_lock lock(mutex_);
+  arena_.add(units, memory_.arena_units() - units);
+}
+
+// ---- memory that loads use one after the other ----
+
+GraphLinks Loader::take_links() {
+  std::scoped_lock lock(mutex_);
+  if (links_.empty()) return {};
+  GraphLinks links = std::move(links_.back());
+  links_.pop_back();
+  return links;
+}
+
+void Loader::keep_links(GraphLinks links) {
+  constexpr std::size_t kMost = 4, kMostBytes = std::size_t{64} << 20;
+  if (links.bytes() == 0 || links.bytes() > kMostBytes) return;
+  std::scoped_lock lock(mutex_);
+  if (links_.size() < kMost) links_.push_back(std::move(links));
 }
 
 }  // namespace flywheel::detail

@@ -35,26 +35,19 @@ std::string type_name(std::type_index type) {
   return status == 0 ? text.get() : type.name();
 }
 
-std::uint32_t ResultLayout::add(std::size_t bytes, std::size_t alignment, std::type_index type) {
-  constexpr std::uint64_t kMost = kNoResult;  // means "no result", so no result may have this offset
-  const std::uint64_t at = (bytes_ + alignment - 1) / alignment * alignment;
-  if (at + bytes > kMost)
-    throw CapacityError("the result of one more " + type_name(type) + " takes those of the graph to " +
-                        std::to_string(at + bytes) + " bytes, and " + std::to_string(kMost) +
-                        " is the most: write results to a buffer, or split the graph");
-  bytes_ = at + bytes;
-  return static_cast<std::uint32_t>(at);
+void ResultLayout::too_many(std::uint64_t bytes, std::type_index type) {
+  throw CapacityError("the result of one more " + type_name(type) + " takes those of the graph to " + std::to_string(bytes) +
+                      " bytes, and " + std::to_string(kMost) + " is the most: write results to a buffer, or split the graph");
 }
 }  // namespace detail
 
 Graph::Graph() : id_(next_graph_id()) {}
 
 void Graph::swap(Graph& other) noexcept {
-  std::swap(nodes_, other.nodes_);
+  std::swap(tasks_, other.tasks_);
   std::swap(gangs_, other.gangs_);
   std::swap(stages_, other.stages_);
   std::swap(stage_, other.stage_);
-  std::swap(buffers_, other.buffers_);
   std::swap(params_, other.params_);
   std::swap(results_, other.results_);
   std::swap(phase_, other.phase_);
@@ -62,25 +55,18 @@ void Graph::swap(Graph& other) noexcept {
   std::swap(id_, other.id_);
 }
 
-std::uint32_t Graph::add_node(std::type_index type, const void* args, std::size_t bytes, const After& waits,
-                              Priority priority) {
+void Graph::refuse_waits(std::type_index type, const After& waits) const {
   for (const std::uint64_t graph : waits.graphs)
     if (graph != id_) wrong_graph("a " + type_name(type));
-  if (phased_ && !waits.tasks.empty())
-    throw GraphError("a " + type_name(type) +
-                     " names a dependency in a phased graph: the phases order its tasks; "
-                     "leave out after(), or leave out phase()");
-  GraphNode node{type, {}, kNoResult, priority, false, phase_, waits.tasks, kAnyWorker, kNoGang, 0, 0, {}};
-  node.stage = stage_;
-  std::memcpy(node.args.data(), args, bytes);
-  nodes_.push_back(std::move(node));
-  return size() - 1;
+  throw GraphError("a " + type_name(type) +
+                   " names a dependency in a phased graph: the phases order its tasks; "
+                   "leave out after(), or leave out phase()");
 }
 
 void Graph::add_edge(std::uint32_t before, std::uint64_t before_graph, std::uint32_t then, std::uint64_t then_graph) {
   if (before_graph != id_ || then_graph != id_) wrong_graph("task " + std::to_string(then));
   if (phased_) throw GraphError("edge() in a phased graph: the phases order its tasks");
-  nodes_[then].predecessors.push_back(before);
+  tasks_.add_edge(before, then);
 }
 
 std::uint32_t Graph::known_task(std::uint32_t task, std::uint64_t graph) const {
@@ -90,34 +76,31 @@ std::uint32_t Graph::known_task(std::uint32_t task, std::uint64_t graph) const {
 }
 
 void Graph::place_node(std::uint32_t task, std::uint64_t graph, std::uint32_t worker) {
-  nodes_[known_task(task, graph)].worker = worker;
+  tasks_.attributes(known_task(task, graph)).worker = worker;
 }
 
 void Graph::add_gang(std::vector<std::uint32_t> tasks) {
   if (tasks.empty()) return;
-  std::vector<bool> seen(nodes_.size());
+  std::vector<bool> seen(size());
   for (const std::uint32_t task : tasks) {
-    if (nodes_[task].gang != kNoGang || seen[task])
+    if (tasks_[task].gang != kNoGang || seen[task])
       throw GraphError(name_of(*this, task) +
                        " is named twice in Graph::together(): name all that run together in one call, each "
                        "once");
     seen[task] = true;
   }
-  for (const std::uint32_t task : tasks) nodes_[task].gang = static_cast<std::uint32_t>(gangs_.size());
+  for (const std::uint32_t task : tasks) tasks_.attributes(task).gang = static_cast<std::uint32_t>(gangs_.size());
   gangs_.push_back(std::move(tasks));
 }
 
 void Graph::phase() {
-  const bool has_edges = std::any_of(nodes_.begin(), nodes_.end(), [](const GraphNode& n) { return !n.predecessors.empty(); });
-  if (has_edges) throw GraphError("phase() in a graph whose tasks name dependencies: use one or the other");
+  if (tasks_.has_edges()) throw GraphError("phase() in a graph whose tasks name dependencies: use one or the other");
   phased_ = true;
-  if (!nodes_.empty() && nodes_.back().phase == phase_) ++phase_;
+  if (size() && tasks_.phase_of(size() - 1) == phase_) ++phase_;
 }
 
-void Graph::begin_grid() { phase(); }
-
 void Graph::end_grid() {
-  nodes_.back().grid = true;
+  tasks_.set_grid(phase_);
   phase();
 }
 
@@ -151,10 +134,10 @@ std::string quoted(const std::string& text) {
 std::map<std::string, std::vector<std::uint32_t>> frames_of(const Graph& graph) {
   std::map<std::string, std::vector<std::uint32_t>> frames;
   for (std::uint32_t task = 0; task < graph.size(); ++task) {
-    const GraphNode& node = graph.nodes()[task];
-    const std::string& stage = graph.stages()[node.stage];
-    frames[graph.phase_count() ? "phase " + std::to_string(node.phase) + (stage.empty() ? "" : ", " + stage) : stage].push_back(
-        task);
+    const std::string& stage = graph.stages()[graph.tasks().stage_of(task)];
+    frames[graph.phase_count() ? "phase " + std::to_string(graph.tasks().phase_of(task)) + (stage.empty() ? "" : ", " + stage)
+                               : stage]
+        .push_back(task);
   }
   return frames;
 }
@@ -167,11 +150,11 @@ std::string Graph::to_dot() const {
     if (!title.empty()) text += "  subgraph cluster_" + std::to_string(frame++) + " {\n  label=" + quoted(title) + "\n";
     for (const std::uint32_t task : tasks)
       text +=
-          "  t" + std::to_string(task) + " [label=" + quoted(std::to_string(task) + " " + type_name(nodes_[task].type)) + "]\n";
+          "  t" + std::to_string(task) + " [label=" + quoted(std::to_string(task) + " " + type_name(tasks_[task].type)) + "]\n";
     if (!title.empty()) text += "  }\n";
   }
   for (std::uint32_t task = 0; task < size(); ++task)
-    for (const std::uint32_t before : nodes_[task].predecessors)
+    for (const std::uint32_t before : tasks_.predecessors(task))
       text += "  t" + std::to_string(before) + " -> t" + std::to_string(task) + "\n";
   return text + "}\n";
 }

@@ -2,7 +2,6 @@
 // <flywheel/flywheel.hpp>. Nothing here touches a device; Runtime::load() checks a graph and places it there.
 #pragma once
 
-#include <array>
 #include <cstring>
 #include <iterator>
 #include <string>
@@ -12,6 +11,8 @@
 
 #include "../../runtime/records/task_type.hpp"
 #include "../base/error.hpp"
+#include "../tasks/small_list.hpp"
+#include "../tasks/task_store.hpp"
 
 namespace flywheel {
 
@@ -26,8 +27,8 @@ struct TaskRef {
 
 /// The tasks that a new task waits for. Made by after().
 struct After {
-  std::vector<std::uint32_t> tasks;
-  std::vector<std::uint64_t> graphs;
+  detail::SmallList<std::uint32_t, 6> tasks;
+  detail::SmallList<std::uint64_t, 6> graphs;
 };
 
 namespace detail {
@@ -56,51 +57,23 @@ After after(const Tasks&... tasks) {
 }
 
 namespace detail {
-/// A buffer that a task type names in its `buffers()` member. Runtime::load() checks it.
-struct BufferArgument {
-  std::uint32_t task;
-  const char* name;
-  const void* pointer;
-};
-
-inline constexpr std::uint32_t kAnyWorker = 0xffffffffu;
-inline constexpr std::uint32_t kNoGang = 0xffffffffu;
-
-/// A piece of memory that a task names in `dependents()`. Runtime::load() checks it.
-struct DependentPiece {
-  const void* pointer;
-  std::uint32_t bytes;
-};
-
-/// A task before its graph is loaded.
-struct GraphNode {
-  std::type_index type;
-  std::array<unsigned char, kTaskArgBytes> args;
-  std::uint32_t result_offset;
-  Priority priority;
-  bool grid;
-  std::uint32_t phase;
-  std::vector<std::uint32_t> predecessors;
-  // For compiled graphs.
-  std::uint32_t worker = kAnyWorker;  // the worker chosen by Graph::place()
-  std::uint32_t gang = kNoGang;       // its index in Graph::gangs()
-  std::uint32_t operand_bytes = 0;    // in the operand stream, see runtime/compiled/operands.hpp
-  std::uint32_t dependent_pages = 0;
-  std::vector<DependentPiece> dependents;
-  bool early = false;       // its roles begin before its predecessors have ended
-  double cost_ns = 0;       // what its type's cost_ns() says; 0 if it has none
-  std::uint32_t stage = 0;  // its index in Graph::stages()
-};
-
 /// Assigns the results of a graph's tasks their offsets in the results of a run.
 class ResultLayout {
  public:
   /// Adds a result and returns its offset in bytes. Throws CapacityError, naming the task's type, if it does not fit in
   /// 32 bits.
-  std::uint32_t add(std::size_t bytes, std::size_t alignment, std::type_index type);
+  std::uint32_t add(std::size_t bytes, std::size_t alignment, std::type_index type) {
+    const std::uint64_t at = (bytes_ + alignment - 1) / alignment * alignment;
+    if (at + bytes > kMost) too_many(at + bytes, type);
+    bytes_ = at + bytes;
+    return static_cast<std::uint32_t>(at);
+  }
   std::uint64_t bytes() const { return bytes_; }
 
  private:
+  static constexpr std::uint64_t kMost = kNoResult;  // means "no result", so no result may have this offset
+  [[noreturn]] static void too_many(std::uint64_t bytes, std::type_index type);
+
   std::uint64_t bytes_ = 0;
 };
 }  // namespace detail
@@ -129,13 +102,11 @@ class Graph {
   auto add(const Task& task, const After& waits = {}, Priority priority = Priority::inherit) {
     static_assert(detail::check_task_type<Task>());
     using Result = decltype(task(std::declval<detail::AnyBlock<false>&>()));
-    Addition addition(*this);
-    const std::uint32_t result = add_result<Result>(typeid(Task));
-    const std::uint32_t index = add_node(typeid(Task), &task, sizeof(Task), waits, priority);
-    nodes_[index].result_offset = result;
-    note_buffers(task, index);
-    note_compiled(task, index);
-    addition.keep();
+    check_waits(typeid(Task), waits);
+    detail::ResultLayout results = results_;
+    const std::uint32_t result = add_result<Result>(results, typeid(Task));
+    const std::uint32_t index = add_task(task, waits, priority, result);
+    results_ = results;
     return TaskRef<Result>{index, result, id_};
   }
   template <class Task>
@@ -176,11 +147,17 @@ class Graph {
   template <class Task>
   void add_grid(const Task& task) {
     static_assert(detail::check_task_type<Task>());
-    Addition addition(*this);
-    begin_grid();
-    note_buffers(task, add_node(typeid(Task), &task, sizeof(Task), {}, Priority::inherit));
+    const std::uint32_t phase_before = phase_;
+    const bool phased_before = phased_;
+    try {
+      phase();
+      add_task(task, {}, Priority::inherit, kNoResult);
+    } catch (...) {
+      phase_ = phase_before;
+      phased_ = phased_before;
+      throw;
+    }
     end_grid();
-    addition.keep();
   }
 
   /// Adds a parameter: a value that may differ from run to run, and that bodies read with block.param(). A run that
@@ -197,11 +174,12 @@ class Graph {
   /// The graph as input for Graphviz (`dot -Tsvg`): tasks, their dependencies, and a frame around each stage or phase.
   std::string to_dot() const;
 
-  std::uint32_t size() const { return static_cast<std::uint32_t>(nodes_.size()); }
+  std::uint32_t size() const { return tasks_.size(); }
 
   // What load() reads.
-  const std::vector<detail::GraphNode>& nodes() const { return nodes_; }
-  const std::vector<detail::BufferArgument>& buffers() const { return buffers_; }
+  detail::GraphNodes nodes() const { return detail::GraphNodes(tasks_); }
+  const detail::TaskStore& tasks() const { return tasks_; }
+  const std::vector<detail::BufferArgument>& buffers() const { return tasks_.buffers(); }
   const std::vector<unsigned char>& params() const { return params_; }
   std::uint64_t result_bytes() const { return results_.bytes(); }
   const std::vector<std::vector<std::uint32_t>>& gangs() const { return gangs_; }
@@ -210,61 +188,62 @@ class Graph {
   std::uint64_t id() const { return id_; }
 
  private:
-  /// Undoes what was added to the graph since its construction, unless keep() is called.
-  class Addition {
-   public:
-    explicit Addition(Graph& graph)
-        : graph_(graph),
-          nodes_(graph.nodes_.size()),
-          buffers_(graph.buffers_.size()),
-          results_(graph.results_),
-          phase_(graph.phase_),
-          phased_(graph.phased_) {}
-    ~Addition() {
-      if (kept_) return;
-      graph_.nodes_.erase(graph_.nodes_.begin() + static_cast<std::ptrdiff_t>(nodes_), graph_.nodes_.end());
-      graph_.buffers_.resize(buffers_);
-      graph_.results_ = results_;
-      graph_.phase_ = phase_;
-      graph_.phased_ = phased_;
-    }
-    Addition(const Addition&) = delete;
-    Addition& operator=(const Addition&) = delete;
-    void keep() { kept_ = true; }
-
-   private:
-    Graph& graph_;
-    std::size_t nodes_, buffers_;
-    detail::ResultLayout results_;
-    std::uint32_t phase_;
-    bool phased_;
-    bool kept_ = false;
-  };
-
-  std::uint32_t add_node(std::type_index type, const void* args, std::size_t bytes, const After& waits, Priority priority);
+  void check_waits(std::type_index type, const After& waits) const {
+    for (const std::uint64_t graph : waits.graphs)
+      if (graph != id_) refuse_waits(type, waits);
+    if (phased_ && !waits.tasks.empty()) refuse_waits(type, waits);
+  }
+  [[noreturn]] void refuse_waits(std::type_index type, const After& waits) const;
   void add_edge(std::uint32_t before, std::uint64_t before_graph, std::uint32_t then, std::uint64_t then_graph);
   std::uint32_t known_task(std::uint32_t task, std::uint64_t graph) const;
   void place_node(std::uint32_t task, std::uint64_t graph, std::uint32_t worker);
   void add_gang(std::vector<std::uint32_t> tasks);
   std::uint32_t add_param(const void* value, std::size_t bytes, std::size_t alignment);
-  void begin_grid();
   void end_grid();
   void swap(Graph& other) noexcept;
 
   template <class Result>
-  std::uint32_t add_result(std::type_index type) {
+  std::uint32_t add_result(detail::ResultLayout& results, std::type_index type) const {
     if constexpr (std::is_void_v<Result>) {
       return kNoResult;
     } else {
       static_assert(std::is_trivially_copyable_v<Result> && sizeof(Result) <= 64 && alignof(Result) <= 16,
                     "a task may return a plain value of up to 64 bytes; write larger results to a buffer");
-      return results_.add(sizeof(Result), alignof(Result), type);
+      return results.add(sizeof(Result), alignof(Result), type);
+    }
+  }
+
+  /// Adds the task, or nothing if a function of its type throws.
+  template <class Task>
+  std::uint32_t add_task(const Task& task, const After& waits, Priority priority, std::uint32_t result) {
+    const auto write = [&] {
+      const std::uint32_t index =
+          tasks_.add(typeid(Task), {waits.tasks.begin(), waits.tasks.size()}, priority, result, phase_, stage_);
+      unsigned char* args = tasks_.args(index);
+      std::memcpy(args, &task, sizeof(Task));
+      std::memset(args + sizeof(Task), 0, kTaskArgBytes - sizeof(Task));
+      return index;
+    };
+    using Is = detail::Asks<const Task>;
+    if constexpr (Is::buffers || Is::cost_ns || Is::operand_bytes || Is::dependent_pages || Is::early) {
+      const detail::TaskStore::Mark mark = tasks_.mark();
+      try {
+        const std::uint32_t index = write();
+        note_buffers(task, index);
+        note_compiled(task, index);
+        return index;
+      } catch (...) {
+        tasks_.cut(mark);
+        throw;
+      }
+    } else {
+      return write();
     }
   }
 
   template <class Task>
   void note_buffers(const Task& task, std::uint32_t index) {
-    const auto note = [&](const char* name, const void* pointer) { buffers_.push_back({index, name, pointer}); };
+    const auto note = [&](const char* name, const void* pointer) { tasks_.add_buffer({index, name, pointer}); };
     if constexpr (requires { task.buffers(note); }) task.buffers(note);
   }
 
@@ -272,20 +251,19 @@ class Graph {
   /// runtime/compiled/operands.hpp.
   template <class Task>
   void note_compiled(const Task& task, std::uint32_t index) {
-    if constexpr (requires { task.cost_ns(); }) nodes_[index].cost_ns = task.cost_ns();
-    if constexpr (requires { task.operand_bytes(); }) nodes_[index].operand_bytes = task.operand_bytes();
+    if constexpr (requires { task.cost_ns(); }) tasks_.attributes(index).cost_ns = task.cost_ns();
+    if constexpr (requires { task.operand_bytes(); }) tasks_.attributes(index).operand_bytes = task.operand_bytes();
     if constexpr (requires { task.dependent_pages(); }) {
-      nodes_[index].dependent_pages = task.dependent_pages();
-      task.dependents([&](const void* pointer, std::uint32_t bytes) { nodes_[index].dependents.push_back({pointer, bytes}); });
+      tasks_.attributes(index).dependent_pages = task.dependent_pages();
+      task.dependents([&](const void* pointer, std::uint32_t bytes) { tasks_.add_dependent(index, {pointer, bytes}); });
     }
-    if constexpr (requires { Task::kEarly; }) nodes_[index].early = Task::kEarly;
+    if constexpr (requires { Task::kEarly; }) tasks_.attributes(index).early = Task::kEarly;
   }
 
-  std::vector<detail::GraphNode> nodes_;
+  detail::TaskStore tasks_;
   std::vector<std::vector<std::uint32_t>> gangs_;
   std::vector<std::string> stages_{""};  // the names of all stages so far
   std::uint32_t stage_ = 0;
-  std::vector<detail::BufferArgument> buffers_;
   std::vector<unsigned char> params_;
   detail::ResultLayout results_;
   std::uint32_t phase_ = 0;

@@ -2,30 +2,14 @@
 
 #include <algorithm>
 
+#include "schedule_lists.hpp"
 #include "task_name.hpp"
 
 namespace flywheel::detail {
 
-TaskLists predecessors_of(const Graph& graph) {
-  TaskLists all;
-  for (const GraphNode& node : graph.nodes()) {
-    all.push_back(node.predecessors);
-    std::sort(all.back().begin(), all.back().end());
-    all.back().erase(std::unique(all.back().begin(), all.back().end()), all.back().end());
-  }
-  return all;
-}
-
-TaskLists successors_of(const TaskLists& predecessors) {
-  TaskLists all(predecessors.size());
-  for (std::uint32_t task = 0; task < predecessors.size(); ++task)
-    for (const std::uint32_t before : predecessors[task]) all[before].push_back(task);
-  return all;
-}
-
 namespace {
 /// Kahn's algorithm. Returns the tasks that can never start because they are in a cycle or behind one.
-std::vector<bool> never_ready(const TaskLists& predecessors, const TaskLists& successors) {
+std::vector<bool> never_ready(const Lists& predecessors, const Lists& successors) {
   std::vector<std::uint32_t> waits, ready;
   for (std::uint32_t task = 0; task < predecessors.size(); ++task) {
     waits.push_back(static_cast<std::uint32_t>(predecessors[task].size()));
@@ -44,26 +28,25 @@ std::vector<bool> never_ready(const TaskLists& predecessors, const TaskLists& su
 }  // namespace
 
 std::string find_cycle(const Graph& graph) {
-  const TaskLists predecessors = predecessors_of(graph);
-  const std::vector<bool> stuck = never_ready(predecessors, successors_of(predecessors));
+  const Lists predecessors = predecessors_of(graph);
+  const std::vector<bool> stuck = never_ready(predecessors, turned(predecessors, graph.size()));
   const auto first = std::find(stuck.begin(), stuck.end(), true);
   if (first == stuck.end()) return {};
   // Every stuck task has a stuck predecessor, so the walk back along these must reach a task for the second time.
   std::vector<std::uint32_t> path{static_cast<std::uint32_t>(first - stuck.begin())};
-  for (;;) {
-    const auto& before = predecessors[path.back()];
-    const std::uint32_t next = *std::find_if(before.begin(), before.end(), [&](std::uint32_t t) { return stuck[t]; });
-    const bool came_round = std::find(path.begin(), path.end(), next) != path.end();
-    path.push_back(next);
-    if (!came_round) continue;
-    std::string text;
-    const auto begin = std::find(path.begin(), path.end(), next);
-    for (auto it = path.end(); it != begin;) {
-      --it;
-      text += name_of(graph, *it) + (it == begin ? "" : " -> ");
-    }
-    return text;
+  std::vector<bool> passed(graph.size());
+  while (!passed[path.back()]) {
+    passed[path.back()] = true;
+    const Indices before = predecessors[path.back()];
+    path.push_back(*std::find_if(before.begin(), before.end(), [&](std::uint32_t t) { return stuck[t]; }));
   }
+  std::string text;
+  const auto begin = std::find(path.begin(), path.end(), path.back());
+  for (auto it = path.end(); it != begin;) {
+    --it;
+    text += name_of(graph, *it) + (it == begin ? "" : " -> ");
+  }
+  return text;
 }
 
 }  // namespace flywheel::detail

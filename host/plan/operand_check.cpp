@@ -58,12 +58,13 @@ class OperandCheck {
   std::string name() const { return name_of(graph_, task_); }
 
   const Graph& graph_;
-  const GraphNode& node_;
+  const GraphNode node_;
   std::uint32_t task_;
 };
 }  // namespace
 
 void check_operands(const Graph& graph) {
+  if (!graph.tasks().has_attributes()) return;
   for (std::uint32_t task = 0; task < graph.size(); ++task) OperandCheck(graph, task)();
 }
 

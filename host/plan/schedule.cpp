@@ -12,21 +12,22 @@
 
 namespace flywheel::detail {
 
-namespace {
-
-constexpr double kUnknownCostNs = 1000;
-constexpr std::uint32_t kNoTask = 0xffffffffu;
-
 Lists predecessors_of(const Graph& graph) {
   Lists lists;
-  for (const GraphNode& node : graph.nodes()) {
-    const auto own = lists.items.insert(lists.items.end(), node.predecessors.begin(), node.predecessors.end());
+  for (std::uint32_t task = 0; task < graph.size(); ++task) {
+    const Predecessors named = graph.tasks().predecessors(task);
+    const auto own = lists.items.insert(lists.items.end(), named.begin(), named.end());
     std::sort(own, lists.items.end());
     lists.items.erase(std::unique(own, lists.items.end()), lists.items.end());
     lists.ends.push_back(lists.items.size());
   }
   return lists;
 }
+
+namespace {
+
+constexpr double kUnknownCostNs = 1000;
+constexpr std::uint32_t kNoTask = 0xffffffffu;
 
 void check_gang(const Graph& graph, std::uint32_t workers, const std::vector<std::uint32_t>& gang) {
   if (gang.size() > workers)

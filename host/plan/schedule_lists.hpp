@@ -1,5 +1,5 @@
 // Lists of indices, and the steps of make_schedule() that use them. The lists lie end to end in one allocation, since a
-// graph may have millions of edges. Included by the schedule*.cpp files.
+// graph may have millions of edges. Included by the schedule*.cpp files and by graph_cycle.cpp.
 #pragma once
 
 #include <numeric>
@@ -36,6 +36,9 @@ inline Lists turned(const Lists& lists, std::uint32_t count) {
     for (const std::uint32_t item : lists[i]) result.items[next[item]++] = i;
   return result;
 }
+
+/// The predecessors of each task, in rising order and each once.
+Lists predecessors_of(const Graph& graph);
 
 /// The longest path in ns from the start of each task to the end of the graph, with `hop_ns` for each edge. In `order`
 /// each task comes before its successors.

@@ -11,7 +11,7 @@ inline std::string task_text(std::uint32_t task, std::type_index type, const std
 }
 /// The same of a task of a graph.
 inline std::string name_of(const Graph& graph, std::uint32_t task) {
-  const GraphNode& node = graph.nodes()[task];
+  const GraphNode node = graph.nodes()[task];
   return task_text(task, node.type, graph.stages()[node.stage]);
 }
 

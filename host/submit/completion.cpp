@@ -104,7 +104,7 @@ Trace collect_trace(Engine& engine, const DeviceState& dev, const RunRecord& run
   std::vector<std::string> names, types;
   for (std::uint32_t task = 0; task < run.graph->task_count; ++task) {
     names.push_back(run.graph->task_name(task));
-    types.push_back(type_name(run.graph->types[task]));
+    types.push_back(type_name(run.graph->type_of(task)));
   }
   return {dev.workers,      dev.trace.capacity, std::move(lanes),          std::move(events),
           std::move(names), std::move(types),   run.graph->dependent_bytes};

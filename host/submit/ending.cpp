@@ -18,7 +18,7 @@ std::string stalled_task(const DeviceState& dev, const RunRecord& run, const Sta
   const bool of_all = run.graph->kind != GraphKind::dynamic;  // in collective runs the item is the task's index
   if (of_all) return run.graph->task_name(stall.item.record);
   if (run.root && stall.item.record == dev.inline_base + run.slot) return run.graph->task_name(run.root->header.local);
-  if (stall.item.record >= dev.spawn_base && stall.item.record < dev.inline_base) return "a spawned task";
+  if (stall.item.record - dev.spawn_base < dev.spawn_capacity) return "a spawned task";
   return run.graph->task_name(stall.item.record - run.graph->first_record + run.graph->first_local);
 }
 

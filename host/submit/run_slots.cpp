@@ -46,8 +46,7 @@ Message submission_of(const RunRecord& run) {
   if (run.packs) words.flags = kPhased | kPack;
   if (run.traced) words.flags |= kTraced;
   words.priority = run.priority;
-  const auto bank =
-      reinterpret_cast<std::uint64_t>(static_cast<std::uint64_t*>(graph.counters) + std::size_t{run.bank} * graph.task_count);
+  const std::uint64_t bank = graph.kind == GraphKind::dynamic ? graph.bank_address(run.bank) : 0;
   words.counters[0] = static_cast<std::uint32_t>(bank);
   words.counters[1] = static_cast<std::uint32_t>(bank >> 32);
   if (run.root) std::memcpy(message.carried, run.root.get(), sizeof(TaskRecord));

@@ -21,11 +21,12 @@ struct Phase {
 };
 
 /// A loaded graph. Immutable while loaded. Everything else that workers need of a graph comes with each run, see RunConstants.
-struct ExecRecord {
+struct alignas(32) ExecRecord {
   const Phase* phases;  // phased graphs
   Schedule* schedule;   // compiled graphs
   std::uint32_t phase_count;
   std::uint32_t reserved;
 };
+static_assert(sizeof(TaskRecord) % sizeof(ExecRecord) == 0);  // they lie in one arena, in units of a record
 
 }  // namespace flywheel::detail

@@ -36,11 +36,11 @@ struct Built {
         memory(runtime, config, 16, 1),
         graph(build_tuned_graph(1, config, weights, memory)) {}
 
-  std::vector<const flywheel::detail::GraphNode*> logits() const {
-    std::vector<const flywheel::detail::GraphNode*> nodes;
+  std::vector<flywheel::detail::GraphNode> logits() const {
+    std::vector<flywheel::detail::GraphNode> nodes;
     for (const StageTasks& stage : graph.stages)
       if (std::string_view(stage.name) == "logits")
-        for (const std::uint32_t task : stage.tasks) nodes.push_back(&graph.decode.nodes()[task]);
+        for (const std::uint32_t task : stage.tasks) nodes.push_back(graph.decode.nodes()[task]);
     return nodes;
   }
 
@@ -60,7 +60,7 @@ TEST_CASE("tuned: each task of a vocabulary of more than a million tokens has a 
   std::size_t wrong = 0;
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     TunedLogits task{};
-    std::memcpy(&task, nodes[i]->args.data(), sizeof task);
+    std::memcpy(&task, nodes[i].args.data(), sizeof task);
     wrong += static_cast<std::int64_t>(task.index) != static_cast<std::int64_t>(i);
     wrong += static_cast<std::int64_t>(task.tasks) != static_cast<std::int64_t>(nodes.size());
   }
@@ -74,7 +74,7 @@ TEST_CASE("tuned: the weights of one task are counted in 32 bits, however large 
   const Built built(config, 4096);
   const auto groups = static_cast<std::uint64_t>(config.vocab_size / kGroupRows);
   std::uint64_t bytes = 0;
-  for (const flywheel::detail::GraphNode* node : built.logits()) bytes += node->operand_bytes;
+  for (const flywheel::detail::GraphNode& node : built.logits()) bytes += node.operand_bytes;
   CHECK(bytes == groups * TileShape{4096, 1, 1}.bytes());
 }
 

@@ -8,7 +8,7 @@ from source_text import LIBRARY, blank, is_cpp, line_of, read
 # A file may include its own room and those before it.
 ORDER = {
     "runtime": ("base", "records", "dynamic", "compiled", "cpu"),
-    "host": ("base", "trace", "engine", "kernel", "plan", "load", "single", "collect", "submit", "futures", "api"),
+    "host": ("base", "trace", "engine", "kernel", "tasks", "plan", "load", "single", "collect", "submit", "futures", "api"),
 }
 # The same of an app: its own folders.
 APP_ORDER = {
@@ -16,8 +16,8 @@ APP_ORDER = {
 }
 # The header of a program that only submits, the rooms whose files it brings, and of those what it does not bring.
 SUBMITTER = "host/include/flywheel/flywheel.hpp"
-SUBMITTER_NEEDS = ("runtime/base/", "runtime/records/", "runtime/include/", "host/base/", "host/trace/", "host/plan/", "host/load/",
-                   "host/futures/", "host/api/")
+SUBMITTER_NEEDS = ("runtime/base/", "runtime/records/", "runtime/include/", "host/base/", "host/trace/", "host/tasks/", "host/plan/",
+                   "host/load/", "host/futures/", "host/api/")
 SUBMITTER_LEAVES = "runtime/records/device_state.hpp"
 MOST_FILES = 16
 LONGEST_CHAIN = 8  # files of one room, each of which includes the next

@@ -1,0 +1,43 @@
+// The dependencies of a dynamic graph turned round: the successors of each task, for the edges that workers read.
+// Included by graph_image.hpp.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "../../runtime/records/run.hpp"
+#include "../plan/graph.hpp"
+
+namespace flywheel::detail {
+
+/// Made in time that is linear in tasks and edges. The vectors may be used for one graph after the other.
+class GraphLinks {
+ public:
+  /// Throws GraphError for a cycle.
+  void link(const Graph& graph);
+
+  std::uint32_t edges() const { return static_cast<std::uint32_t>(successors_.size()); }
+  std::uint32_t roots() const { return roots_; }
+  /// The first of the successors of a task among all successors.
+  std::uint32_t first(std::uint32_t task) const { return task ? ends_[task - 1] : 0; }
+  std::uint32_t count(std::uint32_t task) const { return ends_[task] - first(task); }
+  /// All successors, those of the first task first. Of each task they rise.
+  std::span<const std::uint32_t> successors() const { return successors_; }
+  /// Of each task, see wait_word(): predecessors that are named twice count once.
+  std::span<const std::uint32_t> waits() const { return waits_; }
+  /// Fills in the fields that describe sinks and roots.
+  void describe(RunConstants& run) const;
+  std::size_t bytes() const { return (ends_.capacity() + successors_.capacity() + waits_.capacity()) * sizeof(std::uint32_t); }
+
+ private:
+  void link_in_order(const TaskStore& tasks);
+  void link_any(const TaskStore& tasks);
+  void turn_counts_to_ends();
+
+  std::vector<std::uint32_t> ends_;  // of the successors of each task
+  std::vector<std::uint32_t> successors_;
+  std::vector<std::uint32_t> waits_;
+  std::uint32_t roots_ = 0;
+};
+
+}  // namespace flywheel::detail

@@ -1,0 +1,109 @@
+#include "task_store.hpp"
+
+#include <limits>
+
+#include "../base/error.hpp"
+
+namespace flywheel::detail {
+
+void TaskStore::cut(const Mark& mark) {
+  for (std::uint32_t task = mark.records; task < attributes_of_.size(); ++task) attributes_of_[task] = 0;
+  records_.cut(mark.records);
+  if (types_.size() != mark.types) last_type_ = nullptr;
+  types_.erase(types_.begin() + static_cast<std::ptrdiff_t>(mark.types), types_.end());
+  predecessors_.resize(mark.predecessors);
+  waits_.resize(mark.records);
+  attributes_.resize(mark.attributes);
+  dependents_.resize(mark.dependents);
+  buffers_.resize(mark.buffers);
+  may_repeat_ = mark.may_repeat;
+  phases_.cut(mark.records);
+  stages_.cut(mark.records);
+}
+
+std::uint16_t TaskStore::number_of(const std::type_info& type) {
+  const auto found = std::find(types_.begin(), types_.end(), std::type_index(type));
+  const auto number = static_cast<std::size_t>(found - types_.begin());
+  if (number > std::numeric_limits<std::uint16_t>::max())
+    throw CapacityError("the graph has tasks of " + std::to_string(number) + " types, and that is the most: split it");
+  if (found == types_.end()) types_.emplace_back(type);
+  last_type_ = &type;
+  return last_number_ = static_cast<std::uint16_t>(number);
+}
+
+/// Rising predecessors differ. Of a short list all pairs are compared; a long one in another order may have repeats.
+void TaskStore::note_repeats(std::span<const std::uint32_t> predecessors) {
+  constexpr std::size_t kShort = 8;
+  if (std::adjacent_find(predecessors.begin(), predecessors.end(), std::greater_equal<>()) == predecessors.end()) return;
+  may_repeat_ = predecessors.size() > kShort;
+  for (auto one = predecessors.begin(); !may_repeat_ && one != predecessors.end(); ++one)
+    may_repeat_ = std::find(std::next(one), predecessors.end(), *one) != predecessors.end();
+}
+
+void TaskStore::too_many_edges() {
+  throw CapacityError("the graph has more than " + std::to_string(kMostEdges) + " dependencies: split it");
+}
+
+/// While a task is the last one, its predecessors are the end of the list.
+void TaskStore::add_edge(std::uint32_t before, std::uint32_t then) {
+  if (edges() >= kMostEdges) too_many_edges();
+  TaskHeader& header = records_[then].header;
+  const bool is_last = then + 1 == size() && header.first_edge + std::size_t{header.edge_count} == predecessors_.size();
+  if (is_last) {
+    may_repeat_ |= header.edge_count && predecessors_.back() >= before;
+    predecessors_.push_back(before);
+    ++header.edge_count;
+    waits_[then] += wait_word(1, Priority{});
+  } else {
+    if (late_of_.size() <= then) late_of_.resize(std::max<std::size_t>(then + std::size_t{1}, size()));
+    late_.push_back({before, 0});
+    const auto place = static_cast<std::uint32_t>(late_.size());
+    LateList& list = late_of_[then];
+    (list.last ? late_[list.last - 1].next : list.first) = place;
+    list.last = place;
+  }
+  backward_ |= before >= then;
+}
+
+TaskAttributes& TaskStore::attributes(std::uint32_t task) {
+  if (attributes_of_.size() <= task) attributes_of_.resize(std::max<std::size_t>(task + std::size_t{1}, size()));
+  std::uint32_t& place = attributes_of_[task];
+  if (!place) {
+    attributes_.emplace_back();
+    place = static_cast<std::uint32_t>(attributes_.size());
+  }
+  return attributes_[place - 1];
+}
+
+void TaskStore::add_dependent(std::uint32_t task, DependentPiece piece) {
+  TaskAttributes& own = attributes(task);
+  if (own.first_dependent == own.end_of_dependents) own.first_dependent = dependents_.size();
+  dependents_.push_back(piece);
+  own.end_of_dependents = dependents_.size();
+}
+
+Predecessors TaskStore::predecessors(std::uint32_t task) const {
+  const TaskHeader& header = records_[task].header;
+  return {{predecessors_.data() + header.first_edge, header.edge_count},
+          late_.data(),
+          task < late_of_.size() ? late_of_[task].first : 0};
+}
+
+GraphNode TaskStore::operator[](std::uint32_t task) const {
+  const TaskRecord& record = records_[task];
+  const std::uint32_t place = task < attributes_of_.size() ? attributes_of_[task] : 0;
+  const TaskAttributes own = place ? attributes_[place - 1] : TaskAttributes{};
+  const std::uint32_t phase = phases_.at(task);
+  return {own,
+          types_[record.header.type],
+          std::span<const unsigned char, kTaskArgBytes>(record.args),
+          record.header.result_offset,
+          static_cast<Priority>(record.header.priority),
+          std::binary_search(grid_phases_.begin(), grid_phases_.end(), phase),
+          phase,
+          predecessors(task),
+          {dependents_.data() + own.first_dependent, own.end_of_dependents - own.first_dependent},
+          stages_.at(task)};
+}
+
+}  // namespace flywheel::detail

@@ -1,0 +1,191 @@
+// The storage of a graph: its tasks in the form of the records that the device reads, and what else load() needs of
+// them, in lists that most tasks add nothing to. Graph owns one and checks what goes in.
+//
+// Adding a task writes its record and its predecessors at the end of two lists: no allocation a task, no look-up.
+#pragma once
+
+#include <cstring>
+#include <typeinfo>
+
+#include "graph_node.hpp"
+#include "record_list.hpp"
+
+namespace flywheel::detail {
+
+/// A value for each task, of which neighbours mostly have the same: kept as the tasks at which it changes.
+class ChangingValue {
+ public:
+  /// The value of all tasks from `task` on. Tasks come in rising order.
+  void note(std::uint32_t task, std::uint32_t value) {
+    if (value != last_) change(task, value);
+  }
+  /// The value of a task; 0 before the first note().
+  std::uint32_t at(std::uint32_t task) const {
+    const auto after = std::upper_bound(changes_.begin(), changes_.end(), task,
+                                        [](std::uint32_t wanted, const Change& change) { return wanted < change.task; });
+    return after == changes_.begin() ? 0 : std::prev(after)->value;
+  }
+  /// Forgets the tasks from `size` on.
+  void cut(std::uint32_t size) {
+    while (!changes_.empty() && changes_.back().task >= size) changes_.pop_back();
+    last_ = changes_.empty() ? 0 : changes_.back().value;
+  }
+
+ private:
+  struct Change {
+    std::uint32_t task, value;
+  };
+  void change(std::uint32_t task, std::uint32_t value) {
+    changes_.push_back({task, value});
+    last_ = value;
+  }
+
+  std::vector<Change> changes_;
+  std::uint32_t last_ = 0;
+};
+
+/// {number of predecessors:30 | priority:2}: what an edge to a task says, in one word.
+constexpr std::uint32_t wait_word(std::uint32_t predecessors, Priority priority) {
+  return predecessors << 2 | static_cast<std::uint32_t>(priority);
+}
+constexpr std::uint32_t predecessors_in(std::uint32_t wait_word) { return wait_word >> 2; }
+constexpr std::uint32_t priority_in(std::uint32_t wait_word) { return wait_word & 3; }
+
+/// Move-only. The header of a record holds, until load() translates it: the number of its type in types(), its
+/// priority, its result's offset, and as edges the place of its predecessors.
+class TaskStore {
+ public:
+  /// What to remove again if adding a task fails half-way.
+  struct Mark {
+    std::uint32_t records;
+    std::size_t types, predecessors, attributes, dependents, buffers;
+    bool may_repeat;
+  };
+  Mark mark() const {
+    return {size(), types_.size(), predecessors_.size(), attributes_.size(), dependents_.size(), buffers_.size(), may_repeat_};
+  }
+  void cut(const Mark& mark);
+
+  std::uint32_t size() const { return records_.size(); }
+  /// Adds a task. Its arguments follow from the caller, see args(). Throws CapacityError if there are too many edges.
+  std::uint32_t add(const std::type_info& type, std::span<const std::uint32_t> predecessors, Priority priority,
+                    std::uint32_t result_offset, std::uint32_t phase, std::uint32_t stage) {
+    const std::uint32_t task = size();
+    const std::uint16_t number = &type == last_type_ ? last_number_ : number_of(type);
+    const std::uint32_t first = append(predecessors);
+    phases_.note(task, phase);
+    stages_.note(task, stage);
+    const auto count = static_cast<std::uint32_t>(predecessors.size());
+    waits_.push_back(wait_word(count, priority));
+    records_.add().header = {number, static_cast<std::uint8_t>(priority), 0, first, count, result_offset, task, 0, 0, 0};
+    return task;
+  }
+  unsigned char* args(std::uint32_t task) { return records_[task].args; }
+  /// Adds a dependency between two tasks.
+  void add_edge(std::uint32_t before, std::uint32_t then);
+  /// The attributes of a task, to be set.
+  TaskAttributes& attributes(std::uint32_t task);
+  /// Adds a piece to the dependents of the task that was added last.
+  void add_dependent(std::uint32_t task, DependentPiece piece);
+  void add_buffer(const BufferArgument& buffer) { buffers_.push_back(buffer); }
+  void set_grid(std::uint32_t phase) { grid_phases_.push_back(phase); }  // phases come in rising order
+
+  GraphNode operator[](std::uint32_t task) const;
+  std::uint32_t phase_of(std::uint32_t task) const { return phases_.at(task); }
+  std::uint32_t stage_of(std::uint32_t task) const { return stages_.at(task); }
+  Predecessors predecessors(std::uint32_t task) const;
+
+  // What load() reads list by list.
+  const RecordList& records() const { return records_; }
+  const std::vector<std::type_index>& types() const { return types_; }
+  const std::vector<BufferArgument>& buffers() const { return buffers_; }
+  const ChangingValue& stages() const { return stages_; }
+  /// True if all_predecessors() has the predecessors of all tasks, in order of the tasks, and no task names one twice.
+  /// Else predecessors() has to be asked.
+  bool in_order() const { return late_.empty() && !may_repeat_; }
+  const std::vector<std::uint32_t>& all_predecessors() const { return predecessors_; }
+  /// Of each task its wait word: how many of all_predecessors() are its own, and its priority.
+  const std::vector<std::uint32_t>& waits() const { return waits_; }
+  bool has_edges() const { return edges() != 0; }
+  /// The number of dependencies, with those that were named twice.
+  std::uint64_t edges() const { return predecessors_.size() + late_.size(); }
+  /// True if a task waits for one that was added after it, or for itself: only then there can be a cycle.
+  bool may_have_cycle() const { return backward_; }
+  bool has_attributes() const { return !attributes_.empty(); }
+  /// The first task of which `wanted` is true, of those with attributes; size() if there is none.
+  template <class Wanted>
+  std::uint32_t find_attributes(Wanted&& wanted) const {
+    for (std::uint32_t task = 0; task < attributes_of_.size(); ++task)
+      if (const std::uint32_t place = attributes_of_[task]; place && wanted(attributes_[place - 1])) return task;
+    return size();
+  }
+
+ private:
+  struct LateList {
+    std::uint32_t first = 0, last = 0;  // positions + 1 in `late_`
+  };
+
+  std::uint16_t number_of(const std::type_info& type);
+  std::uint32_t append(std::span<const std::uint32_t> predecessors) {
+    const std::size_t first = predecessors_.size();
+    if (first + predecessors.size() > kMostEdges) too_many_edges();
+    if (!may_repeat_ && predecessors.size() > 1) note_repeats(predecessors);
+    for (const std::uint32_t before : predecessors) predecessors_.push_back(before);  // mostly few: no call to copy them
+    return static_cast<std::uint32_t>(first);
+  }
+  void note_repeats(std::span<const std::uint32_t> predecessors);
+  [[noreturn]] static void too_many_edges();
+
+  static constexpr std::size_t kMostEdges = (1u << 30) - 1;  // a wait word can hold as many
+
+  RecordList records_;
+  std::vector<std::uint32_t> predecessors_;
+  std::vector<std::uint32_t> waits_;
+  std::vector<std::type_index> types_;
+  const std::type_info* last_type_ = nullptr;
+  std::uint16_t last_number_ = 0;
+  bool may_repeat_ = false;  // a task may name a predecessor twice
+  bool backward_ = false;    // see may_have_cycle()
+  ChangingValue phases_, stages_;
+  std::vector<std::uint32_t> grid_phases_;
+  std::vector<LateEdge> late_;
+  std::vector<LateList> late_of_;             // by task; tasks behind its end have none
+  std::vector<std::uint32_t> attributes_of_;  // of each task: position + 1 in `attributes_`, or 0. Likewise
+  std::vector<TaskAttributes> attributes_;
+  std::vector<DependentPiece> dependents_;
+  std::vector<BufferArgument> buffers_;
+};
+
+/// A range of the nodes of a graph.
+class GraphNodes {
+ public:
+  class Iterator {
+   public:
+    using iterator_category = std::input_iterator_tag;
+    using value_type = GraphNode;
+    using difference_type = std::ptrdiff_t;
+
+    Iterator(const TaskStore& store, std::uint32_t task) : store_(&store), task_(task) {}
+    GraphNode operator*() const { return (*store_)[task_]; }
+    Iterator& operator++() {
+      ++task_;
+      return *this;
+    }
+    bool operator==(const Iterator& other) const { return task_ == other.task_; }
+
+   private:
+    const TaskStore* store_;
+    std::uint32_t task_;
+  };
+
+  explicit GraphNodes(const TaskStore& store) : store_(store) {}
+  GraphNode operator[](std::uint32_t task) const { return store_[task]; }
+  std::uint32_t size() const { return store_.size(); }
+  Iterator begin() const { return {store_, 0}; }
+  Iterator end() const { return {store_, size()}; }
+
+ private:
+  const TaskStore& store_;
+};
+
+}  // namespace flywheel::detail

@@ -1,0 +1,88 @@
+#include "host/load/graph_links.hpp"
+#include "support/internals.hpp"
+
+#include <rapidcheck.h>
+
+#include <set>
+
+#include "support/small_runtime.hpp"
+
+using namespace flywheel;
+using namespace flywheel::testing;
+
+namespace {
+
+using Refs = std::vector<TaskRef<std::uint64_t>>;
+using Sets = std::vector<std::set<std::uint32_t>>;
+
+void check_links(const GraphLinks& links, const Sets& successors, const Sets& predecessors) {
+  std::uint32_t roots = 0;
+  for (std::uint32_t task = 0; task < successors.size(); ++task) {
+    const std::vector<std::uint32_t> wanted(successors[task].begin(), successors[task].end());
+    const auto all = links.successors().subspan(links.first(task), links.count(task));
+    RC_ASSERT(std::vector<std::uint32_t>(all.begin(), all.end()) == wanted);
+    RC_ASSERT(predecessors_in(links.waits()[task]) == predecessors[task].size());
+    RC_ASSERT(priority_in(links.waits()[task]) == static_cast<std::uint32_t>(Priority::low));
+    roots += predecessors[task].empty();
+  }
+  RC_ASSERT(links.roots() == roots);
+}
+
+/// A graph that is built at random, with its edges as sets beside it: dependencies of add(), of edge() to the last task
+/// and to earlier ones, in any order, some of them twice.
+void build_and_check(GraphLinks& links) {
+  Graph graph;
+  Refs tasks;
+  const auto count = *rc::gen::inRange(1u, 40u);
+  Sets successors(count), predecessors(count);
+  const auto note = [&](std::uint32_t before, std::uint32_t then) {
+    successors[before].insert(then);
+    predecessors[then].insert(before);
+  };
+  for (std::uint32_t task = 0; task < count; ++task) {
+    Refs waits;
+    for (const std::uint32_t before : *rc::gen::container<std::vector<std::uint32_t>>(rc::gen::inRange(0u, 40u)))
+      if (before < task) waits.push_back(tasks[before]), note(before, task);
+    tasks.push_back(graph.add(Square{task}, after(waits), Priority::low));
+    for (const auto& [one, two] : *rc::gen::container<std::vector<std::pair<std::uint32_t, std::uint32_t>>>(
+             rc::gen::pair(rc::gen::inRange(0u, 40u), rc::gen::inRange(0u, 40u))))
+      if (one < two && two <= task) graph.edge(tasks[one], tasks[two]), note(one, two);
+  }
+  links.link(graph);
+  check_links(links, successors, predecessors);
+}
+
+}  // namespace
+
+TEST_CASE("links have each successor once and in order, whichever way the edges came") {
+  GraphLinks links;  // one after the other in the same memory
+  CHECK(rc::check("model of links", [&] { build_and_check(links); }));
+}
+
+TEST_CASE("a predecessor that is named twice counts once") {
+  GraphLinks links;
+  Graph graph;
+  const auto a = graph.add(Square{0});
+  std::vector<TaskRef<std::uint64_t>> many(20, a);
+  graph.add(Square{1}, after(a, a));
+  graph.add(Square{2}, after(many));
+  links.link(graph);
+  CHECK(links.edges() == 2);
+  CHECK(predecessors_in(links.waits()[1]) == 1);
+  CHECK(predecessors_in(links.waits()[2]) == 1);
+}
+
+TEST_CASE("edges that go back are refused only if they close a cycle") {
+  GraphLinks links;
+  Graph graph;
+  const auto a = graph.add(Square{0}), b = graph.add(Square{1}), c = graph.add(Square{2}, after(a));
+  graph.edge(c, b);
+  links.link(graph);
+  CHECK(links.roots() == 1);
+  graph.edge(b, a);
+  check_says(error_of<GraphError>([&] { links.link(graph); }), {"cycle", "task 0", "task 1", "task 2"});
+  Graph itself;
+  const auto self = itself.add(Square{0});
+  itself.edge(self, self);
+  check_says(error_of<GraphError>([&] { links.link(itself); }), {"task 0", "-> task 0"});
+}

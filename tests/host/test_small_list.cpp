@@ -1,0 +1,49 @@
+#include "host/tasks/small_list.hpp"
+#include "support/internals.hpp"
+
+#include <vector>
+
+#include "catch.hpp"
+
+using List = flywheel::SmallList<int, 3>;
+
+namespace {
+std::vector<int> values(const List& list) { return {list.begin(), list.end()}; }
+
+List list_of(int count) {
+  List list;
+  for (int i = 0; i < count; ++i) list.push_back(i);
+  return list;
+}
+}  // namespace
+
+TEST_CASE("a small list keeps its values, however many, in copies and moves too") {
+  for (int count = 0; count < 20; ++count) {
+    std::vector<int> wanted;
+    for (int i = 0; i < count; ++i) wanted.push_back(i);
+    List list = list_of(count), other = list_of(7);
+    CHECK(values(list) == wanted);
+    CHECK(list.size() == wanted.size());
+    CHECK(list.empty() == wanted.empty());
+    const List copy = list;
+    other = copy;
+    CHECK(values(other) == wanted);
+    List moved = std::move(list);
+    CHECK(values(moved) == wanted);
+    CHECK(list.empty());
+    list.push_back(5);
+    CHECK(values(list) == std::vector{5});
+    moved.push_back(count);
+    other = std::move(moved);
+    wanted.push_back(count);
+    CHECK(values(other) == wanted);
+    CHECK(values(copy).size() + 1 == wanted.size());
+  }
+}
+
+TEST_CASE("a value of a small list can be added to it again while it grows") {
+  List list = list_of(3);
+  list.push_back(list[2]);
+  list.push_back(list[1]);
+  CHECK(values(list) == std::vector{0, 1, 2, 2, 1});
+}

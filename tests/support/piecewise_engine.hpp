@@ -1,0 +1,98 @@
+// CPU workers behind an engine that takes uploads in small pieces and brings them to their place later, as a GPU does.
+#pragma once
+
+#include <atomic>
+#include <cstring>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "host/engine/engine.hpp"
+#include "support/internals.hpp"
+
+namespace flywheel::testing {
+
+class PiecewiseEngine final : public Engine {
+ public:
+  PiecewiseEngine(const KernelEntry& entry, const Options& options, std::size_t piece)
+      : inner_(make_cpu_engine(entry, options)),
+        piece_(piece) {}
+
+  std::string name() const override { return "piecewise"; }
+  bool is_gpu() const override { return false; }
+  std::uint32_t workers() const override { return inner_->workers(); }
+  bool drains() const override { return inner_->drains(); }
+  std::uint32_t operand_pages() const override { return 0; }
+  void* allocate_device(std::size_t bytes) override { return inner_->allocate_device(bytes); }
+  void free_device(void* memory) noexcept override { inner_->free_device(memory); }
+  void* allocate_shared(std::size_t bytes) override { return inner_->allocate_shared(bytes); }
+  void free_shared(void* memory) noexcept override { inner_->free_shared(memory); }
+  void copy_to_device(void* to, const void* from, std::size_t bytes) override { inner_->copy_to_device(to, from, bytes); }
+  void clear(void* device, std::size_t bytes) override { inner_->clear(device, bytes); }
+  void copy_to_host(void* to, const void* from, std::size_t bytes) override { inner_->copy_to_host(to, from, bytes); }
+  std::string check_pointer(const void* pointer) const override { return inner_->check_pointer(pointer); }
+  void launch(const DeviceState& dev) override { inner_->launch(dev); }
+  EngineState state(std::string& why) override { return inner_->state(why); }
+  void after_stream(CudaStream stream, std::function<void()> then) override { inner_->after_stream(stream, std::move(then)); }
+  void make_stream_wait(CudaStream stream, const std::uint32_t* word, std::uint32_t at_least) override {
+    inner_->make_stream_wait(stream, word, at_least);
+  }
+
+  std::span<unsigned char> stage(void*, std::size_t bytes) override {
+    ++taken_;
+    const std::size_t size = std::min(bytes, piece_);
+    return {new unsigned char[size], size};
+  }
+  std::uint64_t send(void* device, std::span<unsigned char> piece, std::size_t used) override {
+    std::scoped_lock lock(mutex_);
+    late_.push_back({device, piece, used});
+    ++sent_;
+    if (!holds_back_) bring_all();
+    return sent_;
+  }
+  void drop_piece(std::span<unsigned char> piece) noexcept override {
+    delete[] piece.data();
+    --taken_;
+  }
+  void finish_uploads(std::uint64_t) override {
+    std::scoped_lock lock(mutex_);
+    bring_all();
+  }
+  void copy_on_device(void* to, const void* from, std::size_t bytes) override {
+    finish_uploads(0);  // as work of one stream
+    inner_->copy_on_device(to, from, bytes);
+  }
+
+  void hold_back(bool yes) { holds_back_ = yes; }
+  std::uint64_t sent() const { return sent_; }
+  int taken() const { return taken_; }
+  std::size_t waiting() {
+    std::scoped_lock lock(mutex_);
+    return late_.size();
+  }
+
+ private:
+  struct Late {
+    void* device;
+    std::span<unsigned char> piece;
+    std::size_t used;
+  };
+  void bring_all() {
+    for (const Late& late : std::exchange(late_, {})) {
+      std::memcpy(late.device, late.piece.data(), late.used);
+      drop_piece(late.piece);
+    }
+  }
+
+  std::unique_ptr<Engine> inner_;
+  std::size_t piece_;
+  std::atomic<bool> holds_back_{false};
+  std::atomic<int> taken_{0};
+  std::mutex mutex_;
+  std::vector<Late> late_;
+  std::uint64_t sent_ = 0;
+};
+
+}  // namespace flywheel::testing
