@@ -24,13 +24,22 @@ Pool& pool() {
   }();
   return only;
 }
+
+/// Tries for a moment to lock the pool. A thread of the parent may have held the mutex at a fork(): in the child it is
+/// locked for ever, and chunks come from the heap.
+std::unique_lock<std::mutex> lock_if_free(Pool& pool) {
+  constexpr int kTries = 100;
+  std::unique_lock lock(pool.mutex, std::try_to_lock);
+  for (int i = 1; !lock.owns_lock() && i < kTries; ++i) lock.try_lock();
+  return lock;
+}
 }  // namespace
 
 void* take_chunk() {
   {
     Pool& from = pool();
-    std::scoped_lock lock(from.mutex);
-    if (!from.chunks.empty()) {
+    const auto lock = lock_if_free(from);
+    if (lock && !from.chunks.empty()) {
       void* chunk = from.chunks.back();
       from.chunks.pop_back();
       return chunk;
@@ -42,8 +51,8 @@ void* take_chunk() {
 void give_back_chunk(void* chunk) noexcept {
   {
     Pool& to = pool();
-    std::scoped_lock lock(to.mutex);
-    if (to.chunks.size() < kMostKept) return to.chunks.push_back(chunk);  // within what was reserved
+    const auto lock = lock_if_free(to);
+    if (lock && to.chunks.size() < kMostKept) return to.chunks.push_back(chunk);  // within what was reserved
   }
   ::operator delete(chunk, kAlignment);
 }
