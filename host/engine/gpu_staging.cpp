@@ -14,8 +14,8 @@ GpuStaging::GpuStaging(CudaStream stream) : stream_(stream) {
 }
 
 GpuStaging::~GpuStaging() {
-  for (CUevent_st* event : events_) cudaEventDestroy(event);
-  cudaFreeHost(memory_);
+  for (CUevent_st* event : events_) cuda_note(cudaEventDestroy(event), "cudaEventDestroy");
+  cuda_note(cudaFreeHost(memory_), "cudaFreeHost");
 }
 
 std::span<unsigned char> GpuStaging::take(std::size_t bytes) {
