@@ -52,7 +52,12 @@ struct Options {
   bool check_operands = false;
 
   // Time limits.
-  std::chrono::milliseconds park_after{20};            // time without work after which the kernel leaves the GPU
+  std::chrono::milliseconds park_after{20};  // time without work after which the kernel leaves the GPU
+  // Under work that never ends the kernel gives the GPU back so often, with its work kept on the device, for other kernels
+  // and for calls that wait for the device; 0: only on demand, see Runtime::yield() and Pause. Tasks, passes of compiled runs
+  // and phases are not interrupted, so one that takes longer delays it. Traced runs go on to their end. CPU workers yield on
+  // demand alone.
+  std::chrono::milliseconds yield_every{100};
   std::chrono::milliseconds start_timeout{10'000};     // until all workers have arrived after a launch
   std::chrono::milliseconds stall_limit{30'000};       // for one task; then its run fails and is cancelled
   std::chrono::milliseconds spin_budget{10'000};       // for one worker's wait for another; then a report and abort
@@ -67,6 +72,8 @@ struct Options {
     bool keep_successor = true;                // false: no worker keeps a task that it made ready (measures hops)
     bool bulk_copies = true;                   // false: fetches operands as on GPUs before Hopper
     std::uint32_t operand_window = 78u << 10;  // bytes of operands that are being fetched to an SM at once
+    std::chrono::microseconds yield_gap{100};  // from the end of a kernel that yields to its next launch
+    bool cpu_yields = false;                   // CPU workers, too, yield every Options::yield_every
     double operand_pace = 1;                   // a worker's fetch rate over its share of the rated memory speed; 0: no limit
   };
   Tuning tuning = {};

@@ -23,9 +23,8 @@ namespace flywheel::detail {
 /// Counts since the start.
 struct AdmissionCounters {
   std::uint64_t admitted = 0;
-  std::uint64_t ended = 0;         // of the admitted runs
-  std::uint32_t ended_of_all = 0;  // of these, phased and compiled runs
-  std::uint64_t peak_live = 0;     // most runs in flight at once
+  std::uint64_t ended = 0;      // of the admitted runs
+  std::uint64_t peak_live = 0;  // most runs in flight at once
 };
 
 /// The functions with a Lock need the dispatcher's mutex; it guards all fields except the backlog's queue and count.

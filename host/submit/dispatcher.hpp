@@ -31,6 +31,7 @@ struct DispatcherCounters {
   std::uint64_t direct = 0;  // submissions on the direct path
   std::uint64_t launches = 0;
   std::uint64_t parks = 0;
+  std::uint64_t yields = 0;
   std::uint64_t peak_live = 0;  // most runs in flight at once
 };
 
@@ -61,6 +62,12 @@ class Dispatcher {
   /// Runs `action` while no kernel is resident or about to be launched, after the runs in flight have ended. Throws
   /// CapacityError if they do not end within Options::shutdown_timeout.
   void while_parked(const std::function<void()>& action);
+  /// Lets the kernel yield once, see Runtime::yield().
+  void yield();
+  /// From pause() to unpause() no kernel is resident; runs in flight are suspended. Pauses nest. Waits for the kernel to end.
+  /// Throws DeviceError if it does not end within Options::shutdown_timeout; then there is no pause.
+  void pause();
+  void unpause();
   /// Ends all runs and parks the kernel. Runs that have not ended after `limit` are cancelled. False if the kernel
   /// could not be stopped.
   bool shutdown(std::chrono::milliseconds limit);
@@ -90,6 +97,8 @@ class Dispatcher {
   void check_progress(const Lock& lock);
   void take_up_end(const Lock& lock);
   void park_if_idle(const Lock& lock);
+  void give_way(const Lock& lock, Clock::time_point now);
+  bool is_about_to_change(const Lock& lock, Clock::time_point now) const;
   bool wait_until_parked(Lock& lock, Clock::time_point limit);
 
   /// Calls `action`. If the engine throws because the device is lost or a launch is refused, all runs fail, each with

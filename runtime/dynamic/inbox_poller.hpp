@@ -5,7 +5,8 @@
 #include <cstring>
 
 #include "../records/graph.hpp"
-#include "completion.hpp"
+#include "../records/schedule.hpp"
+#include "suspend.hpp"
 
 namespace flywheel::detail {
 
@@ -19,8 +20,8 @@ FLYWHEEL_TASK void open_line(RunLine& line, const std::uint32_t* mine) {
     P::device(words[i]).store(i < kRunWords ? mine[k] : 0, Order::relaxed);
 }
 
-/// Handles the messages on one thread: admits a run whose line is open, cancels a run, or notes that the kernel is to
-/// park.
+/// Handles the messages on one thread: admits a run whose line is open, cancels a run, or notes that the kernel is to park or
+/// to be suspended.
 template <class P>
 class MessageHandler {
  public:
@@ -41,28 +42,44 @@ class MessageHandler {
       case InboxOp::park:
         parking_ = true;
         return;
+      case InboxOp::suspend:
+        suspending_ = true;
+        if (is_collective_live()) suspend_collective();
+        return;
     }
   }
 
-  /// True once the host has asked to park and all admitted runs have ended. Relaxed: pairs with the add in end_run(),
-  /// which comes after the completion word; only the numbers are compared.
-  FLYWHEEL_TASK bool may_park() const {
-    return parking_ && P::device(dev_.control->finished.value).load(Order::relaxed) == state_.admitted;
+  /// True once the host has asked to park and all admitted runs have ended, or has asked to suspend the kernel and no
+  /// collective run is live. Relaxed: pairs with the add in end_run(), which comes after the completion word; only the
+  /// numbers are compared.
+  FLYWHEEL_TASK bool may_leave() const {
+    return (parking_ && P::device(dev_.control->finished.value).load(Order::relaxed) == state_.admitted) ||
+           (suspending_ && !is_collective_live());
+  }
+
+  /// At the begin of a launch: calls all workers to the collective run that was suspended in the last one, if there is one.
+  FLYWHEEL_TASK void open() {
+    RunState& run = dev_.runs[state_.collective];
+    if (run.line.suspended) announce(run, state_.collective);  // plain: written in the last launch
+    else post(0);
   }
 
   /// Publishes the announcement: the latest collective run, and in `stop` the launch that is to end (0: none).
   FLYWHEEL_TASK void post(std::uint32_t stop) const {
-    // Release: pairs with the acquire load in WorkFinder::take_phased(). The line and state of the collective run go
+    // Release: pairs with the acquire load in WorkFinder::take_announcement(). The line and state of the collective run go
     // with it. The relaxed loads of it, in read_broadcast() and is_wanted(), are hints.
-    P::device(dev_.control->broadcast.announcement).store(announcement_word(state_.epoch, phased_, stop), Order::release);
+    const std::uint64_t word = announcement_word(state_.epoch, state_.collective, stop);
+    P::device(dev_.control->broadcast.announcement).store(word, Order::release);
   }
 
-  /// Saves the poller's state for the next launch, then tells the workers of this launch to leave. Plain: the next
-  /// launch begins after this one has ended.
+  /// Saves the poller's state for the next launch, then tells the workers of this launch to leave, with a new epoch: so they
+  /// heed it wherever they would heed the call to a collective run, also while there is work. Plain: the next launch begins
+  /// after this one has ended.
   FLYWHEEL_TASK void close(std::uint64_t next_entry) {
     state_.next_entry = next_entry;
-    ++state_.parks;
+    ++state_.epoch;
     dev_.control->poller = state_;
+    dev_.control->first_epoch[(dev_.launch + 1) % 2] = state_.epoch;
     post(dev_.launch);
   }
 
@@ -74,7 +91,7 @@ class MessageHandler {
     // Relaxed: pairs with the arrivals in arrive_sink(); the roots or the direct slot's item release it.
     P::device(run.outstanding).store(message.sinks, Order::relaxed);
     if (message.param_bytes) copy_params(run);
-    if (message.flags & kAllWorkers) return announce(run);
+    if (message.flags & kAllWorkers) return announce(run, message.slot);
     if (message.root_count == 1 && offer_directly<P>(direct_slot_, only_root(message), message))
       return wait_for_direct_worker();
     publish_roots<P>(dev_, dev_.workers, message_);
@@ -103,14 +120,31 @@ class MessageHandler {
     for (std::uint32_t i = 0; i < (message_.param_bytes + 7) / 8; ++i) to[i] = words[i];
   }
 
-  /// Announces a phased or compiled run; every worker joins it when it is next idle.
-  FLYWHEEL_TASK void announce(RunState& run) {
+  /// Announces a phased or compiled run, or what is left of a suspended one; every worker joins it when it is next idle.
+  FLYWHEEL_TASK void announce(RunState& run, std::uint32_t slot) {
+    RunLine& line = run.line;
     // Relaxed: pairs with GridBarrier::arrive(). The barrier is at rest: the host submits one collective run at a time,
     // and all arrivals of the previous one came before its completion.
-    run.line.barrier_base = P::device(dev_.control->barrier.value).load(Order::relaxed);
+    line.barrier_base = P::device(dev_.control->barrier.value).load(Order::relaxed);
+    // The sinks of a compiled run count passes from the run's begin, so its base is as if the earlier ones had just arrived.
+    if (line.suspended && (line.constants.flags & kCompiled))
+      line.barrier_base -= std::uint64_t{line.resume.pass} * dev_.execs[line.constants.exec].schedule->sinks;
+    line.suspended = 0;
+    ++state_.joined;
     ++state_.epoch;
-    phased_ = message_.slot;
+    state_.collective = slot;
+    if (suspending_) suspend_collective();
     post(0);
+  }
+
+  /// Relaxed: pairs with the add in leave_collective(); only the numbers are compared.
+  FLYWHEEL_TASK bool is_collective_live() const {
+    return P::device(dev_.control->collective_ends.value).load(Order::relaxed) != state_.joined;
+  }
+  /// A traced run goes on to its end: the clocks of another launch do not continue those of its trace.
+  FLYWHEEL_TASK void suspend_collective() const {
+    RunState& run = dev_.runs[state_.collective];
+    if (!(run.line.constants.flags & (kTraced | kPack))) ask_to_suspend<P>(run);
   }
 
   FLYWHEEL_TASK void cancel() const {
@@ -125,8 +159,8 @@ class MessageHandler {
   DirectSlot& direct_slot_;
   const RunConstants& message_;
   InboxPollerState state_;
-  std::uint32_t phased_ = 0;
   bool parking_ = false;
+  bool suspending_ = false;
 };
 
 /// Polls the inbox: the lanes of P read a message together, and the leading lane handles it.
@@ -143,15 +177,15 @@ class InboxPoller {
         next_(dev.control->poller.next_entry),
         released_(next_) {}
 
-  /// Polls until the kernel parks or is aborted. All lanes call. One poll is under way at a time: with two a submission
-  /// takes 1 us longer (H200), because the fences of this SM wait for both; see tuning.md.
+  /// Polls until the kernel parks, is suspended or is aborted. All lanes call. One poll is under way at a time: with two a
+  /// submission takes 1 us longer (H200), because the fences of this SM wait for both; see tuning.md.
   FLYWHEEL_TASK void operator()() {
-    if (P::lane() == 0) handler_.post(0);
+    if (P::lane() == 0) handler_.open();
     for (std::uint32_t spins = 0; !(spins % 16 == 15 && P::any(leaves())); ++spins) {
       if (take_message()) {
         if (P::lane() == 0) handler_.handle();
         P::converge();
-        spins = 0;
+        spins = suspending_ ? 14 : 0;  // messages may keep coming: look whether to leave after each
       } else {
         if (spins == kQuiet) release_entries();
         P::pause(spins);
@@ -167,7 +201,7 @@ class InboxPoller {
 
   /// The leading lane's vote to return. Relaxed: `abort` pairs with report_wait() and the host; only its value counts.
   FLYWHEEL_TASK bool leaves() const {
-    return P::lane() == 0 && (handler_.may_park() || P::device(dev_.control->broadcast.abort).load(Order::relaxed) != 0);
+    return P::lane() == 0 && (handler_.may_leave() || P::device(dev_.control->broadcast.abort).load(Order::relaxed) != 0);
   }
 
   /// Takes the next message if it has arrived: lays it out in buffer_ and, for a submission, opens the run's line.
@@ -182,6 +216,7 @@ class InboxPoller {
     const auto word = [&](std::size_t offset) { return P::word_of_lanes(mine, static_cast<std::uint32_t>(offset / 4)); };
     const std::uint32_t op = word(offsetof(RunConstants, op)), slot = word(offsetof(RunConstants, slot));
     if (op == static_cast<std::uint32_t>(InboxOp::submit)) open_line<P>(dev_.runs[slot].line, mine);
+    suspending_ |= op == static_cast<std::uint32_t>(InboxOp::suspend);
     P::converge();  // the leading lane releases what all lanes wrote, see open_line()
     if (next_ - released_ >= dev_.inbox_capacity / 4) release_entries();
     return true;
@@ -200,6 +235,7 @@ class InboxPoller {
   MessageHandler<typename P::Leader> handler_;
   std::uint64_t next_;
   std::uint64_t released_;
+  bool suspending_ = false;  // in all lanes
 };
 
 }  // namespace flywheel::detail

@@ -140,14 +140,14 @@ TEST_CASE("a single root goes to the worker on the direct slot if it waits there
   CHECK(reception.direct_slot.run.generation == 9);
 }
 
-TEST_CASE("the inbox poller may park when it is told to and all runs have finished") {
+TEST_CASE("the inbox poller may leave when it is told to and all runs have finished") {
   Reception reception;
-  CHECK_FALSE(reception.handler.may_park());
+  CHECK_FALSE(reception.handler.may_leave());
   reception.handle(InboxOp::submit, 0, 1);
   reception.handle(InboxOp::park, 0, 0);
-  CHECK_FALSE(reception.handler.may_park());
+  CHECK_FALSE(reception.handler.may_leave());
   reception.hand.dev.control->finished.value = 1;
-  CHECK(reception.handler.may_park());
+  CHECK(reception.handler.may_leave());
 }
 
 TEST_CASE("a phased run is announced with a new epoch, its slot and the barrier as it is") {

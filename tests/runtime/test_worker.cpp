@@ -226,7 +226,7 @@ TEST_CASE("a world parks and is launched again where it was") {
     messages = launch.messages();
   }
   CHECK(log.size() == 15);
-  CHECK(hand.dev.control->poller.parks == 20);
+  CHECK(hand.dev.control->poller.epoch == 20);
   CHECK(hand.dev.control->poller.admitted == 15);
 }
 
