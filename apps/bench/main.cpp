@@ -60,6 +60,7 @@ std::vector<Measurement> all_rows(const Effort& effort, bool on_gpu, std::uint64
   if (!soak_tasks) soak_tasks = (on_gpu ? 1'000'000'000ull : 1'000'000ull) / (effort.quick ? 10 : 1);
   std::vector<Measurement> rows = limit_rows(effort);
   for (Measurement& row : runtime_rows(effort, on_gpu, soak_tasks)) rows.push_back(std::move(row));
+  for (Measurement& row : yield_rows(effort)) rows.push_back(std::move(row));
   return rows;
 }
 

@@ -1,4 +1,5 @@
-// The rows of the runtime itself, beside its limits and peers.
+// The rows of the runtime itself, beside its limits and peers. yield_rows.cu has those of its yields; yield_rows_none.cpp
+// takes its place in a host-only build.
 #pragma once
 
 #include <cstdint>
@@ -11,5 +12,8 @@ namespace bench {
 /// Each round starts a runtime and shuts it down, so that the next row finds the GPU empty. `soak_tasks`: how many
 /// tasks the soak row submits.
 std::vector<measure::Measurement> runtime_rows(const measure::Effort& effort, bool on_gpu, std::uint64_t soak_tasks);
+
+/// How long a neighbour on the GPU waits for the runtime to yield, and what yielding costs.
+std::vector<measure::Measurement> yield_rows(const measure::Effort& effort);
 
 }  // namespace bench

@@ -76,7 +76,7 @@ bool Admission::remove(const Lock&, const RunPtr& run) {
 }
 
 void Admission::admit_waiting(const Lock&, const Start& start) {
-  if (holds_ || !slots_.free() || !inbox_.has_room(kInboxRoom)) return;
+  if (!slots_.free() || !inbox_.has_room(kInboxRoom)) return;
   bool asked = false, all_seen = true;
   for (std::size_t level = 0; level < kPriorities && all_seen; ++level)
     all_seen = admit_level(backlog_.lanes(level), start, asked);
@@ -112,7 +112,7 @@ bool Admission::may_leave(const RunRecord& run, bool& asked) {
 }
 
 bool Admission::has_slot(const RunRecord& run) const {
-  return !holds_ && !closed_ && slots_.free() > left_to_higher(run.priority, slots_.size()) && inbox_.has_room(kInboxRoom);
+  return !closed_ && slots_.free() > left_to_higher(run.priority, slots_.size()) && inbox_.has_room(kInboxRoom);
 }
 
 /// True if the run must wait for another run of its executable to end or, if it is a collective run, for another

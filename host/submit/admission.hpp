@@ -71,10 +71,7 @@ class Admission {
   bool expects_any(const Lock&) const { return !expected_.empty(); }
   std::vector<RunPtr> forget_expected(const Lock&) { return std::exchange(expected_, {}); }
 
-  // The gate. While hold() is in force no run goes in flight; each hold() needs a let_go(). After close() no run goes
-  // in flight any more.
-  void hold(const Lock&) { ++holds_; }
-  void let_go(const Lock&) { --holds_; }
+  /// No run goes in flight any more.
   void close(const Lock&) { closed_ = true; }
   bool closed(const Lock&) const { return closed_; }
 
@@ -100,7 +97,6 @@ class Admission {
   std::uint64_t live_tasks_ = 0;   // of dynamic runs
   bool all_workers_live_ = false;  // a phased or compiled run is in flight
   std::vector<RunPtr> expected_;
-  std::uint32_t holds_ = 0;
   bool closed_ = false;
   AdmissionCounters counters_;
 };

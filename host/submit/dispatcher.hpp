@@ -59,8 +59,8 @@ class Dispatcher {
   /// Frees the slot, counters and room of a run whose completion word is written. Collects its outcome first if
   /// Run::done() has not.
   void retire(const RunPtr& run);
-  /// Runs `action` while no kernel is resident or about to be launched, after the runs in flight have ended. Throws
-  /// CapacityError if they do not end within Options::shutdown_timeout.
+  /// Runs `action` while no kernel is resident or about to be launched; runs in flight are suspended. Throws CapacityError
+  /// if the kernel does not end within Options::shutdown_timeout.
   void while_parked(const std::function<void()>& action);
   /// Lets the kernel yield once, see Runtime::yield().
   void yield();

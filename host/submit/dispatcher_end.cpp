@@ -12,9 +12,10 @@ namespace flywheel::detail {
 
 void Dispatcher::while_parked(const std::function<void()>& action) {
   Lock lock(mutex_);
-  admission_.hold(lock);
+  kernel_.pause(lock);
+  wake_.notify_all();
   const auto let_go = [&] {
-    admission_.let_go(lock);
+    kernel_.unpause(lock);
     wake_.notify_all();
   };
   bool parked = false;
@@ -28,7 +29,7 @@ void Dispatcher::while_parked(const std::function<void()>& action) {
   let_go();
   if (!parked)
     throw CapacityError(
-        "device memory is used up, and taking more needs a parked kernel, but runs in flight did not "
+        "device memory is used up, and taking more needs a parked kernel, but tasks in flight did not "
         "end in time: raise Options::heap_bytes, or allocate before submitting");
 }
 

@@ -154,6 +154,14 @@ TEST_CASE("a Pause waits for a task, and says so if that takes too long") {
   CHECK(bench.get(2) == 1);
 }
 
+TEST_CASE("memory is taken from the device beside a run without an end") {
+  Bench bench(on_cpu(2));
+  Endless work(bench);
+  REQUIRE(moves(bench));
+  CHECK(bench.runtime.allocate<std::uint32_t>(std::size_t{64} << 20).size() == std::size_t{64} << 20);
+  CHECK(moves(bench));
+}
+
 TEST_CASE("memory is taken and graphs are loaded while a Pause lives") {
   Bench bench(on_cpu(2));
   Endless work(bench);
