@@ -47,6 +47,7 @@ bool wants_checks(const Options& options) {
 constexpr std::uint64_t kWaitWithChecks = 4;
 
 void set_budgets(DeviceState& dev, const Options& o) {
+  dev.assembly_ns = in_ns(o.tuning.yield_patience);
   dev.spin_budget_ns = in_ns(o.spin_budget);
   dev.phase_budget_ns = dev.spin_budget_ns + in_ns(o.stall_limit);
   if (!wants_checks(o)) return;
@@ -101,6 +102,7 @@ DeviceStateMemory::DeviceStateMemory(Engine& engine, const Options& options)
   if (options.trace_events) take_trace();
   dev_.inbox = shared<InboxEntry>(dev_.inbox_capacity);
   dev_.inbox_consumed = shared<std::uint64_t>(16);
+  dev_.calls_off = shared<std::uint64_t>(16);
   dev_.completions = shared<CompletionSlot>(runs);
   dev_.params = shared<unsigned char>(runs * kParamBytes);
   dev_.results = shared<unsigned char>(runs * dev_.result_bytes);

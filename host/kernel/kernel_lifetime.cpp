@@ -57,6 +57,7 @@ void KernelLifetime::launch_if_due(Lock& lock) {
 void KernelLifetime::note_end(const Lock&) {
   if (suspending_) {
     ++yields_;
+    setback_ = {};
     suspended_at_ = Clock::now();
     not_before_ = suspended_at_ + yield_gap_;
   }
@@ -76,9 +77,23 @@ void KernelLifetime::park(const Lock&) {
 }
 
 bool KernelLifetime::yield_due(const Lock&, Clock::time_point now) const {
+  constexpr std::uint64_t kLongTaskNs = 50'000'000;
   if (!resident_ || launch_due_ || parking_ || suspending_ || aborted_) return false;
+  if (watchdog_.longest_task_ns() >= kLongTaskNs) return false;  // the others go on meanwhile
+  if (yield_asked_ || pauses_) return true;
   // The time begins when all workers are there: the launch may have waited for other kernels.
-  return yield_asked_ || pauses_ || (yield_every_.count() && all_present_ && now - present_from_ >= yield_every_);
+  return yield_every_.count() && all_present_ && now - present_from_ >= yield_every_ && now >= retry_from_;
+}
+
+void KernelLifetime::note_call_off(const Lock&, Clock::time_point now) {
+  constexpr Clock::duration kLeast = std::chrono::seconds(1), kMost = std::chrono::seconds(32);
+  // Relaxed: pairs with MessageHandler::call_off(); only the number counts.
+  const std::uint64_t calls = CpuPlatform::system(*dev_.calls_off).load(Order::relaxed);
+  if (calls == calls_off_) return;
+  calls_off_ = calls;
+  suspending_ = false;
+  setback_ = std::clamp(2 * setback_, kLeast, kMost);
+  retry_from_ = now + setback_;
 }
 
 void KernelLifetime::suspend(const Lock&, Clock::time_point now) {

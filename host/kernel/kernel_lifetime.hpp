@@ -64,6 +64,9 @@ class KernelLifetime {
   /// Writes the suspend message, if the inbox has room: the kernel ends as soon as its workers can leave.
   void suspend(const Lock&, Clock::time_point now);
   bool suspending(const Lock&) const { return suspending_; }
+  /// Notes whether the inbox poller has called the suspension off, because a task took too long. Then the next one waits: for
+  /// such tasks to end and, unless someone asks, for a time that doubles as long as no suspension goes well.
+  void note_call_off(const Lock&, Clock::time_point now);
   /// True if its workers have left, so that check() will soon say that it has ended.
   bool has_left(const Lock&) const { return suspending_ && watchdog_.present() == 0; }
   /// True if a launch that was put off may be made now.
@@ -119,6 +122,9 @@ class KernelLifetime {
   bool wanted_ = false;       // a launch was put off
   bool aborted_ = false;      // a kernel would end at once
   std::uint32_t pauses_ = 0;
+  std::uint64_t calls_off_ = 0;       // seen so far
+  Clock::duration setback_{};         // after the last one
+  Clock::time_point retry_from_{};    // the end of that time
   Clock::time_point present_from_{};  // when all workers of this launch had started
   Clock::time_point suspended_at_{};  // when the kernel was told to suspend, or has ended since
   Clock::time_point not_before_{};    // the end of the gap

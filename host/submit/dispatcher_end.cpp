@@ -86,6 +86,7 @@ void Dispatcher::unpause() {
 
 /// Takes the next step if the kernel is to give the GPU back: tells it, notes that it has ended, or launches it again.
 void Dispatcher::give_way(const Lock& lock, Clock::time_point now) {
+  if (kernel_.suspending(lock)) kernel_.note_call_off(lock, now);
   if (kernel_.yield_due(lock, now)) kernel_.suspend(lock, now);
   if (kernel_.has_left(lock)) check_kernel(lock);
   if (kernel_.relaunch_due(lock, now)) ensure_kernel(lock);

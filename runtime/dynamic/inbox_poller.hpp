@@ -49,12 +49,12 @@ class MessageHandler {
     }
   }
 
-  /// True once the host has asked to park and all admitted runs have ended, or has asked to suspend the kernel and no
-  /// collective run is live. Relaxed: pairs with the add in end_run(), which comes after the completion word; only the
-  /// numbers are compared.
-  FLYWHEEL_TASK bool may_leave() const {
-    return (parking_ && P::device(dev_.control->finished.value).load(Order::relaxed) == state_.admitted) ||
-           (suspending_ && !is_collective_live());
+  /// True once the host has asked to park and all admitted runs have ended, or has asked to suspend the kernel, no collective
+  /// run is live, and all workers have come to leave. Relaxed: pairs with the add in end_run(), which comes after the
+  /// completion word; only the numbers are compared.
+  FLYWHEEL_TASK bool may_leave() {
+    if (parking_ && P::device(dev_.control->finished.value).load(Order::relaxed) == state_.admitted) return true;
+    return suspending_ && !is_collective_live() && have_assembled();
   }
 
   /// At the begin of a launch: calls all workers to the collective run that was suspended in the last one, if there is one.
@@ -65,10 +65,10 @@ class MessageHandler {
   }
 
   /// Publishes the announcement: the latest collective run, and in `stop` the launch that is to end (0: none).
-  FLYWHEEL_TASK void post(std::uint32_t stop) const {
+  FLYWHEEL_TASK void post(std::uint32_t stop, std::uint32_t flags = 0) const {
     // Release: pairs with the acquire load in WorkFinder::take_announcement(). The line and state of the collective run go
     // with it. The relaxed loads of it, in read_broadcast() and is_wanted(), are hints.
-    const std::uint64_t word = announcement_word(state_.epoch, state_.collective, stop);
+    const std::uint64_t word = announcement_word(state_.epoch, state_.collective | flags, stop);
     P::device(dev_.control->broadcast.announcement).store(word, Order::release);
   }
 
@@ -133,6 +133,7 @@ class MessageHandler {
     ++state_.joined;
     ++state_.epoch;
     state_.collective = slot;
+    assembling_ = false;  // workers that wait for each other join the run first
     if (suspending_) suspend_collective();
     post(0);
   }
@@ -145,6 +146,39 @@ class MessageHandler {
   FLYWHEEL_TASK void suspend_collective() const {
     RunState& run = dev_.runs[state_.collective];
     if (!(run.line.constants.flags & (kTraced | kPack))) ask_to_suspend<P>(run);
+  }
+
+  /// Calls all workers together, and then tells whether all have come. Calls the suspension off if that takes too long.
+  FLYWHEEL_COLD bool have_assembled() {
+    const auto assembled = P::device(dev_.control->assembled.value);
+    if (!assembling_) {
+      assembling_ = true;
+      assembling_from_ = P::now_ns();
+      // Relaxed, here and below: pairs with wait_for_assembly(). post() releases the new epoch to those who are to see it.
+      assembled.store(std::uint64_t{++state_.epoch} << 32, Order::relaxed);
+      post(dev_.launch, kAssemble);
+      return false;
+    }
+    if (static_cast<std::uint32_t>(assembled.load(Order::relaxed)) == dev_.workers) return true;
+    if (P::now_ns() - assembling_from_ >= dev_.assembly_ns) call_off();
+    return false;
+  }
+
+  /// All workers go on: with the collective run that was suspended for nothing, or with other work.
+  FLYWHEEL_TASK void call_off() {
+    suspending_ = assembling_ = false;
+    // Acquire: pairs with the release in suspend_run(), which comes before is_collective_live() has become false.
+    P::device(dev_.control->collective_ends.value).load(Order::acquire);
+    RunState& run = dev_.runs[state_.collective];
+    if (run.line.suspended) {
+      announce(run, state_.collective);
+    } else {
+      ++state_.epoch;
+      post(0, kAssemble);  // stops no launch: the workers go on with what they find
+    }
+    // Relaxed, both: pairs with KernelLifetime::note_call_off(), which only compares the number; only this thread writes it.
+    const auto calls = P::system(*dev_.calls_off);
+    calls.store(calls.load(Order::relaxed) + 1, Order::relaxed);
   }
 
   FLYWHEEL_TASK void cancel() const {
@@ -161,6 +195,8 @@ class MessageHandler {
   InboxPollerState state_;
   bool parking_ = false;
   bool suspending_ = false;
+  bool assembling_ = false;  // the workers are called together
+  std::uint64_t assembling_from_ = 0;
 };
 
 /// Polls the inbox: the lanes of P read a message together, and the leading lane handles it.
@@ -200,7 +236,7 @@ class InboxPoller {
   static constexpr std::uint32_t kWordsEach = (kRunWords + P::lanes() - 1) / P::lanes();
 
   /// The leading lane's vote to return. Relaxed: `abort` pairs with report_wait() and the host; only its value counts.
-  FLYWHEEL_TASK bool leaves() const {
+  FLYWHEEL_TASK bool leaves() {
     return P::lane() == 0 && (handler_.may_leave() || P::device(dev_.control->broadcast.abort).load(Order::relaxed) != 0);
   }
 

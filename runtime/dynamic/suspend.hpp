@@ -30,22 +30,44 @@ FLYWHEEL_TASK bool is_suspension(RunLine& line, bool end_of_pass) {
 }
 
 /// Counts a collective run that has ended or was suspended. The same thread calls it before complete_run().
+/// `order`: relaxed at an end; a suspension releases what the run's next part needs to MessageHandler::call_off().
 template <class P>
-FLYWHEEL_TASK void leave_collective(const DeviceState& dev) {
-  // Relaxed: pairs with the load in MessageHandler::is_collective_live(); only the number counts. In case of an end the poller
-  // sees it before it reads the next message for that slot: the release in end_run() and the host pass it on. So no run that
-  // has taken the slot since is asked to suspend itself.
-  P::device(dev.control->collective_ends.value).add(1, Order::relaxed);
+FLYWHEEL_TASK void leave_collective(const DeviceState& dev, Order order = Order::relaxed) {
+  // Relaxed at an end: pairs with the load in MessageHandler::is_collective_live(); only the number counts. In case of an
+  // end the poller sees it before it reads the next message for that slot: the release in end_run() and the host pass it on.
+  // So no run that has taken the slot since is asked to suspend itself.
+  P::device(dev.control->collective_ends.value).add(1, order);
 }
 
-/// Suspends the run, which is to go on at `resume`. Plain and relaxed: the next launch begins after this one has ended, and no
-/// other thread uses the line meanwhile but for MessageHandler::cancel().
+/// Suspends the run, which is to go on at `resume`. Plain and relaxed: leave_collective() releases them, and no other thread
+/// uses the line meanwhile but for MessageHandler::cancel().
 template <class P>
 FLYWHEEL_COLD void suspend_run(const DeviceState& dev, RunLine& line, ResumePoint resume) {
   line.resume = resume;
   line.suspended = 1;
   P::device(line.stop).fetch_and(kStopCalled, Order::relaxed);
-  leave_collective<P>(dev);
+  leave_collective<P>(dev, Order::release);
+}
+
+/// A worker that is called to leave and has no local work: waits until the announcement changes, or the runtime is aborted. No
+/// worker leaves before all have come, because a task of one may need others to go on: it may run for long, or wait for
+/// another run. If not all come in time, the inbox poller calls the suspension off.
+template <class P>
+FLYWHEEL_COLD void wait_for_assembly(const DeviceState& dev, std::uint64_t announcement) {
+  const auto assembled = P::device(dev.control->assembled.value);
+  for (bool counted = false; !counted;) {
+    // Relaxed, both: pair with the accesses in MessageHandler::have_assembled(); only the number counts. A worker that comes
+    // late finds another epoch: nobody counts on it.
+    const std::uint64_t word = assembled.load(Order::relaxed);
+    if (word >> 32 != announcement_epoch(announcement)) return;
+    counted = assembled.compare_exchange(word, word + 1, Order::relaxed);
+  }
+  // Relaxed, both: the worker's loop acquires the new announcement, and a worker that sees an abort only leaves.
+  BroadcastWords& words = dev.control->broadcast;
+  for (std::uint32_t spins = 0;
+       P::device(words.announcement).load(Order::relaxed) == announcement && P::device(words.abort).load(Order::relaxed) == 0;
+       ++spins)
+    P::pause(spins);
 }
 
 /// Worker 0, when its part of a phased run has ended: suspends the run or tells the host of its end.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "local_work.hpp"
+#include "suspend.hpp"
 
 namespace flywheel::detail {
 
@@ -144,14 +145,18 @@ class WorkFinder {
     return !enrolled_;
   }
 
-  /// Notes what was announced: a collective run, or the end of this launch. The worker has no local work then.
+  /// Notes what was announced: a collective run, or the end of this launch. The worker has no local work then. False if all
+  /// are called together to leave, then another announcement follows; or if that is called off.
   FLYWHEEL_TASK bool take_announcement(Found& seen) {
     // Acquire: pairs with the release in MessageHandler::post(). The line and state of the run go with it.
     const std::uint64_t announcement = P::device(dev_.control->broadcast.announcement).load(Order::acquire);
     work_.epoch = announcement_epoch(announcement);
     phased_run_ = static_cast<std::uint16_t>(announcement_run(announcement));
-    seen = announcement_stop(announcement) == dev_.launch ? Found::stop : Found::phased;
-    return true;
+    const bool stops = announcement_stop(announcement) == dev_.launch;
+    seen = stops ? Found::stop : Found::phased;
+    if (!announcement_assembles(announcement)) return true;
+    if (stops) wait_for_assembly<P>(dev_, announcement);
+    return false;
   }
 
   /// Takes work from where `broadcast` has it. False if other workers took it first.

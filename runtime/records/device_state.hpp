@@ -26,8 +26,12 @@ FLYWHEEL_TASK constexpr std::uint64_t announcement_word(std::uint32_t epoch, std
   return (std::uint64_t{epoch} << 32) | (std::uint64_t{run & 0xffff} << 16) | (stop & 0xffff);
 }
 FLYWHEEL_TASK constexpr std::uint32_t announcement_epoch(std::uint64_t word) { return static_cast<std::uint32_t>(word >> 32); }
-FLYWHEEL_TASK constexpr std::uint32_t announcement_run(std::uint64_t word) { return (word >> 16) & 0xffff; }
+FLYWHEEL_TASK constexpr std::uint32_t announcement_run(std::uint64_t word) { return (word >> 16) % 0x8000; }
 FLYWHEEL_TASK constexpr std::uint32_t announcement_stop(std::uint64_t word) { return word & 0xffff; }
+/// Added to the run's slot: workers that are to leave wait for each other first, see wait_for_assembly(). Where no launch is to
+/// stop they need not any more.
+inline constexpr std::uint32_t kAssemble = 0x8000;
+FLYWHEEL_TASK constexpr bool announcement_assembles(std::uint64_t word) { return (word >> 16) & kAssemble; }
 
 inline constexpr std::uint32_t kMaxRunSlots = 1u << 15;
 inline constexpr std::uint32_t kLaunchNumbers = 65534;  // even: odd and even numbers take turns, see ControlWords::first_epoch
@@ -55,6 +59,7 @@ struct ControlWords {
   Padded<std::uint64_t> barrier;          // the word of the GridBarrier
   Padded<std::uint64_t> finished;         // runs completed
   Padded<std::uint64_t> collective_ends;  // collective runs that have ended or were suspended, see leave_collective()
+  Padded<std::uint64_t> assembled;        // {epoch:32 | workers that wait for the others to leave:32}, see suspend.hpp
   Padded<std::uint64_t> compiled_passes;  // passes of all compiled runs that have ended; written by their leaders. For stamps
   alignas(128) std::uint64_t idle_bits[kIdleWords];                      // the bits of the IdleSet
   alignas(128) std::uint64_t root_bits[kPriorities][kMaxRunSlots / 64];  // runs with roots left, see roots.hpp
@@ -95,6 +100,7 @@ struct DeviceState {
   std::uint32_t page_window;      // most pages in flight at once
   std::uint32_t page_ticks;       // least ticks of the worker's clock between two page fetches; 0: no limit
   std::uint32_t bulk_copies;      // 0: pages are fetched with cp.async, as on GPUs before Hopper
+  std::uint64_t assembly_ns;      // for which workers wait for each other to leave, see suspend.hpp
   std::uint64_t check_ns;         // limit of block.spin() in checked runs, see device/checked.cuh; 0: not checked
 
   // Device memory.
@@ -113,6 +119,7 @@ struct DeviceState {
   // Host memory that the device reads and writes.
   InboxEntry* inbox;
   std::uint64_t* inbox_consumed;
+  std::uint64_t* calls_off;                // suspensions that the inbox poller has called off
   CompletionSlot* completions;             // one a run slot
   unsigned char* params;                   // run_slots x kParamBytes
   unsigned char* results;                  // run_slots x result_bytes

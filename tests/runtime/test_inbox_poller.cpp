@@ -107,6 +107,12 @@ struct Reception {
     if (op == InboxOp::submit) open_line<P>(hand.dev.runs[slot].line, reinterpret_cast<const std::uint32_t*>(&message));
     handler.handle();
   }
+  /// It first calls all workers together.
+  bool leaves_once_assembled() {
+    if (handler.may_leave() || handler.may_leave()) return false;
+    hand.dev.control->assembled.value += hand.dev.workers;
+    return handler.may_leave();
+  }
   std::uint32_t cancelled(std::uint32_t slot) const { return hand.dev.runs[slot].line.cancelled; }
 };
 }  // namespace
@@ -168,7 +174,27 @@ TEST_CASE("the inbox poller may leave when it is told to suspend, whatever is in
   Reception reception;
   reception.handle(InboxOp::submit, 0, 1);
   reception.handle(InboxOp::suspend, 0, 0);
-  CHECK(reception.handler.may_leave());
+  CHECK(reception.leaves_once_assembled());
+}
+
+TEST_CASE("if not all workers come to leave, the suspension is called off, and a suspended run announced again") {
+  for (const bool collective : {false, true}) {
+    Reception reception;
+    DeviceState& dev = reception.hand.dev;
+    dev.assembly_ns = 0;
+    reception.flags = kPhased;
+    if (collective) reception.handle(InboxOp::submit, 2, 1);
+    reception.handle(InboxOp::suspend, 0, 0);
+    if (collective) suspend_run<P>(dev, dev.runs[2].line, {1, 1});
+    CHECK_FALSE(reception.handler.may_leave());
+    CHECK(announcement_assembles(dev.control->broadcast.announcement));
+    CHECK_FALSE(reception.handler.may_leave());
+    CHECK(*dev.calls_off == 1);
+    CHECK(dev.control->broadcast.announcement == announcement_word(collective ? 3 : 2, collective ? 2 : kAssemble, 0));
+    CHECK(dev.runs[2].line.resume.phase == (collective ? 1u : 0u));
+    CHECK_FALSE(reception.handler.may_leave());
+    CHECK(*dev.calls_off == 1);
+  }
 }
 
 TEST_CASE("a collective run is asked to suspend itself, also one that comes late, and the inbox poller waits for it") {
@@ -183,7 +209,7 @@ TEST_CASE("a collective run is asked to suspend itself, also one that comes late
     CHECK(line.stop == kSuspendAsked);
     CHECK_FALSE(reception.handler.may_leave());
     leave_collective<P>(reception.hand.dev);
-    CHECK(reception.handler.may_leave());
+    CHECK(reception.leaves_once_assembled());
   }
 }
 
@@ -207,10 +233,10 @@ TEST_CASE("a suspended compiled run is announced again, as if the sinks of its p
   reception.handle(InboxOp::submit, 3, 1);
   reception.handle(InboxOp::suspend, 0, 0);
   suspend_run<P>(dev, line, {7, 0});
-  REQUIRE(reception.handler.may_leave());
+  REQUIRE(reception.leaves_once_assembled());
   reception.handler.close(2);
   CHECK(announcement_stop(dev.control->broadcast.announcement) == dev.launch);
-  CHECK(dev.control->first_epoch[(dev.launch + 1) % 2] == 2);
+  CHECK(dev.control->first_epoch[(dev.launch + 1) % 2] == 3);
 
   dev.control->barrier.value = 100;
   ++dev.launch;
@@ -219,7 +245,7 @@ TEST_CASE("a suspended compiled run is announced again, as if the sinks of its p
   CHECK(line.barrier_base == 100 - 7 * 5);
   CHECK(line.suspended == 0);
   CHECK(line.stop == 0);
-  CHECK(dev.control->broadcast.announcement == announcement_word(3, 3, 0));
+  CHECK(dev.control->broadcast.announcement == announcement_word(4, 3, 0));
 }
 
 TEST_CASE("a run was only suspended unless something ended it") {

@@ -23,9 +23,12 @@ class Yielder {
             std::this_thread::sleep_for(every);
           }
         }) {}
-  /// Waits until the kernel has yielded `count` times since the begin.
-  bool wait_for(std::uint64_t count) {
-    return eventually([&] { return runtime_.stats().yields >= before_ + count; });
+  /// Runs the graph until the kernel has yielded `count` times since the begin.
+  bool wait_for(std::uint64_t count, const Executable& executable) {
+    return eventually([&] {
+      runtime_.submit(executable).status();
+      return runtime_.stats().yields >= before_ + count;
+    });
   }
 
  private:
@@ -50,7 +53,7 @@ void check_yields_of_spawns(Bench& bench, std::uint32_t rounds, bool pauses) {
     CHECK(run.get(read) == round);
     CHECK(sum.read()[0] == round * Fibonacci::value(11));
   }
-  CHECK(yielder.wait_for(5));
+  CHECK(yielder.wait_for(5, executable));
 }
 
 /// Many roots and many sinks, repeated: the counts of what is left survive.
@@ -64,7 +67,7 @@ void check_yields_of_roots(Bench& bench, std::uint32_t passes, std::uint32_t yie
   Yielder yielder(bench.runtime);
   for (Run& run : runs) CHECK(run.iterations() == passes);
   CHECK(bench.get(0) == 2 * kTasks * passes);
-  CHECK(yielder.wait_for(yields));
+  CHECK(yielder.wait_for(yields, executable));
 }
 
 /// A compiled run over many suspensions: every task runs once in each pass, streams keep their order, stop() is heard.
@@ -88,7 +91,7 @@ void check_yields_of_compiled(Bench& bench, std::uint32_t passes, std::uint32_t 
     CHECK(bench.runtime.submit(executable, repeat(5)).iterations() == 5);
     for (std::uint32_t i = 0; i <= kWidth; ++i) bench.put(i, passes * round);
   }
-  CHECK(yielder.wait_for(yields));
+  CHECK(yielder.wait_for(yields, executable));
 }
 
 /// A phased run: tasks of a phase see those of the phase before, grid tasks meet, stop() is heard after its pass.
@@ -111,7 +114,7 @@ void check_yields_of_phases(Bench& bench, std::uint32_t passes, std::uint32_t yi
     CHECK(bench.get(2) == 2 * passes * round);
     CHECK(bench.get(3) == 2 * workers * passes * round);
   }
-  CHECK(yielder.wait_for(yields));
+  CHECK(yielder.wait_for(yields, executable));
 }
 
 /// Endless runs that are cancelled while the kernel comes and goes.
