@@ -215,7 +215,7 @@ class GpuBlock : public BlockCore<ThreadPlatform, List> {
 
   /// Collective, in grid tasks: all workers meet. False if the run ends here; the body then returns.
   __device__ bool grid_sync() {
-    const bool go_on = boundary(false);
+    const bool go_on = boundary(Boundary::grid_sync);
     if (go_on) begin_step();
     return go_on;
   }
@@ -226,10 +226,10 @@ class GpuBlock : public BlockCore<ThreadPlatform, List> {
     clock_ = PhaseClock::of<P>(*this->context_);
     if (leader()) shared_->ends = false;
   }
-  __device__ bool boundary(bool end_of_pass) {
+  __device__ bool boundary(Boundary kind) {
     sync();
     if (shows_steps()) show_step(clock_.end_step());  // a worker at the grid barrier is not stalled
-    if (leader() && !cross_boundary<P>(*this->context_, clock_, end_of_pass)) shared_->ends = true;
+    if (leader() && !cross_boundary<P>(*this->context_, clock_, kind)) shared_->ends = true;
     sync();
     return !shared_->ends;
   }

@@ -300,8 +300,7 @@ __device__ __forceinline__ void compute_loop() {
     } else if (what == Command::compiled) {
       compute_role<List>(roles_shared(), shared.dev, shared.block);
     } else {
-      const RunConstants& run = shared.contexts[slot].run->line.constants;
-      const PhasesEnd end = run_phases<List>(shared.dev, run, block);
+      const PhasesEnd end = run_phases<List>(shared.dev, shared.contexts[slot].run->line, block);
       if (block.leader()) shared.phases_end = end;
     }
     block.sync();  // all threads have ended their use of scratch memory and record

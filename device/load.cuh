@@ -77,7 +77,9 @@ class LoadRole {
   /// `kLean`: the role only makes bulk copies and waits for pages; there are no dependent operands.
   template <bool kLean>
   __device__ void load_passes(Place& place) {
-    for (pass_ = 0; pass_ < run_.repeat && load_pass<kLean>(place); ++pass_) {}
+    // Counted from this part's first pass, as the control role counts instructions; the two differ in no traced run.
+    const std::uint32_t passes = run_.repeat - run_.first_pass;
+    for (pass_ = 0; pass_ < passes && load_pass<kLean>(place); ++pass_) {}
   }
 
   /// Fetches the stream once. False if the run has ended before all passes, or the runtime was aborted.

@@ -1,4 +1,5 @@
-// The rows of the runtime itself, beside its limits and peers.
+// The rows of the runtime itself, beside its limits and peers. yield_rows.cu has those of its yields; yield_rows_none.cpp
+// takes its place in a host-only build.
 #pragma once
 
 #include <cstdint>
@@ -14,5 +15,7 @@ std::vector<measure::Measurement> runtime_rows(const measure::Effort& effort, bo
 
 /// New work each time: single tasks, parameters, batches. Every result is checked.
 std::vector<measure::Measurement> submit_rows(const measure::Effort& effort, bool on_gpu);
+/// How long a neighbour on the GPU waits for the runtime to yield, and what yielding costs.
+std::vector<measure::Measurement> yield_rows(const measure::Effort& effort);
 
 }  // namespace bench

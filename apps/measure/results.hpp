@@ -20,7 +20,7 @@ struct Stamp {
   std::string commit = {};
 };
 
-/// One line of the results file. Times in us, rates in M/s, bandwidth in GB/s; `value` is the p50.
+/// One line of the results file. Times in us or ms, rates in M/s, bandwidth in GB/s, shares of 1; `value` is the p50.
 struct Row {
   std::string name = {};
   double value = 0;

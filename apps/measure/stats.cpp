@@ -23,9 +23,9 @@ void require_usable(const Samples& samples, double percent) {
 }  // namespace
 
 Better better_for(std::string_view unit) {
-  if (unit == "us") return Better::lower;
+  if (unit == "us" || unit == "ms" || unit == "share") return Better::lower;
   if (unit == "M/s" || unit == "GB/s") return Better::higher;
-  throw std::invalid_argument("unit '" + std::string(unit) + "' is unknown: use us, M/s or GB/s");
+  throw std::invalid_argument("unit '" + std::string(unit) + "' is unknown: use us, ms, share, M/s or GB/s");
 }
 
 double percentile(Samples samples, double percent) {

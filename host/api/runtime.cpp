@@ -65,7 +65,10 @@ Executable Runtime::load(const Graph& graph, const Compiled* how) {
   for (;;) {  // repeats once per allocation that finds no room, and if another thread takes the room first
     Shortage shortage;
     if (auto loaded = core()->loader.load(graph, how, core(), shortage)) return Executable(std::move(loaded));
-    core_->dispatcher.while_parked([&] { core_->loader.grow(shortage); });
+    const auto grow = [&] { core_->loader.grow(shortage); };
+    // Arena and queues move, and suspended runs would find neither.
+    if (shortage.arena_units || shortage.queue_slots) core_->dispatcher.while_empty(grow);
+    else core_->dispatcher.while_parked(grow);
   }
 }
 
@@ -133,6 +136,14 @@ void Runtime::set_param(RunRecord& run, std::uint32_t graph, std::uint32_t offse
   std::memcpy(run.params.data() + offset, value, bytes);
 }
 
+void Runtime::yield() { core()->dispatcher.yield(); }
+
+Pause::Pause(Runtime& runtime) : core_(runtime.core()) { core_->dispatcher.pause(); }
+
+Pause::~Pause() {
+  if (core_->is_ours()) core_->dispatcher.unpause();  // in a child of fork() there is no kernel to bring back
+}
+
 bool Runtime::on_gpu() const { return core()->engine->is_gpu(); }
 std::uint32_t Runtime::workers() const { return core()->engine->workers(); }
 std::string Runtime::device() const { return core()->engine->name(); }
@@ -147,8 +158,8 @@ Stats Runtime::stats() {
   core_->engine->copy_to_host(each.data(), dev.stats, each.size() * sizeof(WorkerStats));
   core_->engine->copy_to_host(queues.data(), dev.queue_words, queues.size() * sizeof(QueueWords));
   const DispatcherCounters runs = core_->dispatcher.counters();
-  Stats all{device(),       workers(),     0,         0, 0, 0, 0, 0, 0, runs.submitted, runs.completed, runs.direct,
-            runs.peak_live, runs.launches, runs.parks};
+  Stats all{device(),       workers(),     0,          0,          0, 0, 0, 0, 0, runs.submitted, runs.completed, runs.direct,
+            runs.peak_live, runs.launches, runs.parks, runs.yields};
   for (const WorkerStats& one : each) {
     all.tasks += one.tasks;
     all.skipped += one.skipped;

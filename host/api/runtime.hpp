@@ -60,6 +60,7 @@ struct Stats {
   std::uint64_t queue_peak;  // most tasks that a push has left in a ready queue; pushes to an empty queue are not counted
   std::uint64_t submitted, completed, direct, peak_live;  // runs; direct: not through the backlog; peak_live: in flight at once
   std::uint64_t launches, parks;                          // of the kernel; equal while it is not resident
+  std::uint64_t yields;                                   // of the parks: the kernel gave the GPU back with its work kept
 };
 
 /// Thread-safe, except for moving. Runs, executables and buffers may outlive the runtime: they keep the memory that
@@ -179,6 +180,10 @@ class Runtime {
     return buffer;
   }
 
+  /// Gives the GPU back once, as happens every Options::yield_every: the kernel ends as soon as no task runs, and is launched
+  /// again after a short gap. Runs go on where they were. Returns at once.
+  void yield();
+
   /// True if the workers run on a GPU.
   bool on_gpu() const;
   /// The number of workers.
@@ -195,6 +200,8 @@ class Runtime {
   void shutdown();
 
  private:
+  friend class Pause;
+
   /// Writes the records of `n` tasks from `first` on. `header` is that of the first; its index and, if there are results,
   /// its offset go on from there.
   using FillRecords =
@@ -227,6 +234,26 @@ class Runtime {
   static void set_param(detail::RunRecord& run, std::uint32_t graph, std::uint32_t offset, const void* value,
                         std::size_t bytes);
 
+  std::shared_ptr<detail::Core> core_;
+};
+
+/// No kernel of the runtime is resident while a Pause lives: for calls that wait for the whole device, such as cudaFree,
+/// cudaDeviceSynchronize and the first launch of a kernel that CUDA loads lazily.
+///
+///   { flywheel::Pause guard(rt); cudaFree(memory); }
+///
+/// Runs in flight are suspended with their work kept, and go on afterwards. Submissions wait until then; a thread that waits
+/// for a run while it holds a Pause waits for ever. Pauses nest and may come from several threads.
+class Pause {
+ public:
+  /// Waits for the kernel to end. Throws DeviceError if it does not within Options::shutdown_timeout, because a task, a pass
+  /// of a compiled run or a phase takes so long.
+  explicit Pause(Runtime& runtime);
+  ~Pause();
+  Pause(const Pause&) = delete;
+  Pause& operator=(const Pause&) = delete;
+
+ private:
   std::shared_ptr<detail::Core> core_;
 };
 

@@ -57,7 +57,12 @@ struct Options {
   bool check_operands = false;
 
   // Time limits.
-  std::chrono::milliseconds park_after{20};            // time without work after which the kernel leaves the GPU
+  std::chrono::milliseconds park_after{20};  // time without work after which the kernel leaves the GPU
+  // Under work that never ends the kernel gives the GPU back so often, with its work kept on the device, for other kernels
+  // and for calls that wait for the device; 0: only on demand, see Runtime::yield() and Pause. Tasks, passes of compiled runs
+  // and phases are not interrupted, so one that takes longer delays it. Traced runs go on to their end. CPU workers yield on
+  // demand alone.
+  std::chrono::milliseconds yield_every{100};
   std::chrono::milliseconds start_timeout{10'000};     // until all workers have arrived after a launch
   std::chrono::milliseconds stall_limit{30'000};       // for one task; then its run fails and is cancelled
   std::chrono::milliseconds spin_budget{10'000};       // for one worker's wait for another; then a report and abort
@@ -69,10 +74,13 @@ struct Options {
   /// What measurements and tests change; programs leave the defaults. start() throws CapacityError for a window of 0, and for
   /// a pace that is neither 0 nor at least 0.01.
   struct Tuning {
-    bool keep_successor = true;                // false: no worker keeps a task that it made ready (measures hops)
-    bool bulk_copies = true;                   // false: fetches operands as on GPUs before Hopper
-    std::uint32_t operand_window = 78u << 10;  // bytes of operands that are being fetched to an SM at once
-    double operand_pace = 1;                   // a worker's fetch rate over its share of the rated memory speed; 0: no limit
+    bool keep_successor = true;                     // false: no worker keeps a task that it made ready (measures hops)
+    bool bulk_copies = true;                        // false: fetches operands as on GPUs before Hopper
+    std::uint32_t operand_window = 78u << 10;       // bytes of operands that are being fetched to an SM at once
+    std::chrono::microseconds yield_gap{100};       // from the end of a kernel that yields to its next launch
+    std::chrono::milliseconds yield_patience{110};  // for which workers wait for each other to yield; then all go on
+    bool cpu_yields = false;                        // CPU workers, too, yield every Options::yield_every
+    double operand_pace = 1;  // a worker's fetch rate over its share of the rated memory speed; 0: no limit
   };
   Tuning tuning = {};
 };

@@ -30,6 +30,9 @@ void check_time(const char* option, std::chrono::milliseconds time) {
 
 void check_times(const Options& o) {
   check_time("park_after", o.park_after);
+  check_time("yield_every", o.yield_every);
+  check_time("tuning.yield_patience", o.tuning.yield_patience);
+  check_time("tuning.yield_gap", std::chrono::duration_cast<std::chrono::milliseconds>(o.tuning.yield_gap));
   check_time("start_timeout", o.start_timeout);
   check_time("stall_limit", o.stall_limit);
   check_time("spin_budget", o.spin_budget);

@@ -63,6 +63,7 @@ std::uint64_t first_arena_units(const Options& o) {
 }
 
 void set_budgets(DeviceState& dev, const Options& o) {
+  dev.assembly_ns = in_ns(o.tuning.yield_patience);
   dev.spin_budget_ns = in_ns(o.spin_budget);
   dev.phase_budget_ns = dev.spin_budget_ns + in_ns(o.stall_limit);
   if (!wants_checks(o)) return;
@@ -121,6 +122,7 @@ DeviceStateMemory::DeviceStateMemory(Engine& engine, const Options& options)
   if (options.trace_events) take_trace();
   dev_.inbox = shared<InboxEntry>(dev_.inbox_capacity);
   dev_.inbox_consumed = shared<std::uint64_t>(16);
+  dev_.calls_off = shared<std::uint64_t>(16);
   dev_.completions = shared<CompletionSlot>(slots);
   dev_.params = shared<unsigned char>(runs * kParamBytes);
   dev_.results = shared<unsigned char>(runs * dev_.result_bytes);

@@ -39,7 +39,14 @@ Watchdog::Watchdog(const DeviceState& dev, const Options& options)
 std::vector<Stall> Watchdog::new_stalls(const RunIn& run_in, std::uint64_t now_ns) {
   const std::uint64_t stopped_ns = note_awake(now_ns);
   std::vector<Stall> stalls, of_gangs;
-  for (std::uint32_t w = 0; w < dev_.workers; ++w) pulses_[w] = read(dev_.heartbeats[w]);
+  longest_task_ns_ = 0;
+  for (std::uint32_t w = 0; w < dev_.workers; ++w) {
+    const Pulse pulse = pulses_[w] = read(dev_.heartbeats[w]);
+    const std::uint64_t ran_ns = pulse.slow                                ? pulse.elapsed_ns
+                                 : pulse.runs && now_ns > pulse.started_ns ? now_ns - pulse.started_ns
+                                                                           : 0;
+    longest_task_ns_ = std::max(longest_task_ns_, ran_ns);
+  }
   for (std::uint32_t w = 0; w < dev_.workers; ++w) {
     const Pulse& pulse = pulses_[w];
     if (!pulse.runs && !pulse.slow) continue;

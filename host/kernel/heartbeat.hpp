@@ -51,6 +51,8 @@ class Watchdog {
   /// The reports of workers that ran out of time in a wait and aborted the runtime, as text; empty if there is none.
   /// `name_of` names a task of the run in a slot.
   std::string wait_report(const std::function<std::string(std::uint16_t run, std::uint32_t task)>& name_of) const;
+  /// How long the task that has run for longest has run, at the last call of new_stalls(). On a GPU tasks count from 20 ms on.
+  std::uint64_t longest_task_ns() const { return longest_task_ns_; }
   /// The number of workers that have started.
   std::uint32_t present() const;
 
@@ -88,6 +90,7 @@ class Watchdog {
   std::uint64_t most_between_checks_;
   std::uint64_t last_check_ = 0;
   std::uint64_t awake_ns_ = 1;
+  std::uint64_t longest_task_ns_ = 0;
   std::vector<Pulse> pulses_;  // of this look, by worker
   std::vector<Watched> watched_;
 };

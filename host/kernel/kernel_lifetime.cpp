@@ -1,8 +1,18 @@
 #include "kernel_lifetime.hpp"
 
+#include <algorithm>
+
 #include "../base/log.hpp"
 
 namespace flywheel::detail {
+
+namespace {
+/// Drain mode keeps no kernel beyond its work. CPU workers hold no device, and a debugger should keep its threads.
+std::chrono::milliseconds yield_period(const Engine& engine, const Options& options) {
+  const bool yields = !engine.drains() && (engine.is_gpu() || options.tuning.cpu_yields);
+  return yields ? options.yield_every : std::chrono::milliseconds(0);
+}
+}  // namespace
 
 KernelLifetime::KernelLifetime(Engine& engine, DeviceState& dev, const Watchdog& watchdog, InboxWriter& inbox,
                                const Options& options)
@@ -11,18 +21,25 @@ KernelLifetime::KernelLifetime(Engine& engine, DeviceState& dev, const Watchdog&
       watchdog_(watchdog),
       inbox_(inbox),
       park_after_(options.park_after),
-      start_timeout_(options.start_timeout) {}
+      start_timeout_(options.start_timeout),
+      yield_every_(yield_period(engine, options)),
+      yield_gap_(options.tuning.yield_gap) {}
 
-bool KernelLifetime::ensure(const Lock&, std::uint32_t ended_of_all) {
-  if (resident_) return false;
+bool KernelLifetime::ensure(const Lock&) {
+  if (resident_ || aborted_) return false;
+  if (is_put_off(Clock::now())) {
+    wanted_ = true;
+    return false;
+  }
   if (engine_.drains()) inbox_.write(InboxOp::park);
-  dev_.launch = static_cast<std::uint32_t>(launches_ % 65535 + 1);
-  dev_.phased_before = ended_of_all;
+  dev_.launch = static_cast<std::uint32_t>(launches_ % kLaunchNumbers + 1);
   ++launches_;
   parking_ = engine_.drains();
   all_present_ = false;
   late_from_ = Clock::now();
-  launch_due_ = engine_.drains();
+  // A launch may wait for a call of the program that has the driver's lock, and other threads must not wait for that.
+  launch_due_ = engine_.drains() || wanted_;
+  wanted_ = false;
   if (!launch_due_) engine_.launch(dev_);
   resident_ = true;
   return launch_due_;
@@ -38,7 +55,13 @@ void KernelLifetime::launch_if_due(Lock& lock) {
 }
 
 void KernelLifetime::note_end(const Lock&) {
-  resident_ = parking_ = false;
+  if (suspending_) {
+    ++yields_;
+    setback_ = {};
+    suspended_at_ = Clock::now();
+    not_before_ = suspended_at_ + yield_gap_;
+  }
+  resident_ = parking_ = suspending_ = yield_asked_ = false;
   ++parks_;
 }
 
@@ -53,11 +76,53 @@ void KernelLifetime::park(const Lock&) {
   log::debug("idle: the kernel parks");
 }
 
+bool KernelLifetime::yield_due(const Lock&, Clock::time_point now) const {
+  constexpr std::uint64_t kLongTaskNs = 50'000'000;
+  if (!resident_ || launch_due_ || parking_ || suspending_ || aborted_) return false;
+  if (watchdog_.longest_task_ns() >= kLongTaskNs) return false;  // the others go on meanwhile
+  if (yield_asked_ || pauses_) return true;
+  // The time begins when all workers are there: the launch may have waited for other kernels.
+  return yield_every_.count() && all_present_ && now - present_from_ >= yield_every_ && now >= retry_from_;
+}
+
+void KernelLifetime::note_call_off(const Lock&, Clock::time_point now) {
+  constexpr Clock::duration kLeast = std::chrono::seconds(1), kMost = std::chrono::seconds(32);
+  // Relaxed: pairs with MessageHandler::call_off(); only the number counts.
+  const std::uint64_t calls = CpuPlatform::system(*dev_.calls_off).load(Order::relaxed);
+  if (calls == calls_off_) return;
+  calls_off_ = calls;
+  suspending_ = false;
+  setback_ = std::clamp(2 * setback_, kLeast, kMost);
+  retry_from_ = now + setback_;
+}
+
+void KernelLifetime::suspend(const Lock&, Clock::time_point now) {
+  if (!inbox_.has_room(2)) return;  // one entry is left for a park message
+  inbox_.write(InboxOp::suspend);
+  suspending_ = true;
+  suspended_at_ = now;
+}
+
+/// While another thread is in a call that waits for the device, such as cudaFree, the driver may keep a lock until the kernel
+/// ends. The dispatcher must not wait for that lock, because it is the one that makes the kernel end. So it does not ask for
+/// the state of a kernel that has workers and is about to yield. A lost device is found once the kernel is overdue.
+bool KernelLifetime::must_not_ask() const {
+  constexpr std::chrono::milliseconds kMostPeriod{1000}, kGrace{200};
+  if (!resident_ || !yield_every_.count() || yield_every_ > kMostPeriod || !all_present_) return false;
+  if (watchdog_.present() == 0) return false;
+  return !suspending_ || Clock::now() - suspended_at_ < kGrace;
+}
+
+KernelLifetime::Clock::duration KernelLifetime::longest_sleep(const Lock&) const {
+  return yield_every_.count() ? std::min<Clock::duration>(park_after_, yield_every_) : park_after_;
+}
+
 /// A cooperative launch starts all blocks or none: while other kernels hold the SMs it stays queued, so a late kernel
 /// is not lost.
 std::optional<std::string> KernelLifetime::missing_workers(const Lock&, bool waits) {
   all_present_ = watchdog_.present() == dev_.workers;
   const auto now = Clock::now();
+  if (all_present_) present_from_ = now;
   if (!waits) late_from_ = now;  // the next run gets the full timeout
   if (all_present_ || now - late_from_ < start_timeout_) return std::nullopt;
   late_from_ = now;
@@ -67,6 +132,7 @@ std::optional<std::string> KernelLifetime::missing_workers(const Lock&, bool wai
 
 void KernelLifetime::abort_workers(const Lock&) {
   const std::uint64_t yes = 1;
+  aborted_ = true;
   try {
     engine_.copy_to_device(&dev_.control->broadcast.abort, &yes, sizeof(yes));
   } catch (const std::exception& error) {

@@ -39,7 +39,8 @@ class Loader {
   /// says how much, nothing is loaded, and the caller calls grow() and load() again. Throws GraphError, CapacityError
   /// for limits in Options, or UsageError for operands that pages cannot hold.
   std::shared_ptr<LoadedGraph> load(const Graph& graph, const Compiled* how, std::shared_ptr<Core> core, Shortage& shortage);
-  /// Takes more memory from the engine. Loaded graphs stay as they are. The kernel must be parked and no run in flight.
+  /// Takes more memory from the engine. Loaded graphs stay as they are. The kernel must be parked, and for more of the
+  /// arena or the queues no run in flight.
   void grow(const Shortage& shortage);
   /// Waits until the graph is on the device. Throws DeviceError if the device is lost.
   void finish_upload(LoadedGraph& graph) {

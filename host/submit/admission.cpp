@@ -64,7 +64,6 @@ void Admission::give_back(const Lock&, const RunRecord& run) {
   graph.free_banks.push_back(run.bank);
   if (graph.kind != GraphKind::dynamic) {
     all_workers_live_ = false;
-    ++counters_.ended_of_all;
   } else {
     live_tasks_ -= graph.task_count;
     reservation_.left(run.entry, graph.task_count);

@@ -23,9 +23,8 @@ namespace flywheel::detail {
 /// Counts since the start.
 struct AdmissionCounters {
   std::uint64_t admitted = 0;
-  std::uint64_t ended = 0;         // of the admitted runs
-  std::uint32_t ended_of_all = 0;  // of these, phased and compiled runs
-  std::uint64_t peak_live = 0;     // most runs in flight at once
+  std::uint64_t ended = 0;      // of the admitted runs
+  std::uint64_t peak_live = 0;  // most runs in flight at once
 };
 
 /// The functions with a Lock need the dispatcher's mutex; it guards all fields except the backlog's arrivals and count.
@@ -77,10 +76,10 @@ class Admission {
   bool expects_any(const Lock&) const { return !expected_.empty(); }
   std::vector<RunPtr> forget_expected(const Lock&) { return std::exchange(expected_, {}); }
 
-  // The gate. While hold() is in force no run goes in flight; each hold() needs a let_go(). After close() no run goes
-  // in flight any more.
+  // The gate. While hold() is in force no run goes in flight; each hold() needs a let_go().
   void hold(const Lock&) { ++holds_; }
   void let_go(const Lock&) { --holds_; }
+  /// No run goes in flight any more.
   void close(const Lock&) { closed_ = true; }
   bool closed(const Lock&) const { return closed_; }
 

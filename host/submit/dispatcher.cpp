@@ -54,7 +54,8 @@ std::shared_ptr<SingleTask> Dispatcher::submit(const TaskRecord& record, std::ty
   std::shared_ptr<SingleTask> task;
   for (std::uint32_t turn = 0; !task; ++turn) {
     throw_if_closed();
-    task = singles_.try_submit(record, type, priority);
+    // Relaxed: pairs with the stores in while_empty().
+    if (!held_.load(std::memory_order_relaxed)) task = singles_.try_submit(record, type, priority);
     if (task) break;
     singles_.sweep();
     cpu_pause(turn);
@@ -120,7 +121,7 @@ void Dispatcher::start(const Lock& lock, const RunPtr& run) {
 }
 
 void Dispatcher::ensure_kernel(const Lock& lock) {
-  if (kernel_.ensure(lock, admission_.counters(lock).ended_of_all)) wake_.notify_all();  // its thread launches it
+  if (kernel_.ensure(lock)) wake_.notify_all();  // its thread launches it
   note_attention(lock);
 }
 
@@ -156,7 +157,8 @@ bool Dispatcher::turn(Lock& lock) {
   else admission_.admit_waiting(lock, [&](const RunPtr& run) { start(lock, run); });
   ending_.send_cancels(lock);
   const auto now = Clock::now();
-  const bool goes_on = gets_on(lock, streamed || arrived, now) && admission_.waiting();
+  give_way(lock, now);
+  const bool goes_on = (gets_on(lock, streamed || arrived, now) && admission_.waiting()) || is_about_to_change(lock, now);
   if (now - last_check_ > std::chrono::milliseconds(1)) {
     last_check_ = now;
     check_kernel(lock);
@@ -186,6 +188,7 @@ bool Dispatcher::gets_on(const Lock& lock, bool moved, Clock::time_point now) {
 
 void Dispatcher::sleep(Lock& lock) {
   if (kernel_.launch_due(lock)) return;
+  if (kernel_.gives_way(lock)) return sleep_until_next_end(lock);
   if (!admission_.waiting() && anything_live(lock)) {
     // The threads that wait for runs poll the completion words themselves. This thread only frees the slots of runs
     // that no thread waits for.
@@ -201,12 +204,15 @@ void Dispatcher::sleep(Lock& lock) {
   asleep_.store(false, std::memory_order_relaxed);  // relaxed: a thread that still reads true notifies in vain
 }
 
-/// Sleeps while runs wait in the backlog: until a run joins it, a thread retires a run, or a sixteenth of the time has
-/// passed for which nothing has happened (10 us to 1 ms). A run that no thread waits for frees its slot that much late.
+/// Sleeps while runs wait in the backlog or the kernel gives way: until a run joins the backlog, a thread retires a run, or a
+/// sixteenth of the time has passed for which nothing has happened (10 us to 1 ms). A run that no thread waits for frees its
+/// slot that much late.
 void Dispatcher::sleep_until_next_end(Lock& lock) {
   constexpr Clock::duration kShortest = std::chrono::microseconds(10), kLongest = std::chrono::milliseconds(1);
   if (admission_.has_arrivals() || stopping_) return;
-  wake_.wait_for(lock, std::clamp<Clock::duration>((Clock::now() - last_progress_) / 16, kShortest, kLongest));
+  const auto now = Clock::now();
+  const auto still = kernel_.gives_way(lock) ? kernel_.gives_way_for(lock, now) : now - last_progress_;
+  wake_.wait_for(lock, std::clamp<Clock::duration>(still / 16, kShortest, kLongest));
 }
 
 void Dispatcher::sleep_until_notified(Lock& lock) {
@@ -214,8 +220,9 @@ void Dispatcher::sleep_until_notified(Lock& lock) {
   constexpr std::chrono::milliseconds kStreamCheck{20};  // between looks at the device, see check_kernel()
   const bool resident = kernel_.resident(lock);
   if (resident && kernel_.parking(lock)) wake_.wait_for(lock, std::chrono::milliseconds(1));
-  else if (admission_.expects_any(lock)) wake_.wait_for(lock, resident ? std::min(kStreamCheck, park_after_) : kStreamCheck);
-  else if (resident) wake_.wait_for(lock, park_after_);
+  else if (admission_.expects_any(lock))
+    wake_.wait_for(lock, resident ? std::min<Clock::duration>(kStreamCheck, kernel_.longest_sleep(lock)) : kStreamCheck);
+  else if (resident) wake_.wait_for(lock, kernel_.longest_sleep(lock));
   else wake_.wait(lock, [&] { return has_work(lock); });
 }
 
@@ -252,19 +259,24 @@ void Dispatcher::check_progress(const Lock& lock) {
   if (!report.empty()) fail_everything(lock, Status::spin_budget_spent, report);
 }
 
-/// The kernel has ended: it was told to park, or it has aborted.
+/// The kernel has ended: it was told to park or to suspend itself, or it has aborted.
 void Dispatcher::take_up_end(const Lock& lock) {
+  const bool was_suspended = kernel_.suspending(lock);
   kernel_.note_end(lock);
   note_attention(lock);
   ending_.forget_abandoned(lock);
   const std::string report = ending_.wait_report(lock);
   if (!report.empty()) return fail_everything(lock, Status::spin_budget_spent, report);
   ending_.retire_finished(lock);
-  if (!inbox_.all_read() && !admission_.closed(lock)) ensure_kernel(lock);  // a message was written while the kernel parked
+  // A message was written while the kernel parked; or it goes on, as it would have done without the suspension.
+  const bool goes_on = was_suspended && !kernel_.is_idle_for_long(lock);
+  const bool wanted = anything_live(lock) || (!admission_.closed(lock) && (goes_on || !inbox_.all_read()));
+  if (wanted && !gone_) ensure_kernel(lock);
 }
 
 void Dispatcher::park_if_idle(const Lock& lock) {
-  const bool idle = kernel_.resident(lock) && !kernel_.parking(lock) && !anything_live(lock) && !admission_.waiting();
+  const bool idle = kernel_.resident(lock) && !kernel_.parking(lock) && !kernel_.suspending(lock) && !anything_live(lock) &&
+                    !admission_.waiting();
   if (!idle || !kernel_.is_idle_for_long(lock)) return;
   kernel_.park(lock);
   note_attention(lock);
@@ -304,7 +316,8 @@ void Dispatcher::cancel(const RunPtr& run) {
 DispatcherCounters Dispatcher::counters() {
   Lock lock(mutex_);
   const AdmissionCounters& runs = admission_.counters(lock);
-  return {runs.admitted, runs.ended, direct_, kernel_.launches(lock), kernel_.parks(lock), runs.peak_live};
+  return {runs.admitted,       runs.ended,           direct_,       kernel_.launches(lock),
+          kernel_.parks(lock), kernel_.yields(lock), runs.peak_live};
 }
 
 }  // namespace flywheel::detail

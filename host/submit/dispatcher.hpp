@@ -32,6 +32,7 @@ struct DispatcherCounters {
   std::uint64_t direct = 0;  // submissions on the direct path
   std::uint64_t launches = 0;
   std::uint64_t parks = 0;
+  std::uint64_t yields = 0;
   std::uint64_t peak_live = 0;  // most runs in flight at once
 };
 
@@ -68,9 +69,18 @@ class Dispatcher {
   void retire(const RunPtr& run);
   /// Retires all runs that have ended: for threads that wait for what those use. Throws like submit().
   void retire_finished();
-  /// Runs `action` while no kernel is resident or about to be launched, after the runs in flight have ended. Throws
-  /// CapacityError if they do not end within Options::shutdown_timeout.
+  /// Runs `action` while no kernel is resident or about to be launched; runs in flight are suspended. Throws CapacityError
+  /// if the kernel does not end within Options::shutdown_timeout.
   void while_parked(const std::function<void()>& action);
+  /// The same after all runs and single tasks in flight have ended, and further ones wait: for actions that move what they
+  /// use.
+  void while_empty(const std::function<void()>& action);
+  /// Lets the kernel yield once, see Runtime::yield().
+  void yield();
+  /// From pause() to unpause() no kernel is resident; runs in flight are suspended. Pauses nest. Waits for the kernel to end.
+  /// Throws DeviceError if it does not end within Options::shutdown_timeout; then there is no pause.
+  void pause();
+  void unpause();
   /// Ends all runs and parks the kernel. Runs that have not ended after `limit` are cancelled. False if the kernel
   /// could not be stopped.
   bool shutdown(std::chrono::milliseconds limit);
@@ -102,6 +112,11 @@ class Dispatcher {
   void park_if_idle(const Lock& lock);
   bool anything_live(const Lock& lock) const;
   void note_attention(const Lock& lock);
+  void give_way(const Lock& lock, Clock::time_point now);
+  bool is_about_to_change(const Lock& lock, Clock::time_point now) const;
+  void act_while_parked(Lock& lock, Clock::time_point limit, const std::function<void()>& action);
+  void require_parked(bool parked) const;
+  bool wait_until_empty(Lock& lock, Clock::time_point limit);
   bool wait_until_parked(Lock& lock, Clock::time_point limit);
 
   /// Calls `action`. If the engine throws because the device is lost or a launch is refused, all runs fail, each with
@@ -121,7 +136,8 @@ class Dispatcher {
   std::atomic<bool> closed_{false};  // see throw_if_closed()
   /// A kernel is resident and has not been told to park: it reads what is written to the inbox. See submit(record).
   std::atomic<bool> attentive_{false};
-  std::string lost_;  // why no run can succeed; not written once closed_ is true
+  std::atomic<bool> held_{false};  // single tasks wait to be submitted; a hint, see while_empty()
+  std::string lost_;               // why no run can succeed; not written once closed_ is true
 
   // Guarded by mutex_.
   Watchdog watchdog_;

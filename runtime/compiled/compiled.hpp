@@ -5,7 +5,7 @@
 #pragma once
 
 #include "../dynamic/block.hpp"
-#include "../dynamic/completion.hpp"
+#include "../dynamic/suspend.hpp"
 #include "../records/device_state.hpp"
 #include "../records/schedule.hpp"
 #include "../records/trace.hpp"
@@ -21,9 +21,10 @@ struct CompiledRun {
   std::uint64_t* counters;
   WorkerStream stream;          // this worker's
   std::uint64_t passes;         // of the schedule, before this run
-  std::uint64_t runs;           // of the schedule, before this run
+  std::uint64_t runs;           // of the schedule, before this run or this part of it
   std::uint64_t passes_of_all;  // of all compiled runs before this one
   std::uint64_t gate_base;      // the grid barrier's word when the run began
+  std::uint32_t first_pass;     // of this part of the run: 0 unless it was suspended
   std::uint32_t repeat;         // passes of this run
   std::uint32_t sinks;          // arrivals at the gate in a pass
   std::uint32_t slot;           // the run's
@@ -32,13 +33,12 @@ struct CompiledRun {
   bool is_leader;        // this worker tells the host of the end
 };
 
-/// A bit of RunLine::stop: a sink of this compiled run has voted to end it.
-inline constexpr std::uint32_t kStopVoted = 2;
-
 /// What became of the tasks that an instruction's task waits for.
 enum class Before : std::uint32_t { done, failed, aborted };
 
-/// Joins the compiled run in `slot`: one thread of a worker that has acquired the announcement.
+/// Joins the compiled run in `slot`, at its begin or where it was suspended: one thread of a worker that has acquired the
+/// announcement. A suspension has written back what an end would, so the counts "before this run" are those of now, less the
+/// passes that the run has behind it.
 template <class P>
 FLYWHEEL_TASK CompiledRun join_compiled(const DeviceState& dev, std::uint16_t slot, std::uint32_t worker) {
   RunState& state = dev.runs[slot];
@@ -47,15 +47,17 @@ FLYWHEEL_TASK CompiledRun join_compiled(const DeviceState& dev, std::uint16_t sl
   // Relaxed: pairs with the store in end_compiled() of the previous compiled run, which came before that run's
   // completion; the host submits the next collective run only then. The plain words came with the announcement.
   const std::uint64_t passes_of_all = P::device(dev.control->compiled_passes.value).load(Order::relaxed);
+  const std::uint32_t first_pass = state.line.resume.pass;
   return {&dev,
           &state,
           &schedule,
           schedule.counters,
           schedule.streams[worker],
-          schedule.passes,
+          schedule.passes - first_pass,
           schedule.runs,
-          passes_of_all,
+          passes_of_all - first_pass,
           state.line.barrier_base,
+          first_pass,
           constants.repeat,
           schedule.sinks,
           slot,
@@ -146,7 +148,7 @@ template <class P>
 FLYWHEEL_COLD void record_outcome(const CompiledRun& run, const Instruction& instruction, const Outcome& outcome, bool failed) {
   if (outcome.code) record_fault<P>(*run.state, outcome.code, instruction.record.header.local);
   // Relaxed: pairs with the loads of the sinks in signal_done(); this task's own release there goes before their acquire.
-  if (outcome.stop) P::device(run.state->line.stop).set(1, Order::relaxed);
+  if (outcome.stop) P::device(run.state->line.stop).set(kStopCalled, Order::relaxed);
   // Tasks of the same gang may wait in vain for this one while they run: block.cancelled() tells them. Release: pairs with
   // the acquire there, so the cause is recorded before what a task that it stops records.
   if (failed && instruction.flags & kInGang) P::device(run.state->line.cancelled).store(1, Order::release);
@@ -163,8 +165,8 @@ FLYWHEEL_TASK void signal_done(const CompiledRun& run, const Instruction& instru
   if (instruction.flags & kSink) {
     RunLine& line = run.state->line;
     // Relaxed: `stop` and `fault` were acquired with the waits of this sink. `cancelled` pairs with the store in
-    // record_outcome() and with MessageHandler::cancel(); it is seen now or in a later pass. Joined with |: the three loads
-    // go out together.
+    // record_outcome() and with MessageHandler::cancel(), and kSuspendAsked in `stop` with ask_to_suspend(); they are seen now
+    // or in a later pass. Joined with |: the three loads go out together.
     const bool ends = failed | ((P::device(line.stop).load(Order::relaxed) | P::device(line.fault).load(Order::relaxed) |
                                  P::device(line.cancelled).load(Order::relaxed)) != 0);
     // One sink votes for all, since there may be more sinks than a field of votes can count. Relaxed: only the
@@ -198,8 +200,8 @@ FLYWHEEL_TASK void leave_compiled(const CompiledRun& run) {
   P::device(run.schedule->left).add(1, Order::release);
 }
 
-/// The leader, after the last pass and its own leave_compiled(): waits for all workers to leave, prepares the schedule
-/// for its next run and tells the host.
+/// The leader, after the last pass of this part and its own leave_compiled(): waits for all workers to leave, prepares the
+/// schedule for its next run or part, and tells the host unless the run is suspended. `passes`: of the run so far.
 template <class P>
 FLYWHEEL_COLD void end_compiled(const CompiledRun& run, std::uint32_t passes) {
   const std::uint64_t all = (run.runs + 1) * run.dev->workers;
@@ -210,6 +212,7 @@ FLYWHEEL_COLD void end_compiled(const CompiledRun& run, std::uint32_t passes) {
   });
   if (!alone) return;
   RunLine& line = run.state->line;
+  const bool suspended = passes < run.repeat && is_suspension<P>(line, true);
   // All relaxed: the other workers have left, and what they stored was acquired above. The release in complete_run()
   // publishes the stores to the host, and through it to the next run's wait_before() and join_compiled().
   if (P::device(line.fault).load(Order::relaxed))
@@ -222,23 +225,25 @@ FLYWHEEL_COLD void end_compiled(const CompiledRun& run, std::uint32_t passes) {
   run.schedule->passes = run.passes + passes;
   P::device(run.dev->control->compiled_passes.value).store(run.passes_of_all + passes, Order::relaxed);
   run.schedule->runs = run.runs + 1;
+  if (suspended) return suspend_run<P>(*run.dev, line, {passes, 0});
+  leave_collective<P>(*run.dev);
   P::device(line.iteration).store(passes - 1, Order::relaxed);
   complete_run<P>(*run.dev, line.constants, false);  // releases all of the above
 }
 
 /// How a worker's part of a run ended.
 struct StreamEnd {
-  std::uint32_t passes;  // that the worker went through
+  std::uint32_t passes;  // that the run has behind it
   bool aborted;
 };
 
 /// One worker's part of a run. step(i, pass) does instruction i of the stream and returns false to leave at once.
-/// Between passes the worker waits at the gate. After the last pass only the leader does, which has a sink and tells
-/// the host.
+/// Between passes the worker waits at the gate; also before the first pass of a resumed run, where the gate is open. After the
+/// last pass only the leader does, which has a sink and tells the host.
 template <class P, class Idle, class Step>
 FLYWHEEL_TASK StreamEnd follow_stream(const CompiledRun& run, TraceWriter<P>& writer, Idle&& idle, Step&& step) {
   if (!run.stream.count) return {0, false};
-  for (std::uint32_t pass = 0;; ++pass) {
+  for (std::uint32_t pass = run.first_pass;; ++pass) {
     const bool last = pass == run.repeat;
     if (pass && (run.is_leader || !last)) {
       const std::uint64_t begin = writer.now();

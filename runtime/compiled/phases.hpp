@@ -2,29 +2,37 @@
 // (device/block.cuh) and CpuBlock (cpu/block.hpp) include this header; the executors call run_phases().
 #pragma once
 
-#include "../dynamic/completion.hpp"
+#include "../dynamic/suspend.hpp"
 #include "../records/task_slot.hpp"
 #include "operands.hpp"
 
 namespace flywheel::detail {
+
+/// What a boundary is: a grid_sync() in a body, the end of a phase, or the end of the last phase of a pass.
+enum class Boundary : std::uint32_t { grid_sync, phase, pass };
 
 /// A worker's state in a phased run: the boundaries that it has come to, and its next vote. The thread that goes to the
 /// grid barrier keeps it in registers.
 struct PhaseClock {
   std::uint64_t* word;       // the grid barrier's
   std::uint32_t workers;     // that arrive there
-  std::uint64_t base;        // the word when the run began
-  std::uint64_t boundaries;  // boundaries so far
+  std::uint64_t base;        // the word when the run, or this part of it, began
+  std::uint64_t boundaries;  // boundaries since then
   std::uint32_t local;       // graph-local index of the task that runs or ran last, for reports
-  bool checks;               // worker 0, which checks for cancellation
+  bool checks;               // worker 0, which checks for cancellation and suspension
   bool stop_now;             // vote at the next boundary: a task here failed, or worker 0 saw a cancellation
   bool stop_after_pass;      // vote at the end of the pass: a task here called stop()
+  bool suspend;              // vote at the next boundary that is no grid_sync(): worker 0 saw that the run is to be suspended
+  std::uint32_t looked;      // worker 0: the tick of its last check
   std::uint32_t steps;       // odd while a task of this worker runs; another number for each task
 
   template <class P>
   FLYWHEEL_TASK static PhaseClock of(const TaskContext& context) {
     const GridBarrier<P> barrier = Views<P>{*context.dev}.barrier();
-    return {barrier.word, barrier.workers, context.run->line.barrier_base, 0, 0, context.worker == 0, false, false, 0};
+    RunLine& line = context.run->line;
+    // Relaxed: pairs with note_outcome(). A run that was suspended within a pass still stops after it.
+    const bool stops = P::device(line.stop).load(Order::relaxed) & kStopCalled;
+    return {barrier.word, barrier.workers, line.barrier_base, 0, 0, context.worker == 0, false, stops, false, 0, 0};
   }
   FLYWHEEL_TASK std::uint32_t begin_step() { return steps = (steps + 2) | 1; }
   FLYWHEEL_TASK std::uint32_t end_step() { return steps = (steps + 1) & ~1u; }
@@ -36,17 +44,39 @@ FLYWHEEL_TASK void note_outcome(TaskContext& context, PhaseClock& clock) {
   const Outcome outcome = context.outcome;
   if (!outcome.code && !outcome.stop) return;
   if (outcome.code) record_fault<P>(*context.run, outcome.code, clock.local);
+  // Relaxed: pairs with is_suspension() and PhaseClock::of(); this worker's next arrival releases it.
+  if (outcome.stop) P::device(context.run->line.stop).set(kStopCalled, Order::relaxed);
   clock.stop_now |= outcome.code != 0;
   clock.stop_after_pass |= outcome.stop != 0;
   context.outcome.code = context.outcome.stop = 0;
 }
 
-/// One thread of each worker crosses the next boundary: arrives, votes to stop if it has a reason, and waits. False if
-/// the run ends here. Workers would see a cancellation at different times, so only worker 0 votes for it. It reads the
-/// word once in kChecksOneIn boundaries, since a read is a trip to L2.
+/// Worker 0: looks whether the run was cancelled or is to be suspended.
 template <class P>
-FLYWHEEL_TASK bool cross_boundary(TaskContext& context, PhaseClock& clock, bool end_of_pass) {
+FLYWHEEL_TASK void check_line(RunLine& line, PhaseClock& clock) {
+  // Relaxed, both: pair with MessageHandler::cancel() and ask_to_suspend(). Only the values count; they are seen now or some
+  // boundaries later.
+  const std::uint32_t cancelled = P::device(line.cancelled).load(Order::relaxed);
+  const std::uint32_t stop = P::device(line.stop).load(Order::relaxed);
+  clock.stop_now |= cancelled != 0;
+  clock.suspend |= (stop & kSuspendAsked) != 0;
+}
+
+/// One thread of each worker crosses the next boundary: arrives, votes to stop if it has a reason, and waits. False if
+/// the run ends or is suspended here. Workers would see a cancellation at different times, so only worker 0 votes for it. It
+/// reads the words once in kChecksOneIn boundaries, behind its arrival, since a read is a trip to L2; and before it arrives,
+/// if it has not looked for kLongTicks: some 2 ms.
+template <class P>
+FLYWHEEL_TASK bool cross_boundary(TaskContext& context, PhaseClock& clock, Boundary boundary) {
   constexpr std::uint64_t kChecksOneIn = 8;
+  constexpr std::uint32_t kLongTicks = 1u << 22;
+  if (clock.checks) {
+    const auto now = static_cast<std::uint32_t>(P::ticks());
+    if (now - clock.looked > kLongTicks) {
+      clock.looked = now;
+      check_line<P>(context.run->line, clock);
+    }
+  }
   const Outcome outcome = context.outcome;  // plain: written before a barrier of the block
   // Release fence, for arrive(): what this worker wrote, for the acquire in GridBarrier::wait() of the others. It does
   // not have to wait for the load above.
@@ -56,10 +86,10 @@ FLYWHEEL_TASK bool cross_boundary(TaskContext& context, PhaseClock& clock, bool 
     P::release_fence();  // again: covers the fault, for worker 0, which reports it
   }
   const GridBarrier<P> barrier{clock.word, clock.workers};
-  barrier.arrive(++clock.boundaries, clock.stop_now || (end_of_pass && clock.stop_after_pass));
-  // Relaxed: pairs with MessageHandler::cancel(). Only the value counts; it is seen now or some boundaries later.
-  if (clock.checks && clock.boundaries % kChecksOneIn == 1)
-    clock.stop_now |= P::device(context.run->line.cancelled).load(Order::relaxed) != 0;
+  const bool votes = clock.stop_now || (boundary == Boundary::pass && clock.stop_after_pass) ||
+                     (boundary != Boundary::grid_sync && clock.suspend);
+  barrier.arrive(++clock.boundaries, votes);
+  if (clock.checks && clock.boundaries % kChecksOneIn == 1) check_line<P>(context.run->line, clock);
   const PhaseWait limit = Views<P>{*context.dev}.wait_for_phase(context.worker);
   return barrier.wait(clock.base, clock.boundaries, limit) == BarrierResult::go_on;
 }
@@ -81,30 +111,34 @@ FLYWHEEL_TASK void end_phases(Block& block) {
   if constexpr (requires { block.end_phases(); }) block.end_phases();
 }
 
-/// All threads of the block: the whole phased run. It ends early, for all workers at the same boundary, if it was
-/// cancelled, a task failed or asked to stop, or the runtime was aborted. What is read after a boundary is a local
-/// copy: after the last one the run may be over and its slot in use again.
+/// All threads of the block: the phased run, from its begin or from where it was suspended. It ends early, for all workers at
+/// the same boundary, if it was cancelled, a task failed or asked to stop, it is to be suspended, or the runtime was aborted.
+/// What is read after a boundary is a local copy: after the last one the run may be over and its slot in use again.
 template <class List, class Block>
-FLYWHEEL_TASK PhasesEnd run_phases(const DeviceState& dev, const RunConstants& run, Block& block) {
+FLYWHEEL_TASK PhasesEnd run_phases(const DeviceState& dev, const RunLine& line, Block& block) {
+  const RunConstants& run = line.constants;
   const ExecRecord exec = dev.execs[run.exec];
   const TaskRecord* records = dev.records + run.first_record;
-  const std::uint32_t repeat = run.repeat;
+  const std::uint32_t repeat = run.repeat, first_pass = line.resume.pass;
+  std::uint32_t first_phase = line.resume.phase;
   block.begin_phases();
   if (run.flags & kPack) {
     pack_stream<List>(exec.schedule->streams[block.worker()], block);
-    const bool through = block.boundary(true);
+    const bool through = block.boundary(Boundary::pass);
     if (through) end_phases(block);
-    return {0, !through};
+    return {0, !through, true, 0};
   }
-  for (std::uint32_t pass = 0; pass < repeat; ++pass) {
+  for (std::uint32_t pass = first_pass; pass < repeat; ++pass) {
     block.begin_pass(pass);
-    for (std::uint32_t p = 0; p < exec.phase_count; ++p) {
+    for (std::uint32_t p = first_phase; p < exec.phase_count; ++p) {
       run_phase<List>(records, exec.phases[p], block);
-      if (!block.boundary(p + 1 == exec.phase_count)) return {pass, true};
+      const bool last = p + 1 == exec.phase_count;
+      if (!block.boundary(last ? Boundary::pass : Boundary::phase)) return {pass, true, last, p + 1};
     }
+    first_phase = 0;
   }
   end_phases(block);
-  return {repeat - 1, false};
+  return {repeat - 1, false, true, 0};
 }
 
 }  // namespace flywheel::detail

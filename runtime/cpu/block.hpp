@@ -38,7 +38,7 @@ class CpuBlock : public BlockCore<P, List>, public OneThread {
 
   /// Grid tasks: waits until all workers have called it. False if the run ends here: return from the body.
   FLYWHEEL_TASK bool grid_sync() {
-    const bool go_on = cross(false);
+    const bool go_on = cross(Boundary::grid_sync);
     if (go_on) begin_step();
     saw_end_ = !go_on;
     return go_on;
@@ -49,15 +49,15 @@ class CpuBlock : public BlockCore<P, List>, public OneThread {
   /// Crosses a boundary. When a run ends early, some workers learn it in grid_sync() and come here once more, after
   /// their bodies; a worker whose body threw learns it here. So a worker that has not learned it in grid_sync() crosses
   /// one boundary more, after which all bodies are over.
-  FLYWHEEL_TASK bool boundary(bool end_of_pass) {
-    const bool go_on = cross(end_of_pass);
-    if (!go_on && !saw_end_) cross(end_of_pass);
+  FLYWHEEL_TASK bool boundary(Boundary kind) {
+    const bool go_on = cross(kind);
+    if (!go_on && !saw_end_) cross(kind);
     return go_on && !saw_end_;
   }
   /// One more boundary after the last: the run is reported as over only when all workers have seen that nothing had
   /// ended it. Otherwise a late worker would take the votes of the next run for those of the last boundary, and cross
   /// one more.
-  FLYWHEEL_TASK void end_phases() { cross(true); }
+  FLYWHEEL_TASK void end_phases() { cross(Boundary::pass); }
   FLYWHEEL_TASK TaskContext& context() { return *this->context_; }
   FLYWHEEL_TASK void begin_pass(std::uint32_t pass) { this->context_->outcome.iteration = pass; }
   /// Between two tasks of a phase: shows progress to the workers that wait at the boundary.
@@ -73,9 +73,9 @@ class CpuBlock : public BlockCore<P, List>, public OneThread {
   }
 
  private:
-  FLYWHEEL_TASK bool cross(bool end_of_pass) {
+  FLYWHEEL_TASK bool cross(Boundary kind) {
     end_body<P>(this->context_->dev->heartbeats[this->context_->worker]);  // one that waits for others is not stalled
-    return cross_boundary<P>(*this->context_, clock_, end_of_pass);
+    return cross_boundary<P>(*this->context_, clock_, kind);
   }
   FLYWHEEL_TASK void begin_step() const {
     const TaskContext& context = *this->context_;

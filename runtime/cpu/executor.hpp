@@ -36,7 +36,7 @@ class CpuExecutor {
   FLYWHEEL_TASK const TaskSlot& fetch_direct(std::uint32_t slot, const TaskRecord& record, std::uint32_t,
                                              const RunConstants& run) {
     task_slots_[slot].record = record;
-    task_slots_[slot].run = {run, 0, 0, 0, 0, 0, 0, {}};
+    task_slots_[slot].run = {run, 0, 0, 0, 0, 0, 0, {}, {}};
     return task_slots_[slot];
   }
   FLYWHEEL_TASK void keep_constants(std::uint32_t, const RunConstants&) const {}  // fetch_direct() has copied them
@@ -71,7 +71,7 @@ class CpuExecutor {
     RunState& run = dev_.runs[run_slot];
     TaskContext context{&dev_, nullptr, &run, {0, run_slot, false}, worker_, {}};
     CpuBlock<List, P> block(context, scratch_);
-    return run_phases<CatchingList<List>>(dev_, run.line.constants, block);
+    return run_phases<CatchingList<List>>(dev_, run.line, block);
   }
 
   /// Takes part in the compiled run in `run_slot`.

@@ -14,7 +14,7 @@ FLYWHEEL_TASK void end_run(const DeviceState& dev, std::uint32_t slot, std::uint
   // (host/submit/completion.cpp). This thread has acquired the arrivals of all tasks, so their results and streamed
   // values go with the word.
   P::system(dev.completions[slot].word).store(word, Order::release);
-  // Relaxed: pairs with MessageHandler::may_park(), which only compares the number. After the word, off the critical
+  // Relaxed: pairs with MessageHandler::may_leave(), which only compares the number. After the word, off the critical
   // path.
   P::device(dev.control->finished.value).add(1, Order::relaxed);
 }

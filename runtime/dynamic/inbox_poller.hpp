@@ -5,7 +5,8 @@
 #include <cstring>
 
 #include "../records/graph.hpp"
-#include "completion.hpp"
+#include "../records/schedule.hpp"
+#include "suspend.hpp"
 
 namespace flywheel::detail {
 
@@ -30,8 +31,8 @@ FLYWHEEL_TASK void store_record(TaskRecord& record, const std::uint32_t* mine) {
     if (i >= kFirst) P::device(words[i - kFirst]).store(mine[k], Order::relaxed);
 }
 
-/// Handles the messages on one thread: admits a run whose line is open, cancels a run, or notes that the kernel is to
-/// park.
+/// Handles the messages on one thread: admits a run whose line is open, cancels a run, or notes that the kernel is to park or
+/// to be suspended.
 template <class P>
 class MessageHandler {
  public:
@@ -53,6 +54,10 @@ class MessageHandler {
       case InboxOp::park:
         parking_ = true;
         return;
+      case InboxOp::suspend:
+        suspending_ = true;
+        if (is_collective_live()) suspend_collective();
+        return;
     }
   }
 
@@ -62,25 +67,37 @@ class MessageHandler {
     publish_items<P>(dev_, dev_.workers, count, priority, roots);
   }
 
-  /// True once the host has asked to park and all admitted runs have ended. Relaxed: pairs with the add in end_run(),
-  /// which comes after the completion word; only the numbers are compared.
-  FLYWHEEL_TASK bool may_park() const {
-    return parking_ && P::device(dev_.control->finished.value).load(Order::relaxed) == state_.admitted;
+  /// True once the host has asked to park and all admitted runs have ended, or has asked to suspend the kernel, no collective
+  /// run is live, and all workers have come to leave. Relaxed: pairs with the add in end_run(), which comes after the
+  /// completion word; only the numbers are compared.
+  FLYWHEEL_TASK bool may_leave() {
+    if (parking_ && P::device(dev_.control->finished.value).load(Order::relaxed) == state_.admitted) return true;
+    return suspending_ && !is_collective_live() && have_assembled();
+  }
+
+  /// At the begin of a launch: calls all workers to the collective run that was suspended in the last one, if there is one.
+  FLYWHEEL_TASK void open() {
+    RunState& run = dev_.runs[state_.collective];
+    if (run.line.suspended) announce(run, state_.collective);  // plain: written in the last launch
+    else post(0);
   }
 
   /// Publishes the announcement: the latest collective run, and in `stop` the launch that is to end (0: none).
-  FLYWHEEL_TASK void post(std::uint32_t stop) const {
-    // Release: pairs with the acquire load in WorkFinder::take_phased(). The line and state of the collective run go
+  FLYWHEEL_TASK void post(std::uint32_t stop, std::uint32_t flags = 0) const {
+    // Release: pairs with the acquire load in WorkFinder::take_announcement(). The line and state of the collective run go
     // with it. The relaxed loads of it, in read_broadcast() and is_wanted(), are hints.
-    P::device(dev_.control->broadcast.announcement).store(announcement_word(state_.epoch, phased_, stop), Order::release);
+    const std::uint64_t word = announcement_word(state_.epoch, state_.collective | flags, stop);
+    P::device(dev_.control->broadcast.announcement).store(word, Order::release);
   }
 
-  /// Saves the poller's state for the next launch, then tells the workers of this launch to leave. Plain: the next
-  /// launch begins after this one has ended.
+  /// Saves the poller's state for the next launch, then tells the workers of this launch to leave, with a new epoch: so they
+  /// heed it wherever they would heed the call to a collective run, also while there is work. Plain: the next launch begins
+  /// after this one has ended.
   FLYWHEEL_TASK void close(std::uint64_t next_entry) {
     state_.next_entry = next_entry;
-    ++state_.parks;
+    ++state_.epoch;
     dev_.control->poller = state_;
+    dev_.control->first_epoch[(dev_.launch + 1) % 2] = state_.epoch;
     post(dev_.launch);
   }
 
@@ -93,7 +110,7 @@ class MessageHandler {
     // Relaxed: pairs with the arrivals in arrive_sink(); the roots or the direct slot's item release it.
     P::device(run.outstanding).store(message.sinks, Order::relaxed);
     if (message.param_bytes) copy_params(run);
-    if (message.flags & kAllWorkers) return announce(run);
+    if (message.flags & kAllWorkers) return announce(run, message.slot);
     const bool has_inline_root = message.flags & kInlineRoot;
     const std::uint64_t root = only_root(message);
     if ((has_inline_root || message.root_count == 1) && offer_directly<P>(direct_slot_, root, carried_))
@@ -129,14 +146,65 @@ class MessageHandler {
     for (std::uint32_t i = 0; i < (message_.param_bytes + 7) / 8; ++i) to[i] = words[i];
   }
 
-  /// Announces a phased or compiled run; every worker joins it when it is next idle.
-  FLYWHEEL_TASK void announce(RunState& run) {
+  /// Announces a phased or compiled run, or what is left of a suspended one; every worker joins it when it is next idle.
+  FLYWHEEL_TASK void announce(RunState& run, std::uint32_t slot) {
+    RunLine& line = run.line;
     // Relaxed: pairs with GridBarrier::arrive(). The barrier is at rest: the host submits one collective run at a time,
     // and all arrivals of the previous one came before its completion.
-    run.line.barrier_base = P::device(dev_.control->barrier.value).load(Order::relaxed);
+    line.barrier_base = P::device(dev_.control->barrier.value).load(Order::relaxed);
+    // The sinks of a compiled run count passes from the run's begin, so its base is as if the earlier ones had just arrived.
+    if (line.suspended && (line.constants.flags & kCompiled))
+      line.barrier_base -= std::uint64_t{line.resume.pass} * dev_.execs[line.constants.exec].schedule->sinks;
+    line.suspended = 0;
+    ++state_.joined;
     ++state_.epoch;
-    phased_ = message_.slot;
+    state_.collective = slot;
+    assembling_ = false;  // workers that wait for each other join the run first
+    if (suspending_) suspend_collective();
     post(0);
+  }
+
+  /// Relaxed: pairs with the add in leave_collective(); only the numbers are compared.
+  FLYWHEEL_TASK bool is_collective_live() const {
+    return P::device(dev_.control->collective_ends.value).load(Order::relaxed) != state_.joined;
+  }
+  /// A traced run goes on to its end: the clocks of another launch do not continue those of its trace.
+  FLYWHEEL_TASK void suspend_collective() const {
+    RunState& run = dev_.runs[state_.collective];
+    if (!(run.line.constants.flags & (kTraced | kPack))) ask_to_suspend<P>(run);
+  }
+
+  /// Calls all workers together, and then tells whether all have come. Calls the suspension off if that takes too long.
+  FLYWHEEL_COLD bool have_assembled() {
+    const auto assembled = P::device(dev_.control->assembled.value);
+    if (!assembling_) {
+      assembling_ = true;
+      assembling_from_ = P::now_ns();
+      // Relaxed, here and below: pairs with wait_for_assembly(). post() releases the new epoch to those who are to see it.
+      assembled.store(std::uint64_t{++state_.epoch} << 32, Order::relaxed);
+      post(dev_.launch, kAssemble);
+      return false;
+    }
+    if (static_cast<std::uint32_t>(assembled.load(Order::relaxed)) == dev_.workers) return true;
+    if (P::now_ns() - assembling_from_ >= dev_.assembly_ns) call_off();
+    return false;
+  }
+
+  /// All workers go on: with the collective run that was suspended for nothing, or with other work.
+  FLYWHEEL_TASK void call_off() {
+    suspending_ = assembling_ = false;
+    // Acquire: pairs with the release in suspend_run(), which comes before is_collective_live() has become false.
+    P::device(dev_.control->collective_ends.value).load(Order::acquire);
+    RunState& run = dev_.runs[state_.collective];
+    if (run.line.suspended) {
+      announce(run, state_.collective);
+    } else {
+      ++state_.epoch;
+      post(0, kAssemble);  // stops no launch: the workers go on with what they find
+    }
+    // Relaxed, both: pairs with KernelLifetime::note_call_off(), which only compares the number; only this thread writes it.
+    const auto calls = P::system(*dev_.calls_off);
+    calls.store(calls.load(Order::relaxed) + 1, Order::relaxed);
   }
 
   FLYWHEEL_TASK void cancel() const {
@@ -152,8 +220,10 @@ class MessageHandler {
   const RunConstants& message_;  // of carried_
   const Message& carried_;
   InboxPollerState state_;
-  std::uint32_t phased_ = 0;
   bool parking_ = false;
+  bool suspending_ = false;
+  bool assembling_ = false;  // the workers are called together
+  std::uint64_t assembling_from_ = 0;
 };
 
 /// Most messages that one poll takes.
@@ -178,16 +248,16 @@ class InboxPoller {
         next_(dev.control->poller.next_entry),
         released_(next_) {}
 
-  /// Polls until the kernel parks or is aborted. All lanes call. One poll is under way at a time: with two a submission
-  /// takes 1 us longer (H200), because the fences of this SM wait for both; see tuning.md. A poll looks for one message, or
-  /// for kMostMessages if the one before has found some.
+  /// Polls until the kernel parks, is suspended or is aborted. All lanes call. One poll is under way at a time: with two a
+  /// submission takes 1 us longer (H200), because the fences of this SM wait for both; see tuning.md. A poll looks for one
+  /// message, or for kMostMessages if the one before has found some.
   FLYWHEEL_TASK void operator()() {
-    if (P::lane() == 0) handler_.post(0);
+    if (P::lane() == 0) handler_.open();
     bool several = false;
     for (std::uint32_t spins = 0; !(spins % 16 == 15 && P::any(leaves())); ++spins) {
       if (several ? take_messages() : take_one()) {
         P::converge();
-        spins = 0;
+        spins = suspending_ ? 14 : 0;  // messages may keep coming: look whether to leave after each
         several = true;
       } else {
         several = false;
@@ -204,8 +274,8 @@ class InboxPoller {
   static constexpr std::uint32_t kWordsEach = message_words_each<P>();
 
   /// The leading lane's vote to return. Relaxed: `abort` pairs with report_wait() and the host; only its value counts.
-  FLYWHEEL_TASK bool leaves() const {
-    return P::lane() == 0 && (handler_.may_park() || P::device(dev_.control->broadcast.abort).load(Order::relaxed) != 0);
+  FLYWHEEL_TASK bool leaves() {
+    return P::lane() == 0 && (handler_.may_leave() || P::device(dev_.control->broadcast.abort).load(Order::relaxed) != 0);
   }
 
   /// A word of a message, for all lanes. It comes from the lane that holds it: reading it back from the buffer takes longer.
@@ -261,6 +331,7 @@ class InboxPoller {
     P::converge();  // orders what each lane has acquired before what any lane does next
     const std::uint32_t slot = word(mine, offsetof(RunConstants, slot));
     if (submits(mine)) open_line<P>(dev_.runs[slot].line, mine);
+    suspending_ |= word(mine, offsetof(RunConstants, op)) == static_cast<std::uint32_t>(InboxOp::suspend);
     if (has_inline_root(mine)) store_record<P>(dev_.records[dev_.inline_base + slot], mine);
     P::converge();  // the leading lane releases what all lanes wrote, see open_line()
     if (P::lane() == 0) handler_.handle();
@@ -298,6 +369,7 @@ class InboxPoller {
   MessageHandler<typename P::Leader> handler_;
   std::uint64_t next_;
   std::uint64_t released_;
+  bool suspending_ = false;  // in all lanes
 };
 
 }  // namespace flywheel::detail

@@ -19,7 +19,7 @@ struct Broadcast {
 template <class P>
 FLYWHEEL_TASK Broadcast read_broadcast(const DeviceState& dev) {
   // All relaxed: hints. What they lead to is acquired where it is taken: a task in Queue::pop(), roots in take_roots(),
-  // a collective run in WorkFinder::take_phased(). They pair with MessageHandler::post(), with report_wait() and the
+  // a collective run in WorkFinder::take_announcement(). They pair with MessageHandler::post(), with report_wait() and the
   // host's abort, and with Queue::push(), open_roots() and close_roots().
   BroadcastWords& words = dev.control->broadcast;
   const std::uint64_t announcement = P::device(words.announcement).load(Order::relaxed);
@@ -52,7 +52,7 @@ FLYWHEEL_TASK std::uint32_t most_urgent(const DeviceState& dev, std::uint32_t le
   return level;
 }
 
-/// True if all workers are wanted for a collective run, or the runtime was aborted.
+/// True if all workers are wanted for a collective run or are to leave, or the runtime was aborted.
 template <class P>
 FLYWHEEL_TASK bool is_wanted(const DeviceState& dev, const LocalWork& work) {
   // Relaxed: hints, as in read_broadcast().

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "local_work.hpp"
+#include "suspend.hpp"
 
 namespace flywheel::detail {
 
@@ -19,7 +20,7 @@ class WorkFinder {
         stats_(dev.stats[id]),
         polls_(direct_slot ? kPollsOfDirectSlot : kPollsOfMailbox) {
     work = {};
-    work.epoch = dev.phased_before;
+    work.epoch = dev.control->first_epoch[dev.launch % 2];  // plain: the previous launch wrote it
   }
 
   /// Waits for a task, a collective run or the stop sign. There is no time limit: being idle is no fault.
@@ -104,15 +105,13 @@ class WorkFinder {
     if (broadcast.abort) return true;
     // Before the queues: all workers must join, and a busy queue must not keep some of them away.
     if (announcement_epoch(broadcast.announcement) != work_.epoch) {
-      seen = Found::phased;
-      return withdraw() && take_phased();
+      return withdraw() && take_announcement(seen);
     }
     if (broadcast.has_work()) {
       seen = Found::item;
       if (withdraw() && pop(broadcast)) item = rest_of_batch();
       return item != kEmptyMailbox;
     }
-    if (announcement_stop(broadcast.announcement) == dev_.launch) return withdraw();
     enroll();
     return false;
   }
@@ -146,13 +145,18 @@ class WorkFinder {
     return !enrolled_;
   }
 
-  /// Notes the collective run that was announced.
-  FLYWHEEL_TASK bool take_phased() {
+  /// Notes what was announced: a collective run, or the end of this launch. The worker has no local work then. False if all
+  /// are called together to leave, then another announcement follows; or if that is called off.
+  FLYWHEEL_TASK bool take_announcement(Found& seen) {
     // Acquire: pairs with the release in MessageHandler::post(). The line and state of the run go with it.
     const std::uint64_t announcement = P::device(dev_.control->broadcast.announcement).load(Order::acquire);
     work_.epoch = announcement_epoch(announcement);
     phased_run_ = static_cast<std::uint16_t>(announcement_run(announcement));
-    return true;
+    const bool stops = announcement_stop(announcement) == dev_.launch;
+    seen = stops ? Found::stop : Found::phased;
+    if (!announcement_assembles(announcement)) return true;
+    if (stops) wait_for_assembly<P>(dev_, announcement);
+    return false;
   }
 
   /// Takes work from where `broadcast` has it. False if other workers took it first.

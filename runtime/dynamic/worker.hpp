@@ -7,6 +7,7 @@
 
 #include "../records/task_slot.hpp"
 #include "finish.hpp"
+#include "suspend.hpp"
 #include "work_finder.hpp"
 
 namespace flywheel::detail {
@@ -155,8 +156,8 @@ class Worker {
     if (item != kEmptyMailbox) fetch(item, ahead_);
   }
 
-  /// Takes part in the phased or compiled run of the announcement, as all workers do. At the end of a phased run worker
-  /// 0 tells the host; of a compiled run its leader has done so in end_compiled().
+  /// Takes part in the phased or compiled run of the announcement, as all workers do. At the end of its part of a phased run
+  /// worker 0 speaks for all; of a compiled run its leader has done so in end_compiled().
   FLYWHEEL_TASK void join_collective_run() {
     const std::uint16_t slot = finder_.phased_run();
     const auto slow = [&](std::uint64_t elapsed_ns, std::uint32_t task = 0) {
@@ -167,14 +168,7 @@ class Worker {
     if (is_compiled) executor_.run_compiled(slot, slow);
     else end = executor_.run_phased(slot, slow);
     sign(WorkerState::present);
-    if (is_compiled || id_ != 0) return;
-    // An aborted run is not complete: the host fails it and reports which wait gave up. Relaxed: pairs with the stores
-    // of `abort` in report_wait() (base/wait.hpp) and by the host; only its value counts.
-    if (end.early && P::device(dev_.control->broadcast.abort).load(Order::relaxed)) return;
-    RunLine& line = dev_.runs[slot].line;
-    // Relaxed: complete_run() loads it on this thread, and its release publishes the host's copy.
-    P::device(line.iteration).store(end.pass, Order::relaxed);
-    complete_run<P>(dev_, line.constants, false);
+    if (!is_compiled && id_ == 0) end_phased<P>(dev_, slot, end);
   }
 
   /// Writes the worker's heartbeat; beat() names the orders.

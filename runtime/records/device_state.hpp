@@ -20,23 +20,29 @@
 
 namespace flywheel::detail {
 
-/// The announcement to all workers: {epoch of the collective run:32 | its run slot:16 | launch to stop:16}. Only the inbox
-/// poller writes it. The stop field names a launch of the kernel, so a value that the previous launch left stops no worker.
+/// The announcement to all workers: {epoch:32 | slot of a collective run:16 | launch to stop:16}. Only the inbox poller
+/// writes it. Each new epoch calls all workers: to leave, if the stop field names their launch, else to the collective run.
 FLYWHEEL_TASK constexpr std::uint64_t announcement_word(std::uint32_t epoch, std::uint32_t run, std::uint32_t stop) {
   return (std::uint64_t{epoch} << 32) | (std::uint64_t{run & 0xffff} << 16) | (stop & 0xffff);
 }
 FLYWHEEL_TASK constexpr std::uint32_t announcement_epoch(std::uint64_t word) { return static_cast<std::uint32_t>(word >> 32); }
-FLYWHEEL_TASK constexpr std::uint32_t announcement_run(std::uint64_t word) { return (word >> 16) & 0xffff; }
+FLYWHEEL_TASK constexpr std::uint32_t announcement_run(std::uint64_t word) { return (word >> 16) % 0x8000; }
 FLYWHEEL_TASK constexpr std::uint32_t announcement_stop(std::uint64_t word) { return word & 0xffff; }
+/// Added to the run's slot: workers that are to leave wait for each other first, see wait_for_assembly(). Where no launch is to
+/// stop they need not any more.
+inline constexpr std::uint32_t kAssemble = 0x8000;
+FLYWHEEL_TASK constexpr bool announcement_assembles(std::uint64_t word) { return (word >> 16) & kAssemble; }
 
 inline constexpr std::uint32_t kMaxRunSlots = 1u << 15;
+inline constexpr std::uint32_t kLaunchNumbers = 65534;  // even: odd and even numbers take turns, see ControlWords::first_epoch
 
 /// The state that the inbox poller keeps from one launch of the kernel to the next.
 struct InboxPollerState {
   std::uint64_t next_entry;  // number of the next inbox entry to read
   std::uint64_t admitted;    // runs admitted
-  std::uint32_t epoch;       // collective runs announced
-  std::uint32_t parks;
+  std::uint64_t joined;      // collective runs announced, and announced again after a suspension
+  std::uint32_t epoch;       // announcements to all workers
+  std::uint32_t collective;  // slot of the collective run that was announced last
 };
 
 /// The words that idle workers poll. They share one cache line, so one poll is one request to L2.
@@ -52,10 +58,16 @@ struct ControlWords {
   Padded<std::int64_t> pooled;            // tokens of the pool of spawn records
   Padded<std::uint64_t> barrier;          // the word of the GridBarrier
   Padded<std::uint64_t> finished;         // runs completed
+  Padded<std::uint64_t> collective_ends;  // collective runs that have ended or were suspended, see leave_collective()
+  Padded<std::uint64_t> assembled;        // {epoch:32 | workers that wait for the others to leave:32}, see suspend.hpp
   Padded<std::uint64_t> compiled_passes;  // passes of all compiled runs that have ended; written by their leaders. For stamps
   alignas(128) std::uint64_t idle_bits[kIdleWords];                      // the bits of the IdleSet
   alignas(128) std::uint64_t root_bits[kPriorities][kMaxRunSlots / 64];  // runs with roots left, see roots.hpp
   alignas(128) InboxPollerState poller;
+  // The epoch at the begin of a launch, in words that successive launches use in turn: [launch % 2]. The poller of one launch
+  // writes the word of the next one, so a worker that starts late does not take the epoch that tells it to leave for an old
+  // one.
+  std::uint32_t first_epoch[2];
 };
 
 /// A worker's counters. Only the worker writes them, with relaxed stores; the host copies them for Runtime::stats().
@@ -85,14 +97,14 @@ struct DeviceState {
   std::uint32_t keep_successor;  // 0: every ready task goes through a mailbox or a queue (for measurements)
   std::uint32_t inbox_capacity;
   std::uint32_t scratch_bytes;
-  std::uint32_t launch;           // number of this launch of the kernel, 1 to 65535
-  std::uint32_t phased_before;    // collective runs announced before this launch
+  std::uint32_t launch;           // number of this launch of the kernel, 1 to kLaunchNumbers
   std::uint64_t spin_budget_ns;   // of a wait for another worker
   std::uint64_t phase_budget_ns;  // of a wait in a collective run: longer, because the others may be in a long task
   std::uint32_t page_count;       // pages of shared memory for operands, see operands.hpp
   std::uint32_t page_window;      // most pages in flight at once
   std::uint32_t page_ticks;       // least ticks of the worker's clock between two page fetches; 0: no limit
   std::uint32_t bulk_copies;      // 0: pages are fetched with cp.async, as on GPUs before Hopper
+  std::uint64_t assembly_ns;      // for which workers wait for each other to leave, see suspend.hpp
   std::uint64_t check_ns;         // limit of block.spin() in checked runs, see device/checked.cuh; 0: not checked
 
   // Device memory.
@@ -111,6 +123,7 @@ struct DeviceState {
   // Host memory that the device reads and writes.
   InboxEntry* inbox;
   std::uint64_t* inbox_consumed;
+  std::uint64_t* calls_off;                // suspensions that the inbox poller has called off
   CompletionSlot* completions;             // one a run slot
   unsigned char* params;                   // run_slots x kParamBytes
   unsigned char* results;                  // run_slots x result_bytes
@@ -142,7 +155,7 @@ struct LocalWork {
   std::uint32_t single_shares;           // the next shares that are single tasks, see take_singly()
   bool roots_open;                       // the run in `roots_slot` may have more roots to take
   bool roots_turn;                       // if a priority has roots and queued tasks, roots come first this time
-  std::uint32_t epoch;                   // collective runs that this worker has joined or skipped
+  std::uint32_t epoch;                   // of the last announcement that this worker has followed
   std::uint64_t ready[kPriorities][16];  // successors that became ready together
 };
 

@@ -1,4 +1,4 @@
-// The inbox: a ring of messages from the host to the resident kernel (submit, cancel, park).
+// The inbox: a ring of messages from the host to the resident kernel (submit, cancel, park, suspend).
 //
 // Its 384-byte entries are in host memory, and the GPU reads them across PCIe. There is one writer (the host thread that holds
 // the dispatcher's mutex, host/kernel/inbox.hpp) and one reader (the inbox poller). Each 8-byte word has a 32-bit tag beside
@@ -16,7 +16,9 @@
 
 namespace flywheel::detail {
 
-enum class InboxOp : std::uint32_t { submit = 1, cancel = 2, park = 3 };
+/// `park`: the kernel ends once all admitted runs have ended. `suspend`: it ends as soon as the workers can leave; the runs
+/// go on in the next launch, see runtime/dynamic/README.md.
+enum class InboxOp : std::uint32_t { submit = 1, cancel = 2, park = 3, suspend = 4 };
 
 /// The payload of an entry. `cancel` uses slot and generation of `run`, `park` its operation alone.
 struct alignas(16) Message {

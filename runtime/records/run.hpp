@@ -52,16 +52,32 @@ enum GraphFlags : std::uint32_t {
   kAllWorkers = kPhased | kCompiled,  // a collective run: all workers take part
 };
 
+/// Bits of RunLine::stop. In a dynamic run only the first is used.
+enum StopBits : std::uint32_t {
+  kStopCalled = 1,    // a task called stop()
+  kStopVoted = 2,     // a sink of this compiled run has voted to end it, or this part of it
+  kSuspendAsked = 4,  // the inbox poller asks this collective run to suspend itself, see suspend.hpp
+};
+
+/// Where a suspended collective run goes on: what has run are all passes below `pass`, and the first `phase` phases of that
+/// pass. In a compiled run `phase` is 0.
+struct ResumePoint {
+  std::uint32_t pass;
+  std::uint32_t phase;
+};
+
 /// One cache line with the constants and the words that a worker reads before it starts a task.
 struct alignas(128) RunLine {
   RunConstants constants;
   std::uint32_t cancelled;  // set by the inbox poller
-  std::uint32_t stop;       // non-zero: a task called stop(), so no further iteration runs
+  std::uint32_t stop;       // StopBits; non-zero in a dynamic run: no further iteration runs
   std::uint32_t iteration;  // from 0
-  std::uint32_t reserved;
-  std::uint64_t fault;         // {code:32 | local task + 1:32} of the first failure; 0 if none
-  std::uint64_t barrier_base;  // collective runs: the word of the grid barrier when the run began
-  std::uint64_t reserved_too[4];
+  std::uint32_t suspended;  // 1: a collective run that goes on at `resume` when it is announced again
+  std::uint64_t fault;      // {code:32 | local task + 1:32} of the first failure; 0 if none
+  std::uint64_t
+      barrier_base;    // collective runs: the word of the grid barrier when the run began, see MessageHandler::announce()
+  ResumePoint resume;  // of a collective run; {0, 0} in one that was not suspended
+  std::uint64_t reserved[3];
 };
 static_assert(sizeof(RunLine) == 128);
 

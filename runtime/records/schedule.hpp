@@ -64,8 +64,8 @@ struct WorkerStream {
 struct Schedule {
   WorkerStream* streams;    // one a worker
   std::uint64_t* counters;  // each on a cache line of its own: {failed arrivals:16 | arrivals:48}, then the sent word
-  std::uint64_t passes;     // passes of earlier runs; written by the leader when a run ends
-  std::uint64_t runs;       // runs that have ended; written by the leader when a run ends
+  std::uint64_t passes;     // passes of earlier runs; written by the leader when a run ends or is suspended
+  std::uint64_t runs;       // runs that have ended, and suspensions; likewise
   std::uint64_t left;       // departures of workers from all runs so far, see leave_compiled()
   std::uint32_t counter_count;
   std::uint32_t sinks;   // arrivals at the gate in a pass

@@ -12,10 +12,12 @@ struct TaskSlot {
   RunLine run;
 };
 
-/// How a phased run ended.
+/// How a worker's part of a phased run ended.
 struct PhasesEnd {
-  std::uint32_t pass;  // the last pass, from 0
-  bool early;          // it ended at a vote to stop or an abort, not after its last pass
+  std::uint32_t pass;   // the last pass, from 0
+  bool early;           // it ended at a vote to stop or an abort, not after its last pass
+  bool end_of_pass;     // it ended after the last phase of that pass
+  std::uint32_t phase;  // the next phase of that pass, unless `end_of_pass`
 };
 
 }  // namespace flywheel::detail

@@ -158,5 +158,5 @@ TEST_CASE("workers of a grid task meet inside its body") {
   for (std::uint32_t round = 0; round < 10; ++round) CHECK(launch.run(run, 0, 2) == 0);
   CHECK(wrong == 0);
   launch.park();
-  CHECK(hand.dev.control->poller.epoch == 10);
+  CHECK(hand.dev.control->poller.joined == 10);
 }

@@ -160,7 +160,7 @@ TEST_CASE("an abort ends all workers and the inbox poller") {
   std::this_thread::sleep_for(std::chrono::milliseconds(2));
   P::device(hand.dev.control->broadcast.abort).store(1, Order::relaxed);
   launch.park();
-  CHECK(hand.dev.control->poller.parks == 1);
+  CHECK(hand.dev.control->poller.epoch == 1);
 }
 
 TEST_CASE("the stop sign of an earlier launch stops no worker") {

@@ -226,7 +226,7 @@ TEST_CASE("a launch parks, and the next goes on where it was") {
     messages = launch.messages();
   }
   CHECK(log.size() == 15);
-  CHECK(hand.dev.control->poller.parks == 20);
+  CHECK(hand.dev.control->poller.epoch == 20);
   CHECK(hand.dev.control->poller.admitted == 15);
 }
 

@@ -144,6 +144,8 @@ class TestDeviceState {
     dev.stats = take<WorkerStats>(watched);
     dev.inbox = take<InboxEntry>(shape.inbox_capacity);
     dev.inbox_consumed = take<std::uint64_t>(1);
+    dev.calls_off = take<std::uint64_t>(1);
+    dev.assembly_ns = 10'000'000'000;
     dev.completions = take<CompletionSlot>(shape.run_slots);
     dev.params = take<unsigned char>(std::size_t{shape.run_slots} * kParamBytes);
     dev.results = take<unsigned char>(std::size_t{shape.run_slots} * dev.result_bytes);

@@ -57,7 +57,6 @@ class Launch {
     send(message);
     threads_.clear();
     ++dev_.launch;
-    dev_.phased_before = dev_.control->poller.epoch;
   }
 
  private:

@@ -59,7 +59,8 @@ void describe_program(const Options& o, const std::string& more) {
          std::to_string(o.max_runs) + ", overlap " + std::to_string(o.overlap) + ", queue_capacity " +
          std::to_string(o.queue_capacity) + ", spawn_capacity " + std::to_string(o.spawn_capacity) + ", stream_capacity " +
          std::to_string(o.stream_capacity) + ", park_after " + std::to_string(o.park_after.count()) +
-         (more.empty() ? "" : ", ") + more;
+         (o.tuning.cpu_yields ? ", yield_every " + std::to_string(o.yield_every.count()) : "") + (more.empty() ? "" : ", ") +
+         more;
 }
 
 void owe(const Options& o, std::uint64_t tasks, std::uint64_t runs, std::uint64_t sleep_us) {
@@ -98,6 +99,9 @@ Options options_of(Random& random, std::uint32_t most_tasks) {
   o.spin_budget = std::chrono::milliseconds(3'000);
   o.shutdown_timeout = std::chrono::milliseconds(60'000);
   o.tuning.keep_successor = !random.one_in(4);
+  o.tuning.cpu_yields = random.one_in(3);
+  o.yield_every = std::chrono::milliseconds(1 + random.below(3));
+  o.tuning.yield_gap = std::chrono::microseconds(random.below(200));
   o.log_level = "off";
   return o;
 }

@@ -29,7 +29,7 @@ class User {
   };
 
   void act() {
-    switch (random_.one_of(14)) {
+    switch (random_.one_of(16)) {
       case 0:
         return load_more();
       case 1:
@@ -48,6 +48,10 @@ class User {
         return ask_for_stream();
       case 8:
         return take_memory();
+      case 9:
+        return runtime_.yield();
+      case 10:
+        return pause();
       default:
         return submit();
     }
@@ -94,6 +98,12 @@ class User {
     expect(!one->run.try_next<std::uint32_t>(), "a run streams though its tasks do not");
   }
   void rest() { std::this_thread::sleep_for(std::chrono::microseconds(random_.below(random_.one_in(4) ? 20'000 : 200))); }
+  void pause() {
+    const Pause guard(runtime_);
+    const Stats stats = runtime_.stats();
+    expect(stats.launches == stats.parks, "a kernel was resident while a Pause lived");
+    if (random_.one_in(2)) rest();
+  }
   void shuffle() {
     if (held_.size() < 2) return;
     Held moved = std::move(held_.back());
