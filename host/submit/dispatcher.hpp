@@ -114,7 +114,7 @@ class Dispatcher {
   void note_attention(const Lock& lock);
   void give_way(const Lock& lock, Clock::time_point now);
   bool is_about_to_change(const Lock& lock, Clock::time_point now) const;
-  void act_while_parked(Lock& lock, Clock::time_point limit, const std::function<void()>& action);
+  void do_while_parked(Lock& lock, Clock::time_point limit, const std::function<void()>& action);
   void require_parked(bool parked) const;
   bool wait_until_empty(Lock& lock, Clock::time_point limit);
   bool wait_until_parked(Lock& lock, Clock::time_point limit);

@@ -12,7 +12,7 @@ namespace flywheel::detail {
 
 void Dispatcher::while_parked(const std::function<void()>& action) {
   Lock lock(mutex_);
-  act_while_parked(lock, Clock::now() + shutdown_timeout_, action);
+  do_while_parked(lock, Clock::now() + shutdown_timeout_, action);
 }
 
 void Dispatcher::while_empty(const std::function<void()>& action) {
@@ -29,7 +29,7 @@ void Dispatcher::while_empty(const std::function<void()>& action) {
   };
   try {
     require_parked(wait_until_empty(lock, limit));
-    act_while_parked(lock, limit, action);
+    do_while_parked(lock, limit, action);
   } catch (...) {
     let_go();
     throw;
@@ -37,7 +37,7 @@ void Dispatcher::while_empty(const std::function<void()>& action) {
   let_go();
 }
 
-void Dispatcher::act_while_parked(Lock& lock, Clock::time_point limit, const std::function<void()>& action) {
+void Dispatcher::do_while_parked(Lock& lock, Clock::time_point limit, const std::function<void()>& action) {
   kernel_.pause(lock);
   wake_.notify_all();
   const auto let_go = [&] {

@@ -29,6 +29,7 @@ TESTED_IN = {
     "host/tasks/record_list.hpp": "tests/host/test_chunk_pool.cpp",
     "runtime/base/constants.hpp": "tests/runtime/test_inbox.cpp",
     "runtime/base/global_word.hpp": "tests/device/test_litmus.cu",
+    "runtime/dynamic/suspend.hpp": "tests/host/test_yield.cpp",
     "runtime/dynamic/local_work.hpp": "tests/runtime/test_work_finder.cpp",
 }
 
