@@ -1,5 +1,5 @@
 // Batches: tasks without a graph, which travel to the device in blocks of up to kBatchTasks records. The executors
-// (device/executor.cuh, cpu/executor.hpp) include it; host/submit/batch_blocks.hpp has the host's end.
+// (device/executor.cuh, cpu/executor.hpp) include it; host/load/batch_blocks.hpp has the host's end.
 //
 // The host writes the records of a block to pinned memory and submits a run. Its message carries the record of a task of
 // the library's own, which copies the block to device memory with all threads of a worker and then publishes the tasks as
