@@ -105,12 +105,13 @@ void KernelLifetime::suspend(const Lock&, Clock::time_point now) {
 
 /// While another thread is in a call that waits for the device, such as cudaFree, the driver may keep a lock until the kernel
 /// ends. The dispatcher must not wait for that lock, because it is the one that makes the kernel end. So it does not ask for
-/// the state of a kernel that has workers and is about to yield. A lost device is found once the kernel is overdue.
+/// the state of a kernel that has workers and is about to yield. It asks again once the kernel is overdue, because a task
+/// takes long or the device is lost.
 bool KernelLifetime::must_not_ask() const {
-  constexpr std::chrono::milliseconds kMostPeriod{1000}, kGrace{200};
+  constexpr std::chrono::milliseconds kMostPeriod{1000}, kGrace{300};
   if (!resident_ || !yield_every_.count() || yield_every_ > kMostPeriod || !all_present_) return false;
   if (watchdog_.present() == 0) return false;
-  return !suspending_ || Clock::now() - suspended_at_ < kGrace;
+  return Clock::now() - present_from_ < yield_every_ + kGrace;
 }
 
 KernelLifetime::Clock::duration KernelLifetime::longest_sleep(const Lock&) const {
