@@ -50,6 +50,7 @@ std::shared_ptr<SingleTask> SingleTasks::try_submit(TaskRecord record, std::type
   {
     const Locked here(place);
     task = place.task = std::make_shared<SingleTask>(type, slot, ++place.generation);
+    place.taken.store(place.generation, std::memory_order_relaxed);  // relaxed: see Place
   }
   // Sequentially consistent, before the message: see in_flight().
   in_flight_.fetch_add(1, std::memory_order_seq_cst);
@@ -83,6 +84,7 @@ bool SingleTasks::take_up(std::uint32_t slot, std::uint32_t generation) {
     const Locked here(place);
     if (place.generation != generation || !place.task) return true;  // another thread has collected it
     task = std::move(place.task);
+    place.taken.store(0, std::memory_order_relaxed);  // relaxed: see Place
     // Relaxed: `done` is only stored under the lock, which is held.
     if (!task->done.load(std::memory_order_relaxed)) finish(*task);
   }
@@ -104,14 +106,10 @@ void SingleTasks::finish(SingleTask& task) const {
 }
 
 void SingleTasks::sweep() {
-  for (std::uint32_t i = 0; i < places_.size(); ++i) {
-    std::uint32_t generation = 0;
-    {
-      const Locked here(places_[i]);
-      if (places_[i].task) generation = places_[i].generation;
-    }
-    if (generation) take_up(dev_.run_slots + i, generation);
-  }
+  for (std::uint32_t i = 0; i < places_.size(); ++i)
+    // Relaxed: pairs with the stores in try_submit() and take_up(), see Place.
+    if (const std::uint32_t generation = places_[i].taken.load(std::memory_order_relaxed))
+      take_up(dev_.run_slots + i, generation);
 }
 
 std::uint32_t SingleTasks::generation_in(std::uint32_t slot) {
@@ -144,6 +142,7 @@ void SingleTasks::fail_all(Status status, const std::string& cause, bool forget)
     const Locked here(places_[i]);
     if (!places_[i].task) continue;
     places_[i].task.reset();
+    places_[i].taken.store(0, std::memory_order_relaxed);  // relaxed: see Place
     // Sequentially consistent: pairs with the loads by in_flight(), as in take_up().
     in_flight_.fetch_sub(1, std::memory_order_seq_cst);
   }

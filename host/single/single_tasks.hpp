@@ -72,6 +72,9 @@ class SingleTasks {
     std::atomic_flag lock;             // of the members below; held for some 20 ns
     std::shared_ptr<SingleTask> task;  // null: free
     std::uint32_t generation = 0;      // of the task, or of the last one
+    /// The generation while there is a task, else 0: so that sweep() needs no lock for most slots. Stored relaxed under the
+    /// lock; take_up() looks again with the lock held.
+    std::atomic<std::uint32_t> taken{0};
   };
   struct FreeSlots;
   class Locked;
