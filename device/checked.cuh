@@ -114,6 +114,7 @@ class CheckedOperands {
   __device__ void begin(RoleSlot& slot) {
     left_ = pages_of(slot.instruction.operand_bytes) + slot.instruction.dependent_pages;
     context_ = &slot.context;
+    pages_.begin(slot);
   }
   __device__ void end() {
     if (held_) note(Status::operands_kept);

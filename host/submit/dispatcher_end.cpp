@@ -57,8 +57,8 @@ void Dispatcher::do_while_parked(Lock& lock, Clock::time_point limit, const std:
 void Dispatcher::require_parked(bool parked) const {
   if (!parked)
     throw CapacityError(
-        "device memory is used up, and taking more needs a parked kernel, but tasks in flight did not "
-        "end in time: raise Options::heap_bytes, or allocate before submitting");
+        "device memory is used up, and taking more needs a parked kernel, but runs in flight did not end or yield "
+        "in time: raise Options::heap_bytes, or allocate before submitting");
 }
 
 bool Dispatcher::wait_until_empty(Lock& lock, Clock::time_point limit) {

@@ -1,5 +1,5 @@
 // Memory for graphs and queues that grows while a program loads more.
-#include "host/api/core.hpp"
+#include "host/futures/core.hpp"
 #include "host/kernel/device_state_memory.hpp"
 #include "support/internals.hpp"
 
@@ -115,12 +115,12 @@ TEST_CASE("an arena that finds no memory stays as it is, and the pieces are give
     CHECK(memory.dev().queue_capacity == before.queue_capacity);
     frailty->pieces_left = 1 << 20;
     memory.grow_arena(2 * units);
-    memory.grow_queues(before.queue_capacity + 1);
+    memory.grow_queues(before.queue_room + 1);
     CHECK(frailty->pieces == pieces);
     CHECK(memory.arena_units() == 2 * units);
     CHECK(memory.dev().records[units - 1].header.local == 4711);
     CHECK(static_cast<void*>(memory.dev().edges) == memory.dev().records);
-    CHECK(memory.dev().queue_capacity == 2 * before.queue_capacity);
+    CHECK(memory.dev().queue_room == 2 * before.queue_room);
     check_says(error_of<CapacityError>([&] { memory.grow_queues(std::uint64_t{1} << 40); }), {"slots at most"});
   }
   CHECK(frailty->pieces == 0);

@@ -200,96 +200,97 @@ TEST_CASE("a record that the message carries goes with it: to the direct slot, e
   CHECK(is_record(reception.direct_slot.record));
   CHECK(is_record(reception.hand.dev.records[place]));
   CHECK(queue.size_hint() == 0);
+}
 
-  TEST_CASE("the inbox poller may leave when it is told to suspend, whatever is in flight but a collective run") {
-    Reception reception;
-    reception.handle(InboxOp::submit, 0, 1);
-    reception.handle(InboxOp::suspend, 0, 0);
-    CHECK(reception.leaves_once_assembled());
-  }
+TEST_CASE("the inbox poller may leave when it is told to suspend, whatever is in flight but a collective run") {
+  Reception reception;
+  reception.handle(InboxOp::submit, 0, 1);
+  reception.handle(InboxOp::suspend, 0, 0);
+  CHECK(reception.leaves_once_assembled());
+}
 
-  TEST_CASE("if not all workers come to leave, the suspension is called off, and a suspended run announced again") {
-    for (const bool collective : {false, true}) {
-      Reception reception;
-      DeviceState& dev = reception.hand.dev;
-      dev.assembly_ns = 0;
-      reception.flags = kPhased;
-      if (collective) reception.handle(InboxOp::submit, 2, 1);
-      reception.handle(InboxOp::suspend, 0, 0);
-      if (collective) suspend_run<P>(dev, dev.runs[2].line, {1, 1});
-      CHECK_FALSE(reception.handler.may_leave());
-      CHECK(announcement_assembles(dev.control->broadcast.announcement));
-      CHECK_FALSE(reception.handler.may_leave());
-      CHECK(*dev.calls_off == 1);
-      CHECK(dev.control->broadcast.announcement == announcement_word(collective ? 3 : 2, collective ? 2 : kAssemble, 0));
-      CHECK(dev.runs[2].line.resume.phase == (collective ? 1u : 0u));
-      CHECK_FALSE(reception.handler.may_leave());
-      CHECK(*dev.calls_off == 1);
-    }
-  }
-
-  TEST_CASE("a collective run is asked to suspend itself, also one that comes late, and the inbox poller waits for it") {
-    for (const bool late : {false, true}) {
-      Reception reception;
-      RunLine& line = reception.hand.dev.runs[2].line;
-      reception.flags = kPhased;
-      if (late) reception.handle(InboxOp::suspend, 0, 0);
-      reception.handle(InboxOp::submit, 2, 1);
-      CHECK(line.stop == (late ? kSuspendAsked : 0u));
-      if (!late) reception.handle(InboxOp::suspend, 0, 0);
-      CHECK(line.stop == kSuspendAsked);
-      CHECK_FALSE(reception.handler.may_leave());
-      leave_collective<P>(reception.hand.dev);
-      CHECK(reception.leaves_once_assembled());
-    }
-  }
-
-  TEST_CASE("a traced run is not asked to suspend itself") {
-    Reception reception;
-    reception.flags = kCompiled | kTraced;
-    reception.handle(InboxOp::submit, 2, 1);
-    reception.handle(InboxOp::suspend, 0, 0);
-    CHECK(reception.hand.dev.runs[2].line.stop == 0);
-    CHECK_FALSE(reception.handler.may_leave());
-  }
-
-  TEST_CASE("a suspended compiled run is announced again, as if the sinks of its passes had just arrived") {
+TEST_CASE("if not all workers come to leave, the suspension is called off, and a suspended run announced again") {
+  for (const bool collective : {false, true}) {
     Reception reception;
     DeviceState& dev = reception.hand.dev;
-    RunLine& line = dev.runs[3].line;
-    Schedule schedule{};
-    schedule.sinks = 5;
-    dev.execs[0].schedule = &schedule;
-    reception.flags = kCompiled;
-    reception.handle(InboxOp::submit, 3, 1);
+    dev.assembly_ns = 0;
+    reception.flags = kPhased;
+    if (collective) reception.handle(InboxOp::submit, 2, 1);
     reception.handle(InboxOp::suspend, 0, 0);
-    suspend_run<P>(dev, line, {7, 0});
-    REQUIRE(reception.leaves_once_assembled());
-    reception.handler.close(2);
-    CHECK(announcement_stop(dev.control->broadcast.announcement) == dev.launch);
-    CHECK(dev.control->first_epoch[(dev.launch + 1) % 2] == 3);
-
-    dev.control->barrier.value = 100;
-    ++dev.launch;
-    MessageHandler<P> next(dev, reception.direct_slot, reception.message);
-    next.open();
-    CHECK(line.barrier_base == 100 - 7 * 5);
-    CHECK(line.suspended == 0);
-    CHECK(line.stop == 0);
-    CHECK(dev.control->broadcast.announcement == announcement_word(4, 3, 0));
+    if (collective) suspend_run<P>(dev, dev.runs[2].line, {1, 1});
+    CHECK_FALSE(reception.handler.may_leave());
+    CHECK(announcement_assembles(dev.control->broadcast.announcement));
+    CHECK_FALSE(reception.handler.may_leave());
+    CHECK(*dev.calls_off == 1);
+    CHECK(dev.control->broadcast.announcement == announcement_word(collective ? 3 : 2, collective ? 2 : kAssemble, 0));
+    CHECK(dev.runs[2].line.resume.phase == (collective ? 1u : 0u));
+    CHECK_FALSE(reception.handler.may_leave());
+    CHECK(*dev.calls_off == 1);
   }
+}
 
-  TEST_CASE("a run was only suspended unless something ended it") {
-    RunLine line{};
-    CHECK_FALSE(is_suspension<P>(line, true));
-    line.stop = kSuspendAsked | kStopVoted;
-    CHECK(is_suspension<P>(line, true));
-    line.stop |= kStopCalled;
-    CHECK_FALSE(is_suspension<P>(line, true));
-    CHECK(is_suspension<P>(line, false));  // it stops after the pass
-    line.cancelled = 1;
-    CHECK_FALSE(is_suspension<P>(line, false));
-    line.cancelled = 0;
-    line.fault = 1;
-    CHECK_FALSE(is_suspension<P>(line, false));
+TEST_CASE("a collective run is asked to suspend itself, also one that comes late, and the inbox poller waits for it") {
+  for (const bool late : {false, true}) {
+    Reception reception;
+    RunLine& line = reception.hand.dev.runs[2].line;
+    reception.flags = kPhased;
+    if (late) reception.handle(InboxOp::suspend, 0, 0);
+    reception.handle(InboxOp::submit, 2, 1);
+    CHECK(line.stop == (late ? kSuspendAsked : 0u));
+    if (!late) reception.handle(InboxOp::suspend, 0, 0);
+    CHECK(line.stop == kSuspendAsked);
+    CHECK_FALSE(reception.handler.may_leave());
+    leave_collective<P>(reception.hand.dev);
+    CHECK(reception.leaves_once_assembled());
   }
+}
+
+TEST_CASE("a traced run is not asked to suspend itself") {
+  Reception reception;
+  reception.flags = kCompiled | kTraced;
+  reception.handle(InboxOp::submit, 2, 1);
+  reception.handle(InboxOp::suspend, 0, 0);
+  CHECK(reception.hand.dev.runs[2].line.stop == 0);
+  CHECK_FALSE(reception.handler.may_leave());
+}
+
+TEST_CASE("a suspended compiled run is announced again, as if the sinks of its passes had just arrived") {
+  Reception reception;
+  DeviceState& dev = reception.hand.dev;
+  RunLine& line = dev.runs[3].line;
+  Schedule schedule{};
+  schedule.sinks = 5;
+  dev.execs[0].schedule = &schedule;
+  reception.flags = kCompiled;
+  reception.handle(InboxOp::submit, 3, 1);
+  reception.handle(InboxOp::suspend, 0, 0);
+  suspend_run<P>(dev, line, {7, 0});
+  REQUIRE(reception.leaves_once_assembled());
+  reception.handler.close(2);
+  CHECK(announcement_stop(dev.control->broadcast.announcement) == dev.launch);
+  CHECK(dev.control->first_epoch[(dev.launch + 1) % 2] == 3);
+
+  dev.control->barrier.value = 100;
+  ++dev.launch;
+  MessageHandler<P> next(dev, reception.direct_slot, reception.sent);
+  next.open();
+  CHECK(line.barrier_base == 100 - 7 * 5);
+  CHECK(line.suspended == 0);
+  CHECK(line.stop == 0);
+  CHECK(dev.control->broadcast.announcement == announcement_word(4, 3, 0));
+}
+
+TEST_CASE("a run was only suspended unless something ended it") {
+  RunLine line{};
+  CHECK_FALSE(is_suspension<P>(line, true));
+  line.stop = kSuspendAsked | kStopVoted;
+  CHECK(is_suspension<P>(line, true));
+  line.stop |= kStopCalled;
+  CHECK_FALSE(is_suspension<P>(line, true));
+  CHECK(is_suspension<P>(line, false));  // it stops after the pass
+  line.cancelled = 1;
+  CHECK_FALSE(is_suspension<P>(line, false));
+  line.cancelled = 0;
+  line.fault = 1;
+  CHECK_FALSE(is_suspension<P>(line, false));
+}

@@ -35,22 +35,15 @@ void note_count(std::size_t level, std::uint64_t bits) {
   else if (at.since == kNever) at.since = scheduler.steps();
 }
 
-struct Inbox {
-  const std::uint64_t* words = nullptr;
-  const unsigned char* params = nullptr;
-  std::size_t bytes_of_slot = 0;
-};
-Inbox inbox;
+const std::uint64_t* inbox_words = nullptr;
+constexpr std::size_t kWordsOfEntry = 48, kFirstParam = 16;
 std::vector<std::uint64_t> arrivals;  // of each run; step
 
 void note_message(std::size_t word, std::uint64_t value) {
   const leaks::OurOwn here;
-  constexpr std::size_t kWords = 16;
   constexpr std::uint32_t kSubmit = 1, kWhich = 0xffffff;
-  if (word % kWords != 1 || static_cast<std::uint32_t>(inbox.words[word - 1]) != kSubmit) return;
-  std::uint32_t number = 0;
-  std::memcpy(&number, inbox.params + static_cast<std::uint32_t>(value) * inbox.bytes_of_slot, sizeof(number));
-  number &= kWhich;
+  if (word % kWordsOfEntry != kFirstParam || static_cast<std::uint32_t>(inbox_words[word - kFirstParam]) != kSubmit) return;
+  const std::uint32_t number = static_cast<std::uint32_t>(value) & kWhich;
   if (arrivals.size() <= number) arrivals.resize(number + 1);
   arrivals[number] = scheduler.steps();
 }
@@ -205,9 +198,9 @@ void watch_bodies(const void* heartbeats, std::size_t workers, std::size_t bytes
   memory::watch(heartbeats, workers * words_of_heartbeat, note_beat);
 }
 
-void watch_inbox(const void* words, std::size_t count, const unsigned char* params, std::size_t bytes_of_slot) {
-  inbox = {static_cast<const std::uint64_t*>(words), params, bytes_of_slot};
-  memory::watch(words, count * 16, note_message);
+void watch_inbox(const void* words, std::size_t count) {
+  inbox_words = static_cast<const std::uint64_t*>(words);
+  memory::watch(words, count * kWordsOfEntry, note_message);
 }
 std::uint64_t let_in_at(std::uint32_t run) { return run < arrivals.size() ? arrivals[run] : 0; }
 

@@ -66,7 +66,10 @@ class Launch {
     const Inbox<P> inbox = Views<P>{dev_}.inbox();
     // As InboxWriter::has_room(): the inbox poller has read what is about to be overwritten.
     wait_for([&] { return next_ - P::system(*inbox.consumed).load(Order::acquire) < inbox.capacity; });
-    inbox.write(next_++, {message, {}});
+    Message whole{message, {}};
+    if (message.param_bytes <= kInlineBytes)
+      std::memcpy(whole.carried, dev_.params + std::size_t{message.slot} * kParamBytes, message.param_bytes);
+    inbox.write(next_++, whole);
   }
 
   DeviceState& dev_;

@@ -158,9 +158,9 @@ inline bool direct_slot() {
     idle_slot.empty();
   };
   const auto give = [&](std::uint32_t n) {
-    RunConstants run{};
-    run.generation = n;
-    wait_for([&] { return offer_directly<P>(direct_slot, n, run); });
+    Message message{};
+    message.run.generation = n;
+    wait_for([&] { return offer_directly<P>(direct_slot, n, message); });
     flaws.add(notes[n] != n + 7);
   };
   run_together(2, [&](std::uint32_t self) {

@@ -143,7 +143,7 @@ NodeGraph random_graph(Random& random, const Words& words, std::uint32_t count, 
 
 void watch_inbox(const Executable& any) {
   const DeviceState& dev = any.loaded()->core->memory.dev();
-  journal::watch_inbox(dev.inbox, dev.inbox_capacity, dev.params, kParamBytes);
+  journal::watch_inbox(dev.inbox, dev.inbox_capacity);
 }
 
 void watch_bodies(const Executable& any) {
