@@ -26,6 +26,8 @@ constexpr unsigned kBlocks = 1024, kThreads = 256;
 
 double ms_since(std::chrono::steady_clock::time_point begin) { return measure::microseconds_since(begin) / 1000; }
 
+constexpr std::chrono::milliseconds kPeriod{100};
+
 Options options_for(std::chrono::milliseconds yield_every) {
   Options options;
   options.target = Target::gpu;
@@ -50,7 +52,7 @@ Samples return_max(int tries) {
     stream.synchronize();
   };
   launch();  // loads it
-  Runtime rt = start<Tick>(options_for(Options{}.yield_every));
+  Runtime rt = start<Tick>(options_for(kPeriod));
   Run run = rt.submit(one_pass(rt), repeat_until_stop());
   double longest = 0;
   for (int i = 0; i < tries; ++i) {
@@ -80,7 +82,7 @@ Samples cost(int samples) {
   const auto passes = static_cast<std::uint32_t>(kSomePasses * kWantedMs / time_passes({}, kSomePasses));
   Samples shares;
   for (int i = 0; i < samples; ++i) {
-    const double without = time_passes({}, passes), with = time_passes(Options{}.yield_every, passes);
+    const double without = time_passes({}, passes), with = time_passes(kPeriod, passes);
     shares.push_back(std::max(1 - without / with, 0.0));  // noise may make it negative
   }
   return shares;

@@ -226,13 +226,16 @@ class MessageHandler {
   std::uint64_t assembling_from_ = 0;
 };
 
-/// Most messages that one poll takes.
-inline constexpr std::uint32_t kMostMessages = 16;
+/// Most messages that one poll takes: for a warp a single trip, for a thread so many loads more.
+template <class P>
+FLYWHEEL_TASK constexpr std::uint32_t most_messages() {
+  return P::lanes() > 1 ? 16 : 2;
+}
 
 /// Where the lanes lay out what the leading lane handles: shared memory on the GPU.
 struct PollerBuffer {
   Message message;
-  std::uint64_t roots[kMostMessages];
+  std::uint64_t roots[16];
 };
 
 /// Polls the inbox: the lanes of P read messages together, and the leading lane handles them.
@@ -272,6 +275,7 @@ class InboxPoller {
  private:
   static constexpr std::uint32_t kQuiet = 16;  // empty polls in a row until the host is told what was read
   static constexpr std::uint32_t kWordsEach = message_words_each<P>();
+  static constexpr std::uint32_t kMostMessages = most_messages<P>();
 
   /// The leading lane's vote to return. Relaxed: `abort` pairs with report_wait() and the host; only its value counts.
   FLYWHEEL_TASK bool leaves() {

@@ -98,6 +98,7 @@ Options on_gpu() {
   Options options;
   options.target = Target::gpu;
   options.log_level = "off";
+  options.yield_every = std::chrono::milliseconds(100);
   return options;
 }
 

@@ -13,7 +13,7 @@ namespace {
 std::string text;
 std::string shape_name;
 // Several times what the slowest of many schedules took. A runtime starts and ends within the first of these.
-constexpr std::uint64_t kStepsOfRuntime = 500'000, kStepsOfTask = 3000, kStepsOfSleep = 10;
+constexpr std::uint64_t kStepsOfRuntime = 700'000, kStepsOfTask = 3000, kStepsOfSleep = 10;
 std::uint64_t owed_steps = 0;
 
 /// Words of a queue that nobody uses any more.
