@@ -22,7 +22,7 @@ class SingleTasks::Locked {
  public:
   explicit Locked(Place& place) : place_(place) {
     // Acquire: pairs with the release below, on other threads.
-    while (place_.lock.test_and_set(std::memory_order_acquire)) cpu_pause(0);
+    for (std::uint32_t spins = 0; place_.lock.test_and_set(std::memory_order_acquire); ++spins) cpu_pause(spins);
   }
   // Release: pairs with the acquire above, for the members of the place.
   ~Locked() { place_.lock.clear(std::memory_order_release); }

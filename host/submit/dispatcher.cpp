@@ -68,6 +68,7 @@ std::shared_ptr<SingleTask> Dispatcher::submit(const TaskRecord& record, std::ty
   Lock lock(mutex_);
   if (admission_.closed(lock)) singles_.fail_all(Status::aborted, "the runtime was shut down", true);
   else or_fail_everything(lock, [&] { ensure_kernel(lock); });
+  wake_.notify_one();  // the dispatcher's thread may sleep until there is a kernel
   return task;
 }
 
