@@ -229,7 +229,7 @@ void Dispatcher::sleep_until_notified(Lock& lock) {
 
 bool Dispatcher::has_work(const Lock& lock) const {
   return kernel_.resident(lock) || kernel_.launch_due(lock) || admission_.expects_any(lock) || stopping_ ||
-         anything_live(lock) || admission_.waiting();
+         anything_live(lock) || admission_.waiting() || kernel_.gives_way(lock);
 }
 
 // ---- the kernel ----

@@ -67,9 +67,12 @@ bool Dispatcher::wait_until_empty(Lock& lock, Clock::time_point limit) {
     or_fail_everything(lock, [&] {
       ending_.retire_finished(lock);
       ending_.send_cancels(lock);
-      singles_.sweep();
+      if (singles_.in_flight()) singles_.sweep();
     });
-    wake_.wait_for(lock, std::chrono::microseconds(50));
+    wake_.notify_all();  // the dispatcher's thread keeps the kernel going meanwhile
+    lock.unlock();
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
+    lock.lock();
   }
   return true;
 }
@@ -85,6 +88,7 @@ bool Dispatcher::wait_until_parked(Lock& lock, Clock::time_point limit) {
       const bool stays = kernel_.resident(lock) && !kernel_.parking(lock) && !kernel_.suspending(lock);
       if (stays && !anything_live(lock) && !gone_) kernel_.park(lock);
       note_attention(lock);
+      give_way(lock, Clock::now());  // the dispatcher's thread may sleep
       check_kernel(lock);
     });
     lock.unlock();
