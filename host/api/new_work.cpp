@@ -86,7 +86,7 @@ std::shared_ptr<SingleTask> Runtime::submit_single(TaskRecord& record, std::type
 }
 
 void Runtime::check_buffer(std::type_index type, std::size_t task, const char* name, const void* pointer) const {
-  if (core()->heap.contains(pointer)) return;
+  if (core()->heap.holds(pointer)) return;
   const std::string wrong = core_->engine->check_pointer(pointer);
   if (wrong.empty()) return;
   throw GraphError(task_text(static_cast<std::uint32_t>(task), type, "") + ", buffer '" + name + "': " + wrong +

@@ -135,8 +135,8 @@ class Runtime {
     return {core(), submit_single(record, typeid(Task), priority)};
   }
   /// Submits tasks of one type without a graph: no load, and no limit to their number. Returns when the last of them is on
-  /// its way; while all blocks are in use it waits for tasks to end. Tasks of a higher priority run first. Throws UsageError
-  /// for a task type that is not the runtime's and after shutdown(), GraphError for a buffer that tasks cannot use,
+  /// its way; while all blocks are in use it waits for tasks to end. Tasks of a higher priority run first. Throws GraphError
+  /// for a task type that is not the runtime's and for a buffer that tasks cannot use, UsageError after shutdown(),
   /// DeviceError if the device is lost.
   ///
   ///   std::vector<Square> squares = ...;

@@ -64,7 +64,8 @@ class Engine {
 
   // The kernel.
   /// Starts the workers; the engine is parked before. Throws LaunchRefused if they cannot start but the device still
-  /// works.
+  /// works. Returns only if the kernel will run to its end or the device is lost: each launch goes on with the announcement
+  /// that the one before has left, so none may be missing.
   virtual void launch(const DeviceState& dev) = 0;
   /// The state now. If it is `lost`, sets `why_lost`.
   virtual EngineState state(std::string& why_lost) = 0;

@@ -2,6 +2,7 @@
 
 #include "../base/back_off.hpp"
 #include "core.hpp"
+#include "run_error.hpp"
 
 namespace flywheel::detail {
 
@@ -30,13 +31,7 @@ bool FutureBase::wait_until(Clock::time_point limit) {
 
 void FutureBase::wait() {
   wait_until(Clock::time_point::max());
-  if (task_->code == 0) return;
-  const StatusText text = describe(static_cast<Status>(task_->code));
-  std::string message = text.what;
-  if (task_->code >= kUserStatus) message += ", " + std::to_string(task_->code - kUserStatus);
-  message += ", in a single task (" + type_name(task_->type) + ")";
-  if (!task_->cause.empty()) message += " (" + task_->cause + ")";
-  throw RunError(task_->code, message + ". Remedy: " + text.remedy + ".");
+  if (task_->code != 0) throw_run_error(task_->code, "a single task (" + type_name(task_->type) + ")", task_->cause);
 }
 
 bool FutureBase::wait_for(std::chrono::nanoseconds limit) { return wait_until(time_in(limit)); }

@@ -3,6 +3,7 @@
 #include "../base/back_off.hpp"
 #include "../submit/completion.hpp"
 #include "core.hpp"
+#include "run_error.hpp"
 
 namespace flywheel {
 using namespace detail;
@@ -82,12 +83,7 @@ const Trace& Run::trace() {
 void Run::throw_if_failed() {
   const RunRecord& run = *record_;
   if (run.code == 0) return;
-  const StatusText text = describe(static_cast<Status>(run.code));
-  std::string message = text.what;
-  if (run.code >= kUserStatus) message += ", " + std::to_string(run.code - kUserStatus);
-  if (run.fault_task) message += ", in " + run.graph->task_name(run.fault_task - 1);
-  if (!run.cause.empty()) message += " (" + run.cause + ")";
-  throw RunError(run.code, message + ". Remedy: " + text.remedy + ".");
+  throw_run_error(run.code, run.fault_task ? run.graph->task_name(run.fault_task - 1) : "", run.cause);
 }
 
 void Run::copy_result(std::uint64_t graph, std::uint32_t offset, void* to, std::size_t bytes) {

@@ -9,6 +9,7 @@
 
 #include "../../runtime/records/device_state.hpp"
 #include "../../runtime/records/entry.hpp"
+#include "graph_image.hpp"
 
 namespace flywheel::detail {
 
@@ -25,8 +26,8 @@ class BatchBlocks {
   /// batches an eighth.
   std::optional<Block> try_take(Priority priority);
   void give_back(const Block& block);
-  /// The position of a task type in the kernel's list. Throws UsageError if it is not there.
-  std::uint16_t type_index(std::type_index type) const;
+  /// The position of a task type in the kernel's list. Throws GraphError if it is not there.
+  std::uint16_t type_index(std::type_index type) const { return detail::type_index(type, entry_); }
 
  private:
   const DeviceState& dev_;

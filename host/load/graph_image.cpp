@@ -11,12 +11,6 @@ namespace {
 constexpr std::uint32_t kEdgesInUnit = ArenaLayout::kUnit / sizeof(Edge);
 constexpr std::uint32_t kCountersInUnit = ArenaLayout::kUnit / sizeof(std::uint64_t);
 
-std::uint16_t type_index(std::type_index type, const KernelEntry& entry) {
-  for (std::uint32_t i = 0; i < entry.type_count; ++i)
-    if (type == *entry.types[i].type) return static_cast<std::uint16_t>(i);
-  throw GraphError("task type " + type_name(type) + " is not one of the runtime's: add it to flywheel::start<...>()");
-}
-
 std::vector<std::uint16_t> type_indices(const Graph& graph, const KernelEntry& entry) {
   std::vector<std::uint16_t> indices;
   for (const std::type_index type : graph.tasks().types()) indices.push_back(type_index(type, entry));
@@ -52,6 +46,12 @@ void refuse_what_needs_a_plan(const Graph& graph) {
                    "task: load the graph with `compiled`, or leave Graph::place() out");
 }
 }  // namespace
+
+std::uint16_t type_index(std::type_index type, const KernelEntry& entry) {
+  for (std::uint32_t i = 0; i < entry.type_count; ++i)
+    if (type == *entry.types[i].type) return static_cast<std::uint16_t>(i);
+  throw GraphError("task type " + type_name(type) + " is not one of the runtime's: add it to flywheel::start<...>()");
+}
 
 GraphImage compile_image(const Graph& graph, const KernelEntry& entry, std::uint32_t workers, const Compiled& how) {
   check_operands(graph);

@@ -1,6 +1,7 @@
 // Translates a Graph into the form that workers read. The loader makes an image and writes it to device memory.
 #pragma once
 
+#include <typeindex>
 #include <vector>
 
 #include "../../runtime/records/entry.hpp"
@@ -39,6 +40,9 @@ struct GraphImage {
   std::uint32_t records = 0;
   std::uint64_t edges = 0;  // the successors of all tasks, and the roots
 };
+
+/// The position of a task type in the kernel's list. Throws GraphError if it is not there.
+std::uint16_t type_index(std::type_index type, const KernelEntry& entry);
 
 /// The image of a dynamic or phased graph. `links` lend their memory; they may have been another graph's. Throws
 /// GraphError for a cycle, an unknown task type, an empty graph, and for gangs or placed tasks, which need a compiled

@@ -42,10 +42,4 @@ void* Heap::grow(std::size_t bytes) {
   return base + *chunks_.back().free.allocate(units_of(bytes)) * kUnit;
 }
 
-bool Heap::contains(const void* pointer) {
-  std::scoped_lock lock(mutex_);
-  const auto* at = static_cast<const unsigned char*>(pointer);
-  return std::ranges::any_of(chunks_, [&](const Chunk& chunk) { return at >= chunk.base && at < chunk.base + chunk.bytes; });
-}
-
 }  // namespace flywheel::detail

@@ -29,8 +29,6 @@ class Heap {
   /// Allocates another chunk from the engine and `bytes` within it, in one step, so that no other thread can take the
   /// room. The kernel must be parked.
   void* grow(std::size_t bytes);
-  /// True if the pointer lies in one of the chunks.
-  bool contains(const void* pointer);
   /// Keeps the chunks until the process ends, because a kernel that cannot be stopped may still use them. Relaxed:
   /// shutdown() calls it before its thread drops its reference to the core, and the destructor runs after the last
   /// reference is dropped.

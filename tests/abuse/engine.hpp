@@ -40,37 +40,21 @@ inline Pieces& pieces() {
   return all;
 }
 
-class CountedEngine final : public Engine {
+class CountedEngine final : public testing::ForwardingEngine {
  public:
   CountedEngine(const KernelEntry& entry, const Options& options, std::shared_ptr<testing::Frailty> frailty,
                 std::uint32_t runtime)
-      : inner_(std::make_unique<testing::FrailEngine>(entry, options, std::move(frailty))),
+      : ForwardingEngine(std::make_unique<testing::FrailEngine>(entry, options, std::move(frailty))),
         runtime_(runtime) {}
 
-  std::string name() const override { return inner_->name(); }
-  bool is_gpu() const override { return false; }
-  std::uint32_t workers() const override { return inner_->workers(); }
-  bool drains() const override { return inner_->drains(); }
-  std::uint32_t operand_pages() const override { return 0; }
   void* allocate_device(std::size_t bytes) override { return counted(inner_->allocate_device(bytes)); }
   void free_device(void* memory) noexcept override { inner_->free_device(uncounted(memory)); }
   void* allocate_shared(std::size_t bytes) override { return counted(inner_->allocate_shared(bytes)); }
   void free_shared(void* memory) noexcept override { inner_->free_shared(uncounted(memory)); }
-  void copy_to_device(void* device, const void* host, std::size_t bytes) override {
-    inner_->copy_to_device(device, host, bytes);
-  }
-  void clear(void* device, std::size_t bytes) override { inner_->clear(device, bytes); }
-  void copy_to_host(void* host, const void* device, std::size_t bytes) override { inner_->copy_to_host(host, device, bytes); }
-  std::string check_pointer(const void* pointer) const override { return inner_->check_pointer(pointer); }
-  void launch(const DeviceState& dev) override { inner_->launch(dev); }
-  EngineState state(std::string& why) override { return inner_->state(why); }
   /// The stream is through at once, or a moment later on a thread of its own.
   void after_stream(CudaStream, std::function<void()> then) override {
     if (streams_.fetch_add(1, std::memory_order_relaxed) % 2) return then();
     std::thread(std::move(then)).detach();
-  }
-  void make_stream_wait(CudaStream stream, const std::uint32_t* word, std::uint32_t at_least) override {
-    inner_->make_stream_wait(stream, word, at_least);
   }
 
  private:
@@ -83,7 +67,6 @@ class CountedEngine final : public Engine {
     return piece;
   }
 
-  std::unique_ptr<Engine> inner_;
   std::uint32_t runtime_;
   std::atomic<std::uint32_t> streams_{0};
 };

@@ -7,12 +7,6 @@ using namespace flywheel::testing;
 
 namespace {
 
-Options on_gpu() {
-  Options options;
-  options.target = Target::gpu;
-  return options;
-}
-
 /// The runtime that most cases share.
 Bench& bench() {
   static Bench shared(on_gpu(), 1 << 16);

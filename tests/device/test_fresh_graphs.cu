@@ -8,12 +8,6 @@ using namespace flywheel::testing;
 
 namespace {
 
-Options on_gpu() {
-  Options options;
-  options.target = Target::gpu;
-  return options;
-}
-
 /// `n` tasks that count in a word, in ten levels.
 Graph counts(std::uint32_t* word, std::uint32_t n) {
   Graph graph;

@@ -14,13 +14,6 @@ namespace {
 
 constexpr std::chrono::seconds kLimit{90};
 
-Options on_gpu() {
-  Options options;
-  options.target = Target::gpu;
-  options.log_level = "off";
-  return options;
-}
-
 void cuda_ok(cudaError_t error) {
   INFO(cudaGetErrorString(error));
   REQUIRE(error == cudaSuccess);
@@ -94,7 +87,7 @@ ChildResult run_here(const std::string& test_case, const Environment& environmen
 }  // namespace
 
 TEST_CASE("more workers than SMs, or more shared memory than a block can have, are refused") {
-  Options options = on_gpu();
+  Options options = on_gpu("off");
   options.workers = 100'000;
   check_says(error_of<CapacityError>([&] { small_runtime(options); }),
              {"Options::workers is 100000", "SMs", "ask for at most"});
@@ -107,7 +100,7 @@ TEST_CASE("more workers than SMs, or more shared memory than a block can have, a
 }
 
 TEST_CASE("child: device trap", "[.child]") {
-  Runtime runtime = start<Trap, Gate, Count>(on_gpu());
+  Runtime runtime = start<Trap, Gate, Count>(on_gpu("off"));
   auto words = runtime.allocate<std::uint32_t>(8);
   Graph good, bad, slow;
   good.add(Count{words.data()});
@@ -135,7 +128,7 @@ TEST_CASE("a device trap fails every outstanding run with its cause") {
 }
 
 TEST_CASE("child: never ends", "[.child]") {
-  Options options = on_gpu();
+  Options options = on_gpu("off");
   options.stall_limit = std::chrono::milliseconds(300);
   options.shutdown_timeout = std::chrono::seconds(1);
   {
@@ -164,7 +157,7 @@ TEST_CASE("a task that never ends fails its run; neither others nor the end of t
 }
 
 TEST_CASE("child: exit with a resident kernel", "[.child]") {
-  Options options = on_gpu();
+  Options options = on_gpu("off");
   options.park_after = std::chrono::hours(1);
   auto* bench = new Bench(options);  // deliberately never deleted
   bench->runtime.submit(bench->counter(0)).wait();
@@ -175,7 +168,7 @@ TEST_CASE("child: exit with a resident kernel", "[.child]") {
 }
 
 TEST_CASE("child: return from main with a resident kernel", "[.child]") {
-  Options options = on_gpu();
+  Options options = on_gpu("off");
   options.park_after = std::chrono::hours(1);
   static Bench bench(options);  // destroyed after main
   bench.runtime.submit(bench.counter(0)).wait();
@@ -241,7 +234,7 @@ TEST_CASE("child: another kernel is loaded and run beside the resident one", "[.
   std::uint32_t* word = nullptr;
   cuda_ok(cudaMallocHost(&word, sizeof(*word)));
   *word = 0;
-  Options options = on_gpu();
+  Options options = on_gpu("off");
   options.park_after = std::chrono::hours(1);
   cudaDeviceProp properties{};
   cuda_ok(cudaGetDeviceProperties(&properties, 0));
@@ -266,7 +259,7 @@ TEST_CASE("fewer workers than SMs leave room: another kernel loads and runs whil
 TEST_CASE("child: no SM is free", "[.child]") {
   cudaStream_t stream;
   cuda_ok(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
-  Options options = on_gpu();
+  Options options = on_gpu("off");
   options.start_timeout = std::chrono::milliseconds(300);
   Bench bench(options);
   const Executable counter = bench.counter(0);
@@ -293,7 +286,7 @@ TEST_CASE("SMs held by others: the run fails in time and says so, and the late k
 TEST_CASE("parked, the runtime takes nothing from other kernels, and comes back") {
   Timer timer;
   const float alone = timer.milliseconds(20);
-  Options options = on_gpu();
+  Options options = on_gpu("off");
   options.park_after = std::chrono::milliseconds(2);
   Bench bench(options);
   const Executable counter = bench.counter(0);
@@ -308,7 +301,7 @@ TEST_CASE("parked, the runtime takes nothing from other kernels, and comes back"
 }
 
 TEST_CASE("a stream longer than its ring does not stop the kernel, read or not") {
-  Options options = on_gpu();
+  Options options = on_gpu("off");
   options.stream_capacity = 8;
   Bench bench(options);
   Graph graph;

@@ -18,13 +18,6 @@ using namespace flywheel::testing;
 
 namespace {
 
-Options on_gpu() {
-  Options options;
-  options.target = Target::gpu;
-  options.log_level = "off";
-  return options;
-}
-
 __global__ void trap() { __trap(); }
 __global__ void spin_for_ever(volatile std::uint32_t* word) {
   while (!*word) {}
@@ -33,7 +26,7 @@ __global__ void spin_for_ever(volatile std::uint32_t* word) {
 /// Programs' work in this process: graphs of dependent tasks, phases and streams, again and again, all results checked.
 class SteadyWork {
  public:
-  SteadyWork() : bench_(on_gpu(), 1024), thread_([this](std::stop_token stop) { work(stop); }) {}
+  SteadyWork() : bench_(on_gpu("off"), 1024), thread_([this](std::stop_token stop) { work(stop); }) {}
   /// Waits for some more rounds; false if they do not come.
   bool goes_on() {
     const std::uint64_t before = rounds_;

@@ -11,18 +11,6 @@ using namespace flywheel::testing;
 
 namespace {
 
-Options on_gpu() {
-  Options options;
-  options.target = Target::gpu;
-  return options;
-}
-
-std::vector<Square> squares_from(std::uint32_t first, std::size_t count) {
-  std::vector<Square> tasks(count);
-  for (std::size_t i = 0; i < count; ++i) tasks[i].x = first + static_cast<std::uint32_t>(i);
-  return tasks;
-}
-
 std::size_t wrong_of(Batch<std::uint64_t>& batch, std::uint32_t first) {
   std::size_t wrong = 0;
   batch.for_each([&](std::size_t i, std::uint64_t value) { wrong += value != (first + i) * (first + i); });

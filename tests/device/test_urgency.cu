@@ -9,13 +9,6 @@ using namespace flywheel;
 using namespace flywheel::testing;
 
 namespace {
-Options on_gpu() {
-  Options options;
-  options.target = Target::gpu;
-  options.log_level = "error";
-  return options;
-}
-
 /// Holds its worker until the host says go; counts those that are held.
 struct Hold {
   std::uint32_t *held, *go;
@@ -51,7 +44,7 @@ struct Work {
 }  // namespace
 
 TEST_CASE("passes with many roots beside busy workers, on all workers but one") {
-  Runtime rt = start<Hold, Tally>(on_gpu());
+  Runtime rt = start<Hold, Tally>(on_gpu("error"));
   const std::uint32_t workers = rt.workers(), busy = workers - 1, roots = 2 * workers + 1, passes = 20000;
   auto words = rt.allocate<std::uint32_t>(3);
   std::uint32_t *held = words.data(), *go = held + 1, *count = held + 2;
@@ -69,7 +62,7 @@ TEST_CASE("passes with many roots beside busy workers, on all workers but one") 
 }
 
 TEST_CASE("an urgent run beside long tasks begins within a task or two") {
-  Runtime rt = start<Work, Tally>(on_gpu());
+  Runtime rt = start<Work, Tally>(on_gpu("error"));
   auto words = rt.allocate<std::uint32_t>(2);
   std::uint32_t *begun = words.data(), *count = begun + 1;
   constexpr std::uint32_t kLooks = 1500;  // some 0.7 us each

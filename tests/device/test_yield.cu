@@ -94,10 +94,8 @@ class Neighbours {
   std::array<void*, kTimes> pieces_{};
 };
 
-Options on_gpu() {
-  Options options;
-  options.target = Target::gpu;
-  options.log_level = "off";
+Options yielding() {
+  Options options = on_gpu("off");
   options.yield_every = std::chrono::milliseconds(100);
   return options;
 }
@@ -119,7 +117,7 @@ void call_beside(Bench& bench, Neighbours& neighbours, std::vector<Run> runs) {
 }  // namespace
 
 TEST_CASE("child: neighbours of spawned tasks", "[.child]") {
-  Bench bench(on_gpu());
+  Bench bench(yielding());
   Neighbours neighbours;
   const Buffer<std::uint64_t> sum = bench.runtime.allocate<std::uint64_t>(1);
   Graph graph;
@@ -131,7 +129,7 @@ TEST_CASE("child: neighbours of spawned tasks", "[.child]") {
 }
 
 TEST_CASE("child: neighbours of graphs back to back", "[.child]") {
-  Bench bench(on_gpu());
+  Bench bench(yielding());
   Neighbours neighbours;
   Graph graph;
   const auto first = graph.add(Square{12});
@@ -157,7 +155,7 @@ TEST_CASE("child: neighbours of graphs back to back", "[.child]") {
 }
 
 TEST_CASE("child: neighbours of a compiled run", "[.child]") {
-  Bench bench(on_gpu());
+  Bench bench(yielding());
   Neighbours neighbours;
   Graph graph;
   for (std::uint32_t i = 0; i < bench.runtime.workers(); ++i)
@@ -167,7 +165,7 @@ TEST_CASE("child: neighbours of a compiled run", "[.child]") {
 }
 
 TEST_CASE("child: neighbours of a phased run", "[.child]") {
-  Bench bench(on_gpu(), 1024);
+  Bench bench(yielding(), 1024);
   Neighbours neighbours;
   Graph graph;
   graph.add(Count{bench.at(0)});
@@ -187,7 +185,7 @@ TEST_CASE("neighbours come through within 250 ms beside work without an end") {
 }
 
 TEST_CASE("a Pause lets calls that wait for the device through at once, 100 times") {
-  Bench bench(on_gpu());
+  Bench bench(yielding());
   Graph graph;
   graph.add(Count{bench.at(0)});
   Run run = bench.runtime.submit(bench.runtime.load(graph, compiled), repeat_until_stop());
@@ -203,7 +201,7 @@ TEST_CASE("a Pause lets calls that wait for the device through at once, 100 time
 }
 
 TEST_CASE("on the GPU, work goes on over many suspensions") {
-  Bench bench(on_gpu(), 1024);
+  Bench bench(yielding(), 1024);
   const auto clear = [&] {
     for (std::size_t i = 0; i < 1024; ++i) bench.put(i, 0);
   };

@@ -304,6 +304,31 @@ TEST_CASE("shutdown() is through in time also when a launch does not return") {
   frailty->blocks_in_launch = false;  // lets the thread end
 }
 
+TEST_CASE("a launch that returns late starts the kernel, and collective runs go on as before") {
+  Options options = on_cpu();
+  options.mode = Mode::drain;
+  Frail frail(options);
+  Graph graph;
+  const auto first = graph.add(Count{frail.words.data() + 3});
+  const auto second = graph.add(Count{frail.words.data() + 3}, after(first));
+  graph.place(first, 0);
+  graph.place(second, 1);
+  const Executable placed = frail.runtime.load(graph, compiled);
+  const auto is_parked = [&] {
+    const Stats stats = frail.runtime.stats();
+    return stats.launches == stats.parks;
+  };
+  for (std::uint32_t i = 1; i <= 3; ++i) {
+    REQUIRE(eventually(is_parked));
+    frail.frailty->blocks_in_launch = true;
+    Run run = frail.runtime.submit(placed);
+    CHECK_FALSE(run.wait_for(std::chrono::milliseconds(5)));
+    frail.frailty->blocks_in_launch = false;
+    run.wait();
+    CHECK(peek_at(frail.words.data()[3]) == 2 * i);
+  }
+}
+
 TEST_CASE("a trace that cannot be fetched fails its run, not the process") {
   Options options = on_cpu();
   options.trace_events = 64;

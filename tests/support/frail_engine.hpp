@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "host/base/error.hpp"
-#include "host/engine/engine.hpp"
+#include "support/forwarding_engine.hpp"
 #include "support/internals.hpp"
 
 namespace flywheel::testing {
@@ -28,17 +28,13 @@ struct Frailty {
   std::uint32_t awaited_value = 0;
 };
 
-class FrailEngine final : public Engine {
+class FrailEngine final : public ForwardingEngine {
  public:
   FrailEngine(const KernelEntry& entry, const Options& options, std::shared_ptr<Frailty> frailty)
-      : inner_(make_cpu_engine(entry, options)),
+      : ForwardingEngine(make_cpu_engine(entry, options)),
         frailty_(std::move(frailty)) {}
 
   std::string name() const override { return "frail"; }
-  bool is_gpu() const override { return false; }
-  std::uint32_t workers() const override { return inner_->workers(); }
-  bool drains() const override { return inner_->drains(); }
-  std::uint32_t operand_pages() const override { return 0; }
 
   void* allocate_device(std::size_t bytes) override {
     refuse_if(frailty_->pieces_left-- == 0);
@@ -55,16 +51,14 @@ class FrailEngine final : public Engine {
     refuse_if(frailty_->refuses_copies);
     inner_->copy_to_device(device, host, bytes);
   }
-  void clear(void* device, std::size_t bytes) override { inner_->clear(device, bytes); }
   void copy_to_host(void* host, const void* device, std::size_t bytes) override {
     refuse_if(frailty_->refuses_copies || frailty_->refuses_one_copy.exchange(false));
     inner_->copy_to_host(host, device, bytes);
   }
-  std::string check_pointer(const void* pointer) const override { return inner_->check_pointer(pointer); }
 
   void launch(const DeviceState& dev) override {
     if (frailty_->refuses_launches) throw LaunchRefused("the test does not want it");
-    if (frailty_->blocks_in_launch) return wait_in_launch();
+    if (frailty_->blocks_in_launch) wait_in_launch();
     dev_ = dev;
     queued_ = frailty_->never_starts;
     if (!queued_) inner_->launch(dev);
@@ -100,7 +94,6 @@ class FrailEngine final : public Engine {
     return EngineState::lost;
   }
 
-  std::unique_ptr<Engine> inner_;
   std::shared_ptr<Frailty> frailty_;
   DeviceState dev_{};
   bool queued_ = false;  // a launch that waits for the device

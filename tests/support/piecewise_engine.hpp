@@ -9,36 +9,18 @@
 #include <utility>
 #include <vector>
 
-#include "host/engine/engine.hpp"
+#include "support/forwarding_engine.hpp"
 #include "support/internals.hpp"
 
 namespace flywheel::testing {
 
-class PiecewiseEngine final : public Engine {
+class PiecewiseEngine final : public ForwardingEngine {
  public:
   PiecewiseEngine(const KernelEntry& entry, const Options& options, std::size_t piece)
-      : inner_(make_cpu_engine(entry, options)),
+      : ForwardingEngine(make_cpu_engine(entry, options)),
         piece_(piece) {}
 
   std::string name() const override { return "piecewise"; }
-  bool is_gpu() const override { return false; }
-  std::uint32_t workers() const override { return inner_->workers(); }
-  bool drains() const override { return inner_->drains(); }
-  std::uint32_t operand_pages() const override { return 0; }
-  void* allocate_device(std::size_t bytes) override { return inner_->allocate_device(bytes); }
-  void free_device(void* memory) noexcept override { inner_->free_device(memory); }
-  void* allocate_shared(std::size_t bytes) override { return inner_->allocate_shared(bytes); }
-  void free_shared(void* memory) noexcept override { inner_->free_shared(memory); }
-  void copy_to_device(void* to, const void* from, std::size_t bytes) override { inner_->copy_to_device(to, from, bytes); }
-  void clear(void* device, std::size_t bytes) override { inner_->clear(device, bytes); }
-  void copy_to_host(void* to, const void* from, std::size_t bytes) override { inner_->copy_to_host(to, from, bytes); }
-  std::string check_pointer(const void* pointer) const override { return inner_->check_pointer(pointer); }
-  void launch(const DeviceState& dev) override { inner_->launch(dev); }
-  EngineState state(std::string& why) override { return inner_->state(why); }
-  void after_stream(CudaStream stream, std::function<void()> then) override { inner_->after_stream(stream, std::move(then)); }
-  void make_stream_wait(CudaStream stream, const std::uint32_t* word, std::uint32_t at_least) override {
-    inner_->make_stream_wait(stream, word, at_least);
-  }
 
   std::span<unsigned char> stage(void*, std::size_t bytes) override {
     ++taken_;
@@ -86,7 +68,6 @@ class PiecewiseEngine final : public Engine {
     }
   }
 
-  std::unique_ptr<Engine> inner_;
   std::size_t piece_;
   std::atomic<bool> holds_back_{false};
   std::atomic<int> taken_{0};

@@ -13,6 +13,13 @@ inline Options on_cpu(std::uint32_t workers = 2) {
   return options;
 }
 
+inline Options on_gpu(const std::string& log_level = Options{}.log_level) {
+  Options options;
+  options.target = Target::gpu;
+  options.log_level = log_level;
+  return options;
+}
+
 /// `words[i]` are zero at first. The host writes and reads them with copies that go on while the kernel is
 /// resident.
 struct Bench {

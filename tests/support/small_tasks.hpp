@@ -29,6 +29,13 @@ struct Square {
   }
 };
 
+/// The squares of `count` numbers from `first` on.
+inline std::vector<Square> squares_from(std::uint32_t first, std::size_t count) {
+  std::vector<Square> tasks(count);
+  for (std::size_t i = 0; i < count; ++i) tasks[i].x = first + static_cast<std::uint32_t>(i);
+  return tasks;
+}
+
 /// Returns the parameter's value.
 struct Read {
   Param<std::uint64_t> param;

@@ -22,6 +22,7 @@ TESTED_IN = {
     "host/base/process.hpp": "tests/host/test_fork.cpp",
     "host/engine/gpu_engine.hpp": "tests/host/test_engine.cu",
     "host/engine/gpu_staging.hpp": "tests/device/test_fresh_graphs.cu",
+    "host/futures/run_error.hpp": "tests/host/test_run.cpp",
     "host/kernel/kernel_lifetime.hpp": "tests/host/test_park.cpp",
     "host/plan/schedule_lists.hpp": "tests/host/test_schedule.cpp",
     "host/plan/task_name.hpp": "tests/host/test_graph.cpp",

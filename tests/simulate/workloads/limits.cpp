@@ -3,9 +3,9 @@
 #include <thread>
 
 #include "host/base/error.hpp"
-#include "host/engine/engine.hpp"
 #include "host/engine/gpu_probe.hpp"
 #include "simulate/workloads/bench.hpp"
+#include "support/forwarding_engine.hpp"
 #include "support/internals.hpp"
 
 namespace flywheel::simulate {
@@ -20,37 +20,21 @@ SharedLimitCalls calls() {
 }
 
 /// CPU workers behind an engine that raises the limit and launches as GpuEngine does.
-class LimitedEngine final : public Engine {
+class LimitedEngine final : public testing::ForwardingEngine {
  public:
   LimitedEngine(const KernelEntry& entry, const Options& options)
-      : inner_(make_cpu_engine(entry, options)),
+      : ForwardingEngine(make_cpu_engine(entry, options)),
         bytes_(options.scratch_bytes) {
     raise_shared_limit(&limit, bytes_, calls());
   }
   std::string name() const override { return "limited"; }
-  bool is_gpu() const override { return false; }
-  std::uint32_t workers() const override { return inner_->workers(); }
-  bool drains() const override { return inner_->drains(); }
-  std::uint32_t operand_pages() const override { return 0; }
-  void* allocate_device(std::size_t bytes) override { return inner_->allocate_device(bytes); }
-  void free_device(void* memory) noexcept override { inner_->free_device(memory); }
-  void* allocate_shared(std::size_t bytes) override { return inner_->allocate_shared(bytes); }
-  void free_shared(void* memory) noexcept override { inner_->free_shared(memory); }
-  void copy_to_device(void* to, const void* from, std::size_t bytes) override { inner_->copy_to_device(to, from, bytes); }
-  void clear(void* device, std::size_t bytes) override { inner_->clear(device, bytes); }
-  void copy_to_host(void* to, const void* from, std::size_t bytes) override { inner_->copy_to_host(to, from, bytes); }
-  std::string check_pointer(const void* pointer) const override { return inner_->check_pointer(pointer); }
   void launch(const DeviceState& dev) override {
     raise_shared_limit(&limit, bytes_, calls());
     if (bytes_ > limit.load()) throw LaunchRefused("the kernel's limit of shared memory is below what it is launched with");
     inner_->launch(dev);
   }
-  EngineState state(std::string& why) override { return inner_->state(why); }
-  void after_stream(CudaStream, std::function<void()>) override {}
-  void make_stream_wait(CudaStream, const std::uint32_t*, std::uint32_t) override {}
 
  private:
-  std::unique_ptr<Engine> inner_;
   std::size_t bytes_;
 };
 
