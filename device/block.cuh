@@ -22,12 +22,38 @@ inline constexpr std::uint32_t kBlockThreads = (kFirstComputeWarp + kComputeWarp
 inline constexpr std::uint32_t kComputeBarrier = 1;
 inline constexpr std::uint32_t kNoInstruction = 0xffffffffu;
 
+/// A warp's partial result in reduce(), as words: a copy of bytes of unknown alignment goes byte by byte.
+struct alignas(16) Partial {
+  std::uint32_t words[4];
+
+  template <class T>
+  __device__ void set(const T& value) {
+    std::uint32_t copy[kWordsOf<T>] = {};
+    memcpy(copy, &value, sizeof(T));
+#pragma unroll
+    for (std::size_t w = 0; w < kWordsOf<T>; ++w) words[w] = copy[w];
+  }
+  template <class T>
+  __device__ T get() const {
+    std::uint32_t copy[kWordsOf<T>];
+#pragma unroll
+    for (std::size_t w = 0; w < kWordsOf<T>; ++w) copy[w] = words[w];
+    T value;
+    memcpy(&value, copy, sizeof(T));
+    return value;
+  }
+
+ private:
+  template <class T>
+  static constexpr std::size_t kWordsOf = (sizeof(T) + 3) / 4;
+};
+
 /// Shared memory that the compute warps of one block use.
 struct BlockShared {
-  alignas(16) unsigned char partial[2][kComputeWarps][16];  // partial results of reduce(); two buffers used in turn
-  TaskRecord phase_record;                                  // record of a phased run's current task
-  std::uint32_t phase_step;                                 // step of a phased run, see PhaseClock; atomic
-  bool ends;                                                // the phased run ends at this boundary; by thread 0
+  Partial partial[2][kComputeWarps];  // results of reduce(); two buffers used in turn
+  TaskRecord phase_record;            // record of a phased run's current task
+  std::uint32_t phase_step;           // step of a phased run, see PhaseClock; atomic
+  bool ends;                          // the phased run ends at this boundary; by thread 0
 };
 
 __device__ unsigned char* page_memory();  // defined in roles.cuh
@@ -119,15 +145,11 @@ class GpuBlock : public BlockCore<ThreadPlatform, List> {
     static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= 16, "reduce() takes plain values of up to 16 bytes");
 #pragma unroll
     for (std::uint32_t distance = 16; distance; distance /= 2) value = op(value, detail::shuffle_down(value, distance));
-    auto& partial = shared_->partial[turn_ ^= 1];
-    if (rank() % 32 == 0) memcpy(partial[rank() / 32], &value, sizeof(T));
+    auto& partial = near(shared_)->partial[turn_ ^= 1];
+    if (rank() % 32 == 0) partial[rank() / 32].set(value);
     sync();  // and frees the other buffer: all threads have read it before they come here
-    T total;
-    memcpy(&total, partial[0], sizeof(T));
-    for (std::uint32_t w = 1; w < kComputeWarps; ++w) {
-      memcpy(&value, partial[w], sizeof(T));
-      total = op(total, value);
-    }
+    T total = partial[0].template get<T>();
+    for (std::uint32_t w = 1; w < kComputeWarps; ++w) total = op(total, partial[w].template get<T>());
     return total;
   }
 

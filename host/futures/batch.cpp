@@ -1,5 +1,7 @@
 #include "batch.hpp"
 
+#include "../base/back_off.hpp"
+
 namespace flywheel::detail {
 
 void BatchParts::add(Run part, std::size_t count) {
@@ -20,10 +22,11 @@ void BatchParts::wait() {
 }
 
 bool BatchParts::wait_for(std::chrono::nanoseconds limit) {
-  const auto begin = std::chrono::steady_clock::now();
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point end = time_in(limit);
   return std::ranges::all_of(parts_, [&](Run& part) {
-    const std::chrono::nanoseconds passed = std::chrono::steady_clock::now() - begin;
-    return part.wait_for(std::max(limit - passed, std::chrono::nanoseconds(0)));
+    const Clock::time_point now = Clock::now();
+    return part.wait_for(end > now ? end - now : Clock::duration(0));
   });
 }
 

@@ -172,7 +172,9 @@ FLYWHEEL_TASK bool offer_directly(DirectSlot& direct_slot, std::uint64_t item, c
   // Acquire: pairs with the release in IdleSlot::enroll(). The worker no longer uses the slot that is overwritten below.
   if (P::block(direct_slot.waiting).exchange(0, Order::acquire) != 1) return false;
   direct_slot.run = message.run;
-  if (message.run.flags & kInlineRoot) direct_slot.record = reinterpret_cast<const TaskRecord&>(message.carried);
+  // As what it is aligned to: a message carries it at a multiple of 16 bytes only.
+  if (message.run.flags & kInlineRoot)
+    reinterpret_cast<CarriedRecord&>(direct_slot.record) = reinterpret_cast<const CarriedRecord&>(message.carried);
   // Release: pairs with the acquire load in IdleSlot::peek(). It publishes `run`, `record`, the run's state and the task's
   // inputs.
   P::block(direct_slot.item).store(item, Order::release);

@@ -47,6 +47,10 @@ struct alignas(128) TaskRecord {
   alignas(16) unsigned char args[kTaskArgBytes];
 };
 static_assert(sizeof(TaskHeader) == 32 && sizeof(TaskRecord) == 128);
+/// A TaskRecord as it lies in a message.
+struct alignas(16) CarriedRecord {
+  unsigned char bytes[sizeof(TaskRecord)];
+};
 
 // Batches: tasks without a graph, see runtime/dynamic/batch.hpp.
 inline constexpr std::uint32_t kBatchTasks = 512;  // most tasks of a block

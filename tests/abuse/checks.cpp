@@ -77,7 +77,9 @@ void check_run_error(const RunCase& one, const RunError& error) {
   check_status(one, error.status());
   if (!has(text, "Remedy: ")) finding("a run's message names no remedy: " + text);
   if (is_of(error.status(), {Status::task_failed, Status::task_threw, Status::scratch_exhausted, Status::spawn_in_phase})) {
-    if (!has(text, "in task " + std::to_string(one.spec->at) + " (")) finding("a run's message names another task: " + text);
+    const bool is_single = one.spec->kind == Kind::single;
+    if (!has(text, is_single ? "in a single task (" : "in task " + std::to_string(one.spec->at) + " ("))
+      finding("a run's message names another task: " + text);
     if (error.status() == Status::task_threw && !has(text, kThrown))
       finding("a run's message does not say what was thrown: " + text);
     if (error.status() == Status::task_failed && error.user_code() != one.spec->argument) finding("another code: " + text);

@@ -3,14 +3,15 @@
 
 namespace flywheel::abuse {
 
-namespace {
 Special choose_special(Actor& actor, Kind kind) {
   Dice& dice = actor.dice;
   if (kind == Kind::gang && dice.one_in(2)) return Special::fails;
   if (kind == Kind::gang || kind == Kind::operands || kind == Kind::buffers || dice.one_in(2)) return Special::none;
   if (kind == Kind::grid) return Special::throws;
-  return dice.of({Special::fails, Special::throws, Special::endless, Special::emits, Special::spawns, Special::scratch,
-                  Special::stops, Special::slow, Special::deaf});
+  if (kind >= Kind::single && dice.one_in(2)) return Special::none;
+  const auto special = dice.of({Special::fails, Special::throws, Special::endless, Special::emits, Special::spawns,
+                                Special::scratch, Special::stops, Special::slow, Special::deaf});
+  return kind >= Kind::single && special == Special::emits ? Special::none : special;  // work without a graph has no stream
 }
 
 std::uint32_t choose_argument(Actor& actor, const Fate& fate, Special special) {
@@ -31,6 +32,7 @@ std::uint32_t choose_argument(Actor& actor, const Fate& fate, Special special) {
   }
 }
 
+namespace {
 /// One more step; task `spec.at` is the special one.
 TaskRef<std::uint64_t> add_step(Actor& actor, Graph& graph, Spec& spec, const After& waits = {}) {
   const bool special = graph.size() == spec.at;
@@ -102,6 +104,10 @@ void fill(Actor& actor, Graph& graph, Spec& spec, const Room& room, std::uint32_
     case Kind::buffers:
       for (std::uint32_t i = 0; i < tasks; ++i) graph.add(Checked{spec.call, room.words.data() + dice.below(16)});
       return;
+    case Kind::single:
+    case Kind::batch:
+    case Kind::mixed:
+      return;  // no graphs, see new_work_operations.cpp
   }
 }
 

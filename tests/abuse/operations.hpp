@@ -36,6 +36,9 @@ void drop_buffer(Actor& actor);
 void load_graph(Actor& actor);
 void load_until_full(Actor& actor);
 void drop_executable(Actor& actor);
+/// What is special about one task of such a graph or batch, and its argument.
+Special choose_special(Actor& actor, Kind kind);
+std::uint32_t choose_argument(Actor& actor, const Fate& fate, Special special);
 /// A graph that can be loaded; in `spec`, what it does.
 Graph make_graph(Actor& actor, const Room& room, Spec& spec);
 
@@ -50,6 +53,16 @@ void submit_badly(Actor& actor);
 void submit_after(Actor& actor);
 /// Null if it could not be submitted.
 std::shared_ptr<RunCase> submit_one(Actor& actor, const std::shared_ptr<LoadedCase>& loaded);
+
+// new_work_operations.cpp
+void submit_single(Actor& actor);
+void submit_range(Actor& actor);
+void submit_mixed(Actor& actor);
+void submit_new_badly(Actor& actor);
+void finish_work(Actor& actor);
+void drop_work(Actor& actor);
+void yield_runtime(Actor& actor);
+void pause_runtime(Actor& actor);
 
 // run_operations.cpp
 void wait(Actor& actor);

@@ -34,6 +34,10 @@ void choose_sizes(Dice& dice, Options& o) {
 void choose_times(Dice& dice, Options& o, bool tight) {
   o.park_after = milliseconds(dice.of({0, 1, 5, 20}));
   o.shutdown_timeout = milliseconds(dice.of({0, 10, 20'000, 20'000}));
+  o.yield_every = milliseconds(dice.of({0, 0, 0, 3, 50}));
+  o.tuning.cpu_yields = true;
+  o.tuning.yield_gap = std::chrono::microseconds(dice.of({0, 100, 1000}));
+  o.tuning.yield_patience = milliseconds(dice.of({1, 5, 20}));
   o.spin_budget = o.start_timeout = milliseconds(40'000);
   o.stall_limit = milliseconds(50'000);
   if (!tight) return;

@@ -69,9 +69,11 @@ void TaskSlot::lock_all() {
   loaded.lock_all();
   runs.lock_all();
   queues.lock_all();
+  works.lock_all();
 }
 
 void TaskSlot::unlock_all() {
+  works.unlock_all();
   queues.unlock_all();
   runs.unlock_all();
   loaded.unlock_all();
@@ -85,6 +87,7 @@ void TaskSlot::clear() {
   loaded.clear();
   runs.clear();
   queues.clear();
+  works.clear();
 }
 
 void count(const char* what, std::int64_t ns) {

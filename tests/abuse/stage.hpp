@@ -56,8 +56,9 @@ struct BufferCase {
   std::vector<std::uint32_t> shadow;  // what must be in it
 };
 
-enum class Kind { dynamic, phased, grid, compiled, gang, operands, buffers };
-inline constexpr const char* kKindNames[] = {"dynamic", "phased", "grid", "compiled", "gang", "operands", "buffers"};
+enum class Kind { dynamic, phased, grid, compiled, gang, operands, buffers, single, batch, mixed };
+inline constexpr const char* kKindNames[] = {"dynamic",  "phased",  "grid",   "compiled", "gang",
+                                             "operands", "buffers", "single", "batch",    "mixed"};
 
 /// What a graph does.
 struct Spec {
@@ -70,7 +71,7 @@ struct Spec {
   Param<std::uint64_t> in{};
   std::vector<TaskRef<std::uint64_t>> refs;
   bool is_compiled() const { return kind == Kind::compiled || kind == Kind::gang || kind == Kind::operands; }
-  bool is_dynamic() const { return kind == Kind::dynamic || kind == Kind::buffers; }
+  bool is_dynamic() const { return kind == Kind::dynamic || kind == Kind::buffers || kind >= Kind::single; }
 };
 
 struct LoadedCase {
@@ -90,6 +91,16 @@ struct RunCase {
   bool traced = false;
   std::atomic<bool> cancelled{false};    // cancel() was called, or is about to be
   std::atomic<std::uint32_t> values{0};  // read from its stream
+};
+
+/// Tasks without a graph. Its handles are not for several threads at once.
+struct WorkCase {
+  RunCase outcome;  // without a run
+  std::mutex mutex;
+  Future<std::uint64_t> future;
+  Batch<std::uint64_t> batch;
+  MixedBatch mixed;
+  std::vector<std::pair<std::uint32_t, BatchRef<std::uint64_t>>> refs;  // of the mixed batch: those with a result
 };
 
 /// A queue, and the tags of the runs that have not come out of it.
@@ -133,7 +144,8 @@ class Places {
   std::array<Place, count> places_;
 };
 
-inline constexpr std::uint32_t kRooms = 4, kBuffers = 12, kLoaded = 14, kRuns = 24, kQueues = 3;
+/// 64 locks at most are held at once in a process under ThreadSanitizer, see TaskSlot::lock_all().
+inline constexpr std::uint32_t kRooms = 4, kBuffers = 12, kLoaded = 14, kRuns = 20, kQueues = 3, kWorks = 8;
 
 struct TaskSlot {
   Places<Room, kRooms> rooms;
@@ -141,6 +153,7 @@ struct TaskSlot {
   Places<LoadedCase, kLoaded> loaded;
   Places<RunCase, kRuns> runs;
   Places<QueueCase, kQueues> queues;
+  Places<WorkCase, kWorks> works;
 
   void lock_all();
   void unlock_all();

@@ -36,6 +36,48 @@ struct Leaf {
   }
 };
 
+template <class Block>
+void last(Block& block, const Call& mine) {
+  while (!block.cancelled() && mine.mercy->load(std::memory_order_relaxed) < mine.ticket) std::this_thread::yield();
+}
+template <class Block>
+void emit(Block& block, std::uint32_t values) {
+  for (std::uint32_t i = 0; i < values; ++i)
+    if (!block.emit(std::uint64_t{block.iteration()} * values + i)) return;
+}
+template <class Block, class Task>
+void spawn(Block& block, Call& mine, const Task& task, std::uint32_t times) {
+  for (std::uint32_t i = 0; i < times; ++i)
+    if (block.spawn(task)) mine.spawned.fetch_add(1, std::memory_order_relaxed);
+}
+
+/// What the task's body does besides; `child`: what it spawns.
+template <class Block, class Task>
+void be_special(Block& block, Special special, std::uint32_t argument, Call& mine, const Task& child) {
+  switch (special) {
+    case Special::none:
+      return;
+    case Special::fails:
+      return block.fail(argument);
+    case Special::throws:
+      throw std::runtime_error(kThrown);
+    case Special::endless:
+      return last(block, mine);
+    case Special::emits:
+      return emit(block, argument);
+    case Special::spawns:
+      return spawn(block, mine, child, argument);
+    case Special::scratch:
+      return (void)block.template scratch<char>(1 << 30);
+    case Special::stops:
+      if (block.iteration() == argument) block.stop();
+      return;
+    case Special::deaf:
+    case Special::slow:
+      return std::this_thread::sleep_for(std::chrono::microseconds(argument));
+  }
+}
+
 struct Step {
   Param<Call*> call;
   Param<std::uint64_t> in;
@@ -47,49 +89,8 @@ struct Step {
   FLYWHEEL_TASK std::uint64_t operator()(Block& block) const {
     Call& mine = *block.param(call);
     mine.bodies.fetch_add(1, std::memory_order_relaxed);
-    be_special(block, mine);
+    be_special(block, special, argument, mine, Leaf{call});
     return block.param(in) * 7 + adds;
-  }
-
- private:
-  template <class Block>
-  void be_special(Block& block, Call& mine) const {
-    switch (special) {
-      case Special::none:
-        return;
-      case Special::fails:
-        return block.fail(argument);
-      case Special::throws:
-        throw std::runtime_error(kThrown);
-      case Special::endless:
-        return last(block, mine);
-      case Special::emits:
-        return emit(block);
-      case Special::spawns:
-        return spawn(block, mine);
-      case Special::scratch:
-        return (void)block.template scratch<char>(1 << 30);
-      case Special::stops:
-        if (block.iteration() == argument) block.stop();
-        return;
-      case Special::deaf:
-      case Special::slow:
-        return std::this_thread::sleep_for(std::chrono::microseconds(argument));
-    }
-  }
-  template <class Block>
-  static void last(Block& block, const Call& mine) {
-    while (!block.cancelled() && mine.mercy->load(std::memory_order_relaxed) < mine.ticket) std::this_thread::yield();
-  }
-  template <class Block>
-  void emit(Block& block) const {
-    for (std::uint32_t i = 0; i < argument; ++i)
-      if (!block.emit(std::uint64_t{block.iteration()} * argument + i)) return;
-  }
-  template <class Block>
-  void spawn(Block& block, Call& mine) const {
-    for (std::uint32_t i = 0; i < argument; ++i)
-      if (block.spawn(Leaf{call})) mine.spawned.fetch_add(1, std::memory_order_relaxed);
   }
 };
 
@@ -159,6 +160,31 @@ struct Checked {
   }
 };
 
+/// Spawned by Alone, and one of a mixed batch.
+struct AloneLeaf {
+  Call* call;
+  template <class Block>
+  FLYWHEEL_TASK void operator()(Block&) const {
+    call->bodies.fetch_add(1, std::memory_order_relaxed);
+  }
+};
+
+/// A task without a graph.
+struct Alone {
+  Call* call;
+  std::uint64_t in;
+  std::uint64_t adds;
+  Special special;
+  std::uint32_t argument;
+
+  template <class Block>
+  FLYWHEEL_TASK std::uint64_t operator()(Block& block) const {
+    call->bodies.fetch_add(1, std::memory_order_relaxed);
+    be_special(block, special, argument, *call, AloneLeaf{call});
+    return in * 7 + adds;
+  }
+};
+
 struct FromCallback : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -188,6 +214,8 @@ struct Stranger {
   FLYWHEEL_TASK void operator()(Block&) const {}
 };
 
-inline const KernelEntry& all_tasks() { return kernel_entry<Leaf, Step, Grid, Meet, Packed, Checked, Raiser>(); }
+inline const KernelEntry& all_tasks() {
+  return kernel_entry<Leaf, Step, Grid, Meet, Packed, Checked, Raiser, AloneLeaf, Alone>();
+}
 
 }  // namespace flywheel::abuse

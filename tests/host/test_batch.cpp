@@ -148,6 +148,7 @@ TEST_CASE("a cancelled batch ends, and its blocks come back") {
     Batch<void> batch = bench.runtime.submit(gates);
     REQUIRE(eventually([&] { return bench.get(0) > 0; }));
     CHECK_FALSE(batch.wait_for(std::chrono::milliseconds(1)));
+    CHECK_FALSE(batch.wait_for(std::chrono::nanoseconds::min()));
     batch.cancel();
     CHECK(batch.wait_for(std::chrono::seconds(20)));
     CHECK(batch.status() == Status::cancelled);

@@ -37,6 +37,8 @@ void run_shape(Random& random, Shape shape) {
       return run_spawns(random);
     case Shape::mixed:
       return run_mixed(random);
+    case Shape::new_work:
+      return run_new_work(random);
     case Shape::runtimes:
       return run_runtimes(random);
     default:

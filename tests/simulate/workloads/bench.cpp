@@ -102,12 +102,13 @@ Options options_of(Random& random, std::uint32_t most_tasks) {
   o.tuning.cpu_yields = random.one_in(3);
   o.yield_every = std::chrono::milliseconds(1 + random.below(3));
   o.tuning.yield_gap = std::chrono::microseconds(random.below(200));
+  if (random.one_in(2)) o.tuning.yield_patience = std::chrono::milliseconds(1 + random.below(3));
   o.log_level = "off";
   return o;
 }
 
 Runtime start_runtime(const Options& options) {
-  return start<Node, Cell, Leaf, Source, Nop, Job, Meeting, Tree, Harvest>(options);
+  return start<Node, Cell, Leaf, Source, Nop, Job, Lone, Meeting, Tree, Harvest>(options);
 }
 
 Bench::Bench(const Options& chosen, std::uint32_t tasks)

@@ -5,12 +5,6 @@ namespace flywheel::simulate {
 namespace {
 constexpr Priority kPriority[] = {Priority::inherit, Priority::high, Priority::normal, Priority::low};
 
-Work random_work(Random& random) {
-  if (random.one_in(2)) return {Work::none, 0};
-  if (random.one_in(6)) return {Work::sleeps, 1 + random.below(60)};
-  return {Work::looks, 1 + random.below(30)};
-}
-
 void add_dynamic(Random& random, Graph& graph, Param<std::uint32_t> number, std::uint32_t count, std::uint32_t fails_at,
                  bool own) {
   std::vector<TaskRef<>> tasks;
@@ -29,6 +23,12 @@ void add_phases(Random& random, Graph& graph, Param<std::uint32_t> number, std::
 }
 }  // namespace
 
+Work random_work(Random& random) {
+  if (random.one_in(2)) return {Work::none, 0};
+  if (random.one_in(6)) return {Work::sleeps, 1 + random.below(60)};
+  return {Work::looks, 1 + random.below(30)};
+}
+
 Jobs random_jobs(Random& random, Runtime& runtime, std::uint32_t most_tasks) {
   Graph graph;
   Jobs jobs;
@@ -43,12 +43,14 @@ Jobs random_jobs(Random& random, Runtime& runtime, std::uint32_t most_tasks) {
   return jobs;
 }
 
-std::uint32_t Ledger::open(const Jobs& jobs, std::uint32_t passes) {
+std::uint32_t Ledger::open(const Jobs& jobs, std::uint32_t passes) { return open(jobs.executable.size(), passes, jobs.fails); }
+
+std::uint32_t Ledger::open(std::uint32_t tasks, std::uint32_t passes, bool fails) {
   const std::uint32_t number = count_.fetch_add(1);
   if (number >= kMost) return kMost;
-  owed_[number].tasks = jobs.executable.size();
+  owed_[number].tasks = tasks;
   owed_[number].passes = passes;
-  owed_[number].fails = jobs.fails;
+  owed_[number].fails = fails;
   return number;
 }
 

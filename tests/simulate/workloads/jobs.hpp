@@ -18,6 +18,9 @@ struct Jobs {
 /// Dynamic, phased or compiled.
 Jobs random_jobs(Random& random, Runtime& runtime, std::uint32_t most_tasks);
 
+/// How a body passes time: not at all, for some looks at the clock, or asleep.
+Work random_work(Random& random);
+
 /// What a run may have done, from its submission on. Numbers are given by the ledger.
 struct Owed {
   std::uint32_t tasks = 0, passes = 0;
@@ -31,6 +34,7 @@ class Ledger {
   static constexpr std::uint32_t kMost = 256;
   /// A number for a run; kMost if there is none left.
   std::uint32_t open(const Jobs& jobs, std::uint32_t passes);
+  std::uint32_t open(std::uint32_t tasks, std::uint32_t passes, bool fails);
   Owed& at(std::uint32_t number) { return owed_[number]; }
   /// It is not to run after all.
   void strike(std::uint32_t number) { owed_[number].tasks = 0; }

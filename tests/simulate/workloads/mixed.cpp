@@ -1,7 +1,7 @@
 // Threads that do anything a program may do with runs, in any order, while the runtime parks now and then.
 #include <deque>
 
-#include "simulate/workloads/jobs.hpp"
+#include "simulate/workloads/new_work.hpp"
 
 namespace flywheel::simulate {
 
@@ -13,13 +13,15 @@ class User {
   User(Runtime& runtime, Ledger& ledger, std::uint64_t seed)
       : runtime_(runtime),
         ledger_(ledger),
-        random_(random_of_thread(seed)) {}
+        random_(random_of_thread(seed)),
+        new_work_(runtime, ledger, random_) {}
 
   void operator()(std::uint32_t acts) {
     jobs_.push_back(random_jobs(random_, runtime_, 6));
     submit();
     for (std::uint32_t i = 0; i < acts; ++i) act();
     while (!held_.empty()) signal_done();
+    while (new_work_.held()) new_work_.end_one();
   }
 
  private:
@@ -29,7 +31,7 @@ class User {
   };
 
   void act() {
-    switch (random_.one_of(16)) {
+    switch (random_.one_of(20)) {
       case 0:
         return load_more();
       case 1:
@@ -52,6 +54,14 @@ class User {
         return runtime_.yield();
       case 10:
         return pause();
+      case 11:
+        return new_work_.submit_single();
+      case 12:
+        return new_work_.submit_range();
+      case 13:
+        return random_.one_in(2) ? new_work_.look() : new_work_.end_one();
+      case 14:
+        return random_.one_in(3) ? new_work_.drop() : new_work_.submit_single();
       default:
         return submit();
     }
@@ -132,6 +142,7 @@ class User {
   Runtime& runtime_;
   Ledger& ledger_;
   Random random_;
+  NewWork new_work_;
   std::vector<Jobs> jobs_;
   std::deque<Held> held_;
 };
@@ -152,6 +163,7 @@ void run_mixed(Random& random) {
   for (std::uint32_t i = 0; i < users; ++i)
     threads.emplace_back([&, seed = random.next()] { User(runtime, *ledger, seed)(acts); });
   for (std::thread& thread : threads) thread.join();
+  NewWork::owe_for(options, users * acts);
   owe(options, journal::size(), users * acts, 20'000 * acts);
   check_end(runtime, any);
   ledger->check();

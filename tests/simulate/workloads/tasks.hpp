@@ -110,6 +110,23 @@ struct Job {
   }
 };
 
+/// A job without a graph: it is told all that it needs.
+struct Lone {
+  std::uint32_t run;  // its number, see number_of()
+  std::uint32_t task;
+  Work work;
+  bool fails;
+  template <class Block>
+  FLYWHEEL_TASK std::uint64_t operator()(Block& block) const {
+    const std::size_t entry = journal::begin(run, task, block.worker(), run >> 24);
+    work.spend();
+    if (fails) block.fail(7);
+    journal::end(entry);
+    return result();
+  }
+  std::uint64_t result() const { return std::uint64_t{run} * 1000 + task; }
+};
+
 /// Of a gang: waits until all `count` have come, in each pass.
 struct Meeting {
   Param<std::uint32_t> number;
