@@ -87,6 +87,7 @@ class CudaService final : public Service {
   std::uint32_t workers() const override { return 0; }
   std::uint64_t sum() override {
     std::uint64_t sum = 0;
+    // Waits for a resident kernel, too; the runtime's leaves the GPU while nothing is in flight there.
     measure::check_cuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
     measure::check_cuda(cudaMemcpyAsync(&sum, sum_.get(), sizeof sum, cudaMemcpyDeviceToHost, stream_.get()),
                         "cudaMemcpyAsync");

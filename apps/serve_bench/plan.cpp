@@ -68,7 +68,9 @@ class Turns {
                                  checked_trial(subject, load, step.busy_cores)});
   }
 
-  Trial checked_trial(Subject& subject, const Load& load, bool busy_cores) {
+  /// Each trial has a seed of its own, so that no answer of an earlier one is right.
+  Trial checked_trial(Subject& subject, Load load, bool busy_cores) {
+    load.seed = ++trials_;
     constexpr std::chrono::milliseconds kUntilParked{60};  // the runtime's kernel leaves the GPU after 20 ms without work
     if (plan_.options.on_gpu) std::this_thread::sleep_for(kUntilParked);
     Trial trial = run_trial(*subject.service, workload_, load, plan_.options.clients, busy_cores);
@@ -85,6 +87,7 @@ class Turns {
   Results& results_;
   const Progress& progress_;
   std::vector<Subject> subjects_;
+  std::uint64_t trials_ = 0;
 };
 
 std::string step_name(const char* prefix, double fraction) {

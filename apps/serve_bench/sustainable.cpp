@@ -18,7 +18,6 @@ Sustainable find_sustainable(const TryLoad& try_load, double seconds, double hig
     throw std::runtime_error("no request of the closed loop was answered in time: give it more time with --seconds");
   load.closed = false;
   const auto sustains = [&](double share) {
-    ++load.seed;
     load.per_second = share * found.closed_per_second;
     return try_load(load).is_sustained();
   };
