@@ -105,8 +105,10 @@ class CudaService final : public Service {
 }  // namespace
 
 std::int64_t work_ticks(double task_us, bool on_gpu) {
-  const double per_us = on_gpu ? measure::device_attribute(cudaDevAttrClockRate) / 1000.0 : 1000;
-  return static_cast<std::int64_t>(task_us * per_us);
+  const int khz = on_gpu ? measure::device_attribute(cudaDevAttrClockRate) : 1'000'000;
+  if (khz <= 0)
+    throw std::runtime_error("the driver does not say how fast the SMs are clocked: update it, or see nvidia-smi -q -d CLOCK");
+  return static_cast<std::int64_t>(task_us * khz / 1000);
 }
 
 std::vector<std::string> peer_names() { return {"launch", "cuda_graph"}; }

@@ -18,11 +18,12 @@ struct Subject {
 
 class Turns {
  public:
-  Turns(const Plan& plan, const Workload& workload, Results& results, const Progress& progress)
+  Turns(const Plan& plan, const Workload& workload, Results& results, const Progress& progress, const StartService& start)
       : plan_(plan),
         workload_(workload),
         results_(results),
-        progress_(progress) {}
+        progress_(progress),
+        start_(start) {}
 
   void run() {
     for (const std::string& name : plan_.services) attempt(name, [&] { start(name); });
@@ -50,7 +51,7 @@ class Turns {
   void start(const std::string& name) {
     ServiceOptions options = plan_.options;
     options.workload = workload_;
-    Subject& subject = subjects_.emplace_back(Subject{name, start_service(name, options)});
+    Subject& subject = subjects_.emplace_back(Subject{name, start_(name, options)});
     progress_(name_of(workload_.name(), name) + ": the sustainable load");
     const auto try_load = [&](const Load& load) { return checked_trial(subject, load, false); };
     const Sustainable load = find_sustainable(try_load, plan_.search_seconds, plan_.high_share);
@@ -86,6 +87,7 @@ class Turns {
   const Workload workload_;
   Results& results_;
   const Progress& progress_;
+  const StartService& start_;
   std::vector<Subject> subjects_;
   std::uint64_t trials_ = 0;
 };
@@ -108,9 +110,9 @@ std::vector<Step> steps_of(const Plan& plan) {
   return steps;
 }
 
-Results run_plan(const Plan& plan, const Progress& progress) {
+Results run_plan(const Plan& plan, const Progress& progress, const StartService& start) {
   Results results;
-  for (const Workload& workload : plan.workloads) Turns(plan, workload, results, progress).run();
+  for (const Workload& workload : plan.workloads) Turns(plan, workload, results, progress, start).run();
   return results;
 }
 

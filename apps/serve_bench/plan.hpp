@@ -39,7 +39,9 @@ struct Results {
 
 /// Told what is measured next.
 using Progress = std::function<void(const std::string& what)>;
-/// Services that fail are named in the results, and the others go on.
-Results run_plan(const Plan& plan, const Progress& progress);
+using StartService = std::function<std::unique_ptr<Service>(const std::string& name, const ServiceOptions& options)>;
+/// Services that fail are named in the results, and the others go on. A service fails, too, if it loses a request, answers
+/// wrongly or its tasks do not run exactly once each.
+Results run_plan(const Plan& plan, const Progress& progress, const StartService& start = start_service);
 
 }  // namespace serve

@@ -10,8 +10,9 @@
 namespace serve {
 
 struct FakeFaults {
-  std::uint64_t lose_every = 0;                   // the nth request, counted from 1, is never answered
-  std::uint64_t wrong_every = 0;                  // is answered wrongly
+  std::uint64_t lose_every = 0;   // the nth request, counted from 1, is never answered
+  std::uint64_t wrong_every = 0;  // is answered wrongly
+  bool wrong_sum = false;
   std::int64_t stall_from_ns = -1, stall_ns = 0;  // nothing is answered during this time after the first request
 };
 
@@ -28,6 +29,7 @@ class FakeSession final : public Session {
     if (queue_.size() >= room_) return false;
     if (count_ == 0) first_ = Clock::now();
     most_ = std::max(most_, queue_.size() + 1);
+    sum_ += sum_of(workload_, request.seed);
     if (!every(faults_.lose_every, ++count_)) queue_.push_back(request);
     return true;
   }
@@ -47,6 +49,7 @@ class FakeSession final : public Session {
   }
   /// The most requests that were in flight.
   std::size_t most() const { return most_; }
+  std::uint64_t sum() const { return sum_; }
 
  private:
   static bool every(std::uint64_t n, std::uint64_t count) { return n && count % n == 0; }
@@ -58,20 +61,23 @@ class FakeSession final : public Session {
   std::deque<Request> queue_;
   Clock::time_point first_{};
   std::int64_t free_at_ = 0;
-  std::uint64_t count_ = 0, answered_ = 0;
+  std::uint64_t count_ = 0, answered_ = 0, sum_ = 0;
   std::size_t most_ = 0;
 };
 
 class FakeService final : public Service {
  public:
-  FakeService(std::int64_t service_ns, std::size_t room, FakeFaults faults = {}) : session_({}, service_ns, room, faults) {}
+  FakeService(std::int64_t service_ns, std::size_t room, FakeFaults faults = {})
+      : session_({}, service_ns, room, faults),
+        wrong_sum_(faults.wrong_sum) {}
   const char* name() const override { return "fake"; }
   FakeSession& session(std::uint32_t) override { return session_; }
-  std::uint64_t sum() override { return 0; }
+  std::uint64_t sum() override { return session_.sum() + wrong_sum_; }
   std::uint32_t workers() const override { return 1; }
 
  private:
   FakeSession session_;
+  const bool wrong_sum_;
 };
 
 }  // namespace serve
