@@ -2,7 +2,7 @@
 //
 // A closed loop says what the service can do at most. Between parts of that the load is bisected with short trials of the open
 // loop. A trial is sustained if the requests that have arrived and are not answered are about as many at the end as after half
-// the time.
+// the time; a load is, if one of two trials is.
 #pragma once
 
 #include <functional>

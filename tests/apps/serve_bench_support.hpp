@@ -33,7 +33,7 @@ class FakeSession final : public Session {
     if (!every(faults_.lose_every, ++count_)) queue_.push_back(request);
     return true;
   }
-  /// One request at a time: the next is through `service_ns` after the last.
+  /// One request at a time: the next is through `service_ns` after the last, also while the client is away.
   void collect(std::vector<Answer>& answers) override {
     if (count_ == 0) return;
     const std::int64_t now = std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - first_).count();
@@ -43,7 +43,7 @@ class FakeSession final : public Session {
     } else if (now >= free_at_) {
       const Request request = queue_.front();
       queue_.pop_front();
-      free_at_ = std::max(free_at_ + service_ns_, now - 10 * service_ns_);
+      free_at_ = std::max(free_at_ + service_ns_, now - static_cast<std::int64_t>(room_) * service_ns_);
       answers.push_back({request, answer_of(workload_, request.seed) + every(faults_.wrong_every, ++answered_)});
     }
   }

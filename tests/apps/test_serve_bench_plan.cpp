@@ -27,7 +27,7 @@ Results run_fakes(const std::map<std::string, FakeFaults>& faults, std::vector<s
   };
   return run_plan(plan, note, [&](const std::string& name, const ServiceOptions&) {
     if (name == "absent") throw std::runtime_error("it is not there");
-    return std::make_unique<FakeService>(50'000, 16, faults.at(name));
+    return std::make_unique<FakeService>(50'000, 1000, faults.at(name));
   });
 }
 
