@@ -7,7 +7,8 @@ namespace {
 __device__ void do_task(const KernelTask& task, std::uint64_t seed, std::uint32_t turn) {
   const std::uint64_t value = stir(word_of(seed, task.first + blockIdx.x));
   spin_for(task.ticks);
-  // Relaxed: the host reads the sum after the streams are synchronised.
+  // Relaxed: the release below orders it before the answer, for the earlier tasks of a graph the end of their kernels does; the
+  // host copies the sum once it has seen all answers.
   cuda::atomic_ref<std::uint64_t, cuda::thread_scope_device>(*task.sum).fetch_add(value, cuda::memory_order_relaxed);
   if (!task.replies) return;
   SlotWords::Reply& reply = task.words->replies[blockIdx.x];
