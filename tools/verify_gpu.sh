@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Everything that only a GPU can show, one line for each, each under a time limit of its own. tools/stage puts this script
 # beside the staged programs.
-#   verify_gpu.sh [PART...]     of: tests abuse sanitize right soak rows (default: all, in this order)
+#   verify_gpu.sh [PART...]     of: tests abuse sanitize right soak rows serve (default: all, in this order)
 # tests      the GPU tests
 # abuse      a program that is stopped for 40 s, and one in drain mode that a debugger stops and looks at
 # sanitize   memcheck, synccheck and racecheck of a small mixed workload; and that racecheck finds mistakes; the first two of
@@ -9,6 +9,7 @@
 # right      logits of the tuned decode against the portable tasks: texts at once, long contexts, sizes
 # soak       200,000 tokens of Llama-3.2-1B, every repeat with the same logits
 # rows       the measurements of README's tables; nothing else may run on the GPU meanwhile
+# serve      latency against offered load, of the runtime and its peers; nor here
 # FLYWHEEL_LOGS names the folder for logs and results (default: logs beside the script). Status 1 when something failed.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")" || exit 1
@@ -96,11 +97,17 @@ rows() {
   try rows_runtime 200 apps/bench/bench --out "$FLYWHEEL_LOGS"
 }
 
-for part in "${@:-tests abuse sanitize right soak rows}"; do
+# In a folder of its own: the files of both are named by the GPU.
+serve() {
+  try serve 500 apps/serve_bench/serve_bench --seconds 1 --out "$FLYWHEEL_LOGS/serve"
+  grep -E '^(serve|task|batch|graph|workload)' "$FLYWHEEL_LOGS/serve.log"
+}
+
+for part in "${@:-tests abuse sanitize right soak rows serve}"; do
   for one in $part; do
     case $one in
-      tests | abuse | sanitize | right | soak | rows) "$one" ;;
-      *) echo "verify_gpu: there is no part '$one'; there are tests, abuse, sanitize, right, soak and rows" >&2 && exit 1 ;;
+      tests | abuse | sanitize | right | soak | rows | serve) "$one" ;;
+      *) echo "verify_gpu: there is no part '$one'; there are tests, abuse, sanitize, right, soak, rows and serve" >&2 && exit 1 ;;
     esac
   done
 done

@@ -47,6 +47,7 @@ inline int sm_count() { return device_attribute(cudaDevAttrMultiProcessorCount);
 namespace detail {
 struct Destroy {
   void operator()(cudaStream_t stream) const noexcept { report_cuda(cudaStreamDestroy(stream), "cudaStreamDestroy"); }
+  void operator()(cudaEvent_t event) const noexcept { report_cuda(cudaEventDestroy(event), "cudaEventDestroy"); }
   void operator()(cudaGraph_t graph) const noexcept { report_cuda(cudaGraphDestroy(graph), "cudaGraphDestroy"); }
   void operator()(cudaGraphExec_t exec) const noexcept { report_cuda(cudaGraphExecDestroy(exec), "cudaGraphExecDestroy"); }
 };
@@ -61,12 +62,12 @@ template <class Handle>
 using Owner = std::unique_ptr<std::remove_pointer_t<Handle>, Destroy>;
 }  // namespace detail
 
-/// A stream that does not wait for the legacy default stream.
+/// A stream that does not wait for the legacy default stream. Priorities are numbers from 0 down; a lower one runs first.
 class Stream {
  public:
-  Stream() {
+  explicit Stream(int priority = 0) {
     cudaStream_t stream = nullptr;
-    check_cuda(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
+    check_cuda(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, priority), "cudaStreamCreateWithPriority");
     stream_.reset(stream);
   }
   cudaStream_t get() const { return stream_.get(); }
@@ -74,6 +75,24 @@ class Stream {
 
  private:
   detail::Owner<cudaStream_t> stream_;
+};
+
+/// A point in the work of a stream, for other streams to wait for.
+class Event {
+ public:
+  Event() {
+    cudaEvent_t event = nullptr;
+    check_cuda(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreateWithFlags");
+    event_.reset(event);
+  }
+  void record(const Stream& stream) const { check_cuda(cudaEventRecord(event_.get(), stream.get()), "cudaEventRecord"); }
+  /// What is submitted to the stream from now on runs after the recorded point.
+  void let_wait(const Stream& stream) const {
+    check_cuda(cudaStreamWaitEvent(stream.get(), event_.get(), 0), "cudaStreamWaitEvent");
+  }
+
+ private:
+  detail::Owner<cudaEvent_t> event_;
 };
 
 /// `count` uninitialised objects in device memory.
@@ -133,14 +152,15 @@ class Graph {
   }
   cudaGraph_t get() const { return graph_.get(); }
 
-  /// Adds a kernel without arguments that runs after all of `before`.
-  cudaGraphNode_t add(const void* kernel, int blocks, int threads, std::span<const cudaGraphNode_t> before) const {
+  /// Adds a kernel that runs after all of `before`. `arguments`: a pointer to each, copied here; null if it has none.
+  cudaGraphNode_t add(const void* kernel, int blocks, int threads, std::span<const cudaGraphNode_t> before,
+                      void** arguments = nullptr) const {
     void* no_arguments[] = {nullptr};
     cudaKernelNodeParams node{};
     node.func = const_cast<void*>(kernel);
     node.gridDim = dim3(static_cast<unsigned>(blocks));
     node.blockDim = dim3(static_cast<unsigned>(threads));
-    node.kernelParams = no_arguments;
+    node.kernelParams = arguments ? arguments : no_arguments;
     cudaGraphNode_t added = nullptr;
     check_cuda(cudaGraphAddKernelNode(&added, get(), before.data(), before.size(), &node), "cudaGraphAddKernelNode");
     return added;

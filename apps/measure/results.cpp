@@ -30,14 +30,16 @@ std::string optional_text(const Json& object, const char* key) {
   return value.is_null() ? std::string() : value.get<std::string>();
 }
 
-Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
-
-double five_digits(double value) {
-  if (value == 0 || !std::isfinite(value)) return value;
-  char text[32];
-  std::snprintf(text, sizeof text, "%.5g", value);
-  return std::strtod(text, nullptr);
+void require_finite(const Row& row) {
+  std::vector<double> all{row.value, row.p50, row.p99, row.peer_value.value_or(0), row.limit.value_or(0)};
+  for (const auto& named : row.numbers) all.push_back(named.second);
+  if (std::all_of(all.begin(), all.end(), [](double number) { return std::isfinite(number); })) return;
+  throw std::invalid_argument("row " + row.name +
+                              " holds a number that is not finite: its measurement divided by "
+                              "zero; fix it there");
 }
+
+Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
 
 std::optional<double> p50_of(const std::string& name, const std::vector<Measurement>& measurements,
                              const std::vector<Outcome>& outcomes) {
@@ -86,6 +88,13 @@ std::string slug(std::string_view device_name) {
   return result.empty() ? "cpu" : result;
 }
 
+double five_digits(double value) {
+  if (value == 0 || !std::isfinite(value)) return value;
+  char text[32];
+  std::snprintf(text, sizeof text, "%.5g", value);
+  return std::strtod(text, nullptr);
+}
+
 std::string today() {
   const std::time_t now = std::time(nullptr);
   std::tm utc{};
@@ -96,26 +105,20 @@ std::string today() {
 }
 
 std::string to_json_line(const Row& row) {
-  const double limit = row.limit.value_or(0), peer_value = row.peer_value.value_or(0);
-  for (const double number : {row.value, row.p50, row.p99, peer_value, limit}) {
-    if (!std::isfinite(number)) {
-      throw std::invalid_argument("row " + row.name +
-                                  " holds a number that is not finite: its measurement divided by "
-                                  "zero; fix it there");
-    }
-  }
-  const Json object = {{"name", row.name},
-                       {"value", row.value},
-                       {"unit", row.unit},
-                       {"p50", row.p50},
-                       {"p99", row.p99},
-                       {"peer", text_or_null(row.peer)},
-                       {"peer_value", number_or_null(row.peer_value)},
-                       {"limit", number_or_null(row.limit)},
-                       {"gpu", row.gpu},
-                       {"driver", row.driver},
-                       {"date", row.date},
-                       {"commit", row.commit}};
+  require_finite(row);
+  Json object = {{"name", row.name},
+                 {"value", row.value},
+                 {"unit", row.unit},
+                 {"p50", row.p50},
+                 {"p99", row.p99},
+                 {"peer", text_or_null(row.peer)},
+                 {"peer_value", number_or_null(row.peer_value)},
+                 {"limit", number_or_null(row.limit)},
+                 {"gpu", row.gpu},
+                 {"driver", row.driver},
+                 {"date", row.date},
+                 {"commit", row.commit}};
+  for (const auto& [name, number] : row.numbers) object["numbers"][name] = number;
   return object.dump();
 }
 
@@ -134,6 +137,8 @@ Row from_json_line(std::string_view line) try {
   row.driver = object.at("driver").get<std::string>();
   row.date = object.at("date").get<std::string>();
   row.commit = object.at("commit").get<std::string>();
+  if (const auto numbers = object.find("numbers"); numbers != object.end())
+    for (const auto& [name, number] : numbers->items()) row.numbers.emplace_back(name, number.get<double>());
   return row;
 } catch (const nlohmann::json::exception& caught) {
   throw std::runtime_error(std::string("not a result row: ") + caught.what());

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "apps/measure/measurement.hpp"
@@ -34,6 +35,8 @@ struct Row {
   std::string driver = {};
   std::string date = {};
   std::string commit = {};
+  /// Further numbers of this row, by name, in their order; the file has them as "numbers", and nothing if there are none.
+  std::vector<std::pair<std::string, double>> numbers = {};
 
   bool operator==(const Row&) const = default;
 };
@@ -42,8 +45,16 @@ struct Row {
 /// An empty name gives "cpu".
 std::string slug(std::string_view device_name);
 
+/// The value with five significant digits: more would only be noise in the file.
+double five_digits(double value);
+
 /// Today in UTC as "2026-11-20".
 std::string today();
+
+/// Words of a table, a line each; all lines have as many.
+using TextTable = std::vector<std::vector<std::string>>;
+/// Prints it in aligned columns: numbers to the right, except that the columns in `words` go to the left.
+void print_aligned(std::ostream& out, const TextTable& lines, const std::vector<std::size_t>& words);
 
 /// The row as one JSON object on one line, keys in the order of `Row`, null for what is missing.
 /// Errors: std::invalid_argument if a number is not finite, naming the row.
@@ -57,7 +68,7 @@ Row from_json_line(std::string_view line);
 std::vector<Row> read_rows(std::istream& in, const std::filesystem::path& file);
 
 /// Rows of the measurements that succeeded, with peers and limits looked up by name among them. Numbers keep
-/// five significant digits: more would only be noise in the file.
+/// five significant digits.
 std::vector<Row> make_rows(const std::vector<Measurement>& measurements, const std::vector<Outcome>& outcomes,
                            const Stamp& stamp);
 

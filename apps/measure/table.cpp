@@ -1,6 +1,5 @@
 // How a report looks on a terminal.
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstdio>
 #include <ostream>
@@ -10,8 +9,7 @@
 namespace measure {
 namespace {
 
-using Line = std::array<std::string, 8>;
-constexpr Line::size_type kFirstNumber = 1, kUnit = 3, kPeer = 4;
+constexpr std::size_t kName = 0, kUnit = 3, kPeer = 4;
 
 // Four digits or so, never an exponent.
 std::string number(double value) {
@@ -28,7 +26,7 @@ std::string ratio(double value, const std::optional<double>& base) {
   return base && *base != 0 ? number(value / *base) + "x" : "-";
 }
 
-Line line_of(const Row& row) {
+std::vector<std::string> line_of(const Row& row) {
   const std::string peer = row.peer.empty() ? "-" : row.peer + " " + number(row.peer_value);
   return {row.name,          number(row.p50),          number(row.p99), row.unit, peer, ratio(row.p50, row.peer_value),
           number(row.limit), ratio(row.p50, row.limit)};
@@ -40,21 +38,25 @@ std::string pad(const std::string& text, std::size_t width, bool left) {
   return left ? text + space : space + text;
 }
 
-bool is_words(std::size_t column) { return column < kFirstNumber || column == kUnit || column == kPeer; }
-
 }  // namespace
 
-void Report::print(std::ostream& out) const {
-  std::vector<Line> lines{{"row", "p50", "p99", "unit", "peer", "to peer", "limit", "to limit"}};
-  for (const Row& row : rows_) lines.push_back(line_of(row));
-  std::array<std::size_t, std::tuple_size_v<Line>> widths{};
-  for (const Line& line : lines) {
+void print_aligned(std::ostream& out, const TextTable& lines, const std::vector<std::size_t>& words) {
+  std::vector<std::size_t> widths;
+  for (const auto& line : lines) {
+    widths.resize(std::max(widths.size(), line.size()));
     for (std::size_t c = 0; c < line.size(); ++c) widths[c] = std::max(widths[c], line[c].size());
   }
-  for (const Line& line : lines) {
+  const auto is_words = [&](std::size_t column) { return std::find(words.begin(), words.end(), column) != words.end(); };
+  for (const auto& line : lines) {
     for (std::size_t c = 0; c < line.size(); ++c) out << (c ? "  " : "") << pad(line[c], widths[c], is_words(c));
     out << '\n';
   }
+}
+
+void Report::print(std::ostream& out) const {
+  TextTable lines{{"row", "p50", "p99", "unit", "peer", "to peer", "limit", "to limit"}};
+  for (const Row& row : rows_) lines.push_back(line_of(row));
+  print_aligned(out, lines, {kName, kUnit, kPeer});
 }
 
 }  // namespace measure

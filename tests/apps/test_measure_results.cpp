@@ -28,6 +28,13 @@ std::optional<double> some_optional() {
   return *rc::gen::arbitrary<bool>() ? std::optional<double>(some_number()) : std::nullopt;
 }
 
+std::vector<std::pair<std::string, double>> some_numbers() {
+  std::vector<std::pair<std::string, double>> numbers;
+  const int count = *rc::gen::inRange(0, 4);
+  for (int i = 0; i < count; ++i) numbers.emplace_back(some_text() + std::to_string(i), some_number());
+  return numbers;
+}
+
 Row some_row() {
   return {.name = some_text(),
           .value = some_number(),
@@ -40,7 +47,8 @@ Row some_row() {
           .gpu = some_text(),
           .driver = some_text(),
           .date = some_text(),
-          .commit = some_text()};
+          .commit = some_text(),
+          .numbers = some_numbers()};
 }
 
 Row row_named(const std::string& name, double value) {
@@ -99,12 +107,21 @@ TEST_CASE("a JSON line looks as promised") {
   CHECK(to_json_line(row) ==
         R"({"name":"limit.hop","value":0.54,"unit":"us","p50":0.54,"p99":0.54,"peer":null,"peer_value":null,)"
         R"("limit":0.5,"gpu":"cpu","driver":"","date":"2026-11-20","commit":"c0ffee"})");
+  row.numbers = {{"p99_9", 2.5}, {"load", 1}};
+  CHECK(mentions(to_json_line(row), {R"("commit":"c0ffee","numbers":{"p99_9":2.5,"load":1.0}})"}));
 }
 
 TEST_CASE("bad rows and bad lines are named") {
   Row row = row_named("limit.hop", 1);
   row.limit = INFINITY;
   CHECK(mentions(error_of([&] { to_json_line(row); }), {"limit.hop"}));
+  row.limit.reset();
+  row.numbers = {{"load", NAN}};
+  CHECK(mentions(error_of([&] { to_json_line(row); }), {"limit.hop"}));
+  row.numbers = {{"load", 1}};
+  std::string line = to_json_line(row);
+  line.replace(line.find("1.0}}"), 3, "\"x\"");
+  CHECK_THROWS_AS(from_json_line(line), std::runtime_error);
   CHECK(mentions(error_of([&] { from_json_line("{}"); }), {"name"}));
   CHECK_THROWS_AS(from_json_line("{\"name\":"), std::runtime_error);
   CHECK_THROWS_AS(from_json_line(R"({"name":7})"), std::runtime_error);
