@@ -128,6 +128,15 @@ void Runtime::apply(RunRecord& run, Traced) {
 
 void Runtime::apply(RunRecord& run, const Notify& notify) { run.add_listener(Listener(notify.queue, notify.tag, nullptr)); }
 
+void Runtime::apply(RunRecord& run, const AfterRuns& after) const {
+  for (const Run& one : after.runs) {
+    if (!one.record_) throw UsageError("after(): this Run is empty: take the one that Runtime::submit() returns");
+    if (one.core_ != core()) throw UsageError("after(): this run belongs to another runtime: wait for it before you submit");
+    const auto same = std::ranges::find(run.predecessors, one.record_);
+    if (same == run.predecessors.end()) run.predecessors.push_back(one.record_);
+  }
+}
+
 void Runtime::set_param(RunRecord& run, std::uint32_t graph, std::uint32_t offset, const void* value, std::size_t bytes) {
   if (graph != static_cast<std::uint32_t>(run.graph->graph_id))
     throw UsageError("set(): this parameter belongs to another graph: take the one that Graph::param() of this one gave");

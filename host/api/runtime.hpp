@@ -93,8 +93,9 @@ class Runtime {
   std::string describe(const Graph& graph, const Compiled& how = compiled) const;
 
   /// Submits a run. Returns at once, unless Options::max_waiting runs wait in the backlog: then it waits for room. Run
-  /// options come in any order: repeat(n) or repeat_until_stop(), set(param, value), a Priority, traced, notify(queue). Throws
-  /// UsageError for options that do not fit the graph and after shutdown(), DeviceError if the device is lost.
+  /// options come in any order: repeat(n) or repeat_until_stop(), set(param, value), a Priority, traced, notify(queue),
+  /// after(runs). Throws UsageError for options that do not fit the graph and after shutdown(), DeviceError if the device is
+  /// lost.
   template <class... Options>
   Run submit(const Executable& executable, const Options&... options) {
     auto record = make_record(executable);
@@ -227,6 +228,7 @@ class Runtime {
   static void apply(detail::RunRecord& run, Priority priority);
   static void apply(detail::RunRecord& run, Traced);
   static void apply(detail::RunRecord& run, const Notify& notify);
+  void apply(detail::RunRecord& run, const AfterRuns& after) const;
   template <class T>
   static void apply(detail::RunRecord& run, const ParamValue<T>& value) {
     set_param(run, value.param.graph, value.param.offset, &value.value, sizeof(T));

@@ -11,6 +11,22 @@ const LoadedGraph* queue_of(const RunRecord& run) { return run.graph->kind == Gr
 bool came_later(const Backlog::RunQueue* a, const Backlog::RunQueue* b) { return a->front()->place > b->front()->place; }
 }  // namespace
 
+Obstacle obstacle_of(RunRecord& run) {
+  const bool of_all = run.graph->kind != GraphKind::dynamic;
+  Obstacle obstacle;
+  std::erase_if(run.predecessors, [&](const std::shared_ptr<RunRecord>& one) {
+    // Acquire: pairs with the release stores of `done`, which publish the code. The phase becomes `live` under the mutex.
+    const RunPhase phase = one->phase.load(std::memory_order_acquire);
+    const bool done = phase == RunPhase::done;
+    run.predecessor_failed |= done && one->code;
+    if (!done && (of_all || (phase == RunPhase::waiting && !obstacle.run))) obstacle = {one.get(), of_all};
+    return done && !one->code;
+  });
+  if (run.predecessor_failed) return {};
+  if (!obstacle.run && run.predecessors.size() > kMostPredecessors) return {run.predecessors.front().get(), true};
+  return obstacle;
+}
+
 struct Backlog::Arrivals {
   moodycamel::ConcurrentQueue<std::shared_ptr<RunRecord>> queue;
 };
@@ -30,11 +46,46 @@ bool Backlog::no_arrivals() const { return arrivals_->queue.size_approx() == 0; 
 bool Backlog::drain() {
   const std::uint64_t before = arrived_;
   RunPtr run;
-  while (arrivals_->queue.try_dequeue(run)) {
-    run->place = ++arrived_;
-    levels_[run->priority][queue_of(*run)].push_back(std::move(run));
-  }
+  while (arrivals_->queue.try_dequeue(run)) sort(std::move(run));
   return arrived_ != before;
+}
+
+void Backlog::sort(RunPtr run) {
+  run->place = ++arrived_;
+  const Obstacle obstacle = run->predecessors.empty() ? Obstacle{} : obstacle_of(*run);
+  if (obstacle.run) hold_back(std::move(run), obstacle);
+  else levels_[run->priority][queue_of(*run)].push_back(std::move(run));
+}
+
+void Backlog::hold_back(RunPtr run, const Obstacle& obstacle) {
+  run->held_by = obstacle.run;
+  held_[obstacle.run].push_back({std::move(run), obstacle.until_end});
+  ++held_count_;
+}
+
+void Backlog::let_go(const RunRecord& run, bool ended) {
+  if (!held_count_) return;
+  const auto at = held_.find(&run);
+  if (at == held_.end()) return;
+  std::vector<Held>& all = at->second;
+  const auto stay = std::stable_partition(all.begin(), all.end(), [&](const Held& one) { return ended || !one.until_end; });
+  for (auto one = all.begin(); one != stay; ++one, --held_count_) {
+    one->run->held_by = nullptr;
+    arrivals_->queue.enqueue(std::move(one->run));  // length_ counts it still
+  }
+  all.erase(all.begin(), stay);
+  if (all.empty()) held_.erase(at);
+}
+
+bool Backlog::remove_held(const RunPtr& run) {
+  const auto at = held_.find(run->held_by);
+  if (at == held_.end()) return false;
+  const std::size_t found = std::erase_if(at->second, [&](const Held& one) { return one.run == run; });
+  if (at->second.empty()) held_.erase(at);
+  run->held_by = nullptr;
+  held_count_ -= static_cast<std::uint32_t>(found);
+  length_.fetch_sub(static_cast<std::uint32_t>(found), std::memory_order_relaxed);  // relaxed: see size()
+  return found;
 }
 
 Backlog::RunPtr Backlog::take_first(RunQueue& queue) {
@@ -51,6 +102,7 @@ void Backlog::forget_empty_queues() {
 
 bool Backlog::remove(const RunPtr& run) {
   drain();
+  if (run->held_by) return remove_held(run);
   RunQueues& queues = levels_[run->priority];
   const auto queue = queues.find(queue_of(*run));
   if (queue == queues.end()) return false;
@@ -75,6 +127,10 @@ std::vector<Backlog::RunPtr> Backlog::take_all() {
     }
     queues.clear();
   }
+  for (auto& [predecessor, runs] : held_)
+    for (Held& one : runs) all.push_back(std::move(one.run));
+  held_.clear();
+  held_count_ = 0;
   length_.fetch_sub(static_cast<std::uint32_t>(all.size()), std::memory_order_relaxed);  // relaxed: see size()
   return all;
 }

@@ -113,11 +113,12 @@ void Dispatcher::join_backlog(RunPtr run) {
 
 /// Admits the run, writes its message, and makes sure that a kernel reads it. Both paths end here.
 void Dispatcher::start(const Lock& lock, const RunPtr& run) {
-  if (!admission_.admit(lock, run)) return;
+  if (!admission_.admit(lock, run)) return admission_.let_followers_go(lock, *run, true);
   inbox_.write(submission_of(*run));
   // Release: pairs with the acquire loads of `phase` in host/futures/run.cpp. The run's slot and generation are written
   // before it.
   run->phase.store(RunPhase::live, std::memory_order_release);
+  admission_.let_followers_go(lock, *run, false);
   ensure_kernel(lock);
 }
 

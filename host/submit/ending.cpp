@@ -59,12 +59,39 @@ bool Ending::retire_finished(const Lock& lock) {
 
 void Ending::retire(const Lock& lock, const RunPtr& run) {
   if (!admission_.in_flight(lock).holds(*run)) return;
+  if (!run->predecessors.empty()) retire_predecessors(lock, run);
+  take_up(lock, run);
+}
+
+/// Retires the predecessors that have ended too, and theirs before: a run that failed because of them names the first cause.
+/// Without recursion, since chains may be long.
+void Ending::retire_predecessors(const Lock& lock, const RunPtr& run) {
+  std::vector<RunPtr> path{run};
+  const auto has_ended = [&](const RunPtr& one) { return admission_.in_flight(lock).holds(*one) && is_complete(dev_, *one); };
+  for (;;) {
+    const std::vector<RunPtr>& before = path.back()->predecessors;
+    const auto ended = std::ranges::find_if(before, has_ended);
+    if (ended != before.end()) {
+      path.push_back(RunPtr(*ended));
+    } else {
+      const RunPtr last = std::move(path.back());
+      path.pop_back();
+      if (path.empty()) return;
+      take_up(lock, last);
+    }
+  }
+}
+
+/// Collects the outcome of a run in flight that has ended, and frees its slot.
+void Ending::take_up(const Lock& lock, const RunPtr& run) {
   if (run->traced) fetch_trace(*run);
   // Acquire: pairs with the release in collect(), if the thread that waits for the run has collected it, see
   // Run::done(). The run's stream_next, the ticket of the slot's next value, is written before it.
   if (run->phase.load(std::memory_order_acquire) == RunPhase::live) collect(dev_, *run);  // now the program sees the end
   else if (run->ended_early) clear_slot(dev_, *run);
+  run->predecessors.clear();
   admission_.give_back(lock, *run);
+  admission_.let_followers_go(lock, *run, true);
 }
 
 /// Copies the trace before the run is done, and before a later collective run can overwrite it.
@@ -90,11 +117,14 @@ bool Ending::cancel(const Lock& lock, const RunPtr& run) {
   if (run->phase.load(std::memory_order_relaxed) == RunPhase::done || run->cancel_requested) return false;
   if (is_live(*run)) {
     ask_to_cancel(lock, *run);
+    const auto goes_on = [&](const RunPtr& one) { return admission_.in_flight(lock).holds(*one) && !is_complete(dev_, *one); };
+    if (std::ranges::any_of(run->predecessors, goes_on)) run->end_early(Status::cancelled, "it waited for another run");
     return false;
   }
   run->cancel_requested = true;
   const bool was_in_backlog = admission_.remove(lock, run);  // else a CUDA stream will submit it
   run->end_early(Status::cancelled, "it had not started");
+  admission_.let_followers_go(lock, *run, true);
   return was_in_backlog;
 }
 

@@ -61,6 +61,7 @@ struct RunRecord {
     const RunPhase before = phase.load(std::memory_order_relaxed);
     if (before == RunPhase::done) return;
     if (before == RunPhase::waiting) holds.reset();
+    predecessors.clear();
     code = static_cast<std::uint32_t>(status);
     cause = why;
     ended_early = true;
@@ -68,6 +69,9 @@ struct RunRecord {
     phase.store(RunPhase::done, std::memory_order_release);
     announce_end();
   }
+
+  /// True if admission only ends the run. The caller holds the dispatcher's mutex.
+  bool will_not_run() const { return cancel_requested || predecessor_failed; }
 
   void add_listener(Listener listener) {
     if (!listeners) listeners = std::make_unique<Listeners>();
@@ -103,6 +107,12 @@ struct RunRecord {
   /// at the access says why relaxed suffices. It becomes `live` under the dispatcher's mutex, and `done` under `mutex`.
   /// The thread that finds it `live` under `mutex` collects the outcome, so only one thread does.
   std::atomic<RunPhase> phase{RunPhase::waiting};
+
+  /// The runs that this one follows and that have not ended well so far. Dropped when it ends or leaves its slot. From the
+  /// submission on guarded by the dispatcher's mutex.
+  std::vector<std::shared_ptr<RunRecord>> predecessors;
+  const RunRecord* held_by = nullptr;  // the predecessor for which the backlog holds the run back; likewise
+  bool predecessor_failed = false;     // the run will not run; likewise
 
   std::uint64_t place = 0;  // arrival number in the backlog; 0: never was in it; guarded by the dispatcher's mutex
 

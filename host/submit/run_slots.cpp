@@ -35,6 +35,24 @@ std::vector<RunSlots::RunPtr> RunSlots::abandon() {
   return all;
 }
 
+namespace {
+FollowedRuns predecessors_in_flight(const RunRecord& run) {
+  FollowedRuns all{};
+  for (std::size_t k = 0; k < run.predecessors.size(); ++k) {
+    all.slots[k] = static_cast<std::uint16_t>(run.predecessors[k]->slot);
+    all.generations[k] = run.predecessors[k]->generation;
+  }
+  return all;
+}
+}  // namespace
+
+std::uint32_t flags_of(const RunRecord& run) {
+  std::uint32_t flags = run.packs ? kPhased | kPack : run.graph->constants.flags;
+  if (run.traced) flags |= kTraced;
+  if (!run.predecessors.empty()) flags |= kFollows;
+  return flags;
+}
+
 Message submission_of(const RunRecord& run) {
   const LoadedGraph& graph = *run.graph;
   Message message{graph.constants, {}};
@@ -43,14 +61,14 @@ Message submission_of(const RunRecord& run) {
   words.slot = run.slot;
   words.generation = run.generation;
   words.repeat = run.repeat;
-  if (run.packs) words.flags = kPhased | kPack;
-  if (run.traced) words.flags |= kTraced;
+  words.flags = flags_of(run);
   words.priority = run.priority;
   const std::uint64_t bank = graph.kind == GraphKind::dynamic ? graph.bank_address(run.bank) : 0;
   words.counters[0] = static_cast<std::uint32_t>(bank);
   words.counters[1] = static_cast<std::uint32_t>(bank >> 32);
   if (run.root) std::memcpy(message.carried, run.root.get(), sizeof(TaskRecord));
-  else if (words.param_bytes <= kInlineBytes) std::copy_n(run.params.begin(), words.param_bytes, message.carried);
+  else if (words.param_bytes <= most_carried(words.flags)) std::copy_n(run.params.begin(), words.param_bytes, message.carried);
+  if (!run.predecessors.empty()) put_followed_runs(message, predecessors_in_flight(run));
   return message;
 }
 
