@@ -37,6 +37,8 @@ void run_shape(Random& random, Shape shape) {
       return run_spawns(random);
     case Shape::mixed:
       return run_mixed(random);
+    case Shape::followers:
+      return run_followers(random);
     case Shape::runtimes:
       return run_runtimes(random);
     default:

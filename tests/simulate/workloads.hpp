@@ -25,11 +25,12 @@ enum class Shape {
   runtimes,
   limits,
   views,
+  followers,
   any
 };
-inline constexpr const char* kShapeNames[] = {"graphs", "compiled", "phases",     "streams", "cancels", "threads",
-                                              "parks",  "roots",    "priorities", "backlog", "gangs",   "spawns",
-                                              "mixed",  "runtimes", "limits",     "wires",   "any"};
+inline constexpr const char* kShapeNames[] = {"graphs", "compiled", "phases",     "streams", "cancels",   "threads",
+                                              "parks",  "roots",    "priorities", "backlog", "gangs",     "spawns",
+                                              "mixed",  "runtimes", "limits",     "wires",   "followers", "any"};
 
 /// Runs the program that the seed says; what is wrong goes to finding(). Called on a fiber.
 void run_workload(std::uint64_t seed, Shape shape);

@@ -79,6 +79,7 @@ void run_crowd(Random& random);  // of the shape `backlog`
 void run_gangs(Random& random);
 void run_spawns(Random& random);
 void run_mixed(Random& random);
+void run_followers(Random& random);
 void run_runtimes(Random& random);
 
 }  // namespace flywheel::simulate
