@@ -15,6 +15,7 @@
 #include "../base/cuda_stream.hpp"
 #include "../base/error.hpp"
 #include "../plan/graph.hpp"
+#include "future.hpp"
 
 namespace flywheel {
 
@@ -140,13 +141,15 @@ class Run {
   std::shared_ptr<detail::RunRecord> record_;
 };
 
-/// A run option: the runs that the new run follows. Made by after().
+/// A run option: what the new run follows. Made by after().
 struct AfterRuns {
   std::vector<Run> runs;
+  std::vector<detail::FutureBase> futures;
 };
 
 namespace detail {
 inline void follow(AfterRuns& all, const Run& run) { all.runs.push_back(run); }
+inline void follow(AfterRuns& all, const FutureBase& future) { all.futures.push_back(future); }
 template <class Range>
 auto follow(AfterRuns& all, const Range& runs) -> decltype(follow(all, *std::begin(runs))) {
   for (const auto& run : runs) follow(all, run);
@@ -157,14 +160,15 @@ concept Followed = requires(AfterRuns& all, const T& runs) {
 };
 }  // namespace detail
 
-/// The new run starts when all of these runs have ended, and sees what they wrote: rt.submit(executable, after(a, b)). Each
-/// argument is a Run or a range of them. If one fails or is cancelled, the new run does not run, and ends with
+/// The new run starts when all of these have ended, and sees what they wrote: rt.submit(executable, after(a, b)). Each argument
+/// is a Run, a Future, a batch, or a range of them. If one fails or is cancelled, the new run does not run, and ends with
 /// Status::predecessor_failed. See host/futures/README.md for where it waits.
 template <detail::Followed First, detail::Followed... Runs>
 AfterRuns after(const First& first, const Runs&... runs) {
   AfterRuns all;
-  detail::follow(all, first);
-  (detail::follow(all, runs), ...);
+  using detail::follow;  // and those of batches, by their type
+  follow(all, first);
+  (follow(all, runs), ...);
   return all;
 }
 

@@ -28,7 +28,7 @@ Admission::Admission(const DeviceState& dev, const Options& options, const Inbox
 
 bool Admission::may_go_at_once(const Lock&, RunRecord& run) const {
   if (waiting() > backlog_.held()) return false;
-  if (!run.predecessors.empty() && obstacle_of(run).run) return false;
+  if (run.before && obstacle_of(run).there) return false;
   if (run.will_not_run()) return true;  // admit() ends it
   return has_slot(run) && !is_behind_its_like(run) && (run.graph->kind != GraphKind::dynamic || has_room(run));
 }
@@ -39,11 +39,14 @@ bool Admission::admit(const Lock&, const RunPtr& run) {
     run->end_early(Status::cancelled, "it had not started");
     return false;
   }
-  if (!run->predecessors.empty()) obstacle_of(*run);  // one may have ended since the run was sorted
+  if (run->before) obstacle_of(*run);  // one may have ended since the run was sorted
   if (run->predecessor_failed) {
     run->end_early(Status::predecessor_failed, predecessor_failure(*run));
     return false;
   }
+  if (run->before)
+    for (const TakenValue& value : run->before->values)
+      if (value.run) ++value.run->readers;
   slots_.take(run);
   take_room(*run);
   const std::size_t params = run->graph->params.size();

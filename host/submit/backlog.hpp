@@ -25,13 +25,14 @@ namespace flywheel::detail {
 
 /// What keeps a follower in the backlog.
 struct Obstacle {
-  const RunRecord* run = nullptr;  // a predecessor; null: nothing does
-  bool until_end = false;          // it has to end; else to be in flight
+  bool there = false;
+  bool until_end = false;          // the predecessor has to end; else to be in flight
+  const RunRecord* run = nullptr;  // the predecessor; null: a single task, which nobody notes when it ends
 };
-/// Forgets the predecessors that have ended well, and returns an obstacle among the others. A collective run waits until they
-/// have ended, because it keeps other collective runs out once it is in flight. A dynamic run waits on the device for the
-/// last kMostPredecessors. Notes if a predecessor has failed: then there is no obstacle. The caller holds the dispatcher's
-/// mutex.
+/// Takes the values of predecessors that have ended well, forgets these, and returns an obstacle among the others. A collective
+/// run waits until they have ended, because it keeps other collective runs out once it is in flight. A dynamic run waits on
+/// the device for the last kMostPredecessors, and takes the last kMostValues there. Notes if a predecessor has failed: then
+/// there is no obstacle. The caller holds the dispatcher's mutex.
 Obstacle obstacle_of(RunRecord& run);
 
 /// enqueue(), size() and no_arrivals() are thread-safe. All other functions need the dispatcher's mutex.

@@ -102,7 +102,12 @@ std::string failure_text(std::uint32_t code, const std::string& task, const std:
 }
 
 std::string predecessor_failure(const RunRecord& run) {
-  for (const std::shared_ptr<RunRecord>& one : run.predecessors) {
+  if (!run.before) return "";
+  for (const std::shared_ptr<SingleTask>& one : run.before->singles)
+    // Acquire: pairs with finish() and fail() in SingleTasks.
+    if (one->done.load(std::memory_order_acquire) && one->code)
+      return failure_text(one->code, "a single task (" + type_name(one->type) + ")", one->cause);
+  for (const std::shared_ptr<RunRecord>& one : run.before->runs) {
     // Acquire: pairs with the release stores of `done`; what is read below is written before them.
     if (one->phase.load(std::memory_order_acquire) != RunPhase::done || !one->code) continue;
     if (one->code == static_cast<std::uint32_t>(Status::predecessor_failed)) return one->cause;

@@ -58,8 +58,8 @@ bool Ending::retire_finished(const Lock& lock) {
 }
 
 void Ending::retire(const Lock& lock, const RunPtr& run) {
-  if (!admission_.in_flight(lock).holds(*run)) return;
-  if (!run->predecessors.empty()) retire_predecessors(lock, run);
+  if (!admission_.in_flight(lock).holds(*run) || run->keeps_slot) return;
+  if (run->before) retire_predecessors(lock, run);
   take_up(lock, run);
 }
 
@@ -67,31 +67,51 @@ void Ending::retire(const Lock& lock, const RunPtr& run) {
 /// Without recursion, since chains may be long.
 void Ending::retire_predecessors(const Lock& lock, const RunPtr& run) {
   std::vector<RunPtr> path{run};
-  const auto has_ended = [&](const RunPtr& one) { return admission_.in_flight(lock).holds(*one) && is_complete(dev_, *one); };
+  const auto has_ended = [&](const RunPtr& one) {
+    return admission_.in_flight(lock).holds(*one) && !one->keeps_slot && is_complete(dev_, *one);
+  };
+  const auto next_of = [&](const RunRecord& one) -> RunPtr {
+    if (!one.before) return nullptr;
+    const auto ended = std::ranges::find_if(one.before->runs, has_ended);
+    return ended == one.before->runs.end() ? nullptr : *ended;
+  };
   for (;;) {
-    const std::vector<RunPtr>& before = path.back()->predecessors;
-    const auto ended = std::ranges::find_if(before, has_ended);
-    if (ended != before.end()) {
-      path.push_back(RunPtr(*ended));
-    } else {
-      const RunPtr last = std::move(path.back());
-      path.pop_back();
-      if (path.empty()) return;
-      take_up(lock, last);
+    if (RunPtr next = next_of(*path.back())) {
+      path.push_back(std::move(next));
+      continue;
     }
+    const RunPtr last = std::move(path.back());
+    path.pop_back();
+    if (path.empty()) return;
+    take_up(lock, last);
   }
 }
 
 /// Collects the outcome of a run in flight that has ended, and frees its slot.
 void Ending::take_up(const Lock& lock, const RunPtr& run) {
   if (run->traced) fetch_trace(*run);
+  if (run->before)
+    for (const auto& one : run->before->singles) singles_.collect(*one);  // for the message of a failure
   // Acquire: pairs with the release in collect(), if the thread that waits for the run has collected it, see
   // Run::done(). The run's stream_next, the ticket of the slot's next value, is written before it.
   if (run->phase.load(std::memory_order_acquire) == RunPhase::live) collect(dev_, *run);  // now the program sees the end
   else if (run->ended_early) clear_slot(dev_, *run);
-  run->predecessors.clear();
-  admission_.give_back(lock, *run);
+  let_predecessors_go(lock, *run);
+  run->keeps_slot = run->readers != 0;
+  if (!run->keeps_slot) admission_.give_back(lock, *run);
   admission_.let_followers_go(lock, *run, true);
+}
+
+/// The run has ended: what it has followed may give its slots back.
+void Ending::let_predecessors_go(const Lock& lock, RunRecord& run) {
+  const std::unique_ptr<RunsBefore> before = std::move(run.before);
+  if (!before) return;
+  for (const auto& one : before->pinned) singles_.unpin(*one);
+  for (const TakenValue& value : before->values) {
+    if (!value.run || --value.run->readers || !value.run->keeps_slot) continue;
+    value.run->keeps_slot = false;
+    admission_.give_back(lock, *value.run);
+  }
 }
 
 /// Copies the trace before the run is done, and before a later collective run can overwrite it.
@@ -117,8 +137,6 @@ bool Ending::cancel(const Lock& lock, const RunPtr& run) {
   if (run->phase.load(std::memory_order_relaxed) == RunPhase::done || run->cancel_requested) return false;
   if (is_live(*run)) {
     ask_to_cancel(lock, *run);
-    const auto goes_on = [&](const RunPtr& one) { return admission_.in_flight(lock).holds(*one) && !is_complete(dev_, *one); };
-    if (std::ranges::any_of(run->predecessors, goes_on)) run->end_early(Status::cancelled, "it waited for another run");
     return false;
   }
   run->cancel_requested = true;
@@ -233,6 +251,7 @@ void Ending::end_all(const Lock& lock, Status status, const std::string& cause, 
 /// host writes it.
 void Ending::abandon(RunRecord& run, Status status, const std::string& cause) {
   run.end_early(status, cause);
+  run.before.reset();
   // Release: like end_run() in runtime/dynamic/completion.hpp; pairs with the acquire in is_complete(). The program's
   // own threads have seen the end through run.phase before. CUDA streams compare only the generation in the word.
   CpuPlatform::system(dev_.completions[run.slot].word)

@@ -36,11 +36,19 @@ std::vector<RunSlots::RunPtr> RunSlots::abandon() {
 }
 
 namespace {
-FollowedRuns predecessors_in_flight(const RunRecord& run) {
+/// What a follower waits for on the device: what is left of the runs and single tasks before it.
+FollowedRuns followed_runs_of(const RunsBefore& before) {
   FollowedRuns all{};
-  for (std::size_t k = 0; k < run.predecessors.size(); ++k) {
-    all.slots[k] = static_cast<std::uint16_t>(run.predecessors[k]->slot);
-    all.generations[k] = run.predecessors[k]->generation;
+  std::size_t k = 0;
+  for (const auto& one : before.runs)
+    all.slots[k] = static_cast<std::uint16_t>(one->slot), all.generations[k++] = one->generation;
+  for (const auto& one : before.singles)
+    all.slots[k] = static_cast<std::uint16_t>(one->slot), all.generations[k++] = one->generation;
+  for (std::size_t i = 0; i < before.values.size(); ++i) {
+    const TakenValue& value = before.values[i];
+    const std::uint32_t slot = value.run ? value.run->slot : value.single->slot;
+    all.values[i] = {value.from, static_cast<std::uint16_t>(slot), static_cast<std::uint8_t>(value.to),
+                     static_cast<std::uint8_t>(value.bytes)};
   }
   return all;
 }
@@ -49,7 +57,8 @@ FollowedRuns predecessors_in_flight(const RunRecord& run) {
 std::uint32_t flags_of(const RunRecord& run) {
   std::uint32_t flags = run.packs ? kPhased | kPack : run.graph->constants.flags;
   if (run.traced) flags |= kTraced;
-  if (!run.predecessors.empty()) flags |= kFollows;
+  if (run.before && run.before->size()) flags |= kFollows;
+  if (run.before && !run.before->values.empty()) flags |= kTakesValues;
   return flags;
 }
 
@@ -68,7 +77,7 @@ Message submission_of(const RunRecord& run) {
   words.counters[1] = static_cast<std::uint32_t>(bank >> 32);
   if (run.root) std::memcpy(message.carried, run.root.get(), sizeof(TaskRecord));
   else if (words.param_bytes <= most_carried(words.flags)) std::copy_n(run.params.begin(), words.param_bytes, message.carried);
-  if (!run.predecessors.empty()) put_followed_runs(message, predecessors_in_flight(run));
+  if (words.flags & kFollows) put_followed_runs(message, followed_runs_of(*run.before));
   return message;
 }
 

@@ -72,9 +72,12 @@ template <class P>
 FLYWHEEL_COLD bool waits_or_fails(const DeviceState& dev, const RunConstants& run, const FollowedRuns& predecessors) {
   Enlistment<P> enlistment(dev, run.slot);
   if (enlistment(predecessors)) return true;
-  if (!enlistment.failed()) return false;
-  end_follower<P>(dev, run);
-  return true;
+  if (enlistment.failed()) {
+    end_follower<P>(dev, run);
+    return true;
+  }
+  if (run.flags & kTakesValues) take_values<P>(dev, dev.runs[run.slot]);
+  return false;
 }
 
 /// Re-arms the run for one more iteration. False if this was the last one, or if the run failed, was cancelled or asked

@@ -31,6 +31,7 @@ class Enlistment {
     std::uint32_t count = 0;
     for (std::uint32_t k = 0; k < kMostPredecessors; ++k) count += all.generations[k] != 0;
     const bool only = count == 1;  // then no other arrival can come before the last
+    for (std::uint32_t i = 0; i < kMostValues; ++i) own_.values[i] = all.values[i];  // plain: enlist() releases them
     // Relaxed, both: pair with FollowerList; enlist() releases them to the predecessor that finds the link.
     P::device(own_.failed).store(0, Order::relaxed);
     P::device(own_.waits).store(only ? 1 : count + 1, Order::relaxed);
@@ -77,6 +78,19 @@ class Enlistment {
   const std::uint32_t slot_;
   FollowState& own_;
 };
+
+/// Copies results of predecessors, in host memory, to the parameters of a follower: once all of them have ended, before it is
+/// let in. Plain: the caller has acquired the ends of the predecessors, whose slots the host keeps until the follower has
+/// ended; publishing the follower's roots releases the copies.
+template <class P>
+FLYWHEEL_COLD void take_values(const DeviceState& dev, RunState& run) {
+  for (std::uint32_t i = 0; i < kMostValues; ++i) {
+    const FollowedValue value = run.follow.values[i];
+    const unsigned char* from = value.slot < dev.run_slots ? dev.results + std::size_t{value.slot} * dev.result_bytes
+                                                           : dev.completions[value.slot].result;
+    for (std::uint32_t b = 0; b < value.bytes; ++b) run.params[value.to + b] = from[value.from + b];
+  }
+}
 
 /// The followers of a run that has ended.
 struct Followers {
@@ -157,6 +171,7 @@ class FollowerList {
 
   /// Publishes the roots of a follower, or keeps its only one.
   FLYWHEEL_TASK void publish(const RunConstants& run) {
+    if (run.flags & kTakesValues) take_values<P>(dev_, dev_.runs[run.slot]);
     const bool one = (run.flags & kInlineRoot) || run.root_count == 1;
     if (!one || !(run.flags & kRootsUniform)) return publish_roots<P>(dev_, worker_, run);
     const std::uint64_t root = only_root(dev_, run);

@@ -17,6 +17,7 @@ inline constexpr std::uint32_t kParamBytes = 256;      // for all parameters of 
 inline constexpr std::uint32_t kRunWords = 16;         // 32-bit words of RunConstants
 inline constexpr std::uint32_t kInlineBytes = 128;     // of a record, or of parameters, that travel in the submit message
 inline constexpr std::uint32_t kMostPredecessors = 4;  // runs that one run waits for on the device
+inline constexpr std::uint32_t kMostValues = 4;        // results of theirs that it takes as parameters there
 
 /// The values that do not change while a run lives. The host sends them as the submit message; the inbox poller copies them.
 struct alignas(16) RunConstants {
@@ -52,6 +53,7 @@ enum GraphFlags : std::uint32_t {
   kTraced = 32,                       // compiled: the workers write a trace
   kInlineRoot = 64,                   // the run begins with the task whose record the message carries, see inbox.hpp
   kFollows = 128,                     // the run is a follower: what the message carries ends with its FollowedRuns
+  kTakesValues = 256,                 // a follower some of whose parameters are results of its predecessors
   kAllWorkers = kPhased | kCompiled,  // a collective run: all workers take part
 };
 
@@ -96,11 +98,21 @@ FLYWHEEL_TASK constexpr std::uint32_t followers_link(std::uint64_t word) { retur
 /// The link of the follower in `slot` in the list of its predecessor `k`.
 FLYWHEEL_TASK constexpr std::uint32_t link_of(std::uint32_t slot, std::uint32_t k) { return slot * kMostPredecessors + k + 1; }
 
+/// A parameter of a follower that is a result of a predecessor.
+struct FollowedValue {
+  std::uint32_t from;  // bytes into the predecessor's results
+  std::uint16_t slot;  // of the predecessor
+  std::uint8_t to;     // bytes into the parameters
+  std::uint8_t bytes;  // at most 8; 0: none
+};
+static_assert(kParamBytes == 256);
+
 /// What a follower waits for.
 struct alignas(128) FollowState {
   std::uint32_t waits;                    // predecessors that have not ended, and 1 while the inbox poller enlists the run
   std::uint32_t failed;                   // 1: a predecessor has failed
   std::uint32_t next[kMostPredecessors];  // the next link in each predecessor's list
+  FollowedValue values[kMostValues];      // with kTakesValues
 };
 
 /// The state of one run in flight: one run slot in device memory.

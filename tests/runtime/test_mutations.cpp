@@ -78,7 +78,6 @@ constexpr Mutation kMutations[] = {
     {"followers", "list", Access::exchange, Order::acq_rel, Order::release},
     {"followers", "waits", Access::load, Order::acquire, Order::relaxed},
     {"followers", "waits", Access::fetch_add, Order::acq_rel, Order::acquire},
-    {"followers", "waits", Access::fetch_add, Order::acq_rel, Order::release},
     {"announcement", "announcement", Access::store, Order::release, Order::relaxed},
     {"announcement", "announcement", Access::load, Order::acquire, Order::relaxed},
     {"spawn", "pool", Access::store, Order::release, Order::relaxed},
