@@ -21,11 +21,12 @@ struct FollowerSpec {
   std::uint32_t before[kMost];
   std::uint32_t count;
   std::uint32_t code;
+  bool takes;  // the value of the first of them comes as a parameter
 
-  /// The value of run `number`.
-  FLYWHEEL_TASK std::uint64_t value(std::uint32_t number, const std::uint64_t* values) const {
+  /// The value of run `number`. `first`: that of the first run before it.
+  FLYWHEEL_TASK std::uint64_t value(std::uint32_t number, const std::uint64_t* values, std::uint64_t first) const {
     std::uint64_t sum = number;
-    for (std::uint32_t i = 0; i < count; ++i) sum = sum * 31 + values[before[i]];
+    for (std::uint32_t i = 0; i < count; ++i) sum = sum * 31 + (i ? values[before[i]] : first);
     return sum;
   }
 };
@@ -35,12 +36,15 @@ struct FollowerStep {
   const FollowerSpec* specs;
   std::uint64_t* values;
   Param<std::uint32_t> number;
+  Param<std::uint64_t> taken;
   template <class Block>
-  FLYWHEEL_TASK void operator()(Block& block) const {
-    if (!block.leader()) return;
+  FLYWHEEL_TASK std::uint64_t operator()(Block& block) const {
     const std::uint32_t own = block.param(number);
-    values[own] += specs[own].value(own, values);
-    if (specs[own].code) block.fail(specs[own].code);
+    const FollowerSpec& spec = specs[own];
+    if (!block.leader()) return 0;
+    values[own] += spec.value(own, values, spec.takes ? block.param(taken) : spec.count ? values[spec.before[0]] : 0);
+    if (spec.code) block.fail(spec.code);
+    return values[own];
   }
 };
 
@@ -63,6 +67,7 @@ class RandomFollowers {
         spec_copies_(runs),
         values_(runtime.allocate<std::uint64_t>(runs)),
         runs_(runs),
+        steps_(runs),
         submitted_(runs) {
     specs_.read(spec_copies_.data(), runs);
     for (const bool phased : {false, true}) add_executables(phased);
@@ -85,6 +90,7 @@ class RandomFollowers {
     for (std::uint32_t r = 0; r < runs; ++r) {
       specs[r].count = std::min(r, pick(random, 0, most));
       for (std::uint32_t i = 0; i < specs[r].count; ++i) specs[r].before[i] = r - pick(random, 1, std::min(r, reach));
+      specs[r].takes = specs[r].count && pick(random, 0, 1);
       specs[r].code = failures && pick(random, 1, 20) == 1 ? pick(random, 1, 9) : 0;
     }
     return specs;
@@ -93,25 +99,28 @@ class RandomFollowers {
   struct Loaded {
     Executable executable;
     Param<std::uint32_t> number;
+    Param<std::uint64_t> taken;
+    TaskRef<std::uint64_t> step;
   };
   void add_executables(bool phased) {
     for (const std::uint32_t beside : {0, 1, 3}) {
       Graph graph;
       const auto number = graph.param<std::uint32_t>();
-      const FollowerStep step{specs_.data(), values_.data(), number};
+      const auto taken = graph.param<std::uint64_t>();
+      const FollowerStep step{specs_.data(), values_.data(), number, taken};
       if (phased) {
         for (std::uint32_t i = 0; i < beside; ++i) graph.add(FollowerBeside{i});
         graph.phase();
-        graph.add(step);
-        collective_.push_back({runtime_.load(graph), number});
+        const auto last = graph.add(step);
+        collective_.push_back({runtime_.load(graph), number, taken, last});
         continue;
       }
       std::vector<TaskRef<>> first;
       for (std::uint32_t i = 0; i < beside; ++i) first.push_back(graph.add(FollowerBeside{10 * i}));
       const auto middle = graph.add(step, after(first));
       for (std::uint32_t i = 0; i < beside; ++i) graph.add(FollowerBeside{i}, after(middle));
-      dynamic_.push_back({runtime_.load(graph), number});
-      if (beside) collective_.push_back({runtime_.load(graph, compiled), number});
+      dynamic_.push_back({runtime_.load(graph), number, taken, middle});
+      if (beside) collective_.push_back({runtime_.load(graph, compiled), number, taken, middle});
     }
   }
 
@@ -125,10 +134,14 @@ class RandomFollowers {
       for (std::uint32_t i = 0; i < spec.count; ++i) before.runs.push_back(wait_for_submission(spec.before[i]));
       const std::vector<Loaded>& kind = pick(random, 0, 2) ? dynamic_ : collective_;
       const Loaded& one = kind[pick(random, 0, static_cast<std::uint32_t>(kind.size()) - 1)];
-      Run run = runtime_.submit(one.executable, set(one.number, number), before, Priority(pick(random, 0, 2)));
+      const auto level = static_cast<Priority>(pick(random, 0, 2));
+      Run run = spec.takes ? runtime_.submit(one.executable, set(one.number, number), before, level,
+                                             set(one.taken, before.runs[0], steps_[spec.before[0]]))
+                           : runtime_.submit(one.executable, before, level, set(one.number, number));
       {
         std::scoped_lock lock(mutex_);
         runs_[number] = std::move(run);
+        steps_[number] = one.step;
         submitted_[number] = true;
       }
       if (cancels && pick(random, 0, 9) == 0) wait_for_submission(pick(random, 0, number), true).cancel();
@@ -159,7 +172,7 @@ class RandomFollowers {
       for (std::uint32_t i = 0; i < spec.count; ++i) well &= statuses[spec.before[i]] == Status::ok;
       const Status expected = !well ? Status::predecessor_failed : spec.code ? Status::task_failed : Status::ok;
       if (statuses[r] != Status::cancelled) CHECK(statuses[r] == expected);
-      wanted[r] = spec.value(r, wanted.data());
+      wanted[r] = spec.value(r, wanted.data(), spec.count ? wanted[spec.before[0]] : 0);
       if (statuses[r] == Status::ok) CHECK(found[r] == wanted[r]);
       if (!well) CHECK(found[r] == 0);
     }
@@ -174,6 +187,7 @@ class RandomFollowers {
   std::atomic<std::uint32_t> next_{0};
   std::mutex mutex_;
   std::vector<Run> runs_;
+  std::vector<TaskRef<std::uint64_t>> steps_;  // of each run
   std::vector<bool> submitted_;
 };
 
