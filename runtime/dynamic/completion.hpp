@@ -69,9 +69,10 @@ FLYWHEEL_COLD std::uint64_t let_followers_in(const DeviceState& dev, std::uint32
 /// The inbox poller, when the message of a follower has come: true if the run is not to be admitted now. It waits for its
 /// predecessors then, or has ended, since one has failed. No other run follows it yet: their messages come later.
 template <class P>
-FLYWHEEL_COLD bool waits_or_fails(const DeviceState& dev, const RunConstants& run, const FollowedRuns& predecessors) {
+FLYWHEEL_COLD bool waits_or_fails(const DeviceState& dev, const Message& message) {
+  const RunConstants& run = message.run;
   Enlistment<P> enlistment(dev, run.slot);
-  if (enlistment(predecessors)) return true;
+  if (enlistment(followed_runs_of(message))) return true;
   if (enlistment.failed()) {
     end_follower<P>(dev, run);
     return true;

@@ -97,10 +97,9 @@ class LongFinish {
       ++work_.sinks_done;
       return;
     }
-    const Followers followers = arrive_sink<P>(dev_, id_, run_, single_ && run_.sinks == 1, !task_.failed,
-                                               skips_batch() ? run_.sinks : 1 + work_.sinks_done);
+    work_.followers = arrive_sink<P>(dev_, id_, run_, single_ && run_.sinks == 1, !task_.failed,
+                                     skips_batch() ? run_.sinks : 1 + work_.sinks_done);
     work_.sinks_done = 0;
-    if (followers.first) kept_ = go_on_with<P>(dev_, id_, followers, kept_);
   }
   /// The task would have published the other tasks of its run: it arrives for all of them.
   FLYWHEEL_TASK bool skips_batch() const { return !task_.runs && header_.type == kFetchBatchType; }
@@ -223,15 +222,18 @@ class Finisher {
   /// Finishes the task, the short way if possible. `ahead`: the prefetched task behind it.
   FLYWHEEL_TASK void operator()(PrefetchedTask& task, const PrefetchedTask& ahead) {
     const bool plain = task.runs && !(task.outcome.code | task.outcome.spawned | task.outcome.stop);
+    Followers followers{};
     if (plain && task.ends_run) {
-      const Followers followers = end_run<P>(dev_, task.item.run, task.done);
-      if (followers.first) kept_ = go_on_with<P>(dev_, id_, followers, kept_);
+      followers = end_run<P>(dev_, task.item.run, task.done);
     } else if (plain && task.next != kEmptyMailbox) {
       forward(task);
     } else {
       const PrefetchedTask copy = task;  // its address is passed on: `task` itself stays in registers
       kept_ = finish_long_way<P>(dev_, id_, work_, copy, ahead.live ? ahead.task_slot : nullptr, kept_);
+      followers = work_.followers;
+      work_.followers = {};
     }
+    if (followers.first) kept_ = go_on_with<P>(dev_, id_, followers, kept_);
     let_go(task);
   }
 

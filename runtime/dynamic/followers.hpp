@@ -92,12 +92,6 @@ FLYWHEEL_COLD void take_values(const DeviceState& dev, RunState& run) {
   }
 }
 
-/// The followers of a run that has ended.
-struct Followers {
-  std::uint32_t first;  // link; 0: none
-  bool failed;          // the run has failed
-};
-
 /// By the thread that ends a run, behind the completion word: closes the list of its followers and takes it. The caller has
 /// called release_fence_of_system() for what followers see.
 template <class P>

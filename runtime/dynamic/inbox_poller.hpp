@@ -111,7 +111,7 @@ class MessageHandler {
     // Relaxed: pairs with the arrivals in arrive_sink(); the roots or the direct slot's item release it.
     P::device(run.outstanding).store(message.sinks, Order::relaxed);
     if (message.param_bytes) copy_params(run);
-    if (message.flags & kFollows && waits_or_fails<P>(dev_, message, followed_runs_of(carried_))) return;
+    if (message.flags & kFollows && waits_or_fails<P>(dev_, carried_)) return;
     if (message.flags & kAllWorkers) return announce(run, message.slot);
     const bool has_inline_root = message.flags & kInlineRoot;
     const std::uint64_t root = only_root(dev_, message);

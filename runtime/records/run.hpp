@@ -98,6 +98,12 @@ FLYWHEEL_TASK constexpr std::uint32_t followers_link(std::uint64_t word) { retur
 /// The link of the follower in `slot` in the list of its predecessor `k`.
 FLYWHEEL_TASK constexpr std::uint32_t link_of(std::uint32_t slot, std::uint32_t k) { return slot * kMostPredecessors + k + 1; }
 
+/// The followers of a run that has ended.
+struct Followers {
+  std::uint32_t first;  // link; 0: none
+  bool failed;          // the run has failed
+};
+
 /// A parameter of a follower that is a result of a predecessor.
 struct FollowedValue {
   std::uint32_t from;  // bytes into the predecessor's results
