@@ -50,7 +50,9 @@ class Admission {
   /// Gives the run its slot, counters and room. False if the run was cancelled before: then it has ended.
   bool admit(const Lock&, const RunPtr& run);
   /// The run is in flight, or has ended: followers that the backlog has held back for that become arrivals again.
-  void let_followers_go(const Lock&, const RunRecord& run, bool ended) { backlog_.let_go(run, ended); }
+  void let_followers_go(const Lock&, const RunRecord& run, bool ended) {
+    if (backlog_.held()) backlog_.let_go(run, ended);
+  }
   /// Moves the runs that were enqueued into the run queues of the backlog. False if there were none.
   bool sort_arrivals(const Lock&) { return backlog_.drain(); }
   /// Takes all runs that may go out of the backlog and calls `start` for each. `start` admits the run and writes its

@@ -95,7 +95,6 @@ void Backlog::hold_back(RunPtr run, const Obstacle& obstacle) {
 }
 
 void Backlog::let_go(const RunRecord& run, bool ended) {
-  if (!held_count_) return;
   const auto at = held_.find(&run);
   if (at == held_.end()) return;
   std::vector<Held>& all = at->second;
