@@ -30,11 +30,14 @@ __device__ __forceinline__ void release_fence() { asm volatile("fence.release.gp
 __device__ __forceinline__ void acquire_fence() { asm volatile("fence.acquire.gpu;" ::: "memory"); }
 /// Acquire, at system scope: the same for words that the host stores; pairs with a release store of those words.
 __device__ __forceinline__ void acquire_fence_of_system() { asm volatile("fence.acquire.sys;" ::: "memory"); }
+/// Release, at system scope: the same for words that the host loads; pairs with an acquire load of those words.
+__device__ __forceinline__ void release_fence_of_system() { asm volatile("fence.release.sys;" ::: "memory"); }
 #else
 // Older targets have the fence for both directions only. It pairs as the two above.
 __device__ __forceinline__ void release_fence() { fence(); }
 __device__ __forceinline__ void acquire_fence() { fence(); }
 __device__ __forceinline__ void acquire_fence_of_system() { asm volatile("fence.acq_rel.sys;" ::: "memory"); }
+__device__ __forceinline__ void release_fence_of_system() { asm volatile("fence.acq_rel.sys;" ::: "memory"); }
 #endif
 
 /// Backs off after 4,096 polls: before that a sleep would delay a poll that is about to succeed.
@@ -62,6 +65,7 @@ struct ThreadPlatform : CpuPlatform {
   __device__ static void acquire_fence() { detail::acquire_fence(); }
   __device__ static void fence() { detail::fence(); }
   __device__ static void acquire_fence_of_system() { detail::acquire_fence_of_system(); }
+  __device__ static void release_fence_of_system() { detail::release_fence_of_system(); }
   __device__ static std::uint64_t now_ns() { return detail::global_timer_ns(); }
   /// The SM's cycle counter, as clock64() reads it. The memory clobber keeps the read in its place.
   __device__ static std::uint64_t ticks() {

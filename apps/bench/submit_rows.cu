@@ -49,12 +49,20 @@ struct FromParam {
   }
 };
 
-Runtime start_runtime(bool on_gpu) {
-  flywheel::Options options;
+/// A step of a chain: finds what the one before wrote.
+struct Link {
+  std::uint64_t* word;
+  template <class Block>
+  FLYWHEEL_TASK void operator()(Block& block) const {
+    if (block.leader()) *word = stir(*word);
+  }
+};
+
+Runtime start_runtime(bool on_gpu, flywheel::Options options = {}) {
   options.target = on_gpu ? Target::gpu : Target::cpu;
   options.mode = Mode::resident;
   options.heap_bytes = std::size_t{16} << 20;
-  return start<Large, Small, FromParam>(options);
+  return start<Large, Small, FromParam, Link>(options);
 }
 
 void require(bool right) {
@@ -82,6 +90,28 @@ Samples loaded_with_param(bool on_gpu, int samples) {
     value = stir(value);
     require(rt.submit(exec, set(x, value)).get(task) == stir(value));
   });
+}
+
+/// A chain of 1,000 runs, each after the last, all submitted ahead: the time of one.
+Samples run_chain(bool on_gpu, int samples) {
+  constexpr std::uint32_t kRuns = 1000;
+  flywheel::Options options;
+  options.max_runs = options.overlap = 1100;
+  Runtime rt = start_runtime(on_gpu, options);
+  Buffer<std::uint64_t> word = rt.allocate<std::uint64_t>(1);
+  Graph graph;
+  graph.add(Link{word.data()});
+  const Executable exec = rt.load(graph);
+  std::uint64_t wanted = 0;
+  Samples all = time_each(2, samples, [&] {
+    Run last = rt.submit(exec);
+    for (std::uint32_t i = 1; i < kRuns; ++i) last = rt.submit(exec, after(last));
+    last.wait();
+    for (std::uint32_t i = 0; i < kRuns; ++i) wanted = stir(wanted);
+  });
+  require(word.read().front() == wanted);
+  for (double& us : all) us /= kRuns;
+  return all;
 }
 
 /// Calls work(thread) on that many threads; millions a second, if all of them do `each`.
@@ -174,6 +204,12 @@ std::vector<Measurement> submit_rows(const Effort& effort, bool on_gpu) {
        .peer = "peer.launch_one_kernel",
        .limit = "limit.flag_round_trip",
        .round = take(loaded_with_param, 2000),
+       .needs_gpu = false},
+      {.name = "submit.run_chain",
+       .unit = "us",
+       .peer = "peer.launch_one_kernel",
+       .limit = "limit.hop",
+       .round = take(run_chain, 20),
        .needs_gpu = false},
       {.name = "submit.rate_1_thread",
        .unit = "M/s",

@@ -94,7 +94,7 @@ void Runtime::check_buffer(std::type_index type, std::size_t task, const char* n
 }
 
 void Runtime::submit_parts(BatchParts& batch, std::type_index type, std::uint32_t result_bytes, std::size_t count,
-                           Priority priority, const FillRecords& fill) {
+                           const AfterRuns& after, Priority priority, const FillRecords& fill) {
   Core& core = *this->core();
   const TaskHeader header = header_of(core.batch_blocks.type_index(type), result_bytes ? 0 : kNoResult);
   const std::size_t most =
@@ -105,13 +105,14 @@ void Runtime::submit_parts(BatchParts& batch, std::type_index type, std::uint32_
     const auto n = static_cast<std::uint32_t>((count - first + parts - p - 1) / (parts - p));  // parts of nearly one size
     Part part = open_part(core, first, n, n * result_bytes, priority);
     part.run->graph->types = {type};
+    apply(*part.run, after);
     fill(first, n, header, part.block.records);
     batch.add(start(std::move(part.run)), n);
     first += n;
   }
 }
 
-MixedBatch Runtime::submit_batch(const BatchBuilder& tasks, Priority priority) {
+MixedBatch Runtime::submit_batch(const BatchBuilder& tasks, const AfterRuns& after, Priority priority) {
   Core& core = *this->core();
   for (const auto& [task, name, pointer] : tasks.buffers_) check_buffer(tasks.entries_[task].type, task, name, pointer);
   std::vector<std::uint16_t> types;
@@ -129,6 +130,7 @@ MixedBatch Runtime::submit_batch(const BatchBuilder& tasks, Priority priority) {
     }
     if (n == 0) throw CapacityError("a result takes more than Options::result_bytes: raise it");
     Part part = open_part(core, first, n, bytes, priority);
+    apply(*part.run, after);
     for (std::uint32_t i = 0; i < n; ++i) {
       const BatchBuilder::Entry& entry = tasks.entries_[first + i];
       TaskRecord& record = part.block.records[i];

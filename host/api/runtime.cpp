@@ -128,11 +128,58 @@ void Runtime::apply(RunRecord& run, Traced) {
 
 void Runtime::apply(RunRecord& run, const Notify& notify) { run.add_listener(Listener(notify.queue, notify.tag, nullptr)); }
 
-void Runtime::set_param(RunRecord& run, std::uint32_t graph, std::uint32_t offset, const void* value, std::size_t bytes) {
+void Runtime::apply(RunRecord& run, const AfterRuns& after) const {
+  for (const Run& one : after.runs) follow(run, one);
+  for (const FutureBase& one : after.futures) follow(run, one);
+}
+
+namespace {
+RunsBefore& before(RunRecord& run) {
+  if (!run.before) run.before = std::make_unique<RunsBefore>();
+  return *run.before;
+}
+template <class T>
+void add_once(std::vector<T>& all, const T& one) {
+  if (std::ranges::find(all, one) == all.end()) all.push_back(one);
+}
+constexpr const char* kOtherRuntime = "after(): this run belongs to another runtime: wait for it before you submit";
+}  // namespace
+
+void Runtime::follow(RunRecord& run, const Run& one) const {
+  if (!one.record_) throw UsageError("after(): this Run is empty: take the one that Runtime::submit() returns");
+  if (one.core_ != core()) throw UsageError(kOtherRuntime);
+  add_once(before(run).runs, one.record_);
+}
+
+void Runtime::follow(RunRecord& run, const FutureBase& one) const {
+  if (!one.task_) throw UsageError("after(): this Future is empty: take the one that Runtime::submit() returns");
+  if (one.core_ != core()) throw UsageError(kOtherRuntime);
+  add_once(before(run).singles, one.task_);
+}
+
+void Runtime::take_value(RunRecord& run, const Run& of, std::uint64_t graph, std::uint32_t from, std::uint32_t to,
+                         std::uint32_t bytes) {
+  const LoadedGraph& source = *of.record_->graph;
+  if (graph != source.graph_id)
+    throw UsageError("set(): this result belongs to a task of another graph: name a task of the graph of that run");
+  if (from + bytes > source.result_bytes)
+    throw UsageError("set(): this result belongs to a task that was added after load(): load the graph again");
+  before(run).values.push_back({of.record_, nullptr, from, to, bytes});
+}
+
+void Runtime::take_value(RunRecord& run, const FutureBase& of, std::uint32_t to, std::uint32_t bytes) {
+  before(run).values.push_back({nullptr, of.task_, 0, to, bytes});
+}
+
+void Runtime::check_param(const RunRecord& run, std::uint32_t graph, std::uint32_t offset, std::size_t bytes) {
   if (graph != static_cast<std::uint32_t>(run.graph->graph_id))
     throw UsageError("set(): this parameter belongs to another graph: take the one that Graph::param() of this one gave");
   if (offset + bytes > run.graph->params.size())
     throw UsageError("set(): this parameter was added after load(): load the graph again");
+}
+
+void Runtime::set_param(RunRecord& run, std::uint32_t graph, std::uint32_t offset, const void* value, std::size_t bytes) {
+  check_param(run, graph, offset, bytes);
   std::memcpy(run.params.data() + offset, value, bytes);
 }
 

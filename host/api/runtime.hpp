@@ -42,6 +42,33 @@ ParamValue<T> set(Param<T> param, std::type_identity_t<T> value) {
   return {param, value};
 }
 
+/// A run option: a parameter that is the result of a task of another run, or of a single task. Made by set().
+template <class T>
+struct ParamOfRun {
+  Param<T> param;
+  Run run;
+  TaskRef<T> task;
+};
+template <class T>
+struct ParamOfFuture {
+  Param<T> param;
+  Future<T> future;
+};
+/// Makes the run option that takes what another run computes, on the device: rt.submit(executable, set(p, run, task)) or
+/// set(p, future). The new run follows that one, see after(). The value has at most 8 bytes.
+template <class T>
+ParamOfRun<T> set(Param<T> param, const Run& run, const TaskRef<T>& task) {
+  static_assert(sizeof(T) <= 8,
+                "a parameter that another run computes has at most 8 bytes: let that run write larger ones to a buffer");
+  return {param, run, task};
+}
+template <class T>
+ParamOfFuture<T> set(Param<T> param, const Future<T>& future) {
+  static_assert(sizeof(T) <= 8,
+                "a parameter that another run computes has at most 8 bytes: let that run write larger ones to a buffer");
+  return {param, future};
+}
+
 /// A run option: records what each role of each worker does, and when; see Run::trace(). For runs of compiled graphs.
 struct Traced {};
 inline constexpr Traced traced{};
@@ -93,8 +120,9 @@ class Runtime {
   std::string describe(const Graph& graph, const Compiled& how = compiled) const;
 
   /// Submits a run. Returns at once, unless Options::max_waiting runs wait in the backlog: then it waits for room. Run
-  /// options come in any order: repeat(n) or repeat_until_stop(), set(param, value), a Priority, traced, notify(queue). Throws
-  /// UsageError for options that do not fit the graph and after shutdown(), DeviceError if the device is lost.
+  /// options come in any order: repeat(n) or repeat_until_stop(), set(param, value), a Priority, traced, notify(queue),
+  /// after(runs). Throws UsageError for options that do not fit the graph and after shutdown(), DeviceError if the device is
+  /// lost.
   template <class... Options>
   Run submit(const Executable& executable, const Options&... options) {
     auto record = make_record(executable);
@@ -143,7 +171,11 @@ class Runtime {
   ///   flywheel::Batch<float> batch = rt.submit(squares);
   template <std::ranges::contiguous_range Tasks>
   requires detail::Submittable<std::ranges::range_value_t<Tasks>>
-  auto submit(const Tasks& tasks, Priority priority = Priority::normal) {
+  auto submit(const Tasks& tasks, Priority priority = Priority::normal) { return submit(tasks, AfterRuns{}, priority); }
+  /// The same for tasks that start when what after() names has ended: rt.submit(squares, after(run, future)).
+  template <std::ranges::contiguous_range Tasks>
+  requires detail::Submittable<std::ranges::range_value_t<Tasks>>
+  auto submit(const Tasks& tasks, const AfterRuns& after, Priority priority = Priority::normal) {
     using Task = std::ranges::range_value_t<Tasks>;
     static_assert(detail::check_task_type<Task>());
     Batch<detail::ResultOf<Task>> batch;
@@ -152,7 +184,7 @@ class Runtime {
     if constexpr (detail::Asks<const Task>::buffers)
       for (std::size_t i = 0; i < count; ++i)
         from[i].buffers([&](const char* name, const void* pointer) { check_buffer(typeid(Task), i, name, pointer); });
-    submit_parts(batch, typeid(Task), detail::bytes_of_result<detail::ResultOf<Task>>(), count, priority,
+    submit_parts(batch, typeid(Task), detail::bytes_of_result<detail::ResultOf<Task>>(), count, after, priority,
                  [from](std::size_t first, std::uint32_t n, detail::TaskHeader header, detail::TaskRecord* to) {
                    for (std::uint32_t i = 0; i < n; ++i) {
                      header.local = static_cast<std::uint32_t>(first + i);
@@ -164,7 +196,10 @@ class Runtime {
     return batch;
   }
   /// Submits tasks of several types without a graph. Like submit(range).
-  MixedBatch submit_batch(const BatchBuilder& tasks, Priority priority = Priority::normal);
+  MixedBatch submit_batch(const BatchBuilder& tasks, Priority priority = Priority::normal) {
+    return submit_batch(tasks, AfterRuns{}, priority);
+  }
+  MixedBatch submit_batch(const BatchBuilder& tasks, const AfterRuns& after, Priority priority = Priority::normal);
 
   /// Allocates zeroed device memory for n values. If the heap has no room, the runtime parks the kernel and takes more
   /// memory from the device. Throws CapacityError or DeviceError if there is not enough.
@@ -216,7 +251,7 @@ class Runtime {
   std::shared_ptr<detail::SingleTask> submit_single(detail::TaskRecord& record, std::type_index type, Priority priority);
   void check_buffer(std::type_index type, std::size_t task, const char* name, const void* pointer) const;
   void submit_parts(detail::BatchParts& batch, std::type_index type, std::uint32_t result_bytes, std::size_t count,
-                    Priority priority, const FillRecords& fill);
+                    const AfterRuns& after, Priority priority, const FillRecords& fill);
   Executable load(const Graph& graph, const Compiled* how);
   std::shared_ptr<detail::RunRecord> make_record(const Executable& executable) const;
   Run start(std::shared_ptr<detail::RunRecord> record);
@@ -227,6 +262,25 @@ class Runtime {
   static void apply(detail::RunRecord& run, Priority priority);
   static void apply(detail::RunRecord& run, Traced);
   static void apply(detail::RunRecord& run, const Notify& notify);
+  void apply(detail::RunRecord& run, const AfterRuns& after) const;
+  template <class T>
+  void apply(detail::RunRecord& run, const ParamOfRun<T>& value) const {
+    check_param(run, value.param.graph, value.param.offset, sizeof(T));
+    follow(run, value.run);
+    take_value(run, value.run, value.task.graph, value.task.result_offset, value.param.offset, sizeof(T));
+  }
+  template <class T>
+  void apply(detail::RunRecord& run, const ParamOfFuture<T>& value) const {
+    check_param(run, value.param.graph, value.param.offset, sizeof(T));
+    follow(run, value.future);
+    take_value(run, value.future, value.param.offset, sizeof(T));
+  }
+  void follow(detail::RunRecord& run, const Run& one) const;
+  void follow(detail::RunRecord& run, const detail::FutureBase& one) const;
+  static void take_value(detail::RunRecord& run, const Run& of, std::uint64_t graph, std::uint32_t from, std::uint32_t to,
+                         std::uint32_t bytes);
+  static void take_value(detail::RunRecord& run, const detail::FutureBase& of, std::uint32_t to, std::uint32_t bytes);
+  static void check_param(const detail::RunRecord& run, std::uint32_t graph, std::uint32_t offset, std::size_t bytes);
   template <class T>
   static void apply(detail::RunRecord& run, const ParamValue<T>& value) {
     set_param(run, value.param.graph, value.param.offset, &value.value, sizeof(T));

@@ -59,6 +59,11 @@ class BatchParts {
   /// Asks all parts to end early, see Run::cancel().
   void cancel();
 
+  /// For after(): adds all parts.
+  friend void follow(AfterRuns& all, const BatchParts& batch) {
+    all.runs.insert(all.runs.end(), batch.parts_.begin(), batch.parts_.end());
+  }
+
  protected:
   friend class flywheel::Runtime;
   /// Appends a part with `count` tasks.

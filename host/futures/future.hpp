@@ -13,6 +13,8 @@
 
 namespace flywheel {
 
+class Runtime;
+
 namespace detail {
 struct Core;
 struct SingleTask;
@@ -40,6 +42,8 @@ class FutureBase {
   const unsigned char* result();
 
  private:
+  friend class flywheel::Runtime;  // after() and set()
+
   SingleTask& task();
   bool wait_until(std::chrono::steady_clock::time_point limit);
 

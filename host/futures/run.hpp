@@ -10,14 +10,17 @@
 #include <optional>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "../base/cuda_stream.hpp"
 #include "../base/error.hpp"
 #include "../plan/graph.hpp"
+#include "future.hpp"
 
 namespace flywheel {
 
 class Run;
+class Runtime;
 class Trace;
 namespace detail {
 struct Core;
@@ -123,6 +126,7 @@ class Run {
 
  private:
   friend struct detail::RunWaits;  // when_any() and when_all()
+  friend class Runtime;            // after()
 
   detail::RunRecord& record();
   void drain();
@@ -136,5 +140,36 @@ class Run {
   std::shared_ptr<detail::Core> core_;
   std::shared_ptr<detail::RunRecord> record_;
 };
+
+/// A run option: what the new run follows. Made by after().
+struct AfterRuns {
+  std::vector<Run> runs;
+  std::vector<detail::FutureBase> futures;
+};
+
+namespace detail {
+inline void follow(AfterRuns& all, const Run& run) { all.runs.push_back(run); }
+inline void follow(AfterRuns& all, const FutureBase& future) { all.futures.push_back(future); }
+template <class Range>
+auto follow(AfterRuns& all, const Range& runs) -> decltype(follow(all, *std::begin(runs))) {
+  for (const auto& run : runs) follow(all, run);
+}
+template <class T>
+concept Followed = requires(AfterRuns& all, const T& runs) {
+  follow(all, runs);
+};
+}  // namespace detail
+
+/// The new run starts when all of these have ended, and sees what they wrote: rt.submit(executable, after(a, b)). Each argument
+/// is a Run, a Future, a batch, or a range of them. If one fails or is cancelled, the new run does not run, and ends with
+/// Status::predecessor_failed. See host/futures/README.md for where it waits.
+template <detail::Followed First, detail::Followed... Runs>
+AfterRuns after(const First& first, const Runs&... runs) {
+  AfterRuns all;
+  using detail::follow;  // and those of batches, by their type
+  follow(all, first);
+  (follow(all, runs), ...);
+  return all;
+}
 
 }  // namespace flywheel

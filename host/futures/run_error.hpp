@@ -2,18 +2,15 @@
 #pragma once
 
 #include "../base/error.hpp"
+#include "../submit/completion.hpp"
 
 namespace flywheel::detail {
 
 /// Throws the RunError of work that ended with `code`, which is not 0. `task` names the task, `cause` tells more; both may
 /// be empty.
 [[noreturn]] inline void throw_run_error(std::uint32_t code, const std::string& task, const std::string& cause) {
-  const StatusText text = describe(static_cast<Status>(code));
-  std::string message = text.what;
-  if (code >= kUserStatus) message += ", " + std::to_string(code - kUserStatus);
-  if (!task.empty()) message += ", in " + task;
-  if (!cause.empty()) message += " (" + cause + ")";
-  throw RunError(code, message + ". Remedy: " + text.remedy + ".");
+  const std::string remedy = describe(static_cast<Status>(code)).remedy;
+  throw RunError(code, failure_text(code, task, cause) + ". Remedy: " + remedy + ".");
 }
 
 }  // namespace flywheel::detail

@@ -83,10 +83,11 @@ bool SingleTasks::take_up(std::uint32_t slot, std::uint32_t generation) {
   {
     const Locked here(place);
     if (place.generation != generation || !place.task) return true;  // another thread has collected it
+    // Relaxed: `done` is only stored under the lock, which is held.
+    if (!place.task->done.load(std::memory_order_relaxed)) finish(*place.task);
+    if (place.pins) return true;  // sweep() frees the slot later
     task = std::move(place.task);
     place.taken.store(0, std::memory_order_relaxed);  // relaxed: see Place
-    // Relaxed: `done` is only stored under the lock, which is held.
-    if (!task->done.load(std::memory_order_relaxed)) finish(*task);
   }
   free_->queue.enqueue(slot);
   // Sequentially consistent: see in_flight(). After the slot is free again: a count of 0 means that all are.
@@ -103,6 +104,20 @@ void SingleTasks::finish(SingleTask& task) const {
   if (task.code == static_cast<std::uint32_t>(Status::task_threw)) task.cause = take_what_body_threw(dev_, task.slot, 0);
   // Release: pairs with the acquire in collect().
   task.done.store(true, std::memory_order_release);
+}
+
+bool SingleTasks::pin(const SingleTask& task) {
+  Place& place = places_[task.slot - dev_.run_slots];
+  const Locked here(place);
+  if (place.task.get() != &task) return false;
+  ++place.pins;
+  return true;
+}
+
+void SingleTasks::unpin(const SingleTask& task) {
+  Place& place = places_[task.slot - dev_.run_slots];
+  const Locked here(place);
+  --place.pins;
 }
 
 void SingleTasks::sweep() {

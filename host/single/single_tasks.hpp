@@ -47,6 +47,11 @@ class SingleTasks {
   /// Collects all tasks that the device has ended, and frees their slots.
   void sweep();
 
+  /// Keeps the slot of a task that runs follow, and so its end and its result on the device, until unpin(). False if the task
+  /// is done and its slot is not its own any more.
+  bool pin(const SingleTask& task);
+  void unpin(const SingleTask& task);
+
   /// Tasks whose slots are taken. Sequentially consistent: see Dispatcher::submit() and Dispatcher::park_if_idle().
   std::uint32_t in_flight() const { return in_flight_.load(std::memory_order_seq_cst); }
   /// Tasks submitted so far. Relaxed: pairs with the add in try_submit(); only the count matters.
@@ -72,6 +77,7 @@ class SingleTasks {
     std::atomic_flag lock;             // of the members below; held for some 20 ns
     std::shared_ptr<SingleTask> task;  // null: free
     std::uint32_t generation = 0;      // of the task, or of the last one
+    std::uint32_t pins = 0;            // see pin()
     /// The generation while there is a task, else 0: so that sweep() needs no lock for most slots. Stored relaxed under the
     /// lock; take_up() looks again with the lock held.
     std::atomic<std::uint32_t> taken{0};

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "completion.hpp"
+
 namespace flywheel::detail {
 
 namespace {
@@ -24,9 +26,10 @@ Admission::Admission(const DeviceState& dev, const Options& options, const Inbox
       inbox_(inbox),
       slots_(dev.run_slots) {}
 
-bool Admission::may_go_at_once(const Lock&, const RunRecord& run) const {
-  if (waiting()) return false;
-  if (run.cancel_requested) return true;  // admit() ends it
+bool Admission::may_go_at_once(const Lock&, RunRecord& run) const {
+  if (waiting() > backlog_.held()) return false;
+  if (run.before && obstacle_of(run).there) return false;
+  if (run.will_not_run()) return true;  // admit() ends it
   return has_slot(run) && !is_behind_its_like(run) && (run.graph->kind != GraphKind::dynamic || has_room(run));
 }
 
@@ -36,11 +39,20 @@ bool Admission::admit(const Lock&, const RunPtr& run) {
     run->end_early(Status::cancelled, "it had not started");
     return false;
   }
+  if (run->before) obstacle_of(*run);  // one may have ended since the run was sorted
+  if (run->predecessor_failed) {
+    run->end_early(Status::predecessor_failed, predecessor_failure(*run));
+    return false;
+  }
+  if (run->before)
+    for (const TakenValue& value : run->before->values)
+      if (value.run) ++value.run->readers;
   slots_.take(run);
   take_room(*run);
   const std::size_t params = run->graph->params.size();
   // Shorter ones travel in the message.
-  if (params > kInlineBytes) std::copy_n(run->params.begin(), params, dev_.params + std::size_t{run->slot} * kParamBytes);
+  if (params > most_carried(flags_of(*run)))
+    std::copy_n(run->params.begin(), params, dev_.params + std::size_t{run->slot} * kParamBytes);
   run->announce_flight(dev_.completions[run->slot].word);
   counters_.peak_live = std::max<std::uint64_t>(counters_.peak_live, slots_.live());
   ++counters_.admitted;
@@ -92,8 +104,8 @@ bool Admission::admit_level(Backlog::RunQueues& queues, const Start& start, bool
   Backlog::Heads heads(queues);
   while (Backlog::RunQueue* queue = heads.take()) {
     const RunRecord& first = *queue->front();
-    if (!first.cancel_requested && !has_slot(first)) return false;
-    if (!first.cancel_requested && !may_leave(first, asked)) continue;
+    if (!first.will_not_run() && !has_slot(first)) return false;
+    if (!first.will_not_run() && !may_leave(first, asked)) continue;
     start(backlog_.take_first(*queue));
     heads.give_back(*queue);
   }

@@ -46,9 +46,13 @@ class Admission {
 
   // Into flight.
   /// True if the run may go in flight without entering the backlog. Then the caller calls admit().
-  bool may_go_at_once(const Lock&, const RunRecord& run) const;
+  bool may_go_at_once(const Lock&, RunRecord& run) const;
   /// Gives the run its slot, counters and room. False if the run was cancelled before: then it has ended.
   bool admit(const Lock&, const RunPtr& run);
+  /// The run is in flight, or has ended: followers that the backlog has held back for that become arrivals again.
+  void let_followers_go(const Lock&, const RunRecord& run, bool ended) {
+    if (backlog_.held()) backlog_.let_go(run, ended);
+  }
   /// Moves the runs that were enqueued into the run queues of the backlog. False if there were none.
   bool sort_arrivals(const Lock&) { return backlog_.drain(); }
   /// Takes all runs that may go out of the backlog and calls `start` for each. `start` admits the run and writes its

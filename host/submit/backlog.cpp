@@ -11,6 +11,47 @@ const LoadedGraph* queue_of(const RunRecord& run) { return run.graph->kind == Gr
 bool came_later(const Backlog::RunQueue* a, const Backlog::RunQueue* b) { return a->front()->place > b->front()->place; }
 }  // namespace
 
+namespace {
+/// Takes the values whose runs or single tasks have ended well as parameters of the run.
+void take_known_values(RunRecord& run) {
+  std::erase_if(run.before->values, [&](const TakenValue& value) {
+    // Acquire, both: pair with the release stores of `done`, which publish code and results.
+    const bool done = value.run ? value.run->phase.load(std::memory_order_acquire) == RunPhase::done
+                                : value.single->done.load(std::memory_order_acquire);
+    if (!done || (value.run ? value.run->code : value.single->code)) return false;
+    const unsigned char* from = value.run ? value.run->results.data() : value.single->result.data();
+    std::copy_n(from + value.from, value.bytes, run.params.begin() + value.to);
+    return true;
+  });
+}
+}  // namespace
+
+Obstacle obstacle_of(RunRecord& run) {
+  const bool of_all = run.graph->kind != GraphKind::dynamic;
+  RunsBefore& before = *run.before;
+  Obstacle obstacle;
+  std::erase_if(before.runs, [&](const std::shared_ptr<RunRecord>& one) {
+    // Acquire: pairs with the release stores of `done`, which publish the code. The phase becomes `live` under the mutex.
+    const RunPhase phase = one->phase.load(std::memory_order_acquire);
+    const bool done = phase == RunPhase::done;
+    run.predecessor_failed |= done && one->code;
+    if (!done && (of_all || (phase == RunPhase::waiting && !obstacle.run))) obstacle = {true, of_all, one.get()};
+    return done && !one->code;
+  });
+  std::erase_if(before.singles, [&](const std::shared_ptr<SingleTask>& one) {
+    const bool done = one->done.load(std::memory_order_acquire);  // acquire: pairs with finish() and fail()
+    run.predecessor_failed |= done && one->code;
+    if (!done && of_all && !obstacle.there) obstacle = {true, true, nullptr};
+    return done && !one->code;
+  });
+  take_known_values(run);
+  if (run.predecessor_failed) return {};
+  if (obstacle.there) return obstacle;
+  if (before.size() > kMostPredecessors) return {true, true, before.runs.empty() ? nullptr : before.runs.front().get()};
+  if (before.values.size() > kMostValues) return {true, true, before.values.front().run.get()};
+  return {};
+}
+
 struct Backlog::Arrivals {
   moodycamel::ConcurrentQueue<std::shared_ptr<RunRecord>> queue;
 };
@@ -28,13 +69,53 @@ void Backlog::enqueue(RunPtr run) {
 bool Backlog::no_arrivals() const { return arrivals_->queue.size_approx() == 0; }
 
 bool Backlog::drain() {
+  if (auto node = held_.extract(nullptr)) {  // nobody notes when a single task ends: look again
+    held_count_ -= static_cast<std::uint32_t>(node.mapped().size());
+    for (Held& one : node.mapped()) sort(std::move(one.run));
+  }
   const std::uint64_t before = arrived_;
   RunPtr run;
-  while (arrivals_->queue.try_dequeue(run)) {
-    run->place = ++arrived_;
-    levels_[run->priority][queue_of(*run)].push_back(std::move(run));
-  }
+  while (arrivals_->queue.try_dequeue(run)) sort(std::move(run));
   return arrived_ != before;
+}
+
+void Backlog::sort(RunPtr run) {
+  run->place = ++arrived_;
+  run->is_held = false;
+  const Obstacle obstacle = run->before ? obstacle_of(*run) : Obstacle{};
+  if (obstacle.there) hold_back(std::move(run), obstacle);
+  else levels_[run->priority][queue_of(*run)].push_back(std::move(run));
+}
+
+void Backlog::hold_back(RunPtr run, const Obstacle& obstacle) {
+  run->is_held = true;
+  run->held_by = obstacle.run;
+  held_[obstacle.run].push_back({std::move(run), obstacle.until_end});
+  ++held_count_;
+}
+
+void Backlog::let_go(const RunRecord& run, bool ended) {
+  const auto at = held_.find(&run);
+  if (at == held_.end()) return;
+  std::vector<Held>& all = at->second;
+  const auto stay = std::stable_partition(all.begin(), all.end(), [&](const Held& one) { return ended || !one.until_end; });
+  for (auto one = all.begin(); one != stay; ++one, --held_count_) {
+    one->run->is_held = false;
+    arrivals_->queue.enqueue(std::move(one->run));  // length_ counts it still
+  }
+  all.erase(all.begin(), stay);
+  if (all.empty()) held_.erase(at);
+}
+
+bool Backlog::remove_held(const RunPtr& run) {
+  const auto at = held_.find(run->held_by);
+  if (at == held_.end()) return false;
+  const std::size_t found = std::erase_if(at->second, [&](const Held& one) { return one.run == run; });
+  if (at->second.empty()) held_.erase(at);
+  run->is_held = false;
+  held_count_ -= static_cast<std::uint32_t>(found);
+  length_.fetch_sub(static_cast<std::uint32_t>(found), std::memory_order_relaxed);  // relaxed: see size()
+  return found;
 }
 
 Backlog::RunPtr Backlog::take_first(RunQueue& queue) {
@@ -51,6 +132,7 @@ void Backlog::forget_empty_queues() {
 
 bool Backlog::remove(const RunPtr& run) {
   drain();
+  if (run->is_held) return remove_held(run);
   RunQueues& queues = levels_[run->priority];
   const auto queue = queues.find(queue_of(*run));
   if (queue == queues.end()) return false;
@@ -75,6 +157,10 @@ std::vector<Backlog::RunPtr> Backlog::take_all() {
     }
     queues.clear();
   }
+  for (auto& [predecessor, runs] : held_)
+    for (Held& one : runs) all.push_back(std::move(one.run));
+  held_.clear();
+  held_count_ = 0;
   length_.fetch_sub(static_cast<std::uint32_t>(all.size()), std::memory_order_relaxed);  // relaxed: see size()
   return all;
 }

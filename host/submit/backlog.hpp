@@ -5,6 +5,9 @@
 // Runs leave by priority, and in the order of arrival within a priority. The runs of one run queue wait for each other: they
 // need the same counters or all workers, and the same room on the device. So if the first run of a run queue cannot go, no
 // run of it can.
+//
+// A follower is held back beside the run queues, with the predecessor that keeps it there: one that is not in flight yet, so
+// that no follower has a slot for which its predecessor waits; or one that has to end first, see obstacle_of().
 #pragma once
 
 #include <array>
@@ -13,11 +16,24 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <unordered_map>
 #include <vector>
 
 #include "run_record.hpp"
 
 namespace flywheel::detail {
+
+/// What keeps a follower in the backlog.
+struct Obstacle {
+  bool there = false;
+  bool until_end = false;          // the predecessor has to end; else to be in flight
+  const RunRecord* run = nullptr;  // the predecessor; null: a single task, which nobody notes when it ends
+};
+/// Takes the values of predecessors that have ended well, forgets these, and returns an obstacle among the others. A collective
+/// run waits until they have ended, because it keeps other collective runs out once it is in flight. A dynamic run waits on
+/// the device for the last kMostPredecessors, and takes the last kMostValues there. Notes if a predecessor has failed: then
+/// there is no obstacle. The caller holds the dispatcher's mutex.
+Obstacle obstacle_of(RunRecord& run);
 
 /// enqueue(), size() and no_arrivals() are thread-safe. All other functions need the dispatcher's mutex.
 class Backlog {
@@ -52,8 +68,12 @@ class Backlog {
   bool no_arrivals() const;
 
   // The caller holds the dispatcher's mutex.
-  /// Moves all arrivals to the ends of their run queues. False if there were none.
+  /// Moves all arrivals to the ends of their run queues, or holds them back. False if there were none.
   bool drain();
+  /// Followers that are held back.
+  std::uint32_t held() const { return held_count_; }
+  /// Those that are held back for this run become arrivals again: it is in flight, or has ended.
+  void let_go(const RunRecord& run, bool ended);
   /// Erases empty run queues.
   void forget_empty_queues();
   RunQueues& queues(std::size_t level) { return levels_[level]; }
@@ -66,12 +86,23 @@ class Backlog {
 
  private:
   struct Arrivals;
+  struct Held {
+    RunPtr run;
+    bool until_end;
+  };
+
+  void sort(RunPtr run);
+  void hold_back(RunPtr run, const Obstacle& obstacle);
+  bool remove_held(const RunPtr& run);
+
   std::unique_ptr<Arrivals> arrivals_;
   std::atomic<std::uint32_t> length_{0};
 
   // Guarded by the dispatcher's mutex.
   std::array<RunQueues, kPriorities> levels_;
-  std::uint64_t arrived_ = 0;  // runs sorted into run queues so far
+  std::unordered_map<const RunRecord*, std::vector<Held>> held_;  // by predecessor
+  std::uint32_t held_count_ = 0;
+  std::uint64_t arrived_ = 0;  // runs that drain() has sorted so far
 };
 
 }  // namespace flywheel::detail

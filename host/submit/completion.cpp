@@ -80,6 +80,7 @@ bool collect(const DeviceState& dev, RunRecord& run) {
   run.results.assign(results, results + run.graph->result_bytes);
   run.code = left.code;
   if (left.code == static_cast<std::uint32_t>(Status::task_threw)) run.cause = std::move(left.text);
+  if (left.code == static_cast<std::uint32_t>(Status::predecessor_failed)) run.cause = predecessor_failure(run);
   // Release: pairs with the acquire in Run::done(); the outcome is written before it. The store is under the mutex, so
   // that a thread that drains the slot's stream cannot meet the values of the slot's next run.
   run.phase.store(RunPhase::done, std::memory_order_release);
@@ -90,6 +91,29 @@ bool collect(const DeviceState& dev, RunRecord& run) {
 void clear_slot(const DeviceState& dev, RunRecord& run) {
   std::scoped_lock lock(run.mutex);
   take_rest(dev, run);
+}
+
+std::string failure_text(std::uint32_t code, const std::string& task, const std::string& cause) {
+  std::string text = describe(static_cast<Status>(code)).what;
+  if (code >= kUserStatus) text += ", " + std::to_string(code - kUserStatus);
+  if (!task.empty()) text += ", in " + task;
+  if (!cause.empty()) text += " (" + cause + ")";
+  return text;
+}
+
+std::string predecessor_failure(const RunRecord& run) {
+  if (!run.before) return "";
+  for (const std::shared_ptr<SingleTask>& one : run.before->singles)
+    // Acquire: pairs with finish() and fail() in SingleTasks.
+    if (one->done.load(std::memory_order_acquire) && one->code)
+      return failure_text(one->code, "a single task (" + type_name(one->type) + ")", one->cause);
+  for (const std::shared_ptr<RunRecord>& one : run.before->runs) {
+    // Acquire: pairs with the release stores of `done`; what is read below is written before them.
+    if (one->phase.load(std::memory_order_acquire) != RunPhase::done || !one->code) continue;
+    if (one->code == static_cast<std::uint32_t>(Status::predecessor_failed)) return one->cause;
+    return failure_text(one->code, one->fault_task ? one->graph->task_name(one->fault_task - 1) : "", one->cause);
+  }
+  return "";
 }
 
 Trace collect_trace(Engine& engine, const DeviceState& dev, const RunRecord& run) {

@@ -25,6 +25,13 @@ bool collect(const DeviceState& dev, RunRecord& run);
 /// clean.
 void clear_slot(const DeviceState& dev, RunRecord& run);
 
+/// What happened to work that ended with `code`, which is not 0, without the remedy. `task` names the task, `cause` tells more;
+/// both may be empty.
+std::string failure_text(std::uint32_t code, const std::string& task, const std::string& cause);
+/// The cause of Status::predecessor_failed: the text of the predecessor that failed, or of the first one in a chain. The caller
+/// holds the dispatcher's mutex.
+std::string predecessor_failure(const RunRecord& run);
+
 /// Copies the trace of a run from the device. The run is complete, and no later collective run is in flight.
 Trace collect_trace(Engine& engine, const DeviceState& dev, const RunRecord& run);
 

@@ -1,6 +1,7 @@
 #include "dispatcher.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 #include "../base/deferred_release.hpp"
 #include "../base/error.hpp"
@@ -113,11 +114,20 @@ void Dispatcher::join_backlog(RunPtr run) {
 
 /// Admits the run, writes its message, and makes sure that a kernel reads it. Both paths end here.
 void Dispatcher::start(const Lock& lock, const RunPtr& run) {
-  if (!admission_.admit(lock, run)) return;
+  // From here on the slots of the single tasks that the run follows stay theirs: those that are not pinned are done.
+  std::vector<std::shared_ptr<SingleTask>> pinned;
+  if (run->before)
+    std::ranges::copy_if(run->before->singles, std::back_inserter(pinned), [&](const auto& one) { return singles_.pin(*one); });
+  if (!admission_.admit(lock, run)) {
+    for (const auto& one : pinned) singles_.unpin(*one);
+    return admission_.let_followers_go(lock, *run, true);
+  }
+  if (run->before) run->before->pinned = std::move(pinned);
   inbox_.write(submission_of(*run));
   // Release: pairs with the acquire loads of `phase` in host/futures/run.cpp. The run's slot and generation are written
   // before it.
   run->phase.store(RunPhase::live, std::memory_order_release);
+  admission_.let_followers_go(lock, *run, false);
   ensure_kernel(lock);
 }
 

@@ -58,13 +58,60 @@ bool Ending::retire_finished(const Lock& lock) {
 }
 
 void Ending::retire(const Lock& lock, const RunPtr& run) {
-  if (!admission_.in_flight(lock).holds(*run)) return;
+  if (!admission_.in_flight(lock).holds(*run) || run->keeps_slot) return;
+  if (run->before) retire_predecessors(lock, run);
+  take_up(lock, run);
+}
+
+/// Retires the predecessors that have ended too, and theirs before: a run that failed because of them names the first cause.
+/// Without recursion, since chains may be long.
+void Ending::retire_predecessors(const Lock& lock, const RunPtr& run) {
+  std::vector<RunPtr> path{run};
+  const auto has_ended = [&](const RunPtr& one) {
+    return admission_.in_flight(lock).holds(*one) && !one->keeps_slot && is_complete(dev_, *one);
+  };
+  const auto next_of = [&](const RunRecord& one) -> RunPtr {
+    if (!one.before) return nullptr;
+    const auto ended = std::ranges::find_if(one.before->runs, has_ended);
+    return ended == one.before->runs.end() ? nullptr : *ended;
+  };
+  for (;;) {
+    if (RunPtr next = next_of(*path.back())) {
+      path.push_back(std::move(next));
+      continue;
+    }
+    const RunPtr last = std::move(path.back());
+    path.pop_back();
+    if (path.empty()) return;
+    take_up(lock, last);
+  }
+}
+
+/// Collects the outcome of a run in flight that has ended, and frees its slot.
+void Ending::take_up(const Lock& lock, const RunPtr& run) {
   if (run->traced) fetch_trace(*run);
+  if (run->before)
+    for (const auto& one : run->before->singles) singles_.collect(*one);  // for the message of a failure
   // Acquire: pairs with the release in collect(), if the thread that waits for the run has collected it, see
   // Run::done(). The run's stream_next, the ticket of the slot's next value, is written before it.
   if (run->phase.load(std::memory_order_acquire) == RunPhase::live) collect(dev_, *run);  // now the program sees the end
   else if (run->ended_early) clear_slot(dev_, *run);
-  admission_.give_back(lock, *run);
+  let_predecessors_go(lock, *run);
+  run->keeps_slot = run->readers != 0;
+  if (!run->keeps_slot) admission_.give_back(lock, *run);
+  admission_.let_followers_go(lock, *run, true);
+}
+
+/// The run has ended: what it has followed may give its slots back.
+void Ending::let_predecessors_go(const Lock& lock, RunRecord& run) {
+  const std::unique_ptr<RunsBefore> before = std::move(run.before);
+  if (!before) return;
+  for (const auto& one : before->pinned) singles_.unpin(*one);
+  for (const TakenValue& value : before->values) {
+    if (!value.run || --value.run->readers || !value.run->keeps_slot) continue;
+    value.run->keeps_slot = false;
+    admission_.give_back(lock, *value.run);
+  }
 }
 
 /// Copies the trace before the run is done, and before a later collective run can overwrite it.
@@ -95,6 +142,7 @@ bool Ending::cancel(const Lock& lock, const RunPtr& run) {
   run->cancel_requested = true;
   const bool was_in_backlog = admission_.remove(lock, run);  // else a CUDA stream will submit it
   run->end_early(Status::cancelled, "it had not started");
+  admission_.let_followers_go(lock, *run, true);
   return was_in_backlog;
 }
 
@@ -203,6 +251,7 @@ void Ending::end_all(const Lock& lock, Status status, const std::string& cause, 
 /// host writes it.
 void Ending::abandon(RunRecord& run, Status status, const std::string& cause) {
   run.end_early(status, cause);
+  run.before.reset();
   // Release: like end_run() in runtime/dynamic/completion.hpp; pairs with the acquire in is_complete(). The program's
   // own threads have seen the end through run.phase before. CUDA streams compare only the generation in the word.
   CpuPlatform::system(dev_.completions[run.slot].word)

@@ -66,6 +66,9 @@ class Ending {
   };
 
   void fail_stalled_single(const Lock& lock, const Stall& stall);
+  void retire_predecessors(const Lock& lock, const RunPtr& run);
+  void take_up(const Lock& lock, const RunPtr& run);
+  void let_predecessors_go(const Lock& lock, RunRecord& run);
   bool drain(RunRecord& run);
   void fetch_trace(RunRecord& run);
   void fail_live(const Lock& lock, RunRecord& run, Status status, const std::string& cause);

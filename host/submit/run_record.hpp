@@ -13,6 +13,7 @@
 #include "../../runtime/records/task.hpp"
 #include "../collect/end_queue.hpp"
 #include "../load/loaded_graph.hpp"
+#include "../single/single_tasks.hpp"
 #include "../trace/trace.hpp"
 
 namespace flywheel::detail {
@@ -49,6 +50,25 @@ struct Listeners {
   std::vector<Listener> all;
 };
 
+/// A parameter that is a result of another run, or of a single task.
+struct TakenValue {
+  std::shared_ptr<RunRecord> run;  // null: of `single`
+  std::shared_ptr<SingleTask> single;
+  std::uint32_t from;   // bytes into the results
+  std::uint32_t to;     // bytes into the parameters
+  std::uint32_t bytes;  // at most 8
+};
+
+/// What a run follows and has not ended well so far.
+struct RunsBefore {
+  std::vector<std::shared_ptr<RunRecord>> runs;
+  std::vector<std::shared_ptr<SingleTask>> singles;
+  std::vector<TakenValue> values;  // of these
+  std::vector<std::shared_ptr<SingleTask>> pinned;
+
+  std::size_t size() const { return runs.size() + singles.size(); }
+};
+
 /// A run. The comments of the fields name the locks that guard them.
 struct RunRecord {
   explicit RunRecord(std::shared_ptr<LoadedGraph> loaded) : graph(std::move(loaded)) {}
@@ -58,9 +78,9 @@ struct RunRecord {
   void end_early(Status status, const std::string& why) {
     std::scoped_lock lock(mutex);
     // Relaxed: `done` is only stored under `mutex`, which is held.
-    const RunPhase before = phase.load(std::memory_order_relaxed);
-    if (before == RunPhase::done) return;
-    if (before == RunPhase::waiting) holds.reset();
+    const RunPhase was = phase.load(std::memory_order_relaxed);
+    if (was == RunPhase::done) return;
+    if (was == RunPhase::waiting) holds.reset(), before.reset();
     code = static_cast<std::uint32_t>(status);
     cause = why;
     ended_early = true;
@@ -68,6 +88,9 @@ struct RunRecord {
     phase.store(RunPhase::done, std::memory_order_release);
     announce_end();
   }
+
+  /// True if admission only ends the run. The caller holds the dispatcher's mutex.
+  bool will_not_run() const { return cancel_requested || predecessor_failed; }
 
   void add_listener(Listener listener) {
     if (!listeners) listeners = std::make_unique<Listeners>();
@@ -103,6 +126,15 @@ struct RunRecord {
   /// at the access says why relaxed suffices. It becomes `live` under the dispatcher's mutex, and `done` under `mutex`.
   /// The thread that finds it `live` under `mutex` collects the outcome, so only one thread does.
   std::atomic<RunPhase> phase{RunPhase::waiting};
+
+  /// Of a follower: what it follows; null: nothing. Dropped when it ends in the backlog or leaves its slot. From the submission
+  /// on guarded by the dispatcher's mutex.
+  std::unique_ptr<RunsBefore> before;
+  bool is_held = false;                // the backlog holds the run back; likewise
+  const RunRecord* held_by = nullptr;  // for this predecessor; null: for single tasks; likewise
+  bool predecessor_failed = false;     // the run will not run; likewise
+  std::uint32_t readers = 0;           // runs in flight that take results of this one on the device; likewise
+  bool keeps_slot = false;             // it has ended, and keeps its slot for these; likewise
 
   std::uint64_t place = 0;  // arrival number in the backlog; 0: never was in it; guarded by the dispatcher's mutex
 

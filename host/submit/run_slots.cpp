@@ -35,6 +35,33 @@ std::vector<RunSlots::RunPtr> RunSlots::abandon() {
   return all;
 }
 
+namespace {
+/// What a follower waits for on the device: what is left of the runs and single tasks before it.
+FollowedRuns followed_runs_of(const RunsBefore& before) {
+  FollowedRuns all{};
+  std::size_t k = 0;
+  for (const auto& one : before.runs)
+    all.slots[k] = static_cast<std::uint16_t>(one->slot), all.generations[k++] = one->generation;
+  for (const auto& one : before.singles)
+    all.slots[k] = static_cast<std::uint16_t>(one->slot), all.generations[k++] = one->generation;
+  for (std::size_t i = 0; i < before.values.size(); ++i) {
+    const TakenValue& value = before.values[i];
+    const std::uint32_t slot = value.run ? value.run->slot : value.single->slot;
+    all.values[i] = {value.from, static_cast<std::uint16_t>(slot), static_cast<std::uint8_t>(value.to),
+                     static_cast<std::uint8_t>(value.bytes)};
+  }
+  return all;
+}
+}  // namespace
+
+std::uint32_t flags_of(const RunRecord& run) {
+  std::uint32_t flags = run.packs ? kPhased | kPack : run.graph->constants.flags;
+  if (run.traced) flags |= kTraced;
+  if (run.before && run.before->size()) flags |= kFollows;
+  if (run.before && !run.before->values.empty()) flags |= kTakesValues;
+  return flags;
+}
+
 Message submission_of(const RunRecord& run) {
   const LoadedGraph& graph = *run.graph;
   Message message{graph.constants, {}};
@@ -43,14 +70,14 @@ Message submission_of(const RunRecord& run) {
   words.slot = run.slot;
   words.generation = run.generation;
   words.repeat = run.repeat;
-  if (run.packs) words.flags = kPhased | kPack;
-  if (run.traced) words.flags |= kTraced;
+  words.flags = flags_of(run);
   words.priority = run.priority;
   const std::uint64_t bank = graph.kind == GraphKind::dynamic ? graph.bank_address(run.bank) : 0;
   words.counters[0] = static_cast<std::uint32_t>(bank);
   words.counters[1] = static_cast<std::uint32_t>(bank >> 32);
   if (run.root) std::memcpy(message.carried, run.root.get(), sizeof(TaskRecord));
-  else if (words.param_bytes <= kInlineBytes) std::copy_n(run.params.begin(), words.param_bytes, message.carried);
+  else if (words.param_bytes <= most_carried(words.flags)) std::copy_n(run.params.begin(), words.param_bytes, message.carried);
+  if (words.flags & kFollows) put_followed_runs(message, followed_runs_of(*run.before));
   return message;
 }
 

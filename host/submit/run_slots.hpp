@@ -39,6 +39,8 @@ class RunSlots {
   std::uint32_t live_count_ = 0;
 };
 
+/// The GraphFlags of a run.
+std::uint32_t flags_of(const RunRecord& run);
 /// The inbox message that submits a run, which has its slot.
 Message submission_of(const RunRecord& run);
 

@@ -141,6 +141,7 @@ struct CpuPlatform {
   FLYWHEEL_TASK static void acquire_fence() {}
   FLYWHEEL_TASK static void fence() {}
   FLYWHEEL_TASK static void acquire_fence_of_system() {}  // acquire_fence() for words that the host stores
+  FLYWHEEL_TASK static void release_fence_of_system() {}  // release_fence() for words that the host loads
 
   // Operations of a whole warp. Only the inbox poller uses more than one lane.
   FLYWHEEL_TASK static constexpr std::uint32_t lane() { return 0; }

@@ -32,6 +32,7 @@ enum class Status : std::uint32_t {
   launch_refused = 20,
   task_threw = 21,
   single_emits = 22,
+  predecessor_failed = 23,
 };
 
 inline constexpr std::uint32_t kUserStatus = 64;
@@ -107,6 +108,9 @@ constexpr StatusText describe(Status status) {
     case Status::single_emits:
       return {"a task that was submitted without a graph called block.emit()",
               "return its value instead, or load a graph with the task: the runs of graphs have a stream"};
+    case Status::predecessor_failed:
+      return {"a run that this one was to follow failed, so this one did not run",
+              "see why that run failed, and submit both again"};
     case Status::workers_missing:
       return {"not all workers of the resident kernel started in time",
               "another program holds SMs: stop it, or start fewer workers with Options::workers; the kernel stays queued, so "

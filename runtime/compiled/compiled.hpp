@@ -228,7 +228,8 @@ FLYWHEEL_COLD void end_compiled(const CompiledRun& run, std::uint32_t passes) {
   if (suspended) return suspend_run<P>(*run.dev, line, {passes, 0});
   leave_collective<P>(*run.dev);
   P::device(line.iteration).store(passes - 1, Order::relaxed);
-  complete_run<P>(*run.dev, line.constants, false);  // releases all of the above
+  const Followers followers = complete_run<P>(*run.dev, line.constants, false);  // releases all of the above
+  if (followers.first) let_followers_in<P>(*run.dev, run.worker, followers, 0);
 }
 
 /// How a worker's part of a run ended.

@@ -36,7 +36,7 @@ class CpuExecutor {
   FLYWHEEL_TASK const TaskSlot& fetch_direct(std::uint32_t slot, const TaskRecord& record, std::uint32_t,
                                              const RunConstants& run) {
     task_slots_[slot].record = record;
-    task_slots_[slot].run = {run, 0, 0, 0, 0, 0, 0, {}, {}};
+    task_slots_[slot].run = {run, 0, 0, 0, 0, 0, 0, {}, {}, 0};
     return task_slots_[slot];
   }
   FLYWHEEL_TASK void keep_constants(std::uint32_t, const RunConstants&) const {}  // fetch_direct() has copied them

@@ -2,27 +2,32 @@
 // word that the host waits for. The finisher, the inbox poller, and phased and compiled runs include this header.
 #pragma once
 
-#include "roots.hpp"
+#include "followers.hpp"
 
 namespace flywheel::detail {
 
-/// Tells the host that the run in `slot` has ended, and counts it for the inbox poller. A thread that acquires the word
-/// sees all that the run's tasks wrote.
+/// Tells the host that the run in `slot` has ended, counts it for the inbox poller, and takes its followers, for
+/// let_followers_in(). A thread that acquires the word sees all that the run's tasks wrote.
 template <class P>
-FLYWHEEL_TASK void end_run(const DeviceState& dev, std::uint32_t slot, std::uint64_t word) {
+FLYWHEEL_TASK Followers end_run(const DeviceState& dev, std::uint32_t slot, std::uint64_t word) {
   // Release, system scope: pairs with the host's acquire loads in is_complete() and take_rest()
-  // (host/submit/completion.cpp). This thread has acquired the arrivals of all tasks, so their results and streamed
-  // values go with the word.
-  P::system(dev.completions[slot].word).store(word, Order::release);
+  // (host/submit/completion.cpp), and with the poller's in Enlistment. This thread has acquired the arrivals of all tasks, so
+  // their results and streamed values go with the word, and with the closed list. One fence for both: a second one would
+  // wait for the word to cross PCIe.
+  P::release_fence_of_system();
+  P::system(dev.completions[slot].word).store(word, P::kAfterRelease);
+  const Followers followers =
+      close_followers<P>(dev, slot, static_cast<std::uint32_t>(word >> 32), static_cast<std::uint32_t>(word) != 0);
   // Relaxed: pairs with MessageHandler::may_leave(), which only compares the number. After the word, off the critical
   // path.
   P::device(dev.control->finished.value).add(1, Order::relaxed);
+  return followers;
 }
 
 /// Completes a run: fills its completion slot and ends it. `clean`: no task failed or was skipped and no iteration was
-/// left out, so there is no fault or cancellation to look up.
+/// left out, so there is no fault or cancellation to look up. Returns its followers, like end_run().
 template <class P>
-FLYWHEEL_COLD void complete_run(const DeviceState& dev, const RunConstants& run, bool clean) {
+FLYWHEEL_COLD Followers complete_run(const DeviceState& dev, const RunConstants& run, bool clean) {
   RunState& state = dev.runs[run.slot];
   CompletionSlot& done = dev.completions[run.slot];
   // All relaxed. Loads: this thread has acquired the arrivals of the tasks that wrote these words; only `cancelled`,
@@ -40,7 +45,40 @@ FLYWHEEL_COLD void complete_run(const DeviceState& dev, const RunConstants& run,
     P::system(done.iterations).store(iteration + (code ? 0 : 1), Order::relaxed);
     P::system(done.emitted).store(P::device(state.emitted).load(Order::relaxed), Order::relaxed);
   }
-  end_run<P>(dev, run.slot, completion_word(run.generation, code));
+  return end_run<P>(dev, run.slot, completion_word(run.generation, code));
+}
+
+/// Ends a follower that does not run, because a predecessor has failed. Returns its own followers.
+template <class P>
+FLYWHEEL_COLD Followers end_follower(const DeviceState& dev, const RunConstants& run) {
+  constexpr std::uint32_t kNoTask = ~0u;  // the index behind it is 0: no task
+  record_fault<P>(dev.runs[run.slot], static_cast<std::uint32_t>(Status::predecessor_failed), kNoTask);
+  return complete_run<P>(dev, run, false);
+}
+
+/// After a run has ended: arrives at its followers. Returns a root that the worker runs next, of the `levels` most urgent
+/// priorities, or kEmptyMailbox.
+template <class P>
+FLYWHEEL_COLD std::uint64_t let_followers_in(const DeviceState& dev, std::uint32_t worker, Followers followers,
+                                             std::uint32_t levels) {
+  FollowerList<P> list(dev, worker, levels);
+  list.add(followers);
+  return list([&](const RunConstants& run) { return end_follower<P>(dev, run); });
+}
+
+/// The inbox poller, when the message of a follower has come: true if the run is not to be admitted now. It waits for its
+/// predecessors then, or has ended, since one has failed. No other run follows it yet: their messages come later.
+template <class P>
+FLYWHEEL_COLD bool waits_or_fails(const DeviceState& dev, const Message& message) {
+  const RunConstants& run = message.run;
+  Enlistment<P> enlistment(dev, run.slot);
+  if (enlistment(followed_runs_of(message))) return true;
+  if (enlistment.failed()) {
+    end_follower<P>(dev, run);
+    return true;
+  }
+  if (run.flags & kTakesValues) take_values<P>(dev, dev.runs[run.slot]);
+  return false;
 }
 
 /// Re-arms the run for one more iteration. False if this was the last one, or if the run failed, was cancelled or asked
@@ -69,15 +107,17 @@ FLYWHEEL_TASK bool begin_iteration(const DeviceState& dev, const RunConstants& r
 /// of the run failed.
 /// `count`: how many sinks this call arrives for: the last one and those that ended before it on this worker, see
 /// LongFinish::notify_run(). This thread has acquired what they wrote.
+/// Returns the followers of the run, if it has ended.
 template <class P>
-FLYWHEEL_TASK void arrive_sink(const DeviceState& dev, std::uint32_t worker, const RunConstants& run, bool alone, bool clean,
-                               std::uint32_t count = 1) {
+FLYWHEEL_TASK Followers arrive_sink(const DeviceState& dev, std::uint32_t worker, const RunConstants& run, bool alone,
+                                    bool clean, std::uint32_t count = 1) {
   // Release and acquire, as arrive() in counter.hpp: pairs with this line on other workers. All arrivals are
   // read-modify-writes, so the last one acquires what all sinks wrote and passes it on, in publish_roots() or
   // end_run().
-  if (!alone && P::device(dev.runs[run.slot].outstanding).fetch_add(0u - count, Order::acq_rel) != count) return;
-  if (begin_iteration<P>(dev, run)) publish_roots<P>(dev, worker, run);
-  else complete_run<P>(dev, run, alone && clean && run.repeat == 1);
+  if (!alone && P::device(dev.runs[run.slot].outstanding).fetch_add(0u - count, Order::acq_rel) != count) return {};
+  if (!begin_iteration<P>(dev, run)) return complete_run<P>(dev, run, alone && clean && run.repeat == 1);
+  publish_roots<P>(dev, worker, run);
+  return {};
 }
 
 }  // namespace flywheel::detail

@@ -34,6 +34,19 @@ FLYWHEEL_TASK inline bool may_keep(const DeviceState& dev, const PrefetchedTask&
   return dev.keep_successor && level <= task.waits_at;
 }
 
+/// After the last task of a run: lets the run's followers in. Returns what the worker keeps now: `kept`, or if that is
+/// kEmptyMailbox a root of a follower, unless something more urgent waits.
+template <class P>
+FLYWHEEL_COLD std::uint64_t go_on_with(const DeviceState& dev, std::uint32_t worker, Followers followers, std::uint64_t kept) {
+  std::uint32_t levels = 0;
+  if (dev.keep_successor && kept == kEmptyMailbox)
+    // Relaxed: hints, as in read_broadcast().
+    for (bool waits = false; levels < kPriorities && !waits; ++levels)
+      waits = P::device(dev.control->broadcast.queued[levels]).load(Order::relaxed) > 0;
+  const std::uint64_t root = let_followers_in<P>(dev, worker, followers, levels);
+  return root == kEmptyMailbox ? kept : root;
+}
+
 /// The long way to finish a task: failures, spawned tasks, several successors or predecessors. It works on a copy of
 /// the task, out of line, so that the short way stays short.
 template <class P>
@@ -84,8 +97,8 @@ class LongFinish {
       ++work_.sinks_done;
       return;
     }
-    arrive_sink<P>(dev_, id_, run_, single_ && run_.sinks == 1, !task_.failed,
-                   skips_batch() ? run_.sinks : 1 + work_.sinks_done);
+    work_.followers = arrive_sink<P>(dev_, id_, run_, single_ && run_.sinks == 1, !task_.failed,
+                                     skips_batch() ? run_.sinks : 1 + work_.sinks_done);
     work_.sinks_done = 0;
   }
   /// The task would have published the other tasks of its run: it arrives for all of them.
@@ -209,14 +222,18 @@ class Finisher {
   /// Finishes the task, the short way if possible. `ahead`: the prefetched task behind it.
   FLYWHEEL_TASK void operator()(PrefetchedTask& task, const PrefetchedTask& ahead) {
     const bool plain = task.runs && !(task.outcome.code | task.outcome.spawned | task.outcome.stop);
+    Followers followers{};
     if (plain && task.ends_run) {
-      end_run<P>(dev_, task.item.run, task.done);
+      followers = end_run<P>(dev_, task.item.run, task.done);
     } else if (plain && task.next != kEmptyMailbox) {
       forward(task);
     } else {
       const PrefetchedTask copy = task;  // its address is passed on: `task` itself stays in registers
       kept_ = finish_long_way<P>(dev_, id_, work_, copy, ahead.live ? ahead.task_slot : nullptr, kept_);
+      followers = work_.followers;
+      work_.followers = {};
     }
+    if (followers.first) kept_ = go_on_with<P>(dev_, id_, followers, kept_);
     let_go(task);
   }
 

@@ -10,13 +10,14 @@
 
 namespace flywheel::detail {
 
-/// Writes the line of a submitted run: the message's words become its constants, the rest is zeroed. All lanes call;
+/// Writes the line of a submitted run: the message's words become its constants, the rest is zeroed, but for the word of its
+/// followers, which a worker that ended the slot's last run may still be about to change. All lanes call;
 /// `mine` holds this lane's words of the message. One coalesced store on the GPU. Relaxed: after P::converge() the
 /// leading lane admits the run (see MessageHandler::admit()), which releases the line.
 template <class P>
 FLYWHEEL_TASK void open_line(RunLine& line, const std::uint32_t* mine) {
   auto* words = reinterpret_cast<std::uint32_t*>(&line);
-  for (std::uint32_t i = P::lane(), k = 0; i < sizeof(RunLine) / 4; i += P::lanes(), ++k)
+  for (std::uint32_t i = P::lane(), k = 0; i < offsetof(RunLine, followers) / 4; i += P::lanes(), ++k)
     P::device(words[i]).store(i < kRunWords ? mine[k] : 0, Order::relaxed);
 }
 
@@ -110,9 +111,10 @@ class MessageHandler {
     // Relaxed: pairs with the arrivals in arrive_sink(); the roots or the direct slot's item release it.
     P::device(run.outstanding).store(message.sinks, Order::relaxed);
     if (message.param_bytes) copy_params(run);
+    if (message.flags & kFollows && waits_or_fails<P>(dev_, carried_)) return;
     if (message.flags & kAllWorkers) return announce(run, message.slot);
     const bool has_inline_root = message.flags & kInlineRoot;
-    const std::uint64_t root = only_root(message);
+    const std::uint64_t root = only_root(dev_, message);
     if ((has_inline_root || message.root_count == 1) && offer_directly<P>(direct_slot_, root, carried_))
       return wait_for_direct_worker();
     if (has_inline_root) publish_items<P>(dev_, dev_.workers, 1, message.priority, &root);
@@ -130,17 +132,12 @@ class MessageHandler {
       if (spins % 8 == 7 && P::now_ns() - begin > kLongestNs) return;
   }
 
-  FLYWHEEL_TASK std::uint64_t only_root(const RunConstants& message) const {
-    const std::uint32_t record =
-        message.flags & kInlineRoot ? dev_.inline_base + message.slot : message.first_record + message.root_task;
-    return Item{record, static_cast<std::uint16_t>(message.slot), false}.pack();
-  }
-
   /// Copies the run's parameters: from the message, or from host memory if they are too long for it. Plain: Inbox::read()
   /// has acquired the source, and admitting the run releases the copy.
   FLYWHEEL_TASK void copy_params(RunState& run) const {
-    const unsigned char* from =
-        message_.param_bytes <= kInlineBytes ? carried_.carried : dev_.params + std::size_t{message_.slot} * kParamBytes;
+    const unsigned char* from = message_.param_bytes <= most_carried(message_.flags)
+                                    ? carried_.carried
+                                    : dev_.params + std::size_t{message_.slot} * kParamBytes;
     const auto* words = reinterpret_cast<const std::uint64_t*>(from);
     auto* to = reinterpret_cast<std::uint64_t*>(run.params);
     for (std::uint32_t i = 0; i < (message_.param_bytes + 7) / 8; ++i) to[i] = words[i];
@@ -289,8 +286,9 @@ class InboxPoller {
   FLYWHEEL_TASK static bool submits(const std::uint32_t* mine) {
     return word(mine, offsetof(RunConstants, op)) == static_cast<std::uint32_t>(InboxOp::submit);
   }
-  FLYWHEEL_TASK static bool has_inline_root(const std::uint32_t* mine) {
-    return submits(mine) && word(mine, offsetof(RunConstants, flags)) & kInlineRoot;
+  /// `without`: flags that the run must not have.
+  FLYWHEEL_TASK static bool has_inline_root(const std::uint32_t* mine, std::uint32_t without = 0) {
+    return submits(mine) && (word(mine, offsetof(RunConstants, flags)) & (kInlineRoot | without)) == kInlineRoot;
   }
 
   /// Takes the next message. False if it has not arrived.
@@ -310,7 +308,8 @@ class InboxPoller {
     bool alike = true;
     std::uint32_t inline_roots = 0;
     for_constants<kMostMessages>([&](auto e) {
-      alike = alike && e < arrived && has_inline_root(mine[e]) && word(mine[e], offsetof(RunConstants, priority)) == priority;
+      alike = alike && e < arrived && has_inline_root(mine[e], kFollows) &&
+              word(mine[e], offsetof(RunConstants, priority)) == priority;
       inline_roots += alike;
     });
     if (inline_roots < 2) {

@@ -49,6 +49,12 @@ struct RootList {
   }
 };
 
+/// The item of a run's only root, or of the root that came with its message.
+FLYWHEEL_TASK inline std::uint64_t only_root(const DeviceState& dev, const RunConstants& run) {
+  const std::uint32_t record = run.flags & kInlineRoot ? dev.inline_base + run.slot : run.first_record + run.root_task;
+  return Item{record, static_cast<std::uint16_t>(run.slot), false}.pack();
+}
+
 /// Marks the run in `slot` as one with roots left, before the first of them can be taken.
 template <class P>
 FLYWHEEL_TASK void open_roots(const DeviceState& dev, std::uint32_t slot, std::uint32_t level) {

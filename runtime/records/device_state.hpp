@@ -156,6 +156,7 @@ struct LocalWork {
   bool roots_open;                       // the run in `roots_slot` may have more roots to take
   bool roots_turn;                       // if a priority has roots and queued tasks, roots come first this time
   std::uint32_t epoch;                   // of the last announcement that this worker has followed
+  Followers followers;                   // of the run that a task has just ended, see LongFinish
   std::uint64_t ready[kPriorities][16];  // successors that became ready together
 };
 

@@ -8,7 +8,9 @@
 // task that belongs to no loaded graph, or the run's parameters.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 #include "../base/constants.hpp"
 #include "../base/platform.hpp"
@@ -23,9 +25,49 @@ enum class InboxOp : std::uint32_t { submit = 1, cancel = 2, park = 3, suspend =
 /// The payload of an entry. `cancel` uses slot and generation of `run`, `park` its operation alone.
 struct alignas(16) Message {
   RunConstants run;
-  // With kInlineRoot a TaskRecord; else the run's parameters, if they have at most kInlineBytes.
+  // With kInlineRoot a TaskRecord; else the run's parameters, if they have at most most_carried() bytes, and at the end
+  // the FollowedRuns of a follower.
   alignas(16) unsigned char carried[kInlineBytes];
 };
+
+/// The runs that a follower waits for, and the values that it takes from them. They were in flight when the message was
+/// written. Generation 0: none.
+struct FollowedRuns {
+  std::uint32_t generations[kMostPredecessors];
+  std::uint16_t slots[kMostPredecessors];
+  FollowedValue values[kMostValues];
+};
+inline constexpr std::uint32_t kFollowedWords = offsetof(FollowedRuns, values) / 4;
+inline constexpr std::uint32_t kFollowedRunsAt = kInlineBytes - sizeof(FollowedRuns);  // in `carried`
+
+/// Puts the predecessors of a follower, a run with kFollows, into its message. A record fills `carried`; then they lie in
+/// fields that only runs of loaded graphs use, and there are no values, since there are no parameters.
+inline void put_followed_runs(Message& message, const FollowedRuns& all) {
+  RunConstants& run = message.run;
+  if (!(run.flags & kInlineRoot)) {
+    memcpy(message.carried + kFollowedRunsAt, &all, sizeof all);
+    return;
+  }
+  std::uint32_t words[kFollowedWords];
+  memcpy(words, &all, sizeof words);
+  run.exec = words[0], run.serial = words[1], run.first_root = words[2], run.root_task = words[3];
+  run.counters[0] = words[4], run.counters[1] = words[5];
+}
+/// Takes them out of it.
+FLYWHEEL_TASK inline FollowedRuns followed_runs_of(const Message& message) {
+  const RunConstants& run = message.run;
+  const std::uint32_t words[] = {run.exec, run.serial, run.first_root, run.root_task, run.counters[0], run.counters[1]};
+  static_assert(sizeof words == 4 * kFollowedWords);
+  FollowedRuns all{};
+  if (run.flags & kInlineRoot) memcpy(&all, words, sizeof words);
+  else memcpy(&all, message.carried + kFollowedRunsAt, sizeof all);
+  return all;
+}
+
+/// Bytes of parameters that travel in the message of a run with these flags; longer ones lie in DeviceState::params.
+FLYWHEEL_TASK constexpr std::uint32_t most_carried(std::uint32_t flags) {
+  return flags & kFollows ? kFollowedRunsAt : kInlineBytes;
+}
 inline constexpr std::uint32_t kMessageWords = sizeof(Message) / 4;
 
 /// How many words of a message each lane holds at most.

@@ -4,6 +4,7 @@
 // last task writes the CompletionSlot in host memory.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 
@@ -12,9 +13,11 @@
 
 namespace flywheel::detail {
 
-inline constexpr std::uint32_t kParamBytes = 256;   // for all parameters of a run
-inline constexpr std::uint32_t kRunWords = 16;      // 32-bit words of RunConstants
-inline constexpr std::uint32_t kInlineBytes = 128;  // of a record, or of parameters, that travel in the submit message
+inline constexpr std::uint32_t kParamBytes = 256;      // for all parameters of a run
+inline constexpr std::uint32_t kRunWords = 16;         // 32-bit words of RunConstants
+inline constexpr std::uint32_t kInlineBytes = 128;     // of a record, or of parameters, that travel in the submit message
+inline constexpr std::uint32_t kMostPredecessors = 4;  // runs that one run waits for on the device
+inline constexpr std::uint32_t kMostValues = 4;        // results of theirs that it takes as parameters there
 
 /// The values that do not change while a run lives. The host sends them as the submit message; the inbox poller copies them.
 struct alignas(16) RunConstants {
@@ -49,6 +52,8 @@ enum GraphFlags : std::uint32_t {
   kPack = 16,                         // with kPhased: every worker packs the operands of its stream
   kTraced = 32,                       // compiled: the workers write a trace
   kInlineRoot = 64,                   // the run begins with the task whose record the message carries, see inbox.hpp
+  kFollows = 128,                     // the run is a follower: what the message carries ends with its FollowedRuns
+  kTakesValues = 256,                 // a follower some of whose parameters are results of its predecessors
   kAllWorkers = kPhased | kCompiled,  // a collective run: all workers take part
 };
 
@@ -77,9 +82,44 @@ struct alignas(128) RunLine {
   std::uint64_t
       barrier_base;    // collective runs: the word of the grid barrier when the run began, see MessageHandler::announce()
   ResumePoint resume;  // of a collective run; {0, 0} in one that was not suspended
-  std::uint64_t reserved[3];
+  std::uint64_t reserved[2];
+  std::uint64_t followers;  // see followers_word(). Its generations count on from run to run in the slot
 };
-static_assert(sizeof(RunLine) == 128);
+static_assert(sizeof(RunLine) == 128 && offsetof(RunLine, followers) == 120);
+
+/// The list of the followers of the run in a slot: {last generation that has ended:32 | it failed:1 | first link:31}. A link
+/// is a place in FollowState::next, see link_of(); 0: none.
+FLYWHEEL_TASK constexpr std::uint64_t followers_word(std::uint32_t ended, bool failed, std::uint32_t link) {
+  return (std::uint64_t{ended} << 32) | (std::uint64_t{failed} << 31) | link;
+}
+FLYWHEEL_TASK constexpr std::uint32_t followers_ended(std::uint64_t word) { return static_cast<std::uint32_t>(word >> 32); }
+FLYWHEEL_TASK constexpr bool followers_failed(std::uint64_t word) { return (word >> 31) & 1; }
+FLYWHEEL_TASK constexpr std::uint32_t followers_link(std::uint64_t word) { return word & ((1u << 31) - 1); }
+/// The link of the follower in `slot` in the list of its predecessor `k`.
+FLYWHEEL_TASK constexpr std::uint32_t link_of(std::uint32_t slot, std::uint32_t k) { return slot * kMostPredecessors + k + 1; }
+
+/// The followers of a run that has ended.
+struct Followers {
+  std::uint32_t first;  // link; 0: none
+  bool failed;          // the run has failed
+};
+
+/// A parameter of a follower that is a result of a predecessor.
+struct FollowedValue {
+  std::uint32_t from;  // bytes into the predecessor's results
+  std::uint16_t slot;  // of the predecessor
+  std::uint8_t to;     // bytes into the parameters
+  std::uint8_t bytes;  // at most 8; 0: none
+};
+static_assert(kParamBytes == 256);
+
+/// What a follower waits for.
+struct alignas(128) FollowState {
+  std::uint32_t waits;                    // predecessors that have not ended, and 1 while the inbox poller enlists the run
+  std::uint32_t failed;                   // 1: a predecessor has failed
+  std::uint32_t next[kMostPredecessors];  // the next link in each predecessor's list
+  FollowedValue values[kMostValues];      // with kTakesValues
+};
 
 /// The state of one run in flight: one run slot in device memory.
 struct RunState {
@@ -89,17 +129,25 @@ struct RunState {
   alignas(128) std::uint64_t emitted;      // tickets of the value stream taken so far, counted on from run to run
   std::uint64_t emit_limit;                // tickets below it have a free cell
   alignas(128) unsigned char params[kParamBytes];
+  FollowState follow;
 };
+
+/// Copies the constants of a run.
+template <class P>
+FLYWHEEL_TASK void copy_constants(RunConstants& to, RunLine& from) {
+  auto* words = reinterpret_cast<std::uint64_t*>(&from.constants);  // 8-byte atomics over pairs of fields, half as many loads
+  std::uint64_t copy[kRunWords / 2];
+  // Relaxed: pairs with the stores in open_line(), which the worker has acquired together with the task or the follower.
+  for (std::uint32_t i = 0; i < kRunWords / 2; ++i) copy[i] = P::device(words[i]).load(Order::relaxed);
+  memcpy(&to, copy, sizeof copy);
+}
 
 /// Copies to a worker's own line what a task needs of the run's line: the constants, `cancelled` and `iteration`.
 template <class P>
 FLYWHEEL_TASK void copy_line(RunLine& to, RunLine& from) {
-  auto* words = reinterpret_cast<std::uint64_t*>(&from.constants);  // 8-byte atomics over pairs of fields, half as many loads
-  std::uint64_t copy[kRunWords / 2];
-  // Relaxed, all: pair with the stores in open_line() and begin_iteration(), which the worker has acquired together with
-  // the task, and with the store of `cancelled` by the inbox poller, which is a hint that may arrive late.
-  for (std::uint32_t i = 0; i < kRunWords / 2; ++i) copy[i] = P::device(words[i]).load(Order::relaxed);
-  memcpy(&to.constants, copy, sizeof copy);
+  copy_constants<P>(to.constants, from);
+  // Relaxed, both: pair with the store in begin_iteration(), which the worker has acquired together with the task, and with
+  // the store of `cancelled` by the inbox poller, which is a hint that may arrive late.
   to.cancelled = P::device(from.cancelled).load(Order::relaxed);
   to.iteration = P::device(from.iteration).load(Order::relaxed);
 }

@@ -32,6 +32,7 @@ constexpr Wire kWires[] = {
     {"barrier", views::barrier},
     {"roots", views::roots},
     {"completion", views::completion},
+    {"followers", views::followers},
     {"announcement", views::announcement},
     {"spawn", views::spawn},
     {"report", views::report},
@@ -71,6 +72,12 @@ constexpr Mutation kMutations[] = {
     {"completion", "outstanding", Access::fetch_add, Order::acq_rel, Order::acquire},
     {"completion", "outstanding", Access::fetch_add, Order::acq_rel, Order::release},
     {"completion", "word", Access::store, Order::release, Order::relaxed},
+    {"followers", "list", Access::compare_exchange, Order::release, Order::relaxed},
+    {"followers", "list", Access::load, Order::acquire, Order::relaxed},
+    {"followers", "list", Access::exchange, Order::acq_rel, Order::acquire},
+    {"followers", "list", Access::exchange, Order::acq_rel, Order::release},
+    {"followers", "waits", Access::load, Order::acquire, Order::relaxed},
+    {"followers", "waits", Access::fetch_add, Order::acq_rel, Order::acquire},
     {"announcement", "announcement", Access::store, Order::release, Order::relaxed},
     {"announcement", "announcement", Access::load, Order::acquire, Order::relaxed},
     {"spawn", "pool", Access::store, Order::release, Order::relaxed},
@@ -117,7 +124,7 @@ const Wire& wire_of(const Mutation& mutation) {
 }
 
 std::string text_of(const Mutation& m) {
-  constexpr const char* kAccess[] = {"load", "store", "exchange", "fetch_add", "fetch_or", "fetch_and"};
+  constexpr const char* kAccess[] = {"load", "store", "exchange", "fetch_add", "fetch_or", "fetch_and", "compare_exchange"};
   constexpr const char* kOrder[] = {"relaxed", "acquire", "release", "acq_rel"};
   return std::string(m.wire) + ": " + std::string(m.words) + "." + kAccess[static_cast<int>(m.access)] + " " +
          kOrder[static_cast<int>(m.from)] + " -> " + kOrder[static_cast<int>(m.to)];

@@ -5,6 +5,7 @@
 
 #include "simulate/blocks.hpp"
 #include "simulate/emulated_bench.hpp"
+#include "simulate/workloads/followers.hpp"
 
 namespace flywheel::simulate::emulated {
 
@@ -194,6 +195,15 @@ void roots(Random& random) {
   expect(bench.runtime.stats().queue_peak <= options.queue_capacity, "stats().queue_peak is above Options::queue_capacity");
 }
 
+void followers(Random& random) {
+  const std::uint32_t count = 2 + random.below(5);
+  Options options = options_of(random, 4);
+  options.max_executables = 16;
+  Bench bench(random, options, count);
+  follow_at_random<Node, Leaf>(random, bench, count, expect);
+  bench.check_peak();
+}
+
 void run_shape(Random& random, Shape shape) {
   switch (shape) {
     case Shape::graphs:
@@ -212,6 +222,8 @@ void run_shape(Random& random, Shape shape) {
       return parks(random);
     case Shape::kept:
       return kept(random);
+    case Shape::followers:
+      return followers(random);
     default:
       return roots(random);
   }

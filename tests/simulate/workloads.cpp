@@ -39,6 +39,8 @@ void run_shape(Random& random, Shape shape) {
       return run_mixed(random);
     case Shape::new_work:
       return run_new_work(random);
+    case Shape::followers:
+      return run_followers(random);
     case Shape::runtimes:
       return run_runtimes(random);
     default:

@@ -26,11 +26,12 @@ enum class Shape {
   limits,
   views,
   new_work,
+  followers,
   any
 };
-inline constexpr const char* kShapeNames[] = {"graphs", "compiled", "phases",     "streams", "cancels",  "threads",
-                                              "parks",  "roots",    "priorities", "backlog", "gangs",    "spawns",
-                                              "mixed",  "runtimes", "limits",     "wires",   "new-work", "any"};
+inline constexpr const char* kShapeNames[] = {"graphs", "compiled",   "phases",   "streams",   "cancels", "threads", "parks",
+                                              "roots",  "priorities", "backlog",  "gangs",     "spawns",  "mixed",   "runtimes",
+                                              "limits", "wires",      "new-work", "followers", "any"};
 
 /// Runs the program that the seed says; what is wrong goes to finding(). Called on a fiber.
 void run_workload(std::uint64_t seed, Shape shape);

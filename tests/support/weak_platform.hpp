@@ -14,7 +14,7 @@
 
 namespace flywheel::testing {
 
-enum class Access { load, store, exchange, fetch_add, fetch_or, fetch_and };
+enum class Access { load, store, exchange, fetch_add, fetch_or, fetch_and, compare_exchange };
 
 /// On the words that the wire's test calls `words`, accesses that ask for `from` get `to`.
 struct Mutation {
@@ -58,7 +58,9 @@ class WeakRef {
   T fetch_and_if(bool wanted, T value, Order o) const { return wanted ? fetch_and(value, o) : T{0}; }
   void add(T value, Order o) const { native_.add(value, order(Access::fetch_add, o)); }
   void set(T wanted, Order o) const { native_.set(wanted, order(Access::fetch_or, o)); }
-  bool compare_exchange(T expected, T desired, Order o) const { return native_.compare_exchange(expected, desired, o); }
+  bool compare_exchange(T expected, T desired, Order o) const {
+    return native_.compare_exchange(expected, desired, order(Access::compare_exchange, o));
+  }
 
  private:
   Order order(Access access, Order outcome) const {

@@ -101,6 +101,48 @@ inline bool roots() {
   return flaws.none() && taken == kCargo / 10 * kRoots;
 }
 
+/// The inbox poller enlists a follower of one or two runs, which end meanwhile, before, or later. Whoever lets it in reads what
+/// all three have written.
+inline bool followers() {
+  constexpr std::uint32_t kFollower = 2;
+  TestDeviceState hand;
+  name_word("list", hand.dev.runs[0].line.followers);
+  name_word("waits", hand.dev.runs[kFollower].follow.waits);
+  RunConstants run{};
+  run.slot = kFollower;
+  run.root_count = 1;
+  run.flags = kRootsUniform | kRootsDense;
+  std::uint32_t cells[3] = {};
+  std::atomic<std::uint32_t> round{0}, ended{0};
+  Flaws flaws;
+  const auto follows_both = [](std::uint32_t r) { return r % 2 == 0; };  // else the first alone
+  const auto open = [&](std::uint32_t r) {
+    flaws.add(cells[0] != r + 1 || cells[kFollower] != r + 1 || (follows_both(r) && cells[1] != r + 1));
+    round.store(r + 1, std::memory_order_release);
+  };
+  const auto end = [&](std::uint32_t slot, std::uint32_t r) {
+    cells[slot] = r + 1;
+    FollowerList<P> list(hand.dev, slot, kPriorities);
+    list.add(close_followers<P>(hand.dev, slot, r + 1, false));
+    ended.fetch_add(1, std::memory_order_relaxed);
+    if (list([](const RunConstants&) { return Followers{}; }) != kEmptyMailbox) open(r);
+  };
+  const auto enlist = [&](std::uint32_t r) {
+    // In turns the follower comes before the ends, behind both, or at any time. Relaxed: it orders nothing.
+    if (r % 3 == 0) wait_for([&] { return ended.load(std::memory_order_relaxed) >= 2 * (r + 1); });
+    cells[kFollower] = r + 1;
+    hand.dev.runs[kFollower].line.constants = run;
+    if (!Enlistment<P>(hand.dev, kFollower)({{r + 1, follows_both(r) ? r + 1 : 0}, {0, 1}, {}})) open(r);
+  };
+  run_together(3, [&](std::uint32_t self) {
+    for (std::uint32_t r = 0; r < kCargo; ++r) {
+      wait_for([&] { return round.load(std::memory_order_acquire) >= r; });
+      self < kFollower ? end(self, r) : enlist(r);
+    }
+  });
+  return flaws.none();
+}
+
 /// Phased runs: the inbox poller tells all workers by the announcement.
 inline bool announcement() {
   TestDeviceState hand;

@@ -80,6 +80,7 @@ void run_gangs(Random& random);
 void run_spawns(Random& random);
 void run_mixed(Random& random);
 void run_new_work(Random& random);
+void run_followers(Random& random);
 void run_runtimes(Random& random);
 
 }  // namespace flywheel::simulate

@@ -24,6 +24,7 @@ constexpr Wire kWires[] = {
     {"barrier", views::barrier},
     {"roots", views::roots},
     {"completion", views::completion},
+    {"followers", views::followers},
     {"announcement", views::announcement},
     {"spawn", views::spawn},
     {"report", views::report},

@@ -19,6 +19,7 @@ struct FencedPlatform : CpuPlatform {
   static void release_fence() { std::atomic_thread_fence(std::memory_order_release); }
   static void acquire_fence() { std::atomic_thread_fence(std::memory_order_acquire); }
   static void acquire_fence_of_system() { acquire_fence(); }
+  static void release_fence_of_system() { release_fence(); }
   static void fence() { std::atomic_thread_fence(std::memory_order_acq_rel); }
 };
 #endif

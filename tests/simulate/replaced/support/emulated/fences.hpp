@@ -13,6 +13,7 @@ struct FencedPlatform : CpuPlatform {
   static void release_fence() { simulate::scoped_fence(Order::release, Scope::device); }
   static void acquire_fence() { simulate::scoped_fence(Order::acquire, Scope::device); }
   static void acquire_fence_of_system() { simulate::scoped_fence(Order::acquire, Scope::system); }
+  static void release_fence_of_system() { simulate::scoped_fence(Order::release, Scope::system); }
   static void fence() { simulate::scoped_fence(Order::acq_rel, Scope::device); }
 };
 

@@ -1,0 +1,183 @@
+// Runs that wait for runs. A follower is in flight, but its tasks are not published before its predecessors, runs in flight
+// too, have ended. completion.hpp lets followers in; the inbox poller enlists them.
+//
+// Each run slot has a list of followers, whose head, RunLine::followers, says also which generation has ended last:
+//
+//   the inbox poller   opens the follower's state, puts a link of it into the list of each predecessor, and then takes its
+//                      own place among those waited for away, so that nobody lets the run in before it is in all lists
+//   who ends a run     takes the list and closes it with one exchange, behind the completion word, and arrives at each
+//                      follower of the list; the last arrival lets the follower in, or ends it if a predecessor has failed
+//
+// Both change the head by read-modify-writes, so either the poller finds the list closed, or the exchange finds the link. The
+// host frees a slot when it sees the completion word, maybe before the exchange: then the next run of the slot finds the list
+// of the one before still open, and the poller waits for these few instructions before it enlists anybody there.
+//
+// The host keeps a follower back until its predecessors are in flight (host/submit/followers.hpp), and collective runs until
+// they have ended. So whatever a follower waits for needs nothing but workers, and ends.
+#pragma once
+
+#include "roots.hpp"
+
+namespace flywheel::detail {
+
+/// One thread, the inbox poller: puts links of a follower into the lists of its predecessors.
+template <class P>
+class Enlistment {
+ public:
+  FLYWHEEL_TASK Enlistment(const DeviceState& dev, std::uint32_t slot) : dev_(dev), slot_(slot), own_(dev.runs[slot].follow) {}
+
+  /// True if the run waits: a worker lets it in, maybe already has. False if all predecessors have ended: see failed().
+  FLYWHEEL_TASK bool operator()(const FollowedRuns& all) {
+    std::uint32_t count = 0;
+    for (std::uint32_t k = 0; k < kMostPredecessors; ++k) count += all.generations[k] != 0;
+    const bool only = count == 1;  // then no other arrival can come before the last
+    for (std::uint32_t i = 0; i < kMostValues; ++i) own_.values[i] = all.values[i];  // plain: enlist() releases them
+    // Relaxed, both: pair with FollowerList; enlist() releases them to the predecessor that finds the link.
+    P::device(own_.failed).store(0, Order::relaxed);
+    P::device(own_.waits).store(only ? 1 : count + 1, Order::relaxed);
+    std::uint32_t ended = only ? 0 : 1;
+    for (std::uint32_t k = 0; k < kMostPredecessors; ++k)
+      if (all.generations[k]) ended += !enlist(all.slots[k], all.generations[k], k);
+    if (only) return !ended;
+    // Release and acquire, like the arrivals in FollowerList: pairs with those of the predecessors that have ended meanwhile.
+    return P::device(own_.waits).fetch_add(0u - ended, Order::acq_rel) != ended;
+  }
+
+  /// Once no predecessor is left: true if one has failed. Relaxed: pairs with enlist() and FollowerList::add(); the arrivals
+  /// of all are acquired.
+  FLYWHEEL_TASK bool failed() const { return P::device(own_.failed).load(Order::relaxed); }
+
+ private:
+  /// Puts the link in front of the predecessor's list. False if that run has ended; then what it wrote is acquired.
+  FLYWHEEL_TASK bool enlist(std::uint32_t slot, std::uint32_t generation, std::uint32_t k) {
+    std::uint64_t& head = dev_.runs[slot].line.followers;
+    const std::uint32_t link = link_of(slot_, k);
+    std::uint64_t seen = followers_word(generation - 1, false, 0);  // a guess: most runs have one follower
+    for (;;) {
+      // Relaxed: pairs with FollowerList::next(); the exchange behind it releases it.
+      P::device(own_.next[k]).store(followers_link(seen), Order::relaxed);
+      // Release: pairs with the exchange in close_followers(). The follower's line, state, parameters and record go with it.
+      const std::uint64_t wanted = followers_word(generation - 1, followers_failed(seen), link);
+      if (P::device(head).compare_exchange(seen, wanted, Order::release)) return true;
+      const bool open = spin_until<P>(Views<P>{dev_}.wait(dev_.workers), WaitReason::end_of_run, &head, generation - 1,
+                                      [&](std::uint64_t& saw) {
+                                        // Acquire: pairs with close_followers(). If the list is closed, the follower's tasks
+                                        // see what the predecessor wrote.
+                                        seen = saw = P::device(head).load(Order::acquire);
+                                        return followers_ended(saw) + 1 - generation < 2;
+                                      });
+      if (!open) return true;  // aborted: nobody lets the run in
+      if (followers_ended(seen) == generation) break;
+    }
+    // Relaxed: pairs with failed() and FollowerList; the arrival in operator() releases it.
+    if (followers_failed(seen)) P::device(own_.failed).store(1, Order::relaxed);
+    return false;
+  }
+
+  const DeviceState& dev_;
+  const std::uint32_t slot_;
+  FollowState& own_;
+};
+
+/// Copies results of predecessors, in host memory, to the parameters of a follower: once all of them have ended, before it is
+/// let in. Plain: the caller has acquired the ends of the predecessors, whose slots the host keeps until the follower has
+/// ended; publishing the follower's roots releases the copies.
+template <class P>
+FLYWHEEL_COLD void take_values(const DeviceState& dev, RunState& run) {
+  for (std::uint32_t i = 0; i < kMostValues; ++i) {
+    const FollowedValue value = run.follow.values[i];
+    const unsigned char* from = value.slot < dev.run_slots ? dev.results + std::size_t{value.slot} * dev.result_bytes
+                                                           : dev.completions[value.slot].result;
+    for (std::uint32_t b = 0; b < value.bytes; ++b) run.params[value.to + b] = from[value.from + b];
+  }
+}
+
+/// By the thread that ends a run, behind the completion word: closes the list of its followers and takes it. The caller has
+/// called release_fence_of_system() for what followers see.
+template <class P>
+FLYWHEEL_TASK Followers close_followers(const DeviceState& dev, std::uint32_t slot, std::uint32_t generation, bool failed) {
+  // Acquire and release: pairs with both accesses in Enlistment::enlist(). FollowerList has the acquire fence, since most
+  // lists are empty.
+  const std::uint64_t closed = followers_word(generation, failed, 0);
+  return {followers_link(P::device(dev.runs[slot].line.followers).exchange(closed, P::kBetween)), failed};
+}
+
+/// The followers of a run that has ended, on the thread that ended it.
+template <class P>
+class FollowerList {
+ public:
+  /// `levels`: of so many of the most urgent priorities the caller takes one root itself, in place of publishing it.
+  FLYWHEEL_TASK FollowerList(const DeviceState& dev, std::uint32_t worker, std::uint32_t levels)
+      : dev_(dev),
+        worker_(worker),
+        levels_(levels) {}
+
+  /// Takes over the list of a run that has ended.
+  FLYWHEEL_TASK void add(Followers list) {
+    if (!list.first) return;
+    // Acquire fence: with the exchange in close_followers() it pairs with the release in Enlistment::enlist().
+    P::acquire_fence();
+    std::uint32_t last = list.first;
+    for (std::uint32_t link = list.first; link; link = next(link)) {
+      last = link;
+      // Relaxed: pairs with the load in operator(); this thread's arrival, below, releases it to the last one.
+      if (list.failed) P::device(run_of(link).follow.failed).store(1, Order::relaxed);
+    }
+    if (first_) P::device(next_of(last)).store(first_, Order::relaxed);  // relaxed: only this thread uses these links now
+    first_ = list.first;
+  }
+
+  /// Arrives at all followers and lets those in that wait for nothing more. end(constants) ends one whose predecessor has
+  /// failed, and returns its own followers: so a long chain fails without recursion. Returns
+  /// the root for the caller, or kEmptyMailbox.
+  template <class End>
+  FLYWHEEL_TASK std::uint64_t operator()(End&& end) {
+    while (first_) {
+      RunState& run = run_of(first_);
+      const std::uint32_t rest = next(first_);  // before the arrival: then the run may go, end, and its slot be used again
+      first_ = rest;
+      if (!arrive(run.follow)) continue;
+      RunConstants constants;
+      copy_constants<P>(constants, run.line);
+      // Relaxed: arrive() has acquired it.
+      if (P::device(run.follow.failed).load(Order::relaxed)) add(end(constants));
+      else publish(constants);
+    }
+    return kept_;
+  }
+
+ private:
+  FLYWHEEL_TASK RunState& run_of(std::uint32_t link) const { return dev_.runs[(link - 1) / kMostPredecessors]; }
+  FLYWHEEL_TASK std::uint32_t& next_of(std::uint32_t link) const {
+    return run_of(link).follow.next[(link - 1) % kMostPredecessors];
+  }
+  /// Relaxed: pairs with the store in enlist(), which the exchange has acquired, or with that in add() on this thread.
+  FLYWHEEL_TASK std::uint32_t next(std::uint32_t link) const { return P::device(next_of(link)).load(Order::relaxed); }
+
+  /// True if this is the last arrival: then all that the predecessors wrote is acquired.
+  FLYWHEEL_TASK bool arrive(FollowState& follow) const {
+    // Acquire: pairs with the arrivals below, on other threads. If only one is left, it is this one: no read-modify-write.
+    if (P::device(follow.waits).load(Order::acquire) == 1) return true;
+    // Release and acquire: pairs with this line on other threads and with the one in Enlistment. The last one passes on what
+    // all predecessors wrote.
+    return P::device(follow.waits).fetch_add(~0u, Order::acq_rel) == 1;
+  }
+
+  /// Publishes the roots of a follower, or keeps its only one.
+  FLYWHEEL_TASK void publish(const RunConstants& run) {
+    if (run.flags & kTakesValues) take_values<P>(dev_, dev_.runs[run.slot]);
+    const bool one = (run.flags & kInlineRoot) || run.root_count == 1;
+    if (!one || !(run.flags & kRootsUniform)) return publish_roots<P>(dev_, worker_, run);
+    const std::uint64_t root = only_root(dev_, run);
+    if (kept_ == kEmptyMailbox && run.priority < levels_) kept_ = root;
+    else publish_items<P>(dev_, worker_, 1, run.priority, &root);
+  }
+
+  const DeviceState& dev_;
+  const std::uint32_t worker_;
+  const std::uint32_t levels_;
+  std::uint64_t kept_ = kEmptyMailbox;
+  std::uint32_t first_ = 0;
+};
+
+}  // namespace flywheel::detail
