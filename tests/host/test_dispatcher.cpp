@@ -102,6 +102,35 @@ TEST_CASE("what a stream was to submit fails also while the kernel is parked") {
   CHECK(run.status() == Status::device_lost);
 }
 
+TEST_CASE("followers fail with the device, wherever they wait") {
+  Options options = on_cpu();
+  options.max_runs = 4;
+  options.overlap = 64;
+  Frail frail(options);
+  std::vector<Run> all{frail.hold(), frail.runtime.submit_after(nullptr, frail.counter)};
+  all.push_back(frail.runtime.submit(frail.counter, after(all[1])));
+  all.push_back(frail.runtime.submit(frail.counter, after(all[0])));
+  for (int i = 0; i < 20; ++i) all.push_back(frail.runtime.submit(frail.counter, after(all.back(), all[2])));
+  for (int i = 0; i < 20; ++i) all.push_back(frail.runtime.submit(frail.counter, after(all[all.size() - 20])));
+  for (Run& run : all) CHECK_FALSE(run.done());
+  frail.frailty->lost = true;
+  for (Run& run : all) REQUIRE(run.wait_for(std::chrono::seconds(30)));
+  frail.frailty->called_back = nullptr;
+  for (Run& run : all) CHECK(run.status() == Status::device_lost);
+  CHECK(frail.words.data()[0] == 0);
+}
+
+TEST_CASE("a run follows what a stream is to submit") {
+  Frail frail;
+  Run first = frail.runtime.submit_after(nullptr, frail.counter);
+  Run second = frail.runtime.submit(frail.counter, after(first));
+  CHECK_FALSE(second.wait_for(std::chrono::milliseconds(5)));
+  std::exchange(frail.frailty->called_back, nullptr)();
+  second.wait();
+  CHECK(first.done());
+  CHECK(frail.words.data()[0] == 2);
+}
+
 TEST_CASE("what a stream is to submit once the device is lost, or after shutdown(), fails at once") {
   Frail lost, over;
   Run live = lost.hold();
