@@ -63,6 +63,7 @@ void check_status(const RunCase& one, Status status) {
   if (status == natural_end(*one.spec)) return;
   const bool disturbed = fate.ends || fate.failing || fate.tight;
   if (status == Status::cancelled && (one.cancelled || disturbed)) return;
+  if (status == Status::predecessor_failed && one.follows) return;
   if (status == Status::aborted && disturbed) return;
   if (status == Status::stream_stalled && disturbed) return;
   if (is_of(status, {Status::device_lost, Status::launch_refused, Status::workers_missing}) && (fate.failing || fate.tight))

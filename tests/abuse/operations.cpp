@@ -25,6 +25,7 @@ constexpr Operation kOperations[] = {
     {"submit", 60, submit},
     {"submit_badly", 10, submit_badly},
     {"submit_after", 3, submit_after},
+    {"submit_follower", 16, submit_follower},
     {"submit_single", 20, submit_single},
     {"submit_range", 8, submit_range},
     {"submit_mixed", 4, submit_mixed},

@@ -51,6 +51,7 @@ void throw_from_callback(Actor& actor);
 void submit(Actor& actor);
 void submit_badly(Actor& actor);
 void submit_after(Actor& actor);
+void submit_follower(Actor& actor);
 /// Null if it could not be submitted.
 std::shared_ptr<RunCase> submit_one(Actor& actor, const std::shared_ptr<LoadedCase>& loaded);
 

@@ -89,6 +89,7 @@ struct RunCase {
   std::uint64_t in = 0;
   std::uint32_t passes = 1;
   bool traced = false;
+  bool follows = false;                  // other runs
   std::atomic<bool> cancelled{false};    // cancel() was called, or is about to be
   std::atomic<std::uint32_t> values{0};  // read from its stream
 };

@@ -140,4 +140,39 @@ void submit_after(Actor& actor) {
   if (tries(*room->fate, "submit_after()", submit)) actor.stage.runs.put(actor.dice.below(kRuns), std::move(one));
 }
 
+/// Behind up to six runs of the same runtime, in whatever state they are; may take a result of one as its parameter.
+void submit_follower(Actor& actor) {
+  const auto loaded = some_loaded(actor);
+  const auto room = loaded ? loaded->room.lock() : nullptr;
+  if (!room) return;
+  const Spec& spec = *loaded->spec;
+  std::vector<Run> before;
+  std::shared_ptr<RunCase> giver;
+  for (std::uint32_t i = actor.dice.between(1, 6); i; --i) {
+    const auto other = actor.stage.runs.get(actor.dice.below(kRuns));
+    if (!other || other->fate != loaded->fate) continue;
+    before.push_back(other->run);
+    if (!other->spec->refs.empty()) giver = other;
+  }
+  auto one = make_run(actor, *loaded);
+  one->traced = false;
+  one->follows = true;
+  const WaitsOn waits(actor.journal, room->fate);
+  const auto call = set(spec.call, one->call);
+  const auto passes = repeat(one->passes);
+  const auto start = [&] {
+    if (!giver || actor.dice.one_in(2)) {
+      one->run = room->runtime.submit(loaded->executable, call, set(spec.in, one->in), after(before), passes);
+      return;
+    }
+    const auto i = actor.dice.below(static_cast<std::uint32_t>(giver->spec->refs.size()));
+    one->in = giver->in * 7 + i;
+    one->run =
+        room->runtime.submit(loaded->executable, passes, after(before), call, set(spec.in, giver->run, giver->spec->refs[i]));
+  };
+  actor.journal.note(" %s, behind %zu%s, by %u", kKindNames[static_cast<int>(spec.kind)], before.size(),
+                     giver ? " with a giver" : "", room->fate->number);
+  if (tries(*room->fate, "submit() of a follower", start)) actor.stage.runs.put(actor.dice.below(kRuns), std::move(one));
+}
+
 }  // namespace flywheel::abuse
