@@ -193,7 +193,7 @@ void Dispatcher::give_up(Lock& lock, Status status, const char* cause) {
 }
 
 /// Fails all runs, now and later. Status::aborted means that the runtime was shut down; its kernel has been waited for
-/// then, and only a body that does not end keeps workers going.
+/// then.
 void Dispatcher::fail_everything(const Lock& lock, Status status, const std::string& cause) {
   const bool lost = status != Status::aborted;
   admission_.close(lock);
@@ -201,8 +201,8 @@ void Dispatcher::fail_everything(const Lock& lock, Status status, const std::str
   if (lost && gone_) return;  // done already
   if (lost) refuse_submissions(status, cause);
   if (status == Status::device_lost || status == Status::launch_refused) kernel_.note_failure(lock);
-  const bool workers_go_on = kernel_.resident(lock);
-  if (lost && workers_go_on) kernel_.abort_workers(lock);  // workers that have started must not spin for ever
+  const bool workers_go_on = lost && kernel_.resident(lock);
+  if (workers_go_on) kernel_.abort_workers(lock);  // workers that have started must not spin for ever
   ending_.end_all(lock, status, cause, workers_go_on);
   singles_.fail_all(status, cause, true);
 }

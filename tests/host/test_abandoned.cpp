@@ -71,26 +71,3 @@ TEST_CASE("a runtime whose runs were given up goes with them, also while a worke
   }
   CHECK(loaded.expired());
 }
-
-TEST_CASE("a graph that workers are still at is not freed by shutdown(), which waits only so long") {
-  Options options = on_cpu();
-  options.shutdown_timeout = std::chrono::milliseconds(1);
-  options.log_level = "off";
-  Runtime runtime = start<Sleep, Count>(options);
-  const Buffer<std::uint32_t> shown = runtime.allocate<std::uint32_t>(2);
-  Graph graph;
-  graph.add(Sleep{shown.data(), 1500});
-  Executable executable = runtime.load(graph);
-  const std::weak_ptr<LoadedGraph> loaded = executable.loaded();
-  Run run = runtime.submit(executable);
-  executable = {};
-  REQUIRE(eventually([&] { return peek_at(shown.data()[0]) == 1; }));
-  runtime.shutdown();
-  CHECK(run.status() == Status::aborted);
-  run = {};
-  const bool ended = peek_at(shown.data()[1]) != 0;
-  const bool freed = loaded.expired();
-  CHECK((ended || !freed));
-  CHECK(eventually([&] { return loaded.expired(); }, std::chrono::seconds(20)));
-  CHECK(peek_at(shown.data()[1]) == 1);
-}

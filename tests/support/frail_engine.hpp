@@ -58,7 +58,11 @@ class FrailEngine final : public ForwardingEngine {
 
   void launch(const DeviceState& dev) override {
     if (frailty_->refuses_launches) throw LaunchRefused("the test does not want it");
-    if (frailty_->blocks_in_launch) wait_in_launch();
+    if (frailty_->blocks_in_launch) {
+      wait_in_launch();
+      // Relaxed: only the value counts. Workers would leave at once, and nobody would join their threads.
+      if (CpuPlatform::device(dev.control->broadcast.abort).load(Order::relaxed)) return;
+    }
     dev_ = dev;
     queued_ = frailty_->never_starts;
     if (!queued_) inner_->launch(dev);
