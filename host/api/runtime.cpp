@@ -148,13 +148,14 @@ constexpr const char* kOtherRuntime = "after(): this run belongs to another runt
 void Runtime::follow(RunRecord& run, const Run& one) const {
   if (!one.record_) throw UsageError("after(): this Run is empty: take the one that Runtime::submit() returns");
   if (one.core_ != core()) throw UsageError(kOtherRuntime);
-  add_once(before(run).runs, one.record_);
+  // Most parts of a large batch have ended when another batch follows it.
+  if (!one.record_->ended_well()) add_once(before(run).runs, one.record_);
 }
 
 void Runtime::follow(RunRecord& run, const FutureBase& one) const {
   if (!one.task_) throw UsageError("after(): this Future is empty: take the one that Runtime::submit() returns");
   if (one.core_ != core()) throw UsageError(kOtherRuntime);
-  add_once(before(run).singles, one.task_);
+  if (!one.task_->ended_well()) add_once(before(run).singles, one.task_);
 }
 
 void Runtime::take_value(RunRecord& run, const Run& of, std::uint64_t graph, std::uint32_t from, std::uint32_t to,

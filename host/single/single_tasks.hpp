@@ -32,6 +32,9 @@ struct SingleTask {
   std::uint32_t code = 0;
   std::string cause;  // for codes of the library: what exactly happened
   alignas(16) std::array<unsigned char, kInlineResultBytes> result;
+
+  /// True once it has ended well; then what it wrote is visible. Acquire: pairs with the release store of `done`.
+  bool ended_well() const { return done.load(std::memory_order_acquire) && code == 0; }
 };
 
 /// Thread-safe.

@@ -15,10 +15,7 @@ namespace {
 /// Takes the values whose runs or single tasks have ended well as parameters of the run.
 void take_known_values(RunRecord& run) {
   std::erase_if(run.before->values, [&](const TakenValue& value) {
-    // Acquire, both: pair with the release stores of `done`, which publish code and results.
-    const bool done = value.run ? value.run->phase.load(std::memory_order_acquire) == RunPhase::done
-                                : value.single->done.load(std::memory_order_acquire);
-    if (!done || (value.run ? value.run->code : value.single->code)) return false;
+    if (!(value.run ? value.run->ended_well() : value.single->ended_well())) return false;
     const unsigned char* from = value.run ? value.run->results.data() : value.single->result.data();
     std::copy_n(from + value.from, value.bytes, run.params.begin() + value.to);
     return true;

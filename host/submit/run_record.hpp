@@ -89,6 +89,9 @@ struct RunRecord {
     announce_end();
   }
 
+  /// True once it has ended well; then what it wrote is visible. Acquire: pairs with the release stores of RunPhase::done.
+  bool ended_well() const { return phase.load(std::memory_order_acquire) == RunPhase::done && code == 0; }
+
   /// True if admission only ends the run. The caller holds the dispatcher's mutex.
   bool will_not_run() const { return cancel_requested || predecessor_failed; }
 

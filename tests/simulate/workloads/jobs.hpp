@@ -2,6 +2,8 @@
 #pragma once
 
 #include <atomic>
+#include <memory>
+#include <thread>
 
 #include "simulate/workloads/bench.hpp"
 
@@ -47,5 +49,25 @@ class Ledger {
   std::atomic<std::uint32_t> count_{0};
   Owed owed_[kMost];
 };
+
+/// Starts a runtime and threads that use it, user(runtime, ledger, seed) each, and checks what they leave behind. `acts`: of a
+/// thread, each of which may submit something or sleep for 20 ms.
+template <class User>
+void run_users(const Options& options, Random& random, std::uint32_t users, std::uint32_t acts, User&& user) {
+  // The dispatcher looks through all places of single tasks whenever it wakes while some are in flight.
+  constexpr std::uint64_t kRunsForAnAct = 50;
+  Runtime runtime = start_runtime(options);
+  describe_program(options, std::to_string(users) + " threads of " + std::to_string(acts) + " acts");
+  const auto ledger = std::make_unique<Ledger>();
+  Graph last;
+  last.add(Nop{});
+  const Executable any = runtime.load(last);
+  std::vector<std::thread> threads;
+  for (std::uint32_t i = 0; i < users; ++i) threads.emplace_back([&, seed = random.next()] { user(runtime, *ledger, seed); });
+  for (std::thread& thread : threads) thread.join();
+  owe(options, journal::size(), (1 + kRunsForAnAct) * users * acts, 20'000 * acts);
+  check_end(runtime, any);
+  ledger->check();
+}
 
 }  // namespace flywheel::simulate

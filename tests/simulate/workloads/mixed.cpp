@@ -152,21 +152,9 @@ class User {
 void run_mixed(Random& random) {
   Options options = options_of(random, 6);
   options.max_executables = 16;
-  Runtime runtime = start_runtime(options);
   const std::uint32_t users = 1 + random.below(3), acts = 3 + random.below(10);
-  describe_program(options, std::to_string(users) + " threads of " + std::to_string(acts) + " acts");
-  const auto ledger = std::make_unique<Ledger>();
-  Graph last;
-  last.add(Nop{});
-  const Executable any = runtime.load(last);
-  std::vector<std::thread> threads;
-  for (std::uint32_t i = 0; i < users; ++i)
-    threads.emplace_back([&, seed = random.next()] { User(runtime, *ledger, seed)(acts); });
-  for (std::thread& thread : threads) thread.join();
-  NewWork::owe_for(options, users * acts);
-  owe(options, journal::size(), users * acts, 20'000 * acts);
-  check_end(runtime, any);
-  ledger->check();
+  run_users(options, random, users, acts,
+            [acts](Runtime& runtime, Ledger& ledger, std::uint64_t seed) { User(runtime, ledger, seed)(acts); });
 }
 
 }  // namespace flywheel::simulate

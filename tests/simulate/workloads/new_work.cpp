@@ -109,21 +109,9 @@ void pour(Runtime& runtime, Ledger& ledger, std::uint64_t seed, std::uint32_t ac
 
 void run_new_work(Random& random) {
   const Options options = options_of(random, 8);
-  Runtime runtime = start_runtime(options);
   const std::uint32_t threads = 1 + random.below(3), acts = 3 + random.below(12);
-  describe_program(options, std::to_string(threads) + " threads of " + std::to_string(acts) + " acts");
-  const auto ledger = std::make_unique<Ledger>();
-  Graph last;
-  last.add(Nop{});
-  const Executable any = runtime.load(last);
-  std::vector<std::thread> all;
-  for (std::uint32_t i = 0; i < threads; ++i)
-    all.emplace_back([&, seed = random.next()] { pour(runtime, *ledger, seed, acts); });
-  for (std::thread& thread : all) thread.join();
-  NewWork::owe_for(options, threads * acts);
-  owe(options, journal::size(), threads * acts, 20'000 * acts);
-  check_end(runtime, any);
-  ledger->check();
+  run_users(options, random, threads, acts,
+            [acts](Runtime& runtime, Ledger& ledger, std::uint64_t seed) { pour(runtime, ledger, seed, acts); });
 }
 
 }  // namespace flywheel::simulate

@@ -19,9 +19,6 @@ class NewWork {
   void drop();
   bool held() const { return !singles_.empty() || !batches_.empty(); }
 
-  /// The dispatcher looks through all places of single tasks whenever it wakes while some are in flight.
-  static void owe_for(const Options& options, std::uint64_t submitted) { owe(options, 0, 50 * submitted); }
-
  private:
   template <class Handle>
   struct Submitted {
