@@ -85,6 +85,31 @@ std::shared_ptr<SingleTask> Runtime::submit_single(TaskRecord& record, std::type
   return core.dispatcher.submit(record, type, priority);
 }
 
+std::shared_ptr<RunRecord> Runtime::submit_follower(TaskRecord& record, std::type_index type, std::uint32_t result_bytes,
+                                                    const AfterRuns& after, Priority priority) {
+  Core& core = *this->core();
+  const DeviceState& dev = core.memory.dev();
+  if (result_bytes > dev.result_bytes)
+    throw CapacityError("a result of " + type_name(type) + " takes more than Options::result_bytes: raise it");
+  record.header.type = core.batch_blocks.type_index(type);
+  record.header.priority = static_cast<std::uint8_t>(Priority::inherit);
+  auto graph = std::make_shared<LoadedGraph>(nullptr);
+  graph->dev = &dev;
+  graph->single = true;
+  graph->task_count = 1;
+  graph->result_bytes = result_bytes;
+  graph->free_banks = {0};
+  graph->types = {type};
+  graph->constants.root_count = graph->constants.sinks = 1;
+  graph->constants.flags = kRootsUniform | kRootsDense | kInlineRoot;
+  auto run = std::make_shared<RunRecord>(std::move(graph));
+  run->root = std::make_unique<TaskRecord>(record);
+  apply(*run, priority);
+  apply(*run, after);
+  start(run);
+  return run;
+}
+
 void Runtime::check_buffer(std::type_index type, std::size_t task, const char* name, const void* pointer) const {
   if (core()->heap.holds(pointer)) return;
   const std::string wrong = core_->engine->check_pointer(pointer);

@@ -153,6 +153,7 @@ void Runtime::follow(RunRecord& run, const Run& one) const {
 }
 
 void Runtime::follow(RunRecord& run, const FutureBase& one) const {
+  if (one.run_) return follow(run, Run(one.core_, one.run_));
   if (!one.task_) throw UsageError("after(): this Future is empty: take the one that Runtime::submit() returns");
   if (one.core_ != core()) throw UsageError(kOtherRuntime);
   if (!one.task_->ended_well()) add_once(before(run).singles, one.task_);
@@ -169,7 +170,7 @@ void Runtime::take_value(RunRecord& run, const Run& of, std::uint64_t graph, std
 }
 
 void Runtime::take_value(RunRecord& run, const FutureBase& of, std::uint32_t to, std::uint32_t bytes) {
-  before(run).values.push_back({nullptr, of.task_, 0, to, bytes});
+  before(run).values.push_back({of.run_, of.task_, 0, to, bytes});
 }
 
 void Runtime::check_param(const RunRecord& run, std::uint32_t graph, std::uint32_t offset, std::size_t bytes) {
@@ -195,30 +196,6 @@ Pause::~Pause() {
 bool Runtime::on_gpu() const { return core()->engine->is_gpu(); }
 std::uint32_t Runtime::workers() const { return core()->engine->workers(); }
 std::string Runtime::device() const { return core()->engine->name(); }
-
-Stats Runtime::stats() {
-  const DeviceState& dev = core()->memory.dev();
-  // Workers that have just finished the last run are about to publish their counts: wait for them.
-  if (core_->dispatcher.counters().completed == core_->dispatcher.counters().submitted)
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  std::vector<WorkerStats> each(dev.workers);
-  std::vector<QueueWords> queues(kPriorities);
-  core_->engine->copy_to_host(each.data(), dev.stats, each.size() * sizeof(WorkerStats));
-  core_->engine->copy_to_host(queues.data(), dev.queue_words, queues.size() * sizeof(QueueWords));
-  const DispatcherCounters runs = core_->dispatcher.counters();
-  Stats all{device(),       workers(),     0,          0,          0, 0, 0, 0, 0, runs.submitted, runs.completed, runs.direct,
-            runs.peak_live, runs.launches, runs.parks, runs.yields};
-  for (const WorkerStats& one : each) {
-    all.tasks += one.tasks;
-    all.skipped += one.skipped;
-    all.kept += one.kept;
-    all.handed += one.handed;
-    all.queued += one.queued;
-    all.idle_polls += one.polls;
-  }
-  for (const QueueWords& queue : queues) all.queue_peak = std::max<std::uint64_t>(all.queue_peak, queue.peak.value);
-  return all;
-}
 
 void Runtime::shutdown() {
   if (core_ && !core_->is_ours()) return;

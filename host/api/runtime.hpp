@@ -14,6 +14,7 @@
 #include "../futures/run.hpp"
 #include "../load/executable.hpp"
 #include "buffer.hpp"
+#include "stats.hpp"
 
 namespace flywheel {
 
@@ -72,23 +73,6 @@ ParamOfFuture<T> set(Param<T> param, const Future<T>& future) {
 /// A run option: records what each role of each worker does, and when; see Run::trace(). For runs of compiled graphs.
 struct Traced {};
 inline constexpr Traced traced{};
-
-/// Statistics, counted since the start. Workers publish their counts only when they are idle, so the counts of a busy
-/// runtime lag behind.
-struct Stats {
-  std::string device;
-  std::uint32_t workers;
-  std::uint64_t tasks;       // bodies that ran
-  std::uint64_t skipped;     // tasks whose predecessors failed, or whose run was cancelled
-  std::uint64_t kept;        // successors that a worker kept for itself
-  std::uint64_t handed;      // tasks that were delivered to an idle worker
-  std::uint64_t queued;      // tasks that waited in a queue
-  std::uint64_t idle_polls;  // polls of idle workers
-  std::uint64_t queue_peak;  // most tasks that a push has left in a ready queue; pushes to an empty queue are not counted
-  std::uint64_t submitted, completed, direct, peak_live;  // runs; direct: not through the backlog; peak_live: in flight at once
-  std::uint64_t launches, parks;                          // of the kernel; equal while it is not resident
-  std::uint64_t yields;                                   // of the parks: the kernel gave the GPU back with its work kept
-};
 
 /// Thread-safe, except for moving. Runs, executables and buffers may outlive the runtime: they keep the memory that
 /// they need.
@@ -152,15 +136,14 @@ class Runtime {
   ///   flywheel::Future<float> result = rt.submit(Square{3.f});
   template <detail::Submittable Task>
   Future<detail::ResultOf<Task>> submit(const Task& task, Priority priority = Priority::normal) {
-    static_assert(detail::check_task_type<Task>());
-    constexpr bool has_result = detail::bytes_of_result<detail::ResultOf<Task>>() != 0;
-    if constexpr (detail::Asks<const Task>::buffers)
-      task.buffers([&](const char* name, const void* pointer) { check_buffer(typeid(Task), 0, name, pointer); });
-    detail::TaskRecord record;
-    record.header = {};
-    record.header.result_offset = has_result ? kResultInCompletion : kNoResult;
-    std::memcpy(record.args, &task, sizeof(Task));
+    detail::TaskRecord record = record_of(task, kResultInCompletion);
     return {core(), submit_single(record, typeid(Task), priority)};
+  }
+  /// The same for a task that starts when what after() names has ended: rt.submit(Square{3.f}, after(run, future)).
+  template <detail::Submittable Task>
+  Future<detail::ResultOf<Task>> submit(const Task& task, const AfterRuns& after, Priority priority = Priority::normal) {
+    detail::TaskRecord record = record_of(task, 0);
+    return {core(), submit_follower(record, typeid(Task), sizeof_result<Task>(), after, priority)};
   }
   /// Submits tasks of one type without a graph: no load, and no limit to their number. Returns when the last of them is on
   /// its way; while all blocks are in use it waits for tasks to end. Tasks of a higher priority run first. Throws GraphError
@@ -247,7 +230,22 @@ class Runtime {
     return detail::bytes_of_result<detail::ResultOf<Task>>();
   }
 
+  /// The record of a task of its own, whose result, if there is one, goes to `result_offset`.
+  template <class Task>
+  detail::TaskRecord record_of(const Task& task, std::uint32_t result_offset) const {
+    static_assert(detail::check_task_type<Task>());
+    if constexpr (detail::Asks<const Task>::buffers)
+      task.buffers([&](const char* name, const void* pointer) { check_buffer(typeid(Task), 0, name, pointer); });
+    detail::TaskRecord record;
+    record.header = {};
+    record.header.result_offset = sizeof_result<Task>() ? result_offset : kNoResult;
+    std::memcpy(record.args, &task, sizeof(Task));
+    return record;
+  }
+
   const std::shared_ptr<detail::Core>& core() const;
+  std::shared_ptr<detail::RunRecord> submit_follower(detail::TaskRecord& record, std::type_index type,
+                                                     std::uint32_t result_bytes, const AfterRuns& after, Priority priority);
   std::shared_ptr<detail::SingleTask> submit_single(detail::TaskRecord& record, std::type_index type, Priority priority);
   void check_buffer(std::type_index type, std::size_t task, const char* name, const void* pointer) const;
   void submit_parts(detail::BatchParts& batch, std::type_index type, std::uint32_t result_bytes, std::size_t count,

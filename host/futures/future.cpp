@@ -1,7 +1,9 @@
 #include "future.hpp"
 
 #include "../base/back_off.hpp"
+#include "../plan/task_name.hpp"
 #include "core.hpp"
+#include "run.hpp"
 #include "run_error.hpp"
 
 namespace flywheel::detail {
@@ -10,45 +12,47 @@ namespace {
 using Clock = std::chrono::steady_clock;
 }  // namespace
 
-SingleTask& FutureBase::task() {
-  if (!task_) throw UsageError("this Future is empty: take the one that Runtime::submit() returns");
+void FutureBase::require_task() const {
+  if (!task_ && !run_) throw UsageError("this Future is empty: take the one that Runtime::submit() returns");
   core_->require_ours();
-  return *task_;
 }
 
 bool FutureBase::done() {
-  SingleTask& one = task();
-  return core_->dispatcher.singles().collect(one);
+  require_task();
+  return run_ ? Run(core_, run_).done() : core_->dispatcher.singles().collect(*task_);
 }
 
 bool FutureBase::wait_until(Clock::time_point limit) {
-  SingleTask& one = task();
+  require_task();
+  if (run_) return Run(core_, run_).wait_until(limit);
   SingleTasks& singles = core_->dispatcher.singles();
-  for (BackOff pause; !singles.collect(one); pause.pause())
+  for (BackOff pause; !singles.collect(*task_); pause.pause())
     if (pause.now_and_then() && Clock::now() > limit) return false;
   return true;
 }
 
 void FutureBase::wait() {
   wait_until(Clock::time_point::max());
-  if (task_->code != 0) throw_run_error(task_->code, "a single task (" + type_name(task_->type) + ")", task_->cause);
+  if (run_ && run_->code != 0) throw_run_error(run_->code, run_->fault_task ? run_->graph->task_name(0) : "", run_->cause);
+  if (task_ && task_->code != 0) throw_run_error(task_->code, single_task_text(task_->type), task_->cause);
 }
 
 bool FutureBase::wait_for(std::chrono::nanoseconds limit) { return wait_until(time_in(limit)); }
 
 Status FutureBase::status() {
   wait_until(Clock::time_point::max());
-  return RunError(task_->code, "").status();
+  return RunError(run_ ? run_->code : task_->code, "").status();
 }
 
 void FutureBase::cancel() {
-  SingleTask& one = task();
-  core_->dispatcher.cancel(one);
+  require_task();
+  if (run_) core_->dispatcher.cancel(run_);
+  else core_->dispatcher.cancel(*task_);
 }
 
 const unsigned char* FutureBase::result() {
   wait();
-  return task_->result.data();
+  return run_ ? run_->results.data() : task_->result.data();
 }
 
 }  // namespace flywheel::detail

@@ -17,6 +17,7 @@ class Runtime;
 
 namespace detail {
 struct Core;
+struct RunRecord;
 struct SingleTask;
 
 /// What all futures have. Copies refer to the same task. The task goes on when the last of them is gone. A
@@ -25,6 +26,8 @@ class FutureBase {
  public:
   FutureBase() = default;
   FutureBase(std::shared_ptr<Core> core, std::shared_ptr<SingleTask> task) : core_(std::move(core)), task_(std::move(task)) {}
+  /// Of a task that follows others: it is a run of its own.
+  FutureBase(std::shared_ptr<Core> core, std::shared_ptr<RunRecord> run) : core_(std::move(core)), run_(std::move(run)) {}
 
   /// Waits until the task has ended. Throws RunError if it failed or was cancelled.
   void wait();
@@ -44,11 +47,13 @@ class FutureBase {
  private:
   friend class flywheel::Runtime;  // after() and set()
 
-  SingleTask& task();
+  void require_task() const;
   bool wait_until(std::chrono::steady_clock::time_point limit);
 
   std::shared_ptr<Core> core_;
+  // At most one of them is set.
   std::shared_ptr<SingleTask> task_;
+  std::shared_ptr<RunRecord> run_;
 };
 }  // namespace detail
 

@@ -125,8 +125,9 @@ class Run {
   void let_stream_wait(CudaStream stream);
 
  private:
-  friend struct detail::RunWaits;  // when_any() and when_all()
-  friend class Runtime;            // after()
+  friend struct detail::RunWaits;   // when_any() and when_all()
+  friend class detail::FutureBase;  // a future of a run
+  friend class Runtime;             // after()
 
   detail::RunRecord& record();
   void drain();

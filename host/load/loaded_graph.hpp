@@ -37,6 +37,7 @@ struct LoadedGraph {
   const DeviceState* dev = nullptr;
   std::uint64_t graph_id = 0;
   GraphKind kind = GraphKind::dynamic;
+  bool single = false;  // its only task was submitted without a graph, and follows others
   std::uint32_t first_record = 0;
   std::uint32_t task_count = 0;
   std::uint32_t result_bytes = 0;

@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "../engine/thrown_texts.hpp"
-#include "../plan/graph.hpp"
+#include "../plan/task_name.hpp"
 
 namespace flywheel::detail {
 
@@ -136,7 +136,7 @@ std::uint32_t SingleTasks::generation_in(std::uint32_t slot) {
 std::string SingleTasks::name_in(std::uint32_t slot) {
   Place& place = places_[slot - dev_.run_slots];
   const Locked here(place);
-  return place.task ? "a single task (" + type_name(place.task->type) + ")" : "a single task";
+  return place.task ? single_task_text(place.task->type) : "a single task";
 }
 
 bool SingleTasks::fail(std::uint32_t slot, Status status, const std::string& cause) {

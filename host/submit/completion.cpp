@@ -4,7 +4,7 @@
 #include <mutex>
 
 #include "../engine/thrown_texts.hpp"
-#include "../plan/graph.hpp"
+#include "../plan/task_name.hpp"
 
 namespace flywheel::detail {
 
@@ -106,7 +106,7 @@ std::string predecessor_failure(const RunRecord& run) {
   for (const std::shared_ptr<SingleTask>& one : run.before->singles)
     // Acquire: pairs with finish() and fail() in SingleTasks.
     if (one->done.load(std::memory_order_acquire) && one->code)
-      return failure_text(one->code, "a single task (" + type_name(one->type) + ")", one->cause);
+      return failure_text(one->code, single_task_text(one->type), one->cause);
   for (const std::shared_ptr<RunRecord>& one : run.before->runs) {
     // Acquire: pairs with the release stores of `done`; what is read below is written before them.
     if (one->phase.load(std::memory_order_acquire) != RunPhase::done || !one->code) continue;

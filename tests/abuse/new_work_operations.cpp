@@ -42,6 +42,17 @@ void start_single(Actor& actor, Room& room, WorkCase& one) {
   one.future = room.runtime.submit(task_of(one, 0), some_priority(actor));
 }
 
+/// Behind up to three runs of the same runtime, in whatever state they are.
+void start_behind(Actor& actor, Room& room, WorkCase& one) {
+  AfterRuns before;
+  for (std::uint32_t i = actor.dice.below(4); i; --i) {
+    const auto other = actor.stage.runs.get(actor.dice.below(kRuns));
+    if (other && other->fate == one.outcome.fate) before.runs.push_back(other->run);
+  }
+  one.outcome.follows = true;
+  one.future = room.runtime.submit(task_of(one, 0), before, some_priority(actor));
+}
+
 void start_batch(Actor& actor, Room& room, WorkCase& one) {
   std::vector<Alone> tasks;
   for (std::uint32_t i = 0; i < one.outcome.spec->tasks; ++i) tasks.push_back(task_of(one, i));
@@ -134,7 +145,7 @@ void misuse_empty() {
 
 void submit_single(Actor& actor) {
   const std::uint32_t times = actor.dice.one_in(6) ? actor.dice.below(40) : 1;
-  for (std::uint32_t i = 0; i < times; ++i) start(actor, Kind::single, 1, start_single);
+  for (std::uint32_t i = 0; i < times; ++i) start(actor, Kind::single, 1, actor.dice.one_in(4) ? start_behind : start_single);
 }
 
 void submit_range(Actor& actor) {

@@ -68,6 +68,24 @@ TEST_CASE("a failure passes down a chain on the device") {
   CHECK(bench.get(2) == 0);
 }
 
+TEST_CASE("single tasks follow runs, batches and single tasks") {
+  Bench bench(on_gpu());
+  Executable held;
+  Run gate = bench.hold(0, held);
+  Run first = bench.runtime.submit(bench.counter(2), after(gate));
+  Batch<void> counts = bench.runtime.submit(std::vector<Count>(1999, Count{bench.at(2)}), after(first));
+  std::vector<Future<std::uint32_t>> chain{bench.runtime.submit(Load{bench.at(2)}, after(counts))};
+  for (int i = 0; i < 300; ++i) chain.push_back(bench.runtime.submit(Load{bench.at(2)}, after(chain.back())));
+  Future<void> fails = bench.runtime.submit(Fail{3, 0}, after(chain.back()));
+  Future<void> behind = bench.runtime.submit(Count{bench.at(2)}, after(fails));
+  CHECK_FALSE(chain[0].done());
+  bench.put(1, 1);
+  for (Future<std::uint32_t>& one : chain) CHECK(one.get() == 2000);
+  CHECK(fails.status() == Status::task_failed);
+  CHECK(behind.status() == Status::predecessor_failed);
+  CHECK(bench.get(2) == 2000);
+}
+
 TEST_CASE("random graphs of followers do what a plain loop does") {
   for (int round = 0; round < 20; ++round) {
     FLYWHEEL_TEST_SEED(seed);

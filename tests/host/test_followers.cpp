@@ -300,6 +300,56 @@ TEST_CASE("runs of all kinds follow single tasks, and batches follow and are fol
   }
 }
 
+TEST_CASE("a single task follows runs, batches and single tasks, and is followed") {
+  for (const std::uint32_t slots : {1, 2, 256})
+    for (const Kind kind : kKinds) {
+      Bench bench(with_slots(slots, 3));
+      Executable held;
+      Run gate = bench.hold(0, held);
+      Run first = bench.runtime.submit(logger(bench, 1, kind), after(gate));
+      Batch<void> counts = bench.runtime.submit(std::vector<Count>(700, Count{bench.at(2)}), after(first));
+      Future<std::uint32_t> all = bench.runtime.submit(Load{bench.at(2)}, after(counts, first), Priority::high);
+      Future<std::uint32_t> one = bench.runtime.submit(Load{bench.at(8)}, after(all));
+      Graph graph;
+      const auto param = graph.param<std::uint64_t>();
+      const auto read = graph.add(Read{param});
+      Future<std::uint64_t> nine = bench.runtime.submit(Square{3}, after(all));
+      Run last = bench.runtime.submit(load(bench, graph, kind), set(param, nine), after(one));
+      CHECK_FALSE(all.done());
+      CHECK_FALSE(one.wait_for(std::chrono::milliseconds(1)));
+      bench.put(1, 1);
+      CHECK(last.get(read) == 9);
+      CHECK(all.get() == 700);
+      CHECK(one.status() == Status::ok);
+      CHECK(one.get() == 1);
+      CHECK(bench.runtime.submit(Square{5}, after(all, last)).get() == 25);  // all have ended
+      CHECK(bench.runtime.submit(Square{6}, AfterRuns{}).get() == 36);
+    }
+}
+
+TEST_CASE("a single task that follows fails, is cancelled and is refused like any") {
+  Bench bench(on_cpu());
+  Executable held;
+  Run gate = bench.hold(0, held);
+  Future<void> fails = bench.runtime.submit(Fail{3, 0}, after(gate));
+  Future<void> behind = bench.runtime.submit(Count{bench.at(2)}, after(fails));
+  Future<void> cancelled = bench.runtime.submit(Count{bench.at(2)}, after(gate));
+  cancelled.cancel();
+  bench.put(1, 1);
+  CHECK(fails.status() == Status::task_failed);
+  check_says(error_of<RunError>([&] { fails.wait(); }), {"own code, 3, in a single task (", "Fail)", "Remedy: "});
+  CHECK(behind.status() == Status::predecessor_failed);
+  check_says(error_of<RunError>([&] { behind.get(); }), {"was to follow failed", "own code, 3, in a single task ("});
+  CHECK(cancelled.status() == Status::cancelled);
+  CHECK(bench.get(2) == 0);
+  check_says(error_of<UsageError>([&] { bench.runtime.submit(Square{1}, after(Run{})); }), {"this Run is empty"});
+  check_says(error_of<UsageError>([&] { bench.runtime.submit(Square{1}, after(Future<void>{})); }), {"this Future is empty"});
+  Bench other(on_cpu());
+  Future<std::uint64_t> foreign = other.runtime.submit(Square{1}, AfterRuns{});
+  check_says(error_of<UsageError>([&] { bench.runtime.submit(Square{1}, after(foreign)); }), {"another runtime"});
+  check_says(error_of<GraphError>([&] { bench.runtime.submit(Count{nullptr}, after(fails)); }), {"null"});
+}
+
 TEST_CASE("a single task that fails or is cancelled fails the runs that follow it") {
   for (const std::uint32_t slots : {1, 256}) {
     Bench bench(with_slots(slots, 1));

@@ -21,6 +21,27 @@ TEST_CASE("a single task gives its result") {
   Future<void> count = bench.runtime.submit(Count{bench.at(0)}, Priority::high);
   count.get();
   CHECK(bench.get(0) == 1);
+  Future<std::uint64_t> follower = bench.runtime.submit(Square{3}, after(count));
+  CHECK(follower.get() == 9);  // a run, not a single task
+  const Stats stats = bench.runtime.stats();
+  CHECK(stats.singles_submitted == 2);
+  CHECK(stats.singles_completed == 2);
+  CHECK(stats.submitted == 1);
+}
+
+TEST_CASE("the statistics count single tasks in flight") {
+  Bench bench(on_cpu(1));
+  Future<void> gate = bench.runtime.submit(Gate{bench.at(0), bench.at(1)});
+  REQUIRE(eventually([&] { return bench.get(0) == 1; }));
+  Future<void> behind = bench.runtime.submit(Count{bench.at(2)});
+  Stats stats = bench.runtime.stats();
+  CHECK(stats.singles_submitted == 2);
+  CHECK(stats.singles_completed == 0);
+  bench.put(1, 1);
+  behind.wait();
+  gate.wait();
+  stats = bench.runtime.stats();
+  CHECK(stats.singles_completed == 2);
 }
 
 TEST_CASE("many threads submit single tasks, 16 in flight each, and every result is right") {

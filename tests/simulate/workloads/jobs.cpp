@@ -1,5 +1,7 @@
 #include "simulate/workloads/jobs.hpp"
 
+#include <algorithm>
+
 namespace flywheel::simulate {
 
 namespace {
@@ -43,39 +45,61 @@ Jobs random_jobs(Random& random, Runtime& runtime, std::uint32_t most_tasks) {
   return jobs;
 }
 
-std::uint32_t Ledger::open(const Jobs& jobs, std::uint32_t passes) { return open(jobs.executable.size(), passes, jobs.fails); }
+std::uint32_t Ledger::open(const Jobs& jobs, std::uint32_t passes, const Followed& before) {
+  return open(jobs.executable.size(), passes, jobs.fails, before);
+}
 
-std::uint32_t Ledger::open(std::uint32_t tasks, std::uint32_t passes, bool fails) {
+std::uint32_t Ledger::open(std::uint32_t tasks, std::uint32_t passes, bool fails, const Followed& before) {
   const std::uint32_t number = count_.fetch_add(1);
   if (number >= kMost) return kMost;
   owed_[number].tasks = tasks;
   owed_[number].passes = passes;
   owed_[number].fails = fails;
+  owed_[number].after = before.numbers;
   return number;
+}
+
+/// True if something that it follows need not end well.
+bool Ledger::may_be_skipped(const Owed& owed) const {
+  return std::ranges::any_of(owed.after, [&](std::uint32_t number) {
+    const Owed& one = owed_[number];
+    return one.fails || one.cancelled || may_be_skipped(one);
+  });
 }
 
 void Ledger::note(std::uint32_t number, Status status) {
   Owed& owed = owed_[number];
-  const bool good =
-      status == Status::ok || (status == Status::cancelled && owed.cancelled) || (status == Status::task_failed && owed.fails);
+  const bool good = status == Status::ok || (status == Status::cancelled && owed.cancelled) ||
+                    (status == Status::task_failed && owed.fails) ||
+                    (status == Status::predecessor_failed && may_be_skipped(owed));
   if (!good) wrong(std::string("a run ended for no reason that it was given: ") + describe(status).what);
   expect(status != Status::ok || !owed.fails, "a run whose task failed ended well");
   owed.ended_well = status == Status::ok;
   owed.known = true;
 }
 
+/// A task of the run begins: what the run follows must be over and have ended well.
+void Ledger::check_order(std::uint32_t number, const Counts& counts) const {
+  for (const std::uint32_t before : owed_[number].after) {
+    const Owed& one = owed_[before];
+    expect(!one.fails && (!one.known || one.ended_well), "a task ran though what it follows had not ended well");
+    for (const std::uint32_t count : counts[before]) expect(count == one.passes, "a task ran before what it follows had ended");
+  }
+}
+
 void Ledger::check() const {
-  std::vector<std::vector<std::uint32_t>> counts(kMost);
+  Counts counts(kMost);
   for (std::uint32_t number = 0; number < kMost; ++number) counts[number].resize(owed_[number].tasks);
   for (std::size_t i = 0; i < journal::size(); ++i) {
     const journal::Entry& entry = journal::at(i);
-    std::vector<std::uint32_t>& of_run = counts[entry.run & 0xffffff];
-    expect(entry.task < of_run.size(), "a task ran though its run was never submitted");
-    ++of_run[entry.task];
+    const std::uint32_t number = entry.run & 0xffffff;
+    expect(entry.task < counts[number].size(), "a task ran though its run was never submitted");
+    check_order(number, counts);
+    ++counts[number][entry.task];
   }
   for (std::uint32_t number = 0; number < kMost; ++number) {
     const Owed& owed = owed_[number];
-    const bool all = owed.known ? owed.ended_well.load() : !owed.cancelled && !owed.fails;
+    const bool all = owed.known ? owed.ended_well.load() : !owed.cancelled && !owed.fails && !may_be_skipped(owed);
     for (const std::uint32_t count : counts[number])
       expect(all ? count == owed.passes : count <= owed.passes, "a task did not run once in each pass");
   }

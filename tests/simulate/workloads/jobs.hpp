@@ -23,10 +23,24 @@ Jobs random_jobs(Random& random, Runtime& runtime, std::uint32_t most_tasks);
 /// How a body passes time: not at all, for some looks at the clock, or asleep.
 Work random_work(Random& random);
 
+/// What a run, or work without a graph, is to follow.
+struct Followed {
+  AfterRuns runs;
+  std::vector<std::uint32_t> numbers;  // of the ledger
+
+  template <class Handle>
+  void add(const Handle& handle, std::uint32_t number) {
+    using detail::follow;  // and those of batches, by their type
+    follow(runs, handle);
+    numbers.push_back(number);
+  }
+};
+
 /// What a run may have done, from its submission on. Numbers are given by the ledger.
 struct Owed {
   std::uint32_t tasks = 0, passes = 0;
   bool fails = false;
+  std::vector<std::uint32_t> after;  // what it follows, by number
   std::atomic<bool> cancelled{false}, known{false}, ended_well{false};
 };
 
@@ -35,17 +49,22 @@ class Ledger {
  public:
   static constexpr std::uint32_t kMost = 256;
   /// A number for a run; kMost if there is none left.
-  std::uint32_t open(const Jobs& jobs, std::uint32_t passes);
-  std::uint32_t open(std::uint32_t tasks, std::uint32_t passes, bool fails);
+  std::uint32_t open(const Jobs& jobs, std::uint32_t passes, const Followed& before = {});
+  std::uint32_t open(std::uint32_t tasks, std::uint32_t passes, bool fails, const Followed& before);
   Owed& at(std::uint32_t number) { return owed_[number]; }
   /// It is not to run after all.
   void strike(std::uint32_t number) { owed_[number].tasks = 0; }
   /// How a run ended.
   void note(std::uint32_t number, Status status);
-  /// After all runs: each task ran exactly once in each pass, or not more often where something was cancelled or failed.
+  /// After all runs: each task ran exactly once in each pass, or not more often where something was cancelled or failed, and
+  /// after all tasks of what its run follows.
   void check() const;
 
  private:
+  using Counts = std::vector<std::vector<std::uint32_t>>;  // how often each task of each run has run
+
+  bool may_be_skipped(const Owed& owed) const;
+  void check_order(std::uint32_t number, const Counts& counts) const;
   std::atomic<std::uint32_t> count_{0};
   Owed owed_[kMost];
 };

@@ -55,29 +55,44 @@ class User {
       case 10:
         return pause();
       case 11:
-        return new_work_.submit_single();
+        return new_work_.submit_single(some_before());
       case 12:
-        return new_work_.submit_range();
+        return new_work_.submit_range(some_before());
       case 13:
         return random_.one_in(2) ? new_work_.look() : new_work_.end_one();
       case 14:
-        return random_.one_in(3) ? new_work_.drop() : new_work_.submit_single();
+        return random_.one_in(3) ? new_work_.drop() : new_work_.submit_single(some_before());
       default:
         return submit();
     }
   }
 
+  /// Up to five runs, batches and single tasks, once in a while.
+  Followed some_before() {
+    Followed before;
+    if (!random_.one_in(4)) return before;
+    for (std::uint32_t i = 1 + random_.below(5); i; --i) {
+      const Held* const one = random_.one_in(3) ? nullptr : any();
+      if (one) before.add(one->run, one->number);
+      else new_work_.add_one(before);
+    }
+    return before;
+  }
+
   void submit() {
     const Jobs& jobs = jobs_[random_.below(static_cast<std::uint32_t>(jobs_.size()))];
-    const std::uint32_t passes = 1 + random_.below(3), number = ledger_.open(jobs, passes);
+    const Followed before = some_before();
+    const std::uint32_t passes = 1 + random_.below(3), number = ledger_.open(jobs, passes, before);
     if (number == Ledger::kMost) return;
     const auto level = static_cast<Priority>(random_.below(3));
     if (random_.one_in(2)) {
       held_.push_back(
-          {runtime_.submit(jobs.executable, level, repeat(passes), set(jobs.number, number_of(level, number))), number});
+          {runtime_.submit(jobs.executable, level, repeat(passes), set(jobs.number, number_of(level, number)), before.runs),
+           number});
       return;
     }
-    auto run = runtime_.try_submit(jobs.executable, set(jobs.number, number_of(level, number)), level, repeat(passes));
+    auto run =
+        runtime_.try_submit(jobs.executable, set(jobs.number, number_of(level, number)), level, before.runs, repeat(passes));
     if (run) held_.push_back({*run, number});
     else ledger_.strike(number);
   }

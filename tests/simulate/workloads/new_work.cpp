@@ -3,24 +3,39 @@
 
 namespace flywheel::simulate {
 
-void NewWork::submit_single() {
+namespace {
+/// True if it is to be submitted with an after(), which may name nothing.
+bool follows(Random& random, const Followed& before) { return !before.numbers.empty() || random.one_in(8); }
+}  // namespace
+
+void NewWork::submit_single(const Followed& before) {
   const auto level = static_cast<Priority>(random_.below(3));
   const bool fails = random_.one_in(6);
-  const std::uint32_t number = ledger_.open(1, 1, fails);
+  const std::uint32_t number = ledger_.open(1, 1, fails, before);
   if (number == Ledger::kMost) return;
   const Lone task{number_of(level, number), 0, random_work(random_), fails};
-  singles_.push_back({runtime_.submit(task, level), {task}, number});
+  singles_.push_back(
+      {follows(random_, before) ? runtime_.submit(task, before.runs, level) : runtime_.submit(task, level), {task}, number});
 }
 
-void NewWork::submit_range() {
+void NewWork::submit_range(const Followed& before) {
   const auto level = static_cast<Priority>(random_.below(3));
   const std::uint32_t count = 1 + random_.below(8);
   const bool fails = random_.one_in(6);
-  const std::uint32_t number = ledger_.open(count, 1, fails), fails_at = fails ? random_.below(count) : count;
+  const std::uint32_t number = ledger_.open(count, 1, fails, before), fails_at = fails ? random_.below(count) : count;
   if (number == Ledger::kMost) return;
   std::vector<Lone> tasks;
   for (std::uint32_t i = 0; i < count; ++i) tasks.push_back({number_of(level, number), i, random_work(random_), i == fails_at});
-  batches_.push_back({runtime_.submit(tasks, level), tasks, number});
+  batches_.push_back({runtime_.submit(tasks, before.runs, level), tasks, number});
+}
+
+void NewWork::add_one(Followed& before) const {
+  const auto add = [&](const auto& all) {
+    const auto& one = all[random_.below(static_cast<std::uint32_t>(all.size()))];
+    before.add(one.handle, one.number);
+  };
+  if (!singles_.empty() && (batches_.empty() || random_.one_in(2))) add(singles_);
+  else if (!batches_.empty()) add(batches_);
 }
 
 void NewWork::end_one() {
@@ -70,6 +85,14 @@ void NewWork::end(std::deque<One>& all) {
 }
 
 namespace {
+/// Up to three of them, once in a while.
+Followed some(Random& random, const NewWork& work) {
+  Followed before;
+  if (random.one_in(4))
+    for (std::uint32_t i = 1 + random.below(3); i; --i) work.add_one(before);
+  return before;
+}
+
 /// One of the program's threads.
 void pour(Runtime& runtime, Ledger& ledger, std::uint64_t seed, std::uint32_t acts) {
   Random random = random_of_thread(seed);
@@ -97,10 +120,10 @@ void pour(Runtime& runtime, Ledger& ledger, std::uint64_t seed, std::uint32_t ac
         work.end_one();
         break;
       case 7:
-        work.submit_range();
+        work.submit_range(some(random, work));
         break;
       default:
-        work.submit_single();
+        work.submit_single(some(random, work));
     }
   }
   while (work.held()) work.end_one();

@@ -11,8 +11,10 @@ class NewWork {
  public:
   NewWork(Runtime& runtime, Ledger& ledger, Random& random) : runtime_(runtime), ledger_(ledger), random_(random) {}
 
-  void submit_single();
-  void submit_range();
+  void submit_single(const Followed& before);
+  void submit_range(const Followed& before);
+  /// Adds one of them, if there is one.
+  void add_one(Followed& before) const;
   /// Waits for one, if there is one, and checks its results.
   void end_one();
   void look();  // at some, and may cancel them
