@@ -137,9 +137,9 @@ DeviceStateMemory::DeviceStateMemory(Engine& engine, const Options& options)
 }
 
 void DeviceStateMemory::take_trace() {
-  const std::size_t lanes = std::size_t{dev_.workers} * kTraceRoles;
-  dev_.trace.lanes = device<TraceLane>(lanes);
-  dev_.trace.events = device<TraceEvent>(lanes * dev_.trace.capacity);
+  const std::size_t tracks = std::size_t{dev_.workers} * kTraceRoles;
+  dev_.trace.tracks = device<TraceTrack>(tracks);
+  dev_.trace.events = device<TraceEvent>(tracks * dev_.trace.capacity);
 }
 
 DeviceStateMemory::~DeviceStateMemory() {

@@ -118,19 +118,19 @@ std::string predecessor_failure(const RunRecord& run) {
 
 Trace collect_trace(Engine& engine, const DeviceState& dev, const RunRecord& run) {
   const std::size_t count = std::size_t{dev.workers} * kTraceRoles, capacity = dev.trace.capacity;
-  std::vector<TraceLane> lanes(count);
-  engine.copy_to_host(lanes.data(), dev.trace.lanes, count * sizeof(TraceLane));
+  std::vector<TraceTrack> tracks(count);
+  engine.copy_to_host(tracks.data(), dev.trace.tracks, count * sizeof(TraceTrack));
   std::vector<TraceEvent> events(count * capacity);
-  for (std::size_t lane = 0; lane < count; ++lane)
-    engine.copy_to_host(events.data() + lane * capacity, dev.trace.events + lane * capacity,
-                        std::min<std::size_t>(lanes[lane].count, capacity) * sizeof(TraceEvent));
-  engine.clear(dev.trace.lanes, count * sizeof(TraceLane));  // roles that take no part in the next run write nothing
+  for (std::size_t track = 0; track < count; ++track)
+    engine.copy_to_host(events.data() + track * capacity, dev.trace.events + track * capacity,
+                        std::min<std::size_t>(tracks[track].count, capacity) * sizeof(TraceEvent));
+  engine.clear(dev.trace.tracks, count * sizeof(TraceTrack));  // roles that take no part in the next run write nothing
   std::vector<std::string> names, types;
   for (std::uint32_t task = 0; task < run.graph->task_count; ++task) {
     names.push_back(run.graph->task_name(task));
     types.push_back(type_name(run.graph->type_of(task)));
   }
-  return {dev.workers,      dev.trace.capacity, std::move(lanes),          std::move(events),
+  return {dev.workers,      dev.trace.capacity, std::move(tracks),         std::move(events),
           std::move(names), std::move(types),   run.graph->dependent_bytes};
 }
 

@@ -31,51 +31,51 @@ namespace {
 constexpr double kStepNs = 1000;
 constexpr double kLongNs = 100 * kStepNs;
 
-double ticks_of(const TraceLane& lane) {
-  return lane.end.ticks > lane.begin.ticks ? static_cast<double>(lane.end.ticks - lane.begin.ticks) : 0;
+double ticks_of(const TraceTrack& track) {
+  return track.end.ticks > track.begin.ticks ? static_cast<double>(track.end.ticks - track.begin.ticks) : 0;
 }
-double ns_of(const TraceLane& lane) {
-  return lane.end.ns > lane.begin.ns ? static_cast<double>(lane.end.ns - lane.begin.ns) : 0;
+double ns_of(const TraceTrack& track) {
+  return track.end.ns > track.begin.ns ? static_cast<double>(track.end.ns - track.begin.ns) : 0;
 }
 
-/// The lane of each worker whose two readings are furthest apart.
-std::vector<TraceLane> longest_lanes(const std::vector<TraceLane>& lanes) {
-  std::vector<TraceLane> longest;
-  for (auto role = lanes.begin(); role != lanes.end(); role += kTraceRoles) {
-    longest.push_back(*std::max_element(role, role + kTraceRoles, [](const TraceLane& a, const TraceLane& b) {
+/// The track of each worker whose two readings are furthest apart.
+std::vector<TraceTrack> longest_tracks(const std::vector<TraceTrack>& tracks) {
+  std::vector<TraceTrack> longest;
+  for (auto role = tracks.begin(); role != tracks.end(); role += kTraceRoles) {
+    longest.push_back(*std::max_element(role, role + kTraceRoles, [](const TraceTrack& a, const TraceTrack& b) {
       return std::make_tuple(ticks_of(a), a.count) < std::make_tuple(ticks_of(b), b.count);
     }));
   }
   return longest;
 }
 
-/// The mean rate in ns per tick; 0 if no lane was long enough to measure it.
-double shared_rate(const std::vector<TraceLane>& lanes) {
+/// The mean rate in ns per tick; 0 if no track was long enough to measure it.
+double shared_rate(const std::vector<TraceTrack>& tracks) {
   double ticks = 0, ns = 0;
-  for (const TraceLane& lane : lanes) {
-    if (ticks_of(lane) == 0 || ns_of(lane) < kLongNs) continue;
-    ticks += ticks_of(lane);
-    ns += ns_of(lane);
+  for (const TraceTrack& track : tracks) {
+    if (ticks_of(track) == 0 || ns_of(track) < kLongNs) continue;
+    ticks += ticks_of(track);
+    ns += ns_of(track);
   }
   return ticks > 0 ? ns / ticks : 0;
 }
 
 /// A moment near all moments of the run, so that differences keep their precision as doubles. A worker that took no
 /// part has zeros.
-std::uint64_t epoch_of(const std::vector<TraceLane>& lanes) {
+std::uint64_t epoch_of(const std::vector<TraceTrack>& tracks) {
   std::uint64_t epoch = 0;
-  for (const TraceLane& lane : lanes) epoch = std::max(epoch, lane.begin.ns);
+  for (const TraceTrack& track : tracks) epoch = std::max(epoch, track.begin.ns);
   return epoch;
 }
 
-/// Fits the clock through the middle of the lane's two readings, so that the errors of both have the same weight.
-TraceClock fit_clock(const TraceLane& lane, double shared, std::uint64_t epoch_ns) {
-  const double ticks = ticks_of(lane), ns = ns_of(lane);
+/// Fits the clock through the middle of the track's two readings, so that the errors of both have the same weight.
+TraceClock fit_clock(const TraceTrack& track, double shared, std::uint64_t epoch_ns) {
+  const double ticks = ticks_of(track), ns = ns_of(track);
   const bool alike = shared > 0 && std::abs(shared * ticks - ns) <= 2 * kStepNs;
   const double own = ticks > 0 && ns > 0 ? ns / ticks : 1;
   const double rate = alike ? shared : own;
-  const double begin_ns = static_cast<double>(static_cast<std::int64_t>(lane.begin.ns - epoch_ns));
-  return {lane.begin.ticks, begin_ns + (ns - rate * ticks) / 2, rate};
+  const double begin_ns = static_cast<double>(static_cast<std::int64_t>(track.begin.ns - epoch_ns));
+  return {track.begin.ticks, begin_ns + (ns - rate * ticks) / 2, rate};
 }
 
 bool known(std::uint8_t kind) {
@@ -106,7 +106,7 @@ const char* describe(TraceKind kind) {
   return names[static_cast<std::uint32_t>(kind)];
 }
 
-Trace::Trace(std::uint32_t workers, std::uint32_t capacity, std::vector<TraceLane> lanes, std::vector<TraceEvent> events,
+Trace::Trace(std::uint32_t workers, std::uint32_t capacity, std::vector<TraceTrack> tracks, std::vector<TraceEvent> events,
              std::vector<std::string> task_names, std::vector<std::string> task_types,
              std::vector<std::uint32_t> dependent_bytes)
     : workers_(workers),
@@ -114,16 +114,16 @@ Trace::Trace(std::uint32_t workers, std::uint32_t capacity, std::vector<TraceLan
       task_names_(std::move(task_names)),
       task_types_(std::move(task_types)),
       dependent_bytes_(std::move(dependent_bytes)) {
-  check_size("lanes", lanes.size(), std::size_t{workers} * kTraceRoles);
-  check_size("events", events.size(), lanes.size() * capacity);
+  check_size("tracks", tracks.size(), std::size_t{workers} * kTraceRoles);
+  check_size("events", events.size(), tracks.size() * capacity);
   check_size("task types", task_types_.size(), task_names_.size());
   if (!dependent_bytes_.empty()) check_size("tasks' dependent bytes", dependent_bytes_.size(), task_names_.size());
-  const std::vector<TraceLane> longest = longest_lanes(lanes);
+  const std::vector<TraceTrack> longest = longest_tracks(tracks);
   const double shared = shared_rate(longest);
   const std::uint64_t epoch_ns = epoch_of(longest);
-  for (std::uint32_t i = 0; i < lanes.size(); ++i) {
+  for (std::uint32_t i = 0; i < tracks.size(); ++i) {
     const TraceClock clock = fit_clock(longest[i / kTraceRoles], shared, epoch_ns);
-    add_lane(i, lanes[i], events.data() + std::size_t{i} * capacity, clock);
+    add_track(i, tracks[i], events.data() + std::size_t{i} * capacity, clock);
   }
   find_inputs();
   begin_at_zero();
@@ -146,14 +146,14 @@ void Trace::find_inputs() {
   spans_.insert(spans_.end(), inputs.begin(), inputs.end());
 }
 
-void Trace::add_lane(std::uint32_t index, const TraceLane& lane, const TraceEvent* events, const TraceClock& clock) {
-  if (lane.count > capacity_) {
+void Trace::add_track(std::uint32_t index, const TraceTrack& track, const TraceEvent* events, const TraceClock& clock) {
+  if (track.count > capacity_) {
     ignored_ += capacity_;
     return;
   }
-  dropped_ += lane.dropped;
+  dropped_ += track.dropped;
   const std::uint32_t worker = index / kTraceRoles, role = index % kTraceRoles;
-  for (const TraceEvent* event = events; event != events + lane.count; ++event) {
+  for (const TraceEvent* event = events; event != events + track.count; ++event) {
     if (event->role != role || !known(event->kind)) {
       ++ignored_;
       continue;

@@ -36,11 +36,11 @@ struct TraceClock;
 class Trace {
  public:
   Trace() = default;
-  /// Takes what the device has written: `lanes` holds workers x kTraceRoles, and `events` holds `capacity` events for
-  /// each lane. Names, types and `dependent_bytes` are by graph-local index. `dependent_bytes` are operands that other
+  /// Takes what the device has written: `tracks` holds workers x kTraceRoles, and `events` holds `capacity` events for
+  /// each track. Names, types and `dependent_bytes` are by graph-local index. `dependent_bytes` are operands that other
   /// tasks write, and may be empty; events count the constant operands. Throws UsageError if the sizes do not fit
   /// together.
-  Trace(std::uint32_t workers, std::uint32_t capacity, std::vector<detail::TraceLane> lanes,
+  Trace(std::uint32_t workers, std::uint32_t capacity, std::vector<detail::TraceTrack> tracks,
         std::vector<detail::TraceEvent> events, std::vector<std::string> task_names, std::vector<std::string> task_types,
         std::vector<std::uint32_t> dependent_bytes = {});
 
@@ -49,7 +49,7 @@ class Trace {
   std::vector<TraceSpan> spans() && { return std::move(spans_); }
   /// The number of events for which there was no room: Options::trace_events was too small.
   std::uint64_t dropped() const { return dropped_; }
-  /// The number of events that no role can have written. A lane that claims more events than fit counts as full of
+  /// The number of events that no role can have written. A track that claims more events than fit counts as full of
   /// them.
   std::uint64_t ignored() const { return ignored_; }
   std::uint32_t workers() const { return workers_; }
@@ -69,8 +69,8 @@ class Trace {
   std::vector<double> costs() const;
 
  private:
-  void add_lane(std::uint32_t index, const detail::TraceLane& lane, const detail::TraceEvent* events,
-                const detail::TraceClock& clock);
+  void add_track(std::uint32_t index, const detail::TraceTrack& track, const detail::TraceEvent* events,
+                 const detail::TraceClock& clock);
   void find_inputs();
   void begin_at_zero();
   std::uint32_t kib_of(const detail::TraceEvent& event) const;

@@ -1,6 +1,6 @@
 // Trace records: what each role of each worker did in a compiled run, and when.
 //
-// Each role of each worker writes its own lane, so the records need no atomics. The host copies the lanes after the
+// Each role of each worker writes its own track, so the records need no atomics. The host copies the tracks after the
 // completion of the run, which orders them (host/trace/trace.cpp).
 #pragma once
 
@@ -45,62 +45,62 @@ struct TraceMoment {
   std::uint64_t ns;
 };
 
-/// The lane of one role of one worker.
-struct alignas(64) TraceLane {
+/// The track of one role of one worker.
+struct alignas(64) TraceTrack {
   std::uint32_t count;    // events written, at most the capacity
   std::uint32_t dropped;  // events that did not fit
   TraceMoment begin;      // when the role began its part of the run
   TraceMoment end;        // when it ended
 };
 
-/// The buffers of a trace, in device memory. Null lanes: no trace.
+/// The buffers of a trace, in device memory. Null tracks: no trace.
 struct TraceBuffers {
-  TraceLane* lanes;        // workers x kTraceRoles
+  TraceTrack* tracks;      // workers x kTraceRoles
   TraceEvent* events;      // workers x kTraceRoles x capacity
-  std::uint32_t capacity;  // events of one lane
+  std::uint32_t capacity;  // events of one track
   std::uint32_t reserved;
 };
 
-/// Writes the lane of one role. `P::ticks()` is the worker's own clock. Without a trace all calls return at once.
+/// Writes the track of one role. `P::ticks()` is the worker's own clock. Without a trace all calls return at once.
 template <class P>
 class TraceWriter {
  public:
   TraceWriter() = default;
   FLYWHEEL_TASK TraceWriter(const TraceBuffers& buffers, std::uint32_t worker, TraceRole role)
-      : lane_(nullptr),
+      : track_(nullptr),
         next_(nullptr),
         end_(nullptr),
         count_(0),
         dropped_(0),
         role_(role) {
-    if (!buffers.lanes) return;
-    const std::uint32_t lane = worker * kTraceRoles + static_cast<std::uint32_t>(role);
-    lane_ = buffers.lanes + lane;
-    next_ = buffers.events + std::size_t{lane} * buffers.capacity;
+    if (!buffers.tracks) return;
+    const std::uint32_t track = worker * kTraceRoles + static_cast<std::uint32_t>(role);
+    track_ = buffers.tracks + track;
+    next_ = buffers.events + std::size_t{track} * buffers.capacity;
     end_ = next_ + buffers.capacity;
-    lane_->begin = moment();
+    track_->begin = moment();
   }
 
   /// Whether there is a trace.
-  FLYWHEEL_TASK bool on() const { return lane_ != nullptr; }
+  FLYWHEEL_TASK bool on() const { return track_ != nullptr; }
   /// The current tick, as `begin` of a later write(). Without a trace it returns 0 and reads no clock.
   FLYWHEEL_TASK std::uint64_t now() const {
-    if (!lane_) [[likely]]
+    if (!track_) [[likely]]
       return 0;
     return P::ticks();
   }
 
-  /// Writes an event that ends now. `bytes`: operands taken. Counts the event as dropped if the lane is full.
+  /// Writes an event that ends now. `bytes`: operands taken. Counts the event as dropped if the track is full.
   FLYWHEEL_TASK void write(TraceKind kind, std::uint64_t begin, std::uint32_t task, std::uint32_t pass,
                            std::uint32_t bytes = 0) {
-    if (!lane_) [[likely]]
+    if (!track_) [[likely]]
       return;
     write_until(P::ticks(), kind, begin, task, pass, bytes);
   }
   /// Writes an event that ended at tick `end`, so the caller can notify other threads first and write the event later.
   FLYWHEEL_TASK void write_until(std::uint64_t end, TraceKind kind, std::uint64_t begin, std::uint32_t task, std::uint32_t pass,
                                  std::uint32_t bytes = 0) {
-    if (!lane_) [[likely]]
+    if (!track_) [[likely]]
       return;
     if (next_ == end_) {
       ++dropped_;
@@ -118,24 +118,24 @@ class TraceWriter {
     ++count_;
   }
 
-  /// Ends the lane: the role has finished its part of the run.
+  /// Ends the track: the role has finished its part of the run.
   FLYWHEEL_TASK void close() {
-    if (!lane_) return;
-    lane_->count = count_;
-    lane_->dropped = dropped_;
-    lane_->end = moment();
+    if (!track_) return;
+    track_->count = count_;
+    track_->dropped = dropped_;
+    track_->end = moment();
   }
 
  private:
   /// The current moment. A CPU has one clock, which is read once: if the thread lost its core between two readings, the
-  /// times of its whole lane would be wrong.
+  /// times of its whole track would be wrong.
   FLYWHEEL_TASK static TraceMoment moment() {
     const std::uint64_t ticks = P::ticks();
     if constexpr (P::kOneClock) return {ticks, ticks};
     return {ticks, P::now_ns()};
   }
 
-  TraceLane* lane_;
+  TraceTrack* track_;
   TraceEvent* next_;
   TraceEvent* end_;
   std::uint32_t count_;

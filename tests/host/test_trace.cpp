@@ -72,7 +72,7 @@ TEST_CASE("each worker's clock has its own rate and offset") {
   check_times(trace.spans()[1], 1000 + 4000 - 100, 1000 + 4400 - 100);
 }
 
-TEST_CASE("the rate is that of the worker's longest lane, for all its roles") {
+TEST_CASE("the rate is that of the worker's longest track, for all its roles") {
   MadeTrace made(1);
   made.moments(0, Role::control, {0, kToday}, {10'000, kToday + 20'000});
   made.moments(0, Role::load, {0, kToday}, {1'000'000, kToday + 500'000});
@@ -149,10 +149,10 @@ TEST_CASE("what cannot have been written is ignored and counted") {
   made.events[made.capacity * 2 + 1].kind = 8;
   made.events[made.capacity * 2 + 2].kind = 255;
   made.events[made.capacity * 2 + 3].role = 1;
-  made.lane(0, Role::compute).dropped = 3;
-  made.lane(1, Role::load).dropped = 4;
-  made.lane(1, Role::store).count = 6;       // one more than there is room for
-  made.lane(1, Role::store).dropped = 1000;  // and so not believed either
+  made.track(0, Role::compute).dropped = 3;
+  made.track(1, Role::load).dropped = 4;
+  made.track(1, Role::store).count = 6;       // one more than there is room for
+  made.track(1, Role::store).dropped = 1000;  // and so not believed either
   const Trace trace = made.trace();
   REQUIRE(trace.spans().size() == 1);
   CHECK(trace.spans()[0].pass == 4);
@@ -172,14 +172,14 @@ TEST_CASE("what other tasks wrote counts among a body's operands") {
 
 TEST_CASE("sizes that do not fit together are refused") {
   const MadeTrace made(2);
-  const auto error = [&](std::size_t lanes, std::size_t events, std::size_t types, std::size_t dependents = 0) {
+  const auto error = [&](std::size_t tracks, std::size_t events, std::size_t types, std::size_t dependents = 0) {
     return error_of<UsageError>([&] {
-      Trace(2, 64, std::vector<TraceLane>(lanes), std::vector<TraceEvent>(events), made.names, std::vector<std::string>(types),
-            std::vector<std::uint32_t>(dependents));
+      Trace(2, 64, std::vector<TraceTrack>(tracks), std::vector<TraceEvent>(events), made.names,
+            std::vector<std::string>(types), std::vector<std::uint32_t>(dependents));
     });
   };
   CHECK(error(8, 512, 3).empty());
-  check_says(error(7, 512, 3), {"7 lanes given and 8 needed", "copy all"});
+  check_says(error(7, 512, 3), {"7 tracks given and 8 needed", "copy all"});
   check_says(error(8, 511, 3), {"511 events given and 512 needed"});
   check_says(error(8, 512, 2), {"2 task types given and 3 needed"});
   CHECK(error(8, 512, 3, 3).empty());

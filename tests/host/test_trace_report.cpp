@@ -113,14 +113,14 @@ TEST_CASE("an empty trace says why it may be empty") {
 
 TEST_CASE("dropped events are told last, with the remedy") {
   MadeTrace made = two_passes();
-  made.lane(0, Role::compute).dropped = 40;
-  made.lane(1, Role::load).dropped = 2;
+  made.track(0, Role::compute).dropped = 40;
+  made.track(1, Role::load).dropped = 2;
   const std::string text = made.trace().report();
   const std::string last = text.substr(text.rfind('\n', text.size() - 2) + 1);
   CHECK(says(last, "42 events dropped"));
   CHECK(says(last, "raise Options::trace_events"));
   MadeTrace full(1, 0);
-  full.lane(0, Role::compute).dropped = 7;
+  full.track(0, Role::compute).dropped = 7;
   check_says(full.trace().report(), {"trace is empty", "7 events dropped"});
 }
 
@@ -128,7 +128,7 @@ TEST_CASE("ignored events are told") {
   MadeTrace made = two_passes();
   made.body(0, 0, 5, 0, 1'000'000);
   made.add(0, Role::compute, Kind::none, 0, 0, 0, 1'000'000);
-  made.events[(&made.lane(0, Role::compute) - made.lanes.data()) * made.capacity + 5].kind = 99;
+  made.events[(&made.track(0, Role::compute) - made.tracks.data()) * made.capacity + 5].kind = 99;
   check_says(made.trace().report(), {"2 events ignored", "span 0.010 ms\n passes 2\n time"});
 }
 

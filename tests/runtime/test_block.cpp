@@ -82,37 +82,37 @@ struct Together {
 using List = TaskList<Compute, Emit, StopAt, FailTwice, FailWith, Together>;
 
 template <class Task>
-std::uint32_t run_alone(TestDeviceState& hand, const Task& task, std::uint32_t repeat = 1) {
+std::uint32_t run_alone(TestDeviceState& device, const Task& task, std::uint32_t repeat = 1) {
   TestGraph<List> graph;
   graph.add(task, {}, Priority::inherit, 16);
-  const RunConstants run = hand.load(graph);
-  return Launch<List>(hand).run(run, 1, repeat);
+  const RunConstants run = device.load(graph);
+  return Launch<List>(device).run(run, 1, repeat);
 }
 }  // namespace
 
 TEST_CASE("a body reads the run's parameters and its result reaches the host") {
-  TestDeviceState hand;
+  TestDeviceState device;
   const Settings settings{2.5, 4};
   const std::uint8_t small = 200;
   TestGraph<List> graph;
   graph.add(Compute{{8, 0}, {3, 0}}, {}, Priority::inherit, 16);
-  RunConstants run = hand.load(graph);
+  RunConstants run = device.load(graph);
   run.param_bytes = 24;
-  std::memcpy(hand.dev.params + kParamBytes + 8, &settings, sizeof(settings));
-  std::memcpy(hand.dev.params + kParamBytes + 3, &small, 1);
-  CHECK(Launch<List>(hand).run(run, 1) == 0);
+  std::memcpy(device.dev.params + kParamBytes + 8, &settings, sizeof(settings));
+  std::memcpy(device.dev.params + kParamBytes + 3, &small, 1);
+  CHECK(Launch<List>(device).run(run, 1) == 0);
   double result = 0;
-  std::memcpy(&result, hand.dev.results + hand.dev.result_bytes + 16, sizeof(result));
+  std::memcpy(&result, device.dev.results + device.dev.result_bytes + 16, sizeof(result));
   CHECK(result == 504);
 }
 
 TEST_CASE("a body streams more values than the stream holds, while the host reads") {
-  TestDeviceState hand;
+  TestDeviceState device;
   TestGraph<List> graph;
   graph.add(Emit{100});
-  const RunConstants run = hand.load(graph);
-  Launch<List> launch(hand);
-  const Stream<P> stream = Views<P>{hand.dev}.stream(2);
+  const RunConstants run = device.load(graph);
+  Launch<List> launch(device);
+  const Stream<P> stream = Views<P>{device.dev}.stream(2);
   std::uint64_t ticket = 0;
   for (std::uint32_t round = 0; round < 5; ++round) {
     launch.submit(run, 2);
@@ -128,35 +128,35 @@ TEST_CASE("a body streams more values than the stream holds, while the host read
 }
 
 TEST_CASE("a body whose values nobody reads fails its run and no other") {
-  TestDeviceState hand;
-  hand.dev.spin_budget_ns = 2'000'000;
+  TestDeviceState device;
+  device.dev.spin_budget_ns = 2'000'000;
   TestGraph<List> graph;
   graph.add(Emit{100});
-  const RunConstants run = hand.load(graph);
-  Launch<List> launch(hand);
+  const RunConstants run = device.load(graph);
+  Launch<List> launch(device);
   CHECK(launch.run(run) == static_cast<std::uint32_t>(Status::stream_stalled));
-  CHECK(P::device(hand.dev.control->broadcast.abort).load(Order::relaxed) == 0);
-  CHECK(hand.dev.completions[0].emitted > 8);  // tickets taken, also by those that gave up
+  CHECK(P::device(device.dev.control->broadcast.abort).load(Order::relaxed) == 0);
+  CHECK(device.dev.completions[0].emitted > 8);  // tickets taken, also by those that gave up
 }
 
 TEST_CASE("a body stops a repeated run and knows the pass it is in") {
-  TestDeviceState hand;
+  TestDeviceState device;
   std::uint32_t passes = 0;
-  CHECK(run_alone(hand, StopAt{4, &passes}, 1000) == 0);
+  CHECK(run_alone(device, StopAt{4, &passes}, 1000) == 0);
   CHECK(passes == 5);
-  CHECK(hand.dev.completions[1].iterations == 5);
+  CHECK(device.dev.completions[1].iterations == 5);
 }
 
 TEST_CASE("the first code that a body fails with counts") {
-  TestDeviceState hand;
-  CHECK(run_alone(hand, FailTwice{}) == kUserStatus + 7);
-  CHECK(hand.dev.completions[1].fault_task == 1);
+  TestDeviceState device;
+  CHECK(run_alone(device, FailTwice{}) == kUserStatus + 7);
+  CHECK(device.dev.completions[1].fault_task == 1);
 }
 
 TEST_CASE("a code that leaves no room for the library's own is told as the largest, and the run has failed") {
   const auto told = [](std::uint32_t code) {
-    TestDeviceState hand;
-    return run_alone(hand, FailWith{code});
+    TestDeviceState device;
+    return run_alone(device, FailWith{code});
   };
   for (const std::uint32_t code : {~0u, 0u - kUserStatus, 0u - 60u, kMostUserCode})
     CHECK(told(code) == kUserStatus + kMostUserCode);
@@ -164,15 +164,15 @@ TEST_CASE("a code that leaves no room for the library's own is told as the large
 }
 
 TEST_CASE("a body shares work, scratch memory and a sum among its threads") {
-  TestDeviceState hand;
+  TestDeviceState device;
   std::uint64_t sum = 0;
-  CHECK(run_alone(hand, Together{&sum, 100}) == 0);
-  CHECK(sum == 328350 + hand.dev.workers);
+  CHECK(run_alone(device, Together{&sum, 100}) == 0);
+  CHECK(sum == 328350 + device.dev.workers);
 }
 
 TEST_CASE("a body that asks for more scratch memory than there is fails with a status of its own") {
-  TestDeviceState hand;
+  TestDeviceState device;
   std::uint64_t sum = 1;
-  CHECK(run_alone(hand, Together{&sum, 1000}) == static_cast<std::uint32_t>(Status::scratch_exhausted));
+  CHECK(run_alone(device, Together{&sum, 1000}) == static_cast<std::uint32_t>(Status::scratch_exhausted));
   CHECK(sum == 1);
 }

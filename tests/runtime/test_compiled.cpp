@@ -27,8 +27,8 @@ using List = TaskList<Step>;
 
 /// Worker 0: a, then c; worker 1: b, after a. c waits for b. Worker 2 has nothing to do.
 struct Triangle {
-  TestDeviceState hand;
-  TestSchedule<List> schedule{hand};
+  TestDeviceState device;
+  TestSchedule<List> schedule{device};
   std::uint32_t a = 0, b = 0, c = 0;
 
   RunConstants load(std::uint32_t fail_in = ~0u, std::uint32_t stop_in = ~0u) {
@@ -44,7 +44,7 @@ struct Triangle {
 TEST_CASE("compiled: counters go on counting from pass to pass and run to run") {
   Triangle triangle;
   const RunConstants run = triangle.load();
-  Launch<List> launch(triangle.hand);
+  Launch<List> launch(triangle.device);
   std::uint64_t passes = 0;
   for (std::uint32_t round = 0; round < 100; ++round) {
     const std::uint32_t repeat = 1 + round % 5;
@@ -62,11 +62,11 @@ TEST_CASE("compiled: counters go on counting from pass to pass and run to run") 
 TEST_CASE("compiled: a failure marks the counters on its way, and the end of the run clears the marks") {
   Triangle triangle;
   const RunConstants run = triangle.load(2);
-  Launch<List> launch(triangle.hand);
+  Launch<List> launch(triangle.device);
   for (std::uint32_t round = 1; round <= 50; ++round) {
     REQUIRE(launch.run(run, 0, 9) == kUserStatus + 5);
-    CHECK(triangle.hand.dev.completions[0].fault_task == 1);
-    CHECK(triangle.hand.dev.completions[0].iterations == 2);
+    CHECK(triangle.device.dev.completions[0].fault_task == 1);
+    CHECK(triangle.device.dev.completions[0].iterations == 2);
     CHECK(triangle.a == 3 * round);
     CHECK((triangle.b == 2 * round && triangle.c == 2 * round));
     CHECK(triangle.schedule.counters()[0] == 3 * round);
@@ -77,10 +77,10 @@ TEST_CASE("compiled: a failure marks the counters on its way, and the end of the
 TEST_CASE("compiled: stop() ends the run after the pass") {
   Triangle triangle;
   const RunConstants run = triangle.load(~0u, 4);
-  Launch<List> launch(triangle.hand);
+  Launch<List> launch(triangle.device);
   for (std::uint32_t round = 1; round <= 50; ++round) {
     REQUIRE(launch.run(run, 0, ~0u) == 0);
-    CHECK(triangle.hand.dev.completions[0].iterations == 5);
+    CHECK(triangle.device.dev.completions[0].iterations == 5);
     CHECK((triangle.a == 5 * round && triangle.c == 5 * round));
   }
 }
@@ -88,9 +88,9 @@ TEST_CASE("compiled: stop() ends the run after the pass") {
 TEST_CASE("compiled: a run goes on past the point where the gate's count of arrivals wraps") {
   for (const std::uint64_t start : std::vector<std::uint64_t>{~0ull - 5, 0xfffffff8u, 0x12345678fffffff8u}) {
     Triangle triangle;
-    triangle.hand.dev.control->barrier.value = start;
+    triangle.device.dev.control->barrier.value = start;
     const RunConstants run = triangle.load(~0u, 40);
-    Launch<List> launch(triangle.hand);
+    Launch<List> launch(triangle.device);
     for (std::uint32_t round = 1; round <= 3; ++round) {
       REQUIRE(launch.run(run, 0, ~0u) == 0);
       CHECK(triangle.c == 41 * round);
@@ -123,21 +123,21 @@ TEST_CASE("compiled: arrivals that wrap in the middle of a run are no vote, and 
 TEST_CASE("compiled: a wait for a task that never ends is reported, and ends the run for all") {
   DeviceStateShape shape;
   shape.workers = 2;
-  TestDeviceState hand(shape);
-  hand.dev.phase_budget_ns = 20'000'000;
-  TestSchedule<List> schedule(hand);
+  TestDeviceState device(shape);
+  device.dev.phase_budget_ns = 20'000'000;
+  TestSchedule<List> schedule(device);
   std::uint32_t count = 0;
   schedule.add(0, Step{&count}, 1);
   schedule.add(1, Step{&count}, kNoCounter, {{0, 1}});  // no task arrives there
   const RunConstants run = schedule.load();
   {
-    Launch<List> launch(hand);
+    Launch<List> launch(device);
     launch.submit(run, 0);
-    REQUIRE(wait_for([&] { return CpuPlatform::device(hand.dev.control->broadcast.abort).load(Order::relaxed) != 0; }));
+    REQUIRE(wait_for([&] { return CpuPlatform::device(device.dev.control->broadcast.abort).load(Order::relaxed) != 0; }));
   }
   CHECK(count == 1);
-  CHECK(hand.dev.completions[0].word == 0);
-  CHECK(hand.dev.reports[1].reason == static_cast<std::uint32_t>(WaitReason::predecessors));
-  CHECK(hand.dev.reports[1].address == reinterpret_cast<std::uint64_t>(schedule.counters().data()));
-  CHECK(hand.dev.reports[1].expected == 1);
+  CHECK(device.dev.completions[0].word == 0);
+  CHECK(device.dev.reports[1].reason == static_cast<std::uint32_t>(WaitReason::predecessors));
+  CHECK(device.dev.reports[1].address == reinterpret_cast<std::uint64_t>(schedule.counters().data()));
+  CHECK(device.dev.reports[1].expected == 1);
 }

@@ -16,21 +16,21 @@ using P = CpuPlatform;
 
 /// A run of `sinks` root tasks that end when the test says so.
 struct Finish {
-  TestDeviceState hand;
+  TestDeviceState device;
   RunConstants run{};
   CompletionSlot& done;
 
-  explicit Finish(std::uint32_t sinks, std::uint32_t repeat = 1) : done(hand.dev.completions[0]) {
+  explicit Finish(std::uint32_t sinks, std::uint32_t repeat = 1) : done(device.dev.completions[0]) {
     run.sinks = run.root_count = sinks;
     run.flags = kRootsUniform | kRootsDense;
     run.repeat = repeat;
     run.generation = 7;
     run.priority = 1;
-    hand.open(run);
+    device.open(run);
   }
-  RunState& state() { return hand.dev.runs[0]; }
-  void arrive(bool alone = false, bool clean = true) { arrive_sink<P>(hand.dev, 0, run, alone, clean); }
-  std::uint32_t queued() { return Views<P>{hand.dev}.ready(1).size_hint(); }
+  RunState& state() { return device.dev.runs[0]; }
+  void arrive(bool alone = false, bool clean = true) { arrive_sink<P>(device.dev, 0, run, alone, clean); }
+  std::uint32_t queued() { return Views<P>{device.dev}.ready(1).size_hint(); }
   std::uint32_t code() const { return static_cast<std::uint32_t>(done.word); }
   bool over() const { return done.word >> 32 == run.generation; }
 };
@@ -43,7 +43,7 @@ TEST_CASE("a run ends with its last sink and not before") {
   CHECK_FALSE(finish.over());
   finish.arrive();
   CHECK(finish.done.word == completion_word(7, 0));
-  CHECK(finish.hand.dev.control->finished.value == 1);
+  CHECK(finish.device.dev.control->finished.value == 1);
 }
 
 TEST_CASE("sinks that end at once end the run once, with all results in place") {
@@ -59,7 +59,7 @@ TEST_CASE("sinks that end at once end the run once, with all results in place") 
       }
     });
     REQUIRE(seen == 6);
-    REQUIRE(finish.hand.dev.control->finished.value == 1);
+    REQUIRE(finish.device.dev.control->finished.value == 1);
   }
 }
 

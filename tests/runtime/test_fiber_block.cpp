@@ -305,16 +305,16 @@ TEST_CASE("a body knows its parameters and its pass, and can fail") {
 }
 
 TEST_CASE("a body streams values and stops its run when it is given a device state") {
-  TestDeviceState hand;
+  TestDeviceState device;
   FiberOptions options;
-  options.dev = &hand.dev;
+  options.dev = &device.dev;
   const Outcome outcome = compute(
       [](auto& block, auto&) {
         if (block.leader() && block.emit(2.5f)) block.stop();
       },
       options);
   std::uint64_t bits = 0;
-  REQUIRE(Views<CpuPlatform>{hand.dev}.stream(0).read(0, bits));
+  REQUIRE(Views<CpuPlatform>{device.dev}.stream(0).read(0, bits));
   CHECK(std::bit_cast<float>(static_cast<std::uint32_t>(bits)) == 2.5f);
   CHECK(outcome.stop == 1);
   CHECK(outcome.code == 0);

@@ -118,7 +118,7 @@ TEST_CASE("pages are given back once, after they were taken") {
 
 TEST_CASE("handoffs that do not fit together are errors on both sides") {
   const auto nothing = [](auto&) {};
-  const auto hand = [](auto& block, auto&) {
+  const auto send = [](auto& block, auto&) {
     block.template producer_acquire<float>();
     block.producer_commit();
   };
@@ -146,13 +146,13 @@ TEST_CASE("handoffs that do not fit together are errors on both sides") {
                  },
                  nothing),
              {"hands over after borrow_handoffs()"});
-  check_says(error_of_both(hand,
+  check_says(error_of_both(send,
                            [](auto& block) {
                              while (block.template consumer_wait<float>()) {}
                            }),
              {"call consumer_release()"});
-  check_says(error_of_both(hand, [](auto& block) { block.consumer_release(); }), {"call consumer_wait() first"});
-  check_says(error_of_both(hand,
+  check_says(error_of_both(send, [](auto& block) { block.consumer_release(); }), {"call consumer_wait() first"});
+  check_says(error_of_both(send,
                            [](auto& block) {
                              if (block.leader()) block.template consumer_wait<float>();
                            }),
@@ -161,14 +161,14 @@ TEST_CASE("handoffs that do not fit together are errors on both sides") {
 
 TEST_CASE("handoffs that a store part leaves are taken for it") {
   std::uint32_t passed = 0, stored = 0;
-  const auto hand = [&](auto& block, auto&) {
+  const auto send = [&](auto& block, auto&) {
     for (int i = 0; i < 10; ++i) {
       block.template producer_acquire<float>();
       block.producer_commit();
       passed += block.leader();
     }
   };
-  CHECK(error_of_both(hand, [&](auto& block) { stored += block.template consumer_wait<float>() != nullptr; }).empty());
+  CHECK(error_of_both(send, [&](auto& block) { stored += block.template consumer_wait<float>() != nullptr; }).empty());
   CHECK(passed == 10);
   CHECK(stored == 32);
 }

@@ -13,7 +13,7 @@ using P = CpuPlatform;
 
 /// Slots 0, 1, ... hold runs of one root each.
 struct Slots {
-  explicit Slots(std::uint32_t count) : hand(shape_of(count)) {
+  explicit Slots(std::uint32_t count) : device(shape_of(count)) {
     for (std::uint32_t slot = 0; slot < count; ++slot) open(slot, 1);
   }
   static DeviceStateShape shape_of(std::uint32_t count) {
@@ -28,22 +28,22 @@ struct Slots {
     run.sinks = run.root_count = run.repeat = 1;
     run.first_record = 10 * slot;
     run.flags = kRootsUniform | kRootsDense;
-    hand.dev.runs[slot].line.constants = run;
+    device.dev.runs[slot].line.constants = run;
   }
   bool follow(std::uint32_t slot, const std::vector<std::uint32_t>& before, std::uint32_t generation = 1) {
     FollowedRuns all{};
     for (std::uint32_t k = 0; k < before.size(); ++k)
       all.slots[k] = static_cast<std::uint16_t>(before[k]), all.generations[k] = generation;
-    return Enlistment<P>(hand.dev, slot)(all);
+    return Enlistment<P>(device.dev, slot)(all);
   }
   /// Ends a run. The root that the caller would keep, or kEmptyMailbox.
   std::uint64_t end(std::uint32_t slot, std::uint32_t code = 0, std::uint32_t generation = 1) {
-    return let_followers_in<P>(hand.dev, 0, end_run<P>(hand.dev, slot, completion_word(generation, code)), kPriorities);
+    return let_followers_in<P>(device.dev, 0, end_run<P>(device.dev, slot, completion_word(generation, code)), kPriorities);
   }
-  std::uint64_t root(std::uint32_t slot) const { return only_root(hand.dev, hand.dev.runs[slot].line.constants); }
-  std::uint64_t completion(std::uint32_t slot) const { return hand.dev.completions[slot].word; }
+  std::uint64_t root(std::uint32_t slot) const { return only_root(device.dev, device.dev.runs[slot].line.constants); }
+  std::uint64_t completion(std::uint32_t slot) const { return device.dev.completions[slot].word; }
 
-  TestDeviceState hand;
+  TestDeviceState device;
 };
 constexpr std::uint64_t kFailure = completion_word(1, static_cast<std::uint32_t>(Status::predecessor_failed));
 }  // namespace
@@ -71,7 +71,7 @@ TEST_CASE("of several followers the caller keeps one, and publishes the others")
   Slots slots(5);
   for (const std::uint32_t slot : {2, 3, 4}) CHECK(slots.follow(slot, {0}));
   CHECK(slots.end(0) == slots.root(4));  // the last one is the first in the list
-  CHECK(slots.hand.dev.control->broadcast.queued[0] == 2);
+  CHECK(slots.device.dev.control->broadcast.queued[0] == 2);
 }
 
 TEST_CASE("a failure ends a whole tree of followers, and no one of them goes") {
@@ -86,23 +86,23 @@ TEST_CASE("a failure ends a whole tree of followers, and no one of them goes") {
   for (const std::uint32_t slot : {3, 4, 5}) CHECK(slots.completion(slot) == 0);
   CHECK(slots.end(7) == slots.root(5));
   for (const std::uint32_t slot : {3, 4}) CHECK(slots.completion(slot) == kFailure);
-  CHECK(slots.hand.dev.control->finished.value == 6);
+  CHECK(slots.device.dev.control->finished.value == 6);
 }
 
 TEST_CASE("a run that has failed before its follower comes fails it, too") {
   Slots slots(4);
   slots.end(0, 70);
   Message message{};
-  message.run = slots.hand.dev.runs[2].line.constants;
+  message.run = slots.device.dev.runs[2].line.constants;
   message.run.flags |= kFollows;
   put_followed_runs(message, {{1, 1}, {0, 1}, {}});
-  CHECK(waits_or_fails<P>(slots.hand.dev, message));
+  CHECK(waits_or_fails<P>(slots.device.dev, message));
   CHECK(slots.completion(2) == 0);  // slot 1 has not ended
   slots.end(1);
   CHECK(slots.completion(2) == kFailure);
   message.run.slot = 3;
   put_followed_runs(message, {{1}, {0}, {}});
-  CHECK(waits_or_fails<P>(slots.hand.dev, message));
+  CHECK(waits_or_fails<P>(slots.device.dev, message));
   CHECK(slots.completion(3) == kFailure);
 }
 

@@ -41,32 +41,32 @@ TEST_CASE("a thread that sees the state sees the item and the time that belong t
 }
 
 TEST_CASE("workers sign in when they start and out when they leave") {
-  TestDeviceState hand;
+  TestDeviceState device;
   const auto all = [&](WorkerState state) {
-    for (std::uint32_t w = 0; w < hand.dev.workers; ++w)
-      if (P::system(hand.dev.heartbeats[w].state).load(Order::acquire) != static_cast<std::uint32_t>(state)) return false;
+    for (std::uint32_t w = 0; w < device.dev.workers; ++w)
+      if (P::system(device.dev.heartbeats[w].state).load(Order::acquire) != static_cast<std::uint32_t>(state)) return false;
     return true;
   };
   CHECK(all(WorkerState::absent));
-  Launch<List> launch(hand);
+  Launch<List> launch(device);
   CHECK(wait_for([&] { return all(WorkerState::present); }));
   launch.park();
   CHECK(all(WorkerState::absent));
 }
 
 TEST_CASE("the heartbeat names the task while its body runs, and nothing afterwards") {
-  TestDeviceState hand;
+  TestDeviceState device;
   TestGraph<List> graph;
   std::uint64_t item = 0, started = 0;
-  graph.add(Look{hand.dev.heartbeats, &item, &started});
-  RunConstants run = hand.load(graph);
-  Launch<List> launch(hand);
+  graph.add(Look{device.dev.heartbeats, &item, &started});
+  RunConstants run = device.load(graph);
+  Launch<List> launch(device);
   REQUIRE(launch.run(run, 3) == 0);
   launch.park();
   CHECK(item == Item{run.first_record, 3, false}.pack());
   CHECK(started != 0);
-  for (std::uint32_t w = 0; w < hand.dev.workers; ++w) {
-    const std::uint64_t last = hand.dev.heartbeats[w].started_ns;
+  for (std::uint32_t w = 0; w < device.dev.workers; ++w) {
+    const std::uint64_t last = device.dev.heartbeats[w].started_ns;
     CHECK((last == 0 || last == (started | kBodyEnded)));
   }
 }

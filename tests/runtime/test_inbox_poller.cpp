@@ -23,7 +23,7 @@ template <std::uint32_t kLanes>
 struct Entrance {
   using W = ThreadWarp<kLanes>;
   static constexpr std::uint32_t kParams = 5;
-  TestDeviceState hand;
+  TestDeviceState device;
   DirectSlot direct_slot{kEmptyMailbox, 0, {}, {}};
   PollerBuffer work{};
   std::uint32_t runs;
@@ -35,7 +35,7 @@ struct Entrance {
   void send(std::uint64_t number, const RunConstants& run, const std::uint64_t* params = nullptr) {
     Message message{run, {}};
     if (params) std::memcpy(message.carried, params, kParams * 8);
-    const Inbox<P> inbox = Views<P>{hand.dev}.inbox();
+    const Inbox<P> inbox = Views<P>{device.dev}.inbox();
     wait_for([&] { return number - P::system(*inbox.consumed).load(Order::acquire) < inbox.capacity; });
     inbox.write(number, message);
   }
@@ -48,9 +48,9 @@ struct Entrance {
     run.flags = kRootsUniform | kRootsDense;
     run.param_bytes = kParams * 8;
     for (std::uint32_t number = 0; number < runs; ++number) {
-      run.slot = number % hand.dev.run_slots;
+      run.slot = number % device.dev.run_slots;
       // The slot's last run has ended.
-      wait_for([&] { return number < answered.load(std::memory_order_acquire) + hand.dev.run_slots; });
+      wait_for([&] { return number < answered.load(std::memory_order_acquire) + device.dev.run_slots; });
       std::uint64_t params[kParams];
       for (std::uint32_t i = 0; i < kParams; ++i) params[i] = param_of(number, i);
       run.generation = run.first_record = number;
@@ -61,17 +61,17 @@ struct Entrance {
   }
 
   void take_all() {
-    const Views<P> views{hand.dev};
+    const Views<P> views{device.dev};
     for (std::uint32_t number = 0; number < runs; ++number) {
       std::uint64_t packed = 0;
       wait_for([&] { return views.ready(1).size_hint() && views.ready(1).pop(1, &packed, views.wait(0)); });
       const Item item = Item::unpack(packed);
-      const RunState& run = hand.dev.runs[item.run];
-      wrong += item.record != number || item.run != number % hand.dev.run_slots;
+      const RunState& run = device.dev.runs[item.run];
+      wrong += item.record != number || item.run != number % device.dev.run_slots;
       wrong += run.line.constants.generation != number || run.outstanding != 1 || run.line.cancelled;
       for (std::uint32_t i = 0; i < kParams; ++i)
         wrong += reinterpret_cast<const std::uint64_t*>(run.params)[i] != param_of(number, i);
-      P::device(hand.dev.control->finished.value).fetch_add(1, Order::relaxed);
+      P::device(device.dev.control->finished.value).fetch_add(1, Order::relaxed);
       answered.store(number + 1, std::memory_order_release);
     }
   }
@@ -82,24 +82,24 @@ struct Entrance {
       if (i == kLanes) return submit_all();
       if (i == kLanes + 1) return take_all();
       W::join(warp, i);
-      InboxPoller<W>(hand.dev, direct_slot, work)();
+      InboxPoller<W>(device.dev, direct_slot, work)();
     });
     CHECK(wrong == 0);
-    CHECK(hand.dev.control->poller.admitted == runs);
-    CHECK(hand.dev.control->poller.next_entry == runs + 1);
-    CHECK(*hand.dev.inbox_consumed == runs + 1);
-    CHECK(announcement_stop(hand.dev.control->broadcast.announcement) == hand.dev.launch);
+    CHECK(device.dev.control->poller.admitted == runs);
+    CHECK(device.dev.control->poller.next_entry == runs + 1);
+    CHECK(*device.dev.inbox_consumed == runs + 1);
+    CHECK(announcement_stop(device.dev.control->broadcast.announcement) == device.dev.launch);
   }
 };
 
 /// What a lone thread does with one message.
 struct Reception {
-  TestDeviceState hand;
+  TestDeviceState device;
   DirectSlot direct_slot{kEmptyMailbox, 0, {}, {}};
   Message sent{};
   RunConstants& message = sent.run;
   std::uint32_t flags = kRootsUniform | kRootsDense;
-  MessageHandler<P> handler{hand.dev, direct_slot, sent};
+  MessageHandler<P> handler{device.dev, direct_slot, sent};
 
   void handle(InboxOp op, std::uint32_t slot, std::uint32_t generation) {
     message.op = static_cast<std::uint32_t>(op);
@@ -108,17 +108,17 @@ struct Reception {
     message.priority = message.sinks = message.root_count = 1;
     message.flags = flags;
     const auto* words = reinterpret_cast<const std::uint32_t*>(&sent);
-    if (op == InboxOp::submit) open_line<P>(hand.dev.runs[slot].line, words);
-    if (op == InboxOp::submit && flags & kInlineRoot) store_record<P>(hand.dev.records[hand.dev.inline_base + slot], words);
+    if (op == InboxOp::submit) open_line<P>(device.dev.runs[slot].line, words);
+    if (op == InboxOp::submit && flags & kInlineRoot) store_record<P>(device.dev.records[device.dev.inline_base + slot], words);
     handler.handle();
   }
   /// It first calls all workers together.
   bool leaves_once_assembled() {
     if (handler.may_leave() || handler.may_leave()) return false;
-    hand.dev.control->assembled.value += hand.dev.workers;
+    device.dev.control->assembled.value += device.dev.workers;
     return handler.may_leave();
   }
-  std::uint32_t cancelled(std::uint32_t slot) const { return hand.dev.runs[slot].line.cancelled; }
+  std::uint32_t cancelled(std::uint32_t slot) const { return device.dev.runs[slot].line.cancelled; }
 };
 }  // namespace
 
@@ -141,7 +141,7 @@ TEST_CASE("a cancel reaches the run it means and no later one in its slot") {
 
 TEST_CASE("a single root goes to the worker on the direct slot if it waits there, else to the queue") {
   Reception reception;
-  const Queue<P> queue = Views<P>{reception.hand.dev}.ready(1);
+  const Queue<P> queue = Views<P>{reception.device.dev}.ready(1);
   reception.handle(InboxOp::submit, 0, 1);
   CHECK(queue.size_hint() == 1);
   reception.direct_slot.waiting = 1;
@@ -157,21 +157,21 @@ TEST_CASE("the inbox poller may leave when it is told to and all runs have finis
   reception.handle(InboxOp::submit, 0, 1);
   reception.handle(InboxOp::park, 0, 0);
   CHECK_FALSE(reception.handler.may_leave());
-  reception.hand.dev.control->finished.value = 1;
+  reception.device.dev.control->finished.value = 1;
   CHECK(reception.handler.may_leave());
 }
 
 TEST_CASE("a phased run is announced with a new epoch, its slot and the barrier as it is") {
   Reception reception;
-  reception.hand.dev.control->barrier.value = 42;
+  reception.device.dev.control->barrier.value = 42;
   reception.flags = kPhased;
   for (std::uint32_t epoch = 1; epoch <= 3; ++epoch) {
     reception.handle(InboxOp::submit, epoch, 1);
-    const std::uint64_t announcement = reception.hand.dev.control->broadcast.announcement;
+    const std::uint64_t announcement = reception.device.dev.control->broadcast.announcement;
     CHECK(announcement_epoch(announcement) == epoch);
     CHECK(announcement_run(announcement) == epoch);
     CHECK(announcement_stop(announcement) == 0);
-    CHECK(reception.hand.dev.runs[epoch].line.barrier_base == 42);
+    CHECK(reception.device.dev.runs[epoch].line.barrier_base == 42);
   }
 }
 
@@ -183,14 +183,14 @@ TEST_CASE("a record that the message carries goes with it: to the direct slot, e
   std::memcpy(reception.sent.carried, &record, sizeof(record));
   reception.flags |= kInlineRoot;
   const auto is_record = [&](const TaskRecord& at) { return std::memcmp(&at, &record, sizeof(record)) == 0; };
-  const std::uint32_t place = reception.hand.dev.inline_base + 3;
+  const std::uint32_t place = reception.device.dev.inline_base + 3;
 
   reception.handle(InboxOp::submit, 3, 1);
-  const Queue<P> queue = Views<P>{reception.hand.dev}.ready(1);
+  const Queue<P> queue = Views<P>{reception.device.dev}.ready(1);
   std::uint64_t item = 0;
-  REQUIRE(queue.pop(1, &item, Views<P>{reception.hand.dev}.wait(0)));
+  REQUIRE(queue.pop(1, &item, Views<P>{reception.device.dev}.wait(0)));
   CHECK(Item::unpack(item).record == place);
-  CHECK(is_record(reception.hand.dev.records[place]));
+  CHECK(is_record(reception.device.dev.records[place]));
 
   reception.direct_slot.waiting = 1;
   record.args[0] = 9;
@@ -198,7 +198,7 @@ TEST_CASE("a record that the message carries goes with it: to the direct slot, e
   reception.handle(InboxOp::submit, 3, 2);
   CHECK(Item::unpack(reception.direct_slot.item).record == place);
   CHECK(is_record(reception.direct_slot.record));
-  CHECK(is_record(reception.hand.dev.records[place]));
+  CHECK(is_record(reception.device.dev.records[place]));
   CHECK(queue.size_hint() == 0);
 }
 
@@ -212,7 +212,7 @@ TEST_CASE("the inbox poller may leave when it is told to suspend, whatever is in
 TEST_CASE("if not all workers come to leave, the suspension is called off, and a suspended run announced again") {
   for (const bool collective : {false, true}) {
     Reception reception;
-    DeviceState& dev = reception.hand.dev;
+    DeviceState& dev = reception.device.dev;
     dev.assembly_ns = 0;
     reception.flags = kPhased;
     if (collective) reception.handle(InboxOp::submit, 2, 1);
@@ -232,7 +232,7 @@ TEST_CASE("if not all workers come to leave, the suspension is called off, and a
 TEST_CASE("a collective run is asked to suspend itself, also one that comes late, and the inbox poller waits for it") {
   for (const bool late : {false, true}) {
     Reception reception;
-    RunLine& line = reception.hand.dev.runs[2].line;
+    RunLine& line = reception.device.dev.runs[2].line;
     reception.flags = kPhased;
     if (late) reception.handle(InboxOp::suspend, 0, 0);
     reception.handle(InboxOp::submit, 2, 1);
@@ -240,7 +240,7 @@ TEST_CASE("a collective run is asked to suspend itself, also one that comes late
     if (!late) reception.handle(InboxOp::suspend, 0, 0);
     CHECK(line.stop == kSuspendAsked);
     CHECK_FALSE(reception.handler.may_leave());
-    leave_collective<P>(reception.hand.dev);
+    leave_collective<P>(reception.device.dev);
     CHECK(reception.leaves_once_assembled());
   }
 }
@@ -250,13 +250,13 @@ TEST_CASE("a traced run is not asked to suspend itself") {
   reception.flags = kCompiled | kTraced;
   reception.handle(InboxOp::submit, 2, 1);
   reception.handle(InboxOp::suspend, 0, 0);
-  CHECK(reception.hand.dev.runs[2].line.stop == 0);
+  CHECK(reception.device.dev.runs[2].line.stop == 0);
   CHECK_FALSE(reception.handler.may_leave());
 }
 
 TEST_CASE("a suspended compiled run is announced again, as if the sinks of its passes had just arrived") {
   Reception reception;
-  DeviceState& dev = reception.hand.dev;
+  DeviceState& dev = reception.device.dev;
   RunLine& line = dev.runs[3].line;
   Schedule schedule{};
   schedule.sinks = 5;

@@ -65,11 +65,11 @@ void add_stencil(TestGraph<List>& graph, std::vector<std::uint64_t>& a, std::vec
 }
 
 /// One phase of a lone task: so all but one worker have nothing to do but to meet.
-RunConstants load_ends(TestDeviceState& hand, std::uint32_t* passes, std::uint32_t fail_in, std::uint32_t stop_in) {
+RunConstants load_ends(TestDeviceState& device, std::uint32_t* passes, std::uint32_t fail_in, std::uint32_t stop_in) {
   TestGraph<List> graph;
   graph.add(Ends{passes, fail_in, stop_in});
   graph.phases = {{0, 1, 0, 0}, {0, 0, 0, 0}};
-  return hand.load(graph);
+  return device.load(graph);
 }
 }  // namespace
 
@@ -77,14 +77,14 @@ TEST_CASE("a stencil in phases gives what a serial one gives") {
   for (const std::uint32_t workers : {1u, 2u, 4u}) {
     DeviceStateShape shape;
     shape.workers = workers;
-    TestDeviceState hand(shape);
+    TestDeviceState device(shape);
     std::vector<std::uint64_t> a(10), b(10), x(10), y(10);
     std::iota(a.begin(), a.end(), 1);
     x = a;
     TestGraph<List> graph;
     add_stencil(graph, a, b);
-    const RunConstants run = hand.load(graph);
-    Launch<List> launch(hand);
+    const RunConstants run = device.load(graph);
+    Launch<List> launch(device);
     for (std::uint32_t round = 0; round < 15; ++round) {
       const std::uint32_t repeat = 1 + round % 4;
       REQUIRE(launch.run(run, round % 4, repeat) == 0);
@@ -96,47 +96,47 @@ TEST_CASE("a stencil in phases gives what a serial one gives") {
 }
 
 TEST_CASE("phased runs in one slot follow one another at once, long and short") {
-  TestDeviceState hand;
+  TestDeviceState device;
   std::uint32_t passes = 0;
-  const RunConstants run = load_ends(hand, &passes, kNever, kNever);
-  Launch<List> launch(hand);
+  const RunConstants run = load_ends(device, &passes, kNever, kNever);
+  Launch<List> launch(device);
   for (std::uint32_t round = 0; round < 300; ++round) {
     const std::uint32_t repeat = round % 2 ? 30 : 1;
     REQUIRE(launch.run(run, 0, repeat) == 0);
     CHECK(passes == repeat);
-    if (repeat > 1) CHECK(hand.dev.completions[0].iterations == repeat);
+    if (repeat > 1) CHECK(device.dev.completions[0].iterations == repeat);
   }
 }
 
 TEST_CASE("a task that fails ends the phased run for all workers at the next boundary") {
-  TestDeviceState hand;
+  TestDeviceState device;
   std::uint32_t passes = 0;
-  const RunConstants run = load_ends(hand, &passes, 6, kNever);
-  Launch<List> launch(hand);
+  const RunConstants run = load_ends(device, &passes, 6, kNever);
+  Launch<List> launch(device);
   for (std::uint32_t round = 0; round < 30; ++round) {
     CHECK(launch.run(run, 0, 100) == kUserStatus + 5);
     CHECK(passes == 7);
-    CHECK(hand.dev.completions[0].fault_task == 1);
+    CHECK(device.dev.completions[0].fault_task == 1);
   }
 }
 
 TEST_CASE("a task that asks to stop ends the phased run after the pass") {
-  TestDeviceState hand;
+  TestDeviceState device;
   std::uint32_t passes = 0;
-  const RunConstants run = load_ends(hand, &passes, kNever, 3);
-  Launch<List> launch(hand);
+  const RunConstants run = load_ends(device, &passes, kNever, 3);
+  Launch<List> launch(device);
   for (std::uint32_t round = 0; round < 30; ++round) {
     CHECK(launch.run(run, 0, 100) == 0);
     CHECK(passes == 4);
-    CHECK(hand.dev.completions[0].iterations == 4);
+    CHECK(device.dev.completions[0].iterations == 4);
   }
 }
 
 TEST_CASE("a cancelled phased run ends for all workers, and the next one runs") {
-  TestDeviceState hand;
+  TestDeviceState device;
   std::uint32_t passes = 0;
-  const RunConstants run = load_ends(hand, &passes, kNever, kNever);
-  Launch<List> launch(hand);
+  const RunConstants run = load_ends(device, &passes, kNever, kNever);
+  Launch<List> launch(device);
   for (std::uint32_t round = 0; round < 10; ++round) {
     launch.submit(run, 0, ~0u);
     std::this_thread::sleep_for(std::chrono::microseconds(500));
@@ -147,16 +147,16 @@ TEST_CASE("a cancelled phased run ends for all workers, and the next one runs") 
 }
 
 TEST_CASE("workers of a grid task meet inside its body") {
-  TestDeviceState hand;
+  TestDeviceState device;
   std::uint64_t cells[3] = {};
   std::uint32_t wrong = 0;
   TestGraph<List> graph;
   graph.add(Grid{cells, &wrong, 20});
   graph.phases = {{0, 1, 1, 0}};
-  const RunConstants run = hand.load(graph);
-  Launch<List> launch(hand);
+  const RunConstants run = device.load(graph);
+  Launch<List> launch(device);
   for (std::uint32_t round = 0; round < 10; ++round) CHECK(launch.run(run, 0, 2) == 0);
   CHECK(wrong == 0);
   launch.park();
-  CHECK(hand.dev.control->poller.joined == 10);
+  CHECK(device.dev.control->poller.joined == 10);
 }

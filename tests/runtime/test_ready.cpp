@@ -28,7 +28,7 @@ std::vector<std::uint64_t> drain(const DeviceState& dev, std::uint32_t priority)
 /// worker claimed in advance.
 struct Handout {
   static constexpr std::uint32_t kWorkers = 4, kPublishers = 2;
-  TestDeviceState hand;
+  TestDeviceState device;
   std::uint32_t total;
   std::vector<std::uint32_t> inputs, taken;
   std::atomic<std::uint32_t> next{0}, done{0}, wrong{0}, mailed{0};
@@ -39,14 +39,14 @@ struct Handout {
     four.workers = kWorkers;
     return four;
   }
-  explicit Handout(std::uint32_t items) : hand(shape()), total(items), inputs(items), taken(items) {}
+  explicit Handout(std::uint32_t items) : device(shape()), total(items), inputs(items), taken(items) {}
   bool over() {
     return done.load(std::memory_order_relaxed) >= total || wrong.load(std::memory_order_relaxed) || deadline.passed();
   }
 
   void publish_all(std::uint32_t id, std::uint64_t seed) {
     Random random(seed);
-    const Ready<P> ready(hand.dev, id);
+    const Ready<P> ready(device.dev, id);
     for (std::uint32_t first = 0; first < total && !over();) {
       const ClaimedWorker claimed = pick(random, 0, 1) ? ready.claim_planned(ready.plan_claim()) : ClaimedWorker{};
       const std::uint32_t n = pick(random, 0, 4);
@@ -67,7 +67,7 @@ struct Handout {
   }
 
   void work(std::uint32_t worker) {
-    const Views<P> views{hand.dev};
+    const Views<P> views{device.dev};
     const IdleSlot<P> idle_slot{views.idle(), worker, nullptr};
     while (!over()) {
       idle_slot.enroll();
@@ -110,46 +110,46 @@ struct Handout {
 }  // namespace
 
 TEST_CASE("with no worker idle, tasks go to the queue of their priority in order") {
-  TestDeviceState hand;
-  const Ready<P> ready(hand.dev, 0);
+  TestDeviceState device;
+  const Ready<P> ready(device.dev, 0);
   for (std::uint32_t level = 0; level < kPriorities; ++level)
     CHECK(ready.publish(3, level, [&](std::uint32_t i) { return 10 * level + i; }));
   for (std::uint64_t level = 0; level < kPriorities; ++level)
-    CHECK(drain(hand.dev, static_cast<std::uint32_t>(level)) ==
+    CHECK(drain(device.dev, static_cast<std::uint32_t>(level)) ==
           std::vector<std::uint64_t>{10 * level, 10 * level + 1, 10 * level + 2});
 }
 
 TEST_CASE("idle workers are served first, the rest is queued") {
-  TestDeviceState hand;
-  const IdleSet<P> idle = Views<P>{hand.dev}.idle();
+  TestDeviceState device;
+  const IdleSet<P> idle = Views<P>{device.dev}.idle();
   idle.enroll(0);
   idle.enroll(2);
-  CHECK(Ready<P>(hand.dev, 0).publish(5, 2, [](std::uint32_t i) { return 20 + i; }));
-  CHECK(hand.dev.mailboxes[0].value == 20);
-  CHECK(hand.dev.mailboxes[1].value == kEmptyMailbox);
-  CHECK(hand.dev.mailboxes[2].value == 21);
-  CHECK(drain(hand.dev, 2) == std::vector<std::uint64_t>{22, 23, 24});
+  CHECK(Ready<P>(device.dev, 0).publish(5, 2, [](std::uint32_t i) { return 20 + i; }));
+  CHECK(device.dev.mailboxes[0].value == 20);
+  CHECK(device.dev.mailboxes[1].value == kEmptyMailbox);
+  CHECK(device.dev.mailboxes[2].value == 21);
+  CHECK(drain(device.dev, 2) == std::vector<std::uint64_t>{22, 23, 24});
 }
 
 TEST_CASE("idle workers are found wherever their bits are, and wherever the claimer begins to look") {
   DeviceStateShape shape;
   shape.workers = 150;  // three words of bits
   for (const std::uint32_t publisher : {0u, 70u, 140u}) {
-    TestDeviceState hand(shape);
+    TestDeviceState device(shape);
     const std::uint32_t all[] = {3, 80, 149};
-    for (const std::uint32_t worker : all) Views<P>{hand.dev}.idle().enroll(worker);
-    CHECK(Ready<P>(hand.dev, publisher).publish(3, 1, [](std::uint32_t i) { return i; }));
-    for (const std::uint32_t worker : all) CHECK(hand.dev.mailboxes[worker].value < 3);
-    CHECK(drain(hand.dev, 1).empty());
+    for (const std::uint32_t worker : all) Views<P>{device.dev}.idle().enroll(worker);
+    CHECK(Ready<P>(device.dev, publisher).publish(3, 1, [](std::uint32_t i) { return i; }));
+    for (const std::uint32_t worker : all) CHECK(device.dev.mailboxes[worker].value < 3);
+    CHECK(drain(device.dev, 1).empty());
   }
 }
 
 TEST_CASE("a worker claimed in advance gets the item, or its place back") {
-  TestDeviceState hand;
-  const Ready<P> ready(hand.dev, 1);
+  TestDeviceState device;
+  const Ready<P> ready(device.dev, 1);
   CHECK(ready.plan_claim().wanted == 0);
   CHECK_FALSE(ready.claim_planned(ClaimedWorker{0, 0b100, 2}).taken());  // it is not there any more
-  Views<P>{hand.dev}.idle().enroll(2);
+  Views<P>{device.dev}.idle().enroll(2);
   CHECK(ready.plan_claim().wanted == 0b100);
   const ClaimedWorker claim = ready.claim_planned(ready.plan_claim());
   CHECK(claim.taken());
@@ -159,8 +159,8 @@ TEST_CASE("a worker claimed in advance gets the item, or its place back") {
   ready.release_claimed(claim);
   REQUIRE(ready.claim_planned(ClaimedWorker{0, 0b100, 2}).taken());
   ready.deliver_to_claimed(claim, 77);
-  CHECK(hand.dev.mailboxes[2].value == 77);
-  CHECK(hand.dev.control->idle_bits[0] == 0);
+  CHECK(device.dev.mailboxes[2].value == 77);
+  CHECK(device.dev.control->idle_bits[0] == 0);
 }
 
 TEST_CASE("a task's own priority wins over its run's unless it inherits") {
@@ -171,12 +171,12 @@ TEST_CASE("a task's own priority wins over its run's unless it inherits") {
 TEST_CASE("a batch larger than one lot of tickets arrives whole") {
   DeviceStateShape shape;
   shape.queue_capacity = 4096;
-  TestDeviceState hand(shape);
+  TestDeviceState device(shape);
   const std::uint32_t n = 2 * kPublishBatch + 10;
-  CHECK(Ready<P>(hand.dev, 0).publish(n, 1, [](std::uint32_t i) { return i; }));
+  CHECK(Ready<P>(device.dev, 0).publish(n, 1, [](std::uint32_t i) { return i; }));
   std::vector<std::uint64_t> expected(n);
   std::iota(expected.begin(), expected.end(), 0);
-  CHECK(drain(hand.dev, 1) == expected);
+  CHECK(drain(device.dev, 1) == expected);
 }
 
 TEST_CASE("tasks go to idle workers, claimed ones and the queue: each reaches one worker, with its input") {

@@ -59,25 +59,25 @@ struct Wide {
 }  // namespace
 
 TEST_CASE("few roots are published themselves, each at its priority") {
-  TestDeviceState hand;
+  TestDeviceState device;
   Wide wide(4, true, false);
-  const RunConstants run = hand.load(wide.graph);
-  hand.open(run);
-  publish_roots<P>(hand.dev, 0, run);
-  CHECK(drain(hand.dev, 0).size() == 1);  // task 3
-  CHECK(drain(hand.dev, 1).size() == 3);  // tasks 0 and 2, which inherit, and 1
-  CHECK(drain(hand.dev, 2).empty());
+  const RunConstants run = device.load(wide.graph);
+  device.open(run);
+  publish_roots<P>(device.dev, 0, run);
+  CHECK(drain(device.dev, 0).size() == 1);  // task 3
+  CHECK(drain(device.dev, 1).size() == 3);  // tasks 0 and 2, which inherit, and 1
+  CHECK(drain(device.dev, 2).empty());
 }
 
 TEST_CASE("many roots take no room in a queue, and shares of them are disjoint") {
-  TestDeviceState hand;
+  TestDeviceState device;
   Wide wide(50, false, false);
-  const RunConstants run = hand.load(wide.graph);
-  RunState& state = hand.open(run);
-  publish_roots<P>(hand.dev, 0, run);
-  CHECK(drain(hand.dev, 1).empty());
-  CHECK(hand.dev.control->broadcast.queued[1] == kRootedRun);
-  CHECK(hand.dev.control->root_bits[1][0] == 1);
+  const RunConstants run = device.load(wide.graph);
+  RunState& state = device.open(run);
+  publish_roots<P>(device.dev, 0, run);
+  CHECK(drain(device.dev, 1).empty());
+  CHECK(device.dev.control->broadcast.queued[1] == kRootedRun);
+  CHECK(device.dev.control->root_bits[1][0] == 1);
   std::uint32_t next = 0;
   for (const std::uint32_t wanted : {1u, 7u, 32u, 32u, 32u}) {
     const RootShare share = take_roots<P>(state, wanted);
@@ -90,52 +90,52 @@ TEST_CASE("many roots take no room in a queue, and shares of them are disjoint")
 }
 
 TEST_CASE("idle workers are given a ticket for many roots") {
-  TestDeviceState hand;
+  TestDeviceState device;
   Wide wide(50, false, false);
-  const RunConstants run = hand.load(wide.graph);
-  hand.open(run);
-  const IdleSet<P> idle = Views<P>{hand.dev}.idle();
+  const RunConstants run = device.load(wide.graph);
+  device.open(run);
+  const IdleSet<P> idle = Views<P>{device.dev}.idle();
   idle.enroll(1);
-  publish_roots<P>(hand.dev, 0, run);
-  CHECK(Item::unpack(hand.dev.mailboxes[1].value).record == Item::kRootTicket);
-  CHECK(hand.dev.mailboxes[0].value == kEmptyMailbox);
+  publish_roots<P>(device.dev, 0, run);
+  CHECK(Item::unpack(device.dev.mailboxes[1].value).record == Item::kRootTicket);
+  CHECK(device.dev.mailboxes[0].value == kEmptyMailbox);
 }
 
 TEST_CASE("the consumer of the last root closes its run to others") {
-  TestDeviceState hand;
+  TestDeviceState device;
   Wide wide(50, false, false);
-  const RunConstants run = hand.load(wide.graph);
-  hand.open(run);
-  publish_roots<P>(hand.dev, 0, run);
+  const RunConstants run = device.load(wide.graph);
+  device.open(run);
+  publish_roots<P>(device.dev, 0, run);
   LocalWork work{};
-  REQUIRE(find_roots<P>(hand.dev, work, 1));
+  REQUIRE(find_roots<P>(device.dev, work, 1));
   for (std::uint32_t i = 0; i < 50; ++i) {
     INFO(i);
-    CHECK(Item::unpack(take_local<P>(hand.dev, work)).record == run.first_record + i);
+    CHECK(Item::unpack(take_local<P>(device.dev, work)).record == run.first_record + i);
   }
-  CHECK(take_local<P>(hand.dev, work) == kEmptyMailbox);
-  CHECK(hand.dev.control->broadcast.queued[1] == 0);
-  CHECK(hand.dev.control->root_bits[1][0] == 0);
-  CHECK_FALSE(find_roots<P>(hand.dev, work, 1));
+  CHECK(take_local<P>(device.dev, work) == kEmptyMailbox);
+  CHECK(device.dev.control->broadcast.queued[1] == 0);
+  CHECK(device.dev.control->root_bits[1][0] == 0);
+  CHECK_FALSE(find_roots<P>(device.dev, work, 1));
 }
 
 TEST_CASE("pass after pass of many roots fits the queue while other workers are busy") {
   DeviceStateShape shape;
   shape.workers = 4;
   shape.queue_capacity = 16;
-  TestDeviceState hand(shape);
+  TestDeviceState device(shape);
   std::atomic<std::uint32_t> entered{0};
   std::atomic<bool> leave{false};
   TestGraph<List> hold;
   for (int i = 0; i < 3; ++i) hold.add(Hold{&entered, &leave});
   Wide wide(9, false, false);
-  const RunConstants held = hand.load(hold), empty = hand.load(wide.graph);
-  Launch<List> launch(hand);
+  const RunConstants held = device.load(hold), empty = device.load(wide.graph);
+  Launch<List> launch(device);
   launch.submit(held, 0);
   REQUIRE(wait_for([&] { return entered == 3; }));
   launch.submit(empty, 1, 500);
   CHECK(launch.finish(1, 0) == 0);
-  CHECK(hand.dev.queue_words[1].peak.value <= 9);
+  CHECK(device.dev.queue_words[1].peak.value <= 9);
   leave = true;
   CHECK(launch.finish(0, 0) == 0);
   CHECK(wide.cells == std::vector<std::uint32_t>(9, 500));
@@ -144,53 +144,53 @@ TEST_CASE("pass after pass of many roots fits the queue while other workers are 
 namespace {
 /// A run of 50 roots at level 1, whose first root a worker has taken with a share of the others behind it.
 struct SharedRun {
-  TestDeviceState hand;
+  TestDeviceState device;
   Wide wide{50, false, false};
-  RunConstants run = hand.load(wide.graph);
+  RunConstants run = device.load(wide.graph);
   LocalWork work{};
 
   SharedRun() {
-    hand.open(run).line.constants.priority = 1;
-    publish_roots<P>(hand.dev, 0, run);
-    REQUIRE(find_roots<P>(hand.dev, work, 1));
-    take_local<P>(hand.dev, work);
+    device.open(run).line.constants.priority = 1;
+    publish_roots<P>(device.dev, 0, run);
+    REQUIRE(find_roots<P>(device.dev, work, 1));
+    take_local<P>(device.dev, work);
   }
 };
 }  // namespace
 
 TEST_CASE("what is in hand goes back to the queue of its level, each task once") {
   SharedRun shared;
-  auto& [hand, wide, run, work] = shared;
+  auto& [device, wide, run, work] = shared;
   const std::uint32_t in_hand = work.roots_end - work.roots_next;
   REQUIRE(in_hand > 0);
-  put_back_all<P>(hand.dev, work, 0);
-  CHECK(take_local<P>(hand.dev, work) == kEmptyMailbox);
-  const std::vector<Item> back = drain(hand.dev, 1);
+  put_back_all<P>(device.dev, work, 0);
+  CHECK(take_local<P>(device.dev, work) == kEmptyMailbox);
+  const std::vector<Item> back = drain(device.dev, 1);
   REQUIRE(back.size() == in_hand);
   for (std::uint32_t i = 0; i < in_hand; ++i) CHECK(back[i].record == run.first_record + 1 + i);
 }
 
 TEST_CASE("while bodies last, nothing stays in hand and shares are single tasks") {
   SharedRun shared;
-  auto& [hand, wide, run, work] = shared;
+  auto& [device, wide, run, work] = shared;
   const std::uint32_t in_hand = work.roots_end - work.roots_next;
   REQUIRE(in_hand > 0);
   std::uint32_t next = 1 + in_hand;
   for (int i = 0; i < 5; ++i) {
-    take_singly<P>(hand.dev, work, 0);
-    CHECK(Item::unpack(take_local<P>(hand.dev, work)).record == run.first_record + next++);
+    take_singly<P>(device.dev, work, 0);
+    CHECK(Item::unpack(take_local<P>(device.dev, work)).record == run.first_record + next++);
     CHECK(work.roots_next == work.roots_end);
   }
-  CHECK(drain(hand.dev, 1).size() == in_hand);
-  CHECK(Item::unpack(take_local<P>(hand.dev, work)).record == run.first_record + next++);
+  CHECK(drain(device.dev, 1).size() == in_hand);
+  CHECK(Item::unpack(take_local<P>(device.dev, work)).record == run.first_record + next++);
   CHECK(work.roots_next == work.roots_end);
-  CHECK(Item::unpack(take_local<P>(hand.dev, work)).record == run.first_record + next);
+  CHECK(Item::unpack(take_local<P>(device.dev, work)).record == run.first_record + next);
   CHECK(work.roots_next < work.roots_end);
 }
 
 TEST_CASE("threads that take shares at once take each root once, round after round") {
-  TestDeviceState hand;
-  RunState& state = hand.dev.runs[0];
+  TestDeviceState device;
+  RunState& state = device.dev.runs[0];
   std::vector<std::uint32_t> taken(500);
   std::atomic<std::uint32_t> count{0};
   for (std::uint64_t round = 0; round < 50; ++round) {
@@ -212,15 +212,15 @@ TEST_CASE("wide graphs of all kinds run every task once a pass, also with stale 
   for (int round = 0; round < 30; ++round) {
     DeviceStateShape shape;
     shape.workers = pick(random, 1, 4);
-    TestDeviceState hand(shape);
+    TestDeviceState device(shape);
     std::vector<std::unique_ptr<Wide>> wides;
     std::vector<RunConstants> runs;
     for (std::uint32_t g = 0; g < 3; ++g) {
       wides.push_back(std::make_unique<Wide>(pick(random, 1, 60), pick(random, 0, 1), pick(random, 0, 1)));
-      runs.push_back(hand.load(wides[g]->graph));
+      runs.push_back(device.load(wides[g]->graph));
       runs[g].priority = pick(random, 0, 2);
     }
-    Launch<List> launch(hand);
+    Launch<List> launch(device);
     std::uint32_t passes[3] = {};
     for (std::uint32_t r = 0; r < 40; ++r) {
       for (std::uint32_t g = 0; g < 3; ++g) {

@@ -56,7 +56,7 @@ bool pool_is_full(const DeviceState& dev) { return Views<P>{dev}.spawn_pool().si
 
 /// A parent that could spawn, in a device state where nothing runs.
 struct Parent {
-  TestDeviceState hand;
+  TestDeviceState device;
   RunConstants run;
   TaskHeader header;
 
@@ -64,13 +64,13 @@ struct Parent {
     TestGraph<List> graph;
     graph.add(After{});
     for (std::uint32_t s = 0; s < successors; ++s) graph.add(After{}, {0});
-    run = hand.load(graph);
-    hand.open(run);
-    header = hand.dev.records[0].header;
+    run = device.load(graph);
+    device.open(run);
+    header = device.dev.records[0].header;
   }
   bool spawn(Priority priority = Priority::inherit) {
     const Tree task{nullptr, nullptr, 5};
-    return spawn_task<P>(hand.dev, 0, 0, header, 0, &task, sizeof(task), priority);
+    return spawn_task<P>(device.dev, 0, 0, header, 0, &task, sizeof(task), priority);
   }
 };
 }  // namespace
@@ -79,11 +79,11 @@ TEST_CASE("a spawned task inherits the successors and raises what they wait for"
   Parent parent(3);
   REQUIRE(parent.spawn());
   for (std::uint32_t s = 1; s <= 3; ++s) CHECK(parent.run.bank()[s] == 2);
-  CHECK(parent.hand.dev.runs[0].outstanding == 3);
+  CHECK(parent.device.dev.runs[0].outstanding == 3);
   std::uint64_t item = 0;
-  const Views<P> views{parent.hand.dev};
+  const Views<P> views{parent.device.dev};
   REQUIRE(views.ready(static_cast<std::uint32_t>(Priority::normal)).pop(1, &item, views.wait(0)) == 1);
-  const TaskRecord& record = parent.hand.dev.records[Item::unpack(item).record];
+  const TaskRecord& record = parent.device.dev.records[Item::unpack(item).record];
   CHECK(record.header.flags == kTaskSpawned);
   CHECK(record.header.first_edge == parent.header.first_edge);
   CHECK(record.header.edge_count == 3);
@@ -94,13 +94,13 @@ TEST_CASE("a spawned task inherits the successors and raises what they wait for"
 TEST_CASE("a task spawned by a sink is one more that the run waits for") {
   Parent parent(0);
   REQUIRE(parent.spawn(Priority::high));
-  CHECK(parent.hand.dev.runs[0].outstanding == 2);
-  CHECK(Views<P>{parent.hand.dev}.ready(0).size_hint() == 1);
+  CHECK(parent.device.dev.runs[0].outstanding == 2);
+  CHECK(Views<P>{parent.device.dev}.ready(0).size_hint() == 1);
 }
 
 TEST_CASE("an exhausted pool declines and works again when records come back") {
   Parent parent(1);
-  DeviceState& dev = parent.hand.dev;
+  DeviceState& dev = parent.device.dev;
   for (std::uint32_t i = 0; i < dev.spawn_capacity; ++i) REQUIRE(parent.spawn());
   CHECK_FALSE(parent.spawn());
   CHECK(parent.run.bank()[1] == 1 + dev.spawn_capacity);
@@ -114,32 +114,32 @@ TEST_CASE("trees of tasks run whole before what waits for their root, with a poo
     DeviceStateShape shape;
     shape.spawn_capacity = pool;
     shape.queue_capacity = 1024;
-    TestDeviceState hand(shape);
+    TestDeviceState device(shape);
     TestGraph<List> graph;
     std::uint32_t count = 0, here = 0, seen = 0;
     graph.add(Tree{&count, &here, 6});
     graph.add(After{&count, &seen}, {0});
-    const RunConstants run = hand.load(graph);
-    Launch<List> launch(hand);
+    const RunConstants run = device.load(graph);
+    Launch<List> launch(device);
     for (std::uint32_t round = 1; round <= 20; ++round) {
       REQUIRE(launch.run(run, 0, round % 3 + 1) == 0);
       CHECK(seen == count);
       CHECK(count % 127 == 0);
     }
     launch.park();
-    CHECK(pool_is_full(hand.dev));
+    CHECK(pool_is_full(device.dev));
     INFO("pool " << pool);
     CHECK((here > 0 || pool >= 127));
   }
 }
 
 TEST_CASE("a spawned sink's tree ends before its run does") {
-  TestDeviceState hand;
+  TestDeviceState device;
   TestGraph<List> graph;
   std::uint32_t count = 0, here = 0;
   graph.add(Tree{&count, &here, 5});
-  const RunConstants run = hand.load(graph);
-  Launch<List> launch(hand);
+  const RunConstants run = device.load(graph);
+  Launch<List> launch(device);
   for (std::uint32_t round = 1; round <= 50; ++round) {
     REQUIRE(launch.run(run) == 0);
     CHECK(P::device(count).load(Order::relaxed) == 63 * round);
@@ -147,16 +147,16 @@ TEST_CASE("a spawned sink's tree ends before its run does") {
 }
 
 TEST_CASE("a spawned task that fails fails its run, and skips what waits for its parent") {
-  TestDeviceState hand;
+  TestDeviceState device;
   TestGraph<List> graph;
   std::uint32_t count = 7, seen = 0;
   graph.add(Fails{3});
   graph.add(After{&count, &seen}, {0});
-  const RunConstants run = hand.load(graph);
-  Launch<List> launch(hand);
+  const RunConstants run = device.load(graph);
+  Launch<List> launch(device);
   for (std::uint32_t round = 0; round < 20; ++round) CHECK(launch.run(run) == kUserStatus + 99);
-  CHECK(hand.dev.completions[0].fault_task == 1);
+  CHECK(device.dev.completions[0].fault_task == 1);
   CHECK(seen == 0);
   launch.park();
-  CHECK(pool_is_full(hand.dev));
+  CHECK(pool_is_full(device.dev));
 }

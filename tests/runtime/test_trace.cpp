@@ -21,12 +21,12 @@ using Writer = TraceWriter<SetClock>;
 
 constexpr std::uint64_t kUntouched = 0xabababababababab;
 
-// Lanes and events of two workers, with one lane's room of canaries before and after.
+// Tracks and events of two workers, with one track's room of canaries before and after.
 struct LocalWork {
   explicit LocalWork(std::uint32_t capacity)
-      : lanes(2 * kTraceRoles),
-        events((lanes.size() + 2) * capacity, blank()),
-        buffers{lanes.data(), events.data() + capacity, capacity, 0} {}
+      : tracks(2 * kTraceRoles),
+        events((tracks.size() + 2) * capacity, blank()),
+        buffers{tracks.data(), events.data() + capacity, capacity, 0} {}
 
   static TraceEvent blank() { return {kUntouched, 0xabababab, 0xabababab, 0xabababab, 0xab, 0xab, 0xabab}; }
   static bool is_blank(const TraceEvent& e) {
@@ -36,7 +36,7 @@ struct LocalWork {
   std::uint32_t index(std::uint32_t worker, TraceRole role) const {
     return worker * kTraceRoles + static_cast<std::uint32_t>(role);
   }
-  TraceLane& lane(std::uint32_t worker, TraceRole role) { return lanes[index(worker, role)]; }
+  TraceTrack& track(std::uint32_t worker, TraceRole role) { return tracks[index(worker, role)]; }
   const TraceEvent* event(std::uint32_t worker, TraceRole role) {
     return buffers.events + std::size_t{index(worker, role)} * buffers.capacity;
   }
@@ -46,7 +46,7 @@ struct LocalWork {
     return count;
   }
 
-  std::vector<TraceLane> lanes;
+  std::vector<TraceTrack> tracks;
   std::vector<TraceEvent> events;
   TraceBuffers buffers;
 };
@@ -60,7 +60,7 @@ std::uint16_t kib_of(std::uint32_t bytes) {
 
 }  // namespace
 
-TEST_CASE("a writer without lanes writes nothing and does not look at the clock") {
+TEST_CASE("a writer without tracks writes nothing and does not look at the clock") {
   SetClock::tick = 77;
   std::vector<TraceEvent> events(4, LocalWork::blank());
   Writer writer(TraceBuffers{nullptr, events.data(), 1, 0}, 0, TraceRole::control);
@@ -90,7 +90,7 @@ TEST_CASE("an event says what, of which task, when, how long and how much") {
   CHECK(work.written() == 1);
 }
 
-TEST_CASE("a lane has its first and last moment on both clocks, and its count once it is closed") {
+TEST_CASE("a track has its first and last moment on both clocks, and its count once it is closed") {
   LocalWork work(3);
   SetClock::tick = 10, SetClock::ns = 1000;
   Writer writer(work.buffers, 0, TraceRole::load);
@@ -98,30 +98,30 @@ TEST_CASE("a lane has its first and last moment on both clocks, and its count on
   writer.write(TraceKind::page, 20, 0, 0);
   writer.write(TraceKind::landing, 20, 0, 0);
   writer.close();
-  const TraceLane& lane = work.lane(0, TraceRole::load);
-  CHECK((lane.begin.ticks == 10 && lane.begin.ns == 1000));
-  CHECK((lane.end.ticks == 30 && lane.end.ns == 2000));
-  CHECK((lane.count == 2 && lane.dropped == 0));
+  const TraceTrack& track = work.track(0, TraceRole::load);
+  CHECK((track.begin.ticks == 10 && track.begin.ns == 1000));
+  CHECK((track.end.ticks == 30 && track.end.ns == 2000));
+  CHECK((track.count == 2 && track.dropped == 0));
 }
 
-TEST_CASE("events beyond the capacity are counted, and nothing beyond the lane is touched") {
+TEST_CASE("events beyond the capacity are counted, and nothing beyond the track is touched") {
   for (const std::uint32_t capacity : {0u, 1u, 5u}) {
     for (const std::uint32_t worker : {0u, 1u}) {
-      // The first lane of all and the last: beyond them lie only canaries.
+      // The first track of all and the last: beyond them lie only canaries.
       const TraceRole role = worker ? TraceRole::store : TraceRole::control;
       LocalWork work(capacity);
       Writer writer(work.buffers, worker, role);
       for (std::uint32_t i = 0; i < capacity + 3; ++i) writer.write(TraceKind::store, 0, i, 0);
       writer.close();
-      CHECK(work.lane(worker, role).count == capacity);
-      CHECK(work.lane(worker, role).dropped == 3);
+      CHECK(work.track(worker, role).count == capacity);
+      CHECK(work.track(worker, role).dropped == 3);
       CHECK(work.written() == capacity);
       for (std::uint32_t i = 0; i < capacity; ++i) CHECK(work.event(worker, role)[i].task == i);
     }
   }
 }
 
-TEST_CASE("lanes do not mix") {
+TEST_CASE("tracks do not mix") {
   LocalWork work(4);
   Writer one(work.buffers, 0, TraceRole::store), next(work.buffers, 1, TraceRole::control);
   for (std::uint32_t i = 0; i < 6; ++i) {
@@ -133,9 +133,9 @@ TEST_CASE("lanes do not mix") {
   for (std::uint32_t i = 0; i < 4; ++i) CHECK(work.event(0, TraceRole::store)[i].task == 100 + i);
   for (std::uint32_t i = 0; i < 3; ++i) CHECK(work.event(1, TraceRole::control)[i].task == 201 + 2 * i);
   CHECK(work.written() == 4 + 3);
-  CHECK((work.lane(0, TraceRole::store).count == 4 && work.lane(0, TraceRole::store).dropped == 2));
-  CHECK((work.lane(1, TraceRole::control).count == 3 && work.lane(1, TraceRole::control).dropped == 0));
-  CHECK(work.lane(0, TraceRole::control).count + work.lane(1, TraceRole::store).count == 0);
+  CHECK((work.track(0, TraceRole::store).count == 4 && work.track(0, TraceRole::store).dropped == 2));
+  CHECK((work.track(1, TraceRole::control).count == 3 && work.track(1, TraceRole::control).dropped == 0));
+  CHECK(work.track(0, TraceRole::control).count + work.track(1, TraceRole::store).count == 0);
 }
 
 TEST_CASE("bytes are rounded up to KiB, and stop at the largest number there is room for") {
@@ -161,8 +161,8 @@ TEST_CASE("on the CPU both clocks of a moment are one reading") {
   for (int i = 0; i < 1000; ++i) {
     TraceWriter<CpuPlatform> writer(work.buffers, 0, TraceRole::compute);
     writer.close();
-    const TraceLane& lane = work.lane(0, TraceRole::compute);
-    REQUIRE(lane.begin.ticks == lane.begin.ns);
-    REQUIRE(lane.end.ticks == lane.end.ns);
+    const TraceTrack& track = work.track(0, TraceRole::compute);
+    REQUIRE(track.begin.ticks == track.begin.ns);
+    REQUIRE(track.end.ticks == track.end.ns);
   }
 }

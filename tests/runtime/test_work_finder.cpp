@@ -52,45 +52,45 @@ struct Set {
 using List = TaskList<Hold, Note, Count, Set>;
 
 template <class... Tasks>
-RunConstants load(TestDeviceState& hand, const Tasks&... tasks) {
+RunConstants load(TestDeviceState& device, const Tasks&... tasks) {
   TestGraph<List> graph;
   (graph.add(tasks), ...);
-  return hand.load(graph);
+  return device.load(graph);
 }
 }  // namespace
 
 TEST_CASE("urgent tasks overtake what waits in the queue") {
   DeviceStateShape shape;
   shape.workers = 1;
-  TestDeviceState hand(shape);
+  TestDeviceState device(shape);
   std::atomic<std::uint32_t> entered{0};
   std::atomic<bool> leave{false};
   std::vector<std::uint32_t> log;
-  const RunConstants hold = load(hand, Hold{&entered, &leave});
-  Launch<List> launch(hand);
+  const RunConstants hold = load(device, Hold{&entered, &leave});
+  Launch<List> launch(device);
   launch.submit(hold, 0);
   REQUIRE(wait_for([&] { return entered == 1; }));
   for (const std::uint32_t priority : {2u, 1u, 0u}) {
-    RunConstants run = load(hand, Note{&log, priority}, Note{&log, priority});
+    RunConstants run = load(device, Note{&log, priority}, Note{&log, priority});
     run.priority = priority;
     launch.submit(run, 1 + priority);
   }
   // All have been let in once the inbox poller has read the messages.
-  REQUIRE(wait_for([&] { return P::system(*hand.dev.inbox_consumed).load(Order::acquire) == launch.messages(); }));
+  REQUIRE(wait_for([&] { return P::system(*device.dev.inbox_consumed).load(Order::acquire) == launch.messages(); }));
   leave = true;
   for (std::uint32_t slot = 0; slot < 4; ++slot) CHECK(launch.finish(slot, 0) == 0);
   CHECK(log == std::vector<std::uint32_t>{0, 0, 1, 1, 2, 2});
 }
 
 TEST_CASE("a phased run gets all workers though the queues never run dry") {
-  TestDeviceState hand;
+  TestDeviceState device;
   std::uint32_t cells[6] = {};
   TestGraph<List> busy, phased;
   for (std::uint32_t i = 0; i < 3; ++i) busy.add(Count{cells + i});
   for (std::uint32_t i = 3; i < 6; ++i) phased.add(Count{cells + i});
   phased.phases = {{0, 3, 0, 0}};
-  const RunConstants endless = hand.load(busy), brief = hand.load(phased);
-  Launch<List> launch(hand);
+  const RunConstants endless = device.load(busy), brief = device.load(phased);
+  Launch<List> launch(device);
   launch.submit(endless, 0, ~0u);
   for (std::uint32_t round = 0; round < 20; ++round) CHECK(launch.run(brief, 1) == 0);
   launch.cancel(0);
@@ -100,7 +100,7 @@ TEST_CASE("a phased run gets all workers though the queues never run dry") {
 
 // The chain's end waits for the phased run, so a worker that never leaves the chain would wait for itself.
 TEST_CASE("a phased run gets the worker that follows a long chain") {
-  TestDeviceState hand;
+  TestDeviceState device;
   std::atomic<std::uint32_t> entered{0};
   std::atomic<bool> leave{false}, phase_ran{false};
   std::uint32_t cell = 0;
@@ -110,12 +110,12 @@ TEST_CASE("a phased run gets the worker that follows a long chain") {
   chain.add(Hold{&entered, &phase_ran}, {last});
   phased.add(Set{&phase_ran});
   phased.phases = {{0, 1, 0, 0}};
-  const RunConstants slow = hand.load(chain), brief = hand.load(phased);
-  Launch<List> launch(hand);
+  const RunConstants slow = device.load(chain), brief = device.load(phased);
+  Launch<List> launch(device);
   launch.submit(slow, 0);
   REQUIRE(wait_for([&] { return entered == 1; }));
   launch.submit(brief, 1);
-  REQUIRE(wait_for([&] { return P::system(*hand.dev.inbox_consumed).load(Order::acquire) == launch.messages(); }));
+  REQUIRE(wait_for([&] { return P::system(*device.dev.inbox_consumed).load(Order::acquire) == launch.messages(); }));
   leave = true;
   CHECK(wait_for([&] { return phase_ran.load(); }, 5));
   CHECK(launch.finish(0, 0) == 0);
@@ -125,10 +125,10 @@ TEST_CASE("a phased run gets the worker that follows a long chain") {
 // Its bit is cleared and the mailbox still empty: taking something else now would leave it enrolled with a
 // full mailbox.
 TEST_CASE("a worker that was claimed waits for what it was promised") {
-  TestDeviceState hand;
-  const Views<P> views{hand.dev};
+  TestDeviceState device;
+  const Views<P> views{device.dev};
   LocalWork work{};
-  WorkFinder<P> look(hand.dev, 1, nullptr, work);
+  WorkFinder<P> look(device.dev, 1, nullptr, work);
   std::atomic<std::uint64_t> items[2] = {};
   std::jthread worker([&] {
     for (auto& item : items) {
@@ -155,22 +155,22 @@ TEST_CASE("a worker that was claimed waits for what it was promised") {
 }
 
 TEST_CASE("an abort ends all workers and the inbox poller") {
-  TestDeviceState hand;
-  Launch<List> launch(hand);
+  TestDeviceState device;
+  Launch<List> launch(device);
   std::this_thread::sleep_for(std::chrono::milliseconds(2));
-  P::device(hand.dev.control->broadcast.abort).store(1, Order::relaxed);
+  P::device(device.dev.control->broadcast.abort).store(1, Order::relaxed);
   launch.park();
-  CHECK(hand.dev.control->poller.epoch == 1);
+  CHECK(device.dev.control->poller.epoch == 1);
 }
 
 TEST_CASE("the stop sign of an earlier launch stops no worker") {
-  TestDeviceState hand;
+  TestDeviceState device;
   std::uint32_t cell = 0;
-  const RunConstants run = load(hand, Count{&cell});
+  const RunConstants run = load(device, Count{&cell});
   std::uint64_t messages = 0;
   for (std::uint32_t round = 1; round <= 10; ++round) {
-    CHECK(announcement_stop(hand.dev.control->broadcast.announcement) == round - 1);
-    Launch<List> launch(hand, messages);
+    CHECK(announcement_stop(device.dev.control->broadcast.announcement) == round - 1);
+    Launch<List> launch(device, messages);
     CHECK(launch.run(run) == 0);
     launch.park();
     messages = launch.messages();

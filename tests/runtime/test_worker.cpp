@@ -139,11 +139,11 @@ struct RandomSums {
 void random_graphs_agree_with_the_oracle(const DeviceStateShape& shape, std::uint64_t seed, int graphs) {
   Random random(seed);
   for (int g = 0; g < graphs; ++g) {
-    TestDeviceState hand(shape);
+    TestDeviceState device(shape);
     RandomSums sums(random, pick(random, 1, 120));
-    RunConstants run = hand.load(sums.graph);
+    RunConstants run = device.load(sums.graph);
     run.priority = pick(random, 0, 2);
-    Launch<List> launch(hand);
+    Launch<List> launch(device);
     for (int r = 0; r < 3; ++r) {
       const std::uint32_t repeat = pick(random, 1, 5);
       REQUIRE(launch.run(run, static_cast<std::uint32_t>(r), repeat) == 0);
@@ -155,14 +155,14 @@ void random_graphs_agree_with_the_oracle(const DeviceStateShape& shape, std::uin
 }  // namespace
 
 TEST_CASE("a chain runs in order, again and again") {
-  TestDeviceState hand;
+  TestDeviceState device;
   TestGraph<List> graph;
   std::vector<std::uint32_t> log, expected;
   for (std::uint32_t i = 0; i < 100; ++i)
     graph.add(Append{&log, i}, i ? std::vector<std::uint32_t>{i - 1} : std::vector<std::uint32_t>{});
   for (std::uint32_t i = 0; i < 1000; ++i) expected.push_back(i % 100);
-  Launch<List> launch(hand);
-  CHECK(launch.run(hand.load(graph), 0, 10) == 0);
+  Launch<List> launch(device);
+  CHECK(launch.run(device.load(graph), 0, 10) == 0);
   CHECK(log == expected);
 }
 
@@ -179,12 +179,12 @@ TEST_CASE("random graphs give what a serial run gives") {
 }
 
 TEST_CASE("many independent tasks all run once") {
-  TestDeviceState hand;
+  TestDeviceState device;
   TestGraph<List> graph;
   std::vector<std::uint64_t> values(200);
   for (std::uint32_t i = 0; i < 200; ++i) graph.add(Sum{values.data(), nullptr, 0, i});
-  const RunConstants run = hand.load(graph);
-  Launch<List> launch(hand);
+  const RunConstants run = device.load(graph);
+  Launch<List> launch(device);
   for (std::uint64_t times = 1, expected = 1; times <= 20; ++times, expected = expected * 3 + 1) {
     REQUIRE(launch.run(run) == 0);
     CHECK(values == std::vector<std::uint64_t>(200, expected));
@@ -192,83 +192,83 @@ TEST_CASE("many independent tasks all run once") {
 }
 
 TEST_CASE("two runs of one graph overlap on banks of their own") {
-  TestDeviceState hand;
+  TestDeviceState device;
   TestGraph<List> graph;
   std::uint64_t zeros[2] = {};
   for (std::uint32_t i = 0; i < 30; ++i)
     graph.add(Give{i}, i < 10 ? std::vector<std::uint32_t>{} : std::vector<std::uint32_t>{i - 10, (i * 7) % 10},
               Priority::inherit, i == 29 ? 8 : kNoResult);
-  const RunConstants first = hand.load(graph, 2);
-  const RunConstants runs[2] = {first, hand.on_bank(first, 0, 1)};
-  Launch<List> launch(hand);
+  const RunConstants first = device.load(graph, 2);
+  const RunConstants runs[2] = {first, device.on_bank(first, 0, 1)};
+  Launch<List> launch(device);
   for (std::uint32_t round = 0; round < 50; ++round) {
     launch.submit(runs[0], 0, 7);
     launch.submit(runs[1], 1, 9);
     REQUIRE(launch.finish(1, round) == 0);
     REQUIRE(launch.finish(0, round) == 0);
-    for (std::uint32_t s = 0; s < 2; ++s) std::memcpy(&zeros[s], hand.dev.results + s * hand.dev.result_bytes + 8, 8);
+    for (std::uint32_t s = 0; s < 2; ++s) std::memcpy(&zeros[s], device.dev.results + s * device.dev.result_bytes + 8, 8);
     CHECK(zeros[0] == 29 + 6);
     CHECK(zeros[1] == 29 + 8);
   }
 }
 
 TEST_CASE("a launch parks, and the next goes on where it was") {
-  TestDeviceState hand;
+  TestDeviceState device;
   TestGraph<List> graph;
   std::vector<std::uint32_t> log;
   graph.add(Append{&log, 1});
-  const RunConstants run = hand.load(graph);
+  const RunConstants run = device.load(graph);
   std::uint64_t messages = 0;
   for (std::uint32_t round = 1; round <= 20; ++round) {
-    Launch<List> launch(hand, messages);
+    Launch<List> launch(device, messages);
     if (round % 4) REQUIRE(launch.run(run) == 0);
     launch.park();
     messages = launch.messages();
   }
   CHECK(log.size() == 15);
-  CHECK(hand.dev.control->poller.epoch == 20);
-  CHECK(hand.dev.control->poller.admitted == 15);
+  CHECK(device.dev.control->poller.epoch == 20);
+  CHECK(device.dev.control->poller.admitted == 15);
 }
 
 namespace {
 /// What a worker alone does that looks ahead, with the graph's tasks in its queue: `run` is in slot 0.
 template <class Executor = LongExecutor<List>>
-void work_alone(TestDeviceState& hand, const RunConstants& run, std::uint32_t tasks) {
-  hand.open(run);
-  const Views<CpuPlatform> views{hand.dev};
+void work_alone(TestDeviceState& device, const RunConstants& run, std::uint32_t tasks) {
+  device.open(run);
+  const Views<CpuPlatform> views{device.dev};
   const auto item = [&](std::uint32_t n) { return Item{run.first_record + n, 0, false}.pack(); };
   REQUIRE(views.ready(run.priority).push(tasks, item, views.wait(0)));
   unsigned char scratch[16];
-  Executor executor(hand.dev, 0, scratch);
-  Worker<CpuPlatform, Executor>(hand.dev, 0, executor, nullptr)();
+  Executor executor(device.dev, 0, scratch);
+  Worker<CpuPlatform, Executor>(device.dev, 0, executor, nullptr)();
 }
 }  // namespace
 
 TEST_CASE("no idle worker is claimed for the successor of a task that is still to come") {
-  TestDeviceState hand;
+  TestDeviceState device;
   TestGraph<List> graph;
   std::uint32_t claimed = 0;
   std::vector<std::uint32_t> log;
-  for (std::uint32_t n = 0; n < 4; ++n) graph.add(Nth{&hand.dev, &claimed, n});
+  for (std::uint32_t n = 0; n < 4; ++n) graph.add(Nth{&device.dev, &claimed, n});
   for (std::uint32_t n = 0; n < 4; ++n) graph.add(Append{&log, n}, {n});
-  hand.dev.share_shift = 0;  // all four are one batch
-  work_alone(hand, hand.load(graph), 4);
+  device.dev.share_shift = 0;  // all four are one batch
+  work_alone(device, device.load(graph), 4);
   CHECK(claimed == 0);
 }
 
 TEST_CASE("sinks that end one behind the other arrive together, and one that fails tells those before it, too") {
   constexpr std::uint32_t kSinks = 8;
   for (const std::uint32_t failing : {kSinks, 3u, kSinks - 1}) {
-    TestDeviceState hand;
+    TestDeviceState device;
     TestGraph<List> graph;
     std::vector<std::uint32_t> outstanding, expected;
-    for (std::uint32_t n = 0; n < kSinks; ++n) graph.add(Sink{&hand.dev, &outstanding, n == failing, n + 1 == kSinks});
+    for (std::uint32_t n = 0; n < kSinks; ++n) graph.add(Sink{&device.dev, &outstanding, n == failing, n + 1 == kSinks});
     for (std::uint32_t n = 0; n < kSinks; ++n) expected.push_back(n > failing ? kSinks - failing - 1 : kSinks);
-    hand.dev.share_shift = 0;  // all are one batch
-    const RunConstants run = hand.load(graph);
-    work_alone<PrefetchingExecutor<List>>(hand, run, kSinks);
+    device.dev.share_shift = 0;  // all are one batch
+    const RunConstants run = device.load(graph);
+    work_alone<PrefetchingExecutor<List>>(device, run, kSinks);
     CHECK(outstanding == expected);
-    const std::uint64_t word = CpuPlatform::system(hand.dev.completions[0].word).load(Order::acquire);
+    const std::uint64_t word = CpuPlatform::system(device.dev.completions[0].word).load(Order::acquire);
     CHECK(word == completion_word(run.generation, failing < kSinks ? kUserStatus + 1 : 0));
   }
 }
@@ -278,18 +278,18 @@ TEST_CASE("a long queue keeps no worker from a collective run, nor from the end"
   DeviceStateShape alone;
   alone.workers = 1;
   for (const bool phased : {true, false}) {
-    TestDeviceState hand(alone);
+    TestDeviceState device(alone);
     TestGraph<List> graph, phases;
     std::vector<std::uint32_t> log;
-    graph.add(Tell{&hand.dev, &log, phased});
+    graph.add(Tell{&device.dev, &log, phased});
     for (std::uint32_t n = 1; n + 1 < kTasks; ++n) graph.add(Append{&log, n});
-    graph.add(Tell{&hand.dev, &log, false});
+    graph.add(Tell{&device.dev, &log, false});
     phases.add(Append{&log, 3000});
     phases.phases = {{0, 1, 0, 0}};
-    RunConstants of_all = hand.load(phases);
+    RunConstants of_all = device.load(phases);
     of_all.slot = 1;
-    hand.open(of_all);
-    work_alone(hand, hand.load(graph), kTasks);
+    device.open(of_all);
+    work_alone(device, device.load(graph), kTasks);
     const auto seen = phased ? std::find(log.begin(), log.end(), 3000u) : log.end();
     CHECK(seen - log.begin() < kInHand);
   }
@@ -298,12 +298,12 @@ TEST_CASE("a long queue keeps no worker from a collective run, nor from the end"
 TEST_CASE("nor does a long chain") {
   DeviceStateShape alone;
   alone.workers = 1;
-  TestDeviceState hand(alone);
+  TestDeviceState device(alone);
   TestGraph<List> graph;
   std::vector<std::uint32_t> log;
-  graph.add(Tell{&hand.dev, &log, false});
+  graph.add(Tell{&device.dev, &log, false});
   for (std::uint32_t n = 1; n < 500; ++n) graph.add(Append{&log, n}, {n - 1});
-  work_alone(hand, hand.load(graph), 1);
+  work_alone(device, device.load(graph), 1);
   CHECK(log.size() < 100);
 }
 
@@ -311,32 +311,32 @@ TEST_CASE("a kept successor that the worker gives up waits at its own level") {
   for (const Priority own : {Priority::high, Priority::low, Priority::inherit}) {
     DeviceStateShape alone;
     alone.workers = 1;
-    TestDeviceState hand(alone);
+    TestDeviceState device(alone);
     TestGraph<List> graph;
     std::uint32_t claimed = 0;
     std::vector<std::uint32_t> log;
-    graph.add(Nth{&hand.dev, &claimed, 3});  // all workers are to leave
+    graph.add(Nth{&device.dev, &claimed, 3});  // all workers are to leave
     graph.add(Append{&log, 1}, {0}, own);
-    const RunConstants run = hand.load(graph);
-    work_alone(hand, run, 1);
+    const RunConstants run = device.load(graph);
+    work_alone(device, run, 1);
     CHECK(log.empty());
     const std::uint32_t level = level_of(static_cast<std::uint32_t>(own), run.priority);
-    CHECK(Views<CpuPlatform>{hand.dev}.ready(level).size_hint() == 1);
+    CHECK(Views<CpuPlatform>{device.dev}.ready(level).size_hint() == 1);
   }
 }
 
 TEST_CASE("a worker counts what it did") {
-  TestDeviceState hand;
+  TestDeviceState device;
   TestGraph<List> graph;
   std::vector<std::uint32_t> log;
   for (std::uint32_t i = 0; i < 50; ++i)
     graph.add(Append{&log, i}, i ? std::vector<std::uint32_t>{i - 1} : std::vector<std::uint32_t>{});
-  Launch<List> launch(hand);
-  REQUIRE(launch.run(hand.load(graph)) == 0);
+  Launch<List> launch(device);
+  REQUIRE(launch.run(device.load(graph)) == 0);
   launch.park();
   WorkerStats all{};
-  for (std::uint32_t w = 0; w < hand.dev.workers; ++w) {
-    const WorkerStats& one = hand.dev.stats[w];
+  for (std::uint32_t w = 0; w < device.dev.workers; ++w) {
+    const WorkerStats& one = device.dev.stats[w];
     all.tasks += one.tasks, all.skipped += one.skipped, all.kept += one.kept, all.queued += one.queued,
         all.handed += one.handed;
   }

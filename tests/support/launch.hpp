@@ -9,7 +9,7 @@ template <class List, class P = CpuPlatform>
 class Launch {
  public:
   /// `first_message` goes on from an earlier launch on the same device state.
-  explicit Launch(TestDeviceState& hand, std::uint64_t first_message = 0) : dev_(hand.dev), next_(first_message) {
+  explicit Launch(TestDeviceState& device, std::uint64_t first_message = 0) : dev_(device.dev), next_(first_message) {
     for (std::uint32_t w = 0; w < dev_.workers; ++w)
       threads_.emplace_back([this, w] {
         const auto scratch = std::make_unique<unsigned char[]>(dev_.scratch_bytes + 16);

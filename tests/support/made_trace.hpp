@@ -13,17 +13,17 @@ struct MadeTrace {
   explicit MadeTrace(std::uint32_t worker_count, std::uint32_t room = 64)
       : workers(worker_count),
         capacity(room),
-        lanes(worker_count * kTraceRoles),
-        events(lanes.size() * room) {}
+        tracks(worker_count * kTraceRoles),
+        events(tracks.size() * room) {}
 
-  TraceLane& lane(std::uint32_t worker, TraceRole role) {
-    return lanes[worker * kTraceRoles + static_cast<std::uint32_t>(role)];
+  TraceTrack& track(std::uint32_t worker, TraceRole role) {
+    return tracks[worker * kTraceRoles + static_cast<std::uint32_t>(role)];
   }
-  /// In ticks, which are ns where the lane has no moments.
+  /// In ticks, which are ns where the track has no moments.
   TraceEvent& add(std::uint32_t worker, TraceRole role, TraceKind kind, std::uint32_t task, std::uint32_t pass,
                   std::uint64_t begin, std::uint32_t ticks, std::uint16_t kib = 0) {
-    TraceLane& its = lane(worker, role);
-    TraceEvent& event = events[(&its - lanes.data()) * std::size_t{capacity} + its.count++];
+    TraceTrack& its = track(worker, role);
+    TraceEvent& event = events[(&its - tracks.data()) * std::size_t{capacity} + its.count++];
     event = {begin, ticks, task, pass, static_cast<std::uint8_t>(kind), static_cast<std::uint8_t>(role), kib};
     return event;
   }
@@ -41,13 +41,13 @@ struct MadeTrace {
     add(worker, TraceRole::control, TraceKind::gate, 0, pass, begin, ticks);
   }
   void moments(std::uint32_t worker, TraceRole role, TraceMoment begin, TraceMoment end) {
-    lane(worker, role).begin = begin;
-    lane(worker, role).end = end;
+    track(worker, role).begin = begin;
+    track(worker, role).end = end;
   }
-  Trace trace() const { return {workers, capacity, lanes, events, names, types, dependent_bytes}; }
+  Trace trace() const { return {workers, capacity, tracks, events, names, types, dependent_bytes}; }
 
   std::uint32_t workers, capacity;
-  std::vector<TraceLane> lanes;
+  std::vector<TraceTrack> tracks;
   std::vector<TraceEvent> events;
   std::vector<std::string> names{"task 0 (Load)", "task 1 (Mul)", "task 2 (Mul)"};
   std::vector<std::string> types{"Load", "Mul", "Mul"};

@@ -11,10 +11,10 @@ namespace flywheel::testing {
 template <class List>
 class TestSchedule {
  public:
-  explicit TestSchedule(TestDeviceState& hand, std::uint32_t counters = 8)
-      : hand_(hand),
+  explicit TestSchedule(TestDeviceState& device, std::uint32_t counters = 8)
+      : hand_(device),
         counters_(std::size_t{counters} * kCounterStride),
-        instructions_(hand.dev.workers) {
+        instructions_(device.dev.workers) {
     schedule_.counters = counters_.data();
     schedule_.counter_count = counters;
   }

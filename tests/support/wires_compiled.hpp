@@ -58,9 +58,9 @@ struct LookWhenCancelled {
 using CompiledWireTasks = TaskList<Put, Look, LookNow, PutAndFail, LookWhenCancelled>;
 
 /// Runs it a few times; true if every run ended well.
-inline bool run_schedule(TestDeviceState& hand, TestSchedule<CompiledWireTasks>& schedule, std::uint32_t repeat) {
+inline bool run_schedule(TestDeviceState& device, TestSchedule<CompiledWireTasks>& schedule, std::uint32_t repeat) {
   const RunConstants run = schedule.load();
-  Launch<CompiledWireTasks, P> launch(hand);
+  Launch<CompiledWireTasks, P> launch(device);
   for (std::uint32_t r = 0; r < 10; ++r)
     if (launch.run(run, 0, repeat)) return false;
   launch.park();
@@ -69,49 +69,49 @@ inline bool run_schedule(TestDeviceState& hand, TestSchedule<CompiledWireTasks>&
 
 /// Worker 0 puts, worker 1 looks in the same pass.
 inline bool predecessors() {
-  TestDeviceState hand;
-  TestSchedule<CompiledWireTasks> schedule(hand);
+  TestDeviceState device;
+  TestSchedule<CompiledWireTasks> schedule(device);
   name_words("counters", schedule.counters().data(), schedule.counters().size() * 8);
   std::uint32_t cells[2] = {7, 7};
   schedule.add(0, Put{cells}, 0);
   schedule.add(1, LookNow{cells}, kNoCounter, {{0, 1}});
-  return run_schedule(hand, schedule, 20);
+  return run_schedule(device, schedule, 20);
 }
 
 /// Worker 0 puts in one pass what worker 1 looks at in the next; the next but one overwrites it. Both tasks
 /// are sinks and meet only at the gate.
 inline bool gate() {
-  TestDeviceState hand;
-  TestSchedule<CompiledWireTasks> schedule(hand);
-  name_word("gate", hand.dev.control->barrier.value);
+  TestDeviceState device;
+  TestSchedule<CompiledWireTasks> schedule(device);
+  name_word("gate", device.dev.control->barrier.value);
   std::uint32_t cells[2] = {};
   schedule.add(0, Put{cells}, kNoCounter);
   schedule.add(1, Look{cells}, kNoCounter);
-  return run_schedule(hand, schedule, 20);
+  return run_schedule(device, schedule, 20);
 }
 
 /// Worker 2 has no task: it only reads what the schedule has seen before, and leaves. Then the leader writes
 /// that.
 inline bool leaving() {
-  TestDeviceState hand;
-  TestSchedule<CompiledWireTasks> schedule(hand);
+  TestDeviceState device;
+  TestSchedule<CompiledWireTasks> schedule(device);
   name_word("left", schedule.schedule().left);
   std::uint32_t cells[2] = {};
   schedule.add(0, Put{cells}, kNoCounter);
-  return run_schedule(hand, schedule, 3);
+  return run_schedule(device, schedule, 3);
 }
 
 /// Worker 0's task fails, worker 1's learns it from cancelled() and reads what the first wrote. The run's code is the first's.
 inline bool cancelled() {
   constexpr std::uint32_t kRuns = 10;
-  TestDeviceState hand;
-  TestSchedule<CompiledWireTasks> schedule(hand);
+  TestDeviceState device;
+  TestSchedule<CompiledWireTasks> schedule(device);
   std::uint32_t cell = 0, seen = 0;
   schedule.add(0, PutAndFail{&cell}, kNoCounter).flags |= kInGang;
   schedule.add(1, LookWhenCancelled{&cell, &seen}, kNoCounter).flags |= kInGang;
   const RunConstants run = schedule.load();
-  name_word("cancelled", hand.dev.runs[0].line.cancelled);
-  Launch<CompiledWireTasks, P> launch(hand);
+  name_word("cancelled", device.dev.runs[0].line.cancelled);
+  Launch<CompiledWireTasks, P> launch(device);
   Flaws flaws;
   for (std::uint32_t r = 0; r < kRuns; ++r) {
     flaws.add(launch.run(run) != kUserStatus + PutAndFail::kPutCode);

@@ -36,13 +36,13 @@ using WireTasks = TaskList<Tick, Spawner>;
 /// Three sinks write a result each; the host reads them all once the completion word says so.
 inline bool completion() {
   constexpr std::uint32_t kSinks = 3;
-  TestDeviceState hand;
+  TestDeviceState device;
   RunConstants run{};
   run.sinks = kSinks;
   run.repeat = 1;
-  hand.open(run);
-  name_word("word", hand.dev.completions[0].word);
-  name_word("outstanding", hand.dev.runs[0].outstanding);
+  device.open(run);
+  name_word("word", device.dev.completions[0].word);
+  name_word("outstanding", device.dev.runs[0].outstanding);
   std::uint32_t results[kSinks] = {};
   std::atomic<std::uint32_t> round{0};
   Flaws flaws;
@@ -51,12 +51,12 @@ inline bool completion() {
     RunConstants mine = run;
     mine.generation = r + 1;
     results[sink] = r;
-    arrive_sink<P>(hand.dev, sink, mine, false, true);
+    arrive_sink<P>(device.dev, sink, mine, false, true);
   };
   const auto collect = [&](std::uint32_t r) {
-    wait_for([&] { return P::system(hand.dev.completions[0].word).load(Order::acquire) >> 32 == r + 1; });
+    wait_for([&] { return P::system(device.dev.completions[0].word).load(Order::acquire) >> 32 == r + 1; });
     for (const std::uint32_t result : results) flaws.add(result != r);
-    P::device(hand.dev.runs[0].outstanding).store(kSinks, Order::relaxed);
+    P::device(device.dev.runs[0].outstanding).store(kSinks, Order::relaxed);
     round.store(r + 1, std::memory_order_release);
   };
   run_together(kSinks + 1, [&](std::uint32_t self) {
@@ -69,8 +69,8 @@ inline bool completion() {
 /// there.
 inline bool roots() {
   constexpr std::uint32_t kRoots = 20;
-  TestDeviceState hand;
-  RunState& state = hand.dev.runs[0];
+  TestDeviceState device;
+  RunState& state = device.dev.runs[0];
   name_word("roots", state.roots);
   RunConstants run{};
   run.flags = kRootsUniform | kRootsDense;
@@ -81,7 +81,7 @@ inline bool roots() {
     wait_for([&] { return taken.load(std::memory_order_relaxed) == r * kRoots; });
     flaws.add(taken.load(std::memory_order_acquire) != r * kRoots);
     state.line.constants.first_record = r;
-    publish_roots<P>(hand.dev, 0, run);
+    publish_roots<P>(device.dev, 0, run);
   };
   const auto take = [&] {
     for (std::uint32_t spins = 0; taken.load(std::memory_order_relaxed) < kCargo / 10 * kRoots && spins < 100000; ++spins) {
@@ -105,9 +105,9 @@ inline bool roots() {
 /// all three have written.
 inline bool followers() {
   constexpr std::uint32_t kFollower = 2;
-  TestDeviceState hand;
-  name_word("list", hand.dev.runs[0].line.followers);
-  name_word("waits", hand.dev.runs[kFollower].follow.waits);
+  TestDeviceState device;
+  name_word("list", device.dev.runs[0].line.followers);
+  name_word("waits", device.dev.runs[kFollower].follow.waits);
   RunConstants run{};
   run.slot = kFollower;
   run.root_count = 1;
@@ -122,8 +122,8 @@ inline bool followers() {
   };
   const auto end = [&](std::uint32_t slot, std::uint32_t r) {
     cells[slot] = r + 1;
-    FollowerList<P> list(hand.dev, slot, kPriorities);
-    list.add(close_followers<P>(hand.dev, slot, r + 1, false));
+    FollowerList<P> list(device.dev, slot, kPriorities);
+    list.add(close_followers<P>(device.dev, slot, r + 1, false));
     ended.fetch_add(1, std::memory_order_relaxed);
     if (list([](const RunConstants&) { return Followers{}; }) != kEmptyMailbox) open(r);
   };
@@ -131,8 +131,8 @@ inline bool followers() {
     // In turns the follower comes before the ends, behind both, or at any time. Relaxed: it orders nothing.
     if (r % 3 == 0) wait_for([&] { return ended.load(std::memory_order_relaxed) >= 2 * (r + 1); });
     cells[kFollower] = r + 1;
-    hand.dev.runs[kFollower].line.constants = run;
-    if (!Enlistment<P>(hand.dev, kFollower)({{r + 1, follows_both(r) ? r + 1 : 0}, {0, 1}, {}})) open(r);
+    device.dev.runs[kFollower].line.constants = run;
+    if (!Enlistment<P>(device.dev, kFollower)({{r + 1, follows_both(r) ? r + 1 : 0}, {0, 1}, {}})) open(r);
   };
   run_together(3, [&](std::uint32_t self) {
     for (std::uint32_t r = 0; r < kCargo; ++r) {
@@ -145,14 +145,14 @@ inline bool followers() {
 
 /// Phased runs: the inbox poller tells all workers by the announcement.
 inline bool announcement() {
-  TestDeviceState hand;
-  name_word("announcement", hand.dev.control->broadcast.announcement);
+  TestDeviceState device;
+  name_word("announcement", device.dev.control->broadcast.announcement);
   TestGraph<WireTasks> graph;
   std::uint64_t cells[3] = {};
   for (std::uint64_t& cell : cells) graph.add(Tick{&cell});
   graph.phases = {{0, 3, 0, 0}};
-  const RunConstants run = hand.load(graph);
-  Launch<WireTasks, P> launch(hand);
+  const RunConstants run = device.load(graph);
+  Launch<WireTasks, P> launch(device);
   for (std::uint32_t r = 0; r < 20; ++r)
     if (launch.run(run)) return false;
   launch.park();
@@ -164,13 +164,13 @@ inline bool spawn() {
   constexpr std::uint32_t kLeaves = 40;
   DeviceStateShape shape;
   shape.spawn_capacity = 2;
-  TestDeviceState hand(shape);
-  name_words("pool", hand.dev.queue_slots + kPriorities * shape.queue_capacity, shape.spawn_capacity * 8);
+  TestDeviceState device(shape);
+  name_words("pool", device.dev.queue_slots + kPriorities * shape.queue_capacity, shape.spawn_capacity * 8);
   TestGraph<WireTasks> graph;
   std::uint64_t cells[kLeaves] = {};
   graph.add(Spawner{cells, kLeaves});
-  const RunConstants run = hand.load(graph);
-  Launch<WireTasks, P> launch(hand);
+  const RunConstants run = device.load(graph);
+  Launch<WireTasks, P> launch(device);
   for (std::uint32_t r = 0; r < 5; ++r)
     if (launch.run(run)) return false;
   launch.park();
