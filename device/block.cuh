@@ -5,7 +5,7 @@
 #include <flywheel/detail/group.cuh>
 #include "../runtime/compiled/operands.hpp"
 #include "../runtime/compiled/phases.hpp"
-#include "threads.cuh"
+#include "collectives.cuh"
 
 namespace flywheel::detail {
 
@@ -172,10 +172,10 @@ class GpuBlock : public BlockCore<ThreadPlatform, List>, public ComputeThreads {
   /// Relaxed: pairs with the load in GpuExecutor::wait_phases(), which only compares steps.
   __device__ void show_step(std::uint32_t step) const { P::block(shared_->phase_step).store(step, Order::relaxed); }
 
-  std::uint32_t borrowed_ = 0;  // bytes added behind scratch memory
   unsigned char* scratch_;
   std::size_t used_ = 0;
-  PhaseClock clock_{};  // used by thread 0; the steps by the thread of shows_steps()
+  std::uint32_t borrowed_ = 0;  // bytes added behind scratch memory
+  PhaseClock clock_{};          // used by thread 0; the steps by the thread of shows_steps()
 };
 
 }  // namespace flywheel::detail

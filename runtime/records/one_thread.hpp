@@ -1,7 +1,7 @@
 // The threads of a block that has one: what CpuBlock (runtime/cpu/block.hpp) has of them, and the stand-ins of any_block.hpp.
 #pragma once
 
-#include "exchanged.hpp"
+#include "../base/exchanged.hpp"
 
 namespace flywheel::detail {
 

@@ -7,10 +7,10 @@ using namespace flywheel::testing;
 namespace {
 /// All of them in constants: they need no run.
 template <class Block>
-constexpr bool kOneThread = Block::all(true) && !Block::all(false) && Block::any(true) && !Block::any(false) &&
-                            Block::count(true) == 1 && Block::count(false) == 0 && Block::ballot(true) == 1 &&
-                            Block::ballot(false) == 0 && Block::any_warp(true) && !Block::any_warp(false) &&
-                            Block::all_warp(true) && !Block::all_warp(false);
+constexpr bool kOneThread = Block::all(true) && !Block::all(false) && Block::any(true) &&
+                            !Block::any(false) && Block::count(true) == 1 && Block::count(false) == 0 &&
+                            Block::ballot(true) == 1 && Block::ballot(false) == 0 && Block::any_warp(true) &&
+                            !Block::any_warp(false) && Block::all_warp(true) && !Block::all_warp(false);
 }  // namespace
 
 TEST_CASE("collectives: a block of one thread has its own value, and init before it") {

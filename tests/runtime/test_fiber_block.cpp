@@ -209,9 +209,10 @@ TEST_CASE("collective calls in a random order tell all threads what plain loops 
   for (std::uint64_t i = 0; i < 20; ++i) {
     const std::uint64_t of_all = mix(seed, 2 * i), of_one = mix(seed, 2 * i + 1);
     std::vector<std::uint64_t> all(256), one(32);
-    run_fibers(Both{[&](auto& block, auto&) { all[static_cast<std::size_t>(block.rank())] = make_calls(block, of_all, kCalls); },
-                    [&](auto& block) { one[static_cast<std::size_t>(block.rank())] = make_calls(block, of_one, kCalls); }},
-               {}, seeded(seed + i));
+    run_fibers(
+        Both{[&](auto& block, auto&) { all[static_cast<std::size_t>(block.rank())] = make_calls(block, of_all, kCalls); },
+             [&](auto& block) { one[static_cast<std::size_t>(block.rank())] = make_calls(block, of_one, kCalls); }},
+        {}, seeded(seed + i));
     REQUIRE(all == CollectiveOracle(256, 32).calls(of_all, kCalls));
     REQUIRE(one == CollectiveOracle(32, 32).calls(of_one, kCalls));
   }

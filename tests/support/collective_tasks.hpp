@@ -9,7 +9,20 @@
 
 namespace flywheel::testing {
 
-enum class Call : std::uint32_t { sync, sync_warp, reduce, count, any, all, ballot, any_warp, all_warp, inclusive, exclusive, broadcast };
+enum class Call : std::uint32_t {
+  sync,
+  sync_warp,
+  reduce,
+  count,
+  any,
+  all,
+  ballot,
+  any_warp,
+  all_warp,
+  inclusive,
+  exclusive,
+  broadcast
+};
 
 /// One call of all threads of a block, drawn from `bits`. Scans and broadcasts are half of all.
 struct CollectiveCall {
@@ -47,16 +60,26 @@ template <class Block>
 FLYWHEEL_TASK std::uint64_t make_call(Block& block, const CollectiveCall& call) {
   const bool vote = call.vote(block.rank());
   switch (call.what()) {
-    case Call::sync: return block.sync(), 0;
-    case Call::sync_warp: return block.sync_warp(), 0;
-    case Call::reduce: return block.reduce(call.of(block.rank()), [](auto a, auto b) { return a + b; });
-    case Call::count: return static_cast<std::uint64_t>(block.count(vote));
-    case Call::any: return block.any(vote);
-    case Call::all: return block.all(vote);
-    case Call::ballot: return block.ballot(vote);
-    case Call::any_warp: return block.any_warp(vote);
-    case Call::all_warp: return block.all_warp(vote);
-    default: return pass_values(block, call);
+    case Call::sync:
+      return block.sync(), 0;
+    case Call::sync_warp:
+      return block.sync_warp(), 0;
+    case Call::reduce:
+      return block.reduce(call.of(block.rank()), [](auto a, auto b) { return a + b; });
+    case Call::count:
+      return static_cast<std::uint64_t>(block.count(vote));
+    case Call::any:
+      return block.any(vote);
+    case Call::all:
+      return block.all(vote);
+    case Call::ballot:
+      return block.ballot(vote);
+    case Call::any_warp:
+      return block.any_warp(vote);
+    case Call::all_warp:
+      return block.all_warp(vote);
+    default:
+      return pass_values(block, call);
   }
 }
 /// `calls` of them, one after the other.
@@ -95,14 +118,22 @@ class CollectiveOracle {
     for (int r = 0; r < size_; ++r) sum += call.of(r), votes += call.vote(r);
     for (int l = 0; l < lanes_; ++l) ballot |= std::uint64_t{call.vote(first + l)} << l, votes_of_warp += call.vote(first + l);
     switch (call.what()) {
-      case Call::reduce: return sum;
-      case Call::count: return static_cast<std::uint64_t>(votes);
-      case Call::any: return votes > 0;
-      case Call::all: return votes == size_;
-      case Call::ballot: return ballot;
-      case Call::any_warp: return votes_of_warp > 0;
-      case Call::all_warp: return votes_of_warp == lanes_;
-      default: return 0;
+      case Call::reduce:
+        return sum;
+      case Call::count:
+        return static_cast<std::uint64_t>(votes);
+      case Call::any:
+        return votes > 0;
+      case Call::all:
+        return votes == size_;
+      case Call::ballot:
+        return ballot;
+      case Call::any_warp:
+        return votes_of_warp > 0;
+      case Call::all_warp:
+        return votes_of_warp == lanes_;
+      default:
+        return 0;
     }
   }
   std::vector<std::uint64_t> exchanged(const CollectiveCall& call) const {

@@ -107,8 +107,8 @@ std::vector<T> scanned(const std::vector<T>& values, int /*lanes*/, const std::u
   }
   return told;
 }
-/// In the order that blocks promise: in each warp, log2(lanes) steps in which a lane puts the value of a lane before it in front
-/// of its own; then the last lanes' values of the warps before, one after the other, and behind them the lane's own.
+/// In the order that blocks promise: in each warp, log2(lanes) steps in which a lane puts the value of a lane before it in
+/// front of its own; then the last lanes' values of the warps before, one after the other, and behind them the lane's own.
 inline std::vector<Pairing> scanned(std::vector<Pairing> values, int lanes, const std::unique_ptr<Pairing>& init) {
   const auto width = static_cast<std::size_t>(lanes);
   for (std::size_t distance = 1; distance < width; distance *= 2)

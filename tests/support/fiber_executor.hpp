@@ -95,7 +95,8 @@ class FiberExecutor {
 
   /// Waits for all lanes of all compute warps. How many of them have voted: that stays until all have come again.
   std::uint32_t meet_all(const Collective& what = kSyncAll, bool vote = false) {
-    if (warps_synced_ && !(what == synced_at_)) fail(warp_text(warp()) + " at " + what.text() + ", others at " + synced_at_.text());
+    if (warps_synced_ && !(what == synced_at_))
+      fail(warp_text(warp()) + " at " + what.text() + ", others at " + synced_at_.text());
     votes_ += vote;
     if (arrive(what)) all_lanes_meet(what);
     wait(what);
@@ -299,7 +300,7 @@ class FiberExecutor {
   std::uint32_t thread_ = kCaller;
   std::uint32_t warp_now_ = 0;
   std::uint32_t warps_synced_ = 0;
-  Collective synced_at_{};  // where those warps are
+  Collective synced_at_{};                 // where those warps are
   std::uint32_t votes_ = 0, counted_ = 0;  // of meet_all(): so far, and of the last time
   std::exception_ptr error_;
 };

@@ -1,8 +1,8 @@
 // What the threads of an emulated GPU block do together: the lanes of a warp, and the warps. Of GpuBlock and WarpBlock, see
-// device/lanes.cuh and device/threads.cuh; in the same order, so that results are the same to the bit.
+// device/collectives.cuh; in the same order, so that results are the same to the bit.
 #pragma once
 
-#include "runtime/records/exchanged.hpp"
+#include "runtime/base/exchanged.hpp"
 #include "support/fiber_warp.hpp"
 
 namespace flywheel::testing {

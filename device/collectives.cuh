@@ -1,11 +1,14 @@
-// The threads of the compute warps, and what they do together: barriers, reductions, scans, votes. GpuBlock (block.cuh) derives
-// from ComputeThreads; the counterpart on a CPU worker is OneThread (runtime/records/one_thread.hpp).
+// What the threads of a block do together: barriers, reductions, scans, votes. Of a warp: WarpLanes, for all blocks. Of the
+// compute warps: ComputeThreads, for GpuBlock (block.cuh includes it); OneThread (runtime/records/one_thread.hpp) is the
+// counterpart on a CPU worker.
 #pragma once
+
+#include <cstring>
 
 #include <flywheel/detail/platform.cuh>
 #include <flywheel/detail/ptx.cuh>
+#include "../runtime/base/exchanged.hpp"
 #include "../runtime/records/task.hpp"
-#include "lanes.cuh"
 
 namespace flywheel::detail {
 
@@ -20,6 +23,70 @@ inline constexpr std::uint32_t kComputeThreads = kComputeWarps * 32;
 inline constexpr std::uint32_t kBlockThreads = (kFirstComputeWarp + kComputeWarps) * 32;
 inline constexpr std::uint32_t kComputeBarrier = 1;
 inline constexpr std::uint32_t kNoInstruction = 0xffffffffu;
+
+/// Exchanges a plain value between lanes, 4 bytes at a time.
+template <class T, class Exchange>
+__device__ T exchange(T value, Exchange&& exchange_word) {
+  constexpr std::size_t kWords = (sizeof(T) + 3) / 4;
+  std::uint32_t words[kWords] = {};
+  memcpy(words, &value, sizeof(T));
+#pragma unroll
+  for (std::size_t w = 0; w < kWords; ++w) words[w] = exchange_word(words[w]);
+  memcpy(&value, words, sizeof(T));
+  return value;
+}
+template <class T>
+__device__ T shuffle_down(T value, std::uint32_t distance) {
+  return exchange(value, [distance](std::uint32_t word) { return __shfl_down_sync(0xffffffffu, word, distance); });
+}
+template <class T>
+__device__ T shuffle_up(T value, std::uint32_t distance) {
+  return exchange(value, [distance](std::uint32_t word) { return __shfl_up_sync(0xffffffffu, word, distance); });
+}
+template <class T>
+__device__ T shuffle_xor(T value, std::uint32_t mask) {
+  return exchange(value, [mask](std::uint32_t word) { return __shfl_xor_sync(0xffffffffu, word, mask); });
+}
+template <class T>
+__device__ T shuffle(T value, std::uint32_t lane) {
+  return exchange(value, [lane](std::uint32_t word) { return __shfl_sync(0xffffffffu, word, lane); });
+}
+
+/// Inclusive scan over the lanes: log2(32) steps, in each of which a lane puts the value of a lane before it, of twice the
+/// distance each time, in front of its own. Each pair is combined in the order of lanes, so op need not be commutative.
+template <class T, class Op>
+__device__ T scan_lanes(T value, Op&& op) {
+  const std::uint32_t lane = threadIdx.x % 32;
+#pragma unroll
+  for (std::uint32_t distance = 1; distance < 32; distance *= 2) {
+    const T before = detail::shuffle_up(value, distance);
+    if (lane >= distance) value = op(before, value);
+  }
+  return value;
+}
+
+/// What all blocks on a GPU have of a warp. All lanes of the warp call. Votes and exchanges order no memory: sync_warp() does.
+struct WarpLanes {
+  static constexpr int kLanes = 32;  // of a warp
+  __device__ static int lane() { return static_cast<int>(threadIdx.x % 32); }
+  /// All lanes of the warp meet; each sees what the others wrote before.
+  __device__ static void sync_warp() { __syncwarp(); }
+  /// The value of lane `lane() ^ mask`.
+  template <class T>
+  __device__ static T shuffle_xor(T value, int mask) {
+    return detail::shuffle_xor(value, static_cast<std::uint32_t>(mask));
+  }
+  /// The value of the lane named, modulo kLanes.
+  template <class T>
+  __device__ static T shuffle(T value, int lane) {
+    return detail::shuffle(value, static_cast<std::uint32_t>(lane));
+  }
+  /// The votes of the lanes, lane l in bit l.
+  __device__ static std::uint32_t ballot(bool vote) { return __ballot_sync(0xffffffffu, vote); }
+  /// Whether `vote` is true in any lane, or in all.
+  __device__ static bool any_warp(bool vote) { return __any_sync(0xffffffffu, vote); }
+  __device__ static bool all_warp(bool vote) { return __all_sync(0xffffffffu, vote); }
+};
 
 /// What a warp passes to the others in a collective call, as words: a copy of bytes of unknown alignment goes byte by byte.
 struct alignas(16) Partial {
@@ -91,17 +158,19 @@ class ComputeThreads : public WarpLanes {
     return total;
   }
 
-  /// Collective. The values of ranks 0 to the calling thread's own, each of at most 16 bytes, combined in the order of ranks. Op
-  /// is associative; it need not be commutative. Lanes by scan_lanes(), then all warps before this one, one after the other.
+  /// Collective. The values of ranks 0 to the calling thread's own, each of at most 16 bytes, combined in the order of ranks.
+  /// Op is associative; it need not be commutative. scan_lanes() combines the lanes of each warp; then the warps before the
+  /// calling thread's follow one another, and its own lanes follow those.
   template <class T, class Op>
   __device__ T inclusive_scan(T value, Op&& op) {
     check_exchanged<T>();
     value = detail::scan_lanes(value, op);
     const auto& partial = pass_on(value, kLanes - 1);
-    return warp() ? op(append_warps(partial[0].template get<T>(), 1, partial, op), value) : value;
+    const T before = append_warps(partial[0].template get<T>(), 1, partial, op);
+    return warp() ? op(before, value) : value;
   }
-  /// Collective. `init` and the values of the ranks below the calling thread's, otherwise as inclusive_scan(). Each thread gives
-  /// an `init` of its own, mostly the same; rank 0 gets it back.
+  /// Collective. `init` and the values of the ranks below the calling thread's, otherwise as inclusive_scan(). All threads pass
+  /// the same `init`; rank 0 gets it back.
   template <class T, class Op>
   __device__ T exclusive_scan(T value, Op&& op, std::type_identity_t<T> init) {
     check_exchanged<T>();
@@ -145,9 +214,10 @@ class ComputeThreads : public WarpLanes {
   BlockShared* shared_;
 
  private:
-  /// The buffer for the call that follows, which has one sync(), between its stores and its loads. That is enough with two
-  /// buffers: a thread stores to a buffer again in the second call from now, so after the sync() of the next call, and no thread
-  /// comes to that one before it has loaded all that this call left. Calls with a barrier and no buffer only order more.
+  /// The buffer for the next call, which has one sync(), between its stores and its loads. Two buffers make that enough: a
+  /// thread stores to this one again in the call after the next, so after the sync() of the next call, and each thread comes to
+  /// that sync() after its loads of this call. Calls with a barrier and no buffer only order more. From task to task the same
+  /// holds: all warps carry the same turn on, or a sync() parts the tasks.
   __device__ Partial (&next_partial())[kComputeWarps] { return near(shared_)->partial[turn_ ^= 1]; }
   /// Passes the value that one lane of each warp has to all threads.
   template <class T>
@@ -159,8 +229,13 @@ class ComputeThreads : public WarpLanes {
   }
   /// `total`, then what the warps from `first` to the one before the calling thread's have passed on.
   template <class T, class Op>
-  __device__ static T append_warps(T total, int first, const Partial (&partial)[kComputeWarps], Op&& op) {
-    for (int w = first; w < warp(); ++w) total = op(total, partial[w].template get<T>());
+  __device__ static T append_warps(T total, std::uint32_t first, const Partial (&partial)[kComputeWarps], Op&& op) {
+#pragma unroll
+    for (std::uint32_t w = 0; w < kComputeWarps - 1; ++w) {
+      if (w < first) continue;
+      const T next = partial[w].template get<T>();  // also what is not needed: so no load waits for another
+      if (static_cast<int>(w) < warp()) total = op(total, next);
+    }
     return total;
   }
 
