@@ -68,13 +68,15 @@ class WarpBlock : public BlockCore<ThreadPlatform, List>, public WarpLanes {
     const T before = detail::shuffle_up(detail::scan_lanes(value, op), 1);
     return leader() ? init : op(init, before);
   }
+  /// The value of the lane named, modulo size().
   template <class T>
   __device__ static T broadcast(T value, int from_rank) {
     check_exchanged<T>();
     return shuffle(value, from_rank);
   }
+  /// All lanes meet as in sync(). In how many of them `vote` is true, or whether it is in any, or in all.
   __device__ static int count(bool vote) {
-    sync();
+    sync();  // each lane sees what the others wrote before; a ballot alone orders nothing
     return __popc(ballot(vote));
   }
   __device__ static bool any(bool vote) { return count(vote) != 0; }
