@@ -3,84 +3,11 @@
 #pragma once
 
 #include <flywheel/detail/group.cuh>
-#include <flywheel/detail/platform.cuh>
-#include <flywheel/detail/ptx.cuh>
 #include "../runtime/compiled/operands.hpp"
 #include "../runtime/compiled/phases.hpp"
+#include "collectives.cuh"
 
 namespace flywheel::detail {
-
-// The warps of a block: four that serve, eight that compute.
-inline constexpr std::uint32_t kControlWarp = 0;
-inline constexpr std::uint32_t kPollerWarp = 1;
-inline constexpr std::uint32_t kLoadWarp = 2;
-inline constexpr std::uint32_t kStoreWarp = 3;
-inline constexpr std::uint32_t kFirstComputeWarp = 4;
-inline constexpr std::uint32_t kComputeWarps = 8;
-inline constexpr std::uint32_t kComputeThreads = kComputeWarps * 32;
-inline constexpr std::uint32_t kBlockThreads = (kFirstComputeWarp + kComputeWarps) * 32;
-inline constexpr std::uint32_t kComputeBarrier = 1;
-inline constexpr std::uint32_t kNoInstruction = 0xffffffffu;
-
-/// A warp's partial result in reduce(), as words: a copy of bytes of unknown alignment goes byte by byte.
-struct alignas(16) Partial {
-  std::uint32_t words[4];
-
-  template <class T>
-  __device__ void set(const T& value) {
-    std::uint32_t copy[kWordsOf<T>] = {};
-    memcpy(copy, &value, sizeof(T));
-#pragma unroll
-    for (std::size_t w = 0; w < kWordsOf<T>; ++w) words[w] = copy[w];
-  }
-  template <class T>
-  __device__ T get() const {
-    std::uint32_t copy[kWordsOf<T>];
-#pragma unroll
-    for (std::size_t w = 0; w < kWordsOf<T>; ++w) copy[w] = words[w];
-    T value;
-    memcpy(&value, copy, sizeof(T));
-    return value;
-  }
-
- private:
-  template <class T>
-  static constexpr std::size_t kWordsOf = (sizeof(T) + 3) / 4;
-};
-
-/// Shared memory that the compute warps of one block use.
-struct BlockShared {
-  Partial partial[2][kComputeWarps];  // results of reduce(); two buffers used in turn
-  TaskRecord phase_record;            // record of a phased run's current task
-  std::uint32_t phase_step;           // step of a phased run, see PhaseClock; atomic
-  bool ends;                          // the phased run ends at this boundary; by thread 0
-};
-
-__device__ unsigned char* page_memory();  // defined in roles.cuh
-
-/// Exchanges a plain value between lanes, 4 bytes at a time.
-template <class T, class Exchange>
-__device__ T exchange(T value, Exchange&& exchange_word) {
-  constexpr std::size_t kWords = (sizeof(T) + 3) / 4;
-  std::uint32_t words[kWords] = {};
-  memcpy(words, &value, sizeof(T));
-#pragma unroll
-  for (std::size_t w = 0; w < kWords; ++w) words[w] = exchange_word(words[w]);
-  memcpy(&value, words, sizeof(T));
-  return value;
-}
-template <class T>
-__device__ T shuffle_down(T value, std::uint32_t distance) {
-  return exchange(value, [distance](std::uint32_t word) { return __shfl_down_sync(0xffffffffu, word, distance); });
-}
-template <class T>
-__device__ T shuffle_xor(T value, std::uint32_t mask) {
-  return exchange(value, [mask](std::uint32_t word) { return __shfl_xor_sync(0xffffffffu, word, mask); });
-}
-template <class T>
-__device__ T shuffle(T value, std::uint32_t lane) {
-  return exchange(value, [lane](std::uint32_t word) { return __shfl_sync(0xffffffffu, word, lane); });
-}
 
 // The compute warps' side of handoffs and early tasks; defined in handoff.cuh.
 __device__ void* acquire_handoff();
@@ -108,7 +35,7 @@ __device__ __forceinline__ bool spin(const DeviceState& dev, std::uint32_t numbe
 /// The block of a task body on the GPU: kComputeThreads threads. "Collective" calls are made by all of them. Calls marked
 /// "compute parts" may be made by each warp alone, in compiled runs.
 template <class List>
-class GpuBlock : public BlockCore<ThreadPlatform, List> {
+class GpuBlock : public BlockCore<ThreadPlatform, List>, public ComputeThreads {
   using P = ThreadPlatform;
 
  public:
@@ -116,42 +43,11 @@ class GpuBlock : public BlockCore<ThreadPlatform, List> {
   __device__ GpuBlock(TaskContext& context, BlockShared& shared, unsigned char* scratch, std::uint32_t turn = 0,
                       std::uint32_t number = kNoInstruction)
       : BlockCore<P, List>(context),
-        shared_(&shared),
-        scratch_(scratch),
-        turn_(turn),
-        number_(number) {}
-  /// Library use: the buffer that reduce() used last. It carries over from task to task, because compute warps do not
-  /// synchronise between two tasks.
-  __device__ std::uint32_t turn() const { return turn_; }
+        ComputeThreads(shared, turn),
+        number_(number),
+        scratch_(scratch) {}
 
   static constexpr bool kOnGpu = true;
-  __device__ static int rank() { return static_cast<int>(threadIdx.x - kFirstComputeWarp * 32); }
-  __host__ __device__ static constexpr int size() { return kComputeThreads; }
-  __device__ static bool leader() { return rank() == 0; }
-  /// All threads of the block meet; each sees what the others wrote before.
-  __device__ static void sync() { ptx::named_barrier(kComputeBarrier, kComputeThreads); }
-
-  /// Calls f(i) for i = 0..n-1, distributed over the threads of the block. All lanes of a warp call it; it does not wait for
-  /// other warps.
-  template <class F>
-  __device__ void for_each(int n, F&& f) const {
-    for (int i = rank(); i < n; i += size()) f(i);
-    __syncwarp();  // lanes with one item more rejoin; otherwise the code that follows may run once for each part of the warp
-  }
-
-  /// Collective. Combines one value of each thread (at most 16 bytes) in a fixed order; every thread gets the result.
-  template <class T, class Op>
-  __device__ T reduce(T value, Op&& op) {
-    static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= 16, "reduce() takes plain values of up to 16 bytes");
-#pragma unroll
-    for (std::uint32_t distance = 16; distance; distance /= 2) value = op(value, detail::shuffle_down(value, distance));
-    auto& partial = near(shared_)->partial[turn_ ^= 1];
-    if (rank() % 32 == 0) partial[rank() / 32].set(value);
-    sync();  // and frees the other buffer: all threads have read it before they come here
-    T total = partial[0].template get<T>();
-    for (std::uint32_t w = 1; w < kComputeWarps; ++w) total = op(total, partial[w].template get<T>());
-    return total;
-  }
 
   /// Collective. Memory for n values, shared by the threads of the block until the body returns. Null, and the task fails
   /// with Status::scratch_exhausted, if Options::scratch_bytes and what was borrowed are too small.
@@ -179,23 +75,6 @@ class GpuBlock : public BlockCore<ThreadPlatform, List> {
     return near(memory);
   }
 
-  // What a warp does alone. All blocks have these; a block with one thread has one warp of one lane.
-  static constexpr int kWarps = kComputeWarps;
-  static constexpr int kLanes = 32;  // of a warp
-  __device__ static int lane() { return static_cast<int>(threadIdx.x % 32); }
-  __device__ static int warp() { return static_cast<int>(threadIdx.x / 32 - kFirstComputeWarp); }
-  /// All lanes of the warp meet; each sees what the others wrote before.
-  __device__ static void sync_warp() { __syncwarp(); }
-  /// The value of lane `lane() ^ mask`; all lanes of the warp call.
-  template <class T>
-  __device__ static T shuffle_xor(T value, int mask) {
-    return detail::shuffle_xor(value, static_cast<std::uint32_t>(mask));
-  }
-  /// The value of the lane named, modulo kLanes; all lanes of the warp call.
-  template <class T>
-  __device__ static T shuffle(T value, int lane) {
-    return detail::shuffle(value, static_cast<std::uint32_t>(lane));
-  }
   /// Loads 16 bytes, aligned to 16, that are read once. The load takes no line of L1, so other loads need not wait for one.
   __device__ static void load_once(std::uint32_t (&to)[4], const void* from) { ptx::load_once(to, from); }
   /// sums += a * b, with a 16 x 16 and b 16 x 8 in bf16, in the layout over the lanes of PTX's mma.m16n8k16.
@@ -280,13 +159,9 @@ class GpuBlock : public BlockCore<ThreadPlatform, List> {
   }
 
  protected:
-  /// `p` marked as shared memory, where contexts and the copy of DeviceState lie. The compiler loses that knowledge for a
-  /// block that was passed to a function out of line.
-  template <class T>
-  __device__ static T* near(T* p) {
-    return ptx::as_shared(p, page_memory());
-  }
   __device__ const DeviceState& dev() const { return *near(near(this->context_)->dev); }
+
+  std::uint32_t number_;
 
  private:
   /// The thread that shows steps is not the one at the grid barrier: no thread waits for this one.
@@ -297,17 +172,10 @@ class GpuBlock : public BlockCore<ThreadPlatform, List> {
   /// Relaxed: pairs with the load in GpuExecutor::wait_phases(), which only compares steps.
   __device__ void show_step(std::uint32_t step) const { P::block(shared_->phase_step).store(step, Order::relaxed); }
 
-  BlockShared* shared_;
   unsigned char* scratch_;
   std::size_t used_ = 0;
   std::uint32_t borrowed_ = 0;  // bytes added behind scratch memory
-  std::uint32_t turn_;
-
- protected:
-  std::uint32_t number_;
-
- private:
-  PhaseClock clock_{};  // used by thread 0; the steps by the thread of shows_steps()
+  PhaseClock clock_{};          // used by thread 0; the steps by the thread of shows_steps()
 };
 
 }  // namespace flywheel::detail

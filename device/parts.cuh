@@ -10,22 +10,19 @@ namespace flywheel::detail {
 
 /// The block of a store part: one warp. Methods that GpuBlock has, too, mean the same for the lanes of the warp.
 template <class List>
-class WarpBlock : public BlockCore<ThreadPlatform, List> {
+class WarpBlock : public BlockCore<ThreadPlatform, List>, public WarpLanes {
  public:
   __device__ WarpBlock(TaskContext& context, HandoffConsumer& consumer)
       : BlockCore<ThreadPlatform, List>(context),
         consumer_(consumer) {}
   static constexpr bool kOnGpu = true;
   static constexpr int kWarps = 1;
-  static constexpr int kLanes = 32;
-  __device__ static int rank() { return static_cast<int>(threadIdx.x % 32); }
-  __device__ static int lane() { return rank(); }
+  __device__ static int rank() { return lane(); }
   __device__ static constexpr int warp() { return 0; }
   __host__ __device__ static constexpr int size() { return 32; }
   __device__ static bool leader() { return rank() == 0; }
   /// All lanes of the store warp meet; each sees what the others wrote before.
   __device__ static void sync() { __syncwarp(); }
-  __device__ static void sync_warp() { sync(); }
 
   /// Calls f(i) for i = 0..n-1, distributed over the lanes. All lanes.
   template <class F>
@@ -51,14 +48,6 @@ class WarpBlock : public BlockCore<ThreadPlatform, List> {
   __device__ static StampedPair load_stamped_pair(const Stamped* at) { return ptx::load_two(at); }
   __device__ static void store_stamped_pair(Stamped* at, const StampedPair& pair) { ptx::store_two(at, pair); }
 
-  template <class T>
-  __device__ static T shuffle_xor(T value, int mask) {
-    return detail::shuffle_xor(value, static_cast<std::uint32_t>(mask));
-  }
-  template <class T>
-  __device__ static T shuffle(T value, int lane) {
-    return detail::shuffle(value, static_cast<std::uint32_t>(lane));
-  }
   /// Combines one value of each lane; every lane gets the result.
   template <class T, class Op>
   __device__ T reduce(T value, Op&& op) const {
@@ -66,6 +55,32 @@ class WarpBlock : public BlockCore<ThreadPlatform, List> {
     for (int distance = 16; distance; distance /= 2) value = op(value, shuffle_xor(value, distance));
     return value;
   }
+  /// The values of lanes 0 to the calling one, combined in the order of lanes.
+  template <class T, class Op>
+  __device__ static T inclusive_scan(T value, Op&& op) {
+    check_exchanged<T>();
+    return detail::scan_lanes(value, op);
+  }
+  /// `init` and the values of the lanes before the calling one.
+  template <class T, class Op>
+  __device__ static T exclusive_scan(T value, Op&& op, std::type_identity_t<T> init) {
+    check_exchanged<T>();
+    const T before = detail::shuffle_up(detail::scan_lanes(value, op), 1);
+    return leader() ? init : op(init, before);
+  }
+  /// The value of the lane named, modulo size().
+  template <class T>
+  __device__ static T broadcast(T value, int from_rank) {
+    check_exchanged<T>();
+    return shuffle(value, from_rank);
+  }
+  /// All lanes meet as in sync(). In how many of them `vote` is true, or whether it is in any, or in all.
+  __device__ static int count(bool vote) {
+    sync();  // each lane sees what the others wrote before; a ballot alone orders nothing
+    return __popc(ballot(vote));
+  }
+  __device__ static bool any(bool vote) { return count(vote) != 0; }
+  __device__ static bool all(bool vote) { return count(vote) == size(); }
 
   /// Waits for the next handoff of the task's compute part (kHandoffBytes of shared memory). Null when the compute part has
   /// ended and all its handoffs were taken.

@@ -104,6 +104,18 @@ __device__ __forceinline__ void named_barrier(std::uint32_t id, std::uint32_t th
   asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
 
+/// The same with a vote: each thread gets the number of those whose `vote` is true. Release and acquire at block scope, because
+/// it stands in for named_barrier(): pairs with itself in those threads. All that meet call this one; in one use of a barrier
+/// it does not mix with named_barrier() (PTX ISA, barrier).
+__device__ __forceinline__ std::uint32_t named_barrier_count(std::uint32_t id, std::uint32_t threads, bool vote) {
+  std::uint32_t count;
+  asm volatile("{ .reg .pred p; setp.ne.u32 p, %3, 0; bar.red.popc.u32 %0, %1, %2, p; }"
+               : "=r"(count)
+               : "r"(id), "r"(threads), "r"(std::uint32_t{vote})
+               : "memory");
+  return count;
+}
+
 /// Loads two stamped words with one instruction. Relaxed at device scope, and each word is single-copy atomic; pairs with
 /// put_stamped() and store_two(). Relaxed is enough because a word's stamp tells whether its value is there, and the word
 /// publishes nothing else.

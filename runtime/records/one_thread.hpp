@@ -1,7 +1,7 @@
 // The threads of a block that has one: what CpuBlock (runtime/cpu/block.hpp) has of them, and the stand-ins of any_block.hpp.
 #pragma once
 
-#include "../base/platform.hpp"
+#include "../base/exchanged.hpp"
 
 namespace flywheel::detail {
 
@@ -32,6 +32,32 @@ struct OneThread {
   FLYWHEEL_TASK T reduce(T value, Op&&) const {
     return value;
   }
+  /// The values of ranks 0 to the calling thread's own, combined with op in the order of ranks.
+  template <class T, class Op>
+  FLYWHEEL_TASK static T inclusive_scan(T value, Op&&) {
+    check_exchanged<T>();
+    return value;
+  }
+  /// `init` and the values of the ranks below the calling thread's, combined with op in the order of ranks.
+  template <class T, class Op>
+  FLYWHEEL_TASK static T exclusive_scan(T, Op&&, std::type_identity_t<T> init) {
+    check_exchanged<T>();
+    return init;
+  }
+  /// The value of the thread named, modulo size().
+  template <class T>
+  FLYWHEEL_TASK static T broadcast(T value, int) {
+    check_exchanged<T>();
+    return value;
+  }
+  /// All threads meet as in sync(). Whether `vote` is true in any, or in all; and in how many it is.
+  FLYWHEEL_TASK static constexpr bool any(bool vote) { return vote; }
+  FLYWHEEL_TASK static constexpr bool all(bool vote) { return vote; }
+  FLYWHEEL_TASK static constexpr int count(bool vote) { return vote; }
+  /// The votes of the warp's lanes, lane l in bit l; whether any lane's is true, or all are.
+  FLYWHEEL_TASK static constexpr std::uint32_t ballot(bool vote) { return vote; }
+  FLYWHEEL_TASK static constexpr bool any_warp(bool vote) { return vote; }
+  FLYWHEEL_TASK static constexpr bool all_warp(bool vote) { return vote; }
   /// For bodies that use the memory of handoffs as scratch on a GPU. There is none here.
   FLYWHEEL_TASK static void borrow_handoffs() {}
 };

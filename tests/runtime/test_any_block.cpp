@@ -30,10 +30,14 @@ T& of() {
 }
 
 template <class Block>
-using Threads = std::tuple<decltype(Block::rank()), decltype(Block::size()), decltype(Block::leader()), decltype(Block::lane()),
-                           decltype(Block::warp()), decltype(Block::kWarps), decltype(Block::kLanes), decltype(Block::kOnGpu),
-                           decltype(of<Block>().shuffle(1.f, 0)), decltype(of<Block>().reduce(1, Sum{})),
-                           decltype(of<Block>().template scratch<float>(1))>;
+using Threads =
+    std::tuple<decltype(Block::rank()), decltype(Block::size()), decltype(Block::leader()), decltype(Block::lane()),
+               decltype(Block::warp()), decltype(Block::kWarps), decltype(Block::kLanes), decltype(Block::kOnGpu),
+               decltype(of<Block>().shuffle(1.f, 0)), decltype(of<Block>().reduce(1, Sum{})),
+               decltype(of<Block>().inclusive_scan(1.f, Sum{})), decltype(of<Block>().exclusive_scan(1.f, Sum{}, 0)),
+               decltype(of<Block>().broadcast(1.f, 0)), decltype(Block::any(true)), decltype(Block::all(true)),
+               decltype(Block::count(true)), decltype(Block::ballot(true)), decltype(Block::any_warp(true)),
+               decltype(Block::all_warp(true)), decltype(of<Block>().template scratch<float>(1))>;
 
 template <class Block>
 using Runs = std::tuple<decltype(of<Block>().cancelled()), decltype(of<Block>().param(Param<float>{})),

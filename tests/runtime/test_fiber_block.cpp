@@ -4,6 +4,7 @@
 #include <cmath>
 #include <set>
 
+#include "support/collective_tasks.hpp"
 #include "support/compiled_tasks.hpp"
 #include "support/device_state_fixture.hpp"
 #include "support/fiber_tasks.hpp"
@@ -200,6 +201,21 @@ TEST_CASE("reduce combines in the order of the GPU, in both blocks") {
   for (std::uint64_t i = 0; i < 20; ++i) run_fibers(Both{all, one}, {}, seeded(seed + i));
   CHECK(wrong == 0);
   CHECK(stored == 496);
+}
+
+TEST_CASE("collective calls in a random order tell all threads what plain loops say, in both blocks") {
+  FLYWHEEL_TEST_SEED(seed);
+  constexpr int kCalls = 60;
+  for (std::uint64_t i = 0; i < 20; ++i) {
+    const std::uint64_t of_all = mix(seed, 2 * i), of_one = mix(seed, 2 * i + 1);
+    std::vector<std::uint64_t> all(256), one(32);
+    run_fibers(
+        Both{[&](auto& block, auto&) { all[static_cast<std::size_t>(block.rank())] = make_calls(block, of_all, kCalls); },
+             [&](auto& block) { one[static_cast<std::size_t>(block.rank())] = make_calls(block, of_one, kCalls); }},
+        {}, seeded(seed + i));
+    REQUIRE(all == CollectiveOracle(256, 32).calls(of_all, kCalls));
+    REQUIRE(one == CollectiveOracle(32, 32).calls(of_one, kCalls));
+  }
 }
 
 TEST_CASE("a missing sync shows under some seeds, and none is missed where there is one") {

@@ -76,6 +76,21 @@ TEST_CASE("sync() without those who have returned is an error, within a warp and
               "compute warp 3: lanes 0-31 at the end of its part;", "the store warp: lanes 0-31 at consumer_wait()"});
 }
 
+TEST_CASE("a vote of some warps while others are at sync() is an error, and so is a scan of some lanes") {
+  check_says(compute_error([](auto& block, auto&) {
+               if (block.warp() == 3) block.sync();
+               else block.any(true);
+             }),
+             {"at sync()", "at count()"});
+  check_says(
+      compute_error([](auto& block, auto&) {
+        const auto add = [](int a, int b) { return a + b; };
+        if (block.lane() < 16) block.inclusive_scan(1, add);
+        else block.exclusive_scan(1, add, 0);
+      }),
+      {"lanes of a warp meet at different collectives", "at inclusive_scan() of 4 bytes", "at exclusive_scan() of 4 bytes"});
+}
+
 TEST_CASE("a deadlock says who waits for what") {
   const auto hoard = [](auto&, auto& operands) {
     while (operands.consumer_wait()) {}

@@ -88,6 +88,13 @@ TEST_CASE("emulated block: phases of an mbarrier end when all have arrived, and 
   for (const std::uint32_t count : words().seen) REQUIRE(count == 20);
 }
 
+/// Of the threads 128 to 383, those whose last decimal digit is below `most`.
+std::uint32_t votes_below(std::uint32_t most) {
+  std::uint32_t votes = 0;
+  for (std::uint32_t thread = 128; thread < 384; ++thread) votes += thread % 10 < most;
+  return votes;
+}
+
 TEST_CASE("emulated block: votes, shuffles and named barriers of some warps") {
   CHECK(run_block([] {
           const std::uint32_t lane = threadIdx.x % 32, first = threadIdx.x - lane;
@@ -95,9 +102,13 @@ TEST_CASE("emulated block: votes, shuffles and named barriers of some warps") {
               __any_sync(~0u, lane == 7) && !__any_sync(~0u, false) && !__all_sync(~0u, lane != 3) && __all_sync(~0u, true);
           good &= __shfl_xor_sync(~0u, threadIdx.x, 5) == first + (lane ^ 5);
           good &= __shfl_down_sync(~0u, threadIdx.x, 8) == first + (lane < 24 ? lane + 8 : lane);
+          good &= __shfl_up_sync(~0u, threadIdx.x, 3) == first + (lane < 3 ? lane : lane - 3);
           good &= __shfl_sync(~0u, threadIdx.x, 9) == first + 9;
-          if (first >= 128)
-            for (int i = 0; i < 10; ++i) ptx::named_barrier(1, 256);
+          good &= __ballot_sync(~0u, lane == 3 || lane == 31) == (1u << 3 | 1u << 31);
+          for (std::uint32_t i = 0; first >= 128 && i < 10; ++i) {
+            ptx::named_barrier(1, 256);
+            good &= ptx::named_barrier_count(1, 256, threadIdx.x % 10 < i) == votes_below(i);
+          }
           words().seen[threadIdx.x] = good;
         }) == "");
   for (const std::uint32_t good : words().seen) REQUIRE(good == 1);
@@ -241,6 +252,11 @@ TEST_CASE("emulated block: two groups at one named barrier, and threads that wai
              }),
              {"two groups at named barrier 1"});
   check_says(run_block([] { ptx::named_barrier(1, threadIdx.x < 64 ? 64 : 320); }), {"named barrier 1"});
+  check_says(run_block([] {
+               if (threadIdx.x < 64) ptx::named_barrier(1, 384);
+               else ptx::named_barrier_count(1, 384, true);
+             }),
+             {"at named barrier 1 some vote and some do not"});
   check_says(run_block([] {
                prepare(1);
                if (threadIdx.x >= 320) wait(0);

@@ -120,6 +120,13 @@ void use_again(Mistake mistake) {
   if (threadIdx.x == 128) words().word = 7;
 }
 
+/// The votes of a block come with a barrier, those of a warp with none.
+void vote_between(Mistake mistake) {
+  if (threadIdx.x == 64) words().word = 7;
+  const bool voted = mistake == Mistake::none ? ptx::named_barrier_count(1, kEmulatedThreads, true) : __any_sync(~0u, true);
+  if (threadIdx.x == 128 && voted) words().sum = words().word;
+}
+
 void run_mistaken(void (*work)(Mistake)) {
   run_block([=] { work(Mistake::made); });
 }
@@ -127,7 +134,7 @@ void run_mistaken(void (*work)(Mistake)) {
 }  // namespace
 
 TEST_CASE("emulated block, races: what barriers order is let pass") {
-  for (const auto work : {&pass_word, &gather_word, &read_page, &reuse_page, &use_again})
+  for (const auto work : {&pass_word, &gather_word, &read_page, &reuse_page, &use_again, &vote_between})
     for (int round = 0; round < 10; ++round) CHECK(run_block([=] { work(Mistake::none); }) == "");
 }
 
@@ -136,12 +143,13 @@ TEST_CASE("child: a vote in place of a barrier", "[.child]") { run_mistaken(&gat
 TEST_CASE("child: a page is read before it has landed", "[.child]") { run_mistaken(&read_page); }
 TEST_CASE("child: a copy that no fence holds back", "[.child]") { run_mistaken(&reuse_page); }
 TEST_CASE("child: memory is used again too early", "[.child]") { run_mistaken(&use_again); }
+TEST_CASE("child: a warp's vote in place of the block's", "[.child]") { run_mistaken(&vote_between); }
 
 TEST_CASE("emulated block, races: what nothing orders is found") {
   if (!kWatched) return;
   for (const char* name : {"child: a word is written after the arrival", "child: a vote in place of a barrier",
                            "child: a page is read before it has landed", "child: a copy that no fence holds back",
-                           "child: memory is used again too early"}) {
+                           "child: memory is used again too early", "child: a warp's vote in place of the block's"}) {
     const ChildResult child = run_child(name, std::chrono::seconds(60));
     check_child(child, kFoundRace);
     check_says(child.output, {"data race"});

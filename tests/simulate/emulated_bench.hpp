@@ -66,7 +66,8 @@ struct Bench {
   /// After all runs.
   void check_peak() {
     expect(runtime.stats().queue_peak <= options.queue_capacity, "stats().queue_peak is above Options::queue_capacity");
-    expect(testing::peek_at(*words.wrong) == 0, "a task did not find what its predecessors wrote");
+    expect(testing::peek_at(*words.wrong) == 0,
+           "a task did not find what its predecessors wrote, or what the threads of its block passed on");
   }
   std::uint32_t count(std::uint32_t task) const { return testing::peek_at(words.counts[task]); }
 

@@ -14,7 +14,7 @@ inline constexpr std::uint32_t kMostPredecessors = 3;
 struct Words {
   std::uint32_t* passes;  // of each task; plain: in which pass it ran last, from 1
   std::uint32_t* counts;  // of each task; atomic: how often it ran
-  std::uint32_t* wrong;   // atomic: tasks that did not find their predecessors done
+  std::uint32_t* wrong;   // atomic: tasks that did not find their predecessors done, or their block's scans right
 };
 
 /// A task that some before it must be done for.
@@ -29,7 +29,18 @@ struct Node {
   FLYWHEEL_TASK std::uint32_t operator()(Block& block) const {
     const std::uint32_t pass = block.iteration() + 1;
     if (block.leader()) visit(block, pass);
+    const int wrong = block.count(!scans_right(block));
+    if (wrong && block.leader()) testing::add_to(*words.wrong, 1u);
     return pass * 1000 + index;
+  }
+  /// One call right after the other, so that warps that are ahead find those behind still at the one before.
+  template <class Block>
+  FLYWHEEL_TASK bool scans_right(Block& block) const {
+    const auto sum = [](std::uint32_t a, std::uint32_t b) { return a + b; };
+    const auto rank = static_cast<std::uint32_t>(block.rank()), size = static_cast<std::uint32_t>(block.size());
+    const std::uint32_t before = block.exclusive_scan(1u, sum, index), through = block.inclusive_scan(rank, sum);
+    const std::uint32_t all = block.reduce(index, sum), chosen = block.broadcast(rank, static_cast<int>(index));
+    return before == index + rank && through == rank * (rank + 1) / 2 && all == size * index && chosen == index % size;
   }
   template <class Block>
   FLYWHEEL_TASK void visit(Block& block, std::uint32_t pass) const {

@@ -11,7 +11,7 @@
 #include "runtime/base/stamped.hpp"
 #include "runtime/dynamic/task_list.hpp"
 #include "support/fiber_memory.hpp"
-#include "support/fiber_warp.hpp"
+#include "support/fiber_threads.hpp"
 #include "support/internals.hpp"
 
 namespace flywheel::testing {
@@ -54,7 +54,7 @@ struct FiberRun {
   FiberHandoffs handoffs;
   FiberScratch scratch;
   const bool called_off;
-  unsigned char partial[2][kFiberComputeWarps][16];  // of reduce(), as in BlockShared
+  FiberPartials partials;
   ControlWords control{};
   RunState run{};
   DeviceState dev{};
@@ -82,42 +82,11 @@ struct FiberPairs {
 
 /// The block of a compute part, and of pack(). See GpuBlock.
 template <class List>
-class FiberBlock : public BlockCore<CpuPlatform, List>, public FiberPairs {
+class FiberBlock : public BlockCore<CpuPlatform, List>, public FiberThreads, public FiberPairs {
  public:
-  explicit FiberBlock(FiberRun& run) : BlockCore<CpuPlatform, List>(run.context), run_(run) {}
+  explicit FiberBlock(FiberRun& run) : BlockCore<CpuPlatform, List>(run.context), FiberThreads(run.partials), run_(run) {}
 
   static constexpr bool kOnGpu = true;
-  static constexpr int kWarps = kFiberComputeWarps;
-  static constexpr int kLanes = 32;
-  static int rank() { return static_cast<int>(FiberExecutor::current().thread()); }
-  static constexpr int size() { return kFiberComputeThreads; }
-  static bool leader() { return rank() == 0; }
-  static void sync() { FiberExecutor::current().meet_all(); }
-
-  template <class F>
-  void for_each(int n, F&& f) const {
-    for (int i = rank(); i < n; i += size()) f(i);
-    FiberExecutor::current().meet({"for_each()"});
-  }
-
-  /// In the order of GpuBlock::reduce(): a tree over each warp's lanes, then warp after warp.
-  template <class T, class Op>
-  T reduce(T value, Op&& op) {
-    static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= 16, "reduce() takes plain values of up to 16 bytes");
-    const auto mine = static_cast<std::uint32_t>(lane());
-    for (std::uint32_t distance = 16; distance; distance /= 2)
-      value = op(value, fiber_exchange("reduce()", value, mine + distance < 32 ? mine + distance : mine));
-    auto& partial = run_.partial[turn_ ^= 1];
-    if (lane() == 0) std::memcpy(partial[warp()], &value, sizeof(T));
-    sync();
-    T total;
-    std::memcpy(&total, partial[0], sizeof(T));
-    for (int w = 1; w < kWarps; ++w) {
-      std::memcpy(&value, partial[w], sizeof(T));
-      total = op(total, value);
-    }
-    return total;
-  }
 
   template <class T>
   static T* in_scratch(T* memory) {
@@ -137,17 +106,6 @@ class FiberBlock : public BlockCore<CpuPlatform, List>, public FiberPairs {
     borrows_ = true;
   }
 
-  static int lane() { return rank() % 32; }
-  static int warp() { return rank() / 32; }
-  static void sync_warp() { FiberExecutor::current().meet({"sync_warp()"}); }
-  template <class T>
-  static T shuffle_xor(T value, int mask) {
-    return fiber_exchange("shuffle_xor()", value, static_cast<std::uint32_t>(lane() ^ mask) % 32);
-  }
-  template <class T>
-  static T shuffle(T value, int lane) {
-    return fiber_exchange("shuffle()", value, static_cast<std::uint32_t>(lane) % 32);
-  }
   static void load_once(std::uint32_t (&to)[4], const void* from) { std::memcpy(to, from, sizeof to); }
   static void multiply_add(float (&sums)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2]) {
     fiber_multiply_add<Bf16Pair>(sums, a, b);
@@ -172,7 +130,6 @@ class FiberBlock : public BlockCore<CpuPlatform, List>, public FiberPairs {
   FiberRun& run_;
   std::size_t used_ = 0;
   std::size_t scratch_calls_ = 0;
-  std::uint32_t turn_ = 0;
   std::uint32_t passed_on_ = 0;
   bool borrows_ = false;
 };
@@ -207,33 +164,22 @@ class FiberOperands {
 
 /// The block of a store part. See WarpBlock.
 template <class List>
-class FiberWarpBlock : public BlockCore<CpuPlatform, List>, public FiberPairs {
+class FiberWarpBlock : public BlockCore<CpuPlatform, List>, public FiberLanes, public FiberPairs {
  public:
   explicit FiberWarpBlock(FiberRun& run) : BlockCore<CpuPlatform, List>(run.context), run_(run) {}
 
   static constexpr bool kOnGpu = true;
   static constexpr int kWarps = 1;
-  static constexpr int kLanes = 32;
-  static int rank() { return static_cast<int>(FiberExecutor::current().lane()); }
-  static int lane() { return rank(); }
+  static int rank() { return lane(); }
   static constexpr int warp() { return 0; }
   static constexpr int size() { return 32; }
   static bool leader() { return rank() == 0; }
   static void sync() { FiberExecutor::current().meet({"sync() of the store warp"}); }
-  static void sync_warp() { sync(); }
 
   template <class F>
   void for_each(int n, F&& f) const {
     for (int i = rank(); i < n; i += size()) f(i);
     FiberExecutor::current().meet({"for_each()"});
-  }
-  template <class T>
-  static T shuffle_xor(T value, int mask) {
-    return fiber_exchange("shuffle_xor()", value, static_cast<std::uint32_t>(lane() ^ mask) % 32);
-  }
-  template <class T>
-  static T shuffle(T value, int lane) {
-    return fiber_exchange("shuffle()", value, static_cast<std::uint32_t>(lane) % 32);
   }
   template <class Ready>
   bool spin(Ready&& ready) const {
@@ -244,6 +190,25 @@ class FiberWarpBlock : public BlockCore<CpuPlatform, List>, public FiberPairs {
     for (int distance = 16; distance; distance /= 2) value = op(value, shuffle_xor(value, distance));
     return value;
   }
+  template <class T, class Op>
+  T inclusive_scan(T value, Op&& op) const {
+    detail::check_exchanged<T>();
+    return scan_lanes("inclusive_scan()", value, op);
+  }
+  template <class T, class Op>
+  T exclusive_scan(T value, Op&& op, std::type_identity_t<T> init) const {
+    detail::check_exchanged<T>();
+    const T before = shuffle_up("exclusive_scan()", scan_lanes("exclusive_scan()", value, op), 1);
+    return leader() ? init : op(init, before);
+  }
+  template <class T>
+  static T broadcast(T value, int from_rank) {
+    detail::check_exchanged<T>();
+    return shuffle(value, from_rank);
+  }
+  static int count(bool vote) { return std::popcount(fiber_ballot("count()", vote)); }
+  static bool any(bool vote) { return count(vote) != 0; }
+  static bool all(bool vote) { return count(vote) == size(); }
 
   template <class T>
   const T* consumer_wait() {

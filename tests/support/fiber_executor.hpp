@@ -15,6 +15,7 @@
 #include <string>
 #include <utility>
 
+#include "support/fiber_places.hpp"
 #include "support/fiber_switch.hpp"
 #include "support/seed.hpp"
 
@@ -25,29 +26,6 @@ inline constexpr std::uint32_t kFiberStoreWarp = kFiberComputeWarps;
 inline constexpr std::uint32_t kFiberWarps = kFiberComputeWarps + 1;
 inline constexpr std::uint32_t kFiberComputeThreads = kFiberComputeWarps * 32;
 inline constexpr std::uint32_t kFiberThreads = kFiberWarps * 32;
-
-/// What all lanes of a warp must come to together. Two are the same if both members are.
-struct Collective {
-  const char* name = "nothing";
-  std::size_t bytes = 0;  // of the values exchanged
-
-  bool operator==(const Collective& other) const { return !std::strcmp(name, other.name) && bytes == other.bytes; }
-  std::string text() const { return bytes ? name + (" of " + std::to_string(bytes) + " bytes") : std::string(name); }
-};
-inline constexpr Collective kSyncAll{"sync()"};
-inline constexpr Collective kReturned{"the end of its part"};
-
-/// "lanes 0-3, 7".
-inline std::string lanes_text(std::uint32_t mask) {
-  std::string text = std::has_single_bit(mask) ? "lane " : "lanes ";
-  for (const char* between = ""; mask; between = ", ") {
-    const int first = std::countr_zero(mask), count = std::countr_one(mask >> first);
-    text += between + std::to_string(first);
-    if (count > 1) text += "-" + std::to_string(first + count - 1);
-    mask = first + count == 32 ? 0 : mask >> (first + count) << (first + count);
-  }
-  return text;
-}
 
 class FiberExecutor {
  public:
@@ -92,13 +70,14 @@ class FiberExecutor {
     meet(what, [] {});
   }
 
-  /// Waits for all lanes of all compute warps.
-  void meet_all() {
-    if (arrive(kSyncAll) && ++warps_synced_ == kFiberComputeWarps) {
-      warps_synced_ = 0;
-      for (std::uint32_t w = 0; w < kFiberComputeWarps; ++w) wake(w, ~0u);
-    }
-    wait(kSyncAll);
+  /// Waits for all lanes of all compute warps. How many of them have voted: that stays until all have come again.
+  std::uint32_t meet_all(const Collective& what = kSyncAll, bool vote = false) {
+    if (warps_synced_ && !(what == synced_at_))
+      fail(warp_text(warp()) + " at " + what.text() + ", others at " + synced_at_.text());
+    votes_ += vote;
+    if (arrive(what)) all_lanes_meet(what);
+    wait(what);
+    return counted_;
   }
 
   /// What a lane puts in for the others. complete(posts) is called once all 32 have.
@@ -184,6 +163,15 @@ class FiberExecutor {
       executor.error_ = std::current_exception();
     }
     executor.go_on();
+  }
+
+  /// By the last lane of a warp.
+  void all_lanes_meet(const Collective& what) {
+    synced_at_ = what;
+    if (++warps_synced_ < kFiberComputeWarps) return;
+    warps_synced_ = 0;
+    counted_ = std::exchange(votes_, 0);
+    for (std::uint32_t w = 0; w < kFiberComputeWarps; ++w) wake(w, ~0u);
   }
 
   void wake(std::uint32_t warp, std::uint32_t lanes) { ready_[warp] |= lanes; }
@@ -289,6 +277,8 @@ class FiberExecutor {
   std::uint32_t thread_ = kCaller;
   std::uint32_t warp_now_ = 0;
   std::uint32_t warps_synced_ = 0;
+  Collective synced_at_{};                 // where those warps are
+  std::uint32_t votes_ = 0, counted_ = 0;  // of meet_all(): so far, and of the last time
   std::exception_ptr error_;
 };
 

@@ -81,4 +81,15 @@ T fiber_exchange(const char* name, T value, std::uint32_t source) {
   return result;
 }
 
+/// The votes of the calling fiber's warp, lane l's in bit l.
+inline std::uint32_t fiber_ballot(const char* name, bool vote) {
+  std::uint32_t all = 0;
+  FiberExecutor::current().exchange({name}, {&vote, nullptr, &all, 0}, [](FiberExecutor::Posts& posts) {
+    std::uint32_t together = 0;
+    for (std::uint32_t l = 0; l < 32; ++l) together |= std::uint32_t{*static_cast<const bool*>(posts[l].first)} << l;
+    for (const FiberExecutor::Post& post : posts) *static_cast<std::uint32_t*>(post.result) = together;
+  });
+  return all;
+}
+
 }  // namespace flywheel::testing

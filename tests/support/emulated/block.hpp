@@ -174,19 +174,12 @@ class EmulatedBlock {
   void multiply_add(const char* name, float (&sums)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2]) {
     exchange({name}, {a, b, sums, 0}, [](Meetings::Posts& posts) { multiply_add_lanes<Pair>(posts); });
   }
-  /// PTX's bar.sync, which is aligned: whole warps.
-  void named_barrier(std::uint32_t id, std::uint32_t threads) {
-    meetings_.check_whole(warp(), "a named barrier");
-    const Collective here = Meetings::named(id);
-    release(meetings_.place(id));
-    if (meetings_.arrive(warp(), lane(), here))
-      if (const std::uint32_t warps = meetings_.arrive_named(warp(), id, threads)) {
-        progress_ = true;
-        for (std::uint32_t w = 0; w < kEmulatedWarps; ++w)
-          if (warps >> w & 1) turns_.let_go(w);
-      }
-    wait(here.name);
-    acquire(meetings_.place(id));
+  /// PTX's bar.sync and bar.red.popc, which are aligned: whole warps.
+  void named_barrier(std::uint32_t id, std::uint32_t threads) { meet_named(Meetings::named(id), id, threads); }
+  std::uint32_t named_barrier_count(std::uint32_t id, std::uint32_t threads, bool vote) {
+    meetings_.vote(id, vote);
+    meet_named(Meetings::named(id, true), id, threads);
+    return meetings_.votes(id);
   }
 
   [[noreturn]] void fail(const std::string& text) {
@@ -286,6 +279,18 @@ class EmulatedBlock {
       let_warp_go();
     }
     wait(what.name);
+  }
+  void meet_named(const Collective& what, std::uint32_t id, std::uint32_t threads) {
+    meetings_.check_whole(warp(), "a named barrier");
+    release(meetings_.place(id));
+    if (meetings_.arrive(warp(), lane(), what))
+      if (const std::uint32_t warps = meetings_.arrive_named(warp(), id, threads, what)) {
+        progress_ = true;
+        for (std::uint32_t w = 0; w < kEmulatedWarps; ++w)
+          if (warps >> w & 1) turns_.let_go(w);
+      }
+    wait(what.name);
+    acquire(meetings_.place(id));
   }
   template <class Complete>
   void exchange(const Collective& what, const Meetings::Post& post, Complete&& complete) {

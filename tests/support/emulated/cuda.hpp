@@ -40,6 +40,10 @@ inline bool __any_sync(std::uint32_t, bool vote) {
 inline bool __all_sync(std::uint32_t, bool vote) {
   return flywheel::testing::EmulatedBlock::current()->votes("__all_sync()", vote) == ~0u;
 }
+inline std::uint32_t __ballot_sync(std::uint32_t, bool vote) {
+  return flywheel::testing::EmulatedBlock::current()->votes("__ballot_sync()", vote);
+}
+inline int __popc(std::uint32_t bits) { return std::popcount(bits); }
 inline std::uint32_t __shfl_sync(std::uint32_t, std::uint32_t value, std::uint32_t lane) {
   return flywheel::testing::EmulatedBlock::current()->shuffle("__shfl_sync()", value, lane % 32);
 }
@@ -50,4 +54,9 @@ inline std::uint32_t __shfl_xor_sync(std::uint32_t, std::uint32_t value, std::ui
 inline std::uint32_t __shfl_down_sync(std::uint32_t, std::uint32_t value, std::uint32_t distance) {
   const std::uint32_t lane = threadIdx.x % 32, from = lane + distance < 32 ? lane + distance : lane;
   return flywheel::testing::EmulatedBlock::current()->shuffle("__shfl_down_sync()", value, from);
+}
+/// Lanes at the begin get their own value.
+inline std::uint32_t __shfl_up_sync(std::uint32_t, std::uint32_t value, std::uint32_t distance) {
+  const std::uint32_t lane = threadIdx.x % 32, from = lane < distance ? lane : lane - distance;
+  return flywheel::testing::EmulatedBlock::current()->shuffle("__shfl_up_sync()", value, from);
 }

@@ -43,31 +43,38 @@ class Meetings {
     return std::all_of(warps_.begin(), warps_.end(), [](const Warp& warp) { return !~warp.left; });
   }
 
-  static Collective named(std::uint32_t id) {
+  /// A named barrier, or a vote there.
+  static Collective named(std::uint32_t id, bool vote = false) {
     static constexpr const char* kNames[] = {"named barrier 0",  "named barrier 1",  "named barrier 2",  "named barrier 3",
                                              "named barrier 4",  "named barrier 5",  "named barrier 6",  "named barrier 7",
                                              "named barrier 8",  "named barrier 9",  "named barrier 10", "named barrier 11",
                                              "named barrier 12", "named barrier 13", "named barrier 14", "named barrier 15"};
-    return {kNames[id % 16]};
+    return {kNames[id % 16], vote ? sizeof(bool) : 0};
   }
   /// Of a named barrier: what tells it from those of other blocks.
   const void* place(std::uint32_t id) const { return &named_[id % 16]; }
   /// By a whole warp. The warps that meet, once all have come; else 0.
-  std::uint32_t arrive_named(std::uint32_t warp, std::uint32_t id, std::uint32_t threads) {
+  std::uint32_t arrive_named(std::uint32_t warp, std::uint32_t id, std::uint32_t threads, const Collective& what) {
     const std::string name = named(id).name;
     if (id > 15 || threads % 32 || !threads)
       fail_("named barrier " + std::to_string(id) + " of " + std::to_string(threads) + " threads");
     Named& here = named_[id];
     if (here.warps && here.threads != threads)
       fail_(name + " of " + std::to_string(threads) + " threads, while others wait there for " + std::to_string(here.threads));
+    if (here.warps && !(here.what == what)) fail_("at " + name + " some vote and some do not");
     here.threads = threads;
+    here.what = what;
     here.warps |= 1u << warp;
     if (static_cast<std::uint32_t>(std::popcount(here.warps)) * 32 < threads) return 0;
     if (here.group && here.group != here.warps)
       fail_("two groups at " + name + ": warps with " + lanes_text(here.group) + " as bits, now " + lanes_text(here.warps));
     here.group = here.warps;
+    here.counted = std::exchange(here.votes, 0);
     return std::exchange(here.warps, 0);
   }
+  /// A thread votes before it arrives. What was counted stays until all have come again, so until all have read it.
+  void vote(std::uint32_t id, bool vote) { named_[id % 16].votes += vote; }
+  std::uint32_t votes(std::uint32_t id) const { return named_[id % 16].counted; }
 
  private:
   struct Warp {
@@ -80,6 +87,9 @@ class Meetings {
     std::uint32_t warps = 0;  // that have come
     std::uint32_t group = 0;  // that met last
     std::uint32_t threads = 0;
+    std::uint32_t votes = 0;    // of those that have come
+    std::uint32_t counted = 0;  // votes of those that met last
+    Collective what{};
   };
 
   static bool complete(Warp& here) {

@@ -29,6 +29,9 @@ inline bool mbarrier_poll_if(bool seen, std::uint64_t& barrier, std::uint32_t pa
   return seen && block()->poll_at_last(barrier, parity);
 }
 inline void named_barrier(std::uint32_t id, std::uint32_t threads) { block()->named_barrier(id, threads); }
+inline std::uint32_t named_barrier_count(std::uint32_t id, std::uint32_t threads, bool vote) {
+  return block()->named_barrier_count(id, threads, vote);
+}
 
 inline void check_two(const Stamped* at) {
   if (reinterpret_cast<std::uintptr_t>(at) % 16)

@@ -1,0 +1,126 @@
+// What the threads of an emulated GPU block do together: the lanes of a warp, and the warps. Of GpuBlock and WarpBlock, see
+// device/collectives.cuh; in the same order, so that results are the same to the bit.
+#pragma once
+
+#include "runtime/base/exchanged.hpp"
+#include "support/fiber_warp.hpp"
+
+namespace flywheel::testing {
+
+/// See WarpLanes.
+struct FiberLanes {
+  static constexpr int kLanes = 32;
+  static int lane() { return static_cast<int>(FiberExecutor::current().lane()); }
+  static void sync_warp() { FiberExecutor::current().meet({"sync_warp()"}); }
+  template <class T>
+  static T shuffle_xor(T value, int mask) {
+    return fiber_exchange("shuffle_xor()", value, static_cast<std::uint32_t>(lane() ^ mask) % 32);
+  }
+  template <class T>
+  static T shuffle(T value, int lane) {
+    return fiber_exchange("shuffle()", value, static_cast<std::uint32_t>(lane) % 32);
+  }
+  static std::uint32_t ballot(bool vote) { return fiber_ballot("ballot()", vote); }
+  static bool any_warp(bool vote) { return fiber_ballot("any_warp()", vote) != 0; }
+  static bool all_warp(bool vote) { return fiber_ballot("all_warp()", vote) == ~0u; }
+
+ protected:
+  template <class T>
+  static T shuffle_up(const char* name, T value, int distance) {
+    return fiber_exchange(name, value, static_cast<std::uint32_t>(lane() < distance ? lane() : lane() - distance));
+  }
+  template <class T, class Op>
+  static T scan_lanes(const char* name, T value, Op&& op) {
+    for (int distance = 1; distance < kLanes; distance *= 2) {
+      const T before = shuffle_up(name, value, distance);
+      if (lane() >= distance) value = op(before, value);
+    }
+    return value;
+  }
+};
+
+/// Where warps leave values for each other, as in BlockShared.
+struct FiberPartials {
+  unsigned char bytes[2][kFiberComputeWarps][detail::kMostExchanged];
+};
+
+/// See ComputeThreads.
+class FiberThreads : public FiberLanes {
+ public:
+  explicit FiberThreads(FiberPartials& partials) : partials_(partials) {}
+
+  static constexpr int kWarps = kFiberComputeWarps;
+  static int rank() { return static_cast<int>(FiberExecutor::current().thread()); }
+  static int warp() { return rank() / 32; }
+  static constexpr int size() { return kFiberComputeThreads; }
+  static bool leader() { return rank() == 0; }
+  static void sync() { FiberExecutor::current().meet_all(); }
+
+  template <class F>
+  void for_each(int n, F&& f) const {
+    for (int i = rank(); i < n; i += size()) f(i);
+    FiberExecutor::current().meet({"for_each()"});
+  }
+
+  /// A tree over each warp's lanes, then warp after warp.
+  template <class T, class Op>
+  T reduce(T value, Op&& op) {
+    detail::check_exchanged<T>();
+    for (int distance = kLanes / 2; distance; distance /= 2) {
+      const int from = lane() + distance < kLanes ? lane() + distance : lane();
+      value = op(value, fiber_exchange("reduce()", value, static_cast<std::uint32_t>(from)));
+    }
+    pass_on(value, lane() == 0);
+    return append_warps(passed_on<T>(0), 1, kWarps, op);
+  }
+  template <class T, class Op>
+  T inclusive_scan(T value, Op&& op) {
+    detail::check_exchanged<T>();
+    value = scan_lanes("inclusive_scan()", value, op);
+    pass_on(value, lane() == kLanes - 1);
+    return warp() ? op(append_warps(passed_on<T>(0), 1, warp(), op), value) : value;
+  }
+  template <class T, class Op>
+  T exclusive_scan(T value, Op&& op, std::type_identity_t<T> init) {
+    detail::check_exchanged<T>();
+    value = scan_lanes("exclusive_scan()", value, op);
+    const T before = shuffle_up("exclusive_scan()", value, 1);
+    pass_on(value, lane() == kLanes - 1);
+    const T first = append_warps(init, 0, warp(), op);
+    return lane() ? op(first, before) : first;
+  }
+  template <class T>
+  T broadcast(T value, int from_rank) {
+    detail::check_exchanged<T>();
+    const int from = static_cast<int>(static_cast<std::uint32_t>(from_rank) % kFiberComputeThreads);
+    pass_on(value, rank() == from);
+    return passed_on<T>(from / kLanes);
+  }
+  static int count(bool vote) { return static_cast<int>(FiberExecutor::current().meet_all(kCountAll, vote)); }
+  static bool any(bool vote) { return count(vote) != 0; }
+  static bool all(bool vote) { return count(vote) == size(); }
+
+ private:
+  template <class T>
+  void pass_on(const T& value, bool mine) {
+    turn_ ^= 1;
+    if (mine) std::memcpy(partials_.bytes[turn_][warp()], &value, sizeof(T));
+    sync();
+  }
+  template <class T>
+  T passed_on(int warp) const {
+    T value;
+    std::memcpy(&value, partials_.bytes[turn_][warp], sizeof(T));
+    return value;
+  }
+  template <class T, class Op>
+  T append_warps(T total, int first, int end, Op&& op) const {
+    for (int w = first; w < end; ++w) total = op(total, passed_on<T>(w));
+    return total;
+  }
+
+  FiberPartials& partials_;
+  std::uint32_t turn_ = 0;
+};
+
+}  // namespace flywheel::testing
