@@ -28,10 +28,12 @@ void Heap::release(void* memory) {
       return chunk.free.release(static_cast<std::uint64_t>(byte - chunk.base) / kUnit);
 }
 
-bool Heap::holds(const void* memory) {
-  std::scoped_lock lock(mutex_);
+bool Heap::holds(const void* memory) const {
   const auto* byte = static_cast<const unsigned char*>(memory);
-  return std::ranges::any_of(chunks_, [&](const Chunk& c) { return byte >= c.base && byte < c.base + c.bytes; });
+  // Acquire: pairs with the release in grow(). The ranges behind it were written before.
+  for (const Range* one = last_.load(std::memory_order_acquire); one; one = one->next)
+    if (byte >= one->begin && byte < one->end) return true;
+  return false;
 }
 
 void* Heap::grow(std::size_t bytes) {
@@ -39,6 +41,8 @@ void* Heap::grow(std::size_t bytes) {
   auto* base = static_cast<unsigned char*>(engine_.allocate_device(units * kUnit));
   std::scoped_lock lock(mutex_);
   chunks_.push_back({base, units * kUnit, FreeList(units)});
+  ranges_.push_back({base, base + units * kUnit, last_.load(std::memory_order_relaxed)});  // relaxed: the mutex is held
+  last_.store(&ranges_.back(), std::memory_order_release);                                 // pairs with the acquire in holds()
   return base + *chunks_.back().free.allocate(units_of(bytes)) * kUnit;
 }
 

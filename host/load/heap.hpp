@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <deque>
 #include <mutex>
 #include <vector>
 
@@ -24,8 +25,8 @@ class Heap {
   void* try_allocate(std::size_t bytes);
   /// Frees what try_allocate() or grow() returned.
   void release(void* memory);
-  /// True if a chunk contains this address.
-  bool holds(const void* memory);
+  /// True if a chunk contains this address. Takes no lock: threads that submit tasks ask for each of their buffers.
+  bool holds(const void* memory) const;
   /// Allocates another chunk from the engine and `bytes` within it, in one step, so that no other thread can take the
   /// room. The kernel must be parked.
   void* grow(std::size_t bytes);
@@ -41,13 +42,21 @@ class Heap {
     std::size_t bytes;
     FreeList free;
   };
+  /// The addresses of a chunk. They stay where they are, and their list only grows.
+  struct Range {
+    const unsigned char* begin;
+    const unsigned char* end;
+    const Range* next;  // of the chunk before
+  };
   static std::size_t units_of(std::size_t bytes) { return (bytes + kUnit - 1) / kUnit; }
 
   Engine& engine_;
   std::size_t chunk_bytes_;
   std::mutex mutex_;
   std::vector<Chunk> chunks_;
-  std::atomic<bool> leaked_{false};  // atomic since several threads may call leak() at once
+  std::deque<Range> ranges_;
+  std::atomic<const Range*> last_{nullptr};  // see holds()
+  std::atomic<bool> leaked_{false};          // atomic since several threads may call leak() at once
 };
 
 }  // namespace flywheel::detail

@@ -17,6 +17,7 @@ void TaskStore::cut(const Mark& mark) {
   dependents_.resize(mark.dependents);
   buffers_.resize(mark.buffers);
   may_repeat_ = mark.may_repeat;
+  last_in_order_ = false;  // nobody has looked
   phases_.cut(mark.records);
   stages_.cut(mark.records);
 }
@@ -31,38 +32,33 @@ std::uint16_t TaskStore::number_of(const std::type_info& type) {
   return last_number_ = static_cast<std::uint16_t>(number);
 }
 
-/// Rising predecessors differ. Of a short list all pairs are compared; a long one in another order may have repeats.
+namespace {
+constexpr std::size_t kShort = 8;  // predecessors of a task that are compared one by one
+}  // namespace
+
+/// Of a short list all pairs are compared; a long one may have repeats.
 void TaskStore::note_repeats(std::span<const std::uint32_t> predecessors) {
-  constexpr std::size_t kShort = 8;
-  if (std::adjacent_find(predecessors.begin(), predecessors.end(), std::greater_equal<>()) == predecessors.end()) return;
-  may_repeat_ = predecessors.size() > kShort;
+  may_repeat_ |= predecessors.size() > kShort;
   for (auto one = predecessors.begin(); !may_repeat_ && one != predecessors.end(); ++one)
     may_repeat_ = std::find(std::next(one), predecessors.end(), *one) != predecessors.end();
+}
+
+/// The same for one more predecessor behind those that a task has.
+void TaskStore::note_repeat(std::span<const std::uint32_t> predecessors, std::uint32_t one) {
+  may_repeat_ |= predecessors.size() > kShort || std::find(predecessors.begin(), predecessors.end(), one) != predecessors.end();
 }
 
 void TaskStore::too_many_edges() {
   throw CapacityError("the graph has more than " + std::to_string(kMostEdges) + " dependencies: split it");
 }
 
-/// While a task is the last one, its predecessors are the end of the list.
-void TaskStore::add_edge(std::uint32_t before, std::uint32_t then) {
-  if (edges() >= kMostEdges) too_many_edges();
-  TaskHeader& header = records_[then].header;
-  const bool is_last = then + 1 == size() && header.first_edge + std::size_t{header.edge_count} == predecessors_.size();
-  if (is_last) {
-    may_repeat_ |= header.edge_count && predecessors_.back() >= before;
-    predecessors_.push_back(before);
-    ++header.edge_count;
-    waits_[then] += wait_word(1, Priority{});
-  } else {
-    if (late_of_.size() <= then) late_of_.resize(std::max<std::size_t>(then + std::size_t{1}, size()));
-    late_.push_back({before, 0});
-    const auto place = static_cast<std::uint32_t>(late_.size());
-    LateList& list = late_of_[then];
-    (list.last ? late_[list.last - 1].next : list.first) = place;
-    list.last = place;
-  }
-  backward_ |= before >= then;
+void TaskStore::add_late_edge(std::uint32_t before, std::uint32_t then) {
+  if (late_of_.size() <= then) late_of_.resize(std::max<std::size_t>(then + std::size_t{1}, size()));
+  late_.push_back({before, 0});
+  const auto place = static_cast<std::uint32_t>(late_.size());
+  LateList& list = late_of_[then];
+  (list.last ? late_[list.last - 1].next : list.first) = place;
+  list.last = place;
 }
 
 TaskAttributes& TaskStore::attributes(std::uint32_t task) {

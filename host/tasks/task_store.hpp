@@ -4,7 +4,9 @@
 // Adding a task writes its record and its predecessors at the end of two lists: no allocation a task, no look-up.
 #pragma once
 
+#include <algorithm>
 #include <cstring>
+#include <functional>
 #include <typeinfo>
 
 #include "graph_node.hpp"
@@ -81,8 +83,18 @@ class TaskStore {
     return task;
   }
   unsigned char* args(std::uint32_t task) { return records_[task].args; }
-  /// Adds a dependency between two tasks.
-  void add_edge(std::uint32_t before, std::uint32_t then);
+  /// Adds a dependency between two tasks. While a task is the last one, its predecessors are the end of the list.
+  void add_edge(std::uint32_t before, std::uint32_t then) {
+    if (edges() >= kMostEdges) too_many_edges();
+    backward_ |= before >= then;
+    if (then + std::size_t{1} != size()) return add_late_edge(before, then);
+    std::uint32_t& count = records_[then].header.edge_count;
+    last_in_order_ &= !count || predecessors_.back() < before;
+    if (!last_in_order_) note_repeat({predecessors_.data() + predecessors_.size() - count, count}, before);
+    predecessors_.push_back(before);
+    ++count;
+    waits_.back() += wait_word(1, Priority{});
+  }
   /// The attributes of a task, to be set.
   TaskAttributes& attributes(std::uint32_t task);
   /// Adds a piece to the dependents of the task that was added last.
@@ -129,11 +141,15 @@ class TaskStore {
   std::uint32_t append(std::span<const std::uint32_t> predecessors) {
     const std::size_t first = predecessors_.size();
     if (first + predecessors.size() > kMostEdges) too_many_edges();
-    if (!may_repeat_ && predecessors.size() > 1) note_repeats(predecessors);
+    last_in_order_ = std::adjacent_find(predecessors.begin(), predecessors.end(), std::greater_equal<>()) == predecessors.end();
+    if (!last_in_order_) note_repeats(predecessors);
     for (const std::uint32_t before : predecessors) predecessors_.push_back(before);  // mostly few: no call to copy them
     return static_cast<std::uint32_t>(first);
   }
+  /// For predecessors that do not rise.
   void note_repeats(std::span<const std::uint32_t> predecessors);
+  void add_late_edge(std::uint32_t before, std::uint32_t then);
+  void note_repeat(std::span<const std::uint32_t> predecessors, std::uint32_t one);
   [[noreturn]] static void too_many_edges();
 
   static constexpr std::size_t kMostEdges = (1u << 30) - 1;  // a wait word can hold as many
@@ -144,8 +160,9 @@ class TaskStore {
   std::vector<std::type_index> types_;
   const std::type_info* last_type_ = nullptr;
   std::uint16_t last_number_ = 0;
-  bool may_repeat_ = false;  // a task may name a predecessor twice
-  bool backward_ = false;    // see may_have_cycle()
+  bool may_repeat_ = false;    // a task may name a predecessor twice
+  bool last_in_order_ = true;  // the predecessors of the last task rise, and so differ
+  bool backward_ = false;      // see may_have_cycle()
   ChangingValue phases_, stages_;
   std::vector<std::uint32_t> grid_phases_;
   std::vector<LateEdge> late_;

@@ -72,6 +72,47 @@ TEST_CASE("a predecessor that is named twice counts once") {
   CHECK(predecessors_in(links.waits()[2]) == 1);
 }
 
+TEST_CASE("predecessors in any order keep a graph on the straight way, unless one is named twice") {
+  GraphLinks links;
+  Graph graph;
+  Refs tasks;
+  for (std::uint32_t i = 0; i < 6; ++i) tasks.push_back(graph.add(Square{i}));
+  const auto last = graph.add(Square{6}, after(tasks[5], tasks[1]));
+  graph.edge(tasks[3], last);
+  graph.edge(tasks[0], last);
+  CHECK(graph.tasks().in_order());
+  links.link(graph);
+  CHECK(predecessors_in(links.waits()[6]) == 4);
+  CHECK(links.edges() == 4);
+  graph.edge(tasks[5], last);  // larger than the one before it, and named before
+  CHECK_FALSE(graph.tasks().in_order());
+  links.link(graph);
+  CHECK(predecessors_in(links.waits()[6]) == 4);
+  CHECK(links.edges() == 4);
+}
+
+TEST_CASE("a ring of neighbours is on the straight way, and a long list out of order is not") {
+  Graph ring;
+  Refs before, now;
+  for (std::uint32_t step = 0; step < 3; ++step, before = std::exchange(now, {}))
+    for (std::uint32_t i = 0; i < 10; ++i) {
+      now.push_back(ring.add(Square{i}));
+      for (const std::uint32_t near : {i + 9, i, i + 1})
+        if (step) ring.edge(before[near % 10], now[i]);
+    }
+  CHECK(ring.tasks().in_order());
+  GraphLinks links;
+  links.link(ring);
+  CHECK(links.edges() == 60);
+  Graph fan;
+  Refs all;
+  for (std::uint32_t i = 0; i < 12; ++i) all.push_back(fan.add(Square{i}));
+  fan.add(Square{12}, after(std::vector(all.rbegin(), all.rend())));
+  CHECK_FALSE(fan.tasks().in_order());
+  links.link(fan);
+  CHECK(links.edges() == 12);
+}
+
 TEST_CASE("edges that go back are refused only if they close a cycle") {
   GraphLinks links;
   Graph graph;
