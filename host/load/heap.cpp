@@ -41,8 +41,10 @@ void* Heap::grow(std::size_t bytes) {
   auto* base = static_cast<unsigned char*>(engine_.allocate_device(units * kUnit));
   std::scoped_lock lock(mutex_);
   chunks_.push_back({base, units * kUnit, FreeList(units)});
-  ranges_.push_back({base, base + units * kUnit, last_.load(std::memory_order_relaxed)});  // relaxed: the mutex is held
-  last_.store(&ranges_.back(), std::memory_order_release);                                 // pairs with the acquire in holds()
+  // Relaxed: it is only stored under the mutex, which is held.
+  ranges_.push_back({base, base + units * kUnit, last_.load(std::memory_order_relaxed)});
+  // Release: pairs with the acquire in holds(). The range is written before it.
+  last_.store(&ranges_.back(), std::memory_order_release);
   return base + *chunks_.back().free.allocate(units_of(bytes)) * kUnit;
 }
 
