@@ -1,5 +1,5 @@
-// Peers that launch: a CUDA graph with a kernel for each step of each graph, the same with programmatic dependent launch, a CUDA
-// graph with a node for each task, and a launch a task in streams, with events.
+// Peers that launch: a CUDA graph with a kernel for each step of each graph, the same with programmatic dependent launch, a
+// CUDA graph with a node for each task, and a launch a task in streams, with events.
 #include <nv/target>
 
 #include "apps/taskbench/cuda_point.cuh"
@@ -9,8 +9,8 @@ namespace {
 
 /// Points `first` and on of one step, a block for each. With programmatic dependent launch the next step's blocks may come at
 /// once; they wait where this one does, until all of the step before has ended and can be seen. Without it both do nothing.
-__global__ void __launch_bounds__(kPeerThreads) run_level(GraphData graph, std::uint32_t step, std::uint32_t first,
-                                                          const RunSettings* settings) {
+__global__ void __launch_bounds__(kPeerThreads)
+    run_level(GraphData graph, std::uint32_t step, std::uint32_t first, const RunSettings* settings) {
   NV_IF_TARGET(NV_PROVIDES_SM_90, (cudaTriggerProgrammaticLaunchCompletion(); cudaGridDependencySynchronize();))
   PeerBlock block;
   run_point(block, graph, step, first + blockIdx.x, *settings);
@@ -56,9 +56,9 @@ class Levels final : public PeerSystem {
     measure::Graph made;
     std::vector<measure::Stream> streams(all().count);
     const measure::Event fork, join;
-    measure::check_cuda(cudaStreamBeginCaptureToGraph(streams[0].get(), made.get(), nullptr, nullptr, 0,
-                                                      cudaStreamCaptureModeThreadLocal),
-                        "cudaStreamBeginCaptureToGraph");
+    measure::check_cuda(
+        cudaStreamBeginCaptureToGraph(streams[0].get(), made.get(), nullptr, nullptr, 0, cudaStreamCaptureModeThreadLocal),
+        "cudaStreamBeginCaptureToGraph");
     fork.record(streams[0]);
     for (std::uint32_t g = 0; g < all().count; ++g) {
       if (g > 0) fork.let_wait(streams[g]);

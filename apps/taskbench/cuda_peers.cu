@@ -11,7 +11,7 @@ namespace {
 using measure::check_cuda;
 
 // What makes a graph of nodes or a schedule of streams take minutes to build, or more streams than there are hardware queues.
-constexpr std::uint64_t kMostNodes = 50'000, kMostEdges = 250'000, kMostStreams = 32;
+constexpr std::uint64_t kMostNodes = 200'000, kMostEdges = 600'000, kMostStreams = 32;
 
 std::string too_many(std::uint64_t count, const char* what, std::uint64_t most, const char* remedy) {
   if (count <= most) return {};

@@ -20,8 +20,8 @@ __device__ void run_nth(const AllGraphs& all, std::uint32_t step, std::uint32_t 
   run_point(block, graph, step, live_points(graph.shape, step).first + index % count, settings);
 }
 
-__global__ void __launch_bounds__(kPeerThreads) run_cooperative(const __grid_constant__ AllGraphs all,
-                                                                const RunSettings* settings) {
+__global__ void __launch_bounds__(kPeerThreads)
+    run_cooperative(const __grid_constant__ AllGraphs all, const RunSettings* settings) {
   const auto grid = cooperative_groups::this_grid();
   for (std::uint32_t step = 0; step < all.graphs[0].shape.steps; ++step) {
     const std::uint32_t points = all.count * live_points(all.graphs[0].shape, step).count;
@@ -56,9 +56,8 @@ __device__ void wait_for_inputs(const GraphData& graph, const std::uint32_t* don
   __syncthreads();  // each thread has seen its inputs done, so all threads see what those have written
 }
 
-__global__ void __launch_bounds__(kPeerThreads) run_drawn(const __grid_constant__ AllGraphs all,
-                                                          const __grid_constant__ Drawing drawing,
-                                                          const RunSettings* settings) {
+__global__ void __launch_bounds__(kPeerThreads)
+    run_drawn(const __grid_constant__ AllGraphs all, const __grid_constant__ Drawing drawing, const RunSettings* settings) {
   __shared__ std::uint32_t drawn;
   for (;;) {
     // Relaxed: a number alone; the inputs' words order what tasks have written.

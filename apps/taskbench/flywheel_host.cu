@@ -96,8 +96,7 @@ class RuntimeSystem final : public System {
     }
     const Builder built(problem, buffers_, rt.workers(), execution == Execution::compiled);
     settings_ = built.settings;
-    executable_ =
-        execution == Execution::dynamic ? rt.load(built.graph) : rt.load(built.graph, flywheel::compiled);
+    executable_ = execution == Execution::dynamic ? rt.load(built.graph) : rt.load(built.graph, flywheel::compiled);
   }
   double run(const RunSettings& settings) override {
     const auto begin = std::chrono::steady_clock::now();

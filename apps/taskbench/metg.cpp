@@ -26,7 +26,8 @@ std::optional<double> metg(const std::vector<GrainPoint>& points, double share) 
 }
 
 std::vector<double> geometric_grains(double largest, double smallest, double factor) {
-  if (!(smallest > 0)) throw std::invalid_argument("--smallest " + std::to_string(smallest) + ": a task takes some time; try 0.25");
+  if (!(smallest > 0))
+    throw std::invalid_argument("--smallest " + std::to_string(smallest) + ": a task takes some time; try 0.25");
   if (!(largest >= smallest)) throw std::invalid_argument("--largest " + std::to_string(largest) + " is below --smallest");
   if (!(factor > 1.01)) throw std::invalid_argument("--factor " + std::to_string(factor) + ": grains shrink by more than 1.01");
   std::vector<double> grains;

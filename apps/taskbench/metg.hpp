@@ -24,8 +24,8 @@ std::vector<GrainPoint> with_efficiency(std::vector<GrainPoint> points);
 /// than two points are given.
 std::optional<double> metg(const std::vector<GrainPoint>& points, double share = 0.5);
 
-/// Grains in us from `largest` down to `smallest`, each the one before divided by `factor`. Errors: std::invalid_argument naming
-/// the option.
+/// Grains in us from `largest` down to `smallest`, each the one before divided by `factor`. Errors: std::invalid_argument
+/// naming the option.
 std::vector<double> geometric_grains(double largest, double smallest, double factor);
 
 }  // namespace taskbench

@@ -10,8 +10,11 @@ namespace taskbench {
 namespace {
 
 void describe_graphs(CLI::App& app, Arguments& arguments) {
-  app.add_option("--patterns", arguments.patterns, "Dependences, as in the paper: stencil_1d,fft (default: all)")->delimiter(',');
-  app.add_option("--widths", arguments.widths, "Points of a step (default: one a worker; stencil_1d also four)")->delimiter(',');
+  app.add_option("--patterns", arguments.patterns, "Dependences, as in the paper: stencil_1d,fft (default: all)")
+      ->delimiter(',');
+  app.add_option("--widths", arguments.widths,
+                 "Points of a step (default: one a worker, 16 at least; stencil_1d also four times that)")
+      ->delimiter(',');
   app.add_option("--steps", arguments.steps, "Steps of a graph (default 300, on CPU workers 50; all_to_all fewer)")
       ->check(CLI::PositiveNumber);
   app.add_option("--graphs", arguments.graphs, "Graphs side by side, 1 to 4")->check(CLI::Range(1, 4));
@@ -23,8 +26,10 @@ void describe_graphs(CLI::App& app, Arguments& arguments) {
 }
 
 void describe_tasks(CLI::App& app, Arguments& arguments) {
-  app.add_option("--kernels", arguments.kernels, "Of empty (the time of a step), compute, memory and busy_wait")->delimiter(',');
-  app.add_option("--imbalances", arguments.imbalances, "Of none, uniform (0.5 to 1.5) and lognormal (sigma 0.5)")->delimiter(',');
+  app.add_option("--kernels", arguments.kernels, "Of empty (the time of a step), compute, memory and busy_wait")
+      ->delimiter(',');
+  app.add_option("--imbalances", arguments.imbalances, "Of none, uniform (0.5 to 1.5) and lognormal (sigma 0.5)")
+      ->delimiter(',');
   app.add_option("--grain", arguments.grain, "Time of a task in us: this one alone, so no METG")->check(CLI::Range(0.01, 1e6));
   app.add_option("--largest", arguments.largest, "The sweep goes from this grain in us")->capture_default_str();
   app.add_option("--smallest", arguments.smallest, "...down to this")->capture_default_str();
@@ -35,21 +40,24 @@ void describe_tasks(CLI::App& app, Arguments& arguments) {
   app.add_flag("--plant", arguments.plant, "One task writes a wrong cell: all systems have to fail");
 }
 
+/// By default a step has a point for each worker, but so many that every pattern has its inputs.
+constexpr std::uint32_t kLeastWidth = 16;
+
 /// All patterns in one graph; and for uneven tasks four graphs, where one may go on while another waits.
-std::vector<Case> default_cases(std::uint32_t workers) {
+std::vector<Case> default_cases(std::uint32_t width) {
   std::vector<Case> cases;
-  const auto add = [&](Pattern pattern, std::uint32_t width, std::uint32_t graphs, std::vector<Sweep> sweeps) {
-    cases.push_back({.shape = {.pattern = pattern, .width = width}, .graphs = graphs, .sweeps = std::move(sweeps)});
+  const auto add = [&](Pattern pattern, std::uint32_t points, std::uint32_t graphs, std::vector<Sweep> sweeps) {
+    cases.push_back({.shape = {.pattern = pattern, .width = points}, .graphs = graphs, .sweeps = std::move(sweeps)});
   };
-  for (const Pattern pattern : all_patterns()) add(pattern, workers, 1, {{}});
-  add(Pattern::stencil_1d, 4 * workers, 1, {{}});
+  for (const Pattern pattern : all_patterns()) add(pattern, width, 1, {{}});
+  add(Pattern::stencil_1d, 4 * width, 1, {{}});
   const std::vector<Sweep> uneven = {{Kernel::compute, Imbalance::uniform}, {Kernel::compute, Imbalance::lognormal}};
-  for (const Pattern pattern : {Pattern::stencil_1d, Pattern::random_nearest}) add(pattern, workers, 4, uneven);
+  for (const Pattern pattern : {Pattern::stencil_1d, Pattern::random_nearest}) add(pattern, width, 4, uneven);
   return cases;
 }
 
 /// What was asked for, each with each.
-std::vector<Case> chosen_cases(const Arguments& arguments, std::uint32_t workers) {
+std::vector<Case> chosen_cases(const Arguments& arguments, std::uint32_t width) {
   std::vector<Case> cases;
   std::vector<Pattern> patterns;
   for (const std::string& name : arguments.patterns) patterns.push_back(pattern_named(name));
@@ -66,8 +74,8 @@ std::vector<Case> chosen_cases(const Arguments& arguments, std::uint32_t workers
     }
   }
   for (const Pattern pattern : patterns)
-    for (const std::uint32_t width : arguments.widths.empty() ? std::vector{workers} : arguments.widths) {
-      one.shape.pattern = pattern, one.shape.width = width;
+    for (const std::uint32_t points : arguments.widths.empty() ? std::vector{width} : arguments.widths) {
+      one.shape.pattern = pattern, one.shape.width = points;
       cases.push_back(one);
     }
   return cases;
@@ -99,7 +107,8 @@ std::vector<std::string> systems_of(const Arguments& arguments, bool on_gpu) {
 void describe(CLI::App& app, Arguments& arguments) {
   describe_graphs(app, arguments);
   describe_tasks(app, arguments);
-  app.add_option("--systems", arguments.systems, "dynamic, compiled, unplaced, and on a GPU peers (default: all)")->delimiter(',');
+  app.add_option("--systems", arguments.systems, "dynamic, compiled, unplaced, and on a GPU peers (default: all)")
+      ->delimiter(',');
   app.add_option("--workers", arguments.workers, "Workers of the runtime (default: each SM, or each hardware thread)")
       ->check(CLI::Range(1, 4096));
   app.add_flag("--cpu", arguments.cpu, "CPU workers, also where there is a GPU; without peers");
@@ -111,10 +120,11 @@ void describe(CLI::App& app, Arguments& arguments) {
 }
 
 Plan plan_of(const Arguments& arguments, bool on_gpu, std::uint32_t workers) {
+  const std::uint32_t width = std::max(workers, kLeastWidth);
   const bool chosen = !arguments.patterns.empty() || !arguments.widths.empty() || !arguments.kernels.empty() ||
                       !arguments.imbalances.empty() || arguments.graphs != 0;
   Plan plan;
-  plan.cases = chosen ? chosen_cases(arguments, workers) : default_cases(workers);
+  plan.cases = chosen ? chosen_cases(arguments, width) : default_cases(width);
   for (Case& one : plan.cases) {
     ShapeOptions& shape = one.shape;
     shape.radix = arguments.radix, shape.period = arguments.period;

@@ -11,7 +11,7 @@
 namespace taskbench {
 
 struct Arguments {
-  std::vector<std::string> patterns = {};    // these five empty: as default_cases() says
+  std::vector<std::string> patterns = {};  // these five empty: as default_cases() says
   std::vector<std::uint32_t> widths = {};
   std::vector<std::string> kernels = {};
   std::vector<std::string> imbalances = {};

@@ -107,7 +107,8 @@ class CaseTurns {
 
   void measure_steps() {
     std::vector<Measurement> rows;
-    for (const Subject& subject : subjects_) rows.push_back(row_of(prefix_of(case_), "step", subject, {}, 1.0 / problem_.steps()));
+    for (const Subject& subject : subjects_)
+      rows.push_back(row_of(prefix_of(case_), "step", subject, {}, 1.0 / problem_.steps()));
     const std::size_t systems = rows.size();
     add_limit(rows);
     const std::vector<Outcome> outcomes = interleave(rows);
@@ -140,7 +141,8 @@ class CaseTurns {
     std::vector<RunSettings> settings;
     for (const double grain : plan_.grains) {
       const double iterations = std::clamp(std::round(grain / iteration_us), 1.0, 4e9);
-      settings.push_back({.iterations = static_cast<std::uint32_t>(iterations), .kernel = sweep.kernel, .imbalance = sweep.imbalance});
+      settings.push_back(
+          {.iterations = static_cast<std::uint32_t>(iterations), .kernel = sweep.kernel, .imbalance = sweep.imbalance});
       for (const Subject& subject : subjects_)
         rows.push_back(row_of(prefix, at_grain(grain), subject, settings.back(), places_ / tasks));
     }
@@ -161,7 +163,8 @@ class CaseTurns {
       std::vector<measure::Row*> found;
       std::vector<double> iterations;
       for (std::size_t i = 0; i < settings.size(); ++i) {
-        const auto row = std::ranges::find(rows, row_name(prefix, subject.name, at_grain(plan_.grains[i])), &measure::Row::name);
+        const auto row =
+            std::ranges::find(rows, row_name(prefix, subject.name, at_grain(plan_.grains[i])), &measure::Row::name);
         if (row == rows.end()) continue;
         const double run_us = row->value * static_cast<double>(problem_.tasks()) / places_;
         points.push_back({plan_.grains[i], row->value, static_cast<double>(problem_.work(settings[i])) / run_us});

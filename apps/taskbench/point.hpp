@@ -28,7 +28,7 @@ struct RunSettings {
   Kernel kernel = Kernel::empty;
   Imbalance imbalance = Imbalance::none;
 };
-inline constexpr int kFlopsOfIteration = 2 * 4;  // compute: in each thread
+inline constexpr int kFlopsOfIteration = 2 * 4;                                      // compute: in each thread
 inline constexpr std::uint32_t kPieceBytes = 4096, kPieceChunks = kPieceBytes / 16;  // memory: copied in an iteration
 
 /// What the checks of the tasks have found wrong.
@@ -87,8 +87,8 @@ FLYWHEEL_TASK inline std::uint64_t read_input(const GraphData& graph, std::uint3
   return share_of(cell.hash, from);
 }
 
-/// Checks all inputs of a point and returns the sum of their shares. Each warp does it for itself, a lane for every input, so no
-/// thread waits for another warp.
+/// Checks all inputs of a point and returns the sum of their shares. Each warp does it for itself, a lane for every input, so
+/// no thread waits for another warp.
 template <class Block>
 FLYWHEEL_TASK std::uint64_t gather(Block& block, const GraphData& graph, std::uint32_t set, std::uint32_t step,
                                    std::uint32_t point, std::uint16_t run) {

@@ -62,17 +62,12 @@ FLYWHEEL_TASK inline std::uint32_t set_of(const Shape& shape, std::uint32_t step
 
 /// An upper bound of the number of inputs of a point: how many candidates there are.
 FLYWHEEL_TASK inline std::uint32_t candidate_count(const Shape& shape) {
-  switch (shape.pattern) {
-    case Pattern::trivial: return 0;
-    case Pattern::no_comm:
-    case Pattern::tree: return 1;
-    case Pattern::dom: return 2;
-    case Pattern::stencil_1d:
-    case Pattern::stencil_1d_periodic:
-    case Pattern::fft: return 3;
-    case Pattern::all_to_all: return shape.width;
-    default: return shape.radix;
-  }
+  const Pattern pattern = shape.pattern;
+  if (pattern == Pattern::trivial) return 0;
+  if (pattern == Pattern::no_comm || pattern == Pattern::tree) return 1;
+  if (pattern == Pattern::dom) return 2;
+  if (pattern == Pattern::stencil_1d || pattern == Pattern::stencil_1d_periodic || pattern == Pattern::fft) return 3;
+  return pattern == Pattern::all_to_all ? shape.width : shape.radix;
 }
 
 inline constexpr std::int64_t kNoInput = -1;
@@ -83,27 +78,25 @@ FLYWHEEL_TASK inline std::int64_t in_ring(std::int64_t width, std::int64_t point
   return (point + by + width) % width;
 }
 
-FLYWHEEL_TASK inline std::int64_t random_candidate(const Shape& shape, std::uint32_t set, std::int64_t point, std::int64_t from) {
+FLYWHEEL_TASK inline std::int64_t random_candidate(const Shape& shape, std::uint32_t set, std::int64_t point,
+                                                   std::int64_t from) {
   const std::uint64_t drawn = draw(shape.seed, shape.graph, set, static_cast<std::uint64_t>(point) << 32 | (from & 0xffffffff));
   return from == point || (drawn >> 32) < shape.connected ? from : kNoInput;
 }
 
 /// Candidate `k`, a point or one that is not in the row. Different candidates are different points.
 FLYWHEEL_TASK inline std::int64_t candidate(const Shape& shape, std::uint32_t set, std::int64_t point, std::int64_t k) {
-  const std::int64_t width = shape.width, radix = shape.radix, near = point - radix / 2 + k;
-  switch (shape.pattern) {
-    case Pattern::no_comm: return point;
-    case Pattern::tree: return point / 2;
-    case Pattern::dom:
-    case Pattern::stencil_1d: return point - 1 + k;
-    case Pattern::stencil_1d_periodic: return in_ring(width, point, k - 1);
-    case Pattern::fft: return point + (k - 1) * (std::int64_t{1} << set);
-    case Pattern::all_to_all: return k;
-    case Pattern::nearest: return near;
-    case Pattern::spread: return (point + k * width / radix + (k > 0 ? set : 0)) % width;
-    case Pattern::random_nearest: return random_candidate(shape, set, point, near);
-    default: return kNoInput;
-  }
+  const std::int64_t width = shape.width, radix = shape.radix;
+  const Pattern pattern = shape.pattern;
+  if (pattern == Pattern::no_comm) return point;
+  if (pattern == Pattern::stencil_1d || pattern == Pattern::dom) return point - 1 + k;
+  if (pattern == Pattern::stencil_1d_periodic) return in_ring(width, point, k - 1);
+  if (pattern == Pattern::tree) return point / 2;
+  if (pattern == Pattern::fft) return point + (k - 1) * (std::int64_t{1} << set);
+  if (pattern == Pattern::all_to_all) return k;
+  if (pattern == Pattern::spread) return (point + k * width / radix + (k > 0 ? set : 0)) % width;
+  const std::int64_t near = point - radix / 2 + k;
+  return pattern == Pattern::nearest ? near : random_candidate(shape, set, point, near);
 }
 
 /// Input `k` of a point in a step, below candidate_count(): a live point of the step before, or kNoInput.

@@ -15,9 +15,8 @@ std::vector<Cell> serial_cells(const Shape& shape, std::uint16_t run) {
   std::vector<Cell> cells(std::size_t{shape.width} * shape.steps);
   for_each_point(shape, [&](std::uint32_t step, std::uint32_t point) {
     std::uint64_t sum = 0;
-    for_each_input(shape, step, point, [&](std::uint32_t from) {
-      sum += share_of(cells[std::size_t{step - 1} * shape.width + from].hash, from);
-    });
+    for_each_input(shape, step, point,
+                   [&](std::uint32_t from) { sum += share_of(cells[std::size_t{step - 1} * shape.width + from].hash, from); });
     cells[std::size_t{step} * shape.width + point] = {step, static_cast<std::uint16_t>(point), run,
                                                       hash_of(shape, step, point, run, sum)};
   });

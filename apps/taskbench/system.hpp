@@ -54,8 +54,8 @@ std::unique_ptr<Host> start_host(bool on_gpu, std::uint32_t workers);
 
 /// "dynamic", "compiled" with each task placed, and "unplaced", compiled as the plan sees fit.
 std::vector<std::string> runtime_names();
-/// "levels", a CUDA graph with a kernel a level; "levels_pdl", the same with programmatic dependent launch; "nodes", a node a task;
-/// "cooperative", one kernel that meets after each level; "counter", one kernel whose blocks draw tasks from a counter;
+/// "levels", a CUDA graph with a kernel a level; "levels_pdl", the same with programmatic dependent launch; "nodes", a node a
+/// task; "cooperative", one kernel that meets after each level; "counter", one kernel whose blocks draw tasks from a counter;
 /// "streams", a launch a task, with events.
 std::vector<std::string> peer_names();
 bool is_peer(const std::string& name);
@@ -63,7 +63,8 @@ bool is_peer(const std::string& name);
 std::string why_not(const std::string& peer, const Problem& problem);
 std::unique_ptr<System> make_peer(const std::string& name, const Problem& problem);
 
-/// Compares the last run of the system with a serial one. Throws std::runtime_error that says what differs, or what a task found.
+/// Compares the last run of the system with a serial one. Throws std::runtime_error that says what differs, or what a task has
+/// found.
 void check(System& system, const Problem& problem, const RunSettings& settings);
 
 }  // namespace taskbench
