@@ -13,7 +13,7 @@ __global__ void __launch_bounds__(kPeerThreads)
     run_level(GraphData graph, std::uint32_t step, std::uint32_t first, const RunSettings* settings) {
   NV_IF_TARGET(NV_PROVIDES_SM_90, (cudaTriggerProgrammaticLaunchCompletion(); cudaGridDependencySynchronize();))
   PeerBlock block;
-  run_point(block, graph, step, first + blockIdx.x, *settings);
+  run_point(block, graph, PlainCells{graph.cells}, step, first + blockIdx.x, *settings);
 }
 
 const void* const kLevel = reinterpret_cast<const void*>(run_level);
@@ -99,9 +99,9 @@ class Nodes final : public PeerSystem {
       for_each_point(shape, [&](std::uint32_t step, std::uint32_t point) {
         before.clear();
         for_each_input(shape, step, point,
-                       [&](std::uint32_t from) { before.push_back(nodes[std::size_t{step - 1} * shape.width + from]); });
+                       [&](std::uint32_t from) { before.push_back(nodes[cell_index(shape, step - 1, from)]); });
         Level level{all().graphs[g], step, point, settings()};
-        nodes[std::size_t{step} * shape.width + point] = made.add(kLevel, 1, kPeerThreads, before, level.arguments().data());
+        nodes[cell_index(shape, step, point)] = made.add(kLevel, 1, kPeerThreads, before, level.arguments().data());
       });
     }
     return made;

@@ -17,7 +17,7 @@ __device__ void run_nth(const AllGraphs& all, std::uint32_t step, std::uint32_t 
   const std::uint32_t count = live_points(all.graphs[0].shape, step).count;
   const GraphData& graph = all.graphs[index / count];
   PeerBlock block;
-  run_point(block, graph, step, live_points(graph.shape, step).first + index % count, settings);
+  run_point(block, graph, PlainCells{graph.cells}, step, live_points(graph.shape, step).first + index % count, settings);
 }
 
 __global__ void __launch_bounds__(kPeerThreads)
@@ -48,7 +48,8 @@ __device__ void wait_for_inputs(const GraphData& graph, const std::uint32_t* don
     const std::int64_t from = input_of(graph.shape, set, task.step, task.point, k);
     if (from == kNoInput) continue;
     // An atomic reference to a word that this kernel only reads here, so without const.
-    const DeviceWord word(const_cast<std::uint32_t&>(done[std::size_t{task.step - 1} * graph.shape.width + from]));
+    const DeviceWord word(
+        const_cast<std::uint32_t&>(done[cell_index(graph.shape, task.step - 1, static_cast<std::uint32_t>(from))]));
     const long long begin = clock64();
     // Acquire: pairs with the release after the input's run_point().
     while (word.load(cuda::memory_order_acquire) != run && clock64() - begin < kWaitBudgetCycles) {}
@@ -69,9 +70,9 @@ __global__ void __launch_bounds__(kPeerThreads)
     const GraphData& graph = all.graphs[task.graph];
     wait_for_inputs(graph, drawing.done[task.graph], task, settings->run);
     PeerBlock block;
-    run_point(block, graph, task.step, task.point, *settings);
+    run_point(block, graph, PlainCells{graph.cells}, task.step, task.point, *settings);
     __syncthreads();  // all threads have written, before thread 0 says so and draws again
-    std::uint32_t& done = drawing.done[task.graph][std::size_t{task.step} * graph.shape.width + task.point];
+    std::uint32_t& done = drawing.done[task.graph][cell_index(graph.shape, task.step, task.point)];
     // Release: pairs with the acquire in wait_for_inputs().
     if (threadIdx.x == 0) DeviceWord(done).store(settings->run, cuda::memory_order_release);
   }

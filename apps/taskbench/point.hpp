@@ -79,25 +79,47 @@ FLYWHEEL_TASK inline void note_fault(Faults& faults, std::uint32_t step, std::ui
   faults.from = from;
 }
 
-/// Checks an input and returns its share.
-FLYWHEEL_TASK inline std::uint64_t read_input(const GraphData& graph, std::uint32_t step, std::uint32_t point,
-                                              std::uint32_t from, std::uint16_t run) {
-  const Cell cell = graph.cells[std::size_t{step - 1} * graph.shape.width + from];
+/// Which of the cells of a graph is a point's.
+FLYWHEEL_TASK inline std::size_t cell_index(const Shape& shape, std::uint32_t step, std::uint32_t point) {
+  return std::size_t{step} * shape.width + point;
+}
+inline constexpr std::size_t kNoCell = ~std::size_t{0};
+
+/// Cells in plain memory: the runtime, or the peer, has the tasks that write them end before those that read them begin.
+struct PlainCells {
+  Cell* cells;
+  /// False if there is none. All lanes of a warp call it.
+  FLYWHEEL_TASK bool read(std::size_t at, Cell& to) const {
+    if (at == kNoCell) return false;
+    to = cells[at];
+    return true;
+  }
+  FLYWHEEL_TASK void write(std::size_t at, const Cell& cell) const { cells[at] = cell; }
+};
+
+/// Checks an input and returns its share; 0 if there is none.
+template <class Cells>
+FLYWHEEL_TASK std::uint64_t read_input(const GraphData& graph, const Cells& cells, std::uint32_t step, std::uint32_t point,
+                                       std::int64_t input, std::uint16_t run) {
+  const std::uint32_t from = static_cast<std::uint32_t>(input);
+  Cell cell;
+  if (!cells.read(input == kNoInput ? kNoCell : cell_index(graph.shape, step - 1, from), cell)) return 0;
   if (cell.step != step - 1 || cell.point != from || cell.run != run) note_fault(*graph.faults, step, point, from);
   return share_of(cell.hash, from);
 }
 
 /// Checks all inputs of a point and returns the sum of their shares. Each warp does it for itself, a lane for every input, so
 /// no thread waits for another warp.
-template <class Block>
-FLYWHEEL_TASK std::uint64_t gather(Block& block, const GraphData& graph, std::uint32_t set, std::uint32_t step,
+template <class Block, class Cells>
+FLYWHEEL_TASK std::uint64_t gather(Block& block, const GraphData& graph, const Cells& cells, std::uint32_t step,
                                    std::uint32_t point, std::uint16_t run) {
   const std::uint32_t candidates = candidate_count(graph.shape), lanes = Block::kLanes;
-  const std::uint32_t lane = static_cast<std::uint32_t>(block.lane());
+  const std::uint32_t lane = static_cast<std::uint32_t>(block.lane()), set = set_of(graph.shape, step);
   std::uint64_t sum = 0;
-  for (std::uint32_t k = lane; k < candidates; k += lanes) {
-    const std::int64_t from = input_of(graph.shape, set, step, point, k);
-    if (from != kNoInput) sum += read_input(graph, step, point, static_cast<std::uint32_t>(from), run);
+  for (std::uint32_t first = 0; first < candidates; first += lanes) {
+    const std::uint32_t k = first + lane;
+    const std::int64_t input = k < candidates ? input_of(graph.shape, set, step, point, k) : kNoInput;
+    sum += read_input(graph, cells, step, point, input, run);
   }
   for (std::uint32_t other = 1; other < lanes && other < candidates; other *= 2)
     sum += block.shuffle(sum, static_cast<int>(lane ^ other));
@@ -137,15 +159,15 @@ FLYWHEEL_TASK void do_work(Block& block, const GraphData& graph, std::uint32_t s
 }
 
 /// All threads of a block call it.
-template <class Block>
-FLYWHEEL_TASK void run_point(Block& block, const GraphData& graph, std::uint32_t step, std::uint32_t point,
+template <class Block, class Cells>
+FLYWHEEL_TASK void run_point(Block& block, const GraphData& graph, const Cells& cells, std::uint32_t step, std::uint32_t point,
                              const RunSettings& settings) {
-  const std::uint64_t sum = gather(block, graph, set_of(graph.shape, step), step, point, settings.run);
+  const std::uint64_t sum = gather(block, graph, cells, step, point, settings.run);
   if (settings.kernel != Kernel::empty) do_work(block, graph, step, point, settings, sum);
   if (!block.leader()) return;
   Cell cell{step, static_cast<std::uint16_t>(point), settings.run, hash_of(graph.shape, step, point, settings.run, sum)};
   if (step == graph.wrong_step && point == graph.wrong_point) cell.step ^= 1, cell.hash ^= 1;
-  graph.cells[std::size_t{step} * graph.shape.width + point] = cell;
+  cells.write(cell_index(graph.shape, step, point), cell);
 }
 
 }  // namespace taskbench

@@ -16,9 +16,9 @@ std::vector<Cell> serial_cells(const Shape& shape, std::uint16_t run) {
   for_each_point(shape, [&](std::uint32_t step, std::uint32_t point) {
     std::uint64_t sum = 0;
     for_each_input(shape, step, point,
-                   [&](std::uint32_t from) { sum += share_of(cells[std::size_t{step - 1} * shape.width + from].hash, from); });
-    cells[std::size_t{step} * shape.width + point] = {step, static_cast<std::uint16_t>(point), run,
-                                                      hash_of(shape, step, point, run, sum)};
+                   [&](std::uint32_t from) { sum += share_of(cells[cell_index(shape, step - 1, from)].hash, from); });
+    cells[cell_index(shape, step, point)] = {step, static_cast<std::uint16_t>(point), run,
+                                             hash_of(shape, step, point, run, sum)};
   });
   return cells;
 }
@@ -62,7 +62,7 @@ GraphData data_of(const Problem& problem, std::uint32_t graph) {
           .wrong_point = live_points(shape, step == ~0u ? 0 : step).first};
 }
 
-std::vector<std::string> runtime_names() { return {"dynamic", "compiled", "unplaced"}; }
+std::vector<std::string> runtime_names() { return {"dynamic", "compiled", "unplaced", "stamped"}; }
 
 bool is_peer(const std::string& name) {
   const std::vector<std::string> ours = runtime_names();
@@ -77,7 +77,7 @@ void check(System& system, const Problem& problem, const RunSettings& settings) 
   for (std::uint32_t graph = 0; graph < problem.graphs.size(); ++graph) {
     const std::vector<Cell> expected = serial_cells(problem.graphs[graph], settings.run), found = system.cells(graph);
     for_each_point(problem.graphs[graph], [&](std::uint32_t step, std::uint32_t point) {
-      const std::size_t index = std::size_t{step} * problem.width() + point;
+      const std::size_t index = cell_index(problem.graphs[graph], step, point);
       if (!(expected.at(index) == found.at(index)))
         throw std::runtime_error("graph " + std::to_string(graph) + ", " + at(step, point) +
                                  " left something else than a serial run" + kRemedy);

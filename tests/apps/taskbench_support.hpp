@@ -57,7 +57,8 @@ class SerialSystem final : public System {
       GraphData data = data_of(problem_, g);
       data.cells = cells_[g].data(), data.scratch = scratch_[g].data(), data.faults = &faults_;
       for_each_point(data.shape, [&](std::uint32_t step, std::uint32_t point) {
-        if (step != skipped_step || point != skipped_point) run_point(block, data, step, point, settings);
+        if (step != skipped_step || point != skipped_point)
+          run_point(block, data, PlainCells{data.cells}, step, point, settings);
       });
     }
     return 1;
