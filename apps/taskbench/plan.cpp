@@ -19,6 +19,13 @@ struct Subject {
   std::unique_ptr<System> system;
 };
 
+/// A grain, and the work of all tasks with it, in iterations of the kernel.
+struct Grain {
+  double us;
+  RunSettings settings;
+  double work;
+};
+
 /// The systems of one case, in turns.
 class CaseTurns {
  public:
@@ -136,52 +143,58 @@ class CaseTurns {
 
   void measure_sweep(const Sweep& sweep) {
     const std::string prefix = prefix_of(case_, sweep);
-    const double iteration_us = calibrate(sweep.kernel), tasks = static_cast<double>(problem_.tasks());
+    const std::vector<Grain> grains = grains_of(sweep, prefix);
+    const double scale = places_ / static_cast<double>(problem_.tasks());
     std::vector<Measurement> rows;
-    std::vector<RunSettings> settings;
-    for (const double grain : plan_.grains) {
-      const double iterations = std::clamp(std::round(grain / iteration_us), 1.0, 4e9);
-      settings.push_back(
-          {.iterations = static_cast<std::uint32_t>(iterations), .kernel = sweep.kernel, .imbalance = sweep.imbalance});
+    for (const Grain& grain : grains)
       for (const Subject& subject : subjects_)
-        rows.push_back(row_of(prefix, at_grain(grain), subject, settings.back(), places_ / tasks));
-    }
+        rows.push_back(row_of(prefix, at_grain(grain.us), subject, grain.settings, scale));
     const std::vector<Outcome> outcomes = interleave(rows);
-    add_sweep(prefix, settings, keep(rows, outcomes));
+    add_sweep(prefix, grains, keep(rows, outcomes), scale);
   }
 
-  double calibrate(Kernel kernel) {
+  /// The plan's grains in iterations of the kernel. Those that are hardly one iteration are left out.
+  std::vector<Grain> grains_of(const Sweep& sweep, const std::string& prefix) {
     const auto one = host_.make("dynamic", make_problem({.width = 1, .steps = 1}, 1, plan_.scratch_bytes));
-    return us_of_iteration(*one, kernel);
+    const double iteration_us = us_of_iteration(*one, sweep.kernel);
+    std::vector<Grain> grains;
+    for (const double us : plan_.grains) {
+      const double iterations = std::min(std::round(us / iteration_us), 4e9);
+      if (iterations < 2) {
+        results_.notes.push_back(prefix + "." + at_grain(us) + ": left out, an iteration of the kernel takes " +
+                                 std::to_string(iteration_us) + " us; raise --smallest");
+        continue;
+      }
+      const RunSettings settings{
+          .iterations = static_cast<std::uint32_t>(iterations), .kernel = sweep.kernel, .imbalance = sweep.imbalance};
+      grains.push_back({us, settings, static_cast<double>(problem_.work(settings))});
+    }
+    return grains;
   }
 
-  /// The curve of each system, from its rows.
-  void add_sweep(const std::string& prefix, const std::vector<RunSettings>& settings, std::vector<measure::Row> rows) {
+  /// The curve of each system, from its rows. `scale`: the time of a task over that of a run.
+  void add_sweep(const std::string& prefix, const std::vector<Grain>& grains, std::vector<measure::Row> rows, double scale) {
     std::vector<Curve> curves;
     for (const Subject& subject : subjects_) {
       std::vector<GrainPoint> points;
-      std::vector<measure::Row*> found;
-      std::vector<double> iterations;
-      for (std::size_t i = 0; i < settings.size(); ++i) {
-        const auto row =
-            std::ranges::find(rows, row_name(prefix, subject.name, at_grain(plan_.grains[i])), &measure::Row::name);
+      std::vector<std::pair<measure::Row*, const Grain*>> found;
+      for (const Grain& grain : grains) {
+        const auto row = std::ranges::find(rows, row_name(prefix, subject.name, at_grain(grain.us)), &measure::Row::name);
         if (row == rows.end()) continue;
-        const double run_us = row->value * static_cast<double>(problem_.tasks()) / places_;
-        points.push_back({plan_.grains[i], row->value, static_cast<double>(problem_.work(settings[i])) / run_us});
-        found.push_back(&*row);
-        iterations.push_back(settings[i].iterations);
+        points.push_back({grain.us, row->value, grain.work * scale / row->value});
+        found.emplace_back(&*row, &grain);
       }
       points = with_efficiency(points);
-      for (std::size_t i = 0; i < points.size(); ++i) add_numbers(*found[i], points[i], iterations[i]);
+      for (std::size_t i = 0; i < points.size(); ++i) add_numbers(*found[i].first, points[i], found[i].second->settings);
       curves.push_back({subject.name, points});
     }
     for (measure::Row& row : rows) results_.rows.push_back(std::move(row));
     for (measure::Row& row : metg_rows(prefix, curves, stamp_, results_.notes)) results_.rows.push_back(std::move(row));
   }
 
-  static void add_numbers(measure::Row& row, const GrainPoint& point, double iterations) {
+  static void add_numbers(measure::Row& row, const GrainPoint& point, const RunSettings& settings) {
     row.numbers = {{"grain_us", measure::five_digits(point.grain_us)},
-                   {"iterations", iterations},
+                   {"iterations", static_cast<double>(settings.iterations)},
                    {"efficiency", measure::five_digits(point.efficiency)},
                    {"iterations_per_us", measure::five_digits(point.rate)}};
   }
@@ -209,8 +222,10 @@ double us_of_iteration(System& one_point, Kernel kernel) {
   constexpr double kEnoughUs = 200;  // far above the differences between two runs
   constexpr std::uint32_t kMost = 1u << 30;
   for (std::uint32_t iterations = 64;; iterations *= 2) {
-    const double difference = least_us(2 * iterations) - least_us(iterations);
-    if (difference >= kEnoughUs || iterations >= kMost) return std::max(difference, 1e-6) / iterations;
+    const double once = least_us(iterations), difference = least_us(2 * iterations) - once;
+    // Twice the work takes at most twice the time, unless something else was in the way.
+    const bool undisturbed = difference <= 1.1 * once;
+    if ((difference >= kEnoughUs && undisturbed) || iterations >= kMost) return std::max(difference, 1e-6) / iterations;
   }
 }
 
