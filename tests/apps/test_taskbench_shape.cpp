@@ -33,53 +33,27 @@ Shape shape_of(Pattern pattern, std::uint32_t width, std::uint32_t steps, std::u
   return make_shape({.pattern = pattern, .width = width, .steps = steps, .radix = radix, .period = period});
 }
 
-std::uint32_t wrapped(std::int64_t point, std::int64_t width) {
-  return static_cast<std::uint32_t>((point % width + width) % width);
-}
+std::int64_t wrapped(std::int64_t point, std::int64_t width) { return (point % width + width) % width; }
 
-/// The points of the next step that read point `from`, by the reverse definitions of the paper's program. `set`: of that
+/// The points that read `from`, in the row or beside it, by the reverse definitions of the paper's program. `set`: of their
 /// step.
-std::set<std::uint32_t> readers(const ShapeOptions& o, std::uint32_t set, std::int64_t from) {
+std::set<std::int64_t> reverse(const ShapeOptions& o, std::uint32_t set, std::int64_t from) {
   std::set<std::int64_t> all;
   const std::int64_t width = o.width, radix = o.radix, far = std::int64_t{1} << set;
   const auto range = [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t point = first; point <= last; ++point) all.insert(point);
   };
-  switch (o.pattern) {
-    case Pattern::trivial:
-      break;
-    case Pattern::no_comm:
-      range(from, from);
-      break;
-    case Pattern::stencil_1d:
-      range(from - 1, from + 1);
-      break;
-    case Pattern::stencil_1d_periodic:
-      for (int by = -1; by <= 1; ++by) all.insert(wrapped(from + by, width));
-      break;
-    case Pattern::dom:
-      range(from, from + 1);
-      break;
-    case Pattern::tree:
-      range(2 * from, 2 * from + 1);
-      break;
-    case Pattern::fft:
-      all = {from - far, from, from + far};
-      break;
-    case Pattern::all_to_all:
-      range(0, width - 1);
-      break;
-    case Pattern::nearest:
-    case Pattern::random_nearest:
-      range(from - (radix - 1) / 2, from + radix / 2);
-      break;
-    case Pattern::spread:
-      for (std::int64_t i = 0; i < radix; ++i) all.insert(wrapped(from - i * width / radix - (i > 0 ? set : 0), width));
-  }
-  std::set<std::uint32_t> in_row;
-  for (const std::int64_t point : all)
-    if (point >= 0 && point < width) in_row.insert(static_cast<std::uint32_t>(point));
-  return in_row;
+  if (o.pattern == Pattern::no_comm) range(from, from);
+  if (o.pattern == Pattern::stencil_1d) range(from - 1, from + 1);
+  if (o.pattern == Pattern::stencil_1d_periodic) all = {wrapped(from - 1, width), from, wrapped(from + 1, width)};
+  if (o.pattern == Pattern::dom) range(from, from + 1);
+  if (o.pattern == Pattern::tree) range(2 * from, 2 * from + 1);
+  if (o.pattern == Pattern::fft) all = {from - far, from, from + far};
+  if (o.pattern == Pattern::all_to_all) range(0, width - 1);
+  if (o.pattern == Pattern::nearest || o.pattern == Pattern::random_nearest) range(from - (radix - 1) / 2, from + radix / 2);
+  for (std::int64_t i = 0; o.pattern == Pattern::spread && i < radix; ++i)
+    all.insert(wrapped(from - i * width / radix - (i > 0 ? set : 0), width));
+  return all;
 }
 
 /// The set of a step, counted by hand: what a pattern repeats, from its first step with inputs on.
@@ -145,8 +119,8 @@ TEST_CASE("taskbench: inputs are those points whose readers say so, for widths d
       RC_ASSERT(live.count >= 1 && live.first + live.count <= shape.width);
       std::map<std::uint32_t, Points> expected;
       for (std::uint32_t i = 0; i < before.count; ++i)
-        for (const std::uint32_t reader : readers(options, expected_set(options, step), before.first + i))
-          if (live.has(reader)) expected[reader].push_back(before.first + i);
+        for (const std::int64_t reader : reverse(options, expected_set(options, step), before.first + i))
+          if (live.has(reader)) expected[static_cast<std::uint32_t>(reader)].push_back(before.first + i);
       for (std::uint32_t point = live.first; point < live.first + live.count; ++point) {
         const Points found = sorted_inputs(shape, step, point);
         RC_ASSERT(std::ranges::adjacent_find(found) == found.end());
