@@ -139,7 +139,6 @@ Plan plan_of(const Arguments& arguments, bool on_gpu, std::uint32_t workers) {
   plan.rounds = arguments.rounds ? arguments.rounds : arguments.quick ? 2 : 5;
   if (arguments.quick) plan.turn_us = 2'000;
   plan.on_gpu = on_gpu;
-  plan.workers = workers;
   plan.plant = arguments.plant;
   return plan;
 }

@@ -32,7 +32,6 @@ struct Plan {
   int rounds = 5;
   double turn_us = 20'000;  // of runs of one system, before the next has its turn
   bool on_gpu = false;
-  std::uint32_t workers = 0;
   bool plant = false;
 };
 
