@@ -100,6 +100,37 @@ TEST_CASE("taskbench: the work is counted as tasks draw it") {
   CHECK(uneven != 26'000);
 }
 
+TEST_CASE("taskbench: the time of an iteration is that of undisturbed runs") {
+  class Clocked final : public System {
+   public:
+    double run(const RunSettings& settings) override {
+      const bool disturbed = ++runs_ > 5 && runs_ <= 10;  // all runs of the second length
+      return 25 + 0.01 * settings.iterations + (disturbed ? 1000 : 0);
+    }
+    std::vector<Cell> cells(std::uint32_t) override { return {}; }
+    Faults faults() override { return {}; }
+
+   private:
+    int runs_ = 0;
+  } clocked;
+  CHECK(us_of_iteration(clocked, Kernel::compute) == Approx(0.01));
+}
+
+TEST_CASE("taskbench: a grain that is hardly an iteration is left out, with a word") {
+  Plan plan;
+  plan.cases = {{.shape = {.pattern = Pattern::no_comm, .width = 2, .steps = 3}, .graphs = 1, .steps = false, .sweeps = {{}}}};
+  plan.systems = {"dynamic"};
+  plan.grains = {50, 1e-6};
+  plan.rounds = 1;
+  plan.turn_us = 100;
+  const Results results = run_plan(two_workers(), plan, {}, [](const std::string&) {});
+  REQUIRE(results.rows.size() == 1);
+  CHECK(results.rows[0].name == "grain.no_comm_2.dynamic.at_50us");
+  REQUIRE(results.notes.size() == 2);
+  CHECK(mentions(results.notes[0], {"grain.no_comm_2.at_1e-06us: left out", "raise --smallest"}));
+  CHECK(mentions(results.notes[1], {"metg: none"}));
+}
+
 TEST_CASE("taskbench: a system that fails is named, and leaves no rows") {
   Plan plan;
   plan.cases = {{.shape = {.pattern = Pattern::no_comm, .width = 3, .steps = 4}, .graphs = 1, .sweeps = {{}}}};
