@@ -219,13 +219,18 @@ double us_of_iteration(System& one_point, Kernel kernel) {
     for (int i = 0; i < 5; ++i) least = std::min(least, one_point.run({.iterations = iterations, .kernel = kernel}));
     return least;
   };
-  constexpr double kEnoughUs = 200;  // far above the differences between two runs
-  constexpr std::uint32_t kMost = 1u << 30;
+  constexpr double kEnoughUs = 200, kLongUs = 50'000;  // far above the differences between two runs; long enough to give up
+  double least = 1e300;
   for (std::uint32_t iterations = 64;; iterations *= 2) {
     const double once = least_us(iterations), difference = least_us(2 * iterations) - once;
-    // Twice the work takes at most twice the time, unless something else was in the way.
-    const bool undisturbed = difference <= 1.1 * once;
-    if ((difference >= kEnoughUs && undisturbed) || iterations >= kMost) return std::max(difference, 1e-6) / iterations;
+    const double found = std::max(difference, 1e-6) / iterations;
+    // Twice the work takes at most twice the time, unless something else was in the way. Two lengths have to agree.
+    if (difference >= kEnoughUs && difference <= 1.1 * once) {
+      const bool agree = found <= 1.25 * least && least <= 1.25 * found;
+      least = std::min(least, found);
+      if (agree) return least;
+    }
+    if (once >= kLongUs || iterations >= 1u << 30) return std::min(least, found);
   }
 }
 

@@ -120,12 +120,12 @@ TEST_CASE("taskbench: a grain that is hardly an iteration is left out, with a wo
   Plan plan;
   plan.cases = {{.shape = {.pattern = Pattern::no_comm, .width = 2, .steps = 3}, .graphs = 1, .steps = false, .sweeps = {{}}}};
   plan.systems = {"dynamic"};
-  plan.grains = {50, 1e-6};
+  plan.grains = {500, 1e-6};
   plan.rounds = 1;
   plan.turn_us = 100;
   const Results results = run_plan(two_workers(), plan, {}, [](const std::string&) {});
   REQUIRE(results.rows.size() == 1);
-  CHECK(results.rows[0].name == "grain.no_comm_2.dynamic.at_50us");
+  CHECK(results.rows[0].name == "grain.no_comm_2.dynamic.at_500us");
   REQUIRE(results.notes.size() == 2);
   CHECK(mentions(results.notes[0], {"grain.no_comm_2.at_1e-06us: left out", "raise --smallest"}));
   CHECK(mentions(results.notes[1], {"metg: none"}));
@@ -135,7 +135,7 @@ TEST_CASE("taskbench: a system that fails is named, and leaves no rows") {
   Plan plan;
   plan.cases = {{.shape = {.pattern = Pattern::no_comm, .width = 3, .steps = 4}, .graphs = 1, .sweeps = {{}}}};
   plan.systems = {"dynamic", "compiled"};
-  plan.grains = {5};
+  plan.grains = {500};
   plan.rounds = 1;
   plan.turn_us = 100;
   plan.plant = true;
@@ -150,7 +150,7 @@ TEST_CASE("taskbench: a system that fails is named, and leaves no rows") {
   CHECK(well.rows.size() == 4);
   REQUIRE(said.size() == 6);
   CHECK(said[2] == "round 1  grain.no_comm_3.dynamic.step");
-  CHECK(said[5] == "round 1  grain.no_comm_3.compiled.at_5us");
+  CHECK(said[5] == "round 1  grain.no_comm_3.compiled.at_500us");
 }
 
 }  // namespace taskbench
