@@ -219,18 +219,18 @@ double us_of_iteration(System& one_point, Kernel kernel) {
     for (int i = 0; i < 5; ++i) least = std::min(least, one_point.run({.iterations = iterations, .kernel = kernel}));
     return least;
   };
-  constexpr double kEnoughUs = 200, kLongUs = 50'000;  // far above the differences between two runs; long enough to give up
+  constexpr double kEnoughUs = 200, kLongUs = 50'000;  // far above the differences between two runs; where all else is little
   double least = 1e300;
   for (std::uint32_t iterations = 64;; iterations *= 2) {
     const double once = least_us(iterations), difference = least_us(2 * iterations) - once;
-    const double found = std::max(difference, 1e-6) / iterations;
     // Twice the work takes at most twice the time, unless something else was in the way. Two lengths have to agree.
     if (difference >= kEnoughUs && difference <= 1.1 * once) {
+      const double found = difference / iterations;
       const bool agree = found <= 1.25 * least && least <= 1.25 * found;
       least = std::min(least, found);
       if (agree) return least;
     }
-    if (once >= kLongUs || iterations >= 1u << 30) return std::min(least, found);
+    if (once >= kLongUs || iterations >= 1u << 30) return std::min(least, once / iterations);
   }
 }
 

@@ -103,17 +103,23 @@ TEST_CASE("taskbench: the work is counted as tasks draw it") {
 TEST_CASE("taskbench: the time of an iteration is that of undisturbed runs") {
   class Clocked final : public System {
    public:
+    explicit Clocked(bool always) : always_(always) {}
     double run(const RunSettings& settings) override {
-      const bool disturbed = ++runs_ > 5 && runs_ <= 10;  // all runs of the second length
-      return 25 + 0.01 * settings.iterations + (disturbed ? 1000 : 0);
+      const int length = runs_++ / 5;  // five runs of each
+      const bool disturbed = always_ ? length % 2 == 0 : length == 1;
+      return 25 + 0.01 * settings.iterations * (always_ && disturbed ? 3 : 1) + (disturbed ? 1000 : 0);
     }
     std::vector<Cell> cells(std::uint32_t) override { return {}; }
     Faults faults() override { return {}; }
 
    private:
+    const bool always_;
     int runs_ = 0;
-  } clocked;
-  CHECK(us_of_iteration(clocked, Kernel::compute) == Approx(0.01));
+  };
+  Clocked once(false), always(true);
+  CHECK(us_of_iteration(once, Kernel::compute) == Approx(0.01));
+  // Each shorter run takes longer than the longer one: an upper bound, and an end.
+  CHECK(us_of_iteration(always, Kernel::compute) == Approx(0.03).epsilon(0.1));
 }
 
 TEST_CASE("taskbench: a grain that is hardly an iteration is left out, with a word") {
