@@ -219,7 +219,7 @@ double us_of_iteration(System& one_point, Kernel kernel) {
     for (int i = 0; i < 5; ++i) least = std::min(least, one_point.run({.iterations = iterations, .kernel = kernel}));
     return least;
   };
-  constexpr double kEnoughUs = 200, kLongUs = 50'000;  // far above the differences between two runs; where all else is little
+  constexpr double kEnoughUs = 2'000, kLongUs = 50'000;  // far above the differences between two runs; where all else is little
   double least = 1e300;
   for (std::uint32_t iterations = 64;; iterations *= 2) {
     const double once = least_us(iterations), difference = least_us(2 * iterations) - once;
