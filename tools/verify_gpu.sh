@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Everything that only a GPU can show, one line for each, each under a time limit of its own. tools/stage puts this script
 # beside the staged programs.
-#   verify_gpu.sh [PART...]     of: tests abuse sanitize right soak rows serve (default: all, in this order)
+#   verify_gpu.sh [PART...]     of: tests abuse sanitize right soak rows serve grain (default: all, in this order)
 # tests      the GPU tests
 # abuse      a program that is stopped for 40 s, and one in drain mode that a debugger stops and looks at
 # sanitize   memcheck, synccheck and racecheck of a small mixed workload; and that racecheck finds mistakes; the first two of
@@ -10,6 +10,7 @@
 # soak       200,000 tokens of Llama-3.2-1B, every repeat with the same logits
 # rows       the measurements of README's tables; nothing else may run on the GPU meanwhile
 # serve      latency against offered load, of the runtime and its peers; nor here
+# grain      the patterns of Task Bench, likewise
 # FLYWHEEL_LOGS names the folder for logs and results (default: logs beside the script). Status 1 when something failed.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")" || exit 1
@@ -103,11 +104,16 @@ serve() {
   grep -E '^(serve|task|batch|graph|workload)' "$FLYWHEEL_LOGS/serve.log"
 }
 
-for part in "${@:-tests abuse sanitize right soak rows serve}"; do
+grain() {
+  try grain 580 apps/taskbench/taskbench --rounds 3 --out "$FLYWHEEL_LOGS/taskbench"
+  grep -E '^grain[.].*(step|metg) ' "$FLYWHEEL_LOGS/grain.log"
+}
+
+for part in "${@:-tests abuse sanitize right soak rows serve grain}"; do
   for one in $part; do
     case $one in
-      tests | abuse | sanitize | right | soak | rows | serve) "$one" ;;
-      *) echo "verify_gpu: there is no part '$one'; there are tests, abuse, sanitize, right, soak, rows and serve" >&2 && exit 1 ;;
+      tests | abuse | sanitize | right | soak | rows | serve | grain) "$one" ;;
+      *) echo "verify_gpu: there is no part '$one'; there are tests, abuse, sanitize, right, soak, rows, serve and grain" >&2 && exit 1 ;;
     esac
   done
 done
