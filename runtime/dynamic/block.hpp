@@ -129,6 +129,14 @@ class BlockCore {
   /// The index of this worker, and the number of workers.
   FLYWHEEL_TASK std::uint32_t worker() const { return context_->worker; }
   FLYWHEEL_TASK std::uint32_t workers() const { return context_->dev->workers; }
+  /// How many workers look for a task at this moment: a sign of whether spawning pays. A hint of one load for each 64 workers:
+  /// others may take these workers meanwhile, and the worker beside the inbox poller is never among them.
+  FLYWHEEL_TASK std::uint32_t idle_workers() const {
+    const IdleSet<P> idle = Views<P>{*context_->dev}.idle();
+    std::uint32_t count = 0;
+    for (std::uint32_t word = 0; word < idle.words(); ++word) count += count_bits(idle.seen(word));
+    return count;
+  }
 
   /// Library use, see batch.hpp: the record arena, and the publication of the run's roots by a task of the run.
   FLYWHEEL_TASK TaskRecord* records() const { return context_->dev->records; }

@@ -43,6 +43,7 @@ struct AnyBlock : OneThread {
   FLYWHEEL_TASK void stop() {}
   FLYWHEEL_TASK std::uint32_t worker() const { return 0; }
   FLYWHEEL_TASK std::uint32_t workers() const { return 1; }
+  FLYWHEEL_TASK std::uint32_t idle_workers() const { return 0; }
   FLYWHEEL_TASK bool grid_sync() { return false; }
 
   // Early tasks.

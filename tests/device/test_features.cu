@@ -1,6 +1,6 @@
 // Every feature of a run on the GPU: what a task can do, and what its run shows of it.
 #include "catch.hpp"
-#include "support/small_runtime.hpp"
+#include "support/idle_tasks.hpp"
 
 using namespace flywheel;
 using namespace flywheel::testing;
@@ -65,6 +65,8 @@ TEST_CASE("a repeated run loops on the device, until a task says stop") {
   CHECK(stopped.iterations() == 42);
   CHECK(bench().get(word) == 72);
 }
+
+TEST_CASE("a task sees how many workers are idle") { check_idle_workers(bench().runtime); }
 
 TEST_CASE("tasks that spawn tasks: the run ends after the last of them") {
   Buffer<std::uint64_t> sum = bench().runtime.allocate<std::uint64_t>(1);

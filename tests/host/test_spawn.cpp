@@ -1,5 +1,5 @@
-// Tasks that spawn tasks.
-#include "support/small_runtime.hpp"
+// Tasks that spawn tasks, and how they learn whether it pays.
+#include "support/idle_tasks.hpp"
 
 using namespace flywheel;
 using namespace flywheel::testing;
@@ -167,4 +167,11 @@ TEST_CASE("spawn() in a phased graph fails the task and says why") {
   bench.runtime.submit(bench.counter(2)).wait();
   CHECK(bench.get(0) == 0);
   CHECK(bench.get(1) == 0);
+}
+
+TEST_CASE("a task sees how many workers are idle") {
+  for (const std::uint32_t workers : {2, 3, 5}) {
+    Runtime runtime = small_runtime(on_cpu(workers));
+    for (int i = 0; i < 10; ++i) check_idle_workers(runtime);
+  }
 }

@@ -40,11 +40,12 @@ using Threads =
                decltype(Block::all_warp(true)), decltype(of<Block>().template scratch<float>(1))>;
 
 template <class Block>
-using Runs = std::tuple<decltype(of<Block>().cancelled()), decltype(of<Block>().param(Param<float>{})),
-                        decltype(of<Block>().emit(1.f)), decltype(of<Block>().spawn(Count{})),
-                        decltype(of<Block>().spawn(Count{}, Priority::high)), decltype(of<Block>().iteration()),
-                        decltype(of<Block>().worker()), decltype(of<Block>().workers()), decltype(of<Block>().grid_sync()),
-                        decltype(of<Block>().stamp()), decltype(of<Block>().await()), decltype(of<Block>().await_sent())>;
+using Runs =
+    std::tuple<decltype(of<Block>().cancelled()), decltype(of<Block>().param(Param<float>{})), decltype(of<Block>().emit(1.f)),
+               decltype(of<Block>().spawn(Count{})), decltype(of<Block>().spawn(Count{}, Priority::high)),
+               decltype(of<Block>().iteration()), decltype(of<Block>().worker()), decltype(of<Block>().workers()),
+               decltype(of<Block>().idle_workers()), decltype(of<Block>().grid_sync()), decltype(of<Block>().stamp()),
+               decltype(of<Block>().await()), decltype(of<Block>().await_sent())>;
 
 /// What returns nothing.
 template <class Block>

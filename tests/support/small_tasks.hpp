@@ -76,6 +76,24 @@ struct Gate {
   }
 };
 
+/// Looks until as many workers are idle as must be while `busy` others have a task that does not end. Returns how many there
+/// are, and how many there must be.
+struct LookForIdle {
+  std::uint32_t busy;
+  struct Seen {
+    std::uint32_t idle, wanted;
+  };
+  template <class Block>
+  FLYWHEEL_TASK Seen operator()(Block& block) const {
+    // The worker beside the inbox poller is none of them, whether it is idle or runs this task.
+    const std::uint32_t others = block.workers() - 1 - busy, wanted = others - (others && block.worker() != 0);
+    std::uint32_t idle = block.idle_workers();
+    for (std::uint32_t looks = 0; idle != wanted && looks < 50'000'000 && !block.cancelled(); ++looks)
+      idle = block.idle_workers();
+    return {idle, wanted};
+  }
+};
+
 /// Stays until all `count` of a gang have come, in each pass.
 struct Meet {
   std::uint32_t* come;
@@ -209,8 +227,8 @@ struct TrySpawn {
 };
 
 inline Runtime small_runtime(const Options& options) {
-  return start<Count, Square, Read, Load, Fail, Gate, Deaf, EmitRange, Log, Fibonacci, StopAt, Rounds, Reduce, TrySpawn>(
-      options);
+  return start<Count, Square, Read, Load, Fail, Gate, Deaf, EmitRange, Log, Fibonacci, StopAt, Rounds, Reduce, TrySpawn,
+               LookForIdle>(options);
 }
 
 }  // namespace flywheel::testing
