@@ -162,12 +162,12 @@ void Dispatcher::loop() {
 /// One turn of the loop. False if there is nothing to do until the thread is notified or time passes.
 bool Dispatcher::turn(Lock& lock) {
   const bool streamed = ending_.retire_finished(lock);
-  if (singles_.in_flight()) singles_.sweep();
   const bool arrived = admission_.sort_arrivals(lock);
   if (admission_.closed(lock)) ending_.reject(lock);
   else admission_.admit_waiting(lock, [&](const RunPtr& run) { start(lock, run); });
   ending_.send_cancels(lock);
   const auto now = Clock::now();
+  sweep_singles(lock, now);
   give_way(lock, now);
   const bool goes_on = (gets_on(lock, streamed || arrived, now) && admission_.waiting()) || is_about_to_change(lock, now);
   if (now - last_check_ > std::chrono::milliseconds(1)) {
@@ -180,6 +180,15 @@ bool Dispatcher::turn(Lock& lock) {
   std::this_thread::yield();
   lock.lock();
   return true;
+}
+
+/// Frees the slots of single tasks that no thread waits for. Not in each turn: their places lie on lines that submitting
+/// threads write, and a thread that finds no slot sweeps itself.
+void Dispatcher::sweep_singles(const Lock&, Clock::time_point now) {
+  constexpr std::chrono::milliseconds kPeriod{1};
+  if (!singles_.in_flight() || now - last_sweep_ < kPeriod) return;
+  last_sweep_ = now;
+  singles_.sweep();
 }
 
 /// True if a run has joined the backlog, was admitted, has streamed or has ended within the last 200 us: then more is
@@ -279,6 +288,7 @@ void Dispatcher::take_up_end(const Lock& lock) {
   const std::string report = ending_.wait_report(lock);
   if (!report.empty()) return fail_everything(lock, Status::spin_budget_spent, report);
   ending_.retire_finished(lock);
+  singles_.sweep();
   // A message was written while the kernel parked; or it goes on, as it would have done without the suspension.
   const bool goes_on = was_suspended && !kernel_.is_idle_for_long(lock);
   const bool wanted = anything_live(lock) || (!admission_.closed(lock) && (goes_on || !inbox_.all_read()));

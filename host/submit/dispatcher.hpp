@@ -100,6 +100,7 @@ class Dispatcher {
   void loop();
   bool turn(Lock& lock);
   bool gets_on(const Lock& lock, bool moved, Clock::time_point now);
+  void sweep_singles(const Lock& lock, Clock::time_point now);
   void sleep(Lock& lock);
   void sleep_until_next_end(Lock& lock);
   void sleep_until_notified(Lock& lock);
@@ -152,7 +153,7 @@ class Dispatcher {
   std::uint64_t direct_ = 0;
   AdmissionCounters seen_;             // at the last turn
   Clock::time_point last_progress_{};  // see gets_on()
-  Clock::time_point last_check_{};
+  Clock::time_point last_check_{}, last_sweep_{};
 
   std::thread thread_;
 };
