@@ -1,21 +1,7 @@
 """The pictures of tools/plot_taskbench are well-formed, have a point for each grain, and are told when they are out of date."""
-import contextlib
-import importlib.machinery
-import importlib.util
-import io
-import json
-import os
-import pathlib
-import tempfile
 import unittest
-import xml.etree.ElementTree
 
-_PATH = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "plot_taskbench")
-_LOADER = importlib.machinery.SourceFileLoader("plot_taskbench", _PATH)
-plot_taskbench = importlib.util.module_from_spec(importlib.util.spec_from_loader("plot_taskbench", _LOADER))
-_LOADER.exec_module(plot_taskbench)
-
-SVG = "{http://www.w3.org/2000/svg}"
+from plot_case import SVG, PlotCase, load_tool
 GRAINS = (8, 4, 2, 1, 0.5)
 
 
@@ -29,24 +15,8 @@ def some_rows(sweep="stencil_132", systems=("compiled", "levels", "elsewhere")):
     return rows + [row(f"grain.{sweep}.compiled.metg", 3.0), row(f"grain.{sweep}.compiled.step", 1.4)]
 
 
-class PlotTaskbench(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.results = pathlib.Path(folder.name)
-
-    def write(self, rows, name="gpu.json"):
-        (self.results / name).write_text("".join(json.dumps(one) + "\n" for one in rows), encoding="utf-8")
-
-    def run_it(self, check=False):
-        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()) as said:
-            return plot_taskbench.run(self.results, check), said.getvalue()
-
-    def tree(self, name):
-        return xml.etree.ElementTree.parse(self.results / name).getroot()
-
-    def marks(self, tree, name):
-        return [one for one in tree.iter() if one.get("class") == name]
+class PlotTaskbench(PlotCase):
+    tool = load_tool("plot_taskbench")
 
     def test_points_curves_and_words(self):
         self.write(some_rows() + some_rows("fft_132.x4.memory.uniform", ("dynamic",)))
@@ -76,33 +46,16 @@ class PlotTaskbench(unittest.TestCase):
         self.assertEqual([y for _, y in efficiencies], sorted((y for _, y in efficiencies), reverse=True))
 
     def test_check_tells_stale_and_missing(self):
-        self.write(some_rows())
-        self.assertEqual(self.run_it(check=True)[0], 1)
-        self.assertFalse((self.results / "gpu.stencil_132.svg").exists())
-        self.run_it()
-        self.assertEqual(self.run_it(check=True)[0], 0)
-        self.write(some_rows()[1:])
-        code, said = self.run_it(check=True)
-        self.assertEqual(code, 1)
-        self.assertIn("gpu.stencil_132.svg", said)
+        self.check_stale_and_missing(some_rows(), "gpu.stencil_132.svg")
 
     def test_faults_have_a_remedy(self):
-        self.write([row("grain.fft_8.compiled.at_1us", 0)])
-        with self.assertRaisesRegex(plot_taskbench.Problem, "Measure again"):
-            plot_taskbench.run(self.results, False)
-        (self.results / "gpu.json").write_text("half a ro\n", encoding="utf-8")
-        with self.assertRaisesRegex(plot_taskbench.Problem, "line 1.*Mend or delete"):
-            plot_taskbench.run(self.results, False)
+        self.check_faults(row("grain.fft_8.compiled.at_1us", 0))
 
     def test_no_results(self):
-        self.assertEqual(self.run_it(check=True)[0], 0)
-        self.assertEqual(self.run_it()[0], 0)
+        self.check_no_results()
 
     def test_ticks_are_round_and_few(self):
-        for low, high in ((1, 2), (0.3, 70), (1, 1e5)):
-            ticks = plot_taskbench.LogAxis([low, high], 0, 100).ticks()
-            self.assertTrue(1 <= len(ticks) <= 8, (low, high, ticks))
-            self.assertEqual(ticks, sorted(ticks))
+        self.check_ticks((1, 2), (0.3, 70), (1, 1e5))
 
 
 if __name__ == "__main__":
