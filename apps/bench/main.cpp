@@ -27,8 +27,6 @@ struct Options {
   std::uint64_t soak_tasks = 0;  // 0: 1e9 on a GPU, 1e6 on a CPU, with --quick a tenth
 };
 
-constexpr const char* kDefaultFolder = "apps/bench/results";
-
 void describe(CLI::App& app, Options& options) {
   app.add_option("--rows", options.rows,
                  "Measure only the rows that match this shell pattern, and what they are compared with");
@@ -44,16 +42,6 @@ void describe(CLI::App& app, Options& options) {
 int rounds_of(const Options& options) {
   if (options.rounds > 0) return options.rounds;
   return options.quick ? 2 : 5;
-}
-
-// Empty if no file is to be written. Called before measuring, so that a wrong path costs no measurement.
-std::string folder_of(const Options& options) {
-  if (!options.out.empty()) return options.out;
-  if (options.quick) return {};
-  if (!std::filesystem::is_directory("apps/bench")) {
-    throw std::runtime_error("there is no apps/bench here: run from the root of the repository, or name a folder with --out");
-  }
-  return kDefaultFolder;
 }
 
 std::vector<Measurement> all_rows(const Effort& effort, bool on_gpu, std::uint64_t soak_tasks) {
@@ -93,7 +81,7 @@ int run(const Options& options) {
       select_rows(all_rows(effort, gpu.present, options.soak_tasks), options.rows, gpu.present);
   if (measurements.empty()) return 0;
 
-  const std::string folder = folder_of(options);
+  const std::string folder = measure::results_folder("bench", options.out, options.quick);
   if (!folder.empty()) prepare_results(std::filesystem::path(folder) / (slug(gpu.name) + ".json"));
   const auto progress = [](const std::string& name, int round) { std::cerr << "round " << round << "  " << name << '\n'; };
   const std::vector<Outcome> outcomes = interleave(measurements, rounds_of(options), progress);

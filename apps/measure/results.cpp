@@ -195,6 +195,16 @@ std::vector<Row> prepare_results(const fs::path& file) {
   return read_rows(in, file);
 }
 
+std::string results_folder(const std::string& program, const std::string& out, bool quick) {
+  if (!out.empty()) return out;
+  if (quick) return {};
+  const std::string source = "apps/" + program;
+  if (!fs::is_directory(source))
+    throw std::runtime_error("there is no " + source +
+                             " here: run from the root of the repository, or name a folder with --out");
+  return source + "/results";
+}
+
 fs::path Report::write(const fs::path& folder, const std::string& gpu) const {
   const fs::path path = folder / (gpu + ".json");
   std::vector<Row> rows = prepare_results(path);

@@ -76,6 +76,11 @@ std::vector<Row> make_rows(const std::vector<Measurement>& measurements, const s
 /// Errors: std::runtime_error naming the remedy, also where nothing may be written. To be asked before measuring for long.
 std::vector<Row> prepare_results(const std::filesystem::path& file);
 
+/// The folder for the results of apps/<program>: `out` if the person has named one, none for a quick look, else the one in the
+/// repository. To be asked before measuring, so that a wrong path costs no measurement. Errors: std::runtime_error naming the
+/// remedy.
+std::string results_folder(const std::string& program, const std::string& out, bool quick);
+
 /// Collects rows, prints them and keeps them in a folder.
 class Report {
  public:

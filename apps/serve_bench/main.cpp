@@ -17,16 +17,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Empty if no file is to be written. Called before measuring, so that a wrong path costs no measurement.
-std::string folder_of(const Arguments& arguments) {
-  if (!arguments.out.empty()) return arguments.out;
-  if (arguments.quick) return {};
-  if (!fs::is_directory("apps/serve_bench"))
-    throw std::runtime_error(
-        "there is no apps/serve_bench here: run from the root of the repository, or name a folder with --out");
-  return "apps/serve_bench/results";
-}
-
 measure::Report report_of(const Results& results, const measure::Stamp& stamp) {
   measure::Report report;
   for (measure::Row& row : capacity_rows(results.capacities, stamp)) report.add(std::move(row));
@@ -51,7 +41,7 @@ int run(const Arguments& arguments) {
   const measure::Gpu gpu = measure::find_gpu();
   if (!gpu.present) std::cout << gpu.why_not << ". The runtime serves on CPU workers, without peers.\n";
   const Plan plan = plan_of(arguments, gpu.present);
-  const std::string folder = folder_of(arguments);
+  const std::string folder = measure::results_folder("serve_bench", arguments.out, arguments.quick);
   const measure::Stamp stamp{
       .gpu = measure::slug(gpu.name), .driver = gpu.driver, .date = measure::today(), .commit = arguments.commit};
   if (!folder.empty()) measure::prepare_results(fs::path(folder) / (stamp.gpu + ".json"));

@@ -15,16 +15,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Empty if no file is to be written. Called before measuring, so that a wrong path costs no measurement.
-std::string folder_of(const Arguments& arguments) {
-  if (!arguments.out.empty()) return arguments.out;
-  if (arguments.quick) return {};
-  if (!fs::is_directory("apps/taskbench"))
-    throw std::runtime_error(
-        "there is no apps/taskbench here: run from the root of the repository, or name a folder with --out");
-  return "apps/taskbench/results";
-}
-
 /// Nothing is written if a system has failed.
 int show(const Results& results, const std::string& folder, const std::string& gpu) {
   measure::Report report;
@@ -41,7 +31,7 @@ int run(const Arguments& arguments) {
   measure::Gpu gpu;
   if (!arguments.cpu) gpu = measure::find_gpu();
   if (!gpu.present && !arguments.cpu) std::cout << gpu.why_not << ". The tasks run on CPU workers, without peers.\n";
-  const std::string folder = folder_of(arguments);
+  const std::string folder = measure::results_folder("taskbench", arguments.out, arguments.quick);
   const measure::Stamp stamp{
       .gpu = measure::slug(gpu.name), .driver = gpu.driver, .date = measure::today(), .commit = arguments.commit};
   if (!folder.empty()) measure::prepare_results(fs::path(folder) / (stamp.gpu + ".json"));

@@ -23,20 +23,24 @@ BatchBlocks::Block take_block(Core& core, Priority priority) {
   }
 }
 
+/// The graph of a run that begins with a task in its message.
+std::shared_ptr<LoadedGraph> graph_of_message(const DeviceState& dev, std::uint32_t tasks, std::uint32_t result_bytes) {
+  auto graph = std::make_shared<LoadedGraph>(nullptr);
+  graph->dev = &dev;
+  graph->task_count = graph->constants.sinks = tasks;
+  graph->result_bytes = result_bytes;
+  graph->free_banks = {0};
+  graph->constants.flags = kRootsUniform | kRootsDense | kInlineRoot;
+  return graph;
+}
+
 /// The graph of a part: its tasks are independent, and its first task is the library's own, see runtime/dynamic/batch.hpp.
 std::shared_ptr<LoadedGraph> graph_of(const DeviceState& dev, const BatchBlocks::Block& block, std::size_t first,
                                       std::uint32_t count, std::uint32_t result_bytes) {
-  auto graph = std::make_shared<LoadedGraph>(nullptr);
-  graph->dev = &dev;
-  graph->task_count = count + 1;
-  graph->first_record = block.first;
+  auto graph = graph_of_message(dev, count + 1, result_bytes);
+  graph->first_record = graph->constants.first_record = block.first;
   graph->first_local = static_cast<std::uint32_t>(first);
-  graph->result_bytes = result_bytes;
-  graph->free_banks = {0};
-  graph->constants.first_record = block.first;
   graph->constants.root_count = count;
-  graph->constants.sinks = count + 1;
-  graph->constants.flags = kRootsUniform | kRootsDense | kInlineRoot;
   return graph;
 }
 
@@ -93,15 +97,10 @@ std::shared_ptr<RunRecord> Runtime::submit_follower(TaskRecord& record, std::typ
     throw CapacityError("a result of " + type_name(type) + " takes more than Options::result_bytes: raise it");
   record.header.type = core.batch_blocks.type_index(type);
   record.header.priority = static_cast<std::uint8_t>(Priority::inherit);
-  auto graph = std::make_shared<LoadedGraph>(nullptr);
-  graph->dev = &dev;
+  auto graph = graph_of_message(dev, 1, result_bytes);
   graph->single = true;
-  graph->task_count = 1;
-  graph->result_bytes = result_bytes;
-  graph->free_banks = {0};
   graph->types = {type};
-  graph->constants.root_count = graph->constants.sinks = 1;
-  graph->constants.flags = kRootsUniform | kRootsDense | kInlineRoot;
+  graph->constants.root_count = 1;
   auto run = std::make_shared<RunRecord>(std::move(graph));
   run->root = std::make_unique<TaskRecord>(record);
   apply(*run, priority);

@@ -24,15 +24,14 @@ void Heap::release(void* memory) {
   std::scoped_lock lock(mutex_);
   auto* byte = static_cast<unsigned char*>(memory);
   for (Chunk& chunk : chunks_)
-    if (byte >= chunk.base && byte < chunk.base + chunk.bytes)
-      return chunk.free.release(static_cast<std::uint64_t>(byte - chunk.base) / kUnit);
+    if (chunk.holds(byte)) return chunk.free.release(static_cast<std::uint64_t>(byte - chunk.base) / kUnit);
 }
 
 bool Heap::holds(const void* memory) const {
   const auto* byte = static_cast<const unsigned char*>(memory);
-  // Acquire: pairs with the release in grow(). The ranges behind it were written before.
-  for (const Range* one = last_.load(std::memory_order_acquire); one; one = one->next)
-    if (byte >= one->begin && byte < one->end) return true;
+  // Acquire: pairs with the release in grow(). What is read of the chunks was written before, and does not change.
+  for (const Chunk* chunk = last_.load(std::memory_order_acquire); chunk; chunk = chunk->before)
+    if (chunk->holds(byte)) return true;
   return false;
 }
 
@@ -40,11 +39,10 @@ void* Heap::grow(std::size_t bytes) {
   const std::size_t units = units_of(std::max(bytes, chunk_bytes_));
   auto* base = static_cast<unsigned char*>(engine_.allocate_device(units * kUnit));
   std::scoped_lock lock(mutex_);
-  chunks_.push_back({base, units * kUnit, FreeList(units)});
   // Relaxed: it is only stored under the mutex, which is held.
-  ranges_.push_back({base, base + units * kUnit, last_.load(std::memory_order_relaxed)});
-  // Release: pairs with the acquire in holds(). The range is written before it.
-  last_.store(&ranges_.back(), std::memory_order_release);
+  chunks_.push_back({base, units * kUnit, last_.load(std::memory_order_relaxed), FreeList(units)});
+  // Release: pairs with the acquire in holds(). The chunk is written before it.
+  last_.store(&chunks_.back(), std::memory_order_release);
   return base + *chunks_.back().free.allocate(units_of(bytes)) * kUnit;
 }
 

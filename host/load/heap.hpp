@@ -5,7 +5,6 @@
 #include <atomic>
 #include <deque>
 #include <mutex>
-#include <vector>
 
 #include "../base/free_list.hpp"
 #include "../engine/engine.hpp"
@@ -37,25 +36,22 @@ class Heap {
 
  private:
   static constexpr std::size_t kUnit = 256;
+  /// Stays where it is until the heap is gone, and is reached from the chunk that came after it.
   struct Chunk {
-    unsigned char* base;
-    std::size_t bytes;
-    FreeList free;
-  };
-  /// The addresses of a chunk. They stay where they are, and their list only grows.
-  struct Range {
-    const unsigned char* begin;
-    const unsigned char* end;
-    const Range* next;  // of the chunk before
+    unsigned char* const base;
+    const std::size_t bytes;
+    const Chunk* const before;
+    FreeList free;  // guarded by the mutex
+
+    bool holds(const unsigned char* byte) const { return byte >= base && byte < base + bytes; }
   };
   static std::size_t units_of(std::size_t bytes) { return (bytes + kUnit - 1) / kUnit; }
 
   Engine& engine_;
   std::size_t chunk_bytes_;
   std::mutex mutex_;
-  std::vector<Chunk> chunks_;
-  std::deque<Range> ranges_;
-  std::atomic<const Range*> last_{nullptr};  // see holds()
+  std::deque<Chunk> chunks_;
+  std::atomic<const Chunk*> last_{nullptr};  // see holds()
   std::atomic<bool> leaked_{false};          // atomic since several threads may call leak() at once
 };
 

@@ -1,12 +1,7 @@
 // The program serve_bench on CPU workers for about a second, and its arguments.
-#include <unistd.h>
-
 #include <filesystem>
-#include <fstream>
-#include <map>
 #include <string>
 
-#include "apps/measure/results.hpp"
 #include "apps/serve_bench/options.hpp"
 #include "apps/serve_bench/rows.hpp"
 #include "catch.hpp"
@@ -20,6 +15,8 @@ namespace fs = std::filesystem;
 namespace testing = flywheel::testing;
 using measure::error_of;
 using measure::mentions;
+using measure::number_of;
+using measure::rows_of;
 
 /// The text is what came on stderr.
 testing::Answer ask_serve_bench(const std::string& arguments) {
@@ -27,34 +24,10 @@ testing::Answer ask_serve_bench(const std::string& arguments) {
                       "CUDA_VISIBLE_DEVICES=");
 }
 
-std::map<std::string, measure::Row> rows_of(const fs::path& file) {
-  std::map<std::string, measure::Row> rows;
-  std::ifstream in(file);
-  for (measure::Row& row : measure::read_rows(in, file)) rows[row.name] = std::move(row);
-  return rows;
-}
-
-double number_of(const measure::Row& row, const std::string& name) {
-  for (const auto& [key, value] : row.numbers)
-    if (key == name) return value;
-  FAIL("row " << row.name << " has no number " << name);
-  return 0;
-}
-
-class Folder {
- public:
-  Folder() : path_(fs::temp_directory_path() / ("flywheel-serve-bench-" + std::to_string(getpid()))) {}
-  ~Folder() { fs::remove_all(path_); }
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
-
 }  // namespace
 
 TEST_CASE("serve_bench: on CPU workers nothing is lost and the rows are whole") {
-  const Folder folder;
+  const measure::TempResults folder("serve_bench");
   const std::string kind = GENERATE("task", "batch", "graph");
   const testing::Answer answer =
       ask_serve_bench("--workloads " + kind + ":10 --seconds 0.3 --search-seconds 0.1 --fractions 0.5" +

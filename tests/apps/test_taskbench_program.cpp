@@ -1,13 +1,8 @@
 // The program taskbench on CPU workers, and its arguments.
-#include <unistd.h>
-
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <map>
 #include <string>
 
-#include "apps/measure/results.hpp"
 #include "apps/taskbench/options.hpp"
 #include "apps/taskbench/rows.hpp"
 #include "catch.hpp"
@@ -21,42 +16,20 @@ namespace fs = std::filesystem;
 namespace testing = flywheel::testing;
 using measure::error_of;
 using measure::mentions;
+using measure::number_of;
+using measure::rows_of;
 
 /// The text is what came on stderr.
 testing::Answer ask_taskbench(const std::string& arguments) {
   return testing::ask("apps/taskbench/taskbench", "--cpu --workers 2 --quick --rounds 1 " + arguments, "2>&1 >/dev/null");
 }
 
-std::map<std::string, measure::Row> rows_of(const fs::path& file) {
-  std::map<std::string, measure::Row> rows;
-  std::ifstream in(file);
-  for (measure::Row& row : measure::read_rows(in, file)) rows[row.name] = std::move(row);
-  return rows;
-}
-
-double number_of(const measure::Row& row, const std::string& name) {
-  for (const auto& [key, value] : row.numbers)
-    if (key == name) return value;
-  FAIL("row " << row.name << " has no number " << name);
-  return 0;
-}
-
-class Folder {
- public:
-  Folder() : path_(fs::temp_directory_path() / ("flywheel-taskbench-" + std::to_string(getpid()))) {}
-  ~Folder() { fs::remove_all(path_); }
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
-
 Plan plan_for(const Arguments& arguments, std::uint32_t workers = 132) { return plan_of(arguments, true, workers); }
 
 }  // namespace
 
 TEST_CASE("taskbench: on CPU workers the rows are whole") {
-  const Folder folder;
+  const measure::TempResults folder("taskbench");
   const testing::Answer answer = ask_taskbench(
       "--patterns stencil_1d,tree --widths 5 --steps 8 --graphs 2 --largest 40 --smallest 10 "
       "--kernels empty,busy_wait --imbalances lognormal --commit abc --out " +
@@ -89,7 +62,7 @@ TEST_CASE("taskbench: one grain, one execution") {
 }
 
 TEST_CASE("taskbench: a planted error is found, and nothing is written") {
-  const Folder folder;
+  const measure::TempResults folder("taskbench");
   const testing::Answer answer = ask_taskbench("--patterns fft --widths 6 --steps 9 --plant --out " + folder.path().string());
   INFO(answer.text);
   CHECK(answer.code == 1);

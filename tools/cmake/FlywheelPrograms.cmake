@@ -44,6 +44,25 @@ function(flywheel_add_program name)
   endif()
 endfunction()
 
+# flywheel_add_measuring_program(name): the program of this folder, which measures beside its peers. All sources but main.cpp
+# make flywheel_<name>_core, which tests link too. The peers, cuda_*.cu, need CUDA; peers_none.cpp stands in for them.
+function(flywheel_add_measuring_program name)
+  find_package(CLI11 REQUIRED)
+  file(GLOB sources CONFIGURE_DEPENDS *.cpp *.cu)
+  list(FILTER sources EXCLUDE REGEX "/main\\.cpp$")
+  if(FLYWHEEL_WITH_CUDA)
+    list(FILTER sources EXCLUDE REGEX "/peers_none\\.cpp$")
+  else()
+    list(FILTER sources EXCLUDE REGEX "/cuda_[a-z]+\\.cu$")
+  endif()
+  flywheel_cuda_sources_as_cxx(${sources})
+  add_library(flywheel_${name}_core STATIC ${sources})
+  flywheel_set_up_code(flywheel_${name}_core)
+  target_link_libraries(flywheel_${name}_core PUBLIC flywheel_measure CLI11::CLI11)
+  flywheel_add_program(${name} main.cpp)
+  target_link_libraries(${name} PRIVATE flywheel_${name}_core)
+endfunction()
+
 # flywheel_add_program_folder(folder): the program of a folder. Its entry is main.cu or main.cpp, or the only source
 # at the folder's top. All other sources, those of sub-folders too, make the library flywheel_<name>_core, so that
 # tests can link them; <name> is the folder without a leading NN_.
