@@ -59,10 +59,10 @@ struct Options {
   // Time limits.
   std::chrono::milliseconds park_after{20};  // time without work after which the kernel leaves the GPU
   // Under work that never ends the kernel gives the GPU back so often, with its work kept on the device, for other kernels
-  // and for calls that wait for the device; 0: only on demand, see Runtime::yield() and Pause. 100 ms is a good choice.
+  // and for calls that wait for the device; 0: only on demand, see Runtime::yield() and Pause.
   // Tasks, passes of compiled runs and phases are not interrupted, so one that takes longer delays it. Traced runs go on to
   // their end. CPU workers yield on demand alone.
-  std::chrono::milliseconds yield_every{0};
+  std::chrono::milliseconds yield_every{100};
   std::chrono::milliseconds start_timeout{10'000};     // until all workers have arrived after a launch
   std::chrono::milliseconds stall_limit{30'000};       // for one task; then its run fails and is cancelled
   std::chrono::milliseconds spin_budget{10'000};       // for one worker's wait for another; then a report and abort

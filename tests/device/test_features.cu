@@ -232,6 +232,7 @@ TEST_CASE("it parks only after a time without submissions, however short the run
   using Clock = std::chrono::steady_clock;
   Options options = on_gpu();
   options.park_after = std::chrono::milliseconds(2);
+  options.yield_every = std::chrono::milliseconds(0);  // each yield is a launch
   Bench alone(options);
   const Executable counter = alone.counter(0);
   std::uint64_t long_gaps = 0;

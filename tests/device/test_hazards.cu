@@ -236,6 +236,7 @@ TEST_CASE("child: another kernel is loaded and run beside the resident one", "[.
   *word = 0;
   Options options = on_gpu("off");
   options.park_after = std::chrono::hours(1);
+  options.yield_every = std::chrono::milliseconds(0);  // the kernel stays, and the other one runs beside it
   cudaDeviceProp properties{};
   cuda_ok(cudaGetDeviceProperties(&properties, 0));
   options.workers = static_cast<std::uint32_t>(properties.multiProcessorCount) / 2;

@@ -94,11 +94,7 @@ class Neighbours {
   std::array<void*, kTimes> pieces_{};
 };
 
-Options yielding() {
-  Options options = on_gpu("off");
-  options.yield_every = std::chrono::milliseconds(100);
-  return options;
-}
+Options yielding() { return on_gpu("off"); }  // every 100 ms, as all runtimes do
 
 /// Calls of all neighbours beside the endless runs; `counted` words must go on growing.
 void call_beside(Bench& bench, Neighbours& neighbours, std::vector<Run> runs) {
