@@ -44,7 +44,6 @@ FLYWHEEL_TASK void run_dynamic(const TaskRecord& record, Block& block) {
   if (record.header.type != kFetchBatchType) return Runs::run(record, block);
   Block copy = block;  // the call takes its address: the caller's own block stays in registers
   fetch_batch(record, copy);
-  block = copy;
 }
 
 }  // namespace flywheel::detail

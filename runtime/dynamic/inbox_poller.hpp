@@ -115,7 +115,7 @@ class MessageHandler {
     if (message.flags & kAllWorkers) return announce(run, message.slot);
     const bool has_inline_root = message.flags & kInlineRoot;
     const std::uint64_t root = only_root(dev_, message);
-    if ((has_inline_root || message.root_count == 1) && offer_directly<P>(direct_slot_, root, carried_))
+    if ((has_inline_root || message.root_count == 1) && offer_directly<P>(direct_slot_, root, message, carried_))
       return wait_for_direct_worker();
     if (has_inline_root) publish_items<P>(dev_, dev_.workers, 1, message.priority, &root);
     else publish_roots<P>(dev_, dev_.workers, message_);
@@ -172,7 +172,7 @@ class MessageHandler {
   }
 
   /// Calls all workers together, and then tells whether all have come. Calls the suspension off if that takes too long.
-  FLYWHEEL_COLD bool have_assembled() {
+  FLYWHEEL_TASK bool have_assembled() {
     const auto assembled = P::device(dev_.control->assembled.value);
     if (!assembling_) {
       assembling_ = true;
@@ -249,19 +249,20 @@ class InboxPoller {
         released_(next_) {}
 
   /// Polls until the kernel parks, is suspended or is aborted. All lanes call. One poll is under way at a time: with two a
-  /// submission takes 1 us longer (H200), because the fences of this SM wait for both; see tuning.md. A poll looks for one
-  /// message, or for kMostMessages if the one before has found some.
+  /// submission takes 1 us longer (H200), because the fences of this SM wait for both; see tuning.md. A poll looks for
+  /// one message, for two if the one before has seen one, and for kMostMessages if that has seen two: sixteen take 2 us longer
+  /// than two (H100), and an idle poller's polls hold up the fences of this SM the less the fewer lines they read.
   FLYWHEEL_TASK void operator()() {
     if (P::lane() == 0) handler_.open();
-    bool several = false;
+    std::uint32_t before = 0;  // messages that the poll before has seen
     for (std::uint32_t spins = 0; !(spins % 16 == 15 && P::any(leaves())); ++spins) {
-      if (several ? take_messages() : take_one()) {
+      before = before == 0 ? take_messages<1>() : before == 1 ? take_messages<2>() : take_messages<kMostMessages>();
+      if (before) {
         P::converge();
         spins = suspending_ ? 14 : 0;  // messages may keep coming: look whether to leave after each
-        several = true;
       } else {
-        several = false;
         if (spins == kQuiet) release_entries();
+        whole_ &= spins < kIdlePolls;
         P::pause(spins);
       }
     }
@@ -270,7 +271,8 @@ class InboxPoller {
   }
 
  private:
-  static constexpr std::uint32_t kQuiet = 16;  // empty polls in a row until the host is told what was read
+  static constexpr std::uint32_t kQuiet = 16;      // empty polls in a row until the host is told what was read
+  static constexpr std::uint32_t kIdlePolls = 64;  // and until it no longer expects that messages carry anything
   static constexpr std::uint32_t kWordsEach = message_words_each<P>();
   static constexpr std::uint32_t kMostMessages = most_messages<P>();
 
@@ -291,39 +293,34 @@ class InboxPoller {
     return submits(mine) && (word(mine, offsetof(RunConstants, flags)) & (kInlineRoot | without)) == kInlineRoot;
   }
 
-  /// Takes the next message. False if it has not arrived.
-  FLYWHEEL_TASK bool take_one() {
-    std::uint32_t mine[1][kWordsEach];
-    if (!inbox_.read(next_, mine)) return false;
-    take_message(mine[0]);
-    return note_taken(1);
-  }
-
-  /// Takes messages that have arrived: one of any kind, or several that each have an inline root. False if there is none.
-  FLYWHEEL_TASK bool take_messages() {
-    std::uint32_t mine[kMostMessages][kWordsEach];
-    const std::uint32_t arrived = inbox_.read(next_, mine);
-    if (!arrived) return false;
+  /// Takes messages that have arrived: one of any kind, or several that each have an inline root. Returns how many
+  /// of the kCount next have arrived.
+  template <std::uint32_t kCount>
+  FLYWHEEL_TASK std::uint32_t take_messages() {
+    std::uint32_t mine[kCount][kWordsEach];
+    const std::uint32_t arrived = inbox_.read(next_, mine, whole_);
+    if (!arrived) return 0;
     const std::uint32_t priority = word(mine[0], offsetof(RunConstants, priority));
     bool alike = true;
     std::uint32_t inline_roots = 0;
-    for_constants<kMostMessages>([&](auto e) {
+    for_constants<kCount>([&](auto e) {
       alike = alike && e < arrived && has_inline_root(mine[e], kFollows) &&
               word(mine[e], offsetof(RunConstants, priority)) == priority;
       inline_roots += alike;
     });
     if (inline_roots < 2) {
       take_message(mine[0]);
-      return note_taken(1);
+      note_taken(1);
+    } else {
+      take_inline_roots(mine, inline_roots, priority);
+      note_taken(inline_roots);
     }
-    take_inline_roots(mine, inline_roots, priority);
-    return note_taken(inline_roots);
+    return arrived;
   }
 
-  FLYWHEEL_TASK bool note_taken(std::uint32_t count) {
+  FLYWHEEL_TASK void note_taken(std::uint32_t count) {
     next_ += count;
     if (next_ - released_ >= dev_.inbox_capacity / 4) release_entries();
-    return true;
   }
 
   /// Lays the message out in the buffer, opens the line of a submitted run, stores the record that came with it, and handles
@@ -341,10 +338,11 @@ class InboxPoller {
   }
 
   /// Takes the first `count` messages, each of which carries the first root of its run: the roots are published together.
-  FLYWHEEL_TASK void take_inline_roots(const std::uint32_t (&mine)[kMostMessages][kWordsEach], std::uint32_t count,
+  template <std::uint32_t kCount>
+  FLYWHEEL_TASK void take_inline_roots(const std::uint32_t (&mine)[kCount][kWordsEach], std::uint32_t count,
                                        std::uint32_t priority) {
     P::converge();  // as above
-    for_constants<kMostMessages>([&](auto e) {
+    for_constants<kCount>([&](auto e) {
       if (e >= count) return;
       const std::uint32_t slot = word(mine[e], offsetof(RunConstants, slot));
       const std::uint32_t sinks = word(mine[e], offsetof(RunConstants, sinks));
@@ -373,6 +371,7 @@ class InboxPoller {
   std::uint64_t next_;
   std::uint64_t released_;
   bool suspending_ = false;  // in all lanes
+  bool whole_ = false;       // likewise: polls read what messages carry, too
 };
 
 }  // namespace flywheel::detail

@@ -166,14 +166,16 @@ struct IdleSlot {
   }
 };
 
-/// Delivers `item` to the direct slot and returns true if its worker is enrolled. The inbox poller calls it.
+/// Delivers `item` to the direct slot and returns true if its worker is enrolled. The inbox poller calls it. `run`: a copy of
+/// the message's, in registers on a GPU.
 template <class P>
-FLYWHEEL_TASK bool offer_directly(DirectSlot& direct_slot, std::uint64_t item, const Message& message) {
+FLYWHEEL_TASK bool offer_directly(DirectSlot& direct_slot, std::uint64_t item, const RunConstants& run,
+                                  const Message& message) {
   // Acquire: pairs with the release in IdleSlot::enroll(). The worker no longer uses the slot that is overwritten below.
   if (P::block(direct_slot.waiting).exchange(0, Order::acquire) != 1) return false;
-  direct_slot.run = message.run;
+  direct_slot.run = run;
   // As what it is aligned to: a message carries it at a multiple of 16 bytes only.
-  if (message.run.flags & kInlineRoot)
+  if (run.flags & kInlineRoot)
     reinterpret_cast<CarriedRecord&>(direct_slot.record) = reinterpret_cast<const CarriedRecord&>(message.carried);
   // Release: pairs with the acquire load in IdleSlot::peek(). It publishes `run`, `record`, the run's state and the task's
   // inputs.

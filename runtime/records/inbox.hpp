@@ -4,8 +4,10 @@
 // the dispatcher's mutex, host/kernel/inbox.hpp) and one reader (the inbox poller). Each 8-byte word has a 32-bit tag beside
 // its 32-bit payload, so one coalesced read shows both that the entry is complete and what it contains (README.md).
 //
-// A second trip across PCIe would add 1 us to a submission. So a message carries what the run needs at once: the record of a
-// task that belongs to no loaded graph, or the run's parameters.
+// A second trip across PCIe adds 1.4 us to a submission. So a message carries what the run needs at once: the record of a
+// task that belongs to no loaded graph, or the run's parameters. But the fences of the SM wait for the polls under way, the
+// longer the more lines they read: an idle poller reads the first line of an entry, and whole entries only while messages
+// carry anything (tuning.md of runtime/dynamic).
 #pragma once
 
 #include <cstddef>
@@ -70,6 +72,12 @@ FLYWHEEL_TASK constexpr std::uint32_t most_carried(std::uint32_t flags) {
 }
 inline constexpr std::uint32_t kMessageWords = sizeof(Message) / 4;
 
+/// Whether the message of a run carries anything, so that its words behind the run's are written and read.
+FLYWHEEL_TASK constexpr bool carries(std::uint32_t op, std::uint32_t flags, std::uint32_t param_bytes) {
+  const bool params = param_bytes && param_bytes <= most_carried(flags);
+  return op == static_cast<std::uint32_t>(InboxOp::submit) && (params || (flags & (kInlineRoot | kFollows)));
+}
+
 /// How many words of a message each lane holds at most.
 template <class P>
 FLYWHEEL_TASK constexpr std::uint32_t message_words_each() {
@@ -95,24 +103,30 @@ struct Inbox {
   FLYWHEEL_TASK void write(std::uint64_t number, const Message& message) const {
     InboxEntry& entry = entries[number & (capacity - 1)];
     const auto* payload = reinterpret_cast<const std::uint32_t*>(&message);
-    for (std::uint32_t i = 0; i < kMessageWords; ++i)
+    const bool all = carries(message.run.op, message.run.flags, message.run.param_bytes);
+    // What is carried first: who sees the run's words finds it there.
+    for (std::uint32_t i = all ? kMessageWords : kRunWords; i-- > 0;)
       // Release: pairs with the acquire loads in read(). It publishes the run's parameters and the loaded graph.
       P::system(entry.words[i]).store((std::uint64_t{tag(number)} << 32) | payload[i], Order::release);
   }
 
-  /// Device side, called by all lanes: reads kCount entries from `number` on, all in one trip across PCIe: no load waits for
+  /// Device side, called by all lanes: reads kCount entries from `number` on in one trip across PCIe: no load waits for
   /// another. Returns how many are complete, before the first that is not. Of entry number + e lane i then holds words i,
   /// i + lanes, ... in mine[e].
+  /// The trip reads the words of the runs, a line for each entry, and with `whole` what is carried, too; without, a second trip
+  /// does that if a message carries anything. Then `whole` is true from now on: more of the kind are likely.
   template <std::uint32_t kCount>
-  FLYWHEEL_TASK std::uint32_t read(std::uint64_t number, std::uint32_t (&mine)[kCount][message_words_each<P>()]) const {
-    std::uint64_t words[kCount][message_words_each<P>()];
-    for_constants<kCount>([&](auto e) { load(number + e, words[e]); });
-    bool complete = true;
-    std::uint32_t count = 0;
-    for_constants<kCount>([&](auto e) {
-      complete &= !P::any(!unpack(number + e, words[e], mine[e]));
-      count += complete;
-    });
+  FLYWHEEL_TASK std::uint32_t read(std::uint64_t number, std::uint32_t (&mine)[kCount][message_words_each<P>()],
+                                   bool& whole) const {
+    std::uint64_t words[kCount][message_words_each<P>()] = {};
+    for_constants<kCount>([&](auto e) { load(number + e, words[e], true); });
+    if (whole) for_constants<kCount>([&](auto e) { load(number + e, words[e], false); });
+    std::uint32_t count = complete(number, words, mine, kCount, true);
+    bool more = false;
+    for_constants<kCount>([&](auto e) { more |= e < count && carries_any(mine[e]); });
+    if (more && !whole) for_constants<kCount>([&](auto e) { load(number + e, words[e], false); });
+    if (more) count = complete(number, words, mine, count, false);
+    whole |= more;
     // Acquire: with the loads in load() it pairs with the release stores in write(). The run's parameters and the loaded
     // graph come with the entry.
     if (count) P::acquire_fence_of_system();
@@ -128,21 +142,49 @@ struct Inbox {
  private:
   using Words = std::uint64_t[message_words_each<P>()];
 
-  /// Loads this lane's words of an entry. A lane with fewer of them loads its first one again.
-  FLYWHEEL_TASK void load(std::uint64_t number, Words& words) const {
+  /// Whether word i is one of the run, which come first, or of what is carried.
+  FLYWHEEL_TASK static constexpr bool is_of(std::uint32_t i, bool run) { return i < kMessageWords && (i < kRunWords) == run; }
+
+  /// Loads this lane's words of an entry: those of the run, or those behind.
+  FLYWHEEL_TASK void load(std::uint64_t number, Words& words, bool run) const {
     InboxEntry& entry = entries[number & (capacity - 1)];
     for_constants<message_words_each<P>()>([&](auto k) {
       const std::uint32_t i = P::lane() + k * P::lanes();
       // Before an acquire: see the fence in read().
-      words[k] = P::system(entry.words[i < kMessageWords ? i : P::lane() % kMessageWords]).load(P::kBeforeAcquire);
+      if (is_of(i, run)) words[k] = P::system(entry.words[i]).load(P::kBeforeAcquire);
     });
   }
-  /// True if all of the words have the entry's tag.
-  FLYWHEEL_TASK static bool unpack(std::uint64_t number, const Words& words, std::uint32_t (&mine)[message_words_each<P>()]) {
+  /// carries() of the message whose words the lanes hold.
+  FLYWHEEL_TASK static bool carries_any(const std::uint32_t (&mine)[message_words_each<P>()]) {
+    const auto word = [&](std::size_t offset) { return P::word_of_lanes(mine, static_cast<std::uint32_t>(offset / 4)); };
+    return carries(word(offsetof(RunConstants, op)), word(offsetof(RunConstants, flags)),
+                   word(offsetof(RunConstants, param_bytes)));
+  }
+  /// How many of the first `most` entries have all of these words, before the first that has not. One that carries nothing has
+  /// none behind the run's.
+  template <std::uint32_t kCount>
+  FLYWHEEL_TASK static std::uint32_t complete(std::uint64_t number,
+                                              const std::uint64_t (&words)[kCount][message_words_each<P>()],
+                                              std::uint32_t (&mine)[kCount][message_words_each<P>()], std::uint32_t most,
+                                              bool run) {
+    bool all = true;
+    std::uint32_t count = 0;
+    for_constants<kCount>([&](auto e) {
+      const bool there = unpack(number + e, words[e], mine[e], run);
+      const bool needed = run || carries_any(mine[e]);
+      all &= e < most && !P::any(needed && !there);
+      count += all;
+    });
+    return count;
+  }
+  /// True if all of those words have the entry's tag.
+  FLYWHEEL_TASK static bool unpack(std::uint64_t number, const Words& words, std::uint32_t (&mine)[message_words_each<P>()],
+                                   bool run) {
     bool there = true;
     for_constants<message_words_each<P>()>([&](auto k) {
-      there &= static_cast<std::uint32_t>(words[k] >> 32) == tag(number);
-      mine[k] = static_cast<std::uint32_t>(words[k]);
+      const bool wanted = is_of(P::lane() + k * P::lanes(), run);
+      there &= !wanted || static_cast<std::uint32_t>(words[k] >> 32) == tag(number);
+      if (wanted || run) mine[k] = static_cast<std::uint32_t>(words[k]);
     });
     return there;
   }

@@ -115,7 +115,7 @@ struct Exchange {
   void poll_and_deliver() {
     for (std::uint32_t item = 0, spins = 0; item < total && !over(); ++spins) {
       inputs[item] = item + 1;
-      if (offer_directly<P>(direct_slot, item, {})) ++item;
+      if (offer_directly<P>(direct_slot, item, {}, {})) ++item;
       else P::pause(spins % 512);
     }
   }
@@ -175,10 +175,10 @@ TEST_CASE("the inbox poller hands items to the worker on its direct slot, which 
 
 TEST_CASE("an empty direct slot takes nothing") {
   DirectSlot direct_slot{kEmptyMailbox, 0, {}, {}};
-  CHECK_FALSE(offer_directly<P>(direct_slot, 5, {}));
+  CHECK_FALSE(offer_directly<P>(direct_slot, 5, {}, {}));
   CHECK(direct_slot.item == kEmptyMailbox);
   direct_slot.waiting = 1;
-  CHECK(offer_directly<P>(direct_slot, 5, {}));
-  CHECK_FALSE(offer_directly<P>(direct_slot, 6, {}));
+  CHECK(offer_directly<P>(direct_slot, 5, {}, {}));
+  CHECK_FALSE(offer_directly<P>(direct_slot, 6, {}, {}));
   CHECK(direct_slot.item == 5);
 }

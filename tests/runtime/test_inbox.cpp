@@ -18,19 +18,27 @@ using namespace flywheel::testing;
 namespace {
 using P = CpuPlatform;
 
+/// Any words, in a message that carries something.
+Message full_message(const std::uint32_t* words) {
+  Message message;
+  std::memcpy(&message, words, sizeof(message));
+  message.run.op = static_cast<std::uint32_t>(InboxOp::submit);
+  message.run.flags |= kInlineRoot;
+  return message;
+}
 Message message_of(std::uint32_t seed) {
   std::uint32_t words[kMessageWords];
   for (std::uint32_t i = 0; i < kMessageWords; ++i) words[i] = seed * (i + 1) + i;
-  Message message;
-  std::memcpy(&message, words, sizeof(message));
-  return message;
+  return full_message(words);
 }
 
 bool same(const Message& a, const Message& b) { return std::memcmp(&a, &b, sizeof(a)) == 0; }
 
+/// In one trip for the odd numbers, in two for the others.
 bool read(const Inbox<P>& inbox, std::uint64_t number, Message& message) {
   std::uint32_t words[1][kMessageWords];
-  if (!inbox.read(number, words)) return false;
+  bool whole = number % 2;
+  if (!inbox.read(number, words, whole)) return false;
   std::memcpy(&message, words, sizeof(message));
   return true;
 }
@@ -80,8 +88,7 @@ TEST_CASE("a message survives the inbox word for word") {
   CHECK(rc::check([](std::vector<std::uint32_t> values) {
     values.resize(kMessageWords);
     Ring ring(4, 0);
-    Message sent;
-    std::memcpy(&sent, values.data(), sizeof(sent));
+    const Message sent = full_message(values.data());
     ring.inbox().write(0, sent);
     Message got{};
     RC_ASSERT(read(ring.inbox(), 0, got));
@@ -92,16 +99,39 @@ TEST_CASE("a message survives the inbox word for word") {
 }
 
 TEST_CASE("an entry is not there until all its words are") {
-  for (std::uint32_t missing = 0; missing < kMessageWords; ++missing) {
+  for (const std::uint64_t number : {2, 3})
+    for (std::uint32_t missing = 0; missing < kMessageWords; ++missing) {
+      Ring ring(2, number);
+      InboxEntry& entry = ring.entries[number % 2];
+      const std::uint64_t old = entry.words[missing];
+      ring.inbox().write(number, message_of(8));
+      const std::uint64_t fresh = entry.words[missing];
+      entry.words[missing] = old;
+      Message got{};
+      CHECK_FALSE(read(ring.inbox(), number, got));
+      entry.words[missing] = fresh;
+      CHECK(read(ring.inbox(), number, got));
+    }
+}
+
+TEST_CASE("a message that carries nothing is there with the words of its run, and no others are written") {
+  Message empty = message_of(8), got{};
+  for (const std::uint32_t flags : {kCompiled | 0u, kRootsDense | 0u}) {
     Ring ring(2, 2);
-    const std::uint64_t old = ring.entries[0].words[missing];
-    ring.inbox().write(2, message_of(8));
-    const std::uint64_t fresh = ring.entries[0].words[missing];
-    ring.entries[0].words[missing] = old;
-    Message got{};
-    CHECK_FALSE(read(ring.inbox(), 2, got));
-    ring.entries[0].words[missing] = fresh;
-    CHECK(read(ring.inbox(), 2, got));
+    const InboxEntry before = ring.entries[0];
+    empty.run.flags = flags;
+    empty.run.param_bytes = kInlineBytes + 1;  // too many to be carried
+    ring.inbox().write(2, empty);
+    CHECK(std::memcmp(before.words + kRunWords, ring.entries[0].words + kRunWords, sizeof before.words / 3 * 2) == 0);
+    bool whole = false;
+    std::uint32_t words[1][kMessageWords];
+    REQUIRE(ring.inbox().read(2, words, whole) == 1);
+    CHECK_FALSE(whole);
+    CHECK(std::memcmp(words, &empty.run, sizeof empty.run) == 0);
+    empty.run.param_bytes = kInlineBytes;
+    ring.inbox().write(3, empty);
+    CHECK(read(ring.inbox(), 3, got));
+    CHECK(same(got, empty));
   }
 }
 
@@ -125,13 +155,15 @@ TEST_CASE("several entries are read at once, up to the first that is missing") {
   for (std::uint32_t n = 5; n < 8; ++n) ring.inbox().write(n, message_of(n));
   ring.inbox().write(9, message_of(9));
   std::uint32_t words[4][kMessageWords], two[2][kMessageWords];
-  CHECK(ring.inbox().read(5, two) == 2);
-  CHECK(ring.inbox().read(5, words) == 3);
+  bool whole = false;
+  CHECK(ring.inbox().read(5, two, whole) == 2);
+  CHECK(whole);  // from now on, since these have carried something
+  CHECK(ring.inbox().read(5, words, whole) == 3);
   for (std::uint32_t e = 0; e < 3; ++e) {
     const Message sent = message_of(5 + e);
     CHECK(std::memcmp(words[e], &sent, sizeof(sent)) == 0);
   }
-  CHECK(ring.inbox().read(8, words) == 0);
+  CHECK(ring.inbox().read(8, words, whole) == 0);
   ring.inbox().write(8, message_of(8));
-  CHECK(ring.inbox().read(6, words) == 4);
+  CHECK(ring.inbox().read(6, words, whole) == 4);
 }

@@ -100,7 +100,8 @@ inline bool inbox() {
         inbox.write(n, Message{});
       } else {
         std::uint32_t words[1][kMessageWords];
-        wait_for([&] { return inbox.read(n, words); });
+        bool whole = false;
+        wait_for([&] { return inbox.read(n, words, whole); });
         flaws.add(cargo[n % kCapacity] != n);
         inbox.release(n + 1);
       }
@@ -160,7 +161,7 @@ inline bool direct_slot() {
   const auto give = [&](std::uint32_t n) {
     Message message{};
     message.run.generation = n;
-    wait_for([&] { return offer_directly<P>(direct_slot, n, message); });
+    wait_for([&] { return offer_directly<P>(direct_slot, n, message.run, message); });
     flaws.add(notes[n] != n + 7);
   };
   run_together(2, [&](std::uint32_t self) {
