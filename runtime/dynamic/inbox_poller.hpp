@@ -281,9 +281,9 @@ class InboxPoller {
     return P::lane() == 0 && (handler_.may_leave() || P::device(dev_.control->broadcast.abort).load(Order::relaxed) != 0);
   }
 
-  /// A word of a message, for all lanes. It comes from the lane that holds it: reading it back from the buffer takes longer.
+  /// A word of a message, for all lanes: reading it back from the buffer takes longer.
   FLYWHEEL_TASK static std::uint32_t word(const std::uint32_t* mine, std::size_t offset) {
-    return P::word_of_lanes(mine, static_cast<std::uint32_t>(offset / 4));
+    return Inbox<P>::word(mine, offset);
   }
   FLYWHEEL_TASK static bool submits(const std::uint32_t* mine) {
     return word(mine, offsetof(RunConstants, op)) == static_cast<std::uint32_t>(InboxOp::submit);

@@ -133,6 +133,11 @@ struct Inbox {
     return count;
   }
 
+  /// The word at `offset` of a message, for all lanes, from the lane that holds it.
+  FLYWHEEL_TASK static std::uint32_t word(const std::uint32_t* mine, std::size_t offset) {
+    return P::word_of_lanes(mine, static_cast<std::uint32_t>(offset / 4));
+  }
+
   /// Device side: lets the host overwrite the entries below `number`.
   FLYWHEEL_TASK void release(std::uint64_t number) const {
     // Release: pairs with the acquire load in InboxWriter::has_room(). The loads in read() come before the host's next stores.
@@ -156,9 +161,8 @@ struct Inbox {
   }
   /// carries() of the message whose words the lanes hold.
   FLYWHEEL_TASK static bool carries_any(const std::uint32_t (&mine)[message_words_each<P>()]) {
-    const auto word = [&](std::size_t offset) { return P::word_of_lanes(mine, static_cast<std::uint32_t>(offset / 4)); };
-    return carries(word(offsetof(RunConstants, op)), word(offsetof(RunConstants, flags)),
-                   word(offsetof(RunConstants, param_bytes)));
+    return carries(word(mine, offsetof(RunConstants, op)), word(mine, offsetof(RunConstants, flags)),
+                   word(mine, offsetof(RunConstants, param_bytes)));
   }
   /// How many of the first `most` entries have all of these words, before the first that has not. One that carries nothing has
   /// none behind the run's.

@@ -122,7 +122,8 @@ TEST_CASE("a message that carries nothing is there with the words of its run, an
     empty.run.flags = flags;
     empty.run.param_bytes = kInlineBytes + 1;  // too many to be carried
     ring.inbox().write(2, empty);
-    CHECK(std::memcmp(before.words + kRunWords, ring.entries[0].words + kRunWords, sizeof before.words / 3 * 2) == 0);
+    CHECK(std::memcmp(before.words + kRunWords, ring.entries[0].words + kRunWords,
+                      sizeof before.words[0] * (kMessageWords - kRunWords)) == 0);
     bool whole = false;
     std::uint32_t words[1][kMessageWords];
     REQUIRE(ring.inbox().read(2, words, whole) == 1);
