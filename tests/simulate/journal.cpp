@@ -39,11 +39,14 @@ const std::uint64_t* inbox_words = nullptr;
 constexpr std::size_t kWordsOfEntry = 48, kFirstParam = 16;
 std::vector<std::uint64_t> arrivals;  // of each run; step
 
+/// Word 0 of a message is written last: what it carries, the run's number among it, is there.
 void note_message(std::size_t word, std::uint64_t value) {
   const leaks::OurOwn here;
   constexpr std::uint32_t kSubmit = 1, kWhich = 0xffffff;
-  if (word % kWordsOfEntry != kFirstParam || static_cast<std::uint32_t>(inbox_words[word - kFirstParam]) != kSubmit) return;
-  const std::uint32_t number = static_cast<std::uint32_t>(value) & kWhich;
+  if (word % kWordsOfEntry != 0 || static_cast<std::uint32_t>(value) != kSubmit) return;
+  const std::uint64_t param = inbox_words[word + kFirstParam];
+  if (param >> 32 != value >> 32) return;  // of an earlier message: this run carries nothing
+  const std::uint32_t number = static_cast<std::uint32_t>(param) & kWhich;
   if (arrivals.size() <= number) arrivals.resize(number + 1);
   arrivals[number] = scheduler.steps();
 }
