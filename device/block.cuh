@@ -130,7 +130,9 @@ class GpuBlock : public BlockCore<ThreadPlatform, List>, public ComputeThreads {
   __device__ bool boundary(Boundary kind) {
     sync();
     if (shows_steps()) show_step(clock_.end_step());  // a worker at the grid barrier is not stalled
-    if (leader() && !cross_boundary<P>(*this->context_, clock_, kind)) shared_->ends = true;
+    // Relaxed: pairs with GpuExecutor::wait_phases().
+    if (leader() && !cross_boundary<P>(*this->context_, clock_, kind, P::block(shared_->phase_asked).load(Order::relaxed)))
+      shared_->ends = true;
     sync();
     return !shared_->ends;
   }

@@ -119,6 +119,7 @@ struct BlockShared {
   Partial partial[2][kComputeWarps];  // of collective calls; two buffers used in turn, see ComputeThreads::next_partial()
   TaskRecord phase_record;            // record of a phased run's current task
   std::uint32_t phase_step;           // step of a phased run, see PhaseClock; atomic
+  std::uint32_t phase_asked;          // AskBits of a phased run, on worker 0; by the control thread, atomic
   bool ends;                          // the phased run ends at this boundary; by thread 0
 };
 

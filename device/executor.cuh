@@ -168,9 +168,9 @@ class GpuExecutor {
     context.run = run;
     context.item = {0, run_slot, false};
     context.outcome = {0, 0, 0, 0};
-    executor_shared().block.phase_step = 0;
+    executor_shared().block.phase_step = executor_shared().block.phase_asked = 0;
     command(slot, Command::phased);
-    wait_phases(slot, slow);
+    wait_phases(slot, run->line, slow);
     context.header = &executor_shared().task_slots[slot].record.header;  // phases have set it to other records
     return executor_shared().phases_end;
   }
@@ -255,12 +255,18 @@ class GpuExecutor {
     parity_ ^= 1u << slot;
   }
 
-  /// The same for a phased run. The clock for `slow` runs while a task of the run does.
+  /// The same for a phased run. The clock for `slow` runs while a task of the run does. Worker 0 looks what is asked of the run
+  /// each kLastsTicks, so that the thread at the grid barrier need not, whose arrival all workers wait for.
   template <class Slow>
-  __device__ void wait_phases(std::uint32_t slot, Slow&& slow) {
+  __device__ void wait_phases(std::uint32_t slot, RunLine& line, Slow&& slow) {
     std::uint64_t start = 0, reported = 0;
-    std::uint32_t step = 0;
+    std::uint32_t step = 0, looks_at = ticks();
     for (std::uint32_t spins = 1; !is_done(slot); ++spins) {
+      if (worker_ == 0 && static_cast<std::int32_t>(ticks() - looks_at) >= 0) {
+        looks_at = ticks() + kLastsTicks;
+        // Relaxed: pairs with the load in GpuBlock::boundary(). Only the value counts.
+        ThreadPlatform::block(executor_shared().block.phase_asked).store(asked_of<ThreadPlatform>(line), Order::relaxed);
+      }
       if (spins % 1024) continue;
       const std::uint64_t now = detail::global_timer_ns();
       // Relaxed: pairs with GpuBlock::show_step(); only a change matters.

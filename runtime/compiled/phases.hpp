@@ -19,11 +19,8 @@ struct PhaseClock {
   std::uint64_t base;        // the word when the run, or this part of it, began
   std::uint64_t boundaries;  // boundaries since then
   std::uint32_t local;       // graph-local index of the task that runs or ran last, for reports
-  bool checks;               // worker 0, which checks for cancellation and suspension
-  bool stop_now;             // vote at the next boundary: a task here failed, or worker 0 saw a cancellation
+  bool stop_now;             // vote at the next boundary: a task here failed
   bool stop_after_pass;      // vote at the end of the pass: a task here called stop()
-  bool suspend;              // vote at the next boundary that is no grid_sync(): worker 0 saw that the run is to be suspended
-  std::uint32_t looked;      // worker 0: the tick of its last check
   std::uint32_t steps;       // odd while a task of this worker runs; another number for each task
 
   template <class P>
@@ -32,7 +29,7 @@ struct PhaseClock {
     RunLine& line = context.run->line;
     // Relaxed: pairs with note_outcome(). A run that was suspended within a pass still stops after it.
     const bool stops = P::device(line.stop).load(Order::relaxed) & kStopCalled;
-    return {barrier.word, barrier.workers, line.barrier_base, 0, 0, context.worker == 0, false, stops, false, 0, 0};
+    return {barrier.word, barrier.workers, line.barrier_base, 0, 0, false, stops, 0};
   }
   FLYWHEEL_TASK std::uint32_t begin_step() { return steps = (steps + 2) | 1; }
   FLYWHEEL_TASK std::uint32_t end_step() { return steps = (steps + 1) & ~1u; }
@@ -51,32 +48,26 @@ FLYWHEEL_TASK void note_outcome(TaskContext& context, PhaseClock& clock) {
   context.outcome.code = context.outcome.stop = 0;
 }
 
-/// Worker 0: looks whether the run was cancelled or is to be suspended.
+/// What is asked of a phased run from outside.
+enum AskBits : std::uint32_t {
+  kAskedToStop = 1,     // at the next boundary: it was cancelled
+  kAskedToSuspend = 2,  // at the next boundary that is no grid_sync()
+};
+/// Worker 0 reads it from the run's line: workers would see it at different times, so only this one votes for it. On a GPU
+/// that is a trip to L2, which the control thread makes from time to time, see GpuExecutor::wait_phases().
 template <class P>
-FLYWHEEL_TASK void check_line(RunLine& line, PhaseClock& clock) {
+FLYWHEEL_TASK std::uint32_t asked_of(RunLine& line) {
   // Relaxed, both: pair with MessageHandler::cancel() and ask_to_suspend(). Only the values count; they are seen now or some
   // boundaries later.
   const std::uint32_t cancelled = P::device(line.cancelled).load(Order::relaxed);
   const std::uint32_t stop = P::device(line.stop).load(Order::relaxed);
-  clock.stop_now |= cancelled != 0;
-  clock.suspend |= (stop & kSuspendAsked) != 0;
+  return (cancelled ? kAskedToStop : 0u) | (stop & kSuspendAsked ? kAskedToSuspend : 0u);
 }
 
 /// One thread of each worker crosses the next boundary: arrives, votes to stop if it has a reason, and waits. False if
-/// the run ends or is suspended here. Workers would see a cancellation at different times, so only worker 0 votes for it. It
-/// reads the words once in kChecksOneIn boundaries, behind its arrival, since a read is a trip to L2; and before it arrives,
-/// if it has not looked for kLongTicks: some 2 ms.
+/// the run ends or is suspended here. `asked`: AskBits, of worker 0; 0 of the others.
 template <class P>
-FLYWHEEL_TASK bool cross_boundary(TaskContext& context, PhaseClock& clock, Boundary boundary) {
-  constexpr std::uint64_t kChecksOneIn = 8;
-  constexpr std::uint32_t kLongTicks = 1u << 22;
-  if (clock.checks) {
-    const auto now = static_cast<std::uint32_t>(P::ticks());
-    if (now - clock.looked > kLongTicks) {
-      clock.looked = now;
-      check_line<P>(context.run->line, clock);
-    }
-  }
+FLYWHEEL_TASK bool cross_boundary(TaskContext& context, PhaseClock& clock, Boundary boundary, std::uint32_t asked) {
   const Outcome outcome = context.outcome;  // plain: written before a barrier of the block
   // Release fence, for arrive(): what this worker wrote, for the acquire in GridBarrier::wait() of the others. It does
   // not have to wait for the load above.
@@ -86,10 +77,9 @@ FLYWHEEL_TASK bool cross_boundary(TaskContext& context, PhaseClock& clock, Bound
     P::release_fence();  // again: covers the fault, for worker 0, which reports it
   }
   const GridBarrier<P> barrier{clock.word, clock.workers};
-  const bool votes = clock.stop_now || (boundary == Boundary::pass && clock.stop_after_pass) ||
-                     (boundary != Boundary::grid_sync && clock.suspend);
+  const bool votes = clock.stop_now || (asked & kAskedToStop) || (boundary == Boundary::pass && clock.stop_after_pass) ||
+                     (boundary != Boundary::grid_sync && (asked & kAskedToSuspend));
   barrier.arrive(++clock.boundaries, votes);
-  if (clock.checks && clock.boundaries % kChecksOneIn == 1) check_line<P>(context.run->line, clock);
   const PhaseWait limit = Views<P>{*context.dev}.wait_for_phase(context.worker);
   return barrier.wait(clock.base, clock.boundaries, limit) == BarrierResult::go_on;
 }

@@ -75,7 +75,8 @@ class CpuBlock : public BlockCore<P, List>, public OneThread {
  private:
   FLYWHEEL_TASK bool cross(Boundary kind) {
     end_body<P>(this->context_->dev->heartbeats[this->context_->worker]);  // one that waits for others is not stalled
-    return cross_boundary<P>(*this->context_, clock_, kind);
+    const TaskContext& context = *this->context_;
+    return cross_boundary<P>(*this->context_, clock_, kind, context.worker == 0 ? asked_of<P>(context.run->line) : 0);
   }
   FLYWHEEL_TASK void begin_step() const {
     const TaskContext& context = *this->context_;

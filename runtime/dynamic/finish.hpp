@@ -38,11 +38,14 @@ FLYWHEEL_TASK inline bool may_keep(const DeviceState& dev, const PrefetchedTask&
 /// kEmptyMailbox a root of a follower, unless something more urgent waits.
 template <class P>
 FLYWHEEL_COLD std::uint64_t go_on_with(const DeviceState& dev, std::uint32_t worker, Followers followers, std::uint64_t kept) {
+  static_assert(kPriorities == 3);
   std::uint32_t levels = 0;
-  if (dev.keep_successor && kept == kEmptyMailbox)
-    // Relaxed: hints, as in read_broadcast().
-    for (bool waits = false; levels < kPriorities && !waits; ++levels)
-      waits = P::device(dev.control->broadcast.queued[levels]).load(Order::relaxed) > 0;
+  if (dev.keep_successor && kept == kEmptyMailbox) {
+    // Relaxed: hints, as in read_broadcast(). Both loads are issued before the first result is used.
+    const std::int64_t high = P::device(dev.control->broadcast.queued[0]).load(Order::relaxed);
+    const std::int64_t normal = P::device(dev.control->broadcast.queued[1]).load(Order::relaxed);
+    levels = high > 0 ? 1 : normal > 0 ? 2 : kPriorities;
+  }
   const std::uint64_t root = let_followers_in<P>(dev, worker, followers, levels);
   return root == kEmptyMailbox ? kept : root;
 }
@@ -172,7 +175,7 @@ FLYWHEEL_COLD std::uint64_t finish_long_way(const DeviceState& dev, std::uint32_
 }
 
 /// Finishes the tasks of one worker. For each task: expect() and prepare() ahead of its end, let_go() if the body takes
-/// long, then the call operator.
+/// long, then the call operator and let_followers_in().
 template <class P>
 class Finisher {
  public:
@@ -219,22 +222,29 @@ class Finisher {
     task.waits_at = high > 0 ? 0 : normal > 0 ? 1 : kPriorities - 1;
   }
 
-  /// Finishes the task, the short way if possible. `ahead`: the prefetched task behind it.
-  FLYWHEEL_TASK void operator()(PrefetchedTask& task, const PrefetchedTask& ahead) {
+  /// Finishes the task, the short way if possible. `ahead`: the prefetched task behind it. `more`: the worker has other tasks
+  /// at hand. If it has none, it calls let_followers_in() once it has begun to look for work: the word that says whether the
+  /// run has followers is then on its way together with those that say where work is.
+  FLYWHEEL_TASK void operator()(PrefetchedTask& task, const PrefetchedTask& ahead, bool more) {
     const bool plain = task.runs && !(task.outcome.code | task.outcome.spawned | task.outcome.stop);
-    Followers followers{};
     if (plain && task.ends_run) {
-      followers = end_run<P>(dev_, task.item.run, task.done);
+      followers_ = end_run<P>(dev_, task.item.run, task.done);
     } else if (plain && task.next != kEmptyMailbox) {
       forward(task);
     } else {
       const PrefetchedTask copy = task;  // its address is passed on: `task` itself stays in registers
       kept_ = finish_long_way<P>(dev_, id_, work_, copy, ahead.live ? ahead.task_slot : nullptr, kept_);
-      followers = work_.followers;
+      followers_ = work_.followers;
       work_.followers = {};
     }
-    if (followers.first) kept_ = go_on_with<P>(dev_, id_, followers, kept_);
+    if (more || ahead.live || has_kept()) let_followers_in();
     let_go(task);
+  }
+
+  /// Lets the followers of the run in that ended with the last task. The worker may keep a root of one.
+  FLYWHEEL_TASK void let_followers_in() {
+    if (followers_.first) kept_ = go_on_with<P>(dev_, id_, followers_, kept_);
+    followers_ = {};
   }
 
   /// Takes the successor that this worker kept, or kEmptyMailbox.
@@ -268,6 +278,7 @@ class Finisher {
   Ready<P> ready_;
   std::uint32_t id_;
   std::uint64_t kept_ = kEmptyMailbox;
+  Followers followers_{};    // of the run that ended with the last task, until let_followers_in()
   ClaimedWorker planned_{};  // the worker to claim for the next successor; set when one is given away
 };
 

@@ -34,7 +34,7 @@ class Enlistment {
     for (std::uint32_t i = 0; i < kMostValues; ++i) own_.values[i] = all.values[i];  // plain: enlist() releases them
     // Relaxed, both: pair with FollowerList; enlist() releases them to the predecessor that finds the link.
     P::device(own_.failed).store(0, Order::relaxed);
-    P::device(own_.waits).store(only ? 1 : count + 1, Order::relaxed);
+    P::device(own_.waits).store(only ? kOnePredecessor : count + 1, Order::relaxed);
     std::uint32_t ended = only ? 0 : 1;
     for (std::uint32_t k = 0; k < kMostPredecessors; ++k)
       if (all.generations[k]) ended += !enlist(all.slots[k], all.generations[k], k);
@@ -117,13 +117,7 @@ class FollowerList {
     if (!list.first) return;
     // Acquire fence: with the exchange in close_followers() it pairs with the release in Enlistment::enlist().
     P::acquire_fence();
-    std::uint32_t last = list.first;
-    for (std::uint32_t link = list.first; link; link = next(link)) {
-      last = link;
-      // Relaxed: pairs with the load in operator(); this thread's arrival, below, releases it to the last one.
-      if (list.failed) P::device(run_of(link).follow.failed).store(1, Order::relaxed);
-    }
-    if (first_) P::device(next_of(last)).store(first_, Order::relaxed);  // relaxed: only this thread uses these links now
+    if (list.failed || first_) note_all(list);
     first_ = list.first;
   }
 
@@ -134,25 +128,55 @@ class FollowerList {
   FLYWHEEL_TASK std::uint64_t operator()(End&& end) {
     while (first_) {
       RunState& run = run_of(first_);
-      const std::uint32_t rest = next(first_);  // before the arrival: then the run may go, end, and its slot be used again
-      first_ = rest;
-      if (!arrive(run.follow)) continue;
-      RunConstants constants;
-      copy_constants<P>(constants, run.line);
-      // Relaxed: arrive() has acquired it.
-      if (P::device(run.follow.failed).load(Order::relaxed)) add(end(constants));
-      else publish(constants);
+      const Follower follower = read(first_, run);
+      first_ = follower.next;  // read before the arrival: then the run may go, end, and its slot be used again
+      bool failed = follower.failed;
+      if (follower.waits != kOnePredecessor) {
+        if (!arrive(run.follow)) continue;
+        failed = P::device(run.follow.failed).load(Order::relaxed);  // relaxed: arrive() has acquired it
+      }
+      if (failed) add(end(follower.constants));
+      else publish(follower.constants);
     }
     return kept_;
   }
 
  private:
+  /// What this thread reads of a follower in one trip to L2.
+  struct Follower {
+    std::uint32_t next;  // link
+    std::uint32_t waits, failed;
+    RunConstants constants;
+  };
+
   FLYWHEEL_TASK RunState& run_of(std::uint32_t link) const { return dev_.runs[(link - 1) / kMostPredecessors]; }
   FLYWHEEL_TASK std::uint32_t& next_of(std::uint32_t link) const {
     return run_of(link).follow.next[(link - 1) % kMostPredecessors];
   }
-  /// Relaxed: pairs with the store in enlist(), which the exchange has acquired, or with that in add() on this thread.
+  /// Relaxed: pairs with the store in enlist(), which the exchange has acquired, or with that in note_all() on this thread.
   FLYWHEEL_TASK std::uint32_t next(std::uint32_t link) const { return P::device(next_of(link)).load(Order::relaxed); }
+
+  FLYWHEEL_TASK Follower read(std::uint32_t link, RunState& run) const {
+    Follower follower;
+    follower.next = next(link);
+    // Relaxed, both: pair with the stores in Enlistment, which the exchange has acquired, and `failed` with note_all() on this
+    // thread. No other thread changes them if the follower has one predecessor.
+    follower.waits = P::device(run.follow.waits).load(Order::relaxed);
+    follower.failed = P::device(run.follow.failed).load(Order::relaxed);
+    copy_constants<P>(follower.constants, run.line);
+    return follower;
+  }
+
+  /// Notes in the followers of a list that their predecessor has failed, if it has, and puts the list in front of the one here.
+  FLYWHEEL_TASK void note_all(Followers list) {
+    std::uint32_t last = list.first;
+    for (std::uint32_t link = list.first; link; link = next(link)) {
+      last = link;
+      // Relaxed: pairs with the loads in read() and operator(); this thread's arrival releases it to the last one.
+      if (list.failed) P::device(run_of(link).follow.failed).store(1, Order::relaxed);
+    }
+    if (first_) P::device(next_of(last)).store(first_, Order::relaxed);  // relaxed: only this thread uses these links now
+  }
 
   /// True if this is the last arrival: then all that the predecessors wrote is acquired.
   FLYWHEEL_TASK bool arrive(FollowState& follow) const {

@@ -8,11 +8,11 @@
 
 namespace flywheel::detail {
 
-/// The inbox poller asks the live collective run to suspend itself. Nothing waits for an answer: a sink of a compiled run, or
-/// worker 0 of a phased run, finds the bit in a word that it reads anyway, and votes at the next boundary.
+/// The inbox poller asks the live collective run to suspend itself. Nothing waits for an answer: a sink of a compiled run finds
+/// the bit in a word that it reads anyway, worker 0 of a phased run looks for it, and votes at the next boundary.
 template <class P>
 FLYWHEEL_COLD void ask_to_suspend(RunState& run) {
-  // Relaxed: pairs with the loads in signal_done() and cross_boundary(). Only the value counts; it is seen now or some passes
+  // Relaxed: pairs with the loads in signal_done() and asked_of(). Only the value counts; it is seen now or some passes
   // later. No dynamic run gets the bit: see leave_collective().
   P::device(run.line.stop).set(kSuspendAsked, Order::relaxed);
 }

@@ -29,7 +29,7 @@ class Worker {
     PrefetchedTask task{};
     while (next(task)) {
       run(task);
-      finish_(task, ahead_);
+      finish_(task, ahead_, finder_.has_local());
     }
     finder_.show_stats();
     sign(WorkerState::absent);
@@ -73,12 +73,17 @@ class Worker {
 
   /// Waits for an item; joins collective runs in between. kEmptyMailbox if the worker is to leave.
   FLYWHEEL_TASK std::uint64_t wait_for_item() {
+    const auto first = [&] {
+      finish_.let_followers_in();
+      return finish_.has_kept();
+    };
     for (;;) {
       std::uint64_t item = kEmptyMailbox;
-      const Found seen = finder_.wait_for_work(item);
-      if (seen == Found::item) return item;
+      const Found seen = finder_.wait_for_work(item, first);
+      if (seen == Found::own) item = kept();
+      if (item != kEmptyMailbox) return item;
       if (seen == Found::stop) return kEmptyMailbox;
-      join_collective_run();
+      if (seen == Found::phased) join_collective_run();
     }
   }
 

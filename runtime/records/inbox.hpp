@@ -72,10 +72,10 @@ FLYWHEEL_TASK constexpr std::uint32_t most_carried(std::uint32_t flags) {
 }
 inline constexpr std::uint32_t kMessageWords = sizeof(Message) / 4;
 
-/// Whether the message of a run carries anything, so that its words behind the run's are written and read.
-FLYWHEEL_TASK constexpr bool carries(std::uint32_t op, std::uint32_t flags, std::uint32_t param_bytes) {
-  const bool params = param_bytes && param_bytes <= most_carried(flags);
-  return op == static_cast<std::uint32_t>(InboxOp::submit) && (params || (flags & (kInlineRoot | kFollows)));
+/// Whether a message carries anything, so that its words behind the run's are written and read.
+FLYWHEEL_TASK constexpr bool carries(const RunConstants& run) {
+  const bool params = run.param_bytes && run.param_bytes <= most_carried(run.flags);
+  return run.op == static_cast<std::uint32_t>(InboxOp::submit) && (params || (run.flags & (kInlineRoot | kFollows)));
 }
 
 /// How many words of a message each lane holds at most.
@@ -99,15 +99,18 @@ struct Inbox {
   /// The tag of entry `number`. Each use of an entry has another tag, so words need no reset.
   FLYWHEEL_TASK static constexpr std::uint32_t tag(std::uint64_t number) { return static_cast<std::uint32_t>(number + 1); }
 
-  /// Host side: writes entry `number`. The caller holds the dispatcher's mutex and knows that the entry is free.
+  /// Host side: writes entry `number`, with kCarries among the flags if the message carries anything. The caller holds the
+  /// dispatcher's mutex and knows that the entry is free.
   FLYWHEEL_TASK void write(std::uint64_t number, const Message& message) const {
     InboxEntry& entry = entries[number & (capacity - 1)];
     const auto* payload = reinterpret_cast<const std::uint32_t*>(&message);
-    const bool all = carries(message.run.op, message.run.flags, message.run.param_bytes);
+    const bool all = carries(message.run);
     // What is carried first: who sees the run's words finds it there.
-    for (std::uint32_t i = all ? kMessageWords : kRunWords; i-- > 0;)
+    for (std::uint32_t i = all ? kMessageWords : kRunWords; i-- > 0;) {
+      const std::uint32_t word = i == kFlagsWord && all ? payload[i] | kCarries : payload[i];
       // Release: pairs with the acquire loads in read(). It publishes the run's parameters and the loaded graph.
-      P::system(entry.words[i]).store((std::uint64_t{tag(number)} << 32) | payload[i], Order::release);
+      P::system(entry.words[i]).store((std::uint64_t{tag(number)} << 32) | word, Order::release);
+    }
   }
 
   /// Device side, called by all lanes: reads kCount entries from `number` on in one trip across PCIe: no load waits for
@@ -146,6 +149,7 @@ struct Inbox {
 
  private:
   using Words = std::uint64_t[message_words_each<P>()];
+  static constexpr std::uint32_t kFlagsWord = offsetof(RunConstants, flags) / 4;
 
   /// Whether word i is one of the run, which come first, or of what is carried.
   FLYWHEEL_TASK static constexpr bool is_of(std::uint32_t i, bool run) { return i < kMessageWords && (i < kRunWords) == run; }
@@ -159,10 +163,9 @@ struct Inbox {
       if (is_of(i, run)) words[k] = P::system(entry.words[i]).load(P::kBeforeAcquire);
     });
   }
-  /// carries() of the message whose words the lanes hold.
+  /// Whether the message whose words the lanes hold carries anything.
   FLYWHEEL_TASK static bool carries_any(const std::uint32_t (&mine)[message_words_each<P>()]) {
-    return carries(word(mine, offsetof(RunConstants, op)), word(mine, offsetof(RunConstants, flags)),
-                   word(mine, offsetof(RunConstants, param_bytes)));
+    return word(mine, offsetof(RunConstants, flags)) & kCarries;
   }
   /// How many of the first `most` entries have all of these words, before the first that has not. One that carries nothing has
   /// none behind the run's.

@@ -54,6 +54,7 @@ enum GraphFlags : std::uint32_t {
   kInlineRoot = 64,                   // the run begins with the task whose record the message carries, see inbox.hpp
   kFollows = 128,                     // the run is a follower: what the message carries ends with its FollowedRuns
   kTakesValues = 256,                 // a follower some of whose parameters are results of its predecessors
+  kCarries = 512,                     // the message carries anything, see Inbox::write()
   kAllWorkers = kPhased | kCompiled,  // a collective run: all workers take part
 };
 
@@ -112,6 +113,9 @@ struct FollowedValue {
   std::uint8_t bytes;  // at most 8; 0: none
 };
 static_assert(kParamBytes == 256);
+
+/// What FollowState::waits is throughout if the run has one predecessor: that one's end is the last arrival.
+inline constexpr std::uint32_t kOnePredecessor = 1u << 31;
 
 /// What a follower waits for.
 struct alignas(128) FollowState {

@@ -23,7 +23,7 @@ Message full_message(const std::uint32_t* words) {
   Message message;
   std::memcpy(&message, words, sizeof(message));
   message.run.op = static_cast<std::uint32_t>(InboxOp::submit);
-  message.run.flags |= kInlineRoot;
+  message.run.flags |= kInlineRoot | kCarries;
   return message;
 }
 Message message_of(std::uint32_t seed) {
@@ -132,6 +132,7 @@ TEST_CASE("a message that carries nothing is there with the words of its run, an
     empty.run.param_bytes = kInlineBytes;
     ring.inbox().write(3, empty);
     CHECK(read(ring.inbox(), 3, got));
+    empty.run.flags |= kCarries;
     CHECK(same(got, empty));
   }
 }

@@ -99,7 +99,7 @@ struct Reception {
   Message sent{};
   RunConstants& message = sent.run;
   std::uint32_t flags = kRootsUniform | kRootsDense;
-  MessageHandler<P> handler{device.dev, direct_slot, sent};
+  MessageHandler<P> handler{device.dev, direct_slot};
 
   void handle(InboxOp op, std::uint32_t slot, std::uint32_t generation) {
     message.op = static_cast<std::uint32_t>(op);
@@ -108,9 +108,10 @@ struct Reception {
     message.priority = message.sinks = message.root_count = 1;
     message.flags = flags;
     const auto* words = reinterpret_cast<const std::uint32_t*>(&sent);
-    if (op == InboxOp::submit) open_line<P>(device.dev.runs[slot].line, words);
-    if (op == InboxOp::submit && flags & kInlineRoot) store_record<P>(device.dev.records[device.dev.inline_base + slot], words);
-    handler.handle();
+    const auto word = [&](std::uint32_t i, std::uint32_t) { return words[i]; };
+    if (op == InboxOp::submit) open_line<P>(device.dev.runs[slot].line, word);
+    if (op == InboxOp::submit && flags & kInlineRoot) store_record<P>(device.dev.records[device.dev.inline_base + slot], word);
+    handler.handle(sent, true);
   }
   /// It first calls all workers together.
   bool leaves_once_assembled() {
@@ -272,7 +273,7 @@ TEST_CASE("a suspended compiled run is announced again, as if the sinks of its p
 
   dev.control->barrier.value = 100;
   ++dev.launch;
-  MessageHandler<P> next(dev, reception.direct_slot, reception.sent);
+  MessageHandler<P> next(dev, reception.direct_slot);
   next.open();
   CHECK(line.barrier_base == 100 - 7 * 5);
   CHECK(line.suspended == 0);
