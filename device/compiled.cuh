@@ -2,6 +2,7 @@
 // includes it. The control and load roles are in control.cuh and load.cuh.
 #pragma once
 
+#include "bare.cuh"
 #include "checked.cuh"
 #include "control.cuh"
 #include "load.cuh"
@@ -149,7 +150,9 @@ template <class List>
     // control_compiled_run() and GpuExecutor::dismiss(); covers what init_roles() wrote, `run` and `kernel_ends`.
     for (std::uint32_t spins = 0; !ptx::mbarrier_test(roles.begin, runs & 1); ++spins) ThreadPlatform::pause(spins);
     if (roles.kernel_ends) return;
-    if (threadIdx.x / 32 == kLoadWarp) LoadRole<List>(roles, dev)();
+    if (roles.bare) {
+      if (threadIdx.x / 32 == kLoadWarp) BareFollower(roles, dev)();
+    } else if (threadIdx.x / 32 == kLoadWarp) LoadRole<List>(roles, dev)();
     else if (dev.check_ns) checked_store_role<List>(roles, dev);
     else store_role<PlainParts<List>>(roles, dev);
     __syncwarp();

@@ -2,7 +2,6 @@
 // workers, gives the roles their commands and signals completed tasks to other workers. compiled.cuh includes it.
 #pragma once
 
-#include "../runtime/compiled/compiled.hpp"
 #include "roles.cuh"
 
 namespace flywheel::detail {

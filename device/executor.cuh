@@ -56,13 +56,17 @@ struct CompiledCall {
   using P = ThreadPlatform;
   ExecutorShared& shared = executor_shared();
   RolesShared& roles = roles_shared();
-  init_roles(roles, shared.dev, false);
   roles.run = join_compiled<P>(shared.dev, call.run_slot, call.worker);
+  roles.bare = roles.run.bare && !shared.dev.check_ns;  // checked runs have their checks in the roles
+  if (roles.bare) init_bare(roles, false);
+  else init_roles(roles, shared.dev, false);
   shared.commands[call.task_slot] = Command::compiled;
-  // Release, block scope: pair with compute_loop() and serve_compiled_runs(); cover what init_roles() wrote, and `run`.
+  // Release, block scope: pair with compute_loop() and serve_compiled_runs(); cover what init_roles() or init_bare() wrote,
+  // `run` and `bare`.
   ptx::mbarrier_arrive(shared.full[call.task_slot]);
   ptx::mbarrier_arrive(roles.begin);
-  const StreamEnd end = ControlRole(roles, shared.dev)();
+  StreamEnd end{};
+  if (!roles.bare) end = ControlRole(roles, shared.dev)();
   // Relaxed: pairs with LoadRole::is_over() and look(); the load role only leaves.
   P::block(roles.stop_loading).store(1, Order::relaxed);
   // Acquire, block scope: pairs with the last arrivals in serve_compiled_runs() and compute_loop(). All that the roles did
@@ -71,7 +75,12 @@ struct CompiledCall {
   const auto all_out = [&] {
     return ptx::mbarrier_test(roles.left, call.runs & 1) && ptx::mbarrier_test(shared.done[call.task_slot], call.done_parity);
   };
-  for (std::uint32_t spins = 0; !all_out(); ++spins) P::pause(spins);
+  BareWatch watch;
+  for (std::uint32_t spins = 0; !all_out(); ++spins) {
+    if (roles.bare) watch();
+    else P::pause(spins);
+  }
+  if (roles.bare) end = roles.bare_end;
   leave_compiled<P>(roles.run);
   if (roles.run.is_leader && !end.aborted) end_compiled<P>(roles.run, end.passes);
 }
@@ -304,7 +313,8 @@ __device__ __forceinline__ void compute_loop() {
     if (what == Command::task) {
       run_dynamic<List>(shared.task_slots[slot].record, block);
     } else if (what == Command::compiled) {
-      compute_role<List>(roles_shared(), shared.dev, shared.block);
+      if (roles_shared().bare) compute_bare<List>(roles_shared(), shared.dev, shared.block);
+      else compute_role<List>(roles_shared(), shared.dev, shared.block);
     } else {
       const PhasesEnd end = run_phases<List>(shared.dev, shared.contexts[slot].run->line, block);
       if (block.leader()) shared.phases_end = end;

@@ -28,6 +28,7 @@ __device__ __forceinline__ void prepare(const DeviceState& dev) {
     ptx::mbarrier_init(roles.left, 2 * arrivals_of(32));
     roles.kernel_ends = 0;
     init_roles(roles, shared.dev, true);
+    init_bare(roles, true);
   }
   __syncthreads();
 }

@@ -14,6 +14,7 @@
 // before it arrives is visible to the role that sees the phase complete.
 #pragma once
 
+#include "../runtime/compiled/compiled.hpp"
 #include "../runtime/records/trace.hpp"
 #include "block.cuh"
 
@@ -92,6 +93,12 @@ struct RolesShared {
   std::uint32_t stop_loading;              // 1: the load role leaves; by the control role, atomic
   std::uint32_t kernel_ends;               // 1: no further run; before `begin`
   std::uint32_t stepping, storing;         // lower bits of the current instruction of control and store; for reports
+  // Of bare runs, see bare.cuh.
+  std::uint64_t bare_ready[kRoleSlots];  // load warp -> compute: the command is there, and the tasks before have ended
+  std::uint64_t bare_free[kRoleSlots];   // compute -> load warp: the task has ended and is signaled
+  StreamEnd bare_end;                    // by the load warp, before `left`
+  std::uint32_t bare_step;               // odd while a body runs; by a compute thread, atomic
+  std::uint32_t bare;                    // 1: the run is a bare one; before `begin`
   TaskWatch watch;
   PartNotes notes;
 };
@@ -138,8 +145,9 @@ class RingCursor {
 __device__ inline std::uint64_t waiting_part() {
   const RolesShared& roles = roles_shared();
   const std::uint32_t warp = threadIdx.x / 32;
-  const TraceRole role = warp == kLoadWarp ? TraceRole::load : warp == kStoreWarp ? TraceRole::store : TraceRole::control;
+  TraceRole role = warp == kLoadWarp ? TraceRole::load : warp == kStoreWarp ? TraceRole::store : TraceRole::control;
   std::uint32_t number = roles.places[0].number;
+  if (roles.bare) role = TraceRole::control;  // which the load warp plays there
   if (role == TraceRole::store) number = roles.storing;
   if (role == TraceRole::control) number = roles.stepping;
   const TaskHeader& task = roles.slots[number % kRoleSlots].instruction.record.header;

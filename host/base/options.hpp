@@ -76,6 +76,7 @@ struct Options {
   struct Tuning {
     bool keep_successor = true;                     // false: no worker keeps a task that it made ready (measures hops)
     bool bulk_copies = true;                        // false: fetches operands as on GPUs before Hopper
+    bool bare_runs = true;                          // false: compiled runs always have all warp roles, see device/bare.cuh
     std::uint32_t operand_window = 78u << 10;       // bytes of operands that are being fetched to an SM at once
     std::chrono::microseconds yield_gap{100};       // from the end of a kernel that yields to its next launch
     std::chrono::milliseconds yield_patience{110};  // for which workers wait for each other to yield; then all go on

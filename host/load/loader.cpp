@@ -91,6 +91,7 @@ Loader::Loader(Engine& engine, DeviceStateMemory& memory, Heap& heap, const Kern
       heap_(heap),
       entry_(entry),
       overlap_(options.overlap),
+      bare_runs_(options.tuning.bare_runs),
       limits_{options.max_tasks, options.max_edges, options.max_executables},
       most_queued_(std::bit_ceil(options.queue_capacity)) {
   arena_.add(memory.first_graph_unit(), memory.arena_units() - memory.first_graph_unit());
@@ -227,6 +228,7 @@ void Loader::place_schedule(LoadedGraph& loaded, const GraphImage& image) {
   schedule.counter_count = from.counters;
   schedule.sinks = from.sinks;
   schedule.leader = from.leader;
+  schedule.bare = from.bare && bare_runs_;
   std::vector<WorkerStream> streams;
   for (const ScheduleImage::Stream& s : from.streams)
     streams.push_back({reinterpret_cast<const Instruction*>(base + parts.instructions) + s.first,

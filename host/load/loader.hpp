@@ -78,6 +78,7 @@ class Loader {
   Heap& heap_;
   KernelEntry entry_;
   std::uint32_t overlap_;
+  const bool bare_runs_;
   const Used limits_;
   const std::uint64_t most_queued_;  // the limit of a ready queue
 

@@ -185,6 +185,8 @@ class Graph {
   const std::vector<std::vector<std::uint32_t>>& gangs() const { return gangs_; }
   std::uint32_t phase_count() const { return phased_ ? phase_ + 1 : 0; }
   const std::vector<std::string>& stages() const { return stages_; }
+  /// Whether some task has more than a portable body: parts, operands, or an early begin.
+  bool has_parts() const { return has_parts_; }
   std::uint64_t id() const { return id_; }
 
  private:
@@ -225,6 +227,7 @@ class Graph {
       return index;
     };
     using Is = detail::Asks<const Task>;
+    has_parts_ |= Is::compute || Is::operand_bytes || Is::dependent_pages || Is::early;
     if constexpr (Is::buffers || Is::cost_ns || Is::operand_bytes || Is::dependent_pages || Is::early) {
       const detail::TaskStore::Mark mark = tasks_.mark();
       try {
@@ -268,6 +271,7 @@ class Graph {
   detail::ResultLayout results_;
   std::uint32_t phase_ = 0;
   bool phased_ = false;
+  bool has_parts_ = false;
   std::uint64_t id_;
 };
 

@@ -43,6 +43,7 @@ ScheduleImage make_schedule_image(const SchedulePlan& plan, const Graph& graph, 
   image.counters = static_cast<std::uint32_t>(plan.arrivals.size());
   image.sinks = plan.sinks;
   image.leader = plan.leader;
+  image.bare = !graph.has_parts();
   std::vector<bool> is_sink(graph.size(), true);
   for (const GraphNode& node : graph.nodes())
     for (const std::uint32_t before : node.predecessors) is_sink[before] = false;

@@ -31,6 +31,7 @@ struct CompiledRun {
   std::uint32_t worker;
   std::uint32_t traced;  // not 0: the run writes a trace
   bool is_leader;        // this worker tells the host of the end
+  bool bare;             // no task has parts, operands or an early begin
 };
 
 /// What became of the tasks that an instruction's task waits for.
@@ -63,7 +64,8 @@ FLYWHEEL_TASK CompiledRun join_compiled(const DeviceState& dev, std::uint16_t sl
           slot,
           worker,
           constants.flags & kTraced,
-          schedule.leader == worker};
+          schedule.leader == worker,
+          schedule.bare != 0};
 }
 
 /// The stamp of words written in pass `pass` of the run. No other pass has it until 2^32 passes have gone by.

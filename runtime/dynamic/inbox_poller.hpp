@@ -106,7 +106,8 @@ class InboxPoller {
 
   /// How many messages at the front have an inline root, no predecessors and the priority of the first.
   template <std::uint32_t kCount>
-  FLYWHEEL_TASK static std::uint32_t count_inline_roots(const std::uint32_t (&mine)[kCount][kWordsEach], std::uint32_t arrived) {
+  FLYWHEEL_TASK static std::uint32_t count_inline_roots(const std::uint32_t (&mine)[kCount][kWordsEach],
+                                                        std::uint32_t arrived) {
     std::uint32_t count = 0;
     if (kCount == 1) return count;
     const std::uint32_t priority = Inbox<P>::word(mine[0], offsetof(RunConstants, priority));

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "../base/stamped.hpp"
+#include "../records/task_type.hpp"
 #include "block.hpp"
 
 namespace flywheel::detail {
@@ -117,6 +118,14 @@ struct TaskList {
     (void)((at++ == type && (run_body<Tasks>(record, block), true)) || ...);
   }
 
+  /// The same, out of line; all threads have ended the body then.
+  template <class Block>
+  FLYWHEEL_TASK static void run_apart(const TaskRecord& record, Block& block) {
+    std::uint32_t at = 0;
+    const std::uint32_t type = record.header.type;
+    (void)((at++ == type && (run_portable<Tasks>(record, block), true)) || ...);
+  }
+
   // Compiled runs: the parts of a task, see operands.hpp.
   template <class Block, class Operands>
   FLYWHEEL_TASK static void compute(const TaskRecord& record, Block& block, Operands& operands) {
@@ -142,6 +151,7 @@ struct TaskList {
   }
   static constexpr bool kHasOperands = ((HasOperands<Tasks> || HasDependents<Tasks>) || ...);
   static constexpr bool kHasDependents = (HasDependents<Tasks> || ...);
+  static constexpr bool kHasParts = (Asks<const Tasks>::compute || ...);
 
  private:
   template <class Task, class... Others, class Block, class Operands>

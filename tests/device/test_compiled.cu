@@ -10,8 +10,15 @@ using namespace flywheel::testing;
 
 namespace {
 
+/// Each case runs with bare runs and with all warp roles.
+Options on_gpu_either_way() {
+  Options options = on_gpu("off");
+  options.tuning.bare_runs = GENERATE(true, false);
+  return options;
+}
+
 struct Fixture {
-  Bench bench{on_gpu("off"), 4096};
+  Bench bench{on_gpu_either_way(), 4096};
   Executable load(const Graph& graph) { return bench.runtime.load(graph, compiled); }
   template <class... More>
   Run submit(const Graph& graph, const More&... options) {
@@ -102,7 +109,7 @@ TEST_CASE_METHOD(Fixture, "compiled: more waits than an instruction holds, one o
 }
 
 TEST_CASE("compiled: a stalled task is named, its run fails, and others go on") {
-  Options options = on_gpu("off");
+  Options options = on_gpu_either_way();
   options.stall_limit = std::chrono::milliseconds(300);
   Bench bench(options, 64);
   Graph alone, last, chain;
@@ -126,7 +133,7 @@ TEST_CASE("compiled: a stalled task is named, its run fails, and others go on") 
 }
 
 TEST_CASE("compiled: all-to-all stages of 132, 1000 passes, random delays") {
-  Runtime runtime = start<Mixer>(on_gpu("off"));
+  Runtime runtime = start<Mixer>(on_gpu_either_way());
   const std::uint32_t width = std::min(runtime.workers(), 132u);
   std::printf("stages of %u on %s\n", width, runtime.device().c_str());
   for (const std::uint32_t delay : {0u, 300u, 3000u}) {
@@ -141,13 +148,13 @@ TEST_CASE("compiled: all-to-all stages of 132, 1000 passes, random delays") {
 }
 
 TEST_CASE("compiled: 1000 runs, dynamic and phased ones in turn with them, from two threads") {
-  Runtime runtime = start<Mixer, Count, Rounds, Packed>(on_gpu("off"));
+  Runtime runtime = start<Mixer, Count, Rounds, Packed>(on_gpu_either_way());
   MixedRuns(runtime, 4, {40, 17, 60, 21}, 200).run(350, 300);
   std::printf("350 rounds of 2 compiled, 1 dynamic, 1 phased run; 300 compiled ones beside\n");
 }
 
 TEST_CASE("compiled: a traced run shows one body a task and pass, in order") {
-  Options options = on_gpu("off");
+  Options options = on_gpu_either_way();
   options.trace_events = 4096;
   Bench bench(options, 64);
   Graph graph;

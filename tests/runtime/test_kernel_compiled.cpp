@@ -6,7 +6,19 @@
 using namespace flywheel;
 using namespace flywheel::testing;
 
-TEST_CASE_METHOD(EmulatedBench, "kernel, compiled: results, parameters, streams, scratch") {
+namespace {
+/// Each case runs with bare runs and with all warp roles.
+struct CompiledBench : EmulatedBench {
+  static Options options() {
+    Options options = emulated_options();
+    options.tuning.bare_runs = GENERATE(true, false);
+    return options;
+  }
+  CompiledBench() : EmulatedBench(options()) {}
+};
+}  // namespace
+
+TEST_CASE_METHOD(CompiledBench, "kernel, compiled: results, parameters, streams, scratch") {
   Graph graph;
   const auto param = graph.param<std::uint64_t>(5);
   std::vector<TaskRef<std::uint64_t>> squares;
@@ -27,7 +39,7 @@ TEST_CASE_METHOD(EmulatedBench, "kernel, compiled: results, parameters, streams,
   }
 }
 
-TEST_CASE_METHOD(EmulatedBench, "kernel, compiled: one task, and workers without any") {
+TEST_CASE_METHOD(CompiledBench, "kernel, compiled: one task, and workers without any") {
   Graph graph;
   const auto task = graph.add(Square{12});
   const Executable executable = load(graph);
@@ -35,7 +47,7 @@ TEST_CASE_METHOD(EmulatedBench, "kernel, compiled: one task, and workers without
   CHECK(runtime.submit(executable, repeat(60)).iterations() == 60);
 }
 
-TEST_CASE_METHOD(EmulatedBench, "kernel, compiled: stop() and cancel() end a run within a pass, and the next is right") {
+TEST_CASE_METHOD(CompiledBench, "kernel, compiled: stop() and cancel() end a run within a pass, and the next is right") {
   Graph stops, endless;
   stops.add(Count{at(0)}, after(stops.add(StopAt{5})));
   for (int i = 0; i < 20; ++i) stops.add(Count{at(1)});
@@ -56,7 +68,7 @@ TEST_CASE_METHOD(EmulatedBench, "kernel, compiled: stop() and cancel() end a run
   }
 }
 
-TEST_CASE_METHOD(EmulatedBench, "kernel, compiled: a failure reaches what depends on it through every placement") {
+TEST_CASE_METHOD(CompiledBench, "kernel, compiled: a failure reaches what depends on it through every placement") {
   constexpr std::uint32_t kTasks = 8;
   FLYWHEEL_TEST_SEED(seed);
   Random random(seed);
@@ -84,7 +96,7 @@ TEST_CASE_METHOD(EmulatedBench, "kernel, compiled: a failure reaches what depend
   }
 }
 
-TEST_CASE_METHOD(EmulatedBench, "kernel, compiled: more waits than an instruction holds, one of them for a failure") {
+TEST_CASE_METHOD(CompiledBench, "kernel, compiled: more waits than an instruction holds, one of them for a failure") {
   constexpr std::uint32_t kBefore = 30;
   for (const std::uint32_t bad : {0u, 11u, 12u, 29u}) {
     Graph graph;
@@ -103,7 +115,7 @@ TEST_CASE_METHOD(EmulatedBench, "kernel, compiled: more waits than an instructio
   }
 }
 
-TEST_CASE_METHOD(EmulatedBench, "kernel, compiled: a failing sink, alone and among many; a task that spawns") {
+TEST_CASE_METHOD(CompiledBench, "kernel, compiled: a failing sink, alone and among many; a task that spawns") {
   for (const std::uint32_t others : {0u, 1u, 20u}) {
     Graph graph;
     graph.add(Fail{3, 2});
@@ -122,7 +134,7 @@ TEST_CASE_METHOD(EmulatedBench, "kernel, compiled: a failing sink, alone and amo
 }
 
 TEST_CASE("kernel, compiled: a stalled task is named wherever it is, and others go on") {
-  Options options = emulated_options();
+  Options options = CompiledBench::options();
   options.stall_limit = std::chrono::milliseconds(300);
   options.log_level = "off";
   EmulatedBench bench(options);
@@ -144,7 +156,7 @@ TEST_CASE("kernel, compiled: a stalled task is named wherever it is, and others 
   CHECK(bench.get(3) == 3);
 }
 
-TEST_CASE_METHOD(EmulatedBench, "kernel, compiled: tasks that wait for each other while they run, pass after pass") {
+TEST_CASE_METHOD(CompiledBench, "kernel, compiled: tasks that wait for each other while they run, pass after pass") {
   Graph graph;
   TaskRef<void> last = graph.add(Count{at(0)});
   for (std::uint32_t gang = 1; gang <= 4; ++gang) {
@@ -159,7 +171,9 @@ TEST_CASE_METHOD(EmulatedBench, "kernel, compiled: tasks that wait for each othe
 
 TEST_CASE("kernel, compiled: what each stage derives from all of the one before, against an oracle") {
   for (const std::uint32_t workers : {1u, 2u, 3u}) {
-    Runtime runtime = start_emulated<Mixer>(emulated_options(workers));
+    Options options = CompiledBench::options();
+    options.workers = workers;
+    Runtime runtime = start_emulated<Mixer>(options);
     for (const std::uint32_t width : {1u, 3u, 7u}) {
       StageRuns runs(runtime, 4, width, 200);
       for (std::uint32_t i = 1; i < 5; ++i) runs.submit(i * i).wait();
@@ -170,7 +184,7 @@ TEST_CASE("kernel, compiled: what each stage derives from all of the one before,
 
 TEST_CASE("kernel, compiled: dynamic, phased and compiled runs in turn, from two threads, with parks and launches") {
   for (const Mode mode : {Mode::resident, Mode::drain}) {
-    Options options = emulated_options();
+    Options options = CompiledBench::options();
     options.mode = mode;
     options.park_after = std::chrono::milliseconds(0);
     Runtime runtime = start_emulated<Mixer, Count, Rounds, Packed>(options);
@@ -178,8 +192,8 @@ TEST_CASE("kernel, compiled: dynamic, phased and compiled runs in turn, from two
   }
 }
 
-TEST_CASE("kernel, compiled: a traced run shows one body and one store a task and pass, in order") {
-  Options options = emulated_options();
+TEST_CASE("kernel, compiled: a traced run shows one body a task and pass, in order, and one store unless it is bare") {
+  Options options = CompiledBench::options();
   options.trace_events = 4096;
   EmulatedBench bench(options);
   constexpr std::uint32_t kTasks = 9, kPasses = 5;
@@ -203,7 +217,7 @@ TEST_CASE("kernel, compiled: a traced run shows one body and one store a task an
       CHECK(span.worker == span.task % 3);
     }
     CHECK(bodies == kTasks * kPasses);
-    CHECK(stores == kTasks * kPasses);
+    CHECK(stores == (options.tuning.bare_runs ? 0 : kTasks * kPasses));
     for (std::uint32_t at = 0; at < kTasks * kPasses; ++at) {
       const std::uint32_t task = at % kTasks;
       if (task < 3) continue;
@@ -218,8 +232,9 @@ TEST_CASE("kernel, compiled: a traced run shows one body and one store a task an
 TEST_CASE("kernel, compiled: random graphs against the serial oracle") {
   FLYWHEEL_TEST_SEED(seed);
   std::uint32_t part = 0;
-  for (const std::uint32_t workers : {3u, 1u}) {
+  for (const auto& [workers, bare] : {std::pair{3u, true}, {3u, false}, {1u, true}}) {
     Options options = emulated_options(workers);
+    options.tuning.bare_runs = bare;
     options.stream_capacity = 4;
     Runtime runtime = start_emulated<Node, ReturningNode, Sprout>(options, seed);
     Tally tally;

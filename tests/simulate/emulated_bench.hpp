@@ -42,6 +42,7 @@ inline Options options_of(Random& random, std::uint32_t most_tasks) {
   o.park_after = std::chrono::milliseconds(random.one_in(3) ? 0 : random.below(20));
   o.shutdown_timeout = std::chrono::milliseconds(60'000);
   o.tuning.keep_successor = !random.one_in(4);
+  o.tuning.bare_runs = !random.one_in(3);
   o.yield_every = std::chrono::milliseconds(random.one_in(3) ? 1 + random.below(3) : 0);
   o.tuning.yield_gap = std::chrono::microseconds(random.below(200));
   o.log_level = "off";
@@ -54,13 +55,13 @@ struct Bench {
       : options(options),
         runtime(testing::start_emulated<Node, Cell, Meet, Leaf, Source, Note, Hold>(
             options, random.next(), testing::EmulatedPace{2u << random.below(6), 256, 4})),
-        memory(runtime.allocate<std::uint32_t>(3 * tasks + 2)) {
+        memory(runtime.allocate<std::uint32_t>(4 * tasks + 2)) {
     text += ": " + std::to_string(options.workers) + " blocks, max_runs " + std::to_string(options.max_runs) + ", overlap " +
             std::to_string(options.overlap) + ", queue_capacity " + std::to_string(options.queue_capacity) +
             ", spawn_capacity " + std::to_string(options.spawn_capacity) + ", stream_capacity " +
             std::to_string(options.stream_capacity) + ", park_after " + std::to_string(options.park_after.count()) +
             ", yield_every " + std::to_string(options.yield_every.count());
-    words = {memory.data(), memory.data() + tasks, memory.data() + 2 * tasks};
+    words = {memory.data(), memory.data() + tasks, memory.data() + 2 * tasks, memory.data() + 3 * tasks};
   }
   void clear() { memory.write(std::vector<std::uint32_t>(memory.size())); }
   /// After all runs.

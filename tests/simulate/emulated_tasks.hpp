@@ -15,6 +15,7 @@ struct Words {
   std::uint32_t* passes;  // of each task; plain: in which pass it ran last, from 1
   std::uint32_t* counts;  // of each task; atomic: how often it ran
   std::uint32_t* wrong;   // atomic: tasks that did not find their predecessors done, or their block's scans right
+  std::uint32_t* late;    // of each task; plain: as `passes`, by one of its threads that does so last of all
 };
 
 /// A task that some before it must be done for.
@@ -31,6 +32,7 @@ struct Node {
     if (block.leader()) visit(block, pass);
     const int wrong = block.count(!scans_right(block));
     if (wrong && block.leader()) testing::add_to(*words.wrong, 1u);
+    if (block.rank() == static_cast<int>(index * 37 % block.size())) words.late[index] = pass;
     return pass * 1000 + index;
   }
   /// One call right after the other, so that warps that are ahead find those behind still at the one before.
@@ -45,8 +47,8 @@ struct Node {
   template <class Block>
   FLYWHEEL_TASK void visit(Block& block, std::uint32_t pass) const {
     for (std::uint32_t i = 0; i < predecessors; ++i)
-      if (words.passes[before[i]] != pass) testing::add_to(*words.wrong, 1u);
-    if (words.passes[index] != pass - 1) testing::add_to(*words.wrong, 1u);
+      if (words.passes[before[i]] != pass || words.late[before[i]] != pass) testing::add_to(*words.wrong, 1u);
+    if (words.passes[index] != pass - 1 || words.late[index] != pass - 1) testing::add_to(*words.wrong, 1u);
     words.passes[index] = pass;
     testing::add_to(words.counts[index], 1u);
     if (fails_in == pass) block.fail(7);

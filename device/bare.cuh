@@ -1,0 +1,289 @@
+// Bare streams: compiled runs of tasks that have a portable body and nothing else: no parts, no operands, none early. Nothing
+// is fetched ahead and nothing is handed over, so the control role would only stand between a task's end and the next one's
+// begin. Two roles do:
+//
+//   load warp ------ bare_ready ------> compute warps, of which the first thread signals the task's successors
+//       ^                                   |
+//       +------------ bare_free ------------+
+//
+// The lanes of the load warp poll all counters of an instruction at once, up to two instructions ahead of the compute warps.
+// compiled.cuh includes it; the control thread only watches.
+#pragma once
+
+#include "../runtime/dynamic/task_list.hpp"
+#include "control.cuh"
+
+namespace flywheel::detail {
+
+/// Initialises the barriers of a bare run, as init_roles() does those of the others.
+__device__ inline void init_bare(RolesShared& roles, bool first) {
+  for (std::uint32_t s = 0; s < kRoleSlots; ++s) {
+    if (!first) ptx::mbarrier_invalidate(roles.bare_ready[s]), ptx::mbarrier_invalidate(roles.bare_free[s]);
+    ptx::mbarrier_init(roles.bare_ready[s], 1);
+    ptx::mbarrier_init(roles.bare_free[s], kComputeWarps * arrivals_of(32));
+  }
+  ptx::publish_mbarriers();
+  roles.bare_step = 0;
+}
+
+/// What a bare run's load warp waits for in its lanes: each polls one counter of an instruction.
+class CounterPoll {
+  using P = ThreadPlatform;
+  static constexpr std::uint32_t kAll = 0xffffffffu;
+
+ public:
+  __device__ CounterPoll(const CompiledRun& run, const Instruction& instruction, std::uint32_t pass)
+      : limit_(Views<P>{*run.dev}.wait_for_phase(run.worker)),
+        there_(threadIdx.x % 32 >= instruction.wait_count) {
+    if (there_) return;
+    const CounterWait wait = instruction.waits[threadIdx.x % 32];
+    counter_ = counter_of(run, wait.counter);
+    goal_ = (run.passes + pass + 1) * wait.arrivals;
+  }
+
+  /// All lanes: waits until all predecessors are done, within the time limit of phases, as wait_before() does.
+  __device__ Before operator()() {
+    for (std::uint32_t spins = 0; !__all_sync(kAll, there_ || look()); ++spins)
+      if (spins % 256 == 255 && !goes_on()) return Before::aborted;
+    P::acquire_fence();  // acquire: pairs with the release in signal_done(); look() has seen the count
+    return __any_sync(kAll, (saw_ & ~kArrivals) != 0) ? Before::failed : Before::done;
+  }
+
+ private:
+  /// Relaxed: pairs with signal_done(); the fence behind the loop acquires.
+  __device__ bool look() {
+    saw_ = P::device(*counter_).load(Order::relaxed);
+    return there_ = (saw_ & kArrivals) >= goal_;
+  }
+
+  /// The first lane that still waits speaks for all: a report names its counter.
+  __device__ bool goes_on() {
+    const std::uint32_t first = static_cast<std::uint32_t>(lowest_bit(__ballot_sync(kAll, !there_)));
+    std::uint32_t on = 0;
+    if (threadIdx.x % 32 == first) {
+      began_ = go_on_waiting<P>(limit_, WaitReason::predecessors, counter_, saw_, goal_, began_, notes_);
+      on = began_ != 0;
+    }
+    return __shfl_sync(kAll, on, first);
+  }
+
+  const PhaseWait limit_;
+  std::uint64_t* counter_ = nullptr;
+  std::uint64_t goal_ = 0, saw_ = 0;
+  bool there_;
+  std::uint64_t began_ = 0;  // for this lane's time limit, as in spin_until()
+  WaitNotesOf<P> notes_;
+};
+
+/// The load warp's role in a bare run. All lanes call.
+class BareFollower {
+  using P = ThreadPlatform;
+  static constexpr std::uint32_t kAll = 0xffffffffu;
+  static constexpr std::uint32_t kAhead = 2;  // an instruction is fetched so many ahead, into the slot of one so many behind
+
+ public:
+  __device__ BareFollower(RolesShared& roles, const DeviceState& dev)
+      : roles_(roles),
+        run_(roles.run),
+        dev_(dev),
+        writer_(run_.traced && leads() ? dev.trace : TraceBuffers{}, run_.worker, TraceRole::control) {}
+
+  __device__ void operator()() {
+    if (run_.traced && leads()) close_others();
+    for (std::uint64_t n = 0; n < kAhead; ++n) fetch(n);
+    const StreamEnd end = follow();
+    ptx::wait_copies<0>();
+    if (leads()) roles_.bare_end = end;  // the arrival on `left` releases it
+    const std::uint64_t last = number_;
+    command(RoleCommand::leave, false);
+    // Each phase of an mbarrier is observed: compute-sanitizer's synccheck asks for that. An abort ends these waits.
+    for (std::uint64_t n = last < kAhead ? 0 : last - kAhead; n < last; ++n) is_free(n);
+    writer_.close();
+  }
+
+ private:
+  __device__ static bool leads() { return threadIdx.x % 32 == 0; }
+
+  /// As follow_stream() does for one thread.
+  __device__ StreamEnd follow() {
+    if (!run_.stream.count) return {0, false};
+    for (std::uint32_t pass = run_.first_pass;; ++pass) {
+      const bool last = pass == run_.repeat;
+      if (pass && (run_.is_leader || !last)) {
+        const BarrierResult result = wait_at_gate(pass);
+        if (result != BarrierResult::go_on) return {pass, result == BarrierResult::aborted};
+      }
+      if (last) return {pass, false};
+      for (std::uint32_t i = 0; i < run_.stream.count; ++i)
+        if (!step(pass)) return {pass, true};
+    }
+  }
+
+  __device__ BarrierResult wait_at_gate(std::uint32_t pass) {
+    std::uint32_t result = 0;
+    if (leads()) {
+      const std::uint64_t begin = writer_.now();
+      const auto idle = [] { return true; };  // the compute warps may still run tasks
+      result = static_cast<std::uint32_t>(detail::wait_at_gate<P>(run_, pass, idle));
+      writer_.write(TraceKind::gate, begin, 0, pass);
+    }
+    return static_cast<BarrierResult>(__shfl_sync(kAll, result, 0));
+  }
+
+  /// Takes one instruction from the fetch of another behind it to the command. False if the runtime was aborted.
+  __device__ bool step(std::uint32_t pass) {
+    if (!make_room()) return false;
+    fetch(number_ + kAhead);
+    ptx::wait_copies<kAhead>();
+    __syncwarp();  // each lane sees what the others have copied
+    RoleSlot& slot = roles_.slots[number_ % kRoleSlots];
+    const Instruction& instruction = slot.instruction;
+    if (leads()) {
+      roles_.stepping = static_cast<std::uint32_t>(number_);
+      prepare(slot, pass);
+    }
+    const std::uint64_t began = writer_.now();
+    const Before before = CounterPoll(run_, instruction, pass)();
+    if (before == Before::aborted) return false;
+    const std::uint64_t end = writer_.now();
+    const std::uint32_t local = instruction.record.header.local;
+    command(instruction.flags & kOnlyWaits ? RoleCommand::nothing : RoleCommand::run, before == Before::failed);
+    writer_.write_until(end, TraceKind::wait, began, local, pass);
+    return true;
+  }
+
+  /// Waits until the compute warps are through with the slot into which the next fetch goes. No time limit: the watchdog has one
+  /// for bodies. False if the runtime was aborted.
+  __device__ bool make_room() { return number_ < kAhead || is_free(number_ - kAhead); }
+  __device__ bool is_free(std::uint64_t n) const {
+    // Acquire, block scope: pairs with the arrivals in compute_bare(); their accesses to the slot come before the next copy.
+    return __all_sync(kAll, wait_phase_in_compute(roles_.bare_free[n % kRoleSlots], n / kRoleSlots & 1));
+  }
+
+  /// Starts the copy of instruction `n` into its slot, 16 bytes a lane.
+  __device__ void fetch(std::uint64_t n) {
+    const std::uint32_t at = threadIdx.x % 32 * 16;
+    if (run_.stream.count && at < sizeof(Instruction)) {
+      const auto* from = reinterpret_cast<const unsigned char*>(run_.stream.instructions + next_fetch_);
+      ptx::copy16(reinterpret_cast<unsigned char*>(&roles_.slots[n % kRoleSlots].instruction) + at, from + at);
+    }
+    if (++next_fetch_ >= run_.stream.count) next_fetch_ = 0;
+    ptx::commit_copies();
+  }
+
+  __device__ void prepare(RoleSlot& slot, std::uint32_t pass) const {
+    slot.context = {run_.dev,
+                    &slot.instruction.record.header,
+                    run_.state,
+                    {0, static_cast<std::uint16_t>(run_.slot), false},
+                    run_.worker,
+                    {0, 0, 0, pass},
+                    stamp_of(run_, pass)};
+  }
+
+  /// Gives the current instruction its command. `failed`: a task before it has failed.
+  __device__ void command(RoleCommand what, bool failed) {
+    __syncwarp();  // the one arrival releases what all lanes have copied and acquired
+    if (leads()) {
+      RoleSlot& slot = roles_.slots[number_ % kRoleSlots];
+      slot.command = what;
+      slot.before_failed = failed;
+      // Release, block scope: pairs with the test in compute_bare(); covers the slot and what CounterPoll acquired.
+      ptx::mbarrier_arrive(roles_.bare_ready[number_ % kRoleSlots]);
+    }
+    ++number_;
+  }
+
+  /// The roles that do nothing in a bare run have empty tracks.
+  __device__ void close_others() const {
+    for (const TraceRole role : {TraceRole::load, TraceRole::store}) TraceWriter<P>(dev_.trace, run_.worker, role).close();
+  }
+
+  RolesShared& roles_;
+  const CompiledRun& run_;
+  const DeviceState& dev_;
+  std::uint64_t number_ = 0;      // of the current instruction, over all passes of this part of the run
+  std::uint32_t next_fetch_ = 0;  // index in the stream of the instruction that fetch() copies next
+  TraceWriter<P> writer_;
+};
+
+/// Runs a body on the compute warps, all of which have ended it when it returns. A kernel whose tasks have parts has its
+/// portable bodies out of line already; others have them here, where the call would cost more than a short body.
+template <class List>
+__device__ __forceinline__ void run_bare(const TaskRecord& record, GpuBlock<List>& block) {
+  if constexpr (List::kHasParts) {
+    List::run_apart(record, block);
+  } else {
+    List::run(record, block);
+    block.sync();
+  }
+}
+
+/// The compute warps' role in a bare run.
+template <class List>
+[[gnu::noinline]] __device__ void compute_bare(RolesShared& roles, const DeviceState& dev, BlockShared& block_shared) {
+  using P = ThreadPlatform;
+  const bool first = threadIdx.x == kFirstComputeWarp * 32, shows = threadIdx.x == kFirstComputeWarp * 32 + 32;
+  if (first) roles.writer = {roles.run.traced ? dev.trace : TraceBuffers{}, roles.run.worker, TraceRole::compute};
+  std::uint32_t turn = 0;
+  bool failed = false;  // a task of this worker, or before one of its tasks
+  for (std::uint32_t n = 0;; ++n) {
+    RoleSlot& slot = roles.slots[n % kRoleSlots];
+    // Acquire, block scope: pairs with BareFollower::command(). No time limit: the load warp has one.
+    while (!ptx::mbarrier_test(roles.bare_ready[n % kRoleSlots], n / kRoleSlots & 1)) {}
+    const RoleCommand command = slot.command;
+    if (command == RoleCommand::leave) break;
+    failed |= slot.before_failed;
+    const bool runs = command == RoleCommand::run && !failed;
+    if (runs) {
+      // Relaxed, here and below: pairs with BareWatch, which only compares steps.
+      if (shows) P::block(roles.bare_step).store(2 * n + 1, Order::relaxed);
+      if (first && roles.run.traced) [[unlikely]]
+        roles.body_began = roles.writer.now();
+      GpuBlock<List> block(slot.context, block_shared, scratch_memory(dev), turn);
+      run_bare<List>(slot.instruction.record, block);
+      turn = block.turn();
+      if (shows) P::block(roles.bare_step).store(2 * n + 2, Order::relaxed);
+    }
+    if (first && command == RoleCommand::run) {
+      // The other threads' accesses come before the release there: run_bare() has ended with a barrier.
+      signal_done<P>(roles.run, slot.instruction, slot.context.outcome.iteration, slot.context.outcome, failed);
+      if (runs && roles.run.traced) [[unlikely]]
+        roles.writer.write(TraceKind::body, roles.body_began, slot.instruction.record.header.local,
+                           slot.context.outcome.iteration);
+    }
+    failed |= slot.context.outcome.code != 0;
+    __syncwarp();
+    // Release after __syncwarp(), block scope: pairs with BareFollower::make_room(); the slot may be filled again.
+    if (arrives(threadIdx.x % 32)) ptx::mbarrier_arrive(roles.bare_free[n % kRoleSlots]);
+  }
+  if (first) roles.writer.close();
+}
+
+/// The control thread's watch over a bare run: reports a body each time that it has run for a further kSlowTaskNs.
+class BareWatch {
+  using P = ThreadPlatform;
+
+ public:
+  /// Called while the thread waits: looks once in 1,024 calls.
+  __device__ void operator()() {
+    if (++polls_ % 1024) return;
+    const RolesShared& roles = roles_shared();
+    const std::uint64_t now = P::now_ns();
+    // Relaxed: pairs with compute_bare(); only a change matters.
+    const std::uint32_t step = P::block(roles_shared().bare_step).load(Order::relaxed);
+    if (step != step_ || step % 2 == 0) began_ = told_ = now;
+    step_ = step;
+    if (now - told_ < kSlowTaskNs) return;
+    const std::uint32_t task = roles.slots[step / 2 % kRoleSlots].instruction.record.header.local;
+    const Item item{task, static_cast<std::uint16_t>(roles.run.slot), false};
+    beat<P>(roles.run.dev->heartbeats[roles.run.worker], WorkerState::slow, item.pack(), now - began_);
+    told_ = now;
+  }
+
+ private:
+  std::uint32_t polls_ = 0, step_ = 0;
+  std::uint64_t began_ = 0, told_ = 0;
+};
+
+}  // namespace flywheel::detail
