@@ -7,7 +7,7 @@
 
 #include "../runtime/dynamic/batch.hpp"
 #include "../runtime/records/task_slot.hpp"
-#include "compiled.cuh"
+#include "compiled/compiled.cuh"
 
 namespace flywheel::detail {
 
@@ -75,7 +75,7 @@ struct CompiledCall {
   const auto all_out = [&] {
     return ptx::mbarrier_test(roles.left, call.runs & 1) && ptx::mbarrier_test(shared.done[call.task_slot], call.done_parity);
   };
-  BareWatch watch;
+  BareRunWatch watch;
   for (std::uint32_t spins = 0; !all_out(); ++spins) {
     if (roles.bare) watch();
     else P::pause(spins);
@@ -269,10 +269,10 @@ class GpuExecutor {
   template <class Slow>
   __device__ void wait_phases(std::uint32_t slot, RunLine& line, Slow&& slow) {
     std::uint64_t start = 0, reported = 0;
-    std::uint32_t step = 0, looks_at = ticks();
+    std::uint32_t step = 0, next_look = ticks();
     for (std::uint32_t spins = 1; !is_done(slot); ++spins) {
-      if (worker_ == 0 && static_cast<std::int32_t>(ticks() - looks_at) >= 0) {
-        looks_at = ticks() + kLastsTicks;
+      if (worker_ == 0 && static_cast<std::int32_t>(ticks() - next_look) >= 0) {
+        next_look = ticks() + kLastsTicks;
         // Relaxed: pairs with the load in GpuBlock::boundary(). Only the value counts.
         ThreadPlatform::block(executor_shared().block.phase_asked).store(asked_of<ThreadPlatform>(line), Order::relaxed);
       }

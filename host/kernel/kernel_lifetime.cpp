@@ -87,7 +87,7 @@ bool KernelLifetime::yield_due(const Lock&, Clock::time_point now) const {
 
 void KernelLifetime::note_call_off(const Lock&, Clock::time_point now) {
   constexpr Clock::duration kLeast = std::chrono::seconds(1), kMost = std::chrono::seconds(32);
-  // Relaxed: pairs with MessageHandler::call_off(); only the number counts.
+  // Relaxed: pairs with Announcer::call_off(); only the number counts.
   const std::uint64_t calls = CpuPlatform::system(*dev_.calls_off).load(Order::relaxed);
   if (calls == calls_off_) return;
   calls_off_ = calls;

@@ -1,5 +1,5 @@
 // Running a compiled schedule: what each worker does with its stream of instructions, on any processor. The roles of a
-// GPU worker (device/control.cuh) and the CPU worker (cpu/compiled.hpp) call these functions: join_compiled(), then
+// GPU worker (device/compiled/control.cuh) and the CPU worker (cpu/compiled.hpp) call these functions: join_compiled(), then
 // follow_stream() with wait_before() and signal_done() for each instruction, leave_compiled() and, on the leader,
 // end_compiled().
 #pragma once

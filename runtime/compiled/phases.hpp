@@ -69,8 +69,8 @@ FLYWHEEL_TASK std::uint32_t asked_of(RunLine& line) {
 template <class P>
 FLYWHEEL_TASK bool cross_boundary(TaskContext& context, PhaseClock& clock, Boundary boundary, std::uint32_t asked) {
   const Outcome outcome = context.outcome;  // plain: written before a barrier of the block
-  // Release fence, for arrive(): what this worker wrote, for the acquire in GridBarrier::wait() of the others. It does
-  // not have to wait for the load above.
+  // Release fence, for arrive(): pairs with the acquire in GridBarrier::wait() of the others; covers what this worker wrote.
+  // It does not have to wait for the load above.
   P::release_fence();
   if (outcome.code || outcome.stop) {
     note_outcome<P>(context, clock);

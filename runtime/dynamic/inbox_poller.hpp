@@ -1,14 +1,14 @@
-// The inbox poller: takes messages from the inbox and has them handled (message_handler.hpp). One warp polls on the GPU
-// (device/kernel.cuh), one thread on the CPU (cpu/entry.hpp).
+// The inbox poller: takes messages from the inbox and admits runs to the workers. One warp polls on the GPU
+// (device/kernel.cuh), one thread on the CPU (cpu/entry.hpp). For the direct slot see records/idle.hpp.
 #pragma once
 
-#include "message_handler.hpp"
+#include "announcer.hpp"
 
 namespace flywheel::detail {
 
 /// Writes the line of a submitted run: the message's first words become its constants, the rest is zeroed, but for the word of
-/// its followers, which a worker that ended the slot's last run may still be about to change. All lanes call; word(i, k) is word
-/// i of the message, the k-th of this lane. One coalesced store on the GPU. Relaxed: after P::converge() the leading lane
+/// its followers, which a worker that ended the slot's last run may still be about to change. All lanes call; word(i, k) is
+/// word i of the message, the k-th of this lane. One coalesced store on the GPU. Relaxed: after P::converge() the leading lane
 /// admits the run (see MessageHandler::admit()), which releases the line.
 template <class P, class Word>
 FLYWHEEL_TASK void open_line(RunLine& line, Word&& word) {
@@ -27,6 +27,106 @@ FLYWHEEL_TASK void store_record(TaskRecord& record, Word&& word) {
     // Relaxed: as in open_line().
     if (i >= kFirst) P::device(words[i - kFirst]).store(word(i, k), Order::relaxed);
 }
+
+/// Handles messages, on one thread. The line of a submitted run is open, and the record that came with it is stored.
+template <class P>
+class MessageHandler {
+ public:
+  FLYWHEEL_TASK MessageHandler(const DeviceState& dev, DirectSlot& direct_slot)
+      : dev_(dev),
+        direct_slot_(direct_slot),
+        announcer_(dev) {}
+
+  /// `last`: no other message has come with this one.
+  FLYWHEEL_TASK void handle(const Message& message, bool last) {
+    const RunConstants run = message.run;  // one copy: the loads of all words overlap
+    switch (static_cast<InboxOp>(run.op)) {
+      case InboxOp::submit:
+        return admit(message, run, last);
+      case InboxOp::cancel:
+        return cancel(run);
+      case InboxOp::park:
+        parking_ = true;
+        return;
+      case InboxOp::suspend:
+        return announcer_.suspend();
+    }
+  }
+
+  /// Admits `count` runs whose first root came with the message: publishes these roots, which are in the buffer, together.
+  FLYWHEEL_TASK void admit_carried(std::uint32_t count, std::uint32_t priority, const std::uint64_t* roots) {
+    announcer_.count_admitted(count);
+    publish_items<P>(dev_, dev_.workers, count, priority, roots);
+  }
+
+  /// True once the host has asked to park and all admitted runs have ended, or the kernel may be suspended. Relaxed: pairs with
+  /// the add in end_run(), which comes after the completion word; only the numbers are compared.
+  FLYWHEEL_TASK bool may_leave() {
+    if (parking_ && P::device(dev_.control->finished.value).load(Order::relaxed) == announcer_.admitted()) return true;
+    return announcer_.may_leave();
+  }
+
+  /// At the begin and the end of a launch, see Announcer.
+  FLYWHEEL_TASK void open() { announcer_.open(); }
+  FLYWHEEL_TASK void close(std::uint64_t next_entry) { announcer_.close(next_entry); }
+
+ private:
+  /// Admits a run: announces a collective one; else delivers its only root over the direct slot or publishes its roots. The
+  /// record that the message carries is a root, and the only one at first.
+  FLYWHEEL_TASK void admit(const Message& message, const RunConstants& constants, bool last) {
+    RunState& run = dev_.runs[constants.slot];
+    announcer_.count_admitted(1);
+    // Relaxed: pairs with the arrivals in arrive_sink(); the roots or the direct slot's item release it.
+    P::device(run.outstanding).store(constants.sinks, Order::relaxed);
+    if (constants.param_bytes) copy_params(run, message, constants);
+    if (constants.flags & kFollows && waits_or_fails<P>(dev_, message)) return;
+    if (constants.flags & kAllWorkers) return announcer_.announce(run, constants.slot);
+    const bool has_inline_root = constants.flags & kInlineRoot;
+    const std::uint64_t root = only_root(dev_, constants);
+    if ((has_inline_root || constants.root_count == 1) && offer_directly<P>(direct_slot_, root, constants, message)) {
+      if (last) wait_for_direct_worker();
+    } else if (has_inline_root) {
+      publish_items<P>(dev_, dev_.workers, 1, constants.priority, &root);
+    } else {
+      publish_roots<P>(dev_, dev_.workers, message.run);
+    }
+  }
+
+  /// Stops polling after a run went out over the direct slot, until the worker of this block waits there again, or for
+  /// 2 us. A poll under way across PCIe holds up the fence with which that worker publishes its result (by 1 us,
+  /// measured on an H200).
+  FLYWHEEL_TASK void wait_for_direct_worker() const {
+    constexpr std::uint64_t kLongestNs = 2000;
+    const std::uint64_t begin = P::now_ns();
+    // Relaxed: pairs with the release store in IdleSlot::enroll(). Only the moment matters; offer_directly() acquires.
+    for (std::uint32_t spins = 0; P::block(direct_slot_.waiting).load(Order::relaxed) == 0; ++spins)
+      if (spins % 8 == 7 && P::now_ns() - begin > kLongestNs) return;
+  }
+
+  /// Copies the run's parameters: from the message, or from host memory if they are too long for it. Plain: Inbox::read()
+  /// has acquired the source, and admitting the run releases the copy.
+  FLYWHEEL_TASK void copy_params(RunState& run, const Message& message, const RunConstants& constants) const {
+    const unsigned char* from = constants.param_bytes <= most_carried(constants.flags)
+                                    ? message.carried
+                                    : dev_.params + std::size_t{constants.slot} * kParamBytes;
+    const auto* words = reinterpret_cast<const std::uint64_t*>(from);
+    auto* to = reinterpret_cast<std::uint64_t*>(run.params);
+    for (std::uint32_t i = 0; i < (constants.param_bytes + 7) / 8; ++i) to[i] = words[i];
+  }
+
+  FLYWHEEL_TASK void cancel(const RunConstants& cancelled) const {
+    RunLine& line = dev_.runs[cancelled.slot].line;
+    // A cancellation that comes late meets a newer generation and does nothing.
+    // Relaxed: pairs with the loads in BlockCore::cancelled(), copy_line(), complete_run(), asked_of() and signal_done().
+    // Only the value counts.
+    if (line.constants.generation == cancelled.generation) P::device(line.cancelled).store(1, Order::relaxed);
+  }
+
+  const DeviceState& dev_;
+  DirectSlot& direct_slot_;
+  Announcer<P> announcer_;
+  bool parking_ = false;
+};
 
 /// Most messages that one poll takes: for a warp a single trip, for a thread so many loads more.
 template <class P>
@@ -99,7 +199,7 @@ class InboxPoller {
       take_inline_roots(mine, alike);
       note_taken(alike);
     } else {
-      take_in_turn(lay_out(mine, arrived));
+      take_in_turn(store_messages(mine, arrived));
     }
     return arrived;
   }
@@ -121,7 +221,7 @@ class InboxPoller {
 
   /// Lays messages out in the buffer. Returns how many of them.
   template <std::uint32_t kCount>
-  FLYWHEEL_TASK std::uint32_t lay_out(const std::uint32_t (&mine)[kCount][kWordsEach], std::uint32_t arrived) {
+  FLYWHEEL_TASK std::uint32_t store_messages(const std::uint32_t (&mine)[kCount][kWordsEach], std::uint32_t arrived) {
     constexpr std::uint32_t kMost = kCount < PollerBuffer::kMessages ? kCount : PollerBuffer::kMessages;
     for_constants<kMost>([&](auto e) {
       auto* words = reinterpret_cast<std::uint32_t*>(&buffer_.messages[e]);
@@ -163,7 +263,7 @@ class InboxPoller {
   template <std::uint32_t kCount>
   FLYWHEEL_TASK void take_inline_roots(const std::uint32_t (&mine)[kCount][kWordsEach], std::uint32_t count) {
     const std::uint32_t priority = Inbox<P>::word(mine[0], offsetof(RunConstants, priority));
-    P::converge();  // as in lay_out()
+    P::converge();  // as in store_messages()
     for_constants<kCount>([&](auto e) {
       if (e >= count) return;
       const std::uint32_t slot = Inbox<P>::word(mine[e], offsetof(RunConstants, slot));

@@ -19,7 +19,7 @@ struct Broadcast {
 template <class P>
 FLYWHEEL_TASK Broadcast read_broadcast(const DeviceState& dev) {
   // All relaxed: hints. What they lead to is acquired where it is taken: a task in Queue::pop(), roots in take_roots(),
-  // a collective run in WorkFinder::take_announcement(). They pair with MessageHandler::post(), with report_wait() and the
+  // a collective run in WorkFinder::take_announcement(). They pair with Announcer::post(), with report_wait() and the
   // host's abort, and with Queue::push(), open_roots() and close_roots().
   BroadcastWords& words = dev.control->broadcast;
   const std::uint64_t announcement = P::device(words.announcement).load(Order::relaxed);

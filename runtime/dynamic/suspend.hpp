@@ -30,10 +30,10 @@ FLYWHEEL_TASK bool is_suspension(RunLine& line, bool end_of_pass) {
 }
 
 /// Counts a collective run that has ended or was suspended. The same thread calls it before complete_run().
-/// `order`: relaxed at an end; a suspension releases what the run's next part needs to MessageHandler::call_off().
+/// `order`: relaxed at an end; a suspension releases what the run's next part needs to Announcer::call_off().
 template <class P>
 FLYWHEEL_TASK void leave_collective(const DeviceState& dev, Order order = Order::relaxed) {
-  // Relaxed at an end: pairs with the load in MessageHandler::is_collective_live(); only the number counts. In case of an
+  // Relaxed at an end: pairs with the load in Announcer::is_collective_live(); only the number counts. In case of an
   // end the poller sees it before it reads the next message for that slot: the release in end_run() and the host pass it on.
   // So no run that has taken the slot since is asked to suspend itself.
   P::device(dev.control->collective_ends.value).add(1, order);
@@ -56,7 +56,7 @@ template <class P>
 FLYWHEEL_COLD void wait_for_assembly(const DeviceState& dev, std::uint64_t announcement) {
   const auto assembled = P::device(dev.control->assembled.value);
   for (bool counted = false; !counted;) {
-    // Relaxed, both: pair with the accesses in MessageHandler::have_assembled(); only the number counts. A worker that comes
+    // Relaxed, both: pair with the accesses in Announcer::have_assembled(); only the number counts. A worker that comes
     // late finds another epoch: nobody counts on it.
     const std::uint64_t word = assembled.load(Order::relaxed);
     if (word >> 32 != announcement_epoch(announcement)) return;

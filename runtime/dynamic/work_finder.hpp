@@ -156,7 +156,7 @@ class WorkFinder {
   /// Notes what was announced: a collective run, or the end of this launch. The worker has no local work then. False if all
   /// are called together to leave, then another announcement follows; or if that is called off.
   FLYWHEEL_TASK bool take_announcement(Found& seen) {
-    // Acquire: pairs with the release in MessageHandler::post(). The line and state of the run go with it.
+    // Acquire: pairs with the release in Announcer::post(). The line and state of the run go with it.
     const std::uint64_t announcement = P::device(dev_.control->broadcast.announcement).load(Order::acquire);
     work_.epoch = announcement_epoch(announcement);
     phased_run_ = static_cast<std::uint16_t>(announcement_run(announcement));

@@ -105,7 +105,7 @@ struct DeviceState {
   std::uint32_t page_ticks;       // least ticks of the worker's clock between two page fetches; 0: no limit
   std::uint32_t bulk_copies;      // 0: pages are fetched with cp.async, as on GPUs before Hopper
   std::uint64_t assembly_ns;      // for which workers wait for each other to leave, see suspend.hpp
-  std::uint64_t check_ns;         // limit of block.spin() in checked runs, see device/checked.cuh; 0: not checked
+  std::uint64_t check_ns;         // limit of block.spin() in checked runs, see device/compiled/checked.cuh; 0: not checked
 
   // Device memory.
   ControlWords* control;

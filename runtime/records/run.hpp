@@ -75,14 +75,13 @@ struct ResumePoint {
 /// One cache line with the constants and the words that a worker reads before it starts a task.
 struct alignas(128) RunLine {
   RunConstants constants;
-  std::uint32_t cancelled;  // set by the inbox poller
-  std::uint32_t stop;       // StopBits; non-zero in a dynamic run: no further iteration runs
-  std::uint32_t iteration;  // from 0
-  std::uint32_t suspended;  // 1: a collective run that goes on at `resume` when it is announced again
-  std::uint64_t fault;      // {code:32 | local task + 1:32} of the first failure; 0 if none
-  std::uint64_t
-      barrier_base;    // collective runs: the word of the grid barrier when the run began, see MessageHandler::announce()
-  ResumePoint resume;  // of a collective run; {0, 0} in one that was not suspended
+  std::uint32_t cancelled;     // set by the inbox poller
+  std::uint32_t stop;          // StopBits; non-zero in a dynamic run: no further iteration runs
+  std::uint32_t iteration;     // from 0
+  std::uint32_t suspended;     // 1: a collective run that goes on at `resume` when it is announced again
+  std::uint64_t fault;         // {code:32 | local task + 1:32} of the first failure; 0 if none
+  std::uint64_t barrier_base;  // collective runs: the word of the grid barrier when the run began, see Announcer::announce()
+  ResumePoint resume;          // of a collective run; {0, 0} in one that was not suspended
   std::uint64_t reserved[2];
   std::uint64_t followers;  // see followers_word(). Its generations count on from run to run in the slot
 };

@@ -70,7 +70,8 @@ struct Schedule {
   std::uint32_t counter_count;
   std::uint32_t sinks;   // arrivals at the gate in a pass
   std::uint32_t leader;  // the worker that notifies the host; it has a sink
-  std::uint32_t bare;    // 1: no task has parts or operands, and none is early; a GPU runs it as a bare run, device/bare.cuh
+  std::uint32_t
+      bare;  // 1: no task has parts or operands, and none is early; a GPU runs it as a bare run, device/compiled/bare.cuh
 };
 
 inline constexpr std::uint32_t kCounterStride = 16;  // words from one counter to the next

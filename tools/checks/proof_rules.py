@@ -6,12 +6,13 @@ from source_text import LIBRARY, blank, files, is_cpp, read, room_of
 
 # Headers that are tested by the name of what they take part in, and where.
 TESTED_IN = {
-    "device/control.cuh": "tests/runtime/test_kernel_compiled.cpp",
+    "device/compiled/bare.cuh": "tests/runtime/test_kernel_compiled.cpp",
+    "device/compiled/control.cuh": "tests/runtime/test_kernel_compiled.cpp",
     "device/group.cuh": "tests/device/test_racecheck.cu",
-    "device/handoff.cuh": "tests/runtime/test_kernel_checked.cpp",
-    "device/load.cuh": "tests/runtime/test_kernel_operands.cpp",
-    "device/page.cuh": "tests/runtime/test_kernel_operands.cpp",
-    "device/parts.cuh": "tests/runtime/test_kernel_early.cpp",
+    "device/compiled/handoff.cuh": "tests/runtime/test_kernel_checked.cpp",
+    "device/compiled/load.cuh": "tests/runtime/test_kernel_operands.cpp",
+    "device/compiled/page.cuh": "tests/runtime/test_kernel_operands.cpp",
+    "device/compiled/parts.cuh": "tests/runtime/test_kernel_early.cpp",
     "device/ptx.cuh": "tests/device/test_litmus.cu",
     "host/base/back_off.hpp": "tests/host/test_when.cpp",
     "host/base/cuda_error.hpp": "tests/host/test_engine.cu",
@@ -29,6 +30,7 @@ TESTED_IN = {
     "host/single/single_tasks.hpp": "tests/host/test_single.cpp",
     "host/tasks/record_list.hpp": "tests/host/test_chunk_pool.cpp",
     "runtime/base/constants.hpp": "tests/runtime/test_inbox.cpp",
+    "runtime/dynamic/announcer.hpp": "tests/runtime/test_inbox_poller.cpp",
     "runtime/base/global_word.hpp": "tests/device/test_litmus.cu",
     "runtime/dynamic/suspend.hpp": "tests/host/test_yield.cpp",
     "runtime/dynamic/local_work.hpp": "tests/runtime/test_work_finder.cpp",

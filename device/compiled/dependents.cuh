@@ -2,7 +2,7 @@
 // and fills them once the task's predecessors have ended. load.cuh includes it.
 #pragma once
 
-#include "../runtime/dynamic/task_list.hpp"
+#include "../../runtime/dynamic/task_list.hpp"
 #include "page.cuh"
 
 namespace flywheel::detail {

@@ -2,7 +2,7 @@
 // PlainParts, which names the types. compiled.cuh includes it; checked.cuh has the same for checked runs.
 #pragma once
 
-#include "../runtime/dynamic/task_list.hpp"
+#include "../../runtime/dynamic/task_list.hpp"
 #include "handoff.cuh"
 #include "page.cuh"
 

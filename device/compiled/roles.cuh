@@ -14,9 +14,9 @@
 // before it arrives is visible to the role that sees the phase complete.
 #pragma once
 
-#include "../runtime/compiled/compiled.hpp"
-#include "../runtime/records/trace.hpp"
-#include "block.cuh"
+#include "../../runtime/compiled/compiled.hpp"
+#include "../../runtime/records/trace.hpp"
+#include "../block.cuh"
 
 namespace flywheel::detail {
 

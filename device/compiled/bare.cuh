@@ -10,12 +10,14 @@
 // compiled.cuh includes it; the control thread only watches.
 #pragma once
 
-#include "../runtime/dynamic/task_list.hpp"
+#include "../../runtime/dynamic/task_list.hpp"
 #include "control.cuh"
 
 namespace flywheel::detail {
 
-/// Initialises the barriers of a bare run, as init_roles() does those of the others.
+/// Initialises the barriers of a bare run. Called by one thread of the block while no role is in a run. As with init_roles(),
+/// the other threads see the plain stores through __syncthreads() in prepare() (`first`), or through the arrivals on `full`
+/// and `begin` in control_compiled_run().
 __device__ inline void init_bare(RolesShared& roles, bool first) {
   for (std::uint32_t s = 0; s < kRoleSlots; ++s) {
     if (!first) ptx::mbarrier_invalidate(roles.bare_ready[s]), ptx::mbarrier_invalidate(roles.bare_free[s]);
@@ -86,14 +88,14 @@ class BareFollower {
       : roles_(roles),
         run_(roles.run),
         dev_(dev),
-        writer_(run_.traced && leads() ? dev.trace : TraceBuffers{}, run_.worker, TraceRole::control) {}
+        writer_(run_.traced && leader() ? dev.trace : TraceBuffers{}, run_.worker, TraceRole::control) {}
 
   __device__ void operator()() {
-    if (run_.traced && leads()) close_others();
+    if (run_.traced && leader()) close_others();
     for (std::uint64_t n = 0; n < kAhead; ++n) fetch(n);
     const StreamEnd end = follow();
     ptx::wait_copies<0>();
-    if (leads()) roles_.bare_end = end;  // the arrival on `left` releases it
+    if (leader()) roles_.bare_end = end;  // the arrival on `left` releases it
     const std::uint64_t last = number_;
     command(RoleCommand::leave, false);
     // Each phase of an mbarrier is observed: compute-sanitizer's synccheck asks for that. An abort ends these waits.
@@ -102,7 +104,7 @@ class BareFollower {
   }
 
  private:
-  __device__ static bool leads() { return threadIdx.x % 32 == 0; }
+  __device__ static bool leader() { return threadIdx.x % 32 == 0; }
 
   /// As follow_stream() does for one thread.
   __device__ StreamEnd follow() {
@@ -121,7 +123,7 @@ class BareFollower {
 
   __device__ BarrierResult wait_at_gate(std::uint32_t pass) {
     std::uint32_t result = 0;
-    if (leads()) {
+    if (leader()) {
       const std::uint64_t begin = writer_.now();
       const auto idle = [] { return true; };  // the compute warps may still run tasks
       result = static_cast<std::uint32_t>(detail::wait_at_gate<P>(run_, pass, idle));
@@ -138,7 +140,7 @@ class BareFollower {
     __syncwarp();  // each lane sees what the others have copied
     RoleSlot& slot = roles_.slots[number_ % kRoleSlots];
     const Instruction& instruction = slot.instruction;
-    if (leads()) {
+    if (leader()) {
       roles_.stepping = static_cast<std::uint32_t>(number_);
       prepare(slot, pass);
     }
@@ -152,8 +154,8 @@ class BareFollower {
     return true;
   }
 
-  /// Waits until the compute warps are through with the slot into which the next fetch goes. No time limit: the watchdog has one
-  /// for bodies. False if the runtime was aborted.
+  /// Waits until the compute warps are through with the slot into which the next fetch goes. No time limit: the watchdog has
+  /// one for bodies. False if the runtime was aborted.
   __device__ bool make_room() { return number_ < kAhead || is_free(number_ - kAhead); }
   __device__ bool is_free(std::uint64_t n) const {
     // Acquire, block scope: pairs with the arrivals in compute_bare(); their accesses to the slot come before the next copy.
@@ -184,7 +186,7 @@ class BareFollower {
   /// Gives the current instruction its command. `failed`: a task before it has failed.
   __device__ void command(RoleCommand what, bool failed) {
     __syncwarp();  // the one arrival releases what all lanes have copied and acquired
-    if (leads()) {
+    if (leader()) {
       RoleSlot& slot = roles_.slots[number_ % kRoleSlots];
       slot.command = what;
       slot.before_failed = failed;
@@ -236,7 +238,7 @@ template <class List>
     failed |= slot.before_failed;
     const bool runs = command == RoleCommand::run && !failed;
     if (runs) {
-      // Relaxed, here and below: pairs with BareWatch, which only compares steps.
+      // Relaxed, here and below: pairs with BareRunWatch, which only compares steps.
       if (shows) P::block(roles.bare_step).store(2 * n + 1, Order::relaxed);
       if (first && roles.run.traced) [[unlikely]]
         roles.body_began = roles.writer.now();
@@ -261,7 +263,7 @@ template <class List>
 }
 
 /// The control thread's watch over a bare run: reports a body each time that it has run for a further kSlowTaskNs.
-class BareWatch {
+class BareRunWatch {
   using P = ThreadPlatform;
 
  public:
