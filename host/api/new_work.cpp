@@ -23,17 +23,6 @@ BatchBlocks::Block take_block(Core& core, Priority priority) {
   }
 }
 
-/// The graph of a run that begins with a task in its message.
-std::shared_ptr<LoadedGraph> graph_of_message(const DeviceState& dev, std::uint32_t tasks, std::uint32_t result_bytes) {
-  auto graph = std::make_shared<LoadedGraph>(nullptr);
-  graph->dev = &dev;
-  graph->task_count = graph->constants.sinks = tasks;
-  graph->result_bytes = result_bytes;
-  graph->free_banks = {0};
-  graph->constants.flags = kRootsUniform | kRootsDense | kInlineRoot;
-  return graph;
-}
-
 /// The graph of a part: its tasks are independent, and its first task is the library's own, see runtime/dynamic/batch.hpp.
 std::shared_ptr<LoadedGraph> graph_of(const DeviceState& dev, const BatchBlocks::Block& block, std::size_t first,
                                       std::uint32_t count, std::uint32_t result_bytes) {
@@ -44,23 +33,12 @@ std::shared_ptr<LoadedGraph> graph_of(const DeviceState& dev, const BatchBlocks:
   return graph;
 }
 
-std::unique_ptr<TaskRecord> fetch_task(const BatchBlocks::Block& block, std::uint32_t count) {
-  auto record = std::make_unique<TaskRecord>();
-  record->header.type = kFetchBatchType;
-  record->header.priority = static_cast<std::uint8_t>(Priority::inherit);
-  record->header.result_offset = kNoResult;
-  record->header.local = kNoLocal;
-  const FetchBatch batch{block.records, block.first, count};
-  std::memcpy(record->args, &batch, sizeof(batch));
-  return record;
-}
-
 Part open_part(Core& core, std::size_t first, std::uint32_t count, std::uint32_t result_bytes, Priority priority) {
   const BatchBlocks::Block block = take_block(core, priority);
   std::shared_ptr<void> holds(nullptr, [&blocks = core.batch_blocks, block](void*) { blocks.give_back(block); });
   auto run = std::make_shared<RunRecord>(graph_of(core.memory.dev(), block, first, count, result_bytes));
   run->priority = static_cast<std::uint32_t>(priority == Priority::inherit ? Priority::normal : priority);
-  run->root = fetch_task(block, count);
+  run->root = std::make_unique<TaskRecord>(fetch_task({block.records, block.first, count}));
   run->holds = std::move(holds);
   return {block, std::move(run)};
 }
@@ -89,8 +67,7 @@ std::shared_ptr<SingleTask> Runtime::submit_single(TaskRecord& record, std::type
   return core.dispatcher.submit(record, type, priority);
 }
 
-std::shared_ptr<RunRecord> Runtime::submit_follower(TaskRecord& record, std::type_index type, std::uint32_t result_bytes,
-                                                    const AfterRuns& after, Priority priority) {
+std::shared_ptr<RunRecord> Runtime::run_of(TaskRecord& record, std::type_index type, std::uint32_t result_bytes) {
   Core& core = *this->core();
   const DeviceState& dev = core.memory.dev();
   if (result_bytes > dev.result_bytes)
@@ -98,14 +75,12 @@ std::shared_ptr<RunRecord> Runtime::submit_follower(TaskRecord& record, std::typ
   record.header.type = core.batch_blocks.type_index(type);
   record.header.priority = static_cast<std::uint8_t>(Priority::inherit);
   auto graph = graph_of_message(dev, 1, result_bytes);
+  graph->core = this->core();  // for its listeners
   graph->single = true;
   graph->types = {type};
   graph->constants.root_count = 1;
   auto run = std::make_shared<RunRecord>(std::move(graph));
   run->root = std::make_unique<TaskRecord>(record);
-  apply(*run, priority);
-  apply(*run, after);
-  start(run);
   return run;
 }
 

@@ -21,6 +21,9 @@ namespace flywheel {
 namespace detail {
 class Engine;
 struct KernelEntry;
+/// A run option that a task without a graph may have.
+template <class T>
+concept OptionOfTask = std::is_same_v<T, Priority> || std::is_same_v<T, AfterRuns> || std::is_same_v<T, Notify>;
 }  // namespace detail
 
 /// A run option: how often the run repeats the graph, in a loop on the device. repeat(n) makes n passes;
@@ -139,11 +142,17 @@ class Runtime {
     detail::TaskRecord record = record_of(task, kResultInCompletion);
     return {core(), submit_single(record, typeid(Task), priority)};
   }
-  /// The same for a task that starts when what after() names has ended: rt.submit(Square{3.f}, after(run, future)).
-  template <detail::Submittable Task>
-  Future<detail::ResultOf<Task>> submit(const Task& task, const AfterRuns& after, Priority priority = Priority::normal) {
+  /// The same with run options, in any order: for a task that starts when what after() names has ended, or that comes out of a
+  /// queue when it has: rt.submit(Square{3.f}, after(run, future), notify(queue, 7)). It is a run of its own.
+  template <detail::Submittable Task, detail::OptionOfTask First, detail::OptionOfTask... Others>
+  requires(!std::is_same_v<First, Priority> || sizeof...(Others) > 0)
+  Future<detail::ResultOf<Task>> submit(const Task& task, const First& first, const Others&... others) {
     detail::TaskRecord record = record_of(task, 0);
-    return {core(), submit_follower(record, typeid(Task), sizeof_result<Task>(), after, priority)};
+    std::shared_ptr<detail::RunRecord> run = run_of(record, typeid(Task), sizeof_result<Task>());
+    apply(*run, first);
+    (apply(*run, others), ...);
+    start(run);
+    return {core(), std::move(run)};
   }
   /// Submits tasks of one type without a graph: no load, and no limit to their number. Returns when the last of them is on
   /// its way; while all blocks are in use it waits for tasks to end. Tasks of a higher priority run first. Throws GraphError
@@ -244,8 +253,7 @@ class Runtime {
   }
 
   const std::shared_ptr<detail::Core>& core() const;
-  std::shared_ptr<detail::RunRecord> submit_follower(detail::TaskRecord& record, std::type_index type,
-                                                     std::uint32_t result_bytes, const AfterRuns& after, Priority priority);
+  std::shared_ptr<detail::RunRecord> run_of(detail::TaskRecord& record, std::type_index type, std::uint32_t result_bytes);
   std::shared_ptr<detail::SingleTask> submit_single(detail::TaskRecord& record, std::type_index type, Priority priority);
   void check_buffer(std::type_index type, std::size_t task, const char* name, const void* pointer) const;
   void submit_parts(detail::BatchParts& batch, std::type_index type, std::uint32_t result_bytes, std::size_t count,

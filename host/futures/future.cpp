@@ -10,6 +10,18 @@ namespace flywheel::detail {
 
 namespace {
 using Clock = std::chrono::steady_clock;
+
+/// A run that does nothing, but after the task.
+std::shared_ptr<RunRecord> run_after(const std::shared_ptr<Core>& core, const std::shared_ptr<SingleTask>& task) {
+  auto graph = graph_of_message(core->memory.dev(), 1, 0);
+  graph->core = core;  // for its listener
+  graph->types = {task->type};
+  auto run = std::make_shared<RunRecord>(std::move(graph));
+  run->root = std::make_unique<TaskRecord>(fetch_task({nullptr, 0, 0}));
+  run->before = std::make_unique<RunsBefore>();
+  run->before->singles.push_back(task);
+  return run;
+}
 }  // namespace
 
 void FutureBase::require_task() const {
@@ -48,6 +60,25 @@ void FutureBase::cancel() {
   require_task();
   if (run_) core_->dispatcher.cancel(run_);
   else core_->dispatcher.cancel(*task_);
+}
+
+void FutureBase::add_callback(std::shared_ptr<Callback> callback) {
+  require_task();
+  if (run_) return Run(core_, run_).add_callback(std::move(callback));
+  auto run = run_after(core_, task_);
+  if (!done()) {
+    run->add_listener(core_->callbacks.listener(callback));
+    RunRecord::let_listen(run);
+    try {
+      return core_->dispatcher.submit(run);
+    } catch (const UsageError&) {  // the runtime was shut down: so the task has ended, or will at once
+      wait_until(Clock::time_point::max());
+      run = run_after(core_, task_);
+    }
+  }
+  run->before.reset();
+  run->phase.store(RunPhase::done, std::memory_order_release);  // pairs with the acquire loads by whoever is told
+  core_->callbacks.listener(std::move(callback)).end(run);
 }
 
 const unsigned char* FutureBase::result() {

@@ -26,26 +26,6 @@ namespace detail {
 struct Core;
 struct RunRecord;
 struct RunWaits;
-
-/// A function of the program that is called when a run has ended.
-class Callback {
- public:
-  Callback() = default;
-  virtual ~Callback() = default;
-  Callback(const Callback&) = delete;
-  Callback& operator=(const Callback&) = delete;
-  virtual void call(Run& run) = 0;
-};
-
-template <class F>
-class CallbackOf final : public Callback {
- public:
-  explicit CallbackOf(F function) : function_(std::move(function)) {}
-  void call(Run& run) override { function_(run); }
-
- private:
-  F function_;
-};
 }  // namespace detail
 
 /// Copies refer to the same run. The run continues when the last of them is gone. Different copies may be used by

@@ -32,7 +32,9 @@ FLYWHEEL_TASK void copy_batch(const FetchBatch& batch, TaskRecord* records, Bloc
 /// The body of that task.
 template <class Block>
 FLYWHEEL_COLD void fetch_batch(const TaskRecord& record, Block& block) {
-  copy_batch(*reinterpret_cast<const FetchBatch*>(record.args), block.records(), block);
+  const FetchBatch& batch = *reinterpret_cast<const FetchBatch*>(record.args);
+  if (batch.count == 0) return;  // of a run that only follows others
+  copy_batch(batch, block.records(), block);
   block.sync();  // publish_own_roots() releases what all threads wrote
   if (block.leader()) block.publish_own_roots();
 }

@@ -148,3 +148,25 @@ TEST_CASE("co_await of an empty run says so") {
   }(text);
   check_says(text, {"Run is empty"});
 }
+
+TEST_CASE("co_await of a single task gives its result, here or on an executor, or throws") {
+  std::atomic<std::uint64_t> sum{0};
+  std::atomic<int> ended{0};
+  Loop loop;
+  const auto add = [](std::uint32_t x, Loop& elsewhere, std::atomic<std::uint64_t>& to, std::atomic<int>& over) -> Detached {
+    to += co_await bench().runtime.submit(Square{x});
+    to += co_await resume_on([&](std::coroutine_handle<> coroutine) { elsewhere.post(coroutine); },
+                             bench().runtime.submit(Square{x}));
+    try {
+      co_await bench().runtime.submit(Fail{9, 0});
+    } catch (const RunError&) {
+      ++over;
+    }
+  };
+  for (std::uint32_t x = 0; x < 100; ++x) add(x, loop, sum, ended);
+  REQUIRE(eventually([&] {
+    loop.run_one();
+    return ended == 100;
+  }));
+  CHECK(sum == 2 * 328350);
+}

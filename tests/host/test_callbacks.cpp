@@ -148,3 +148,47 @@ TEST_CASE("many threads add callbacks to runs in every state") {
   for (std::thread& thread : threads) thread.join();
   CHECK(eventually([&] { return calls == kThreads * kEach; }));
 }
+
+TEST_CASE("the end of a single task is called, however it ends, with its future") {
+  Bench bench(on_cpu(1));
+  std::atomic<std::uint64_t> sum{0};
+  std::atomic<int> ended{0}, failed{0};
+  const auto note = [&](Future<std::uint64_t>& future) {
+    sum += future.get();
+    ++ended;
+  };
+  const auto note_status = [&](auto& future) {
+    failed += future.done() && future.status() != Status::ok;
+    ++ended;
+  };
+  for (std::uint32_t x = 0; x < 100; ++x) bench.runtime.submit(Square{x}).on_done(note);
+  bench.runtime.submit(Square{1000}, Priority::high, after(bench.runtime.submit(Square{1}))).on_done(note);
+  REQUIRE(eventually([&] { return ended == 101; }));
+  CHECK(sum == 328350 + 1000000);
+
+  Future<std::uint64_t> over = bench.runtime.submit(Square{2});
+  over.wait();
+  over.on_done(note);
+  bench.runtime.submit(Fail{7, 0}).on_done(note_status);
+  Future<void> gate = bench.runtime.submit(Gate{bench.at(0), bench.at(1)}), behind = bench.runtime.submit(Count{bench.at(2)});
+  behind.on_done(note_status);
+  gate.on_done(note_status);
+  behind.cancel();
+  bench.put(1, 1);
+  REQUIRE(eventually([&] { return ended == 105; }));
+  CHECK(failed == 2);  // the task that fails and the one that was cancelled
+  CHECK(bench.get(2) == 0);
+}
+
+TEST_CASE("shutdown() calls the ends of single tasks; one that is asked for later is called at once") {
+  Bench bench(on_cpu(1));
+  std::atomic<int> ended{0};
+  const auto note = [&](Future<void>&) { ++ended; };
+  Future<void> count = bench.runtime.submit(Count{bench.at(2)});
+  count.on_done(note);
+  bench.runtime.shutdown();
+  CHECK(ended == 1);
+  count.on_done(note);
+  CHECK(eventually([&] { return ended == 2; }));
+  CHECK_THROWS_AS(Future<void>().on_done(note), UsageError);
+}

@@ -177,3 +177,17 @@ TEST_CASE("many threads submit, and many take") {
   CHECK(sum == all * (all - 1) / 2);
   CHECK(wrong == 0);
 }
+
+TEST_CASE("single tasks come out of the queue, too, with their tags") {
+  Bench bench(on_cpu());
+  CompletionQueue queue;
+  std::vector<Future<std::uint64_t>> futures;
+  for (std::uint32_t x = 0; x < 50; ++x) futures.push_back(bench.runtime.submit(Square{x}, notify(queue, x)));
+  std::vector<int> seen(50);
+  while (const auto one = queue.next_finished()) {
+    ++seen[one->tag];
+    CHECK(futures[one->tag].done());
+    CHECK(futures[one->tag].get() == one->tag * one->tag);
+  }
+  CHECK(seen == std::vector<int>(50, 1));
+}
