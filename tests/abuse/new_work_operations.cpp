@@ -69,6 +69,14 @@ void start_mixed(Actor& actor, Room& room, WorkCase& one) {
   one.mixed = room.runtime.submit_batch(tasks, some_priority(actor));
 }
 
+void call_at_end(const Fate& fate, Future<std::uint64_t> future) {
+  tries(fate, "on_done() of a task", [&] {
+    future.on_done([](Future<std::uint64_t>& ended) {
+      if (!ended.done()) finding("a task whose end was told is not done");
+    });
+  });
+}
+
 void start(Actor& actor, Kind kind, std::uint32_t tasks, void (*start_it)(Actor&, Room&, WorkCase&)) {
   const auto room = some_room(actor);
   if (!room) return;
@@ -77,8 +85,9 @@ void start(Actor& actor, Kind kind, std::uint32_t tasks, void (*start_it)(Actor&
   actor.journal.note(" %u, %s %u at %u, by %u", tasks, kSpecialNames[static_cast<int>(spec.special)], spec.argument, spec.at,
                      room->fate->number);
   const WaitsOn waits(actor.journal, room->fate);
-  if (tries(*room->fate, "submit() of tasks", [&] { start_it(actor, *room, *one); }))
-    actor.stage.works.put(actor.dice.below(kWorks), std::move(one));
+  if (!tries(*room->fate, "submit() of tasks", [&] { start_it(actor, *room, *one); })) return;
+  if (kind == Kind::single && actor.dice.one_in(3)) call_at_end(*room->fate, one->future);
+  actor.stage.works.put(actor.dice.below(kWorks), std::move(one));
 }
 
 /// Calls `f` with what stands for the work: a Future, a Batch or a MixedBatch.
@@ -137,6 +146,7 @@ void misuse_empty() {
   refuses<UsageError>("done() of an empty future", words, [&] { empty.done(); });
   refuses<UsageError>("status() of an empty future", words, [&] { empty.status(); });
   refuses<UsageError>("cancel() of an empty future", words, [&] { empty.cancel(); });
+  refuses<UsageError>("on_done() of an empty future", words, [&] { empty.on_done([](auto&) {}); });
   Batch<int> none;
   if (!none.done() || none.size() || none.status() != Status::ok) finding("a batch without tasks is not done");
   refuses<UsageError>("get() of an empty batch", {"no task 0"}, [&] { none.get(0); });
