@@ -130,7 +130,7 @@ class GpuBlock : public BlockCore<ThreadPlatform, List>, public ComputeThreads {
   __device__ bool boundary(Boundary kind) {
     sync();
     if (shows_steps()) show_step(clock_.end_step());  // a worker at the grid barrier is not stalled
-    // Relaxed: pairs with GpuExecutor::wait_phases().
+    // Relaxed: pairs with control_phased_run().
     if (leader() && !cross_boundary<P>(*this->context_, clock_, kind, P::block(shared_->phase_asked).load(Order::relaxed)))
       shared_->ends = true;
     sync();
@@ -147,7 +147,7 @@ class GpuBlock : public BlockCore<ThreadPlatform, List>, public ComputeThreads {
     sync();  // all threads have ended their use of phase_record and scratch
     const auto* from = reinterpret_cast<const std::uint32_t*>(&record);
     auto* to = reinterpret_cast<std::uint32_t*>(&shared_->phase_record);
-    // Relaxed: sync() below orders it for this block. Pairs with the load in GpuExecutor::wait_phases(), for reports.
+    // Relaxed: sync() below orders it for this block. Pairs with the load in control_phased_run(), for reports.
     if (rank() < 32) P::block(to[rank()]).store(from[rank()], Order::relaxed);
     if (leader()) {
       note_outcome<P>(*this->context_, clock_);
@@ -171,7 +171,7 @@ class GpuBlock : public BlockCore<ThreadPlatform, List>, public ComputeThreads {
   __device__ void begin_step() {
     if (shows_steps()) show_step(clock_.begin_step());
   }
-  /// Relaxed: pairs with the load in GpuExecutor::wait_phases(), which only compares steps.
+  /// Relaxed: pairs with the load in control_phased_run(), which only compares steps.
   __device__ void show_step(std::uint32_t step) const { P::block(shared_->phase_step).store(step, Order::relaxed); }
 
   unsigned char* scratch_;

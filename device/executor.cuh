@@ -6,84 +6,9 @@
 #pragma once
 
 #include "../runtime/dynamic/batch.hpp"
-#include "../runtime/records/task_slot.hpp"
-#include "compiled/compiled.cuh"
+#include "collective.cuh"
 
 namespace flywheel::detail {
-
-/// What the compute warps do with a task slot.
-enum class Command : std::uint32_t { task, phased, compiled, leave };
-
-/// The record that fetch_direct() left in a task slot; kNoRecord if fetch() has used the slot since.
-struct SlotTag {
-  std::uint32_t record;
-  std::uint32_t serial;
-};
-
-/// Shared memory of a worker outside compiled runs. Plain members are ordered by `full` and `done`, unless noted.
-struct ExecutorShared {
-  DeviceState dev;  // a copy for the bodies
-  TaskSlot task_slots[2];
-  TaskContext contexts[2];
-  SlotTag tags[2];
-  Command commands[2];
-  PhasesEnd phases_end;  // of the last phased run; by the compute warps, before `done`
-  std::uint64_t full[2];
-  std::uint64_t done[2];
-  BlockShared block;
-  LocalWork work;
-  DirectSlot direct_slot;
-};
-
-/// The block's one copy. It is found by name, not by reference, so that the compiler knows that it is shared memory.
-__device__ __forceinline__ ExecutorShared& executor_shared() {
-  __shared__ ExecutorShared shared;
-  return shared;
-}
-
-/// What control_compiled_run() needs from its executor.
-struct CompiledCall {
-  std::uint32_t worker;
-  std::uint16_t run_slot;
-  std::uint32_t task_slot;    // through which the compute warps get the command
-  std::uint32_t done_parity;  // of that slot's `done` barrier
-  std::uint32_t runs;         // compiled runs before this one
-};
-
-/// The control thread's part of a compiled run: the control role. It is out of line and takes its arguments by value, so that
-/// the worker's loop around it keeps its state in registers.
-[[gnu::noinline]] __device__ inline void control_compiled_run(CompiledCall call) {
-  using P = ThreadPlatform;
-  ExecutorShared& shared = executor_shared();
-  RolesShared& roles = roles_shared();
-  roles.run = join_compiled<P>(shared.dev, call.run_slot, call.worker);
-  roles.bare = roles.run.bare && !shared.dev.check_ns;  // checked runs have their checks in the roles
-  if (roles.bare) init_bare(roles, false);
-  else init_roles(roles, shared.dev, false);
-  shared.commands[call.task_slot] = Command::compiled;
-  // Release, block scope: pair with compute_loop() and serve_compiled_runs(); cover what init_roles() or init_bare() wrote,
-  // `run` and `bare`.
-  ptx::mbarrier_arrive(shared.full[call.task_slot]);
-  ptx::mbarrier_arrive(roles.begin);
-  StreamEnd end{};
-  if (!roles.bare) end = ControlRole(roles, shared.dev)();
-  // Relaxed: pairs with LoadRole::is_over() and look(); the load role only leaves.
-  P::block(roles.stop_loading).store(1, Order::relaxed);
-  // Acquire, block scope: pairs with the last arrivals in serve_compiled_runs() and compute_loop(). All that the roles did
-  // comes before the release in leave_compiled(). No limit: the roles have their commands to leave, and bodies have the
-  // watchdog's.
-  const auto all_out = [&] {
-    return ptx::mbarrier_test(roles.left, call.runs & 1) && ptx::mbarrier_test(shared.done[call.task_slot], call.done_parity);
-  };
-  BareRunWatch watch;
-  for (std::uint32_t spins = 0; !all_out(); ++spins) {
-    if (roles.bare) watch();
-    else P::pause(spins);
-  }
-  if (roles.bare) end = roles.bare_end;
-  leave_compiled<P>(roles.run);
-  if (roles.run.is_leader && !end.aborted) end_compiled<P>(roles.run, end.passes);
-}
 
 /// The control thread's side, the Executor of Worker.
 class GpuExecutor {
@@ -154,7 +79,7 @@ class GpuExecutor {
   }
 
   /// Waits for the body in `slot`. Calls `takes_long` once if the body outlasts kShortBody polls of its barrier, `last` when it
-  /// has run for kLastsTicks more and from time to time after that, `slow` after each kSlowTaskNs.
+  /// has run for kLookTicks more and from time to time after that, `slow` after each kSlowTaskNs.
   template <class Slow, class Long, class Last>
   __device__ Outcome wait(std::uint32_t slot, Slow&& slow, Long&& takes_long, Last&& last) {
     bool done = is_done(slot);
@@ -169,27 +94,16 @@ class GpuExecutor {
     return executor_shared().contexts[slot].outcome;
   }
 
-  template <class Slow>
-  __device__ PhasesEnd run_phased(std::uint16_t run_slot, Slow&& slow) {
-    RunState* run = dev_.runs + run_slot;
-    const std::uint32_t slot = next_;
-    TaskContext& context = executor_shared().contexts[slot];
-    context.run = run;
-    context.item = {0, run_slot, false};
-    context.outcome = {0, 0, 0, 0};
-    executor_shared().block.phase_step = executor_shared().block.phase_asked = 0;
-    command(slot, Command::phased);
-    wait_phases(slot, run->line, slow);
-    context.header = &executor_shared().task_slots[slot].record.header;  // phases have set it to other records
+  __device__ PhasesEnd run_phased(std::uint16_t run_slot) {
+    control_phased_run({worker_, run_slot, next_, parity_ >> next_ & 1, 0});
+    pass_slot();
     return executor_shared().phases_end;
   }
 
-  template <class Slow>
-  __device__ void run_compiled(std::uint16_t run_slot, Slow&&) {
+  __device__ void run_compiled(std::uint16_t run_slot) {
     control_compiled_run({worker_, run_slot, next_, parity_ >> next_ & 1, compiled_runs_});
     ++compiled_runs_;
-    parity_ ^= 1u << next_;
-    next_ ^= 1;
+    pass_slot();
   }
 
   __device__ LocalWork& work() { return executor_shared().work; }
@@ -237,7 +151,6 @@ class GpuExecutor {
 
   static constexpr std::uint32_t kShortBody = 64;  // polls of the barrier, some 20 ns each while not suspended
 
-  static constexpr std::uint32_t kLastsTicks = 40'000;  // of the SM's clock, some 20 us
   __device__ static std::uint32_t ticks() { return static_cast<std::uint32_t>(ThreadPlatform::ticks()); }
 
   /// Acquire, block scope: pairs with the arrivals on `done` in compute_loop(); covers all that the body wrote.
@@ -248,7 +161,7 @@ class GpuExecutor {
   template <class Slow, class Last>
   __device__ void wait_done(std::uint32_t slot, Slow&& slow, Last&& last) {
     std::uint64_t start = 0, reported = 0;
-    std::uint32_t lasts_at = ticks() + kLastsTicks;  // a count of polls is no clock: the hardware suspends some of them
+    std::uint32_t lasts_at = ticks() + kLookTicks;  // a count of polls is no clock: the hardware suspends some of them
     for (std::uint32_t spins = 1; !is_done(slot); ++spins) {
       if (static_cast<std::int32_t>(ticks() - lasts_at) > 0) {
         last();
@@ -264,30 +177,10 @@ class GpuExecutor {
     parity_ ^= 1u << slot;
   }
 
-  /// The same for a phased run. The clock for `slow` runs while a task of the run does. Worker 0 looks what is asked of the run
-  /// each kLastsTicks, so that the thread at the grid barrier need not, whose arrival all workers wait for.
-  template <class Slow>
-  __device__ void wait_phases(std::uint32_t slot, RunLine& line, Slow&& slow) {
-    std::uint64_t start = 0, reported = 0;
-    std::uint32_t step = 0, next_look = ticks();
-    for (std::uint32_t spins = 1; !is_done(slot); ++spins) {
-      if (worker_ == 0 && static_cast<std::int32_t>(ticks() - next_look) >= 0) {
-        next_look = ticks() + kLastsTicks;
-        // Relaxed: pairs with the load in GpuBlock::boundary(). Only the value counts.
-        ThreadPlatform::block(executor_shared().block.phase_asked).store(asked_of<ThreadPlatform>(line), Order::relaxed);
-      }
-      if (spins % 1024) continue;
-      const std::uint64_t now = detail::global_timer_ns();
-      // Relaxed: pairs with GpuBlock::show_step(); only a change matters.
-      const std::uint32_t seen = ThreadPlatform::block(executor_shared().block.phase_step).load(Order::relaxed);
-      if (seen != step || seen % 2 == 0) start = reported = now;
-      step = seen;
-      if (now - reported < kSlowTaskNs) continue;
-      // Relaxed: pairs with GpuBlock::load(), which may be writing the next record.
-      slow(now - start, ThreadPlatform::block(executor_shared().block.phase_record.header.local).load(Order::relaxed));
-      reported = now;
-    }
-    parity_ ^= 1u << slot;
+  /// A collective run is over, which had a slot to itself.
+  __device__ void pass_slot() {
+    parity_ ^= 1u << next_;
+    next_ ^= 1;
   }
 
   const DeviceState& dev_;

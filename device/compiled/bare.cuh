@@ -45,8 +45,9 @@ class CounterPoll {
 
   /// All lanes: waits until all predecessors are done, within the time limit of phases, as wait_before() does.
   __device__ Before operator()() {
+    WaitNotesOf<P> notes;  // not a member: its address is passed on, and the rest stays in registers
     for (std::uint32_t spins = 0; !__all_sync(kAll, there_ || look()); ++spins)
-      if (spins % 256 == 255 && !goes_on()) return Before::aborted;
+      if (spins % 256 == 255 && !goes_on(notes)) return Before::aborted;
     P::acquire_fence();  // acquire: pairs with the release in signal_done(); look() has seen the count
     return __any_sync(kAll, (saw_ & ~kArrivals) != 0) ? Before::failed : Before::done;
   }
@@ -59,11 +60,11 @@ class CounterPoll {
   }
 
   /// The first lane that still waits speaks for all: a report names its counter.
-  __device__ bool goes_on() {
+  __device__ bool goes_on(WaitNotesOf<P>& notes) {
     const std::uint32_t first = static_cast<std::uint32_t>(lowest_bit(__ballot_sync(kAll, !there_)));
     std::uint32_t on = 0;
     if (threadIdx.x % 32 == first) {
-      began_ = go_on_waiting<P>(limit_, WaitReason::predecessors, counter_, saw_, goal_, began_, notes_);
+      began_ = go_on_waiting<P>(limit_, WaitReason::predecessors, counter_, saw_, goal_, began_, notes);
       on = began_ != 0;
     }
     return __shfl_sync(kAll, on, first);
@@ -74,7 +75,6 @@ class CounterPoll {
   std::uint64_t goal_ = 0, saw_ = 0;
   bool there_;
   std::uint64_t began_ = 0;  // for this lane's time limit, as in spin_until()
-  WaitNotesOf<P> notes_;
 };
 
 /// The load warp's role in a bare run. All lanes call.

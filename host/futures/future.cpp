@@ -77,7 +77,8 @@ void FutureBase::add_callback(std::shared_ptr<Callback> callback) {
     }
   }
   run->before.reset();
-  run->phase.store(RunPhase::done, std::memory_order_release);  // pairs with the acquire loads by whoever is told
+  // Release: pairs with the acquire loads of whoever is told of the end.
+  run->phase.store(RunPhase::done, std::memory_order_release);
   core_->callbacks.listener(std::move(callback)).end(run);
 }
 

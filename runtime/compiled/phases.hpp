@@ -54,7 +54,7 @@ enum AskBits : std::uint32_t {
   kAskedToSuspend = 2,  // at the next boundary that is no grid_sync()
 };
 /// Worker 0 reads it from the run's line: workers would see it at different times, so only this one votes for it. On a GPU
-/// that is a trip to L2, which the control thread makes from time to time, see GpuExecutor::wait_phases().
+/// that is a trip to L2, which the control thread makes from time to time, see control_phased_run().
 template <class P>
 FLYWHEEL_TASK std::uint32_t asked_of(RunLine& line) {
   // Relaxed, both: pair with MessageHandler::cancel() and ask_to_suspend(). Only the values count; they are seen now or some

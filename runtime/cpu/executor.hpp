@@ -66,8 +66,7 @@ class CpuExecutor {
   }
 
   /// Takes part in the phased run in `run_slot`; returns how it ended.
-  template <class Slow>
-  FLYWHEEL_TASK PhasesEnd run_phased(std::uint16_t run_slot, Slow&&) {
+  FLYWHEEL_TASK PhasesEnd run_phased(std::uint16_t run_slot) {
     RunState& run = dev_.runs[run_slot];
     TaskContext context{&dev_, nullptr, &run, {0, run_slot, false}, worker_, {}};
     CpuBlock<List, P> block(context, scratch_);
@@ -75,8 +74,7 @@ class CpuExecutor {
   }
 
   /// Takes part in the compiled run in `run_slot`.
-  template <class Slow>
-  FLYWHEEL_TASK void run_compiled(std::uint16_t run_slot, Slow&&) {
+  FLYWHEEL_TASK void run_compiled(std::uint16_t run_slot) {
     CpuCompiled<List, P> part(dev_, run_slot, worker_, scratch_);
     part();
   }

@@ -9,6 +9,12 @@ namespace flywheel::detail {
 /// `own`: the worker has found work for itself meanwhile.
 enum class Found { item, own, phased, stop };
 
+/// What a worker counts in registers until show_stats(); see WorkerStats. 32 bits each, because a GPU has no registers to spare
+/// in the worker's loop.
+struct WorkerCounts {
+  std::uint32_t tasks, skipped, kept, queued, handed, polls;
+};
+
 /// Polls the worker's idle slot and the broadcast words, and keeps the worker's local work.
 template <class P>
 class WorkFinder {
@@ -18,7 +24,6 @@ class WorkFinder {
         work_(work),
         views_{dev},
         idle_slot_{views_.idle(), id, direct_slot},
-        stats_(dev.stats[id]),
         polls_(direct_slot ? kPollsOfDirectSlot : kPollsOfMailbox) {
     work = {};
     work.epoch = dev.control->first_epoch[dev.launch % 2];  // plain: the previous launch wrote it
@@ -83,18 +88,20 @@ class WorkFinder {
   }
 
   FLYWHEEL_TASK std::uint16_t phased_run() const { return phased_run_; }
-  FLYWHEEL_TASK WorkerStats& stats() { return stats_; }
+  FLYWHEEL_TASK WorkerCounts& stats() { return stats_; }
 
-  /// Publishes the counters, which live in registers, when the worker becomes idle or leaves. All relaxed: the host
-  /// copies them for Runtime::stats(), and nothing goes with them.
-  FLYWHEEL_TASK void show_stats() const {
+  /// Publishes the counts when the worker becomes idle or leaves. All relaxed: the host copies the sums for Runtime::stats(),
+  /// and nothing goes with them.
+  FLYWHEEL_TASK void show_stats() {
     WorkerStats& shown = dev_.stats[idle_slot_.worker];
-    P::device(shown.tasks).store(stats_.tasks, Order::relaxed);
-    P::device(shown.skipped).store(stats_.skipped, Order::relaxed);
-    P::device(shown.kept).store(stats_.kept, Order::relaxed);
-    P::device(shown.queued).store(stats_.queued + work_.urgent, Order::relaxed);
-    P::device(shown.handed).store(stats_.handed, Order::relaxed);
-    P::device(shown.polls).store(stats_.polls, Order::relaxed);
+    P::device(shown.tasks).add(stats_.tasks, Order::relaxed);
+    P::device(shown.skipped).add(stats_.skipped, Order::relaxed);
+    P::device(shown.kept).add(stats_.kept, Order::relaxed);
+    P::device(shown.queued).add(stats_.queued + work_.urgent, Order::relaxed);
+    P::device(shown.handed).add(stats_.handed, Order::relaxed);
+    P::device(shown.polls).add(stats_.polls, Order::relaxed);
+    stats_ = {};
+    work_.urgent = 0;
   }
 
  private:
@@ -181,7 +188,7 @@ class WorkFinder {
   LocalWork& work_;
   Views<P> views_;
   IdleSlot<P> idle_slot_;
-  WorkerStats stats_;  // in registers, see show_stats()
+  WorkerCounts stats_{};
   std::uint16_t phased_run_ = 0;
   bool has_local_ = false;  // there may be local work, see local_work.hpp
   bool had_batch_ = false;  // see had_batch()

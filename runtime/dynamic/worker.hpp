@@ -165,13 +165,10 @@ class Worker {
   /// worker 0 speaks for all; of a compiled run its leader has done so in end_compiled().
   FLYWHEEL_TASK void join_collective_run() {
     const std::uint16_t slot = finder_.phased_run();
-    const auto slow = [&](std::uint64_t elapsed_ns, std::uint32_t task = 0) {
-      sign(WorkerState::slow, Item{task, slot, false}.pack(), elapsed_ns);
-    };
     const bool is_compiled = dev_.runs[slot].line.constants.flags & kCompiled;
     PhasesEnd end{};
-    if (is_compiled) executor_.run_compiled(slot, slow);
-    else end = executor_.run_phased(slot, slow);
+    if (is_compiled) executor_.run_compiled(slot);
+    else end = executor_.run_phased(slot);
     sign(WorkerState::present);
     if (!is_compiled && id_ == 0) end_phased<P>(dev_, slot, end);
   }

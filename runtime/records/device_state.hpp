@@ -70,7 +70,7 @@ struct ControlWords {
   std::uint32_t first_epoch[2];
 };
 
-/// A worker's counters. Only the worker writes them, with relaxed stores; the host copies them for Runtime::stats().
+/// A worker's counters. Only the worker adds to them, relaxed; the host copies them for Runtime::stats().
 struct alignas(128) WorkerStats {
   std::uint64_t tasks;    // bodies run
   std::uint64_t skipped;  // tasks not run: a predecessor failed or the run was cancelled

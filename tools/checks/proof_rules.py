@@ -8,6 +8,7 @@ from source_text import LIBRARY, blank, files, is_cpp, read, room_of
 TESTED_IN = {
     "device/compiled/bare.cuh": "tests/runtime/test_kernel_compiled.cpp",
     "device/compiled/control.cuh": "tests/runtime/test_kernel_compiled.cpp",
+    "device/executor.cuh": "tests/runtime/test_kernel_dynamic.cpp",
     "device/group.cuh": "tests/device/test_racecheck.cu",
     "device/compiled/handoff.cuh": "tests/runtime/test_kernel_checked.cpp",
     "device/compiled/load.cuh": "tests/runtime/test_kernel_operands.cpp",
