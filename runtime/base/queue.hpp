@@ -7,6 +7,7 @@
 
 #include <cstdint>
 
+#include "constants.hpp"
 #include "platform.hpp"
 #include "wait.hpp"
 
@@ -56,11 +57,15 @@ struct Queue {
   /// not read its slot yet. Returns false if the runtime was aborted or the wait's budget ended.
   template <class ItemOf>
   FLYWHEEL_TASK bool push(std::uint32_t n, ItemOf&& item_of, const WaitContext& wait) const {
-    // Relaxed: pairs with the other producers' fetch_add, which makes tickets unique; publish() orders the items.
+    // Relaxed: pairs with the other producers' fetch_add, which makes tickets unique; publish_some() orders the items.
     const std::uint64_t first = P::device(words->tail.value).fetch_add(n, Order::relaxed);
-    P::release_fence();  // one for the stores of all n items in publish(); pairs with the acquire in consume() and pop()
+    P::release_fence();  // one for the stores of all n items in publish_some(); pairs with the acquire in pop()
     bool published = true;
-    for (std::uint32_t i = 0; i < n && published; ++i) published = publish(first + i, item_of(i), wait);
+    for (std::uint32_t base = 0; base < n && published; base += kAtOnce) {
+      const std::uint32_t rest = n - base < kAtOnce ? n - base : kAtOnce;
+      published = publish_some(
+          first + base, rest, [&](std::uint32_t i) { return item_of(base + i); }, wait);
+    }
     add_tokens(n);
     return published;
   }
@@ -70,22 +75,22 @@ struct Queue {
   FLYWHEEL_TASK std::uint32_t pop(std::uint32_t want, std::uint64_t* items, const WaitContext& wait) const {
     const std::uint32_t taken = take_tokens(want);
     if (!taken) return 0;
-    // Relaxed: pairs with the other consumers' fetch_add, which makes tickets unique; consume() orders the items.
+    // Relaxed: pairs with the other consumers' fetch_add, which makes tickets unique; look_at_full() orders the items.
     const std::uint64_t first = P::device(words->head.value).fetch_add(taken, Order::relaxed);
-    for (std::uint32_t i = 0; i < taken; ++i)
-      if (!consume(first + i, items[i], wait)) return 0;
-    P::acquire_fence();  // one for the loads of all items in consume(); pairs with the release in push() and publish()
+    for (std::uint32_t base = 0; base < taken; base += kAtOnce)
+      if (!consume_some(first + base, taken - base < kAtOnce ? taken - base : kAtOnce, items + base, wait)) return 0;
+    P::acquire_fence();  // one for the loads of all items; pairs with the release in push() and publish_some()
     return taken;
   }
 
  private:
   FLYWHEEL_TASK void add_tokens(std::uint32_t n) const {
-    // Relaxed: pairs with take_tokens(). A token only promises that an item exists; consume() acquires its slot.
-    const std::uint32_t now = as_size(P::device(*count).fetch_add(n, Order::relaxed) + n);
     // Relaxed load and store: pair with each other in other producers, and with the host's copy for Stats::queue_peak. The
-    // maximum is approximate when two producers push at once. Pushes to an empty queue skip it.
-    if (now > n && now > P::device(words->peak.value).load(Order::relaxed))
-      P::device(words->peak.value).store(now, Order::relaxed);
+    // maximum is approximate when two producers push at once. Its load is on its way together with the addition.
+    const std::uint32_t peak = P::device(words->peak.value).load(Order::relaxed);
+    // Relaxed: pairs with take_tokens(). A token only promises that an item exists; look_at_full() acquires its slot.
+    const std::uint32_t now = as_size(P::device(*count).fetch_add(n, Order::relaxed) + n);
+    if (now > n && now > peak) P::device(words->peak.value).store(now, Order::relaxed);
   }
 
   /// Takes up to `want` tokens and returns their number. Tokens are interchangeable, so a caller that makes the count
@@ -99,36 +104,76 @@ struct Queue {
     return static_cast<std::uint32_t>(got);
   }
 
-  /// Waits until the slot is free, then stores the item. False if the wait ended early.
-  FLYWHEEL_TASK bool publish(std::uint64_t ticket, std::uint64_t item, const WaitContext& wait) const {
-    std::uint64_t& slot = slots[ticket & (capacity - 1)];
-    const std::uint64_t lap = ticket / capacity;
-    // Relaxed: pairs with the store of free_slot() in consume(). A free slot publishes no other data, so the coherence of
-    // this one word is enough.
-    const bool free = spin_until<P>(wait, WaitReason::queue_slot_free, &slot, free_slot(lap), [&](std::uint64_t& saw) {
-      saw = P::device(slot).load(Order::relaxed);
-      return saw == free_slot(lap);
+  // Slots are looked at several at a time, because each look is a trip to L2. Mostly all of them are as wanted; if one is not,
+  // they are waited for one by one.
+  static constexpr std::uint32_t kAtOnce = 8;
+
+  FLYWHEEL_TASK std::uint64_t& slot_of(std::uint64_t ticket) const { return slots[ticket & (capacity - 1)]; }
+
+  /// Publishes n items, at most kAtOnce.
+  template <class ItemOf>
+  FLYWHEEL_TASK bool publish_some(std::uint64_t first, std::uint32_t n, ItemOf&& item_of, const WaitContext& wait) const {
+    std::uint64_t seen[kAtOnce];
+    for_constants<kAtOnce>([&](auto i) { seen[i] = i < n ? look_at_free(first + i) : 0; });
+    bool free = true;
+    for_constants<kAtOnce>([&](auto i) { free &= i >= n || seen[i] == free_slot((first + i) / capacity); });
+    for (std::uint32_t i = 0; i < n; ++i) {
+      if (!free && !wait_for_free(first + i, wait)) return false;
+      // Release (by the fence in push()): pairs with the acquire in look_at_full() and pop(). It publishes everything that the
+      // producer has written or acquired for the task.
+      P::device(slot_of(first + i)).store(full_slot((first + i) / capacity, item_of(i)), P::kAfterRelease);
+    }
+    return true;
+  }
+  /// Relaxed: pairs with the store in free_again(). A free slot publishes no other data, so the coherence of this
+  /// one word is enough.
+  FLYWHEEL_TASK std::uint64_t look_at_free(std::uint64_t ticket) const {
+    return P::device(slot_of(ticket)).load(Order::relaxed);
+  }
+  /// Waits until the slot is free. False if the wait ended early.
+  FLYWHEEL_TASK bool wait_for_free(std::uint64_t ticket, const WaitContext& wait) const {
+    const std::uint64_t wanted = free_slot(ticket / capacity);
+    return spin_until<P>(wait, WaitReason::queue_slot_free, &slot_of(ticket), wanted, [&](std::uint64_t& saw) {
+      saw = look_at_free(ticket);
+      return saw == wanted;
     });
-    // Release (by the fence in push()): pairs with the acquire in consume() and pop(). It publishes everything that the
-    // producer has written or acquired for the task.
-    if (free) P::device(slot).store(full_slot(lap, item), P::kAfterRelease);
-    return free;
   }
 
-  /// Waits until the slot is full, takes the item and frees the slot. False if the wait ended early. The wait is short: the
+  /// Takes n items, at most kAtOnce, and frees their slots. False if the wait for one ended early. The wait is short: the
   /// producer already holds its ticket.
-  FLYWHEEL_TASK bool consume(std::uint64_t ticket, std::uint64_t& item, const WaitContext& wait) const {
-    std::uint64_t& slot = slots[ticket & (capacity - 1)];
-    const std::uint64_t lap = ticket / capacity;
-    // Acquire (by the fence in pop()): pairs with the release store in publish(). The task's inputs come with the item.
-    const bool full = spin_until<P>(wait, WaitReason::queue_slot_full, &slot, lap, [&](std::uint64_t& saw) {
-      saw = item = P::device(slot).load(P::kBeforeAcquire);
-      return (saw >> 48) == (lap & 0xffff) && (saw & kNoItem) != kNoItem;
+  FLYWHEEL_TASK bool consume_some(std::uint64_t first, std::uint32_t n, std::uint64_t* items, const WaitContext& wait) const {
+    std::uint64_t seen[kAtOnce];
+    for_constants<kAtOnce>([&](auto i) { seen[i] = i < n ? look_at_full(first + i) : 0; });
+    bool full = true;
+    for_constants<kAtOnce>([&](auto i) {
+      full &= i >= n || is_full(seen[i], first + i);
+      if (i < n) items[i] = seen[i] & kNoItem;
     });
-    item &= kNoItem;
-    // Relaxed: pairs with the load in publish(), one lap later. The producer overwrites only this word, read above.
-    if (full) P::device(slot).store(free_slot(lap + 1), Order::relaxed);
-    return full;
+    for (std::uint32_t i = 0; i < n; ++i) {
+      if (!full && !wait_for_full(first + i, items[i], wait)) return false;
+      free_again(first + i);
+    }
+    return true;
+  }
+  FLYWHEEL_TASK bool is_full(std::uint64_t saw, std::uint64_t ticket) const {
+    return (saw >> 48) == (ticket / capacity & 0xffff) && (saw & kNoItem) != kNoItem;
+  }
+  /// Acquire (by the fence in pop()): pairs with the release store in publish_some(). The task's inputs come with the item.
+  FLYWHEEL_TASK std::uint64_t look_at_full(std::uint64_t ticket) const {
+    return P::device(slot_of(ticket)).load(P::kBeforeAcquire);
+  }
+  /// Waits until the slot is full. False if the wait ended early.
+  FLYWHEEL_TASK bool wait_for_full(std::uint64_t ticket, std::uint64_t& item, const WaitContext& wait) const {
+    const auto look = [&](std::uint64_t& saw) {
+      saw = look_at_full(ticket);
+      item = saw & kNoItem;
+      return is_full(saw, ticket);
+    };
+    return spin_until<P>(wait, WaitReason::queue_slot_full, &slot_of(ticket), ticket / capacity, look);
+  }
+  /// Relaxed: pairs with look_at_free(), one lap later. The producer overwrites only this word, which was read before.
+  FLYWHEEL_TASK void free_again(std::uint64_t ticket) const {
+    P::device(slot_of(ticket)).store(free_slot(ticket / capacity + 1), Order::relaxed);
   }
 };
 

@@ -11,6 +11,7 @@
 
 #include <cstdint>
 
+#include "../base/constants.hpp"
 #include "../records/device_state.hpp"
 
 namespace flywheel::detail {
@@ -70,13 +71,21 @@ class Ready {
   /// Delivers items 0, 1, ... of n to idle workers; returns how many it delivered.
   template <class ItemOf>
   FLYWHEEL_TASK std::uint32_t deliver_to_idle(std::uint32_t n, ItemOf&& item_of) const {
+    // The words are looked at several at a time, because each look is a trip to L2, and mostly no worker is idle.
+    constexpr std::uint32_t kAtOnce = 4;
     const IdleSet<P> idle = views_.idle();
-    std::uint32_t sent = 0, word = first_word(idle);
-    for (std::uint32_t w = 0; w < idle.words() && sent < n; ++w) {
-      std::uint64_t claimed = idle.claim(word, idle.seen(word), n - sent, id_).bits();
-      if (claimed) P::fence();  // as in deliver_to_claimed()
-      for (; claimed; claimed &= claimed - 1, ++sent) idle.deliver(word * 64 + lowest_bit(claimed), item_of(sent));
-      if (++word == idle.words()) word = 0;
+    const std::uint32_t words = idle.words(), start = first_word(idle);
+    std::uint32_t sent = 0;
+    for (std::uint32_t w = 0; w < words && sent < n; w += kAtOnce) {
+      std::uint64_t seen[kAtOnce];
+      const auto word_of = [&](std::uint32_t i) { return start + w + i < words ? start + w + i : start + w + i - words; };
+      for_constants<kAtOnce>([&](auto i) { seen[i] = w + i < words ? idle.seen(word_of(i)) : 0; });
+      for_constants<kAtOnce>([&](auto i) {
+        if (!seen[i] || sent == n) return;
+        std::uint64_t claimed = idle.claim(word_of(i), seen[i], n - sent, id_).bits();
+        if (claimed) P::fence();  // as in deliver_to_claimed()
+        for (; claimed; claimed &= claimed - 1, ++sent) idle.deliver(word_of(i) * 64 + lowest_bit(claimed), item_of(sent));
+      });
     }
     return sent;
   }
