@@ -74,7 +74,11 @@ class FutureBase {
   void call_when_done(F function, Of of) {
     static_assert(std::is_invocable_v<F&, Of&>,
                   "on_done() calls the function with the future: give it one parameter, as [](auto& future) {...}");
-    auto call = [function = std::move(function), of = std::move(of)](Run&) mutable { function(of); };
+    auto call = [function = std::move(function), of = std::move(of)](Run&) mutable {
+      // The run that follows the task may end first, where the runtime aborts or shuts down: the task's end is near then.
+      of.wait_until(std::chrono::steady_clock::time_point::max());
+      function(of);
+    };
     add_callback(std::make_shared<CallbackOf<decltype(call)>>(std::move(call)));
   }
 

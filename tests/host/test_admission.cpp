@@ -117,7 +117,10 @@ TEST_CASE("so do the runs of one executable that wait for each other, and collec
     Room room(options);
     const Notes notes = room.notes(of_all);
     Run gate = room.hold();
-    Run first = room.runtime.submit(notes.executable, set(notes.number, 0u));  // in flight: the others wait for its counters
+    const std::uint64_t before = room.runtime.stats().submitted;
+    Run first = room.runtime.submit(notes.executable, set(notes.number, 0u));
+    // In flight, so that the others wait for its counters; it may have come by way of the backlog.
+    REQUIRE(eventually([&] { return room.runtime.stats().submitted == before + 1; }, std::chrono::seconds(2)));
     std::vector<Run> runs = submit_upwards(room, {notes}, 40);
     room.open();
     for (Run& run : runs) run.wait();
