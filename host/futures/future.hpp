@@ -104,8 +104,8 @@ class Future : public detail::FutureBase {
     return value;
   }
   /// Calls `function(future)` once when the task has ended, as Run::on_done() does. The end of a task that was submitted with
-  /// nothing but a priority is found by an empty run that follows it; notify() and after() make the task a run itself. Where the
-  /// runtime aborts or shuts down, that run may end first: then done() may be false for a moment.
+  /// nothing but a priority is found by an empty run that follows it; notify() and after() make the task a run itself. Where
+  /// the runtime aborts or shuts down, that run may end first: then done() may be false for a moment.
   ///
   ///   rt.submit(Square{3.f}).on_done([&](flywheel::Future<float>& future) { total += future.get(); });
   template <class F>
