@@ -142,7 +142,7 @@ class BareFollower {
     const Instruction& instruction = slot.instruction;
     if (leader()) {
       roles_.stepping = static_cast<std::uint32_t>(number_);
-      prepare(slot, pass);
+      slot.prepare(run_, pass);
     }
     const std::uint64_t began = writer_.now();
     const Before before = CounterPoll(run_, instruction, pass)();
@@ -171,16 +171,6 @@ class BareFollower {
     }
     if (++next_fetch_ >= run_.stream.count) next_fetch_ = 0;
     ptx::commit_copies();
-  }
-
-  __device__ void prepare(RoleSlot& slot, std::uint32_t pass) const {
-    slot.context = {run_.dev,
-                    &slot.instruction.record.header,
-                    run_.state,
-                    {0, static_cast<std::uint16_t>(run_.slot), false},
-                    run_.worker,
-                    {0, 0, 0, pass},
-                    stamp_of(run_, pass)};
   }
 
   /// Gives the current instruction its command. `failed`: a task before it has failed.

@@ -92,7 +92,7 @@ class ControlRole {
     RoleSlot& slot = roles_.slots[number_ % kRoleSlots];
     const Instruction& instruction = slot.instruction;
     roles_.stepping = static_cast<std::uint32_t>(number_);
-    if (commanded_ == number_) prepare(slot, pass);
+    if (commanded_ == number_) slot.prepare(run_, pass);
     began_ = writer_.now();
     if (!(instruction.flags & kEarly ? begin_early(slot, pass, goes_on) : begin(slot, pass))) return false;
     if (number_ && !signal_last()) return false;  // fetch() below writes that slot
@@ -162,7 +162,7 @@ class ControlRole {
     ptx::wait_copies<kRoleSlots - 3>();
     RoleSlot& next = roles_.slots[commanded_ % kRoleSlots];
     if (!(next.instruction.flags & kEarly)) return;
-    prepare(next, pass);
+    next.prepare(run_, pass);
     command(failed_ ? RoleCommand::skip : RoleCommand::run);
   }
 
@@ -172,17 +172,6 @@ class ControlRole {
     const Before before = wait_before<P>(run_, slot.instruction, pass, idle);
     slot.before_failed = failed_ |= before == Before::failed;
     return before != Before::aborted;
-  }
-
-  /// Fills in the context of a slot's task, before its command.
-  __device__ void prepare(RoleSlot& slot, std::uint32_t pass) const {
-    slot.context = {run_.dev,
-                    &slot.instruction.record.header,
-                    run_.state,
-                    {0, static_cast<std::uint16_t>(run_.slot), false},
-                    run_.worker,
-                    {0, 0, 0, pass},
-                    stamp_of(run_, pass)};
   }
 
   /// Gives the first instruction that has no command the command `what`.

@@ -35,6 +35,13 @@ struct RoleSlot {
   bool called_off;         // by the control role, before `coming`: a task before this one has failed
   bool before_failed;      // by the control role, before `before`: the same, when all of those tasks have ended
   bool stored_failed;      // by the store role, before `stored`: this task has failed or was not run
+
+  /// Fills in the context of the slot's task, before its command.
+  __device__ void prepare(const CompiledRun& run, std::uint32_t pass) {
+    context = {
+        run.dev,         &instruction.record.header, run.state, {0, static_cast<std::uint16_t>(run.slot), false}, run.worker,
+        {0, 0, 0, pass}, stamp_of(run, pass)};
+  }
 };
 
 // A compute warp keeps its state between tasks in shared memory. Task bodies need the registers, and what the compiler

@@ -145,9 +145,7 @@ class Runtime {
   /// The same with run options, in any order: for a task that starts when what after() names has ended, or that comes out of a
   /// queue when it has: rt.submit(Square{3.f}, after(run, future), notify(queue, 7)). It is a run of its own.
   template <detail::Submittable Task, detail::OptionOfTask First, detail::OptionOfTask... Others>
-  requires(!std::is_same_v<First, Priority> ||
-           sizeof...(Others) > 0) Future<detail::ResultOf<Task>> submit(const Task& task, const First& first,
-                                                                        const Others&... others) {
+  Future<detail::ResultOf<Task>> submit(const Task& task, const First& first, const Others&... others) {
     detail::TaskRecord record = record_of(task, 0);
     std::shared_ptr<detail::RunRecord> run = run_of(record, typeid(Task), sizeof_result<Task>());
     apply(*run, first);

@@ -71,7 +71,7 @@ void FutureBase::add_callback(std::shared_ptr<Callback> callback) {
     RunRecord::let_listen(run);
     try {
       return core_->dispatcher.submit(run);
-    } catch (const UsageError&) {  // the runtime was shut down: so the task has ended, or will at once
+    } catch (const Error&) {  // the runtime was shut down or its device is lost: the task has ended, or will at once
       wait_until(Clock::time_point::max());
       run = run_after(core_, task_);
     }

@@ -340,8 +340,10 @@ TEST_CASE("a single task that follows fails, is cancelled and is refused like an
   check_says(error_of<RunError>([&] { fails.wait(); }), {"own code, 3, in a single task (", "Fail)", "Remedy: "});
   CHECK(behind.status() == Status::predecessor_failed);
   check_says(error_of<RunError>([&] { behind.get(); }), {"was to follow failed", "own code, 3, in a single task ("});
-  CHECK(cancelled.status() == Status::cancelled);
-  CHECK(bench.get(2) == 0);
+  // The task behind the failed one never runs; the cancelled one does where cancel() comes too late.
+  const bool late = cancelled.status() == Status::ok;
+  CHECK((late || cancelled.status() == Status::cancelled));
+  CHECK(bench.get(2) == late);
   check_says(error_of<UsageError>([&] { bench.runtime.submit(Square{1}, after(Run{})); }), {"this Run is empty"});
   check_says(error_of<UsageError>([&] { bench.runtime.submit(Square{1}, after(Future<void>{})); }), {"this Future is empty"});
   Bench other(on_cpu());
