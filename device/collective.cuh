@@ -42,7 +42,7 @@ struct CollectiveCall {
   BareRunWatch watch;
   for (std::uint32_t spins = 0; !all_out(); ++spins) {
     if (roles.bare) watch();
-    else P::pause(spins);
+    P::pause(spins);
   }
   if (roles.bare) end = roles.bare_end;
   leave_compiled<P>(roles.run);

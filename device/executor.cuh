@@ -107,6 +107,7 @@ class GpuExecutor {
   }
 
   __device__ LocalWork& work() { return executor_shared().work; }
+  __device__ PrefetchedTask& ahead() { return executor_shared().ahead; }
   __device__ void dismiss() {
     command(next_, Command::leave);
     roles_shared().kernel_ends = 1;
@@ -206,7 +207,7 @@ __device__ __forceinline__ void compute_loop() {
     if (what == Command::task) {
       run_dynamic<List>(shared.task_slots[slot].record, block);
     } else if (what == Command::compiled) {
-      if (roles_shared().bare) compute_bare<List>(roles_shared(), shared.dev, shared.block);
+      if (roles_shared().bare) compute_bare<List>(shared.dev, shared.block);
       else compute_role<List>(roles_shared(), shared.dev, shared.block);
     } else {
       const PhasesEnd end = run_phases<List>(shared.dev, shared.contexts[slot].run->line, block);

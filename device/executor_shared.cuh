@@ -2,7 +2,7 @@
 // and through that the executor.
 #pragma once
 
-#include "../runtime/records/task_slot.hpp"
+#include "../runtime/dynamic/finish.hpp"
 #include "compiled/compiled.cuh"
 
 namespace flywheel::detail {
@@ -28,6 +28,7 @@ struct ExecutorShared {
   std::uint64_t done[2];
   BlockShared block;
   LocalWork work;
+  PrefetchedTask ahead;  // of the control thread alone, which has no registers to spare for it
   DirectSlot direct_slot;
 };
 

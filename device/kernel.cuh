@@ -21,7 +21,7 @@ __device__ __forceinline__ void prepare(const DeviceState& dev) {
       ptx::mbarrier_init(shared.done[s], arrivals_of(kComputeThreads));
     }
     shared.direct_slot.item = kEmptyMailbox;
-    shared.direct_slot.waiting = 0;
+    shared.direct_slot.waiting = shared.direct_slot.ended = 0;
     shared.dev = dev;
     RolesShared& roles = roles_shared();
     ptx::mbarrier_init(roles.begin, 1);

@@ -63,11 +63,14 @@ FLYWHEEL_TASK inline std::uint32_t iterations_of(const Shape& shape, std::uint32
   return static_cast<std::uint32_t>(std::uint64_t{settings.iterations} * factor >> 16);
 }
 
-/// What an input adds to the sum of its reader, in any order; and the hash of a point with this sum.
+/// What an input adds to the sum of its reader, in any order; what a point adds itself; and its hash.
 FLYWHEEL_TASK inline std::uint64_t share_of(std::uint64_t input_hash, std::uint32_t from) { return mix(input_hash + from); }
+FLYWHEEL_TASK inline std::uint64_t own_share(const Shape& shape, std::uint32_t step, std::uint32_t point, std::uint16_t run) {
+  return draw(shape.seed, shape.graph, step, std::uint64_t{run} << 32 | point);
+}
 FLYWHEEL_TASK inline std::uint64_t hash_of(const Shape& shape, std::uint32_t step, std::uint32_t point, std::uint16_t run,
                                            std::uint64_t sum) {
-  return mix(sum + draw(shape.seed, shape.graph, step, std::uint64_t{run} << 32 | point));
+  return mix(sum + own_share(shape, step, point, run));
 }
 
 FLYWHEEL_TASK inline void note_fault(Faults& faults, std::uint32_t step, std::uint32_t point, std::uint32_t from) {
@@ -162,10 +165,11 @@ FLYWHEEL_TASK void do_work(Block& block, const GraphData& graph, std::uint32_t s
 template <class Block, class Cells>
 FLYWHEEL_TASK void run_point(Block& block, const GraphData& graph, const Cells& cells, std::uint32_t step, std::uint32_t point,
                              const RunSettings& settings) {
+  const std::uint64_t own = own_share(graph.shape, step, point, settings.run);  // while the inputs are on their way
   const std::uint64_t sum = gather(block, graph, cells, step, point, settings.run);
   if (settings.kernel != Kernel::empty) do_work(block, graph, step, point, settings, sum);
   if (!block.leader()) return;
-  Cell cell{step, static_cast<std::uint16_t>(point), settings.run, hash_of(graph.shape, step, point, settings.run, sum)};
+  Cell cell{step, static_cast<std::uint16_t>(point), settings.run, mix(sum + own)};
   if (step == graph.wrong_step && point == graph.wrong_point) cell.step ^= 1, cell.hash ^= 1;
   cells.write(cell_index(graph.shape, step, point), cell);
 }

@@ -57,6 +57,7 @@ FLYWHEEL_TASK inline Live live_points(const Shape& shape, std::int64_t step) {
 
 /// Which of the pattern's sets of inputs a step has.
 FLYWHEEL_TASK inline std::uint32_t set_of(const Shape& shape, std::uint32_t step) {
+  if (shape.sets == 1) return 0;
   return (shape.pattern == Pattern::fft ? step + shape.sets - 1 : step) % shape.sets;
 }
 

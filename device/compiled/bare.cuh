@@ -6,7 +6,9 @@
 //       ^                                   |
 //       +------------ bare_free ------------+
 //
-// The lanes of the load warp poll all counters of an instruction at once, up to two instructions ahead of the compute warps.
+// The lanes of the load warp poll all counters of an instruction at once, up to two instructions ahead of the compute warps. A
+// poll that is under way holds up the fence with which the compute warps signal (stencil of 132 points, H100: 1,215 cycles
+// instead of 512), so while a body runs they poll once, and then every kRestTicks.
 // compiled.cuh includes it; the control thread only watches.
 #pragma once
 
@@ -28,10 +30,17 @@ __device__ inline void init_bare(RolesShared& roles, bool first) {
   roles.bare_step = 0;
 }
 
+// RoleSlot::bare, in bits. With none of the first two, the instruction only waits.
+inline constexpr std::uint32_t kBareRun = 1;     // it has a task
+inline constexpr std::uint32_t kBareLeave = 2;   // it ends the run for the compute warps
+inline constexpr std::uint32_t kBareFailed = 4;  // a task before it has failed
+inline constexpr std::uint32_t kBareSink = 8;    // its task is a sink
+
 /// What a bare run's load warp waits for in its lanes: each polls one counter of an instruction.
 class CounterPoll {
   using P = ThreadPlatform;
   static constexpr std::uint32_t kAll = 0xffffffffu;
+  static constexpr std::uint64_t kRestTicks = 4'000;  // of the SM's clock, some 2 us
 
  public:
   __device__ CounterPoll(const CompiledRun& run, const Instruction& instruction, std::uint32_t pass)
@@ -43,11 +52,15 @@ class CounterPoll {
     goal_ = (run.passes + pass + 1) * wait.arrivals;
   }
 
-  /// All lanes: waits until all predecessors are done, within the time limit of phases, as wait_before() does.
-  __device__ Before operator()() {
+  /// All lanes: waits until all predecessors are done, within the time limit of phases, as wait_before() does. `busy()`: this
+  /// worker's task before still runs.
+  template <class Busy>
+  __device__ Before operator()(Busy&& busy) {
     WaitNotesOf<P> notes;  // not a member: its address is passed on, and the rest stays in registers
-    for (std::uint32_t spins = 0; !__all_sync(kAll, there_ || look()); ++spins)
+    for (std::uint32_t spins = 0; !__all_sync(kAll, there_ || look()); ++spins) {
       if (spins % 256 == 255 && !goes_on(notes)) return Before::aborted;
+      for (const std::uint64_t begin = P::ticks(); __all_sync(kAll, busy() && P::ticks() - begin < kRestTicks);) {}
+    }
     P::acquire_fence();  // acquire: pairs with the release in signal_done(); look() has seen the count
     return __any_sync(kAll, (saw_ & ~kArrivals) != 0) ? Before::failed : Before::done;
   }
@@ -92,12 +105,13 @@ class BareFollower {
 
   __device__ void operator()() {
     if (run_.traced && leader()) close_others();
+    copy_params();
     for (std::uint64_t n = 0; n < kAhead; ++n) fetch(n);
     const StreamEnd end = follow();
     ptx::wait_copies<0>();
     if (leader()) roles_.bare_end = end;  // the arrival on `left` releases it
     const std::uint64_t last = number_;
-    command(RoleCommand::leave, false);
+    command(kBareLeave);
     // Each phase of an mbarrier is observed: compute-sanitizer's synccheck asks for that. An abort ends these waits.
     for (std::uint64_t n = last < kAhead ? 0 : last - kAhead; n < last; ++n) is_free(n);
     writer_.close();
@@ -105,6 +119,7 @@ class BareFollower {
 
  private:
   __device__ static bool leader() { return threadIdx.x % 32 == 0; }
+  __device__ RoleSlot& slot_of(std::uint64_t n) const { return roles_.slots[n % kRoleSlots]; }
 
   /// As follow_stream() does for one thread.
   __device__ StreamEnd follow() {
@@ -138,20 +153,33 @@ class BareFollower {
     fetch(number_ + kAhead);
     ptx::wait_copies<kAhead>();
     __syncwarp();  // each lane sees what the others have copied
-    RoleSlot& slot = roles_.slots[number_ % kRoleSlots];
-    const Instruction& instruction = slot.instruction;
-    if (leader()) {
-      roles_.stepping = static_cast<std::uint32_t>(number_);
-      slot.prepare(run_, pass);
-    }
+    RoleSlot& slot = slot_of(number_);
+    if (leader()) prepare(slot, pass);
+    const std::uint32_t flags = slot.instruction.flags;
+    const std::uint32_t what = (flags & kOnlyWaits ? 0 : kBareRun) | (flags & kSink ? kBareSink : 0);
     const std::uint64_t began = writer_.now();
-    const Before before = CounterPoll(run_, instruction, pass)();
+    const Before before = CounterPoll(run_, slot.instruction, pass)([&] { return is_busy(); });
     if (before == Before::aborted) return false;
     const std::uint64_t end = writer_.now();
-    const std::uint32_t local = instruction.record.header.local;
-    command(instruction.flags & kOnlyWaits ? RoleCommand::nothing : RoleCommand::run, before == Before::failed);
-    writer_.write_until(end, TraceKind::wait, began, local, pass);
+    const std::uint32_t number = static_cast<std::uint32_t>(number_);
+    command(what | (before == Before::failed ? kBareFailed : 0));
+    if (run_.traced) writer_.write_until(end, TraceKind::wait, began, slot_of(number).instruction.record.header.local, pass);
     return true;
+  }
+
+  /// Before the poll: all that the compute warps need of the task.
+  __device__ void prepare(RoleSlot& slot, std::uint32_t pass) {
+    roles_.stepping = static_cast<std::uint32_t>(number_);
+    slot.prepare(run_, pass);
+    slot.context.params = roles_.params;
+    const bool signals = !(slot.instruction.flags & kSink) && slot.instruction.signal != kNoCounter;
+    slot.signal = signals ? counter_of(run_, slot.instruction.signal) : nullptr;
+  }
+
+  /// Whether the task before the current one still runs. Acquire, block scope: as in is_free(), and not needed.
+  __device__ bool is_busy() const {
+    const std::uint64_t n = number_ - 1;
+    return number_ && !ptx::mbarrier_test(roles_.bare_free[n % kRoleSlots], n / kRoleSlots & 1);
   }
 
   /// Waits until the compute warps are through with the slot into which the next fetch goes. No time limit: the watchdog has
@@ -160,6 +188,12 @@ class BareFollower {
   __device__ bool is_free(std::uint64_t n) const {
     // Acquire, block scope: pairs with the arrivals in compute_bare(); their accesses to the slot come before the next copy.
     return __all_sync(kAll, wait_phase_in_compute(roles_.bare_free[n % kRoleSlots], n / kRoleSlots & 1));
+  }
+
+  /// Starts the copy of the run's parameters, which comes with the first instruction: a body would otherwise read them from L2.
+  __device__ void copy_params() {
+    const std::uint32_t at = threadIdx.x % 32 * 16;
+    if (at < kParamBytes) ptx::copy16(roles_.params + at, run_.state->params + at);
   }
 
   /// Starts the copy of instruction `n` into its slot, 16 bytes a lane.
@@ -173,13 +207,11 @@ class BareFollower {
     ptx::commit_copies();
   }
 
-  /// Gives the current instruction its command. `failed`: a task before it has failed.
-  __device__ void command(RoleCommand what, bool failed) {
+  /// Gives the current instruction its command.
+  __device__ void command(std::uint32_t what) {
     __syncwarp();  // the one arrival releases what all lanes have copied and acquired
     if (leader()) {
-      RoleSlot& slot = roles_.slots[number_ % kRoleSlots];
-      slot.command = what;
-      slot.before_failed = failed;
+      slot_of(number_).bare = what;
       // Release, block scope: pairs with the test in compute_bare(); covers the slot and what CounterPoll acquired.
       ptx::mbarrier_arrive(roles_.bare_ready[number_ % kRoleSlots]);
     }
@@ -211,36 +243,53 @@ __device__ __forceinline__ void run_bare(const TaskRecord& record, GpuBlock<List
   }
 }
 
+/// The end of a task that is a sink, that failed or was skipped, or asked to stop. Out of line: it is rare, or once in a pass.
+[[gnu::noinline]] __device__ inline void signal_apart(const RoleSlot& slot, bool failed) {
+  const Outcome& outcome = slot.context.outcome;
+  signal_done<ThreadPlatform>(roles_shared().run, slot.instruction, outcome.iteration, outcome, failed);
+}
+
+/// The first compute thread: signals that a task is done. The accesses of the other threads come before the release, behind the
+/// barrier with which run_bare() ends. Release: pairs with the acquire fence in CounterPoll.
+__device__ __forceinline__ void signal_bare(const RoleSlot& slot, std::uint32_t command, bool failed) {
+  std::uint64_t* const counter = slot.signal;
+  const Outcome& outcome = slot.context.outcome;
+  if (failed | outcome.code | outcome.stop | (command & kBareSink)) signal_apart(slot, failed);
+  else if (counter) ThreadPlatform::device(*counter).add(1, Order::release);
+}
+
 /// The compute warps' role in a bare run.
 template <class List>
-[[gnu::noinline]] __device__ void compute_bare(RolesShared& roles, const DeviceState& dev, BlockShared& block_shared) {
+[[gnu::noinline]] __device__ void compute_bare(const DeviceState& dev, BlockShared& block_shared) {
   using P = ThreadPlatform;
+  RolesShared& roles = roles_shared();  // by name, see executor_shared()
   const bool first = threadIdx.x == kFirstComputeWarp * 32, shows = threadIdx.x == kFirstComputeWarp * 32 + 32;
-  if (first) roles.writer = {roles.run.traced ? dev.trace : TraceBuffers{}, roles.run.worker, TraceRole::compute};
+  const bool traced = first && roles.run.traced;
+  unsigned char* const scratch = scratch_memory(dev);
+  if (first) roles.writer = {traced ? dev.trace : TraceBuffers{}, roles.run.worker, TraceRole::compute};
   std::uint32_t turn = 0;
   bool failed = false;  // a task of this worker, or before one of its tasks
   for (std::uint32_t n = 0;; ++n) {
     RoleSlot& slot = roles.slots[n % kRoleSlots];
     // Acquire, block scope: pairs with BareFollower::command(). No time limit: the load warp has one.
     while (!ptx::mbarrier_test(roles.bare_ready[n % kRoleSlots], n / kRoleSlots & 1)) {}
-    const RoleCommand command = slot.command;
-    if (command == RoleCommand::leave) break;
-    failed |= slot.before_failed;
-    const bool runs = command == RoleCommand::run && !failed;
+    const std::uint32_t command = slot.bare;
+    if (command & kBareLeave) break;
+    failed |= (command & kBareFailed) != 0;
+    const bool runs = (command & kBareRun) && !failed;
     if (runs) {
       // Relaxed, here and below: pairs with BareRunWatch, which only compares steps.
       if (shows) P::block(roles.bare_step).store(2 * n + 1, Order::relaxed);
-      if (first && roles.run.traced) [[unlikely]]
+      if (traced) [[unlikely]]
         roles.body_began = roles.writer.now();
-      GpuBlock<List> block(slot.context, block_shared, scratch_memory(dev), turn);
+      GpuBlock<List> block(slot.context, block_shared, scratch, turn);
       run_bare<List>(slot.instruction.record, block);
       turn = block.turn();
       if (shows) P::block(roles.bare_step).store(2 * n + 2, Order::relaxed);
     }
-    if (first && command == RoleCommand::run) {
-      // The other threads' accesses come before the release there: run_bare() has ended with a barrier.
-      signal_done<P>(roles.run, slot.instruction, slot.context.outcome.iteration, slot.context.outcome, failed);
-      if (runs && roles.run.traced) [[unlikely]]
+    if (first && command & kBareRun) {
+      signal_bare(slot, command, failed);
+      if (runs && traced) [[unlikely]]
         roles.writer.write(TraceKind::body, roles.body_began, slot.instruction.record.header.local,
                            slot.context.outcome.iteration);
     }
@@ -248,6 +297,7 @@ template <class List>
     __syncwarp();
     // Release after __syncwarp(), block scope: pairs with BareFollower::make_room(); the slot may be filled again.
     if (arrives(threadIdx.x % 32)) ptx::mbarrier_arrive(roles.bare_free[n % kRoleSlots]);
+    if (first) show_progress<P>(*roles.dev, roles.run.worker);
   }
   if (first) roles.writer.close();
 }

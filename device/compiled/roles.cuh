@@ -35,12 +35,14 @@ struct RoleSlot {
   bool called_off;         // by the control role, before `coming`: a task before this one has failed
   bool before_failed;      // by the control role, before `before`: the same, when all of those tasks have ended
   bool stored_failed;      // by the store role, before `stored`: this task has failed or was not run
+  std::uint32_t bare;      // bare runs: the command, in bits, see bare.cuh
+  std::uint64_t* signal;   // likewise: the counter at which the task arrives; null: it is a sink, or nothing waits for it
 
   /// Fills in the context of the slot's task, before its command.
   __device__ void prepare(const CompiledRun& run, std::uint32_t pass) {
     context = {
         run.dev,         &instruction.record.header, run.state, {0, static_cast<std::uint16_t>(run.slot), false}, run.worker,
-        {0, 0, 0, pass}, stamp_of(run, pass)};
+        {0, 0, 0, pass}, stamp_of(run, pass),        nullptr};
   }
 };
 
@@ -101,11 +103,12 @@ struct RolesShared {
   std::uint32_t kernel_ends;               // 1: no further run; before `begin`
   std::uint32_t stepping, storing;         // lower bits of the current instruction of control and store; for reports
   // Of bare runs, see bare.cuh.
-  std::uint64_t bare_ready[kRoleSlots];  // load warp -> compute: the command is there, and the tasks before have ended
-  std::uint64_t bare_free[kRoleSlots];   // compute -> load warp: the task has ended and is signaled
-  StreamEnd bare_end;                    // by the load warp, before `left`
-  std::uint32_t bare_step;               // odd while a body runs; by a compute thread, atomic
-  std::uint32_t bare;                    // 1: the run is a bare one; before `begin`
+  std::uint64_t bare_ready[kRoleSlots];           // load warp -> compute: the command is there, and the tasks before have ended
+  std::uint64_t bare_free[kRoleSlots];            // compute -> load warp: the task has ended and is signaled
+  alignas(16) unsigned char params[kParamBytes];  // a copy; by the load warp, before `bare_ready`
+  StreamEnd bare_end;                             // by the load warp, before `left`
+  std::uint32_t bare_step;                        // odd while a body runs; by a compute thread, atomic
+  std::uint32_t bare;                             // 1: the run is a bare one; before `begin`
   TaskWatch watch;
   PartNotes notes;
 };

@@ -231,7 +231,7 @@ FLYWHEEL_COLD void end_compiled(const CompiledRun& run, std::uint32_t passes) {
   leave_collective<P>(*run.dev);
   P::device(line.iteration).store(passes - 1, Order::relaxed);
   const Followers followers = complete_run<P>(*run.dev, line.constants, false);  // releases all of the above
-  if (followers.first) let_followers_in<P>(*run.dev, run.worker, followers, 0);
+  if (followers.first()) let_followers_in<P>(*run.dev, run.worker, followers, 0);
 }
 
 /// How a worker's part of a run ended.

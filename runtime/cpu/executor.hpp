@@ -6,6 +6,7 @@
 #pragma once
 
 #include "../dynamic/batch.hpp"
+#include "../dynamic/finish.hpp"
 #include "../records/task_slot.hpp"
 #include "compiled.hpp"
 
@@ -22,6 +23,7 @@ class CpuExecutor {
   static constexpr bool kPrefetches = false;  // the loop cannot prefetch while this thread runs a body
 
   FLYWHEEL_TASK LocalWork& work() { return work_; }
+  FLYWHEEL_TASK PrefetchedTask& ahead() { return ahead_; }
   FLYWHEEL_TASK std::uint32_t next_slot() const { return next_; }
 
   /// Copies the task's record and its run's line into the slot. copy_line() names the orders.
@@ -85,6 +87,7 @@ class CpuExecutor {
   unsigned char* scratch_;
   std::uint32_t next_ = 0;
   LocalWork work_;
+  PrefetchedTask ahead_;
   TaskSlot task_slots_[2];
   TaskContext contexts_[2];
 };

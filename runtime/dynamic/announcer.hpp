@@ -8,16 +8,25 @@
 
 namespace flywheel::detail {
 
+/// What the announcer keeps during a launch. On a GPU it lies in shared memory, like the rest of PollerBuffer: calls out of
+/// line leave the poller's loop few registers, and local memory is read through L1, which every acquire empties.
+struct AnnouncerState : InboxPollerState {
+  bool suspending;
+  bool assembling;                // the workers are called together
+  std::uint64_t assembling_from;  // since when
+};
+
 /// One thread, the leading lane of the inbox poller.
 template <class P>
 class Announcer {
  public:
-  FLYWHEEL_TASK explicit Announcer(const DeviceState& dev) : dev_(dev), state_(dev.control->poller) {}
+  FLYWHEEL_TASK Announcer(const DeviceState& dev, AnnouncerState& state) : dev_(dev), state_(state) {}
 
   /// At the begin of a launch: calls all workers to the collective run that was suspended in the last one, if there is one.
   FLYWHEEL_TASK void open() {
+    state_ = {dev_.control->poller, false, false, 0};  // plain: written in the last launch, like the line below
     RunState& run = dev_.runs[state_.collective];
-    if (run.line.suspended) announce(run, state_.collective);  // plain: written in the last launch
+    if (run.line.suspended) announce(run, state_.collective);
     else post(0);
   }
 
@@ -34,19 +43,19 @@ class Announcer {
     ++state_.joined;
     ++state_.epoch;
     state_.collective = slot;
-    assembling_ = false;  // workers that wait for each other join the run first
-    if (suspending_) suspend_collective();
+    state_.assembling = false;  // workers that wait for each other join the run first
+    if (state_.suspending) suspend_collective();
     post(0);
   }
 
   /// The host has asked to suspend the kernel.
   FLYWHEEL_TASK void suspend() {
-    suspending_ = true;
+    state_.suspending = true;
     if (is_collective_live()) suspend_collective();
   }
 
   /// True once the host has asked to suspend the kernel, no collective run is live, and all workers have come to leave.
-  FLYWHEEL_TASK bool may_leave() { return suspending_ && !is_collective_live() && have_assembled(); }
+  FLYWHEEL_TASK bool may_leave() { return state_.suspending && !is_collective_live() && have_assembled(); }
 
   /// Saves the poller's state for the next launch, then tells the workers of this launch to leave, with a new epoch: so they
   /// heed it wherever they would heed the call to a collective run, also while there is work. Plain: the next launch begins
@@ -85,22 +94,22 @@ class Announcer {
   /// Calls all workers together, and then tells whether all have come. Calls the suspension off if that takes too long.
   FLYWHEEL_TASK bool have_assembled() {
     const auto assembled = P::device(dev_.control->assembled.value);
-    if (!assembling_) {
-      assembling_ = true;
-      assembling_from_ = P::now_ns();
+    if (!state_.assembling) {
+      state_.assembling = true;
+      state_.assembling_from = P::now_ns();
       // Relaxed, here and below: pairs with wait_for_assembly(). post() releases the new epoch to those who are to see it.
       assembled.store(std::uint64_t{++state_.epoch} << 32, Order::relaxed);
       post(dev_.launch, kAssemble);
       return false;
     }
     if (static_cast<std::uint32_t>(assembled.load(Order::relaxed)) == dev_.workers) return true;
-    if (P::now_ns() - assembling_from_ >= dev_.assembly_ns) call_off();
+    if (P::now_ns() - state_.assembling_from >= dev_.assembly_ns) call_off();
     return false;
   }
 
   /// All workers go on: with the collective run that was suspended for nothing, or with other work.
   FLYWHEEL_TASK void call_off() {
-    suspending_ = assembling_ = false;
+    state_.suspending = state_.assembling = false;
     // Acquire: pairs with the release in suspend_run(), which comes before is_collective_live() has become false.
     P::device(dev_.control->collective_ends.value).load(Order::acquire);
     RunState& run = dev_.runs[state_.collective];
@@ -116,10 +125,7 @@ class Announcer {
   }
 
   const DeviceState& dev_;
-  InboxPollerState state_;
-  bool suspending_ = false;
-  bool assembling_ = false;  // the workers are called together
-  std::uint64_t assembling_from_ = 0;
+  AnnouncerState& state_;
 };
 
 }  // namespace flywheel::detail

@@ -31,7 +31,8 @@ struct TaskContext {
   Item item;
   std::uint32_t worker;
   Outcome outcome;
-  std::uint32_t stamp = 0;  // compiled runs: the stamp of this pass, see stamped.hpp
+  std::uint32_t stamp = 0;                // compiled runs: the stamp of this pass, see stamped.hpp
+  const unsigned char* params = nullptr;  // the run's parameters, if there is a copy nearer than in `run`
 };
 
 /// The part of a block that is the same on all processors. `P` is the platform of one thread of the block, `List` the
@@ -65,7 +66,8 @@ class BlockCore {
   FLYWHEEL_TASK T param(Param<T> p) const {
     static_assert(std::is_trivially_copyable_v<T>, "a run parameter must be trivially copyable");
     T value;
-    memcpy(&value, context_->run->params + p.offset, sizeof(T));
+    const unsigned char* params = context_->params ? context_->params : context_->run->params;
+    memcpy(&value, params + p.offset, sizeof(T));
     return value;
   }
 

@@ -25,7 +25,6 @@ struct PrefetchedTask {
   std::uint32_t waits_at;     // the most urgent level with queued work when the task was fetched; else the lowest
   bool runs;                  // false: skipped, its successors are only notified
   bool failed;                // it failed or was skipped
-  bool live;                  // this struct holds a task
 };
 
 /// Whether the worker may keep a successor of `level`. A kept successor overtakes the queues, so nothing more urgent
@@ -175,7 +174,7 @@ FLYWHEEL_COLD std::uint64_t finish_long_way(const DeviceState& dev, std::uint32_
 }
 
 /// Finishes the tasks of one worker. For each task: expect() and prepare() ahead of its end, let_go() if the body takes
-/// long, then the call operator and let_followers_in().
+/// long, then the call operator.
 template <class P>
 class Finisher {
  public:
@@ -222,29 +221,26 @@ class Finisher {
     task.waits_at = high > 0 ? 0 : normal > 0 ? 1 : kPriorities - 1;
   }
 
-  /// Finishes the task, the short way if possible. `ahead`: the prefetched task behind it. `more`: the worker has other tasks
-  /// at hand. If it has none, it calls let_followers_in() once it has begun to look for work: the word that says whether the
-  /// run has followers is then on its way together with those that say where work is.
-  FLYWHEEL_TASK void operator()(PrefetchedTask& task, const PrefetchedTask& ahead, bool more) {
+  /// Finishes the task, the short way if possible. `behind`: the prefetched task behind it, or null. Calls ended() once the
+  /// host can see the end of a run: the word that says whether the run has followers is a trip to L2 away then.
+  template <class Ended>
+  FLYWHEEL_TASK void operator()(PrefetchedTask& task, const TaskSlot* behind, Ended&& ended) {
+    Followers followers{};
     const bool plain = task.runs && !(task.outcome.code | task.outcome.spawned | task.outcome.stop);
     if (plain && task.ends_run) {
-      followers_ = end_run<P>(dev_, task.item.run, task.done);
+      followers = end_run<P>(dev_, task.item.run, task.done);
+      ended();
     } else if (plain && task.next != kEmptyMailbox) {
       forward(task);
     } else {
       const PrefetchedTask copy = task;  // its address is passed on: `task` itself stays in registers
-      kept_ = finish_long_way<P>(dev_, id_, work_, copy, ahead.live ? ahead.task_slot : nullptr, kept_);
-      followers_ = work_.followers;
+      kept_ = finish_long_way<P>(dev_, id_, work_, copy, behind, kept_);
+      followers = work_.followers;
       work_.followers = {};
+      ended();
     }
-    if (more || ahead.live || has_kept()) let_followers_in();
     let_go(task);
-  }
-
-  /// Lets the followers of the run in that ended with the last task. The worker may keep a root of one.
-  FLYWHEEL_TASK void let_followers_in() {
-    if (followers_.first) kept_ = go_on_with<P>(dev_, id_, followers_, kept_);
-    followers_ = {};
+    if (followers.first()) kept_ = go_on_with<P>(dev_, id_, followers, kept_);
   }
 
   /// Takes the successor that this worker kept, or kEmptyMailbox.
@@ -278,7 +274,6 @@ class Finisher {
   Ready<P> ready_;
   std::uint32_t id_;
   std::uint64_t kept_ = kEmptyMailbox;
-  Followers followers_{};    // of the run that ended with the last task, until let_followers_in()
   ClaimedWorker planned_{};  // the worker to claim for the next successor; set when one is given away
 };
 

@@ -99,7 +99,7 @@ FLYWHEEL_TASK Followers close_followers(const DeviceState& dev, std::uint32_t sl
   // Acquire and release: pairs with both accesses in Enlistment::enlist(). FollowerList has the acquire fence, since most
   // lists are empty.
   const std::uint64_t closed = followers_word(generation, failed, 0);
-  return {followers_link(P::device(dev.runs[slot].line.followers).exchange(closed, P::kBetween)), failed};
+  return {P::device(dev.runs[slot].line.followers).exchange(closed, P::kBetween), failed};
 }
 
 /// The followers of a run that has ended, on the thread that ended it.
@@ -114,11 +114,11 @@ class FollowerList {
 
   /// Takes over the list of a run that has ended.
   FLYWHEEL_TASK void add(Followers list) {
-    if (!list.first) return;
+    if (!list.first()) return;
     // Acquire fence: with the exchange in close_followers() it pairs with the release in Enlistment::enlist().
     P::acquire_fence();
     if (list.failed || first_) note_all(list);
-    first_ = list.first;
+    first_ = list.first();
   }
 
   /// Arrives at all followers and lets those in that wait for nothing more. end(constants) ends one whose predecessor has
@@ -169,8 +169,8 @@ class FollowerList {
 
   /// Notes in the followers of a list that their predecessor has failed, if it has, and puts the list in front of the one here.
   FLYWHEEL_TASK void note_all(Followers list) {
-    std::uint32_t last = list.first;
-    for (std::uint32_t link = list.first; link; link = next(link)) {
+    std::uint32_t last = list.first();
+    for (std::uint32_t link = list.first(); link; link = next(link)) {
       last = link;
       // Relaxed: pairs with the loads in read() and operator(); this thread's arrival releases it to the last one.
       if (list.failed) P::device(run_of(link).follow.failed).store(1, Order::relaxed);

@@ -2,40 +2,18 @@
 // (device/kernel.cuh), one thread on the CPU (cpu/entry.hpp). For the direct slot see records/idle.hpp.
 #pragma once
 
-#include "announcer.hpp"
+#include "inbox_poll.hpp"
 
 namespace flywheel::detail {
-
-/// Writes the line of a submitted run: the message's first words become its constants, the rest is zeroed, but for the word of
-/// its followers, which a worker that ended the slot's last run may still be about to change. All lanes call; word(i, k) is
-/// word i of the message, the k-th of this lane. One coalesced store on the GPU. Relaxed: after P::converge() the leading lane
-/// admits the run (see MessageHandler::admit()), which releases the line.
-template <class P, class Word>
-FLYWHEEL_TASK void open_line(RunLine& line, Word&& word) {
-  auto* words = reinterpret_cast<std::uint32_t*>(&line);
-  for (std::uint32_t i = P::lane(), k = 0; i < offsetof(RunLine, followers) / 4; i += P::lanes(), ++k)
-    P::device(words[i]).store(i < kRunWords ? word(i, k) : 0, Order::relaxed);
-}
-
-/// Stores the record that a message carries, as open_line() stores the line.
-template <class P, class Word>
-FLYWHEEL_TASK void store_record(TaskRecord& record, Word&& word) {
-  static_assert(sizeof(TaskRecord) == kInlineBytes);
-  auto* words = reinterpret_cast<std::uint32_t*>(&record);
-  constexpr std::uint32_t kFirst = offsetof(Message, carried) / 4;
-  for (std::uint32_t i = P::lane(), k = 0; i < kMessageWords; i += P::lanes(), ++k)
-    // Relaxed: as in open_line().
-    if (i >= kFirst) P::device(words[i - kFirst]).store(word(i, k), Order::relaxed);
-}
 
 /// Handles messages, on one thread. The line of a submitted run is open, and the record that came with it is stored.
 template <class P>
 class MessageHandler {
  public:
-  FLYWHEEL_TASK MessageHandler(const DeviceState& dev, DirectSlot& direct_slot)
+  FLYWHEEL_TASK MessageHandler(const DeviceState& dev, DirectSlot& direct_slot, AnnouncerState& state)
       : dev_(dev),
         direct_slot_(direct_slot),
-        announcer_(dev) {}
+        announcer_(dev, state) {}
 
   /// `last`: no other message has come with this one.
   FLYWHEEL_TASK void handle(const Message& message, bool last) {
@@ -53,11 +31,8 @@ class MessageHandler {
     }
   }
 
-  /// Admits `count` runs whose first root came with the message: publishes these roots, which are in the buffer, together.
-  FLYWHEEL_TASK void admit_carried(std::uint32_t count, std::uint32_t priority, const std::uint64_t* roots) {
-    announcer_.count_admitted(count);
-    publish_items<P>(dev_, dev_.workers, count, priority, roots);
-  }
+  /// Runs whose first root came with the message, see InboxPoll::publish_inline_roots().
+  FLYWHEEL_TASK void count_admitted(std::uint32_t count) { announcer_.count_admitted(count); }
 
   /// True once the host has asked to park and all admitted runs have ended, or the kernel may be suspended. Relaxed: pairs with
   /// the add in end_run(), which comes after the completion word; only the numbers are compared.
@@ -92,14 +67,13 @@ class MessageHandler {
     }
   }
 
-  /// Stops polling after a run went out over the direct slot, until the worker of this block waits there again, or for
-  /// 2 us. A poll under way across PCIe holds up the fence with which that worker publishes its result (by 1 us,
-  /// measured on an H200).
+  /// Stops polling after a run went out over the direct slot, until the worker of this block has ended the task, or for 2 us. A
+  /// poll under way across PCIe holds up the fence with which that worker publishes its result (by 1 us, measured on an H200).
   FLYWHEEL_TASK void wait_for_direct_worker() const {
     constexpr std::uint64_t kLongestNs = 2000;
     const std::uint64_t begin = P::now_ns();
-    // Relaxed: pairs with the release store in IdleSlot::enroll(). Only the moment matters; offer_directly() acquires.
-    for (std::uint32_t spins = 0; P::block(direct_slot_.waiting).load(Order::relaxed) == 0; ++spins)
+    // Relaxed: pairs with IdleSlot::note_end(). Only the moment matters; offer_directly() acquires.
+    for (std::uint32_t spins = 0; P::block(direct_slot_.ended).load(Order::relaxed) == 0; ++spins)
       if (spins % 8 == 7 && P::now_ns() - begin > kLongestNs) return;
   }
 
@@ -128,19 +102,6 @@ class MessageHandler {
   bool parking_ = false;
 };
 
-/// Most messages that one poll takes: for a warp a single trip, for a thread so many loads more.
-template <class P>
-FLYWHEEL_TASK constexpr std::uint32_t most_messages() {
-  return P::lanes() > 1 ? 16 : 2;
-}
-
-/// Where the lanes lay out what the leading lane handles: shared memory on the GPU, of which task bodies have the less.
-struct PollerBuffer {
-  static constexpr std::uint32_t kMessages = 8;  // that are handled one after the other
-  Message messages[kMessages];
-  std::uint64_t roots[16];
-};
-
 /// Polls the inbox: the lanes of P read messages together, and the leading lane handles them.
 template <class P>
 class InboxPoller {
@@ -150,7 +111,7 @@ class InboxPoller {
       : dev_(dev),
         inbox_(Views<P>{dev}.inbox()),
         buffer_(buffer),
-        handler_(dev, direct_slot),
+        handler_(dev, direct_slot, buffer.announcer),
         next_(dev.control->poller.next_entry),
         released_(next_) {}
 
@@ -179,7 +140,6 @@ class InboxPoller {
  private:
   static constexpr std::uint32_t kQuiet = 16;      // empty polls in a row until the host is told what was read
   static constexpr std::uint32_t kIdlePolls = 64;  // and until it no longer expects that messages carry anything
-  static constexpr std::uint32_t kWordsEach = message_words_each<P>();
   static constexpr std::uint32_t kMostMessages = most_messages<P>();
 
   /// The leading lane's vote to return. Relaxed: `abort` pairs with report_wait() and the host; only its value counts.
@@ -187,49 +147,21 @@ class InboxPoller {
     return P::lane() == 0 && (handler_.may_leave() || P::device(dev_.control->broadcast.abort).load(Order::relaxed) != 0);
   }
 
-  /// Takes the messages that have arrived: those at the front that each have an inline root, if there are several, together;
-  /// else as many as the buffer holds, one after the other. Returns how many of the kCount next have arrived.
+  /// Takes the messages that have arrived. Returns how many of the kCount next have.
   template <std::uint32_t kCount>
   FLYWHEEL_TASK std::uint32_t take_messages() {
-    std::uint32_t mine[kCount][kWordsEach];
-    const std::uint32_t arrived = inbox_.read(next_, mine, whole_);
-    if (!arrived) return 0;
-    const std::uint32_t alike = count_inline_roots(mine, arrived);
-    if (alike > 1) {
-      take_inline_roots(mine, alike);
-      note_taken(alike);
+    Arrived arrived;
+    if constexpr (kCount > 2) arrived = poll_apart<P>(dev_, buffer_, next_, whole_);
+    else arrived = InboxPoll<P>(dev_, buffer_).template read<kCount>(next_, whole_);
+    whole_ = arrived.whole;
+    if (!arrived.seen) return 0;
+    if (arrived.published) {
+      if (P::lane() == 0) handler_.count_admitted(arrived.published);
+      note_taken(arrived.published);
     } else {
-      take_in_turn(store_messages(mine, arrived));
+      take_in_turn(arrived.stored);
     }
-    return arrived;
-  }
-
-  /// How many messages at the front have an inline root, no predecessors and the priority of the first.
-  template <std::uint32_t kCount>
-  FLYWHEEL_TASK static std::uint32_t count_inline_roots(const std::uint32_t (&mine)[kCount][kWordsEach],
-                                                        std::uint32_t arrived) {
-    std::uint32_t count = 0;
-    if (kCount == 1) return count;
-    const std::uint32_t priority = Inbox<P>::word(mine[0], offsetof(RunConstants, priority));
-    for_constants<kCount>([&](auto e) {
-      const std::uint32_t flags = Inbox<P>::word(mine[e], offsetof(RunConstants, flags));
-      count += count == e && e < arrived && (flags & (kInlineRoot | kFollows)) == kInlineRoot &&
-               Inbox<P>::word(mine[e], offsetof(RunConstants, priority)) == priority;
-    });
-    return count;
-  }
-
-  /// Lays messages out in the buffer. Returns how many of them.
-  template <std::uint32_t kCount>
-  FLYWHEEL_TASK std::uint32_t store_messages(const std::uint32_t (&mine)[kCount][kWordsEach], std::uint32_t arrived) {
-    constexpr std::uint32_t kMost = kCount < PollerBuffer::kMessages ? kCount : PollerBuffer::kMessages;
-    for_constants<kMost>([&](auto e) {
-      auto* words = reinterpret_cast<std::uint32_t*>(&buffer_.messages[e]);
-      if (e < arrived)
-        for (std::uint32_t i = P::lane(), k = 0; i < kMessageWords; i += P::lanes(), ++k) words[i] = mine[e][k];
-    });
-    P::converge();  // orders what each lane has acquired before what any lane does next
-    return arrived < kMost ? arrived : kMost;
+    return arrived.seen;
   }
 
   /// Takes the first `count` messages of the buffer.
@@ -257,27 +189,6 @@ class InboxPoller {
     if (flags & kInlineRoot) store_record<P>(dev_.records[dev_.inline_base + slot], word);
     P::converge();  // the leading lane releases what all lanes wrote, see open_line()
     if (P::lane() == 0) handler_.handle(message, last);
-  }
-
-  /// Takes the first `count` messages, each of which carries the first root of its run: the roots are published together.
-  template <std::uint32_t kCount>
-  FLYWHEEL_TASK void take_inline_roots(const std::uint32_t (&mine)[kCount][kWordsEach], std::uint32_t count) {
-    const std::uint32_t priority = Inbox<P>::word(mine[0], offsetof(RunConstants, priority));
-    P::converge();  // as in store_messages()
-    for_constants<kCount>([&](auto e) {
-      if (e >= count) return;
-      const std::uint32_t slot = Inbox<P>::word(mine[e], offsetof(RunConstants, slot));
-      const std::uint32_t sinks = Inbox<P>::word(mine[e], offsetof(RunConstants, sinks));
-      const auto word = [&](std::uint32_t, std::uint32_t k) { return mine[e][k]; };
-      open_line<P>(dev_.runs[slot].line, word);
-      store_record<P>(dev_.records[dev_.inline_base + slot], word);
-      if (P::lane() != 0) return;
-      // Relaxed: as in MessageHandler::admit().
-      P::device(dev_.runs[slot].outstanding).store(sinks, Order::relaxed);
-      buffer_.roots[e] = Item{dev_.inline_base + slot, static_cast<std::uint16_t>(slot), false}.pack();
-    });
-    P::converge();  // the leading lane releases what all lanes wrote, see open_line()
-    if (P::lane() == 0) handler_.admit_carried(count, priority, buffer_.roots);
   }
 
   /// Tells the host which entries it may overwrite. Not after each message: a store across PCIe would hold up the

@@ -84,7 +84,7 @@ FLYWHEEL_COLD void end_phased(const DeviceState& dev, std::uint32_t slot, const 
   // Relaxed: complete_run() loads it on this thread, and its release publishes the host's copy.
   P::device(line.iteration).store(end.pass, Order::relaxed);
   const Followers followers = complete_run<P>(dev, line.constants, false);
-  if (followers.first) let_followers_in<P>(dev, 0, followers, 0);
+  if (followers.first()) let_followers_in<P>(dev, 0, followers, 0);
 }
 
 }  // namespace flywheel::detail

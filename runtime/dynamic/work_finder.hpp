@@ -6,8 +6,7 @@
 
 namespace flywheel::detail {
 
-/// `own`: the worker has found work for itself meanwhile.
-enum class Found { item, own, phased, stop };
+enum class Found { item, phased, stop };
 
 /// What a worker counts in registers until show_stats(); see WorkerStats. 32 bits each, because a GPU has no registers to spare
 /// in the worker's loop.
@@ -29,13 +28,11 @@ class WorkFinder {
     work.epoch = dev.control->first_epoch[dev.launch % 2];  // plain: the previous launch wrote it
   }
 
-  /// Waits for a task, a collective run or the stop sign. There is no time limit: being idle is no fault. `first()` is called
-  /// before the worker is enrolled, while the broadcast words are on their way, and says whether it has found work.
-  template <class First>
-  FLYWHEEL_TASK Found wait_for_work(std::uint64_t& item, First&& first) {
+  /// Waits for a task, a collective run or the stop sign. There is no time limit: being idle is no fault.
+  FLYWHEEL_TASK Found wait_for_work(std::uint64_t& item) {
     for (std::uint32_t spins = 0;; ++spins) {
       Found seen;
-      if (check_broadcast(item, seen, first)) return seen;
+      if (check_broadcast(item, seen)) return seen;
       // The broadcast words are a trip to L2 away, and all workers read them. A worker that work is delivered to
       // therefore polls its idle slot most of the time.
       if (enrolled_) item = idle_slot_.peek(polls_);
@@ -46,8 +43,6 @@ class WorkFinder {
     }
   }
 
-  /// Whether there may be local work.
-  FLYWHEEL_TASK bool has_local() const { return has_local_; }
   /// The next task of the local work, or kEmptyMailbox. Where reads are cheap the worker first gives way to more urgent
   /// work.
   FLYWHEEL_TASK std::uint64_t rest_of_batch() {
@@ -87,6 +82,9 @@ class WorkFinder {
     return run;
   }
 
+  /// A task of this worker has ended.
+  FLYWHEEL_TASK void note_end() const { idle_slot_.note_end(); }
+
   FLYWHEEL_TASK std::uint16_t phased_run() const { return phased_run_; }
   FLYWHEEL_TASK WorkerCounts& stats() { return stats_; }
 
@@ -111,11 +109,8 @@ class WorkFinder {
   static constexpr std::uint32_t kPollsOfDirectSlot = 512;  // a poll of the direct slot is shorter: shared memory
 
   /// Reads the broadcast words. True if they decide what comes next: `seen` says what, `item` holds a task.
-  template <class First>
-  FLYWHEEL_TASK bool check_broadcast(std::uint64_t& item, Found& seen, First&& first) {
+  FLYWHEEL_TASK bool check_broadcast(std::uint64_t& item, Found& seen) {
     const Broadcast broadcast = read_broadcast<P>(dev_);
-    seen = Found::own;
-    if (!enrolled_ && first()) return true;
     seen = Found::stop;
     if (broadcast.abort) return true;
     // Before the queues: all workers must join, and a busy queue must not keep some of them away.

@@ -29,7 +29,7 @@ class Worker {
     PrefetchedTask task{};
     while (next(task)) {
       run(task);
-      finish_(task, ahead_, finder_.has_local());
+      finish_(task, has_ahead_ ? executor_.ahead().task_slot : nullptr, [&] { finder_.note_end(); });
     }
     finder_.show_stats();
     sign(WorkerState::absent);
@@ -40,9 +40,9 @@ class Worker {
 
   /// Gets the next task. False if the worker is to leave.
   FLYWHEEL_TASK bool next(PrefetchedTask& task) {
-    if (ahead_.live) {
-      task = ahead_;
-      ahead_.live = false;
+    if (has_ahead_) {
+      task = executor_.ahead();
+      has_ahead_ = false;
       return true;
     }
     std::uint64_t item = kept();
@@ -73,14 +73,9 @@ class Worker {
 
   /// Waits for an item; joins collective runs in between. kEmptyMailbox if the worker is to leave.
   FLYWHEEL_TASK std::uint64_t wait_for_item() {
-    const auto first = [&] {
-      finish_.let_followers_in();
-      return finish_.has_kept();
-    };
     for (;;) {
       std::uint64_t item = kEmptyMailbox;
-      const Found seen = finder_.wait_for_work(item, first);
-      if (seen == Found::own) item = kept();
+      const Found seen = finder_.wait_for_work(item);
       if (item != kEmptyMailbox) return item;
       if (seen == Found::stop) return kEmptyMailbox;
       if (seen == Found::phased) join_collective_run();
@@ -92,7 +87,6 @@ class Worker {
   FLYWHEEL_TASK void fetch(std::uint64_t packed, PrefetchedTask& task) {
     task.item = Item::unpack(packed);
     task.slot = executor_.next_slot();
-    task.live = true;
     const TaskRecord& record = dev_.records[task.item.record];
     const RunConstants* direct_run = finder_.direct_run();
     if (Executor::kPrefetches) finish_.expect(task, !direct_run);
@@ -134,7 +128,7 @@ class Worker {
   FLYWHEEL_TASK void takes_long(PrefetchedTask& task) {
     show_progress<P>(dev_, id_);
     finish_.let_go(task);
-    if (ahead_.live) finish_.let_go(ahead_);
+    if (has_ahead_) finish_.let_go(executor_.ahead());
   }
   /// The body has run for some 20 us. Beside such bodies a read of the broadcast words before each task costs little,
   /// so the worker takes single tasks from now on, and the next kept() checks as well.
@@ -158,7 +152,8 @@ class Worker {
       item = finder_.rest_of_batch();
       if (item == kEmptyMailbox && finder_.had_batch()) item = finder_.batch_if_deep();
     }
-    if (item != kEmptyMailbox) fetch(item, ahead_);
+    has_ahead_ = item != kEmptyMailbox;
+    if (has_ahead_) fetch(item, executor_.ahead());
   }
 
   /// Takes part in the phased or compiled run of the announcement, as all workers do. At the end of its part of a phased run
@@ -183,7 +178,7 @@ class Worker {
   std::uint32_t id_;
   WorkFinder<P> finder_;
   Finisher<P> finish_;
-  PrefetchedTask ahead_{};
+  bool has_ahead_ = false;                          // executor_.ahead() is the next task
   static constexpr std::uint32_t kPollsOneIn = 64;  // kept successors in a row between two checks of is_wanted()
   std::uint32_t kept_in_row_ = 0;
 };

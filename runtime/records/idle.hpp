@@ -115,6 +115,7 @@ struct IdleSet {
 struct DirectSlot {
   std::uint64_t item;            // or kEmptyMailbox
   std::uint32_t waiting;         // 1: the worker is enrolled
+  std::uint32_t ended;           // 1: the worker has ended a task since the item was offered
   alignas(16) RunConstants run;  // of the item
   TaskRecord record;             // of the item, if `run` has kInlineRoot
 };
@@ -142,6 +143,11 @@ struct IdleSlot {
   /// IdleSet::deliver() or offer_directly().
   FLYWHEEL_TASK std::uint64_t peek(std::uint32_t polls) const {
     return direct_slot ? peek_direct_slot(polls) : peek_mailbox(polls);
+  }
+  /// After each task of the worker beside the poller: lets the poller go on, see MessageHandler::wait_for_direct_worker().
+  FLYWHEEL_TASK void note_end() const {
+    // Relaxed: pairs with the load there. Only the moment matters.
+    if (direct_slot) P::block(direct_slot->ended).store(1, Order::relaxed);
   }
   FLYWHEEL_TASK void empty() const {
     if (!direct_slot) return idle.empty(worker);
@@ -174,6 +180,8 @@ FLYWHEEL_TASK bool offer_directly(DirectSlot& direct_slot, std::uint64_t item, c
   // Acquire: pairs with the release in IdleSlot::enroll(). The worker no longer uses the slot that is overwritten below.
   if (P::block(direct_slot.waiting).exchange(0, Order::acquire) != 1) return false;
   direct_slot.run = run;
+  // Relaxed: pairs with IdleSlot::note_end(); the release below orders it before what the worker does with the item.
+  P::block(direct_slot.ended).store(0, Order::relaxed);
   // As what it is aligned to: a message carries it at a multiple of 16 bytes only.
   if (run.flags & kInlineRoot)
     reinterpret_cast<CarriedRecord&>(direct_slot.record) = reinterpret_cast<const CarriedRecord&>(message.carried);

@@ -24,7 +24,7 @@ struct Entrance {
   using W = ThreadWarp<kLanes>;
   static constexpr std::uint32_t kParams = 5;
   TestDeviceState device;
-  DirectSlot direct_slot{kEmptyMailbox, 0, {}, {}};
+  DirectSlot direct_slot{kEmptyMailbox, 0, 0, {}, {}};
   PollerBuffer work{};
   std::uint32_t runs;
   std::uint32_t wrong = 0;
@@ -95,11 +95,12 @@ struct Entrance {
 /// What a lone thread does with one message.
 struct Reception {
   TestDeviceState device;
-  DirectSlot direct_slot{kEmptyMailbox, 0, {}, {}};
+  DirectSlot direct_slot{kEmptyMailbox, 0, 0, {}, {}};
   Message sent{};
   RunConstants& message = sent.run;
   std::uint32_t flags = kRootsUniform | kRootsDense;
-  MessageHandler<P> handler{device.dev, direct_slot};
+  AnnouncerState state{};
+  MessageHandler<P> handler{device.dev, direct_slot, state};
 
   void handle(InboxOp op, std::uint32_t slot, std::uint32_t generation) {
     message.op = static_cast<std::uint32_t>(op);
@@ -273,7 +274,8 @@ TEST_CASE("a suspended compiled run is announced again, as if the sinks of its p
 
   dev.control->barrier.value = 100;
   ++dev.launch;
-  MessageHandler<P> next(dev, reception.direct_slot);
+  AnnouncerState state{};
+  MessageHandler<P> next(dev, reception.direct_slot, state);
   next.open();
   CHECK(line.barrier_base == 100 - 7 * 5);
   CHECK(line.suspended == 0);

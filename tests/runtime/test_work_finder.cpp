@@ -133,7 +133,7 @@ TEST_CASE("a worker that was claimed waits for what it was promised") {
   std::jthread worker([&] {
     for (auto& item : items) {
       std::uint64_t found = look.rest_of_batch();
-      if (found == kEmptyMailbox) look.wait_for_work(found, [] { return false; });
+      if (found == kEmptyMailbox) look.wait_for_work(found);
       item = found;
     }
   });

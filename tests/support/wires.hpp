@@ -145,7 +145,7 @@ inline bool mailbox() {
 
 /// The same with the inbox poller and the one idle slot on its direct slot: the run's constants one way, a note the other.
 inline bool direct_slot() {
-  DirectSlot direct_slot{kEmptyMailbox, 0, {}, {}};
+  DirectSlot direct_slot{kEmptyMailbox, 0, 0, {}, {}};
   name_word("waiting", direct_slot.waiting);
   name_word("item", direct_slot.item);
   std::vector<std::uint64_t> notes(kCargo);
