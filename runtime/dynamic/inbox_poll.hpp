@@ -124,10 +124,4 @@ class InboxPoll {
   PollerBuffer& buffer_;
 };
 
-/// A poll for most_messages(), out of line: it takes all registers, and the poller's loop keeps its own.
-template <class P>
-FLYWHEEL_COLD Arrived poll_apart(const DeviceState& dev, PollerBuffer& buffer, std::uint64_t next, bool whole) {
-  return InboxPoll<P>(dev, buffer).template read<most_messages<P>()>(next, whole);
-}
-
 }  // namespace flywheel::detail

@@ -150,9 +150,7 @@ class InboxPoller {
   /// Takes the messages that have arrived. Returns how many of the kCount next have.
   template <std::uint32_t kCount>
   FLYWHEEL_TASK std::uint32_t take_messages() {
-    Arrived arrived;
-    if constexpr (kCount > 2) arrived = poll_apart<P>(dev_, buffer_, next_, whole_);
-    else arrived = InboxPoll<P>(dev_, buffer_).template read<kCount>(next_, whole_);
+    const Arrived arrived = InboxPoll<P>(dev_, buffer_).template read<kCount>(next_, whole_);
     whole_ = arrived.whole;
     if (!arrived.seen) return 0;
     if (arrived.published) {
