@@ -7,8 +7,8 @@
 //       +------------ bare_free ------------+
 //
 // The lanes of the load warp poll all counters of an instruction at once, up to two instructions ahead of the compute warps. A
-// poll that is under way holds up the fence with which the compute warps signal (stencil of 132 points, H100: 1,215 cycles
-// instead of 512), so while a body runs they poll once, and then every kRestTicks.
+// poll that is under way holds up the fence with which the compute warps signal (see tuning.md), so while a body runs they
+// poll once, and then every kRestTicks.
 // compiled.cuh includes it; the control thread only watches.
 #pragma once
 

@@ -73,7 +73,11 @@ class MessageHandler {
     constexpr std::uint64_t kLongestNs = 2000;
     const std::uint64_t begin = P::now_ns();
     // Relaxed: pairs with IdleSlot::note_end(). Only the moment matters; offer_directly() acquires.
-    for (std::uint32_t spins = 0; P::block(direct_slot_.ended).load(Order::relaxed) == 0; ++spins)
+    // A task that ends no run does not set `ended`; its worker waits again at the slot. Relaxed: pairs with
+    // IdleSlot::enroll(), as above.
+    for (std::uint32_t spins = 0;
+         (P::block(direct_slot_.ended).load(Order::relaxed) | P::block(direct_slot_.waiting).load(Order::relaxed)) == 0;
+         ++spins)
       if (spins % 8 == 7 && P::now_ns() - begin > kLongestNs) return;
   }
 

@@ -82,7 +82,7 @@ class WorkFinder {
     return run;
   }
 
-  /// A task of this worker has ended.
+  /// This worker has ended a run.
   FLYWHEEL_TASK void note_end() const { idle_slot_.note_end(); }
 
   FLYWHEEL_TASK std::uint16_t phased_run() const { return phased_run_; }

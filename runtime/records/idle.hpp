@@ -115,7 +115,7 @@ struct IdleSet {
 struct DirectSlot {
   std::uint64_t item;            // or kEmptyMailbox
   std::uint32_t waiting;         // 1: the worker is enrolled
-  std::uint32_t ended;           // 1: the worker has ended a task since the item was offered
+  std::uint32_t ended;           // 1: the worker has ended a run since the item was offered
   alignas(16) RunConstants run;  // of the item
   TaskRecord record;             // of the item, if `run` has kInlineRoot
 };
@@ -144,7 +144,8 @@ struct IdleSlot {
   FLYWHEEL_TASK std::uint64_t peek(std::uint32_t polls) const {
     return direct_slot ? peek_direct_slot(polls) : peek_mailbox(polls);
   }
-  /// After each task of the worker beside the poller: lets the poller go on, see MessageHandler::wait_for_direct_worker().
+  /// When the host can see the end of a run, on the worker beside the poller: lets the poller go on, see
+  /// MessageHandler::wait_for_direct_worker().
   FLYWHEEL_TASK void note_end() const {
     // Relaxed: pairs with the load there. Only the moment matters.
     if (direct_slot) P::block(direct_slot->ended).store(1, Order::relaxed);
