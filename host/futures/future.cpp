@@ -65,21 +65,15 @@ void FutureBase::cancel() {
 void FutureBase::add_callback(std::shared_ptr<Callback> callback) {
   require_task();
   if (run_) return Run(core_, run_).add_callback(std::move(callback));
-  auto run = run_after(core_, task_);
-  if (!done()) {
-    run->add_listener(core_->callbacks.listener(callback));
-    RunRecord::let_listen(run);
-    try {
-      return core_->dispatcher.submit(run);
-    } catch (const Error&) {  // the runtime was shut down or its device is lost: the task has ended, or will at once
-      wait_until(Clock::time_point::max());
-      run = run_after(core_, task_);
-    }
+  const auto run = run_after(core_, task_);
+  run->add_listener(core_->callbacks.listener(std::move(callback)));
+  RunRecord::let_listen(run);
+  try {
+    if (!done()) return core_->dispatcher.submit(run);
+  } catch (const Error&) {  // the runtime was shut down or its device is lost: the task has ended, or will at once
+    wait_until(Clock::time_point::max());
   }
-  run->before.reset();
-  // Release: pairs with the acquire loads of whoever is told of the end.
-  run->phase.store(RunPhase::done, std::memory_order_release);
-  core_->callbacks.listener(std::move(callback)).end(run);
+  run->end_alone();
 }
 
 const unsigned char* FutureBase::result() {

@@ -74,7 +74,11 @@ class FutureBase {
   void call_when_done(F function, Of of) {
     static_assert(std::is_invocable_v<F&, Of&>,
                   "on_done() calls the function with the future: give it one parameter, as [](auto& future) {...}");
-    auto call = [function = std::move(function), of = std::move(of)](Run&) mutable { function(of); };
+    auto call = [function = std::move(function), of = std::move(of)](Run&) mutable {
+      // Where the runtime fails or shuts down, the run that was to find the end of a single task may end a moment before it.
+      of.wait_until(std::chrono::steady_clock::time_point::max());
+      function(of);
+    };
     add_callback(std::make_shared<CallbackOf<decltype(call)>>(std::move(call)));
   }
 
@@ -104,8 +108,7 @@ class Future : public detail::FutureBase {
     return value;
   }
   /// Calls `function(future)` once when the task has ended, as Run::on_done() does. The end of a task that was submitted with
-  /// nothing but a priority is found by an empty run that follows it; notify() and after() make the task a run itself. Where
-  /// the runtime aborts or shuts down, that run may end first: then done() may be false for a moment.
+  /// nothing but a priority is found by an empty run that follows it; notify() and after() make the task a run itself.
   ///
   ///   rt.submit(Square{3.f}).on_done([&](flywheel::Future<float>& future) { total += future.get(); });
   template <class F>

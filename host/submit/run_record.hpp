@@ -89,6 +89,15 @@ struct RunRecord {
     announce_end();
   }
 
+  /// Ends a run that was not submitted, and so is its thread's alone.
+  void end_alone() {
+    std::scoped_lock lock(mutex);
+    before.reset();
+    // Release: pairs with the acquire loads of whoever is told of the end.
+    phase.store(RunPhase::done, std::memory_order_release);
+    announce_end();
+  }
+
   /// True once it has ended well; then what it wrote is visible. Acquire: pairs with the release stores of RunPhase::done.
   bool ended_well() const { return phase.load(std::memory_order_acquire) == RunPhase::done && code == 0; }
 
