@@ -7,15 +7,17 @@
 namespace flywheel::detail {
 
 /// Tells the host that the run in `slot` has ended, counts it for the inbox poller, and takes its followers, for
-/// let_followers_in(). A thread that acquires the word sees all that the run's tasks wrote.
-template <class P>
-FLYWHEEL_TASK Followers end_run(const DeviceState& dev, std::uint32_t slot, std::uint64_t word) {
+/// let_followers_in(). A thread that acquires the word sees all that the run's tasks wrote. told() is called as soon as the
+/// host can see it: the list of followers is a trip to L2 away then.
+template <class P, class Told>
+FLYWHEEL_TASK Followers end_run(const DeviceState& dev, std::uint32_t slot, std::uint64_t word, Told&& told) {
   // Release, system scope: pairs with the host's acquire loads in is_complete() and take_rest()
   // (host/submit/completion.cpp), and with the poller's in Enlistment. This thread has acquired the arrivals of all tasks, so
   // their results and streamed values go with the word, and with the closed list. One fence for both: a second one would
   // wait for the word to cross PCIe.
   P::release_fence_of_system();
   P::system(dev.completions[slot].word).store(word, P::kAfterRelease);
+  told();
   const Followers followers =
       close_followers<P>(dev, slot, static_cast<std::uint32_t>(word >> 32), static_cast<std::uint32_t>(word) != 0);
   // Relaxed: pairs with MessageHandler::may_leave(), which only compares the number. After the word, off the critical
@@ -45,7 +47,7 @@ FLYWHEEL_COLD Followers complete_run(const DeviceState& dev, const RunConstants&
     P::system(done.iterations).store(iteration + (code ? 0 : 1), Order::relaxed);
     P::system(done.emitted).store(P::device(state.emitted).load(Order::relaxed), Order::relaxed);
   }
-  return end_run<P>(dev, run.slot, completion_word(run.generation, code));
+  return end_run<P>(dev, run.slot, completion_word(run.generation, code), [] {});
 }
 
 /// Ends a follower that does not run, because a predecessor has failed. Returns its own followers.

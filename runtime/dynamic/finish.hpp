@@ -222,14 +222,13 @@ class Finisher {
   }
 
   /// Finishes the task, the short way if possible. `behind`: the prefetched task behind it, or null. Calls ended() once the
-  /// host can see the end of a run: the word that says whether the run has followers is a trip to L2 away then.
+  /// host can see the end of a run.
   template <class Ended>
   FLYWHEEL_TASK void operator()(PrefetchedTask& task, const TaskSlot* behind, Ended&& ended) {
     Followers followers{};
     const bool plain = task.runs && !(task.outcome.code | task.outcome.spawned | task.outcome.stop);
     if (plain && task.ends_run) {
-      followers = end_run<P>(dev_, task.item.run, task.done);
-      ended();
+      followers = end_run<P>(dev_, task.item.run, task.done, ended);
     } else if (plain && task.next != kEmptyMailbox) {
       forward(task);
     } else {

@@ -1,5 +1,5 @@
-// One poll of the inbox: the lanes of a warp read the messages that have come and lay them out, or publish together what they
-// carry. The inbox poller (inbox_poller.hpp) includes it.
+// One poll of the inbox: the lanes of a warp read the messages that have come, and lay them out, publish together what they
+// carry, or deliver a single one over the direct slot. The inbox poller (inbox_poller.hpp) includes it.
 #pragma once
 
 #include "announcer.hpp"
@@ -47,30 +47,66 @@ struct PollerBuffer {
 /// messages are in the buffer; if both are 0, so is `seen`.
 struct Arrived {
   std::uint32_t seen, published, stored;
-  bool whole;  // see Inbox::read()
+  bool directly;  // the one that was published went over the direct slot
+  bool whole;     // see Inbox::read()
 };
 
 /// One poll of the inbox. All lanes call.
 template <class P>
 class InboxPoll {
  public:
-  FLYWHEEL_TASK InboxPoll(const DeviceState& dev, PollerBuffer& buffer) : dev_(dev), buffer_(buffer) {}
+  FLYWHEEL_TASK InboxPoll(const DeviceState& dev, DirectSlot& direct_slot, PollerBuffer& buffer)
+      : dev_(dev),
+        direct_slot_(direct_slot),
+        buffer_(buffer) {}
 
-  /// Reads the messages from `next` on that have arrived, at most kCount. If several at the front have an inline root each,
-  /// publishes these together; else lays out as many as the buffer holds, to be handled one after the other.
+  /// Reads the messages from `next` on that have arrived, at most kCount. A poll for one delivers it over the direct slot if
+  /// that suits it. Else, if several at the front have an inline root each, publishes these together; else lays out as many as
+  /// the buffer holds, to be handled one after the other.
   template <std::uint32_t kCount>
   FLYWHEEL_TASK Arrived read(std::uint64_t next, bool whole) const {
     std::uint32_t mine[kCount][kWordsEach];
     const std::uint32_t seen = Views<P>{dev_}.inbox().read(next, mine, whole);
-    if (!seen) return {0, 0, 0, whole};
+    if (!seen) return {0, 0, 0, false, whole};
+    if (kCount == 1 && deliver(mine[0])) return {1, 1, 0, true, whole};
     const std::uint32_t alike = count_inline_roots(mine, seen);
-    if (alike <= 1) return {seen, 0, store_messages(mine, seen), whole};
+    if (alike <= 1) return {seen, 0, store_messages(mine, seen), false, whole};
     publish_inline_roots(mine, alike);
-    return {seen, alike, 0, whole};
+    return {seen, alike, 0, false, whole};
   }
 
  private:
   static constexpr std::uint32_t kWordsEach = message_words_each<P>();
+
+  /// Delivers the root of the message's run over the direct slot, if the worker waits there and needs no more than the
+  /// message. The lanes write what each has read where the worker and others will look for it, so nothing is laid out and then
+  /// copied by one lane. False: nothing was done.
+  FLYWHEEL_TASK bool deliver(const std::uint32_t (&mine)[kWordsEach]) const {
+    const std::uint32_t flags = Inbox<P>::word(mine, offsetof(RunConstants, flags));
+    if (!(flags & kForDirectSlot)) return false;
+    if (!P::any(P::lane() == 0 && claim_direct_slot<P>(direct_slot_))) return false;
+    const std::uint32_t slot = Inbox<P>::word(mine, offsetof(RunConstants, slot));
+    P::converge();  // orders the claim, and what each lane has acquired, before what any lane does next
+    RunState& run = dev_.runs[slot];
+    const auto word = [&](std::uint32_t, std::uint32_t k) { return mine[k]; };
+    open_line<P>(run.line, word);
+    if (flags & kInlineRoot) store_record<P>(dev_.records[dev_.inline_base + slot], word);
+    // Plain, as in MessageHandler::copy_params(): the item releases all of it. Bytes behind the parameters are zero.
+    auto* constants = reinterpret_cast<std::uint32_t*>(&direct_slot_.run);
+    auto* carried = reinterpret_cast<std::uint32_t*>(flags & kInlineRoot ? static_cast<void*>(&direct_slot_.record)
+                                                                         : static_cast<void*>(run.params));
+    for (std::uint32_t i = P::lane(), k = 0; i < kMessageWords; i += P::lanes(), ++k) {
+      if (i < kRunWords) constants[i] = mine[k];
+      else if (flags & kCarries) carried[i - kRunWords] = mine[k];
+    }
+    P::converge();  // the leading lane releases what all lanes wrote, see open_line()
+    if (P::lane() != 0) return true;
+    const RunConstants all = direct_slot_.run;  // one copy: the loads of all words overlap
+    // Relaxed: as in MessageHandler::admit().
+    P::device(run.outstanding).store(all.sinks, Order::relaxed);
+    deliver_directly<P>(direct_slot_, only_root(dev_, all));
+    return true;
+  }
 
   /// How many messages at the front have an inline root, no predecessors and the priority of the first.
   template <std::uint32_t kCount>
@@ -121,6 +157,7 @@ class InboxPoll {
   }
 
   const DeviceState& dev_;
+  DirectSlot& direct_slot_;
   PollerBuffer& buffer_;
 };
 

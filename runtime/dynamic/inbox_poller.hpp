@@ -31,8 +31,22 @@ class MessageHandler {
     }
   }
 
-  /// Runs whose first root came with the message, see InboxPoll::publish_inline_roots().
+  /// Runs that InboxPoll has admitted.
   FLYWHEEL_TASK void count_admitted(std::uint32_t count) { announcer_.count_admitted(count); }
+
+  /// Stops polling after a run went out over the direct slot, until the worker of this block has ended the task, or for 2 us. A
+  /// poll under way across PCIe holds up the fence with which that worker publishes its result (by 1 us, measured on an H200).
+  FLYWHEEL_TASK void wait_for_direct_worker() const {
+    constexpr std::uint64_t kLongestNs = 2000;
+    const std::uint64_t begin = P::now_ns();
+    // Relaxed: pairs with IdleSlot::note_end(). Only the moment matters; claim_direct_slot() acquires.
+    // A task that ends no run does not set `ended`; its worker waits again at the slot. Relaxed: pairs with
+    // IdleSlot::enroll(), as above.
+    for (std::uint32_t spins = 0;
+         (P::block(direct_slot_.ended).load(Order::relaxed) | P::block(direct_slot_.waiting).load(Order::relaxed)) == 0;
+         ++spins)
+      if (spins % 8 == 7 && P::now_ns() - begin > kLongestNs) return;
+  }
 
   /// True once the host has asked to park and all admitted runs have ended, or the kernel may be suspended. Relaxed: pairs with
   /// the add in end_run(), which comes after the completion word; only the numbers are compared.
@@ -65,20 +79,6 @@ class MessageHandler {
     } else {
       publish_roots<P>(dev_, dev_.workers, message.run);
     }
-  }
-
-  /// Stops polling after a run went out over the direct slot, until the worker of this block has ended the task, or for 2 us. A
-  /// poll under way across PCIe holds up the fence with which that worker publishes its result (by 1 us, measured on an H200).
-  FLYWHEEL_TASK void wait_for_direct_worker() const {
-    constexpr std::uint64_t kLongestNs = 2000;
-    const std::uint64_t begin = P::now_ns();
-    // Relaxed: pairs with IdleSlot::note_end(). Only the moment matters; offer_directly() acquires.
-    // A task that ends no run does not set `ended`; its worker waits again at the slot. Relaxed: pairs with
-    // IdleSlot::enroll(), as above.
-    for (std::uint32_t spins = 0;
-         (P::block(direct_slot_.ended).load(Order::relaxed) | P::block(direct_slot_.waiting).load(Order::relaxed)) == 0;
-         ++spins)
-      if (spins % 8 == 7 && P::now_ns() - begin > kLongestNs) return;
   }
 
   /// Copies the run's parameters: from the message, or from host memory if they are too long for it. Plain: Inbox::read()
@@ -114,6 +114,7 @@ class InboxPoller {
   FLYWHEEL_TASK InboxPoller(const DeviceState& dev, DirectSlot& direct_slot, PollerBuffer& buffer)
       : dev_(dev),
         inbox_(Views<P>{dev}.inbox()),
+        direct_slot_(direct_slot),
         buffer_(buffer),
         handler_(dev, direct_slot, buffer.announcer),
         next_(dev.control->poller.next_entry),
@@ -125,10 +126,11 @@ class InboxPoller {
   /// than two (H100), and an idle poller's polls hold up the fences of this SM the less the fewer lines they read.
   FLYWHEEL_TASK void operator()() {
     if (P::lane() == 0) handler_.open();
-    std::uint32_t before = 0;  // messages that the poll before has seen
+    std::uint32_t before = 0;  // messages that the poll before has seen; one for the direct slot is likely to stay alone
     for (std::uint32_t spins = 0; !(spins % 16 == 15 && P::any(leaves())); ++spins) {
-      before = before == 0 ? take_messages<1>() : before == 1 ? take_messages<2>() : take_messages<kMostMessages>();
-      if (before) {
+      const Arrived now = before == 0 ? take_messages<1>() : before == 1 ? take_messages<2>() : take_messages<kMostMessages>();
+      before = now.directly ? 0 : now.seen;
+      if (now.seen) {
         P::converge();
         spins = suspending_ ? 14 : 0;  // messages may keep coming: look whether to leave after each
       } else {
@@ -151,19 +153,19 @@ class InboxPoller {
     return P::lane() == 0 && (handler_.may_leave() || P::device(dev_.control->broadcast.abort).load(Order::relaxed) != 0);
   }
 
-  /// Takes the messages that have arrived. Returns how many of the kCount next have.
+  /// Takes those of the kCount next messages that have arrived.
   template <std::uint32_t kCount>
-  FLYWHEEL_TASK std::uint32_t take_messages() {
-    const Arrived arrived = InboxPoll<P>(dev_, buffer_).template read<kCount>(next_, whole_);
+  FLYWHEEL_TASK Arrived take_messages() {
+    const Arrived arrived = InboxPoll<P>(dev_, direct_slot_, buffer_).template read<kCount>(next_, whole_);
     whole_ = arrived.whole;
-    if (!arrived.seen) return 0;
     if (arrived.published) {
       if (P::lane() == 0) handler_.count_admitted(arrived.published);
+      if (arrived.directly && P::lane() == 0) handler_.wait_for_direct_worker();
       note_taken(arrived.published);
-    } else {
+    } else if (arrived.seen) {
       take_in_turn(arrived.stored);
     }
-    return arrived.seen;
+    return arrived;
   }
 
   /// Takes the first `count` messages of the buffer.
@@ -202,6 +204,7 @@ class InboxPoller {
 
   const DeviceState& dev_;
   Inbox<P> inbox_;
+  DirectSlot& direct_slot_;
   PollerBuffer& buffer_;
   MessageHandler<typename P::Leader> handler_;
   std::uint64_t next_;

@@ -173,22 +173,34 @@ struct IdleSlot {
   }
 };
 
+/// Claims the direct slot. False if its worker is not enrolled. One thread of the inbox poller calls it, before it delivers.
+template <class P>
+FLYWHEEL_TASK bool claim_direct_slot(DirectSlot& direct_slot) {
+  // Acquire: pairs with the release in IdleSlot::enroll(). The worker no longer uses the slot that is overwritten next.
+  return P::block(direct_slot.waiting).exchange(0, Order::acquire) == 1;
+}
+
+/// Delivers `item` to the claimed direct slot, whose other members are written.
+template <class P>
+FLYWHEEL_TASK void deliver_directly(DirectSlot& direct_slot, std::uint64_t item) {
+  // Relaxed: pairs with IdleSlot::note_end(); the release below orders it before what the worker does with the item.
+  P::block(direct_slot.ended).store(0, Order::relaxed);
+  // Release: pairs with the acquire load in IdleSlot::peek(). It publishes `run`, `record`, the run's state and the task's
+  // inputs.
+  P::block(direct_slot.item).store(item, Order::release);
+}
+
 /// Delivers `item` to the direct slot and returns true if its worker is enrolled. The inbox poller calls it. `run`: a copy of
 /// the message's, in registers on a GPU.
 template <class P>
 FLYWHEEL_TASK bool offer_directly(DirectSlot& direct_slot, std::uint64_t item, const RunConstants& run,
                                   const Message& message) {
-  // Acquire: pairs with the release in IdleSlot::enroll(). The worker no longer uses the slot that is overwritten below.
-  if (P::block(direct_slot.waiting).exchange(0, Order::acquire) != 1) return false;
+  if (!claim_direct_slot<P>(direct_slot)) return false;
   direct_slot.run = run;
-  // Relaxed: pairs with IdleSlot::note_end(); the release below orders it before what the worker does with the item.
-  P::block(direct_slot.ended).store(0, Order::relaxed);
   // As what it is aligned to: a message carries it at a multiple of 16 bytes only.
   if (run.flags & kInlineRoot)
     reinterpret_cast<CarriedRecord&>(direct_slot.record) = reinterpret_cast<const CarriedRecord&>(message.carried);
-  // Release: pairs with the acquire load in IdleSlot::peek(). It publishes `run`, `record`, the run's state and the task's
-  // inputs.
-  P::block(direct_slot.item).store(item, Order::release);
+  deliver_directly<P>(direct_slot, item);
   return true;
 }
 

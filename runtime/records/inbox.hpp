@@ -78,6 +78,14 @@ FLYWHEEL_TASK constexpr bool carries(const RunConstants& run) {
   return run.op == static_cast<std::uint32_t>(InboxOp::submit) && (params || (run.flags & (kInlineRoot | kFollows)));
 }
 
+/// Whether the message submits a run that one task begins, that waits for nothing, and whose parameters, if it has any, the
+/// message carries: the worker at the direct slot needs nothing else.
+FLYWHEEL_TASK constexpr bool is_for_direct_slot(const RunConstants& run) {
+  const bool has_one_root = (run.flags & kInlineRoot) || run.root_count == 1;
+  return run.op == static_cast<std::uint32_t>(InboxOp::submit) && has_one_root && !(run.flags & (kFollows | kAllWorkers)) &&
+         run.param_bytes <= most_carried(run.flags);
+}
+
 /// How many words of a message each lane holds at most.
 template <class P>
 FLYWHEEL_TASK constexpr std::uint32_t message_words_each() {
@@ -99,15 +107,16 @@ struct Inbox {
   /// The tag of entry `number`. Each use of an entry has another tag, so words need no reset.
   FLYWHEEL_TASK static constexpr std::uint32_t tag(std::uint64_t number) { return static_cast<std::uint32_t>(number + 1); }
 
-  /// Host side: writes entry `number`, with kCarries among the flags if the message carries anything. The caller holds the
+  /// Host side: writes entry `number`, with kCarries and kForDirectSlot among the flags if they hold. The caller holds the
   /// dispatcher's mutex and knows that the entry is free.
   FLYWHEEL_TASK void write(std::uint64_t number, const Message& message) const {
     InboxEntry& entry = entries[number & (capacity - 1)];
     const auto* payload = reinterpret_cast<const std::uint32_t*>(&message);
     const bool all = carries(message.run);
+    const std::uint32_t flags = (all ? kCarries : 0) | (is_for_direct_slot(message.run) ? kForDirectSlot : 0);
     // What is carried first: who sees the run's words finds it there.
     for (std::uint32_t i = all ? kMessageWords : kRunWords; i-- > 0;) {
-      const std::uint32_t word = i == kFlagsWord && all ? payload[i] | kCarries : payload[i];
+      const std::uint32_t word = i == kFlagsWord ? payload[i] | flags : payload[i];
       // Release: pairs with the acquire loads in read(). It publishes the run's parameters and the loaded graph.
       P::system(entry.words[i]).store((std::uint64_t{tag(number)} << 32) | word, Order::release);
     }

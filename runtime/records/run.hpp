@@ -55,6 +55,7 @@ enum GraphFlags : std::uint32_t {
   kFollows = 128,                     // the run is a follower: what the message carries ends with its FollowedRuns
   kTakesValues = 256,                 // a follower some of whose parameters are results of its predecessors
   kCarries = 512,                     // the message carries anything, see Inbox::write()
+  kForDirectSlot = 1024,              // the message is all that the worker at the direct slot needs, likewise
   kAllWorkers = kPhased | kCompiled,  // a collective run: all workers take part
 };
 

@@ -38,7 +38,8 @@ struct Slots {
   }
   /// Ends a run. The root that the caller would keep, or kEmptyMailbox.
   std::uint64_t end(std::uint32_t slot, std::uint32_t code = 0, std::uint32_t generation = 1) {
-    return let_followers_in<P>(device.dev, 0, end_run<P>(device.dev, slot, completion_word(generation, code)), kPriorities);
+    return let_followers_in<P>(device.dev, 0, end_run<P>(device.dev, slot, completion_word(generation, code), [] {}),
+                               kPriorities);
   }
   std::uint64_t root(std::uint32_t slot) const { return only_root(device.dev, device.dev.runs[slot].line.constants); }
   std::uint64_t completion(std::uint32_t slot) const { return device.dev.completions[slot].word; }

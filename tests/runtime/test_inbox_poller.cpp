@@ -4,6 +4,8 @@
 #include "support/internals.hpp"
 
 #include <atomic>
+#include <thread>
+#include <vector>
 
 #include "catch.hpp"
 #include "support/device_state_fixture.hpp"
@@ -17,8 +19,9 @@ using P = CpuPlatform;
 
 std::uint64_t param_of(std::uint64_t number, std::uint32_t i) { return number * 1000 + i; }
 
-/// A host that submits runs of one task, an inbox poller of `kLanes` lanes, and a worker that takes the tasks from the
-/// queue. The parameters, the line of the run and the message's local work are plain memory.
+/// A host that submits runs of one task, some of which travel in the message, an inbox poller of `kLanes` lanes, and a worker
+/// that takes the tasks from the queue, and two times in three waits at the direct slot as well. Parameters, records, the lines
+/// of the runs and the message's local work are plain memory.
 template <std::uint32_t kLanes>
 struct Entrance {
   using W = ThreadWarp<kLanes>;
@@ -27,14 +30,20 @@ struct Entrance {
   DirectSlot direct_slot{kEmptyMailbox, 0, 0, {}, {}};
   PollerBuffer work{};
   std::uint32_t runs;
-  std::uint32_t wrong = 0;
-  std::atomic<std::uint32_t> answered{0};
+  std::uint32_t wrong = 0, direct = 0;
+  std::vector<std::atomic<bool>> answered;
 
-  explicit Entrance(std::uint32_t count) : runs(count) {}
+  explicit Entrance(std::uint32_t count) : runs(count), answered(count) {}
 
-  void send(std::uint64_t number, const RunConstants& run, const std::uint64_t* params = nullptr) {
+  static bool is_inline(std::uint64_t number) { return number % 5 < 2; }
+
+  void send(std::uint64_t number, const RunConstants& run) {
     Message message{run, {}};
-    if (params) std::memcpy(message.carried, params, kParams * 8);
+    const std::uint32_t values = run.flags & kInlineRoot ? kInlineBytes / 8 : run.param_bytes / 8;
+    for (std::uint32_t i = 0; i < values; ++i) {
+      const std::uint64_t value = param_of(number, i);
+      std::memcpy(message.carried + i * 8, &value, 8);
+    }
     const Inbox<P> inbox = Views<P>{device.dev}.inbox();
     wait_for([&] { return number - P::system(*inbox.consumed).load(Order::acquire) < inbox.capacity; });
     inbox.write(number, message);
@@ -45,34 +54,57 @@ struct Entrance {
     run.op = static_cast<std::uint32_t>(InboxOp::submit);
     run.priority = 1;
     run.sinks = run.root_count = 1;
-    run.flags = kRootsUniform | kRootsDense;
-    run.param_bytes = kParams * 8;
+    const std::uint32_t slots = device.dev.run_slots;
     for (std::uint32_t number = 0; number < runs; ++number) {
-      run.slot = number % device.dev.run_slots;
-      // The slot's last run has ended.
-      wait_for([&] { return number < answered.load(std::memory_order_acquire) + device.dev.run_slots; });
-      std::uint64_t params[kParams];
-      for (std::uint32_t i = 0; i < kParams; ++i) params[i] = param_of(number, i);
+      run.slot = number % slots;
+      run.flags = kRootsUniform | kRootsDense | (is_inline(number) ? kInlineRoot : 0);
+      run.param_bytes = is_inline(number) ? 0 : kParams * 8;
       run.generation = run.first_record = number;
-      send(number, run, params);
+      // The slot's last run has ended.
+      wait_for([&] { return number < slots || answered[number - slots].load(std::memory_order_acquire); });
+      send(number, run);
+      if (number % 7 == 0) std::this_thread::sleep_for(std::chrono::microseconds(200));  // the next message comes alone
     }
     run.op = static_cast<std::uint32_t>(InboxOp::park);
+    run.flags = run.param_bytes = 0;
     send(runs, run);
   }
 
-  void take_all() {
+  /// The next item, from wherever it comes first. True if it came over the direct slot.
+  bool take(std::uint64_t& packed, bool waits) {
     const Views<P> views{device.dev};
-    for (std::uint32_t number = 0; number < runs; ++number) {
+    const IdleSlot<P> idle{views.idle(), 0, &direct_slot};
+    if (waits) idle.enroll();
+    bool directly = false;
+    wait_for([&] {
+      if (waits && (packed = idle.peek(1)) != kEmptyMailbox) return directly = true;
+      if (!views.ready(1).size_hint() || (waits && !idle.withdraw())) return false;
+      waits = false;
+      return views.ready(1).pop(1, &packed, views.wait(0)) != 0;
+    });
+    if (directly) idle.empty();
+    return directly;
+  }
+
+  void take_all() {
+    for (std::uint32_t nth = 0; nth < runs; ++nth) {
       std::uint64_t packed = 0;
-      wait_for([&] { return views.ready(1).size_hint() && views.ready(1).pop(1, &packed, views.wait(0)); });
+      const bool directly = take(packed, nth % 3 != 0);
       const Item item = Item::unpack(packed);
-      const RunState& run = device.dev.runs[item.run];
-      wrong += item.record != number || item.run != number % device.dev.run_slots;
-      wrong += run.line.constants.generation != number || run.outstanding != 1 || run.line.cancelled;
-      for (std::uint32_t i = 0; i < kParams; ++i)
-        wrong += reinterpret_cast<const std::uint64_t*>(run.params)[i] != param_of(number, i);
+      RunState& run = device.dev.runs[item.run];
+      const std::uint32_t number = run.line.constants.generation;
+      const bool carries_record = is_inline(number);
+      direct += directly;
+      wrong += item.record != (carries_record ? device.dev.inline_base + item.run : number);
+      wrong += number >= runs || item.run != number % device.dev.run_slots || run.outstanding != 1 || run.line.cancelled;
+      if (directly) wrong += direct_slot.run.generation != number || direct_slot.ended;
+      const void* values = run.params;
+      if (carries_record) values = directly ? &direct_slot.record : &device.dev.records[item.record];
+      for (std::uint32_t i = 0; i < (carries_record ? kInlineBytes / 8 : kParams); ++i)
+        wrong += static_cast<const std::uint64_t*>(values)[i] != param_of(number, i);
+      IdleSlot<P>{Views<P>{device.dev}.idle(), 0, &direct_slot}.note_end();
       P::device(device.dev.control->finished.value).fetch_add(1, Order::relaxed);
-      answered.store(number + 1, std::memory_order_release);
+      if (number < runs) answered[number].store(true, std::memory_order_release);
     }
   }
 
@@ -85,6 +117,8 @@ struct Entrance {
       InboxPoller<W>(device.dev, direct_slot, work)();
     });
     CHECK(wrong == 0);
+    CHECK(direct > 0);
+    CHECK(direct < runs);
     CHECK(device.dev.control->poller.admitted == runs);
     CHECK(device.dev.control->poller.next_entry == runs + 1);
     CHECK(*device.dev.inbox_consumed == runs + 1);
