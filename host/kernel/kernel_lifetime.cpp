@@ -68,6 +68,7 @@ void KernelLifetime::note_end(const Lock&) {
 void KernelLifetime::note_failure(const Lock& lock) {
   std::string why;
   resident_ = resident_ && check(lock, why) == EngineState::running;
+  if (!resident_) parking_ = suspending_ = yield_asked_ = false;  // nobody waits for a kernel that is gone to yield
 }
 
 void KernelLifetime::park(const Lock&) {
@@ -134,6 +135,7 @@ std::optional<std::string> KernelLifetime::missing_workers(const Lock&, bool wai
 void KernelLifetime::abort_workers(const Lock&) {
   const std::uint64_t yes = 1;
   aborted_ = true;
+  wanted_ = false;  // ensure() launches none any more
   try {
     engine_.copy_to_device(&dev_.control->broadcast.abort, &yes, sizeof(yes));
   } catch (const std::exception& error) {

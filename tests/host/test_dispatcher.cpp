@@ -217,6 +217,22 @@ TEST_CASE("a stream that waits for a run goes on when that is given up") {
   CHECK(eventually([&] { return peek_at(*frail.frailty->awaited) >= frail.frailty->awaited_value; }));
 }
 
+TEST_CASE("nothing waits for a kernel to yield whose device is lost meanwhile") {
+  Options options = on_cpu();
+  options.tuning.cpu_yields = true;
+  options.tuning.yield_patience = std::chrono::seconds(60);  // for the task that holds a worker
+  Frail frail(options);
+  Run run = frail.hold();
+  frail.runtime.yield();
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // now it is told to
+  frail.frailty->lost = true;
+  CHECK(run.status() == Status::device_lost);
+  const auto begin = std::chrono::steady_clock::now();
+  error_of<Error>([&] { frail.runtime.allocate<char>(options.heap_bytes); });
+  frail.runtime.shutdown();
+  CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(1));
+}
+
 TEST_CASE("workers that do not come are counted") {
   Options options = on_cpu(3);
   options.start_timeout = std::chrono::milliseconds(50);
