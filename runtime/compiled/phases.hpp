@@ -72,14 +72,20 @@ FLYWHEEL_TASK bool cross_boundary(TaskContext& context, PhaseClock& clock, Bound
   // Release fence, for arrive(): pairs with the acquire in GridBarrier::wait() of the others; covers what this worker wrote.
   // It does not have to wait for the load above.
   P::release_fence();
-  if (outcome.code || outcome.stop) {
-    note_outcome<P>(context, clock);
-    P::release_fence();  // again: covers the fault, for worker 0, which reports it
-  }
   const GridBarrier<P> barrier{clock.word, clock.workers};
-  const bool votes = clock.stop_now || (asked & kAskedToStop) || (boundary == Boundary::pass && clock.stop_after_pass) ||
-                     (boundary != Boundary::grid_sync && (asked & kAskedToSuspend));
-  barrier.arrive(++clock.boundaries, votes);
+  ++clock.boundaries;
+  // One test for all: each instruction between fence and arrival is one that all workers wait for.
+  if (!(outcome.code | outcome.stop | asked | clock.stop_now | clock.stop_after_pass)) [[likely]] {
+    barrier.arrive(clock.boundaries, false);
+  } else {
+    if (outcome.code || outcome.stop) {
+      note_outcome<P>(context, clock);
+      P::release_fence();  // again: covers the fault, for worker 0, which reports it
+    }
+    const bool votes = clock.stop_now || (asked & kAskedToStop) || (boundary == Boundary::pass && clock.stop_after_pass) ||
+                       (boundary != Boundary::grid_sync && (asked & kAskedToSuspend));
+    barrier.arrive(clock.boundaries, votes);
+  }
   const PhaseWait limit = Views<P>{*context.dev}.wait_for_phase(context.worker);
   return barrier.wait(clock.base, clock.boundaries, limit) == BarrierResult::go_on;
 }

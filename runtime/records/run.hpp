@@ -101,9 +101,9 @@ FLYWHEEL_TASK constexpr std::uint32_t link_of(std::uint32_t slot, std::uint32_t 
 
 /// The followers of a run that has ended.
 struct Followers {
-  std::uint64_t list;  // followers_word() as the exchange that closed the list returned it, so that the thread waits for that
-                       // only when it looks
-  bool failed;         // the run has failed
+  std::uint64_t list;    // followers_word() as the exchange that closed the list returned it, so that the thread waits for that
+                         // only when it looks
+  std::uint64_t failed;  // 1: the run has failed. No bool: its padding would take registers, too
 
   /// The first link; 0: none.
   FLYWHEEL_TASK std::uint32_t first() const { return followers_link(list); }

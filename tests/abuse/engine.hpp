@@ -22,13 +22,14 @@ class Pieces {
     std::scoped_lock lock(mutex_);
     pieces_.erase(piece);
   }
-  /// Of runtimes that may leave nothing behind.
+  /// How many there are of each runtime that may leave nothing behind.
   template <class MayLeave>
-  std::size_t left(MayLeave&& may_leave) {
+  std::map<std::uint32_t, std::size_t> left(MayLeave&& may_leave) {
     std::scoped_lock lock(mutex_);
-    std::size_t count = 0;
-    for (const auto& [piece, runtime] : pieces_) count += !may_leave(runtime);
-    return count;
+    std::map<std::uint32_t, std::size_t> counts;
+    for (const auto& [piece, runtime] : pieces_)
+      if (!may_leave(runtime)) ++counts[runtime];
+    return counts;
   }
 
  private:

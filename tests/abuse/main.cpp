@@ -33,8 +33,11 @@ struct Ending {
     if (in_child()) return;
     const auto left = [] { return pieces().left([](std::uint32_t runtime) { return may_leave_memory(runtime); }); };
     const std::int64_t end = now_ns() + 20'000'000'000;  // a thread may yet take a runtime apart
-    while (left() && now_ns() < end) std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    if (left()) finding(std::to_string(left()) + " pieces of memory were not given back");
+    while (!left().empty() && now_ns() < end) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    std::string of;
+    for (const auto& [runtime, count] : left())
+      of += " " + std::to_string(count) + " of runtime " + std::to_string(runtime) + ", " + describe_fate(runtime) + ";";
+    if (!of.empty()) finding("memory was not given back:" + of);
     std::printf("all memory came back\n");
     std::fflush(stdout);
   }

@@ -112,6 +112,7 @@ void start_runtime(Actor& actor) {
   // A worker that is not scheduled in time looks like one that does not end.
   if (fate->frailty && fate->options.shutdown_timeout < milliseconds(1000)) allow_to_leave_memory(*fate);
   if (!fate->frailty) fate->options.shutdown_timeout = milliseconds(20'000);
+  note_options(*fate);
   const std::uint32_t place = dice.below(kRooms);
   actor.journal.note(" %u at %u, %u workers%s%s", fate->number, place, fate->options.workers, fate->tight ? ", tight" : "",
                      fate->frailty ? ", frail" : "");

@@ -13,6 +13,7 @@ struct Marks {
   std::mutex mutex;
   std::bitset<kMostRuntimes> may_leave;
   std::vector<std::atomic<std::uint64_t>*> mercies;  // all there ever were, so that none of them counts as lost
+  std::map<std::uint32_t, std::string> options;
 };
 Marks& marks() {
   static auto& all = *new Marks;
@@ -54,6 +55,20 @@ bool may_leave_memory(std::uint32_t runtime) {
 }
 
 Room::Room(std::shared_ptr<Fate> what, Runtime&& started) : fate(std::move(what)), runtime(std::move(started)) {}
+
+void note_options(const Fate& fate) {
+  const Options& o = fate.options;
+  const auto ms = [](auto time) { return std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(time).count()); };
+  std::scoped_lock lock(marks().mutex);
+  marks().options[fate.number] = std::to_string(o.workers) + " workers" + (o.mode == Mode::drain ? ", drain" : "") +
+                                 (fate.tight ? ", tight" : "") + ", park after " + ms(o.park_after) + ", yield every " +
+                                 ms(o.yield_every) + ", shut down in " + ms(o.shutdown_timeout) + " ms";
+}
+
+std::string describe_fate(std::uint32_t runtime) {
+  std::scoped_lock lock(marks().mutex);
+  return marks().options[runtime];
+}
 
 /// Whoever lets go of it last may not be known to wait for it. Where shutdown() waits for long, nothing is to keep it.
 Room::~Room() {

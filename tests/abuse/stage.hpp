@@ -37,6 +37,10 @@ struct Fate {
 /// The runtime may have to go without a worker that does not end: then its memory stays taken.
 void allow_to_leave_memory(const Fate& fate);
 bool may_leave_memory(std::uint32_t runtime);
+/// Options of that runtime, for a finding.
+std::string describe_fate(std::uint32_t runtime);
+/// Keeps what describe_fate() tells.
+void note_options(const Fate& fate);
 /// To all runtimes, for ever.
 void grant_mercy_to_all();
 
