@@ -18,12 +18,13 @@ using namespace flywheel::testing;
 namespace {
 using P = CpuPlatform;
 
-/// Any words, in a message that carries something.
+/// Any words, in a message that carries something, with the flags that Inbox::write() adds.
 Message full_message(const std::uint32_t* words) {
   Message message;
   std::memcpy(&message, words, sizeof(message));
   message.run.op = static_cast<std::uint32_t>(InboxOp::submit);
   message.run.flags |= kInlineRoot | kCarries;
+  if (is_for_direct_slot(message.run)) message.run.flags |= kForDirectSlot;
   return message;
 }
 Message message_of(std::uint32_t seed) {
@@ -168,4 +169,27 @@ TEST_CASE("several entries are read at once, up to the first that is missing") {
   CHECK(ring.inbox().read(8, words, whole) == 0);
   ring.inbox().write(8, message_of(8));
   CHECK(ring.inbox().read(6, words, whole) == 4);
+}
+
+TEST_CASE("a message that is all the worker at the direct slot needs is marked so, and no other") {
+  Ring ring(16, 0);
+  std::uint64_t number = 0;
+  const auto marked = [&](const auto& change) {
+    Message sent{}, got{};
+    sent.run.op = static_cast<std::uint32_t>(InboxOp::submit);
+    sent.run.root_count = 1;
+    change(sent.run);
+    ring.inbox().write(number, sent);
+    REQUIRE(read(ring.inbox(), number, got));
+    ++number;
+    return (got.run.flags & kForDirectSlot) != 0;
+  };
+  CHECK(marked([](RunConstants&) {}));
+  CHECK(marked([](RunConstants& run) { run.param_bytes = kInlineBytes; }));
+  CHECK(marked([](RunConstants& run) { run.root_count = 0, run.flags = kInlineRoot; }));
+  CHECK_FALSE(marked([](RunConstants& run) { run.param_bytes = kInlineBytes + 1; }));
+  CHECK_FALSE(marked([](RunConstants& run) { run.root_count = 2; }));
+  CHECK_FALSE(marked([](RunConstants& run) { run.flags = kFollows; }));
+  CHECK_FALSE(marked([](RunConstants& run) { run.flags = kPhased; }));
+  CHECK_FALSE(marked([](RunConstants& run) { run.op = static_cast<std::uint32_t>(InboxOp::cancel); }));
 }
