@@ -7,7 +7,7 @@
 namespace flywheel::detail {
 
 namespace {
-constexpr std::align_val_t kAlignment{128};
+constexpr std::align_val_t kChunkAlignment{128};
 constexpr std::size_t kMostKept = (std::size_t{64} << 20) / kChunkBytes;
 
 struct Pool {
@@ -45,7 +45,7 @@ void* take_chunk() {
       return chunk;
     }
   }
-  return ::operator new(kChunkBytes, kAlignment);
+  return ::operator new(kChunkBytes, kChunkAlignment);
 }
 
 void give_back_chunk(void* chunk) noexcept {
@@ -54,7 +54,7 @@ void give_back_chunk(void* chunk) noexcept {
     const auto lock = lock_if_free(to);
     if (lock && to.chunks.size() < kMostKept) return to.chunks.push_back(chunk);  // within what was reserved
   }
-  ::operator delete(chunk, kAlignment);
+  ::operator delete(chunk, kChunkAlignment);
 }
 
 std::size_t kept_chunks() {

@@ -14,7 +14,7 @@ using namespace detail;
 namespace {
 
 /// The text as a JSON string with its quotes. Invalid UTF-8 becomes U+FFFD.
-std::string quoted(const std::string& text) {
+std::string json_quoted(const std::string& text) {
   return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
@@ -43,7 +43,7 @@ void add_span(std::string& json, const Trace& trace, const TraceSpan& span) {
   fmt::format_to(std::back_inserter(json),
                  ",\n{{\"name\":{},\"cat\":\"{}\",\"ph\":\"X\",\"ts\":{}.{:03},\"dur\":{}.{:03},\"pid\":0,\"tid\":{},"
                  "\"args\":{{\"task\":{},\"pass\":{},\"kib\":{}}}}}",
-                 quoted(label(trace, span)), describe(span.kind), begin / 1000, begin % 1000, ns / 1000, ns % 1000,
+                 json_quoted(label(trace, span)), describe(span.kind), begin / 1000, begin % 1000, ns / 1000, ns % 1000,
                  thread_of(span.worker, span.role), span.task, span.pass, span.bytes_kib);
 }
 

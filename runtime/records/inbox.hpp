@@ -113,7 +113,7 @@ struct Inbox {
     InboxEntry& entry = entries[number & (capacity - 1)];
     const auto* payload = reinterpret_cast<const std::uint32_t*>(&message);
     const bool all = carries(message.run);
-    const std::uint32_t flags = (all ? kCarries : 0) | (is_for_direct_slot(message.run) ? kForDirectSlot : 0);
+    const std::uint32_t flags = (all ? kCarries : 0u) | (is_for_direct_slot(message.run) ? kForDirectSlot : 0u);
     // What is carried first: who sees the run's words finds it there.
     for (std::uint32_t i = all ? kMessageWords : kRunWords; i-- > 0;) {
       const std::uint32_t word = i == kFlagsWord ? payload[i] | flags : payload[i];
