@@ -56,4 +56,4 @@ build_and_run(build "${project}" "-DCMAKE_PREFIX_PATH=${WORK}/installed" ${compi
 set(parent "${WORK}/parent")
 make_project("${parent}")
 configure_file("${SOURCE}/tests/package/parent.cmake" "${parent}/CMakeLists.txt" COPYONLY)
-build_and_run(part "${parent}" "-DFLYWHEEL_SOURCE=${SOURCE}" -DFLYWHEEL_CUDA=OFF)
+build_and_run(part "${parent}" "-DFLYWHEEL_SOURCE=${SOURCE}" -DFLYWHEEL_CUDA=OFF -DCMAKE_UNITY_BUILD=ON)

@@ -32,7 +32,7 @@ struct Tree {
 };
 
 /// Reads plainly what all the tree counted: its edges must order it after every spawned task.
-struct After {
+struct Reader {
   const std::uint32_t* count;
   std::uint32_t* seen;
   template <class Block>
@@ -50,7 +50,7 @@ struct Fails {
   }
 };
 
-using List = TaskList<Tree, After, Fails>;
+using List = TaskList<Tree, Reader, Fails>;
 
 bool pool_is_full(const DeviceState& dev) { return Views<P>{dev}.spawn_pool().size_hint() == dev.spawn_capacity; }
 
@@ -62,8 +62,8 @@ struct Parent {
 
   explicit Parent(std::uint32_t successors) {
     TestGraph<List> graph;
-    graph.add(After{});
-    for (std::uint32_t s = 0; s < successors; ++s) graph.add(After{}, {0});
+    graph.add(Reader{});
+    for (std::uint32_t s = 0; s < successors; ++s) graph.add(Reader{}, {0});
     run = device.load(graph);
     device.open(run);
     header = device.dev.records[0].header;
@@ -118,7 +118,7 @@ TEST_CASE("trees of tasks run whole before what waits for their root, with a poo
     TestGraph<List> graph;
     std::uint32_t count = 0, here = 0, seen = 0;
     graph.add(Tree{&count, &here, 6});
-    graph.add(After{&count, &seen}, {0});
+    graph.add(Reader{&count, &seen}, {0});
     const RunConstants run = device.load(graph);
     Launch<List> launch(device);
     for (std::uint32_t round = 1; round <= 20; ++round) {
@@ -151,7 +151,7 @@ TEST_CASE("a spawned task that fails fails its run, and skips what waits for its
   TestGraph<List> graph;
   std::uint32_t count = 7, seen = 0;
   graph.add(Fails{3});
-  graph.add(After{&count, &seen}, {0});
+  graph.add(Reader{&count, &seen}, {0});
   const RunConstants run = device.load(graph);
   Launch<List> launch(device);
   for (std::uint32_t round = 0; round < 20; ++round) CHECK(launch.run(run) == kUserStatus + 99);

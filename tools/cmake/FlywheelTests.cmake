@@ -30,6 +30,15 @@ function(flywheel_link_app_core name stem)
   endwhile()
 endfunction()
 
+# What a test and its precompiled header have in common. A test runs for seconds and is compiled for as long: -O1 takes a third
+# less. Emulated kernels run for longer.
+function(flywheel_set_up_test target)
+  target_link_libraries(${target} PRIVATE flywheel_test_support)
+  if(NOT FLYWHEEL_SANITIZE)
+    target_compile_options(${target} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:-O1>")
+  endif()
+endfunction()
+
 # flywheel_add_test(room source): see tests/CMakeLists.txt. In a host-only build a test that needs a GPU is left out.
 function(flywheel_add_test room source)
   get_filename_component(stem "${source}" NAME_WE)
@@ -44,10 +53,13 @@ function(flywheel_add_test room source)
   endif()
 
   flywheel_add_program(${name} "${source}")
-  target_link_libraries(${name} PRIVATE flywheel_test_support)
-  # A test runs for seconds and is compiled for as long: -O1 takes a third less. Emulated kernels run for longer.
-  if(NOT FLYWHEEL_SANITIZE AND NOT name IN_LIST FLYWHEEL_EMULATED_TESTS)
-    target_compile_options(${name} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:-O1>")
+  if(name IN_LIST FLYWHEEL_EMULATED_TESTS)
+    target_link_libraries(${name} PRIVATE flywheel_test_support)
+  else()
+    flywheel_set_up_test(${name})
+    if(TARGET flywheel_test_pch AND source MATCHES "\\.cpp$")
+      target_precompile_headers(${name} REUSE_FROM flywheel_test_pch)
+    endif()
   endif()
   if(room STREQUAL "apps")
     flywheel_link_app_core(${name} "${stem}")

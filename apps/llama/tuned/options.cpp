@@ -12,19 +12,19 @@ namespace {
 /// tuning.md).
 constexpr std::uint32_t kWindowOfManyTexts = 52u << 10;
 
-std::size_t size_of(std::int64_t value) { return static_cast<std::size_t>(value); }
+std::size_t to_size(std::int64_t value) { return static_cast<std::size_t>(value); }
 
 /// What attention's parts leave in all layers: 64 parts over all texts at most, or one of each; and each text's results. An
 /// eighth more than the values is room for the scales, of heads of 16 values or more.
 std::size_t partials_bytes(const Config& config) {
   constexpr int kMost = 64 + 2 * kMostSequences;
-  return size_of(config.num_hidden_layers) * size_of(kMost) * size_of(config.query_size()) * sizeof(Stamped) * 9 / 8;
+  return to_size(config.num_hidden_layers) * to_size(kMost) * to_size(config.query_size()) * sizeof(Stamped) * 9 / 8;
 }
 
 std::size_t decode_bytes(const Config& config, const TunedRoom& room) {
-  const std::size_t cache = position_bytes(config) * size_of(room.context + 16);
-  const std::size_t texts = size_of(sequences_for(room.texts)) * (cache + activation_bytes(config, room.context));
-  const std::size_t rope = size_of(room.context + 16) * size_of(config.head_dim) * sizeof(float);
+  const std::size_t cache = position_bytes(config) * to_size(room.context + 16);
+  const std::size_t texts = to_size(sequences_for(room.texts)) * (cache + activation_bytes(config, room.context));
+  const std::size_t rope = to_size(room.context + 16) * to_size(config.head_dim) * sizeof(float);
   return stream_bytes(config) + texts + partials_bytes(config) + rope;
 }
 
@@ -34,7 +34,7 @@ Options tuned_options(const Config& config, const TunedRoom& room, Options optio
   options.target = choose_target(options.target);
   const bool on_gpu = options.target == Target::gpu;
   options.scratch_bytes = tuned_scratch_bytes(config, on_gpu, room.context);
-  const std::size_t bytes = loaded_bytes(config) + size_of(room.decodes) * decode_bytes(config, room);
+  const std::size_t bytes = loaded_bytes(config) + to_size(room.decodes) * decode_bytes(config, room);
   options.heap_bytes = std::max(options.heap_bytes, with_slack(bytes));
   if (options.tuning.operand_window == kBestWindow)
     options.tuning.operand_window = room.texts > 4 ? kWindowOfManyTexts : Options{}.tuning.operand_window;
