@@ -57,7 +57,7 @@ struct Entrance {
     const std::uint32_t slots = device.dev.run_slots;
     for (std::uint32_t number = 0; number < runs; ++number) {
       run.slot = number % slots;
-      run.flags = kRootsUniform | kRootsDense | (is_inline(number) ? kInlineRoot : 0);
+      run.flags = kRootsUniform | kRootsDense | (is_inline(number) ? kInlineRoot : 0u);
       run.param_bytes = is_inline(number) ? 0 : kParams * 8;
       run.generation = run.first_record = number;
       // The slot's last run has ended.

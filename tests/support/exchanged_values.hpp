@@ -15,7 +15,7 @@ struct ByteMap {
   FLYWHEEL_TASK static ByteMap of(std::uint64_t bits) { return {static_cast<unsigned char>((bits & 0xff) | 1)}; }
   FLYWHEEL_TASK ByteMap then(ByteMap next) const {
     const std::uint32_t scale = byte & 15, shift = byte >> 4, by = next.byte & 15;
-    return {static_cast<unsigned char>((scale * by & 15) | (by * shift + (next.byte >> 4) & 15) << 4)};
+    return {static_cast<unsigned char>(((scale * by) & 15) | ((by * shift + (next.byte >> 4)) & 15) << 4)};
   }
 };
 /// The map x -> bytes[0] x + v of vectors of bytes, v being the other bytes.
