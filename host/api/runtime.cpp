@@ -199,15 +199,14 @@ std::string Runtime::device() const { return core()->engine->name(); }
 
 void Runtime::shutdown() {
   if (core_ && !core_->is_ours()) return;
-  const bool stopped = core()->dispatcher.shutdown(core_->options.shutdown_timeout);
+  const std::string stays = core()->dispatcher.shutdown(core_->options.shutdown_timeout);
   if (!core_->callbacks.wait_until_called(Clock::now() + core_->options.shutdown_timeout))
     log::error(
         "a callback of Run::on_done(), or a coroutine in it, has not returned within Options::shutdown_timeout. What it "
         "uses must stay alive.");
-  if (stopped) return;
-  log::error(
-      "the kernel did not stop within Options::shutdown_timeout: a task does not look at block.cancelled(). "
-      "Its memory stays taken until the process ends.");
+  if (stays.empty()) return;
+  log::error("the kernel did not stop within Options::shutdown_timeout: " + stays +
+             ". A body that runs for longer must look at block.cancelled(). Its memory stays taken until the process ends.");
   core_->memory.leak();
   core_->heap.leak();
   if (core_->dispatcher.let_go_if_stuck()) keep_for_ever(core_);

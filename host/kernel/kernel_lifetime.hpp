@@ -91,6 +91,9 @@ class KernelLifetime {
   /// block.cancelled().
   void abort_workers(const Lock&);
 
+  /// What keeps a kernel that should have ended, for a message.
+  std::string what_stays(const Lock&) const;
+
   std::uint64_t launches(const Lock&) const { return launches_; }
   std::uint64_t parks(const Lock&) const { return parks_; }
   std::uint64_t yields(const Lock&) const { return yields_; }

@@ -15,6 +15,7 @@
 #include <condition_variable>
 #include <functional>
 #include <memory>
+#include <string>
 #include <thread>
 
 #include "../base/error.hpp"
@@ -81,9 +82,9 @@ class Dispatcher {
   /// Throws DeviceError if it does not end within Options::shutdown_timeout; then there is no pause.
   void pause();
   void unpause();
-  /// Ends all runs and parks the kernel. Runs that have not ended after `limit` are cancelled. False if the kernel
-  /// could not be stopped.
-  bool shutdown(std::chrono::milliseconds limit);
+  /// Ends all runs and parks the kernel. Runs that have not ended after `limit` are cancelled. Returns what could not
+  /// be stopped, see KernelLifetime::what_stays(); empty: nothing.
+  std::string shutdown(std::chrono::milliseconds limit);
   /// After shutdown(): true if the dispatcher's thread is in a launch that does not return. Then the thread is
   /// detached, and the caller must keep everything that it uses until the process ends.
   bool let_go_if_stuck();

@@ -148,7 +148,7 @@ bool Dispatcher::is_about_to_change(const Lock& lock, Clock::time_point now) con
 
 // ---- shutdown ----
 
-bool Dispatcher::shutdown(std::chrono::milliseconds limit) {
+std::string Dispatcher::shutdown(std::chrono::milliseconds limit) {
   Lock lock(mutex_);
   // Release: pairs with the acquire in throw_if_closed(). `lost_` is not written after it.
   closed_.store(true, std::memory_order_release);
@@ -172,8 +172,9 @@ bool Dispatcher::shutdown(std::chrono::milliseconds limit) {
     kernel_.abort_workers(lock);
     parked = wait_until_parked(lock, Clock::now() + moment);
   }
+  const std::string stays = parked ? "" : kernel_.what_stays(lock);
   fail_everything(lock, Status::aborted, "the runtime was shut down");
-  return parked;
+  return stays;
 }
 
 bool Dispatcher::let_go_if_stuck() {

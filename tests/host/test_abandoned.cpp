@@ -3,6 +3,7 @@
 #include <memory>
 #include <thread>
 
+#include "support/child.hpp"
 #include "support/small_runtime.hpp"
 
 using namespace flywheel;
@@ -70,4 +71,25 @@ TEST_CASE("a runtime whose runs were given up goes with them, also while a worke
     loaded = all.loaded;
   }
   CHECK(loaded.expired());
+}
+
+TEST_CASE("child: a task that goes on after shutdown()", "[.child]") {
+  Options options = on_cpu();
+  options.workers = 1;
+  options.shutdown_timeout = std::chrono::milliseconds(50);
+  Runtime runtime = start<Sleep, Count>(options);
+  Buffer<std::uint32_t> words = runtime.allocate<std::uint32_t>(2);
+  Graph graph;
+  graph.add(Sleep{words.data(), 1500});
+  Run run = runtime.submit(runtime.load(graph));
+  REQUIRE(eventually([&] { return peek_at(words.data()[0]) == 1; }));
+  runtime.shutdown();
+  CHECK(run.status() == Status::aborted);
+  REQUIRE(eventually([&] { return peek_at(words.data()[1]) == 1; }));
+}
+
+TEST_CASE("shutdown() says what keeps the kernel") {
+  const auto result = run_child("child: a task that goes on after shutdown()", std::chrono::seconds(60), {{"FLYWHEEL_LOG", "error"}});
+  check_child(result);
+  check_says(result.output, {"1 of 1 workers are there", "has run for", "block.cancelled()"});
 }
