@@ -146,7 +146,8 @@ void KernelLifetime::abort_workers(const Lock&) {
 std::string KernelLifetime::what_stays(const Lock&) const {
   if (launch_due_) return "its launch has not returned";
   const std::uint32_t present = watchdog_.present();
-  if (present == 0) return all_present_ ? "its workers have left, but the device does not report its end" : "it has not started";
+  if (present == 0)
+    return all_present_ ? "its workers have left, but the device does not report its end" : "it has not started";
   const std::string workers = std::to_string(present) + " of " + std::to_string(dev_.workers) + " workers are there";
   return workers + ", and the longest task has run for " + std::to_string(watchdog_.longest_task_ns() / 1'000'000) + " ms";
 }

@@ -89,7 +89,8 @@ TEST_CASE("child: a task that goes on after shutdown()", "[.child]") {
 }
 
 TEST_CASE("shutdown() says what keeps the kernel") {
-  const auto result = run_child("child: a task that goes on after shutdown()", std::chrono::seconds(60), {{"FLYWHEEL_LOG", "error"}});
+  const auto result =
+      run_child("child: a task that goes on after shutdown()", std::chrono::seconds(60), {{"FLYWHEEL_LOG", "error"}});
   check_child(result);
   check_says(result.output, {"1 of 1 workers are there", "has run for", "block.cancelled()"});
 }
