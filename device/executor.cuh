@@ -7,20 +7,24 @@
 
 #include "../runtime/dynamic/batch.hpp"
 #include "collective.cuh"
+#include "direct_worker.cuh"
 
 namespace flywheel::detail {
 
-/// The control thread's side, the Executor of Worker.
+/// The control thread's side, the Executor of Worker. `kHasDirectSlot`: of the worker in the poller's block.
+template <bool kHasDirectSlot>
 class GpuExecutor {
  public:
   static constexpr bool kPrefetches = true;
+  static constexpr bool kStartsDirectly = kHasDirectSlot;  // DirectStarter does
 
   __device__ GpuExecutor(const DeviceState& dev, std::uint32_t worker) : dev_(dev), worker_(worker) {
     ExecutorShared& shared = executor_shared();
     for (std::uint32_t s = 0; s < 2; ++s) {
       shared.contexts[s] = {&shared.dev, &shared.task_slots[s].record.header, nullptr, {}, worker, {}};
-      shared.tags[s] = {kNoRecord, 0};
+      shared.tags[s] = {SlotTag::kNoRecord, 0};
     }
+    shared.next_slot = 0;
   }
 
   /// Copies a task's record and its run's constants into a slot. All loads are issued before the first is waited for. They
@@ -38,13 +42,12 @@ class GpuExecutor {
     TaskSlot& task_slot = executor_shared().task_slots[slot];
     put<kRecordVectors>(&task_slot.record, words);
     put<kConstants>(&task_slot.run.constants, constants);
-    executor_shared().tags[slot].record = kNoRecord;
+    executor_shared().tags[slot].record = SlotTag::kNoRecord;
     return task_slot;
   }
 
   /// The same for a run that was admitted just now: its constants came through the direct slot, which IdleSlot::peek() has
-  /// acquired, and so did a record that the message carried. A graph that is submitted again finds its record still in the
-  /// slot: records of a loaded graph do not change, and no two loaded graphs have the same serial.
+  /// acquired, and so did a record that the message carried. A record of a loaded graph may still be in the slot, see SlotTag.
   __device__ const TaskSlot& fetch_direct(std::uint32_t slot, const TaskRecord& record, std::uint32_t index,
                                           const RunConstants&) {
     TaskSlot& task_slot = executor_shared().task_slots[slot];
@@ -71,11 +74,24 @@ class GpuExecutor {
 
   /// Commands the compute warps to run the task in `slot`.
   __device__ void start(std::uint32_t slot, Item item) {
-    TaskContext& context = executor_shared().contexts[slot];  // its other members stay as they are
-    context.run = dev_.runs + item.run;
-    context.item = item;
-    context.outcome = {0, 0, 0, iteration_};
-    command(slot, Command::task);
+    start_task(slot, dev_.runs + item.run, item, iteration_);
+    pass_to(slot ^ 1);
+  }
+
+  /// Polls the direct slot and ends what it can of what comes there, see direct_worker.cuh.
+  __device__ DirectTurn serve_direct_slot(std::uint32_t polls) {
+    const DirectTurn turn = detail::serve_direct_slot(polls, next_, parity_);
+    next_ = turn.next;
+    parity_ = turn.parity;
+    return turn;
+  }
+  /// Whether the task that came over the direct slot is started. IdleSlot::peek() has acquired the slot.
+  __device__ static bool is_started() { return executor_shared().direct_slot.started; }
+  /// Takes over such a task, which is in next_slot(), when its body runs.
+  __device__ const TaskSlot& take_started() {
+    const TaskSlot& task_slot = executor_shared().task_slots[next_];
+    pass_to(next_ ^ 1);
+    return task_slot;
   }
 
   /// Waits for the body in `slot`. Calls `takes_long` once if the body outlasts kShortBody polls of its barrier, `last` when it
@@ -83,7 +99,7 @@ class GpuExecutor {
   template <class Slow, class Long, class Last>
   __device__ Outcome wait(std::uint32_t slot, Slow&& slow, Long&& takes_long, Last&& last) {
     bool done = is_done(slot);
-#pragma unroll 1
+    FLYWHEEL_ROLLED
     for (std::uint32_t tries = 0; tries < kShortBody && !done; ++tries) done = is_done(slot);
     if (!done) {
       takes_long();
@@ -109,7 +125,9 @@ class GpuExecutor {
   __device__ LocalWork& work() { return executor_shared().work; }
   __device__ PrefetchedTask& ahead() { return executor_shared().ahead; }
   __device__ void dismiss() {
-    command(next_, Command::leave);
+    executor_shared().commands[next_] = Command::leave;
+    // Release, block scope: pairs with the test of `full` in compute_loop(); covers the command.
+    ptx::mbarrier_arrive(executor_shared().full[next_]);
     roles_shared().kernel_ends = 1;
     // Release, block scope: pairs with serve_compiled_runs(); covers `kernel_ends`.
     ptx::mbarrier_arrive(roles_shared().begin);
@@ -126,11 +144,10 @@ class GpuExecutor {
     for (std::uint32_t i = 0; i < kRecordVectors; ++i) words[i] = from[i];
 #pragma unroll
     for (std::uint32_t i = 0; i < kRecordVectors; ++i) to[i] = words[i];
-    executor_shared().tags[slot].record = kNoRecord;
+    executor_shared().tags[slot].record = SlotTag::kNoRecord;
   }
 
   static constexpr std::uint32_t kRecordVectors = sizeof(TaskRecord) / sizeof(uint4);
-  static constexpr std::uint32_t kNoRecord = ~0u;
 
   template <std::uint32_t kCount>
   __device__ static void read_words(uint4 (&words)[kCount], const void* from) {
@@ -143,14 +160,11 @@ class GpuExecutor {
     for (std::uint32_t i = 0; i < kCount; ++i) static_cast<uint4*>(to)[i] = words[i];
   }
 
-  __device__ void command(std::uint32_t slot, Command what) {
-    executor_shared().commands[slot] = what;
-    // Release, block scope: pairs with the test of `full` in compute_loop(); covers the slot and its context.
-    ptx::mbarrier_arrive(executor_shared().full[slot]);
-    next_ = slot ^ 1;
+  /// The compute warps take `slot` next.
+  __device__ void pass_to(std::uint32_t slot) {
+    next_ = slot;
+    if (kStartsDirectly) executor_shared().next_slot = slot;
   }
-
-  static constexpr std::uint32_t kShortBody = 64;  // polls of the barrier, some 20 ns each while not suspended
 
   __device__ static std::uint32_t ticks() { return static_cast<std::uint32_t>(ThreadPlatform::ticks()); }
 
@@ -181,7 +195,7 @@ class GpuExecutor {
   /// A collective run is over, which had a slot to itself.
   __device__ void pass_slot() {
     parity_ ^= 1u << next_;
-    next_ ^= 1;
+    pass_to(next_ ^ 1);
   }
 
   const DeviceState& dev_;

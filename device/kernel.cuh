@@ -7,6 +7,7 @@
 
 #include "../runtime/dynamic/inbox_poller.hpp"
 #include "../runtime/dynamic/worker.hpp"
+#include "direct_starter.cuh"
 #include "executor.cuh"
 
 namespace flywheel::detail {
@@ -21,7 +22,7 @@ __device__ __forceinline__ void prepare(const DeviceState& dev) {
       ptx::mbarrier_init(shared.done[s], arrivals_of(kComputeThreads));
     }
     shared.direct_slot.item = kEmptyMailbox;
-    shared.direct_slot.waiting = shared.direct_slot.ended = 0;
+    shared.direct_slot.waiting = shared.direct_slot.ended = shared.direct_slot.started = 0;
     shared.dev = dev;
     RolesShared& roles = roles_shared();
     ptx::mbarrier_init(roles.begin, 1);
@@ -39,11 +40,13 @@ __device__ __forceinline__ PollerBuffer& poller_buffer() {
   return shared;
 }
 
-/// The control thread: runs the worker's loop until the kernel stops, then dismisses the other warps of the block.
+/// The control thread: runs the worker's loop until the kernel stops, then dismisses the other warps of the block. Only the
+/// worker beside the poller has a direct slot; so the others get a loop that knows of none, whose values stay in registers.
+template <bool kHasDirectSlot>
 __device__ __forceinline__ void control_loop(const DeviceState& dev) {
-  GpuExecutor executor(dev, blockIdx.x);
-  Worker<ThreadPlatform, GpuExecutor> worker(dev, blockIdx.x, executor,
-                                             blockIdx.x == 0 ? &executor_shared().direct_slot : nullptr);
+  GpuExecutor<kHasDirectSlot> executor(dev, blockIdx.x);
+  DirectSlot* const direct_slot = kHasDirectSlot ? &executor_shared().direct_slot : nullptr;
+  Worker<ThreadPlatform, GpuExecutor<kHasDirectSlot>> worker(dev, blockIdx.x, executor, direct_slot);
   worker();
   executor.dismiss();
 }
@@ -53,9 +56,10 @@ template <class List>
 __device__ __forceinline__ void serve(const DeviceState& dev) {
   const std::uint32_t warp = threadIdx.x / 32;
   if (warp == kControlWarp) {
-    if (threadIdx.x == 0) control_loop(dev);
+    if (threadIdx.x == 0 && blockIdx.x == 0) control_loop<true>(dev);
+    else if (threadIdx.x == 0) control_loop<false>(dev);
   } else if (warp == kPollerWarp) {
-    if (blockIdx.x == 0) InboxPoller<WarpPlatform>(dev, executor_shared().direct_slot, poller_buffer())();
+    if (blockIdx.x == 0) InboxPoller<WarpPlatform, DirectStarter>(dev, executor_shared().direct_slot, poller_buffer())();
   } else {
     serve_compiled_runs<List>(executor_shared().dev);
   }

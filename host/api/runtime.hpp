@@ -244,8 +244,7 @@ class Runtime {
     static_assert(detail::check_task_type<Task>());
     if constexpr (detail::Asks<const Task>::buffers)
       task.buffers([&](const char* name, const void* pointer) { check_buffer(typeid(Task), 0, name, pointer); });
-    detail::TaskRecord record;
-    record.header = {};
+    detail::TaskRecord record{};  // zeroed to its end: a message leaves zeros out
     record.header.result_offset = sizeof_result<Task>() ? result_offset : kNoResult;
     std::memcpy(record.args, &task, sizeof(Task));
     return record;

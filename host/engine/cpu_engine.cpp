@@ -41,7 +41,7 @@ void copy_words(void* to, const void* from, std::size_t bytes) {
 struct CpuThreads {
   KernelEntry entry;
   DeviceState dev{};
-  DirectSlot direct_slot{kEmptyMailbox, 0, 0, {}, {}};
+  DirectSlot direct_slot{kEmptyMailbox, 0, 0, {}, {}, 0};
   std::vector<std::vector<unsigned char>> scratch;
   std::atomic<std::uint32_t> active{0};
 };
@@ -85,7 +85,7 @@ class CpuEngine final : public Engine {
   void launch(const DeviceState& dev) override {
     join();
     executor_->dev = dev;
-    executor_->direct_slot = {kEmptyMailbox, 0, 0, {}, {}};
+    executor_->direct_slot = {kEmptyMailbox, 0, 0, {}, {}, 0};
     // Relaxed: the threads start after this store, and the start of a thread orders it before all that the thread does.
     executor_->active.store(workers_ + 1, std::memory_order_relaxed);
     try {

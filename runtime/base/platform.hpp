@@ -15,6 +15,13 @@
 /// Marks a function that is not inlined, because it is rarely called or too large.
 #define FLYWHEEL_COLD FLYWHEEL_TASK [[gnu::noinline]] inline
 
+/// Stands before a loop that polls: unrolled, it would drive other code from an SM's instruction cache.
+#ifdef __CUDA_ARCH__
+#define FLYWHEEL_ROLLED _Pragma("unroll 1")
+#else
+#define FLYWHEEL_ROLLED
+#endif
+
 #ifndef __CUDA_ARCH__
 #include <chrono>
 #include <thread>
@@ -148,6 +155,8 @@ struct CpuPlatform {
   FLYWHEEL_TASK static constexpr std::uint32_t lanes() { return 1; }
   FLYWHEEL_TASK static void converge() {}
   FLYWHEEL_TASK static bool any(bool vote) { return vote; }
+  /// The lanes' votes, lane l's in bit l.
+  FLYWHEEL_TASK static std::uint32_t votes(bool vote) { return vote; }
   /// Returns word w of an array that is distributed over the lanes: lane i holds words i, i + lanes(), ... in `mine`.
   FLYWHEEL_TASK static std::uint32_t word_of_lanes(const std::uint32_t* mine, std::uint32_t w) { return mine[w]; }
 
@@ -166,6 +175,8 @@ struct CpuPlatform {
   /// Delays the first poll after a thread's own arrival at the grid barrier. A GPU waits here until the other arrivals
   /// can have reached L2.
   FLYWHEEL_TASK static void let_others_arrive() {}
+  /// Lets so many ticks of the SM's clock pass, on a GPU.
+  FLYWHEEL_TASK static void wait_ticks(std::uint32_t) {}
   /// For wait reports: the caller's packed WaitPart in a compiled run, or 0. A CPU thread plays all roles, so it has none.
   FLYWHEEL_TASK static std::uint64_t waiting_part() { return 0; }
 };

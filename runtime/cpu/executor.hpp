@@ -21,6 +21,7 @@ class CpuExecutor {
         scratch_(scratch) {}
 
   static constexpr bool kPrefetches = false;  // the loop cannot prefetch while this thread runs a body
+  static constexpr bool kStartsDirectly = false;
 
   FLYWHEEL_TASK LocalWork& work() { return work_; }
   FLYWHEEL_TASK PrefetchedTask& ahead() { return ahead_; }

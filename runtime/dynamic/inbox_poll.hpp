@@ -28,31 +28,51 @@ FLYWHEEL_TASK void store_record(TaskRecord& record, Word&& word) {
     if (i >= kFirst) P::device(words[i - kFirst]).store(word(i, k), Order::relaxed);
 }
 
-/// Most messages that one poll takes: for a warp a single trip, for a thread so many loads more.
+/// What a poll looks for. The more messages have come, the more are likely to come.
+enum class PollFor {
+  one,   // the next message
+  some,  // the next few, of any length
+  many,  // short messages: a quarter of the bytes for each
+};
+/// Most messages that a poll for some takes, and one for many. Each is one trip of a warp; a thread loads one word after the
+/// other.
 template <class P>
-FLYWHEEL_TASK constexpr std::uint32_t most_messages() {
-  return P::lanes() > 1 ? 16 : 2;
-}
+inline constexpr std::uint32_t kSomeMessages = P::lanes() > 1 ? 4 : 2;
+inline constexpr std::uint32_t kManyMessages = 16;
 
 /// Where the lanes lay out what the leading lane handles, and what that lane keeps: shared memory on the GPU, of which task
 /// bodies have the less.
 struct PollerBuffer {
-  static constexpr std::uint32_t kMessages = 8;  // that are handled one after the other
-  Message messages[kMessages];
-  std::uint64_t roots[16];
+  Message messages[4];  // that are handled one after the other
+  std::uint64_t roots[kManyMessages];
   AnnouncerState announcer;
 };
 
 /// What a poll has found. Either `published` messages are dealt with, but for the count of admitted runs, or `stored`
-/// messages are in the buffer; if both are 0, so is `seen`.
+/// messages are in the buffer; both are 0 if none has come that the poll can take.
 struct Arrived {
-  std::uint32_t seen, published, stored;
+  std::uint32_t published, stored;
+  PollFor next;   // what the next poll is to look for
   bool directly;  // the one that was published went over the direct slot
-  bool whole;     // see Inbox::read()
+};
+
+/// Where the message of a run that is delivered over the direct slot goes, and what the poller does beside: here nothing, the
+/// worker does all. DirectStarter (device/direct_starter.cuh) is the other one.
+class DirectDelivery {
+ public:
+  static constexpr bool kStarts = false;
+  FLYWHEEL_TASK explicit DirectDelivery(DirectSlot& direct_slot) : direct_slot_(direct_slot) {}
+  FLYWHEEL_TASK RunConstants& constants() const { return direct_slot_.run; }
+  FLYWHEEL_TASK TaskRecord& record() const { return direct_slot_.record; }
+  FLYWHEEL_TASK void fetch(const DeviceState&, std::uint32_t, std::uint32_t) const {}
+  FLYWHEEL_TASK void start(RunState&, Item, bool) const {}
+
+ private:
+  DirectSlot& direct_slot_;
 };
 
 /// One poll of the inbox. All lanes call.
-template <class P>
+template <class P, class Starter = DirectDelivery>
 class InboxPoll {
  public:
   FLYWHEEL_TASK InboxPoll(const DeviceState& dev, DirectSlot& direct_slot, PollerBuffer& buffer)
@@ -60,100 +80,142 @@ class InboxPoll {
         direct_slot_(direct_slot),
         buffer_(buffer) {}
 
-  /// Reads the messages from `next` on that have arrived, at most kCount. A poll for one delivers it over the direct slot if
-  /// that suits it. Else, if several at the front have an inline root each, publishes these together; else lays out as many as
-  /// the buffer holds, to be handled one after the other.
-  template <std::uint32_t kCount>
-  FLYWHEEL_TASK Arrived read(std::uint64_t next, bool whole) const {
-    std::uint32_t mine[kCount][kWordsEach];
-    const std::uint32_t seen = Views<P>{dev_}.inbox().read(next, mine, whole);
-    if (!seen) return {0, 0, 0, false, whole};
-    if (kCount == 1 && deliver(mine[0])) return {1, 1, 0, true, whole};
-    const std::uint32_t alike = count_inline_roots(mine, seen);
-    if (alike <= 1) return {seen, 0, store_messages(mine, seen), false, whole};
-    publish_inline_roots(mine, alike);
-    return {seen, alike, 0, false, whole};
+  /// A poll for one message loads the first line of its entry, or all that most messages have; `loaded`: words.
+  using One = Polled<P, 1, kFirstWords>;
+  FLYWHEEL_TASK void load_one(std::uint64_t next, One& polled, std::uint32_t loaded) const {
+    inbox().load_first(next, polled, loaded);
+  }
+  /// Takes the message if it has come: delivers it over the direct slot if that suits it, else lays it out. `loaded` becomes
+  /// the number of words that the next polls load: more of the kind are likely.
+  FLYWHEEL_TASK Arrived take_one(std::uint64_t next, One& polled, std::uint32_t& loaded) const {
+    std::uint32_t mine[kWordsEach], size = 0;
+    const bool more = inbox().has_more(next, polled, loaded);
+    if (!inbox().take(next, polled, loaded, mine, size)) return {0, 0, PollFor::one, false};
+    if (size > loaded) loaded = kFirstWords;
+    const PollFor after = more ? PollFor::some : PollFor::one;
+    if (deliver(mine)) return {1, 0, after, true};  // one for the direct slot is likely to stay alone
+    store_message(0, mine);
+    P::converge();  // orders what each lane has acquired before what any lane does next
+    return {0, 1, PollFor::some, false};
+  }
+
+  /// Takes those of the next kSomeMessages messages that have come: publishes together what they carry if several at the front
+  /// are alike, else lays them out.
+  FLYWHEEL_TASK Arrived take_some(std::uint64_t next) const {
+    Polled<P, kSomeMessages<P>, kFirstWords> polled;
+    inbox().load(next, polled, 0, kFirstWords);
+    const Front front = inbox().look(next, polled, kFirstWords);
+    if (!front.complete) return {0, 0, PollFor::one, false};
+    if (front.alike > 1) {
+      publish(polled, front);
+      const bool many = P::lanes() > 1 && front.are_short && front.alike == kSomeMessages<P>;
+      return {front.alike, 0, many ? PollFor::many : PollFor::some, false};
+    }
+    for_constants<kSomeMessages<P>>([&](auto e) {
+      std::uint32_t mine[kWordsEach];
+      message_of(polled, e).unpack(mine);
+      if (e < front.complete) store_message(e, mine);
+    });
+    P::converge();  // as in take_one()
+    return {0, front.complete, PollFor::some, false};
+  }
+
+  /// Takes those of the next kManyMessages messages that have come, as far as they are short and alike.
+  FLYWHEEL_TASK Arrived take_many(std::uint64_t next) const {
+    Polled<P, kManyMessages, kShortWords> polled;
+    inbox().load(next, polled, 0, kShortWords);
+    const Front front = inbox().look(next, polled, kShortWords);
+    if (front.alike) publish(polled, front);
+    return {front.alike, 0, front.alike > kSomeMessages<P> ? PollFor::many : PollFor::some, false};
   }
 
  private:
   static constexpr std::uint32_t kWordsEach = message_words_each<P>();
 
+  FLYWHEEL_TASK Inbox<P> inbox() const { return Views<P>{dev_}.inbox(); }
+
+  /// `e`: a constant.
+  template <std::uint32_t kCount, std::uint32_t kWords, class E>
+  FLYWHEEL_TASK static auto message_of(const Polled<P, kCount, kWords>& polled, E) {
+    using Words = Polled<P, kCount, kWords>;
+    constexpr std::integral_constant<std::uint32_t, Words::register_of(E::value)> from;
+    return PackedMessage<P, Words::kOfEach>(polled.words, from, Words::first_lane_of(E::value));
+  }
+
   /// Delivers the root of the message's run over the direct slot, if the worker waits there and needs no more than the
   /// message. The lanes write what each has read where the worker and others will look for it, so nothing is laid out and then
   /// copied by one lane. False: nothing was done.
   FLYWHEEL_TASK bool deliver(const std::uint32_t (&mine)[kWordsEach]) const {
-    const std::uint32_t flags = Inbox<P>::word(mine, offsetof(RunConstants, flags));
+    const std::uint32_t flags = word_of(mine, offsetof(RunConstants, flags));
     if (!(flags & kForDirectSlot)) return false;
     if (!P::any(P::lane() == 0 && claim_direct_slot<P>(direct_slot_))) return false;
-    const std::uint32_t slot = Inbox<P>::word(mine, offsetof(RunConstants, slot));
+    const std::uint32_t slot = word_of(mine, offsetof(RunConstants, slot));
+    const std::uint32_t sinks = word_of(mine, offsetof(RunConstants, sinks));
+    const std::uint32_t serial = word_of(mine, offsetof(RunConstants, serial));
+    const std::uint32_t of_graph =
+        word_of(mine, offsetof(RunConstants, first_record)) + word_of(mine, offsetof(RunConstants, root_task));
+    const bool carried = flags & kInlineRoot;
+    const std::uint32_t record = carried ? dev_.inline_base + slot : of_graph;  // as only_root() has it
     P::converge();  // orders the claim, and what each lane has acquired, before what any lane does next
     RunState& run = dev_.runs[slot];
+    const Starter starter(direct_slot_);
     const auto word = [&](std::uint32_t, std::uint32_t k) { return mine[k]; };
     open_line<P>(run.line, word);
-    if (flags & kInlineRoot) store_record<P>(dev_.records[dev_.inline_base + slot], word);
-    // Plain, as in MessageHandler::copy_params(): the item releases all of it. Bytes behind the parameters are zero.
-    auto* constants = reinterpret_cast<std::uint32_t*>(&direct_slot_.run);
-    auto* carried = reinterpret_cast<std::uint32_t*>(flags & kInlineRoot ? static_cast<void*>(&direct_slot_.record)
-                                                                         : static_cast<void*>(run.params));
+    if (carried) store_record<P>(dev_.records[record], word);
+    else starter.fetch(dev_, record, serial);
+    // Plain, as in MessageHandler::copy_params(): the start or the item releases all of it. Bytes behind the parameters are
+    // zero.
+    auto* constants = reinterpret_cast<std::uint32_t*>(&starter.constants());
+    auto* to =
+        reinterpret_cast<std::uint32_t*>(carried ? static_cast<void*>(&starter.record()) : static_cast<void*>(run.params));
     for (std::uint32_t i = P::lane(), k = 0; i < kMessageWords; i += P::lanes(), ++k) {
       if (i < kRunWords) constants[i] = mine[k];
-      else if (flags & kCarries) carried[i - kRunWords] = mine[k];
+      else if (flags & kCarries) to[i - kRunWords] = mine[k];
     }
+    // Relaxed: as in MessageHandler::admit().
+    if (P::lane() == 0) P::device(run.outstanding).store(sinks, Order::relaxed);
     P::converge();  // the leading lane releases what all lanes wrote, see open_line()
     if (P::lane() != 0) return true;
-    const RunConstants all = direct_slot_.run;  // one copy: the loads of all words overlap
-    // Relaxed: as in MessageHandler::admit().
-    P::device(run.outstanding).store(all.sinks, Order::relaxed);
-    deliver_directly<P>(direct_slot_, only_root(dev_, all));
+    const Item root{record, static_cast<std::uint16_t>(slot), false};
+    starter.start(run, root, carried);
+    deliver_directly<P>(direct_slot_, root.pack(), Starter::kStarts);
     return true;
   }
 
-  /// How many messages at the front have an inline root, no predecessors and the priority of the first.
-  template <std::uint32_t kCount>
-  FLYWHEEL_TASK static std::uint32_t count_inline_roots(const std::uint32_t (&mine)[kCount][kWordsEach], std::uint32_t seen) {
-    std::uint32_t count = 0;
-    if (kCount == 1) return count;
-    const std::uint32_t priority = Inbox<P>::word(mine[0], offsetof(RunConstants, priority));
-    for_constants<kCount>([&](auto e) {
-      const std::uint32_t flags = Inbox<P>::word(mine[e], offsetof(RunConstants, flags));
-      count += count == e && e < seen && (flags & (kInlineRoot | kFollows)) == kInlineRoot &&
-               Inbox<P>::word(mine[e], offsetof(RunConstants, priority)) == priority;
-    });
-    return count;
+  /// The word at `offset` of a message, for all lanes, from the lane that holds it.
+  FLYWHEEL_TASK static std::uint32_t word_of(const std::uint32_t* mine, std::size_t offset) {
+    return P::word_of_lanes(mine, static_cast<std::uint32_t>(offset / 4));
   }
 
-  /// Lays messages out in the buffer. Returns how many of them.
-  template <std::uint32_t kCount>
-  FLYWHEEL_TASK std::uint32_t store_messages(const std::uint32_t (&mine)[kCount][kWordsEach], std::uint32_t seen) const {
-    constexpr std::uint32_t kMost = kCount < PollerBuffer::kMessages ? kCount : PollerBuffer::kMessages;
-    for_constants<kMost>([&](auto e) {
-      auto* words = reinterpret_cast<std::uint32_t*>(&buffer_.messages[e]);
-      if (e < seen)
-        for (std::uint32_t i = P::lane(), k = 0; i < kMessageWords; i += P::lanes(), ++k) words[i] = mine[e][k];
-    });
-    P::converge();  // orders what each lane has acquired before what any lane does next
-    return seen < kMost ? seen : kMost;
+  /// Lays a message out in the buffer.
+  FLYWHEEL_TASK void store_message(std::uint32_t e, const std::uint32_t (&mine)[kWordsEach]) const {
+    auto* words = reinterpret_cast<std::uint32_t*>(&buffer_.messages[e]);
+    for (std::uint32_t i = P::lane(), k = 0; i < kMessageWords; i += P::lanes(), ++k) words[i] = mine[k];
   }
 
-  /// Opens the lines of the first `count` messages' runs, and publishes the roots that they carry together.
-  template <std::uint32_t kCount>
-  FLYWHEEL_TASK void publish_inline_roots(const std::uint32_t (&mine)[kCount][kWordsEach], std::uint32_t count) const {
-    const std::uint32_t priority = Inbox<P>::word(mine[0], offsetof(RunConstants, priority));
-    P::converge();  // as in store_messages()
-    for_constants<kCount>([&](auto e) {
-      if (e >= count) return;
-      const std::uint32_t slot = Inbox<P>::word(mine[e], offsetof(RunConstants, slot));
-      const std::uint32_t sinks = Inbox<P>::word(mine[e], offsetof(RunConstants, sinks));
-      const auto word = [&](std::uint32_t, std::uint32_t k) { return mine[e][k]; };
-      open_line<P>(dev_.runs[slot].line, word);
-      store_record<P>(dev_.records[dev_.inline_base + slot], word);
-      if (P::lane() != 0) return;
-      // Relaxed: as in MessageHandler::admit().
-      P::device(dev_.runs[slot].outstanding).store(sinks, Order::relaxed);
-      buffer_.roots[e] = Item{dev_.inline_base + slot, static_cast<std::uint16_t>(slot), false}.pack();
-    });
+  /// Opens the lines of the runs of those messages that are alike, and publishes the roots that they carry together.
+  template <std::uint32_t kCount, std::uint32_t kWords>
+  FLYWHEEL_TASK void publish(const Polled<P, kCount, kWords>& polled, const Front& front) const {
+    P::converge();  // as in take_one()
+    for_constants<kCount>([&](auto e) { open_inline_root(e, message_of(polled, e), e < front.alike); });
     P::converge();  // the leading lane releases what all lanes wrote, see open_line()
-    if (P::lane() == 0) publish_items<typename P::Leader>(dev_, dev_.workers, count, priority, buffer_.roots);
+    if (P::lane() == 0) publish_items<typename P::Leader>(dev_, dev_.workers, front.alike, front.priority, buffer_.roots);
+  }
+  /// Opens the line of one; nothing if it is not `wanted`: the lanes unpack all messages, so that the exchanges overlap.
+  template <class Packed>
+  FLYWHEEL_TASK void open_inline_root(std::uint32_t e, const Packed& packed, bool wanted) const {
+    std::uint32_t mine[kWordsEach];
+    packed.unpack(mine);
+    const std::uint32_t slot = packed.message_word(offsetof(RunConstants, slot));
+    const std::uint32_t sinks = packed.message_word(offsetof(RunConstants, sinks));
+    if (!wanted) return;
+    const auto word = [&](std::uint32_t, std::uint32_t k) { return mine[k]; };
+    open_line<P>(dev_.runs[slot].line, word);
+    store_record<P>(dev_.records[dev_.inline_base + slot], word);
+    if (P::lane() != 0) return;
+    // Relaxed: as in MessageHandler::admit().
+    P::device(dev_.runs[slot].outstanding).store(sinks, Order::relaxed);
+    buffer_.roots[e] = Item{dev_.inline_base + slot, static_cast<std::uint16_t>(slot), false}.pack();
   }
 
   const DeviceState& dev_;

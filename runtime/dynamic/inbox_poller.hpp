@@ -36,16 +36,23 @@ class MessageHandler {
 
   /// Stops polling after a run went out over the direct slot, until the worker of this block has ended the task, or for 2 us. A
   /// poll under way across PCIe holds up the fence with which that worker publishes its result (by 1 us, measured on an H200).
-  FLYWHEEL_TASK void wait_for_direct_worker() const {
+  ///
+  /// A program that submits, waits and submits again always takes about the same time for it. If the first poll reads the entry
+  /// just before that, the message waits for a whole trip; so the first poll is put off, by more each time that only the second
+  /// one has found the message and by less each time that the first one has. `spins`: the polls that the message took.
+  FLYWHEEL_TASK void wait_for_direct_worker(std::uint32_t spins) {
     constexpr std::uint64_t kLongestNs = 2000;
+    if (spins == 1) put_off_ -= put_off_ < kLessTicks ? put_off_ : kLessTicks;
+    if (spins == 2 && put_off_ < kMostTicks) put_off_ += kMoreTicks;
     const std::uint64_t begin = P::now_ns();
     // Relaxed: pairs with IdleSlot::note_end(). Only the moment matters; claim_direct_slot() acquires.
     // A task that ends no run does not set `ended`; its worker waits again at the slot. Relaxed: pairs with
     // IdleSlot::enroll(), as above.
-    for (std::uint32_t spins = 0;
+    for (std::uint32_t polls = 0;
          (P::block(direct_slot_.ended).load(Order::relaxed) | P::block(direct_slot_.waiting).load(Order::relaxed)) == 0;
-         ++spins)
-      if (spins % 8 == 7 && P::now_ns() - begin > kLongestNs) return;
+         ++polls)
+      if (polls % 8 == 7 && P::now_ns() - begin > kLongestNs) return;
+    P::wait_ticks(put_off_);
   }
 
   /// True once the host has asked to park and all admitted runs have ended, or the kernel may be suspended. Relaxed: pairs with
@@ -73,7 +80,7 @@ class MessageHandler {
     const bool has_inline_root = constants.flags & kInlineRoot;
     const std::uint64_t root = only_root(dev_, constants);
     if ((has_inline_root || constants.root_count == 1) && offer_directly<P>(direct_slot_, root, constants, message)) {
-      if (last) wait_for_direct_worker();
+      if (last) wait_for_direct_worker(0);
     } else if (has_inline_root) {
       publish_items<P>(dev_, dev_.workers, 1, constants.priority, &root);
     } else {
@@ -102,12 +109,17 @@ class MessageHandler {
 
   const DeviceState& dev_;
   DirectSlot& direct_slot_;
+  // Of the SM's clock. A trip takes 2,640; one poll in eight that comes too early is the optimum where the host's time varies
+  // by some 100 ns.
+  static constexpr std::uint32_t kLessTicks = 16, kMoreTicks = 112, kMostTicks = 1320;
+
   Announcer<P> announcer_;
+  std::uint32_t put_off_ = 0;
   bool parking_ = false;
 };
 
-/// Polls the inbox: the lanes of P read messages together, and the leading lane handles them.
-template <class P>
+/// Polls the inbox: the lanes of P read messages together, and the leading lane handles them. `Starter`: see DirectDelivery.
+template <class P, class Starter = DirectDelivery>
 class InboxPoller {
  public:
   /// `direct_slot` belongs to the worker in the same block.
@@ -120,52 +132,59 @@ class InboxPoller {
         next_(dev.control->poller.next_entry),
         released_(next_) {}
 
-  /// Polls until the kernel parks, is suspended or is aborted. All lanes call. One poll is under way at a time: with two a
-  /// submission takes 1 us longer (H200), because the fences of this SM wait for both; see tuning.md. A poll looks for
-  /// one message, for two if the one before has seen one, and for kMostMessages if that has seen two: sixteen take 2 us longer
-  /// than two (H100), and an idle poller's polls hold up the fences of this SM the less the fewer lines they read.
+  /// Polls until the kernel parks, is suspended or is aborted. All lanes call.
   FLYWHEEL_TASK void operator()() {
     if (P::lane() == 0) handler_.open();
-    std::uint32_t before = 0;  // messages that the poll before has seen; one for the direct slot is likely to stay alone
-    for (std::uint32_t spins = 0; !(spins % 16 == 15 && P::any(leaves())); ++spins) {
-      const Arrived now = before == 0 ? take_messages<1>() : before == 1 ? take_messages<2>() : take_messages<kMostMessages>();
-      before = now.directly ? 0 : now.seen;
-      if (now.seen) {
+    PollFor next = PollFor::one;
+    for (std::uint32_t spins = 0, since_look = 0;; ++spins, ++since_look) {
+      if (since_look >= kPollsToLook) {
+        if (P::any(leaves())) break;
+        since_look = 0;
+      }
+      const Arrived now = poll_for(next);
+      if (now.published | now.stored) {
+        take(now, spins);
         P::converge();
-        spins = suspending_ ? 14 : 0;  // messages may keep coming: look whether to leave after each
-      } else {
-        if (spins == kQuiet) release_entries();
-        whole_ &= spins < kIdlePolls;
+        spins = 0;
+        if (suspending_) since_look = kPollsToLook;  // messages may keep coming: look whether to leave after each
+      } else if (next == PollFor::one) {
+        if (spins >= kQuiet) release_entries();
+        if (spins >= kIdlePolls) loaded_ = kLineWords;
         P::pause(spins);
       }
+      next = now.next;
     }
     release_entries();
     if (P::lane() == 0) handler_.close(next_);
   }
 
  private:
-  static constexpr std::uint32_t kQuiet = 16;      // empty polls in a row until the host is told what was read
-  static constexpr std::uint32_t kIdlePolls = 64;  // and until it no longer expects that messages carry anything
-  static constexpr std::uint32_t kMostMessages = most_messages<P>();
+  static constexpr std::uint32_t kQuiet = 16;        // empty polls in a row until the host is told what was read
+  static constexpr std::uint32_t kIdlePolls = 64;    // and until it no longer expects long messages
+  static constexpr std::uint32_t kLineWords = 16;    // what a poll for one message loads then
+  static constexpr std::uint32_t kPollsToLook = 15;  // until the next look whether to leave
+
+  FLYWHEEL_TASK InboxPoll<P, Starter> poll() const { return {dev_, direct_slot_, buffer_}; }
 
   /// The leading lane's vote to return. Relaxed: `abort` pairs with report_wait() and the host; only its value counts.
   FLYWHEEL_TASK bool leaves() {
     return P::lane() == 0 && (handler_.may_leave() || P::device(dev_.control->broadcast.abort).load(Order::relaxed) != 0);
   }
 
-  /// Takes those of the kCount next messages that have arrived.
-  template <std::uint32_t kCount>
-  FLYWHEEL_TASK Arrived take_messages() {
-    const Arrived arrived = InboxPoll<P>(dev_, direct_slot_, buffer_).template read<kCount>(next_, whole_);
-    whole_ = arrived.whole;
-    if (arrived.published) {
-      if (P::lane() == 0) handler_.count_admitted(arrived.published);
-      if (arrived.directly && P::lane() == 0) handler_.wait_for_direct_worker();
-      note_taken(arrived.published);
-    } else if (arrived.seen) {
-      take_in_turn(arrived.stored);
-    }
-    return arrived;
+  FLYWHEEL_TASK Arrived poll_for(PollFor what) {
+    if (what == PollFor::some) return poll().take_some(next_);
+    if (what == PollFor::many) return poll().take_many(next_);
+    typename InboxPoll<P, Starter>::One one;
+    poll().load_one(next_, one, loaded_);
+    return poll().take_one(next_, one, loaded_);
+  }
+
+  /// Does what is left to do for messages that have come. `spins`: polls since the last ones.
+  FLYWHEEL_TASK void take(const Arrived& now, std::uint32_t spins) {
+    if (now.stored) return take_in_turn(now.stored);
+    if (P::lane() == 0) handler_.count_admitted(now.published);
+    if (now.directly && now.next == PollFor::one && P::lane() == 0) handler_.wait_for_direct_worker(spins);
+    note_taken(now.published);
   }
 
   /// Takes the first `count` messages of the buffer.
@@ -209,8 +228,8 @@ class InboxPoller {
   MessageHandler<typename P::Leader> handler_;
   std::uint64_t next_;
   std::uint64_t released_;
-  bool suspending_ = false;  // in all lanes
-  bool whole_ = false;       // likewise: polls read what messages carry, too
+  bool suspending_ = false;            // in all lanes
+  std::uint32_t loaded_ = kLineWords;  // likewise: words that a poll for one message loads
 };
 
 }  // namespace flywheel::detail

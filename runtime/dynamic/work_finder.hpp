@@ -28,15 +28,17 @@ class WorkFinder {
     work.epoch = dev.control->first_epoch[dev.launch % 2];  // plain: the previous launch wrote it
   }
 
-  /// Waits for a task, a collective run or the stop sign. There is no time limit: being idle is no fault.
-  FLYWHEEL_TASK Found wait_for_work(std::uint64_t& item) {
+  /// Waits for a task, a collective run or the stop sign. There is no time limit: being idle is no fault. `executor`: of a
+  /// worker that has a direct slot; it may end tasks there itself.
+  template <class Executor>
+  FLYWHEEL_TASK Found wait_for_work(std::uint64_t& item, Executor& executor) {
     for (std::uint32_t spins = 0;; ++spins) {
       Found seen;
       if (check_broadcast(item, seen)) return seen;
       // The broadcast words are a trip to L2 away, and all workers read them. A worker that work is delivered to
       // therefore polls its idle slot most of the time.
-      if (enrolled_) item = idle_slot_.peek(polls_);
-      if (item != kEmptyMailbox) item = leave_idle_slot(item);
+      if (enrolled_) item = peek(executor);
+      if (item != kEmptyMailbox && enrolled_) item = leave_idle_slot(item);
       if (item != kEmptyMailbox) return Found::item;
       ++stats_.polls;
       P::pause(spins * polls_);
@@ -103,6 +105,23 @@ class WorkFinder {
   }
 
  private:
+  /// Polls the idle slot. The item that has come, for leave_idle_slot(), or if the worker is not enrolled any more a follower
+  /// of a run that the executor has ended; or kEmptyMailbox.
+  template <class Executor>
+  FLYWHEEL_TASK std::uint64_t peek(Executor& executor) {
+    if constexpr (Executor::kStartsDirectly) {
+      const auto turn = executor.serve_direct_slot(polls_);
+      enrolled_ = !turn.kept;
+      had_batch_ = false;
+      stats_.tasks += turn.ended;
+      stats_.handed += turn.ended;
+      if (turn.ended && !turn.kept) show_stats();
+      return turn.item;
+    } else {
+      return idle_slot_.peek(polls_);
+    }
+  }
+
   // Polls of the idle slot to one read of the broadcast words. Fewer cost time, and so do several under way at once: see
   // tuning.md.
   static constexpr std::uint32_t kPollsOfMailbox = 48;      // some 17 us
@@ -112,7 +131,8 @@ class WorkFinder {
   FLYWHEEL_TASK bool check_broadcast(std::uint64_t& item, Found& seen) {
     const Broadcast broadcast = read_broadcast<P>(dev_);
     seen = Found::stop;
-    if (broadcast.abort) return true;
+    // An item that is on its way to the direct slot arrives, and its task may have been started.
+    if (broadcast.abort) return !idle_slot_.direct_slot || withdraw();
     // Before the queues: all workers must join, and a busy queue must not keep some of them away.
     if (announcement_epoch(broadcast.announcement) != work_.epoch) {
       return withdraw() && take_announcement(seen);

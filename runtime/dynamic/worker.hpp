@@ -75,7 +75,7 @@ class Worker {
   FLYWHEEL_TASK std::uint64_t wait_for_item() {
     for (;;) {
       std::uint64_t item = kEmptyMailbox;
-      const Found seen = finder_.wait_for_work(item);
+      const Found seen = finder_.wait_for_work(item, executor_);
       if (item != kEmptyMailbox) return item;
       if (seen == Found::stop) return kEmptyMailbox;
       if (seen == Found::phased) join_collective_run();
@@ -89,7 +89,8 @@ class Worker {
     task.slot = executor_.next_slot();
     const TaskRecord& record = dev_.records[task.item.record];
     const RunConstants* direct_run = finder_.direct_run();
-    if (Executor::kPrefetches) finish_.expect(task, !direct_run);
+    if constexpr (Executor::kStartsDirectly)
+      if (direct_run && executor_.is_started()) return take_over(task);
     task.task_slot = direct_run ? &executor_.fetch_direct(task.slot, record, task.item.record, *direct_run)
                                 : &executor_.fetch(task.slot, record, dev_.runs[task.item.run]);
     task.runs = !task.item.skip && !executor_.cancelled();
@@ -97,6 +98,17 @@ class Worker {
     task.outcome = {};
     if (task.runs) executor_.start(task.slot, task.item);
     if (direct_run) executor_.keep_constants(task.slot, *direct_run);  // after start(): bodies do not read them
+    if (Executor::kPrefetches) finish_.expect(task, !direct_run);
+    finish_.prepare(task);
+  }
+
+  /// Takes over a task that the inbox poller has started.
+  FLYWHEEL_TASK void take_over(PrefetchedTask& task) {
+    finish_.expect(task, false);
+    task.task_slot = &executor_.take_started();
+    task.runs = true;
+    task.failed = false;
+    task.outcome = {};
     finish_.prepare(task);
   }
 

@@ -116,8 +116,9 @@ struct DirectSlot {
   std::uint64_t item;            // or kEmptyMailbox
   std::uint32_t waiting;         // 1: the worker is enrolled
   std::uint32_t ended;           // 1: the worker has ended a run since the item was offered
-  alignas(16) RunConstants run;  // of the item
-  TaskRecord record;             // of the item, if `run` has kInlineRoot
+  alignas(16) RunConstants run;  // of the item, unless it is started
+  TaskRecord record;             // likewise, if `run` has kInlineRoot
+  std::uint32_t started;         // 1: the poller has started the item's task, see DirectStarter
 };
 
 /// The idle slot of one worker: its direct slot if it has one, otherwise its bit and mailbox in the idle set.
@@ -160,15 +161,19 @@ struct IdleSlot {
   /// Acquire: pairs with the release in offer_directly(). The task's inputs and `run` come with the item.
   FLYWHEEL_TASK std::uint64_t peek_direct_slot(std::uint32_t polls) const {
     std::uint64_t item = kEmptyMailbox;
+    FLYWHEEL_ROLLED
     for (std::uint32_t i = 0; i < polls && item == kEmptyMailbox; ++i) item = P::block(direct_slot->item).load(Order::acquire);
     return item;
   }
 
-  /// Acquire: pairs with the release in IdleSet::deliver(). The task's inputs come with the item.
+  /// Acquire (by the fence behind the loop, so that a poll in vain does not empty L1): pairs with the release in
+  /// IdleSet::deliver(). The task's inputs come with the item.
   FLYWHEEL_TASK std::uint64_t peek_mailbox(std::uint32_t polls) const {
     std::uint64_t item = kEmptyMailbox;
+    FLYWHEEL_ROLLED
     for (std::uint32_t i = 0; i < polls && item == kEmptyMailbox; ++i)
-      item = P::device(idle.mailboxes[worker].value).load(Order::acquire);
+      item = P::device(idle.mailboxes[worker].value).load(P::kBeforeAcquire);
+    P::acquire_fence();
     return item;
   }
 };
@@ -180,13 +185,14 @@ FLYWHEEL_TASK bool claim_direct_slot(DirectSlot& direct_slot) {
   return P::block(direct_slot.waiting).exchange(0, Order::acquire) == 1;
 }
 
-/// Delivers `item` to the claimed direct slot, whose other members are written.
+/// Delivers `item` to the claimed direct slot. Either its other members are written or the task is started.
 template <class P>
-FLYWHEEL_TASK void deliver_directly(DirectSlot& direct_slot, std::uint64_t item) {
+FLYWHEEL_TASK void deliver_directly(DirectSlot& direct_slot, std::uint64_t item, bool started) {
+  direct_slot.started = started;
   // Relaxed: pairs with IdleSlot::note_end(); the release below orders it before what the worker does with the item.
   P::block(direct_slot.ended).store(0, Order::relaxed);
-  // Release: pairs with the acquire load in IdleSlot::peek(). It publishes `run`, `record`, the run's state and the task's
-  // inputs.
+  // Release: pairs with the acquire load in IdleSlot::peek(). It publishes the slot's other members, the run's state and
+  // the task's inputs.
   P::block(direct_slot.item).store(item, Order::release);
 }
 
@@ -200,7 +206,7 @@ FLYWHEEL_TASK bool offer_directly(DirectSlot& direct_slot, std::uint64_t item, c
   // As what it is aligned to: a message carries it at a multiple of 16 bytes only.
   if (run.flags & kInlineRoot)
     reinterpret_cast<CarriedRecord&>(direct_slot.record) = reinterpret_cast<const CarriedRecord&>(message.carried);
-  deliver_directly<P>(direct_slot, item);
+  deliver_directly<P>(direct_slot, item, false);
   return true;
 }
 

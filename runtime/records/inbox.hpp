@@ -1,22 +1,24 @@
 // The inbox: a ring of messages from the host to the resident kernel (submit, cancel, park, suspend).
 //
-// Its 384-byte entries are in host memory, and the GPU reads them across PCIe. There is one writer (the host thread that holds
-// the dispatcher's mutex, host/kernel/inbox.hpp) and one reader (the inbox poller). Each 8-byte word has a 32-bit tag beside
-// its 32-bit payload, so one coalesced read shows both that the entry is complete and what it contains (README.md).
+// Its entries are in host memory, and the GPU reads them across PCIe. Any host thread writes (host/kernel/inbox.hpp), and there
+// is one reader (the inbox poller). Each 8-byte word has a 32-bit tag beside its 32-bit payload, so one coalesced read shows
+// both that the entry is complete and what it contains (README.md).
 //
 // A second trip across PCIe adds 1.4 us to a submission. So a message carries what the run needs at once: the record of a
-// task that belongs to no loaded graph, or the run's parameters. But the fences of the SM wait for the polls under way, the
-// longer the more lines they read: an idle poller reads the first line of an entry, and whole entries only while messages
-// carry anything (tuning.md of runtime/dynamic).
+// task that belongs to no loaded graph, or the run's parameters. And the fewer bytes a poll reads, the more messages it can
+// take: a warp has about 1 KB under way at a time (tuning.md of runtime/dynamic). So an entry is packed: it holds the words of
+// the message that are not as usual, behind two words with a bit for each of them.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 
+#include "../base/bits.hpp"
 #include "../base/constants.hpp"
 #include "../base/platform.hpp"
 #include "run.hpp"
+#include "task.hpp"
 
 namespace flywheel::detail {
 
@@ -86,15 +88,148 @@ FLYWHEEL_TASK constexpr bool is_for_direct_slot(const RunConstants& run) {
          run.param_bytes <= most_carried(run.flags);
 }
 
-/// How many words of a message each lane holds at most.
+/// Word i of a message of the most frequent kind, which submits a task that belongs to no loaded graph. Packed messages leave
+/// out the words that are like these.
+FLYWHEEL_TASK constexpr std::uint32_t usual_word(std::uint32_t i) {
+  switch (4 * i) {
+    case offsetof(RunConstants, op):
+      return static_cast<std::uint32_t>(InboxOp::submit);
+    case offsetof(RunConstants, priority):
+      return static_cast<std::uint32_t>(Priority::normal);
+    case offsetof(RunConstants, flags):
+      return kRootsUniform | kRootsDense | kInlineRoot | kCarries | kForDirectSlot;
+    case offsetof(RunConstants, repeat):
+    case offsetof(RunConstants, sinks):
+    case offsetof(RunConstants, root_count):
+      return 1;
+    case offsetof(Message, carried) + offsetof(TaskRecord, header) + offsetof(TaskHeader, result_offset):
+      return kResultInCompletion;
+    default:
+      return 0;
+  }
+}
+
+inline constexpr std::uint32_t kMaskWords =
+    2;  // bit i of the two: word i of the message is not as usual and among those behind
+inline constexpr std::uint32_t kMostPacked = kMaskWords + kMessageWords;
+static_assert(kMessageWords <= 64);
+
+/// How many words of a message each lane holds at most, and of the packed ones behind the first kFirstWords.
 template <class P>
 FLYWHEEL_TASK constexpr std::uint32_t message_words_each() {
   return (kMessageWords + P::lanes() - 1) / P::lanes();
 }
+inline constexpr std::uint32_t kFirstWords = 32;  // that one trip reads of a message
+inline constexpr std::uint32_t kShortWords = 8;   // most packed words of a short message
 
 /// One message.
 struct alignas(128) InboxEntry {
-  std::uint64_t words[kMessageWords];  // {tag:32 | payload:32}
+  std::uint64_t words[64];  // {tag:32 | payload:32}; kMostPacked are in use
+};
+
+/// What the lanes have loaded of the first kWords packed words of kCount entries: word i of entry e is at place e * kWords + i,
+/// which is register place / lanes of lane place % lanes.
+template <class P, std::uint32_t kCount, std::uint32_t kWords>
+struct Polled {
+  static constexpr std::uint32_t kRegisters = (kCount * kWords + P::lanes() - 1) / P::lanes();
+  static constexpr std::uint32_t kOfEach = kWords < P::lanes() ? 1 : kWords / P::lanes();  // registers that an entry lies in
+  static_assert(P::lanes() == 1 || (P::lanes() % 8 == 0 && kWords % 8 == 0), "entries begin at a lane of their own");
+  std::uint64_t words[kRegisters] = {};
+
+  FLYWHEEL_TASK static constexpr std::uint32_t register_of(std::uint32_t e) { return e * kWords / P::lanes(); }
+  FLYWHEEL_TASK static constexpr std::uint32_t first_lane_of(std::uint32_t e) { return e * kWords % P::lanes(); }
+  /// Whether all lanes have voted for entry e, a constant; `votes` of each register.
+  template <class E>
+  FLYWHEEL_TASK static bool have_all(const std::uint32_t (&votes)[kRegisters], E) {
+    constexpr std::uint32_t kLanes = kWords < P::lanes() ? kWords : P::lanes();
+    constexpr std::uint32_t kAll = static_cast<std::uint32_t>((std::uint64_t{1} << kLanes) - 1);
+    bool all = true;
+    for_constants<kOfEach>(
+        [&](auto r) { all &= (votes[register_of(E::value) + r] >> first_lane_of(E::value) & kAll) == kAll; });
+    return all;
+  }
+};
+
+/// An entry of a poll: its packed words, copied so that they stay in registers, and its masks, which all lanes hold.
+template <class P, std::uint32_t kRegisters>
+class PackedMessage {
+ public:
+  /// `from`: the register where the entry begins; a constant on a GPU.
+  template <std::uint32_t kAll, class At>
+  FLYWHEEL_TASK PackedMessage(const std::uint64_t (&polled)[kAll], At from, std::uint32_t first_lane)
+      : first_lane_(first_lane) {
+    copy(polled, from);
+    masks_ = word(0) | std::uint64_t{word(1)} << 32;
+  }
+  /// Takes words that have been loaded since.
+  template <std::uint32_t kAll, class At>
+  FLYWHEEL_TASK void copy(const std::uint64_t (&polled)[kAll], At from) {
+    for_constants<kRegisters>([&](auto r) { words_[r] = polled[from + r]; });
+  }
+
+  /// How many packed words it has.
+  FLYWHEEL_TASK std::uint32_t size() const { return kMaskWords + count_bits(masks_); }
+  /// The word at `offset` of the message, one of those that were read, for all lanes of the entry; and whether it is as usual.
+  FLYWHEEL_TASK std::uint32_t message_word(std::size_t offset) const {
+    const auto i = static_cast<std::uint32_t>(offset / 4);
+    const std::uint32_t value = word(place_of(i));  // in any case: lanes exchange words, so none may turn off
+    return is_usual(i) ? usual_word(i) : value;
+  }
+  FLYWHEEL_TASK bool has_usual(std::size_t offset) const { return is_usual(static_cast<std::uint32_t>(offset / 4)); }
+  /// Unpacks it: lane l gets words l, l + lanes, ... of the message, but for those that lie behind kFirstWords.
+  FLYWHEEL_TASK void unpack(std::uint32_t (&mine)[message_words_each<P>()]) const {
+    for_constants<message_words_each<P>()>([&](auto k) {
+      const std::uint32_t i = P::lane() + k * P::lanes();
+      const std::uint32_t value = word(place_of(i));
+      mine[k] = is_usual(i) ? usual_word(i) : value;
+    });
+  }
+  /// Adds those. `rest`: the packed words behind kFirstWords.
+  template <std::uint32_t kRest>
+  FLYWHEEL_TASK void unpack_rest(std::uint32_t (&mine)[message_words_each<P>()], const std::uint64_t (&rest)[kRest]) const {
+    for_constants<message_words_each<P>()>([&](auto k) {
+      const std::uint32_t at = place_of(P::lane() + k * P::lanes());
+      const std::uint32_t value = word_of(rest, at - kFirstWords);
+      if (at >= kFirstWords) mine[k] = value;
+    });
+  }
+
+ private:
+  FLYWHEEL_TASK bool is_usual(std::uint32_t i) const { return i >= kMessageWords || !(masks_ >> i & 1); }
+  /// Where word i of the message is among the packed ones, if it is.
+  FLYWHEEL_TASK std::uint32_t place_of(std::uint32_t i) const {
+    return is_usual(i) ? 0 : kMaskWords + count_bits(masks_ & ((std::uint64_t{1} << i) - 1));
+  }
+  FLYWHEEL_TASK std::uint32_t word(std::uint32_t at) const { return word_of(words_, first_lane_ + at); }
+
+  /// The payload at a place, which may differ from lane to lane, in registers of all lanes. Any value for a place that is none.
+  template <std::uint32_t kCount>
+  FLYWHEEL_TASK static std::uint32_t word_of(const std::uint64_t (&words)[kCount], std::uint32_t at) {
+    if constexpr (P::lanes() == 1) {
+      return static_cast<std::uint32_t>(words[at < kCount ? at : 0]);
+    } else {
+      std::uint32_t value = 0;
+      for_constants<kCount>([&](auto r) {
+        const auto payload = static_cast<std::uint32_t>(words[r]);
+        const std::uint32_t there = P::word_of_lanes(&payload, at % P::lanes());
+        if (at / P::lanes() == r) value = there;
+      });
+      return value;
+    }
+  }
+
+  std::uint64_t words_[kRegisters];
+  const std::uint32_t first_lane_;
+  std::uint64_t masks_;
+};
+
+/// What has come at the front of a poll's entries.
+struct Front {
+  std::uint32_t complete;  // entries before the first that has not come, or has more words than were loaded
+  std::uint32_t
+      alike;  // of these, those that begin with a task that they carry, wait for nothing and have the first's priority
+  std::uint32_t priority;  // the first's
+  bool are_short;          // all entries of the poll are complete, and of kShortWords at most
 };
 
 /// Plain handle of the inbox for both ends.
@@ -107,102 +242,141 @@ struct Inbox {
   /// The tag of entry `number`. Each use of an entry has another tag, so words need no reset.
   FLYWHEEL_TASK static constexpr std::uint32_t tag(std::uint64_t number) { return static_cast<std::uint32_t>(number + 1); }
 
-  /// Host side: writes entry `number`, with kCarries and kForDirectSlot among the flags if they hold. The caller holds the
-  /// dispatcher's mutex and knows that the entry is free.
+  /// Host side: writes entry `number`, with kCarries and kForDirectSlot among the flags if they hold. The caller knows that the
+  /// entry is free.
   FLYWHEEL_TASK void write(std::uint64_t number, const Message& message) const {
-    InboxEntry& entry = entries[number & (capacity - 1)];
-    const auto* payload = reinterpret_cast<const std::uint32_t*>(&message);
+    constexpr std::uint32_t kFlagsWord = offsetof(RunConstants, flags) / 4;
     const bool all = carries(message.run);
-    const std::uint32_t flags = (all ? kCarries : 0u) | (is_for_direct_slot(message.run) ? kForDirectSlot : 0u);
-    // What is carried first: who sees the run's words finds it there.
-    for (std::uint32_t i = all ? kMessageWords : kRunWords; i-- > 0;) {
-      const std::uint32_t word = i == kFlagsWord ? payload[i] | flags : payload[i];
-      // Release: pairs with the acquire loads in read(). It publishes the run's parameters and the loaded graph.
-      P::system(entry.words[i]).store((std::uint64_t{tag(number)} << 32) | word, Order::release);
+    std::uint32_t words[kMessageWords], packed[kMostPacked];
+    memcpy(words, &message, sizeof words);
+    words[kFlagsWord] |= (all ? kCarries : 0u) | (is_for_direct_slot(message.run) ? kForDirectSlot : 0u);
+    const std::uint32_t count = pack(words, all ? kMessageWords : kRunWords, packed);
+    InboxEntry& entry = entries[number & (capacity - 1)];
+    for (std::uint32_t i = count; i-- > 0;)
+      // Release: pairs with the acquire loads in load(). It publishes the run's parameters and the loaded graph.
+      P::system(entry.words[i]).store((std::uint64_t{tag(number)} << 32) | packed[i], Order::release);
+  }
+
+  /// Device side, called by all lanes: loads words `from` to `to` (below kBase + kWords) of each of kCount entries from
+  /// `number` on. No load waits for another, nor does this wait for them.
+  template <std::uint32_t kBase = 0, std::uint32_t kCount, std::uint32_t kWords>
+  FLYWHEEL_TASK void load(std::uint64_t number, Polled<P, kCount, kWords>& polled, std::uint32_t from, std::uint32_t to) const {
+    for_constants<Polled<P, kCount, kWords>::kRegisters>([&](auto r) {
+      const std::uint32_t place = P::lane() + r * P::lanes(), e = place / kWords, i = kBase + place % kWords;
+      if (i < from || i >= to) return;
+      // A lone thread reads on only where the first word is there.
+      if (P::lanes() == 1 && i && !kBase && !has_tag(polled.words[e * kWords], number + e)) return;
+      InboxEntry& entry = entries[(number + e) & (capacity - 1)];
+      // Before an acquire: see take().
+      polled.words[r] = P::system(entry.words[i]).load(P::kBeforeAcquire);
+    });
+  }
+
+  /// Loads the first `loaded` words of one entry, and if these are a line at most, lane 31 the first word of the entry behind.
+  FLYWHEEL_TASK void load_first(std::uint64_t number, Polled<P, 1, kFirstWords>& polled, std::uint32_t loaded) const {
+    if constexpr (P::lanes() != kFirstWords) {
+      load(number, polled, 0, loaded);
+    } else {
+      const bool is_behind = looks_behind(loaded) && P::lane() == P::lanes() - 1;
+      InboxEntry& entry = entries[(number + is_behind) & (capacity - 1)];
+      // Before an acquire: see take().
+      if (P::lane() < loaded || is_behind)
+        polled.words[0] = P::system(entry.words[is_behind ? 0 : P::lane()]).load(P::kBeforeAcquire);
     }
   }
-
-  /// Device side, called by all lanes: reads kCount entries from `number` on in one trip across PCIe: no load waits for
-  /// another. Returns how many are complete, before the first that is not. Of entry number + e lane i then holds words i,
-  /// i + lanes, ... in mine[e].
-  /// The trip reads the words of the runs, a line for each entry, and with `whole` what is carried, too; without, a second trip
-  /// does that if a message carries anything. Then `whole` is true from now on: more of the kind are likely.
-  template <std::uint32_t kCount>
-  FLYWHEEL_TASK std::uint32_t read(std::uint64_t number, std::uint32_t (&mine)[kCount][message_words_each<P>()],
-                                   bool& whole) const {
-    std::uint64_t words[kCount][message_words_each<P>()] = {};
-    for_constants<kCount>([&](auto e) { load(number + e, words[e], true); });
-    if (whole) for_constants<kCount>([&](auto e) { load(number + e, words[e], false); });
-    std::uint32_t count = complete(number, words, mine, kCount, true);
-    bool more = false;
-    for_constants<kCount>([&](auto e) { more |= e < count && carries_any(mine[e]); });
-    if (more && !whole) for_constants<kCount>([&](auto e) { load(number + e, words[e], false); });
-    if (more) count = complete(number, words, mine, count, false);
-    whole |= more;
-    // Acquire: with the loads in load() it pairs with the release stores in write(). The run's parameters and the loaded
-    // graph come with the entry.
-    if (count) P::acquire_fence_of_system();
-    return count;
+  /// Whether the entry behind has come, too, as far as such a poll tells.
+  FLYWHEEL_TASK bool has_more(std::uint64_t number, const Polled<P, 1, kFirstWords>& polled, std::uint32_t loaded) const {
+    return P::lanes() == kFirstWords && looks_behind(loaded) &&
+           P::any(P::lane() == P::lanes() - 1 && has_tag(polled.words[0], number + 1));
   }
 
-  /// The word at `offset` of a message, for all lanes, from the lane that holds it.
-  FLYWHEEL_TASK static std::uint32_t word(const std::uint32_t* mine, std::size_t offset) {
-    return P::word_of_lanes(mine, static_cast<std::uint32_t>(offset / 4));
+  /// Looks at a poll that has loaded the first `loaded` words of its entries. All lanes call, and each looks at its own words,
+  /// for all entries at once.
+  template <std::uint32_t kCount, std::uint32_t kWords>
+  FLYWHEEL_TASK Front look(std::uint64_t number, const Polled<P, kCount, kWords>& polled, std::uint32_t loaded) const {
+    using Words = Polled<P, kCount, kWords>;
+    std::uint32_t there[Words::kRegisters], alike[Words::kRegisters], small[Words::kRegisters], priority = 0;
+    for_constants<Words::kRegisters>([&](auto r) {
+      const std::uint32_t place = P::lane() + r * P::lanes(), e = place / kWords, i = place % kWords;
+      constexpr std::uint32_t kFirst = Words::register_of(r * P::lanes() / kWords);
+      constexpr std::integral_constant < std::uint32_t, kWords<P::lanes() ? +r : kFirst> from;
+      const PackedMessage<P, Words::kOfEach> message(polled.words, from, Words::first_lane_of(e));
+      const std::uint32_t size = message.size(), own = message.message_word(offsetof(RunConstants, priority));
+      if (r == 0) priority = P::word_of_lanes(&own, 0);
+      there[r] = P::votes(size <= loaded && (i >= size || has_tag(polled.words[r], number + e)));
+      alike[r] = P::votes(message.has_usual(offsetof(RunConstants, op)) && message.has_usual(offsetof(RunConstants, flags)) &&
+                          own == priority);
+      small[r] = P::votes(size <= kShortWords);
+    });
+    const auto count = [](const std::uint32_t(&votes)[Words::kRegisters], std::uint32_t most) {
+      std::uint32_t all = 0;
+      for_constants<kCount>([&](auto e) { all += all == e && e < most && Words::have_all(votes, e); });
+      return all;
+    };
+    const std::uint32_t complete = count(there, kCount);
+    // Acquire: with the loads in load() it pairs with the release stores in write(). The run's parameters and the loaded
+    // graph come with the entry.
+    if (complete) P::acquire_fence_of_system();
+    return {complete, count(alike, complete), priority, count(small, complete) == kCount};
+  }
+
+  /// Takes an entry of which a poll has loaded the first `loaded` words, if it has come: lane l then holds words l, l + lanes,
+  /// ... of the message. Words that are missing take a second trip.
+  FLYWHEEL_TASK bool take(std::uint64_t number, Polled<P, 1, kFirstWords>& polled, std::uint32_t loaded,
+                          std::uint32_t (&mine)[message_words_each<P>()], std::uint32_t& size) const {
+    if (!has_all(number, polled, 0, kMaskWords)) return false;
+    constexpr std::integral_constant<std::uint32_t, 0> begin;
+    PackedMessage<P, Polled<P, 1, kFirstWords>::kOfEach> packed(polled.words, begin, 0);
+    size = packed.size();
+    if (size > loaded && loaded < kFirstWords) {
+      load(number, polled, loaded, kFirstWords);
+      packed.copy(polled.words, begin);
+    }
+    if (!has_all(number, polled, 0, size)) return false;
+    packed.unpack(mine);
+    if (size > kFirstWords) {
+      Polled<P, 1, kRestWords> rest;
+      load<kFirstWords>(number, rest, kFirstWords, kMostPacked);
+      if (!has_all<kFirstWords>(number, rest, 0, size)) return false;
+      packed.unpack_rest(mine, rest.words);
+    }
+    P::acquire_fence_of_system();  // acquire: as in count_complete()
+    return true;
   }
 
   /// Device side: lets the host overwrite the entries below `number`.
   FLYWHEEL_TASK void release(std::uint64_t number) const {
-    // Release: pairs with the acquire load in InboxWriter::has_room(). The loads in read() come before the host's next stores.
+    // Release: pairs with the acquire load in InboxWriter::has_room(). The loads in load() come before the host's next stores.
     P::system(*consumed).store(number, Order::release);
   }
 
  private:
-  using Words = std::uint64_t[message_words_each<P>()];
-  static constexpr std::uint32_t kFlagsWord = offsetof(RunConstants, flags) / 4;
+  FLYWHEEL_TASK static constexpr bool looks_behind(std::uint32_t loaded) { return loaded <= kFirstWords / 2; }
+  static constexpr std::uint32_t kRestWords = (kMostPacked - kFirstWords + 31) / 32 * 32;
 
-  /// Whether word i is one of the run, which come first, or of what is carried.
-  FLYWHEEL_TASK static constexpr bool is_of(std::uint32_t i, bool run) { return i < kMessageWords && (i < kRunWords) == run; }
+  FLYWHEEL_TASK static std::uint32_t pack(const std::uint32_t* words, std::uint32_t count, std::uint32_t* packed) {
+    std::uint64_t masks = 0;
+    std::uint32_t size = kMaskWords;
+    for (std::uint32_t i = 0; i < count; ++i)
+      if (words[i] != usual_word(i)) masks |= std::uint64_t{1} << i, packed[size++] = words[i];
+    packed[0] = static_cast<std::uint32_t>(masks);
+    packed[1] = static_cast<std::uint32_t>(masks >> 32);
+    return size;
+  }
 
-  /// Loads this lane's words of an entry: those of the run, or those behind.
-  FLYWHEEL_TASK void load(std::uint64_t number, Words& words, bool run) const {
-    InboxEntry& entry = entries[number & (capacity - 1)];
-    for_constants<message_words_each<P>()>([&](auto k) {
-      const std::uint32_t i = P::lane() + k * P::lanes();
-      // Before an acquire: see the fence in read().
-      if (is_of(i, run)) words[k] = P::system(entry.words[i]).load(P::kBeforeAcquire);
-    });
+  FLYWHEEL_TASK static bool has_tag(std::uint64_t word, std::uint64_t number) {
+    return static_cast<std::uint32_t>(word >> 32) == tag(number);
   }
-  /// Whether the message whose words the lanes hold carries anything.
-  FLYWHEEL_TASK static bool carries_any(const std::uint32_t (&mine)[message_words_each<P>()]) {
-    return word(mine, offsetof(RunConstants, flags)) & kCarries;
-  }
-  /// How many of the first `most` entries have all of these words, before the first that has not. One that carries nothing has
-  /// none behind the run's.
-  template <std::uint32_t kCount>
-  FLYWHEEL_TASK static std::uint32_t complete(std::uint64_t number,
-                                              const std::uint64_t (&words)[kCount][message_words_each<P>()],
-                                              std::uint32_t (&mine)[kCount][message_words_each<P>()], std::uint32_t most,
-                                              bool run) {
-    bool all = true;
-    std::uint32_t count = 0;
-    for_constants<kCount>([&](auto e) {
-      const bool there = unpack(number + e, words[e], mine[e], run);
-      const bool needed = run || carries_any(mine[e]);
-      all &= e < most && !P::any(needed && !there);
-      count += all;
-    });
-    return count;
-  }
-  /// True if all of those words have the entry's tag.
-  FLYWHEEL_TASK static bool unpack(std::uint64_t number, const Words& words, std::uint32_t (&mine)[message_words_each<P>()],
-                                   bool run) {
+  /// True if words kBase to `size` of entry e, as far as the poll is about them, have its tag.
+  template <std::uint32_t kBase = 0, std::uint32_t kCount, std::uint32_t kWords>
+  FLYWHEEL_TASK static bool has_all(std::uint64_t number, const Polled<P, kCount, kWords>& polled, std::uint32_t e,
+                                    std::uint32_t size) {
     bool there = true;
-    for_constants<message_words_each<P>()>([&](auto k) {
-      const bool wanted = is_of(P::lane() + k * P::lanes(), run);
-      there &= !wanted || static_cast<std::uint32_t>(words[k] >> 32) == tag(number);
-      if (wanted || run) mine[k] = static_cast<std::uint32_t>(words[k]);
+    for_constants<Polled<P, kCount, kWords>::kRegisters>([&](auto r) {
+      const std::uint32_t place = P::lane() + r * P::lanes();
+      if (place / kWords == e && kBase + place % kWords < size) there &= has_tag(polled.words[r], number + e);
     });
-    return there;
+    return !P::any(!there);
   }
 };
 

@@ -54,7 +54,7 @@ void behaves_like_a_set() {
 /// enrolls.
 struct Exchange {
   IdleMemory memory;
-  DirectSlot direct_slot{kEmptyMailbox, 0, 0, {}, {}};
+  DirectSlot direct_slot{kEmptyMailbox, 0, 0, {}, {}, 0};
   std::uint32_t total;
   std::vector<std::uint32_t> inputs, taken;
   std::vector<std::uint64_t> local;
@@ -174,7 +174,7 @@ TEST_CASE("the inbox poller hands items to the worker on its direct slot, which 
 }
 
 TEST_CASE("an empty direct slot takes nothing") {
-  DirectSlot direct_slot{kEmptyMailbox, 0, 0, {}, {}};
+  DirectSlot direct_slot{kEmptyMailbox, 0, 0, {}, {}, 0};
   CHECK_FALSE(offer_directly<P>(direct_slot, 5, {}, {}));
   CHECK(direct_slot.item == kEmptyMailbox);
   direct_slot.waiting = 1;

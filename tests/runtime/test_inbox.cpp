@@ -35,12 +35,15 @@ Message message_of(std::uint32_t seed) {
 
 bool same(const Message& a, const Message& b) { return std::memcmp(&a, &b, sizeof(a)) == 0; }
 
-/// In one trip for the odd numbers, in two for the others.
-bool read(const Inbox<P>& inbox, std::uint64_t number, Message& message) {
-  std::uint32_t words[1][kMessageWords];
-  bool whole = number % 2;
-  if (!inbox.read(number, words, whole)) return false;
+/// In as many trips as it has lengths of words, or in one fewer. `size`: of the packed message.
+bool read(const Inbox<P>& inbox, std::uint64_t number, Message& message, std::uint32_t* size = nullptr) {
+  std::uint32_t words[kMessageWords], packed = 0;
+  const std::uint32_t loaded = number % 2 ? kFirstWords : 16;
+  Polled<P, 1, kFirstWords> polled;
+  inbox.load(number, polled, 0, loaded);
+  if (!inbox.take(number, polled, loaded, words, packed)) return false;
   std::memcpy(&message, words, sizeof(message));
+  if (size) *size = packed;
   return true;
 }
 
@@ -101,35 +104,74 @@ TEST_CASE("a message survives the inbox word for word") {
 
 TEST_CASE("an entry is not there until all its words are") {
   for (const std::uint64_t number : {2, 3})
-    for (std::uint32_t missing = 0; missing < kMessageWords; ++missing) {
+    for (std::uint32_t missing = 0; missing < kMostPacked; ++missing) {
       Ring ring(2, number);
       InboxEntry& entry = ring.entries[number % 2];
       const std::uint64_t old = entry.words[missing];
       ring.inbox().write(number, message_of(8));
       const std::uint64_t fresh = entry.words[missing];
-      entry.words[missing] = old;
       Message got{};
-      CHECK_FALSE(read(ring.inbox(), number, got));
+      std::uint32_t size = 0;
+      CHECK(read(ring.inbox(), number, got, &size));
+      entry.words[missing] = old;
+      CHECK(read(ring.inbox(), number, got) == (missing >= size));
       entry.words[missing] = fresh;
       CHECK(read(ring.inbox(), number, got));
     }
+}
+
+TEST_CASE("words that are as usual are not written, whatever the others are") {
+  CHECK(rc::check([](std::vector<bool> unusual, std::vector<std::uint32_t> values) {
+    unusual.resize(kMessageWords);
+    values.resize(kMessageWords);
+    std::uint32_t words[kMessageWords];
+    for (std::uint32_t i = 0; i < kMessageWords; ++i) words[i] = unusual[i] ? values[i] : usual_word(i);
+    Ring ring(2, 2);
+    const InboxEntry before = ring.entries[0];
+    const Message sent = full_message(words);
+    std::memcpy(words, &sent, sizeof words);
+    std::uint32_t size = kMaskWords, read_size = 0;
+    for (std::uint32_t i = 0; i < kMessageWords; ++i) size += words[i] != usual_word(i);
+    ring.inbox().write(2, sent);
+    RC_ASSERT(std::memcmp(before.words + size, ring.entries[0].words + size, 8 * (kMostPacked - size)) == 0);
+    Message got{};
+    RC_ASSERT(read(ring.inbox(), 2, got, &read_size));
+    RC_ASSERT(same(sent, got));
+    RC_ASSERT(read_size == size);
+  }));
+}
+
+TEST_CASE("a task of a few bytes that belongs to no graph is a short message") {
+  Message sent{};
+  sent.run.op = static_cast<std::uint32_t>(InboxOp::submit);
+  sent.run.repeat = sent.run.sinks = sent.run.root_count = 1;
+  sent.run.priority = static_cast<std::uint32_t>(Priority::normal);
+  sent.run.flags = kRootsUniform | kRootsDense | kInlineRoot;
+  sent.run.slot = 700, sent.run.generation = 123456789;
+  TaskRecord record{};
+  record.header.type = 3;
+  record.header.result_offset = kResultInCompletion;
+  std::memset(record.args, 0xab, 12);
+  std::memcpy(sent.carried, &record, sizeof record);
+  Ring ring(2, 2);
+  ring.inbox().write(2, sent);
+  Message got{};
+  std::uint32_t size = 0;
+  REQUIRE(read(ring.inbox(), 2, got, &size));
+  CHECK(size == kMaskWords + 3 + 3);  // the slot, the generation, the type; the arguments
 }
 
 TEST_CASE("a message that carries nothing is there with the words of its run, and no others are written") {
   Message empty = message_of(8), got{};
   for (const std::uint32_t flags : {kCompiled | 0u, kRootsDense | 0u}) {
     Ring ring(2, 2);
-    const InboxEntry before = ring.entries[0];
     empty.run.flags = flags;
     empty.run.param_bytes = kInlineBytes + 1;  // too many to be carried
     ring.inbox().write(2, empty);
-    CHECK(std::memcmp(before.words + kRunWords, ring.entries[0].words + kRunWords,
-                      sizeof before.words[0] * (kMessageWords - kRunWords)) == 0);
-    bool whole = false;
-    std::uint32_t words[1][kMessageWords];
-    REQUIRE(ring.inbox().read(2, words, whole) == 1);
-    CHECK_FALSE(whole);
-    CHECK(std::memcmp(words, &empty.run, sizeof empty.run) == 0);
+    std::uint32_t size = 0;
+    REQUIRE(read(ring.inbox(), 2, got, &size));
+    CHECK(size <= kMaskWords + kRunWords);
+    CHECK(std::memcmp(&got, &empty.run, sizeof empty.run) == 0);
     empty.run.param_bytes = kInlineBytes;
     ring.inbox().write(3, empty);
     CHECK(read(ring.inbox(), 3, got));
@@ -153,22 +195,24 @@ TEST_CASE("the tag wraps at 2^32") {
   CHECK_FALSE(read(ring.inbox(), 0x100000001ull, got));
 }
 
-TEST_CASE("several entries are read at once, up to the first that is missing") {
+TEST_CASE("several entries are read at once, up to the first that is missing or too long") {
+  Message small{};
+  small.run.op = static_cast<std::uint32_t>(InboxOp::cancel);
+  const auto count = [](Inbox<P> inbox, std::uint64_t number, std::uint32_t loaded) {
+    Polled<P, 4, kFirstWords> polled;
+    inbox.load(number, polled, 0, loaded);
+    return inbox.look(number, polled, loaded).complete;
+  };
   Ring ring(8, 5);
-  for (std::uint32_t n = 5; n < 8; ++n) ring.inbox().write(n, message_of(n));
-  ring.inbox().write(9, message_of(9));
-  std::uint32_t words[4][kMessageWords], two[2][kMessageWords];
-  bool whole = false;
-  CHECK(ring.inbox().read(5, two, whole) == 2);
-  CHECK(whole);  // from now on, since these have carried something
-  CHECK(ring.inbox().read(5, words, whole) == 3);
-  for (std::uint32_t e = 0; e < 3; ++e) {
-    const Message sent = message_of(5 + e);
-    CHECK(std::memcmp(words[e], &sent, sizeof(sent)) == 0);
-  }
-  CHECK(ring.inbox().read(8, words, whole) == 0);
-  ring.inbox().write(8, message_of(8));
-  CHECK(ring.inbox().read(6, words, whole) == 4);
+  for (std::uint32_t n = 5; n < 8; ++n) ring.inbox().write(n, small);
+  ring.inbox().write(9, small);
+  CHECK(count(ring.inbox(), 5, kFirstWords) == 3);
+  CHECK(count(ring.inbox(), 8, kFirstWords) == 0);
+  ring.inbox().write(8, small);
+  CHECK(count(ring.inbox(), 6, kFirstWords) == 4);
+  ring.inbox().write(10, message_of(3));  // longer than what a poll loads
+  CHECK(count(ring.inbox(), 8, kFirstWords) == 2);
+  CHECK(count(ring.inbox(), 8, kMaskWords + 1) == 0);
 }
 
 TEST_CASE("a message that is all the worker at the direct slot needs is marked so, and no other") {

@@ -27,7 +27,7 @@ struct Entrance {
   using W = ThreadWarp<kLanes>;
   static constexpr std::uint32_t kParams = 5;
   TestDeviceState device;
-  DirectSlot direct_slot{kEmptyMailbox, 0, 0, {}, {}};
+  DirectSlot direct_slot{kEmptyMailbox, 0, 0, {}, {}, 0};
   PollerBuffer work{};
   std::uint32_t runs;
   std::uint32_t wrong = 0, direct = 0;
@@ -129,7 +129,7 @@ struct Entrance {
 /// What a lone thread does with one message.
 struct Reception {
   TestDeviceState device;
-  DirectSlot direct_slot{kEmptyMailbox, 0, 0, {}, {}};
+  DirectSlot direct_slot{kEmptyMailbox, 0, 0, {}, {}, 0};
   Message sent{};
   RunConstants& message = sent.run;
   std::uint32_t flags = kRootsUniform | kRootsDense;
@@ -160,9 +160,9 @@ struct Reception {
 
 TEST_CASE("an inbox poller of one thread lets runs in whole and in order") { Entrance<1>(500).run(); }
 
-TEST_CASE("an inbox poller of a warp lets runs in whole and in order") { Entrance<4>(200).run(); }
+TEST_CASE("an inbox poller of a warp lets runs in whole and in order") { Entrance<8>(200).run(); }
 
-TEST_CASE("an inbox poller with more lanes than a message has words") { Entrance<kMessageWords + 2>(20).run(); }
+TEST_CASE("an inbox poller with as many lanes as on a GPU") { Entrance<32>(40).run(); }
 
 TEST_CASE("a cancel reaches the run it means and no later one in its slot") {
   Reception reception;

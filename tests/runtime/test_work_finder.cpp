@@ -51,6 +51,11 @@ struct Set {
 
 using List = TaskList<Hold, Note, Count, Set>;
 
+/// An executor that starts no task of the direct slot.
+struct NoStarter {
+  static constexpr bool kStartsDirectly = false;
+};
+
 template <class... Tasks>
 RunConstants load(TestDeviceState& device, const Tasks&... tasks) {
   TestGraph<List> graph;
@@ -129,11 +134,12 @@ TEST_CASE("a worker that was claimed waits for what it was promised") {
   const Views<P> views{device.dev};
   LocalWork work{};
   WorkFinder<P> look(device.dev, 1, nullptr, work);
+  NoStarter executor;
   std::atomic<std::uint64_t> items[2] = {};
   std::jthread worker([&] {
     for (auto& item : items) {
       std::uint64_t found = look.rest_of_batch();
-      if (found == kEmptyMailbox) look.wait_for_work(found);
+      if (found == kEmptyMailbox) look.wait_for_work(found, executor);
       item = found;
     }
   });

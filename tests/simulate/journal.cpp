@@ -1,6 +1,7 @@
 #include "simulate/journal.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <string>
 #include <utility>
@@ -36,17 +37,23 @@ void note_count(std::size_t level, std::uint64_t bits) {
 }
 
 const std::uint64_t* inbox_words = nullptr;
-constexpr std::size_t kWordsOfEntry = 48, kFirstParam = 16;
+constexpr std::size_t kWordsOfEntry = 64;
 std::vector<std::uint64_t> arrivals;  // of each run; step
 
-/// Word 0 of a message is written last: what it carries, the run's number among it, is there.
+/// Word 0 of a message is written last: the run's number, its first parameter, is there. Messages are packed, see
+/// runtime/records/inbox.hpp: words 0 and 1 have a bit for each word behind.
 void note_message(std::size_t word, std::uint64_t value) {
   const leaks::OurOwn here;
-  constexpr std::uint32_t kSubmit = 1, kWhich = 0xffffff;
-  if (word % kWordsOfEntry != 0 || static_cast<std::uint32_t>(value) != kSubmit) return;
-  const std::uint64_t param = inbox_words[word + kFirstParam];
-  if (param >> 32 != value >> 32) return;  // of an earlier message: this run carries nothing
-  const std::uint32_t number = static_cast<std::uint32_t>(param) & kWhich;
+  constexpr std::uint32_t kOp = 0, kFlags = 12, kFirstParam = 16, kInlineRoot = 64, kCarries = 512, kWhich = 0xffffff;
+  if (word % kWordsOfEntry != 0) return;
+  const auto bits = static_cast<std::uint32_t>(value);
+  const auto has = [&](std::uint32_t i) { return (bits >> i & 1) != 0; };
+  const auto at = [&](std::uint32_t i) {
+    return static_cast<std::uint32_t>(inbox_words[word + 2 + static_cast<std::size_t>(std::popcount(bits & ((1u << i) - 1)))]);
+  };
+  // Only submissions have their operation left out, and their flags, too, if they carry a record and no parameters.
+  if (has(kOp) || !has(kFlags) || (at(kFlags) & (kCarries | kInlineRoot)) != kCarries) return;
+  const std::uint32_t number = (has(kFirstParam) ? at(kFirstParam) : 0) & kWhich;
   if (arrivals.size() <= number) arrivals.resize(number + 1);
   arrivals[number] = scheduler.steps();
 }

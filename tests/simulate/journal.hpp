@@ -52,8 +52,8 @@ void watch_bodies(const void* heartbeats, std::size_t workers, std::size_t bytes
 /// another run.
 bool exceeded(std::uint64_t limit_ns);
 
-/// From here on let_in_at() knows when a run left the backlog: the host writes a message of 48 words {tag:32 | payload:32} to
-/// the inbox, from the last word to the first, which tells what it is; word 16 is the run's first parameter: its number.
+/// From here on let_in_at() knows when a run left the backlog: the host writes a packed message of words {tag:32 | payload:32}
+/// to the inbox, from the last word to the first; in it is the run's first parameter, which is its number.
 void watch_inbox(const void* inbox, std::size_t entries);
 /// Step; 0: it has not been let in.
 std::uint64_t let_in_at(std::uint32_t run);

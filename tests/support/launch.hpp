@@ -73,7 +73,7 @@ class Launch {
   }
 
   DeviceState& dev_;
-  DirectSlot direct_slot_{kEmptyMailbox, 0, 0, {}, {}};
+  DirectSlot direct_slot_{kEmptyMailbox, 0, 0, {}, {}, 0};
   std::uint64_t next_;
   std::vector<std::jthread> threads_;
 };

@@ -47,6 +47,14 @@ struct ThreadWarp : CpuPlatform {
     return some;
   }
 
+  static std::uint32_t votes(bool vote) {
+    static_assert(kLanes <= 32);
+    std::uint32_t all[kLanes], bits = 0;
+    exchange(vote, all);
+    for (std::uint32_t lane = 0; lane < kLanes; ++lane) bits |= all[lane] << lane;
+    return bits;
+  }
+
   static std::uint32_t word_of_lanes(const std::uint32_t* mine, std::uint32_t w) {
     std::uint32_t all[kLanes];
     exchange(mine[w / kLanes], all);

@@ -99,9 +99,12 @@ inline bool inbox() {
         cargo[n % kCapacity] = n;
         inbox.write(n, Message{});
       } else {
-        std::uint32_t words[1][kMessageWords];
-        bool whole = false;
-        wait_for([&] { return inbox.read(n, words, whole); });
+        std::uint32_t words[kMessageWords], size = 0;
+        wait_for([&] {
+          Polled<P, 1, kFirstWords> polled;
+          inbox.load(n, polled, 0, kFirstWords);
+          return inbox.take(n, polled, kFirstWords, words, size);
+        });
         flaws.add(cargo[n % kCapacity] != n);
         inbox.release(n + 1);
       }
@@ -145,7 +148,7 @@ inline bool mailbox() {
 
 /// The same with the inbox poller and the one idle slot on its direct slot: the run's constants one way, a note the other.
 inline bool direct_slot() {
-  DirectSlot direct_slot{kEmptyMailbox, 0, 0, {}, {}};
+  DirectSlot direct_slot{kEmptyMailbox, 0, 0, {}, {}, 0};
   name_word("waiting", direct_slot.waiting);
   name_word("item", direct_slot.item);
   std::vector<std::uint64_t> notes(kCargo);

@@ -8,6 +8,8 @@ from source_text import LIBRARY, blank, files, is_cpp, read, room_of
 TESTED_IN = {
     "device/compiled/bare.cuh": "tests/runtime/test_kernel_compiled.cpp",
     "device/compiled/control.cuh": "tests/runtime/test_kernel_compiled.cpp",
+    "device/direct_starter.cuh": "tests/device/test_new_work.cu",
+    "device/direct_worker.cuh": "tests/device/test_new_work.cu",
     "device/executor.cuh": "tests/runtime/test_kernel_dynamic.cpp",
     "device/group.cuh": "tests/device/test_racecheck.cu",
     "device/compiled/handoff.cuh": "tests/runtime/test_kernel_checked.cpp",

@@ -69,6 +69,7 @@ struct WarpPlatform : ThreadPlatform {
   static constexpr std::uint32_t lanes() { return 32; }
   static void converge() { __syncwarp(kAll); }
   static bool any(bool vote) { return __any_sync(kAll, vote); }
+  static std::uint32_t votes(bool vote) { return __ballot_sync(kAll, vote); }
   static std::uint32_t word_of_lanes(const std::uint32_t* mine, std::uint32_t w) {
     return __shfl_sync(kAll, mine[w / lanes()], static_cast<int>(w % lanes()));
   }
