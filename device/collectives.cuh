@@ -9,6 +9,7 @@
 #include <flywheel/detail/ptx.cuh>
 #include "../runtime/base/exchanged.hpp"
 #include "../runtime/records/task.hpp"
+#include "stream.cuh"
 
 namespace flywheel::detail {
 
@@ -65,6 +66,19 @@ __device__ T scan_lanes(T value, Op&& op) {
   return value;
 }
 
+/// The values of those lanes of a warp of ranks from `first` on whose rank is below `threads`, combined in a tree; lane 0 gets
+/// the result. If there are none, its own value.
+template <class T, class Op>
+__device__ T reduce_lanes(T value, std::uint32_t first, std::uint32_t threads, Op&& op) {
+  const std::uint32_t rank = first + threadIdx.x % 32;
+#pragma unroll
+  for (std::uint32_t distance = 16; distance; distance /= 2) {
+    const T other = detail::shuffle_down(value, distance);
+    if (rank + distance < threads) value = op(value, other);
+  }
+  return value;
+}
+
 /// What all blocks on a GPU have of a warp. All lanes of the warp call. Votes and exchanges order no memory: sync_warp() does.
 struct WarpLanes {
   static constexpr int kLanes = 32;  // of a warp
@@ -86,6 +100,20 @@ struct WarpLanes {
   /// Whether `vote` is true in any lane, or in all.
   __device__ static bool any_warp(bool vote) { return __any_sync(0xffffffffu, vote); }
   __device__ static bool all_warp(bool vote) { return __all_sync(0xffffffffu, vote); }
+};
+
+/// Access to global memory by vectors, for passes over arrays. Loads take no lines of L1; stores are plain, since the task that
+/// reads them next may find them in L2. Both are weak: they see what a body's plain accesses see.
+struct GlobalVectors {
+  __device__ static bool reaches(const void* p) { return ptx::is_global(p); }
+  template <class T, int kElements>
+  __device__ __forceinline__ static void load(bool there, StreamVector<T, kElements>& to, const T* from) {
+    ptx::load_once_if<StreamVector<T, kElements>::kBytes>(there, to.words, from);
+  }
+  template <class T, int kElements>
+  __device__ __forceinline__ static void store(T* to, const StreamVector<T, kElements>& from) {
+    ptx::store_vector<StreamVector<T, kElements>::kBytes>(to, from.words);
+  }
 };
 
 /// What a warp passes to the others in a collective call, as words: a copy of bytes of unknown alignment goes byte by byte.
@@ -143,6 +171,30 @@ class ComputeThreads : public WarpLanes {
   __device__ void for_each(int n, F&& f) const {
     for (int i = rank(); i < n; i += size()) f(i);
     __syncwarp();  // lanes with one item more rejoin; otherwise the code that follows may run once for each part of the warp
+  }
+
+  /// See OneThread::stream(). All lanes of a warp call it; it does not wait for other warps.
+  template <class N, class... In, class... Out, class F>
+  __device__ void stream(N n, const Reads<In...>& in, const Writes<Out...>& out, F&& f) const {
+    detail::stream_part<GlobalVectors, kComputeThreads>(rank(), streamed_count(n), in, out, f);
+    __syncwarp();  // as in for_each()
+  }
+  template <class N, class... In, class F>
+  __device__ void stream(N n, const Reads<In...>& in, F&& f) const {
+    stream(n, in, Writes<>{}, f);
+  }
+  /// Collective. See OneThread::stream_reduce(). A thread combines its elements in ascending order, vector by vector, and then
+  /// those that it had one by one; the threads' values are combined as reduce() does.
+  template <class N, class... In, class T, class Op, class F>
+  __device__ T stream_reduce(N n, const Reads<In...>& in, T init, Op&& op, F&& f) {
+    check_exchanged<T>();
+    T total = init;
+    const std::uint32_t threads =
+        detail::reduce_part<GlobalVectors, kComputeThreads>(rank(), streamed_count(n), in, total, op, f);
+    total = detail::reduce_lanes(total, warp() * 32, threads, op);
+    const auto& partial = pass_on(total, 0);
+    for (std::uint32_t w = 0; w * 32 < threads; ++w) init = op(init, partial[w].template get<T>());
+    return init;
   }
 
   /// Collective. Combines one value of each thread (at most 16 bytes) in a fixed order; every thread gets the result.

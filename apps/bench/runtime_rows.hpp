@@ -1,5 +1,5 @@
-// The rows of the runtime itself, beside its limits and peers. yield_rows.cu has those of its yields; yield_rows_none.cpp
-// takes its place in a host-only build.
+// The rows of the runtime itself, beside its limits and peers. yield_rows.cu has those of its yields, stream_rows.cu those of
+// passes over arrays; gpu_rows_none.cpp takes their place in a host-only build.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +15,9 @@ std::vector<measure::Measurement> runtime_rows(const measure::Effort& effort, bo
 
 /// New work each time: single tasks, parameters, batches. Every result is checked.
 std::vector<measure::Measurement> submit_rows(const measure::Effort& effort, bool on_gpu);
+/// Passes over arrays as tasks of a loaded graph, submission included, beside plain kernels that are launched and waited for.
+/// GB/s, read and written. Every result is checked on fresh random data before it is timed.
+std::vector<measure::Measurement> stream_rows(const measure::Effort& effort);
 /// How long a neighbour on the GPU waits for the runtime to yield, and what yielding costs.
 std::vector<measure::Measurement> yield_rows(const measure::Effort& effort);
 

@@ -48,6 +48,7 @@ std::vector<Measurement> limit_rows(const Effort& effort) {
   };
   return {
       {.name = "limit.read_hbm", .unit = "GB/s", .round = take(read_hbm, 10)},
+      {.name = "limit.copy_hbm", .unit = "GB/s", .round = take(copy_hbm, 10)},
       {.name = "limit.flag_round_trip", .unit = "us", .round = take(flag_round_trip, 2000)},
       {.name = "limit.hop", .unit = "us", .round = take(hop, 5)},
       {.name = "limit.atomic_rate", .unit = "M/s", .round = take(atomic_rate, 10)},

@@ -29,6 +29,10 @@ std::vector<Measurement> limit_rows(const Effort& effort);
 /// shapes of TMA bulk copies (compute capability 9.0 and up) and of 16-byte loads. GB/s, 1 GB = 1e9 bytes.
 Samples read_hbm(int samples);
 
+/// Copying 256 MiB of device memory, 64 Mi floats, by the best of cudaMemcpyAsync and of kernels with 16-byte loads in
+/// several shapes. GB/s, read and written.
+Samples copy_hbm(int samples);
+
 /// Host writes a flag, the GPU sees it and writes one back, the host sees that; both flags in mapped host
 /// memory. us.
 Samples flag_round_trip(int samples);

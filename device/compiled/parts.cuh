@@ -30,6 +30,24 @@ class WarpBlock : public BlockCore<ThreadPlatform, List>, public WarpLanes {
     for (int i = rank(); i < n; i += size()) f(i);
     __syncwarp();  // see GpuBlock::for_each()
   }
+  /// See OneThread::stream() and stream_reduce(). All lanes.
+  template <class N, class... In, class... Out, class F>
+  __device__ void stream(N n, const Reads<In...>& in, const Writes<Out...>& out, F&& f) const {
+    detail::stream_part<GlobalVectors, 32>(rank(), streamed_count(n), in, out, f);
+    __syncwarp();
+  }
+  template <class N, class... In, class F>
+  __device__ void stream(N n, const Reads<In...>& in, F&& f) const {
+    stream(n, in, Writes<>{}, f);
+  }
+  template <class N, class... In, class T, class Op, class F>
+  __device__ T stream_reduce(N n, const Reads<In...>& in, T init, Op&& op, F&& f) const {
+    check_exchanged<T>();
+    T total = init;
+    const std::uint32_t threads = detail::reduce_part<GlobalVectors, 32>(rank(), streamed_count(n), in, total, op, f);
+    total = shuffle(detail::reduce_lanes(total, 0, threads, op), 0);
+    return threads ? op(init, total) : init;
+  }
   // For early tasks, see operands.hpp. All lanes.
   __device__ bool await() const { return detail::await_before(consumer_.number()); }
   __device__ bool await_sent() const { return detail::await_sent(consumer_.number()); }

@@ -21,6 +21,12 @@ struct Sum {
 struct Nothing {
   void operator()(int) const {}
 };
+struct Take {
+  void operator()(float) const {}
+};
+struct Double {
+  float operator()(float x) const { return 2 * x; }
+};
 
 static_assert(std::is_base_of_v<OneThread, Real> && std::is_base_of_v<OneThread, AnyBlock<true>>);
 
@@ -37,7 +43,8 @@ using Threads =
                decltype(of<Block>().inclusive_scan(1.f, Sum{})), decltype(of<Block>().exclusive_scan(1.f, Sum{}, 0)),
                decltype(of<Block>().broadcast(1.f, 0)), decltype(Block::any(true)), decltype(Block::all(true)),
                decltype(Block::count(true)), decltype(Block::ballot(true)), decltype(Block::any_warp(true)),
-               decltype(Block::all_warp(true)), decltype(of<Block>().template scratch<float>(1))>;
+               decltype(Block::all_warp(true)), decltype(of<Block>().template scratch<float>(1)),
+               decltype(of<Block>().stream_reduce(1, of<Reads<float>>(), 0, Sum{}, Double{}))>;
 
 template <class Block>
 using Runs =
@@ -53,6 +60,8 @@ concept HasCommands = requires(Block& block) {
   block.sync();
   block.sync_warp();
   block.for_each(1, Nothing{});
+  block.stream(1, of<Reads<float>>(), Take{});
+  block.stream(1, of<Reads<float>>(), of<Writes<float>>(), Double{});
   block.borrow_handoffs();
   block.fail(1);
   block.stop();

@@ -2,10 +2,35 @@
 // device/collectives.cuh; in the same order, so that results are the same to the bit.
 #pragma once
 
+#include "device/stream.cuh"
 #include "runtime/base/exchanged.hpp"
 #include "support/fiber_warp.hpp"
 
 namespace flywheel::testing {
+
+/// Access by vectors, see GlobalVectors. An address that is not aligned to a vector is an error.
+struct FiberVectors {
+  static bool reaches(const void*) { return true; }
+  template <class T, int kElements>
+  static void load(bool there, detail::StreamVector<T, kElements>& to, const T* from) {
+    to = {};
+    if (!there) return;
+    check<sizeof(T) * kElements>(from);
+    std::memcpy(to.words, from, sizeof(T) * kElements);
+  }
+  template <class T, int kElements>
+  static void store(T* to, const detail::StreamVector<T, kElements>& from) {
+    check<sizeof(T) * kElements>(to);
+    std::memcpy(to, from.words, sizeof(T) * kElements);
+  }
+
+ private:
+  template <std::size_t kBytes>
+  static void check(const void* at) {
+    if (reinterpret_cast<std::uintptr_t>(at) % kBytes)
+      FiberExecutor::current().fail("stream() takes a vector that is not aligned");
+  }
+};
 
 /// See WarpLanes.
 struct FiberLanes {
@@ -28,6 +53,16 @@ struct FiberLanes {
   template <class T>
   static T shuffle_up(const char* name, T value, int distance) {
     return fiber_exchange(name, value, static_cast<std::uint32_t>(lane() < distance ? lane() : lane() - distance));
+  }
+  /// As detail::reduce_lanes() of device/collectives.cuh.
+  template <class T, class Op>
+  static T reduce_lanes(const char* name, T value, int first, std::uint32_t threads, Op&& op) {
+    for (int distance = kLanes / 2; distance; distance /= 2) {
+      const int from = lane() + distance < kLanes ? lane() + distance : lane();
+      const T other = fiber_exchange(name, value, static_cast<std::uint32_t>(from));
+      if (static_cast<std::uint32_t>(first + lane() + distance) < threads) value = op(value, other);
+    }
+    return value;
   }
   template <class T, class Op>
   static T scan_lanes(const char* name, T value, Op&& op) {
@@ -60,6 +95,25 @@ class FiberThreads : public FiberLanes {
   void for_each(int n, F&& f) const {
     for (int i = rank(); i < n; i += size()) f(i);
     FiberExecutor::current().meet({"for_each()"});
+  }
+
+  template <class N, class... In, class... Out, class F>
+  void stream(N n, const Reads<In...>& in, const Writes<Out...>& out, F&& f) const {
+    detail::stream_part<FiberVectors, kFiberComputeThreads>(rank(), detail::streamed_count(n), in, out, f);
+    FiberExecutor::current().meet({"stream()"});
+  }
+  template <class N, class... In, class F>
+  void stream(N n, const Reads<In...>& in, F&& f) const {
+    stream(n, in, Writes<>{}, f);
+  }
+  template <class N, class... In, class T, class Op, class F>
+  T stream_reduce(N n, const Reads<In...>& in, T init, Op&& op, F&& f) {
+    detail::check_exchanged<T>();
+    T total = init;
+    const std::uint32_t threads =
+        detail::reduce_part<FiberVectors, kFiberComputeThreads>(rank(), detail::streamed_count(n), in, total, op, f);
+    pass_on(reduce_lanes("stream_reduce()", total, warp() * 32, threads, op), lane() == 0);
+    return append_warps(init, 0, static_cast<int>((threads + 31) / 32), op);
   }
 
   /// A tree over each warp's lanes, then warp after warp.

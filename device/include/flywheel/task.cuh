@@ -6,7 +6,7 @@
 //   struct Scale {
 //     float* x; int n; float by;
 //     template <class Block> FLYWHEEL_TASK void operator()(Block& block) const {
-//       block.for_each(n, [&](int i) { x[i] *= by; });
+//       block.stream(n, flywheel::reads(x), flywheel::writes(x), [&](float value) { return by * value; });
 //     }
 //   };
 //   auto rt = flywheel::start<Scale>();

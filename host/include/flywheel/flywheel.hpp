@@ -3,7 +3,7 @@
 //   struct Saxpy {                                     // a task type: plain members and a call operator
 //     float a; const float* x; float* y; int n;
 //     template <class Block> FLYWHEEL_TASK void operator()(Block& block) const {
-//       block.for_each(n, [&](int i) { y[i] += a * x[i]; });
+//       block.stream(n, flywheel::reads(x, y), flywheel::writes(y), [&](float u, float v) { return a * u + v; });
 //     }
 //   };
 //

@@ -44,7 +44,25 @@ inline StampedPair load_two(const Stamped* at) {
   return {look_at(at[0]), look_at(at[1])};
 }
 
+inline void check_vector(const void* at, std::size_t bytes) {
+  if (reinterpret_cast<std::uintptr_t>(at) % bytes)
+    block()->fail(block()->here() + " loads or stores a vector of " + std::to_string(bytes) +
+                  " bytes at an address that is not aligned to it");
+}
 inline void load_once(std::uint32_t (&to)[4], const void* from) { std::memcpy(to, from, sizeof to); }
+template <std::size_t kBytes>
+void load_once_if(bool there, std::uint32_t (&to)[(kBytes + 3) / 4], const void* from) {
+  std::memset(to, 0, sizeof to);
+  if (!there) return;
+  check_vector(from, kBytes);
+  std::memcpy(to, from, kBytes);
+}
+template <std::size_t kBytes>
+void store_vector(void* to, const std::uint32_t (&from)[(kBytes + 3) / 4]) {
+  check_vector(to, kBytes);
+  std::memcpy(to, from, kBytes);
+}
+inline bool is_global(const void*) { return true; }
 
 inline void store_two(Stamped* at, const StampedPair& pair) {
   check_two(at);
