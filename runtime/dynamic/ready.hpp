@@ -82,9 +82,14 @@ class Ready {
       for_constants<kAtOnce>([&](auto i) { seen[i] = w + i < words ? idle.seen(word_of(i)) : 0; });
       for_constants<kAtOnce>([&](auto i) {
         if (!seen[i] || sent == n) return;
-        std::uint64_t claimed = idle.claim(word_of(i), seen[i], n - sent, id_).bits();
-        if (claimed) P::fence();  // as in deliver_to_claimed()
-        for (; claimed; claimed &= claimed - 1, ++sent) idle.deliver(word_of(i) * 64 + lowest_bit(claimed), item_of(sent));
+        const std::uint64_t claimed = idle.claim(word_of(i), seen[i], n - sent, id_).bits();
+        if (!claimed) return;
+        P::fence();  // as in deliver_to_claimed()
+        const std::uint32_t first = word_of(i) * 64;
+        for (auto bits = static_cast<std::uint32_t>(claimed); bits; bits &= bits - 1, ++sent)
+          idle.deliver(first + lowest_of_32(bits), item_of(sent));
+        for (auto bits = static_cast<std::uint32_t>(claimed >> 32); bits; bits &= bits - 1, ++sent)
+          idle.deliver(first + 32 + lowest_of_32(bits), item_of(sent));
       });
     }
     return sent;

@@ -101,6 +101,26 @@ TEST_CASE("idle workers are given a ticket for many roots") {
   CHECK(device.dev.mailboxes[0].value == kEmptyMailbox);
 }
 
+TEST_CASE("of a root or two for each worker, idle workers get one, and the rest is counted") {
+  const std::uint32_t idle_workers = GENERATE(0u, 2u, 3u);
+  TestDeviceState device;
+  Wide wide(2 * device.dev.workers, false, false);
+  const RunConstants run = device.load(wide.graph);
+  RunState& state = device.open(run);
+  const IdleSet<P> idle = Views<P>{device.dev}.idle();
+  for (std::uint32_t worker = 0; worker < idle_workers; ++worker) idle.enroll(worker);
+  publish_roots<P>(device.dev, 0, run);
+  std::vector<std::uint32_t> records;
+  for (std::uint32_t worker = 0; worker < idle_workers; ++worker)
+    records.push_back(Item::unpack(device.dev.mailboxes[worker].value).record - run.first_record);
+  std::ranges::sort(records);
+  for (std::uint32_t i = 0; i < idle_workers; ++i) CHECK(records[i] == i);
+  CHECK(drain(device.dev, 1).empty());
+  const RootShare rest = take_roots<P>(state, 64);
+  CHECK(rest.first == idle_workers);
+  CHECK(rest.count == run.root_count - idle_workers);
+}
+
 TEST_CASE("the consumer of the last root closes its run to others") {
   TestDeviceState device;
   Wide wide(50, false, false);
