@@ -213,7 +213,7 @@ __device__ __forceinline__ void compute_loop() {
   ExecutorShared& shared = executor_shared();
   for (std::uint32_t turn = 0;; ++turn) {
     const std::uint32_t slot = turn & 1;
-    // Acquire, block scope: pairs with GpuExecutor::command() and control_compiled_run(). The control thread has the limits.
+    // Acquire, block scope: pairs with start_task(), GpuExecutor::dismiss() and collective.cuh. The control thread has limits.
     while (!ptx::mbarrier_test(shared.full[slot], turn >> 1 & 1)) {}
     const Command what = shared.commands[slot];
     if (what == Command::leave) return;

@@ -88,7 +88,7 @@ class MessageHandler {
     }
   }
 
-  /// Copies the run's parameters: from the message, or from host memory if they are too long for it. Plain: Inbox::read()
+  /// Copies the run's parameters: from the message, or from host memory if they are too long for it. Plain: Inbox::take()
   /// has acquired the source, and admitting the run releases the copy.
   FLYWHEEL_TASK void copy_params(RunState& run, const Message& message, const RunConstants& constants) const {
     const unsigned char* from = constants.param_bytes <= most_carried(constants.flags)

@@ -340,7 +340,7 @@ struct Inbox {
       if (!has_all<kFirstWords>(number, rest, 0, size)) return false;
       packed.unpack_rest(mine, rest.words);
     }
-    P::acquire_fence_of_system();  // acquire: as in count_complete()
+    P::acquire_fence_of_system();  // acquire: as in look()
     return true;
   }
 
