@@ -108,7 +108,11 @@ struct Packed {
     for (std::size_t i = 0; i < sums.size(); ++i) put_stamped(squares[i], sums[i], stamp);
   }
   NormInput norm() const { return {nullptr, nullptr, squares.data(), 3, 1e-5f}; }
-  TiledInput input() const { return {packed.data(), static_cast<std::int16_t>(count), false, false}; }
+  TiledInput input() const {
+    const int columns = 2 * static_cast<int>(packed.size()) / count;
+    return {packed.data(), static_cast<std::int16_t>(count), false, false,
+            static_cast<std::uint16_t>(product_scratch(columns, count))};
+  }
 
   int count;
   std::vector<Stamped> packed, squares;

@@ -123,7 +123,7 @@ class CudaPeers : public Peers {
                     failed_.data(),
                     ended_.data(),
                     static_cast<std::uint32_t>(std::countr_zero(static_cast<unsigned>(sequences))),
-                    tuned_scratch_bytes(config, true, context),
+                    tuned_scratch_bytes(config, true, context, sequences),
                     static_cast<std::uint32_t>(shape.pages_ahead)};
     for (const StageTasks& stage : graph_.stages)
       step_.push_back(step_tasks_.op(graph_.decode, stage.tasks.front(), stage.tasks.size(), shape.blocks_per_sm, run));

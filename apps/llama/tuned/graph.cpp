@@ -22,6 +22,14 @@ constexpr double kAttentionBytes = 80e3;
 /// Tasks of attention number heads in a byte.
 constexpr int kMostTunedHeads = 255;
 
+/// Of a warp, for the products of steps with so many sequences.
+int scratch_of_products(const Config& config, int sequences) {
+  int most = 0;
+  for (const int columns : {config.hidden_size, config.query_size(), config.intermediate_size})
+    most = std::max(most, product_scratch(columns, sequences));
+  return most;
+}
+
 const Bf16* bf16_of(const MatrixBuffer& m) { return static_cast<const Bf16*>(m.matrix.data); }
 
 class Builder {
@@ -63,7 +71,8 @@ class Builder {
   }
   TiledInput residual() const { return input(packed_x(residual_), residual_ == 0); }
   TiledInput input(const Stamped* packed, bool old) const {
-    return {packed, static_cast<std::int16_t>(memory_.sequences), old, residual_ == 0};
+    return {packed, static_cast<std::int16_t>(memory_.sequences), old, residual_ == 0,
+            static_cast<std::uint16_t>(scratch_of_products(config_, memory_.sequences))};
   }
   TunedEmbed embed() const {
     return {bf16_of(weights_.embedding), output(0, weights_.layers.front().attention_norm, 0), memory_.states.data(),
@@ -75,7 +84,7 @@ class Builder {
   static int most_units(const TileShape& unit) {
     constexpr std::uint32_t kMostBytes = 1u << 30;
     const int by_bytes = static_cast<int>(std::max(1u, kMostBytes / unit.bytes()));
-    return is_streamed(unit.columns) ? kStreamedGroups / unit.groups : by_bytes;
+    return unit.streamed() ? kStreamedGroups / unit.groups : by_bytes;
   }
   /// Of `units` such units.
   std::vector<Share> share_out(int units, const TileShape& unit) { return share_(units, unit.bytes(), most_units(unit)); }
@@ -304,14 +313,17 @@ TunedGraph build_tuned_graph(int places, const Config& config, const Weights& we
   return Builder(places, false, config, weights, memory).build();
 }
 
-std::uint32_t tuned_scratch_bytes(const Config& config, bool on_gpu, int context) {
+std::uint32_t tuned_scratch_bytes(const Config& config, bool on_gpu, int context, int sequences) {
+  int products = 0;
+  for (int some = 1; some <= sequences; some *= 2)
+    products = std::max(products, kTileWarps * scratch_of_products(config, some));
   // Portable bodies: a whole input, or the weights of a part of the context.
   const int portable = 4 * std::max({config.hidden_size, config.query_size(),
                                      2 * config.head_dim + std::max(context + kFewestPositions, kAlone)});
   const int tuned = std::max(TunedAttend::scratch_bytes(config.head_dim), chooser_scratch<kTileWarps * kLanes>());
-  // On a GPU they borrow the rest: with heads of 64 that leaves room for an eighth page of operands.
+  // On a GPU these two borrow the rest: with heads of 64 that leaves room for an eighth page of operands.
   constexpr int kBorrowed = kHandoffs * kHandoffBytes;
-  return static_cast<std::uint32_t>((on_gpu ? std::max(tuned - kBorrowed, 0) : std::max(tuned, portable)) + 256);
+  return static_cast<std::uint32_t>(std::max(products, on_gpu ? tuned - kBorrowed : std::max(tuned, portable)) + 256);
 }
 
 }  // namespace llama

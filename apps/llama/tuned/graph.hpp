@@ -37,7 +37,7 @@ TunedGraph build_tuned_graph(const Runtime& runtime, const Config& config, const
 /// The same for stages that run one by one, a task in each of so many places: matrices are shared out evenly.
 TunedGraph build_tuned_graph(int places, const Config& config, const Weights& weights, TunedMemory& memory);
 
-/// Shared memory for block.scratch() that the tasks need.
-std::uint32_t tuned_scratch_bytes(const Config& config, bool on_gpu, int context);
+/// Shared memory for block.scratch() that the tasks of steps with up to so many sequences need.
+std::uint32_t tuned_scratch_bytes(const Config& config, bool on_gpu, int context, int sequences = kMostSequences);
 
 }  // namespace llama

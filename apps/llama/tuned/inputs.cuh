@@ -117,14 +117,13 @@ struct LaneWords {
 
 /// One lane's reader of the inputs. Column lane / 4 of a block is (sequence, half of the step); lane % 4 says which four
 /// of the half's 16 values. Lanes of columns that no sequence has load what others do: their sums are not used.
-/// `kWhole`: the matrix has whole pages of columns for all warps, so that nothing need be checked.
+/// The matrix has whole pages of columns for all warps, so nothing need be checked.
 /// One sequence uses only two columns of B; a path of its own for that gains nothing, see tuning.md.
-template <int kBlocks, bool kWhole, class Block>
+template <int kBlocks, class Block>
 class InputReader {
  public:
   FLYWHEEL_TASK InputReader(const Block& block, const TileShape& tile, const Stamped* packed, bool old)
-      : tile_(tile),
-        warp_(block.warp()),
+      : warp_(block.warp()),
         offset_(block.lane() / 4 % 2 * (kStepColumns / 2) + block.lane() % 4 * 4),
         wanted_(wanted_stamp(block, old)) {
     for (int b = 0; b < kBlocks; ++b) {
@@ -136,12 +135,11 @@ class InputReader {
   /// Of the warp's first step.
   FLYWHEEL_TASK bool first_is_there() const {
     const int column = first_column(0) + offset_;
-    if (!kWhole && column >= tile_.columns) return true;
     const StampedPair pair = Block::load_stamped_pair(from_[0] + (static_cast<unsigned>(column) >> 1));
     return wanted_.wrong(pair) == 0;
   }
 
-  /// A page of steps of a chunk to steps at.. of `to`; zeros beyond the matrix.
+  /// A page of steps of a chunk to steps at.. of `to`.
   template <int kAll>
   FLYWHEEL_TASK void load(int chunk, int page, LaneWords<kBlocks, kAll>& to, int at) const {
     const int column = first_column(chunk) + page * kStepsOfPage * kStepColumns + offset_;
@@ -149,10 +147,7 @@ class InputReader {
     for (int b = 0; b < kBlocks; ++b) {
       const Stamped* first = from_[b] + (static_cast<unsigned>(column) >> 1);
 #pragma unroll
-      for (int s = 0; s < kStepsOfPage; ++s)
-        to.b[at + s][b] = kWhole || column + s * kStepColumns < tile_.columns
-                              ? Block::load_stamped_pair(first + s * (kStepColumns / 2))
-                              : nothing();
+      for (int s = 0; s < kStepsOfPage; ++s) to.b[at + s][b] = Block::load_stamped_pair(first + s * (kStepColumns / 2));
     }
   }
 
@@ -172,15 +167,8 @@ class InputReader {
   }
 
  private:
-  FLYWHEEL_TASK int first_column(int chunk) const {
-    return kWhole ? (chunk * kTileWarps + warp_) * kChunkSteps * kStepColumns : tile_.first_column(chunk, warp_);
-  }
-  FLYWHEEL_TASK StampedPair nothing() const {
-    const Stamped zero{std::uint64_t{wanted_.stamp} << 32};
-    return {zero, zero};
-  }
+  FLYWHEEL_TASK int first_column(int chunk) const { return (chunk * kTileWarps + warp_) * kChunkSteps * kStepColumns; }
 
-  TileShape tile_;
   int warp_, offset_;
   WantedStamp wanted_;
   const Stamped* from_[kBlocks];

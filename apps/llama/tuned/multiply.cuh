@@ -1,13 +1,14 @@
-// Products of a task's rows with the activations, by tensor cores; the sums go to the store part.
+// Products of a task's rows with the activations, by tensor cores, where the columns are whole pages for all warps; the sums
+// go to the store part. Other shapes: multiply_any.cuh.
 //
 // What a warp has in registers decides how it goes over its groups of rows (detail::multiply() in tiled_task.cuh chooses):
 //
-//   columns             way          inputs                        tiles
-//   to 2048, 1-4 texts  ahead()      all of them, from the begin   two pages (whole groups) ahead, before the inputs are there
-//   to 4096             resident()   all of them, from the begin   the next ones while these are multiplied
-//   more                stream()     one chunk of 2048 columns     likewise; sums of all groups (4 at most) are kept meanwhile
+//   columns         way          inputs                        tiles
+//   2048, 1-4 texts ahead()      all of them, from the begin   two pages (whole groups) ahead, before the inputs are there
+//   to 4096         resident()   all of them, from the begin   the next ones while these are multiplied
+//   more            stream()     one chunk of 2048 columns     likewise; sums of all groups (4 at most) are kept meanwhile
 //
-// ahead() is for shapes of whole pages; others, and 8 texts, go with resident().
+// 8 texts go with resident() from the begin.
 #pragma once
 
 #include "apps/llama/tuned/inputs.cuh"
@@ -20,17 +21,17 @@ namespace llama {
 struct TiledInput {
   const Stamped* packed;  // see PackedOutput
   std::int16_t sequences;
-  bool old;    // it was written before the pass, as the first layer's
-  bool old_x;  // of tasks that add to the residual stream: the same of what they add to
+  bool old;                       // it was written before the pass, as the first layer's
+  bool old_x;                     // of tasks that add to the residual stream: the same of what they add to
+  std::uint16_t scratch_of_warp;  // bytes, the same in all tasks of a worker: see AnyMultiplier
 };
 
-/// One warp's part of a task's products. `kBlocks`: blocks of 8 columns of B. `kWhole`: the columns are whole pages for
-/// all warps, and so is each group of rows.
-template <int kBlocks, bool kWhole, class Block, class Operands>
+/// One warp's part of a task's products. `kBlocks`: blocks of 8 columns of B.
+template <int kBlocks, class Block, class Operands>
 class Multiplier {
   static constexpr int kPages = kChunkSteps / kStepsOfPage;  // of a chunk
-  using Tiles = Fetched<kWhole>;
-  static constexpr int kCount = Tiles::kCount;          // tiles at once
+  using Tiles = PageOfTiles;
+  static constexpr int kCount = kStepsOfPage;           // tiles at once
   static constexpr bool kAhead = kBlocks == 1;          // registers for the next chunk's words
   static constexpr int kAtOnce = kBlocks == 1 ? 2 : 1;  // chunks whose words are on their way at once
   static constexpr int kGroupsAhead = 2;
@@ -41,21 +42,20 @@ class Multiplier {
   using Words = LaneWords<kBlocks, kSteps>;
   template <int kSteps>
   using Inputs = LaneInputs<kBlocks, kSteps>;
-  struct Sums {
-    float part[kBlocks][4] = {};
-  };
+  using Sums = ProductSums<kBlocks>;
 
  public:
   FLYWHEEL_TASK Multiplier(Block& block, Operands& operands, const TileShape& tile, const TiledInput& input)
       : block_(block),
         tile_(tile),
         inputs_(block, tile, input.packed, input.old),
-        reader_(block, operands, tile) {}
+        reader_(block, operands, tile),
+        out_(block, tile.sequences) {}
 
   /// A page a group. The tiles of some are in registers before the inputs are there, and while others are multiplied. A page is
   /// given back as soon as it is in registers (0.610 ms a token against 0.615 half a page later, see tuning.md).
   FLYWHEEL_TASK void ahead() {
-    static_assert(kWhole && kBlocks == 1);
+    static_assert(kBlocks == 1);
     Inputs<kCount> inputs{};  // what ptxas 13.0 thinks may be undefined, it keeps in memory
     Tiles tiles[kGroupsAhead] = {};
     const int groups = tile_.groups;
@@ -65,15 +65,15 @@ class Multiplier {
       reader_.fetch_page(tiles[i]);
       reader_.drop_page();
     }
-    open();
+    out_.open();
     await_first();
     get<1>(inputs, 0, 0);
     const int last_of_handoff = rows_of_handoff(tile_.sequences) / kGroupRows - 1;
     const bool has_sum = block_.lane() % 4 < tile_.sequences;
     for (int first = 0; first < groups; first += kGroupsAhead) {
       const int place = first & last_of_handoff;
-      if (place == 0 && first) open();
-      float* const to = place_of_lane() + place * kGroupRows;
+      if (place == 0 && first) out_.open();
+      float* const to = out_.place_of_lane() + place * kGroupRows;
 #pragma unroll
       for (int i = 0; i < kGroupsAhead; ++i) {
         if (first + i >= groups) break;
@@ -81,10 +81,10 @@ class Multiplier {
         add(sums, tiles[i], inputs, 0);
         const bool more = first + i + kGroupsAhead < groups;
         if (more) reader_.fetch_page(tiles[i]);
-        if (has_sum) to[i * kGroupRows] = sum_of_lane(joined(sums));
+        if (has_sum) to[i * kGroupRows] = joined(sums).of_lane();
         if (more) reader_.drop_page();
       }
-      if (place + kGroupsAhead > last_of_handoff || first + kGroupsAhead >= groups) close();
+      if (place + kGroupsAhead > last_of_handoff || first + kGroupsAhead >= groups) out_.close();
     }
   }
 
@@ -109,11 +109,11 @@ class Multiplier {
       put(group, joined(sums));
       reader_.release();
     }
-    if (out_) close();
+    out_.end();
   }
 
   FLYWHEEL_TASK void stream() {
-    const int chunks = chunks_of(tile_.columns);
+    const int chunks = tile_.chunks().count;
     Inputs<kChunkSteps> inputs{};
     Words<kChunkSteps> ahead{};
     Sums sums[kStreamedGroups];
@@ -124,7 +124,7 @@ class Multiplier {
     for (int chunk = 0; chunk < chunks; ++chunk) {
       if (kAhead) {
         block_.spin([&] {
-          const bool there = take(ahead, 0, chunk, inputs, 0);
+          const bool there = take(ahead, 0, inputs, 0);
           if (!there) load(chunk, ahead, 0);
           return there;
         });
@@ -134,12 +134,12 @@ class Multiplier {
       }
 #pragma unroll
       for (int group = 0; group < kStreamedGroups; ++group)
-        if (group < tile_.groups) add_steps(sums[group], tiles, kWhole ? kChunkSteps : tile_.steps_in(chunk), inputs);
+        if (group < tile_.groups) add_steps(sums[group], tiles, inputs);
     }
 #pragma unroll
     for (int group = 0; group < kStreamedGroups; ++group)
       if (group < tile_.groups) put(group, sums[group]);
-    if (out_) close();
+    out_.end();
   }
 
  private:
@@ -152,17 +152,14 @@ class Multiplier {
   template <int kAll>
   FLYWHEEL_TASK void load(int chunk, Words<kAll>& to, int at) const {
 #pragma unroll
-    for (int page = 0; page < kPages; ++page)
-      if (kWhole || page * kStepsOfPage < tile_.steps_in(chunk)) inputs_.load(chunk, page, to, at + page * kStepsOfPage);
+    for (int page = 0; page < kPages; ++page) inputs_.load(chunk, page, to, at + page * kStepsOfPage);
   }
-  /// Steps that there are not were zero from the start: with the wanted stamp 0 nothing is wrong with them.
   template <int kAll, int kTo>
-  FLYWHEEL_TASK bool take(const Words<kAll>& from, int at, int chunk, Inputs<kTo>& to, int to_step) const {
+  FLYWHEEL_TASK bool take(const Words<kAll>& from, int at, Inputs<kTo>& to, int to_step) const {
     bool there = true;
 #pragma unroll
     for (int page = 0; page < kPages; ++page)
-      if (kWhole || page * kStepsOfPage < tile_.steps_in(chunk))
-        there &= inputs_.take(from, at + page * kStepsOfPage, to, to_step + page * kStepsOfPage);
+      there &= inputs_.take(from, at + page * kStepsOfPage, to, to_step + page * kStepsOfPage);
     return there;
   }
 
@@ -175,8 +172,7 @@ class Multiplier {
       for (int chunk = 0; chunk < kChunks; ++chunk) load(first + chunk, words, chunk * kChunkSteps);
       bool there = true;
 #pragma unroll
-      for (int chunk = 0; chunk < kChunks; ++chunk)
-        there &= take(words, chunk * kChunkSteps, first + chunk, inputs, to + chunk * kChunkSteps);
+      for (int chunk = 0; chunk < kChunks; ++chunk) there &= take(words, chunk * kChunkSteps, inputs, to + chunk * kChunkSteps);
       return there;
     });
   }
@@ -199,16 +195,13 @@ class Multiplier {
       add(sums, now, inputs, step);
     }
   }
-  /// The next `count` steps of the tiles, with the first `count` inputs.
+  /// A chunk's steps of a group.
   template <int kAll>
-  FLYWHEEL_TASK void add_steps(Sums& all, Tiles& tiles, int count, const Inputs<kAll>& inputs) {
+  FLYWHEEL_TASK void add_steps(Sums& all, Tiles& tiles, const Inputs<kAll>& inputs) {
     Sums sums[kChains];
 #pragma unroll
-    for (int step = 0; step < kAll; step += kCount) {
-      if (step >= count) break;
-      add_next(sums, tiles, inputs, step);
-    }
-    join(all, joined(sums));
+    for (int step = 0; step < kAll; step += kCount) add_next(sums, tiles, inputs, step);
+    all.add(joined(sums));
     reader_.release();
   }
   template <int kAll>
@@ -219,50 +212,23 @@ class Multiplier {
         block_.multiply_add_half(sums[(step + i) % kChains].part[b], tile.registers, inputs.b[step + i][b].pairs);
     });
   }
-  FLYWHEEL_TASK static void join(Sums& sums, const Sums& more) {
-#pragma unroll
-    for (int b = 0; b < kBlocks; ++b)
-#pragma unroll
-      for (int i = 0; i < 4; ++i) sums.part[b][i] += more.part[b][i];
-  }
   FLYWHEEL_TASK static const Sums& joined(Sums (&sums)[kChains]) {
 #pragma unroll
     for (int apart = kChains / 2; apart; apart /= 2)
 #pragma unroll
-      for (int i = 0; i < apart; ++i) join(sums[i], sums[i + apart]);
+      for (int i = 0; i < apart; ++i) sums[i].add(sums[i + apart]);
     return sums[0];
   }
 
-  /// Upper rows with the first half's column, lower rows with the second's; the other two sums mix the halves.
-  FLYWHEEL_TASK static float sum_of_lane(const Sums& sums, int b = 0) { return sums.part[b][0] + sums.part[b][3]; }
-  FLYWHEEL_TASK float* place_of_lane() const {
-    return out_->sums + WarpSums::at(block_.lane() % 4, block_.lane() / 4, tile_.sequences);
-  }
-
-  /// A group's sums into the place of the handoff.
   FLYWHEEL_TASK void put(int group, const Sums& sums) {
-    const int rows = rows_of_handoff(tile_.sequences), row = group * kGroupRows & (rows - 1);
-    if (row == 0) open();
-#pragma unroll
-    for (int b = 0; b < kBlocks; ++b) {
-      const int sequence = b * 4 + block_.lane() % 4;
-      if (sequence < tile_.sequences)
-        out_->sums[WarpSums::at(sequence, row + block_.lane() / 4, tile_.sequences)] = sum_of_lane(sums, b);
-    }
-    if (row + kGroupRows == rows) close();
-  }
-
-  FLYWHEEL_TASK void open() { out_ = block_.template producer_acquire<WarpSums>() + block_.warp(); }
-  FLYWHEEL_TASK void close() {
-    block_.producer_commit();
-    out_ = nullptr;
+    out_.template put<kBlocks>(group, [&](int b) { return sums.of_lane(b); });
   }
 
   Block& block_;
   TileShape tile_;
-  InputReader<kBlocks, kWhole, Block> inputs_;
-  TileReader<kWhole, Block, Operands> reader_;
-  WarpSums* out_ = nullptr;
+  InputReader<kBlocks, Block> inputs_;
+  TileReader<Block, Operands> reader_;
+  SumsWriter<Block> out_;
 };
 
 }  // namespace llama

@@ -18,6 +18,59 @@ struct WarpSums {
   FLYWHEEL_TASK static int at(int sequence, int row, int sequences) { return sequence * rows_of_handoff(sequences) + row; }
 };
 
+/// A lane's sums of products of a group of rows, of `kBlocks` blocks of 8 columns of B.
+template <int kBlocks>
+struct ProductSums {
+  float part[kBlocks][4] = {};
+
+  FLYWHEEL_TASK void add(const ProductSums& more) {
+#pragma unroll
+    for (int b = 0; b < kBlocks; ++b)
+#pragma unroll
+      for (int i = 0; i < 4; ++i) part[b][i] += more.part[b][i];
+  }
+  /// Upper rows with the first half's column, lower rows with the second's; the other two sums mix the halves.
+  FLYWHEEL_TASK float of_lane(int b = 0) const { return part[b][0] + part[b][3]; }
+};
+
+/// A warp that computes: hands its sums over, group by group.
+template <class Block>
+class SumsWriter {
+ public:
+  FLYWHEEL_TASK SumsWriter(Block& block, int sequences) : block_(block), sequences_(sequences) {}
+
+  FLYWHEEL_TASK void open() { to_ = block_.template producer_acquire<WarpSums>() + block_.warp(); }
+  FLYWHEEL_TASK void close() {
+    block_.producer_commit();
+    to_ = nullptr;
+  }
+  /// After the last group.
+  FLYWHEEL_TASK void end() {
+    if (to_) close();
+  }
+  /// Where the lane's row of the first group goes, of the first block.
+  FLYWHEEL_TASK float* place_of_lane() const {
+    return to_->sums + WarpSums::at(block_.lane() % 4, block_.lane() / 4, sequences_);
+  }
+  /// A group's: of_lane(block) is what the lane has.
+  template <int kBlocks, class OfLane>
+  FLYWHEEL_TASK void put(int group, OfLane&& of_lane) {
+    const int rows = rows_of_handoff(sequences_), row = group * kGroupRows & (rows - 1);
+    if (row == 0) open();
+#pragma unroll
+    for (int b = 0; b < kBlocks; ++b) {
+      const int sequence = b * 4 + block_.lane() % 4;
+      if (sequence < sequences_) to_->sums[WarpSums::at(sequence, row + block_.lane() / 4, sequences_)] = of_lane(b);
+    }
+    if (row + kGroupRows == rows) close();
+  }
+
+ private:
+  Block& block_;
+  int sequences_;
+  WarpSums* to_ = nullptr;
+};
+
 /// What a lane of the warp that stores has of a handoff: `kEach` (1 or 4) neighbouring rows of one sequence, so that it is
 /// done with a handoff at one go (8 texts: 0.799 ms a step with 4 rows against 0.872 with 1; one text: 0.660 with 1 row against
 /// 0.665 with 4; see tuning.md).

@@ -36,10 +36,29 @@ inline constexpr int kQuadsOfPage = kStepsOfPage / kQuad;
 inline constexpr int kQuadBytes = kQuad * kGroupRows * kStepColumns * 13 / 8;  // 1664
 inline constexpr int kResidentChunks = 2;  // inputs of up to 4096 columns stay in registers for a whole task
 
-FLYWHEEL_TASK constexpr int steps_of(int columns) { return (columns + kColumnsOfStep - 1) / kColumnsOfStep; }
-FLYWHEEL_TASK constexpr int chunks_of(int columns) { return (steps_of(columns) + kChunkSteps - 1) / kChunkSteps; }
+/// The columns are whole pages for all warps.
+FLYWHEEL_TASK constexpr bool is_whole(int columns) { return columns % (kColumnsOfStep * kStepsOfPage) == 0; }
+/// A group has a quad at least, so that no quad has the ends of two groups.
+FLYWHEEL_TASK constexpr int steps_of(int columns) {
+  const int steps = (columns + kColumnsOfStep - 1) / kColumnsOfStep;
+  return steps < kQuad ? kQuad : steps;
+}
+
+/// How the columns are cut into chunks, whose inputs a warp has at the same time: of whole pages in registers, of others in
+/// shared memory, see multiply_any.cuh. Each has `steps` of them, the last one up to kQuad - 1 more, so that it has a quad.
+struct Chunks {
+  int steps, count;
+};
+FLYWHEEL_TASK constexpr Chunks chunks_of(int columns, int sequences) {
+  if (is_whole(columns)) return {kChunkSteps, steps_of(columns) / kChunkSteps};
+  const int steps = sequences == 1 ? 5 * kChunkSteps : 2 * kChunkSteps;
+  const int count = (steps_of(columns) - kQuad) / steps + 1;
+  return {steps, count};
+}
 /// Longer inputs are taken chunk by chunk, and the sums of all groups of a task are kept meanwhile.
-FLYWHEEL_TASK constexpr bool is_streamed(int columns) { return chunks_of(columns) > kResidentChunks; }
+FLYWHEEL_TASK constexpr bool is_streamed(int columns, int sequences) {
+  return chunks_of(columns, sequences).count > (is_whole(columns) ? kResidentChunks : 1);
+}
 inline constexpr int kStreamedGroups = 4;  // most groups of a task whose input is streamed
 
 /// Where one step of a task lies: which group, chunk and step in the chunk come as its n-th.
@@ -53,9 +72,11 @@ struct TileShape {
   int groups;
   int sequences;  // that are multiplied at once
 
+  FLYWHEEL_TASK Chunks chunks() const { return chunks_of(columns, sequences); }
+  FLYWHEEL_TASK bool streamed() const { return is_streamed(columns, sequences); }
   FLYWHEEL_TASK int steps_in(int chunk) const {
-    const int left = steps_of(columns) - chunk * kChunkSteps;
-    return left < kChunkSteps ? left : kChunkSteps;
+    const Chunks all = chunks();
+    return chunk + 1 < all.count ? all.steps : steps_of(columns) - chunk * all.steps;
   }
   FLYWHEEL_TASK int total_steps() const { return groups * steps_of(columns); }
   FLYWHEEL_TASK int quads() const { return (total_steps() + kQuad - 1) / kQuad; }  // of one warp
@@ -63,16 +84,22 @@ struct TileShape {
 
   /// Group after group; chunk after chunk where the input is streamed.
   FLYWHEEL_TASK StepPlace place(int n) const {
-    const int all = steps_of(columns);
-    if (!is_streamed(columns)) return {n / all, n % all / kChunkSteps, n % all % kChunkSteps};
-    const int of_whole_chunk = groups * kChunkSteps;
-    const int chunk = n / of_whole_chunk, rest = n % of_whole_chunk;
+    const Chunks all = chunks();
+    if (!streamed()) {
+      const int step = n % steps_of(columns), chunk = step / all.steps < all.count ? step / all.steps : all.count - 1;
+      return {n / steps_of(columns), chunk, step - chunk * all.steps};
+    }
+    const int of_chunk = groups * all.steps;
+    const int chunk = n / of_chunk < all.count ? n / of_chunk : all.count - 1, rest = n - chunk * of_chunk;
     return {rest / steps_in(chunk), chunk, rest % steps_in(chunk)};
   }
 
-  /// Columns that a warp takes first in a chunk.
-  FLYWHEEL_TASK int first_column(int chunk, int warp) const {
-    return chunk * kChunkSteps * kColumnsOfStep + warp * steps_in(chunk) * kStepColumns;
+  /// The first column of a warp's step: its steps of a chunk are neighbours where the columns are whole pages; elsewhere the
+  /// warps' steps are, so that which warp has a column does not depend on the chunks.
+  FLYWHEEL_TASK int column(int chunk, int step, int warp) const {
+    const int first = chunk * chunks().steps;
+    return is_whole(columns) ? (first * kTileWarps + warp * kChunkSteps + step) * kStepColumns
+                             : ((first + step) * kTileWarps + warp) * kStepColumns;
   }
 
   /// Where a quad of `warp` begins, in bytes: a page holds up to kQuadsOfPage of every warp.
@@ -83,9 +110,6 @@ struct TileShape {
            static_cast<std::size_t>(warp * in_page + quad % kQuadsOfPage) * kQuadBytes;
   }
 };
-
-/// The columns are whole pages for all warps.
-FLYWHEEL_TASK constexpr bool is_whole(int columns) { return columns % (kColumnsOfStep * kStepsOfPage) == 0; }
 
 inline constexpr float kWeightUnits = 16;  // of 1, and of activations 1 / 16
 FLYWHEEL_TASK inline std::uint32_t round_activation(float value) { return round_half_or_infinite(value * (1 / kWeightUnits)); }
@@ -176,7 +200,7 @@ FLYWHEEL_TASK void pack_tiles(Block& block, const TileShape& shape, unsigned cha
     if (n >= shape.total_steps()) return TilePart{};
     const StepPlace place = shape.place(n);
     const Bf16* row = row_of(place.group * kGroupRows + lane / 4);
-    const int column = shape.first_column(place.chunk, warp) + place.step * kStepColumns + lane % 4 * 4;
+    const int column = shape.column(place.chunk, place.step, warp) + lane % 4 * 4;
     const auto four = [&](int first) {
       return row && first < shape.columns ? halves_of(*reinterpret_cast<const FourWeights*>(row + first)) : FourWeights{};
     };

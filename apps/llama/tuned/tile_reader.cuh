@@ -5,12 +5,8 @@
 
 namespace llama {
 
-/// A lane's part of what a warp fetches at once: a page of tiles, still packed, or one tile.
-template <bool kWhole>
-struct Fetched;
-template <>
-struct Fetched<true> {
-  static constexpr int kCount = kStepsOfPage;
+/// A lane's part of a page of tiles, still packed.
+struct PageOfTiles {
   LaneQuad quads[kQuadsOfPage];
 
   /// use(which, tile)
@@ -25,19 +21,9 @@ struct Fetched<true> {
     }
   }
 };
-template <>
-struct Fetched<false> {
-  static constexpr int kCount = 1;
-  TilePart tile;
 
-  template <class Use>
-  FLYWHEEL_TASK void for_each(Use&& use) const {
-    use(0, tile);
-  }
-};
-
-/// One warp's reader of tiles. It works on a copy of the operands, which stays in registers. `kWhole`: every page is full.
-template <bool kWhole, class Block, class Operands>
+/// One warp's reader of tiles. It works on a copy of the operands, which stays in registers.
+template <class Block, class Operands>
 class TileReader {
  public:
   FLYWHEEL_TASK TileReader(Block& block, Operands& operands, const TileShape& shape)
@@ -53,66 +39,48 @@ class TileReader {
   TileReader(const TileReader&) = delete;
   TileReader& operator=(const TileReader&) = delete;
 
-  /// The next tiles, if there are any. What was fetched before has been used by now: its page is given back.
-  FLYWHEEL_TASK void fetch(Fetched<kWhole>& to) {
+  /// The next page, if there is one. What was fetched before has been used by now: its page is given back.
+  FLYWHEEL_TASK void fetch(PageOfTiles& to) {
     if (left_) fetch_next(to);
   }
-  /// The same for those who know that there are.
-  FLYWHEEL_TASK void fetch_next(Fetched<kWhole>& to) {
-    if constexpr (kWhole) {
-      turn_page();
-      load_page(to);
-    } else {
-      if (at_ == in_page_) {
-        turn_page();
-        in_page_ = left_ < kStepsOfPage ? left_ : kStepsOfPage;
-        at_ = 0;
-      }
-      TilePart tiles[kQuad];
-      quads((in_page_ + kQuad - 1) / kQuad)[at_ / kQuad].of(lane_).unpack(tiles);
-      const int t = at_++ % kQuad;
-      to.tile = t < 2 ? t == 0 ? tiles[0] : tiles[1] : t == 2 ? tiles[2] : tiles[3];
-    }
-    left_ -= Fetched<kWhole>::kCount;
+  /// The same for those who know that there is.
+  FLYWHEEL_TASK void fetch_next(PageOfTiles& to) {
+    release();
+    fetch_page(to);
+    holds_ = true;
   }
-  /// Whole pages, one at a time, for those who know that there is a next one.
-  FLYWHEEL_TASK void fetch_page(Fetched<kWhole>& to) {
-    static_assert(kWhole);
-    take_page();
-    load_page(to);
+  /// The same, where pages are given back with drop_page().
+  FLYWHEEL_TASK void fetch_page(PageOfTiles& to) {
+    page_ = operands_.consumer_wait();
+#pragma unroll
+    for (int q = 0; q < kQuadsOfPage; ++q) to.quads[q] = of_page(kQuadsOfPage)[q].of(lane_);
     left_ -= kStepsOfPage;
   }
+  /// The next page, which has up to `all` quads of each warp, for fetch_quad() and drop_page().
+  FLYWHEEL_TASK void take_quads(int all) {
+    page_ = operands_.consumer_wait() + warp_ * (all < kQuadsOfPage ? all : kQuadsOfPage) * kQuadBytes;
+  }
+  /// The n-th of these.
+  FLYWHEEL_TASK void fetch_quad(LaneQuad& to, int n) const { to = reinterpret_cast<const Quad*>(page_)[n].of(lane_); }
   FLYWHEEL_TASK void drop_page() { operands_.consumer_release(); }
-  /// The page is not needed any more, if all of it was fetched: its tiles are in registers. Waits for them to be there, so
-  /// there should be something to do between fetch() and this.
+  /// The page is not needed any more: its tiles are in registers. Waits for them to be there, so there should be something to
+  /// do between fetch() and this.
   FLYWHEEL_TASK void release() {
-    if (!holds_ || !(kWhole || at_ == in_page_)) return;
+    if (!holds_) return;
     holds_ = false;
     drop_page();
   }
 
  private:
-  FLYWHEEL_TASK void turn_page() {
-    release();
-    take_page();
-    holds_ = true;
-  }
-  FLYWHEEL_TASK void take_page() { page_ = operands_.consumer_wait(); }
-
-  FLYWHEEL_TASK void load_page(Fetched<kWhole>& to) const {
-#pragma unroll
-    for (int q = 0; q < kQuadsOfPage; ++q) to.quads[q] = quads(kQuadsOfPage)[q].of(lane_);
-  }
-
-  /// The warp's, of a page that has `all` for each.
-  FLYWHEEL_TASK const Quad* quads(int all) const { return reinterpret_cast<const Quad*>(page_) + warp_ * all; }
+  /// The warp's quads, of a page that has `all` for each warp.
+  FLYWHEEL_TASK const Quad* of_page(int all) const { return reinterpret_cast<const Quad*>(page_) + warp_ * all; }
 
   int warp_, lane_;
   Operands operands_;
   Operands& home_;
   const unsigned char* page_ = nullptr;
   bool holds_ = false;
-  int left_, in_page_ = 0, at_ = 0;
+  int left_;  // steps
 };
 
 }  // namespace llama

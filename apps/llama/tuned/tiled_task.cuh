@@ -2,32 +2,36 @@
 #pragma once
 
 #include "apps/llama/tuned/multiply.cuh"
+#include "apps/llama/tuned/multiply_any.cuh"
 
 namespace llama {
 
 namespace detail {
-template <int kBlocks, bool kWhole, class Block, class Operands>
+template <int kBlocks, class Block, class Operands>
 FLYWHEEL_TASK void multiply(Block& block, Operands& operands, const TileShape& tile, const TiledInput& input) {
-  using Work = Multiplier<kBlocks, kWhole, Block, Operands>;
-  if (is_streamed(tile.columns)) return Work(block, operands, tile, input).stream();
-  if (chunks_of(tile.columns) > 1) return Work(block, operands, tile, input).template resident<kResidentChunks>();
-  if constexpr (kBlocks == 1 && kWhole) Work(block, operands, tile, input).ahead();
+  using Work = Multiplier<kBlocks, Block, Operands>;
+  if (tile.streamed()) return Work(block, operands, tile, input).stream();
+  if (tile.chunks().count > 1) return Work(block, operands, tile, input).template resident<kResidentChunks>();
+  if constexpr (kBlocks == 1) Work(block, operands, tile, input).ahead();
   else Work(block, operands, tile, input).template resident<1>();
 }
-/// Out of the way of the others, which need all registers: 8 sequences, and shapes that no published model of the larger
-/// sizes has.
-template <int kBlocks, bool kWhole, class Block, class Operands>
+/// Out of the way of the others, which need all registers: 8 sequences, and columns that are not whole pages.
+template <int kBlocks, class Block, class Operands>
 FLYWHEEL_COLD void multiply_apart(Block block, Operands& operands, TileShape tile, TiledInput input) {
-  multiply<kBlocks, kWhole>(block, operands, tile, input);
+  multiply<kBlocks>(block, operands, tile, input);
+}
+template <int kBlocks, class Block, class Operands>
+FLYWHEEL_COLD void multiply_any(Block block, Operands& operands, TileShape tile, TiledInput input) {
+  AnyMultiplier<kBlocks, Block, Operands>(block, operands, tile, input)();
 }
 template <class Block, class Operands>
 FLYWHEEL_TASK void multiply(Block& block, Operands& operands, const TileShape& tile, const TiledInput& input) {
   const bool whole = is_whole(tile.columns), one_block = columns_of_b(input.sequences) <= 8;
-  if (whole && one_block) return multiply<1, true>(block, operands, tile, input);
+  if (whole && one_block) return multiply<1>(block, operands, tile, input);
   Operands copy = operands;  // for the call: the caller's own stay in registers
-  if (one_block) multiply_apart<1, false>(block, copy, tile, input);
-  else if (whole) multiply_apart<2, true>(block, copy, tile, input);
-  else multiply_apart<2, false>(block, copy, tile, input);
+  if (whole) multiply_apart<2>(block, copy, tile, input);
+  else if (one_block) multiply_any<1>(block, copy, tile, input);
+  else multiply_any<2>(block, copy, tile, input);
   operands = copy;
 }
 }  // namespace detail
