@@ -11,6 +11,7 @@
 #include "apps/llama/bench/check.hpp"
 #include "apps/llama/bench/random_weights.hpp"
 #include "apps/llama/bench/soak.hpp"
+#include "apps/llama/checkpoint/error.hpp"
 #include "apps/llama/checkpoint/shapes.hpp"
 #include "apps/llama/decode/fill_random.cuh"
 #include "apps/llama/decode/request.hpp"
@@ -226,6 +227,11 @@ TEST_CASE("bench: requests that cannot be served say so") {
   CHECK_THROWS_AS(run_bench(tiny_model(), request), RequestError);
   CHECK_THROWS_AS(find_bench_model("llama-9", {}), RequestError);
   CHECK_THROWS_AS(find_bench_model("", {}), RequestError);
+  CHECK_THROWS_AS(find_bench_model("no-such-file.json", {}), ModelError);
+  const BenchModel sizes = find_bench_model("apps/llama/data/shapes/custom-1536.json", {});
+  CHECK(sizes.name == "custom-1536");
+  CHECK(sizes.config.hidden_size == 1536);
+  CHECK(sizes.config.key_value_size() == 256);
 }
 
 TEST_CASE("rows: names, units, limit and peer") {

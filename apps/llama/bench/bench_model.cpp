@@ -17,9 +17,11 @@ BenchModel find_bench_model(const std::string& shape, const std::filesystem::pat
   if (!folder.empty())
     return {std::filesystem::weakly_canonical(folder).filename().string(), read_config(find_model(folder)), folder};
   if (const Config* config = find_shape(shape)) return {shape, *config};
+  if (shape.ends_with(".json")) return {std::filesystem::path(shape).stem().string(), read_config(shape)};
   std::string names;
   for (const std::string_view name : shape_names()) names += (names.empty() ? "" : ", ") + std::string(name);
-  throw RequestError("the shape '" + shape + "' is unknown: choose among " + names);
+  throw RequestError("the shape '" + shape + "' is unknown: choose among " + names +
+                     ", or give the sizes in a config.json (FILE.json)");
 }
 
 }  // namespace llama

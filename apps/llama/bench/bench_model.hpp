@@ -1,4 +1,4 @@
-// The model to be measured: a folder's, or random weights of a published shape.
+// The model to be measured: a folder's, or random weights of a published shape or of sizes in a file.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,9 @@ struct BenchModel {
   Weights weights(Runtime& runtime) const;
 };
 
-/// Exactly one of the two is given. Throws RequestError for a shape that is unknown, ModelError for a folder that is no
-/// model.
+/// Exactly one of the two is given. A shape is a published model's name, or a file FILE.json with what a config.json says:
+/// then rows are called FILE. Throws RequestError for a shape that is unknown, ModelError for a folder that is no model and
+/// for a file that is no config.json.
 BenchModel find_bench_model(const std::string& shape, const std::filesystem::path& folder);
 
 }  // namespace llama

@@ -86,8 +86,9 @@ void add_info(CLI::App& app, Setup& setup) {
 
 /// What is measured, and how the runtime streams operands.
 void add_measured(CLI::App& command, Measured& what, Options& options) {
-  auto* const shape =
-      command.add_option("--shape", what.shape, "A published model's shape, with random weights: llama-3.2-1b, ...");
+  auto* const shape = command.add_option(
+      "--shape", what.shape,
+      "Random weights of a published model's shape (llama-3.2-1b, ...) or of a config.json's sizes (FILE.json)");
   command.add_option("--model", what.model, "Hugging Face model folder")->excludes(shape);
   add_device(command, options.target, options.workers);
   command

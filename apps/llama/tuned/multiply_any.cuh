@@ -3,8 +3,8 @@
 // The steps of a task lie one after the other, so a page may begin and end within a group of rows. Which inputs a step needs
 // is known when it is there: they lie in shared memory, a chunk at a time, and each warp has those of its own columns.
 //
-// A sum is put together from those of 8 steps (the rest of the group's, at its end) in the order of columns, whatever chunks
-// there are: so a text's bits do not depend on how many others are written with it.
+// A sum is put together from those of 8 steps (the last of a group: of 4 to 11) in the order of columns, whatever chunks there
+// are: so a text's bits do not depend on how many others are written with it. No quad has the ends of two such sums.
 #pragma once
 
 #include "apps/llama/tuned/multiply.cuh"
@@ -81,35 +81,41 @@ class AnyMultiplier {
   }
   FLYWHEEL_TASK void begin_group() {
     step_ = 0;
-    sum_at_ = steps_ < kSumSteps ? steps_ : kSumSteps;
+    begin_sum();
   }
+  FLYWHEEL_TASK void begin_sum() { sum_at_ = steps_ - step_ < kSumSteps + kQuad ? steps_ : step_ + kSumSteps; }
 
-  /// The lane's four values in row `row` of the chunk's inputs, of (step, sequence); zeros beyond the matrix.
-  FLYWHEEL_TASK StampedPair look(int column, int row) const {
+  /// The lane's four values in row `row` of the `rows` of a chunk's inputs, of (step, sequence); zeros beyond them and
+  /// beyond the matrix.
+  FLYWHEEL_TASK StampedPair look(int column, int row, int rows) const {
     const int sequence = row & (tile_.sequences - 1);
     column += (row >> row_shift_) * kColumnsOfStep + block_.lane() % kLanesOfRow * 4;
-    if (column < tile_.columns)
+    if (row < rows && column < tile_.columns)
       return Block::load_stamped_pair(packed_ + (static_cast<unsigned>(sequence * tile_.columns + column) >> 1));
     const Stamped zero{std::uint64_t{wanted_.stamp} << 32};
     return {zero, zero};
   }
-  /// The inputs of `steps` steps from `column` on into shared memory. Of two blocks, they are not looked for where they do not
+  /// The inputs of `steps` steps from `column` on into shared memory; what is not there yet is looked for again (0.774 ms a
+  /// token of Qwen3-0.6B against 0.785 with all of it, see tuning.md). Of two blocks, they are not looked for where they do not
   /// come from yet: see Multiplier::await_first().
   FLYWHEEL_TASK void read_inputs(int column, int steps) {
     const int rows = steps << row_shift_, mine = block_.lane() / kLanesOfRow;
-    if (kBlocks > 1) block_.spin([&] { return wanted_.wrong(look(column, 0)) == 0; });
+    if (kBlocks > 1) block_.spin([&] { return wanted_.wrong(look(column, 0, rows)) == 0; });
     block_.sync_warp();  // all lanes have read what lies there
     for (int first = 0; first < rows; first += kLoadsAtOnce * kRowsOfLoad) {
-      StampedPair pairs[kLoadsAtOnce] = {};
+      StampedPair pairs[kLoadsAtOnce];
+      const auto look_again = [&](int i) { pairs[i] = look(column, first + i * kRowsOfLoad + mine, rows); };
+#pragma unroll
+      for (int i = 0; i < kLoadsAtOnce; ++i) look_again(i);
       block_.spin([&] {
-        std::uint32_t wrong = 0;
+        std::uint32_t wrong[kLoadsAtOnce], any = 0;
+#pragma unroll
+        for (int i = 0; i < kLoadsAtOnce; ++i) any |= wrong[i] = wanted_.wrong(pairs[i]);
+        if (any == 0) return true;
 #pragma unroll
         for (int i = 0; i < kLoadsAtOnce; ++i)
-          if (const int row = first + i * kRowsOfLoad + mine; row < rows) pairs[i] = look(column, row);
-#pragma unroll
-        for (int i = 0; i < kLoadsAtOnce; ++i)
-          if (first + i * kRowsOfLoad + mine < rows) wrong |= wanted_.wrong(pairs[i]);
-        return wrong == 0;
+          if (wrong[i]) look_again(i);
+        return false;
       });
 #pragma unroll
       for (int i = 0; i < kLoadsAtOnce; ++i)
@@ -142,24 +148,47 @@ class AnyMultiplier {
       if (next > 0) reader_.drop_page();
     }
   }
+  /// All inputs of a quad are on their way before the first is used. Where a sum ends within the quad, its tiles are multiplied
+  /// twice: with the inputs of either side, and zeros for the other's.
   FLYWHEEL_TASK void multiply(const LaneQuad& quad) {
     TilePart tiles[kQuad];
-    quad.unpack(tiles);
-    bool ended = false;
+    Inputs inputs[kQuad];
 #pragma unroll
-    for (int t = 0; t < kQuad; ++t) {
-      add(sums_[t % kChains], tiles[t]);
-      if (++step_ == sum_at_) ended |= end_sum();
+    for (int t = 0; t < kQuad; ++t) read(inputs[t], step_ + t < steps_ ? step_ + t : step_ + t - steps_);
+    quad.unpack(tiles);
+    const int mine = sum_at_ - step_;
+    if (mine > kQuad) {
+      step_ += kQuad;
+      return add(tiles, inputs, [](int) { return ~0u; });
+    }
+    add(tiles, inputs, [&](int t) { return t < mine ? ~0u : 0u; });
+    step_ = sum_at_;
+    const bool ended = end_sum();
+    if (mine < kQuad) {
+      add(tiles, inputs, [&](int t) { return t < mine ? 0u : ~0u; });
+      step_ += kQuad - mine;
     }
     if (ended) end_group();
   }
-  FLYWHEEL_TASK void add(Sums& sums, const TilePart& tile) {
-    const auto* at = of_lane_ + (step_ << row_shift_) * ChunkInputs::kRowBytes;
+  struct Inputs {
+    FourWeights of[kBlocks];
+  };
+  FLYWHEEL_TASK void read(Inputs& inputs, int step) const {
+    const auto* at = of_lane_ + (step << row_shift_) * ChunkInputs::kRowBytes;
 #pragma unroll
-    for (int b = 0; b < kBlocks; ++b) {
-      const FourWeights input = *reinterpret_cast<const FourWeights*>(at + 4 * b * ChunkInputs::kRowBytes);
-      block_.multiply_add_half(sums.part[b], tile.registers, input.pairs);
-    }
+    for (int b = 0; b < kBlocks; ++b) inputs.of[b] = *reinterpret_cast<const FourWeights*>(at + 4 * b * ChunkInputs::kRowBytes);
+  }
+  /// mask(tile): of its inputs.
+  template <class Mask>
+  FLYWHEEL_TASK void add(const TilePart (&tiles)[kQuad], const Inputs (&inputs)[kQuad], Mask&& mask) {
+#pragma unroll
+    for (int t = 0; t < kQuad; ++t)
+#pragma unroll
+      for (int b = 0; b < kBlocks; ++b) {
+        const FourWeights& input = inputs[t].of[b];
+        const std::uint32_t some[2] = {input.pairs[0] & mask(t), input.pairs[1] & mask(t)};
+        block_.multiply_add_half(sums_[t % kChains].part[b], tiles[t].registers, some);
+      }
   }
   /// True if the group ends with it; then the next one has begun.
   FLYWHEEL_TASK bool end_sum() {
@@ -169,7 +198,7 @@ class AnyMultiplier {
     sums_[0] = sums_[1] = {};
     const bool ends = step_ == steps_;
     if (ends) begin_group();
-    else sum_at_ = step_ + kSumSteps < steps_ ? step_ + kSumSteps : steps_;
+    else begin_sum();
     return ends;
   }
   /// The sums of a group whose columns are not all done wait in registers. No sum of the next group has ended yet: it has a

@@ -51,9 +51,9 @@ struct Chunks {
 };
 FLYWHEEL_TASK constexpr Chunks chunks_of(int columns, int sequences) {
   if (is_whole(columns)) return {kChunkSteps, steps_of(columns) / kChunkSteps};
-  const int steps = sequences == 1 ? 5 * kChunkSteps : 2 * kChunkSteps;
-  const int count = (steps_of(columns) - kQuad) / steps + 1;
-  return {steps, count};
+  constexpr int kOfOne = 5 * kChunkSteps, kOfMore = 2 * kChunkSteps;  // steps
+  const int more = steps_of(columns) - kQuad;
+  return sequences == 1 ? Chunks{kOfOne, more / kOfOne + 1} : Chunks{kOfMore, more / kOfMore + 1};
 }
 /// Longer inputs are taken chunk by chunk, and the sums of all groups of a task are kept meanwhile.
 FLYWHEEL_TASK constexpr bool is_streamed(int columns, int sequences) {
