@@ -8,7 +8,7 @@
 namespace llama {
 namespace {
 
-std::size_t size_of(int a, int b = 1, int c = 1) {
+std::size_t count_of(int a, int b = 1, int c = 1) {
   return static_cast<std::size_t>(a) * static_cast<std::size_t>(b) * static_cast<std::size_t>(c);
 }
 
@@ -34,27 +34,27 @@ TunedMemory::TunedMemory(Runtime& runtime, const Config& config, int room, int c
       splits(choose_splits(runtime, config, room, count)),
       stages(2 * config.num_hidden_layers + 1),
       squares_of_stage(count * (config.hidden_size / kGroupRows + 1)),
-      x(runtime.allocate<Stamped>(size_of(stages, count, config.hidden_size))),
-      packed_x(runtime.allocate<Stamped>(size_of(stages) * packed_size(count, config.hidden_size))),
-      squares(runtime.allocate<Stamped>(size_of(stages, squares_of_stage))),
+      x(runtime.allocate<Stamped>(count_of(stages, count, config.hidden_size))),
+      packed_x(runtime.allocate<Stamped>(count_of(stages) * packed_size(count, config.hidden_size))),
+      squares(runtime.allocate<Stamped>(count_of(stages, squares_of_stage))),
       qkv(runtime.allocate<Stamped>(
-          size_of(config.num_hidden_layers, count, config.query_size() + 2 * config.key_value_size()))),
-      packed_results(runtime.allocate<Stamped>(size_of(config.num_hidden_layers) * packed_size(count, config.query_size()))),
-      packed_inner(runtime.allocate<Stamped>(size_of(config.num_hidden_layers) * packed_size(count, config.intermediate_size))),
-      inner(runtime.allocate<float>(size_of(count, config.intermediate_size))),
-      logits(runtime.allocate<float>(size_of(count, config.vocab_size))),
-      parts(runtime.allocate<Stamped>(size_of(config.num_hidden_layers) * partials_of(nullptr, config, splits, count).words())),
-      prompt(runtime.allocate<std::uint32_t>(size_of(count, context))),
+          count_of(config.num_hidden_layers, count, config.query_size() + 2 * config.key_value_size()))),
+      packed_results(runtime.allocate<Stamped>(count_of(config.num_hidden_layers) * packed_size(count, config.query_size()))),
+      packed_inner(runtime.allocate<Stamped>(count_of(config.num_hidden_layers) * packed_size(count, config.intermediate_size))),
+      inner(runtime.allocate<float>(count_of(count, config.intermediate_size))),
+      logits(runtime.allocate<float>(count_of(count, config.vocab_size))),
+      parts(runtime.allocate<Stamped>(count_of(config.num_hidden_layers) * partials_of(nullptr, config, splits, count).words())),
+      prompt(runtime.allocate<std::uint32_t>(count_of(count, context))),
       ends(runtime.upload(std::vector<std::uint32_t>(config.eos_token_ids.begin(), config.eos_token_ids.end()))),
       rope(runtime.upload(rope_table(config, context))),
-      states(runtime.allocate<StepState>(size_of(count))),
-      texts(runtime.upload(std::vector<TunedText>(size_of(count)))),
+      states(runtime.allocate<StepState>(count_of(count))),
+      texts(runtime.upload(std::vector<TunedText>(count_of(count)))),
       writing(runtime.allocate<std::uint32_t>(1)),
       choice(runtime.allocate<ChoiceMemory>(1)),
       runtime_(runtime) {
   for (int layer = 0; layer < config.num_hidden_layers; ++layer) {
-    keys.push_back(runtime.allocate<Half>(size_of(count, config.key_value_size(), context)));
-    values_cache.push_back(runtime.allocate<Half>(size_of(count, config.key_value_size(), context)));
+    keys.push_back(runtime.allocate<Half>(count_of(count, config.key_value_size(), context)));
+    values_cache.push_back(runtime.allocate<Half>(count_of(count, config.key_value_size(), context)));
   }
 }
 
