@@ -40,10 +40,12 @@ TunedMemory::TunedMemory(Runtime& runtime, const Config& config, int room, int c
       qkv(runtime.allocate<Stamped>(
           count_of(config.num_hidden_layers, count, config.query_size() + 2 * config.key_value_size()))),
       packed_results(runtime.allocate<Stamped>(count_of(config.num_hidden_layers) * packed_size(count, config.query_size()))),
-      packed_inner(runtime.allocate<Stamped>(count_of(config.num_hidden_layers) * packed_size(count, config.intermediate_size))),
+      packed_inner(
+          runtime.allocate<Stamped>(count_of(config.num_hidden_layers) * packed_size(count, config.intermediate_size))),
       inner(runtime.allocate<float>(count_of(count, config.intermediate_size))),
       logits(runtime.allocate<float>(count_of(count, config.vocab_size))),
-      parts(runtime.allocate<Stamped>(count_of(config.num_hidden_layers) * partials_of(nullptr, config, splits, count).words())),
+      parts(
+          runtime.allocate<Stamped>(count_of(config.num_hidden_layers) * partials_of(nullptr, config, splits, count).words())),
       prompt(runtime.allocate<std::uint32_t>(count_of(count, context))),
       ends(runtime.upload(std::vector<std::uint32_t>(config.eos_token_ids.begin(), config.eos_token_ids.end()))),
       rope(runtime.upload(rope_table(config, context))),
