@@ -43,7 +43,7 @@ class InboxWriter {
 
   Inbox<CpuPlatform> inbox_;
   const std::uint64_t room_;
-  std::atomic<std::uint64_t> next_{0};
+  alignas(64) std::atomic<std::uint64_t> next_{0};  // all writers add to it, so no word that they only read is beside it
 };
 
 }  // namespace flywheel::detail

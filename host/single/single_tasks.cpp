@@ -1,7 +1,5 @@
 #include "single_tasks.hpp"
 
-#include <concurrentqueue.h>
-
 #include <cstring>
 
 #include "../engine/thrown_texts.hpp"
@@ -13,48 +11,78 @@ namespace {
 using P = CpuPlatform;
 }  // namespace
 
-struct SingleTasks::FreeSlots {
-  moodycamel::ConcurrentQueue<std::uint32_t> queue;
-};
-
-/// Holds the lock of a place. It is never held across a wait, so the others spin.
+/// Holds the lock of a place or a stripe. It is never held across a wait, so the others spin.
 class SingleTasks::Locked {
  public:
-  explicit Locked(Place& place) : place_(place) {
+  explicit Locked(std::atomic_flag& lock) : lock_(lock) {
     // Acquire: pairs with the release below, on other threads.
-    for (std::uint32_t spins = 0; place_.lock.test_and_set(std::memory_order_acquire); ++spins) cpu_pause(spins);
+    for (std::uint32_t spins = 0; lock_.test_and_set(std::memory_order_acquire); ++spins) cpu_pause(spins);
   }
-  // Release: pairs with the acquire above, for the members of the place.
-  ~Locked() { place_.lock.clear(std::memory_order_release); }
+  // Release: pairs with the acquire above, for what the lock guards.
+  ~Locked() { lock_.clear(std::memory_order_release); }
   Locked(const Locked&) = delete;
   Locked& operator=(const Locked&) = delete;
 
  private:
-  Place& place_;
+  std::atomic_flag& lock_;
 };
 
-SingleTasks::SingleTasks(const DeviceState& dev, InboxWriter& inbox)
-    : dev_(dev),
-      inbox_(inbox),
-      places_(dev.single_slots),
-      free_(std::make_unique<FreeSlots>()) {
-  for (std::uint32_t slot = 0; slot < dev.single_slots; ++slot) free_->queue.enqueue(dev.run_slots + slot);
+SingleTasks::SingleTasks(const DeviceState& dev, InboxWriter& inbox) : dev_(dev), inbox_(inbox), places_(dev.single_slots) {
+  // Any stripe may come to hold all of them.
+  for (Stripe& stripe : stripes_) stripe.free.reserve(dev.single_slots);
+  for (std::uint32_t slot = 0; slot < dev.single_slots; ++slot) stripes_[slot % kStripes].free.push_back(dev.run_slots + slot);
 }
 SingleTasks::~SingleTasks() = default;
 
+/// The stripe of the calling thread. Relaxed: the numbers only have to differ.
+std::uint32_t SingleTasks::own_stripe() {
+  static std::atomic<std::uint32_t> threads{0};
+  thread_local const std::uint32_t own = threads.fetch_add(1, std::memory_order_relaxed) % kStripes;
+  return own;
+}
+
+/// Takes a free slot, from another thread's stripe if this one's has none. False if there is none.
+bool SingleTasks::take_free(std::uint32_t own, std::uint32_t& slot) {
+  for (std::uint32_t i = 0; i < kStripes; ++i) {
+    Stripe& stripe = stripes_[(own + i) % kStripes];
+    const Locked here(stripe.lock);
+    if (stripe.free.empty()) continue;
+    slot = stripe.free.back();
+    stripe.free.pop_back();
+    return true;
+  }
+  return false;
+}
+
+/// Sequentially consistent: pairs with the adds in try_submit() and take_up(), see Dispatcher::submit().
+std::uint32_t SingleTasks::in_flight() const {
+  std::uint32_t all = 0;
+  for (const Stripe& stripe : stripes_) all += stripe.in_flight.load(std::memory_order_seq_cst);
+  return all;
+}
+
+/// Relaxed: pairs with the adds in try_submit(); only the count matters.
+std::uint64_t SingleTasks::submitted() const {
+  std::uint64_t all = 0;
+  for (const Stripe& stripe : stripes_) all += stripe.submitted.load(std::memory_order_relaxed);
+  return all;
+}
+
 std::shared_ptr<SingleTask> SingleTasks::try_submit(TaskRecord record, std::type_index type, Priority priority) {
+  const std::uint32_t own = own_stripe();
   std::uint32_t slot = 0;
-  if (!free_->queue.try_dequeue(slot)) return nullptr;
+  if (!take_free(own, slot)) return nullptr;
   Place& place = places_[slot - dev_.run_slots];
   std::shared_ptr<SingleTask> task;
   {
-    const Locked here(place);
+    const Locked here(place.lock);
     task = place.task = std::make_shared<SingleTask>(type, slot, ++place.generation);
+    place.stripe = own;
     place.taken.store(place.generation, std::memory_order_relaxed);  // relaxed: see Place
   }
   // Sequentially consistent, before the message: see in_flight().
-  in_flight_.fetch_add(1, std::memory_order_seq_cst);
-  submitted_.fetch_add(1, std::memory_order_relaxed);
+  stripes_[own].in_flight.fetch_add(1, std::memory_order_seq_cst);
+  stripes_[own].submitted.fetch_add(1, std::memory_order_relaxed);
   Message message{};
   message.run.op = static_cast<std::uint32_t>(InboxOp::submit);
   message.run.slot = slot;
@@ -80,18 +108,24 @@ bool SingleTasks::take_up(std::uint32_t slot, std::uint32_t generation) {
   if (P::system(dev_.completions[slot].word).load(Order::acquire) >> 32 != generation) return false;
   Place& place = places_[slot - dev_.run_slots];
   std::shared_ptr<SingleTask> task;
+  std::uint32_t counted = 0;  // the slot goes back where it came from
   {
-    const Locked here(place);
+    const Locked here(place.lock);
     if (place.generation != generation || !place.task) return true;  // another thread has collected it
     // Relaxed: `done` is only stored under the lock, which is held.
     if (!place.task->done.load(std::memory_order_relaxed)) finish(*place.task);
     if (place.pins) return true;  // sweep() frees the slot later
     task = std::move(place.task);
+    counted = place.stripe;
     place.taken.store(0, std::memory_order_relaxed);  // relaxed: see Place
   }
-  free_->queue.enqueue(slot);
+  {
+    Stripe& stripe = stripes_[counted];
+    const Locked here(stripe.lock);
+    stripe.free.push_back(slot);
+  }
   // Sequentially consistent: see in_flight(). After the slot is free again: a count of 0 means that all are.
-  in_flight_.fetch_sub(1, std::memory_order_seq_cst);
+  stripes_[counted].in_flight.fetch_sub(1, std::memory_order_seq_cst);
   return true;
 }
 
@@ -108,7 +142,7 @@ void SingleTasks::finish(SingleTask& task) const {
 
 bool SingleTasks::pin(const SingleTask& task) {
   Place& place = places_[task.slot - dev_.run_slots];
-  const Locked here(place);
+  const Locked here(place.lock);
   if (place.task.get() != &task) return false;
   ++place.pins;
   return true;
@@ -116,7 +150,7 @@ bool SingleTasks::pin(const SingleTask& task) {
 
 void SingleTasks::unpin(const SingleTask& task) {
   Place& place = places_[task.slot - dev_.run_slots];
-  const Locked here(place);
+  const Locked here(place.lock);
   --place.pins;
 }
 
@@ -129,19 +163,19 @@ void SingleTasks::sweep() {
 
 std::uint32_t SingleTasks::generation_in(std::uint32_t slot) {
   Place& place = places_[slot - dev_.run_slots];
-  const Locked here(place);
+  const Locked here(place.lock);
   return place.task ? place.generation : 0;
 }
 
 std::string SingleTasks::name_in(std::uint32_t slot) {
   Place& place = places_[slot - dev_.run_slots];
-  const Locked here(place);
+  const Locked here(place.lock);
   return place.task ? single_task_text(place.task->type) : "a single task";
 }
 
 bool SingleTasks::fail(std::uint32_t slot, Status status, const std::string& cause) {
   Place& place = places_[slot - dev_.run_slots];
-  const Locked here(place);
+  const Locked here(place.lock);
   // Relaxed: as in take_up().
   if (!place.task || place.task->done.load(std::memory_order_relaxed)) return false;
   place.task->code = static_cast<std::uint32_t>(status);
@@ -154,12 +188,12 @@ void SingleTasks::fail_all(Status status, const std::string& cause, bool forget)
   for (std::uint32_t i = 0; i < places_.size(); ++i) {
     fail(dev_.run_slots + i, status, cause);
     if (!forget) continue;
-    const Locked here(places_[i]);
+    const Locked here(places_[i].lock);
     if (!places_[i].task) continue;
     places_[i].task.reset();
     places_[i].taken.store(0, std::memory_order_relaxed);  // relaxed: see Place
     // Sequentially consistent: pairs with the loads by in_flight(), as in take_up().
-    in_flight_.fetch_sub(1, std::memory_order_seq_cst);
+    stripes_[places_[i].stripe].in_flight.fetch_sub(1, std::memory_order_seq_cst);
   }
 }
 

@@ -1,6 +1,6 @@
 // Tasks that a program submits one by one, without a graph: Runtime::submit(task). The dispatcher owns them, but their way
-// goes past its mutex, so that many threads submit at once: a slot from a lock-free queue, a ticket of the inbox, a message
-// that carries the task's record. The result comes back in the completion slot.
+// goes past its mutex, so that many threads submit at once: a slot from the thread's own stack of free ones, a ticket of the
+// inbox, a message that carries the task's record. The result comes back in the completion slot.
 //
 // To the device a single task is a run in a slot behind those of the dispatcher's runs. The thread that waits for it
 // collects it; sweep() collects those that no thread waits for.
@@ -55,10 +55,11 @@ class SingleTasks {
   bool pin(const SingleTask& task);
   void unpin(const SingleTask& task);
 
-  /// Tasks whose slots are taken. Sequentially consistent: see Dispatcher::submit() and Dispatcher::park_if_idle().
-  std::uint32_t in_flight() const { return in_flight_.load(std::memory_order_seq_cst); }
-  /// Tasks submitted so far. Relaxed: pairs with the add in try_submit(); only the count matters.
-  std::uint64_t submitted() const { return submitted_.load(std::memory_order_relaxed); }
+  /// Tasks whose slots are taken. 0 only if each stripe had none when it was looked at: a task that came later has been counted
+  /// before its message was written. Sequentially consistent: see Dispatcher::submit() and Dispatcher::park_if_idle().
+  std::uint32_t in_flight() const;
+  /// Tasks submitted so far.
+  std::uint64_t submitted() const;
 
   /// The slots of single tasks, as indices of run slots go.
   std::uint32_t first_slot() const { return dev_.run_slots; }
@@ -79,24 +80,33 @@ class SingleTasks {
   struct alignas(64) Place {
     std::atomic_flag lock;             // of the members below; held for some 20 ns
     std::shared_ptr<SingleTask> task;  // null: free
+    std::uint32_t stripe = 0;          // that counts the task
     std::uint32_t generation = 0;      // of the task, or of the last one
     std::uint32_t pins = 0;            // see pin()
     /// The generation while there is a task, else 0: so that sweep() needs no lock for most slots. Stored relaxed under the
     /// lock; take_up() looks again with the lock held.
     std::atomic<std::uint32_t> taken{0};
   };
-  struct FreeSlots;
+  /// What the threads of one index share: counts, and free slots, of which the one used last goes first, while it is in the
+  /// thread's cache. So threads seldom write the same lines.
+  struct alignas(64) Stripe {
+    std::atomic_flag lock;  // of `free`; held for some 20 ns
+    std::vector<std::uint32_t> free;
+    std::atomic<std::uint32_t> in_flight{0};
+    std::atomic<std::uint64_t> submitted{0};
+  };
+  static constexpr std::uint32_t kStripes = 16;
   class Locked;
 
+  static std::uint32_t own_stripe();
+  bool take_free(std::uint32_t own, std::uint32_t& slot);
   bool take_up(std::uint32_t slot, std::uint32_t generation);
   void finish(SingleTask& task) const;
 
   const DeviceState& dev_;
   InboxWriter& inbox_;
   std::vector<Place> places_;
-  std::unique_ptr<FreeSlots> free_;
-  std::atomic<std::uint32_t> in_flight_{0};
-  std::atomic<std::uint64_t> submitted_{0};
+  std::array<Stripe, kStripes> stripes_;
 };
 
 }  // namespace flywheel::detail

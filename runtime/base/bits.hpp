@@ -27,6 +27,9 @@ FLYWHEEL_TASK inline std::uint32_t lowest_of_32(std::uint32_t bits) {
 #endif
 }
 
+/// How many bits are set from position 0 on, before the first that is not.
+FLYWHEEL_TASK inline std::uint32_t low_ones(std::uint32_t bits) { return ~bits ? lowest_of_32(~bits) : 32; }
+
 /// Selects up to n set bits of `bits`: the first ones from position `start` (below 64) upwards, then on from position 0.
 FLYWHEEL_TASK inline std::uint64_t pick_bits(std::uint64_t bits, std::uint32_t n, std::uint32_t start) {
   if (n >= count_bits(bits)) return bits;

@@ -6,6 +6,9 @@
 
 namespace flywheel::detail {
 
+/// Words of a run's line that a submission writes.
+inline constexpr std::uint32_t kLineWords = offsetof(RunLine, followers) / 4;
+
 /// Writes the line of a submitted run: the message's first words become its constants, the rest is zeroed, but for the word of
 /// its followers, which a worker that ended the slot's last run may still be about to change. All lanes call; word(i, k) is
 /// word i of the message, the k-th of this lane. One coalesced store on the GPU. Relaxed: after P::converge() the leading lane
@@ -13,7 +16,7 @@ namespace flywheel::detail {
 template <class P, class Word>
 FLYWHEEL_TASK void open_line(RunLine& line, Word&& word) {
   auto* words = reinterpret_cast<std::uint32_t*>(&line);
-  for (std::uint32_t i = P::lane(), k = 0; i < offsetof(RunLine, followers) / 4; i += P::lanes(), ++k)
+  for (std::uint32_t i = P::lane(), k = 0; i < kLineWords; i += P::lanes(), ++k)
     P::device(words[i]).store(i < kRunWords ? word(i, k) : 0, Order::relaxed);
 }
 
@@ -34,22 +37,23 @@ enum class PollFor {
   some,  // the next few, of any length
   many,  // short messages: a quarter of the bytes for each
 };
-/// Most messages that a poll for some takes, and one for many. Each is one trip of a warp; a thread loads one word after the
-/// other.
+/// Most messages that a poll for some takes, and one for many: a lane each. Each poll is a trip of a warp; a thread loads one
+/// word after the other.
 template <class P>
 inline constexpr std::uint32_t kSomeMessages = P::lanes() > 1 ? 4 : 2;
-inline constexpr std::uint32_t kManyMessages = 16;
+inline constexpr std::uint32_t kManyMessages = 32;
 
 /// Where the lanes lay out what the leading lane handles, and what that lane keeps: shared memory on the GPU, of which task
 /// bodies have the less.
 struct PollerBuffer {
-  Message messages[4];  // that are handled one after the other
+  std::uint32_t packed[kManyMessages * kShortWords + 1];  // of a poll for some or many, entry after entry, see PackedMessage
+  Message message;                                        // that is handled
   std::uint64_t roots[kManyMessages];
   AnnouncerState announcer;
 };
 
 /// What a poll has found. Either `published` messages are dealt with, but for the count of admitted runs, or `stored`
-/// messages are in the buffer; both are 0 if none has come that the poll can take.
+/// messages are in the buffer, one as it is handled, several packed; both are 0 if none has come that the poll can take.
 struct Arrived {
   std::uint32_t published, stored;
   PollFor next;   // what the next poll is to look for
@@ -94,7 +98,7 @@ class InboxPoll {
     if (size > loaded) loaded = kFirstWords;
     const PollFor after = more ? PollFor::some : PollFor::one;
     if (deliver(mine)) return {1, 0, after, true};  // one for the direct slot is likely to stay alone
-    store_message(0, mine);
+    store_message([&](std::uint32_t, std::uint32_t k) { return mine[k]; });
     P::converge();  // orders what each lane has acquired before what any lane does next
     return {0, 1, PollFor::some, false};
   }
@@ -102,45 +106,46 @@ class InboxPoll {
   /// Takes those of the next kSomeMessages messages that have come: publishes together what they carry if several at the front
   /// are alike, else lays them out.
   FLYWHEEL_TASK Arrived take_some(std::uint64_t next) const {
+    static_assert(kSomeMessages<P> * kFirstWords <= kManyMessages * kShortWords, "they fit the buffer");
     Polled<P, kSomeMessages<P>, kFirstWords> polled;
     inbox().load(next, polled, 0, kFirstWords);
-    const Front front = inbox().look(next, polled, kFirstWords);
+    const Front front = inbox().look(next, polled, buffer_.packed);
     if (!front.complete) return {0, 0, PollFor::one, false};
-    if (front.alike > 1) {
-      publish(polled, front);
-      const bool many = P::lanes() > 1 && front.are_short && front.alike == kSomeMessages<P>;
-      return {front.alike, 0, many ? PollFor::many : PollFor::some, false};
-    }
-    for_constants<kSomeMessages<P>>([&](auto e) {
-      std::uint32_t mine[kWordsEach];
-      message_of(polled, e).unpack(mine);
-      if (e < front.complete) store_message(e, mine);
-    });
-    P::converge();  // as in take_one()
-    return {0, front.complete, PollFor::some, false};
+    if (front.alike <= 1) return {0, front.complete, PollFor::some, false};
+    publish<kFirstWords>(front, [] {});
+    const bool many = P::lanes() > 1 && front.alike == kSomeMessages<P> && front.are_short == kSomeMessages<P>;
+    return {front.alike, 0, many ? PollFor::many : PollFor::some, false};
+  }
+  /// Unpacks message e of those that take_some() has stored, to be handled.
+  FLYWHEEL_TASK void unpack(std::uint32_t e) const {
+    const PackedMessage message(buffer_.packed + e * kFirstWords);
+    store_message([&](std::uint32_t i, std::uint32_t) { return message.word(i); });
+    P::converge();
   }
 
-  /// Takes those of the next kManyMessages messages that have come, as far as they are short and alike.
+  /// Takes those of the next kManyMessages messages that have come, as far as they are short and alike. While all of them are,
+  /// it goes on with the next ones, kMostOnRun times at most, and loads them while it publishes those before.
   FLYWHEEL_TASK Arrived take_many(std::uint64_t next) const {
+    constexpr std::uint32_t kMostOnRun = 4;
     Polled<P, kManyMessages, kShortWords> polled;
     inbox().load(next, polled, 0, kShortWords);
-    const Front front = inbox().look(next, polled, kShortWords);
-    if (front.alike) publish(polled, front);
-    return {front.alike, 0, front.alike > kSomeMessages<P> ? PollFor::many : PollFor::some, false};
+    std::uint32_t taken = 0, alike = kManyMessages;
+    for (std::uint32_t run = 0; run < kMostOnRun && alike == kManyMessages; ++run) {
+      const Front front = inbox().look(next + taken, polled, buffer_.packed);
+      alike = front.alike;
+      taken += alike;
+      const auto load_next = [&] {
+        if (alike == kManyMessages && run + 1 < kMostOnRun) inbox().load(next + taken, polled, 0, kShortWords);
+      };
+      if (alike) publish<kShortWords>(front, load_next);
+    }
+    return {taken, 0, taken > kSomeMessages<P> ? PollFor::many : PollFor::some, false};
   }
 
  private:
   static constexpr std::uint32_t kWordsEach = message_words_each<P>();
 
   FLYWHEEL_TASK Inbox<P> inbox() const { return Views<P>{dev_}.inbox(); }
-
-  /// `e`: a constant.
-  template <std::uint32_t kCount, std::uint32_t kWords, class E>
-  FLYWHEEL_TASK static auto message_of(const Polled<P, kCount, kWords>& polled, E) {
-    using Words = Polled<P, kCount, kWords>;
-    constexpr std::integral_constant<std::uint32_t, Words::register_of(E::value)> from;
-    return PackedMessage<P, Words::kOfEach>(polled.words, from, Words::first_lane_of(E::value));
-  }
 
   /// Delivers the root of the message's run over the direct slot, if the worker waits there and needs no more than the
   /// message. The lanes write what each has read where the worker and others will look for it, so nothing is laid out and then
@@ -187,35 +192,48 @@ class InboxPoll {
     return P::word_of_lanes(mine, static_cast<std::uint32_t>(offset / 4));
   }
 
-  /// Lays a message out in the buffer.
-  FLYWHEEL_TASK void store_message(std::uint32_t e, const std::uint32_t (&mine)[kWordsEach]) const {
-    auto* words = reinterpret_cast<std::uint32_t*>(&buffer_.messages[e]);
-    for (std::uint32_t i = P::lane(), k = 0; i < kMessageWords; i += P::lanes(), ++k) words[i] = mine[k];
+  /// Lays a message out in the buffer. word(i, k) is word i of the message, the k-th of this lane.
+  template <class Word>
+  FLYWHEEL_TASK void store_message(Word&& word) const {
+    auto* words = reinterpret_cast<std::uint32_t*>(&buffer_.message);
+    for (std::uint32_t i = P::lane(), k = 0; i < kMessageWords; i += P::lanes(), ++k) words[i] = word(i, k);
   }
 
-  /// Opens the lines of the runs of those messages that are alike, and publishes the roots that they carry together.
-  template <std::uint32_t kCount, std::uint32_t kWords>
-  FLYWHEEL_TASK void publish(const Polled<P, kCount, kWords>& polled, const Front& front) const {
-    P::converge();  // as in take_one()
-    for_constants<kCount>([&](auto e) { open_inline_root(e, message_of(polled, e), e < front.alike); });
-    P::converge();  // the leading lane releases what all lanes wrote, see open_line()
-    if (P::lane() == 0) publish_items<typename P::Leader>(dev_, dev_.workers, front.alike, front.priority, buffer_.roots);
+  /// Opens the runs of those messages that are alike, a lane each, and publishes the roots that they carry together. Each trip
+  /// to L2 goes on while the lanes do what does not need it, and so does across PCIe what load_next() begins.
+  template <std::uint32_t kWords, class LoadNext>
+  FLYWHEEL_TASK void publish(const Front& front, LoadNext&& load_next) const {
+    LaneDelivery<P> delivery(dev_);
+    for (std::uint32_t e = P::lane(); e < front.alike; e += P::lanes())
+      buffer_.roots[e] = open_run(PackedMessage(buffer_.packed + e * kWords)).pack();
+    delivery.claim(front.alike);
+    load_next();
+    P::converge();  // the lanes release what all of them wrote, see open_line()
+    delivery.publish(front.alike, front.priority, buffer_.roots);
+    P::converge();  // the next messages are laid out where these were
   }
-  /// Opens the line of one; nothing if it is not `wanted`: the lanes unpack all messages, so that the exchanges overlap.
-  template <class Packed>
-  FLYWHEEL_TASK void open_inline_root(std::uint32_t e, const Packed& packed, bool wanted) const {
-    std::uint32_t mine[kWordsEach];
-    packed.unpack(mine);
-    const std::uint32_t slot = packed.message_word(offsetof(RunConstants, slot));
-    const std::uint32_t sinks = packed.message_word(offsetof(RunConstants, sinks));
-    if (!wanted) return;
-    const auto word = [&](std::uint32_t, std::uint32_t k) { return mine[k]; };
-    open_line<P>(dev_.runs[slot].line, word);
-    store_record<P>(dev_.records[dev_.inline_base + slot], word);
-    if (P::lane() != 0) return;
-    // Relaxed: as in MessageHandler::admit().
-    P::device(dev_.runs[slot].outstanding).store(sinks, Order::relaxed);
-    buffer_.roots[e] = Item{dev_.inline_base + slot, static_cast<std::uint16_t>(slot), false}.pack();
+  /// One lane: writes the line of a run with one task, and the record, which the message carries, as open_line() and
+  /// store_record() do; returns the task. Two words at a time, in the order in which they are packed, which takes some 330
+  /// instructions for all messages together. A message after the other with a word for each lane: 740, see tuning.md.
+  FLYWHEEL_TASK Item open_run(PackedMessage message) const {
+    constexpr std::uint32_t kPairs = kRunWords / 2, kRecordPairs = sizeof(TaskRecord) / 8;
+    static_assert(offsetof(Message, carried) == kRunWords * 4);
+    std::uint64_t pair[kPairs];
+    for_constants<kPairs>([&](auto i) { pair[i] = message.take_pair(std::integral_constant<std::uint32_t, 2 * i>{}); });
+    const auto word_at = [&](std::size_t offset) { return static_cast<std::uint32_t>(pair[offset / 8] >> offset % 8 * 8); };
+    const std::uint32_t slot = word_at(offsetof(RunConstants, slot)), record = dev_.inline_base + slot;
+    RunState& run = dev_.runs[slot];
+    auto* line = reinterpret_cast<std::uint64_t*>(&run.line);
+    auto* words = reinterpret_cast<std::uint64_t*>(&dev_.records[record]);
+    // All relaxed: as in open_line() and MessageHandler::admit().
+    for_constants<kLineWords / 2>(
+        [&](auto i) { P::device(line[i]).store(i < kPairs ? pair[i < kPairs ? i : 0] : 0, Order::relaxed); });
+    P::device(run.outstanding).store(word_at(offsetof(RunConstants, sinks)), Order::relaxed);
+    for_constants<kRecordPairs>([&](auto i) {
+      const std::uint64_t next = message.take_pair(std::integral_constant<std::uint32_t, kRunWords + 2 * i>{});
+      P::device(words[i]).store(next, Order::relaxed);
+    });
+    return {record, static_cast<std::uint16_t>(slot), false};
   }
 
   const DeviceState& dev_;

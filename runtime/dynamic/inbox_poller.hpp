@@ -143,7 +143,7 @@ class InboxPoller {
       }
       const Arrived now = poll_for(next);
       if (now.published | now.stored) {
-        take(now, spins);
+        take(now, next, spins);
         P::converge();
         spins = 0;
         if (suspending_) since_look = kPollsToLook;  // messages may keep coming: look whether to leave after each
@@ -179,18 +179,19 @@ class InboxPoller {
     return poll().take_one(next_, one, loaded_);
   }
 
-  /// Does what is left to do for messages that have come. `spins`: polls since the last ones.
-  FLYWHEEL_TASK void take(const Arrived& now, std::uint32_t spins) {
-    if (now.stored) return take_in_turn(now.stored);
+  /// Does what is left to do for messages that a poll for `what` has found. `spins`: polls since the last ones.
+  FLYWHEEL_TASK void take(const Arrived& now, PollFor what, std::uint32_t spins) {
+    if (now.stored) return take_in_turn(now.stored, what != PollFor::one);
     if (P::lane() == 0) handler_.count_admitted(now.published);
     if (now.directly && now.next == PollFor::one && P::lane() == 0) handler_.wait_for_direct_worker(spins);
     note_taken(now.published);
   }
 
-  /// Takes the first `count` messages of the buffer.
-  FLYWHEEL_TASK void take_in_turn(std::uint32_t count) {
+  /// Takes the `count` messages of the buffer.
+  FLYWHEEL_TASK void take_in_turn(std::uint32_t count, bool packed) {
     for (std::uint32_t e = 0; e < count; ++e) {
-      take_message(buffer_.messages[e], e + 1 == count);
+      if (packed) poll().unpack(e);
+      take_message(buffer_.message, e + 1 == count);
       P::converge();  // a message that is handled may be about the run whose slot the next one opens anew
     }
     note_taken(count);

@@ -110,4 +110,60 @@ FLYWHEEL_COLD bool publish_items(const DeviceState& dev, std::uint32_t worker, s
   return Ready<P>(dev, worker).publish(n, priority, [&](std::uint32_t i) { return items[i]; });
 }
 
+/// Delivers packed items to idle workers, each lane of P one at most, in three steps between which the lanes do other things:
+/// a look at the idle set, claims, deliveries. All lanes call each. Lane l claims workers whose bit is at l in lanes() bits of
+/// the set, so it finds its worker, and the rank of its item, with one vote.
+template <class P>
+class LaneDelivery {
+ public:
+  FLYWHEEL_TASK explicit LaneDelivery(const DeviceState& dev) : dev_(dev), idle_(Views<P>{dev}.idle()) {
+    for_constants<kWords>([&](auto w) { seen_[w] = w < idle_.words() ? idle_.seen(w) : 0; });
+  }
+
+  /// Claims up to n idle workers.
+  FLYWHEEL_TASK void claim(std::uint32_t n) {
+    if (P::lanes() == 1) return;  // a lone thread claims several in publish_items()
+    constexpr std::uint32_t kPieces = 64 / P::lanes();
+    for_constants<kWords * kPieces>([&](auto p) {
+      if (wanted_ >= n) return;
+      const std::uint64_t bit = std::uint64_t{1} << (p % kPieces * P::lanes() + P::lane());
+      const std::uint32_t votes = P::votes(!mine_ && seen_[p / kPieces] & bit);
+      const std::uint32_t rank = wanted_ + count_bits(votes & ((1u << P::lane()) - 1));
+      wanted_ += count_bits(votes);
+      if (!(votes >> P::lane() & 1) || rank >= n) return;
+      mine_ = bit;
+      rank_ = rank;
+      worker_ = p * P::lanes() + P::lane();
+      before_ = idle_.claim_workers(p / kPieces, bit);
+    });
+    if (wanted_ > n) wanted_ = n;
+  }
+
+  /// Publishes n items of one priority: delivers one to each worker that was claimed, and the leading lane publishes the rest.
+  /// The lanes have met since the items, and what the tasks need, were written.
+  FLYWHEEL_TASK void publish(std::uint32_t n, std::uint32_t priority, const std::uint64_t* items) const {
+    P::fence();  // acquires the claim, and releases for IdleSet::deliver(), see Ready::deliver_to_claimed()
+    const bool sent = before_ & mine_;
+    if (sent) idle_.deliver(worker_, items[rank_]);
+    const std::uint32_t votes = P::votes(mine_ && !sent);  // who was late
+    for (std::uint32_t lane = 0; lane < P::lanes() && votes >> lane; ++lane) {
+      const std::uint32_t own = rank_, rank = P::word_of_lanes(&own, lane % P::lanes());
+      if (votes >> lane & 1 && P::lane() == 0) publish_items<typename P::Leader>(dev_, dev_.workers, 1, priority, items + rank);
+    }
+    if (wanted_ < n && P::lane() == 0)
+      publish_items<typename P::Leader>(dev_, dev_.workers, n - wanted_, priority, items + wanted_);
+  }
+
+ private:
+  static constexpr std::uint32_t kWords = 4;  // of the idle set; of more workers, publish_items() claims the others
+
+  const DeviceState& dev_;
+  const IdleSet<P> idle_;
+  std::uint64_t seen_[kWords];
+  std::uint32_t wanted_ = 0;  // workers that all lanes together tried to claim
+  // Of this lane's claim: the worker, its bit (0: none), the word before, and the rank of its item.
+  std::uint64_t mine_ = 0, before_ = 0;
+  std::uint32_t worker_ = 0, rank_ = 0;
+};
+
 }  // namespace flywheel::detail

@@ -78,8 +78,11 @@ struct IdleSet {
   /// mailbox before the claimer fills it.
   FLYWHEEL_TASK Claim claim(std::uint32_t word, std::uint64_t seen, std::uint32_t n, std::uint32_t start) const {
     const std::uint64_t wanted = pick_bits(seen, n, start % 64);
-    if (!wanted) return {0, 0, word};
-    return {P::device(bits[word]).fetch_and(~wanted, P::kBeforeAcquire), wanted, word};
+    return {wanted ? claim_workers(word, wanted) : 0, wanted, word};
+  }
+  /// Claims those of the workers in `wanted` that are still idle; returns the word before the claim. Acquire: as in claim().
+  FLYWHEEL_TASK std::uint64_t claim_workers(std::uint32_t word, std::uint64_t wanted) const {
+    return P::device(bits[word]).fetch_and(~wanted, P::kBeforeAcquire);
   }
 
   /// Claims one worker in two steps: plan() selects it and take() claims it. plan() selects the first idle worker after bit

@@ -68,7 +68,7 @@ FLYWHEEL_TASK inline FollowedRuns followed_runs_of(const Message& message) {
   return all;
 }
 
-/// Bytes of parameters that travel in the message of a run with these flags; longer ones lie in DeviceState::params.
+/// Bytes of parameters that travel in the message of a run with these flags; longer bits lie in DeviceState::params.
 FLYWHEEL_TASK constexpr std::uint32_t most_carried(std::uint32_t flags) {
   return flags & kFollows ? kFollowedRunsAt : kInlineBytes;
 }
@@ -89,24 +89,19 @@ FLYWHEEL_TASK constexpr bool is_for_direct_slot(const RunConstants& run) {
 }
 
 /// Word i of a message of the most frequent kind, which submits a task that belongs to no loaded graph. Packed messages leave
-/// out the words that are like these.
+/// out the words that are like these. It chooses and does not branch: on a GPU each lane asks for another word, and the lanes
+/// would take branches one after the other (see tuning.md of runtime/dynamic).
 FLYWHEEL_TASK constexpr std::uint32_t usual_word(std::uint32_t i) {
-  switch (4 * i) {
-    case offsetof(RunConstants, op):
-      return static_cast<std::uint32_t>(InboxOp::submit);
-    case offsetof(RunConstants, priority):
-      return static_cast<std::uint32_t>(Priority::normal);
-    case offsetof(RunConstants, flags):
-      return kRootsUniform | kRootsDense | kInlineRoot | kCarries | kForDirectSlot;
-    case offsetof(RunConstants, repeat):
-    case offsetof(RunConstants, sinks):
-    case offsetof(RunConstants, root_count):
-      return 1;
-    case offsetof(Message, carried) + offsetof(TaskRecord, header) + offsetof(TaskHeader, result_offset):
-      return kResultInCompletion;
-    default:
-      return 0;
-  }
+  constexpr std::uint32_t kFlags = kRootsUniform | kRootsDense | kInlineRoot | kCarries | kForDirectSlot;
+  constexpr std::size_t kHeader = offsetof(Message, carried) + offsetof(TaskRecord, header);
+  std::uint32_t word = 0;
+  word = 4 * i == offsetof(RunConstants, op) ? static_cast<std::uint32_t>(InboxOp::submit) : word;
+  word = 4 * i == offsetof(RunConstants, priority) ? static_cast<std::uint32_t>(Priority::normal) : word;
+  word = 4 * i == offsetof(RunConstants, flags) ? kFlags : word;
+  word = 4 * i == offsetof(RunConstants, repeat) ? 1 : word;
+  word = 4 * i == offsetof(RunConstants, sinks) ? 1 : word;
+  word = 4 * i == offsetof(RunConstants, root_count) ? 1 : word;
+  return 4 * i == kHeader + offsetof(TaskHeader, result_offset) ? kResultInCompletion : word;
 }
 
 inline constexpr std::uint32_t kMaskWords =
@@ -114,7 +109,7 @@ inline constexpr std::uint32_t kMaskWords =
 inline constexpr std::uint32_t kMostPacked = kMaskWords + kMessageWords;
 static_assert(kMessageWords <= 64);
 
-/// How many words of a message each lane holds at most, and of the packed ones behind the first kFirstWords.
+/// How many words of a message each lane holds at most, and of the packed bits behind the first kFirstWords.
 template <class P>
 FLYWHEEL_TASK constexpr std::uint32_t message_words_each() {
   return (kMessageWords + P::lanes() - 1) / P::lanes();
@@ -136,73 +131,101 @@ struct Polled {
   static_assert(P::lanes() == 1 || (P::lanes() % 8 == 0 && kWords % 8 == 0), "entries begin at a lane of their own");
   std::uint64_t words[kRegisters] = {};
 
-  FLYWHEEL_TASK static constexpr std::uint32_t register_of(std::uint32_t e) { return e * kWords / P::lanes(); }
-  FLYWHEEL_TASK static constexpr std::uint32_t first_lane_of(std::uint32_t e) { return e * kWords % P::lanes(); }
-  /// Whether all lanes have voted for entry e, a constant; `votes` of each register.
-  template <class E>
-  FLYWHEEL_TASK static bool have_all(const std::uint32_t (&votes)[kRegisters], E) {
-    constexpr std::uint32_t kLanes = kWords < P::lanes() ? kWords : P::lanes();
-    constexpr std::uint32_t kAll = static_cast<std::uint32_t>((std::uint64_t{1} << kLanes) - 1);
-    bool all = true;
-    for_constants<kOfEach>(
-        [&](auto r) { all &= (votes[register_of(E::value) + r] >> first_lane_of(E::value) & kAll) == kAll; });
+  /// How many words of entry e, from its first on, the lanes have voted for; `votes` of each register.
+  FLYWHEEL_TASK static std::uint32_t votes_in_front(const std::uint32_t (&votes)[kRegisters], std::uint32_t e) {
+    constexpr std::uint32_t kLanes = kWords < P::lanes() ? kWords : P::lanes();  // that hold an entry's words in one register
+    const std::uint32_t first = e * kWords / P::lanes(), lane = e * kWords % P::lanes();
+    std::uint32_t all = 0;
+    for_constants<kRegisters>([&](auto r) {
+      const std::uint32_t bits = low_ones(votes[r] >> lane), here = bits < kLanes ? bits : kLanes;
+      all += r >= first && r < first + kOfEach && all == (r - first) * kLanes ? here : 0;
+    });
     return all;
   }
 };
 
-/// An entry of a poll: its packed words, copied so that they stay in registers, and its masks, which all lanes hold.
-template <class P, std::uint32_t kRegisters>
-class PackedMessage {
+/// The masks of a packed message: which of its words are as usual, and where the others are.
+class MessageMasks {
  public:
-  /// `from`: the register where the entry begins; a constant on a GPU.
-  template <std::uint32_t kAll, class At>
-  FLYWHEEL_TASK PackedMessage(const std::uint64_t (&polled)[kAll], At from, std::uint32_t first_lane)
-      : first_lane_(first_lane) {
-    copy(polled, from);
-    masks_ = word(0) | std::uint64_t{word(1)} << 32;
-  }
-  /// Takes words that have been loaded since.
-  template <std::uint32_t kAll, class At>
-  FLYWHEEL_TASK void copy(const std::uint64_t (&polled)[kAll], At from) {
-    for_constants<kRegisters>([&](auto r) { words_[r] = polled[from + r]; });
+  FLYWHEEL_TASK MessageMasks(std::uint32_t low, std::uint32_t high) : bits_(low | std::uint64_t{high} << 32) {}
+  /// How many packed words the message has.
+  FLYWHEEL_TASK std::uint32_t size() const { return kMaskWords + count_bits(bits_); }
+  FLYWHEEL_TASK bool is_usual(std::uint32_t i) const { return i >= kMessageWords || !(bits_ >> i & 1); }
+  FLYWHEEL_TASK bool has_usual(std::size_t offset) const { return is_usual(static_cast<std::uint32_t>(offset / 4)); }
+  /// Where word i of the message is among the packed bits, if it is; else 0.
+  FLYWHEEL_TASK std::uint32_t place_of(std::uint32_t i) const { return is_usual(i) ? 0 : place_at(i); }
+  /// The same; else any place up to size().
+  FLYWHEEL_TASK std::uint32_t place_at(std::uint32_t i) const {
+    return kMaskWords + count_bits(bits_ & ((std::uint64_t{1} << i) - 1));
   }
 
-  /// How many packed words it has.
-  FLYWHEEL_TASK std::uint32_t size() const { return kMaskWords + count_bits(masks_); }
-  /// The word at `offset` of the message, one of those that were read, for all lanes of the entry; and whether it is as usual.
-  FLYWHEEL_TASK std::uint32_t message_word(std::size_t offset) const {
-    const auto i = static_cast<std::uint32_t>(offset / 4);
-    const std::uint32_t value = word(place_of(i));  // in any case: lanes exchange words, so none may turn off
-    return is_usual(i) ? usual_word(i) : value;
+ private:
+  std::uint64_t bits_;
+};
+
+/// A packed message that was laid out in memory, where each lane reads what it wants. Behind its words is one that may be read.
+class PackedMessage {
+ public:
+  FLYWHEEL_TASK explicit PackedMessage(const std::uint32_t* packed) : packed_(packed), masks_(packed[0], packed[1]) {}
+  FLYWHEEL_TASK const MessageMasks& masks() const { return masks_; }
+  /// Word i of the message, below kMessageWords.
+  FLYWHEEL_TASK std::uint32_t word(std::uint32_t i) const {
+    const std::uint32_t value = packed_[masks_.place_at(i)];  // in any case: a load that no lane branches around
+    return masks_.is_usual(i) ? usual_word(i) : value;
   }
-  FLYWHEEL_TASK bool has_usual(std::size_t offset) const { return is_usual(static_cast<std::uint32_t>(offset / 4)); }
+  FLYWHEEL_TASK std::uint32_t word_at(std::size_t offset) const { return word(static_cast<std::uint32_t>(offset / 4)); }
+
+  /// For one thread that takes all words in turn: words i and i + 1. `i`: a constant, two further each time.
+  template <class I>
+  FLYWHEEL_TASK std::uint64_t take_pair(I i) {
+    const std::uint32_t low = take<i>();
+    return low | std::uint64_t{take<i + 1>()} << 32;
+  }
+
+ private:
+  template <std::uint32_t kWord>
+  FLYWHEEL_TASK std::uint32_t take() {
+    constexpr std::uint32_t kUsual = usual_word(kWord);
+    const std::uint32_t value = packed_[at_];
+    const bool is_usual = masks_.is_usual(kWord);
+    at_ += is_usual ? 0 : 1;
+    return is_usual ? kUsual : value;
+  }
+
+  const std::uint32_t* packed_;
+  const MessageMasks masks_;
+  std::uint32_t at_ = kMaskWords;  // of the next word that is not as usual
+};
+
+/// The entry of a poll for one: its packed words in registers of the lanes, who exchange them, and its masks, which all hold.
+template <class P>
+class PolledMessage {
+  using One = Polled<P, 1, kFirstWords>;
+
+ public:
+  FLYWHEEL_TASK explicit PolledMessage(const One& polled) : masks_(word_of(polled.words, 0), word_of(polled.words, 1)) {}
+  FLYWHEEL_TASK const MessageMasks& masks() const { return masks_; }
+
   /// Unpacks it: lane l gets words l, l + lanes, ... of the message, but for those that lie behind kFirstWords.
-  FLYWHEEL_TASK void unpack(std::uint32_t (&mine)[message_words_each<P>()]) const {
+  FLYWHEEL_TASK void unpack(const One& polled, std::uint32_t (&mine)[message_words_each<P>()]) const {
     for_constants<message_words_each<P>()>([&](auto k) {
       const std::uint32_t i = P::lane() + k * P::lanes();
-      const std::uint32_t value = word(place_of(i));
-      mine[k] = is_usual(i) ? usual_word(i) : value;
+      const std::uint32_t value = word_of(polled.words, masks_.place_of(i));  // in any case: no lane may turn off
+      mine[k] = masks_.is_usual(i) ? usual_word(i) : value;
     });
   }
   /// Adds those. `rest`: the packed words behind kFirstWords.
   template <std::uint32_t kRest>
-  FLYWHEEL_TASK void unpack_rest(std::uint32_t (&mine)[message_words_each<P>()], const std::uint64_t (&rest)[kRest]) const {
+  FLYWHEEL_TASK void unpack_rest(const std::uint64_t (&rest)[kRest], std::uint32_t (&mine)[message_words_each<P>()]) const {
     for_constants<message_words_each<P>()>([&](auto k) {
-      const std::uint32_t at = place_of(P::lane() + k * P::lanes());
+      const std::uint32_t at = masks_.place_of(P::lane() + k * P::lanes());
       const std::uint32_t value = word_of(rest, at - kFirstWords);
       if (at >= kFirstWords) mine[k] = value;
     });
   }
 
  private:
-  FLYWHEEL_TASK bool is_usual(std::uint32_t i) const { return i >= kMessageWords || !(masks_ >> i & 1); }
-  /// Where word i of the message is among the packed ones, if it is.
-  FLYWHEEL_TASK std::uint32_t place_of(std::uint32_t i) const {
-    return is_usual(i) ? 0 : kMaskWords + count_bits(masks_ & ((std::uint64_t{1} << i) - 1));
-  }
-  FLYWHEEL_TASK std::uint32_t word(std::uint32_t at) const { return word_of(words_, first_lane_ + at); }
-
-  /// The payload at a place, which may differ from lane to lane, in registers of all lanes. Any value for a place that is none.
+  /// The payload at a place, which may differ from lane to lane. Any value for a place that is none.
   template <std::uint32_t kCount>
   FLYWHEEL_TASK static std::uint32_t word_of(const std::uint64_t (&words)[kCount], std::uint32_t at) {
     if constexpr (P::lanes() == 1) {
@@ -218,18 +241,15 @@ class PackedMessage {
     }
   }
 
-  std::uint64_t words_[kRegisters];
-  const std::uint32_t first_lane_;
-  std::uint64_t masks_;
+  const MessageMasks masks_;
 };
 
 /// What has come at the front of a poll's entries.
 struct Front {
-  std::uint32_t complete;  // entries before the first that has not come, or has more words than were loaded
-  std::uint32_t
-      alike;  // of these, those that begin with a task that they carry, wait for nothing and have the first's priority
-  std::uint32_t priority;  // the first's
-  bool are_short;          // all entries of the poll are complete, and of kShortWords at most
+  std::uint32_t complete;   // entries before the first that has not come, or has more words than were loaded
+  std::uint32_t alike;      // of these, those with a task that they carry, waiting for nothing, of the first's priority
+  std::uint32_t are_short;  // of these, those of kShortWords at most
+  std::uint32_t priority;   // the first's
 };
 
 /// Plain handle of the inbox for both ends.
@@ -290,34 +310,36 @@ struct Inbox {
            P::any(P::lane() == P::lanes() - 1 && has_tag(polled.words[0], number + 1));
   }
 
-  /// Looks at a poll that has loaded the first `loaded` words of its entries. All lanes call, and each looks at its own words,
-  /// for all entries at once.
+  /// Looks at a poll of several entries: all lanes call, and lay the payloads out, entry e's at packed[e * kWords]. Then each
+  /// lane looks at an entry of its own, and the votes of all say how far the front goes.
   template <std::uint32_t kCount, std::uint32_t kWords>
-  FLYWHEEL_TASK Front look(std::uint64_t number, const Polled<P, kCount, kWords>& polled, std::uint32_t loaded) const {
+  FLYWHEEL_TASK Front look(std::uint64_t number, const Polled<P, kCount, kWords>& polled, std::uint32_t* packed) const {
     using Words = Polled<P, kCount, kWords>;
-    std::uint32_t there[Words::kRegisters], alike[Words::kRegisters], small[Words::kRegisters], priority = 0;
+    std::uint32_t tagged[Words::kRegisters];
     for_constants<Words::kRegisters>([&](auto r) {
-      const std::uint32_t place = P::lane() + r * P::lanes(), e = place / kWords, i = place % kWords;
-      constexpr std::uint32_t kFirst = Words::register_of(r * P::lanes() / kWords);
-      constexpr std::integral_constant < std::uint32_t, kWords<P::lanes() ? +r : kFirst> from;
-      const PackedMessage<P, Words::kOfEach> message(polled.words, from, Words::first_lane_of(e));
-      const std::uint32_t size = message.size(), own = message.message_word(offsetof(RunConstants, priority));
-      if (r == 0) priority = P::word_of_lanes(&own, 0);
-      there[r] = P::votes(size <= loaded && (i >= size || has_tag(polled.words[r], number + e)));
-      alike[r] = P::votes(message.has_usual(offsetof(RunConstants, op)) && message.has_usual(offsetof(RunConstants, flags)) &&
-                          own == priority);
-      small[r] = P::votes(size <= kShortWords);
+      const std::uint32_t place = P::lane() + r * P::lanes();
+      packed[place] = static_cast<std::uint32_t>(polled.words[r]);
+      tagged[r] = P::votes(has_tag(polled.words[r], number + place / kWords));
     });
-    const auto count = [](const std::uint32_t(&votes)[Words::kRegisters], std::uint32_t most) {
-      std::uint32_t all = 0;
-      for_constants<kCount>([&](auto e) { all += all == e && e < most && Words::have_all(votes, e); });
-      return all;
-    };
-    const std::uint32_t complete = count(there, kCount);
+    P::converge();
+    Front front{0, 0, 0, PackedMessage(packed).word_at(offsetof(RunConstants, priority))};
+    for (std::uint32_t first = 0; first < kCount; first += P::lanes()) {
+      const std::uint32_t e = first + P::lane() < kCount ? first + P::lane() : kCount - 1;
+      const PackedMessage message(packed + e * kWords);
+      const MessageMasks& masks = message.masks();
+      const bool complete = masks.size() <= Words::votes_in_front(tagged, e);
+      const bool alike = complete && masks.has_usual(offsetof(RunConstants, op)) &&
+                         masks.has_usual(offsetof(RunConstants, flags)) &&
+                         message.word_at(offsetof(RunConstants, priority)) == front.priority;
+      add_front<kCount>(front.complete, first, P::votes(complete));
+      add_front<kCount>(front.alike, first, P::votes(alike));
+      add_front<kCount>(front.are_short, first, P::votes(complete && masks.size() <= kShortWords));
+    }
     // Acquire: with the loads in load() it pairs with the release stores in write(). The run's parameters and the loaded
     // graph come with the entry.
-    if (complete) P::acquire_fence_of_system();
-    return {complete, count(alike, complete), priority, count(small, complete) == kCount};
+    if (front.complete) P::acquire_fence_of_system();
+    P::converge();  // orders what each lane has acquired before what any lane does next
+    return front;
   }
 
   /// Takes an entry of which a poll has loaded the first `loaded` words, if it has come: lane l then holds words l, l + lanes,
@@ -325,20 +347,16 @@ struct Inbox {
   FLYWHEEL_TASK bool take(std::uint64_t number, Polled<P, 1, kFirstWords>& polled, std::uint32_t loaded,
                           std::uint32_t (&mine)[message_words_each<P>()], std::uint32_t& size) const {
     if (!has_all(number, polled, 0, kMaskWords)) return false;
-    constexpr std::integral_constant<std::uint32_t, 0> begin;
-    PackedMessage<P, Polled<P, 1, kFirstWords>::kOfEach> packed(polled.words, begin, 0);
-    size = packed.size();
-    if (size > loaded && loaded < kFirstWords) {
-      load(number, polled, loaded, kFirstWords);
-      packed.copy(polled.words, begin);
-    }
+    const PolledMessage<P> message(polled);
+    size = message.masks().size();
+    if (size > loaded && loaded < kFirstWords) load(number, polled, loaded, kFirstWords);
     if (!has_all(number, polled, 0, size)) return false;
-    packed.unpack(mine);
+    message.unpack(polled, mine);
     if (size > kFirstWords) {
       Polled<P, 1, kRestWords> rest;
       load<kFirstWords>(number, rest, kFirstWords, kMostPacked);
       if (!has_all<kFirstWords>(number, rest, 0, size)) return false;
-      packed.unpack_rest(mine, rest.words);
+      message.unpack_rest(rest.words, mine);
     }
     P::acquire_fence_of_system();  // acquire: as in look()
     return true;
@@ -354,6 +372,13 @@ struct Inbox {
   FLYWHEEL_TASK static constexpr bool looks_behind(std::uint32_t loaded) { return loaded <= kFirstWords / 2; }
   static constexpr std::uint32_t kRestWords = (kMostPacked - kFirstWords + 31) / 32 * 32;
 
+  /// `votes` of entries `first` and on: adds those before the first that lacks one, if the front goes as far as `first`.
+  template <std::uint32_t kCount>
+  FLYWHEEL_TASK static void add_front(std::uint32_t& front, std::uint32_t first, std::uint32_t votes) {
+    constexpr std::uint32_t kLanes = P::lanes() < kCount ? P::lanes() : kCount;
+    const std::uint32_t bits = low_ones(votes);
+    if (front == first) front += bits < kLanes ? bits : kLanes;
+  }
   FLYWHEEL_TASK static std::uint32_t pack(const std::uint32_t* words, std::uint32_t count, std::uint32_t* packed) {
     std::uint64_t masks = 0;
     std::uint32_t size = kMaskWords;

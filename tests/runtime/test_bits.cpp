@@ -40,3 +40,11 @@ TEST_CASE("bit arithmetic at the edges") {
     for (std::uint32_t n = 0; n < 66; ++n)
       for (const std::uint32_t start : {0u, 1u, 31u, 32u, 63u}) CHECK(agrees_with_counting(bits, n, start));
 }
+
+TEST_CASE("ones from position 0 on are counted up to the first zero") {
+  for (std::uint32_t ones = 0; ones < 32; ++ones) {
+    CHECK(low_ones((1u << ones) - 1) == ones);
+    CHECK(low_ones(~(1u << ones)) == ones);
+  }
+  CHECK(low_ones(~0u) == 32);
+}

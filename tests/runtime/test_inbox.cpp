@@ -200,8 +200,9 @@ TEST_CASE("several entries are read at once, up to the first that is missing or 
   small.run.op = static_cast<std::uint32_t>(InboxOp::cancel);
   const auto count = [](Inbox<P> inbox, std::uint64_t number, std::uint32_t loaded) {
     Polled<P, 4, kFirstWords> polled;
+    std::uint32_t packed[4 * kFirstWords];
     inbox.load(number, polled, 0, loaded);
-    return inbox.look(number, polled, loaded).complete;
+    return inbox.look(number, polled, packed).complete;
   };
   Ring ring(8, 5);
   for (std::uint32_t n = 5; n < 8; ++n) ring.inbox().write(n, small);

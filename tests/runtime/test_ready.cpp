@@ -8,6 +8,7 @@
 
 #include "support/device_state_fixture.hpp"
 #include "support/seed.hpp"
+#include "support/thread_warp.hpp"
 
 using namespace flywheel;
 using namespace flywheel::testing;
@@ -177,6 +178,51 @@ TEST_CASE("a batch larger than one lot of tickets arrives whole") {
   std::vector<std::uint64_t> expected(n);
   std::iota(expected.begin(), expected.end(), 0);
   CHECK(drain(device.dev, 1) == expected);
+}
+
+TEMPLATE_TEST_CASE_SIG("the lanes of a warp deliver together: to each idle worker one item at most, the rest is queued", "",
+                       ((std::uint32_t kLanes), kLanes), 1, 8, 32) {
+  using W = ThreadWarp<kLanes>;
+  FLYWHEEL_TEST_SEED(seed);
+  Random random(seed);
+  for (int round = 0; round < 40; ++round) {
+    DeviceStateShape shape;
+    shape.workers = pick(random, 1, 150);
+    TestDeviceState device(shape);
+    const IdleSet<P> idle = Views<P>{device.dev}.idle();
+    const std::uint32_t one_in = pick(random, 1, 20), n = pick(random, 1, 32), late_one_in = pick(random, 1, 4);
+    std::vector<std::uint32_t> late;
+    for (std::uint32_t worker = 0; worker < shape.workers; ++worker)
+      if (pick(random, 1, one_in) == 1) idle.enroll(worker);
+    std::vector<std::uint64_t> items(n);
+    std::iota(items.begin(), items.end(), 100);
+    Warp<kLanes> warp;
+    run_together(kLanes, [&](std::uint32_t lane) {
+      W::join(warp, lane);
+      LaneDelivery<W> delivery(device.dev);
+      W::converge();
+      // Some of those that were seen are gone when the lanes claim.
+      for (std::uint32_t worker = 0; lane == 0 && worker < shape.workers; worker += late_one_in)
+        if (idle.withdraw(worker)) late.push_back(worker);
+      W::converge();
+      delivery.claim(n);
+      delivery.publish(n, 1, items.data());
+    });
+    std::vector<std::uint64_t> got = drain(device.dev, 1);
+    std::uint32_t delivered = 0;
+    for (std::uint32_t worker = 0; worker < shape.workers; ++worker) {
+      if (device.dev.mailboxes[worker].value == kEmptyMailbox) continue;
+      got.push_back(device.dev.mailboxes[worker].value);
+      ++delivered;
+      CHECK(std::count(late.begin(), late.end(), worker) == 0);
+      CHECK((idle.seen(worker / 64) >> worker % 64 & 1) == 0);
+    }
+    std::uint32_t left = 0;
+    for (std::uint32_t word = 0; word < idle.words(); ++word) left += count_bits(idle.seen(word));
+    CHECK((delivered == n || left == 0));  // an idle worker stays so only if there is nothing for it
+    std::sort(got.begin(), got.end());
+    CHECK(got == items);
+  }
 }
 
 TEST_CASE("tasks go to idle workers, claimed ones and the queue: each reaches one worker, with its input") {
