@@ -2,13 +2,13 @@
 // is fetched ahead and nothing is handed over, so the control role would only stand between a task's end and the next one's
 // begin. Two roles do:
 //
-//   load warp ------ bare_ready ------> compute warps, of which the first thread signals the task's successors
-//       ^                                   |
-//       +------------ bare_free ------------+
+//   load warp ---- kBareBarrier, where ----> compute warps, of which the first thread signals the task's successors
+//       ^          they meet                     |
+//       +------------ bare_free -----------------+
 //
-// The lanes of the load warp poll all counters of an instruction at once, up to two instructions ahead of the compute warps. A
-// poll that is under way holds up the fence with which the compute warps signal (see tuning.md), so while a body runs they
-// poll once, and then every kRestTicks.
+// The lanes of the load warp poll all counters of an instruction at once, one instruction ahead of the compute warps. A poll
+// that is under way holds up the fence with which the compute warps signal (see tuning.md), so while a body runs they poll
+// once, and then every kRestTicks.
 // compiled.cuh includes it; the control thread only watches.
 #pragma once
 
@@ -22,13 +22,17 @@ namespace flywheel::detail {
 /// and `begin` in control_compiled_run().
 __device__ inline void init_bare(RolesShared& roles, bool first) {
   for (std::uint32_t s = 0; s < kRoleSlots; ++s) {
-    if (!first) ptx::mbarrier_invalidate(roles.bare_ready[s]), ptx::mbarrier_invalidate(roles.bare_free[s]);
-    ptx::mbarrier_init(roles.bare_ready[s], 1);
+    if (!first) ptx::mbarrier_invalidate(roles.bare_free[s]);
     ptx::mbarrier_init(roles.bare_free[s], kComputeWarps * arrivals_of(32));
   }
   ptx::publish_mbarriers();
   roles.bare_step = 0;
 }
+
+inline constexpr std::uint32_t kBareBarrier = 3;
+/// Where the load warp and the compute warps of a bare run meet before each task. Release and acquire at block scope: pairs
+/// with itself in those threads.
+__device__ __forceinline__ void meet_for_task() { ptx::named_barrier(kBareBarrier, kComputeThreads + 32); }
 
 // RoleSlot::bare, in bits. With none of the first two, the instruction only waits.
 inline constexpr std::uint32_t kBareRun = 1;     // it has a task
@@ -56,16 +60,25 @@ class CounterPoll {
   /// worker's task before still runs.
   template <class Busy>
   __device__ Before operator()(Busy&& busy) {
-    WaitNotesOf<P> notes;  // not a member: its address is passed on, and the rest stays in registers
+    WaitNotesOf<P> notes;     // not a member: its address is passed on, and the rest stays in registers
+    bool busy_before = true;  // until the task before has ended; in all lanes
     for (std::uint32_t spins = 0; !__all_sync(kAll, there_ || look()); ++spins) {
       if (spins % 256 == 255 && !goes_on(notes)) return Before::aborted;
-      for (const std::uint64_t begin = P::ticks(); __all_sync(kAll, busy() && P::ticks() - begin < kRestTicks);) {}
+      if (busy_before) busy_before = rest(busy);
     }
     P::acquire_fence();  // acquire: pairs with the release in signal_done(); look() has seen the count
     return __any_sync(kAll, (saw_ & ~kArrivals) != 0) ? Before::failed : Before::done;
   }
 
  private:
+  /// Waits while the task before runs, for kRestTicks at most. False if it has ended. The lanes vote: each has its own clock.
+  template <class Busy>
+  __device__ bool rest(Busy&& busy) const {
+    for (const std::uint64_t begin = P::ticks(); __all_sync(kAll, busy());)
+      if (!__all_sync(kAll, P::ticks() - begin < kRestTicks)) return true;
+    return false;
+  }
+
   /// Relaxed: pairs with signal_done(); the fence behind the loop acquires.
   __device__ bool look() {
     saw_ = P::device(*counter_).load(Order::relaxed);
@@ -113,7 +126,7 @@ class BareFollower {
     const std::uint64_t last = number_;
     command(kBareLeave);
     // Each phase of an mbarrier is observed: compute-sanitizer's synccheck asks for that. An abort ends these waits.
-    for (std::uint64_t n = last < kAhead ? 0 : last - kAhead; n < last; ++n) is_free(n);
+    for (std::uint64_t n = last < kRoleSlots ? 0 : last - kRoleSlots; n < last; ++n) await_end(n);
     writer_.close();
   }
 
@@ -149,8 +162,7 @@ class BareFollower {
 
   /// Takes one instruction from the fetch of another behind it to the command. False if the runtime was aborted.
   __device__ bool step(std::uint32_t pass) {
-    if (!make_room()) return false;
-    fetch(number_ + kAhead);
+    fetch(number_ + kAhead);  // the compute warps are through with its slot: they have begun what comes after
     ptx::wait_copies<kAhead>();
     __syncwarp();  // each lane sees what the others have copied
     RoleSlot& slot = slot_of(number_);
@@ -176,18 +188,16 @@ class BareFollower {
     slot.signal = signals ? counter_of(run_, slot.instruction.signal) : nullptr;
   }
 
-  /// Whether the task before the current one still runs. Acquire, block scope: as in is_free(), and not needed.
+  /// Whether the task before the current one still runs. Acquire, block scope: as in await_end().
   __device__ bool is_busy() const {
     const std::uint64_t n = number_ - 1;
     return number_ && !ptx::mbarrier_test(roles_.bare_free[n % kRoleSlots], n / kRoleSlots & 1);
   }
 
-  /// Waits until the compute warps are through with the slot into which the next fetch goes. No time limit: the watchdog has
-  /// one for bodies. False if the runtime was aborted.
-  __device__ bool make_room() { return number_ < kAhead || is_free(number_ - kAhead); }
-  __device__ bool is_free(std::uint64_t n) const {
-    // Acquire, block scope: pairs with the arrivals in compute_bare(); their accesses to the slot come before the next copy.
-    return __all_sync(kAll, wait_phase_in_compute(roles_.bare_free[n % kRoleSlots], n / kRoleSlots & 1));
+  /// Waits until the compute warps have ended a task, or the runtime was aborted. Acquire, block scope: pairs with the arrivals
+  /// in compute_bare(), and not needed.
+  __device__ void await_end(std::uint64_t n) const {
+    __all_sync(kAll, wait_phase_in_compute(roles_.bare_free[n % kRoleSlots], n / kRoleSlots & 1));
   }
 
   /// Starts the copy of the run's parameters, which comes with the first instruction: a body would otherwise read them from L2.
@@ -207,14 +217,12 @@ class BareFollower {
     ptx::commit_copies();
   }
 
-  /// Gives the current instruction its command.
+  /// Gives the current instruction its command, once the compute warps are through with the one before. No time limit: the
+  /// watchdog has one for bodies.
   __device__ void command(std::uint32_t what) {
-    __syncwarp();  // the one arrival releases what all lanes have copied and acquired
-    if (leader()) {
-      slot_of(number_).bare = what;
-      // Release, block scope: pairs with the test in compute_bare(); covers the slot and what CounterPoll acquired.
-      ptx::mbarrier_arrive(roles_.bare_ready[number_ % kRoleSlots]);
-    }
+    if (leader()) slot_of(number_).bare = what;
+    __syncwarp();     // the barrier is for whole warps
+    meet_for_task();  // releases the command, the slot and what CounterPoll acquired
     ++number_;
   }
 
@@ -231,16 +239,12 @@ class BareFollower {
   TraceWriter<P> writer_;
 };
 
-/// Runs a body on the compute warps, all of which have ended it when it returns. A kernel whose tasks have parts has its
-/// portable bodies out of line already; others have them here, where the call would cost more than a short body.
+/// Runs a body on the compute warps, all of which have ended it when it returns. The bodies are inlined: a call would cost more
+/// than a short body, and its block would lie in local memory, which is read from L2 after each acquire.
 template <class List>
 __device__ __forceinline__ void run_bare(const TaskRecord& record, GpuBlock<List>& block) {
-  if constexpr (List::kHasParts) {
-    List::run_apart(record, block);
-  } else {
-    List::run(record, block);
-    block.sync();
-  }
+  List::run_without_part(record, block);
+  block.sync();
 }
 
 /// The end of a task that is a sink, that failed or was skipped, or asked to stop. Out of line: it is rare, or once in a pass.
@@ -254,8 +258,10 @@ __device__ __forceinline__ void run_bare(const TaskRecord& record, GpuBlock<List
 __device__ __forceinline__ void signal_bare(const RoleSlot& slot, std::uint32_t command, bool failed) {
   std::uint64_t* const counter = slot.signal;
   const Outcome& outcome = slot.context.outcome;
-  if (failed | outcome.code | outcome.stop | (command & kBareSink)) signal_apart(slot, failed);
-  else if (counter) ThreadPlatform::device(*counter).add(1, Order::release);
+  const std::uint32_t apart = failed | outcome.code | outcome.stop | (command & kBareSink);
+  if (counter) ThreadPlatform::release_fence();  // waits for the body's stores: what is loaded above comes meanwhile
+  if (apart) signal_apart(slot, failed);
+  else if (counter) ThreadPlatform::device(*counter).add(1, ThreadPlatform::kAfterRelease);
 }
 
 /// The compute warps' role in a bare run.
@@ -271,8 +277,8 @@ template <class List>
   bool failed = false;  // a task of this worker, or before one of its tasks
   for (std::uint32_t n = 0;; ++n) {
     RoleSlot& slot = roles.slots[n % kRoleSlots];
-    // Acquire, block scope: pairs with BareFollower::command(). No time limit: the load warp has one.
-    while (!ptx::mbarrier_test(roles.bare_ready[n % kRoleSlots], n / kRoleSlots & 1)) {}
+    GpuBlock<List> block(slot.context, block_shared, scratch, turn);
+    meet_for_task();  // acquires what BareFollower::command() releases. No time limit: the load warp has one
     const std::uint32_t command = slot.bare;
     if (command & kBareLeave) break;
     failed |= (command & kBareFailed) != 0;
@@ -282,7 +288,6 @@ template <class List>
       if (shows) P::block(roles.bare_step).store(2 * n + 1, Order::relaxed);
       if (traced) [[unlikely]]
         roles.body_began = roles.writer.now();
-      GpuBlock<List> block(slot.context, block_shared, scratch, turn);
       run_bare<List>(slot.instruction.record, block);
       turn = block.turn();
       if (shows) P::block(roles.bare_step).store(2 * n + 2, Order::relaxed);
@@ -295,7 +300,7 @@ template <class List>
     }
     failed |= slot.context.outcome.code != 0;
     __syncwarp();
-    // Release after __syncwarp(), block scope: pairs with BareFollower::make_room(); the slot may be filled again.
+    // Release after __syncwarp(), block scope: pairs with the tests in BareFollower, which only look whether the task runs.
     if (arrives(threadIdx.x % 32)) ptx::mbarrier_arrive(roles.bare_free[n % kRoleSlots]);
     if (first) show_progress<P>(*roles.dev, roles.run.worker);
   }

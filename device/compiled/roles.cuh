@@ -103,9 +103,8 @@ struct RolesShared {
   std::uint32_t kernel_ends;               // 1: no further run; before `begin`
   std::uint32_t stepping, storing;         // lower bits of the current instruction of control and store; for reports
   // Of bare runs, see bare.cuh.
-  std::uint64_t bare_ready[kRoleSlots];           // load warp -> compute: the command is there, and the tasks before have ended
   std::uint64_t bare_free[kRoleSlots];            // compute -> load warp: the task has ended and is signaled
-  alignas(16) unsigned char params[kParamBytes];  // a copy; by the load warp, before `bare_ready`
+  alignas(16) unsigned char params[kParamBytes];  // a copy; by the load warp, before the first command
   StreamEnd bare_end;                             // by the load warp, before `left`
   std::uint32_t bare_step;                        // odd while a body runs; by a compute thread, atomic
   std::uint32_t bare;                             // 1: the run is a bare one; before `begin`

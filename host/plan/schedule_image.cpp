@@ -41,13 +41,15 @@ void add_task(std::vector<Instruction>& to, const TaskPlan& plan, const GraphNod
 ScheduleImage make_schedule_image(const SchedulePlan& plan, const Graph& graph, const std::vector<TaskRecord>& records) {
   ScheduleImage image;
   image.counters = static_cast<std::uint32_t>(plan.arrivals.size());
-  image.sinks = plan.sinks;
   image.leader = plan.leader;
   image.bare = !graph.has_parts();
   std::vector<bool> is_sink(graph.size(), true);
   for (const GraphNode& node : graph.nodes())
     for (const std::uint32_t before : node.predecessors) is_sink[before] = false;
   for (const auto& order : plan.order) {
+    // A worker tells of its tasks in order, so its last sink speaks for those before it: an arrival at the gate less for each.
+    const auto last_sink = std::find_if(order.rbegin(), order.rend(), [&](std::uint32_t task) { return is_sink[task]; });
+    if (last_sink != order.rend()) ++image.sinks;
     ScheduleImage::Stream stream{image.instructions.size(), 0, image.operand_bytes, image.operand_tasks.size(), 0};
     for (std::size_t place = 0; place < order.size(); ++place) {
       const std::uint32_t task = order[place];
@@ -55,7 +57,7 @@ ScheduleImage make_schedule_image(const SchedulePlan& plan, const Graph& graph, 
       const std::size_t first = image.instructions.size();
       add_task(image.instructions, plan.tasks[task], node, records[task]);
       std::uint32_t& flags = image.instructions.back().flags;
-      if (is_sink[task]) flags |= kSink;
+      if (last_sink != order.rend() && task == *last_sink) flags |= kSink;
       if (node.early) flags |= kEarly;
       if (node.gang != kNoGang) flags |= kInGang;
       // An instruction that only waits fails if a predecessor has failed, so the task depends on the instruction before

@@ -118,12 +118,16 @@ struct TaskList {
     (void)((at++ == type && (run_body<Tasks>(record, block), true)) || ...);
   }
 
-  /// The same, out of line; all threads have ended the body then.
+  /// The same where each task is of a type without a compute part: the bodies of the others are left out.
   template <class Block>
-  FLYWHEEL_TASK static void run_apart(const TaskRecord& record, Block& block) {
+  FLYWHEEL_TASK static void run_without_part(const TaskRecord& record, Block& block) {
     std::uint32_t at = 0;
     const std::uint32_t type = record.header.type;
-    (void)((at++ == type && (run_portable<Tasks>(record, block), true)) || ...);
+    const auto run_one = [&]<class Task>(std::type_identity<Task>) {
+      if constexpr (!Asks<const Task>::compute) run_body<Task>(record, block);
+      return true;
+    };
+    (void)((at++ == type && run_one(std::type_identity<Tasks>{})) || ...);
   }
 
   // Compiled runs: the parts of a task, see operands.hpp.
@@ -151,7 +155,6 @@ struct TaskList {
   }
   static constexpr bool kHasOperands = ((HasOperands<Tasks> || HasDependents<Tasks>) || ...);
   static constexpr bool kHasDependents = (HasDependents<Tasks> || ...);
-  static constexpr bool kHasParts = (Asks<const Tasks>::compute || ...);
 
  private:
   template <class Task, class... Others, class Block, class Operands>

@@ -19,7 +19,8 @@ inline constexpr std::uint32_t kNoCounter = 0xffffffffu;
 inline constexpr std::uint32_t kInstructionWaits = 12;
 
 enum InstructionFlags : std::uint32_t {
-  kSink = 1,           // no task waits for it: it arrives at the gate (the grid barrier between passes) instead
+  kSink = 1,           // no task waits for it, and it is the last such of its worker: it arrives at the gate (the grid
+                       // barrier between passes), for all before it
   kOnlyWaits = 2,      // no task: holds waits that do not fit in the next instruction
   kAfterPrevious = 4,  // it reads what the previous instruction of the same worker stores
   kInGang = 16,        // other tasks wait for it while they run
