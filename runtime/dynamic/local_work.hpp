@@ -196,6 +196,11 @@ FLYWHEEL_COLD std::uint64_t give_way(const DeviceState& dev, LocalWork& work, st
   return item;
 }
 
+/// Whether there are tasks in hand. If not, there may still be roots to take, see LocalWork::roots_open.
+FLYWHEEL_TASK inline bool has_tasks(const LocalWork& work) {
+  return work.roots_next < work.roots_end || work.batch_next < work.batch_size;
+}
+
 /// The next task of the local work, or kEmptyMailbox.
 template <class P>
 FLYWHEEL_COLD std::uint64_t take_local(const DeviceState& dev, LocalWork& work) {

@@ -55,6 +55,16 @@ class WorkFinder {
     has_local_ = item != kEmptyMailbox;
     return item;
   }
+  /// The same to prefetch a task. Of roots the worker takes no further ones in advance unless so many are left that each worker
+  /// has one to run: a task that is prefetched stays behind the one that runs, however long that takes, while others idle.
+  FLYWHEEL_TASK std::uint64_t rest_to_prefetch() {
+    if (!has_local_) return kEmptyMailbox;
+    if (!has_tasks(work_) && (!work_.roots_open || work_.roots_left < dev_.workers)) {
+      has_local_ = work_.roots_open;
+      return kEmptyMailbox;
+    }
+    return rest_of_batch();
+  }
   /// A body takes long: the worker takes single tasks from now on, see take_singly(). So where reads are cheap or
   /// bodies are long, no worker begins a less urgent task while a more urgent one waits, except for a task that is
   /// prefetched already and the successor that it keeps of that. Elsewhere more urgent work waits for one

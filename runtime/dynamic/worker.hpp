@@ -161,7 +161,7 @@ class Worker {
       ++finder_.stats().kept;
       item = finish_.take_kept();
     } else {
-      item = finder_.rest_of_batch();
+      item = finder_.rest_to_prefetch();
       if (item == kEmptyMailbox && finder_.had_batch()) item = finder_.batch_if_deep();
     }
     has_ahead_ = item != kEmptyMailbox;

@@ -6,6 +6,7 @@
 
 #include "catch.hpp"
 #include "support/emulated_engine.hpp"
+#include "support/threads.hpp"
 
 using namespace flywheel;
 using namespace flywheel::testing;
@@ -78,4 +79,21 @@ TEST_CASE("passes with many roots do not fill the queue while most workers are b
   CHECK(rt.stats().queue_peak <= 2 * kWorkers + 1);
   words.write({kWorkers, 1u});
   held.wait();
+}
+
+TEST_CASE("long tasks that are no more than the workers begin side by side, also while workers are only just coming") {
+  for (const std::uint32_t workers : {6u, 8u}) {
+    for (int trial = 0; trial < 12; ++trial) {
+      Runtime rt = start_emulated<Note, Hold>(of_workers(workers));
+      auto words = rt.allocate<std::uint32_t>(2);
+      Graph hold;
+      for (std::uint32_t i = 0; i + 1 < workers; ++i) hold.add(Hold{words.data()});
+      Run held = rt.submit(rt.load(hold));  // launches the kernel
+      const Deadline deadline(10);
+      while (words.read()[0] + 1 < workers && !deadline.passed()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      CHECK(words.read()[0] + 1 == workers);
+      words.write({workers, 1u});
+      held.wait();
+    }
+  }
 }
