@@ -38,9 +38,9 @@ FLYWHEEL_TASK Broadcast read_broadcast(const DeviceState& dev) {
 
 /// How many of `depth` waiting tasks a worker takes at once, at most `most`: many while many wait, one near the end.
 /// This is guided self-scheduling (Polychronopoulos and Kuck, 1987).
-FLYWHEEL_TASK inline std::uint32_t share_of(const DeviceState& dev, std::uint32_t depth, std::uint32_t most) {
-  const std::uint32_t share = (depth >> dev.share_shift) + 1;
-  return share < most ? share : most;
+FLYWHEEL_TASK inline std::uint32_t share_of(const DeviceState& dev, std::uint64_t depth, std::uint32_t most) {
+  const std::uint64_t share = (depth >> dev.share_shift) + 1;
+  return share < most ? static_cast<std::uint32_t>(share) : most;
 }
 
 /// The most urgent level above `level` at which work waits; `level` if there is none.
@@ -108,13 +108,17 @@ template <class P>
 FLYWHEEL_TASK bool take_share(const DeviceState& dev, LocalWork& work) {
   constexpr std::uint32_t kMost = 64;
   work.roots_open = false;
+  std::uint64_t waiting = work.roots_left;
   if (work.roots_left) {
     const Broadcast broadcast = read_broadcast<P>(dev);  // all words in one trip to L2
     if (broadcast.has_work() && broadcast.level < work.level) return false;
     if (broadcast.abort || announcement_epoch(broadcast.announcement) != work.epoch) return false;
+    // Where runs of a few hundred roots wait, a worker takes of one as if all were one run: a share is five trips to L2.
+    const std::int64_t runs = broadcast.level == work.level ? rooted_runs_of(broadcast.count) : 1;
+    if (runs > 1) waiting *= static_cast<std::uint64_t>(runs);
   }
   RunState& run = dev.runs[work.roots_slot];
-  const RootShare share = take_roots<P>(run, share_of(dev, work.roots_left, most_of_share(work, kMost)));
+  const RootShare share = take_roots<P>(run, share_of(dev, waiting, most_of_share(work, kMost)));
   if (!share.count) return false;
   const RunConstants& constants = run.line.constants;  // valid: the run does not end before these roots are done
   const RootList roots = RootList::of(constants);

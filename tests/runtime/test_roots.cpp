@@ -208,6 +208,18 @@ TEST_CASE("while bodies last, nothing stays in hand and shares are single tasks"
   CHECK(work.roots_next < work.roots_end);
 }
 
+TEST_CASE("the more runs wait with roots left, the larger is a share of one") {
+  const std::uint32_t runs = GENERATE(1u, 2u, 6u, 100u);
+  SharedRun shared;
+  auto& [device, wide, run, work] = shared;
+  put_back_tasks<P>(device.dev, work, 0);
+  const std::uint32_t left = work.roots_left;
+  device.dev.control->broadcast.queued[1] = runs * kRootedRun + 20;  // tasks in the queue do not count
+  REQUIRE(take_local<P>(device.dev, work) != kEmptyMailbox);
+  const std::uint32_t wanted = std::min((left * runs >> device.dev.share_shift) + 1, 64u);
+  CHECK(left - work.roots_left == std::min(wanted, left));
+}
+
 TEST_CASE("threads that take shares at once take each root once, round after round") {
   TestDeviceState device;
   RunState& state = device.dev.runs[0];
