@@ -6,6 +6,7 @@
 #include "../runtime/compiled/operands.hpp"
 #include "../runtime/compiled/phases.hpp"
 #include "collectives.cuh"
+#include "warp_block.cuh"
 
 namespace flywheel::detail {
 
@@ -58,6 +59,15 @@ class GpuBlock : public BlockCore<ThreadPlatform, List>, public ComputeThreads {
     if (used_ <= dev().scratch_bytes + borrowed_) return reinterpret_cast<T*>(scratch_ + at);
     this->fail_with(static_cast<std::uint32_t>(Status::scratch_exhausted));
     return nullptr;
+  }
+
+  /// Library use: calls f with the block of a warp task on the first warp. The others go on at once; a sync() of all ends the
+  /// body of each task.
+  template <class F>
+  __device__ void on_one_warp(F&& f) const {
+    if (warp() != 0) return;
+    WarpBlock<List> one(*this->context_, scratch_, warp_scratch_bytes(dev()));
+    f(one);
   }
 
   /// Collective, for bodies that hand nothing over: adds the places of handoffs, kHandoffs * kHandoffBytes bytes, to what

@@ -21,8 +21,10 @@ struct CollectiveCall {
   ExecutorShared& shared = executor_shared();
   RolesShared& roles = roles_shared();
   roles.run = join_compiled<P>(shared.dev, call.run_slot, call.worker);
-  roles.bare = roles.run.bare && !shared.dev.check_ns;  // checked runs have their checks in the roles
-  if (roles.bare) init_bare(roles, false);
+  const bool warps = roles.run.warps != 0;
+  roles.bare = roles.run.bare && !shared.dev.check_ns && !warps;  // checked runs have their checks in the roles
+  if (warps) init_warp_streams(roles, shared.dev);
+  else if (roles.bare) init_bare(roles, false);
   else init_roles(roles, shared.dev, false);
   shared.commands[call.task_slot] = Command::compiled;
   // Release, block scope: pair with compute_loop() and serve_compiled_runs(); cover what init_roles() or init_bare() wrote,
@@ -30,7 +32,7 @@ struct CollectiveCall {
   ptx::mbarrier_arrive(shared.full[call.task_slot]);
   ptx::mbarrier_arrive(roles.begin);
   StreamEnd end{};
-  if (!roles.bare) end = ControlRole(roles, shared.dev)();
+  if (!roles.bare && !warps) end = ControlRole(roles, shared.dev)();
   // Relaxed: pairs with LoadRole::is_over() and look(); the load role only leaves.
   P::block(roles.stop_loading).store(1, Order::relaxed);
   // Acquire, block scope: pairs with the last arrivals in serve_compiled_runs() and compute_loop(). All that the roles did
@@ -40,11 +42,14 @@ struct CollectiveCall {
     return ptx::mbarrier_test(roles.left, call.runs & 1) && ptx::mbarrier_test(shared.done[call.task_slot], call.done_parity);
   };
   BareRunWatch watch;
+  WarpStreamsWatch watch_warps;
   for (std::uint32_t spins = 0; !all_out(); ++spins) {
     if (roles.bare) watch();
+    if (warps) watch_warps();
     P::pause(spins);
   }
-  if (roles.bare) end = roles.bare_end;
+  if (warps) close_tracks(roles, shared.dev);
+  if (roles.bare || warps) end = roles.bare_end;
   leave_compiled<P>(roles.run);
   if (roles.run.is_leader && !end.aborted) end_compiled<P>(roles.run, end.passes);
 }

@@ -221,7 +221,8 @@ __device__ __forceinline__ void compute_loop() {
     if (what == Command::task) {
       run_dynamic<List>(shared.task_slots[slot].record, block);
     } else if (what == Command::compiled) {
-      if (roles_shared().bare) compute_bare<List>(shared.dev, shared.block);
+      if (roles_shared().run.warps) follow_on_warp<List>(shared.dev);
+      else if (roles_shared().bare) compute_bare<List>(shared.dev, shared.block);
       else compute_role<List>(roles_shared(), shared.dev, shared.block);
     } else {
       const PhasesEnd end = run_phases<List>(shared.dev, shared.contexts[slot].run->line, block);

@@ -20,7 +20,7 @@ flywheel::Options options_for(bool on_gpu, std::uint32_t workers) {
 class RuntimeHost final : public Host {
  public:
   RuntimeHost(bool on_gpu, std::uint32_t workers)
-      : rt_(flywheel::start<PointTask, EarlyPointTask>(options_for(on_gpu, workers))) {}
+      : rt_(flywheel::start<PointTask, EarlyPointTask, WarpPointTask>(options_for(on_gpu, workers))) {}
   std::uint32_t workers() const override { return rt_.workers(); }
   std::string device() const override { return rt_.device(); }
   std::unique_ptr<System> make(const std::string& name, const Problem& problem) override {

@@ -107,7 +107,8 @@ std::vector<std::string> systems_of(const Arguments& arguments, bool on_gpu) {
 void describe(CLI::App& app, Arguments& arguments) {
   describe_graphs(app, arguments);
   describe_tasks(app, arguments);
-  app.add_option("--systems", arguments.systems, "dynamic, compiled, unplaced, stamped, and on a GPU peers (default: all)")
+  app.add_option("--systems", arguments.systems,
+                 "dynamic, compiled, unplaced, stamped, warps, and on a GPU peers (default: all)")
       ->delimiter(',');
   app.add_option("--workers", arguments.workers, "Workers of the runtime (default: each SM, or each hardware thread)")
       ->check(CLI::Range(1, 4096));

@@ -14,7 +14,7 @@ using flywheel::Runtime;
 
 namespace {
 
-enum class Execution { dynamic, compiled, unplaced, stamped };
+enum class Execution { dynamic, compiled, unplaced, stamped, warps };
 
 /// What the tasks of one graph work on. The cells are plain or in stamped words.
 struct GraphBuffers {
@@ -78,7 +78,7 @@ class Builder {
       waits_.clear();
       for (const std::uint32_t from : inputs_of(shape, step, point)) waits_.push_back(before_[g][from]);
       row_[g][point] = add(buffers_[g], step, point);
-      if (execution_ == Execution::compiled || execution_ == Execution::stamped)
+      if (execution_ != Execution::dynamic && execution_ != Execution::unplaced)
         graph.place(row_[g][point], worker_of(problem_, g, point, workers_));
     }
   }
@@ -87,7 +87,8 @@ class Builder {
     const flywheel::After waits = flywheel::after(waits_);
     if (execution_ == Execution::stamped)
       return graph.add(EarlyPointTask{of.data, of.words.data(), settings, step, point}, waits);
-    return graph.add(PointTask{of.data, settings, step, point}, waits);
+    const PointTask task{of.data, settings, step, point};
+    return execution_ == Execution::warps ? graph.add(WarpPointTask{task}, waits) : graph.add(task, waits);
   }
 
   const Problem& problem_;

@@ -62,7 +62,7 @@ GraphData data_of(const Problem& problem, std::uint32_t graph) {
           .wrong_point = live_points(shape, step == ~0u ? 0 : step).first};
 }
 
-std::vector<std::string> runtime_names() { return {"dynamic", "compiled", "unplaced", "stamped"}; }
+std::vector<std::string> runtime_names() { return {"dynamic", "compiled", "unplaced", "stamped", "warps"}; }
 
 bool is_peer(const std::string& name) {
   const std::vector<std::string> ours = runtime_names();

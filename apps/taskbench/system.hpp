@@ -1,4 +1,4 @@
-// What is measured: a system runs a problem, over and over. The runtime has four, its peers are others; the turns
+// What is measured: a system runs a problem, over and over. The runtime has five, its peers are others; the turns
 // (turns.hpp) see this interface alone.
 #pragma once
 
@@ -53,7 +53,7 @@ class Host {
 std::unique_ptr<Host> start_host(bool on_gpu, std::uint32_t workers);
 
 /// "dynamic"; "compiled", with each task placed; "unplaced", compiled as the plan sees fit; "stamped", placed early tasks whose
-/// cells travel in stamped words.
+/// cells travel in stamped words; "warps", placed warp tasks.
 std::vector<std::string> runtime_names();
 /// "levels", a CUDA graph with a kernel a level; "levels_pdl", the same with programmatic dependent launch; "nodes", a node a
 /// task; "cooperative", one kernel that meets after each level; "counter", one kernel whose blocks draw tasks from a counter;

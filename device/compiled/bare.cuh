@@ -56,15 +56,18 @@ class CounterPoll {
     goal_ = (run.passes + pass + 1) * wait.arrivals;
   }
 
-  /// All lanes: waits until all predecessors are done, within the time limit of phases, as wait_before() does. `busy()`: this
-  /// worker's task before still runs.
+  /// All lanes: issues the first polls. What follows them up to the wait does not wait for them.
+  __device__ void begin() { look(); }
+  /// All lanes, after begin(): waits until all predecessors are done, within the time limit of phases, as wait_before() does.
+  /// `busy()`: this worker's task before still runs.
   template <class Busy>
   __device__ Before operator()(Busy&& busy) {
     WaitNotesOf<P> notes;     // not a member: its address is passed on, and the rest stays in registers
     bool busy_before = true;  // until the task before has ended; in all lanes
-    for (std::uint32_t spins = 0; !__all_sync(kAll, there_ || look()); ++spins) {
+    for (std::uint32_t spins = 0; !__all_sync(kAll, is_there()); ++spins) {
       if (spins % 256 == 255 && !goes_on(notes)) return Before::aborted;
       if (busy_before) busy_before = rest(busy);
+      look();
     }
     P::acquire_fence();  // acquire: pairs with the release in signal_done(); look() has seen the count
     return __any_sync(kAll, (saw_ & ~kArrivals) != 0) ? Before::failed : Before::done;
@@ -80,10 +83,10 @@ class CounterPoll {
   }
 
   /// Relaxed: pairs with signal_done(); the fence behind the loop acquires.
-  __device__ bool look() {
-    saw_ = P::device(*counter_).load(Order::relaxed);
-    return there_ = (saw_ & kArrivals) >= goal_;
+  __device__ void look() {
+    if (!there_) saw_ = P::device(*counter_).load(Order::relaxed);
   }
+  __device__ bool is_there() { return there_ = there_ || (saw_ & kArrivals) >= goal_; }
 
   /// The first lane that still waits speaks for all: a report names its counter.
   __device__ bool goes_on(WaitNotesOf<P>& notes) {
@@ -170,7 +173,9 @@ class BareFollower {
     const std::uint32_t flags = slot.instruction.flags;
     const std::uint32_t what = (flags & kOnlyWaits ? 0 : kBareRun) | (flags & kSink ? kBareSink : 0);
     const std::uint64_t began = writer_.now();
-    const Before before = CounterPoll(run_, slot.instruction, pass)([&] { return is_busy(); });
+    CounterPoll poll(run_, slot.instruction, pass);
+    poll.begin();
+    const Before before = poll([&] { return is_busy(); });
     if (before == Before::aborted) return false;
     const std::uint64_t end = writer_.now();
     const std::uint32_t number = static_cast<std::uint32_t>(number_);

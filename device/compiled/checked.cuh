@@ -180,11 +180,11 @@ class CheckedBlock : public GpuBlock<List> {
   __device__ std::uint32_t& holding() const { return roles_shared().notes.holding[this->warp()]; }
 };
 
-/// WarpBlock for the store parts of checked runs.
+/// StoreBlock for the store parts of checked runs.
 template <class List>
-class CheckedWarpBlock : public WarpBlock<List> {
+class CheckedStoreBlock : public StoreBlock<List> {
  public:
-  using WarpBlock<List>::WarpBlock;
+  using StoreBlock<List>::StoreBlock;
 
   __device__ void sent() const {
     __syncwarp();  // the leader signals after all lanes have put their words
@@ -196,11 +196,11 @@ class CheckedWarpBlock : public WarpBlock<List> {
   }
   template <class T>
   __device__ const T* consumer_wait() {
-    if (this->consumer_.holds()) note(), WarpBlock<List>::consumer_release();
-    return WarpBlock<List>::template consumer_wait<T>();
+    if (this->consumer_.holds()) note(), StoreBlock<List>::consumer_release();
+    return StoreBlock<List>::template consumer_wait<T>();
   }
   __device__ void consumer_release() {
-    if (this->consumer_.holds()) WarpBlock<List>::consumer_release();
+    if (this->consumer_.holds()) StoreBlock<List>::consumer_release();
     else note();
   }
 
@@ -214,7 +214,7 @@ struct CheckedParts {
   using List = Tasks;
   using Operands = CheckedOperands;
   using Block = CheckedBlock<Tasks>;
-  using StoreBlock = CheckedWarpBlock<Tasks>;
+  using StoreBlock = CheckedStoreBlock<Tasks>;
 
   /// All threads of a compute warp, when the compute part has ended.
   __device__ static void end_compute(RolesShared& roles, RoleSlot& slot) {

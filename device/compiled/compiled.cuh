@@ -7,6 +7,7 @@
 #include "control.cuh"
 #include "load.cuh"
 #include "parts.cuh"
+#include "warps.cuh"
 
 namespace flywheel::detail {
 
@@ -150,8 +151,8 @@ template <class List>
     // control_compiled_run() and GpuExecutor::dismiss(); covers what init_roles() wrote, `run` and `kernel_ends`.
     for (std::uint32_t spins = 0; !ptx::mbarrier_test(roles.begin, runs & 1); ++spins) ThreadPlatform::pause(spins);
     if (roles.kernel_ends) return;
-    if (roles.bare) {
-      if (threadIdx.x / 32 == kLoadWarp) BareFollower(roles, dev)();
+    if (roles.bare || roles.run.warps) {
+      if (threadIdx.x / 32 == kLoadWarp && roles.bare) BareFollower(roles, dev)();
     } else if (threadIdx.x / 32 == kLoadWarp) LoadRole<List>(roles, dev)();
     else if (dev.check_ns) checked_store_role<List>(roles, dev);
     else store_role<PlainParts<List>>(roles, dev);

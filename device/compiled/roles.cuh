@@ -85,6 +85,7 @@ struct RolesShared {
   WarpHandoffs handoffs[kComputeWarps];
   TraceWriter<ThreadPlatform> writer;  // of the first compute thread
   std::uint64_t body_began;            // in ticks; by the first compute thread, in traced runs
+  std::uint32_t track_lock;            // of `writer`, where compute warps share it, see warps.cuh; atomic
   RoleSlot slots[kRoleSlots];
   CompiledRun run;
   std::uint64_t ready[kRoleSlots];         // control -> compute, store: the command is there
@@ -149,6 +150,9 @@ class RingCursor {
   std::uint32_t parity_ = 0;
 };
 
+/// The same of a compute warp that follows a stream of its own; defined in warps.cuh.
+__device__ std::uint64_t waiting_warp_part(std::uint32_t warp);
+
 /// The caller's role and instruction as a packed WaitPart, for wait reports. The load role reports the instruction of compute
 /// warp 0, for it waits for the compute warps to return pages.
 __device__ inline std::uint64_t waiting_part() {
@@ -156,6 +160,7 @@ __device__ inline std::uint64_t waiting_part() {
   const std::uint32_t warp = threadIdx.x / 32;
   TraceRole role = warp == kLoadWarp ? TraceRole::load : warp == kStoreWarp ? TraceRole::store : TraceRole::control;
   std::uint32_t number = roles.places[0].number;
+  if (roles.run.warps) return waiting_warp_part(warp);
   if (roles.bare) role = TraceRole::control;  // which the load warp plays there
   if (role == TraceRole::store) number = roles.storing;
   if (role == TraceRole::control) number = roles.stepping;

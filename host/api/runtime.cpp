@@ -73,7 +73,7 @@ Executable Runtime::load(const Graph& graph, const Compiled* how) {
 }
 
 std::string Runtime::describe(const Graph& graph, const Compiled& how) const {
-  return describe_schedule(make_schedule(graph, workers(), how), graph);
+  return describe_schedule(make_schedule(graph, workers(), how, core()->engine->warps()), graph);
 }
 
 std::shared_ptr<RunRecord> Runtime::make_record(const Executable& executable) const {

@@ -74,11 +74,12 @@ struct Options {
   /// What measurements and tests change; programs leave the defaults. start() throws CapacityError for a window of 0, and for
   /// a pace that is neither 0 nor at least 0.01.
   struct Tuning {
-    bool keep_successor = true;                // false: no worker keeps a task that it made ready (measures hops)
-    bool bulk_copies = true;                   // false: fetches operands as on GPUs before Hopper
-    bool bare_runs = true;                     // false: compiled runs always have all warp roles, see device/compiled/bare.cuh
-    std::uint32_t operand_window = 78u << 10;  // bytes of operands that are being fetched to an SM at once
-    std::chrono::microseconds yield_gap{100};  // from the end of a kernel that yields to its next launch
+    bool keep_successor = true;  // false: no worker keeps a task that it made ready (measures hops)
+    bool bulk_copies = true;     // false: fetches operands as on GPUs before Hopper
+    // false: compiled runs always have all warp roles, see device/compiled/bare.cuh, and warp tasks do not run side by side.
+    bool bare_runs = true;
+    std::uint32_t operand_window = 78u << 10;       // bytes of operands that are being fetched to an SM at once
+    std::chrono::microseconds yield_gap{100};       // from the end of a kernel that yields to its next launch
     std::chrono::milliseconds yield_patience{110};  // for which workers wait for each other to yield; then all go on
     bool cpu_yields = false;                        // CPU workers, too, yield every Options::yield_every
     double operand_pace = 1;  // a worker's fetch rate over its share of the rated memory speed; 0: no limit

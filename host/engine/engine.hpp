@@ -26,8 +26,9 @@ class Engine {
   virtual std::string name() const = 0;
   virtual bool is_gpu() const = 0;
   virtual std::uint32_t workers() const = 0;
-  virtual bool drains() const = 0;                  // the kernel ends when its work is done (Mode::drain)
-  virtual std::uint32_t operand_pages() const = 0;  // pages of a worker, see runtime/compiled/operands.hpp
+  virtual bool drains() const = 0;                   // the kernel ends when its work is done (Mode::drain)
+  virtual std::uint32_t operand_pages() const = 0;   // pages of a worker, see runtime/compiled/operands.hpp
+  virtual std::uint32_t warps() const { return 0; }  // of a worker, that can run warp tasks side by side in compiled runs
   /// Bytes of scratch of a worker, a multiple of 16. May be less than Options::scratch_bytes if that was left at its
   /// default.
   virtual std::uint32_t scratch_bytes(const Options& options) const { return (options.scratch_bytes + 15) / 16 * 16; }

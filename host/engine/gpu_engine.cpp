@@ -80,7 +80,8 @@ GpuEngine::GpuEngine(const KernelEntry& entry, const Options& options, const Gpu
     : entry_(entry),
       device_(options.device),
       facts_(facts),
-      drains_(choose_drain(options, facts)) {
+      drains_(choose_drain(options, facts)),
+      warps_(options.tuning.bare_runs ? kWorkerWarps : 0) {
   const DeviceGuard guard(device_);
   if (!drains_) warn_of_lazy_loading();
   fit_ = fit_kernel(entry, options, facts);

@@ -21,6 +21,7 @@ class GpuEngine final : public Engine {
   std::uint32_t workers() const override { return fit_.workers; }
   bool drains() const override { return drains_; }
   std::uint32_t operand_pages() const override { return fit_.operand_pages; }
+  std::uint32_t warps() const override { return warps_; }
   std::uint32_t scratch_bytes(const Options&) const override { return fit_.scratch_bytes; }
   double bytes_of_tick() const override { return facts_.bytes_of_tick; }
   void* allocate_device(std::size_t bytes) override;
@@ -47,6 +48,7 @@ class GpuEngine final : public Engine {
   GpuFacts facts_;
   GpuFit fit_{};
   bool drains_;
+  std::uint32_t warps_;  // see warps()
   CudaStream kernel_stream_ = nullptr;
   CudaStream copy_stream_ = nullptr;
   void* staging_ = nullptr;  // pinned, like zeros_

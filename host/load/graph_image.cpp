@@ -53,9 +53,10 @@ std::uint16_t type_index(std::type_index type, const KernelEntry& entry) {
   throw GraphError("task type " + type_name(type) + " is not one of the runtime's: add it to flywheel::start<...>()");
 }
 
-GraphImage compile_image(const Graph& graph, const KernelEntry& entry, std::uint32_t workers, const Compiled& how) {
+GraphImage compile_image(const Graph& graph, const KernelEntry& entry, std::uint32_t workers, const Compiled& how,
+                         std::uint32_t warps) {
   check_operands(graph);
-  return image_of_plan(make_schedule(graph, workers, how), graph, entry);
+  return image_of_plan(make_schedule(graph, workers, how, warps), graph, entry);
 }
 
 GraphImage image_of_plan(const SchedulePlan& plan, const Graph& graph, const KernelEntry& entry) {

@@ -48,9 +48,10 @@ std::uint16_t type_index(std::type_index type, const KernelEntry& entry);
 /// GraphError for a cycle, an unknown task type, an empty graph, and for gangs or placed tasks, which need a compiled
 /// graph.
 GraphImage make_image(const Graph& graph, const KernelEntry& entry, GraphLinks links = {});
-/// The image of a compiled graph for `workers` workers. Throws GraphError like make_schedule(), and what
-/// check_operands() throws.
-GraphImage compile_image(const Graph& graph, const KernelEntry& entry, std::uint32_t workers, const Compiled& how);
+/// The image of a compiled graph for `workers` workers, each with `warps` that can run tasks of their own. Throws GraphError
+/// like make_schedule(), and what check_operands() throws.
+GraphImage compile_image(const Graph& graph, const KernelEntry& entry, std::uint32_t workers, const Compiled& how,
+                         std::uint32_t warps = 0);
 /// The last step of compile_image(): the image of a plan. It proves the plan with validate_schedule() first, which
 /// throws GraphError.
 GraphImage image_of_plan(const SchedulePlan& plan, const Graph& graph, const KernelEntry& entry);

@@ -101,7 +101,8 @@ std::shared_ptr<LoadedGraph> Loader::load(const Graph& graph, const Compiled* ho
                                           Shortage& shortage) {
   shortage = {};
   check_buffers(graph);
-  GraphImage image = how ? compile_image(graph, entry_, dev_.workers, *how) : make_image(graph, entry_, take_links());
+  GraphImage image =
+      how ? compile_image(graph, entry_, dev_.workers, *how, engine_.warps()) : make_image(graph, entry_, take_links());
   check_sizes(graph, image);
   std::shared_ptr<LoadedGraph> loaded = new_graph(graph, image, std::move(core));
   std::shared_lock stays(moving_);
@@ -229,6 +230,7 @@ void Loader::place_schedule(LoadedGraph& loaded, const GraphImage& image) {
   schedule.sinks = from.sinks;
   schedule.leader = from.leader;
   schedule.bare = from.bare && bare_runs_;
+  schedule.warps = from.warps;
   std::vector<WorkerStream> streams;
   for (const ScheduleImage::Stream& s : from.streams)
     streams.push_back({reinterpret_cast<const Instruction*>(base + parts.instructions) + s.first,

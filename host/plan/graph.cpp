@@ -49,6 +49,7 @@ void Graph::swap(Graph& other) noexcept {
   std::swap(stages_, other.stages_);
   std::swap(stage_, other.stage_);
   std::swap(has_parts_, other.has_parts_);
+  std::swap(has_block_tasks_, other.has_block_tasks_);
   std::swap(params_, other.params_);
   std::swap(results_, other.results_);
   std::swap(phase_, other.phase_);

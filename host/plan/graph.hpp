@@ -147,6 +147,7 @@ class Graph {
   template <class Task>
   void add_grid(const Task& task) {
     static_assert(detail::check_task_type<Task>());
+    static_assert(!detail::is_warp_task<Task>(), "a grid task runs on all warps of each worker: leave out `Grain`");
     const std::uint32_t phase_before = phase_;
     const bool phased_before = phased_;
     try {
@@ -187,6 +188,8 @@ class Graph {
   const std::vector<std::string>& stages() const { return stages_; }
   /// Whether some task has more than a portable body: parts, operands, or an early begin.
   bool has_parts() const { return has_parts_; }
+  /// Whether all tasks are warp tasks.
+  bool all_warp_tasks() const { return !has_block_tasks_; }
   std::uint64_t id() const { return id_; }
 
  private:
@@ -227,6 +230,7 @@ class Graph {
       return index;
     };
     using Is = detail::Asks<const Task>;
+    if constexpr (!detail::is_warp_task<Task>()) has_block_tasks_ = true;
     has_parts_ |= Is::compute || Is::operand_bytes || Is::dependent_pages || Is::early;
     if constexpr (Is::buffers || Is::cost_ns || Is::operand_bytes || Is::dependent_pages || Is::early) {
       const detail::TaskStore::Mark mark = tasks_.mark();
@@ -272,6 +276,7 @@ class Graph {
   std::uint32_t phase_ = 0;
   bool phased_ = false;
   bool has_parts_ = false;
+  bool has_block_tasks_ = false;
   std::uint64_t id_;
 };
 

@@ -2,6 +2,10 @@
 // of falling upward rank, each on the worker where it ends first. Tasks are only appended to a worker's order, and the
 // tasks of a gang one after the other. So one list of all tasks and gangs agrees with every edge and with every
 // worker's order, and execution cannot get stuck.
+//
+// Rank is a poor guide where workers are short and few tasks are on a long path, as in a tree whose trunk goes on: all of the
+// trunk is placed before the first branch. So tasks are also placed in the order in which they could begin, and the plan with
+// the clearly shorter makespan is taken.
 #include "schedule.hpp"
 
 #include <algorithm>
@@ -26,7 +30,8 @@ Lists predecessors_of(const Graph& graph) {
 
 namespace {
 
-constexpr double kUnknownCostNs = 1000;
+constexpr double kUnknownCostNs = 2000;
+constexpr double kClearlyLess = 0.98;  // a plan's makespan, as a share of another's
 constexpr std::uint32_t kNoTask = 0xffffffffu;
 
 void check_gang(const Graph& graph, std::uint32_t workers, const std::vector<std::uint32_t>& gang) {
@@ -99,18 +104,19 @@ class Placer {
  public:
   Placer(SchedulePlan& plan, std::uint32_t workers, double hop_ns)
       : plan_(plan),
-        free_ns_(workers),
-        busy_ns_(workers),
-        taken_(workers),
+        workers_(workers),
+        free_ns_(workers * std::max(plan.warps, 1u)),
+        busy_ns_(free_ns_.size()),
+        taken_(free_ns_.size()),
         hop_ns_(hop_ns) {
-    plan_.order.resize(workers);
+    plan_.order.resize(free_ns_.size());
   }
 
   /// From here on, append() uses no worker twice until the next call.
   void begin_gang() { std::fill(taken_.begin(), taken_.end(), false); }
   void append(std::uint32_t task, Indices before, double cost_ns, std::uint32_t wanted) {
     const Arrival arrival = arrival_of(before);
-    const std::uint32_t worker = wanted == kAnyWorker ? best_worker(arrival) : wanted;
+    const std::uint32_t worker = wanted == kAnyWorker ? best_worker(arrival, 0, 1) : best_worker(arrival, wanted, workers_);
     TaskPlan& placed = plan_.tasks[task];
     placed.worker = worker;
     placed.place = static_cast<std::uint32_t>(plan_.order[worker].size());
@@ -140,11 +146,12 @@ class Placer {
     return {home, std::max(latest, second + hop_ns_), latest + hop_ns_};
   }
   double begin_on(std::uint32_t worker, const Arrival& arrival) const { return std::max(free_ns_[worker], arrival.on(worker)); }
-  /// The free worker on which the task begins first. A task takes equally long on all workers, so it also ends first
-  /// there.
-  std::uint32_t best_worker(const Arrival& arrival) const {
-    auto best = static_cast<std::uint32_t>(std::find(taken_.begin(), taken_.end(), false) - taken_.begin());
-    for (std::uint32_t worker = best + 1; worker < free_ns_.size(); ++worker) {
+  /// Of the free ones among workers `first`, `first` + `stride`, ... that on which the task begins first. A task takes equally
+  /// long on all workers, so it also ends first there. The caller has seen to it that one is free.
+  std::uint32_t best_worker(const Arrival& arrival, std::uint32_t first, std::uint32_t stride) const {
+    std::uint32_t best = first;
+    while (taken_[best]) best += stride;
+    for (std::uint32_t worker = best + stride; worker < free_ns_.size(); worker += stride) {
       if (taken_[worker]) continue;
       const double begin = begin_on(worker, arrival), best_begin = begin_on(best, arrival);
       if (begin < best_begin || (begin == best_begin && busy_ns_[worker] < busy_ns_[best])) best = worker;
@@ -153,6 +160,7 @@ class Placer {
   }
 
   SchedulePlan& plan_;
+  const std::uint32_t workers_;
   std::vector<double> free_ns_;  // of each worker: the end of its last task so far
   std::vector<double> busy_ns_;
   std::vector<bool> taken_;  // of each worker: used by the gang that is being appended
@@ -170,6 +178,17 @@ void place_all(Placer& placer, const Graph& graph, Indices order, const Lists& b
   }
 }
 
+/// The most tasks that are as far from the begin of the graph as one another. In `order` each task comes after its
+/// predecessors.
+std::uint32_t widest_level(Indices order, const Lists& before) {
+  std::vector<std::uint32_t> level(before.size()), width(before.size());
+  for (const std::uint32_t task : order) {
+    for (const std::uint32_t other : before[task]) level[task] = std::max(level[task], level[other] + 1);
+    ++width[level[task]];
+  }
+  return std::ranges::max(width);
+}
+
 void count_sinks(SchedulePlan& plan, const Lists& after) {
   double latest = 0;
   for (std::uint32_t task = 0; task < after.size(); ++task) {
@@ -184,17 +203,29 @@ void count_sinks(SchedulePlan& plan, const Lists& after) {
 
 }  // namespace
 
-SchedulePlan make_schedule(const Graph& graph, std::uint32_t workers, const Compiled& how) {
+SchedulePlan make_schedule(const Graph& graph, std::uint32_t workers, const Compiled& how, std::uint32_t most_warps) {
   check_input(graph, workers, how);
   const std::vector<double> costs = costs_of(graph, how);
   const Lists before = predecessors_of(graph), after = turned(before, graph.size());
-  const std::vector<std::uint32_t> order = placing_order(graph, before, after, costs, how.hop_ns);
-  SchedulePlan plan;
-  plan.tasks.resize(graph.size());
-  plan.edges = before.items.size();
-  plan.critical_ns = std::ranges::max(path_lengths(order, after, costs, 0));
-  Placer placer(plan, workers, how.hop_ns);
-  place_all(placer, graph, order, before, costs);
+  std::vector<std::uint32_t> order = placing_order(graph, before, after, costs, how.hop_ns);
+  SchedulePlan empty;
+  empty.tasks.resize(graph.size());
+  empty.edges = before.items.size();
+  empty.critical_ns = std::ranges::max(path_lengths(order, after, costs, 0));
+  if (graph.all_warp_tasks() && graph.gangs().empty())
+    empty.warps = std::min((widest_level(order, before) + workers - 1) / workers, most_warps);
+  const auto placed = [&](Indices in_order) {
+    SchedulePlan plan = empty;
+    Placer placer(plan, workers, how.hop_ns);
+    place_all(placer, graph, in_order, before, costs);
+    return plan;
+  };
+  SchedulePlan plan = placed(order);
+  if (graph.gangs().empty()) {
+    std::vector<std::uint32_t> by_begins = order_of_begins(order, before, after, costs, how.hop_ns);
+    if (SchedulePlan other = placed(by_begins); other.makespan_ns < kClearlyLess * plan.makespan_ns)
+      plan = std::move(other), order = std::move(by_begins);
+  }
   count_sinks(plan, after);
   plan_waits(plan, after, order);
   return plan;

@@ -11,7 +11,8 @@
 
 namespace flywheel::detail {
 
-/// Where and when a task runs.
+/// Where and when a task runs. Where warps of a worker run tasks of their own (SchedulePlan::warps), each of them counts as a
+/// worker here: `warp * workers + worker`.
 struct TaskPlan {
   std::uint32_t worker;
   std::uint32_t place;                // in the worker's order
@@ -26,6 +27,7 @@ struct SchedulePlan {
   std::vector<TaskPlan> tasks;                    // by graph-local index
   std::vector<std::vector<std::uint32_t>> order;  // of each worker: graph-local indices
   std::vector<std::uint32_t> arrivals;            // of each counter: the number of arrivals in one pass
+  std::uint32_t warps = 0;  // not 0: all are warp tasks, and so many warps of each worker have an order of their own
   std::uint32_t sinks = 0;
   std::uint32_t leader = 0;  // the worker of the sink that ends last
   std::uint64_t edges = 0;   // in the graph, without duplicates
@@ -39,7 +41,10 @@ struct SchedulePlan {
 ///
 /// A failure propagates along all that the plan orders: no successor of a failed task runs, and later tasks on the same
 /// worker may be skipped too.
-SchedulePlan make_schedule(const Graph& graph, std::uint32_t workers, const Compiled& how);
+///
+/// `most_warps`: the warps of a worker that can run tasks of their own; 0: none can. A graph of warp tasks alone, without
+/// gangs, uses as many of them as its widest level needs.
+SchedulePlan make_schedule(const Graph& graph, std::uint32_t workers, const Compiled& how, std::uint32_t most_warps = 0);
 
 /// Proves that the plan is right, from the plan and the graph alone: every task is in exactly one order; waits and
 /// orders imply every edge; every counter gets exactly its arrivals; and no worker gets stuck, whatever the timing.

@@ -42,6 +42,7 @@ ScheduleImage make_schedule_image(const SchedulePlan& plan, const Graph& graph, 
   ScheduleImage image;
   image.counters = static_cast<std::uint32_t>(plan.arrivals.size());
   image.leader = plan.leader;
+  image.warps = plan.warps;
   image.bare = !graph.has_parts();
   std::vector<bool> is_sink(graph.size(), true);
   for (const GraphNode& node : graph.nodes())

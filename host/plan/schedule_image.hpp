@@ -22,7 +22,8 @@ struct ScheduleImage {
   std::uint32_t counters = 0;
   std::uint32_t sinks = 0;
   std::uint32_t leader = 0;
-  bool bare = false;  // no task has parts or operands, and none is early
+  std::uint32_t warps = 0;  // as SchedulePlan::warps
+  bool bare = false;        // no task has parts or operands, and none is early
 };
 
 /// Makes the streams. `records` are the graph's tasks, by graph-local index.

@@ -50,6 +50,11 @@ std::vector<double> path_lengths(Indices order, const Lists& after, const std::v
 std::vector<std::uint32_t> placing_order(const Graph& graph, const Lists& before, const Lists& after,
                                          const std::vector<double>& costs, double hop_ns);
 
+/// All tasks by when they could begin if each had a worker to itself, those with the longest path to the end first among
+/// equals. In `order` each task comes before its successors, and so it does here, since no task takes no time.
+std::vector<std::uint32_t> order_of_begins(Indices order, const Lists& before, const Lists& after,
+                                           const std::vector<double>& costs, double hop_ns);
+
 /// Gives each task its counter and its waits. `order` lists all tasks and agrees with all edges and with the order of
 /// every worker.
 void plan_waits(SchedulePlan& plan, const Lists& after, Indices order);

@@ -112,6 +112,18 @@ std::vector<double> path_lengths(Indices order, const Lists& after, const std::v
   return lengths;
 }
 
+std::vector<std::uint32_t> order_of_begins(Indices order, const Lists& before, const Lists& after,
+                                           const std::vector<double>& costs, double hop_ns) {
+  const std::vector<double> ranks = path_lengths(order, after, costs, hop_ns);
+  std::vector<double> begins(costs.size());
+  for (const std::uint32_t task : order)
+    for (const std::uint32_t other : before[task]) begins[task] = std::max(begins[task], begins[other] + costs[other] + hop_ns);
+  std::vector<std::uint32_t> sorted(order.begin(), order.end());
+  std::ranges::stable_sort(
+      sorted, [&](auto a, auto b) { return begins[a] != begins[b] ? begins[a] < begins[b] : ranks[a] > ranks[b]; });
+  return sorted;
+}
+
 std::vector<std::uint32_t> placing_order(const Graph& graph, const Lists& before, const Lists& after,
                                          const std::vector<double>& costs, double hop_ns) {
   std::vector<std::uint32_t> order = topological_order(before, after);

@@ -30,6 +30,7 @@ struct CompiledRun {
   std::uint32_t slot;           // the run's
   std::uint32_t worker;
   std::uint32_t traced;  // not 0: the run writes a trace
+  std::uint32_t warps;   // not 0: so many warps of the worker follow a stream of their own, `stream` is the first
   bool is_leader;        // this worker tells the host of the end
   bool bare;             // no task has parts, operands or an early begin
 };
@@ -64,7 +65,8 @@ FLYWHEEL_TASK CompiledRun join_compiled(const DeviceState& dev, std::uint16_t sl
           slot,
           worker,
           constants.flags & kTraced,
-          schedule.leader == worker,
+          schedule.warps,
+          schedule.leader % dev.workers == worker,
           schedule.bare != 0};
 }
 

@@ -31,9 +31,17 @@ class CpuBlock : public BlockCore<P, List>, public OneThread {
   FLYWHEEL_TASK T* scratch(int n) {
     const std::size_t at = (used_ + 15) & ~std::size_t{15};
     used_ = at + sizeof(T) * static_cast<std::size_t>(n);
-    if (used_ <= this->context_->dev->scratch_bytes) return reinterpret_cast<T*>(scratch_ + at);
+    if (used_ <= this->context_->dev->scratch_bytes / share_ / 16 * 16) return reinterpret_cast<T*>(scratch_ + at);
     this->fail_with(static_cast<std::uint32_t>(Status::scratch_exhausted));
     return nullptr;
+  }
+
+  /// Library use: calls f with the block of a warp task, which has the scratch memory that a warp has on a GPU.
+  template <class F>
+  FLYWHEEL_TASK void on_one_warp(F&& f) {
+    share_ = kWorkerWarps;
+    f(*this);
+    share_ = 1;
   }
 
   /// Grid tasks: waits until all workers have called it. False if the run ends here: return from the body.
@@ -86,7 +94,8 @@ class CpuBlock : public BlockCore<P, List>, public OneThread {
   PhaseClock clock_{};
   unsigned char* scratch_;
   std::size_t used_ = 0;
-  bool saw_end_ = false;  // grid_sync() has returned false
+  std::uint32_t share_ = 1;  // of scratch memory: the whole, or of a warp task one of so many parts
+  bool saw_end_ = false;     // grid_sync() has returned false
 };
 
 }  // namespace flywheel::detail

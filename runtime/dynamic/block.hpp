@@ -67,7 +67,8 @@ class BlockCore {
     static_assert(std::is_trivially_copyable_v<T>, "a run parameter must be trivially copyable");
     T value;
     const unsigned char* params = context_->params ? context_->params : context_->run->params;
-    memcpy(&value, params + p.offset, sizeof(T));
+    constexpr std::size_t kAligned = alignof(T) < 16 ? alignof(T) : 16;  // by Graph::param(), in memory that is aligned to 16
+    memcpy(&value, __builtin_assume_aligned(params + p.offset, kAligned), sizeof(T));
     return value;
   }
 

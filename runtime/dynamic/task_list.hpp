@@ -13,7 +13,7 @@ namespace flywheel::detail {
 
 /// Calls the portable body, operator(), which returns nothing or a small plain value: the task's result.
 template <class Task, class Block>
-FLYWHEEL_TASK void run_body(const TaskRecord& record, Block& block) {
+FLYWHEEL_TASK void call_body(const TaskRecord& record, Block& block) {
   const Task& task = *reinterpret_cast<const Task*>(record.args);
   using Result = decltype(task(block));
   if constexpr (std::is_void_v<Result>) {
@@ -22,6 +22,13 @@ FLYWHEEL_TASK void run_body(const TaskRecord& record, Block& block) {
     const Result result = task(block);
     if (block.rank() == 0) block.write_result(result);
   }
+}
+
+/// Runs the body on the calling block; of a warp task on a block of its own, that is one warp.
+template <class Task, class Block>
+FLYWHEEL_TASK void run_body(const TaskRecord& record, Block& block) {
+  if constexpr (is_warp_task<Task>()) block.on_one_warp([&](auto& warp) { detail::call_body<Task>(record, warp); });
+  else call_body<Task>(record, block);
 }
 
 /// A task type with constant operands, which it takes from its worker's operand stream.
@@ -129,6 +136,19 @@ struct TaskList {
     };
     (void)((at++ == type && run_one(std::type_identity<Tasks>{})) || ...);
   }
+
+  /// The same where each task is a warp task, and the block is a warp.
+  template <class Block>
+  FLYWHEEL_TASK static void run_on_warp(const TaskRecord& record, Block& block) {
+    std::uint32_t at = 0;
+    const std::uint32_t type = record.header.type;
+    const auto run_one = [&]<class Task>(std::type_identity<Task>) {
+      if constexpr (is_warp_task<Task>()) call_body<Task>(record, block);
+      return true;
+    };
+    (void)((at++ == type && run_one(std::type_identity<Tasks>{})) || ...);
+  }
+  static constexpr bool kHasWarpTasks = (is_warp_task<Tasks>() || ...);
 
   // Compiled runs: the parts of a task, see operands.hpp.
   template <class Block, class Operands>

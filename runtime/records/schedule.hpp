@@ -63,16 +63,19 @@ struct WorkerStream {
 /// arrivals. A pass begins when all sinks of the previous pass have arrived at the gate, so an arrival of a later pass cannot
 /// replace a missing one of this pass. The host admits one collective run at a time, so two runs of a schedule never overlap.
 struct Schedule {
-  WorkerStream* streams;    // one a worker
+  WorkerStream* streams;    // one a worker; or so many one after the other for each of its warps, see `warps`
   std::uint64_t* counters;  // each on a cache line of its own: {failed arrivals:16 | arrivals:48}, then the sent word
   std::uint64_t passes;     // passes of earlier runs; written by the leader when a run ends or is suspended
   std::uint64_t runs;       // runs that have ended, and suspensions; likewise
   std::uint64_t left;       // departures of workers from all runs so far, see leave_compiled()
   std::uint32_t counter_count;
   std::uint32_t sinks;   // arrivals at the gate in a pass
-  std::uint32_t leader;  // the worker that notifies the host; it has a sink
+  std::uint32_t leader;  // the stream whose worker notifies the host; it has a sink
   std::uint32_t
       bare;  // 1: no task has parts or operands, and none is early; a GPU runs it as a bare run, device/compiled/bare.cuh
+  // Not 0: all are warp tasks, and so many warps of each worker follow a stream of their own, device/compiled/warps.cuh. Stream
+  // `warp * workers + worker` is that of a worker's warp.
+  std::uint32_t warps;
 };
 
 inline constexpr std::uint32_t kCounterStride = 16;  // words from one counter to the next

@@ -22,6 +22,7 @@ enum class Priority : std::uint8_t { high = 0, normal = 1, low = 2, inherit = 3 
 
 namespace detail {
 inline constexpr std::uint32_t kPriorities = 3;
+inline constexpr std::uint32_t kWorkerWarps = 8;  // of a worker on a GPU, which run the bodies of tasks
 
 enum TaskFlags : std::uint8_t {
   kTaskSpawned = 1,  // the record belongs to the spawn pool and returns there

@@ -10,6 +10,16 @@
 
 #include "any_block.hpp"
 
+namespace flywheel {
+
+/// A task type with `using Grain = flywheel::Warp;` is a warp task: on a GPU its block is one warp, with 32 threads for size()
+/// and an eighth of a worker's scratch memory. The warps of a worker run such tasks side by side in compiled graphs that have
+/// no others; elsewhere one of them runs, and the worker's other warps wait. For bodies of a microsecond or so with little to
+/// share out: a warp begins and ends a task without waiting for others.
+struct Warp {};
+
+}  // namespace flywheel
+
 namespace flywheel::detail {
 
 /// Stands for a GPU block, for parts that only GPUs have.
@@ -50,7 +60,15 @@ struct Asks {
   static constexpr bool buffers = requires(Task & task, AnyNote& note) { task.buffers(note); };
   static constexpr bool cost_ns = requires(Task & task) { task.cost_ns(); };
   static constexpr bool early = requires { Task::kEarly; };
+  static constexpr bool grain = requires { typename Task::Grain; };
 };
+
+/// Whether the task is a warp task, see flywheel::Warp.
+template <class Task>
+constexpr bool is_warp_task() {
+  if constexpr (Asks<const Task>::grain) return std::is_same_v<typename Task::Grain, Warp>;
+  else return false;
+}
 
 struct NamedCompute {
   int compute;
@@ -105,6 +123,15 @@ constexpr void check_parts() {
                 "store() ends what compute() began, and is not called without: add a compute part or change the name");
 }
 
+/// A warp task has a portable body alone: parts are for all warps of a worker, and an early task waits inside its body.
+template <class Task>
+constexpr void check_grain() {
+  using Is = Asks<const Task>;
+  static_assert(!Is::grain || is_warp_task<Task>(), "the Grain of a task type is flywheel::Warp, or is left out");
+  static_assert(!is_warp_task<Task>() || !(Is::compute || Is::operand_bytes || Is::dependent_pages || Is::early),
+                "a warp task has no compute part, no operands and no early begin: leave out `Grain`, or those");
+}
+
 /// Fails to compile, with a message, unless the runtime can use `Task` as a task type.
 template <class Task>
 constexpr bool check_task_type() {
@@ -116,6 +143,7 @@ constexpr bool check_task_type() {
                 "a task type needs `template <class Block> FLYWHEEL_TASK auto operator()(Block& block) const`");
   check_operand_members<Task>();
   check_parts<Task>();
+  check_grain<Task>();
   using Is = Asks<const Task>;
   using Meant = Asks<Task>;
   static_assert(Is::buffers || !Meant::buffers, "buffers() of a task type must be const: load() would check none of them");

@@ -52,7 +52,7 @@ void check_times(const SchedulePlan& plan, const Graph& graph, double hop_ns) {
       }
       REQUIRE(own.begin_ns == begin);
       const double cost = graph.nodes()[task].cost_ns;
-      REQUIRE(own.end_ns == begin + (cost == 0 ? 1000 : cost));
+      REQUIRE(own.end_ns == begin + (cost == 0 ? 2000 : cost));
       begin = own.end_ns;
     }
   }
@@ -103,17 +103,17 @@ TEST_CASE("tasks stand where Graph::place() wants them, and waits follow") {
   CHECK(plan.critical_ns == 6 * 2000);
 }
 
-TEST_CASE("costs steer placement: Compiled::costs before cost_ns(), 1000 where nothing is known") {
+TEST_CASE("costs steer placement: Compiled::costs before cost_ns(), 2000 where nothing is known") {
   Graph graph;
   add_works(graph, {0, 250, 0.25});
   const SchedulePlan own = compile(graph, 1);
-  CHECK(own.makespan_ns == 1000 + 250 + 1);
+  CHECK(own.makespan_ns == 2000 + 250 + 1);
   Compiled how;
   how.costs = {0.5, 70, 30};
   CHECK(compile(graph, 1, how).makespan_ns == 1 + 70 + 30);
   CHECK(compile(graph, 2, how).makespan_ns == 70);
   how.costs = {0, 0, 30};  // as of a trace that saw only the last
-  CHECK(compile(graph, 1, how).makespan_ns == 1000 + 250 + 30);
+  CHECK(compile(graph, 1, how).makespan_ns == 2000 + 250 + 30);
 }
 
 TEST_CASE("one long task and many short ones are balanced") {

@@ -43,7 +43,7 @@ struct Poll {
   }
 
   Arrived take(PollFor what, std::uint64_t next) {
-    Warp<kLanes> warp;
+    WarpOfThreads<kLanes> warp;
     std::vector<Arrived> all(kLanes);
     run_together(kLanes, [&](std::uint32_t lane) {
       W::join(warp, lane);
@@ -59,7 +59,7 @@ struct Poll {
 
   /// Whether message e of those that were stored is task `number`'s.
   bool has_stored(std::uint32_t e, std::uint32_t number) {
-    Warp<kLanes> warp;
+    WarpOfThreads<kLanes> warp;
     run_together(kLanes, [&](std::uint32_t lane) {
       W::join(warp, lane);
       InboxPoll<W>(device.dev, direct_slot, buffer).unpack(e);

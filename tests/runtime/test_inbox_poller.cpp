@@ -109,7 +109,7 @@ struct Entrance {
   }
 
   void run() {
-    Warp<kLanes> warp;
+    WarpOfThreads<kLanes> warp;
     run_together(kLanes + 2, [&](std::uint32_t i) {
       if (i == kLanes) return submit_all();
       if (i == kLanes + 1) return take_all();

@@ -196,7 +196,7 @@ TEMPLATE_TEST_CASE_SIG("the lanes of a warp deliver together: to each idle worke
       if (pick(random, 1, one_in) == 1) idle.enroll(worker);
     std::vector<std::uint64_t> items(n);
     std::iota(items.begin(), items.end(), 100);
-    Warp<kLanes> warp;
+    WarpOfThreads<kLanes> warp;
     run_together(kLanes, [&](std::uint32_t lane) {
       W::join(warp, lane);
       LaneDelivery<W> delivery(device.dev);

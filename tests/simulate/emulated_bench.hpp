@@ -53,7 +53,7 @@ inline Options options_of(Random& random, std::uint32_t most_tasks) {
 struct Bench {
   Bench(Random& random, const Options& options, std::uint32_t tasks)
       : options(options),
-        runtime(testing::start_emulated<Node, Cell, Meet, Leaf, Source, Note, Hold>(
+        runtime(testing::start_emulated<Node, WarpNode, Cell, Meet, Leaf, Source, Note, Hold>(
             options, random.next(), testing::EmulatedPace{2u << random.below(6), 256, 4})),
         memory(runtime.allocate<std::uint32_t>(4 * tasks + 2)) {
     text += ": " + std::to_string(options.workers) + " blocks, max_runs " + std::to_string(options.max_runs) + ", overlap " +
@@ -86,7 +86,8 @@ struct NodeGraph {
 inline NodeGraph random_graph(Random& random, const Words& words, std::uint32_t count, bool priorities) {
   NodeGraph made;
   constexpr Priority kPriority[] = {Priority::inherit, Priority::high, Priority::normal, Priority::low};
-  const std::uint32_t dense = random.below(4);  // edges of most tasks
+  const std::uint32_t dense = random.below(4);     // edges of most tasks
+  const std::uint32_t of_warps = random.below(4);  // 0: none, 1: some are warp tasks, 2 and 3: all are
   for (std::uint32_t i = 0; i < count; ++i) {
     Node node{words, i, 0, {}, 0};
     for (std::uint32_t e = 0; i && e < random.below(dense + 1); ++e) {
@@ -95,7 +96,9 @@ inline NodeGraph random_graph(Random& random, const Words& words, std::uint32_t 
           node.predecessors < kMostPredecessors)
         node.before[node.predecessors++] = before;
     }
-    made.tasks.push_back(made.graph.add(node, priorities ? kPriority[random.below(4)] : Priority::inherit));
+    const Priority priority = priorities ? kPriority[random.below(4)] : Priority::inherit;
+    const bool on_warp = of_warps == 1 ? random.one_in(2) : of_warps != 0;
+    made.tasks.push_back(on_warp ? made.graph.add(WarpNode{node}, priority) : made.graph.add(node, priority));
     for (std::uint32_t e = 0; e < node.predecessors; ++e) made.graph.edge(made.tasks[node.before[e]], made.tasks[i]);
   }
   return made;

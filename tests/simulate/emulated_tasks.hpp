@@ -55,6 +55,11 @@ struct Node {
   }
 };
 
+/// The same on one warp.
+struct WarpNode : Node {
+  using Grain = flywheel::Warp;
+};
+
 /// All of a phase see what those of the phase before wrote.
 struct Cell {
   Words words;

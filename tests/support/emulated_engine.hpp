@@ -103,6 +103,7 @@ class EmulatedEngine final : public Engine {
   std::uint32_t workers() const override { return workers_; }
   bool drains() const override { return options_.mode == Mode::drain; }
   std::uint32_t operand_pages() const override { return pages_; }
+  std::uint32_t warps() const override { return options_.tuning.bare_runs ? kWorkerWarps : 0; }
   double bytes_of_tick() const override { return 1000; }  // a page for each of 3 workers in 0.1 us: loaders keep a pace
 
   void* allocate_device(std::size_t bytes) override { return memory_->allocate_device(bytes); }

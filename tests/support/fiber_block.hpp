@@ -4,7 +4,7 @@
 //   run_fibers(task, operands);  // what task.compute() and task.store() wrote is where the task's pointers say
 //
 // 256 compute threads and the 32 of the store warp are fibers on one thread. FiberBlock, FiberOperands and
-// FiberWarpBlock do what GpuBlock, PageOperands and WarpBlock do on the GPU; what would hang or go wrong silently there
+// FiberWarpBlock do what GpuBlock, PageOperands and StoreBlock do on the GPU; what would hang or go wrong silently there
 // is a std::runtime_error here.
 #pragma once
 
@@ -162,7 +162,7 @@ class FiberOperands {
   std::uint32_t given_ = 0;
 };
 
-/// The block of a store part. See WarpBlock.
+/// The block of a store part. See StoreBlock.
 template <class List>
 class FiberWarpBlock : public BlockCore<CpuPlatform, List>, public FiberLanes, public FiberPairs {
  public:

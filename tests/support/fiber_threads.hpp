@@ -1,4 +1,4 @@
-// What the threads of an emulated GPU block do together: the lanes of a warp, and the warps. Of GpuBlock and WarpBlock, see
+// What the threads of an emulated GPU block do together: the lanes of a warp, and the warps. Of GpuBlock and StoreBlock, see
 // device/collectives.cuh; in the same order, so that results are the same to the bit.
 #pragma once
 

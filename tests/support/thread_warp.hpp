@@ -12,7 +12,7 @@
 namespace flywheel::testing {
 
 template <std::uint32_t kLanes>
-struct Warp {
+struct WarpOfThreads {
   /// {turn:32 | value:32}: like an inbox word, it says by itself that it is there.
   std::atomic<std::uint64_t> cells[2][kLanes] = {};
   std::atomic<std::uint32_t> arrived{0};
@@ -24,7 +24,7 @@ struct ThreadWarp : CpuPlatform {
   using Leader = CpuPlatform;
 
   /// Called by each lane's thread first.
-  static void join(Warp<kLanes>& warp, std::uint32_t lane) {
+  static void join(WarpOfThreads<kLanes>& warp, std::uint32_t lane) {
     warp_ = &warp;
     lane_ = lane;
     turn_ = meetings_ = 0;
@@ -84,7 +84,7 @@ struct ThreadWarp : CpuPlatform {
     }
   }
 
-  static inline thread_local Warp<kLanes>* warp_ = nullptr;
+  static inline thread_local WarpOfThreads<kLanes>* warp_ = nullptr;
   static inline thread_local std::uint32_t lane_ = 0;
   static inline thread_local std::uint32_t turn_ = 0;
   static inline thread_local std::uint32_t meetings_ = 0;
@@ -93,7 +93,7 @@ struct ThreadWarp : CpuPlatform {
 /// Runs body(w) on every lane of warps w = 0..warps-1, all at once.
 template <std::uint32_t kLanes, class Body>
 void run_warps(std::uint32_t warps, Body&& body) {
-  std::vector<Warp<kLanes>> memory(warps);
+  std::vector<WarpOfThreads<kLanes>> memory(warps);
   run_together(warps * kLanes, [&](std::uint32_t i) {
     ThreadWarp<kLanes>::join(memory[i / kLanes], i % kLanes);
     body(i / kLanes);

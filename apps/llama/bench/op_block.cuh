@@ -1,5 +1,5 @@
 // The blocks that a tuned task's parts see when it is an operation of a kernel of its own, launched for one stage of
-// the decode: what the resident kernel is measured against. The API is that of GpuBlock and WarpBlock; the rest is as
+// the decode: what the resident kernel is measured against. The API is that of GpuBlock and StoreBlock; the rest is as
 // simple as one kernel an operation allows: 8 warps compute, one stores, operands come from global memory.
 #pragma once
 

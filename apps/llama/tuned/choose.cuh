@@ -109,6 +109,8 @@ struct TunedEmbed {
   const StepState* states;
   std::int32_t hidden, sequences;
 
+  double cost_ns() const { return 1000; }
+
   template <class Block>
   FLYWHEEL_TASK void operator()(Block& block) const {
     for (int s = 0; s < sequences; ++s) embed(block, s, states[s].token);
@@ -191,6 +193,8 @@ struct TunedChoose {
   StepState* states;
   TunedText* texts;
   std::int32_t sequence;
+
+  double cost_ns() const { return 1000; }
 
   template <class Block>
   FLYWHEEL_TASK void operator()(Block& block) const {
