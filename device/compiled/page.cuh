@@ -58,6 +58,36 @@ class PageOperands {
     return_page(first);
   }
 
+  /// The view of a part that knows that there are more pages, and holds one at a time: the same two calls with nothing to count
+  /// but the pages that are left. Afterwards the part's own view goes on from there.
+  class Known {
+   public:
+    __device__ explicit Known(const PageOperands& from)
+        : page_count_(from.page_count_),
+          take_(from.take_),
+          parity_(from.parity_),
+          left_(from.left_) {}
+    __device__ const unsigned char* consumer_wait() {
+      const std::uint32_t slot = take_;
+      wait_phase_in_compute(roles_shared().page_full[slot], parity_);  // acquire: as in PageOperands::consumer_wait()
+      const bool wraps = slot + 1 == page_count_;
+      take_ = wraps ? 0 : slot + 1;
+      parity_ ^= wraps;
+      --left_;
+      return page_memory() + slot * kPageBytes;
+    }
+    __device__ void consumer_release() const { return_page(take_ ? take_ - 1 : page_count_ - 1); }
+
+   private:
+    friend class PageOperands;
+    std::uint32_t page_count_, take_, parity_, left_;  // as in PageOperands
+  };
+  __device__ void go_on_from(const Known& known) {
+    take_ = known.take_;
+    parity_ = known.parity_;
+    left_ = known.left_;
+  }
+
   /// Resets the view to the begin of the task, for a part that has taken nothing yet. A part that calls it after a long call
   /// need not keep the view across the call: the compiler would put it into local memory, and that is read from L2, because
   /// acquires empty L1.

@@ -22,6 +22,17 @@ struct PageOfTiles {
   }
 };
 
+/// How a reader sees its pages: it knows how many there are, and holds one at a time.
+template <class Operands>
+struct PagesOf {
+  using Type = Operands;
+};
+template <class Operands>
+requires requires { typename Operands::Known; }
+struct PagesOf<Operands> {
+  using Type = typename Operands::Known;
+};
+
 /// One warp's reader of tiles. It works on a copy of the operands, which stays in registers.
 template <class Block, class Operands>
 class TileReader {
@@ -29,12 +40,13 @@ class TileReader {
   FLYWHEEL_TASK TileReader(Block& block, Operands& operands, const TileShape& shape)
       : warp_(block.warp()),
         lane_(block.lane()),
-        operands_(operands),
+        pages_(operands),
         home_(operands),
         left_(shape.total_steps()) {}
   FLYWHEEL_TASK ~TileReader() {
     release();
-    home_ = operands_;
+    if constexpr (std::is_same_v<Pages, Operands>) home_ = pages_;
+    else home_.go_on_from(pages_);
   }
   TileReader(const TileReader&) = delete;
   TileReader& operator=(const TileReader&) = delete;
@@ -51,18 +63,18 @@ class TileReader {
   }
   /// The same, where pages are given back with drop_page().
   FLYWHEEL_TASK void fetch_page(PageOfTiles& to) {
-    page_ = operands_.consumer_wait();
+    page_ = pages_.consumer_wait();
 #pragma unroll
     for (int q = 0; q < kQuadsOfPage; ++q) to.quads[q] = of_page(kQuadsOfPage)[q].of(lane_);
     left_ -= kStepsOfPage;
   }
   /// The next page, which has up to `all` quads of each warp, for fetch_quad() and drop_page().
   FLYWHEEL_TASK void take_quads(int all) {
-    page_ = operands_.consumer_wait() + warp_ * (all < kQuadsOfPage ? all : kQuadsOfPage) * kQuadBytes;
+    page_ = pages_.consumer_wait() + warp_ * (all < kQuadsOfPage ? all : kQuadsOfPage) * kQuadBytes;
   }
   /// The n-th of these.
   FLYWHEEL_TASK void fetch_quad(LaneQuad& to, int n) const { to = reinterpret_cast<const Quad*>(page_)[n].of(lane_); }
-  FLYWHEEL_TASK void drop_page() { operands_.consumer_release(); }
+  FLYWHEEL_TASK void drop_page() { pages_.consumer_release(); }
   /// The page is not needed any more: its tiles are in registers. Waits for them to be there, so there should be something to
   /// do between fetch() and this.
   FLYWHEEL_TASK void release() {
@@ -76,7 +88,9 @@ class TileReader {
   FLYWHEEL_TASK const Quad* of_page(int all) const { return reinterpret_cast<const Quad*>(page_) + warp_ * all; }
 
   int warp_, lane_;
-  Operands operands_;
+  using Pages = typename PagesOf<Operands>::Type;
+
+  Pages pages_;
   Operands& home_;
   const unsigned char* page_ = nullptr;
   bool holds_ = false;
