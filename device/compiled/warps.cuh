@@ -189,19 +189,6 @@ class WarpFollower {
     if (at < kParamBytes) ptx::copy16(own_.params + at, run_.state->params + at);
   }
 
-  /// The first lane. The accesses of the others come before the release, behind __syncwarp(). Release: pairs with the acquire
-  /// fence in CounterPoll.
-  __device__ void signal(const Instruction& instruction, std::uint32_t pass) const {
-    const Outcome& outcome = own_.context.outcome;
-    if (failed_ | outcome.code | outcome.stop | (instruction.flags & kSink))
-      return signal_done<P>(run_, instruction, pass, outcome, failed_);
-    if (instruction.signal != kNoCounter) {
-      P::release_fence();
-      P::device(*counter_of(run_, instruction.signal)).add(1, P::kAfterRelease);
-    }
-    show_progress<P>(*run_.dev, run_.worker);
-  }
-
   /// Starts the copy of the next instruction into the slot that is not current, 16 bytes a lane.
   __device__ void fetch() {
     const std::uint32_t at = threadIdx.x % 32 * 16;
