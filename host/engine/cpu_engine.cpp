@@ -151,6 +151,10 @@ class CpuEngine final : public Engine {
 }  // namespace
 
 std::unique_ptr<Engine> make_cpu_engine(const KernelEntry& entry, const Options& options) {
+  if (!entry.cpu_worker)
+    throw UsageError(
+        "this program has no CPU workers, since FLYWHEEL_GPU_ONLY was defined where <flywheel/task.cuh> was "
+        "included: leave that out, or run it on a GPU");
   keep_what_bodies_throw();
   if (const std::string what = scratch_of_no_gpu(options); !what.empty()) log::warn(what);
   return std::make_unique<CpuEngine>(entry, options);

@@ -26,6 +26,8 @@ std::unique_ptr<Engine> make_engine(const KernelEntry& entry, const Options& opt
     throw DeviceError("cannot run on a GPU: " + why + ". " +
                       (options.target == Target::gpu ? "Use Target::automatic" : "Unset FLYWHEEL_TARGET") +
                       " to fall back to CPU workers.");
+  if (!entry.cpu_worker)
+    throw DeviceError("cannot run on a GPU: " + why + ", and the program was compiled with FLYWHEEL_GPU_ONLY");
   log::info("running on CPU workers: " + why);
   return make_cpu_engine(entry, options);
 }
