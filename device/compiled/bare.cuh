@@ -82,9 +82,9 @@ class CounterPoll {
     return false;
   }
 
-  /// Relaxed: pairs with signal_done(); the fence behind the loop acquires.
+  /// Relaxed on a GPU: pairs with signal_done(); the fence behind the loop acquires.
   __device__ void look() {
-    if (!there_) saw_ = P::device(*counter_).load(Order::relaxed);
+    if (!there_) saw_ = P::device(*counter_).load(P::kBeforeAcquire);
   }
   __device__ bool is_there() { return there_ = there_ || (saw_ & kArrivals) >= goal_; }
 
