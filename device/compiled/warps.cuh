@@ -8,12 +8,14 @@
 
 namespace flywheel::detail {
 
-/// What a compute warp keeps in shared memory while it follows its stream. By the warp alone, but for `step` and the watch.
+/// What a compute warp keeps in shared memory while it follows its stream. By the warp alone, but for what is atomic and the
+/// watch.
 struct alignas(128) WarpStream {
   Instruction slots[2];                           // the current instruction, and the next one
   alignas(16) unsigned char params[kParamBytes];  // a copy
   TaskContext context;
   std::uint32_t step;  // 2 n + 1 while the body of instruction n runs; atomic, for the control thread
+  std::uint32_t task;  // graph-local index of the task whose body began last; atomic, likewise
   // Of the control thread: the step that it saw last, and when that began and was last reported.
   std::uint32_t seen;
   std::uint64_t began, told;
@@ -146,8 +148,11 @@ class WarpFollower {
   }
 
   __device__ void run(const Instruction& instruction, std::uint32_t pass) {
-    // Relaxed, both: pair with WarpStreamsWatch, which only compares steps.
-    if (is_first()) P::block(own_.step).store(2 * number_ - 1, Order::relaxed);
+    // Relaxed, all: pair with WarpStreamsWatch, which only compares steps.
+    if (is_first()) {
+      P::block(own_.task).store(instruction.record.header.local, Order::relaxed);
+      P::block(own_.step).store(2 * number_ - 1, Order::relaxed);
+    }
     const std::uint64_t began = run_.traced ? P::ticks() : 0;
     WarpBlock<List> block(own_.context, scratch_, scratch_bytes_);
     List::run_on_warp(instruction.record, block);
@@ -250,7 +255,7 @@ class WarpStreamsWatch {
     if (step != stream.seen || step % 2 == 0) stream.began = stream.told = now;
     stream.seen = step;
     if (now - stream.told < kSlowTaskNs) return;
-    const std::uint32_t task = stream.slots[step / 2 % 2].record.header.local;
+    const std::uint32_t task = P::block(stream.task).load(Order::relaxed);  // relaxed, as `step`
     const Item item{task, static_cast<std::uint16_t>(roles.run.slot), false};
     beat<P>(roles.run.dev->heartbeats[roles.run.worker], WorkerState::slow, item.pack(), now - stream.began);
     stream.told = now;
