@@ -235,3 +235,31 @@ TEST_CASE("the description names everything") {
             "  waits c1(2)  sink\n"
             "worker 2: 0 tasks, busy 0.0 of 13.5 us\n");
 }
+
+namespace {
+struct OfWarp {
+  using Grain = flywheel::Warp;
+  template <class Block>
+  void operator()(Block&) const {}
+};
+}  // namespace
+
+TEST_CASE("warp tasks get as many warps of each worker as the widest level needs, and those that are placed their worker's") {
+  Graph graph;
+  std::vector<TaskRef<>> first;
+  for (int i = 0; i < 10; ++i) first.push_back(graph.add(OfWarp{}));
+  graph.place(first[4], 2);
+  const auto last = graph.add(OfWarp{}, after(first));
+  graph.place(last, 1);
+  const SchedulePlan plan = make_schedule(graph, 4, {}, 8);
+  validate_schedule(plan, graph);
+  CHECK(plan.warps == 3);
+  CHECK(plan.order.size() == 12);
+  CHECK(plan.tasks[first[4].index].worker % 4 == 2);
+  CHECK(plan.tasks[last.index].worker % 4 == 1);
+  CHECK(plan.makespan_ns < 2 * 2000 + 1501);  // all of the first level at once
+  CHECK(describe_schedule(plan, graph).find("of 12 warps used") != std::string::npos);
+  CHECK(describe_schedule(plan, graph).find("worker 1.2: ") != std::string::npos);
+  CHECK(make_schedule(graph, 4, {}, 2).warps == 2);
+  CHECK(make_schedule(graph, 4, {}).warps == 0);
+}
