@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "../../runtime/cpu/entry.hpp"
 #include "../base/error.hpp"
 #include "../base/log.hpp"
 #include "../base/options_check.hpp"
@@ -89,9 +90,11 @@ class CpuEngine final : public Engine {
     // Relaxed: the threads start after this store, and the start of a thread orders it before all that the thread does.
     executor_->active.store(workers_ + 1, std::memory_order_relaxed);
     try {
-      start([](CpuThreads& c) { c.entry.cpu_poller(c.dev, &c.direct_slot); });
+      start([](CpuThreads& c) { cpu_poller(c.dev, &c.direct_slot); });
       for (std::uint32_t w = 0; w < workers_; ++w)
-        start([w](CpuThreads& c) { c.entry.cpu_worker(c.dev, w, w == 0 ? &c.direct_slot : nullptr, c.scratch[w].data()); });
+        start([w](CpuThreads& c) {
+          cpu_worker(c.dev, *c.entry.cpu_tasks, w, w == 0 ? &c.direct_slot : nullptr, c.scratch[w].data());
+        });
     } catch (const std::exception& error) {
       give_up_launch(error.what());
     }
@@ -151,10 +154,6 @@ class CpuEngine final : public Engine {
 }  // namespace
 
 std::unique_ptr<Engine> make_cpu_engine(const KernelEntry& entry, const Options& options) {
-  if (!entry.cpu_worker)
-    throw UsageError(
-        "this program has no CPU workers, since FLYWHEEL_GPU_ONLY was defined where <flywheel/task.cuh> was "
-        "included: leave that out, or run it on a GPU");
   keep_what_bodies_throw();
   if (const std::string what = scratch_of_no_gpu(options); !what.empty()) log::warn(what);
   return std::make_unique<CpuEngine>(entry, options);

@@ -26,9 +26,6 @@ std::unique_ptr<Engine> make_engine(const KernelEntry& entry, const Options& opt
     throw DeviceError("cannot run on a GPU: " + why + ". " +
                       (options.target == Target::gpu ? "Use Target::automatic" : "Unset FLYWHEEL_TARGET") +
                       " to fall back to CPU workers.");
-  if (!entry.cpu_worker)
-    throw DeviceError("cannot run on a GPU: " + why +
-                      ". CPU workers were left out with FLYWHEEL_GPU_ONLY: compile without it.");
   log::info("running on CPU workers: " + why);
   return make_cpu_engine(entry, options);
 }

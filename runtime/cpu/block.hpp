@@ -1,50 +1,42 @@
 // The block of a CPU worker: one thread. Task bodies run on it as on a GPU, under gdb, AddressSanitizer and
-// ThreadSanitizer. The CPU executor (executor.hpp) and CpuCompiled (compiled.hpp) make one for each body or phased run.
+// ThreadSanitizer. The CPU executor (executor.hpp) and CpuCompiled (compiled.hpp) make a CpuWorkerBlock for each body or
+// phased run; a body gets a CpuBlock, which knows the list of task types as well (tasks.hpp).
 #pragma once
 
 #include "../compiled/phases.hpp"
 #include "../records/one_thread.hpp"
-#include "thrown.hpp"
 
 namespace flywheel::detail {
 
-/// See BlockCore for what all blocks have, and OneThread for what its one thread does alone.
-template <class List, class P = CpuPlatform>
-class CpuBlock : public BlockCore<P, List>, public OneThread {
+template <class P>
+struct CpuTasks;
+struct NoTasks;  // a block that spawns nothing needs no list
+
+/// The block as its worker has it, whatever the list of task types: the scratch memory, and the way through a phased run.
+template <class P = CpuPlatform>
+class CpuWorkerBlock : public BlockCore<P, NoTasks>, public OneThread {
  public:
-  FLYWHEEL_TASK CpuBlock(TaskContext& context, unsigned char* scratch) : BlockCore<P, List>(context), scratch_(scratch) {}
+  FLYWHEEL_TASK CpuWorkerBlock(const CpuTasks<P>& tasks, TaskContext& context, unsigned char* scratch)
+      : BlockCore<P, NoTasks>(context),
+        tasks_(&tasks),
+        scratch_(scratch) {}
 
-  static constexpr bool kOnGpu = false;  // no warps, and no store warp to hand over to
+  static constexpr bool kOnGpu = false;
 
-  /// No lane has a neighbour here. A GPU's sum over 32 lanes would count the thread's value 32 times.
-  template <class T>
-  FLYWHEEL_TASK static T shuffle_xor(T value, int) {
-    static_assert(sizeof(T) == 0,
-                  "shuffle_xor() needs a warp, and a CPU worker has one thread: combine values with block.reduce(), or call it "
-                  "behind `if constexpr (Block::kOnGpu)`");
-    return value;
-  }
+  FLYWHEEL_TASK const CpuTasks<P>& tasks() const { return *tasks_; }
+  FLYWHEEL_TASK TaskContext& context() { return *this->context_; }
 
-  /// Memory for n values, aligned to 16 bytes, shared by the threads of the block until the body returns. Null, and the
-  /// task fails with Status::scratch_exhausted, if Options::scratch_bytes is too small.
-  template <class T>
-  FLYWHEEL_TASK T* scratch(int n) {
+  /// `bytes` of scratch memory, aligned to 16; null and the task fails if there are not so many.
+  FLYWHEEL_TASK unsigned char* scratch(std::size_t bytes) {
     const std::size_t at = (used_ + 15) & ~std::size_t{15};
-    used_ = at + sizeof(T) * static_cast<std::size_t>(n);
-    if (used_ <= this->context_->dev->scratch_bytes / share_ / 16 * 16) return reinterpret_cast<T*>(scratch_ + at);
+    used_ = at + bytes;
+    if (used_ <= this->context_->dev->scratch_bytes / share_ / 16 * 16) return scratch_ + at;
     this->fail_with(static_cast<std::uint32_t>(Status::scratch_exhausted));
     return nullptr;
   }
+  /// From now on a body has one of so many parts of the scratch memory.
+  FLYWHEEL_TASK void share_scratch(std::uint32_t parts) { share_ = parts; }
 
-  /// Library use: calls f with the block of a warp task, which has the scratch memory that a warp has on a GPU.
-  template <class F>
-  FLYWHEEL_TASK void on_one_warp(F&& f) {
-    share_ = kWorkerWarps;
-    f(*this);
-    share_ = 1;
-  }
-
-  /// Grid tasks: waits until all workers have called it. False if the run ends here: return from the body.
   FLYWHEEL_TASK bool grid_sync() {
     const bool go_on = cross(Boundary::grid_sync);
     if (go_on) begin_step();
@@ -66,7 +58,6 @@ class CpuBlock : public BlockCore<P, List>, public OneThread {
   /// ended it. Otherwise a late worker would take the votes of the next run for those of the last boundary, and cross
   /// one more.
   FLYWHEEL_TASK void end_phases() { cross(Boundary::pass); }
-  FLYWHEEL_TASK TaskContext& context() { return *this->context_; }
   FLYWHEEL_TASK void begin_pass(std::uint32_t pass) { this->context_->outcome.iteration = pass; }
   /// Between two tasks of a phase: shows progress to the workers that wait at the boundary.
   FLYWHEEL_TASK void get_on() const { show_progress<P>(*this->context_->dev, this->context_->worker); }
@@ -76,6 +67,7 @@ class CpuBlock : public BlockCore<P, List>, public OneThread {
     clock_.local = record.header.local;
     this->context_->header = &record.header;
     used_ = 0;
+    share_ = 1;
     begin_step();
     return record;
   }
@@ -91,11 +83,53 @@ class CpuBlock : public BlockCore<P, List>, public OneThread {
     begin_body<P>(context.dev->heartbeats[context.worker], Item{clock_.local, context.item.run, false}.pack());
   }
 
+  const CpuTasks<P>* tasks_;
   PhaseClock clock_{};
   unsigned char* scratch_;
   std::size_t used_ = 0;
   std::uint32_t share_ = 1;  // of scratch memory: the whole, or of a warp task one of so many parts
   bool saw_end_ = false;     // grid_sync() has returned false
+};
+
+/// The block as a body has it. See BlockCore for what all blocks have, and OneThread for what its one thread does alone.
+template <class List, class P = CpuPlatform>
+class CpuBlock : public BlockCore<P, List>, public OneThread {
+ public:
+  FLYWHEEL_TASK explicit CpuBlock(CpuWorkerBlock<P>& of_worker)
+      : BlockCore<P, List>(of_worker.context()),
+        of_worker_(&of_worker) {}
+
+  static constexpr bool kOnGpu = false;  // no warps, and no store warp to hand over to
+
+  /// No lane has a neighbour here. A GPU's sum over 32 lanes would count the thread's value 32 times.
+  template <class T>
+  FLYWHEEL_TASK static T shuffle_xor(T value, int) {
+    static_assert(sizeof(T) == 0,
+                  "shuffle_xor() needs a warp, and a CPU worker has one thread: combine values with block.reduce(), or call it "
+                  "behind `if constexpr (Block::kOnGpu)`");
+    return value;
+  }
+
+  /// Memory for n values, aligned to 16 bytes, shared by the threads of the block until the body returns. Null, and the
+  /// task fails with Status::scratch_exhausted, if Options::scratch_bytes is too small.
+  template <class T>
+  FLYWHEEL_TASK T* scratch(int n) {
+    return reinterpret_cast<T*>(of_worker_->scratch(sizeof(T) * static_cast<std::size_t>(n)));
+  }
+
+  /// Library use: calls f with the block of a warp task, which has the scratch memory that a warp has on a GPU.
+  template <class F>
+  FLYWHEEL_TASK void on_one_warp(F&& f) {
+    of_worker_->share_scratch(kWorkerWarps);
+    f(*this);
+    of_worker_->share_scratch(1);
+  }
+
+  /// Grid tasks: waits until all workers have called it. False if the run ends here: return from the body.
+  FLYWHEEL_TASK bool grid_sync() { return of_worker_->grid_sync(); }
+
+ private:
+  CpuWorkerBlock<P>* of_worker_;
 };
 
 }  // namespace flywheel::detail

@@ -4,16 +4,18 @@
 
 #include "../compiled/operands.hpp"
 #include "../records/trace.hpp"
-#include "block.hpp"
+#include "thrown.hpp"
 
 namespace flywheel::detail {
 
 /// Runs worker `worker`'s stream of the compiled run in `slot`.
-template <class List, class P>
+template <class P>
 class CpuCompiled {
  public:
-  FLYWHEEL_TASK CpuCompiled(const DeviceState& dev, std::uint16_t slot, std::uint32_t worker, unsigned char* scratch)
+  FLYWHEEL_TASK CpuCompiled(const DeviceState& dev, const CpuTasks<P>& tasks, std::uint16_t slot, std::uint32_t worker,
+                            unsigned char* scratch)
       : run_(join_compiled<P>(dev, slot, worker)),
+        tasks_(tasks),
         scratch_(scratch),
         waits_(run_.traced ? dev.trace : TraceBuffers{}, worker, TraceRole::control),
         bodies_(run_.traced ? dev.trace : TraceBuffers{}, worker, TraceRole::compute) {
@@ -58,15 +60,10 @@ class CpuCompiled {
     const std::uint64_t begin = bodies_.now();
     Heartbeat& heart = run_.dev->heartbeats[run_.worker];
     begin_part<P>(heart, Item{context.header->local, context.item.run, false}.pack());
-    CpuBlock<List, P> block(context, scratch_);
+    CpuWorkerBlock<P> block(tasks_, context, scratch_);
     CpuOperands operands(from, instruction.operand_bytes);
-    std::uint32_t pages = 0;
-    List::dependents(instruction.record, [&](const void* at, std::uint32_t bytes) {
-      operands.add(at, bytes);
-      pages += pages_of(bytes);
-    });
-    const bool as_said = pages == instruction.dependent_pages;
-    if (as_said) CatchingList<List>::compute(instruction.record, block, operands);
+    const bool as_said = tasks_.add_dependents(instruction.record, operands) == instruction.dependent_pages;
+    if (as_said) CatchingTasks::compute(instruction.record, block, operands);
     const Status fault = as_said ? operands.end() : Status::operands_misnamed;
     if (!context.outcome.code) context.outcome.code = static_cast<std::uint32_t>(fault);
     end_body<P>(heart);
@@ -75,6 +72,7 @@ class CpuCompiled {
   }
 
   CompiledRun run_;
+  const CpuTasks<P>& tasks_;
   unsigned char* scratch_;
   const unsigned char* operands_ = nullptr;  // of the next instruction
   bool failed_ = false;                      // a task of this pass has failed, on this worker or before one of its tasks

@@ -1,20 +1,21 @@
-// The CPU half of a kernel entry (records/entry.hpp): the loops of a worker and of the inbox poller on a CPU thread.
-// <flywheel/task.cuh> includes this header.
+// The loops of a worker and of the inbox poller on a CPU thread. The host library's CPU engine (host/engine/cpu_engine.cpp)
+// includes this header and has them compiled; a program that defines task types includes tasks.hpp, through
+// <flywheel/task.cuh>.
 #pragma once
 
 #include "../dynamic/inbox_poller.hpp"
 #include "../dynamic/worker.hpp"
-#include "../records/entry.hpp"
 #include "executor.hpp"
 
 namespace flywheel::detail {
 
 /// Runs worker `id` on the calling thread until the runtime parks or aborts. `scratch`: Options::scratch_bytes for its
 /// bodies.
-template <class List, class P = CpuPlatform>
-void cpu_worker(const DeviceState& dev, std::uint32_t id, DirectSlot* direct_slot, unsigned char* scratch) {
-  CpuExecutor<List, P> executor(dev, id, scratch);
-  Worker<P, CpuExecutor<List, P>> worker(dev, id, executor, direct_slot);
+template <class P = CpuPlatform>
+void cpu_worker(const DeviceState& dev, const CpuTasks<P>& tasks, std::uint32_t id, DirectSlot* direct_slot,
+                unsigned char* scratch) {
+  CpuExecutor<P> executor(dev, tasks, id, scratch);
+  Worker<P, CpuExecutor<P>> worker(dev, id, executor, direct_slot);
   worker();
 }
 

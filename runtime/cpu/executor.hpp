@@ -12,11 +12,12 @@
 
 namespace flywheel::detail {
 
-template <class List, class P = CpuPlatform>
+template <class P = CpuPlatform>
 class CpuExecutor {
  public:
-  CpuExecutor(const DeviceState& dev, std::uint32_t worker, unsigned char* scratch)
+  CpuExecutor(const DeviceState& dev, const CpuTasks<P>& tasks, std::uint32_t worker, unsigned char* scratch)
       : dev_(dev),
+        tasks_(tasks),
         worker_(worker),
         scratch_(scratch) {}
 
@@ -60,9 +61,9 @@ class CpuExecutor {
   /// `takes_long` is called, after the body; the watchdog keeps the time, see begin_body().
   template <class Slow, class Long, class Last>
   FLYWHEEL_TASK Outcome wait(std::uint32_t slot, Slow&&, Long&& takes_long, Last&&) {
-    CpuBlock<List, P> block(contexts_[slot], scratch_);
+    CpuWorkerBlock<P> block(tasks_, contexts_[slot], scratch_);
     begin_body<P>(dev_.heartbeats[worker_], contexts_[slot].item.pack());
-    run_dynamic<CatchingList<List>>(task_slots_[slot].record, block);
+    run_dynamic<CatchingTasks>(task_slots_[slot].record, block);
     end_body<P>(dev_.heartbeats[worker_]);
     takes_long();
     return contexts_[slot].outcome;
@@ -72,18 +73,19 @@ class CpuExecutor {
   FLYWHEEL_TASK PhasesEnd run_phased(std::uint16_t run_slot) {
     RunState& run = dev_.runs[run_slot];
     TaskContext context{&dev_, nullptr, &run, {0, run_slot, false}, worker_, {}};
-    CpuBlock<List, P> block(context, scratch_);
-    return run_phases<CatchingList<List>>(dev_, run.line, block);
+    CpuWorkerBlock<P> block(tasks_, context, scratch_);
+    return run_phases<CatchingTasks>(dev_, run.line, block);
   }
 
   /// Takes part in the compiled run in `run_slot`.
   FLYWHEEL_TASK void run_compiled(std::uint16_t run_slot) {
-    CpuCompiled<List, P> part(dev_, run_slot, worker_, scratch_);
+    CpuCompiled<P> part(dev_, tasks_, run_slot, worker_, scratch_);
     part();
   }
 
  private:
   const DeviceState& dev_;
+  const CpuTasks<P>& tasks_;
   std::uint32_t worker_;
   unsigned char* scratch_;
   std::uint32_t next_ = 0;

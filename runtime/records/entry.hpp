@@ -10,6 +10,9 @@
 
 namespace flywheel::detail {
 
+template <class P>
+struct CpuTasks;
+
 /// One task type of a kernel.
 struct TaskType {
   const std::type_info* type;
@@ -26,10 +29,8 @@ struct KernelEntry {
   std::uint32_t block_threads;  // threads of a block
   bool has_operands;            // a task type takes operands, so blocks need pages
 
-  // CPU: run the loop of worker `id`, or of the inbox poller, on the calling thread until the runtime parks. Null where the
-  // program was compiled with FLYWHEEL_GPU_ONLY.
-  void (*cpu_worker)(const DeviceState&, std::uint32_t id, DirectSlot* direct_slot, unsigned char* scratch);
-  void (*cpu_poller)(const DeviceState&, DirectSlot* direct_slot);
+  // CPU: the task types as CPU workers call them (cpu/tasks.hpp).
+  const CpuTasks<CpuPlatform>* cpu_tasks;
 };
 
 /// The entry of the kernel for these task types; defined in <flywheel/task.cuh>.

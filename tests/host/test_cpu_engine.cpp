@@ -3,7 +3,6 @@
 
 #include <fstream>
 
-#include "host/engine/engine.hpp"
 #include "support/child.hpp"
 #include "support/lane_tasks.hpp"
 #include "support/small_runtime.hpp"
@@ -65,15 +64,6 @@ TEST_CASE("more scratch than any GPU has is told when CPU workers start") {
   const std::string warning = "Options::scratch_bytes is ";
   check_says(result.output, {warning + "307200", "no GPU has more than 223232", "set it to less"});
   CHECK(result.output.find(warning) == result.output.rfind(warning));
-}
-
-TEST_CASE("a program without CPU workers says so, and what to do") {
-  KernelEntry entry = kernel_entry<Count>();
-  entry.cpu_worker = nullptr;
-  Options options;
-  options.target = Target::cpu;
-  check_says(error_of<UsageError>([&] { make_cpu_engine(entry, options); }),
-             {"no CPU workers", "FLYWHEEL_GPU_ONLY", "leave that out"});
 }
 
 TEST_CASE("a CPU worker's block is one warp of one lane") {

@@ -9,6 +9,7 @@
 
 #include "host/submit/completion.hpp"
 #include "journey/record.hpp"
+#include "runtime/cpu/entry.hpp"
 #include "support/internals.hpp"
 
 namespace flywheel::journey {
@@ -21,20 +22,6 @@ struct Answer {
     return 42;
   }
 };
-
-/// The entry of the kernel, with loops that say first which part of the journey their thread does.
-KernelEntry recorded_entry() {
-  KernelEntry entry = kernel_entry<Answer>();
-  entry.cpu_poller = [](const DeviceState& dev, DirectSlot* direct_slot) {
-    take(Part::poller);
-    kernel_entry<Answer>().cpu_poller(dev, direct_slot);
-  };
-  entry.cpu_worker = [](const DeviceState& dev, std::uint32_t id, DirectSlot* direct_slot, unsigned char* scratch) {
-    take(Part::worker);
-    kernel_entry<Answer>().cpu_worker(dev, id, direct_slot, scratch);
-  };
-  return entry;
-}
 
 bool contains(Entries entries, const void* function) {
   for (std::size_t i = 0; i < entries.count; ++i)
@@ -68,7 +55,9 @@ int run() {
   options.mode = Mode::resident;
   options.workers = 1;
   options.park_after = std::chrono::hours(1);
-  Runtime runtime(recorded_entry(), options);
+  begins(Part::poller, reinterpret_cast<const void*>(&cpu_poller<CpuPlatform>));
+  begins(Part::worker, reinterpret_cast<const void*>(&cpu_worker<CpuPlatform>));
+  Runtime runtime(kernel_entry<Answer>(), options);
   Graph graph;
   const TaskRef<int> answer = graph.add(Answer{});
   const Executable executable = runtime.load(graph);

@@ -25,6 +25,7 @@ struct List {
 };
 
 List lists[kParts];
+const void* first_functions[kParts];
 
 /// Plain data without a destructor: functions are entered until the thread is gone.
 struct Thread {
@@ -36,7 +37,13 @@ struct Thread {
 };
 thread_local constinit Thread self{};
 
+void take_what_begins_with(const void* function) {
+  for (std::size_t part = 0; part < kParts; ++part)
+    if (first_functions[part] == function) take(static_cast<Part>(part));
+}
+
 void enter(const void* function) {
+  if (!self.has_part) take_what_begins_with(function);
   if (self.depth < kMost) self.stack[self.depth] = function;
   ++self.depth;
   const Mode now = mode.load(std::memory_order_relaxed);
@@ -59,6 +66,7 @@ void take(Part part) {
   self.part = part;
   self.has_part = true;
 }
+void begins(Part part, const void* function) { first_functions[static_cast<std::size_t>(part)] = function; }
 Entries entries(Part part) {
   const List& list = lists[static_cast<std::size_t>(part)];
   return {list.functions, list.count};

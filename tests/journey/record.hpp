@@ -17,6 +17,8 @@ void begin();
 void end();
 /// The calling thread does this part from now on.
 void take(Part part);
+/// A thread that enters this function does this part from then on. Call it before there is such a thread.
+void begins(Part part, const void* function);
 
 /// What was entered, each function once in a part and in the order of the first time.
 struct Entries {

@@ -87,23 +87,21 @@ struct Sink {
   }
 };
 
-/// A executor that looks ahead, as a GPU's does.
-template <class List>
-struct PrefetchingExecutor : CpuExecutor<List> {
-  using CpuExecutor<List>::CpuExecutor;
+/// An executor that looks ahead, as a GPU's does.
+struct PrefetchingExecutor : CpuExecutor<> {
+  using CpuExecutor::CpuExecutor;
   static constexpr bool kPrefetches = true;
 };
 
-/// A executor whose bodies are all long, and that looks ahead as a GPU's does.
-template <class List>
-struct LongExecutor : CpuExecutor<List> {
-  using CpuExecutor<List>::CpuExecutor;
+/// An executor whose bodies are all long, and that looks ahead as a GPU's does.
+struct LongExecutor : CpuExecutor<> {
+  using CpuExecutor::CpuExecutor;
   static constexpr bool kPrefetches = true;
   template <class Slow, class Settle, class Last>
   Outcome wait(std::uint32_t slot, Slow&& slow, Settle&& signal_done, Last&& last) {
     signal_done();
     last();
-    return CpuExecutor<List>::wait(slot, slow, signal_done, last);
+    return CpuExecutor::wait(slot, slow, signal_done, last);
   }
 };
 
@@ -232,14 +230,14 @@ TEST_CASE("a launch parks, and the next goes on where it was") {
 
 namespace {
 /// What a worker alone does that looks ahead, with the graph's tasks in its queue: `run` is in slot 0.
-template <class Executor = LongExecutor<List>>
+template <class Executor = LongExecutor>
 void work_alone(TestDeviceState& device, const RunConstants& run, std::uint32_t tasks) {
   device.open(run);
   const Views<CpuPlatform> views{device.dev};
   const auto item = [&](std::uint32_t n) { return Item{run.first_record + n, 0, false}.pack(); };
   REQUIRE(views.ready(run.priority).push(tasks, item, views.wait(0)));
   unsigned char scratch[16];
-  Executor executor(device.dev, 0, scratch);
+  Executor executor(device.dev, cpu_tasks<List>, 0, scratch);
   Worker<CpuPlatform, Executor>(device.dev, 0, executor, nullptr)();
 }
 }  // namespace
@@ -266,7 +264,7 @@ TEST_CASE("sinks that end one behind the other arrive together, and one that fai
     for (std::uint32_t n = 0; n < kSinks; ++n) expected.push_back(n > failing ? kSinks - failing - 1 : kSinks);
     device.dev.share_shift = 0;  // all are one batch
     const RunConstants run = device.load(graph);
-    work_alone<PrefetchingExecutor<List>>(device, run, kSinks);
+    work_alone<PrefetchingExecutor>(device, run, kSinks);
     CHECK(outstanding == expected);
     const std::uint64_t word = CpuPlatform::system(device.dev.completions[0].word).load(Order::acquire);
     CHECK(word == completion_word(run.generation, failing < kSinks ? kUserStatus + 1 : 0));

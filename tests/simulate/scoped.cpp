@@ -82,3 +82,5 @@ void scoped_fence(Order order, Scope scope) {
 }
 
 }  // namespace flywheel::simulate
+
+#undef FLYWHEEL_HOW

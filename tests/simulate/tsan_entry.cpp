@@ -86,3 +86,5 @@ void __tsan_func_entry(void*) {}
 void __tsan_func_exit() {}
 
 }  // extern "C"
+
+#undef FLYWHEEL_HOW

@@ -13,7 +13,7 @@ class Launch {
     for (std::uint32_t w = 0; w < dev_.workers; ++w)
       threads_.emplace_back([this, w] {
         const auto scratch = std::make_unique<unsigned char[]>(dev_.scratch_bytes + 16);
-        cpu_worker<List, P>(dev_, w, w == 0 ? &direct_slot_ : nullptr, scratch.get());
+        cpu_worker<P>(dev_, cpu_tasks<List, P>, w, w == 0 ? &direct_slot_ : nullptr, scratch.get());
       });
     threads_.emplace_back([this] { cpu_poller<P>(dev_, &direct_slot_); });
   }

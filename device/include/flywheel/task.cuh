@@ -1,8 +1,7 @@
 // <flywheel/task.cuh>: for authors of task types. Include it in the one file that calls flywheel::start<...>().
 //
 // Compiled by nvcc, it brings the kernel for the given task types and the CPU workers. Compiled by a C++ compiler alone,
-// it brings only the CPU workers. With FLYWHEEL_GPU_ONLY defined it brings the kernel alone, which nvcc compiles in two thirds
-// of the time; start() then needs a GPU.
+// it brings only the CPU workers.
 //
 //   struct Scale {
 //     float* x; int n; float by;
@@ -13,14 +12,9 @@
 //   auto rt = flywheel::start<Scale>();
 #pragma once
 
+#include "../../../runtime/cpu/tasks.hpp"
 #include "../../../runtime/records/entry.hpp"
 #include "../../../runtime/records/task_type.hpp"
-#ifndef FLYWHEEL_GPU_ONLY
-#include "../../../runtime/cpu/entry.hpp"
-#endif
-#if defined(FLYWHEEL_GPU_ONLY) && !defined(__CUDACC__)
-#error "FLYWHEEL_GPU_ONLY leaves out the CPU workers, and only nvcc compiles the kernel: leave it out where there is no nvcc"
-#endif
 #ifdef __CUDACC__
 #include "../../kernel.cuh"
 #endif
@@ -30,11 +24,7 @@ template <class... Tasks>
 KernelEntry make_entry() {
   using List = TaskList<Tasks...>;
   static const TaskType types[] = {{&typeid(Tasks), sizeof(Tasks)}...};
-  KernelEntry entry{types, List::kSize, nullptr, 0, List::kHasOperands, nullptr, nullptr};
-#ifndef FLYWHEEL_GPU_ONLY
-  entry.cpu_worker = &cpu_worker<List>;
-  entry.cpu_poller = &cpu_poller<>;
-#endif
+  KernelEntry entry{types, List::kSize, nullptr, 0, List::kHasOperands, &cpu_tasks<List>};
 #ifdef __CUDACC__
   entry.kernel = reinterpret_cast<const void*>(&flywheel_kernel<List>);
   entry.block_threads = kBlockThreads;
