@@ -38,10 +38,13 @@ class GpuExecutor {
     // Relaxed, as in copy_line(): pair with MessageHandler::cancel(), signal_done() and begin_iteration(). They are hints.
     const std::uint32_t cancelled = ThreadPlatform::device(run.line.cancelled).load(Order::relaxed);
     iteration_ = ThreadPlatform::device(run.line.iteration).load(Order::relaxed);
+    // Relaxed: pairs with Enlistment::put_in_front(); expect_follower() has the acquire fence.
+    const std::uint64_t followers = ThreadPlatform::device(run.line.followers).load(Order::relaxed);
     cancelled_ = cancelled != 0;
     TaskSlot& task_slot = executor_shared().task_slots[slot];
     put<kRecordVectors>(&task_slot.record, words);
     put<kConstants>(&task_slot.run.constants, constants);
+    task_slot.run.followers = followers;
     executor_shared().tags[slot].record = SlotTag::kNoRecord;
     return task_slot;
   }
@@ -63,6 +66,7 @@ class GpuExecutor {
     }
     cancelled_ = false;
     iteration_ = 0;
+    task_slot.run.followers = 0;  // it was admitted just now
     return task_slot;
   }
   __device__ void keep_constants(std::uint32_t slot, const RunConstants&) {
@@ -89,7 +93,8 @@ class GpuExecutor {
   __device__ static bool is_started() { return executor_shared().direct_slot.started; }
   /// Takes over such a task, which is in next_slot(), when its body runs.
   __device__ const TaskSlot& take_started() {
-    const TaskSlot& task_slot = executor_shared().task_slots[next_];
+    TaskSlot& task_slot = executor_shared().task_slots[next_];
+    task_slot.run.followers = 0;  // it was admitted just now
     pass_to(next_ ^ 1);
     return task_slot;
   }

@@ -6,23 +6,33 @@
 
 namespace flywheel::detail {
 
-/// Tells the host that the run in `slot` has ended, counts it for the inbox poller, and takes its followers, for
-/// let_followers_in(). A thread that acquires the word sees all that the run's tasks wrote. told() is called as soon as the
-/// host can see it: the list of followers is a trip to L2 away then.
-template <class P, class Told>
-FLYWHEEL_TASK Followers end_run(const DeviceState& dev, std::uint32_t slot, std::uint64_t word, Told&& told) {
+/// Tells the host that the run in `slot` has ended. A thread that acquires the word sees all that the run's tasks wrote.
+template <class P>
+FLYWHEEL_TASK void report_end(const DeviceState& dev, std::uint32_t slot, std::uint64_t word) {
   // Release, system scope: pairs with the host's acquire loads in is_complete() and take_rest()
   // (host/submit/completion.cpp), and with the poller's in Enlistment. This thread has acquired the arrivals of all tasks, so
   // their results and streamed values go with the word, and with the closed list. One fence for both: a second one would
   // wait for the word to cross PCIe.
   P::release_fence_of_system();
   P::system(dev.completions[slot].word).store(word, P::kAfterRelease);
+}
+
+/// Counts an ended run for the inbox poller, behind the completion word.
+template <class P>
+FLYWHEEL_TASK void count_end(const DeviceState& dev) {
+  // Relaxed: pairs with MessageHandler::may_leave(), which only compares the number.
+  P::device(dev.control->finished.value).add(1, Order::relaxed);
+}
+
+/// Tells the host that the run in `slot` has ended, counts it for the inbox poller, and takes its followers, for
+/// let_followers_in(). told() is called as soon as the host can see it: the list of followers is a trip to L2 away then.
+template <class P, class Told>
+FLYWHEEL_TASK Followers end_run(const DeviceState& dev, std::uint32_t slot, std::uint64_t word, Told&& told) {
+  report_end<P>(dev, slot, word);
   told();
   const Followers followers =
       close_followers<P>(dev, slot, static_cast<std::uint32_t>(word >> 32), static_cast<std::uint32_t>(word) != 0);
-  // Relaxed: pairs with MessageHandler::may_leave(), which only compares the number. After the word, off the critical
-  // path.
-  P::device(dev.control->finished.value).add(1, Order::relaxed);
+  count_end<P>(dev);
   return followers;
 }
 
@@ -70,17 +80,30 @@ FLYWHEEL_COLD std::uint64_t let_followers_in(const DeviceState& dev, std::uint32
 
 /// The inbox poller, when the message of a follower has come: true if the run is not to be admitted now. It waits for its
 /// predecessors then, or has ended, since one has failed. No other run follows it yet: their messages come later.
+/// `followed`: where the predecessors are laid out. In registers they would have no index, and local memory is a trip to L2
+/// away, since an acquire empties L1.
 template <class P>
-FLYWHEEL_COLD bool waits_or_fails(const DeviceState& dev, const Message& message) {
+FLYWHEEL_COLD bool waits_or_fails(const DeviceState& dev, const Message& message, FollowedRuns& followed) {
   const RunConstants& run = message.run;
+  take_followed_runs(followed, message);
   Enlistment<P> enlistment(dev, run.slot);
-  if (enlistment(followed_runs_of(message))) return true;
+  if (enlistment(followed, run.flags & kTakesValues)) return true;
   if (enlistment.failed()) {
     end_follower<P>(dev, run);
     return true;
   }
   if (run.flags & kTakesValues) take_values<P>(dev, dev.runs[run.slot]);
   return false;
+}
+
+/// After the last task of a run: lets the run's followers in. Returns what the worker keeps now: `kept`, or if that is
+/// kEmptyMailbox a root of a follower, unless something more urgent waits.
+template <class P>
+FLYWHEEL_COLD std::uint64_t go_on_with(const DeviceState& dev, std::uint32_t worker, Followers followers, std::uint64_t kept) {
+  const bool keeps = dev.keep_successor && kept == kEmptyMailbox;
+  const std::uint32_t levels = keeps ? most_urgent_queued<P>(dev) + 1 : 0;
+  const std::uint64_t root = let_followers_in<P>(dev, worker, followers, levels);
+  return root == kEmptyMailbox ? kept : root;
 }
 
 /// Re-arms the run for one more iteration. False if this was the last one, or if the run failed, was cancelled or asked

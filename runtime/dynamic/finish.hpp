@@ -33,22 +33,6 @@ FLYWHEEL_TASK inline bool may_keep(const DeviceState& dev, const PrefetchedTask&
   return dev.keep_successor && level <= task.waits_at;
 }
 
-/// After the last task of a run: lets the run's followers in. Returns what the worker keeps now: `kept`, or if that is
-/// kEmptyMailbox a root of a follower, unless something more urgent waits.
-template <class P>
-FLYWHEEL_COLD std::uint64_t go_on_with(const DeviceState& dev, std::uint32_t worker, Followers followers, std::uint64_t kept) {
-  static_assert(kPriorities == 3);
-  std::uint32_t levels = 0;
-  if (dev.keep_successor && kept == kEmptyMailbox) {
-    // Relaxed: hints, as in read_broadcast(). Both loads are issued before the first result is used.
-    const std::int64_t high = P::device(dev.control->broadcast.queued[0]).load(Order::relaxed);
-    const std::int64_t normal = P::device(dev.control->broadcast.queued[1]).load(Order::relaxed);
-    levels = high > 0 ? 1 : normal > 0 ? 2 : kPriorities;
-  }
-  const std::uint64_t root = let_followers_in<P>(dev, worker, followers, levels);
-  return root == kEmptyMailbox ? kept : root;
-}
-
 /// The long way to finish a task: failures, spawned tasks, several successors or predecessors. It works on a copy of
 /// the task, out of line, so that the short way stays short.
 template <class P>
@@ -214,12 +198,29 @@ class Finisher {
     if (header.edge_count == 0) return;
     if (header.edge_count == 1 && header.edge_predecessors == 1 && !spawned)
       task.next = Item{run.first_record + header.edge_task, task.item.run, false}.pack();
-    if (!dev_.keep_successor) return;
-    // Relaxed: hints, as in read_broadcast(). Both loads are issued before the first result is used.
-    static_assert(kPriorities == 3);
-    const std::int64_t high = P::device(dev_.control->broadcast.queued[0]).load(Order::relaxed);
-    const std::int64_t normal = P::device(dev_.control->broadcast.queued[1]).load(Order::relaxed);
-    task.waits_at = high > 0 ? 0 : normal > 0 ? 1 : kPriorities - 1;
+    if (dev_.keep_successor) task.waits_at = most_urgent_queued<P>(dev_);
+  }
+
+  /// Whether the task only ends its run: nothing happened to it.
+  FLYWHEEL_TASK static bool only_ends_run(const PrefetchedTask& task) { return is_plain(task) && task.ends_run; }
+
+  /// Closes the list of a run that the task only ends, before the host is told. If the list is as expected, the follower was
+  /// not cancelled and nothing more urgent waits, start() starts the follower's task. Then tells the host, and lets in what
+  /// there is else.
+  template <class Start>
+  FLYWHEEL_TASK void end_with_follower(PrefetchedTask& task, const ExpectedFollower& expected, Start&& start) {
+    const std::uint32_t slot = task.item.run;
+    P::release_fence();  // release: for close_followers(); covers what the task wrote
+    const Followers followers = close_followers<P>(dev_, slot, static_cast<std::uint32_t>(task.done >> 32), false);
+    // Relaxed, all: hints, as in copy_line() and read_broadcast(). Their trips to L2 go on beside that of the exchange.
+    const std::uint32_t cancelled = P::device(dev_.runs[Item::unpack(expected.root).run].line.cancelled).load(Order::relaxed);
+    const std::uint32_t waits_at = most_urgent_queued<P>(dev_);
+    const bool starts = followers.list == expected.list && !cancelled && expected.level <= waits_at;
+    if (starts) start();
+    report_end<P>(dev_, slot, task.done);
+    count_end<P>(dev_);
+    let_go(task);
+    if (!starts && followers.first()) kept_ = go_on_with<P>(dev_, id_, followers, kept_);
   }
 
   /// Finishes the task, the short way if possible. `behind`: the prefetched task behind it, or null. Calls ended() once the
@@ -227,7 +228,7 @@ class Finisher {
   template <class Ended>
   FLYWHEEL_TASK void operator()(PrefetchedTask& task, const TaskSlot* behind, Ended&& ended) {
     Followers followers{};
-    const bool plain = task.runs && !(task.outcome.code | task.outcome.spawned | task.outcome.stop);
+    const bool plain = is_plain(task);
     if (plain && task.ends_run) {
       followers = end_run<P>(dev_, task.item.run, task.done, ended);
     } else if (plain && task.next != kEmptyMailbox) {
@@ -252,6 +253,10 @@ class Finisher {
   FLYWHEEL_TASK bool has_kept() const { return kept_ != kEmptyMailbox; }
 
  private:
+  FLYWHEEL_TASK static bool is_plain(const PrefetchedTask& task) {
+    return task.runs && !(task.outcome.code | task.outcome.spawned | task.outcome.stop);
+  }
+
   /// The short way: the one successor has no other predecessor, and the task neither failed nor spawned. The worker
   /// keeps the successor, else delivers it to the worker that it claimed in advance, else publishes it.
   FLYWHEEL_TASK void forward(PrefetchedTask& task) {

@@ -12,6 +12,9 @@
 // host frees a slot when it sees the completion word, maybe before the exchange: then the next run of the slot finds the list
 // of the one before still open, and the poller waits for these few instructions before it enlists anybody there.
 //
+// A worker that sees the only follower of a run while the run's last task is running fetches the follower's task meanwhile. It
+// then closes the list first, starts that task, and tells the host while it runs: see ExpectedFollower.
+//
 // The host keeps a follower back until its predecessors are in flight (host/submit/followers.hpp), and collective runs until
 // they have ended. So whatever a follower waits for needs nothing but workers, and ends.
 #pragma once
@@ -27,11 +30,11 @@ class Enlistment {
   FLYWHEEL_TASK Enlistment(const DeviceState& dev, std::uint32_t slot) : dev_(dev), slot_(slot), own_(dev.runs[slot].follow) {}
 
   /// True if the run waits: a worker lets it in, maybe already has. False if all predecessors have ended: see failed().
-  FLYWHEEL_TASK bool operator()(const FollowedRuns& all) {
+  FLYWHEEL_TASK bool operator()(const FollowedRuns& all, bool takes_values) {
     std::uint32_t count = 0;
     for (std::uint32_t k = 0; k < kMostPredecessors; ++k) count += all.generations[k] != 0;
     const bool only = count == 1;  // then no other arrival can come before the last
-    for (std::uint32_t i = 0; i < kMostValues; ++i) own_.values[i] = all.values[i];  // plain: enlist() releases them
+    for (std::uint32_t i = 0; takes_values && i < kMostValues; ++i) own_.values[i] = all.values[i];  // plain: enlist() releases
     // Relaxed, both: pair with FollowerList; enlist() releases them to the predecessor that finds the link.
     P::device(own_.failed).store(0, Order::relaxed);
     P::device(own_.waits).store(only ? kOnePredecessor : count + 1, Order::relaxed);
@@ -50,15 +53,23 @@ class Enlistment {
  private:
   /// Puts the link in front of the predecessor's list. False if that run has ended; then what it wrote is acquired.
   FLYWHEEL_TASK bool enlist(std::uint32_t slot, std::uint32_t generation, std::uint32_t k) {
-    std::uint64_t& head = dev_.runs[slot].line.followers;
-    const std::uint32_t link = link_of(slot_, k);
     std::uint64_t seen = followers_word(generation - 1, false, 0);  // a guess: most runs have one follower
-    for (;;) {
-      // Relaxed: pairs with FollowerList::next(); the exchange behind it releases it.
-      P::device(own_.next[k]).store(followers_link(seen), Order::relaxed);
-      // Release: pairs with the exchange in close_followers(). The follower's line, state, parameters and record go with it.
-      const std::uint64_t wanted = followers_word(generation - 1, followers_failed(seen), link);
-      if (P::device(head).compare_exchange(seen, wanted, Order::release)) return true;
+    return put_in_front(slot, generation, k, seen) || enlist_again(slot, generation, k, seen);
+  }
+
+  /// One attempt, at a list that is as `seen`. If it is another, false, and `seen` is that.
+  FLYWHEEL_TASK bool put_in_front(std::uint32_t slot, std::uint32_t generation, std::uint32_t k, std::uint64_t& seen) {
+    // Relaxed: pairs with FollowerList::next(); the exchange behind it releases it.
+    P::device(own_.next[k]).store(followers_link(seen), Order::relaxed);
+    // Release: pairs with the exchange in close_followers(). The follower's line, state, parameters and record go with it.
+    const std::uint64_t wanted = followers_word(generation - 1, followers_failed(seen), link_of(slot_, k));
+    return P::device(dev_.runs[slot].line.followers).compare_exchange(seen, wanted, Order::release);
+  }
+
+  /// The rest of enlist(), out of line, after a first attempt.
+  FLYWHEEL_COLD bool enlist_again(std::uint32_t slot, std::uint32_t generation, std::uint32_t k, std::uint64_t seen) {
+    std::uint64_t& head = dev_.runs[slot].line.followers;
+    do {
       const bool open = spin_until<P>(Views<P>{dev_}.wait(dev_.workers), WaitReason::end_of_run, &head, generation - 1,
                                       [&](std::uint64_t& saw) {
                                         // Acquire: pairs with close_followers(). If the list is closed, the follower's tasks
@@ -67,8 +78,13 @@ class Enlistment {
                                         return followers_ended(saw) + 1 - generation < 2;
                                       });
       if (!open) return true;  // aborted: nobody lets the run in
-      if (followers_ended(seen) == generation) break;
-    }
+      if (followers_ended(seen) == generation) return note_ended(seen);
+    } while (!put_in_front(slot, generation, k, seen));
+    return true;
+  }
+
+  /// The predecessor has ended: false.
+  FLYWHEEL_TASK bool note_ended(std::uint64_t seen) const {
     // Relaxed: pairs with failed() and FollowerList; the arrival in operator() releases it.
     if (followers_failed(seen)) P::device(own_.failed).store(1, Order::relaxed);
     return false;
@@ -92,14 +108,68 @@ FLYWHEEL_COLD void take_values(const DeviceState& dev, RunState& run) {
   }
 }
 
-/// By the thread that ends a run, behind the completion word: closes the list of its followers and takes it. The caller has
-/// called release_fence_of_system() for what followers see.
+/// By the thread that ends a run: closes the list of its followers and takes it. The caller has called release_fence(), or
+/// release_fence_of_system(), for what followers see.
 template <class P>
 FLYWHEEL_TASK Followers close_followers(const DeviceState& dev, std::uint32_t slot, std::uint32_t generation, bool failed) {
   // Acquire and release: pairs with both accesses in Enlistment::enlist(). FollowerList has the acquire fence, since most
   // lists are empty.
   const std::uint64_t closed = followers_word(generation, failed, 0);
   return {P::device(dev.runs[slot].line.followers).exchange(closed, P::kBetween), failed};
+}
+
+/// What is read of a follower in one trip to L2.
+struct Follower {
+  std::uint32_t next;  // link
+  std::uint32_t waits, failed;
+  RunConstants constants;
+
+  FLYWHEEL_TASK bool has_one_root() const {
+    const bool one = (constants.flags & kInlineRoot) || constants.root_count == 1;
+    return one && (constants.flags & kRootsUniform);
+  }
+};
+FLYWHEEL_TASK inline RunState& follower_of(const DeviceState& dev, std::uint32_t link) {
+  return dev.runs[(link - 1) / kMostPredecessors];
+}
+FLYWHEEL_TASK inline std::uint32_t& next_of(const DeviceState& dev, std::uint32_t link) {
+  return follower_of(dev, link).follow.next[(link - 1) % kMostPredecessors];
+}
+/// By a thread that has acquired the list in which the link is.
+template <class P>
+FLYWHEEL_TASK Follower read_follower(const DeviceState& dev, std::uint32_t link) {
+  RunState& run = follower_of(dev, link);
+  Follower follower;
+  // Relaxed, all: pair with the stores in Enlistment, which the thread has acquired, `next` and `failed` also with note_all()
+  // on this thread. No other thread changes them if the follower has one predecessor.
+  follower.next = P::device(next_of(dev, link)).load(Order::relaxed);
+  follower.waits = P::device(run.follow.waits).load(Order::relaxed);
+  follower.failed = P::device(run.follow.failed).load(Order::relaxed);
+  copy_constants<P>(follower.constants, run.line);
+  return follower;
+}
+
+/// The follower that a worker runs next when it ends a run: expected while the run's last task still runs, so that the
+/// follower's task is fetched by then.
+struct ExpectedFollower {
+  std::uint64_t list;   // followers_word() with this follower alone; 0: none is expected
+  std::uint64_t root;   // packed: its only task that waits for nothing
+  std::uint32_t level;  // its priority
+};
+
+/// `seen`: the list of a run of this generation, loaded with P::kBeforeAcquire. Expects the follower in it if that is alone,
+/// waits for nothing else, takes no values, and begins with one task. Whether the list is still the same shows when it is
+/// closed. A follower stays in the list until then, so what was read of it stays right.
+template <class P>
+FLYWHEEL_TASK ExpectedFollower expect_follower(const DeviceState& dev, std::uint64_t seen, std::uint32_t generation) {
+  const std::uint32_t link = followers_link(seen);
+  if (!link || followers_ended(seen) + 1 != generation) return {0, kEmptyMailbox, 0};
+  // Acquire fence: with the load of `seen` it pairs with the release in Enlistment::put_in_front().
+  P::acquire_fence();
+  const Follower follower = read_follower<P>(dev, link);
+  const bool alone = follower.next == 0 && follower.waits == kOnePredecessor && !(follower.constants.flags & kTakesValues);
+  if (!alone || !follower.has_one_root()) return {0, kEmptyMailbox, 0};
+  return {seen, only_root(dev, follower.constants), follower.constants.priority};
 }
 
 /// The followers of a run that has ended, on the thread that ended it.
@@ -127,8 +197,8 @@ class FollowerList {
   template <class End>
   FLYWHEEL_TASK std::uint64_t operator()(End&& end) {
     while (first_) {
-      RunState& run = run_of(first_);
-      const Follower follower = read(first_, run);
+      RunState& run = follower_of(dev_, first_);
+      const Follower follower = read_follower<P>(dev_, first_);
       first_ = follower.next;  // read before the arrival: then the run may go, end, and its slot be used again
       bool failed = follower.failed;
       if (follower.waits != kOnePredecessor) {
@@ -136,46 +206,22 @@ class FollowerList {
         failed = P::device(run.follow.failed).load(Order::relaxed);  // relaxed: arrive() has acquired it
       }
       if (failed) add(end(follower.constants));
-      else publish(follower.constants);
+      else publish(follower);
     }
     return kept_;
   }
 
  private:
-  /// What this thread reads of a follower in one trip to L2.
-  struct Follower {
-    std::uint32_t next;  // link
-    std::uint32_t waits, failed;
-    RunConstants constants;
-  };
-
-  FLYWHEEL_TASK RunState& run_of(std::uint32_t link) const { return dev_.runs[(link - 1) / kMostPredecessors]; }
-  FLYWHEEL_TASK std::uint32_t& next_of(std::uint32_t link) const {
-    return run_of(link).follow.next[(link - 1) % kMostPredecessors];
-  }
-  /// Relaxed: pairs with the store in enlist(), which the exchange has acquired, or with that in note_all() on this thread.
-  FLYWHEEL_TASK std::uint32_t next(std::uint32_t link) const { return P::device(next_of(link)).load(Order::relaxed); }
-
-  FLYWHEEL_TASK Follower read(std::uint32_t link, RunState& run) const {
-    Follower follower;
-    follower.next = next(link);
-    // Relaxed, both: pair with the stores in Enlistment, which the exchange has acquired, and `failed` with note_all() on this
-    // thread. No other thread changes them if the follower has one predecessor.
-    follower.waits = P::device(run.follow.waits).load(Order::relaxed);
-    follower.failed = P::device(run.follow.failed).load(Order::relaxed);
-    copy_constants<P>(follower.constants, run.line);
-    return follower;
-  }
-
   /// Notes in the followers of a list that their predecessor has failed, if it has, and puts the list in front of the one here.
   FLYWHEEL_TASK void note_all(Followers list) {
     std::uint32_t last = list.first();
-    for (std::uint32_t link = list.first(); link; link = next(link)) {
+    // Relaxed, all: `next` as in read_follower(); only this thread uses these links now. `failed` pairs with the loads in
+    // read_follower() and operator(); this thread's arrival releases it to the last one.
+    for (std::uint32_t link = list.first(); link; link = P::device(next_of(dev_, link)).load(Order::relaxed)) {
       last = link;
-      // Relaxed: pairs with the loads in read() and operator(); this thread's arrival releases it to the last one.
-      if (list.failed) P::device(run_of(link).follow.failed).store(1, Order::relaxed);
+      if (list.failed) P::device(follower_of(dev_, link).follow.failed).store(1, Order::relaxed);
     }
-    if (first_) P::device(next_of(last)).store(first_, Order::relaxed);  // relaxed: only this thread uses these links now
+    if (first_) P::device(next_of(dev_, last)).store(first_, Order::relaxed);
   }
 
   /// True if this is the last arrival: then all that the predecessors wrote is acquired.
@@ -188,10 +234,10 @@ class FollowerList {
   }
 
   /// Publishes the roots of a follower, or keeps its only one.
-  FLYWHEEL_TASK void publish(const RunConstants& run) {
+  FLYWHEEL_TASK void publish(const Follower& follower) {
+    const RunConstants& run = follower.constants;
     if (run.flags & kTakesValues) take_values<P>(dev_, dev_.runs[run.slot]);
-    const bool one = (run.flags & kInlineRoot) || run.root_count == 1;
-    if (!one || !(run.flags & kRootsUniform)) return publish_roots<P>(dev_, worker_, run);
+    if (!follower.has_one_root()) return publish_roots<P>(dev_, worker_, run);
     const std::uint64_t root = only_root(dev_, run);
     if (kept_ == kEmptyMailbox && run.priority < levels_) kept_ = root;
     else publish_items<P>(dev_, worker_, 1, run.priority, &root);

@@ -49,6 +49,7 @@ struct PollerBuffer {
   std::uint32_t packed[kManyMessages * kShortWords + 1];  // of a poll for some or many, entry after entry, see PackedMessage
   Message message;                                        // that is handled
   std::uint64_t roots[kManyMessages];
+  FollowedRuns followed;  // by the run whose message is handled
   AnnouncerState announcer;
 };
 

@@ -10,10 +10,11 @@ namespace flywheel::detail {
 template <class P>
 class MessageHandler {
  public:
-  FLYWHEEL_TASK MessageHandler(const DeviceState& dev, DirectSlot& direct_slot, AnnouncerState& state)
+  FLYWHEEL_TASK MessageHandler(const DeviceState& dev, DirectSlot& direct_slot, PollerBuffer& buffer)
       : dev_(dev),
         direct_slot_(direct_slot),
-        announcer_(dev, state) {}
+        followed_(buffer.followed),
+        announcer_(dev, buffer.announcer) {}
 
   /// `last`: no other message has come with this one.
   FLYWHEEL_TASK void handle(const Message& message, bool last) {
@@ -75,7 +76,7 @@ class MessageHandler {
     // Relaxed: pairs with the arrivals in arrive_sink(); the roots or the direct slot's item release it.
     P::device(run.outstanding).store(constants.sinks, Order::relaxed);
     if (constants.param_bytes) copy_params(run, message, constants);
-    if (constants.flags & kFollows && waits_or_fails<P>(dev_, message)) return;
+    if (constants.flags & kFollows && waits_or_fails<P>(dev_, message, followed_)) return;
     if (constants.flags & kAllWorkers) return announcer_.announce(run, constants.slot);
     const bool has_inline_root = constants.flags & kInlineRoot;
     const std::uint64_t root = only_root(dev_, constants);
@@ -109,6 +110,7 @@ class MessageHandler {
 
   const DeviceState& dev_;
   DirectSlot& direct_slot_;
+  FollowedRuns& followed_;
   // Of the SM's clock. A trip takes 2,640; one poll in eight that comes too early is the optimum where the host's time varies
   // by some 100 ns.
   static constexpr std::uint32_t kLessTicks = 16, kMoreTicks = 112, kMostTicks = 1320;
@@ -128,7 +130,7 @@ class InboxPoller {
         inbox_(Views<P>{dev}.inbox()),
         direct_slot_(direct_slot),
         buffer_(buffer),
-        handler_(dev, direct_slot, buffer.announcer),
+        handler_(dev, direct_slot, buffer),
         next_(dev.control->poller.next_entry),
         released_(next_) {}
 

@@ -24,6 +24,16 @@ FLYWHEEL_TASK constexpr std::uint32_t level_of(std::uint32_t own, std::uint32_t 
   return own == static_cast<std::uint32_t>(Priority::inherit) ? of_run : own;
 }
 
+/// The most urgent level with queued work; else the lowest.
+template <class P>
+FLYWHEEL_TASK std::uint32_t most_urgent_queued(const DeviceState& dev) {
+  // Relaxed: hints, as in read_broadcast(). Both loads are issued before the first result is used.
+  static_assert(kPriorities == 3);
+  const std::int64_t high = P::device(dev.control->broadcast.queued[0]).load(Order::relaxed);
+  const std::int64_t normal = P::device(dev.control->broadcast.queued[1]).load(Order::relaxed);
+  return high > 0 ? 0 : normal > 0 ? 1 : kPriorities - 1;
+}
+
 /// Publishes ready tasks for one worker, or for the inbox poller (its `worker` is DeviceState::workers).
 template <class P>
 class Ready {

@@ -29,7 +29,7 @@ class Worker {
     PrefetchedTask task{};
     while (next(task)) {
       run(task);
-      finish_(task, has_ahead_ ? executor_.ahead().task_slot : nullptr, [&] { finder_.note_end(); });
+      finish(task);
     }
     finder_.show_stats();
     sign(WorkerState::absent);
@@ -120,7 +120,10 @@ class Worker {
       ++finder_.stats().skipped;
       return;
     }
-    if (Executor::kPrefetches) prefetch_next();
+    if (Executor::kPrefetches) {
+      prefetch_next();
+      if (!has_ahead_ && task.ends_run) expect_follower(task);
+    }
     const std::uint64_t item = task.item.pack();
     bool was_slow = false;
     const auto slow = [&](std::uint64_t elapsed_ns) {
@@ -168,6 +171,49 @@ class Worker {
     if (has_ahead_) fetch(item, executor_.ahead());
   }
 
+  /// If the run that the task ends has one follower by now, fetches that one's task, to start it as soon as this one has ended.
+  /// Not if kept() is to check is_wanted() then.
+  FLYWHEEL_TASK void expect_follower(const PrefetchedTask& task) {
+    const RunLine& line = task.task_slot->run;
+    if (!followers_link(line.followers) || !dev_.keep_successor || kept_in_row_ % kPollsOneIn == kPollsOneIn - 1) return;
+    expected_ = detail::expect_follower<P>(dev_, line.followers, line.constants.generation);
+    if (!expected_.list) return;
+    PrefetchedTask& ahead = executor_.ahead();
+    ahead.item = Item::unpack(expected_.root);
+    ahead.slot = executor_.next_slot();
+    ahead.task_slot = &executor_.fetch(ahead.slot, dev_.records[ahead.item.record], dev_.runs[ahead.item.run]);
+    if (executor_.cancelled()) expected_.list = 0;
+  }
+
+  // ---- finish ----
+
+  FLYWHEEL_TASK void finish(PrefetchedTask& task) {
+    if (expected_.list) {
+      const ExpectedFollower expected = expected_;
+      expected_.list = 0;
+      if (Finisher<P>::only_ends_run(task)) return end_with_follower(task, expected);
+    }
+    finish_(task, has_ahead_ ? executor_.ahead().task_slot : nullptr, [&] { finder_.note_end(); });
+  }
+
+  /// Ends the task's run and goes on with the follower whose task was fetched, if it is still the only one.
+  FLYWHEEL_TASK void end_with_follower(PrefetchedTask& task, const ExpectedFollower& expected) {
+    PrefetchedTask& ahead = executor_.ahead();
+    finish_.end_with_follower(task, expected, [&] {
+      executor_.start(ahead.slot, ahead.item);
+      has_ahead_ = true;
+    });
+    finder_.note_end();
+    if (!has_ahead_) return;
+    ++kept_in_row_;
+    ++finder_.stats().kept;
+    ahead.runs = true;
+    ahead.failed = false;
+    ahead.outcome = {};
+    finish_.expect(ahead, true);
+    finish_.prepare(ahead);
+  }
+
   /// Takes part in the phased or compiled run of the announcement, as all workers do. At the end of its part of a phased run
   /// worker 0 speaks for all; of a compiled run its leader has done so in end_compiled().
   FLYWHEEL_TASK void join_collective_run() {
@@ -191,6 +237,7 @@ class Worker {
   WorkFinder<P> finder_;
   Finisher<P> finish_;
   bool has_ahead_ = false;                          // executor_.ahead() is the next task
+  ExpectedFollower expected_{};                     // whose task is in executor_.ahead() then, not started
   static constexpr std::uint32_t kPollsOneIn = 64;  // kept successors in a row between two checks of is_wanted()
   std::uint32_t kept_in_row_ = 0;
 };

@@ -57,15 +57,13 @@ inline void put_followed_runs(Message& message, const FollowedRuns& all) {
   run.exec = words[0], run.serial = words[1], run.first_root = words[2], run.root_task = words[3];
   run.counters[0] = words[4], run.counters[1] = words[5];
 }
-/// Takes them out of it.
-FLYWHEEL_TASK inline FollowedRuns followed_runs_of(const Message& message) {
+/// Takes them out of it; the values only if there may be any. `all` is in memory that a thread may index at no cost.
+FLYWHEEL_TASK inline void take_followed_runs(FollowedRuns& all, const Message& message) {
   const RunConstants& run = message.run;
   const std::uint32_t words[] = {run.exec, run.serial, run.first_root, run.root_task, run.counters[0], run.counters[1]};
   static_assert(sizeof words == 4 * kFollowedWords);
-  FollowedRuns all{};
   if (run.flags & kInlineRoot) memcpy(&all, words, sizeof words);
   else memcpy(&all, message.carried + kFollowedRunsAt, sizeof all);
-  return all;
 }
 
 /// Bytes of parameters that travel in the message of a run with these flags; longer bits lie in DeviceState::params.

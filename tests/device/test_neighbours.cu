@@ -121,6 +121,38 @@ TEST_CASE("with all memory taken by a neighbour, work goes on and an allocation 
   CHECK(work.goes_on());
 }
 
+TEST_CASE("child: a program that is killed in the middle of its work", "[.child]") {
+  Bench bench(on_gpu("off"));
+  std::puts("resident");
+  for (std::uint32_t round = 0;; ++round) {
+    bench.runtime.submit(std::vector<Count>(20'000, Count{bench.at(round % 8)})).wait();
+    if (round != 3) continue;
+    std::puts("at work");
+    std::fflush(stdout);
+  }
+}
+
+// FLYWHEEL_KILLS says how often; the bar is 50 times.
+TEST_CASE("a program that is killed while its kernel is resident leaves nothing, and the next one starts") {
+  const std::uint64_t kills = number_from("FLYWHEEL_KILLS", 3);
+  SteadyWork work;
+  REQUIRE(work.goes_on());
+  std::size_t free_before = 0, free_after = 0, all_bytes = 0;
+  REQUIRE(cudaMemGetInfo(&free_before, &all_bytes) == cudaSuccess);
+  for (std::uint64_t i = 0; i < kills; ++i) {
+    const ChildResult result =
+        run_child("child: a program that is killed in the middle of its work", std::chrono::seconds(60), {}, "at work");
+    INFO(result.output);
+    REQUIRE_FALSE(result.timed_out);
+    REQUIRE(result.status == 128 + SIGKILL);
+    REQUIRE(work.goes_on());
+  }
+  CHECK(eventually([&] { return cudaMemGetInfo(&free_after, &all_bytes) == cudaSuccess && free_after >= free_before; },
+                   std::chrono::seconds(10)));
+  std::printf("%llu programs killed, %zu MiB free before and %zu after\n", static_cast<unsigned long long>(kills),
+              free_before >> 20, free_after >> 20);
+}
+
 // FLYWHEEL_STOP_SECONDS says for how long; 40 s are longer than every limit of Options.
 TEST_CASE("child: a process that is stopped and goes on", "[.child]") {
   const std::uint64_t seconds = number_from("FLYWHEEL_STOP_SECONDS", 3);

@@ -34,7 +34,7 @@ struct Slots {
     FollowedRuns all{};
     for (std::uint32_t k = 0; k < before.size(); ++k)
       all.slots[k] = static_cast<std::uint16_t>(before[k]), all.generations[k] = generation;
-    return Enlistment<P>(device.dev, slot)(all);
+    return Enlistment<P>(device.dev, slot)(all, false);
   }
   /// Ends a run. The root that the caller would keep, or kEmptyMailbox.
   std::uint64_t end(std::uint32_t slot, std::uint32_t code = 0, std::uint32_t generation = 1) {
@@ -93,17 +93,18 @@ TEST_CASE("a failure ends a whole tree of followers, and no one of them goes") {
 TEST_CASE("a run that has failed before its follower comes fails it, too") {
   Slots slots(4);
   slots.end(0, 70);
+  FollowedRuns followed{};
   Message message{};
   message.run = slots.device.dev.runs[2].line.constants;
   message.run.flags |= kFollows;
   put_followed_runs(message, {{1, 1}, {0, 1}, {}});
-  CHECK(waits_or_fails<P>(slots.device.dev, message));
+  CHECK(waits_or_fails<P>(slots.device.dev, message, followed));
   CHECK(slots.completion(2) == 0);  // slot 1 has not ended
   slots.end(1);
   CHECK(slots.completion(2) == kFailure);
   message.run.slot = 3;
   put_followed_runs(message, {{1}, {0}, {}});
-  CHECK(waits_or_fails<P>(slots.device.dev, message));
+  CHECK(waits_or_fails<P>(slots.device.dev, message, followed));
   CHECK(slots.completion(3) == kFailure);
 }
 
@@ -114,7 +115,8 @@ TEST_CASE("a message carries predecessors beside parameters, or in fields that a
     message.run.flags = flags;
     message.carried[most_carried(flags) - 1] = 99;
     put_followed_runs(message, all);
-    const FollowedRuns taken = followed_runs_of(message);
+    FollowedRuns taken{};
+    take_followed_runs(taken, message);
     CHECK(std::memcmp(&taken, &all, sizeof all) == 0);
     CHECK(message.carried[most_carried(flags) - 1] == 99);
   }

@@ -133,8 +133,8 @@ struct Reception {
   Message sent{};
   RunConstants& message = sent.run;
   std::uint32_t flags = kRootsUniform | kRootsDense;
-  AnnouncerState state{};
-  MessageHandler<P> handler{device.dev, direct_slot, state};
+  PollerBuffer buffer{};
+  MessageHandler<P> handler{device.dev, direct_slot, buffer};
 
   void handle(InboxOp op, std::uint32_t slot, std::uint32_t generation) {
     message.op = static_cast<std::uint32_t>(op);
@@ -308,8 +308,8 @@ TEST_CASE("a suspended compiled run is announced again, as if the sinks of its p
 
   dev.control->barrier.value = 100;
   ++dev.launch;
-  AnnouncerState state{};
-  MessageHandler<P> next(dev, reception.direct_slot, state);
+  PollerBuffer buffer{};
+  MessageHandler<P> next(dev, reception.direct_slot, buffer);
   next.open();
   CHECK(line.barrier_base == 100 - 7 * 5);
   CHECK(line.suspended == 0);

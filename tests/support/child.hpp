@@ -34,8 +34,8 @@ namespace detail {
   _exit(127);
 }
 
-/// Reads until the child closes its end or the time is up. False if it is.
-inline bool read_all(int from, std::chrono::steady_clock::time_point end, std::string& to) {
+/// Reads until the child closes its end, it has said `text` unless that is empty, or the time is up. False then.
+inline bool read_until(int from, const std::string& text, std::chrono::steady_clock::time_point end, std::string& to) {
   for (;;) {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - std::chrono::steady_clock::now()).count();
     pollfd waiting{from, POLLIN, 0};
@@ -44,13 +44,15 @@ inline bool read_all(int from, std::chrono::steady_clock::time_point end, std::s
     const ssize_t count = read(from, part, sizeof(part));
     if (count <= 0) return true;
     to.append(part, static_cast<std::size_t>(count));
+    if (!text.empty() && to.find(text) != std::string::npos) return true;
   }
 }
 }  // namespace detail
 
 /// The test case is hidden (tag [.child]) and named in full; a fresh process runs it, because a fork of one
-/// that has used CUDA or started threads can do neither.
-inline ChildResult run_child(const std::string& test_case, std::chrono::seconds limit, const Environment& environment = {}) {
+/// that has used CUDA or started threads can do neither. If it says `last_words`, it is killed as soon as it has.
+inline ChildResult run_child(const std::string& test_case, std::chrono::seconds limit, const Environment& environment = {},
+                             const std::string& last_words = "") {
   int ends[2];
   REQUIRE(pipe(ends) == 0);
   const auto begin = std::chrono::steady_clock::now();
@@ -59,9 +61,9 @@ inline ChildResult run_child(const std::string& test_case, std::chrono::seconds 
   if (child == 0) detail::become(test_case, environment, ends[1]);
   close(ends[1]);
   ChildResult result;
-  result.timed_out = !detail::read_all(ends[0], begin + limit, result.output);
+  result.timed_out = !detail::read_until(ends[0], last_words, begin + limit, result.output);
   close(ends[0]);
-  if (result.timed_out) kill(child, SIGKILL);
+  if (result.timed_out || !last_words.empty()) kill(child, SIGKILL);
   int status = 0;
   waitpid(child, &status, 0);
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();

@@ -132,7 +132,7 @@ inline bool followers() {
     if (r % 3 == 0) wait_for([&] { return ended.load(std::memory_order_relaxed) >= 2 * (r + 1); });
     cells[kFollower] = r + 1;
     device.dev.runs[kFollower].line.constants = run;
-    if (!Enlistment<P>(device.dev, kFollower)({{r + 1, follows_both(r) ? r + 1 : 0}, {0, 1}, {}})) open(r);
+    if (!Enlistment<P>(device.dev, kFollower)({{r + 1, follows_both(r) ? r + 1 : 0}, {0, 1}, {}}, false)) open(r);
   };
   run_together(3, [&](std::uint32_t self) {
     for (std::uint32_t r = 0; r < kCargo; ++r) {
