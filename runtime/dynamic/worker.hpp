@@ -122,7 +122,7 @@ class Worker {
     }
     if (Executor::kPrefetches) {
       prefetch_next();
-      if (!has_ahead_ && task.ends_run) expect_follower(task);
+      expect_follower(task, task.task_slot->run.followers);
     }
     const std::uint64_t item = task.item.pack();
     bool was_slow = false;
@@ -139,11 +139,14 @@ class Worker {
   /// The body takes longer than a few polls. The worker releases the idle workers it claimed for the successors of this
   /// task and of the prefetched one, so that they do not wait for this body. It also shows progress: the time limit of
   /// a worker that waits for this one in a collective run starts anew, since this worker may have many long tasks
-  /// before it joins.
+  /// before it joins. And there may be a follower by now.
   FLYWHEEL_TASK void takes_long(PrefetchedTask& task) {
     show_progress<P>(dev_, id_);
     finish_.let_go(task);
     if (has_ahead_) finish_.let_go(executor_.ahead());
+    else if (Executor::kPrefetches && task.ends_run && !expected_.list)
+      // Acquire, with the fence in detail::expect_follower(): pairs with Enlistment::put_in_front().
+      expect_follower(task, P::device(dev_.runs[task.item.run].line.followers).load(P::kBeforeAcquire));
   }
   /// The body has run for some 20 us. Beside such bodies a read of the broadcast words before each task costs little,
   /// so the worker takes single tasks from now on, and the next kept() checks as well.
@@ -171,12 +174,11 @@ class Worker {
     if (has_ahead_) fetch(item, executor_.ahead());
   }
 
-  /// If the run that the task ends has one follower by now, fetches that one's task, to start it as soon as this one has ended.
-  /// Not if kept() is to check is_wanted() then.
-  FLYWHEEL_TASK void expect_follower(const PrefetchedTask& task) {
-    const RunLine& line = task.task_slot->run;
-    if (!followers_link(line.followers) || !dev_.keep_successor || kept_in_row_ % kPollsOneIn == kPollsOneIn - 1) return;
-    expected_ = detail::expect_follower<P>(dev_, line.followers, line.constants.generation);
+  /// If the task ends its run, which has one follower by now, fetches that one's task, to start it as soon as this one has
+  /// ended. `followers`: the run's list.
+  FLYWHEEL_TASK void expect_follower(const PrefetchedTask& task, std::uint64_t followers) {
+    if (has_ahead_ || !task.ends_run || !followers_link(followers) || !dev_.keep_successor) return;
+    expected_ = detail::expect_follower<P>(dev_, followers, task.task_slot->run.constants.generation);
     if (!expected_.list) return;
     PrefetchedTask& ahead = executor_.ahead();
     ahead.item = Item::unpack(expected_.root);
@@ -187,11 +189,13 @@ class Worker {
 
   // ---- finish ----
 
+  /// Not with the follower that was expected if kept() is to check is_wanted() before the next task.
   FLYWHEEL_TASK void finish(PrefetchedTask& task) {
     if (expected_.list) {
       const ExpectedFollower expected = expected_;
       expected_.list = 0;
-      if (Finisher<P>::only_ends_run(task)) return end_with_follower(task, expected);
+      const bool polls = kept_in_row_ % kPollsOneIn == kPollsOneIn - 1;
+      if (!polls && Finisher<P>::only_ends_run(task)) return end_with_follower(task, expected);
     }
     finish_(task, has_ahead_ ? executor_.ahead().task_slot : nullptr, [&] { finder_.note_end(); });
   }
