@@ -33,17 +33,20 @@ class Enlistment {
   FLYWHEEL_TASK bool operator()(const FollowedRuns& all, bool takes_values) {
     std::uint32_t count = 0;
     for (std::uint32_t k = 0; k < kMostPredecessors; ++k) count += all.generations[k] != 0;
-    const bool only = count == 1;  // then no other arrival can come before the last
     for (std::uint32_t i = 0; takes_values && i < kMostValues; ++i) own_.values[i] = all.values[i];  // plain: enlist() releases
-    // Relaxed, both: pair with FollowerList; enlist() releases them to the predecessor that finds the link.
-    P::device(own_.failed).store(0, Order::relaxed);
-    P::device(own_.waits).store(only ? kOnePredecessor : count + 1, Order::relaxed);
-    std::uint32_t ended = only ? 0 : 1;
+    if (count == 1) return follow_only(all.slots[0], all.generations[0]);
+    begin(count + 1);
+    std::uint32_t ended = 1;
     for (std::uint32_t k = 0; k < kMostPredecessors; ++k)
       if (all.generations[k]) ended += !enlist(all.slots[k], all.generations[k], k);
-    if (only) return !ended;
     // Release and acquire, like the arrivals in FollowerList: pairs with those of the predecessors that have ended meanwhile.
     return P::device(own_.waits).fetch_add(0u - ended, Order::acq_rel) != ended;
+  }
+
+  /// The same for a run with one predecessor: no other arrival can come before the last.
+  FLYWHEEL_TASK bool follow_only(std::uint32_t slot, std::uint32_t generation) {
+    begin(kOnePredecessor);
+    return enlist(slot, generation, 0);
   }
 
   /// Once no predecessor is left: true if one has failed. Relaxed: pairs with enlist() and FollowerList::add(); the arrivals
@@ -51,6 +54,11 @@ class Enlistment {
   FLYWHEEL_TASK bool failed() const { return P::device(own_.failed).load(Order::relaxed); }
 
  private:
+  /// Relaxed, both: pair with FollowerList; enlist() releases them to the predecessor that finds the link.
+  FLYWHEEL_TASK void begin(std::uint32_t waits) const {
+    P::device(own_.failed).store(0, Order::relaxed);
+    P::device(own_.waits).store(waits, Order::relaxed);
+  }
   /// Puts the link in front of the predecessor's list. False if that run has ended; then what it wrote is acquired.
   FLYWHEEL_TASK bool enlist(std::uint32_t slot, std::uint32_t generation, std::uint32_t k) {
     std::uint64_t seen = followers_word(generation - 1, false, 0);  // a guess: most runs have one follower

@@ -119,10 +119,29 @@ class InboxPoll {
   }
   /// Unpacks message e of those that take_some() has stored, to be handled.
   FLYWHEEL_TASK void unpack(std::uint32_t e) const {
-    const PackedMessage message(buffer_.packed + e * kFirstWords);
+    const PackedMessage message = stored(e);
     store_message([&](std::uint32_t i, std::uint32_t) { return message.word(i); });
     P::converge();
   }
+
+  /// Of the `count` messages that take_some() has stored: how many at the front each submit a follower of one run. Opens these
+  /// runs, a lane each, and enlists them: all trips to L2 are one. enlisted() says afterwards which of them wait. The others
+  /// have no predecessor that has not ended, and are to be unpacked and admitted.
+  FLYWHEEL_TASK std::uint32_t enlist_followers(std::uint32_t count) const {
+    std::uint32_t front = 0;
+    while (front < count && LoneFollower::of(stored(front)).generation) ++front;
+    if (front < 2) return 0;
+    for (std::uint32_t e = P::lane(); e < front; e += P::lanes()) open_follower(stored(e));
+    P::converge();  // a lane releases what all of them wrote: a follower may be the predecessor of the next
+    for (std::uint32_t e = P::lane(); e < front; e += P::lanes()) {
+      const LoneFollower follower = LoneFollower::of(stored(e));
+      Enlistment<typename P::Leader> enlistment(dev_, stored(e).word_at(offsetof(RunConstants, slot)));
+      buffer_.roots[e] = enlistment.follow_only(follower.before, follower.generation);
+    }
+    P::converge();
+    return front;
+  }
+  FLYWHEEL_TASK bool enlisted(std::uint32_t e) const { return buffer_.roots[e]; }
 
   /// Takes those of the next kManyMessages messages that have come, as far as they are short and alike. While all of them are,
   /// it goes on with the next ones, kMostOnRun times at most, and loads them while it publishes those before.
@@ -186,6 +205,22 @@ class InboxPoll {
     starter.start(run, root, carried);
     deliver_directly<P>(direct_slot_, root.pack(), Starter::kStarts);
     return true;
+  }
+
+  FLYWHEEL_TASK PackedMessage stored(std::uint32_t e) const { return PackedMessage(buffer_.packed + e * kFirstWords); }
+  /// One lane: opens a run as open_line(), store_record() and MessageHandler::admit() do, with the same orders.
+  FLYWHEEL_TASK void open_follower(PackedMessage message) const {
+    const std::uint32_t slot = message.word_at(offsetof(RunConstants, slot));
+    RunState& run = dev_.runs[slot];
+    auto* line = reinterpret_cast<std::uint32_t*>(&run.line);
+    for (std::uint32_t i = 0; i < kLineWords; ++i)
+      P::device(line[i]).store(i < kRunWords ? message.word(i) : 0, Order::relaxed);
+    P::device(run.outstanding).store(message.word_at(offsetof(RunConstants, sinks)), Order::relaxed);
+    const bool carried = message.word_at(offsetof(RunConstants, flags)) & kInlineRoot;
+    auto* to =
+        reinterpret_cast<std::uint32_t*>(carried ? static_cast<void*>(&dev_.records[dev_.inline_base + slot]) : run.params);
+    const std::uint32_t bytes = carried ? kInlineBytes : message.word_at(offsetof(RunConstants, param_bytes));
+    for (std::uint32_t i = 0; i < (bytes + 3) / 4; ++i) P::device(to[i]).store(message.word(kRunWords + i), Order::relaxed);
   }
 
   /// The word at `offset` of a message, for all lanes, from the lane that holds it.

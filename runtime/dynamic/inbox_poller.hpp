@@ -32,6 +32,14 @@ class MessageHandler {
     }
   }
 
+  /// A follower that InboxPoll has opened, and all of whose predecessors have ended.
+  FLYWHEEL_TASK void begin_follower(const Message& message) {
+    const RunConstants run = message.run;
+    // Relaxed: as in Enlistment::failed().
+    if (P::device(dev_.runs[run.slot].follow.failed).load(Order::relaxed)) end_follower<P>(dev_, run);
+    else begin(message, run, false);
+  }
+
   /// Runs that InboxPoll has admitted.
   FLYWHEEL_TASK void count_admitted(std::uint32_t count) { announcer_.count_admitted(count); }
 
@@ -77,6 +85,12 @@ class MessageHandler {
     P::device(run.outstanding).store(constants.sinks, Order::relaxed);
     if (constants.param_bytes) copy_params(run, message, constants);
     if (constants.flags & kFollows && waits_or_fails<P>(dev_, message, followed_)) return;
+    begin(message, constants, last);
+  }
+
+  /// Begins a run that waits for nothing.
+  FLYWHEEL_TASK void begin(const Message& message, const RunConstants& constants, bool last) {
+    RunState& run = dev_.runs[constants.slot];
     if (constants.flags & kAllWorkers) return announcer_.announce(run, constants.slot);
     const bool has_inline_root = constants.flags & kInlineRoot;
     const std::uint64_t root = only_root(dev_, constants);
@@ -191,12 +205,26 @@ class InboxPoller {
 
   /// Takes the `count` messages of the buffer.
   FLYWHEEL_TASK void take_in_turn(std::uint32_t count, bool packed) {
-    for (std::uint32_t e = 0; e < count; ++e) {
+    for (std::uint32_t e = packed ? take_followers(count) : 0; e < count; ++e) {
       if (packed) poll().unpack(e);
       take_message(buffer_.message, e + 1 == count);
       P::converge();  // a message that is handled may be about the run whose slot the next one opens anew
     }
     note_taken(count);
+  }
+
+  /// Takes those followers at the front of the buffer that are enlisted together; their number. A poller that took one after
+  /// the other would never be ahead of a chain of runs: it would find the run before ended, and admit the next in turn.
+  FLYWHEEL_TASK std::uint32_t take_followers(std::uint32_t count) {
+    const std::uint32_t taken = poll().enlist_followers(count);
+    if (P::lane() == 0) handler_.count_admitted(taken);
+    for (std::uint32_t e = 0; e < taken; ++e) {
+      if (poll().enlisted(e)) continue;
+      poll().unpack(e);
+      if (P::lane() == 0) handler_.begin_follower(buffer_.message);
+      P::converge();
+    }
+    return taken;
   }
 
   FLYWHEEL_TASK void note_taken(std::uint32_t count) {

@@ -195,6 +195,27 @@ class PackedMessage {
   std::uint32_t at_ = kMaskWords;  // of the next word that is not as usual
 };
 
+/// What a message says of a run that waits for one other, if it does and carries all that there is: the lanes of a warp take
+/// several such messages at once.
+struct LoneFollower {
+  std::uint32_t before, generation;  // slot and generation of the predecessor; generation 0: it is no such message
+
+  FLYWHEEL_TASK static LoneFollower of(const PackedMessage& message) {
+    const std::uint32_t flags = message.word_at(offsetof(RunConstants, flags));
+    const bool all_carried = message.word_at(offsetof(RunConstants, param_bytes)) <= most_carried(flags);
+    const bool submits = message.word_at(offsetof(RunConstants, op)) == static_cast<std::uint32_t>(InboxOp::submit);
+    if (!submits || !all_carried || (flags & (kFollows | kTakesValues)) != kFollows) return {0, 0};
+    // As put_followed_runs() has them.
+    const bool in_fields = flags & kInlineRoot;
+    constexpr std::size_t kCarried = offsetof(Message, carried) + kFollowedRunsAt;
+    const std::uint32_t first = message.word_at(in_fields ? offsetof(RunConstants, exec) : kCarried);
+    const std::uint32_t second = message.word_at(in_fields ? offsetof(RunConstants, serial) : kCarried + 4);
+    const std::uint32_t slots =
+        message.word_at(in_fields ? offsetof(RunConstants, counters) : kCarried + offsetof(FollowedRuns, slots));
+    return {slots & 0xffff, second ? 0 : first};
+  }
+};
+
 /// The entry of a poll for one: its packed words in registers of the lanes, who exchange them, and its masks, which all hold.
 template <class P>
 class PolledMessage {

@@ -124,3 +124,91 @@ TEST_CASE("a poll that finds nothing takes nothing, and the next one is for one 
   CHECK((now.published | now.stored) == 0);
   CHECK(now.next == PollFor::one);
 }
+
+namespace {
+/// Runs in slots 1, 2, ..., each the follower of the one in the slot before, in one poll.
+template <std::uint32_t kLanes>
+struct FollowersPoll : Poll<kLanes> {
+  using Base = Poll<kLanes>;
+
+  static RunConstants constants(std::uint32_t slot) {
+    RunConstants run{};
+    run.op = static_cast<std::uint32_t>(InboxOp::submit);
+    run.slot = slot;
+    run.generation = run.repeat = run.sinks = run.root_count = run.priority = 1;
+    run.flags = kRootsUniform | kRootsDense | kFollows;
+    // Of the two kinds: a record in the message, or a loaded graph and some parameters.
+    if (slot % 2) run.flags |= kInlineRoot;
+    else run.first_record = 10 * slot, run.param_bytes = 12;
+    return run;
+  }
+  /// Few words: the poll takes no longer messages.
+  static unsigned char carried(std::uint32_t slot, std::uint32_t i) {
+    return i < 32 ? static_cast<unsigned char>(31 * slot + i) : std::uint8_t{0};
+  }
+
+  /// `second`: the slot of one more predecessor of the run in `slot`, if not 0.
+  void send_follower(std::uint32_t slot, std::uint32_t second = 0) {
+    Message message{constants(slot), {}};
+    const std::uint32_t bytes = slot % 2 ? kInlineBytes : 12;
+    for (std::uint32_t i = 0; i < bytes; ++i) message.carried[i] = carried(slot, i);
+    put_followed_runs(message,
+                      {{1, second != 0}, {static_cast<std::uint16_t>(slot - 1), static_cast<std::uint16_t>(second)}, {}});
+    Views<P>{this->device.dev}.inbox().write(slot - 1, message);
+  }
+  /// How many of the first `count` messages are enlisted.
+  std::uint32_t enlist(std::uint32_t count) {
+    WarpOfThreads<kLanes> warp;
+    std::vector<std::uint32_t> all(kLanes);
+    run_together(kLanes, [&](std::uint32_t lane) {
+      Base::W::join(warp, lane);
+      all[lane] = InboxPoll<typename Base::W>(this->device.dev, this->direct_slot, this->buffer).enlist_followers(count);
+    });
+    CHECK(std::count(all.begin(), all.end(), all[0]) == kLanes);
+    return all[0];
+  }
+  bool is_enlisted(std::uint32_t e) const { return this->buffer.roots[e]; }
+  /// The run in `slot` ends; what it lets in.
+  std::uint64_t end(std::uint32_t slot) {
+    return let_followers_in<P>(this->device.dev, 0, end_run<P>(this->device.dev, slot, completion_word(1, 0), [] {}),
+                               kPriorities);
+  }
+  bool is_open(std::uint32_t slot) const {
+    const RunState& run = this->device.dev.runs[slot];
+    const RunConstants wanted = constants(slot);
+    bool right = run.outstanding == 1 && run.line.cancelled == 0 && run.line.fault == 0;
+    right &= run.line.constants.slot == slot && run.line.constants.generation == 1;
+    right &= run.line.constants.first_record == wanted.first_record && run.line.constants.param_bytes == wanted.param_bytes;
+    const auto* record = reinterpret_cast<const unsigned char*>(&this->device.dev.records[this->device.dev.inline_base + slot]);
+    for (std::uint32_t i = 0; i < (slot % 2 ? kInlineBytes : 12); ++i)
+      right &= (slot % 2 ? record : run.params)[i] == carried(slot, i);
+    return right;
+  }
+};
+}  // namespace
+
+TEMPLATE_TEST_CASE_SIG("followers of one run each are enlisted together", "", ((std::uint32_t kLanes), kLanes), 8, 32) {
+  for (const bool first_ended : {false, true}) {
+    FollowersPoll<kLanes> poll;
+    for (std::uint32_t slot = 1; slot <= 4; ++slot) {
+      poll.device.dev.runs[slot].line.cancelled = 1;  // of the run before in the slot
+      poll.send_follower(slot);
+    }
+    if (first_ended) CHECK(poll.end(0) == kEmptyMailbox);
+    CHECK(poll.take(PollFor::some, 0).stored == 4);
+    CHECK(poll.enlist(4) == 4);
+    for (std::uint32_t e = 0; e < 4; ++e) CHECK(poll.is_enlisted(e) == (e > 0 || !first_ended));
+    for (std::uint32_t slot = first_ended ? 1 : 0; slot < 4; ++slot) {
+      CHECK(poll.is_open(slot + 1));
+      CHECK(poll.end(slot) == only_root(poll.device.dev, FollowersPoll<kLanes>::constants(slot + 1)));
+    }
+  }
+}
+
+TEST_CASE("followers of several runs, or alone in a poll, are not enlisted there") {
+  FollowersPoll<32> poll;
+  for (std::uint32_t slot = 1; slot <= 4; ++slot) poll.send_follower(slot, slot == 3 ? 1 : 0);
+  CHECK(poll.take(PollFor::some, 0).stored == 4);
+  CHECK(poll.enlist(1) == 0);
+  CHECK(poll.enlist(4) == 2);
+}
