@@ -6,14 +6,14 @@
 
 namespace flywheel::detail {
 
-/// Tells the host that the run in `slot` has ended. A thread that acquires the word sees all that the run's tasks wrote.
+/// Tells the host that the run in `slot` has ended, after release_fence_of_system(). A thread that acquires the word sees all
+/// that the run's tasks wrote.
 template <class P>
 FLYWHEEL_TASK void report_end(const DeviceState& dev, std::uint32_t slot, std::uint64_t word) {
   // Release, system scope: pairs with the host's acquire loads in is_complete() and take_rest()
   // (host/submit/completion.cpp), and with the poller's in Enlistment. This thread has acquired the arrivals of all tasks, so
   // their results and streamed values go with the word, and with the closed list. One fence for both: a second one would
   // wait for the word to cross PCIe.
-  P::release_fence_of_system();
   P::system(dev.completions[slot].word).store(word, P::kAfterRelease);
 }
 
@@ -28,6 +28,7 @@ FLYWHEEL_TASK void count_end(const DeviceState& dev) {
 /// let_followers_in(). told() is called as soon as the host can see it: the list of followers is a trip to L2 away then.
 template <class P, class Told>
 FLYWHEEL_TASK Followers end_run(const DeviceState& dev, std::uint32_t slot, std::uint64_t word, Told&& told) {
+  P::release_fence_of_system();  // for report_end() and close_followers()
   report_end<P>(dev, slot, word);
   told();
   const Followers followers =

@@ -210,7 +210,7 @@ class Finisher {
   template <class Start>
   FLYWHEEL_TASK void end_with_follower(PrefetchedTask& task, const ExpectedFollower& expected, Start&& start) {
     const std::uint32_t slot = task.item.run;
-    P::release_fence();  // release: for close_followers(); covers what the task wrote
+    P::release_fence_of_system();  // for close_followers() and report_end()
     const Followers followers = close_followers<P>(dev_, slot, static_cast<std::uint32_t>(task.done >> 32), false);
     // Relaxed, all: hints, as in copy_line() and read_broadcast(). Their trips to L2 go on beside that of the exchange.
     const std::uint32_t cancelled = P::device(dev_.runs[Item::unpack(expected.root).run].line.cancelled).load(Order::relaxed);

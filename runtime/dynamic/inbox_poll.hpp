@@ -50,6 +50,7 @@ struct PollerBuffer {
   Message message;                                        // that is handled
   std::uint64_t roots[kManyMessages];
   FollowedRuns followed;  // by the run whose message is handled
+  LoneFollower lone[4];   // of the messages of a poll for some
   AnnouncerState announcer;
 };
 
@@ -108,6 +109,7 @@ class InboxPoll {
   /// are alike, else lays them out.
   FLYWHEEL_TASK Arrived take_some(std::uint64_t next) const {
     static_assert(kSomeMessages<P> * kFirstWords <= kManyMessages * kShortWords, "they fit the buffer");
+    static_assert(kSomeMessages<P> <= sizeof(PollerBuffer::lone) / sizeof(LoneFollower));
     Polled<P, kSomeMessages<P>, kFirstWords> polled;
     inbox().load(next, polled, 0, kFirstWords);
     const Front front = inbox().look(next, polled, buffer_.packed);
@@ -125,18 +127,21 @@ class InboxPoll {
   }
 
   /// Of the `count` messages that take_some() has stored: how many at the front each submit a follower of one run. Opens these
-  /// runs, a lane each, and enlists them: all trips to L2 are one. enlisted() says afterwards which of them wait. The others
-  /// have no predecessor that has not ended, and are to be unpacked and admitted.
+  /// runs, and enlists them, a lane each: their trips to L2 are one. enlisted() says afterwards which of them wait. The others
+  /// have no predecessor that has not ended, and are to be unpacked and begun.
   FLYWHEEL_TASK std::uint32_t enlist_followers(std::uint32_t count) const {
     std::uint32_t front = 0;
-    while (front < count && LoneFollower::of(stored(front)).generation) ++front;
-    if (front < 2) return 0;
-    for (std::uint32_t e = P::lane(); e < front; e += P::lanes()) open_follower(stored(e));
-    P::converge();  // a lane releases what all of them wrote: a follower may be the predecessor of the next
+    for (; front < count; ++front) {
+      unpack(front);
+      const LoneFollower follower = LoneFollower::of(buffer_.message);
+      if (!follower.generation) break;
+      buffer_.lone[front] = follower;
+      buffer_.roots[front] = buffer_.message.run.slot;
+      open_follower(buffer_.message);
+    }
     for (std::uint32_t e = P::lane(); e < front; e += P::lanes()) {
-      const LoneFollower follower = LoneFollower::of(stored(e));
-      Enlistment<typename P::Leader> enlistment(dev_, stored(e).word_at(offsetof(RunConstants, slot)));
-      buffer_.roots[e] = enlistment.follow_only(follower.before, follower.generation);
+      Enlistment<typename P::Leader> enlistment(dev_, static_cast<std::uint32_t>(buffer_.roots[e]));
+      buffer_.roots[e] = enlistment.follow_only(buffer_.lone[e].before, buffer_.lone[e].generation);
     }
     P::converge();
     return front;
@@ -208,19 +213,22 @@ class InboxPoll {
   }
 
   FLYWHEEL_TASK PackedMessage stored(std::uint32_t e) const { return PackedMessage(buffer_.packed + e * kFirstWords); }
-  /// One lane: opens a run as open_line(), store_record() and MessageHandler::admit() do, with the same orders.
-  FLYWHEEL_TASK void open_follower(PackedMessage message) const {
-    const std::uint32_t slot = message.word_at(offsetof(RunConstants, slot));
+  /// All lanes: opens the run of a message as MessageHandler::admit() does, with the same orders.
+  FLYWHEEL_TASK void open_follower(const Message& message) const {
+    const std::uint32_t slot = message.run.slot;
     RunState& run = dev_.runs[slot];
-    auto* line = reinterpret_cast<std::uint32_t*>(&run.line);
-    for (std::uint32_t i = 0; i < kLineWords; ++i)
-      P::device(line[i]).store(i < kRunWords ? message.word(i) : 0, Order::relaxed);
-    P::device(run.outstanding).store(message.word_at(offsetof(RunConstants, sinks)), Order::relaxed);
-    const bool carried = message.word_at(offsetof(RunConstants, flags)) & kInlineRoot;
-    auto* to =
-        reinterpret_cast<std::uint32_t*>(carried ? static_cast<void*>(&dev_.records[dev_.inline_base + slot]) : run.params);
-    const std::uint32_t bytes = carried ? kInlineBytes : message.word_at(offsetof(RunConstants, param_bytes));
-    for (std::uint32_t i = 0; i < (bytes + 3) / 4; ++i) P::device(to[i]).store(message.word(kRunWords + i), Order::relaxed);
+    const auto* words = reinterpret_cast<const std::uint32_t*>(&message);
+    const auto word = [&](std::uint32_t i, std::uint32_t) { return words[i]; };
+    open_line<P>(run.line, word);
+    if (P::lane() == 0) P::device(run.outstanding).store(message.run.sinks, Order::relaxed);
+    if (message.run.flags & kInlineRoot) {
+      store_record<P>(dev_.records[dev_.inline_base + slot], word);
+    } else {
+      auto* params = reinterpret_cast<std::uint32_t*>(run.params);
+      for (std::uint32_t i = P::lane(); i < (message.run.param_bytes + 3) / 4; i += P::lanes())
+        P::device(params[i]).store(words[kRunWords + i], Order::relaxed);
+    }
+    P::converge();  // a lane releases what all of them wrote: a follower may be the predecessor of the next
   }
 
   /// The word at `offset` of a message, for all lanes, from the lane that holds it.

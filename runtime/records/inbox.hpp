@@ -72,6 +72,23 @@ FLYWHEEL_TASK constexpr std::uint32_t most_carried(std::uint32_t flags) {
 }
 inline constexpr std::uint32_t kMessageWords = sizeof(Message) / 4;
 
+/// The predecessor of a run that has one, whose message carries all that there is to know. The lanes of a warp enlist several
+/// of them at once.
+struct LoneFollower {
+  std::uint32_t before, generation;  // its slot and generation; generation 0: it is no such message
+
+  FLYWHEEL_TASK static LoneFollower of(const Message& message) {
+    const RunConstants& run = message.run;
+    const bool submits = run.op == static_cast<std::uint32_t>(InboxOp::submit);
+    const bool follows = (run.flags & (kFollows | kTakesValues)) == kFollows;
+    if (!submits || !follows || run.param_bytes > most_carried(run.flags)) return {0, 0};
+    // As put_followed_runs() has them.
+    if (run.flags & kInlineRoot) return {run.counters[0] & 0xffff, run.serial ? 0 : run.exec};
+    const auto& all = *reinterpret_cast<const FollowedRuns*>(message.carried + kFollowedRunsAt);
+    return {all.slots[0], all.generations[1] ? 0 : all.generations[0]};
+  }
+};
+
 /// Whether a message carries anything, so that its words behind the run's are written and read.
 FLYWHEEL_TASK constexpr bool carries(const RunConstants& run) {
   const bool params = run.param_bytes && run.param_bytes <= most_carried(run.flags);
@@ -193,27 +210,6 @@ class PackedMessage {
   const std::uint32_t* packed_;
   const MessageMasks masks_;
   std::uint32_t at_ = kMaskWords;  // of the next word that is not as usual
-};
-
-/// What a message says of a run that waits for one other, if it does and carries all that there is: the lanes of a warp take
-/// several such messages at once.
-struct LoneFollower {
-  std::uint32_t before, generation;  // slot and generation of the predecessor; generation 0: it is no such message
-
-  FLYWHEEL_TASK static LoneFollower of(const PackedMessage& message) {
-    const std::uint32_t flags = message.word_at(offsetof(RunConstants, flags));
-    const bool all_carried = message.word_at(offsetof(RunConstants, param_bytes)) <= most_carried(flags);
-    const bool submits = message.word_at(offsetof(RunConstants, op)) == static_cast<std::uint32_t>(InboxOp::submit);
-    if (!submits || !all_carried || (flags & (kFollows | kTakesValues)) != kFollows) return {0, 0};
-    // As put_followed_runs() has them.
-    const bool in_fields = flags & kInlineRoot;
-    constexpr std::size_t kCarried = offsetof(Message, carried) + kFollowedRunsAt;
-    const std::uint32_t first = message.word_at(in_fields ? offsetof(RunConstants, exec) : kCarried);
-    const std::uint32_t second = message.word_at(in_fields ? offsetof(RunConstants, serial) : kCarried + 4);
-    const std::uint32_t slots =
-        message.word_at(in_fields ? offsetof(RunConstants, counters) : kCarried + offsetof(FollowedRuns, slots));
-    return {slots & 0xffff, second ? 0 : first};
-  }
 };
 
 /// The entry of a poll for one: its packed words in registers of the lanes, who exchange them, and its masks, which all hold.
