@@ -161,10 +161,8 @@ void Dispatcher::loop() {
 
 /// One turn of the loop. False if there is nothing to do until the thread is notified or time passes.
 bool Dispatcher::turn(Lock& lock) {
-  const bool streamed = ending_.retire_finished(lock);
-  const bool arrived = admission_.sort_arrivals(lock);
-  if (admission_.closed(lock)) ending_.reject(lock);
-  else admission_.admit_waiting(lock, [&](const RunPtr& run) { start(lock, run); });
+  const bool streamed = ending_.retire_some(lock);
+  const bool arrived = admit_arrivals(lock);
   ending_.send_cancels(lock);
   const auto now = Clock::now();
   sweep_singles(lock, now);
@@ -180,6 +178,20 @@ bool Dispatcher::turn(Lock& lock) {
   std::this_thread::yield();
   lock.lock();
   return true;
+}
+
+/// Admits what may go, from the backlog and of the runs that have arrived. False if none have. A run that starts lets its
+/// followers go, which are arrivals then: so a chain of runs goes link by link.
+bool Dispatcher::admit_arrivals(const Lock& lock) {
+  constexpr std::uint32_t kMostLinks = 256;
+  bool arrived = false;
+  for (std::uint32_t link = 0; link < kMostLinks; ++link) {
+    arrived |= admission_.sort_arrivals(lock);
+    if (admission_.closed(lock)) ending_.reject(lock);
+    else admission_.admit_waiting(lock, [&](const RunPtr& run) { start(lock, run); });
+    if (!admission_.has_arrivals()) break;
+  }
+  return arrived;
 }
 
 /// Frees the slots of single tasks that no thread waits for. Not in each turn: their places lie on lines that submitting

@@ -100,6 +100,7 @@ class Dispatcher {
 
   void loop();
   bool turn(Lock& lock);
+  bool admit_arrivals(const Lock& lock);
   bool gets_on(const Lock& lock, bool moved, Clock::time_point now);
   void sweep_singles(const Lock& lock, Clock::time_point now);
   void sleep(Lock& lock);

@@ -46,10 +46,22 @@ Ending::Ending(Engine& engine, const DeviceState& dev, const Options& options, W
 // ---- runs that end by themselves ----
 
 bool Ending::retire_finished(const Lock& lock) {
+  const std::uint32_t slots = admission_.in_flight(lock).size();
+  return retire_in(lock, 0, slots);
+}
+
+bool Ending::retire_some(const Lock& lock) {
+  const std::uint32_t slots = admission_.in_flight(lock).size();
+  const std::uint32_t first = next_slot_ < slots ? next_slot_ : 0, end = std::min(first + kSlotsAtOnce, slots);
+  next_slot_ = end;
+  return retire_in(lock, first, end);
+}
+
+bool Ending::retire_in(const Lock& lock, std::uint32_t first, std::uint32_t end) {
   const RunSlots& slots = admission_.in_flight(lock);
   if (!slots.live()) return false;
   bool streamed = false;
-  for (std::uint32_t slot = 0; slot < slots.size(); ++slot) {
+  for (std::uint32_t slot = first; slot < end; ++slot) {
     if (!slots[slot]) continue;
     if (is_complete(dev_, *slots[slot])) retire(lock, RunPtr(slots[slot]));
     else streamed |= drain(*slots[slot]);
