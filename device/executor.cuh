@@ -69,6 +69,23 @@ class GpuExecutor {
     task_slot.run.followers = 0;  // it was admitted just now
     return task_slot;
   }
+  /// The same for the first task of an expected follower, of which the constants were read already.
+  __device__ const TaskSlot& fetch_expected(std::uint32_t slot, std::uint32_t record, const ExpectedFollower& run) {
+    TaskSlot& task_slot = executor_shared().task_slots[slot];
+    SlotTag& tag = executor_shared().tags[slot];
+    const bool is_carried = run.constants.flags & kInlineRoot;
+    if (is_carried || tag.record != record || tag.serial != run.constants.serial) {
+      uint4 words[kRecordVectors];
+      read_words<kRecordVectors>(words, &dev_.records[record]);
+      put<kRecordVectors>(&task_slot.record, words);
+      tag = {is_carried ? SlotTag::kNoRecord : record, run.constants.serial};
+    }
+    task_slot.run.constants = run.constants;
+    task_slot.run.followers = run.followers;
+    cancelled_ = false;
+    iteration_ = 0;
+    return task_slot;
+  }
   __device__ void keep_constants(std::uint32_t slot, const RunConstants&) {
     executor_shared().task_slots[slot].run.constants = executor_shared().direct_slot.run;
   }

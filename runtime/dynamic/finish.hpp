@@ -19,8 +19,9 @@ struct PrefetchedTask {
   std::uint32_t slot;         // which of the executor's two task slots holds it
   ClaimedWorker claim;        // an idle worker claimed in advance for the successor, if any
   std::uint64_t next;         // packed: the successor, if it is the only one and has no other predecessor
-  std::uint64_t done;         // the completion word, in case this task ends its run
-  std::uint32_t level;        // the successor's priority level
+  std::uint64_t done;         // the completion word, in case this task ends its run; of an expected follower, see
+                              // Worker::expect_follower(), the list in which it is alone
+  std::uint32_t level;        // the successor's priority level; of an expected follower its own
   bool ends_run;              // the task is the only sink of its run's only iteration
   std::uint32_t waits_at;     // the most urgent level with queued work when the task was fetched; else the lowest
   bool runs;                  // false: skipped, its successors are only notified
@@ -205,17 +206,17 @@ class Finisher {
   FLYWHEEL_TASK static bool only_ends_run(const PrefetchedTask& task) { return is_plain(task) && task.ends_run; }
 
   /// Closes the list of a run that the task only ends, before the host is told. If the list is as expected, the follower was
-  /// not cancelled and nothing more urgent waits, start() starts the follower's task. Then tells the host, and lets in what
-  /// there is else.
+  /// not cancelled and nothing more urgent waits, start() starts `expected`, the follower's task. Then tells the host, and lets
+  /// in what there is else.
   template <class Start>
-  FLYWHEEL_TASK void end_with_follower(PrefetchedTask& task, const ExpectedFollower& expected, Start&& start) {
+  FLYWHEEL_TASK void end_with_follower(PrefetchedTask& task, const PrefetchedTask& expected, Start&& start) {
     const std::uint32_t slot = task.item.run;
     P::release_fence_of_system();  // for close_followers() and report_end()
     const Followers followers = close_followers<P>(dev_, slot, static_cast<std::uint32_t>(task.done >> 32), false);
     // Relaxed, all: hints, as in copy_line() and read_broadcast(). Their trips to L2 go on beside that of the exchange.
-    const std::uint32_t cancelled = P::device(dev_.runs[Item::unpack(expected.root).run].line.cancelled).load(Order::relaxed);
+    const std::uint32_t cancelled = P::device(dev_.runs[expected.item.run].line.cancelled).load(Order::relaxed);
     const std::uint32_t waits_at = most_urgent_queued<P>(dev_);
-    const bool starts = followers.list == expected.list && !cancelled && expected.level <= waits_at;
+    const bool starts = followers.list == expected.done && !cancelled && expected.level <= waits_at;
     if (starts) start();
     report_end<P>(dev_, slot, task.done);
     count_end<P>(dev_);

@@ -160,9 +160,9 @@ FLYWHEEL_TASK Follower read_follower(const DeviceState& dev, std::uint32_t link)
 /// The follower that a worker runs next when it ends a run: expected while the run's last task still runs, so that the
 /// follower's task is fetched by then.
 struct ExpectedFollower {
-  std::uint64_t list;   // followers_word() with this follower alone; 0: none is expected
-  std::uint64_t root;   // packed: its only task that waits for nothing
-  std::uint32_t level;  // its priority
+  bool there;
+  std::uint64_t followers;  // its own list, before an acquire
+  RunConstants constants;
 };
 
 /// `seen`: the list of a run of this generation, loaded with P::kBeforeAcquire. Expects the follower in it if that is alone,
@@ -171,13 +171,14 @@ struct ExpectedFollower {
 template <class P>
 FLYWHEEL_TASK ExpectedFollower expect_follower(const DeviceState& dev, std::uint64_t seen, std::uint32_t generation) {
   const std::uint32_t link = followers_link(seen);
-  if (!link || followers_ended(seen) + 1 != generation) return {0, kEmptyMailbox, 0};
+  if (!link || followers_ended(seen) + 1 != generation) return {};
   // Acquire fence: with the load of `seen` it pairs with the release in Enlistment::put_in_front().
   P::acquire_fence();
+  const std::uint64_t followers =
+      P::device(follower_of(dev, link).line.followers).load(P::kBeforeAcquire);  // as in copy_line()
   const Follower follower = read_follower<P>(dev, link);
   const bool alone = follower.next == 0 && follower.waits == kOnePredecessor && !(follower.constants.flags & kTakesValues);
-  if (!alone || !follower.has_one_root()) return {0, kEmptyMailbox, 0};
-  return {seen, only_root(dev, follower.constants), follower.constants.priority};
+  return {alone && follower.has_one_root(), followers, follower.constants};
 }
 
 /// The followers of a run that has ended, on the thread that ended it.

@@ -144,7 +144,7 @@ class Worker {
     show_progress<P>(dev_, id_);
     finish_.let_go(task);
     if (has_ahead_) finish_.let_go(executor_.ahead());
-    else if (Executor::kPrefetches && task.ends_run && !expected_.list)
+    else if (Executor::kPrefetches && task.ends_run && !expects_)
       // Acquire, with the fence in detail::expect_follower(): pairs with Enlistment::put_in_front().
       expect_follower(task, P::device(dev_.runs[task.item.run].line.followers).load(P::kBeforeAcquire));
   }
@@ -178,32 +178,33 @@ class Worker {
   /// ended. `followers`: the run's list.
   FLYWHEEL_TASK void expect_follower(const PrefetchedTask& task, std::uint64_t followers) {
     if (has_ahead_ || !task.ends_run || !followers_link(followers) || !dev_.keep_successor) return;
-    expected_ = detail::expect_follower<P>(dev_, followers, task.task_slot->run.constants.generation);
-    if (!expected_.list) return;
+    const ExpectedFollower expected = detail::expect_follower<P>(dev_, followers, task.task_slot->run.constants.generation);
+    if (!expected.there) return;
+    expects_ = true;
     PrefetchedTask& ahead = executor_.ahead();
-    ahead.item = Item::unpack(expected_.root);
+    ahead.item = Item::unpack(only_root(dev_, expected.constants));
     ahead.slot = executor_.next_slot();
-    ahead.task_slot = &executor_.fetch(ahead.slot, dev_.records[ahead.item.record], dev_.runs[ahead.item.run]);
-    if (executor_.cancelled()) expected_.list = 0;
+    ahead.done = followers;
+    ahead.level = expected.constants.priority;
+    ahead.task_slot = &executor_.fetch_expected(ahead.slot, ahead.item.record, expected);
   }
 
   // ---- finish ----
 
   /// Not with the follower that was expected if kept() is to check is_wanted() before the next task.
   FLYWHEEL_TASK void finish(PrefetchedTask& task) {
-    if (expected_.list) {
-      const ExpectedFollower expected = expected_;
-      expected_.list = 0;
+    if (expects_) {
+      expects_ = false;
       const bool polls = kept_in_row_ % kPollsOneIn == kPollsOneIn - 1;
-      if (!polls && Finisher<P>::only_ends_run(task)) return end_with_follower(task, expected);
+      if (!polls && Finisher<P>::only_ends_run(task)) return end_with_follower(task);
     }
     finish_(task, has_ahead_ ? executor_.ahead().task_slot : nullptr, [&] { finder_.note_end(); });
   }
 
   /// Ends the task's run and goes on with the follower whose task was fetched, if it is still the only one.
-  FLYWHEEL_TASK void end_with_follower(PrefetchedTask& task, const ExpectedFollower& expected) {
+  FLYWHEEL_TASK void end_with_follower(PrefetchedTask& task) {
     PrefetchedTask& ahead = executor_.ahead();
-    finish_.end_with_follower(task, expected, [&] {
+    finish_.end_with_follower(task, ahead, [&] {
       executor_.start(ahead.slot, ahead.item);
       has_ahead_ = true;
     });
@@ -241,7 +242,7 @@ class Worker {
   WorkFinder<P> finder_;
   Finisher<P> finish_;
   bool has_ahead_ = false;                          // executor_.ahead() is the next task
-  ExpectedFollower expected_{};                     // whose task is in executor_.ahead() then, not started
+  bool expects_ = false;                            // it is the task of a follower, see expect_follower(), not started
   static constexpr std::uint32_t kPollsOneIn = 64;  // kept successors in a row between two checks of is_wanted()
   std::uint32_t kept_in_row_ = 0;
 };
