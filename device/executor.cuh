@@ -38,13 +38,10 @@ class GpuExecutor {
     // Relaxed, as in copy_line(): pair with MessageHandler::cancel(), signal_done() and begin_iteration(). They are hints.
     const std::uint32_t cancelled = ThreadPlatform::device(run.line.cancelled).load(Order::relaxed);
     iteration_ = ThreadPlatform::device(run.line.iteration).load(Order::relaxed);
-    // Relaxed: pairs with Enlistment::put_in_front(); expect_follower() has the acquire fence.
-    const std::uint64_t followers = ThreadPlatform::device(run.line.followers).load(Order::relaxed);
     cancelled_ = cancelled != 0;
     TaskSlot& task_slot = executor_shared().task_slots[slot];
     put<kRecordVectors>(&task_slot.record, words);
     put<kConstants>(&task_slot.run.constants, constants);
-    task_slot.run.followers = followers;
     executor_shared().tags[slot].record = SlotTag::kNoRecord;
     return task_slot;
   }
@@ -66,26 +63,34 @@ class GpuExecutor {
     }
     cancelled_ = false;
     iteration_ = 0;
-    task_slot.run.followers = 0;  // it was admitted just now
     return task_slot;
   }
-  /// The same for the first task of an expected follower, of which the constants were read already.
-  __device__ const TaskSlot& fetch_expected(std::uint32_t slot, std::uint32_t record, const ExpectedFollower& run) {
-    TaskSlot& task_slot = executor_shared().task_slots[slot];
-    SlotTag& tag = executor_shared().tags[slot];
-    const bool is_carried = run.constants.flags & kInlineRoot;
-    if (is_carried || tag.record != record || tag.serial != run.constants.serial) {
-      uint4 words[kRecordVectors];
-      read_words<kRecordVectors>(words, &dev_.records[record]);
-      put<kRecordVectors>(&task_slot.record, words);
-      tag = {is_carried ? SlotTag::kNoRecord : record, run.constants.serial};
+  /// The slot that the compute warps take next, for what is called out of line with an expected follower: all of it lies in
+  /// shared memory, and the executor's own state stays in registers.
+  struct FollowerSlot {
+    std::uint32_t slot;
+
+    /// Copies the follower's first task and the constants, unless the slot still holds that task, see SlotTag.
+    __device__ const TaskSlot& fetch(const DeviceState& dev, std::uint32_t record, const ExpectedFollower& run) const {
+      TaskSlot& task_slot = executor_shared().task_slots[slot];
+      SlotTag& tag = executor_shared().tags[slot];
+      const bool is_carried = run.constants.flags & kInlineRoot;
+      if (is_carried || tag.record != record || tag.serial != run.constants.serial) {
+        uint4 words[kRecordVectors];
+        read_words<kRecordVectors>(words, &dev.records[record]);
+        put<kRecordVectors>(&task_slot.record, words);
+        tag = {is_carried ? SlotTag::kNoRecord : record, run.constants.serial};
+      }
+      task_slot.run.constants = run.constants;
+      task_slot.run.followers = run.followers;
+      return task_slot;
     }
-    task_slot.run.constants = run.constants;
-    task_slot.run.followers = run.followers;
-    cancelled_ = false;
-    iteration_ = 0;
-    return task_slot;
-  }
+    __device__ void start(const DeviceState& dev, Item item) const { start_task(slot, dev.runs + item.run, item, 0); }
+  };
+  __device__ FollowerSlot follower_slot() const { return {next_}; }
+  /// The task in that slot was started.
+  __device__ void note_started() { pass_to(next_ ^ 1); }
+
   __device__ void keep_constants(std::uint32_t slot, const RunConstants&) {
     executor_shared().task_slots[slot].run.constants = executor_shared().direct_slot.run;
   }
@@ -110,8 +115,7 @@ class GpuExecutor {
   __device__ static bool is_started() { return executor_shared().direct_slot.started; }
   /// Takes over such a task, which is in next_slot(), when its body runs.
   __device__ const TaskSlot& take_started() {
-    TaskSlot& task_slot = executor_shared().task_slots[next_];
-    task_slot.run.followers = 0;  // it was admitted just now
+    const TaskSlot& task_slot = executor_shared().task_slots[next_];
     pass_to(next_ ^ 1);
     return task_slot;
   }

@@ -43,12 +43,20 @@ class CpuExecutor {
     task_slots_[slot].run = {run, 0, 0, 0, 0, 0, 0, {}, {}, 0};
     return task_slots_[slot];
   }
-  /// The same for the first task of an expected follower. Nothing has happened to its run yet.
-  FLYWHEEL_TASK const TaskSlot& fetch_expected(std::uint32_t slot, std::uint32_t record, const ExpectedFollower& run) {
-    task_slots_[slot].record = dev_.records[record];
-    task_slots_[slot].run = {run.constants, 0, 0, 0, 0, 0, 0, {}, {}, run.followers};
-    return task_slots_[slot];
-  }
+  /// For an expected follower: the slot of the task behind the one that runs. Nothing has happened to the follower yet.
+  struct FollowerSlot {
+    CpuExecutor& executor;
+    std::uint32_t slot;
+
+    const TaskSlot& fetch(const DeviceState& dev, std::uint32_t record, const ExpectedFollower& run) const {
+      executor.task_slots_[slot].record = dev.records[record];
+      executor.task_slots_[slot].run = {run.constants, 0, 0, 0, 0, 0, 0, {}, {}, run.followers};
+      return executor.task_slots_[slot];
+    }
+    void start(const DeviceState&, Item item) const { executor.start(slot, item); }
+  };
+  FLYWHEEL_TASK FollowerSlot follower_slot() { return {*this, next_}; }
+  FLYWHEEL_TASK void note_started() const {}
   FLYWHEEL_TASK void keep_constants(std::uint32_t, const RunConstants&) const {}  // fetch_direct() has copied them
 
   /// Whether the run of the task that was fetched last was cancelled by then.

@@ -20,7 +20,7 @@ struct PrefetchedTask {
   ClaimedWorker claim;        // an idle worker claimed in advance for the successor, if any
   std::uint64_t next;         // packed: the successor, if it is the only one and has no other predecessor
   std::uint64_t done;         // the completion word, in case this task ends its run; of an expected follower, see
-                              // Worker::expect_follower(), the list in which it is alone
+                              // fetch_follower(), the list in which it is alone
   std::uint32_t level;        // the successor's priority level; of an expected follower its own
   bool ends_run;              // the task is the only sink of its run's only iteration
   std::uint32_t waits_at;     // the most urgent level with queued work when the task was fetched; else the lowest
@@ -205,29 +205,13 @@ class Finisher {
   /// Whether the task only ends its run: nothing happened to it.
   FLYWHEEL_TASK static bool only_ends_run(const PrefetchedTask& task) { return is_plain(task) && task.ends_run; }
 
-  /// Closes the list of a run that the task only ends, before the host is told. If the list is as expected, the follower was
-  /// not cancelled and nothing more urgent waits, start() starts `expected`, the follower's task. Then tells the host, and lets
-  /// in what there is else.
-  template <class Start>
-  FLYWHEEL_TASK void end_with_follower(PrefetchedTask& task, const PrefetchedTask& expected, Start&& start) {
-    const std::uint32_t slot = task.item.run;
-    P::release_fence_of_system();  // for close_followers() and report_end()
-    const Followers followers = close_followers<P>(dev_, slot, static_cast<std::uint32_t>(task.done >> 32), false);
-    // Relaxed, all: hints, as in copy_line() and read_broadcast(). Their trips to L2 go on beside that of the exchange.
-    const std::uint32_t cancelled = P::device(dev_.runs[expected.item.run].line.cancelled).load(Order::relaxed);
-    const std::uint32_t waits_at = most_urgent_queued<P>(dev_);
-    const bool starts = followers.list == expected.done && !cancelled && expected.level <= waits_at;
-    if (starts) start();
-    report_end<P>(dev_, slot, task.done);
-    count_end<P>(dev_);
-    let_go(task);
-    if (!starts && followers.first()) kept_ = go_on_with<P>(dev_, id_, followers, kept_);
-  }
+  /// Lets in the followers of a run that the task has ended.
+  FLYWHEEL_TASK void let_in(Followers followers) { kept_ = go_on_with<P>(dev_, id_, followers, kept_); }
 
   /// Finishes the task, the short way if possible. `behind`: the prefetched task behind it, or null. Calls ended() once the
-  /// host can see the end of a run.
+  /// host can see the end of a run. True if the run had followers.
   template <class Ended>
-  FLYWHEEL_TASK void operator()(PrefetchedTask& task, const TaskSlot* behind, Ended&& ended) {
+  FLYWHEEL_TASK bool operator()(PrefetchedTask& task, const TaskSlot* behind, Ended&& ended) {
     Followers followers{};
     const bool plain = is_plain(task);
     if (plain && task.ends_run) {
@@ -242,7 +226,9 @@ class Finisher {
       ended();
     }
     let_go(task);
-    if (followers.first()) kept_ = go_on_with<P>(dev_, id_, followers, kept_);
+    if (!followers.first()) return false;
+    let_in(followers);
+    return true;
   }
 
   /// Takes the successor that this worker kept, or kEmptyMailbox.

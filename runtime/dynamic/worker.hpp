@@ -12,6 +12,47 @@
 
 namespace flywheel::detail {
 
+// A chain of runs. Both functions are out of line, so that the worker's loop keeps its registers, and what they change lies in
+// shared memory on a GPU. `Slot`: the executor's FollowerSlot.
+
+/// While the last task of `run` runs: if that has one follower by now, fetches the follower's task, to be started as soon as
+/// this one has ended. `known`: `list` is the run's list of followers; else it is loaded.
+template <class P, class Slot>
+FLYWHEEL_COLD bool fetch_follower(const DeviceState& dev, std::uint32_t run, std::uint32_t generation, bool known,
+                                  std::uint64_t list, PrefetchedTask& ahead, Slot slot) {
+  // Acquire, with the fence in expect_follower(): pairs with Enlistment::put_in_front().
+  if (!known) list = P::device(dev.runs[run].line.followers).load(P::kBeforeAcquire);
+  const ExpectedFollower expected = expect_follower<P>(dev, list, generation);
+  if (!expected.there) return false;
+  ahead.item = Item::unpack(only_root(dev, expected.constants));
+  ahead.slot = slot.slot;
+  ahead.done = list;
+  ahead.level = expected.constants.priority;
+  ahead.task_slot = &slot.fetch(dev, ahead.item.record, expected);
+  ahead.runs = true;
+  ahead.failed = false;
+  ahead.outcome = {};
+  return true;
+}
+
+/// Ends `run`, whose last task has ended with nothing else to do, and starts `ahead`, the task of the follower that was
+/// expected, before the host is told. Not if there are other followers by now, the follower was cancelled, or more urgent work
+/// waits. Returns the followers that are to be let in; 0 if it was started.
+template <class P, class Slot>
+FLYWHEEL_COLD std::uint64_t end_with_follower(const DeviceState& dev, std::uint32_t run, std::uint64_t done,
+                                              const PrefetchedTask& ahead, Slot slot) {
+  P::release_fence_of_system();  // for close_followers() and report_end()
+  const Followers followers = close_followers<P>(dev, run, static_cast<std::uint32_t>(done >> 32), false);
+  // Relaxed: a hint, as in copy_line(). It is on its way beside the exchange, and so is what most_urgent_queued() loads.
+  const std::uint32_t cancelled = P::device(dev.runs[ahead.item.run].line.cancelled).load(Order::relaxed);
+  const std::uint32_t waits_at = most_urgent_queued<P>(dev);
+  const bool starts = followers.list == ahead.done && !cancelled && ahead.level <= waits_at;
+  if (starts) slot.start(dev, ahead.item);
+  report_end<P>(dev, run, done);
+  count_end<P>(dev);
+  return starts ? 0 : followers.list;
+}
+
 /// The worker `id`: its loop over the executor's tasks. `direct_slot` is null, or the direct slot of the worker that
 /// shares its block with the inbox poller.
 template <class P, class Executor>
@@ -122,7 +163,7 @@ class Worker {
     }
     if (Executor::kPrefetches) {
       prefetch_next();
-      expect_follower(task, task.task_slot->run.followers);
+      if (chain_) look_for_follower(task);
     }
     const std::uint64_t item = task.item.pack();
     bool was_slow = false;
@@ -139,14 +180,11 @@ class Worker {
   /// The body takes longer than a few polls. The worker releases the idle workers it claimed for the successors of this
   /// task and of the prefetched one, so that they do not wait for this body. It also shows progress: the time limit of
   /// a worker that waits for this one in a collective run starts anew, since this worker may have many long tasks
-  /// before it joins. And there may be a follower by now.
+  /// before it joins.
   FLYWHEEL_TASK void takes_long(PrefetchedTask& task) {
     show_progress<P>(dev_, id_);
     finish_.let_go(task);
     if (has_ahead_) finish_.let_go(executor_.ahead());
-    else if (Executor::kPrefetches && task.ends_run && !expects_)
-      // Acquire, with the fence in detail::expect_follower(): pairs with Enlistment::put_in_front().
-      expect_follower(task, P::device(dev_.runs[task.item.run].line.followers).load(P::kBeforeAcquire));
   }
   /// The body has run for some 20 us. Beside such bodies a read of the broadcast words before each task costs little,
   /// so the worker takes single tasks from now on, and the next kept() checks as well.
@@ -174,47 +212,40 @@ class Worker {
     if (has_ahead_) fetch(item, executor_.ahead());
   }
 
-  /// If the task ends its run, which has one follower by now, fetches that one's task, to start it as soon as this one has
-  /// ended. `followers`: the run's list.
-  FLYWHEEL_TASK void expect_follower(const PrefetchedTask& task, std::uint64_t followers) {
-    if (has_ahead_ || !task.ends_run || !followers_link(followers) || !dev_.keep_successor) return;
-    const ExpectedFollower expected = detail::expect_follower<P>(dev_, followers, task.task_slot->run.constants.generation);
-    if (!expected.there) return;
-    expects_ = true;
-    PrefetchedTask& ahead = executor_.ahead();
-    ahead.item = Item::unpack(only_root(dev_, expected.constants));
-    ahead.slot = executor_.next_slot();
-    ahead.done = followers;
-    ahead.level = expected.constants.priority;
-    ahead.task_slot = &executor_.fetch_expected(ahead.slot, ahead.item.record, expected);
+  /// In a chain of runs, when the task that ends its run was started: fetches the task of the follower.
+  FLYWHEEL_TASK void look_for_follower(const PrefetchedTask& task) {
+    const bool known = chain_ & kListKnown;
+    chain_ = 0;
+    if (has_ahead_ || !task.ends_run || !dev_.keep_successor) return;
+    if (fetch_follower<P>(dev_, task.item.run, static_cast<std::uint32_t>(task.done >> 32), known,
+                          known ? task.task_slot->run.followers : 0, executor_.ahead(), executor_.follower_slot()))
+      chain_ = kExpects;
   }
 
   // ---- finish ----
 
   /// Not with the follower that was expected if kept() is to check is_wanted() before the next task.
   FLYWHEEL_TASK void finish(PrefetchedTask& task) {
-    if (expects_) {
-      expects_ = false;
+    if (chain_ & kExpects) {
+      chain_ = 0;
       const bool polls = kept_in_row_ % kPollsOneIn == kPollsOneIn - 1;
       if (!polls && Finisher<P>::only_ends_run(task)) return end_with_follower(task);
     }
-    finish_(task, has_ahead_ ? executor_.ahead().task_slot : nullptr, [&] { finder_.note_end(); });
+    if (finish_(task, has_ahead_ ? executor_.ahead().task_slot : nullptr, [&] { finder_.note_end(); })) chain_ = kChains;
   }
 
-  /// Ends the task's run and goes on with the follower whose task was fetched, if it is still the only one.
+  /// Ends the task's run and goes on with the follower whose task was fetched.
   FLYWHEEL_TASK void end_with_follower(PrefetchedTask& task) {
     PrefetchedTask& ahead = executor_.ahead();
-    finish_.end_with_follower(task, ahead, [&] {
-      executor_.start(ahead.slot, ahead.item);
-      has_ahead_ = true;
-    });
+    const Followers left{detail::end_with_follower<P>(dev_, task.item.run, task.done, ahead, executor_.follower_slot()), 0};
+    finish_.let_go(task);
     finder_.note_end();
-    if (!has_ahead_) return;
+    if (left.first()) return finish_.let_in(left);
+    executor_.note_started();
+    has_ahead_ = true;
+    chain_ = kListKnown;
     ++kept_in_row_;
     ++finder_.stats().kept;
-    ahead.runs = true;
-    ahead.failed = false;
-    ahead.outcome = {};
     finish_.expect(ahead, true);
     finish_.prepare(ahead);
   }
@@ -241,8 +272,13 @@ class Worker {
   std::uint32_t id_;
   WorkFinder<P> finder_;
   Finisher<P> finish_;
-  bool has_ahead_ = false;                          // executor_.ahead() is the next task
-  bool expects_ = false;                            // it is the task of a follower, see expect_follower(), not started
+  bool has_ahead_ = false;  // executor_.ahead() is the next task
+  enum Chain : std::uint32_t {
+    kChains = 1,     // the last run that this worker ended had followers
+    kListKnown = 2,  // and the followers of the one that runs now are in its task slot
+    kExpects = 4,    // executor_.ahead() is the task of a follower, fetched and not started
+  };
+  std::uint32_t chain_ = 0;
   static constexpr std::uint32_t kPollsOneIn = 64;  // kept successors in a row between two checks of is_wanted()
   std::uint32_t kept_in_row_ = 0;
 };

@@ -150,8 +150,7 @@ FLYWHEEL_TASK void copy_constants(RunConstants& to, RunLine& from) {
   memcpy(&to, copy, sizeof copy);
 }
 
-/// Copies to a worker's own line what a task needs of the run's line: the constants, `cancelled`, `iteration`, and for
-/// expect_follower() the followers that there are by now.
+/// Copies to a worker's own line what a task needs of the run's line: the constants, `cancelled` and `iteration`.
 template <class P>
 FLYWHEEL_TASK void copy_line(RunLine& to, RunLine& from) {
   copy_constants<P>(to.constants, from);
@@ -159,7 +158,6 @@ FLYWHEEL_TASK void copy_line(RunLine& to, RunLine& from) {
   // the store of `cancelled` by the inbox poller, which is a hint that may arrive late.
   to.cancelled = P::device(from.cancelled).load(Order::relaxed);
   to.iteration = P::device(from.iteration).load(Order::relaxed);
-  to.followers = P::device(from.followers).load(P::kBeforeAcquire);
 }
 
 inline constexpr std::uint32_t kInlineResultBytes = 64;

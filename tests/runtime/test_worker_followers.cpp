@@ -45,10 +45,14 @@ using List = TaskList<Link>;
 struct Executor : CpuExecutor<> {
   Executor(const DeviceState& device, unsigned char* scratch) : CpuExecutor(device, cpu_tasks<List>, 0, scratch), dev(device) {}
   static constexpr bool kPrefetches = true;
-  void start(std::uint32_t slot, Item item) {
-    early += item.run && item.run != kOther && !P::system(dev.completions[item.run - 1].word).load(Order::relaxed);
-    CpuExecutor::start(slot, item);
-  }
+  struct Slot : FollowerSlot {
+    std::uint32_t& early;
+    void start(const DeviceState& device, Item item) const {
+      early += !P::system(device.completions[item.run - 1].word).load(Order::relaxed);
+      FollowerSlot::start(device, item);
+    }
+  };
+  Slot follower_slot() { return {CpuExecutor::follower_slot(), early}; }
   const DeviceState& dev;
   std::uint32_t early = 0;
 };
@@ -57,7 +61,7 @@ struct Executor : CpuExecutor<> {
 struct Chain {
   TestDeviceState device;
   std::vector<std::uint32_t> log;
-  std::uint32_t early = 0;
+  std::uint32_t early = 0, added = 0;
 
   Chain() : device(shape()) {}
   static DeviceStateShape shape() {
@@ -73,6 +77,14 @@ struct Chain {
     run.generation = 1;
     run.priority = priority;
     device.open(run);
+    ++added;
+  }
+  /// Ends the launch when so many runs have ended.
+  std::jthread end_after(std::uint64_t runs) {
+    return std::jthread([this, runs] {
+      wait_for([&] { return P::device(device.dev.control->finished.value).load(Order::acquire) == runs; });
+      P::device(device.dev.control->broadcast.abort).store(1, Order::relaxed);
+    });
   }
   void run(std::uint32_t count) {
     for (std::uint32_t slot = 1; slot < count; ++slot) REQUIRE(enlist(device.dev, slot, slot - 1));
@@ -99,7 +111,7 @@ TEST_CASE("a worker goes over to the only follower before it tells the host") {
   for (std::uint32_t slot = 0; slot < 5; ++slot) chain.add(slot, slot == 4 ? kEndLaunch : kNothing);
   chain.run(5);
   CHECK(chain.log == std::vector<std::uint32_t>{0, 1, 2, 3, 4});
-  CHECK(chain.early == 4);
+  CHECK(chain.early == 3);  // the second run comes before the worker knows of a chain
   for (std::uint32_t slot = 0; slot < 5; ++slot) CHECK(chain.code(slot) == 0);
   CHECK(chain.ended() == 5);
   CHECK(enlist(chain.device.dev, 5, 4) == false);  // the lists are closed
@@ -107,59 +119,41 @@ TEST_CASE("a worker goes over to the only follower before it tells the host") {
 
 TEST_CASE("a follower that is cancelled while the run before it ends does not run") {
   Chain chain;
-  chain.add(0, kCancelFollower);
-  chain.add(1, kNothing);
-  chain.add(2, kEndLaunch);
-  chain.device.dev.runs[2].line.cancelled = 0;
-  std::thread ender([&] {  // nothing runs after the cancelled one
-    wait_for([&] { return P::device(chain.device.dev.control->finished.value).load(Order::acquire) == 3; });
-    P::device(chain.device.dev.control->broadcast.abort).store(1, Order::relaxed);
-  });
-  chain.run(3);
-  ender.join();
-  CHECK(chain.log == std::vector<std::uint32_t>{0});
-  CHECK(chain.code(0) == 0);
-  CHECK(chain.code(1) == static_cast<std::uint32_t>(Status::cancelled));
-  CHECK(chain.code(2) == static_cast<std::uint32_t>(Status::predecessor_failed));
+  for (const Deed deed : {kNothing, kCancelFollower, kNothing, kNothing}) chain.add(chain.added, deed);
+  const auto ender = chain.end_after(4);
+  chain.run(4);
+  CHECK(chain.log == std::vector<std::uint32_t>{0, 1});
+  CHECK(chain.code(1) == 0);
+  CHECK(chain.code(2) == static_cast<std::uint32_t>(Status::cancelled));
+  CHECK(chain.code(3) == static_cast<std::uint32_t>(Status::predecessor_failed));
 }
 
 TEST_CASE("a run that fails takes its follower with it, though that was fetched") {
   Chain chain;
-  chain.add(0, kFail);
-  chain.add(1, kNothing);
-  std::thread ender([&] {
-    wait_for([&] { return P::device(chain.device.dev.control->finished.value).load(Order::acquire) == 2; });
-    P::device(chain.device.dev.control->broadcast.abort).store(1, Order::relaxed);
-  });
-  chain.run(2);
-  ender.join();
-  CHECK(chain.log == std::vector<std::uint32_t>{0});
-  CHECK(chain.code(0) == kUserStatus + 1);
-  CHECK(chain.code(1) == static_cast<std::uint32_t>(Status::predecessor_failed));
+  for (const Deed deed : {kNothing, kFail, kNothing}) chain.add(chain.added, deed);
+  const auto ender = chain.end_after(3);
+  chain.run(3);
+  CHECK(chain.log == std::vector<std::uint32_t>{0, 1});
+  CHECK(chain.code(1) == kUserStatus + 1);
+  CHECK(chain.code(2) == static_cast<std::uint32_t>(Status::predecessor_failed));
 }
 
 TEST_CASE("a second follower that comes meanwhile runs, too") {
   Chain chain;
-  chain.add(0, kEnlistOther);
-  chain.add(1, kNothing);
+  for (const Deed deed : {kNothing, kEnlistOther, kNothing}) chain.add(chain.added, deed);
   chain.add(kOther, kNothing);
-  std::thread ender([&] {
-    wait_for([&] { return P::device(chain.device.dev.control->finished.value).load(Order::acquire) == 3; });
-    P::device(chain.device.dev.control->broadcast.abort).store(1, Order::relaxed);
-  });
-  chain.run(2);
-  ender.join();
-  CHECK(chain.log.front() == 0);
-  CHECK(chain.log.size() == 3);
-  for (const std::uint32_t slot : {0u, 1u, kOther}) CHECK(chain.code(slot) == 0);
+  const auto ender = chain.end_after(4);
+  chain.run(3);
+  CHECK(chain.log.size() == 4);
+  CHECK(chain.early == 0);
+  for (const std::uint32_t slot : {0u, 1u, 2u, kOther}) CHECK(chain.code(slot) == 0);
 }
 
 TEST_CASE("more urgent work that waits by then goes first") {
   Chain chain;
-  chain.add(0, kQueueUrgent);
-  chain.add(1, kEndLaunch);
+  for (const Deed deed : {kNothing, kQueueUrgent, kEndLaunch}) chain.add(chain.added, deed);
   chain.add(kOther, kNothing, 0);
-  chain.run(2);
-  CHECK(chain.log == std::vector<std::uint32_t>{0, kOther, 1});
+  chain.run(3);
+  CHECK(chain.log == std::vector<std::uint32_t>{0, 1, kOther, 2});
   CHECK(chain.early == 0);
 }
