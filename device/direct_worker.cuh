@@ -9,8 +9,6 @@
 
 namespace flywheel::detail {
 
-inline constexpr std::uint32_t kShortBody = 64;  // polls of a slot's `done`, some 20 ns each while not suspended
-
 /// True if the task in the slot began and ended its run, with no fault: there is nothing else to do at its end.
 __device__ __forceinline__ bool ends_run_simply(const TaskSlot& task, const Outcome& outcome) {
   const TaskHeader& header = task.record.header;

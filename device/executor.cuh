@@ -30,20 +30,8 @@ class GpuExecutor {
   /// Copies a task's record and its run's constants into a slot. All loads are issued before the first is waited for. They
   /// bypass L1, because other SMs change run lines.
   __device__ const TaskSlot& fetch(std::uint32_t slot, const TaskRecord& record, RunState& run) {
-    constexpr std::uint32_t kConstants = sizeof(RunConstants) / sizeof(uint4);
-    static_assert(sizeof(RunConstants) % sizeof(uint4) == 0);
-    uint4 words[kRecordVectors], constants[kConstants];
-    read_words<kRecordVectors>(words, &record);
-    read_words<kConstants>(constants, &run.line.constants);
-    // Relaxed, as in copy_line(): pair with MessageHandler::cancel(), signal_done() and begin_iteration(). They are hints.
-    const std::uint32_t cancelled = ThreadPlatform::device(run.line.cancelled).load(Order::relaxed);
-    iteration_ = ThreadPlatform::device(run.line.iteration).load(Order::relaxed);
-    cancelled_ = cancelled != 0;
-    TaskSlot& task_slot = executor_shared().task_slots[slot];
-    put<kRecordVectors>(&task_slot.record, words);
-    put<kConstants>(&task_slot.run.constants, constants);
-    executor_shared().tags[slot].record = SlotTag::kNoRecord;
-    return task_slot;
+    cancelled_ = fetch_task(slot, record, run, iteration_);
+    return executor_shared().task_slots[slot];
   }
 
   /// The same for a run that was admitted just now: its constants came through the direct slot, which IdleSlot::peek() has
@@ -65,32 +53,12 @@ class GpuExecutor {
     iteration_ = 0;
     return task_slot;
   }
-  /// The slot that the compute warps take next, for what is called out of line with an expected follower: all of it lies in
-  /// shared memory, and the executor's own state stays in registers.
-  struct FollowerSlot {
-    std::uint32_t slot;
-
-    /// Copies the follower's first task and the constants, unless the slot still holds that task, see SlotTag.
-    __device__ const TaskSlot& fetch(const DeviceState& dev, std::uint32_t record, const ExpectedFollower& run) const {
-      TaskSlot& task_slot = executor_shared().task_slots[slot];
-      SlotTag& tag = executor_shared().tags[slot];
-      const bool is_carried = run.constants.flags & kInlineRoot;
-      if (is_carried || tag.record != record || tag.serial != run.constants.serial) {
-        uint4 words[kRecordVectors];
-        read_words<kRecordVectors>(words, &dev.records[record]);
-        put<kRecordVectors>(&task_slot.record, words);
-        tag = {is_carried ? SlotTag::kNoRecord : record, run.constants.serial};
-      }
-      task_slot.run.constants = run.constants;
-      task_slot.run.followers = run.followers;
-      return task_slot;
-    }
-    __device__ void start(const DeviceState& dev, Item item) const { start_task(slot, dev.runs + item.run, item, 0); }
-  };
-  __device__ FollowerSlot follower_slot() const { return {next_}; }
-  /// The task in that slot was started.
-  __device__ void note_started() { pass_to(next_ ^ 1); }
-
+  /// For a chain of runs, see serve_chain().
+  __device__ ChainSlots chain_slots() const { return {next_, parity_, 0}; }
+  __device__ void leave_chain(const ChainSlots& slots) {
+    parity_ = slots.parity;
+    pass_to(slots.next);
+  }
   __device__ void keep_constants(std::uint32_t slot, const RunConstants&) {
     executor_shared().task_slots[slot].run.constants = executor_shared().direct_slot.run;
   }
@@ -171,19 +139,6 @@ class GpuExecutor {
 #pragma unroll
     for (std::uint32_t i = 0; i < kRecordVectors; ++i) to[i] = words[i];
     executor_shared().tags[slot].record = SlotTag::kNoRecord;
-  }
-
-  static constexpr std::uint32_t kRecordVectors = sizeof(TaskRecord) / sizeof(uint4);
-
-  template <std::uint32_t kCount>
-  __device__ static void read_words(uint4 (&words)[kCount], const void* from) {
-#pragma unroll
-    for (std::uint32_t i = 0; i < kCount; ++i) words[i] = __ldcg(static_cast<const uint4*>(from) + i);
-  }
-  template <std::uint32_t kCount>
-  __device__ static void put(void* to, const uint4 (&words)[kCount]) {
-#pragma unroll
-    for (std::uint32_t i = 0; i < kCount; ++i) static_cast<uint4*>(to)[i] = words[i];
   }
 
   /// The compute warps take `slot` next.

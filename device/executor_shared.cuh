@@ -63,4 +63,81 @@ __device__ __forceinline__ void start_task(std::uint32_t slot, RunState* run, It
   ptx::mbarrier_arrive(executor_shared().full[slot]);
 }
 
+inline constexpr std::uint32_t kRecordVectors = sizeof(TaskRecord) / sizeof(uint4);
+
+template <std::uint32_t kCount>
+__device__ __forceinline__ void read_words(uint4 (&words)[kCount], const void* from) {
+#pragma unroll
+  for (std::uint32_t i = 0; i < kCount; ++i) words[i] = __ldcg(static_cast<const uint4*>(from) + i);
+}
+template <std::uint32_t kCount>
+__device__ __forceinline__ void put(void* to, const uint4 (&words)[kCount]) {
+#pragma unroll
+  for (std::uint32_t i = 0; i < kCount; ++i) static_cast<uint4*>(to)[i] = words[i];
+}
+
+/// Copies a task's record and its run's constants into a slot. All loads are issued before the first is waited for. They bypass
+/// L1, because other SMs change run lines. Returns whether the run was cancelled by then.
+__device__ __forceinline__ bool fetch_task(std::uint32_t slot, const TaskRecord& record, RunState& run,
+                                           std::uint32_t& iteration) {
+  constexpr std::uint32_t kConstants = sizeof(RunConstants) / sizeof(uint4);
+  static_assert(sizeof(RunConstants) % sizeof(uint4) == 0);
+  uint4 words[kRecordVectors], constants[kConstants];
+  read_words<kRecordVectors>(words, &record);
+  read_words<kConstants>(constants, &run.line.constants);
+  // Relaxed, as in copy_line(): pair with MessageHandler::cancel(), signal_done() and begin_iteration(). They are hints.
+  const std::uint32_t cancelled = ThreadPlatform::device(run.line.cancelled).load(Order::relaxed);
+  iteration = ThreadPlatform::device(run.line.iteration).load(Order::relaxed);
+  TaskSlot& task_slot = executor_shared().task_slots[slot];
+  put<kRecordVectors>(&task_slot.record, words);
+  put<kConstants>(&task_slot.run.constants, constants);
+  executor_shared().tags[slot].record = SlotTag::kNoRecord;
+  return cancelled != 0;
+}
+
+inline constexpr std::uint32_t kShortBody = 64;  // polls of a slot's `done`, some 20 ns each while not suspended
+
+/// The task slots as serve_chain() uses them; see GpuExecutor, whose state this is.
+struct ChainSlots {
+  std::uint32_t next, parity, iteration;
+
+  /// The slot of the task that was started last.
+  __device__ std::uint32_t running() const { return next ^ 1; }
+  __device__ const TaskSlot& task() const { return executor_shared().task_slots[running()]; }
+  __device__ Outcome outcome() const { return executor_shared().contexts[running()].outcome; }
+
+  /// False if the run was cancelled.
+  __device__ bool fetch(const DeviceState& dev, Item item) {
+    return !fetch_task(next, dev.records[item.record], dev.runs[item.run], iteration);
+  }
+  /// The first task of a follower whose constants were read already. A record may still be in the slot, see SlotTag.
+  __device__ void fetch_expected(const DeviceState& dev, Item item, const RunConstants& run) {
+    TaskSlot& task_slot = executor_shared().task_slots[next];
+    SlotTag& tag = executor_shared().tags[next];
+    const bool is_carried = run.flags & kInlineRoot;
+    if (is_carried || tag.record != item.record || tag.serial != run.serial) {
+      uint4 words[kRecordVectors];
+      read_words<kRecordVectors>(words, &dev.records[item.record]);
+      put<kRecordVectors>(&task_slot.record, words);
+      tag = {is_carried ? SlotTag::kNoRecord : item.record, run.serial};
+    }
+    task_slot.run.constants = run;
+    iteration = 0;
+  }
+  __device__ void start(const DeviceState& dev, Item item) {
+    start_task(next, dev.runs + item.run, item, iteration);
+    next ^= 1;
+  }
+  /// Whether the body that was started last has ended, by now or soon. Acquire, block scope: as in GpuExecutor::is_done().
+  __device__ bool has_ended() const {
+    bool done = false;
+    FLYWHEEL_ROLLED
+    for (std::uint32_t tries = 0; tries < kShortBody && !done; ++tries)
+      done = ptx::mbarrier_test(executor_shared().done[running()], parity >> running() & 1);
+    return done;
+  }
+  /// Nobody waits for that body any more.
+  __device__ void take_end() { parity ^= 1u << running(); }
+};
+
 }  // namespace flywheel::detail

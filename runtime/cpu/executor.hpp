@@ -43,20 +43,31 @@ class CpuExecutor {
     task_slots_[slot].run = {run, 0, 0, 0, 0, 0, 0, {}, {}, 0};
     return task_slots_[slot];
   }
-  /// For an expected follower: the slot of the task behind the one that runs. Nothing has happened to the follower yet.
-  struct FollowerSlot {
+  /// For a chain of runs, see serve_chain(). A body runs in has_ended(); if somebody else is to finish the task, wait() only
+  /// returns its outcome.
+  struct ChainSlots {
     CpuExecutor& executor;
-    std::uint32_t slot;
 
-    const TaskSlot& fetch(const DeviceState& dev, std::uint32_t record, const ExpectedFollower& run) const {
-      executor.task_slots_[slot].record = dev.records[record];
-      executor.task_slots_[slot].run = {run.constants, 0, 0, 0, 0, 0, 0, {}, {}, run.followers};
-      return executor.task_slots_[slot];
+    std::uint32_t running() const { return executor.next_ ^ 1; }
+    const TaskSlot& task() const { return executor.task_slots_[running()]; }
+    Outcome outcome() const { return executor.contexts_[running()].outcome; }
+    bool fetch(const DeviceState& dev, Item item) const {
+      executor.fetch(executor.next_, dev.records[item.record], dev.runs[item.run]);
+      return !executor.cancelled();
     }
-    void start(const DeviceState&, Item item) const { executor.start(slot, item); }
+    void fetch_expected(const DeviceState& dev, Item item, const RunConstants& run) const {
+      executor.task_slots_[executor.next_].record = dev.records[item.record];
+      executor.task_slots_[executor.next_].run = {run, 0, 0, 0, 0, 0, 0, {}, {}, 0};
+    }
+    void start(const DeviceState&, Item item) const { executor.start(executor.next_, item); }
+    bool has_ended() const {
+      executor.run_body(running());
+      return executor.has_run_ = true;
+    }
+    void take_end() const { executor.has_run_ = false; }
   };
-  FLYWHEEL_TASK FollowerSlot follower_slot() { return {*this, next_}; }
-  FLYWHEEL_TASK void note_started() const {}
+  FLYWHEEL_TASK ChainSlots chain_slots() { return {*this}; }
+  FLYWHEEL_TASK void leave_chain(const ChainSlots&) const {}
   FLYWHEEL_TASK void keep_constants(std::uint32_t, const RunConstants&) const {}  // fetch_direct() has copied them
 
   /// Whether the run of the task that was fetched last was cancelled by then.
@@ -75,10 +86,8 @@ class CpuExecutor {
   /// `takes_long` is called, after the body; the watchdog keeps the time, see begin_body().
   template <class Slow, class Long, class Last>
   FLYWHEEL_TASK Outcome wait(std::uint32_t slot, Slow&&, Long&& takes_long, Last&&) {
-    CpuWorkerBlock<P> block(tasks_, contexts_[slot], scratch_);
-    begin_body<P>(dev_.heartbeats[worker_], contexts_[slot].item.pack());
-    run_dynamic<CatchingTasks>(task_slots_[slot].record, block);
-    end_body<P>(dev_.heartbeats[worker_]);
+    if (!has_run_) run_body(slot);
+    has_run_ = false;
     takes_long();
     return contexts_[slot].outcome;
   }
@@ -98,11 +107,19 @@ class CpuExecutor {
   }
 
  private:
+  void run_body(std::uint32_t slot) {
+    CpuWorkerBlock<P> block(tasks_, contexts_[slot], scratch_);
+    begin_body<P>(dev_.heartbeats[worker_], contexts_[slot].item.pack());
+    run_dynamic<CatchingTasks>(task_slots_[slot].record, block);
+    end_body<P>(dev_.heartbeats[worker_]);
+  }
+
   const DeviceState& dev_;
   const CpuTasks<P>& tasks_;
   std::uint32_t worker_;
   unsigned char* scratch_;
   std::uint32_t next_ = 0;
+  bool has_run_ = false;  // the body of the task that was started last, see ChainSlots
   LocalWork work_;
   PrefetchedTask ahead_;
   TaskSlot task_slots_[2];

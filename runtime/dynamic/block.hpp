@@ -8,7 +8,6 @@
 #include "../records/param.hpp"
 #include "completion.hpp"
 #include "ready.hpp"
-#include "spawn.hpp"
 
 namespace flywheel::detail {
 

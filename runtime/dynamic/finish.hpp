@@ -7,7 +7,6 @@
 #include "../records/task_slot.hpp"
 #include "block.hpp"
 #include "completion.hpp"
-#include "spawn.hpp"
 
 namespace flywheel::detail {
 
@@ -19,9 +18,8 @@ struct PrefetchedTask {
   std::uint32_t slot;         // which of the executor's two task slots holds it
   ClaimedWorker claim;        // an idle worker claimed in advance for the successor, if any
   std::uint64_t next;         // packed: the successor, if it is the only one and has no other predecessor
-  std::uint64_t done;         // the completion word, in case this task ends its run; of an expected follower, see
-                              // fetch_follower(), the list in which it is alone
-  std::uint32_t level;        // the successor's priority level; of an expected follower its own
+  std::uint64_t done;         // the completion word, in case this task ends its run
+  std::uint32_t level;        // the successor's priority level
   bool ends_run;              // the task is the only sink of its run's only iteration
   std::uint32_t waits_at;     // the most urgent level with queued work when the task was fetched; else the lowest
   bool runs;                  // false: skipped, its successors are only notified
@@ -187,7 +185,7 @@ class Finisher {
   }
 
   /// While the body runs: works out what the short way will need.
-  FLYWHEEL_TASK void prepare(PrefetchedTask& task) const {
+  FLYWHEEL_TASK static void prepare(const DeviceState& dev, PrefetchedTask& task) {
     const TaskHeader& header = task.task_slot->record.header;
     const RunConstants& run = task.task_slot->run.constants;
     const bool spawned = header.flags & kTaskSpawned;
@@ -199,21 +197,15 @@ class Finisher {
     if (header.edge_count == 0) return;
     if (header.edge_count == 1 && header.edge_predecessors == 1 && !spawned)
       task.next = Item{run.first_record + header.edge_task, task.item.run, false}.pack();
-    if (dev_.keep_successor) task.waits_at = most_urgent_queued<P>(dev_);
+    if (dev.keep_successor) task.waits_at = most_urgent_queued<P>(dev);
   }
-
-  /// Whether the task only ends its run: nothing happened to it.
-  FLYWHEEL_TASK static bool only_ends_run(const PrefetchedTask& task) { return is_plain(task) && task.ends_run; }
-
-  /// Lets in the followers of a run that the task has ended.
-  FLYWHEEL_TASK void let_in(Followers followers) { kept_ = go_on_with<P>(dev_, id_, followers, kept_); }
 
   /// Finishes the task, the short way if possible. `behind`: the prefetched task behind it, or null. Calls ended() once the
   /// host can see the end of a run. True if the run had followers.
   template <class Ended>
   FLYWHEEL_TASK bool operator()(PrefetchedTask& task, const TaskSlot* behind, Ended&& ended) {
     Followers followers{};
-    const bool plain = is_plain(task);
+    const bool plain = task.runs && !(task.outcome.code | task.outcome.spawned | task.outcome.stop);
     if (plain && task.ends_run) {
       followers = end_run<P>(dev_, task.item.run, task.done, ended);
     } else if (plain && task.next != kEmptyMailbox) {
@@ -227,7 +219,7 @@ class Finisher {
     }
     let_go(task);
     if (!followers.first()) return false;
-    let_in(followers);
+    kept_ = go_on_with<P>(dev_, id_, followers, kept_);
     return true;
   }
 
@@ -238,12 +230,9 @@ class Finisher {
     return item;
   }
   FLYWHEEL_TASK bool has_kept() const { return kept_ != kEmptyMailbox; }
+  FLYWHEEL_TASK void keep(std::uint64_t item) { kept_ = item; }
 
  private:
-  FLYWHEEL_TASK static bool is_plain(const PrefetchedTask& task) {
-    return task.runs && !(task.outcome.code | task.outcome.spawned | task.outcome.stop);
-  }
-
   /// The short way: the one successor has no other predecessor, and the task neither failed nor spawned. The worker
   /// keeps the successor, else delivers it to the worker that it claimed in advance, else publishes it.
   FLYWHEEL_TASK void forward(PrefetchedTask& task) {

@@ -12,8 +12,8 @@
 // host frees a slot when it sees the completion word, maybe before the exchange: then the next run of the slot finds the list
 // of the one before still open, and the poller waits for these few instructions before it enlists anybody there.
 //
-// A worker that sees the only follower of a run while the run's last task is running fetches the follower's task meanwhile. It
-// then closes the list first, starts that task, and tells the host while it runs: see ExpectedFollower.
+// In a chain of runs a worker fetches the task of the next one while the last task of the run before runs. It then closes the
+// list first, starts that task, and tells the host while it runs: see chain.hpp.
 //
 // The host keeps a follower back until its predecessors are in flight (host/submit/followers.hpp), and collective runs until
 // they have ended. So whatever a follower waits for needs nothing but workers, and ends.
@@ -157,28 +157,22 @@ FLYWHEEL_TASK Follower read_follower(const DeviceState& dev, std::uint32_t link)
   return follower;
 }
 
-/// The follower that a worker runs next when it ends a run: expected while the run's last task still runs, so that the
-/// follower's task is fetched by then.
-struct ExpectedFollower {
-  bool there;
-  std::uint64_t followers;  // its own list, before an acquire
-  RunConstants constants;
-};
-
-/// `seen`: the list of a run of this generation, loaded with P::kBeforeAcquire. Expects the follower in it if that is alone,
-/// waits for nothing else, takes no values, and begins with one task. Whether the list is still the same shows when it is
-/// closed. A follower stays in the list until then, so what was read of it stays right.
+/// `seen`: the list of a run of this generation, loaded with P::kBeforeAcquire. True if there is one follower, which waits for
+/// nothing else, takes no values, and begins with one task: `constants` are its own then, and `followers` its list, before an
+/// acquire. Whether `seen` is still the list shows when it is closed. A follower stays in it until then, so what was read of it
+/// stays right.
 template <class P>
-FLYWHEEL_TASK ExpectedFollower expect_follower(const DeviceState& dev, std::uint64_t seen, std::uint32_t generation) {
+FLYWHEEL_TASK bool expect_follower(const DeviceState& dev, std::uint64_t seen, std::uint32_t generation,
+                                   RunConstants& constants, std::uint64_t& followers) {
   const std::uint32_t link = followers_link(seen);
-  if (!link || followers_ended(seen) + 1 != generation) return {};
+  if (!link || followers_ended(seen) + 1 != generation) return false;
   // Acquire fence: with the load of `seen` it pairs with the release in Enlistment::put_in_front().
   P::acquire_fence();
-  const std::uint64_t followers =
-      P::device(follower_of(dev, link).line.followers).load(P::kBeforeAcquire);  // as in copy_line()
+  followers = P::device(follower_of(dev, link).line.followers).load(P::kBeforeAcquire);  // pairs like `seen`
   const Follower follower = read_follower<P>(dev, link);
+  constants = follower.constants;
   const bool alone = follower.next == 0 && follower.waits == kOnePredecessor && !(follower.constants.flags & kTakesValues);
-  return {alone && follower.has_one_root(), followers, follower.constants};
+  return alone && follower.has_one_root();
 }
 
 /// The followers of a run that has ended, on the thread that ended it.

@@ -49,8 +49,8 @@ struct PollerBuffer {
   std::uint32_t packed[kManyMessages * kShortWords + 1];  // of a poll for some or many, entry after entry, see PackedMessage
   Message message;                                        // that is handled
   std::uint64_t roots[kManyMessages];
-  FollowedRuns followed;  // by the run whose message is handled
-  LoneFollower lone[4];   // of the messages of a poll for some
+  FollowedRuns followed;        // by the run whose message is handled
+  SingleFollower followers[4];  // of the messages of a poll for some
   AnnouncerState announcer;
 };
 
@@ -109,7 +109,7 @@ class InboxPoll {
   /// are alike, else lays them out.
   FLYWHEEL_TASK Arrived take_some(std::uint64_t next) const {
     static_assert(kSomeMessages<P> * kFirstWords <= kManyMessages * kShortWords, "they fit the buffer");
-    static_assert(kSomeMessages<P> <= sizeof(PollerBuffer::lone) / sizeof(LoneFollower));
+    static_assert(kSomeMessages<P> <= sizeof(PollerBuffer::followers) / sizeof(SingleFollower));
     Polled<P, kSomeMessages<P>, kFirstWords> polled;
     inbox().load(next, polled, 0, kFirstWords);
     const Front front = inbox().look(next, polled, buffer_.packed);
@@ -127,26 +127,26 @@ class InboxPoll {
   }
 
   /// Of the `count` messages that take_some() has stored: how many at the front each submit a follower of one run. Opens these
-  /// runs, and enlists them, a lane each: their trips to L2 are one. enlisted() says afterwards which of them wait. The others
+  /// runs, and enlists them, a lane each: their trips to L2 are one. waits() says afterwards which of them wait. The others
   /// have no predecessor that has not ended, and are to be unpacked and begun.
   FLYWHEEL_TASK std::uint32_t enlist_followers(std::uint32_t count) const {
     std::uint32_t front = 0;
     for (; front < count; ++front) {
       unpack(front);
-      const LoneFollower follower = LoneFollower::of(buffer_.message);
+      const SingleFollower follower = SingleFollower::of(buffer_.message);
       if (!follower.generation) break;
-      buffer_.lone[front] = follower;
+      buffer_.followers[front] = follower;
       buffer_.roots[front] = buffer_.message.run.slot;
       open_follower(buffer_.message);
     }
     for (std::uint32_t e = P::lane(); e < front; e += P::lanes()) {
       Enlistment<typename P::Leader> enlistment(dev_, static_cast<std::uint32_t>(buffer_.roots[e]));
-      buffer_.roots[e] = enlistment.follow_only(buffer_.lone[e].before, buffer_.lone[e].generation);
+      buffer_.roots[e] = enlistment.follow_only(buffer_.followers[e].before, buffer_.followers[e].generation);
     }
     P::converge();
     return front;
   }
-  FLYWHEEL_TASK bool enlisted(std::uint32_t e) const { return buffer_.roots[e]; }
+  FLYWHEEL_TASK bool waits(std::uint32_t e) const { return buffer_.roots[e]; }
 
   /// Takes those of the next kManyMessages messages that have come, as far as they are short and alike. While all of them are,
   /// it goes on with the next ones, kMostOnRun times at most, and loads them while it publishes those before.
@@ -220,13 +220,14 @@ class InboxPoll {
     const auto* words = reinterpret_cast<const std::uint32_t*>(&message);
     const auto word = [&](std::uint32_t i, std::uint32_t) { return words[i]; };
     open_line<P>(run.line, word);
+    // Relaxed, here and below: pair with arrive_sink() and with the bodies; the lane that enlists the run releases them.
     if (P::lane() == 0) P::device(run.outstanding).store(message.run.sinks, Order::relaxed);
     if (message.run.flags & kInlineRoot) {
       store_record<P>(dev_.records[dev_.inline_base + slot], word);
     } else {
       auto* params = reinterpret_cast<std::uint32_t*>(run.params);
       for (std::uint32_t i = P::lane(); i < (message.run.param_bytes + 3) / 4; i += P::lanes())
-        P::device(params[i]).store(words[kRunWords + i], Order::relaxed);
+        P::device(params[i]).store(words[kRunWords + i], Order::relaxed);  // relaxed: as above
     }
     P::converge();  // a lane releases what all of them wrote: a follower may be the predecessor of the next
   }

@@ -219,7 +219,7 @@ class InboxPoller {
     const std::uint32_t taken = poll().enlist_followers(count);
     if (P::lane() == 0) handler_.count_admitted(taken);
     for (std::uint32_t e = 0; e < taken; ++e) {
-      if (poll().enlisted(e)) continue;
+      if (poll().waits(e)) continue;
       poll().unpack(e);
       if (P::lane() == 0) handler_.begin_follower(buffer_.message);
       P::converge();

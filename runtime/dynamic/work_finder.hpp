@@ -94,6 +94,7 @@ class WorkFinder {
     return run;
   }
 
+  FLYWHEEL_TASK DirectSlot* direct_slot() const { return idle_slot_.direct_slot; }
   /// This worker has ended a run.
   FLYWHEEL_TASK void note_end() const { idle_slot_.note_end(); }
 

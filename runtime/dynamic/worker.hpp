@@ -6,52 +6,11 @@
 #pragma once
 
 #include "../records/task_slot.hpp"
-#include "finish.hpp"
+#include "chain.hpp"
 #include "suspend.hpp"
 #include "work_finder.hpp"
 
 namespace flywheel::detail {
-
-// A chain of runs. Both functions are out of line, so that the worker's loop keeps its registers, and what they change lies in
-// shared memory on a GPU. `Slot`: the executor's FollowerSlot.
-
-/// While the last task of `run` runs: if that has one follower by now, fetches the follower's task, to be started as soon as
-/// this one has ended. `known`: `list` is the run's list of followers; else it is loaded.
-template <class P, class Slot>
-FLYWHEEL_COLD bool fetch_follower(const DeviceState& dev, std::uint32_t run, std::uint32_t generation, bool known,
-                                  std::uint64_t list, PrefetchedTask& ahead, Slot slot) {
-  // Acquire, with the fence in expect_follower(): pairs with Enlistment::put_in_front().
-  if (!known) list = P::device(dev.runs[run].line.followers).load(P::kBeforeAcquire);
-  const ExpectedFollower expected = expect_follower<P>(dev, list, generation);
-  if (!expected.there) return false;
-  ahead.item = Item::unpack(only_root(dev, expected.constants));
-  ahead.slot = slot.slot;
-  ahead.done = list;
-  ahead.level = expected.constants.priority;
-  ahead.task_slot = &slot.fetch(dev, ahead.item.record, expected);
-  ahead.runs = true;
-  ahead.failed = false;
-  ahead.outcome = {};
-  return true;
-}
-
-/// Ends `run`, whose last task has ended with nothing else to do, and starts `ahead`, the task of the follower that was
-/// expected, before the host is told. Not if there are other followers by now, the follower was cancelled, or more urgent work
-/// waits. Returns the followers that are to be let in; 0 if it was started.
-template <class P, class Slot>
-FLYWHEEL_COLD std::uint64_t end_with_follower(const DeviceState& dev, std::uint32_t run, std::uint64_t done,
-                                              const PrefetchedTask& ahead, Slot slot) {
-  P::release_fence_of_system();  // for close_followers() and report_end()
-  const Followers followers = close_followers<P>(dev, run, static_cast<std::uint32_t>(done >> 32), false);
-  // Relaxed: a hint, as in copy_line(). It is on its way beside the exchange, and so is what most_urgent_queued() loads.
-  const std::uint32_t cancelled = P::device(dev.runs[ahead.item.run].line.cancelled).load(Order::relaxed);
-  const std::uint32_t waits_at = most_urgent_queued<P>(dev);
-  const bool starts = followers.list == ahead.done && !cancelled && ahead.level <= waits_at;
-  if (starts) slot.start(dev, ahead.item);
-  report_end<P>(dev, run, done);
-  count_end<P>(dev);
-  return starts ? 0 : followers.list;
-}
 
 /// The worker `id`: its loop over the executor's tasks. `direct_slot` is null, or the direct slot of the worker that
 /// shares its block with the inbox poller.
@@ -140,7 +99,7 @@ class Worker {
     if (task.runs) executor_.start(task.slot, task.item);
     if (direct_run) executor_.keep_constants(task.slot, *direct_run);  // after start(): bodies do not read them
     if (Executor::kPrefetches) finish_.expect(task, !direct_run);
-    finish_.prepare(task);
+    Finisher<P>::prepare(dev_, task);
   }
 
   /// Takes over a task that the inbox poller has started.
@@ -150,7 +109,7 @@ class Worker {
     task.runs = true;
     task.failed = false;
     task.outcome = {};
-    finish_.prepare(task);
+    Finisher<P>::prepare(dev_, task);
   }
 
   // ---- run: prefetch the next task while the body runs, then wait for the body ----
@@ -161,10 +120,7 @@ class Worker {
       ++finder_.stats().skipped;
       return;
     }
-    if (Executor::kPrefetches) {
-      prefetch_next();
-      if (chain_) look_for_follower(task);
-    }
+    if (Executor::kPrefetches) prefetch_next();
     const std::uint64_t item = task.item.pack();
     bool was_slow = false;
     const auto slow = [&](std::uint64_t elapsed_ns) {
@@ -212,42 +168,19 @@ class Worker {
     if (has_ahead_) fetch(item, executor_.ahead());
   }
 
-  /// In a chain of runs, when the task that ends its run was started: fetches the task of the follower.
-  FLYWHEEL_TASK void look_for_follower(const PrefetchedTask& task) {
-    const bool known = chain_ & kListKnown;
-    chain_ = 0;
-    if (has_ahead_ || !task.ends_run || !dev_.keep_successor) return;
-    if (fetch_follower<P>(dev_, task.item.run, static_cast<std::uint32_t>(task.done >> 32), known,
-                          known ? task.task_slot->run.followers : 0, executor_.ahead(), executor_.follower_slot()))
-      chain_ = kExpects;
-  }
-
   // ---- finish ----
 
-  /// Not with the follower that was expected if kept() is to check is_wanted() before the next task.
+  /// If the task has ended a run with followers and the worker keeps the root of one, goes on with that, and with what follows.
   FLYWHEEL_TASK void finish(PrefetchedTask& task) {
-    if (chain_ & kExpects) {
-      chain_ = 0;
-      const bool polls = kept_in_row_ % kPollsOneIn == kPollsOneIn - 1;
-      if (!polls && Finisher<P>::only_ends_run(task)) return end_with_follower(task);
-    }
-    if (finish_(task, has_ahead_ ? executor_.ahead().task_slot : nullptr, [&] { finder_.note_end(); })) chain_ = kChains;
-  }
-
-  /// Ends the task's run and goes on with the follower whose task was fetched.
-  FLYWHEEL_TASK void end_with_follower(PrefetchedTask& task) {
-    PrefetchedTask& ahead = executor_.ahead();
-    const Followers left{detail::end_with_follower<P>(dev_, task.item.run, task.done, ahead, executor_.follower_slot()), 0};
-    finish_.let_go(task);
-    finder_.note_end();
-    if (left.first()) return finish_.let_in(left);
-    executor_.note_started();
-    has_ahead_ = true;
-    chain_ = kListKnown;
-    ++kept_in_row_;
-    ++finder_.stats().kept;
-    finish_.expect(ahead, true);
-    finish_.prepare(ahead);
+    const bool followed = finish_(task, has_ahead_ ? executor_.ahead().task_slot : nullptr, [&] { finder_.note_end(); });
+    if (!followed || has_ahead_ || !finish_.has_kept()) return;
+    const auto turn = serve_chain<P>(dev_, id_, executor_.work(), executor_.ahead(), finder_.direct_slot(),
+                                     Item::unpack(finish_.take_kept()), executor_.chain_slots());
+    executor_.leave_chain(turn.slots);
+    has_ahead_ = turn.started;
+    finish_.keep(turn.item);
+    finder_.stats().tasks += turn.ended;
+    finder_.stats().kept += turn.ended;
   }
 
   /// Takes part in the phased or compiled run of the announcement, as all workers do. At the end of its part of a phased run
@@ -272,13 +205,7 @@ class Worker {
   std::uint32_t id_;
   WorkFinder<P> finder_;
   Finisher<P> finish_;
-  bool has_ahead_ = false;  // executor_.ahead() is the next task
-  enum Chain : std::uint32_t {
-    kChains = 1,     // the last run that this worker ended had followers
-    kListKnown = 2,  // and the followers of the one that runs now are in its task slot
-    kExpects = 4,    // executor_.ahead() is the task of a follower, fetched and not started
-  };
-  std::uint32_t chain_ = 0;
+  bool has_ahead_ = false;                          // executor_.ahead() is the next task
   static constexpr std::uint32_t kPollsOneIn = 64;  // kept successors in a row between two checks of is_wanted()
   std::uint32_t kept_in_row_ = 0;
 };

@@ -74,14 +74,14 @@ inline constexpr std::uint32_t kMessageWords = sizeof(Message) / 4;
 
 /// The predecessor of a run that has one, whose message carries all that there is to know. The lanes of a warp enlist several
 /// of them at once.
-struct LoneFollower {
+struct SingleFollower {
   std::uint32_t before, generation;  // its slot and generation; generation 0: it is no such message
 
-  FLYWHEEL_TASK static LoneFollower of(const Message& message) {
+  FLYWHEEL_TASK static SingleFollower of(const Message& message) {
     const RunConstants& run = message.run;
-    const bool submits = run.op == static_cast<std::uint32_t>(InboxOp::submit);
+    const bool is_submit = run.op == static_cast<std::uint32_t>(InboxOp::submit);
     const bool follows = (run.flags & (kFollows | kTakesValues)) == kFollows;
-    if (!submits || !follows || run.param_bytes > most_carried(run.flags)) return {0, 0};
+    if (!is_submit || !follows || run.param_bytes > most_carried(run.flags)) return {0, 0};
     // As put_followed_runs() has them.
     if (run.flags & kInlineRoot) return {run.counters[0] & 0xffff, run.serial ? 0 : run.exec};
     const auto& all = *reinterpret_cast<const FollowedRuns*>(message.carried + kFollowedRunsAt);

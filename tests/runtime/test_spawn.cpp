@@ -1,6 +1,6 @@
 // Spawned tasks take their parent's place: whatever waits for the parent waits for them, and their records
 // come back.
-#include "runtime/dynamic/spawn.hpp"
+#include "runtime/dynamic/ready.hpp"
 #include "support/internals.hpp"
 
 #include "catch.hpp"

@@ -1,6 +1,6 @@
 // A worker that sees the follower of a run while the run's last task runs goes over to it before the host is told; and what may
 // come in between: a second follower, a cancellation, a failure, more urgent work.
-#include "runtime/dynamic/worker.hpp"
+#include "runtime/dynamic/chain.hpp"
 #include "support/internals.hpp"
 
 #include "catch.hpp"
@@ -45,25 +45,25 @@ using List = TaskList<Link>;
 struct Executor : CpuExecutor<> {
   Executor(const DeviceState& device, unsigned char* scratch) : CpuExecutor(device, cpu_tasks<List>, 0, scratch), dev(device) {}
   static constexpr bool kPrefetches = true;
-  struct Slot : FollowerSlot {
+  struct Slots : ChainSlots {
     std::uint32_t& early;
     void start(const DeviceState& device, Item item) const {
-      early += !P::system(device.completions[item.run - 1].word).load(Order::relaxed);
-      FollowerSlot::start(device, item);
+      early += item.run != kOther && !P::system(device.completions[item.run - 1].word).load(Order::relaxed);
+      ChainSlots::start(device, item);
     }
   };
-  Slot follower_slot() { return {CpuExecutor::follower_slot(), early}; }
+  Slots chain_slots() { return {CpuExecutor::chain_slots(), early}; }
   const DeviceState& dev;
   std::uint32_t early = 0;
 };
 
 /// Runs of a task each in slots 0, 1, ..., each the follower of the one before. One worker runs them.
-struct Chain {
+struct Links {
   TestDeviceState device;
   std::vector<std::uint32_t> log;
   std::uint32_t early = 0, added = 0;
 
-  Chain() : device(shape()) {}
+  Links() : device(shape()) {}
   static DeviceStateShape shape() {
     DeviceStateShape shape;
     shape.run_slots = 8;
@@ -107,18 +107,18 @@ struct Chain {
 }  // namespace
 
 TEST_CASE("a worker goes over to the only follower before it tells the host") {
-  Chain chain;
+  Links chain;
   for (std::uint32_t slot = 0; slot < 5; ++slot) chain.add(slot, slot == 4 ? kEndLaunch : kNothing);
   chain.run(5);
   CHECK(chain.log == std::vector<std::uint32_t>{0, 1, 2, 3, 4});
-  CHECK(chain.early == 3);  // the second run comes before the worker knows of a chain
+  CHECK(chain.early == 3);  // the first follower begins the chain
   for (std::uint32_t slot = 0; slot < 5; ++slot) CHECK(chain.code(slot) == 0);
   CHECK(chain.ended() == 5);
   CHECK(enlist(chain.device.dev, 5, 4) == false);  // the lists are closed
 }
 
 TEST_CASE("a follower that is cancelled while the run before it ends does not run") {
-  Chain chain;
+  Links chain;
   for (const Deed deed : {kNothing, kCancelFollower, kNothing, kNothing}) chain.add(chain.added, deed);
   const auto ender = chain.end_after(4);
   chain.run(4);
@@ -129,7 +129,7 @@ TEST_CASE("a follower that is cancelled while the run before it ends does not ru
 }
 
 TEST_CASE("a run that fails takes its follower with it, though that was fetched") {
-  Chain chain;
+  Links chain;
   for (const Deed deed : {kNothing, kFail, kNothing}) chain.add(chain.added, deed);
   const auto ender = chain.end_after(3);
   chain.run(3);
@@ -139,7 +139,7 @@ TEST_CASE("a run that fails takes its follower with it, though that was fetched"
 }
 
 TEST_CASE("a second follower that comes meanwhile runs, too") {
-  Chain chain;
+  Links chain;
   for (const Deed deed : {kNothing, kEnlistOther, kNothing}) chain.add(chain.added, deed);
   chain.add(kOther, kNothing);
   const auto ender = chain.end_after(4);
@@ -150,7 +150,7 @@ TEST_CASE("a second follower that comes meanwhile runs, too") {
 }
 
 TEST_CASE("more urgent work that waits by then goes first") {
-  Chain chain;
+  Links chain;
   for (const Deed deed : {kNothing, kQueueUrgent, kEndLaunch}) chain.add(chain.added, deed);
   chain.add(kOther, kNothing, 0);
   chain.run(3);
