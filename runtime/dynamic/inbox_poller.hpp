@@ -32,12 +32,13 @@ class MessageHandler {
     }
   }
 
-  /// A follower that InboxPoll has opened, and all of whose predecessors have ended.
+  /// A follower that InboxPoll has opened, and whose predecessor has ended. The next messages may have enlisted its followers.
   FLYWHEEL_TASK void begin_follower(const Message& message) {
     const RunConstants run = message.run;
     // Relaxed: as in Enlistment::failed().
-    if (P::device(dev_.runs[run.slot].follow.failed).load(Order::relaxed)) end_follower<P>(dev_, run);
-    else begin(message, run, false);
+    if (!P::device(dev_.runs[run.slot].follow.failed).load(Order::relaxed)) return begin(message, run, false);
+    const Followers followers = end_follower<P>(dev_, run);
+    if (followers.first()) let_followers_in<P>(dev_, dev_.workers, followers, 0);
   }
 
   /// Runs that InboxPoll has admitted.

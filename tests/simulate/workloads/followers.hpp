@@ -11,7 +11,8 @@
 namespace flywheel::simulate {
 
 /// Submits `count` runs, each of a graph of its own, in which one Node finds what the runs before wrote. Some fail, some are
-/// cancelled, some are of all workers. Checks how all end. `expect` takes what has to hold, and its text.
+/// cancelled, some are of all workers; or they are a chain, each of them after the last alone. Checks how all end. `expect`
+/// takes what has to hold, and its text.
 template <class Node, class Leaf, class Random, class Bench, class Expect>
 void follow_at_random(Random& random, Bench& bench, std::uint32_t count, const Expect& expect) {
   struct Step {
@@ -20,19 +21,19 @@ void follow_at_random(Random& random, Bench& bench, std::uint32_t count, const E
     bool fails, cancelled;
   };
   std::vector<Step> steps;
-  const bool fails = random.one_in(3), cancels = random.one_in(3), waits = random.one_in(3);
+  const bool fails = random.one_in(3), cancels = random.one_in(3), waits = random.one_in(3), chain = random.one_in(2);
   for (std::uint32_t i = 0; i < count; ++i) {
     Step step{{}, {}, fails && random.one_in(6), false};
     Node node{bench.words, i, 0, {}, step.fails ? 1u : 0u};
     AfterRuns before;
-    for (std::uint32_t k = 0; i && k < random.below(4); ++k) {
-      const std::uint32_t one = i - 1 - random.below(std::min(i, 5u));
+    for (std::uint32_t k = 0; i && k < (chain ? 1 : random.below(4)); ++k) {
+      const std::uint32_t one = i - 1 - (chain ? 0 : random.below(std::min(i, 5u)));
       node.before[node.predecessors++] = one;
       step.before.push_back(one);
       before.runs.push_back(steps[one].run);
     }
     Graph graph;
-    const std::uint32_t kind = random.below(6);
+    const std::uint32_t kind = chain ? 5 : random.below(6);
     const auto leaf = graph.add(Leaf{bench.words.wrong + 1});
     if (kind == 0) graph.phase();
     if (kind <= 2) graph.add(node);
