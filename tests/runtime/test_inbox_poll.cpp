@@ -1,5 +1,5 @@
 // One poll of the inbox: how many messages it takes, and what it looks for next.
-#include "runtime/dynamic/inbox_poll.hpp"
+#include "runtime/dynamic/inbox_poller.hpp"
 #include "support/internals.hpp"
 
 #include <algorithm>
@@ -210,4 +210,18 @@ TEST_CASE("a follower of several runs is left to be handled alone, and so is wha
   for (std::uint32_t slot = 1; slot <= 4; ++slot) poll.send_follower(slot, slot == 3 ? 1 : 0);
   CHECK(poll.take(PollFor::some, 0).stored == 4);
   CHECK(poll.enlist(4) == 2);
+}
+
+TEST_CASE("a run that has failed takes a whole poll of followers with it") {
+  FollowersPoll<32> poll;
+  for (std::uint32_t slot = 1; slot <= 4; ++slot) poll.send_follower(slot);
+  (void)end_run<P>(poll.device.dev, 0, completion_word(1, 70), [] {});
+  CHECK(poll.take(PollFor::some, 0).stored == 4);
+  CHECK(poll.enlist(4) == 4);
+  CHECK_FALSE(poll.is_enlisted(0));
+  for (std::uint32_t e = 1; e < 4; ++e) CHECK(poll.is_enlisted(e));
+  MessageHandler<P> handler(poll.device.dev, poll.direct_slot, poll.buffer);
+  handler.begin_follower({FollowersPoll<32>::constants(1), {}});
+  constexpr std::uint64_t kFailure = completion_word(1, static_cast<std::uint32_t>(Status::predecessor_failed));
+  for (std::uint32_t slot = 1; slot <= 4; ++slot) CHECK(poll.device.dev.completions[slot].word == kFailure);
 }
