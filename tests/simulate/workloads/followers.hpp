@@ -33,11 +33,14 @@ void follow_at_random(Random& random, Bench& bench, std::uint32_t count, const E
       before.runs.push_back(steps[one].run);
     }
     Graph graph;
-    const std::uint32_t kind = chain ? 5 : random.below(6);
-    const auto leaf = graph.add(Leaf{bench.words.wrong + 1});
-    if (kind == 0) graph.phase();
-    if (kind <= 2) graph.add(node);
-    else graph.add(node, after(leaf));
+    const std::uint32_t kind = chain && random.below(4) ? 6 : random.below(6);  // 6: it alone
+    After behind;
+    if (kind != 6) {
+      const auto leaf = graph.add(Leaf{bench.words.wrong + 1});
+      if (kind == 0) graph.phase();
+      if (kind > 2) behind = after(leaf);
+    }
+    graph.add(node, behind);
     const Executable executable = kind == 1 ? bench.runtime.load(graph, compiled) : bench.runtime.load(graph);
     step.run = bench.runtime.submit(executable, before, static_cast<Priority>(random.below(3)));
     steps.push_back(std::move(step));
