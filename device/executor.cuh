@@ -53,12 +53,14 @@ class GpuExecutor {
     iteration_ = 0;
     return task_slot;
   }
+
   /// For a chain of runs, see serve_chain().
   __device__ ChainSlots chain_slots() const { return {next_, parity_, 0}; }
   __device__ void leave_chain(const ChainSlots& slots) {
     parity_ = slots.parity;
     pass_to(slots.next);
   }
+
   __device__ void keep_constants(std::uint32_t slot, const RunConstants&) {
     executor_shared().task_slots[slot].run.constants = executor_shared().direct_slot.run;
   }

@@ -36,7 +36,7 @@ class Chain {
   /// Goes on with the task of `item`, until there is no follower that this worker may run at once, or something else happens:
   /// a task that does not end its run, takes long, fails or spawns. The worker's loop does the rest.
   FLYWHEEL_TASK ChainTurn<Slots> operator()(Item item) {
-    if (!slots_.fetch(dev_, item)) return turn(item.pack());
+    if (item.skip || !slots_.fetch(dev_, item)) return turn(item.pack());
     start(item);
     for (;;) {
       if (!ahead_.ends_run) return turn(kEmptyMailbox, true);

@@ -63,12 +63,17 @@ class Worker {
     }
     const std::uint64_t item = finish_.take_kept();
     ++finder_.stats().kept;
-    const bool polls = ++kept_in_row_ % kPollsOneIn == 0 || P::kNearMemory;
-    if (!polls || !finder_.is_wanted()) return item;
+    if (!is_due()) return item;
     const Item task = Item::unpack(item);
     const std::uint32_t own = dev_.records[task.record].header.priority, of_run = dev_.runs[task.run].line.constants.priority;
     publish_items<P>(dev_, id_, 1, level_of(own, of_run), &item);
     return kEmptyMailbox;
+  }
+
+  /// Counts a successor or follower that this worker goes on with. True if all workers are wanted, as far as it has looked.
+  FLYWHEEL_TASK bool is_due() {
+    const bool polls = ++kept_in_row_ % kPollsOneIn == 0 || P::kNearMemory;
+    return polls && finder_.is_wanted();
   }
 
   /// Waits for an item; joins collective runs in between. kEmptyMailbox if the worker is to leave.
@@ -174,6 +179,10 @@ class Worker {
   FLYWHEEL_TASK void finish(PrefetchedTask& task) {
     const bool followed = finish_(task, has_ahead_ ? executor_.ahead().task_slot : nullptr, [&] { finder_.note_end(); });
     if (!followed || has_ahead_ || !finish_.has_kept()) return;
+    if (is_due()) {
+      kept_in_row_ = kPollsOneIn - 1;  // kept() looks again, and gives the follower away
+      return;
+    }
     const auto turn = serve_chain<P>(dev_, id_, executor_.work(), executor_.ahead(), finder_.direct_slot(),
                                      Item::unpack(finish_.take_kept()), executor_.chain_slots());
     executor_.leave_chain(turn.slots);

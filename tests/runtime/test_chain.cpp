@@ -47,14 +47,17 @@ struct Executor : CpuExecutor<> {
   static constexpr bool kPrefetches = true;
   struct Slots : ChainSlots {
     std::uint32_t& early;
+    bool is_long;
+    bool has_ended() const { return !is_long && ChainSlots::has_ended(); }
     void start(const DeviceState& device, Item item) const {
       early += item.run != kOther && !P::system(device.completions[item.run - 1].word).load(Order::relaxed);
       ChainSlots::start(device, item);
     }
   };
-  Slots chain_slots() { return {CpuExecutor::chain_slots(), early}; }
+  Slots chain_slots() { return {CpuExecutor::chain_slots(), early, bodies_are_long}; }
   const DeviceState& dev;
   std::uint32_t early = 0;
+  bool bodies_are_long = false;
 };
 
 /// Runs of a task each in slots 0, 1, ..., each the follower of the one before. One worker runs them.
@@ -62,6 +65,7 @@ struct Links {
   TestDeviceState device;
   std::vector<std::uint32_t> log;
   std::uint32_t early = 0, added = 0;
+  bool bodies_are_long = false;
 
   Links() : device(shape()) {}
   static DeviceStateShape shape() {
@@ -93,6 +97,7 @@ struct Links {
     REQUIRE(views.ready(1).push(1, first, views.wait(0)));
     unsigned char scratch[16];
     Executor executor(device.dev, scratch);
+    executor.bodies_are_long = bodies_are_long;
     Worker<P, Executor>(device.dev, 0, executor, nullptr)();
     early = executor.early;
   }
@@ -156,4 +161,14 @@ TEST_CASE("more urgent work that waits by then goes first") {
   chain.run(3);
   CHECK(chain.log == std::vector<std::uint32_t>{0, 1, kOther, 2});
   CHECK(chain.early == 0);
+}
+
+TEST_CASE("a chain keeps no worker from a launch that ends, however long its bodies are") {
+  for (const bool bodies_are_long : {false, true}) {
+    Links chain;
+    chain.bodies_are_long = bodies_are_long;
+    for (const Deed deed : {kNothing, kNothing, kEndLaunch, kNothing, kNothing}) chain.add(chain.added, deed);
+    chain.run(5);
+    CHECK(chain.log == std::vector<std::uint32_t>{0, 1, 2});
+  }
 }
