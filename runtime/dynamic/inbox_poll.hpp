@@ -135,8 +135,10 @@ class InboxPoll {
       unpack(front);
       const SingleFollower follower = SingleFollower::of(buffer_.message);
       if (!follower.generation) break;
-      buffer_.followers[front] = follower;
-      buffer_.roots[front] = buffer_.message.run.slot;
+      if (P::lane() == front % P::lanes()) {  // the lane that enlists it
+        buffer_.followers[front] = follower;
+        buffer_.roots[front] = buffer_.message.run.slot;
+      }
       open_follower(buffer_.message);
     }
     for (std::uint32_t e = P::lane(); e < front; e += P::lanes()) {
