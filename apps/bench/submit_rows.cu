@@ -148,16 +148,33 @@ bool submit_singly(Runtime& rt, std::uint64_t seed, std::uint64_t count, std::si
   return right;
 }
 
-Samples rate(bool on_gpu, int samples, std::uint32_t threads, std::size_t flying) {
-  const std::uint64_t each = on_gpu ? 100'000 : 2'000;
-  Runtime rt = start_runtime(on_gpu);
-  Samples all;
-  for (int i = 0; i < samples; ++i)
-    all.push_back(rate_of(threads, each, [&](std::uint32_t self) { return submit_singly(rt, self, each, flying); }).front());
-  return all;
+/// Like submit_singly(), with tasks of both sizes at random, one in ten of them of high priority.
+bool submit_drawn(Runtime& rt, std::uint64_t seed, std::uint64_t count, std::size_t flying) {
+  struct Open {
+    Future<std::uint64_t> small;
+    Future<Large::Result> large;
+    std::uint64_t x = 0;
+  };
+  std::vector<Open> open(flying);
+  bool right = true;
+  for (std::uint64_t i = 0; i < count + flying; ++i) {
+    Open& oldest = open[i % flying];
+    const bool was_large = oldest.x >> 60 & 1;
+    if (i >= flying && was_large) right &= oldest.large.get().words[7] == stir(oldest.x + oldest.x);
+    else if (i >= flying) right &= oldest.small.get() == stir(oldest.x);
+    if (i >= count) continue;
+    oldest.x = seed = stir(seed + i);
+    const Priority priority = seed % 10 == 0 ? Priority::high : Priority::normal;
+    if (seed >> 60 & 1) {
+      Large large;
+      for (std::uint64_t& word : large.words) word = seed;
+      oldest.large = rt.submit(large, priority);
+    } else {
+      oldest.small = rt.submit(Small{seed}, priority);
+    }
+  }
+  return right;
 }
-Samples rate_1_thread(bool on_gpu, int samples) { return rate(on_gpu, samples, 1, 64); }
-Samples rate_8_threads(bool on_gpu, int samples) { return rate(on_gpu, samples, 8, 32); }
 
 /// Submits batches of 1,000 tasks, at most four at once, and checks each result.
 bool submit_batches(Runtime& rt, std::uint64_t seed, std::uint64_t count) {
@@ -176,6 +193,20 @@ bool submit_batches(Runtime& rt, std::uint64_t seed, std::uint64_t count) {
   }
   return right;
 }
+
+/// `submit`: of the functions above.
+template <class Submit>
+Samples rate(bool on_gpu, int samples, std::uint32_t threads, std::size_t flying, Submit&& submit) {
+  const std::uint64_t each = on_gpu ? 100'000 : 2'000;
+  Runtime rt = start_runtime(on_gpu);
+  Samples all;
+  for (int i = 0; i < samples; ++i)
+    all.push_back(rate_of(threads, each, [&](std::uint32_t self) { return submit(rt, self, each, flying); }).front());
+  return all;
+}
+Samples rate_1_thread(bool on_gpu, int samples) { return rate(on_gpu, samples, 1, 64, submit_singly); }
+Samples rate_8_threads(bool on_gpu, int samples) { return rate(on_gpu, samples, 8, 32, submit_singly); }
+Samples rate_drawn(bool on_gpu, int samples) { return rate(on_gpu, samples, 8, 32, submit_drawn); }
 
 Samples fresh_batches(bool on_gpu, int samples) {
   const std::uint64_t each = on_gpu ? 2'000 : 5;
@@ -220,6 +251,11 @@ std::vector<Measurement> submit_rows(const Effort& effort, bool on_gpu) {
        .unit = "M/s",
        .peer = "peer.stream_launch_rate",
        .round = take(rate_8_threads, 5),
+       .needs_gpu = false},
+      {.name = "submit.rate_drawn",
+       .unit = "M/s",
+       .peer = "peer.stream_launch_rate",
+       .round = take(rate_drawn, 5),
        .needs_gpu = false},
       {.name = "submit.fresh_batches",
        .unit = "M/s",

@@ -23,6 +23,13 @@ class InboxWriter {
     // overwrite next.
     return next() - CpuPlatform::system(*inbox_.consumed).load(Order::acquire) + entries <= room_;
   }
+  /// True if so many messages have not been read that a submission of normal or low priority waits: the ring is first in, first
+  /// out, and one of high priority should not find a long one. The poller takes 128 messages at once, and is 64 ahead of what
+  /// it has told. Acquire: as in has_room().
+  bool is_crowded() const {
+    constexpr std::uint64_t kMostUnread = 192;
+    return next() - CpuPlatform::system(*inbox_.consumed).load(Order::acquire) >= kMostUnread;
+  }
   /// True if the inbox poller has read all messages. Acquire: pairs with Inbox::release(), as in has_room().
   bool all_read() const { return CpuPlatform::system(*inbox_.consumed).load(Order::acquire) == next(); }
   /// Writes one message. There must be room: a submission leaves two entries for cancel and park messages.

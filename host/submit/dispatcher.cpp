@@ -55,10 +55,11 @@ std::shared_ptr<SingleTask> Dispatcher::submit(const TaskRecord& record, std::ty
   std::shared_ptr<SingleTask> task;
   for (std::uint32_t turn = 0; !task; ++turn) {
     throw_if_closed();
+    const bool may_go = priority == Priority::high || !inbox_.is_crowded();
     // Relaxed: pairs with the stores in while_empty().
-    if (!held_.load(std::memory_order_relaxed)) task = singles_.try_submit(record, type, priority);
+    if (may_go && !held_.load(std::memory_order_relaxed)) task = singles_.try_submit(record, type, priority);
     if (task) break;
-    singles_.sweep();
+    if (may_go) singles_.sweep();
     cpu_pause(turn);
   }
   // A seq_cst fence: pairs with the fences in note_attention() and shutdown(). This thread counts the task and

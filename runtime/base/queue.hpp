@@ -57,8 +57,7 @@ struct Queue {
   /// not read its slot yet. Returns false if the runtime was aborted or the wait's budget ended.
   template <class ItemOf>
   FLYWHEEL_TASK bool push(std::uint32_t n, ItemOf&& item_of, const WaitContext& wait) const {
-    // Relaxed: pairs with the other producers' fetch_add, which makes tickets unique; publish_some() orders the items.
-    const std::uint64_t first = P::device(words->tail.value).fetch_add(n, Order::relaxed);
+    const std::uint64_t first = take_tickets(n);
     P::release_fence();  // one for the stores of all n items in publish_some(); pairs with the acquire in pop()
     bool published = true;
     for (std::uint32_t base = 0; base < n && published; base += kAtOnce) {
@@ -68,6 +67,29 @@ struct Queue {
     }
     add_tokens(n);
     return published;
+  }
+
+  // The parts of push(), for lanes that push together: each lane puts items, after a release fence, and add_tokens() follows.
+
+  /// The first of n tickets in a row.
+  FLYWHEEL_TASK std::uint64_t take_tickets(std::uint32_t n) const {
+    // Relaxed: pairs with the other producers' fetch_add, which makes tickets unique; publish_some() and put() order the items.
+    return P::device(words->tail.value).fetch_add(n, Order::relaxed);
+  }
+  /// Puts the item of one ticket. False as in push().
+  FLYWHEEL_TASK bool put(std::uint64_t ticket, std::uint64_t item, const WaitContext& wait) const {
+    if (look_at_free(ticket) != free_slot(ticket / capacity) && !wait_for_free(ticket, wait)) return false;
+    // Release (by the caller's fence): as in publish_some().
+    P::device(slot_of(ticket)).store(full_slot(ticket / capacity, item), P::kAfterRelease);
+    return true;
+  }
+  FLYWHEEL_TASK void add_tokens(std::uint32_t n) const {
+    // Relaxed load and store: pair with each other in other producers, and with the host's copy for Stats::queue_peak. The
+    // maximum is approximate when two producers push at once. Its load is on its way together with the addition.
+    const std::uint32_t peak = P::device(words->peak.value).load(Order::relaxed);
+    // Relaxed: pairs with take_tokens(). A token only promises that an item exists; look_at_full() acquires its slot.
+    const std::uint32_t now = as_size(P::device(*count).fetch_add(n, Order::relaxed) + n);
+    if (now > n && now > peak) P::device(words->peak.value).store(now, Order::relaxed);
   }
 
   /// Pops up to `want` items into `items` and returns their number; 0 also if the wait for a slot ended early. Call it when
@@ -84,15 +106,6 @@ struct Queue {
   }
 
  private:
-  FLYWHEEL_TASK void add_tokens(std::uint32_t n) const {
-    // Relaxed load and store: pair with each other in other producers, and with the host's copy for Stats::queue_peak. The
-    // maximum is approximate when two producers push at once. Its load is on its way together with the addition.
-    const std::uint32_t peak = P::device(words->peak.value).load(Order::relaxed);
-    // Relaxed: pairs with take_tokens(). A token only promises that an item exists; look_at_full() acquires its slot.
-    const std::uint32_t now = as_size(P::device(*count).fetch_add(n, Order::relaxed) + n);
-    if (now > n && now > peak) P::device(words->peak.value).store(now, Order::relaxed);
-  }
-
   /// Takes up to `want` tokens and returns their number. Tokens are interchangeable, so a caller that makes the count
   /// negative adds the surplus back: no item is lost or taken twice.
   FLYWHEEL_TASK std::uint32_t take_tokens(std::uint32_t want) const {

@@ -17,11 +17,11 @@ FLYWHEEL_TASK void report_end(const DeviceState& dev, std::uint32_t slot, std::u
   P::system(dev.completions[slot].word).store(word, P::kAfterRelease);
 }
 
-/// Counts an ended run for the inbox poller, behind the completion word.
+/// Counts ended runs for the inbox poller, behind their completion words.
 template <class P>
-FLYWHEEL_TASK void count_end(const DeviceState& dev) {
+FLYWHEEL_TASK void count_ends(const DeviceState& dev, std::uint32_t count) {
   // Relaxed: pairs with MessageHandler::may_leave(), which only compares the number.
-  P::device(dev.control->finished.value).add(1, Order::relaxed);
+  P::device(dev.control->finished.value).add(count, Order::relaxed);
 }
 
 /// Tells the host that the run in `slot` has ended, counts it for the inbox poller, and takes its followers, for
@@ -33,7 +33,7 @@ FLYWHEEL_TASK Followers end_run(const DeviceState& dev, std::uint32_t slot, std:
   told();
   const Followers followers =
       close_followers<P>(dev, slot, static_cast<std::uint32_t>(word >> 32), static_cast<std::uint32_t>(word) != 0);
-  count_end<P>(dev);
+  count_ends<P>(dev, 1);
   return followers;
 }
 

@@ -31,11 +31,13 @@ FLYWHEEL_TASK void store_record(TaskRecord& record, Word&& word) {
     if (i >= kFirst) P::device(words[i - kFirst]).store(word(i, k), Order::relaxed);
 }
 
-/// What a poll looks for. The more messages have come, the more are likely to come.
+/// What a poll looks for. The more messages have come, the more are likely to come, and the longer those were, the longer.
 enum class PollFor {
-  one,   // the next message
-  some,  // the next few, of any length
-  many,  // short messages: a quarter of the bytes for each
+  one,          // the next message
+  some,         // the next few
+  many_short,   // tasks alone, of kShortWords at most
+  many_medium,  // of kMediumWords
+  many_long,    // of kFirstWords: all of them, with 96 bytes of arguments 30
 };
 /// Most messages that a poll for some takes, and one for many: a lane each. Each poll is a trip of a warp; a thread loads one
 /// word after the other.
@@ -43,11 +45,27 @@ template <class P>
 inline constexpr std::uint32_t kSomeMessages = P::lanes() > 1 ? 4 : 2;
 inline constexpr std::uint32_t kManyMessages = 32;
 
+/// A poll for many loads kSeveralWords; one for some half as many, which take less time.
+template <class P>
+FLYWHEEL_TASK constexpr PollShape shape_of(PollFor what) {
+  static_assert(kSeveralWords == kManyMessages << 3 && kShortWords == 1 << 3 && kMediumWords == 1 << 4 &&
+                kFirstWords == 1 << 5);
+  if (what == PollFor::many_short) return {kManyMessages, 3};
+  if (what == PollFor::many_medium) return {kManyMessages / 2, 4};
+  return {what == PollFor::many_long ? kManyMessages / 4 : kSomeMessages<P>, 5};
+}
+/// The poll for many that suits what was at the front.
+FLYWHEEL_TASK constexpr PollFor many_like(const Front& front) {
+  return front.words <= kShortWords    ? PollFor::many_short
+         : front.words <= kMediumWords ? PollFor::many_medium
+                                       : PollFor::many_long;
+}
+
 /// Where the lanes lay out what the leading lane handles, and what that lane keeps: shared memory on the GPU, of which task
 /// bodies have the less.
 struct PollerBuffer {
-  std::uint32_t packed[kManyMessages * kShortWords + 1];  // of a poll for some or many, entry after entry, see PackedMessage
-  Message message;                                        // that is handled
+  std::uint32_t packed[kSeveralWords + 1];  // of a poll for some or many, entry after entry, see PackedMessage
+  Message message;                          // that is handled
   std::uint64_t roots[kManyMessages];
   FollowedRuns followed;        // by the run whose message is handled
   SingleFollower followers[4];  // of the messages of a poll for some
@@ -87,7 +105,7 @@ class InboxPoll {
         buffer_(buffer) {}
 
   /// A poll for one message loads the first line of its entry, or all that most messages have; `loaded`: words.
-  using One = Polled<P, 1, kFirstWords>;
+  using One = Polled<P, kFirstWords>;
   FLYWHEEL_TASK void load_one(std::uint64_t next, One& polled, std::uint32_t loaded) const {
     inbox().load_first(next, polled, loaded);
   }
@@ -108,16 +126,16 @@ class InboxPoll {
   /// Takes those of the next kSomeMessages messages that have come: publishes together what they carry if several at the front
   /// are alike, else lays them out.
   FLYWHEEL_TASK Arrived take_some(std::uint64_t next) const {
-    static_assert(kSomeMessages<P> * kFirstWords <= kManyMessages * kShortWords, "they fit the buffer");
     static_assert(kSomeMessages<P> <= sizeof(PollerBuffer::followers) / sizeof(SingleFollower));
-    Polled<P, kSomeMessages<P>, kFirstWords> polled;
-    inbox().load(next, polled, 0, kFirstWords);
-    const Front front = inbox().look(next, polled, buffer_.packed);
+    constexpr PollShape kShape = shape_of<P>(PollFor::some);
+    PolledSeveral<P> polled;
+    inbox().load_several(next, polled, kShape);
+    const Front front = inbox().look(next, polled, kShape, buffer_.packed);
     if (!front.complete) return {0, 0, PollFor::one, false};
     if (front.alike <= 1) return {0, front.complete, PollFor::some, false};
-    publish<kFirstWords>(front, [] {});
-    const bool many = P::lanes() > 1 && front.alike == kSomeMessages<P> && front.are_short == kSomeMessages<P>;
-    return {front.alike, 0, many ? PollFor::many : PollFor::some, false};
+    publish(front, kShape, [] {});
+    const bool many = P::lanes() > 1 && front.alike == kSomeMessages<P>;
+    return {front.alike, 0, many ? many_like(front) : PollFor::some, false};
   }
   /// Unpacks message e of those that take_some() has stored, to be handled.
   FLYWHEEL_TASK void unpack(std::uint32_t e) const {
@@ -150,23 +168,27 @@ class InboxPoll {
   }
   FLYWHEEL_TASK bool waits(std::uint32_t e) const { return buffer_.roots[e]; }
 
-  /// Takes those of the next kManyMessages messages that have come, as far as they are short and alike. While all of them are,
-  /// it goes on with the next ones, kMostOnRun times at most, and loads them while it publishes those before.
-  FLYWHEEL_TASK Arrived take_many(std::uint64_t next) const {
+  /// A poll for many: takes those of the next messages that have come, as far as they are alike and no longer than it expects.
+  /// While all of them are, it goes on with the next ones, kMostOnRun times at most, and loads them while it publishes those
+  /// before.
+  FLYWHEEL_TASK Arrived take_many(std::uint64_t next, PollFor what) const {
     constexpr std::uint32_t kMostOnRun = 4;
-    Polled<P, kManyMessages, kShortWords> polled;
-    inbox().load(next, polled, 0, kShortWords);
-    std::uint32_t taken = 0, alike = kManyMessages;
-    for (std::uint32_t run = 0; run < kMostOnRun && alike == kManyMessages; ++run) {
-      const Front front = inbox().look(next + taken, polled, buffer_.packed);
+    const PollShape shape = shape_of<P>(what);
+    PolledSeveral<P> polled;
+    inbox().load_several(next, polled, shape);
+    std::uint32_t taken = 0, alike = shape.count;
+    PollFor like = what;
+    for (std::uint32_t run = 0; run < kMostOnRun && alike == shape.count; ++run) {
+      const Front front = inbox().look(next + taken, polled, shape, buffer_.packed);
       alike = front.alike;
       taken += alike;
+      if (alike == shape.count) like = many_like(front);
       const auto load_next = [&] {
-        if (alike == kManyMessages && run + 1 < kMostOnRun) inbox().load(next + taken, polled, 0, kShortWords);
+        if (alike == shape.count && run + 1 < kMostOnRun) inbox().load_several(next + taken, polled, shape);
       };
-      if (alike) publish<kShortWords>(front, load_next);
+      if (alike) publish(front, shape, load_next);
     }
-    return {taken, 0, taken > kSomeMessages<P> ? PollFor::many : PollFor::some, false};
+    return {taken, 0, taken > kSomeMessages<P> ? like : PollFor::some, false};
   }
 
  private:
@@ -248,15 +270,15 @@ class InboxPoll {
 
   /// Opens the runs of those messages that are alike, a lane each, and publishes the roots that they carry together. Each trip
   /// to L2 goes on while the lanes do what does not need it, and so does across PCIe what load_next() begins.
-  template <std::uint32_t kWords, class LoadNext>
-  FLYWHEEL_TASK void publish(const Front& front, LoadNext&& load_next) const {
+  template <class LoadNext>
+  FLYWHEEL_TASK void publish(const Front& front, PollShape shape, LoadNext&& load_next) const {
     LaneDelivery<P> delivery(dev_);
     for (std::uint32_t e = P::lane(); e < front.alike; e += P::lanes())
-      buffer_.roots[e] = open_run(PackedMessage(buffer_.packed + e * kWords)).pack();
+      buffer_.roots[front.place_of(e)] = open_run(PackedMessage(buffer_.packed + (e << shape.bits))).pack();
     delivery.claim(front.alike);
     load_next();
     P::converge();  // the lanes release what all of them wrote, see open_line()
-    delivery.publish(front.alike, front.priority, buffer_.roots);
+    delivery.publish([&](std::uint32_t level) { return front.count_of(level); }, buffer_.roots);
     P::converge();  // the next messages are laid out where these were
   }
   /// One lane: writes the line of a run with one task, and the record, which the message carries, as open_line() and

@@ -176,6 +176,7 @@ class InboxPoller {
   }
 
  private:
+  static constexpr std::uint32_t kMostKept = 64;     // messages taken, until the host is told: see InboxWriter::is_crowded()
   static constexpr std::uint32_t kQuiet = 16;        // empty polls in a row until the host is told what was read
   static constexpr std::uint32_t kIdlePolls = 64;    // and until it no longer expects long messages
   static constexpr std::uint32_t kLineWords = 16;    // what a poll for one message loads then
@@ -190,7 +191,7 @@ class InboxPoller {
 
   FLYWHEEL_TASK Arrived poll_for(PollFor what) {
     if (what == PollFor::some) return poll().take_some(next_);
-    if (what == PollFor::many) return poll().take_many(next_);
+    if (what != PollFor::one) return poll().take_many(next_, what);
     typename InboxPoll<P, Starter>::One one;
     poll().load_one(next_, one, loaded_);
     return poll().take_one(next_, one, loaded_);
@@ -230,7 +231,7 @@ class InboxPoller {
 
   FLYWHEEL_TASK void note_taken(std::uint32_t count) {
     next_ += count;
-    if (next_ - released_ >= dev_.inbox_capacity / 4) release_entries();
+    if (next_ - released_ >= kMostKept || next_ - released_ >= dev_.inbox_capacity / 4) release_entries();
   }
 
   /// Opens the line of a submitted run, stores the record that came with it, and handles the message. `last`: no other has come

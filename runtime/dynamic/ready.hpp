@@ -135,6 +135,8 @@ class LaneDelivery {
   /// Claims up to n idle workers.
   FLYWHEEL_TASK void claim(std::uint32_t n) {
     if (P::lanes() == 1) return;  // a lone thread claims several in publish_items()
+    std::uint32_t idle = 0;
+    for_constants<kWords>([&](auto w) { idle += count_bits(seen_[w]); });
     constexpr std::uint32_t kPieces = 64 / P::lanes();
     for_constants<kWords * kPieces>([&](auto p) {
       if (wanted_ >= n) return;
@@ -148,31 +150,84 @@ class LaneDelivery {
       worker_ = p * P::lanes() + P::lane();
       before_ = idle_.claim_workers(p / kPieces, bit);
     });
+    saw_all_ = idle <= wanted_ && idle_.words() <= kWords;
     if (wanted_ > n) wanted_ = n;
   }
 
-  /// Publishes n items of one priority: delivers one to each worker that was claimed, and the leading lane publishes the rest.
-  /// The lanes have met since the items, and what the tasks need, were written.
-  FLYWHEEL_TASK void publish(std::uint32_t n, std::uint32_t priority, const std::uint64_t* items) const {
+  /// Publishes as many items as were claimed for, count_of(level) of each priority, the more urgent first: delivers one to each
+  /// worker that was claimed, and publishes the rest. The lanes have met since the items, and what the tasks need, were
+  /// written.
+  template <class CountOf>
+  FLYWHEEL_TASK void publish(CountOf&& count_of, const std::uint64_t* items) const {
     P::fence();  // acquires the claim, and releases for IdleSet::deliver(), see Ready::deliver_to_claimed()
     const bool sent = before_ & mine_;
     if (sent) idle_.deliver(worker_, items[rank_]);
     const std::uint32_t votes = P::votes(mine_ && !sent);  // who was late
     for (std::uint32_t lane = 0; lane < P::lanes() && votes >> lane; ++lane) {
       const std::uint32_t own = rank_, rank = P::word_of_lanes(&own, lane % P::lanes());
-      if (votes >> lane & 1 && P::lane() == 0) publish_items<typename P::Leader>(dev_, dev_.workers, 1, priority, items + rank);
+      if (votes >> lane & 1 && P::lane() == 0) publish_rest(rank, rank + 1, count_of, items);
     }
-    if (wanted_ < n && P::lane() == 0)
-      publish_items<typename P::Leader>(dev_, dev_.workers, n - wanted_, priority, items + wanted_);
+    if (!saw_all_) {
+      if (P::lane() == 0) publish_rest(wanted_, ~0u, count_of, items);
+    } else if constexpr (P::lanes() > 1) {
+      push_rest(count_of, items);
+    }
   }
 
  private:
   static constexpr std::uint32_t kWords = 4;  // of the idle set; of more workers, publish_items() claims the others
 
+  /// Items `from` to `to`, those of each priority together.
+  template <class CountOf>
+  FLYWHEEL_TASK void publish_rest(std::uint32_t from, std::uint32_t to, CountOf& count_of, const std::uint64_t* items) const {
+    for (std::uint32_t level = 0, end = 0; level < kPriorities; ++level) {
+      const std::uint32_t begin = end > from ? end : from;
+      end += count_of(level);
+      const std::uint32_t last = end < to ? end : to;
+      if (begin < last) publish_items<typename P::Leader>(dev_, dev_.workers, last - begin, level, items + begin);
+    }
+  }
+
+  /// Pushes items wanted_ and on, each lane its share, to the queues of their priorities: the trips to L2 of all of them are
+  /// one.
+  template <class CountOf>
+  FLYWHEEL_TASK void push_rest(CountOf& count_of, const std::uint64_t* items) const {
+    using Leader = typename P::Leader;
+    const Views<Leader> views{dev_};
+    std::uint32_t begin[kPriorities], end[kPriorities], n = 0;  // of the rest of each priority
+    for_constants<kPriorities>([&](auto level) {
+      begin[level] = n > wanted_ ? n : wanted_;
+      n += count_of(level);
+      end[level] = n > wanted_ ? n : wanted_;
+    });
+    if (n <= wanted_) return;
+    std::uint32_t own = 0;  // lanes 0, 1 and 2: of the priority with that number
+    for_constants<kPriorities>([&](auto level) { own = P::lane() == level ? end[level] - begin[level] : own; });
+    const std::uint64_t first = own ? views.ready(P::lane()).take_tickets(own) : 0;
+    const std::uint32_t halves[] = {static_cast<std::uint32_t>(first), static_cast<std::uint32_t>(first >> 32)};
+    std::uint64_t tickets[kPriorities];  // of item 0, if it had that priority
+    for_constants<kPriorities>([&](auto level) {
+      const std::uint64_t high = P::word_of_lanes(halves, level + P::lanes());
+      tickets[level] = (high << 32 | P::word_of_lanes(halves, level)) - begin[level];
+    });
+    for (std::uint32_t rank = wanted_ + P::lane(); rank < n; rank += P::lanes()) {
+      std::uint32_t level = 0;
+      std::uint64_t ticket = tickets[0] + rank;
+      for_constants<kPriorities - 1>([&](auto before) {
+        if (rank >= end[before]) level = before + 1, ticket = tickets[before + 1] + rank;
+      });
+      // Released by the fence in publish(). An abort that ends the wait ends all else, too.
+      views.ready(level).put(ticket, items[rank], views.wait(dev_.workers));
+    }
+    P::converge();  // a token promises that its item is there soon
+    if (own) views.ready(P::lane()).add_tokens(own);
+  }
+
   const DeviceState& dev_;
   const IdleSet<P> idle_;
   std::uint64_t seen_[kWords];
   std::uint32_t wanted_ = 0;  // workers that all lanes together tried to claim
+  bool saw_all_ = false;      // no other worker was idle
   // Of this lane's claim: the worker, its bit (0: none), the word before, and the rank of its item.
   std::uint64_t mine_ = 0, before_ = 0;
   std::uint32_t worker_ = 0, rank_ = 0;

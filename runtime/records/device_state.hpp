@@ -136,6 +136,12 @@ struct DeviceState {
                                            // Null in drain mode, where a launch may block the host
 };
 
+/// A run that has ended, and the completion word that tells the host so.
+struct EndedRun {
+  std::uint64_t word;
+  std::uint32_t slot;
+};
+
 /// The work that one worker holds between tasks: a batch popped from a queue, or a share of a run's roots. On a GPU it
 /// lies in shared memory: local memory is read through L1, which every acquire empties.
 struct LocalWork {
@@ -158,6 +164,7 @@ struct LocalWork {
   std::uint32_t epoch;                   // of the last announcement that this worker has followed
   Followers followers;                   // of the run that a task has just ended, see LongFinish
   std::uint64_t ready[kPriorities][16];  // successors that became ready together
+  EndedRun untold[4];                    // runs of a chain that have ended, see Chain::tell()
 };
 
 /// Shows that a worker makes progress. One thread of the worker calls it after a task of a collective run and during a

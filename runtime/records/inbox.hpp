@@ -131,29 +131,57 @@ FLYWHEEL_TASK constexpr std::uint32_t message_words_each() {
 }
 inline constexpr std::uint32_t kFirstWords = 32;  // that one trip reads of a message
 inline constexpr std::uint32_t kShortWords = 8;   // most packed words of a short message
+inline constexpr std::uint32_t kMediumWords = 16;
 
 /// One message.
 struct alignas(128) InboxEntry {
   std::uint64_t words[64];  // {tag:32 | payload:32}; kMostPacked are in use
 };
 
-/// What the lanes have loaded of the first kWords packed words of kCount entries: word i of entry e is at place e * kWords + i,
-/// which is register place / lanes of lane place % lanes.
-template <class P, std::uint32_t kCount, std::uint32_t kWords>
+/// What the lanes have loaded of the first kWords packed words of an entry: word i is register i / lanes of lane i % lanes.
+template <class P, std::uint32_t kWords>
 struct Polled {
-  static constexpr std::uint32_t kRegisters = (kCount * kWords + P::lanes() - 1) / P::lanes();
-  static constexpr std::uint32_t kOfEach = kWords < P::lanes() ? 1 : kWords / P::lanes();  // registers that an entry lies in
-  static_assert(P::lanes() == 1 || (P::lanes() % 8 == 0 && kWords % 8 == 0), "entries begin at a lane of their own");
+  static constexpr std::uint32_t kRegisters = (kWords + P::lanes() - 1) / P::lanes();
+  std::uint64_t words[kRegisters] = {};
+};
+
+/// What a poll for several messages loads: the first words() packed words of each of `count` entries.
+struct PollShape {
+  std::uint32_t count, bits;
+  FLYWHEEL_TASK constexpr std::uint32_t words() const { return 1u << bits; }
+  FLYWHEEL_TASK constexpr std::uint32_t all() const { return count << bits; }
+};
+inline constexpr std::uint32_t kSeveralWords = 256;  // that such a poll loads at most
+
+/// What the lanes have loaded in that shape: word i of entry e is at place e * words() + i, which is register place / lanes of
+/// lane place % lanes.
+template <class P>
+struct PolledSeveral {
+  static constexpr std::uint32_t kRegisters = kSeveralWords / P::lanes();
+  static_assert(P::lanes() == 1 || P::lanes() % 8 == 0, "entries begin at a lane of their own");
   std::uint64_t words[kRegisters] = {};
 
+  /// Calls f(r) for the registers that a poll of this shape fills. `r` is a constant, but for a lone thread.
+  template <class F>
+  FLYWHEEL_TASK static void for_registers(PollShape shape, F&& f) {
+    if constexpr (P::lanes() == 1) {
+      for (std::uint32_t r = 0; r < shape.all(); ++r) f(r);
+    } else {
+      for_constants<kRegisters>([&](auto r) {
+        if (r * P::lanes() < shape.all()) f(r);
+      });
+    }
+  }
   /// How many words of entry e, from its first on, the lanes have voted for; `votes` of each register.
-  FLYWHEEL_TASK static std::uint32_t votes_in_front(const std::uint32_t (&votes)[kRegisters], std::uint32_t e) {
-    constexpr std::uint32_t kLanes = kWords < P::lanes() ? kWords : P::lanes();  // that hold an entry's words in one register
-    const std::uint32_t first = e * kWords / P::lanes(), lane = e * kWords % P::lanes();
+  FLYWHEEL_TASK static std::uint32_t votes_in_front(const std::uint32_t (&votes)[kRegisters], PollShape shape,
+                                                    std::uint32_t e) {
+    const std::uint32_t lanes =
+        shape.words() < P::lanes() ? shape.words() : P::lanes();  // that hold an entry's in one register
+    const std::uint32_t first = (e << shape.bits) / P::lanes(), lane = (e << shape.bits) % P::lanes();
     std::uint32_t all = 0;
-    for_constants<kRegisters>([&](auto r) {
-      const std::uint32_t bits = low_ones(votes[r] >> lane), here = bits < kLanes ? bits : kLanes;
-      all += r >= first && r < first + kOfEach && all == (r - first) * kLanes ? here : 0;
+    for_registers(shape, [&](auto r) {
+      const std::uint32_t bits = low_ones(votes[r] >> lane), here = bits < lanes ? bits : lanes;
+      all += r >= first && r - first < shape.words() / lanes && all == (r - first) * lanes ? here : 0;
     });
     return all;
   }
@@ -215,7 +243,7 @@ class PackedMessage {
 /// The entry of a poll for one: its packed words in registers of the lanes, who exchange them, and its masks, which all hold.
 template <class P>
 class PolledMessage {
-  using One = Polled<P, 1, kFirstWords>;
+  using One = Polled<P, kFirstWords>;
 
  public:
   FLYWHEEL_TASK explicit PolledMessage(const One& polled) : masks_(word_of(polled.words, 0), word_of(polled.words, 1)) {}
@@ -261,10 +289,21 @@ class PolledMessage {
 
 /// What has come at the front of a poll's entries.
 struct Front {
-  std::uint32_t complete;   // entries before the first that has not come, or has more words than were loaded
-  std::uint32_t alike;      // of these, those with a task that they carry, waiting for nothing, of the first's priority
-  std::uint32_t are_short;  // of these, those of kShortWords at most
-  std::uint32_t priority;   // the first's
+  std::uint32_t complete;  // entries before the first that has not come, or has more words than were loaded
+  std::uint32_t alike;     // of these, those before the first that is no task that waits for nothing and came with its message
+  std::uint32_t words;     // 8, 16 or more: so many hold each of the complete ones
+  std::uint32_t of_level[kPriorities];  // those alike of this priority, a bit for each entry
+
+  FLYWHEEL_TASK std::uint32_t count_of(std::uint32_t level) const { return count_bits(of_level[level]); }
+  /// The place of entry e among those alike, the more urgent first, else in order.
+  FLYWHEEL_TASK std::uint32_t place_of(std::uint32_t e) const {
+    std::uint32_t place = 0, before = 0;
+    for_constants<kPriorities>([&](auto level) {
+      if (of_level[level] >> e & 1) place = before + count_bits(of_level[level] & ((1u << e) - 1));
+      before += count_of(level);
+    });
+    return place;
+  }
 };
 
 /// Plain handle of the inbox for both ends.
@@ -292,23 +331,33 @@ struct Inbox {
       P::system(entry.words[i]).store((std::uint64_t{tag(number)} << 32) | packed[i], Order::release);
   }
 
-  /// Device side, called by all lanes: loads words `from` to `to` (below kBase + kWords) of each of kCount entries from
-  /// `number` on. No load waits for another, nor does this wait for them.
-  template <std::uint32_t kBase = 0, std::uint32_t kCount, std::uint32_t kWords>
-  FLYWHEEL_TASK void load(std::uint64_t number, Polled<P, kCount, kWords>& polled, std::uint32_t from, std::uint32_t to) const {
-    for_constants<Polled<P, kCount, kWords>::kRegisters>([&](auto r) {
-      const std::uint32_t place = P::lane() + r * P::lanes(), e = place / kWords, i = kBase + place % kWords;
+  /// Device side, called by all lanes: loads words `from` to `to` (below kBase + kWords) of an entry. No load waits for
+  /// another, nor does this wait for them.
+  template <std::uint32_t kBase = 0, std::uint32_t kWords>
+  FLYWHEEL_TASK void load(std::uint64_t number, Polled<P, kWords>& polled, std::uint32_t from, std::uint32_t to) const {
+    InboxEntry& entry = entries[number & (capacity - 1)];
+    for_constants<Polled<P, kWords>::kRegisters>([&](auto r) {
+      const std::uint32_t i = kBase + P::lane() + r * P::lanes();
       if (i < from || i >= to) return;
       // A lone thread reads on only where the first word is there.
-      if (P::lanes() == 1 && i && !kBase && !has_tag(polled.words[e * kWords], number + e)) return;
-      InboxEntry& entry = entries[(number + e) & (capacity - 1)];
+      if (P::lanes() == 1 && i && !kBase && !has_tag(polled.words[0], number)) return;
       // Before an acquire: see take().
+      polled.words[r] = P::system(entry.words[i]).load(P::kBeforeAcquire);
+    });
+  }
+  /// The same of several entries from `number` on.
+  FLYWHEEL_TASK void load_several(std::uint64_t number, PolledSeveral<P>& polled, PollShape shape) const {
+    PolledSeveral<P>::for_registers(shape, [&](auto r) {
+      const std::uint32_t place = P::lane() + r * P::lanes(), e = place >> shape.bits, i = place & (shape.words() - 1);
+      if (P::lanes() == 1 && i && !has_tag(polled.words[e << shape.bits], number + e)) return;  // as in load()
+      InboxEntry& entry = entries[(number + e) & (capacity - 1)];
+      // Before an acquire: see look().
       polled.words[r] = P::system(entry.words[i]).load(P::kBeforeAcquire);
     });
   }
 
   /// Loads the first `loaded` words of one entry, and if these are a line at most, lane 31 the first word of the entry behind.
-  FLYWHEEL_TASK void load_first(std::uint64_t number, Polled<P, 1, kFirstWords>& polled, std::uint32_t loaded) const {
+  FLYWHEEL_TASK void load_first(std::uint64_t number, Polled<P, kFirstWords>& polled, std::uint32_t loaded) const {
     if constexpr (P::lanes() != kFirstWords) {
       load(number, polled, 0, loaded);
     } else {
@@ -320,38 +369,43 @@ struct Inbox {
     }
   }
   /// Whether the entry behind has come, too, as far as such a poll tells.
-  FLYWHEEL_TASK bool has_more(std::uint64_t number, const Polled<P, 1, kFirstWords>& polled, std::uint32_t loaded) const {
+  FLYWHEEL_TASK bool has_more(std::uint64_t number, const Polled<P, kFirstWords>& polled, std::uint32_t loaded) const {
     return P::lanes() == kFirstWords && looks_behind(loaded) &&
            P::any(P::lane() == P::lanes() - 1 && has_tag(polled.words[0], number + 1));
   }
 
-  /// Looks at a poll of several entries: all lanes call, and lay the payloads out, entry e's at packed[e * kWords]. Then each
+  /// Looks at a poll of several entries: all lanes call, and lay the payloads out, entry e's at packed[e * words()]. Then each
   /// lane looks at an entry of its own, and the votes of all say how far the front goes.
-  template <std::uint32_t kCount, std::uint32_t kWords>
-  FLYWHEEL_TASK Front look(std::uint64_t number, const Polled<P, kCount, kWords>& polled, std::uint32_t* packed) const {
-    using Words = Polled<P, kCount, kWords>;
-    std::uint32_t tagged[Words::kRegisters];
-    for_constants<Words::kRegisters>([&](auto r) {
+  FLYWHEEL_TASK Front look(std::uint64_t number, const PolledSeveral<P>& polled, PollShape shape, std::uint32_t* packed) const {
+    using Several = PolledSeveral<P>;
+    std::uint32_t tagged[Several::kRegisters];
+    Several::for_registers(shape, [&](auto r) {
       const std::uint32_t place = P::lane() + r * P::lanes();
       packed[place] = static_cast<std::uint32_t>(polled.words[r]);
-      tagged[r] = P::votes(has_tag(polled.words[r], number + place / kWords));
+      tagged[r] = P::votes(has_tag(polled.words[r], number + (place >> shape.bits)));
     });
     P::converge();
-    Front front{0, 0, 0, PackedMessage(packed).word_at(offsetof(RunConstants, priority))};
-    for (std::uint32_t first = 0; first < kCount; first += P::lanes()) {
-      const std::uint32_t e = first + P::lane() < kCount ? first + P::lane() : kCount - 1;
-      const PackedMessage message(packed + e * kWords);
+    Front front{0, 0, kShortWords, {}};
+    for (std::uint32_t first = 0; first < shape.count; first += P::lanes()) {
+      const std::uint32_t e = first + P::lane() < shape.count ? first + P::lane() : shape.count - 1;
+      const PackedMessage message(packed + (e << shape.bits));
       const MessageMasks& masks = message.masks();
-      const bool complete = masks.size() <= Words::votes_in_front(tagged, e);
-      const bool alike = complete && masks.has_usual(offsetof(RunConstants, op)) &&
-                         masks.has_usual(offsetof(RunConstants, flags)) &&
-                         message.word_at(offsetof(RunConstants, priority)) == front.priority;
-      add_front<kCount>(front.complete, first, P::votes(complete));
-      add_front<kCount>(front.alike, first, P::votes(alike));
-      add_front<kCount>(front.are_short, first, P::votes(complete && masks.size() <= kShortWords));
+      const bool complete = masks.size() <= Several::votes_in_front(tagged, shape, e);
+      const bool alike =
+          complete && masks.has_usual(offsetof(RunConstants, op)) && masks.has_usual(offsetof(RunConstants, flags));
+      const std::uint32_t level = message.word_at(offsetof(RunConstants, priority));
+      add_front(front.complete, first, shape.count, P::votes(complete));
+      add_front(front.alike, first, shape.count, P::votes(alike));
+      for_constants<kPriorities>([&](auto l) { front.of_level[l] |= P::votes(alike && level == l) << first; });
+      const bool beyond_short = P::any(complete && masks.size() > kShortWords);
+      const bool beyond_medium = P::any(complete && masks.size() > kMediumWords);
+      const std::uint32_t words = beyond_medium ? kFirstWords : beyond_short ? kMediumWords : kShortWords;
+      front.words = words > front.words ? words : front.words;
     }
-    // Acquire: with the loads in load() it pairs with the release stores in write(). The run's parameters and the loaded
-    // graph come with the entry.
+    const std::uint32_t those = front.alike < 32 ? (1u << front.alike) - 1 : ~0u;
+    for_constants<kPriorities>([&](auto l) { front.of_level[l] &= those; });
+    // Acquire: with the loads in load_several() it pairs with the release stores in write(). The run's parameters and the
+    // loaded graph come with the entry.
     if (front.complete) P::acquire_fence_of_system();
     P::converge();  // orders what each lane has acquired before what any lane does next
     return front;
@@ -359,18 +413,18 @@ struct Inbox {
 
   /// Takes an entry of which a poll has loaded the first `loaded` words, if it has come: lane l then holds words l, l + lanes,
   /// ... of the message. Words that are missing take a second trip.
-  FLYWHEEL_TASK bool take(std::uint64_t number, Polled<P, 1, kFirstWords>& polled, std::uint32_t loaded,
+  FLYWHEEL_TASK bool take(std::uint64_t number, Polled<P, kFirstWords>& polled, std::uint32_t loaded,
                           std::uint32_t (&mine)[message_words_each<P>()], std::uint32_t& size) const {
-    if (!has_all(number, polled, 0, kMaskWords)) return false;
+    if (!has_all(number, polled, kMaskWords)) return false;
     const PolledMessage<P> message(polled);
     size = message.masks().size();
     if (size > loaded && loaded < kFirstWords) load(number, polled, loaded, kFirstWords);
-    if (!has_all(number, polled, 0, size)) return false;
+    if (!has_all(number, polled, size)) return false;
     message.unpack(polled, mine);
     if (size > kFirstWords) {
-      Polled<P, 1, kRestWords> rest;
+      Polled<P, kRestWords> rest;
       load<kFirstWords>(number, rest, kFirstWords, kMostPacked);
-      if (!has_all<kFirstWords>(number, rest, 0, size)) return false;
+      if (!has_all<kFirstWords>(number, rest, size)) return false;
       message.unpack_rest(rest.words, mine);
     }
     P::acquire_fence_of_system();  // acquire: as in look()
@@ -388,11 +442,9 @@ struct Inbox {
   static constexpr std::uint32_t kRestWords = (kMostPacked - kFirstWords + 31) / 32 * 32;
 
   /// `votes` of entries `first` and on: adds those before the first that lacks one, if the front goes as far as `first`.
-  template <std::uint32_t kCount>
-  FLYWHEEL_TASK static void add_front(std::uint32_t& front, std::uint32_t first, std::uint32_t votes) {
-    constexpr std::uint32_t kLanes = P::lanes() < kCount ? P::lanes() : kCount;
-    const std::uint32_t bits = low_ones(votes);
-    if (front == first) front += bits < kLanes ? bits : kLanes;
+  FLYWHEEL_TASK static void add_front(std::uint32_t& front, std::uint32_t first, std::uint32_t count, std::uint32_t votes) {
+    const std::uint32_t lanes = P::lanes() < count ? P::lanes() : count, bits = low_ones(votes);
+    if (front == first) front += bits < lanes ? bits : lanes;
   }
   FLYWHEEL_TASK static std::uint32_t pack(const std::uint32_t* words, std::uint32_t count, std::uint32_t* packed) {
     std::uint64_t masks = 0;
@@ -407,14 +459,12 @@ struct Inbox {
   FLYWHEEL_TASK static bool has_tag(std::uint64_t word, std::uint64_t number) {
     return static_cast<std::uint32_t>(word >> 32) == tag(number);
   }
-  /// True if words kBase to `size` of entry e, as far as the poll is about them, have its tag.
-  template <std::uint32_t kBase = 0, std::uint32_t kCount, std::uint32_t kWords>
-  FLYWHEEL_TASK static bool has_all(std::uint64_t number, const Polled<P, kCount, kWords>& polled, std::uint32_t e,
-                                    std::uint32_t size) {
+  /// True if words kBase to `size` of the entry, as far as the poll is about them, have its tag.
+  template <std::uint32_t kBase = 0, std::uint32_t kWords>
+  FLYWHEEL_TASK static bool has_all(std::uint64_t number, const Polled<P, kWords>& polled, std::uint32_t size) {
     bool there = true;
-    for_constants<Polled<P, kCount, kWords>::kRegisters>([&](auto r) {
-      const std::uint32_t place = P::lane() + r * P::lanes();
-      if (place / kWords == e && kBase + place % kWords < size) there &= has_tag(polled.words[r], number + e);
+    for_constants<Polled<P, kWords>::kRegisters>([&](auto r) {
+      if (kBase + P::lane() + r * P::lanes() < size) there &= has_tag(polled.words[r], number);
     });
     return !P::any(!there);
   }

@@ -39,7 +39,7 @@ bool same(const Message& a, const Message& b) { return std::memcmp(&a, &b, sizeo
 bool read(const Inbox<P>& inbox, std::uint64_t number, Message& message, std::uint32_t* size = nullptr) {
   std::uint32_t words[kMessageWords], packed = 0;
   const std::uint32_t loaded = number % 2 ? kFirstWords : 16;
-  Polled<P, 1, kFirstWords> polled;
+  Polled<P, kFirstWords> polled;
   inbox.load(number, polled, 0, loaded);
   if (!inbox.take(number, polled, loaded, words, packed)) return false;
   std::memcpy(&message, words, sizeof(message));
@@ -198,22 +198,27 @@ TEST_CASE("the tag wraps at 2^32") {
 TEST_CASE("several entries are read at once, up to the first that is missing or too long") {
   Message small{};
   small.run.op = static_cast<std::uint32_t>(InboxOp::cancel);
-  const auto count = [](Inbox<P> inbox, std::uint64_t number, std::uint32_t loaded) {
-    Polled<P, 4, kFirstWords> polled;
-    std::uint32_t packed[4 * kFirstWords];
-    inbox.load(number, polled, 0, loaded);
-    return inbox.look(number, polled, packed).complete;
+  const auto count = [](Inbox<P> inbox, std::uint64_t number, PollShape shape = {4, 5}) {
+    PolledSeveral<P> polled;
+    std::uint32_t packed[kSeveralWords + 1];
+    inbox.load_several(number, polled, shape);
+    return inbox.look(number, polled, shape, packed).complete;
   };
   Ring ring(8, 5);
   for (std::uint32_t n = 5; n < 8; ++n) ring.inbox().write(n, small);
   ring.inbox().write(9, small);
-  CHECK(count(ring.inbox(), 5, kFirstWords) == 3);
-  CHECK(count(ring.inbox(), 8, kFirstWords) == 0);
+  CHECK(count(ring.inbox(), 5) == 3);
+  CHECK(count(ring.inbox(), 8) == 0);
   ring.inbox().write(8, small);
-  CHECK(count(ring.inbox(), 6, kFirstWords) == 4);
+  CHECK(count(ring.inbox(), 6) == 4);
+  CHECK(count(ring.inbox(), 6, {2, 5}) == 2);
   ring.inbox().write(10, message_of(3));  // longer than what a poll loads
-  CHECK(count(ring.inbox(), 8, kFirstWords) == 2);
-  CHECK(count(ring.inbox(), 8, kMaskWords + 1) == 0);
+  CHECK(count(ring.inbox(), 8) == 2);
+  CHECK(count(ring.inbox(), 8, {32, 3}) == 2);
+  small.run.slot = small.run.generation = 1;
+  ring.inbox().write(9, small);  // longer than a short one
+  CHECK(count(ring.inbox(), 8, {32, 3}) == 1);
+  CHECK(count(ring.inbox(), 8, {16, 4}) == 2);
 }
 
 TEST_CASE("a message that is all the worker at the direct slot needs is marked so, and no other") {

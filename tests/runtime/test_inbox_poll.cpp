@@ -7,6 +7,7 @@
 
 #include "catch.hpp"
 #include "support/device_state_fixture.hpp"
+#include "support/seed.hpp"
 #include "support/thread_warp.hpp"
 
 using namespace flywheel;
@@ -48,7 +49,7 @@ struct Poll {
     run_together(kLanes, [&](std::uint32_t lane) {
       W::join(warp, lane);
       const InboxPoll<W> poll(device.dev, direct_slot, buffer);
-      all[lane] = what == PollFor::many ? poll.take_many(next) : poll.take_some(next);
+      all[lane] = what == PollFor::some ? poll.take_some(next) : poll.take_many(next, what);
     });
     bool alike = true;
     for (const Arrived& each : all)
@@ -86,40 +87,68 @@ struct Poll {
 };
 }  // namespace
 
-TEMPLATE_TEST_CASE_SIG("a poll for many takes as many short messages as are there", "", ((std::uint32_t kLanes), kLanes), 8,
-                       32) {
-  const std::uint32_t count = GENERATE(1u, 4u, 5u, 15u, kManyMessages, kManyMessages + 4, 3 * kManyMessages, 5 * kManyMessages);
+TEMPLATE_TEST_CASE_SIG("a poll for many takes as many messages of its length as are there", "",
+                       ((std::uint32_t kLanes), kLanes), 8, 32) {
+  const PollFor what = GENERATE(PollFor::many_short, PollFor::many_medium, PollFor::many_long);
+  const std::uint32_t each = shape_of<ThreadWarp<kLanes>>(what).count;
+  const std::uint32_t count = GENERATE_COPY(1u, 4u, 5u, each - 1, each, each + 4, 3 * each, 5 * each);
   Poll<kLanes> poll;
-  for (std::uint32_t i = 0; i < count; ++i) poll.send(i % 3);
-  const Arrived now = poll.take(PollFor::many, 0);
-  const std::uint32_t taken = std::min(count, 4 * kManyMessages);
+  const std::uint32_t words = what == PollFor::many_short ? 0 : what == PollFor::many_medium ? 9 : 24;
+  for (std::uint32_t i = 0; i < count; ++i) poll.send(words + i % 3 - (words == 24 ? 2 : 0));
+  const Arrived now = poll.take(what, 0);
+  const std::uint32_t taken = std::min(count, 4 * each);
   CHECK(now.published == taken);
   CHECK(now.stored == 0);
-  CHECK((now.next == PollFor::many) == (taken > 4));
+  CHECK(now.next == (taken > 4 ? what : PollFor::some));
   CHECK(poll.has_published(0, taken));
 }
 
-TEST_CASE("a poll for many stops before a message that is too long or of another priority, and the next poll is for some") {
-  for (const bool is_long : {false, true}) {
+TEST_CASE("a poll for some chooses the next one by the longest message that it has found") {
+  for (const std::uint32_t words : {2u, 9u, 24u}) {
     Poll<32> poll;
-    for (std::uint32_t i = 0; i < 3; ++i) poll.send(2);
-    poll.send(is_long ? 20 : 2, is_long ? Priority::normal : Priority::high);
-    poll.send(2);
-    const Arrived now = poll.take(PollFor::many, 0);
-    CHECK(now.published == 3);
-    CHECK(now.next == PollFor::some);
-    CHECK(poll.has_published(0, 3));
-    // What the poll for some cannot publish together it lays out, in order.
-    const Arrived rest = poll.take(PollFor::some, 3);
-    CHECK(rest.published + rest.stored == (is_long ? rest.published : 2u));
-    if (is_long) CHECK(poll.has_published(3, 5));
-    else CHECK(poll.has_stored(0, 3));
+    for (std::uint32_t i = 0; i < 40; ++i) poll.send(i == 2 ? words : 2);
+    const PollFor next = words == 2 ? PollFor::many_short : words == 9 ? PollFor::many_medium : PollFor::many_long;
+    CHECK(poll.take(PollFor::some, 0).next == next);
+    CHECK(poll.take(next, 4).next == PollFor::many_short);  // all that it has found are short
+  }
+}
+
+TEST_CASE("a poll for many stops before a message that is too long, and the next poll is for some") {
+  Poll<32> poll;
+  for (std::uint32_t i = 0; i < 3; ++i) poll.send(2);
+  poll.send(20);
+  poll.send(2);
+  const Arrived now = poll.take(PollFor::many_short, 0);
+  CHECK(now.published == 3);
+  CHECK(now.next == PollFor::some);
+  CHECK(poll.has_published(0, 3));
+  CHECK(poll.take(PollFor::some, 3).published == 2);
+  CHECK(poll.has_published(3, 5));
+}
+
+TEMPLATE_TEST_CASE_SIG("messages of different priorities are published together, each in the queue of its own", "",
+                       ((std::uint32_t kLanes), kLanes), 8, 32) {
+  FLYWHEEL_TEST_SEED(seed);
+  Random random(seed);
+  for (int round = 0; round < 20; ++round) {
+    Poll<kLanes> poll;
+    std::vector<std::uint32_t> of_level[kPriorities];
+    const std::uint32_t count = pick(random, 2, kManyMessages);
+    for (std::uint32_t i = 0; i < count; ++i) {
+      const std::uint32_t level = pick(random, 0, static_cast<int>(kPriorities) - 1);
+      poll.send(1, static_cast<Priority>(level));
+      of_level[level].push_back(i);
+    }
+    const bool many = count > 4 || pick(random, 0, 1);
+    CHECK(poll.take(many ? PollFor::many_short : PollFor::some, 0).published == count);
+    for (const std::vector<std::uint32_t>& numbers : of_level)
+      for (const std::uint32_t number : numbers) CHECK(poll.has_published(number, number + 1));
   }
 }
 
 TEST_CASE("a poll that finds nothing takes nothing, and the next one is for one message") {
   Poll<32> poll;
-  CHECK(poll.take(PollFor::many, 0).published == 0);
+  CHECK(poll.take(PollFor::many_short, 0).published == 0);
   const Arrived now = poll.take(PollFor::some, 0);
   CHECK((now.published | now.stored) == 0);
   CHECK(now.next == PollFor::one);

@@ -196,6 +196,8 @@ TEMPLATE_TEST_CASE_SIG("the lanes of a warp deliver together: to each idle worke
       if (pick(random, 1, one_in) == 1) idle.enroll(worker);
     std::vector<std::uint64_t> items(n);
     std::iota(items.begin(), items.end(), 100);
+    const std::uint32_t high = pick(random, 0, n), normal = pick(random, 0, n - high),
+                        counts[] = {high, normal, n - high - normal};
     WarpOfThreads<kLanes> warp;
     run_together(kLanes, [&](std::uint32_t lane) {
       W::join(warp, lane);
@@ -206,9 +208,14 @@ TEMPLATE_TEST_CASE_SIG("the lanes of a warp deliver together: to each idle worke
         if (idle.withdraw(worker)) late.push_back(worker);
       W::converge();
       delivery.claim(n);
-      delivery.publish(n, 1, items.data());
+      delivery.publish([&](std::uint32_t level) { return counts[level]; }, items.data());
     });
-    std::vector<std::uint64_t> got = drain(device.dev, 1);
+    std::vector<std::uint64_t> got;
+    for (std::uint32_t level = 0, first = 100; level < kPriorities; first += counts[level++])
+      for (const std::uint64_t item : drain(device.dev, level)) {
+        CHECK((item >= first && item < first + counts[level]));
+        got.push_back(item);
+      }
     std::uint32_t delivered = 0;
     for (std::uint32_t worker = 0; worker < shape.workers; ++worker) {
       if (device.dev.mailboxes[worker].value == kEmptyMailbox) continue;

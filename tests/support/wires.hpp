@@ -101,7 +101,7 @@ inline bool inbox() {
       } else {
         std::uint32_t words[kMessageWords], size = 0;
         wait_for([&] {
-          Polled<P, 1, kFirstWords> polled;
+          Polled<P, kFirstWords> polled;
           inbox.load(n, polled, 0, kFirstWords);
           return inbox.take(n, polled, kFirstWords, words, size);
         });
