@@ -33,6 +33,7 @@ enum class Status : std::uint32_t {
   task_threw = 21,
   single_emits = 22,
   predecessor_failed = 23,
+  tree_full = 24,
 };
 
 inline constexpr std::uint32_t kUserStatus = 64;
@@ -111,6 +112,9 @@ constexpr StatusText describe(Status status) {
     case Status::predecessor_failed:
       return {"a run that this one was to follow failed, so this one did not run",
               "see why that run failed, and submit both again"};
+    case Status::tree_full:
+      return {"the memory of a tree is full, or one of its nodes spawned more often than its kMostSpawns says",
+              "give the Tree more bytes; or say kMostSpawns in the node's type, or spawn_n() many children at once"};
     case Status::workers_missing:
       return {"not all workers of the resident kernel started in time",
               "another program holds SMs: stop it, or start fewer workers with Options::workers; the kernel stays queued, so "

@@ -1,11 +1,11 @@
 // A chain of runs: a worker that ends a run goes on with its follower, run after run, in a loop of its own. The worker's loop
 // (worker.hpp) includes it.
 //
-// While the last task of a run runs, the first task of the run's only follower is fetched. It is started when the list of
-// followers is closed. The host is told of several ends at once, while a task runs.
+// While the last task of a run runs, the first task of the run's only follower is fetched. It is started as soon as that task
+// has ended. Several runs are ended together: their lists of followers are closed and the host is told behind one fence.
 //
-// The loop is out of line: a GPU has no register to spare
-// in the worker's own, where the same code cost 5% of a hop and 8% of the rate of empty tasks.
+// The loop is out of line: a GPU has no register to spare in the worker's own, where the same code cost 5% of a hop and 8% of
+// the rate of empty tasks.
 #pragma once
 
 #include "finish.hpp"
@@ -21,6 +21,19 @@ struct ChainTurn {
   std::uint32_t ended;  // tasks that have ended
   bool started;         // `ahead` was started; the worker waits for it and finishes it
 };
+
+/// Others have come to the list of a run, in front of the follower that it has gone on with: lets them in. Not a member of
+/// Chain, whose own members then stay in registers.
+template <class P>
+FLYWHEEL_COLD void let_others_in(const DeviceState& dev, std::uint32_t worker, std::uint64_t list, std::uint32_t gone_on_with) {
+  P::acquire_fence();  // with the exchange in close_followers(): pairs with the release in Enlistment::put_in_front()
+  // Relaxed, all: as in read_follower(); only this thread uses these links now.
+  std::uint32_t link = followers_link(list);
+  const auto next = [&] { return P::device(next_of(dev, link)).load(Order::relaxed); };
+  while (next() != gone_on_with) link = next();
+  P::device(next_of(dev, link)).store(0, Order::relaxed);
+  let_followers_in<P>(dev, worker, {list, false}, 0);
+}
 
 /// `Slots`: the task slots of the worker's executor.
 template <class P, class Slots>
@@ -46,7 +59,11 @@ class Chain {
       if (!slots_.has_ended() || !is_plain(slots_.outcome())) return turn(kEmptyMailbox, true);
       slots_.take_end();
       ++ended_;
-      if (expects && !is_due() && ends_with_follower()) continue;
+      if (expects && may_go_on()) {
+        go_on();
+        continue;
+      }
+      end_runs();
       const std::uint64_t root = end();
       if (root == kEmptyMailbox || is_due()) return turn(root);
       if (!slots_.fetch(dev_, Item::unpack(root))) return turn(root);
@@ -56,7 +73,7 @@ class Chain {
 
  private:
   FLYWHEEL_TASK ChainTurn<Slots> turn(std::uint64_t item, bool started = false) {
-    tell();
+    end_runs();
     return {slots_, item, ended_, started};
   }
   FLYWHEEL_TASK static bool is_plain(const Outcome& outcome) { return !(outcome.code | outcome.spawned | outcome.stop); }
@@ -64,6 +81,7 @@ class Chain {
   /// Starts the task that was fetched. `ahead` is what the worker's loop needs if it has to take over.
   FLYWHEEL_TASK void start(Item item) {
     slots_.start(dev_, item);
+    if (known_) begin_look();
     ahead_.item = item;
     ahead_.slot = slots_.running();
     ahead_.task_slot = &slots_.task();
@@ -74,18 +92,45 @@ class Chain {
     Finisher<P>::prepare(dev_, ahead_);
   }
 
-  /// While the last task of a run runs: fetches the task of the follower that the run has by now, if it is the only one.
+  /// Begins to read the follower in the list of the run whose task runs. The trip to L2 goes on beside what the worker does
+  /// until expect().
+  FLYWHEEL_TASK void begin_look() {
+    const std::uint32_t link = followers_link(list_);
+    if (!link) return;
+    // Acquire fence: with the load of the list it pairs with the release in Enlistment::put_in_front().
+    P::acquire_fence();
+    followers_ = P::device(follower_of(dev_, link).line.followers).load(P::kBeforeAcquire);  // pairs like that of `list_`
+    follower_ = read_follower<P>(dev_, link);
+    look(link);
+  }
+  /// While the last task of a run runs: fetches the task of the follower that the run has by now, if it is the only one, waits
+  /// for nothing else, takes no values, and begins with one task. Whether there are others by then shows when the list is
+  /// closed. A follower stays in it until then, so what was read of it stays right.
   FLYWHEEL_TASK bool expect() {
-    // Acquire, with the fence in expect_follower(): pairs with Enlistment::put_in_front().
-    if (!known_) list_ = P::device(dev_.runs[ahead_.item.run].line.followers).load(P::kBeforeAcquire);
+    if (!known_) {
+      // Acquire, with the fence in begin_look(): pairs with Enlistment::put_in_front().
+      list_ = P::device(dev_.runs[ahead_.item.run].line.followers).load(P::kBeforeAcquire);
+      begin_look();
+    }
     known_ = false;
-    RunConstants constants;
     const auto generation = static_cast<std::uint32_t>(ahead_.done >> 32);
-    if (!dev_.keep_successor || !expect_follower<P>(dev_, list_, generation, constants, followers_)) return false;
-    expected_ = Item::unpack(only_root(dev_, constants));
-    level_ = constants.priority;
-    slots_.fetch_expected(dev_, expected_, constants);
+    if (!dev_.keep_successor || !followers_link(list_) || followers_ended(list_) + 1 != generation) return false;
+    const RunConstants& run = follower_.constants;
+    if (follower_.next || follower_.waits != kOnePredecessor || run.flags & kTakesValues || !follower_.has_one_root())
+      return false;
+    expected_ = Item::unpack(only_root(dev_, run));
+    slots_.fetch_expected(dev_, expected_, run);
     return true;
+  }
+  /// Looks whether the follower was cancelled, and what else is queued.
+  FLYWHEEL_TASK void look(std::uint32_t link) {
+    // Relaxed: a hint, as in copy_line(), and so is what most_urgent_queued() loads.
+    cancelled_ = P::device(follower_of(dev_, link).line.cancelled).load(Order::relaxed);
+    waits_at_ = most_urgent_queued<P>(dev_);
+  }
+  FLYWHEEL_TASK bool may_go_on() {
+    if (P::kNearMemory) look(followers_link(list_));  // on a GPU it would be one more trip to L2
+    return !cancelled_ && follower_.constants.priority <= waits_at_ && !is_due();
   }
 
   /// True if all workers may be wanted, see Worker::kept(): where reads are cheap the worker looks each time.
@@ -94,41 +139,38 @@ class Chain {
     return (P::kNearMemory || ended_ % kLinksOneIn == 0) && is_wanted<P>(dev_, work_);
   }
 
-  /// Ends the run, and starts the follower's task; the host is told later. False if others have come by now, the follower was
-  /// cancelled, or more urgent work waits: then the list is closed, and nothing else was done.
-  FLYWHEEL_TASK bool ends_with_follower() {
-    P::release_fence();  // for close_followers()
-    const std::uint64_t done = ahead_.done;
-    const std::uint32_t run = ahead_.item.run;
-    const Followers followers = close_followers<P>(dev_, run, static_cast<std::uint32_t>(done >> 32), false);
-    // Relaxed: a hint, as in copy_line(). It is on its way beside the exchange, and so is what most_urgent_queued() loads.
-    const std::uint32_t cancelled = P::device(dev_.runs[expected_.run].line.cancelled).load(Order::relaxed);
-    const std::uint32_t waits_at = most_urgent_queued<P>(dev_);
-    const bool goes = followers.list == list_ && !cancelled && level_ <= waits_at;
-    if (goes) start(expected_);
-    else left_ = followers;
-    work_.untold[untold_++] = {done, run};
-    if (!goes || untold_ == kMostUntold) tell();
-    known_ = goes;
+  /// Starts the task of the run's follower. The run is ended later.
+  FLYWHEEL_TASK void go_on() {
+    const EndedRun ended{ahead_.done, list_, ahead_.item.run};
+    known_ = true;
     list_ = followers_;
-    return goes;
+    start(expected_);
+    work_.chain[count_++] = ended;
+    if (count_ == kMostTogether) end_runs();
   }
 
-  /// Tells the host of the runs that have ended and that it does not know of. One fence for all: it waits for whatever crosses
-  /// PCIe, so one for each run would wait for the word of the run before.
-  FLYWHEEL_TASK void tell() {
-    if (!untold_) return;
-    P::release_fence_of_system();  // for report_end()
-    for (std::uint32_t i = 0; i < untold_; ++i) report_end<P>(dev_, work_.untold[i].slot, work_.untold[i].word);
+  /// Ends the runs that have gone on with a follower: closes their lists, and tells the host. One fence for all: it waits for
+  /// whatever crosses PCIe, so one for each run would wait for the word of the run before.
+  FLYWHEEL_TASK void end_runs() {
+    if (!count_) return;
+    P::release_fence_of_system();  // for close_followers() and report_end()
+    std::uint64_t lists[kMostTogether] = {};
+    for_constants<kMostTogether>([&](auto i) {
+      const EndedRun& run = work_.chain[i];
+      if (i < count_) lists[i] = close_followers<P>(dev_, run.slot, static_cast<std::uint32_t>(run.word >> 32), false).list;
+    });
+    for_constants<kMostTogether>([&](auto i) {
+      const EndedRun& run = work_.chain[i];
+      if (i < count_ && lists[i] != run.list) let_others_in<P>(dev_, worker_, lists[i], followers_link(run.list));
+    });
+    for (std::uint32_t i = 0; i < count_; ++i) report_end<P>(dev_, work_.chain[i].slot, work_.chain[i].word);
     note_end();
-    count_ends<P>(dev_, untold_);
-    untold_ = 0;
+    count_ends<P>(dev_, count_);
+    count_ = 0;
   }
-
-  /// Ends the run, if ends_with_follower() has not, and lets its followers in. Returns the root of one that this worker keeps.
+  /// Ends the run and lets its followers in. Returns the root of one that this worker keeps.
   FLYWHEEL_TASK std::uint64_t end() {
-    const Followers followers = left_.first() ? left_ : end_run<P>(dev_, ahead_.item.run, ahead_.done, [this] { note_end(); });
-    left_ = {};
+    const Followers followers = end_run<P>(dev_, ahead_.item.run, ahead_.done, [this] { note_end(); });
     return followers.first() ? go_on_with<P>(dev_, worker_, followers, kEmptyMailbox) : kEmptyMailbox;
   }
 
@@ -137,7 +179,7 @@ class Chain {
     if (direct_slot_) P::block(direct_slot_->ended).store(1, Order::relaxed);
   }
 
-  static constexpr std::uint32_t kMostUntold = sizeof(LocalWork::untold) / sizeof(EndedRun);
+  static constexpr std::uint32_t kMostTogether = sizeof(LocalWork::chain) / sizeof(EndedRun);
 
   const DeviceState& dev_;
   const std::uint32_t worker_;
@@ -146,13 +188,14 @@ class Chain {
   DirectSlot* const direct_slot_;
   Slots slots_;
   std::uint32_t ended_ = 0;
-  std::uint32_t untold_ = 0;     // ends of which the host is not told, in LocalWork::untold
-  Item expected_{};              // the task that was fetched
-  std::uint32_t level_ = 0;      // its run's priority
-  std::uint64_t followers_ = 0;  // its run's list
-  std::uint64_t list_ = 0;       // of the run whose task runs, if `known_`
+  std::uint32_t count_ = 0;  // runs in LocalWork::chain
+  std::uint64_t list_ = 0;   // of the run whose task runs; before expect() only if `known_`
   bool known_ = false;
-  Followers left_{};  // of a run that has ended, to be let in
+  Follower follower_{};          // in that list
+  std::uint64_t followers_ = 0;  // its own list
+  std::uint32_t cancelled_ = 0;  // whether it was cancelled, and the most urgent level with queued work, as last seen
+  std::uint32_t waits_at_ = 0;
+  Item expected_{};  // its task, which was fetched
 };
 
 template <class P, class Slots>

@@ -157,24 +157,6 @@ FLYWHEEL_TASK Follower read_follower(const DeviceState& dev, std::uint32_t link)
   return follower;
 }
 
-/// `seen`: the list of a run of this generation, loaded with P::kBeforeAcquire. True if there is one follower, which waits for
-/// nothing else, takes no values, and begins with one task: `constants` are its own then, and `followers` its list, before an
-/// acquire. Whether `seen` is still the list shows when it is closed. A follower stays in it until then, so what was read of it
-/// stays right.
-template <class P>
-FLYWHEEL_TASK bool expect_follower(const DeviceState& dev, std::uint64_t seen, std::uint32_t generation,
-                                   RunConstants& constants, std::uint64_t& followers) {
-  const std::uint32_t link = followers_link(seen);
-  if (!link || followers_ended(seen) + 1 != generation) return false;
-  // Acquire fence: with the load of `seen` it pairs with the release in Enlistment::put_in_front().
-  P::acquire_fence();
-  followers = P::device(follower_of(dev, link).line.followers).load(P::kBeforeAcquire);  // pairs like `seen`
-  const Follower follower = read_follower<P>(dev, link);
-  constants = follower.constants;
-  const bool alone = follower.next == 0 && follower.waits == kOnePredecessor && !(follower.constants.flags & kTakesValues);
-  return alone && follower.has_one_root();
-}
-
 /// The followers of a run that has ended, on the thread that ended it.
 template <class P>
 class FollowerList {

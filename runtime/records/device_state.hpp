@@ -136,9 +136,10 @@ struct DeviceState {
                                            // Null in drain mode, where a launch may block the host
 };
 
-/// A run that has ended, and the completion word that tells the host so.
+/// A run of a chain whose task has ended, and its list of followers when the worker went on with the only one.
 struct EndedRun {
-  std::uint64_t word;
+  std::uint64_t word;  // for the host
+  std::uint64_t list;
   std::uint32_t slot;
 };
 
@@ -164,7 +165,7 @@ struct LocalWork {
   std::uint32_t epoch;                   // of the last announcement that this worker has followed
   Followers followers;                   // of the run that a task has just ended, see LongFinish
   std::uint64_t ready[kPriorities][16];  // successors that became ready together
-  EndedRun untold[4];                    // runs of a chain that have ended, see Chain::tell()
+  EndedRun chain[8];                     // runs whose tasks have ended, see Chain::end_runs()
 };
 
 /// Shows that a worker makes progress. One thread of the worker calls it after a task of a collective run and during a

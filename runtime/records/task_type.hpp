@@ -18,6 +18,9 @@ namespace flywheel {
 /// share out: a warp begins and ends a task without waiting for others.
 struct Warp {};
 
+/// A node of a tree with `using Grain = flywheel::Thread;` runs on one thread, see <flywheel/tree.hpp>.
+struct Thread {};
+
 }  // namespace flywheel
 
 namespace flywheel::detail {
