@@ -17,11 +17,15 @@ std::vector<std::uint16_t> type_indices(const Graph& graph, const KernelEntry& e
   return indices;
 }
 
-/// The record of a task without successors.
-void write_record(TaskRecord& to, const TaskRecord& from, const std::vector<std::uint16_t>& types) {
-  to = from;
-  to.header.type = types[from.header.type];
-  to.header.first_edge = to.header.edge_count = 0;
+/// Writes the record of a task without successors, except for the bytes behind its arguments: no body reads them.
+void write_record(TaskRecord& to, std::uint32_t task, const StoredTask& from, std::span<const ArgUnit> args,
+                  const std::vector<std::uint16_t>& types) {
+  to.header = {types[from.type], static_cast<std::uint8_t>(priority_in(from.waits)), 0, 0, 0, from.result_offset, task, 0, 0, 0};
+  unsigned char* at = to.args;
+  for (const ArgUnit& unit : args) {
+    std::memcpy(at, &unit, sizeof(unit));
+    at += sizeof(unit);
+  }
 }
 
 void add_phases(GraphImage& image, const Graph& graph) {
@@ -63,9 +67,12 @@ GraphImage image_of_plan(const SchedulePlan& plan, const Graph& graph, const Ker
   validate_schedule(plan, graph);
   GraphImage image;
   image.types = type_indices(graph, entry);
-  std::vector<TaskRecord> records(graph.size());
-  for (std::uint32_t task = 0; task < graph.size(); ++task)
-    write_record(records[task], graph.tasks().records()[task], image.types);
+  const TaskStore& tasks = graph.tasks();
+  std::vector<TaskRecord> records(tasks.size());
+  for (std::uint32_t task = 0; task < tasks.size(); ++task) {
+    const StoredTask& stored = tasks.tasks()[task];
+    write_record(records[task], task, stored, tasks.args(stored), image.types);
+  }
   image.schedule = make_schedule_image(plan, graph, records);
   image.run.flags = kCompiled;
   image.run.sinks = 1;
@@ -117,17 +124,16 @@ class ImageWriter {
   }
   /// `first_edge`: the place of the graph's edges in the arena.
   void records(std::uint32_t first_edge) {
-    const RecordList& records = graph_.tasks().records();
+    const TaskStore& tasks = graph_.tasks();
     for (std::uint32_t task = 0; task < image_.records;) {
-      const std::span<const TaskRecord> from = records.piece(task, image_.records - task);
-      for (std::size_t written = 0; written < from.size();) {
-        const std::span<TaskRecord> to = upload_.next<TaskRecord>(from.size() - written);
-        for (TaskRecord& record : to) {
-          write_record(record, from[written++], image_.types);
+      const std::span<const StoredTask> from = tasks.tasks().piece(task, image_.records - task);
+      for (std::size_t written = 0; written < from.size();)
+        for (TaskRecord& record : upload_.next<TaskRecord>(from.size() - written)) {
+          const StoredTask& stored = from[written++];
+          write_record(record, task, stored, tasks.args(stored), image_.types);
           if (!(image_.run.flags & kPhased)) link(record.header, task, first_edge);
           ++task;
         }
-      }
     }
   }
   void edges() {

@@ -230,11 +230,10 @@ class Graph {
   template <class Task>
   std::uint32_t add_task(const Task& task, const After& waits, Priority priority, std::uint32_t result) {
     const auto write = [&] {
-      const std::uint32_t index =
-          tasks_.add(typeid(Task), {waits.tasks.begin(), waits.tasks.size()}, priority, result, phase_, stage_);
-      unsigned char* args = tasks_.args(index);
-      std::memcpy(args, &task, sizeof(Task));
-      std::memset(args + sizeof(Task), 0, kTaskArgBytes - sizeof(Task));
+      constexpr std::size_t kBytes = std::is_empty_v<Task> ? 0 : sizeof(Task);
+      const auto [index, args] =
+          tasks_.add(typeid(Task), kBytes, {waits.tasks.begin(), waits.tasks.size()}, priority, result, phase_, stage_);
+      detail::copy_args<kBytes>(args, &task);
       return index;
     };
     using Is = detail::Asks<const Task>;
