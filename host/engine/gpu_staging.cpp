@@ -20,12 +20,12 @@ GpuStaging::~GpuStaging() {
 
 std::span<unsigned char> GpuStaging::take(std::size_t bytes) {
   std::unique_lock lock(mutex_);
+  collect();  // also while there are others: the piece that comes back last is in the caches, and is the next to be taken
   while (free_.empty()) {
-    collect();
-    if (!free_.empty()) break;
     lock.unlock();
     std::this_thread::yield();
     lock.lock();
+    collect();
   }
   unsigned char* const piece = free_.back();
   free_.pop_back();

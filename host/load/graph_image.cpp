@@ -1,6 +1,8 @@
 #include "graph_image.hpp"
 
 #include <algorithm>
+#include <bit>
+#include <cstring>
 
 #include "../plan/operand_check.hpp"
 #include "../plan/task_name.hpp"
@@ -17,11 +19,28 @@ std::vector<std::uint16_t> type_indices(const Graph& graph, const KernelEntry& e
   return indices;
 }
 
-/// The record of a task without successors.
-void write_record(TaskRecord& to, const TaskRecord& from, const std::vector<std::uint16_t>& types) {
-  to = from;
-  to.header.type = types[from.header.type];
-  to.header.first_edge = to.header.edge_count = 0;
+static_assert(std::endian::native == std::endian::little);
+
+/// What a record says of the task's successors: how many, where their edges begin, and a copy of the first edge.
+struct LinkFields {
+  std::uint32_t first_edge = 0, count = 0;
+  Edge edge{};
+};
+
+/// Writes a record, except for the bytes behind its arguments, which no body reads. The header goes there in four words: a
+/// store whose line is not in the cache waits in the store buffer, and few stores leave room there for those of the next
+/// records. With a store for each field, and without fetching lines ahead, 100,000 records took 600 us and not 390 (EPYC).
+void write_record(TaskRecord& to, std::uint32_t task, const StoredTask& from, std::span<const ArgUnit> args, std::uint16_t type,
+                  const LinkFields& links) {
+  const auto put = [&to](std::size_t at, std::uint32_t low, std::uint32_t high) {
+    const std::uint64_t word = std::uint64_t{high} << 32 | low;
+    std::memcpy(reinterpret_cast<unsigned char*>(&to.header) + at, &word, sizeof(word));
+  };
+  put(offsetof(TaskHeader, type), type | priority_in(from.waits) << 16, links.first_edge);
+  put(offsetof(TaskHeader, edge_count), links.count, from.result_offset);
+  put(offsetof(TaskHeader, local), task, links.edge.task);
+  put(offsetof(TaskHeader, edge_predecessors), links.edge.predecessors, links.edge.priority);
+  for (std::size_t i = 0; i < args.size(); ++i) std::memcpy(to.args + i * sizeof(ArgUnit), &args[i], sizeof(ArgUnit));
 }
 
 void add_phases(GraphImage& image, const Graph& graph) {
@@ -63,9 +82,12 @@ GraphImage image_of_plan(const SchedulePlan& plan, const Graph& graph, const Ker
   validate_schedule(plan, graph);
   GraphImage image;
   image.types = type_indices(graph, entry);
-  std::vector<TaskRecord> records(graph.size());
-  for (std::uint32_t task = 0; task < graph.size(); ++task)
-    write_record(records[task], graph.tasks().records()[task], image.types);
+  const TaskStore& tasks = graph.tasks();
+  std::vector<TaskRecord> records(tasks.size());
+  for (std::uint32_t task = 0; task < tasks.size(); ++task) {
+    const StoredTask& stored = tasks.tasks()[task];
+    write_record(records[task], task, stored, tasks.args(stored), image.types[stored.type], {});
+  }
   image.schedule = make_schedule_image(plan, graph, records);
   image.run.flags = kCompiled;
   image.run.sinks = 1;
@@ -117,17 +139,17 @@ class ImageWriter {
   }
   /// `first_edge`: the place of the graph's edges in the arena.
   void records(std::uint32_t first_edge) {
-    const RecordList& records = graph_.tasks().records();
+    constexpr std::size_t kAhead = 24;  // records
+    const TaskStore& tasks = graph_.tasks();
     for (std::uint32_t task = 0; task < image_.records;) {
-      const std::span<const TaskRecord> from = records.piece(task, image_.records - task);
-      for (std::size_t written = 0; written < from.size();) {
-        const std::span<TaskRecord> to = upload_.next<TaskRecord>(from.size() - written);
-        for (TaskRecord& record : to) {
-          write_record(record, from[written++], image_.types);
-          if (!(image_.run.flags & kPhased)) link(record.header, task, first_edge);
-          ++task;
+      const std::span<const StoredTask> from = tasks.tasks().piece(task, image_.records - task);
+      for (std::size_t written = 0; written < from.size();)
+        for (TaskRecord& record : upload_.next<TaskRecord>(from.size() - written)) {
+          const StoredTask& stored = from[written++];
+          __builtin_prefetch(&record + kAhead, 1);
+          const LinkFields links = image_.run.flags & kPhased ? LinkFields{} : links_of(task, first_edge);
+          write_record(record, task++, stored, tasks.args(stored), image_.types[stored.type], links);
         }
-      }
     }
   }
   void edges() {
@@ -152,16 +174,11 @@ class ImageWriter {
   static Edge edge_to(std::uint32_t task, std::uint32_t wait_word) {
     return {task, predecessors_in(wait_word), priority_in(wait_word), 0};
   }
-  void link(TaskHeader& header, std::uint32_t task, std::uint32_t first_edge) const {
-    const std::uint32_t first = links_.first(task);
-    header.first_edge = first_edge + first;
-    header.edge_count = links_.count(task);
-    if (!header.edge_count) return;
+  LinkFields links_of(std::uint32_t task, std::uint32_t first_edge) const {
+    const std::uint32_t first = links_.first(task), count = links_.count(task);
+    if (!count) return {first_edge + first, 0, {}};
     const std::uint32_t next = links_.successors()[first];
-    const Edge edge = edge_to(next, links_.waits()[next]);
-    header.edge_task = edge.task;
-    header.edge_predecessors = edge.predecessors;
-    header.edge_priority = edge.priority;
+    return {first_edge + first, count, edge_to(next, links_.waits()[next])};
   }
   template <class T, class Value>
   void fill(std::size_t count, Value&& value) {

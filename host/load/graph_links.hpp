@@ -17,7 +17,7 @@ class GraphLinks {
   void link(const Graph& graph);
 
   std::uint32_t edges() const { return static_cast<std::uint32_t>(successors_.size()); }
-  std::uint32_t roots() const { return roots_; }
+  std::uint32_t roots() const { return roots_.count; }
   /// The first of the successors of a task among all successors.
   std::uint32_t first(std::uint32_t task) const { return task ? ends_[task - 1] : 0; }
   std::uint32_t count(std::uint32_t task) const { return ends_[task] - first(task); }
@@ -30,14 +30,28 @@ class GraphLinks {
   std::size_t bytes() const { return (ends_.capacity() + successors_.capacity() + waits_.capacity()) * sizeof(std::uint32_t); }
 
  private:
+  /// What describe() says of the roots.
+  struct Roots {
+    std::uint32_t count = 0, last = 0;
+    bool inherit = true;  // all have the priority of the run
+  };
+
   void link_in_order(const TaskStore& tasks);
   void link_any(const TaskStore& tasks);
   void turn_counts_to_ends();
+  void note_waits(std::uint32_t task, std::uint32_t waits) {
+    waits_[task] = waits;
+    if (predecessors_in(waits)) return;
+    ++roots_.count;
+    roots_.last = task;
+    roots_.inherit &= priority_in(waits) == static_cast<std::uint32_t>(Priority::inherit);
+  }
 
   std::vector<std::uint32_t> ends_;  // of the successors of each task
   std::vector<std::uint32_t> successors_;
   std::vector<std::uint32_t> waits_;
-  std::uint32_t roots_ = 0;
+  Roots roots_;
+  std::uint32_t sinks_ = 0;
 };
 
 }  // namespace flywheel::detail

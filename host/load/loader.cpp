@@ -71,8 +71,8 @@ void note_tasks(LoadedGraph& loaded, const Graph& graph) {
   loaded.stage_of = tasks.stages();
   loaded.types = tasks.types();
   if (loaded.types.size() < 2) return;
-  loaded.type_numbers.resize(tasks.size());
-  for (std::uint32_t task = 0; task < tasks.size(); ++task) loaded.type_numbers[task] = tasks.records()[task].header.type;
+  loaded.type_numbers.reserve(tasks.size());
+  for (std::uint32_t task = 0; task < tasks.size(); ++task) loaded.type_numbers.push_back(tasks.tasks()[task].type);
 }
 
 void note_compiled_tasks(LoadedGraph& loaded, const Graph& graph) {

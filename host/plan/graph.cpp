@@ -58,8 +58,7 @@ void Graph::swap(Graph& other) noexcept {
 }
 
 void Graph::refuse_waits(std::type_index type, const After& waits) const {
-  for (const std::uint64_t graph : waits.graphs)
-    if (graph != id_) wrong_graph("a " + type_name(type));
+  if (names_others(waits)) wrong_graph("a " + type_name(type));
   throw GraphError("a " + type_name(type) +
                    " names a dependency in a phased graph: the phases order its tasks; "
                    "leave out after(), or leave out phase()");

@@ -25,17 +25,24 @@ struct TaskRef {
   std::uint64_t graph;  // the id of its graph
 };
 
-/// The tasks that a new task waits for. Made by after().
+/// The tasks that a new task waits for. Made by after(), or task by task with add().
 struct After {
   detail::SmallList<std::uint32_t, 6> tasks;
-  detail::SmallList<std::uint64_t, 6> graphs;
+  std::uint64_t graph = 0;   // of the first task; 0 if there is none
+  bool many_graphs = false;  // some task is of another graph than the first
+
+  template <class R>
+  void add(const TaskRef<R>& task) {
+    if (tasks.empty()) graph = task.graph;
+    many_graphs |= task.graph != graph;
+    tasks.push_back(task.index);
+  }
 };
 
 namespace detail {
 template <class R>
 void wait_for(After& waits, const TaskRef<R>& task) {
-  waits.tasks.push_back(task.index);
-  waits.graphs.push_back(task.graph);
+  waits.add(task);
 }
 template <class Range>
 auto wait_for(After& waits, const Range& tasks) -> decltype(wait_for(waits, *std::begin(tasks))) {
@@ -194,10 +201,11 @@ class Graph {
 
  private:
   void check_waits(std::type_index type, const After& waits) const {
-    for (const std::uint64_t graph : waits.graphs)
-      if (graph != id_) refuse_waits(type, waits);
-    if (phased_ && !waits.tasks.empty()) refuse_waits(type, waits);
+    if (waits.tasks.empty()) return;
+    if (names_others(waits) || phased_) refuse_waits(type, waits);
   }
+  /// Whether a task of another graph is among those that are waited for.
+  bool names_others(const After& waits) const { return waits.graph != id_ || waits.many_graphs; }
   [[noreturn]] void refuse_waits(std::type_index type, const After& waits) const;
   void add_edge(std::uint32_t before, std::uint64_t before_graph, std::uint32_t then, std::uint64_t then_graph);
   std::uint32_t known_task(std::uint32_t task, std::uint64_t graph) const;
@@ -222,11 +230,10 @@ class Graph {
   template <class Task>
   std::uint32_t add_task(const Task& task, const After& waits, Priority priority, std::uint32_t result) {
     const auto write = [&] {
-      const std::uint32_t index =
-          tasks_.add(typeid(Task), {waits.tasks.begin(), waits.tasks.size()}, priority, result, phase_, stage_);
-      unsigned char* args = tasks_.args(index);
-      std::memcpy(args, &task, sizeof(Task));
-      std::memset(args + sizeof(Task), 0, kTaskArgBytes - sizeof(Task));
+      constexpr std::size_t kBytes = std::is_empty_v<Task> ? 0 : sizeof(Task);
+      const auto [index, args] =
+          tasks_.add(typeid(Task), kBytes, {waits.tasks.begin(), waits.tasks.size()}, priority, result, phase_, stage_);
+      detail::copy_args<kBytes>(args, &task);
       return index;
     };
     using Is = detail::Asks<const Task>;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "../../runtime/records/task.hpp"
+#include "chunk_list.hpp"
 
 namespace flywheel::detail {
 
@@ -57,15 +58,17 @@ class Predecessors {
     using reference = const std::uint32_t&;
 
     Iterator() = default;
-    Iterator(pointer at, pointer end, const LateEdge* late, std::uint32_t next)
-        : at_(at),
+    Iterator(const ChunkList<std::uint32_t>& named, std::uint32_t at, std::uint32_t end, const ChunkList<LateEdge>& late,
+             std::uint32_t next)
+        : named_(&named),
+          late_(&late),
+          at_(at),
           end_(end),
-          late_(late),
           next_(next) {}
-    reference operator*() const { return at_ != end_ ? *at_ : late_[next_ - 1].before; }
+    reference operator*() const { return at_ != end_ ? (*named_)[at_] : (*late_)[next_ - 1].before; }
     Iterator& operator++() {
       if (at_ != end_) ++at_;
-      else next_ = late_[next_ - 1].next;
+      else next_ = (*late_)[next_ - 1].next;
       return *this;
     }
     Iterator operator++(int) {
@@ -76,34 +79,37 @@ class Predecessors {
     bool operator==(const Iterator& other) const { return at_ == other.at_ && next_ == other.next_; }
 
    private:
-    pointer at_ = nullptr, end_ = nullptr;
-    const LateEdge* late_ = nullptr;
-    std::uint32_t next_ = 0;
+    const ChunkList<std::uint32_t>* named_ = nullptr;
+    const ChunkList<LateEdge>* late_ = nullptr;
+    std::uint32_t at_ = 0, end_ = 0, next_ = 0;
   };
 
-  Predecessors(std::span<const std::uint32_t> named, const LateEdge* late, std::uint32_t first_late)
-      : named_(named),
-        late_(late),
+  /// Those at [first, end) of `named`, then the late ones from `first_late` on.
+  Predecessors(const ChunkList<std::uint32_t>& named, std::uint32_t first, std::uint32_t end, const ChunkList<LateEdge>& late,
+               std::uint32_t first_late)
+      : named_(&named),
+        first_(first),
+        end_(end),
+        late_(&late),
         first_late_(first_late) {}
-  Iterator begin() const { return {named_.data(), end_of_named(), late_, first_late_}; }
-  Iterator end() const { return {end_of_named(), end_of_named(), late_, 0}; }
-  bool empty() const { return named_.empty() && !first_late_; }
+  Iterator begin() const { return {*named_, first_, end_, *late_, first_late_}; }
+  Iterator end() const { return {*named_, end_, end_, *late_, 0}; }
+  bool empty() const { return first_ == end_ && !first_late_; }
   bool operator==(const std::vector<std::uint32_t>& tasks) const {
     return std::equal(begin(), end(), tasks.begin(), tasks.end());
   }
 
  private:
-  const std::uint32_t* end_of_named() const { return named_.data() + named_.size(); }
-
-  std::span<const std::uint32_t> named_;  // by add(), or by edge() while the task was the last one
-  const LateEdge* late_;
+  const ChunkList<std::uint32_t>* named_;  // by add(), or by edge() while the task was the last one
+  std::uint32_t first_, end_;
+  const ChunkList<LateEdge>* late_;
   std::uint32_t first_late_;
 };
 
 /// A task before its graph is loaded. Valid until the graph changes.
 struct GraphNode : TaskAttributes {
   std::type_index type;
-  std::span<const unsigned char, kTaskArgBytes> args;
+  std::span<const unsigned char> args;  // the bytes of its type, rounded up
   std::uint32_t result_offset;
   Priority priority;
   bool grid;

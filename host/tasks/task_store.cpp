@@ -1,5 +1,6 @@
 #include "task_store.hpp"
 
+#include <functional>
 #include <limits>
 
 #include "../base/error.hpp"
@@ -7,19 +8,38 @@
 namespace flywheel::detail {
 
 void TaskStore::cut(const Mark& mark) {
-  for (std::uint32_t task = mark.records; task < attributes_of_.size(); ++task) attributes_of_[task] = 0;
-  records_.cut(mark.records);
+  for (std::uint32_t task = mark.tasks; task < attributes_of_.size(); ++task) attributes_of_[task] = 0;
+  tasks_.cut(mark.tasks);
+  args_.cut(mark.args);
+  predecessors_.cut(mark.predecessors);
   if (types_.size() != mark.types) last_type_ = nullptr;
   types_.erase(types_.begin() + static_cast<std::ptrdiff_t>(mark.types), types_.end());
-  predecessors_.resize(mark.predecessors);
-  waits_.resize(mark.records);
   attributes_.resize(mark.attributes);
   dependents_.resize(mark.dependents);
   buffers_.resize(mark.buffers);
   may_repeat_ = mark.may_repeat;
   last_in_order_ = false;  // nobody has looked
-  phases_.cut(mark.records);
-  stages_.cut(mark.records);
+  phases_.cut(mark.tasks);
+  stages_.cut(mark.tasks);
+}
+
+TaskStore::Added TaskStore::add(const std::type_info& type, std::size_t arg_bytes, std::span<const std::uint32_t> predecessors,
+                                Priority priority, std::uint32_t result_offset, std::uint32_t phase, std::uint32_t stage) {
+  const std::uint32_t task = size();
+  const std::uint16_t number = &type == last_type_ ? last_number_ : number_of(type);
+  const auto units = static_cast<std::uint16_t>((arg_bytes + sizeof(ArgUnit) - 1) / sizeof(ArgUnit));
+  phases_.note(task, phase);
+  stages_.note(task, stage);
+  check_room(predecessors.size());
+  tasks_.make_room(1);
+  ArgUnit* const args = args_.add_together(units);
+  const std::uint32_t first = predecessors_.size();
+  predecessors_.append(predecessors);  // the last line that may throw
+  const auto count = static_cast<std::uint32_t>(predecessors.size());
+  tasks_.push_back({wait_word(count, priority), first, result_offset, args_.size() - units, number, units});
+  last_in_order_ = std::ranges::adjacent_find(predecessors, std::greater_equal<>()) == predecessors.end();
+  if (!last_in_order_) note_repeats(predecessors);
+  return {task, args};
 }
 
 std::uint16_t TaskStore::number_of(const std::type_info& type) {
@@ -44,18 +64,21 @@ void TaskStore::note_repeats(std::span<const std::uint32_t> predecessors) {
 }
 
 /// The same for one more predecessor behind those that a task has.
-void TaskStore::note_repeat(std::span<const std::uint32_t> predecessors, std::uint32_t one) {
-  may_repeat_ |= predecessors.size() > kShort || std::find(predecessors.begin(), predecessors.end(), one) != predecessors.end();
+void TaskStore::note_repeat(std::uint32_t task, std::uint32_t one) {
+  const Predecessors before = predecessors(task);
+  may_repeat_ |= predecessors_in(tasks_[task].waits) > kShort || std::find(before.begin(), before.end(), one) != before.end();
 }
 
 void TaskStore::too_many_edges() {
   throw CapacityError("the graph has more than " + std::to_string(kMostEdges) + " dependencies: split it");
 }
 
+void TaskStore::too_many_args() { throw CapacityError("the arguments of the graph's tasks take more than 63 GiB: split it"); }
+
 void TaskStore::add_late_edge(std::uint32_t before, std::uint32_t then) {
   if (late_of_.size() <= then) late_of_.resize(std::max<std::size_t>(then + std::size_t{1}, size()));
   late_.push_back({before, 0});
-  const auto place = static_cast<std::uint32_t>(late_.size());
+  const std::uint32_t place = late_.size();
   LateList& list = late_of_[then];
   (list.last ? late_[list.last - 1].next : list.first) = place;
   list.last = place;
@@ -79,22 +102,22 @@ void TaskStore::add_dependent(std::uint32_t task, DependentPiece piece) {
 }
 
 Predecessors TaskStore::predecessors(std::uint32_t task) const {
-  const TaskHeader& header = records_[task].header;
-  return {{predecessors_.data() + header.first_edge, header.edge_count},
-          late_.data(),
+  const StoredTask& stored = tasks_[task];
+  return {predecessors_, stored.first_predecessor, stored.first_predecessor + predecessors_in(stored.waits), late_,
           task < late_of_.size() ? late_of_[task].first : 0};
 }
 
 GraphNode TaskStore::operator[](std::uint32_t task) const {
-  const TaskRecord& record = records_[task];
+  const StoredTask& stored = tasks_[task];
   const std::uint32_t place = task < attributes_of_.size() ? attributes_of_[task] : 0;
   const TaskAttributes own = place ? attributes_[place - 1] : TaskAttributes{};
   const std::uint32_t phase = phases_.at(task);
+  const std::span<const ArgUnit> units = args(stored);
   return {own,
-          types_[record.header.type],
-          std::span<const unsigned char, kTaskArgBytes>(record.args),
-          record.header.result_offset,
-          static_cast<Priority>(record.header.priority),
+          types_[stored.type],
+          {reinterpret_cast<const unsigned char*>(units.data()), units.size_bytes()},
+          stored.result_offset,
+          static_cast<Priority>(priority_in(stored.waits)),
           std::binary_search(grid_phases_.begin(), grid_phases_.end(), phase),
           phase,
           predecessors(task),

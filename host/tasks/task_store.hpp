@@ -1,16 +1,15 @@
-// The storage of a graph: its tasks in the form of the records that the device reads, and what else load() needs of
-// them, in lists that most tasks add nothing to. Graph owns one and checks what goes in.
+// The storage of a graph: what load() needs of its tasks to write the records that the device reads, and what only some
+// tasks have, in lists that most tasks add nothing to. Graph owns one and checks what goes in.
 //
-// Adding a task writes its record and its predecessors at the end of two lists: no allocation a task, no look-up.
+// Adding a task writes 20 bytes, its arguments and its predecessors at the end of three lists: no allocation a task, no
+// look-up. A record takes 128 bytes, and graphs are large: what is not written here need not be fetched again by load().
 #pragma once
 
 #include <algorithm>
 #include <cstring>
-#include <functional>
 #include <typeinfo>
 
 #include "graph_node.hpp"
-#include "record_list.hpp"
 
 namespace flywheel::detail {
 
@@ -53,47 +52,72 @@ constexpr std::uint32_t wait_word(std::uint32_t predecessors, Priority priority)
 constexpr std::uint32_t predecessors_in(std::uint32_t wait_word) { return wait_word >> 2; }
 constexpr std::uint32_t priority_in(std::uint32_t wait_word) { return wait_word & 3; }
 
-/// Move-only. The header of a record holds, until load() translates it: the number of its type in types(), its
-/// priority, its result's offset, and as edges the place of its predecessors.
+/// The unit in which arguments are kept, as they are aligned in a record.
+struct alignas(16) ArgUnit {
+  unsigned char bytes[16];
+};
+static_assert(kTaskArgBytes % sizeof(ArgUnit) == 0);
+
+/// What every task has.
+struct StoredTask {
+  std::uint32_t waits;  // a wait word; late edges do not count
+  std::uint32_t first_predecessor;
+  std::uint32_t result_offset;
+  std::uint32_t first_arg;  // the position of its arguments among those of all tasks, in units of ArgUnit
+  std::uint16_t type;       // in TaskStore::types()
+  std::uint16_t arg_units;
+};
+
+/// Copies arguments, and fills the rest of the last unit with zeros. Unit by unit: a single copy of so few bytes may become
+/// a string instruction of the processor, which takes longer than all else that adding a task does.
+template <std::size_t Bytes>
+void copy_args(ArgUnit* to, const void* from) {
+  constexpr std::size_t kUnits = Bytes / sizeof(ArgUnit), kRest = Bytes % sizeof(ArgUnit);
+  const auto* source = static_cast<const unsigned char*>(from);
+  for (const ArgUnit* const end = to + kUnits; to != end; ++to, source += sizeof(ArgUnit))
+    std::memcpy(to, source, sizeof(ArgUnit));
+  if constexpr (kRest) {
+    *to = {};
+    std::memcpy(to, source, kRest);
+  }
+}
+
+/// Move-only.
 class TaskStore {
  public:
   /// What to remove again if adding a task fails half-way.
   struct Mark {
-    std::uint32_t records;
-    std::size_t types, predecessors, attributes, dependents, buffers;
+    std::uint32_t tasks, args, predecessors;
+    std::size_t types, attributes, dependents, buffers;
     bool may_repeat;
   };
   Mark mark() const {
-    return {size(), types_.size(), predecessors_.size(), attributes_.size(), dependents_.size(), buffers_.size(), may_repeat_};
+    return {size(),          args_.size(), predecessors_.size(), types_.size(), attributes_.size(), dependents_.size(),
+            buffers_.size(), may_repeat_};
   }
   void cut(const Mark& mark);
 
-  std::uint32_t size() const { return records_.size(); }
-  /// Adds a task. Its arguments follow from the caller, see args(). Throws CapacityError if there are too many edges.
-  std::uint32_t add(const std::type_info& type, std::span<const std::uint32_t> predecessors, Priority priority,
-                    std::uint32_t result_offset, std::uint32_t phase, std::uint32_t stage) {
-    const std::uint32_t task = size();
-    const std::uint16_t number = &type == last_type_ ? last_number_ : number_of(type);
-    const std::uint32_t first = append(predecessors);
-    phases_.note(task, phase);
-    stages_.note(task, stage);
-    const auto count = static_cast<std::uint32_t>(predecessors.size());
-    waits_.push_back(wait_word(count, priority));
-    records_.add().header = {number, static_cast<std::uint8_t>(priority), 0, first, count, result_offset, task, 0, 0, 0};
-    return task;
-  }
-  unsigned char* args(std::uint32_t task) { return records_[task].args; }
+  std::uint32_t size() const { return tasks_.size(); }
+  /// A task that add() has added, and the memory for its arguments.
+  struct Added {
+    std::uint32_t task;
+    ArgUnit* args;
+  };
+  /// Adds a task. The caller writes its arguments, `arg_bytes` rounded up to units. Throws CapacityError if there are too
+  /// many edges or arguments; then nothing is added.
+  Added add(const std::type_info& type, std::size_t arg_bytes, std::span<const std::uint32_t> predecessors, Priority priority,
+            std::uint32_t result_offset, std::uint32_t phase, std::uint32_t stage);
   /// Adds a dependency between two tasks. While a task is the last one, its predecessors are the end of the list.
   void add_edge(std::uint32_t before, std::uint32_t then) {
-    if (edges() >= kMostEdges) too_many_edges();
+    check_room(1);
     backward_ |= before >= then;
     if (then + std::size_t{1} != size()) return add_late_edge(before, then);
-    std::uint32_t& count = records_[then].header.edge_count;
+    StoredTask& stored = tasks_.back();
+    const std::uint32_t count = predecessors_in(stored.waits);
     last_in_order_ &= !count || predecessors_.back() < before;
-    if (!last_in_order_) note_repeat({predecessors_.data() + predecessors_.size() - count, count}, before);
+    if (!last_in_order_) note_repeat(then, before);
     predecessors_.push_back(before);
-    ++count;
-    waits_.back() += wait_word(1, Priority{});
+    stored.waits += wait_word(1, Priority{});
   }
   /// The attributes of a task, to be set.
   TaskAttributes& attributes(std::uint32_t task);
@@ -108,19 +132,22 @@ class TaskStore {
   Predecessors predecessors(std::uint32_t task) const;
 
   // What load() reads list by list.
-  const RecordList& records() const { return records_; }
+  const ChunkList<StoredTask>& tasks() const { return tasks_; }
+  /// The arguments of a task.
+  std::span<const ArgUnit> args(const StoredTask& task) const {
+    if (!task.arg_units) return {};
+    return {&args_[task.first_arg], task.arg_units};
+  }
   const std::vector<std::type_index>& types() const { return types_; }
   const std::vector<BufferArgument>& buffers() const { return buffers_; }
   const ChangingValue& stages() const { return stages_; }
   /// True if all_predecessors() has the predecessors of all tasks, in order of the tasks, and no task names one twice.
   /// Else predecessors() has to be asked.
   bool in_order() const { return late_.empty() && !may_repeat_; }
-  const std::vector<std::uint32_t>& all_predecessors() const { return predecessors_; }
-  /// Of each task its wait word: how many of all_predecessors() are its own, and its priority.
-  const std::vector<std::uint32_t>& waits() const { return waits_; }
+  const ChunkList<std::uint32_t>& all_predecessors() const { return predecessors_; }
   bool has_edges() const { return edges() != 0; }
   /// The number of dependencies, with those that were named twice.
-  std::uint64_t edges() const { return predecessors_.size() + late_.size(); }
+  std::uint64_t edges() const { return std::uint64_t{predecessors_.size()} + late_.size(); }
   /// True if a task waits for one that was added after it, or for itself: only then there can be a cycle.
   bool may_have_cycle() const { return backward_; }
   bool has_attributes() const { return !attributes_.empty(); }
@@ -138,25 +165,24 @@ class TaskStore {
   };
 
   std::uint16_t number_of(const std::type_info& type);
-  std::uint32_t append(std::span<const std::uint32_t> predecessors) {
-    const std::size_t first = predecessors_.size();
-    if (first + predecessors.size() > kMostEdges) too_many_edges();
-    last_in_order_ = std::adjacent_find(predecessors.begin(), predecessors.end(), std::greater_equal<>()) == predecessors.end();
-    if (!last_in_order_) note_repeats(predecessors);
-    for (const std::uint32_t before : predecessors) predecessors_.push_back(before);  // mostly few: no call to copy them
-    return static_cast<std::uint32_t>(first);
+  /// Throws CapacityError if the graph has no room for so many more edges, or for the arguments of one more task.
+  void check_room(std::size_t edges_more) const {
+    if (edges() + edges_more > kMostEdges) too_many_edges();
+    if (args_.size() > kMostArgUnits) too_many_args();
   }
   /// For predecessors that do not rise.
   void note_repeats(std::span<const std::uint32_t> predecessors);
   void add_late_edge(std::uint32_t before, std::uint32_t then);
-  void note_repeat(std::span<const std::uint32_t> predecessors, std::uint32_t one);
+  void note_repeat(std::uint32_t task, std::uint32_t one);
   [[noreturn]] static void too_many_edges();
+  [[noreturn]] static void too_many_args();
 
   static constexpr std::size_t kMostEdges = (1u << 30) - 1;  // a wait word can hold as many
+  static constexpr std::uint32_t kMostArgUnits = 0xffffffffu - 2 * ChunkList<ArgUnit>::kPerChunk;
 
-  RecordList records_;
-  std::vector<std::uint32_t> predecessors_;
-  std::vector<std::uint32_t> waits_;
+  ChunkList<StoredTask> tasks_;
+  ChunkList<ArgUnit> args_;
+  ChunkList<std::uint32_t> predecessors_;
   std::vector<std::type_index> types_;
   const std::type_info* last_type_ = nullptr;
   std::uint16_t last_number_ = 0;
@@ -165,7 +191,7 @@ class TaskStore {
   bool backward_ = false;      // see may_have_cycle()
   ChangingValue phases_, stages_;
   std::vector<std::uint32_t> grid_phases_;
-  std::vector<LateEdge> late_;
+  ChunkList<LateEdge> late_;
   std::vector<LateList> late_of_;             // by task; tasks behind its end have none
   std::vector<std::uint32_t> attributes_of_;  // of each task: position + 1 in `attributes_`, or 0. Likewise
   std::vector<TaskAttributes> attributes_;

@@ -33,8 +33,7 @@ Graph stages(Bench& bench, std::uint32_t count, std::uint32_t width) {
     After stage;
     for (std::uint32_t i = 0; i < width; ++i) {
       const auto task = graph.add(Log{bench.at(0), bench.at(1), s}, before);
-      stage.tasks.push_back(task.index);
-      stage.graphs.push_back(task.graph);
+      stage.add(task);
     }
     before = stage;
   }

@@ -236,8 +236,7 @@ class MixerStages {
       const std::uint64_t* from = rows + std::size_t{(s + stages_ - 1) % stages_} * width_;
       for (std::uint32_t i = 0; i < width_; ++i) {
         const auto task = graph.add(Mixer{from, rows + std::size_t{s} * width_ + i, width_, i + s * width_, delay}, before);
-        stage.tasks.push_back(task.index);
-        stage.graphs.push_back(task.graph);
+        stage.add(task);
       }
       before = stage;
     }

@@ -84,8 +84,7 @@ struct Stages {
       for (std::uint32_t p = 0; p < 2; ++p) {
         words.push_back(runtime.allocate<std::uint32_t>(counts[p]));
         const auto task = graph.add(Write{words.back().data(), counts[p], 10 * s + p, s == stages / 2 ? fail_at : ~0u});
-        written.tasks.push_back(task.index);
-        written.graphs.push_back(task.graph);
+        written.add(task);
       }
       checks.push_back(
           {{words[2 * s].data(), words[2 * s + 1].data()}, {counts[0], counts[1]}, 10 * s, s * 4999 % 40'000, notes.data()});

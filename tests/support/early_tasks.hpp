@@ -168,8 +168,7 @@ struct EarlyGraph {
                 ? graph.add(Stored{layer, t, impatient, notes.data()}, before)
                 : graph.add(Direct{layer, t, fails ? shape.fail_at : ~0u, shape.fails, impatient, notes.data()}, before);
         if (shape.workers_used != ~0u) graph.place(task, t % shape.workers_used);
-        stage.tasks.push_back(task.index);
-        stage.graphs.push_back(task.graph);
+        stage.add(task);
       }
       before = stage;
     }

@@ -6,6 +6,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <utility>
 #include <vector>
 
@@ -25,7 +26,7 @@ class PiecewiseEngine final : public ForwardingEngine {
   std::span<unsigned char> stage(void*, std::size_t bytes) override {
     ++taken_;
     const std::size_t size = std::min(bytes, piece_);
-    return {new unsigned char[size], size};
+    return {static_cast<unsigned char*>(::operator new(size, kAlignment)), size};
   }
   std::uint64_t send(void* device, std::span<unsigned char> piece, std::size_t used) override {
     std::scoped_lock lock(mutex_);
@@ -35,7 +36,7 @@ class PiecewiseEngine final : public ForwardingEngine {
     return sent_;
   }
   void drop_piece(std::span<unsigned char> piece) noexcept override {
-    delete[] piece.data();
+    ::operator delete(piece.data(), kAlignment);
     --taken_;
   }
   void finish_uploads(std::uint64_t) override {
@@ -56,6 +57,7 @@ class PiecewiseEngine final : public ForwardingEngine {
   }
 
  private:
+  static constexpr std::align_val_t kAlignment{128};  // of a record
   struct Late {
     void* device;
     std::span<unsigned char> piece;

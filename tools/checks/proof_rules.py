@@ -31,7 +31,6 @@ TESTED_IN = {
     "host/plan/schedule_lists.hpp": "tests/host/test_schedule.cpp",
     "host/plan/task_name.hpp": "tests/host/test_graph.cpp",
     "host/single/single_tasks.hpp": "tests/host/test_single.cpp",
-    "host/tasks/record_list.hpp": "tests/host/test_chunk_pool.cpp",
     "runtime/base/constants.hpp": "tests/runtime/test_inbox.cpp",
     "runtime/dynamic/announcer.hpp": "tests/runtime/test_inbox_poller.cpp",
     "runtime/base/global_word.hpp": "tests/device/test_litmus.cu",

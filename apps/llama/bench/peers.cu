@@ -90,6 +90,7 @@ struct OpTasks {
     std::vector<OpOperandRange> all;
     for (const flywheel::detail::GraphNode& node : graph.nodes()) {
       args.insert(args.end(), node.args.begin(), node.args.end());
+      args.resize((all.size() + 1) * kTaskArgBytes);
       all.push_back({bytes, node.operand_bytes, 0});
       bytes += (node.operand_bytes + 127) / 128 * 128;
     }

@@ -13,10 +13,7 @@ using Stage = std::vector<TaskRef<>>;
 
 inline After after_all(const Stage& stage) {
   After waits;
-  for (const TaskRef<>& task : stage) {
-    waits.tasks.push_back(task.index);
-    waits.graphs.push_back(task.graph);
-  }
+  for (const TaskRef<>& task : stage) waits.add(task);
   return waits;
 }
 
