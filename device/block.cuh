@@ -49,6 +49,8 @@ class GpuBlock : public BlockCore<ThreadPlatform, List>, public ComputeThreads {
         scratch_(scratch) {}
 
   static constexpr bool kOnGpu = true;
+  using Lanes = WarpPlatform;  // library use: the platform of a warp, and its threads
+  using LaneThreads = OneWarp;
 
   /// Collective. Memory for n values, shared by the threads of the block until the body returns. Null, and the task fails
   /// with Status::scratch_exhausted, if Options::scratch_bytes and what was borrowed are too small.

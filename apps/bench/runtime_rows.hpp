@@ -15,6 +15,8 @@ std::vector<measure::Measurement> runtime_rows(const measure::Effort& effort, bo
 
 /// New work each time: single tasks, parameters, batches. Every result is checked.
 std::vector<measure::Measurement> submit_rows(const measure::Effort& effort, bool on_gpu);
+/// Small nodes by the million: independent ones, trees, searches. M nodes a second, submission included; every sum is checked.
+std::vector<measure::Measurement> grain_rows(const measure::Effort& effort, bool on_gpu);
 /// Passes over arrays as tasks of a loaded graph, submission included, beside plain kernels that are launched and waited for.
 /// GB/s, read and written. Every result is checked on fresh random data before it is timed.
 std::vector<measure::Measurement> stream_rows(const measure::Effort& effort);

@@ -100,6 +100,8 @@ class CpuBlock : public BlockCore<P, List>, public OneThread {
         of_worker_(&of_worker) {}
 
   static constexpr bool kOnGpu = false;  // no warps, and no store warp to hand over to
+  using Lanes = P;                       // library use: the platform of a warp, and its threads
+  using LaneThreads = OneThread;
 
   /// No lane has a neighbour here. A GPU's sum over 32 lanes would count the thread's value 32 times.
   template <class T>

@@ -140,6 +140,10 @@ class BlockCore {
     return count;
   }
 
+  /// Library use, see runtime/tree: where all lies, and a failure with a code of the library.
+  FLYWHEEL_TASK const DeviceState& device_state() const { return *context_->dev; }
+  FLYWHEEL_TASK void fail_of_library(Status status) { fail_with(static_cast<std::uint32_t>(status)); }
+
   /// Library use, see batch.hpp: the record arena, and the publication of the run's roots by a task of the run.
   FLYWHEEL_TASK TaskRecord* records() const { return context_->dev->records; }
   FLYWHEEL_TASK void publish_own_roots() const {

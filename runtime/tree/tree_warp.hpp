@@ -1,0 +1,330 @@
+// A warp that works a tree off: the nodes in its ring, a lane each or all lanes one, until no warp has any.
+#pragma once
+
+#include "tree_memory.hpp"
+
+namespace flywheel::detail {
+
+/// `P`: the platform of a warp. All lanes call each function, unless it says otherwise.
+template <class P, class Node>
+class TreeWarp {
+  using Leader = typename P::Leader;
+  using Entry = TreeEntry<Node>;
+  using Shape = TreeShape<Node>;
+  using Type = NodeType<Node>;
+  static constexpr std::uint32_t kAtOnce = is_thread_node<Node>() ? P::lanes() : 1;  // nodes that the warp runs at once
+  static_assert(Shape::kRing / 2 >= Type::kMostSpawns, "a node of a tree spawns too often for the scratch memory of a warp");
+
+ public:
+  /// A node for a lane, or none.
+  struct Taken {
+    Node node;
+    std::uint32_t index;
+    bool there;
+  };
+
+  FLYWHEEL_TASK TreeWarp(const DeviceState& dev, const TreeMemory& memory, std::uint32_t worker, unsigned char* ring)
+      : dev_(dev),
+        memory_(memory),
+        worker_(worker),
+        size_word_(reinterpret_cast<std::uint32_t*>(ring)),
+        ring_(reinterpret_cast<Entry*>(ring + 16)) {}
+
+  /// Works the tree off, from `root` on if this warp has it. run(node, index) is called by each lane that has taken one, and
+  /// stops() by one from time to time: whether the run was cancelled.
+  template <class Run, class Stops>
+  FLYWHEEL_TASK void operator()(const Entry* root, Run&& run, Stops&& stops) {
+    if (P::lane() == 0) {
+      *size_word_ = root ? 1 : 0;  // plain, as the entry: converge() orders them
+      if (root) *ring_ = *root;
+    }
+    size_ = root ? 1 : 0;
+    P::converge();
+    for (bool works = root; works || find(stops); works = false) {
+      do {
+        while (size_)
+          if (!step(run, stops)) return;
+      } while (takes_back());
+      // Relaxed: pairs with the other changes of `pending`, see tree_memory.hpp. What nodes wrote is for who comes after the
+      // next boundary.
+      if (P::lane() == 0) P::device(memory_.words->pending.value).add(~std::uint64_t{0}, Order::relaxed);
+    }
+  }
+
+  /// One thread, in a node: it is to run for `count` further indices. False if there is no room.
+  FLYWHEEL_TASK bool push(const Node& node, std::uint32_t count) {
+    // Relaxed: pairs with the other lanes', and with the load in step() behind converge(), which also orders the entry.
+    const std::uint32_t place = P::block(*size_word_).fetch_add(1, Order::relaxed);
+    if (place >= Shape::kRing) return false;
+    at(place) = {node, 0, count};
+    return true;
+  }
+
+  /// A node has failed: all warps stop. Relaxed: pairs with the loads in goes_on() and look(); only the bit counts.
+  FLYWHEEL_TASK void stop() const { P::device(memory_.words->looking.value).set(kTreeStops, Order::relaxed); }
+
+  /// Whether no chunk was left for the nodes of a ring.
+  FLYWHEEL_TASK bool is_full() const { return is_full_; }
+
+ private:
+  static constexpr std::uint32_t kRoundsToLook = 4;     // until the next look whether others look for work
+  static constexpr std::uint32_t kLooksToAsk = 64;      // of those, until stops() is asked
+  static constexpr std::uint32_t kTicksBetween = 600;   // of the SM's clock, some 0.3 us, from look to look for a chunk
+  static constexpr std::uint32_t kMostGivenAtOnce = 4;  // chunks
+
+  FLYWHEEL_TASK static std::uint32_t from_leader(std::uint32_t value) { return P::word_of_lanes(&value, 0); }
+  FLYWHEEL_TASK WaitContext wait() const { return Views<Leader>{dev_}.wait(worker_); }
+  FLYWHEEL_TASK Entry& at(std::uint32_t place) const {
+    const std::uint32_t i = first_ + place;
+    return ring_[i < Shape::kRing ? i : i - Shape::kRing];
+  }
+
+  /// Takes nodes, runs them, and sees to the room for the next ones. False if the tree stops.
+  template <class Run, class Stops>
+  FLYWHEEL_TASK bool step(Run&& run, Stops&& stops) {
+    const Taken taken = take();
+    if (taken.there) run(taken.node, taken.index);
+    P::converge();
+    // Relaxed: pairs with the lanes' adds in push(), before converge().
+    const std::uint32_t size = P::block(*size_word_).load(Order::relaxed);
+    size_ = size < Shape::kRing ? size : Shape::kRing;
+    while (size_ > Shape::kRing / 2)
+      if (!put_away()) break;
+    if (room() == 0) is_full_ = true, stop();
+    return goes_on(stops);
+  }
+  /// Nodes that the ring has room for when they spawn.
+  FLYWHEEL_TASK std::uint32_t room() const { return (Shape::kRing - size_) / Type::kMostSpawns; }
+
+  /// Takes the newest nodes out of the ring, one for each lane, or one for all.
+  FLYWHEEL_TASK Taken take() {
+    // Lane l looks at the entry that is l behind the newest; how many nodes it and those before it have, up to those wanted.
+    const bool mine = P::lane() < size_;
+    Entry& own = at(mine ? size_ - 1 - P::lane() : 0);
+    const std::uint32_t has = mine ? own.count : 0, given = has < kAtOnce ? has : kAtOnce;
+    const std::uint32_t sum = sum_up_to(given);
+    const std::uint32_t all = P::word_of_lanes(&sum, P::lanes() - 1), room_for = room();
+    std::uint32_t n = all < kAtOnce ? all : kAtOnce;
+    if (n > room_for) n = room_for;
+    // Lane j gets node j of them: of the first entry whose sum is above j.
+    const std::uint32_t j = kAtOnce == 1 ? 0 : P::lane();
+    std::uint32_t e = 0;
+    for (std::uint32_t width = P::lanes() / 2; width; width /= 2) {
+      const std::uint32_t below = P::word_of_lanes(&sum, e + width - 1);
+      if (below <= j) e += width;
+    }
+    const std::uint32_t before = P::word_of_lanes(&sum, e ? e - 1 : 0), start = e ? before : 0;
+    Taken taken{};
+    taken.there = j < n;
+    if (taken.there) {
+      const Entry& entry = at(size_ - 1 - e);
+      taken.node = entry.node;
+      taken.index = entry.first + entry.count - 1 - (j - start);
+    }
+    P::converge();                           // all have read
+    const std::uint32_t from = sum - given;  // what those before have
+    const std::uint32_t takes = n <= from ? 0 : n - from < given ? n - from : given;
+    const bool is_empty = mine && takes == has;
+    if (takes && !is_empty) own.count = has - takes;
+    size_ -= count_bits(P::votes(is_empty));
+    set_size();
+    return taken;
+  }
+  /// The sum of the values of lanes 0 to the calling one.
+  FLYWHEEL_TASK static std::uint32_t sum_up_to(std::uint32_t value) {
+    for (std::uint32_t width = 1; width < P::lanes(); width *= 2) {
+      const std::uint32_t other = P::word_of_lanes(&value, P::lane() >= width ? P::lane() - width : 0);
+      value += P::lane() >= width ? other : 0;
+    }
+    return value;
+  }
+  /// Plain: between two meetings of the lanes.
+  FLYWHEEL_TASK void set_size() const {
+    if (P::lane() == 0) *size_word_ = size_;
+    P::converge();
+  }
+
+  // ---- chunks ----
+
+  FLYWHEEL_TASK std::uint32_t* chunk(std::uint32_t id) const { return memory_.chunks + std::size_t{id} * Shape::kChunkWords; }
+  /// A free chunk, or kNoChunk.
+  FLYWHEEL_TASK std::uint32_t free_chunk() {
+    if (spare_ != kNoChunk) {
+      const std::uint32_t id = spare_;
+      spare_ = kNoChunk;
+      return id;
+    }
+    std::uint64_t item = kNoChunk;
+    const Queue<Leader> free = memory_.free<Leader>();
+    if (P::lane() == 0 && !(free.size_hint() && free.pop(1, &item, wait()))) item = kNoChunk;
+    return from_leader(static_cast<std::uint32_t>(item));
+  }
+  FLYWHEEL_TASK void give_back(std::uint32_t id) {
+    if (spare_ == kNoChunk) spare_ = id;
+    else if (P::lane() == 0)
+      memory_.free<Leader>().push(
+          1, [&](std::uint32_t) { return id; }, wait());
+  }
+
+  /// Moves the n oldest entries of the ring to a chunk. Relaxed, here and in load(): who gives the chunk away releases it.
+  FLYWHEEL_TASK void move_oldest(std::uint32_t n, std::uint32_t id) {
+    std::uint32_t* const to = chunk(id);
+    for (std::uint32_t e = P::lane(); e < n; e += P::lanes()) {
+      std::uint32_t words[Shape::kEntryWords];
+      memcpy(words, &at(e), sizeof words);
+      for_constants<Shape::kEntryWords>(
+          [&](auto w) { P::device(to[Shape::kHeaderWords + e * Shape::kEntryWords + w]).store(words[w], Order::relaxed); });
+    }
+    if (P::lane() == 0) P::device(to[0]).store(n, Order::relaxed);
+    P::converge();  // the leading lane releases what all wrote
+    first_ = first_ + n < Shape::kRing ? first_ + n : first_ + n - Shape::kRing;
+    size_ -= n;
+    set_size();
+  }
+  /// Fills the empty ring from a chunk, which is free then.
+  FLYWHEEL_TASK void load(std::uint32_t id) {
+    std::uint32_t* const from = chunk(id);
+    const std::uint32_t n = P::device(from[0]).load(Order::relaxed);  // relaxed: the leading lane has acquired it
+    first_ = 0;
+    for (std::uint32_t e = P::lane(); e < n; e += P::lanes()) {
+      std::uint32_t words[Shape::kEntryWords];
+      for_constants<Shape::kEntryWords>(
+          [&](auto w) { words[w] = P::device(from[Shape::kHeaderWords + e * Shape::kEntryWords + w]).load(Order::relaxed); });
+      memcpy(&at(e), words, sizeof words);
+    }
+    size_ = n;
+    P::converge();  // all have read the size that was
+    set_size();
+    give_back(id);
+  }
+
+  /// Puts the oldest nodes of the ring into the warp's own list. False if no chunk is free.
+  FLYWHEEL_TASK bool put_away() {
+    const std::uint32_t id = free_chunk();
+    if (id == kNoChunk) return false;
+    if (P::lane() == 0) P::device(chunk(id)[1]).store(list_, Order::relaxed);  // relaxed: for this warp
+    move_oldest(Shape::kChunk, id);
+    list_ = id;
+    return true;
+  }
+  /// Takes the newest chunk of the list back. False if there is none.
+  FLYWHEEL_TASK bool takes_back() {
+    if (list_ == kNoChunk) return false;
+    load(pop_list());
+    return true;
+  }
+  FLYWHEEL_TASK std::uint32_t pop_list() {
+    const std::uint32_t id = list_;
+    list_ = P::device(chunk(id)[1]).load(Order::relaxed);  // relaxed: by put_away(), of this warp
+    return id;
+  }
+
+  // ---- giving and finding ----
+
+  /// From time to time: gives work to those who look for some. False if the tree stops.
+  template <class Stops>
+  FLYWHEEL_TASK bool goes_on(Stops&& stops) {
+    if (++rounds_ % kRoundsToLook) return true;
+    const std::uint32_t looking = from_leader(seen_);
+    // Relaxed: pairs with find(); a hint, which is used at the next look, when it has come.
+    if (P::lane() == 0) seen_ = P::device(memory_.words->looking.value).load(Order::relaxed);
+    if (looking & kTreeStops) return false;
+    if (rounds_ % (kRoundsToLook * kLooksToAsk) == 0 && P::lane() == 0) {
+      if (stops()) stop();
+      show_progress<Leader>(dev_, worker_);
+    }
+    if (looking) give(looking);
+    return true;
+  }
+  /// Gives chunks away while more warps look for one than there are.
+  FLYWHEEL_TASK void give(std::uint32_t looking) {
+    const std::uint32_t ready = from_leader(P::lane() == 0 ? memory_.ready<Leader>().size_hint() : 0);
+    for (std::uint32_t given = ready; given < looking && given < ready + kMostGivenAtOnce; ++given)
+      if (!give_one()) return;
+  }
+  FLYWHEEL_TASK bool give_one() {
+    if (list_ != kNoChunk) {
+      push_ready(pop_list());
+      return true;
+    }
+    const std::uint32_t count = size_ == 1 ? at(0).count : 0;  // a single node may be for many indices
+    if (size_ < 2 && count < 2) return false;
+    const std::uint32_t id = free_chunk();
+    if (id == kNoChunk) return false;
+    if (size_ > 1) move_oldest(size_ / 2 < Shape::kChunk ? size_ / 2 : Shape::kChunk, id);
+    else split(count, id);
+    push_ready(id);
+    return true;
+  }
+  /// Puts half of the indices of the only entry into a chunk.
+  FLYWHEEL_TASK void split(std::uint32_t count, std::uint32_t id) {
+    Entry half = at(0);
+    half.count = count / 2;
+    P::converge();  // all have read
+    if (P::lane() == 0) {
+      at(0).first += half.count;
+      at(0).count -= half.count;
+      std::uint32_t words[Shape::kEntryWords];
+      memcpy(words, &half, sizeof words);
+      for_constants<Shape::kEntryWords>(
+          [&](auto w) { P::device(chunk(id)[Shape::kHeaderWords + w]).store(words[w], Order::relaxed); });
+      P::device(chunk(id)[0]).store(1, Order::relaxed);  // relaxed, as above: see move_oldest()
+    }
+    P::converge();
+  }
+  FLYWHEEL_TASK void push_ready(std::uint32_t id) const {
+    P::converge();  // all have read what they need of it: another warp may fill it anew
+    if (P::lane() != 0) return;
+    // Relaxed: pairs with the other changes of `pending`. The release in push() comes after it.
+    P::device(memory_.words->pending.value).add(1, Order::relaxed);
+    memory_.ready<Leader>().push(
+        1, [&](std::uint32_t) { return id; }, wait());
+  }
+
+  /// A warp without work: waits for a chunk that another one gives away. False if the tree is over, or stops.
+  template <class Stops>
+  FLYWHEEL_TASK bool find(Stops&& stops) {
+    std::uint32_t id = kNoChunk;
+    if (P::lane() == 0) id = look(stops);
+    id = from_leader(id);
+    P::converge();  // passes on what the leading lane has acquired
+    if (id == kNoChunk) return false;
+    load(id);
+    return true;
+  }
+  /// The leading lane.
+  template <class Stops>
+  FLYWHEEL_TASK std::uint32_t look(Stops&& stops) const {
+    TreeWords& words = *memory_.words;
+    const Queue<Leader> ready = memory_.ready<Leader>();
+    std::uint64_t item = kNoChunk;
+    // Relaxed, all: `looking` pairs with goes_on(), a hint and a bit; `pending` with its changes, see tree_memory.hpp.
+    P::device(words.looking.value).add(1, Order::relaxed);
+    for (std::uint32_t polls = 1;; ++polls) {
+      if (ready.size_hint() && ready.pop(1, &item, wait())) break;
+      const std::uint64_t pending = P::device(words.pending.value).load(Order::relaxed);
+      const std::uint32_t looking = P::device(words.looking.value).load(Order::relaxed);
+      if (pending == 0 || looking & kTreeStops) return kNoChunk;
+      if (polls % kLooksToAsk == 0 && stops()) stop();
+      P::wait_ticks(kTicksBetween);
+      P::pause(polls);
+    }
+    P::device(words.looking.value).add(~0u, Order::relaxed);
+    return static_cast<std::uint32_t>(item);
+  }
+
+  const DeviceState& dev_;
+  const TreeMemory& memory_;
+  const std::uint32_t worker_;
+  std::uint32_t* const size_word_;  // of the ring, while nodes run; in front of it
+  Entry* const ring_;
+  // The same in all lanes, but for seen_.
+  std::uint32_t first_ = 0, size_ = 0;  // the oldest entry of the ring, and how many there are
+  std::uint32_t list_ = kNoChunk;       // the newest chunk of the warp's own list
+  std::uint32_t spare_ = kNoChunk;
+  std::uint32_t rounds_ = 0;
+  std::uint32_t seen_ = 0;  // of the leading lane: who looked for work, at the last look
+  bool is_full_ = false;
+};
+
+}  // namespace flywheel::detail
