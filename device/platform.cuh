@@ -77,6 +77,7 @@ struct ThreadPlatform : CpuPlatform {
   static constexpr bool kNearMemory = false;
   static constexpr std::uint64_t kMostBetweenReadings = 0;
   __device__ static void pause(std::uint32_t spins) { detail::gpu_pause(spins); }
+  __device__ static void doze(std::uint32_t) { __nanosleep(400); }
   /// Waits before the first poll of a grid barrier. Arrivals of 132 SMs at one word take L2 some 200 cycles, and a poll that
   /// comes too early costs a round trip to L2, 0.08 us. How long the code around it takes differs by some 40 cycles from build
   /// to build, so the wait stays clear of that edge: see tuning.md.

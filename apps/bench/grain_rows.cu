@@ -2,7 +2,6 @@
 // UTS trees. Part of the runtime's rows, see runtime_rows.hpp.
 #include <flywheel/flywheel.hpp>
 #include <flywheel/task.cuh>
-#include <flywheel/tree.hpp>
 
 #include <stdexcept>
 
@@ -110,9 +109,9 @@ Samples spawn_warp(bool on_gpu, int samples) { return spawned<Warp>(on_gpu, samp
 Samples uts(bool on_gpu, int samples, const char* name) {
   const trees::UtsTree& described = trees::uts_tree(name);
   Runtime rt = start_for<trees::UtsNode>(on_gpu, std::size_t{96} << 20);
-  const Buffer<trees::UtsTree> on_device = rt.upload(std::vector<trees::UtsTree>{described});
+  const Buffer<trees::UtsRule> rule = rt.upload(std::vector<trees::UtsRule>{trees::UtsRule(described)});
   Tree<trees::UtsNode> tree(rt);
-  const trees::UtsNode root{on_device.data(), trees::root_digest(described.seed), 0};
+  const trees::UtsNode root{rule.data(), trees::root_digest(described.seed), 0};
   return rates(tree, root, 1, described.nodes, samples, [&](const trees::UtsCount& found) {
     return found.nodes == described.nodes && found.leaves == described.leaves && found.deepest == described.deepest;
   });

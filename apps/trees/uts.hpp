@@ -3,7 +3,7 @@
 // shows whether a node was lost or ran twice. The rules and the eight trees are those of its version 2.1.
 #pragma once
 
-#include <flywheel/tree.hpp>
+#include <flywheel/flywheel.hpp>
 
 #include <cmath>
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace trees {
 
 enum class UtsKind : std::uint32_t { geometric, binomial, hybrid };
 /// How the expected number of children of a geometric tree changes on the way down.
-enum class UtsForm : std::uint32_t { linear, exponential, cyclic, fixed };
+enum class UtsForm : std::uint32_t { linear, cyclic, fixed };
 
 /// A tree, and what is published of it.
 struct UtsTree {
@@ -79,23 +79,50 @@ FLYWHEEL_TASK inline Digest child_digest(const Digest& parent, std::uint32_t ind
   return sha1(w);
 }
 
-/// How many children a node has.
-FLYWHEEL_TASK inline std::uint32_t children_of(const UtsTree& tree, const Digest& node, std::uint32_t depth) {
-  constexpr double kPi = 3.141592653589793;
-  constexpr std::uint32_t kMost = 100;  // but for the root of a binomial tree
-  const double drawn = (node.words[4] & 0x7fffffffu) / 2147483648.0;
-  const bool binomial = tree.kind == UtsKind::binomial || (tree.kind == UtsKind::hybrid && 2 * depth >= tree.depth);
-  if (tree.kind == UtsKind::binomial && depth == 0) return static_cast<std::uint32_t>(tree.root_children);
-  if (binomial) return drawn < tree.inner ? tree.children : 0;
-  double expected = tree.root_children;
-  const double part = static_cast<double>(depth) / tree.depth;
-  if (depth && tree.form == UtsForm::fixed) expected = depth < tree.depth ? expected : 0;
-  else if (depth && tree.form == UtsForm::cyclic) expected = depth > 5 * tree.depth ? 0 : pow(expected, sin(2 * kPi * part));
-  else if (depth && tree.form == UtsForm::linear) expected *= 1 - part;
-  if (expected <= 0) return 0;
-  const auto children = static_cast<std::uint32_t>(floor(log(1 - drawn) / log(1 - 1 / (1 + expected))));
-  return children < kMost ? children : kMost;
-}
+/// What says how many children a node has, in memory that the workers see.
+struct UtsRule {
+  static constexpr std::uint32_t kMostLevels = 128;
+  UtsKind kind;
+  std::uint32_t depth, children;
+  double root_children, inner;
+  // Of geometric trees: the logarithm of the share of nodes that have one child more, given that they have so many; 0: none.
+  double log_of[kMostLevels];
+
+  explicit UtsRule(const UtsTree& tree)
+      : kind(tree.kind),
+        depth(tree.depth),
+        children(tree.children),
+        root_children(tree.root_children),
+        inner(tree.inner) {
+    for (std::uint32_t level = 0; level < kMostLevels; ++level) log_of[level] = log_at(tree, level);
+  }
+  UtsRule() = default;
+
+  FLYWHEEL_TASK bool is_binomial_at(std::uint32_t level) const {
+    return kind == UtsKind::binomial || (kind == UtsKind::hybrid && 2 * level >= depth);
+  }
+  FLYWHEEL_TASK std::uint32_t children_of(const Digest& node, std::uint32_t level) const {
+    constexpr std::uint32_t kMost = 100;  // but for the root of a binomial tree
+    const double drawn = (node.words[4] & 0x7fffffffu) / 2147483648.0;
+    if (kind == UtsKind::binomial && level == 0) return static_cast<std::uint32_t>(root_children);
+    if (is_binomial_at(level)) return drawn < inner ? children : 0;
+    const double log_here = level < kMostLevels ? log_of[level] : 0;
+    if (log_here == 0) return 0;
+    const auto count = static_cast<std::uint32_t>(floor(log(1 - drawn) / log_here));
+    return count < kMost ? count : kMost;
+  }
+
+ private:
+  static double log_at(const UtsTree& tree, std::uint32_t level) {
+    constexpr double kPi = 3.141592653589793;
+    double expected = tree.root_children;
+    if (level && tree.form == UtsForm::fixed) expected = level < tree.depth ? expected : 0;
+    else if (level && tree.form == UtsForm::cyclic)
+      expected = level > 5 * tree.depth ? 0 : std::pow(expected, std::sin(2 * kPi * level / tree.depth));
+    else if (level && tree.form == UtsForm::linear) expected *= 1 - static_cast<double>(level) / tree.depth;
+    return expected > 0 ? std::log(1 - 1 / (1 + expected)) : 0;
+  }
+};
 
 /// What the nodes below one come to.
 struct UtsCount {
@@ -103,21 +130,20 @@ struct UtsCount {
   std::uint32_t leaves = 0, deepest = 0;
 };
 
-/// A child of the node with this digest: which one, its index says. Depth 0: the root, with its own digest. `tree` is in memory
-/// that the workers see.
+/// A child of the node with this digest: which one, its index says. Level 0: the root, with its own digest.
 struct UtsNode {
   using Grain = flywheel::Thread;
   static constexpr std::uint32_t kMostSpawns = 1;
-  const UtsTree* tree;
+  const UtsRule* rule;
   Digest parent;
-  std::uint32_t depth;  // its own
+  std::uint32_t level;
 
   template <class Block>
   FLYWHEEL_TASK UtsCount operator()(Block& block) const {
-    const Digest own = depth ? child_digest(parent, block.index()) : parent;
-    const std::uint32_t children = children_of(*tree, own, depth);
-    block.spawn_n(UtsNode{tree, own, depth + 1}, children);
-    return {1, children == 0, depth};
+    const Digest own = level ? child_digest(parent, block.index()) : parent;
+    const std::uint32_t children = rule->children_of(own, level);
+    block.spawn_n(UtsNode{rule, own, level + 1}, children);
+    return {1, children == 0, level};
   }
   FLYWHEEL_TASK static UtsCount combine(const UtsCount& a, const UtsCount& b) {
     return {a.nodes + b.nodes, a.leaves + b.leaves, a.deepest > b.deepest ? a.deepest : b.deepest};

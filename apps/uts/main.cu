@@ -18,8 +18,8 @@ using trees::UtsTree;
 
 /// True if the counts are those that are published; prints a line.
 bool search(flywheel::Runtime& rt, flywheel::Tree<UtsNode>& search, const UtsTree& tree, int times) {
-  const flywheel::Buffer<UtsTree> on_device = rt.upload(std::vector<UtsTree>{tree});
-  const UtsNode root{on_device.data(), trees::root_digest(tree.seed), 0};
+  const flywheel::Buffer<trees::UtsRule> rule = rt.upload(std::vector<trees::UtsRule>{trees::UtsRule(tree)});
+  const UtsNode root{rule.data(), trees::root_digest(tree.seed), 0};
   std::vector<double> seconds;
   UtsCount count;
   for (int i = 0; i < times; ++i) {

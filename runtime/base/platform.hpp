@@ -172,6 +172,8 @@ struct CpuPlatform {
   static constexpr bool kNearMemory = true;  // a load of a shared word costs little compared with a task
   /// Backs off in a polling loop; `spins` is the number of polls so far.
   FLYWHEEL_TASK static void pause(std::uint32_t spins) { cpu_pause(spins); }
+  /// The same for polls that many threads make, none of which is in a hurry: a GPU sleeps some 0.5 us from the first on.
+  FLYWHEEL_TASK static void doze(std::uint32_t spins) { cpu_pause(spins); }
   /// Delays the first poll after a thread's own arrival at the grid barrier. A GPU waits here until the other arrivals
   /// can have reached L2.
   FLYWHEEL_TASK static void let_others_arrive() {}

@@ -346,13 +346,13 @@ struct Inbox {
     });
   }
   /// The same of several entries from `number` on.
-  FLYWHEEL_TASK void load_several(std::uint64_t number, PolledSeveral<P>& polled, PollShape shape) const {
+  FLYWHEEL_TASK void load_several(std::uint64_t number, PolledSeveral<P>& several, PollShape shape) const {
     PolledSeveral<P>::for_registers(shape, [&](auto r) {
       const std::uint32_t place = P::lane() + r * P::lanes(), e = place >> shape.bits, i = place & (shape.words() - 1);
-      if (P::lanes() == 1 && i && !has_tag(polled.words[e << shape.bits], number + e)) return;  // as in load()
+      if (P::lanes() == 1 && i && !has_tag(several.words[e << shape.bits], number + e)) return;  // as in load()
       InboxEntry& entry = entries[(number + e) & (capacity - 1)];
       // Before an acquire: see look().
-      polled.words[r] = P::system(entry.words[i]).load(P::kBeforeAcquire);
+      several.words[r] = P::system(entry.words[i]).load(P::kBeforeAcquire);
     });
   }
 

@@ -18,7 +18,7 @@ namespace flywheel {
 /// share out: a warp begins and ends a task without waiting for others.
 struct Warp {};
 
-/// A node of a tree with `using Grain = flywheel::Thread;` runs on one thread, see <flywheel/tree.hpp>.
+/// A node of a tree with `using Grain = flywheel::Thread;` runs on one thread, see Tree (host/api/tree.hpp).
 struct Thread {};
 
 }  // namespace flywheel

@@ -1,5 +1,4 @@
-// What a node of a tree is: a task whose body may spawn more of its kind. A tree is worked off by all workers together, see
-// host/include/flywheel/tree.hpp.
+// What a node of a tree is: a task whose body may spawn more of its kind. All workers work a tree off, see host/api/tree.hpp.
 #pragma once
 
 #include <type_traits>

@@ -1,6 +1,7 @@
-// The task that works a tree off: a grid task, whose warps are a TreeWarp each; and the block that a node gets.
+// What the task of a tree does: a grid task, whose warps are a TreeWarp each; and the block that a node gets.
 #pragma once
 
+#include "tree_task.hpp"
 #include "tree_warp.hpp"
 
 namespace flywheel::detail {
@@ -45,66 +46,68 @@ class TreeBlock : public Threads {
   const std::uint32_t index_;
 };
 
-}  // namespace flywheel::detail
-
-namespace flywheel {
-
-/// The task type of a tree, for the list of flywheel::start<...>(). Tree (<flywheel/tree.hpp>) makes it.
-template <class Node>
-struct TreeTask {
-  using Type = detail::NodeType<Node>;
+/// A TreeTask on one block.
+template <class Node, class Block>
+class TreeOnBlock {
+  using Type = NodeType<Node>;
   using Sum = typename Type::Sum;
+  using Shape = TreeShape<Node>;
+  using Warp = TreeWarp<typename Block::Lanes, Node, Block::kWarps>;
+  using Mail = TreeMail<Node, Block::kWarps>;
 
-  detail::TreeMemory memory;
-  Param<Node> root;
-  Param<std::uint32_t> count;  // for so many indices the root runs
-  std::uint32_t adds_up;       // 0: works the tree off, as a grid task; 1: the sum of all threads' sums
+ public:
+  FLYWHEEL_TASK TreeOnBlock(const TreeTask<Node>& task, Block& block) : task_(task), block_(block) {}
 
-  template <class Block>
-  FLYWHEEL_TASK Sum operator()(Block& block) const {
-    static_assert(Block::kWarps * Block::kLanes <= static_cast<int>(detail::kMostTreeThreads));
-    if (adds_up) return sum_of_all(block);
-    const auto rank = static_cast<std::uint32_t>(block.rank()), size = static_cast<std::uint32_t>(block.size());
-    const std::uint32_t thread = block.worker() * size + rank;
-    memory.reset(thread, block.workers() * size);
+  /// All workers work the tree off; each leaves the sum of its nodes.
+  FLYWHEEL_TASK Sum work_off() {
+    const auto size = static_cast<std::uint32_t>(block_.size());
+    task_.memory.reset(block_.worker() * size + static_cast<std::uint32_t>(block_.rank()), block_.workers() * size);
+    constexpr std::uint32_t kBytes = Block::kWarps * Shape::kWarpBytes;
+    unsigned char* const scratch = block_.template scratch<unsigned char>(kBytes);
+    auto* const mail = reinterpret_cast<Mail*>(scratch);
+    if (scratch && block_.leader()) mail->reset(block_.worker() == 0);
     Sum sum{};
-    sums()[thread] = sum;
-    constexpr int kBytes = static_cast<int>(detail::TreeShape<Node>::kRingBytes);
-    unsigned char* rings = block.template scratch<unsigned char>(Block::kWarps * kBytes);
-    if (!block.grid_sync() || !rings) return sum;
-    work_off(block, rings + block.warp() * kBytes, sum);
-    sums()[thread] = sum;
+    if (block_.grid_sync() && scratch)
+      run_warp(*mail, scratch + Mail::kBytes + static_cast<std::uint32_t>(block_.warp()) * Shape::kRingBytes, sum);
+    sum = sum_of_block(sum);
+    if (block_.leader()) sums()[block_.worker()] = sum;
     return sum;
+  }
+  /// One worker, when all have ended: adds these sums up.
+  FLYWHEEL_TASK Sum add_up() const {
+    Sum sum{};
+    block_.for_each(static_cast<int>(block_.workers()), [&](int worker) { sum = Type::combine(sum, sums()[worker]); });
+    return sum_of_block(sum);
   }
 
  private:
-  FLYWHEEL_TASK Sum* sums() const { return reinterpret_cast<Sum*>(memory.sums); }
-
-  template <class Block>
-  FLYWHEEL_TASK void work_off(Block& block, unsigned char* ring, Sum& sum) const {
-    using Warp = detail::TreeWarp<typename Block::Lanes, Node>;
-    using Threads = std::conditional_t<detail::is_thread_node<Node>(), detail::OneThread, typename Block::LaneThreads>;
-    Warp warp(block.device_state(), memory, block.worker(), ring);
+  FLYWHEEL_TASK Sum* sums() const { return reinterpret_cast<Sum*>(task_.memory.sums); }
+  FLYWHEEL_TASK Sum sum_of_block(const Sum& sum) const {
+    if constexpr (Type::kReturns) return block_.reduce(sum, [](const Sum& a, const Sum& b) { return Type::combine(a, b); });
+    else return sum;
+  }
+  FLYWHEEL_TASK void run_warp(Mail& mail, unsigned char* ring, Sum& sum) {
+    using Threads = std::conditional_t<is_thread_node<Node>(), OneThread, typename Block::LaneThreads>;
+    Warp warp(block_.device_state(), task_.memory, block_.worker(), mail, ring);
     const auto run = [&](const Node& node, std::uint32_t index) {
-      detail::TreeBlock<Warp, Threads, Block> of_node(warp, block, index);
+      TreeBlock<Warp, Threads, Block> of_node(warp, block_, index);
       if constexpr (!Type::kReturns) node(of_node);
       else if (const Sum value = node(of_node); of_node.rank() == 0) sum = Type::combine(sum, value);
     };
-    const detail::TreeEntry<Node> first{block.param(root), 0, block.param(count)};
-    const bool has_root = block.worker() == 0 && block.warp() == 0;
-    warp(has_root ? &first : nullptr, run, [&] { return block.cancelled(); });
-    if (warp.is_full()) block.fail_of_library(Status::tree_full);
+    const TreeEntry<Node> root{block_.param(task_.root), 0, block_.param(task_.count)};
+    const bool has_root = block_.worker() == 0 && block_.warp() == 0;
+    warp(has_root ? &root : nullptr, run, [&] { return block_.cancelled(); });
+    if (warp.is_full()) block_.fail_of_library(Status::tree_full);
   }
 
-  template <class Block>
-  FLYWHEEL_TASK Sum sum_of_all(Block& block) const {
-    const auto size = static_cast<std::uint32_t>(block.size());
-    Sum sum{};
-    for (auto i = static_cast<std::uint32_t>(block.rank()); i < block.workers() * size; i += size)
-      sum = Type::combine(sum, sums()[i]);
-    if constexpr (Type::kReturns) sum = block.reduce(sum, [](const Sum& a, const Sum& b) { return Type::combine(a, b); });
-    return sum;
-  }
+  const TreeTask<Node>& task_;
+  Block& block_;
 };
 
-}  // namespace flywheel
+template <class Node, class Block>
+FLYWHEEL_TASK typename NodeType<Node>::Sum run_tree_task(const TreeTask<Node>& task, Block& block) {
+  TreeOnBlock<Node, Block> tree(task, block);
+  return task.adds_up ? tree.add_up() : tree.work_off();
+}
+
+}  // namespace flywheel::detail

@@ -3,23 +3,24 @@
 //
 //   ring      a warp's own nodes, in scratch memory: it takes the newest, so that a tree goes down before it goes wide
 //   list      a warp's own chunks, where the oldest nodes of a ring go that is half full
-//   ready     chunks that any warp may take; a warp that sees others look for work gives its own away
+//   mail      in scratch memory, for the warps of one worker: nodes of one that has many for one that has none
+//   ready     chunks that any worker may take; a warp that sees a worker without work gives its own away
 //
-// A tree is over when `pending` is 0: it counts the warps that have work and the chunks in the queue. Who gives a chunk away
-// counts it before it pushes it, and who takes it counts for it from then on; so the count does not reach 0 in between.
+// A worker looks for a chunk when none of its warps has work. `active` counts those that have, and full mail; `pending` the
+// workers that are active, and the chunks in the queue. When it is 0 the tree is over. Who gives nodes away counts them before
+// it does, and who takes them counts for them from then on; so neither count reaches 0 in between.
 #pragma once
 
-#include "../records/device_state.hpp"
+#include "../base/queue.hpp"
 #include "node_type.hpp"
 
 namespace flywheel::detail {
 
 inline constexpr std::uint32_t kNoChunk = ~0u;
-inline constexpr std::uint32_t kMostTreeThreads = 256;  // of a worker
 
 struct TreeWords {
   Padded<std::uint64_t> pending;
-  Padded<std::uint32_t> looking;  // warps that look for a chunk, and kTreeStops
+  Padded<std::uint32_t> looking;  // workers that look for a chunk, and kTreeStops
   Padded<std::int64_t> ready_count, free_count;
   QueueWords ready, free;
 };
@@ -35,7 +36,8 @@ struct TreeEntry {
 /// How many nodes fit the ring of a warp, and a chunk.
 template <class Node>
 struct TreeShape {
-  static constexpr std::uint32_t kRingBytes = 4096;  // with a word in front: an eighth of the usual Options::scratch_bytes
+  // An eighth of the usual Options::scratch_bytes: the ring, with a word in front, and a part of the mail.
+  static constexpr std::uint32_t kWarpBytes = 4096, kMailBytes = 256, kRingBytes = kWarpBytes - kMailBytes;
   static constexpr std::uint32_t kEntryWords = sizeof(TreeEntry<Node>) / 4;
   static constexpr std::uint32_t kRing = (kRingBytes - 16) / sizeof(TreeEntry<Node>);
   static constexpr std::uint32_t kChunk = kRing / 4;
@@ -43,12 +45,33 @@ struct TreeShape {
   static constexpr std::uint32_t kChunkWords = kHeaderWords + kChunk * kEntryWords;
 };
 
+/// What the warps of a worker share, in scratch memory. All words are atomic, but for `count`.
+template <class Node, std::uint32_t kWarps>
+struct TreeMail {
+  static constexpr std::uint32_t kBytes = kWarps * TreeShape<Node>::kMailBytes;
+  static constexpr std::uint32_t kEntries = (kBytes - 32) / sizeof(TreeEntry<Node>);
+  enum State : std::uint32_t { kEmpty, kHeld, kFull };
+
+  std::uint32_t active;   // warps with work, and 1 while the mail is full
+  std::uint32_t looking;  // warps without
+  std::uint32_t state;    // kHeld: one warp fills or empties it
+  std::uint32_t seeks;    // 1 while one of them looks for a chunk for all
+  std::uint32_t over;     // 1: the tree is
+  std::uint32_t count;    // entries, while full
+  alignas(16) TreeEntry<Node> entries[kEntries];
+
+  FLYWHEEL_TASK void reset(bool has_root) {
+    active = has_root;
+    looking = state = seeks = over = count = 0;
+  }
+};
+
 /// Plain handle, an argument of the tree's task.
 struct TreeMemory {
   TreeWords* words;
   std::uint64_t* slots;   // 2 x chunks: of the queue of ready chunks, and of free ones
   std::uint32_t* chunks;  // TreeShape::kChunkWords each
-  unsigned char* sums;    // a Sum of each thread
+  unsigned char* sums;    // a Sum of each worker
   std::uint32_t count;    // chunks, a power of two
 
   template <class P>

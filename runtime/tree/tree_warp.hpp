@@ -1,17 +1,20 @@
 // A warp that works a tree off: the nodes in its ring, a lane each or all lanes one, until no warp has any.
 #pragma once
 
+#include "../records/device_state.hpp"
 #include "tree_memory.hpp"
 
 namespace flywheel::detail {
 
-/// `P`: the platform of a warp. All lanes call each function, unless it says otherwise.
-template <class P, class Node>
+/// `P`: the platform of a warp, of kWarps of a worker. All lanes call each function, unless it says otherwise.
+template <class P, class Node, std::uint32_t kWarps>
 class TreeWarp {
   using Leader = typename P::Leader;
   using Entry = TreeEntry<Node>;
   using Shape = TreeShape<Node>;
   using Type = NodeType<Node>;
+  using Mail = TreeMail<Node, kWarps>;
+  static_assert(sizeof(Mail) <= Mail::kBytes);
   static constexpr std::uint32_t kAtOnce = is_thread_node<Node>() ? P::lanes() : 1;  // nodes that the warp runs at once
   static_assert(Shape::kRing / 2 >= Type::kMostSpawns, "a node of a tree spawns too often for the scratch memory of a warp");
 
@@ -23,10 +26,12 @@ class TreeWarp {
     bool there;
   };
 
-  FLYWHEEL_TASK TreeWarp(const DeviceState& dev, const TreeMemory& memory, std::uint32_t worker, unsigned char* ring)
+  FLYWHEEL_TASK TreeWarp(const DeviceState& dev, const TreeMemory& memory, std::uint32_t worker, Mail& mail,
+                         unsigned char* ring)
       : dev_(dev),
         memory_(memory),
         worker_(worker),
+        mail_(mail),
         size_word_(reinterpret_cast<std::uint32_t*>(ring)),
         ring_(reinterpret_cast<Entry*>(ring + 16)) {}
 
@@ -45,9 +50,7 @@ class TreeWarp {
         while (size_)
           if (!step(run, stops)) return;
       } while (takes_back());
-      // Relaxed: pairs with the other changes of `pending`, see tree_memory.hpp. What nodes wrote is for who comes after the
-      // next boundary.
-      if (P::lane() == 0) P::device(memory_.words->pending.value).add(~std::uint64_t{0}, Order::relaxed);
+      if (P::lane() == 0) leave();
     }
   }
 
@@ -67,9 +70,9 @@ class TreeWarp {
   FLYWHEEL_TASK bool is_full() const { return is_full_; }
 
  private:
+  static constexpr std::uint32_t kMail = kNoChunk - 1;
   static constexpr std::uint32_t kRoundsToLook = 4;     // until the next look whether others look for work
   static constexpr std::uint32_t kLooksToAsk = 64;      // of those, until stops() is asked
-  static constexpr std::uint32_t kTicksBetween = 600;   // of the SM's clock, some 0.3 us, from look to look for a chunk
   static constexpr std::uint32_t kMostGivenAtOnce = 4;  // chunks
 
   FLYWHEEL_TASK static std::uint32_t from_leader(std::uint32_t value) { return P::word_of_lanes(&value, 0); }
@@ -77,6 +80,13 @@ class TreeWarp {
   FLYWHEEL_TASK Entry& at(std::uint32_t place) const {
     const std::uint32_t i = first_ + place;
     return ring_[i < Shape::kRing ? i : i - Shape::kRing];
+  }
+
+  /// The leading lane: the warp has no work any more. Release and acquire: `active` pairs with itself, here and in seek(), so
+  /// that the last warp's change of `pending` comes after those by which the others have given chunks away. What nodes wrote
+  /// is for who comes after the next boundary.
+  FLYWHEEL_TASK void leave() const {
+    if (P::block(mail_.active).fetch_add(~0u, Order::acq_rel) == 1) add_pending(~std::uint64_t{0});
   }
 
   /// Takes nodes, runs them, and sees to the room for the next ones. False if the tree stops.
@@ -90,14 +100,29 @@ class TreeWarp {
     size_ = size < Shape::kRing ? size : Shape::kRing;
     while (size_ > Shape::kRing / 2)
       if (!put_away()) break;
-    if (room() == 0) is_full_ = true, stop();
+    if (room() == 0) {
+      is_full_ = true;
+      stop();
+    }
     return goes_on(stops);
   }
   /// Nodes that the ring has room for when they spawn.
   FLYWHEEL_TASK std::uint32_t room() const { return (Shape::kRing - size_) / Type::kMostSpawns; }
 
-  /// Takes the newest nodes out of the ring, one for each lane, or one for all.
+  /// Takes the newest node out of the ring, for all lanes.
+  FLYWHEEL_TASK Taken take_one() {
+    Entry& newest = at(size_ - 1);
+    const std::uint32_t count = newest.count;
+    const Taken taken{newest.node, newest.first + count - 1, true};
+    P::converge();  // all have read
+    if (count > 1 && P::lane() == 0) newest.count = count - 1;
+    if (count == 1) --size_;
+    set_size();
+    return taken;
+  }
+  /// Takes the newest nodes out of the ring, one for each lane.
   FLYWHEEL_TASK Taken take() {
+    if constexpr (kAtOnce == 1) return room() ? take_one() : Taken{};
     // Lane l looks at the entry that is l behind the newest; how many nodes it and those before it have, up to those wanted.
     const bool mine = P::lane() < size_;
     Entry& own = at(mine ? size_ - 1 - P::lane() : 0);
@@ -107,7 +132,7 @@ class TreeWarp {
     std::uint32_t n = all < kAtOnce ? all : kAtOnce;
     if (n > room_for) n = room_for;
     // Lane j gets node j of them: of the first entry whose sum is above j.
-    const std::uint32_t j = kAtOnce == 1 ? 0 : P::lane();
+    const std::uint32_t j = P::lane();
     std::uint32_t e = 0;
     for (std::uint32_t width = P::lanes() / 2; width; width /= 2) {
       const std::uint32_t below = P::word_of_lanes(&sum, e + width - 1);
@@ -146,7 +171,20 @@ class TreeWarp {
 
   // ---- chunks ----
 
-  FLYWHEEL_TASK std::uint32_t* chunk(std::uint32_t id) const { return memory_.chunks + std::size_t{id} * Shape::kChunkWords; }
+  /// Word i of a chunk: how many entries, the chunk below in a list, the entries. Relaxed, both: they pair with each other on
+  /// this warp, or on another, to which the queue of ready chunks has released them.
+  FLYWHEEL_TASK void put_word(std::uint32_t id, std::uint32_t i, std::uint32_t word) const {
+    P::device(memory_.chunks[std::size_t{id} * Shape::kChunkWords + i]).store(word, Order::relaxed);
+  }
+  FLYWHEEL_TASK std::uint32_t word_of(std::uint32_t id, std::uint32_t i) const {
+    return P::device(memory_.chunks[std::size_t{id} * Shape::kChunkWords + i]).load(Order::relaxed);  // relaxed: see put_word()
+  }
+  FLYWHEEL_TASK void put_entry(std::uint32_t id, std::uint32_t e, const Entry& entry) const {
+    std::uint32_t words[Shape::kEntryWords];
+    memcpy(words, &entry, sizeof words);
+    for_constants<Shape::kEntryWords>(
+        [&](auto w) { put_word(id, Shape::kHeaderWords + e * Shape::kEntryWords + w, words[w]); });
+  }
   /// A free chunk, or kNoChunk.
   FLYWHEEL_TASK std::uint32_t free_chunk() {
     if (spare_ != kNoChunk) {
@@ -166,30 +204,26 @@ class TreeWarp {
           1, [&](std::uint32_t) { return id; }, wait());
   }
 
-  /// Moves the n oldest entries of the ring to a chunk. Relaxed, here and in load(): who gives the chunk away releases it.
+  /// Moves the n oldest entries of the ring to a chunk.
   FLYWHEEL_TASK void move_oldest(std::uint32_t n, std::uint32_t id) {
-    std::uint32_t* const to = chunk(id);
-    for (std::uint32_t e = P::lane(); e < n; e += P::lanes()) {
-      std::uint32_t words[Shape::kEntryWords];
-      memcpy(words, &at(e), sizeof words);
-      for_constants<Shape::kEntryWords>(
-          [&](auto w) { P::device(to[Shape::kHeaderWords + e * Shape::kEntryWords + w]).store(words[w], Order::relaxed); });
-    }
-    if (P::lane() == 0) P::device(to[0]).store(n, Order::relaxed);
+    for (std::uint32_t e = P::lane(); e < n; e += P::lanes()) put_entry(id, e, at(e));
+    if (P::lane() == 0) put_word(id, 0, n);
     P::converge();  // the leading lane releases what all wrote
+    drop_oldest(n);
+  }
+  FLYWHEEL_TASK void drop_oldest(std::uint32_t n) {
     first_ = first_ + n < Shape::kRing ? first_ + n : first_ + n - Shape::kRing;
     size_ -= n;
     set_size();
   }
   /// Fills the empty ring from a chunk, which is free then.
   FLYWHEEL_TASK void load(std::uint32_t id) {
-    std::uint32_t* const from = chunk(id);
-    const std::uint32_t n = P::device(from[0]).load(Order::relaxed);  // relaxed: the leading lane has acquired it
+    const std::uint32_t n = word_of(id, 0);
     first_ = 0;
     for (std::uint32_t e = P::lane(); e < n; e += P::lanes()) {
       std::uint32_t words[Shape::kEntryWords];
       for_constants<Shape::kEntryWords>(
-          [&](auto w) { words[w] = P::device(from[Shape::kHeaderWords + e * Shape::kEntryWords + w]).load(Order::relaxed); });
+          [&](auto w) { words[w] = word_of(id, Shape::kHeaderWords + e * Shape::kEntryWords + w); });
       memcpy(&at(e), words, sizeof words);
     }
     size_ = n;
@@ -202,7 +236,7 @@ class TreeWarp {
   FLYWHEEL_TASK bool put_away() {
     const std::uint32_t id = free_chunk();
     if (id == kNoChunk) return false;
-    if (P::lane() == 0) P::device(chunk(id)[1]).store(list_, Order::relaxed);  // relaxed: for this warp
+    if (P::lane() == 0) put_word(id, 1, list_);
     move_oldest(Shape::kChunk, id);
     list_ = id;
     return true;
@@ -215,7 +249,7 @@ class TreeWarp {
   }
   FLYWHEEL_TASK std::uint32_t pop_list() {
     const std::uint32_t id = list_;
-    list_ = P::device(chunk(id)[1]).load(Order::relaxed);  // relaxed: by put_away(), of this warp
+    list_ = word_of(id, 1);
     return id;
   }
 
@@ -224,11 +258,15 @@ class TreeWarp {
   /// From time to time: gives work to those who look for some. False if the tree stops.
   template <class Stops>
   FLYWHEEL_TASK bool goes_on(Stops&& stops) {
-    if (++rounds_ % kRoundsToLook) return true;
+    if (++rounds_ % 2 == 0) give_mail();
+    if (rounds_ % kRoundsToLook) return true;
     const std::uint32_t looking = from_leader(seen_);
     // Relaxed: pairs with find(); a hint, which is used at the next look, when it has come.
     if (P::lane() == 0) seen_ = P::device(memory_.words->looking.value).load(Order::relaxed);
-    if (looking & kTreeStops) return false;
+    if (looking & kTreeStops) {
+      if (P::lane() == 0) P::block(mail_.over).store(1, Order::relaxed);  // relaxed: pairs with look(); only the bit counts
+      return false;
+    }
     if (rounds_ % (kRoundsToLook * kLooksToAsk) == 0 && P::lane() == 0) {
       if (stops()) stop();
       show_progress<Leader>(dev_, worker_);
@@ -247,41 +285,96 @@ class TreeWarp {
       push_ready(pop_list());
       return true;
     }
-    const std::uint32_t count = size_ == 1 ? at(0).count : 0;  // a single node may be for many indices
-    if (size_ < 2 && count < 2) return false;
+    if (has_few()) return false;
     const std::uint32_t id = free_chunk();
     if (id == kNoChunk) return false;
     if (size_ > 1) move_oldest(size_ / 2 < Shape::kChunk ? size_ / 2 : Shape::kChunk, id);
-    else split(count, id);
+    else split(id);
     push_ready(id);
     return true;
   }
+  /// Whether the ring has no more nodes than the warp runs at once: others would not be faster with them.
+  FLYWHEEL_TASK bool has_few() const {
+    if (size_ > kAtOnce) return false;
+    const std::uint32_t has = P::lane() < size_ ? at(P::lane()).count : 0;
+    const std::uint32_t sum = sum_up_to(has < kAtOnce + 1 ? has : kAtOnce + 1);
+    return P::word_of_lanes(&sum, P::lanes() - 1) <= kAtOnce;
+  }
   /// Puts half of the indices of the only entry into a chunk.
-  FLYWHEEL_TASK void split(std::uint32_t count, std::uint32_t id) {
+  FLYWHEEL_TASK void split(std::uint32_t id) {
+    const Entry half = half_of_only();
+    if (P::lane() == 0) {
+      put_entry(id, 0, half);
+      put_word(id, 0, 1);
+    }
+    P::converge();
+  }
+  /// Takes half of the indices of the only entry out of it.
+  FLYWHEEL_TASK Entry half_of_only() {
     Entry half = at(0);
-    half.count = count / 2;
+    half.count /= 2;
     P::converge();  // all have read
     if (P::lane() == 0) {
       at(0).first += half.count;
       at(0).count -= half.count;
-      std::uint32_t words[Shape::kEntryWords];
-      memcpy(words, &half, sizeof words);
-      for_constants<Shape::kEntryWords>(
-          [&](auto w) { P::device(chunk(id)[Shape::kHeaderWords + w]).store(words[w], Order::relaxed); });
-      P::device(chunk(id)[0]).store(1, Order::relaxed);  // relaxed, as above: see move_oldest()
     }
-    P::converge();
+    return half;
   }
+
+  // ---- mail ----
+
+  /// Gives nodes to a warp of the worker that has none, if the mail is empty.
+  FLYWHEEL_TASK void give_mail() {
+    if (kWarps == 1) return;
+    // Relaxed, both: hints that pair with look() and take_mail(); the exchange below decides.
+    const bool wanted = P::lane() == 0 && P::block(mail_.looking).load(Order::relaxed) &&
+                        P::block(mail_.state).load(Order::relaxed) == Mail::kEmpty;
+    if (!from_leader(wanted) || has_few()) return;
+    // Acquire: pairs with the release in take_mail(). The entries that were there are read.
+    const bool mine = P::lane() == 0 && P::block(mail_.state).compare_exchange(Mail::kEmpty, Mail::kHeld, Order::acquire);
+    if (!from_leader(mine)) return;
+    P::converge();  // passes on what the leading lane has acquired
+    const std::uint32_t half = size_ / 2 < Mail::kEntries ? size_ / 2 : Mail::kEntries;
+    if (size_ == 1) {
+      const Entry of_only = half_of_only();
+      if (P::lane() == 0) mail_.entries[0] = of_only;
+    } else {
+      for (std::uint32_t e = P::lane(); e < half; e += P::lanes()) mail_.entries[e] = at(e);
+    }
+    P::converge();  // the leading lane releases what all wrote
+    if (size_ > 1) drop_oldest(half);
+    if (P::lane() != 0) return;
+    mail_.count = half ? half : 1;
+    // Relaxed: pairs with leave(); this warp is active, and whoever takes the mail has acquired it.
+    P::block(mail_.active).fetch_add(1, Order::relaxed);
+    P::block(mail_.state).store(Mail::kFull, Order::release);  // release: pairs with the exchange in has_mail()
+  }
+  /// The leading lane: takes the mail if it is full. Acquire: pairs with the release in give_mail().
+  FLYWHEEL_TASK bool has_mail() const {
+    return P::block(mail_.state).load(Order::relaxed) == Mail::kFull &&  // relaxed: a hint
+           P::block(mail_.state).compare_exchange(Mail::kFull, Mail::kHeld, Order::acquire);
+  }
+  /// Fills the empty ring from the mail, which the leading lane holds.
+  FLYWHEEL_TASK void take_mail() {
+    const std::uint32_t n = mail_.count;  // plain: acquired by the leading lane
+    first_ = 0;
+    for (std::uint32_t e = P::lane(); e < n; e += P::lanes()) at(e) = mail_.entries[e];
+    size_ = n;
+    P::converge();  // all have read
+    set_size();
+    // Release: pairs with the acquire in give_mail().
+    if (P::lane() == 0) P::block(mail_.state).store(Mail::kEmpty, Order::release);
+  }
+
   FLYWHEEL_TASK void push_ready(std::uint32_t id) const {
     P::converge();  // all have read what they need of it: another warp may fill it anew
     if (P::lane() != 0) return;
-    // Relaxed: pairs with the other changes of `pending`. The release in push() comes after it.
-    P::device(memory_.words->pending.value).add(1, Order::relaxed);
+    add_pending(1);  // before the release in push()
     memory_.ready<Leader>().push(
         1, [&](std::uint32_t) { return id; }, wait());
   }
 
-  /// A warp without work: waits for a chunk that another one gives away. False if the tree is over, or stops.
+  /// A warp without work: waits for mail, or for a chunk that another worker gives away. False if the tree is over, or stops.
   template <class Stops>
   FLYWHEEL_TASK bool find(Stops&& stops) {
     std::uint32_t id = kNoChunk;
@@ -289,33 +382,74 @@ class TreeWarp {
     id = from_leader(id);
     P::converge();  // passes on what the leading lane has acquired
     if (id == kNoChunk) return false;
-    load(id);
+    if (id == kMail) take_mail();
+    else load(id);
     return true;
   }
-  /// The leading lane.
+  /// The leading lane: a chunk, or kMail.
   template <class Stops>
   FLYWHEEL_TASK std::uint32_t look(Stops&& stops) const {
+    constexpr std::uint32_t kPollsOfMail = 4;  // then another warp of this worker will hardly have enough for two soon
+    // Relaxed, all: `looking` and `active` are hints, `over` pairs with seek() and goes_on(), and `seeks` only keeps others
+    // from the queue; has_mail() acquires, and so does pop() in seek_chunk().
+    P::block(mail_.looking).fetch_add(1, Order::relaxed);
+    std::uint32_t id = kMail;
+    for (std::uint32_t polls = 1; !has_mail(); ++polls) {
+      if (P::block(mail_.over).load(Order::relaxed)) return kNoChunk;
+      const bool seeks = polls > kPollsOfMail || P::block(mail_.active).load(Order::relaxed) == 0;
+      if (seeks && P::block(mail_.seeks).compare_exchange(0, 1, Order::relaxed)) {
+        id = seek(stops);
+        P::block(mail_.seeks).store(0, Order::relaxed);
+        break;
+      }
+      P::doze(polls);
+    }
+    P::block(mail_.looking).fetch_add(~0u, Order::relaxed);
+    return id;
+  }
+  /// The leading lane of one warp of a worker: a chunk that another worker has given away, kMail if mail comes first, or
+  /// kNoChunk if the tree is over.
+  template <class Stops>
+  FLYWHEEL_TASK std::uint32_t seek(Stops&& stops) const {
+    const std::uint32_t id = seek_chunk(stops);
+    if (id == kNoChunk) P::block(mail_.over).store(1, Order::relaxed);  // relaxed: pairs with look(); only the bit counts
+    // Release and acquire: pairs with leave(). A worker that was active counts in `pending` once, not for the chunk as well.
+    else if (id != kMail && P::block(mail_.active).fetch_add(1, Order::acq_rel) != 0) add_pending(~std::uint64_t{0});
+    return id;
+  }
+  template <class Stops>
+  FLYWHEEL_TASK std::uint32_t seek_chunk(Stops&& stops) const {
+    constexpr std::uint32_t kPollsToOver = 4;  // until the next look whether the tree is over
     TreeWords& words = *memory_.words;
     const Queue<Leader> ready = memory_.ready<Leader>();
     std::uint64_t item = kNoChunk;
     // Relaxed, all: `looking` pairs with goes_on(), a hint and a bit; `pending` with its changes, see tree_memory.hpp.
     P::device(words.looking.value).add(1, Order::relaxed);
-    for (std::uint32_t polls = 1;; ++polls) {
-      if (ready.size_hint() && ready.pop(1, &item, wait())) break;
-      const std::uint64_t pending = P::device(words.pending.value).load(Order::relaxed);
-      const std::uint32_t looking = P::device(words.looking.value).load(Order::relaxed);
-      if (pending == 0 || looking & kTreeStops) return kNoChunk;
+    for (std::uint32_t polls = 1; !(ready.size_hint() && ready.pop(1, &item, wait())); ++polls) {
+      if (has_mail()) {
+        item = kMail;
+        break;
+      }
+      if (polls % kPollsToOver == 0) {
+        const std::uint64_t pending = P::device(words.pending.value).load(Order::relaxed);
+        const std::uint32_t looking = P::device(words.looking.value).load(Order::relaxed);
+        if (pending == 0 || looking & kTreeStops) return kNoChunk;
+      }
       if (polls % kLooksToAsk == 0 && stops()) stop();
-      P::wait_ticks(kTicksBetween);
-      P::pause(polls);
+      P::doze(polls);  // many workers look at the same words
     }
     P::device(words.looking.value).add(~0u, Order::relaxed);
     return static_cast<std::uint32_t>(item);
+  }
+  /// Relaxed: see tree_memory.hpp.
+  FLYWHEEL_TASK void add_pending(std::uint64_t count) const {
+    P::device(memory_.words->pending.value).add(count, Order::relaxed);
   }
 
   const DeviceState& dev_;
   const TreeMemory& memory_;
   const std::uint32_t worker_;
+  Mail& mail_;
   std::uint32_t* const size_word_;  // of the ring, while nodes run; in front of it
   Entry* const ring_;
   // The same in all lanes, but for seen_.

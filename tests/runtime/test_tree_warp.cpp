@@ -76,42 +76,47 @@ struct Wide {
   }
 };
 
-/// `warps` warps and the memory of their tree, of `count` chunks.
+/// `workers` workers of two warps, and the memory of their tree, of `count` chunks.
 template <std::uint32_t kLanes, class N>
 struct Search {
   using W = std::conditional_t<kLanes == 1, CpuPlatform, ThreadWarp<kLanes>>;
   using Shape = TreeShape<N>;
+  static constexpr std::uint32_t kWarps = 2;
+  using Mail = TreeMail<N, kWarps>;
   TestDeviceState device;
-  const std::uint32_t warps;
+  const std::uint32_t workers;
   TreeWords words{};
   std::vector<std::uint64_t> slots, rings;
+  std::vector<Mail> mails;
   std::vector<std::uint32_t> chunks;
   TreeMemory memory;
   std::atomic<std::uint64_t> numbers{0}, nodes{0};
   std::atomic<std::uint32_t> full{0};
   std::atomic<bool> cancelled{false};
 
-  Search(std::uint32_t of_warps, std::uint32_t count)
-      : warps(of_warps),
+  Search(std::uint32_t of_workers, std::uint32_t count)
+      : workers(of_workers),
         slots(2 * std::size_t{count}),
-        rings(of_warps * (Shape::kRingBytes / 8)),
+        rings(of_workers * kWarps * (Shape::kRingBytes / 8)),
+        mails(of_workers),
         chunks(std::size_t{count} * Shape::kChunkWords),
         memory{&words, slots.data(), chunks.data(), nullptr, count} {}
 
   Sum operator()(const N& root, std::uint32_t n = 1) {
     memory.reset(0, 1);
     numbers = nodes = 0;
+    for (Mail& mail : mails) mail.reset(&mail == mails.data());
     const TreeEntry<N> first{root, 0, n};
     const auto work = [&](std::uint32_t warp) { work_off(warp, warp == 0 ? &first : nullptr); };
-    if constexpr (kLanes == 1) run_together(warps, work);
-    else run_warps<kLanes>(warps, work);
+    if constexpr (kLanes == 1) run_together(workers * kWarps, work);
+    else run_warps<kLanes>(workers * kWarps, work);
     return {numbers, nodes};
   }
 
  private:
   void work_off(std::uint32_t number, const TreeEntry<N>* root) {
     auto* const ring = reinterpret_cast<unsigned char*>(rings.data()) + number * Shape::kRingBytes;
-    TreeWarp<W, N> warp(device.dev, memory, 0, ring);
+    TreeWarp<W, N, kWarps> warp(device.dev, memory, 0, mails[number / kWarps], ring);
     const auto run = [&](const N& node, std::uint32_t index) {
       if (!is_thread_node<N>() && W::lane() != 0) return;  // the first lane speaks for its warp
       numbers += node.own(index);
@@ -130,7 +135,7 @@ template <std::uint32_t kLanes, class Who>
 void search_random_trees(std::uint64_t seed, int rounds) {
   Random random(seed);
   for (int round = 0; round < rounds; ++round) {
-    Search<kLanes, Node<Who>> search(pick(random, 1, 4), 1u << pick(random, 4, 8));
+    Search<kLanes, Node<Who>> search(pick(random, 1, 2), 1u << pick(random, 4, 8));
     const Node<Who> root{static_cast<std::uint32_t>(random()), static_cast<std::uint32_t>(pick(random, 0, 5))};
     const std::uint32_t n = pick(random, 1, 40);
     Sum wanted;
@@ -154,7 +159,7 @@ TEMPLATE_TEST_CASE_SIG("each node of a random tree runs once, on a warp", "", ((
 }
 
 TEMPLATE_TEST_CASE_SIG("many independent nodes are shared out", "", ((std::uint32_t kLanes), kLanes), 1, 8) {
-  Search<kLanes, Node<Thread>> search(3, 64);
+  Search<kLanes, Node<Thread>> search(2, 64);
   const Node<Thread> root{7, 0};
   Sum wanted;
   add_up(root, 2'000, wanted);
@@ -172,7 +177,7 @@ TEST_CASE("a tree that is wider than a ring goes into lists") {
 TEST_CASE("a tree that is too wide for its memory fails") {
   Search<32, Wide> search(1, 1);
   search(Wide{1, 12});
-  CHECK(search.full == 32);
+  CHECK(search.full >= 32);
 }
 
 TEST_CASE("a tree that is cancelled stops") {

@@ -16,7 +16,7 @@ APP_ORDER = {
 }
 # The header of a program that only submits, the rooms whose files it brings, and of those what it does not bring.
 SUBMITTER = "host/include/flywheel/flywheel.hpp"
-SUBMITTER_NEEDS = ("runtime/base/", "runtime/records/", "runtime/include/", "host/base/", "host/trace/", "host/tasks/", "host/plan/",
+SUBMITTER_NEEDS = ("runtime/base/", "runtime/records/", "runtime/tree/", "runtime/include/", "host/base/", "host/trace/", "host/tasks/", "host/plan/",
                    "host/load/", "host/futures/", "host/api/")
 SUBMITTER_LEAVES = "runtime/records/device_state.hpp"
 MOST_FILES = 16

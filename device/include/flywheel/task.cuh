@@ -15,6 +15,7 @@
 #include "../../../runtime/cpu/tasks.hpp"
 #include "../../../runtime/records/entry.hpp"
 #include "../../../runtime/records/task_type.hpp"
+#include "../../../runtime/tree/tree.hpp"
 #ifdef __CUDACC__
 #include "../../kernel.cuh"
 #endif

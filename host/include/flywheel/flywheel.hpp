@@ -17,6 +17,7 @@
 #include <flywheel/version.hpp>
 
 #include "../../api/runtime.hpp"
+#include "../../api/tree.hpp"
 #include "../../base/options.hpp"
 #include "../../futures/await.hpp"
 #include "../../futures/completion_queue.hpp"

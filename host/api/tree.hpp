@@ -1,4 +1,4 @@
-// <flywheel/tree.hpp>: trees that grow while they are worked off, of small nodes by the million.
+// Tree: small nodes by the million, of which each may add more. Programs get it through <flywheel/flywheel.hpp>.
 //
 //   struct Fib {
 //     using Grain = flywheel::Thread;                  // a thread for each node; flywheel::Warp: a warp
@@ -16,12 +16,11 @@
 //   std::uint64_t sum = fib(Fib{40});                  // the sum of what all nodes returned: 102334155
 #pragma once
 
-#include <flywheel/flywheel.hpp>
-
 #include <algorithm>
 #include <bit>
 
-#include "../../../runtime/tree/tree.hpp"
+#include "../../runtime/tree/tree_task.hpp"
+#include "runtime.hpp"
 
 namespace flywheel {
 
@@ -53,7 +52,7 @@ class Tree {
     words_ = rt.allocate<detail::TreeWords>(1);
     slots_ = rt.allocate<std::uint64_t>(2 * std::size_t{count});
     chunks_ = rt.allocate<std::uint32_t>(std::size_t{count} * Shape::kChunkWords);
-    sums_ = rt.allocate<Sum>(std::size_t{rt.workers()} * detail::kMostTreeThreads);
+    sums_ = rt.allocate<Sum>(rt.workers());
     Graph graph;
     root_ = graph.param<Node>();
     count_ = graph.param<std::uint32_t>();
