@@ -11,7 +11,8 @@ namespace tree {
 
 constexpr std::uint32_t kQueens = 13;
 
-/// One queen more: in the column that the node's index says, in the next row of a board of which only the attacked columns count.
+/// One queen more: in the column that the node's index says, in the next row of a board. Of the board only the columns count
+/// that are attacked there.
 struct Queen {
   using Grain = flywheel::Thread;                  // a warp takes 32 such nodes at once
   static constexpr std::uint32_t kMostSpawns = 1;  // so its ring has room for more
