@@ -288,8 +288,11 @@ class TreeWarp {
     if (has_few()) return false;
     const std::uint32_t id = free_chunk();
     if (id == kNoChunk) return false;
-    if (size_ > 1) move_oldest(size_ / 2 < Shape::kChunk ? size_ / 2 : Shape::kChunk, id);
-    else split(id);
+    const std::uint32_t n =
+        size_ > 1 ? give_half(Shape::kChunk, [&](std::uint32_t e, const Entry& entry) { put_entry(id, e, entry); })
+                  : give_half_of_only([&](const Entry& entry) { put_entry(id, 0, entry); });
+    if (P::lane() == 0) put_word(id, 0, n);
+    P::converge();  // the leading lane releases what all wrote
     push_ready(id);
     return true;
   }
@@ -300,25 +303,36 @@ class TreeWarp {
     const std::uint32_t sum = sum_up_to(has < kAtOnce + 1 ? has : kAtOnce + 1);
     return P::word_of_lanes(&sum, P::lanes() - 1) <= kAtOnce;
   }
-  /// Puts half of the indices of the only entry into a chunk.
-  FLYWHEEL_TASK void split(std::uint32_t id) {
-    const Entry half = half_of_only();
-    if (P::lane() == 0) {
-      put_entry(id, 0, half);
-      put_word(id, 0, 1);
+  /// Gives every other one of the oldest entries away, at most `most`: so both sides have large subtrees. put(e, entry) takes
+  /// the e-th. Returns how many.
+  template <class Put>
+  FLYWHEEL_TASK std::uint32_t give_half(std::uint32_t most, Put&& put) {
+    const std::uint32_t n = size_ / 2 < most ? size_ / 2 : most;
+    for (std::uint32_t e = P::lane(); e < n; e += P::lanes()) put(e, at(2 * e));
+    // The others close up, from the newest on: entry 2 e + 1 becomes n + e, which is no source of those that follow.
+    for (std::uint32_t end = (n + P::lanes() - 1) / P::lanes() * P::lanes(); end; end -= P::lanes()) {
+      const std::uint32_t e = end - P::lanes() + P::lane();
+      const Entry kept = at(e < n ? 2 * e + 1 : 0);
+      P::converge();  // all have read
+      if (e < n) at(n + e) = kept;
     }
-    P::converge();
+    P::converge();  // each sees what the others have moved
+    drop_oldest(n);
+    return n;
   }
-  /// Takes half of the indices of the only entry out of it.
-  FLYWHEEL_TASK Entry half_of_only() {
+  /// The same of the only entry: half of its indices.
+  template <class Put>
+  FLYWHEEL_TASK std::uint32_t give_half_of_only(Put&& put) {
     Entry half = at(0);
     half.count /= 2;
     P::converge();  // all have read
     if (P::lane() == 0) {
+      put(half);
       at(0).first += half.count;
       at(0).count -= half.count;
     }
-    return half;
+    P::converge();  // all see the rest
+    return 1;
   }
 
   // ---- mail ----
@@ -334,17 +348,12 @@ class TreeWarp {
     const bool mine = P::lane() == 0 && P::block(mail_.state).compare_exchange(Mail::kEmpty, Mail::kHeld, Order::acquire);
     if (!from_leader(mine)) return;
     P::converge();  // passes on what the leading lane has acquired
-    const std::uint32_t half = size_ / 2 < Mail::kEntries ? size_ / 2 : Mail::kEntries;
-    if (size_ == 1) {
-      const Entry of_only = half_of_only();
-      if (P::lane() == 0) mail_.entries[0] = of_only;
-    } else {
-      for (std::uint32_t e = P::lane(); e < half; e += P::lanes()) mail_.entries[e] = at(e);
-    }
+    const std::uint32_t n =
+        size_ > 1 ? give_half(Mail::kEntries, [&](std::uint32_t e, const Entry& entry) { mail_.entries[e] = entry; })
+                  : give_half_of_only([&](const Entry& entry) { mail_.entries[0] = entry; });
     P::converge();  // the leading lane releases what all wrote
-    if (size_ > 1) drop_oldest(half);
     if (P::lane() != 0) return;
-    mail_.count = half ? half : 1;
+    mail_.count = n;
     // Relaxed: pairs with leave(); this warp is active, and whoever takes the mail has acquired it.
     P::block(mail_.active).fetch_add(1, Order::relaxed);
     P::block(mail_.state).store(Mail::kFull, Order::release);  // release: pairs with the exchange in has_mail()

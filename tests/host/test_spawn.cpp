@@ -7,8 +7,8 @@ using namespace flywheel::testing;
 namespace {
 
 /// fib(n), and a task after it that reads how many tasks there were.
-struct Tree {
-  Tree(Bench& bench, std::uint32_t n) : sum(bench.runtime.allocate<std::uint64_t>(1)) {
+struct SpawnTree {
+  SpawnTree(Bench& bench, std::uint32_t n) : sum(bench.runtime.allocate<std::uint64_t>(1)) {
     Graph graph;
     root = graph.add(Fibonacci{n, sum.data(), bench.at(0)});
     seen = graph.add(Load{bench.at(0)}, after(root));
@@ -88,7 +88,7 @@ TEST_CASE("a spawned task finds what its spawners wrote, those before them, and 
 
 TEST_CASE("a tree of tasks is complete before what waits for its root") {
   Bench bench(on_cpu(3));
-  Tree tree(bench, 15);
+  SpawnTree tree(bench, 15);
   Run run = bench.runtime.submit(tree.executable);
   CHECK(run.get(tree.seen) == calls(15));
   CHECK(tree.sum.read()[0] == 610);
@@ -98,7 +98,7 @@ TEST_CASE("with a small pool spawn() declines, and nothing is lost") {
   Options options = on_cpu(3);
   options.spawn_capacity = 8;
   Bench bench(options);
-  Tree tree(bench, 14);
+  SpawnTree tree(bench, 14);
   for (std::uint64_t i = 1; i <= 20; ++i) {
     Run run = bench.runtime.submit(tree.executable);
     const std::uint32_t seen = run.get(tree.seen);
@@ -109,7 +109,7 @@ TEST_CASE("with a small pool spawn() declines, and nothing is lost") {
 
 TEST_CASE("trees of overlapping and repeated runs do not mix") {
   Bench bench(on_cpu(3));
-  Tree tree(bench, 9);
+  SpawnTree tree(bench, 9);
   std::vector<Run> runs;
   for (int i = 0; i < 30; ++i) runs.push_back(bench.runtime.submit(tree.executable, repeat(5)));
   for (Run& run : runs) CHECK(run.iterations() == 5);
@@ -134,7 +134,7 @@ TEST_CASE("cancelling a tree gives its tasks back to the pool") {
   Options options = on_cpu(3);
   options.spawn_capacity = 64;
   Bench bench(options);
-  Tree tree(bench, 16);
+  SpawnTree tree(bench, 16);
   for (int i = 0; i < 30; ++i) {
     Run run = bench.runtime.submit(tree.executable);
     std::this_thread::sleep_for(std::chrono::microseconds(50 * i));

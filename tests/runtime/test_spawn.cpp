@@ -16,7 +16,7 @@ std::uint32_t add_one(std::uint32_t& word) { return P::device(word).fetch_add(1,
 
 /// A tree of tasks; each node counts itself. Where the pool is used up, the parent does the work in its own
 /// body.
-struct Tree {
+struct SpawnTree {
   std::uint32_t* count;
   std::uint32_t* done_here;
   std::uint32_t depth;
@@ -24,9 +24,9 @@ struct Tree {
   void operator()(Block& block) const {
     add_one(*count);
     for (std::uint32_t child = 0; depth && child < 2; ++child) {
-      if (block.spawn(Tree{count, done_here, depth - 1})) continue;
+      if (block.spawn(SpawnTree{count, done_here, depth - 1})) continue;
       add_one(*done_here);
-      Tree{count, done_here, depth - 1}(block);
+      SpawnTree{count, done_here, depth - 1}(block);
     }
   }
 };
@@ -50,7 +50,7 @@ struct Fails {
   }
 };
 
-using List = TaskList<Tree, Reader, Fails>;
+using List = TaskList<SpawnTree, Reader, Fails>;
 
 bool pool_is_full(const DeviceState& dev) { return Views<P>{dev}.spawn_pool().size_hint() == dev.spawn_capacity; }
 
@@ -69,7 +69,7 @@ struct Parent {
     header = device.dev.records[0].header;
   }
   bool spawn(Priority priority = Priority::inherit) {
-    const Tree task{nullptr, nullptr, 5};
+    const SpawnTree task{nullptr, nullptr, 5};
     return spawn_task<P>(device.dev, 0, 0, header, 0, &task, sizeof(task), priority);
   }
 };
@@ -88,7 +88,7 @@ TEST_CASE("a spawned task inherits the successors and raises what they wait for"
   CHECK(record.header.first_edge == parent.header.first_edge);
   CHECK(record.header.edge_count == 3);
   CHECK(record.header.result_offset == kNoResult);
-  CHECK(reinterpret_cast<const Tree*>(record.args)->depth == 5);
+  CHECK(reinterpret_cast<const SpawnTree*>(record.args)->depth == 5);
 }
 
 TEST_CASE("a task spawned by a sink is one more that the run waits for") {
@@ -117,7 +117,7 @@ TEST_CASE("trees of tasks run whole before what waits for their root, with a poo
     TestDeviceState device(shape);
     TestGraph<List> graph;
     std::uint32_t count = 0, here = 0, seen = 0;
-    graph.add(Tree{&count, &here, 6});
+    graph.add(SpawnTree{&count, &here, 6});
     graph.add(Reader{&count, &seen}, {0});
     const RunConstants run = device.load(graph);
     Launch<List> launch(device);
@@ -137,7 +137,7 @@ TEST_CASE("a spawned sink's tree ends before its run does") {
   TestDeviceState device;
   TestGraph<List> graph;
   std::uint32_t count = 0, here = 0;
-  graph.add(Tree{&count, &here, 5});
+  graph.add(SpawnTree{&count, &here, 5});
   const RunConstants run = device.load(graph);
   Launch<List> launch(device);
   for (std::uint32_t round = 1; round <= 50; ++round) {

@@ -108,7 +108,7 @@ Options options_of(Random& random, std::uint32_t most_tasks) {
 }
 
 Runtime start_runtime(const Options& options) {
-  return start<Node, Cell, Leaf, Source, Nop, Job, Lone, Meeting, Tree, Harvest>(options);
+  return start<Node, Cell, Leaf, Source, Nop, Job, Lone, Meeting, SpawnTree, Harvest>(options);
 }
 
 Bench::Bench(const Options& chosen, std::uint32_t tasks)

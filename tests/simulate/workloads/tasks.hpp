@@ -143,7 +143,7 @@ struct Meeting {
 };
 
 /// A tree of spawned tasks, `places` of them. What finds no room in the pool runs where it is.
-struct Tree {
+struct SpawnTree {
   Words words;
   std::uint32_t index, fan, places;
   std::uint32_t fails_at, fails_in;  // place; pass, from 1
@@ -155,7 +155,7 @@ struct Tree {
     words.passes[index] = pass;
     testing::add_to(words.counts[index], 1u);
     for (std::uint32_t i = 1; i <= fan && index * fan + i < places; ++i) {
-      const Tree child{words, index * fan + i, fan, places, fails_at, fails_in, own};
+      const SpawnTree child{words, index * fan + i, fan, places, fails_at, fails_in, own};
       if (!block.spawn(child, own)) child(block);
     }
     if (index == fails_at && pass == fails_in) block.fail(7);
