@@ -63,7 +63,7 @@ class TreeWarp {
     return true;
   }
 
-  /// A node has failed: all warps stop. Relaxed: pairs with the loads in goes_on() and look(); only the bit counts.
+  /// A node has failed: all warps stop. Relaxed: pairs with the loads in goes_on() and seek_chunk(); only the bit counts.
   FLYWHEEL_TASK void stop() const { P::device(memory_.words->looking.value).set(kTreeStops, Order::relaxed); }
 
   /// Whether no chunk was left for the nodes of a ring.
@@ -261,7 +261,7 @@ class TreeWarp {
     if (++rounds_ % 2 == 0) give_mail();
     if (rounds_ % kRoundsToLook) return true;
     const std::uint32_t looking = from_leader(seen_);
-    // Relaxed: pairs with find(); a hint, which is used at the next look, when it has come.
+    // Relaxed: pairs with seek_chunk(); a hint, which is used at the next look, when it has come.
     if (P::lane() == 0) seen_ = P::device(memory_.words->looking.value).load(Order::relaxed);
     if (looking & kTreeStops) {
       if (P::lane() == 0) P::block(mail_.over).store(1, Order::relaxed);  // relaxed: pairs with look(); only the bit counts

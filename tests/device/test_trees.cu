@@ -112,7 +112,7 @@ TEST_CASE("trees with little memory, that fail, and without an end, in turns") {
     wide.submit(Wide{12, ~0u}).wait();
     CHECK(small.submit(Wide{16, ~0u}).status() == Status::tree_full);
     CHECK(wide.submit(Wide{16, 5}).status() == Status::task_failed);
-    Run endless = wide.submit(Wide{~0u, ~0u});
+    Run endless = wide.submit(Wide{~0u, 0});
     std::this_thread::sleep_for(std::chrono::milliseconds(round));
     endless.cancel();
     const Status status = endless.status();
