@@ -29,14 +29,14 @@ namespace flywheel {
 ///
 ///   using Grain = flywheel::Thread;  // or flywheel::Warp: its threads are those of a warp, and each that spawns spawns one
 ///   template <class Block> FLYWHEEL_TASK auto operator()(Block& block) const;
-///   static constexpr std::uint32_t kMostSpawns = 2;  // calls of spawn() and spawn_n() in one body at most; 2 if not said
+///   static constexpr std::uint32_t kMostSpawns = 2;  // calls of spawn() and spawn_n() in one body at most, by all its threads
 ///
 /// of at most 64 bytes. Its block has spawn(node), spawn_n(node, n) for n children at the cost of one, of which each sees its
 /// block.index(), fail(code), worker() and workers(). What the body returns, at most 16 bytes, is summed up: with
 /// `static Sum combine(Sum, Sum)` of the node if it has that, else with +. It must not matter in which order; Sum{} is neutral.
 ///
 /// The runtime's list of task types names TreeTask<Node>. A tree needs all workers, as phased graphs do: trees go one at a
-/// time. It lives as long as its runs need it. Thread-safe, but for moving.
+/// time. Keep the Tree until its runs have ended, and the runtime where it is. Thread-safe, but for moving.
 template <class Node>
 class Tree {
  public:
@@ -69,9 +69,10 @@ class Tree {
   Run submit(const Node& root, const Options&... options) {
     return submit_n(root, 1, options...);
   }
-  /// The same for `n` roots that differ in their index: for independent nodes, too.
+  /// The same for `n` roots that differ in their index: for independent nodes, too. Throws UsageError also if n is 0.
   template <class... Options>
   Run submit_n(const Node& root, std::uint32_t n, const Options&... options) {
+    if (n == 0) throw UsageError("a tree has at least one root: submit nothing where there is none");
     return rt_->submit(executable_, set(root_, root), set(count_, n), options...);
   }
   /// Waits for the run, and returns what its nodes have summed up. Throws RunError if it failed or was cancelled.

@@ -6,9 +6,10 @@
 //   mail      in scratch memory, for the warps of one worker: nodes of one that has many for one that has none
 //   ready     chunks that any worker may take; a warp that sees a worker without work gives its own away
 //
-// A worker looks for a chunk when none of its warps has work. `active` counts those that have, and full mail; `pending` the
-// workers that are active, and the chunks in the queue. When it is 0 the tree is over. Who gives nodes away counts them before
-// it does, and who takes them counts for them from then on; so neither count reaches 0 in between.
+// A worker looks for a chunk when none of its warps has work, or one has waited for mail in vain. `active` counts those that
+// have, and full mail; `pending` the workers that are active, and the chunks in the queue. When it is 0 the tree is over. Who
+// gives nodes away counts them before it does, and who takes them counts for them from then on; so neither count reaches 0 in
+// between.
 #pragma once
 
 #include "../base/queue.hpp"

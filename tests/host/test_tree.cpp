@@ -92,6 +92,7 @@ TEMPLATE_TEST_CASE("a tree returns the sum of what its nodes return, each time",
   Run first = fib.submit({15}), second = fib.submit({16});
   CHECK(fib.get(second) == 987);
   CHECK(fib.get(first) == 610);
+  CHECK_THROWS_AS(fib.submit_n({3}, 0), UsageError);
 }
 
 TEST_CASE("children of spawn_n() differ in their index, and each runs once") {
