@@ -120,6 +120,7 @@ class FiberExecutor {
 
  private:
   struct Fiber {
+    WatchedThread watched;
     FiberContext context;
     Collective at{};
     bool done = true;
@@ -148,7 +149,7 @@ class FiberExecutor {
     // Stacks that begin a power of two apart would share a few sets of the caches.
     const std::size_t bytes = kStackBytes - thread % 32 * 128;
     fibers_[thread].done = false;
-    fibers_[thread].context.start(stack + bytes, bytes, &FiberExecutor::enter);
+    fibers_[thread].context.start(stack + bytes, bytes, &FiberExecutor::enter, fibers_[thread].watched);
     wake(thread / 32, 1u << thread % 32);
   }
 

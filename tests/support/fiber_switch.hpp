@@ -10,6 +10,7 @@
 #endif
 #ifdef __SANITIZE_THREAD__
 #include <sanitizer/tsan_interface.h>
+extern "C" void __tsan_func_exit();
 #endif
 #ifndef __x86_64__
 #include <ucontext.h>
@@ -43,7 +44,7 @@ class StackPlace {
   }
   /// `last`: is done last.
   template <class Last>
-  void switch_to(StackPlace& next, Last&& last) {
+  [[gnu::always_inline]] void switch_to(StackPlace& next, Last&& last) {
     void** const from = &stack_;
     void* const to = next.stack_;
     last();
@@ -67,7 +68,7 @@ class StackPlace {
     makecontext(&context_, entry, 0);
   }
   template <class Last>
-  void switch_to(StackPlace& next, Last&& last) {
+  [[gnu::always_inline]] void switch_to(StackPlace& next, Last&& last) {
     last();
     swapcontext(&context_, &next.context_);
   }
@@ -82,13 +83,16 @@ class WatchedThread {
  public:
 #ifdef __SANITIZE_THREAD__
   WatchedThread() = default;
-  ~WatchedThread() { end(); }
+  ~WatchedThread() {
+    if (thread_) __tsan_destroy_fiber(thread_);
+  }
   WatchedThread(const WatchedThread&) = delete;
   WatchedThread& operator=(const WatchedThread&) = delete;
 
+  /// To create one costs some hundred page faults, so one that has ended is used again: all that it did before happened before
+  /// what it does now.
   void start() {
-    end();
-    thread_ = __tsan_create_fiber(0);
+    if (!thread_) thread_ = __tsan_create_fiber(0);
   }
   /// It was left in the middle of something, and cannot be ended.
   void forget() { thread_ = nullptr; }
@@ -97,11 +101,10 @@ class WatchedThread {
   static void* current() { return __tsan_get_current_fiber(); }
   /// The caller goes on as that one. Inline: no function may begin as one and end as the other.
   [[gnu::always_inline]] static void become(void* thread) { __tsan_switch_to_fiber(thread, __tsan_switch_to_fiber_no_sync); }
+  /// Takes the function that runs off the caller's stack of calls: it does not return, and all that it has called has.
+  [[gnu::always_inline]] static void end_call() { __tsan_func_exit(); }
 
  private:
-  void end() {
-    if (thread_) __tsan_destroy_fiber(thread_);
-  }
   void* thread_ = nullptr;
 #else
   void start() {}
@@ -109,6 +112,7 @@ class WatchedThread {
   void* get() const { return nullptr; }
   static void* current() { return nullptr; }
   static void become(void*) {}
+  static void end_call() {}
 #endif
 };
 
@@ -118,25 +122,30 @@ class FiberContext {
  public:
   FiberContext() = default;
   ~FiberContext() {
-    if (!is_over_) thread_.forget();
+    if (!is_over_) thread_->forget();
   }
-  /// As StackPlace::start(); entry() begins with arrived().
-  void start(unsigned char* top, std::size_t bytes, void (*entry)()) {
+  /// As StackPlace::start(); entry() begins with arrived(). `thread` outlives the context.
+  void start(unsigned char* top, std::size_t bytes, void (*entry)(), WatchedThread& thread) {
     bottom_ = top - bytes;
     bytes_ = bytes;
-    if (!std::exchange(is_over_, false)) thread_.forget();
-    thread_.start();
-    at_ = thread_.get();
+    if (!std::exchange(is_over_, false)) thread_->forget();
+    thread_ = &thread;
+    thread.start();
+    at_ = thread.get();
     place_.start(top, bytes, entry);
   }
   void switch_to(FiberContext& next) {
     switch_to(next, [] {});
   }
-  /// For good. `last`: is done last of all that this one still does.
+  /// For good, by entry() itself. `last`: is done last of all that this one still does.
   template <class Last>
-  void end_with(FiberContext& next, Last&& last) {
+  [[gnu::always_inline]] void end_with(FiberContext& next, Last&& last) {
     is_over_ = true;
-    switch_to(next, last);
+    switch_to(
+        next, [&]() __attribute__((always_inline)) {
+          last();
+          WatchedThread::end_call();
+        });
   }
   static void arrived([[maybe_unused]] void* fake_stack = nullptr) {
 #ifdef __SANITIZE_ADDRESS__
@@ -146,25 +155,26 @@ class FiberContext {
 
  private:
   template <class Last>
-  void switch_to(FiberContext& next, Last&& last) {
+  [[gnu::always_inline]] void switch_to(FiberContext& next, Last&& last) {
     left_ = this;
     if (!at_) at_ = WatchedThread::current();
     void* const to = next.at_;
 #ifdef __SANITIZE_ADDRESS__
     __sanitizer_start_switch_fiber(&fake_stack_, next.bottom_, next.bytes_);
 #endif
-    place_.switch_to(next.place_, [&] {
-      last();
-      WatchedThread::become(to);
-    });
+    place_.switch_to(
+        next.place_, [&]() __attribute__((always_inline)) {
+          last();
+          WatchedThread::become(to);
+        });
     arrived(fake_stack_);
   }
 
   static inline thread_local FiberContext* left_ = nullptr;  // by the last switch
   StackPlace place_;
-  WatchedThread thread_;
+  WatchedThread* thread_ = nullptr;
   bool is_over_ = true;  // or was not started
-  void* at_ = nullptr;   // thread_, or who was never started here
+  void* at_ = nullptr;   // *thread_, or who was never started here
   const void* bottom_ = nullptr;
   std::size_t bytes_ = 0;
   void* fake_stack_ = nullptr;  // AddressSanitizer's

@@ -38,6 +38,7 @@ class EmulatedBlock {
     go_on();
     acquire(&kernel_);
     current_ = nullptr;
+    if (!meetings_.all_left()) stacks_.spoil();
   }
 
   /// To be called as a thread of the block.
@@ -184,7 +185,7 @@ class EmulatedBlock {
 
   [[noreturn]] void fail(const std::string& text) {
     grid_.report("block " + std::to_string(index_) + ": " + text);
-    throw Failed{};  // as far as enter()
+    throw Failed{};  // as far as run_thread()
   }
   std::string here() const { return "thread " + std::to_string(thread_) + " (warp " + std::to_string(warp()) + ")"; }
 
@@ -214,30 +215,34 @@ class EmulatedBlock {
   static void enter() {
     FiberContext::arrived();
     EmulatedBlock& block = began();
-    try {
-      block.run_thread();
-    } catch (const Failed&) {}
+    const std::uint32_t next = block.run_thread();
     const Unwatched unwatched;
-    block.leave_for(kCaller);
+    block.leave_for(next);
   }
   static EmulatedBlock& began() {
     const Unwatched unwatched;
     acquire(&current_->kernel_);
     return *current_;
   }
-  /// Does not return, but for what it throws: others go on.
-  void run_thread() {
-    kernel_();
-    const Unwatched unwatched;
-    if (meetings_.leave(warp(), lane())) let_warp_go();
-    fibers_[thread_].at = "the end of the kernel";
-    leave_for(next());
+  /// Who goes on then.
+  std::uint32_t run_thread() {
+    try {
+      kernel_();
+      const Unwatched unwatched;
+      if (meetings_.leave(warp(), lane())) let_warp_go();
+      fibers_[thread_].at = "the end of the kernel";
+      return next();
+    } catch (const Failed&) {
+      return kCaller;
+    }
   }
-  void leave_for(std::uint32_t thread) {
+  /// Does not return.
+  [[gnu::always_inline]] void leave_for(std::uint32_t thread) {
     release(&kernel_);
     FiberContext& ended = fibers_[std::exchange(thread_, thread)].context;
     threadIdx.x = thread_;
-    ended.end_with(context(thread_), [] { Unwatched::end(); });
+    ended.end_with(
+        context(thread_), []() __attribute__((always_inline)) { Unwatched::end(); });
   }
 
   void wake(const WarpMasks& who) {

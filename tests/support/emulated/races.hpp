@@ -23,6 +23,9 @@ void AnnotateIgnoreWritesEnd(const char* file, int line);
 
 namespace flywheel::testing {
 
+/// Whether what a block's threads ran on is kept for another block. A simulator wants all memory back.
+inline constexpr bool kKeepsStacks = true;
+
 /// A range of shared memory.
 struct SharedRange {
   unsigned char* first = nullptr;

@@ -9,6 +9,9 @@
 
 namespace flywheel::testing {
 
+/// A run's memory is all given back, or lost.
+inline constexpr bool kKeepsStacks = false;
+
 /// A range of shared memory.
 struct SharedRange {
   unsigned char* first = nullptr;
