@@ -1,5 +1,8 @@
 // The CPU engine: workers as CPU threads, with the same queues, counters and loops as on a GPU, so that gdb and the
 // sanitizers can be used.
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
@@ -20,6 +23,21 @@ namespace flywheel::detail {
 namespace {
 
 constexpr std::size_t kAlignment = 256;
+
+/// Zeroes memory that was just allocated. Whole pages go back to the system, which provides zeros on first use: most of a
+/// runtime's memory is never touched.
+void* zero_new(void* memory, std::size_t bytes) {
+  constexpr std::size_t kLarge = 256 << 10;
+  if (bytes < kLarge) return std::memset(memory, 0, bytes);
+  const auto page = static_cast<std::size_t>(getpagesize());
+  auto* const first = static_cast<unsigned char*>(memory);
+  const std::size_t before = -reinterpret_cast<std::uintptr_t>(first) % page;
+  const std::size_t pages = (bytes - before) / page * page;
+  if (madvise(first + before, pages, MADV_DONTNEED) != 0) return std::memset(memory, 0, bytes);  // as where memory is locked
+  std::memset(first, 0, before);
+  std::memset(first + before + pages, 0, bytes - before - pages);
+  return memory;
+}
 
 /// Copies memory word by word with atomic accesses if everything is 8-byte aligned: as on a GPU, a copy may run while
 /// workers access the same words atomically.
@@ -73,7 +91,7 @@ class CpuEngine final : public Engine {
     const std::size_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
     void* memory = std::aligned_alloc(kAlignment, rounded ? rounded : kAlignment);
     if (!memory) throw CapacityError("no memory for " + std::to_string(bytes) + " bytes: lower the sizes in Options");
-    return std::memset(memory, 0, rounded);
+    return zero_new(memory, rounded);
   }
   void free_device(void* memory) noexcept override { std::free(memory); }
   void* allocate_shared(std::size_t bytes) override { return allocate_device(bytes); }
