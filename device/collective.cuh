@@ -27,15 +27,16 @@ struct CollectiveCall {
   else if (roles.bare) init_bare(roles, false);
   else init_roles(roles, shared.dev, false);
   shared.commands[call.task_slot] = Command::compiled;
-  // Release, block scope: pair with compute_loop() and serve_compiled_runs(); cover what init_roles() or init_bare() wrote,
-  // `run` and `bare`.
+  // Release, block scope: pair with compute_loop(), serve_store_warp() and serve_load_warp(); cover what init_roles() or
+  // init_bare() wrote, `run` and `bare`.
   ptx::mbarrier_arrive(shared.full[call.task_slot]);
   ptx::mbarrier_arrive(roles.begin);
+  ptx::mbarrier_arrive(shared.load_begin);
   StreamEnd end{};
   if (!roles.bare && !warps) end = ControlRole(roles, shared.dev)();
   // Relaxed: pairs with LoadRole::is_over() and look(); the load role only leaves.
   P::block(roles.stop_loading).store(1, Order::relaxed);
-  // Acquire, block scope: pairs with the last arrivals in serve_compiled_runs() and compute_loop(). All that the roles did
+  // Acquire, block scope: pairs with the last arrivals in serve_compiled_run() and compute_loop(). All that the roles did
   // comes before the release in leave_compiled(). No limit: the roles have their commands to leave, and bodies have the
   // watchdog's.
   const auto all_out = [&] {

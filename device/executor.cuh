@@ -5,7 +5,8 @@
 // in use the compute warps go from one task to the next without waiting for the control thread.
 #pragma once
 
-#include "../runtime/dynamic/batch.hpp"
+#include "../runtime/dynamic/task_list.hpp"
+#include "awaited.cuh"
 #include "collective.cuh"
 #include "direct_worker.cuh"
 
@@ -59,6 +60,15 @@ class GpuExecutor {
   __device__ void leave_chain(const ChainSlots& slots) {
     parity_ = slots.parity;
     pass_to(slots.next);
+  }
+
+  /// The load warp finishes the task that has ended, and those that are awaited behind it. False if none.
+  __device__ bool await_successors() { return call_load_warp(next_, parity_); }
+  __device__ AwaitedTurn take_awaited() {
+    const AwaitedCall& call = executor_shared().awaited;
+    parity_ = call.parity;
+    pass_to(call.next);
+    return call.turn;
   }
 
   __device__ void keep_constants(std::uint32_t slot, const RunConstants&) {
@@ -125,8 +135,9 @@ class GpuExecutor {
     // Release, block scope: pairs with the test of `full` in compute_loop(); covers the command.
     ptx::mbarrier_arrive(executor_shared().full[next_]);
     roles_shared().kernel_ends = 1;
-    // Release, block scope: pairs with serve_compiled_runs(); covers `kernel_ends`.
+    // Release, block scope: pair with serve_store_warp() and serve_load_warp(); cover `kernel_ends`.
     ptx::mbarrier_arrive(roles_shared().begin);
+    ptx::mbarrier_arrive(executor_shared().load_begin);
   }
   /// The slot that the compute warps take next.
   __device__ std::uint32_t next_slot() const { return next_; }

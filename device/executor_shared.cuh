@@ -2,7 +2,7 @@
 // and through that the executor.
 #pragma once
 
-#include "../runtime/dynamic/finish.hpp"
+#include "../runtime/dynamic/awaited.hpp"
 #include "compiled/compiled.cuh"
 
 namespace flywheel::detail {
@@ -29,6 +29,15 @@ struct DirectTurn {
   std::uint32_t parity;
 };
 
+/// What the control thread asks of the load warp, see awaited.cuh. Plain members: by the control thread before `load_begin`, by
+/// the load warp before `returned`.
+struct AwaitedCall {
+  std::uint32_t next, parity;  // as in GpuExecutor; both ways
+  std::uint32_t calls;         // before this one; by the control thread
+  bool asks;                   // otherwise a compiled run begins; by the control thread
+  AwaitedTurn turn;
+};
+
 /// Shared memory of a worker outside compiled runs. Plain members are ordered by `full` and `done`, unless noted.
 struct ExecutorShared {
   DeviceState dev;  // a copy for the bodies
@@ -36,14 +45,17 @@ struct ExecutorShared {
   TaskContext contexts[2];
   SlotTag tags[2];
   Command commands[2];
-  std::uint32_t next_slot;  // that the compute warps take next. By the control thread, before it enrolls at the direct slot
-  PhasesEnd phases_end;     // of the last phased run; by the compute warps, before `done`
+  std::uint32_t next_slot;   // that the compute warps take next. By the control thread, before it enrolls at the direct slot
+  PhasesEnd phases_end;      // of the last phased run; by the compute warps, before `done`
+  std::uint64_t load_begin;  // control -> load warp: a compiled run or AwaitedCall begins, or the kernel ends
+  std::uint64_t returned;    // load warp -> control: AwaitedCall is over
   std::uint64_t full[2];
   std::uint64_t done[2];
   BlockShared block;
   LocalWork work;
   PrefetchedTask ahead;  // of the control thread alone, which has no registers to spare for it
   DirectSlot direct_slot;
+  AwaitedCall awaited;
 };
 
 /// The block's one copy. It is found by name, not by reference, so that the compiler knows that it is shared memory.

@@ -23,6 +23,9 @@ __device__ __forceinline__ void prepare(const DeviceState& dev) {
     }
     shared.direct_slot.item = kEmptyMailbox;
     shared.direct_slot.waiting = shared.direct_slot.ended = shared.direct_slot.started = 0;
+    ptx::mbarrier_init(shared.load_begin, 1);
+    ptx::mbarrier_init(shared.returned, 1);
+    shared.awaited = {};
     shared.dev = dev;
     RolesShared& roles = roles_shared();
     ptx::mbarrier_init(roles.begin, 1);
@@ -51,6 +54,31 @@ __device__ __forceinline__ void control_loop(const DeviceState& dev) {
   executor.dismiss();
 }
 
+/// The loop of the store warp, until the kernel ends.
+template <class List>
+__device__ __forceinline__ void serve_store_warp(const DeviceState& dev) {
+  for (std::uint32_t runs = 0;; ++runs) {
+    // No time limit: a runtime without a compiled run is not at fault. Acquire, block scope: pairs with the arrivals in
+    // control_compiled_run() and GpuExecutor::dismiss(); covers what init_roles() wrote, `run` and `kernel_ends`.
+    for (std::uint32_t spins = 0; !ptx::mbarrier_test(roles_shared().begin, runs & 1); ++spins) ThreadPlatform::pause(spins);
+    if (roles_shared().kernel_ends) return;
+    serve_compiled_run<List>(dev);
+  }
+}
+
+/// The loop of the load warp, likewise; between compiled runs it is the one that awaits successors.
+template <class List>
+__device__ __forceinline__ void serve_load_warp(const DeviceState& dev) {
+  for (std::uint32_t calls = 0;; ++calls) {
+    // No time limit, acquire at block scope: as in serve_store_warp(); pairs with call_load_warp(), too.
+    for (std::uint32_t spins = 0; !ptx::mbarrier_test(executor_shared().load_begin, calls & 1); ++spins)
+      ThreadPlatform::pause(spins);
+    if (roles_shared().kernel_ends) return;
+    if (executor_shared().awaited.asks) await_in_load_warp();
+    else serve_compiled_run<List>(dev);
+  }
+}
+
 /// The four warps that serve.
 template <class List>
 __device__ __forceinline__ void serve(const DeviceState& dev) {
@@ -60,8 +88,10 @@ __device__ __forceinline__ void serve(const DeviceState& dev) {
     else if (threadIdx.x == 0) control_loop<false>(dev);
   } else if (warp == kPollerWarp) {
     if (blockIdx.x == 0) InboxPoller<WarpPlatform, DirectStarter>(dev, executor_shared().direct_slot, poller_buffer())();
+  } else if (warp == kLoadWarp) {
+    serve_load_warp<List>(executor_shared().dev);
   } else {
-    serve_compiled_runs<List>(executor_shared().dev);
+    serve_store_warp<List>(executor_shared().dev);
   }
 }
 

@@ -142,24 +142,18 @@ template <class List>
   store_role<CheckedParts<List>>(roles, dev);
 }
 
-/// The loop of the load and store warps: each plays its role in every compiled run, until the kernel ends.
+/// The load and store warps: each plays its role in a compiled run.
 template <class List>
-[[gnu::noinline]] __device__ void serve_compiled_runs(const DeviceState& dev) {
+[[gnu::noinline]] __device__ void serve_compiled_run(const DeviceState& dev) {
   RolesShared& roles = roles_shared();
-  for (std::uint32_t runs = 0;; ++runs) {
-    // No time limit: a runtime without a compiled run is not at fault. Acquire, block scope: pairs with the arrivals in
-    // control_compiled_run() and GpuExecutor::dismiss(); covers what init_roles() wrote, `run` and `kernel_ends`.
-    for (std::uint32_t spins = 0; !ptx::mbarrier_test(roles.begin, runs & 1); ++spins) ThreadPlatform::pause(spins);
-    if (roles.kernel_ends) return;
-    if (roles.bare || roles.run.warps) {
-      if (threadIdx.x / 32 == kLoadWarp && roles.bare) BareFollower(roles, dev)();
-    } else if (threadIdx.x / 32 == kLoadWarp) LoadRole<List>(roles, dev)();
-    else if (dev.check_ns) checked_store_role<List>(roles, dev);
-    else store_role<PlainParts<List>>(roles, dev);
-    __syncwarp();
-    // Release after __syncwarp(), block scope: pairs with the test of `left` in control_compiled_run().
-    if (arrives(threadIdx.x % 32)) ptx::mbarrier_arrive(roles.left);
-  }
+  if (roles.bare || roles.run.warps) {
+    if (threadIdx.x / 32 == kLoadWarp && roles.bare) BareFollower(roles, dev)();
+  } else if (threadIdx.x / 32 == kLoadWarp) LoadRole<List>(roles, dev)();
+  else if (dev.check_ns) checked_store_role<List>(roles, dev);
+  else store_role<PlainParts<List>>(roles, dev);
+  __syncwarp();
+  // Release after __syncwarp(), block scope: pairs with the test of `left` in control_compiled_run().
+  if (arrives(threadIdx.x % 32)) ptx::mbarrier_arrive(roles.left);
 }
 
 }  // namespace flywheel::detail

@@ -1,4 +1,4 @@
-// The blocks in which tasks without a graph travel to the device, see runtime/dynamic/batch.hpp. A runtime's core owns
+// The blocks in which tasks without a graph travel to the device, see runtime/dynamic/task_list.hpp. A runtime's core owns
 // them; Runtime fills a block for each part of a batch, and the part's run returns it when the run has left its slot.
 #pragma once
 

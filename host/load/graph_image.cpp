@@ -21,10 +21,11 @@ std::vector<std::uint16_t> type_indices(const Graph& graph, const KernelEntry& e
 
 static_assert(std::endian::native == std::endian::little);
 
-/// What a record says of the task's successors: how many, where their edges begin, and a copy of the first edge.
+/// What a record says of the task's successors: how many, where their edges begin, and a copy of that to await or of the first.
 struct LinkFields {
   std::uint32_t first_edge = 0, count = 0;
   Edge edge{};
+  bool awaits = false;
 };
 
 /// Writes a record, except for the bytes behind its arguments, which no body reads. The header goes there in four words: a
@@ -36,7 +37,8 @@ void write_record(TaskRecord& to, std::uint32_t task, const StoredTask& from, st
     const std::uint64_t word = std::uint64_t{high} << 32 | low;
     std::memcpy(reinterpret_cast<unsigned char*>(&to.header) + at, &word, sizeof(word));
   };
-  put(offsetof(TaskHeader, type), type | priority_in(from.waits) << 16, links.first_edge);
+  put(offsetof(TaskHeader, type), type | priority_in(from.waits) << 16 | (links.awaits ? kTaskAwaits << 24 : 0),
+      links.first_edge);
   put(offsetof(TaskHeader, edge_count), links.count, from.result_offset);
   put(offsetof(TaskHeader, local), task, links.edge.task);
   put(offsetof(TaskHeader, edge_predecessors), links.edge.predecessors, links.edge.priority);
@@ -177,8 +179,9 @@ class ImageWriter {
   LinkFields links_of(std::uint32_t task, std::uint32_t first_edge) const {
     const std::uint32_t first = links_.first(task), count = links_.count(task);
     if (!count) return {first_edge + first, 0, {}};
-    const std::uint32_t next = links_.successors()[first];
-    return {first_edge + first, count, edge_to(next, links_.waits()[next])};
+    const std::uint32_t awaited = links_.awaited(task),
+                        next = awaited == GraphLinks::kNone ? links_.successors()[first] : awaited;
+    return {first_edge + first, count, edge_to(next, links_.waits()[next]), awaited == next};
   }
   template <class T, class Value>
   void fill(std::size_t count, Value&& value) {

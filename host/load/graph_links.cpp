@@ -21,6 +21,7 @@ void GraphLinks::link(const Graph& graph) {
     if (const std::string cycle = find_cycle(graph); !cycle.empty())
       throw GraphError("the graph has a cycle: " + cycle + ". Remove one of these dependencies.");
   ends_.assign(tasks.size(), 0);
+  awaited_.assign(tasks.size(), kNone);
   waits_.resize(tasks.size());
   roots_ = {};
   if (tasks.in_order()) link_in_order(tasks);
@@ -35,7 +36,12 @@ void GraphLinks::link_in_order(const TaskStore& tasks) {
   ChunkList<std::uint32_t>::Reader next(before, 0);
   each_of(tasks.tasks(), [&](std::uint32_t task, const StoredTask& stored) {
     note_waits(task, stored.waits);
-    for (std::uint32_t left = predecessors_in(stored.waits); left; --left) successors_[ends_[next.next()]++] = task;
+    bool taken = false;
+    for (std::uint32_t left = predecessors_in(stored.waits); left; --left) {
+      const std::uint32_t before = next.next();
+      successors_[ends_[before]++] = task;
+      if (!taken) taken = let_await(before, task);
+    }
   });
 }
 
@@ -53,8 +59,20 @@ void GraphLinks::link_any(const TaskStore& tasks) {
   }
   turn_counts_to_ends();
   std::fill(seen.begin(), seen.end(), 0);
-  for (std::uint32_t task = 0; task < tasks.size(); ++task)
-    each(task, task + 1, [&](std::uint32_t before) { successors_[ends_[before]++] = task; });
+  for (std::uint32_t task = 0; task < tasks.size(); ++task) {
+    bool taken = false;
+    each(task, task + 1, [&](std::uint32_t before) {
+      successors_[ends_[before]++] = task;
+      if (!taken) taken = let_await(before, task);
+    });
+  }
+}
+
+/// The first predecessor that awaits no other awaits the task: in grids that is its own point one step before.
+bool GraphLinks::let_await(std::uint32_t before, std::uint32_t task) {
+  if (awaited_[before] != kNone) return false;
+  awaited_[before] = task;
+  return true;
 }
 
 /// Turns counts to the begins of lists that lie end to end. A task without successors is a sink.

@@ -21,13 +21,19 @@ class GraphLinks {
   /// The first of the successors of a task among all successors.
   std::uint32_t first(std::uint32_t task) const { return task ? ends_[task - 1] : 0; }
   std::uint32_t count(std::uint32_t task) const { return ends_[task] - first(task); }
+  /// The successor that the task's worker may await, see runtime/dynamic/awaited.hpp; kNone: there is none. No two tasks have
+  /// the same.
+  std::uint32_t awaited(std::uint32_t task) const { return awaited_[task]; }
+  static constexpr std::uint32_t kNone = ~0u;
   /// All successors, those of the first task first. Of each task they rise.
   std::span<const std::uint32_t> successors() const { return successors_; }
   /// Of each task, see wait_word(): predecessors that are named twice count once.
   std::span<const std::uint32_t> waits() const { return waits_; }
   /// Fills in the fields that describe sinks and roots.
   void describe(RunConstants& run) const;
-  std::size_t bytes() const { return (ends_.capacity() + successors_.capacity() + waits_.capacity()) * sizeof(std::uint32_t); }
+  std::size_t bytes() const {
+    return (ends_.capacity() + successors_.capacity() + awaited_.capacity() + waits_.capacity()) * sizeof(std::uint32_t);
+  }
 
  private:
   /// What describe() says of the roots.
@@ -39,6 +45,7 @@ class GraphLinks {
   void link_in_order(const TaskStore& tasks);
   void link_any(const TaskStore& tasks);
   void turn_counts_to_ends();
+  bool let_await(std::uint32_t before, std::uint32_t task);
   void note_waits(std::uint32_t task, std::uint32_t waits) {
     waits_[task] = waits;
     if (predecessors_in(waits)) return;
@@ -49,6 +56,7 @@ class GraphLinks {
 
   std::vector<std::uint32_t> ends_;  // of the successors of each task
   std::vector<std::uint32_t> successors_;
+  std::vector<std::uint32_t> awaited_;
   std::vector<std::uint32_t> waits_;
   Roots roots_;
   std::uint32_t sinks_ = 0;

@@ -70,7 +70,7 @@ struct LoadedGraph {
 
 /// The graph of a run that begins with a task in its message, of so many tasks in all.
 std::shared_ptr<LoadedGraph> graph_of_message(const DeviceState& dev, std::uint32_t tasks, std::uint32_t result_bytes);
-/// The library's own task that such a run of a batch begins with, see runtime/dynamic/batch.hpp. Without records it does
+/// The library's own task that such a run of a batch begins with, see runtime/dynamic/task_list.hpp. Without records it does
 /// nothing.
 TaskRecord fetch_task(const FetchBatch& batch);
 

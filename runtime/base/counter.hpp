@@ -11,11 +11,24 @@
 
 namespace flywheel::detail {
 
-/// What an arrival adds to a counter: {failed predecessors:32 | predecessors still to arrive:32}.
+/// What an arrival adds to a counter: {awaited:1 | failed predecessors:31 | predecessors still to arrive:32}.
 inline constexpr std::uint64_t kArrival = ~std::uint64_t{0};                          // adds -1
-inline constexpr std::uint64_t kFailedArrival = (std::uint64_t{1} << 32) + kArrival;  // adds 1 to the upper half, -1
+inline constexpr std::uint64_t kFailedArrival = (std::uint64_t{1} << 32) + kArrival;  // adds 1 failure, -1
 
-/// The result of arrive().
+/// Added by the one predecessor whose worker awaits the successor; see awaited.hpp.
+inline constexpr std::uint64_t kIsAwaited = std::uint64_t{1} << 63;
+FLYWHEEL_TASK constexpr bool is_complete(std::uint64_t counter) { return static_cast<std::uint32_t>(counter) == 0; }
+FLYWHEEL_TASK constexpr bool has_failed(std::uint64_t counter) { return (counter & ~kIsAwaited) >> 32 != 0; }
+
+/// Of a counter whose last predecessor has arrived: by the worker that publishes or runs the task.
+template <class P>
+FLYWHEEL_TASK void arm_again(std::uint64_t& counter, std::uint32_t predecessors) {
+  // Relaxed: pairs with the next fetch_add on this counter, in the next iteration or the next run on this bank. That one
+  // happens after the task, whose publication or arrivals release this store.
+  P::device(counter).store(predecessors, Order::relaxed);
+}
+
+/// The result of end_arrival().
 struct Arrival {
   bool last;    // the caller was the last predecessor and publishes the task
   bool failed;  // a predecessor failed or was skipped
@@ -27,15 +40,22 @@ struct Arrival {
 /// arrival pairs with the arrivals of the other predecessors at the same counter. The release publishes what this
 /// predecessor wrote. The acquire gives the last one the writes of all the others, which it passes on when it publishes
 /// the task; release alone would lose them.
+///
+/// It has two steps, so that the trips to L2 of several arrivals overlap: begin_arrival() returns the counter as the arrival
+/// leaves it, and end_arrival() takes that. A successor that a worker awaits is not published: that worker runs it.
+template <class P>
+FLYWHEEL_TASK std::uint64_t begin_arrival(std::uint64_t& counter, std::uint64_t step) {
+  return P::device(counter).fetch_add(step, P::kBetween) + step;
+}
+template <class P>
+FLYWHEEL_TASK Arrival end_arrival(std::uint64_t& counter, std::uint64_t now, std::uint32_t predecessors) {
+  if (!is_complete(now) || now & kIsAwaited) return {false, false};
+  arm_again<P>(counter, predecessors);
+  return {true, has_failed(now)};
+}
 template <class P>
 FLYWHEEL_TASK Arrival arrive(std::uint64_t& counter, bool failed, std::uint32_t predecessors) {
-  const std::uint64_t step = failed ? kFailedArrival : kArrival;
-  const std::uint64_t now = P::device(counter).fetch_add(step, P::kBetween) + step;
-  if (static_cast<std::uint32_t>(now) != 0) return {false, false};
-  // Relaxed: pairs with the next fetch_add on this counter, in the next iteration or the next run on this bank. That one
-  // happens after the publication of the task, which releases this store.
-  P::device(counter).store(predecessors, Order::relaxed);
-  return {true, (now >> 32) != 0};
+  return end_arrival<P>(counter, begin_arrival<P>(counter, failed ? kFailedArrival : kArrival), predecessors);
 }
 
 /// Adds one more predecessor: a task that a running predecessor has spawned.

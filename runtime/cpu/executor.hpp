@@ -5,8 +5,8 @@
 // wait().
 #pragma once
 
-#include "../dynamic/batch.hpp"
-#include "../dynamic/finish.hpp"
+#include "../dynamic/awaited.hpp"
+#include "../dynamic/task_list.hpp"
 #include "../records/task_slot.hpp"
 #include "compiled.hpp"
 
@@ -68,6 +68,15 @@ class CpuExecutor {
   };
   FLYWHEEL_TASK ChainSlots chain_slots() { return {*this}; }
   FLYWHEEL_TASK void leave_chain(const ChainSlots&) const {}
+  /// Finishes the task that has ended and those that are awaited behind it, see AwaitedLoop; false if none. A CPU worker that
+  /// waits would take the core from the one that it waits for. (Executors of tests prefetch.)
+  FLYWHEEL_TASK bool await_successors() { return false; }
+  FLYWHEEL_TASK bool await_in_loop() {
+    ChainSlots slots = chain_slots();
+    turn_ = AwaitedLoop<P, ChainSlots>(dev_, worker_, work_.epoch, ahead_, slots)();
+    return turn_.ended != 0;
+  }
+  FLYWHEEL_TASK AwaitedTurn take_awaited() const { return turn_; }
   FLYWHEEL_TASK void keep_constants(std::uint32_t, const RunConstants&) const {}  // fetch_direct() has copied them
 
   /// Whether the run of the task that was fetched last was cancelled by then.
@@ -122,6 +131,7 @@ class CpuExecutor {
   bool has_run_ = false;  // the body of the task that was started last, see ChainSlots
   LocalWork work_;
   PrefetchedTask ahead_;
+  AwaitedTurn turn_{};
   TaskSlot task_slots_[2];
   TaskContext contexts_[2];
 };

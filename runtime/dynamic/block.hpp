@@ -19,6 +19,9 @@ struct alignas(16) Outcome {
   std::uint32_t spawned;  // 1 once the body has spawned a task
   std::uint32_t stop;     // 1 once the body has called stop()
   std::uint32_t iteration;
+
+  /// It neither failed nor spawned nor asked to stop.
+  FLYWHEEL_TASK bool is_plain() const { return !(code | spawned | stop); }
 };
 
 /// What BlockCore knows of the running task. It lies where all threads of the block can reach it: on a GPU in shared
@@ -144,7 +147,7 @@ class BlockCore {
   FLYWHEEL_TASK const DeviceState& device_state() const { return *context_->dev; }
   FLYWHEEL_TASK void fail_of_library(Status status) { fail_with(static_cast<std::uint32_t>(status)); }
 
-  /// Library use, see batch.hpp: the record arena, and the publication of the run's roots by a task of the run.
+  /// Library use, see task_list.hpp: the record arena, and the publication of the run's roots by a task of the run.
   FLYWHEEL_TASK TaskRecord* records() const { return context_->dev->records; }
   FLYWHEEL_TASK void publish_own_roots() const {
     publish_roots<P>(*context_->dev, context_->worker, context_->run->line.constants);

@@ -56,7 +56,7 @@ class Chain {
     for (;;) {
       if (!ahead_.ends_run) return turn(kEmptyMailbox, true);
       const bool expects = expect();
-      if (!slots_.has_ended() || !is_plain(slots_.outcome())) return turn(kEmptyMailbox, true);
+      if (!slots_.has_ended() || !slots_.outcome().is_plain()) return turn(kEmptyMailbox, true);
       slots_.take_end();
       ++ended_;
       if (expects && may_go_on()) {
@@ -76,20 +76,12 @@ class Chain {
     end_runs();
     return {slots_, item, ended_, started};
   }
-  FLYWHEEL_TASK static bool is_plain(const Outcome& outcome) { return !(outcome.code | outcome.spawned | outcome.stop); }
 
   /// Starts the task that was fetched. `ahead` is what the worker's loop needs if it has to take over.
   FLYWHEEL_TASK void start(Item item) {
     slots_.start(dev_, item);
     if (known_) begin_look();
-    ahead_.item = item;
-    ahead_.slot = slots_.running();
-    ahead_.task_slot = &slots_.task();
-    ahead_.claim.wanted = 0;
-    ahead_.runs = true;
-    ahead_.failed = false;
-    ahead_.outcome = {};
-    Finisher<P>::prepare(dev_, ahead_);
+    note_started<P>(dev_, ahead_, item, slots_);
   }
 
   /// Begins to read the follower in the list of the run whose task runs. The trip to L2 goes on beside what the worker does

@@ -22,6 +22,7 @@ struct PrefetchedTask {
   std::uint32_t level;        // the successor's priority level
   bool ends_run;              // the task is the only sink of its run's only iteration
   std::uint32_t waits_at;     // the most urgent level with queued work when the task was fetched; else the lowest
+  bool awaits;                // its worker may await a successor, see awaited.hpp
   bool runs;                  // false: skipped, its successors are only notified
   bool failed;                // it failed or was skipped
 };
@@ -48,19 +49,31 @@ class LongFinish {
         behind_(behind),
         kept_(kept) {}
 
-  /// Returns the successor to keep, or kEmptyMailbox.
-  FLYWHEEL_TASK std::uint64_t operator()() {
-    note_outcome();
-    single_ = !task_.outcome.spawned && !(header_.flags & kTaskSpawned);
-    if (header_.edge_count == 0) notify_run();
-    else notify_successors();
-    if (header_.flags & kTaskSpawned) recycle_spawned<P>(dev_, task_.item.record, Views<P>{dev_}.wait(id_));
-    return kept_;
+  /// Returns the successor to keep, or kEmptyMailbox. Of a task with successors, or of a sink.
+  FLYWHEEL_TASK std::uint64_t with_successors() {
+    begin();
+    notify_successors();
+    return end();
+  }
+  FLYWHEEL_TASK std::uint64_t as_sink() {
+    begin();
+    notify_run();
+    return end();
   }
 
  private:
   static constexpr std::uint32_t kChunk = sizeof(LocalWork::ready[0]) / sizeof(std::uint64_t);
-  static constexpr std::uint32_t kAtOnce = 4;  // arrivals whose trips to L2 overlap
+  static constexpr std::uint32_t kAtOnce = 4;    // arrivals whose trips to L2 overlap
+  static constexpr std::uint64_t kNotReady = 1;  // a counter
+
+  FLYWHEEL_TASK void begin() {
+    note_outcome();
+    single_ = !task_.outcome.spawned && !(header_.flags & kTaskSpawned);
+  }
+  FLYWHEEL_TASK std::uint64_t end() const {
+    if (header_.flags & kTaskSpawned) recycle_spawned<P>(dev_, task_.item.record, Views<P>{dev_}.wait(id_));
+    return kept_;
+  }
 
   /// Records a failure, or a call of stop(), in the run's line.
   FLYWHEEL_TASK void note_outcome() {
@@ -109,11 +122,15 @@ class LongFinish {
     std::uint32_t counts[kPriorities] = {};
     for (std::uint32_t base = 0; base < n; base += kAtOnce) {
       Edge edge[kAtOnce];
-      Arrival arrival[kAtOnce];
-      for (std::uint32_t i = 0; i < kAtOnce; ++i) edge[i] = edges[base + i < n ? base + i : 0];
-      for (std::uint32_t i = 0; i < kAtOnce; ++i) arrival[i] = base + i < n ? notify(edge[i]) : Arrival{false, false};
-      for (std::uint32_t i = 0; i < kAtOnce; ++i)
-        if (arrival[i].last) collect(edge[i], arrival[i], counts);
+      std::uint64_t now[kAtOnce];
+      for_constants<kAtOnce>([&](auto i) { edge[i] = edges[base + i < n ? base + i : 0]; });
+      for_constants<kAtOnce>([&](auto i) {
+        now[i] = kNotReady;
+        if (base + i < n && !is_sole(edge[i])) now[i] = begin_arrival<P>(run_.bank()[edge[i].task], step());
+      });
+      for_constants<kAtOnce>([&](auto i) {
+        if (base + i < n) end_notifying(edge[i], now[i], counts);
+      });
     }
     // Acquire fence: pairs with the release fences of the other predecessors whose arrivals were counted here.
     // publish_items() passes on what they wrote.
@@ -122,11 +139,13 @@ class LongFinish {
       if (counts[level]) publish_items<P>(dev_, id_, counts[level], level, work_.ready[level]);
   }
 
-  /// Arrives at the counter of one successor. A sole predecessor that spawned nothing skips the counter: no other
-  /// thread uses it. arrive() names the order.
-  FLYWHEEL_TASK Arrival notify(const Edge& edge) const {
-    if (single_ && edge.predecessors == 1) return {true, task_.failed};
-    return arrive<P>(run_.bank()[edge.task], task_.failed, edge.predecessors);
+  FLYWHEEL_TASK std::uint64_t step() const { return task_.failed ? kFailedArrival : kArrival; }
+  /// A sole predecessor that spawned nothing skips the counter: no other thread uses it.
+  FLYWHEEL_TASK bool is_sole(const Edge& edge) const { return single_ && edge.predecessors == 1; }
+  FLYWHEEL_TASK void end_notifying(const Edge& edge, std::uint64_t now, std::uint32_t* counts) {
+    const Arrival arrival =
+        is_sole(edge) ? Arrival{true, task_.failed} : end_arrival<P>(run_.bank()[edge.task], now, edge.predecessors);
+    if (arrival.last) collect(edge, arrival, counts);
   }
 
   /// Takes a successor that became ready: the worker keeps it, or collects it with others of its level.
@@ -150,11 +169,27 @@ class LongFinish {
   bool single_ = true;
 };
 
+// Two functions: the one for sinks has few registers to save.
 template <class P>
-FLYWHEEL_COLD std::uint64_t finish_long_way(const DeviceState& dev, std::uint32_t id, LocalWork& work,
-                                            const PrefetchedTask& task, const TaskSlot* behind, std::uint64_t kept) {
-  return LongFinish<P>(dev, id, work, task, behind, kept)();
+FLYWHEEL_COLD std::uint64_t finish_with_successors(const DeviceState& dev, std::uint32_t id, LocalWork& work,
+                                                   const PrefetchedTask& task, const TaskSlot* behind, std::uint64_t kept) {
+  return LongFinish<P>(dev, id, work, task, behind, kept).with_successors();
 }
+template <class P>
+FLYWHEEL_COLD std::uint64_t finish_sink(const DeviceState& dev, std::uint32_t id, LocalWork& work, const PrefetchedTask& task,
+                                        const TaskSlot* behind, std::uint64_t kept) {
+  return LongFinish<P>(dev, id, work, task, behind, kept).as_sink();
+}
+
+/// What a worker brings back from AwaitedLoop.
+struct AwaitedTurn {
+  std::uint64_t item;   // what the worker keeps, or kEmptyMailbox
+  std::uint32_t ended;  // tasks that were finished
+  bool has_next;        // a later one was started: the executor's `ahead`
+};
+
+/// What finishing a task has brought besides a kept successor.
+enum class FinishEnd { nothing, followers, awaited };
 
 /// Finishes the tasks of one worker. For each task: expect() and prepare() ahead of its end, let_go() if the body takes
 /// long, then the call operator.
@@ -192,6 +227,7 @@ class Finisher {
     task.waits_at = kPriorities - 1;
     task.next = kEmptyMailbox;
     task.ends_run = header.edge_count == 0 && run.sinks == 1 && run.repeat == 1 && !spawned;
+    task.awaits = header.flags & kTaskAwaits && dev.keep_successor;
     task.done = completion_word(run.generation, 0);
     task.level = level_of(header.edge_priority, run.priority);
     if (header.edge_count == 0) return;
@@ -201,26 +237,30 @@ class Finisher {
   }
 
   /// Finishes the task, the short way if possible. `behind`: the prefetched task behind it, or null. Calls ended() once the
-  /// host can see the end of a run. True if the run had followers.
-  template <class Ended>
-  FLYWHEEL_TASK bool operator()(PrefetchedTask& task, const TaskSlot* behind, Ended&& ended) {
+  /// host can see the end of a run. await(task) finishes the task and those that the worker awaits behind it, see awaited.hpp;
+  /// false if it finished none.
+  template <class Ended, class Await>
+  FLYWHEEL_TASK FinishEnd operator()(PrefetchedTask& task, const TaskSlot* behind, Ended&& ended, Await&& await) {
     Followers followers{};
-    const bool plain = task.runs && !(task.outcome.code | task.outcome.spawned | task.outcome.stop);
+    const bool plain = task.runs && task.outcome.is_plain();
     if (plain && task.ends_run) {
       followers = end_run<P>(dev_, task.item.run, task.done, ended);
+    } else if (plain && task.awaits && !behind && kept_ == kEmptyMailbox && task.waits_at == kPriorities - 1 && await(task)) {
+      return FinishEnd::awaited;
     } else if (plain && task.next != kEmptyMailbox) {
       forward(task);
     } else {
       const PrefetchedTask copy = task;  // its address is passed on: `task` itself stays in registers
-      kept_ = finish_long_way<P>(dev_, id_, work_, copy, behind, kept_);
+      kept_ = copy.task_slot->record.header.edge_count ? finish_with_successors<P>(dev_, id_, work_, copy, behind, kept_)
+                                                       : finish_sink<P>(dev_, id_, work_, copy, behind, kept_);
       followers = work_.followers;
       work_.followers = {};
       ended();
     }
     let_go(task);
-    if (!followers.first()) return false;
+    if (!followers.first()) return FinishEnd::nothing;
     kept_ = go_on_with<P>(dev_, id_, followers, kept_);
-    return true;
+    return FinishEnd::followers;
   }
 
   /// Takes the successor that this worker kept, or kEmptyMailbox.
@@ -257,5 +297,18 @@ class Finisher {
   std::uint64_t kept_ = kEmptyMailbox;
   ClaimedWorker planned_{};  // the worker to claim for the next successor; set when one is given away
 };
+
+/// Describes the task that a loop of its own (chain.hpp, awaited.hpp) has started last, for the worker's loop.
+template <class P, class Slots>
+FLYWHEEL_TASK void note_started(const DeviceState& dev, PrefetchedTask& ahead, Item item, const Slots& slots) {
+  ahead.item = item;
+  ahead.slot = slots.running();
+  ahead.task_slot = &slots.task();
+  ahead.claim.wanted = 0;
+  ahead.runs = true;
+  ahead.failed = false;
+  ahead.outcome = {};
+  Finisher<P>::prepare(dev, ahead);
+}
 
 }  // namespace flywheel::detail

@@ -100,8 +100,14 @@ class MessageHandler {
     } else if (has_inline_root) {
       publish_items<P>(dev_, dev_.workers, 1, constants.priority, &root);
     } else {
-      publish_roots<P>(dev_, dev_.workers, message.run);
+      publish_roots<P>(dev_, dev_.workers, message.run, offer_first_root(message, constants));
     }
+  }
+
+  /// The worker beside the poller is not among those to whom publish_roots() delivers. 1 if it gets the first root.
+  FLYWHEEL_TASK std::uint32_t offer_first_root(const Message& message, const RunConstants& constants) {
+    if (constants.root_count < 2 || !(constants.flags & kRootsUniform)) return 0;
+    return offer_directly<P>(direct_slot_, RootList::of(constants).item(dev_, 0), constants, message);
   }
 
   /// Copies the run's parameters: from the message, or from host memory if they are too long for it. Plain: Inbox::take()

@@ -94,26 +94,28 @@ FLYWHEEL_TASK std::uint32_t roots_left(const DeviceState& dev, std::uint32_t slo
 /// So many roots are worth no counter.
 inline constexpr std::uint32_t kFewRoots = 4;
 
-/// Publishes the roots of an iteration. `worker`: the caller, see Ready.
+/// Publishes the roots of an iteration, from number `first` on. `worker`: the caller, see Ready.
 template <class P>
-FLYWHEEL_COLD void publish_roots(const DeviceState& dev, std::uint32_t worker, const RunConstants& message) {
+FLYWHEEL_COLD void publish_roots(const DeviceState& dev, std::uint32_t worker, const RunConstants& message,
+                                 std::uint32_t first = 0) {
   const RunConstants run = message;  // a copy: when the last root is out, the run may end and its slot be reused
   const RootList roots = RootList::of(run);
   const Ready<P> ready(dev, worker);
   if (!(run.flags & kRootsUniform)) {
-    for (std::uint32_t i = 0; i < run.root_count; ++i) {
+    for (std::uint32_t i = first; i < run.root_count; ++i) {
       const std::uint64_t item = roots.item(dev, i);
       publish_items<P>(dev, worker, 1, level_of(dev.edges[run.first_root + i].priority, run.priority), &item);
     }
   } else if (run.root_count <= kFewRoots && run.root_count <= 2 * dev.workers) {
-    ready.publish(run.root_count, run.priority, [&](std::uint32_t i) { return roots.item(dev, i); });
+    ready.publish(run.root_count - first, run.priority, [&](std::uint32_t i) { return roots.item(dev, first + i); });
   } else if (roots.dense && run.root_count <= 2 * dev.workers) {
-    const std::uint32_t sent = ready.deliver_to_idle(run.root_count, [&](std::uint32_t i) { return roots.item(dev, i); });
+    const std::uint32_t sent =
+        first + ready.deliver_to_idle(run.root_count - first, [&](std::uint32_t i) { return roots.item(dev, first + i); });
     if (sent < run.root_count) open_roots<P>(dev, run, sent);
   } else {
-    open_roots<P>(dev, run, 0);
+    open_roots<P>(dev, run, first);
     const std::uint64_t ticket = Item{Item::kRootTicket, static_cast<std::uint16_t>(run.slot), false}.pack();
-    ready.deliver_to_idle(run.root_count, [&](std::uint32_t) { return ticket; });
+    ready.deliver_to_idle(run.root_count - first, [&](std::uint32_t) { return ticket; });
   }
 }
 

@@ -37,7 +37,7 @@ class WorkFinder {
       if (check_broadcast(item, seen)) return seen;
       // The broadcast words are a trip to L2 away, and all workers read them. A worker that work is delivered to
       // therefore polls its idle slot most of the time.
-      if (enrolled_) item = peek(executor);
+      if (enrolled_) item = peek(executor, spins == 0);
       if (item != kEmptyMailbox && enrolled_) item = leave_idle_slot(item);
       if (item != kEmptyMailbox) return Found::item;
       ++stats_.polls;
@@ -45,6 +45,8 @@ class WorkFinder {
     }
   }
 
+  /// There may be local work.
+  FLYWHEEL_TASK bool has_local() const { return has_local_; }
   /// The next task of the local work, or kEmptyMailbox. Where reads are cheap the worker first gives way to more urgent
   /// work.
   FLYWHEEL_TASK std::uint64_t rest_of_batch() {
@@ -119,7 +121,7 @@ class WorkFinder {
   /// Polls the idle slot. The item that has come, for leave_idle_slot(), or if the worker is not enrolled any more a follower
   /// of a run that the executor has ended; or kEmptyMailbox.
   template <class Executor>
-  FLYWHEEL_TASK std::uint64_t peek(Executor& executor) {
+  FLYWHEEL_TASK std::uint64_t peek(Executor& executor, bool anew) {
     if constexpr (Executor::kStartsDirectly) {
       const auto turn = executor.serve_direct_slot(polls_);
       enrolled_ = !turn.kept;
@@ -129,13 +131,14 @@ class WorkFinder {
       if (turn.ended && !turn.kept) show_stats();
       return turn.item;
     } else {
-      return idle_slot_.peek(polls_);
+      return idle_slot_.peek(anew ? kPollsAnew : polls_);
     }
   }
 
   // Polls of the idle slot to one read of the broadcast words. Fewer cost time, and so do several under way at once: see
   // tuning.md.
   static constexpr std::uint32_t kPollsOfMailbox = 48;      // some 17 us
+  static constexpr std::uint32_t kPollsAnew = 4;            // what was pushed while the worker enrolled waits no longer
   static constexpr std::uint32_t kPollsOfDirectSlot = 512;  // a poll of the direct slot is shorter: shared memory
 
   /// Reads the broadcast words. True if they decide what comes next: `seen` says what, `item` holds a task.

@@ -129,7 +129,7 @@ struct DeviceState {
   unsigned char* results;                  // run_slots x result_bytes
   StreamCell* stream_cells;                // run_slots x stream_capacity
   Padded<std::uint64_t>* stream_consumed;  // one a run slot
-  TaskRecord* batch_records;               // kBatchBlocks x kBatchTasks, on their way to the record arena, see batch.hpp
+  TaskRecord* batch_records;               // kBatchBlocks x kBatchTasks, on their way to the record arena, see task_list.hpp
   Heartbeat* heartbeats;                   // one a worker, then one for the inbox poller
   WaitReport* reports;                     // likewise
   std::uint64_t* host_awake_ns;            // the watchdog's clock: it stops while the host's process is stopped; never 0.

@@ -26,6 +26,7 @@ inline constexpr std::uint32_t kWorkerWarps = 8;  // of a worker on a GPU, which
 
 enum TaskFlags : std::uint8_t {
   kTaskSpawned = 1,  // the record belongs to the spawn pool and returns there
+  kTaskAwaits = 2,   // the successor in the header is this task's to await, see runtime/dynamic/awaited.hpp
 };
 
 /// Everything of a task but its arguments.
@@ -37,7 +38,8 @@ struct TaskHeader {
   std::uint32_t edge_count;     // number of successors; 0: the task is a sink
   std::uint32_t result_offset;  // bytes into the run's results, or kNoResult
   std::uint32_t local;          // index in its graph; names the task in reports
-  std::uint32_t edge_task;      // these three: a copy of edge 0. Most tasks have only that one and need not fetch it
+  std::uint32_t edge_task;      // these three: a copy of an edge, with kTaskAwaits of that one, else of the first. Most tasks
+                                // have only one and need not fetch it
   std::uint32_t edge_predecessors;
   std::uint32_t edge_priority;
 };
@@ -53,7 +55,7 @@ struct alignas(16) CarriedRecord {
   unsigned char bytes[sizeof(TaskRecord)];
 };
 
-// Batches: tasks without a graph, see runtime/dynamic/batch.hpp.
+// Batches: tasks without a graph, see runtime/dynamic/task_list.hpp.
 inline constexpr std::uint32_t kBatchTasks = 512;  // most tasks of a block
 inline constexpr std::uint32_t kBatchBlocks = 64;
 
