@@ -1,5 +1,5 @@
-// The peer: a CUDA graph with a kernel for each step, of the same code as the runtime's task. How many levels there are, and how many
-// blocks each has work for, it knows from a search with the host in between.
+// The peer: a CUDA graph with a kernel for each step, of the same code as the runtime's task. How many levels there are, and
+// how many blocks each has work for, it knows from a search with the host in between.
 #include <algorithm>
 #include <chrono>
 

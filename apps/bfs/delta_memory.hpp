@@ -7,8 +7,8 @@ namespace bfs {
 
 /// Counts that turns use in rotation: one is read, one is filled, one is cleared.
 struct DeltaCounts {
-  std::uint64_t near[3];      // packed LevelCount of the frontier, by the turn
-  std::uint32_t far[3];       // vertices put aside, by the generation
+  std::uint64_t near[3];       // packed LevelCount of the frontier, by the turn
+  std::uint32_t far[3];        // vertices put aside, by the generation
   std::uint32_t far_least[3];  // the smallest distance among them when they were put aside
 };
 

@@ -1,5 +1,6 @@
-// DeltaSearch: shortest paths from a root by delta stepping (Meyer and Sanders, 2003), with a frontier and a far list as in Davidson
-// et al., "Work-Efficient Parallel GPU Methods for Single-Source Shortest Paths" (IPDPS 2014). One task, a grid_sync() a turn.
+// DeltaSearch: shortest paths from a root by delta stepping (Meyer and Sanders, 2003), with a frontier and a far list as in
+// Davidson et al., "Work-Efficient Parallel GPU Methods for Single-Source Shortest Paths" (IPDPS 2014). One task, a grid_sync()
+// a turn.
 #pragma once
 
 #include "apps/bfs/delta_memory.hpp"

@@ -1,5 +1,5 @@
-// The runtime with a graph: makes it on the device, searches it, and gives back what was found. Behind it stands the one file with
-// task types, flywheel_engine.cu.
+// The runtime with a graph: makes it on the device, searches it, and gives back what was found. Behind it stands the one file
+// with task types, flywheel_engine.cu.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,5 @@
-// Graphs as the searches see them, and the lists of edges that they are made of: RMAT, a grid, or any list. Undirected: each edge
-// is there in both directions. Pure functions, the same on the host and on a GPU.
+// Graphs as the searches see them, and the lists of edges that they are made of: RMAT, a grid, or any list. Undirected: each
+// edge is there in both directions. Pure functions, the same on the host and on a GPU.
 #pragma once
 
 #include <flywheel/flywheel.hpp>
@@ -63,8 +63,8 @@ FLYWHEEL_TASK inline std::uint32_t scrambled(std::uint32_t vertex, std::uint32_t
   return vertex;
 }
 
-/// An edge of the recursive matrix model (Chakrabarti et al., 2004): bit by bit one of four quadrants, with the probabilities of
-/// Graph500, 0.57, 0.19, 0.19 and 0.05. A hash of 64 bits gives four draws.
+/// An edge of the recursive matrix model (Chakrabarti et al., 2004): bit by bit one of four quadrants, with the probabilities
+/// of Graph500, 0.57, 0.19, 0.19 and 0.05. A hash of 64 bits gives four draws.
 FLYWHEEL_TASK inline Edge rmat_edge(const EdgeSource& source, std::uint64_t number) {
   constexpr std::uint32_t kA = 37356, kB = kA + 12452, kC = kB + 12452;  // of 65,536
   const std::uint64_t begin = (std::uint64_t{source.seed} << 40 ^ number) * 8;

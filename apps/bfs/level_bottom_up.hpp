@@ -1,5 +1,5 @@
-// The bottom-up step: each vertex that is not reached looks for a neighbour that is. Before the step all neighbours of a frontier
-// but the last have been reached, so whoever is a neighbour of such a vertex and reached is in the frontier.
+// The bottom-up step: each vertex that is not reached looks for a neighbour that is. Before the step all neighbours of a
+// frontier but the last have been reached, so whoever is a neighbour of such a vertex and reached is in the frontier.
 #pragma once
 
 #include "apps/bfs/level_step.hpp"
@@ -10,8 +10,8 @@ namespace bfs {
 template <class Block>
 class BottomUp {
   static constexpr int kGroup = 4;
-  static constexpr int kAhead = 2;              // edges of a vertex that are loaded together
-  static constexpr std::uint32_t kAlone = 32;   // edges that a lane looks at before all lanes help
+  static constexpr int kAhead = 2;             // edges of a vertex that are loaded together
+  static constexpr std::uint32_t kAlone = 32;  // edges that a lane looks at before all lanes help
 
   /// What is left of a vertex's row. Empty: it is reached, or has no more edges.
   struct Row {
@@ -129,7 +129,8 @@ FLYWHEEL_TASK void step_bottom_up(Block& block, const LevelMemory& memory, const
 /// One step, whichever the course has chosen.
 template <class Block>
 FLYWHEEL_TASK void run_step(Block& block, const LevelMemory& memory, const LevelCourse& course) {
-  if (block.worker() == 0 && block.leader()) memory.count_of(course.turn + 2) = 0;  // nobody reads it, or adds to it, in this step
+  if (block.worker() == 0 && block.leader())
+    memory.count_of(course.turn + 2) = 0;  // nobody reads it, or adds to it, in this step
   if (course.step == Step::top_down) step_top_down(block, memory, course);
   else if (course.step == Step::bottom_up) step_bottom_up(block, memory, course);
   else step_gather(block, memory, course);

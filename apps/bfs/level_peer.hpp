@@ -19,8 +19,8 @@ class LevelPeer {
   virtual double run() = 0;
 };
 
-/// Works on memory of the runtime, whose kernel is off the GPU meanwhile. Null in a host-only build. `chooses`: not top-down steps
-/// alone.
+/// Works on memory of the runtime, whose kernel is off the GPU meanwhile. Null in a host-only build. `chooses`: not top-down
+/// steps alone.
 std::unique_ptr<LevelPeer> make_level_peer(const LevelMemory& memory, bool chooses);
 
 }  // namespace bfs

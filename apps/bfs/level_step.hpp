@@ -16,9 +16,7 @@ struct LevelMemory {
 
   FLYWHEEL_TASK std::uint32_t words() const { return (graph.vertices + 31) / 32; }
   FLYWHEEL_TASK std::uint64_t& count_of(std::uint32_t turn) const { return counts[turn % 3]; }
-  FLYWHEEL_TASK PieceList next_frontier(std::uint32_t turn) const {
-    return {frontier[(turn + 1) % 2], &count_of(turn + 1)};
-  }
+  FLYWHEEL_TASK PieceList next_frontier(std::uint32_t turn) const { return {frontier[(turn + 1) % 2], &count_of(turn + 1)}; }
   /// Of the frontier of a turn. Relaxed: a barrier or the end of a kernel has ordered it.
   FLYWHEEL_TASK LevelCount frontier_count(std::uint32_t turn) const {
     return LevelCount::of(Shared<std::uint64_t>(count_of(turn)).load(Order::relaxed));
@@ -29,9 +27,8 @@ struct LevelMemory {
 template <class Block>
 FLYWHEEL_TASK void reset_levels(Block& block, const LevelMemory& memory, std::uint32_t root) {
   for_all(block, memory.graph.vertices, [&](std::uint64_t v) { memory.distance[v] = v == root ? 0 : kNone; });
-  for_all(block, memory.words(), [&](std::uint64_t w) {
-    memory.reached[0][w] = memory.reached[1][w] = w == root / 32 ? 1u << root % 32 : 0;
-  });
+  for_all(block, memory.words(),
+          [&](std::uint64_t w) { memory.reached[0][w] = memory.reached[1][w] = w == root / 32 ? 1u << root % 32 : 0; });
   const std::uint32_t pieces = put_row(block, memory.graph, root, memory.frontier[0]);
   if (block.worker() != 0 || !block.leader()) return;
   memory.counts[0] = LevelCount::packed(pieces, memory.graph.offsets[root + 1] - memory.graph.offsets[root]);

@@ -1,5 +1,5 @@
-// bfs: breadth-first search of a grid and of an RMAT graph, and shortest paths, with exact distances; and how long they take, beside
-// a CUDA graph with a kernel a level.
+// bfs: breadth-first search of a grid and of an RMAT graph, and shortest paths, with exact distances; and how long they take,
+// beside a CUDA graph with a kernel a level.
 #include <exception>
 #include <filesystem>
 #include <iostream>

@@ -1,6 +1,6 @@
-// How a level's edges are shared out: a frontier is a list of pieces of rows, at most kPieceEdges each, so that the row of a hub
-// goes to many warps. A warp takes some pieces at once and walks through their edges, as many as it has lanes times kBatch at a
-// time, whatever row they are of.
+// How a level's edges are shared out: a frontier is a list of pieces of rows, at most kPieceEdges each, so that the row of a
+// hub goes to many warps. A warp takes some pieces at once and walks through their edges, as many as it has lanes times kBatch
+// at a time, whatever row they are of.
 #pragma once
 
 #include "apps/bfs/graph.hpp"
@@ -91,7 +91,8 @@ FLYWHEEL_TASK void for_each_edge(Block& block, const Piece* pieces, std::uint32_
 
 /// All lanes of a warp, with kBatch vertices each, or kNone: adds the pieces of their rows to the list.
 template <class Block>
-FLYWHEEL_TASK void add_rows(Block& block, const GraphView& graph, const PieceList& list, const std::uint32_t (&vertices)[kBatch]) {
+FLYWHEEL_TASK void add_rows(Block& block, const GraphView& graph, const PieceList& list,
+                            const std::uint32_t (&vertices)[kBatch]) {
   std::uint32_t first[kBatch], degree[kBatch];
   std::uint64_t sum = 0;
   for (int j = 0; j < kBatch; ++j) {

@@ -58,8 +58,8 @@ void check_distances(const std::vector<std::uint32_t>& expected, const std::vect
   if (expected.size() != found.size()) throw std::runtime_error("a search has left distances of another number of vertices");
   const auto differ = std::mismatch(expected.begin(), expected.end(), found.begin());
   if (differ.first == expected.end()) return;
-  throw std::runtime_error("vertex " + std::to_string(differ.first - expected.begin()) + ": " + shown(*differ.second) + ", but " +
-                           shown(*differ.first) +
+  throw std::runtime_error("vertex " + std::to_string(differ.first - expected.begin()) + ": " + shown(*differ.second) +
+                           ", but " + shown(*differ.first) +
                            " by a plain search on the host. Look for a missing barrier, or for memory errors of the GPU "
                            "(nvidia-smi -q -d ECC)");
 }

@@ -1,7 +1,7 @@
-// RegionSearch: breadth-first search without levels that all workers share. Each worker goes level by level through its own region,
-// with frontiers in scratch memory and a barrier of its block alone, and sends what it finds for others. A distance is lowered until
-// nobody finds a smaller one, so the result is exact in whatever order messages come. For graphs of many small levels whose
-// neighbours mostly have near numbers, as grids and road networks have.
+// RegionSearch: breadth-first search without levels that all workers share. Each worker goes level by level through its own
+// region, with frontiers in scratch memory and a barrier of its block alone, and sends what it finds for others. A distance is
+// lowered until nobody finds a smaller one, so the result is exact in whatever order messages come. For graphs of many small
+// levels whose neighbours mostly have near numbers, as grids and road networks have.
 #pragma once
 
 #include "apps/bfs/region_memory.hpp"
@@ -72,7 +72,8 @@ class RegionWorker {
   FLYWHEEL_TASK void relax(std::uint32_t vertex, std::uint32_t distance, std::uint32_t next) {
     const std::uint32_t owner = memory_.owner_of(vertex);
     const bool is_own = owner == block_.worker();
-    const std::uint32_t first = is_own ? memory_.graph.offsets[vertex] : 0, last = is_own ? memory_.graph.offsets[vertex + 1] : 0;
+    const std::uint32_t first = is_own ? memory_.graph.offsets[vertex] : 0,
+                        last = is_own ? memory_.graph.offsets[vertex + 1] : 0;
     if (lower(memory_.distance[vertex], distance) <= distance) return;
     if (is_own) add_entry(next, {vertex, first, last, distance});
     else add_message(next, owner, message_of(vertex, distance));

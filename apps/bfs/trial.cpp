@@ -28,9 +28,10 @@ class Trial {
     engine_.set_delta(options.delta);
     const double made_ms = engine_.make_graph(subject.edges);
     const HostGraph graph = engine_.graph();
-    roots_ = subject.edges.kind == EdgeKind::rmat ? some_roots(graph, options.roots, options.seed) : std::vector<std::uint32_t>{0};
-    log_ << prefix_ << ": " << graph.vertices() << " vertices, " << graph.targets.size() << " directed edges, made in " << made_ms
-         << " ms\n";
+    roots_ =
+        subject.edges.kind == EdgeKind::rmat ? some_roots(graph, options.roots, options.seed) : std::vector<std::uint32_t>{0};
+    log_ << prefix_ << ": " << graph.vertices() << " vertices, " << graph.targets.size() << " directed edges, made in "
+         << made_ms << " ms\n";
     for (const std::uint32_t root : roots_) expect_from(graph, root);
     shortest_ = plain_shortest(graph, roots_.front());
     shortest_edges_ = traversed_edges(graph, shortest_);
@@ -128,8 +129,8 @@ std::vector<Subject> subjects_of(const Options& options) {
   return subjects;
 }
 
-TrialResult run_trial(Engine& engine, const Subject& subject, const Options& options, const measure::Stamp& stamp, bool with_peer,
-                      std::ostream& log) {
+TrialResult run_trial(Engine& engine, const Subject& subject, const Options& options, const measure::Stamp& stamp,
+                      bool with_peer, std::ostream& log) {
   Trial trial(engine, subject, options, log);
   const std::vector<Measurement> measurements = trial.measurements(with_peer);
   const std::vector<measure::Outcome> outcomes = measure::interleave(measurements, options.quick ? 1 : options.rounds);

@@ -16,7 +16,7 @@ namespace bfs {
 struct Subject {
   std::string name;
   EdgeSource edges;
-  Method best;                // the method that the row bfs_<name> is of
+  Method best;                 // the method that the row bfs_<name> is of
   std::vector<Method> others;  // measured beside it
 };
 /// The subjects that the options ask for.
@@ -29,9 +29,9 @@ struct TrialResult {
 
 /// Makes the graph and measures it. Says on `log` what graph it is and what the searches are like.
 ///
-/// Rows, in ms: grain.bfs_<name>, by the subject's best method; grain.bfs_<name>.<method> of the others; grain.sssp_<name>, delta
-/// stepping from the first root; and on a GPU the peer grain.bfs_<name>.cuda_graph.
-TrialResult run_trial(Engine& engine, const Subject& subject, const Options& options, const measure::Stamp& stamp, bool with_peer,
-                      std::ostream& log);
+/// Rows, in ms: grain.bfs_<name>, by the subject's best method; grain.bfs_<name>.<method> of the others; grain.sssp_<name>,
+/// delta stepping from the first root; and on a GPU the peer grain.bfs_<name>.cuda_graph.
+TrialResult run_trial(Engine& engine, const Subject& subject, const Options& options, const measure::Stamp& stamp,
+                      bool with_peer, std::ostream& log);
 
 }  // namespace bfs

@@ -21,8 +21,8 @@ using InBlock = flywheel::AtomicRef<T, flywheel::Scope::block>;
 
 inline constexpr std::uint32_t kNone = 0xffffffffu;  // no vertex, and the distance of what is not reached
 
-/// The word becomes `value` if it was greater. Returns what it was. Relaxed: only the value counts; what follows from it goes to
-/// other threads behind a barrier, or in a message that holds the value itself.
+/// The word becomes `value` if it was greater. Returns what it was. Relaxed: only the value counts; what follows from it goes
+/// to other threads behind a barrier, or in a message that holds the value itself.
 FLYWHEEL_TASK inline std::uint32_t lower(std::uint32_t& word, std::uint32_t value) {
 #ifdef __CUDA_ARCH__
   return atomicMin(&word, value);
@@ -47,7 +47,7 @@ FLYWHEEL_TASK inline std::uint32_t lowest_bit(std::uint32_t bits) {
 /// Asks for the line of memory to come to L2. Only a hint.
 FLYWHEEL_TASK inline void fetch_ahead([[maybe_unused]] const void* at) {
 #ifdef __CUDA_ARCH__
-  asm volatile("prefetch.global.L2 [%0];" ::"l"(at));
+  asm volatile("prefetch.global.L2 [%0];" ::"l"(at) : "memory");
 #endif
 }
 

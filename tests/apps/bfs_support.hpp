@@ -23,8 +23,8 @@ inline EdgeList some_graph(std::uint32_t most_vertices, std::uint32_t most_edges
   const auto seed = *rc::gen::arbitrary<std::uint32_t>();
   for (std::uint64_t e = 0; e < count; ++e) {
     const std::uint64_t drawn = mixed((std::uint64_t{seed} << 32) + e);
-    list.edges.push_back({static_cast<std::uint32_t>(drawn % list.vertices),
-                          static_cast<std::uint32_t>((drawn >> 32) % list.vertices)});
+    list.edges.push_back(
+        {static_cast<std::uint32_t>(drawn % list.vertices), static_cast<std::uint32_t>((drawn >> 32) % list.vertices)});
   }
   return list;
 }

@@ -26,7 +26,8 @@ TEST_CASE("bfs: on CPU workers the rows are whole") {
   INFO(answer.text);
   REQUIRE(answer.code == 0);
   auto rows = rows_of(folder.path() / "cpu.json");
-  for (const char* name : {"grain.bfs_grid_20", "grain.bfs_grid_20.top_down", "grain.sssp_grid_20", "grain.bfs_9", "grain.sssp_9"}) {
+  for (const char* name :
+       {"grain.bfs_grid_20", "grain.bfs_grid_20.top_down", "grain.sssp_grid_20", "grain.bfs_9", "grain.sssp_9"}) {
     INFO(name);
     REQUIRE(rows.contains(name));
     CHECK((rows[name].value > 0 && rows[name].unit == "ms" && rows[name].commit == "abc"));
@@ -36,8 +37,8 @@ TEST_CASE("bfs: on CPU workers the rows are whole") {
 }
 
 TEST_CASE("bfs: what cannot be is refused") {
-  for (const std::string wrong : {"--scale 26", "--grid 9000", "--roots 0", "--repeat 0", "--delta 0", "--workers 0",
-                                  "--out /dev/null/below"}) {
+  for (const std::string wrong :
+       {"--scale 26", "--grid 9000", "--roots 0", "--repeat 0", "--delta 0", "--workers 0", "--out /dev/null/below"}) {
     const testing::Answer answer = ask_bfs(wrong);
     INFO(wrong << "\n" << answer.text);
     CHECK(answer.code != 0);

@@ -27,7 +27,8 @@ using Rows = std::vector<std::vector<std::pair<std::uint32_t, std::uint32_t>>>;
 Rows rows_of(const HostGraph& graph) {
   Rows rows(graph.vertices());
   for (std::uint32_t v = 0; v < graph.vertices(); ++v)
-    for (std::uint32_t e = graph.offsets[v]; e < graph.offsets[v + 1]; ++e) rows[v].emplace_back(graph.targets[e], graph.weights[e]);
+    for (std::uint32_t e = graph.offsets[v]; e < graph.offsets[v + 1]; ++e)
+      rows[v].emplace_back(graph.targets[e], graph.weights[e]);
   for (auto& row : rows) std::ranges::sort(row);
   return rows;
 }
@@ -112,7 +113,8 @@ TEST_CASE("bfs: regions with more messages than their inboxes hold") {
     EdgeList list{vertices};
     for (std::uint64_t e = 0; e < edges; ++e) {
       const std::uint64_t drawn = mixed(e + 1);
-      list.edges.push_back({static_cast<std::uint32_t>(drawn % vertices), static_cast<std::uint32_t>((drawn >> 32) % vertices)});
+      list.edges.push_back(
+          {static_cast<std::uint32_t>(drawn % vertices), static_cast<std::uint32_t>((drawn >> 32) % vertices)});
     }
     return list;
   };
@@ -123,7 +125,8 @@ TEST_CASE("bfs: Dial's buckets agree with a heap") {
   for (const std::uint32_t seed : {1u, 2u}) {
     workers(1).make_graph(rmat_edges(10, seed));
     const HostGraph graph = workers(1).graph();
-    for (const std::uint32_t root : some_roots(graph, 2, seed)) CHECK(plain_shortest(graph, root) == heap_shortest(graph, root));
+    for (const std::uint32_t root : some_roots(graph, 2, seed))
+      CHECK(plain_shortest(graph, root) == heap_shortest(graph, root));
   }
 }
 
@@ -136,7 +139,8 @@ TEST_CASE("bfs: a wrong distance is named") {
 TEST_CASE("bfs: the course goes bottom-up for a large frontier, and back for a small one") {
   LevelCourse course{.edges_left = 32'000};
   std::vector<Step> steps;
-  for (const LevelCount count : {LevelCount{1, 10}, {10, 900}, {200, 20'000}, {700, 9'000}, {30, 90}, {30, 90}, {5, 10}, {0, 0}}) {
+  for (const LevelCount count :
+       {LevelCount{1, 10}, {10, 900}, {200, 20'000}, {700, 9'000}, {30, 90}, {30, 90}, {5, 10}, {0, 0}}) {
     if (!course.choose(count, 1000)) break;
     steps.push_back(course.step);
     course.go_on();
