@@ -1,4 +1,6 @@
 // BuildGraph: the grid task that makes a graph out of its edges. All workers count degrees, sum them up, and put the targets.
+// Then each row gets its targets of the highest degrees to its begin, where a bottom-up step most likely finds one that is
+// reached.
 #pragma once
 
 #include "apps/bfs/graph.hpp"
@@ -23,9 +25,13 @@ struct BuildGraph {
     place_rows(block);
     if (!block.grid_sync()) return;
     put_targets(block);
+    if (!block.grid_sync()) return;
+    lead_rows(block);
   }
 
  private:
+  static constexpr std::uint32_t kLeaders = 2;
+
   /// The vertices of a worker: from first(worker) to first(worker + 1).
   template <class Block>
   FLYWHEEL_TASK std::uint32_t first_vertex(const Block& block, std::uint32_t worker) const {
@@ -84,6 +90,41 @@ struct BuildGraph {
     const std::uint32_t place = Shared<std::uint32_t>(next[from]).fetch_add(1, Order::relaxed);
     graph.targets[place] = to;
     graph.weights[place] = weight;
+  }
+
+  /// A warp for each row: kLeaders times the highest degree of those from `begin` on.
+  template <class Block>
+  FLYWHEEL_TASK void lead_rows(Block& block) const {
+    for (std::uint64_t v = warp_of_all(block); v < graph.vertices; v += all_warps(block)) {
+      const std::uint32_t begin = graph.offsets[v], end = graph.offsets[v + 1];
+      for (std::uint32_t k = 0; k < kLeaders && begin + k + 1 < end; ++k) {
+        const auto leader = static_cast<std::uint32_t>(find_leader(block, begin + k, end));
+        block.sync_warp();  // all lanes have read the row before this lane changes it
+        if (block.lane() == 0) exchange(begin + k, leader);
+        block.sync_warp();  // and see the change after it
+      }
+    }
+  }
+  /// The place of a target of the highest degree: in the lower half of the greatest of the words {degree, place}.
+  template <class Block>
+  FLYWHEEL_TASK std::uint64_t find_leader(Block& block, std::uint32_t begin, std::uint32_t end) const {
+    std::uint64_t best = 0;
+    for (std::uint32_t at = begin + static_cast<std::uint32_t>(block.lane()); at < end; at += Block::kLanes) {
+      const std::uint32_t target = graph.targets[at];
+      const std::uint64_t here = std::uint64_t{graph.offsets[target + 1] - graph.offsets[target]} << 32 | at;
+      best = here > best ? here : best;
+    }
+    for (int distance = 1; distance < Block::kLanes; distance *= 2) {
+      const std::uint64_t other = block.shuffle(best, block.lane() + distance);
+      best = other > best ? other : best;
+    }
+    return best;
+  }
+  FLYWHEEL_TASK void exchange(std::uint32_t a, std::uint32_t b) const {
+    const std::uint32_t target = graph.targets[a];
+    const std::uint8_t weight = graph.weights[a];
+    graph.targets[a] = graph.targets[b], graph.weights[a] = graph.weights[b];
+    graph.targets[b] = target, graph.weights[b] = weight;
   }
 
   struct Plus {

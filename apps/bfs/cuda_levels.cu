@@ -17,6 +17,7 @@ constexpr int kPeerThreads = 256;
 /// A block of a plain kernel, with what the steps ask of a block of the runtime.
 struct PeerBlock {
   static constexpr int kLanes = 32, kWarps = kPeerThreads / 32;
+  static constexpr int kVerticesInHand = 4;
   __device__ static int rank() { return static_cast<int>(threadIdx.x); }
   __device__ static int size() { return kPeerThreads; }
   __device__ static bool leader() { return threadIdx.x == 0; }

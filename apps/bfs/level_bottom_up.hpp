@@ -6,14 +6,20 @@
 
 namespace bfs {
 
+/// How many vertices a lane looks at together, so that their loads are on their way at once. A plain kernel may say another
+/// number: it has more threads on an SM, and fewer registers for each.
+template <class Block>
+constexpr int vertices_in_hand() {
+  if constexpr (requires { Block::kVerticesInHand; }) return Block::kVerticesInHand;
+  else return 8;
+}
+
 /// A warp looks through kGroup words of the bitmap at once, a vertex of each with each lane.
 template <class Block>
 class BottomUp {
-  static constexpr int kGroup = 4;
-  static constexpr int kAhead = 2;             // edges of a vertex that are loaded together
-  static constexpr std::uint32_t kAlone = 32;  // edges that a lane looks at before all lanes help
+  static constexpr int kGroup = vertices_in_hand<Block>();
 
-  /// What is left of a vertex's row. Empty: it is reached, or has no more edges.
+  /// What is left of a vertex's row.
   struct Row {
     std::uint32_t at, end, degree;
     bool found;
@@ -30,7 +36,11 @@ class BottomUp {
   /// Returns what the calling lane has found, as a packed LevelCount.
   FLYWHEEL_TASK std::uint64_t look_through(std::uint32_t* next) {
     const std::uint32_t words = memory_.words(), step = all_warps(block_) * kGroup;
-    for (std::uint32_t first = warp_of_all(block_) * kGroup; first < words; first += step) look_at_group(first, words, next);
+    for (std::uint32_t first = warp_of_all(block_) * kGroup; first < words; first += step) {
+      const std::uint32_t later = (first + step) * 32 + static_cast<std::uint32_t>(block_.lane()) * kGroup;
+      if (later < memory_.graph.vertices) fetch_ahead(memory_.graph.offsets + later);
+      look_at_group(first, words, next);
+    }
     return sum_;
   }
 
@@ -66,23 +76,29 @@ class BottomUp {
 
   FLYWHEEL_TASK bool is_reached(std::uint32_t vertex) const { return reached_[vertex / 32] >> vertex % 32 & 1; }
 
-  /// Each lane looks along its own rows: most find a neighbour soon.
+  /// Each lane looks along its own rows. Most find a neighbour at once, since a row begins with those of the highest degrees;
+  /// few have so many edges that all lanes have to help.
   FLYWHEEL_TASK void look_alone(Row (&rows)[kGroup]) const {
-    for (std::uint32_t seen = 0; seen < kAlone; seen += kAhead) {
-      std::uint32_t targets[kGroup][kAhead];
-      bool is_open = false;
-      for (int w = 0; w < kGroup; ++w) {
-        for (int a = 0; a < kAhead; ++a) {
-          const std::uint32_t at = rows[w].at + static_cast<std::uint32_t>(a);
-          targets[w][a] = !rows[w].found && at < rows[w].end ? memory_.graph.targets[at] : kNone;
-        }
-        is_open |= rows[w].is_open();
+    look_at_next<2>(rows);
+    for (int times = 0; times < 7 && is_any_open(rows); ++times) look_at_next<4>(rows);
+  }
+  FLYWHEEL_TASK bool is_any_open(const Row (&rows)[kGroup]) const {
+    bool is_open = false;
+    for (int w = 0; w < kGroup; ++w) is_open |= rows[w].is_open();
+    return block_.any_warp(is_open);
+  }
+  /// So many edges of each row: first all their targets, then all these targets' bits.
+  template <int kEdges>
+  FLYWHEEL_TASK void look_at_next(Row (&rows)[kGroup]) const {
+    std::uint32_t targets[kGroup][kEdges];
+    for (int w = 0; w < kGroup; ++w)
+      for (int e = 0; e < kEdges; ++e) {
+        const std::uint32_t at = rows[w].at + static_cast<std::uint32_t>(e);
+        targets[w][e] = !rows[w].found && at < rows[w].end ? memory_.graph.targets[at] : kNone;
       }
-      if (!block_.any_warp(is_open)) return;
-      for (int w = 0; w < kGroup; ++w) {
-        for (int a = 0; a < kAhead; ++a) rows[w].found |= targets[w][a] != kNone && is_reached(targets[w][a]);
-        rows[w].at += kAhead;
-      }
+    for (int w = 0; w < kGroup; ++w) {
+      for (int e = 0; e < kEdges; ++e) rows[w].found |= targets[w][e] != kNone && is_reached(targets[w][e]);
+      rows[w].at += kEdges;
     }
   }
 
