@@ -1,4 +1,5 @@
-// What the best dispatcher without foresight would take: independent tasks in their order, each on the worker that is free first.
+// What the best dispatcher without foresight would take: independent tasks in their order, each on the worker that is free
+// first.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Independent tasks of very different length in one graph, beside a list schedule of the same durations without any overhead. Part
-// of the runtime's rows, see runtime_rows.hpp.
+// Independent tasks of very different length in one graph, beside a list schedule of the same durations without any overhead.
+// Part of the runtime's rows, see runtime_rows.hpp.
 #include <flywheel/flywheel.hpp>
 #include <flywheel/task.cuh>
 
