@@ -5,6 +5,7 @@
 #include <iostream>
 #include <stdexcept>
 
+#include "apps/bfs/published.hpp"
 #include "apps/bfs/trial.hpp"
 #include "apps/measure/limits.hpp"
 
@@ -19,6 +20,8 @@ int show(const TrialResult& result, const std::string& folder, const std::string
   for (const measure::Row& row : result.rows) report.add(row);
   report.print(std::cout);
   for (const measure::Row& row : result.rows) std::cout << row.name << ": " << row.numbers.front().second << " GTEPS\n";
+  for (const char* one : kPublishedManyLevels) std::cout << "published, many levels: " << one << '\n';
+  for (const char* one : kPublishedLargeLevels) std::cout << "published, large levels: " << one << '\n';
   for (const std::string& failure : result.failures) std::cerr << "bfs: " << failure << '\n';
   if (!folder.empty() && result.failures.empty()) std::cout << "Written to " << report.write(folder, gpu).string() << '\n';
   if (!std::cout.flush()) throw std::runtime_error("cannot write all of the output: free some space, or send it elsewhere");

@@ -17,16 +17,18 @@ struct EdgeList {
 };
 
 /// Self-loops and the same edge twice may be among them.
-inline EdgeList some_graph(std::uint32_t most_vertices, std::uint32_t most_edges) {
-  EdgeList list{*rc::gen::inRange<std::uint32_t>(1, most_vertices + 1)};
-  const auto count = *rc::gen::inRange<std::uint32_t>(0, most_edges + 1);
-  const auto seed = *rc::gen::arbitrary<std::uint32_t>();
-  for (std::uint64_t e = 0; e < count; ++e) {
+inline EdgeList drawn_graph(std::uint32_t vertices, std::uint32_t edges, std::uint32_t seed) {
+  EdgeList list{vertices};
+  for (std::uint64_t e = 0; e < edges; ++e) {
     const std::uint64_t drawn = mixed((std::uint64_t{seed} << 32) + e);
     list.edges.push_back(
         {static_cast<std::uint32_t>(drawn % list.vertices), static_cast<std::uint32_t>((drawn >> 32) % list.vertices)});
   }
   return list;
+}
+inline EdgeList some_graph(std::uint32_t most_vertices, std::uint32_t most_edges) {
+  const auto vertices = *rc::gen::inRange<std::uint32_t>(1, most_vertices + 1);
+  return drawn_graph(vertices, *rc::gen::inRange<std::uint32_t>(0, most_edges + 1), *rc::gen::arbitrary<std::uint32_t>());
 }
 /// Vertex `hub` has an edge to each other vertex.
 inline EdgeList star(std::uint32_t vertices, std::uint32_t hub) {

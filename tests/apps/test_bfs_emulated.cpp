@@ -50,11 +50,7 @@ TEST_CASE("bfs, emulated: a grid and an RMAT graph") {
 
 TEST_CASE("bfs, emulated: regions with more messages than their inboxes hold") {
   const auto engine = emulated_engine();
-  EdgeList list{900};
-  for (std::uint64_t e = 0; e < 9000; ++e) {
-    const std::uint64_t drawn = mixed(e + 1);
-    list.edges.push_back({static_cast<std::uint32_t>(drawn % 900), static_cast<std::uint32_t>((drawn >> 32) % 900)});
-  }
+  const EdgeList list = drawn_graph(900, 9000, 1);
   check_searches(*engine, list.source());
 }
 

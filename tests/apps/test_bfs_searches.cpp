@@ -109,16 +109,7 @@ TEST_CASE("bfs: random graphs") {
 }
 
 TEST_CASE("bfs: regions with more messages than their inboxes hold") {
-  const auto dense = [](std::uint32_t vertices, std::uint32_t edges) {
-    EdgeList list{vertices};
-    for (std::uint64_t e = 0; e < edges; ++e) {
-      const std::uint64_t drawn = mixed(e + 1);
-      list.edges.push_back(
-          {static_cast<std::uint32_t>(drawn % vertices), static_cast<std::uint32_t>((drawn >> 32) % vertices)});
-    }
-    return list;
-  };
-  for (const std::uint32_t edges : {4000u, 40'000u}) check_on_all(dense(2000, edges).source());
+  for (const std::uint32_t edges : {4000u, 40'000u}) check_on_all(drawn_graph(2000, edges, 1).source());
 }
 
 TEST_CASE("bfs: Dial's buckets agree with a heap") {
