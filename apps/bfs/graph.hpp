@@ -19,6 +19,7 @@ struct GraphView {
   std::uint32_t* targets;
   std::uint8_t* weights;
   std::uint32_t vertices;
+  std::uint32_t places;  // in targets and weights; at least one
 };
 
 enum class EdgeKind : std::uint32_t { list, rmat, grid };

@@ -12,11 +12,12 @@ struct LevelSearch {
 
   template <class Block>
   FLYWHEEL_TASK void operator()(Block& block) const {
-    reset_levels(block, memory, block.param(root));
+    const LevelMemory here = memory;  // in registers
+    reset_levels(block, here, block.param(root));
     if (!block.grid_sync()) return;
-    LevelCourse course{.chooses = chooses, .edges_left = memory.graph.offsets[memory.graph.vertices]};
-    while (course.choose(memory.frontier_count(course.turn), memory.graph.vertices)) {
-      run_step(block, memory, course);
+    LevelCourse course{.chooses = chooses, .edges_left = here.graph.offsets[here.graph.vertices]};
+    while (course.choose(here.frontier_count(course.turn), here.graph.vertices)) {
+      run_step(block, here, course);
       course.go_on();
       if (!block.grid_sync()) return;
     }

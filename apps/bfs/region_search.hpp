@@ -32,7 +32,9 @@ class RegionWorker {
   FLYWHEEL_TASK RegionWorker(Block& block, const RegionMemory& memory, RegionShared& shared)
       : block_(block),
         memory_(memory),
-        shared_(shared) {}
+        shared_(shared),
+        begin_(least(block.worker() * memory.region, memory.graph.vertices)),
+        count_(least(memory.region, memory.graph.vertices - begin_)) {}
 
   /// All threads of all workers, after reset_regions() and a barrier.
   FLYWHEEL_TASK void search() {
@@ -70,13 +72,12 @@ class RegionWorker {
 
   /// The row of an own vertex is loaded beside the operation on its distance, whether it will be needed or not.
   FLYWHEEL_TASK void relax(std::uint32_t vertex, std::uint32_t distance, std::uint32_t next) {
-    const std::uint32_t owner = memory_.owner_of(vertex);
-    const bool is_own = owner == block_.worker();
+    const bool is_own = vertex - begin_ < count_;
     const std::uint32_t first = is_own ? memory_.graph.offsets[vertex] : 0,
                         last = is_own ? memory_.graph.offsets[vertex + 1] : 0;
     if (lower(memory_.distance[vertex], distance) <= distance) return;
     if (is_own) add_entry(next, {vertex, first, last, distance});
-    else add_message(next, owner, message_of(vertex, distance));
+    else add_message(next, memory_.owner_of(vertex), message_of(vertex, distance));
   }
 
   // Relaxed, both: each place is given out once; the barrier of the block after the round orders the rest.
@@ -85,7 +86,7 @@ class RegionWorker {
     if (at < RegionShared::kEntries) shared_.entries[side][at] = entry;
     else InBlock<std::uint32_t>(shared_.lacked_room).store(1, Order::relaxed);
     fetch_ahead(memory_.graph.offsets + least(entry.vertex + kAhead, memory_.graph.vertices));
-    fetch_ahead(memory_.graph.targets + entry.first + kAhead * (entry.last - entry.first));
+    fetch_ahead(memory_.graph.targets + least(entry.first + kAhead * (entry.last - entry.first), memory_.graph.places - 1));
   }
   /// Counts as pending before it is sent; one for which there is no room becomes a request at once.
   FLYWHEEL_TASK void add_message(std::uint32_t side, std::uint32_t owner, std::uint64_t message) {
@@ -130,10 +131,8 @@ class RegionWorker {
 
   /// All threads: whoever has a smaller distance than it has passed on goes into the next frontier.
   FLYWHEEL_TASK void look_through_region(std::uint32_t next) {
-    const std::uint32_t begin = least(block_.worker() * memory_.region, memory_.graph.vertices);
-    const std::uint32_t count = least(memory_.region, memory_.graph.vertices - begin);
-    block_.for_each(static_cast<int>(count), [&](int i) {
-      const std::uint32_t vertex = begin + static_cast<std::uint32_t>(i);
+    block_.for_each(static_cast<int>(count_), [&](int i) {
+      const std::uint32_t vertex = begin_ + static_cast<std::uint32_t>(i);
       // Relaxed: a distance that is lowered later comes with a message or a request of its own.
       const std::uint32_t distance = Shared<std::uint32_t>(memory_.distance[vertex]).load(Order::relaxed);
       if (distance >= memory_.expanded[vertex]) return;
@@ -170,6 +169,7 @@ class RegionWorker {
   Block& block_;
   const RegionMemory& memory_;
   RegionShared& shared_;
+  const std::uint32_t begin_, count_;  // the own vertices
 };
 
 struct RegionSearch {
@@ -178,14 +178,15 @@ struct RegionSearch {
 
   template <class Block>
   FLYWHEEL_TASK void operator()(Block& block) const {
-    reset_regions(block, memory, block.param(root));
+    const RegionMemory here = memory;  // in registers
+    reset_regions(block, here, block.param(root));
     RegionShared* const shared = block.template scratch<RegionShared>(1);
     if (shared && block.leader()) {
       shared->entry_count[0] = shared->entry_count[1] = shared->message_count[0] = shared->message_count[1] = 0;
       shared->head = shared->credits = shared->lacked_room = shared->looks = shared->over = 0;
     }
     if (!block.grid_sync() || !shared) return;
-    RegionWorker<Block>(block, memory, *shared).search();
+    RegionWorker<Block>(block, here, *shared).search();
   }
 };
 

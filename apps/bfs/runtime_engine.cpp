@@ -52,7 +52,9 @@ struct GraphBuffers {
     return std::max(region_of(rt, vertices) / 8, 32u);
   }
 
-  GraphView view(std::uint32_t vertices) const { return {offsets.data(), targets.data(), weights.data(), vertices}; }
+  GraphView view(std::uint32_t vertices) const {
+    return {offsets.data(), targets.data(), weights.data(), vertices, static_cast<std::uint32_t>(targets.size())};
+  }
   LevelMemory levels(std::uint32_t n) const {
     return {view(n),
             distance.data(),
