@@ -34,6 +34,9 @@ class Engine {
   /// Of the last search, or of a peer on level_memory().
   virtual std::vector<std::uint32_t> distances() const = 0;
 
+  /// Of the last search by levels, the one that ends the list without items; none if they are more than are noted.
+  virtual std::vector<StepRecord> steps() const = 0;
+
   /// For the peer, which works on the same memory while pause() keeps the runtime's kernel off the GPU.
   virtual LevelMemory level_memory() const = 0;
   virtual std::shared_ptr<void> pause() = 0;

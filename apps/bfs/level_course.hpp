@@ -34,7 +34,7 @@ struct LevelCourse {
     }
     edges_left -= count.edges;
     const bool grows = items >= before;
-    if (step == Step::top_down && chooses && count.edges > edges_left / kAlpha) step = Step::bottom_up;
+    if (step == Step::top_down && chooses && grows && count.edges > edges_left / kAlpha) step = Step::bottom_up;
     else if (step == Step::bottom_up && !grows && items < vertices / kBeta) step = Step::gather;
     return items != 0;
   }

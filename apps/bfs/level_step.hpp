@@ -6,16 +6,31 @@
 
 namespace bfs {
 
+/// A step, as the search notes it before it begins. The last one has no items and says when the search ended.
+struct StepRecord {
+  std::int64_t begin_ns;
+  std::uint32_t items;
+  Step step;
+};
+
+/// Counts, which steps use in turns: of the frontier, of the next one, and one that is cleared. And a record of the first
+/// steps.
+struct LevelWords {
+  static constexpr std::uint32_t kMostRecords = 64;
+  std::uint64_t counts[3];
+  StepRecord records[kMostRecords];
+};
+
 /// What the steps of a search work on. Bit v % 32 of word v / 32 of a bitmap is vertex v's: it has been reached.
 struct LevelMemory {
   GraphView graph;
   std::uint32_t* distance;
   std::uint32_t* reached[2];  // a bottom-up step reads one and writes the other, of which it owns each word
   Piece* frontier[2];         // in turns
-  std::uint64_t* counts;      // three, in turns: of the frontier, of the next one, and one that is cleared
+  LevelWords* shared;
 
   FLYWHEEL_TASK std::uint32_t words() const { return (graph.vertices + 31) / 32; }
-  FLYWHEEL_TASK std::uint64_t& count_of(std::uint32_t turn) const { return counts[turn % 3]; }
+  FLYWHEEL_TASK std::uint64_t& count_of(std::uint32_t turn) const { return shared->counts[turn % 3]; }
   FLYWHEEL_TASK PieceList next_frontier(std::uint32_t turn) const { return {frontier[(turn + 1) % 2], &count_of(turn + 1)}; }
   /// Of the frontier of a turn. Relaxed: a barrier or the end of a kernel has ordered it.
   FLYWHEEL_TASK LevelCount frontier_count(std::uint32_t turn) const {
@@ -31,8 +46,8 @@ FLYWHEEL_TASK void reset_levels(Block& block, const LevelMemory& memory, std::ui
           [&](std::uint64_t w) { memory.reached[0][w] = memory.reached[1][w] = w == root / 32 ? 1u << root % 32 : 0; });
   const std::uint32_t pieces = put_row(block, memory.graph, root, memory.frontier[0]);
   if (block.worker() != 0 || !block.leader()) return;
-  memory.counts[0] = LevelCount::packed(pieces, memory.graph.offsets[root + 1] - memory.graph.offsets[root]);
-  memory.counts[1] = memory.counts[2] = 0;
+  memory.shared->counts[0] = LevelCount::packed(pieces, memory.graph.offsets[root + 1] - memory.graph.offsets[root]);
+  memory.shared->counts[1] = memory.shared->counts[2] = 0;
 }
 
 /// Of the targets of the lane's edges, those that this lane is the first to reach; else kNone.

@@ -25,7 +25,8 @@ struct GraphBuffers {
   Buffer<std::uint32_t> offsets, targets, distance, reached[2], expanded, far_mark, far[2];
   Buffer<std::uint8_t> weights;
   Buffer<Piece> frontier[2];
-  Buffer<std::uint64_t> counts, inboxes;
+  Buffer<std::uint64_t> inboxes;
+  Buffer<LevelWords> level_words;
   Buffer<RegionWords> region_words;
   Buffer<DeltaCounts> delta_counts;
   Buffer<DeltaMemory> delta;
@@ -39,7 +40,7 @@ struct GraphBuffers {
     for (auto* one : {&distance, &expanded, &far_mark, &far[0], &far[1]}) *one = rt.allocate<std::uint32_t>(n);
     for (auto& one : reached) one = rt.allocate<std::uint32_t>((n + std::size_t{31}) / 32);
     for (auto& one : frontier) one = rt.allocate<Piece>(n + edges / kPieceEdges);
-    counts = rt.allocate<std::uint64_t>(3);
+    level_words = rt.allocate<LevelWords>(1);
     region_words = rt.allocate<RegionWords>(rt.workers());
     inboxes = rt.allocate<std::uint64_t>(std::size_t{rt.workers()} * inbox_capacity(rt, n));
     delta_counts = rt.allocate<DeltaCounts>(1);
@@ -60,7 +61,7 @@ struct GraphBuffers {
             distance.data(),
             {reached[0].data(), reached[1].data()},
             {frontier[0].data(), frontier[1].data()},
-            counts.data()};
+            level_words.data()};
   }
   RegionMemory regions(const Runtime& rt, std::uint32_t n) const {
     return {view(n),         distance.data(), expanded.data(), inboxes.data(), region_words.data(), inbox_capacity(rt, n),
@@ -116,6 +117,15 @@ class RuntimeEngine final : public Engine {
     return milliseconds_since(begin);
   }
   std::vector<std::uint32_t> distances() const override { return buffers_.distance.read(); }
+  std::vector<StepRecord> steps() const override {
+    const LevelWords words = buffers_.level_words.read().front();
+    std::vector<StepRecord> steps;
+    for (const StepRecord& record : words.records) {
+      steps.push_back(record);
+      if (record.items == 0) return steps;
+    }
+    return {};
+  }
 
   LevelMemory level_memory() const override { return buffers_.levels(vertices_); }
   std::shared_ptr<void> pause() override { return std::make_shared<flywheel::Pause>(rt_); }

@@ -33,6 +33,7 @@ class Trial {
     log_ << prefix_ << ": " << graph.vertices() << " vertices, " << graph.targets.size() << " directed edges, made in "
          << made_ms << " ms\n";
     for (const std::uint32_t root : roots_) expect_from(graph, root);
+    if (subject_.best == Method::levels) show_steps();
     shortest_ = plain_shortest(graph, roots_.front());
     shortest_edges_ = traversed_edges(graph, shortest_);
   }
@@ -64,6 +65,20 @@ class Trial {
     const std::uint64_t edges = traversed_edges(graph, expected_.back());
     edges_ += static_cast<double>(edges);
     log_ << "  root " << root << ": " << deepest(expected_.back()) << " levels, " << edges << " edges traversed\n";
+  }
+
+  /// Of a search that has had one to warm up. A letter for each step as in LevelPeer::steps(), its frontier and its time.
+  void show_steps() {
+    for (const std::uint32_t root : roots_) {
+      for (int times = 0; times < 2; ++times) engine_.search(Method::levels, root);
+      const std::vector<StepRecord> steps = engine_.steps();
+      log_ << "  root " << root << ": steps, their frontiers and us:";
+      for (std::size_t i = 0; i + 1 < steps.size(); ++i)
+        log_ << "  "
+             << "tbg"[static_cast<int>(steps[i].step)] << ' ' << steps[i].items << ' '
+             << static_cast<double>(steps[i + 1].begin_ns - steps[i].begin_ns) / 1'000;
+      log_ << '\n';
+    }
   }
 
   Samples turn_of(Method method) {

@@ -140,6 +140,10 @@ TEST_CASE("bfs: the course goes bottom-up for a large frontier, and back for a s
                              Step::top_down});
   CHECK(course.level == 6);
   CHECK(course.side == 0);
+
+  LevelCourse end{.items = 5, .edges_left = 60};  // few edges are left, but the frontier shrinks
+  CHECK(end.choose({2, 50}, 1000));
+  CHECK(end.step == Step::top_down);
 }
 
 TEST_CASE("bfs: Graph500 counts each edge between reached vertices once") {
