@@ -50,6 +50,7 @@ std::vector<Measurement> all_rows(const Effort& effort, bool on_gpu, std::uint64
   for (Measurement& row : runtime_rows(effort, on_gpu, soak_tasks)) rows.push_back(std::move(row));
   for (Measurement& row : submit_rows(effort, on_gpu)) rows.push_back(std::move(row));
   for (Measurement& row : grain_rows(effort, on_gpu)) rows.push_back(std::move(row));
+  for (Measurement& row : uneven_rows(effort, on_gpu)) rows.push_back(std::move(row));
   for (Measurement& row : stream_rows(effort)) rows.push_back(std::move(row));
   for (Measurement& row : yield_rows(effort)) rows.push_back(std::move(row));
   return rows;

@@ -17,6 +17,8 @@ std::vector<measure::Measurement> runtime_rows(const measure::Effort& effort, bo
 std::vector<measure::Measurement> submit_rows(const measure::Effort& effort, bool on_gpu);
 /// Small nodes by the million: independent ones, trees, searches. M nodes a second, submission included; every sum is checked.
 std::vector<measure::Measurement> grain_rows(const measure::Effort& effort, bool on_gpu);
+/// 20,000 independent tasks of 5 us on average, log-normal: the time of a list schedule of the same durations over theirs.
+std::vector<measure::Measurement> uneven_rows(const measure::Effort& effort, bool on_gpu);
 /// Passes over arrays as tasks of a loaded graph, submission included, beside plain kernels that are launched and waited for.
 /// GB/s, read and written. Every result is checked on fresh random data before it is timed.
 std::vector<measure::Measurement> stream_rows(const measure::Effort& effort);

@@ -13,8 +13,8 @@ using Samples = std::vector<double>;
 /// Which way is good for a unit: times shrink, rates and bandwidths grow.
 enum class Better { lower, higher };
 
-/// "us", "ms" and "share" (of 1) are better lower, "M/s" and "GB/s" are better higher. Errors: std::invalid_argument for any
-/// other unit.
+/// "us", "ms" and "share" (of 1) are better lower, "M/s", "GB/s" and "efficiency" (of 1) are better higher. Errors:
+/// std::invalid_argument for any other unit.
 Better better_for(std::string_view unit);
 
 /// Nearest rank: the smallest sample such that at least `percent` in a hundred samples are no larger. Always

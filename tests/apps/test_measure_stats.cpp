@@ -90,6 +90,7 @@ TEST_CASE("units know which way is good") {
   CHECK(better_for("us") == Better::lower);
   CHECK(better_for("ms") == Better::lower);
   CHECK(better_for("share") == Better::lower);
+  CHECK(better_for("efficiency") == Better::higher);
   CHECK(better_for("M/s") == Better::higher);
   CHECK(better_for("GB/s") == Better::higher);
   CHECK(mentions(error_of([&] { better_for("parsec"); }), {"parsec", "use us"}));
