@@ -30,7 +30,7 @@ struct WarpSlots {
           reinterpret_cast<const std::uint32_t*>(&task().run.constants)[lane];
     if (lane == 0) executor_shared().tags[next].record = SlotTag::kNoRecord;
     reinterpret_cast<std::uint32_t*>(&to.record)[lane] = word;
-    return !cancelled;
+    return !__any_sync(~0u, cancelled != 0);  // what decides is the same for all lanes
   }
   __device__ void start(const DeviceState& dev, Item item) {
     __syncwarp();  // start_task() releases what all lanes have fetched and acquired
@@ -61,16 +61,19 @@ struct WarpSlots {
   if (threadIdx.x % 32 != 0) return;
   shared.awaited.next = slots.next;
   shared.awaited.parity = slots.parity;
-  shared.awaited.turn = turn;
-  // Release, block scope: pairs with call_load_warp(); covers the turn, `ahead`, and what the lanes acquired.
+  note_turn(shared.work, turn);
+  // Release, block scope: pairs with SuccessorAwaiter; covers the turn, `ahead`, and what the lanes acquired.
   ptx::mbarrier_arrive(shared.returned);
 }
 
-/// The control thread's part. False if no task was finished. Out of line: the worker's loop keeps its registers.
-[[gnu::noinline]] __device__ inline bool call_load_warp(std::uint32_t next, std::uint32_t parity) {
+/// The control thread's part: see finish_with_successors(). Without members: what the worker's loop would pass costs each task
+/// that ends (0.05 us of empty tasks, see tuning.md).
+struct SuccessorAwaiter {
+  __device__ bool operator()(const PrefetchedTask& task) const;
+};
+__device__ inline bool SuccessorAwaiter::operator()(const PrefetchedTask& task) const {
   ExecutorShared& shared = executor_shared();
-  shared.awaited.next = next;
-  shared.awaited.parity = parity;
+  shared.awaited.next = task.slot ^ 1;  // `parity`: GpuExecutor::wait() has written it
   shared.awaited.asks = true;
   // Release, block scope: pairs with serve_load_warp(); covers the call, and what the control thread acquired.
   ptx::mbarrier_arrive(shared.load_begin);
@@ -78,7 +81,7 @@ struct WarpSlots {
   while (!ptx::mbarrier_test(shared.returned, shared.awaited.calls & 1)) {}
   ++shared.awaited.calls;
   shared.awaited.asks = false;
-  return shared.awaited.turn.ended != 0;
+  return shared.work.awaited.ended != 0;
 }
 
 }  // namespace flywheel::detail

@@ -62,13 +62,12 @@ class GpuExecutor {
     pass_to(slots.next);
   }
 
-  /// The load warp finishes the task that has ended, and those that are awaited behind it. False if none.
-  __device__ bool await_successors() { return call_load_warp(next_, parity_); }
-  __device__ AwaitedTurn take_awaited() {
-    const AwaitedCall& call = executor_shared().awaited;
-    parity_ = call.parity;
-    pass_to(call.next);
-    return call.turn;
+  __device__ static SuccessorAwaiter successor_awaiter() { return {}; }
+  /// True if a task was started that is not finished.
+  __device__ bool take_awaited() {
+    parity_ = executor_shared().awaited.parity;
+    pass_to(executor_shared().awaited.next);
+    return executor_shared().work.awaited.has_next;
   }
 
   __device__ void keep_constants(std::uint32_t slot, const RunConstants&) {
@@ -113,6 +112,7 @@ class GpuExecutor {
     } else {
       parity_ ^= 1u << slot;
     }
+    executor_shared().awaited.parity = parity_;  // for SuccessorAwaiter
     return executor_shared().contexts[slot].outcome;
   }
 

@@ -35,7 +35,6 @@ struct AwaitedCall {
   std::uint32_t next, parity;  // as in GpuExecutor; both ways
   std::uint32_t calls;         // before this one; by the control thread
   bool asks;                   // otherwise a compiled run begins; by the control thread
-  AwaitedTurn turn;
 };
 
 /// Shared memory of a worker outside compiled runs. Plain members are ordered by `full` and `done`, unless noted.

@@ -56,7 +56,7 @@ __device__ __forceinline__ void control_loop(const DeviceState& dev) {
 
 /// The loop of the store warp, until the kernel ends.
 template <class List>
-__device__ __forceinline__ void serve_store_warp(const DeviceState& dev) {
+[[gnu::noinline]] __device__ void serve_store_warp(const DeviceState& dev) {
   for (std::uint32_t runs = 0;; ++runs) {
     // No time limit: a runtime without a compiled run is not at fault. Acquire, block scope: pairs with the arrivals in
     // control_compiled_run() and GpuExecutor::dismiss(); covers what init_roles() wrote, `run` and `kernel_ends`.
@@ -68,9 +68,9 @@ __device__ __forceinline__ void serve_store_warp(const DeviceState& dev) {
 
 /// The loop of the load warp, likewise; between compiled runs it is the one that awaits successors.
 template <class List>
-__device__ __forceinline__ void serve_load_warp(const DeviceState& dev) {
+[[gnu::noinline]] __device__ void serve_load_warp(const DeviceState& dev) {
   for (std::uint32_t calls = 0;; ++calls) {
-    // No time limit, acquire at block scope: as in serve_store_warp(); pairs with call_load_warp(), too.
+    // No time limit, acquire at block scope: as in serve_store_warp(); pairs with SuccessorAwaiter, too.
     for (std::uint32_t spins = 0; !ptx::mbarrier_test(executor_shared().load_begin, calls & 1); ++spins)
       ThreadPlatform::pause(spins);
     if (roles_shared().kernel_ends) return;

@@ -37,11 +37,11 @@ void write_record(TaskRecord& to, std::uint32_t task, const StoredTask& from, st
     const std::uint64_t word = std::uint64_t{high} << 32 | low;
     std::memcpy(reinterpret_cast<unsigned char*>(&to.header) + at, &word, sizeof(word));
   };
-  put(offsetof(TaskHeader, type), type | priority_in(from.waits) << 16 | (links.awaits ? kTaskAwaits << 24 : 0),
-      links.first_edge);
+  put(offsetof(TaskHeader, type), type | priority_in(from.waits) << 16, links.first_edge);
   put(offsetof(TaskHeader, edge_count), links.count, from.result_offset);
   put(offsetof(TaskHeader, local), task, links.edge.task);
-  put(offsetof(TaskHeader, edge_predecessors), links.edge.predecessors, links.edge.priority);
+  put(offsetof(TaskHeader, edge_predecessors), links.edge.predecessors | (links.awaits ? TaskHeader::kAwaits : 0),
+      links.edge.priority);
   for (std::size_t i = 0; i < args.size(); ++i) std::memcpy(to.args + i * sizeof(ArgUnit), &args[i], sizeof(ArgUnit));
 }
 

@@ -68,15 +68,19 @@ class CpuExecutor {
   };
   FLYWHEEL_TASK ChainSlots chain_slots() { return {*this}; }
   FLYWHEEL_TASK void leave_chain(const ChainSlots&) const {}
-  /// Finishes the task that has ended and those that are awaited behind it, see AwaitedLoop; false if none. A CPU worker that
-  /// waits would take the core from the one that it waits for. (Executors of tests prefetch.)
-  FLYWHEEL_TASK bool await_successors() { return false; }
-  FLYWHEEL_TASK bool await_in_loop() {
+  /// See finish_with_successors(). A CPU worker awaits nothing: it would take the core from the one that it waits for.
+  /// (Executors of tests do.)
+  struct SuccessorAwaiter {
+    CpuExecutor* executor;
+    FLYWHEEL_TASK bool operator()(const PrefetchedTask&) const { return executor && executor->await_successors(); }
+  };
+  FLYWHEEL_TASK SuccessorAwaiter successor_awaiter() { return {nullptr}; }
+  FLYWHEEL_TASK bool await_successors() {
     ChainSlots slots = chain_slots();
-    turn_ = AwaitedLoop<P, ChainSlots>(dev_, worker_, work_.epoch, ahead_, slots)();
-    return turn_.ended != 0;
+    note_turn(work_, AwaitedLoop<P, ChainSlots>(dev_, worker_, work_.epoch, ahead_, slots)());
+    return work_.awaited.ended != 0;
   }
-  FLYWHEEL_TASK AwaitedTurn take_awaited() const { return turn_; }
+  FLYWHEEL_TASK bool take_awaited() const { return work_.awaited.has_next; }
   FLYWHEEL_TASK void keep_constants(std::uint32_t, const RunConstants&) const {}  // fetch_direct() has copied them
 
   /// Whether the run of the task that was fetched last was cancelled by then.
@@ -131,7 +135,6 @@ class CpuExecutor {
   bool has_run_ = false;  // the body of the task that was started last, see ChainSlots
   LocalWork work_;
   PrefetchedTask ahead_;
-  AwaitedTurn turn_{};
   TaskSlot task_slots_[2];
   TaskContext contexts_[2];
 };

@@ -32,7 +32,7 @@ FLYWHEEL_COLD void publish_ready(const DeviceState& dev, std::uint32_t worker, c
   publish_items<P>(dev, worker, 1, level_of(to.priority, run.priority), &item);
 }
 
-/// The broadcast words as the lanes see them together, and a counter beside them. read() issues one load, decide() waits for it.
+/// The broadcast words as the lanes see them together, and a counter beside them. read() issues a load, decide() waits for it.
 template <class P>
 class LaneLook {
  public:
@@ -133,7 +133,7 @@ class AwaitedLoop {
       if (starts) slots_.start(dev_, item);
       publish_others();
       if (!starts) return {item.pack(), ended_, false};
-      if (!(header().flags & kTaskAwaits) || !look()) return take_over(item);
+      if (!header().awaits() || !look()) return take_over(item);
       if (!slots_.has_ended() || !slots_.outcome().is_plain()) return take_over(item);
       slots_.take_end();
     }
@@ -160,7 +160,7 @@ class AwaitedLoop {
     LaneLook<P> look;
     look.read(dev_, nullptr);
     first_edge_ = header().first_edge;
-    awaited_ = {header().edge_task, header().edge_predecessors};
+    awaited_ = {header().edge_task, header().predecessors_of_edge()};
     for_constants<kEdges>([&](auto i) {
       const std::uint32_t edge = i * P::lanes() + P::lane();
       successors_[i] = {};
@@ -175,7 +175,9 @@ class AwaitedLoop {
     const std::uint32_t few = dev_.workers / 8;
     look.decide(epoch_, few);
     if (level > look.level() || look.is_wanted()) return false;
-    return !look.has_much() && (!look.has_roots() || roots_left<Leader>(dev_, run().slot) - 1 < few);
+    if (awaited_.predecessors == 1) return true;  // it is ready
+    if (look.has_much() || !look.has_roots()) return !look.has_much();
+    return P::any(P::lane() == 0 && roots_left<Leader>(dev_, run().slot) - 1 < few);
   }
 
   /// Arrives at all successors. Those without another predecessor are ready.
@@ -257,5 +259,13 @@ class AwaitedLoop {
   bool cancelled_ = false;               // its run was, when the successor was fetched
   std::uint32_t ended_ = 0;
 };
+
+/// Notes what the loop has brought. The first of the tasks was counted when its body ended.
+FLYWHEEL_TASK inline void note_turn(LocalWork& work, const AwaitedTurn& turn) {
+  work.awaited = turn;
+  if (!turn.ended) return;
+  work.tasks += turn.ended - 1;
+  work.kept += turn.ended - !turn.has_next;
+}
 
 }  // namespace flywheel::detail

@@ -7,6 +7,7 @@
 #include "../records/task_slot.hpp"
 #include "block.hpp"
 #include "completion.hpp"
+#include "local_work.hpp"
 
 namespace flywheel::detail {
 
@@ -22,7 +23,6 @@ struct PrefetchedTask {
   std::uint32_t level;        // the successor's priority level
   bool ends_run;              // the task is the only sink of its run's only iteration
   std::uint32_t waits_at;     // the most urgent level with queued work when the task was fetched; else the lowest
-  bool awaits;                // its worker may await a successor, see awaited.hpp
   bool runs;                  // false: skipped, its successors are only notified
   bool failed;                // it failed or was skipped
 };
@@ -49,19 +49,33 @@ class LongFinish {
         behind_(behind),
         kept_(kept) {}
 
-  /// Returns the successor to keep, or kEmptyMailbox. Of a task with successors, or of a sink.
-  FLYWHEEL_TASK std::uint64_t with_successors() {
+  /// An arrival of a sink is a trip to L2, so when a worker runs several sinks of one run in a row, the last of them arrives
+  /// for all. The run cannot end before that arrival: no task waits for the earlier ones, and the run slot is not reused.
+  /// `behind` is the task that the worker runs next; the one before it was plain.
+  FLYWHEEL_TASK static bool arrives_for_both(const TaskSlot& behind, const TaskSlot& before) {
+    return behind.run.constants.slot == before.run.constants.slot &&
+           is_sink_of_several(before.record.header, before.run.constants) &&
+           is_sink_of_several(behind.record.header, behind.run.constants);
+  }
+
+  /// Of a task with successors. Returns the one to keep, or kEmptyMailbox.
+  FLYWHEEL_TASK std::uint64_t operator()() {
     begin();
     notify_successors();
     return end();
   }
-  FLYWHEEL_TASK std::uint64_t as_sink() {
+  /// The same of a sink.
+  FLYWHEEL_TASK std::uint64_t of_sink() {
     begin();
     notify_run();
     return end();
   }
 
  private:
+  FLYWHEEL_TASK static bool is_sink_of_several(const TaskHeader& header, const RunConstants& run) {
+    return header.edge_count == 0 && run.sinks != 1 && !(header.flags & kTaskSpawned);
+  }
+
   static constexpr std::uint32_t kChunk = sizeof(LocalWork::ready[0]) / sizeof(std::uint64_t);
   static constexpr std::uint32_t kAtOnce = 4;    // arrivals whose trips to L2 overlap
   static constexpr std::uint64_t kNotReady = 1;  // a counter
@@ -85,29 +99,19 @@ class LongFinish {
     task_.failed |= task_.outcome.code != 0;
   }
 
-  /// Arrives for a sink. An arrival is a trip to L2, so when this worker runs several sinks of one run in a row, the
-  /// last of them arrives for all. The run cannot end before that arrival: no task waits for the earlier ones, and the
-  /// run slot is not reused meanwhile.
+  /// Arrives for a sink, and for those before it: see arrives_for_both().
   FLYWHEEL_TASK void notify_run() {
-    const bool plain = !task_.failed && !task_.outcome.stop && is_sink_of_several(header_, run_);
-    if (plain && single_ && behind_ && behind_->run.constants.slot == run_.slot &&
-        is_sink_of_several(behind_->record.header, behind_->run.constants)) {
-      ++work_.sinks_done;
-      return;
-    }
     work_.followers = arrive_sink<P>(dev_, id_, run_, single_ && run_.sinks == 1, !task_.failed,
                                      skips_batch() ? run_.sinks : 1 + work_.sinks_done);
     work_.sinks_done = 0;
   }
   /// The task would have published the other tasks of its run: it arrives for all of them.
   FLYWHEEL_TASK bool skips_batch() const { return !task_.runs && header_.type == kFetchBatchType; }
-  FLYWHEEL_TASK static bool is_sink_of_several(const TaskHeader& header, const RunConstants& run) {
-    return header.edge_count == 0 && run.sinks != 1 && !(header.flags & kTaskSpawned);
-  }
 
   /// Arrives at the successors' counters, several at a time so that the trips to L2 overlap, and publishes in chunks
   /// those that became ready.
   FLYWHEEL_TASK void notify_successors() {
+    if (header_.edge_count == 1 && single_ && header_.predecessors_of_edge() == 1) return notify_only();
     // Release fence: covers what this task wrote, for all arrivals below. Pairs with the acquire fence in
     // notify_chunk() of the last predecessor to arrive, see arrive() in counter.hpp.
     P::release_fence();
@@ -115,6 +119,17 @@ class LongFinish {
       const std::uint32_t n = header_.edge_count - base < kChunk ? header_.edge_count - base : kChunk;
       notify_chunk(dev_.edges + header_.first_edge + base, n);
     }
+  }
+
+  /// The only successor has no other predecessor.
+  FLYWHEEL_TASK void notify_only() {
+    std::uint32_t counts[kPriorities] = {};
+    collect({header_.edge_task, 1, header_.edge_priority, 0}, {true, task_.failed}, counts);
+    publish_collected(counts);
+  }
+  FLYWHEEL_TASK void publish_collected(const std::uint32_t (&counts)[kPriorities]) {
+    for (std::uint32_t level = 0; level < kPriorities; ++level)
+      if (counts[level]) publish_items<P>(dev_, id_, counts[level], level, work_.ready[level]);
   }
 
   /// Arrives at the counters of up to kChunk successors and publishes those that became ready.
@@ -135,8 +150,7 @@ class LongFinish {
     // Acquire fence: pairs with the release fences of the other predecessors whose arrivals were counted here.
     // publish_items() passes on what they wrote.
     P::acquire_fence();
-    for (std::uint32_t level = 0; level < kPriorities; ++level)
-      if (counts[level]) publish_items<P>(dev_, id_, counts[level], level, work_.ready[level]);
+    publish_collected(counts);
   }
 
   FLYWHEEL_TASK std::uint64_t step() const { return task_.failed ? kFailedArrival : kArrival; }
@@ -169,24 +183,34 @@ class LongFinish {
   bool single_ = true;
 };
 
-// Two functions: the one for sinks has few registers to save.
-template <class P>
+/// Of finish_long_way(), in place of a successor: the awaiter has finished the task and perhaps others.
+inline constexpr std::uint64_t kAwaitedEnd = kEmptyMailbox - 1;
+
+/// Whether the worker may await a successor now, see awaited.hpp. One without another predecessor is not waited for, so it may
+/// come before queued work as one that is kept.
+FLYWHEEL_TASK inline bool may_await(const LocalWork& work, const PrefetchedTask& task, const TaskSlot* behind,
+                                    std::uint64_t kept) {
+  const TaskHeader& header = task.task_slot->record.header;
+  if (!header.awaits() || !task.runs || !task.outcome.is_plain() || behind || kept != kEmptyMailbox) return false;
+  if (has_tasks(work) || work.roots_open || task.claim.taken()) return false;
+  return (header.predecessors_of_edge() == 1 ? task.level : kPriorities - 1) <= task.waits_at;
+}
+
+// Two functions, neither of which calls the other: a sink has few registers to save. What is saved comes back from L2, since
+// the arrival empties L1. `Awaiter`: of the executor, finishes the task and those that the worker awaits behind it; false if it
+// has finished none.
+template <class P, class Awaiter>
 FLYWHEEL_COLD std::uint64_t finish_with_successors(const DeviceState& dev, std::uint32_t id, LocalWork& work,
-                                                   const PrefetchedTask& task, const TaskSlot* behind, std::uint64_t kept) {
-  return LongFinish<P>(dev, id, work, task, behind, kept).with_successors();
+                                                   const PrefetchedTask& task, const TaskSlot* behind, std::uint64_t kept,
+                                                   Awaiter awaiter) {
+  if (may_await(work, task, behind, kept) && awaiter(task)) return kAwaitedEnd;
+  return LongFinish<P>(dev, id, work, task, behind, kept)();
 }
 template <class P>
 FLYWHEEL_COLD std::uint64_t finish_sink(const DeviceState& dev, std::uint32_t id, LocalWork& work, const PrefetchedTask& task,
                                         const TaskSlot* behind, std::uint64_t kept) {
-  return LongFinish<P>(dev, id, work, task, behind, kept).as_sink();
+  return LongFinish<P>(dev, id, work, task, behind, kept).of_sink();
 }
-
-/// What a worker brings back from AwaitedLoop.
-struct AwaitedTurn {
-  std::uint64_t item;   // what the worker keeps, or kEmptyMailbox
-  std::uint32_t ended;  // tasks that were finished
-  bool has_next;        // a later one was started: the executor's `ahead`
-};
 
 /// What finishing a task has brought besides a kept successor.
 enum class FinishEnd { nothing, followers, awaited };
@@ -227,7 +251,6 @@ class Finisher {
     task.waits_at = kPriorities - 1;
     task.next = kEmptyMailbox;
     task.ends_run = header.edge_count == 0 && run.sinks == 1 && run.repeat == 1 && !spawned;
-    task.awaits = header.flags & kTaskAwaits && dev.keep_successor;
     task.done = completion_word(run.generation, 0);
     task.level = level_of(header.edge_priority, run.priority);
     if (header.edge_count == 0) return;
@@ -237,24 +260,27 @@ class Finisher {
   }
 
   /// Finishes the task, the short way if possible. `behind`: the prefetched task behind it, or null. Calls ended() once the
-  /// host can see the end of a run. await(task) finishes the task and those that the worker awaits behind it, see awaited.hpp;
-  /// false if it finished none.
-  template <class Ended, class Await>
-  FLYWHEEL_TASK FinishEnd operator()(PrefetchedTask& task, const TaskSlot* behind, Ended&& ended, Await&& await) {
+  /// host can see the end of a run. `awaiter`: see finish_with_successors().
+  template <class Ended, class Awaiter>
+  FLYWHEEL_TASK FinishEnd operator()(PrefetchedTask& task, const TaskSlot* behind, Ended&& ended, Awaiter awaiter) {
     Followers followers{};
     const bool plain = task.runs && task.outcome.is_plain();
     if (plain && task.ends_run) {
       followers = end_run<P>(dev_, task.item.run, task.done, ended);
-    } else if (plain && task.awaits && !behind && kept_ == kEmptyMailbox && task.waits_at == kPriorities - 1 && await(task)) {
-      return FinishEnd::awaited;
     } else if (plain && task.next != kEmptyMailbox) {
       forward(task);
+    } else if (plain && behind && LongFinish<P>::arrives_for_both(*behind, *task.task_slot)) {
+      ++work_.sinks_done;
     } else {
       const PrefetchedTask copy = task;  // its address is passed on: `task` itself stays in registers
-      kept_ = copy.task_slot->record.header.edge_count ? finish_with_successors<P>(dev_, id_, work_, copy, behind, kept_)
-                                                       : finish_sink<P>(dev_, id_, work_, copy, behind, kept_);
-      followers = work_.followers;
-      work_.followers = {};
+      if (copy.task_slot->record.header.edge_count) {
+        kept_ = finish_with_successors<P>(dev_, id_, work_, copy, behind, kept_, awaiter);
+        if (kept_ == kAwaitedEnd) return FinishEnd::awaited;
+      } else {
+        kept_ = finish_sink<P>(dev_, id_, work_, copy, behind, kept_);
+        followers = work_.followers;
+        work_.followers = {};
+      }
       ended();
     }
     let_go(task);

@@ -6,6 +6,15 @@
 
 namespace flywheel::detail {
 
+/// Of a run with several roots: the worker beside the poller is not among those to whom publish_roots() delivers. 1 if it gets
+/// the first one. Out of line: the poller keeps its registers.
+template <class P>
+FLYWHEEL_COLD std::uint32_t offer_first_root(const DeviceState& dev, DirectSlot& direct_slot, const Message& message) {
+  const RunConstants& run = message.run;
+  if (run.root_count < 2 || !(run.flags & kRootsUniform)) return 0;
+  return offer_directly<P>(direct_slot, RootList::of(run).item(dev, 0), run, message);
+}
+
 /// Handles messages, on one thread. The line of a submitted run is open, and the record that came with it is stored.
 template <class P>
 class MessageHandler {
@@ -100,14 +109,8 @@ class MessageHandler {
     } else if (has_inline_root) {
       publish_items<P>(dev_, dev_.workers, 1, constants.priority, &root);
     } else {
-      publish_roots<P>(dev_, dev_.workers, message.run, offer_first_root(message, constants));
+      publish_roots<P>(dev_, dev_.workers, message.run, offer_first_root<P>(dev_, direct_slot_, message));
     }
-  }
-
-  /// The worker beside the poller is not among those to whom publish_roots() delivers. 1 if it gets the first root.
-  FLYWHEEL_TASK std::uint32_t offer_first_root(const Message& message, const RunConstants& constants) {
-    if (constants.root_count < 2 || !(constants.flags & kRootsUniform)) return 0;
-    return offer_directly<P>(direct_slot_, RootList::of(constants).item(dev_, 0), constants, message);
   }
 
   /// Copies the run's parameters: from the message, or from host memory if they are too long for it. Plain: Inbox::take()

@@ -45,8 +45,6 @@ class WorkFinder {
     }
   }
 
-  /// There may be local work.
-  FLYWHEEL_TASK bool has_local() const { return has_local_; }
   /// The next task of the local work, or kEmptyMailbox. Where reads are cheap the worker first gives way to more urgent
   /// work.
   FLYWHEEL_TASK std::uint64_t rest_of_batch() {
@@ -107,14 +105,14 @@ class WorkFinder {
   /// and nothing goes with them.
   FLYWHEEL_TASK void show_stats() {
     WorkerStats& shown = dev_.stats[idle_slot_.worker];
-    P::device(shown.tasks).add(stats_.tasks, Order::relaxed);
+    P::device(shown.tasks).add(stats_.tasks + work_.tasks, Order::relaxed);
     P::device(shown.skipped).add(stats_.skipped, Order::relaxed);
-    P::device(shown.kept).add(stats_.kept, Order::relaxed);
+    P::device(shown.kept).add(stats_.kept + work_.kept, Order::relaxed);
     P::device(shown.queued).add(stats_.queued + work_.urgent, Order::relaxed);
     P::device(shown.handed).add(stats_.handed, Order::relaxed);
     P::device(shown.polls).add(stats_.polls, Order::relaxed);
     stats_ = {};
-    work_.urgent = 0;
+    work_.urgent = work_.tasks = work_.kept = 0;
   }
 
  private:

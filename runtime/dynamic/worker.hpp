@@ -178,14 +178,14 @@ class Worker {
   /// If the task has ended a run with followers and the worker keeps the root of one, goes on with that, and with what follows.
   FLYWHEEL_TASK void finish(PrefetchedTask& task) {
     const FinishEnd end = finish_(
-        task, has_ahead_ ? executor_.ahead().task_slot : nullptr, [&] { finder_.note_end(); },
-        [&](PrefetchedTask& ended) {
-          if (finder_.has_local()) return false;
-          finish_.let_go(ended);
-          return executor_.await_successors();
-        });
-    if (end == FinishEnd::awaited) return note_awaited();
-    if (end == FinishEnd::nothing || has_ahead_ || !finish_.has_kept()) return;
+        task, has_ahead_ ? executor_.ahead().task_slot : nullptr, [&] { finder_.note_end(); }, executor_.successor_awaiter());
+    if (end == FinishEnd::nothing) return;
+    if (end == FinishEnd::awaited) {
+      has_ahead_ = executor_.take_awaited();  // a task that was started and is not finished
+      finish_.keep(executor_.work().awaited.item);
+      return;
+    }
+    if (has_ahead_ || !finish_.has_kept()) return;
     if (is_due()) {
       kept_in_row_ = kPollsOneIn - 1;  // kept() looks again, and gives the follower away
       return;
@@ -197,15 +197,6 @@ class Worker {
     finish_.keep(turn.item);
     finder_.stats().tasks += turn.ended;
     finder_.stats().kept += turn.ended;
-  }
-
-  /// After await_successors(): the executor may have started a task that is not finished.
-  FLYWHEEL_TASK void note_awaited() {
-    const AwaitedTurn turn = executor_.take_awaited();
-    has_ahead_ = turn.has_next;
-    finish_.keep(turn.item);
-    finder_.stats().tasks += turn.ended - 1;
-    finder_.stats().kept += turn.ended - !turn.has_next;
   }
 
   /// Takes part in the phased or compiled run of the announcement, as all workers do. At the end of its part of a phased run

@@ -143,6 +143,13 @@ struct EndedRun {
   std::uint32_t slot;
 };
 
+/// What a worker brings back from AwaitedLoop.
+struct AwaitedTurn {
+  std::uint64_t item;   // what the worker keeps, or kEmptyMailbox
+  std::uint32_t ended;  // tasks that were finished
+  bool has_next;        // a later one was started: the executor's `ahead`
+};
+
 /// The work that one worker holds between tasks: a batch popped from a queue, or a share of a run's roots. On a GPU it
 /// lies in shared memory: local memory is read through L1, which every acquire empties.
 struct LocalWork {
@@ -165,6 +172,8 @@ struct LocalWork {
   std::uint32_t epoch;                   // of the last announcement that this worker has followed
   Followers followers;                   // of the run that a task has just ended, see LongFinish
   std::uint64_t ready[kPriorities][16];  // successors that became ready together
+  AwaitedTurn awaited;                   // the last one
+  std::uint32_t tasks, kept;             // of all such turns, which show_stats() has not added yet
   EndedRun chain[8];                     // runs whose tasks have ended, see Chain::end_runs()
 };
 

@@ -26,7 +26,6 @@ inline constexpr std::uint32_t kWorkerWarps = 8;  // of a worker on a GPU, which
 
 enum TaskFlags : std::uint8_t {
   kTaskSpawned = 1,  // the record belongs to the spawn pool and returns there
-  kTaskAwaits = 2,   // the successor in the header is this task's to await, see runtime/dynamic/awaited.hpp
 };
 
 /// Everything of a task but its arguments.
@@ -38,10 +37,14 @@ struct TaskHeader {
   std::uint32_t edge_count;     // number of successors; 0: the task is a sink
   std::uint32_t result_offset;  // bytes into the run's results, or kNoResult
   std::uint32_t local;          // index in its graph; names the task in reports
-  std::uint32_t edge_task;      // these three: a copy of an edge, with kTaskAwaits of that one, else of the first. Most tasks
-                                // have only one and need not fetch it
-  std::uint32_t edge_predecessors;
+  std::uint32_t edge_task;      // these three: a copy of an edge, of the one to await or the first. Most tasks have only one
+  std::uint32_t edge_predecessors;  // with kAwaits: the task's worker may await that successor
   std::uint32_t edge_priority;
+
+  /// In the count of predecessors, so that a worker that asks for a sole successor without another predecessor asks for both.
+  static constexpr std::uint32_t kAwaits = 1u << 31;
+  FLYWHEEL_TASK constexpr bool awaits() const { return edge_predecessors & kAwaits && !(flags & kTaskSpawned); }
+  FLYWHEEL_TASK constexpr std::uint32_t predecessors_of_edge() const { return edge_predecessors & ~kAwaits; }
 };
 
 /// A task: header and arguments. 128 bytes: one cache line, one coalesced read of a warp.
