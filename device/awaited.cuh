@@ -30,7 +30,7 @@ struct WarpSlots {
           reinterpret_cast<const std::uint32_t*>(&task().run.constants)[lane];
     if (lane == 0) executor_shared().tags[next].record = SlotTag::kNoRecord;
     reinterpret_cast<std::uint32_t*>(&to.record)[lane] = word;
-    return !__any_sync(~0u, cancelled != 0);  // what decides is the same for all lanes
+    return !cancelled;
   }
   __device__ void start(const DeviceState& dev, Item item) {
     __syncwarp();  // start_task() releases what all lanes have fetched and acquired

@@ -34,6 +34,7 @@ __device__ __forceinline__ void prepare(const DeviceState& dev) {
     init_roles(roles, shared.dev, true);
     init_bare(roles, true);
   }
+  // Release and acquire, block scope: pairs with itself; all warps find the barriers and `dev` as they are above.
   __syncthreads();
 }
 

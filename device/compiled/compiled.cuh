@@ -151,8 +151,8 @@ template <class List>
   } else if (threadIdx.x / 32 == kLoadWarp) LoadRole<List>(roles, dev)();
   else if (dev.check_ns) checked_store_role<List>(roles, dev);
   else store_role<PlainParts<List>>(roles, dev);
-  __syncwarp();
   // Release after __syncwarp(), block scope: pairs with the test of `left` in control_compiled_run().
+  __syncwarp();
   if (arrives(threadIdx.x % 32)) ptx::mbarrier_arrive(roles.left);
 }
 

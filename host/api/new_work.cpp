@@ -23,7 +23,7 @@ BatchBlocks::Block take_block(Core& core, Priority priority) {
   }
 }
 
-/// The graph of a part: its tasks are independent, and its first task is the library's own, see runtime/dynamic/batch.hpp.
+/// The graph of a part: its tasks are independent, and its first task is the library's own, see runtime/dynamic/task_list.hpp.
 std::shared_ptr<LoadedGraph> graph_of(const DeviceState& dev, const BatchBlocks::Block& block, std::size_t first,
                                       std::uint32_t count, std::uint32_t result_bytes) {
   auto graph = graph_of_message(dev, count + 1, result_bytes);

@@ -96,12 +96,13 @@ GraphImage image_of_plan(const SchedulePlan& plan, const Graph& graph, const Ker
   return image;
 }
 
-GraphImage make_image(const Graph& graph, const KernelEntry& entry, GraphLinks links) {
+GraphImage make_image(const Graph& graph, const KernelEntry& entry, GraphLinks links, bool awaits) {
   if (graph.size() == 0) throw GraphError("the graph has no tasks: add() some before load()");
   refuse_what_needs_a_plan(graph);
   GraphImage image;
   image.types = type_indices(graph, entry);
   image.records = graph.size();
+  image.awaits = awaits;
   if (graph.phase_count()) {
     add_phases(image, graph);
     return image;
@@ -179,7 +180,7 @@ class ImageWriter {
   LinkFields links_of(std::uint32_t task, std::uint32_t first_edge) const {
     const std::uint32_t first = links_.first(task), count = links_.count(task);
     if (!count) return {first_edge + first, 0, {}};
-    const std::uint32_t awaited = links_.awaited(task),
+    const std::uint32_t awaited = image_.awaits ? links_.awaited(task) : GraphLinks::kNone,
                         next = awaited == GraphLinks::kNone ? links_.successors()[first] : awaited;
     return {first_edge + first, count, edge_to(next, links_.waits()[next]), awaited == next};
   }

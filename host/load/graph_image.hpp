@@ -39,6 +39,7 @@ struct GraphImage {
   RunConstants run{};  // the same for all runs of the graph
   std::uint32_t records = 0;
   std::uint64_t edges = 0;  // the successors of all tasks, and the roots
+  bool awaits = false;      // workers may await successors, see runtime/dynamic/awaited.hpp
 };
 
 /// The position of a task type in the kernel's list. Throws GraphError if it is not there.
@@ -46,8 +47,8 @@ std::uint16_t type_index(std::type_index type, const KernelEntry& entry);
 
 /// The image of a dynamic or phased graph. `links` lend their memory; they may have been another graph's. Throws
 /// GraphError for a cycle, an unknown task type, an empty graph, and for gangs or placed tasks, which need a compiled
-/// graph.
-GraphImage make_image(const Graph& graph, const KernelEntry& entry, GraphLinks links = {});
+/// graph. `awaits`: see GraphImage.
+GraphImage make_image(const Graph& graph, const KernelEntry& entry, GraphLinks links = {}, bool awaits = true);
 /// The image of a compiled graph for `workers` workers, each with `warps` that can run tasks of their own. Throws GraphError
 /// like make_schedule(), and what check_operands() throws.
 GraphImage compile_image(const Graph& graph, const KernelEntry& entry, std::uint32_t workers, const Compiled& how,

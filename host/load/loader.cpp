@@ -101,8 +101,8 @@ std::shared_ptr<LoadedGraph> Loader::load(const Graph& graph, const Compiled* ho
                                           Shortage& shortage) {
   shortage = {};
   check_buffers(graph);
-  GraphImage image =
-      how ? compile_image(graph, entry_, dev_.workers, *how, engine_.warps()) : make_image(graph, entry_, take_links());
+  GraphImage image = how ? compile_image(graph, entry_, dev_.workers, *how, engine_.warps())
+                         : make_image(graph, entry_, take_links(), dev_.keep_successor != 0);
   check_sizes(graph, image);
   std::shared_ptr<LoadedGraph> loaded = new_graph(graph, image, std::move(core));
   std::shared_lock stays(moving_);

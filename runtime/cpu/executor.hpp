@@ -69,12 +69,11 @@ class CpuExecutor {
   FLYWHEEL_TASK ChainSlots chain_slots() { return {*this}; }
   FLYWHEEL_TASK void leave_chain(const ChainSlots&) const {}
   /// See finish_with_successors(). A CPU worker awaits nothing: it would take the core from the one that it waits for.
-  /// (Executors of tests do.)
-  struct SuccessorAwaiter {
-    CpuExecutor* executor;
-    FLYWHEEL_TASK bool operator()(const PrefetchedTask&) const { return executor && executor->await_successors(); }
+  struct NoAwaiter {
+    FLYWHEEL_TASK bool operator()(const PrefetchedTask&) const { return false; }
   };
-  FLYWHEEL_TASK SuccessorAwaiter successor_awaiter() { return {nullptr}; }
+  FLYWHEEL_TASK NoAwaiter successor_awaiter() { return {}; }
+  /// For executors of tests: see SuccessorAwaiter.
   FLYWHEEL_TASK bool await_successors() {
     ChainSlots slots = chain_slots();
     note_turn(work_, AwaitedLoop<P, ChainSlots>(dev_, worker_, work_.epoch, ahead_, slots)());

@@ -26,25 +26,24 @@ FLYWHEEL_COLD void publish_ready(const DeviceState& dev, std::uint32_t worker, c
   const Arrival arrival =
       to.predecessors == 1 ? Arrival{true, false} : end_arrival<P>(run.bank()[to.task], now, to.predecessors);
   if (!arrival.last) return;
-  // Acquire fence: pairs with the release fences of the other predecessors. publish_items() passes on what they wrote.
-  P::acquire_fence();
+  P::acquire_fence();  // pairs with the release fences of the other predecessors; publish_items() passes on what they wrote
   const std::uint64_t item = Item{run.first_record + to.task, static_cast<std::uint16_t>(run.slot), arrival.failed}.pack();
   publish_items<P>(dev, worker, 1, level_of(to.priority, run.priority), &item);
 }
 
-/// The broadcast words as the lanes see them together, and a counter beside them. read() issues a load, decide() waits for it.
+/// The broadcast words as the lanes see them together, and a counter beside them. read() issues one load, decide() waits.
 template <class P>
 class LaneLook {
  public:
   FLYWHEEL_TASK void read(const DeviceState& dev, std::uint64_t* counter) {
+    // Relaxed: the broadcast words are hints, as in read_broadcast(). The counter pairs with the arrivals of all predecessors;
+    // the caller's fence acquires.
     if constexpr (P::lanes() == 1) {
       all_ = read_broadcast<P>(dev);
       word_ = counter ? P::device(*counter).load(P::kBeforeAcquire) : 1;
     } else {
       static_assert(sizeof(BroadcastWords) == kWords * sizeof(std::uint64_t));
       std::uint64_t* const words = reinterpret_cast<std::uint64_t*>(&dev.control->broadcast);
-      // Relaxed: the broadcast words are hints, as in read_broadcast(). The counter pairs with the arrivals of all
-      // predecessors; the caller's fence acquires.
       word_ = 0;
       if (P::lane() < kWords || (P::lane() == kCounterLane && counter))
         word_ = P::device(P::lane() < kWords ? words[P::lane()] : *counter).load(P::kBeforeAcquire);
@@ -167,7 +166,7 @@ class AwaitedLoop {
       if (edge < count) successors_[i] = {dev_.edges[first_edge_ + edge].task, dev_.edges[first_edge_ + edge].predecessors};
     });
     next_ = {run().first_record + awaited_.task, static_cast<std::uint16_t>(run().slot), false};
-    cancelled_ = !slots_.fetch(dev_, next_);
+    cancelled_ = P::any(!slots_.fetch(dev_, next_));  // lanes may have read it before and after a cancellation
     bool waits = false;
     for_constants<kEdges>([&](auto i) { waits |= successors_[i].predecessors > 1; });
     some_wait_ = P::any(waits);
@@ -177,7 +176,7 @@ class AwaitedLoop {
     if (level > look.level() || look.is_wanted()) return false;
     if (awaited_.predecessors == 1) return true;  // it is ready
     if (look.has_much() || !look.has_roots()) return !look.has_much();
-    return P::any(P::lane() == 0 && roots_left<Leader>(dev_, run().slot) - 1 < few);
+    return P::any(roots_left<Leader>(dev_, run().slot) - 1 < few);  // a vote: others take roots between the loads of two lanes
   }
 
   /// Arrives at all successors. Those without another predecessor are ready.

@@ -15,6 +15,19 @@ namespace {
 using Refs = std::vector<TaskRef<std::uint64_t>>;
 using Sets = std::vector<std::set<std::uint32_t>>;
 
+/// No two tasks have the same, each is a successor of its task, and a task has none only if others have all its successors.
+void check_awaited(const GraphLinks& links, const Sets& successors) {
+  std::set<std::uint32_t> awaited;
+  for (std::uint32_t task = 0; task < successors.size(); ++task) {
+    if (links.awaited(task) == GraphLinks::kNone) continue;
+    RC_ASSERT(successors[task].contains(links.awaited(task)));
+    RC_ASSERT(awaited.insert(links.awaited(task)).second);
+  }
+  for (std::uint32_t task = 0; task < successors.size(); ++task)
+    if (links.awaited(task) == GraphLinks::kNone)
+      for (const std::uint32_t next : successors[task]) RC_ASSERT(awaited.contains(next));
+}
+
 void check_links(const GraphLinks& links, const Sets& successors, const Sets& predecessors) {
   std::uint32_t roots = 0;
   for (std::uint32_t task = 0; task < successors.size(); ++task) {
@@ -26,6 +39,7 @@ void check_links(const GraphLinks& links, const Sets& successors, const Sets& pr
     roots += predecessors[task].empty();
   }
   RC_ASSERT(links.roots() == roots);
+  check_awaited(links, successors);
 }
 
 /// A graph that is built at random, with its edges as sets beside it: dependencies of add(), of edge() to the last task
@@ -111,6 +125,33 @@ TEST_CASE("a ring of neighbours is on the straight way, and a long list out of o
   CHECK_FALSE(fan.tasks().in_order());
   links.link(fan);
   CHECK(links.edges() == 12);
+}
+
+TEST_CASE("in a grid each point may await itself one step later, whichever way the edges came") {
+  constexpr std::uint32_t kWidth = 9, kSteps = 5;
+  for (const std::uint32_t reach : {0u, 1u, 3u})
+    for (const bool around : {false, true})
+      for (const bool in_order : {true, false}) {
+        Graph graph;
+        Refs before, now;
+        for (std::uint32_t step = 0; step < kSteps; ++step, before = std::exchange(now, {}))
+          for (std::uint32_t i = 0; i < kWidth; ++i) {
+            now.push_back(graph.add(Square{i}));
+            std::set<std::uint32_t> near;
+            for (std::uint32_t at = i + kWidth - reach; at <= i + kWidth + reach; ++at)
+              if (around || at / kWidth == 1) near.insert(at % kWidth);
+            for (const std::uint32_t n : near)
+              if (step) graph.edge(before[n], now[i]);
+          }
+        if (!in_order) graph.edge(before[0], before[1]);
+        CHECK(graph.tasks().in_order() == in_order);
+        GraphLinks links;
+        links.link(graph);
+        for (std::uint32_t task = 0; task + kWidth < kWidth * kSteps; ++task) {
+          INFO("reach " << reach << ", around " << around << ", in order " << in_order << ", task " << task);
+          CHECK(links.awaited(task) == task + kWidth);
+        }
+      }
 }
 
 TEST_CASE("edges that go back are refused only if they close a cycle") {

@@ -42,6 +42,41 @@ void behaves_like_counting() {
   }
 }
 
+/// The same with one predecessor that says that its worker awaits the task, and gives the wait up at some time or not.
+void awaited_behaves_like_counting() {
+  const auto predecessors = *rc::gen::inRange(2u, 12u), awaiting = *rc::gen::inRange(0u, predecessors);
+  std::uint64_t counter = predecessors;
+  for (int round = 0; round < 3; ++round) {
+    bool failed = false, awaited = false, taken = false;
+    for (std::uint32_t arrived = 0; arrived < predecessors; ++arrived) {
+      const bool awaits = arrived == awaiting, fails = !awaits && one_in(8);
+      failed |= fails;
+      awaited |= awaits;
+      const std::uint64_t step = fails ? kFailedArrival : kArrival;
+      const std::uint64_t now = begin_arrival<P>(counter, awaits ? step + kIsAwaited : step);
+      RC_ASSERT(now == counter);
+      RC_ASSERT(is_complete(now) == (arrived + 1 == predecessors));
+      RC_ASSERT(has_failed(now) == failed);
+      RC_ASSERT(((now & kIsAwaited) != 0) == awaited);
+      const Arrival arrival = end_arrival<P>(counter, now, predecessors);
+      RC_ASSERT(arrival.last == (is_complete(now) && !awaited));
+      if (arrival.last) RC_ASSERT(arrival.failed == failed);
+      taken |= arrival.last;
+      if (awaited && one_in(4)) {  // the wait is given up
+        const std::uint64_t then = P::device(counter).fetch_and(~kIsAwaited, Order::acquire);
+        awaited = false;
+        if (!is_complete(then)) continue;
+        RC_ASSERT(has_failed(then) == failed);
+        arm_again<P>(counter, predecessors);
+        taken = true;
+      }
+    }
+    if (awaited) arm_again<P>(counter, predecessors);
+    RC_ASSERT(taken != awaited);  // one of the two runs the task
+    RC_ASSERT(counter == predecessors);
+  }
+}
+
 /// n threads meet at one counter again and again. The last one of a round adds up what all wrote, and opens
 /// the next.
 struct Rounds {
@@ -74,6 +109,67 @@ struct Rounds {
 
 TEST_CASE("a counter of one thread behaves like counting") {
   CHECK(rc::check("arrivals, failures and spawns", behaves_like_counting));
+}
+
+TEST_CASE("a counter whose task is awaited behaves like counting") {
+  CHECK(rc::check("arrivals, failures and a wait", awaited_behaves_like_counting));
+}
+
+TEST_CASE("arrivals at several counters overlap, and each ends by itself") {
+  std::uint64_t counters[3] = {1, 2, 3}, now[3] = {};
+  for (std::uint32_t i = 0; i < 3; ++i) now[i] = begin_arrival<P>(counters[i], i == 1 ? kFailedArrival : kArrival);
+  CHECK(end_arrival<P>(counters[0], now[0], 1).last);
+  CHECK(counters[0] == 1);
+  CHECK_FALSE(end_arrival<P>(counters[1], now[1], 2).last);
+  CHECK(has_failed(counters[1]));
+  CHECK_FALSE(end_arrival<P>(counters[2], now[2], 3).last);
+  CHECK(counters[2] == 2);
+}
+
+TEST_CASE("a spawned task is one more to come, whether its parent's successor is awaited or not") {
+  std::uint64_t counter = 2;
+  begin_arrival<P>(counter, kArrival + kIsAwaited);
+  expect_one_more<P>(counter);
+  CHECK_FALSE(is_complete(begin_arrival<P>(counter, kArrival)));
+  const std::uint64_t now = begin_arrival<P>(counter, kFailedArrival);
+  CHECK(is_complete(now));
+  CHECK(has_failed(now));
+  CHECK_FALSE(end_arrival<P>(counter, now, 2).last);
+  arm_again<P>(counter, 2);
+  CHECK(counter == 2);
+}
+
+TEST_CASE("either the thread that awaits or the last to arrive goes on, and it sees what all others wrote") {
+  FLYWHEEL_TEST_SEED(seed);
+  constexpr std::uint32_t kThreads = 3, kRounds = 1000;
+  std::uint64_t counter = kThreads, cells[kThreads] = {};
+  std::atomic<std::uint32_t> round{0}, wrong{0};
+  run_together(kThreads, [&](std::uint32_t self) {
+    Random random(seed + self);
+    for (std::uint32_t r = 0; r < kRounds; ++r) {
+      cells[self] = r;
+      const bool awaits = self == 0;
+      const std::uint64_t now = begin_arrival<P>(counter, awaits ? kArrival + kIsAwaited : kArrival);
+      bool goes_on = end_arrival<P>(counter, now, kThreads).last;
+      if (awaits) {
+        const std::uint32_t polls = pick(random, 0, 20);
+        for (std::uint32_t i = 0; i < polls && !goes_on; ++i) {
+          goes_on = is_complete(P::device(counter).load(Order::acquire));
+          std::this_thread::yield();
+        }
+        if (!goes_on) goes_on = is_complete(P::device(counter).fetch_and(~kIsAwaited, Order::acquire));
+        if (goes_on) arm_again<P>(counter, kThreads);
+      }
+      if (goes_on) {
+        for (const std::uint64_t cell : cells) wrong += cell != r;
+        if (round.exchange(r + 1, std::memory_order_acq_rel) != r) ++wrong;
+      } else if (!wait_for([&] { return round.load(std::memory_order_acquire) > r; })) {
+        ++wrong;
+      }
+    }
+  });
+  CHECK(wrong == 0);
+  CHECK(counter == kThreads);
 }
 
 TEST_CASE("there is one last arriver a round, and it sees what all the others wrote") {

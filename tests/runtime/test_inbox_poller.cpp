@@ -132,7 +132,7 @@ struct Reception {
   DirectSlot direct_slot{kEmptyMailbox, 0, 0, {}, {}, 0};
   Message sent{};
   RunConstants& message = sent.run;
-  std::uint32_t flags = kRootsUniform | kRootsDense;
+  std::uint32_t flags = kRootsUniform | kRootsDense, roots = 1;
   PollerBuffer buffer{};
   MessageHandler<P> handler{device.dev, direct_slot, buffer};
 
@@ -140,7 +140,8 @@ struct Reception {
     message.op = static_cast<std::uint32_t>(op);
     message.slot = slot;
     message.generation = generation;
-    message.priority = message.sinks = message.root_count = 1;
+    message.priority = 1;
+    message.sinks = message.root_count = roots;
     message.flags = flags;
     const auto* words = reinterpret_cast<const std::uint32_t*>(&sent);
     const auto word = [&](std::uint32_t i, std::uint32_t) { return words[i]; };
@@ -185,6 +186,42 @@ TEST_CASE("a single root goes to the worker on the direct slot if it waits there
   CHECK(queue.size_hint() == 1);
   CHECK(Item::unpack(reception.direct_slot.item).run == 1);
   CHECK(reception.direct_slot.run.generation == 9);
+}
+
+TEST_CASE("of several roots the worker on the direct slot gets the first, if it waits there, and others the rest") {
+  for (const std::uint32_t roots : {2u, 4u, 5u, 40u})
+    for (const bool waits : {true, false}) {
+      INFO(roots << " roots, the worker waits " << waits);
+      Reception reception;
+      DeviceState& dev = reception.device.dev;
+      reception.roots = roots;
+      reception.direct_slot.waiting = waits;
+      reception.handle(InboxOp::submit, 0, 3);
+      if (waits) {
+        CHECK(Item::unpack(reception.direct_slot.item).record == 0);
+        CHECK(reception.direct_slot.run.root_count == roots);
+        CHECK(reception.direct_slot.run.generation == 3);
+        CHECK(reception.direct_slot.waiting == 0);
+      } else {
+        CHECK(reception.direct_slot.item == kEmptyMailbox);
+      }
+      const std::int64_t queued = dev.control->broadcast.queued[1];
+      std::uint32_t others = 0;
+      if (queued < kRootedRun) others = static_cast<std::uint32_t>(queued);
+      else others = take_roots<P>(dev.runs[0], 64).count;
+      CHECK(others == roots - waits);
+    }
+}
+
+TEST_CASE("roots of other priorities than their run's do not go to the direct slot") {
+  Reception reception;
+  reception.flags = kRootsDense;
+  reception.roots = 2;
+  reception.direct_slot.waiting = 1;
+  for (std::uint32_t i = 0; i < 2; ++i) reception.device.dev.edges[i] = {i, 0, static_cast<std::uint32_t>(Priority::high), 0};
+  reception.handle(InboxOp::submit, 0, 1);
+  CHECK(reception.direct_slot.item == kEmptyMailbox);
+  CHECK(Views<P>{reception.device.dev}.ready(0).size_hint() == 2);
 }
 
 TEST_CASE("the inbox poller may leave when it is told to and all runs have finished") {

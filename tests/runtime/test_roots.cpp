@@ -121,6 +121,43 @@ TEST_CASE("of a root or two for each worker, idle workers get one, and the rest 
   CHECK(rest.count == run.root_count - idle_workers);
 }
 
+TEST_CASE("roots that somebody has already are not published") {
+  // Each in its queue; counted, for workers none of whom is idle; of which workers take shares. And those of mixed priorities.
+  for (const std::uint32_t count : {2u, 4u, 6u, 50u})
+    for (const bool mixed : {false, true})
+      for (const bool dense : {true, false}) {
+        INFO(count << " roots, mixed " << mixed << ", dense " << dense);
+        TestDeviceState device;
+        Wide wide(count, mixed, false);
+        RunConstants run = device.load(wide.graph);
+        if (!dense) run.flags &= ~static_cast<std::uint32_t>(kRootsDense);
+        RunState& state = device.open(run);
+        publish_roots<P>(device.dev, 0, run, 1);
+        std::vector<std::uint32_t> records;
+        for (std::uint32_t level = 0; level < kPriorities; ++level)
+          if (device.dev.control->broadcast.queued[level] < kRootedRun)
+            for (const Item item : drain(device.dev, level)) records.push_back(item.record - run.first_record);
+        for (RootShare share = take_roots<P>(state, 3); share.count; share = take_roots<P>(state, 3))
+          for (std::uint32_t i = 0; i < share.count; ++i) records.push_back(share.first + i);
+        std::ranges::sort(records);
+        REQUIRE(records.size() == count - 1);
+        for (std::uint32_t i = 0; i + 1 < count; ++i) CHECK(records[i] == i + 1);
+      }
+}
+
+TEST_CASE("idle workers get the roots behind those that somebody has") {
+  TestDeviceState device;
+  Wide wide(2 * device.dev.workers, false, false);
+  const RunConstants run = device.load(wide.graph);
+  RunState& state = device.open(run);
+  Views<P>{device.dev}.idle().enroll(1);
+  publish_roots<P>(device.dev, 0, run, 1);
+  CHECK(Item::unpack(device.dev.mailboxes[1].value).record == run.first_record + 1);
+  const RootShare rest = take_roots<P>(state, 64);
+  CHECK(rest.first == 2);
+  CHECK(rest.count == run.root_count - 2);
+}
+
 TEST_CASE("the consumer of the last root closes its run to others") {
   TestDeviceState device;
   Wide wide(50, false, false);

@@ -204,6 +204,59 @@ void followers(Random& random) {
   bench.check_peak();
 }
 
+/// Levels of tasks that each wait for some of the level before, as workers go through without queues, and tasks that nobody
+/// awaits, since all their predecessors have others; in between runs of other kinds, failures and cancellations. Then once
+/// more: all counters are as they were.
+void awaited(Random& random) {
+  const std::uint32_t width = 1 + random.below(random.one_in(4) ? 8 : 4), levels = 2 + random.below(7), grid = width * levels,
+                      aside = random.one_in(2) ? random.below(levels) : 0, count = grid + aside;
+  Options options = options_of(random, 2 * count);
+  if (random.one_in(6)) options.workers = 8 + random.below(6);  // then a queued task, or a root, is no reason not to await
+  const std::uint32_t passes = 1 + random.below(4), bad = random.below(random.one_in(3) ? count : 8 * count),
+                      left_out = random.below(3);
+  Bench bench(random, options, count + 1);
+  Graph graph, leaf, meeting, planned;
+  std::vector<TaskRef<std::uint32_t>> tasks;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    Node node{bench.words, i, 0, {}, i == bad ? passes : 0};
+    const std::uint32_t level_before = i < grid ? i / width - (i >= width) : random.below(levels - 1);
+    for (std::uint32_t near = 0; i >= width && near < std::min(width, kMostPredecessors); ++near)
+      if (near == 0 || i >= grid || !left_out || !random.one_in(1 + left_out))
+        node.before[node.predecessors++] = level_before * width + (i + near) % width;
+    const Priority priority = random.one_in(12) ? static_cast<Priority>(random.below(3)) : Priority::inherit;
+    tasks.push_back(random.one_in(4) ? graph.add(WarpNode{node}, priority) : graph.add(node, priority));
+    for (std::uint32_t e = 0; e < node.predecessors; ++e) graph.edge(tasks[node.before[e]], tasks[i]);
+  }
+  leaf.add(Leaf{bench.words.counts + count}, after(leaf.add(Leaf{bench.words.counts + count})));
+  meeting.phase();
+  meeting.add(Leaf{bench.words.counts + count}), meeting.add(Leaf{bench.words.counts + count});
+  planned.add(Leaf{bench.words.counts + count}), planned.add(Leaf{bench.words.counts + count});
+  Executable executable = bench.runtime.load(graph);
+  const Executable others[] = {bench.runtime.load(leaf), bench.runtime.load(meeting), bench.runtime.load(planned, compiled)};
+  for (const bool again : {false, true}) {
+    const std::uint32_t turns = again ? passes - (bad < count) : passes;  // the second time it does not fail
+    if (!turns) break;
+    bench.clear();
+    Run run = bench.runtime.submit(executable, repeat(turns));
+    std::vector<Run> beside;
+    for (std::uint32_t n = random.below(4); n; --n) beside.push_back(bench.runtime.submit(others[random.below(3)]));
+    const bool cancels = !again && random.one_in(4);
+    if (cancels && random.one_in(2)) std::this_thread::sleep_for(std::chrono::microseconds(random.below(200)));
+    if (cancels) run.cancel();
+    const Status status = run.status(), wanted = !again && bad < count ? Status::task_failed : Status::ok;
+    expect(status == wanted || (cancels && status == Status::cancelled), "a run of levels ended for no known reason");
+    for (Run& other : beside) check_run(other, "a run beside one of levels");
+    expect(bench.count(count) == 2 * beside.size(), "a task of a run beside did not run once");
+    for (std::uint32_t i = 0; i < count; ++i) {
+      expect(bench.count(i) <= turns, "a task ran more often than once in each pass");
+      if (status == Status::ok) expect(bench.count(i) == turns, "a task did not run once in each pass");
+      if (status == Status::ok) expect(run.get(tasks[i]) == turns * 1000 + i, "a task's result is wrong");
+    }
+    expect(testing::peek_at(*bench.words.wrong) == 0, "a task did not find what its predecessors wrote");
+  }
+  bench.check_peak();
+}
+
 void run_shape(Random& random, Shape shape) {
   switch (shape) {
     case Shape::graphs:
@@ -224,6 +277,8 @@ void run_shape(Random& random, Shape shape) {
       return kept(random);
     case Shape::followers:
       return followers(random);
+    case Shape::awaited:
+      return awaited(random);
     default:
       return roots(random);
   }

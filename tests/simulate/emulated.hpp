@@ -6,11 +6,12 @@
 
 namespace flywheel::simulate::emulated {
 
-/// Shapes of programs. `kept`: who runs a task before its high successor; `roots`: all workers but one are held.
-enum class Shape { graphs, compiled, gangs, phases, streams, cancels, parks, kept, roots, followers, any };
-inline constexpr const char* kShapeNames[] = {"gpu-graphs",  "gpu-compiled",  "gpu-gangs", "gpu-phases",
-                                              "gpu-streams", "gpu-cancels",   "gpu-parks", "gpu-kept",
-                                              "gpu-roots",   "gpu-followers", "gpu"};
+/// Shapes of programs. `kept`: who runs a task before its high successor; `roots`: all workers but one are held; `awaited`:
+/// from level to level.
+enum class Shape { graphs, compiled, gangs, phases, streams, cancels, parks, kept, roots, followers, awaited, any };
+inline constexpr const char* kShapeNames[] = {"gpu-graphs",  "gpu-compiled",  "gpu-gangs",   "gpu-phases",
+                                              "gpu-streams", "gpu-cancels",   "gpu-parks",   "gpu-kept",
+                                              "gpu-roots",   "gpu-followers", "gpu-awaited", "gpu"};
 
 /// Runs the program that the seed says; what is wrong goes to finding(). Called on a fiber.
 void run_workload(std::uint64_t seed, Shape shape);

@@ -161,6 +161,7 @@ class TestDeviceState {
       const auto predecessors = static_cast<std::uint32_t>(graph.after[task].size());
       dev.edges[next_edge_++] = {task, predecessors, graph.records[task].header.priority, 0};
     };
+    const std::vector<std::uint32_t> awaited = awaited_by(graph.after);
     for (std::uint32_t task = 0; task < graph.size(); ++task) {
       TaskRecord& record = dev.records[next_record_ + task];
       record = graph.records[task];
@@ -169,16 +170,32 @@ class TestDeviceState {
         for (const std::uint32_t before : graph.after[next])
           if (before == task) edge_to(next);
       record.header.edge_count = next_edge_ - record.header.first_edge;
-      if (record.header.edge_count) copy_first_edge(record.header);
+      if (record.header.edge_count) copy_edge(record.header, awaited[task]);
       run.sinks += record.header.edge_count == 0;
     }
     place_roots(graph, run, edge_to);
   }
 
-  void copy_first_edge(TaskHeader& header) const {
-    const Edge& edge = dev.edges[header.first_edge];
+  /// Of each task, as GraphLinks::awaited(); ~0: none.
+  static std::vector<std::uint32_t> awaited_by(const std::vector<std::vector<std::uint32_t>>& after) {
+    std::vector<std::uint32_t> awaited(after.size(), ~0u);
+    for (std::uint32_t task = 0; task < after.size(); ++task)
+      for (const std::uint32_t before : after[task])
+        if (awaited[before] == ~0u) {
+          awaited[before] = task;
+          break;
+        }
+    return awaited;
+  }
+
+  /// The edge to the awaited successor, or the first.
+  void copy_edge(TaskHeader& header, std::uint32_t awaited) const {
+    std::uint32_t which = header.first_edge;
+    if (awaited != ~0u)
+      while (dev.edges[which].task != awaited) ++which;
+    const Edge& edge = dev.edges[which];
     header.edge_task = edge.task;
-    header.edge_predecessors = edge.predecessors;
+    header.edge_predecessors = edge.predecessors | (awaited != ~0u && dev.keep_successor ? TaskHeader::kAwaits : 0);
     header.edge_priority = edge.priority;
   }
 

@@ -35,6 +35,8 @@ inline std::string mbarrier_name(const void* at) {
              {"page_empty", roles.page_empty, kMostPages},
              {"begin", &roles.begin, 1},
              {"left", &roles.left, 1},
+             {"load_begin", &executor.load_begin, 1},
+             {"returned", &executor.returned, 1},
              {"full", executor.full, 2},
              {"done", executor.done, 2}};
   for (const auto& one : all)

@@ -5,7 +5,7 @@
 
 namespace flywheel::testing {
 
-template <class List, class P = CpuPlatform>
+template <class List, class P = CpuPlatform, class Executor = CpuExecutor<P>>
 class Launch {
  public:
   /// `first_message` goes on from an earlier launch on the same device state.
@@ -13,7 +13,8 @@ class Launch {
     for (std::uint32_t w = 0; w < dev_.workers; ++w)
       threads_.emplace_back([this, w] {
         const auto scratch = std::make_unique<unsigned char[]>(dev_.scratch_bytes + 16);
-        cpu_worker<P>(dev_, cpu_tasks<List, P>, w, w == 0 ? &direct_slot_ : nullptr, scratch.get());
+        Executor executor(dev_, cpu_tasks<List, P>, w, scratch.get());
+        Worker<P, Executor>(dev_, w, executor, w == 0 ? &direct_slot_ : nullptr)();
       });
     threads_.emplace_back([this] { cpu_poller<P>(dev_, &direct_slot_); });
   }

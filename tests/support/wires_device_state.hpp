@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "runtime/dynamic/completion.hpp"
+#include "runtime/dynamic/awaited.hpp"
 #include "support/internals.hpp"
 #include "support/launch.hpp"
 #include "support/wires.hpp"
@@ -207,5 +207,109 @@ inline bool heartbeat() {
   });
   return item == 42;
 }
+
+/// The task slots of a worker that goes from the first task of a run to the one that it awaits. It runs no body.
+struct AwaitingSlots {
+  TaskSlot slots[2]{};
+  std::uint32_t next = 1;
+
+  std::uint32_t running() const { return next ^ 1; }
+  const TaskSlot& task() const { return slots[running()]; }
+  static Outcome outcome() { return {}; }
+  bool fetch(const DeviceState& dev, Item item) {
+    slots[next].record = dev.records[item.record];
+    slots[next].run.constants = task().run.constants;
+    return true;
+  }
+  void start(const DeviceState&, Item) { next ^= 1; }
+  static bool has_ended() { return false; }
+  static void take_end() {}
+};
+
+/// The worker that awaits stays at one of its polls until the other predecessor has arrived: at the first, before it loads the
+/// counter, or at the last after it, and learns of the arrival as it gives up. All atomics are relaxed: they order nothing.
+struct LatePoll {
+  static constexpr std::uint32_t kFirst = 1, kLast = 64;
+  const void* word;         // the counter
+  std::uint32_t at;         // which poll
+  std::uint32_t polls = 0;  // of this round
+  std::uint32_t round = 0;
+  std::atomic<std::uint32_t> waits{0},
+      arrivals{0};  // rounds in which the worker has waited there; in which the other has arrived
+
+  void begin(std::uint32_t r) { round = r, polls = 0; }
+  void wait() {
+    waits.store(round + 1, std::memory_order_relaxed);
+    wait_for([&] { return arrivals.load(std::memory_order_relaxed) > round; });
+  }
+};
+inline LatePoll* late_poll = nullptr;
+
+struct LatePlatform : P {
+  using Leader = P;
+
+  template <class T>
+  struct Ref : WeakRef<T, Scope::device> {
+    using Base = WeakRef<T, Scope::device>;
+    const void* at;
+    explicit Ref(T& word) : Base(word), at(&word) {}
+    [[gnu::always_inline]] T load(Order o) const {
+      const bool late = at == late_poll->word && ++late_poll->polls == late_poll->at;
+      if (late && late_poll->at == LatePoll::kFirst) late_poll->wait();
+      const T value = Base::load(o);
+      if (late && late_poll->at == LatePoll::kLast) late_poll->wait();
+      return value;
+    }
+  };
+  template <class T>
+  static Ref<T> device(T& word) {
+    return Ref<T>(word);
+  }
+};
+
+/// Two predecessors of a task write a cell each; the worker of the first awaits the task. Whoever goes on reads both cells. In
+/// every other round the second predecessor comes when it likes.
+inline bool await_with(std::uint32_t late_at) {
+  TestDeviceState device;
+  TestGraph<WireTasks> graph;
+  graph.add(Tick{nullptr}), graph.add(Tick{nullptr});
+  graph.add(Tick{nullptr}, {0, 1});
+  const RunConstants run = device.load(graph);
+  std::uint64_t& counter = run.bank()[2];
+  name_word("counter", counter);
+  LatePoll late{&counter, late_at};
+  late_poll = &late;
+  std::uint32_t cells[2] = {};
+  PrefetchedTask ahead{};
+  std::atomic<std::uint32_t> round{0};
+  Flaws flaws;
+  const auto await = [&](std::uint32_t r) {
+    late.begin(r);
+    AwaitingSlots slots;
+    slots.slots[0].record = device.dev.records[run.first_record];
+    slots.slots[0].run.constants = run;
+    return AwaitedLoop<LatePlatform, AwaitingSlots>(device.dev, 0, 0, ahead, slots)().has_next;
+  };
+  const auto arrive_beside = [&](std::uint32_t r) {
+    if (r % 2) wait_for([&] { return late.waits.load(std::memory_order_relaxed) > r; });
+    const bool last = arrive<P>(counter, false, 2).last;
+    late.arrivals.store(r + 1, std::memory_order_relaxed);
+    return last;
+  };
+  run_together(2, [&](std::uint32_t self) {
+    for (std::uint32_t r = 0; r < kCargo; ++r) {
+      cells[self] = r;
+      if (self == 0 ? await(r) : arrive_beside(r)) {
+        for (const std::uint32_t cell : cells) flaws.add(cell != r);
+        round.store(r + 1, std::memory_order_release);
+      } else {
+        flaws.add(!wait_for([&] { return round.load(std::memory_order_acquire) > r; }));
+      }
+    }
+  });
+  return flaws.none() && counter == 2;
+}
+inline bool awaited() { return await_with(LatePoll::kFirst); }
+inline bool given_up() { return await_with(LatePoll::kLast); }
 
 }  // namespace flywheel::testing::views

@@ -17,6 +17,8 @@ namespace views = testing::views;
 constexpr Wire kWires[] = {
     {"queue", views::queue},
     {"counter", views::counter},
+    {"awaited", views::awaited},
+    {"given up", views::given_up},
     {"inbox", views::inbox},
     {"mailbox", views::mailbox},
     {"direct slot", views::direct_slot},
