@@ -26,8 +26,7 @@ FLYWHEEL_COLD void publish_ready(const DeviceState& dev, std::uint32_t worker, c
   const Arrival arrival =
       to.predecessors == 1 ? Arrival{true, false} : end_arrival<P>(run.bank()[to.task], now, to.predecessors);
   if (!arrival.last) return;
-  // Acquire fence: pairs with the release fences of the other predecessors. publish_items() passes on what they wrote.
-  P::acquire_fence();
+  P::acquire_fence();  // pairs with the release fences of the other predecessors; publish_items() passes on what they wrote
   const std::uint64_t item = Item{run.first_record + to.task, static_cast<std::uint16_t>(run.slot), arrival.failed}.pack();
   publish_items<P>(dev, worker, 1, level_of(to.priority, run.priority), &item);
 }

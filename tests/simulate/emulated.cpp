@@ -204,10 +204,12 @@ void followers(Random& random) {
   bench.check_peak();
 }
 
-/// Levels of tasks that each wait for some of the level before, as workers go through without queues; in between runs of other
-/// kinds, failures and cancellations. Then once more: all counters are as they were.
+/// Levels of tasks that each wait for some of the level before, as workers go through without queues, and tasks that nobody
+/// awaits, since all their predecessors have others; in between runs of other kinds, failures and cancellations. Then once
+/// more: all counters are as they were.
 void awaited(Random& random) {
-  const std::uint32_t width = 1 + random.below(random.one_in(4) ? 8 : 4), levels = 2 + random.below(7), count = width * levels;
+  const std::uint32_t width = 1 + random.below(random.one_in(4) ? 8 : 4), levels = 2 + random.below(7), grid = width * levels,
+                      aside = random.one_in(2) ? random.below(levels) : 0, count = grid + aside;
   Options options = options_of(random, 2 * count);
   if (random.one_in(6)) options.workers = 8 + random.below(6);  // then a queued task, or a root, is no reason not to await
   const std::uint32_t passes = 1 + random.below(4), bad = random.below(random.one_in(3) ? count : 8 * count),
@@ -217,9 +219,10 @@ void awaited(Random& random) {
   std::vector<TaskRef<std::uint32_t>> tasks;
   for (std::uint32_t i = 0; i < count; ++i) {
     Node node{bench.words, i, 0, {}, i == bad ? passes : 0};
+    const std::uint32_t level_before = i < grid ? i / width - (i >= width) : random.below(levels - 1);
     for (std::uint32_t near = 0; i >= width && near < std::min(width, kMostPredecessors); ++near)
-      if (near == 0 || !left_out || !random.one_in(1 + left_out))
-        node.before[node.predecessors++] = i / width * width - width + (i + near) % width;
+      if (near == 0 || i >= grid || !left_out || !random.one_in(1 + left_out))
+        node.before[node.predecessors++] = level_before * width + (i + near) % width;
     const Priority priority = random.one_in(12) ? static_cast<Priority>(random.below(3)) : Priority::inherit;
     tasks.push_back(random.one_in(4) ? graph.add(WarpNode{node}, priority) : graph.add(node, priority));
     for (std::uint32_t e = 0; e < node.predecessors; ++e) graph.edge(tasks[node.before[e]], tasks[i]);

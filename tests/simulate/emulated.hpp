@@ -6,8 +6,8 @@
 
 namespace flywheel::simulate::emulated {
 
-/// Shapes of programs. `kept`: who runs a task before its high successor; `roots`: all workers but one are held; `awaited`: from
-/// level to level.
+/// Shapes of programs. `kept`: who runs a task before its high successor; `roots`: all workers but one are held; `awaited`:
+/// from level to level.
 enum class Shape { graphs, compiled, gangs, phases, streams, cancels, parks, kept, roots, followers, awaited, any };
 inline constexpr const char* kShapeNames[] = {"gpu-graphs",  "gpu-compiled",  "gpu-gangs",   "gpu-phases",
                                               "gpu-streams", "gpu-cancels",   "gpu-parks",   "gpu-kept",
