@@ -170,11 +170,13 @@ class AwaitedLoop {
     bool waits = false;
     for_constants<kEdges>([&](auto i) { waits |= successors_[i].predecessors > 1; });
     some_wait_ = P::any(waits);
-    // A few tasks go to workers that find nothing to await: if all took them, most would look in vain.
-    const std::uint32_t few = dev_.workers / 8;
+    // A few tasks go to workers that find nothing to await: if all took them, most would look in vain. But one time in 64,
+    // another for each worker, work that is queued comes first: all workers may have something to await for long.
+    const bool yields = (ended_ + worker_) % 64 == 0;
+    const std::uint32_t few = yields ? 0 : dev_.workers / 8;
     look.decide(epoch_, few);
     if (level > look.level() || look.is_wanted()) return false;
-    if (awaited_.predecessors == 1) return true;  // it is ready
+    if (awaited_.predecessors == 1 && !yields) return true;  // it is ready
     if (look.has_much() || !look.has_roots()) return !look.has_much();
     return P::any(roots_left<Leader>(dev_, run().slot) - 1 < few);  // a vote: others take roots between the loads of two lanes
   }
