@@ -229,10 +229,10 @@ class AwaitedLoop {
       if (look.is_wanted()) break;
       busy = look.has_work() ? busy + 1 : 0;
     }
-    // Acquire, as in LaneLook: pairs with the arrivals before it; those after it find the successor not awaited. It releases
-    // nothing: as a read-modify-write it continues the releases of the arrivals before.
+    // Acquire, as in LaneLook: pairs with the arrivals before it; those after it find the successor not awaited. Release, of
+    // nothing but this access: pairs with those, so that the run's end, and what then becomes of the counter, come later.
     std::uint64_t now = 1;
-    if (P::lane() == 0) now = P::device(counter).fetch_and(~kIsAwaited, P::kBeforeAcquire);
+    if (P::lane() == 0) now = P::device(counter).fetch_and(~kIsAwaited, P::kBetween);
     return {P::any(is_complete(now)), P::any(is_complete(now) && has_failed(now))};
   }
   /// The awaited successor is this worker's.
