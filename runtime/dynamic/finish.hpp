@@ -183,7 +183,7 @@ class LongFinish {
   bool single_ = true;
 };
 
-/// Of finish_long_way(), in place of a successor: the awaiter has finished the task and perhaps others.
+/// Of finish_with_successors(), in place of a successor: the awaiter has finished the task and perhaps others.
 inline constexpr std::uint64_t kAwaitedEnd = kEmptyMailbox - 1;
 
 /// Whether the worker may await a successor now, see awaited.hpp. One without another predecessor is not waited for, so it may
