@@ -226,19 +226,23 @@ struct AwaitingSlots {
   static void take_end() {}
 };
 
-/// The worker that awaits stays at one of its polls until the other predecessor has arrived: at the first, before it loads the
-/// counter, or at the last after it, and learns of the arrival as it gives up. All atomics are relaxed: they order nothing.
+/// In rounds of `kDuring` the worker that awaits stays at one of its polls until the other predecessor has arrived: at the first,
+/// before it loads the counter, or at the last after it, and learns of the arrival as it gives up. In rounds of `kAfter` the other
+/// arrives when the worker no longer awaits, and in the rest when it likes. All atomics are relaxed: they order nothing.
 struct LatePoll {
+  enum Arrival : std::uint32_t { kAnyTime, kDuring, kAfter, kKinds };
   static constexpr std::uint32_t kFirst = 1, kLast = 64;
   const void* word;         // the counter
   std::uint32_t at;         // which poll
   std::uint32_t polls = 0;  // of this round
   std::uint32_t round = 0;
-  std::atomic<std::uint32_t> waits{0},
-      arrivals{0};  // rounds in which the worker has waited there; in which the other has arrived
+  // Rounds in which the worker has waited there; in which the other has arrived; in which the worker has left.
+  std::atomic<std::uint32_t> waits{0}, arrivals{0}, leaves{0};
 
+  static Arrival of(std::uint32_t round) { return static_cast<Arrival>(round % kKinds); }
   void begin(std::uint32_t r) { round = r, polls = 0; }
   void wait() {
+    if (of(round) != kDuring) return;
     waits.store(round + 1, std::memory_order_relaxed);
     wait_for([&] { return arrivals.load(std::memory_order_relaxed) > round; });
   }
@@ -267,8 +271,8 @@ struct LatePlatform : P {
   }
 };
 
-/// Two predecessors of a task write a cell each; the worker of the first awaits the task. Whoever goes on reads both cells. In
-/// every other round the second predecessor comes when it likes.
+/// Two predecessors of a task write a cell each; the worker of the first awaits the task. Whoever goes on reads both cells, and
+/// the counter, which is armed again and whose next life is the run's.
 inline bool await_with(std::uint32_t late_at) {
   TestDeviceState device;
   TestGraph<WireTasks> graph;
@@ -288,10 +292,14 @@ inline bool await_with(std::uint32_t late_at) {
     AwaitingSlots slots;
     slots.slots[0].record = device.dev.records[run.first_record];
     slots.slots[0].run.constants = run;
-    return AwaitedLoop<LatePlatform, AwaitingSlots>(device.dev, 0, 0, ahead, slots)().has_next;
+    const bool goes_on = AwaitedLoop<LatePlatform, AwaitingSlots>(device.dev, 0, 0, ahead, slots)().has_next;
+    late.leaves.store(r + 1, std::memory_order_relaxed);
+    return goes_on;
   };
   const auto arrive_beside = [&](std::uint32_t r) {
-    if (r % 2) wait_for([&] { return late.waits.load(std::memory_order_relaxed) > r; });
+    const LatePoll::Arrival kind = LatePoll::of(r);
+    if (kind == LatePoll::kDuring) wait_for([&] { return late.waits.load(std::memory_order_relaxed) > r; });
+    if (kind == LatePoll::kAfter) wait_for([&] { return late.leaves.load(std::memory_order_relaxed) > r; });
     const bool last = arrive<P>(counter, false, 2).last;
     late.arrivals.store(r + 1, std::memory_order_relaxed);
     return last;
@@ -301,6 +309,7 @@ inline bool await_with(std::uint32_t late_at) {
       cells[self] = r;
       if (self == 0 ? await(r) : arrive_beside(r)) {
         for (const std::uint32_t cell : cells) flaws.add(cell != r);
+        flaws.add(counter != 2);
         round.store(r + 1, std::memory_order_release);
       } else {
         flaws.add(!wait_for([&] { return round.load(std::memory_order_acquire) > r; }));
