@@ -13,8 +13,8 @@ namespace flywheel::detail {
 __device__ __forceinline__ bool ends_run_simply(const TaskSlot& task, const Outcome& outcome) {
   const TaskHeader& header = task.record.header;
   const RunConstants& run = task.run.constants;
-  return !(outcome.code | outcome.spawned | outcome.stop) && header.edge_count == 0 && run.sinks == 1 && run.repeat == 1 &&
-         !(header.flags & kTaskSpawned);
+  return !(outcome.code | outcome.control | outcome.stop) && header.edge_count == 0 && run.sinks == 1 && run.repeat == 1 &&
+         !header.shares_place();
 }
 
 /// Polls the direct slot `polls` times, and ends started tasks meanwhile. `next`, `parity`: GpuExecutor's. Returns what has

@@ -5,8 +5,8 @@
 // store warp runs the store parts of compiled runs.
 #pragma once
 
-#include "../runtime/dynamic/inbox_poller.hpp"
 #include "../runtime/dynamic/worker.hpp"
+#include "../runtime/poller/inbox_poller.hpp"
 #include "direct_starter.cuh"
 #include "executor.cuh"
 

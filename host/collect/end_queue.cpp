@@ -118,7 +118,7 @@ void EndQueue::take_up_watched(std::vector<InFlight>& stale) {
 }
 
 bool EndQueue::InFlight::is_over() const {
-  // Acquire: pairs with the release store in runtime/dynamic/completion.hpp, end_run(), as is_complete() does. The slot
+  // Acquire: pairs with the release store in runtime/ready/completion.hpp, end_run(), as is_complete() does. The slot
   // may have had more runs since, when another thread has collected this one: then the generation is a later one.
   const std::uint64_t now = CpuPlatform::system(*const_cast<std::uint64_t*>(word)).load(Order::acquire);
   return static_cast<std::int32_t>(static_cast<std::uint32_t>(now >> 32) - generation) >= 0;

@@ -26,6 +26,7 @@ struct LinkFields {
   std::uint32_t first_edge = 0, count = 0;
   Edge edge{};
   bool awaits = false;
+  std::uint8_t flags = 0;
 };
 
 /// Writes a record, except for the bytes behind its arguments, which no body reads. The header goes there in four words: a
@@ -37,7 +38,7 @@ void write_record(TaskRecord& to, std::uint32_t task, const StoredTask& from, st
     const std::uint64_t word = std::uint64_t{high} << 32 | low;
     std::memcpy(reinterpret_cast<unsigned char*>(&to.header) + at, &word, sizeof(word));
   };
-  put(offsetof(TaskHeader, type), type | priority_in(from.waits) << 16, links.first_edge);
+  put(offsetof(TaskHeader, type), type | priority_in(from.waits) << 16 | std::uint32_t{links.flags} << 24, links.first_edge);
   put(offsetof(TaskHeader, edge_count), links.count, from.result_offset);
   put(offsetof(TaskHeader, local), task, links.edge.task);
   put(offsetof(TaskHeader, edge_predecessors), links.edge.predecessors | (links.awaits ? TaskHeader::kAwaits : 0),
@@ -77,6 +78,7 @@ std::uint16_t type_index(std::type_index type, const KernelEntry& entry) {
 GraphImage compile_image(const Graph& graph, const KernelEntry& entry, std::uint32_t workers, const Compiled& how,
                          std::uint32_t warps) {
   check_operands(graph);
+  refuse_control(graph, "a compiled graph");
   return image_of_plan(make_schedule(graph, workers, how, warps), graph, entry);
 }
 
@@ -104,11 +106,13 @@ GraphImage make_image(const Graph& graph, const KernelEntry& entry, GraphLinks l
   image.records = graph.size();
   image.awaits = awaits;
   if (graph.phase_count()) {
+    refuse_control(graph, "a phased graph");
     add_phases(image, graph);
     return image;
   }
   image.links = std::move(links);
   image.links.link(graph);
+  image.control = ControlLinks(graph, image.links);
   image.links.describe(image.run);
   image.run.first_root = image.links.edges();
   image.edges = std::uint64_t{image.links.edges()} + image.links.roots();
@@ -157,7 +161,8 @@ class ImageWriter {
   }
   void edges() {
     const std::span<const std::uint32_t> successors = links_.successors(), waits = links_.waits();
-    fill<Edge>(successors.size(), [&](std::size_t i) { return edge_to(successors[i], waits[successors[i]]); });
+    fill<Edge>(successors.size(),
+               [&](std::size_t i) { return edge_to(successors[i], waits[successors[i]], image_.control.label(i)); });
     std::uint32_t task = 0;
     fill<Edge>(links_.roots(), [&](std::size_t) {
       while (predecessors_in(waits[task])) ++task;
@@ -174,11 +179,15 @@ class ImageWriter {
   }
 
  private:
-  static Edge edge_to(std::uint32_t task, std::uint32_t wait_word) {
-    return {task, predecessors_in(wait_word), priority_in(wait_word), 0};
+  static Edge edge_to(std::uint32_t task, std::uint32_t wait_word, std::uint32_t label = 0) {
+    return {task, predecessors_in(wait_word), priority_in(wait_word), label};
   }
   LinkFields links_of(std::uint32_t task, std::uint32_t first_edge) const {
     const std::uint32_t first = links_.first(task), count = links_.count(task);
+    if (const std::uint8_t flags = image_.control.flags(task)) [[unlikely]] {
+      const std::uint32_t loop = flags & kTaskLoops ? image_.control.first_of_loop(task) : 0;
+      return {first_edge + first, count, {loop, 0, priority_in(links_.waits()[loop]), 0}, false, flags};
+    }
     if (!count) return {first_edge + first, 0, {}};
     const std::uint32_t awaited = image_.awaits ? links_.awaited(task) : GraphLinks::kNone,
                         next = awaited == GraphLinks::kNone ? links_.successors()[first] : awaited;

@@ -7,7 +7,7 @@
 #include "../../runtime/records/entry.hpp"
 #include "../plan/graph.hpp"
 #include "../plan/schedule_image.hpp"
-#include "graph_links.hpp"
+#include "control_links.hpp"
 #include "upload.hpp"
 
 namespace flywheel::detail {
@@ -33,6 +33,7 @@ struct ArenaLayout {
 struct GraphImage {
   std::vector<std::uint16_t> types;  // of each type of the graph, its index in the kernel's list
   GraphLinks links;                  // of a dynamic graph
+  ControlLinks control;              // likewise
   std::vector<Phase> phases;         // of a phased graph
   ScheduleImage schedule;            // of a compiled graph
   ExecRecord exec{};
@@ -46,8 +47,8 @@ struct GraphImage {
 std::uint16_t type_index(std::type_index type, const KernelEntry& entry);
 
 /// The image of a dynamic or phased graph. `links` lend their memory; they may have been another graph's. Throws
-/// GraphError for a cycle, an unknown task type, an empty graph, and for gangs or placed tasks, which need a compiled
-/// graph. `awaits`: see GraphImage.
+/// GraphError for a cycle, an unknown task type, an empty graph, a loop with several ways in or out, and for gangs or placed
+/// tasks, which need a compiled graph. `awaits`: see GraphImage.
 GraphImage make_image(const Graph& graph, const KernelEntry& entry, GraphLinks links = {}, bool awaits = true);
 /// The image of a compiled graph for `workers` workers, each with `warps` that can run tasks of their own. Throws GraphError
 /// like make_schedule(), and what check_operands() throws.

@@ -35,6 +35,11 @@ std::string type_name(std::type_index type) {
   return status == 0 ? text.get() : type.name();
 }
 
+void refuse_case(std::uint32_t number) {
+  throw GraphError("when() names case " + std::to_string(number) + ", and a task has cases 0 to " +
+                   std::to_string(kMostCases - 1) + ": let a task choose between tasks that choose in turn");
+}
+
 void ResultLayout::too_many(std::uint64_t bytes, std::type_index type) {
   throw CapacityError("the result of one more " + type_name(type) + " takes those of the graph to " + std::to_string(bytes) +
                       " bytes, and " + std::to_string(kMost) + " is the most: write results to a buffer, or split the graph");
@@ -46,6 +51,7 @@ Graph::Graph() : id_(next_graph_id()) {}
 void Graph::swap(Graph& other) noexcept {
   std::swap(tasks_, other.tasks_);
   std::swap(gangs_, other.gangs_);
+  std::swap(control_, other.control_);
   std::swap(stages_, other.stages_);
   std::swap(stage_, other.stage_);
   std::swap(has_parts_, other.has_parts_);
@@ -94,7 +100,15 @@ void Graph::add_gang(std::vector<std::uint32_t> tasks) {
   gangs_.push_back(std::move(tasks));
 }
 
+void Graph::add_loop(std::uint32_t first, std::uint32_t last) {
+  if (phased_) throw GraphError("loop() in a phased graph: the phases order its tasks, see Runtime::submit() with `repeat`");
+  for (const Loop& other : control_.loops())
+    if (other.last == last) throw GraphError(name_of(*this, last) + " ends two loops: add a task that ends the outer one");
+  control_.add({first, last});
+}
+
 void Graph::phase() {
+  if (!control_.loops().empty()) throw GraphError("phase() in a graph with a loop: use one or the other");
   if (tasks_.has_edges()) throw GraphError("phase() in a graph whose tasks name dependencies: use one or the other");
   phased_ = true;
   if (size() && tasks_.phase_of(size() - 1) == phase_) ++phase_;
@@ -142,6 +156,17 @@ std::map<std::string, std::vector<std::uint32_t>> frames_of(const Graph& graph) 
   }
   return frames;
 }
+std::string arrow(std::uint32_t from, std::uint32_t to) { return "  t" + std::to_string(from) + " -> t" + std::to_string(to); }
+
+/// The cases on an edge; dashed, if its task waits for any.
+std::string edge_style(const ControlList& control, std::uint32_t before, std::uint32_t task) {
+  std::string cases;
+  for (const ControlList::Choice& choice : control.choices_of(task))
+    if (choice.by.task == before) cases += (cases.empty() ? "case " : ", ") + std::to_string(choice.by.number);
+  std::string style = control.waits_for_any(task) ? "style=dashed" : "";
+  if (!cases.empty()) style += (style.empty() ? "" : " ") + std::string("label=") + quoted(cases);
+  return style.empty() ? "" : " [" + style + "]";
+}
 }  // namespace
 
 std::string Graph::to_dot() const {
@@ -156,7 +181,8 @@ std::string Graph::to_dot() const {
   }
   for (std::uint32_t task = 0; task < size(); ++task)
     for (const std::uint32_t before : tasks_.predecessors(task))
-      text += "  t" + std::to_string(before) + " -> t" + std::to_string(task) + "\n";
+      text += arrow(before, task) + edge_style(control_, before, task) + "\n";
+  for (const Loop& loop : control_.loops()) text += arrow(loop.last, loop.first) + " [label=again constraint=false]\n";
   return text + "}\n";
 }
 

@@ -11,10 +11,15 @@
 
 #include "../../runtime/records/task_type.hpp"
 #include "../base/error.hpp"
+#include "../tasks/control_list.hpp"
 #include "../tasks/small_list.hpp"
 #include "../tasks/task_store.hpp"
 
 namespace flywheel {
+
+namespace detail {
+[[noreturn]] void refuse_case(std::uint32_t number);
+}  // namespace detail
 
 /// The handle of a task in a graph, returned by Graph::add(). `R` is the type that the task's body returns, void if
 /// nothing.
@@ -25,11 +30,16 @@ struct TaskRef {
   std::uint64_t graph;  // the id of its graph
 };
 
-/// The tasks that a new task waits for. Made by after(), or task by task with add().
+template <class R>
+struct Case;
+
+/// The tasks that a new task waits for. Made by after() or after_any(), or task by task with add().
 struct After {
   detail::SmallList<std::uint32_t, 6> tasks;
-  std::uint64_t graph = 0;   // of the first task; 0 if there is none
-  bool many_graphs = false;  // some task is of another graph than the first
+  std::vector<detail::ChosenCase> cases;  // those of them that have to choose the new task
+  std::uint64_t graph = 0;                // of the first task; 0 if there is none
+  bool many_graphs = false;               // some task is of another graph than the first
+  bool any = false;                       // the new task runs if one of them has run, and not only if all have
 
   template <class R>
   void add(const TaskRef<R>& task) {
@@ -37,12 +47,45 @@ struct After {
     many_graphs |= task.graph != graph;
     tasks.push_back(task.index);
   }
+  template <class R>
+  void add(const Case<R>& one) {
+    add(one.task);
+    cases.push_back({one.task.index, one.number});
+  }
 };
+
+/// A case of a task that chooses, made by when().
+template <class R>
+struct Case {
+  TaskRef<R> task;
+  std::uint32_t number;
+  operator After() const {
+    After waits;
+    waits.add(*this);
+    return waits;
+  }
+};
+
+/// The new task waits for this one, and runs if a thread of its body has called block.choose(number), from 0 to 27; else it is
+/// passed over, and so is what depends on it: g.add(B{}, when(a, 1)), or among others g.add(B{}, after(x, when(a, 1))). A task
+/// that waits for several cases of one task runs if one of them is chosen. Throws GraphError if the number is too large.
+///
+/// A task that is passed over does not run, and its result is not written. A run in which tasks were passed over is a good one.
+/// Graphs that are loaded with `compiled`, and phased ones, have no cases.
+template <class R>
+Case<R> when(const TaskRef<R>& task, std::uint32_t number) {
+  if (number >= detail::kMostCases) detail::refuse_case(number);
+  return {task, number};
+}
 
 namespace detail {
 template <class R>
 void wait_for(After& waits, const TaskRef<R>& task) {
   waits.add(task);
+}
+template <class R>
+void wait_for(After& waits, const Case<R>& one) {
+  waits.add(one);
 }
 template <class Range>
 auto wait_for(After& waits, const Range& tasks) -> decltype(wait_for(waits, *std::begin(tasks))) {
@@ -60,6 +103,15 @@ template <detail::WaitedFor... Tasks>
 After after(const Tasks&... tasks) {
   After waits;
   (detail::wait_for(waits, tasks), ...);
+  return waits;
+}
+
+/// The same for a task that joins what a choice has parted: it starts when all of these have ended, and runs if at least one of
+/// them has run. If one of them failed it is skipped; in a run that has failed, also if one was passed over.
+template <detail::WaitedFor... Tasks>
+After after_any(const Tasks&... tasks) {
+  After waits = after(tasks...);
+  waits.any = true;
   return waits;
 }
 
@@ -112,7 +164,9 @@ class Graph {
     check_waits(typeid(Task), waits);
     detail::ResultLayout results = results_;
     const std::uint32_t result = add_result<Result>(results, typeid(Task));
+    control_.make_room(waits.cases.size(), waits.any);  // what may throw comes first
     const std::uint32_t index = add_task(task, waits, priority, result);
+    control_.add(index, waits.cases, waits.any);
     results_ = results;
     return TaskRef<Result>{index, result, id_};
   }
@@ -144,6 +198,16 @@ class Graph {
     std::vector<std::uint32_t> gang;
     for (const TaskRef<R>& task : tasks) gang.push_back(known_task(task.index, task.graph));
     add_gang(std::move(gang));
+  }
+
+  /// These tasks, from `first` to `last`, are a loop: while the body of `last` calls block.again(), `first` runs once more after
+  /// it, and then all that comes between the two. Of the loop's tasks only `first` may wait for others, only `last` may be
+  /// waited for by others, and each leads to `last`; load() checks that, and throws GraphError if it is not so. `first` and
+  /// `last` may be the same task, and a loop may be part of another. It ends early if a task of it fails, or with the run.
+  /// Throws GraphError in a phased graph, and if `last` ends another loop.
+  template <class A, class B>
+  void loop(const TaskRef<A>& first, const TaskRef<B>& last) {
+    add_loop(known_task(first.index, first.graph), known_task(last.index, last.graph));
   }
 
   /// Phased graphs: tasks that are added from here on belong to the next phase. All tasks of a phase end before the
@@ -193,6 +257,7 @@ class Graph {
   const std::vector<std::vector<std::uint32_t>>& gangs() const { return gangs_; }
   std::uint32_t phase_count() const { return phased_ ? phase_ + 1 : 0; }
   const std::vector<std::string>& stages() const { return stages_; }
+  const detail::ControlList& control() const { return control_; }
   /// Whether some task has more than a portable body: parts, operands, or an early begin.
   bool has_parts() const { return has_parts_; }
   /// Whether all tasks are warp tasks.
@@ -211,6 +276,7 @@ class Graph {
   std::uint32_t known_task(std::uint32_t task, std::uint64_t graph) const;
   void place_node(std::uint32_t task, std::uint64_t graph, std::uint32_t worker);
   void add_gang(std::vector<std::uint32_t> tasks);
+  void add_loop(std::uint32_t first, std::uint32_t last);
   std::uint32_t add_param(const void* value, std::size_t bytes, std::size_t alignment);
   void end_grid();
   void swap(Graph& other) noexcept;
@@ -276,6 +342,7 @@ class Graph {
 
   detail::TaskStore tasks_;
   std::vector<std::vector<std::uint32_t>> gangs_;
+  detail::ControlList control_;
   std::vector<std::string> stages_{""};  // the names of all stages so far
   std::uint32_t stage_ = 0;
   std::vector<unsigned char> params_;

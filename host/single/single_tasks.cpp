@@ -104,7 +104,7 @@ bool SingleTasks::collect(SingleTask& task) {
 
 /// Collects the task of this generation if the device has ended it. True if it is done.
 bool SingleTasks::take_up(std::uint32_t slot, std::uint32_t generation) {
-  // Acquire: pairs with the release store in end_run() (runtime/dynamic/completion.hpp). The result is visible after it.
+  // Acquire: pairs with the release store in end_run() (runtime/ready/completion.hpp). The result is visible after it.
   if (P::system(dev_.completions[slot].word).load(Order::acquire) >> 32 != generation) return false;
   Place& place = places_[slot - dev_.run_slots];
   std::shared_ptr<SingleTask> task;

@@ -24,7 +24,7 @@ void drain_to(const DeviceState& dev, RunRecord& run, std::uint64_t end) {
 }  // namespace
 
 bool is_complete(const DeviceState& dev, const RunRecord& run) {
-  // Acquire: pairs with the release store in runtime/dynamic/completion.hpp, end_run(). Results and streamed values are
+  // Acquire: pairs with the release store in runtime/ready/completion.hpp, end_run(). Results and streamed values are
   // visible after it.
   return P::system(dev.completions[run.slot].word).load(Order::acquire) >> 32 == run.generation;
 }

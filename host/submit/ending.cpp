@@ -264,7 +264,7 @@ void Ending::end_all(const Lock& lock, Status status, const std::string& cause, 
 void Ending::abandon(RunRecord& run, Status status, const std::string& cause) {
   run.end_early(status, cause);
   run.before.reset();
-  // Release: like end_run() in runtime/dynamic/completion.hpp; pairs with the acquire in is_complete(). The program's
+  // Release: like end_run() in runtime/ready/completion.hpp; pairs with the acquire in is_complete(). The program's
   // own threads have seen the end through run.phase before. CUDA streams compare only the generation in the word.
   CpuPlatform::system(dev_.completions[run.slot].word)
       .store(completion_word(run.generation, static_cast<std::uint32_t>(status)), Order::release);

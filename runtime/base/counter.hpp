@@ -11,14 +11,16 @@
 
 namespace flywheel::detail {
 
-/// What an arrival adds to a counter: {awaited:1 | failed predecessors:31 | predecessors still to arrive:32}.
+/// What an arrival adds to a counter: {awaited:1 | has run:1 | failed predecessors:30 | predecessors still to arrive:32}.
 inline constexpr std::uint64_t kArrival = ~std::uint64_t{0};                          // adds -1
 inline constexpr std::uint64_t kFailedArrival = (std::uint64_t{1} << 32) + kArrival;  // adds 1 failure, -1
 
 /// Added by the one predecessor whose worker awaits the successor; see awaited.hpp.
 inline constexpr std::uint64_t kIsAwaited = std::uint64_t{1} << 63;
+/// Set by the predecessors that have run, before they arrive, of a task that waits for any of them; see dynamic/control.hpp.
+inline constexpr std::uint64_t kHasRun = std::uint64_t{1} << 62;
 FLYWHEEL_TASK constexpr bool is_complete(std::uint64_t counter) { return static_cast<std::uint32_t>(counter) == 0; }
-FLYWHEEL_TASK constexpr bool has_failed(std::uint64_t counter) { return (counter & ~kIsAwaited) >> 32 != 0; }
+FLYWHEEL_TASK constexpr bool has_failed(std::uint64_t counter) { return (counter & ~(kIsAwaited | kHasRun)) >> 32 != 0; }
 
 /// Of a counter whose last predecessor has arrived: by the worker that publishes or runs the task.
 template <class P>

@@ -16,7 +16,7 @@ namespace flywheel::detail {
 inline constexpr std::uint64_t kNoItem = (std::uint64_t{1} << 48) - 1;
 
 /// The addend for one run with roots left in a ready queue's count: {runs:24 | tokens:40}. One load shows both numbers
-/// (runtime/dynamic/roots.hpp). The number of tokens may be negative for a short time; its magnitude stays far below 2^39.
+/// (runtime/ready/roots.hpp). The number of tokens may be negative for a short time; its magnitude stays far below 2^39.
 inline constexpr std::int64_t kRootedRun = std::int64_t{1} << 40;
 FLYWHEEL_TASK constexpr std::int64_t tokens_of(std::int64_t count) {
   return static_cast<std::int64_t>(static_cast<std::uint64_t>(count) << 24) >> 24;

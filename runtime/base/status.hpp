@@ -34,6 +34,8 @@ enum class Status : std::uint32_t {
   single_emits = 22,
   predecessor_failed = 23,
   tree_full = 24,
+  continued_twice = 25,
+  no_loop = 26,
 };
 
 inline constexpr std::uint32_t kUserStatus = 64;
@@ -44,6 +46,45 @@ struct StatusText {
   const char* what;
   const char* remedy;
 };
+
+namespace detail {
+/// The texts of what a part of a tuned task did wrong.
+constexpr StatusText describe_part(Status status) {
+  switch (status) {
+    case Status::operands_misnamed:
+      return {"a task's dependents() name more or fewer pages than its dependent_pages() says",
+              "add up pages_of() each piece in dependent_pages()"};
+    case Status::operands_kept:
+      return {"a task took pages of operands and never gave them back",
+              "call consumer_release() for each page that consumer_wait() gave, on every way out"};
+    case Status::operands_overdrawn:
+      return {"a task gave back a page of operands that it did not hold",
+              "call consumer_release() once for each page taken, not more"};
+    case Status::operands_overrun:
+      return {"a task waited for another page of operands after consumer_wait() had returned null",
+              "take as many pages as operand_bytes() and dependent_pages() say, or end the loop at the first null"};
+    case Status::operands_hoarded:
+      return {"a task waits for a page of operands whose place it holds itself",
+              "give pages back before you take more, oldest first, or raise Options::operand_pages"};
+    case Status::operands_renewed:
+      return {"a task called renew() after it had taken a page of operands", "call renew() before the first page only"};
+    case Status::handoffs_mismatched:
+      return {
+          "a task's warps called producer_commit() without producer_acquire(), unequally often or after borrow_handoffs(), "
+          "or its store part released what it had not waited for",
+          "let every compute warp call producer_acquire() and then producer_commit() equally often, and consumer_release() "
+          "once after each consumer_wait()"};
+    case Status::sent_twice:
+      return {"an early task called sent() more than once in a pass",
+              "let one thread call block.sent(), once, after a block.sync() with all that have put words"};
+    case Status::words_missing:
+      return {"a task waited in block.spin() for longer than Options::check_budget",
+              "see that the task before it puts all words, with block.stamp(), before it calls sent()"};
+    default:
+      return {"a task failed with its own code", "look up the code in the task named here"};
+  }
+}
+}  // namespace detail
 
 /// The text of a code. All codes above the library's own share one.
 constexpr StatusText describe(Status status) {
@@ -72,37 +113,8 @@ constexpr StatusText describe(Status status) {
       return {"a task did not end within Options::stall_limit",
               "poll block.cancelled() in long loops, or raise Options::stall_limit"};
     case Status::spawn_in_phase:
-      return {"a task of a phased or compiled graph called block.spawn()",
+      return {"a task of a phased or compiled graph called block.spawn() or block.then()",
               "the tasks of such a graph are fixed: load it without `compiled` and with after() in place of phases"};
-    case Status::operands_misnamed:
-      return {"a task's dependents() name more or fewer pages than its dependent_pages() says",
-              "add up pages_of() each piece in dependent_pages()"};
-    case Status::operands_kept:
-      return {"a task took pages of operands and never gave them back",
-              "call consumer_release() for each page that consumer_wait() gave, on every way out"};
-    case Status::operands_overdrawn:
-      return {"a task gave back a page of operands that it did not hold",
-              "call consumer_release() once for each page taken, not more"};
-    case Status::operands_overrun:
-      return {"a task waited for another page of operands after consumer_wait() had returned null",
-              "take as many pages as operand_bytes() and dependent_pages() say, or end the loop at the first null"};
-    case Status::operands_hoarded:
-      return {"a task waits for a page of operands whose place it holds itself",
-              "give pages back before you take more, oldest first, or raise Options::operand_pages"};
-    case Status::operands_renewed:
-      return {"a task called renew() after it had taken a page of operands", "call renew() before the first page only"};
-    case Status::handoffs_mismatched:
-      return {
-          "a task's warps called producer_commit() without producer_acquire(), unequally often or after "
-          "borrow_handoffs(), or its store part released what it had not waited for",
-          "let every compute warp call producer_acquire() and then producer_commit() equally often, and "
-          "consumer_release() once after each consumer_wait()"};
-    case Status::sent_twice:
-      return {"an early task called sent() more than once in a pass",
-              "let one thread call block.sent(), once, after a block.sync() with all that have put words"};
-    case Status::words_missing:
-      return {"a task waited in block.spin() for longer than Options::check_budget",
-              "see that the task before it puts all words, with block.stamp(), before it calls sent()"};
     case Status::task_threw:
       return {"a task's body threw an exception",
               "catch it in the body and call block.fail(): a GPU has no exceptions, so the same body does not throw there"};
@@ -115,6 +127,10 @@ constexpr StatusText describe(Status status) {
     case Status::tree_full:
       return {"the memory of a tree is full, or one of its nodes spawned more often than its kMostSpawns says",
               "give the Tree more bytes; or say kMostSpawns in the node's type, or spawn_n() many children at once"};
+    case Status::continued_twice:
+      return {"a task called block.then() twice", "call it once; the task that it names may call it again"};
+    case Status::no_loop:
+      return {"a task that ends no loop called block.again()", "name it as the last task in Graph::loop()"};
     case Status::workers_missing:
       return {"not all workers of the resident kernel started in time",
               "another program holds SMs: stop it, or start fewer workers with Options::workers; the kernel stays queued, so "
@@ -122,8 +138,9 @@ constexpr StatusText describe(Status status) {
     case Status::launch_refused:
       return {"the resident kernel could not be launched, though the device works",
               "remove the cause named here, or lower Options::workers, and start a new runtime"};
+    default:
+      return detail::describe_part(status);
   }
-  return {"a task failed with its own code", "look up the code in the task named here"};
 }
 
 }  // namespace flywheel

@@ -3,8 +3,8 @@
 // <flywheel/task.cuh>.
 #pragma once
 
-#include "../dynamic/inbox_poller.hpp"
 #include "../dynamic/worker.hpp"
+#include "../poller/inbox_poller.hpp"
 #include "executor.hpp"
 
 namespace flywheel::detail {

@@ -5,9 +5,9 @@
 #include <cstring>
 #include <type_traits>
 
+#include "../ready/completion.hpp"
+#include "../ready/spawn.hpp"
 #include "../records/param.hpp"
-#include "completion.hpp"
-#include "ready.hpp"
 
 namespace flywheel::detail {
 
@@ -16,12 +16,12 @@ namespace flywheel::detail {
 /// thread).
 struct alignas(16) Outcome {
   std::uint32_t code;     // 0, or why the task failed
-  std::uint32_t spawned;  // 1 once the body has spawned a task
+  std::uint32_t control;  // ControlBits: what the body has asked of the graph
   std::uint32_t stop;     // 1 once the body has called stop()
   std::uint32_t iteration;
 
-  /// It neither failed nor spawned nor asked to stop.
-  FLYWHEEL_TASK bool is_plain() const { return !(code | spawned | stop); }
+  /// It neither failed nor asked for anything.
+  FLYWHEEL_TASK bool is_plain() const { return !(code | control | stop); }
 };
 
 /// What BlockCore knows of the running task. It lies where all threads of the block can reach it: on a GPU in shared
@@ -106,16 +106,48 @@ class BlockCore {
   /// Status::spawn_in_phase.
   template <class Task>
   [[nodiscard]] FLYWHEEL_TASK bool spawn(const Task& task, Priority priority = Priority::inherit) {
-    static_assert(std::is_trivially_copyable_v<Task> && sizeof(Task) <= kTaskArgBytes,
-                  "a task type must be trivially copyable and fit kTaskArgBytes; keep larger data behind a pointer");
-    if (context_->run->line.constants.flags & kAllWorkers) {
-      fail_with(static_cast<std::uint32_t>(Status::spawn_in_phase));  // such a run would not wait for it
+    check_spawned<Task>();
+    if (!may_spawn()) return false;
+    const std::uint32_t asked = control();
+    const bool done = spawn_task<P>(*context_->dev, context_->worker, context_->item.run, *context_->header, asked,
+                                    List::template index_of<Task>(), &task, sizeof(Task), priority);
+    if (done && !(asked & kContinues)) ask(kSpawned);
+    return done;
+  }
+
+  /// From here on, what this body spawns comes before `task`, and `task` takes this task's place in the graph: it begins when
+  /// this body and all that is spawned from now on have ended, with what those spawn in turn, and whatever depends on this
+  /// task waits for it instead. It sees what all of them wrote, and is skipped if one of them failed. One thread calls, once;
+  /// the others spawn behind a sync(). `task` is copied. A task that names its own type goes on in a loop.
+  ///
+  /// False, and nothing has changed, if the spawn pool is full: see spawn(). A second call fails the task with
+  /// Status::continued_twice.
+  template <class Task>
+  [[nodiscard]] FLYWHEEL_TASK bool then(const Task& task, Priority priority = Priority::inherit) {
+    check_spawned<Task>();
+    if (!may_spawn()) return false;
+    if (control() & kContinues) {
+      fail_with(static_cast<std::uint32_t>(Status::continued_twice));
       return false;
     }
-    const bool done = spawn_task<P>(*context_->dev, context_->worker, context_->item.run, *context_->header,
-                                    List::template index_of<Task>(), &task, sizeof(Task), priority);
-    if (done) P::block(context_->outcome.spawned).store(1, Order::relaxed);  // relaxed: see Outcome
-    return done;
+    const std::uint32_t record = take_continuation<P>(*context_->dev, context_->worker, *context_->header,
+                                                      List::template index_of<Task>(), &task, sizeof(Task), priority);
+    if (record == kNoRecord) return false;
+    P::block(context_->outcome.control).store(kContinues | record, Order::relaxed);  // relaxed: see Outcome
+    return true;
+  }
+
+  /// Of the successors that were added with when(this task, n), those run whose n a thread of this body has chosen, see
+  /// flywheel::when(); the others are passed over. No effect where no successor names a case, nor in a spawned task; where a
+  /// task has a continuation, that one chooses.
+  FLYWHEEL_TASK void choose(std::uint32_t n) {
+    if (n < kMostCases && !(control() & kContinues)) ask(kFirstCase << n);
+  }
+  /// The last task of a Graph::loop(): the loop runs once more, from its first task on, unless this task fails or the run is
+  /// cancelled. Any thread may call. In other tasks it fails the task with Status::no_loop.
+  FLYWHEEL_TASK void again() {
+    if (!(context_->header->flags & kTaskLoops)) fail_with(static_cast<std::uint32_t>(Status::no_loop));
+    else if (!(control() & kContinues)) ask(kAgain);
   }
 
   /// The index of this pass of a repeated run, from 0.
@@ -166,6 +198,20 @@ class BlockCore {
   }
 
  protected:
+  template <class Task>
+  static constexpr void check_spawned() {
+    static_assert(std::is_trivially_copyable_v<Task> && sizeof(Task) <= kTaskArgBytes,
+                  "a task type must be trivially copyable and fit kTaskArgBytes; keep larger data behind a pointer");
+  }
+  FLYWHEEL_TASK bool may_spawn() {
+    const bool may = !(context_->run->line.constants.flags & kAllWorkers);
+    if (!may) fail_with(static_cast<std::uint32_t>(Status::spawn_in_phase));  // such a run would not wait for it
+    return may;
+  }
+  // Relaxed, both: see Outcome.
+  FLYWHEEL_TASK std::uint32_t control() const { return P::block(context_->outcome.control).load(Order::relaxed); }
+  FLYWHEEL_TASK void ask(std::uint32_t bits) { P::block(context_->outcome.control).set(bits, Order::relaxed); }
+
   FLYWHEEL_TASK void fail_with(std::uint32_t code) {
     // Relaxed: the first code stays; for its reader see Outcome.
     P::block(context_->outcome.code).compare_exchange(0, code, Order::relaxed);

@@ -2,7 +2,7 @@
 // put it back in the queues, and give way to more urgent work. The work finder (work_finder.hpp) includes this header.
 #pragma once
 
-#include "roots.hpp"
+#include "../ready/roots.hpp"
 
 namespace flywheel::detail {
 

@@ -3,8 +3,8 @@
 // mechanism.
 #pragma once
 
+#include "../ready/completion.hpp"
 #include "../records/task_slot.hpp"
-#include "completion.hpp"
 
 namespace flywheel::detail {
 

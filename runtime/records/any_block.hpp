@@ -39,6 +39,12 @@ struct AnyBlock : OneThread {
   [[nodiscard]] FLYWHEEL_TASK bool spawn(const Task&, Priority = Priority::inherit) {
     return false;
   }
+  template <class Task>
+  [[nodiscard]] FLYWHEEL_TASK bool then(const Task&, Priority = Priority::inherit) {
+    return false;
+  }
+  FLYWHEEL_TASK void choose(std::uint32_t) {}
+  FLYWHEEL_TASK void again() {}
   FLYWHEEL_TASK std::uint32_t iteration() const { return 0; }
   FLYWHEEL_TASK void stop() {}
   FLYWHEEL_TASK std::uint32_t worker() const { return 0; }

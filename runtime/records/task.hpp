@@ -25,8 +25,25 @@ inline constexpr std::uint32_t kPriorities = 3;
 inline constexpr std::uint32_t kWorkerWarps = 8;  // of a worker on a GPU, which run the bodies of tasks
 
 enum TaskFlags : std::uint8_t {
-  kTaskSpawned = 1,  // the record belongs to the spawn pool and returns there
+  kTaskSpawned = 1,    // the record belongs to the spawn pool and returns there
+  kTaskContinued = 2,  // of a spawned task: a continuation waits for it, whose record is `first_edge`, and nothing else does
+  kTaskControls = 4,   // some of its edges have a label
+  kTaskLoops = 8,      // the last task of a loop: block.again() runs the first one, `edge_task`, once more
+  kTaskStandsIn = 16,  // of a spawned task: the continuation of a task of the graph
 };
+
+/// What a body has asked of the graph, Outcome::control: these bits and cases, or kContinues and the record of a continuation.
+/// What an edge demands, Edge::label: kAnyEdge and cases.
+enum ControlBits : std::uint32_t {
+  kSpawned = 1,           // the body has spawned a task that takes its place
+  kAgain = 2,             // it has called again()
+  kAnyEdge = 1,           // the successor waits for any of its predecessors, and runs if one has run
+  kFirstCase = 4,         // case 0; case n: kFirstCase << n
+  kContinues = 1u << 31,  // the body has called then()
+};
+inline constexpr std::uint32_t kMostCases = 28;
+inline constexpr std::uint32_t kCases = ((1u << kMostCases) - 1) * kFirstCase;
+inline constexpr std::uint32_t kNoRecord = ~0u;
 
 /// Everything of a task but its arguments.
 struct TaskHeader {
@@ -40,9 +57,15 @@ struct TaskHeader {
   std::uint32_t edge_task;      // these three: a copy of an edge, of the one to await or the first. Most tasks have only one
   std::uint32_t edge_predecessors;  // with kAwaits: the task's worker may await that successor
   std::uint32_t edge_priority;
+  // With kTaskControls or kTaskLoops the last three say nothing of an edge: `edge_predecessors` is 0, and the first task of a
+  // loop stands there. In a continuation that waits, `edge_predecessors` counts the tasks before it, and `edge_priority` is 1
+  // if one of them has failed.
 
   /// In the count of predecessors, so that a worker that asks for a sole successor without another predecessor asks for both.
   static constexpr std::uint32_t kAwaits = 1u << 31;
+  /// Other tasks may arrive in its place even if its body has spawned none: it is one of them, or ends a loop whose earlier
+  /// turns have spawned some.
+  FLYWHEEL_TASK constexpr bool shares_place() const { return flags & (kTaskSpawned | kTaskLoops); }
   FLYWHEEL_TASK constexpr bool awaits() const { return edge_predecessors & kAwaits && !(flags & kTaskSpawned); }
   FLYWHEEL_TASK constexpr std::uint32_t predecessors_of_edge() const { return edge_predecessors & ~kAwaits; }
 };
@@ -80,7 +103,7 @@ struct Edge {
   std::uint32_t task;          // graph-local index of the successor
   std::uint32_t predecessors;  // of the successor; its counter is re-armed with this number
   std::uint32_t priority;      // a Priority
-  std::uint32_t reserved;
+  std::uint32_t label;         // see ControlBits
 };
 static_assert(sizeof(Edge) == 16);
 

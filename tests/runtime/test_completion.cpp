@@ -1,6 +1,6 @@
 // The end of a run: reported once, by the last sink, with what happened; repeated runs go round until something
 // ends them.
-#include "runtime/dynamic/completion.hpp"
+#include "runtime/ready/completion.hpp"
 #include "support/internals.hpp"
 
 #include <atomic>

@@ -1,5 +1,5 @@
 // Runs that follow runs, at the level of their words: lists, arrivals, failures and values, step by step on one thread.
-#include "runtime/dynamic/completion.hpp"
+#include "runtime/ready/completion.hpp"
 
 #include "catch.hpp"
 #include "support/device_state_fixture.hpp"

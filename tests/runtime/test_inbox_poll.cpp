@@ -1,5 +1,5 @@
 // One poll of the inbox: how many messages it takes, and what it looks for next.
-#include "runtime/dynamic/inbox_poller.hpp"
+#include "runtime/poller/inbox_poller.hpp"
 #include "support/internals.hpp"
 
 #include <algorithm>

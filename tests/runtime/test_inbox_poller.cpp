@@ -1,6 +1,6 @@
 // The inbox poller: lets runs in whole, in order, and tells the host what it has read. Its poll is the work of a
 // whole warp.
-#include "runtime/dynamic/inbox_poller.hpp"
+#include "runtime/poller/inbox_poller.hpp"
 #include "support/internals.hpp"
 
 #include <atomic>

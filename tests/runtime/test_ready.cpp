@@ -1,5 +1,5 @@
 // Ready tasks: to idle workers first, then to the queue of their priority.
-#include "runtime/dynamic/ready.hpp"
+#include "runtime/ready/ready.hpp"
 #include "support/internals.hpp"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // The first tasks of an iteration: a few are published one by one, of many workers take shares; each runs once.
-#include "runtime/dynamic/roots.hpp"
+#include "runtime/ready/roots.hpp"
 #include "support/internals.hpp"
 
 #include <algorithm>

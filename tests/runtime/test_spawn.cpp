@@ -1,6 +1,6 @@
 // Spawned tasks take their parent's place: whatever waits for the parent waits for them, and their records
 // come back.
-#include "runtime/dynamic/ready.hpp"
+#include "runtime/ready/spawn.hpp"
 #include "support/internals.hpp"
 
 #include "catch.hpp"
@@ -70,7 +70,7 @@ struct Parent {
   }
   bool spawn(Priority priority = Priority::inherit) {
     const SpawnTree task{nullptr, nullptr, 5};
-    return spawn_task<P>(device.dev, 0, 0, header, 0, &task, sizeof(task), priority);
+    return spawn_task<P>(device.dev, 0, 0, header, 0, 0, &task, sizeof(task), priority);
   }
 };
 }  // namespace

@@ -32,7 +32,7 @@ TESTED_IN = {
     "host/plan/task_name.hpp": "tests/host/test_graph.cpp",
     "host/single/single_tasks.hpp": "tests/host/test_single.cpp",
     "runtime/base/constants.hpp": "tests/runtime/test_inbox.cpp",
-    "runtime/dynamic/announcer.hpp": "tests/runtime/test_inbox_poller.cpp",
+    "runtime/poller/announcer.hpp": "tests/runtime/test_inbox_poller.cpp",
     "runtime/base/global_word.hpp": "tests/device/test_litmus.cu",
     "runtime/dynamic/suspend.hpp": "tests/host/test_yield.cpp",
     "runtime/dynamic/local_work.hpp": "tests/runtime/test_work_finder.cpp",

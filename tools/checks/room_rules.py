@@ -7,7 +7,7 @@ from source_text import LIBRARY, blank, is_cpp, line_of, read
 
 # A file may include its own room and those before it.
 ORDER = {
-    "runtime": ("base", "records", "dynamic", "compiled", "tree", "cpu"),
+    "runtime": ("base", "records", "ready", "dynamic", "poller", "compiled", "tree", "cpu"),
     "host": ("base", "trace", "engine", "kernel", "tasks", "plan", "load", "single", "collect", "submit", "futures", "api"),
 }
 # The same of an app: its own folders.

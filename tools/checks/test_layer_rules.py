@@ -31,7 +31,7 @@ LEAKS = [
     ("a merge that was not finished", "tests/README.md", "<" * 7 + " HEAD\n"),
     ("runtime has a file in no room", "runtime/a.hpp", "\n"),
     ("host has a room that no rule names", "host/attic/a.hpp", "\n"),
-    ("runtime includes a later room", "runtime/base/a.hpp", '#include "runtime/dynamic/inbox_poller.hpp"\n'),
+    ("runtime includes a later room", "runtime/base/a.hpp", '#include "runtime/poller/inbox_poller.hpp"\n'),
     ("host includes a later room by a relative path", "host/plan/a.hpp", '#include "../futures/run.hpp"\n'),
     ("an app's room includes a later one", "apps/llama/checkpoint/a.hpp", '#include "apps/llama/tuned/graph.hpp"\n'),
     ("a submitter gets the scheduler", "host/futures/run.hpp", '#include "runtime/dynamic/worker.hpp"\n'),

@@ -2,9 +2,9 @@
 // tells how runs are suspended.
 #pragma once
 
+#include "../dynamic/suspend.hpp"
 #include "../records/graph.hpp"
 #include "../records/schedule.hpp"
-#include "suspend.hpp"
 
 namespace flywheel::detail {
 

@@ -1,0 +1,55 @@
+// What a graph says of control: which tasks wait for a choice or for any of several tasks, and its loops. Included by graph.hpp;
+// most graphs have none of it.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+namespace flywheel::detail {
+
+/// The task has to choose a successor: it calls block.choose(number).
+struct ChosenCase {
+  std::uint32_t task, number;
+};
+
+/// See Graph::loop().
+struct Loop {
+  std::uint32_t first, last;
+};
+
+class ControlList {
+ public:
+  /// What one task waits for: to be chosen by another.
+  struct Choice {
+    std::uint32_t task;
+    ChosenCase by;
+  };
+
+  /// Takes the memory for a task with so many cases. Throws std::bad_alloc.
+  void make_room(std::size_t cases, bool any) {
+    if (cases && choices_.capacity() < choices_.size() + cases) choices_.reserve(2 * choices_.size() + cases);
+    if (any && any_.capacity() == any_.size()) any_.reserve(2 * any_.size() + 1);
+  }
+  /// Tasks come in rising order. Throws nothing after make_room().
+  void add(std::uint32_t task, const std::vector<ChosenCase>& cases, bool any) {
+    for (const ChosenCase& one : cases) choices_.push_back({task, one});
+    if (any) any_.push_back(task);
+  }
+  void add(const Loop& loop) { loops_.push_back(loop); }
+
+  const std::vector<Choice>& choices() const { return choices_; }  // in order of the tasks that wait
+  auto choices_of(std::uint32_t task) const { return std::ranges::equal_range(choices_, task, {}, &Choice::task); }
+  const std::vector<Loop>& loops() const { return loops_; }
+  /// Whether the task waits for any of its predecessors.
+  bool waits_for_any(std::uint32_t task) const { return std::binary_search(any_.begin(), any_.end(), task); }
+  const std::vector<std::uint32_t>& any() const { return any_; }
+  bool empty() const { return choices_.empty() && any_.empty() && loops_.empty(); }
+
+ private:
+  std::vector<Choice> choices_;
+  std::vector<std::uint32_t> any_;
+  std::vector<Loop> loops_;
+};
+
+}  // namespace flywheel::detail
