@@ -10,7 +10,7 @@ namespace {
 /// Checks that a loop has one way in and one way out.
 class LoopCheck {
  public:
-  LoopCheck(const Graph& graph, const GraphLinks& links, const Loop& loop)
+  LoopCheck(const Graph& graph, const GraphLinks& links, const GraphLoop& loop)
       : graph_(graph),
         links_(links),
         loop_(loop),
@@ -51,7 +51,7 @@ class LoopCheck {
 
   const Graph& graph_;
   const GraphLinks& links_;
-  const Loop loop_;
+  const GraphLoop loop_;
   std::vector<bool> inside_;
   std::vector<std::uint32_t> open_;
 };
@@ -64,7 +64,7 @@ ControlLinks::ControlLinks(const Graph& graph, const GraphLinks& links) {
   loop_begins_.assign(graph.size(), 0);
   label_choices(graph, links);
   label_joins(graph, links);
-  for (const Loop& loop : graph.control().loops()) {
+  for (const GraphLoop& loop : graph.control().loops()) {
     LoopCheck(graph, links, loop)();
     flags_[loop.last] |= kTaskLoops;
     loop_begins_[loop.last] = loop.first;

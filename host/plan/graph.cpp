@@ -102,7 +102,7 @@ void Graph::add_gang(std::vector<std::uint32_t> tasks) {
 
 void Graph::add_loop(std::uint32_t first, std::uint32_t last) {
   if (phased_) throw GraphError("loop() in a phased graph: the phases order its tasks, see Runtime::submit() with `repeat`");
-  for (const Loop& other : control_.loops())
+  for (const GraphLoop& other : control_.loops())
     if (other.last == last) throw GraphError(name_of(*this, last) + " ends two loops: add a task that ends the outer one");
   control_.add({first, last});
 }
@@ -182,7 +182,7 @@ std::string Graph::to_dot() const {
   for (std::uint32_t task = 0; task < size(); ++task)
     for (const std::uint32_t before : tasks_.predecessors(task))
       text += arrow(before, task) + edge_style(control_, before, task) + "\n";
-  for (const Loop& loop : control_.loops()) text += arrow(loop.last, loop.first) + " [label=again constraint=false]\n";
+  for (const GraphLoop& loop : control_.loops()) text += arrow(loop.last, loop.first) + " [label=again constraint=false]\n";
   return text + "}\n";
 }
 

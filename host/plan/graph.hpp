@@ -200,9 +200,9 @@ class Graph {
     add_gang(std::move(gang));
   }
 
-  /// These tasks, from `first` to `last`, are a loop: while the body of `last` calls block.again(), `first` runs once more after
-  /// it, and then all that comes between the two. Of the loop's tasks only `first` may wait for others, only `last` may be
-  /// waited for by others, and each leads to `last`; load() checks that, and throws GraphError if it is not so. `first` and
+  /// These tasks, from `first` to `last`, are a loop: while the body of `last` calls block.again(), `first` runs once more
+  /// after it, and then all that comes between the two. Of the loop's tasks only `first` may wait for others, only `last` may
+  /// be waited for by others, and each leads to `last`; load() checks that, and throws GraphError if it is not so. `first` and
   /// `last` may be the same task, and a loop may be part of another. It ends early if a task of it fails, or with the run.
   /// Throws GraphError in a phased graph, and if `last` ends another loop.
   template <class A, class B>

@@ -1,5 +1,5 @@
-// What a graph says of control: which tasks wait for a choice or for any of several tasks, and its loops. Included by graph.hpp;
-// most graphs have none of it.
+// What a graph says of control: which tasks wait for a choice or for any of several tasks, and its loops. Most graphs say
+// nothing. Included by graph.hpp.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@ struct ChosenCase {
 };
 
 /// See Graph::loop().
-struct Loop {
+struct GraphLoop {
   std::uint32_t first, last;
 };
 
@@ -36,11 +36,11 @@ class ControlList {
     for (const ChosenCase& one : cases) choices_.push_back({task, one});
     if (any) any_.push_back(task);
   }
-  void add(const Loop& loop) { loops_.push_back(loop); }
+  void add(const GraphLoop& loop) { loops_.push_back(loop); }
 
   const std::vector<Choice>& choices() const { return choices_; }  // in order of the tasks that wait
   auto choices_of(std::uint32_t task) const { return std::ranges::equal_range(choices_, task, {}, &Choice::task); }
-  const std::vector<Loop>& loops() const { return loops_; }
+  const std::vector<GraphLoop>& loops() const { return loops_; }
   /// Whether the task waits for any of its predecessors.
   bool waits_for_any(std::uint32_t task) const { return std::binary_search(any_.begin(), any_.end(), task); }
   const std::vector<std::uint32_t>& any() const { return any_; }
@@ -49,7 +49,7 @@ class ControlList {
  private:
   std::vector<Choice> choices_;
   std::vector<std::uint32_t> any_;
-  std::vector<Loop> loops_;
+  std::vector<GraphLoop> loops_;
 };
 
 }  // namespace flywheel::detail

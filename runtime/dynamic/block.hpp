@@ -111,7 +111,7 @@ class BlockCore {
     const std::uint32_t asked = control();
     const bool done = spawn_task<P>(*context_->dev, context_->worker, context_->item.run, *context_->header, asked,
                                     List::template index_of<Task>(), &task, sizeof(Task), priority);
-    if (done && !(asked & kContinues)) ask(kSpawned);
+    if (done && !(asked & kContinues)) ask(kHasSpawned);
     return done;
   }
 

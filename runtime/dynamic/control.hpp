@@ -12,7 +12,7 @@ namespace flywheel::detail {
 
 /// Whether ControlledFinish finishes the task.
 FLYWHEEL_TASK inline bool is_controlled(const PrefetchedTask& task) {
-  return task.task_slot->record.header.flags & (kTaskContinued | kTaskControls) || task.outcome.control > kSpawned;
+  return task.task_slot->record.header.flags & (kTaskContinued | kTaskControls) || task.outcome.control > kHasSpawned;
 }
 
 template <class P>

@@ -81,7 +81,7 @@ class LongFinish {
 
   FLYWHEEL_TASK void begin() {
     note_outcome();
-    single_ = !(task_.outcome.control & kSpawned) && !header_.shares_place();
+    single_ = !(task_.outcome.control & kHasSpawned) && !header_.shares_place();
   }
   FLYWHEEL_TASK std::uint64_t end() const {
     if (header_.flags & kTaskSpawned) recycle_spawned<P>(dev_, task_.item.record, Views<P>{dev_}.wait(id_));

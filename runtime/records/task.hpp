@@ -35,7 +35,7 @@ enum TaskFlags : std::uint8_t {
 /// What a body has asked of the graph, Outcome::control: these bits and cases, or kContinues and the record of a continuation.
 /// What an edge demands, Edge::label: kAnyEdge and cases.
 enum ControlBits : std::uint32_t {
-  kSpawned = 1,           // the body has spawned a task that takes its place
+  kHasSpawned = 1,        // the body has spawned a task that takes its place
   kAgain = 2,             // it has called again()
   kAnyEdge = 1,           // the successor waits for any of its predecessors, and runs if one has run
   kFirstCase = 4,         // case 0; case n: kFirstCase << n

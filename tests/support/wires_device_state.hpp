@@ -226,9 +226,10 @@ struct AwaitingSlots {
   static void take_end() {}
 };
 
-/// In rounds of `kDuring` the worker that awaits stays at one of its polls until the other predecessor has arrived: at the first,
-/// before it loads the counter, or at the last after it, and learns of the arrival as it gives up. In rounds of `kAfter` the other
-/// arrives when the worker no longer awaits, and in the rest when it likes. All atomics are relaxed: they order nothing.
+/// In rounds of `kDuring` the worker that awaits stays at one of its polls until the other predecessor has arrived: at the
+/// first, before it loads the counter, or at the last after it, and learns of the arrival as it gives up. In rounds of `kAfter`
+/// the other arrives when the worker no longer awaits, and in the rest when it likes. All atomics are relaxed: they order
+/// nothing.
 struct LatePoll {
   enum Arrival : std::uint32_t { kAnyTime, kDuring, kAfter, kKinds };
   static constexpr std::uint32_t kFirst = 1, kLast = 64;
