@@ -32,7 +32,10 @@ Status natural_end(const Spec& spec) {
     case Special::scratch:
       return Status::scratch_exhausted;
     case Special::spawns:
+    case Special::forks:
       return spec.is_dynamic() ? Status::ok : Status::spawn_in_phase;
+    case Special::turns:
+      return spec.kind == Kind::dynamic ? Status::ok : Status::no_loop;
     default:
       return Status::ok;
   }
@@ -77,7 +80,8 @@ void check_run_error(const RunCase& one, const RunError& error) {
   const std::string text = error.what();
   check_status(one, error.status());
   if (!has(text, "Remedy: ")) finding("a run's message names no remedy: " + text);
-  if (is_of(error.status(), {Status::task_failed, Status::task_threw, Status::scratch_exhausted, Status::spawn_in_phase})) {
+  if (is_of(error.status(),
+            {Status::task_failed, Status::task_threw, Status::scratch_exhausted, Status::spawn_in_phase, Status::no_loop})) {
     const bool is_single = one.spec->kind == Kind::single;
     if (!has(text, is_single ? "in a single task (" : "in task " + std::to_string(one.spec->at) + " ("))
       finding("a run's message names another task: " + text);

@@ -9,8 +9,9 @@ Special choose_special(Actor& actor, Kind kind) {
   if (kind == Kind::gang || kind == Kind::operands || kind == Kind::buffers || dice.one_in(2)) return Special::none;
   if (kind == Kind::grid) return Special::throws;
   if (kind >= Kind::single && dice.one_in(2)) return Special::none;
-  const auto special = dice.of({Special::fails, Special::throws, Special::endless, Special::emits, Special::spawns,
-                                Special::scratch, Special::stops, Special::slow, Special::deaf});
+  const auto special =
+      dice.of({Special::fails, Special::throws, Special::endless, Special::emits, Special::spawns, Special::scratch,
+               Special::stops, Special::slow, Special::deaf, Special::forks, Special::turns});
   return kind >= Kind::single && special == Special::emits ? Special::none : special;  // work without a graph has no stream
 }
 
@@ -22,6 +23,8 @@ std::uint32_t choose_argument(Actor& actor, const Fate& fate, Special special) {
     case Special::emits:
       return fate.tight ? dice.below(3000) : dice.below(std::min(fate.options.stream_unread, 200u) + 1);
     case Special::spawns:
+    case Special::forks:
+    case Special::turns:
       return dice.between(1, 80);
     case Special::stops:
       return dice.below(4);
@@ -39,6 +42,7 @@ TaskRef<std::uint64_t> add_step(Actor& actor, Graph& graph, Spec& spec, const Af
   const Step step{spec.call, spec.in, spec.refs.size(), special ? spec.special : Special::none, spec.argument};
   const auto priority = actor.dice.of({Priority::high, Priority::normal, Priority::low, Priority::inherit, Priority::inherit});
   spec.refs.push_back(graph.add(step, waits, priority));
+  if (step.special == Special::turns && spec.kind == Kind::dynamic) graph.loop(spec.refs.back(), spec.refs.back());
   return spec.refs.back();
 }
 

@@ -21,9 +21,9 @@ struct Call {
 };
 
 /// What is special about one task of a graph; all others are plain.
-enum class Special : std::uint32_t { none, fails, throws, endless, deaf, emits, spawns, scratch, stops, slow };
-inline constexpr const char* kSpecialNames[] = {"none",  "fails",  "throws",  "endless", "deaf",
-                                                "emits", "spawns", "scratch", "stops",   "slow"};
+enum class Special : std::uint32_t { none, fails, throws, endless, deaf, emits, spawns, scratch, stops, slow, forks, turns };
+inline constexpr const char* kSpecialNames[] = {"none",   "fails",   "throws", "endless", "deaf",  "emits",
+                                                "spawns", "scratch", "stops",  "slow",    "forks", "turns"};
 
 inline constexpr const char* kThrown = "thrown by a body";
 
@@ -51,6 +51,20 @@ void spawn(Block& block, Call& mine, const Task& task, std::uint32_t times) {
     if (block.spawn(task)) mine.spawned.fetch_add(1, std::memory_order_relaxed);
 }
 
+/// Spawns before a continuation.
+template <class Block, class Task>
+void fork_join(Block& block, Call& mine, const Task& task, std::uint32_t times) {
+  if (block.then(task)) mine.spawned.fetch_add(1, std::memory_order_relaxed);
+  spawn(block, mine, task, times);
+}
+/// A loop of one task: goes round `more` times more in each pass.
+template <class Block>
+void turn(Block& block, Call& mine, std::uint32_t more) {
+  if (mine.met.fetch_add(1, std::memory_order_relaxed) % (more + 1) == more) return;
+  mine.spawned.fetch_add(1, std::memory_order_relaxed);
+  block.again();
+}
+
 /// What the task's body does besides; `child`: what it spawns.
 template <class Block, class Task>
 void be_special(Block& block, Special special, std::uint32_t argument, Call& mine, const Task& child) {
@@ -67,6 +81,10 @@ void be_special(Block& block, Special special, std::uint32_t argument, Call& min
       return emit(block, argument);
     case Special::spawns:
       return spawn(block, mine, child, argument);
+    case Special::forks:
+      return fork_join(block, mine, child, argument);
+    case Special::turns:
+      return turn(block, mine, argument);
     case Special::scratch:
       return (void)block.template scratch<char>(1 << 30);
     case Special::stops:
