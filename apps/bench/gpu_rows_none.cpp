@@ -4,6 +4,8 @@
 namespace bench {
 
 std::vector<measure::Measurement> stream_rows(const measure::Effort&) { return {}; }
+std::vector<measure::Measurement> queue_rows(const measure::Effort&) { return {}; }
+std::vector<measure::Measurement> phase_rows(const measure::Effort&) { return {}; }
 std::vector<measure::Measurement> yield_rows(const measure::Effort&) { return {}; }
 
 }  // namespace bench

@@ -1,5 +1,5 @@
-// The rows of the runtime itself, beside its limits and peers. yield_rows.cu has those of its yields, stream_rows.cu those of
-// passes over arrays; gpu_rows_none.cpp takes their place in a host-only build.
+// The rows of the runtime itself, beside its limits and peers. Other files beside this
+// one have those of single fields; gpu_rows_none.cpp takes the place of those that need a GPU in a host-only build.
 #pragma once
 
 #include <cstdint>
@@ -22,6 +22,11 @@ std::vector<measure::Measurement> uneven_rows(const measure::Effort& effort, boo
 /// Passes over arrays as tasks of a loaded graph, submission included, beside plain kernels that are launched and waited for.
 /// GB/s, read and written. Every result is checked on fresh random data before it is timed.
 std::vector<measure::Measurement> stream_rows(const measure::Effort& effort);
+/// 1,000 tasks of 100 us and of 5 us, beside the textbook queue, a CUDA graph and streams. ms; every task is checked.
+std::vector<measure::Measurement> queue_rows(const measure::Effort& effort);
+/// Computations that take turns over one array with all workers meeting in between, beside launches and a CUDA graph (ms), and
+/// a softmax in two stages (GB/s).
+std::vector<measure::Measurement> phase_rows(const measure::Effort& effort);
 /// How long a neighbour on the GPU waits for the runtime to yield, and what yielding costs.
 std::vector<measure::Measurement> yield_rows(const measure::Effort& effort);
 
