@@ -68,30 +68,9 @@ struct Words {
   }
 };
 
-flywheel::Options options_for(std::size_t bytes) {
-  flywheel::Options options;
-  options.target = Target::gpu;
-  options.mode = Mode::resident;
-  options.heap_bytes = bytes + (std::size_t{1} << 20);
-  return options;
-}
-
 Samples in_ms(Samples us) {
   for (double& time : us) time /= 1'000;
   return us;
-}
-
-Samples turns_by_task(std::size_t n, int samples) {
-  const Words words(n);
-  Runtime rt = start<Turns>(options_for(2 * n * sizeof(std::uint32_t)));
-  auto x = rt.upload(words.x);
-  const auto y = rt.allocate<std::uint32_t>(n);
-  flywheel::Graph graph;
-  graph.add_grid(Turns{x.data(), y.data(), n});
-  const Executable exec = rt.load(graph);
-  rt.submit(exec).wait();
-  words.check(x.read(), 1);
-  return in_ms(measure::time_each(1, samples, [&] { rt.submit(exec).wait(); }));
 }
 
 /// The kernels of all turns, in a stream or as a CUDA graph.
@@ -188,6 +167,29 @@ struct Softmax {
   }
 };
 
+// ---- on the runtime: one kernel for both ----
+
+Runtime start_with_heap(std::size_t bytes) {
+  flywheel::Options options;
+  options.target = Target::gpu;
+  options.mode = Mode::resident;
+  options.heap_bytes = bytes + (std::size_t{1} << 20);
+  return start<Turns, Softmax>(options);
+}
+
+Samples turns_by_task(std::size_t n, int samples) {
+  const Words words(n);
+  Runtime rt = start_with_heap(2 * n * sizeof(std::uint32_t));
+  auto x = rt.upload(words.x);
+  const auto y = rt.allocate<std::uint32_t>(n);
+  flywheel::Graph graph;
+  graph.add_grid(Turns{x.data(), y.data(), n});
+  const Executable exec = rt.load(graph);
+  rt.submit(exec).wait();
+  words.check(x.read(), 1);
+  return in_ms(measure::time_each(1, samples, [&] { rt.submit(exec).wait(); }));
+}
+
 void check_softmax(const std::vector<float>& x, const std::vector<float>& y) {
   double greatest = -1e300, sum = 0;
   for (const float value : x) greatest = std::fmax(greatest, value);
@@ -204,7 +206,7 @@ Samples softmax(std::size_t n, int samples) {
   std::vector<float> x(n);
   std::mt19937 random(std::random_device{}());
   for (float& value : x) value = static_cast<float>(random() % 20'001) / 1'000 - 10;
-  Runtime rt = start<Softmax>(options_for(2 * n * sizeof(float)));
+  Runtime rt = start_with_heap(2 * n * sizeof(float));
   const auto from = rt.upload(x);
   const auto to = rt.allocate<float>(n);
   const auto parts = rt.allocate<Norm>(rt.workers());
