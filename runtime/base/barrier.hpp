@@ -39,6 +39,11 @@ struct GridBarrier {
     P::device(*word).add(1 + (vote_stop ? vote(k) : 0), P::kAfterRelease);
   }
 
+  /// How many have arrived at phase k, which none of them has left. Acquire: pairs with arrive(), as in wait().
+  FLYWHEEL_TASK std::uint32_t arrived(std::uint64_t base, std::uint64_t k) const {
+    return static_cast<std::uint32_t>(P::device(*word).load(Order::acquire) - base - (k - 1) * workers);
+  }
+
   /// Waits until phase k is complete: one thread of each worker. `base` is the value of the word when the run began.
   /// `idle()` is called before each poll and returns true if the worker has other work meanwhile. Then polls are relaxed
   /// until one succeeds, because on a GPU an acquire empties the L1 cache that the SM's other warps use.

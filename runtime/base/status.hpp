@@ -36,6 +36,7 @@ enum class Status : std::uint32_t {
   tree_full = 24,
   continued_twice = 25,
   no_loop = 26,
+  grid_sync_missed = 27,
 };
 
 inline constexpr std::uint32_t kUserStatus = 64;
@@ -131,6 +132,9 @@ constexpr StatusText describe(Status status) {
       return {"a task called block.then() twice", "call it once; the task that it names may call it again"};
     case Status::no_loop:
       return {"a task that ends no loop called block.again()", "name it as the last task in Graph::loop()"};
+    case Status::grid_sync_missed:
+      return {"a grid task's body called block.grid_sync() less often on some workers than on others",
+              "call it equally often on all: not behind a condition that only some of them meet"};
     case Status::workers_missing:
       return {"not all workers of the resident kernel started in time",
               "another program holds SMs: stop it, or start fewer workers with Options::workers; the kernel stays queued, so "

@@ -193,7 +193,9 @@ struct NothingToDo {
 /// ended, it has reported the wait and aborted the runtime.
 ///
 /// The abort word and the clock are read once in 256 polls, so a wait that succeeds at once costs nothing. `limit` is a
-/// WaitContext, or a small object that converts to one on the slow path, see Views::wait_for_phase().
+/// WaitContext, or a small object that converts to one on the slow path, see Views::wait_for_phase(). It may be a pair of
+/// such a `limit` and of a function gives_up(), which ends the wait there if it returns true: a GPU keeps what that looks at in
+/// registers.
 template <class P, class Limit, class Ready>
 FLYWHEEL_TASK bool spin_until(const Limit& limit, WaitReason reason, const void* address, std::uint64_t expected,
                               Ready&& ready) {
@@ -204,7 +206,12 @@ FLYWHEEL_TASK bool spin_until(const Limit& limit, WaitReason reason, const void*
     if (spins % 16 != 15) continue;
     P::pause(spins);
     if (spins % 256 != 255) continue;
-    start = go_on_waiting<P>(limit, reason, address, saw, expected, start, notes);
+    if constexpr (requires { limit.gives_up(); }) {
+      if (limit.gives_up()) return false;
+      start = go_on_waiting<P>(limit.limit, reason, address, saw, expected, start, notes);
+    } else {
+      start = go_on_waiting<P>(limit, reason, address, saw, expected, start, notes);
+    }
     if (!start) return false;
   }
 }

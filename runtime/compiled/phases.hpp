@@ -11,25 +11,40 @@ namespace flywheel::detail {
 /// What a boundary is: a grid_sync() in a body, the end of a phase, or the end of the last phase of a pass.
 enum class Boundary : std::uint32_t { grid_sync, phase, pass };
 
+/// The boundaries of one kind that a worker has come to.
+struct BoundaryCount {
+  std::uint64_t* word;  // of a grid barrier
+  std::uint64_t base;   // the word when the run, or this part of it, began
+  std::uint64_t count;  // boundaries since then
+};
+
 /// A worker's state in a phased run: the boundaries that it has come to, and its next vote. The thread that goes to the
 /// grid barrier keeps it in registers.
+///
+/// Calls of grid_sync() have a word of their own. So a worker that comes to the end of a phase while others wait in
+/// grid_sync(), because its body has called it less often, is not taken for one of them: see MeetingWait.
 struct PhaseClock {
-  std::uint64_t* word;       // the grid barrier's
-  std::uint32_t workers;     // that arrive there
-  std::uint64_t base;        // the word when the run, or this part of it, began
-  std::uint64_t boundaries;  // boundaries since then
-  std::uint32_t local;       // graph-local index of the task that runs or ran last, for reports
-  bool stop_now;             // vote at the next boundary: a task here failed
-  bool stop_after_pass;      // vote at the end of the pass: a task here called stop()
-  std::uint32_t steps;       // odd while a task of this worker runs; another number for each task
+  std::uint32_t workers;   // that arrive at each boundary
+  BoundaryCount ends;      // of phases and passes
+  BoundaryCount meetings;  // calls of grid_sync()
+  std::uint32_t local;     // graph-local index of the task that runs or ran last, for reports
+  bool stop_now;           // vote at the next boundary: a task here failed
+  bool stop_after_pass;    // vote at the end of the pass: a task here called stop()
+  std::uint32_t steps;     // odd while a task of this worker runs; another number for each task
 
   template <class P>
   FLYWHEEL_TASK static PhaseClock of(const TaskContext& context) {
-    const GridBarrier<P> barrier = Views<P>{*context.dev}.barrier();
+    ControlWords& control = *context.dev->control;
     RunLine& line = context.run->line;
     // Relaxed: pairs with note_outcome(). A run that was suspended within a pass still stops after it.
     const bool stops = P::device(line.stop).load(Order::relaxed) & kStopCalled;
-    return {barrier.word, barrier.workers, line.barrier_base, 0, 0, false, stops, 0};
+    return {context.dev->workers,
+            {&control.barrier.value, line.barrier_base, 0},
+            {&control.meetings.value, line.meeting_base, 0},
+            0,
+            false,
+            stops,
+            0};
   }
   FLYWHEEL_TASK std::uint32_t begin_step() { return steps = (steps + 2) | 1; }
   FLYWHEEL_TASK std::uint32_t end_step() { return steps = (steps + 1) & ~1u; }
@@ -64,6 +79,27 @@ FLYWHEEL_TASK std::uint32_t asked_of(RunLine& line) {
   return (cancelled ? kAskedToStop : 0u) | (stop & kSuspendAsked ? kAskedToSuspend : 0u);
 }
 
+/// The wait in grid_sync(). It is given up if the others will not come.
+template <class P>
+class MeetingWait {
+ public:
+  FLYWHEEL_TASK MeetingWait(const PhaseWait& most, const PhaseClock& of) : limit(most), clock(of) {}
+  const PhaseWait limit;
+  const PhaseClock& clock;
+
+  /// Whether each worker waits either at this meeting or at the end of the phase. While not all have come to the meeting no
+  /// worker leaves it, but for this reason; so whoever was at the end before has left it out.
+  FLYWHEEL_TASK bool gives_up() const {
+    // The end first, for that reason. Both acquire: so the fault of a worker that is there comes before ours.
+    const std::uint32_t ended = barrier_of(clock.ends).arrived(clock.ends.base, clock.ends.count + 1);
+    const std::uint32_t met = barrier_of(clock.meetings).arrived(clock.meetings.base, clock.meetings.count);
+    return met < clock.workers && met + ended >= clock.workers;
+  }
+
+ private:
+  FLYWHEEL_TASK GridBarrier<P> barrier_of(const BoundaryCount& count) const { return {count.word, clock.workers}; }
+};
+
 /// One thread of each worker crosses the next boundary: arrives, votes to stop if it has a reason, and waits. False if
 /// the run ends or is suspended here. `asked`: AskBits, of worker 0; 0 of the others.
 template <class P>
@@ -72,11 +108,12 @@ FLYWHEEL_TASK bool cross_boundary(TaskContext& context, PhaseClock& clock, Bound
   // Release fence, for arrive(): pairs with the acquire in GridBarrier::wait() of the others; covers what this worker wrote.
   // It does not have to wait for the load above.
   P::release_fence();
-  const GridBarrier<P> barrier{clock.word, clock.workers};
-  ++clock.boundaries;
+  BoundaryCount& here = boundary == Boundary::grid_sync ? clock.meetings : clock.ends;
+  const GridBarrier<P> barrier{here.word, clock.workers};
+  ++here.count;
   // One test for all: each instruction between fence and arrival is one that all workers wait for.
   if (!(outcome.code | outcome.stop | asked | clock.stop_now | clock.stop_after_pass)) [[likely]] {
-    barrier.arrive(clock.boundaries, false);
+    barrier.arrive(here.count, false);
   } else {
     if (outcome.code || outcome.stop) {
       note_outcome<P>(context, clock);
@@ -84,10 +121,17 @@ FLYWHEEL_TASK bool cross_boundary(TaskContext& context, PhaseClock& clock, Bound
     }
     const bool votes = clock.stop_now || (asked & kAskedToStop) || (boundary == Boundary::pass && clock.stop_after_pass) ||
                        (boundary != Boundary::grid_sync && (asked & kAskedToSuspend));
-    barrier.arrive(clock.boundaries, votes);
+    barrier.arrive(here.count, votes);
   }
   const PhaseWait limit = Views<P>{*context.dev}.wait_for_phase(context.worker);
-  return barrier.wait(clock.base, clock.boundaries, limit) == BarrierResult::go_on;
+  if (boundary != Boundary::grid_sync) return barrier.wait(here.base, here.count, limit) == BarrierResult::go_on;
+  const MeetingWait<P> meeting{limit, clock};
+  const BarrierResult result = barrier.wait(here.base, here.count, meeting);
+  if (result == BarrierResult::aborted && meeting.gives_up()) {
+    record_fault<P>(*context.run, static_cast<std::uint32_t>(Status::grid_sync_missed), clock.local);
+    clock.stop_now = true;  // the vote at the end of the phase, for which the others wait
+  }
+  return result == BarrierResult::go_on;
 }
 
 /// All threads of the block: this worker's share of one phase.

@@ -46,12 +46,10 @@ class CpuWorkerBlock : public BlockCore<P, NoTasks>, public OneThread {
 
   // Library use: see phases.hpp.
   FLYWHEEL_TASK void begin_phases() { clock_ = PhaseClock::of<P>(*this->context_); }
-  /// Crosses a boundary. When a run ends early, some workers learn it in grid_sync() and come here once more, after
-  /// their bodies; a worker whose body threw learns it here. So a worker that has not learned it in grid_sync() crosses
-  /// one boundary more, after which all bodies are over.
+  /// Crosses a boundary. When a run ends early, workers learn it here or in grid_sync(), and come here once more then, after
+  /// their bodies. A worker whose body threw is here already, and waits for them.
   FLYWHEEL_TASK bool boundary(Boundary kind) {
     const bool go_on = cross(kind);
-    if (!go_on && !saw_end_) cross(kind);
     return go_on && !saw_end_;
   }
   /// One more boundary after the last: the run is reported as over only when all workers have seen that nothing had

@@ -40,7 +40,7 @@ class CpuExecutor {
   FLYWHEEL_TASK const TaskSlot& fetch_direct(std::uint32_t slot, const TaskRecord& record, std::uint32_t,
                                              const RunConstants& run) {
     task_slots_[slot].record = record;
-    task_slots_[slot].run = {run, 0, 0, 0, 0, 0, 0, {}, {}, 0};
+    task_slots_[slot].run = {run, 0, 0, 0, 0, 0, 0, {}, 0, 0, 0};
     return task_slots_[slot];
   }
   /// For a chain of runs, see serve_chain(). A body runs in has_ended(); if somebody else is to finish the task, wait() only
@@ -57,7 +57,7 @@ class CpuExecutor {
     }
     void fetch_expected(const DeviceState& dev, Item item, const RunConstants& run) const {
       executor.task_slots_[executor.next_].record = dev.records[item.record];
-      executor.task_slots_[executor.next_].run = {run, 0, 0, 0, 0, 0, 0, {}, {}, 0};
+      executor.task_slots_[executor.next_].run = {run, 0, 0, 0, 0, 0, 0, {}, 0, 0, 0};
     }
     void start(const DeviceState&, Item item) const { executor.start(executor.next_, item); }
     bool has_ended() const {

@@ -36,6 +36,7 @@ class Announcer {
     // Relaxed: pairs with GridBarrier::arrive(). The barrier is at rest: the host submits one collective run at a time,
     // and all arrivals of the previous one came before its completion.
     line.barrier_base = P::device(dev_.control->barrier.value).load(Order::relaxed);
+    line.meeting_base = P::device(dev_.control->meetings.value).load(Order::relaxed);  // likewise
     // The sinks of a compiled run count passes from the run's begin, so its base is as if the earlier ones had just arrived.
     if (line.suspended && (line.constants.flags & kCompiled))
       line.barrier_base -= std::uint64_t{line.resume.pass} * dev_.execs[line.constants.exec].schedule->sinks;

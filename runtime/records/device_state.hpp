@@ -57,6 +57,7 @@ struct ControlWords {
   alignas(128) BroadcastWords broadcast;
   Padded<std::int64_t> pooled;            // tokens of the pool of spawn records
   Padded<std::uint64_t> barrier;          // the word of the GridBarrier
+  Padded<std::uint64_t> meetings;         // the same, of calls of grid_sync(): see cross_boundary()
   Padded<std::uint64_t> finished;         // runs completed
   Padded<std::uint64_t> collective_ends;  // collective runs that have ended or were suspended, see leave_collective()
   Padded<std::uint64_t> assembled;        // {epoch:32 | workers that wait for the others to leave:32}, see suspend.hpp
@@ -211,7 +212,6 @@ struct Views {
             dev.queue_slots + std::size_t{kPriorities} * dev.queue_capacity, dev.spawn_capacity};
   }
   FLYWHEEL_TASK IdleSet<P> idle() const { return {dev.control->idle_bits, dev.mailboxes, dev.workers}; }
-  FLYWHEEL_TASK GridBarrier<P> barrier() const { return {&dev.control->barrier.value, dev.workers}; }
   FLYWHEEL_TASK Inbox<P> inbox() const { return {dev.inbox, dev.inbox_capacity, dev.inbox_consumed}; }
   FLYWHEEL_TASK Stream<P> stream(std::uint32_t run) const {
     return {dev.stream_cells + std::size_t{run} * dev.stream_capacity, &dev.stream_consumed[run].value, dev.stream_capacity};

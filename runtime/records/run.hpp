@@ -83,7 +83,8 @@ struct alignas(128) RunLine {
   std::uint64_t fault;         // {code:32 | local task + 1:32} of the first failure; 0 if none
   std::uint64_t barrier_base;  // collective runs: the word of the grid barrier when the run began, see Announcer::announce()
   ResumePoint resume;          // of a collective run; {0, 0} in one that was not suspended
-  std::uint64_t reserved[2];
+  std::uint64_t meeting_base;  // the same of the word of grid_sync()
+  std::uint64_t reserved;
   std::uint64_t followers;  // see followers_word(). Its generations count on from run to run in the slot
 };
 static_assert(sizeof(RunLine) == 128 && offsetof(RunLine, followers) == 120);

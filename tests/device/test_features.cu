@@ -1,6 +1,7 @@
 // Every feature of a run on the GPU: what a task can do, and what its run shows of it.
 #include "catch.hpp"
 #include "support/idle_tasks.hpp"
+#include "support/unequal_meetings.hpp"
 
 using namespace flywheel;
 using namespace flywheel::testing;
@@ -93,6 +94,11 @@ TEST_CASE("phases: all tasks of one end before the next begins") {
   std::vector<std::uint32_t> order(kPhases * kWidth);
   bench().words.read(order.data(), order.size(), log);
   for (std::uint32_t i = 0; i < order.size(); ++i) REQUIRE(order[i] == i / kWidth);
+}
+
+TEST_CASE("a worker that misses a meeting is found out on the GPU") {
+  Bench bench(on_gpu(), 256);
+  check_unequal_meetings(bench.runtime, bench.words);
 }
 
 TEST_CASE("grid_sync() keeps all workers in step") {

@@ -1,5 +1,6 @@
 // Phased graphs: phases in order, grid tasks, and the ways in which they end.
 #include "support/small_runtime.hpp"
+#include "support/unequal_meetings.hpp"
 
 using namespace flywheel;
 using namespace flywheel::testing;
@@ -37,6 +38,8 @@ TEST_CASE_METHOD(Fixture, "grid_sync() keeps all workers in step") {
   CHECK(bench.get(9) == 200);
   CHECK(bench.get(10) == 8);
 }
+
+TEST_CASE_METHOD(Fixture, "a worker that misses a meeting is found out") { check_unequal_meetings(bench.runtime, bench.words); }
 
 TEST_CASE_METHOD(Fixture, "stop() ends a repeated run at the end of the pass") {
   Graph graph;

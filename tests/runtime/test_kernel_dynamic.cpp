@@ -2,6 +2,7 @@
 // warps and lanes go at random paces.
 #include "support/emulated_bench.hpp"
 #include "support/graph_driver.hpp"
+#include "support/unequal_meetings.hpp"
 
 using namespace flywheel;
 using namespace flywheel::testing;
@@ -111,6 +112,10 @@ TEST_CASE_METHOD(EmulatedBench, "kernel: grid_sync() keeps all workers in step, 
   stopping.add(StopAt{2});
   CHECK(runtime.submit(dynamic(stopping), repeat_until_stop()).iterations() == 3);
   CHECK(get(8) == 0);
+}
+
+TEST_CASE_METHOD(EmulatedBench, "kernel: a worker that misses a meeting is found out") {
+  check_unequal_meetings(runtime, words);
 }
 
 TEST_CASE_METHOD(EmulatedBench, "kernel: a failing task skips what depends on it, and nothing else") {

@@ -17,8 +17,8 @@ inline Options emulated_options(std::uint32_t workers = 3) {
 
 struct EmulatedBench {
   explicit EmulatedBench(const Options& options = emulated_options(), std::size_t count = 4096)
-      : runtime(start_emulated<Count, Square, Read, Load, Fail, Gate, EmitRange, Log, Fibonacci, StopAt, Rounds, Reduce,
-                               TrySpawn, Meet>(options)),
+      : runtime(start_emulated<Count, Square, Read, Load, Fail, Gate, EmitRange, Log, Fibonacci, StopAt, Rounds, MeetUnequally,
+                               Reduce, TrySpawn, Meet>(options)),
         words(runtime.allocate<std::uint32_t>(count)) {}
 
   std::uint32_t* at(std::size_t i) const { return words.data() + i; }

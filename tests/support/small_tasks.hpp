@@ -201,6 +201,19 @@ struct Rounds {
   }
 };
 
+/// A grid task whose workers meet `usual` times, and one of them `own` times. It counts after each meeting.
+struct MeetUnequally {
+  std::uint32_t* words;  // one a worker
+  std::uint32_t usual, who, own;
+  template <class Block>
+  FLYWHEEL_TASK void operator()(Block& block) const {
+    for (std::uint32_t r = 0; r < (block.worker() == who ? own : usual); ++r) {
+      if (!block.grid_sync()) return;
+      if (block.leader()) ++words[block.worker()];
+    }
+  }
+};
+
 /// Sums 0..n-1 through scratch memory and reduce(). Returns the sum, or 0 without scratch.
 struct Reduce {
   std::uint32_t n;
@@ -227,8 +240,8 @@ struct TrySpawn {
 };
 
 inline Runtime small_runtime(const Options& options) {
-  return start<Count, Square, Read, Load, Fail, Gate, Deaf, EmitRange, Log, Fibonacci, StopAt, Rounds, Reduce, TrySpawn,
-               LookForIdle>(options);
+  return start<Count, Square, Read, Load, Fail, Gate, Deaf, EmitRange, Log, Fibonacci, StopAt, Rounds, MeetUnequally, Reduce,
+               TrySpawn, LookForIdle>(options);
 }
 
 }  // namespace flywheel::testing
