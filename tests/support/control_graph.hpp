@@ -33,10 +33,11 @@ class ControlProgram {
 
   /// Of at most some `most` steps.
   ControlProgram(Pick pick, std::uint32_t most) : pick_(std::move(pick)), most_(most) {
-    const std::uint32_t strands = pick_(0, 1) ? pick_(2, 6) : 1;
+    const std::uint32_t kind = pick_(0, 3), strands = kind < 2 ? 1 : pick_(2, 8);
     for (std::uint32_t s = 0; s < strands; ++s) {
       Waits start;
-      sequence(start, strands == 1 ? 3 : 1);
+      if (kind == 3) single(start);
+      else sequence(start, kind < 2 ? 3 : 1);
     }
     pick_ = {};  // what it refers to may end before the program
   }
