@@ -56,8 +56,6 @@ class ControlledFinish : LongFinish<P> {
   }
 
   FLYWHEEL_TASK void notify_continuation(std::uint32_t record) {
-    // Release fence: covers what the task wrote. Pairs with the acquire fence in arrive_at_continuation().
-    P::release_fence();
     TaskHeader& header = dev_.records[record].header;
     const Arrival arrival = arrive_at_continuation<P>(header, task_.failed);
     if (arrival.last) publish({record - run_.first_record, 1, header.priority, 0}, arrival.failed);

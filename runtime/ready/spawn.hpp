@@ -15,6 +15,9 @@
 
 namespace flywheel::detail {
 
+/// In a waiting continuation's count of the tasks before it: one of them has failed.
+inline constexpr std::uint32_t kFailedBefore = 1u << 31;
+
 /// The record of the continuation that waits for a task, and for what its body spawns; kNoRecord: none does. `control`: what
 /// the body has asked for, see Outcome.
 FLYWHEEL_TASK constexpr std::uint32_t continuation_of(const TaskHeader& task, std::uint32_t control) {
@@ -92,20 +95,21 @@ FLYWHEEL_COLD std::uint32_t take_continuation(const DeviceState& dev, std::uint3
   header.flags |= (stands_in ? kTaskStandsIn : 0) | (parent.flags & kTaskLoops);
   // Plain: other threads of the block spawn behind a sync(), and those tasks acquire their own publication.
   header.edge_predecessors = 1;  // the running task
-  header.edge_priority = 0;
   return index;
 }
 
-/// Reports to a continuation that one of the tasks before it has ended. The caller executes P::release_fence() before. The last
-/// one publishes the continuation.
+/// Reports to a continuation that one of the tasks before it has ended. The last one publishes the continuation.
 template <class P>
 FLYWHEEL_TASK Arrival arrive_at_continuation(TaskHeader& continuation, bool failed) {
-  // Relaxed: pairs with the load below, by the last to arrive; the caller's own arrival releases it.
-  if (failed) P::device(continuation.edge_priority).store(1, Order::relaxed);
-  // Release and acquire: pairs with the other arrivals here, as in arrive() in counter.hpp, for the same reason.
-  if (P::device(continuation.edge_predecessors).fetch_add(~0u, P::kBetween) != 1) return {false, false};
-  P::acquire_fence();  // pairs with the release fences of the others
-  return {true, P::device(continuation.edge_priority).load(Order::relaxed) != 0};
+  std::uint32_t& before = continuation.edge_predecessors;
+  // Relaxed: pairs with the last arrival, at the same word, which comes after this task's own.
+  if (failed) P::device(before).set(kFailedBefore, Order::relaxed);
+  // Release and acquire: pairs with the other arrivals here, as in arrive() in counter.hpp, for the same reason. Not relaxed
+  // between fences: whoever runs the continuation reads the whole record plainly, and a release fence does not cover the
+  // arrival behind it.
+  const std::uint32_t now = P::device(before).fetch_add(~0u, Order::acq_rel) - 1;
+  const bool last = !(now & ~kFailedBefore);
+  return {last, last && now != 0};
 }
 
 /// Returns the record of a finished spawned task to the pool; nothing reads it any more. push() releases it: pairs with

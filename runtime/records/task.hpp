@@ -58,8 +58,8 @@ struct TaskHeader {
   std::uint32_t edge_predecessors;  // with kAwaits: the task's worker may await that successor
   std::uint32_t edge_priority;
   // With kTaskControls or kTaskLoops the last three say nothing of an edge: `edge_predecessors` is 0, and the first task of a
-  // loop stands there. In a continuation that waits, `edge_predecessors` counts the tasks before it, and `edge_priority` is 1
-  // if one of them has failed.
+  // loop stands there. In a continuation that waits, `edge_predecessors` counts the tasks before it, see
+  // arrive_at_continuation(): its other fields are those of the task whose place it takes.
 
   /// In the count of predecessors, so that a worker that asks for a sole successor without another predecessor asks for both.
   static constexpr std::uint32_t kAwaits = 1u << 31;

@@ -11,7 +11,7 @@
 
 #include "support/child.hpp"
 #include "support/wires_compiled.hpp"
-#include "support/wires_device_state.hpp"
+#include "support/wires_control.hpp"
 
 using namespace flywheel;
 using namespace flywheel::testing;
@@ -37,6 +37,7 @@ constexpr Wire kWires[] = {
     {"followers", views::followers},
     {"announcement", views::announcement},
     {"spawn", views::spawn},
+    {"continuation", views::continuation},
     {"report", views::report},
     {"heartbeat", views::heartbeat},
     {"predecessors", views::predecessors},
@@ -90,6 +91,8 @@ constexpr Mutation kMutations[] = {
     {"announcement", "announcement", Access::load, Order::acquire, Order::relaxed},
     {"spawn", "pool", Access::store, Order::release, Order::relaxed},
     {"spawn", "pool", Access::load, Order::acquire, Order::relaxed},
+    {"continuation", "arrivals", Access::fetch_add, Order::acq_rel, Order::acquire},
+    {"continuation", "arrivals", Access::fetch_add, Order::acq_rel, Order::release},
     {"report", "reason", Access::store, Order::release, Order::relaxed},
     {"heartbeat", "state", Access::store, Order::release, Order::relaxed},
     {"predecessors", "counters", Access::fetch_add, Order::release, Order::relaxed},

@@ -5,6 +5,7 @@
 
 #include "simulate/blocks.hpp"
 #include "simulate/emulated_bench.hpp"
+#include "simulate/workloads/control.hpp"
 #include "simulate/workloads/followers.hpp"
 
 namespace flywheel::simulate::emulated {
@@ -257,6 +258,16 @@ void awaited(Random& random) {
   bench.check_peak();
 }
 
+void control(Random& random) {
+  auto programs = draw_programs(random, 8);
+  Options options = options_of(random, 3);
+  make_room(random, programs, options);
+  Bench bench(random, options, 1);
+  run_programs(
+      random, bench.runtime, std::move(programs), [](std::uint64_t, std::uint64_t) {}, expect, wrong);
+  bench.check_peak();
+}
+
 void run_shape(Random& random, Shape shape) {
   switch (shape) {
     case Shape::graphs:
@@ -279,6 +290,8 @@ void run_shape(Random& random, Shape shape) {
       return followers(random);
     case Shape::awaited:
       return awaited(random);
+    case Shape::control:
+      return control(random);
     default:
       return roots(random);
   }

@@ -7,11 +7,11 @@
 namespace flywheel::simulate::emulated {
 
 /// Shapes of programs. `kept`: who runs a task before its high successor; `roots`: all workers but one are held; `awaited`:
-/// from level to level.
-enum class Shape { graphs, compiled, gangs, phases, streams, cancels, parks, kept, roots, followers, awaited, any };
-inline constexpr const char* kShapeNames[] = {"gpu-graphs",  "gpu-compiled",  "gpu-gangs",   "gpu-phases",
-                                              "gpu-streams", "gpu-cancels",   "gpu-parks",   "gpu-kept",
-                                              "gpu-roots",   "gpu-followers", "gpu-awaited", "gpu"};
+/// from level to level; `control`: with choices, loops and continuations.
+enum class Shape { graphs, compiled, gangs, phases, streams, cancels, parks, kept, roots, followers, awaited, control, any };
+inline constexpr const char* kShapeNames[] = {"gpu-graphs",  "gpu-compiled", "gpu-gangs", "gpu-phases", "gpu-streams",
+                                              "gpu-cancels", "gpu-parks",    "gpu-kept",  "gpu-roots",  "gpu-followers",
+                                              "gpu-awaited", "gpu-control",  "gpu"};
 
 /// Runs the program that the seed says; what is wrong goes to finding(). Called on a fiber.
 void run_workload(std::uint64_t seed, Shape shape);

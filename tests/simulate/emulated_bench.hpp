@@ -8,6 +8,7 @@
 
 #include "simulate/emulated_tasks.hpp"
 #include "simulate/scheduler.hpp"
+#include "support/control_steps.hpp"
 #include "support/emulated_engine.hpp"
 
 namespace flywheel::simulate::emulated {
@@ -53,8 +54,9 @@ inline Options options_of(Random& random, std::uint32_t most_tasks) {
 struct Bench {
   Bench(Random& random, const Options& options, std::uint32_t tasks)
       : options(options),
-        runtime(testing::start_emulated<Node, WarpNode, Cell, Meet, Leaf, Source, Note, Hold>(
-            options, random.next(), testing::EmulatedPace{2u << random.below(6), 256, 4})),
+        runtime(testing::start_emulated<Node, WarpNode, Cell, Meet, Leaf, Source, Note, Hold, testing::Step, testing::StepJoin,
+                                        testing::StepSprout>(options, random.next(),
+                                                             testing::EmulatedPace{2u << random.below(6), 256, 4})),
         memory(runtime.allocate<std::uint32_t>(4 * tasks + 2)) {
     text += ": " + std::to_string(options.workers) + " blocks, max_runs " + std::to_string(options.max_runs) + ", overlap " +
             std::to_string(options.overlap) + ", queue_capacity " + std::to_string(options.queue_capacity) +

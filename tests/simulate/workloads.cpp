@@ -35,6 +35,8 @@ void run_shape(Random& random, Shape shape) {
       return run_gangs(random);
     case Shape::spawns:
       return run_spawns(random);
+    case Shape::control:
+      return run_control(random);
     case Shape::mixed:
       return run_mixed(random);
     case Shape::new_work:

@@ -27,11 +27,12 @@ enum class Shape {
   views,
   new_work,
   followers,
+  control,
   any
 };
 inline constexpr const char* kShapeNames[] = {"graphs", "compiled",   "phases",   "streams",   "cancels", "threads", "parks",
                                               "roots",  "priorities", "backlog",  "gangs",     "spawns",  "mixed",   "runtimes",
-                                              "limits", "wires",      "new-work", "followers", "any"};
+                                              "limits", "wires",      "new-work", "followers", "control", "any"};
 
 /// Runs the program that the seed says; what is wrong goes to finding(). Called on a fiber.
 void run_workload(std::uint64_t seed, Shape shape);

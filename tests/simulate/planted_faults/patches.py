@@ -3,6 +3,7 @@ import concurrent.futures
 import glob
 import json
 import os
+import re
 import shutil
 import subprocess
 
@@ -92,12 +93,23 @@ class Rebuild:
         words = []
         for word in command.split(" "):
             prefix = "-I" if word.startswith("-I") else ""
-            path = word[len(prefix):]
-            inside = path == self.root or path.startswith(self.root + os.sep)
-            if inside and not path.startswith(self.build):
-                word = prefix + self.copy + path[len(self.root):]
-            words.append(word)
+            words.append(prefix + self.moved_path(word[len(prefix):]))
         return " ".join(words).replace(f"-o {o} ", f"-o {self.moved_object(o)} ")
+
+    def moved_path(self, path):
+        if path == self.build or path.startswith(self.build + os.sep):
+            return self.moved_unity(path) if path.endswith(".cxx") else path
+        inside = path == self.root or path.startswith(self.root + os.sep)
+        return self.copy + path[len(self.root):] if inside else path
+
+    def moved_unity(self, path):
+        """Of a source by CMake that includes several: the same of those of the copy."""
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+        moved = os.path.join(self.copy, "objects", os.path.basename(path))
+        with open(moved, "w", encoding="utf-8") as file:
+            file.write(re.sub(r'#include "(.*)"', lambda found: f'#include "{self.moved_path(found[1])}"', text))
+        return moved
 
     def ninja(self, *arguments):
         return subprocess.run(["ninja", "-C", self.build, *arguments], check=True, capture_output=True, text=True).stdout

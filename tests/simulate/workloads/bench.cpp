@@ -5,6 +5,7 @@
 
 #include "host/futures/core.hpp"
 #include "simulate/workloads.hpp"
+#include "support/control_steps.hpp"
 #include "support/internals.hpp"
 
 namespace flywheel::simulate {
@@ -108,7 +109,8 @@ Options options_of(Random& random, std::uint32_t most_tasks) {
 }
 
 Runtime start_runtime(const Options& options) {
-  return start<Node, Cell, Leaf, Source, Nop, Job, Lone, Meeting, SpawnTree, Harvest>(options);
+  return start<Node, Cell, Leaf, Source, Nop, Job, Lone, Meeting, SpawnTree, Harvest, testing::Step, testing::StepJoin,
+               testing::StepSprout>(options);
 }
 
 Bench::Bench(const Options& chosen, std::uint32_t tasks)

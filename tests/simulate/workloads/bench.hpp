@@ -78,6 +78,7 @@ void run_wires(Random& random);
 void run_crowd(Random& random);  // of the shape `backlog`
 void run_gangs(Random& random);
 void run_spawns(Random& random);
+void run_control(Random& random);
 void run_mixed(Random& random);
 void run_new_work(Random& random);
 void run_followers(Random& random);

@@ -4,7 +4,7 @@
 
 #include "simulate/workloads/bench.hpp"
 #include "support/wires_compiled.hpp"
-#include "support/wires_device_state.hpp"
+#include "support/wires_control.hpp"
 
 namespace flywheel::simulate {
 
@@ -29,6 +29,7 @@ constexpr Wire kWires[] = {
     {"followers", views::followers},
     {"announcement", views::announcement},
     {"spawn", views::spawn},
+    {"continuation", views::continuation},
     {"report", views::report},
     {"heartbeat", views::heartbeat},
     {"predecessors", views::predecessors},
