@@ -30,7 +30,6 @@ class ControlledFinish : LongFinish<P> {
     Long::begin();
     const std::uint32_t continuation = continuation_of(header_, task_.outcome.control);
     const bool again = task_.outcome.control & kAgain && !task_.failed;
-    if (continuation != kNoRecord || again) arrive_for_those_before();
     if (continuation != kNoRecord) notify_continuation(continuation);
     else if (again) publish({header_.edge_task, 1, header_.edge_priority, 0}, false);
     else if (header_.edge_count == 0) Long::notify_run();
@@ -39,7 +38,8 @@ class ControlledFinish : LongFinish<P> {
   }
 
  private:
-  /// For the sinks that left that to this task, see arrives_for_both(): it does not arrive at the run now. It is not the last.
+  /// For the sinks that left that to this task, see arrives_for_both(): it does not arrive at the run now. It is not the last
+  /// to arrive. The last task of a loop has none before it, see shares_place().
   FLYWHEEL_TASK void arrive_for_those_before() {
     if (!Long::work_.sinks_done) return;
     arrive_sink<P>(dev_, Long::id_, run_, false, true, Long::work_.sinks_done);
@@ -56,6 +56,7 @@ class ControlledFinish : LongFinish<P> {
   }
 
   FLYWHEEL_TASK void notify_continuation(std::uint32_t record) {
+    arrive_for_those_before();
     TaskHeader& header = dev_.records[record].header;
     const Arrival arrival = arrive_at_continuation<P>(header, task_.failed);
     if (arrival.last) publish({record - run_.first_record, 1, header.priority, 0}, arrival.failed);
