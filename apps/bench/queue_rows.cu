@@ -1,5 +1,6 @@
 // 1,000 equal tasks: as one graph of the runtime, by the textbook persistent kernel whose blocks draw numbers from one counter,
-// as nodes of a CUDA graph, and as launches in one stream and in 32. Part of the runtime's rows, see runtime_rows.hpp.
+// as nodes of a CUDA graph, and as launches in one stream and in 32. Then small block tasks, independent ones and spawned
+// ones, by the hundred thousand. Part of the runtime's rows, see runtime_rows.hpp.
 #include <flywheel/flywheel.hpp>
 #include <flywheel/task.cuh>
 
@@ -56,6 +57,30 @@ __global__ void queue_kernel(std::int64_t ticks, std::uint32_t* done, std::uint3
     __syncthreads();  // all have read the number, before thread 0 draws again
   }
 }
+
+/// An independent task with arguments of its own, and an effect.
+struct Multiply {
+  std::uint32_t* to;
+  std::uint32_t a, b;
+  template <class Block>
+  FLYWHEEL_TASK void operator()(Block& block) const {
+    if (block.leader()) *to += a * b;
+  }
+};
+
+/// A node of a binary tree, counted at its worker. Where the spawn pool has no room it counts the nodes below, too.
+struct Branch {
+  std::uint64_t* counts;  // 16 words for each worker
+  std::uint32_t levels;   // below this one
+  template <class Block>
+  FLYWHEEL_TASK void operator()(Block& block) const {
+    if (!block.leader()) return;
+    std::uint64_t nodes = 1;
+    for (int child = 0; levels && child < 2; ++child)
+      if (!block.spawn(Branch{counts, levels - 1})) nodes += (std::uint64_t{1} << levels) - 1;
+    counts[16 * block.worker()] += nodes;  // no other task of this worker runs meanwhile
+  }
+};
 
 /// {ticks of the work's clock, ns} of 2 ms.
 __global__ void clock_kernel(std::int64_t* rate) {
@@ -116,12 +141,51 @@ class Peer {
 
 void launched() { measure::check_cuda(cudaGetLastError(), "a launch"); }
 
-Samples by_runtime(double us, int samples) {
-  const std::int64_t ticks = Peer(us).ticks();
+Runtime start_queue() {
   flywheel::Options options;
   options.target = Target::gpu;
   options.mode = Mode::resident;
-  Runtime rt = start<Work>(options);
+  options.spawn_capacity = 1u << 18;
+  return start<Work, Multiply, Branch>(options);
+}
+
+/// M tasks/s.
+Samples block_tasks(int samples) {
+  constexpr std::uint32_t kCount = 100'000, kWarmUp = 3;
+  Runtime rt = start_queue();
+  const auto sums = rt.allocate<std::uint32_t>(kCount);
+  flywheel::Graph graph;
+  for (std::uint32_t i = 0; i < kCount; ++i) graph.add(Multiply{sums.data() + i, i + 1, 2 * i + 1});
+  const Executable exec = rt.load(graph);
+  Samples rates = measure::time_each(kWarmUp, samples, [&] { rt.submit(exec).wait(); });
+  const std::vector<std::uint32_t> found = sums.read();
+  for (std::uint32_t i = 0; i < kCount; ++i)
+    if (found[i] != (kWarmUp + static_cast<std::uint32_t>(samples)) * (i + 1) * (2 * i + 1))
+      throw std::runtime_error("task " + std::to_string(i) + " has not run as often as it should");
+  for (double& rate : rates) rate = kCount / rate;
+  return rates;
+}
+
+/// M nodes/s.
+Samples spawned_tasks(int samples) {
+  constexpr std::uint32_t kLevels = 17, kWarmUp = 3;
+  constexpr std::uint64_t kNodes = (std::uint64_t{2} << kLevels) - 1;
+  Runtime rt = start_queue();
+  const auto counts = rt.allocate<std::uint64_t>(16 * rt.workers());
+  flywheel::Graph graph;
+  graph.add(Branch{counts.data(), kLevels});
+  const Executable exec = rt.load(graph);
+  Samples rates = measure::time_each(kWarmUp, samples, [&] { rt.submit(exec).wait(); });
+  const std::vector<std::uint64_t> found = counts.read();
+  if (std::accumulate(found.begin(), found.end(), std::uint64_t{0}) != kNodes * (kWarmUp + static_cast<std::uint64_t>(samples)))
+    throw std::runtime_error("the nodes of the tree have not run once each");
+  for (double& rate : rates) rate = static_cast<double>(kNodes) / rate;
+  return rates;
+}
+
+Samples by_runtime(double us, int samples) {
+  const std::int64_t ticks = Peer(us).ticks();
+  Runtime rt = start_queue();
   const auto done = rt.allocate<std::uint32_t>(kTasks);
   flywheel::Graph graph;
   for (std::uint32_t i = 0; i < kTasks; ++i) graph.add(Work{ticks, done.data(), i});
@@ -177,6 +241,13 @@ Samples by_streams(double us, int samples, std::size_t count) {
 
 std::vector<measure::Measurement> queue_rows(const measure::Effort& effort) {
   std::vector<measure::Measurement> rows;
+  rows.push_back({.name = "grain.block_tasks",
+                  .unit = "M/s",
+                  .peer = "peer.graph_node_rate",
+                  .limit = "limit.atomic_rate",
+                  .round = [samples = effort.samples(30)] { return block_tasks(samples); }});
+  rows.push_back(
+      {.name = "grain.spawn_block", .unit = "M/s", .round = [samples = effort.samples(20)] { return spawned_tasks(samples); }});
   for (const auto& [name, us, full] : {std::tuple{"1000x100us", 100.0, 50}, std::tuple{"1000x5us", 5.0, 200}}) {
     const int samples = effort.samples(full), few = effort.samples(full / 5);
     const std::string queue = "queue." + std::string(name), peer = "peer." + std::string(name) + ".";
