@@ -59,7 +59,7 @@ class LoopCheck {
 
 ControlLinks::ControlLinks(const Graph& graph, const GraphLinks& links) {
   if (graph.control().empty()) return;
-  labels_.assign(links.edges() + std::size_t{1}, 0);  // not empty, though there be no edge
+  labels_.assign(links.edges(), 0);
   flags_.assign(graph.size(), 0);
   loop_begins_.assign(graph.size(), 0);
   label_choices(graph, links);
@@ -88,15 +88,15 @@ void ControlLinks::add_label(const GraphLinks& links, std::uint32_t before, std:
   flags_[before] |= kTaskControls;
 }
 
-void refuse_control(const Graph& graph, const std::string& kind) {
+void refuse_control(const Graph& graph) {
   const ControlList& control = graph.control();
-  if (control.empty()) return;
-  const std::uint32_t task = !control.choices().empty() ? control.choices()[0].task
-                             : !control.any().empty()   ? control.any()[0]
-                                                        : control.loops()[0].last;
-  const std::string what = !control.choices().empty() ? "when()" : !control.any().empty() ? "after_any()" : "Graph::loop()";
-  throw GraphError(name_of(graph, task) + " is named with " + what + ", and the tasks of " + kind +
-                   " are fixed: load the graph without `compiled`, and with dependencies in place of phases");
+  const auto refuse = [&](std::uint32_t task, const char* call) {
+    throw GraphError(name_of(graph, task) + " is named with " + call +
+                     ", and a compiled graph has a plan that is fixed: load it without `compiled`");
+  };
+  if (!control.choices().empty()) refuse(control.choices()[0].task, "when()");
+  if (!control.any().empty()) refuse(control.any()[0], "after_any()");
+  if (!control.loops().empty()) refuse(control.loops()[0].last, "Graph::loop()");
 }
 
 }  // namespace flywheel::detail

@@ -15,7 +15,6 @@ class ControlLinks {
   /// Throws GraphError for a loop that can be entered or left on the way.
   ControlLinks(const Graph& graph, const GraphLinks& links);
 
-  bool empty() const { return labels_.empty(); }
   /// Edge::label of the edge at this position among all successors.
   std::uint32_t label(std::size_t edge) const { return labels_.empty() ? 0 : labels_[edge]; }
   /// TaskFlags. A task with some needs no copy of an edge.
@@ -33,7 +32,7 @@ class ControlLinks {
   std::vector<std::uint32_t> loop_begins_;
 };
 
-/// Throws GraphError if the graph has choices or loops: `kind` of graphs has none.
-void refuse_control(const Graph& graph, const std::string& kind);
+/// Throws GraphError if the graph, which is to be compiled, has choices or loops. (A phased graph can have none.)
+void refuse_control(const Graph& graph);
 
 }  // namespace flywheel::detail

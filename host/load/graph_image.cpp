@@ -78,7 +78,7 @@ std::uint16_t type_index(std::type_index type, const KernelEntry& entry) {
 GraphImage compile_image(const Graph& graph, const KernelEntry& entry, std::uint32_t workers, const Compiled& how,
                          std::uint32_t warps) {
   check_operands(graph);
-  refuse_control(graph, "a compiled graph");
+  refuse_control(graph);
   return image_of_plan(make_schedule(graph, workers, how, warps), graph, entry);
 }
 
@@ -106,7 +106,6 @@ GraphImage make_image(const Graph& graph, const KernelEntry& entry, GraphLinks l
   image.records = graph.size();
   image.awaits = awaits;
   if (graph.phase_count()) {
-    refuse_control(graph, "a phased graph");
     add_phases(image, graph);
     return image;
   }

@@ -164,9 +164,10 @@ class Graph {
     check_waits(typeid(Task), waits);
     detail::ResultLayout results = results_;
     const std::uint32_t result = add_result<Result>(results, typeid(Task));
-    control_.make_room(waits.cases.size(), waits.any);  // what may throw comes first
+    const bool any = waits.any && !waits.tasks.empty();
+    control_.make_room(waits.cases.size(), any);  // what may throw comes first
     const std::uint32_t index = add_task(task, waits, priority, result);
-    control_.add(index, waits.cases, waits.any);
+    control_.add(index, waits.cases, any);
     results_ = results;
     return TaskRef<Result>{index, result, id_};
   }

@@ -258,6 +258,15 @@ TEST_CASE("graphs that control cannot be in, and loops with several ways in or o
     graph.loop(a, c);
     CHECK(names(refusal_of([&] { control.runtime.load(graph, compiled); }), {"task 2 (", "Graph::loop()"}));
   }
+  SECTION("after_any() of none says nothing") {
+    Graph free, phased;
+    free.add(Count{control.at(0)}, after_any(std::vector<TaskRef<>>{}));
+    control.runtime.load(free, compiled);
+    phased.phase();
+    phased.add(Count{control.at(0)}, after_any(std::vector<TaskRef<>>{}));
+    control.runtime.load(phased);
+    CHECK(free.control().empty());
+  }
   SECTION("phased") {
     Graph phased;
     phased.phase();
