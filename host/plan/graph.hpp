@@ -30,27 +30,17 @@ struct TaskRef {
   std::uint64_t graph;  // the id of its graph
 };
 
-template <class R>
-struct Case;
-
-/// The tasks that a new task waits for. Made by after() or after_any(), or task by task with add().
+/// The tasks that a new task waits for. Made by after(), or task by task with add().
 struct After {
   detail::SmallList<std::uint32_t, 6> tasks;
-  std::vector<detail::ChosenCase> cases;  // those of them that have to choose the new task
-  std::uint64_t graph = 0;                // of the first task; 0 if there is none
-  bool many_graphs = false;               // some task is of another graph than the first
-  bool any = false;                       // the new task runs if one of them has run, and not only if all have
+  std::uint64_t graph = 0;   // of the first task; 0 if there is none
+  bool many_graphs = false;  // some task is of another graph than the first
 
   template <class R>
   void add(const TaskRef<R>& task) {
     if (tasks.empty()) graph = task.graph;
     many_graphs |= task.graph != graph;
     tasks.push_back(task.index);
-  }
-  template <class R>
-  void add(const Case<R>& one) {
-    add(one.task);
-    cases.push_back({one.task.index, one.number});
   }
 };
 
@@ -59,10 +49,19 @@ template <class R>
 struct Case {
   TaskRef<R> task;
   std::uint32_t number;
-  operator After() const {
-    After waits;
-    waits.add(*this);
-    return waits;
+};
+
+/// The same with conditions; made by after() with cases, by after_any(), or with add(). A type of its own, so that graphs
+/// without conditions are built as fast as ever.
+struct ConditionalAfter : After {
+  std::vector<detail::ChosenCase> cases;  // the tasks that have to choose the new one, and how
+  bool any = false;                       // the new task runs if one of the tasks has run, and not only if all have
+
+  using After::add;
+  template <class R>
+  void add(const Case<R>& one) {
+    add(one.task);
+    cases.push_back({one.task.index, one.number});
   }
 };
 
@@ -84,24 +83,34 @@ void wait_for(After& waits, const TaskRef<R>& task) {
   waits.add(task);
 }
 template <class R>
-void wait_for(After& waits, const Case<R>& one) {
+void wait_for(ConditionalAfter& waits, const Case<R>& one) {
   waits.add(one);
 }
-template <class Range>
-auto wait_for(After& waits, const Range& tasks) -> decltype(wait_for(waits, *std::begin(tasks))) {
+template <class Waits, class Range>
+auto wait_for(Waits& waits, const Range& tasks) -> decltype(wait_for(waits, *std::begin(tasks))) {
   for (const auto& task : tasks) wait_for(waits, task);
 }
 template <class T>
-concept WaitedFor = requires(After& waits, const T& tasks) {
+concept WaitedFor = requires(ConditionalAfter& waits, const T& tasks) {
   wait_for(waits, tasks);
 };
+/// A case, or a range of cases.
+template <class T>
+concept HasCase = !requires(After & waits, const T& tasks) {
+  wait_for(waits, tasks);
+};
+/// What Graph::add() takes besides an After.
+template <class T>
+inline constexpr bool kIsConditional = std::is_same_v<T, ConditionalAfter>;
+template <class R>
+inline constexpr bool kIsConditional<Case<R>> = true;
 }  // namespace detail
 
-/// The new task starts when all of these tasks have ended: g.add(task, after(a, b)). Each argument is a TaskRef or a
-/// range of them, for example a std::vector of what add() has returned.
+/// The new task starts when all of these tasks have ended: g.add(task, after(a, b)). Each argument is a TaskRef, a case of one
+/// (see when()), or a range of them, for example a std::vector of what add() has returned.
 template <detail::WaitedFor... Tasks>
-After after(const Tasks&... tasks) {
-  After waits;
+auto after(const Tasks&... tasks) {
+  std::conditional_t<(detail::HasCase<Tasks> || ...), ConditionalAfter, After> waits;
   (detail::wait_for(waits, tasks), ...);
   return waits;
 }
@@ -109,9 +118,10 @@ After after(const Tasks&... tasks) {
 /// The same for a task that joins what a choice has parted: it starts when all of these have ended, and runs if at least one of
 /// them has run. If one of them failed it is skipped; in a run that has failed, also if one was passed over.
 template <detail::WaitedFor... Tasks>
-After after_any(const Tasks&... tasks) {
-  After waits = after(tasks...);
-  waits.any = true;
+ConditionalAfter after_any(const Tasks&... tasks) {
+  ConditionalAfter waits;
+  (detail::wait_for(waits, tasks), ...);
+  waits.any = !waits.tasks.empty();
   return waits;
 }
 
@@ -164,16 +174,26 @@ class Graph {
     check_waits(typeid(Task), waits);
     detail::ResultLayout results = results_;
     const std::uint32_t result = add_result<Result>(results, typeid(Task));
-    const bool any = waits.any && !waits.tasks.empty();
-    control_.make_room(waits.cases.size(), any);  // what may throw comes first
     const std::uint32_t index = add_task(task, waits, priority, result);
-    control_.add(index, waits.cases, any);
     results_ = results;
     return TaskRef<Result>{index, result, id_};
   }
   template <class Task>
   auto add(const Task& task, Priority priority) {
     return add(task, After{}, priority);
+  }
+  /// The same with conditions, see when() and after_any().
+  template <class Task, class Waits>
+  requires detail::kIsConditional<Waits>
+  auto add(const Task& task, const Waits& waits, Priority priority = Priority::inherit) {
+    if constexpr (!std::is_same_v<Waits, ConditionalAfter>) {
+      return add(task, after(waits), priority);
+    } else {
+      control_.make_room(waits.cases.size(), waits.any);  // what may throw comes first
+      const auto added = add(task, static_cast<const After&>(waits), priority);
+      control_.add(added.index, waits.cases, waits.any);
+      return added;
+    }
   }
 
   /// Adds a dependency between two tasks of this graph: `then` starts after `before` has ended. Throws GraphError in a

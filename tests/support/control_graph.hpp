@@ -200,7 +200,7 @@ class LoadedProgram {
     std::vector<TaskRef<>> tasks;
     for (const StepNode& node : program_.steps()) {
       const auto before = StepInterpreter::predecessors(node);
-      After waits;
+      ConditionalAfter waits;
       waits.any = node.any;
       for (const StepWait& wait : node.waits) {
         if (wait.number == StepWait::kNoCase) waits.add(tasks[wait.id]);
