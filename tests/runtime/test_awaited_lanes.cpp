@@ -52,6 +52,10 @@ struct LaneSlots {
 
 struct LanePlatform : LaneSlots::Lanes {
   using Leader = P;
+  template <class T>
+  static HookedRef<T> device(T& word) {
+    return P::device(word);
+  }
 };
 
 /// A worker of several lanes, from the end of task 0 on. What it brings back, of each lane.
@@ -91,14 +95,20 @@ TEST_CASE("lanes: what the other predecessor wrote is there when the successor b
     Join join(2);
     LaneWorker worker;
     std::uint64_t cargo = 0, seen = 0;
-    bool was_last = false;
+    bool was_last = false, is_late = false;
+    std::atomic<bool> was_awaited{false};
     worker.shared.body = [&](std::uint32_t) { seen = cargo; };
+    // In every other round the arrival comes once the task is awaited, and the wait is not given up before that was seen.
+    on_fetch_and.set(&join.counter(2),
+                     [&](std::uint32_t) { is_late |= round % 2 && !wait_for([&] { return was_awaited.load(); }); });
     worker(join, [&] {
-      if (round % 2 && !wait_for([&] { return P::device(join.counter(2)).fetch_add(0, Order::relaxed) & kIsAwaited; })) return;
+      const auto is_awaited = [&] { return P::device(join.counter(2)).fetch_add(0, Order::relaxed) & kIsAwaited; };
+      if (round % 2) was_awaited = wait_for(is_awaited);
       cargo = 5;
       P::release_fence();
       was_last = arrive<P>(join.counter(2), false, 2).last;
     });
+    CHECK_FALSE(is_late);
     if (was_last) continue;  // the wait was given up before
     CHECK(worker.turns[0].ended == 1);
     CHECK(worker.turns[0].has_next);
