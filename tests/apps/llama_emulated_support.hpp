@@ -9,6 +9,7 @@
 #include "apps/llama/tuned/gate.cuh"
 #include "apps/llama/tuned/graph.hpp"
 #include "apps/llama/tuned/project.cuh"
+#include "apps/llama/tuned/prompt.cuh"
 
 namespace llama {
 
@@ -28,7 +29,8 @@ inline Runtime emulated_runtime(const Config& config, int context, std::uint32_t
   options.start_timeout = std::chrono::seconds(60);  // of processors that others keep busy
   options.scratch_bytes = tuned_scratch_bytes(config, true, context);
   return flywheel::testing::start_emulated<TunedEmbed, TunedProject, TunedAttend, TunedGateUp, TunedResidual, TunedLogits,
-                                           TunedChoose, FillRandom, NobodysTask>(options);
+                                           TunedChoose, TunedAppend, TunedAttendCached, TunedNextChunk, FillRandom,
+                                           NobodysTask>(options);
 }
 
 }  // namespace llama

@@ -9,6 +9,7 @@
 
 #include "apps/llama/bench/bench.hpp"
 #include "apps/llama/bench/check.hpp"
+#include "apps/llama/bench/prompts.hpp"
 #include "apps/llama/bench/random_weights.hpp"
 #include "apps/llama/bench/soak.hpp"
 #include "apps/llama/checkpoint/error.hpp"
@@ -218,8 +219,26 @@ TEST_CASE("bench: several texts, and the bytes of the positions in between") {
         Approx(static_cast<double>(weight_bytes(config)) + 4 * 43.5 * static_cast<double>(position_bytes(config))));
 }
 
+TEST_CASE("bench: prompts of several lengths, and their rows") {
+  const Config config = tiny(Family::kLlama, true);
+  Runtime runtime = start_tuned_runtime(tuned_options(config, {.context = 64}, on_cpu(2)));
+  TunedGenerator generator(runtime, config, tiny_model().weights(runtime), 64);
+  const std::vector<PromptTimes> all = measure_prompts(generator, {9, 64}, 3);
+  REQUIRE(all.size() == 2);
+  CHECK((all[1].chunks.size() == 3 && all[1].token_by_token.size() == 3));
+  const std::vector<Row> rows = prompt_rows("tiny", {{128, {3, 1, 2}, {9, 8, 7}}}, {"nvidia-h200", "580", "2026-11-21", "abc"});
+  REQUIRE(rows.size() == 1);
+  CHECK(rows[0].name == "prefill.tiny.p128");
+  CHECK((rows[0].value == 2 && rows[0].unit == "ms"));
+  CHECK((rows[0].peer == "the decode, token by token" && rows[0].peer_value == 8));
+  CHECK(prompt_table("tiny", all).find("prefill.tiny.p64") != std::string::npos);
+}
+
 TEST_CASE("bench: requests that cannot be served say so") {
   BenchRequest request = tiny_request();
+  request.prompts = {513};
+  CHECK_THROWS_AS(run_bench(tiny_model(), request), RequestError);
+  request = tiny_request();
   request.contexts = {508};
   CHECK_THROWS_AS(run_bench(tiny_model(), request), RequestError);
   request = tiny_request();

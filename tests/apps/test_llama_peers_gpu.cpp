@@ -35,11 +35,11 @@ Config wider_config() {
 void check_peers(int sequences, const PeerShape& shape) {
   const Config config = wider_config();
   const std::uint64_t seed = flywheel::testing::fresh_seed();
-  Options options =
-      tuned_options(config, {kRoom, sequences, 2}, {.target = Target::gpu, .tuning = {.operand_window = kBestWindow}});
+  Options options = tuned_options(config, {kRoom, sequences, 2, PromptWay::token_by_token},
+                                  {.target = Target::gpu, .tuning = {.operand_window = kBestWindow}});
   options.park_after = std::chrono::milliseconds(5);  // peers need the SMs
   Runtime runtime = start_tuned_runtime(options);
-  TunedGenerator ours(runtime, config, random_weights(runtime, config, seed), kRoom, sequences);
+  TunedGenerator ours(runtime, config, random_weights(runtime, config, seed), kRoom, sequences, PromptWay::token_by_token);
   const auto peers = Peers::make(runtime, config, ours.weights(), kRoom, sequences, shape);
   REQUIRE(peers);
   for (const std::uint32_t start : {3u, 1021u, 2900u}) {  // in one part, from one part into many, in many

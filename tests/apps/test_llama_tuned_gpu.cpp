@@ -1,5 +1,5 @@
 // The tuned decode on a GPU: against transformers and the portable tasks, the choice of tokens, and how a text ends.
-#include "llama_tuned_support.hpp"
+#include "llama_prompts_support.hpp"
 
 #include "apps/llama/tuned/start.hpp"
 
@@ -41,6 +41,15 @@ TEST_CASE("tuned on the GPU: both families write the likeliest tokens that trans
   const std::string name = GENERATE(from_range(kTunedFamilies));
   check_family_text(start_tuned, name);
   check_family_text(start_without_bulk, name);
+}
+
+TEST_CASE("tuned on the GPU: logits after prompts agree with transformers, and the cache with a step a token") {
+  std::vector<std::size_t> lengths;
+  for (std::size_t length = 1; length <= 35; ++length) lengths.push_back(length);
+  check_prompts(start_tuned, GENERATE(from_range(kTunedFamilies)), lengths);
+  check_prompts_together(start_tuned, "qwen3");
+  check_full_room(start_without_bulk, "llama3_heads64");
+  check_long_prompt(start_tuned, "qwen3_heads64", 3000);
 }
 
 TEST_CASE("tuned on the GPU: a greedy text of the shipped model is the portable one, near ties aside") {

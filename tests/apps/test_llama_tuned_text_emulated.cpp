@@ -5,8 +5,8 @@
 #include "apps/llama/bench/check_context.hpp"
 #include "apps/llama/bench/random_weights.hpp"
 #include "apps/llama/tuned/start.hpp"
+#include "llama_prompts_support.hpp"
 #include "llama_small_config.hpp"
-#include "llama_tuned_support.hpp"
 
 namespace llama {
 namespace {
@@ -122,6 +122,23 @@ TEST_CASE("emulated: a single logit that is no number is one, whatever its sign"
 
 TEST_CASE("emulated: logits that are no numbers are the weights' fault") {
   check_damaged_weights(start_bulk, kFamily, {std::nanf(""), 1e8f});
+}
+
+TEST_CASE("emulated: logits after prompts agree with transformers, and the cache with a step a token") {
+  check_prompts(start_bulk, GENERATE(from_range(kTunedFamilies)), {2, 3, 9, 10, 12, 26});
+}
+
+TEST_CASE("emulated: several prompts are read in one run, each into its own cache") {
+  check_prompts_together(start_without_bulk, "qwen3");
+}
+
+TEST_CASE("emulated: a prompt that fills the room") { check_full_room(start_bulk, "llama3_heads64"); }
+
+TEST_CASE("emulated: a prompt whose context attention takes in parts") {
+  const StartTuned start_many = [](const Config& config, int context) {
+    return emulated_runtime(config, context, 3, true, 17);
+  };
+  check_long_prompt(start_many, "qwen3_heads64", 1054);
 }
 
 }  // namespace llama

@@ -8,6 +8,7 @@
 #include "apps/llama/bench/check.hpp"
 #include "apps/llama/bench/check_context.hpp"
 #include "apps/llama/bench/positions.hpp"
+#include "apps/llama/bench/prompts.hpp"
 #include "apps/llama/bench/random_weights.hpp"
 #include "apps/llama/tuned/generator.hpp"
 #include "apps/llama/tuned/options.hpp"
@@ -51,7 +52,13 @@ std::vector<std::uint32_t> starts_of(const Config& config, const BenchRequest& r
 int room_for(const Config& config, const BenchRequest& request) {
   const Steps steps(request);
   const std::vector<std::uint32_t> starts = starts_of(config, request);
-  return positions_of_run(config, *std::ranges::max_element(starts), steps.count, steps.asked);
+  int room = positions_of_run(config, *std::ranges::max_element(starts), steps.count, steps.asked);
+  for (const std::uint32_t length : request.prompts) room = std::max(room, positions_of_prompt(config, length));
+  return room;
+}
+
+PromptWay way_of(const BenchRequest& request) {
+  return request.prompts.empty() ? PromptWay::token_by_token : PromptWay::chunks;
 }
 
 void check_writable(const char* option, const std::filesystem::path& file) {
@@ -77,7 +84,7 @@ Options options_of(const BenchModel& model, const BenchRequest& request, int con
   Options options = request.options;
   options.park_after = kParkAfter;
   if (!request.trace.empty()) options.trace_events = kTraceEvents;
-  return tuned_options(model.config, {context, request.batch, request.peers ? 2 : 1}, options);
+  return tuned_options(model.config, {context, request.batch, request.peers ? 2 : 1, way_of(request)}, options);
 }
 
 /// What limit.read_hbm measures, in GB/s; empty where there is no GPU. Nothing may be resident.
@@ -95,7 +102,7 @@ class Bench {
         starts_(starts_of(model.config, request)),
         context_(room_for(model.config, request)),
         runtime_(start_tuned_runtime(options_of(model, request, context_))),
-        ours_(runtime_, model.config, model.weights(runtime_), context_, request.batch) {
+        ours_(runtime_, model.config, model.weights(runtime_), context_, request.batch, way_of(request)) {
     std::fprintf(stderr, "%s: %u tasks for %u workers on %s\n", model.name.c_str(), ours_.tasks(), runtime_.workers(),
                  runtime_.device().c_str());
     if (request.peers && request.runs > 0 && runtime_.on_gpu()) choose_peers();
@@ -117,6 +124,10 @@ class Bench {
     if (request_.runs > 0)
       for (const std::uint32_t start : starts_) all.push_back(measure(start));
     return all;
+  }
+  std::vector<PromptTimes> measure_prompts() {
+    if (request_.runs == 0) return {};
+    return llama::measure_prompts(ours_, request_.prompts, request_.runs);
   }
 
  private:
@@ -251,9 +262,12 @@ bool run_bench(const BenchModel& model, const BenchRequest& request) {
   bench.write_schedule();
   const std::vector<DecodeTimes> all = bench.measure();
   if (!all.empty()) std::printf("%s", decode_table(model.name, request.batch, all).c_str());
+  const std::vector<PromptTimes> prompts = bench.measure_prompts();
+  if (!prompts.empty()) std::printf("%s", prompt_table(model.name, prompts).c_str());
   if (!file.empty() && !all.empty()) {
     const measure::Stamp stamp{measure::slug(gpu.name), gpu.driver, measure::today(), std::string(git_commit())};
     write_rows(decode_rows(model.name, request.batch, all, stamp), file);
+    write_rows(prompt_rows(model.name, prompts, stamp), file);
     std::printf("Written to %s\n", file.c_str());
   }
   std::fflush(stdout);

@@ -14,6 +14,7 @@ namespace llama {
 struct BenchRequest {
   std::vector<std::uint32_t> contexts;  // starting positions; empty: see default_starts()
   std::uint32_t tokens = 256;           // of a run
+  std::vector<std::uint32_t> prompts;   // lengths of prompts to measure, too
   int runs = 5;                         // counted, after one to warm up; 0: measure nothing
   int batch = 1;                        // texts at once: 1, 2, 4 or 8
   std::uint32_t portable_check = 0;     // positions of each text to hold against the portable tasks

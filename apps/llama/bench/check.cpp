@@ -42,8 +42,9 @@ std::vector<Logits> by_portable_tasks(const BenchModel& model, const Texts& text
 std::pair<std::vector<Logits>, std::string> by_tuned_tasks(const BenchModel& model, const Texts& texts,
                                                            const Options& options) {
   const int context = static_cast<int>(texts.front().size()), count = static_cast<int>(texts.size());
-  Runtime runtime = start_tuned_runtime(tuned_options(model.config, {.context = context, .texts = count}, options));
-  TunedGenerator generator(runtime, model.config, model.weights(runtime), context, count);
+  Runtime runtime = start_tuned_runtime(
+      tuned_options(model.config, {.context = context, .texts = count, .prompts = PromptWay::token_by_token}, options));
+  TunedGenerator generator(runtime, model.config, model.weights(runtime), context, count, PromptWay::token_by_token);
   std::vector<StepWords> words;
   std::vector<Logits> first = generator.logits_of(texts, [&] { words.emplace_back(generator); });
   std::string differs;

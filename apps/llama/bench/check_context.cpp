@@ -89,8 +89,9 @@ Logits by_portable_tasks(const BenchModel& model, const Positions& positions, co
 std::pair<Logits, std::vector<std::string>> by_tuned_tasks(const BenchModel& model, const Positions& positions,
                                                            const Options& options) {
   const int room = room_for(positions);
-  Runtime runtime = start_tuned_runtime(tuned_options(model.config, {.context = room}, options));
-  TunedGenerator generator(runtime, model.config, model.weights(runtime), room);
+  Runtime runtime =
+      start_tuned_runtime(tuned_options(model.config, {.context = room, .prompts = PromptWay::token_by_token}, options));
+  TunedGenerator generator(runtime, model.config, model.weights(runtime), room, 1, PromptWay::token_by_token);
   std::vector<StepWords> words;
   Logits logits = logits_at(generator, positions, [&] { words.emplace_back(generator); });
   std::vector<std::string> differs;

@@ -31,6 +31,10 @@ int positions_of_check(const Config& config, std::uint64_t positions) {
   return checked(config, positions, option("--portable-check", positions));
 }
 
+int positions_of_prompt(const Config& config, std::uint64_t length) {
+  return checked(config, length, option("--prompts", length));
+}
+
 int positions_of_contexts(const Config& config, const std::vector<std::uint32_t>& starts) {
   const std::uint64_t last = starts.empty() ? 0 : *std::ranges::max_element(starts);
   return checked(config, last + kStepsOfContext,

@@ -14,6 +14,8 @@ namespace llama {
 int positions_of_run(const Config& config, std::uint64_t start, std::uint64_t tokens, const std::string& asked);
 /// Of a check of the first `positions` of a text.
 int positions_of_check(const Config& config, std::uint64_t positions);
+/// Of a prompt to be measured, with its first token.
+int positions_of_prompt(const Config& config, std::uint64_t length);
 /// Of a check of a few steps from each start.
 int positions_of_contexts(const Config& config, const std::vector<std::uint32_t>& starts);
 

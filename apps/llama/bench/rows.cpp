@@ -24,19 +24,6 @@ double five_digits(double value) {
   return std::strtod(text, nullptr);
 }
 
-Row row_of(const std::string& name, const Samples& samples, const char* unit, Better better, const Stamp& stamp) {
-  Row row;
-  row.name = name;
-  row.unit = unit;
-  row.value = row.p50 = five_digits(median(samples));
-  row.p99 = five_digits(measure::tail(samples, 99, better));
-  row.gpu = stamp.gpu;
-  row.driver = stamp.driver;
-  row.date = stamp.date;
-  row.commit = stamp.commit;
-  return row;
-}
-
 std::string name_of(const std::string& model, int batch, const DecodeTimes& times) {
   return "decode." + model + ".b" + std::to_string(batch) + ".c" + std::to_string(times.context);
 }
@@ -60,6 +47,19 @@ std::string limit_line(const DecodeTimes& times) {
 }
 
 }  // namespace
+
+Row row_of(const std::string& name, const Samples& samples, const char* unit, Better better, const Stamp& stamp) {
+  Row row;
+  row.name = name;
+  row.unit = unit;
+  row.value = row.p50 = five_digits(median(samples));
+  row.p99 = five_digits(measure::tail(samples, 99, better));
+  row.gpu = stamp.gpu;
+  row.driver = stamp.driver;
+  row.date = stamp.date;
+  row.commit = stamp.commit;
+  return row;
+}
 
 double DecodeTimes::limit_ms() const { return read_rates.empty() ? 0 : step_bytes / median(read_rates) / 1e6; }
 

@@ -28,6 +28,10 @@ struct DecodeTimes {
   double limit_ms() const;
 };
 
+/// A row with the median and the worst of 100 samples.
+Row row_of(const std::string& name, const Samples& samples, const char* unit, measure::Better better,
+           const measure::Stamp& stamp);
+
 /// decode.<model>.b<batch>.c<context>, the same with .drawn, .stream, .graph and .graph_pdl, and limit.read_hbm. Values are
 /// medians of the rounds in ms a token; the limit's in GB/s.
 std::vector<Row> decode_rows(const std::string& model, int batch, const std::vector<DecodeTimes>& all,

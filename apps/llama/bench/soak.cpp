@@ -45,8 +45,9 @@ std::uint64_t checksum_of(const std::vector<float>& values) {
 
 SoakResult soak(const BenchModel& model, const SoakRequest& request, const Options& options, const OnLine& on_line) {
   const int context = checked_context(model.config, request);
-  Runtime runtime = start_tuned_runtime(tuned_options(model.config, {.context = context}, options));
-  TunedGenerator generator(runtime, model.config, model.weights(runtime), context);
+  Runtime runtime =
+      start_tuned_runtime(tuned_options(model.config, {.context = context, .prompts = PromptWay::token_by_token}, options));
+  TunedGenerator generator(runtime, model.config, model.weights(runtime), context, 1, PromptWay::token_by_token);
   SoakResult result;
   const auto begin = Clock::now();
   auto next_line = begin + kBetweenLines;

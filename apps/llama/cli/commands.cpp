@@ -28,7 +28,7 @@ Runtime start_for(const Setup& setup, const std::filesystem::path& folder, int t
   const int context = choose_context(config, setup.context);
   if (setup.tuned) {
     options.tuning.operand_window = kBestWindow;
-    return start_tuned_runtime(tuned_options(config, {context, texts}, options));
+    return start_tuned_runtime(tuned_options(config, {.context = context, .texts = texts}, options));
   }
   options.scratch_bytes = std::max(options.scratch_bytes, portable_scratch_bytes(config, context));
   return start_portable_runtime(options);

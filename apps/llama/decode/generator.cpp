@@ -6,14 +6,6 @@
 namespace llama {
 namespace {
 
-/// Steps until the last text has all its tokens.
-std::uint32_t steps_for(const std::vector<Request>& requests) {
-  std::uint32_t most = 0;
-  for (const Request& request : requests)
-    most = std::max(most, static_cast<std::uint32_t>(request.prompt.size()) - 1 + request.tokens);
-  return most;
-}
-
 /// A run ends before its caller's buffers and callbacks go, also when an exception takes the caller away.
 class EndOfRun {
  public:
@@ -85,7 +77,7 @@ std::vector<Outcome> Generator::generate(const std::vector<Request>& requests, c
   check(requests);
   std::vector<Outcome> outcomes;
   const auto begin = std::chrono::steady_clock::now();
-  watch(submit_texts(requests, steps_for(requests)), [&](Run& run) {
+  watch(submit_texts(requests), [&](Run& run) {
     outcomes = collect_tokens(run, requests, config_, on_token);
     const auto end = std::chrono::steady_clock::now();
     for (Outcome& outcome : outcomes) {

@@ -45,13 +45,17 @@ class Generator {
   Generator(Runtime& runtime, Config config, int context) : runtime_(runtime), config_(std::move(config)), context_(context) {}
 
   Runtime& runtime() const { return runtime_; }
-  /// Submits the run that writes the texts: `steps` steps, unless all end before.
-  virtual Run submit_texts(const std::vector<Request>& requests, std::uint32_t steps) = 0;
+  /// Submits the run that writes the texts, until all have ended.
+  virtual Run submit_texts(const std::vector<Request>& requests) = 0;
   virtual Run submit_step(const std::vector<StepState>& states) = 0;
   /// A task has failed: what it left may be no numbers.
   virtual void on_failed_task() {}
   /// use(run), and on_failed_task() where that is why it throws.
   void watch(Run run, const std::function<void(Run&)>& use);
+  /// Steps of a text from position `first` of its prompt on.
+  static std::uint32_t steps_from(std::size_t first, const Request& request) {
+    return static_cast<std::uint32_t>(request.prompt.size() - 1 - first) + request.tokens;
+  }
 
  private:
   void check_count(std::size_t texts) const;

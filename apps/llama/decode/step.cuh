@@ -9,6 +9,7 @@ namespace llama {
 struct StepState {
   std::uint32_t position;  // of `token` in the text, from 0
   std::uint32_t token;     // the step's input
+  std::uint32_t text = 0;  // of a step that reads a prompt: whose; elsewhere each text has a state of its own
 };
 
 /// How to choose a token from the logits. Filters apply in this order: temperature, top-k, top-p.

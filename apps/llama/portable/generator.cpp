@@ -13,12 +13,12 @@ PortableGenerator::PortableGenerator(Runtime& runtime, const std::filesystem::pa
     : PortableGenerator(runtime, read_config(folder), load_weights(runtime, read_config(folder), folder),
                         choose_context(read_config(folder), context)) {}
 
-Run PortableGenerator::submit_texts(const std::vector<Request>& requests, std::uint32_t steps) {
+Run PortableGenerator::submit_texts(const std::vector<Request>& requests) {
   const Request& request = requests.front();
   memory_.prompt.write(request.prompt);
   memory_.state.write({{0, request.prompt[0]}});
   const RunSettings settings{request.sampling, static_cast<std::uint32_t>(request.prompt.size()), request.stop_at_end};
-  return runtime().submit(executable_, repeat_until_stop(steps), set(graph_.settings, settings));
+  return runtime().submit(executable_, repeat_until_stop(steps_from(0, request)), set(graph_.settings, settings));
 }
 
 /// A text that has been read as far as that, and no further.

@@ -24,7 +24,7 @@ class PortableGenerator : public Generator {
   PortableMemory& memory() { return memory_; }
 
  protected:
-  Run submit_texts(const std::vector<Request>& requests, std::uint32_t steps) override;
+  Run submit_texts(const std::vector<Request>& requests) override;
   Run submit_step(const std::vector<StepState>& states) override;
 
  private:

@@ -23,7 +23,8 @@ struct Sample {
     const std::uint32_t token = given ? prompt[next] : choose_token(block, logits, vocabulary, run.sampling, next);
     block.sync();  // every thread has read the state
     if (!block.leader()) return;
-    *state = {next, token};
+    state->position = next;
+    state->token = token;
     if (given) return;
     block.emit(WrittenToken{token, 0});
     if (run.stop_at_end && is_end(token)) block.stop();

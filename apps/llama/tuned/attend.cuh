@@ -13,24 +13,13 @@ struct TunedAttend : AttendTask {
 
   double cost_ns() const { return 1000; }
 
+  template <class Block>
+  FLYWHEEL_TASK void operator()(Block& block) const {
+    portable<true>(block);
+  }
   template <class Block, class Operands>
   requires Block::kOnGpu FLYWHEEL_TASK void compute(Block& block, Operands& operands) const {
-    Block copy = block;  // for the call: the caller's own stays in registers
-    switch (partials.head_dim) {
-      case 32:
-        attend_all<2>(copy);
-        break;
-      case 64:
-        attend_all<4>(copy);
-        break;
-      case 128:
-        attend_all<8>(copy);
-        break;
-      default:
-        block.fail(kHeadSizeUnknown);
-    }
-    // Not kept over the call, for what is kept in registers there is spilled in the loops of all tasks.
-    operands.renew();
+    compute_part<true>(block, operands);
   }
 
   static constexpr std::uint32_t kHeadSizeUnknown = 2;
@@ -38,6 +27,27 @@ struct TunedAttend : AttendTask {
   /// That the compute part takes.
   static constexpr int scratch_bytes(int head_dim) {
     return static_cast<int>(head_dim == 32 ? sizeof(Area<2>) : head_dim == 64 ? sizeof(Area<4>) : sizeof(Area<8>));
+  }
+
+ protected:
+  template <bool kAppends, class Block, class Operands>
+  FLYWHEEL_TASK void compute_part(Block& block, Operands& operands) const {
+    Block copy = block;  // for the call: the caller's own stays in registers
+    switch (partials.head_dim) {
+      case 32:
+        attend_all<2, kAppends>(copy);
+        break;
+      case 64:
+        attend_all<4, kAppends>(copy);
+        break;
+      case 128:
+        attend_all<8, kAppends>(copy);
+        break;
+      default:
+        block.fail(kHeadSizeUnknown);
+    }
+    // Not kept over the call, for what is kept in registers there is spilled in the loops of all tasks.
+    operands.renew();
   }
 
  private:
@@ -57,55 +67,47 @@ struct TunedAttend : AttendTask {
     return {head + done, count - done < kHeadsTogether ? count - done : kHeadsTogether};
   }
 
-  /// What a warp makes ready: warps 0..3 a query each, the next one the step's key, and one its value, which does not turn.
-  struct Source {
-    const Stamped* words;  // null: nothing
-    const float* norm;
-    float scale;
-    bool turns;
-  };
-  FLYWHEEL_TASK Source source(int warp, const Heads& some) const {
+  /// What a warp makes ready: warps 0..3 a query each; where the step appends, the next one its key, and one its value, which
+  /// does not turn.
+  template <bool kAppends>
+  FLYWHEEL_TASK HeadSource source(int warp, const Heads& some) const {
     if (warp < some.count) return {row(some.first + warp), q_norm, query_scale(), true};
-    if (warp == kHeadsTogether) return {key(), k_norm, 1, true};
-    if (warp == kHeadsTogether + 1) return {value(), nullptr, 1, false};
+    if (kAppends && warp == kHeadsTogether) return {key(), k_norm, 1, true};
+    if (kAppends && warp == kHeadsTogether + 1) return {value(), nullptr, 1, false};
     return {nullptr, nullptr, 1, false};
   }
 
-  /// One lane's pairs of a head, i and i + head_dim / 2, that turn together; what they turn by; and RMSNorm's weights for them.
-  template <int kTiles>
-  struct Pairs {
-    static constexpr int kHalf = kTiles * 8, kEach = (kHalf + kLanes - 1) / kLanes;
-    float a[kEach] = {}, b[kEach] = {}, cosine[kEach] = {}, sine[kEach] = {}, norm_a[kEach] = {}, norm_b[kEach] = {};
-  };
-
   /// Four heads need no loop: it would take registers of those four.
-  template <int kTiles, class Block>
+  template <int kTiles, bool kAppends, class Block>
   FLYWHEEL_COLD void attend_more(Block& block) const {
-    for (int done = 0; done < count; done += kHeadsTogether) attend<kTiles>(block, done);
+    for (int done = 0; done < count; done += kHeadsTogether) attend<kTiles, kAppends>(block, done);
   }
-  template <int kTiles, class Block>
+  template <int kTiles, bool kAppends, class Block>
   FLYWHEEL_TASK void attend_all(Block& block) const {
-    if (count <= kHeadsTogether) attend<kTiles>(block, 0);
-    else attend_more<kTiles>(block);
+    if (count <= kHeadsTogether) attend<kTiles, kAppends>(block, 0);
+    else attend_more<kTiles, kAppends>(block);
   }
 
   /// 1. What earlier passes left (where the step is, angles, the first keys) is fetched while this step's qkv are still being
   ///    made. Values come later, see WarpAttention::load_values().
   /// 2. Queries, the step's key and value are awaited, turned and put where all warps see them. Warps do not poll for them
-  ///    before the first keys have come (0.663 ms a token against 0.669, see tuning.md).
+  ///    before the first keys have come (0.663 ms a token against 0.669, see tuning.md). Where other tasks of the step append,
+  ///    the first keys come after those.
   /// 3. Each warp weighs its positions. 4. The warps' sums are put together, and 5. those of all parts.
-  template <int kTiles, class Block>
+  template <int kTiles, bool kAppends, class Block>
   FLYWHEEL_COLD void attend(Block& outside, const int done) const {
     Block block = outside;  // in registers: local memory is a trip to L2 away after each acquire
     const int warp = block.warp();
     const Span part_of = span();
     if (part_of.last <= part_of.first) return end(block, done);  // the context is short: nobody reads this part
-    Pairs<kTiles> pairs;
-    const Source from = source(warp, heads_from(done));
-    if (from.words) prepare(block, pairs, from, part_of.position);
+    const TunedCache head = cache_of(text<kAppends>());
+    HeadValues<kTiles> values;
+    const HeadSource from = source<kAppends>(warp, heads_from(done));
+    if (from.words) values.prepare(block, from, turn_of(part_of.position));
     const auto joins = join<kTiles>(done).share(warp, part_of.used);
-    WarpAttention<kTiles> mine(cache.keys + cache_at(), cache.values + cache_at());
+    WarpAttention<kTiles> mine(head.keys, head.values);
     const int first = part_of.first + warp * 16;
+    if (!kAppends && !block.await()) return;
     mine.load_keys(block, first, part_of.last);
     block.sync();  // all warps are through with the last task's scratch
     block.borrow_handoffs();
@@ -113,22 +115,22 @@ struct TunedAttend : AttendTask {
     if (!shared) return;  // here: a return waits for all loads, so that queries are looked for once the keys have come
     Area<kTiles>& area = *block.in_scratch(shared);
     const PackedOutput packed{results, partials.sequences, partials.columns(), block.stamp()};
-    if (from.words) load(block, pairs, from.words);
+    if (from.words) values.load(block, from.words);
     mine.load_values(block, first, part_of.last);
-    if (from.words) rotate(block, pairs, from);
-    if (warp < kHeadsTogether) put_query(block, area, pairs);
-    else if (from.words) put_step(block, area, pairs, warp - kHeadsTogether);
+    if (from.words) values.rotate(block, from, eps);
+    if (warp < kHeadsTogether) put_query(block, area, values);
+    else if (from.words) put_step(block, area, values, warp - kHeadsTogether);
     block.sync();
     mine.take_queries(block, area.query);
     for (int at = first; at < part_of.last; at += mine.kAll) {
-      if (part_of.has_step()) mine.put_step(block, area.step, part_of.position, at);
+      if (kAppends && part_of.has_step()) mine.put_step(block, area.step, part_of.position, at);
       mine.add(block, at, part_of.last);
     }
     mine.leave(block, area.left);
     block.sync();
     write(block, area, part_of.used, packed, heads_from(done));
     if (warp >= kHeadsTogether && from.words && part_of.has_step())
-      append(block, area, part_of.position, warp - kHeadsTogether);
+      append(block, area, head, part_of.position, warp - kHeadsTogether);
     if (part_of.used > 1) join<kTiles>(done)(block, part_of.used, joins, packed);
     block.sync();
     end(block, done);
@@ -144,79 +146,11 @@ struct TunedAttend : AttendTask {
     if (done + kHeadsTogether >= count && block.leader()) block.sent();
   }
 
-  template <int kTiles, class Block>
-  FLYWHEEL_TASK void prepare(Block& block, Pairs<kTiles>& pairs, const Source& from, int position) const {
-    using P = Pairs<kTiles>;
-    const float* turn = rope + static_cast<std::size_t>(position) * (kTiles * 16);
-#pragma unroll
-    for (int j = 0; j < P::kEach; ++j) {
-      const int i = block.lane() + j * kLanes;
-      if (i >= P::kHalf) continue;
-      pairs.cosine[j] = from.turns ? turn[2 * i] : 1;
-      pairs.sine[j] = from.turns ? turn[2 * i + 1] : 0;
-      if (from.norm) pairs.norm_a[j] = from.norm[i], pairs.norm_b[j] = from.norm[i + P::kHalf];
-    }
-  }
-
-  template <int kTiles, class Block>
-  FLYWHEEL_TASK static void load(Block& block, Pairs<kTiles>& pairs, const Stamped* in) {
-    using P = Pairs<kTiles>;
-    const WantedStamp wanted = wanted_stamp(block, false);
-    Stamped a[P::kEach] = {}, b[P::kEach] = {};
-    block.spin([&] {
-      std::uint32_t wrong = 0;
-#pragma unroll
-      for (int j = 0; j < P::kEach; ++j) {
-        const int i = block.lane() + j * kLanes;
-        if (i < P::kHalf) a[j] = look_at(in[i]), b[j] = look_at(in[i + P::kHalf]);
-      }
-#pragma unroll
-      for (int j = 0; j < P::kEach; ++j)
-        if (block.lane() + j * kLanes < P::kHalf) wrong |= wanted.wrong(a[j]) | wanted.wrong(b[j]);
-      return wrong == 0;
-    });
-#pragma unroll
-    for (int j = 0; j < P::kEach; ++j) pairs.a[j] = a[j].value(), pairs.b[j] = b[j].value();
-  }
-
-  /// RMSNorm if there is one, then the rotation by the step's position. What is scaled are the angles' words, and not before:
-  /// who multiplies them waits for them, and asks for keys a trip to L2 later.
-  template <int kTiles, class Block>
-  FLYWHEEL_TASK void rotate(Block& block, Pairs<kTiles>& pairs, const Source& from) const {
-    if (from.norm) normalise(block, pairs);
-#pragma unroll
-    for (int j = 0; j < Pairs<kTiles>::kEach; ++j) {
-      const float a = pairs.a[j], b = pairs.b[j], cosine = pairs.cosine[j] * from.scale, sine = pairs.sine[j] * from.scale;
-      pairs.a[j] = clamp_to_half(a * cosine - b * sine);
-      pairs.b[j] = clamp_to_half(b * cosine + a * sine);
-    }
-  }
-  /// use(i, value) for the lane's values of the head.
-  template <int kTiles, class Block, class Use>
-  FLYWHEEL_TASK static void for_each_value(const Block& block, const Pairs<kTiles>& pairs, Use&& use) {
-    using P = Pairs<kTiles>;
-#pragma unroll
-    for (int j = 0; j < P::kEach; ++j) {
-      const int i = block.lane() + j * kLanes;
-      if (i < P::kHalf) use(i, pairs.a[j]), use(i + P::kHalf, pairs.b[j]);
-    }
-  }
-  template <int kTiles, class Block>
-  FLYWHEEL_TASK void normalise(Block& block, Pairs<kTiles>& pairs) const {
-    float squares = 0;
-#pragma unroll
-    for (int j = 0; j < Pairs<kTiles>::kEach; ++j) squares += pairs.a[j] * pairs.a[j] + pairs.b[j] * pairs.b[j];
-    for (int apart = kLanes / 2; apart; apart /= 2) squares += block.shuffle_xor(squares, apart);
-    const float scale = inverse_sqrt(squares * (1.f / (16 * kTiles)) + eps);
-#pragma unroll
-    for (int j = 0; j < Pairs<kTiles>::kEach; ++j) pairs.a[j] *= scale * pairs.norm_a[j], pairs.b[j] *= scale * pairs.norm_b[j];
-  }
-
   /// Warp w < 4: its head's columns of B; zeros where there is no such head.
   template <int kTiles, class Block>
-  FLYWHEEL_TASK void put_query(Block& block, Area<kTiles>& area, const Pairs<kTiles>& pairs) const {
+  FLYWHEEL_TASK void put_query(Block& block, Area<kTiles>& area, const HeadValues<kTiles>& values) const {
     std::uint16_t* const columns = area.query + 2 * block.warp() * 16;  // the next one is 16 further
-    for_each_value(block, pairs, [&](int dim, float value) {            // zeros where nothing was loaded
+    values.for_each(block, [&](int dim, float value) {                  // zeros where nothing was loaded
       const std::uint32_t halves = split_to_halves(value);
       std::uint16_t* at = columns + dim / 16 * 8 * 16 + dim % 16;
       at[0] = static_cast<std::uint16_t>(halves);
@@ -226,18 +160,18 @@ struct TunedAttend : AttendTask {
 
   /// The step's key (`which` = 0) or value for the warps.
   template <int kTiles, class Block>
-  FLYWHEEL_TASK void put_step(Block& block, Area<kTiles>& area, const Pairs<kTiles>& pairs, int which) const {
+  FLYWHEEL_TASK void put_step(Block& block, Area<kTiles>& area, const HeadValues<kTiles>& values, int which) const {
     std::uint16_t* const to = area.step + which * kTiles * 16;
-    for_each_value(block, pairs,
-                   [&](int i, float value) { to[i] = static_cast<std::uint16_t>(round_half_or_infinite(value)); });
+    values.for_each(block, [&](int i, float value) { to[i] = static_cast<std::uint16_t>(round_half_or_infinite(value)); });
   }
   /// Not before all warps are through with the cache: they load whole tiles of it, this position's place among them.
   template <int kTiles, class Block>
-  FLYWHEEL_TASK void append(const Block& block, const Area<kTiles>& area, int position, int which) const {
+  FLYWHEEL_TASK void append(const Block& block, const Area<kTiles>& area, const TunedCache& head, int position,
+                            int which) const {
     constexpr int kDims = kTiles * 16;
     for (int i = block.lane(); i < kDims; i += kLanes)
-      if (which == 0) cache.keys[cache_at() + TunedCache::key_at(position, i, kDims)].bits = area.step[i];
-      else cache.values[cache_at() + TunedCache::value_at(position, i, kDims)].bits = area.step[kDims + i];
+      if (which == 0) head.keys[TunedCache::key_at(position, i, kDims)].bits = area.step[i];
+      else head.values[TunedCache::value_at(position, i, kDims)].bits = area.step[kDims + i];
   }
 
   /// All warps' sums together, to global memory: the result if there is no other part, or what join.cuh goes on with. Each

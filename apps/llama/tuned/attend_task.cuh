@@ -1,13 +1,14 @@
 // What attention works on, and its portable body: one thread for each position or dimension.
 #pragma once
 
-#include "apps/llama/tuned/cache.cuh"
+#include "apps/llama/tuned/head_values.cuh"
 #include "apps/llama/tuned/partials.cuh"
 
 namespace llama {
 
-/// The `count` query heads from `head` on, which are those of one key and value head. The part that holds the step's
-/// position also puts the step's key and value into the cache.
+/// The `count` query heads from `head` on, which are those of one key and value head. In a step of the decode each sequence is
+/// a text, and the part that holds the step's position also puts the step's key and value into the cache. In a step that reads
+/// a prompt each is a position of one text, and the keys and values of all are in the cache by then: see prompt.cuh.
 struct AttendTask {
   const Stamped* qkv;  // [sequences][heads + 2 kv_heads][head_dim], before norm and rotation
   Partials partials;
@@ -21,22 +22,26 @@ struct AttendTask {
   std::int32_t positions;  // the cache has room for, a multiple of 16
   std::uint8_t sequence, kv_heads, kv_head, head, count, split;
 
-  template <class Block>
-  FLYWHEEL_TASK void operator()(Block& block) const {
+ protected:
+  template <bool kAppends, class Block>
+  FLYWHEEL_TASK void portable(Block& block) const {
     const Span part = span();
     float* turned = block.template scratch<float>(dims());
     float* in = block.template scratch<float>(dims());
     float* weights = block.template scratch<float>(partials.share(static_cast<std::uint32_t>(part.position)));
     if (!turned || !in || !weights || part.last <= part.first) return;
-    if (part.has_step()) portable_append(block, in, turned, part.position);
+    const TunedCache mine = cache_of(text<kAppends>());
+    if (kAppends && part.has_step()) {
+      turn_head(block, key(), k_norm, turn_of(part.position), dims(), eps, in, turned);
+      append_to_cache(block, mine, part.position, dims(), turned, value());
+    }
     for (int h = 0; h < count; ++h) {
-      portable_rotate(block, query(h), in, q_norm, part.position, turned);
-      portable_head(block, h, part, turned, weights);
+      turn_head(block, query(h), q_norm, turn_of(part.position), dims(), eps, in, turned);
+      portable_head(block, mine, h, part, turned, weights);
     }
     portable_join(block, part.used);
   }
 
- protected:
   /// Read once: each look at global memory is a trip to L2, because every acquire empties L1.
   FLYWHEEL_TASK Span span() const {
     const std::uint32_t position = states[sequence].position;
@@ -48,9 +53,15 @@ struct AttendTask {
   FLYWHEEL_TASK const Stamped* query(int i) const { return row(head + i); }
   FLYWHEEL_TASK const Stamped* key() const { return row(partials.heads + kv_head); }
   FLYWHEEL_TASK const Stamped* value() const { return row(partials.heads + kv_heads + kv_head); }
-  FLYWHEEL_TASK std::size_t cache_at() const {
-    return static_cast<std::size_t>(sequence * kv_heads + kv_head) * static_cast<std::size_t>(positions) *
-           static_cast<std::size_t>(dims());
+  /// Whose cache it is. Read with the span.
+  template <bool kAppends>
+  FLYWHEEL_TASK int text() const {
+    return kAppends ? sequence : static_cast<int>(states[sequence].text);
+  }
+  /// The head's keys and values of a text.
+  FLYWHEEL_TASK TunedCache cache_of(int text) const { return cache.head(text * kv_heads + kv_head, positions, dims()); }
+  FLYWHEEL_TASK const float* turn_of(int position) const {
+    return rope + static_cast<std::size_t>(position) * static_cast<std::size_t>(dims());
   }
 
   /// 1 / sqrt(head_dim), and log2(e): weights are powers of 2.
@@ -70,44 +81,14 @@ struct AttendTask {
   }
 
   template <class Block>
-  FLYWHEEL_TASK void portable_rotate(Block& block, const Stamped* from, float* in, const float* norm, int position,
-                                     float* to) const {
-    const int half = dims() / 2;
-    block.for_each(dims(), [&](int i) { in[i] = look_at(from[i]).value(); });
-    block.sync();
-    const float scale = norm ? rms_scale(block, in, dims(), eps) : 1.f;
-    const float* turn = rope + static_cast<std::size_t>(position) * static_cast<std::size_t>(dims());
-    block.sync();
-    block.for_each(half, [&](int i) {
-      const float a = norm ? in[i] * scale * norm[i] : in[i];
-      const float b = norm ? in[i + half] * scale * norm[i + half] : in[i + half];
-      to[i] = a * turn[2 * i] - b * turn[2 * i + 1];
-      to[i + half] = b * turn[2 * i] + a * turn[2 * i + 1];
-    });
-    block.sync();
-  }
-
-  template <class Block>
-  FLYWHEEL_TASK void portable_append(Block& block, float* in, float* turned, int position) const {
-    portable_rotate(block, key(), in, k_norm, position, turned);
-    block.for_each(dims(), [&](int i) {
-      cache.keys[cache_at() + TunedCache::key_at(position, i, dims())].bits =
-          static_cast<std::uint16_t>(round_to_half(turned[i]));
-      cache.values[cache_at() + TunedCache::value_at(position, i, dims())].bits =
-          static_cast<std::uint16_t>(round_to_half(look_at(value()[i]).value()));
-    });
-    block.sync();
-  }
-
-  template <class Block>
-  FLYWHEEL_TASK void portable_head(Block& block, int h, const Span& part, const float* turned, float* weights) const {
+  FLYWHEEL_TASK void portable_head(Block& block, const TunedCache& of, int h, const Span& part, const float* turned,
+                                   float* weights) const {
     const int n = part.last - part.first, to = partials.index(sequence, head + h, split);
     const auto larger = [](float a, float b) { return a > b ? a : b; };
     float largest = -std::numeric_limits<float>::infinity(), sum = 0;
     block.for_each(n, [&](int p) {
       float score = 0;
-      for (int i = 0; i < dims(); ++i)
-        score += turned[i] * to_float(cache.keys[cache_at() + TunedCache::key_at(part.first + p, i, dims())]);
+      for (int i = 0; i < dims(); ++i) score += turned[i] * to_float(of.keys[TunedCache::key_at(part.first + p, i, dims())]);
       weights[p] = score * query_scale();
       largest = larger(largest, weights[p]);
     });
@@ -117,8 +98,7 @@ struct AttendTask {
     block.sync();
     block.for_each(dims(), [&](int i) {
       float out = 0;
-      for (int p = 0; p < n; ++p)
-        out += weights[p] * to_float(cache.values[cache_at() + TunedCache::value_at(part.first + p, i, dims())]);
+      for (int p = 0; p < n; ++p) out += weights[p] * to_float(of.values[TunedCache::value_at(part.first + p, i, dims())]);
       put_stamped(partials.values(to)[i], out, block.stamp());
     });
     if (block.leader()) {

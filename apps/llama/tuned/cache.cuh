@@ -10,6 +10,12 @@ struct TunedCache {
   Half* keys;
   Half* values;
 
+  /// Of the n-th head of all texts, of so many positions.
+  FLYWHEEL_TASK TunedCache head(int n, int positions, int head_dim) const {
+    const std::size_t at =
+        static_cast<std::size_t>(n) * static_cast<std::size_t>(positions) * static_cast<std::size_t>(head_dim);
+    return {keys + at, values + at};
+  }
   FLYWHEEL_TASK static std::size_t tile(int position, int dim, int head_dim) {
     return static_cast<std::size_t>(position / 16 * (head_dim / 16) + dim / 16) * 256;
   }

@@ -216,7 +216,8 @@ struct TunedChoose {
     embed.embed(block, sequence, token);
     block.sync();                                            // every thread has read the state and the text
     if (!block.await() || !block.leader() || ended) return;  // others have read the state by then, too
-    state = {next, token};
+    state.position = next;
+    state.token = token;
   }
 
  private:

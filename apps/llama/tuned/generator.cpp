@@ -1,5 +1,7 @@
 #include "apps/llama/tuned/generator.hpp"
 
+#include <algorithm>
+
 namespace llama {
 namespace {
 
@@ -10,22 +12,35 @@ TunedText text_of(const Request& request) {
 
 }  // namespace
 
-TunedGenerator::TunedGenerator(Runtime& runtime, Config config, Weights weights, int context, int texts)
+TunedGenerator::PromptReader::PromptReader(Runtime& runtime, const Config& config, const Weights& weights,
+                                           const TunedMemory& texts)
+    : memory(runtime, config, texts, prompt_positions(config, PromptWay::chunks)),
+      graph(build_prompt_graph(runtime, config, weights, texts, memory)),
+      read(runtime.load(graph.decode, compiled)),
+      begin(runtime.load(graph.embed)) {}
+
+TunedGenerator::TunedGenerator(Runtime& runtime, Config config, Weights weights, int context, int texts, PromptWay prompts)
     : Generator(runtime, std::move(config), context),
       weights_(std::move(weights)),
-      memory_(runtime, this->config(), context, sequences_for(texts)),
+      memory_(runtime, this->config(), context, sequences_for(texts), prompt_positions(this->config(), prompts)),
       graph_(build_tuned_graph(runtime, this->config(), weights_, memory_)),
       decode_(runtime.load(graph_.decode, compiled)),
-      embed_(runtime.load(graph_.embed)) {}
+      embed_(runtime.load(graph_.embed)) {
+  if (prompts == PromptWay::chunks) prompt_reader_.emplace(runtime, this->config(), weights_, memory_);
+}
 
 TunedGenerator::TunedGenerator(Runtime& runtime, const std::filesystem::path& folder, int context, int texts)
     : TunedGenerator(runtime, read_config(folder), load_weights(runtime, read_config(folder), folder),
                      choose_context(read_config(folder), context), texts) {}
 
-/// Sequences beyond those given have no text: they compute the first step of one, whose result is dropped.
-void TunedGenerator::begin(const std::vector<StepState>& states, const std::vector<TunedText>& texts) {
+void TunedGenerator::forget_lost_numbers() {
   if (numbers_lost_) memory_.forget_values();
   numbers_lost_ = false;
+}
+
+/// Sequences beyond those given have no text: they compute the first step of one, whose result is dropped.
+void TunedGenerator::begin(const std::vector<StepState>& states, const std::vector<TunedText>& texts) {
+  forget_lost_numbers();
   const auto count = static_cast<std::size_t>(sequences());
   std::vector<StepState> all_states(states);
   std::vector<TunedText> all_texts(texts);
@@ -37,15 +52,37 @@ void TunedGenerator::begin(const std::vector<StepState>& states, const std::vect
   runtime().submit(embed_).wait();
 }
 
-/// All begin at position 0, so none that has ended is ever asked for a step beyond the context.
-Run TunedGenerator::submit_texts(const std::vector<Request>& requests, std::uint32_t steps) {
+std::vector<std::uint32_t> TunedGenerator::read_prompts(const std::vector<std::vector<std::uint32_t>>& prompts) {
+  std::vector<std::uint32_t> first(prompts.size());
+  std::vector<PromptChunk> chunks;
+  for (std::size_t text = 0; text < prompts.size(); ++text) {
+    const std::vector<std::uint32_t>& prompt = prompts[text];
+    memory_.prompt.write(prompt.data(), prompt.size(), text * static_cast<std::size_t>(memory_.context));
+    if (prompt_reader_)
+      first[text] = prompt_reader_->memory.add_chunks(chunks, static_cast<std::uint32_t>(text), prompt.size() - 1);
+  }
+  if (chunks.empty()) return first;
+  const auto passes = static_cast<std::uint32_t>(chunks.size());
+  chunks.push_back(chunks.back());
+  forget_lost_numbers();
+  prompt_reader_->memory.chunks.write(chunks.data(), chunks.size(), 0);
+  runtime().submit(prompt_reader_->begin).wait();
+  watch(runtime().submit(prompt_reader_->read, repeat(passes)), [](Run& run) { run.wait(); });
+  return first;
+}
+
+Run TunedGenerator::submit_texts(const std::vector<Request>& requests) {
+  std::vector<std::vector<std::uint32_t>> prompts;
+  for (const Request& request : requests) prompts.push_back(request.prompt);
+  const std::vector<std::uint32_t> first = read_prompts(prompts);
   std::vector<StepState> states;
   std::vector<TunedText> texts;
+  std::uint32_t steps = 0;
   for (const Request& request : requests) {
-    const std::size_t at = texts.size() * static_cast<std::size_t>(memory_.context);
-    memory_.prompt.write(request.prompt.data(), request.prompt.size(), at);
-    states.push_back({0, request.prompt[0]});
+    const std::size_t text = texts.size();
+    states.push_back({first[text], request.prompt[first[text]]});
     texts.push_back(text_of(request));
+    steps = std::max(steps, steps_from(first[text], request));
   }
   begin(states, texts);
   return runtime().submit(decode_, repeat_until_stop(steps));

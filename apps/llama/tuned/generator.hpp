@@ -2,9 +2,11 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 
 #include "apps/llama/decode/generator.hpp"
 #include "apps/llama/tuned/graph.hpp"
+#include "apps/llama/tuned/prompt_way.hpp"
 
 namespace llama {
 
@@ -13,17 +15,25 @@ namespace llama {
 /// A text does not depend on what is written beside it, but on how many sequences there are, where that moves logits by
 /// their last bits and two tokens are about as likely: with more, contexts of more than kAlone positions are split into
 /// fewer parts (see partials.cuh).
+///
+/// A prompt is read in chunks of several positions, in passes over the weights without logits, before the text is written: by a
+/// graph of its own, with a stream of its own (see prompt_graph.cpp).
 class TunedGenerator : public Generator {
  public:
-  /// `context`: positions to have room for, of each text; `texts`: to be written at once, 1 to 8. Throws ModelError and
-  /// RequestError as PortableGenerator does, RequestError also for a model without tuned tasks.
-  TunedGenerator(Runtime& runtime, Config config, Weights weights, int context, int texts = 1);
+  /// `context`: positions to have room for, of each text; `texts`: to be written at once, 1 to 8. `prompts`: token_by_token for
+  /// those who read none and save the stream. Throws ModelError and RequestError as PortableGenerator does, RequestError also
+  /// for a model without tuned tasks.
+  TunedGenerator(Runtime& runtime, Config config, Weights weights, int context, int texts = 1,
+                 PromptWay prompts = PromptWay::chunks);
   TunedGenerator(Runtime& runtime, const std::filesystem::path& folder, int context = 0, int texts = 1);
 
   /// Writes `tokens` tokens to every sequence from position `start` on, whatever the cache holds there; waits. For
   /// measurements. `trace`: where the run's trace goes, if anywhere.
   std::chrono::duration<double> run(std::uint32_t start, std::uint32_t tokens, Trace* trace = nullptr,
                                     const Sampling& sampling = {});
+  /// Reads prompts into the caches, each as the text of its number, and tells for each at which position its first step is to
+  /// be: that of its last token, or of an earlier one where a step of the decode is as good as a pass. Waits.
+  std::vector<std::uint32_t> read_prompts(const std::vector<std::vector<std::uint32_t>>& prompts);
   std::vector<float> last_logits() const override { return memory_.logits.read(); }
   /// The schedule, for a person to read.
   std::string describe() const;
@@ -36,13 +46,22 @@ class TunedGenerator : public Generator {
   std::uint32_t tasks() const override { return decode_.size(); }
 
  protected:
-  Run submit_texts(const std::vector<Request>& requests, std::uint32_t steps) override;
+  Run submit_texts(const std::vector<Request>& requests) override;
   Run submit_step(const std::vector<StepState>& states) override;
   /// What a step that failed for its numbers leaves among the values may be none: attention weighs whole blocks of positions,
   /// those to come with 0, and makes no number of such a product. So they are forgotten before the next text begins.
   void on_failed_task() override { numbers_lost_ = true; }
 
  private:
+  /// Reads prompts in chunks.
+  struct PromptReader {
+    PromptReader(Runtime& runtime, const Config& config, const Weights& weights, const TunedMemory& texts);
+    PromptMemory memory;
+    TunedGraph graph;
+    Executable read, begin;
+  };
+
+  void forget_lost_numbers();
   void begin(const std::vector<StepState>& states, const std::vector<TunedText>& texts);
 
   Weights weights_;
@@ -50,6 +69,7 @@ class TunedGenerator : public Generator {
   TunedGraph graph_;
   Executable decode_;
   Executable embed_;
+  std::optional<PromptReader> prompt_reader_;
   bool numbers_lost_ = false;  // the cache may hold what is no number
 };
 

@@ -26,6 +26,9 @@ struct TunedGraph {
   std::vector<StageTasks> stages;  // of `decode`, in order: a stage may begin when all of the one before have ended
 };
 
+/// Tasks of attention number heads in a byte.
+inline constexpr int kMostTunedHeads = 255;
+
 /// How many sequences a step has that writes so many texts: the next power of two. Throws RequestError for none and for
 /// more than kMostSequences.
 int sequences_for(int texts);
@@ -36,6 +39,16 @@ int sequences_for(int texts);
 TunedGraph build_tuned_graph(const Runtime& runtime, const Config& config, const Weights& weights, TunedMemory& memory);
 /// The same for stages that run one by one, a task in each of so many places: matrices are shared out evenly.
 TunedGraph build_tuned_graph(int places, const Config& config, const Weights& weights, TunedMemory& memory);
+
+/*  [ TunedProject qkv -> TunedAppend -> TunedAttendCached -> TunedResidual -> TunedGateUp -> TunedResidual ] -> TunedNextChunk
+ *      a worker          a key head     a position,          a worker        a worker      a worker            a position
+ *                                       key head and part
+ *
+ *  The part in brackets once for each layer; of the last one the first two stages. A pass reads a chunk of a text's prompt and
+ *  leaves the next chunk's input; `embed` leaves the first one's. The passes are those of PromptMemory::chunks.  */
+/// Reads prompts into the caches of `texts`, of a model that build_tuned_graph() takes.
+TunedGraph build_prompt_graph(const Runtime& runtime, const Config& config, const Weights& weights, const TunedMemory& texts,
+                              PromptMemory& memory);
 
 /// Shared memory for block.scratch() that the tasks of steps with up to so many sequences need.
 std::uint32_t tuned_scratch_bytes(const Config& config, bool on_gpu, int context, int sequences = kMostSequences);

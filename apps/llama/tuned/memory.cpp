@@ -28,10 +28,9 @@ Partials partials_of(Stamped* memory, const Config& config, int splits, int sequ
 
 }  // namespace
 
-TunedMemory::TunedMemory(Runtime& runtime, const Config& config, int room, int count)
-    : context((room + 15) / 16 * 16),
-      sequences(count),
-      splits(choose_splits(runtime, config, room, count)),
+StepMemory::StepMemory(Runtime& runtime, const Config& config, int context, int count)
+    : sequences(count),
+      splits(choose_splits(runtime, config, context, count)),
       stages(2 * config.num_hidden_layers + 1),
       squares_of_stage(count * (config.hidden_size / kGroupRows + 1)),
       x(runtime.allocate<Stamped>(count_of(stages, count, config.hidden_size))),
@@ -43,13 +42,23 @@ TunedMemory::TunedMemory(Runtime& runtime, const Config& config, int room, int c
       packed_inner(
           runtime.allocate<Stamped>(count_of(config.num_hidden_layers) * packed_size(count, config.intermediate_size))),
       inner(runtime.allocate<float>(count_of(count, config.intermediate_size))),
-      logits(runtime.allocate<float>(count_of(count, config.vocab_size))),
       parts(
           runtime.allocate<Stamped>(count_of(config.num_hidden_layers) * partials_of(nullptr, config, splits, count).words())),
+      states(runtime.allocate<StepState>(count_of(count))) {}
+
+Partials StepMemory::partials(const Config& config, std::size_t layer) const {
+  Partials of_layer = partials_of(parts.data(), config, splits, sequences);
+  of_layer.memory += layer * of_layer.words();
+  return of_layer;
+}
+
+TunedMemory::TunedMemory(Runtime& runtime, const Config& config, int room, int count, int beyond)
+    : StepMemory(runtime, config, room, count),
+      context((room + beyond + 15) / 16 * 16),
+      logits(runtime.allocate<float>(count_of(count, config.vocab_size))),
       prompt(runtime.allocate<std::uint32_t>(count_of(count, context))),
       ends(runtime.upload(std::vector<std::uint32_t>(config.eos_token_ids.begin(), config.eos_token_ids.end()))),
       rope(runtime.upload(rope_table(config, context))),
-      states(runtime.allocate<StepState>(count_of(count))),
       texts(runtime.upload(std::vector<TunedText>(count_of(count)))),
       writing(runtime.allocate<std::uint32_t>(1)),
       choice(runtime.allocate<ChoiceMemory>(1)),
@@ -72,10 +81,16 @@ void TunedMemory::forget_values() {
       values.write(zeros.data(), std::min(zeros.size(), values.size() - at), at);
 }
 
-Partials TunedMemory::partials(const Config& config, std::size_t layer) const {
-  Partials of_layer = partials_of(parts.data(), config, splits, sequences);
-  of_layer.memory += layer * of_layer.words();
-  return of_layer;
+/// Each text's last chunk may be short, and the one behind all is there, too.
+PromptMemory::PromptMemory(Runtime& runtime, const Config& config, const TunedMemory& texts, int positions)
+    : StepMemory(runtime, config, texts.context, positions),
+      chunks(runtime.allocate<PromptChunk>(count_of(texts.sequences, texts.context / positions + 1) + 1)) {}
+
+std::uint32_t PromptMemory::add_chunks(std::vector<PromptChunk>& to, std::uint32_t text, std::size_t count) const {
+  const auto each = static_cast<std::uint32_t>(sequences), all = static_cast<std::uint32_t>(count);
+  const std::uint32_t end = all % each == 1 ? all - 1 : all;
+  for (std::uint32_t first = 0; first < end; first += each) to.push_back({text, first, std::min(first + each, end)});
+  return end;
 }
 
 }  // namespace llama

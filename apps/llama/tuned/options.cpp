@@ -22,10 +22,12 @@ std::size_t partials_bytes(const Config& config) {
 }
 
 std::size_t decode_bytes(const Config& config, const TunedRoom& room) {
-  const std::size_t cache = position_bytes(config) * to_size(room.context + 16);
-  const std::size_t texts = to_size(sequences_for(room.texts)) * (cache + activation_bytes(config, room.context));
-  const std::size_t rope = to_size(room.context + 16) * to_size(config.head_dim) * sizeof(float);
-  return stream_bytes(config) + texts + partials_bytes(config) + rope;
+  const int positions = prompt_positions(config, room.prompts), context = room.context + positions + 16;
+  const std::size_t texts = to_size(sequences_for(room.texts)), activations = activation_bytes(config, room.context);
+  const std::size_t rope = to_size(context) * to_size(config.head_dim) * sizeof(float);
+  const std::size_t of_texts = texts * (position_bytes(config) * to_size(context) + activations) + rope;
+  const std::size_t of_prompts = to_size(positions) * (activations + texts * to_size(context) * sizeof(PromptChunk));
+  return (stream_bytes(config) + partials_bytes(config)) * (positions ? 2 : 1) + of_texts + of_prompts;
 }
 
 }  // namespace
@@ -33,7 +35,8 @@ std::size_t decode_bytes(const Config& config, const TunedRoom& room) {
 Options tuned_options(const Config& config, const TunedRoom& room, Options options) {
   options.target = choose_target(options.target);
   const bool on_gpu = options.target == Target::gpu;
-  options.scratch_bytes = tuned_scratch_bytes(config, on_gpu, room.context, sequences_for(room.texts));
+  options.scratch_bytes = tuned_scratch_bytes(config, on_gpu, room.context,
+                                              std::max(sequences_for(room.texts), prompt_positions(config, room.prompts)));
   const std::size_t bytes = loaded_bytes(config) + to_size(room.decodes) * decode_bytes(config, room);
   options.heap_bytes = std::max(options.heap_bytes, with_slack(bytes));
   if (options.tuning.operand_window == kBestWindow)

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "apps/llama/decode/options.hpp"
+#include "apps/llama/tuned/prompt_way.hpp"
 
 namespace llama {
 
@@ -10,6 +11,7 @@ struct TunedRoom {
   int context = 0;  // positions
   int texts = 1;    // at once
   int decodes = 1;  // operand streams and caches beside the loaded weights
+  PromptWay prompts = PromptWay::chunks;
 };
 
 /// `options` with a definite target, scratch memory for the tuned tasks, and a heap that need not grow: the weights as

@@ -5,12 +5,13 @@
 #include "apps/llama/tuned/choose.cuh"
 #include "apps/llama/tuned/gate.cuh"
 #include "apps/llama/tuned/project.cuh"
+#include "apps/llama/tuned/prompt.cuh"
 
 namespace llama {
 
 Runtime start_tuned_runtime(const Options& options) {
-  return start<TunedEmbed, TunedProject, TunedAttend, TunedGateUp, TunedResidual, TunedLogits, TunedChoose, FillRandom>(
-      options);
+  return start<TunedEmbed, TunedProject, TunedAttend, TunedGateUp, TunedResidual, TunedLogits, TunedChoose, TunedAppend,
+               TunedAttendCached, TunedNextChunk, FillRandom>(options);
 }
 
 }  // namespace llama

@@ -1,0 +1,121 @@
+#include "apps/llama/tuned/layers.hpp"
+
+#include <limits>
+
+namespace llama {
+namespace {
+
+/// A worker that attends comes later to the next matrix than others, by the time that so many bytes take
+/// (0.596 ms a token against 0.623 with 0, see tuning.md).
+constexpr double kAttentionBytes = 80e3;
+
+/// Units (groups of rows, or pairs of such) of a task at most, `unit` of which are one: tasks whose input is streamed keep
+/// the sums of all their groups, and those of one worker or few do not count more bytes than fit 32 bits.
+int most_units(const TileShape& unit) {
+  constexpr std::uint32_t kMostBytes = 1u << 30;
+  const int by_bytes = static_cast<int>(std::max(1u, kMostBytes / unit.bytes()));
+  return unit.streamed() ? kStreamedGroups / unit.groups : by_bytes;
+}
+
+}  // namespace
+
+int scratch_of_products(const Config& config, int sequences) {
+  int most = 0;
+  for (const int columns : {config.hidden_size, config.query_size(), config.intermediate_size})
+    most = std::max(most, product_scratch(columns, sequences));
+  return most;
+}
+
+TiledInput LayerBuilder::input(const Stamped* packed, bool old) const {
+  return {packed, static_cast<std::int16_t>(memory_.sequences), old, residual_ == 0,
+          static_cast<std::uint16_t>(scratch_of_products(config_, memory_.sequences))};
+}
+
+TunedEmbed LayerBuilder::embed() const {
+  return {bf16_of(weights_.embedding), output(0, weights_.layers.front().attention_norm, 0), memory_.states.data(),
+          config_.hidden_size, memory_.sequences};
+}
+
+std::vector<Share> LayerBuilder::share_out(int units, const TileShape& unit) {
+  return share_(units, unit.bytes(), most_units(unit));
+}
+
+Stage LayerBuilder::note(const char* name, Stage stage) {
+  StageTasks& noted = result_.stages.emplace_back(StageTasks{name, {}});
+  for (const TaskRef<>& task : stage) noted.tasks.push_back(task.index);
+  return stage;
+}
+
+void LayerBuilder::place_attention(const Stage& stage) {
+  if (stage.size() > size(places_.count)) return;
+  const std::vector<int> workers = share_.occupy(static_cast<int>(stage.size()), places_.in_turn ? kAttentionBytes : 0);
+  for (std::size_t i = 0; i < stage.size(); ++i) graph().place(stage[i], static_cast<std::uint32_t>(workers[i]));
+}
+
+Stage LayerBuilder::add_qkv(std::size_t layer, const Stage& before) {
+  const LayerWeights& w = weights_.layers[layer];
+  return add_shares("qkv", share_rows(w.qkv), before, [&](const Share& s) {
+    const RowsTask rows{{residual(), w.qkv.matrix.columns, s.count}, bf16_of(w.qkv), w.qkv.rows, s.first};
+    return TunedProject{rows, normed(w.attention_norm, before), qkv(layer)};
+  });
+}
+
+AttendTask LayerBuilder::attend(std::size_t layer, int sequence, int head, int split) const {
+  const LayerWeights& w = weights_.layers[layer];
+  static_assert(kMostTunedHeads <= std::numeric_limits<decltype(AttendTask::kv_heads)>::max());
+  const auto byte = [](int i) { return static_cast<std::uint8_t>(i); };
+  return {qkv(layer),
+          memory_.partials(config_, layer),
+          texts_.cache(layer),
+          texts_.rope.data(),
+          w.query_norm.data(),
+          w.key_norm.data(),
+          memory_.states.data(),
+          results(layer),
+          eps_,
+          texts_.context,
+          byte(sequence),
+          byte(config_.num_key_value_heads),
+          byte(head / heads_of_group()),
+          byte(head),
+          byte(heads_of_group()),
+          byte(split)};
+}
+
+Stage LayerBuilder::add_rest(std::size_t layer, const Stage& attended) {
+  const LayerWeights& w = weights_.layers[layer];
+  const Input attention{input(results(layer), false), memory_.partials(config_, layer).results()};
+  const Stage added = add_residual("output", w.output, attention, attended, w.mlp_norm);
+  const auto& after = layer + 1 == layers() ? weights_.final_norm : weights_.layers[layer + 1].attention_norm;
+  const Stage gated = add_gates(layer, added);
+  return add_residual("down", w.down, {input(inner(layer), false), memory_.inner.data()}, gated, after);
+}
+
+Stage LayerBuilder::add_residual(const char* name, const MatrixBuffer& m, const Input& input, const Stage& before,
+                                 const Buffer<float>& next_norm) {
+  int part = 0;
+  Stage stage = add_shares(name, share_rows(m), before, [&](const Share& s) {
+    const RowsTask rows{{input.tiled, m.matrix.columns, s.count}, bf16_of(m), m.rows, s.first};
+    return TunedResidual{rows, input.portable, x(residual_), output(residual_ + 1, next_norm, part++)};
+  });
+  ++residual_;
+  return stage;
+}
+
+Stage LayerBuilder::add_gates(std::size_t layer, const Stage& before) {
+  const LayerWeights& w = weights_.layers[layer];
+  const int all = w.gate.rows, columns = w.gate.matrix.columns;
+  const auto shares = share_out((all + kGroupRows - 1) / kGroupRows, {columns, 2, memory_.sequences});
+  return add_shares("gate and up", shares, before, [&](const Share& s) {
+    return TunedGateUp{{residual(), columns, 2 * s.count},
+                       bf16_of(w.gate),
+                       bf16_of(w.up),
+                       normed(w.mlp_norm, before),
+                       memory_.inner.data(),
+                       inner(layer),
+                       all,
+                       s.first};
+  });
+}
+
+}  // namespace llama
