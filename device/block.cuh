@@ -63,6 +63,12 @@ class GpuBlock : public BlockCore<ThreadPlatform, List>, public ComputeThreads {
     return nullptr;
   }
 
+  /// Collective. See CpuBlock::spawn_n().
+  template <class Make>
+  [[nodiscard]] __device__ std::uint32_t spawn_n(std::uint32_t n, Make&& make, Priority priority = Priority::inherit) {
+    return this->spawn_group(*this, n, make, priority);
+  }
+
   /// Library use: calls f with the block of a warp task on the first warp. The others go on at once; a sync() of all ends the
   /// body of each task.
   template <class F>

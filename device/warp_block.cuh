@@ -109,6 +109,11 @@ class WarpBlock : public BlockCore<ThreadPlatform, List>, public OneWarp {
     this->fail_with(static_cast<std::uint32_t>(Status::scratch_exhausted));
     return nullptr;
   }
+  /// Collective. See CpuBlock::spawn_n().
+  template <class Make>
+  [[nodiscard]] __device__ std::uint32_t spawn_n(std::uint32_t n, Make&& make, Priority priority = Priority::inherit) {
+    return this->spawn_group(*this, n, make, priority);
+  }
   /// Nothing to borrow: other warps use it.
   __device__ static void borrow_handoffs() {}
 

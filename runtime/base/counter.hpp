@@ -60,13 +60,13 @@ FLYWHEEL_TASK Arrival arrive(std::uint64_t& counter, bool failed, std::uint32_t 
   return end_arrival<P>(counter, begin_arrival<P>(counter, failed ? kFailedArrival : kArrival), predecessors);
 }
 
-/// Adds one more predecessor: a task that a running predecessor has spawned.
+/// Adds predecessors: tasks that a running predecessor spawns.
 ///
 /// Relaxed: pairs with the fetch_add in arrive(). The spawning task arrives later, with release, so the count cannot reach
 /// zero before; nothing else is published here.
 template <class P>
-FLYWHEEL_TASK void expect_one_more(std::uint64_t& counter) {
-  P::device(counter).add(1, Order::relaxed);
+FLYWHEEL_TASK void expect_more(std::uint64_t& counter, std::uint32_t count) {
+  P::device(counter).add(count, Order::relaxed);
 }
 
 }  // namespace flywheel::detail

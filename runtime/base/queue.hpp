@@ -105,6 +105,30 @@ struct Queue {
     return taken;
   }
 
+  // The parts of pop(), for threads that pop together: one takes tickets, each awaits the items of some, and frees their slots.
+
+  /// Takes up to `want` items, those of as many tickets from `first` on. Returns their number.
+  FLYWHEEL_TASK std::uint32_t take(std::uint32_t want, std::uint64_t& first) const {
+    const std::uint32_t taken = take_tokens(want);
+    if (taken) first = P::device(words->head.value).fetch_add(taken, Order::relaxed);  // relaxed: as in pop()
+    return taken;
+  }
+  /// The item of a ticket, to be acquired with an acquire fence. False if the wait for it was given up.
+  FLYWHEEL_TASK bool await_item(std::uint64_t ticket, std::uint64_t& item, const WaitContext& wait) const {
+    const std::uint64_t seen = look_at_full(ticket);
+    item = seen & kNoItem;
+    return is_full(seen, ticket) || wait_for_full(ticket, item, wait);
+  }
+  /// The item of a ticket that a thread has seen, before it frees the slot; the caller comes after that thread. Relaxed: only
+  /// the number is needed, and the slot's next store comes after free_again().
+  FLYWHEEL_TASK std::uint64_t item_of(std::uint64_t ticket) const {
+    return P::device(slot_of(ticket)).load(Order::relaxed) & kNoItem;
+  }
+  /// Relaxed: pairs with look_at_free(), one lap later. The producer overwrites only this word, which was read before.
+  FLYWHEEL_TASK void free_again(std::uint64_t ticket) const {
+    P::device(slot_of(ticket)).store(free_slot(ticket / capacity + 1), Order::relaxed);
+  }
+
  private:
   /// Takes up to `want` tokens and returns their number. Tokens are interchangeable, so a caller that makes the count
   /// negative adds the surplus back: no item is lost or taken twice.
@@ -183,10 +207,6 @@ struct Queue {
       return is_full(saw, ticket);
     };
     return spin_until<P>(wait, WaitReason::queue_slot_full, &slot_of(ticket), ticket / capacity, look);
-  }
-  /// Relaxed: pairs with look_at_free(), one lap later. The producer overwrites only this word, which was read before.
-  FLYWHEEL_TASK void free_again(std::uint64_t ticket) const {
-    P::device(slot_of(ticket)).store(free_slot(ticket / capacity + 1), Order::relaxed);
   }
 };
 

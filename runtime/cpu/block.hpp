@@ -117,6 +117,18 @@ class CpuBlock : public BlockCore<P, List>, public OneThread {
     return reinterpret_cast<T*>(of_worker_->scratch(sizeof(T) * static_cast<std::size_t>(n)));
   }
 
+  /// Collective. Adds n more tasks to this run at once: make(i), i = 0..n-1, gives the i-th, and is called by one thread. What
+  /// spawn() says holds for each of them; a task sees what all threads of the block wrote before the call. Returns to every
+  /// thread for how many the pool had room: the first so many. Do the work of the others here, or raise
+  /// Options::spawn_capacity. Example, one child for each of `count` items:
+  ///
+  ///   const std::uint32_t spawned = block.spawn_n(count, [&](std::uint32_t i) { return Visit{first + i}; });
+  ///   block.for_each(count - spawned, [&](int i) { visit_here(first + spawned + i); });
+  template <class Make>
+  [[nodiscard]] FLYWHEEL_TASK std::uint32_t spawn_n(std::uint32_t n, Make&& make, Priority priority = Priority::inherit) {
+    return this->spawn_group(*this, n, make, priority);
+  }
+
   /// Library use: calls f with the block of a warp task, which has the scratch memory that a warp has on a GPU.
   template <class F>
   FLYWHEEL_TASK void on_one_warp(F&& f) {

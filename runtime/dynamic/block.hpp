@@ -6,7 +6,7 @@
 #include <type_traits>
 
 #include "../ready/completion.hpp"
-#include "../ready/spawn.hpp"
+#include "../ready/spawn_many.hpp"
 #include "../records/param.hpp"
 
 namespace flywheel::detail {
@@ -202,6 +202,25 @@ class BlockCore {
   static constexpr void check_spawned() {
     static_assert(std::is_trivially_copyable_v<Task> && sizeof(Task) <= kTaskArgBytes,
                   "a task type must be trivially copyable and fit kTaskArgBytes; keep larger data behind a pointer");
+  }
+  /// spawn_n() of the block that this is the core of.
+  template <class Self, class Make>
+  FLYWHEEL_TASK static std::uint32_t spawn_group(Self& self, std::uint32_t n, Make&& make, Priority priority) {
+    using Task = std::remove_cvref_t<decltype(make(n))>;
+    check_spawned<Task>();
+    if (!self.may_spawn()) return 0;
+    const TaskContext& context = *self.context_;
+    const std::uint32_t asked = self.control();
+    const Spawner from{*context.dev,
+                       *context.header,
+                       context.worker,
+                       asked,
+                       context.item.run,
+                       priority,
+                       static_cast<std::uint16_t>(List::template index_of<Task>())};
+    const std::uint32_t done = GroupSpawner<P, Self>(self, from)(n, make);
+    if (done && !(asked & kContinues) && self.leader()) self.ask(kHasSpawned);
+    return done;
   }
   FLYWHEEL_TASK bool may_spawn() {
     const bool may = !(context_->run->line.constants.flags & kAllWorkers);

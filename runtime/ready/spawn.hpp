@@ -25,40 +25,52 @@ FLYWHEEL_TASK constexpr std::uint32_t continuation_of(const TaskHeader& task, st
   return task.flags & kTaskContinued ? task.first_edge : kNoRecord;
 }
 
-/// Raises by one what a task waits for in which the parent ends: its continuation, its successors, or the run if it is a sink.
+/// Raises by `count` what tasks wait for that come after the parent: its continuation, its successors, or the run of a sink.
 template <class P>
-FLYWHEEL_TASK void expect_spawned(const DeviceState& dev, RunState& run, const TaskHeader& parent, std::uint32_t continuation) {
+FLYWHEEL_TASK void expect_spawned(const DeviceState& dev, RunState& run, const TaskHeader& parent, std::uint32_t continuation,
+                                  std::uint32_t count = 1) {
   // Relaxed, all: pair with arrive_sink(), arrive_at_continuation() and arrive(). The parent's own arrival comes later and
-  // releases it; see expect_one_more().
+  // releases it; see expect_more().
   if (continuation != kNoRecord) {
-    P::device(dev.records[continuation].header.edge_predecessors).add(1, Order::relaxed);
+    P::device(dev.records[continuation].header.edge_predecessors).add(count, Order::relaxed);
     return;
   }
   if (parent.edge_count == 0) {
-    P::device(run.outstanding).add(1, Order::relaxed);
+    P::device(run.outstanding).add(count, Order::relaxed);
     return;
   }
   for (std::uint32_t e = 0; e < parent.edge_count; ++e)
-    expect_one_more<P>(run.line.constants.bank()[dev.edges[parent.first_edge + e].task]);
+    expect_more<P>(run.line.constants.bank()[dev.edges[parent.first_edge + e].task], count);
 }
 
-/// Takes a record from the pool and fills it, but for what says where the task arrives. kNoRecord if the pool has none, or if
-/// a wait was given up because the runtime was aborted.
-template <class P>
-FLYWHEEL_TASK std::uint32_t take_record(const DeviceState& dev, std::uint32_t worker, const TaskHeader& parent,
-                                        std::uint32_t type, const void* args, std::size_t bytes, Priority priority) {
-  const Views<P> views{dev};
-  std::uint64_t index = 0;
-  // pop() acquires the record: pairs with push() in recycle_spawned(), which comes after the record's last read.
-  // size_hint() is relaxed; it spares an empty pool the two atomics of a try.
-  if (!views.spawn_pool().size_hint() || !views.spawn_pool().pop(1, &index, views.wait(worker))) return kNoRecord;
-  TaskRecord& record = dev.records[dev.spawn_base + index];
+/// Fills a record of a task that the parent spawns. `continuation`: where it arrives, or kNoRecord for the parent's place.
+FLYWHEEL_TASK inline void fill_record(TaskRecord& record, const TaskHeader& parent, std::uint32_t continuation,
+                                      std::uint32_t type, const void* args, std::size_t bytes, Priority priority) {
   record.header = parent;
   record.header.type = static_cast<std::uint16_t>(type);
   record.header.priority = static_cast<std::uint8_t>(priority);
   record.header.flags = kTaskSpawned | (parent.flags & (kTaskContinued | kTaskControls));
   record.header.result_offset = kNoResult;
+  if (continuation != kNoRecord) {
+    record.header.flags = kTaskSpawned | kTaskContinued;
+    record.header.first_edge = continuation;
+    record.header.edge_count = 1;
+  }
   memcpy(record.args, args, bytes);
+}
+
+/// Takes a record from the pool and fills it. kNoRecord if the pool has none, or if a wait was given up because the runtime was
+/// aborted.
+template <class P>
+FLYWHEEL_TASK std::uint32_t take_record(const DeviceState& dev, std::uint32_t worker, const TaskHeader& parent,
+                                        std::uint32_t continuation, std::uint32_t type, const void* args, std::size_t bytes,
+                                        Priority priority) {
+  const Views<P> views{dev};
+  std::uint64_t index = 0;
+  // pop() acquires the record: pairs with push() in recycle_spawned(), which comes after the record's last read.
+  // size_hint() is relaxed; it spares an empty pool the two atomics of a try.
+  if (!views.spawn_pool().size_hint() || !views.spawn_pool().pop(1, &index, views.wait(worker))) return kNoRecord;
+  fill_record(dev.records[dev.spawn_base + index], parent, continuation, type, args, bytes, priority);
   return dev.spawn_base + static_cast<std::uint32_t>(index);
 }
 
@@ -68,15 +80,9 @@ template <class P>
 FLYWHEEL_COLD bool spawn_task(const DeviceState& dev, std::uint32_t worker, std::uint16_t run_slot, const TaskHeader& parent,
                               std::uint32_t control, std::uint32_t type, const void* args, std::size_t bytes,
                               Priority priority) {
-  const std::uint32_t index = take_record<P>(dev, worker, parent, type, args, bytes, priority);
-  if (index == kNoRecord) return false;
   const std::uint32_t continuation = continuation_of(parent, control);
-  if (continuation != kNoRecord) {
-    TaskHeader& header = dev.records[index].header;
-    header.flags = kTaskSpawned | kTaskContinued;
-    header.first_edge = continuation;
-    header.edge_count = 1;
-  }
+  const std::uint32_t index = take_record<P>(dev, worker, parent, continuation, type, args, bytes, priority);
+  if (index == kNoRecord) return false;
   RunState& run = dev.runs[run_slot];
   expect_spawned<P>(dev, run, parent, continuation);
   const std::uint64_t packed = Item{index, run_slot, false}.pack();
@@ -88,7 +94,7 @@ FLYWHEEL_COLD bool spawn_task(const DeviceState& dev, std::uint32_t worker, std:
 template <class P>
 FLYWHEEL_COLD std::uint32_t take_continuation(const DeviceState& dev, std::uint32_t worker, const TaskHeader& parent,
                                               std::uint32_t type, const void* args, std::size_t bytes, Priority priority) {
-  const std::uint32_t index = take_record<P>(dev, worker, parent, type, args, bytes, priority);
+  const std::uint32_t index = take_record<P>(dev, worker, parent, kNoRecord, type, args, bytes, priority);
   if (index == kNoRecord) return kNoRecord;
   TaskHeader& header = dev.records[index].header;
   const bool stands_in = !(parent.flags & kTaskSpawned) || parent.flags & kTaskStandsIn;

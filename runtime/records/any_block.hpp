@@ -39,6 +39,10 @@ struct AnyBlock : OneThread {
   [[nodiscard]] FLYWHEEL_TASK bool spawn(const Task&, Priority = Priority::inherit) {
     return false;
   }
+  template <class Make>
+  [[nodiscard]] FLYWHEEL_TASK std::uint32_t spawn_n(std::uint32_t, Make&&, Priority = Priority::inherit) {
+    return 0;
+  }
   template <class Task>
   [[nodiscard]] FLYWHEEL_TASK bool then(const Task&, Priority = Priority::inherit) {
     return false;

@@ -28,7 +28,7 @@ void behaves_like_counting() {
     bool failed = false;
     while (to_come) {
       if (one_in(4)) {
-        expect_one_more<P>(counter);
+        expect_more<P>(counter, 1);
         ++to_come;
       }
       const bool fails = one_in(8);
@@ -129,7 +129,7 @@ TEST_CASE("arrivals at several counters overlap, and each ends by itself") {
 TEST_CASE("a spawned task is one more to come, whether its parent's successor is awaited or not") {
   std::uint64_t counter = 2;
   begin_arrival<P>(counter, kArrival + kIsAwaited);
-  expect_one_more<P>(counter);
+  expect_more<P>(counter, 1);
   CHECK_FALSE(is_complete(begin_arrival<P>(counter, kArrival)));
   const std::uint64_t now = begin_arrival<P>(counter, kFailedArrival);
   CHECK(is_complete(now));
@@ -202,7 +202,7 @@ TEST_CASE("predecessors that spawn more to come never let the count reach zero e
     Random random(seed + i);
     for (std::uint32_t s = 0, open = 1; open; ++s) {
       const bool spawns = s < kSpawns && pick(random, 0, 1);
-      if (spawns) expect_one_more<P>(counter);
+      if (spawns) expect_more<P>(counter, 1);
       open += spawns ? 1 : 0;
       --open;
       arrived.fetch_add(1, std::memory_order_relaxed);

@@ -1,13 +1,14 @@
-// The GPU's kernel on an emulated GPU: choices, loops and continuations.
+// The GPU's kernel on an emulated GPU: choices, loops and continuations, and tasks that spawn many at once.
 #include "support/control_programs.hpp"
 #include "support/emulated_bench.hpp"
+#include "support/fan_out.hpp"
 
 using namespace flywheel;
 using namespace flywheel::testing;
 
 namespace {
 Runtime control_runtime(const Options& options, std::uint64_t seed) {
-  return start_emulated<Step, StepJoin, StepSprout, FibCall, FibSum>(options, seed);
+  return start_emulated<Step, StepJoin, StepSprout, FibCall, FibSum, FanOutBlock, FanOutWarp, FanSum>(options, seed);
 }
 }  // namespace
 
@@ -25,5 +26,19 @@ TEST_CASE("kernel, control: random programs leave what an interpreter says") {
     options.spawn_capacity = keeps ? 1024 : 8;
     Runtime runtime = control_runtime(options, seed);
     check_programs(runtime, seed, 36, 25);
+  }
+}
+
+TEST_CASE("kernel: the threads of a block spawn many tasks at once, as those of a warp do") {
+  FLYWHEEL_TEST_SEED(seed);
+  for (const std::uint32_t pool : {4u, 1024u}) {
+    INFO("a pool of " << pool);
+    Options options = emulated_options(3);
+    options.spawn_capacity = pool;
+    Runtime runtime = control_runtime(options, seed);
+    check_fan_out<FanOutBlock>(runtime, 5, 2, 3);
+    check_fan_out<FanOutBlock>(runtime, 300, 1, 2);
+    check_fan_out<FanOutWarp>(runtime, 9, 2, 3);
+    check_fan_out<FanOutWarp>(runtime, 70, 1, 2);
   }
 }

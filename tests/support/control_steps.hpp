@@ -46,7 +46,7 @@ FLYWHEEL_TASK constexpr std::uint64_t joined(std::uint64_t value, std::uint64_t 
 FLYWHEEL_TASK constexpr std::uint64_t brought(std::uint64_t value, std::uint32_t j) { return mix(value, 1000 + j) >> 8; }
 FLYWHEEL_TASK constexpr std::uint32_t children_of(std::uint64_t worth) { return static_cast<std::uint32_t>(worth % 3); }
 
-/// Adds to `extra` of its step; the first ones spawn more.
+/// Adds to `extra` of its step; the first ones spawn more, some all at once.
 struct StepSprout {
   StepWords words;
   std::uint64_t worth;
@@ -54,10 +54,13 @@ struct StepSprout {
 
   template <class Block>
   FLYWHEEL_TASK void operator()(Block& block) const {
+    if (block.leader()) work();
+    const std::uint32_t count = depth ? children_of(worth) : 0;
+    const bool at_once = worth & 64;
+    const std::uint32_t spawned = at_once ? block.spawn_n(count, [this](std::uint32_t j) { return child_of(j); }) : 0;
     if (!block.leader()) return;
-    work();
-    for (std::uint32_t j = 0; depth && j < children_of(worth); ++j)
-      if (const StepSprout child = child_of(j); !block.spawn(child)) child.work();
+    for (std::uint32_t j = spawned; j < count; ++j)
+      if (const StepSprout child = child_of(j); at_once || !block.spawn(child)) child.work();
   }
   FLYWHEEL_TASK StepSprout child_of(std::uint32_t j) const { return {words, mix(worth, j) >> 8, id, depth - 1}; }
   FLYWHEEL_TASK void work() const {

@@ -31,7 +31,22 @@ struct Spawner {
   }
 };
 
-using WireTasks = TaskList<Tick, Spawner>;
+/// The same, as many at once as there is room for.
+struct GroupSpawns {
+  std::uint64_t* cells;
+  std::uint32_t leaves;
+  template <class Block>
+  void operator()(Block& block) const {
+    std::uint32_t done = 0;
+    const auto spawn_more = [&] {
+      done += block.spawn_n(leaves - done, [&](std::uint32_t i) { return Tick{cells + done + i}; });
+      return done == leaves;
+    };
+    if (!wait_for(spawn_more)) block.fail(1);
+  }
+};
+
+using WireTasks = TaskList<Tick, Spawner, GroupSpawns>;
 
 /// Three sinks write a result each; the host reads them all once the completion word says so.
 inline bool completion() {
@@ -160,15 +175,17 @@ inline bool announcement() {
 }
 
 /// Records of spawned tasks come back to the pool when they have been read, and are written again.
-inline bool spawn() {
+template <class Spawns>
+bool spawn_leaves() {
   constexpr std::uint32_t kLeaves = 40;
   DeviceStateShape shape;
   shape.spawn_capacity = 2;
   TestDeviceState device(shape);
   name_words("pool", device.dev.queue_slots + kPriorities * shape.queue_capacity, shape.spawn_capacity * 8);
+  name_words("ready", device.dev.queue_slots, kPriorities * shape.queue_capacity * 8);
   TestGraph<WireTasks> graph;
   std::uint64_t cells[kLeaves] = {};
-  graph.add(Spawner{cells, kLeaves});
+  graph.add(Spawns{cells, kLeaves});
   const RunConstants run = device.load(graph);
   Launch<WireTasks, P> launch(device);
   for (std::uint32_t r = 0; r < 5; ++r)
@@ -176,6 +193,8 @@ inline bool spawn() {
   launch.park();
   return std::count(cells, cells + kLeaves, 5u) == kLeaves;
 }
+inline bool spawn() { return spawn_leaves<Spawner>(); }
+inline bool spawn_many() { return spawn_leaves<GroupSpawns>(); }
 
 /// A worker that gave up waiting says why; the watchdog reads the report.
 inline bool report() {
