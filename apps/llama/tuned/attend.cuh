@@ -23,8 +23,17 @@ struct TunedAttend : AttendTask {
       case 64:
         attend_all<4>(copy);
         break;
+      case 80:
+        attend_all<5>(copy);
+        break;
+      case 96:
+        attend_all<6>(copy);
+        break;
       case 128:
         attend_all<8>(copy);
+        break;
+      case 256:
+        attend_all<16>(copy);
         break;
       default:
         block.fail(kHeadSizeUnknown);
@@ -35,10 +44,9 @@ struct TunedAttend : AttendTask {
 
   static constexpr std::uint32_t kHeadSizeUnknown = 2;
 
-  /// That the compute part takes.
-  static constexpr int scratch_bytes(int head_dim) {
-    return static_cast<int>(head_dim == 32 ? sizeof(Area<2>) : head_dim == 64 ? sizeof(Area<4>) : sizeof(Area<8>));
-  }
+  /// That the compute part takes; 0 for heads of a size that it does not know.
+  static constexpr int scratch_bytes(int head_dim) { return bytes_of<2, 4, 5, 6, 8, 16>(head_dim); }
+  static constexpr bool knows(int head_dim) { return scratch_bytes(head_dim) > 0; }
 
  private:
   /// Shared memory of all warps.
@@ -48,6 +56,11 @@ struct TunedAttend : AttendTask {
     std::uint16_t step[2 * kTiles * 16];   // the step's key and value
     LeftParts<kTiles> left;
   };
+
+  template <int... kTiles>
+  static constexpr int bytes_of(int head_dim) {
+    return (0 + ... + (head_dim == kTiles * 16 ? static_cast<int>(sizeof(Area<kTiles>)) : 0));
+  }
 
   /// Query heads that go through together.
   struct Heads {
@@ -270,9 +283,11 @@ struct TunedAttend : AttendTask {
       for (int apart = kTileWarps / 2; apart; apart /= 2)
 #pragma unroll
         for (int w = 0; w < apart; ++w) parts[w] += parts[w + apart];
-      if (h >= some.count) return;
-      if (used == 1) packed.put(block, sequence, (some.first + h) * kDims + dim, {parts[0]}, true);
-      else put_stamped(partials.values(partials.index(sequence, some.first + h, split))[dim], parts[0], packed.stamp);
+      // Neighbours go on together: where heads are no whole warps, all lanes do.
+      const bool has = h < some.count;
+      if (kDims % kLanes == 0 && !has) return;
+      if (used == 1) packed.put(block, sequence, (some.first + h) * kDims + dim, {parts[0]}, has);
+      else if (has) put_stamped(partials.values(partials.index(sequence, some.first + h, split))[dim], parts[0], packed.stamp);
     });
   }
 };
