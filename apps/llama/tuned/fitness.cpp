@@ -19,8 +19,10 @@ std::string number_text(float value) {
   return text;
 }
 
-[[noreturn]] void no_tuned_tasks(const std::string& why) {
-  throw RequestError("there are no tuned tasks for this model: " + why + "; run it with the portable ones (without --tuned)");
+/// `before`: what else helps.
+[[noreturn]] void no_tuned_tasks(const std::string& why, const std::string& before = "") {
+  throw RequestError("there are no tuned tasks for this model: " + why + "; " + before +
+                     "run it with the portable ones (without --tuned)");
 }
 
 void check_weights(const Weights& weights) {
@@ -41,6 +43,15 @@ void check_heads(const Config& config) {
                    std::to_string(kMostTunedHeads) + " are known");
 }
 
+/// The tasks attend to all positions.
+void check_windows(const Config& config, int positions) {
+  const int window = config.least_window();
+  if (window == 0 || window >= positions) return;
+  no_tuned_tasks("its layers attend to the last " + std::to_string(window) + " positions alone, and the context is of " +
+                     std::to_string(positions),
+                 "make it for at most " + std::to_string(window) + " positions, or ");
+}
+
 }  // namespace
 
 void check_tuned(const Config& config, const Weights& weights, const TunedMemory& memory) {
@@ -49,6 +60,7 @@ void check_tuned(const Config& config, const Weights& weights, const TunedMemory
     throw RequestError("a step of the tuned tasks has 1, 2, 4 or 8 sequences, not " + std::to_string(sequences) +
                        ": sequences_for() tells how many hold so many texts");
   check_heads(config);
+  check_windows(config, memory.positions);
   bool bf16 = weights.embedding.matrix.is_bf16 && weights.output().matrix.is_bf16;
   for (const LayerWeights& w : weights.layers)
     for (const MatrixBuffer* m : {&w.qkv, &w.output, &w.gate, &w.up, &w.down}) bf16 &= m->matrix.is_bf16 != 0;

@@ -111,9 +111,7 @@ class Builder {
 
   Stage add_layer(std::size_t index, const Stage& before) {
     const LayerWeights& w = weights_.layers[index];
-    const Stage projected = add_rows("qkv", w.qkv, residual(), before, [&](const RowsTask& rows) {
-      return TunedProject{rows, normed(w.attention_norm, before), qkv(index)};
-    });
+    const Stage projected = add_projection(index, before);
     const Stage attended = add_attention(index, projected);
     const Stage added = add_residual(
         "output", w.output, {input(results(index), false), memory_.partials(config_, index).results()}, attended, w.mlp_norm);
@@ -123,9 +121,16 @@ class Builder {
     return add_residual("down", w.down, {input(inner(index), false), memory_.inner.data()}, gated, after);
   }
 
-  Stamped* qkv(std::size_t layer) const {
-    return memory_.qkv.data() + layer * sequences() * size(config_.query_size() + 2 * config_.key_value_size());
+  Stage add_projection(std::size_t index, const Stage& before) {
+    const LayerWeights& w = weights_.layers[index];
+    const auto plain = [&](const RowsTask& rows) { return TunedProject{rows, normed(w.attention_norm, before), qkv(index)}; };
+    if (w.qkv_bias.size() == 0) return add_rows("qkv", w.qkv, residual(), before, plain);
+    return add_rows("qkv", w.qkv, residual(), before, [&](const RowsTask& rows) {
+      return TunedProjectBiased{plain(rows), w.qkv_bias.data()};
+    });
   }
+
+  Stamped* qkv(std::size_t layer) const { return memory_.qkv.data() + layer * sequences() * size(config_.qkv_size()); }
   Stamped* results(std::size_t layer) const {
     return memory_.packed_results.data() + layer * packed_size(memory_.sequences, config_.query_size());
   }

@@ -29,7 +29,8 @@ Partials partials_of(Stamped* memory, const Config& config, int splits, int sequ
 }  // namespace
 
 TunedMemory::TunedMemory(Runtime& runtime, const Config& config, int room, int count)
-    : context((room + 15) / 16 * 16),
+    : positions(room),
+      context((room + 15) / 16 * 16),
       sequences(count),
       splits(choose_splits(runtime, config, room, count)),
       stages(2 * config.num_hidden_layers + 1),
@@ -37,8 +38,7 @@ TunedMemory::TunedMemory(Runtime& runtime, const Config& config, int room, int c
       x(runtime.allocate<Stamped>(count_of(stages, count, config.hidden_size))),
       packed_x(runtime.allocate<Stamped>(count_of(stages) * packed_size(count, config.hidden_size))),
       squares(runtime.allocate<Stamped>(count_of(stages, squares_of_stage))),
-      qkv(runtime.allocate<Stamped>(
-          count_of(config.num_hidden_layers, count, config.query_size() + 2 * config.key_value_size()))),
+      qkv(runtime.allocate<Stamped>(count_of(config.num_hidden_layers, count, config.qkv_size()))),
       packed_results(runtime.allocate<Stamped>(count_of(config.num_hidden_layers) * packed_size(count, config.query_size()))),
       packed_inner(
           runtime.allocate<Stamped>(count_of(config.num_hidden_layers) * packed_size(count, config.intermediate_size))),

@@ -15,10 +15,11 @@ namespace llama {
 using namespace flywheel;
 
 struct TunedMemory {
-  /// `context`: positions to have room for, of each of `sequences` (1, 2, 4 or 8) texts.
-  TunedMemory(Runtime& runtime, const Config& config, int context, int sequences);
+  /// `room`: positions to have room for, of each of `count` (1, 2, 4 or 8) texts.
+  TunedMemory(Runtime& runtime, const Config& config, int room, int count);
 
-  int context;  // a multiple of 16
+  int positions;  // as asked for
+  int context;    // the same, but a multiple of 16
   int sequences;
   int splits;  // parts of the context that attention is spread over
   // Stamped words, of each stage its own: see runtime/base/stamped.hpp. Stage 0 of the residual stream is the embedding, each

@@ -9,8 +9,8 @@
 namespace llama {
 
 Runtime start_tuned_runtime(const Options& options) {
-  return start<TunedEmbed, TunedProject, TunedAttend, TunedGateUp, TunedResidual, TunedLogits, TunedChoose, FillRandom>(
-      options);
+  return start<TunedEmbed, TunedProject, TunedProjectBiased, TunedAttend, TunedGateUp, TunedResidual, TunedLogits, TunedChoose,
+               FillRandom>(options);
 }
 
 }  // namespace llama
