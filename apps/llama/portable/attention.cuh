@@ -110,9 +110,10 @@ struct Attend {
   template <class Block>
   FLYWHEEL_TASK float score(Block& block, const float* query, const float* key, float* scores) const {
     const float scale = 1.f / std::sqrt(static_cast<float>(cache.head_dim));
+    const int from = first();
     float largest = -std::numeric_limits<float>::infinity();
     block.for_each(count(), [&](int i) {
-      const int p = first() + i;
+      const int p = from + i;
       const bool own = p == position();
       scores[i] = scale * (own ? product<1>(query, key) : product<KvCache::kStride>(query, cache.key(kv_head(), p)));
       largest = scores[i] > largest ? scores[i] : largest;
