@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Writes small random models of the two families and what transformers computes for them: tests compare with it.
+"""Writes small random models of all families and what transformers computes for them: tests compare with it.
 
-    python3 tools/golden_families.py --out tests/apps/data/families
+    python3 tools/golden_families.py --out tests/apps/data/families [MODEL...]
 
-For each model a folder of config.json, model.safetensors and golden.safetensors, the last with
+For each model, or those that are named, a folder of config.json, model.safetensors and golden.safetensors, the last with
     ids     I32 [48]         random ids
     logits  F32 [48, vocab]  after each of them, given those before it
     greedy  I32 [64]         the likeliest tokens one after another, after the first 8 ids
@@ -21,6 +21,7 @@ POSITIONS, PROMPT, GREEDY = 48, 8, 64
 LEAST_GAP, LEAST_DISTINCT = 0.01, 24
 LOGIT_SPREAD = 2.0  # standard deviation
 GAIN = 1.4  # of the matrices inside the layers: enough to make attention choose
+BIAS_SPREAD = 0.7  # as much as tells, beside values that spread by GAIN
 
 LLAMA = dict(architectures=["LlamaForCausalLM"], model_type="llama", hidden_act="silu", attention_bias=False,
              mlp_bias=False, vocab_size=160, hidden_size=64, rms_norm_eps=1e-5, bos_token_id=0,
@@ -28,6 +29,11 @@ LLAMA = dict(architectures=["LlamaForCausalLM"], model_type="llama", hidden_act=
 QWEN3 = dict(architectures=["Qwen3ForCausalLM"], model_type="qwen3", hidden_act="silu", attention_bias=False,
              use_sliding_window=False, sliding_window=None, vocab_size=160, hidden_size=64, rms_norm_eps=1e-6,
              rope_scaling=None, bos_token_id=0, eos_token_id=1)
+QWEN2 = dict(architectures=["Qwen2ForCausalLM"], model_type="qwen2", hidden_act="silu", vocab_size=160,
+             rms_norm_eps=1e-6, rope_theta=1000000.0, bos_token_id=0, eos_token_id=1, max_position_embeddings=512)
+MISTRAL = dict(architectures=["MistralForCausalLM"], model_type="mistral", hidden_act="silu", vocab_size=160,
+               hidden_size=64, rms_norm_eps=1e-5, rope_theta=10000.0, bos_token_id=0, eos_token_id=1,
+               max_position_embeddings=512)
 
 
 def llama3_scaling(factor, original):
@@ -36,8 +42,9 @@ def llama3_scaling(factor, original):
 
 
 # Rotary settings as transformers 4 wrote them and as transformers 5 does. In each scaled model some frequency is
-# kept, some is blended and some is stretched. The tuned decode takes bf16 weights and heads of 32, 64 or 128 values:
-# qwen3 and those with heads64 in their name.
+# kept, some is blended and some is stretched. The tuned decode takes bf16 weights and heads of 32, 64, 80, 96, 128 or 256
+# values: qwen2, qwen3, both mistrals and those with heads64 to heads256 in their name. Windows are shorter than the
+# texts, so that they tell.
 MODELS = {
     "llama3": dict(
         LLAMA, dtype="bfloat16", tie_word_embeddings=False, intermediate_size=64, num_hidden_layers=3,
@@ -63,6 +70,31 @@ MODELS = {
         QWEN3, dtype="bfloat16", tie_word_embeddings=False, intermediate_size=32, num_hidden_layers=2,
         num_attention_heads=3, num_key_value_heads=1, head_dim=64, max_position_embeddings=512,
         rope_theta=1000000.0),
+    "qwen2": dict(
+        QWEN2, dtype="bfloat16", tie_word_embeddings=True, hidden_size=64, intermediate_size=64, num_hidden_layers=2,
+        num_attention_heads=4, num_key_value_heads=2, head_dim=32, use_sliding_window=False, sliding_window=16,
+        max_window_layers=0),
+    "qwen2_heads80": dict(
+        QWEN2, dtype="bfloat16", tie_word_embeddings=False, hidden_size=48, intermediate_size=32, num_hidden_layers=2,
+        num_attention_heads=3, num_key_value_heads=1, head_dim=80),
+    "qwen2_window": dict(
+        QWEN2, dtype="float32", tie_word_embeddings=True, hidden_size=48, intermediate_size=32, num_hidden_layers=3,
+        num_attention_heads=2, num_key_value_heads=1, use_sliding_window=True, sliding_window=16,
+        max_window_layers=1),
+    "mistral": dict(
+        MISTRAL, dtype="bfloat16", tie_word_embeddings=False, intermediate_size=64, num_hidden_layers=2,
+        num_attention_heads=4, num_key_value_heads=2, head_dim=32, sliding_window=None),
+    "mistral_window": dict(
+        MISTRAL, dtype="bfloat16", tie_word_embeddings=False, intermediate_size=64, num_hidden_layers=2,
+        num_attention_heads=2, num_key_value_heads=1, sliding_window=24),
+    "llama_heads96": dict(
+        LLAMA, dtype="bfloat16", tie_word_embeddings=False, hidden_size=48, intermediate_size=32, num_hidden_layers=2,
+        num_attention_heads=2, num_key_value_heads=1, head_dim=96, max_position_embeddings=512,
+        rope_theta=500000.0),
+    "llama_heads256": dict(
+        LLAMA, dtype="bfloat16", tie_word_embeddings=True, hidden_size=32, intermediate_size=32, num_hidden_layers=2,
+        num_attention_heads=2, num_key_value_heads=1, head_dim=256, max_position_embeddings=512,
+        rope_theta=500000.0),
 }
 
 
@@ -70,6 +102,8 @@ def random_weight(name, shape, tied, generator):
     import torch
 
     noise = torch.randn(shape, generator=generator)
+    if name.endswith(".bias"):
+        return noise * BIAS_SPREAD
     if len(shape) == 1:
         return 1 + 0.25 * noise
     if name == "model.embed_tokens.weight" and not tied:
@@ -148,8 +182,12 @@ def write_family(name, out, most_seeds=200):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--out", type=Path, required=True, help="folder for the models' folders")
+    parser.add_argument("models", nargs="*", metavar="MODEL", help=f"of {', '.join(MODELS)}; all if none is named")
     args = parser.parse_args()
-    for name in MODELS:
+    for name in args.models:
+        if name not in MODELS:
+            parser.error(f"there is no model {name}: choose among {', '.join(MODELS)}")
+    for name in args.models or MODELS:
         seed, golden = write_family(name, args.out)
         sizes = {file.name: file.stat().st_size for file in sorted((args.out / name).iterdir())}
         print(f"{name}: seed {seed}, logits' deviation {golden['logits'].std():.2f}, smallest gap "

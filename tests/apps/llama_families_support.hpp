@@ -18,9 +18,20 @@ inline constexpr std::size_t kPromptOfGreedy = 8;
 
 inline constexpr std::array kScaledFamilies{"llama3", "llama3_tied", "llama3_heads64"};
 inline constexpr std::array kNormedFamilies{"qwen3", "qwen3_untied", "qwen3_heads64"};
-inline constexpr std::array kFamilies{"llama3", "llama3_tied", "llama3_heads64", "qwen3", "qwen3_untied", "qwen3_heads64"};
+inline constexpr std::array kBiasedFamilies{"qwen2", "qwen2_heads80", "qwen2_window"};
+inline constexpr std::array kFamilies{"llama3",  "llama3_tied",    "llama3_heads64", "llama_heads96", "llama_heads256",
+                                      "mistral", "mistral_window", "qwen2",          "qwen2_heads80", "qwen2_window",
+                                      "qwen3",   "qwen3_untied",   "qwen3_heads64"};
 /// Those that the tuned decode takes, too.
-inline constexpr std::array kTunedFamilies{"llama3_heads64", "qwen3", "qwen3_heads64"};
+inline constexpr std::array kTunedFamilies{"llama3_heads64", "llama_heads96", "llama_heads256", "mistral",
+                                           "qwen2",          "qwen2_heads80", "qwen3",          "qwen3_heads64"};
+
+/// Models whose layers, or some of them, attend to the last positions alone.
+struct WindowedFamily {
+  const char* name;
+  std::size_t window;
+};
+inline constexpr std::array kWindowedFamilies{WindowedFamily{"mistral_window", 24}, WindowedFamily{"qwen2_window", 16}};
 
 inline std::filesystem::path family_folder(const std::string& name) { return kGoldenFolder / "families" / name; }
 

@@ -48,14 +48,44 @@ inline std::vector<std::uint32_t> all_but_last(std::vector<std::uint32_t> prompt
 }
 
 /// The first `positions` positions of a family.
-inline void check_family_logits(const StartTuned& start, const std::string& name, std::size_t positions) {
+inline void check_family_logits(const StartTuned& start, const std::string& name, std::size_t positions,
+                                int context = kFamilyContext) {
   const FamilyGolden golden(name);
-  Tuned tuned(start, family_folder(name));
+  Tuned tuned(start, family_folder(name), context);
   const auto logits = tuned.generator.logits({golden.ids.begin(), golden.ids.begin() + static_cast<std::ptrdiff_t>(positions)});
   REQUIRE(logits.size() == positions);
   for (std::size_t position = 0; position < positions; ++position) {
     INFO(name << " at position " << position);
     CHECK(relative_error(logits[position], golden.at(position)) < kMostTunedError);
+  }
+}
+
+/// What a decode that knows no biases would compute is no rounding error.
+inline void check_family_without_bias(const StartTuned& start, const std::string& name) {
+  const FamilyGolden golden(name);
+  const Config config = read_config(family_folder(name));
+  Runtime runtime = start(config, kFamilyContext);
+  Weights weights = load_weights(runtime, config, family_folder(name));
+  for (LayerWeights& layer : weights.layers) {
+    REQUIRE(layer.qkv_bias.size() == static_cast<std::size_t>(config.qkv_size()));
+    layer.qkv_bias = {};
+  }
+  TunedGenerator generator(runtime, config, std::move(weights), kFamilyContext);
+  const auto logits = generator.logits({golden.ids.begin(), golden.ids.begin() + 4});
+  for (std::size_t position = 0; position < logits.size(); ++position) {
+    INFO(name << " at position " << position);
+    CHECK(relative_error(logits[position], golden.at(position)) > 10 * kMostTunedError);
+  }
+}
+
+/// A window as long as the context changes nothing; a shorter one is refused.
+inline void check_family_windows(const StartTuned& start) {
+  const auto [name, window] = kWindowedFamilies.front();
+  check_family_logits(start, name, window, static_cast<int>(window));
+  for (const int context : {static_cast<int>(window) + 1, kFamilyContext}) {
+    const std::string error = request_error_of([&, folder = family_folder(name)] { Tuned(start, folder, context); });
+    INFO(error);
+    CHECK(mentions(error, {"last 24 positions", "context is of " + std::to_string(context), "at most 24", "without --tuned"}));
   }
 }
 

@@ -60,7 +60,7 @@ std::vector<float> all_values(const Weights& weights) {
   add(weights.final_norm.read());
   for (const LayerWeights& w : weights.layers) {
     for (const MatrixBuffer* m : {&w.qkv, &w.output, &w.gate, &w.up, &w.down}) add(values_of(*m));
-    for (const Buffer<float>* norm : {&w.attention_norm, &w.mlp_norm, &w.query_norm, &w.key_norm})
+    for (const Buffer<float>* norm : {&w.attention_norm, &w.mlp_norm, &w.query_norm, &w.key_norm, &w.qkv_bias})
       if (norm->size()) add(norm->read());
   }
   return all;
@@ -111,7 +111,7 @@ DecodeTimes made_up_times() {
 }  // namespace
 
 TEST_CASE("random weights: the same on any number of workers and in either runtime, others for another seed") {
-  for (const Family family : {Family::kLlama, Family::kQwen3}) {
+  for (const Family family : {Family::kLlama, Family::kQwen2, Family::kQwen3}) {
     const Config config = tiny(family, family == Family::kLlama);
     const std::vector<float> one = made_by(1, 5, config);
     CHECK(one.size() == static_cast<std::size_t>(parameter_count(config)));
@@ -137,6 +137,19 @@ TEST_CASE("random weights: matrices of deviation 0.02, logits of about 1, norms 
   CHECK(head != values_of(weights.embedding));
   CHECK(weights.layers[1].qkv.rows == 4 * 32 + 2 * 2 * 32);
   CHECK(weights.layers[1].down.matrix.columns == 160);
+  CHECK(weights.layers[1].qkv_bias.size() == 0);
+}
+
+TEST_CASE("random weights: biases of deviation 0.5 where the family has them, beside the same matrices") {
+  Runtime runtime = start_portable_runtime(on_cpu(2));
+  const Config config = tiny(Family::kQwen2, false);
+  const Weights weights = random_weights(runtime, config, 9);
+  const std::vector<float> bias = weights.layers[1].qkv_bias.read();
+  CHECK(bias.size() == static_cast<std::size_t>(config.qkv_size()));
+  CHECK(std::abs(Moments(bias).mean) < 0.15);
+  CHECK(Moments(bias).deviation == Approx(0.5).epsilon(0.2));
+  CHECK(bias != weights.layers[0].qkv_bias.read());
+  CHECK(values_of(random_weights(runtime, tiny(Family::kLlama, false), 9).layers[0].qkv) == values_of(weights.layers[0].qkv));
 }
 
 TEST_CASE("random weights: the value at an index does not depend on the task that writes it") {
@@ -164,7 +177,7 @@ TEST_CASE("start: the heap has room for weights, streams and caches, so it need 
 }
 
 TEST_CASE("check: the tuned decode agrees with the portable one and repeats itself bit by bit") {
-  for (const Family family : {Family::kLlama, Family::kQwen3}) {
+  for (const Family family : {Family::kLlama, Family::kQwen2, Family::kQwen3}) {
     for (const int texts : {1, 2, 4, 8}) {
       const BenchModel model = tiny_model(family, family == Family::kQwen3);
       const CheckResult result = check_against_portable(model, texts, 20, on_cpu(3));

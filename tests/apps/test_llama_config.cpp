@@ -21,6 +21,18 @@ Json small_qwen3() {
   return json;
 }
 
+Json small_mistral() {
+  Json json = small_llama();
+  json.update({{"model_type", "mistral"}, {"sliding_window", nullptr}});
+  return json;
+}
+
+Json small_qwen2() {
+  Json json = small_llama();
+  json.update({{"model_type", "qwen2"}, {"num_hidden_layers", 4}});
+  return json;
+}
+
 // Llama 3.1 as its config.json has it.
 const Json kLlama3Scaling = {{"factor", 8.0},
                              {"low_freq_factor", 1.0},
@@ -69,6 +81,60 @@ TEST_CASE("a Qwen3 has norms on queries and keys and a head size of its own") {
   CHECK(config.has_qk_norm());
   CHECK(config.query_size() == 128);
   CHECK(mentions(error_with(small_qwen3(), "head_dim", nullptr), {"\"head_dim\"", "missing"}));
+}
+
+TEST_CASE("a Qwen2 has biases, and heads of a size of their own if it says so") {
+  Json json = small_qwen2();
+  Config config = parse(json);
+  CHECK(config.family == Family::kQwen2);
+  CHECK(config.has_qkv_bias());
+  CHECK_FALSE(config.has_qk_norm());
+  CHECK(config.head_dim == 16);
+  CHECK(config.qkv_size() == 128);
+  CHECK(config.qkv_biases() == 128);
+  CHECK(config.windows.empty());
+  json["head_dim"] = 80;
+  CHECK(parse(json).query_size() == 320);
+  CHECK(mentions(error_with(small_qwen2(), "num_key_value_heads", nullptr), {"\"num_key_value_heads\"", "missing"}));
+  CHECK(parse(small_llama()).qkv_biases() == 0);
+  CHECK(parse(small_qwen3()).qkv_biases() == 0);
+}
+
+TEST_CASE("the layers of a Mistral have a window, of 4096 positions unless it says otherwise") {
+  Json json = small_mistral();
+  CHECK(parse(json).family == Family::kMistral);
+  CHECK(parse(json).windows.empty());
+  CHECK(parse(json).window(1) == 0);
+  CHECK(parse(json).least_window() == 0);
+  json["sliding_window"] = 24;
+  CHECK(parse(json).windows == std::vector<int>{24, 24});
+  CHECK(parse(json).window(1) == 24);
+  CHECK(parse(json).least_window() == 24);
+  json.erase("sliding_window");
+  CHECK(parse(json).least_window() == 4096);
+  json["head_dim"] = 128;
+  CHECK(parse(json).query_size() == 512);
+  CHECK(mentions(error_with(small_mistral(), "sliding_window", 0), {"sliding_window", "integer from 1"}));
+}
+
+TEST_CASE("of a Qwen with windows, the layers from max_window_layers on have one, or those that layer_types lists") {
+  for (Json json : {small_qwen2(), small_qwen3()}) {
+    json.update({{"num_hidden_layers", 4}, {"use_sliding_window", true}, {"sliding_window", 40}, {"max_window_layers", 3}});
+    CHECK(parse(json).windows == std::vector<int>{0, 0, 0, 40});
+    json["max_window_layers"] = 28;
+    CHECK(parse(json).least_window() == 0);
+    json["layer_types"] = {"sliding_attention", "full_attention", "full_attention", "sliding_attention"};
+    CHECK(parse(json).windows == std::vector<int>{40, 0, 0, 40});
+    CHECK(parse(json).least_window() == 40);
+    json["use_sliding_window"] = false;
+    CHECK(parse(json).windows.empty());
+    json["use_sliding_window"] = true;
+    json["sliding_window"] = nullptr;
+    CHECK(parse(json).windows.empty());
+    json["sliding_window"] = 40;
+    CHECK(mentions(error_with(json, "layer_types", {"full_attention"}), {"layer_types", "1 entries", "num_hidden_layers"}));
+    CHECK(mentions(error_with(json, "layer_types", {"chunked_attention", "", "", ""}), {"layer_types", "chunked_attention"}));
+  }
 }
 
 TEST_CASE("rope_theta is found where either release of transformers puts it") {
@@ -177,7 +243,7 @@ TEST_CASE("a model that needs other arithmetic is refused") {
   CHECK(mentions(error_of("mlp_bias", true), {"mlp_bias"}));
   CHECK(mentions(error_of("hidden_act", "gelu"), {"hidden_act", "gelu", "silu"}));
   CHECK(mentions(error_of("quantization_config", {{"bits", 4}}), {"quantization_config", "unquantised"}));
-  CHECK(mentions(error_with(small_qwen3(), "use_sliding_window", true), {"use_sliding_window"}));
+  CHECK(mentions(error_of("use_sliding_window", true), {"use_sliding_window"}));
 }
 
 TEST_CASE("end-of-text ids are gathered from both files") {

@@ -29,7 +29,8 @@ Options on_cpu(std::uint32_t workers) { return {.target = Target::cpu, .workers 
 
 TEST_CASE("context: the tuned decode agrees with the portable one before, at and far beyond the first split") {
   const std::vector<std::uint32_t> starts{0, 1022, 1024, 8192};
-  for (const auto& [family, head_dim] : {std::pair{Family::kLlama, 64}, std::pair{Family::kQwen3, 128}}) {
+  for (const auto& [family, head_dim] : {std::pair{Family::kLlama, 64}, std::pair{Family::kQwen2, 80},
+                                         std::pair{Family::kQwen3, 128}, std::pair{Family::kMistral, 256}}) {
     const auto results = check_contexts({"shape", shape(family, head_dim)}, starts, on_cpu(4));
     REQUIRE(results.size() == starts.size());
     for (std::size_t i = 0; i < starts.size(); ++i) {

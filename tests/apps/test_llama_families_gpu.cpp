@@ -1,4 +1,4 @@
-// Small random models of both families on a GPU, against transformers and against CPU workers.
+// Small random models of all families on a GPU, against transformers and against CPU workers.
 #include "catch.hpp"
 #include "llama_families_support.hpp"
 
@@ -7,7 +7,7 @@ namespace {
 
 Runtime gpu_runtime() { return start_portable_runtime({.target = Target::gpu}); }
 
-TEST_CASE("logits of both families on the GPU agree with transformers at every position") {
+TEST_CASE("logits of all families on the GPU agree with transformers at every position") {
   const std::string name = GENERATE(from_range(kFamilies));
   const FamilyGolden golden(name);
   Runtime runtime = gpu_runtime();
@@ -20,7 +20,7 @@ TEST_CASE("logits of both families on the GPU agree with transformers at every p
   }
 }
 
-TEST_CASE("on the GPU both families write the likeliest tokens that transformers writes") {
+TEST_CASE("on the GPU all families write the likeliest tokens that transformers writes") {
   const std::string name = GENERATE(from_range(kFamilies));
   INFO(name);
   const FamilyGolden golden(name);
@@ -30,7 +30,7 @@ TEST_CASE("on the GPU both families write the likeliest tokens that transformers
   CHECK(write_tokens(generator, golden.greedy_request()) == golden.greedy);
 }
 
-TEST_CASE("logits of both families on the GPU are those of the CPU, bit for bit") {
+TEST_CASE("logits of all families on the GPU are those of the CPU, bit for bit") {
   const std::string name = GENERATE(from_range(kFamilies));
   INFO(name);
   const FamilyGolden golden(name);

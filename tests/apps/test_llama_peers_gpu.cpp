@@ -32,8 +32,7 @@ Config wider_config() {
   return config;
 }
 
-void check_peers(int sequences, const PeerShape& shape) {
-  const Config config = wider_config();
+void check_peers(int sequences, const PeerShape& shape, const Config& config = wider_config()) {
   const std::uint64_t seed = flywheel::testing::fresh_seed();
   Options options = tuned_options(config, {kRoom, sequences, 2, PromptWay::token_by_token},
                                   {.target = Target::gpu, .tuning = {.operand_window = kBestWindow}});
@@ -60,6 +59,13 @@ void check_peers(int sequences, const PeerShape& shape) {
 
 TEST_CASE("peers on the GPU: one text, as many blocks an SM as have room") {
   for (const PeerShape& shape : {PeerShape{1, 4}, PeerShape{2, 2}, PeerShape{3, 0}}) check_peers(1, shape);
+}
+
+TEST_CASE("peers on the GPU: biases, and heads that are no whole warps") {
+  Config config = wider_config();
+  config.family = Family::kQwen2;
+  config.head_dim = 80;
+  check_peers(1, {2, 2}, config);
 }
 
 TEST_CASE("peers on the GPU: four texts at once") { check_peers(4, {1, 8}); }

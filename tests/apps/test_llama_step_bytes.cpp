@@ -2,6 +2,7 @@
 #include "catch.hpp"
 
 #include "apps/llama/checkpoint/shapes.hpp"
+#include "apps/llama/decode/options.hpp"
 #include "apps/llama/tuned/step_bytes.hpp"
 
 using namespace llama;
@@ -19,6 +20,17 @@ TEST_CASE("bytes of a step: Llama-3.2-1B by hand") {
   const Config& untied = *find_shape("llama-3.1-8b");
   CHECK(weight_bytes(untied) + 128256u * 4096u * 2u ==
         static_cast<std::uint64_t>(parameter_count(untied)) * 2 + 65u * 4096u * 2u);
+}
+
+TEST_CASE("bytes of a step: biases are floats, and are kept beside bf16 weights") {
+  const Config& config = *find_shape("qwen2.5-0.5b");
+  Config plain = config;
+  plain.family = Family::kLlama;
+  constexpr std::uint64_t kBiases = 24 * (14 + 2 * 2) * 64;
+  CHECK(weight_bytes(config) == weight_bytes(plain) + kBiases * 4);
+  CHECK(loaded_bytes(config) == loaded_bytes(plain) + kBiases * 4);
+  CHECK(position_bytes(config) == 24 * 2 * 2 * 64 * 2);
+  CHECK(stream_bytes(config) == stream_bytes(plain));
 }
 
 TEST_CASE("bytes of a step: more norms than 32 bits count") {

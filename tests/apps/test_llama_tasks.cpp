@@ -79,7 +79,7 @@ TEST_CASE("Embed copies the row of the token") {
   }
 }
 
-TEST_CASE("ProjectNormed computes its rows of weights * norm(x) and no others") {
+TEST_CASE("ProjectNormed computes its rows of weights * norm(x) + bias and no others") {
   Runtime runtime = cpu_runtime();
   Noise noise(2);
   for (const bool as_bf16 : {true, false}) {
@@ -89,9 +89,16 @@ TEST_CASE("ProjectNormed computes its rows of weights * norm(x) and no others") 
       const auto x = noise(columns), g = noise(columns);
       auto dx = runtime.upload(x), dg = runtime.upload(g);
       auto y = runtime.upload(std::vector<float>(static_cast<std::size_t>(shape.rows), 7.f));
-      run_task(runtime, ProjectNormed{m.matrix, {dg.data(), kEps}, dx.data(), y.data(), 1, shape.rows});
+      ProjectNormed task{m.matrix, {dg.data(), kEps}, dx.data(), y.data(), 1, shape.rows};
+      run_task(runtime, task);
       Doubles expected = oracle_product(m.values, oracle_norm(x, g));
       expected[0] = 7;
+      CHECK(relative_error(y.read(), expected) < kFloat);
+      const auto bias = noise(static_cast<std::size_t>(shape.rows));
+      const auto added = runtime.upload(bias);
+      task.bias = added.data();
+      run_task(runtime, task);
+      for (std::size_t row = 1; row < bias.size(); ++row) expected[row] += bias[row];
       CHECK(relative_error(y.read(), expected) < kFloat);
     }
   }
@@ -129,6 +136,7 @@ struct AttentionOracle {
   int heads, kv_heads, size;
   double theta;
   std::vector<float> q_norm, k_norm;  // empty: none
+  std::size_t window = 0;             // 0: none
   std::vector<std::vector<float>> rows{};
 
   int width() const { return (heads + 2 * kv_heads) * size; }
@@ -153,6 +161,7 @@ struct AttentionOracle {
     Doubles out(query.size(), 0.0);
     double sum = 0;
     for (std::size_t p = 0; p < rows.size(); ++p) {
+      if (window && p + window < rows.size()) continue;
       const Doubles key = rotated(p, heads + group, k_norm);
       double score = 0;
       for (std::size_t i = 0; i < key.size(); ++i) score += query[i] * key[i] / std::sqrt(static_cast<double>(size));
@@ -201,7 +210,8 @@ void check_attention(AttentionOracle oracle, std::uint32_t seed) {
                      kEps,
                      head,
                      static_cast<std::uint16_t>(oracle.heads),
-                     static_cast<std::uint16_t>(oracle.kv_heads)});
+                     static_cast<std::uint16_t>(oracle.kv_heads),
+                     static_cast<std::int32_t>(oracle.window)});
   }
   const Executable step = runtime.load(graph);
   for (std::uint32_t position = 0; position < kSteps; ++position) {
@@ -225,6 +235,11 @@ TEST_CASE("Attend agrees with plain attention where each head has its own key") 
 TEST_CASE("Attend normalises queries and keys of families that do") {
   Noise noise(7);
   check_attention({.heads = 4, .kv_heads = 1, .size = 16, .theta = 10000, .q_norm = noise(16), .k_norm = noise(16)}, 8);
+}
+
+TEST_CASE("Attend agrees with plain attention to the last positions alone") {
+  for (const std::size_t window : {std::size_t{1}, std::size_t{2}, std::size_t{31}, std::size_t{33}, std::size_t{70}})
+    check_attention({.heads = 4, .kv_heads = 2, .size = 16, .theta = 10000, .q_norm = {}, .k_norm = {}, .window = window}, 9);
 }
 
 TEST_CASE("Llama 3's stretched frequencies: long waves slow down, short ones stay") {

@@ -168,7 +168,19 @@ const std::vector<Case> kCases{{64, 8, 2, 4, 0},
                                {64, 10, 2, 2, 140},
                                {64, 8, 1, 2, 1200},
                                {128, 14, 2, 8, 1000, true},
-                               {32, 9, 1, 1, 100}};
+                               {32, 9, 1, 1, 100},
+                               {80, 1, 1, 1, 0, true},
+                               {80, 2, 2, 2, 130},
+                               {80, 6, 2, 2, 300, true},
+                               {80, 7, 1, 4, 1300},
+                               {80, 4, 2, 2, 1100, true, 1, 2},
+                               {96, 3, 3, 1, 17, true},
+                               {96, 6, 2, 4, 1200},
+                               {96, 5, 1, 2, 640, true},
+                               {256, 1, 1, 1, 0},
+                               {256, 2, 1, 2, 1100, true},
+                               {256, 3, 1, 1, 129},
+                               {256, 10, 2, 4, 1500, true}};
 
 }  // namespace
 
@@ -260,7 +272,7 @@ TEST_CASE("tuned: each layer's parts have a memory of their own") {
 TEST_CASE("tuned: each layer's parts begin where two words can be loaded at once") {
   std::uint32_t misplaced = 0;
   for (const int heads : {1, 3, 9, 15})
-    for (const int dim : {32, 64, 128})
+    for (const int dim : {32, 64, 80, 96, 128, 256})
       for (const int sequences : {1, 2}) {
         Partials partials{};
         partials.heads = static_cast<std::int16_t>(heads), partials.head_dim = static_cast<std::int16_t>(dim);
@@ -271,7 +283,7 @@ TEST_CASE("tuned: each layer's parts begin where two words can be loaded at once
 }
 
 TEST_CASE("a place in the cache belongs to one position and dimension") {
-  for (const int dim : {32, 64, 128}) {
+  for (const int dim : {32, 64, 80, 96, 128, 256}) {
     std::vector<int> keys(static_cast<std::size_t>(48 * dim)), values = keys;
     for (int p = 0; p < 48; ++p)
       for (int i = 0; i < dim; ++i) ++keys.at(TunedCache::key_at(p, i, dim)), ++values.at(TunedCache::value_at(p, i, dim));

@@ -31,13 +31,13 @@ TEST_CASE("tuned on the GPU: logits of the shipped model agree with transformers
   }
 }
 
-TEST_CASE("tuned on the GPU: logits of both families agree with transformers at every position") {
+TEST_CASE("tuned on the GPU: logits of all families agree with transformers at every position") {
   const std::string name = GENERATE(from_range(kTunedFamilies));
   check_family_logits(start_tuned, name, 48);
   check_family_logits(start_without_bulk, name, 48);
 }
 
-TEST_CASE("tuned on the GPU: both families write the likeliest tokens that transformers writes") {
+TEST_CASE("tuned on the GPU: all families write the likeliest tokens that transformers writes") {
   const std::string name = GENERATE(from_range(kTunedFamilies));
   check_family_text(start_tuned, name);
   check_family_text(start_without_bulk, name);
@@ -50,6 +50,14 @@ TEST_CASE("tuned on the GPU: logits after prompts agree with transformers, and t
   check_prompts_together(start_tuned, "qwen3");
   check_full_room(start_without_bulk, "llama3_heads64");
   check_long_prompt(start_tuned, "qwen3_heads64", 3000);
+}
+
+TEST_CASE("tuned on the GPU: without the biases of a family that has some logits are far off") {
+  check_family_without_bias(start_tuned, GENERATE("qwen2", "qwen2_heads80"));
+}
+
+TEST_CASE("tuned on the GPU: a model whose window is as long as the context, and one whose window is shorter") {
+  check_family_windows(start_tuned);
 }
 
 TEST_CASE("tuned on the GPU: a greedy text of the shipped model is the portable one, near ties aside") {

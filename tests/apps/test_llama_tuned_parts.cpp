@@ -96,23 +96,27 @@ TEST_CASE("tuned: four tiles packed in 13 of 16 bits come out as they were") {
   }
 }
 
-TEST_CASE("tuned: y = W norm(x), all shapes of inputs") {
+TEST_CASE("tuned: y = W norm(x), with a bias and without one, all shapes of inputs") {
+  const bool biased = GENERATE(false, true);
   for (const Case& c : cases()) {
     if (is_streamed(c.columns, c.sequences)) continue;
-    INFO("columns " << c.columns << ", rows " << c.rows << ", sequences " << c.sequences);
+    INFO("columns " << c.columns << ", rows " << c.rows << ", sequences " << c.sequences << ", biased " << biased);
     Numbers numbers;
     const auto weights = numbers.weights(c.rows * c.columns);
     const auto x = numbers.floats(c.sequences * c.columns), norm = numbers.floats(c.columns);
     std::vector<Stamped> y(static_cast<std::size_t>(c.sequences * c.rows), kUntouched);
     const Packed input(x, norm, c.sequences);
     const TunedProject task{rows_of(c, weights, input), input.norm(), y.data()};
-    run_parts(task);
+    const std::vector<float> bias = biased ? numbers.floats(c.rows) : std::vector<float>(static_cast<std::size_t>(c.rows));
+    if (biased) run_parts(TunedProjectBiased{task, bias.data()});
+    else run_parts(task);
     Errors errors;
     for (int s = 0; s < c.sequences; ++s)
       for (int row = 0; row < c.rows; ++row) {
         const Stamped got = y[static_cast<std::size_t>(s * c.rows + row)];
         const bool mine = row >= c.first * 8 && row < (c.first + c.groups) * 8;
-        if (mine) errors.add(static_cast<double>(got.value()), normed_dot(weights, x, norm, row, s, c.columns));
+        const auto added = static_cast<double>(bias[static_cast<std::size_t>(row)]);
+        if (mine) errors.add(static_cast<double>(got.value()), normed_dot(weights, x, norm, row, s, c.columns) + added);
         CHECK(got.stamp() == (mine ? 1 : kUntouched.stamp()));
         if (!mine) CHECK(got.word == kUntouched.word);
       }

@@ -14,12 +14,20 @@ Runtime start_tuned(const Config& config, int context) {
 const std::vector<std::uint32_t> kPrompt{50, 47, 200};
 const auto kFamily = family_folder("qwen3_heads64");
 
-TEST_CASE("tuned: logits of both families agree with transformers") {
+TEST_CASE("tuned: logits of all families agree with transformers") {
   check_family_logits(start_tuned, GENERATE(from_range(kTunedFamilies)), 48);
 }
 
-TEST_CASE("tuned: both families write the likeliest tokens that transformers writes") {
+TEST_CASE("tuned: all families write the likeliest tokens that transformers writes") {
   check_family_text(start_tuned, GENERATE(from_range(kTunedFamilies)));
+}
+
+TEST_CASE("tuned: without the biases of a family that has some logits are far off") {
+  check_family_without_bias(start_tuned, GENERATE("qwen2", "qwen2_heads80"));
+}
+
+TEST_CASE("tuned: a model whose window is as long as the context, and one whose window is shorter") {
+  check_family_windows(start_tuned);
 }
 
 TEST_CASE("tuned: a greedy text of the shipped model is the portable one, near ties aside") {

@@ -29,6 +29,14 @@ void check_sizes(const Config& config) {
   expect(config.head_dim % 2 == 0, "head_dim is even");
 }
 
+void check_windows(const Config& config) {
+  expect(config.windows.empty() || config.windows.size() == static_cast<std::size_t>(config.num_hidden_layers),
+         "every layer has a window or none has");
+  expect(std::ranges::all_of(config.windows, [](int window) { return window >= 0 && window <= kLargest; }),
+         "every window is from 0 to 2^24");
+  expect(config.least_window() <= kLargest, "the shortest window is one of them");
+}
+
 void check_derived(const Config& config) {
   constexpr std::int64_t kMost = std::int64_t{1} << 49;
   const std::int64_t count = parameter_count(config);
@@ -51,6 +59,7 @@ void flywheel::fuzz::run(std::string_view input) {
   try {
     const Config config = parse_config(input, "config.json");
     check_sizes(config);
+    check_windows(config);
     check_derived(config);
     check_rope(config);
     expect(static_cast<float>(config.rms_norm_eps) > 0, "rms_norm_eps is a float");

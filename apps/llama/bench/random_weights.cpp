@@ -11,6 +11,7 @@ namespace llama {
 namespace {
 
 constexpr float kDeviation = 0.02f;
+constexpr float kBiasDeviation = 0.5f;  // as much as tells beside the products
 constexpr std::size_t kValuesOfTask = std::size_t{1} << 22;
 
 /// Collects tensors to fill, each with a seed of its own, and fills all of them in one run.
@@ -39,6 +40,11 @@ class Filler {
     add(made.data(), made.size(), 1.f, kDeviation);
     return made;
   }
+  Buffer<float> bias(int size) {
+    Buffer<float> made = runtime_.allocate<float>(static_cast<std::size_t>(size));
+    add(made.data(), made.size(), 0.f, kBiasDeviation);
+    return made;
+  }
   void run() { runtime_.submit(runtime_.load(graph_)).wait(); }
 
  private:
@@ -51,7 +57,7 @@ class Filler {
 LayerWeights random_layer(Filler& fill, const Config& config) {
   const int hidden = config.hidden_size, inner = config.intermediate_size;
   LayerWeights weights;
-  weights.qkv = fill.matrix(config.query_size() + 2 * config.key_value_size(), hidden, kDeviation);
+  weights.qkv = fill.matrix(config.qkv_size(), hidden, kDeviation);
   weights.output = fill.matrix(hidden, config.query_size(), kDeviation);
   weights.gate = fill.matrix(inner, hidden, kDeviation);
   weights.up = fill.matrix(inner, hidden, kDeviation);
@@ -62,6 +68,7 @@ LayerWeights random_layer(Filler& fill, const Config& config) {
     weights.query_norm = fill.norm(config.head_dim);
     weights.key_norm = fill.norm(config.head_dim);
   }
+  if (config.has_qkv_bias()) weights.qkv_bias = fill.bias(config.qkv_size());
   return weights;
 }
 

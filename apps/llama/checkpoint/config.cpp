@@ -1,6 +1,7 @@
 #include "apps/llama/checkpoint/config.hpp"
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <string>
 
@@ -13,7 +14,8 @@ namespace {
 constexpr int kLargestSize = 1 << 24;
 constexpr double kMostWeights = 0x1p48;  // counts of weights and bytes are integers of 64 bits
 constexpr const char* kOwnConfig = "use the config.json that came with the model";
-constexpr const char* kOtherModel = "use a Llama 2/3-style or Qwen3 dense model, which are the ones computed here";
+constexpr const char* kOtherModel =
+    "use a dense Llama 2/3-style, Mistral, Qwen2 or Qwen3 model, which are the ones computed here";
 
 int size_at(const JsonNode& root, std::string_view key) { return static_cast<int>(root.at(key).integer(1, kLargestSize)); }
 
@@ -31,19 +33,34 @@ double positive(const JsonNode& node) {
 // Below 1 the frequencies of the rotary embedding grow beyond all bounds, to angles that are no numbers.
 double at_least_one(const JsonNode& node) { return from_float_range(node, 1, "should be 1 or more, and fit a float"); }
 
+struct FamilyName {
+  Family family;
+  std::string_view type;  // in config.json
+  const char* name;
+};
+constexpr std::array kFamilyNames{FamilyName{Family::kLlama, "llama", "Llama"},
+                                  FamilyName{Family::kMistral, "mistral", "Mistral"},
+                                  FamilyName{Family::kQwen2, "qwen2", "Qwen2"}, FamilyName{Family::kQwen3, "qwen3", "Qwen3"}};
+
 Family read_family(const JsonNode& root) {
   const JsonNode type = root.at("model_type");
-  if (type.text() == "llama") return Family::kLlama;
-  if (type.text() == "qwen3") return Family::kQwen3;
+  for (const FamilyName& known : kFamilyNames)
+    if (type.text() == known.type) return known.family;
   type.fail("is \"" + type.text() + "\", a family this program does not compute", kOtherModel);
 }
 
-// Features that would change the arithmetic. Absent or false is fine.
-void refuse_features(const JsonNode& root) {
-  for (const char* key : {"attention_bias", "mlp_bias", "use_sliding_window"}) {
-    const auto flag = root.find(key);
-    if (flag && flag->flag()) flag->fail("is true, which this program does not compute", kOtherModel);
+void refuse_flag(const JsonNode& root, const char* key) {
+  const auto flag = root.find(key);
+  if (flag && flag->flag()) flag->fail("is true, which this program does not compute", kOtherModel);
+}
+
+// Features that would change the arithmetic. Absent or false is fine. Mistral and Qwen2 have no such flags: what biases they
+// have is fixed (transformers 5, modeling_mistral.py and modeling_qwen2.py).
+void refuse_features(const JsonNode& root, Family family) {
+  if (family == Family::kLlama || family == Family::kQwen3) {
+    for (const char* key : {"attention_bias", "mlp_bias"}) refuse_flag(root, key);
   }
+  if (family == Family::kLlama) refuse_flag(root, "use_sliding_window");
   const auto activation = root.find("hidden_act");
   if (activation && activation->text() != "silu" && activation->text() != "swish") {
     activation->fail("is \"" + activation->text() + "\", not \"silu\"", kOtherModel);
@@ -76,9 +93,9 @@ void read_heads(const JsonNode& root, Config& config) {
   config.num_attention_heads = query_heads(root);
   const bool qwen3 = config.family == Family::kQwen3;
   const auto shared = root.find("num_key_value_heads");
-  // Each family's own defaults when a key is absent: Llama derives them, Qwen3 has constants, which no
-  // model relies on.
-  if (qwen3 || shared) {
+  // Each family's own defaults when a key is absent: Llama derives them, the others have constants, which no
+  // model relies on; but all save Qwen3 derive the size of heads.
+  if (config.family != Family::kLlama || shared) {
     config.num_key_value_heads = size_at(root, "num_key_value_heads");
   } else {
     config.num_key_value_heads = config.num_attention_heads;
@@ -155,6 +172,46 @@ void read_rope(const JsonNode& root, Config& config) {
   if (const auto scaling = parameters ? parameters : root.find("rope_scaling")) read_scaling(*scaling, config);
 }
 
+// Absent: what transformers takes then. Null: there is no window.
+int read_window(const JsonNode& root) {
+  constexpr int kDefaultWindow = 4096;
+  if (!root.has("sliding_window")) return kDefaultWindow;
+  return root.find("sliding_window") ? size_at(root, "sliding_window") : 0;
+}
+
+// The layers that have the window, by "layer_types": "full_attention" or "sliding_attention" of each.
+std::vector<int> windows_by_type(const JsonNode& types, int window, int layers) {
+  std::vector<int> windows;
+  types.each_element([&](const JsonNode& type) {
+    const bool slides = type.text() == "sliding_attention";
+    if (!slides && type.text() != "full_attention") {
+      type.fail("is \"" + type.text() + "\", neither \"full_attention\" nor \"sliding_attention\"", kOtherModel);
+    }
+    windows.push_back(slides ? window : 0);
+  });
+  if (windows.size() != static_cast<std::size_t>(layers)) {
+    types.fail("has " + std::to_string(windows.size()) + " entries, not one for each of num_hidden_layers", kOwnConfig);
+  }
+  return windows;
+}
+
+// All layers of a Mistral have the window; of a Qwen, those from max_window_layers on unless layer_types says which
+// (transformers 5, configuration_mistral.py, configuration_qwen2.py and configuration_qwen3.py).
+std::vector<int> read_windows(const JsonNode& root, const Config& config) {
+  constexpr int kDefaultFirst = 28;
+  const bool mistral = config.family == Family::kMistral;
+  const auto used = root.find("use_sliding_window");
+  if (config.family == Family::kLlama || !(mistral || (used && used->flag()))) return {};
+  const int window = read_window(root), layers = config.num_hidden_layers;
+  if (window == 0) return {};
+  const auto types = root.find("layer_types"), first = root.find("max_window_layers");
+  if (types && !mistral) return windows_by_type(*types, window, layers);
+  const std::int64_t whole = mistral ? 0 : first ? first->integer(0, kLargestSize) : kDefaultFirst;
+  std::vector<int> windows(static_cast<std::size_t>(layers), window);
+  std::fill_n(windows.begin(), std::min<std::int64_t>(whole, layers), 0);
+  return windows;
+}
+
 void add_end_ids(const JsonNode& root, Config& config) {
   const auto add = [&](const JsonNode& node) {
     const int id = static_cast<int>(node.integer(0, kLargestSize));
@@ -172,11 +229,20 @@ void read_ids(const JsonNode& root, Config& config) {
 
 }  // namespace
 
+const char* describe(Family family) { return std::ranges::find(kFamilyNames, family, &FamilyName::family)->name; }
+
+int Config::least_window() const {
+  int least = 0;
+  for (const int window : windows)
+    if (window > 0 && (least == 0 || window < least)) least = window;
+  return least;
+}
+
 Config parse_config(std::string_view json, const std::filesystem::path& file) {
   const JsonNode root = JsonNode::parse(json, file);
   Config config;
   config.family = read_family(root);
-  refuse_features(root);
+  refuse_features(root, config.family);
   config.hidden_size = size_at(root, "hidden_size");
   config.intermediate_size = size_at(root, "intermediate_size");
   config.num_hidden_layers = size_at(root, "num_hidden_layers");
@@ -186,6 +252,7 @@ Config parse_config(std::string_view json, const std::filesystem::path& file) {
   check_weight_count(root, config);
   config.rms_norm_eps = positive(root.at("rms_norm_eps"));
   read_rope(root, config);
+  config.windows = read_windows(root, config);
   if (const auto tied = root.find("tie_word_embeddings")) config.tie_word_embeddings = tied->flag();
   read_ids(root, config);
   return config;

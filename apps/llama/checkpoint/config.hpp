@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -8,7 +9,8 @@
 
 namespace llama {
 
-enum class Family : std::uint8_t { kLlama, kQwen3 };
+enum class Family : std::uint8_t { kLlama, kMistral, kQwen2, kQwen3 };
+const char* describe(Family family);  // "Llama"
 
 // Llama 3's stretching of the rotary frequencies for long contexts (the paper "The Llama 3 Herd of Models",
 // and rope_type "llama3" in transformers): wavelengths above original_context / low_freq_factor are stretched
@@ -43,16 +45,24 @@ struct Config {
   bool tie_word_embeddings = false;  // the output matrix is model.embed_tokens.weight
   std::optional<int> bos_token_id;
   std::vector<int> eos_token_ids;  // any of them ends a text; may be empty
+  // Of each layer: the last so many positions, the step's own among them, are all that it attends to; 0: it attends to all.
+  // Empty where no layer has a window.
+  std::vector<int> windows;
 
-  bool has_qk_norm() const { return family == Family::kQwen3; }  // RMSNorm on each head's query and key
+  bool has_qk_norm() const { return family == Family::kQwen3; }   // RMSNorm on each head's query and key
+  bool has_qkv_bias() const { return family == Family::kQwen2; }  // queries, keys and values have biases
+  int qkv_size() const { return query_size() + 2 * key_value_size(); }
+  int qkv_biases() const { return has_qkv_bias() ? qkv_size() : 0; }  // of a layer
+  int window(std::size_t layer) const { return windows.empty() ? 0 : windows.at(layer); }
+  int least_window() const;  // of all layers; 0 where none has a window
   int query_size() const { return num_attention_heads * head_dim; }
   int key_value_size() const { return num_key_value_heads * head_dim; }
 };
 
 // Reads `folder`/config.json (or the file itself), and end-of-text ids also from generation_config.json
 // beside it. Throws ModelError naming the key and the remedy when a key is missing or of the wrong kind, or
-// when the model needs what this program does not compute: another family, biases, another activation,
-// sliding windows, another rope_type.
+// when the model needs what this program does not compute: another family, biases other than Qwen2's, another activation,
+// another rope_type.
 Config read_config(const std::filesystem::path& folder);
 
 // The same for the text of a config.json; `file` is for messages.

@@ -75,6 +75,11 @@ std::optional<JsonNode> JsonNode::find(std::string_view key) const {
   return child(&*found, key);
 }
 
+bool JsonNode::has(std::string_view key) const {
+  if (!is_object()) fail("should be an object", kDamaged);
+  return json(value_).contains(std::string(key));
+}
+
 JsonNode JsonNode::at(std::string_view key) const {
   if (std::optional<JsonNode> found = find(key)) return *std::move(found);
   child(nullptr, key).fail("is missing", "add the key, or fetch the file again from where the model came");

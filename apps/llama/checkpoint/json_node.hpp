@@ -21,6 +21,7 @@ class JsonNode {
 
   JsonNode at(std::string_view key) const;                   // throws when absent or null
   std::optional<JsonNode> find(std::string_view key) const;  // empty when absent or null
+  bool has(std::string_view key) const;                      // null counts
   bool is_object() const;
   bool is_array() const;
   bool is_text() const;

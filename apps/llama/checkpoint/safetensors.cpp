@@ -71,8 +71,9 @@ const TensorView* SafeTensors::find(std::string_view name) const {
 
 const TensorView& SafeTensors::at(std::string_view name) const {
   if (const TensorView* tensor = find(name)) return *tensor;
-  throw ModelError(path_, "has no tensor " + in_quotes(name) + " (nearest: " + near_names(name, names()) + ")",
-                   "check that config.json belongs to these weights and that the model is a Llama or a Qwen3");
+  throw ModelError(
+      path_, "has no tensor " + in_quotes(name) + " (nearest: " + near_names(name, names()) + ")",
+      "check that config.json belongs to these weights and that it has the layout of a Llama, Mistral, Qwen2 or Qwen3");
 }
 
 const TensorView& SafeTensors::weight(std::string_view name, std::initializer_list<std::int64_t> shape) const {

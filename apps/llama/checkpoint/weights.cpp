@@ -58,8 +58,15 @@ class Loader {
     return matrix({name}, {rows}, columns, is_bf16(name));
   }
 
-  Buffer<float> vector(const std::string& name, int size) const {
-    return runtime_.upload(to_floats(file_.weight(name, {size})));
+  Buffer<float> vector(const std::string& name, int size) const { return vector({name}, {size}); }
+  /// One after the other.
+  Buffer<float> vector(std::initializer_list<std::string> names, std::initializer_list<int> sizes) const {
+    std::vector<float> all;
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      const std::vector<float> one = to_floats(file_.weight(names.begin()[i], {sizes.begin()[i]}));
+      all.insert(all.end(), one.begin(), one.end());
+    }
+    return runtime_.upload(all);
   }
 
   bool is_bf16(const std::string& name) const { return file_.at(name).dtype == DType::kBF16; }
@@ -86,7 +93,8 @@ LayerWeights load_layer(const Loader& load, const Config& config, int index) {
   const std::string layer = "model.layers." + std::to_string(index) + ".";
   const std::string attention = layer + "self_attn.", mlp = layer + "mlp.";
   const int hidden = config.hidden_size, inner = config.intermediate_size;
-  const std::string q = attention + "q_proj.weight", k = attention + "k_proj.weight", v = attention + "v_proj.weight";
+  const std::string queries = attention + "q_proj.", keys = attention + "k_proj.", values = attention + "v_proj.";
+  const std::string q = queries + "weight", k = keys + "weight", v = values + "weight";
   const std::string gate = mlp + "gate_proj.weight", up = mlp + "up_proj.weight";
   const bool qkv_bf16 = load.is_bf16(q) && load.is_bf16(k) && load.is_bf16(v);
   const bool gates_bf16 = load.is_bf16(gate) && load.is_bf16(up);
@@ -103,6 +111,10 @@ LayerWeights load_layer(const Loader& load, const Config& config, int index) {
   if (config.has_qk_norm()) {
     weights.query_norm = load.vector(attention + "q_norm.weight", config.head_dim);
     weights.key_norm = load.vector(attention + "k_norm.weight", config.head_dim);
+  }
+  if (config.has_qkv_bias()) {
+    weights.qkv_bias = load.vector({queries + "bias", keys + "bias", values + "bias"},
+                                   {config.query_size(), config.key_value_size(), config.key_value_size()});
   }
   return weights;
 }

@@ -32,7 +32,7 @@ struct MatrixBuffer {
   std::optional<LargeWeight> large = {};  // the first such weight of a bf16 matrix, if it has any
 };
 
-/// Matrices are [rows, columns]: rows are outputs. Norms are float.
+/// Matrices are [rows, columns]: rows are outputs. Norms and biases are float.
 struct LayerWeights {
   MatrixBuffer qkv;                        // [(heads + 2 kv heads) * head_dim, hidden]: queries, keys, values
   MatrixBuffer output;                     // [hidden, heads * head_dim]
@@ -41,6 +41,7 @@ struct LayerWeights {
   MatrixBuffer down;                       // [hidden, intermediate]
   Buffer<float> attention_norm, mlp_norm;  // [hidden]
   Buffer<float> query_norm, key_norm;      // [head_dim]; empty where the family has none
+  Buffer<float> qkv_bias;                  // a value for each row of qkv; empty where the family has none
 };
 
 /// bf16 weights stay bf16; F32 and F16 become float. Nothing is rounded here: the tuned decode rounds some, see tuned/tile.cuh.

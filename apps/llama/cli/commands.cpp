@@ -193,7 +193,7 @@ void print_info(const Setup& setup) {
   const Config& config = session.generator->config();
   const SafeTensors weights = SafeTensors::open(session.folder);
   std::printf("model      %s\n", session.folder.c_str());
-  std::printf("family     %s\n", config.family == Family::kLlama ? "Llama" : "Qwen3");
+  std::printf("family     %s\n", describe(config.family));
   std::printf("layers     %d, hidden size %d, inner size %d\n", config.num_hidden_layers, config.hidden_size,
               config.intermediate_size);
   std::printf("heads      %d of size %d, %d for keys and values\n", config.num_attention_heads, config.head_dim,

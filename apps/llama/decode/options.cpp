@@ -26,7 +26,8 @@ Target choose_target(Target wanted) {
 
 std::size_t loaded_bytes(const Config& config) {
   return size_of(parameter_count(config)) * sizeof(Bf16) +
-         size_of(config.hidden_size) * 8 * size_of(config.num_hidden_layers + 1);
+         size_of(config.hidden_size) * 8 * size_of(config.num_hidden_layers + 1) +
+         size_of(config.qkv_biases()) * (sizeof(float) - sizeof(Bf16)) * size_of(config.num_hidden_layers);
 }
 
 std::size_t activation_bytes(const Config& config, int context) {

@@ -1,5 +1,5 @@
-// Attention of one query head over all positions so far, with rotary embedding and the growth of the KV
-// cache.
+// Attention of one query head over all positions so far, or the last ones of them, with rotary embedding and the
+// growth of the KV cache.
 #pragma once
 
 #include "apps/llama/decode/arithmetic.cuh"
@@ -47,15 +47,16 @@ struct Attend {
   const StepState* state;
   float eps;
   std::uint16_t head, heads, kv_heads;  // at most kMostHeads, see config.hpp
+  std::int32_t window = 0;              // see Config::windows
 
   static constexpr int kSlices = 8;  // partial sums over positions of each output value
 
   template <class Block>
   FLYWHEEL_TASK void operator()(Block& block) const {
-    const int n = cache.head_dim, position = static_cast<int>(state->position);
+    const int n = cache.head_dim;
     float* query = block.template scratch<float>(n);
     float* key = block.template scratch<float>(n);
-    float* weights = block.template scratch<float>(position + 1);
+    float* weights = block.template scratch<float>(count());
     float* partial = block.template scratch<float>(kSlices * n);
     if (!query || !key || !weights || !partial) return;
     rotate(block, qkv + head * n, q_norm, query);
@@ -72,6 +73,10 @@ struct Attend {
   FLYWHEEL_TASK int group() const { return heads / kv_heads; }
   FLYWHEEL_TASK int kv_head() const { return head / group(); }
   FLYWHEEL_TASK int position() const { return static_cast<int>(state->position); }
+  /// The first position that is attended to, and how many are: with a window, those after position() - window
+  /// (transformers 5, masking_utils.py).
+  FLYWHEEL_TASK int first() const { return window > 0 && position() >= window ? position() - window + 1 : 0; }
+  FLYWHEEL_TASK int count() const { return position() - first() + 1; }
   FLYWHEEL_TASK const float* own_key() const { return qkv + (heads + kv_head()) * cache.head_dim; }
   FLYWHEEL_TASK const float* own_value() const { return qkv + (heads + kv_heads + kv_head()) * cache.head_dim; }
 
@@ -101,15 +106,17 @@ struct Attend {
     });
   }
 
-  /// scores[p] = query * key of p / sqrt(head_dim); returns the largest.
+  /// scores[i] = query * key of first() + i / sqrt(head_dim); returns the largest.
   template <class Block>
   FLYWHEEL_TASK float score(Block& block, const float* query, const float* key, float* scores) const {
     const float scale = 1.f / std::sqrt(static_cast<float>(cache.head_dim));
+    const int from = first();
     float largest = -std::numeric_limits<float>::infinity();
-    block.for_each(position() + 1, [&](int p) {
+    block.for_each(count(), [&](int i) {
+      const int p = from + i;
       const bool own = p == position();
-      scores[p] = scale * (own ? product<1>(query, key) : product<KvCache::kStride>(query, cache.key(kv_head(), p)));
-      largest = scores[p] > largest ? scores[p] : largest;
+      scores[i] = scale * (own ? product<1>(query, key) : product<KvCache::kStride>(query, cache.key(kv_head(), p)));
+      largest = scores[i] > largest ? scores[i] : largest;
     });
     return block.reduce(largest, [](float a, float b) { return a > b ? a : b; });
   }
@@ -126,21 +133,21 @@ struct Attend {
   /// Scores to weights e^(score - largest); returns their sum.
   template <class Block>
   FLYWHEEL_TASK float soften(Block& block, float* weights, float largest) const {
-    block.for_each(position() + 1, [&](int p) { weights[p] = exp_of(weights[p] - largest); });
+    block.for_each(count(), [&](int i) { weights[i] = exp_of(weights[i] - largest); });
     block.sync();
-    return lane_sum(block, position() + 1, [&](int p) { return weights[p]; });
+    return lane_sum(block, count(), [&](int i) { return weights[i]; });
   }
 
-  /// partial[slice][c]: the weighted sum of value c over the positions slice, slice + 8, ...
+  /// partial[slice][c]: the weighted sum of value c over the positions first() + slice, first() + slice + 8, ...
   template <class Block>
   FLYWHEEL_TASK void mix(const Block& block, const float* weights, float* partial) const {
-    const int n = cache.head_dim;
+    const int n = cache.head_dim, from = first();
     const float* values = cache.value(kv_head(), 0);
     block.for_each(kSlices * n, [&](int i) {
       const int c = i % n;
       float sum = 0;
-      for (int p = i / n; p <= position(); p += kSlices)
-        sum += weights[p] * (p == position() ? own_value()[c] : values[static_cast<std::size_t>(p) * n + c]);
+      for (int p = from + i / n; p <= position(); p += kSlices)
+        sum += weights[p - from] * (p == position() ? own_value()[c] : values[static_cast<std::size_t>(p) * n + c]);
       partial[i] = sum;
     });
   }

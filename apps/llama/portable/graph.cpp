@@ -73,7 +73,7 @@ class Builder {
     const LayerWeights& w = weights_.layers[index];
     float* const x = memory_.x.data();
     const Stage projected = add_tiles(w.qkv, before, [&](Tile t) {
-      return ProjectNormed{w.qkv.matrix, norm(w.attention_norm), x, memory_.qkv.data(), t.first, t.last};
+      return ProjectNormed{w.qkv.matrix, norm(w.attention_norm), x, memory_.qkv.data(), t.first, t.last, w.qkv_bias.data()};
     });
     const Stage attended = add_attention(index, projected);
     const Stage added = add_tiles(w.output, attended, [&](Tile t) {
@@ -107,7 +107,8 @@ class Builder {
             eps_,
             static_cast<std::uint16_t>(head),
             static_cast<std::uint16_t>(config_.num_attention_heads),
-            static_cast<std::uint16_t>(config_.num_key_value_heads)};
+            static_cast<std::uint16_t>(config_.num_key_value_heads),
+            config_.window(index)};
   }
 
   /// The tiles that make a head's query, key and value. Every tile is some head's, so a stage after all heads

@@ -20,7 +20,7 @@ CacheBuffer make_cache(Runtime& runtime, const Config& config, int context) {
 
 PortableMemory::PortableMemory(Runtime& runtime, const Config& config, int context)
     : x(runtime.allocate<float>(size_of(config.hidden_size))),
-      qkv(runtime.allocate<float>(size_of(config.query_size() + 2 * config.key_value_size()))),
+      qkv(runtime.allocate<float>(size_of(config.qkv_size()))),
       attended(runtime.allocate<float>(size_of(config.query_size()))),
       inner(runtime.allocate<float>(size_of(config.intermediate_size))),
       logits(runtime.allocate<float>(size_of(config.vocab_size))),

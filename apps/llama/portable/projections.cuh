@@ -42,19 +42,20 @@ struct Embed {
   }
 };
 
-/// y = weights * norm(x).
+/// y = weights * norm(x) + bias.
 struct ProjectNormed {
   Matrix weights;
   Norm norm;
   const float* x;
   float* y;
   int first, last;
+  const float* bias = nullptr;  // of each row of the matrix, or null
 
   template <class Block>
   FLYWHEEL_TASK void operator()(Block& block) const {
     const float* in = norm.apply(block, x, weights.columns);
     if (!in) return;
-    multiply_rows(block, weights, in, first, last, [&](int row, float dot) { y[row] = dot; });
+    multiply_rows(block, weights, in, first, last, [&](int row, float dot) { y[row] = bias ? dot + bias[row] : dot; });
   }
 };
 

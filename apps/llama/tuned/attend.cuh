@@ -24,24 +24,35 @@ struct TunedAttend : AttendTask {
 
   static constexpr std::uint32_t kHeadSizeUnknown = 2;
 
-  /// That the compute part takes.
-  static constexpr int scratch_bytes(int head_dim) {
-    return static_cast<int>(head_dim == 32 ? sizeof(Area<2>) : head_dim == 64 ? sizeof(Area<4>) : sizeof(Area<8>));
-  }
+  /// That the compute part takes; 0 for heads of a size that it does not know.
+  static constexpr int scratch_bytes(int head_dim) { return bytes_of<2, 4, 5, 6, 8, 16>(head_dim); }
+  static constexpr bool knows(int head_dim) { return scratch_bytes(head_dim) > 0; }
 
  protected:
+  /// Sizes that most models have know at compile time whether the step appends; the others share one way for both, which
+  /// spares build time.
   template <bool kAppends, class Block, class Operands>
   FLYWHEEL_TASK void compute_part(Block& block, Operands& operands) const {
     Block copy = block;  // for the call: the caller's own stays in registers
+    const std::bool_constant<kAppends> appends;
     switch (partials.head_dim) {
       case 32:
-        attend_all<2, kAppends>(copy);
+        attend_all<2>(copy, kAppends);
         break;
       case 64:
-        attend_all<4, kAppends>(copy);
+        attend_all<4>(copy, appends);
+        break;
+      case 80:
+        attend_all<5>(copy, kAppends);
+        break;
+      case 96:
+        attend_all<6>(copy, kAppends);
         break;
       case 128:
-        attend_all<8, kAppends>(copy);
+        attend_all<8>(copy, appends);
+        break;
+      case 256:
+        attend_all<16>(copy, kAppends);
         break;
       default:
         block.fail(kHeadSizeUnknown);
@@ -59,6 +70,11 @@ struct TunedAttend : AttendTask {
     LeftParts<kTiles> left;
   };
 
+  template <int... kTiles>
+  static constexpr int bytes_of(int head_dim) {
+    return (0 + ... + (head_dim == kTiles * 16 ? static_cast<int>(sizeof(Area<kTiles>)) : 0));
+  }
+
   /// Query heads that go through together.
   struct Heads {
     int first, count;
@@ -69,23 +85,23 @@ struct TunedAttend : AttendTask {
 
   /// What a warp makes ready: warps 0..3 a query each; where the step appends, the next one its key, and one its value, which
   /// does not turn.
-  template <bool kAppends>
-  FLYWHEEL_TASK HeadSource source(int warp, const Heads& some) const {
+  FLYWHEEL_TASK HeadSource source(int warp, const Heads& some, bool appends) const {
     if (warp < some.count) return {row(some.first + warp), q_norm, query_scale(), true};
-    if (kAppends && warp == kHeadsTogether) return {key(), k_norm, 1, true};
-    if (kAppends && warp == kHeadsTogether + 1) return {value(), nullptr, 1, false};
+    if (appends && warp == kHeadsTogether) return {key(), k_norm, 1, true};
+    if (appends && warp == kHeadsTogether + 1) return {value(), nullptr, 1, false};
     return {nullptr, nullptr, 1, false};
   }
 
   /// Four heads need no loop: it would take registers of those four.
-  template <int kTiles, bool kAppends, class Block>
-  FLYWHEEL_COLD void attend_more(Block& block) const {
-    for (int done = 0; done < count; done += kHeadsTogether) attend<kTiles, kAppends>(block, done);
+  template <int kTiles, class Block, class Appends>
+  FLYWHEEL_COLD void attend_more(Block& block, const Appends appends) const {
+    for (int done = 0; done < count; done += kHeadsTogether) attend<kTiles>(block, done, appends);
   }
-  template <int kTiles, bool kAppends, class Block>
-  FLYWHEEL_TASK void attend_all(Block& block) const {
-    if (count <= kHeadsTogether) attend<kTiles, kAppends>(block, 0);
-    else attend_more<kTiles, kAppends>(block);
+  /// `appends`: a bool, or one known at compile time.
+  template <int kTiles, class Block, class Appends>
+  FLYWHEEL_TASK void attend_all(Block& block, const Appends appends) const {
+    if (count <= kHeadsTogether) attend<kTiles>(block, 0, appends);
+    else attend_more<kTiles>(block, appends);
   }
 
   /// 1. What earlier passes left (where the step is, angles, the first keys) is fetched while this step's qkv are still being
@@ -94,20 +110,20 @@ struct TunedAttend : AttendTask {
   ///    before the first keys have come (0.663 ms a token against 0.669, see tuning.md). Where other tasks of the step append,
   ///    the first keys come after those.
   /// 3. Each warp weighs its positions. 4. The warps' sums are put together, and 5. those of all parts.
-  template <int kTiles, bool kAppends, class Block>
-  FLYWHEEL_COLD void attend(Block& outside, const int done) const {
+  template <int kTiles, class Block, class Appends>
+  FLYWHEEL_COLD void attend(Block& outside, const int done, const Appends appends) const {
     Block block = outside;  // in registers: local memory is a trip to L2 away after each acquire
     const int warp = block.warp();
     const Span part_of = span();
     if (part_of.last <= part_of.first) return end(block, done);  // the context is short: nobody reads this part
-    const TunedCache head = cache_of(text<kAppends>());
-    HeadValues<kTiles> values;
-    const HeadSource from = source<kAppends>(warp, heads_from(done));
+    const TunedCache head = cache_of(text(appends));
+    HeadValues<FixedSize<kTiles>> values;
+    const HeadSource from = source(warp, heads_from(done), appends);
     if (from.words) values.prepare(block, from, turn_of(part_of.position));
     const auto joins = join<kTiles>(done).share(warp, part_of.used);
     WarpAttention<kTiles> mine(head.keys, head.values);
     const int first = part_of.first + warp * 16;
-    if (!kAppends && !block.await()) return;
+    if (!appends && !block.await()) return;
     mine.load_keys(block, first, part_of.last);
     block.sync();  // all warps are through with the last task's scratch
     block.borrow_handoffs();
@@ -123,7 +139,7 @@ struct TunedAttend : AttendTask {
     block.sync();
     mine.take_queries(block, area.query);
     for (int at = first; at < part_of.last; at += mine.kAll) {
-      if (kAppends && part_of.has_step()) mine.put_step(block, area.step, part_of.position, at);
+      if (appends && part_of.has_step()) mine.put_step(block, area.step, part_of.position, at);
       mine.add(block, at, part_of.last);
     }
     mine.leave(block, area.left);
@@ -148,7 +164,7 @@ struct TunedAttend : AttendTask {
 
   /// Warp w < 4: its head's columns of B; zeros where there is no such head.
   template <int kTiles, class Block>
-  FLYWHEEL_TASK void put_query(Block& block, Area<kTiles>& area, const HeadValues<kTiles>& values) const {
+  FLYWHEEL_TASK void put_query(Block& block, Area<kTiles>& area, const HeadValues<FixedSize<kTiles>>& values) const {
     std::uint16_t* const columns = area.query + 2 * block.warp() * 16;  // the next one is 16 further
     values.for_each(block, [&](int dim, float value) {                  // zeros where nothing was loaded
       const std::uint32_t halves = split_to_halves(value);
@@ -160,7 +176,7 @@ struct TunedAttend : AttendTask {
 
   /// The step's key (`which` = 0) or value for the warps.
   template <int kTiles, class Block>
-  FLYWHEEL_TASK void put_step(Block& block, Area<kTiles>& area, const HeadValues<kTiles>& values, int which) const {
+  FLYWHEEL_TASK void put_step(Block& block, Area<kTiles>& area, const HeadValues<FixedSize<kTiles>>& values, int which) const {
     std::uint16_t* const to = area.step + which * kTiles * 16;
     values.for_each(block, [&](int i, float value) { to[i] = static_cast<std::uint16_t>(round_half_or_infinite(value)); });
   }
@@ -204,9 +220,11 @@ struct TunedAttend : AttendTask {
       for (int apart = kTileWarps / 2; apart; apart /= 2)
 #pragma unroll
         for (int w = 0; w < apart; ++w) parts[w] += parts[w + apart];
-      if (h >= some.count) return;
-      if (used == 1) packed.put(block, sequence, (some.first + h) * kDims + dim, {parts[0]}, true);
-      else put_stamped(partials.values(partials.index(sequence, some.first + h, split))[dim], parts[0], packed.stamp);
+      // Neighbours go on together: where heads are no whole warps, all lanes do.
+      const bool has = h < some.count;
+      if (kDims % kLanes == 0 && !has) return;
+      if (used == 1) packed.put(block, sequence, (some.first + h) * kDims + dim, {parts[0]}, has);
+      else if (has) put_stamped(partials.values(partials.index(sequence, some.first + h, split))[dim], parts[0], packed.stamp);
     });
   }
 };

@@ -30,7 +30,7 @@ struct AttendTask {
     float* in = block.template scratch<float>(dims());
     float* weights = block.template scratch<float>(partials.share(static_cast<std::uint32_t>(part.position)));
     if (!turned || !in || !weights || part.last <= part.first) return;
-    const TunedCache mine = cache_of(text<kAppends>());
+    const TunedCache mine = cache_of(text(kAppends));
     if (kAppends && part.has_step()) {
       turn_head(block, key(), k_norm, turn_of(part.position), dims(), eps, in, turned);
       append_to_cache(block, mine, part.position, dims(), turned, value());
@@ -54,10 +54,7 @@ struct AttendTask {
   FLYWHEEL_TASK const Stamped* key() const { return row(partials.heads + kv_head); }
   FLYWHEEL_TASK const Stamped* value() const { return row(partials.heads + kv_heads + kv_head); }
   /// Whose cache it is. Read with the span.
-  template <bool kAppends>
-  FLYWHEEL_TASK int text() const {
-    return kAppends ? sequence : static_cast<int>(states[sequence].text);
-  }
+  FLYWHEEL_TASK int text(bool appends) const { return appends ? sequence : static_cast<int>(states[sequence].text); }
   /// The head's keys and values of a text.
   FLYWHEEL_TASK TunedCache cache_of(int text) const { return cache.head(text * kv_heads + kv_head, positions, dims()); }
   FLYWHEEL_TASK const float* turn_of(int position) const {

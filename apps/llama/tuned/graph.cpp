@@ -2,10 +2,9 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstdio>
-#include <optional>
 
 #include "apps/llama/decode/request.hpp"
+#include "apps/llama/tuned/fitness.hpp"
 #include "apps/llama/tuned/layers.hpp"
 
 namespace llama {
@@ -78,44 +77,6 @@ class DecodeBuilder : LayerBuilder {
   TunedMemory& memory_;
 };
 
-/// In as few digits as tell it: "-4096", "1e+30", "nan".
-std::string number_text(float value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.9g", static_cast<double>(value));
-  return text;
-}
-
-[[noreturn]] void no_tuned_tasks(const std::string& why) {
-  throw RequestError("there are no tuned tasks for this model: " + why + "; run it with the portable ones (without --tuned)");
-}
-
-void check_weights(const Weights& weights) {
-  std::vector<const MatrixBuffer*> streamed{&weights.output()};
-  for (const LayerWeights& w : weights.layers) streamed.insert(streamed.end(), {&w.qkv, &w.output, &w.gate, &w.up, &w.down});
-  for (const MatrixBuffer* m : streamed)
-    if (const std::optional<LargeWeight>& large = m->large)
-      no_tuned_tasks("\"" + large->tensor + "\" has the weight " + number_text(large->value) + " in row " +
-                     std::to_string(large->row) + ", column " + std::to_string(large->column) +
-                     ", and they keep finite weights up to " + number_text(kMostWeight));
-}
-
-void check(const Config& config, const Weights& weights, int sequences) {
-  if (sequences != sequences_for(sequences))
-    throw RequestError("a step of the tuned tasks has 1, 2, 4 or 8 sequences, not " + std::to_string(sequences) +
-                       ": sequences_for() tells how many hold so many texts");
-  const int dim = config.head_dim;
-  if (dim != 32 && dim != 64 && dim != 128)
-    no_tuned_tasks("its heads have " + std::to_string(dim) + " values, and 32, 64 and 128 are known");
-  if (config.num_attention_heads > kMostTunedHeads)
-    no_tuned_tasks("num_attention_heads is " + std::to_string(config.num_attention_heads) + ", and at most " +
-                   std::to_string(kMostTunedHeads) + " are known");
-  bool bf16 = weights.embedding.matrix.is_bf16 && weights.output().matrix.is_bf16;
-  for (const LayerWeights& w : weights.layers)
-    for (const MatrixBuffer* m : {&w.qkv, &w.output, &w.gate, &w.up, &w.down}) bf16 &= m->matrix.is_bf16 != 0;
-  if (!bf16) no_tuned_tasks("its weights are not all bf16");
-  check_weights(weights);
-}
-
 }  // namespace
 
 int sequences_for(int texts) {
@@ -126,12 +87,12 @@ int sequences_for(int texts) {
 }
 
 TunedGraph build_tuned_graph(const Runtime& runtime, const Config& config, const Weights& weights, TunedMemory& memory) {
-  check(config, weights, memory.sequences);
+  check_tuned(config, weights, memory);
   return DecodeBuilder({static_cast<int>(runtime.workers()), true}, config, weights, memory).build();
 }
 
 TunedGraph build_tuned_graph(int places, const Config& config, const Weights& weights, TunedMemory& memory) {
-  check(config, weights, memory.sequences);
+  check_tuned(config, weights, memory);
   return DecodeBuilder({places, false}, config, weights, memory).build();
 }
 

@@ -26,16 +26,13 @@ struct TunedGraph {
   std::vector<StageTasks> stages;  // of `decode`, in order: a stage may begin when all of the one before have ended
 };
 
-/// Tasks of attention number heads in a byte.
-inline constexpr int kMostTunedHeads = 255;
-
 /// How many sequences a step has that writes so many texts: the next power of two. Throws RequestError for none and for
 /// more than kMostSequences.
 int sequences_for(int texts);
 
 /// Throws RequestError for a model that has no tuned tasks: weights that are not bf16 or that the stream cannot keep (see
-/// fits_stream()), or heads of a size or number that the tensor core kernels do not know. Then the portable decode graph is
-/// what there is.
+/// fits_stream()), heads of a size or number that the tensor core kernels do not know, or a window that is shorter than the
+/// context. Then the portable decode graph is what there is.
 TunedGraph build_tuned_graph(const Runtime& runtime, const Config& config, const Weights& weights, TunedMemory& memory);
 /// The same for stages that run one by one, a task in each of so many places: matrices are shared out evenly.
 TunedGraph build_tuned_graph(int places, const Config& config, const Weights& weights, TunedMemory& memory);

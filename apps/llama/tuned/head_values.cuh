@@ -16,22 +16,38 @@ struct HeadSource {
   bool turns;
 };
 
-/// One lane's pairs of a head, i and i + head_dim / 2, that turn together; what they turn by; and RMSNorm's weights for them.
+inline constexpr int kMostHeadSize = 256;
+
+/// The size of a head: known at compile time, in tiles of 16, or not.
 template <int kTiles>
+struct FixedSize {
+  static constexpr int kMost = kTiles * 16;
+  FLYWHEEL_TASK static constexpr int dims() { return kMost; }
+};
+struct AnySize {
+  static constexpr int kMost = kMostHeadSize;
+  int size;
+  FLYWHEEL_TASK int dims() const { return size; }
+};
+
+/// One lane's pairs of a head, i and i + head_dim / 2, that turn together; what they turn by; and RMSNorm's weights for them.
+template <class Size>
 class HeadValues {
-  static constexpr int kDims = kTiles * 16, kHalf = kTiles * 8, kEach = (kHalf + kLanes - 1) / kLanes;
+  static constexpr int kEach = (Size::kMost / 2 + kLanes - 1) / kLanes;
 
  public:
-  /// What is there before the words are. `turn`: [kHalf][cos, sin] of the position.
+  FLYWHEEL_TASK explicit HeadValues(const Size& size = {}) : size_(size) {}
+
+  /// What is there before the words are. `turn`: [head_dim / 2][cos, sin] of the position.
   template <class Block>
   FLYWHEEL_TASK void prepare(Block& block, const HeadSource& from, const float* turn) {
 #pragma unroll
     for (int j = 0; j < kEach; ++j) {
       const int i = block.lane() + j * kLanes;
-      if (i >= kHalf) continue;
+      if (i >= half()) continue;
       cosine_[j] = from.turns ? turn[2 * i] : 1;
       sine_[j] = from.turns ? turn[2 * i + 1] : 0;
-      if (from.norm) norm_a_[j] = from.norm[i], norm_b_[j] = from.norm[i + kHalf];
+      if (from.norm) norm_a_[j] = from.norm[i], norm_b_[j] = from.norm[i + half()];
     }
   }
 
@@ -45,11 +61,11 @@ class HeadValues {
 #pragma unroll
       for (int j = 0; j < kEach; ++j) {
         const int i = block.lane() + j * kLanes;
-        if (i < kHalf) a[j] = look_at(in[i]), b[j] = look_at(in[i + kHalf]);
+        if (i < half()) a[j] = look_at(in[i]), b[j] = look_at(in[i + half()]);
       }
 #pragma unroll
       for (int j = 0; j < kEach; ++j)
-        if (block.lane() + j * kLanes < kHalf) wrong |= wanted.wrong(a[j]) | wanted.wrong(b[j]);
+        if (block.lane() + j * kLanes < half()) wrong |= wanted.wrong(a[j]) | wanted.wrong(b[j]);
       return wrong == 0;
     });
 #pragma unroll
@@ -75,22 +91,25 @@ class HeadValues {
 #pragma unroll
     for (int j = 0; j < kEach; ++j) {
       const int i = block.lane() + j * kLanes;
-      if (i < kHalf) use(i, a_[j]), use(i + kHalf, b_[j]);
+      if (i < half()) use(i, a_[j]), use(i + half(), b_[j]);
     }
   }
 
  private:
+  FLYWHEEL_TASK int half() const { return size_.dims() / 2; }
+
   template <class Block>
   FLYWHEEL_TASK void normalise(Block& block, float eps) {
     float squares = 0;
 #pragma unroll
     for (int j = 0; j < kEach; ++j) squares += a_[j] * a_[j] + b_[j] * b_[j];
     for (int apart = kLanes / 2; apart; apart /= 2) squares += block.shuffle_xor(squares, apart);
-    const float scale = inverse_sqrt(squares * (1.f / kDims) + eps);
+    const float scale = inverse_sqrt(squares * (1.f / static_cast<float>(size_.dims())) + eps);
 #pragma unroll
     for (int j = 0; j < kEach; ++j) a_[j] *= scale * norm_a_[j], b_[j] *= scale * norm_b_[j];
   }
 
+  [[no_unique_address]] Size size_;
   float a_[kEach] = {}, b_[kEach] = {}, cosine_[kEach] = {}, sine_[kEach] = {}, norm_a_[kEach] = {}, norm_b_[kEach] = {};
 };
 

@@ -2,6 +2,8 @@
 
 #include <limits>
 
+#include "apps/llama/tuned/fitness.hpp"
+
 namespace llama {
 namespace {
 
@@ -54,10 +56,14 @@ void LayerBuilder::place_attention(const Stage& stage) {
 
 Stage LayerBuilder::add_qkv(std::size_t layer, const Stage& before) {
   const LayerWeights& w = weights_.layers[layer];
-  return add_shares("qkv", share_rows(w.qkv), before, [&](const Share& s) {
-    const RowsTask rows{{residual(), w.qkv.matrix.columns, s.count}, bf16_of(w.qkv), w.qkv.rows, s.first};
-    return TunedProject{rows, normed(w.attention_norm, before), qkv(layer)};
-  });
+  const auto plain = [&](const Share& s) {
+    return TunedProject{{{residual(), w.qkv.matrix.columns, s.count}, bf16_of(w.qkv), w.qkv.rows, s.first},
+                        normed(w.attention_norm, before),
+                        qkv(layer)};
+  };
+  const auto shares = share_rows(w.qkv);
+  if (w.qkv_bias.size() == 0) return add_shares("qkv", shares, before, plain);
+  return add_shares("qkv", shares, before, [&](const Share& s) { return TunedProjectBiased{plain(s), w.qkv_bias.data()}; });
 }
 
 AttendTask LayerBuilder::attend(std::size_t layer, int sequence, int head, int split) const {

@@ -50,9 +50,7 @@ class LayerBuilder {
   TunedEmbed embed() const;
   /// Of the query heads of one key and value head, from `head` on.
   AttendTask attend(std::size_t layer, int sequence, int head, int split) const;
-  Stamped* qkv(std::size_t layer) const {
-    return memory_.qkv.data() + layer * sequences() * size(config_.query_size() + 2 * config_.key_value_size());
-  }
+  Stamped* qkv(std::size_t layer) const { return memory_.qkv.data() + layer * sequences() * size(config_.qkv_size()); }
 
   /// Shares of rows in units of one group.
   std::vector<Share> share_rows(const MatrixBuffer& m) {

@@ -36,8 +36,7 @@ StepMemory::StepMemory(Runtime& runtime, const Config& config, int context, int 
       x(runtime.allocate<Stamped>(count_of(stages, count, config.hidden_size))),
       packed_x(runtime.allocate<Stamped>(count_of(stages) * packed_size(count, config.hidden_size))),
       squares(runtime.allocate<Stamped>(count_of(stages, squares_of_stage))),
-      qkv(runtime.allocate<Stamped>(
-          count_of(config.num_hidden_layers, count, config.query_size() + 2 * config.key_value_size()))),
+      qkv(runtime.allocate<Stamped>(count_of(config.num_hidden_layers, count, config.qkv_size()))),
       packed_results(runtime.allocate<Stamped>(count_of(config.num_hidden_layers) * packed_size(count, config.query_size()))),
       packed_inner(
           runtime.allocate<Stamped>(count_of(config.num_hidden_layers) * packed_size(count, config.intermediate_size))),
@@ -54,6 +53,7 @@ Partials StepMemory::partials(const Config& config, std::size_t layer) const {
 
 TunedMemory::TunedMemory(Runtime& runtime, const Config& config, int room, int count, int beyond)
     : StepMemory(runtime, config, room, count),
+      positions(room),
       context((room + beyond + 15) / 16 * 16),
       logits(runtime.allocate<float>(count_of(count, config.vocab_size))),
       prompt(runtime.allocate<std::uint32_t>(count_of(count, context))),

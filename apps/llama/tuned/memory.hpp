@@ -42,7 +42,8 @@ struct TunedMemory : StepMemory {
   /// those, which steps that read a prompt may write.
   TunedMemory(Runtime& runtime, const Config& config, int room, int sequences, int beyond = 0);
 
-  int context;                      // a multiple of 16
+  int positions;                    // as asked for
+  int context;                      // with those beyond, a multiple of 16
   Buffer<float> logits;             // [sequences][vocabulary]
   Buffer<BestWords> best;           // of TunedLogits, see best_words()
   Buffer<std::int32_t> first_rows;  // of each task of TunedLogits, and where the last one ends

@@ -88,6 +88,49 @@ struct TunedProject : RowsTask {
   }
 };
 
+/// y = weights * norm(x) + bias. A type of its own, so that models without biases have none to look for.
+struct TunedProjectBiased : TunedProject {
+  const float* bias;  // [rows]
+
+  template <class Block>
+  FLYWHEEL_TASK void operator()(Block& block) const {
+    portable_rows_of_norm(block, *this, norm,
+                          [&](int row, int s, float dot) { put_stamped(y[s * rows + row], dot + bias[row], block.stamp()); });
+  }
+
+  template <class Block>
+  requires Block::kOnGpu FLYWHEEL_TASK void store(Block& block) const {
+    with_rows_of_lane(input.sequences, [&](auto each) { store_each<each()>(block); });
+  }
+
+ private:
+  template <int kEach>
+  struct Place {
+    Stamped* at;  // null if the lane has none
+    LaneSums<kEach> bias;
+  };
+
+  template <int kEach, class Block>
+  FLYWHEEL_TASK void store_each(Block& block) const {
+    const float scale = norm.scale_of(block, input, columns, lane_rows<kEach>(block, input.sequences).sequence);
+    const std::uint32_t stamp = block.stamp();
+    const auto before = [&](int row, int s) {
+      if (row >= row_count()) return Place<kEach>{};
+      const int at = first_row() + row;
+      return Place<kEach>{y + (s * rows + at), *reinterpret_cast<const LaneSums<kEach>*>(bias + at)};
+    };
+    const auto put = [&](int, int, const LaneSums<kEach>& sums, const Place<kEach>& to, bool is_last) {
+      StampedRow<kEach> words;
+#pragma unroll
+      for (int i = 0; i < kEach; ++i) words.of[i] = stamped(sums.of[i] * scale + to.bias.of[i], stamp);
+      if (to.at) words.put(block, to.at);
+      if (is_last) block.sent();
+    };
+    store_rows<kEach>(block, row_count(), input.sequences, before, ReadyAtOnce{}, put);
+  }
+};
+static_assert(sizeof(TunedProjectBiased) <= kTaskArgBytes);
+
 /// x += weights * input: back into the residual stream. The matrix has a multiple of 4 rows.
 struct TunedResidual : RowsTask {
   const float* portable_input;  // [sequences][columns]

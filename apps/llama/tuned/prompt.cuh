@@ -43,19 +43,7 @@ struct TunedAppend {
   template <class Block, class Operands>
   requires Block::kOnGpu FLYWHEEL_TASK void compute(Block& block, Operands& operands) const {
     Block copy = block;  // as in TunedAttend::compute_part()
-    switch (head_dim) {
-      case 32:
-        append_all<2>(copy);
-        break;
-      case 64:
-        append_all<4>(copy);
-        break;
-      case 128:
-        append_all<8>(copy);
-        break;
-      default:
-        block.fail(TunedAttend::kHeadSizeUnknown);
-    }
+    append_all(copy);
     operands.renew();
   }
 
@@ -72,13 +60,13 @@ struct TunedAppend {
     return cache.head(static_cast<int>(state.text) * kv_heads + kv_head, room, head_dim);
   }
 
-  template <int kTiles, class Block>
+  template <class Block>
   FLYWHEEL_COLD void append_all(Block& outside) const {
     Block block = outside;
     if (const int position = block.warp(); position < positions) {
       const StepState state = states[position];
       const HeadSource from_key{key(position), k_norm, 1, true}, from_value{value(position), nullptr, 1, false};
-      HeadValues<kTiles> keys, values;
+      HeadValues keys(AnySize{head_dim}), values(AnySize{head_dim});
       keys.prepare(block, from_key, turn_of(state));
       values.prepare(block, from_value, nullptr);
       keys.load(block, from_key.words);
@@ -89,13 +77,13 @@ struct TunedAppend {
     }
     block.sync();
   }
-  template <int kTiles, class Block>
-  FLYWHEEL_TASK static void put(Block& block, const HeadValues<kTiles>& keys, const HeadValues<kTiles>& values,
-                                const TunedCache& to, int position) {
-    constexpr int kDims = kTiles * 16;
+  template <class Block>
+  FLYWHEEL_TASK void put(Block& block, const HeadValues<AnySize>& keys, const HeadValues<AnySize>& values, const TunedCache& to,
+                         int position) const {
     const auto half = [](float value) { return static_cast<std::uint16_t>(round_half_or_infinite(value)); };
-    keys.for_each(block, [&](int i, float value) { to.keys[TunedCache::key_at(position, i, kDims)].bits = half(value); });
-    values.for_each(block, [&](int i, float value) { to.values[TunedCache::value_at(position, i, kDims)].bits = half(value); });
+    keys.for_each(block, [&](int i, float value) { to.keys[TunedCache::key_at(position, i, head_dim)].bits = half(value); });
+    values.for_each(block,
+                    [&](int i, float value) { to.values[TunedCache::value_at(position, i, head_dim)].bits = half(value); });
   }
 };
 static_assert(sizeof(TunedAppend) <= kTaskArgBytes);

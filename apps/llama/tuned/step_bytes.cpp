@@ -13,7 +13,7 @@ struct Size {
 template <class F>
 void for_each_matrix(const Config& config, F&& f) {
   const int hidden = config.hidden_size, inner = config.intermediate_size, layers = config.num_hidden_layers;
-  f(Size{config.query_size() + 2 * config.key_value_size(), hidden, layers});
+  f(Size{config.qkv_size(), hidden, layers});
   f(Size{hidden, config.query_size(), layers});
   f(Size{inner, hidden, 2 * layers});
   f(Size{hidden, inner, layers});
@@ -27,9 +27,9 @@ std::uint64_t weight_bytes(const Config& config) {
   for_each_matrix(config, [&](const Size& s) {
     values += static_cast<std::uint64_t>(s.rows) * static_cast<std::uint64_t>(s.columns) * static_cast<std::uint64_t>(s.count);
   });
-  const std::int64_t of_layer = 2 * config.hidden_size + (config.has_qk_norm() ? 2 * config.head_dim : 0);
-  const std::int64_t norms = config.num_hidden_layers * of_layer + config.hidden_size;
-  return values * sizeof(Bf16) + static_cast<std::uint64_t>(norms) * sizeof(float);
+  const std::int64_t norms = 2 * config.hidden_size + (config.has_qk_norm() ? 2 * config.head_dim : 0);
+  const std::int64_t floats = config.num_hidden_layers * (norms + config.qkv_biases()) + config.hidden_size;
+  return values * sizeof(Bf16) + static_cast<std::uint64_t>(floats) * sizeof(float);
 }
 
 std::uint64_t position_bytes(const Config& config) {

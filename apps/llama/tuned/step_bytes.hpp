@@ -7,7 +7,8 @@
 
 namespace llama {
 
-/// Of all matrices in bf16 but the embedding table, unless that is the output matrix too; and of all norms, in float.
+/// Of all matrices in bf16 but the embedding table, unless that is the output matrix too; and of all norms and biases, in
+/// float.
 std::uint64_t weight_bytes(const Config& config);
 /// Of the keys and values of one position of one text, in halves.
 std::uint64_t position_bytes(const Config& config);
