@@ -28,8 +28,8 @@ inline Runtime emulated_runtime(const Config& config, int context, std::uint32_t
   options.tuning.bulk_copies = bulk;
   options.start_timeout = std::chrono::seconds(60);  // of processors that others keep busy
   options.scratch_bytes = tuned_scratch_bytes(config, true, context);
-  return flywheel::testing::start_emulated<TunedEmbed, TunedProject, TunedProjectBiased, TunedAttend, TunedGateUp,
-                                           TunedResidual, TunedLogits, TunedChoose, TunedAppend, TunedAttendCached,
+  return flywheel::testing::start_emulated<TunedEmbed, TunedProject, TunedProjectBiased, TunedAttend, TunedAttendWindow,
+                                           TunedGateUp, TunedResidual, TunedLogits, TunedChoose, TunedAppend, TunedAttendCached,
                                            TunedNextChunk, FillRandom, NobodysTask>(options);
 }
 

@@ -23,8 +23,9 @@ inline constexpr std::array kFamilies{"llama3",  "llama3_tied",    "llama3_heads
                                       "mistral", "mistral_window", "qwen2",          "qwen2_heads80", "qwen2_window",
                                       "qwen3",   "qwen3_untied",   "qwen3_heads64"};
 /// Those that the tuned decode takes, too.
-inline constexpr std::array kTunedFamilies{"llama3_heads64", "llama_heads96", "llama_heads256", "mistral",
-                                           "qwen2",          "qwen2_heads80", "qwen3",          "qwen3_heads64"};
+inline constexpr std::array kTunedFamilies{"llama3_heads64", "llama_heads96",  "llama_heads256",
+                                           "mistral",        "mistral_window", "qwen2",
+                                           "qwen2_heads80",  "qwen3",          "qwen3_heads64"};
 
 /// Models whose layers, or some of them, attend to the last positions alone.
 struct WindowedFamily {

@@ -78,15 +78,24 @@ inline void check_family_without_bias(const StartTuned& start, const std::string
   }
 }
 
-/// A window as long as the context changes nothing; a shorter one is refused.
+/// A window as long as the context changes nothing; a shorter one does, from its own length on; one that no task can say is
+/// refused.
 inline void check_family_windows(const StartTuned& start) {
   const auto [name, window] = kWindowedFamilies.front();
   check_family_logits(start, name, window, static_cast<int>(window));
-  for (const int context : {static_cast<int>(window) + 1, kFamilyContext}) {
-    const std::string error = request_error_of([&, folder = family_folder(name)] { Tuned(start, folder, context); });
-    INFO(error);
-    CHECK(mentions(error, {"last 24 positions", "context is of " + std::to_string(context), "at most 24", "without --tuned"}));
-  }
+  const FamilyGolden golden(name);
+  const auto folder = family_folder(name);
+  Config config = read_config(folder);
+  config.windows.assign(config.windows.size(), static_cast<int>(window) + 1);
+  Tuned other(start, folder, config);
+  const auto logits =
+      other.generator.logits({golden.ids.begin(), golden.ids.begin() + static_cast<std::ptrdiff_t>(window) + 1});
+  CHECK(relative_error(logits.at(window - 1), golden.at(window - 1)) < kMostTunedError);
+  CHECK(relative_error(logits.at(window), golden.at(window)) > 2 * kMostTunedError);
+  config.windows.back() = 70000;
+  const std::string error = request_error_of([&] { Tuned(start, folder, config, 80000); });
+  INFO(error);
+  CHECK(mentions(error, {"last 70000 positions", "context is of 80000", "at most 70000", "without --tuned"}));
 }
 
 /// The golden texts choose clearly everywhere: a logit's error is some thousandths.

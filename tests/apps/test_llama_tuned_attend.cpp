@@ -14,6 +14,7 @@ struct Case {
   int dim, heads, kv_heads, splits, position;
   bool normed = false;
   int sequence = 0, sequences = 1;
+  int window = 0;  // 0: none
 };
 
 /// Everything a step's attention reads and writes, and the task that is tested.
@@ -40,36 +41,45 @@ struct Attention {
     const auto narrow = [](int i) { return static_cast<std::int16_t>(i); };
     return {parts.data(), narrow(c.heads), narrow(c.splits), narrow(c.dim), narrow(c.sequences)};
   }
-  TunedAttend task(int head, int count, int split) {
+  AttendTask task(int head, int count, int split) {
     const auto byte = [](int i) { return static_cast<std::uint8_t>(i); };
-    return {{made.data(),
-             partials(),
-             {keys.data(), values.data()},
-             rope.data(),
-             c.normed ? q_norm.data() : nullptr,
-             c.normed ? k_norm.data() : nullptr,
-             states.data(),
-             packed.data(),
-             1e-5f,
-             room,
-             byte(c.sequence),
-             byte(c.kv_heads),
-             byte(head / count),
-             byte(head),
-             byte(count),
-             byte(split)}};
+    return {made.data(),
+            partials(),
+            {keys.data(), values.data()},
+            rope.data(),
+            c.normed ? q_norm.data() : nullptr,
+            c.normed ? k_norm.data() : nullptr,
+            states.data(),
+            packed.data(),
+            1e-5f,
+            room,
+            byte(c.sequence),
+            byte(c.kv_heads),
+            byte(head / count),
+            byte(head),
+            byte(count),
+            byte(split),
+            static_cast<std::uint16_t>(c.window)};
   }
   /// Parts wait for each other's words. Here they run one after the other: once as if called off, to put their words, and
   /// once more with all that they wait for.
   void run_all(bool backwards = false) {
+    if (c.window) run_all<TunedAttendWindow>(backwards);
+    else run_all<TunedAttend>(backwards);
+  }
+  template <class Task>
+  void run_all(bool backwards) {
     const int group = c.heads / c.kv_heads;
-    std::vector<TunedAttend> tasks;
+    std::vector<Task> tasks;
     for (int split = 0; split < c.splits; ++split)
-      for (int head = 0; head < c.heads; head += group) tasks.push_back(task(head, group, split));
+      for (int head = 0; head < c.heads; head += group) {
+        Task& made_task = tasks.emplace_back();
+        static_cast<AttendTask&>(made_task) = task(head, group, split);
+      }
     if (backwards) std::reverse(tasks.begin(), tasks.end());
     for (const bool called_off : {true, false}) {
       std::fill(packed.begin(), packed.end(), Stamped{0x7ff77ff7});
-      for (const TunedAttend& task : tasks) flywheel::testing::run_fibers(task, {}, {.called_off = called_off});
+      for (const Task& task : tasks) flywheel::testing::run_fibers(task, {}, {.called_off = called_off});
     }
   }
 
@@ -103,7 +113,8 @@ struct Attention {
     const std::vector<double> query = turned(head, q_norm);
     std::vector<double> weights, out(static_cast<std::size_t>(c.dim));
     double largest = -1e300, sum = 0;
-    for (int p = 0; p <= c.position; ++p) {
+    const int first = c.window && c.position >= c.window ? c.position - c.window + 1 : 0;
+    for (int p = first; p <= c.position; ++p) {
       double score = 0;
       for (int i = 0; i < c.dim; ++i)
         score += query[static_cast<std::size_t>(i)] * cached(keys, TunedCache::key_at(p, i, c.dim), kv);
@@ -111,10 +122,10 @@ struct Attention {
       largest = std::max(largest, weights.back());
     }
     for (double& weight : weights) sum += weight = std::exp(weight - largest);
-    for (int p = 0; p <= c.position; ++p)
+    for (int p = first; p <= c.position; ++p)
       for (int i = 0; i < c.dim; ++i)
         out[static_cast<std::size_t>(i)] +=
-            weights[static_cast<std::size_t>(p)] / sum * cached(values, TunedCache::value_at(p, i, c.dim), kv);
+            weights[static_cast<std::size_t>(p - first)] / sum * cached(values, TunedCache::value_at(p, i, c.dim), kv);
     return out;
   }
 
@@ -180,7 +191,15 @@ const std::vector<Case> kCases{{64, 8, 2, 4, 0},
                                {256, 1, 1, 1, 0},
                                {256, 2, 1, 2, 1100, true},
                                {256, 3, 1, 1, 129},
-                               {256, 10, 2, 4, 1500, true}};
+                               {256, 10, 2, 4, 1500, true},
+                               {64, 8, 2, 4, 200, false, 0, 1, 37},
+                               {64, 4, 1, 2, 1500, false, 0, 1, 1},
+                               {64, 4, 2, 4, 2100, true, 0, 1, 1100},
+                               {128, 4, 1, 8, 1300, false, 0, 1, 1290},
+                               {128, 6, 1, 2, 400, true, 0, 1, 129},
+                               {80, 4, 1, 2, 1500, false, 0, 1, 1450},
+                               {32, 8, 2, 1, 300, true, 0, 1, 16},
+                               {256, 4, 2, 2, 90, false, 0, 1, 91}};
 
 }  // namespace
 

@@ -56,7 +56,7 @@ TEST_CASE("tuned on the GPU: without the biases of a family that has some logits
   check_family_without_bias(start_tuned, GENERATE("qwen2", "qwen2_heads80"));
 }
 
-TEST_CASE("tuned on the GPU: a model whose window is as long as the context, and one whose window is shorter") {
+TEST_CASE("tuned on the GPU: windows as long as the context, shorter ones, and one that is too long to say") {
   check_family_windows(start_tuned);
 }
 

@@ -26,7 +26,7 @@ TEST_CASE("tuned: without the biases of a family that has some logits are far of
   check_family_without_bias(start_tuned, GENERATE("qwen2", "qwen2_heads80"));
 }
 
-TEST_CASE("tuned: a model whose window is as long as the context, and one whose window is shorter") {
+TEST_CASE("tuned: windows as long as the context, shorter ones, and one that is too long to say") {
   check_family_windows(start_tuned);
 }
 

@@ -55,7 +55,7 @@ TEST_CASE("emulated: without the biases of a family that has some logits are far
   check_family_without_bias(start_bulk, GENERATE("qwen2", "qwen2_heads80"));
 }
 
-TEST_CASE("emulated: a model whose window is as long as the context, and one whose window is shorter") {
+TEST_CASE("emulated: windows as long as the context, shorter ones, and one that is too long to say") {
   check_family_windows(start_bulk);
 }
 

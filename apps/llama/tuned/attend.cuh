@@ -15,11 +15,11 @@ struct TunedAttend : AttendTask {
 
   template <class Block>
   FLYWHEEL_TASK void operator()(Block& block) const {
-    portable<true>(block);
+    portable(block, {.appends = true});
   }
   template <class Block, class Operands>
   requires Block::kOnGpu FLYWHEEL_TASK void compute(Block& block, Operands& operands) const {
-    compute_part<true>(block, operands);
+    compute_part(block, operands, PlainStep{});
   }
 
   static constexpr std::uint32_t kHeadSizeUnknown = 2;
@@ -29,35 +29,20 @@ struct TunedAttend : AttendTask {
   static constexpr bool knows(int head_dim) { return scratch_bytes(head_dim) > 0; }
 
  protected:
-  /// Sizes that most models have know at compile time whether the step appends; the others share one way for both, which
-  /// spares build time.
-  template <bool kAppends, class Block, class Operands>
-  FLYWHEEL_TASK void compute_part(Block& block, Operands& operands) const {
+  /// The sizes of most models have a way of their own for plain steps. All else is out of the way of the loops of tasks.
+  template <class Block, class Operands>
+  FLYWHEEL_TASK void compute_part(Block& block, Operands& operands, const PlainStep& step) const {
     Block copy = block;  // for the call: the caller's own stays in registers
-    const std::bool_constant<kAppends> appends;
-    switch (partials.head_dim) {
-      case 32:
-        attend_all<2>(copy, kAppends);
-        break;
-      case 64:
-        attend_all<4>(copy, appends);
-        break;
-      case 80:
-        attend_all<5>(copy, kAppends);
-        break;
-      case 96:
-        attend_all<6>(copy, kAppends);
-        break;
-      case 128:
-        attend_all<8>(copy, appends);
-        break;
-      case 256:
-        attend_all<16>(copy, kAppends);
-        break;
-      default:
-        block.fail(kHeadSizeUnknown);
-    }
+    if (partials.head_dim == 64) attend_all<4>(copy, step);
+    else if (partials.head_dim == 128) attend_all<8>(copy, step);
+    else attend_any(copy, {.appends = true});
     // Not kept over the call, for what is kept in registers there is spilled in the loops of all tasks.
+    operands.renew();
+  }
+  template <class Block, class Operands>
+  FLYWHEEL_TASK void compute_part(Block& block, Operands& operands, const AnyStep& step) const {
+    Block copy = block;
+    attend_any(copy, step);
     operands.renew();
   }
 
@@ -93,15 +78,34 @@ struct TunedAttend : AttendTask {
   }
 
   /// Four heads need no loop: it would take registers of those four.
-  template <int kTiles, class Block, class Appends>
-  FLYWHEEL_COLD void attend_more(Block& block, const Appends appends) const {
-    for (int done = 0; done < count; done += kHeadsTogether) attend<kTiles>(block, done, appends);
+  template <int kTiles, class Block, class Step>
+  FLYWHEEL_COLD void attend_more(Block& block, const Step step) const {
+    for (int done = 0; done < count; done += kHeadsTogether) attend<kTiles>(block, done, step);
   }
-  /// `appends`: a bool, or one known at compile time.
-  template <int kTiles, class Block, class Appends>
-  FLYWHEEL_TASK void attend_all(Block& block, const Appends appends) const {
-    if (count <= kHeadsTogether) attend<kTiles>(block, 0, appends);
-    else attend_more<kTiles>(block, appends);
+  template <int kTiles, class Block, class Step>
+  FLYWHEEL_TASK void attend_all(Block& block, const Step& step) const {
+    if (count <= kHeadsTogether) attend<kTiles>(block, 0, step);
+    else attend_more<kTiles>(block, step);
+  }
+
+  template <class Block>
+  FLYWHEEL_COLD void attend_any(Block& block, const AnyStep step) const {
+    switch (partials.head_dim) {
+      case 32:
+        return attend_all<2>(block, step);
+      case 64:
+        return attend_all<4>(block, step);
+      case 80:
+        return attend_all<5>(block, step);
+      case 96:
+        return attend_all<6>(block, step);
+      case 128:
+        return attend_all<8>(block, step);
+      case 256:
+        return attend_all<16>(block, step);
+      default:
+        block.fail(kHeadSizeUnknown);
+    }
   }
 
   /// 1. What earlier passes left (where the step is, angles, the first keys) is fetched while this step's qkv are still being
@@ -110,20 +114,20 @@ struct TunedAttend : AttendTask {
   ///    before the first keys have come (0.663 ms a token against 0.669, see tuning.md). Where other tasks of the step append,
   ///    the first keys come after those.
   /// 3. Each warp weighs its positions. 4. The warps' sums are put together, and 5. those of all parts.
-  template <int kTiles, class Block, class Appends>
-  FLYWHEEL_COLD void attend(Block& outside, const int done, const Appends appends) const {
+  template <int kTiles, class Block, class Step>
+  FLYWHEEL_COLD void attend(Block& outside, const int done, const Step step) const {
     Block block = outside;  // in registers: local memory is a trip to L2 away after each acquire
     const int warp = block.warp();
-    const Span part_of = span();
+    const Span part_of = span(step);
     if (part_of.last <= part_of.first) return end(block, done);  // the context is short: nobody reads this part
-    const TunedCache head = cache_of(text(appends));
+    const TunedCache head = cache_of(text(step.appends));
     HeadValues<FixedSize<kTiles>> values;
-    const HeadSource from = source(warp, heads_from(done), appends);
+    const HeadSource from = source(warp, heads_from(done), step.appends);
     if (from.words) values.prepare(block, from, turn_of(part_of.position));
     const auto joins = join<kTiles>(done).share(warp, part_of.used);
     WarpAttention<kTiles> mine(head.keys, head.values);
     const int first = part_of.first + warp * 16;
-    if (!appends && !block.await()) return;
+    if (!step.appends && !block.await()) return;
     mine.load_keys(block, first, part_of.last);
     block.sync();  // all warps are through with the last task's scratch
     block.borrow_handoffs();
@@ -139,8 +143,8 @@ struct TunedAttend : AttendTask {
     block.sync();
     mine.take_queries(block, area.query);
     for (int at = first; at < part_of.last; at += mine.kAll) {
-      if (appends && part_of.has_step()) mine.put_step(block, area.step, part_of.position, at);
-      mine.add(block, at, part_of.last);
+      if (step.appends && part_of.has_step()) mine.put_step(block, area.step, part_of.position, at);
+      mine.template add<Step::windowed>(block, at, part_of);
     }
     mine.leave(block, area.left);
     block.sync();
@@ -229,5 +233,17 @@ struct TunedAttend : AttendTask {
   }
 };
 static_assert(sizeof(TunedAttend) <= kTaskArgBytes);
+
+/// The same of a layer with a window.
+struct TunedAttendWindow : TunedAttend {
+  template <class Block>
+  FLYWHEEL_TASK void operator()(Block& block) const {
+    portable(block, {.appends = true});
+  }
+  template <class Block, class Operands>
+  requires Block::kOnGpu FLYWHEEL_TASK void compute(Block& block, Operands& operands) const {
+    compute_part(block, operands, AnyStep{.appends = true});
+  }
+};
 
 }  // namespace llama

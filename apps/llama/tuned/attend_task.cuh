@@ -6,6 +6,16 @@
 
 namespace llama {
 
+/// What a step of attention does, as far as that is known at compile time: it appends the step's key and value to the cache;
+/// layers may have windows.
+struct PlainStep {
+  static constexpr bool appends = true, windowed = false;
+};
+struct AnyStep {
+  bool appends;
+  static constexpr bool windowed = true;
+};
+
 /// The `count` query heads from `head` on, which are those of one key and value head. In a step of the decode each sequence is
 /// a text, and the part that holds the step's position also puts the step's key and value into the cache. In a step that reads
 /// a prompt each is a position of one text, and the keys and values of all are in the cache by then: see prompt.cuh.
@@ -21,17 +31,21 @@ struct AttendTask {
   float eps;
   std::int32_t positions;  // the cache has room for, a multiple of 16
   std::uint8_t sequence, kv_heads, kv_head, head, count, split;
+  std::uint16_t window;  // the last positions alone are attended to; 0: all
+
+  static constexpr int kMostWindow = 65535;
 
  protected:
-  template <bool kAppends, class Block>
-  FLYWHEEL_TASK void portable(Block& block) const {
-    const Span part = span();
+  template <class Block>
+  FLYWHEEL_TASK void portable(Block& block, const AnyStep& step) const {
+    const Span part = span(step);
+    if (part.last <= part.first) return;
     float* turned = block.template scratch<float>(dims());
     float* in = block.template scratch<float>(dims());
-    float* weights = block.template scratch<float>(partials.share(static_cast<std::uint32_t>(part.position)));
-    if (!turned || !in || !weights || part.last <= part.first) return;
-    const TunedCache mine = cache_of(text(kAppends));
-    if (kAppends && part.has_step()) {
+    float* weights = block.template scratch<float>(part.last - part.first);
+    if (!turned || !in || !weights) return;
+    const TunedCache mine = cache_of(text(step.appends));
+    if (step.appends && part.has_step()) {
       turn_head(block, key(), k_norm, turn_of(part.position), dims(), eps, in, turned);
       append_to_cache(block, mine, part.position, dims(), turned, value());
     }
@@ -43,10 +57,19 @@ struct AttendTask {
   }
 
   /// Read once: each look at global memory is a trip to L2, because every acquire empties L1.
-  FLYWHEEL_TASK Span span() const {
+  template <class Step>
+  FLYWHEEL_TASK Span span(const Step&) const {
     const std::uint32_t position = states[sequence].position;
-    const int share = partials.share(position), first = split * share, all = static_cast<int>(position) + 1;
-    return {static_cast<int>(position), first, first + share < all ? first + share : all, Partials::used(position, share)};
+    const int all = static_cast<int>(position) + 1;
+    if constexpr (Step::windowed) {
+      const int begin = window && all > window ? all - window : 0, of_tile = begin / 16 * 16;
+      const std::uint32_t last = position - static_cast<std::uint32_t>(of_tile);  // from there on
+      const int share = partials.share(last), first = of_tile + split * share;
+      return {static_cast<int>(position), first, first + share < all ? first + share : all, Partials::used(last, share), begin};
+    } else {
+      const int share = partials.share(position), first = split * share;
+      return {static_cast<int>(position), first, first + share < all ? first + share : all, Partials::used(position, share)};
+    }
   }
   FLYWHEEL_TASK int dims() const { return partials.head_dim; }
   FLYWHEEL_TASK const Stamped* row(int i) const { return qkv + ((partials.heads + 2 * kv_heads) * sequence + i) * dims(); }
@@ -80,12 +103,13 @@ struct AttendTask {
   template <class Block>
   FLYWHEEL_TASK void portable_head(Block& block, const TunedCache& of, int h, const Span& part, const float* turned,
                                    float* weights) const {
-    const int n = part.last - part.first, to = partials.index(sequence, head + h, split);
+    const int from = part.first > part.begin ? part.first : part.begin, n = part.last - from;
+    const int to = partials.index(sequence, head + h, split);
     const auto larger = [](float a, float b) { return a > b ? a : b; };
     float largest = -std::numeric_limits<float>::infinity(), sum = 0;
     block.for_each(n, [&](int p) {
       float score = 0;
-      for (int i = 0; i < dims(); ++i) score += turned[i] * to_float(of.keys[TunedCache::key_at(part.first + p, i, dims())]);
+      for (int i = 0; i < dims(); ++i) score += turned[i] * to_float(of.keys[TunedCache::key_at(from + p, i, dims())]);
       weights[p] = score * query_scale();
       largest = larger(largest, weights[p]);
     });
@@ -95,7 +119,7 @@ struct AttendTask {
     block.sync();
     block.for_each(dims(), [&](int i) {
       float out = 0;
-      for (int p = 0; p < n; ++p) out += weights[p] * to_float(of.values[TunedCache::value_at(part.first + p, i, dims())]);
+      for (int p = 0; p < n; ++p) out += weights[p] * to_float(of.values[TunedCache::value_at(from + p, i, dims())]);
       put_stamped(partials.values(to)[i], out, block.stamp());
     });
     if (block.leader()) {

@@ -69,10 +69,12 @@ class WarpAttention {
   }
 
   /// The groups that were loaded. The warp's next ones are on their way as soon as there is room for them.
-  template <class Block>
-  FLYWHEEL_TASK void add(Block& block, int from, int last) {
+  template <bool kWindowed, class Block>
+  FLYWHEEL_TASK void add(Block& block, int from, const Span& part) {
+    const int last = part.last;
     float scores[kGroups][2];
     score(block, from, last, scores);
+    if (kWindowed) leave_out(block, from, part.begin, scores);
     const int next = from + kAll;
     if (next < last) load_keys(block, next, last);
     soften(block, scores);
@@ -154,6 +156,18 @@ class WarpAttention {
       const float second = (even[g][2] + odd[g][2]) + (even[g][3] + odd[g][3]);
       scores[g][0] = position < last ? first : none;
       scores[g][1] = position + 8 < last ? second : none;
+    }
+  }
+
+  /// What is before `begin` gets no weight; of the first group with positions from there on, one is left.
+  template <class Block>
+  FLYWHEEL_TASK static void leave_out(const Block& block, int from, int begin, float (&scores)[kGroups][2]) {
+    const float none = -std::numeric_limits<float>::infinity();
+#pragma unroll
+    for (int g = 0; g < kGroups; ++g) {
+      const int position = from + g * kStep + block.lane() / 4;
+      if (position < begin) scores[g][0] = none;
+      if (position + 8 < begin) scores[g][1] = none;
     }
   }
 

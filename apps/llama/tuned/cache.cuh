@@ -38,6 +38,7 @@ struct Span {
   int position;     // of the step
   int first, last;  // positions first..last-1
   int used;         // parts that have any
+  int begin = 0;    // of what is attended to: positions before it are in a part only to fill its first tile
 
   FLYWHEEL_TASK bool has_step() const { return first <= position && position < last; }
 };

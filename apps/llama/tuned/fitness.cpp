@@ -43,13 +43,14 @@ void check_tuned_heads(const Config& config) {
                    std::to_string(kMostTunedHeads) + " are known");
 }
 
-/// The tasks attend to all positions.
+/// Those that are as long as the context, or longer, are none.
 void check_windows(const Config& config, int positions) {
-  const int window = config.least_window();
-  if (window == 0 || window >= positions) return;
-  no_tuned_tasks("its layers attend to the last " + std::to_string(window) + " positions alone, and the context is of " +
-                     std::to_string(positions),
-                 "make it for at most " + std::to_string(window) + " positions, or ");
+  for (const int window : config.windows)
+    if (window > AttendTask::kMostWindow && window < positions)
+      no_tuned_tasks("its layers attend to the last " + std::to_string(window) + " positions alone, the context is of " +
+                         std::to_string(positions) + ", and windows up to " + std::to_string(AttendTask::kMostWindow) +
+                         " are known",
+                     "make it for at most " + std::to_string(window) + " positions, or ");
 }
 
 }  // namespace

@@ -32,7 +32,8 @@ class DecodeBuilder : LayerBuilder {
     for (int split = 0; split < memory_.splits; ++split)
       for (int sequence = 0; sequence < memory_.sequences; ++sequence)
         for (int head = 0; head < config_.num_attention_heads; head += heads_of_group())
-          stage.push_back(graph().add(TunedAttend{attend(layer, sequence, head, split)}, waits));
+          stage.push_back(window(layer) ? graph().add(TunedAttendWindow{{attend(layer, sequence, head, split)}}, waits)
+                                        : graph().add(TunedAttend{attend(layer, sequence, head, split)}, waits));
     place_attention(stage);
     if (memory_.splits > 1) graph().together(stage);
     return note("attend", std::move(stage));

@@ -31,8 +31,8 @@ struct TunedGraph {
 int sequences_for(int texts);
 
 /// Throws RequestError for a model that has no tuned tasks: weights that are not bf16 or that the stream cannot keep (see
-/// fits_stream()), heads of a size or number that the tensor core kernels do not know, or a window that is shorter than the
-/// context. Then the portable decode graph is what there is.
+/// fits_stream()), heads of a size or number that the tensor core kernels do not know, or windows of more than
+/// AttendTask::kMostWindow positions in a longer context. Then the portable decode graph is what there is.
 TunedGraph build_tuned_graph(const Runtime& runtime, const Config& config, const Weights& weights, TunedMemory& memory);
 /// The same for stages that run one by one, a task in each of so many places: matrices are shared out evenly.
 TunedGraph build_tuned_graph(int places, const Config& config, const Weights& weights, TunedMemory& memory);

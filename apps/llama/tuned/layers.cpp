@@ -85,7 +85,8 @@ AttendTask LayerBuilder::attend(std::size_t layer, int sequence, int head, int s
           byte(head / heads_of_group()),
           byte(head),
           byte(heads_of_group()),
-          byte(split)};
+          byte(split),
+          static_cast<std::uint16_t>(window(layer))};
 }
 
 Stage LayerBuilder::add_rest(std::size_t layer, const Stage& attended) {

@@ -36,6 +36,11 @@ class LayerBuilder {
   std::size_t layers() const { return weights_.layers.size(); }
   std::size_t sequences() const { return size(memory_.sequences); }
   static std::size_t size(int n) { return static_cast<std::size_t>(n); }
+  /// Of a layer, where it is shorter than the context; else 0.
+  int window(std::size_t layer) const {
+    const int own = config_.window(layer);
+    return own < texts_.positions ? own : 0;
+  }
   /// Query heads of one key and value head.
   int heads_of_group() const { return config_.num_attention_heads / config_.num_key_value_heads; }
 

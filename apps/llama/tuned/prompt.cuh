@@ -92,11 +92,11 @@ static_assert(sizeof(TunedAppend) <= kTaskArgBytes);
 struct TunedAttendCached : TunedAttend {
   template <class Block>
   FLYWHEEL_TASK void operator()(Block& block) const {
-    portable<false>(block);
+    portable(block, {.appends = false});
   }
   template <class Block, class Operands>
   requires Block::kOnGpu FLYWHEEL_TASK void compute(Block& block, Operands& operands) const {
-    compute_part<false>(block, operands);
+    compute_part(block, operands, AnyStep{.appends = false});
   }
 };
 

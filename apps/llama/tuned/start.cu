@@ -10,8 +10,8 @@
 namespace llama {
 
 Runtime start_tuned_runtime(const Options& options) {
-  return start<TunedEmbed, TunedProject, TunedProjectBiased, TunedAttend, TunedGateUp, TunedResidual, TunedLogits, TunedChoose,
-               TunedAppend, TunedAttendCached, TunedNextChunk, FillRandom>(options);
+  return start<TunedEmbed, TunedProject, TunedProjectBiased, TunedAttend, TunedAttendWindow, TunedGateUp, TunedResidual,
+               TunedLogits, TunedChoose, TunedAppend, TunedAttendCached, TunedNextChunk, FillRandom>(options);
 }
 
 }  // namespace llama
