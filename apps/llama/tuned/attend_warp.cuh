@@ -5,7 +5,9 @@
 // each number the sum of two halves, so up to 4 heads fill its 8 columns, and a score is the sum of a lane's two.
 //
 // A decode step has one such task on its longest way, and each warp has little to do: what counts is how many
-// instructions wait for one another. So two tiles of positions go through the softmax at once where registers allow.
+// instructions wait for one another. So two tiles of positions go through the softmax at once where registers allow. Keys and
+// values of heads of more than 128 do not fit beside the outputs: they come in parts, one after the other, when they are used.
+// (As a whole they spill, and so does the loop that calls all tasks: 268 bytes against 4, see tuning.md.)
 #pragma once
 
 #include "apps/llama/tuned/cache.cuh"
@@ -32,6 +34,9 @@ struct LeftParts {
 template <int kTiles>
 class WarpAttention {
   static constexpr int kDims = kTiles * 16;
+  static constexpr int kHeld = kTiles <= 8 ? kTiles : 4;  // tiles of a key or value in registers
+  static constexpr bool kInParts = kHeld < kTiles;
+  static_assert(kTiles % kHeld == 0);
   static constexpr int kStep = kTileWarps * 16;  // positions from one group of 16 to the warp's next
 
  public:
@@ -41,16 +46,17 @@ class WarpAttention {
   /// The head's keys and values in the cache, see TunedCache.
   FLYWHEEL_TASK WarpAttention(const Half* keys, const Half* values) : keys_at_(keys), values_at_(values) {}
 
-  /// Keys of groups from position `from` on are on their way; of those that begin at or after `last`, some others are.
+  /// Keys of groups from position `from` on are on their way; of those that begin at or after `last`, some others are. Not of
+  /// keys in parts, which add() loads.
   template <class Block>
   FLYWHEEL_TASK void load_keys(const Block& block, int from, int last) {
-    load(block, &Group::keys, keys_at_, from, last);
+    if (!kInParts) load(block, &Group::keys, keys_at_, from, last);
   }
   /// The same of values. Of a warp's first groups only when its queries are there, and nothing beyond those groups is brought
   /// to L2 meanwhile: the fastest of ten orders, see tuning.md.
   template <class Block>
   FLYWHEEL_TASK void load_values(const Block& block, int from, int last) {
-    load(block, &Group::values, values_at_, from, last);
+    if (!kInParts) load(block, &Group::values, values_at_, from, last);
   }
 
   /// B of the scores: [tile][column][lane quarter][4] halves in shared memory.
@@ -59,13 +65,18 @@ class WarpAttention {
     queries_ = reinterpret_cast<const FourWeights*>(queries) + block.lane();  // column lane / 4, quarter lane % 4
   }
 
-  /// The step's key and value, [2][kDims] halves, into the tiles that were loaded before they were in the cache; see
-  /// TunedCache::key_at().
+  /// The step's key and value, [2][kDims] halves, into the tiles that were loaded before they were in the cache, or into those
+  /// that add() loads; see TunedCache::key_at().
   template <class Block>
   FLYWHEEL_TASK void put_step(const Block& block, const std::uint16_t* step, int position, int from) {
+    if constexpr (kInParts) {
+      step_ = position / 16 * 16 == from ? step : nullptr;
+      position_ = position;
+    } else {
 #pragma unroll
-    for (int g = 0; g < kGroups; ++g)
-      if (position / 16 * 16 == from + g * kStep) put_step(block, step, position, groups_[g]);
+      for (int g = 0; g < kGroups; ++g)
+        if (position / 16 * 16 == from + g * kStep) put_step<true, true>(block, step, position, groups_[g], 0);
+    }
   }
 
   /// The groups that were loaded. The warp's next ones are on their way as soon as there is room for them.
@@ -78,7 +89,7 @@ class WarpAttention {
     const int next = from + kAll;
     if (next < last) load_keys(block, next, last);
     soften(block, scores);
-    weigh(block, scores);
+    weigh(block, scores, from, last);
     if (next < last) load_values(block, next, last);
   }
 
@@ -99,26 +110,29 @@ class WarpAttention {
  private:
   /// Keys and values of 16 positions.
   struct Group {
-    TilePart keys[kTiles], values[kTiles];
+    TilePart keys[kHeld], values[kHeld];
   };
 
+  /// From tile `tile` on.
   template <class Block>
-  FLYWHEEL_TASK void load(const Block& block, TilePart (Group::*what)[kTiles], const Half* of, int from, int last) {
+  FLYWHEEL_TASK void load(const Block& block, TilePart (Group::*what)[kHeld], const Half* of, int from, int last,
+                          int tile = 0) {
 #pragma unroll
     for (int g = 0; g < kGroups; ++g) {
       const int position = from + g * kStep;
       const auto* at =
-          reinterpret_cast<const TilePart*>(of + TunedCache::tile(position < last ? position : 0, 0, kDims)) + block.lane();
+          reinterpret_cast<const TilePart*>(of + TunedCache::tile(position < last ? position : 0, tile * 16, kDims)) +
+          block.lane();
 #pragma unroll
-      for (int t = 0; t < kTiles; ++t) Block::load_once((groups_[g].*what)[t].registers, at + t * kLanes);
+      for (int t = 0; t < kHeld; ++t) Block::load_once((groups_[g].*what)[t].registers, at + t * kLanes);
     }
   }
 
-  template <class Block>
-  FLYWHEEL_TASK static void put_step(const Block& block, const std::uint16_t* step, int position, Group& group) {
+  template <bool kKeys, bool kValues, class Block>
+  FLYWHEEL_TASK static void put_step(const Block& block, const std::uint16_t* step, int position, Group& group, int tile) {
     const bool lower = position % 16 >= 8;
-    const auto* keys = reinterpret_cast<const FourWeights*>(step) + block.lane() % 4;
-    const std::uint16_t* values = step + kDims + block.lane() / 4;
+    const auto* keys = reinterpret_cast<const FourWeights*>(step) + tile * 4 + block.lane() % 4;
+    const std::uint16_t* values = step + kDims + tile * 16 + block.lane() / 4;
     const bool has_key = block.lane() / 4 == position % 8, has_value = block.lane() % 4 == position % 8 / 2;
     const std::uint32_t half = position % 2 ? 0xffff0000u : 0xffffu;
     const std::uint32_t key_bits[] = {has_key && !lower ? ~0u : 0, has_key && lower ? ~0u : 0};
@@ -126,13 +140,29 @@ class WarpAttention {
     // Every lane does the same, branches in which one loads would wait for each other.
     const auto blend = [](std::uint32_t& old, std::uint32_t by, std::uint32_t bits) { old = (old & ~bits) | (by & bits); };
 #pragma unroll
-    for (int t = 0; t < kTiles; ++t) {
+    for (int t = 0; t < kHeld; ++t) {
       const FourWeights key = keys[t * 4];
       const std::uint32_t value[] = {values[t * 16] * 0x10001u, values[t * 16 + 8] * 0x10001u};
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
-        blend(group.keys[t].registers[i], key.pairs[i / 2], key_bits[i % 2]);
-        blend(group.values[t].registers[i], value[i % 2], value_bits[i / 2]);
+        if (kKeys) blend(group.keys[t].registers[i], key.pairs[i / 2], key_bits[i % 2]);
+        if (kValues) blend(group.values[t].registers[i], value[i % 2], value_bits[i / 2]);
+      }
+    }
+  }
+
+  /// use(part's first tile) for the parts of keys or values, when each is in registers.
+  template <bool kKeys, class Block, class Use>
+  FLYWHEEL_TASK void for_each_part(const Block& block, int from, int last, Use&& use) {
+    if constexpr (!kInParts) {
+      use(0);
+    } else {
+#pragma unroll
+      for (int tile = 0; tile < kTiles; tile += kHeld) {
+        if (kKeys) load(block, &Group::keys, keys_at_, from, last, tile);
+        else load(block, &Group::values, values_at_, from, last, tile);
+        if (step_) put_step<kKeys, !kKeys>(block, step_, position_, groups_[0], tile);
+        use(tile);
       }
     }
   }
@@ -141,13 +171,15 @@ class WarpAttention {
   template <class Block>
   FLYWHEEL_TASK void score(Block& block, int from, int last, float (&scores)[kGroups][2]) {
     float even[kGroups][4] = {}, odd[kGroups][4] = {};  // two chains each
+    for_each_part<true>(block, from, last, [&](int tile) {
 #pragma unroll
-    for (int t = 0; t < kTiles; ++t) {
-      const FourWeights query = queries_[t * kLanes];
+      for (int t = 0; t < kHeld; ++t) {
+        const FourWeights query = queries_[(tile + t) * kLanes];
 #pragma unroll
-      for (int g = 0; g < kGroups; ++g)
-        block.multiply_add_half(t % 2 ? odd[g] : even[g], groups_[g].keys[t].registers, query.pairs);
-    }
+        for (int g = 0; g < kGroups; ++g)
+          block.multiply_add_half(t % 2 ? odd[g] : even[g], groups_[g].keys[t].registers, query.pairs);
+      }
+    });
     const float none = -std::numeric_limits<float>::infinity();
 #pragma unroll
     for (int g = 0; g < kGroups; ++g) {
@@ -199,7 +231,7 @@ class WarpAttention {
 
   /// Weights as B: the lane of column c (head c / 2, part c % 2) and quarter q needs positions 2q, 2q + 1, 2q + 8, 2q + 9.
   template <class Block>
-  FLYWHEEL_TASK void weigh(Block& block, const float (&weights)[kGroups][2]) {
+  FLYWHEEL_TASK void weigh(Block& block, const float (&weights)[kGroups][2], int from_position, int last) {
     const int column = block.lane() / 4, from = block.lane() % 4 * 2 * 4 + column / 2, by = column % 2 * 16;
 #pragma unroll
     for (int g = 0; g < kGroups; ++g) {
@@ -210,8 +242,10 @@ class WarpAttention {
         const std::uint32_t first = block.shuffle(halves, from) >> by, second = block.shuffle(halves, from + 4) >> by;
         b[i] = (first & 0xffffu) | second << 16;
       }
+      for_each_part<false>(block, from_position, last, [&](int tile) {
 #pragma unroll
-      for (int t = 0; t < kTiles; ++t) block.multiply_add_half(out_[t], groups_[g].values[t].registers, b);
+        for (int t = 0; t < kHeld; ++t) block.multiply_add_half(out_[tile + t], groups_[g].values[t].registers, b);
+      });
     }
   }
 
@@ -219,6 +253,8 @@ class WarpAttention {
   const Half* values_at_;
   Group groups_[kGroups];
   const FourWeights* queries_ = nullptr;
+  const std::uint16_t* step_ = nullptr;  // in parts: what belongs into the positions that are added, if anything does
+  int position_ = 0;
   float largest_ = -std::numeric_limits<float>::infinity();
   float sum_ = 0;              // of the lane's own positions
   float out_[kTiles][4] = {};  // dimensions lane / 4 and lane / 4 + 8 of each tile, columns high and low
