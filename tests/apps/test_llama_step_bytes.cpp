@@ -33,6 +33,15 @@ TEST_CASE("bytes of a step: biases are floats, and are kept beside bf16 weights"
   CHECK(stream_bytes(config) == stream_bytes(plain));
 }
 
+TEST_CASE("bytes of a step: of layers with a window the last positions alone are read") {
+  Config config = *find_shape("mistral-7b-v0.1");
+  const double weights = step_bytes(config, 1, 0), bytes = static_cast<double>(position_bytes(config));
+  CHECK(step_bytes(config, 2, 4096) == weights + 2 * 4096 * bytes);
+  CHECK(step_bytes(config, 2, 10000) == weights + 2 * 4096 * bytes);
+  config.windows.front() = 0;
+  CHECK(step_bytes(config, 1, 10000) == weights + (10000 + 31 * 4096.) * bytes / 32);
+}
+
 TEST_CASE("bytes of a step: more norms than 32 bits count") {
   Config deep = *find_shape("llama-3.2-1b");
   deep.hidden_size = 1 << 20;

@@ -32,17 +32,19 @@ struct TunedAttend : AttendTask {
   /// The sizes of most models have a way of their own for plain steps. All else is out of the way of the loops of tasks.
   template <class Block, class Operands>
   FLYWHEEL_TASK void compute_part(Block& block, Operands& operands, const PlainStep& step) const {
-    Block copy = block;  // for the call: the caller's own stays in registers
-    if (partials.head_dim == 64) attend_all<4>(copy, step);
-    else if (partials.head_dim == 128) attend_all<8>(copy, step);
-    else attend_any(copy, {.appends = true});
+    if (partials.head_dim == 64 || partials.head_dim == 128) {
+      Block copy = block;  // for the call: the caller's own stays in registers
+      if (partials.head_dim == 64) attend_all<4>(copy, step);
+      else attend_all<8>(copy, step);
+    } else {
+      attend_any(block, {.appends = true});
+    }
     // Not kept over the call, for what is kept in registers there is spilled in the loops of all tasks.
     operands.renew();
   }
   template <class Block, class Operands>
   FLYWHEEL_TASK void compute_part(Block& block, Operands& operands, const AnyStep& step) const {
-    Block copy = block;
-    attend_any(copy, step);
+    attend_any(block, step);
     operands.renew();
   }
 
@@ -89,7 +91,7 @@ struct TunedAttend : AttendTask {
   }
 
   template <class Block>
-  FLYWHEEL_COLD void attend_any(Block& block, const AnyStep step) const {
+  FLYWHEEL_COLD void attend_any(Block block, const AnyStep step) const {
     switch (partials.head_dim) {
       case 32:
         return attend_all<2>(block, step);

@@ -42,8 +42,7 @@ struct TunedAppend {
   }
   template <class Block, class Operands>
   requires Block::kOnGpu FLYWHEEL_TASK void compute(Block& block, Operands& operands) const {
-    Block copy = block;  // as in TunedAttend::compute_part()
-    append_all(copy);
+    append_all(block);
     operands.renew();
   }
 
@@ -61,8 +60,7 @@ struct TunedAppend {
   }
 
   template <class Block>
-  FLYWHEEL_COLD void append_all(Block& outside) const {
-    Block block = outside;
+  FLYWHEEL_COLD void append_all(Block block) const {
     if (const int position = block.warp(); position < positions) {
       const StepState state = states[position];
       const HeadSource from_key{key(position), k_norm, 1, true}, from_value{value(position), nullptr, 1, false};

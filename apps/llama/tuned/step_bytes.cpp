@@ -38,7 +38,13 @@ std::uint64_t position_bytes(const Config& config) {
 }
 
 double step_bytes(const Config& config, int sequences, double positions) {
-  return static_cast<double>(weight_bytes(config)) + sequences * positions * static_cast<double>(position_bytes(config));
+  double of_layers = 0;
+  for (int layer = 0; layer < config.num_hidden_layers; ++layer) {
+    const double window = config.window(static_cast<std::size_t>(layer));
+    of_layers += window > 0 && window < positions ? window : positions;
+  }
+  const double bytes = static_cast<double>(position_bytes(config)) / config.num_hidden_layers;
+  return static_cast<double>(weight_bytes(config)) + sequences * of_layers * bytes;
 }
 
 std::uint64_t stream_bytes(const Config& config) {

@@ -12,7 +12,8 @@ namespace llama {
 std::uint64_t weight_bytes(const Config& config);
 /// Of the keys and values of one position of one text, in halves.
 std::uint64_t position_bytes(const Config& config);
-/// What one step of `sequences` texts reads, each with `positions` in its cache (a mean over steps may be a fraction).
+/// What one step of `sequences` texts reads, each with `positions` in its cache (a mean over steps may be a fraction), of which
+/// layers with a window read the last.
 double step_bytes(const Config& config, int sequences, double positions);
 /// Of the matrices as the tuned tasks take them: whole groups of rows, whole steps of columns.
 std::uint64_t stream_bytes(const Config& config);
