@@ -34,34 +34,12 @@ void wait(Run& run) {
   }
 }
 
-/// Calls `on_token` for what the run streams, until it ends.
-std::vector<Outcome> collect_tokens(Run& run, const std::vector<Request>& requests, const Config& config,
-                                    const OnTextToken& on_token) {
-  const EndOfRun guard(run);
-  const auto& ends = config.eos_token_ids;
-  std::vector<Outcome> outcomes(requests.size());
-  while (const auto written = run.next<WrittenToken>()) {
-    Outcome& outcome = outcomes.at(written->text);
-    ++outcome.tokens;
-    outcome.ended =
-        requests[written->text].stop_at_end && std::ranges::find(ends, static_cast<int>(written->token)) != ends.end();
-    on_token(written->text, written->token);
-  }
-  wait(run);
-  return outcomes;
-}
-
 }  // namespace
 
 void Generator::check_count(std::size_t texts) const {
   if (texts > static_cast<std::size_t>(sequences()))
     throw RequestError("this decode writes " + std::to_string(sequences()) + " texts at once, not " + std::to_string(texts) +
-                       ": make it for more, or write the others after them");
-}
-
-void Generator::check(const std::vector<Request>& requests) const {
-  check_count(requests.size());
-  check_requests(requests, config_, context_);
+                       ": make it for more, or ask for the others after them");
 }
 
 void Generator::watch(Run run, const std::function<void(Run&)>& use) {
@@ -73,19 +51,23 @@ void Generator::watch(Run run, const std::function<void(Run&)>& use) {
   }
 }
 
-std::vector<Outcome> Generator::generate(const std::vector<Request>& requests, const OnTextToken& on_token) {
-  check(requests);
-  std::vector<Outcome> outcomes;
-  const auto begin = std::chrono::steady_clock::now();
-  watch(submit_texts(requests), [&](Run& run) {
-    outcomes = collect_tokens(run, requests, config_, on_token);
-    const auto end = std::chrono::steady_clock::now();
-    for (Outcome& outcome : outcomes) {
-      outcome.time = end - begin;
-      outcome.steps = run.iterations();
-    }
+std::uint32_t Generator::follow(const Run& run, const std::function<void(const WrittenToken&)>& on_token) {
+  std::uint32_t steps = 0;
+  watch(run, [&](Run& mine) {
+    const EndOfRun guard(mine);
+    while (const auto written = mine.next<WrittenToken>()) on_token(*written);
+    wait(mine);
+    steps = mine.iterations();
   });
-  return outcomes;
+  return steps;
+}
+
+std::vector<Outcome> Generator::generate(const std::vector<Request>& requests, const OnTextToken& on_token,
+                                         const OnTextEnd& on_end) {
+  check(requests);
+  Tally tally(requests, config_, on_token, on_end);
+  write_texts(requests, tally);
+  return tally.outcomes();
 }
 
 Outcome Generator::generate(const Request& request, const OnToken& on_token) {

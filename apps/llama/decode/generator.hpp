@@ -1,9 +1,10 @@
-// Writing texts with a model: the whole of them is one submission, and tokens stream out while it runs.
+// Writing texts with a model: steps loop on the device, and tokens stream out while they do.
 #pragma once
 
 #include <flywheel/flywheel.hpp>
 
 #include "apps/llama/decode/request.hpp"
+#include "apps/llama/decode/tally.hpp"
 
 namespace llama {
 
@@ -17,12 +18,13 @@ class Generator {
   Generator(const Generator&) = delete;
   Generator& operator=(const Generator&) = delete;
 
-  /// Throws RequestError as check_requests() does, and for more requests than sequences().
-  void check(const std::vector<Request>& requests) const;
-  /// Writes a text for each request, all at once: each from its own prompt, as its own seed has it, to its own end. A
-  /// token comes as soon as it is chosen. What `on_token` throws cancels the run. Throws RequestError as check() does, and for
-  /// logits that are no numbers.
-  std::vector<Outcome> generate(const std::vector<Request>& requests, const OnTextToken& on_token);
+  /// Throws RequestError as check_requests() does.
+  void check(const std::vector<Request>& requests) const { check_requests(requests, config_, context_); }
+  /// Writes a text for each request: each from its own prompt, as its own seed has it, to its own end. Up to sequences() texts
+  /// are written at once; others wait for the place of one that ends. A token comes as soon as it is chosen. What `on_token`
+  /// and `on_end` throw cancels all. Throws RequestError as check() does, and for logits that are no numbers.
+  std::vector<Outcome> generate(const std::vector<Request>& requests, const OnTextToken& on_token,
+                                const OnTextEnd& on_end = {});
   /// The same of one.
   Outcome generate(const Request& request, const OnToken& on_token);
 
@@ -45,17 +47,15 @@ class Generator {
   Generator(Runtime& runtime, Config config, int context) : runtime_(runtime), config_(std::move(config)), context_(context) {}
 
   Runtime& runtime() const { return runtime_; }
-  /// Submits the run that writes the texts, until all have ended.
-  virtual Run submit_texts(const std::vector<Request>& requests) = 0;
+  /// Writes the texts, until all have ended, and tells `tally` of their tokens and its steps.
+  virtual void write_texts(const std::vector<Request>& requests, Tally& tally) = 0;
   virtual Run submit_step(const std::vector<StepState>& states) = 0;
   /// A task has failed: what it left may be no numbers.
   virtual void on_failed_task() {}
   /// use(run), and on_failed_task() where that is why it throws.
   void watch(Run run, const std::function<void(Run&)>& use);
-  /// Steps of a text from position `first` of its prompt on.
-  static std::uint32_t steps_from(std::size_t first, const Request& request) {
-    return static_cast<std::uint32_t>(request.prompt.size() - 1 - first) + request.tokens;
-  }
+  /// Calls `on_token` for what the run streams, until it ends. Gives the steps it took. What `on_token` throws cancels the run.
+  std::uint32_t follow(const Run& run, const std::function<void(const WrittenToken&)>& on_token);
 
  private:
   void check_count(std::size_t texts) const;

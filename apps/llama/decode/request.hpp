@@ -28,17 +28,24 @@ struct Request {
   bool stop_at_end = true;  // an end-of-text token is the last one
 };
 
+/// Steps that write a text from position `first` of its prompt on, at most.
+inline std::uint32_t steps_from(std::size_t first, const Request& request) {
+  return static_cast<std::uint32_t>(request.prompt.size() - 1 - first) + request.tokens;
+}
+
 struct Outcome {
   std::uint32_t tokens = 0;  // written
   bool ended = false;        // by an end-of-text token
-  // Of the run that wrote the text, and all that were written with it.
-  std::chrono::duration<double> time{};
-  std::uint32_t steps = 0;
+  // From the call that asked for all the texts to this one's first token, and to its last.
+  std::chrono::duration<double> first_token{}, time{};
+  std::uint32_t steps = 0;  // of the decode, for all texts of the call
 };
 
 using OnToken = std::function<void(std::uint32_t token)>;
-/// `text`: the number of its request among those that are served at once, from 0.
+/// `text`: the number of its request among those of the call, from 0.
 using OnTextToken = std::function<void(std::size_t text, std::uint32_t token)>;
+/// A text has ended, with all of its outcome but the steps: others may still be written.
+using OnTextEnd = std::function<void(std::size_t text, const Outcome& outcome)>;
 
 /// The context asked for, or a sensible one for 0: the model's own length, or 4096 if that is longer. Throws RequestError for
 /// one the model was not made for.

@@ -13,8 +13,12 @@ PortableGenerator::PortableGenerator(Runtime& runtime, const std::filesystem::pa
     : PortableGenerator(runtime, read_config(folder), load_weights(runtime, read_config(folder), folder),
                         choose_context(read_config(folder), context)) {}
 
-Run PortableGenerator::submit_texts(const std::vector<Request>& requests) {
-  const Request& request = requests.front();
+void PortableGenerator::write_texts(const std::vector<Request>& requests, Tally& tally) {
+  for (std::size_t text = 0; text < requests.size(); ++text)
+    tally.add_steps(follow(submit_text(requests[text]), [&](const WrittenToken& written) { tally.add(text, written.token); }));
+}
+
+Run PortableGenerator::submit_text(const Request& request) {
   memory_.prompt.write(request.prompt);
   memory_.state.write({{0, request.prompt[0]}});
   const RunSettings settings{request.sampling, static_cast<std::uint32_t>(request.prompt.size()), request.stop_at_end};

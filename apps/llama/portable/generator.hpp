@@ -8,7 +8,7 @@
 
 namespace llama {
 
-/// Its runtime is made by start_portable_runtime(). One text at a time.
+/// Its runtime is made by start_portable_runtime(). Several texts are written one after the other.
 class PortableGenerator : public Generator {
  public:
   /// `context`: positions to have room for.
@@ -24,10 +24,12 @@ class PortableGenerator : public Generator {
   PortableMemory& memory() { return memory_; }
 
  protected:
-  Run submit_texts(const std::vector<Request>& requests) override;
+  void write_texts(const std::vector<Request>& requests, Tally& tally) override;
   Run submit_step(const std::vector<StepState>& states) override;
 
  private:
+  Run submit_text(const Request& request);
+
   Weights weights_;
   PortableMemory memory_;
   PortableGraph graph_;

@@ -1,24 +1,8 @@
 #include "apps/llama/tuned/generator.hpp"
 
-#include <algorithm>
+#include "apps/llama/tuned/crowd.hpp"
 
 namespace llama {
-namespace {
-
-TunedText text_of(const Request& request) {
-  const auto prompt_count = static_cast<std::uint32_t>(request.prompt.size());
-  return {request.sampling, prompt_count, prompt_count + request.tokens, request.stop_at_end};
-}
-
-}  // namespace
-
-TunedGenerator::PromptReader::PromptReader(Runtime& runtime, const Config& config, const Weights& weights,
-                                           const TunedMemory& texts)
-    : memory(runtime, config, texts, prompt_positions(config, PromptWay::chunks)),
-      graph(build_prompt_graph(runtime, config, weights, texts, memory)),
-      read(runtime.load(graph.decode, compiled)),
-      begin(runtime.load(graph.embed)) {}
-
 TunedGenerator::TunedGenerator(Runtime& runtime, Config config, Weights weights, int context, int texts, PromptWay prompts)
     : Generator(runtime, std::move(config), context),
       weights_(std::move(weights)),
@@ -26,7 +10,7 @@ TunedGenerator::TunedGenerator(Runtime& runtime, Config config, Weights weights,
       graph_(build_tuned_graph(runtime, this->config(), weights_, memory_)),
       decode_(runtime.load(graph_.decode, compiled)),
       embed_(runtime.load(graph_.embed)) {
-  if (prompts == PromptWay::chunks) prompt_reader_.emplace(runtime, this->config(), weights_, memory_);
+  if (prompts == PromptWay::chunks) reader_.emplace(runtime, this->config(), weights_, memory_);
 }
 
 TunedGenerator::TunedGenerator(Runtime& runtime, const std::filesystem::path& folder, int context, int texts)
@@ -48,44 +32,39 @@ void TunedGenerator::begin(const std::vector<StepState>& states, const std::vect
   all_texts.resize(count, kNoText);
   memory_.states.write(all_states);
   memory_.texts.write(all_texts);
-  memory_.writing.write({static_cast<std::uint32_t>(texts.size())});
   runtime().submit(embed_).wait();
 }
 
+void TunedGenerator::read(std::size_t passes) {
+  if (passes > 0) watch(reader_->submit(passes), [](Run& run) { run.wait(); });
+}
+
 std::vector<std::uint32_t> TunedGenerator::read_prompts(const std::vector<std::vector<std::uint32_t>>& prompts) {
+  forget_lost_numbers();
+  if (reader_) reader_->forget();
   std::vector<std::uint32_t> first(prompts.size());
-  std::vector<PromptChunk> chunks;
   for (std::size_t text = 0; text < prompts.size(); ++text) {
     const std::vector<std::uint32_t>& prompt = prompts[text];
     memory_.prompt.write(prompt.data(), prompt.size(), text * static_cast<std::size_t>(memory_.context));
-    if (prompt_reader_)
-      first[text] = prompt_reader_->memory.add_chunks(chunks, static_cast<std::uint32_t>(text), prompt.size() - 1);
+    if (reader_) first[text] = reader_->add(static_cast<std::uint32_t>(text), prompt.size());
   }
-  if (chunks.empty()) return first;
-  const auto passes = static_cast<std::uint32_t>(chunks.size());
-  chunks.push_back(chunks.back());
-  forget_lost_numbers();
-  prompt_reader_->memory.chunks.write(chunks.data(), chunks.size(), 0);
-  runtime().submit(prompt_reader_->begin).wait();
-  watch(runtime().submit(prompt_reader_->read, repeat(passes)), [](Run& run) { run.wait(); });
+  if (reader_) read(reader_->left());
   return first;
 }
 
-Run TunedGenerator::submit_texts(const std::vector<Request>& requests) {
-  std::vector<std::vector<std::uint32_t>> prompts;
-  for (const Request& request : requests) prompts.push_back(request.prompt);
-  const std::vector<std::uint32_t> first = read_prompts(prompts);
-  std::vector<StepState> states;
-  std::vector<TunedText> texts;
-  std::uint32_t steps = 0;
-  for (const Request& request : requests) {
-    const std::size_t text = texts.size();
-    states.push_back({first[text], request.prompt[first[text]]});
-    texts.push_back(text_of(request));
-    steps = std::max(steps, steps_from(first[text], request));
+void TunedGenerator::write_texts(const std::vector<Request>& requests, Tally& tally) {
+  forget_lost_numbers();
+  Crowd crowd(memory_, reader_ ? &*reader_ : nullptr, requests);
+  const auto add = [&](const WrittenToken& written) {
+    if (tally.add(crowd.text_in(written.text), written.token)) crowd.leave(written.text);
+  };
+  while (!crowd.over()) {
+    if (crowd.seat()) runtime().submit(embed_).wait();
+    read(crowd.passes());
+    const std::uint32_t made = follow(runtime().submit(decode_, repeat_until_stop(crowd.steps())), add);
+    crowd.went(made);
+    tally.add_steps(made);
   }
-  begin(states, texts);
-  return runtime().submit(decode_, repeat_until_stop(steps));
 }
 
 Run TunedGenerator::submit_step(const std::vector<StepState>& states) {

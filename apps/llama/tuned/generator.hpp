@@ -1,11 +1,11 @@
-// Writing texts with the compiled, tuned decode: one submission writes the whole of up to 8.
+// Writing texts with the compiled, tuned decode, up to 8 at once.
 #pragma once
 
 #include <filesystem>
 #include <optional>
 
 #include "apps/llama/decode/generator.hpp"
-#include "apps/llama/tuned/graph.hpp"
+#include "apps/llama/tuned/prompt_reader.hpp"
 #include "apps/llama/tuned/prompt_way.hpp"
 
 namespace llama {
@@ -17,7 +17,8 @@ namespace llama {
 /// fewer parts (see partials.cuh).
 ///
 /// A prompt is read in chunks of several positions, in passes over the weights without logits, before the text is written: by a
-/// graph of its own, with a stream of its own (see prompt_graph.cpp).
+/// graph of its own, with a stream of its own (see prompt_graph.cpp). Texts beyond sequences() take the places of those that
+/// have ended: their prompts are read between the steps of the others, see crowd.hpp.
 class TunedGenerator : public Generator {
  public:
   /// `context`: positions to have room for, of each text; `texts`: to be written at once, 1 to 8. `prompts`: token_by_token for
@@ -46,30 +47,24 @@ class TunedGenerator : public Generator {
   std::uint32_t tasks() const override { return decode_.size(); }
 
  protected:
-  Run submit_texts(const std::vector<Request>& requests) override;
+  /// Runs of the decode and passes over prompts take turns, see Crowd.
+  void write_texts(const std::vector<Request>& requests, Tally& tally) override;
   Run submit_step(const std::vector<StepState>& states) override;
   /// What a step that failed for its numbers leaves among the values may be none: attention weighs whole blocks of positions,
   /// those to come with 0, and makes no number of such a product. So they are forgotten before the next text begins.
   void on_failed_task() override { numbers_lost_ = true; }
 
  private:
-  /// Reads prompts in chunks.
-  struct PromptReader {
-    PromptReader(Runtime& runtime, const Config& config, const Weights& weights, const TunedMemory& texts);
-    PromptMemory memory;
-    TunedGraph graph;
-    Executable read, begin;
-  };
-
   void forget_lost_numbers();
   void begin(const std::vector<StepState>& states, const std::vector<TunedText>& texts);
+  void read(std::size_t passes);
 
   Weights weights_;
   TunedMemory memory_;
   TunedGraph graph_;
   Executable decode_;
   Executable embed_;
-  std::optional<PromptReader> prompt_reader_;
+  std::optional<PromptReader> reader_;
   bool numbers_lost_ = false;  // the cache may hold what is no number
 };
 

@@ -83,7 +83,7 @@ class DecodeBuilder : LayerBuilder {
 int sequences_for(int texts) {
   if (texts < 1 || texts > kMostSequences)
     throw RequestError("the tuned tasks write 1 to " + std::to_string(kMostSequences) + " texts at once, not " +
-                       std::to_string(texts) + ": write the others after them");
+                       std::to_string(texts) + ": ask for 8 or fewer, in whose places more take turns");
   return static_cast<int>(std::bit_ceil(static_cast<unsigned>(texts)));
 }
 
