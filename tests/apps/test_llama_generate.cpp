@@ -131,6 +131,23 @@ TEST_CASE("the program shows several texts one below the other") {
   CHECK(mentions(answer.text, {"6 tokens of 2 texts in "}));
 }
 
+TEST_CASE("the program takes prompts from a file, as many as there are, by either decode") {
+  const TempFolder folder;
+  folder.write("prompts.txt", "ROMEO:\n\nJULIET:\nROMEO:" + times(8, "\nThe king") + "\n");
+  const std::string given = " --device cpu --json --tokens 6 --seed 5 --prompts " + (folder.path() / "prompts.txt").string();
+  const nlohmann::json one = json_of_program("generate --device cpu --tuned --json --tokens 6 --seed 7 --prompt ROMEO:");
+  for (const std::string how : {"generate --tuned", "generate --tuned --places 2", "generate"}) {
+    INFO(how);
+    const nlohmann::json texts = json_of_program(how + given).at("texts");
+    REQUIRE(texts.size() == 11);
+    CHECK(texts[1].at("prompt") == "JULIET:");
+    CHECK(texts[2].at("prompt") == "ROMEO:");
+    CHECK(texts[10].at("seed") == 15);
+    CHECK(texts[10].at("text").get<std::string>().starts_with("The king"));
+    if (how != "generate") CHECK(texts[2].at("tokens") == one.at("tokens"));
+  }
+}
+
 TEST_CASE("the program answers wrong input with one sentence and exit code 2") {
   check_refused("generate --model /nonexistent", {"/nonexistent"});
   check_refused("generate --device tpu", {"--device"});
@@ -138,9 +155,10 @@ TEST_CASE("the program answers wrong input with one sentence and exit code 2") {
   check_refused("generate --device cpu --top-p 1.5", {"top-p"});
   check_refused("generate --device cpu --context 1000", {"1000", "512"});
   check_refused("generate --device cpu --prompt \"$(yes word | head -n 800)\"", {"shorten the prompt"});
-  check_refused("generate --device cpu --prompt a --prompt b", {"one text at a time", "--tuned"});
   check_refused("generate --device cpu --tuned --prompt a --prompt b --tokens 600", {"text 1 of 2", "600", "512"});
-  check_refused("generate --device cpu --tuned" + times(9, " --prompt a"), {"1 to 8", "not 9"});
+  check_refused("generate --device cpu --tuned --places 3", {"--places", "3"});
+  check_refused("generate --device cpu --prompts /nonexistent", {"--prompts /nonexistent", "cannot be read"});
+  check_refused("generate --device cpu --prompts /dev/null", {"--prompts /dev/null", "no prompt"});
   check_refused("generate --device cpu --tuned --prompt a b", {"not expected: b"});
   check_refused("logits --device cpu --ids 5000", {"5000", "1023"});
 }

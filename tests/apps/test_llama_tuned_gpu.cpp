@@ -1,4 +1,5 @@
 // The tuned decode on a GPU: against transformers and the portable tasks, the choice of tokens, and how a text ends.
+#include "llama_crowd_support.hpp"
 #include "llama_prompts_support.hpp"
 
 #include "apps/llama/tuned/start.hpp"
@@ -58,6 +59,13 @@ TEST_CASE("tuned on the GPU: without the biases of a family that has some logits
 
 TEST_CASE("tuned on the GPU: windows as long as the context, shorter ones, and one that is too long to say") {
   check_family_windows(start_tuned);
+}
+
+TEST_CASE("tuned on the GPU: more texts than places, each as alone") {
+  for (const int places : {2, 8})
+    check_crowd(start_tuned, kFamily, {.texts = 60, .places = places, .prompt = 60, .tokens = 40, .places_of_each = places});
+  check_long_comes_late(start_tuned, kFamily, 1100);
+  check_crowd_cancellation(start_without_bulk, kFamily, {.texts = 9, .places = 2, .prompt = 30, .tokens = 12});
 }
 
 TEST_CASE("tuned on the GPU: a greedy text of the shipped model is the portable one, near ties aside") {

@@ -5,6 +5,7 @@
 #include "apps/llama/bench/check_context.hpp"
 #include "apps/llama/bench/random_weights.hpp"
 #include "apps/llama/tuned/start.hpp"
+#include "llama_crowd_support.hpp"
 #include "llama_prompts_support.hpp"
 #include "llama_small_config.hpp"
 
@@ -153,6 +154,11 @@ TEST_CASE("emulated: a prompt whose context attention takes in parts") {
     return emulated_runtime(config, context, 3, true, 17);
   };
   check_long_prompt(start_many, "qwen3_heads64", 1054);
+}
+
+TEST_CASE("emulated: more texts than places, each as alone") {
+  check_crowd(start_bulk, kFamily, {.texts = 5, .places = 2, .prompt = 18, .tokens = 5, .places_of_each = 2});
+  check_long_comes_late(start_without_bulk, kFamily, 40);
 }
 
 }  // namespace llama

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <numeric>
@@ -94,31 +95,62 @@ std::string heading(std::size_t number, std::size_t count) {
   return count == 1 ? "" : "--- text " + std::to_string(number + 1) + " of " + std::to_string(count) + "\n";
 }
 
+/// Texts on their way to the terminal: the first as it comes, then each that has ended, in the order of their ends.
+class ShownTexts {
+ public:
+  ShownTexts(const Session& session, const TextRequest& text, Terminal* terminal)
+      : terminal_(terminal),
+        decoders_(text.prompts.size(), Decoder(session.tokenizer)) {
+    for (const std::string& prompt : text.prompts) all_.push_back({{}, prompt, {}});
+  }
+
+  void begin(std::uint32_t tokens) {
+    if (terminal_) terminal_->begin(heading(0, all_.size()) + all_[0].text, tokens);
+  }
+  void add(std::size_t i, std::uint32_t token) {
+    const std::string piece = decoders_[i].push(static_cast<int>(token));
+    all_[i].tokens.push_back(token);
+    all_[i].text += piece;
+    if (terminal_ && i == 0) terminal_->add(piece);
+  }
+  void end(std::size_t i) {
+    const std::string rest = decoders_[i].finish();
+    all_[i].text += rest;
+    if (!terminal_) return;
+    if (i != 0) held_ += heading(i, all_.size()) + all_[i].text + "\n";
+    else held_ = rest + "\n" + held_;
+    first_ended_ |= i == 0;
+    if (first_ended_) terminal_->end(held_), held_.clear();
+  }
+  std::vector<Written> take(const std::vector<Outcome>& outcomes) {
+    for (std::size_t i = 0; i < all_.size(); ++i) all_[i].outcome = outcomes[i];
+    return std::move(all_);
+  }
+
+ private:
+  Terminal* terminal_;
+  std::vector<Decoder> decoders_;
+  std::vector<Written> all_;
+  std::string held_;  // of texts that have ended before the first
+  bool first_ended_ = false;
+};
+
 std::vector<Written> write_texts(Session& session, const TextRequest& text, Terminal* terminal) {
   const std::vector<Request> requests = make_requests(session, text);  // before anything is printed
-  std::vector<Written> all;
-  for (const std::string& prompt : text.prompts) all.push_back({{}, prompt, {}});
-  std::vector<Decoder> decoders(all.size(), Decoder(session.tokenizer));
-  if (terminal) terminal->begin(heading(0, all.size()) + text.prompts[0], requests[0].tokens);
-  const auto outcomes = session.generator->generate(requests, [&](std::size_t i, std::uint32_t token) {
-    const std::string piece = decoders[i].push(static_cast<int>(token));
-    all[i].tokens.push_back(token);
-    all[i].text += piece;
-    if (terminal && i == 0) terminal->add(piece);
-  });
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    const std::string rest = decoders[i].finish();
-    all[i].outcome = outcomes[i];
-    all[i].text += rest;
-    if (terminal) terminal->end(i == 0 ? rest + "\n" : heading(i, all.size()) + all[i].text + "\n");
-  }
-  return all;
+  ShownTexts shown(session, text, terminal);
+  shown.begin(requests[0].tokens);
+  return shown.take(session.generator->generate(
+      requests, [&](std::size_t i, std::uint32_t token) { shown.add(i, token); },
+      [&](std::size_t i, const Outcome&) { shown.end(i); }));
 }
 
-/// All that were written at once.
+/// Of all texts: their tokens, and the time until the last has ended.
 Outcome sum_of(const std::vector<Written>& all) {
   Outcome sum = all.front().outcome;
-  for (std::size_t i = 1; i < all.size(); ++i) sum.tokens += all[i].outcome.tokens;
+  for (std::size_t i = 1; i < all.size(); ++i) {
+    sum.tokens += all[i].outcome.tokens;
+    sum.time = std::max(sum.time, all[i].outcome.time);
+  }
   return sum;
 }
 
@@ -163,13 +195,26 @@ void print_likeliest(const Tokenizer& tokenizer, const std::vector<float>& logit
   std::printf("\n");
 }
 
+/// Those of the file, behind those that were given, or in place of the one that stands for none.
+void add_prompts(TextRequest& request) {
+  if (request.prompt_file.empty()) return;
+  std::ifstream file(request.prompt_file);
+  if (!file) throw RequestError("--prompts " + request.prompt_file.string() + ": cannot be read: name a text file");
+  if (request.prompts == TextRequest{}.prompts) request.prompts.clear();
+  const std::size_t before = request.prompts.size();
+  for (std::string line; std::getline(file, line);)
+    if (!line.empty()) request.prompts.push_back(line);
+  if (request.prompts.size() == before)
+    throw RequestError("--prompts " + request.prompt_file.string() + ": has no prompt: each line that is not empty is one");
+}
+
 }  // namespace
 
-void generate_text(const Setup& setup, const TextRequest& request) {
+void generate_text(const Setup& setup, TextRequest request) {
+  add_prompts(request);
   const std::size_t count = request.prompts.size();
-  if (count > 1 && !setup.tuned)
-    throw RequestError("the portable decode writes one text at a time: give --tuned for several, or --prompt once");
-  Session session(setup, static_cast<int>(count));
+  const int places = request.places ? request.places : static_cast<int>(std::min<std::size_t>(count, kMostSequences));
+  Session session(setup, places);
   Terminal terminal;
   const auto all = write_texts(session, request, request.json ? nullptr : &terminal);
   if (request.json) print_json(session, request, all);

@@ -22,16 +22,18 @@ struct Setup {
 };
 
 struct TextRequest {
-  std::vector<std::string> prompts{"ROMEO:\n"};  // of texts to be written at once: more than one with --tuned
+  std::vector<std::string> prompts{"ROMEO:\n"};  // of as many texts
+  std::filesystem::path prompt_file;             // if any, further prompts: each line is one
+  int places = 0;                                // texts that --tuned writes at once: 1, 2, 4 or 8; 0: all, at most 8
   std::uint32_t tokens = 0;                      // 0: 256, or as many as the context has room for if that is less
   Sampling sampling;                             // of the first text; each after it has the next seed
   bool stop_at_end = true;
   bool json = false;  // one JSON object in the end in place of the text as it comes
 };
 
-/// Writes a text to stdout, or several: the first as it comes, the others when all are done. One line on
-/// stderr says how long that took.
-void generate_text(const Setup& setup, const TextRequest& request);
+/// Writes a text to stdout, or several: the first as it comes, and each other when it has ended. One line on stderr says how
+/// long that took.
+void generate_text(const Setup& setup, TextRequest request);
 
 /// Prints the five likeliest tokens after each of the ids.
 void print_logits(const Setup& setup, const std::vector<std::uint32_t>& ids);

@@ -23,6 +23,7 @@ constexpr const char* kExamples =
     "  llama generate --model ~/Llama-3.2-1B --prompt \"Once upon a time\" --greedy\n"
     "  llama generate --tuned --greedy\n"
     "  llama generate --tuned --prompt \"ROMEO:\" --prompt \"JULIET:\"\n"
+    "  llama generate --tuned --prompts lines.txt --places 8 --tokens 200\n"
     "  llama info\n"
     "  llama bench --shape llama-3.2-1b --portable-check 32\n"
     "  llama soak --shape llama-3.2-1b --tokens 200000\n";
@@ -48,9 +49,13 @@ void add_setup(CLI::App& command, Setup& setup) {
 void add_generate(CLI::App& app, Setup& setup, TextRequest& request) {
   CLI::App& command = *app.add_subcommand("generate", "Write a text");
   add_setup(command, setup);
-  command.add_option("--prompt", request.prompts, "How the text begins; with --tuned up to 8 times, for as many texts at once")
+  command.add_option("--prompt", request.prompts, "How the text begins; several times, for as many texts")
       ->allow_extra_args(false)
       ->default_str("ROMEO: and a line break");
+  command.add_option("--prompts", request.prompt_file, "A file each line of which is the prompt of a text; empty ones are not");
+  command.add_option("--places", request.places, "Texts that --tuned writes at once; others take the places of those that end")
+      ->check(CLI::IsMember({1, 2, 4, 8}))
+      ->default_str("as many as there are, at most 8");
   command.add_option("--tokens", request.tokens, "Tokens to write (default: 256)")->check(at_least(1));
   command.add_option("--seed", request.sampling.seed, "The same seed writes the same text; each further text has the next one")
       ->check(at_least(0))
