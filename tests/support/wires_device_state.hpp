@@ -31,22 +31,7 @@ struct Spawner {
   }
 };
 
-/// The same, as many at once as there is room for.
-struct GroupSpawns {
-  std::uint64_t* cells;
-  std::uint32_t leaves;
-  template <class Block>
-  void operator()(Block& block) const {
-    std::uint32_t done = 0;
-    const auto spawn_more = [&] {
-      done += block.spawn_n(leaves - done, [&](std::uint32_t i) { return Tick{cells + done + i}; });
-      return done == leaves;
-    };
-    if (!wait_for(spawn_more)) block.fail(1);
-  }
-};
-
-using WireTasks = TaskList<Tick, Spawner, GroupSpawns>;
+using WireTasks = TaskList<Tick, Spawner>;
 
 /// Three sinks write a result each; the host reads them all once the completion word says so.
 inline bool completion() {
@@ -175,17 +160,15 @@ inline bool announcement() {
 }
 
 /// Records of spawned tasks come back to the pool when they have been read, and are written again.
-template <class Spawns>
-bool spawn_leaves() {
+inline bool spawn() {
   constexpr std::uint32_t kLeaves = 40;
   DeviceStateShape shape;
   shape.spawn_capacity = 2;
   TestDeviceState device(shape);
   name_words("pool", device.dev.queue_slots + kPriorities * shape.queue_capacity, shape.spawn_capacity * 8);
-  name_words("ready", device.dev.queue_slots, kPriorities * shape.queue_capacity * 8);
   TestGraph<WireTasks> graph;
   std::uint64_t cells[kLeaves] = {};
-  graph.add(Spawns{cells, kLeaves});
+  graph.add(Spawner{cells, kLeaves});
   const RunConstants run = device.load(graph);
   Launch<WireTasks, P> launch(device);
   for (std::uint32_t r = 0; r < 5; ++r)
@@ -193,8 +176,45 @@ bool spawn_leaves() {
   launch.park();
   return std::count(cells, cells + kLeaves, 5u) == kLeaves;
 }
-inline bool spawn() { return spawn_leaves<Spawner>(); }
-inline bool spawn_many() { return spawn_leaves<GroupSpawns>(); }
+/// The same of tasks that are spawned together, where no worker is idle: who takes them from the queue reads them, and gives
+/// the records back.
+inline bool spawn_many() {
+  constexpr auto kLevel = static_cast<std::uint32_t>(Priority::normal);
+  DeviceStateShape shape;
+  shape.spawn_capacity = 2;
+  TestDeviceState device(shape);
+  const DeviceState& dev = device.dev;
+  name_words("pool", dev.queue_slots + kPriorities * shape.queue_capacity, shape.spawn_capacity * 8);
+  name_words("ready", dev.queue_slots + kLevel * shape.queue_capacity, shape.queue_capacity * 8);
+  TestGraph<WireTasks> graph;
+  graph.add(Tick{nullptr});
+  const RunConstants run = device.load(graph);
+  device.open(run);
+  const TaskHeader parent = dev.records[run.first_record].header;
+  std::vector<std::uint64_t> cells(kCargo);
+  Flaws flaws;
+  run_together(2, [&](std::uint32_t self) {
+    const Views<P> views{dev};
+    for (std::uint32_t done = 0; done < kCargo;) {
+      std::uint64_t item = 0;
+      const auto works = [&] {
+        OneThread block;
+        const flywheel::detail::Spawner from{dev, parent, 0, 0, 0, Priority::normal, 0};
+        const auto make = [&](std::uint32_t i) { return Tick{cells.data() + done + i}; };
+        if (self == 0) return GroupSpawner<P, OneThread>(block, from)(1, make) == 1;
+        return views.ready(kLevel).size_hint() && views.ready(kLevel).pop(1, &item, views.wait(1));
+      };
+      if (!wait_for(works)) return flaws.add(true);
+      if (self == 1) {
+        const std::uint32_t record = Item::unpack(item).record;
+        flaws.add(reinterpret_cast<const Tick*>(dev.records[record].args)->cell != cells.data() + done);
+        recycle_spawned<P>(dev, record, views.wait(1));
+      }
+      ++done;
+    }
+  });
+  return flaws.none();
+}
 
 /// A worker that gave up waiting says why; the watchdog reads the report.
 inline bool report() {
