@@ -117,6 +117,14 @@ TEST_CASE("the layers of a Mistral have a window, of 4096 positions unless it sa
   CHECK(mentions(error_with(small_mistral(), "sliding_window", 0), {"sliding_window", "integer from 1"}));
 }
 
+TEST_CASE("a model with windows has no more layers than there may be numbers for") {
+  Json json = small_mistral();
+  json["sliding_window"] = 24;
+  CHECK(mentions(error_with(json, "num_hidden_layers", 65537), {"num_hidden_layers", "65537", "at most 65536 layers"}));
+  json["num_hidden_layers"] = 65536;
+  CHECK(parse(json).windows.size() == 65536);
+}
+
 TEST_CASE("of a Qwen with windows, the layers from max_window_layers on have one, or those that layer_types lists") {
   for (Json json : {small_qwen2(), small_qwen3()}) {
     json.update({{"num_hidden_layers", 4}, {"use_sliding_window", true}, {"sliding_window", 40}, {"max_window_layers", 3}});

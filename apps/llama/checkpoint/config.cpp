@@ -12,6 +12,7 @@ namespace llama {
 namespace {
 
 constexpr int kLargestSize = 1 << 24;
+constexpr int kMostWindowedLayers = 1 << 16;
 constexpr double kMostWeights = 0x1p48;  // counts of weights and bytes are integers of 64 bits
 constexpr const char* kOwnConfig = "use the config.json that came with the model";
 constexpr const char* kOtherModel =
@@ -204,6 +205,12 @@ std::vector<int> read_windows(const JsonNode& root, const Config& config) {
   if (config.family == Family::kLlama || !(mistral || (used && used->flag()))) return {};
   const int window = read_window(root), layers = config.num_hidden_layers;
   if (window == 0) return {};
+  if (layers > kMostWindowedLayers) {  // each has a number of its own, which a config of a few bytes must not make too many
+    root.at("num_hidden_layers")
+        .fail("is " + std::to_string(layers) + ", and of a model with windows this program computes at most " +
+                  std::to_string(kMostWindowedLayers) + " layers",
+              kOwnConfig);
+  }
   const auto types = root.find("layer_types"), first = root.find("max_window_layers");
   if (types && !mistral) return windows_by_type(*types, window, layers);
   const std::int64_t whole = mistral ? 0 : first ? first->integer(0, kLargestSize) : kDefaultFirst;
