@@ -12,12 +12,13 @@ using namespace flywheel;
 using namespace flywheel::testing;
 
 namespace {
-/// Notes when it ran among all.
+/// Notes when it ran among all, and on which worker.
 struct Note {
   std::uint32_t *order, *next, id;
   template <class Block>
   FLYWHEEL_TASK void operator()(Block& block) const {
-    if (block.leader()) order[id] = AtomicRef<std::uint32_t, Scope::device>(*next).fetch_add(1, Order::relaxed);
+    if (block.leader())
+      order[id] = AtomicRef<std::uint32_t, Scope::device>(*next).fetch_add(1, Order::relaxed) << 8 | block.worker();
     block.sync();
   }
 };
@@ -56,8 +57,12 @@ TEST_CASE("a kept successor waits for one task that was staged before it, not fo
     graph.add(Note{order.data(), next.data(), kRoots}, after(roots[0]), Priority::high);
     rt.submit(rt.load(graph), Priority::low).wait();
     const std::vector<std::uint32_t> ran = order.read();
-    INFO(workers << " workers: the root was number " << ran[0] << ", its successor " << ran[kRoots]);
-    CHECK(ran[kRoots] <= ran[0] + 4 * workers);
+    // On the root's own worker: how many tasks another one runs meanwhile is up to the operating system.
+    std::uint32_t between = 0;
+    for (const std::uint32_t one : ran) between += one > ran[0] && one < ran[kRoots] && one % 256 == ran[0] % 256;
+    INFO(workers << " workers: the root was number " << ran[0] / 256 << ", its successor " << ran[kRoots] / 256);
+    CHECK(ran[kRoots] > ran[0]);
+    CHECK(between <= 4);
   }
 }
 
