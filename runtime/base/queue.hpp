@@ -95,10 +95,9 @@ struct Queue {
   /// Pops up to `want` items into `items` and returns their number; 0 also if the wait for a slot ended early. Call it when
   /// size_hint() was not 0: an attempt at an empty queue costs two atomics.
   FLYWHEEL_TASK std::uint32_t pop(std::uint32_t want, std::uint64_t* items, const WaitContext& wait) const {
-    const std::uint32_t taken = take_tokens(want);
+    std::uint64_t first = 0;
+    const std::uint32_t taken = take(want, first);
     if (!taken) return 0;
-    // Relaxed: pairs with the other consumers' fetch_add, which makes tickets unique; look_at_full() orders the items.
-    const std::uint64_t first = P::device(words->head.value).fetch_add(taken, Order::relaxed);
     for (std::uint32_t base = 0; base < taken; base += kAtOnce)
       if (!consume_some(first + base, taken - base < kAtOnce ? taken - base : kAtOnce, items + base, wait)) return 0;
     P::acquire_fence();  // one for the loads of all items; pairs with the release in push() and publish_some()
@@ -110,7 +109,8 @@ struct Queue {
   /// Takes up to `want` items, those of as many tickets from `first` on. Returns their number.
   FLYWHEEL_TASK std::uint32_t take(std::uint32_t want, std::uint64_t& first) const {
     const std::uint32_t taken = take_tokens(want);
-    if (taken) first = P::device(words->head.value).fetch_add(taken, Order::relaxed);  // relaxed: as in pop()
+    // Relaxed: pairs with the other consumers' fetch_add, which makes tickets unique; look_at_full() orders the items.
+    if (taken) first = P::device(words->head.value).fetch_add(taken, Order::relaxed);
     return taken;
   }
   /// The item of a ticket, to be acquired with an acquire fence. False if the wait for it was given up.

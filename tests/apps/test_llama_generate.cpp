@@ -157,6 +157,7 @@ TEST_CASE("the program answers wrong input with one sentence and exit code 2") {
   check_refused("generate --device cpu --prompt \"$(yes word | head -n 800)\"", {"shorten the prompt"});
   check_refused("generate --device cpu --tuned --prompt a --prompt b --tokens 600", {"text 1 of 2", "600", "512"});
   check_refused("generate --device cpu --tuned --places 3", {"--places", "3"});
+  check_refused("generate --device cpu --places 2", {"--places", "one text at a time", "--tuned"});
   check_refused("generate --device cpu --prompts /nonexistent", {"--prompts /nonexistent", "cannot be read"});
   check_refused("generate --device cpu --prompts /dev/null", {"--prompts /dev/null", "no prompt"});
   check_refused("generate --device cpu --tuned --prompt a b", {"not expected: b"});

@@ -27,6 +27,20 @@ TEST_CASE("prompts: one that fills the room") { check_full_room(start_tuned, "ll
 
 TEST_CASE("prompts: one whose context attention takes in parts") { check_long_prompt(start_tuned, "qwen3_heads64", 1300); }
 
+TEST_CASE("prompts: those that cannot be read say why") {
+  const auto folder = family_folder("qwen3");
+  const Config config = read_config(folder);
+  Runtime runtime = start_tuned(config, 16);
+  TunedGenerator generator(runtime, config, load_weights(runtime, config, folder), 16);
+  const auto error_of = [&](const std::vector<std::vector<std::uint32_t>>& prompts) {
+    return request_error_of([&] { generator.read_prompts(prompts); });
+  };
+  CHECK(mentions(error_of({{1, 2}, {3}}), {"1 texts at once, not 2"}));
+  CHECK_FALSE(error_of({{}}).empty());
+  CHECK(mentions(error_of({std::vector<std::uint32_t>(17, 1)}), {"17", "16"}));
+  CHECK(mentions(error_of({{1, 100000}}), {"100000"}));
+}
+
 TEST_CASE("prompts: as many positions in a pass as there is scratch memory for, and none for those who read none") {
   Config config = read_config(family_folder("qwen3"));
   CHECK(prompt_positions(config, PromptWay::token_by_token) == 0);

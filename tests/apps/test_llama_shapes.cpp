@@ -130,7 +130,6 @@ TEST_CASE("shapes of a family differ in sizes and stretching only") {
 
 TEST_CASE("shapes of Mistral and Qwen2.5: windows, biases, heads") {
   CHECK(shape("mistral-7b-v0.1").windows == std::vector<int>(32, 4096));
-  CHECK(shape("mistral-7b-v0.1").least_window() == 4096);
   CHECK(shape("mistral-7b-v0.3").windows.empty());
   CHECK(shape("mistral-7b-v0.3").rope_theta == 1e6);
   CHECK_FALSE(shape("mistral-7b-v0.3").has_qkv_bias());

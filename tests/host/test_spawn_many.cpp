@@ -1,4 +1,6 @@
 // Tasks that spawn many at once, with spawn_n().
+#include <random>
+
 #include "support/fan_out.hpp"
 #include "support/small_runtime.hpp"
 
@@ -31,6 +33,18 @@ TEST_CASE("spawn_n() spawns all or as many as there is room for, and what depend
     check_fan_out<FanOutBlock>(runtime, 7, 4, 5);
     check_fan_out<FanOutBlock>(runtime, 300, 1, 20);
     check_fan_out<FanOutWarp>(runtime, 40, 2, 4);
+  }
+}
+
+TEST_CASE("spawn_n() of any number of children, with a pool of any size") {
+  const unsigned seed = std::random_device{}();
+  INFO("seed " << seed);
+  std::mt19937 engine(seed);
+  const auto up_to = [&](std::uint32_t most) { return std::uniform_int_distribution<std::uint32_t>(1, most)(engine); };
+  for (int i = 0; i < 12; ++i) {
+    Runtime runtime = fan_runtime(up_to(2000));
+    check_fan_out<FanOutBlock>(runtime, up_to(700), 1, up_to(4));
+    check_fan_out<FanOutWarp>(runtime, up_to(25), 2, up_to(4));
   }
 }
 

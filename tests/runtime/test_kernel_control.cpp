@@ -40,5 +40,9 @@ TEST_CASE("kernel: the threads of a block spawn many tasks at once, as those of 
     check_fan_out<FanOutBlock>(runtime, 300, 1, 2);
     check_fan_out<FanOutWarp>(runtime, 9, 2, 3);
     check_fan_out<FanOutWarp>(runtime, 70, 1, 2);
+    for (std::uint64_t i = 0; i < 4; ++i) {
+      check_fan_out<FanOutBlock>(runtime, 1 + static_cast<std::uint32_t>(mix(seed, i) % 520), 1, 1);
+      check_fan_out<FanOutWarp>(runtime, 1 + static_cast<std::uint32_t>(mix(seed, 9 + i) % 100), 1, 1);
+    }
   }
 }

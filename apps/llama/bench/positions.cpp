@@ -32,7 +32,7 @@ int positions_of_check(const Config& config, std::uint64_t positions) {
 }
 
 int positions_of_prompt(const Config& config, std::uint64_t length) {
-  return checked(config, length, option("--prompts", length));
+  return checked(config, length, option("--prefill", length));
 }
 
 int positions_of_contexts(const Config& config, const std::vector<std::uint32_t>& starts) {

@@ -238,13 +238,6 @@ void read_ids(const JsonNode& root, Config& config) {
 
 const char* describe(Family family) { return std::ranges::find(kFamilyNames, family, &FamilyName::family)->name; }
 
-int Config::least_window() const {
-  int least = 0;
-  for (const int window : windows)
-    if (window > 0 && (least == 0 || window < least)) least = window;
-  return least;
-}
-
 Config parse_config(std::string_view json, const std::filesystem::path& file) {
   const JsonNode root = JsonNode::parse(json, file);
   Config config;

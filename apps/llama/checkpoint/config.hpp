@@ -54,7 +54,6 @@ struct Config {
   int qkv_size() const { return query_size() + 2 * key_value_size(); }
   int qkv_biases() const { return has_qkv_bias() ? qkv_size() : 0; }  // of a layer
   int window(std::size_t layer) const { return windows.empty() ? 0 : windows.at(layer); }
-  int least_window() const;  // of all layers; 0 where none has a window
   int query_size() const { return num_attention_heads * head_dim; }
   int key_value_size() const { return num_key_value_heads * head_dim; }
 };

@@ -195,12 +195,10 @@ void print_likeliest(const Tokenizer& tokenizer, const std::vector<float>& logit
   std::printf("\n");
 }
 
-/// Those of the file, behind those that were given, or in place of the one that stands for none.
-void add_prompts(TextRequest& request) {
-  if (request.prompt_file.empty()) return;
+/// Those of the file, behind those that were given.
+void add_prompts_of_file(TextRequest& request) {
   std::ifstream file(request.prompt_file);
   if (!file) throw RequestError("--prompts " + request.prompt_file.string() + ": cannot be read: name a text file");
-  if (request.prompts == TextRequest{}.prompts) request.prompts.clear();
   const std::size_t before = request.prompts.size();
   for (std::string line; std::getline(file, line);)
     if (!line.empty()) request.prompts.push_back(line);
@@ -211,7 +209,10 @@ void add_prompts(TextRequest& request) {
 }  // namespace
 
 void generate_text(const Setup& setup, TextRequest request) {
-  add_prompts(request);
+  if (request.places && !setup.tuned)
+    throw RequestError("--places: the portable decode writes one text at a time: give --tuned, or leave --places out");
+  if (!request.prompt_file.empty()) add_prompts_of_file(request);
+  else if (request.prompts.empty()) request.prompts = {"ROMEO:\n"};
   const std::size_t count = request.prompts.size();
   const int places = request.places ? request.places : static_cast<int>(std::min<std::size_t>(count, kMostSequences));
   Session session(setup, places);

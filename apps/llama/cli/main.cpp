@@ -126,7 +126,7 @@ void add_bench(CLI::App& app, Measured& what, BenchRequest& request, bool& right
   add_peers(command, request);
   command.add_option("--batch", request.batch, "Texts at once")->check(CLI::IsMember({1, 2, 4, 8}))->capture_default_str();
   command.add_option("--context", request.contexts, "Positions to start from (default: 32 and 1024, where the model has room)");
-  command.add_option("--prompts", request.prompts, "Lengths of prompts to measure, too, such as 128,2048")
+  command.add_option("--prefill", request.prompts, "Lengths of prompts to measure, too, such as 128,2048")
       ->delimiter(',')
       ->check(at_least(1));
   command.add_option("--tokens", request.tokens, "Tokens of a run")->check(at_least(1))->capture_default_str();

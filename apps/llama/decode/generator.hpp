@@ -57,9 +57,10 @@ class Generator {
   /// Calls `on_token` for what the run streams, until it ends. Gives the steps it took. What `on_token` throws cancels the run.
   std::uint32_t follow(const Run& run, const std::function<void(const WrittenToken&)>& on_token);
 
- private:
+  /// Throws RequestError for more texts than sequences().
   void check_count(std::size_t texts) const;
 
+ private:
   Runtime& runtime_;
   Config config_;
   int context_;

@@ -238,10 +238,6 @@ static_assert(sizeof(TunedAttend) <= kTaskArgBytes);
 
 /// The same of a layer with a window.
 struct TunedAttendWindow : TunedAttend {
-  template <class Block>
-  FLYWHEEL_TASK void operator()(Block& block) const {
-    portable(block, {.appends = true});
-  }
   template <class Block, class Operands>
   requires Block::kOnGpu FLYWHEEL_TASK void compute(Block& block, Operands& operands) const {
     compute_part(block, operands, AnyStep{.appends = true});

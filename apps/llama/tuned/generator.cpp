@@ -40,6 +40,8 @@ void TunedGenerator::read(std::size_t passes) {
 }
 
 std::vector<std::uint32_t> TunedGenerator::read_prompts(const std::vector<std::vector<std::uint32_t>>& prompts) {
+  check_count(prompts.size());
+  for (const std::vector<std::uint32_t>& prompt : prompts) check_ids(prompt, config(), context());
   forget_lost_numbers();
   if (reader_) reader_->forget();
   std::vector<std::uint32_t> first(prompts.size());

@@ -33,7 +33,8 @@ class TunedGenerator : public Generator {
   std::chrono::duration<double> run(std::uint32_t start, std::uint32_t tokens, Trace* trace = nullptr,
                                     const Sampling& sampling = {});
   /// Reads prompts into the caches, each as the text of its number, and tells for each at which position its first step is to
-  /// be: that of its last token, or of an earlier one where a step of the decode is as good as a pass. Waits.
+  /// be: that of its last token, or of an earlier one where a step of the decode is as good as a pass. Waits. Throws
+  /// RequestError for more prompts than sequences(), and for one that is empty, too long or of other tokens.
   std::vector<std::uint32_t> read_prompts(const std::vector<std::vector<std::uint32_t>>& prompts);
   std::vector<float> last_logits() const override { return memory_.logits.read(); }
   /// The schedule, for a person to read.
