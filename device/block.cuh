@@ -63,6 +63,9 @@ class GpuBlock : public BlockCore<ThreadPlatform, List>, public ComputeThreads {
     return nullptr;
   }
 
+  /// Library use: the bytes that scratch() can give in all.
+  __device__ std::uint32_t scratch_bytes() const { return dev().scratch_bytes + borrowed_; }
+
   /// Collective. See CpuBlock::spawn_n().
   template <class Make>
   [[nodiscard]] __device__ std::uint32_t spawn_n(std::uint32_t n, Make&& make, Priority priority = Priority::inherit) {

@@ -227,6 +227,7 @@ class Runtime {
 
  private:
   friend class Pause;
+  friend class Product;
 
   /// Writes the records of `n` tasks from `first` on. `header` is that of the first; its index and, if there are results,
   /// its offset go on from there.

@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 
+#include "../../runtime/gemm/product_record.hpp"
 #include "../../runtime/records/entry.hpp"
 #include "../base/cuda_stream.hpp"
 #include "../base/options.hpp"
@@ -17,6 +18,14 @@ namespace flywheel::detail {
 
 /// parked: no kernel runs. running: the kernel runs. lost: the device cannot be used any more.
 enum class EngineState { parked, running, lost };
+
+/// A matrix by rows, and the boxes of it that tensor copies move.
+struct TensorBox {
+  const void* values;
+  bool floats;                         // otherwise Bf16
+  std::uint32_t rows, columns, pitch;  // `pitch` values from row to row
+  std::uint32_t box_columns, box_rows;
+};
 
 /// The interface of both engines. Functions throw DeviceError if a CUDA call fails.
 class Engine {
@@ -62,6 +71,10 @@ class Engine {
 
   /// Empty if tasks can use the pointer, else a sentence that says why not and names the remedy.
   virtual std::string check_pointer(const void* pointer) const = 0;
+
+  /// Makes the tensor map by which tensor copies move boxes of a matrix. False, and nothing is done, where there are no such
+  /// copies.
+  virtual bool map_matrix(unsigned char (&)[kTensorMapBytes], const TensorBox&) const { return false; }
 
   // The kernel.
   /// Starts the workers; the engine is parked before. Throws LaunchRefused if they cannot start but the device still

@@ -37,6 +37,7 @@ class GpuEngine final : public Engine {
   void drop_piece(std::span<unsigned char> piece) noexcept override { uploads_->drop(piece); }
   void finish_uploads(std::uint64_t number) override;
   std::string check_pointer(const void* pointer) const override;
+  bool map_matrix(unsigned char (&map)[kTensorMapBytes], const TensorBox& of) const override;
   void launch(const DeviceState& dev) override;
   EngineState state(std::string& why_lost) override;
   void after_stream(CudaStream stream, std::function<void()> then) override;

@@ -65,7 +65,8 @@ bool probe_gpu(int device, GpuFacts& facts, std::string& why) {
            attribute(cudaDevAttrCooperativeLaunch, device),
            attribute(cudaDevAttrKernelExecTimeout, device),
            attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin, device),
-           bytes_of_tick(device)};
+           bytes_of_tick(device),
+           properties.major};
   if (properties.major < 8) why = std::string(facts.name) + " is older than compute capability 8.0";
   else if (!facts.cooperative_launch) why = std::string(facts.name) + " cannot launch cooperative kernels (MPS or vGPU?)";
   return why.empty();

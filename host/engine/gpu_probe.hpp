@@ -18,6 +18,7 @@ struct GpuFacts {
   int has_watchdog;  // the GPU drives a display, which limits the time of kernels
   int shared_bytes_optin;
   double bytes_of_tick;  // rated memory bandwidth in bytes per tick of the SMs' clock; 0: not known
+  int major = 0;         // of the compute capability
 };
 
 /// Fills in `facts`. False, with `why`, if the library cannot use the device. Sets CUDA_MODULE_LOADING to EAGER unless

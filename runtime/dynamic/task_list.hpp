@@ -125,6 +125,21 @@ struct TaskList {
     (void)((at++ == type && (run_body<Tasks>(record, block), true)) || ...);
   }
 
+  /// The same for the GPU's dynamic runs. A task type may have in_kernel(block), which does what its body does and is inlined
+  /// into the kernel: for instructions that work only there.
+  template <class Block>
+  FLYWHEEL_TASK static void run_in_kernel(const TaskRecord& record, Block& block) {
+    std::uint32_t at = 0;
+    const std::uint32_t type = record.header.type;
+    const auto run_one = [&]<class Task>(std::type_identity<Task>) {
+      if constexpr (requires(const Task& task) { task.in_kernel(block); })
+        reinterpret_cast<const Task*>(record.args)->in_kernel(block);
+      else run_body<Task>(record, block);
+      return true;
+    };
+    (void)((at++ == type && run_one(std::type_identity<Tasks>{})) || ...);
+  }
+
   /// The same where each task is of a type without a compute part: the bodies of the others are left out.
   template <class Block>
   FLYWHEEL_TASK static void run_without_part(const TaskRecord& record, Block& block) {
@@ -244,7 +259,10 @@ FLYWHEEL_COLD void fetch_batch(const TaskRecord& record, Block& block) {
 /// its bodies in its place.
 template <class Runs, class Block>
 FLYWHEEL_TASK void run_dynamic(const TaskRecord& record, Block& block) {
-  if (record.header.type != kFetchBatchType) return Runs::run(record, block);
+  if (record.header.type != kFetchBatchType) {
+    if constexpr (Block::kOnGpu) return Runs::run_in_kernel(record, block);
+    else return Runs::run(record, block);
+  }
   Block copy = block;  // the call takes its address: the caller's own block stays in registers
   fetch_batch(record, copy);
 }

@@ -1,0 +1,128 @@
+// What a GPU worker does for a Gemm task: the sums of tiles on tensor cores, and the values of C from them.
+// <flywheel/gemm.cuh> includes it.
+//
+// By wgmma each of the two warpgroups of compute warps multiplies 64 rows of a tile. One group of products is under way while the
+// next is begun; when it has ended, its stage is free. ptxas lets no product overlap with another in a module in which a function
+// with wgmma is called (C7510, CUDA 13.0: 545 TFLOP/s in place of 660). So that way is inlined, in kernel.cuh's own runs; in
+// phased runs, and in compiled runs of graphs some of whose tasks have parts, products go by mma, at about half the speed.
+#pragma once
+
+#include "../block.cuh"
+#include "mma_tile.cuh"
+#include "tile_store.cuh"
+
+namespace flywheel::detail {
+
+/// One task by mma.
+template <int kColumns, class Block, class Epilogue>
+__device__ __forceinline__ void multiply_by_mma(Block& block, const ProductRecord& product, std::uint32_t task,
+                                                const Epilogue& epilogue) {
+  auto* const memory = block.template scratch<unsigned char>(2 * kMmaStageBytes<kColumns>);
+  if (!memory) return;
+  for (std::uint32_t j = 0; j < product.parts_each; ++j) {
+    const std::uint32_t part = product.part_of(task, j);
+    if (part >= product.parts()) return;
+    const TilePlace place = product.place(part);
+    float sums[kColumns / 2] = {};
+    add_products<kColumns>(block, product, place, memory, sums);
+    if (product.splits == 1) store_each(product, place, epilogue, sums, block.warp(), block.lane());
+    else store_partials(partials_of<kColumns / 2>(product, place.tile, place.split, block.rank()), sums);
+  }
+}
+
+#if FLYWHEEL_HAS_WGMMA
+
+/// All compute warps: the sums of the part whose steps come next.
+template <int kColumns>
+__device__ __forceinline__ void multiply_part(Stages<kColumns>& stages, std::uint32_t steps, int warp, int lane,
+                                              float (&sums)[kColumns / 2]) {
+  const std::uint32_t half = warp / 4 * (kLeftBoxBytes / 2);  // the rows of this warpgroup
+  for (std::uint32_t step = 0; step < steps; ++step, stages.next()) {
+    stages.wait();
+    const std::uint64_t a = ptx::box_descriptor(stages.left() + half), b = ptx::box_descriptor(stages.right());
+    ptx::begin_products();
+#pragma unroll
+    for (std::uint32_t k = 0; k < kTileDepth / 16; ++k)
+      ptx::multiply_boxes(sums, a + k * ptx::kDescriptorStep, b + k * ptx::kDescriptorStep);
+    ptx::commit_products();
+    ptx::wait_products<1>();
+    if (step) stages.release(lane);
+  }
+  ptx::wait_products<0>();
+  stages.release(lane);
+}
+
+/// One task by wgmma.
+template <int kColumns, class Block, class Epilogue>
+__device__ __forceinline__ void multiply_by_wgmma(Block& block, const ProductRecord& product, std::uint32_t task,
+                                                  const Epilogue& epilogue) {
+  const std::uint32_t fit = stages_in<kColumns>(block.scratch_bytes()), count = fit ? fit : 1;  // then scratch() fails
+  auto* const memory = block.template scratch<unsigned char>(static_cast<int>(count * kStageBytes<kColumns> + kBesideStages));
+  if (!memory) return;
+  Stages<kColumns> stages(product, memory, count);
+  if (block.leader()) stages.begin(task);
+  block.sync();  // the barriers are there for all threads
+  stages.follow(block.leader());
+  __syncwarp();
+  for (std::uint32_t j = 0; j < product.parts_each && stages.place(j).steps; ++j) {
+    float sums[kColumns / 2] = {};
+    multiply_part(stages, stages.place(j).steps, block.warp(), block.lane(), sums);
+    const TilePlace place = stages.place(j);
+    if (product.splits > 1) store_partials(partials_of<kColumns / 2>(product, place.tile, place.split, block.rank()), sums);
+    else if (kColumns >= 64 && product.has_out_map)
+      store_by_copies(product, place, epilogue, sums, stages.stores_of(block.warp()), block.warp(), block.lane());
+    else store_each(product, place, epilogue, sums, block.warp(), block.lane());
+  }
+  wait_stored();
+  block.sync();  // no thread waits at a barrier any more
+  if (block.leader()) stages.end();
+}
+
+#endif
+
+/// The sums of the parts of a tile.
+template <int kColumns, class Block, class Epilogue>
+__device__ __forceinline__ void add_parts(Block& block, const ProductRecord& product, const TilePlace& place,
+                                          const Epilogue& epilogue) {
+  float sums[kColumns / 2] = {};
+  for (std::uint32_t split = 0; split < product.splits; ++split)
+    add_partials(sums, partials_of<kColumns / 2>(product, place.tile, split, block.rank()));
+  store_each(product, place, epilogue, sums, block.warp(), block.lane());
+}
+
+template <bool kInKernel, int kColumns, class Block, class Epilogue>
+__device__ __forceinline__ void multiply_columns(Block& block, const ProductRecord& product, std::uint32_t task,
+                                                 const Epilogue& epilogue) {
+  const std::uint32_t tasks = product.tasks();
+  if (task >= tasks) return add_parts<kColumns>(block, product, product.place((task - tasks) * product.splits), epilogue);
+#if FLYWHEEL_HAS_WGMMA
+  if constexpr (kInKernel) return multiply_by_wgmma<kColumns>(block, product, task, epilogue);
+#endif
+  multiply_by_mma<kColumns>(block, product, task, epilogue);
+}
+
+template <bool kInKernel, class Block, class Epilogue>
+__device__ __forceinline__ void multiply(Block& block, const ProductRecord& product, std::uint32_t task,
+                                         const Epilogue& epilogue) {
+  switch (product.tile_columns) {
+    case 256: return multiply_columns<kInKernel, 256>(block, product, task, epilogue);
+    case 128: return multiply_columns<kInKernel, 128>(block, product, task, epilogue);
+    case 64: return multiply_columns<kInKernel, 64>(block, product, task, epilogue);
+    default: return multiply_columns<kInKernel, 16>(block, product, task, epilogue);
+  }
+}
+
+/// Collective. One task of a product.
+template <class List, class Epilogue>
+__device__ __forceinline__ void multiply_in_kernel(GpuBlock<List>& block, const ProductRecord& product, std::uint32_t task,
+                                                   const Epilogue& epilogue) {
+  multiply<true>(block, product, task, epilogue);
+}
+/// Collective. The same in a function of its own.
+template <class List, class Epilogue>
+[[gnu::noinline]] __device__ void multiply_portably(GpuBlock<List>& block, const ProductRecord& product, std::uint32_t task,
+                                                    const Epilogue& epilogue) {
+  multiply<false>(block, product, task, epilogue);
+}
+
+}  // namespace flywheel::detail

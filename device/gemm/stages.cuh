@@ -1,0 +1,142 @@
+// The boxes of a matrix product in shared memory: a ring of stages that tensor copies fill and warpgroups read. gemm.cuh
+// includes it.
+//
+// No warp is there to fill stages alone: the last of the eight warps that has read a stage starts the copies into it. The steps of
+// all parts of a task follow each other, so the first stages of a part fill while the values of the part before are stored.
+#pragma once
+
+#include "../../runtime/gemm/product_record.hpp"
+#include "../collectives.cuh"
+#include "wgmma.cuh"
+
+namespace flywheel::detail {
+
+inline constexpr std::uint32_t kMostStages = 10;
+inline constexpr std::uint32_t kStageAlign = 1024;  // of a box, see wgmma.cuh
+inline constexpr std::uint32_t kLeftBoxBytes = kTileRows * kTileDepth * sizeof(Bf16);
+inline constexpr std::uint32_t kStoreBytes = 2 * kStoredRows * kStoredLine;  // of a warp: two boxes of C, see tile_store.cuh
+
+template <int kColumns>
+constexpr std::uint32_t kStageBytes = (kTileRows + kColumns) * kTileDepth * sizeof(Bf16);
+
+/// What lies in front of the stages, in a multiple of kStageAlign bytes: boxes for storing C, at first, and the marks.
+struct StageMarks {
+  std::uint64_t full[kMostStages];
+  std::uint32_t read[kMostStages];  // warps that have read the stage; back at 0 after the eighth
+  TilePlace places[kMostPartsEach];
+};
+inline constexpr std::uint32_t kAllStoreBytes = kComputeWarps * kStoreBytes;
+inline constexpr std::uint32_t kBesideStages = kAllStoreBytes + sizeof(StageMarks) + kStageAlign - 16;
+
+/// The stages that fit in `bytes` of scratch memory at any address.
+template <int kColumns>
+__host__ __device__ constexpr std::uint32_t stages_in(std::uint32_t bytes) {
+  const std::uint32_t fit = bytes > kBesideStages ? (bytes - kBesideStages) / kStageBytes<kColumns> : 0;
+  return fit < kMostStages ? fit : kMostStages;
+}
+
+#if FLYWHEEL_HAS_WGMMA
+
+/// A task's own, on the GPU. Each thread has a copy and follows the same stages.
+template <int kColumns>
+class Stages {
+ public:
+  /// Collective. `memory` holds `count` stages, at least one, and kBesideStages.
+  __device__ Stages(const ProductRecord& product, unsigned char* memory, std::uint32_t count)
+      : product_(product),
+        stores_(memory + (0u - ptx::shared_address(memory)) % kStageAlign),
+        boxes_(stores_ + kAllStoreBytes),
+        marks_(*reinterpret_cast<StageMarks*>(boxes_ + count * kStageBytes<kColumns>)),
+        count_(count) {}
+
+  /// Thread 0 of the block: finds the task's parts, and starts the copies of the first steps. Other threads may use the stages
+  /// after a sync().
+  __device__ void begin(std::uint32_t task) {
+    for (std::uint32_t s = 0; s < count_; ++s) {
+      ptx::mbarrier_init(marks_.full[s], 1);
+      marks_.read[s] = 0;
+    }
+    ptx::publish_mbarriers();
+    for (std::uint32_t j = 0; j < product_.parts_each; ++j) {
+      const std::uint32_t part = product_.part_of(task, j);
+      marks_.places[j] = part < product_.parts() ? product_.place(part) : TilePlace{};  // no steps
+    }
+    ptx::acquire_tensor_map(product_.left_map);
+    ptx::acquire_tensor_map(product_.right_map);
+    if (product_.has_out_map) ptx::acquire_tensor_map(product_.out_map);
+    ptx::fence_global_for_bulk_copies();  // the operands may be the output of tasks before
+    ptx::fence_shared_for_bulk_copies();  // and the stages scratch memory of one
+  }
+  /// Each thread, once begin() is known to it. Thread 0 also starts the copies of the first stages.
+  __device__ void follow(bool starts) {
+    fill_steps_ = place(0).steps;
+    for (std::uint32_t stage = 0; stage < count_ && fill_steps_; ++stage) {
+      if (starts) fill(stage);
+      advance_fill();
+    }
+  }
+
+  /// Part j of the task; it has no steps if there is none.
+  __device__ const TilePlace& place(std::uint32_t j) const { return marks_.places[j]; }
+
+  /// Waits until the current stage is full. Acquire, block scope: pairs with the copies' complete_tx. The copies end by
+  /// themselves, so there is no limit.
+  __device__ void wait() const {
+    while (!ptx::mbarrier_test(marks_.full[now_], parity_)) {}
+  }
+  __device__ unsigned char* left() const { return boxes_ + now_ * kStageBytes<kColumns>; }
+  __device__ unsigned char* right() const { return left() + kLeftBoxBytes; }
+  /// Goes on to the next step.
+  __device__ void next() {
+    if (++now_ < count_) return;
+    now_ = 0;
+    parity_ ^= 1;
+  }
+  /// A warp has read the oldest stage. The last of the eight fills it again, if there are more steps.
+  __device__ void release(int lane) {
+    if (fill_steps_) {
+      if (lane == 0 && ptx::is_last_of_eight(marks_.read[oldest_])) fill(oldest_);
+      advance_fill();
+      __syncwarp();  // products are for whole warps
+    }
+    if (++oldest_ == count_) oldest_ = 0;
+  }
+
+  /// Where a warp puts what it stores.
+  __device__ unsigned char* stores_of(int warp) const { return stores_ + warp * kStoreBytes; }
+
+  /// Thread 0, when no thread uses the stages any more: they are plain scratch memory again.
+  __device__ void end() {
+    for (std::uint32_t s = 0; s < count_; ++s) ptx::mbarrier_invalidate(marks_.full[s]);
+  }
+
+ private:
+  __device__ void fill(std::uint32_t stage) const {
+    const TilePlace& from = place(fill_part_);
+    unsigned char* const box = boxes_ + stage * kStageBytes<kColumns>;
+    const std::uint32_t x = (from.first_step + fill_step_) * kTileDepth;
+    ptx::expect_bytes(marks_.full[stage], kStageBytes<kColumns>);
+    ptx::tensor_copy(box, product_.left_map, x, from.row, marks_.full[stage]);
+    ptx::tensor_copy(box + kLeftBoxBytes, product_.right_map, x, from.column, marks_.full[stage]);
+  }
+  __device__ void advance_fill() {
+    if (++fill_step_ < fill_steps_) return;
+    fill_step_ = 0;
+    ++fill_part_;
+    fill_steps_ = fill_part_ < product_.parts_each ? place(fill_part_).steps : 0;
+  }
+
+  const ProductRecord& product_;
+  unsigned char* stores_;
+  unsigned char* boxes_;
+  StageMarks& marks_;
+  std::uint32_t count_;
+  std::uint32_t now_ = 0, parity_ = 0;
+  std::uint32_t oldest_ = 0;
+  // The step that is filled next: of which part, which one, and how many that has; 0 once all are under way.
+  std::uint32_t fill_part_ = 0, fill_step_ = 0, fill_steps_ = 0;
+};
+
+#endif
+
+}  // namespace flywheel::detail

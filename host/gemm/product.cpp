@@ -1,0 +1,101 @@
+#include "product.hpp"
+
+#include <algorithm>
+
+#include "../api/runtime.hpp"
+#include "../base/error.hpp"
+#include "../futures/core.hpp"
+
+namespace flywheel {
+using namespace detail;
+
+namespace {
+
+std::string size_of(std::uint32_t rows, std::uint32_t columns) { return std::to_string(rows) + " x " + std::to_string(columns); }
+
+template <class Any>
+void check_matrix(const Core& core, const char* name, Any& matrix) {
+  if (!matrix.pitch) matrix.pitch = matrix.columns;
+  const std::string text = std::string("matrix ") + name + " of a product";
+  if (!matrix.rows || !matrix.columns) throw UsageError(text + " is " + size_of(matrix.rows, matrix.columns) + ": it needs values");
+  if (matrix.pitch < matrix.columns)
+    throw UsageError(text + " has a pitch of " + std::to_string(matrix.pitch) + " and " + std::to_string(matrix.columns) +
+                     " columns: rows must not overlap");
+  if (!matrix.values) throw GraphError(text + " is a null pointer: pass the data() of a buffer");
+  if (core.heap.holds(matrix.values)) return;
+  const std::string wrong = core.engine->check_pointer(matrix.values);
+  if (!wrong.empty()) throw GraphError(text + ": " + wrong + ". Allocate it with Runtime::allocate() first.");
+}
+
+void check_operand(const Core& core, const char* name, Matrix<const Bf16>& matrix) {
+  check_matrix(core, name, matrix);
+  if (matrix.pitch % 8 || reinterpret_cast<std::uintptr_t>(matrix.values) % 16)
+    throw UsageError(std::string("matrix ") + name + " of a product has rows " + std::to_string(matrix.pitch) +
+                     " values apart: make its address and its pitch multiples of 16 bytes (8 values), so that rows can be copied");
+}
+
+void check_sizes(const Matrix<const Bf16>& a, const Matrix<const Bf16>& b, const ProductResult& c) {
+  if (a.columns == b.columns && c.rows == a.rows && c.columns == b.rows) return;
+  throw UsageError("C = A B^T with A " + size_of(a.rows, a.columns) + " and B " + size_of(b.rows, b.columns) + " is " +
+                   size_of(a.rows, b.rows) + (a.columns == b.columns ? ", and C is " + size_of(c.rows, c.columns)
+                                                                     : ": rows of A and of B must be as long as each other"));
+}
+
+}  // namespace
+
+Product::Product(Runtime& runtime, Matrix<const Bf16> a, Matrix<const Bf16> b, Matrix<Bf16> c, const ProductOptions& options)
+    : Product(runtime, a, b, ProductResult{c.values, c.rows, c.columns, c.pitch, false}, options) {}
+Product::Product(Runtime& runtime, Matrix<const Bf16> a, Matrix<const Bf16> b, Matrix<float> c, const ProductOptions& options)
+    : Product(runtime, a, b, ProductResult{c.values, c.rows, c.columns, c.pitch, true}, options) {}
+
+Product::Product(Runtime& runtime, Matrix<const Bf16> a, Matrix<const Bf16> b, ProductResult c, const ProductOptions& options) {
+  const std::shared_ptr<Core>& core = runtime.core();
+  check_operand(*core, "A", a);
+  check_operand(*core, "B", b);
+  check_matrix(*core, "C", c);
+  check_sizes(a, b, c);
+  const ProductPlan plan = plan_product({a.rows, b.rows, a.columns}, core->engine->workers(),
+                                        core->engine->scratch_bytes(core->options), options);
+  const Operand rows_of_a{a.values, a.rows, a.pitch}, rows_of_b{b.values, b.rows, b.pitch};
+  record_.left = plan.transposed ? rows_of_b : rows_of_a;
+  record_.right = plan.transposed ? rows_of_a : rows_of_b;
+  record_.out = c.values;
+  record_.out_pitch = c.pitch;
+  record_.depth = a.columns;
+  record_.tile_columns = plan.tile_columns;
+  record_.row_tiles = (record_.left.rows + kTileRows - 1) / kTileRows;
+  record_.column_tiles = (record_.right.rows + plan.tile_columns - 1) / plan.tile_columns;
+  record_.splits = plan.splits;
+  record_.steps = (a.columns + kTileDepth - 1) / kTileDepth;
+  record_.band = plan.band;
+  record_.floats = c.floats;
+  record_.transposed = plan.transposed;
+  record_.parts_each = plan.parts_each;
+  record_.stride = std::min(core->engine->workers(), (record_.parts() + plan.parts_each - 1) / plan.parts_each);
+  make_maps(*core->engine);
+  if (plan.splits > 1) partials_ = Buffer<float>(core, record_.parts() * record_.tile_values());
+  record_.partials = partials_.data();
+  on_device_ = Buffer<ProductRecord>(core, 1);
+  on_device_.write(&record_, 1);
+}
+
+void Product::make_maps(const Engine& engine) {
+  const auto values = [](const Operand& of) { return TensorBox{of.values, false, of.rows, 0, of.pitch, kTileDepth, kTileRows}; };
+  TensorBox left = values(record_.left), right = values(record_.right);
+  left.columns = right.columns = record_.depth;
+  right.box_rows = record_.tile_columns;
+  engine.map_matrix(record_.left_map, left);
+  engine.map_matrix(record_.right_map, right);
+  const std::uint32_t value_bytes = record_.floats ? sizeof(float) : sizeof(Bf16);
+  if (record_.transposed || record_.out_pitch * value_bytes % 16 || reinterpret_cast<std::uintptr_t>(record_.out) % 16) return;
+  record_.has_out_map = engine.map_matrix(record_.out_map, {record_.out, record_.floats != 0, record_.left.rows, record_.right.rows,
+                                                            record_.out_pitch, kStoredLine / value_bytes, kStoredRows});
+}
+
+void Product::require_whole_tiles() const {
+  if (record_.splits > 1)
+    throw UsageError("each tile of this product has " + std::to_string(record_.splits) +
+                     " parts that another task adds up: use add_to(graph), or set ProductOptions::splits to 1");
+}
+
+}  // namespace flywheel

@@ -1,0 +1,99 @@
+// Product: a matrix product as tasks, C = A B^T.
+#pragma once
+
+#include <type_traits>
+#include <vector>
+
+#include "../../runtime/gemm/gemm.hpp"
+#include "../api/buffer.hpp"
+#include "../plan/graph.hpp"
+#include "product_plan.hpp"
+
+namespace flywheel {
+
+class Runtime;
+
+/// A matrix in device memory, by rows: `pitch` values from one row to the next, 0 for as many as there are columns.
+template <class T>
+struct Matrix {
+  T* values;
+  std::uint32_t rows, columns;
+  std::uint32_t pitch = 0;
+
+  template <class Const>
+  requires(std::is_same_v<Const, const T> && !std::is_const_v<T>)
+  operator Matrix<Const>() const { return {values, rows, columns, pitch}; }
+};
+
+namespace detail {
+class Engine;
+/// C, whatever its type.
+struct ProductResult {
+  void* values;
+  std::uint32_t rows, columns, pitch;
+  bool floats;  // otherwise Bf16
+};
+}  // namespace detail
+
+/// C = A B^T on tensor cores: each row of C holds the products of a row of A with all rows of B, which is what a linear layer
+/// with weights B computes. Operands are bf16, sums are float, C is bf16 or float. CUDA's __nv_bfloat16 has the same bits as
+/// Bf16: reinterpret_cast its pointers.
+///
+///   options.scratch_bytes = flywheel::kGemmScratchBytes;
+///   auto rt = flywheel::start<flywheel::Gemm<>>(options);
+///   flywheel::Product product(rt, flywheel::Matrix{a.data(), m, k}, flywheel::Matrix{b.data(), n, k}, flywheel::Matrix{c.data(), m, n});
+///   flywheel::Graph g;
+///   auto done = product.add_to(g);         // tasks; further ones may come after(done)
+///   rt.submit(rt.load(g)).wait();
+///
+/// Rows of A and B begin at multiples of 16 bytes. The matrices and the Product outlive the runs. If tiles are split along their
+/// depth, see splits(), two runs of a product may not overlap. The sums' order, and so each bit of C, depends on the plan alone.
+class Product {
+ public:
+  /// Throws UsageError for matrices that do not fit each other or cannot be read by tensor copies, GraphError for memory that
+  /// the device cannot access, CapacityError if there is too little scratch or device memory.
+  Product(Runtime& runtime, Matrix<const Bf16> a, Matrix<const Bf16> b, Matrix<Bf16> c, const ProductOptions& options = {});
+  Product(Runtime& runtime, Matrix<const Bf16> a, Matrix<const Bf16> b, Matrix<float> c, const ProductOptions& options = {});
+
+  /// Adds the tasks to a graph. They start after `waits`; returned are those with whose end C is there.
+  template <class Epilogue = Identity>
+  std::vector<TaskRef<>> add_to(Graph& graph, const After& waits = {}, const Epilogue& epilogue = {}) const {
+    std::vector<TaskRef<>> parts, sums;
+    for (std::uint32_t i = 0; i < record_.tasks(); ++i) parts.push_back(graph.add(task(i, epilogue), waits));
+    if (record_.splits == 1) return parts;
+    for (std::uint32_t tile = 0; tile < record_.tiles(); ++tile) {
+      const auto first = parts.begin() + tile * record_.splits;
+      sums.push_back(graph.add(task(record_.tasks() + tile, epilogue),
+                               after(std::vector<TaskRef<>>(first, first + record_.splits))));
+    }
+    return sums;
+  }
+  /// The tasks for rt.submit(range), without a graph. Throws UsageError if tiles are split: then some tasks wait for others.
+  template <class Epilogue = Identity>
+  std::vector<Gemm<Epilogue>> tasks(const Epilogue& epilogue = {}) const {
+    require_whole_tiles();
+    std::vector<Gemm<Epilogue>> all;
+    for (std::uint32_t i = 0; i < record_.tasks(); ++i) all.push_back(task(i, epilogue));
+    return all;
+  }
+
+  /// Parts of each tile along the depth.
+  std::uint32_t splits() const { return record_.splits; }
+  /// Columns of a tile.
+  std::uint32_t tile_columns() const { return record_.tile_columns; }
+
+ private:
+  Product(Runtime& runtime, Matrix<const Bf16> a, Matrix<const Bf16> b, detail::ProductResult c, const ProductOptions& options);
+  void make_maps(const detail::Engine& engine);
+  void require_whole_tiles() const;
+  template <class Epilogue>
+  Gemm<Epilogue> task(std::uint32_t index, const Epilogue& epilogue) const {
+    return {on_device_.data(), index, epilogue};
+  }
+
+  detail::ProductRecord record_{};
+  Buffer<float> partials_;
+  Buffer<detail::ProductRecord> on_device_;
+};
+
+}  // namespace flywheel

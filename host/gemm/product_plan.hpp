@@ -1,0 +1,33 @@
+// How a matrix product is cut into tasks. Product asks, and the device follows what its record says.
+#pragma once
+
+#include <cstdint>
+
+namespace flywheel {
+
+/// How to cut a product, where the shape's own way is not wanted; 0 leaves a choice open.
+struct ProductOptions {
+  std::uint32_t tile_columns = 0;  // 16, 64, 128 or 256
+  std::uint32_t splits = 0;        // parts of each tile along the depth, at most 64
+};
+
+}  // namespace flywheel
+
+namespace flywheel::detail {
+
+struct ProductShape {
+  std::uint32_t rows, columns, depth;  // of C = A B^T: rows of A, rows of B, values of each row
+};
+
+struct ProductPlan {
+  bool transposed;
+  std::uint32_t tile_columns, splits, band;
+  std::uint32_t parts_each;  // of a task
+};
+
+/// The plan that takes least time by a simple model. Throws CapacityError if `scratch_bytes` of a worker are too few for any
+/// tile, UsageError for options that no tile has.
+ProductPlan plan_product(const ProductShape& shape, std::uint32_t workers, std::uint32_t scratch_bytes,
+                         const ProductOptions& options);
+
+}  // namespace flywheel::detail

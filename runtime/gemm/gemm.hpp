@@ -1,0 +1,106 @@
+// Gemm: the task type of matrix products, C = A B^T with bf16 operands and sums in float. A Product makes the tasks.
+//
+// This file has what a CPU worker does; what a GPU does stands in device/gemm.
+#pragma once
+
+#include "product_record.hpp"
+
+namespace flywheel {
+
+/// What becomes of a value of C: the sum itself. An epilogue of your own is trivially copyable, has at most 80 bytes and is
+/// called once for each value: struct Relu { FLYWHEEL_TASK float operator()(float sum, int row, int column) const; };
+struct Identity {
+  FLYWHEEL_TASK float operator()(float sum, int, int) const { return sum; }
+};
+
+namespace detail {
+
+/// Writes one value of C, given by its place in the operands.
+template <class Epilogue>
+FLYWHEEL_TASK void put_value(const ProductRecord& product, const Epilogue& epilogue, std::uint32_t left, std::uint32_t right,
+                             float sum) {
+  const std::uint32_t row = product.transposed ? right : left, column = product.transposed ? left : right;
+  const float value = epilogue(sum, static_cast<int>(row), static_cast<int>(column));
+  const std::size_t at = std::size_t{row} * product.out_pitch + column;
+  if (product.floats) static_cast<float*>(product.out)[at] = value;
+  else static_cast<Bf16*>(product.out)[at] = Bf16::nearest(value);
+}
+
+/// The sum of a part of a row of each operand.
+FLYWHEEL_TASK inline float dot(const ProductRecord& product, const TilePlace& place, std::uint32_t left, std::uint32_t right) {
+  const Bf16* a = product.left.values + std::size_t{left} * product.left.pitch;
+  const Bf16* b = product.right.values + std::size_t{right} * product.right.pitch;
+  const std::uint32_t begin = place.first_step * kTileDepth, end = (place.first_step + place.steps) * kTileDepth;
+  float sum = 0;
+  for (std::uint32_t k = begin; k < end && k < product.depth; ++k) sum += a[k].value() * b[k].value();
+  return sum;
+}
+
+/// Portable: a part of a tile, value by value.
+template <class Block, class Epilogue>
+FLYWHEEL_TASK void multiply_part(Block& block, const ProductRecord& product, const TilePlace& place,
+                                 const Epilogue& epilogue) {
+  const std::uint32_t columns = product.tile_columns;
+  float* const partial = product.partials + (std::size_t{place.tile} * product.splits + place.split) * product.tile_values();
+  block.for_each(static_cast<int>(product.tile_values()), [&](int i) {
+    const std::uint32_t left = place.row + static_cast<std::uint32_t>(i) / columns;
+    const std::uint32_t right = place.column + static_cast<std::uint32_t>(i) % columns;
+    if (left >= product.left.rows || right >= product.right.rows) return;
+    const float sum = dot(product, place, left, right);
+    if (product.splits > 1) partial[i] = sum;
+    else put_value(product, epilogue, left, right, sum);
+  });
+}
+
+/// Portable: adds up the parts of a tile.
+template <class Block, class Epilogue>
+FLYWHEEL_TASK void add_parts(Block& block, const ProductRecord& product, const TilePlace& place, const Epilogue& epilogue) {
+  const std::uint32_t columns = product.tile_columns;
+  const float* const partials = product.partials + std::size_t{place.tile} * product.splits * product.tile_values();
+  block.for_each(static_cast<int>(product.tile_values()), [&](int i) {
+    const std::uint32_t left = place.row + static_cast<std::uint32_t>(i) / columns;
+    const std::uint32_t right = place.column + static_cast<std::uint32_t>(i) % columns;
+    if (left >= product.left.rows || right >= product.right.rows) return;
+    float sum = 0;
+    for (std::uint32_t split = 0; split < product.splits; ++split) sum += partials[split * product.tile_values() + i];
+    put_value(product, epilogue, left, right, sum);
+  });
+}
+
+/// One task of a product.
+template <class Block, class Epilogue>
+FLYWHEEL_TASK void multiply_on_cpu(Block& block, const ProductRecord& product, std::uint32_t task, const Epilogue& epilogue) {
+  const std::uint32_t tasks = product.tasks();
+  if (task >= tasks) return add_parts(block, product, product.place((task - tasks) * product.splits), epilogue);
+  for (std::uint32_t j = 0; j < product.parts_each; ++j) {
+    const std::uint32_t part = product.part_of(task, j);
+    if (part < product.parts()) multiply_part(block, product, product.place(part), epilogue);
+  }
+}
+
+}  // namespace detail
+
+/// One task of a Product: some tiles of C, or a part of one. Name it in start<...>() with each epilogue that products have.
+template <class Epilogue = Identity>
+struct Gemm {
+  const detail::ProductRecord* product;
+  std::uint32_t index;
+  Epilogue epilogue;
+
+  template <class Note>
+  void buffers(Note&& note) const {
+    note("product", product);
+  }
+  template <class Block>
+  FLYWHEEL_TASK void operator()(Block& block) const {
+    if constexpr (Block::kOnGpu) multiply_portably(block, *product, index, epilogue);  // device/gemm/gemm.cuh
+    else detail::multiply_on_cpu(block, *product, index, epilogue);
+  }
+  /// The same with instructions that are good only where they are inlined into the kernel.
+  template <class Block>
+  FLYWHEEL_TASK void in_kernel(Block& block) const {
+    multiply_in_kernel(block, *product, index, epilogue);  // device/gemm/gemm.cuh
+  }
+};
+
+}  // namespace flywheel

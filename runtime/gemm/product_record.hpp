@@ -1,0 +1,96 @@
+// What the tasks of one matrix product share, in device memory. Product (host/gemm) makes it, Gemm (gemm.hpp) reads it.
+//
+// A product is cut into tiles of kTileRows rows of one operand, the left one, by tile_columns rows of the other, the right one;
+// both lie with their depth contiguous. `left` is A and `right` is B of C = A B^T; if A has few rows it is the other way round,
+// and the tiles of C are transposed: then a tile's rows are rows of B, of which there are enough for all workers. If there are
+// fewer tiles than workers, each is cut along its depth into `splits` parts, and one task more for each tile adds those up in
+// the order of the parts.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "bf16.hpp"
+
+namespace flywheel::detail {
+
+inline constexpr std::uint32_t kTileRows = 128;    // of the left operand: 16 for each compute warp
+inline constexpr std::uint32_t kTileDepth = 64;    // of a step: 128 bytes of each row, which is a swizzled line
+inline constexpr std::uint32_t kTensorMapBytes = 128;
+inline constexpr std::uint32_t kMostPartsEach = 4;  // of a task
+inline constexpr std::uint32_t kStoredRows = 8, kStoredLine = 128;  // of C, in one tensor copy: rows and their bytes
+inline constexpr std::uint32_t kTileColumns[] = {256, 128, 64, 16};  // what a tile may have
+
+/// Scratch memory of a worker without which a task with so many columns cannot run: two steps, on whatever tensor cores.
+constexpr std::uint32_t least_scratch(std::uint32_t tile_columns) { return 2 * (kTileRows + tile_columns) * (kTileDepth + 8) * 2; }
+
+/// One operand: its rows, with `depth` values each.
+struct Operand {
+  const Bf16* values;
+  std::uint32_t rows;
+  std::uint32_t pitch;  // values from row to row
+};
+
+/// Where a tile begins, and which of the steps along the depth are a task's.
+struct TilePlace {
+  std::uint32_t tile, split;
+  std::uint32_t row, column;  // of the first value of the tile, in rows of `left` and of `right`
+  std::uint32_t first_step, steps;
+};
+
+struct alignas(128) ProductRecord {
+  // For tensor copies; zeros where there are none. `out_map` if has_out_map.
+  unsigned char left_map[kTensorMapBytes], right_map[kTensorMapBytes], out_map[kTensorMapBytes];
+  Operand left, right;
+  void* out;
+  float* partials;  // of tasks of split tiles: [tile][split][kTileRows * tile_columns]
+  std::uint32_t out_pitch;
+  std::uint32_t depth;
+  std::uint32_t tile_columns;
+  std::uint32_t row_tiles, column_tiles;
+  std::uint32_t splits, steps;  // `steps` along the depth, in all
+  std::uint32_t band;           // rows of tiles that are worked through together, for L2
+  std::uint32_t parts_each;     // parts of a task, 1 if tiles are split
+  std::uint32_t stride;         // from a task's part to its next
+  std::uint32_t floats;         // 1: `out` holds float, 0: Bf16
+  std::uint32_t transposed;     // 1: rows of a tile are columns of C
+  std::uint32_t has_out_map;    // 1: tensor copies can store C
+
+  FLYWHEEL_TASK constexpr std::uint32_t tiles() const { return row_tiles * column_tiles; }
+  FLYWHEEL_TASK constexpr std::uint32_t parts() const { return tiles() * splits; }
+  /// Tasks that multiply. If tiles are split, one more for each tile follows them, which adds its parts up.
+  FLYWHEEL_TASK constexpr std::uint32_t tasks() const {
+    const std::uint32_t group = parts_each * stride, rest = parts() % group;
+    return parts() / group * stride + (rest < stride ? rest : stride);
+  }
+  /// The j-th part of a task; there is none if it is not below parts(). Tasks that run side by side have neighbouring parts.
+  FLYWHEEL_TASK constexpr std::uint32_t part_of(std::uint32_t task, std::uint32_t j) const {
+    return task / stride * (parts_each * stride) + j * stride + task % stride;
+  }
+  FLYWHEEL_TASK constexpr std::size_t tile_values() const { return std::size_t{kTileRows} * tile_columns; }
+
+  /// Tiles go in bands of `band` rows of tiles, and down each column of a band: what workers multiply at the same time then
+  /// takes few rows of either operand.
+  FLYWHEEL_TASK constexpr TilePlace place(std::uint32_t part) const {
+    const std::uint32_t tile = part / splits, split = part % splits;
+    const std::uint32_t first_row = tile / (band * column_tiles) * band, in_band = tile % (band * column_tiles);
+    const std::uint32_t rows = row_tiles - first_row < band ? row_tiles - first_row : band;
+    const std::uint32_t first = step_of(split);
+    return {tile,  split, (first_row + in_band % rows) * kTileRows, in_band / rows * tile_columns,
+            first, step_of(split + 1) - first};
+  }
+  /// The first step of a split: they share the steps out evenly.
+  FLYWHEEL_TASK constexpr std::uint32_t step_of(std::uint32_t split) const {
+    return static_cast<std::uint32_t>(std::uint64_t{steps} * split / splits);
+  }
+};
+
+}  // namespace flywheel::detail
+
+namespace flywheel {
+
+/// Options::scratch_bytes with which matrix products are quickest: four steps of the largest tiles, and 16 KB through which C is
+/// stored. They run with less, too.
+inline constexpr std::uint32_t kGemmScratchBytes = 4 * (detail::kTileRows + 256) * detail::kTileDepth * 2 + (16 << 10) + 1280;
+
+}  // namespace flywheel
