@@ -2,6 +2,7 @@
 // (device/kernel.cuh), one thread on the CPU (cpu/entry.hpp). For the direct slot see records/idle.hpp.
 #pragma once
 
+#include "../ready/spread_roots.hpp"
 #include "inbox_poll.hpp"
 
 namespace flywheel::detail {
@@ -16,13 +17,15 @@ FLYWHEEL_COLD std::uint32_t offer_first_root(const DeviceState& dev, DirectSlot&
 }
 
 /// Handles messages, on one thread. The line of a submitted run is open, and the record that came with it is stored.
-template <class P>
+/// `kSpreads`: it leaves many roots to all lanes, see PollerBuffer::spread_from.
+template <class P, bool kSpreads = false>
 class MessageHandler {
  public:
   FLYWHEEL_TASK MessageHandler(const DeviceState& dev, DirectSlot& direct_slot, PollerBuffer& buffer)
       : dev_(dev),
         direct_slot_(direct_slot),
         followed_(buffer.followed),
+        spread_from_(buffer.spread_from),
         announcer_(dev, buffer.announcer) {}
 
   /// `last`: no other message has come with this one.
@@ -109,7 +112,9 @@ class MessageHandler {
     } else if (has_inline_root) {
       publish_items<P>(dev_, dev_.workers, 1, constants.priority, &root);
     } else {
-      publish_roots<P>(dev_, dev_.workers, message.run, offer_first_root<P>(dev_, direct_slot_, message));
+      const std::uint32_t first = offer_first_root<P>(dev_, direct_slot_, message);
+      if (kSpreads && has_spread_roots(message.run)) spread_from_ = first;
+      else publish_roots<P>(dev_, dev_.workers, message.run, first);
     }
   }
 
@@ -135,6 +140,7 @@ class MessageHandler {
   const DeviceState& dev_;
   DirectSlot& direct_slot_;
   FollowedRuns& followed_;
+  std::uint32_t& spread_from_;
   // Of the SM's clock. A trip takes 2,640; one poll in eight that comes too early is the optimum where the host's time varies
   // by some 100 ns.
   static constexpr std::uint32_t kLessTicks = 16, kMoreTicks = 112, kMostTicks = 1320;
@@ -160,7 +166,10 @@ class InboxPoller {
 
   /// Polls until the kernel parks, is suspended or is aborted. All lanes call.
   FLYWHEEL_TASK void operator()() {
-    if (P::lane() == 0) handler_.open();
+    if (P::lane() == 0) {
+      handler_.open();
+      buffer_.spread_from = PollerBuffer::kNoSpread;
+    }
     PollFor next = PollFor::one;
     for (std::uint32_t spins = 0, since_look = 0;; ++spins, ++since_look) {
       if (since_look >= kPollsToLook) {
@@ -219,7 +228,7 @@ class InboxPoller {
     for (std::uint32_t e = packed ? take_followers(count) : 0; e < count; ++e) {
       if (packed) poll().unpack(e);
       take_message(buffer_.message, e + 1 == count);
-      P::converge();  // a message that is handled may be about the run whose slot the next one opens anew
+      spread();  // the lanes meet: a message that is handled may be about the run whose slot the next one opens anew
     }
     note_taken(count);
   }
@@ -233,9 +242,22 @@ class InboxPoller {
       if (poll().waits(e)) continue;
       poll().unpack(e);
       if (P::lane() == 0) handler_.begin_follower(buffer_.message);
-      P::converge();
+      spread();
     }
     return taken;
+  }
+
+  /// The lanes meet, and spread the roots that the leading one has left to them.
+  FLYWHEEL_TASK void spread() {
+    P::converge();
+    if constexpr (P::lanes() > 1) {
+      const std::uint32_t first = buffer_.spread_from;
+      if (first == PollerBuffer::kNoSpread) return;
+      spread_roots<P>(dev_, buffer_.message.run, first);
+      P::converge();  // all lanes have read `spread_from`, and what comes next may be about the same slot
+      if (P::lane() == 0) buffer_.spread_from = PollerBuffer::kNoSpread;
+      P::converge();
+    }
   }
 
   FLYWHEEL_TASK void note_taken(std::uint32_t count) {
@@ -267,7 +289,7 @@ class InboxPoller {
   Inbox<P> inbox_;
   DirectSlot& direct_slot_;
   PollerBuffer& buffer_;
-  MessageHandler<typename P::Leader> handler_;
+  MessageHandler<typename P::Leader, (P::lanes() > 1)> handler_;
   std::uint64_t next_;
   std::uint64_t released_;
   bool suspending_ = false;            // in all lanes
