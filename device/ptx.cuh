@@ -271,7 +271,7 @@ __device__ __forceinline__ void mma_bf16(float (&sums)[4], const std::uint32_t (
 /// Two floats as bf16, the first in the lower half: the nearest, of two as near the even one.
 __device__ __forceinline__ std::uint32_t bf16_pair(float low, float high) {
   std::uint32_t pair;
-  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+  asm volatile("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low) : "memory");
   return pair;
 }
 

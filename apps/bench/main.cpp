@@ -52,6 +52,7 @@ std::vector<Measurement> all_rows(const Effort& effort, bool on_gpu, std::uint64
   for (Measurement& row : grain_rows(effort, on_gpu)) rows.push_back(std::move(row));
   for (Measurement& row : uneven_rows(effort, on_gpu)) rows.push_back(std::move(row));
   for (Measurement& row : stream_rows(effort)) rows.push_back(std::move(row));
+  for (Measurement& row : gemm_rows(effort)) rows.push_back(std::move(row));
   for (Measurement& row : queue_rows(effort)) rows.push_back(std::move(row));
   for (Measurement& row : phase_rows(effort)) rows.push_back(std::move(row));
   for (Measurement& row : yield_rows(effort)) rows.push_back(std::move(row));

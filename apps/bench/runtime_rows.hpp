@@ -22,6 +22,8 @@ std::vector<measure::Measurement> uneven_rows(const measure::Effort& effort, boo
 /// Passes over arrays as tasks of a loaded graph, submission included, beside plain kernels that are launched and waited for.
 /// GB/s, read and written. Every result is checked on fresh random data before it is timed.
 std::vector<measure::Measurement> stream_rows(const measure::Effort& effort);
+/// Matrix products, and cuBLAS beside them where it is found. On a GPU alone.
+std::vector<measure::Measurement> gemm_rows(const measure::Effort& effort);
 /// 1,000 tasks of 100 us and of 5 us, beside the textbook queue, a CUDA graph and streams (ms), and small block tasks,
 /// independent and spawned (M/s). Every task is checked.
 std::vector<measure::Measurement> queue_rows(const measure::Effort& effort);

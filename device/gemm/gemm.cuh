@@ -1,10 +1,10 @@
 // What a GPU worker does for a Gemm task: the sums of tiles on tensor cores, and the values of C from them.
 // <flywheel/gemm.cuh> includes it.
 //
-// By wgmma each of the two warpgroups of compute warps multiplies 64 rows of a tile. One group of products is under way while the
-// next is begun; when it has ended, its stage is free. ptxas lets no product overlap with another in a module in which a function
-// with wgmma is called (C7510, CUDA 13.0: 545 TFLOP/s in place of 660). So that way is inlined, in kernel.cuh's own runs; in
-// phased runs, and in compiled runs of graphs some of whose tasks have parts, products go by mma, at about half the speed.
+// By wgmma each of the two warpgroups of compute warps multiplies 64 rows of a tile. One group of products is under way while
+// the next is begun; when it has ended, its stage is free. ptxas lets no product overlap with another in a module in which a
+// function with wgmma is called, see tuning.md. So that way is inlined into the kernel, where dynamic runs are; in phased and
+// compiled runs products go by mma.
 #pragma once
 
 #include "../block.cuh"
@@ -61,8 +61,9 @@ __device__ __forceinline__ void multiply_by_wgmma(Block& block, const ProductRec
   if (!memory) return;
   Stages<kColumns> stages(product, memory, count);
   if (block.leader()) stages.begin(task);
-  block.sync();  // the barriers are there for all threads
+  block.sync();  // the barriers and the places are there for all threads
   stages.follow(block.leader());
+  // No memory order, which sync() has given: the lanes of a warp rejoin, because products are for whole warps.
   __syncwarp();
   for (std::uint32_t j = 0; j < product.parts_each && stages.place(j).steps; ++j) {
     float sums[kColumns / 2] = {};
@@ -105,10 +106,14 @@ template <bool kInKernel, class Block, class Epilogue>
 __device__ __forceinline__ void multiply(Block& block, const ProductRecord& product, std::uint32_t task,
                                          const Epilogue& epilogue) {
   switch (product.tile_columns) {
-    case 256: return multiply_columns<kInKernel, 256>(block, product, task, epilogue);
-    case 128: return multiply_columns<kInKernel, 128>(block, product, task, epilogue);
-    case 64: return multiply_columns<kInKernel, 64>(block, product, task, epilogue);
-    default: return multiply_columns<kInKernel, 16>(block, product, task, epilogue);
+    case 256:
+      return multiply_columns<kInKernel, 256>(block, product, task, epilogue);
+    case 128:
+      return multiply_columns<kInKernel, 128>(block, product, task, epilogue);
+    case 64:
+      return multiply_columns<kInKernel, 64>(block, product, task, epilogue);
+    default:
+      return multiply_columns<kInKernel, 16>(block, product, task, epilogue);
   }
 }
 

@@ -25,8 +25,8 @@ __device__ __forceinline__ void copy_values(Bf16* to, const Operand& from, std::
 
 /// All threads of the block: starts the copies of one step.
 template <int kColumns>
-__device__ __forceinline__ void copy_step(const ProductRecord& product, const TilePlace& place, Bf16* stage,
-                                          std::uint32_t step, int rank) {
+__device__ __forceinline__ void copy_step(const ProductRecord& product, const TilePlace& place, Bf16* stage, std::uint32_t step,
+                                          int rank) {
   const std::uint32_t k = (place.first_step + step) * kTileDepth;
   for (std::uint32_t i = rank; i < (kTileRows + kColumns) * (kTileDepth / 8); i += kComputeThreads) {
     const std::uint32_t line = i / 8, part = i % 8 * 8;
@@ -64,7 +64,7 @@ __device__ __forceinline__ void multiply_step(float (&sums)[kColumns / 2], const
 /// Collective. Adds the sums of a part of a tile; `memory` holds two stages.
 template <int kColumns, class Block>
 __device__ __forceinline__ void add_products(Block& block, const ProductRecord& product, const TilePlace& place,
-                                                unsigned char* memory, float (&sums)[kColumns / 2]) {
+                                             unsigned char* memory, float (&sums)[kColumns / 2]) {
   auto* const stages = reinterpret_cast<Bf16*>(memory);
   constexpr std::uint32_t kStage = kMmaStageBytes<kColumns> / sizeof(Bf16);
   copy_step<kColumns>(product, place, stages, 0, block.rank());

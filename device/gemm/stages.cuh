@@ -1,8 +1,8 @@
 // The boxes of a matrix product in shared memory: a ring of stages that tensor copies fill and warpgroups read. gemm.cuh
 // includes it.
 //
-// No warp is there to fill stages alone: the last of the eight warps that has read a stage starts the copies into it. The steps of
-// all parts of a task follow each other, so the first stages of a part fill while the values of the part before are stored.
+// No warp is there to fill stages alone: the last of the eight warps that has read a stage starts the copies into it. The steps
+// of all parts of a task follow each other, so the first stages of a part fill while the values of the part before are stored.
 #pragma once
 
 #include "../../runtime/gemm/product_record.hpp"
@@ -52,6 +52,7 @@ class Stages {
   /// Thread 0 of the block: finds the task's parts, and starts the copies of the first steps. Other threads may use the stages
   /// after a sync().
   __device__ void begin(std::uint32_t task) {
+    // No order of their own: the sync() after this call orders them for the threads, publish_mbarriers() for the copies.
     for (std::uint32_t s = 0; s < count_; ++s) {
       ptx::mbarrier_init(marks_.full[s], 1);
       marks_.read[s] = 0;
@@ -61,11 +62,14 @@ class Stages {
       const std::uint32_t part = product_.part_of(task, j);
       marks_.places[j] = part < product_.parts() ? product_.place(part) : TilePlace{};  // no steps
     }
+    // By one thread for all: the sync() after this call lies between these fences and the copies of other warps.
     ptx::acquire_tensor_map(product_.left_map);
     ptx::acquire_tensor_map(product_.right_map);
     if (product_.has_out_map) ptx::acquire_tensor_map(product_.out_map);
-    ptx::fence_global_for_bulk_copies();  // the operands may be the output of tasks before
-    ptx::fence_shared_for_bulk_copies();  // and the stages scratch memory of one
+    // Orders the copies after the stores of tasks before, which have made the operands and which this thread has acquired; and
+    // after what used the scratch memory before, see the sync() at the end of each body.
+    ptx::fence_global_for_bulk_copies();
+    ptx::fence_shared_for_bulk_copies();
   }
   /// Each thread, once begin() is known to it. Thread 0 also starts the copies of the first stages.
   __device__ void follow(bool starts) {
@@ -97,7 +101,7 @@ class Stages {
     if (fill_steps_) {
       if (lane == 0 && ptx::is_last_of_eight(marks_.read[oldest_])) fill(oldest_);
       advance_fill();
-      __syncwarp();  // products are for whole warps
+      __syncwarp();  // orders no memory: products are for whole warps
     }
     if (++oldest_ == count_) oldest_ = 0;
   }
@@ -105,7 +109,8 @@ class Stages {
   /// Where a warp puts what it stores.
   __device__ unsigned char* stores_of(int warp) const { return stores_ + warp * kStoreBytes; }
 
-  /// Thread 0, when no thread uses the stages any more: they are plain scratch memory again.
+  /// Thread 0, when no thread uses the stages any more: they are plain scratch memory again. No order: a sync() lies before it,
+  /// and another at the end of the body.
   __device__ void end() {
     for (std::uint32_t s = 0; s < count_; ++s) ptx::mbarrier_invalidate(marks_.full[s]);
   }
@@ -115,6 +120,7 @@ class Stages {
     const TilePlace& from = place(fill_part_);
     unsigned char* const box = boxes_ + stage * kStageBytes<kColumns>;
     const std::uint32_t x = (from.first_step + fill_step_) * kTileDepth;
+    // Release, block scope, as the copies' complete_tx: pairs with wait(). is_last_of_eight() has ordered the reads before it.
     ptx::expect_bytes(marks_.full[stage], kStageBytes<kColumns>);
     ptx::tensor_copy(box, product_.left_map, x, from.row, marks_.full[stage]);
     ptx::tensor_copy(box + kLeftBoxBytes, product_.right_map, x, from.column, marks_.full[stage]);

@@ -31,7 +31,7 @@ __device__ __forceinline__ void store_box(const ProductRecord& product, const Su
                                           const float (&sums)[kSums], unsigned char* box, int half, int first_group, int lane) {
   constexpr int kGroups = kFloats ? 4 : 8;
   ptx::wait_stored_boxes<1>();  // the copy before the last has read this box
-  __syncwarp();
+  __syncwarp();                 // what one lane has waited for holds for all
   const std::uint32_t row = place.row + 8 * half;
 #pragma unroll
   for (int g = 0; g < kGroups; ++g) {
@@ -41,7 +41,8 @@ __device__ __forceinline__ void store_box(const ProductRecord& product, const Su
     const float high = epilogue(sums[4 * q + 2 * half + 1], static_cast<int>(row), column + 1);
     put_pair(box, lane / 4, 8 * g + 2 * (lane % 4), low, high, kFloats);
   }
-  ptx::fence_shared_for_bulk_copies();  // each lane: the copy reads what it wrote
+  // Each lane orders what it wrote before the copy, which is part of the async proxy; the lanes meet before one starts it.
+  ptx::fence_shared_for_bulk_copies();
   __syncwarp();
   if (lane == 0) {
     const std::uint32_t x = place.column + 8 * first_group, y = row;
@@ -74,6 +75,8 @@ __device__ __forceinline__ void store_by_copies(const ProductRecord& product, co
 /// Each lane, before the task ends: what its copies have stored is in memory, and comes before what this thread releases next.
 __device__ __forceinline__ void wait_stored() {
   ptx::wait_stored_all();
+  // Orders the copies, of the async proxy, before what this thread releases: the sync() at the end of the body, and the
+  // worker's release behind it.
   ptx::fence_global_for_bulk_copies();
 }
 

@@ -30,25 +30,31 @@ __device__ __forceinline__ void store_each(const ProductRecord& product, const T
   }
 }
 
+/// Four values of a thread, which are loaded and stored at once.
+struct alignas(16) FourSums {
+  float at[4];
+};
 /// The partial sums of a part of a tile: four values of a thread lie together, and those of the threads side by side.
 template <int kSums>
-__device__ __forceinline__ float4* partials_of(const ProductRecord& product, std::uint32_t tile, std::uint32_t split, int rank) {
+__device__ __forceinline__ FourSums* partials_of(const ProductRecord& product, std::uint32_t tile, std::uint32_t split,
+                                                 int rank) {
   constexpr std::size_t kVectors = kSums / 4 * kComputeThreads;
-  return reinterpret_cast<float4*>(product.partials) + (std::size_t{tile} * product.splits + split) * kVectors + rank;
+  return reinterpret_cast<FourSums*>(product.partials) + (std::size_t{tile} * product.splits + split) * kVectors + rank;
 }
 
 template <int kSums>
-__device__ __forceinline__ void store_partials(float4* to, const float (&sums)[kSums]) {
+__device__ __forceinline__ void store_partials(FourSums* to, const float (&sums)[kSums]) {
 #pragma unroll
   for (int q = 0; q < kSums / 4; ++q)
     to[q * kComputeThreads] = {sums[4 * q], sums[4 * q + 1], sums[4 * q + 2], sums[4 * q + 3]};
 }
 template <int kSums>
-__device__ __forceinline__ void add_partials(float (&sums)[kSums], const float4* from) {
+__device__ __forceinline__ void add_partials(float (&sums)[kSums], const FourSums* from) {
 #pragma unroll
   for (int q = 0; q < kSums / 4; ++q) {
-    const float4 more = from[q * kComputeThreads];
-    sums[4 * q] += more.x, sums[4 * q + 1] += more.y, sums[4 * q + 2] += more.z, sums[4 * q + 3] += more.w;
+    const FourSums more = from[q * kComputeThreads];
+#pragma unroll
+    for (int i = 0; i < 4; ++i) sums[4 * q + i] += more.at[i];
   }
 }
 

@@ -2,8 +2,8 @@
 // Where the compiler has none of it, FLYWHEEL_HAS_WGMMA is 0. PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions" and
 // "cp.async.bulk.tensor".
 //
-// A box of 64 values of each row lies in shared memory as lines of 128 bytes, one for each row, whose 16-byte parts are permuted
-// within groups of 8 lines ("128-byte swizzle"). So a box begins at a multiple of 1024 bytes.
+// A box of 64 values of each row lies in shared memory as lines of 128 bytes, one for each row, whose 16-byte parts are
+// permuted within groups of 8 lines ("128-byte swizzle"). So a box begins at a multiple of 1024 bytes.
 #pragma once
 
 #include <flywheel/detail/ptx.cuh>
@@ -29,15 +29,14 @@ __device__ __forceinline__ void acquire_tensor_map(const void* map) {
 /// matrix comes as zeros. complete_tx on the barrier is a release at block scope, as in bulk_copy().
 __device__ __forceinline__ void tensor_copy(void* to_shared, const void* map, std::uint32_t x, std::uint32_t y,
                                             std::uint64_t& barrier) {
-  asm volatile(
-      "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];" ::"r"(
-          shared_address(to_shared)),
-      "l"(map), "r"(x), "r"(y), "r"(shared_address(&barrier))
-      : "memory");
+  asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];" ::"r"(
+                   shared_address(to_shared)),
+               "l"(map), "r"(x), "r"(y), "r"(shared_address(&barrier))
+               : "memory");
 }
 
-/// Starts the copy of a box from shared memory to a matrix, by the async proxy. The calling thread has a proxy fence between
-/// the stores to the box and this. Completion: commit_stored_boxes(), then wait_stored_boxes() or wait_stored_all().
+/// Starts the copy of a box from shared memory to a matrix, by the async proxy. A proxy fence lies between the stores to the
+/// box and this. Completion: commit_stored_boxes(), then wait_stored_boxes() or wait_stored_all().
 __device__ __forceinline__ void tensor_store(const void* map, std::uint32_t x, std::uint32_t y, const void* from_shared) {
   asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%1, %2}], [%3];" ::"l"(map), "r"(x), "r"(y),
                "r"(shared_address(from_shared))
@@ -53,22 +52,24 @@ __device__ __forceinline__ void wait_stored_boxes() {
 /// Waits until all of this thread's copies are in memory, where this thread sees them.
 __device__ __forceinline__ void wait_stored_all() { asm volatile("cp.async.bulk.wait_group 0;" ::: "memory"); }
 
-/// One arrival of eight at a counter in shared memory; true for the last. Acquire and release at block scope: pairs with itself,
-/// so that the last warp's copies come after what all eight have read.
+/// One arrival of eight at a counter in shared memory; true for the last. Acquire and release at block scope: pairs with
+/// itself, so that the last warp's copies come after what all eight have read.
 __device__ __forceinline__ bool is_last_of_eight(std::uint32_t& counter) {
   std::uint32_t before;
   asm volatile("atom.acq_rel.cta.shared::cta.inc.u32 %0, [%1], 7;" : "=r"(before) : "r"(shared_address(&counter)) : "memory");
   return before == 7;
 }
 
-/// The matrix descriptor of a box with lines of 128 bytes: its address, 1024 bytes from one group of 8 lines to the next, and the
-/// 128-byte swizzle. The next 16 values of the lines are 32 bytes on, kDescriptorStep.
+/// The matrix descriptor of a box with lines of 128 bytes: its address, 1024 bytes from one group of 8 lines to the next, and
+/// the 128-byte swizzle. The next 16 values of the lines are 32 bytes on, kDescriptorStep.
 __device__ __forceinline__ std::uint64_t box_descriptor(const void* box) {
-  return (shared_address(box) & 0x3ffffu) >> 4 | std::uint64_t{1} << 16 | std::uint64_t{1024 >> 4} << 32 | std::uint64_t{1} << 62;
+  return (shared_address(box) % (1u << 18)) >> 4 | std::uint64_t{1} << 16 | std::uint64_t{1024 >> 4} << 32 |
+         std::uint64_t{1} << 62;
 }
 inline constexpr std::uint64_t kDescriptorStep = 32 >> 4;
 
-/// Before the first product of a group: registers of the sums may have been written by other instructions.
+/// Before the first product of a group. Orders this warp's accesses to the registers of the sums before those of the products,
+/// which are asynchronous; no memory.
 __device__ __forceinline__ void begin_products() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 /// Closes a group of this warpgroup's products.
 __device__ __forceinline__ void commit_products() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }

@@ -30,13 +30,13 @@ bool GpuEngine::map_matrix(unsigned char (&map)[kTensorMapBytes], const TensorBo
   const cuuint64_t sizes[] = {of.columns, of.rows}, pitch[] = {of.pitch * value_bytes};
   const cuuint32_t box[] = {of.box_columns, of.box_rows}, strides[] = {1, 1};
   const auto type = of.floats ? CU_TENSOR_MAP_DATA_TYPE_FLOAT32 : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
-  const CUresult result = find_encoder()(&made, type, 2, const_cast<void*>(of.values), sizes, pitch, box, strides,
-                                         CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
-                                         CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  const CUresult result =
+      find_encoder()(&made, type, 2, const_cast<void*>(of.values), sizes, pitch, box, strides, CU_TENSOR_MAP_INTERLEAVE_NONE,
+                     CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   if (result != CUDA_SUCCESS)
     throw DeviceError("cuTensorMapEncodeTiled failed with error " + std::to_string(result) + " for a matrix of " +
-                      std::to_string(of.rows) + " rows of " + std::to_string(of.columns) + " values, " + std::to_string(of.pitch) +
-                      " apart. To do: check that its address is device memory");
+                      std::to_string(of.rows) + " rows of " + std::to_string(of.columns) + " values, " +
+                      std::to_string(of.pitch) + " apart. To do: check that its address is device memory");
   std::memcpy(map, &made, sizeof(made));
   return true;
 }

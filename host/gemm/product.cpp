@@ -11,13 +11,16 @@ using namespace detail;
 
 namespace {
 
-std::string size_of(std::uint32_t rows, std::uint32_t columns) { return std::to_string(rows) + " x " + std::to_string(columns); }
+std::string size_of(std::uint32_t rows, std::uint32_t columns) {
+  return std::to_string(rows) + " x " + std::to_string(columns);
+}
 
 template <class Any>
 void check_matrix(const Core& core, const char* name, Any& matrix) {
   if (!matrix.pitch) matrix.pitch = matrix.columns;
   const std::string text = std::string("matrix ") + name + " of a product";
-  if (!matrix.rows || !matrix.columns) throw UsageError(text + " is " + size_of(matrix.rows, matrix.columns) + ": it needs values");
+  if (!matrix.rows || !matrix.columns)
+    throw UsageError(text + " is " + size_of(matrix.rows, matrix.columns) + ": it needs values");
   if (matrix.pitch < matrix.columns)
     throw UsageError(text + " has a pitch of " + std::to_string(matrix.pitch) + " and " + std::to_string(matrix.columns) +
                      " columns: rows must not overlap");
@@ -30,15 +33,17 @@ void check_matrix(const Core& core, const char* name, Any& matrix) {
 void check_operand(const Core& core, const char* name, Matrix<const Bf16>& matrix) {
   check_matrix(core, name, matrix);
   if (matrix.pitch % 8 || reinterpret_cast<std::uintptr_t>(matrix.values) % 16)
-    throw UsageError(std::string("matrix ") + name + " of a product has rows " + std::to_string(matrix.pitch) +
-                     " values apart: make its address and its pitch multiples of 16 bytes (8 values), so that rows can be copied");
+    throw UsageError(
+        std::string("matrix ") + name + " of a product has rows " + std::to_string(matrix.pitch) +
+        " values apart: make its address and its pitch multiples of 16 bytes (8 values), so that rows can be copied");
 }
 
 void check_sizes(const Matrix<const Bf16>& a, const Matrix<const Bf16>& b, const ProductResult& c) {
   if (a.columns == b.columns && c.rows == a.rows && c.columns == b.rows) return;
   throw UsageError("C = A B^T with A " + size_of(a.rows, a.columns) + " and B " + size_of(b.rows, b.columns) + " is " +
-                   size_of(a.rows, b.rows) + (a.columns == b.columns ? ", and C is " + size_of(c.rows, c.columns)
-                                                                     : ": rows of A and of B must be as long as each other"));
+                   size_of(a.rows, b.rows) +
+                   (a.columns == b.columns ? ", and C is " + size_of(c.rows, c.columns)
+                                           : ": rows of A and of B must be as long as each other"));
 }
 
 }  // namespace
@@ -54,8 +59,8 @@ Product::Product(Runtime& runtime, Matrix<const Bf16> a, Matrix<const Bf16> b, P
   check_operand(*core, "B", b);
   check_matrix(*core, "C", c);
   check_sizes(a, b, c);
-  const ProductPlan plan = plan_product({a.rows, b.rows, a.columns}, core->engine->workers(),
-                                        core->engine->scratch_bytes(core->options), options);
+  const ProductPlan plan =
+      plan_product({a.rows, b.rows, a.columns}, core->engine->workers(), core->engine->scratch_bytes(core->options), options);
   const Operand rows_of_a{a.values, a.rows, a.pitch}, rows_of_b{b.values, b.rows, b.pitch};
   record_.left = plan.transposed ? rows_of_b : rows_of_a;
   record_.right = plan.transposed ? rows_of_a : rows_of_b;
@@ -80,7 +85,9 @@ Product::Product(Runtime& runtime, Matrix<const Bf16> a, Matrix<const Bf16> b, P
 }
 
 void Product::make_maps(const Engine& engine) {
-  const auto values = [](const Operand& of) { return TensorBox{of.values, false, of.rows, 0, of.pitch, kTileDepth, kTileRows}; };
+  const auto values = [](const Operand& of) {
+    return TensorBox{of.values, false, of.rows, 0, of.pitch, kTileDepth, kTileRows};
+  };
   TensorBox left = values(record_.left), right = values(record_.right);
   left.columns = right.columns = record_.depth;
   right.box_rows = record_.tile_columns;
@@ -88,8 +95,9 @@ void Product::make_maps(const Engine& engine) {
   engine.map_matrix(record_.right_map, right);
   const std::uint32_t value_bytes = record_.floats ? sizeof(float) : sizeof(Bf16);
   if (record_.transposed || record_.out_pitch * value_bytes % 16 || reinterpret_cast<std::uintptr_t>(record_.out) % 16) return;
-  record_.has_out_map = engine.map_matrix(record_.out_map, {record_.out, record_.floats != 0, record_.left.rows, record_.right.rows,
-                                                            record_.out_pitch, kStoredLine / value_bytes, kStoredRows});
+  record_.has_out_map =
+      engine.map_matrix(record_.out_map, {record_.out, record_.floats != 0, record_.left.rows, record_.right.rows,
+                                          record_.out_pitch, kStoredLine / value_bytes, kStoredRows});
 }
 
 void Product::require_whole_tiles() const {

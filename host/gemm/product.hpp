@@ -21,8 +21,9 @@ struct Matrix {
   std::uint32_t pitch = 0;
 
   template <class Const>
-  requires(std::is_same_v<Const, const T> && !std::is_const_v<T>)
-  operator Matrix<Const>() const { return {values, rows, columns, pitch}; }
+  requires(std::is_same_v<Const, const T> && !std::is_const_v<T>) operator Matrix<Const>() const {
+    return {values, rows, columns, pitch};
+  }
 };
 
 namespace detail {
@@ -41,13 +42,14 @@ struct ProductResult {
 ///
 ///   options.scratch_bytes = flywheel::kGemmScratchBytes;
 ///   auto rt = flywheel::start<flywheel::Gemm<>>(options);
-///   flywheel::Product product(rt, flywheel::Matrix{a.data(), m, k}, flywheel::Matrix{b.data(), n, k}, flywheel::Matrix{c.data(), m, n});
+///   flywheel::Product product(rt, Matrix{a.data(), m, k}, Matrix{b.data(), n, k}, Matrix{c.data(), m, n});
 ///   flywheel::Graph g;
-///   auto done = product.add_to(g);         // tasks; further ones may come after(done)
+///   auto done = product.add_to(g);  // tasks; further ones may come after(done)
 ///   rt.submit(rt.load(g)).wait();
 ///
-/// Rows of A and B begin at multiples of 16 bytes. The matrices and the Product outlive the runs. If tiles are split along their
-/// depth, see splits(), two runs of a product may not overlap. The sums' order, and so each bit of C, depends on the plan alone.
+/// Rows of A and B begin at multiples of 16 bytes. The matrices and the Product outlive the runs. If tiles are split along
+/// their depth, see splits(), two runs of a product may not overlap. The order of the sums, and so each bit of C, depends on
+/// the plan alone. Dynamic runs and batches are quickest: on a GPU, compiled and phased runs use the older instructions.
 class Product {
  public:
   /// Throws UsageError for matrices that do not fit each other or cannot be read by tensor copies, GraphError for memory that
@@ -63,8 +65,8 @@ class Product {
     if (record_.splits == 1) return parts;
     for (std::uint32_t tile = 0; tile < record_.tiles(); ++tile) {
       const auto first = parts.begin() + tile * record_.splits;
-      sums.push_back(graph.add(task(record_.tasks() + tile, epilogue),
-                               after(std::vector<TaskRef<>>(first, first + record_.splits))));
+      sums.push_back(
+          graph.add(task(record_.tasks() + tile, epilogue), after(std::vector<TaskRef<>>(first, first + record_.splits))));
     }
     return sums;
   }

@@ -16,8 +16,8 @@ struct Bf16 {
   /// The nearest one; of two that are as near, the even one. A NaN stays one.
   FLYWHEEL_TASK static constexpr Bf16 nearest(float value) {
     const auto word = std::bit_cast<std::uint32_t>(value);
-    if ((word & 0x7fffffffu) > 0x7f800000u) return {static_cast<std::uint16_t>(word >> 16 | 0x40)};
-    return {static_cast<std::uint16_t>((word + 0x7fff + (word >> 16 & 1)) >> 16)};
+    if ((word << 1) > (255u << 24)) return {static_cast<std::uint16_t>(word >> 16 | 1 << 6)};
+    return {static_cast<std::uint16_t>((word + (1u << 15) - 1 + (word >> 16 & 1)) >> 16)};
   }
 };
 

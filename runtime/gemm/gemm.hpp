@@ -38,8 +38,7 @@ FLYWHEEL_TASK inline float dot(const ProductRecord& product, const TilePlace& pl
 
 /// Portable: a part of a tile, value by value.
 template <class Block, class Epilogue>
-FLYWHEEL_TASK void multiply_part(Block& block, const ProductRecord& product, const TilePlace& place,
-                                 const Epilogue& epilogue) {
+FLYWHEEL_TASK void multiply_part(Block& block, const ProductRecord& product, const TilePlace& place, const Epilogue& epilogue) {
   const std::uint32_t columns = product.tile_columns;
   float* const partial = product.partials + (std::size_t{place.tile} * product.splits + place.split) * product.tile_values();
   block.for_each(static_cast<int>(product.tile_values()), [&](int i) {

@@ -14,15 +14,17 @@
 
 namespace flywheel::detail {
 
-inline constexpr std::uint32_t kTileRows = 128;    // of the left operand: 16 for each compute warp
-inline constexpr std::uint32_t kTileDepth = 64;    // of a step: 128 bytes of each row, which is a swizzled line
+inline constexpr std::uint32_t kTileRows = 128;  // of the left operand: 16 for each compute warp
+inline constexpr std::uint32_t kTileDepth = 64;  // of a step: 128 bytes of each row, which is a swizzled line
 inline constexpr std::uint32_t kTensorMapBytes = 128;
-inline constexpr std::uint32_t kMostPartsEach = 4;  // of a task
-inline constexpr std::uint32_t kStoredRows = 8, kStoredLine = 128;  // of C, in one tensor copy: rows and their bytes
+inline constexpr std::uint32_t kMostPartsEach = 16;                  // of a task
+inline constexpr std::uint32_t kStoredRows = 8, kStoredLine = 128;   // of C, in one tensor copy: rows and their bytes
 inline constexpr std::uint32_t kTileColumns[] = {256, 128, 64, 16};  // what a tile may have
 
 /// Scratch memory of a worker without which a task with so many columns cannot run: two steps, on whatever tensor cores.
-constexpr std::uint32_t least_scratch(std::uint32_t tile_columns) { return 2 * (kTileRows + tile_columns) * (kTileDepth + 8) * 2; }
+constexpr std::uint32_t least_scratch(std::uint32_t tile_columns) {
+  return 2 * (kTileRows + tile_columns) * (kTileDepth + 8) * 2;
+}
 
 /// One operand: its rows, with `depth` values each.
 struct Operand {
@@ -76,8 +78,12 @@ struct alignas(128) ProductRecord {
     const std::uint32_t first_row = tile / (band * column_tiles) * band, in_band = tile % (band * column_tiles);
     const std::uint32_t rows = row_tiles - first_row < band ? row_tiles - first_row : band;
     const std::uint32_t first = step_of(split);
-    return {tile,  split, (first_row + in_band % rows) * kTileRows, in_band / rows * tile_columns,
-            first, step_of(split + 1) - first};
+    return {tile,
+            split,
+            (first_row + in_band % rows) * kTileRows,
+            in_band / rows * tile_columns,
+            first,
+            step_of(split + 1) - first};
   }
   /// The first step of a split: they share the steps out evenly.
   FLYWHEEL_TASK constexpr std::uint32_t step_of(std::uint32_t split) const {
@@ -89,8 +95,8 @@ struct alignas(128) ProductRecord {
 
 namespace flywheel {
 
-/// Options::scratch_bytes with which matrix products are quickest: four steps of the largest tiles, and 16 KB through which C is
-/// stored. They run with less, too.
-inline constexpr std::uint32_t kGemmScratchBytes = 4 * (detail::kTileRows + 256) * detail::kTileDepth * 2 + (16 << 10) + 1280;
+/// Options::scratch_bytes with which matrix products are quickest: four steps of the largest tiles, and 16 KB through which C
+/// is stored. They run with less, too.
+inline constexpr std::uint32_t kGemmScratchBytes = 4 * (detail::kTileRows + 256) * detail::kTileDepth * 2 + (16 << 10) + 1792;
 
 }  // namespace flywheel

@@ -7,8 +7,9 @@ from source_text import LIBRARY, blank, is_cpp, line_of, read
 
 # A file may include its own room and those before it.
 ORDER = {
-    "runtime": ("base", "records", "ready", "dynamic", "poller", "compiled", "tree", "cpu"),
-    "host": ("base", "trace", "engine", "kernel", "tasks", "plan", "load", "single", "collect", "submit", "futures", "api"),
+    "runtime": ("base", "records", "ready", "dynamic", "poller", "compiled", "tree", "gemm", "cpu"),
+    "host": ("base", "trace", "engine", "kernel", "tasks", "plan", "load", "single", "collect", "submit", "futures", "api",
+             "gemm"),
 }
 # The same of an app: its own folders.
 APP_ORDER = {

@@ -1,0 +1,135 @@
+// Matrix products of sizes drawn at random, as graphs and as batches, against sums in double.
+#pragma once
+
+#include <flywheel/gemm.cuh>
+
+#include <cmath>
+#include <random>
+
+#include "catch.hpp"
+#include "support/atomics.hpp"
+#include "support/seed.hpp"
+
+namespace flywheel::testing {
+
+/// An epilogue that looks at its place.
+struct AddPlace {
+  float factor;
+  FLYWHEEL_TASK float operator()(float sum, int row, int column) const {
+    return factor * sum + static_cast<float>(row % 3 - column % 2);
+  }
+};
+
+/// One product: values, sizes and how it is cut.
+class GemmCase {
+ public:
+  GemmCase(std::uint64_t seed, std::uint32_t most_rows, std::uint32_t most_depth) : random_(seed) {
+    m = random_() % 3 ? draw(1, most_rows) : draw(1, 64);
+    n = draw(1, most_rows);
+    k = draw(1, most_depth);
+    pitch_a = (k + 7) / 8 * 8 + 8 * draw(0, 2);
+    pitch_b = (k + 7) / 8 * 8 + 8 * draw(0, 2);
+    pitch_c = random_() % 2 ? n + draw(0, 9) : (n + 7) / 8 * 8;
+    floats = random_() % 2;
+    factor = random_() % 2 ? 1.f : -0.5f;
+    constexpr std::uint32_t kColumns[] = {0, 16, 64, 128, 256};
+    options.tile_columns = kColumns[random_() % 5];
+    options.splits = draw(0, 4);
+    a = values(std::size_t{m} * pitch_a);
+    b = values(std::size_t{n} * pitch_b);
+  }
+
+  /// Whether C is what it should be, and what lies between its rows is untouched.
+  void check(const std::vector<float>& c) const {
+    double worst = 0;
+    bool beside = true;
+    for (std::uint32_t i = 0; i < m; ++i) {
+      for (std::uint32_t j = 0; j < pitch_c; ++j) {
+        const double found = c[std::size_t{i} * pitch_c + j];
+        if (j >= n) beside = beside && found == 0;
+        else worst = std::max(worst, std::abs(found - value(i, j)) / (std::sqrt(k) + std::abs(value(i, j))));
+      }
+    }
+    INFO(m << " x " << n << " x " << k << ", pitches " << pitch_a << ", " << pitch_b << ", " << pitch_c << ", columns "
+           << options.tile_columns << ", splits " << options.splits << (floats ? ", float" : ", bf16"));
+    CHECK(worst < (floats ? 1e-4 : 0.005));
+    CHECK(beside);
+  }
+
+  std::uint32_t m, n, k, pitch_a, pitch_b, pitch_c;
+  bool floats;
+  float factor;
+  ProductOptions options;
+  std::vector<Bf16> a, b;
+
+ private:
+  std::uint32_t draw(std::uint32_t least, std::uint32_t most) {
+    return least + static_cast<std::uint32_t>(random_() % (most - least + 1));
+  }
+  std::vector<Bf16> values(std::size_t count) {
+    std::normal_distribution<float> normal;
+    std::vector<Bf16> all(count);
+    for (Bf16& one : all) one = Bf16::nearest(normal(random_));
+    return all;
+  }
+  double value(std::uint32_t i, std::uint32_t j) const {
+    double sum = 0;
+    for (std::uint32_t d = 0; d < k; ++d)
+      sum += double{a[std::size_t{i} * pitch_a + d].value()} * double{b[std::size_t{j} * pitch_b + d].value()};
+    return AddPlace{factor}(static_cast<float>(sum), static_cast<int>(i), static_cast<int>(j));
+  }
+
+  std::mt19937_64 random_;
+};
+
+/// A case on a runtime of Gemm<AddPlace>.
+class GemmBench {
+ public:
+  GemmBench(Runtime& runtime, const GemmCase& one)
+      : runtime_(runtime),
+        case_(one),
+        a_(runtime.upload(one.a)),
+        b_(runtime.upload(one.b)),
+        floats_(runtime.allocate<float>(std::size_t{one.m} * one.pitch_c)),
+        bf16_(runtime.allocate<Bf16>(std::size_t{one.m} * one.pitch_c)),
+        product_(make()) {}
+
+  /// In a dynamic and a compiled graph and, where no task waits for others, in a phased one and a batch.
+  void check() {
+    Graph plain, phased;
+    product_.add_to(plain, {}, AddPlace{case_.factor});
+    run([&] { runtime_.submit(runtime_.load(plain), repeat(2)).wait(); });
+    run([&] { runtime_.submit(runtime_.load(plain, compiled)).wait(); });
+    if (product_.splits() > 1) return;
+    phased.phase();
+    product_.add_to(phased, {}, AddPlace{case_.factor});
+    run([&] { runtime_.submit(runtime_.load(phased)).wait(); });
+    run([&] { runtime_.submit(product_.tasks(AddPlace{case_.factor})).wait(); });
+  }
+
+ private:
+  Product make() {
+    const Matrix a{a_.data(), case_.m, case_.k, case_.pitch_a}, b{b_.data(), case_.n, case_.k, case_.pitch_b};
+    if (case_.floats) return {runtime_, a, b, Matrix{floats_.data(), case_.m, case_.n, case_.pitch_c}, case_.options};
+    return {runtime_, a, b, Matrix{bf16_.data(), case_.m, case_.n, case_.pitch_c}, case_.options};
+  }
+  template <class F>
+  void run(F&& submit) {
+    floats_.write(std::vector<float>(floats_.size()));
+    bf16_.write(std::vector<Bf16>(bf16_.size()));
+    submit();
+    std::vector<float> c = floats_.read();
+    if (!case_.floats)
+      for (std::size_t i = 0; const Bf16 one : bf16_.read()) c[i++] = one.value();
+    case_.check(c);
+  }
+
+  Runtime& runtime_;
+  const GemmCase& case_;
+  Buffer<Bf16> a_, b_;
+  Buffer<float> floats_;
+  Buffer<Bf16> bf16_;
+  Product product_;
+};
+
+}  // namespace flywheel::testing
