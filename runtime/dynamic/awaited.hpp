@@ -183,6 +183,7 @@ class AwaitedLoop {
 
   /// Arrives at all successors. Those without another predecessor are ready.
   FLYWHEEL_TASK void arrive() {
+    P::converge();  // what all lanes have read of the run in look() comes before its end, and so before its memory is reused
     // Release fence: covers what the task wrote, for all arrivals below. Pairs with the acquire fence of the worker that goes
     // on: in take(), publish_ready() or LongFinish. arrive() in counter.hpp names the orders.
     if (some_wait_) P::release_fence();

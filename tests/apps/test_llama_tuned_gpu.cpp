@@ -48,6 +48,9 @@ TEST_CASE("tuned on the GPU: logits after prompts agree with transformers, and t
   std::vector<std::size_t> lengths;
   for (std::size_t length = 1; length <= 35; ++length) lengths.push_back(length);
   check_prompts(start_tuned, GENERATE(from_range(kTunedFamilies)), lengths);
+}
+
+TEST_CASE("tuned on the GPU: prompts of several texts at once, one that fills the room, and a long one") {
   check_prompts_together(start_tuned, "qwen3");
   check_full_room(start_without_bulk, "llama3_heads64");
   check_long_prompt(start_tuned, "qwen3_heads64", 3000);
