@@ -56,7 +56,8 @@ __device__ __forceinline__ void multiply_part(Stages<kColumns>& stages, std::uin
 template <int kColumns, class Block, class Epilogue>
 __device__ __forceinline__ void multiply_by_wgmma(Block& block, const ProductRecord& product, std::uint32_t task,
                                                   const Epilogue& epilogue) {
-  const std::uint32_t fit = stages_in<kColumns>(block.scratch_bytes()), count = fit ? fit : 1;  // then scratch() fails
+  const std::uint32_t fit = stages_in<kColumns>(block.scratch_bytes());
+  const std::uint32_t count = fit < kFewestStages ? kFewestStages : fit;  // for which scratch() then has no room
   auto* const memory = block.template scratch<unsigned char>(static_cast<int>(count * kStageBytes<kColumns> + kBesideStages));
   if (!memory) return;
   Stages<kColumns> stages(product, memory, count);

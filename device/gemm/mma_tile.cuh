@@ -13,6 +13,7 @@ inline constexpr std::uint32_t kMmaLine = kTileDepth + 8;  // values
 
 template <int kColumns>
 constexpr std::uint32_t kMmaStageBytes = (kTileRows + kColumns) * kMmaLine * sizeof(Bf16);
+static_assert(2 * kMmaStageBytes<256> <= least_scratch(256) && 2 * kMmaStageBytes<16> <= least_scratch(16));
 
 /// Copies 8 values of one row of an operand, zeros where there are none.
 __device__ __forceinline__ void copy_values(Bf16* to, const Operand& from, std::uint32_t depth, std::uint32_t row,

@@ -11,6 +11,7 @@
 
 namespace flywheel::detail {
 
+inline constexpr std::uint32_t kFewestStages = 2;  // a stage is free when the products of the next one are under way
 inline constexpr std::uint32_t kMostStages = 10;
 inline constexpr std::uint32_t kStageAlign = 1024;  // of a box, see wgmma.cuh
 inline constexpr std::uint32_t kLeftBoxBytes = kTileRows * kTileDepth * sizeof(Bf16);
@@ -34,6 +35,9 @@ __host__ __device__ constexpr std::uint32_t stages_in(std::uint32_t bytes) {
   const std::uint32_t fit = bytes > kBesideStages ? (bytes - kBesideStages) / kStageBytes<kColumns> : 0;
   return fit < kMostStages ? fit : kMostStages;
 }
+template <int kColumns>
+constexpr bool kFewestFit = stages_in<kColumns>(least_scratch(kColumns)) >= kFewestStages;
+static_assert(kFewestFit<256> && kFewestFit<128> && kFewestFit<64> && kFewestFit<16>);
 
 #if FLYWHEEL_HAS_WGMMA
 
@@ -41,7 +45,7 @@ __host__ __device__ constexpr std::uint32_t stages_in(std::uint32_t bytes) {
 template <int kColumns>
 class Stages {
  public:
-  /// Collective. `memory` holds `count` stages, at least one, and kBesideStages.
+  /// Collective. `memory` holds `count` stages, at least two, and kBesideStages.
   __device__ Stages(const ProductRecord& product, unsigned char* memory, std::uint32_t count)
       : product_(product),
         stores_(memory + (0u - ptx::shared_address(memory)) % kStageAlign),

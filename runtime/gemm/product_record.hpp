@@ -21,9 +21,10 @@ inline constexpr std::uint32_t kMostPartsEach = 16;                  // of a tas
 inline constexpr std::uint32_t kStoredRows = 8, kStoredLine = 128;   // of C, in one tensor copy: rows and their bytes
 inline constexpr std::uint32_t kTileColumns[] = {256, 128, 64, 16};  // what a tile may have
 
-/// Scratch memory of a worker without which a task with so many columns cannot run: two steps, on whatever tensor cores.
+/// Scratch memory of a worker without which a task with so many columns cannot run: two steps, and what lies beside them, on
+/// whatever tensor cores.
 constexpr std::uint32_t least_scratch(std::uint32_t tile_columns) {
-  return 2 * (kTileRows + tile_columns) * (kTileDepth + 8) * 2;
+  return 2 * (kTileRows + tile_columns) * kTileDepth * 2 + (18u << 10);
 }
 
 /// One operand: its rows, with `depth` values each.

@@ -51,7 +51,7 @@ class GemmCase {
       }
     }
     INFO(m << " x " << n << " x " << k << ", pitches " << pitch_a << ", " << pitch_b << ", " << pitch_c << ", columns "
-           << options.tile_columns << ", splits " << options.splits << (floats ? ", float" : ", bf16"));
+           << options.tile_columns << ", splits " << options.splits << (floats ? ", float" : ", bf16") << ", off by " << worst);
     CHECK(worst < (floats ? 1e-4 : 0.005));
     CHECK(beside);
   }
@@ -98,13 +98,13 @@ class GemmBench {
   void check() {
     Graph plain, phased;
     product_.add_to(plain, {}, AddPlace{case_.factor});
-    run([&] { runtime_.submit(runtime_.load(plain), repeat(2)).wait(); });
-    run([&] { runtime_.submit(runtime_.load(plain, compiled)).wait(); });
+    run("dynamic", [&] { runtime_.submit(runtime_.load(plain), repeat(2)).wait(); });
+    run("compiled", [&] { runtime_.submit(runtime_.load(plain, compiled)).wait(); });
     if (product_.splits() > 1) return;
     phased.phase();
     product_.add_to(phased, {}, AddPlace{case_.factor});
-    run([&] { runtime_.submit(runtime_.load(phased)).wait(); });
-    run([&] { runtime_.submit(product_.tasks(AddPlace{case_.factor})).wait(); });
+    run("phased", [&] { runtime_.submit(runtime_.load(phased)).wait(); });
+    run("batch", [&] { runtime_.submit(product_.tasks(AddPlace{case_.factor})).wait(); });
   }
 
  private:
@@ -114,7 +114,8 @@ class GemmBench {
     return {runtime_, a, b, Matrix{bf16_.data(), case_.m, case_.n, case_.pitch_c}, case_.options};
   }
   template <class F>
-  void run(F&& submit) {
+  void run(const char* how, F&& submit) {
+    INFO(how);
     floats_.write(std::vector<float>(floats_.size()));
     bf16_.write(std::vector<Bf16>(bf16_.size()));
     submit();
