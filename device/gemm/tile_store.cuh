@@ -2,7 +2,8 @@
 // gemm.cuh includes it.
 //
 // A box of C has kStoredRows rows of kStoredLine bytes: 64 values of Bf16 or 32 of float. It lies in shared memory with the
-// 128-byte swizzle, see wgmma.cuh, so that the lanes write to different banks. Parts of a box outside of C are not stored.
+// 128-byte swizzle, see wgmma.cuh, so that the lanes write to different banks. 16-byte parts of a box outside of C are not
+// stored; Product makes no map where a row of C ends within one.
 #pragma once
 
 #include "stages.cuh"

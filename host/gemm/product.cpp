@@ -94,7 +94,11 @@ void Product::make_maps(const Engine& engine) {
   engine.map_matrix(record_.left_map, left);
   engine.map_matrix(record_.right_map, right);
   const std::uint32_t value_bytes = record_.floats ? sizeof(float) : sizeof(Bf16);
-  if (record_.transposed || record_.out_pitch * value_bytes % 16 || reinterpret_cast<std::uintptr_t>(record_.out) % 16) return;
+  const auto whole = [&](std::uintptr_t bytes) { return bytes % 16 == 0; };
+  // A copy writes 16 bytes at once, also where a row of C ends between them.
+  if (record_.transposed || !whole(record_.out_pitch * value_bytes) || !whole(record_.right.rows * value_bytes) ||
+      !whole(reinterpret_cast<std::uintptr_t>(record_.out)))
+    return;
   record_.has_out_map =
       engine.map_matrix(record_.out_map, {record_.out, record_.floats != 0, record_.left.rows, record_.right.rows,
                                           record_.out_pitch, kStoredLine / value_bytes, kStoredRows});

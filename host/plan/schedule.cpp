@@ -93,7 +93,7 @@ std::vector<double> costs_of(const Graph& graph, const Compiled& how) {
 
 /// When the results of all predecessors are available: `home_ns` on the worker of the predecessor that ends last,
 /// `elsewhere_ns` on every other worker.
-struct Arrival {
+struct TaskArrival {
   std::uint32_t home = kAnyWorker;
   double home_ns = 0;
   double elsewhere_ns = 0;
@@ -115,7 +115,7 @@ class Placer {
   /// From here on, append() uses no worker twice until the next call.
   void begin_gang() { std::fill(taken_.begin(), taken_.end(), false); }
   void append(std::uint32_t task, Indices before, double cost_ns, std::uint32_t wanted) {
-    const Arrival arrival = arrival_of(before);
+    const TaskArrival arrival = arrival_of(before);
     const std::uint32_t worker = wanted == kAnyWorker ? best_worker(arrival, 0, 1) : best_worker(arrival, wanted, workers_);
     TaskPlan& placed = plan_.tasks[task];
     placed.worker = worker;
@@ -131,7 +131,7 @@ class Placer {
  private:
   /// Keeps the latest end of all predecessors, and the latest end on any other worker. These two give the time for
   /// every worker.
-  Arrival arrival_of(Indices before) const {
+  TaskArrival arrival_of(Indices before) const {
     std::uint32_t home = kAnyWorker;
     double latest = -hop_ns_, second = -hop_ns_;  // without predecessors: time 0 everywhere
     for (const std::uint32_t task : before) {
@@ -145,10 +145,12 @@ class Placer {
     }
     return {home, std::max(latest, second + hop_ns_), latest + hop_ns_};
   }
-  double begin_on(std::uint32_t worker, const Arrival& arrival) const { return std::max(free_ns_[worker], arrival.on(worker)); }
+  double begin_on(std::uint32_t worker, const TaskArrival& arrival) const {
+    return std::max(free_ns_[worker], arrival.on(worker));
+  }
   /// Of the free ones among workers `first`, `first` + `stride`, ... that on which the task begins first. A task takes equally
   /// long on all workers, so it also ends first there. The caller has seen to it that one is free.
-  std::uint32_t best_worker(const Arrival& arrival, std::uint32_t first, std::uint32_t stride) const {
+  std::uint32_t best_worker(const TaskArrival& arrival, std::uint32_t first, std::uint32_t stride) const {
     std::uint32_t best = first;
     while (taken_[best]) best += stride;
     for (std::uint32_t worker = best + stride; worker < free_ns_.size(); worker += stride) {

@@ -29,7 +29,8 @@ class GemmCase {
     k = draw(1, most_depth);
     pitch_a = (k + 7) / 8 * 8 + 8 * draw(0, 2);
     pitch_b = (k + 7) / 8 * 8 + 8 * draw(0, 2);
-    pitch_c = random_() % 2 ? n + draw(0, 9) : (n + 7) / 8 * 8;
+    if (random_() % 2) n = (n + 7) / 8 * 8;  // then tensor copies can store C
+    pitch_c = random_() % 3 ? (n + 7) / 8 * 8 + 8 * draw(0, 1) : n + draw(0, 9);
     floats = random_() % 2;
     factor = random_() % 2 ? 1.f : -0.5f;
     constexpr std::uint32_t kColumns[] = {0, 16, 64, 128, 256};
