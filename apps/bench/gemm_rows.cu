@@ -120,6 +120,81 @@ Samples by_cublas(const std::shared_ptr<const Cublas>& cublas, const Shape& of, 
   return rates(of, samples, run);
 }
 
+/// Products of many sizes at once: row counts of 16 to 2,048, drawn with seed 1, through layers of kWide x kWide of their own.
+constexpr std::uint32_t kGroup = 64, kWide = 2048;
+std::vector<Shape> group() {
+  std::mt19937 random(1);
+  std::vector<Shape> shapes;
+  for (std::uint32_t i = 0; i < kGroup; ++i)
+    shapes.push_back({16 + static_cast<std::uint32_t>(random() % (2048 - 16 + 1)), kWide, kWide});
+  return shapes;
+}
+Samples group_rates(Samples us) {
+  double tera = 0;
+  for (const Shape& one : group()) tera += one.tera();
+  for (double& time : us) time = tera / time * 1e6;
+  return us;
+}
+
+Samples group_by_tasks(int samples) {
+  const std::vector<Bf16>& all = values(std::size_t{kWide} * kWide + 8);
+  Options options;
+  options.target = Target::gpu;
+  options.mode = Mode::resident;
+  options.scratch_bytes = kGemmScratchBytes;
+  options.heap_bytes = std::size_t{2} << 30;
+  Runtime rt = start<Gemm<>>(options);
+  std::vector<Buffer<Bf16>> buffers;
+  std::vector<Product> products;
+  Graph graph;
+  const auto buffer = [&](std::size_t count, std::size_t from) {
+    buffers.push_back(rt.allocate<Bf16>(count));
+    if (from != ~std::size_t{0}) buffers.back().write(all.data() + from, count);
+    return buffers.back().data();
+  };
+  for (const Shape& one : group()) {
+    Bf16* const a = buffer(std::size_t{one.m} * one.k, 0);
+    Bf16* const b = buffer(std::size_t{one.n} * one.k, 8);
+    Bf16* const c = buffer(std::size_t{one.m} * one.n, ~std::size_t{0});
+    products.emplace_back(rt, Matrix{a, one.m, one.k}, Matrix{b, one.n, one.k}, Matrix{c, one.m, one.n},
+                          ProductOptions{.splits = 1});
+    products.back().add_to(graph);
+  }
+  const Executable executable = rt.load(graph);
+  rt.submit(executable).wait();
+  for (std::uint32_t i = 0; i < kGroup; ++i) check(group()[i], buffers[3 * i + 2].read());
+  return group_rates(measure::time_each(5, samples, [&] { rt.submit(executable).wait(); }));
+}
+
+/// A call a product, over several streams.
+Samples group_by_cublas(const std::shared_ptr<const Cublas>& cublas, int samples) {
+  const std::vector<Bf16>& all = values(std::size_t{kWide} * kWide + 8);
+  constexpr std::uint32_t kStreams = 8;
+  std::vector<measure::Stream> streams(kStreams);
+  std::vector<std::unique_ptr<measure::DeviceBuffer<Bf16>>> buffers;
+  const auto buffer = [&](std::size_t count, std::size_t from) {
+    buffers.push_back(std::make_unique<measure::DeviceBuffer<Bf16>>(count));
+    measure::check_cuda(
+        cudaMemcpyAsync(buffers.back()->get(), all.data() + from, count * sizeof(Bf16), cudaMemcpyDefault, streams[0].get()),
+        "cudaMemcpyAsync");
+  };
+  for (const Shape& one : group()) {
+    buffer(std::size_t{one.m} * one.k, 0);
+    buffer(std::size_t{one.n} * one.k, 8);
+    buffer(std::size_t{one.m} * one.n, 0);
+  }
+  const auto run = [&] {
+    for (std::uint32_t i = 0; const Shape& one : group()) {
+      cublas->multiply(streams[i % kStreams].get(), buffers[3 * i]->get(), buffers[3 * i + 1]->get(), buffers[3 * i + 2]->get(),
+                       one.m, one.n, one.k);
+      ++i;
+    }
+    for (const measure::Stream& stream : streams) stream.synchronize();
+  };
+  streams[0].synchronize();
+  return group_rates(measure::time_each(5, samples, run));
+}
+
 }  // namespace
 
 std::vector<measure::Measurement> gemm_rows(const measure::Effort& effort) {
@@ -141,6 +216,15 @@ std::vector<measure::Measurement> gemm_rows(const measure::Effort& effort) {
   add("1024x1024x8192", {1024, 1024, 8192}, 200);
   add("16x4096x14336", {16, 4096, 14336}, 200);
   add("64x4096x14336", {64, 4096, 14336}, 200);
+  const int samples = effort.samples(50);
+  rows.push_back(
+      {.name = "gemm.grouped_64", .unit = "TFLOP/s", .peer = cublas ? "peer.cublas_grouped_64" : "", .round = [samples] {
+         return group_by_tasks(samples);
+       }});
+  if (cublas)
+    rows.push_back({.name = "peer.cublas_grouped_64", .unit = "TFLOP/s", .round = [cublas, samples] {
+                      return group_by_cublas(cublas, samples);
+                    }});
   return rows;
 }
 

@@ -24,7 +24,7 @@ struct Effort {
 /// running kernels.
 struct Measurement {
   std::string name = {};   // limit.hop
-  std::string unit = {};   // us, ms, share, efficiency, M/s or GB/s
+  std::string unit = {};   // us, ms, share, efficiency, M/s, GB/s or TFLOP/s
   std::string peer = {};   // name of the row that does the same job another way; may be empty
   std::string limit = {};  // name of the row that bounds this one; may be empty
   std::function<Samples()> round = {};

@@ -24,8 +24,9 @@ void require_usable(const Samples& samples, double percent) {
 
 Better better_for(std::string_view unit) {
   if (unit == "us" || unit == "ms" || unit == "share") return Better::lower;
-  if (unit == "M/s" || unit == "GB/s" || unit == "efficiency") return Better::higher;
-  throw std::invalid_argument("unit '" + std::string(unit) + "' is unknown: use us, ms, share, efficiency, M/s or GB/s");
+  if (unit == "M/s" || unit == "GB/s" || unit == "TFLOP/s" || unit == "efficiency") return Better::higher;
+  throw std::invalid_argument("unit '" + std::string(unit) +
+                              "' is unknown: use us, ms, share, efficiency, M/s, GB/s or TFLOP/s");
 }
 
 double percentile(Samples samples, double percent) {

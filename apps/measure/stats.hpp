@@ -13,7 +13,7 @@ using Samples = std::vector<double>;
 /// Which way is good for a unit: times shrink, rates and bandwidths grow.
 enum class Better { lower, higher };
 
-/// "us", "ms" and "share" (of 1) are better lower, "M/s", "GB/s" and "efficiency" (of 1) are better higher. Errors:
+/// "us", "ms" and "share" (of 1) are better lower, "M/s", "GB/s", "TFLOP/s" and "efficiency" (of 1) are better higher. Errors:
 /// std::invalid_argument for any other unit.
 Better better_for(std::string_view unit);
 

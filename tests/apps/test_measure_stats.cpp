@@ -93,6 +93,7 @@ TEST_CASE("units know which way is good") {
   CHECK(better_for("efficiency") == Better::higher);
   CHECK(better_for("M/s") == Better::higher);
   CHECK(better_for("GB/s") == Better::higher);
+  CHECK(better_for("TFLOP/s") == Better::higher);
   CHECK(mentions(error_of([&] { better_for("parsec"); }), {"parsec", "use us"}));
 }
 
