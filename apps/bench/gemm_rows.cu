@@ -157,7 +157,7 @@ Samples group_by_tasks(int samples) {
     Bf16* const b = buffer(std::size_t{one.n} * one.k, 8);
     Bf16* const c = buffer(std::size_t{one.m} * one.n, ~std::size_t{0});
     products.emplace_back(rt, Matrix{a, one.m, one.k}, Matrix{b, one.n, one.k}, Matrix{c, one.m, one.n},
-                          ProductOptions{.splits = 1});
+                          ProductOptions{.alone = false});
     products.back().add_to(graph);
   }
   const Executable executable = rt.load(graph);

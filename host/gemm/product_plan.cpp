@@ -14,6 +14,7 @@ constexpr std::uint32_t kMostSplits = 64;
 constexpr std::uint32_t kFewRows = 64;     // of A: up to here the tiles' columns are rows of A
 constexpr std::uint32_t kFewestSteps = 8;  // of a part
 constexpr std::uint32_t kBand = 16;
+constexpr std::uint32_t kPartsBesideOthers = 4;  // of a task: enough that its begin and end do not count
 
 constexpr std::uint32_t parts_of(std::uint32_t whole, std::uint32_t part) { return (whole + part - 1) / part; }
 
@@ -25,8 +26,13 @@ constexpr double step_ns(std::uint32_t columns) {
 constexpr double kTaskNs = 4000;
 constexpr double adding_ns(std::uint32_t columns, std::uint32_t splits) { return 6000 + 8. * columns * splits; }
 
+std::uint32_t count_tiles(const ProductShape& tiles_of, std::uint32_t columns) {
+  return parts_of(tiles_of.rows, kTileRows) * parts_of(tiles_of.columns, columns);
+}
+
+/// From begin to end, if all workers are free.
 double time_ns(const ProductShape& tiles_of, std::uint32_t columns, std::uint32_t splits, std::uint32_t workers) {
-  const std::uint32_t tiles = parts_of(tiles_of.rows, kTileRows) * parts_of(tiles_of.columns, columns);
+  const std::uint32_t tiles = count_tiles(tiles_of, columns);
   const std::uint32_t rounds = parts_of(tiles * splits, workers), steps = parts_of(tiles_of.depth, kTileDepth);
   const double tasks = rounds * (parts_of(steps, splits) * step_ns(columns) + kTaskNs);
   return splits == 1 ? tasks : tasks + parts_of(tiles, workers) * adding_ns(columns, splits);
@@ -50,6 +56,13 @@ void require_scratch(std::uint32_t columns, std::uint32_t scratch_bytes) {
       ": set Options::scratch_bytes to flywheel::kGemmScratchBytes (" + std::to_string(kGemmScratchBytes) + ")");
 }
 
+/// Of all workers together.
+double work_ns(const ProductShape& tiles_of, std::uint32_t columns, std::uint32_t splits) {
+  const double tiles = count_tiles(tiles_of, columns);
+  const double parts = tiles * (parts_of(tiles_of.depth, kTileDepth) * step_ns(columns) + splits * kTaskNs);
+  return splits == 1 ? parts : parts + tiles * adding_ns(columns, splits);
+}
+
 /// Tiles and splits that take least time, among those that the options and the scratch memory allow.
 void choose(ProductPlan& plan, const ProductShape& tiles_of, std::uint32_t workers, std::uint32_t scratch_bytes,
             const ProductOptions& options) {
@@ -60,7 +73,7 @@ void choose(ProductPlan& plan, const ProductShape& tiles_of, std::uint32_t worke
   for (const std::uint32_t columns : kTileColumns) {
     if (options.tile_columns ? columns != options.tile_columns : least_scratch(columns) > scratch_bytes) continue;
     for (std::uint32_t splits = least; splits <= most; ++splits) {
-      const double ns = time_ns(tiles_of, columns, splits, workers);
+      const double ns = options.alone ? time_ns(tiles_of, columns, splits, workers) : work_ns(tiles_of, columns, splits);
       if (plan.splits && ns >= best_ns) continue;
       best_ns = ns;
       plan.tile_columns = columns;
@@ -80,8 +93,12 @@ ProductPlan plan_product(const ProductShape& shape, std::uint32_t workers, std::
   ProductPlan plan{.transposed = transposed, .tile_columns = 0, .splits = 0, .band = kBand, .parts_each = 1};
   choose(plan, tiles_of, workers, scratch_bytes, options);
   if (plan.splits > 1) return plan;
-  const std::uint32_t tiles = parts_of(tiles_of.rows, kTileRows) * parts_of(tiles_of.columns, plan.tile_columns);
+  const std::uint32_t tiles = count_tiles(tiles_of, plan.tile_columns);
   const std::uint32_t rounds = parts_of(tiles, workers);
+  if (!options.alone) {
+    plan.parts_each = std::min(tiles, kPartsBesideOthers);
+    return plan;
+  }
   plan.parts_each = parts_of(rounds, parts_of(rounds, kMostPartsEach));
   return plan;
 }

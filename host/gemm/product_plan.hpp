@@ -9,6 +9,7 @@ namespace flywheel {
 struct ProductOptions {
   std::uint32_t tile_columns = 0;  // 16, 64, 128 or 256
   std::uint32_t splits = 0;        // parts of each tile along the depth, at most 64
+  bool alone = true;               // false: other work keeps the workers busy, so the product is to take little of their time
 };
 
 }  // namespace flywheel

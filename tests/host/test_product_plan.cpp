@@ -20,6 +20,7 @@ TEST_CASE("product plan: the tasks of any product cover it once") {
     const std::uint32_t workers = draw(140);
     ProductOptions options;
     if (round % 3 == 0) options.splits = draw(8);
+    options.alone = round % 2;
     const ProductPlan plan = plan_product(shape, workers, kGemmScratchBytes, options);
     ProductRecord record{};
     record.left.rows = plan.transposed ? shape.columns : shape.rows;
@@ -64,4 +65,11 @@ TEST_CASE("product plan: a large product keeps all workers, and a product of few
   CHECK(few.transposed);
   CHECK(few.tile_columns == 16);
   CHECK(few.splits > 1);
+}
+
+TEST_CASE("product plan: beside other work a product takes large tiles, whole ones and several a task") {
+  const ProductPlan plan = plan_product({1000, 2048, 2048}, 132, kGemmScratchBytes, {.alone = false});
+  CHECK(plan.tile_columns == 256);
+  CHECK(plan.splits == 1);
+  CHECK(plan.parts_each == 4);
 }

@@ -36,6 +36,7 @@ class GemmCase {
     constexpr std::uint32_t kColumns[] = {0, 16, 64, 128, 256};
     options.tile_columns = kColumns[random_() % 5];
     options.splits = draw(0, 4);
+    options.alone = random_() % 2;
     a = values(std::size_t{m} * pitch_a);
     b = values(std::size_t{n} * pitch_b);
   }
