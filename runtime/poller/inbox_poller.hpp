@@ -48,7 +48,7 @@ class MessageHandler {
   FLYWHEEL_TASK void begin_follower(const Message& message) {
     const RunConstants run = message.run;
     // Relaxed: as in Enlistment::failed().
-    if (!P::device(dev_.runs[run.slot].follow.failed).load(Order::relaxed)) return begin(message, run, false);
+    if (!P::device(dev_.runs[run.slot].follow.failed).load(Order::relaxed)) return begin<false>(message, run, false);
     const Followers followers = end_follower<P>(dev_, run);
     if (followers.first()) let_followers_in<P>(dev_, dev_.workers, followers, 0);
   }
@@ -98,10 +98,11 @@ class MessageHandler {
     P::device(run.outstanding).store(constants.sinks, Order::relaxed);
     if (constants.param_bytes) copy_params(run, message, constants);
     if (constants.flags & kFollows && waits_or_fails<P>(dev_, message, followed_)) return;
-    begin(message, constants, last);
+    begin<kSpreads>(message, constants, last);
   }
 
-  /// Begins a run that waits for nothing.
+  /// Begins a run that waits for nothing. `kLeaves`: with many roots it leaves them to all lanes.
+  template <bool kLeaves>
   FLYWHEEL_TASK void begin(const Message& message, const RunConstants& constants, bool last) {
     RunState& run = dev_.runs[constants.slot];
     if (constants.flags & kAllWorkers) return announcer_.announce(run, constants.slot);
@@ -113,7 +114,7 @@ class MessageHandler {
       publish_items<P>(dev_, dev_.workers, 1, constants.priority, &root);
     } else {
       const std::uint32_t first = offer_first_root<P>(dev_, direct_slot_, message);
-      if (kSpreads && has_spread_roots(message.run)) spread_from_ = first;
+      if (kLeaves && has_spread_roots(message.run)) spread_from_ = first;
       else publish_roots<P>(dev_, dev_.workers, message.run, first);
     }
   }
@@ -228,7 +229,8 @@ class InboxPoller {
     for (std::uint32_t e = packed ? take_followers(count) : 0; e < count; ++e) {
       if (packed) poll().unpack(e);
       take_message(buffer_.message, e + 1 == count);
-      spread();  // the lanes meet: a message that is handled may be about the run whose slot the next one opens anew
+      P::converge();  // a message that is handled may be about the run whose slot the next one opens anew
+      spread();
     }
     note_taken(count);
   }
@@ -242,15 +244,15 @@ class InboxPoller {
       if (poll().waits(e)) continue;
       poll().unpack(e);
       if (P::lane() == 0) handler_.begin_follower(buffer_.message);
-      spread();
+      P::converge();
     }
     return taken;
   }
 
-  /// The lanes meet, and spread the roots that the leading one has left to them.
+  /// Spreads the roots that the leading lane has left to all of them.
   FLYWHEEL_TASK void spread() {
-    P::converge();
     if constexpr (P::lanes() > 1) {
+      if (buffer_.message.run.root_count <= kFewRoots) return;
       const std::uint32_t first = buffer_.spread_from;
       if (first == PollerBuffer::kNoSpread) return;
       spread_roots<P>(dev_, buffer_.message.run, first);
