@@ -228,9 +228,9 @@ class InboxPoller {
   FLYWHEEL_TASK void take_in_turn(std::uint32_t count, bool packed) {
     for (std::uint32_t e = packed ? take_followers(count) : 0; e < count; ++e) {
       if (packed) poll().unpack(e);
-      take_message(buffer_.message, e + 1 == count);
+      const bool many = take_message(buffer_.message, e + 1 == count);
       P::converge();  // a message that is handled may be about the run whose slot the next one opens anew
-      spread();
+      if (many) spread();
     }
     note_taken(count);
   }
@@ -252,9 +252,8 @@ class InboxPoller {
   /// Spreads the roots that the leading lane has left to all of them.
   FLYWHEEL_TASK void spread() {
     if constexpr (P::lanes() > 1) {
-      if (buffer_.message.run.root_count <= kFewRoots) return;
       const std::uint32_t first = buffer_.spread_from;
-      if (first == PollerBuffer::kNoSpread) return;
+      if (first == PollerBuffer::kNoSpread) return;  // the lanes meet in take_message() before the leading one sets it again
       spread_roots<P>(dev_, buffer_.message.run, first);
       P::converge();  // all lanes have read `spread_from`, and what comes next may be about the same slot
       if (P::lane() == 0) buffer_.spread_from = PollerBuffer::kNoSpread;
@@ -268,16 +267,18 @@ class InboxPoller {
   }
 
   /// Opens the line of a submitted run, stores the record that came with it, and handles the message. `last`: no other has come
-  /// with it.
-  FLYWHEEL_TASK void take_message(const Message& message, bool last) {
+  /// with it. True if there may be roots to spread, see spread().
+  FLYWHEEL_TASK bool take_message(const Message& message, bool last) {
     const auto* words = reinterpret_cast<const std::uint32_t*>(&message);
     const auto word = [&](std::uint32_t i, std::uint32_t) { return words[i]; };
     const std::uint32_t op = message.run.op, slot = message.run.slot, flags = message.run.flags;
+    const bool many = message.run.root_count > kFewRoots;
     if (op == static_cast<std::uint32_t>(InboxOp::submit)) open_line<P>(dev_.runs[slot].line, word);
     suspending_ |= op == static_cast<std::uint32_t>(InboxOp::suspend);
     if (flags & kInlineRoot) store_record<P>(dev_.records[dev_.inline_base + slot], word);
     P::converge();  // the leading lane releases what all lanes wrote, see open_line()
     if (P::lane() == 0) handler_.handle(message, last);
+    return many;
   }
 
   /// Tells the host which entries it may overwrite. Not after each message: a store across PCIe would hold up the
