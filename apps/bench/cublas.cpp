@@ -28,7 +28,8 @@ F find_symbol(void* library, const char* name) {
 }  // namespace
 
 struct Cublas::Calls {
-  Handle handle = nullptr;
+  Handle handle = nullptr;  // from the first product on: there may be the library and no GPU
+  int (*create)(Handle*) = nullptr;
   int (*destroy)(Handle) = nullptr;
   int (*set_stream)(Handle, cudaStream_t) = nullptr;
   int (*gemm)(Handle, int, int, int, int, int, const void*, const void*, int, int, const void*, int, int, const void*, void*,
@@ -43,10 +44,10 @@ std::shared_ptr<const Cublas> Cublas::find() {
   std::shared_ptr<Cublas> made(new Cublas);
   made->calls_ = std::make_unique<Calls>();
   Calls& calls = *made->calls_;
+  calls.create = find_symbol<decltype(calls.create)>(library, "cublasCreate_v2");
   calls.destroy = find_symbol<decltype(calls.destroy)>(library, "cublasDestroy_v2");
   calls.set_stream = find_symbol<decltype(calls.set_stream)>(library, "cublasSetStream_v2");
   calls.gemm = find_symbol<decltype(calls.gemm)>(library, "cublasGemmEx");
-  check(find_symbol<int (*)(Handle*)>(library, "cublasCreate_v2")(&calls.handle), "cublasCreate");
   return made;
 }
 
@@ -56,6 +57,7 @@ Cublas::~Cublas() {
 
 void Cublas::multiply(cudaStream_t stream, const void* a, const void* b, void* c, std::uint32_t m, std::uint32_t n,
                       std::uint32_t k) const {
+  if (!calls_->handle) check(calls_->create(&calls_->handle), "cublasCreate");
   const float one = 1, zero = 0;
   const auto rows = static_cast<int>(n), columns = static_cast<int>(m), depth = static_cast<int>(k);
   check(calls_->set_stream(calls_->handle, stream), "cublasSetStream");

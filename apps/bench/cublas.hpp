@@ -12,13 +12,13 @@ namespace bench {
 /// which cuBLAS reads it.
 class Cublas {
  public:
-  /// Null where the library is not found. Throws std::runtime_error if it is there and does not start.
+  /// Null where the library is not found. Throws std::runtime_error if it lacks a function.
   static std::shared_ptr<const Cublas> find();
   ~Cublas();
   Cublas(const Cublas&) = delete;
   Cublas& operator=(const Cublas&) = delete;
 
-  /// Starts one product on a stream.
+  /// Starts one product on a stream. One thread calls. Throws std::runtime_error if the library does not start.
   void multiply(cudaStream_t stream, const void* a, const void* b, void* c, std::uint32_t m, std::uint32_t n,
                 std::uint32_t k) const;
 
