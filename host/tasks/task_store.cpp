@@ -1,6 +1,5 @@
 #include "task_store.hpp"
 
-#include <functional>
 #include <limits>
 
 #include "../base/error.hpp"
@@ -21,25 +20,6 @@ void TaskStore::cut(const Mark& mark) {
   last_in_order_ = false;  // nobody has looked
   phases_.cut(mark.tasks);
   stages_.cut(mark.tasks);
-}
-
-TaskStore::Added TaskStore::add(const std::type_info& type, std::size_t arg_bytes, std::span<const std::uint32_t> predecessors,
-                                Priority priority, std::uint32_t result_offset, std::uint32_t phase, std::uint32_t stage) {
-  const std::uint32_t task = size();
-  const std::uint16_t number = &type == last_type_ ? last_number_ : number_of(type);
-  const auto units = static_cast<std::uint16_t>((arg_bytes + sizeof(ArgUnit) - 1) / sizeof(ArgUnit));
-  phases_.note(task, phase);
-  stages_.note(task, stage);
-  check_room(predecessors.size());
-  tasks_.make_room(1);
-  ArgUnit* const args = args_.add_together(units);
-  const std::uint32_t first = predecessors_.size();
-  predecessors_.append(predecessors);  // the last line that may throw
-  const auto count = static_cast<std::uint32_t>(predecessors.size());
-  tasks_.push_back({wait_word(count, priority), first, result_offset, args_.size() - units, number, units});
-  last_in_order_ = std::ranges::adjacent_find(predecessors, std::greater_equal<>()) == predecessors.end();
-  if (!last_in_order_) note_repeats(predecessors);
-  return {task, args};
 }
 
 std::uint16_t TaskStore::number_of(const std::type_info& type) {

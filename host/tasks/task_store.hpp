@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <typeinfo>
 
 #include "graph_node.hpp"
@@ -106,7 +107,24 @@ class TaskStore {
   /// Adds a task. The caller writes its arguments, `arg_bytes` rounded up to units. Throws CapacityError if there are too
   /// many edges or arguments; then nothing is added.
   Added add(const std::type_info& type, std::size_t arg_bytes, std::span<const std::uint32_t> predecessors, Priority priority,
-            std::uint32_t result_offset, std::uint32_t phase, std::uint32_t stage);
+            std::uint32_t result_offset, std::uint32_t phase, std::uint32_t stage) {
+    const std::uint32_t task = size();
+    const std::uint16_t number = &type == last_type_ ? last_number_ : number_of(type);
+    const auto units = static_cast<std::uint16_t>((arg_bytes + sizeof(ArgUnit) - 1) / sizeof(ArgUnit));
+    phases_.note(task, phase);
+    stages_.note(task, stage);
+    check_room(predecessors.size());
+    tasks_.make_room(1);
+    ArgUnit* const args = args_.add_together(units);
+    const std::uint32_t first = predecessors_.size();
+    predecessors_.append(predecessors);  // the last line that may throw
+    const auto count = static_cast<std::uint32_t>(predecessors.size());
+    tasks_.push_back({wait_word(count, priority), first, result_offset, args_.size() - units, number, units});
+    last_in_order_ = std::ranges::adjacent_find(predecessors, std::greater_equal<>()) == predecessors.end();
+    if (!last_in_order_) [[unlikely]]
+      note_repeats(predecessors);
+    return {task, args};
+  }
   /// Adds a dependency between two tasks. While a task is the last one, its predecessors are the end of the list.
   void add_edge(std::uint32_t before, std::uint32_t then) {
     check_room(1);
