@@ -16,7 +16,7 @@ void TaskStore::cut(const Mark& mark) {
   attributes_.resize(mark.attributes);
   dependents_.resize(mark.dependents);
   buffers_.resize(mark.buffers);
-  may_repeat_ = mark.may_repeat;
+  repeats_.resize(mark.repeats);
   last_in_order_ = false;  // nobody has looked
   phases_.cut(mark.tasks);
   stages_.cut(mark.tasks);
@@ -37,16 +37,19 @@ constexpr std::size_t kShort = 8;  // predecessors of a task that are compared o
 }  // namespace
 
 /// Of a short list all pairs are compared; a long one may have repeats.
-void TaskStore::note_repeats(std::span<const std::uint32_t> predecessors) {
-  may_repeat_ |= predecessors.size() > kShort;
-  for (auto one = predecessors.begin(); !may_repeat_ && one != predecessors.end(); ++one)
-    may_repeat_ = std::find(std::next(one), predecessors.end(), *one) != predecessors.end();
+bool TaskStore::may_repeat(std::span<const std::uint32_t> predecessors) {
+  bool may = predecessors.size() > kShort;
+  for (auto one = predecessors.begin(); !may && one != predecessors.end(); ++one)
+    may = std::find(std::next(one), predecessors.end(), *one) != predecessors.end();
+  if (may && repeats_.size() == repeats_.capacity()) repeats_.reserve(2 * repeats_.size() + 1);
+  return may;
 }
 
-/// The same for one more predecessor behind those that a task has.
+/// The same for one more predecessor behind those that a task has, the last one so far.
 void TaskStore::note_repeat(std::uint32_t task, std::uint32_t one) {
   const Predecessors before = predecessors(task);
-  may_repeat_ |= predecessors_in(tasks_[task].waits) > kShort || std::find(before.begin(), before.end(), one) != before.end();
+  const bool may = predecessors_in(tasks_[task].waits) > kShort || std::find(before.begin(), before.end(), one) != before.end();
+  if (may && (repeats_.empty() || repeats_.back() != task)) repeats_.push_back(task);
 }
 
 void TaskStore::too_many_edges() {
