@@ -13,6 +13,19 @@ void each_of(const ChunkList<T>& list, Then&& then) {
   for (std::uint32_t i = 0; i < list.size();)
     for (const T& value : list.piece(i, list.size())) then(i++, value);
 }
+
+/// Which predecessors of a task have been named before. For one task after the other.
+class Seen {
+ public:
+  explicit Seen(std::size_t tasks) : stamp_of_(tasks, 0) {}
+  bool is_new(std::uint32_t before, std::uint32_t task) { return std::exchange(stamp_of_[before], task + 1) != task + 1; }
+  void forget() { std::fill(stamp_of_.begin(), stamp_of_.end(), 0); }
+
+ private:
+  std::vector<std::uint32_t> stamp_of_;
+};
+
+std::uint32_t with_count(std::uint32_t wait_word, std::uint32_t count) { return count << 2 | priority_in(wait_word); }
 }  // namespace
 
 void GraphLinks::link(const Graph& graph) {
@@ -28,51 +41,78 @@ void GraphLinks::link(const Graph& graph) {
   else link_any(tasks);
 }
 
-/// A counting sort of the edges by predecessor. Filling moves each begin to its list's end.
+/// A counting sort of the edges by predecessor. Filling moves each begin to its list's end. What is named twice counts once.
 void GraphLinks::link_in_order(const TaskStore& tasks) {
   const ChunkList<std::uint32_t>& before = tasks.all_predecessors();
-  each_of(before, [&](std::uint32_t, std::uint32_t task) { ++ends_[task]; });
+  each_of(before, [ends = ends_.data()](std::uint32_t, std::uint32_t task) { ++ends[task]; });
+  const std::vector<std::uint32_t>& repeats = tasks.repeats();
+  Seen seen(repeats.empty() ? 0 : tasks.size());
+  for (const std::uint32_t task : repeats)
+    for (const std::uint32_t again : tasks.predecessors(task)) ends_[again] -= !seen.is_new(again, task);
   turn_counts_to_ends();
-  ChunkList<std::uint32_t>::Reader next(before, 0);
-  each_of(tasks.tasks(), [&](std::uint32_t task, const StoredTask& stored) {
-    note_waits(task, stored.waits);
+  seen.forget();
+  std::uint32_t from = 0;
+  for (const std::uint32_t task : repeats) {
+    link_range(tasks, from, task);
+    std::uint32_t count = 0;
     bool taken = false;
-    for (std::uint32_t left = predecessors_in(stored.waits); left; --left) {
-      const std::uint32_t before = next.next();
-      successors_[ends_[before]++] = task;
-      if (!taken) taken = let_await(before, task);
-    }
-  });
+    for (const std::uint32_t before : tasks.predecessors(task))
+      if (seen.is_new(before, task)) ++count, taken = link_one(before, task, taken);
+    roots_.note(task, waits_[task] = with_count(tasks.tasks()[task].waits, count));
+    from = task + 1;
+  }
+  link_range(tasks, from, tasks.size());
 }
 
-/// The same with edges in any order. `seen` tells which predecessors of a task have been named before.
+/// Adds the tasks [task, end), of which none names a predecessor twice, to the successors of those that they wait for. The
+/// loop works on copies of what it could change: the compiler would fetch them from memory for each task.
+void GraphLinks::link_range(const TaskStore& tasks, std::uint32_t task, std::uint32_t end) {
+  if (task == end) return;
+  ChunkList<std::uint32_t>::Reader next(tasks.all_predecessors(), tasks.tasks()[task].first_predecessor);
+  std::uint32_t *const ends = ends_.data(), *const successors = successors_.data(), *const awaited = awaited_.data(),
+                       *const waits = waits_.data();
+  Roots roots = roots_;
+  while (task < end)
+    for (const StoredTask& stored : tasks.tasks().piece(task, end - task)) {
+      roots.note(task, waits[task] = stored.waits);
+      bool taken = false;
+      for (std::uint32_t left = predecessors_in(stored.waits); left; --left) {
+        const std::uint32_t before = next.next();
+        successors[ends[before]++] = task;
+        if (!taken && awaited[before] == kNone) taken = true, awaited[before] = task;
+      }
+      ++task;
+    }
+  roots_ = roots;
+}
+
+/// Adds a task to the successors of another. The first predecessor that awaits no other awaits the task: in grids that is its
+/// own point one step before. `taken`: there is one. Returns the same.
+bool GraphLinks::link_one(std::uint32_t before, std::uint32_t task, bool taken) {
+  successors_[ends_[before]++] = task;
+  if (taken || awaited_[before] != kNone) return taken;
+  awaited_[before] = task;
+  return true;
+}
+
+/// The same with edges in any order.
 void GraphLinks::link_any(const TaskStore& tasks) {
-  std::vector<std::uint32_t> seen(tasks.size(), 0);
-  const auto each = [&](std::uint32_t task, std::uint32_t stamp, auto&& then) {
+  Seen seen(tasks.size());
+  const auto each = [&](std::uint32_t task, auto&& then) {
     for (const std::uint32_t before : tasks.predecessors(task))
-      if (std::exchange(seen[before], stamp) != stamp) then(before);
+      if (seen.is_new(before, task)) then(before);
   };
   for (std::uint32_t task = 0; task < tasks.size(); ++task) {
     std::uint32_t count = 0;
-    each(task, task + 1, [&](std::uint32_t before) { ++ends_[before], ++count; });
-    note_waits(task, count << 2 | priority_in(tasks.tasks()[task].waits));
+    each(task, [&](std::uint32_t before) { ++ends_[before], ++count; });
+    roots_.note(task, waits_[task] = with_count(tasks.tasks()[task].waits, count));
   }
   turn_counts_to_ends();
-  std::fill(seen.begin(), seen.end(), 0);
+  seen.forget();
   for (std::uint32_t task = 0; task < tasks.size(); ++task) {
     bool taken = false;
-    each(task, task + 1, [&](std::uint32_t before) {
-      successors_[ends_[before]++] = task;
-      if (!taken) taken = let_await(before, task);
-    });
+    each(task, [&](std::uint32_t before) { taken = link_one(before, task, taken); });
   }
-}
-
-/// The first predecessor that awaits no other awaits the task: in grids that is its own point one step before.
-bool GraphLinks::let_await(std::uint32_t before, std::uint32_t task) {
-  if (awaited_[before] != kNone) return false;
-  awaited_[before] = task;
-  return true;
 }
 
 /// Turns counts to the begins of lists that lie end to end. A task without successors is a sink.

@@ -40,20 +40,20 @@ class GraphLinks {
   struct Roots {
     std::uint32_t count = 0, last = 0;
     bool inherit = true;  // all have the priority of the run
+
+    void note(std::uint32_t task, std::uint32_t waits) {
+      if (predecessors_in(waits)) return;
+      ++count;
+      last = task;
+      inherit &= priority_in(waits) == static_cast<std::uint32_t>(Priority::inherit);
+    }
   };
 
   void link_in_order(const TaskStore& tasks);
   void link_any(const TaskStore& tasks);
+  void link_range(const TaskStore& tasks, std::uint32_t task, std::uint32_t end);
+  bool link_one(std::uint32_t before, std::uint32_t task, bool taken);
   void turn_counts_to_ends();
-  bool let_await(std::uint32_t before, std::uint32_t task);
-  void note_waits(std::uint32_t task, std::uint32_t waits) {
-    waits_[task] = waits;
-    if (predecessors_in(waits)) return;
-    ++roots_.count;
-    roots_.last = task;
-    roots_.inherit &= priority_in(waits) == static_cast<std::uint32_t>(Priority::inherit);
-  }
-
   std::vector<std::uint32_t> ends_;  // of the successors of each task
   std::vector<std::uint32_t> successors_;
   std::vector<std::uint32_t> awaited_;

@@ -42,6 +42,16 @@ struct After {
     many_graphs |= task.graph != graph;
     tasks.push_back(task.index);
   }
+  /// The same for tasks that lie side by side.
+  template <class R>
+  void add(const TaskRef<R>* task, std::size_t count) {
+    if (tasks.empty() && count) graph = task->graph;
+    std::uint32_t* to = tasks.add_together(count);
+    for (const TaskRef<R>* const end = task + count; task != end; ++task) {
+      many_graphs |= task->graph != graph;
+      *to++ = task->index;
+    }
+  }
 };
 
 /// A case of a task that chooses, made by when().
@@ -88,7 +98,9 @@ void wait_for(ConditionalAfter& waits, const Case<R>& one) {
 }
 template <class Waits, class Range>
 auto wait_for(Waits& waits, const Range& tasks) -> decltype(wait_for(waits, *std::begin(tasks))) {
-  for (const auto& task : tasks) wait_for(waits, task);
+  if constexpr (requires { waits.add(std::data(tasks), std::size(tasks)); }) waits.add(std::data(tasks), std::size(tasks));
+  else
+    for (const auto& task : tasks) wait_for(waits, task);
 }
 template <class T>
 concept WaitedFor = requires(ConditionalAfter& waits, const T& tasks) {

@@ -16,7 +16,9 @@ class SmallList {
   static_assert(std::is_trivially_copyable_v<T>);
 
  public:
-  SmallList() = default;
+  // Not defaulted: `{}` would then clear the values too, in a string instruction of the processor. With it Graph::add() of a
+  // task that waits for nothing takes 7.5 ns, and 4.8 ns without (EPYC).
+  SmallList() {}
   SmallList(std::initializer_list<T> values) {
     for (const T& value : values) push_back(value);
   }
@@ -37,6 +39,12 @@ class SmallList {
     if (!many_ && size_ < Few) [[likely]]
       few_[size_++] = value;
     else append(value);
+  }
+  /// Adds `count` values, for the caller to write, and returns the place of the first.
+  T* add_together(std::size_t count) {
+    if (count > room_ - size_) grow(std::max(size_ + count, 2 * room_));
+    size_ += count;
+    return data() + (size_ - count);
   }
   std::size_t size() const { return size_; }
   bool empty() const { return size_ == 0; }
@@ -59,14 +67,14 @@ class SmallList {
     other.room_ = Few;
   }
   void append(T value) {  // a copy: the value may lie in this list
-    if (size_ == room_) grow();
+    if (size_ == room_) grow(2 * room_);
     data()[size_++] = value;
   }
-  void grow() {
-    auto more = std::make_unique_for_overwrite<T[]>(2 * room_);
+  void grow(std::size_t room) {
+    auto more = std::make_unique_for_overwrite<T[]>(room);
     std::copy_n(data(), size_, more.get());
     many_ = std::move(more);
-    room_ *= 2;
+    room_ = room;
   }
 
   std::size_t size_ = 0, room_ = Few;

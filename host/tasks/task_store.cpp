@@ -1,6 +1,5 @@
 #include "task_store.hpp"
 
-#include <functional>
 #include <limits>
 
 #include "../base/error.hpp"
@@ -17,29 +16,10 @@ void TaskStore::cut(const Mark& mark) {
   attributes_.resize(mark.attributes);
   dependents_.resize(mark.dependents);
   buffers_.resize(mark.buffers);
-  may_repeat_ = mark.may_repeat;
+  repeats_.resize(mark.repeats);
   last_in_order_ = false;  // nobody has looked
   phases_.cut(mark.tasks);
   stages_.cut(mark.tasks);
-}
-
-TaskStore::Added TaskStore::add(const std::type_info& type, std::size_t arg_bytes, std::span<const std::uint32_t> predecessors,
-                                Priority priority, std::uint32_t result_offset, std::uint32_t phase, std::uint32_t stage) {
-  const std::uint32_t task = size();
-  const std::uint16_t number = &type == last_type_ ? last_number_ : number_of(type);
-  const auto units = static_cast<std::uint16_t>((arg_bytes + sizeof(ArgUnit) - 1) / sizeof(ArgUnit));
-  phases_.note(task, phase);
-  stages_.note(task, stage);
-  check_room(predecessors.size());
-  tasks_.make_room(1);
-  ArgUnit* const args = args_.add_together(units);
-  const std::uint32_t first = predecessors_.size();
-  predecessors_.append(predecessors);  // the last line that may throw
-  const auto count = static_cast<std::uint32_t>(predecessors.size());
-  tasks_.push_back({wait_word(count, priority), first, result_offset, args_.size() - units, number, units});
-  last_in_order_ = std::ranges::adjacent_find(predecessors, std::greater_equal<>()) == predecessors.end();
-  if (!last_in_order_) note_repeats(predecessors);
-  return {task, args};
 }
 
 std::uint16_t TaskStore::number_of(const std::type_info& type) {
@@ -57,16 +37,19 @@ constexpr std::size_t kShort = 8;  // predecessors of a task that are compared o
 }  // namespace
 
 /// Of a short list all pairs are compared; a long one may have repeats.
-void TaskStore::note_repeats(std::span<const std::uint32_t> predecessors) {
-  may_repeat_ |= predecessors.size() > kShort;
-  for (auto one = predecessors.begin(); !may_repeat_ && one != predecessors.end(); ++one)
-    may_repeat_ = std::find(std::next(one), predecessors.end(), *one) != predecessors.end();
+bool TaskStore::may_repeat(std::span<const std::uint32_t> predecessors) {
+  bool may = predecessors.size() > kShort;
+  for (auto one = predecessors.begin(); !may && one != predecessors.end(); ++one)
+    may = std::find(std::next(one), predecessors.end(), *one) != predecessors.end();
+  if (may && repeats_.size() == repeats_.capacity()) repeats_.reserve(2 * repeats_.size() + 1);
+  return may;
 }
 
-/// The same for one more predecessor behind those that a task has.
+/// The same for one more predecessor behind those that a task has, the last one so far.
 void TaskStore::note_repeat(std::uint32_t task, std::uint32_t one) {
   const Predecessors before = predecessors(task);
-  may_repeat_ |= predecessors_in(tasks_[task].waits) > kShort || std::find(before.begin(), before.end(), one) != before.end();
+  const bool may = predecessors_in(tasks_[task].waits) > kShort || std::find(before.begin(), before.end(), one) != before.end();
+  if (may && (repeats_.empty() || repeats_.back() != task)) repeats_.push_back(task);
 }
 
 void TaskStore::too_many_edges() {

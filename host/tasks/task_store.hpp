@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <typeinfo>
 
 #include "graph_node.hpp"
@@ -88,12 +89,11 @@ class TaskStore {
   /// What to remove again if adding a task fails half-way.
   struct Mark {
     std::uint32_t tasks, args, predecessors;
-    std::size_t types, attributes, dependents, buffers;
-    bool may_repeat;
+    std::size_t types, attributes, dependents, buffers, repeats;
   };
   Mark mark() const {
-    return {size(),          args_.size(), predecessors_.size(), types_.size(), attributes_.size(), dependents_.size(),
-            buffers_.size(), may_repeat_};
+    return {size(),          args_.size(),   predecessors_.size(), types_.size(), attributes_.size(), dependents_.size(),
+            buffers_.size(), repeats_.size()};
   }
   void cut(const Mark& mark);
 
@@ -106,7 +106,26 @@ class TaskStore {
   /// Adds a task. The caller writes its arguments, `arg_bytes` rounded up to units. Throws CapacityError if there are too
   /// many edges or arguments; then nothing is added.
   Added add(const std::type_info& type, std::size_t arg_bytes, std::span<const std::uint32_t> predecessors, Priority priority,
-            std::uint32_t result_offset, std::uint32_t phase, std::uint32_t stage);
+            std::uint32_t result_offset, std::uint32_t phase, std::uint32_t stage) {
+    const std::uint32_t task = size();
+    const std::uint16_t number = &type == last_type_ ? last_number_ : number_of(type);
+    const auto units = static_cast<std::uint16_t>((arg_bytes + sizeof(ArgUnit) - 1) / sizeof(ArgUnit));
+    phases_.note(task, phase);
+    stages_.note(task, stage);
+    check_room(predecessors.size());
+    const bool in_order = std::ranges::adjacent_find(predecessors, std::greater_equal<>()) == predecessors.end();
+    const bool repeats = !in_order && may_repeat(predecessors);
+    tasks_.make_room(1);
+    ArgUnit* const args = args_.add_together(units);
+    const std::uint32_t first = predecessors_.size();
+    predecessors_.append(predecessors);  // the last line that may throw
+    const auto count = static_cast<std::uint32_t>(predecessors.size());
+    tasks_.push_back({wait_word(count, priority), first, result_offset, args_.size() - units, number, units});
+    last_in_order_ = in_order;
+    if (repeats) [[unlikely]]
+      repeats_.push_back(task);  // within what may_repeat() has reserved
+    return {task, args};
+  }
   /// Adds a dependency between two tasks. While a task is the last one, its predecessors are the end of the list.
   void add_edge(std::uint32_t before, std::uint32_t then) {
     check_room(1);
@@ -141,9 +160,10 @@ class TaskStore {
   const std::vector<std::type_index>& types() const { return types_; }
   const std::vector<BufferArgument>& buffers() const { return buffers_; }
   const ChangingValue& stages() const { return stages_; }
-  /// True if all_predecessors() has the predecessors of all tasks, in order of the tasks, and no task names one twice.
-  /// Else predecessors() has to be asked.
-  bool in_order() const { return late_.empty() && !may_repeat_; }
+  /// True if all_predecessors() has the predecessors of all tasks, in order of the tasks. Else predecessors() has to be asked.
+  bool in_order() const { return late_.empty(); }
+  /// In order, the tasks that may name a predecessor twice, late edges left out. The others do not.
+  const std::vector<std::uint32_t>& repeats() const { return repeats_; }
   const ChunkList<std::uint32_t>& all_predecessors() const { return predecessors_; }
   bool has_edges() const { return edges() != 0; }
   /// The number of dependencies, with those that were named twice.
@@ -170,8 +190,8 @@ class TaskStore {
     if (edges() + edges_more > kMostEdges) too_many_edges();
     if (args_.size() > kMostArgUnits) too_many_args();
   }
-  /// For predecessors that do not rise.
-  void note_repeats(std::span<const std::uint32_t> predecessors);
+  /// For predecessors that do not rise. If so, there is room for one more task in `repeats_`.
+  bool may_repeat(std::span<const std::uint32_t> predecessors);
   void add_late_edge(std::uint32_t before, std::uint32_t then);
   void note_repeat(std::uint32_t task, std::uint32_t one);
   [[noreturn]] static void too_many_edges();
@@ -186,11 +206,11 @@ class TaskStore {
   std::vector<std::type_index> types_;
   const std::type_info* last_type_ = nullptr;
   std::uint16_t last_number_ = 0;
-  bool may_repeat_ = false;    // a task may name a predecessor twice
   bool last_in_order_ = true;  // the predecessors of the last task rise, and so differ
   bool backward_ = false;      // see may_have_cycle()
   ChangingValue phases_, stages_;
   std::vector<std::uint32_t> grid_phases_;
+  std::vector<std::uint32_t> repeats_;
   ChunkList<LateEdge> late_;
   std::vector<LateList> late_of_;             // by task; tasks behind its end have none
   std::vector<std::uint32_t> attributes_of_;  // of each task: position + 1 in `attributes_`, or 0. Likewise

@@ -47,3 +47,15 @@ TEST_CASE("a value of a small list can be added to it again while it grows") {
   list.push_back(list[1]);
   CHECK(values(list) == std::vector{0, 1, 2, 2, 1});
 }
+
+TEST_CASE("a small list takes any number of values, in the list itself or behind it") {
+  for (int before = 0; before < 8; ++before)
+    for (int more = 0; more < 12; ++more) {
+      List list = list_of(before);
+      int* to = list.add_together(static_cast<std::size_t>(more));
+      for (int i = before; i < before + more; ++i) *to++ = i;
+      CHECK(values(list) == values(list_of(before + more)));
+      list.push_back(-1);
+      CHECK(list[list.size() - 1] == -1);
+    }
+}

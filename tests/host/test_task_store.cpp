@@ -83,7 +83,11 @@ TEST_CASE("what was added since a mark is cut off, with its arguments and predec
   add(16);
   const TaskStore::Mark mark = store.mark();
   for (int i = 0; i < 20000; ++i) add(32);
+  const std::uint32_t twice[] = {0, 0};
+  store.add(typeid(int), 0, twice, Priority::low, 0, 0, 0);
+  CHECK(store.repeats() == std::vector<std::uint32_t>{20001});
   store.cut(mark);
+  CHECK(store.repeats().empty());
   CHECK(store.size() == 1);
   CHECK_FALSE(store.has_edges());
   CHECK(add(48) == 1);
