@@ -20,7 +20,7 @@ inline constexpr std::uint32_t kStoreBytes = 2 * kStoredRows * kStoredLine;  // 
 template <int kColumns>
 constexpr std::uint32_t kStageBytes = (kTileRows + kColumns) * kTileDepth * sizeof(Bf16);
 
-/// What lies in front of the stages, in a multiple of kStageAlign bytes: boxes for storing C, at first, and the marks.
+/// What lies behind the stages. In front of them lie the boxes through which C is stored, kAllStoreBytes.
 struct StageMarks {
   std::uint64_t full[kMostStages];
   std::uint32_t read[kMostStages];  // warps that have read the stage; back at 0 after the eighth

@@ -1,7 +1,5 @@
 #include "product.hpp"
 
-#include <algorithm>
-
 #include "../api/runtime.hpp"
 #include "../base/error.hpp"
 #include "../futures/core.hpp"
@@ -67,16 +65,8 @@ Product::Product(Runtime& runtime, Matrix<const Bf16> a, Matrix<const Bf16> b, P
   record_.out = c.values;
   record_.out_pitch = c.pitch;
   record_.depth = a.columns;
-  record_.tile_columns = plan.tile_columns;
-  record_.row_tiles = (record_.left.rows + kTileRows - 1) / kTileRows;
-  record_.column_tiles = (record_.right.rows + plan.tile_columns - 1) / plan.tile_columns;
-  record_.splits = plan.splits;
-  record_.steps = (a.columns + kTileDepth - 1) / kTileDepth;
-  record_.band = plan.band;
   record_.floats = c.floats;
-  record_.transposed = plan.transposed;
-  record_.parts_each = plan.parts_each;
-  record_.stride = std::min(core->engine->workers(), (record_.parts() + plan.parts_each - 1) / plan.parts_each);
+  cut_product(record_, plan, core->engine->workers());
   make_maps(*core->engine);
   if (plan.splits > 1) partials_ = Buffer<float>(core, record_.parts() * record_.tile_values());
   record_.partials = partials_.data();

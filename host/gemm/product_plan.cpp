@@ -103,4 +103,16 @@ ProductPlan plan_product(const ProductShape& shape, std::uint32_t workers, std::
   return plan;
 }
 
+void cut_product(ProductRecord& record, const ProductPlan& plan, std::uint32_t workers) {
+  record.tile_columns = plan.tile_columns;
+  record.row_tiles = parts_of(record.left.rows, kTileRows);
+  record.column_tiles = parts_of(record.right.rows, plan.tile_columns);
+  record.splits = plan.splits;
+  record.steps = parts_of(record.depth, kTileDepth);
+  record.band = plan.band;
+  record.transposed = plan.transposed;
+  record.parts_each = plan.parts_each;
+  record.stride = std::min(workers, parts_of(record.parts(), plan.parts_each));
+}
+
 }  // namespace flywheel::detail

@@ -16,6 +16,8 @@ struct ProductOptions {
 
 namespace flywheel::detail {
 
+struct ProductRecord;
+
 struct ProductShape {
   std::uint32_t rows, columns, depth;  // of C = A B^T: rows of A, rows of B, values of each row
 };
@@ -30,5 +32,7 @@ struct ProductPlan {
 /// tile, UsageError for options that no tile has.
 ProductPlan plan_product(const ProductShape& shape, std::uint32_t workers, std::uint32_t scratch_bytes,
                          const ProductOptions& options);
+/// Cuts a product, whose operands and depth are there, as the plan says.
+void cut_product(ProductRecord& record, const ProductPlan& plan, std::uint32_t workers);
 
 }  // namespace flywheel::detail

@@ -25,14 +25,8 @@ TEST_CASE("product plan: the tasks of any product cover it once") {
     ProductRecord record{};
     record.left.rows = plan.transposed ? shape.columns : shape.rows;
     record.right.rows = plan.transposed ? shape.rows : shape.columns;
-    record.tile_columns = plan.tile_columns;
-    record.row_tiles = (record.left.rows + kTileRows - 1) / kTileRows;
-    record.column_tiles = (record.right.rows + plan.tile_columns - 1) / plan.tile_columns;
-    record.splits = plan.splits;
-    record.steps = (shape.depth + kTileDepth - 1) / kTileDepth;
-    record.band = plan.band;
-    record.parts_each = plan.parts_each;
-    record.stride = std::min(workers, (record.parts() + plan.parts_each - 1) / plan.parts_each);
+    record.depth = shape.depth;
+    cut_product(record, plan, workers);
     CHECK(plan.parts_each <= kMostPartsEach);
     CHECK((plan.splits == 1 || plan.parts_each == 1));
     std::set<std::uint32_t> parts;
