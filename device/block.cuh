@@ -53,12 +53,13 @@ class GpuBlock : public BlockCore<ThreadPlatform, List>, public ComputeThreads {
   using LaneThreads = OneWarp;
 
   /// Collective. Memory for n values, shared by the threads of the block until the body returns. Null, and the task fails
-  /// with Status::scratch_exhausted, if Options::scratch_bytes and what was borrowed are too small.
+  /// with Status::scratch_exhausted, if Options::scratch_bytes and what was borrowed are too small. Tasks of dynamic runs have
+  /// the pages of operands beside it.
   template <class T>
   __device__ T* scratch(int n) {
     const std::size_t at = (used_ + 15) & ~std::size_t{15};
     used_ = at + sizeof(T) * static_cast<std::size_t>(n);
-    if (used_ <= dev().scratch_bytes + borrowed_) return reinterpret_cast<T*>(scratch_ + at);
+    if (used_ <= scratch_bytes()) return reinterpret_cast<T*>(scratch_ + at);
     this->fail_with(static_cast<std::uint32_t>(Status::scratch_exhausted));
     return nullptr;
   }
@@ -86,8 +87,11 @@ class GpuBlock : public BlockCore<ThreadPlatform, List>, public ComputeThreads {
   /// task's handoffs at once, so the body ends its use of scratch with a sync().
   __device__ void borrow_handoffs() {
     if (number_ != kNoInstruction) detail::await_taken();
-    borrowed_ = kHandoffs * kHandoffBytes;  // they lie behind scratch memory, see handoff_memory()
+    borrowed_ += kHandoffs * kHandoffBytes;  // they lie behind scratch memory, see handoff_memory()
   }
+
+  /// Library use, of dynamic runs, whose block is made with the memory of the pages: adds those to what scratch() gives.
+  __device__ void borrow_pages() { borrowed_ = dev().page_count * kPageBytes; }
 
   /// A non-null pointer that scratch() gave, marked as shared memory for the compiler: accesses through it need no generic
   /// address check.
@@ -197,7 +201,7 @@ class GpuBlock : public BlockCore<ThreadPlatform, List>, public ComputeThreads {
 
   unsigned char* scratch_;
   std::size_t used_ = 0;
-  std::uint32_t borrowed_ = 0;  // bytes added behind scratch memory
+  std::uint32_t borrowed_ = 0;  // bytes added before and behind scratch memory
   PhaseClock clock_{};          // used by thread 0; the steps by the thread of shows_steps()
 };
 

@@ -211,8 +211,10 @@ __device__ __forceinline__ void compute_loop() {
     while (!ptx::mbarrier_test(shared.full[slot], turn >> 1 & 1)) {}
     const Command what = shared.commands[slot];
     if (what == Command::leave) return;
-    GpuBlock<List> block(shared.contexts[slot], shared.block, scratch_memory(shared.dev));
+    GpuBlock<List> block(shared.contexts[slot], shared.block,
+                         what == Command::task ? dynamic_scratch_memory() : scratch_memory(shared.dev));
     if (what == Command::task) {
+      block.borrow_pages();
       run_dynamic<List>(shared.task_slots[slot].record, block);
     } else if (what == Command::compiled) {
       if (roles_shared().run.warps) follow_on_warp<List>(shared.dev);

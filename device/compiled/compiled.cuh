@@ -49,17 +49,26 @@ __device__ __forceinline__ void end_task(RolesShared& roles, std::uint32_t numbe
   __syncwarp();  // all lanes see the warp's new position
 }
 
-/// A compute warp: runs its next instruction. False after the last. It is a call for each instruction: what the compiler
-/// would share between the bodies of all types, from one instruction to the next, does not fit the registers and would be
-/// read from L2.
 template <class Parts>
-[[gnu::noinline]] __device__ bool compute_one(RolesShared& roles, const DeviceState& dev, BlockShared& block_shared) {
+[[gnu::noinline]] __device__ bool compute_whole(RolesShared& roles, const DeviceState& dev, BlockShared& block_shared);
+
+template <class Parts>
+__device__ bool has_part(const TaskRecord& record) {
+  return Parts::List::template has_part<typename Parts::Block, typename Parts::Operands>(record.header.type);
+}
+
+/// compute_one(), of an instruction whose task has a compute part or not.
+template <class Parts, bool kPart>
+__device__ __forceinline__ bool compute_instruction(RolesShared& roles, const DeviceState& dev, BlockShared& block_shared) {
   const bool first = threadIdx.x == kFirstComputeWarp * 32;
   WarpCursor& place = roles.places[threadIdx.x / 32 - kFirstComputeWarp];
   const WarpCursor now = place;
   RoleSlot& slot = roles.slots[now.number % kRoleSlots];
   const RoleCommand command = wait_command_in_compute(roles, now.number);
   if (command == RoleCommand::leave) return false;
+  if constexpr (kPart)
+    if (command == RoleCommand::run && !has_part<Parts>(slot.instruction.record)) [[unlikely]]
+      return compute_whole<Parts>(roles, dev, block_shared);
   if (first && roles.run.traced) [[unlikely]]
     roles.body_began = roles.writer.now();
   typename Parts::Operands operands(dev.page_count, now.page, now.parity);
@@ -67,7 +76,8 @@ template <class Parts>
   std::uint32_t turn = now.turn;
   if (command == RoleCommand::run) {
     typename Parts::Block block(slot.context, block_shared, scratch_memory(dev), turn, now.number % (2 * kRoleSlots));
-    Parts::List::compute(slot.instruction.record, block, operands);
+    if constexpr (kPart) Parts::List::compute_part(slot.instruction.record, block, operands);
+    else Parts::List::template compute_whole<typename Parts::Operands>(slot.instruction.record, block);
     turn = block.turn();
   }
   operands.end();
@@ -76,6 +86,20 @@ template <class Parts>
   __syncwarp();                               // the arrival in end_task() is behind the accesses of all lanes
   end_task(roles, number, operands, turn);
   return true;
+}
+
+/// A compute warp: runs its next instruction. False after the last. It is a call for each instruction: what the compiler
+/// would share between the bodies of all types, from one instruction to the next, does not fit the registers and would be
+/// read from L2.
+template <class Parts>
+[[gnu::noinline]] __device__ bool compute_one(RolesShared& roles, const DeviceState& dev, BlockShared& block_shared) {
+  return compute_instruction<Parts, true>(roles, dev, block_shared);
+}
+/// The same of one without a compute part, from its begin on: bodies that are called use all registers, so what lived across
+/// such a call in compute_one() would be in memory all the time.
+template <class Parts>
+__device__ bool compute_whole(RolesShared& roles, const DeviceState& dev, BlockShared& block_shared) {
+  return compute_instruction<Parts, false>(roles, dev, block_shared);
 }
 
 /// The compute role, on all compute warps. It is a function of its own, as the other roles are, so that it takes no

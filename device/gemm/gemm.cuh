@@ -23,10 +23,13 @@ __device__ __forceinline__ void multiply_by_mma(Block& block, const ProductRecor
     const std::uint32_t part = product.part_of(task, j);
     if (part >= product.parts()) return;
     const TilePlace place = product.place(part);
+    if (!product.is_live(place)) continue;
     float sums[kColumns / 2] = {};
     add_products<kColumns>(block, product, place, memory, sums);
-    if (product.splits == 1) store_each(product, place, epilogue, sums, block.warp(), block.lane());
+    if (product.splits == 1)  // no warp reads the stages any more
+      store_each(product, place, epilogue, sums, memory + block.warp() * kTurnedBytes, block.warp(), block.lane());
     else store_partials(partials_of<kColumns / 2>(product, place.tile, place.split, block.rank()), sums);
+    block.sync();  // the memory is the next part's
   }
 }
 
@@ -61,23 +64,25 @@ __device__ __forceinline__ void multiply_by_wgmma(Block& block, const ProductRec
   auto* const memory = block.template scratch<unsigned char>(static_cast<int>(count * kStageBytes<kColumns> + kBesideStages));
   if (!memory) return;
   Stages<kColumns> stages(product, memory, count);
-  if (block.leader()) stages.begin(task);
+  const auto rank = static_cast<int>(ptx::thread_number() - kFirstComputeWarp * 32), warp = rank / 32, lane = rank % 32;
+  const bool leads = rank == 0;
+  if (leads) stages.begin(task);
   block.sync();  // the barriers and the places are there for all threads
-  stages.follow(block.leader());
+  stages.follow(leads);
   // No memory order, which sync() has given: the lanes of a warp rejoin, because products are for whole warps.
   __syncwarp();
   for (std::uint32_t j = 0; j < product.parts_each && stages.place(j).steps; ++j) {
     float sums[kColumns / 2] = {};
-    multiply_part(stages, stages.place(j).steps, block.warp(), block.lane(), sums);
+    multiply_part(stages, stages.place(j).steps, warp, lane, sums);
     const TilePlace place = stages.place(j);
-    if (product.splits > 1) store_partials(partials_of<kColumns / 2>(product, place.tile, place.split, block.rank()), sums);
+    if (product.splits > 1) store_partials(partials_of<kColumns / 2>(product, place.tile, place.split, rank), sums);
     else if (kColumns >= 64 && product.has_out_map)
-      store_by_copies(product, place, epilogue, sums, stages.stores_of(block.warp()), block.warp(), block.lane());
-    else store_each(product, place, epilogue, sums, block.warp(), block.lane());
+      store_by_copies(product, place, epilogue, sums, stages.stores_of(warp), warp, lane);
+    else store_each(product, place, epilogue, sums, stages.stores_of(warp), warp, lane);
   }
   wait_stored();
   block.sync();  // no thread waits at a barrier any more
-  if (block.leader()) stages.end();
+  if (leads) stages.end();
 }
 
 #endif
@@ -86,10 +91,12 @@ __device__ __forceinline__ void multiply_by_wgmma(Block& block, const ProductRec
 template <int kColumns, class Block, class Epilogue>
 __device__ __forceinline__ void add_parts(Block& block, const ProductRecord& product, const TilePlace& place,
                                           const Epilogue& epilogue) {
+  auto* const memory = block.template scratch<unsigned char>(kComputeWarps * kTurnedBytes);
+  if (!memory || !product.is_live(place)) return;
   float sums[kColumns / 2] = {};
   for (std::uint32_t split = 0; split < product.splits; ++split)
     add_partials(sums, partials_of<kColumns / 2>(product, place.tile, split, block.rank()));
-  store_each(product, place, epilogue, sums, block.warp(), block.lane());
+  store_each(product, place, epilogue, sums, memory + block.warp() * kTurnedBytes, block.warp(), block.lane());
 }
 
 template <bool kInKernel, int kColumns, class Block, class Epilogue>

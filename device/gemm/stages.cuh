@@ -7,6 +7,7 @@
 
 #include "../../runtime/gemm/product_record.hpp"
 #include "../collectives.cuh"
+#include "tile_sums.cuh"
 #include "wgmma.cuh"
 
 namespace flywheel::detail {
@@ -16,6 +17,7 @@ inline constexpr std::uint32_t kMostStages = 10;
 inline constexpr std::uint32_t kStageAlign = 1024;  // of a box, see wgmma.cuh
 inline constexpr std::uint32_t kLeftBoxBytes = kTileRows * kTileDepth * sizeof(Bf16);
 inline constexpr std::uint32_t kStoreBytes = 2 * kStoredRows * kStoredLine;  // of a warp: two boxes of C, see tile_store.cuh
+static_assert(kTurnedBytes <= kStoreBytes);
 
 template <int kColumns>
 constexpr std::uint32_t kStageBytes = (kTileRows + kColumns) * kTileDepth * sizeof(Bf16);
@@ -62,10 +64,12 @@ class Stages {
       marks_.read[s] = 0;
     }
     ptx::publish_mbarriers();
+    std::uint32_t live = 0;
     for (std::uint32_t j = 0; j < product_.parts_each; ++j) {
       const std::uint32_t part = product_.part_of(task, j);
-      marks_.places[j] = part < product_.parts() ? product_.place(part) : TilePlace{};  // no steps
+      if (part < product_.parts() && product_.is_live(product_.place(part))) marks_.places[live++] = product_.place(part);
     }
+    for (; live < product_.parts_each; ++live) marks_.places[live] = {};  // no steps
     // By one thread for all: the sync() after this call lies between these fences and the copies of other warps.
     ptx::acquire_tensor_map(product_.left_map);
     ptx::acquire_tensor_map(product_.right_map);

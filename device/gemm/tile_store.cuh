@@ -25,6 +25,20 @@ __device__ __forceinline__ void put_pair(unsigned char* box, std::uint32_t row, 
   else *reinterpret_cast<std::uint32_t*>(box + swizzled(row, column / 8) + column % 8 * 2) = ptx::bf16_pair(low, high);
 }
 
+/// What the epilogue makes of a thread's values of one row: pairs of neighbouring columns, 8 columns from pair to pair.
+template <class Epilogue, int kCount>
+__device__ __forceinline__ void finish_pairs(const ProductRecord& product, const Epilogue& epilogue, float (&values)[kCount],
+                                             std::uint32_t row, std::uint32_t column) {
+  if constexpr (FinishesPairs<Epilogue>) {
+    if (row < product.left.rows)
+      epilogue.pairs(values, static_cast<int>(row), static_cast<int>(column), static_cast<int>(product.right.rows));
+  } else {
+#pragma unroll
+    for (int i = 0; i < kCount; ++i)
+      values[i] = epilogue(values[i], static_cast<int>(row), static_cast<int>(column) + i / 2 * 8 + i % 2);
+  }
+}
+
 /// All lanes of a warp: writes a box, of the rows of half `half` and the columns of its groups of 8 from `first_group` on, and
 /// starts the copy. `turn`: which of the warp's two boxes.
 template <bool kFloats, class Epilogue, int kSums>
@@ -34,20 +48,25 @@ __device__ __forceinline__ void store_box(const ProductRecord& product, const Su
   ptx::wait_stored_boxes<1>();  // the copy before the last has read this box
   __syncwarp();                 // what one lane has waited for holds for all
   const std::uint32_t row = place.row + 8 * half;
+  float values[2 * kGroups];
 #pragma unroll
   for (int g = 0; g < kGroups; ++g) {
     const int q = first_group + g;
-    const auto column = static_cast<int>(place.column + 8 * q);
-    const float low = epilogue(sums[4 * q + 2 * half], static_cast<int>(row), column);
-    const float high = epilogue(sums[4 * q + 2 * half + 1], static_cast<int>(row), column + 1);
-    put_pair(box, lane / 4, 8 * g + 2 * (lane % 4), low, high, kFloats);
+    values[2 * g] = sums[4 * q + 2 * half];
+    values[2 * g + 1] = sums[4 * q + 2 * half + 1];
   }
+  finish_pairs(product, epilogue, values, row, place.column + 8 * first_group);
+#pragma unroll
+  for (int g = 0; g < kGroups; ++g)
+    put_pair(box, lane / 4, 8 * g + 2 * (lane % 4), values[2 * g], values[2 * g + 1], kFloats);
   // Each lane orders what it wrote before the copy, which is part of the async proxy; the lanes meet before one starts it.
   ptx::fence_shared_for_bulk_copies();
   __syncwarp();
   if (lane == 0) {
     const std::uint32_t x = place.column + 8 * first_group, y = row;
-    if (x < product.right.rows && y < product.left.rows) ptx::tensor_store(product.out_map, x, y, box);
+    const bool is_inside = x < product.right.rows && y < product.left.rows;
+    if (is_inside && kFloats && product.accumulates) ptx::tensor_add(product.out_map, x, y, box);
+    else if (is_inside) ptx::tensor_store(product.out_map, x, y, box);
   }
   ptx::commit_stored_boxes();
 }

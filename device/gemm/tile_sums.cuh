@@ -18,15 +18,46 @@ struct SumsPlace {
         column(tile.column + static_cast<std::uint32_t>(2 * (lane % 4))) {}
 };
 
-/// Stores the values of any tile one by one.
+/// Neighbours in a row, which are stored at once.
+struct alignas(8) TwoSums {
+  float low, high;
+};
+inline constexpr std::uint32_t kWarpRows = 16, kTurnedColumns = 32;
+inline constexpr std::uint32_t kTurnedBytes = kWarpRows * kTurnedColumns * sizeof(float);  // of a warp
+
+/// Where a value lies in the memory through which a warp turns its sums. Lanes that write, and those that read a row, use
+/// different banks.
+__device__ __forceinline__ std::uint32_t turned_at(std::uint32_t row, std::uint32_t column) {
+  return row * kTurnedColumns + (column ^ row % 4 * 8);
+}
+
+/// All lanes of a warp: stores the values of any tile one by one, such that neighbouring lanes have neighbours in a row of C.
+/// `turned`: kTurnedBytes of shared memory of the warp's own. The loop over values is not unrolled: it is there for each chunk of
+/// columns, and instructions are read from memory, too.
 template <class Epilogue, int kSums>
 __device__ __forceinline__ void store_each(const ProductRecord& product, const TilePlace& tile, const Epilogue& epilogue,
-                                           const float (&sums)[kSums], int warp, int lane) {
-  const SumsPlace place(tile, warp, lane);
+                                           const float (&sums)[kSums], unsigned char* turned, int warp, int lane) {
+  constexpr int kGroups = kSums / 4 < 4 ? kSums / 4 : 4;  // of 8 columns, in a chunk
+  auto* const values = reinterpret_cast<float*>(turned);
 #pragma unroll
-  for (int at = 0; at < kSums; ++at) {
-    const std::uint32_t left = place.row + (at & 2) * 4, right = place.column + at / 4 * 8 + (at & 1);
-    if (left < product.left.rows && right < product.right.rows) put_value(product, epilogue, left, right, sums[at]);
+  for (int q = 0; q < kSums / 4; q += kGroups) {
+#pragma unroll
+    for (int g = 0; g < kGroups; ++g)
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        const std::uint32_t at = turned_at(lane / 4 + 8 * half, 8 * g + lane % 4 * 2);
+        *reinterpret_cast<TwoSums*>(values + at) = {sums[4 * (q + g) + 2 * half], sums[4 * (q + g) + 2 * half + 1]};
+      }
+    __syncwarp();  // orders what the lanes wrote before what others read
+    const std::uint32_t first_row = tile.row + kWarpRows * warp, first_column = tile.column + 8 * q;
+    FLYWHEEL_ROLLED
+    for (std::uint32_t i = lane; i < kWarpRows * kGroups * 8; i += 32) {
+      const std::uint32_t row = product.transposed ? i % kWarpRows : i / (kGroups * 8);
+      const std::uint32_t column = product.transposed ? i / kWarpRows : i % (kGroups * 8);
+      if (first_row + row < product.left.rows && first_column + column < product.right.rows)
+        put_value(product, epilogue, first_row + row, first_column + column, values[turned_at(row, column)]);
+    }
+    __syncwarp();  // the lanes have read what the next chunk overwrites
   }
 }
 

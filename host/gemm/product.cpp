@@ -1,5 +1,6 @@
 #include "product.hpp"
 
+#include "../../runtime/compiled/operands.hpp"
 #include "../api/runtime.hpp"
 #include "../base/error.hpp"
 #include "../futures/core.hpp"
@@ -13,6 +14,19 @@ std::string size_of(std::uint32_t rows, std::uint32_t columns) {
   return std::to_string(rows) + " x " + std::to_string(columns);
 }
 
+/// Of a worker: on a GPU, tasks of dynamic runs have the pages of operands, too.
+std::uint32_t scratch_of_dynamic_runs(const Core& core) {
+  const Engine& engine = *core.engine;
+  return engine.scratch_bytes(core.options) + (engine.is_gpu() ? engine.operand_pages() * kPageBytes : 0);
+}
+
+/// A null pointer passes.
+void check_device_pointer(const Core& core, const std::string& name, const void* pointer) {
+  if (!pointer || core.heap.holds(pointer)) return;
+  const std::string wrong = core.engine->check_pointer(pointer);
+  if (!wrong.empty()) throw GraphError(name + ": " + wrong + ". Allocate it with Runtime::allocate() first.");
+}
+
 template <class Any>
 void check_matrix(const Core& core, const char* name, Any& matrix) {
   if (!matrix.pitch) matrix.pitch = matrix.columns;
@@ -23,9 +37,7 @@ void check_matrix(const Core& core, const char* name, Any& matrix) {
     throw UsageError(text + " has a pitch of " + std::to_string(matrix.pitch) + " and " + std::to_string(matrix.columns) +
                      " columns: rows must not overlap");
   if (!matrix.values) throw GraphError(text + " is a null pointer: pass the data() of a buffer");
-  if (core.heap.holds(matrix.values)) return;
-  const std::string wrong = core.engine->check_pointer(matrix.values);
-  if (!wrong.empty()) throw GraphError(text + ": " + wrong + ". Allocate it with Runtime::allocate() first.");
+  check_device_pointer(core, text, matrix.values);
 }
 
 void check_operand(const Core& core, const char* name, Matrix<const Bf16>& matrix) {
@@ -57,8 +69,10 @@ Product::Product(Runtime& runtime, Matrix<const Bf16> a, Matrix<const Bf16> b, P
   check_operand(*core, "B", b);
   check_matrix(*core, "C", c);
   check_sizes(a, b, c);
+  if (options.accumulate && !c.floats)
+    throw UsageError("ProductOptions::accumulate adds to a C of floats, and this one holds Bf16: make it a Matrix<float>");
   const ProductPlan plan =
-      plan_product({a.rows, b.rows, a.columns}, core->engine->workers(), core->engine->scratch_bytes(core->options), options);
+      plan_product({a.rows, b.rows, a.columns}, core->engine->workers(), scratch_of_dynamic_runs(*core), options);
   const Operand rows_of_a{a.values, a.rows, a.pitch}, rows_of_b{b.values, b.rows, b.pitch};
   record_.left = plan.transposed ? rows_of_b : rows_of_a;
   record_.right = plan.transposed ? rows_of_a : rows_of_b;
@@ -66,10 +80,14 @@ Product::Product(Runtime& runtime, Matrix<const Bf16> a, Matrix<const Bf16> b, P
   record_.out_pitch = c.pitch;
   record_.depth = a.columns;
   record_.floats = c.floats;
+  record_.accumulates = options.accumulate;
   cut_product(record_, plan, core->engine->workers());
   make_maps(*core->engine);
-  if (plan.splits > 1) partials_ = Buffer<float>(core, record_.parts() * record_.tile_values());
-  record_.partials = partials_.data();
+  check_device_pointer(*core, "ProductOptions::live_rows", options.live_rows);
+  check_device_pointer(*core, "ProductOptions::partials", options.partials);
+  record_.live_rows = options.live_rows;
+  if (plan.splits > 1 && !options.partials) partials_ = Buffer<float>(core, partial_values());
+  record_.partials = options.partials ? options.partials : partials_.data();
   on_device_ = Buffer<ProductRecord>(core, 1);
   on_device_.write(&record_, 1);
 }

@@ -46,6 +46,9 @@ void check(const ProductOptions& options) {
   if (options.splits > kMostSplits)
     throw UsageError("ProductOptions::splits is " + std::to_string(options.splits) + ": a tile has at most " +
                      std::to_string(kMostSplits) + " parts");
+  if (options.tiles_each > kMostPartsEach)
+    throw UsageError("ProductOptions::tiles_each is " + std::to_string(options.tiles_each) + ": a task has at most " +
+                     std::to_string(kMostPartsEach) + " tiles");
 }
 
 void require_scratch(std::uint32_t columns, std::uint32_t scratch_bytes) {
@@ -95,6 +98,10 @@ ProductPlan plan_product(const ProductShape& shape, std::uint32_t workers, std::
   if (plan.splits > 1) return plan;
   const std::uint32_t tiles = count_tiles(tiles_of, plan.tile_columns);
   const std::uint32_t rounds = parts_of(tiles, workers);
+  if (options.tiles_each) {
+    plan.parts_each = std::min(tiles, options.tiles_each);
+    return plan;
+  }
   if (!options.alone) {
     plan.parts_each = std::min(tiles, kPartsBesideOthers);
     return plan;

@@ -60,22 +60,14 @@ FLYWHEEL_COLD void run_portable(const TaskRecord& record, Block& block) {
   block.sync();  // all threads have finished with scratch memory
 }
 
-/// Runs the compute part if the task has one for this block and these operands, else the portable body. A compute part
-/// is inlined: a call would save registers to local memory, and on a GPU every acquire empties the L1 cache before they
-/// are restored.
+/// Runs the compute part. It is inlined: a call would save registers to local memory, and on a GPU every acquire empties the L1
+/// cache before they are restored.
 template <class Task, class Block, class Operands>
 FLYWHEEL_TASK void run_compute(const TaskRecord& record, Block& block, Operands& operands) {
   using Part = typename ComputeAs<Task>::Type;
-  const Part& task = *reinterpret_cast<const Part*>(record.args);
-  if constexpr (requires { task.compute(block, operands); }) {
-    static_assert(std::is_void_v<decltype(std::declval<const Task&>()(block))>,
-                  "a task with a compute part returns nothing: write to a buffer");
-    task.compute(block, operands);
-  } else {
-    Block copy = block;  // the call takes its address: the caller's own block stays in registers
-    run_portable<Task>(record, copy);
-    block = copy;
-  }
+  static_assert(std::is_void_v<decltype(std::declval<const Task&>()(block))>,
+                "a task with a compute part returns nothing: write to a buffer");
+  reinterpret_cast<const Part*>(record.args)->compute(block, operands);
 }
 
 /// The store part of a task whose compute part ran, on the store warp.
@@ -94,6 +86,12 @@ template <class Task, class Fetch>
 FLYWHEEL_TASK void name_dependents(const TaskRecord& record, Fetch&& fetch) {
   if constexpr (HasDependents<Task>) reinterpret_cast<const Task*>(record.args)->dependents(fetch);
 }
+
+/// A task type with a body that is to be inlined into the GPU's kernel, see TaskList::run_in_kernel().
+template <class Task, class Block>
+concept HasInKernel = requires(const Task& task, Block& block) {
+  task.in_kernel(block);
+};
 
 /// Packs the task's constant operands, at `to`.
 template <class Task, class Block>
@@ -126,18 +124,17 @@ struct TaskList {
   }
 
   /// The same for the GPU's dynamic runs. A task type may have in_kernel(block), which does what its body does and is inlined
-  /// into the kernel: for instructions that work only there.
+  /// into the kernel: for instructions that work only there. Then the bodies of other types are not.
   template <class Block>
   FLYWHEEL_TASK static void run_in_kernel(const TaskRecord& record, Block& block) {
-    std::uint32_t at = 0;
-    const std::uint32_t type = record.header.type;
-    const auto run_one = [&]<class Task>(std::type_identity<Task>) {
-      if constexpr (requires(const Task& task) { task.in_kernel(block); })
-        reinterpret_cast<const Task*>(record.args)->in_kernel(block);
-      else run_body<Task>(record, block);
-      return true;
-    };
-    (void)((at++ == type && run_one(std::type_identity<Tasks>{})) || ...);
+    if constexpr ((HasInKernel<Tasks, Block> || ...)) {
+      if ((run_inlined<Tasks>(record, block) || ...)) return;
+      Block copy = block;  // the call takes its address: the caller's own block stays in registers
+      run_beside_kernel(record, copy);
+      block = copy;
+    } else {
+      run(record, block);
+    }
   }
 
   /// The same where each task is of a type without a compute part: the bodies of the others are left out.
@@ -168,7 +165,29 @@ struct TaskList {
   // Compiled runs: the parts of a task, see operands.hpp.
   template <class Block, class Operands>
   FLYWHEEL_TASK static void compute(const TaskRecord& record, Block& block, Operands& operands) {
+    if (has_part<Block, Operands>(record.header.type)) compute_part(record, block, operands);
+    else compute_whole<Operands>(record, block);
+  }
+  /// Whether tasks of a type have a compute part for this block and these operands. They run by compute_part(), others by
+  /// compute_whole(), portably.
+  template <class Block, class Operands>
+  FLYWHEEL_TASK static constexpr bool has_part(std::uint32_t type) {
+    std::uint32_t at = 0;
+    return ((at++ == type && kHasPart<Tasks, Block, Operands>) || ...);
+  }
+  template <class Block, class Operands>
+  FLYWHEEL_TASK static void compute_part(const TaskRecord& record, Block& block, Operands& operands) {
     compute_first_of<Tasks...>(record, block, operands);
+  }
+  template <class Operands, class Block>
+  FLYWHEEL_TASK static void compute_whole(const TaskRecord& record, Block& block) {
+    std::uint32_t at = 0;
+    const std::uint32_t type = record.header.type;
+    const auto run_one = [&]<class Task>(std::type_identity<Task>) {
+      if constexpr (!kHasPart<Task, Block, Operands>) run_portable<Task>(record, block);
+      return true;
+    };
+    (void)((at++ == type && run_one(std::type_identity<Tasks>{})) || ...);
   }
   template <class Operands, class Block>
   FLYWHEEL_TASK static void store(const TaskRecord& record, Block& block) {
@@ -192,10 +211,38 @@ struct TaskList {
   static constexpr bool kHasDependents = (HasDependents<Tasks> || ...);
 
  private:
+  /// If the record is of type `Task`, which has in_kernel(). True if it was.
+  template <class Task, class Block>
+  [[gnu::always_inline]] FLYWHEEL_TASK static bool run_inlined(const TaskRecord& record, Block& block) {
+    if constexpr (HasInKernel<Task, Block>) {
+      if (record.header.type != index_of<Task>()) return false;
+      reinterpret_cast<const Task*>(record.args)->in_kernel(block);
+      return true;
+    }
+    return false;
+  }
+  /// Bodies of the types that have none in the kernel.
+  template <class Block>
+  FLYWHEEL_COLD static void run_beside_kernel(const TaskRecord& record, Block& block) {
+    std::uint32_t at = 0;
+    const std::uint32_t type = record.header.type;
+    const auto run_one = [&]<class Task>(std::type_identity<Task>) {
+      if constexpr (!HasInKernel<Task, Block>) run_body<Task>(record, block);
+      return true;
+    };
+    (void)((at++ == type && run_one(std::type_identity<Tasks>{})) || ...);
+  }
+
+  template <class Task, class Block, class Operands>
+  static constexpr bool kHasPart = requires(const typename ComputeAs<Task>::Type& part, Block& block, Operands& operands) {
+    part.compute(block, operands);
+  };
+
   template <class Task, class... Others, class Block, class Operands>
   FLYWHEEL_TASK static void compute_first_of(const TaskRecord& record, Block& block, Operands& operands) {
-    if (computes<Task, Block, Operands>(record.header.type)) run_compute<Task>(record, block, operands);
-    else if constexpr (sizeof...(Others) > 0) compute_first_of<Others...>(record, block, operands);
+    if constexpr (kHasPart<Task, Block, Operands>)
+      if (computes<Task, Block, Operands>(record.header.type)) return run_compute<Task>(record, block, operands);
+    if constexpr (sizeof...(Others) > 0) compute_first_of<Others...>(record, block, operands);
   }
 
   /// Whether tasks of `type` run the compute part of `Task`. Of the types that share one, the first in the list stands

@@ -9,11 +9,22 @@ namespace flywheel {
 
 /// What becomes of a value of C: the sum itself. An epilogue of your own is trivially copyable, has at most 80 bytes and is
 /// called once for each value: struct Relu { FLYWHEEL_TASK float operator()(float sum, int row, int column) const; };
+/// One that reads memory may have a second function, which does the same for several values of a row, so that a GPU need not
+/// wait for each: values[2 i] and [2 i + 1] are those of columns column + 8 i and column + 8 i + 1. Columns from `columns` on
+/// are not there.
+///
+///   template <int kCount> FLYWHEEL_TASK void pairs(float (&values)[kCount], int row, int column, int columns) const;
 struct Identity {
   FLYWHEEL_TASK float operator()(float sum, int, int) const { return sum; }
 };
 
 namespace detail {
+
+/// An epilogue that has pairs().
+template <class Epilogue>
+concept FinishesPairs = requires(const Epilogue& epilogue, float (&values)[2]) {
+  epilogue.pairs(values, 0, 0, 0);
+};
 
 /// Writes one value of C, given by its place in the operands.
 template <class Epilogue>
@@ -22,7 +33,8 @@ FLYWHEEL_TASK void put_value(const ProductRecord& product, const Epilogue& epilo
   const std::uint32_t row = product.transposed ? right : left, column = product.transposed ? left : right;
   const float value = epilogue(sum, static_cast<int>(row), static_cast<int>(column));
   const std::size_t at = std::size_t{row} * product.out_pitch + column;
-  if (product.floats) static_cast<float*>(product.out)[at] = value;
+  if (product.accumulates) static_cast<float*>(product.out)[at] += value;
+  else if (product.floats) static_cast<float*>(product.out)[at] = value;
   else static_cast<Bf16*>(product.out)[at] = Bf16::nearest(value);
 }
 
@@ -70,10 +82,15 @@ FLYWHEEL_TASK void add_parts(Block& block, const ProductRecord& product, const T
 template <class Block, class Epilogue>
 FLYWHEEL_TASK void multiply_on_cpu(Block& block, const ProductRecord& product, std::uint32_t task, const Epilogue& epilogue) {
   const std::uint32_t tasks = product.tasks();
-  if (task >= tasks) return add_parts(block, product, product.place((task - tasks) * product.splits), epilogue);
+  if (task >= tasks) {
+    const TilePlace place = product.place((task - tasks) * product.splits);
+    if (product.is_live(place)) add_parts(block, product, place, epilogue);
+    return;
+  }
   for (std::uint32_t j = 0; j < product.parts_each; ++j) {
     const std::uint32_t part = product.part_of(task, j);
-    if (part < product.parts()) multiply_part(block, product, product.place(part), epilogue);
+    if (part < product.parts() && product.is_live(product.place(part)))
+      multiply_part(block, product, product.place(part), epilogue);
   }
 }
 
@@ -97,7 +114,7 @@ struct Gemm {
   }
   /// The same with instructions that are good only where they are inlined into the kernel.
   template <class Block>
-  FLYWHEEL_TASK void in_kernel(Block& block) const {
+  [[gnu::always_inline]] FLYWHEEL_TASK void in_kernel(Block& block) const {
     multiply_in_kernel(block, *product, index, epilogue);  // device/gemm/gemm.cuh
   }
 };

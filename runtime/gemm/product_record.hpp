@@ -58,7 +58,13 @@ struct alignas(128) ProductRecord {
   std::uint32_t floats;         // 1: `out` holds float, 0: Bf16
   std::uint32_t transposed;     // 1: rows of a tile are columns of C
   std::uint32_t has_out_map;    // 1: tensor copies can store C
+  std::uint32_t accumulates;       // 1: C, which holds floats, is added to
+  const std::uint32_t* live_rows;  // of A, that count; null: all do
 
+  /// Whether a tile has a row of A that counts.
+  FLYWHEEL_TASK bool is_live(const TilePlace& place) const {
+    return !live_rows || (transposed ? place.column : place.row) < *live_rows;
+  }
   FLYWHEEL_TASK constexpr std::uint32_t tiles() const { return row_tiles * column_tiles; }
   FLYWHEEL_TASK constexpr std::uint32_t parts() const { return tiles() * splits; }
   /// Tasks that multiply. If tiles are split, one more for each tile follows them, which adds its parts up.

@@ -138,7 +138,7 @@ inline void check_long_comes_late(const StartTuned& start, const std::filesystem
   const Config config = read_config(folder);
   const LongComesLate late(config, length);
   Runtime runtime = start(config, length + 8);
-  TunedGenerator generator(runtime, config, load_weights(runtime, config, folder), length + 8, 2);
+  TunedGenerator generator(runtime, config, load_weights(runtime, config, folder), length + 8, 2, PromptWay::chunks);
   const Texts alone = write_alone(generator, late.requests);
   Texts texts(3);
   int meanwhile = 0;

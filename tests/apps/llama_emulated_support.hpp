@@ -8,8 +8,10 @@
 #include "apps/llama/tuned/choose.cuh"
 #include "apps/llama/tuned/gate.cuh"
 #include "apps/llama/tuned/graph.hpp"
+#include "apps/llama/tuned/prefill_attend.cuh"
 #include "apps/llama/tuned/project.cuh"
 #include "apps/llama/tuned/prompt.cuh"
+#include "device/gemm/gemm.cuh"
 
 namespace llama {
 
@@ -30,7 +32,8 @@ inline Runtime emulated_runtime(const Config& config, int context, std::uint32_t
   options.scratch_bytes = tuned_scratch_bytes(config, true, context);
   return flywheel::testing::start_emulated<TunedEmbed, TunedProject, TunedProjectBiased, TunedAttend, TunedAttendWindow,
                                            TunedGateUp, TunedResidual, TunedLogits, TunedChoose, TunedAppend, TunedAttendCached,
-                                           TunedNextChunk, FillRandom, NobodysTask>(options);
+                                           TunedNextChunk, PrefillEmbed, PrefillNorm, PrefillGemm, PrefillAppend,
+                                           PrefillAttend, PrefillBetween, FillRandom, NobodysTask>(options);
 }
 
 }  // namespace llama

@@ -37,11 +37,12 @@ inline constexpr double kMostCacheError = 1e-3;
 
 /// Of a family's model, a generator that reads prompts in chunks and one that reads them token by token.
 struct TwoReaders {
-  TwoReaders(const StartTuned& start, const std::string& name, int context = kFamilyContext, int texts = 1)
+  TwoReaders(const StartTuned& start, const std::string& name, int context = kFamilyContext, int texts = 1,
+             PromptWay way = PromptWay::chunks)
       : folder(family_folder(name)),
         config(read_config(folder)),
         runtime(start(config, context)),
-        chunks(runtime, config, load_weights(runtime, config, folder), context, texts),
+        chunks(runtime, config, load_weights(runtime, config, folder), context, texts, way),
         tokens(runtime, config, load_weights(runtime, config, folder), context, texts, PromptWay::token_by_token) {}
 
   std::filesystem::path folder;
@@ -87,6 +88,44 @@ inline void check_prompts_together(const StartTuned& start, const std::string& n
   }
 }
 
+/// Products round activations to bf16, which keeps 8 bits.
+inline constexpr double kMostProductError = 1e-2;
+
+/// Prompts of these lengths of a family, read by matrix products: as check_prompts(), but for the rounding.
+inline void check_products(const StartTuned& start, const std::string& name, const std::vector<std::size_t>& lengths) {
+  const FamilyGolden golden(name);
+  TwoReaders two(start, name, kFamilyContext, 1, PromptWay::products);
+  two.tokens.logits({golden.ids.begin(), golden.ids.begin() + static_cast<std::ptrdiff_t>(std::ranges::max(lengths))});
+  for (const std::size_t length : lengths) {
+    INFO(name << ", a prompt of " << length);
+    const std::vector<std::uint32_t> prompt(golden.ids.begin(), golden.ids.begin() + static_cast<std::ptrdiff_t>(length));
+    const std::uint32_t first = two.chunks.read_prompts({prompt}).at(0);
+    CHECK(first == length - 1);
+    CHECK(cache_error(two.chunks, two.tokens, 0, first) < kMostProductError);
+    CHECK(relative_error(two.chunks.logits_from({{first, prompt[first]}}), golden.at(first)) < kMostProductError);
+  }
+}
+
+/// A prompt of several tiles of rows, read at once and in short parts beside another text: the same bits, and nearly those of
+/// a step a token.
+inline void check_long_products(const StartTuned& start, const std::string& name, int length) {
+  const FamilyGolden golden(name);
+  std::vector<std::uint32_t> prompt;
+  for (int i = 0; i < length; ++i) prompt.push_back(golden.ids[static_cast<std::size_t>(i * i + i / 7) % golden.ids.size()]);
+  TwoReaders two(start, name, length + 8, 2, PromptWay::products);
+  REQUIRE(two.chunks.read_prompts({{1, 2, 3}, prompt}).at(1) == prompt.size() - 1);
+  const auto count = static_cast<int>(prompt.size()) - 1;
+  const auto at_once = cached_before(two.chunks, 1, count);
+  two.tokens.logits_of({{1}, prompt});
+  CHECK(relative_error(at_once, cached_before(two.tokens, 1, count)) < kMostProductError);
+  const Request beside{.prompt = {1, 2, 3}, .tokens = 12, .sampling = {}, .stop_at_end = false};
+  const Request late{.prompt = prompt, .tokens = 1, .sampling = {}, .stop_at_end = false};
+  Request early = beside;
+  early.tokens = 2;  // its place is the long prompt's, while the other is written
+  two.chunks.generate({early, beside, late}, [](std::size_t, std::uint32_t) {});
+  CHECK((cached_before(two.chunks, 0, count) == at_once));
+}
+
 /// A prompt that fills the room to its last position, where a chunk goes beyond it.
 inline void check_full_room(const StartTuned& start, const std::string& name) {
   const FamilyGolden golden(name);
@@ -106,7 +145,7 @@ inline void check_long_prompt(const StartTuned& start, const std::string& name, 
   const int room = length + 8;
   std::vector<std::uint32_t> prompt;
   for (int i = 0; i < length; ++i) prompt.push_back(golden.ids[static_cast<std::size_t>(i * i + i / 7) % golden.ids.size()]);
-  Tuned tuned(start, family_folder(name), room);
+  Tuned tuned(start, family_folder(name), room, PromptWay::chunks);
   REQUIRE(tuned.generator.memory().splits > 1);
   const std::uint32_t first = tuned.generator.read_prompts({prompt}).at(0);
   REQUIRE(first == prompt.size() - 1);

@@ -20,11 +20,13 @@ using StartTuned = std::function<Runtime(const Config& config, int context)>;
 
 /// A model of a folder, ready to write.
 struct Tuned {
-  Tuned(const StartTuned& start, const std::filesystem::path& folder, int context = kFamilyContext)
-      : Tuned(start, folder, read_config(folder), context) {}
-  Tuned(const StartTuned& start, const std::filesystem::path& folder, const Config& config, int context = kFamilyContext)
+  Tuned(const StartTuned& start, const std::filesystem::path& folder, int context = kFamilyContext,
+        PromptWay way = PromptWay::best)
+      : Tuned(start, folder, read_config(folder), context, way) {}
+  Tuned(const StartTuned& start, const std::filesystem::path& folder, const Config& config, int context = kFamilyContext,
+        PromptWay way = PromptWay::best)
       : runtime(start(config, context)),
-        generator(runtime, config, load_weights(runtime, config, folder), context) {}
+        generator(runtime, config, load_weights(runtime, config, folder), context, 1, way) {}
 
   Runtime runtime;
   TunedGenerator generator;

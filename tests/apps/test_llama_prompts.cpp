@@ -21,6 +21,14 @@ TEST_CASE("prompts: logits after a prompt of any length agree with transformers,
   check_prompts(start_tuned, GENERATE(from_range(kTunedFamilies)), lengths);
 }
 
+TEST_CASE("prompts: read by matrix products, logits agree with transformers but for the rounding of activations") {
+  check_products(start_tuned, GENERATE(from_range(kProductFamilies)), {18, 19, 31, 48});
+}
+
+TEST_CASE("prompts: one of several tiles of rows, at once and in parts, leaves the same bits") {
+  check_long_products(start_tuned, "qwen3_heads64", 700);
+}
+
 TEST_CASE("prompts: several are read in one run, each into its own cache") { check_prompts_together(start_tuned, "qwen3"); }
 
 TEST_CASE("prompts: one that fills the room") { check_full_room(start_tuned, "llama3_heads64"); }

@@ -50,6 +50,14 @@ TEST_CASE("tuned on the GPU: logits after prompts agree with transformers, and t
   check_prompts(start_tuned, GENERATE(from_range(kTunedFamilies)), lengths);
 }
 
+TEST_CASE("tuned on the GPU: logits after prompts that matrix products read agree with transformers") {
+  check_products(start_tuned, GENERATE(from_range(kProductFamilies)), {18, 19, 31, 48, 71});
+}
+
+TEST_CASE("tuned on the GPU: prompts of several tiles of rows, read at once and in parts, leave the same bits") {
+  check_long_products(start_tuned, "qwen3_heads64", GENERATE(129, 700, 3000));
+}
+
 TEST_CASE("tuned on the GPU: prompts of several texts at once, one that fills the room, and a long one") {
   check_prompts_together(start_tuned, "qwen3");
   check_full_room(start_without_bulk, "llama3_heads64");

@@ -147,6 +147,14 @@ TEST_CASE("emulated: several prompts are read in one run, each into its own cach
   check_prompts_together(start_without_bulk, "qwen3");
 }
 
+TEST_CASE("emulated: prompts read by matrix products, heads of all sizes that these know, and a window") {
+  check_products(start_bulk, GENERATE("llama3_heads64", "llama_heads96", "mistral_window", "qwen3"), {19, 40});
+}
+
+TEST_CASE("emulated: a prompt of several tiles of rows") {
+  check_long_products(start_without_bulk, "qwen3_heads64", 150);
+}
+
 TEST_CASE("emulated: a prompt that fills the room") { check_full_room(start_bulk, "llama3_heads64"); }
 
 TEST_CASE("emulated: a prompt whose context attention takes in parts") {

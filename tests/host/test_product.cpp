@@ -16,6 +16,13 @@ Options cpu_options(std::uint32_t scratch_bytes = kGemmScratchBytes) {
   return options;
 }
 
+/// Times what another product has left in the same place.
+struct TimesOther {
+  const float* other;
+  std::uint32_t pitch;
+  FLYWHEEL_TASK float operator()(float sum, int row, int column) const { return sum * other[row * pitch + column]; }
+};
+
 /// Makes a product of what a test has changed.
 struct Offer {
   Runtime runtime;
@@ -74,6 +81,14 @@ TEST_CASE("product: matrices that do not fit are refused by name") {
     offer.options.tile_columns = 32;
     check_says(error_of<UsageError>([&] { offer.make(); }), {"16, 64, 128 or 256"});
   }
+  SECTION("too many tiles") {
+    offer.options.tiles_each = 17;
+    check_says(error_of<UsageError>([&] { offer.make(); }), {"tiles_each is 17", "at most 16 tiles"});
+  }
+  SECTION("rounded sums that are to be added up") {
+    offer.options.accumulate = true;
+    check_says(error_of<UsageError>([&] { offer.make(); }), {"ProductOptions::accumulate", "Matrix<float>"});
+  }
   SECTION("too many parts") {
     offer.options.splits = 65;
     check_says(error_of<UsageError>([&] { offer.make(); }), {"at most 64 parts"});
@@ -83,6 +98,33 @@ TEST_CASE("product: matrices that do not fit are refused by name") {
 TEST_CASE("product: too little scratch memory is told with the figure to set") {
   Offer offer(cpu_options(4096));
   check_says(error_of<CapacityError>([&] { offer.make(); }), {"set Options::scratch_bytes to flywheel::kGemmScratchBytes"});
+}
+
+TEST_CASE("product: one that follows another tile by tile finds what that has stored") {
+  FLYWHEEL_TEST_SEED(seed);
+  Runtime runtime = start<Gemm<>, Gemm<TimesOther>>(cpu_options());
+  std::mt19937_64 random(seed);
+  for (const std::uint32_t splits : {1u, 2u}) {
+    const std::uint32_t m = 200 + random() % 200, n = 200 + random() % 200, k = 64;
+    const auto a = runtime.upload(std::vector<Bf16>(std::size_t{m} * k, Bf16::nearest(1)));
+    const auto b = runtime.upload(std::vector<Bf16>(std::size_t{n} * k, Bf16::nearest(2)));
+    const auto c = runtime.allocate<float>(std::size_t{m} * n);
+    const ProductOptions cut{.tile_columns = 64, .splits = splits};
+    const Product first(runtime, Matrix{a.data(), m, k}, Matrix{b.data(), n, k}, Matrix{c.data(), m, n}, cut);
+    const Product second(runtime, Matrix{a.data(), m, k}, Matrix{b.data(), n, k}, Matrix{c.data(), m, n}, cut);
+    Graph graph;
+    const auto stored = first.add_to(graph);
+    std::uint32_t asked = 0;
+    const auto nothing = [&](std::uint32_t i, std::uint32_t all) {
+      CHECK(i == asked++);
+      CHECK(all == second.tasks_reading());
+      return After{};
+    };
+    CHECK(second.add_each(graph, nothing, TimesOther{c.data(), n}, stored).size() == stored.size());
+    CHECK(asked == second.tasks_reading());
+    runtime.submit(runtime.load(graph)).wait();
+    CHECK((c.read() == std::vector<float>(std::size_t{m} * n, 128.f * 128.f)));
+  }
 }
 
 TEST_CASE("product: a batch has no sums of parts") {

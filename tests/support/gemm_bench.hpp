@@ -36,30 +36,40 @@ class GemmCase {
     constexpr std::uint32_t kColumns[] = {0, 16, 64, 128, 256};
     options.tile_columns = kColumns[random_() % 5];
     options.splits = draw(0, 4);
+    options.tiles_each = random_() % 2 ? draw(1, 5) : 0;
     options.alone = random_() % 2;
+    live = random_() % 3 ? m : draw(0, m);
+    own_partials = random_() % 2;
+    options.accumulate = floats && random_() % 2;
     a = values(std::size_t{m} * pitch_a);
     b = values(std::size_t{n} * pitch_b);
   }
 
-  /// Whether C is what it should be, and what lies between its rows is untouched.
+  /// Whether C is what it should be, and what lies between its rows is untouched; so are tiles without rows that count, which
+  /// have 256 rows of C at most. Between those and the last row that counts a row is either.
   void check(const std::vector<float>& c) const {
     double worst = 0;
     bool beside = true;
     for (std::uint32_t i = 0; i < m; ++i) {
       for (std::uint32_t j = 0; j < pitch_c; ++j) {
         const double found = c[std::size_t{i} * pitch_c + j];
-        if (j >= n) beside = beside && found == 0;
-        else worst = std::max(worst, std::abs(found - value(i, j)) / (std::sqrt(k) + std::abs(value(i, j))));
+        if (j >= n || i >= live + 255 || live == 0) beside = beside && found == 0;
+        else if (i < live || found != 0) worst = std::max(worst, std::abs(found - value(i, j)) / (std::sqrt(k) + std::abs(value(i, j))));
       }
     }
     INFO(m << " x " << n << " x " << k << ", pitches " << pitch_a << ", " << pitch_b << ", " << pitch_c << ", columns "
-           << options.tile_columns << ", splits " << options.splits << (floats ? ", float" : ", bf16") << ", off by " << worst);
+           << options.tile_columns << ", splits " << options.splits << ", tiles each " << options.tiles_each << ", " << live
+           << " live rows" << (floats ? ", float" : ", bf16") << ", off by " << worst);
     CHECK(worst < (floats ? 1e-4 : 0.005));
     CHECK(beside);
   }
 
+  /// Of a run: what is added up is so once.
+  std::uint32_t passes() const { return options.accumulate ? 1 : 2; }
+
   std::uint32_t m, n, k, pitch_a, pitch_b, pitch_c;
-  bool floats;
+  std::uint32_t live;  // rows of A that count
+  bool floats, own_partials;
   float factor;
   ProductOptions options;
   std::vector<Bf16> a, b;
@@ -94,13 +104,14 @@ class GemmBench {
         b_(runtime.upload(one.b)),
         floats_(runtime.allocate<float>(std::size_t{one.m} * one.pitch_c)),
         bf16_(runtime.allocate<Bf16>(std::size_t{one.m} * one.pitch_c)),
+        live_(runtime.upload(std::vector{one.live})),
         product_(make()) {}
 
   /// In a dynamic and a compiled graph and, where no task waits for others, in a phased one and a batch.
   void check() {
     Graph plain, phased;
     product_.add_to(plain, {}, AddPlace{case_.factor});
-    run("dynamic", [&] { runtime_.submit(runtime_.load(plain), repeat(2)).wait(); });
+    run("dynamic", [&] { runtime_.submit(runtime_.load(plain), repeat(case_.passes())).wait(); });
     run("compiled", [&] { runtime_.submit(runtime_.load(plain, compiled)).wait(); });
     if (product_.splits() > 1) return;
     phased.phase();
@@ -110,18 +121,30 @@ class GemmBench {
   }
 
  private:
+  /// Where parts are to be shared, a product of its own tells how much memory they take.
   Product make() {
+    ProductOptions options = case_.options;
+    if (case_.live < case_.m) options.live_rows = live_.data();
+    if (case_.own_partials) return make(options);
+    partials_ = runtime_.allocate<float>(std::max<std::size_t>(make(options).partial_values(), 1));
+    options.partials = partials_.data();
+    return make(options);
+  }
+  Product make(const ProductOptions& options) {
     const Matrix a{a_.data(), case_.m, case_.k, case_.pitch_a}, b{b_.data(), case_.n, case_.k, case_.pitch_b};
-    if (case_.floats) return {runtime_, a, b, Matrix{floats_.data(), case_.m, case_.n, case_.pitch_c}, case_.options};
-    return {runtime_, a, b, Matrix{bf16_.data(), case_.m, case_.n, case_.pitch_c}, case_.options};
+    if (case_.floats) return {runtime_, a, b, Matrix{floats_.data(), case_.m, case_.n, case_.pitch_c}, options};
+    return {runtime_, a, b, Matrix{bf16_.data(), case_.m, case_.n, case_.pitch_c}, options};
   }
   template <class F>
   void run(const char* how, F&& submit) {
     INFO(how);
-    floats_.write(std::vector<float>(floats_.size()));
+    std::vector<float> before(floats_.size());  // what is added to
+    for (std::size_t i = 0; i < before.size() && case_.options.accumulate; ++i) before[i] = static_cast<float>(i % 7) - 3;
+    floats_.write(before);
     bf16_.write(std::vector<Bf16>(bf16_.size()));
     submit();
     std::vector<float> c = floats_.read();
+    for (std::size_t i = 0; i < c.size(); ++i) c[i] -= before[i];
     if (!case_.floats)
       for (std::size_t i = 0; const Bf16 one : bf16_.read()) c[i++] = one.value();
     case_.check(c);
@@ -132,6 +155,8 @@ class GemmBench {
   Buffer<Bf16> a_, b_;
   Buffer<float> floats_;
   Buffer<Bf16> bf16_;
+  Buffer<std::uint32_t> live_;
+  Buffer<float> partials_;
   Product product_;
 };
 

@@ -58,7 +58,7 @@ int room_for(const Config& config, const BenchRequest& request) {
 }
 
 PromptWay way_of(const BenchRequest& request) {
-  return request.prompts.empty() ? PromptWay::token_by_token : PromptWay::chunks;
+  return request.prompts.empty() ? PromptWay::token_by_token : PromptWay::best;
 }
 
 void check_writable(const char* option, const std::filesystem::path& file) {

@@ -58,14 +58,13 @@ void Crowd::seat(std::size_t place, std::size_t text) {
   new_states_[place] = new_texts_[place] = 1;
 }
 
-std::size_t Crowd::passes() const {
-  if (!reader_) return 0;
-  return std::ranges::any_of(places_, &Place::writes) ? std::min(kPassesBetween, reader_->left()) : reader_->left();
-}
+bool Crowd::anybody_writes() const { return std::ranges::any_of(places_, &Place::writes); }
+
+bool Crowd::has_to_read(bool done) const { return reader_ && reader_->has_any() && !(done && anybody_writes()); }
 
 std::uint32_t Crowd::steps() {
   begin_texts();
-  if (reader_ && reader_->left() > 0) return 1;
+  if (reader_ && reader_->has_any()) return 1;
   std::uint32_t least = ~0u, most = 0, texts = 0;
   for (const Place& place : places_) {
     if (!place.writes) continue;

@@ -8,13 +8,10 @@
 
 namespace llama {
 
-/// Passes over prompts between two steps that others wait for: a step then takes about three times as long as alone.
-inline constexpr std::size_t kPassesBetween = 2;
-
 /// Says what is to run next, and writes to the device what that needs. Of the places it only writes those whose text changes:
 /// the others' state is the device's. One turn is
 ///
-///   seat(), the tasks that embed if it says so; passes() of the prompt reader; steps() of the decode; went()
+///   seat(), the tasks that embed if it says so; the prompt reader while it has_to_read(); steps() of the decode; went()
 ///
 /// A text whose prompt is still being read idles in its place as one that has ended, at the step it will begin with: the key
 /// and value that such a step leaves in the cache belong to a position that no pass reads, and the text's first step writes
@@ -27,8 +24,10 @@ class Crowd {
   bool over() const;  // all texts have ended
   /// Lets texts that wait into free places. True if there were any: the first step of each is to be embedded.
   bool seat();
-  /// Of the prompt reader, before the next steps: all that are left while nobody writes.
-  std::size_t passes() const;
+  /// Whether the prompt reader has something to do before the next steps, of which it has `done` some runs: all that is left
+  /// while nobody writes, else a run.
+  bool has_to_read(bool done) const;
+  bool anybody_writes() const;
   /// To be made until a text ends that another waits for, at most; those whose prompts are read write from now on.
   std::uint32_t steps();
   std::size_t text_in(std::size_t place) const { return places_.at(place).text; }

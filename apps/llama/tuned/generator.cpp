@@ -10,7 +10,7 @@ TunedGenerator::TunedGenerator(Runtime& runtime, Config config, Weights weights,
       graph_(build_tuned_graph(runtime, this->config(), weights_, memory_)),
       decode_(runtime.load(graph_.decode, compiled)),
       embed_(runtime.load(graph_.embed)) {
-  if (prompts == PromptWay::chunks) reader_.emplace(runtime, this->config(), weights_, memory_);
+  if (prompts != PromptWay::token_by_token) reader_.emplace(runtime, this->config(), weights_, memory_, prompts);
 }
 
 TunedGenerator::TunedGenerator(Runtime& runtime, const std::filesystem::path& folder, int context, int texts)
@@ -35,8 +35,8 @@ void TunedGenerator::begin(const std::vector<StepState>& states, const std::vect
   runtime().submit(embed_).wait();
 }
 
-void TunedGenerator::read(std::size_t passes) {
-  if (passes > 0) watch(reader_->submit(passes), [](Run& run) { run.wait(); });
+void TunedGenerator::read(bool others_wait) {
+  watch(reader_->submit(others_wait), [](Run& run) { run.wait(); });
 }
 
 std::vector<std::uint32_t> TunedGenerator::read_prompts(const std::vector<std::vector<std::uint32_t>>& prompts) {
@@ -50,7 +50,7 @@ std::vector<std::uint32_t> TunedGenerator::read_prompts(const std::vector<std::v
     memory_.prompt.write(prompt.data(), prompt.size(), text * static_cast<std::size_t>(memory_.context));
     if (reader_) first[text] = reader_->add(static_cast<std::uint32_t>(text), prompt.size());
   }
-  if (reader_) read(reader_->left());
+  while (reader_ && reader_->has_any()) read(false);
   return first;
 }
 
@@ -62,7 +62,7 @@ void TunedGenerator::write_texts(const std::vector<Request>& requests, Tally& ta
   };
   while (!crowd.over()) {
     if (crowd.seat()) runtime().submit(embed_).wait();
-    read(crowd.passes());
+    for (bool done = false; crowd.has_to_read(done); done = true) read(crowd.anybody_writes());
     const std::uint32_t made = follow(runtime().submit(decode_, repeat_until_stop(crowd.steps())), add);
     crowd.went(made);
     tally.add_steps(made);

@@ -16,16 +16,16 @@ namespace llama {
 /// their last bits and two tokens are about as likely: with more, contexts of more than kAlone positions are split into
 /// fewer parts (see partials.cuh).
 ///
-/// A prompt is read in chunks of several positions, in passes over the weights without logits, before the text is written: by a
-/// graph of its own, with a stream of its own (see prompt_graph.cpp). Texts beyond sequences() take the places of those that
-/// have ended: their prompts are read between the steps of the others, see crowd.hpp.
+/// A prompt is read before the text is written, without logits, by graphs of their own: a long one by matrix products (see
+/// prefill.hpp), others in chunks of several positions, in passes over the weights (see prompt_graph.cpp). Texts beyond
+/// sequences() take the places of those that have ended: their prompts are read between the steps of the others, see crowd.hpp.
 class TunedGenerator : public Generator {
  public:
   /// `context`: positions to have room for, of each text; `texts`: to be written at once, 1 to 8. `prompts`: token_by_token for
   /// those who read none and save the stream. Throws ModelError and RequestError as PortableGenerator does, RequestError also
   /// for a model without tuned tasks.
   TunedGenerator(Runtime& runtime, Config config, Weights weights, int context, int texts = 1,
-                 PromptWay prompts = PromptWay::chunks);
+                 PromptWay prompts = PromptWay::best);
   TunedGenerator(Runtime& runtime, const std::filesystem::path& folder, int context = 0, int texts = 1);
 
   /// Writes `tokens` tokens to every sequence from position `start` on, whatever the cache holds there; waits. For
@@ -58,7 +58,7 @@ class TunedGenerator : public Generator {
  private:
   void forget_lost_numbers();
   void begin(const std::vector<StepState>& states, const std::vector<TunedText>& texts);
-  void read(std::size_t passes);
+  void read(bool others_wait);
 
   Weights weights_;
   TunedMemory memory_;

@@ -6,6 +6,7 @@
 #include "apps/llama/decode/request.hpp"
 #include "apps/llama/tuned/fitness.hpp"
 #include "apps/llama/tuned/layers.hpp"
+#include "apps/llama/tuned/prefill_tasks.cuh"
 
 namespace llama {
 namespace {
@@ -107,7 +108,9 @@ std::uint32_t tuned_scratch_bytes(const Config& config, bool on_gpu, int context
   const int tuned = std::max(TunedAttend::scratch_bytes(config.head_dim), chooser_scratch<kTileWarps * kLanes>());
   // On a GPU these two borrow the rest: with heads of 64 that leaves room for an eighth page of operands.
   constexpr int kBorrowed = kHandoffs * kHandoffBytes;
-  return static_cast<std::uint32_t>(std::max(products, on_gpu ? tuned - kBorrowed : std::max(tuned, portable)) + 256);
+  if (on_gpu) return static_cast<std::uint32_t>(std::max(products, tuned - kBorrowed) + 256);
+  // Matrix products have the pages of operands on a GPU.
+  return std::max(static_cast<std::uint32_t>(std::max({products, tuned, portable}) + 256), flywheel::kGemmScratchBytes);
 }
 
 }  // namespace llama

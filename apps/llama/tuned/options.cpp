@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "apps/llama/tuned/graph.hpp"
+#include "apps/llama/tuned/prefill.hpp"
 #include "apps/llama/tuned/step_bytes.hpp"
 
 namespace llama {
@@ -27,7 +28,9 @@ std::size_t decode_bytes(const Config& config, const TunedRoom& room) {
   const std::size_t rope = to_size(context) * to_size(config.head_dim) * sizeof(float);
   const std::size_t of_texts = texts * (position_bytes(config) * to_size(context) + activations) + rope;
   const std::size_t of_prompts = to_size(positions) * (activations + texts * to_size(context) * sizeof(PromptChunk));
-  return (stream_bytes(config) + partials_bytes(config)) * (positions ? 2 : 1) + of_texts + of_prompts;
+  const bool products = room.prompts == PromptWay::best || room.prompts == PromptWay::products;
+  return (stream_bytes(config) + partials_bytes(config)) * (positions ? 2 : 1) + of_texts + of_prompts +
+         (products && Prefill::knows(config) ? Prefill::bytes(config, room.context) : 0);
 }
 
 }  // namespace

@@ -11,7 +11,7 @@ struct TunedRoom {
   int context = 0;  // positions
   int texts = 1;    // at once
   int decodes = 1;  // operand streams and caches beside the loaded weights
-  PromptWay prompts = PromptWay::chunks;
+  PromptWay prompts = PromptWay::best;
 };
 
 /// `options` with a definite target, scratch memory for the tuned tasks, and a heap that need not grow: the weights as

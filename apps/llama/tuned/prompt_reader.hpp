@@ -1,33 +1,46 @@
-// Reads prompts into the caches of the tuned decode, a chunk of several positions in a pass.
+// Reads prompts into the caches of the tuned decode: long ones by matrix products, others in chunks of several positions.
 #pragma once
 
+#include <optional>
+
 #include "apps/llama/tuned/graph.hpp"
+#include "apps/llama/tuned/prefill.hpp"
+#include "apps/llama/tuned/prompt_way.hpp"
 
 namespace llama {
 
-/// Prompts are read in the order in which they came, and not always in one go: between two runs others may use the device.
+/// Passes over chunks between two steps that others wait for: a step then takes about three times as long as alone.
+inline constexpr std::size_t kPassesBetween = 2;
+
+/// Prompts are not always read in one go: between two runs others may use the device. What a prompt leaves does not depend on
+/// that.
 class PromptReader {
  public:
-  /// `texts` must outlive it.
-  PromptReader(Runtime& runtime, const Config& config, const Weights& weights, const TunedMemory& texts);
+  /// `texts` must outlive it. `way`: not token_by_token.
+  PromptReader(Runtime& runtime, const Config& config, const Weights& weights, const TunedMemory& texts, PromptWay way);
 
   /// A prompt is to be read, which lies in the prompt buffer: of a text that has none to be read. Tells at which position its
   /// first step is to be: that of its last token, or of an earlier one where a step of the decode is as good as a pass.
   std::uint32_t add(std::uint32_t text, std::size_t tokens);
-  std::size_t left() const { return queue_.size(); }  // passes
-  bool has(std::uint32_t text) const;                 // passes left of this one
-  /// The next passes, at most left(). They count as done: wait for the run before the next one is submitted.
-  Run submit(std::size_t passes);
+  bool has_any() const { return !queue_.empty() || !long_.empty(); }
+  bool has(std::uint32_t text) const;  // more to read of this one
+  /// Reads on, if there is any: chunks first. `others_wait`: a short part. It counts as done: wait for the run before the next
+  /// one is submitted.
+  Run submit(bool others_wait);
   /// What has not been read.
   void forget();
 
  private:
+  Run submit_passes(std::size_t passes);
+
   Runtime& runtime_;
   PromptMemory memory_;
   TunedGraph graph_;
   Executable read_, begin_;
   std::vector<PromptChunk> queue_;
-  bool begun_ = false;  // the last pass has left the input of the queue's first chunk
+  std::optional<Prefill> prefill_;
+  std::vector<PromptChunk> long_;  // prompts for it, what is left of each
+  bool begun_ = false;             // the last pass has left the input of the queue's first chunk
 };
 
 }  // namespace llama

@@ -4,6 +4,7 @@
 #include "apps/llama/tuned/attend.cuh"
 #include "apps/llama/tuned/choose.cuh"
 #include "apps/llama/tuned/gate.cuh"
+#include "apps/llama/tuned/prefill_attend.cuh"
 #include "apps/llama/tuned/project.cuh"
 #include "apps/llama/tuned/prompt.cuh"
 
@@ -11,7 +12,8 @@ namespace llama {
 
 Runtime start_tuned_runtime(const Options& options) {
   return start<TunedEmbed, TunedProject, TunedProjectBiased, TunedAttend, TunedAttendWindow, TunedGateUp, TunedResidual,
-               TunedLogits, TunedChoose, TunedAppend, TunedAttendCached, TunedNextChunk, FillRandom>(options);
+               TunedLogits, TunedChoose, TunedAppend, TunedAttendCached, TunedNextChunk, PrefillEmbed, PrefillNorm, PrefillGemm,
+               PrefillAppend, PrefillAttend, PrefillBetween, FillRandom>(options);
 }
 
 }  // namespace llama

@@ -1,0 +1,69 @@
+// Prompts by matrix products: many positions of a text at once, through all layers.
+#pragma once
+
+#include <deque>
+#include <vector>
+
+#include "apps/llama/checkpoint/weights.hpp"
+#include "apps/llama/tuned/memory.hpp"
+#include "apps/llama/tuned/prefill_tasks.cuh"
+
+namespace llama {
+
+/// Which products there are one of for each tile of rows and layer.
+enum class PrefillMatrix { qkv, output, gate, up, down };
+inline constexpr int kPrefillMatrices = 5;
+
+/// Activations of the positions of a run. Each stage of a layer overwrites those of the layer before.
+struct PrefillMemory {
+  PrefillMemory(Runtime& runtime, const Config& config, int rows);
+
+  int rows;                              // a multiple of kPrefillTile
+  Buffer<float> x;                       // [rows][hidden]: the residual stream
+  Buffer<float> qkv;                     // [rows][heads + 2 kv heads][head_dim]
+  Buffer<flywheel::Bf16> normed;         // [rows][hidden]
+  Buffer<flywheel::Bf16> results;        // [rows][heads][head_dim]: of attention
+  Buffer<flywheel::Bf16> inner;          // [rows][intermediate]: gates, then the gated
+  Buffer<Stretch> stretch;               // one
+  std::vector<Buffer<float>> partials;   // of split tiles: of each matrix that has some
+};
+
+/*  PrefillEmbed -> [ PrefillNorm -> qkv -> PrefillAppend -> PrefillAttend -> output -> PrefillNorm -> gate -> up -> down ]
+ *    16 rows         16 rows       tile    128 rows,        128 rows,        tile      16 rows       tile    tile  tile
+ *                                          a key head       a head
+ *
+ *  The part in brackets once for each layer, of the last one up to PrefillAppend: there are no logits. Each 128 rows go their
+ *  own way, but that they attend to those before them. The gated product of a tile waits for the gates of that tile alone.  */
+/// Reads stretches of prompts into the caches of `texts`.
+class Prefill {
+ public:
+  /// All must outlive it. `texts`: of a model that knows() says yes to.
+  Prefill(Runtime& runtime, const Config& config, const Weights& weights, const TunedMemory& texts);
+  Prefill(const Prefill&) = delete;
+  Prefill& operator=(const Prefill&) = delete;
+
+  /// Whether there are tasks for such a model: heads that PrefillAttend knows, and rows that products can read.
+  static bool knows(const Config& config);
+  /// Device memory that it takes, but for the graphs.
+  static std::size_t bytes(const Config& config, int context);
+
+  /// The positions that the next run reads of `count` that are left of a prompt: all, or a part. Whether a part is short says
+  /// nothing of its bits. `short_parts`: others wait.
+  static std::uint32_t next_count(std::uint32_t count, bool short_parts);
+  /// Starts reading positions first..end-1 of a text; wait for the run before the next one. `whole`: they are all of its
+  /// prompt, which may then be read by products that are cut for few rows.
+  Run submit(std::uint32_t text, std::uint32_t first, std::uint32_t end, bool whole);
+
+ private:
+  struct Size {
+    int rows = 0;
+    std::deque<flywheel::Product> products;
+    Executable read;
+  };
+
+  Runtime& runtime_;
+  PrefillMemory memory_;
+  std::deque<Size> sizes_;  // by rows
+};
+
+}  // namespace llama

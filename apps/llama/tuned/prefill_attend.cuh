@@ -1,0 +1,326 @@
+// Causal attention of many positions of a text at once, by tensor cores: each warp takes 16 of them ("FlashAttention-2", Dao
+// 2023, without shared memory).
+//
+// The cache lies as tensor cores take it (see TunedCache), so keys and values go from L1 to registers, where eight warps find
+// what the first of them has brought. Queries are A of scores = queries * keys^T, and weights, which tensor cores leave as the
+// next product's A, of output = weights * values. A row's bits depend on its own position alone: what a later position weighs
+// is exactly nothing.
+#pragma once
+
+#include "apps/llama/tuned/prefill_tasks.cuh"
+#include "apps/llama/tuned/tile.cuh"
+
+namespace llama {
+
+/// Two numbers as halves, the first in the lower 16 bits.
+FLYWHEEL_TASK inline std::uint32_t pack_halves(float low, float high) {
+#ifdef __CUDA_ARCH__
+  const __half2 both = __floats2half2_rn(low, high);
+  return *reinterpret_cast<const std::uint32_t*>(&both);
+#else
+  return round_half_or_infinite(low) | round_half_or_infinite(high) << 16;
+#endif
+}
+
+/// One warp's 16 positions. Value c of a lane belongs to row lane / 4 + 8 (c / 2) of them.
+template <int kTiles>
+class PrefillWarp {
+  static constexpr int kDims = kTiles * 16;
+  static constexpr int kGroups = kTiles <= 4 ? 2 : 1;  // of 16 positions of the cache, at once
+  static constexpr int kHeld = kTiles <= 4 ? kTiles : kTiles / 2;  // tiles of a key or value in registers
+
+ public:
+  static constexpr int kStep = kGroups * 16;
+
+  FLYWHEEL_TASK PrefillWarp(const TunedCache& cache, int window) : cache_(cache), window_(window) {}
+
+  /// Of the lane's row `r`, 0 or 1: query, normed by `norm` if that is not null, turned and scaled.
+  template <class Block>
+  FLYWHEEL_TASK void take_query(const Block& block, int r, const float* query, const float* norm, const float* turn, float scale,
+                                float eps, int position) {
+    positions_[r] = position;
+    const int quarter = block.lane() % 4 * 4;
+    float values[kTiles][4];
+#pragma unroll
+    for (int t = 0; t < kTiles; ++t) load_four(query + t * 16 + quarter, values[t]);
+    if (norm) {
+      float squares = 0;
+#pragma unroll
+      for (int t = 0; t < kTiles; ++t)
+#pragma unroll
+        for (const float value : values[t]) squares = std::fma(value, value, squares);
+      squares += block.shuffle_xor(squares, 1);
+      squares += block.shuffle_xor(squares, 2);
+      const float by = inverse_sqrt(squares * (1.f / kDims) + eps);
+#pragma unroll
+      for (int t = 0; t < kTiles; ++t)
+#pragma unroll
+        for (int i = 0; i < 4; ++i) values[t][i] *= by * norm[t * 16 + quarter + i];
+    }
+#pragma unroll
+    for (int t = 0; t < kTiles / 2; ++t) {
+      float angles[8];
+      load_chunk(turn + 2 * (t * 16 + quarter), angles);
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        float &a = values[t][i], &b = values[t + kTiles / 2][i];
+        const float old = a, cosine = angles[2 * i] * scale, sine = angles[2 * i + 1] * scale;
+        a = clamp_to_half(old * cosine - b * sine);
+        b = clamp_to_half(b * cosine + old * sine);
+      }
+    }
+#pragma unroll
+    for (int t = 0; t < kTiles; ++t) {
+      queries_[t][r] = pack_halves(values[t][0], values[t][1]);
+      queries_[t][r + 2] = pack_halves(values[t][2], values[t][3]);
+    }
+  }
+
+  /// Positions at..at+kStep-1, of which the warp's last row has those up to `last`; `whole`: all rows have all of them.
+  template <class Block>
+  FLYWHEEL_TASK void add(Block& block, int at, int last, bool whole) {
+    float scores[2 * kGroups][4] = {};
+#pragma unroll
+    for (int tile = 0; tile < kTiles; tile += kHeld) {
+      TilePart keys[kGroups][kHeld];
+      load(block, keys, cache_.keys, at, last, tile);
+#pragma unroll
+      for (int t = 0; t < kHeld; ++t)
+#pragma unroll
+        for (int g = 0; g < kGroups; ++g) multiply(block, scores[2 * g], scores[2 * g + 1], queries_[tile + t], keys[g][t]);
+    }
+    if (!whole) leave_out(block, at, scores);
+    soften(block, scores);
+    std::uint32_t weights[kGroups][4];
+#pragma unroll
+    for (int g = 0; g < kGroups; ++g)
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const float* const two = &scores[2 * g + i / 2][i % 2 * 2];
+        weights[g][i] = pack_halves(two[0], two[1]);
+      }
+#pragma unroll
+    for (int tile = 0; tile < kTiles; tile += kHeld) {
+      TilePart values[kGroups][kHeld];
+      load(block, values, cache_.values, at, last, tile);
+#pragma unroll
+      for (int t = 0; t < kHeld; ++t)
+#pragma unroll
+        for (int g = 0; g < kGroups; ++g)
+          multiply(block, out_[2 * (tile + t)], out_[2 * (tile + t) + 1], weights[g], values[g][t]);
+    }
+  }
+
+  /// The results of row `r`.
+  template <class Block>
+  FLYWHEEL_TASK void leave(const Block& block, int r, bool stores, flywheel::Bf16* to) {
+    float sum = sums_[r];
+    sum += block.shuffle_xor(sum, 1);
+    sum += block.shuffle_xor(sum, 2);
+    if (!stores) return;
+    const float by = reciprocal(sum);
+    auto* const pairs = reinterpret_cast<std::uint32_t*>(to) + block.lane() % 4;
+#pragma unroll
+    for (int n = 0; n < 2 * kTiles; ++n)
+      pairs[4 * n] = round_to_bf16(out_[n][2 * r] * by) | round_to_bf16(out_[n][2 * r + 1] * by) << 16;
+  }
+
+ private:
+  FLYWHEEL_TASK static void load_four(const float* from, float (&to)[4]) {
+    struct alignas(16) Quad {
+      float values[4];
+    };
+    const Quad quad = *reinterpret_cast<const Quad*>(from);
+#pragma unroll
+    for (int i = 0; i < 4; ++i) to[i] = quad.values[i];
+  }
+
+  /// Groups that begin beyond `last` have no position: the first one stands in for them.
+  template <class Block>
+  FLYWHEEL_TASK static void load(const Block& block, TilePart (&to)[kGroups][kHeld], const Half* from, int at, int last,
+                                 int tile) {
+#pragma unroll
+    for (int g = 0; g < kGroups; ++g) {
+      const int position = at + 16 * g <= last ? at + 16 * g : at;
+      const auto* parts = reinterpret_cast<const TilePart*>(from + TunedCache::tile(position, tile * 16, kDims)) + block.lane();
+#pragma unroll
+      for (int t = 0; t < kHeld; ++t) to[g][t] = parts[t * kLanes];
+    }
+  }
+
+  /// Two columns of sums, of 8 positions or dimensions each, from one tile.
+  template <class Block>
+  FLYWHEEL_TASK static void multiply(Block& block, float (&low)[4], float (&high)[4], const std::uint32_t (&a)[4],
+                                     const TilePart& b) {
+    const std::uint32_t first[2] = {b.registers[0], b.registers[2]}, second[2] = {b.registers[1], b.registers[3]};
+    block.multiply_add_half(low, a, first);
+    block.multiply_add_half(high, a, second);
+  }
+
+  /// Positions behind the row's own, or before its window, get no weight.
+  template <class Block>
+  FLYWHEEL_TASK void leave_out(const Block& block, int at, float (&scores)[2 * kGroups][4]) const {
+    const float none = -std::numeric_limits<float>::infinity();
+#pragma unroll
+    for (int n = 0; n < 2 * kGroups; ++n)
+#pragma unroll
+      for (int c = 0; c < 4; ++c) {
+        const int position = at + 8 * n + block.lane() % 4 * 2 + c % 2, row = positions_[c / 2];
+        if (position > row || (window_ && position + window_ <= row)) scores[n][c] = none;
+      }
+  }
+
+  /// Scores to weights; what came before is brought down if one is larger.
+  template <class Block>
+  FLYWHEEL_TASK void soften(const Block& block, float (&scores)[2 * kGroups][4]) {
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      float largest = largest_[r];
+#pragma unroll
+      for (int n = 0; n < 2 * kGroups; ++n) {
+        largest = larger(largest, scores[n][2 * r]);
+        largest = larger(largest, scores[n][2 * r + 1]);
+      }
+      largest = larger(largest, block.shuffle_xor(largest, 1));
+      largest = larger(largest, block.shuffle_xor(largest, 2));
+      // A row whose window begins behind these positions has none yet.
+      const float base = largest == -std::numeric_limits<float>::infinity() ? 0.f : largest;
+      const float keep = std::exp2(largest_[r] - base);
+      largest_[r] = largest;
+      float sum = 0;
+#pragma unroll
+      for (int n = 0; n < 2 * kGroups; ++n)
+#pragma unroll
+        for (int i = 0; i < 2; ++i) {
+          float& score = scores[n][2 * r + i];
+          score = std::exp2(score - base);
+          sum += score;
+        }
+      sums_[r] = std::fma(sums_[r], keep, sum);
+#pragma unroll
+      for (int n = 0; n < 2 * kTiles; ++n) out_[n][2 * r] *= keep, out_[n][2 * r + 1] *= keep;
+    }
+  }
+
+  FLYWHEEL_TASK static float larger(float a, float b) { return a > b ? a : b; }
+
+  const TunedCache cache_;
+  const int window_;
+  int positions_[2] = {};
+  std::uint32_t queries_[kTiles][4];
+  float out_[2 * kTiles][4] = {};
+  float largest_[2] = {-std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity()};
+  float sums_[2] = {};  // of the lane's own positions
+};
+
+/// Attention of one query head at the positions of a tile of rows. Their keys and values are in the cache.
+struct PrefillAttend {
+  StretchRows rows;
+  const float* qkv;  // [rows][heads + 2 kv_heads][head_dim], before norm and rotation
+  TunedCache cache;
+  const float* rope;        // [context][head_dim / 2][cos, sin]
+  const float* q_norm;      // [head_dim], or null
+  flywheel::Bf16* results;  // [rows][heads][head_dim]
+  float eps;
+  std::int32_t room;  // positions in the cache, of each text
+  std::int16_t heads, kv_heads, head, head_dim;
+  std::uint16_t window;  // the last positions alone are attended to; 0: all
+
+  /// Heads of whose rotation both values of a pair are the same lane's.
+  static constexpr bool knows(int head_dim) { return head_dim == 32 || head_dim == 64 || head_dim == 96 || head_dim == 128; }
+
+  template <class Block>
+  FLYWHEEL_TASK void operator()(Block& block) const {
+    if constexpr (!Block::kOnGpu) return portable(block);
+    else if (head_dim == 64) attend<4>(block);
+    else if (head_dim == 128) attend<8>(block);
+    else if (head_dim == 96) attend<6>(block);
+    else attend<2>(block);
+  }
+
+ private:
+  FLYWHEEL_TASK const float* query(std::size_t row) const {
+    return qkv + row * static_cast<std::size_t>((heads + 2 * kv_heads) * head_dim) + static_cast<std::size_t>(head * head_dim);
+  }
+  FLYWHEEL_TASK flywheel::Bf16* result(std::size_t row) const {
+    return results + (row * static_cast<std::size_t>(heads) + static_cast<std::size_t>(head)) * static_cast<std::size_t>(head_dim);
+  }
+  FLYWHEEL_TASK const float* turn_of(int position) const {
+    return rope + static_cast<std::size_t>(position) * static_cast<std::size_t>(head_dim);
+  }
+  FLYWHEEL_TASK TunedCache cache_of_head() const {
+    return cache.head(static_cast<int>(rows.stretch->text) * kv_heads + head * kv_heads / heads, room, head_dim);
+  }
+  /// 1 / sqrt(head_dim), and log2(e): weights are powers of 2.
+  FLYWHEEL_TASK float query_scale() const { return 1.44269504f * inverse_sqrt(static_cast<float>(head_dim)); }
+
+  template <int kTiles, class Block>
+  FLYWHEEL_COLD void attend(Block& outside) const {
+    Block block = outside;  // in registers
+    const int live = rows.live(), from_row = 16 * block.warp();
+    const int first = static_cast<int>(rows.stretch->first) + rows.first;
+    if (from_row >= live) return;
+    PrefillWarp<kTiles> warp(cache_of_head(), window);
+    const float scale = query_scale();
+    for (int r = 0; r < 2; ++r) {
+      const int wanted = from_row + block.lane() / 4 + 8 * r, row = wanted < live ? wanted : live - 1;
+      warp.take_query(block, r, query(static_cast<std::size_t>(rows.first + row)), q_norm, turn_of(first + row), scale, eps,
+                      first + row);
+    }
+    const int lowest = first + from_row, last = first + (from_row + 15 < live ? from_row + 15 : live - 1);
+    const int begin = window && lowest >= window ? lowest + 1 - window : 0;
+    const int all_begin = window && last >= window ? last + 1 - window : 0;  // from there on all rows attend
+    for (int at = begin / warp.kStep * warp.kStep; at <= last; at += warp.kStep)
+      warp.add(block, at, last, at >= all_begin && at + warp.kStep - 1 <= lowest);
+    for (int r = 0; r < 2; ++r) {
+      const int row = from_row + block.lane() / 4 + 8 * r;
+      warp.leave(block, r, row < live, result(static_cast<std::size_t>(rows.first + row)));
+    }
+  }
+
+  /// One thread.
+  template <class Block>
+  FLYWHEEL_TASK void portable(Block& block) const {
+    float* const turned = block.template scratch<float>(head_dim);
+    const int live = rows.live(), first = static_cast<int>(rows.stretch->first) + rows.first;
+    float* const weights = block.template scratch<float>(first + live);
+    if (!turned || !weights) return;
+    for (int row = 0; row < live; ++row) {
+      turn(query(static_cast<std::size_t>(rows.first + row)), turn_of(first + row), turned);
+      attend_one(turned, first + row, weights, result(static_cast<std::size_t>(rows.first + row)));
+    }
+  }
+  FLYWHEEL_TASK void turn(const float* from, const float* angles, float* to) const {
+    const int half = head_dim / 2;
+    float squares = 0;
+    for (int i = 0; i < head_dim; ++i) squares += from[i] * from[i];
+    const float scale = q_norm ? inverse_sqrt(squares / static_cast<float>(head_dim) + eps) : 1.f;
+    const auto normed = [&](int i) { return q_norm ? from[i] * scale * q_norm[i] : from[i]; };
+    for (int i = 0; i < half; ++i) {
+      const float a = normed(i), b = normed(i + half), cosine = angles[2 * i], sine = angles[2 * i + 1];
+      to[i] = a * cosine - b * sine;
+      to[i + half] = b * cosine + a * sine;
+    }
+  }
+  FLYWHEEL_TASK void attend_one(const float* turned, int position, float* weights, flywheel::Bf16* to) const {
+    const TunedCache of = cache_of_head();
+    const int begin = window && position >= window ? position + 1 - window : 0;
+    float largest = -std::numeric_limits<float>::infinity(), sum = 0;
+    for (int p = begin; p <= position; ++p) {
+      float score = 0;
+      for (int i = 0; i < head_dim; ++i) score += turned[i] * to_float(of.keys[TunedCache::key_at(p, i, head_dim)]);
+      weights[p] = score * query_scale();
+      largest = weights[p] > largest ? weights[p] : largest;
+    }
+    for (int p = begin; p <= position; ++p) sum += weights[p] = std::exp2(weights[p] - largest);
+    for (int i = 0; i < head_dim; ++i) {
+      float out = 0;
+      for (int p = begin; p <= position; ++p)
+        out += weights[p] * to_float(of.values[TunedCache::value_at(p, i, head_dim)]);
+      to[i] = flywheel::Bf16::nearest(out / sum);
+    }
+  }
+};
+static_assert(sizeof(PrefillAttend) <= kTaskArgBytes);
+
+}  // namespace llama

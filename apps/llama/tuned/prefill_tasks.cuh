@@ -1,0 +1,217 @@
+// The tasks between the matrix products that read a prompt, but for attention (prefill_attend.cuh). Their rows are neighbouring
+// positions of one text.
+#pragma once
+
+#include <flywheel/gemm.cuh>
+
+#include "apps/llama/decode/half.cuh"
+#include "apps/llama/decode/row_products.cuh"
+#include "apps/llama/tuned/cache.cuh"
+#include "apps/llama/tuned/inputs.cuh"
+
+namespace llama {
+
+/// Rows of a tile of products; whole tiles are there or not.
+inline constexpr int kPrefillTile = 128;
+inline constexpr int kMostPrefillRows = 2048;
+
+/// What a run reads: `count` positions of a text, from `first` on. `of_tiles` has those of each tile of rows.
+struct Stretch {
+  std::uint32_t text, first, count;
+  std::uint32_t of_tiles[kMostPrefillRows / kPrefillTile];
+};
+
+/// Rows of a run's matrices, as far as it has positions for them.
+struct StretchRows {
+  const Stretch* stretch;
+  std::int32_t first, count;
+
+  FLYWHEEL_TASK int live() const {
+    const int left = static_cast<int>(stretch->count) - first;
+    return left < 0 ? 0 : left < count ? left : count;
+  }
+  /// f(row) for those: a warp of a GPU each, or the thread of a CPU worker.
+  template <class Block, class F>
+  FLYWHEEL_TASK void for_each(const Block& block, F&& f) const {
+    const int n = live();
+    for (int row = group_of(block); row < n; row += kGroups<Block>) f(static_cast<std::size_t>(first + row));
+  }
+};
+
+/// f(i) for i = 0..n-1 in steps of `step`, shared out over the lanes of a warp; a CPU worker's thread makes all calls.
+template <int kStep, class Block, class F>
+FLYWHEEL_TASK void for_each_of_lane(const Block& block, int n, F&& f) {
+  constexpr int kPlayers = kLanes / kLanesPlayed<Block>;
+  for (int i = lane_of(block) * kStep; i < n; i += kPlayers * kStep) f(i);
+}
+/// What all lanes have, added up.
+template <class Block>
+FLYWHEEL_TASK float add_up(const Block& block, float mine) {
+  if constexpr (Block::kOnGpu)
+    for (int apart = kLanes / 2; apart; apart /= 2) mine += block.shuffle_xor(mine, apart);
+  return mine;
+}
+
+/// Eight values by 16-byte stores.
+FLYWHEEL_TASK inline void store_chunk(float* to, const float (&from)[kChunk]) {
+  struct alignas(16) Quad {
+    float values[4];
+  };
+  reinterpret_cast<Quad*>(to)[0] = {from[0], from[1], from[2], from[3]};
+  reinterpret_cast<Quad*>(to)[1] = {from[4], from[5], from[6], from[7]};
+}
+FLYWHEEL_TASK inline void store_chunk(flywheel::Bf16* to, const float (&from)[kChunk]) {
+  struct alignas(16) Quad {
+    std::uint32_t pairs[4];
+  } quad;
+  for (int i = 0; i < 4; ++i) quad.pairs[i] = round_to_bf16(from[2 * i]) | round_to_bf16(from[2 * i + 1]) << 16;
+  *reinterpret_cast<Quad*>(to) = quad;
+}
+
+/// The residual stream as it begins: the embeddings of the tokens.
+struct PrefillEmbed {
+  StretchRows rows;
+  const Bf16* embedding;
+  const std::uint32_t* prompt;  // [texts][context]
+  float* x;                     // [rows][columns]
+  std::int32_t context, columns;
+
+  template <class Block>
+  FLYWHEEL_TASK void operator()(Block& block) const {
+    const auto width = static_cast<std::size_t>(columns);
+    const std::uint32_t* const of_text =
+        prompt + static_cast<std::size_t>(rows.stretch->text) * static_cast<std::size_t>(context) + rows.stretch->first;
+    rows.for_each(block, [&](std::size_t row) {
+      const Bf16* const from = embedding + of_text[row] * width;
+      for_each_of_lane<kChunk>(block, columns, [&](int i) {
+        float values[kChunk];
+        load_chunk(from + i, values);
+        store_chunk(x + row * width + i, values);
+      });
+    });
+  }
+};
+
+/// RMSNorm of the residual stream, as an operand of a product.
+struct PrefillNorm {
+  StretchRows rows;
+  const float* x;  // [rows][columns]
+  const float* weights;
+  flywheel::Bf16* normed;
+  std::int32_t columns;
+  float eps;
+
+  template <class Block>
+  FLYWHEEL_TASK void operator()(Block& block) const {
+    rows.for_each(block, [&](std::size_t row) {
+      const std::size_t at = row * static_cast<std::size_t>(columns);
+      float squares = 0, values[kChunk];
+      for_each_of_lane<kChunk>(block, columns, [&](int i) {
+        load_chunk(x + at + i, values);
+        for (const float value : values) squares = std::fma(value, value, squares);
+      });
+      const float scale = inverse_sqrt(add_up(block, squares) * reciprocal(static_cast<float>(columns)) + eps);
+      for_each_of_lane<kChunk>(block, columns, [&](int i) {
+        float by[kChunk];
+        load_chunk(x + at + i, values);
+        load_chunk(weights + i, by);
+        for (int j = 0; j < kChunk; ++j) values[j] *= scale * by[j];
+        store_chunk(normed + at + i, values);
+      });
+    });
+  }
+};
+
+/// What becomes of a product's sums: a bias is added, or they are gated.
+struct PrefillEnd {
+  const float* bias;            // null: none
+  const flywheel::Bf16* gates;  // [rows][columns], null: none
+  std::int32_t columns;         // of the gates
+
+  FLYWHEEL_TASK float operator()(float sum, int row, int column) const {
+    if (gates) return gated(sum, gates[at(row, column)].value());
+    return bias ? sum + bias[column] : sum;
+  }
+  template <int kCount>
+  FLYWHEEL_TASK void pairs(float (&values)[kCount], int row, int column, int end) const {
+    if (gates) {
+      std::uint32_t two[kCount / 2] = {};
+#pragma unroll
+      for (int i = 0; i < kCount / 2; ++i)
+        if (column + 8 * i < end) two[i] = *reinterpret_cast<const std::uint32_t*>(gates + at(row, column + 8 * i));
+#pragma unroll
+      for (int i = 0; i < kCount / 2; ++i) {
+        values[2 * i] = gated(values[2 * i], std::bit_cast<float>(two[i] << 16));
+        values[2 * i + 1] = gated(values[2 * i + 1], std::bit_cast<float>(two[i] & 0xffff0000u));
+      }
+    } else if (bias) {
+#pragma unroll
+      for (int i = 0; i < kCount; ++i)
+        if (column + i / 2 * 8 + i % 2 < end) values[i] += bias[column + i / 2 * 8 + i % 2];
+    }
+  }
+
+ private:
+  FLYWHEEL_TASK std::size_t at(int row, int column) const {
+    return static_cast<std::size_t>(row) * static_cast<std::size_t>(columns) + static_cast<std::size_t>(column);
+  }
+  FLYWHEEL_TASK static float gated(float sum, float gate) {
+    return gate * reciprocal(1.f + std::exp2(-1.44269504f * gate)) * sum;
+  }
+};
+using PrefillGemm = flywheel::Gemm<PrefillEnd>;
+
+/// Puts keys and values of one head into the cache, where attention and the steps of the decode read them.
+struct PrefillAppend {
+  StretchRows rows;
+  const float* qkv;  // [rows][heads + 2 kv_heads][head_dim], before norm and rotation
+  TunedCache cache;
+  const float* rope;    // [context][head_dim / 2][cos, sin]
+  const float* k_norm;  // [head_dim], or null
+  float eps;
+  std::int32_t room;  // positions in the cache, of each text
+  std::int16_t heads, kv_heads, kv_head, head_dim;
+
+  template <class Block>
+  FLYWHEEL_TASK void operator()(Block& block) const {
+    const int half = head_dim / 2;
+    const TunedCache to = cache.head(static_cast<int>(rows.stretch->text) * kv_heads + kv_head, room, head_dim);
+    rows.for_each(block, [&](std::size_t row) {
+      const float* const key = qkv + row * static_cast<std::size_t>((heads + 2 * kv_heads) * head_dim) +
+                               static_cast<std::size_t>((heads + kv_head) * head_dim);
+      const float* const value = key + kv_heads * head_dim;
+      const int position = static_cast<int>(rows.stretch->first) + static_cast<int>(row);
+      const float* const turn = rope + static_cast<std::size_t>(position) * static_cast<std::size_t>(head_dim);
+      const float scale = k_norm ? scale_of(block, key) : 1.f;
+      for_each_of_lane<1>(block, half, [&](int i) {
+        const float a = k_norm ? key[i] * (scale * k_norm[i]) : key[i];
+        const float b = k_norm ? key[i + half] * (scale * k_norm[i + half]) : key[i + half];
+        const float cosine = turn[2 * i], sine = turn[2 * i + 1];
+        put(to.keys[TunedCache::key_at(position, i, head_dim)], a * cosine - b * sine);
+        put(to.keys[TunedCache::key_at(position, i + half, head_dim)], b * cosine + a * sine);
+        put(to.values[TunedCache::value_at(position, i, head_dim)], value[i]);
+        put(to.values[TunedCache::value_at(position, i + half, head_dim)], value[i + half]);
+      });
+    });
+  }
+
+ private:
+  FLYWHEEL_TASK static void put(Half& to, float value) { to.bits = static_cast<std::uint16_t>(round_to_half(value)); }
+  template <class Block>
+  FLYWHEEL_TASK float scale_of(const Block& block, const float* key) const {
+    float squares = 0;
+    for_each_of_lane<1>(block, head_dim, [&](int i) { squares += key[i] * key[i]; });
+    return inverse_sqrt(add_up(block, squares) * reciprocal(static_cast<float>(head_dim)) + eps);
+  }
+};
+static_assert(sizeof(PrefillAppend) <= kTaskArgBytes);
+
+/// Nothing: many tasks wait for it in place of as many others, see Between.
+struct PrefillBetween {
+  std::uint32_t nothing;
+
+  template <class Block>
+  FLYWHEEL_TASK void operator()(Block&) const {}
+};
+
+}  // namespace llama
