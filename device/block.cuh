@@ -102,6 +102,16 @@ class GpuBlock : public BlockCore<ThreadPlatform, List>, public ComputeThreads {
 
   /// Loads 16 bytes, aligned to 16, that are read once. The load takes no line of L1, so other loads need not wait for one.
   __device__ static void load_once(std::uint32_t (&to)[4], const void* from) { ptx::load_once(to, from); }
+  /// Starts the copy of 16 bytes, both ends aligned to 16, to shared memory. They are there for this thread after
+  /// wait_copies(), and for others after a sync() behind that.
+  __device__ static void copy16(void* to_shared, const void* from) { ptx::copy16(to_shared, from); }
+  /// Closes a group of this thread's copies.
+  __device__ static void commit_copies() { ptx::commit_copies(); }
+  /// Waits until all but the last `kLeft` groups have landed.
+  template <int kLeft>
+  __device__ static void wait_copies() {
+    ptx::wait_copies<kLeft>();
+  }
   /// sums += a * b, with a 16 x 16 and b 16 x 8 in bf16, in the layout over the lanes of PTX's mma.m16n8k16.
   __device__ static void multiply_add(float (&sums)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2]) {
     ptx::mma_bf16(sums, a, b);

@@ -83,7 +83,7 @@ __device__ __forceinline__ bool compute_instruction(RolesShared& roles, const De
   operands.end();
   Parts::end_compute(roles, slot);
   const std::uint32_t number = place.number;  // read again: the body has a register more
-  __syncwarp();                               // the arrival in end_task() is behind the accesses of all lanes
+  __syncwarp();                               // orders the accesses of all lanes before the arrival in end_task()
   end_task(roles, number, operands, turn);
   return true;
 }

@@ -64,25 +64,23 @@ __device__ __forceinline__ void multiply_by_wgmma(Block& block, const ProductRec
   auto* const memory = block.template scratch<unsigned char>(static_cast<int>(count * kStageBytes<kColumns> + kBesideStages));
   if (!memory) return;
   Stages<kColumns> stages(product, memory, count);
-  const auto rank = static_cast<int>(ptx::thread_number() - kFirstComputeWarp * 32), warp = rank / 32, lane = rank % 32;
-  const bool leads = rank == 0;
-  if (leads) stages.begin(task);
+  if (block.leader()) stages.begin(task);
   block.sync();  // the barriers and the places are there for all threads
-  stages.follow(leads);
+  stages.follow(block.leader());
   // No memory order, which sync() has given: the lanes of a warp rejoin, because products are for whole warps.
   __syncwarp();
   for (std::uint32_t j = 0; j < product.parts_each && stages.place(j).steps; ++j) {
     float sums[kColumns / 2] = {};
-    multiply_part(stages, stages.place(j).steps, warp, lane, sums);
+    multiply_part(stages, stages.place(j).steps, block.warp(), block.lane(), sums);
     const TilePlace place = stages.place(j);
-    if (product.splits > 1) store_partials(partials_of<kColumns / 2>(product, place.tile, place.split, rank), sums);
+    if (product.splits > 1) store_partials(partials_of<kColumns / 2>(product, place.tile, place.split, block.rank()), sums);
     else if (kColumns >= 64 && product.has_out_map)
-      store_by_copies(product, place, epilogue, sums, stages.stores_of(warp), warp, lane);
-    else store_each(product, place, epilogue, sums, stages.stores_of(warp), warp, lane);
+      store_by_copies(product, place, epilogue, sums, stages.stores_of(block.warp()), block.warp(), block.lane());
+    else store_each(product, place, epilogue, sums, stages.stores_of(block.warp()), block.warp(), block.lane());
   }
   wait_stored();
   block.sync();  // no thread waits at a barrier any more
-  if (leads) stages.end();
+  if (block.leader()) stages.end();
 }
 
 #endif

@@ -29,7 +29,7 @@ __device__ __forceinline__ void put_pair(unsigned char* box, std::uint32_t row, 
 template <class Epilogue, int kCount>
 __device__ __forceinline__ void finish_pairs(const ProductRecord& product, const Epilogue& epilogue, float (&values)[kCount],
                                              std::uint32_t row, std::uint32_t column) {
-  if constexpr (FinishesPairs<Epilogue>) {
+  if constexpr (HasPairs<Epilogue>) {
     if (row < product.left.rows)
       epilogue.pairs(values, static_cast<int>(row), static_cast<int>(column), static_cast<int>(product.right.rows));
   } else {
@@ -57,15 +57,14 @@ __device__ __forceinline__ void store_box(const ProductRecord& product, const Su
   }
   finish_pairs(product, epilogue, values, row, place.column + 8 * first_group);
 #pragma unroll
-  for (int g = 0; g < kGroups; ++g)
-    put_pair(box, lane / 4, 8 * g + 2 * (lane % 4), values[2 * g], values[2 * g + 1], kFloats);
+  for (int g = 0; g < kGroups; ++g) put_pair(box, lane / 4, 8 * g + 2 * (lane % 4), values[2 * g], values[2 * g + 1], kFloats);
   // Each lane orders what it wrote before the copy, which is part of the async proxy; the lanes meet before one starts it.
   ptx::fence_shared_for_bulk_copies();
   __syncwarp();
   if (lane == 0) {
     const std::uint32_t x = place.column + 8 * first_group, y = row;
     const bool is_inside = x < product.right.rows && y < product.left.rows;
-    if (is_inside && kFloats && product.accumulates) ptx::tensor_add(product.out_map, x, y, box);
+    if (is_inside && kFloats && product.adds) ptx::tensor_add(product.out_map, x, y, box);
     else if (is_inside) ptx::tensor_store(product.out_map, x, y, box);
   }
   ptx::commit_stored_boxes();

@@ -25,6 +25,15 @@ struct alignas(8) TwoSums {
 inline constexpr std::uint32_t kWarpRows = 16, kTurnedColumns = 32;
 inline constexpr std::uint32_t kTurnedBytes = kWarpRows * kTurnedColumns * sizeof(float);  // of a warp
 
+/// Sums that are stored go out in front, and the others move down: so the loop over them need not be unrolled, and takes few
+/// instructions of a kernel that holds many bodies. (Of store_by_copies() it must be: with moves there, too, ptxas spills within
+/// the loop of products, 616 TFLOP/s in place of 748, see tuning.md.)
+template <int kCount, int kSums>
+__device__ __forceinline__ void move_down(float (&sums)[kSums]) {
+#pragma unroll
+  for (int i = 0; i + kCount < kSums; ++i) sums[i] = sums[i + kCount];
+}
+
 /// Where a value lies in the memory through which a warp turns its sums. Lanes that write, and those that read a row, use
 /// different banks.
 __device__ __forceinline__ std::uint32_t turned_at(std::uint32_t row, std::uint32_t column) {
@@ -32,21 +41,20 @@ __device__ __forceinline__ std::uint32_t turned_at(std::uint32_t row, std::uint3
 }
 
 /// All lanes of a warp: stores the values of any tile one by one, such that neighbouring lanes have neighbours in a row of C.
-/// `turned`: kTurnedBytes of shared memory of the warp's own. The loop over values is not unrolled: it is there for each chunk of
-/// columns, and instructions are read from memory, too.
+/// `turned`: kTurnedBytes of shared memory of the warp's own. The sums are used up.
 template <class Epilogue, int kSums>
 __device__ __forceinline__ void store_each(const ProductRecord& product, const TilePlace& tile, const Epilogue& epilogue,
-                                           const float (&sums)[kSums], unsigned char* turned, int warp, int lane) {
+                                           float (&sums)[kSums], unsigned char* turned, int warp, int lane) {
   constexpr int kGroups = kSums / 4 < 4 ? kSums / 4 : 4;  // of 8 columns, in a chunk
   auto* const values = reinterpret_cast<float*>(turned);
-#pragma unroll
+  FLYWHEEL_ROLLED
   for (int q = 0; q < kSums / 4; q += kGroups) {
 #pragma unroll
     for (int g = 0; g < kGroups; ++g)
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
         const std::uint32_t at = turned_at(lane / 4 + 8 * half, 8 * g + lane % 4 * 2);
-        *reinterpret_cast<TwoSums*>(values + at) = {sums[4 * (q + g) + 2 * half], sums[4 * (q + g) + 2 * half + 1]};
+        *reinterpret_cast<TwoSums*>(values + at) = {sums[4 * g + 2 * half], sums[4 * g + 2 * half + 1]};
       }
     __syncwarp();  // orders what the lanes wrote before what others read
     const std::uint32_t first_row = tile.row + kWarpRows * warp, first_column = tile.column + 8 * q;
@@ -57,7 +65,8 @@ __device__ __forceinline__ void store_each(const ProductRecord& product, const T
       if (first_row + row < product.left.rows && first_column + column < product.right.rows)
         put_value(product, epilogue, first_row + row, first_column + column, values[turned_at(row, column)]);
     }
-    __syncwarp();  // the lanes have read what the next chunk overwrites
+    __syncwarp();  // orders what the lanes have read before the next chunk is written
+    move_down<4 * kGroups>(sums);
   }
 }
 

@@ -35,14 +35,6 @@ __device__ __forceinline__ void tensor_copy(void* to_shared, const void* map, st
                : "memory");
 }
 
-/// This thread's number in its block. What is made of it is not made in advance, outside of the code that needs it: the kernel's
-/// other code has no registers for that.
-__device__ __forceinline__ std::uint32_t thread_number() {
-  std::uint32_t number;
-  asm volatile("mov.u32 %0, %%tid.x;" : "=r"(number)::"memory");
-  return number;
-}
-
 /// Starts the copy of a box from shared memory to a matrix, by the async proxy. A proxy fence lies between the stores to the
 /// box and this. Completion: commit_stored_boxes(), then wait_stored_boxes() or wait_stored_all().
 __device__ __forceinline__ void tensor_store(const void* map, std::uint32_t x, std::uint32_t y, const void* from_shared) {

@@ -69,8 +69,8 @@ Product::Product(Runtime& runtime, Matrix<const Bf16> a, Matrix<const Bf16> b, P
   check_operand(*core, "B", b);
   check_matrix(*core, "C", c);
   check_sizes(a, b, c);
-  if (options.accumulate && !c.floats)
-    throw UsageError("ProductOptions::accumulate adds to a C of floats, and this one holds Bf16: make it a Matrix<float>");
+  if (options.add && !c.floats)
+    throw UsageError("ProductOptions::add adds to a C of floats, and this one holds Bf16: make it a Matrix<float>");
   const ProductPlan plan =
       plan_product({a.rows, b.rows, a.columns}, core->engine->workers(), scratch_of_dynamic_runs(*core), options);
   const Operand rows_of_a{a.values, a.rows, a.pitch}, rows_of_b{b.values, b.rows, b.pitch};
@@ -80,7 +80,7 @@ Product::Product(Runtime& runtime, Matrix<const Bf16> a, Matrix<const Bf16> b, P
   record_.out_pitch = c.pitch;
   record_.depth = a.columns;
   record_.floats = c.floats;
-  record_.accumulates = options.accumulate;
+  record_.adds = options.add;
   cut_product(record_, plan, core->engine->workers());
   make_maps(*core->engine);
   check_device_pointer(*core, "ProductOptions::live_rows", options.live_rows);

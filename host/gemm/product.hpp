@@ -60,27 +60,28 @@ class Product {
   /// Adds the tasks to a graph. They start after `waits`; returned are those with whose end C is there.
   template <class Epilogue = Identity>
   std::vector<TaskRef<>> add_to(Graph& graph, const After& waits = {}, const Epilogue& epilogue = {}) const {
-    return add_each(graph, [&](std::uint32_t, std::uint32_t) -> const After& { return waits; }, epilogue);
+    return add_each(
+        graph, [&](std::uint32_t, std::uint32_t) -> const After& { return waits; }, epilogue);
   }
-  /// The same where tasks wait for different ones: the i-th of the n = tasks_reading() that read A and B for waits(i, n), an
+  /// The same where tasks wait for different ones: the i-th of the n = part_tasks() that read A and B for waits(i, n), an
   /// After; and the i-th of those that store C, which are returned, also for the i-th of `stored_after`, if that is not empty.
   /// So a product can follow another tile by tile, if both are cut alike: its epilogue reads what the other's tile has stored.
   template <class WaitsOf, class Epilogue = Identity>
   std::vector<TaskRef<>> add_each(Graph& graph, WaitsOf&& waits, const Epilogue& epilogue = {},
                                   const std::vector<TaskRef<>>& stored_after = {}) const {
     std::vector<TaskRef<>> parts, sums;
-    const std::uint32_t n = tasks_reading();
-    const auto also = [&](After after, std::size_t i) {
+    const std::uint32_t n = part_tasks();
+    const auto with_stored = [&](After after, std::size_t i) {
       if (!stored_after.empty()) after.add(stored_after.at(i));
       return after;
     };
     for (std::uint32_t i = 0; i < n; ++i)
-      parts.push_back(graph.add(task(i, epilogue), record_.splits == 1 ? also(waits(i, n), i) : waits(i, n)));
+      parts.push_back(graph.add(task(i, epilogue), record_.splits == 1 ? with_stored(waits(i, n), i) : waits(i, n)));
     if (record_.splits == 1) return parts;
     for (std::uint32_t tile = 0; tile < record_.tiles(); ++tile) {
       const auto first = parts.begin() + tile * record_.splits;
       sums.push_back(
-          graph.add(task(n + tile, epilogue), also(after(std::vector<TaskRef<>>(first, first + record_.splits)), tile)));
+          graph.add(task(n + tile, epilogue), with_stored(after(std::vector<TaskRef<>>(first, first + record_.splits)), tile)));
     }
     return sums;
   }
@@ -95,7 +96,7 @@ class Product {
 
   /// Parts of each tile along the depth.
   std::uint32_t splits() const { return record_.splits; }
-  std::uint32_t tasks_reading() const { return record_.tasks(); }
+  std::uint32_t part_tasks() const { return record_.tasks(); }
   /// Floats that the parts of split tiles take, see ProductOptions::partials; 0 if there are none.
   std::size_t partial_values() const { return record_.splits > 1 ? record_.parts() * record_.tile_values() : 0; }
   /// Columns of a tile.

@@ -11,8 +11,8 @@ struct ProductOptions {
   std::uint32_t splits = 0;        // parts of each tile along the depth, at most 64
   std::uint32_t tiles_each = 0;    // of a task, at most 16: the next tile loads while one is stored. Not of split tiles
   bool alone = true;               // false: other work keeps the workers busy, so the product is to take little of their time
-  bool accumulate = false;         // C += A B^T: what the epilogue makes of a sum is added to C, which holds floats
-  // In device memory: rows of A that count, read when a task begins; null: all do. Tiles without such rows are left as they are.
+  bool add = false;                // C += A B^T: what the epilogue makes of a sum is added to C, which holds floats
+  // In device memory: rows of A that count, read when a task begins; null: all do. Tiles without such rows are left alone.
   const std::uint32_t* live_rows = nullptr;
   // In device memory: where the parts of split tiles go, partial_values() floats. Products whose runs do not overlap may share
   // it. Null: memory of the product's own.

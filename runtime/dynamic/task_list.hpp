@@ -128,7 +128,7 @@ struct TaskList {
   template <class Block>
   FLYWHEEL_TASK static void run_in_kernel(const TaskRecord& record, Block& block) {
     if constexpr ((HasInKernel<Tasks, Block> || ...)) {
-      if ((run_inlined<Tasks>(record, block) || ...)) return;
+      if ((run_in_place<Tasks>(record, block) || ...)) return;
       Block copy = block;  // the call takes its address: the caller's own block stays in registers
       run_beside_kernel(record, copy);
       block = copy;
@@ -213,7 +213,7 @@ struct TaskList {
  private:
   /// If the record is of type `Task`, which has in_kernel(). True if it was.
   template <class Task, class Block>
-  [[gnu::always_inline]] FLYWHEEL_TASK static bool run_inlined(const TaskRecord& record, Block& block) {
+  [[gnu::always_inline]] FLYWHEEL_TASK static bool run_in_place(const TaskRecord& record, Block& block) {
     if constexpr (HasInKernel<Task, Block>) {
       if (record.header.type != index_of<Task>()) return false;
       reinterpret_cast<const Task*>(record.args)->in_kernel(block);

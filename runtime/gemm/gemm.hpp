@@ -22,7 +22,7 @@ namespace detail {
 
 /// An epilogue that has pairs().
 template <class Epilogue>
-concept FinishesPairs = requires(const Epilogue& epilogue, float (&values)[2]) {
+concept HasPairs = requires(const Epilogue& epilogue, float (&values)[2]) {
   epilogue.pairs(values, 0, 0, 0);
 };
 
@@ -33,7 +33,7 @@ FLYWHEEL_TASK void put_value(const ProductRecord& product, const Epilogue& epilo
   const std::uint32_t row = product.transposed ? right : left, column = product.transposed ? left : right;
   const float value = epilogue(sum, static_cast<int>(row), static_cast<int>(column));
   const std::size_t at = std::size_t{row} * product.out_pitch + column;
-  if (product.accumulates) static_cast<float*>(product.out)[at] += value;
+  if (product.adds) static_cast<float*>(product.out)[at] += value;
   else if (product.floats) static_cast<float*>(product.out)[at] = value;
   else static_cast<Bf16*>(product.out)[at] = Bf16::nearest(value);
 }

@@ -51,14 +51,14 @@ struct alignas(128) ProductRecord {
   std::uint32_t depth;
   std::uint32_t tile_columns;
   std::uint32_t row_tiles, column_tiles;
-  std::uint32_t splits, steps;  // `steps` along the depth, in all
-  std::uint32_t band;           // rows of tiles that are worked through together, for L2
-  std::uint32_t parts_each;     // parts of a task, 1 if tiles are split
-  std::uint32_t stride;         // from a task's part to its next
-  std::uint32_t floats;         // 1: `out` holds float, 0: Bf16
-  std::uint32_t transposed;     // 1: rows of a tile are columns of C
-  std::uint32_t has_out_map;    // 1: tensor copies can store C
-  std::uint32_t accumulates;       // 1: C, which holds floats, is added to
+  std::uint32_t splits, steps;     // `steps` along the depth, in all
+  std::uint32_t band;              // rows of tiles that are worked through together, for L2
+  std::uint32_t parts_each;        // parts of a task, 1 if tiles are split
+  std::uint32_t stride;            // from a task's part to its next
+  std::uint32_t floats;            // 1: `out` holds float, 0: Bf16
+  std::uint32_t transposed;        // 1: rows of a tile are columns of C
+  std::uint32_t has_out_map;       // 1: tensor copies can store C
+  std::uint32_t adds;              // 1: C, which holds floats, is added to
   const std::uint32_t* live_rows;  // of A, that count; null: all do
 
   /// Whether a tile has a row of A that counts.

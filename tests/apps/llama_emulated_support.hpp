@@ -32,8 +32,8 @@ inline Runtime emulated_runtime(const Config& config, int context, std::uint32_t
   options.scratch_bytes = tuned_scratch_bytes(config, true, context);
   return flywheel::testing::start_emulated<TunedEmbed, TunedProject, TunedProjectBiased, TunedAttend, TunedAttendWindow,
                                            TunedGateUp, TunedResidual, TunedLogits, TunedChoose, TunedAppend, TunedAttendCached,
-                                           TunedNextChunk, PrefillEmbed, PrefillNorm, PrefillGemm, PrefillAppend,
-                                           PrefillAttend, PrefillBetween, FillRandom, NobodysTask>(options);
+                                           TunedNextChunk, PrefillEmbed, PrefillNorm, PrefillGemm, PrefillAppend, PrefillAttend,
+                                           PrefillBetween, FillRandom, NobodysTask>(options);
 }
 
 }  // namespace llama

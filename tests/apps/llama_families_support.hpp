@@ -28,7 +28,7 @@ inline constexpr std::array kTunedFamilies{"llama3_heads64", "llama_heads96",  "
                                            "qwen2_heads80",  "qwen3",          "qwen3_heads64"};
 
 /// Those whose prompts matrix products read.
-inline constexpr std::array kProductFamilies{"llama3_heads64", "llama_heads96", "mistral",       "mistral_window",
+inline constexpr std::array kProductFamilies{"llama3_heads64", "llama_heads96", "mistral",      "mistral_window",
                                              "qwen2",          "qwen3",         "qwen3_heads64"};
 
 /// Models whose layers, or some of them, attend to the last positions alone.

@@ -51,7 +51,7 @@ TEST_CASE("tuned on the GPU: logits after prompts agree with transformers, and t
 }
 
 TEST_CASE("tuned on the GPU: logits after prompts that matrix products read agree with transformers") {
-  check_products(start_tuned, GENERATE(from_range(kProductFamilies)), {18, 19, 31, 48, 71});
+  check_products(start_tuned, GENERATE(from_range(kProductFamilies)), {18, 19, 31, 48});
 }
 
 TEST_CASE("tuned on the GPU: prompts of several tiles of rows, read at once and in parts, leave the same bits") {

@@ -151,10 +151,6 @@ TEST_CASE("emulated: prompts read by matrix products, heads of all sizes that th
   check_products(start_bulk, GENERATE("llama3_heads64", "llama_heads96", "mistral_window", "qwen3"), {19, 40});
 }
 
-TEST_CASE("emulated: a prompt of several tiles of rows") {
-  check_long_products(start_without_bulk, "qwen3_heads64", 150);
-}
-
 TEST_CASE("emulated: a prompt that fills the room") { check_full_room(start_bulk, "llama3_heads64"); }
 
 TEST_CASE("emulated: a prompt whose context attention takes in parts") {

@@ -86,8 +86,8 @@ TEST_CASE("product: matrices that do not fit are refused by name") {
     check_says(error_of<UsageError>([&] { offer.make(); }), {"tiles_each is 17", "at most 16 tiles"});
   }
   SECTION("rounded sums that are to be added up") {
-    offer.options.accumulate = true;
-    check_says(error_of<UsageError>([&] { offer.make(); }), {"ProductOptions::accumulate", "Matrix<float>"});
+    offer.options.add = true;
+    check_says(error_of<UsageError>([&] { offer.make(); }), {"ProductOptions::add", "Matrix<float>"});
   }
   SECTION("too many parts") {
     offer.options.splits = 65;
@@ -117,11 +117,11 @@ TEST_CASE("product: one that follows another tile by tile finds what that has st
     std::uint32_t asked = 0;
     const auto nothing = [&](std::uint32_t i, std::uint32_t all) {
       CHECK(i == asked++);
-      CHECK(all == second.tasks_reading());
+      CHECK(all == second.part_tasks());
       return After{};
     };
     CHECK(second.add_each(graph, nothing, TimesOther{c.data(), n}, stored).size() == stored.size());
-    CHECK(asked == second.tasks_reading());
+    CHECK(asked == second.part_tasks());
     runtime.submit(runtime.load(graph)).wait();
     CHECK((c.read() == std::vector<float>(std::size_t{m} * n, 128.f * 128.f)));
   }

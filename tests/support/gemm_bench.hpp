@@ -40,7 +40,7 @@ class GemmCase {
     options.alone = random_() % 2;
     live = random_() % 3 ? m : draw(0, m);
     own_partials = random_() % 2;
-    options.accumulate = floats && random_() % 2;
+    options.add = floats && random_() % 2;
     a = values(std::size_t{m} * pitch_a);
     b = values(std::size_t{n} * pitch_b);
   }
@@ -54,7 +54,8 @@ class GemmCase {
       for (std::uint32_t j = 0; j < pitch_c; ++j) {
         const double found = c[std::size_t{i} * pitch_c + j];
         if (j >= n || i >= live + 255 || live == 0) beside = beside && found == 0;
-        else if (i < live || found != 0) worst = std::max(worst, std::abs(found - value(i, j)) / (std::sqrt(k) + std::abs(value(i, j))));
+        else if (i < live || found != 0)
+          worst = std::max(worst, std::abs(found - value(i, j)) / (std::sqrt(k) + std::abs(value(i, j))));
       }
     }
     INFO(m << " x " << n << " x " << k << ", pitches " << pitch_a << ", " << pitch_b << ", " << pitch_c << ", columns "
@@ -65,7 +66,7 @@ class GemmCase {
   }
 
   /// Of a run: what is added up is so once.
-  std::uint32_t passes() const { return options.accumulate ? 1 : 2; }
+  std::uint32_t passes() const { return options.add ? 1 : 2; }
 
   std::uint32_t m, n, k, pitch_a, pitch_b, pitch_c;
   std::uint32_t live;  // rows of A that count
@@ -139,7 +140,7 @@ class GemmBench {
   void run(const char* how, F&& submit) {
     INFO(how);
     std::vector<float> before(floats_.size());  // what is added to
-    for (std::size_t i = 0; i < before.size() && case_.options.accumulate; ++i) before[i] = static_cast<float>(i % 7) - 3;
+    for (std::size_t i = 0; i < before.size() && case_.options.add; ++i) before[i] = static_cast<float>(i % 7) - 3;
     floats_.write(before);
     bf16_.write(std::vector<Bf16>(bf16_.size()));
     submit();

@@ -57,9 +57,7 @@ int room_for(const Config& config, const BenchRequest& request) {
   return room;
 }
 
-PromptWay way_of(const BenchRequest& request) {
-  return request.prompts.empty() ? PromptWay::token_by_token : PromptWay::best;
-}
+PromptWay way_of(const BenchRequest& request) { return request.prompts.empty() ? PromptWay::token_by_token : PromptWay::best; }
 
 void check_writable(const char* option, const std::filesystem::path& file) {
   const std::filesystem::path folder = file.parent_path();

@@ -10,7 +10,7 @@
 
 namespace llama {
 
-/// Which products there are one of for each tile of rows and layer.
+/// The products of a layer.
 enum class PrefillMatrix { qkv, output, gate, up, down };
 inline constexpr int kPrefillMatrices = 5;
 
@@ -18,22 +18,22 @@ inline constexpr int kPrefillMatrices = 5;
 struct PrefillMemory {
   PrefillMemory(Runtime& runtime, const Config& config, int rows);
 
-  int rows;                              // a multiple of kPrefillTile
-  Buffer<float> x;                       // [rows][hidden]: the residual stream
-  Buffer<float> qkv;                     // [rows][heads + 2 kv heads][head_dim]
-  Buffer<flywheel::Bf16> normed;         // [rows][hidden]
-  Buffer<flywheel::Bf16> results;        // [rows][heads][head_dim]: of attention
-  Buffer<flywheel::Bf16> inner;          // [rows][intermediate]: gates, then the gated
-  Buffer<Stretch> stretch;               // one
-  std::vector<Buffer<float>> partials;   // of split tiles: of each matrix that has some
+  int rows;                             // a multiple of kPrefillTile
+  Buffer<float> x;                      // [rows][hidden]: the residual stream
+  Buffer<float> qkv;                    // [rows][heads + 2 kv heads][head_dim]
+  Buffer<flywheel::Bf16> normed;        // [rows][hidden]
+  Buffer<flywheel::Bf16> results;       // [rows][heads][head_dim]: of attention
+  Buffer<flywheel::Bf16> inner;         // [rows][intermediate]: gates, then the gated
+  Buffer<Stretch> stretch;              // one
+  std::vector<Buffer<float>> partials;  // of split tiles: of each matrix that has some
 };
 
 /*  PrefillEmbed -> [ PrefillNorm -> qkv -> PrefillAppend -> PrefillAttend -> output -> PrefillNorm -> gate -> up -> down ]
  *    16 rows         16 rows       tile    128 rows,        128 rows,        tile      16 rows       tile    tile  tile
  *                                          a key head       a head
  *
- *  The part in brackets once for each layer, of the last one up to PrefillAppend: there are no logits. Each 128 rows go their
- *  own way, but that they attend to those before them. The gated product of a tile waits for the gates of that tile alone.  */
+ *  The part in brackets once for each layer, of the last one up to PrefillAppend: there are no logits. A stage begins when the
+ *  one before has ended, but for gated products, whose tasks wait for the gates of their own tiles alone.  */
 /// Reads stretches of prompts into the caches of `texts`.
 class Prefill {
  public:

@@ -1,10 +1,10 @@
 // Causal attention of many positions of a text at once, by tensor cores: each warp takes 16 of them ("FlashAttention-2", Dao
 // 2023, without shared memory).
 //
-// The cache lies as tensor cores take it (see TunedCache), so keys and values go from L1 to registers, where eight warps find
-// what the first of them has brought. Queries are A of scores = queries * keys^T, and weights, which tensor cores leave as the
-// next product's A, of output = weights * values. A row's bits depend on its own position alone: what a later position weighs
-// is exactly nothing.
+// The cache lies as tensor cores take it (see TunedCache), and neighbouring positions of a head side by side: all threads copy
+// a stage of both to shared memory, two stages ahead, and all warps read it there. Queries are A of scores = queries * keys^T,
+// and weights, which tensor cores leave as the next product's A, of output = weights * values. A row's bits depend on its own
+// position alone: what a later position weighs is exactly nothing.
 #pragma once
 
 #include "apps/llama/tuned/prefill_tasks.cuh"
@@ -26,18 +26,18 @@ FLYWHEEL_TASK inline std::uint32_t pack_halves(float low, float high) {
 template <int kTiles>
 class PrefillWarp {
   static constexpr int kDims = kTiles * 16;
-  static constexpr int kGroups = kTiles <= 4 ? 2 : 1;  // of 16 positions of the cache, at once
+  static constexpr int kGroups = kTiles <= 4 ? 2 : 1;              // of 16 positions of the cache, at once
   static constexpr int kHeld = kTiles <= 4 ? kTiles : kTiles / 2;  // tiles of a key or value in registers
 
  public:
   static constexpr int kStep = kGroups * 16;
 
-  FLYWHEEL_TASK PrefillWarp(const TunedCache& cache, int window) : cache_(cache), window_(window) {}
+  FLYWHEEL_TASK explicit PrefillWarp(int window) : window_(window) {}
 
   /// Of the lane's row `r`, 0 or 1: query, normed by `norm` if that is not null, turned and scaled.
   template <class Block>
-  FLYWHEEL_TASK void take_query(const Block& block, int r, const float* query, const float* norm, const float* turn, float scale,
-                                float eps, int position) {
+  FLYWHEEL_TASK void take_query(const Block& block, int r, const float* query, const float* norm, const float* turn,
+                                float scale, float eps, int position) {
     positions_[r] = position;
     const int quarter = block.lane() % 4 * 4;
     float values[kTiles][4];
@@ -76,14 +76,15 @@ class PrefillWarp {
     }
   }
 
-  /// Positions at..at+kStep-1, of which the warp's last row has those up to `last`; `whole`: all rows have all of them.
+  /// Positions at..at+kStep-1, of which the warp's last row has those up to `last`; `whole`: all rows have all of them. `from`
+  /// has their keys and values.
   template <class Block>
-  FLYWHEEL_TASK void add(Block& block, int at, int last, bool whole) {
+  FLYWHEEL_TASK void add(Block& block, const TunedCache& from, int at, int last, bool whole) {
     float scores[2 * kGroups][4] = {};
 #pragma unroll
     for (int tile = 0; tile < kTiles; tile += kHeld) {
       TilePart keys[kGroups][kHeld];
-      load(block, keys, cache_.keys, at, last, tile);
+      load(block, keys, from.keys, at, last, tile);
 #pragma unroll
       for (int t = 0; t < kHeld; ++t)
 #pragma unroll
@@ -102,7 +103,7 @@ class PrefillWarp {
 #pragma unroll
     for (int tile = 0; tile < kTiles; tile += kHeld) {
       TilePart values[kGroups][kHeld];
-      load(block, values, cache_.values, at, last, tile);
+      load(block, values, from.values, at, last, tile);
 #pragma unroll
       for (int t = 0; t < kHeld; ++t)
 #pragma unroll
@@ -141,7 +142,7 @@ class PrefillWarp {
                                  int tile) {
 #pragma unroll
     for (int g = 0; g < kGroups; ++g) {
-      const int position = at + 16 * g <= last ? at + 16 * g : at;
+      const int position = at + 16 * g <= last ? 16 * g : 0;
       const auto* parts = reinterpret_cast<const TilePart*>(from + TunedCache::tile(position, tile * 16, kDims)) + block.lane();
 #pragma unroll
       for (int t = 0; t < kHeld; ++t) to[g][t] = parts[t * kLanes];
@@ -204,13 +205,67 @@ class PrefillWarp {
 
   FLYWHEEL_TASK static float larger(float a, float b) { return a > b ? a : b; }
 
-  const TunedCache cache_;
   const int window_;
   int positions_[2] = {};
   std::uint32_t queries_[kTiles][4];
   float out_[2 * kTiles][4] = {};
   float largest_[2] = {-std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity()};
   float sums_[2] = {};  // of the lane's own positions
+};
+
+/// Keys and values of a head on their way through shared memory, a stage of neighbouring positions after the other.
+template <int kTiles>
+class PrefillStages {
+  static constexpr int kDims = kTiles * 16, kStages = 3;
+  static constexpr int kHalves = 2 * kDims;  // of a position: key and value
+
+ public:
+  static constexpr int kPositions = kTiles <= 4 ? 64 : 32;  // of a stage
+  static constexpr int kBytes = kStages * kPositions * kHalves * static_cast<int>(sizeof(Half));
+
+  /// All threads. `memory`: kBytes of shared memory. Positions from `begin`, a multiple of 16, up to `last`.
+  template <class Block>
+  FLYWHEEL_TASK PrefillStages(Block& block, const TunedCache& head, unsigned char* memory, int begin, int last)
+      : head_(head),
+        memory_(reinterpret_cast<Half*>(memory)),
+        end_(last / 16 * 16 + 16),
+        next_(begin) {
+    for (int stage = 0; stage + 1 < kStages; ++stage) copy_next(block);
+  }
+
+  /// All threads: the stage whose turn it is. What was read of the one before is done with. Copies go on.
+  template <class Block>
+  FLYWHEEL_TASK TunedCache take(Block& block) {
+    block.template wait_copies<kStages - 2>();
+    block.sync();  // the copies of all threads have landed, and all warps have read the stage before, which is filled again
+    copy_next(block);
+    Half* const keys = place(now_);
+    now_ = now_ + 1 < kStages ? now_ + 1 : 0;
+    return {keys, keys + kPositions * kDims};
+  }
+
+ private:
+  FLYWHEEL_TASK Half* place(int stage) const { return memory_ + stage * kPositions * kHalves; }
+
+  /// Sixteen bytes after the other, of whole tiles of positions. A group of copies without any is one, too.
+  template <class Block>
+  FLYWHEEL_TASK void copy_next(Block& block) {
+    const int count = end_ - next_ < kPositions ? end_ - next_ : kPositions;
+    const std::size_t from = TunedCache::tile(next_, 0, kDims);
+    Half* const keys = place(fill_);
+    for (int i = block.rank() * 8; i < count * kDims; i += block.size() * 8) {
+      block.copy16(keys + i, head_.keys + from + i);
+      block.copy16(keys + kPositions * kDims + i, head_.values + from + i);
+    }
+    block.commit_copies();
+    next_ += kPositions;
+    fill_ = fill_ + 1 < kStages ? fill_ + 1 : 0;
+  }
+
+  const TunedCache head_;
+  Half* const memory_;
+  const int end_;
+  int next_, fill_ = 0, now_ = 0;  // the position that is copied next; stages
 };
 
 /// Attention of one query head at the positions of a tile of rows. Their keys and values are in the cache.
@@ -243,7 +298,8 @@ struct PrefillAttend {
     return qkv + row * static_cast<std::size_t>((heads + 2 * kv_heads) * head_dim) + static_cast<std::size_t>(head * head_dim);
   }
   FLYWHEEL_TASK flywheel::Bf16* result(std::size_t row) const {
-    return results + (row * static_cast<std::size_t>(heads) + static_cast<std::size_t>(head)) * static_cast<std::size_t>(head_dim);
+    return results +
+           (row * static_cast<std::size_t>(heads) + static_cast<std::size_t>(head)) * static_cast<std::size_t>(head_dim);
   }
   FLYWHEEL_TASK const float* turn_of(int position) const {
     return rope + static_cast<std::size_t>(position) * static_cast<std::size_t>(head_dim);
@@ -256,25 +312,42 @@ struct PrefillAttend {
 
   template <int kTiles, class Block>
   FLYWHEEL_COLD void attend(Block& outside) const {
+    using Stages = PrefillStages<kTiles>;
+    using Warp = PrefillWarp<kTiles>;
     Block block = outside;  // in registers
-    const int live = rows.live(), from_row = 16 * block.warp();
-    const int first = static_cast<int>(rows.stretch->first) + rows.first;
-    if (from_row >= live) return;
-    PrefillWarp<kTiles> warp(cache_of_head(), window);
-    const float scale = query_scale();
-    for (int r = 0; r < 2; ++r) {
-      const int wanted = from_row + block.lane() / 4 + 8 * r, row = wanted < live ? wanted : live - 1;
-      warp.take_query(block, r, query(static_cast<std::size_t>(rows.first + row)), q_norm, turn_of(first + row), scale, eps,
-                      first + row);
+    const int live = rows.live(), first = static_cast<int>(rows.stretch->first) + rows.first;
+    if (live == 0) return;
+    auto* const memory = block.template scratch<unsigned char>(Stages::kBytes);
+    if (!memory) return;
+    const int block_begin = begin_of(first) / Stages::kPositions * Stages::kPositions, block_last = first + live - 1;
+    Stages stages(block, cache_of_head(), memory, block_begin, block_last);
+    Warp warp(window);
+    const int from_row = 16 * block.warp(), last_row = from_row + 15 < live ? from_row + 15 : live - 1;
+    if (from_row < live) take_queries(block, warp, from_row, live, first);
+    const int lowest = first + from_row, last = first + last_row;
+    for (int at = block_begin; at <= block_last; at += Stages::kPositions) {
+      TunedCache stage = stages.take(block);
+      if (from_row >= live) continue;
+      for (int i = 0; i < Stages::kPositions && at + i <= last; i += Warp::kStep) {
+        const int all = at + i + Warp::kStep - 1;  // the last of these positions
+        if (all >= begin_of(lowest)) warp.add(block, stage, at + i, last, at + i >= begin_of(last) && all <= lowest);
+        stage.keys += Warp::kStep * kTiles * 16, stage.values += Warp::kStep * kTiles * 16;
+      }
     }
-    const int lowest = first + from_row, last = first + (from_row + 15 < live ? from_row + 15 : live - 1);
-    const int begin = window && lowest >= window ? lowest + 1 - window : 0;
-    const int all_begin = window && last >= window ? last + 1 - window : 0;  // from there on all rows attend
-    for (int at = begin / warp.kStep * warp.kStep; at <= last; at += warp.kStep)
-      warp.add(block, at, last, at >= all_begin && at + warp.kStep - 1 <= lowest);
     for (int r = 0; r < 2; ++r) {
       const int row = from_row + block.lane() / 4 + 8 * r;
       warp.leave(block, r, row < live, result(static_cast<std::size_t>(rows.first + row)));
+    }
+    block.sync();  // the memory is the next task's
+  }
+  /// The first position that one attends to.
+  FLYWHEEL_TASK int begin_of(int position) const { return window && position >= window ? position + 1 - window : 0; }
+  template <class Block, class Warp>
+  FLYWHEEL_TASK void take_queries(const Block& block, Warp& warp, int from_row, int live, int first) const {
+    for (int r = 0; r < 2; ++r) {
+      const int wanted = from_row + block.lane() / 4 + 8 * r, row = wanted < live ? wanted : live - 1;
+      warp.take_query(block, r, query(static_cast<std::size_t>(rows.first + row)), q_norm, turn_of(first + row), query_scale(),
+                      eps, first + row);
     }
   }
 
@@ -315,8 +388,7 @@ struct PrefillAttend {
     for (int p = begin; p <= position; ++p) sum += weights[p] = std::exp2(weights[p] - largest);
     for (int i = 0; i < head_dim; ++i) {
       float out = 0;
-      for (int p = begin; p <= position; ++p)
-        out += weights[p] * to_float(of.values[TunedCache::value_at(p, i, head_dim)]);
+      for (int p = begin; p <= position; ++p) out += weights[p] * to_float(of.values[TunedCache::value_at(p, i, head_dim)]);
       to[i] = flywheel::Bf16::nearest(out / sum);
     }
   }

@@ -11,14 +11,13 @@
 
 namespace llama {
 
-/// Rows of a tile of products; whole tiles are there or not.
+/// Rows of a tile of products, and of a task of attention.
 inline constexpr int kPrefillTile = 128;
 inline constexpr int kMostPrefillRows = 2048;
 
-/// What a run reads: `count` positions of a text, from `first` on. `of_tiles` has those of each tile of rows.
+/// What a run reads: `count` positions of a text, from `first` on.
 struct Stretch {
   std::uint32_t text, first, count;
-  std::uint32_t of_tiles[kMostPrefillRows / kPrefillTile];
 };
 
 /// Rows of a run's matrices, as far as it has positions for them.
