@@ -26,8 +26,8 @@ inline constexpr std::uint32_t kWarpRows = 16, kTurnedColumns = 32;
 inline constexpr std::uint32_t kTurnedBytes = kWarpRows * kTurnedColumns * sizeof(float);  // of a warp
 
 /// Sums that are stored go out in front, and the others move down: so the loop over them need not be unrolled, and takes few
-/// instructions of a kernel that holds many bodies. (Of store_by_copies() it must be: with moves there, too, ptxas spills within
-/// the loop of products, 616 TFLOP/s in place of 748, see tuning.md.)
+/// instructions of a kernel that holds many bodies. That of store_by_copies() is: with moves there, ptxas spills within the
+/// loop of products, 616 TFLOP/s in place of 748, see tuning.md.
 template <int kCount, int kSums>
 __device__ __forceinline__ void move_down(float (&sums)[kSums]) {
 #pragma unroll
