@@ -224,6 +224,8 @@ __device__ __forceinline__ void compute_loop() {
       const PhasesEnd end = run_phases<List>(shared.dev, shared.contexts[slot].run->line, block);
       if (block.leader()) shared.phases_end = end;
     }
+    // Orders what a task of a dynamic run did with the pages, as its scratch memory, before the next copies into them.
+    if (what == Command::task) ptx::fence_shared_for_bulk_copies();
     block.sync();  // all threads have ended their use of scratch memory and record
     // Release, block scope: pairs with GpuExecutor::is_done() and the test in control_compiled_run().
     if (arrives(block.rank())) ptx::mbarrier_arrive(shared.done[slot]);

@@ -75,13 +75,8 @@ template <class List>
     for (std::uint32_t spins = 0; !ptx::mbarrier_test(executor_shared().load_begin, calls & 1); ++spins)
       ThreadPlatform::pause(spins);
     if (roles_shared().kernel_ends) return;
-    if (executor_shared().awaited.asks) {
-      await_in_load_warp();
-      continue;
-    }
-    // Orders what tasks of dynamic runs did with the pages, as their scratch memory, before the copies into them.
-    ptx::fence_shared_for_bulk_copies();
-    serve_compiled_run<List>(dev);
+    if (executor_shared().awaited.asks) await_in_load_warp();
+    else serve_compiled_run<List>(dev);
   }
 }
 
