@@ -65,7 +65,7 @@ class GpuBlock : public BlockCore<ThreadPlatform, List>, public ComputeThreads {
   }
 
   /// Library use: the bytes that scratch() can give in all.
-  __device__ std::uint32_t scratch_bytes() const { return dev().scratch_bytes + borrowed_; }
+  __device__ std::uint32_t scratch_bytes() const { return pages_ + dev().scratch_bytes + borrowed_; }
 
   /// Collective. See CpuBlock::spawn_n().
   template <class Make>
@@ -87,11 +87,11 @@ class GpuBlock : public BlockCore<ThreadPlatform, List>, public ComputeThreads {
   /// task's handoffs at once, so the body ends its use of scratch with a sync().
   __device__ void borrow_handoffs() {
     if (number_ != kNoInstruction) detail::await_taken();
-    borrowed_ += kHandoffs * kHandoffBytes;  // they lie behind scratch memory, see handoff_memory()
+    borrowed_ = kHandoffs * kHandoffBytes;  // they lie behind scratch memory, see handoff_memory()
   }
 
   /// Library use, of dynamic runs, whose block is made with the memory of the pages: adds those to what scratch() gives.
-  __device__ void borrow_pages() { borrowed_ = dev().page_count * kPageBytes; }
+  __device__ void borrow_pages() { pages_ = dev().page_count * kPageBytes; }
 
   /// A non-null pointer that scratch() gave, marked as shared memory for the compiler: accesses through it need no generic
   /// address check.
@@ -211,7 +211,8 @@ class GpuBlock : public BlockCore<ThreadPlatform, List>, public ComputeThreads {
 
   unsigned char* scratch_;
   std::size_t used_ = 0;
-  std::uint32_t borrowed_ = 0;  // bytes added before and behind scratch memory
+  std::uint32_t borrowed_ = 0;  // bytes added behind scratch memory
+  std::uint32_t pages_ = 0;     // the same in front of it
   PhaseClock clock_{};          // used by thread 0; the steps by the thread of shows_steps()
 };
 

@@ -211,10 +211,11 @@ __device__ __forceinline__ void compute_loop() {
     while (!ptx::mbarrier_test(shared.full[slot], turn >> 1 & 1)) {}
     const Command what = shared.commands[slot];
     if (what == Command::leave) return;
+    const bool has_pages = List::kHasOperands && what == Command::task;  // as scratch memory
     GpuBlock<List> block(shared.contexts[slot], shared.block,
-                         what == Command::task ? dynamic_scratch_memory() : scratch_memory(shared.dev));
+                         has_pages ? dynamic_scratch_memory() : scratch_memory(shared.dev));
     if (what == Command::task) {
-      block.borrow_pages();
+      if (has_pages) block.borrow_pages();
       run_dynamic<List>(shared.task_slots[slot].record, block);
     } else if (what == Command::compiled) {
       if (roles_shared().run.warps) follow_on_warp<List>(shared.dev);
@@ -224,8 +225,8 @@ __device__ __forceinline__ void compute_loop() {
       const PhasesEnd end = run_phases<List>(shared.dev, shared.contexts[slot].run->line, block);
       if (block.leader()) shared.phases_end = end;
     }
-    // Orders what a task of a dynamic run did with the pages, as its scratch memory, before the next copies into them.
-    if (what == Command::task) ptx::fence_shared_for_bulk_copies();
+    // Orders what the task did with the pages before the next copies into them.
+    if (has_pages) ptx::fence_shared_for_bulk_copies();
     block.sync();  // all threads have ended their use of scratch memory and record
     // Release, block scope: pairs with GpuExecutor::is_done() and the test in control_compiled_run().
     if (arrives(block.rank())) ptx::mbarrier_arrive(shared.done[slot]);

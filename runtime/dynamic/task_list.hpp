@@ -241,28 +241,24 @@ struct TaskList {
   template <class Task, class... Others, class Block, class Operands>
   FLYWHEEL_TASK static void compute_first_of(const TaskRecord& record, Block& block, Operands& operands) {
     if constexpr (kHasPart<Task, Block, Operands>)
-      if (computes<Task, Block, Operands>(record.header.type)) return run_compute<Task>(record, block, operands);
+      if (computes<Task>(record.header.type)) return run_compute<Task>(record, block, operands);
     if constexpr (sizeof...(Others) > 0) compute_first_of<Others...>(record, block, operands);
   }
 
-  /// Whether tasks of `type` run the compute part of `Task`. Of the types that share one, the first in the list stands
-  /// for all.
-  template <class Task, class Block, class Operands>
+  /// Whether tasks of `type` run the compute part of `Task`, which has one. Of the types that share one, the first in the list
+  /// stands for all.
+  template <class Task>
   FLYWHEEL_TASK static constexpr bool computes(std::uint32_t type) {
     using Part = typename ComputeAs<Task>::Type;
-    if constexpr (requires(const Part& part, Block& block, Operands& operands) { part.compute(block, operands); }) {
-      std::uint32_t at = 0, first = kSize;
-      bool shares = false;
-      const auto look = [&](bool same) {
-        if (same && first == kSize) first = at;
-        shares |= same && at == type;
-        ++at;
-      };
-      (look(std::is_same_v<Part, typename ComputeAs<Tasks>::Type>), ...);
-      return first == index_of<Task>() && shares;
-    } else {
-      return index_of<Task>() == type;
-    }
+    std::uint32_t at = 0, first = kSize;
+    bool shares = false;
+    const auto look = [&](bool same) {
+      if (same && first == kSize) first = at;
+      shares |= same && at == type;
+      ++at;
+    };
+    (look(std::is_same_v<Part, typename ComputeAs<Tasks>::Type>), ...);
+    return first == index_of<Task>() && shares;
   }
 };
 

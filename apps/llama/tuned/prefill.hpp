@@ -42,7 +42,7 @@ class Prefill {
   Prefill(const Prefill&) = delete;
   Prefill& operator=(const Prefill&) = delete;
 
-  /// Whether there are tasks for such a model: heads that PrefillAttend knows, and rows that products can read.
+  /// Whether there are tasks for such a model: for heads of its size.
   static bool knows(const Config& config);
   /// Device memory that it takes, but for the graphs.
   static std::size_t bytes(const Config& config, int context);

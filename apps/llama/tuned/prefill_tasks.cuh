@@ -205,7 +205,7 @@ struct PrefillAppend {
 };
 static_assert(sizeof(PrefillAppend) <= kTaskArgBytes);
 
-/// Nothing: many tasks wait for it in place of as many others, see Between.
+/// Nothing: tasks of a stage wait for it in place of all tasks of the stage before, see PrefillBuilder::between().
 struct PrefillBetween {
   std::uint32_t nothing;
 

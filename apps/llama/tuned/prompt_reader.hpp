@@ -39,6 +39,7 @@ class PromptReader {
   Executable read_, begin_;
   std::vector<PromptChunk> queue_;
   std::optional<Prefill> prefill_;
+  std::uint32_t fewest_ = 0;       // positions of a prompt for it
   std::vector<PromptChunk> long_;  // prompts for it, what is left of each
   bool begun_ = false;             // the last pass has left the input of the queue's first chunk
 };

@@ -6,8 +6,8 @@
 namespace llama {
 
 enum class PromptWay {
-  best,            // products on a GPU, else chunks
-  products,        // by matrix products, many positions at once; what those do not compute, and short prompts, in chunks
+  best,            // products on a GPU, for prompts that take longer in chunks; else chunks
+  products,        // by matrix products, many positions at once; models that those do not compute, in chunks
   chunks,          // several positions in a pass, which has an operand stream of its own
   token_by_token,  // by the steps that write
 };
