@@ -4,7 +4,6 @@
 
 #include <flywheel/detail/group.cuh>
 #include "../runtime/compiled/operands.hpp"
-#include "../runtime/compiled/phases.hpp"
 #include "collectives.cuh"
 #include "warp_block.cuh"
 
@@ -53,8 +52,8 @@ class GpuBlock : public BlockCore<ThreadPlatform, List>, public ComputeThreads {
   using LaneThreads = OneWarp;
 
   /// Collective. Memory for n values, shared by the threads of the block until the body returns. Null, and the task fails
-  /// with Status::scratch_exhausted, if Options::scratch_bytes and what was borrowed are too small. Tasks of dynamic runs have
-  /// the pages of operands beside it.
+  /// with Status::scratch_exhausted, if Options::scratch_bytes and what was borrowed are too small. Tasks of dynamic
+  /// and phased runs have the pages of operands beside it.
   template <class T>
   __device__ T* scratch(int n) {
     const std::size_t at = (used_ + 15) & ~std::size_t{15};
@@ -90,7 +89,8 @@ class GpuBlock : public BlockCore<ThreadPlatform, List>, public ComputeThreads {
     borrowed_ = kHandoffs * kHandoffBytes;  // they lie behind scratch memory, see handoff_memory()
   }
 
-  /// Library use, of dynamic runs, whose block is made with the memory of the pages: adds those to what scratch() gives.
+  /// Library use, of dynamic and phased runs, whose block is made with the memory of the pages: adds those to what scratch()
+  /// gives.
   __device__ void borrow_pages() { pages_ = dev().page_count * kPageBytes; }
 
   /// A non-null pointer that scratch() gave, marked as shared memory for the compiler: accesses through it need no generic
@@ -159,14 +159,15 @@ class GpuBlock : public BlockCore<ThreadPlatform, List>, public ComputeThreads {
   // Library use, see phases.hpp. In boundary() the first sync() orders what all threads wrote before thread 0, which goes to
   // the grid barrier; the second gives all threads what it acquired there, and whether to stop.
   __device__ void begin_phases() {
-    clock_ = PhaseClock::of<P>(*this->context_);
-    if (leader()) shared_->ends = false;
+    if (!leader()) return;
+    clock() = PhaseClock::of<P>(*this->context_);
+    shared_->ends = false;
   }
   __device__ bool boundary(Boundary kind) {
     sync();
-    if (shows_steps()) show_step(clock_.end_step());  // a worker at the grid barrier is not stalled
+    end_step();  // a worker at the grid barrier is not stalled
     // Relaxed: pairs with control_phased_run().
-    if (leader() && !cross_boundary<P>(*this->context_, clock_, kind, P::block(shared_->phase_asked).load(Order::relaxed)))
+    if (leader() && !cross_boundary<P>(*this->context_, clock(), kind, P::block(shared_->phase_asked).load(Order::relaxed)))
       shared_->ends = true;
     sync();
     return !shared_->ends;
@@ -178,20 +179,24 @@ class GpuBlock : public BlockCore<ThreadPlatform, List>, public ComputeThreads {
   __device__ void get_on() const {
     if (leader()) show_progress<P>(*this->context_->dev, this->context_->worker);
   }
-  __device__ const TaskRecord& load(const TaskRecord& record) {
+  /// Reads a record, for the load() that follows.
+  __device__ void look_ahead(const TaskRecord& record) {
+    static_assert(sizeof(TaskRecord) == 32 * sizeof(std::uint32_t), "a word for each lane of the first warp");
+    if (rank() < 32) ahead_ = reinterpret_cast<const std::uint32_t*>(&record)[rank()];
+  }
+  __device__ const TaskRecord& load(const TaskRecord& record, bool looked_ahead = false) {
+    if (!looked_ahead) look_ahead(record);
     sync();  // all threads have ended their use of phase_record and scratch
-    const auto* from = reinterpret_cast<const std::uint32_t*>(&record);
-    auto* to = reinterpret_cast<std::uint32_t*>(&shared_->phase_record);
     // Relaxed: sync() below orders it for this block. Pairs with the load in control_phased_run(), for reports.
-    if (rank() < 32) P::block(to[rank()]).store(from[rank()], Order::relaxed);
+    if (rank() < 32) P::block(reinterpret_cast<std::uint32_t*>(&shared_->phase_record)[rank()]).store(ahead_, Order::relaxed);
     if (leader()) {
-      note_outcome<P>(*this->context_, clock_);
-      clock_.local = record.header.local;
+      note_outcome<P>(*this->context_, clock());
       this->context_->header = &shared_->phase_record.header;
     }
     begin_step();
     used_ = borrowed_ = 0;
     sync();
+    if (leader()) clock().local = shared_->phase_record.header.local;
     return shared_->phase_record;
   }
 
@@ -201,19 +206,33 @@ class GpuBlock : public BlockCore<ThreadPlatform, List>, public ComputeThreads {
   std::uint32_t number_;
 
  private:
-  /// The thread that shows steps is not the one at the grid barrier: no thread waits for this one.
-  __device__ static bool shows_steps() { return rank() == 32; }
-  __device__ void begin_step() {
-    if (shows_steps()) show_step(clock_.begin_step());
+  /// Where a list has bodies that are inlined into the kernel, which need the registers, it lies in shared memory.
+  static constexpr bool kSharesClock = List::template kHasInKernel<GpuBlock>;
+  struct NoClock {};
+  __device__ PhaseClock& clock() {
+    if constexpr (kSharesClock) return shared_->clock;
+    else return clock_;
   }
-  /// Relaxed: pairs with the load in control_phased_run(), which only compares steps.
+
+  /// A step is odd while a task of this worker runs, and another number for each task. The thread that shows it is not the one
+  /// at the grid barrier: no thread waits for this one.
+  __device__ static bool shows_steps() { return rank() == 32; }
+  __device__ void begin_step() const {
+    if (shows_steps()) show_step((step() + 2) | 1);
+  }
+  __device__ void end_step() const {
+    if (shows_steps()) show_step((step() + 1) & ~1u);
+  }
+  // Relaxed, both: one thread writes it. Pair with the load in control_phased_run(), which only compares steps.
+  __device__ std::uint32_t step() const { return P::block(shared_->phase_step).load(Order::relaxed); }
   __device__ void show_step(std::uint32_t step) const { P::block(shared_->phase_step).store(step, Order::relaxed); }
 
   unsigned char* scratch_;
   std::size_t used_ = 0;
   std::uint32_t borrowed_ = 0;  // bytes added behind scratch memory
   std::uint32_t pages_ = 0;     // the same in front of it
-  PhaseClock clock_{};          // used by thread 0; the steps by the thread of shows_steps()
+  std::uint32_t ahead_ = 0;     // of look_ahead(): this thread's word of the record
+  [[no_unique_address]] std::conditional_t<kSharesClock, NoClock, PhaseClock> clock_{};  // used by thread 0
 };
 
 }  // namespace flywheel::detail

@@ -8,7 +8,7 @@
 #include <flywheel/detail/platform.cuh>
 #include <flywheel/detail/ptx.cuh>
 #include "../runtime/base/exchanged.hpp"
-#include "../runtime/records/task.hpp"
+#include "../runtime/compiled/phases.hpp"
 #include "stream.cuh"
 
 namespace flywheel::detail {
@@ -146,9 +146,10 @@ struct alignas(16) Partial {
 struct BlockShared {
   Partial partial[2][kComputeWarps];  // of collective calls; two buffers used in turn, see ComputeThreads::next_partial()
   TaskRecord phase_record;            // record of a phased run's current task
-  std::uint32_t phase_step;           // step of a phased run, see PhaseClock; atomic
+  std::uint32_t phase_step;           // step of a phased run, see GpuBlock::step(); atomic
   std::uint32_t phase_asked;          // AskBits of a phased run, on worker 0; by the control thread, atomic
   bool ends;                          // the phased run ends at this boundary; by thread 0
+  PhaseClock clock;                   // of lists that have no registers for it, see GpuBlock; of thread 0
 };
 
 __device__ unsigned char* page_memory();  // defined in roles.cuh

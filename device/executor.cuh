@@ -201,6 +201,32 @@ class GpuExecutor {
   bool cancelled_ = false;
 };
 
+/// The bodies of a task of a dynamic run, or of a phased run.
+template <class List>
+__device__ __forceinline__ void run_bodies(bool phased, std::uint32_t slot, GpuBlock<List>& block) {
+  ExecutorShared& shared = executor_shared();
+  PhasesEnd end{};
+  if constexpr (List::template kHasInKernel<GpuBlock<List>>) {  // one call for both: the kernel has them once
+    PhasedTasks tasks;
+    bool once = !phased;
+    if (phased && shared.contexts[slot].run->line.constants.flags & kPack) {
+      end = pack_operands<List>(shared.dev, shared.contexts[slot].run->line, block);
+    } else {
+      if (phased) tasks.begin(shared.dev, shared.contexts[slot].run->line, block);
+      while (const TaskRecord* const record = phased ? tasks.next(block) : once ? &shared.task_slots[slot].record : nullptr) {
+        run_dynamic<List>(*record, block);
+        once = false;
+      }
+      end = tasks.end();
+    }
+  } else if (!phased) {
+    run_dynamic<List>(shared.task_slots[slot].record, block);
+  } else {
+    end = run_phases<List>(shared.dev, shared.contexts[slot].run->line, block);
+  }
+  if (phased && block.leader()) shared.phases_end = end;
+}
+
 /// The compute warps' side: executes commands until the one to leave.
 template <class List>
 __device__ __forceinline__ void compute_loop() {
@@ -211,25 +237,21 @@ __device__ __forceinline__ void compute_loop() {
     while (!ptx::mbarrier_test(shared.full[slot], turn >> 1 & 1)) {}
     const Command what = shared.commands[slot];
     if (what == Command::leave) return;
-    const bool has_pages = List::kHasOperands && what == Command::task;  // as scratch memory
-    GpuBlock<List> block(shared.contexts[slot], shared.block,
-                         has_pages ? dynamic_scratch_memory() : scratch_memory(shared.dev));
-    if (what == Command::task) {
-      if (has_pages) block.borrow_pages();
-      run_dynamic<List>(shared.task_slots[slot].record, block);
-    } else if (what == Command::compiled) {
+    const bool has_pages = List::kHasOperands && what != Command::compiled;  // as scratch memory
+    if (what == Command::compiled) {
       if (roles_shared().run.warps) follow_on_warp<List>(shared.dev);
       else if (roles_shared().bare) compute_bare<List>(shared.dev, shared.block);
       else compute_role<List>(roles_shared(), shared.dev, shared.block);
     } else {
-      const PhasesEnd end = run_phases<List>(shared.dev, shared.contexts[slot].run->line, block);
-      if (block.leader()) shared.phases_end = end;
+      GpuBlock<List> block(shared.contexts[slot], shared.block, has_pages ? page_scratch_memory() : scratch_memory(shared.dev));
+      if (has_pages) block.borrow_pages();
+      run_bodies<List>(what == Command::phased, slot, block);
     }
     // Orders what the task did with the pages before the next copies into them.
     if (has_pages) ptx::fence_shared_for_bulk_copies();
-    block.sync();  // all threads have ended their use of scratch memory and record
+    ComputeThreads::sync();  // all threads have ended their use of scratch memory and record
     // Release, block scope: pairs with GpuExecutor::is_done() and the test in control_compiled_run().
-    if (arrives(block.rank())) ptx::mbarrier_arrive(shared.done[slot]);
+    if (arrives(ComputeThreads::rank())) ptx::mbarrier_arrive(shared.done[slot]);
   }
 }
 

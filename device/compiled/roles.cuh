@@ -130,9 +130,9 @@ __device__ __forceinline__ unsigned char* scratch_memory(const DeviceState& dev)
 __device__ __forceinline__ unsigned char* handoff_memory(const DeviceState& dev) {
   return scratch_memory(dev) + dev.scratch_bytes;
 }
-/// What tasks of dynamic runs have as scratch memory begins with the pages, which no compiled run uses meanwhile: the control
-/// thread joins one when its last body has ended, and compute warps go on when all roles have left it.
-__device__ __forceinline__ unsigned char* dynamic_scratch_memory() { return page_memory(); }
+/// What tasks of dynamic and phased runs have as scratch memory begins with the pages, which no compiled run uses meanwhile:
+/// the control thread joins one when its last body has ended, and compute warps go on when all roles have left it.
+__device__ __forceinline__ unsigned char* page_scratch_memory() { return page_memory(); }
 
 /// A role's position in a ring of slots used in turn: the slot, and the parity of the barrier phase that this use of the
 /// slot completes.

@@ -3,7 +3,7 @@
 //
 // By wgmma each of the two warpgroups of compute warps multiplies 64 rows of a tile. One group of products is under way while
 // the next is begun; when it has ended, its stage is free. ptxas lets no product overlap with another in a module in which a
-// function with wgmma is called, see tuning.md. So that way is inlined into the kernel, where dynamic runs are; in phased and
+// function with wgmma is called, see tuning.md. So that way is inlined into the kernel, where dynamic and phased runs are; in
 // compiled runs products go by mma.
 #pragma once
 
@@ -26,9 +26,13 @@ __device__ __forceinline__ void multiply_by_mma(Block& block, const ProductRecor
     if (!product.is_live(place)) continue;
     float sums[kColumns / 2] = {};
     add_products<kColumns>(block, product, place, memory, sums);
-    if (product.splits == 1)  // no warp reads the stages any more
+    if (product.splits > 1) {
+      store_partials(partials_of<kColumns / 2>(product, place.tile, place.split, block.rank()), sums);
+    } else {
+      join_sums(product, epilogue, sums);
+      // No warp reads the stages any more.
       store_each(product, place, epilogue, sums, memory + block.warp() * kTurnedBytes, block.warp(), block.lane());
-    else store_partials(partials_of<kColumns / 2>(product, place.tile, place.split, block.rank()), sums);
+    }
     block.sync();  // the memory is the next part's
   }
 }
@@ -59,22 +63,27 @@ __device__ __forceinline__ void multiply_part(Stages<kColumns>& stages, std::uin
 template <int kColumns, class Block, class Epilogue>
 __device__ __forceinline__ void multiply_by_wgmma(Block& block, const ProductRecord& product, std::uint32_t task,
                                                   const Epilogue& epilogue) {
+  block.borrow_handoffs();  // beside the pages, four stages of the largest tiles then fit
   const std::uint32_t fit = stages_in<kColumns>(block.scratch_bytes());
   const std::uint32_t count = fit < kFewestStages ? kFewestStages : fit;  // for which scratch() then has no room
   auto* const memory = block.template scratch<unsigned char>(static_cast<int>(count * kStageBytes<kColumns> + kBesideStages));
   if (!memory) return;
   Stages<kColumns> stages(product, memory, count);
-  if (block.leader()) stages.begin(task);
+  if (block.warp() == 0) stages.begin(task, block.lane());
   block.sync();  // the barriers and the places are there for all threads
-  stages.follow(block.leader());
+  if (!block.leader()) stages.follow();
   // No memory order, which sync() has given: the lanes of a warp rejoin, because products are for whole warps.
   __syncwarp();
   for (std::uint32_t j = 0; j < product.parts_each && stages.place(j).steps; ++j) {
     float sums[kColumns / 2] = {};
     multiply_part(stages, stages.place(j).steps, block.warp(), block.lane(), sums);
     const TilePlace place = stages.place(j);
-    if (product.splits > 1) store_partials(partials_of<kColumns / 2>(product, place.tile, place.split, block.rank()), sums);
-    else if (kColumns >= 64 && product.has_out_map)
+    if (product.splits > 1) {
+      store_partials(partials_of<kColumns / 2>(product, place.tile, place.split, block.rank()), sums);
+      continue;
+    }
+    join_sums(product, epilogue, sums);
+    if (kColumns >= 64 && product.has_out_map)
       store_by_copies(product, place, epilogue, sums, stages.stores_of(block.warp()), block.warp(), block.lane());
     else store_each(product, place, epilogue, sums, stages.stores_of(block.warp()), block.warp(), block.lane());
   }
@@ -94,6 +103,7 @@ __device__ __forceinline__ void add_parts(Block& block, const ProductRecord& pro
   float sums[kColumns / 2] = {};
   for (std::uint32_t split = 0; split < product.splits; ++split)
     add_partials(sums, partials_of<kColumns / 2>(product, place.tile, split, block.rank()));
+  join_sums(product, epilogue, sums);
   store_each(product, place, epilogue, sums, memory + block.warp() * kTurnedBytes, block.warp(), block.lane());
 }
 

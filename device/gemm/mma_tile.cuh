@@ -33,7 +33,8 @@ __device__ __forceinline__ void copy_step(const ProductRecord& product, const Ti
     const std::uint32_t line = i / 8, part = i % 8 * 8;
     Bf16* const to = stage + line * kMmaLine + part;
     if (line < kTileRows) copy_values(to, product.left, product.depth, place.row + line, k + part);
-    else copy_values(to, product.right, product.depth, place.column + line - kTileRows, k + part);
+    else
+      copy_values(to, product.operand_of(line - kTileRows), product.depth, product.row_of(place, line - kTileRows), k + part);
   }
   ptx::commit_copies();
 }

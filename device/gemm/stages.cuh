@@ -53,34 +53,36 @@ class Stages {
         stores_(memory + (0u - ptx::shared_address(memory)) % kStageAlign),
         boxes_(stores_ + kAllStoreBytes),
         marks_(*reinterpret_cast<StageMarks*>(boxes_ + count * kStageBytes<kColumns>)),
-        count_(count) {}
+        count_(count),
+        has_second_(product.has_second()) {}
 
-  /// Thread 0 of the block: finds the task's parts, and starts the copies of the first steps. Other threads may use the stages
-  /// after a sync().
-  __device__ void begin(std::uint32_t task) {
+  /// The first warp of the block: finds the task's parts, and starts the copies of the first steps. Other warps follow() after
+  /// a sync().
+  __device__ void begin(std::uint32_t task, int lane) {
+    const auto own = static_cast<std::uint32_t>(lane);
     // No order of their own: the sync() after this call orders them for the threads, publish_mbarriers() for the copies.
-    for (std::uint32_t s = 0; s < count_; ++s) {
-      ptx::mbarrier_init(marks_.full[s], 1);
-      marks_.read[s] = 0;
+    if (own < count_) {
+      ptx::mbarrier_init(marks_.full[own], 1);
+      marks_.read[own] = 0;
     }
     ptx::publish_mbarriers();
-    std::uint32_t live = 0;
-    for (std::uint32_t j = 0; j < product_.parts_each; ++j) {
-      const std::uint32_t part = product_.part_of(task, j);
-      if (part < product_.parts() && product_.is_live(product_.place(part))) marks_.places[live++] = product_.place(part);
+    find_parts(task, own);
+    // The sync() after this call lies between these fences and the copies of other warps, __syncwarp() and those of lane 0.
+    if (own == 0) ptx::acquire_tensor_map(product_.left_map);
+    if (own == 1) ptx::acquire_tensor_map(product_.right_map);
+    if (own == 2 && product_.has_out_map) ptx::acquire_tensor_map(product_.out_map);
+    if (own == 3 && has_second_) ptx::acquire_tensor_map(product_.second_map);
+    __syncwarp();
+    if (own == 0) {
+      // Orders the copies after the stores of tasks before, which have made the operands and which this thread has acquired;
+      // and after what used the scratch memory before, see the sync() at the end of each body.
+      ptx::fence_global_for_bulk_copies();
+      ptx::fence_shared_for_bulk_copies();
+      follow(true);
     }
-    for (; live < product_.parts_each; ++live) marks_.places[live] = {};  // no steps
-    // By one thread for all: the sync() after this call lies between these fences and the copies of other warps.
-    ptx::acquire_tensor_map(product_.left_map);
-    ptx::acquire_tensor_map(product_.right_map);
-    if (product_.has_out_map) ptx::acquire_tensor_map(product_.out_map);
-    // Orders the copies after the stores of tasks before, which have made the operands and which this thread has acquired; and
-    // after what used the scratch memory before, see the sync() at the end of each body.
-    ptx::fence_global_for_bulk_copies();
-    ptx::fence_shared_for_bulk_copies();
   }
-  /// Each thread, once begin() is known to it. Thread 0 also starts the copies of the first stages.
-  __device__ void follow(bool starts) {
+  /// Each thread, once begin() is known to it, but for the one that starts the copies of the first stages in begin().
+  __device__ void follow(bool starts = false) {
     fill_steps_ = place(0).steps;
     for (std::uint32_t stage = 0; stage < count_ && fill_steps_; ++stage) {
       if (starts) fill(stage);
@@ -124,6 +126,20 @@ class Stages {
   }
 
  private:
+  /// A part for each lane of a warp; those that count come first.
+  __device__ void find_parts(std::uint32_t task, std::uint32_t lane) {
+    static_assert(kMostStages <= 32 && kMostPartsEach <= 32);
+    const std::uint32_t part = product_.part_of(task, lane), each = product_.parts_each;
+    TilePlace found{};  // no steps
+    bool live = false;
+    if (lane < each && part < product_.parts()) {
+      found = product_.place(part);
+      live = product_.is_live(found);
+    }
+    const std::uint32_t all = __ballot_sync(0xffffffffu, live), before = all & ((1u << lane) - 1);
+    if (live) marks_.places[__popc(before)] = found;
+    if (lane < each && lane >= static_cast<std::uint32_t>(__popc(all))) marks_.places[lane] = {};
+  }
   __device__ void fill(std::uint32_t stage) const {
     const TilePlace& from = place(fill_part_);
     unsigned char* const box = boxes_ + stage * kStageBytes<kColumns>;
@@ -132,6 +148,9 @@ class Stages {
     ptx::expect_bytes(marks_.full[stage], kStageBytes<kColumns>);
     ptx::tensor_copy(box, product_.left_map, x, from.row, marks_.full[stage]);
     ptx::tensor_copy(box + kLeftBoxBytes, product_.right_map, x, from.column, marks_.full[stage]);
+    if (has_second_)
+      ptx::tensor_copy(box + kLeftBoxBytes + kColumns / 2 * kTileDepth * sizeof(Bf16), product_.second_map, x, from.column,
+                       marks_.full[stage]);
   }
   __device__ void advance_fill() {
     if (++fill_step_ < fill_steps_) return;
@@ -145,6 +164,7 @@ class Stages {
   unsigned char* boxes_;
   StageMarks& marks_;
   std::uint32_t count_;
+  bool has_second_;
   std::uint32_t now_ = 0, parity_ = 0;
   std::uint32_t oldest_ = 0;
   // The step that is filled next: of which part, which one, and how many that has; 0 once all are under way.

@@ -74,8 +74,10 @@ template <bool kFloats, class Epilogue, int kSums>
 __device__ __forceinline__ void store_boxes(const ProductRecord& product, const SumsPlace& place, const Epilogue& epilogue,
                                             const float (&sums)[kSums], unsigned char* boxes, int lane) {
   constexpr int kGroups = kFloats ? 4 : 8;
+  const int columns = static_cast<int>(product.out_columns());
 #pragma unroll
   for (int q = 0; q < kSums / 4; q += kGroups) {
+    if (8 * q >= columns) break;
 #pragma unroll
     for (int half = 0; half < 2; ++half)
       store_box<kFloats>(product, place, epilogue, sums, boxes + half * (kStoreBytes / 2), half, q, lane);

@@ -34,6 +34,16 @@ __device__ __forceinline__ void move_down(float (&sums)[kSums]) {
   for (int i = 0; i + kCount < kSums; ++i) sums[i] = sums[i + kCount];
 }
 
+/// With a second B: the sums of both become one, in front. product.out_columns() columns are left.
+template <class Epilogue, int kSums>
+__device__ __forceinline__ void join_sums(const ProductRecord& product, const Epilogue& epilogue, float (&sums)[kSums]) {
+  if constexpr (HasJoin<Epilogue>) {
+    if (!product.has_second()) return;
+#pragma unroll
+    for (int i = 0; i < kSums / 2; ++i) sums[i] = epilogue.join(sums[i], sums[kSums / 2 + i]);
+  }
+}
+
 /// Where a value lies in the memory through which a warp turns its sums. Lanes that write, and those that read a row, use
 /// different banks.
 __device__ __forceinline__ std::uint32_t turned_at(std::uint32_t row, std::uint32_t column) {
@@ -47,8 +57,9 @@ __device__ __forceinline__ void store_each(const ProductRecord& product, const T
                                            float (&sums)[kSums], unsigned char* turned, int warp, int lane) {
   constexpr int kGroups = kSums / 4 < 4 ? kSums / 4 : 4;  // of 8 columns, in a chunk
   auto* const values = reinterpret_cast<float*>(turned);
+  const int columns = static_cast<int>(product.out_columns());
   FLYWHEEL_ROLLED
-  for (int q = 0; q < kSums / 4; q += kGroups) {
+  for (int q = 0; q < columns / 8; q += kGroups) {
 #pragma unroll
     for (int g = 0; g < kGroups; ++g)
 #pragma unroll
@@ -62,7 +73,8 @@ __device__ __forceinline__ void store_each(const ProductRecord& product, const T
     for (std::uint32_t i = lane; i < kWarpRows * kGroups * 8; i += 32) {
       const std::uint32_t row = product.transposed ? i % kWarpRows : i / (kGroups * 8);
       const std::uint32_t column = product.transposed ? i / kWarpRows : i % (kGroups * 8);
-      if (first_row + row < product.left.rows && first_column + column < product.right.rows)
+      const bool is_of_tile = 8 * q + static_cast<int>(column) < columns;
+      if (is_of_tile && first_row + row < product.left.rows && first_column + column < product.right.rows)
         put_value(product, epilogue, first_row + row, first_column + column, values[turned_at(row, column)]);
     }
     __syncwarp();  // orders what the lanes have read before the next chunk is written

@@ -14,7 +14,7 @@ std::string size_of(std::uint32_t rows, std::uint32_t columns) {
   return std::to_string(rows) + " x " + std::to_string(columns);
 }
 
-/// Of a worker: on a GPU, tasks of dynamic runs have the pages of operands, too.
+/// Of a worker: on a GPU, tasks of dynamic and phased runs have the pages of operands, too.
 std::uint32_t scratch_of_dynamic_runs(const Core& core) {
   const Engine& engine = *core.engine;
   return engine.scratch_bytes(core.options) + (engine.is_gpu() ? engine.operand_pages() * kPageBytes : 0);
@@ -81,6 +81,12 @@ Product::Product(Runtime& runtime, Matrix<const Bf16> a, Matrix<const Bf16> b, P
   record_.depth = a.columns;
   record_.floats = c.floats;
   record_.adds = options.add;
+  if (options.second_b) {
+    Matrix<const Bf16> second = b;
+    second.values = options.second_b;
+    check_operand(*core, "B2", second);
+    record_.second = {second.values, second.rows, second.pitch};
+  }
   cut_product(record_, plan, core->engine->workers());
   make_maps(*core->engine);
   check_device_pointer(*core, "ProductOptions::live_rows", options.live_rows);
@@ -98,18 +104,27 @@ void Product::make_maps(const Engine& engine) {
   };
   TensorBox left = values(record_.left), right = values(record_.right);
   left.columns = right.columns = record_.depth;
-  right.box_rows = record_.tile_columns;
+  right.box_rows = record_.out_columns();
   engine.map_matrix(record_.left_map, left);
   engine.map_matrix(record_.right_map, right);
+  right.values = record_.second.values;
+  if (record_.has_second()) engine.map_matrix(record_.second_map, right);
   const std::uint32_t value_bytes = record_.floats ? sizeof(float) : sizeof(Bf16);
   const auto whole = [&](std::uintptr_t bytes) { return bytes % 16 == 0; };
   // A copy writes 16 bytes at once, also where a row of C ends between them.
-  if (record_.transposed || !whole(record_.out_pitch * value_bytes) || !whole(record_.right.rows * value_bytes) ||
-      !whole(reinterpret_cast<std::uintptr_t>(record_.out)))
+  if (record_.transposed || record_.out_columns() * value_bytes < kStoredLine || !whole(record_.out_pitch * value_bytes) ||
+      !whole(record_.right.rows * value_bytes) || !whole(reinterpret_cast<std::uintptr_t>(record_.out)))
     return;
   record_.has_out_map =
       engine.map_matrix(record_.out_map, {record_.out, record_.floats != 0, record_.left.rows, record_.right.rows,
                                           record_.out_pitch, kStoredLine / value_bytes, kStoredRows});
+}
+
+void Product::require_join(bool has_join) const {
+  if (record_.has_second() && !has_join)
+    throw UsageError(
+        "this product has ProductOptions::second_b, and its epilogue does not say what becomes of two sums: give it "
+        "float join(float sum, float second) const");
 }
 
 void Product::require_whole_tiles() const {

@@ -49,7 +49,7 @@ struct ProductResult {
 ///
 /// Rows of A and B begin at multiples of 16 bytes. The matrices and the Product outlive the runs. If tiles are split along
 /// their depth, see splits(), two runs of a product may not overlap. The order of the sums, and so each bit of C, depends on
-/// the plan alone. Dynamic runs and batches are quickest: on a GPU, compiled and phased runs use the older instructions.
+/// the plan alone. On a GPU, compiled runs use the older instructions.
 class Product {
  public:
   /// Throws UsageError for matrices that do not fit each other or cannot be read by tensor copies, GraphError for memory that
@@ -57,7 +57,8 @@ class Product {
   Product(Runtime& runtime, Matrix<const Bf16> a, Matrix<const Bf16> b, Matrix<Bf16> c, const ProductOptions& options = {});
   Product(Runtime& runtime, Matrix<const Bf16> a, Matrix<const Bf16> b, Matrix<float> c, const ProductOptions& options = {});
 
-  /// Adds the tasks to a graph. They start after `waits`; returned are those with whose end C is there.
+  /// Adds the tasks to a graph. They start after `waits`; returned are those with whose end C is there. In a phased graph they
+  /// belong to the current phase, and if tiles are split, what adds their parts up is a phase behind it.
   template <class Epilogue = Identity>
   std::vector<TaskRef<>> add_to(Graph& graph, const After& waits = {}, const Epilogue& epilogue = {}) const {
     return add_each(
@@ -69,6 +70,7 @@ class Product {
   template <class WaitsOf, class Epilogue = Identity>
   std::vector<TaskRef<>> add_each(Graph& graph, WaitsOf&& waits, const Epilogue& epilogue = {},
                                   const std::vector<TaskRef<>>& stored_after = {}) const {
+    require_join(detail::HasJoin<Epilogue>);
     std::vector<TaskRef<>> parts, sums;
     const std::uint32_t n = part_tasks();
     const auto with_stored = [&](After after, std::size_t i) {
@@ -78,10 +80,12 @@ class Product {
     for (std::uint32_t i = 0; i < n; ++i)
       parts.push_back(graph.add(task(i, epilogue), record_.splits == 1 ? with_stored(waits(i, n), i) : waits(i, n)));
     if (record_.splits == 1) return parts;
+    const bool phased = graph.phase_count() > 0;
+    if (phased) graph.phase();
     for (std::uint32_t tile = 0; tile < record_.tiles(); ++tile) {
       const auto first = parts.begin() + tile * record_.splits;
-      sums.push_back(
-          graph.add(task(n + tile, epilogue), with_stored(after(std::vector<TaskRef<>>(first, first + record_.splits)), tile)));
+      const After added = phased ? After{} : after(std::vector<TaskRef<>>(first, first + record_.splits));
+      sums.push_back(graph.add(task(n + tile, epilogue), with_stored(added, tile)));
     }
     return sums;
   }
@@ -89,6 +93,7 @@ class Product {
   template <class Epilogue = Identity>
   std::vector<Gemm<Epilogue>> tasks(const Epilogue& epilogue = {}) const {
     require_whole_tiles();
+    require_join(detail::HasJoin<Epilogue>);
     std::vector<Gemm<Epilogue>> all;
     for (std::uint32_t i = 0; i < record_.tasks(); ++i) all.push_back(task(i, epilogue));
     return all;
@@ -99,13 +104,14 @@ class Product {
   std::uint32_t part_tasks() const { return record_.tasks(); }
   /// Floats that the parts of split tiles take, see ProductOptions::partials; 0 if there are none.
   std::size_t partial_values() const { return record_.splits > 1 ? record_.parts() * record_.tile_values() : 0; }
-  /// Columns of a tile.
+  /// Columns of a tile, of A B^T and A B2^T together.
   std::uint32_t tile_columns() const { return record_.tile_columns; }
 
  private:
   Product(Runtime& runtime, Matrix<const Bf16> a, Matrix<const Bf16> b, detail::ProductResult c, const ProductOptions& options);
   void make_maps(const detail::Engine& engine);
   void require_whole_tiles() const;
+  void require_join(bool has_join) const;
   template <class Epilogue>
   Gemm<Epilogue> task(std::uint32_t index, const Epilogue& epilogue) const {
     return {on_device_.data(), index, epilogue};

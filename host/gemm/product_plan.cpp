@@ -91,8 +91,10 @@ ProductPlan plan_product(const ProductShape& shape, std::uint32_t workers, std::
                          const ProductOptions& options) {
   check(options);
   require_scratch(options.tile_columns ? options.tile_columns : std::end(kTileColumns)[-1], scratch_bytes);
-  const bool transposed = shape.rows <= kFewRows && shape.columns > shape.rows;
-  const ProductShape tiles_of = transposed ? ProductShape{shape.columns, shape.rows, shape.depth} : shape;
+  const bool joins = options.second_b != nullptr;
+  const bool transposed = !joins && shape.rows <= kFewRows && shape.columns > shape.rows;
+  ProductShape tiles_of = transposed ? ProductShape{shape.columns, shape.rows, shape.depth} : shape;
+  if (joins) tiles_of.columns *= 2;
   ProductPlan plan{.transposed = transposed, .tile_columns = 0, .splits = 0, .band = kBand, .parts_each = 1};
   choose(plan, tiles_of, workers, scratch_bytes, options);
   if (plan.splits > 1) return plan;
@@ -113,7 +115,7 @@ ProductPlan plan_product(const ProductShape& shape, std::uint32_t workers, std::
 void cut_product(ProductRecord& record, const ProductPlan& plan, std::uint32_t workers) {
   record.tile_columns = plan.tile_columns;
   record.row_tiles = parts_of(record.left.rows, kTileRows);
-  record.column_tiles = parts_of(record.right.rows, plan.tile_columns);
+  record.column_tiles = parts_of(record.right.rows, record.out_columns());
   record.splits = plan.splits;
   record.steps = parts_of(record.depth, kTileDepth);
   record.band = plan.band;

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "../../runtime/gemm/bf16.hpp"
+
 namespace flywheel {
 
 /// How to cut a product, where the shape's own way is not wanted; 0 leaves a choice open.
@@ -14,6 +16,9 @@ struct ProductOptions {
   bool add = false;                // C += A B^T: what the epilogue makes of a sum is added to C, which holds floats
   // In device memory: rows of A that count, read when a task begins; null: all do. Tiles without such rows are left alone.
   const std::uint32_t* live_rows = nullptr;
+  // In device memory: a matrix like B, B2. The epilogue joins the sums with both: C = join(A B^T, A B2^T), value by value, as
+  // gated layers need it. Null: there is none.
+  const Bf16* second_b = nullptr;
   // In device memory: where the parts of split tiles go, partial_values() floats. Products whose runs do not overlap may share
   // it. Null: memory of the product's own.
   float* partials = nullptr;

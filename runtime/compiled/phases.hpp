@@ -30,7 +30,6 @@ struct PhaseClock {
   std::uint32_t local;     // graph-local index of the task that runs or ran last, for reports
   bool stop_now;           // vote at the next boundary: a task here failed
   bool stop_after_pass;    // vote at the end of the pass: a task here called stop()
-  std::uint32_t steps;     // odd while a task of this worker runs; another number for each task
 
   template <class P>
   FLYWHEEL_TASK static PhaseClock of(const TaskContext& context) {
@@ -43,11 +42,8 @@ struct PhaseClock {
             {&control.meetings.value, line.meeting_base, 0},
             0,
             false,
-            stops,
-            0};
+            stops};
   }
-  FLYWHEEL_TASK std::uint32_t begin_step() { return steps = (steps + 2) | 1; }
-  FLYWHEEL_TASK std::uint32_t end_step() { return steps = (steps + 1) & ~1u; }
 };
 
 /// One thread, after a task body: notes what the body asked for. In dynamic runs the finisher does so.
@@ -134,51 +130,119 @@ FLYWHEEL_TASK bool cross_boundary(TaskContext& context, PhaseClock& clock, Bound
   return result == BarrierResult::go_on;
 }
 
-/// All threads of the block: this worker's share of one phase.
-template <class List, class Block>
-FLYWHEEL_TASK void run_phase(const TaskRecord* records, const Phase& phase, Block& block) {
-  const std::uint32_t step = phase.grid ? phase.count : block.workers();
-  const std::uint32_t first = phase.grid ? 0 : block.worker();
-  for (std::uint32_t t = first; t < phase.count; t += step) {
-    if (t != first) block.get_on();
-    List::run(block.load(records[phase.first + t]), block);
-  }
-}
-
 /// After the last boundary, if nothing has ended the run early: for blocks that have end_phases().
 template <class Block>
 FLYWHEEL_TASK void end_phases(Block& block) {
   if constexpr (requires { block.end_phases(); }) block.end_phases();
 }
 
-/// All threads of the block: the phased run, from its begin or from where it was suspended. It ends early, for all workers at
-/// the same boundary, if it was cancelled, a task failed or asked to stop, it is to be suspended, or the runtime was aborted.
-/// What is read after a boundary is a local copy: after the last one the run may be over and its slot in use again.
+/// A worker's way through a phased run, from its begin or from where it was suspended: its tasks, one after the other, and the
+/// boundaries between phases. All threads of the block make the same calls. Task i of a phase is worker i % workers's; that
+/// of a grid phase is everyone's.
+///
+/// The run ends early, for all workers at the same boundary, if it was cancelled, a task failed or asked to stop, it is to be
+/// suspended, or the runtime was aborted. What is read after a boundary is a local copy: after the last one the run may be over
+/// and its slot in use again.
+class PhasedTasks {
+ public:
+  template <class Block>
+  FLYWHEEL_TASK void begin(const DeviceState& dev, const RunLine& line, Block& block) {
+    const RunConstants& run = line.constants;
+    const ExecRecord& exec = dev.execs[run.exec];
+    records_ = dev.records + run.first_record;
+    phases_ = exec.phases;
+    phase_count_ = exec.phase_count;
+    repeat_ = run.repeat;
+    pass_ = line.resume.pass;
+    phase_ = line.resume.phase;
+    block.begin_phases();
+    if (pass_ >= repeat_) return;  // it was suspended at its last boundary
+    block.begin_pass(pass_);
+    look_ahead(block, phase_);
+    begin_phase(block);
+  }
+
+  /// The next task's record, as block.load() gives it. Null at the run's end.
+  template <class Block>
+  FLYWHEEL_TASK const TaskRecord* next(Block& block) {
+    while (task_ >= count_)
+      if (!cross(block)) return nullptr;
+    if (!is_first_) block.get_on();
+    const TaskRecord& record = block.load(records_[first_ + task_], is_first_);
+    is_first_ = false;
+    task_ += step_;
+    return &record;
+  }
+  FLYWHEEL_TASK PhasesEnd end() const { return end_; }
+
+ private:
+  /// Goes on to the next phase, or to the end. False if the run ends here.
+  template <class Block>
+  FLYWHEEL_TASK bool cross(Block& block) {
+    if (pass_ >= repeat_) {
+      end_phases(block);
+      end_ = {repeat_ - 1, false, true, 0};
+      return false;
+    }
+    const bool last = phase_ + 1 == phase_count_, ends = last && pass_ + 1 == repeat_;
+    if (!ends) look_ahead(block, last ? 0 : phase_ + 1);
+    if (!block.boundary(last ? Boundary::pass : Boundary::phase)) {
+      end_ = {pass_, true, last, phase_ + 1};
+      return false;
+    }
+    task_ = count_ = 0;
+    phase_ = last ? 0 : phase_ + 1;
+    pass_ += last;
+    if (ends) return true;
+    if (last) block.begin_pass(pass_);
+    begin_phase(block);
+    return true;
+  }
+  /// Reads what a phase begins with. Loaded graphs do not change, so that is done ahead of the boundary, which takes longer.
+  template <class Block>
+  FLYWHEEL_TASK void look_ahead(Block& block, std::uint32_t phase) {
+    ahead_ = phases_[phase];
+    const std::uint32_t task = ahead_.grid ? 0 : block.worker();
+    if constexpr (requires { block.look_ahead(records_[0]); })
+      if (task < ahead_.count) block.look_ahead(records_[ahead_.first + task]);
+  }
+  template <class Block>
+  FLYWHEEL_TASK void begin_phase(const Block& block) {
+    first_ = ahead_.first;
+    count_ = ahead_.count;
+    step_ = ahead_.grid ? count_ : block.workers();
+    task_ = ahead_.grid ? 0 : block.worker();
+    is_first_ = true;
+  }
+
+  const TaskRecord* records_ = nullptr;
+  const Phase* phases_ = nullptr;
+  std::uint32_t phase_count_ = 0, repeat_ = 0, pass_ = 0, phase_ = 0;
+  std::uint32_t first_ = 0, count_ = 0;  // the phase's records
+  std::uint32_t task_ = 0, step_ = 0;    // of this worker: its next one, and from one to the next
+  bool is_first_ = false;                // of this worker's tasks in the phase
+  Phase ahead_{};                        // the next phase
+  PhasesEnd end_{};
+};
+
+/// All threads of the block: writes the constant operands of a compiled graph that is being loaded.
+template <class List, class Block>
+FLYWHEEL_TASK PhasesEnd pack_operands(const DeviceState& dev, const RunLine& line, Block& block) {
+  block.begin_phases();
+  pack_stream<List>(dev.execs[line.constants.exec].schedule->streams[block.worker()], block);
+  const bool through = block.boundary(Boundary::pass);
+  if (through) end_phases(block);
+  return {0, !through, true, 0};
+}
+
+/// All threads of the block: the phased run.
 template <class List, class Block>
 FLYWHEEL_TASK PhasesEnd run_phases(const DeviceState& dev, const RunLine& line, Block& block) {
-  const RunConstants& run = line.constants;
-  const ExecRecord exec = dev.execs[run.exec];
-  const TaskRecord* records = dev.records + run.first_record;
-  const std::uint32_t repeat = run.repeat, first_pass = line.resume.pass;
-  std::uint32_t first_phase = line.resume.phase;
-  block.begin_phases();
-  if (run.flags & kPack) {
-    pack_stream<List>(exec.schedule->streams[block.worker()], block);
-    const bool through = block.boundary(Boundary::pass);
-    if (through) end_phases(block);
-    return {0, !through, true, 0};
-  }
-  for (std::uint32_t pass = first_pass; pass < repeat; ++pass) {
-    block.begin_pass(pass);
-    for (std::uint32_t p = first_phase; p < exec.phase_count; ++p) {
-      run_phase<List>(records, exec.phases[p], block);
-      const bool last = p + 1 == exec.phase_count;
-      if (!block.boundary(last ? Boundary::pass : Boundary::phase)) return {pass, true, last, p + 1};
-    }
-    first_phase = 0;
-  }
-  end_phases(block);
-  return {repeat - 1, false, true, 0};
+  if (line.constants.flags & kPack) return pack_operands<List>(dev, line, block);
+  PhasedTasks tasks;
+  tasks.begin(dev, line, block);
+  while (const TaskRecord* const record = tasks.next(block)) List::run(*record, block);
+  return tasks.end();
 }
 
 }  // namespace flywheel::detail

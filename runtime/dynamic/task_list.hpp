@@ -123,11 +123,13 @@ struct TaskList {
     (void)((at++ == type && (run_body<Tasks>(record, block), true)) || ...);
   }
 
-  /// The same for the GPU's dynamic runs. A task type may have in_kernel(block), which does what its body does and is inlined
-  /// into the kernel: for instructions that work only there. Then the bodies of other types are not.
+  /// The same for the GPU's dynamic and phased runs. A task type may have in_kernel(block), which does what its body does and
+  /// is inlined into the kernel: for instructions that work only there. Then the bodies of other types are not.
+  template <class Block>
+  static constexpr bool kHasInKernel = (HasInKernel<Tasks, Block> || ...);
   template <class Block>
   FLYWHEEL_TASK static void run_in_kernel(const TaskRecord& record, Block& block) {
-    if constexpr ((HasInKernel<Tasks, Block> || ...)) {
+    if constexpr (kHasInKernel<Block>) {
       if ((run_in_place<Tasks>(record, block) || ...)) return;
       Block copy = block;  // the call takes its address: the caller's own block stays in registers
       run_beside_kernel(record, copy);

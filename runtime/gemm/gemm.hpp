@@ -3,6 +3,8 @@
 // This file has what a CPU worker does; what a GPU does stands in device/gemm.
 #pragma once
 
+#include <concepts>
+
 #include "product_record.hpp"
 
 namespace flywheel {
@@ -14,6 +16,10 @@ namespace flywheel {
 /// are not there.
 ///
 ///   template <int kCount> FLYWHEEL_TASK void pairs(float (&values)[kCount], int row, int column, int columns) const;
+///
+/// That of a product with a second B, see ProductOptions::second_b, has one that joins the two sums of a place, before:
+///
+///   FLYWHEEL_TASK float join(float sum, float second) const;
 struct Identity {
   FLYWHEEL_TASK float operator()(float sum, int, int) const { return sum; }
 };
@@ -25,6 +31,18 @@ template <class Epilogue>
 concept HasPairs = requires(const Epilogue& epilogue, float (&values)[2]) {
   epilogue.pairs(values, 0, 0, 0);
 };
+
+/// An epilogue that has join().
+template <class Epilogue>
+concept HasJoin = requires(const Epilogue& epilogue) {
+  { epilogue.join(0.f, 0.f) } -> std::convertible_to<float>;
+};
+
+template <class Epilogue>
+FLYWHEEL_TASK float joined(const Epilogue& epilogue, float sum, float second) {
+  if constexpr (HasJoin<Epilogue>) return epilogue.join(sum, second);
+  else return sum;
+}
 
 /// Writes one value of C, given by its place in the operands.
 template <class Epilogue>
@@ -38,43 +56,58 @@ FLYWHEEL_TASK void put_value(const ProductRecord& product, const Epilogue& epilo
   else static_cast<Bf16*>(product.out)[at] = Bf16::nearest(value);
 }
 
-/// The sum of a part of a row of each operand.
-FLYWHEEL_TASK inline float dot(const ProductRecord& product, const TilePlace& place, std::uint32_t left, std::uint32_t right) {
+/// The sum of a part of a row of each operand; `column` is one of the tile.
+FLYWHEEL_TASK inline float dot(const ProductRecord& product, const TilePlace& place, std::uint32_t left, std::uint32_t column) {
+  const Operand& right = product.operand_of(column);
   const Bf16* a = product.left.values + std::size_t{left} * product.left.pitch;
-  const Bf16* b = product.right.values + std::size_t{right} * product.right.pitch;
+  const Bf16* b = right.values + std::size_t{product.row_of(place, column)} * right.pitch;
   const std::uint32_t begin = place.first_step * kTileDepth, end = (place.first_step + place.steps) * kTileDepth;
   float sum = 0;
   for (std::uint32_t k = begin; k < end && k < product.depth; ++k) sum += a[k].value() * b[k].value();
   return sum;
 }
 
+/// Portable: f(i, row of `left`, column of the tile) for each value of a tile's first `columns` columns that is one of C.
+template <class Block, class F>
+FLYWHEEL_TASK void for_each_value(Block& block, const ProductRecord& product, const TilePlace& place, std::uint32_t columns,
+                                  F&& f) {
+  block.for_each(static_cast<int>(product.tile_values()), [&](int i) {
+    const auto value = static_cast<std::uint32_t>(i);
+    const std::uint32_t left = place.row + value / product.tile_columns, column = value % product.tile_columns;
+    if (left < product.left.rows && column < columns && product.row_of(place, column) < product.right.rows)
+      f(value, left, column);
+  });
+}
+
 /// Portable: a part of a tile, value by value.
 template <class Block, class Epilogue>
 FLYWHEEL_TASK void multiply_part(Block& block, const ProductRecord& product, const TilePlace& place, const Epilogue& epilogue) {
-  const std::uint32_t columns = product.tile_columns;
   float* const partial = product.partials + (std::size_t{place.tile} * product.splits + place.split) * product.tile_values();
-  block.for_each(static_cast<int>(product.tile_values()), [&](int i) {
-    const std::uint32_t left = place.row + static_cast<std::uint32_t>(i) / columns;
-    const std::uint32_t right = place.column + static_cast<std::uint32_t>(i) % columns;
-    if (left >= product.left.rows || right >= product.right.rows) return;
-    const float sum = dot(product, place, left, right);
-    if (product.splits > 1) partial[i] = sum;
-    else put_value(product, epilogue, left, right, sum);
-  });
+  const bool whole = product.splits == 1;
+  for_each_value(block, product, place, whole ? product.out_columns() : product.tile_columns,
+                 [&](std::uint32_t i, std::uint32_t left, std::uint32_t column) {
+                   float sum = dot(product, place, left, column);
+                   if (!whole) return void(partial[i] = sum);
+                   if (product.has_second())
+                     sum = joined(epilogue, sum, dot(product, place, left, column + product.out_columns()));
+                   put_value(product, epilogue, left, place.column + column, sum);
+                 });
 }
 
 /// Portable: adds up the parts of a tile.
 template <class Block, class Epilogue>
 FLYWHEEL_TASK void add_parts(Block& block, const ProductRecord& product, const TilePlace& place, const Epilogue& epilogue) {
-  const std::uint32_t columns = product.tile_columns;
   const float* const partials = product.partials + std::size_t{place.tile} * product.splits * product.tile_values();
-  block.for_each(static_cast<int>(product.tile_values()), [&](int i) {
-    const std::uint32_t left = place.row + static_cast<std::uint32_t>(i) / columns;
-    const std::uint32_t right = place.column + static_cast<std::uint32_t>(i) % columns;
-    if (left >= product.left.rows || right >= product.right.rows) return;
+  const auto add_up = [&](std::uint32_t i) {
     float sum = 0;
     for (std::uint32_t split = 0; split < product.splits; ++split) sum += partials[split * product.tile_values() + i];
-    put_value(product, epilogue, left, right, sum);
+    return sum;
+  };
+  for_each_value(block, product, place, product.out_columns(), [&](std::uint32_t i, std::uint32_t left, std::uint32_t column) {
+    const float sum = add_up(i);
+    const bool joins = product.has_second();
+    put_value(product, epilogue, left, place.column + column,
+              joins ? joined(epilogue, sum, add_up(i + product.out_columns())) : sum);
   });
 }
 

@@ -5,6 +5,9 @@
 // and the tiles of C are transposed: then a tile's rows are rows of B, of which there are enough for all workers. If there are
 // fewer tiles than workers, each is cut along its depth into `splits` parts, and one task more for each tile adds those up in
 // the order of the parts.
+//
+// With a second B, a tile holds the sums with some rows of B beside those with the same rows of the second one, and the
+// epilogue joins two and two.
 #pragma once
 
 #include <cstddef>
@@ -43,8 +46,9 @@ struct TilePlace {
 
 struct alignas(128) ProductRecord {
   // For tensor copies; zeros where there are none. `out_map` if has_out_map.
-  unsigned char left_map[kTensorMapBytes], right_map[kTensorMapBytes], out_map[kTensorMapBytes];
+  unsigned char left_map[kTensorMapBytes], right_map[kTensorMapBytes], second_map[kTensorMapBytes], out_map[kTensorMapBytes];
   Operand left, right;
+  Operand second;  // without values: none. Otherwise one half of a tile's columns is of rows of `right`, the other of these
   void* out;
   float* partials;  // of tasks of split tiles: [tile][split][kTileRows * tile_columns]
   std::uint32_t out_pitch;
@@ -76,6 +80,16 @@ struct alignas(128) ProductRecord {
   FLYWHEEL_TASK constexpr std::uint32_t part_of(std::uint32_t task, std::uint32_t j) const {
     return task / stride * (parts_each * stride) + j * stride + task % stride;
   }
+  FLYWHEEL_TASK constexpr bool has_second() const { return second.values != nullptr; }
+  /// Columns of C that a tile makes.
+  FLYWHEEL_TASK constexpr std::uint32_t out_columns() const { return has_second() ? tile_columns / 2 : tile_columns; }
+  /// The operand of a column of a tile, and from where on its rows are counted.
+  FLYWHEEL_TASK constexpr const Operand& operand_of(std::uint32_t column) const {
+    return column < out_columns() ? right : second;
+  }
+  FLYWHEEL_TASK constexpr std::uint32_t row_of(const TilePlace& place, std::uint32_t column) const {
+    return place.column + (column < out_columns() ? column : column - out_columns());
+  }
   FLYWHEEL_TASK constexpr std::size_t tile_values() const { return std::size_t{kTileRows} * tile_columns; }
 
   /// Tiles go in bands of `band` rows of tiles, and down each column of a band: what workers multiply at the same time then
@@ -88,13 +102,13 @@ struct alignas(128) ProductRecord {
     return {tile,
             split,
             (first_row + in_band % rows) * kTileRows,
-            in_band / rows * tile_columns,
+            in_band / rows * out_columns(),
             first,
             step_of(split + 1) - first};
   }
   /// The first step of a split: they share the steps out evenly.
   FLYWHEEL_TASK constexpr std::uint32_t step_of(std::uint32_t split) const {
-    return static_cast<std::uint32_t>(std::uint64_t{steps} * split / splits);
+    return steps * split / splits;  // at most 64 splits of fewer than 2^26 steps
   }
 };
 

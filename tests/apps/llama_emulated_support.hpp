@@ -33,7 +33,7 @@ inline Runtime emulated_runtime(const Config& config, int context, std::uint32_t
   return flywheel::testing::start_emulated<TunedEmbed, TunedProject, TunedProjectBiased, TunedAttend, TunedAttendWindow,
                                            TunedGateUp, TunedResidual, TunedLogits, TunedChoose, TunedAppend, TunedAttendCached,
                                            TunedNextChunk, PrefillEmbed, PrefillNorm, PrefillGemm, PrefillAppend, PrefillAttend,
-                                           PrefillBetween, FillRandom, NobodysTask>(options);
+                                           FillRandom, NobodysTask>(options);
 }
 
 }  // namespace llama

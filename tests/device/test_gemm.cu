@@ -1,4 +1,4 @@
-// Matrix products on a GPU, by wgmma in dynamic runs and by mma in others.
+// Matrix products on a GPU, by wgmma in dynamic and phased runs and by mma in compiled ones.
 #include <flywheel/task.cuh>
 
 #include "support/gemm_bench.hpp"
@@ -35,9 +35,17 @@ TEST_CASE("gemm: one product reads what another has written, again and again") {
   const auto matrix = [](const Buffer<Bf16>& of) { return Matrix{of.data(), kSize, kSize}; };
   const Product out(runtime, matrix(here), matrix(moves), matrix(there)),
       back(runtime, matrix(there), matrix(moves), matrix(here));
-  Graph graph;
-  back.add_to(graph, after(out.add_to(graph)));
   constexpr std::uint32_t kTimes = 50;
+  const bool phased = GENERATE(false, true);
+  Graph graph;
+  if (phased) {
+    graph.phase();
+    out.add_to(graph);
+    graph.phase();
+    back.add_to(graph);
+  } else {
+    back.add_to(graph, after(out.add_to(graph)));
+  }
   runtime.submit(runtime.load(graph), repeat(kTimes)).wait();
   for (std::uint32_t row = 0; row < kSize; ++row) {
     for (std::uint32_t column = 0; column < kSize; ++column) {

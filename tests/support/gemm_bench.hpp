@@ -18,6 +18,7 @@ struct AddPlace {
   FLYWHEEL_TASK float operator()(float sum, int row, int column) const {
     return factor * sum + static_cast<float>(row % 3 - column % 2);
   }
+  FLYWHEEL_TASK float join(float sum, float second) const { return sum - 2 * second; }
 };
 
 /// One product: values, sizes and how it is cut.
@@ -43,6 +44,7 @@ class GemmCase {
     options.add = floats && random_() % 2;
     a = values(std::size_t{m} * pitch_a);
     b = values(std::size_t{n} * pitch_b);
+    if (random_() % 3 == 0) second_b = values(b.size());
   }
 
   /// Whether C is what it should be, and what lies between its rows is untouched; so are tiles without rows that count, which
@@ -60,7 +62,7 @@ class GemmCase {
     }
     INFO(m << " x " << n << " x " << k << ", pitches " << pitch_a << ", " << pitch_b << ", " << pitch_c << ", columns "
            << options.tile_columns << ", splits " << options.splits << ", tiles each " << options.tiles_each << ", " << live
-           << " live rows" << (floats ? ", float" : ", bf16") << ", off by " << worst);
+           << " live rows" << (second_b.empty() ? "" : ", two B") << (floats ? ", float" : ", bf16") << ", off by " << worst);
     CHECK(worst < (floats ? 1e-4 : 0.005));
     CHECK(beside);
   }
@@ -73,7 +75,7 @@ class GemmCase {
   bool floats, own_partials;
   float factor;
   ProductOptions options;
-  std::vector<Bf16> a, b;
+  std::vector<Bf16> a, b, second_b;
 
  private:
   std::uint32_t draw(std::uint32_t least, std::uint32_t most) {
@@ -85,11 +87,16 @@ class GemmCase {
     for (Bf16& one : all) one = Bf16::nearest(normal(random_));
     return all;
   }
-  double value(std::uint32_t i, std::uint32_t j) const {
+  float dot(const std::vector<Bf16>& with, std::uint32_t i, std::uint32_t j) const {
     double sum = 0;
     for (std::uint32_t d = 0; d < k; ++d)
-      sum += double{a[std::size_t{i} * pitch_a + d].value()} * double{b[std::size_t{j} * pitch_b + d].value()};
-    return AddPlace{factor}(static_cast<float>(sum), static_cast<int>(i), static_cast<int>(j));
+      sum += double{a[std::size_t{i} * pitch_a + d].value()} * double{with[std::size_t{j} * pitch_b + d].value()};
+    return static_cast<float>(sum);
+  }
+  double value(std::uint32_t i, std::uint32_t j) const {
+    float sum = dot(b, i, j);
+    if (!second_b.empty()) sum = AddPlace{factor}.join(sum, dot(second_b, i, j));
+    return AddPlace{factor}(sum, static_cast<int>(i), static_cast<int>(j));
   }
 
   std::mt19937_64 random_;
@@ -103,21 +110,22 @@ class GemmBench {
         case_(one),
         a_(runtime.upload(one.a)),
         b_(runtime.upload(one.b)),
+        second_b_(runtime.upload(one.second_b.empty() ? one.b : one.second_b)),
         floats_(runtime.allocate<float>(std::size_t{one.m} * one.pitch_c)),
         bf16_(runtime.allocate<Bf16>(std::size_t{one.m} * one.pitch_c)),
         live_(runtime.upload(std::vector{one.live})),
         product_(make()) {}
 
-  /// In a dynamic and a compiled graph and, where no task waits for others, in a phased one and a batch.
+  /// In a dynamic, a compiled and a phased graph and, where no task waits for others, in a batch.
   void check() {
     Graph plain, phased;
     product_.add_to(plain, {}, AddPlace{case_.factor});
     run("dynamic", [&] { runtime_.submit(runtime_.load(plain), repeat(case_.passes())).wait(); });
     run("compiled", [&] { runtime_.submit(runtime_.load(plain, compiled)).wait(); });
-    if (product_.splits() > 1) return;
     phased.phase();
     product_.add_to(phased, {}, AddPlace{case_.factor});
-    run("phased", [&] { runtime_.submit(runtime_.load(phased)).wait(); });
+    run("phased", [&] { runtime_.submit(runtime_.load(phased), repeat(case_.passes())).wait(); });
+    if (product_.splits() > 1) return;
     run("batch", [&] { runtime_.submit(product_.tasks(AddPlace{case_.factor})).wait(); });
   }
 
@@ -126,6 +134,7 @@ class GemmBench {
   Product make() {
     ProductOptions options = case_.options;
     if (case_.live < case_.m) options.live_rows = live_.data();
+    if (!case_.second_b.empty()) options.second_b = second_b_.data();
     if (case_.own_partials) return make(options);
     partials_ = runtime_.allocate<float>(std::max<std::size_t>(make(options).partial_values(), 1));
     options.partials = partials_.data();
@@ -153,7 +162,7 @@ class GemmBench {
 
   Runtime& runtime_;
   const GemmCase& case_;
-  Buffer<Bf16> a_, b_;
+  Buffer<Bf16> a_, b_, second_b_;
   Buffer<float> floats_;
   Buffer<Bf16> bf16_;
   Buffer<std::uint32_t> live_;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 
-#include "apps/llama/decode/stage.hpp"
 #include "apps/llama/tuned/layers.hpp"
 #include "apps/llama/tuned/prefill_attend.cuh"
 
@@ -17,10 +16,6 @@ constexpr int kSizes[] = {128, 256, 512, 1024, kMostPrefillRows};  // rows that 
 constexpr int kFewRows = 128;    // up to here the parts of a tile are split, and added in an order of their own
 constexpr int kShortPart = 512;  // rows of a part while others wait
 constexpr int kRowsOfTask = 16;  // of those that go row by row
-// A worker that ends a task arrives at each of its successors, four in a trip to L2; at one without another predecessor it
-// does not.
-constexpr std::size_t kMostSuccessors = 8;
-constexpr std::size_t kMostSole = 16;
 
 int most_rows(int context) {
   for (const int rows : kSizes)
@@ -42,18 +37,18 @@ class PrefillBuilder {
         memory_(memory),
         rows_(rows),
         products_(products),
+        workers_(runtime.workers()),
         eps_(static_cast<float>(config.rms_norm_eps)) {
     for (int m = 0; m < kPrefillMatrices; ++m) cuts_.at(static_cast<std::size_t>(m)) = cut(static_cast<PrefillMatrix>(m));
   }
 
   Graph build() && {
-    Stage done = add_embeddings();
-    for (std::size_t layer = 0; layer < weights_.layers.size(); ++layer) done = add_layer(layer, done);
+    add_embeddings();
+    for (std::size_t layer = 0; layer < weights_.layers.size(); ++layer) add_layer(layer);
     return std::move(graph_);
   }
 
  private:
-  std::size_t tiles() const { return static_cast<std::size_t>(rows_ / kPrefillTile); }
   StretchRows rows(int first, int count) const { return {memory_.stretch.data(), first, count}; }
 
   /// A matrix of the model in the products of layer `layer`.
@@ -64,10 +59,8 @@ class PrefillBuilder {
         return w.qkv;
       case PrefillMatrix::output:
         return w.output;
-      case PrefillMatrix::gate:
+      case PrefillMatrix::gated:
         return w.gate;
-      case PrefillMatrix::up:
-        return w.up;
       default:
         return w.down;
     }
@@ -77,14 +70,17 @@ class PrefillBuilder {
            : which == PrefillMatrix::down ? memory_.inner.data()
                                           : memory_.normed.data();
   }
-  Product product(PrefillMatrix which, std::size_t layer, const ProductOptions& options) const {
+  static const flywheel::Bf16* data_of(const MatrixBuffer& m) { return static_cast<const flywheel::Bf16*>(m.matrix.data); }
+  Product product(PrefillMatrix which, std::size_t layer, ProductOptions options) const {
     const MatrixBuffer& m = matrix(which, layer);
     const auto narrow = [](int n) { return static_cast<std::uint32_t>(n); };
     const std::uint32_t columns = narrow(m.matrix.columns), all = narrow(rows_), outputs = narrow(m.rows);
     const flywheel::Matrix<const flywheel::Bf16> a{input_of(which), all, columns};
-    const flywheel::Matrix<const flywheel::Bf16> b{static_cast<const flywheel::Bf16*>(m.matrix.data), outputs, columns};
-    if (which == PrefillMatrix::gate || which == PrefillMatrix::up)
+    const flywheel::Matrix<const flywheel::Bf16> b{data_of(m), outputs, columns};
+    if (which == PrefillMatrix::gated) {
+      options.second_b = data_of(weights_.layers[layer].up);
       return {runtime_, a, b, flywheel::Matrix<flywheel::Bf16>{memory_.inner.data(), all, outputs}, options};
+    }
     float* const c = which == PrefillMatrix::qkv ? memory_.qkv.data() : memory_.x.data();
     return {runtime_, a, b, flywheel::Matrix<float>{c, all, outputs}, options};
   }
@@ -99,95 +95,69 @@ class PrefillBuilder {
     return options;
   }
 
-  Stage add_embeddings() {
-    Stage stage;
+  void add_embeddings() {
+    graph_.phase();
     for (int first = 0; first < rows_; first += kRowsOfTask)
-      stage.push_back(graph_.add(PrefillEmbed{rows(first, kRowsOfTask), bf16_of(weights_.embedding), texts_.prompt.data(),
-                                              memory_.x.data(), texts_.context, config_.hidden_size}));
-    return stage;
+      graph_.add(PrefillEmbed{rows(first, kRowsOfTask), bf16_of(weights_.embedding), texts_.prompt.data(), memory_.x.data(),
+                              texts_.context, config_.hidden_size});
   }
 
-  /// What comes after a stage: the end of its layer, or of its keys and values in the last one.
-  Stage add_layer(std::size_t layer, const Stage& before) {
+  /// The phases of a layer; of the last one, up to its keys and values.
+  void add_layer(std::size_t layer) {
     const LayerWeights& w = weights_.layers[layer];
-    const Stage projected =
-        add_product(PrefillMatrix::qkv, layer, add_norm(w.attention_norm, before), {w.qkv_bias.data(), nullptr, 0});
-    const Stage appended = add_append(layer, projected);
-    if (layer + 1 == weights_.layers.size()) return appended;
-    const Stage added = add_product(PrefillMatrix::output, layer, add_attention(layer, appended), {});
-    const Stage normed = add_norm(w.mlp_norm, added);
-    const Stage gates = add_product(PrefillMatrix::gate, layer, normed, {});
-    const Stage inner =
-        add_product(PrefillMatrix::up, layer, normed, {nullptr, memory_.inner.data(), config_.intermediate_size}, gates);
-    return add_product(PrefillMatrix::down, layer, inner, {});
+    add_norm(w.attention_norm);
+    add_product(PrefillMatrix::qkv, layer, {w.qkv_bias.data()});
+    add_append(layer);
+    if (layer + 1 == weights_.layers.size()) return;
+    add_attention(layer);
+    add_product(PrefillMatrix::output, layer, {});
+    add_norm(w.mlp_norm);
+    add_product(PrefillMatrix::gated, layer, {});
+    add_product(PrefillMatrix::down, layer, {});
   }
 
-  Stage add_norm(const Buffer<float>& weights, const Stage& before) {
-    Stage stage;
-    const Waits waits = between(before, static_cast<std::size_t>(rows_ / kRowsOfTask));
+  void add_norm(const Buffer<float>& weights) {
+    graph_.phase();
     for (int first = 0; first < rows_; first += kRowsOfTask)
-      stage.push_back(graph_.add(PrefillNorm{rows(first, kRowsOfTask), memory_.x.data(), weights.data(), memory_.normed.data(),
-                                             config_.hidden_size, eps_},
-                                 waits(stage.size())));
-    return stage;
+      graph_.add(PrefillNorm{rows(first, kRowsOfTask), memory_.x.data(), weights.data(), memory_.normed.data(),
+                             config_.hidden_size, eps_});
   }
 
-  Stage add_product(PrefillMatrix which, std::size_t layer, const Stage& before, const PrefillEnd& end,
-                    const Stage& stored_after = {}) {
-    const Product& one = products_.emplace_back(product(which, layer, cuts_.at(static_cast<std::size_t>(which))));
-    if (!stored_after.empty() && one.splits() == 1)  // which wait for `before`, too
-      return one.add_each(
-          graph_, [](std::uint32_t, std::uint32_t) { return After{}; }, end, stored_after);
-    const Waits waits = between(before, one.part_tasks());
-    return one.add_each(
-        graph_, [&](std::uint32_t i, std::uint32_t) { return waits(i); }, end, stored_after);
+  void add_product(PrefillMatrix which, std::size_t layer, const PrefillEnd& end) {
+    graph_.phase();
+    products_.emplace_back(product(which, layer, cuts_.at(static_cast<std::size_t>(which)))).add_to(graph_, {}, end);
   }
 
-  Stage add_append(std::size_t layer, const Stage& projected) {
+  void add_append(std::size_t layer) {
     const auto narrow = [](int i) { return static_cast<std::int16_t>(i); };
     const int heads = config_.num_key_value_heads;
-    const Waits waits = between(projected, tiles() * static_cast<std::size_t>(heads));
-    Stage stage;
+    graph_.phase();
     for (int first = 0; first < rows_; first += kPrefillTile)
       for (int head = 0; head < heads; ++head)
-        stage.push_back(graph_.add(
-            PrefillAppend{rows(first, kPrefillTile), memory_.qkv.data(), texts_.cache(layer), texts_.rope.data(),
-                          weights_.layers[layer].key_norm.data(), eps_, texts_.context, narrow(config_.num_attention_heads),
-                          narrow(heads), narrow(head), narrow(config_.head_dim)},
-            waits(stage.size())));
-    return stage;
+        graph_.add(PrefillAppend{rows(first, kPrefillTile), memory_.qkv.data(), texts_.cache(layer), texts_.rope.data(),
+                                 weights_.layers[layer].key_norm.data(), eps_, texts_.context,
+                                 narrow(config_.num_attention_heads), narrow(heads), narrow(head), narrow(config_.head_dim)});
   }
 
-  /// The last rows first: they attend to most positions.
-  Stage add_attention(std::size_t layer, const Stage& appended) {
+  /// The last rows first: they attend to most positions. Each worker gets the next task of every round, so rounds go to and
+  /// fro: who had the longest of one has the shortest of the next.
+  void add_attention(std::size_t layer) {
+    const int heads = config_.num_attention_heads, tasks = rows_ / kPrefillTile * heads;
+    const int round = static_cast<int>(workers_);
+    graph_.phase();
+    for (int begin = 0; begin < tasks; begin += round) {
+      const int end = std::min(begin + round, tasks);
+      for (int i = begin; i < end; ++i) add_attention(layer, begin / round % 2 == 0 ? i : begin + end - 1 - i);
+    }
+  }
+  void add_attention(std::size_t layer, int task) {
     const auto narrow = [](int i) { return static_cast<std::int16_t>(i); };
-    const int own = config_.window(layer), heads = config_.num_attention_heads;
-    const Waits waits = between(appended, tiles() * static_cast<std::size_t>(heads));
-    Stage stage;
-    for (int first = rows_ - kPrefillTile; first >= 0; first -= kPrefillTile)
-      for (int head = 0; head < heads; ++head)
-        stage.push_back(
-            graph_.add(PrefillAttend{rows(first, kPrefillTile), memory_.qkv.data(), texts_.cache(layer), texts_.rope.data(),
-                                     weights_.layers[layer].query_norm.data(), memory_.results.data(), eps_, texts_.context,
-                                     narrow(heads), narrow(config_.num_key_value_heads), narrow(head), narrow(config_.head_dim),
-                                     static_cast<std::uint16_t>(own < texts_.positions ? own : 0)},
-                       waits(stage.size())));
-    return stage;
-  }
-
-  /// What the i-th task of a stage waits for.
-  struct Waits {
-    After all;      // each waits for all of these,
-    Stage instead;  // or every kMostSole of them for the next one of these
-    After operator()(std::size_t i) const { return instead.empty() ? all : after(instead.at(i / kMostSole)); }
-  };
-  /// Each task of the next stage waits for all of `before`. Where there are many, it waits for one of few that do.
-  Waits between(const Stage& before, std::size_t next) {
-    Waits waits{after_all(before), {}};
-    if (next <= kMostSuccessors) return waits;
-    for (std::size_t i = 0; i < (next + kMostSole - 1) / kMostSole; ++i)
-      waits.instead.push_back(graph_.add(PrefillBetween{}, waits.all));
-    return waits;
+    const int heads = config_.num_attention_heads, own = config_.window(layer);
+    const int first = rows_ - (task / heads + 1) * kPrefillTile;
+    graph_.add(PrefillAttend{rows(first, kPrefillTile), memory_.qkv.data(), texts_.cache(layer), texts_.rope.data(),
+                             weights_.layers[layer].query_norm.data(), memory_.results.data(), eps_, texts_.context,
+                             narrow(heads), narrow(config_.num_key_value_heads), narrow(task % heads), narrow(config_.head_dim),
+                             static_cast<std::uint16_t>(own < texts_.positions ? own : 0)});
   }
 
   Runtime& runtime_;
@@ -197,6 +167,7 @@ class PrefillBuilder {
   PrefillMemory& memory_;
   const int rows_;
   std::deque<Product>& products_;
+  const std::uint32_t workers_;
   const float eps_;
   std::array<ProductOptions, kPrefillMatrices> cuts_;
   Graph graph_;

@@ -11,8 +11,8 @@
 namespace llama {
 
 /// The products of a layer.
-enum class PrefillMatrix { qkv, output, gate, up, down };
-inline constexpr int kPrefillMatrices = 5;
+enum class PrefillMatrix { qkv, output, gated, down };
+inline constexpr int kPrefillMatrices = 4;
 
 /// Activations of the positions of a run. Each stage of a layer overwrites those of the layer before.
 struct PrefillMemory {
@@ -23,17 +23,17 @@ struct PrefillMemory {
   Buffer<float> qkv;                    // [rows][heads + 2 kv heads][head_dim]
   Buffer<flywheel::Bf16> normed;        // [rows][hidden]
   Buffer<flywheel::Bf16> results;       // [rows][heads][head_dim]: of attention
-  Buffer<flywheel::Bf16> inner;         // [rows][intermediate]: gates, then the gated
+  Buffer<flywheel::Bf16> inner;         // [rows][intermediate]: gated
   Buffer<Stretch> stretch;              // one
   std::vector<Buffer<float>> partials;  // of split tiles: of each matrix that has some
 };
 
-/*  PrefillEmbed -> [ PrefillNorm -> qkv -> PrefillAppend -> PrefillAttend -> output -> PrefillNorm -> gate -> up -> down ]
- *    16 rows         16 rows       tile    128 rows,        128 rows,        tile      16 rows       tile    tile  tile
+/*  PrefillEmbed -> [ PrefillNorm -> qkv -> PrefillAppend -> PrefillAttend -> output -> PrefillNorm -> gated -> down ]
+ *    16 rows         16 rows       tile    128 rows,        128 rows,        tile      16 rows       tile     tile
  *                                          a key head       a head
  *
- *  The part in brackets once for each layer, of the last one up to PrefillAppend: there are no logits. A stage begins when the
- *  one before has ended, but for gated products, whose tasks wait for the gates of their own tiles alone.  */
+ *  The part in brackets once for each layer, of the last one up to PrefillAppend: there are no logits. Each is a phase; split
+ *  tiles of products have a second one.  */
 /// Reads stretches of prompts into the caches of `texts`.
 class Prefill {
  public:

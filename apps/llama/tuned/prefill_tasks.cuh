@@ -121,41 +121,20 @@ struct PrefillNorm {
   }
 };
 
-/// What becomes of a product's sums: a bias is added, or they are gated.
+/// What becomes of a product's sums: a bias is added, or gates and what they let through become one.
 struct PrefillEnd {
-  const float* bias;            // null: none
-  const flywheel::Bf16* gates;  // [rows][columns], null: none
-  std::int32_t columns;         // of the gates
+  const float* bias;  // null: none
 
-  FLYWHEEL_TASK float operator()(float sum, int row, int column) const {
-    if (gates) return gated(sum, gates[at(row, column)].value());
-    return bias ? sum + bias[column] : sum;
-  }
-  template <int kCount>
-  FLYWHEEL_TASK void pairs(float (&values)[kCount], int row, int column, int end) const {
-    if (gates) {
-      std::uint32_t two[kCount / 2] = {};
-#pragma unroll
-      for (int i = 0; i < kCount / 2; ++i)
-        if (column + 8 * i < end) two[i] = *reinterpret_cast<const std::uint32_t*>(gates + at(row, column + 8 * i));
-#pragma unroll
-      for (int i = 0; i < kCount / 2; ++i) {
-        values[2 * i] = gated(values[2 * i], std::bit_cast<float>(two[i] << 16));
-        values[2 * i + 1] = gated(values[2 * i + 1], std::bit_cast<float>(two[i] & 0xffff0000u));
-      }
-    } else if (bias) {
-#pragma unroll
-      for (int i = 0; i < kCount; ++i)
-        if (column + i / 2 * 8 + i % 2 < end) values[i] += bias[column + i / 2 * 8 + i % 2];
-    }
-  }
-
- private:
-  FLYWHEEL_TASK std::size_t at(int row, int column) const {
-    return static_cast<std::size_t>(row) * static_cast<std::size_t>(columns) + static_cast<std::size_t>(column);
-  }
-  FLYWHEEL_TASK static float gated(float sum, float gate) {
+  FLYWHEEL_TASK static float join(float gate, float sum) {
     return gate * reciprocal(1.f + std::exp2(-1.44269504f * gate)) * sum;
+  }
+  FLYWHEEL_TASK float operator()(float sum, int, int column) const { return bias ? sum + bias[column] : sum; }
+  template <int kCount>
+  FLYWHEEL_TASK void pairs(float (&values)[kCount], int, int column, int end) const {
+    if (!bias) return;
+#pragma unroll
+    for (int i = 0; i < kCount; ++i)
+      if (column + i / 2 * 8 + i % 2 < end) values[i] += bias[column + i / 2 * 8 + i % 2];
   }
 };
 using PrefillGemm = flywheel::Gemm<PrefillEnd>;
@@ -204,13 +183,5 @@ struct PrefillAppend {
   }
 };
 static_assert(sizeof(PrefillAppend) <= kTaskArgBytes);
-
-/// Nothing: tasks of a stage wait for it in place of all tasks of the stage before, see PrefillBuilder::between().
-struct PrefillBetween {
-  std::uint32_t nothing;
-
-  template <class Block>
-  FLYWHEEL_TASK void operator()(Block&) const {}
-};
 
 }  // namespace llama

@@ -13,7 +13,7 @@ namespace llama {
 Runtime start_tuned_runtime(const Options& options) {
   return start<TunedEmbed, TunedProject, TunedProjectBiased, TunedAttend, TunedAttendWindow, TunedGateUp, TunedResidual,
                TunedLogits, TunedChoose, TunedAppend, TunedAttendCached, TunedNextChunk, PrefillEmbed, PrefillNorm, PrefillGemm,
-               PrefillAppend, PrefillAttend, PrefillBetween, FillRandom>(options);
+               PrefillAppend, PrefillAttend, FillRandom>(options);
 }
 
 }  // namespace llama
