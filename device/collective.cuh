@@ -1,7 +1,7 @@
 // The control thread's part of a collective run. executor.cuh includes it.
 #pragma once
 
-#include "executor_shared.cuh"
+#include "look_ahead.cuh"
 
 namespace flywheel::detail {
 
@@ -69,9 +69,14 @@ inline constexpr std::uint32_t kLookTicks = 40'000;  // of the SM's clock, some 
   context.item = {0, call.run_slot, false};
   context.outcome = {0, 0, 0, 0};
   shared.block.phase_step = shared.block.phase_asked = 0;
+  init_phases_ahead(shared.block.ahead, false);
+  shared.block.ahead.line = &run->line;
+  shared.awaited.phased = true;
   shared.commands[call.task_slot] = Command::phased;
-  // Release, block scope: pairs with the test of `full` in compute_loop(); covers the context and what is set above.
+  // Release, block scope: pair with the test of `full` in compute_loop() and with serve_load_warp(); cover the context and what
+  // is set above.
   ptx::mbarrier_arrive(shared.full[call.task_slot]);
+  ptx::mbarrier_arrive(shared.load_begin);
   const auto ticks = [] { return static_cast<std::uint32_t>(P::ticks()); };
   std::uint64_t start = 0, reported = 0;
   std::uint32_t step = 0, next_look = ticks();
@@ -95,6 +100,12 @@ inline constexpr std::uint32_t kLookTicks = 40'000;  // of the SM's clock, some 
     reported = now;
   }
   context.header = &shared.task_slots[call.task_slot].record.header;  // phases have set it to other records
+  // Relaxed: pairs with await_entry(); the load warp only leaves.
+  P::block(shared.block.ahead.over).store(1, Order::relaxed);
+  // Acquire, block scope: pairs with look_ahead_of_phases(). No limit: it leaves.
+  while (!ptx::mbarrier_test(shared.returned, shared.awaited.calls & 1)) {}
+  ++shared.awaited.calls;
+  shared.awaited.phased = false;
 }
 
 }  // namespace flywheel::detail

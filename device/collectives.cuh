@@ -142,6 +142,21 @@ struct alignas(16) Partial {
   static constexpr std::size_t kWordsOf = (sizeof(T) + 3) / 4;
 };
 
+inline constexpr std::uint32_t kPhasesAhead = 2;
+
+/// What the load warp has read of coming phases, see look_ahead.cuh. The n-th phase of a run has entry n % kPhasesAhead.
+struct PhasesAhead {
+  struct Entry {
+    Phase phase;
+    TaskRecord first;  // this worker's first task, if it has one
+  };
+  std::uint64_t full[kPhasesAhead];      // load warp -> compute warps: an entry is there
+  std::uint64_t returned[kPhasesAhead];  // thread 0 -> load warp: all threads have read it
+  Entry entries[kPhasesAhead];
+  const RunLine* line;  // of the run; by the control thread, before `load_begin`
+  std::uint32_t over;   // 1: the run has ended; by the control thread, atomic
+};
+
 /// Shared memory that the compute warps of one block use.
 struct BlockShared {
   Partial partial[2][kComputeWarps];  // of collective calls; two buffers used in turn, see ComputeThreads::next_partial()
@@ -149,7 +164,8 @@ struct BlockShared {
   std::uint32_t phase_step;           // step of a phased run, see GpuBlock::step(); atomic
   std::uint32_t phase_asked;          // AskBits of a phased run, on worker 0; by the control thread, atomic
   bool ends;                          // the phased run ends at this boundary; by thread 0
-  PhaseClock clock;                   // of lists that have no registers for it, see GpuBlock; of thread 0
+  PhasesAhead ahead;
+  PhaseClock clock;  // of lists that have no registers for it, see GpuBlock; of thread 0
 };
 
 __device__ unsigned char* page_memory();  // defined in roles.cuh

@@ -34,7 +34,8 @@ struct DirectTurn {
 struct AwaitedCall {
   std::uint32_t next, parity;  // as in GpuExecutor; both ways
   std::uint32_t calls;         // before this one; by the control thread
-  bool asks;                   // otherwise a compiled run begins; by the control thread
+  bool asks;                   // otherwise a compiled or phased run begins; by the control thread
+  bool phased;                 // a phased one, see look_ahead.cuh; likewise
 };
 
 /// Shared memory of a worker outside compiled runs. Plain members are ordered by `full` and `done`, unless noted.

@@ -26,6 +26,7 @@ __device__ __forceinline__ void prepare(const DeviceState& dev) {
     ptx::mbarrier_init(shared.load_begin, 1);
     ptx::mbarrier_init(shared.returned, 1);
     shared.awaited = {};
+    init_phases_ahead(shared.block.ahead, true);
     shared.dev = dev;
     RolesShared& roles = roles_shared();
     ptx::mbarrier_init(roles.begin, 1);
@@ -67,7 +68,7 @@ template <class List>
   }
 }
 
-/// The loop of the load warp, likewise; between compiled runs it is the one that awaits successors.
+/// The loop of the load warp, likewise; between compiled runs it awaits successors, and in phased ones it looks ahead.
 template <class List>
 [[gnu::noinline]] __device__ void serve_load_warp(const DeviceState& dev) {
   for (std::uint32_t calls = 0;; ++calls) {
@@ -76,6 +77,7 @@ template <class List>
       ThreadPlatform::pause(spins);
     if (roles_shared().kernel_ends) return;
     if (executor_shared().awaited.asks) await_in_load_warp();
+    else if (executor_shared().awaited.phased) look_ahead_of_phases<List>(dev);
     else serve_compiled_run<List>(dev);
   }
 }

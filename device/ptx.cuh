@@ -194,6 +194,9 @@ __device__ __forceinline__ bool is_global(const void* p) { return __isGlobal(p);
 
 // ---- asynchronous copies ----
 
+/// Starts the copy of the 128 bytes around an address in global memory to L2. A hint: no order.
+__device__ __forceinline__ void prefetch(const void* at) { asm volatile("prefetch.global.L2 [%0];" ::"l"(at) : "memory"); }
+
 /// Starts a copy of 16 bytes, both sides aligned to 16; bypasses L1. It is part of the generic proxy, so neither side
 /// needs a proxy fence. Completion: wait_copies() of the same thread, or arrive_when_copied().
 __device__ __forceinline__ void copy16(void* to_shared, const void* from) {
@@ -266,6 +269,17 @@ __device__ __forceinline__ void mma_bf16(float (&sums)[4], const std::uint32_t (
       : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1])
       : "memory");
+}
+
+/// Adds to two neighbouring floats in global memory, aligned to 8 bytes, to which no other thread adds meanwhile. Relaxed: the
+/// sync() at the end of the task orders it before what the worker releases; that pairs with what later readers wait for.
+__device__ __forceinline__ void add_two(float* to, float low, float high) {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("red.relaxed.gpu.global.add.v2.f32 [%0], {%1, %2};" ::"l"(to), "f"(low), "f"(high) : "memory");
+#else
+  to[0] += low;
+  to[1] += high;
+#endif
 }
 
 /// Two floats as bf16, the first in the lower half: the nearest, of two as near the even one.

@@ -9,6 +9,7 @@
 
 #include "../block.cuh"
 #include "mma_tile.cuh"
+#include "stages.cuh"
 #include "tile_store.cuh"
 
 namespace flywheel::detail {
@@ -31,7 +32,8 @@ __device__ __forceinline__ void multiply_by_mma(Block& block, const ProductRecor
     } else {
       join_sums(product, epilogue, sums);
       // No warp reads the stages any more.
-      store_each(product, place, epilogue, sums, memory + block.warp() * kTurnedBytes, block.warp(), block.lane());
+      store_values(product, place, epilogue, sums, static_cast<int>(product.out_columns()),
+                   memory + block.warp() * kTurnedBytes, block.warp(), block.lane());
     }
     block.sync();  // the memory is the next part's
   }
@@ -83,35 +85,49 @@ __device__ __forceinline__ void multiply_by_wgmma(Block& block, const ProductRec
       continue;
     }
     join_sums(product, epilogue, sums);
-    if (kColumns >= 64 && product.has_out_map)
-      store_by_copies(product, place, epilogue, sums, stages.stores_of(block.warp()), block.warp(), block.lane());
-    else store_each(product, place, epilogue, sums, stages.stores_of(block.warp()), block.warp(), block.lane());
+    store_values(product, place, epilogue, sums, static_cast<int>(product.out_columns()), stages.turned_of(block.warp()),
+                 block.warp(), block.lane());
   }
-  wait_stored();
   block.sync();  // no thread waits at a barrier any more
   if (block.leader()) stages.end();
 }
 
 #endif
 
-/// The sums of the parts of a tile.
+/// The sums of the parts of a piece of a tile: kStoredColumns columns of C, or all of a smaller tile.
 template <int kColumns, class Block, class Epilogue>
-__device__ __forceinline__ void add_parts(Block& block, const ProductRecord& product, const TilePlace& place,
+__device__ __forceinline__ void add_parts(Block& block, const ProductRecord& product, std::uint32_t index,
                                           const Epilogue& epilogue) {
+  constexpr int kSums = kColumns / 2 < 16 ? kColumns / 2 : 16, kAll = kColumns / 2;
   auto* const memory = block.template scratch<unsigned char>(kComputeWarps * kTurnedBytes);
+  const std::uint32_t piece = index % product.pieces();
+  TilePlace place = product.place(index / product.pieces() * product.splits);
   if (!memory || !product.is_live(place)) return;
-  float sums[kColumns / 2] = {};
-  for (std::uint32_t split = 0; split < product.splits; ++split)
-    add_partials(sums, partials_of<kColumns / 2>(product, place.tile, split, block.rank()));
-  join_sums(product, epilogue, sums);
-  store_each(product, place, epilogue, sums, memory + block.warp() * kTurnedBytes, block.warp(), block.lane());
+  float sums[kSums] = {}, seconds[kSums] = {};
+  const bool joins = kColumns > 16 && product.has_second();
+#pragma unroll 4
+  for (std::uint32_t split = 0; split < product.splits; ++split) {
+    const FourSums* const from =
+        partials_of<kAll>(product, place.tile, split, block.rank()) + piece * (kSums / 4) * kComputeThreads;
+    add_partials(sums, from);
+    if (joins) add_partials(seconds, from + kAll / 8 * kComputeThreads);
+  }
+  if constexpr (kColumns == 16) {
+    join_sums(product, epilogue, sums);
+  } else if constexpr (HasJoin<Epilogue>) {
+#pragma unroll
+    for (int i = 0; i < kSums && joins; ++i) sums[i] = epilogue.join(sums[i], seconds[i]);
+  }
+  place.column += piece * kStoredColumns;
+  const auto columns = static_cast<int>(product.out_columns() / product.pieces());
+  store_values(product, place, epilogue, sums, columns, memory + block.warp() * kTurnedBytes, block.warp(), block.lane());
 }
 
 template <bool kInKernel, int kColumns, class Block, class Epilogue>
 __device__ __forceinline__ void multiply_columns(Block& block, const ProductRecord& product, std::uint32_t task,
                                                  const Epilogue& epilogue) {
   const std::uint32_t tasks = product.tasks();
-  if (task >= tasks) return add_parts<kColumns>(block, product, product.place((task - tasks) * product.splits), epilogue);
+  if (task >= tasks) return add_parts<kColumns>(block, product, task - tasks, epilogue);
 #if FLYWHEEL_HAS_WGMMA
   if constexpr (kInKernel) return multiply_by_wgmma<kColumns>(block, product, task, epilogue);
 #endif
@@ -144,6 +160,29 @@ template <class List, class Epilogue>
 [[gnu::noinline]] __device__ void multiply_portably(GpuBlock<List>& block, const ProductRecord& product, std::uint32_t task,
                                                     const Epilogue& epilogue) {
   multiply<false>(block, product, task, epilogue);
+}
+
+inline constexpr std::uint32_t kStepsAhead = 8;
+inline constexpr std::uint32_t kFewRowTiles = 2;  // up to here each row of B is read once or twice, so it comes from memory
+
+/// All lanes of a warp: starts copies to L2 of some steps of rows.
+template <class Lanes>
+__device__ __forceinline__ void look_ahead_of_rows(const Lanes& lanes, const Operand& operand, std::uint32_t first,
+                                                   std::uint32_t count, const TilePlace& place) {
+  const std::uint32_t steps = place.steps < kStepsAhead ? place.steps : kStepsAhead;
+  for (std::uint32_t row = first + lanes.lane(); row < first + count && row < operand.rows; row += 32)
+    for (std::uint32_t step = 0; step < steps; ++step)
+      ptx::prefetch(operand.values + std::size_t{row} * operand.pitch + (place.first_step + step) * kTileDepth);
+}
+/// All lanes of a warp: starts copies to L2 of what a task reads first.
+template <class Lanes>
+__device__ __forceinline__ void look_ahead_of_product(const Lanes& lanes, const ProductRecord& product, std::uint32_t task) {
+  const auto* const record = reinterpret_cast<const unsigned char*>(&product);
+  for (std::size_t at = lanes.lane() * 128; at < sizeof(product); at += 32 * 128) ptx::prefetch(record + at);
+  if (task >= product.tasks() || product.row_tiles > kFewRowTiles || product.transposed) return;
+  const TilePlace place = product.place(product.part_of(task, 0));
+  look_ahead_of_rows(lanes, product.right, place.column, product.out_columns(), place);
+  if (product.has_second()) look_ahead_of_rows(lanes, product.second, place.column, product.out_columns(), place);
 }
 
 }  // namespace flywheel::detail

@@ -16,20 +16,18 @@ inline constexpr std::uint32_t kFewestStages = 2;  // a stage is free when the p
 inline constexpr std::uint32_t kMostStages = 10;
 inline constexpr std::uint32_t kStageAlign = 1024;  // of a box, see wgmma.cuh
 inline constexpr std::uint32_t kLeftBoxBytes = kTileRows * kTileDepth * sizeof(Bf16);
-inline constexpr std::uint32_t kStoreBytes = 2 * kStoredRows * kStoredLine;  // of a warp: two boxes of C, see tile_store.cuh
-static_assert(kTurnedBytes <= kStoreBytes);
 
 template <int kColumns>
 constexpr std::uint32_t kStageBytes = (kTileRows + kColumns) * kTileDepth * sizeof(Bf16);
 
-/// What lies behind the stages. In front of them lie the boxes through which C is stored, kAllStoreBytes.
+/// What lies behind the stages. In front of them lies the memory through which C is stored value by value, kAllTurnedBytes.
 struct StageMarks {
   std::uint64_t full[kMostStages];
   std::uint32_t read[kMostStages];  // warps that have read the stage; back at 0 after the eighth
   TilePlace places[kMostPartsEach];
 };
-inline constexpr std::uint32_t kAllStoreBytes = kComputeWarps * kStoreBytes;
-inline constexpr std::uint32_t kBesideStages = kAllStoreBytes + sizeof(StageMarks) + kStageAlign - 16;
+inline constexpr std::uint32_t kAllTurnedBytes = kComputeWarps * kTurnedBytes;
+inline constexpr std::uint32_t kBesideStages = kAllTurnedBytes + sizeof(StageMarks) + kStageAlign - 16;
 
 /// The stages that fit in `bytes` of scratch memory at any address.
 template <int kColumns>
@@ -50,8 +48,8 @@ class Stages {
   /// Collective. `memory` holds `count` stages, at least two, and kBesideStages.
   __device__ Stages(const ProductRecord& product, unsigned char* memory, std::uint32_t count)
       : product_(product),
-        stores_(memory + (0u - ptx::shared_address(memory)) % kStageAlign),
-        boxes_(stores_ + kAllStoreBytes),
+        turned_(memory + (0u - ptx::shared_address(memory)) % kStageAlign),
+        boxes_(turned_ + kAllTurnedBytes),
         marks_(*reinterpret_cast<StageMarks*>(boxes_ + count * kStageBytes<kColumns>)),
         count_(count),
         has_second_(product.has_second()) {}
@@ -70,8 +68,7 @@ class Stages {
     // The sync() after this call lies between these fences and the copies of other warps, __syncwarp() and those of lane 0.
     if (own == 0) ptx::acquire_tensor_map(product_.left_map);
     if (own == 1) ptx::acquire_tensor_map(product_.right_map);
-    if (own == 2 && product_.has_out_map) ptx::acquire_tensor_map(product_.out_map);
-    if (own == 3 && has_second_) ptx::acquire_tensor_map(product_.second_map);
+    if (own == 2 && has_second_) ptx::acquire_tensor_map(product_.second_map);
     __syncwarp();
     if (own == 0) {
       // Orders the copies after the stores of tasks before, which have made the operands and which this thread has acquired;
@@ -116,8 +113,8 @@ class Stages {
     if (++oldest_ == count_) oldest_ = 0;
   }
 
-  /// Where a warp puts what it stores.
-  __device__ unsigned char* stores_of(int warp) const { return stores_ + warp * kStoreBytes; }
+  /// A warp's memory for store_values().
+  __device__ unsigned char* turned_of(int warp) const { return turned_ + warp * kTurnedBytes; }
 
   /// Thread 0, when no thread uses the stages any more: they are plain scratch memory again. No order: a sync() lies before it,
   /// and another at the end of the body.
@@ -160,7 +157,7 @@ class Stages {
   }
 
   const ProductRecord& product_;
-  unsigned char* stores_;
+  unsigned char* turned_;
   unsigned char* boxes_;
   StageMarks& marks_;
   std::uint32_t count_;

@@ -1,28 +1,29 @@
-// How a warp stores its values of a tile: through shared memory, by tensor copies that go on while the next tile is multiplied.
-// gemm.cuh includes it.
+// How a warp stores its values of a tile of at least 32 columns from registers, by 8 or 16 bytes of each lane. gemm.cuh
+// includes it.
 //
-// A box of C has kStoredRows rows of kStoredLine bytes: 64 values of Bf16 or 32 of float. It lies in shared memory with the
-// 128-byte swizzle, see wgmma.cuh, so that the lanes write to different banks. 16-byte parts of a box outside of C are not
-// stored; Product makes no map where a row of C ends within one.
+// Four lanes hold neighbours in a row of C, two columns each. Floats are stored so; of bf16 four lanes exchange what they hold
+// of four groups of 8 columns, and each stores a group.
 #pragma once
 
-#include "stages.cuh"
-#include "tile_sums.cuh"
+#include <bit>
 
-#if FLYWHEEL_HAS_WGMMA
+#include "tile_sums.cuh"
 
 namespace flywheel::detail {
 
-/// Where 16-byte part `part` of line `row` of a box lies.
-__device__ __forceinline__ std::uint32_t swizzled(std::uint32_t row, std::uint32_t part) {
-  return row * kStoredLine + ((part ^ row % 8) * 16);
-}
-
-/// Two values of neighbouring columns, as they lie in C.
-__device__ __forceinline__ void put_pair(unsigned char* box, std::uint32_t row, std::uint32_t column, float low, float high,
-                                         bool floats) {
-  if (floats) *reinterpret_cast<float2*>(box + swizzled(row, column / 4) + column % 4 * 4) = {low, high};
-  else *reinterpret_cast<std::uint32_t*>(box + swizzled(row, column / 8) + column % 8 * 2) = ptx::bf16_pair(low, high);
+/// Lane c of four holds word c of each of four groups; after it, the words of group c.
+__device__ __forceinline__ void turn_words(std::uint32_t (&words)[4], int lane) {
+#pragma unroll
+  for (int distance = 1; distance <= 2; ++distance) {
+    const bool upper = lane & distance;
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      if (i & distance) continue;
+      std::uint32_t &low = words[i], &high = words[i + distance];
+      const std::uint32_t came = __shfl_xor_sync(0xffffffffu, upper ? low : high, distance);
+      (upper ? low : high) = came;
+    }
+  }
 }
 
 /// What the epilogue makes of a thread's values of one row: pairs of neighbouring columns, 8 columns from pair to pair.
@@ -39,68 +40,69 @@ __device__ __forceinline__ void finish_pairs(const ProductRecord& product, const
   }
 }
 
-/// All lanes of a warp: writes a box, of the rows of half `half` and the columns of its groups of 8 from `first_group` on, and
-/// starts the copy. `turn`: which of the warp's two boxes.
-template <bool kFloats, class Epilogue, int kSums>
-__device__ __forceinline__ void store_box(const ProductRecord& product, const SumsPlace& place, const Epilogue& epilogue,
-                                          const float (&sums)[kSums], unsigned char* box, int half, int first_group, int lane) {
-  constexpr int kGroups = kFloats ? 4 : 8;
-  ptx::wait_stored_boxes<1>();  // the copy before the last has read this box
-  __syncwarp();                 // what one lane has waited for holds for all
-  const std::uint32_t row = place.row + 8 * half;
-  float values[2 * kGroups];
+inline constexpr int kStoredGroups = 4;  // of 8 columns, at once
+
+/// The pairs of one row, as floats: stored or added. `column` is the thread's first one.
+__device__ __forceinline__ void store_floats(const ProductRecord& product, const float (&values)[2 * kStoredGroups],
+                                             std::uint32_t row, std::uint32_t column) {
+  float* const to = static_cast<float*>(product.out) + std::size_t{row} * product.out_pitch + column;
 #pragma unroll
-  for (int g = 0; g < kGroups; ++g) {
-    const int q = first_group + g;
-    values[2 * g] = sums[4 * q + 2 * half];
-    values[2 * g + 1] = sums[4 * q + 2 * half + 1];
+  for (int g = 0; g < kStoredGroups; ++g) {
+    if (row >= product.left.rows || column + 8 * g >= product.right.rows) continue;
+    if (product.adds) {
+      ptx::add_two(to + 8 * g, values[2 * g], values[2 * g + 1]);
+    } else {
+      const std::uint32_t words[2] = {std::bit_cast<std::uint32_t>(values[2 * g]),
+                                      std::bit_cast<std::uint32_t>(values[2 * g + 1])};
+      ptx::store_vector<8>(to + 8 * g, words);
+    }
   }
-  finish_pairs(product, epilogue, values, row, place.column + 8 * first_group);
+}
+/// The same as bf16. All lanes of a warp.
+__device__ __forceinline__ void store_bf16(const ProductRecord& product, const float (&values)[2 * kStoredGroups],
+                                           std::uint32_t row, std::uint32_t column, int lane) {
+  std::uint32_t words[kStoredGroups];
 #pragma unroll
-  for (int g = 0; g < kGroups; ++g) put_pair(box, lane / 4, 8 * g + 2 * (lane % 4), values[2 * g], values[2 * g + 1], kFloats);
-  // Each lane orders what it wrote before the copy, which is part of the async proxy; the lanes meet before one starts it.
-  ptx::fence_shared_for_bulk_copies();
-  __syncwarp();
-  if (lane == 0) {
-    const std::uint32_t x = place.column + 8 * first_group, y = row;
-    const bool is_inside = x < product.right.rows && y < product.left.rows;
-    if (is_inside && kFloats && product.adds) ptx::tensor_add(product.out_map, x, y, box);
-    else if (is_inside) ptx::tensor_store(product.out_map, x, y, box);
-  }
-  ptx::commit_stored_boxes();
+  for (int g = 0; g < kStoredGroups; ++g) words[g] = ptx::bf16_pair(values[2 * g], values[2 * g + 1]);
+  turn_words(words, lane);
+  const std::uint32_t first = column + lane % 4 * 6;  // 8 columns from lane to lane, of which `column` has 2
+  if (row >= product.left.rows || first >= product.right.rows) return;
+  ptx::store_vector<16>(static_cast<Bf16*>(product.out) + std::size_t{row} * product.out_pitch + first, words);
 }
 
-template <bool kFloats, class Epilogue, int kSums>
-__device__ __forceinline__ void store_boxes(const ProductRecord& product, const SumsPlace& place, const Epilogue& epilogue,
-                                            const float (&sums)[kSums], unsigned char* boxes, int lane) {
-  constexpr int kGroups = kFloats ? 4 : 8;
-  const int columns = static_cast<int>(product.out_columns());
+/// All lanes of a warp: stores the first `columns` columns of a tile, a multiple of 32. Rows of C begin and end at multiples of
+/// 16 bytes.
+template <class Epilogue, int kSums>
+__device__ __forceinline__ void store_vectors(const ProductRecord& product, const TilePlace& tile, const Epilogue& epilogue,
+                                              const float (&sums)[kSums], int columns, int warp, int lane) {
+  const SumsPlace place(tile, warp, lane);
 #pragma unroll
-  for (int q = 0; q < kSums / 4; q += kGroups) {
+  for (int q = 0; q < kSums / 4; q += kStoredGroups) {
     if (8 * q >= columns) break;
 #pragma unroll
-    for (int half = 0; half < 2; ++half)
-      store_box<kFloats>(product, place, epilogue, sums, boxes + half * (kStoreBytes / 2), half, q, lane);
+    for (int half = 0; half < 2; ++half) {
+      float values[2 * kStoredGroups];
+#pragma unroll
+      for (int g = 0; g < kStoredGroups; ++g) {
+        values[2 * g] = sums[4 * (q + g) + 2 * half];
+        values[2 * g + 1] = sums[4 * (q + g) + 2 * half + 1];
+      }
+      const std::uint32_t row = place.row + 8 * half, column = place.column + 8 * q;
+      finish_pairs(product, epilogue, values, row, column);
+      if (product.floats) store_floats(product, values, row, column);
+      else store_bf16(product, values, row, column, lane);
+    }
   }
 }
 
-/// All lanes of a warp, of a tile of at least 64 columns. The copies end by wait_stored().
+/// All lanes of a warp: stores the first `columns` columns of a tile, whatever C is like. `turned`: kTurnedBytes of shared
+/// memory of the warp's own. The sums are used up.
 template <class Epilogue, int kSums>
-__device__ __forceinline__ void store_by_copies(const ProductRecord& product, const TilePlace& tile, const Epilogue& epilogue,
-                                                const float (&sums)[kSums], unsigned char* boxes, int warp, int lane) {
-  const SumsPlace place(tile, warp, lane);
-  if (product.floats) store_boxes<true>(product, place, epilogue, sums, boxes, lane);
-  else store_boxes<false>(product, place, epilogue, sums, boxes, lane);
-}
-
-/// Each lane, before the task ends: what its copies have stored is in memory, and comes before what this thread releases next.
-__device__ __forceinline__ void wait_stored() {
-  ptx::wait_stored_all();
-  // Orders the copies, of the async proxy, before what this thread releases: the sync() at the end of the body, and the
-  // worker's release behind it.
-  ptx::fence_global_for_bulk_copies();
+__device__ __forceinline__ void store_values(const ProductRecord& product, const TilePlace& tile, const Epilogue& epilogue,
+                                             float (&sums)[kSums], int columns, unsigned char* turned, int warp, int lane) {
+  if constexpr (kSums >= 16)
+    if (product.has_vectors) return store_vectors(product, tile, epilogue, sums, columns, warp, lane);
+  store_each(product, tile, epilogue, sums, columns, turned, warp, lane);
 }
 
 }  // namespace flywheel::detail
-
-#endif

@@ -26,7 +26,7 @@ inline constexpr std::uint32_t kWarpRows = 16, kTurnedColumns = 32;
 inline constexpr std::uint32_t kTurnedBytes = kWarpRows * kTurnedColumns * sizeof(float);  // of a warp
 
 /// Sums that are stored go out in front, and the others move down: so the loop over them need not be unrolled, and takes few
-/// instructions of a kernel that holds many bodies. That of store_by_copies() is: with moves there, ptxas spills within the
+/// instructions of a kernel that holds many bodies. That of store_vectors() is: with moves there, ptxas spills within the
 /// loop of products, 616 TFLOP/s in place of 748, see tuning.md.
 template <int kCount, int kSums>
 __device__ __forceinline__ void move_down(float (&sums)[kSums]) {
@@ -50,14 +50,13 @@ __device__ __forceinline__ std::uint32_t turned_at(std::uint32_t row, std::uint3
   return row * kTurnedColumns + (column ^ row % 4 * 8);
 }
 
-/// All lanes of a warp: stores the values of any tile one by one, such that neighbouring lanes have neighbours in a row of C.
-/// `turned`: kTurnedBytes of shared memory of the warp's own. The sums are used up.
+/// All lanes of a warp: stores the first `columns` columns of any tile value by value, such that neighbouring lanes have
+/// neighbours in a row of C. `turned`: kTurnedBytes of shared memory of the warp's own. The sums are used up.
 template <class Epilogue, int kSums>
 __device__ __forceinline__ void store_each(const ProductRecord& product, const TilePlace& tile, const Epilogue& epilogue,
-                                           float (&sums)[kSums], unsigned char* turned, int warp, int lane) {
+                                           float (&sums)[kSums], int columns, unsigned char* turned, int warp, int lane) {
   constexpr int kGroups = kSums / 4 < 4 ? kSums / 4 : 4;  // of 8 columns, in a chunk
   auto* const values = reinterpret_cast<float*>(turned);
-  const int columns = static_cast<int>(product.out_columns());
   FLYWHEEL_ROLLED
   for (int q = 0; q < columns / 8; q += kGroups) {
 #pragma unroll

@@ -82,10 +82,10 @@ class Product {
     if (record_.splits == 1) return parts;
     const bool phased = graph.phase_count() > 0;
     if (phased) graph.phase();
-    for (std::uint32_t tile = 0; tile < record_.tiles(); ++tile) {
-      const auto first = parts.begin() + tile * record_.splits;
+    for (std::uint32_t i = 0; i < record_.tiles() * record_.pieces(); ++i) {
+      const auto first = parts.begin() + i / record_.pieces() * record_.splits;
       const After added = phased ? After{} : after(std::vector<TaskRef<>>(first, first + record_.splits));
-      sums.push_back(graph.add(task(n + tile, epilogue), with_stored(added, tile)));
+      sums.push_back(graph.add(task(n + i, epilogue), with_stored(added, i)));
     }
     return sums;
   }
@@ -110,6 +110,7 @@ class Product {
  private:
   Product(Runtime& runtime, Matrix<const Bf16> a, Matrix<const Bf16> b, detail::ProductResult c, const ProductOptions& options);
   void make_maps(const detail::Engine& engine);
+  void note_vectors();
   void require_whole_tiles() const;
   void require_join(bool has_join) const;
   template <class Epilogue>

@@ -18,13 +18,15 @@ constexpr std::uint32_t kPartsBesideOthers = 4;  // of a task: enough that its b
 
 constexpr std::uint32_t parts_of(std::uint32_t whole, std::uint32_t part) { return (whole + part - 1) / part; }
 
-// Nanoseconds on an H200: a step of a tile, the begin and end of a task, and adding up a tile's parts. See
+// Nanoseconds on an H200: a step of a tile, the begin and end of a task, and adding parts up, also for each piece. See
 // device/gemm/tuning.md.
 constexpr double step_ns(std::uint32_t columns) {
   return columns == 256 ? 680 : columns == 128 ? 390 : columns == 64 ? 360 : 300;
 }
 constexpr double kTaskNs = 4000;
-constexpr double adding_ns(std::uint32_t columns, std::uint32_t splits) { return 6000 + 8. * columns * splits; }
+constexpr double kAddingNs = 5000;
+constexpr double piece_ns(std::uint32_t splits) { return 1000 + 150. * splits; }
+constexpr std::uint32_t pieces_of(std::uint32_t columns) { return columns < kStoredColumns ? 1 : columns / kStoredColumns; }
 
 std::uint32_t count_tiles(const ProductShape& tiles_of, std::uint32_t columns) {
   return parts_of(tiles_of.rows, kTileRows) * parts_of(tiles_of.columns, columns);
@@ -35,7 +37,7 @@ double time_ns(const ProductShape& tiles_of, std::uint32_t columns, std::uint32_
   const std::uint32_t tiles = count_tiles(tiles_of, columns);
   const std::uint32_t rounds = parts_of(tiles * splits, workers), steps = parts_of(tiles_of.depth, kTileDepth);
   const double tasks = rounds * (parts_of(steps, splits) * step_ns(columns) + kTaskNs);
-  return splits == 1 ? tasks : tasks + parts_of(tiles, workers) * adding_ns(columns, splits);
+  return splits == 1 ? tasks : tasks + kAddingNs + parts_of(tiles * pieces_of(columns), workers) * piece_ns(splits);
 }
 
 void check(const ProductOptions& options) {
@@ -63,7 +65,7 @@ void require_scratch(std::uint32_t columns, std::uint32_t scratch_bytes) {
 double work_ns(const ProductShape& tiles_of, std::uint32_t columns, std::uint32_t splits) {
   const double tiles = count_tiles(tiles_of, columns);
   const double parts = tiles * (parts_of(tiles_of.depth, kTileDepth) * step_ns(columns) + splits * kTaskNs);
-  return splits == 1 ? parts : parts + tiles * adding_ns(columns, splits);
+  return splits == 1 ? parts : parts + tiles * (kAddingNs + pieces_of(columns) * piece_ns(splits));
 }
 
 /// Tiles and splits that take least time, among those that the options and the scratch memory allow.

@@ -160,6 +160,7 @@ class PhasedTasks {
     block.begin_pass(pass_);
     look_ahead(block, phase_);
     begin_phase(block);
+    if constexpr (Block::kOnGpu) block.begin_ahead();
   }
 
   /// The next task's record, as block.load() gives it. Null at the run's end.
@@ -190,6 +191,8 @@ class PhasedTasks {
       end_ = {pass_, true, last, phase_ + 1};
       return false;
     }
+    if constexpr (Block::kOnGpu)
+      if (!ends) block.give_back_ahead();
     task_ = count_ = 0;
     phase_ = last ? 0 : phase_ + 1;
     pass_ += last;
@@ -198,13 +201,12 @@ class PhasedTasks {
     begin_phase(block);
     return true;
   }
-  /// Reads what a phase begins with. Loaded graphs do not change, so that is done ahead of the boundary, which takes longer.
+  /// Reads what a phase begins with, ahead of the boundary before it: loaded graphs do not change. On a GPU another warp has
+  /// done that already.
   template <class Block>
   FLYWHEEL_TASK void look_ahead(Block& block, std::uint32_t phase) {
-    ahead_ = phases_[phase];
-    const std::uint32_t task = ahead_.grid ? 0 : block.worker();
-    if constexpr (requires { block.look_ahead(records_[0]); })
-      if (task < ahead_.count) block.look_ahead(records_[ahead_.first + task]);
+    if constexpr (Block::kOnGpu) ahead_ = block.take_ahead();
+    else ahead_ = phases_[phase];
   }
   template <class Block>
   FLYWHEEL_TASK void begin_phase(const Block& block) {
@@ -223,6 +225,30 @@ class PhasedTasks {
   bool is_first_ = false;                // of this worker's tasks in the phase
   Phase ahead_{};                        // the next phase
   PhasesEnd end_{};
+};
+
+/// The phases of a phased run, in order, for who looks ahead of the workers: from its begin, or where it was suspended.
+class PhaseCursor {
+ public:
+  FLYWHEEL_TASK PhaseCursor(const DeviceState& dev, const RunLine& line)
+      : exec_(dev.execs[line.constants.exec]),
+        pass_(line.resume.pass),
+        repeat_(line.constants.flags & kPack ? 0 : line.constants.repeat),
+        phase_(line.resume.phase) {}
+
+  FLYWHEEL_TASK bool is_over() const { return pass_ >= repeat_; }
+  FLYWHEEL_TASK Phase phase() const { return exec_.phases[phase_]; }
+  FLYWHEEL_TASK void next() {
+    if (++phase_ < exec_.phase_count) return;
+    phase_ = 0;
+    ++pass_;
+  }
+
+ private:
+  const ExecRecord exec_;
+  std::uint32_t pass_;
+  const std::uint32_t repeat_;
+  std::uint32_t phase_;
 };
 
 /// All threads of the block: writes the constant operands of a compiled graph that is being loaded.

@@ -92,6 +92,11 @@ template <class Task, class Block>
 concept HasInKernel = requires(const Task& task, Block& block) {
   task.in_kernel(block);
 };
+/// Whether a task type has look_ahead().
+template <class Task, class Lanes>
+concept LooksAhead = requires(const Task& task, const Lanes& lanes) {
+  task.look_ahead(lanes);
+};
 
 /// Packs the task's constant operands, at `to`.
 template <class Task, class Block>
@@ -196,6 +201,16 @@ struct TaskList {
     std::uint32_t at = 0;
     const std::uint32_t type = record.header.type;
     (void)((at++ == type && (run_store<Tasks, Operands>(record, block), true)) || ...);
+  }
+  /// Phased runs on a GPU: a warp, some phases before the task runs. A type may have look_ahead(lanes), which brings near what
+  /// its body will read and no task writes.
+  template <class Lanes>
+  FLYWHEEL_TASK static void look_ahead(const TaskRecord& record, const Lanes& lanes) {
+    const auto of_type = [&]<class Task>(std::type_identity<Task>) {
+      if constexpr (LooksAhead<Task, Lanes>)
+        if (record.header.type == index_of<Task>()) reinterpret_cast<const Task*>(record.args)->look_ahead(lanes);
+    };
+    (of_type(std::type_identity<Tasks>{}), ...);
   }
   template <class Block>
   FLYWHEEL_TASK static void pack(const TaskRecord& record, Block& block, unsigned char* to) {

@@ -94,9 +94,11 @@ FLYWHEEL_TASK void multiply_part(Block& block, const ProductRecord& product, con
                  });
 }
 
-/// Portable: adds up the parts of a tile.
+/// Portable: adds up the parts of a piece of a tile.
 template <class Block, class Epilogue>
-FLYWHEEL_TASK void add_parts(Block& block, const ProductRecord& product, const TilePlace& place, const Epilogue& epilogue) {
+FLYWHEEL_TASK void add_parts(Block& block, const ProductRecord& product, const TilePlace& place, std::uint32_t piece,
+                             const Epilogue& epilogue) {
+  const std::uint32_t columns = product.out_columns() / product.pieces();
   const float* const partials = product.partials + std::size_t{place.tile} * product.splits * product.tile_values();
   const auto add_up = [&](std::uint32_t i) {
     float sum = 0;
@@ -104,10 +106,10 @@ FLYWHEEL_TASK void add_parts(Block& block, const ProductRecord& product, const T
     return sum;
   };
   for_each_value(block, product, place, product.out_columns(), [&](std::uint32_t i, std::uint32_t left, std::uint32_t column) {
-    const float sum = add_up(i);
+    if (column / columns != piece) return;
     const bool joins = product.has_second();
-    put_value(product, epilogue, left, place.column + column,
-              joins ? joined(epilogue, sum, add_up(i + product.out_columns())) : sum);
+    const float sum = add_up(i), second = joins ? add_up(i + product.out_columns()) : 0;
+    put_value(product, epilogue, left, place.column + column, joins ? joined(epilogue, sum, second) : sum);
   });
 }
 
@@ -116,8 +118,8 @@ template <class Block, class Epilogue>
 FLYWHEEL_TASK void multiply_on_cpu(Block& block, const ProductRecord& product, std::uint32_t task, const Epilogue& epilogue) {
   const std::uint32_t tasks = product.tasks();
   if (task >= tasks) {
-    const TilePlace place = product.place((task - tasks) * product.splits);
-    if (product.is_live(place)) add_parts(block, product, place, epilogue);
+    const TilePlace place = product.place((task - tasks) / product.pieces() * product.splits);
+    if (product.is_live(place)) add_parts(block, product, place, (task - tasks) % product.pieces(), epilogue);
     return;
   }
   for (std::uint32_t j = 0; j < product.parts_each; ++j) {
@@ -149,6 +151,11 @@ struct Gemm {
   template <class Block>
   [[gnu::always_inline]] FLYWHEEL_TASK void in_kernel(Block& block) const {
     multiply_in_kernel(block, *product, index, epilogue);  // device/gemm/gemm.cuh
+  }
+  /// On a GPU, ahead of a phase: starts copies to L2 of what the task will read first.
+  template <class Lanes>
+  FLYWHEEL_TASK void look_ahead(const Lanes& lanes) const {
+    look_ahead_of_product(lanes, *product, index);  // device/gemm/gemm.cuh
   }
 };
 

@@ -3,8 +3,8 @@
 // A product is cut into tiles of kTileRows rows of one operand, the left one, by tile_columns rows of the other, the right one;
 // both lie with their depth contiguous. `left` is A and `right` is B of C = A B^T; if A has few rows it is the other way round,
 // and the tiles of C are transposed: then a tile's rows are rows of B, of which there are enough for all workers. If there are
-// fewer tiles than workers, each is cut along its depth into `splits` parts, and one task more for each tile adds those up in
-// the order of the parts.
+// fewer tiles than workers, each is cut along its depth into `splits` parts, and more tasks add those up in the order of the
+// parts, a piece of a tile each.
 //
 // With a second B, a tile holds the sums with some rows of B beside those with the same rows of the second one, and the
 // epilogue joins two and two.
@@ -21,7 +21,7 @@ inline constexpr std::uint32_t kTileRows = 128;  // of the left operand: 16 for 
 inline constexpr std::uint32_t kTileDepth = 64;  // of a step: 128 bytes of each row, which is a swizzled line
 inline constexpr std::uint32_t kTensorMapBytes = 128;
 inline constexpr std::uint32_t kMostPartsEach = 16;                  // of a task
-inline constexpr std::uint32_t kStoredRows = 8, kStoredLine = 128;   // of C, in one tensor copy: rows and their bytes
+inline constexpr std::uint32_t kStoredColumns = 32;                  // of C, which a warp stores at once
 inline constexpr std::uint32_t kTileColumns[] = {256, 128, 64, 16};  // what a tile may have
 
 /// Scratch memory of a worker without which a task with so many columns cannot run: two steps, and what lies beside them, on
@@ -45,8 +45,8 @@ struct TilePlace {
 };
 
 struct alignas(128) ProductRecord {
-  // For tensor copies; zeros where there are none. `out_map` if has_out_map.
-  unsigned char left_map[kTensorMapBytes], right_map[kTensorMapBytes], second_map[kTensorMapBytes], out_map[kTensorMapBytes];
+  // For tensor copies; zeros where there are none.
+  unsigned char left_map[kTensorMapBytes], right_map[kTensorMapBytes], second_map[kTensorMapBytes];
   Operand left, right;
   Operand second;  // without values: none. Otherwise one half of a tile's columns is of rows of `right`, the other of these
   void* out;
@@ -55,14 +55,14 @@ struct alignas(128) ProductRecord {
   std::uint32_t depth;
   std::uint32_t tile_columns;
   std::uint32_t row_tiles, column_tiles;
-  std::uint32_t splits, steps;     // `steps` along the depth, in all
-  std::uint32_t band;              // rows of tiles that are worked through together, for L2
-  std::uint32_t parts_each;        // parts of a task, 1 if tiles are split
-  std::uint32_t stride;            // from a task's part to its next
-  std::uint32_t floats;            // 1: `out` holds float, 0: Bf16
-  std::uint32_t transposed;        // 1: rows of a tile are columns of C
-  std::uint32_t has_out_map;       // 1: tensor copies can store C
-  std::uint32_t adds;              // 1: C, which holds floats, is added to
+  std::uint32_t splits, steps;  // `steps` along the depth, in all
+  std::uint32_t band;           // rows of tiles that are worked through together, for L2
+  std::uint32_t parts_each;     // parts of a task, 1 if tiles are split
+  std::uint32_t stride;         // from a task's part to its next
+  std::uint32_t floats;         // 1: `out` holds float, 0: Bf16
+  std::uint32_t transposed;     // 1: rows of a tile are columns of C
+  std::uint32_t has_vectors;    // 1: rows of C begin and end at multiples of 16 bytes, and tiles have multiples of 32 columns
+  std::uint32_t adds;           // 1: C, which holds floats, is added to
   const std::uint32_t* live_rows;  // of A, that count; null: all do
 
   /// Whether a tile has a row of A that counts.
@@ -71,7 +71,7 @@ struct alignas(128) ProductRecord {
   }
   FLYWHEEL_TASK constexpr std::uint32_t tiles() const { return row_tiles * column_tiles; }
   FLYWHEEL_TASK constexpr std::uint32_t parts() const { return tiles() * splits; }
-  /// Tasks that multiply. If tiles are split, one more for each tile follows them, which adds its parts up.
+  /// Tasks that multiply. If tiles are split, one more for each piece of a tile follows them, which adds its parts up.
   FLYWHEEL_TASK constexpr std::uint32_t tasks() const {
     const std::uint32_t group = parts_each * stride, rest = parts() % group;
     return parts() / group * stride + (rest < stride ? rest : stride);
@@ -83,6 +83,10 @@ struct alignas(128) ProductRecord {
   FLYWHEEL_TASK constexpr bool has_second() const { return second.values != nullptr; }
   /// Columns of C that a tile makes.
   FLYWHEEL_TASK constexpr std::uint32_t out_columns() const { return has_second() ? tile_columns / 2 : tile_columns; }
+  /// Pieces of a tile whose parts are added up by a task each: kStoredColumns columns of C, or all.
+  FLYWHEEL_TASK constexpr std::uint32_t pieces() const {
+    return out_columns() < kStoredColumns ? 1 : out_columns() / kStoredColumns;
+  }
   /// The operand of a column of a tile, and from where on its rows are counted.
   FLYWHEEL_TASK constexpr const Operand& operand_of(std::uint32_t column) const {
     return column < out_columns() ? right : second;

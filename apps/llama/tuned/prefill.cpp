@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 
 #include "apps/llama/tuned/layers.hpp"
 #include "apps/llama/tuned/prefill_attend.cuh"
@@ -13,9 +14,10 @@ using flywheel::Product;
 using flywheel::ProductOptions;
 
 constexpr int kSizes[] = {128, 256, 512, 1024, kMostPrefillRows};  // rows that graphs are cut for
-constexpr int kFewRows = 128;    // up to here the parts of a tile are split, and added in an order of their own
-constexpr int kShortPart = 512;  // rows of a part while others wait
-constexpr int kRowsOfTask = 16;  // of those that go row by row
+constexpr int kFewRows = 128;       // up to here the parts of a tile are split, and added in an order of their own
+constexpr int kShortPart = 512;     // rows of a part while others wait
+constexpr int kLeastAppended = 16;  // rows of a task: two for each warp
+constexpr int kTasksOfStage = 128;  // of those that go row by row: one for most workers of a large GPU
 
 int most_rows(int context) {
   for (const int rows : kSizes)
@@ -49,6 +51,7 @@ class PrefillBuilder {
   }
 
  private:
+  int few_rows() const { return std::max(rows_ / kTasksOfStage, 1); }
   StretchRows rows(int first, int count) const { return {memory_.stretch.data(), first, count}; }
 
   /// A matrix of the model in the products of layer `layer`.
@@ -97,8 +100,8 @@ class PrefillBuilder {
 
   void add_embeddings() {
     graph_.phase();
-    for (int first = 0; first < rows_; first += kRowsOfTask)
-      graph_.add(PrefillEmbed{rows(first, kRowsOfTask), bf16_of(weights_.embedding), texts_.prompt.data(), memory_.x.data(),
+    for (int first = 0; first < rows_; first += few_rows())
+      graph_.add(PrefillEmbed{rows(first, few_rows()), bf16_of(weights_.embedding), texts_.prompt.data(), memory_.x.data(),
                               texts_.context, config_.hidden_size});
   }
 
@@ -118,8 +121,8 @@ class PrefillBuilder {
 
   void add_norm(const Buffer<float>& weights) {
     graph_.phase();
-    for (int first = 0; first < rows_; first += kRowsOfTask)
-      graph_.add(PrefillNorm{rows(first, kRowsOfTask), memory_.x.data(), weights.data(), memory_.normed.data(),
+    for (int first = 0; first < rows_; first += few_rows())
+      graph_.add(PrefillNorm{rows(first, few_rows()), memory_.x.data(), weights.data(), memory_.normed.data(),
                              config_.hidden_size, eps_});
   }
 
@@ -131,10 +134,12 @@ class PrefillBuilder {
   void add_append(std::size_t layer) {
     const auto narrow = [](int i) { return static_cast<std::int16_t>(i); };
     const int heads = config_.num_key_value_heads;
+    const auto wanted = static_cast<unsigned>(rows_ * heads / kTasksOfStage);
+    const int count = std::clamp(static_cast<int>(std::bit_floor(wanted)), kLeastAppended, kPrefillTile);
     graph_.phase();
-    for (int first = 0; first < rows_; first += kPrefillTile)
+    for (int first = 0; first < rows_; first += count)
       for (int head = 0; head < heads; ++head)
-        graph_.add(PrefillAppend{rows(first, kPrefillTile), memory_.qkv.data(), texts_.cache(layer), texts_.rope.data(),
+        graph_.add(PrefillAppend{rows(first, count), memory_.qkv.data(), texts_.cache(layer), texts_.rope.data(),
                                  weights_.layers[layer].key_norm.data(), eps_, texts_.context,
                                  narrow(config_.num_attention_heads), narrow(heads), narrow(head), narrow(config_.head_dim)});
   }

@@ -26,8 +26,7 @@ FLYWHEEL_TASK inline std::uint32_t pack_halves(float low, float high) {
 template <int kTiles>
 class PrefillWarp {
   static constexpr int kDims = kTiles * 16;
-  static constexpr int kGroups = kTiles <= 4 ? 2 : 1;              // of 16 positions of the cache, at once
-  static constexpr int kHeld = kTiles <= 4 ? kTiles : kTiles / 2;  // tiles of a key or value in registers
+  static constexpr int kGroups = kTiles <= 4 ? 4 : 2;  // of 16 positions of the cache, at once
 
  public:
   static constexpr int kStep = kGroups * 16;
@@ -82,33 +81,26 @@ class PrefillWarp {
   FLYWHEEL_TASK void add(Block& block, const TunedCache& from, int at, int last, bool whole) {
     float scores[2 * kGroups][4] = {};
 #pragma unroll
-    for (int tile = 0; tile < kTiles; tile += kHeld) {
-      TilePart keys[kGroups][kHeld];
-      load(block, keys, from.keys, at, last, tile);
+    for (int t = 0; t < kTiles; ++t) {
+      TilePart keys[kGroups];
 #pragma unroll
-      for (int t = 0; t < kHeld; ++t)
+      for (int g = 0; g < kGroups; ++g) keys[g] = load(block, from.keys, at, last, g, t);
 #pragma unroll
-        for (int g = 0; g < kGroups; ++g) multiply(block, scores[2 * g], scores[2 * g + 1], queries_[tile + t], keys[g][t]);
+      for (int g = 0; g < kGroups; ++g) multiply(block, scores[2 * g], scores[2 * g + 1], queries_[t], keys[g]);
     }
     if (!whole) leave_out(block, at, scores);
     soften(block, scores);
-    std::uint32_t weights[kGroups][4];
 #pragma unroll
-    for (int g = 0; g < kGroups; ++g)
+    for (int g = 0; g < kGroups; ++g) {
+      std::uint32_t weights[4];
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
         const float* const two = &scores[2 * g + i / 2][i % 2 * 2];
-        weights[g][i] = pack_halves(two[0], two[1]);
+        weights[i] = pack_halves(two[0], two[1]);
       }
 #pragma unroll
-    for (int tile = 0; tile < kTiles; tile += kHeld) {
-      TilePart values[kGroups][kHeld];
-      load(block, values, from.values, at, last, tile);
-#pragma unroll
-      for (int t = 0; t < kHeld; ++t)
-#pragma unroll
-        for (int g = 0; g < kGroups; ++g)
-          multiply(block, out_[2 * (tile + t)], out_[2 * (tile + t) + 1], weights[g], values[g][t]);
+      for (int t = 0; t < kTiles; ++t)
+        multiply(block, out_[2 * t], out_[2 * t + 1], weights, load(block, from.values, at, last, g, t));
     }
   }
 
@@ -136,17 +128,11 @@ class PrefillWarp {
     for (int i = 0; i < 4; ++i) to[i] = quad.values[i];
   }
 
-  /// Groups that begin beyond `last` have no position: the first one stands in for them.
+  /// Tile `t` of a group's keys or values. Groups that begin beyond `last` have no position: the first one stands in for them.
   template <class Block>
-  FLYWHEEL_TASK static void load(const Block& block, TilePart (&to)[kGroups][kHeld], const Half* from, int at, int last,
-                                 int tile) {
-#pragma unroll
-    for (int g = 0; g < kGroups; ++g) {
-      const int position = at + 16 * g <= last ? 16 * g : 0;
-      const auto* parts = reinterpret_cast<const TilePart*>(from + TunedCache::tile(position, tile * 16, kDims)) + block.lane();
-#pragma unroll
-      for (int t = 0; t < kHeld; ++t) to[g][t] = parts[t * kLanes];
-    }
+  FLYWHEEL_TASK static TilePart load(const Block& block, const Half* from, int at, int last, int group, int t) {
+    const int position = at + 16 * group <= last ? 16 * group : 0;
+    return reinterpret_cast<const TilePart*>(from + TunedCache::tile(position, t * 16, kDims))[block.lane()];
   }
 
   /// Two columns of sums, of 8 positions or dimensions each, from one tile.
@@ -174,19 +160,17 @@ class PrefillWarp {
   /// Scores to weights; what came before is brought down if one is larger.
   template <class Block>
   FLYWHEEL_TASK void soften(const Block& block, float (&scores)[2 * kGroups][4]) {
+    float keep[2];
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       float largest = largest_[r];
 #pragma unroll
-      for (int n = 0; n < 2 * kGroups; ++n) {
-        largest = larger(largest, scores[n][2 * r]);
-        largest = larger(largest, scores[n][2 * r + 1]);
-      }
+      for (int n = 0; n < 2 * kGroups; ++n) largest = larger(largest, larger(scores[n][2 * r], scores[n][2 * r + 1]));
       largest = larger(largest, block.shuffle_xor(largest, 1));
       largest = larger(largest, block.shuffle_xor(largest, 2));
       // A row whose window begins behind these positions has none yet.
       const float base = largest == -std::numeric_limits<float>::infinity() ? 0.f : largest;
-      const float keep = std::exp2(largest_[r] - base);
+      keep[r] = power_of_2(largest_[r] - base);
       largest_[r] = largest;
       float sum = 0;
 #pragma unroll
@@ -194,16 +178,35 @@ class PrefillWarp {
 #pragma unroll
         for (int i = 0; i < 2; ++i) {
           float& score = scores[n][2 * r + i];
-          score = std::exp2(score - base);
+          score = power_of_2(score - base);
           sum += score;
         }
-      sums_[r] = std::fma(sums_[r], keep, sum);
-#pragma unroll
-      for (int n = 0; n < 2 * kTiles; ++n) out_[n][2 * r] *= keep, out_[n][2 * r + 1] *= keep;
+      sums_[r] = std::fma(sums_[r], keep[r], sum);
     }
+    if (!block.any_warp(keep[0] != 1 || keep[1] != 1)) return;
+#pragma unroll
+    for (int n = 0; n < 2 * kTiles; ++n)
+#pragma unroll
+      for (int c = 0; c < 4; ++c) out_[n][c] *= keep[c / 2];
   }
 
-  FLYWHEEL_TASK static float larger(float a, float b) { return a > b ? a : b; }
+  FLYWHEEL_TASK static float larger(float a, float b) {
+#ifdef __CUDA_ARCH__
+    return fmaxf(a, b);  // one instruction, which takes no care of what is not a number
+#else
+    return a > b ? a : b;
+#endif
+  }
+  /// Of numbers up to 0; less than the smallest that has all its digits is 0.
+  FLYWHEEL_TASK static float power_of_2(float x) {
+#ifdef __CUDA_ARCH__
+    float power;
+    asm volatile("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(x) : "memory");
+    return power;
+#else
+    return std::exp2(x);
+#endif
+  }
 
   const int window_;
   int positions_[2] = {};

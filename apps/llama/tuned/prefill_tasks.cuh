@@ -37,11 +37,25 @@ struct StretchRows {
   }
 };
 
-/// f(i) for i = 0..n-1 in steps of `step`, shared out over the lanes of a warp; a CPU worker's thread makes all calls.
-template <int kStep, class Block, class F>
+/// f(i) for i = 0..n-1, shared out over the lanes of a warp; a CPU worker's thread makes all calls.
+template <class Block, class F>
 FLYWHEEL_TASK void for_each_of_lane(const Block& block, int n, F&& f) {
-  constexpr int kPlayers = kLanes / kLanesPlayed<Block>;
-  for (int i = lane_of(block) * kStep; i < n; i += kPlayers * kStep) f(i);
+  for (int i = lane_of(block); i < n; i += kLanes / kLanesPlayed<Block>) f(i);
+}
+/// f(i, values) for the chunks of a row of n that are the lane's; i is the first one's place. Some are loaded before the first
+/// is used, since each load takes a trip to L2.
+template <class Block, class T, class F>
+FLYWHEEL_TASK void for_each_chunk(const Block& block, const T* row, int n, F&& f) {
+  constexpr int kAtOnce = Block::kOnGpu ? 4 : 1, kStep = kLanes / kLanesPlayed<Block> * kChunk;
+  for (int first = lane_of(block) * kChunk; first < n; first += kAtOnce * kStep) {
+    float values[kAtOnce][kChunk];
+#pragma unroll
+    for (int c = 0; c < kAtOnce; ++c)
+      if (first + c * kStep < n) load_chunk(row + first + c * kStep, values[c]);
+#pragma unroll
+    for (int c = 0; c < kAtOnce; ++c)
+      if (first + c * kStep < n) f(first + c * kStep, values[c]);
+  }
 }
 /// What all lanes have, added up.
 template <class Block>
@@ -81,12 +95,8 @@ struct PrefillEmbed {
     const std::uint32_t* const of_text =
         prompt + static_cast<std::size_t>(rows.stretch->text) * static_cast<std::size_t>(context) + rows.stretch->first;
     rows.for_each(block, [&](std::size_t row) {
-      const Bf16* const from = embedding + of_text[row] * width;
-      for_each_of_lane<kChunk>(block, columns, [&](int i) {
-        float values[kChunk];
-        load_chunk(from + i, values);
-        store_chunk(x + row * width + i, values);
-      });
+      for_each_chunk(block, embedding + of_text[row] * width, columns,
+                     [&](int i, const float(&values)[kChunk]) { store_chunk(x + row * width + i, values); });
     });
   }
 };
@@ -104,15 +114,13 @@ struct PrefillNorm {
   FLYWHEEL_TASK void operator()(Block& block) const {
     rows.for_each(block, [&](std::size_t row) {
       const std::size_t at = row * static_cast<std::size_t>(columns);
-      float squares = 0, values[kChunk];
-      for_each_of_lane<kChunk>(block, columns, [&](int i) {
-        load_chunk(x + at + i, values);
+      float squares = 0;
+      for_each_chunk(block, x + at, columns, [&](int, const float(&values)[kChunk]) {
         for (const float value : values) squares = std::fma(value, value, squares);
       });
       const float scale = inverse_sqrt(add_up(block, squares) * reciprocal(static_cast<float>(columns)) + eps);
-      for_each_of_lane<kChunk>(block, columns, [&](int i) {
+      for_each_chunk(block, x + at, columns, [&](int i, float(&values)[kChunk]) {
         float by[kChunk];
-        load_chunk(x + at + i, values);
         load_chunk(weights + i, by);
         for (int j = 0; j < kChunk; ++j) values[j] *= scale * by[j];
         store_chunk(normed + at + i, values);
@@ -152,33 +160,65 @@ struct PrefillAppend {
 
   template <class Block>
   FLYWHEEL_TASK void operator()(Block& block) const {
-    const int half = head_dim / 2;
-    const TunedCache to = cache.head(static_cast<int>(rows.stretch->text) * kv_heads + kv_head, room, head_dim);
-    rows.for_each(block, [&](std::size_t row) {
-      const float* const key = qkv + row * static_cast<std::size_t>((heads + 2 * kv_heads) * head_dim) +
-                               static_cast<std::size_t>((heads + kv_head) * head_dim);
-      const float* const value = key + kv_heads * head_dim;
-      const int position = static_cast<int>(rows.stretch->first) + static_cast<int>(row);
-      const float* const turn = rope + static_cast<std::size_t>(position) * static_cast<std::size_t>(head_dim);
-      const float scale = k_norm ? scale_of(block, key) : 1.f;
-      for_each_of_lane<1>(block, half, [&](int i) {
-        const float a = k_norm ? key[i] * (scale * k_norm[i]) : key[i];
-        const float b = k_norm ? key[i + half] * (scale * k_norm[i + half]) : key[i + half];
-        const float cosine = turn[2 * i], sine = turn[2 * i + 1];
-        put(to.keys[TunedCache::key_at(position, i, head_dim)], a * cosine - b * sine);
-        put(to.keys[TunedCache::key_at(position, i + half, head_dim)], b * cosine + a * sine);
-        put(to.values[TunedCache::value_at(position, i, head_dim)], value[i]);
-        put(to.values[TunedCache::value_at(position, i + half, head_dim)], value[i + half]);
-      });
-    });
+    const int n = rows.live();
+    for (int row = group_of(block); row < n; row += kAtOnce<Block> * kGroups<Block>) append(block, row, n);
   }
 
  private:
+  /// Rows that a warp reads before it writes the first.
+  template <class Block>
+  static constexpr int kAtOnce = Block::kOnGpu ? 4 : 1;
+  struct Two {
+    float first, second;  // of the two halves of a head, which are turned as one
+  };
+
+  FLYWHEEL_TASK const float* key_of(int row) const {
+    const auto width = static_cast<std::size_t>((heads + 2 * kv_heads) * head_dim);
+    return qkv + static_cast<std::size_t>(rows.first + row) * width + static_cast<std::size_t>((heads + kv_head) * head_dim);
+  }
+  FLYWHEEL_TASK int position_of(int row) const { return static_cast<int>(rows.stretch->first) + rows.first + row; }
+
+  /// Every kGroups-th row from `row` on, of n.
+  template <class Block>
+  FLYWHEEL_TASK void append(const Block& block, int row, int n) const {
+    constexpr int kRows = kAtOnce<Block>, kStep = kGroups<Block>;
+    const int half = head_dim / 2;
+    float scales[kRows];
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) scales[r] = k_norm && row + r * kStep < n ? scale_of(block, key_of(row + r * kStep)) : 1.f;
+    for_each_of_lane(block, half, [&](int i) {
+      Two keys[kRows], values[kRows], turns[kRows];
+#pragma unroll
+      for (int r = 0; r < kRows; ++r) {
+        if (row + r * kStep >= n) continue;
+        const float* const key = key_of(row + r * kStep);
+        const float* const value = key + kv_heads * head_dim;
+        const float* const turn =
+            rope + static_cast<std::size_t>(position_of(row + r * kStep)) * static_cast<std::size_t>(head_dim);
+        keys[r] = {key[i], key[i + half]};
+        values[r] = {value[i], value[i + half]};
+        turns[r] = {turn[2 * i], turn[2 * i + 1]};
+      }
+#pragma unroll
+      for (int r = 0; r < kRows; ++r)
+        if (row + r * kStep < n) put(position_of(row + r * kStep), i, scales[r], keys[r], values[r], turns[r]);
+    });
+  }
+  FLYWHEEL_TASK void put(int position, int i, float scale, const Two& key, const Two& value, const Two& turn) const {
+    const int half = head_dim / 2;
+    const TunedCache to = cache.head(static_cast<int>(rows.stretch->text) * kv_heads + kv_head, room, head_dim);
+    const float a = k_norm ? key.first * (scale * k_norm[i]) : key.first;
+    const float b = k_norm ? key.second * (scale * k_norm[i + half]) : key.second;
+    put(to.keys[TunedCache::key_at(position, i, head_dim)], a * turn.first - b * turn.second);
+    put(to.keys[TunedCache::key_at(position, i + half, head_dim)], b * turn.first + a * turn.second);
+    put(to.values[TunedCache::value_at(position, i, head_dim)], value.first);
+    put(to.values[TunedCache::value_at(position, i + half, head_dim)], value.second);
+  }
   FLYWHEEL_TASK static void put(Half& to, float value) { to.bits = static_cast<std::uint16_t>(round_to_half(value)); }
   template <class Block>
   FLYWHEEL_TASK float scale_of(const Block& block, const float* key) const {
     float squares = 0;
-    for_each_of_lane<1>(block, head_dim, [&](int i) { squares += key[i] * key[i]; });
+    for_each_of_lane(block, head_dim, [&](int i) { squares += key[i] * key[i]; });
     return inverse_sqrt(add_up(block, squares) * reciprocal(static_cast<float>(head_dim)) + eps);
   }
 };

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "runtime/base/stamped.hpp"
+#include "runtime/gemm/bf16.hpp"
 #include "support/emulated/cuda.hpp"
 
 namespace flywheel::detail::ptx {
@@ -70,6 +71,7 @@ inline void store_two(Stamped* at, const StampedPair& pair) {
   put_stamped(at[1], pair.second.bits(), pair.second.stamp());
 }
 
+inline void prefetch(const void*) {}
 inline void copy16(void* to_shared, const void* from) { block()->copy16(to_shared, from); }
 inline void commit_copies() { block()->commit_copies(); }
 template <int kLeft>
@@ -87,6 +89,14 @@ inline void bulk_copy(void* to_shared, const void* from, std::uint32_t bytes, st
   block()->bulk_copy(to_shared, from, bytes, barrier);
 }
 
+inline void add_two(float* to, float low, float high) {
+  check_vector(to, 8);
+  to[0] += low;
+  to[1] += high;
+}
+inline std::uint32_t bf16_pair(float low, float high) {
+  return Bf16::nearest(low).bits | std::uint32_t{Bf16::nearest(high).bits} << 16;
+}
 inline void mma_bf16(float (&sums)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2]) {
   block()->template multiply_add<testing::Bf16Pair>("mma_bf16()", sums, a, b);
 }

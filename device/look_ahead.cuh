@@ -1,0 +1,63 @@
+// The load warp in phased runs: it reads what coming phases begin with, so that no compute warp waits for that behind a
+// boundary. kernel.cuh includes it.
+//
+// Nothing that it reads is written while the run is in flight. It is at most kPhasesAhead phases ahead of the compute warps,
+// and lets the first task of each name memory that it will read, see TaskList::look_ahead().
+#pragma once
+
+#include "executor_shared.cuh"
+
+namespace flywheel::detail {
+
+/// One thread, before any phased run and before each: `first` says which.
+__device__ __forceinline__ void init_phases_ahead(PhasesAhead& ahead, bool first) {
+  // No order of their own: what follows in prepare() and control_phased_run() publishes them to the warps of the block.
+  for (std::uint32_t i = 0; i < kPhasesAhead; ++i) {
+    if (!first) ptx::mbarrier_invalidate(ahead.full[i]), ptx::mbarrier_invalidate(ahead.returned[i]);
+    ptx::mbarrier_init(ahead.full[i], 1);
+    ptx::mbarrier_init(ahead.returned[i], 1);
+  }
+  ahead.over = 0;
+}
+
+/// All lanes: waits until entry n may be written. False if the run has ended.
+__device__ __forceinline__ bool await_entry(PhasesAhead& ahead, std::uint32_t n) {
+  if (n < kPhasesAhead) return true;
+  // Acquire, block scope: pairs with GpuBlock::give_back_ahead(). No limit: the control thread says when the run is over.
+  const auto is_returned = [&] { return ptx::mbarrier_test(ahead.returned[n % kPhasesAhead], (n / kPhasesAhead - 1) & 1); };
+  for (std::uint32_t spins = 0; !__all_sync(0xffffffffu, is_returned()); ++spins) {
+    // Relaxed: pairs with control_phased_run(); this warp only leaves.
+    if (__any_sync(0xffffffffu, ThreadPlatform::block(ahead.over).load(Order::relaxed) != 0)) return false;
+    ThreadPlatform::pause(spins);
+  }
+  return true;
+}
+
+/// The load warp's part of a phased run.
+template <class List>
+[[gnu::noinline]] __device__ void look_ahead_of_phases(const DeviceState& dev) {
+  PhasesAhead& ahead = executor_shared().block.ahead;
+  const RunLine& line = *ahead.line;
+  const TaskRecord* const records = dev.records + line.constants.first_record;
+  const std::uint32_t lane = threadIdx.x % 32, worker = blockIdx.x;
+  std::uint32_t n = 0;
+  for (PhaseCursor cursor(dev, line); !cursor.is_over(); cursor.next(), ++n) {
+    const Phase phase = cursor.phase();
+    const bool has_task = phase.grid || worker < phase.count;
+    const TaskRecord& first = records[phase.first + (phase.grid || !has_task ? 0 : worker)];
+    const std::uint32_t word = has_task ? reinterpret_cast<const std::uint32_t*>(&first)[lane] : 0;
+    if (!await_entry(ahead, n)) break;
+    PhasesAhead::Entry& entry = ahead.entries[n % kPhasesAhead];
+    reinterpret_cast<std::uint32_t*>(&entry.first)[lane] = word;
+    if (lane == 0) entry.phase = phase;
+    __syncwarp();  // orders what the lanes wrote before the arrival of one
+    // Release, block scope: pairs with GpuBlock::take_ahead(); covers the entry.
+    if (lane == 0) ptx::mbarrier_arrive(ahead.full[n % kPhasesAhead]);
+    if (has_task) List::look_ahead(first, WarpLanes{});
+  }
+  __syncwarp();
+  // Release, block scope: pairs with control_phased_run(); the next run begins with new barriers.
+  if (lane == 0) ptx::mbarrier_arrive(executor_shared().returned);
+}
+
+}  // namespace flywheel::detail
