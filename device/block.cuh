@@ -200,8 +200,8 @@ class GpuBlock : public BlockCore<ThreadPlatform, List>, public ComputeThreads {
     sync();  // all threads have read the entry
     give_back_ahead();
   }
-  __device__ const TaskRecord& load(const TaskRecord& record, bool looked_ahead = false) {
-    if (!looked_ahead) read_record(record);
+  __device__ const TaskRecord& load(const TaskRecord& record, bool is_ahead = false) {
+    if (!is_ahead) read_record(record);
     sync();  // all threads have ended their use of phase_record and scratch
     // Relaxed: sync() below orders it for this block. Pairs with the load in control_phased_run(), for reports.
     if (rank() < 32) P::block(reinterpret_cast<std::uint32_t*>(&shared_->phase_record)[rank()]).store(ahead_, Order::relaxed);

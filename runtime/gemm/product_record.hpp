@@ -122,6 +122,6 @@ namespace flywheel {
 
 /// Options::scratch_bytes with which matrix products are quickest: four steps of the largest tiles, and 16 KB through which C
 /// is stored. They run with less, too.
-inline constexpr std::uint32_t kGemmScratchBytes = 4 * (detail::kTileRows + 256) * detail::kTileDepth * 2 + (16 << 10) + 1792;
+inline constexpr std::uint32_t kGemmScratchBytes = 4 * (detail::kTileRows + 256) * detail::kTileDepth * 2 + (16 << 10) + 1536;
 
 }  // namespace flywheel
