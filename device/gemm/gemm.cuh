@@ -163,26 +163,29 @@ template <class List, class Epilogue>
 }
 
 inline constexpr std::uint32_t kStepsAhead = 8;
-inline constexpr std::uint32_t kFewRowTiles = 2;  // up to here each row of B is read once or twice, so it comes from memory
 
 /// All lanes of a warp: starts copies to L2 of some steps of rows.
 template <class Lanes>
-__device__ __forceinline__ void look_ahead_of_rows(const Lanes& lanes, const Operand& operand, std::uint32_t first,
-                                                   std::uint32_t count, const TilePlace& place) {
+__device__ __forceinline__ void look_ahead_of_rows(const Lanes& lanes, const ProductRecord& product, const Operand& operand,
+                                                   const TilePlace& place) {
+  const std::uint32_t begin = place.first_step * kTileDepth, left = product.depth - begin;
   const std::uint32_t steps = place.steps < kStepsAhead ? place.steps : kStepsAhead;
-  for (std::uint32_t row = first + lanes.lane(); row < first + count && row < operand.rows; row += 32)
-    for (std::uint32_t step = 0; step < steps; ++step)
-      ptx::prefetch(operand.values + std::size_t{row} * operand.pitch + (place.first_step + step) * kTileDepth);
+  const std::uint32_t values = steps * kTileDepth < left ? steps * kTileDepth : left / 8 * 8;  // whole vectors
+  const std::uint64_t policy = ptx::read_once_policy();
+  const std::uint32_t end = place.column + product.out_columns();
+  if (values == 0) return;
+  for (std::uint32_t row = place.column + lanes.lane(); row < end && row < operand.rows; row += 32)
+    ptx::bulk_prefetch(operand.values + std::size_t{row} * operand.pitch + begin, values * sizeof(Bf16), policy);
 }
 /// All lanes of a warp: starts copies to L2 of what a task reads first.
 template <class Lanes>
 __device__ __forceinline__ void look_ahead_of_product(const Lanes& lanes, const ProductRecord& product, std::uint32_t task) {
   const auto* const record = reinterpret_cast<const unsigned char*>(&product);
   for (std::size_t at = lanes.lane() * 128; at < sizeof(product); at += 32 * 128) ptx::prefetch(record + at);
-  if (task >= product.tasks() || product.row_tiles > kFewRowTiles || product.transposed) return;
+  if (task >= product.tasks() || !product.reads_right_once()) return;
   const TilePlace place = product.place(product.part_of(task, 0));
-  look_ahead_of_rows(lanes, product.right, place.column, product.out_columns(), place);
-  if (product.has_second()) look_ahead_of_rows(lanes, product.second, place.column, product.out_columns(), place);
+  look_ahead_of_rows(lanes, product, product.right, place);
+  if (product.has_second()) look_ahead_of_rows(lanes, product, product.second, place);
 }
 
 }  // namespace flywheel::detail

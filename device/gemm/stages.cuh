@@ -52,7 +52,8 @@ class Stages {
         boxes_(turned_ + kAllTurnedBytes),
         marks_(*reinterpret_cast<StageMarks*>(boxes_ + count * kStageBytes<kColumns>)),
         count_(count),
-        has_second_(product.has_second()) {}
+        has_second_(product.has_second()),
+        reads_right_once_(product.reads_right_once()) {}
 
   /// The first warp of the block: finds the task's parts, and starts the copies of the first steps. Other warps follow() after
   /// a sync().
@@ -143,11 +144,12 @@ class Stages {
     const std::uint32_t x = (from.first_step + fill_step_) * kTileDepth;
     // Release, block scope, as the copies' complete_tx: pairs with wait(). is_last_of_eight() has ordered the reads before it.
     ptx::expect_bytes(marks_.full[stage], kStageBytes<kColumns>);
-    ptx::tensor_copy(box, product_.left_map, x, from.row, marks_.full[stage]);
-    ptx::tensor_copy(box + kLeftBoxBytes, product_.right_map, x, from.column, marks_.full[stage]);
+    const std::uint64_t policy = reads_right_once_ ? ptx::read_once_policy() : ptx::read_often_policy();
+    ptx::tensor_copy(box, product_.left_map, x, from.row, marks_.full[stage], ptx::read_often_policy());
+    ptx::tensor_copy(box + kLeftBoxBytes, product_.right_map, x, from.column, marks_.full[stage], policy);
     if (has_second_)
       ptx::tensor_copy(box + kLeftBoxBytes + kColumns / 2 * kTileDepth * sizeof(Bf16), product_.second_map, x, from.column,
-                       marks_.full[stage]);
+                       marks_.full[stage], policy);
   }
   __device__ void advance_fill() {
     if (++fill_step_ < fill_steps_) return;
@@ -161,7 +163,7 @@ class Stages {
   unsigned char* boxes_;
   StageMarks& marks_;
   std::uint32_t count_;
-  bool has_second_;
+  bool has_second_, reads_right_once_;
   std::uint32_t now_ = 0, parity_ = 0;
   std::uint32_t oldest_ = 0;
   // The step that is filled next: of which part, which one, and how many that has; 0 once all are under way.
