@@ -234,12 +234,6 @@ __device__ __forceinline__ std::uint64_t read_once_policy() {
   asm volatile("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy)::"memory");
   return policy;
 }
-/// The policy that all other accesses have.
-__device__ __forceinline__ std::uint64_t read_often_policy() {
-  std::uint64_t policy;
-  asm volatile("createpolicy.fractional.L2::evict_normal.b64 %0, 1.0;" : "=l"(policy)::"memory");
-  return policy;
-}
 /// Starts a copy to L2; `bytes` and the address are multiples of 16. A hint: no order.
 __device__ __forceinline__ void bulk_prefetch(const void* from, std::uint32_t bytes, std::uint64_t policy) {
   asm volatile("cp.async.bulk.prefetch.L2.global.L2::cache_hint [%0], %1, %2;" ::"l"(from), "r"(bytes), "l"(policy) : "memory");

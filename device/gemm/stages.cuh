@@ -24,6 +24,7 @@ constexpr std::uint32_t kStageBytes = (kTileRows + kColumns) * kTileDepth * size
 struct StageMarks {
   std::uint64_t full[kMostStages];
   std::uint32_t read[kMostStages];  // warps that have read the stage; back at 0 after the eighth
+  std::uint32_t has_second;         // of the product; here, because registers are short in the loop of products
   TilePlace places[kMostPartsEach];
 };
 inline constexpr std::uint32_t kAllTurnedBytes = kComputeWarps * kTurnedBytes;
@@ -51,9 +52,7 @@ class Stages {
         turned_(memory + (0u - ptx::shared_address(memory)) % kStageAlign),
         boxes_(turned_ + kAllTurnedBytes),
         marks_(*reinterpret_cast<StageMarks*>(boxes_ + count * kStageBytes<kColumns>)),
-        count_(count),
-        has_second_(product.has_second()),
-        reads_right_once_(product.reads_right_once()) {}
+        count_(count) {}
 
   /// The first warp of the block: finds the task's parts, and starts the copies of the first steps. Other warps follow() after
   /// a sync().
@@ -69,7 +68,10 @@ class Stages {
     // The sync() after this call lies between these fences and the copies of other warps, __syncwarp() and those of lane 0.
     if (own == 0) ptx::acquire_tensor_map(product_.left_map);
     if (own == 1) ptx::acquire_tensor_map(product_.right_map);
-    if (own == 2 && has_second_) ptx::acquire_tensor_map(product_.second_map);
+    if (own == 2) {
+      marks_.has_second = product_.has_second();
+      if (marks_.has_second) ptx::acquire_tensor_map(product_.second_map);
+    }
     __syncwarp();
     if (own == 0) {
       // Orders the copies after the stores of tasks before, which have made the operands and which this thread has acquired;
@@ -144,12 +146,11 @@ class Stages {
     const std::uint32_t x = (from.first_step + fill_step_) * kTileDepth;
     // Release, block scope, as the copies' complete_tx: pairs with wait(). is_last_of_eight() has ordered the reads before it.
     ptx::expect_bytes(marks_.full[stage], kStageBytes<kColumns>);
-    const std::uint64_t policy = reads_right_once_ ? ptx::read_once_policy() : ptx::read_often_policy();
-    ptx::tensor_copy(box, product_.left_map, x, from.row, marks_.full[stage], ptx::read_often_policy());
-    ptx::tensor_copy(box + kLeftBoxBytes, product_.right_map, x, from.column, marks_.full[stage], policy);
-    if (has_second_)
+    ptx::tensor_copy(box, product_.left_map, x, from.row, marks_.full[stage]);
+    ptx::tensor_copy(box + kLeftBoxBytes, product_.right_map, x, from.column, marks_.full[stage]);
+    if (marks_.has_second)
       ptx::tensor_copy(box + kLeftBoxBytes + kColumns / 2 * kTileDepth * sizeof(Bf16), product_.second_map, x, from.column,
-                       marks_.full[stage], policy);
+                       marks_.full[stage]);
   }
   __device__ void advance_fill() {
     if (++fill_step_ < fill_steps_) return;
@@ -163,7 +164,6 @@ class Stages {
   unsigned char* boxes_;
   StageMarks& marks_;
   std::uint32_t count_;
-  bool has_second_, reads_right_once_;
   std::uint32_t now_ = 0, parity_ = 0;
   std::uint32_t oldest_ = 0;
   // The step that is filled next: of which part, which one, and how many that has; 0 once all are under way.

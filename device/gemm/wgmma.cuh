@@ -28,12 +28,11 @@ __device__ __forceinline__ void acquire_tensor_map(const void* map) {
 /// Starts the copy of a box of a matrix to shared memory: values from `x` on of the rows from `y` on. What lies outside of the
 /// matrix comes as zeros. complete_tx on the barrier is a release at block scope, as in bulk_copy().
 __device__ __forceinline__ void tensor_copy(void* to_shared, const void* map, std::uint32_t x, std::uint32_t y,
-                                            std::uint64_t& barrier, std::uint64_t policy) {
-  asm volatile(
-      "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1, {%2, %3}], [%4], "
-      "%5;" ::"r"(shared_address(to_shared)),
-      "l"(map), "r"(x), "r"(y), "r"(shared_address(&barrier)), "l"(policy)
-      : "memory");
+                                            std::uint64_t& barrier) {
+  asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];" ::"r"(
+                   shared_address(to_shared)),
+               "l"(map), "r"(x), "r"(y), "r"(shared_address(&barrier))
+               : "memory");
 }
 
 /// One arrival of eight at a counter in shared memory; true for the last. Acquire and release at block scope: pairs with

@@ -83,7 +83,7 @@ struct alignas(128) ProductRecord {
   FLYWHEEL_TASK constexpr bool has_second() const { return second.values != nullptr; }
   /// Columns of C that a tile makes.
   FLYWHEEL_TASK constexpr std::uint32_t out_columns() const { return has_second() ? tile_columns / 2 : tile_columns; }
-  /// Whether rows of `right` are read by so few tiles, all at the same time, that nothing else should leave L2 for them.
+  /// Whether rows of `right` are read by so few tiles, all at the same time, that they come from memory for each.
   FLYWHEEL_TASK constexpr bool reads_right_once() const { return !transposed && row_tiles <= 4; }
   /// Pieces of a tile whose parts are added up by a task each: kStoredColumns columns of C, or all.
   FLYWHEEL_TASK constexpr std::uint32_t pieces() const {

@@ -186,7 +186,7 @@ struct PrefillAppend {
  private:
   /// Rows that a warp reads before it writes the first.
   template <class Block>
-  static constexpr int kAtOnce = Block::kOnGpu ? 4 : 1;
+  static constexpr int kAtOnce = Block::kOnGpu ? 2 : 1;
   struct Two {
     float first, second;  // of the two halves of a head, which are turned as one
   };

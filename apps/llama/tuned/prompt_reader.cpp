@@ -5,8 +5,8 @@
 namespace llama {
 namespace {
 
-/// Passes over chunks that take as long as the products of few rows: 0.67 ms each of the 5.2 of a short prompt, see tuning.md.
-constexpr std::uint32_t kPassesAsProducts = 7;
+/// Passes over chunks that take as long as the products of few rows: 0.67 ms each of the 2.9 of a short prompt, see tuning.md.
+constexpr std::uint32_t kPassesAsProducts = 4;
 
 }  // namespace
 
