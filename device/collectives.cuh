@@ -97,8 +97,6 @@ struct WarpLanes {
   }
   /// The votes of the lanes, lane l in bit l.
   __device__ static std::uint32_t ballot(bool vote) { return __ballot_sync(0xffffffffu, vote); }
-  /// Starts the copy of the 128 bytes around an address in global memory to L2: a hint.
-  __device__ static void prefetch(const void* at) { ptx::prefetch(at); }
   /// Whether `vote` is true in any lane, or in all.
   __device__ static bool any_warp(bool vote) { return __any_sync(0xffffffffu, vote); }
   __device__ static bool all_warp(bool vote) { return __all_sync(0xffffffffu, vote); }

@@ -234,10 +234,6 @@ __device__ __forceinline__ std::uint64_t read_once_policy() {
   asm volatile("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy)::"memory");
   return policy;
 }
-/// Starts a copy to L2; `bytes` and the address are multiples of 16. A hint: no order.
-__device__ __forceinline__ void bulk_prefetch(const void* from, std::uint32_t bytes, std::uint64_t policy) {
-  asm volatile("cp.async.bulk.prefetch.L2.global.L2::cache_hint [%0], %1, %2;" ::"l"(from), "r"(bytes), "l"(policy) : "memory");
-}
 /// The one arrival of a barrier's phase, and the number of bytes whose landing completes that phase. Release at block
 /// scope: pairs with the acquire in mbarrier_test(). Called before the bulk copies that bring the bytes.
 __device__ __forceinline__ void expect_bytes(std::uint64_t& barrier, std::uint32_t bytes) {
@@ -259,7 +255,6 @@ __device__ __forceinline__ void publish_mbarriers() {}
 __device__ __forceinline__ void fence_global_for_bulk_copies() {}
 __device__ __forceinline__ void fence_shared_for_bulk_copies() {}
 __device__ __forceinline__ std::uint64_t read_once_policy() { return 0; }
-__device__ __forceinline__ void bulk_prefetch(const void*, std::uint32_t, std::uint64_t) {}
 __device__ __forceinline__ void expect_bytes(std::uint64_t&, std::uint32_t) {}
 __device__ __forceinline__ void bulk_copy(void*, const void*, std::uint32_t, std::uint64_t&, std::uint64_t) {}
 #endif

@@ -10,6 +10,7 @@
 #include "../block.cuh"
 #include "mma_tile.cuh"
 #include "stages.cuh"
+#include "tile_copies.cuh"
 #include "tile_store.cuh"
 
 namespace flywheel::detail {
@@ -85,9 +86,16 @@ __device__ __forceinline__ void multiply_by_wgmma(Block& block, const ProductRec
       continue;
     }
     join_sums(product, epilogue, sums);
-    store_values(product, place, epilogue, sums, static_cast<int>(product.out_columns()), stages.turned_of(block.warp()),
-                 block.warp(), block.lane());
+    unsigned char* const turned = stages.turned_of(block.warp());
+    if constexpr (!HasJoin<Epilogue> && kColumns >= 64) {
+      if (product.has_out_map) {
+        store_by_copies(product, place, epilogue, sums, turned, block.warp(), block.lane());
+        continue;
+      }
+    }
+    store_values(product, place, epilogue, sums, static_cast<int>(product.out_columns()), turned, block.warp(), block.lane());
   }
+  if constexpr (!HasJoin<Epilogue>) wait_stored();
   block.sync();  // no thread waits at a barrier any more
   if (block.leader()) stages.end();
 }
@@ -162,30 +170,11 @@ template <class List, class Epilogue>
   multiply<false>(block, product, task, epilogue);
 }
 
-inline constexpr std::uint32_t kStepsAhead = 8;
-
-/// All lanes of a warp: starts copies to L2 of some steps of rows.
+/// All lanes of a warp: starts copies to L2 of a product's record, with its tensor maps.
 template <class Lanes>
-__device__ __forceinline__ void look_ahead_of_rows(const Lanes& lanes, const ProductRecord& product, const Operand& operand,
-                                                   const TilePlace& place) {
-  const std::uint32_t begin = place.first_step * kTileDepth, left = product.depth - begin;
-  const std::uint32_t steps = place.steps < kStepsAhead ? place.steps : kStepsAhead;
-  const std::uint32_t values = steps * kTileDepth < left ? steps * kTileDepth : left / 8 * 8;  // whole vectors
-  const std::uint64_t policy = ptx::read_once_policy();
-  const std::uint32_t end = place.column + product.out_columns();
-  if (values == 0) return;
-  for (std::uint32_t row = place.column + lanes.lane(); row < end && row < operand.rows; row += 32)
-    ptx::bulk_prefetch(operand.values + std::size_t{row} * operand.pitch + begin, values * sizeof(Bf16), policy);
-}
-/// All lanes of a warp: starts copies to L2 of what a task reads first.
-template <class Lanes>
-__device__ __forceinline__ void look_ahead_of_product(const Lanes& lanes, const ProductRecord& product, std::uint32_t task) {
+__device__ __forceinline__ void look_ahead_of_product(const Lanes& lanes, const ProductRecord& product) {
   const auto* const record = reinterpret_cast<const unsigned char*>(&product);
   for (std::size_t at = lanes.lane() * 128; at < sizeof(product); at += 32 * 128) ptx::prefetch(record + at);
-  if (task >= product.tasks() || !product.reads_right_once()) return;
-  const TilePlace place = product.place(product.part_of(task, 0));
-  look_ahead_of_rows(lanes, product, product.right, place);
-  if (product.has_second()) look_ahead_of_rows(lanes, product, product.second, place);
 }
 
 }  // namespace flywheel::detail

@@ -24,7 +24,6 @@ constexpr std::uint32_t kStageBytes = (kTileRows + kColumns) * kTileDepth * size
 struct StageMarks {
   std::uint64_t full[kMostStages];
   std::uint32_t read[kMostStages];  // warps that have read the stage; back at 0 after the eighth
-  std::uint32_t has_second;         // of the product; here, because registers are short in the loop of products
   TilePlace places[kMostPartsEach];
 };
 inline constexpr std::uint32_t kAllTurnedBytes = kComputeWarps * kTurnedBytes;
@@ -52,7 +51,8 @@ class Stages {
         turned_(memory + (0u - ptx::shared_address(memory)) % kStageAlign),
         boxes_(turned_ + kAllTurnedBytes),
         marks_(*reinterpret_cast<StageMarks*>(boxes_ + count * kStageBytes<kColumns>)),
-        count_(count) {}
+        count_(count),
+        has_second_(product.has_second()) {}
 
   /// The first warp of the block: finds the task's parts, and starts the copies of the first steps. Other warps follow() after
   /// a sync().
@@ -68,10 +68,8 @@ class Stages {
     // The sync() after this call lies between these fences and the copies of other warps, __syncwarp() and those of lane 0.
     if (own == 0) ptx::acquire_tensor_map(product_.left_map);
     if (own == 1) ptx::acquire_tensor_map(product_.right_map);
-    if (own == 2) {
-      marks_.has_second = product_.has_second();
-      if (marks_.has_second) ptx::acquire_tensor_map(product_.second_map);
-    }
+    if (own == 3 && product_.has_out_map) ptx::acquire_tensor_map(product_.out_map);
+    if (own == 2 && has_second_) ptx::acquire_tensor_map(product_.second_map);
     __syncwarp();
     if (own == 0) {
       // Orders the copies after the stores of tasks before, which have made the operands and which this thread has acquired;
@@ -148,7 +146,7 @@ class Stages {
     ptx::expect_bytes(marks_.full[stage], kStageBytes<kColumns>);
     ptx::tensor_copy(box, product_.left_map, x, from.row, marks_.full[stage]);
     ptx::tensor_copy(box + kLeftBoxBytes, product_.right_map, x, from.column, marks_.full[stage]);
-    if (marks_.has_second)
+    if (has_second_)
       ptx::tensor_copy(box + kLeftBoxBytes + kColumns / 2 * kTileDepth * sizeof(Bf16), product_.second_map, x, from.column,
                        marks_.full[stage]);
   }
@@ -164,6 +162,7 @@ class Stages {
   unsigned char* boxes_;
   StageMarks& marks_;
   std::uint32_t count_;
+  bool has_second_;
   std::uint32_t now_ = 0, parity_ = 0;
   std::uint32_t oldest_ = 0;
   // The step that is filled next: of which part, which one, and how many that has; 0 once all are under way.

@@ -95,12 +95,13 @@ __device__ __forceinline__ void store_vectors(const ProductRecord& product, cons
   }
 }
 
-/// All lanes of a warp: stores the first `columns` columns of a tile, whatever C is like. `turned`: kTurnedBytes of shared
-/// memory of the warp's own. The sums are used up.
+/// All lanes of a warp: stores the first `columns` columns of a tile, whatever C is like; by vectors where the epilogue has
+/// join(): its products do not store by copies. `turned`: kTurnedBytes of shared memory of the warp's own. The sums are used
+/// up.
 template <class Epilogue, int kSums>
 __device__ __forceinline__ void store_values(const ProductRecord& product, const TilePlace& tile, const Epilogue& epilogue,
                                              float (&sums)[kSums], int columns, unsigned char* turned, int warp, int lane) {
-  if constexpr (kSums >= 16)
+  if constexpr (HasJoin<Epilogue> && kSums >= 16)
     if (product.has_vectors) return store_vectors(product, tile, epilogue, sums, columns, warp, lane);
   store_each(product, tile, epilogue, sums, columns, turned, warp, lane);
 }

@@ -35,6 +35,29 @@ __device__ __forceinline__ void tensor_copy(void* to_shared, const void* map, st
                : "memory");
 }
 
+/// Starts the copy of a box from shared memory to a matrix, by the async proxy. A proxy fence lies between the stores to the
+/// box and this. Completion: commit_stored_boxes(), then wait_stored_boxes() or wait_stored_all().
+__device__ __forceinline__ void tensor_store(const void* map, std::uint32_t x, std::uint32_t y, const void* from_shared) {
+  asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%1, %2}], [%3];" ::"l"(map), "r"(x), "r"(y),
+               "r"(shared_address(from_shared))
+               : "memory");
+}
+/// The same, but the box is added to the matrix, of floats: each value of it by one atomic addition in L2.
+__device__ __forceinline__ void tensor_add(const void* map, std::uint32_t x, std::uint32_t y, const void* from_shared) {
+  asm volatile("cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.tile.bulk_group [%0, {%1, %2}], [%3];" ::"l"(map), "r"(x),
+               "r"(y), "r"(shared_address(from_shared))
+               : "memory");
+}
+/// Closes a group of this thread's copies.
+__device__ __forceinline__ void commit_stored_boxes() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
+/// Waits until all but the last `kLeft` groups have read their boxes.
+template <int kLeft>
+__device__ __forceinline__ void wait_stored_boxes() {
+  asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(kLeft) : "memory");
+}
+/// Waits until all of this thread's copies are in memory, where this thread sees them.
+__device__ __forceinline__ void wait_stored_all() { asm volatile("cp.async.bulk.wait_group 0;" ::: "memory"); }
+
 /// One arrival of eight at a counter in shared memory; true for the last. Acquire and release at block scope: pairs with
 /// itself, so that the last warp's copies come after what all eight have read.
 __device__ __forceinline__ bool is_last_of_eight(std::uint32_t& counter) {

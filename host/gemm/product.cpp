@@ -89,7 +89,7 @@ Product::Product(Runtime& runtime, Matrix<const Bf16> a, Matrix<const Bf16> b, P
   }
   cut_product(record_, plan, core->engine->workers());
   make_maps(*core->engine);
-  note_vectors();
+  map_stores(*core->engine);
   check_device_pointer(*core, "ProductOptions::live_rows", options.live_rows);
   check_device_pointer(*core, "ProductOptions::partials", options.partials);
   record_.live_rows = options.live_rows;
@@ -112,12 +112,16 @@ void Product::make_maps(const Engine& engine) {
   if (record_.has_second()) engine.map_matrix(record_.second_map, right);
 }
 
-void Product::note_vectors() {
+void Product::map_stores(const Engine& engine) {
   const std::uintptr_t value_bytes = record_.floats ? sizeof(float) : sizeof(Bf16);
   const auto is_whole = [](std::uintptr_t bytes) { return bytes % 16 == 0; };
   record_.has_vectors = !record_.transposed && record_.out_columns() % kStoredColumns == 0 &&
                         is_whole(record_.out_pitch * value_bytes) && is_whole(record_.right.rows * value_bytes) &&
                         is_whole(reinterpret_cast<std::uintptr_t>(record_.out));
+  if (!record_.has_vectors || record_.has_second() || record_.out_columns() * value_bytes < kStoredLine) return;
+  record_.has_out_map = engine.map_matrix(
+      record_.out_map, {record_.out, record_.floats != 0, record_.left.rows, record_.right.rows, record_.out_pitch,
+                        static_cast<std::uint32_t>(kStoredLine / value_bytes), kStoredRows});
 }
 
 void Product::require_join(bool has_join) const {

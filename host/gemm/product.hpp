@@ -110,7 +110,7 @@ class Product {
  private:
   Product(Runtime& runtime, Matrix<const Bf16> a, Matrix<const Bf16> b, detail::ProductResult c, const ProductOptions& options);
   void make_maps(const detail::Engine& engine);
-  void note_vectors();
+  void map_stores(const detail::Engine& engine);
   void require_whole_tiles() const;
   void require_join(bool has_join) const;
   template <class Epilogue>

@@ -152,10 +152,10 @@ struct Gemm {
   [[gnu::always_inline]] FLYWHEEL_TASK void in_kernel(Block& block) const {
     multiply_in_kernel(block, *product, index, epilogue);  // device/gemm/gemm.cuh
   }
-  /// On a GPU, ahead of a phase: starts copies to L2 of what the task will read first.
+  /// On a GPU, ahead of a phase: starts copies to L2 of what all tasks of the product read first.
   template <class Lanes>
   FLYWHEEL_TASK void look_ahead(const Lanes& lanes) const {
-    look_ahead_of_product(lanes, *product, index);  // device/gemm/gemm.cuh
+    look_ahead_of_product(lanes, *product);  // device/gemm/gemm.cuh
   }
 };
 

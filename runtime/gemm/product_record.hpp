@@ -21,6 +21,7 @@ inline constexpr std::uint32_t kTileRows = 128;  // of the left operand: 16 for 
 inline constexpr std::uint32_t kTileDepth = 64;  // of a step: 128 bytes of each row, which is a swizzled line
 inline constexpr std::uint32_t kTensorMapBytes = 128;
 inline constexpr std::uint32_t kMostPartsEach = 16;                  // of a task
+inline constexpr std::uint32_t kStoredRows = 8, kStoredLine = 128;   // of C, in one tensor copy: rows and their bytes
 inline constexpr std::uint32_t kStoredColumns = 32;                  // of C, which a warp stores at once
 inline constexpr std::uint32_t kTileColumns[] = {256, 128, 64, 16};  // what a tile may have
 
@@ -45,8 +46,8 @@ struct TilePlace {
 };
 
 struct alignas(128) ProductRecord {
-  // For tensor copies; zeros where there are none.
-  unsigned char left_map[kTensorMapBytes], right_map[kTensorMapBytes], second_map[kTensorMapBytes];
+  // For tensor copies; zeros where there are none. `out_map` if has_out_map.
+  unsigned char left_map[kTensorMapBytes], right_map[kTensorMapBytes], second_map[kTensorMapBytes], out_map[kTensorMapBytes];
   Operand left, right;
   Operand second;  // without values: none. Otherwise one half of a tile's columns is of rows of `right`, the other of these
   void* out;
@@ -62,6 +63,7 @@ struct alignas(128) ProductRecord {
   std::uint32_t floats;         // 1: `out` holds float, 0: Bf16
   std::uint32_t transposed;     // 1: rows of a tile are columns of C
   std::uint32_t has_vectors;    // 1: rows of C begin and end at multiples of 16 bytes, and tiles have multiples of 32 columns
+  std::uint32_t has_out_map;    // 1: tensor copies can store C
   std::uint32_t adds;           // 1: C, which holds floats, is added to
   const std::uint32_t* live_rows;  // of A, that count; null: all do
 
@@ -83,8 +85,6 @@ struct alignas(128) ProductRecord {
   FLYWHEEL_TASK constexpr bool has_second() const { return second.values != nullptr; }
   /// Columns of C that a tile makes.
   FLYWHEEL_TASK constexpr std::uint32_t out_columns() const { return has_second() ? tile_columns / 2 : tile_columns; }
-  /// Whether rows of `right` are read by so few tiles, all at the same time, that they come from memory for each.
-  FLYWHEEL_TASK constexpr bool reads_right_once() const { return !transposed && row_tiles <= 4; }
   /// Pieces of a tile whose parts are added up by a task each: kStoredColumns columns of C, or all.
   FLYWHEEL_TASK constexpr std::uint32_t pieces() const {
     return out_columns() < kStoredColumns ? 1 : out_columns() / kStoredColumns;

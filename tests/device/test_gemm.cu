@@ -6,15 +6,30 @@
 using namespace flywheel;
 using namespace flywheel::testing;
 
-TEST_CASE("gemm: products of all shapes agree with sums in double") {
-  FLYWHEEL_TEST_SEED(seed);
+namespace {
+
+template <class Epilogue>
+void check_shapes(std::uint64_t seed, bool joins) {
   for (const std::uint32_t scratch : {kGemmScratchBytes, detail::least_scratch(256)}) {
     Options options;
     options.target = Target::gpu;
     options.scratch_bytes = scratch;
-    Runtime runtime = start<Gemm<AddPlace>>(options);
-    for (std::uint64_t round = 0; round < 60; ++round) GemmBench(runtime, GemmCase(mix(seed, round), 600, 900)).check();
+    Runtime runtime = start<Gemm<Epilogue>>(options);
+    for (std::uint64_t round = 0; round < 40; ++round)
+      GemmBench<Epilogue>(runtime, GemmCase(mix(seed, round), 600, 900, joins)).check();
   }
+}
+
+}  // namespace
+
+TEST_CASE("gemm: products of all shapes agree with sums in double") {
+  FLYWHEEL_TEST_SEED(seed);
+  check_shapes<AddPlace>(seed, false);
+}
+
+TEST_CASE("gemm: so do products with a second B") {
+  FLYWHEEL_TEST_SEED(seed);
+  check_shapes<JoinPlace>(seed, true);
 }
 
 TEST_CASE("gemm: one product reads what another has written, again and again") {

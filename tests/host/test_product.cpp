@@ -43,8 +43,11 @@ struct Offer {
 
 TEST_CASE("product: CPU workers compute what sums in double say") {
   FLYWHEEL_TEST_SEED(seed);
-  Runtime runtime = start<Gemm<AddPlace>>(cpu_options());
-  for (std::uint64_t round = 0; round < 12; ++round) GemmBench(runtime, GemmCase(mix(seed, round), 300, 200)).check();
+  Runtime runtime = start<Gemm<AddPlace>, Gemm<JoinPlace>>(cpu_options());
+  for (std::uint64_t round = 0; round < 8; ++round) {
+    GemmBench<AddPlace>(runtime, GemmCase(mix(seed, round), 300, 200, false)).check();
+    GemmBench<JoinPlace>(runtime, GemmCase(mix(seed, ~round), 300, 200, true)).check();
+  }
 }
 
 TEST_CASE("product: matrices that do not fit are refused by name") {

@@ -11,6 +11,9 @@ TEST_CASE("kernel, gemm: products agree with sums in double") {
   FLYWHEEL_TEST_SEED(seed);
   Options options = emulated_options();
   options.scratch_bytes = detail::least_scratch(256);
-  Runtime runtime = start_emulated<Gemm<AddPlace>>(options);
-  for (std::uint64_t round = 0; round < 4; ++round) GemmBench(runtime, GemmCase(mix(seed, round), 150, 130)).check();
+  Runtime runtime = start_emulated<Gemm<AddPlace>, Gemm<JoinPlace>>(options);
+  for (std::uint64_t round = 0; round < 4; ++round) {
+    GemmBench<AddPlace>(runtime, GemmCase(mix(seed, round), 150, 130, false)).check();
+    GemmBench<JoinPlace>(runtime, GemmCase(mix(seed, ~round), 150, 130, true)).check();
+  }
 }

@@ -18,13 +18,17 @@ struct AddPlace {
   FLYWHEEL_TASK float operator()(float sum, int row, int column) const {
     return factor * sum + static_cast<float>(row % 3 - column % 2);
   }
-  FLYWHEEL_TASK float join(float sum, float second) const { return sum - 2 * second; }
+};
+/// The same for a product that may have a second B.
+struct JoinPlace : AddPlace {
+  FLYWHEEL_TASK static float join(float sum, float second) { return sum - 2 * second; }
 };
 
 /// One product: values, sizes and how it is cut.
 class GemmCase {
  public:
-  GemmCase(std::uint64_t seed, std::uint32_t most_rows, std::uint32_t most_depth) : random_(seed) {
+  /// `joins`: some have a second B.
+  GemmCase(std::uint64_t seed, std::uint32_t most_rows, std::uint32_t most_depth, bool joins) : random_(seed) {
     m = random_() % 3 ? draw(1, most_rows) : draw(1, 64);
     n = draw(1, most_rows);
     k = draw(1, most_depth);
@@ -44,7 +48,7 @@ class GemmCase {
     options.add = floats && random_() % 2;
     a = values(std::size_t{m} * pitch_a);
     b = values(std::size_t{n} * pitch_b);
-    if (random_() % 3 == 0) second_b = values(b.size());
+    if (joins && random_() % 2) second_b = values(b.size());
   }
 
   /// Whether C is what it should be, and what lies between its rows is untouched; so are tiles without rows that count, which
@@ -95,14 +99,15 @@ class GemmCase {
   }
   double value(std::uint32_t i, std::uint32_t j) const {
     float sum = dot(b, i, j);
-    if (!second_b.empty()) sum = AddPlace{factor}.join(sum, dot(second_b, i, j));
+    if (!second_b.empty()) sum = JoinPlace::join(sum, dot(second_b, i, j));
     return AddPlace{factor}(sum, static_cast<int>(i), static_cast<int>(j));
   }
 
   std::mt19937_64 random_;
 };
 
-/// A case on a runtime of Gemm<AddPlace>.
+/// A case on a runtime of Gemm<Epilogue>, of AddPlace or JoinPlace.
+template <class Epilogue>
 class GemmBench {
  public:
   GemmBench(Runtime& runtime, const GemmCase& one)
@@ -119,14 +124,14 @@ class GemmBench {
   /// In a dynamic, a compiled and a phased graph and, where no task waits for others, in a batch.
   void check() {
     Graph plain, phased;
-    product_.add_to(plain, {}, AddPlace{case_.factor});
+    product_.add_to(plain, {}, Epilogue{case_.factor});
     run("dynamic", [&] { runtime_.submit(runtime_.load(plain), repeat(case_.passes())).wait(); });
     run("compiled", [&] { runtime_.submit(runtime_.load(plain, compiled)).wait(); });
     phased.phase();
-    product_.add_to(phased, {}, AddPlace{case_.factor});
+    product_.add_to(phased, {}, Epilogue{case_.factor});
     run("phased", [&] { runtime_.submit(runtime_.load(phased), repeat(case_.passes())).wait(); });
     if (product_.splits() > 1) return;
-    run("batch", [&] { runtime_.submit(product_.tasks(AddPlace{case_.factor})).wait(); });
+    run("batch", [&] { runtime_.submit(product_.tasks(Epilogue{case_.factor})).wait(); });
   }
 
  private:

@@ -21,28 +21,14 @@ struct TunedCache {
   }
   /// Of a key, in elements from the head's begin: lane (position % 8, dimension / 4 % 4) holds 4 dimensions of two positions.
   FLYWHEEL_TASK static std::size_t key_at(int position, int dim, int head_dim) {
-    const Place at(position, dim, head_dim);
-    const unsigned lane = at.position % 8 * 4 + at.dim % 16 / 4, word = at.position % 16 / 8 + at.dim % 4 / 2 * 2;
-    return at.tile + (lane * 8 + word * 2 + at.dim % 2);
+    const int lane = position % 8 * 4 + dim % 16 / 4, word = position % 16 / 8 + dim % 4 / 2 * 2;
+    return tile(position, dim, head_dim) + static_cast<std::size_t>(lane * 8 + word * 2 + dim % 2);
   }
   /// Of a value: lane (dimension % 8, position / 2 % 4).
   FLYWHEEL_TASK static std::size_t value_at(int position, int dim, int head_dim) {
-    const Place at(position, dim, head_dim);
-    const unsigned lane = at.dim % 8 * 4 + at.position % 8 / 2, word = at.dim % 16 / 8 + at.position % 16 / 8 * 2;
-    return at.tile + (lane * 8 + word * 2 + at.position % 2);
+    const int lane = dim % 8 * 4 + position % 8 / 2, word = dim % 16 / 8 + position % 16 / 8 * 2;
+    return tile(position, dim, head_dim) + static_cast<std::size_t>(lane * 8 + word * 2 + position % 2);
   }
-
- private:
-  /// One value, without signs: divisions are shifts then.
-  struct Place {
-    unsigned position, dim;
-    std::size_t tile;
-
-    FLYWHEEL_TASK Place(int of_position, int of_dim, int head_dim)
-        : position(static_cast<unsigned>(of_position)),
-          dim(static_cast<unsigned>(of_dim)),
-          tile(std::size_t{position / 16 * (static_cast<unsigned>(head_dim) / 16) + dim / 16} * 256) {}
-  };
 };
 
 inline constexpr int kHeadsTogether = 4;

@@ -37,19 +37,11 @@ struct StretchRows {
   }
 };
 
-/// Chunks of a row of n that a lane loads before it uses the first, since each load takes a trip to L2.
-template <class Block>
-inline constexpr int kChunksAtOnce = Block::kOnGpu ? 4 : 1;
-/// From one chunk of a lane to its next.
-template <class Block>
-inline constexpr int kLaneStep = kLanes / kLanesPlayed<Block>* kChunk;
-
-/// The lane's chunks from `first` on.
-template <class Block, class T>
-FLYWHEEL_TASK void load_chunks(const T* row, int first, int n, float (&values)[kChunksAtOnce<Block>][kChunk]) {
-#pragma unroll
-  for (int c = 0; c < kChunksAtOnce<Block>; ++c)
-    if (first + c * kLaneStep<Block> < n) load_chunk(row + first + c * kLaneStep<Block>, values[c]);
+/// f(i) for i = 0..n-1 in steps of `step`, shared out over the lanes of a warp; a CPU worker's thread makes all calls.
+template <int kStep, class Block, class F>
+FLYWHEEL_TASK void for_each_of_lane(const Block& block, int n, F&& f) {
+  constexpr int kPlayers = kLanes / kLanesPlayed<Block>;
+  for (int i = lane_of(block) * kStep; i < n; i += kPlayers * kStep) f(i);
 }
 /// What all lanes have, added up.
 template <class Block>
@@ -89,14 +81,12 @@ struct PrefillEmbed {
     const std::uint32_t* const of_text =
         prompt + static_cast<std::size_t>(rows.stretch->text) * static_cast<std::size_t>(context) + rows.stretch->first;
     rows.for_each(block, [&](std::size_t row) {
-      constexpr int kAtOnce = kChunksAtOnce<Block>, kStep = kLaneStep<Block>;
-      for (int first = lane_of(block) * kChunk; first < columns; first += kAtOnce * kStep) {
-        float values[kAtOnce][kChunk];
-        load_chunks<Block>(embedding + of_text[row] * width, first, columns, values);
-#pragma unroll
-        for (int c = 0; c < kAtOnce; ++c)
-          if (first + c * kStep < columns) store_chunk(x + row * width + first + c * kStep, values[c]);
-      }
+      const Bf16* const from = embedding + of_text[row] * width;
+      for_each_of_lane<kChunk>(block, columns, [&](int i) {
+        float values[kChunk];
+        load_chunk(from + i, values);
+        store_chunk(x + row * width + i, values);
+      });
     });
   }
 };
@@ -114,38 +104,21 @@ struct PrefillNorm {
   FLYWHEEL_TASK void operator()(Block& block) const {
     rows.for_each(block, [&](std::size_t row) {
       const std::size_t at = row * static_cast<std::size_t>(columns);
-      constexpr int kAtOnce = kChunksAtOnce<Block>, kStep = kLaneStep<Block>;
-      float squares = 0, values[kAtOnce][kChunk];
-      for (int first = lane_of(block) * kChunk; first < columns; first += kAtOnce * kStep) {
-        load_chunks<Block>(x + at, first, columns, values);
-#pragma unroll
-        for (int c = 0; c < kAtOnce; ++c)
-#pragma unroll
-          for (int j = 0; j < kChunk; ++j)
-            if (first + c * kStep < columns) squares = std::fma(values[c][j], values[c][j], squares);
-      }
+      float squares = 0, values[kChunk];
+      for_each_of_lane<kChunk>(block, columns, [&](int i) {
+        load_chunk(x + at + i, values);
+        for (const float value : values) squares = std::fma(value, value, squares);
+      });
       const float scale = inverse_sqrt(add_up(block, squares) * reciprocal(static_cast<float>(columns)) + eps);
-      for (int first = lane_of(block) * kChunk; first < columns; first += kAtOnce * kStep) {
-        float by[kAtOnce][kChunk];
-        load_chunks<Block>(x + at, first, columns, values);
-        load_chunks<Block>(weights, first, columns, by);
-#pragma unroll
-        for (int c = 0; c < kAtOnce; ++c) {
-#pragma unroll
-          for (int j = 0; j < kChunk; ++j) values[c][j] *= scale * by[c][j];
-          if (first + c * kStep < columns) store_chunk(normed + at + first + c * kStep, values[c]);
-        }
-      }
+      for_each_of_lane<kChunk>(block, columns, [&](int i) {
+        float by[kChunk];
+        load_chunk(x + at + i, values);
+        load_chunk(weights + i, by);
+        for (int j = 0; j < kChunk; ++j) values[j] *= scale * by[j];
+        store_chunk(normed + at + i, values);
+      });
     });
   }
-  /// On a GPU, ahead of the phase: the weights come from memory.
-  template <class Lanes>
-  FLYWHEEL_TASK void look_ahead(const Lanes& lanes) const {
-    for (int i = lanes.lane() * kLineFloats; i < columns; i += kLanes * kLineFloats) lanes.prefetch(weights + i);
-  }
-
- private:
-  static constexpr int kLineFloats = 32;  // of 128 bytes
 };
 
 /// What becomes of a product's sums: a bias is added, or gates and what they let through become one.
@@ -179,64 +152,33 @@ struct PrefillAppend {
 
   template <class Block>
   FLYWHEEL_TASK void operator()(Block& block) const {
-    const int n = rows.live();
-    for (int row = group_of(block); row < n; row += kAtOnce<Block> * kGroups<Block>) append(block, row, n);
+    const int half = head_dim / 2;
+    const TunedCache to = cache.head(static_cast<int>(rows.stretch->text) * kv_heads + kv_head, room, head_dim);
+    rows.for_each(block, [&](std::size_t row) {
+      const float* const key = qkv + row * static_cast<std::size_t>((heads + 2 * kv_heads) * head_dim) +
+                               static_cast<std::size_t>((heads + kv_head) * head_dim);
+      const float* const value = key + kv_heads * head_dim;
+      const int position = static_cast<int>(rows.stretch->first) + static_cast<int>(row);
+      const float* const turn = rope + static_cast<std::size_t>(position) * static_cast<std::size_t>(head_dim);
+      const float scale = k_norm ? scale_of(block, key) : 1.f;
+      for_each_of_lane<1>(block, half, [&](int i) {
+        const float a = k_norm ? key[i] * (scale * k_norm[i]) : key[i];
+        const float b = k_norm ? key[i + half] * (scale * k_norm[i + half]) : key[i + half];
+        const float cosine = turn[2 * i], sine = turn[2 * i + 1];
+        put(to.keys[TunedCache::key_at(position, i, head_dim)], a * cosine - b * sine);
+        put(to.keys[TunedCache::key_at(position, i + half, head_dim)], b * cosine + a * sine);
+        put(to.values[TunedCache::value_at(position, i, head_dim)], value[i]);
+        put(to.values[TunedCache::value_at(position, i + half, head_dim)], value[i + half]);
+      });
+    });
   }
 
  private:
-  /// Rows that a warp reads before it writes the first.
-  template <class Block>
-  static constexpr int kAtOnce = Block::kOnGpu ? 2 : 1;
-  struct Two {
-    float first, second;  // of the two halves of a head, which are turned as one
-  };
-
-  FLYWHEEL_TASK const float* key_of(int row) const {
-    const auto width = static_cast<std::size_t>((heads + 2 * kv_heads) * head_dim);
-    return qkv + static_cast<std::size_t>(rows.first + row) * width + static_cast<std::size_t>((heads + kv_head) * head_dim);
-  }
-  /// Every kGroups-th row from `row` on, of n.
-  template <class Block>
-  FLYWHEEL_TASK void append(const Block& block, int row, int n) const {
-    constexpr int kRows = kAtOnce<Block>, kStep = kGroups<Block>;
-    const int half = head_dim / 2, position = static_cast<int>(rows.stretch->first) + rows.first + row;
-    const TunedCache to = cache.head(static_cast<int>(rows.stretch->text) * kv_heads + kv_head, room, head_dim);
-    float scales[kRows];
-#pragma unroll
-    for (int r = 0; r < kRows; ++r) scales[r] = k_norm && row + r * kStep < n ? scale_of(block, key_of(row + r * kStep)) : 1.f;
-    for (int i = lane_of(block); i < half; i += kLanes / kLanesPlayed<Block>) {
-      const float by = k_norm ? k_norm[i] : 1.f, by_second = k_norm ? k_norm[i + half] : 1.f;
-      Two keys[kRows], values[kRows], turns[kRows];
-#pragma unroll
-      for (int r = 0; r < kRows; ++r) {
-        if (row + r * kStep >= n) continue;
-        const float* const key = key_of(row + r * kStep);
-        const float* const value = key + kv_heads * head_dim;
-        const float* const turn = rope + static_cast<std::size_t>(position + r * kStep) * static_cast<std::size_t>(head_dim);
-        keys[r] = {key[i], key[i + half]};
-        values[r] = {value[i], value[i + half]};
-        turns[r] = {turn[2 * i], turn[2 * i + 1]};
-      }
-#pragma unroll
-      for (int r = 0; r < kRows; ++r) {
-        if (row + r * kStep >= n) continue;
-        keys[r] = {keys[r].first * (scales[r] * by), keys[r].second * (scales[r] * by_second)};
-        put(to, position + r * kStep, i, keys[r], values[r], turns[r]);
-      }
-    }
-  }
-  FLYWHEEL_TASK void put(const TunedCache& to, int position, int i, const Two& key, const Two& value, const Two& turn) const {
-    const int half = head_dim / 2;
-    put(to.keys[TunedCache::key_at(position, i, head_dim)], key.first * turn.first - key.second * turn.second);
-    put(to.keys[TunedCache::key_at(position, i + half, head_dim)], key.second * turn.first + key.first * turn.second);
-    put(to.values[TunedCache::value_at(position, i, head_dim)], value.first);
-    put(to.values[TunedCache::value_at(position, i + half, head_dim)], value.second);
-  }
   FLYWHEEL_TASK static void put(Half& to, float value) { to.bits = static_cast<std::uint16_t>(round_to_half(value)); }
   template <class Block>
   FLYWHEEL_TASK float scale_of(const Block& block, const float* key) const {
     float squares = 0;
-    for (int i = lane_of(block); i < head_dim; i += kLanes / kLanesPlayed<Block>) squares += key[i] * key[i];
+    for_each_of_lane<1>(block, head_dim, [&](int i) { squares += key[i] * key[i]; });
     return inverse_sqrt(add_up(block, squares) * reciprocal(static_cast<float>(head_dim)) + eps);
   }
 };

@@ -84,10 +84,6 @@ inline void publish_mbarriers() { block()->publish_mbarriers(); }
 inline void fence_global_for_bulk_copies() { block()->fence_global_for_bulk_copies(); }
 inline void fence_shared_for_bulk_copies() { block()->fence_shared_for_bulk_copies(); }
 inline std::uint64_t read_once_policy() { return 0; }
-inline void bulk_prefetch(const void* from, std::uint32_t bytes, std::uint64_t) {
-  check_vector(from, 16);
-  if (bytes % 16) block()->fail(block()->here() + " copies " + std::to_string(bytes) + " bytes to L2, no multiple of 16");
-}
 inline void expect_bytes(std::uint64_t& barrier, std::uint32_t bytes) { block()->expect_bytes(barrier, bytes); }
 inline void bulk_copy(void* to_shared, const void* from, std::uint32_t bytes, std::uint64_t& barrier, std::uint64_t) {
   block()->bulk_copy(to_shared, from, bytes, barrier);
