@@ -29,7 +29,7 @@ __device__ __forceinline__ void put_pair(unsigned char* box, std::uint32_t row, 
 }
 
 /// All lanes of a warp: writes a box, of the rows of half `half` and the columns of its groups of 8 from `first_group` on, and
-/// starts the copy. `turn`: which of the warp's two boxes.
+/// starts the copy. `box`: one of the warp's two, which take turns.
 template <bool kFloats, class Epilogue, int kSums>
 __device__ __forceinline__ void store_box(const ProductRecord& product, const SumsPlace& place, const Epilogue& epilogue,
                                           const float (&sums)[kSums], unsigned char* box, int half, int first_group, int lane) {
