@@ -179,11 +179,18 @@ class GpuBlock : public BlockCore<ThreadPlatform, List>, public ComputeThreads {
   __device__ void get_on() const {
     if (leader()) show_progress<P>(*this->context_->dev, this->context_->worker);
   }
+  /// Whether the load warp reads ahead of phases: see take_ahead(). If not, the callers of read_record() do.
+  static constexpr bool kLoadWarpLooksAhead = List::template kLooksAhead<GpuBlock, WarpLanes>;
+  /// Reads a record, for a load() that follows.
+  __device__ void read_record(const TaskRecord& record) {
+    static_assert(sizeof(TaskRecord) == 32 * sizeof(std::uint32_t), "a word for each lane of the first warp");
+    if (rank() < 32) ahead_ = reinterpret_cast<const std::uint32_t*>(&record)[rank()];
+  }
   /// The phase that comes next, with the record that its first load() takes.
   __device__ Phase take_ahead() {
     PhasesAhead& ahead = shared_->ahead;
     const std::uint32_t at = phases_taken_ % kPhasesAhead;
-    // Acquire, block scope: pairs with look_ahead_of_phases(). No limit: the load warp waits for entries only, which are
+    // Acquire, block scope: pairs with read_phases_ahead(). No limit: the load warp waits for entries only, which are
     // returned.
     while (!ptx::mbarrier_test(ahead.full[at], phases_taken_ / kPhasesAhead & 1)) {}
     read_record(ahead.entries[at].first);
@@ -192,7 +199,7 @@ class GpuBlock : public BlockCore<ThreadPlatform, List>, public ComputeThreads {
   }
   /// After a sync() behind take_ahead().
   __device__ void give_back_ahead() const {
-    // Release, block scope: pairs with look_ahead_of_phases(), which writes the entry again.
+    // Release, block scope: pairs with read_phases_ahead(), which writes the entry again.
     if (leader()) ptx::mbarrier_arrive(shared_->ahead.returned[(phases_taken_ - 1) % kPhasesAhead]);
   }
   /// The same for the first phase of a run, before which there is no boundary.
@@ -222,11 +229,6 @@ class GpuBlock : public BlockCore<ThreadPlatform, List>, public ComputeThreads {
   std::uint32_t number_;
 
  private:
-  __device__ void read_record(const TaskRecord& record) {
-    static_assert(sizeof(TaskRecord) == 32 * sizeof(std::uint32_t), "a word for each lane of the first warp");
-    if (rank() < 32) ahead_ = reinterpret_cast<const std::uint32_t*>(&record)[rank()];
-  }
-
   /// Where a list has bodies that are inlined into the kernel, which need the registers, it lies in shared memory.
   static constexpr bool kSharesClock = List::template kHasInKernel<GpuBlock>;
   struct NoClock {};
@@ -252,7 +254,7 @@ class GpuBlock : public BlockCore<ThreadPlatform, List>, public ComputeThreads {
   std::size_t used_ = 0;
   std::uint32_t borrowed_ = 0;  // bytes added behind scratch memory
   std::uint32_t pages_ = 0;     // the same in front of it
-  std::uint32_t ahead_ = 0;     // of take_ahead(): this thread's word of the record
+  std::uint32_t ahead_ = 0;     // of read_record(): this thread's word of it
   std::uint32_t phases_taken_ = 0;
   [[no_unique_address]] std::conditional_t<kSharesClock, NoClock, PhaseClock> clock_{};  // used by thread 0
 };

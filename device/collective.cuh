@@ -70,7 +70,7 @@ inline constexpr std::uint32_t kLookTicks = 40'000;  // of the SM's clock, some 
   context.outcome = {0, 0, 0, 0};
   shared.block.phase_step = shared.block.phase_asked = 0;
   init_phases_ahead(shared.block.ahead, false);
-  shared.block.ahead.line = &run->line;
+  shared.block.ahead.begin = PhasesBegin::of(run->line);
   shared.awaited.phased = true;
   shared.commands[call.task_slot] = Command::phased;
   // Release, block scope: pair with the test of `full` in compute_loop() and with serve_load_warp(); cover the context and what

@@ -153,8 +153,8 @@ struct PhasesAhead {
   std::uint64_t full[kPhasesAhead];      // load warp -> compute warps: an entry is there
   std::uint64_t returned[kPhasesAhead];  // thread 0 -> load warp: all threads have read it
   Entry entries[kPhasesAhead];
-  const RunLine* line;  // of the run; by the control thread, before `load_begin`
-  std::uint32_t over;   // 1: the run has ended; by the control thread, atomic
+  PhasesBegin begin;   // of the run; by the control thread, before `load_begin`
+  std::uint32_t over;  // 1: the run has ended; by the control thread, atomic
 };
 
 /// Shared memory that the compute warps of one block use.

@@ -1,7 +1,7 @@
 // The load warp in phased runs: it reads what coming phases begin with, so that no compute warp waits for that behind a
 // boundary. kernel.cuh includes it.
 //
-// Nothing that it reads is written while the run is in flight. It is at most kPhasesAhead phases ahead of the compute warps,
+// Nothing that it reads is written while the run is in flight; if the run ends early, nobody uses what it has read since. It is at most kPhasesAhead phases ahead of the compute warps,
 // and lets the first task of each name memory that it will read, see TaskList::look_ahead().
 #pragma once
 
@@ -33,31 +33,38 @@ __device__ __forceinline__ bool await_entry(PhasesAhead& ahead, std::uint32_t n)
   return true;
 }
 
-/// The load warp's part of a phased run.
+/// All lanes: reads the phases of a run, one after the other.
 template <class List>
-[[gnu::noinline]] __device__ void look_ahead_of_phases(const DeviceState& dev) {
+__device__ __forceinline__ void read_phases_ahead(const DeviceState& dev) {
   PhasesAhead& ahead = executor_shared().block.ahead;
-  const RunLine& line = *ahead.line;
-  const TaskRecord* const records = dev.records + line.constants.first_record;
+  const PhasesBegin begin = ahead.begin;
+  if (begin.is_over()) return;  // the run's graph may be gone
+  const TaskRecord* const records = dev.records + begin.first_record;
   const std::uint32_t lane = threadIdx.x % 32, worker = blockIdx.x;
   std::uint32_t n = 0;
-  for (PhaseCursor cursor(dev, line); !cursor.is_over(); cursor.next(), ++n) {
+  for (PhaseCursor cursor(dev, begin); !cursor.is_over() && await_entry(ahead, n); cursor.next(), ++n) {
     const Phase phase = cursor.phase();
     const bool has_task = phase.grid || worker < phase.count;
     const TaskRecord& first = records[phase.first + (phase.grid || !has_task ? 0 : worker)];
     const std::uint32_t word = has_task ? reinterpret_cast<const std::uint32_t*>(&first)[lane] : 0;
-    if (!await_entry(ahead, n)) break;
     PhasesAhead::Entry& entry = ahead.entries[n % kPhasesAhead];
     reinterpret_cast<std::uint32_t*>(&entry.first)[lane] = word;
     if (lane == 0) entry.phase = phase;
-    __syncwarp();  // orders what the lanes wrote before the arrival of one
-    // Release, block scope: pairs with GpuBlock::take_ahead(); covers the entry.
-    if (lane == 0) ptx::mbarrier_arrive(ahead.full[n % kPhasesAhead]);
     if (has_task) List::look_ahead(first, WarpLanes{});
+    __syncwarp();  // orders what the lanes wrote and read before the arrival of one
+    // Release, block scope: pairs with GpuBlock::take_ahead(); covers the entry. What was read here was read before it, so the
+    // graph of a run that goes to its end is there until then.
+    if (lane == 0) ptx::mbarrier_arrive(ahead.full[n % kPhasesAhead]);
   }
+}
+
+/// The load warp's part of a phased run: none where the compute warps read for themselves.
+template <class List>
+[[gnu::noinline]] __device__ void look_ahead_of_phases(const DeviceState& dev) {
+  if constexpr (GpuBlock<List>::kLoadWarpLooksAhead) read_phases_ahead<List>(dev);
   __syncwarp();
   // Release, block scope: pairs with control_phased_run(); the next run begins with new barriers.
-  if (lane == 0) ptx::mbarrier_arrive(executor_shared().returned);
+  if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(executor_shared().returned);
 }
 
 }  // namespace flywheel::detail

@@ -136,6 +136,10 @@ FLYWHEEL_TASK void end_phases(Block& block) {
   if constexpr (requires { block.end_phases(); }) block.end_phases();
 }
 
+/// Blocks whose phases are read ahead by a warp that runs no bodies: those of a GPU, for some lists of task types.
+template <class Block>
+concept HasLookAheadWarp = Block::kOnGpu && Block::kLoadWarpLooksAhead;
+
 /// A worker's way through a phased run, from its begin or from where it was suspended: its tasks, one after the other, and the
 /// boundaries between phases. All threads of the block make the same calls. Task i of a phase is worker i % workers's; that
 /// of a grid phase is everyone's.
@@ -160,7 +164,7 @@ class PhasedTasks {
     block.begin_pass(pass_);
     look_ahead(block, phase_);
     begin_phase(block);
-    if constexpr (Block::kOnGpu) block.begin_ahead();
+    if constexpr (HasLookAheadWarp<Block>) block.begin_ahead();
   }
 
   /// The next task's record, as block.load() gives it. Null at the run's end.
@@ -191,7 +195,7 @@ class PhasedTasks {
       end_ = {pass_, true, last, phase_ + 1};
       return false;
     }
-    if constexpr (Block::kOnGpu)
+    if constexpr (HasLookAheadWarp<Block>)
       if (!ends) block.give_back_ahead();
     task_ = count_ = 0;
     phase_ = last ? 0 : phase_ + 1;
@@ -201,12 +205,18 @@ class PhasedTasks {
     begin_phase(block);
     return true;
   }
-  /// Reads what a phase begins with, ahead of the boundary before it: loaded graphs do not change. On a GPU another warp has
-  /// done that already.
+  /// Reads what a phase begins with, ahead of the boundary before it: loaded graphs do not change. Another warp may have done
+  /// that already.
   template <class Block>
   FLYWHEEL_TASK void look_ahead(Block& block, std::uint32_t phase) {
-    if constexpr (Block::kOnGpu) ahead_ = block.take_ahead();
-    else ahead_ = phases_[phase];
+    if constexpr (HasLookAheadWarp<Block>) {
+      ahead_ = block.take_ahead();
+    } else {
+      ahead_ = phases_[phase];
+      const std::uint32_t task = ahead_.grid ? 0 : block.worker();
+      if constexpr (Block::kOnGpu)
+        if (task < ahead_.count) block.read_record(records_[ahead_.first + task]);
+    }
   }
   template <class Block>
   FLYWHEEL_TASK void begin_phase(const Block& block) {
@@ -227,28 +237,35 @@ class PhasedTasks {
   PhasesEnd end_{};
 };
 
-/// The phases of a phased run, in order, for who looks ahead of the workers: from its begin, or where it was suspended.
+/// Where the phases of a phased run begin, for who looks ahead of the workers. A copy: when all phases have been looked at, or if
+/// there are none, the run may be over and its slot in use again.
+struct PhasesBegin {
+  std::uint32_t exec, first_record;
+  std::uint32_t pass, repeat, phase;
+
+  FLYWHEEL_TASK static PhasesBegin of(const RunLine& line) {
+    const RunConstants& run = line.constants;
+    return {run.exec, run.first_record, line.resume.pass, run.flags & kPack ? 0 : run.repeat, line.resume.phase};
+  }
+  FLYWHEEL_TASK bool is_over() const { return pass >= repeat; }
+};
+
+/// These phases, in order.
 class PhaseCursor {
  public:
-  FLYWHEEL_TASK PhaseCursor(const DeviceState& dev, const RunLine& line)
-      : exec_(dev.execs[line.constants.exec]),
-        pass_(line.resume.pass),
-        repeat_(line.constants.flags & kPack ? 0 : line.constants.repeat),
-        phase_(line.resume.phase) {}
+  FLYWHEEL_TASK PhaseCursor(const DeviceState& dev, const PhasesBegin& begin) : exec_(dev.execs[begin.exec]), at_(begin) {}
 
-  FLYWHEEL_TASK bool is_over() const { return pass_ >= repeat_; }
-  FLYWHEEL_TASK Phase phase() const { return exec_.phases[phase_]; }
+  FLYWHEEL_TASK bool is_over() const { return at_.is_over(); }
+  FLYWHEEL_TASK Phase phase() const { return exec_.phases[at_.phase]; }
   FLYWHEEL_TASK void next() {
-    if (++phase_ < exec_.phase_count) return;
-    phase_ = 0;
-    ++pass_;
+    if (++at_.phase < exec_.phase_count) return;
+    at_.phase = 0;
+    ++at_.pass;
   }
 
  private:
   const ExecRecord exec_;
-  std::uint32_t pass_;
-  const std::uint32_t repeat_;
-  std::uint32_t phase_;
+  PhasesBegin at_;
 };
 
 /// All threads of the block: writes the constant operands of a compiled graph that is being loaded.
