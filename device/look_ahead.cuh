@@ -1,8 +1,9 @@
 // The load warp in phased runs: it reads what coming phases begin with, so that no compute warp waits for that behind a
 // boundary. kernel.cuh includes it.
 //
-// Nothing that it reads is written while the run is in flight; if the run ends early, nobody uses what it has read since. It is at most kPhasesAhead phases ahead of the compute warps,
-// and lets the first task of each name memory that it will read, see TaskList::look_ahead().
+// Nothing that it reads is written while the run is in flight; if the run ends early, nobody uses what it has read since. It is
+// at most kPhasesAhead phases ahead of the compute warps, and lets the first task of each name memory that it will read, see
+// TaskList::look_ahead().
 #pragma once
 
 #include "executor_shared.cuh"
@@ -62,7 +63,7 @@ __device__ __forceinline__ void read_phases_ahead(const DeviceState& dev) {
 template <class List>
 [[gnu::noinline]] __device__ void look_ahead_of_phases(const DeviceState& dev) {
   if constexpr (GpuBlock<List>::kLoadWarpLooksAhead) read_phases_ahead<List>(dev);
-  __syncwarp();
+  __syncwarp();  // orders what the lanes did before the arrival of one
   // Release, block scope: pairs with control_phased_run(); the next run begins with new barriers.
   if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(executor_shared().returned);
 }

@@ -237,8 +237,8 @@ class PhasedTasks {
   PhasesEnd end_{};
 };
 
-/// Where the phases of a phased run begin, for who looks ahead of the workers. A copy: when all phases have been looked at, or if
-/// there are none, the run may be over and its slot in use again.
+/// Where the phases of a phased run begin, for who looks ahead of the workers. A copy: when all phases have been looked at, or
+/// if there are none, the run may be over and its slot in use again.
 struct PhasesBegin {
   std::uint32_t exec, first_record;
   std::uint32_t pass, repeat, phase;

@@ -132,8 +132,8 @@ struct TaskList {
   /// is inlined into the kernel: for instructions that work only there. Then the bodies of other types are not.
   template <class Block>
   static constexpr bool kHasInKernel = (HasInKernel<Tasks, Block> || ...);
-  /// Whether the load warp reads ahead of phases. Of a list without reason for that, compute warps do so in less time (a boundary
-  /// takes 0.93 us against 1.01, see device/tuning.md).
+  /// Whether the load warp reads ahead of phases. Of a list without reason for that, compute warps do so in less time (a
+  /// boundary takes 0.93 us against 1.01, see device/tuning.md).
   template <class Block, class Lanes>
   static constexpr bool kLooksAhead = kHasInKernel<Block> || (LooksAhead<Tasks, Lanes> || ...);
   template <class Block>

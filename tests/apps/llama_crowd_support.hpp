@@ -54,15 +54,17 @@ inline std::size_t steps_in_place(const Request& request, const std::vector<std:
   return request.prompt.size() / static_cast<std::size_t>(2 * positions) + 2 + text.size();
 }
 
-/// No place is left empty while a text waits for one: with the last text all that came before have had their steps.
+/// No place is left empty while a text waits for one: with the last text all that came before have had their steps. Prompts are
+/// read one after the other, though: texts of many places wait for those before them.
 inline std::size_t most_steps(const std::vector<Request>& requests, const Texts& texts, const Config& config, int places) {
   const int positions = prompt_positions(config, PromptWay::chunks);
-  std::size_t all = 0, longest = 0;
+  std::size_t all = 0, longest = 0, reading = 0;
   for (std::size_t i = 0; i < texts.size(); ++i) {
     all += steps_in_place(requests[i], texts[i], positions);
     longest = std::max(longest, steps_in_place(requests[i], texts[i], positions));
+    reading += steps_in_place(requests[i], {}, positions);
   }
-  return all / static_cast<std::size_t>(places) + longest;
+  return all / static_cast<std::size_t>(places) + longest + (places > kMostSequences ? reading : 0);
 }
 
 /// What a call told of each text.

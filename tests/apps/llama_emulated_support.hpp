@@ -11,6 +11,7 @@
 #include "apps/llama/tuned/prefill_attend.cuh"
 #include "apps/llama/tuned/project.cuh"
 #include "apps/llama/tuned/prompt.cuh"
+#include "apps/llama/tuned/wide_tasks.cuh"
 #include "device/gemm/gemm.cuh"
 
 namespace llama {
@@ -32,8 +33,8 @@ inline Runtime emulated_runtime(const Config& config, int context, std::uint32_t
   options.scratch_bytes = tuned_scratch_bytes(config, true, context);
   return flywheel::testing::start_emulated<TunedEmbed, TunedProject, TunedProjectBiased, TunedAttend, TunedAttendWindow,
                                            TunedGateUp, TunedResidual, TunedLogits, TunedChoose, TunedAppend, TunedAttendCached,
-                                           TunedNextChunk, PrefillEmbed, PrefillNorm, PrefillGemm, PrefillAppend, PrefillAttend,
-                                           FillRandom, NobodysTask>(options);
+                                           TunedNextChunk, WideEmbed, WideAttend, WideChoose, PrefillEmbed, PrefillNorm,
+                                           PrefillGemm, PrefillAppend, PrefillAttend, FillRandom, NobodysTask>(options);
 }
 
 }  // namespace llama

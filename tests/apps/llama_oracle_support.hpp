@@ -8,6 +8,7 @@
 #include "apps/llama/decode/half.cuh"
 #include "apps/llama/tuned/norm.cuh"
 #include "apps/llama/tuned/partials.cuh"
+#include "apps/llama/tuned/streamed_weights.hpp"
 #include "support/seed.hpp"
 
 namespace llama {
@@ -34,6 +35,27 @@ class Numbers {
  private:
   std::mt19937_64 draw_{flywheel::testing::fresh_seed()};
   std::normal_distribution<float> spread_{0.f, 1.f};
+};
+
+/// A matrix as tasks find it, with the patches of all its rows. The weights must outlive it.
+class Streamed {
+ public:
+  Streamed(const std::vector<Bf16>& weights, int columns) : weights_(weights) {
+    for (std::size_t at = 0; at < weights.size(); at += static_cast<std::size_t>(columns))
+      list_.add_row(weights.data() + at, columns);
+    matrix_ = {weights_.data(), list_.first.data(), list_.patches.data()};
+  }
+  Streamed(const Streamed&) = delete;
+  Streamed& operator=(const Streamed&) = delete;
+
+  const StreamedMatrix* matrix() const { return &matrix_; }
+  const PatchList& list() const { return list_; }
+  const std::vector<Bf16>& weights() const { return weights_; }
+
+ private:
+  const std::vector<Bf16>& weights_;
+  PatchList list_;
+  StreamedMatrix matrix_{};
 };
 
 /// The relative error in norm of many numbers.

@@ -1,8 +1,10 @@
 // More texts than places: who ends leaves, who waits takes the place. On CPU workers, which round no activations: exactly.
 #include "llama_crowd_support.hpp"
 
+#include "apps/llama/bench/random_weights.hpp"
 #include "apps/llama/tuned/options.hpp"
 #include "apps/llama/tuned/start.hpp"
+#include "llama_small_config.hpp"
 
 namespace llama {
 namespace {
@@ -17,6 +19,30 @@ Runtime start_tuned(const Config& config, int context) {
 
 TEST_CASE("crowd: texts of random lengths are each what they are alone, whatever the number of places") {
   check_crowd(start_tuned, kFamily, {.texts = 60, .places = GENERATE(1, 2, 4, 8), .prompt = 60, .tokens = 40});
+}
+
+TEST_CASE("crowd: through more places than the compiled decode has") {
+  const auto start = [](const Config& config, int context) {
+    return start_tuned_runtime(tuned_options(config, {.context = context, .texts = 64}, {.target = Target::cpu, .workers = 2}));
+  };
+  check_crowd(start, kFamily, {.texts = 40, .places = 16, .prompt = 40, .tokens = 12, .places_of_each = 16});
+  check_crowd(start, kFamily, {.texts = 70, .places = 64, .prompt = 12, .tokens = 4, .places_of_each = 64});
+  check_crowd_cancellation(start, kFamily, {.texts = 30, .places = 16, .prompt = 20, .tokens = 8});
+}
+
+TEST_CASE("crowd: more than eight places want a vocabulary whose logits are whole vectors") {
+  Config config = small_config();
+  config.vocab_size = 302;
+  Runtime runtime = start_tuned(config, 16);
+  const auto error_of = [&](int texts) {
+    return request_error_of([&] { TunedGenerator(runtime, config, random_weights(runtime, config, 3), 16, texts); });
+  };
+  CHECK(error_of(8).empty());
+  CHECK(mentions(error_of(16), {"more than 8 texts", "multiple of 4", "302", "8 or fewer"}));
+}
+
+TEST_CASE("crowd: steps of many texts agree with transformers, all families") {
+  check_wide_logits(start_tuned, GENERATE(from_range(kTunedFamilies)), 16, 24);
 }
 
 TEST_CASE("crowd: a text with a long prompt joins while another is written") {

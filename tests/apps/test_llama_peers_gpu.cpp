@@ -39,7 +39,7 @@ void check_peers(int sequences, const PeerShape& shape, const Config& config = w
   options.park_after = std::chrono::milliseconds(5);  // peers need the SMs
   Runtime runtime = start_tuned_runtime(options);
   TunedGenerator ours(runtime, config, random_weights(runtime, config, seed), kRoom, sequences, PromptWay::token_by_token);
-  const auto peers = Peers::make(runtime, config, ours.weights(), kRoom, sequences, shape);
+  const auto peers = Peers::make(runtime, config, ours.streamed_weights(), kRoom, sequences, shape);
   REQUIRE(peers);
   for (const std::uint32_t start : {3u, 1021u, 2900u}) {  // in one part, from one part into many, in many
     fill_cache(runtime, ours.memory(), seed);

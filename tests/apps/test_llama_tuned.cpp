@@ -112,8 +112,8 @@ TEST_CASE("compiled: requests for several texts that cannot be served say why") 
   CHECK(mentions(error_of(requests), {"text 2 of 2", "65 tokens", "shorten"}));
   requests[1].prompt.clear();
   CHECK(mentions(error_of(requests), {"text 2 of 2", "no tokens"}));
-  for (const int texts : {0, 9})
-    CHECK(mentions(request_error_of([&] { generator_of(runtime, config, 64, texts); }), {"1 to 8", std::to_string(texts)}));
+  for (const int texts : {0, 65})
+    CHECK(mentions(request_error_of([&] { generator_of(runtime, config, 64, texts); }), {"1 to 64", std::to_string(texts)}));
   CHECK(mentions(request_error_of([&] { generator.logits_of({{1}, {2}, {3}}); }), {"not 3"}));
   CHECK(mentions(request_error_of([&] { generator.logits_of({{1}, {}}); }), {"no tokens"}));
 }

@@ -32,8 +32,8 @@ void run_parts(const Task& task) {
   run_fibers(task, pack_fibers(task), options);
 }
 
-RowsTask rows_of(const Case& c, const std::vector<Bf16>& weights, const Packed& input) {
-  return {{input.input(), c.columns, c.groups}, weights.data(), c.rows, c.first};
+RowsTask rows_of(const Case& c, const Streamed& streamed, const Packed& input) {
+  return {{input.input(), c.columns, c.groups}, streamed.matrix(), c.rows, c.first};
 }
 
 const Stamped kUntouched{0x7ff77ff7};
@@ -106,7 +106,8 @@ TEST_CASE("tuned: y = W norm(x), with a bias and without one, all shapes of inpu
     const auto x = numbers.floats(c.sequences * c.columns), norm = numbers.floats(c.columns);
     std::vector<Stamped> y(static_cast<std::size_t>(c.sequences * c.rows), kUntouched);
     const Packed input(x, norm, c.sequences);
-    const TunedProject task{rows_of(c, weights, input), input.norm(), y.data()};
+    const Streamed streamed(weights, c.columns);
+    const TunedProject task{rows_of(c, streamed, input), input.norm(), y.data()};
     const std::vector<float> bias = biased ? numbers.floats(c.rows) : std::vector<float>(static_cast<std::size_t>(c.rows));
     if (biased) run_parts(TunedProjectBiased{task, bias.data()});
     else run_parts(task);
@@ -135,8 +136,9 @@ TEST_CASE("tuned: x += W input, with inputs that stay and inputs that are stream
     const auto next_norm = numbers.floats(c.rows);
     std::vector<Stamped> squares(static_cast<std::size_t>(c.sequences)), packed_x(packed_size(c.sequences, c.rows));
     const Packed packed(input, {}, c.sequences);
+    const Streamed streamed(weights, c.columns);
     run_parts(TunedResidual{
-        rows_of(c, weights, packed), nullptr, old.data(), {x.data(), packed_x.data(), next_norm.data(), squares.data()}});
+        rows_of(c, streamed, packed), nullptr, old.data(), {x.data(), packed_x.data(), next_norm.data(), squares.data()}});
     check_next(c, x, next_norm, packed_x, squares);
     Errors errors;
     for (int s = 0; s < c.sequences; ++s)
@@ -156,7 +158,10 @@ TEST_CASE("tuned: a text's sums are the same bits beside any others") {
     INFO("columns " << columns);
     const Case c{columns, 32, 0, 4, 1};
     Numbers numbers;
-    const auto weights = numbers.weights(c.rows * columns);
+    auto weights = numbers.weights(c.rows * columns);
+    for (std::size_t i = 0; i < weights.size(); i += 97) weights[i].bits = static_cast<std::uint16_t>(0x3000 + i % 0x600);
+    const Streamed streamed(weights, columns);
+    CHECK(streamed.list().patches.size() > weights.size() / 200);
     const auto input = numbers.floats(8 * columns), zeros = std::vector<float>(static_cast<std::size_t>(8 * c.rows));
     const std::vector<Stamped> old = stamped(zeros);
     std::vector<Stamped> alone;
@@ -166,7 +171,7 @@ TEST_CASE("tuned: a text's sums are the same bits beside any others") {
       std::vector<Stamped> x(static_cast<std::size_t>(sequences * c.rows)), squares(8),
           packed_x(packed_size(sequences, c.rows));
       const Packed packed(some, {}, sequences);
-      run_parts(TunedResidual{rows_of({columns, c.rows, 0, 4, sequences}, weights, packed),
+      run_parts(TunedResidual{rows_of({columns, c.rows, 0, 4, sequences}, streamed, packed),
                               nullptr,
                               old.data(),
                               {x.data(), packed_x.data(), next_norm.data(), squares.data()}});
@@ -174,6 +179,56 @@ TEST_CASE("tuned: a text's sums are the same bits beside any others") {
       for (int row = 0; row < c.rows; ++row)
         CHECK(x[static_cast<std::size_t>(row)].word == alone[static_cast<std::size_t>(row)].word);
     }
+  }
+}
+
+/// Rows of weights that halves do not keep, each row of another kind, all of any sign.
+std::vector<Bf16> weights_without_halves(int rows, int columns) {
+  std::mt19937_64 random(flywheel::testing::fresh_seed());
+  const auto drawn = [&](std::uint32_t least, std::uint32_t most) {
+    return static_cast<std::uint16_t>(std::uniform_int_distribution(least, most)(random));
+  };
+  std::vector<Bf16> all;
+  for (int row = 0; row < rows; ++row)
+    for (int column = 0; column < columns; ++column) {
+      std::uint16_t code = drawn(0x3c00, 0x3f80);
+      if (row % 6 == 0) code = drawn(0x3000, 0x367f);                                 // 2^-31 to 2^-18
+      if (row % 6 == 1) code = drawn(0x4580, 0x6000);                                 // 4096 to 2^65
+      if (row % 6 == 2 && column == 5 * row % columns) code = 0x5000;                 // one outlier
+      if (row % 6 == 3) code = column % 2 ? drawn(0x3400, 0x3500) : drawn(1, 0x100);  // every second one tiny
+      if (row % 6 == 4) code = drawn(1, 0x7f);                                        // denormal
+      if (row % 6 == 5 && column % 50 == 7) code = drawn(0x3500, 0x3600);
+      all.push_back({static_cast<std::uint16_t>(code | drawn(0, 1) << 15)});
+    }
+  return all;
+}
+
+TEST_CASE("tuned: weights that halves do not keep are added as they are, row by row") {
+  constexpr double kOfFloats = 2e-6;
+  for (const Case& c : {Case{64, 24, 0, 3, 1}, Case{576, 44, 1, 4, 2}, Case{2048, 48, 0, 6, 1}, Case{2048, 48, 0, 6, 4},
+                        Case{4296, 24, 0, 3, 8}, Case{1032, 36, 0, 5, 4}, Case{8192, 24, 0, 3, 1}}) {
+    INFO("columns " << c.columns << ", rows " << c.rows << ", sequences " << c.sequences);
+    const auto weights = weights_without_halves(c.rows, c.columns);
+    Numbers numbers;
+    auto input = numbers.floats(c.sequences * c.columns);
+    for (float& value : input) value = from_half(round_activation(value)) * kWeightUnits;  // so that no input is rounded
+    const std::vector<Stamped> old = stamped(std::vector<float>(static_cast<std::size_t>(c.sequences * c.rows)));
+    const std::vector<float> next_norm(static_cast<std::size_t>(c.rows));
+    std::vector<Stamped> x(old.size()), squares(8), packed_x(packed_size(c.sequences, c.rows));
+    const Packed packed(input, {}, c.sequences);
+    const Streamed streamed(weights, c.columns);
+    run_parts(TunedResidual{
+        rows_of(c, streamed, packed), nullptr, old.data(), {x.data(), packed_x.data(), next_norm.data(), squares.data()}});
+    for (int s = 0; s < c.sequences; ++s)
+      for (int row = c.first * 8; row < std::min(c.rows, (c.first + c.groups) * 8); ++row) {
+        INFO("row " << row << ", sequence " << s);
+        double terms = 0;
+        for (int i = 0; i < c.columns; ++i)
+          terms += std::fabs(static_cast<double>(to_float(weights[static_cast<std::size_t>(row * c.columns + i)])) *
+                             static_cast<double>(input[static_cast<std::size_t>(s * c.columns + i)]));
+        const double got = x[static_cast<std::size_t>(s * c.rows + row)].value();
+        CHECK(std::fabs(got - dot(weights, input, row, s, c.columns)) <= terms * kOfFloats + 1e-44);
+      }
   }
 }
 
@@ -186,9 +241,10 @@ TEST_CASE("tuned: SwiGLU's first half") {
     const auto x = numbers.floats(c.sequences * c.columns), norm = numbers.floats(c.columns);
     const Packed input(x, norm, c.sequences);
     std::vector<Stamped> packed_y(packed_size(c.sequences, c.rows), kUntouched);
+    const Streamed of_gate(gate, c.columns), of_up(up, c.columns);
     run_parts(TunedGateUp{{input.input(), c.columns, 2 * c.groups},
-                          gate.data(),
-                          up.data(),
+                          of_gate.matrix(),
+                          of_up.matrix(),
                           input.norm(),
                           nullptr,
                           packed_y.data(),
@@ -221,7 +277,8 @@ TEST_CASE("tuned: logits, the likeliest of the task's rows, and the largest of e
     std::vector<float> logits(static_cast<std::size_t>(sequences * c.rows));
     std::vector<BestWords> best(best_words(sequences, 5));
     const Packed input(x, norm, sequences);
-    run_parts(TunedLogits{rows_of(c, weights, input), input.norm(), logits.data(), best.data(), 3, 5});
+    const Streamed streamed(weights, c.columns);
+    run_parts(TunedLogits{rows_of(c, streamed, input), input.norm(), logits.data(), best.data(), 3, 5});
     Errors errors;
     for (int s = 0; s < sequences; ++s) {
       std::uint64_t most = 0;

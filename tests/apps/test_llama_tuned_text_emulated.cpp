@@ -2,6 +2,9 @@
 // tokens, and how a text ends.
 #include "llama_emulated_support.hpp"
 
+#include <cstring>
+#include <initializer_list>
+
 #include "apps/llama/bench/check_context.hpp"
 #include "apps/llama/bench/random_weights.hpp"
 #include "apps/llama/tuned/start.hpp"
@@ -39,6 +42,38 @@ struct PartsOfContext {
     return logits;
   }
 };
+
+/// Makes all values so many times as large.
+void scale(Buffer<float>& values, float by) {
+  std::vector<float> all = values.read();
+  for (float& value : all) value *= by;
+  values.write(all);
+}
+void scale(MatrixBuffer& matrix, float by) {
+  std::vector<unsigned char> bytes = matrix.bytes.read();
+  for (std::size_t at = 0; at < bytes.size(); at += sizeof(std::uint16_t)) {
+    std::uint16_t code;
+    std::memcpy(&code, &bytes[at], sizeof code);
+    code = static_cast<std::uint16_t>(round_to_bf16(to_float(Bf16{code}) * by));
+    std::memcpy(&bytes[at], &code, sizeof code);
+  }
+  matrix.bytes.write(bytes);
+}
+
+/// The usual random weights, but so small that the stream rounds them, behind norms that are as much larger.
+Weights small_weights(Runtime& runtime, const Config& config) {
+  Weights weights = random_weights(runtime, config, 3);
+  const auto shift = [](Buffer<float>& norm, std::initializer_list<MatrixBuffer*> matrices) {
+    scale(norm, 0x1p17f);
+    for (MatrixBuffer* matrix : matrices) scale(*matrix, 0x1p-17f);
+  };
+  for (LayerWeights& w : weights.layers) {
+    shift(w.attention_norm, {&w.qkv});
+    shift(w.mlp_norm, {&w.gate, &w.up});
+  }
+  shift(weights.final_norm, {&weights.head});
+  return weights;
+}
 
 }  // namespace
 
@@ -97,6 +132,19 @@ TEST_CASE("emulated: more query heads to a key and value head than go through at
   for (std::size_t i = 0; i < portable.size(); ++i) CHECK(relative_error(tuned[i], portable[i]) < kMostTunedError);
 }
 
+TEST_CASE("emulated: weights that no half keeps count as they are, in steps and in passes over a prompt") {
+  Config config = small_config();
+  config.tie_word_embeddings = false;
+  const std::vector<std::uint32_t> prompt{5, 9, 2, 11, 7, 3, 1, 12, 6, 4, 8};
+  Runtime cpu = start_portable_runtime({.target = Target::cpu, .workers = 2});
+  PortableGenerator oracle(cpu, config, small_weights(cpu, config), 32);
+  Runtime runtime = start_bulk(config, 32);
+  TunedGenerator generator(runtime, config, small_weights(runtime, config), 32);
+  CHECK(generator.streamed_weights().patches() > 1000);
+  CHECK(relative_error(generator.logits(prompt).back(), oracle.logits(prompt).back()) < kMostTunedError);
+  CHECK(write_tokens(generator, undrawn(prompt, 4)) == write_tokens(oracle, undrawn(prompt, 4)));
+}
+
 // Attention weighs whole blocks of 16 positions: those to come with 0, whatever an earlier text has left there.
 TEST_CASE("emulated: a text that failed for its numbers leaves nothing to the next") {
   Config config = small_config();
@@ -112,6 +160,11 @@ TEST_CASE("emulated: a text that failed for its numbers leaves nothing to the ne
   CHECK(write_tokens(generator, undrawn({5}, 3)) == tokens);
   CHECK(mentions(request_error_of([&] { generator.logits({5, 6, kTooLarge}); }), {"too large"}));
   CHECK(write_tokens(generator, undrawn({5}, 3)) == tokens);
+}
+
+TEST_CASE("emulated: steps of many texts, and crowds through them") {
+  check_wide_logits(start_bulk, GENERATE("qwen3_heads64", "llama_heads256", "mistral", "qwen2_heads80"), 16, 6);
+  check_crowd(start_bulk, kFamily, {.texts = 20, .places = 16, .prompt = 18, .tokens = 3, .places_of_each = 16});
 }
 
 TEST_CASE("emulated: drawn tokens are those that sorting chooses, and a seed names a text") {

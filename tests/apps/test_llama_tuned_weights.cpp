@@ -1,12 +1,14 @@
-// Which weights the tuned decode's stream keeps: all 65,536 codes of bf16, and what a model is told that has others.
+// All 65,536 codes of bf16 as the tuned decode has them: exactly, or refused by name.
 #include <bit>
 #include <cmath>
+#include <random>
 
 #include "apps/llama/tuned/generator.hpp"
 #include "apps/llama/tuned/start.hpp"
-#include "apps/llama/tuned/tile.cuh"
+#include "apps/llama/tuned/streamed_weights.hpp"
 #include "catch.hpp"
 #include "llama_families_support.hpp"
+#include "support/fresh_seed.hpp"
 
 namespace llama {
 namespace {
@@ -14,53 +16,80 @@ namespace {
 float value_of(std::uint32_t bits) { return to_float(Bf16{static_cast<std::uint16_t>(bits)}); }
 float streamed(std::uint32_t bits) { return from_half(half_of_weight(bits)) / kWeightUnits; }
 
-TEST_CASE("tuned: of all bf16 codes, which are exact, which are rounded and which are refused") {
-  int exact = 0, rounded = 0, refused = 0, finite_refused = 0, wrong = 0;
-  float worst = 0, most = 0;
+TEST_CASE("tuned: all bf16 codes that are finite come back bit for bit, as a half and its rest") {
+  int plain = 0, with_rest = 0, wrong = 0;
+  float worst = 0;
   for (std::uint32_t bits = 0; bits < 65536; ++bits) {
-    const float weight = value_of(bits), size = std::fabs(weight);
+    const float weight = value_of(bits), rest = rest_of_weight(bits);
     CHECK(half_of_weight(bits) % 8 == 0);  // these bits are not brought
-    if (!fits_stream(bits)) {
-      ++refused;
-      finite_refused += std::isfinite(weight);
-      wrong += std::isfinite(streamed(bits));
-      continue;
-    }
-    most = std::max(most, size);
+    CHECK(std::isfinite(streamed(bits)));
+    if (!std::isfinite(weight)) continue;
     wrong += std::signbit(streamed(bits)) != std::signbit(weight);
-    if (streamed(bits) == weight) {
-      ++exact;
+    wrong += std::bit_cast<std::uint32_t>(weight == 0 ? streamed(bits) : streamed(bits) + rest) != bits << 16;
+    if (rest == 0) {
+      ++plain;
       continue;
     }
-    ++rounded;
-    worst = std::max(worst, std::fabs(streamed(bits) - weight));
-    wrong += size >= kLeastExactWeight;
+    ++with_rest;
+    if (fits_half(bits)) worst = std::max(worst, std::fabs(rest));
+    wrong += std::fabs(weight) >= kLeastExactWeight && std::fabs(weight) <= kMostExactWeight;
   }
   CHECK(wrong == 0);
-  CHECK(exact == 7936);
-  CHECK(rounded == 27648);
+  CHECK(plain == 7936);
+  CHECK(with_rest == 65536 - 7936 - 256);
   CHECK(worst == 0x1p-26f);
-  CHECK(most == kMostWeight);
-  CHECK(kMostWeight == 4080);
+  CHECK(kMostExactWeight == 4080);
   CHECK(kLeastExactWeight == 0x1p-18f);
-  CHECK(finite_refused == 29696);
-  CHECK(refused == 29696 + 256);
 }
 
-TEST_CASE("tuned: about one weight in 10,000 of the shipped model is rounded") {
+TEST_CASE("tuned: a list of patches has those weights that have a rest, and no others, wherever they lie") {
+  std::mt19937 draw(static_cast<std::mt19937::result_type>(flywheel::testing::fresh_seed()));
+  for (const int columns : {8, 64, 72, 1000, 4096}) {
+    PatchList list;
+    std::vector<Bf16> all;
+    const int rows = 9;
+    for (int row = 0; row < rows; ++row) {
+      std::vector<Bf16> weights(static_cast<std::size_t>(columns));
+      for (Bf16& weight : weights)
+        weight.bits = static_cast<std::uint16_t>(row % 3 == 0 || draw() % 64 == 0 ? draw() % 0x7f80 : 0x3c00 + draw() % 0x400);
+      if (row == 4) std::ranges::fill(weights, Bf16{0});
+      list.add_row(weights.data(), columns);
+      all.insert(all.end(), weights.begin(), weights.end());
+    }
+    REQUIRE(list.first.size() == static_cast<std::size_t>(rows) + 1);
+    std::size_t at = 0;
+    for (int row = 0; row < rows; ++row) {
+      REQUIRE(list.first[static_cast<std::size_t>(row)] == at);
+      for (int column = 0; column < columns; ++column) {
+        const std::uint32_t bits = all[static_cast<std::size_t>(row * columns + column)].bits;
+        if (streamed(bits) == value_of(bits)) continue;
+        REQUIRE(at < list.patches.size());
+        CHECK(list.patches[at].column == column);
+        CHECK(streamed(bits) + list.patches[at].rest == value_of(bits));
+        ++at;
+      }
+    }
+    CHECK(list.first.back() == at);
+    CHECK(list.patches.size() == at);
+  }
+}
+
+TEST_CASE("tuned: about one weight in 10,000 of the shipped model has a patch") {
   const SafeTensors file = SafeTensors::open(kModelFolder);
-  double all = 0, rounded = 0;
+  double all = 0, patches = 0;
   for (const std::string& name : file.names()) {
     const TensorView& tensor = file.at(name);
     if (tensor.dtype != DType::kBF16 || tensor.shape.size() != 2) continue;
-    std::vector<std::uint16_t> weights(tensor.count());
+    std::vector<Bf16> weights(tensor.count());
     std::memcpy(weights.data(), tensor.bytes.data(), tensor.bytes.size());
     all += static_cast<double>(weights.size());
-    for (const std::uint16_t bits : weights) rounded += streamed(bits) != value_of(bits);
+    PatchList list;
+    list.add_row(weights.data(), static_cast<int>(weights.size()));
+    patches += static_cast<double>(list.patches.size());
   }
   CHECK(all > 3e6);
-  CHECK(rounded / all > 0.5e-4);
-  CHECK(rounded / all < 2e-4);
+  CHECK(patches / all > 0.5e-4);
+  CHECK(patches / all < 2e-4);
 }
 
 /// A copy of a family's model with one weight of one tensor changed.
@@ -101,26 +130,27 @@ std::string error_with(const char* family, const char* tensor, std::uint16_t bit
 
 constexpr const char* kFamily = "qwen3_heads64";
 
-TEST_CASE("tuned: a weight that the stream cannot keep is refused with its place, its value and the way out") {
+TEST_CASE("tuned: a weight that is no finite number is refused with its place, its value and the way out") {
   for (const char* tensor : {"model.layers.0.self_attn.q_proj.weight", "model.layers.1.self_attn.v_proj.weight",
                              "model.layers.1.self_attn.o_proj.weight", "model.layers.0.mlp.gate_proj.weight",
                              "model.layers.0.mlp.up_proj.weight", "model.layers.1.mlp.down_proj.weight"}) {
-    const std::string error = error_with(kFamily, tensor, 0xc580);
+    const std::string error = error_with(kFamily, tensor, 0xff80);
     INFO(error);
-    CHECK(mentions(error, {tensor, "row 3, column 5", "-4096", "4080", "without --tuned"}));
+    CHECK(mentions(error, {tensor, "row 3, column 5", "-inf", "no finite number", "without --tuned"}));
+    CHECK(error_with(kFamily, tensor, 0xc580).empty());  // -4096, which has no half
   }
   CHECK(mentions(error_with(kFamily, "model.layers.0.mlp.up_proj.weight", 0x7fc0), {"up_proj", "nan"}));
   CHECK(mentions(error_with(kFamily, "model.layers.0.mlp.up_proj.weight", 0xffc0), {"up_proj", "nan"}));
   CHECK(mentions(error_with(kFamily, "model.layers.0.mlp.up_proj.weight", 0x7f80), {"up_proj", "inf"}));
-  CHECK(error_with(kFamily, "model.layers.0.mlp.up_proj.weight", 0x457f).empty());  // 4080
+  CHECK(error_with(kFamily, "model.layers.0.mlp.up_proj.weight", 0x7f7f).empty());  // the largest
 }
 
 TEST_CASE("tuned: a weight of the output matrix is refused, and one of an embedding that is only looked up is not") {
   REQUIRE_FALSE(read_config(family_folder(kFamily)).tie_word_embeddings);
-  CHECK(error_with(kFamily, "model.embed_tokens.weight", 0x4580).empty());
-  CHECK(mentions(error_with(kFamily, "lm_head.weight", 0x4580), {"lm_head.weight", "4096"}));
+  CHECK(error_with(kFamily, "model.embed_tokens.weight", 0x7f80).empty());
+  CHECK(mentions(error_with(kFamily, "lm_head.weight", 0x7f80), {"lm_head.weight", "inf"}));
   REQUIRE(read_config(family_folder("qwen3")).tie_word_embeddings);
-  CHECK(mentions(error_with("qwen3", "model.embed_tokens.weight", 0x4580), {"model.embed_tokens.weight", "4096"}));
+  CHECK(mentions(error_with("qwen3", "model.embed_tokens.weight", 0x7f80), {"model.embed_tokens.weight", "inf"}));
 }
 
 TEST_CASE("portable: a large weight is a weight like others") {

@@ -33,8 +33,9 @@ struct Built {
   Built(const Config& config, int columns)
       : runtime(start_tuned_runtime({.target = Target::cpu, .workers = 1})),
         weights(weights_of(config, columns)),
+        streamed(runtime, weights),
         memory(runtime, config, 16, 1),
-        graph(build_tuned_graph(1, config, weights, memory)) {}
+        graph(build_tuned_graph(1, config, streamed, memory)) {}
 
   std::vector<flywheel::detail::GraphNode> logits() const {
     std::vector<flywheel::detail::GraphNode> nodes;
@@ -46,6 +47,7 @@ struct Built {
 
   Runtime runtime;
   Weights weights;
+  StreamedWeights streamed;
   TunedMemory memory;
   TunedGraph graph;
 };

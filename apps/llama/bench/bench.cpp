@@ -78,11 +78,14 @@ void check(const Config& config, const BenchRequest& request) {
   if (measures(request)) room_for(config, request);
 }
 
+/// Peers are operations of the compiled decode, which writes fewer texts.
+bool has_peers(const BenchRequest& request) { return request.peers && request.batch <= kMostSequences; }
+
 Options options_of(const BenchModel& model, const BenchRequest& request, int context) {
   Options options = request.options;
   options.park_after = kParkAfter;
   if (!request.trace.empty()) options.trace_events = kTraceEvents;
-  return tuned_options(model.config, {context, request.batch, request.peers ? 2 : 1, way_of(request)}, options);
+  return tuned_options(model.config, {context, request.batch, has_peers(request) ? 2 : 1, way_of(request)}, options);
 }
 
 /// What limit.read_hbm measures, in GB/s; empty where there is no GPU. Nothing may be resident.
@@ -103,7 +106,7 @@ class Bench {
         ours_(runtime_, model.config, model.weights(runtime_), context_, request.batch, way_of(request)) {
     std::fprintf(stderr, "%s: %u tasks for %u workers on %s\n", model.name.c_str(), ours_.tasks(), runtime_.workers(),
                  runtime_.device().c_str());
-    if (request.peers && request.runs > 0 && runtime_.on_gpu()) choose_peers();
+    if (has_peers(request) && request.runs > 0 && runtime_.on_gpu()) choose_peers();
   }
 
   void write_schedule() const {
@@ -141,7 +144,7 @@ class Bench {
   }
 
   std::unique_ptr<Peers> make_peers(const PeerShape& shape) {
-    return Peers::make(runtime_, ours_.config(), ours_.weights(), context_, request_.batch, shape);
+    return Peers::make(runtime_, ours_.config(), ours_.streamed_weights(), context_, request_.batch, shape);
   }
   /// The peers are at their best with programmatic dependent launch: what is fastest there is what we are held against.
   void choose_peers() {

@@ -16,7 +16,7 @@ struct BenchRequest {
   std::uint32_t tokens = 256;           // of a run
   std::vector<std::uint32_t> prompts;   // lengths of prompts to measure, too
   int runs = 5;                         // counted, after one to warm up; 0: measure nothing
-  int batch = 1;                        // texts at once: 1, 2, 4 or 8
+  int batch = 1;                        // texts at once: 1, 2, 4, 8, 16, 32 or 64
   std::uint32_t portable_check = 0;     // positions of each text to hold against the portable tasks
   bool peers = true;
   std::vector<PeerShape> peer_shapes{kPeerShapes.begin(), kPeerShapes.end()};  // the best of them is measured

@@ -292,6 +292,7 @@ class OpStoreBlock : public OpBlockCore {
   __host__ __device__ static constexpr int size() { return 32; }
   __device__ static bool leader() { return rank() == 0; }
   __device__ static void sync() { __syncwarp(); }
+  __device__ static bool any(bool vote) { return __any_sync(0xffffffffu, vote); }
   template <class F>
   __device__ void for_each(int n, F&& f) const {
     for (int i = rank(); i < n; i += size()) f(i);

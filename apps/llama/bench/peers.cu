@@ -111,7 +111,8 @@ struct OpTasks {
 
 class CudaPeers : public Peers {
  public:
-  CudaPeers(Runtime& runtime, const Config& config, const Weights& weights, int context, int sequences, const PeerShape& shape)
+  CudaPeers(Runtime& runtime, const Config& config, const StreamedWeights& weights, int context, int sequences,
+            const PeerShape& shape)
       : runtime_(runtime),
         memory_(runtime, config, context, sequences),
         graph_(build_tuned_graph(shape.blocks_per_sm * measure::sm_count(), config, weights, memory_)),
@@ -229,8 +230,8 @@ class CudaPeers : public Peers {
 
 }  // namespace
 
-std::unique_ptr<Peers> Peers::make(Runtime& runtime, const Config& config, const Weights& weights, int context, int sequences,
-                                   const PeerShape& shape) {
+std::unique_ptr<Peers> Peers::make(Runtime& runtime, const Config& config, const StreamedWeights& weights, int context,
+                                   int sequences, const PeerShape& shape) {
   check_shape(shape);
   if (!runtime.on_gpu()) return nullptr;
   return std::make_unique<CudaPeers>(runtime, config, weights, context, sequences, shape);

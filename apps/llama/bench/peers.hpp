@@ -7,7 +7,7 @@
 #include <array>
 #include <memory>
 
-#include "apps/llama/checkpoint/weights.hpp"
+#include "apps/llama/tuned/streamed_weights.hpp"
 
 namespace llama {
 
@@ -37,8 +37,8 @@ class Peers {
  public:
   /// Null in a host-only build and where the runtime has no GPU. The runtime and the weights must outlive it. Errors:
   /// as build_tuned_graph() and check_shape(), CudaError, CapacityError.
-  static std::unique_ptr<Peers> make(Runtime& runtime, const Config& config, const Weights& weights, int context, int sequences,
-                                     const PeerShape& shape);
+  static std::unique_ptr<Peers> make(Runtime& runtime, const Config& config, const StreamedWeights& weights, int context,
+                                     int sequences, const PeerShape& shape);
   virtual ~Peers() = default;
 
   /// See fill_cache().

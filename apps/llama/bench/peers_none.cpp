@@ -3,7 +3,7 @@
 
 namespace llama {
 
-std::unique_ptr<Peers> Peers::make(Runtime&, const Config&, const Weights&, int, int, const PeerShape& shape) {
+std::unique_ptr<Peers> Peers::make(Runtime&, const Config&, const StreamedWeights&, int, int, const PeerShape& shape) {
   check_shape(shape);
   return nullptr;
 }

@@ -33,12 +33,4 @@ struct Matrix {
 
 inline constexpr int kChunk = 8;  // columns one lane takes at a time: 16 bytes of bf16
 
-/// The tuned decode's operand stream keeps 16 times a weight as a half, see tuned/tile.cuh. The next code of bf16 is 4096:
-/// 65536 as a half, which is infinite.
-inline constexpr float kMostWeight = 4080;
-/// Whether the stream has a finite half for a bf16 weight: its magnitude is kMostWeight at most.
-FLYWHEEL_TASK constexpr bool fits_stream(std::uint32_t bf16) {
-  return (bf16 & 0x7fffu) <= std::bit_cast<std::uint32_t>(kMostWeight) >> 16;
-}
-
 }  // namespace llama

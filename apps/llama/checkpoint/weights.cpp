@@ -16,19 +16,21 @@ std::span<const std::uint16_t> codes_of(const TensorView& tensor) {
   return {reinterpret_cast<const std::uint16_t*>(tensor.bytes.data()), tensor.count()};
 }
 
-/// The first weight of a bf16 matrix that the tuned decode's stream cannot keep. The loop over a row has no branch, and
-/// integers whose maximum every x86 has an instruction for.
-std::optional<LargeWeight> find_large(const TensorView& tensor, int columns) {
+constexpr std::uint16_t kInfinite = 0x7f80;  // bf16
+
+/// The first weight of a bf16 matrix that is no finite number. The loop over a row has no branch, and integers whose maximum
+/// every x86 has an instruction for.
+std::optional<OddWeight> find_odd(const TensorView& tensor, int columns) {
   const std::span<const std::uint16_t> codes = codes_of(tensor);
   const auto row_size = static_cast<std::size_t>(columns);
   for (std::size_t at = 0; at < codes.size(); at += row_size) {
     const auto row = codes.subspan(at, row_size);
     std::int16_t largest = 0;
     for (const std::uint16_t code : row) largest = std::max(largest, static_cast<std::int16_t>(code & 0x7fff));
-    if (fits_stream(static_cast<std::uint32_t>(largest))) continue;
-    const auto found = std::ranges::find_if_not(row, [](std::uint16_t code) { return fits_stream(code); });
-    return LargeWeight{tensor.name, static_cast<int>(at / row_size), static_cast<int>(found - row.begin()),
-                       to_float(Bf16{*found})};
+    if (largest < kInfinite) continue;
+    const auto found = std::ranges::find_if(row, [](std::uint16_t code) { return (code & 0x7fff) >= kInfinite; });
+    return OddWeight{tensor.name, static_cast<int>(at / row_size), static_cast<int>(found - row.begin()),
+                     to_float(Bf16{*found})};
   }
   return std::nullopt;
 }
@@ -49,7 +51,7 @@ class Loader {
     std::size_t at = 0;
     for (std::size_t i = 0; i < names.size(); ++i) {
       const TensorView& view = tensor(names.begin()[i], rows.begin()[i], columns);
-      if (as_bf16 && !result.large) result.large = find_large(view, columns);
+      if (as_bf16 && !result.odd) result.odd = find_odd(view, columns);
       at += write(result.bytes, at, view, as_bf16);
     }
     return result;

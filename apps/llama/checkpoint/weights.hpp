@@ -17,8 +17,8 @@ namespace llama {
 
 using namespace flywheel;
 
-/// A weight that the tuned decode's stream cannot keep, see fits_stream(), as the model's files name it.
-struct LargeWeight {
+/// A weight that is no finite number, as the model's files name it.
+struct OddWeight {
   std::string tensor;
   int row, column;
   float value;
@@ -29,7 +29,7 @@ struct MatrixBuffer {
   Buffer<unsigned char> bytes;
   int rows = 0;
   Matrix matrix{};
-  std::optional<LargeWeight> large = {};  // the first such weight of a bf16 matrix, if it has any
+  std::optional<OddWeight> odd = {};  // the first such weight of a bf16 matrix, if it has any
 };
 
 /// Matrices are [rows, columns]: rows are outputs. Norms and biases are float.
@@ -44,7 +44,7 @@ struct LayerWeights {
   Buffer<float> qkv_bias;                  // a value for each row of qkv; empty where the family has none
 };
 
-/// bf16 weights stay bf16; F32 and F16 become float. Nothing is rounded here: the tuned decode rounds some, see tuned/tile.cuh.
+/// bf16 weights stay bf16; F32 and F16 become float. Nothing is rounded.
 struct Weights {
   MatrixBuffer embedding;  // [vocabulary, hidden]
   MatrixBuffer head;       // [vocabulary, hidden]; empty when it is the embedding

@@ -23,7 +23,7 @@ constexpr const char* kExamples =
     "  llama generate --model ~/Llama-3.2-1B --prompt \"Once upon a time\" --greedy\n"
     "  llama generate --tuned --greedy\n"
     "  llama generate --tuned --prompt \"ROMEO:\" --prompt \"JULIET:\"\n"
-    "  llama generate --tuned --prompts lines.txt --places 8 --tokens 200\n"
+    "  llama generate --tuned --prompts lines.txt --places 64 --tokens 200\n"
     "  llama info\n"
     "  llama bench --shape llama-3.2-1b --portable-check 32\n"
     "  llama soak --shape llama-3.2-1b --tokens 200000\n";
@@ -54,7 +54,7 @@ void add_generate(CLI::App& app, Setup& setup, TextRequest& request) {
       ->default_str("ROMEO: and a line break");
   command.add_option("--prompts", request.prompt_file, "A file each line of which is the prompt of a text; empty ones are not");
   command.add_option("--places", request.places, "Texts that --tuned writes at once; others take the places of those that end")
-      ->check(CLI::IsMember({1, 2, 4, 8}))
+      ->check(CLI::IsMember({1, 2, 4, 8, 16, 32, 64}))
       ->default_str("as many as there are, at most 8");
   command.add_option("--tokens", request.tokens, "Tokens to write (default: 256)")->check(at_least(1));
   command.add_option("--seed", request.sampling.seed, "The same seed writes the same text; each further text has the next one")
@@ -71,8 +71,7 @@ void add_generate(CLI::App& app, Setup& setup, TextRequest& request) {
   command.add_flag_callback(
       "--ignore-end", [&request] { request.stop_at_end = false; }, "Write on after an end-of-text token");
   command.add_flag("--json", request.json, "Print one JSON object in the end");
-  command.add_flag("--tuned", setup.tuned,
-                   "Use the compiled, tuned decode (bf16 models; about 1 in 10,000 weights off by at most 2^-26)");
+  command.add_flag("--tuned", setup.tuned, "Use the compiled, tuned decode (bf16 models)");
   command.callback([&] { generate_text(setup, request); });
 }
 
@@ -124,7 +123,9 @@ void add_bench(CLI::App& app, Measured& what, BenchRequest& request, bool& right
   CLI::App& command = *app.add_subcommand("bench", "Measure the tuned decode beside its peers and the card's limit");
   add_measured(command, what, request.options);
   add_peers(command, request);
-  command.add_option("--batch", request.batch, "Texts at once")->check(CLI::IsMember({1, 2, 4, 8}))->capture_default_str();
+  command.add_option("--batch", request.batch, "Texts at once")
+      ->check(CLI::IsMember({1, 2, 4, 8, 16, 32, 64}))
+      ->capture_default_str();
   command.add_option("--context", request.contexts, "Positions to start from (default: 32 and 1024, where the model has room)");
   command.add_option("--prefill", request.prompts, "Lengths of prompts to measure, too, such as 128,2048")
       ->delimiter(',')

@@ -2,8 +2,8 @@
 // of a key and value head 4 go through it at once, the next 4 after them.
 #pragma once
 
+#include "apps/llama/tuned/attend_area.cuh"
 #include "apps/llama/tuned/attend_task.cuh"
-#include "apps/llama/tuned/attend_warp.cuh"
 #include "apps/llama/tuned/join.cuh"
 
 namespace llama {
@@ -49,17 +49,9 @@ struct TunedAttend : AttendTask {
   }
 
  private:
-  /// Shared memory of all warps.
-  template <int kTiles>
-  struct alignas(16) Area {
-    std::uint16_t query[kTiles * 8 * 16];  // B of the scores: [tile][column][lane quarter][4]
-    std::uint16_t step[2 * kTiles * 16];   // the step's key and value
-    LeftParts<kTiles> left;
-  };
-
   template <int... kTiles>
   static constexpr int bytes_of(int head_dim) {
-    return (0 + ... + (head_dim == kTiles * 16 ? static_cast<int>(sizeof(Area<kTiles>)) : 0));
+    return (0 + ... + (head_dim == kTiles * 16 ? static_cast<int>(sizeof(AttendArea<kTiles>)) : 0));
   }
 
   /// Query heads that go through together.
@@ -133,15 +125,15 @@ struct TunedAttend : AttendTask {
     mine.load_keys(block, first, part_of.last);
     block.sync();  // all warps are through with the last task's scratch
     block.borrow_handoffs();
-    auto* const shared = block.template scratch<Area<kTiles>>(1);
+    auto* const shared = block.template scratch<AttendArea<kTiles>>(1);
     if (!shared) return;  // here: a return waits for all loads, so that queries are looked for once the keys have come
-    Area<kTiles>& area = *block.in_scratch(shared);
+    AttendArea<kTiles>& area = *block.in_scratch(shared);
     const PackedOutput packed{results, partials.sequences, partials.columns(), block.stamp()};
     if (from.words) values.load(block, from.words);
     mine.load_values(block, first, part_of.last);
     if (from.words) values.rotate(block, from, eps);
-    if (warp < kHeadsTogether) put_query(block, area, values);
-    else if (from.words) put_step(block, area, values, warp - kHeadsTogether);
+    if (warp < kHeadsTogether) area.put_query(block, values);
+    else if (from.words) area.put_step(block, values, warp - kHeadsTogether);
     block.sync();
     mine.take_queries(block, area.query);
     for (int at = first; at < part_of.last; at += mine.kAll) {
@@ -152,7 +144,7 @@ struct TunedAttend : AttendTask {
     block.sync();
     write(block, area, part_of.used, packed, heads_from(done));
     if (warp >= kHeadsTogether && from.words && part_of.has_step())
-      append(block, area, head, part_of.position, warp - kHeadsTogether);
+      area.append(block, head, part_of.position, warp - kHeadsTogether);
     if (part_of.used > 1) join<kTiles>(done)(block, part_of.used, joins, packed);
     block.sync();
     end(block, done);
@@ -168,69 +160,22 @@ struct TunedAttend : AttendTask {
     if (done + kHeadsTogether >= count && block.leader()) block.sent();
   }
 
-  /// Warp w < 4: its head's columns of B; zeros where there is no such head.
+  /// All warps' sums together, to global memory: the result if there is no other part, or what join.cuh goes on with.
   template <int kTiles, class Block>
-  FLYWHEEL_TASK void put_query(Block& block, Area<kTiles>& area, const HeadValues<FixedSize<kTiles>>& values) const {
-    std::uint16_t* const columns = area.query + 2 * block.warp() * 16;  // the next one is 16 further
-    values.for_each(block, [&](int dim, float value) {                  // zeros where nothing was loaded
-      const std::uint32_t halves = split_to_halves(value);
-      std::uint16_t* at = columns + dim / 16 * 8 * 16 + dim % 16;
-      at[0] = static_cast<std::uint16_t>(halves);
-      at[16] = static_cast<std::uint16_t>(halves >> 16);
-    });
-  }
-
-  /// The step's key (`which` = 0) or value for the warps.
-  template <int kTiles, class Block>
-  FLYWHEEL_TASK void put_step(Block& block, Area<kTiles>& area, const HeadValues<FixedSize<kTiles>>& values, int which) const {
-    std::uint16_t* const to = area.step + which * kTiles * 16;
-    values.for_each(block, [&](int i, float value) { to[i] = static_cast<std::uint16_t>(round_half_or_infinite(value)); });
-  }
-  /// Not before all warps are through with the cache: they load whole tiles of it, this position's place among them.
-  template <int kTiles, class Block>
-  FLYWHEEL_TASK void append(const Block& block, const Area<kTiles>& area, const TunedCache& head, int position,
-                            int which) const {
-    constexpr int kDims = kTiles * 16;
-    for (int i = block.lane(); i < kDims; i += kLanes)
-      if (which == 0) head.keys[TunedCache::key_at(position, i, kDims)].bits = area.step[i];
-      else head.values[TunedCache::value_at(position, i, kDims)].bits = area.step[kDims + i];
-  }
-
-  /// All warps' sums together, to global memory: the result if there is no other part, or what join.cuh goes on with. Each
-  /// lane first has what one warp's sums of one head count: lane 4 * warp + head.
-  template <int kTiles, class Block>
-  FLYWHEEL_TASK void write(Block& block, const Area<kTiles>& area, int used, const PackedOutput& packed,
+  FLYWHEEL_TASK void write(Block& block, const AttendArea<kTiles>& area, int used, const PackedOutput& packed,
                            const Heads& some) const {
-    constexpr int kDims = kTiles * 16, kStride = LeftParts<kTiles>::kStride;
-    static_assert(kTileWarps * kHeadsTogether == kLanes);
-    const float warps_largest = area.left.scales[block.lane() * 2], warps_sum = area.left.scales[block.lane() * 2 + 1];
-    float largest = warps_largest;
-    for (int apart = kHeadsTogether; apart < kLanes; apart *= 2) {
-      const float other = block.shuffle_xor(largest, apart);
-      largest = other > largest ? other : largest;
-    }
-    float factor = std::exp2(warps_largest - largest), weights = factor * warps_sum;
-    for (int apart = kHeadsTogether; apart < kLanes; apart *= 2) weights += block.shuffle_xor(weights, apart);
-    if (used == 1) factor *= reciprocal(weights);
+    constexpr int kDims = kTiles * 16;
+    WarpsScale scale = area.scale(block);
+    if (used == 1) scale.factor *= reciprocal(scale.weights);
     else if (block.warp() == 0 && block.lane() < some.count)
       Block::store_stamped_pair(&partials.scale(partials.index(sequence, some.first + block.lane(), split)).first,
-                                {stamped(largest, packed.stamp), stamped(weights, packed.stamp)});
-    block.for_each(kHeadsTogether * kDims, [&](int i) {  // whole warps: the neighbour is there
-      const int h = i / kDims, dim = i % kDims;
-      const float* sums = area.left.sums + h * kStride + dim;
-      float parts[kTileWarps];
-#pragma unroll
-      for (int w = 0; w < kTileWarps; ++w)
-        parts[w] = block.shuffle(factor, w * kHeadsTogether + h) * sums[w * kHeadsTogether * kStride];
-#pragma unroll
-      for (int apart = kTileWarps / 2; apart; apart /= 2)
-#pragma unroll
-        for (int w = 0; w < apart; ++w) parts[w] += parts[w + apart];
+                                {stamped(scale.largest, packed.stamp), stamped(scale.weights, packed.stamp)});
+    area.for_each_sum(block, scale.factor, [&](int h, int dim, float sum) {
       // Neighbours go on together: where heads are no whole warps, all lanes do.
       const bool has = h < some.count;
       if (kDims % kLanes == 0 && !has) return;
-      if (used == 1) packed.put(block, sequence, (some.first + h) * kDims + dim, {parts[0]}, has);
-      else if (has) put_stamped(partials.values(partials.index(sequence, some.first + h, split))[dim], parts[0], packed.stamp);
+      if (used == 1) packed.put(block, sequence, (some.first + h) * kDims + dim, {sum}, has);
+      else if (has) put_stamped(partials.values(partials.index(sequence, some.first + h, split))[dim], sum, packed.stamp);
     });
   }
 };

@@ -64,6 +64,7 @@ struct TunedLogits : RowsTask {
   FLYWHEEL_TASK void store_each(Block& block) const {
     std::uint64_t most = 0;
     const LaneRows<kEach> mine = lane_rows<kEach>(block, input.sequences);
+    bring_patches(block);
     const float scale = norm.scale_of(block, input, columns, mine.sequence);
     const auto put = [&](int row, int s, const LaneSums<kEach>& sums, bool, bool) {
 #pragma unroll
@@ -75,7 +76,7 @@ struct TunedLogits : RowsTask {
       }
     };
     store_rows<kEach>(
-        block, row_count(), input.sequences, [](int, int) { return true; }, ReadyAtOnce{}, put);
+        block, *this, [](int, int) { return true; }, ReadyAtOnce{}, put);
     mine.join(block, most, larger, [&](int s, std::uint64_t all) { best[s * tasks + index].put(all, block.stamp()); });
     if (mine.some) put_maximum(mine.sequence, mine.row / kEach, most);
   }
@@ -184,6 +185,24 @@ struct TunedText {
 /// Of a sequence that no text was asked for: it has ended before it began.
 inline constexpr TunedText kNoText{.sampling = {}, .prompt_count = 0, .end = 0};
 
+/// One thread, when a text has its next token: tells the host, and whether that was the text's last one. `length`: of the text
+/// with it; `text`: as all threads have read it.
+template <class Block>
+FLYWHEEL_TASK void tell_token(Block& block, const ChoiceMemory& m, TunedText* texts, int sequence, const TunedText& text,
+                              std::uint32_t token, std::uint32_t length) {
+  block.emit(WrittenToken{token, static_cast<std::uint32_t>(sequence)});
+  const auto is_end = [&] {
+    for (int i = 0; i < m.end_count; ++i)
+      if (m.ends[i] == token) return true;
+    return false;
+  };
+  if (length != text.end && !(text.stop_at_end && is_end())) return;
+  texts[sequence].end = length;  // every thread has read it: they met to choose the token
+  // Relaxed: pairs with the other texts' fetch_add. The task that brings the count to 0 needs nothing but the count.
+  const AtomicRef<std::uint32_t, Scope::device> writing(*m.writing);
+  if (writing.fetch_add(~0u, Order::relaxed) == 1) block.stop();
+}
+
 /// Ends a sequence's step: the next token is the prompt's, or one chosen from the logits and streamed to the host. A text
 /// that has ended stays where it is, step after step, until all have ended: that is the end of the run.
 struct TunedChoose {
@@ -212,7 +231,7 @@ struct TunedChoose {
     else if (greedy && !likeliest(block, m, token)) return;
     else if (!greedy && !ended) token = draw_token(block, left(m), text.sampling, next);
     // The host is far away: the last thread tells it while others embed.
-    if (!given && !ended && block.rank() == block.size() - 1) write(block, m, text, token, next + 1);
+    if (!given && !ended && block.rank() == block.size() - 1) tell_token(block, m, texts, sequence, text, token, next + 1);
     embed.embed(block, sequence, token);
     block.sync();                                            // every thread has read the state and the text
     if (!block.await() || !block.leader() || ended) return;  // others have read the state by then, too
@@ -221,18 +240,6 @@ struct TunedChoose {
   }
 
  private:
-  /// One thread. `length`: of the text with this token.
-  template <class Block>
-  FLYWHEEL_TASK void write(Block& block, const ChoiceMemory& m, const TunedText& text, std::uint32_t token,
-                           std::uint32_t length) const {
-    block.emit(WrittenToken{token, static_cast<std::uint32_t>(sequence)});
-    if (length != text.end && !(text.stop_at_end && is_end(m, token))) return;
-    texts[sequence].end = length;  // every thread has read it: they met to choose the token
-    // Relaxed: pairs with the other texts' fetch_add. The task that brings the count to 0 needs nothing but the count.
-    const AtomicRef<std::uint32_t, Scope::device> writing(*m.writing);
-    if (writing.fetch_add(~0u, Order::relaxed) == 1) block.stop();
-  }
-
   FLYWHEEL_TASK LogitsLeft left(const ChoiceMemory& m) const {
     const float* logits = m.logits + static_cast<std::size_t>(sequence) * static_cast<std::size_t>(m.vocabulary);
     return {logits,         maxima_behind(m.best, embed.sequences, m.tasks, sequence), m.first_rows, m.vocabulary, m.tasks,
@@ -264,12 +271,6 @@ struct TunedChoose {
     if (!(logit - logit == 0)) block.fail(kLogitsNotFinite);
     token = ~static_cast<std::uint32_t>(most);
     return true;
-  }
-
-  FLYWHEEL_TASK static bool is_end(const ChoiceMemory& m, std::uint32_t token) {
-    for (int i = 0; i < m.end_count; ++i)
-      if (m.ends[i] == token) return true;
-    return false;
   }
 };
 

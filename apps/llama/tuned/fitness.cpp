@@ -29,10 +29,9 @@ void check_weights(const Weights& weights) {
   std::vector<const MatrixBuffer*> streamed{&weights.output()};
   for (const LayerWeights& w : weights.layers) streamed.insert(streamed.end(), {&w.qkv, &w.output, &w.gate, &w.up, &w.down});
   for (const MatrixBuffer* m : streamed)
-    if (const std::optional<LargeWeight>& large = m->large)
-      no_tuned_tasks("\"" + large->tensor + "\" has the weight " + number_text(large->value) + " in row " +
-                     std::to_string(large->row) + ", column " + std::to_string(large->column) +
-                     ", and they keep finite weights up to " + number_text(kMostWeight));
+    if (const std::optional<OddWeight>& odd = m->odd)
+      no_tuned_tasks("\"" + odd->tensor + "\" has the weight " + number_text(odd->value) + " in row " +
+                     std::to_string(odd->row) + ", column " + std::to_string(odd->column) + ", which is no finite number");
 }
 
 void check_tuned_heads(const Config& config) {
@@ -58,7 +57,7 @@ void check_windows(const Config& config, int positions) {
 void check_tuned(const Config& config, const Weights& weights, const TunedMemory& memory) {
   const int sequences = memory.sequences;
   if (sequences != sequences_for(sequences))
-    throw RequestError("a step of the tuned tasks has 1, 2, 4 or 8 sequences, not " + std::to_string(sequences) +
+    throw RequestError("a step of the tuned tasks has 1, 2, 4, 8, 16, 32 or 64 sequences, not " + std::to_string(sequences) +
                        ": sequences_for() tells how many hold so many texts");
   check_tuned_heads(config);
   check_windows(config, memory.positions);

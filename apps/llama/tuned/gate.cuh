@@ -7,8 +7,8 @@ namespace llama {
 
 /// y = silu(gate * norm(x)) times up * norm(x). The unit is 8 rows of each matrix, so that one store has both.
 struct TunedGateUp : TiledTask {
-  const Bf16* gate;
-  const Bf16* up;
+  const StreamedMatrix* gate;
+  const StreamedMatrix* up;
   NormInput norm;
   float* y;  // portable: [sequences][rows]
   Stamped* packed_y;
@@ -19,7 +19,7 @@ struct TunedGateUp : TiledTask {
   FLYWHEEL_TASK void pack(Block& block, unsigned char* to) const {
     pack_tiles(block, shape(), to, [this](int i) {
       const int row = (first + i / (2 * kGroupRows)) * kGroupRows + i % kGroupRows;
-      const Bf16* matrix = i / kGroupRows % 2 ? up : gate;
+      const Bf16* matrix = (i / kGroupRows % 2 ? up : gate)->weights;
       return row < rows ? matrix + static_cast<std::size_t>(row) * static_cast<std::size_t>(columns) : nullptr;
     });
   }
@@ -28,7 +28,7 @@ struct TunedGateUp : TiledTask {
   FLYWHEEL_TASK void operator()(Block& block) const {
     float* scratch = block.template scratch<float>(columns);
     if (!scratch) return;
-    const Matrix of_gate{gate, columns, 1}, of_up{up, columns, 1};
+    const Matrix of_gate{gate->weights, columns, 1}, of_up{up->weights, columns, 1};
     for (int s = 0; s < input.sequences; ++s) {
       norm.portable(block, scratch, s, columns);
       multiply_row_pairs(block, of_gate, of_up, scratch, first_row(), last_row(),
@@ -49,11 +49,19 @@ struct TunedGateUp : TiledTask {
     const PackedOutput packed{packed_y, sequences, rows, block.stamp()};
     const LaneRows<kEach> mine(block.lane(), step, sequences);
     const int at = WarpSums::at(mine.sequence, mine.row / kGroupRows * (2 * kGroupRows) + mine.row % kGroupRows, sequences);
+    for (const StreamedMatrix* matrix : {gate, up}) bring_patches(matrix, block.lane(), first_row(), last_row());
     const float scale = norm.scale_of(block, input, columns, mine.sequence);
     for (int done = first_row(); done < last_row(); done += step) {
+      const int row = mine.some ? done + mine.row : last_row();
+      const auto rests = [&](const StreamedMatrix* matrix) {
+        return patches_of_rows<kEach>(block, matrix, input, columns, mine.sequence, row, last_row());
+      };
+      const LaneSums<kEach> gate_rests = rests(gate), up_rests = rests(up);
       const WarpSums* in = block.template consumer_wait<WarpSums>();
       if (!in) return;
-      const auto gates = sums_of<kEach>(in, at), ups = sums_of<kEach>(in, at + kGroupRows);
+      auto gates = sums_of<kEach>(in, at), ups = sums_of<kEach>(in, at + kGroupRows);
+      gates.add(gate_rests);
+      ups.add(up_rests);
       float values[kEach];
 #pragma unroll
       for (int i = 0; i < kEach; ++i) values[i] = swish(gates.of[i] * scale) * (ups.of[i] * scale);

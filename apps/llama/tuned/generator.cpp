@@ -1,16 +1,24 @@
 #include "apps/llama/tuned/generator.hpp"
 
 #include "apps/llama/tuned/crowd.hpp"
+#include "apps/llama/tuned/fitness.hpp"
 
 namespace llama {
 TunedGenerator::TunedGenerator(Runtime& runtime, Config config, Weights weights, int context, int texts, PromptWay prompts)
     : Generator(runtime, std::move(config), context),
       weights_(std::move(weights)),
-      memory_(runtime, this->config(), context, sequences_for(texts), prompt_positions(this->config(), prompts)),
-      graph_(build_tuned_graph(runtime, this->config(), weights_, memory_)),
-      decode_(runtime.load(graph_.decode, compiled)),
-      embed_(runtime.load(graph_.embed)) {
-  if (prompts != PromptWay::token_by_token) reader_.emplace(runtime, this->config(), weights_, memory_, prompts);
+      streamed_(runtime, weights_),
+      memory_(runtime, this->config(), context, sequences_for(texts), prompt_positions(this->config(), prompts)) {
+  if (sequences() > kMostSequences) {
+    check_tuned(this->config(), weights_, memory_);
+    wide_.emplace(runtime, this->config(), weights_, memory_);
+    decode_ = runtime.load(wide_->graph());
+  } else {
+    graph_ = build_tuned_graph(runtime, this->config(), streamed_, memory_);
+    decode_ = runtime.load(graph_.decode, compiled);
+    embed_ = runtime.load(graph_.embed);
+  }
+  if (prompts != PromptWay::token_by_token) reader_.emplace(runtime, this->config(), streamed_, memory_, prompts);
 }
 
 TunedGenerator::TunedGenerator(Runtime& runtime, const std::filesystem::path& folder, int context, int texts)
@@ -32,7 +40,12 @@ void TunedGenerator::begin(const std::vector<StepState>& states, const std::vect
   all_texts.resize(count, kNoText);
   memory_.states.write(all_states);
   memory_.texts.write(all_texts);
-  runtime().submit(embed_).wait();
+  embed();
+}
+
+/// Wide steps embed for themselves.
+void TunedGenerator::embed() {
+  if (!wide_) runtime().submit(embed_).wait();
 }
 
 void TunedGenerator::read(bool others_wait) {
@@ -61,7 +74,7 @@ void TunedGenerator::write_texts(const std::vector<Request>& requests, Tally& ta
     if (tally.add(crowd.text_in(written.text), written.token)) crowd.leave(written.text);
   };
   while (!crowd.over()) {
-    if (crowd.seat()) runtime().submit(embed_).wait();
+    if (crowd.seat()) embed();
     for (bool done = false; crowd.has_to_read(done); done = true) read(crowd.anybody_writes());
     const std::uint32_t made = follow(runtime().submit(decode_, repeat_until_stop(crowd.steps())), add);
     crowd.went(made);
@@ -94,6 +107,6 @@ std::chrono::duration<double> TunedGenerator::run(std::uint32_t start, std::uint
   return time;
 }
 
-std::string TunedGenerator::describe() const { return runtime().describe(graph_.decode); }
+std::string TunedGenerator::describe() const { return runtime().describe(wide_ ? wide_->graph() : graph_.decode); }
 
 }  // namespace llama

@@ -1,4 +1,4 @@
-// Writing texts with the compiled, tuned decode, up to 8 at once.
+// Writing texts with the tuned decode, up to 64 at once.
 #pragma once
 
 #include <filesystem>
@@ -7,23 +7,25 @@
 #include "apps/llama/decode/generator.hpp"
 #include "apps/llama/tuned/prompt_reader.hpp"
 #include "apps/llama/tuned/prompt_way.hpp"
+#include "apps/llama/tuned/wide.hpp"
 
 namespace llama {
 
 /// Its runtime is made by start_tuned_runtime().
 ///
-/// A text does not depend on what is written beside it, but on how many sequences there are, where that moves logits by
-/// their last bits and two tokens are about as likely: with more, contexts of more than kAlone positions are split into
-/// fewer parts (see partials.cuh).
+/// Up to 8 texts are written by a compiled graph, more by a phased one of matrix products, see wide.hpp. A text does not depend
+/// on what is written beside it, but on how many sequences there are, where that moves logits by their last bits and two tokens
+/// are about as likely: with more, contexts of more than kAlone positions are split into fewer parts (see partials.cuh), and
+/// matrix products take activations as bf16.
 ///
 /// A prompt is read before the text is written, without logits, by graphs of their own: a long one by matrix products (see
 /// prefill.hpp), others in chunks of several positions, in passes over the weights (see prompt_graph.cpp). Texts beyond
 /// sequences() take the places of those that have ended: their prompts are read between the steps of the others, see crowd.hpp.
 class TunedGenerator : public Generator {
  public:
-  /// `context`: positions to have room for, of each text; `texts`: to be written at once, 1 to 8. `prompts`: token_by_token for
-  /// those who read none and save the stream. Throws ModelError and RequestError as PortableGenerator does, RequestError also
-  /// for a model without tuned tasks.
+  /// `context`: positions to have room for, of each text; `texts`: to be written at once, 1 to 64. `prompts`: token_by_token
+  /// for those who read none and save the stream. Throws ModelError and RequestError as PortableGenerator does, RequestError
+  /// also for a model without tuned tasks, or without those of so many texts.
   TunedGenerator(Runtime& runtime, Config config, Weights weights, int context, int texts = 1,
                  PromptWay prompts = PromptWay::best);
   TunedGenerator(Runtime& runtime, const std::filesystem::path& folder, int context = 0, int texts = 1);
@@ -44,6 +46,7 @@ class TunedGenerator : public Generator {
   /// memory() may go beyond context().
   TunedMemory& memory() { return memory_; }
   const Weights& weights() const { return weights_; }
+  const StreamedWeights& streamed_weights() const { return streamed_; }
   int sequences() const override { return memory_.sequences; }  // see sequences_for()
   std::uint32_t tasks() const override { return decode_.size(); }
 
@@ -58,13 +61,16 @@ class TunedGenerator : public Generator {
  private:
   void forget_lost_numbers();
   void begin(const std::vector<StepState>& states, const std::vector<TunedText>& texts);
+  void embed();
   void read(bool others_wait);
 
   Weights weights_;
+  StreamedWeights streamed_;
   TunedMemory memory_;
-  TunedGraph graph_;
+  std::optional<WideStep> wide_;  // of more than kMostSequences texts
+  TunedGraph graph_;              // of others
   Executable decode_;
-  Executable embed_;
+  Executable embed_;  // of others
   std::optional<PromptReader> reader_;
   bool numbers_lost_ = false;  // the cache may hold what is no number
 };

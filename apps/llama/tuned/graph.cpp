@@ -6,14 +6,14 @@
 #include "apps/llama/decode/request.hpp"
 #include "apps/llama/tuned/fitness.hpp"
 #include "apps/llama/tuned/layers.hpp"
-#include "apps/llama/tuned/prefill_tasks.cuh"
+#include "apps/llama/tuned/wide.hpp"
 
 namespace llama {
 namespace {
 
 class DecodeBuilder : LayerBuilder {
  public:
-  DecodeBuilder(const Places& places, const Config& config, const Weights& weights, TunedMemory& memory)
+  DecodeBuilder(const Places& places, const Config& config, const StreamedWeights& weights, TunedMemory& memory)
       : LayerBuilder(places, config, weights, memory, memory),
         memory_(memory) {}
 
@@ -47,7 +47,7 @@ class DecodeBuilder : LayerBuilder {
     memory_.provide_best(first_rows(shares, head.rows));
     std::int32_t index = 0;
     return add_shares("logits", shares, before, [&](const Share& s) {
-      return TunedLogits{{{residual(), head.matrix.columns, s.count}, bf16_of(head), head.rows, s.first},
+      return TunedLogits{{{residual(), head.matrix.columns, s.count}, streamed_.of(head), head.rows, s.first},
                          normed(weights_.final_norm, before),
                          memory_.logits.data(),
                          memory_.best.data(),
@@ -82,19 +82,21 @@ class DecodeBuilder : LayerBuilder {
 }  // namespace
 
 int sequences_for(int texts) {
-  if (texts < 1 || texts > kMostSequences)
-    throw RequestError("the tuned tasks write 1 to " + std::to_string(kMostSequences) + " texts at once, not " +
-                       std::to_string(texts) + ": ask for 8 or fewer, in whose places more take turns");
+  if (texts < 1 || texts > kMostWideTexts)
+    throw RequestError("the tuned tasks write 1 to " + std::to_string(kMostWideTexts) + " texts at once, not " +
+                       std::to_string(texts) + ": ask for " + std::to_string(kMostWideTexts) +
+                       " or fewer, in whose places more take turns");
   return static_cast<int>(std::bit_ceil(static_cast<unsigned>(texts)));
 }
 
-TunedGraph build_tuned_graph(const Runtime& runtime, const Config& config, const Weights& weights, TunedMemory& memory) {
-  check_tuned(config, weights, memory);
+TunedGraph build_tuned_graph(const Runtime& runtime, const Config& config, const StreamedWeights& weights,
+                             TunedMemory& memory) {
+  check_tuned(config, weights.plain(), memory);
   return DecodeBuilder({static_cast<int>(runtime.workers()), true}, config, weights, memory).build();
 }
 
-TunedGraph build_tuned_graph(int places, const Config& config, const Weights& weights, TunedMemory& memory) {
-  check_tuned(config, weights, memory);
+TunedGraph build_tuned_graph(int places, const Config& config, const StreamedWeights& weights, TunedMemory& memory) {
+  check_tuned(config, weights.plain(), memory);
   return DecodeBuilder({places, false}, config, weights, memory).build();
 }
 

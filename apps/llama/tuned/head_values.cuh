@@ -72,6 +72,16 @@ class HeadValues {
     for (int j = 0; j < kEach; ++j) a_[j] = a[j].value(), b_[j] = b[j].value();
   }
 
+  /// The same of what is there.
+  template <class Block>
+  FLYWHEEL_TASK void load(Block& block, const float* in) {
+#pragma unroll
+    for (int j = 0; j < kEach; ++j) {
+      const int i = block.lane() + j * kLanes;
+      if (i < half()) a_[j] = in[i], b_[j] = in[i + half()];
+    }
+  }
+
   /// RMSNorm if there is one, then the rotation by the step's position. What is scaled are the angles' words, and not before:
   /// who multiplies them waits for them, and asks for keys a trip to L2 later.
   template <class Block>

@@ -57,7 +57,7 @@ void LayerBuilder::place_attention(const Stage& stage) {
 Stage LayerBuilder::add_qkv(std::size_t layer, const Stage& before) {
   const LayerWeights& w = weights_.layers[layer];
   const auto plain = [&](const Share& s) {
-    return TunedProject{{{residual(), w.qkv.matrix.columns, s.count}, bf16_of(w.qkv), w.qkv.rows, s.first},
+    return TunedProject{{{residual(), w.qkv.matrix.columns, s.count}, streamed_.of(w.qkv), w.qkv.rows, s.first},
                         normed(w.attention_norm, before),
                         qkv(layer)};
   };
@@ -102,7 +102,7 @@ Stage LayerBuilder::add_residual(const char* name, const MatrixBuffer& m, const 
                                  const Buffer<float>& next_norm) {
   int part = 0;
   Stage stage = add_shares(name, share_rows(m), before, [&](const Share& s) {
-    const RowsTask rows{{input.tiled, m.matrix.columns, s.count}, bf16_of(m), m.rows, s.first};
+    const RowsTask rows{{input.tiled, m.matrix.columns, s.count}, streamed_.of(m), m.rows, s.first};
     return TunedResidual{rows, input.portable, x(residual_), output(residual_ + 1, next_norm, part++)};
   });
   ++residual_;
@@ -115,8 +115,8 @@ Stage LayerBuilder::add_gates(std::size_t layer, const Stage& before) {
   const auto shares = share_out((all + kGroupRows - 1) / kGroupRows, {columns, 2, memory_.sequences});
   return add_shares("gate and up", shares, before, [&](const Share& s) {
     return TunedGateUp{{residual(), columns, 2 * s.count},
-                       bf16_of(w.gate),
-                       bf16_of(w.up),
+                       streamed_.of(w.gate),
+                       streamed_.of(w.up),
                        normed(w.mlp_norm, before),
                        memory_.inner.data(),
                        inner(layer),

@@ -22,9 +22,11 @@ struct Places {
 /// the first is of the pass before.
 class LayerBuilder {
  public:
-  LayerBuilder(const Places& places, const Config& config, const Weights& weights, StepMemory& memory, const TunedMemory& texts)
+  LayerBuilder(const Places& places, const Config& config, const StreamedWeights& weights, StepMemory& memory,
+               const TunedMemory& texts)
       : config_(config),
-        weights_(weights),
+        streamed_(weights),
+        weights_(weights.plain()),
         places_(places),
         eps_(static_cast<float>(config.rms_norm_eps)),
         memory_(memory),
@@ -76,6 +78,7 @@ class LayerBuilder {
   Stage note(const char* name, Stage stage);
 
   const Config& config_;
+  const StreamedWeights& streamed_;
   const Weights& weights_;
   const Places places_;
   const float eps_;

@@ -52,7 +52,7 @@ Partials StepMemory::partials(const Config& config, std::size_t layer) const {
 }
 
 TunedMemory::TunedMemory(Runtime& runtime, const Config& config, int room, int count, int beyond)
-    : StepMemory(runtime, config, room, count),
+    : StepMemory(runtime, config, room, count > kMostSequences ? 1 : count),
       positions(room),
       context((room + beyond + 15) / 16 * 16),
       logits(runtime.allocate<float>(count_of(count, config.vocab_size))),
@@ -63,6 +63,10 @@ TunedMemory::TunedMemory(Runtime& runtime, const Config& config, int room, int c
       writing(runtime.allocate<std::uint32_t>(1)),
       choice(runtime.allocate<ChoiceMemory>(1)),
       runtime_(runtime) {
+  if (count > kMostSequences) {  // their steps have activations of their own, see RowsMemory
+    sequences = count;
+    states = runtime.allocate<StepState>(count_of(count));
+  }
   for (int layer = 0; layer < config.num_hidden_layers; ++layer) {
     keys.push_back(runtime.allocate<Half>(count_of(count, config.key_value_size(), context)));
     values_cache.push_back(runtime.allocate<Half>(count_of(count, config.key_value_size(), context)));

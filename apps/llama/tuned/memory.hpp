@@ -38,8 +38,8 @@ struct StepMemory {
 };
 
 struct TunedMemory : StepMemory {
-  /// `room`: positions to have room for, of each of `sequences` (1, 2, 4 or 8) texts. `beyond`: positions in the cache behind
-  /// those, which steps that read a prompt may write.
+  /// `room`: positions to have room for, of each of `sequences` texts, see sequences_for(). `beyond`: positions in the cache
+  /// behind those, which steps that read a prompt may write.
   TunedMemory(Runtime& runtime, const Config& config, int room, int sequences, int beyond = 0);
 
   int positions;                    // as asked for

@@ -5,6 +5,7 @@
 #include "apps/llama/tuned/graph.hpp"
 #include "apps/llama/tuned/prefill.hpp"
 #include "apps/llama/tuned/step_bytes.hpp"
+#include "apps/llama/tuned/wide.hpp"
 
 namespace llama {
 namespace {
@@ -26,10 +27,13 @@ std::size_t decode_bytes(const Config& config, const TunedRoom& room) {
   const int positions = prompt_positions(config, room.prompts), context = room.context + positions + 16;
   const std::size_t texts = to_size(sequences_for(room.texts)), activations = activation_bytes(config, room.context);
   const std::size_t rope = to_size(context) * to_size(config.head_dim) * sizeof(float);
-  const std::size_t of_texts = texts * (position_bytes(config) * to_size(context) + activations) + rope;
+  const bool wide = texts > kMostSequences;
+  const std::size_t of_texts = texts * (position_bytes(config) * to_size(context) + activations) + rope +
+                               (wide ? WideStep::bytes(config, room.texts) : 0);
   const std::size_t of_prompts = to_size(positions) * (activations + texts * to_size(context) * sizeof(PromptChunk));
   const bool products = room.prompts == PromptWay::best || room.prompts == PromptWay::products;
-  return (stream_bytes(config) + partials_bytes(config)) * (positions ? 2 : 1) + of_texts + of_prompts +
+  const std::size_t streams = to_size(!wide) + to_size(positions > 0);
+  return (stream_bytes(config) + partials_bytes(config)) * streams + of_texts + of_prompts +
          (products && Prefill::knows(config) ? Prefill::bytes(config, room.context) : 0);
 }
 

@@ -2,31 +2,10 @@
 #pragma once
 
 #include <deque>
-#include <vector>
 
-#include "apps/llama/checkpoint/weights.hpp"
-#include "apps/llama/tuned/memory.hpp"
-#include "apps/llama/tuned/prefill_tasks.cuh"
+#include "apps/llama/tuned/rows_builder.hpp"
 
 namespace llama {
-
-/// The products of a layer.
-enum class PrefillMatrix { qkv, output, gated, down };
-inline constexpr int kPrefillMatrices = 4;
-
-/// Activations of the positions of a run. Each stage of a layer overwrites those of the layer before.
-struct PrefillMemory {
-  PrefillMemory(Runtime& runtime, const Config& config, int rows);
-
-  int rows;                             // a multiple of kPrefillTile
-  Buffer<float> x;                      // [rows][hidden]: the residual stream
-  Buffer<float> qkv;                    // [rows][heads + 2 kv heads][head_dim]
-  Buffer<flywheel::Bf16> normed;        // [rows][hidden]
-  Buffer<flywheel::Bf16> results;       // [rows][heads][head_dim]: of attention
-  Buffer<flywheel::Bf16> inner;         // [rows][intermediate]: gated
-  Buffer<Stretch> stretch;              // one
-  std::vector<Buffer<float>> partials;  // of split tiles: of each matrix that has some
-};
 
 /*  PrefillEmbed -> [ PrefillNorm -> qkv -> PrefillAppend -> PrefillAttend -> output -> PrefillNorm -> gated -> down ]
  *    16 rows         16 rows       tile    128 rows,        128 rows,        tile      16 rows       tile     tile
@@ -62,7 +41,7 @@ class Prefill {
   };
 
   Runtime& runtime_;
-  PrefillMemory memory_;
+  RowsMemory memory_;
   std::deque<Size> sizes_;  // by rows
 };
 

@@ -8,12 +8,13 @@
 
 #include "apps/llama/decode/row_products.cuh"
 #include "apps/llama/tuned/norm.cuh"
+#include "apps/llama/tuned/patches.cuh"
 
 namespace llama {
 
 /// Tasks whose tiles are groups of rows of one matrix.
 struct RowsTask : TiledTask {
-  const Bf16* weights;
+  const StreamedMatrix* matrix;
   std::int32_t rows;   // of the matrix
   std::int32_t first;  // the task's first group
 
@@ -24,12 +25,48 @@ struct RowsTask : TiledTask {
   }
   FLYWHEEL_TASK const Bf16* row(int i) const {
     const auto at = static_cast<std::size_t>(first_row() + i) * static_cast<std::size_t>(columns);
-    return i < row_count() ? weights + at : nullptr;
+    return i < row_count() ? matrix->weights + at : nullptr;
   }
   template <class Block>
   FLYWHEEL_TASK void pack(Block& block, unsigned char* to) const {
     pack_tiles(block, shape(), to, [this](int i) { return row(i); });
   }
+  /// The warp of the store part, before it waits for anything.
+  template <class Block>
+  FLYWHEEL_TASK void bring_patches(const Block& block) const {
+    llama::bring_patches(matrix, block.lane(), first_row(), first_row() + row_count());
+  }
+};
+
+/// The store part: use(first row, sequence, sums, before, is_last) for the lane's rows of each handoff, by all lanes of the
+/// warp together; the row is row_count() if the lane has none. `before` is what before(first row, sequence) gave: that is asked
+/// for ahead, while the sums are still being made; ready(before) waits for it.
+///
+/// A tenth of all warps' time goes by without instructions: a layer runs 80 KB of them, and an SM's cache holds less. To run
+/// the loop once in advance, so that it is in the cache, gains nothing: see tuning.md.
+template <int kEach, class Block, class Before, class Ready, class Use>
+FLYWHEEL_TASK void store_rows(Block& block, const RowsTask& task, Before&& before, Ready&& ready, Use&& use) {
+  const int rows = task.row_count(), sequences = task.input.sequences, step = rows_of_handoff(sequences);
+  const LaneRows<kEach> mine = lane_rows<kEach>(block, sequences);
+  for (int first = 0; first < rows; first += step) {
+    const int row = mine.some && first + mine.row < rows ? first + mine.row : rows;
+    auto old = before(row, mine.sequence);
+    const auto rests = patches_of_rows<kEach>(block, task.matrix, task.input, task.columns, mine.sequence,
+                                              task.first_row() + row, task.first_row() + rows);
+    ready(old);
+    const WarpSums* in = block.template consumer_wait<WarpSums>();
+    if (!in) return;
+    LaneSums<kEach> sums = sums_of<kEach>(in, WarpSums::at(mine.sequence, mine.row, sequences));
+    sums.add(rests);
+    use(row, mine.sequence, sums, old, first + step >= rows);
+    block.consumer_release();
+  }
+}
+
+/// For stores with nothing to wait for.
+struct ReadyAtOnce {
+  template <class T>
+  FLYWHEEL_TASK void operator()(T&) const {}
 };
 
 /// Portable: use(row of the matrix, sequence, dot product with input(sequence)).
@@ -37,7 +74,7 @@ template <class Block, class Input, class Use>
 FLYWHEEL_TASK void portable_rows(Block& block, const RowsTask& task, Input&& input, Use&& use) {
   for (int sequence = 0; sequence < task.input.sequences; ++sequence) {
     const float* in = input(sequence);
-    const Matrix matrix{task.weights, task.columns, 1};
+    const Matrix matrix{task.matrix->weights, task.columns, 1};
     multiply_rows(block, matrix, in, task.first_row(), task.first_row() + task.row_count(),
                   [&](int row, float dot) { use(row, sequence, dot); });
     block.sync();
@@ -74,6 +111,7 @@ struct TunedProject : RowsTask {
  private:
   template <int kEach, class Block>
   FLYWHEEL_TASK void store_each(Block& block) const {
+    bring_patches(block);
     const float scale = norm.scale_of(block, input, columns, lane_rows<kEach>(block, input.sequences).sequence);
     const std::uint32_t stamp = block.stamp();
     const auto before = [&](int row, int s) { return row < row_count() ? y + (s * rows + first_row() + row) : nullptr; };
@@ -84,7 +122,7 @@ struct TunedProject : RowsTask {
       if (to) words.put(block, to);
       if (is_last) block.sent();
     };
-    store_rows<kEach>(block, row_count(), input.sequences, before, ReadyAtOnce{}, put);
+    store_rows<kEach>(block, *this, before, ReadyAtOnce{}, put);
   }
 };
 
@@ -112,6 +150,7 @@ struct TunedProjectBiased : TunedProject {
 
   template <int kEach, class Block>
   FLYWHEEL_TASK void store_each(Block& block) const {
+    bring_patches(block);
     const float scale = norm.scale_of(block, input, columns, lane_rows<kEach>(block, input.sequences).sequence);
     const std::uint32_t stamp = block.stamp();
     const auto before = [&](int row, int s) {
@@ -126,7 +165,7 @@ struct TunedProjectBiased : TunedProject {
       if (to.at) words.put(block, to.at);
       if (is_last) block.sent();
     };
-    store_rows<kEach>(block, row_count(), input.sequences, before, ReadyAtOnce{}, put);
+    store_rows<kEach>(block, *this, before, ReadyAtOnce{}, put);
   }
 };
 static_assert(sizeof(TunedProjectBiased) <= kTaskArgBytes);
@@ -161,6 +200,7 @@ struct TunedResidual : RowsTask {
 
   template <int kEach, class Block>
   FLYWHEEL_TASK void store_each(Block& block) const {
+    bring_patches(block);
     const int sequences = input.sequences;
     const WantedStamp wanted = wanted_stamp(block, input.old_x);
     const PackedOutput packed{out.packed, sequences, rows, block.stamp()};
@@ -200,7 +240,7 @@ struct TunedResidual : RowsTask {
       if (is_last) block.sent();  // what nobody needs at once may come later
       if (old.at) values.put(block, out.x + (s * rows + first_row() + row));
     };
-    store_rows<kEach>(block, row_count(), sequences, before, ready, put);
+    store_rows<kEach>(block, *this, before, ready, put);
   }
 };
 

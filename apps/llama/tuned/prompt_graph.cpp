@@ -9,7 +9,7 @@ namespace {
 /// is needed.
 class PromptBuilder : LayerBuilder {
  public:
-  PromptBuilder(const Places& places, const Config& config, const Weights& weights, const TunedMemory& texts,
+  PromptBuilder(const Places& places, const Config& config, const StreamedWeights& weights, const TunedMemory& texts,
                 PromptMemory& memory)
       : LayerBuilder(places, config, weights, memory, texts),
         texts_(texts),
@@ -83,8 +83,8 @@ int prompt_positions(const Config& config, PromptWay way) {
   return positions;
 }
 
-TunedGraph build_prompt_graph(const Runtime& runtime, const Config& config, const Weights& weights, const TunedMemory& texts,
-                              PromptMemory& memory) {
+TunedGraph build_prompt_graph(const Runtime& runtime, const Config& config, const StreamedWeights& weights,
+                              const TunedMemory& texts, PromptMemory& memory) {
   return PromptBuilder({static_cast<int>(runtime.workers()), true}, config, weights, texts, memory).build();
 }
 

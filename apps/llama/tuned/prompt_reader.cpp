@@ -10,7 +10,7 @@ constexpr std::uint32_t kPassesAsProducts = 4;
 
 }  // namespace
 
-PromptReader::PromptReader(Runtime& runtime, const Config& config, const Weights& weights, const TunedMemory& texts,
+PromptReader::PromptReader(Runtime& runtime, const Config& config, const StreamedWeights& weights, const TunedMemory& texts,
                            PromptWay way)
     : runtime_(runtime),
       memory_(runtime, config, texts, prompt_positions(config, way)),
@@ -18,7 +18,7 @@ PromptReader::PromptReader(Runtime& runtime, const Config& config, const Weights
       read_(runtime.load(graph_.decode, compiled)),
       begin_(runtime.load(graph_.embed)) {
   const bool products = way == PromptWay::products || (way == PromptWay::best && runtime.on_gpu());
-  if (products && Prefill::knows(config)) prefill_.emplace(runtime, config, weights, texts);
+  if (products && Prefill::knows(config)) prefill_.emplace(runtime, config, weights.plain(), texts);
   fewest_ = way == PromptWay::products ? 1 : kPassesAsProducts * static_cast<std::uint32_t>(memory_.sequences) + 1;
 }
 

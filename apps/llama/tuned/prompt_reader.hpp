@@ -17,7 +17,7 @@ inline constexpr std::size_t kPassesBetween = 2;
 class PromptReader {
  public:
   /// `texts` must outlive it. `way`: not token_by_token.
-  PromptReader(Runtime& runtime, const Config& config, const Weights& weights, const TunedMemory& texts, PromptWay way);
+  PromptReader(Runtime& runtime, const Config& config, const StreamedWeights& weights, const TunedMemory& texts, PromptWay way);
 
   /// A prompt is to be read, which lies in the prompt buffer: of a text that has none to be read. Tells at which position its
   /// first step is to be: that of its last token, or of an earlier one where a step of the decode is as good as a pass.

@@ -7,13 +7,14 @@
 #include "apps/llama/tuned/prefill_attend.cuh"
 #include "apps/llama/tuned/project.cuh"
 #include "apps/llama/tuned/prompt.cuh"
+#include "apps/llama/tuned/wide_tasks.cuh"
 
 namespace llama {
 
 Runtime start_tuned_runtime(const Options& options) {
   return start<TunedEmbed, TunedProject, TunedProjectBiased, TunedAttend, TunedAttendWindow, TunedGateUp, TunedResidual,
-               TunedLogits, TunedChoose, TunedAppend, TunedAttendCached, TunedNextChunk, PrefillEmbed, PrefillNorm, PrefillGemm,
-               PrefillAppend, PrefillAttend, FillRandom>(options);
+               TunedLogits, TunedChoose, TunedAppend, TunedAttendCached, TunedNextChunk, WideEmbed, WideAttend, WideChoose,
+               PrefillEmbed, PrefillNorm, PrefillGemm, PrefillAppend, PrefillAttend, FillRandom>(options);
 }
 
 }  // namespace llama

@@ -77,6 +77,11 @@ class SumsWriter {
 template <int kEach>
 struct alignas(kEach * sizeof(float)) LaneSums {
   float of[kEach];
+
+  FLYWHEEL_TASK void add(const LaneSums& more) {
+#pragma unroll
+    for (int i = 0; i < kEach; ++i) of[i] += more.of[i];
+  }
 };
 inline constexpr int kMostEach = 4;
 FLYWHEEL_TASK constexpr int rows_of_lane(int sequences) { return sequences <= 2 ? 1 : kMostEach; }
@@ -123,38 +128,11 @@ FLYWHEEL_TASK LaneSums<kEach> sums_of(const WarpSums* in, int at) {
   return sums[0];
 }
 
-/// The store part: use(first row, sequence, sums, before, is_last) for the lane's rows of each handoff, by all lanes of the
-/// warp together; the row is `rows` if the lane has none. `before` is what before(first row, sequence) gave: that is asked
-/// for ahead, while the sums are still being made; ready(before) waits for it.
-///
-/// A tenth of all warps' time goes by without instructions: a layer runs 80 KB of them, and an SM's cache holds less. To run
-/// the loop once in advance, so that it is in the cache, gains nothing: see tuning.md.
-template <int kEach, class Block, class Before, class Ready, class Use>
-FLYWHEEL_TASK void store_rows(Block& block, int rows, int sequences, Before&& before, Ready&& ready, Use&& use) {
-  const int step = rows_of_handoff(sequences);
-  const LaneRows<kEach> mine = lane_rows<kEach>(block, sequences);
-  for (int first = 0; first < rows; first += step) {
-    const int row = mine.some && first + mine.row < rows ? first + mine.row : rows;
-    auto old = before(row, mine.sequence);
-    ready(old);
-    const WarpSums* in = block.template consumer_wait<WarpSums>();
-    if (!in) return;
-    use(row, mine.sequence, sums_of<kEach>(in, WarpSums::at(mine.sequence, mine.row, sequences)), old, first + step >= rows);
-    block.consumer_release();
-  }
-}
-
 /// store(rows of a lane), a constant.
 template <class Store>
 FLYWHEEL_TASK void with_rows_of_lane(int sequences, Store&& store) {
   if (rows_of_lane(sequences) == 1) store(std::integral_constant<int, 1>{});
   else store(std::integral_constant<int, kMostEach>{});
 }
-
-/// For stores with nothing to wait for.
-struct ReadyAtOnce {
-  template <class T>
-  FLYWHEEL_TASK void operator()(T&) const {}
-};
 
 }  // namespace llama

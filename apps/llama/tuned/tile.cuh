@@ -9,15 +9,15 @@
 // that activations are read 16 bytes at a time.
 //
 // Both are halves: activations keep 11 bits of their fraction where bf16 would keep 8. A weight is its bf16 value times 16.
-// From 2^-18 to 4080 that is exact. Smaller weights are rounded to multiples of 2^-25, and so off by 2^-26 at most: of a
-// trained model about 1 in 10,000 weights is. Larger ones, infinity and NaN have no finite half, and a model that has any is
-// refused when it is loaded: see fits_stream(). Activations are divided by 16, which leaves the products as they are and room
-// up to 1,048,000 (some models have outliers, and a residual stream is rounded before it is normed). What is larger becomes
-// infinite, and the run fails: see kLogitsNotFinite.
+// From 2^-18 to 4080 that is exact. Smaller weights are rounded to multiples of 2^-25, larger ones have no finite half: 0 is in
+// their place. What is left of such weights comes beside the stream, see patches.cuh. A model with infinity or NaN is refused
+// when it is loaded. Activations are divided by 16, which leaves the products as they are and room up to 1,048,000 (some
+// models have outliers, and a residual stream is rounded before it is normed). What is larger becomes infinite, and the run
+// fails: see kLogitsNotFinite.
 //
 // Of such a half the lowest three bits are zero: bf16 has 8 bits of fraction, not 11. They are not brought from memory. Four
 // tiles lie together; the words of the first three and a quarter of the fourth are there as they are, and carry the rest of
-// the fourth in their lowest bits: 13 bits a weight, of 16. Nothing is lost by that beyond the rounding of small weights.
+// the fourth in their lowest bits: 13 bits a weight, of 16. Nothing is lost by that.
 #pragma once
 
 #include "apps/llama/decode/arithmetic.cuh"
@@ -114,11 +114,18 @@ struct TileShape {
 inline constexpr float kWeightUnits = 16;  // of 1, and of activations 1 / 16
 FLYWHEEL_TASK inline std::uint32_t round_activation(float value) { return round_half_or_infinite(value * (1 / kWeightUnits)); }
 
-inline constexpr float kLeastExactWeight = 0x1p-18f;  // smaller ones are off by 2^-26 at most
-/// Of a weight that fits_stream(); its lowest three bits are zero. Of another it is infinite or NaN.
+inline constexpr float kLeastExactWeight = 0x1p-18f;  // most smaller ones are rounded, by 2^-26 at most
+/// The next code of bf16 is 4096: 65536 as a half, which is infinite.
+inline constexpr float kMostExactWeight = 4080;
+/// Whether there is a finite half for a bf16 weight: its magnitude is kMostExactWeight at most.
+FLYWHEEL_TASK constexpr bool fits_half(std::uint32_t bf16) {
+  return (bf16 & 0x7fffu) <= std::bit_cast<std::uint32_t>(kMostExactWeight) >> 16;
+}
+/// Its lowest three bits are zero. See rest_of_weight() for what is left of the weight.
 FLYWHEEL_TASK inline std::uint32_t half_of_weight(std::uint32_t bf16) {
+  if (!fits_half(bf16)) return bf16 & 0x8000u;
   const float value = to_float(Bf16{static_cast<std::uint16_t>(bf16)}) * kWeightUnits, size = std::fabs(value);
-  if (!(size < 0x1p-14f)) return round_half_or_infinite(value) & ~7u;  // the bits that go are zero, but of NaN
+  if (!(size < 0x1p-14f)) return round_half_or_infinite(value) & ~7u;  // the bits that go are zero
   return (bf16 & 0x8000u) | static_cast<std::uint32_t>(std::nearbyint(size * 0x1p21f)) << 3;
 }
 
