@@ -35,27 +35,26 @@ FLYWHEEL_TASK inline void bring_near([[maybe_unused]] const void* at) {
 
 /// A warp, when a task begins and what it reads is not there yet: the patches of rows first..end-1 are on their way to L2, so
 /// that sum_patches() waits for no trip to GPU memory.
-FLYWHEEL_TASK inline void bring_patches(const StreamedMatrix* matrix, int lane, int first, int end) {
+FLYWHEEL_TASK inline void bring_patches(const StreamedMatrix& matrix, int lane, int first, int end) {
   constexpr int kLine = 128;  // bytes
   constexpr int kBounds = kLine / static_cast<int>(sizeof(std::uint32_t)), kPatches = kLine / static_cast<int>(sizeof(Patch));
-  const std::uint32_t* const bounds = matrix->first;
+  const std::uint32_t* const bounds = matrix.first;
   for (int row = first + lane * kBounds; row < end + kBounds; row += kLanes * kBounds)
     bring_near(bounds + (row < end ? row : end));
   const std::uint32_t last = bounds[end];
   for (std::uint32_t at = bounds[first] + static_cast<std::uint32_t>(lane * kPatches); at < last; at += kLanes * kPatches)
-    bring_near(matrix->patches + at);
+    bring_near(matrix.patches + at);
 }
 
 /// A warp: the sums of what patches add to the lane's rows from `row` on, before `end`, each in the order of columns. `inputs`:
 /// of the lane's sequence. Not out of line: what the caller has in registers would be spilled around the call.
 template <int kEach, class Block>
-FLYWHEEL_TASK LaneSums<kEach> sum_patches(const Block& block, const StreamedMatrix* matrix, const Stamped* inputs,
+FLYWHEEL_TASK LaneSums<kEach> sum_patches(const Block& block, const StreamedMatrix& matrix, const Stamped* inputs,
                                           WantedStamp wanted, int row, int end) {
   constexpr std::uint32_t kAtOnce = kEach == 1 ? 2 : 4;  // patches whose inputs are looked for together
-  const Patch* const patches = matrix->patches;
   std::uint32_t bounds[kEach + 1];
 #pragma unroll
-  for (int i = 0; i <= kEach; ++i) bounds[i] = row < end ? matrix->first[row + i < end ? row + i : end] : 0;
+  for (int i = 0; i <= kEach; ++i) bounds[i] = row < end ? matrix.first[row + i < end ? row + i : end] : 0;
   LaneSums<kEach> sums{};
   const std::uint32_t last = bounds[kEach];
   for (std::uint32_t first = bounds[0]; block.any(first < last); first += kAtOnce) {
@@ -63,7 +62,7 @@ FLYWHEEL_TASK LaneSums<kEach> sum_patches(const Block& block, const StreamedMatr
     Stamped words[kAtOnce] = {};
 #pragma unroll
     for (std::uint32_t i = 0; i < kAtOnce; ++i)
-      if (first + i < last) some[i] = patches[first + i];
+      if (first + i < last) some[i] = matrix.patches[first + i];
     block.spin([&] {
       std::uint32_t wrong = 0;
 #pragma unroll
@@ -87,7 +86,7 @@ FLYWHEEL_TASK LaneSums<kEach> sum_patches(const Block& block, const StreamedMatr
 
 /// What patches add to the lane's rows, of a task that multiplies with `input`.
 template <int kEach, class Block>
-FLYWHEEL_TASK LaneSums<kEach> patches_of_rows(const Block& block, const StreamedMatrix* matrix, const TiledInput& input,
+FLYWHEEL_TASK LaneSums<kEach> patches_of_rows(const Block& block, const StreamedMatrix& matrix, const TiledInput& input,
                                               int columns, int sequence, int row, int end) {
   return sum_patches<kEach>(block, matrix, input.packed + (static_cast<unsigned>(sequence * columns) >> 1),
                             wanted_stamp(block, input.old), row, end);

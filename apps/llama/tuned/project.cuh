@@ -34,7 +34,7 @@ struct RowsTask : TiledTask {
   /// The warp of the store part, before it waits for anything.
   template <class Block>
   FLYWHEEL_TASK void bring_patches(const Block& block) const {
-    llama::bring_patches(matrix, block.lane(), first_row(), first_row() + row_count());
+    llama::bring_patches(*matrix, block.lane(), first_row(), first_row() + row_count());
   }
 };
 
@@ -48,11 +48,12 @@ template <int kEach, class Block, class Before, class Ready, class Use>
 FLYWHEEL_TASK void store_rows(Block& block, const RowsTask& task, Before&& before, Ready&& ready, Use&& use) {
   const int rows = task.row_count(), sequences = task.input.sequences, step = rows_of_handoff(sequences);
   const LaneRows<kEach> mine = lane_rows<kEach>(block, sequences);
+  const StreamedMatrix matrix = *task.matrix;  // a trip to L2 less for each handoff
   for (int first = 0; first < rows; first += step) {
     const int row = mine.some && first + mine.row < rows ? first + mine.row : rows;
     auto old = before(row, mine.sequence);
-    const auto rests = patches_of_rows<kEach>(block, task.matrix, task.input, task.columns, mine.sequence,
-                                              task.first_row() + row, task.first_row() + rows);
+    const auto rests = patches_of_rows<kEach>(block, matrix, task.input, task.columns, mine.sequence, task.first_row() + row,
+                                              task.first_row() + rows);
     ready(old);
     const WarpSums* in = block.template consumer_wait<WarpSums>();
     if (!in) return;
