@@ -142,7 +142,8 @@ struct alignas(16) Partial {
   static constexpr std::size_t kWordsOf = (sizeof(T) + 3) / 4;
 };
 
-inline constexpr std::uint32_t kPhasesAhead = 2;
+/// With one, all that the load warp reads of a phase is read before the boundary in front of it, at which the run may end.
+inline constexpr std::uint32_t kPhasesAhead = 1;
 
 /// What the load warp has read of coming phases, see look_ahead.cuh. The n-th phase of a run has entry n % kPhasesAhead.
 struct PhasesAhead {

@@ -1,9 +1,9 @@
 // The load warp in phased runs: it reads what coming phases begin with, so that no compute warp waits for that behind a
 // boundary. kernel.cuh includes it.
 //
-// Nothing that it reads is written while the run is in flight; if the run ends early, nobody uses what it has read since. It is
-// at most kPhasesAhead phases ahead of the compute warps, and lets the first task of each name memory that it will read, see
-// TaskList::look_ahead().
+// Nothing that it reads is written while the run is in flight. It reads a phase while the one before runs: the compute warps
+// take what it has read before they come to the boundary between, at which the run may end. It lets the first task of each
+// phase name memory that it will read, see TaskList::look_ahead().
 #pragma once
 
 #include "executor_shared.cuh"
@@ -53,8 +53,8 @@ __device__ __forceinline__ void read_phases_ahead(const DeviceState& dev) {
     if (lane == 0) entry.phase = phase;
     if (has_task) List::look_ahead(first, WarpLanes{});
     __syncwarp();  // orders what the lanes wrote and read before the arrival of one
-    // Release, block scope: pairs with GpuBlock::take_ahead(); covers the entry. What was read here was read before it, so the
-    // graph of a run that goes to its end is there until then.
+    // Release, block scope: pairs with GpuBlock::take_ahead(); covers the entry. So what was read here was read before any
+    // boundary at which the run may end, and its graph may go.
     if (lane == 0) ptx::mbarrier_arrive(ahead.full[n % kPhasesAhead]);
   }
 }

@@ -206,7 +206,7 @@ struct TaskList {
     const std::uint32_t type = record.header.type;
     (void)((at++ == type && (run_store<Tasks, Operands>(record, block), true)) || ...);
   }
-  /// Phased runs on a GPU: a warp, some phases before the task runs. A type may have look_ahead(lanes), which brings near what
+  /// Phased runs on a GPU: a warp, in the phase before the task runs. A type may have look_ahead(lanes), which brings near what
   /// its body will read and no task writes.
   template <class Lanes>
   FLYWHEEL_TASK static void look_ahead(const TaskRecord& record, const Lanes& lanes) {

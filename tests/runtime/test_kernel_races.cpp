@@ -152,7 +152,9 @@ TEST_CASE("emulated block, races: what nothing orders is found") {
   for (const char* name : {"child: a word is written after the arrival", "child: a vote in place of a barrier",
                            "child: a page is read before it has landed", "child: a copy that no fence holds back",
                            "child: memory is used again too early", "child: a warp's vote in place of the block's"}) {
-    const ChildResult child = run_child(name, std::chrono::seconds(60));
+    // ThreadSanitizer forgets what was long ago, as on a machine that others keep busy: it finds each in one of a few runs.
+    ChildResult child;
+    for (int tries = 5; tries > 0 && child.status != kFoundRace; --tries) child = run_child(name, std::chrono::seconds(60));
     check_child(child, kFoundRace);
     check_says(child.output, {"data race"});
   }
