@@ -163,8 +163,8 @@ TEST_CASE("emulated: a text that failed for its numbers leaves nothing to the ne
 }
 
 TEST_CASE("emulated: steps of many texts, and crowds through them") {
-  check_wide_logits(start_bulk, GENERATE("qwen3_heads64", "llama_heads256", "mistral", "qwen2_heads80"), 16, 6);
-  check_crowd(start_bulk, kFamily, {.texts = 20, .places = 16, .prompt = 18, .tokens = 3, .places_of_each = 16});
+  for (const char* name : {"qwen3_heads64", "llama_heads256"}) check_wide_logits(start_bulk, name, 16, 4);
+  check_crowd(start_bulk, kFamily, {.texts = 18, .places = 16, .prompt = 12, .tokens = 2, .places_of_each = 16});
 }
 
 TEST_CASE("emulated: drawn tokens are those that sorting chooses, and a seed names a text") {
