@@ -362,37 +362,10 @@ struct PrefillAttend {
     float* const weights = block.template scratch<float>(first + live);
     if (!turned || !weights) return;
     for (int row = 0; row < live; ++row) {
-      turn(query(static_cast<std::size_t>(rows.first + row)), turn_of(first + row), turned);
-      attend_one(turned, first + row, weights, result(static_cast<std::size_t>(rows.first + row)));
-    }
-  }
-  FLYWHEEL_TASK void turn(const float* from, const float* angles, float* to) const {
-    const int half = head_dim / 2;
-    float squares = 0;
-    for (int i = 0; i < head_dim; ++i) squares += from[i] * from[i];
-    const float scale = q_norm ? inverse_sqrt(squares / static_cast<float>(head_dim) + eps) : 1.f;
-    const auto normed = [&](int i) { return q_norm ? from[i] * scale * q_norm[i] : from[i]; };
-    for (int i = 0; i < half; ++i) {
-      const float a = normed(i), b = normed(i + half), cosine = angles[2 * i], sine = angles[2 * i + 1];
-      to[i] = a * cosine - b * sine;
-      to[i + half] = b * cosine + a * sine;
-    }
-  }
-  FLYWHEEL_TASK void attend_one(const float* turned, int position, float* weights, flywheel::Bf16* to) const {
-    const TunedCache of = cache_of_head();
-    const int begin = window && position >= window ? position + 1 - window : 0;
-    float largest = -std::numeric_limits<float>::infinity(), sum = 0;
-    for (int p = begin; p <= position; ++p) {
-      float score = 0;
-      for (int i = 0; i < head_dim; ++i) score += turned[i] * to_float(of.keys[TunedCache::key_at(p, i, head_dim)]);
-      weights[p] = score * query_scale();
-      largest = weights[p] > largest ? weights[p] : largest;
-    }
-    for (int p = begin; p <= position; ++p) sum += weights[p] = std::exp2(weights[p] - largest);
-    for (int i = 0; i < head_dim; ++i) {
-      float out = 0;
-      for (int p = begin; p <= position; ++p) out += weights[p] * to_float(of.values[TunedCache::value_at(p, i, head_dim)]);
-      to[i] = flywheel::Bf16::nearest(out / sum);
+      const auto of_row = static_cast<std::size_t>(rows.first + row);
+      turn_values(query(of_row), q_norm, turn_of(first + row), head_dim, eps, turned);
+      attend_alone(cache_of_head(), begin_of(first + row), first + row + 1, turned, head_dim, query_scale(), weights,
+                   result(of_row));
     }
   }
 };

@@ -67,6 +67,40 @@ FLYWHEEL_TASK inline void store_chunk(flywheel::Bf16* to, const float (&from)[kC
   *reinterpret_cast<Quad*>(to) = quad;
 }
 
+/// One thread: a head of `dims` values, normed by `norm` if that is not null, and turned by the angles of its position.
+FLYWHEEL_TASK inline void turn_values(const float* from, const float* norm, const float* angles, int dims, float eps,
+                                      float* to) {
+  const int half = dims / 2;
+  float squares = 0;
+  for (int i = 0; i < dims; ++i) squares += from[i] * from[i];
+  const float scale = norm ? inverse_sqrt(squares / static_cast<float>(dims) + eps) : 1.f;
+  const auto normed = [&](int i) { return norm ? from[i] * scale * norm[i] : from[i]; };
+  for (int i = 0; i < half; ++i) {
+    const float a = normed(i), b = normed(i + half), cosine = angles[2 * i], sine = angles[2 * i + 1];
+    to[i] = a * cosine - b * sine;
+    to[i + half] = b * cosine + a * sine;
+  }
+}
+
+/// One thread: what a turned query finds at the positions begin..last-1 of a head's cache. `scale`: of its products, in units
+/// of log2. `weights`: memory for `last` of them.
+FLYWHEEL_TASK inline void attend_alone(const TunedCache& of, int begin, int last, const float* turned, int dims, float scale,
+                                       float* weights, flywheel::Bf16* to) {
+  float largest = -std::numeric_limits<float>::infinity(), sum = 0;
+  for (int p = begin; p < last; ++p) {
+    float score = 0;
+    for (int i = 0; i < dims; ++i) score += turned[i] * to_float(of.keys[TunedCache::key_at(p, i, dims)]);
+    weights[p] = score * scale;
+    largest = weights[p] > largest ? weights[p] : largest;
+  }
+  for (int p = begin; p < last; ++p) sum += weights[p] = std::exp2(weights[p] - largest);
+  for (int i = 0; i < dims; ++i) {
+    float out = 0;
+    for (int p = begin; p < last; ++p) out += weights[p] * to_float(of.values[TunedCache::value_at(p, i, dims)]);
+    to[i] = flywheel::Bf16::nearest(out / sum);
+  }
+}
+
 /// The residual stream as it begins: the embeddings of the tokens.
 struct PrefillEmbed {
   StretchRows rows;

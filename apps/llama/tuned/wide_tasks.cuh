@@ -152,44 +152,15 @@ struct WideAttend {
     float* const weights = block.template scratch<float>(part.last);
     if (!turned || !weights) return;
     const TunedCache mine = cache_of_head();
-    turn(key(), k_norm, turn_of(part.position), turned);
+    turn_values(key(), k_norm, turn_of(part.position), head_dim, eps, turned);
     for (int i = 0; i < head_dim; ++i) {
       mine.keys[TunedCache::key_at(part.position, i, head_dim)].bits = static_cast<std::uint16_t>(round_to_half(turned[i]));
       mine.values[TunedCache::value_at(part.position, i, head_dim)].bits =
           static_cast<std::uint16_t>(round_to_half(value()[i]));
     }
     for (int h = 0; h < group(); ++h) {
-      turn(query(h), q_norm, turn_of(part.position), turned);
-      attend_one(mine, part, turned, weights, result(h));
-    }
-  }
-  FLYWHEEL_TASK void turn(const float* from, const float* norm, const float* angles, float* to) const {
-    const int half = head_dim / 2;
-    float squares = 0;
-    for (int i = 0; i < head_dim; ++i) squares += from[i] * from[i];
-    const float scale = norm ? inverse_sqrt(squares / static_cast<float>(head_dim) + eps) : 1.f;
-    const auto normed = [&](int i) { return norm ? from[i] * scale * norm[i] : from[i]; };
-    for (int i = 0; i < half; ++i) {
-      const float a = normed(i), b = normed(i + half), cosine = angles[2 * i], sine = angles[2 * i + 1];
-      to[i] = a * cosine - b * sine;
-      to[i + half] = b * cosine + a * sine;
-    }
-  }
-  FLYWHEEL_TASK void attend_one(const TunedCache& of, const Span& part, const float* turned, float* weights,
-                                flywheel::Bf16* to) const {
-    float largest = -std::numeric_limits<float>::infinity(), sum = 0;
-    for (int p = part.begin; p < part.last; ++p) {
-      float score = 0;
-      for (int i = 0; i < head_dim; ++i) score += turned[i] * to_float(of.keys[TunedCache::key_at(p, i, head_dim)]);
-      weights[p] = score * query_scale();
-      largest = weights[p] > largest ? weights[p] : largest;
-    }
-    for (int p = part.begin; p < part.last; ++p) sum += weights[p] = std::exp2(weights[p] - largest);
-    for (int i = 0; i < head_dim; ++i) {
-      float out = 0;
-      for (int p = part.begin; p < part.last; ++p)
-        out += weights[p] * to_float(of.values[TunedCache::value_at(p, i, head_dim)]);
-      to[i] = flywheel::Bf16::nearest(out / sum);
+      turn_values(query(h), q_norm, turn_of(part.position), head_dim, eps, turned);
+      attend_alone(mine, part.begin, part.last, turned, head_dim, query_scale(), weights, result(h));
     }
   }
 };
