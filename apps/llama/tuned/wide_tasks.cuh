@@ -30,7 +30,8 @@ struct WideEmbed {
   }
 };
 
-/// Attention of the query heads of one key and value head of a text. Its step's key and value go into the cache, too.
+/// Attention of the query heads of one key and value head of a text, of heads that TunedAttend::knows(). Its step's key and
+/// value go into the cache, too.
 struct WideAttend {
   const float* qkv;  // [texts][heads + 2 kv_heads][head_dim], before norm and rotation
   TunedCache cache;
@@ -43,11 +44,6 @@ struct WideAttend {
   std::int32_t room;  // positions in the cache, of each text
   std::int16_t text, heads, kv_heads, kv_head, head_dim;
   std::uint16_t window;  // the last positions alone are attended to; 0: all
-
-  /// As TunedAttend::knows().
-  static constexpr bool knows(int head_dim) {
-    return head_dim == 32 || head_dim == 64 || head_dim == 80 || head_dim == 96 || head_dim == 128 || head_dim == 256;
-  }
 
   template <class Block>
   FLYWHEEL_TASK void operator()(Block& block) const {
