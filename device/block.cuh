@@ -179,36 +179,16 @@ class GpuBlock : public BlockCore<ThreadPlatform, List>, public ComputeThreads {
   __device__ void get_on() const {
     if (leader()) show_progress<P>(*this->context_->dev, this->context_->worker);
   }
-  /// Whether the load warp reads ahead of phases: see take_ahead(). If not, the callers of read_record() do.
+  /// Whether the load warp reads ahead of phases, and the compute warps follow by phased_tasks.cuh. If not, they read by
+  /// read_record() and load().
   static constexpr bool kLoadWarpLooksAhead = List::template kLooksAhead<GpuBlock, WarpLanes>;
   /// Reads a record, for a load() that follows.
   __device__ void read_record(const TaskRecord& record) {
     static_assert(sizeof(TaskRecord) == 32 * sizeof(std::uint32_t), "a word for each lane of the first warp");
     if (rank() < 32) ahead_ = reinterpret_cast<const std::uint32_t*>(&record)[rank()];
   }
-  /// The phase that comes next, with the record that its first load() takes.
-  __device__ Phase take_ahead() {
-    PhasesAhead& ahead = shared_->ahead;
-    const std::uint32_t at = phases_taken_ % kPhasesAhead;
-    // Acquire, block scope: pairs with read_phases_ahead(). No limit: the load warp waits for entries only, which are
-    // returned.
-    while (!ptx::mbarrier_test(ahead.full[at], phases_taken_ / kPhasesAhead & 1)) {}
-    read_record(ahead.entries[at].first);
-    ++phases_taken_;
-    return ahead.entries[at].phase;
-  }
-  /// After a sync() behind take_ahead().
-  __device__ void give_back_ahead() const {
-    // Release, block scope: pairs with read_phases_ahead(), which writes the entry again.
-    if (leader()) ptx::mbarrier_arrive(shared_->ahead.returned[(phases_taken_ - 1) % kPhasesAhead]);
-  }
-  /// The same for the first phase of a run, before which there is no boundary.
-  __device__ void begin_ahead() const {
-    sync();  // all threads have read the entry
-    give_back_ahead();
-  }
-  __device__ const TaskRecord& load(const TaskRecord& record, bool is_ahead = false) {
-    if (!is_ahead) read_record(record);
+  __device__ const TaskRecord& load(const TaskRecord& record, bool is_read = false) {
+    if (!is_read) read_record(record);
     sync();  // all threads have ended their use of phase_record and scratch
     // Relaxed: sync() below orders it for this block. Pairs with the load in control_phased_run(), for reports.
     if (rank() < 32) P::block(reinterpret_cast<std::uint32_t*>(&shared_->phase_record)[rank()]).store(ahead_, Order::relaxed);
@@ -229,11 +209,10 @@ class GpuBlock : public BlockCore<ThreadPlatform, List>, public ComputeThreads {
   std::uint32_t number_;
 
  private:
-  /// Where a list has bodies that are inlined into the kernel, which need the registers, it lies in shared memory.
-  static constexpr bool kSharesClock = List::template kHasInKernel<GpuBlock>;
+  /// Where no register holds what is known of a run across its bodies, it lies in shared memory.
   struct NoClock {};
   __device__ PhaseClock& clock() {
-    if constexpr (kSharesClock) return shared_->clock;
+    if constexpr (kLoadWarpLooksAhead) return shared_->clock;
     else return clock_;
   }
 
@@ -255,8 +234,7 @@ class GpuBlock : public BlockCore<ThreadPlatform, List>, public ComputeThreads {
   std::uint32_t borrowed_ = 0;  // bytes added behind scratch memory
   std::uint32_t pages_ = 0;     // the same in front of it
   std::uint32_t ahead_ = 0;     // of read_record(): this thread's word of it
-  std::uint32_t phases_taken_ = 0;
-  [[no_unique_address]] std::conditional_t<kSharesClock, NoClock, PhaseClock> clock_{};  // used by thread 0
+  [[no_unique_address]] std::conditional_t<kLoadWarpLooksAhead, NoClock, PhaseClock> clock_{};  // used by thread 0
 };
 
 }  // namespace flywheel::detail

@@ -142,32 +142,49 @@ struct alignas(16) Partial {
   static constexpr std::size_t kWordsOf = (sizeof(T) + 3) / 4;
 };
 
-/// With one, all that the load warp reads of a phase is read before the boundary in front of it, at which the run may end.
-inline constexpr std::uint32_t kPhasesAhead = 1;
+/// The phase that runs, and the one after it.
+inline constexpr std::uint32_t kPhasesAhead = 2;
 
-/// What the load warp has read of coming phases, see look_ahead.cuh. The n-th phase of a run has entry n % kPhasesAhead.
+/// What the load warp has read of a phased run's phases, see look_ahead.cuh. The n-th phase of a run has entry
+/// n % kPhasesAhead.
 struct PhasesAhead {
   struct Entry {
     Phase phase;
-    TaskRecord first;  // this worker's first task, if it has one
+    std::uint32_t pass, number;  // of the phase
+    bool is_last;                // of its pass
+    bool is_last_of_all;
   };
   std::uint64_t full[kPhasesAhead];      // load warp -> compute warps: an entry is there
-  std::uint64_t returned[kPhasesAhead];  // thread 0 -> load warp: all threads have read it
+  std::uint64_t returned[kPhasesAhead];  // thread 0 -> load warp: the boundary behind the phase is crossed
   Entry entries[kPhasesAhead];
-  PhasesBegin begin;   // of the run; by the control thread, before `load_begin`
-  std::uint32_t over;  // 1: the run has ended; by the control thread, atomic
+  PhasesBegin begin;               // of the run; by the control thread, before `load_begin`
+  std::uint32_t over;              // 1: the run has ended; by the control thread, atomic
+  TaskRecord first[kPhasesAhead];  // of each entry: this worker's first task of the phase, if it has one
+};
+
+/// A worker's way through the phases that its load warp reads, see phased_tasks.cuh. Plain members: no register holds them
+/// across a body. What is not said to be one thread's is ordered by the barriers of all compute threads.
+struct PhasedWay {
+  PhasesEnd end;            // of thread 0, once the run ends
+  std::uint32_t taken;      // the phase's number in the run; of the warp that reads
+  std::uint32_t next_task;  // of this worker in the phase; likewise
+  bool has_task;            // the record that has been read is one
+  bool has_more;            // this worker has tasks in the phase beside it
 };
 
 /// Shared memory that the compute warps of one block use.
 struct BlockShared {
   Partial partial[2][kComputeWarps];  // of collective calls; two buffers used in turn, see ComputeThreads::next_partial()
   TaskRecord phase_record;            // record of a phased run's current task
-  std::uint32_t phase_step;           // step of a phased run, see GpuBlock::step(); atomic
-  std::uint32_t phase_asked;          // AskBits of a phased run, on worker 0; by the control thread, atomic
-  bool ends;                          // the phased run ends at this boundary; by thread 0
   PhasesAhead ahead;
-  PhaseClock clock;  // of lists that have no registers for it, see GpuBlock; of thread 0
+  PhaseClock clock;  // of lists whose phases the load warp reads ahead; of thread 0
+  PhasedWay way;
+  std::uint32_t phase_step;   // step of a phased run, see GpuBlock::step(); atomic
+  std::uint32_t phase_asked;  // AskBits of a phased run, on worker 0; by the control thread, atomic
+  bool ends;                  // the phased run ends at this boundary; by thread 0
 };
+// A page of operands more or less, of a worker with eight of them, hangs on some hundred bytes of the kernel's own.
+static_assert(sizeof(BlockShared) <= 896, "shared memory is scarce");
 
 __device__ unsigned char* page_memory();  // defined in roles.cuh
 

@@ -9,6 +9,7 @@
 #include "awaited.cuh"
 #include "collective.cuh"
 #include "direct_worker.cuh"
+#include "phased_tasks.cuh"
 
 namespace flywheel::detail {
 
@@ -201,30 +202,43 @@ class GpuExecutor {
   bool cancelled_ = false;
 };
 
+/// The block for the task in a slot, or for the tasks of a phased run.
+template <class List>
+__device__ __forceinline__ GpuBlock<List> make_block(std::uint32_t slot) {
+  ExecutorShared& shared = executor_shared();
+  GpuBlock<List> block(shared.contexts[slot], shared.block,
+                       List::kHasOperands ? page_scratch_memory() : scratch_memory(shared.dev));
+  if constexpr (List::kHasOperands) block.borrow_pages();
+  return block;
+}
+
 /// The bodies of a task of a dynamic run, or of a phased run.
 template <class List>
-__device__ __forceinline__ void run_bodies(bool phased, std::uint32_t slot, GpuBlock<List>& block) {
+__device__ __forceinline__ void run_bodies(bool phased, std::uint32_t slot) {
   ExecutorShared& shared = executor_shared();
-  PhasesEnd end{};
-  if constexpr (List::template kHasInKernel<GpuBlock<List>>) {  // one call for both: the kernel has them once
-    PhasedTasks tasks;
-    bool once = !phased;
-    if (phased && shared.contexts[slot].run->line.constants.flags & kPack) {
-      end = pack_operands<List>(shared.dev, shared.contexts[slot].run->line, block);
-    } else {
-      if (phased) tasks.begin(shared.dev, shared.contexts[slot].run->line, block);
-      while (const TaskRecord* const record = phased ? tasks.next(block) : once ? &shared.task_slots[slot].record : nullptr) {
-        run_dynamic<List>(*record, block);
-        once = false;
-      }
-      end = tasks.end();
+  const auto run = [&]() -> RunState& { return *shared.contexts[slot].run; };
+  if constexpr (GpuBlock<List>::kLoadWarpLooksAhead) {
+    if (phased && run().line.constants.flags & kPack) {
+      GpuBlock<List> block = make_block<List>(slot);
+      const PhasesEnd end = pack_operands<List>(shared.dev, run().line, block);
+      if (block.leader()) shared.phases_end = end;
+      return;
     }
-  } else if (!phased) {
-    run_dynamic<List>(shared.task_slots[slot].record, block);
+    // One call for both kinds of runs: the kernel has the bodies once. Each task has a block of its own, and where the run is
+    // lies in shared memory: what lives across a body that takes all registers is kept in local memory, which each acquire
+    // sends to L2.
+    const TaskRecord* record = phased ? begin_phased_tasks(slot) : &shared.task_slots[slot].record;
+    while (record) {
+      GpuBlock<List> block = make_block<List>(slot);
+      run_dynamic<List>(*record, block);
+      record = shared.commands[slot] == Command::phased ? next_phased_task(slot) : nullptr;
+    }
   } else {
-    end = run_phases<List>(shared.dev, shared.contexts[slot].run->line, block);
+    GpuBlock<List> block = make_block<List>(slot);
+    if (!phased) return run_dynamic<List>(shared.task_slots[slot].record, block);
+    const PhasesEnd end = run_phases<List>(shared.dev, run().line, block);
+    if (block.leader()) shared.phases_end = end;
   }
-  if (phased && block.leader()) shared.phases_end = end;
 }
 
 /// The compute warps' side: executes commands until the one to leave.
@@ -243,9 +257,7 @@ __device__ __forceinline__ void compute_loop() {
       else if (roles_shared().bare) compute_bare<List>(shared.dev, shared.block);
       else compute_role<List>(roles_shared(), shared.dev, shared.block);
     } else {
-      GpuBlock<List> block(shared.contexts[slot], shared.block, has_pages ? page_scratch_memory() : scratch_memory(shared.dev));
-      if (has_pages) block.borrow_pages();
-      run_bodies<List>(what == Command::phased, slot, block);
+      run_bodies<List>(what == Command::phased, slot);
     }
     // Orders what the task did with the pages before the next copies into them.
     if (has_pages) ptx::fence_shared_for_bulk_copies();

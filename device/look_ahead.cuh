@@ -1,9 +1,9 @@
 // The load warp in phased runs: it reads what coming phases begin with, so that no compute warp waits for that behind a
 // boundary. kernel.cuh includes it.
 //
-// Nothing that it reads is written while the run is in flight. It reads a phase while the one before runs: the compute warps
-// take what it has read before they come to the boundary between, at which the run may end. It lets the first task of each
-// phase name memory that it will read, see TaskList::look_ahead().
+// Nothing that it reads is written while the run is in flight. It reads a phase while the one before runs: thread 0 waits for
+// that before it arrives at the boundary between, at which the run may end. It lets the first task of each phase name memory
+// that it will read, see TaskList::look_ahead().
 #pragma once
 
 #include "executor_shared.cuh"
@@ -24,7 +24,7 @@ __device__ __forceinline__ void init_phases_ahead(PhasesAhead& ahead, bool first
 /// All lanes: waits until entry n may be written. False if the run has ended.
 __device__ __forceinline__ bool await_entry(PhasesAhead& ahead, std::uint32_t n) {
   if (n < kPhasesAhead) return true;
-  // Acquire, block scope: pairs with GpuBlock::give_back_ahead(). No limit: the control thread says when the run is over.
+  // Acquire, block scope: pairs with cross_phase(). No limit: the control thread says when the run is over.
   const auto is_returned = [&] { return ptx::mbarrier_test(ahead.returned[n % kPhasesAhead], (n / kPhasesAhead - 1) & 1); };
   for (std::uint32_t spins = 0; !__all_sync(0xffffffffu, is_returned()); ++spins) {
     // Relaxed: pairs with control_phased_run(); this warp only leaves.
@@ -49,12 +49,18 @@ __device__ __forceinline__ void read_phases_ahead(const DeviceState& dev) {
     const TaskRecord& first = records[phase.first + (phase.grid || !has_task ? 0 : worker)];
     const std::uint32_t word = has_task ? reinterpret_cast<const std::uint32_t*>(&first)[lane] : 0;
     PhasesAhead::Entry& entry = ahead.entries[n % kPhasesAhead];
-    reinterpret_cast<std::uint32_t*>(&entry.first)[lane] = word;
-    if (lane == 0) entry.phase = phase;
+    reinterpret_cast<std::uint32_t*>(&ahead.first[n % kPhasesAhead])[lane] = word;
+    if (lane == 0) {
+      entry.phase = phase;
+      entry.pass = cursor.pass();
+      entry.number = cursor.number();
+      entry.is_last = cursor.is_last();
+      entry.is_last_of_all = cursor.is_last_of_all();
+    }
     if (has_task) List::look_ahead(first, WarpLanes{});
     __syncwarp();  // orders what the lanes wrote and read before the arrival of one
-    // Release, block scope: pairs with GpuBlock::take_ahead(); covers the entry. So what was read here was read before any
-    // boundary at which the run may end, and its graph may go.
+    // Release, block scope: pairs with await_phase(); covers the entry. So what was read here was read before any boundary at
+    // which the run may end, and its graph may go.
     if (lane == 0) ptx::mbarrier_arrive(ahead.full[n % kPhasesAhead]);
   }
 }

@@ -136,10 +136,6 @@ FLYWHEEL_TASK void end_phases(Block& block) {
   if constexpr (requires { block.end_phases(); }) block.end_phases();
 }
 
-/// Blocks whose phases are read ahead by a warp that runs no bodies: those of a GPU, for some lists of task types.
-template <class Block>
-concept HasLookAheadWarp = Block::kOnGpu && Block::kLoadWarpLooksAhead;
-
 /// A worker's way through a phased run, from its begin or from where it was suspended: its tasks, one after the other, and the
 /// boundaries between phases. All threads of the block make the same calls. Task i of a phase is worker i % workers's; that
 /// of a grid phase is everyone's.
@@ -164,7 +160,6 @@ class PhasedTasks {
     block.begin_pass(pass_);
     look_ahead(block, phase_);
     begin_phase(block);
-    if constexpr (HasLookAheadWarp<Block>) block.begin_ahead();
   }
 
   /// The next task's record, as block.load() gives it. Null at the run's end.
@@ -195,8 +190,6 @@ class PhasedTasks {
       end_ = {pass_, true, last, phase_ + 1};
       return false;
     }
-    if constexpr (HasLookAheadWarp<Block>)
-      if (!ends) block.give_back_ahead();
     task_ = count_ = 0;
     phase_ = last ? 0 : phase_ + 1;
     pass_ += last;
@@ -205,18 +198,13 @@ class PhasedTasks {
     begin_phase(block);
     return true;
   }
-  /// Reads what a phase begins with, ahead of the boundary before it: loaded graphs do not change. Another warp may have done
-  /// that already.
+  /// Reads what a phase begins with, ahead of the boundary before it: loaded graphs do not change.
   template <class Block>
   FLYWHEEL_TASK void look_ahead(Block& block, std::uint32_t phase) {
-    if constexpr (HasLookAheadWarp<Block>) {
-      ahead_ = block.take_ahead();
-    } else {
-      ahead_ = phases_[phase];
-      const std::uint32_t task = ahead_.grid ? 0 : block.worker();
-      if constexpr (Block::kOnGpu)
-        if (task < ahead_.count) block.read_record(records_[ahead_.first + task]);
-    }
+    ahead_ = phases_[phase];
+    const std::uint32_t task = ahead_.grid ? 0 : block.worker();
+    if constexpr (Block::kOnGpu)
+      if (task < ahead_.count) block.read_record(records_[ahead_.first + task]);
   }
   template <class Block>
   FLYWHEEL_TASK void begin_phase(const Block& block) {
@@ -257,6 +245,11 @@ class PhaseCursor {
 
   FLYWHEEL_TASK bool is_over() const { return at_.is_over(); }
   FLYWHEEL_TASK Phase phase() const { return exec_.phases[at_.phase]; }
+  FLYWHEEL_TASK std::uint32_t pass() const { return at_.pass; }
+  FLYWHEEL_TASK std::uint32_t number() const { return at_.phase; }
+  /// Of its pass, and of the run.
+  FLYWHEEL_TASK bool is_last() const { return at_.phase + 1 == exec_.phase_count; }
+  FLYWHEEL_TASK bool is_last_of_all() const { return is_last() && at_.pass + 1 == at_.repeat; }
   FLYWHEEL_TASK void next() {
     if (++at_.phase < exec_.phase_count) return;
     at_.phase = 0;

@@ -60,7 +60,7 @@ class CpuWorkerBlock : public BlockCore<P, NoTasks>, public OneThread {
   /// Between two tasks of a phase: shows progress to the workers that wait at the boundary.
   FLYWHEEL_TASK void get_on() const { show_progress<P>(*this->context_->dev, this->context_->worker); }
   /// Prepares the block for the body of `record`, and notes what the last body asked for.
-  FLYWHEEL_TASK const TaskRecord& load(const TaskRecord& record, bool /*is_ahead*/ = false) {
+  FLYWHEEL_TASK const TaskRecord& load(const TaskRecord& record, bool /*is_read*/ = false) {
     note_outcome<P>(*this->context_, clock_);
     clock_.local = record.header.local;
     this->context_->header = &record.header;

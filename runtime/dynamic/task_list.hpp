@@ -140,9 +140,7 @@ struct TaskList {
   FLYWHEEL_TASK static void run_in_kernel(const TaskRecord& record, Block& block) {
     if constexpr (kHasInKernel<Block>) {
       if ((run_in_place<Tasks>(record, block) || ...)) return;
-      Block copy = block;  // the call takes its address: the caller's own block stays in registers
-      run_beside_kernel(record, copy);
-      block = copy;
+      run_beside_kernel(record, block);
     } else {
       run(record, block);
     }
@@ -242,9 +240,9 @@ struct TaskList {
     }
     return false;
   }
-  /// Bodies of the types that have none in the kernel.
+  /// Bodies of the types that have none in the kernel. The block is a copy, so that it stays in registers.
   template <class Block>
-  FLYWHEEL_COLD static void run_beside_kernel(const TaskRecord& record, Block& block) {
+  FLYWHEEL_COLD static void run_beside_kernel(const TaskRecord& record, Block block) {
     std::uint32_t at = 0;
     const std::uint32_t type = record.header.type;
     const auto run_one = [&]<class Task>(std::type_identity<Task>) {

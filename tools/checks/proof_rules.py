@@ -21,6 +21,7 @@ TESTED_IN = {
     "device/compiled/load.cuh": "tests/runtime/test_kernel_operands.cpp",
     "device/compiled/page.cuh": "tests/runtime/test_kernel_operands.cpp",
     "device/compiled/parts.cuh": "tests/runtime/test_kernel_early.cpp",
+    "device/phased_tasks.cuh": "tests/runtime/test_kernel_look_ahead.cpp",
     "device/ptx.cuh": "tests/device/test_litmus.cu",
     "host/base/back_off.hpp": "tests/host/test_when.cpp",
     "host/base/cuda_error.hpp": "tests/host/test_engine.cu",

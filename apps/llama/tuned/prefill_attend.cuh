@@ -314,10 +314,9 @@ struct PrefillAttend {
   FLYWHEEL_TASK float query_scale() const { return 1.44269504f * inverse_sqrt(static_cast<float>(head_dim)); }
 
   template <int kTiles, class Block>
-  FLYWHEEL_COLD void attend(Block& outside) const {
+  FLYWHEEL_COLD void attend(Block block) const {
     using Stages = PrefillStages<kTiles>;
     using Warp = PrefillWarp<kTiles>;
-    Block block = outside;  // in registers
     const int live = rows.live(), first = static_cast<int>(rows.stretch->first) + rows.first;
     if (live == 0) return;
     auto* const memory = block.template scratch<unsigned char>(Stages::kBytes);

@@ -92,8 +92,7 @@ struct WideAttend {
   }
 
   template <int kTiles, class Block>
-  FLYWHEEL_COLD void attend(Block& outside) const {
-    Block block = outside;  // in registers
+  FLYWHEEL_COLD void attend(Block block) const {
     auto* const shared = block.template scratch<AttendArea<kTiles>>(1);
     if (!shared) return;
     AttendArea<kTiles>& area = *block.in_scratch(shared);
