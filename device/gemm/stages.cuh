@@ -14,11 +14,12 @@ namespace flywheel::detail {
 
 inline constexpr std::uint32_t kFewestStages = 2;  // a stage is free when the products of the next one are under way
 inline constexpr std::uint32_t kMostStages = 10;
-inline constexpr std::uint32_t kStageAlign = 1024;  // of a box, see wgmma.cuh
-inline constexpr std::uint32_t kLeftBoxBytes = kTileRows * kTileDepth * sizeof(Bf16);
+inline constexpr std::uint32_t kStageAlign = 1024;                     // of a box, see wgmma.cuh
+inline constexpr std::uint32_t kRowBytes = kTileDepth * sizeof(Bf16);  // of a box
+inline constexpr std::uint32_t kLeftBoxBytes = kTileRows * kRowBytes;
 
 template <int kColumns>
-constexpr std::uint32_t kStageBytes = (kTileRows + kColumns) * kTileDepth * sizeof(Bf16);
+constexpr std::uint32_t kStageBytes = (kTileRows + kColumns) * kRowBytes;
 
 /// What lies behind the stages. In front of them lies the memory through which C is stored value by value, kAllTurnedBytes.
 struct StageMarks {
@@ -52,6 +53,7 @@ class Stages {
         boxes_(turned_ + kAllTurnedBytes),
         marks_(*reinterpret_cast<StageMarks*>(boxes_ + count * kStageBytes<kColumns>)),
         count_(count),
+        stage_bytes_((product.left_box_rows + kColumns) * kRowBytes),
         has_second_(product.has_second()) {}
 
   /// The first warp of the block: finds the task's parts, and starts the copies of the first steps. Other warps follow() after
@@ -143,12 +145,11 @@ class Stages {
     unsigned char* const box = boxes_ + stage * kStageBytes<kColumns>;
     const std::uint32_t x = (from.first_step + fill_step_) * kTileDepth;
     // Release, block scope, as the copies' complete_tx: pairs with wait(). is_last_of_eight() has ordered the reads before it.
-    ptx::expect_bytes(marks_.full[stage], kStageBytes<kColumns>);
+    ptx::expect_bytes(marks_.full[stage], stage_bytes_);
     ptx::tensor_copy(box, product_.left_map, x, from.row, marks_.full[stage]);
     ptx::tensor_copy(box + kLeftBoxBytes, product_.right_map, x, from.column, marks_.full[stage]);
     if (has_second_)
-      ptx::tensor_copy(box + kLeftBoxBytes + kColumns / 2 * kTileDepth * sizeof(Bf16), product_.second_map, x, from.column,
-                       marks_.full[stage]);
+      ptx::tensor_copy(box + kLeftBoxBytes + kColumns / 2 * kRowBytes, product_.second_map, x, from.column, marks_.full[stage]);
   }
   __device__ void advance_fill() {
     if (++fill_step_ < fill_steps_) return;
@@ -162,6 +163,7 @@ class Stages {
   unsigned char* boxes_;
   StageMarks& marks_;
   std::uint32_t count_;
+  std::uint32_t stage_bytes_;  // that copies bring to each
   bool has_second_;
   std::uint32_t now_ = 0, parity_ = 0;
   std::uint32_t oldest_ = 0;

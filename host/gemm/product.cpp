@@ -1,5 +1,7 @@
 #include "product.hpp"
 
+#include <algorithm>
+
 #include "../../runtime/compiled/operands.hpp"
 #include "../api/runtime.hpp"
 #include "../base/error.hpp"
@@ -105,6 +107,10 @@ void Product::make_maps(const Engine& engine) {
   };
   TensorBox left = values(record_.left), right = values(record_.right);
   left.columns = right.columns = record_.depth;
+  // Rows that are not there would be filled with zeros, which takes as long as a copy; their sums are not stored.
+  constexpr std::uint32_t kSwizzledRows = 8;
+  record_.left_box_rows = std::min(kTileRows, (left.rows + kSwizzledRows - 1) / kSwizzledRows * kSwizzledRows);
+  left.box_rows = record_.left_box_rows;
   right.box_rows = record_.out_columns();
   engine.map_matrix(record_.left_map, left);
   engine.map_matrix(record_.right_map, right);

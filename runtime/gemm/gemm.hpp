@@ -44,6 +44,15 @@ FLYWHEEL_TASK float joined(const Epilogue& epilogue, float sum, float second) {
   else return sum;
 }
 
+/// Adds to a value that no other thread adds to meanwhile. On a GPU no thread waits for the old value.
+FLYWHEEL_TASK inline void add_alone(float* to, float value) {
+#ifdef __CUDA_ARCH__
+  atomicAdd(to, value);  // relaxed, as a plain store: the sync() at the end of the task orders it
+#else
+  *to += value;
+#endif
+}
+
 /// Writes one value of C, given by its place in the operands.
 template <class Epilogue>
 FLYWHEEL_TASK void put_value(const ProductRecord& product, const Epilogue& epilogue, std::uint32_t left, std::uint32_t right,
@@ -51,7 +60,7 @@ FLYWHEEL_TASK void put_value(const ProductRecord& product, const Epilogue& epilo
   const std::uint32_t row = product.transposed ? right : left, column = product.transposed ? left : right;
   const float value = epilogue(sum, static_cast<int>(row), static_cast<int>(column));
   const std::size_t at = std::size_t{row} * product.out_pitch + column;
-  if (product.adds) static_cast<float*>(product.out)[at] += value;
+  if (product.adds) add_alone(static_cast<float*>(product.out) + at, value);
   else if (product.floats) static_cast<float*>(product.out)[at] = value;
   else static_cast<Bf16*>(product.out)[at] = Bf16::nearest(value);
 }

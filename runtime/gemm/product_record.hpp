@@ -65,6 +65,7 @@ struct alignas(128) ProductRecord {
   std::uint32_t has_vectors;    // 1: rows of C begin and end at multiples of 16 bytes, and tiles have multiples of 32 columns
   std::uint32_t has_out_map;    // 1: tensor copies can store C
   std::uint32_t adds;           // 1: C, which holds floats, is added to
+  std::uint32_t left_box_rows;  // of `left` that a tensor copy brings: fewer than kTileRows if it has fewer
   const std::uint32_t* live_rows;  // of A, that count; null: all do
 
   /// Whether a tile has a row of A that counts.
