@@ -132,8 +132,9 @@ struct Packed {
   NormInput norm() const { return {nullptr, nullptr, squares.data(), 3, 1e-5f}; }
   TiledInput input() const {
     const int columns = 2 * static_cast<int>(packed.size()) / count;
-    return {packed.data(), static_cast<std::int16_t>(count), false, false,
-            static_cast<std::uint16_t>(product_scratch(columns, count))};
+    return {packed.data(), static_cast<std::int16_t>(count),
+            false,         false,
+            true,          static_cast<std::uint16_t>(product_scratch(columns, count))};
   }
 
   int count;
@@ -149,7 +150,7 @@ inline std::vector<Stamped> stamped(const std::vector<float>& values, std::uint3
 
 inline float unpacked(const std::vector<Stamped>& packed, int columns, int sequence, int column) {
   const std::uint32_t pair = packed[static_cast<std::size_t>(sequence * columns + column) / 2].bits();
-  return from_half(column % 2 ? pair >> 16 : pair & 0xffffu) * kWeightUnits;
+  return activation_of(column % 2 ? pair >> 16 : pair & 0xffffu);
 }
 
 }  // namespace llama

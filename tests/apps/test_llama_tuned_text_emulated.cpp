@@ -60,12 +60,12 @@ void scale(MatrixBuffer& matrix, float by) {
   matrix.bytes.write(bytes);
 }
 
-/// The usual random weights, but so small that the stream rounds them, behind norms that are as much larger.
-Weights small_weights(Runtime& runtime, const Config& config) {
+/// The usual random weights, but so large that halves keep few of them, behind norms that are as much smaller.
+Weights large_weights(Runtime& runtime, const Config& config) {
   Weights weights = random_weights(runtime, config, 3);
   const auto shift = [](Buffer<float>& norm, std::initializer_list<MatrixBuffer*> matrices) {
-    scale(norm, 0x1p17f);
-    for (MatrixBuffer* matrix : matrices) scale(*matrix, 0x1p-17f);
+    scale(norm, 0x1p-8f);
+    for (MatrixBuffer* matrix : matrices) scale(*matrix, 0x1p8f);
   };
   for (LayerWeights& w : weights.layers) {
     shift(w.attention_norm, {&w.qkv});
@@ -137,9 +137,9 @@ TEST_CASE("emulated: weights that no half keeps count as they are, in steps and 
   config.tie_word_embeddings = false;
   const std::vector<std::uint32_t> prompt{5, 9, 2, 11, 7, 3, 1, 12, 6, 4, 8};
   Runtime cpu = start_portable_runtime({.target = Target::cpu, .workers = 2});
-  PortableGenerator oracle(cpu, config, small_weights(cpu, config), 32);
+  PortableGenerator oracle(cpu, config, large_weights(cpu, config), 32);
   Runtime runtime = start_bulk(config, 32);
-  TunedGenerator generator(runtime, config, small_weights(runtime, config), 32);
+  TunedGenerator generator(runtime, config, large_weights(runtime, config), 32);
   CHECK(generator.streamed_weights().patches() > 1000);
   CHECK(relative_error(generator.logits(prompt).back(), oracle.logits(prompt).back()) < kMostTunedError);
   CHECK(write_tokens(generator, undrawn(prompt, 4)) == write_tokens(oracle, undrawn(prompt, 4)));

@@ -64,7 +64,7 @@ struct TunedLogits : RowsTask {
   FLYWHEEL_TASK void store_each(Block& block) const {
     std::uint64_t most = 0;
     const LaneRows<kEach> mine = lane_rows<kEach>(block, input.sequences);
-    bring_patches(block);
+    PatchReader<kEach, Block> patches = read_patches<kEach>(block);
     const float scale = norm.scale_of(block, input, columns, mine.sequence);
     const auto put = [&](int row, int s, const LaneSums<kEach>& sums, bool, bool) {
 #pragma unroll
@@ -76,7 +76,7 @@ struct TunedLogits : RowsTask {
       }
     };
     store_rows<kEach>(
-        block, *this, [](int, int) { return true; }, ReadyAtOnce{}, put);
+        block, *this, patches, [](int, int) { return true; }, ReadyAtOnce{}, put);
     mine.join(block, most, larger, [&](int s, std::uint64_t all) { best[s * tasks + index].put(all, block.stamp()); });
     if (mine.some) put_maximum(mine.sequence, mine.row / kEach, most);
   }

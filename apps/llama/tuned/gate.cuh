@@ -49,16 +49,15 @@ struct TunedGateUp : TiledTask {
     const PackedOutput packed{packed_y, sequences, rows, block.stamp()};
     const LaneRows<kEach> mine(block.lane(), step, sequences);
     const int at = WarpSums::at(mine.sequence, mine.row / kGroupRows * (2 * kGroupRows) + mine.row % kGroupRows, sequences);
-    const StreamedMatrix of_gate = *gate, of_up = *up;
-    bring_patches(of_gate, block.lane(), first_row(), last_row());
-    bring_patches(of_up, block.lane(), first_row(), last_row());
+    const auto patches_of = [&](const StreamedMatrix* matrix) {
+      return PatchReader<kEach, Block>(block, *matrix, input, columns, mine.sequence, first_row(), last_row());
+    };
+    PatchReader<kEach, Block> of_gate = patches_of(gate), of_up = patches_of(up);
     const float scale = norm.scale_of(block, input, columns, mine.sequence);
     for (int done = first_row(); done < last_row(); done += step) {
       const int row = mine.some ? done + mine.row : last_row();
-      const auto rests = [&](const StreamedMatrix& matrix) {
-        return patches_of_rows<kEach>(block, matrix, input, columns, mine.sequence, row, last_row());
-      };
-      const LaneSums<kEach> gate_rests = rests(of_gate), up_rests = rests(of_up);
+      const int end = done + step < last_row() ? done + step : last_row();
+      const LaneSums<kEach> gate_rests = of_gate.take(row, end), up_rests = of_up.take(row, end);
       const WarpSums* in = block.template consumer_wait<WarpSums>();
       if (!in) return;
       auto gates = sums_of<kEach>(in, at), ups = sums_of<kEach>(in, at + kGroupRows);

@@ -47,7 +47,7 @@ class DecodeBuilder : LayerBuilder {
     memory_.provide_best(first_rows(shares, head.rows));
     std::int32_t index = 0;
     return add_shares("logits", shares, before, [&](const Share& s) {
-      return TunedLogits{{{residual(), head.matrix.columns, s.count}, streamed_.of(head), head.rows, s.first},
+      return TunedLogits{rows_of(head, residual(), s),
                          normed(weights_.final_norm, before),
                          memory_.logits.data(),
                          memory_.best.data(),

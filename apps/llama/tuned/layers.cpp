@@ -29,8 +29,14 @@ int scratch_of_products(const Config& config, int sequences) {
 }
 
 TiledInput LayerBuilder::input(const Stamped* packed, bool old) const {
-  return {packed, static_cast<std::int16_t>(memory_.sequences), old, residual_ == 0,
-          static_cast<std::uint16_t>(scratch_of_products(config_, memory_.sequences))};
+  return {packed, static_cast<std::int16_t>(memory_.sequences),
+          old,    residual_ == 0,
+          false,  static_cast<std::uint16_t>(scratch_of_products(config_, memory_.sequences))};
+}
+
+RowsTask LayerBuilder::rows_of(const MatrixBuffer& m, TiledInput input, const Share& s) const {
+  input.patched = streamed_.has_patches(m, s.first * kGroupRows, (s.first + s.count) * kGroupRows);
+  return {{input, m.matrix.columns, s.count}, streamed_.of(m), m.rows, s.first};
 }
 
 TunedEmbed LayerBuilder::embed() const {
@@ -57,9 +63,7 @@ void LayerBuilder::place_attention(const Stage& stage) {
 Stage LayerBuilder::add_qkv(std::size_t layer, const Stage& before) {
   const LayerWeights& w = weights_.layers[layer];
   const auto plain = [&](const Share& s) {
-    return TunedProject{{{residual(), w.qkv.matrix.columns, s.count}, streamed_.of(w.qkv), w.qkv.rows, s.first},
-                        normed(w.attention_norm, before),
-                        qkv(layer)};
+    return TunedProject{rows_of(w.qkv, residual(), s), normed(w.attention_norm, before), qkv(layer)};
   };
   const auto shares = share_rows(w.qkv);
   if (w.qkv_bias.size() == 0) return add_shares("qkv", shares, before, plain);
@@ -102,8 +106,7 @@ Stage LayerBuilder::add_residual(const char* name, const MatrixBuffer& m, const 
                                  const Buffer<float>& next_norm) {
   int part = 0;
   Stage stage = add_shares(name, share_rows(m), before, [&](const Share& s) {
-    const RowsTask rows{{input.tiled, m.matrix.columns, s.count}, streamed_.of(m), m.rows, s.first};
-    return TunedResidual{rows, input.portable, x(residual_), output(residual_ + 1, next_norm, part++)};
+    return TunedResidual{rows_of(m, input.tiled, s), input.portable, x(residual_), output(residual_ + 1, next_norm, part++)};
   });
   ++residual_;
   return stage;
@@ -114,7 +117,10 @@ Stage LayerBuilder::add_gates(std::size_t layer, const Stage& before) {
   const int all = w.gate.rows, columns = w.gate.matrix.columns;
   const auto shares = share_out((all + kGroupRows - 1) / kGroupRows, {columns, 2, memory_.sequences});
   return add_shares("gate and up", shares, before, [&](const Share& s) {
-    return TunedGateUp{{residual(), columns, 2 * s.count},
+    TiledInput input = residual();
+    for (const MatrixBuffer* m : {&w.gate, &w.up})
+      input.patched |= streamed_.has_patches(*m, s.first * kGroupRows, (s.first + s.count) * kGroupRows);
+    return TunedGateUp{{input, columns, 2 * s.count},
                        streamed_.of(w.gate),
                        streamed_.of(w.up),
                        normed(w.mlp_norm, before),

@@ -59,6 +59,8 @@ class LayerBuilder {
   AttendTask attend(std::size_t layer, int sequence, int head, int split) const;
   Stamped* qkv(std::size_t layer) const { return memory_.qkv.data() + layer * sequences() * size(config_.qkv_size()); }
 
+  /// What tasks of a share of the matrix have in common.
+  RowsTask rows_of(const MatrixBuffer& m, TiledInput input, const Share& s) const;
   /// Shares of rows in units of one group.
   std::vector<Share> share_rows(const MatrixBuffer& m) {
     return share_out((m.rows + kGroupRows - 1) / kGroupRows, {m.matrix.columns, 1, memory_.sequences});

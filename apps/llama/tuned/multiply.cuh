@@ -23,6 +23,7 @@ struct TiledInput {
   std::int16_t sequences;
   bool old;                       // it was written before the pass, as the first layer's
   bool old_x;                     // of tasks that add to the residual stream: the same of what they add to
+  bool patched;                   // weights of the task have patches
   std::uint16_t scratch_of_warp;  // bytes, the same in all tasks of a worker: see AnyMultiplier
 };
 

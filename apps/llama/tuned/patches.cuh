@@ -2,18 +2,20 @@
 // as they are in the model's files.
 //
 // A half keeps most bf16 weights as they are (see tile.cuh). Of each other one the rest, a float, is a patch: of a trained
-// model about 1 weight in 10,000 has one. The store part has nothing to do until sums come, so it reads the patches of its
+// model some in 10 million have one. The store part has nothing to do until sums come, so it reads the patches of its
 // rows and their inputs meanwhile.
 #pragma once
+
+#include <limits>
 
 #include "apps/llama/tuned/multiply.cuh"
 
 namespace llama {
 
 /// A weight is from_half(half_of_weight(code)) / kWeightUnits + rest, exactly.
-struct alignas(8) Patch {
-  std::int32_t column;
-  float rest;  // not 0
+struct alignas(16) Patch {
+  std::int32_t row, column;  // of the matrix
+  float rest;                // not 0
 };
 FLYWHEEL_TASK inline float rest_of_weight(std::uint32_t bf16) {
   return to_float(Bf16{static_cast<std::uint16_t>(bf16)}) - from_half(half_of_weight(bf16)) * (1 / kWeightUnits);
@@ -26,70 +28,93 @@ struct StreamedMatrix {
   const Patch* patches;        // row after row, by columns
 };
 
-/// Brings a line of memory to L2.
-FLYWHEEL_TASK inline void bring_near([[maybe_unused]] const void* at) {
-#ifdef __CUDA_ARCH__
-  asm volatile("prefetch.global.L2 [%0];" ::"l"(at) : "memory");
-#endif
-}
-
-/// A warp, when a task begins and what it reads is not there yet: the patches of rows first..end-1 are on their way to L2, so
-/// that sum_patches() waits for no trip to GPU memory.
-FLYWHEEL_TASK inline void bring_patches(const StreamedMatrix& matrix, int lane, int first, int end) {
-  constexpr int kLine = 128;  // bytes
-  constexpr int kBounds = kLine / static_cast<int>(sizeof(std::uint32_t)), kPatches = kLine / static_cast<int>(sizeof(Patch));
-  const std::uint32_t* const bounds = matrix.first;
-  for (int row = first + lane * kBounds; row < end + kBounds; row += kLanes * kBounds)
-    bring_near(bounds + (row < end ? row : end));
-  const std::uint32_t last = bounds[end];
-  for (std::uint32_t at = bounds[first] + static_cast<std::uint32_t>(lane * kPatches); at < last; at += kLanes * kPatches)
-    bring_near(matrix.patches + at);
-}
-
-/// A warp: the sums of what patches add to the lane's rows from `row` on, before `end`, each in the order of columns. `inputs`:
-/// of the lane's sequence. Not out of line: what the caller has in registers would be spilled around the call.
+/// The patches of a task's rows, one after the other, for the warp of its store part. The lanes hold a batch of them, a patch a
+/// lane, with its products with all sequences: one trip to memory brings a batch, and a task's patches are mostly one. Each
+/// row's are added in the order of columns, however rows are cut into tasks.
 template <int kEach, class Block>
-FLYWHEEL_TASK LaneSums<kEach> sum_patches(const Block& block, const StreamedMatrix& matrix, const Stamped* inputs,
-                                          WantedStamp wanted, int row, int end) {
-  constexpr std::uint32_t kAtOnce = kEach == 1 ? 2 : 4;  // patches whose inputs are looked for together
-  std::uint32_t bounds[kEach + 1];
+class PatchReader {
+ public:
+  /// Starts to read those of rows first..end-1 of the matrix. They do not depend on other tasks. `sequence`: the lane's.
+  FLYWHEEL_TASK PatchReader(const Block& block, const StreamedMatrix& matrix, const TiledInput& input, int columns,
+                            int sequence, int first, int end)
+      : block_(block),
+        wanted_(wanted_stamp(block, input.old)),
+        inputs_(input.packed),
+        columns_(columns),
+        sequences_(input.sequences),
+        sequence_(sequence),
+        some_(input.patched) {
+    if (!some_) return;
+    patches_ = matrix.patches;
+    at_ = matrix.first[first] + static_cast<std::uint32_t>(block.lane());
+    last_ = matrix.first[end];
+    load();
+  }
+
+  /// All lanes: what the patches of the rows before `end` that are left add to the lane's `kEach` rows from `row` on. Waits for
+  /// the inputs of those that it reads.
+  FLYWHEEL_TASK LaneSums<kEach> take(int row, int end) {
+    LaneSums<kEach> sums{};
+    if (!some_) return sums;
+    for (;; ++used_) {
+      if (used_ == kLanes) take_batch();
+      const int of = block_.shuffle(row_, used_);
+      if (of >= end) return sums;
+      float product = 0;
 #pragma unroll
-  for (int i = 0; i <= kEach; ++i) bounds[i] = row < end ? matrix.first[row + i < end ? row + i : end] : 0;
-  LaneSums<kEach> sums{};
-  const std::uint32_t last = bounds[kEach];
-  for (std::uint32_t first = bounds[0]; block.any(first < last); first += kAtOnce) {
-    Patch some[kAtOnce] = {};
-    Stamped words[kAtOnce] = {};
+      for (int s = 0; s < kSequences; ++s) {
+        if (s >= sequences_) break;
+        const float of_sequence = block_.shuffle(products_[s], used_);
+        product = s == sequence_ ? of_sequence : product;
+      }
 #pragma unroll
-    for (std::uint32_t i = 0; i < kAtOnce; ++i)
-      if (first + i < last) some[i] = matrix.patches[first + i];
-    block.spin([&] {
+      for (int i = 0; i < kEach; ++i)
+        if (of == row + i) sums.of[i] += product;
+    }
+  }
+
+ private:
+  static constexpr std::int32_t kNoRow = std::numeric_limits<std::int32_t>::max();
+  static constexpr int kSequences = kEach == 1 ? 2 : kMostSequences;  // at most, see rows_of_lane()
+
+  FLYWHEEL_TASK void load() {
+    next_.row = kNoRow;
+    if (at_ < last_) next_ = patches_[at_];
+  }
+  /// What was read ahead comes next; behind the last patch, none.
+  FLYWHEEL_TASK void take_batch() {
+    const Patch now = next_;
+    at_ += kLanes;
+    load();
+    Stamped words[kSequences] = {};
+    block_.spin([&] {
       std::uint32_t wrong = 0;
 #pragma unroll
-      for (std::uint32_t i = 0; i < kAtOnce; ++i)
-        if (first + i < last) words[i] = look_at(inputs[some[i].column / 2]);
+      for (int s = 0; s < kSequences; ++s)
+        if (s < sequences_ && now.row != kNoRow) words[s] = look_at(inputs_[(s * columns_ + now.column) >> 1]);
 #pragma unroll
-      for (std::uint32_t i = 0; i < kAtOnce; ++i)
-        if (first + i < last) wrong |= wanted.wrong(words[i]);
+      for (int s = 0; s < kSequences; ++s)
+        if (s < sequences_ && now.row != kNoRow) wrong |= wanted_.wrong(words[s]);
       return wrong == 0;
     });
 #pragma unroll
-    for (std::uint32_t i = 0; i < kAtOnce; ++i) {
-      const float input = from_half(words[i].bits() >> (some[i].column % 2 * 16) & 0xffffu) * kWeightUnits;
-#pragma unroll
-      for (int of = 0; of < kEach; ++of)
-        if (first + i >= bounds[of] && first + i < bounds[of + 1]) sums.of[of] += some[i].rest * input;
-    }
+    for (int s = 0; s < kSequences; ++s)
+      products_[s] = now.rest * activation_of(words[s].bits() >> (now.column % 2 * 16) & 0xffffu);
+    row_ = now.row;
+    used_ = 0;
   }
-  return sums;
-}
 
-/// What patches add to the lane's rows, of a task that multiplies with `input`.
-template <int kEach, class Block>
-FLYWHEEL_TASK LaneSums<kEach> patches_of_rows(const Block& block, const StreamedMatrix& matrix, const TiledInput& input,
-                                              int columns, int sequence, int row, int end) {
-  return sum_patches<kEach>(block, matrix, input.packed + (static_cast<unsigned>(sequence * columns) >> 1),
-                            wanted_stamp(block, input.old), row, end);
-}
+  const Block& block_;
+  const WantedStamp wanted_;
+  const Stamped* const inputs_;
+  const int columns_, sequences_, sequence_;
+  const bool some_;
+  const Patch* patches_ = nullptr;
+  std::uint32_t at_ = 0, last_ = 0;  // of the lane's next one, and where they end
+  int used_ = kLanes;                // of the batch
+  Patch next_{};
+  std::int32_t row_ = kNoRow;        // of the lane's patch in the batch
+  float products_[kSequences] = {};  // of that and its inputs
+};
 
 }  // namespace llama

@@ -31,29 +31,35 @@ struct RowsTask : TiledTask {
   FLYWHEEL_TASK void pack(Block& block, unsigned char* to) const {
     pack_tiles(block, shape(), to, [this](int i) { return row(i); });
   }
-  /// The warp of the store part, before it waits for anything.
-  template <class Block>
-  FLYWHEEL_TASK void bring_patches(const Block& block) const {
-    llama::bring_patches(*matrix, block.lane(), first_row(), first_row() + row_count());
+  /// For the warp of the store part, before it waits for anything.
+  template <int kEach, class Block>
+  FLYWHEEL_TASK PatchReader<kEach, Block> read_patches(const Block& block) const {
+    return {block,
+            *matrix,
+            input,
+            columns,
+            lane_rows<kEach>(block, input.sequences).sequence,
+            first_row(),
+            first_row() + row_count()};
   }
 };
 
 /// The store part: use(first row, sequence, sums, before, is_last) for the lane's rows of each handoff, by all lanes of the
 /// warp together; the row is row_count() if the lane has none. `before` is what before(first row, sequence) gave: that is asked
-/// for ahead, while the sums are still being made; ready(before) waits for it.
+/// for ahead, while the sums are still being made; ready(before) waits for it. `patches`: those of the task's rows.
 ///
 /// A tenth of all warps' time goes by without instructions: a layer runs 80 KB of them, and an SM's cache holds less. To run
 /// the loop once in advance, so that it is in the cache, gains nothing: see tuning.md.
 template <int kEach, class Block, class Before, class Ready, class Use>
-FLYWHEEL_TASK void store_rows(Block& block, const RowsTask& task, Before&& before, Ready&& ready, Use&& use) {
+FLYWHEEL_TASK void store_rows(Block& block, const RowsTask& task, PatchReader<kEach, Block>& patches, Before&& before,
+                              Ready&& ready, Use&& use) {
   const int rows = task.row_count(), sequences = task.input.sequences, step = rows_of_handoff(sequences);
   const LaneRows<kEach> mine = lane_rows<kEach>(block, sequences);
-  const StreamedMatrix matrix = *task.matrix;  // a trip to L2 less for each handoff
   for (int first = 0; first < rows; first += step) {
     const int row = mine.some && first + mine.row < rows ? first + mine.row : rows;
     auto old = before(row, mine.sequence);
-    const auto rests = patches_of_rows<kEach>(block, matrix, task.input, task.columns, mine.sequence, task.first_row() + row,
-                                              task.first_row() + rows);
+    const int end = first + step < rows ? first + step : rows;
+    const LaneSums<kEach> rests = patches.take(task.first_row() + row, task.first_row() + end);
     ready(old);
     const WarpSums* in = block.template consumer_wait<WarpSums>();
     if (!in) return;
@@ -112,7 +118,7 @@ struct TunedProject : RowsTask {
  private:
   template <int kEach, class Block>
   FLYWHEEL_TASK void store_each(Block& block) const {
-    bring_patches(block);
+    PatchReader<kEach, Block> patches = read_patches<kEach>(block);
     const float scale = norm.scale_of(block, input, columns, lane_rows<kEach>(block, input.sequences).sequence);
     const std::uint32_t stamp = block.stamp();
     const auto before = [&](int row, int s) { return row < row_count() ? y + (s * rows + first_row() + row) : nullptr; };
@@ -123,7 +129,7 @@ struct TunedProject : RowsTask {
       if (to) words.put(block, to);
       if (is_last) block.sent();
     };
-    store_rows<kEach>(block, *this, before, ReadyAtOnce{}, put);
+    store_rows<kEach>(block, *this, patches, before, ReadyAtOnce{}, put);
   }
 };
 
@@ -151,7 +157,7 @@ struct TunedProjectBiased : TunedProject {
 
   template <int kEach, class Block>
   FLYWHEEL_TASK void store_each(Block& block) const {
-    bring_patches(block);
+    PatchReader<kEach, Block> patches = read_patches<kEach>(block);
     const float scale = norm.scale_of(block, input, columns, lane_rows<kEach>(block, input.sequences).sequence);
     const std::uint32_t stamp = block.stamp();
     const auto before = [&](int row, int s) {
@@ -166,7 +172,7 @@ struct TunedProjectBiased : TunedProject {
       if (to.at) words.put(block, to.at);
       if (is_last) block.sent();
     };
-    store_rows<kEach>(block, *this, before, ReadyAtOnce{}, put);
+    store_rows<kEach>(block, *this, patches, before, ReadyAtOnce{}, put);
   }
 };
 static_assert(sizeof(TunedProjectBiased) <= kTaskArgBytes);
@@ -201,7 +207,7 @@ struct TunedResidual : RowsTask {
 
   template <int kEach, class Block>
   FLYWHEEL_TASK void store_each(Block& block) const {
-    bring_patches(block);
+    PatchReader<kEach, Block> patches = read_patches<kEach>(block);
     const int sequences = input.sequences;
     const WantedStamp wanted = wanted_stamp(block, input.old_x);
     const PackedOutput packed{out.packed, sequences, rows, block.stamp()};
@@ -241,7 +247,7 @@ struct TunedResidual : RowsTask {
       if (is_last) block.sent();  // what nobody needs at once may come later
       if (old.at) values.put(block, out.x + (s * rows + first_row() + row));
     };
-    store_rows<kEach>(block, *this, before, ready, put);
+    store_rows<kEach>(block, *this, patches, before, ready, put);
   }
 };
 

@@ -29,12 +29,13 @@ std::vector<const MatrixBuffer*> streamed_by(const Weights& weights) {
 }  // namespace
 
 void PatchList::add_row(const Bf16* weights, int columns) {
+  const auto row = static_cast<std::int32_t>(first.size() - 1);
   constexpr int kLookedAtOnce = 64;
   for (int begin = 0; begin < columns; begin += kLookedAtOnce) {
     const int end = std::min(columns, begin + kLookedAtOnce);
     if (!may_have_rest(weights + begin, end - begin)) continue;
     for (int column = begin; column < end; ++column)
-      if (const float rest = rest_of_weight(weights[column].bits); rest != 0) patches.push_back({column, rest});
+      if (const float rest = rest_of_weight(weights[column].bits); rest != 0) patches.push_back({row, column, rest});
   }
   first.push_back(static_cast<std::uint32_t>(patches.size()));
 }
@@ -55,6 +56,14 @@ const StreamedMatrix* StreamedWeights::of(const MatrixBuffer& matrix) const {
   return found == index_.end() ? nullptr : matrices_.data() + found->second;
 }
 
+bool StreamedWeights::has_patches(const MatrixBuffer& matrix, int first, int end) const {
+  const auto found = index_.find(matrix.matrix.data);
+  if (found == index_.end() || found->second >= owned_.size()) return false;  // CPU workers take no patches
+  const std::vector<std::uint32_t>& begins = owned_[found->second].first_on_host;
+  const auto begin_of = [&](int row) { return begins[std::min(static_cast<std::size_t>(row), begins.size() - 1)]; };
+  return begin_of(first) < begin_of(end);
+}
+
 StreamedWeights::Patches StreamedWeights::find_patches(Runtime& runtime, const MatrixBuffer& matrix) {
   const auto columns = static_cast<std::size_t>(matrix.matrix.columns), row_bytes = columns * sizeof(Bf16);
   const std::size_t rows = static_cast<std::size_t>(matrix.rows),
@@ -67,7 +76,9 @@ StreamedWeights::Patches StreamedWeights::find_patches(Runtime& runtime, const M
     for (std::size_t i = 0; i < count; ++i) list.add_row(slice.data() + i * columns, matrix.matrix.columns);
   }
   count_ += list.patches.size();
-  return {runtime.upload(list.first), list.patches.empty() ? Buffer<Patch>() : runtime.upload(list.patches)};
+  Buffer<std::uint32_t> first_on_device = runtime.upload(list.first);
+  return {std::move(list.first), std::move(first_on_device),
+          list.patches.empty() ? Buffer<Patch>() : runtime.upload(list.patches)};
 }
 
 }  // namespace llama

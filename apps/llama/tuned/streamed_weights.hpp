@@ -31,10 +31,13 @@ class StreamedWeights {
   const Weights& plain() const { return weights_; }
   /// Of one of these matrices, in device memory; null for one without weights.
   const StreamedMatrix* of(const MatrixBuffer& matrix) const;
+  /// Whether weights of rows first..end-1 of it have patches; there may be fewer rows.
+  bool has_patches(const MatrixBuffer& matrix, int first, int end) const;
   std::size_t patches() const { return count_; }
 
  private:
   struct Patches {
+    std::vector<std::uint32_t> first_on_host;
     Buffer<std::uint32_t> first;
     Buffer<Patch> all;
   };

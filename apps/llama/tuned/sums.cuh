@@ -113,7 +113,7 @@ FLYWHEEL_TASK LaneRows<kEach> lane_rows(const Block& block, int sequences) {
   return {block.lane(), rows_of_handoff(sequences), sequences};
 }
 
-/// Over the warps, in a fixed order.
+/// Over the warps, in a fixed order, in units of 1.
 template <int kEach>
 FLYWHEEL_TASK LaneSums<kEach> sums_of(const WarpSums* in, int at) {
   LaneSums<kEach> sums[kTileWarps];
@@ -125,6 +125,8 @@ FLYWHEEL_TASK LaneSums<kEach> sums_of(const WarpSums* in, int at) {
     for (int warp = 0; warp < apart; ++warp)
 #pragma unroll
       for (int i = 0; i < kEach; ++i) sums[warp].of[i] += sums[warp + apart].of[i];
+#pragma unroll
+  for (int i = 0; i < kEach; ++i) sums[0].of[i] *= 1 / kSumUnits;
   return sums[0];
 }
 

@@ -8,12 +8,12 @@
 // The order of k within a tile is free as long as A and B agree: lane quarter q takes columns 4q..4q+3 of each half, so
 // that activations are read 16 bytes at a time.
 //
-// Both are halves: activations keep 11 bits of their fraction where bf16 would keep 8. A weight is its bf16 value times 16.
-// From 2^-18 to 4080 that is exact. Smaller weights are rounded to multiples of 2^-25, larger ones have no finite half: 0 is in
-// their place. What is left of such weights comes beside the stream, see patches.cuh. A model with infinity or NaN is refused
-// when it is loaded. Activations are divided by 16, which leaves the products as they are and room up to 1,048,000 (some
-// models have outliers, and a residual stream is rounded before it is normed). What is larger becomes infinite, and the run
-// fails: see kLogitsNotFinite.
+// Both are halves: activations keep 11 bits of their fraction where bf16 would keep 8. A weight is its bf16 value times 4096.
+// From 2^-26 to 15.9 that is exact. Smaller weights are rounded to multiples of 2^-33, larger ones have no finite half: 0 is in
+// their place. What is left of such weights, of trained models some in 10 million, comes beside the stream, see patches.cuh. A
+// model with infinity or NaN is refused when it is loaded. Activations are divided by 16, which leaves room up to 1,048,000
+// (some models have outliers, and a residual stream is rounded before it is normed). What is larger becomes infinite, and the
+// run fails: see kLogitsNotFinite. Sums are in units of both.
 //
 // Of such a half the lowest three bits are zero: bf16 has 8 bits of fraction, not 11. They are not brought from memory. Four
 // tiles lie together; the words of the first three and a quarter of the fourth are there as they are, and carry the rest of
@@ -111,12 +111,15 @@ struct TileShape {
   }
 };
 
-inline constexpr float kWeightUnits = 16;  // of 1, and of activations 1 / 16
-FLYWHEEL_TASK inline std::uint32_t round_activation(float value) { return round_half_or_infinite(value * (1 / kWeightUnits)); }
+inline constexpr float kActivationUnits = 1 / 16.f;  // of 1
+FLYWHEEL_TASK inline std::uint32_t round_activation(float value) { return round_half_or_infinite(value * kActivationUnits); }
+FLYWHEEL_TASK inline float activation_of(std::uint32_t half) { return from_half(half) * (1 / kActivationUnits); }
 
-inline constexpr float kLeastExactWeight = 0x1p-18f;  // most smaller ones are rounded, by 2^-26 at most
-/// The next code of bf16 is 4096: 65536 as a half, which is infinite.
-inline constexpr float kMostExactWeight = 4080;
+inline constexpr float kWeightUnits = 4096;  // of 1
+inline constexpr float kSumUnits = kWeightUnits * kActivationUnits;
+inline constexpr float kLeastExactWeight = 0x1p-26f;  // most smaller ones are rounded, by 2^-34 at most
+/// The next code of bf16 is 16: 65536 as a half, which is infinite.
+inline constexpr float kMostExactWeight = 15.9375f;
 /// Whether there is a finite half for a bf16 weight: its magnitude is kMostExactWeight at most.
 FLYWHEEL_TASK constexpr bool fits_half(std::uint32_t bf16) {
   return (bf16 & 0x7fffu) <= std::bit_cast<std::uint32_t>(kMostExactWeight) >> 16;
