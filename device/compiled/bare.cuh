@@ -289,7 +289,8 @@ template <class List>
     failed |= (command & kBareFailed) != 0;
     const bool runs = (command & kBareRun) && !failed;
     if (runs) {
-      // Relaxed, here and below: pairs with BareRunWatch, which only compares steps.
+      // Relaxed, here and below: pair with BareRunWatch, which compares steps, and names the task in a report.
+      if (shows) P::block(roles.bare_task).store(slot.instruction.record.header.local, Order::relaxed);
       if (shows) P::block(roles.bare_step).store(2 * n + 1, Order::relaxed);
       if (traced) [[unlikely]]
         roles.body_began = roles.writer.now();
@@ -304,7 +305,7 @@ template <class List>
                            slot.context.outcome.iteration);
     }
     failed |= slot.context.outcome.code != 0;
-    __syncwarp();
+    __syncwarp();  // orders what the lanes have read before the arrival of one
     // Release after __syncwarp(), block scope: pairs with the tests in BareFollower, which only look whether the task runs.
     if (arrives(threadIdx.x % 32)) ptx::mbarrier_arrive(roles.bare_free[n % kRoleSlots]);
     if (first) show_progress<P>(*roles.dev, roles.run.worker);
@@ -320,14 +321,15 @@ class BareRunWatch {
   /// Called while the thread waits: looks once in 1,024 calls.
   __device__ void operator()() {
     if (++polls_ % 1024) return;
-    const RolesShared& roles = roles_shared();
+    RolesShared& roles = roles_shared();
     const std::uint64_t now = P::now_ns();
-    // Relaxed: pairs with compute_bare(); only a change matters.
-    const std::uint32_t step = P::block(roles_shared().bare_step).load(Order::relaxed);
+    // Relaxed, both: pair with compute_bare(). Of the step only a change matters; the task is for a report of a body that has
+    // run for long, and not read from its instruction, which this thread has not acquired.
+    const std::uint32_t step = P::block(roles.bare_step).load(Order::relaxed);
     if (step != step_ || step % 2 == 0) began_ = told_ = now;
     step_ = step;
     if (now - told_ < kSlowTaskNs) return;
-    const std::uint32_t task = roles.slots[step / 2 % kRoleSlots].instruction.record.header.local;
+    const std::uint32_t task = P::block(roles.bare_task).load(Order::relaxed);
     const Item item{task, static_cast<std::uint16_t>(roles.run.slot), false};
     beat<P>(roles.run.dev->heartbeats[roles.run.worker], WorkerState::slow, item.pack(), now - began_);
     told_ = now;

@@ -108,6 +108,7 @@ struct RolesShared {
   alignas(16) unsigned char params[kParamBytes];  // a copy; by the load warp, before the first command
   StreamEnd bare_end;                             // by the load warp, before `left`
   std::uint32_t bare_step;                        // odd while a body runs; by a compute thread, atomic
+  std::uint32_t bare_task;                        // of that body: graph-local; likewise
   std::uint32_t bare;                             // 1: the run is a bare one; before `begin`
   TaskWatch watch;
   PartNotes notes;
