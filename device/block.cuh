@@ -219,21 +219,30 @@ class GpuBlock : public BlockCore<ThreadPlatform, List>, public ComputeThreads {
   /// A step is odd while a task of this worker runs, and another number for each task. The thread that shows it is not the one
   /// at the grid barrier: no thread waits for this one.
   __device__ static bool shows_steps() { return rank() == 32; }
-  __device__ void begin_step() const {
+  __device__ void begin_step() {
     if (shows_steps()) show_step((step() + 2) | 1);
   }
-  __device__ void end_step() const {
+  __device__ void end_step() {
     if (shows_steps()) show_step((step() + 1) & ~1u);
   }
-  // Relaxed, both: one thread writes it. Pair with the load in control_phased_run(), which only compares steps.
-  __device__ std::uint32_t step() const { return P::block(shared_->phase_step).load(Order::relaxed); }
-  __device__ void show_step(std::uint32_t step) const { P::block(shared_->phase_step).store(step, Order::relaxed); }
+  /// In a register where one holds it: the other threads wait for this one at the next sync().
+  __device__ std::uint32_t step() const {
+    // Relaxed: only the thread that wrote it reads it here.
+    if constexpr (kLoadWarpLooksAhead) return P::block(shared_->phase_step).load(Order::relaxed);
+    else return step_;
+  }
+  __device__ void show_step(std::uint32_t step) {
+    // Relaxed: pairs with the load in control_phased_run(), which only compares steps.
+    P::block(shared_->phase_step).store(step, Order::relaxed);
+    if constexpr (!kLoadWarpLooksAhead) step_ = step;
+  }
 
   unsigned char* scratch_;
   std::size_t used_ = 0;
   std::uint32_t borrowed_ = 0;  // bytes added behind scratch memory
   std::uint32_t pages_ = 0;     // the same in front of it
   std::uint32_t ahead_ = 0;     // of read_record(): this thread's word of it
+  std::uint32_t step_ = 0;      // of step(), where a register holds it
   [[no_unique_address]] std::conditional_t<kLoadWarpLooksAhead, NoClock, PhaseClock> clock_{};  // used by thread 0
 };
 

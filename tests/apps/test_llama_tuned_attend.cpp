@@ -55,27 +55,30 @@ struct Attention {
             room,
             byte(c.sequence),
             byte(c.kv_heads),
-            byte(head / count),
+            byte(head / (c.heads / c.kv_heads)),
             byte(head),
             byte(count),
+            head % (c.heads / c.kv_heads) == 0,
             byte(split),
             static_cast<std::uint16_t>(c.window)};
   }
   /// Parts wait for each other's words. Here they run one after the other: once as if called off, to put their words, and
   /// once more with all that they wait for.
-  void run_all(bool backwards = false) {
-    if (c.window) run_all<TunedAttendWindow>(backwards);
-    else run_all<TunedAttend>(backwards);
+  /// `most`: heads of a task.
+  void run_all(bool backwards = false, int most = 64) {
+    if (c.window) run_all<TunedAttendWindow>(backwards, most);
+    else run_all<TunedAttend>(backwards, most);
   }
   template <class Task>
-  void run_all(bool backwards) {
+  void run_all(bool backwards, int most) {
     const int group = c.heads / c.kv_heads;
     std::vector<Task> tasks;
     for (int split = 0; split < c.splits; ++split)
-      for (int head = 0; head < c.heads; head += group) {
-        Task& made_task = tasks.emplace_back();
-        static_cast<AttendTask&>(made_task) = task(head, group, split);
-      }
+      for (int head = 0; head < c.heads; head += group)
+        for (int done = 0; done < group; done += most) {
+          Task& made_task = tasks.emplace_back();
+          static_cast<AttendTask&>(made_task) = task(head + done, std::min(most, group - done), split);
+        }
     if (backwards) std::reverse(tasks.begin(), tasks.end());
     for (const bool called_off : {true, false}) {
       std::fill(packed.begin(), packed.end(), Stamped{0x7ff77ff7});
@@ -212,6 +215,10 @@ TEST_CASE("tuned: attention, head sizes, groups of heads, contexts and parts") {
     std::fill(attention.parts.begin(), attention.parts.end(), Stamped{0});
     attention.run_all(true);  // in another order the bits are the same
     CHECK(attention.results() == once);
+    attention.keys = before;
+    std::fill(attention.parts.begin(), attention.parts.end(), Stamped{0});
+    attention.run_all(false, 1 + (c.position & 1));  // and so they are of tasks of fewer heads
+    CHECK(attention.results() == once);
     INFO("head size " << c.dim << ", heads " << c.heads << "/" << c.kv_heads << ", position " << c.position);
     CHECK(attention.error() < 5e-4);  // results are rounded to halves
     std::size_t changed = 0;
@@ -219,6 +226,25 @@ TEST_CASE("tuned: attention, head sizes, groups of heads, contexts and parts") {
     CHECK(changed <= static_cast<std::size_t>(c.kv_heads * c.dim));
     CHECK(changed > static_cast<std::size_t>(c.kv_heads * c.dim / 2));
   }
+}
+
+TEST_CASE("tuned: heads of a group that do not fit one task go to several, if there are as many workers") {
+  const auto slices = [](int heads, int kv_heads, int workers, int sequences) {
+    Config config{};
+    config.num_attention_heads = heads;
+    config.num_key_value_heads = kv_heads;
+    std::vector<std::pair<int, int>> all;
+    for (const HeadSlice& slice : head_slices(config, workers, sequences)) all.emplace_back(slice.first, slice.count);
+    return all;
+  };
+  using Slices = std::vector<std::pair<int, int>>;
+  CHECK(slices(8, 2, 132, 1) == Slices{{0, 4}, {4, 4}});
+  CHECK(slices(12, 2, 132, 1) == Slices{{0, 3}, {3, 3}, {6, 3}, {9, 3}});
+  CHECK(slices(7, 1, 132, 8) == Slices{{0, 3}, {3, 4}});
+  CHECK(slices(9, 1, 3, 1) == Slices{{0, 3}, {3, 3}, {6, 3}});
+  CHECK(slices(9, 1, 2, 1) == Slices{{0, 9}});
+  CHECK(slices(64, 8, 127, 8).size() == 8);
+  CHECK(slices(64, 8, 128, 8).size() == 16);
 }
 
 TEST_CASE("tuned: the cache gets the step's key, rotated, and its value") {

@@ -11,6 +11,12 @@ using namespace flywheel::testing;
 
 namespace {
 
+#ifdef __SANITIZE_THREAD__
+constexpr bool kSanitized = true;  // a step of a grid takes 100 times as long
+#else
+constexpr bool kSanitized = false;
+#endif
+
 /// A point of a grid that depends on its neighbours one step before, and on none in step 0. Cells are plain memory: the
 /// dependencies alone order them.
 struct Point {
@@ -77,7 +83,7 @@ struct Grids {
 }  // namespace
 
 TEST_CASE("kernel, awaited: a grid as wide as the GPU needs few queues") {
-  constexpr std::uint32_t kSteps = 40;
+  constexpr std::uint32_t kSteps = kSanitized ? 14 : 40;
   FLYWHEEL_TEST_SEED(seed);
   for (const std::uint32_t width : {1u, 2u, 3u, 4u, 7u}) {
     Grids grids(emulated_options(), seed + width);
@@ -180,7 +186,7 @@ TEST_CASE("kernel, awaited: the kernel is suspended in the middle of grids") {
   Buffer<std::uint64_t> cells = grids.runtime.allocate<std::uint64_t>(std::size_t{kWidth} * kSteps);
   const Executable executable = grids.grid(cells, kWidth, kSteps);
   Yielder yielder(grids.runtime);
-  for (std::uint32_t round = 0; round < 10; ++round) {
+  for (std::uint32_t round = 0; round < (kSanitized ? 4 : 10); ++round) {
     CHECK(grids.runtime.submit(executable, repeat(5)).status() == Status::ok);
     CHECK(cells.read() == grid_after(4, kWidth, kSteps));
   }
@@ -188,12 +194,8 @@ TEST_CASE("kernel, awaited: the kernel is suspended in the middle of grids") {
 }
 
 TEST_CASE("kernel, awaited: many roots that others take while a worker decides whether to await") {
-#ifdef __SANITIZE_THREAD__
-  constexpr std::uint32_t kRounds = 1;  // a round takes 24 s there, and 0.1 s otherwise
-#else
-  constexpr std::uint32_t kRounds = 5;
-#endif
-  constexpr std::uint32_t kRoots = 30, kSteps = 3, kPasses = 100;
+  constexpr std::uint32_t kRounds = kSanitized ? 1 : 5, kPasses = kSanitized ? 40 : 100;  // 24 s a round of 100 there, else 0.1
+  constexpr std::uint32_t kRoots = 30, kSteps = 3;
   FLYWHEEL_TEST_SEED(seed);
   Grids grids(emulated_options(9), seed);  // one queued task is few
   Graph graph;

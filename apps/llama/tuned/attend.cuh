@@ -143,7 +143,7 @@ struct TunedAttend : AttendTask {
     mine.leave(block, area.left);
     block.sync();
     write(block, area, part_of.used, packed, heads_from(done));
-    if (warp >= kHeadsTogether && from.words && part_of.has_step())
+    if (caches_step && warp >= kHeadsTogether && from.words && part_of.has_step())
       area.append(block, head, part_of.position, warp - kHeadsTogether);
     if (part_of.used > 1) join<kTiles>(done)(block, part_of.used, joins, packed);
     block.sync();

@@ -16,9 +16,10 @@ struct AnyStep {
   static constexpr bool windowed = true;
 };
 
-/// The `count` query heads from `head` on, which are those of one key and value head. In a step of the decode each sequence is
-/// a text, and the part that holds the step's position also puts the step's key and value into the cache. In a step that reads
-/// a prompt each is a position of one text, and the keys and values of all are in the cache by then: see prompt.cuh.
+/// The `count` query heads from `head` on, which are of one key and value head. In a step of the decode each sequence is a
+/// text, and the part that holds the step's position also puts the step's key and value into the cache, if it is to: each part
+/// that holds it makes them itself and does not read them there. In a step that reads a prompt each is a position of one text,
+/// and the keys and values of all are in the cache by then: see prompt.cuh.
 struct AttendTask {
   const Stamped* qkv;  // [sequences][heads + 2 kv_heads][head_dim], before norm and rotation
   Partials partials;
@@ -30,7 +31,9 @@ struct AttendTask {
   Stamped* results;  // see PackedOutput
   float eps;
   std::int32_t positions;  // the cache has room for, a multiple of 16
-  std::uint8_t sequence, kv_heads, kv_head, head, count, split;
+  std::uint8_t sequence, kv_heads, kv_head, head;
+  std::uint8_t count : 7, caches_step : 1;  // one of the tasks of a key and value head does
+  std::uint8_t split;
   std::uint16_t window;  // the last positions alone are attended to; 0: all
 
   static constexpr int kMostWindow = 65535;
@@ -43,15 +46,19 @@ struct AttendTask {
     float* turned = block.template scratch<float>(dims());
     float* in = block.template scratch<float>(dims());
     float* weights = block.template scratch<float>(part.last - part.first);
-    if (!turned || !in || !weights) return;
+    float* made = block.template scratch<float>(2 * dims());
+    if (!turned || !in || !weights || !made) return;
     const TunedCache mine = cache_of(text(step.appends));
-    if (step.appends && part.has_step()) {
+    const bool makes = step.appends && part.has_step();
+    if (makes) {
       turn_head(block, key(), k_norm, turn_of(part.position), dims(), eps, in, turned);
-      append_to_cache(block, mine, part.position, dims(), turned, value());
+      make_step(block, turned, made);
+      if (caches_step) append_to_cache(block, mine, part.position, dims(), turned, value());
     }
+    const StepValues own{makes ? part.position : -1, made, made + dims()};
     for (int h = 0; h < count; ++h) {
       turn_head(block, query(h), q_norm, turn_of(part.position), dims(), eps, in, turned);
-      portable_head(block, mine, h, part, turned, weights);
+      portable_head(block, mine, own, h, part, turned, weights);
     }
     portable_join(block, part.used);
   }
@@ -100,16 +107,33 @@ struct AttendTask {
     });
   }
 
+  /// The step's key and value as the cache has them, if the part makes them.
+  struct StepValues {
+    int position;  // -1: it does not
+    const float *key, *value;
+  };
   template <class Block>
-  FLYWHEEL_TASK void portable_head(Block& block, const TunedCache& of, int h, const Span& part, const float* turned,
-                                   float* weights) const {
+  FLYWHEEL_TASK void make_step(Block& block, const float* turned, float* to) const {
+    const auto as_cached = [](float x) { return from_half(round_to_half(x)); };
+    block.for_each(dims(), [&](int i) {
+      to[i] = as_cached(turned[i]);
+      to[dims() + i] = as_cached(look_at(value()[i]).value());
+    });
+    block.sync();
+  }
+
+  template <class Block>
+  FLYWHEEL_TASK void portable_head(Block& block, const TunedCache& of, const StepValues& own, int h, const Span& part,
+                                   const float* turned, float* weights) const {
     const int from = part.first > part.begin ? part.first : part.begin, n = part.last - from;
     const int to = partials.index(sequence, head + h, split);
     const auto larger = [](float a, float b) { return a > b ? a : b; };
     float largest = -std::numeric_limits<float>::infinity(), sum = 0;
     block.for_each(n, [&](int p) {
       float score = 0;
-      for (int i = 0; i < dims(); ++i) score += turned[i] * to_float(of.keys[TunedCache::key_at(from + p, i, dims())]);
+      for (int i = 0; i < dims(); ++i)
+        score +=
+            turned[i] * (from + p == own.position ? own.key[i] : to_float(of.keys[TunedCache::key_at(from + p, i, dims())]));
       weights[p] = score * query_scale();
       largest = larger(largest, weights[p]);
     });
@@ -119,7 +143,9 @@ struct AttendTask {
     block.sync();
     block.for_each(dims(), [&](int i) {
       float out = 0;
-      for (int p = 0; p < n; ++p) out += weights[p] * to_float(of.values[TunedCache::value_at(from + p, i, dims())]);
+      for (int p = 0; p < n; ++p)
+        out += weights[p] *
+               (from + p == own.position ? own.value[i] : to_float(of.values[TunedCache::value_at(from + p, i, dims())]));
       put_stamped(partials.values(to)[i], out, block.stamp());
     });
     if (block.leader()) {

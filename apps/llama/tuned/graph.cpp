@@ -32,9 +32,11 @@ class DecodeBuilder : LayerBuilder {
     Stage stage;
     for (int split = 0; split < memory_.splits; ++split)
       for (int sequence = 0; sequence < memory_.sequences; ++sequence)
-        for (int head = 0; head < config_.num_attention_heads; head += heads_of_group())
-          stage.push_back(window(layer) ? graph().add(TunedAttendWindow{{attend(layer, sequence, head, split)}}, waits)
-                                        : graph().add(TunedAttend{attend(layer, sequence, head, split)}, waits));
+        for (const HeadSlice& heads : head_slices(config_, places_.count, memory_.sequences)) {
+          const AttendTask task = attend(layer, sequence, heads, split);
+          stage.push_back(window(layer) ? graph().add(TunedAttendWindow{{task}}, waits)
+                                        : graph().add(TunedAttend{task}, waits));
+        }
     place_attention(stage);
     if (memory_.splits > 1) graph().together(stage);
     return note("attend", std::move(stage));
@@ -106,7 +108,7 @@ std::uint32_t tuned_scratch_bytes(const Config& config, bool on_gpu, int context
     products = std::max(products, kTileWarps * scratch_of_products(config, some));
   // Portable bodies: a whole input, or the weights of a part of the context.
   const int portable = 4 * std::max({config.hidden_size, config.query_size(),
-                                     2 * config.head_dim + std::max(context + kFewestPositions, kAlone)});
+                                     4 * config.head_dim + std::max(context + kFewestPositions, kAlone)});
   const int tuned = std::max(TunedAttend::scratch_bytes(config.head_dim), chooser_scratch<kTileWarps * kLanes>());
   // On a GPU these two borrow the rest: with heads of 64 that leaves room for an eighth page of operands.
   constexpr int kBorrowed = kHandoffs * kHandoffBytes;

@@ -70,7 +70,7 @@ Stage LayerBuilder::add_qkv(std::size_t layer, const Stage& before) {
   return add_shares("qkv", shares, before, [&](const Share& s) { return TunedProjectBiased{plain(s), w.qkv_bias.data()}; });
 }
 
-AttendTask LayerBuilder::attend(std::size_t layer, int sequence, int head, int split) const {
+AttendTask LayerBuilder::attend(std::size_t layer, int sequence, const HeadSlice& heads, int split) const {
   const LayerWeights& w = weights_.layers[layer];
   static_assert(kMostTunedHeads <= std::numeric_limits<decltype(AttendTask::kv_heads)>::max());
   const auto byte = [](int i) { return static_cast<std::uint8_t>(i); };
@@ -86,9 +86,10 @@ AttendTask LayerBuilder::attend(std::size_t layer, int sequence, int head, int s
           texts_.context,
           byte(sequence),
           byte(config_.num_key_value_heads),
-          byte(head / heads_of_group()),
-          byte(head),
-          byte(heads_of_group()),
+          byte(heads.first / heads_of_group()),
+          byte(heads.first),
+          byte(heads.count),
+          heads.first % heads_of_group() == 0,
           byte(split),
           static_cast<std::uint16_t>(window(layer))};
 }

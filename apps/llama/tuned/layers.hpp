@@ -55,8 +55,7 @@ class LayerBuilder {
   }
   TiledInput residual() const { return input(packed_x(residual_), residual_ == 0); }
   TunedEmbed embed() const;
-  /// Of the query heads of one key and value head, from `head` on.
-  AttendTask attend(std::size_t layer, int sequence, int head, int split) const;
+  AttendTask attend(std::size_t layer, int sequence, const HeadSlice& heads, int split) const;
   Stamped* qkv(std::size_t layer) const { return memory_.qkv.data() + layer * sequences() * size(config_.qkv_size()); }
 
   /// What tasks of a share of the matrix have in common.

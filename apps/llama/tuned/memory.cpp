@@ -17,7 +17,8 @@ std::size_t count_of(int a, int b = 1, int c = 1) {
 int choose_splits(const Runtime& runtime, const Config& config, int context, int sequences) {
   if (context <= kAlone) return 1;
   const unsigned parts = static_cast<unsigned>((context + kFewestPositions - 1) / kFewestPositions);
-  const unsigned most = std::max(1u, runtime.workers() / static_cast<unsigned>(config.num_key_value_heads * sequences));
+  const std::size_t slices = head_slices(config, static_cast<int>(runtime.workers()), sequences).size();
+  const unsigned most = std::max(1u, runtime.workers() / static_cast<unsigned>(slices * static_cast<std::size_t>(sequences)));
   return static_cast<int>(std::min({std::bit_ceil(parts), std::bit_floor(most), 64u}));  // a power of 2: see Partials
 }
 
@@ -27,6 +28,19 @@ Partials partials_of(Stamped* memory, const Config& config, int splits, int sequ
 }
 
 }  // namespace
+
+std::vector<HeadSlice> head_slices(const Config& config, int workers, int sequences) {
+  const int group = config.num_attention_heads / config.num_key_value_heads;
+  const int wanted = (group + kHeadsTogether - 1) / kHeadsTogether;
+  const int slices = wanted * config.num_key_value_heads * sequences <= workers ? wanted : 1;
+  std::vector<HeadSlice> all;
+  for (int begin = 0; begin < config.num_attention_heads; begin += group)
+    for (int i = 0; i < slices; ++i) {
+      const int first = begin + group * i / slices, end = begin + group * (i + 1) / slices;
+      all.push_back({first, end - first});
+    }
+  return all;
+}
 
 StepMemory::StepMemory(Runtime& runtime, const Config& config, int context, int count)
     : sequences(count),

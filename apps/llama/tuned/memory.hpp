@@ -14,6 +14,14 @@ namespace llama {
 
 using namespace flywheel;
 
+/// Query heads of one key and value head, for one task of attention.
+struct HeadSlice {
+  int first, count;
+};
+/// Those of a decode step. A task takes kHeadsTogether heads at once, more of them one after the other: so a key and value head
+/// with more has several tasks, if all sequences' fit on so many workers.
+std::vector<HeadSlice> head_slices(const Config& config, int workers, int sequences);
+
 /// Activations of all sequences of a step: the texts of the decode, or the positions of a step that reads a prompt.
 struct StepMemory {
   /// `context`: positions that attention is to have room for, of each of `sequences` (1, 2, 4 or 8).

@@ -51,8 +51,8 @@ class PromptBuilder : LayerBuilder {
     for (int split = 0; split < memory_.splits; ++split)
       for (int sequence = 0; sequence < memory_.sequences; ++sequence)
         for (std::size_t kv_head = 0; kv_head < appended.size(); ++kv_head) {
-          const int head = static_cast<int>(kv_head) * heads_of_group();
-          stage.push_back(graph().add(TunedAttendCached{{attend(layer, sequence, head, split)}}, after(appended[kv_head])));
+          const HeadSlice heads{static_cast<int>(kv_head) * heads_of_group(), heads_of_group()};
+          stage.push_back(graph().add(TunedAttendCached{{attend(layer, sequence, heads, split)}}, after(appended[kv_head])));
         }
     place_attention(stage);
     if (memory_.splits > 1) graph().together(stage);
