@@ -164,11 +164,11 @@ class GpuBlock : public BlockCore<ThreadPlatform, List>, public ComputeThreads {
     shared_->ends = false;
   }
   __device__ bool boundary(Boundary kind) {
+    // Relaxed: pairs with control_phased_run(). Ahead of sync(): all workers wait for what thread 0 does behind it.
+    const std::uint32_t asked = leader() ? P::block(shared_->phase_asked).load(Order::relaxed) : 0;
     sync();
     end_step();  // a worker at the grid barrier is not stalled
-    // Relaxed: pairs with control_phased_run().
-    if (leader() && !cross_boundary<P>(*this->context_, clock(), kind, P::block(shared_->phase_asked).load(Order::relaxed)))
-      shared_->ends = true;
+    if (leader() && !cross_boundary<P>(*this->context_, clock(), kind, asked)) shared_->ends = true;
     sync();
     return !shared_->ends;
   }

@@ -75,6 +75,17 @@ FLYWHEEL_TASK std::uint32_t asked_of(RunLine& line) {
   return (cancelled ? kAskedToStop : 0u) | (stop & kSuspendAsked ? kAskedToSuspend : 0u);
 }
 
+/// Whether each worker waits either at this meeting or at the end of the phase. While not all have come to the meeting no
+/// worker leaves it, but for this reason; so whoever was at the end before has left it out. Out of line: rarely run code
+/// between a worker's arrival and its going on costs each boundary time (0.025 us in all, see device/tuning.md).
+template <class P>
+FLYWHEEL_COLD bool gives_up_meeting(std::uint32_t workers, BoundaryCount ends, BoundaryCount meetings) {
+  // The end first, for that reason. Both acquire: so the fault of a worker that is there comes before ours.
+  const std::uint32_t ended = GridBarrier<P>{ends.word, workers}.arrived(ends.base, ends.count + 1);
+  const std::uint32_t met = GridBarrier<P>{meetings.word, workers}.arrived(meetings.base, meetings.count);
+  return met < workers && met + ended >= workers;
+}
+
 /// The wait in grid_sync(). It is given up if the others will not come.
 template <class P>
 class MeetingWait {
@@ -83,18 +94,25 @@ class MeetingWait {
   const PhaseWait limit;
   const PhaseClock& clock;
 
-  /// Whether each worker waits either at this meeting or at the end of the phase. While not all have come to the meeting no
-  /// worker leaves it, but for this reason; so whoever was at the end before has left it out.
-  FLYWHEEL_TASK bool gives_up() const {
-    // The end first, for that reason. Both acquire: so the fault of a worker that is there comes before ours.
-    const std::uint32_t ended = barrier_of(clock.ends).arrived(clock.ends.base, clock.ends.count + 1);
-    const std::uint32_t met = barrier_of(clock.meetings).arrived(clock.meetings.base, clock.meetings.count);
-    return met < clock.workers && met + ended >= clock.workers;
-  }
-
- private:
-  FLYWHEEL_TASK GridBarrier<P> barrier_of(const BoundaryCount& count) const { return {count.word, clock.workers}; }
+  FLYWHEEL_TASK bool gives_up() const { return gives_up_meeting<P>(clock.workers, clock.ends, clock.meetings); }
 };
+
+/// What a worker's own reasons to stop have become.
+struct Votes {
+  bool stop_now, stop_after_pass;
+};
+/// Where a task of this worker has failed or asked to stop. Out of line, as above.
+template <class P>
+FLYWHEEL_COLD Votes note_votes(TaskContext& context, std::uint32_t local, Votes votes) {
+  PhaseClock clock{0, {}, {}, local, votes.stop_now, votes.stop_after_pass};
+  note_outcome<P>(context, clock);
+  P::release_fence();  // again: covers the fault, for worker 0, which reports it
+  return {clock.stop_now, clock.stop_after_pass};
+}
+template <class P>
+FLYWHEEL_COLD void note_missed_meeting(TaskContext& context, std::uint32_t local) {
+  record_fault<P>(*context.run, static_cast<std::uint32_t>(Status::grid_sync_missed), local);
+}
 
 /// One thread of each worker crosses the next boundary: arrives, votes to stop if it has a reason, and waits. False if
 /// the run ends or is suspended here. `asked`: AskBits, of worker 0; 0 of the others.
@@ -112,8 +130,9 @@ FLYWHEEL_TASK bool cross_boundary(TaskContext& context, PhaseClock& clock, Bound
     barrier.arrive(here.count, false);
   } else {
     if (outcome.code || outcome.stop) {
-      note_outcome<P>(context, clock);
-      P::release_fence();  // again: covers the fault, for worker 0, which reports it
+      const Votes own = note_votes<P>(context, clock.local, {clock.stop_now, clock.stop_after_pass});
+      clock.stop_now = own.stop_now;
+      clock.stop_after_pass = own.stop_after_pass;
     }
     const bool votes = clock.stop_now || (asked & kAskedToStop) || (boundary == Boundary::pass && clock.stop_after_pass) ||
                        (boundary != Boundary::grid_sync && (asked & kAskedToSuspend));
@@ -123,11 +142,13 @@ FLYWHEEL_TASK bool cross_boundary(TaskContext& context, PhaseClock& clock, Bound
   if (boundary != Boundary::grid_sync) return barrier.wait(here.base, here.count, limit) == BarrierResult::go_on;
   const MeetingWait<P> meeting{limit, clock};
   const BarrierResult result = barrier.wait(here.base, here.count, meeting);
+  if (result == BarrierResult::go_on) [[likely]]
+    return true;
   if (result == BarrierResult::aborted && meeting.gives_up()) {
-    record_fault<P>(*context.run, static_cast<std::uint32_t>(Status::grid_sync_missed), clock.local);
+    note_missed_meeting<P>(context, clock.local);
     clock.stop_now = true;  // the vote at the end of the phase, for which the others wait
   }
-  return result == BarrierResult::go_on;
+  return false;
 }
 
 /// After the last boundary, if nothing has ended the run early: for blocks that have end_phases().

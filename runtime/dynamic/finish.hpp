@@ -49,16 +49,18 @@ class Finisher {
         work_(work),
         views_{dev},
         ready_(dev, id),
-        id_(id) {}
+        id_(id) {
+    work_.planned = {};
+  }
 
   /// When the body has been started: a worker that last gave a successor to another worker expects to do so again, and claims
   /// an idle worker now. The claim's trip to L2 overlaps the body and is off the path from task to task. Before the record is
   /// fetched it would be on it (0.08 us a hop), and while the record is on its way more so (0.12 us): tuning.md.
   /// `idle`: there is time for it, since the task was fetched; else the planned claim is dropped.
   FLYWHEEL_TASK void expect(PrefetchedTask& task, bool idle) {
-    if (!idle) planned_.wanted = 0;
-    task.claim = ready_.claim_planned(planned_);
-    planned_.wanted = 0;
+    if (!idle) work_.planned.wanted = 0;
+    task.claim = ready_.claim_planned(work_.planned);
+    work_.planned.wanted = 0;
   }
 
   /// Releases the claimed worker for other work: the body takes longer than a delivery, or the claim was not used.
@@ -138,12 +140,12 @@ class Finisher {
       kept_ = task.next;
     } else if (task.claim.taken()) {
       ready_.deliver_to_claimed(task.claim, task.next);
-      planned_ = ready_.plan_claim_after(task.claim);
+      work_.planned = ready_.plan_claim_after(task.claim);
       task.claim.wanted = 0;
     } else {
       work_.ready[0][0] = task.next;
       publish_items<P>(dev_, id_, 1, task.level, work_.ready[0]);
-      planned_ = ready_.plan_claim();
+      work_.planned = ready_.plan_claim();
     }
   }
 
@@ -153,7 +155,6 @@ class Finisher {
   Ready<P> ready_;
   std::uint32_t id_;
   std::uint64_t kept_ = kEmptyMailbox;
-  ClaimedWorker planned_{};  // the worker to claim for the next successor; set when one is given away
 };
 
 /// Describes the task that a loop of its own (chain.hpp, awaited.hpp) has started last, for the worker's loop.

@@ -172,6 +172,7 @@ struct LocalWork {
   bool roots_turn;                       // if a priority has roots and queued tasks, roots come first this time
   std::uint32_t epoch;                   // of the last announcement that this worker has followed
   Followers followers;                   // of the run that a task has just ended, see LongFinish
+  ClaimedWorker planned;                 // to claim for the next successor; set when one is given away, see Finisher::expect()
   std::uint64_t ready[kPriorities][16];  // successors that became ready together
   AwaitedTurn awaited;                   // the last one
   std::uint32_t tasks, kept;             // of all such turns, which show_stats() has not added yet
