@@ -112,8 +112,9 @@ TEST_CASE("emulated: more query heads to a key and value head than go through at
   struct Heads {
     Family family;
     int all, kv_heads, size;
+    std::uint32_t workers;  // twice as many as slices of heads, two a group, so that each has parts
   };
-  const auto heads = GENERATE(Heads{Family::kQwen3, 15, 3, 32}, Heads{Family::kQwen2, 7, 1, 80});
+  const auto heads = GENERATE(Heads{Family::kQwen3, 15, 3, 32, 12}, Heads{Family::kQwen2, 7, 1, 80, 4});
   Config config = small_config();
   config.family = heads.family;
   config.hidden_size = 128;
@@ -125,7 +126,7 @@ TEST_CASE("emulated: more query heads to a key and value head than go through at
   Runtime cpu = start_portable_runtime({.target = Target::cpu, .workers = 2});
   PortableGenerator oracle(cpu, config, random_weights(cpu, config, 3), 1040);
   const auto portable = logits_at(oracle, positions);
-  Runtime runtime = emulated_runtime(config, 1040, 3, true, 6);
+  Runtime runtime = emulated_runtime(config, 1040, 3, true, heads.workers);
   TunedGenerator generator(runtime, config, random_weights(runtime, config, 3), 1040);
   CHECK(generator.memory().splits > 1);
   const auto tuned = logits_at(generator, positions);

@@ -61,9 +61,9 @@ class PatchReader {
       const int of = block_.shuffle(row_, used_);
       if (of >= end) return sums;
       float product = 0;
-#pragma unroll
-      for (int s = 0; s < kSequences; ++s) {
-        if (s >= sequences_) break;
+      // Not unrolled: no register holds `products_` across the store part's loop.
+      FLYWHEEL_ROLLED
+      for (int s = 0; s < sequences_; ++s) {
         const float of_sequence = block_.shuffle(products_[s], used_);
         product = s == sequence_ ? of_sequence : product;
       }
