@@ -74,14 +74,14 @@ TEST_CASE("tuned on the GPU: windows as long as the context, shorter ones, and o
 
 TEST_CASE("tuned on the GPU: steps of many texts agree with transformers, all families") {
   const auto name = GENERATE(from_range(kTunedFamilies));
-  for (const int texts : {16, 64}) check_wide_logits(start_tuned, name, texts, 24);
+  for (const int texts : {16, 32, 64}) check_wide_logits(start_tuned, name, texts, 24);
 }
 
 TEST_CASE("tuned on the GPU: more texts than places, each as alone") {
   for (const int places : {2, 8})
     check_crowd(start_tuned, kFamily, {.texts = 60, .places = places, .prompt = 60, .tokens = 40, .places_of_each = places});
   check_long_comes_late(start_tuned, kFamily, 1100);
-  for (const int places : {16, 64})
+  for (const int places : {16, 32, 64})
     check_crowd(start_tuned, kFamily, {.texts = 90, .places = places, .prompt = 60, .tokens = 20, .places_of_each = places});
   check_crowd_cancellation(start_without_bulk, kFamily, {.texts = 9, .places = 2, .prompt = 30, .tokens = 12});
 }

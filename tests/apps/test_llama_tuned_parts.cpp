@@ -65,11 +65,16 @@ std::vector<Case> cases() {
   }
   for (const int columns : {4104, 6144, 8192, 9728})
     for (const int sequences : {1, 4, 8}) all.push_back({columns, 40, 1, 4, sequences});
+  for (const int groups : {1, 3, 8})
+    for (const int columns : {2048, 4096, 8192}) all.push_back({columns, 8 * groups + 4, 1, groups, 16});
+  all.push_back({2048, 196, 5, 20, 16});
+  for (const int columns : {64, 576, 2816, 2824, 4864}) all.push_back({columns, 64, 0, 8, 16});
   std::mt19937_64 random(flywheel::testing::fresh_seed());
   const auto drawn = [&](int least, int most) { return std::uniform_int_distribution(least, most)(random); };
-  for (const int sequences : {1, 2, 4, 8})
+  for (const int sequences : {1, 2, 4, 8, 16})
     for (int n = 0; n < 4; ++n) {
-      const int columns = 8 * drawn(1, n < 3 ? 800 : 1600), most = is_streamed(columns, sequences) ? kStreamedGroups : 9;
+      const int columns = 8 * drawn(1, n < 3 ? 800 : 1600),
+                most = is_streamed(columns, sequences) ? streamed_groups(sequences) : 9;
       const int first = drawn(0, 2), groups = drawn(3, most);  // fewer sums may cancel
       all.push_back({columns, 8 * (first + groups) - 4 * drawn(0, 1), first, groups, sequences});
     }
@@ -162,13 +167,13 @@ TEST_CASE("tuned: a text's sums are the same bits beside any others") {
     for (std::size_t i = 0; i < weights.size(); i += 97) weights[i].bits = static_cast<std::uint16_t>(0x2c00 + i % 0x600);
     const Streamed streamed(weights, columns);
     CHECK(streamed.list().patches.size() > weights.size() / 200);
-    const auto input = numbers.floats(8 * columns), zeros = std::vector<float>(static_cast<std::size_t>(8 * c.rows));
+    const auto input = numbers.floats(16 * columns), zeros = std::vector<float>(static_cast<std::size_t>(16 * c.rows));
     const std::vector<Stamped> old = stamped(zeros);
     std::vector<Stamped> alone;
-    for (const int sequences : {1, 2, 4, 8}) {
+    for (const int sequences : {1, 2, 4, 8, 16}) {
       const std::vector<float> some(input.begin(), input.begin() + sequences * columns);
       const auto next_norm = numbers.floats(c.rows);
-      std::vector<Stamped> x(static_cast<std::size_t>(sequences * c.rows)), squares(8),
+      std::vector<Stamped> x(static_cast<std::size_t>(sequences * c.rows)), squares(16),
           packed_x(packed_size(sequences, c.rows));
       const Packed packed(some, {}, sequences);
       run_parts(TunedResidual{rows_of({columns, c.rows, 0, 4, sequences}, streamed, packed),
@@ -206,7 +211,8 @@ std::vector<Bf16> weights_without_halves(int rows, int columns) {
 TEST_CASE("tuned: weights that halves do not keep are added as they are, row by row") {
   constexpr double kOfFloats = 2e-6;
   for (const Case& c : {Case{64, 24, 0, 3, 1}, Case{576, 44, 1, 4, 2}, Case{2048, 48, 0, 6, 1}, Case{2048, 48, 0, 6, 4},
-                        Case{4296, 24, 0, 3, 8}, Case{1032, 36, 0, 5, 4}, Case{8192, 24, 0, 3, 1}}) {
+                        Case{4296, 24, 0, 3, 8}, Case{1032, 36, 0, 5, 4}, Case{8192, 24, 0, 3, 1}, Case{2048, 36, 1, 4, 16},
+                        Case{6144, 48, 0, 6, 16}, Case{3080, 36, 0, 5, 16}}) {
     INFO("columns " << c.columns << ", rows " << c.rows << ", sequences " << c.sequences);
     const auto weights = weights_without_halves(c.rows, c.columns);
     Numbers numbers;
@@ -214,7 +220,7 @@ TEST_CASE("tuned: weights that halves do not keep are added as they are, row by 
     for (float& value : input) value = activation_of(round_activation(value));  // so that no input is rounded
     const std::vector<Stamped> old = stamped(std::vector<float>(static_cast<std::size_t>(c.sequences * c.rows)));
     const std::vector<float> next_norm(static_cast<std::size_t>(c.rows));
-    std::vector<Stamped> x(old.size()), squares(8), packed_x(packed_size(c.sequences, c.rows));
+    std::vector<Stamped> x(old.size()), squares(16), packed_x(packed_size(c.sequences, c.rows));
     const Packed packed(input, {}, c.sequences);
     const Streamed streamed(weights, c.columns);
     run_parts(TunedResidual{
@@ -234,7 +240,8 @@ TEST_CASE("tuned: weights that halves do not keep are added as they are, row by 
 
 TEST_CASE("tuned: SwiGLU's first half") {
   for (const Case& c : {Case{256, 64, 0, 8, 1}, Case{2048, 72, 2, 7, 1}, Case{1024, 100, 4, 9, 2}, Case{576, 64, 1, 7, 4},
-                        Case{2560, 48, 0, 6, 8}, Case{5120, 48, 1, 2, 1}, Case{5120, 20, 1, 2, 8}}) {
+                        Case{2560, 48, 0, 6, 8}, Case{5120, 48, 1, 2, 1}, Case{5120, 20, 1, 2, 8}, Case{2048, 60, 2, 6, 16},
+                        Case{4096, 40, 1, 4, 16}, Case{576, 64, 1, 7, 16}, Case{3000, 40, 1, 4, 16}}) {
     INFO("columns " << c.columns << ", rows " << c.rows << ", sequences " << c.sequences);
     Numbers numbers;
     const auto gate = numbers.weights(c.rows * c.columns), up = numbers.weights(c.rows * c.columns);
@@ -269,7 +276,7 @@ TEST_CASE("tuned: SwiGLU's first half") {
 }
 
 TEST_CASE("tuned: logits, the likeliest of the task's rows, and the largest of each group") {
-  for (const int sequences : {1, 2, 4, 8}) {
+  for (const int sequences : {1, 2, 4, 8, 16}) {
     const Case c{1024, 150, 2, 16, sequences};
     Numbers numbers;
     const auto weights = numbers.weights(c.rows * c.columns);

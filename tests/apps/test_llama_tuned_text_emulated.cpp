@@ -133,6 +133,32 @@ TEST_CASE("emulated: more query heads to a key and value head than go through at
   for (std::size_t i = 0; i < portable.size(); ++i) CHECK(relative_error(tuned[i], portable[i]) < kMostTunedError);
 }
 
+TEST_CASE("emulated: 16 texts in one compiled step, each as the portable decode has it alone") {
+  Config config = small_config();
+  config.hidden_size = 2048;
+  config.intermediate_size = 4096;
+  config.num_hidden_layers = 1;
+  config.num_attention_heads = 8;
+  config.head_dim = 256;
+  std::vector<std::vector<std::uint32_t>> texts;
+  for (std::uint32_t t = 0; t < 16; ++t) texts.push_back({3 + t, 17 * t % 300, 40 + t});
+  for (std::size_t t = 0; t < texts.size(); ++t) texts[t].resize(1 + t % 3);
+  Runtime runtime = emulated_runtime(config, 32, 3, true);
+  TunedGenerator generator(runtime, config, random_weights(runtime, config, 5), 32, 16);
+  REQUIRE(generator.sequences() == 16);
+  const auto logits = generator.logits_of(texts);
+  Runtime cpu = start_portable_runtime({.target = Target::cpu, .workers = 2});
+  PortableGenerator oracle(cpu, config, random_weights(cpu, config, 5), 32);
+  for (std::size_t t = 0; t < texts.size(); ++t) {
+    const auto alone = oracle.logits(texts[t]);
+    REQUIRE(logits[t].size() == alone.size());
+    for (std::size_t i = 0; i < alone.size(); ++i) {
+      INFO("text " << t << ", position " << i);
+      CHECK(relative_error(logits[t][i], alone[i]) < kMostTunedError);
+    }
+  }
+}
+
 TEST_CASE("emulated: weights that no half keeps count as they are, in steps and in passes over a prompt") {
   Config config = small_config();
   config.tie_word_embeddings = false;
@@ -164,8 +190,10 @@ TEST_CASE("emulated: a text that failed for its numbers leaves nothing to the ne
 }
 
 TEST_CASE("emulated: steps of many texts, and crowds through them") {
-  for (const char* name : {"qwen3_heads64", "llama_heads256"}) check_wide_logits(start_bulk, name, 16, 4);
+  for (const char* name : {"qwen3_heads64", "llama_heads256"})
+    for (const int texts : {16, 32}) check_wide_logits(start_bulk, name, texts, 4);
   check_crowd(start_bulk, kFamily, {.texts = 18, .places = 16, .prompt = 12, .tokens = 2, .places_of_each = 16});
+  check_crowd(start_bulk, kFamily, {.texts = 34, .places = 32, .prompt = 12, .tokens = 2, .places_of_each = 32});
 }
 
 TEST_CASE("emulated: drawn tokens are those that sorting chooses, and a seed names a text") {

@@ -20,14 +20,18 @@ struct alignas(16) BestWords {
   FLYWHEEL_TASK std::uint64_t value() const { return std::uint64_t{upper.bits()} << 32 | lower.bits(); }
 };
 
-/// Where the largest keys of a sequence's groups of rows are, [tasks][groups]: behind all best words.
+/// Best words that the largest keys of a sequence's groups of rows take: whole ones, for these are read four keys at a time.
+FLYWHEEL_TASK constexpr int words_of_maxima(int sequences, int tasks) {
+  constexpr int kKeys = sizeof(BestWords) / sizeof(std::uint32_t);
+  return (tasks * RowGroups{sequences}.count() + kKeys - 1) / kKeys;
+}
+/// Where these keys are, [tasks][groups]: behind all best words.
 FLYWHEEL_TASK inline std::uint32_t* maxima_behind(BestWords* best, int sequences, int tasks, int sequence) {
-  return reinterpret_cast<std::uint32_t*>(best + sequences * tasks) + sequence * tasks * RowGroups{sequences}.count();
+  return reinterpret_cast<std::uint32_t*>(best + sequences * tasks + sequence * words_of_maxima(sequences, tasks));
 }
 /// Best words and maxima, in units of the former.
 FLYWHEEL_TASK constexpr std::size_t best_words(int sequences, int tasks) {
-  constexpr std::size_t kOfMaxima = kMaximaOfTask * sizeof(std::uint32_t) / sizeof(BestWords);
-  return static_cast<std::size_t>(tasks) * (static_cast<std::size_t>(sequences) + kOfMaxima);
+  return static_cast<std::size_t>(sequences) * static_cast<std::size_t>(tasks + words_of_maxima(sequences, tasks));
 }
 
 /// logits = weights * norm(x), the likeliest of the task's rows, and the largest key of each group of them. They are not
@@ -65,7 +69,7 @@ struct TunedLogits : RowsTask {
     std::uint64_t most = 0;
     const LaneRows<kEach> mine = lane_rows<kEach>(block, input.sequences);
     PatchReader<kEach, Block> patches = read_patches<kEach>(block);
-    const float scale = norm.scale_of(block, input, columns, mine.sequence);
+    const float scale = norm.scale_of<kEach>(block, input, columns, mine.sequence);
     const auto put = [&](int row, int s, const LaneSums<kEach>& sums, bool, bool) {
 #pragma unroll
       for (int i = 0; i < kEach; ++i) {

@@ -5,7 +5,8 @@
 
 namespace llama {
 
-/// y = silu(gate * norm(x)) times up * norm(x). The unit is 8 rows of each matrix, so that one store has both.
+/// y = silu(gate * norm(x)) times up * norm(x). The unit is 8 rows of each matrix, in runs of those of one and those of the
+/// other, so that a handoff has both.
 struct TunedGateUp : TiledTask {
   const StreamedMatrix* gate;
   const StreamedMatrix* up;
@@ -18,8 +19,8 @@ struct TunedGateUp : TiledTask {
   template <class Block>
   FLYWHEEL_TASK void pack(Block& block, unsigned char* to) const {
     pack_tiles(block, shape(), to, [this](int i) {
-      const int row = (first + i / (2 * kGroupRows)) * kGroupRows + i % kGroupRows;
-      const Bf16* matrix = (i / kGroupRows % 2 ? up : gate)->weights;
+      const int run = run_rows(), row = first_row() + i / (2 * run) * run + i % run;
+      const Bf16* matrix = (i / run % 2 ? up : gate)->weights;
       return row < rows ? matrix + static_cast<std::size_t>(row) * static_cast<std::size_t>(columns) : nullptr;
     });
   }
@@ -46,21 +47,22 @@ struct TunedGateUp : TiledTask {
   template <int kEach, class Block>
   FLYWHEEL_TASK void store_each(Block& block) const {
     const int sequences = input.sequences, step = rows_of_handoff(sequences) / 2;  // gate rows of a handoff
+    const int run = kEach == 1 ? kGroupRows : run_rows();
     const PackedOutput packed{packed_y, sequences, rows, block.stamp()};
     const LaneRows<kEach> mine(block.lane(), step, sequences);
-    const int at = WarpSums::at(mine.sequence, mine.row / kGroupRows * (2 * kGroupRows) + mine.row % kGroupRows, sequences);
+    const int at = WarpSums::at(mine.sequence, mine.row & ~(run - 1), sequences) + mine.row;
     const auto patches_of = [&](const StreamedMatrix* matrix) {
       return PatchReader<kEach, Block>(block, *matrix, input, columns, mine.sequence, first_row(), last_row());
     };
     PatchReader<kEach, Block> of_gate = patches_of(gate), of_up = patches_of(up);
-    const float scale = norm.scale_of(block, input, columns, mine.sequence);
+    const float scale = norm.scale_of<kEach>(block, input, columns, mine.sequence);
     for (int done = first_row(); done < last_row(); done += step) {
       const int row = mine.some ? done + mine.row : last_row();
       const int end = done + step < last_row() ? done + step : last_row();
       const LaneSums<kEach> gate_rests = of_gate.take(row, end), up_rests = of_up.take(row, end);
       const WarpSums* in = block.template consumer_wait<WarpSums>();
       if (!in) return;
-      auto gates = sums_of<kEach>(in, at), ups = sums_of<kEach>(in, at + kGroupRows);
+      auto gates = sums_of<kEach>(in, at), ups = sums_of<kEach>(in, at + run);
       gates.add(gate_rests);
       ups.add(up_rests);
       float values[kEach];
@@ -73,6 +75,8 @@ struct TunedGateUp : TiledTask {
   }
 
   FLYWHEEL_TASK static float swish(float x) { return x * reciprocal(1.f + std::exp2(-1.44269504f * x)); }
+  /// Rows of one matrix that lie together: a power of 2.
+  FLYWHEEL_TASK int run_rows() const { return input.sequences <= kFewSequences ? kGroupRows : kGroupRows / 2; }
   FLYWHEEL_TASK int first_row() const { return first * kGroupRows; }
   FLYWHEEL_TASK int last_row() const {
     const int last = (first + groups / 2) * kGroupRows;

@@ -13,10 +13,10 @@ namespace llama {
 
 /// Its runtime is made by start_tuned_runtime().
 ///
-/// Up to 8 texts are written by a compiled graph, more by a phased one of matrix products, see wide.hpp. A text does not depend
-/// on what is written beside it, but on how many sequences there are, where that moves logits by their last bits and two tokens
-/// are about as likely: with more, contexts of more than kAlone positions are split into fewer parts (see partials.cuh), and
-/// matrix products take activations as bf16.
+/// Up to 16 texts are written by a compiled graph, more by a phased one of matrix products, see wide.hpp. A text does not
+/// depend on what is written beside it, but on how many sequences there are, where that moves logits by their last bits and two
+/// tokens are about as likely: with more, contexts of more than kAlone positions are split into fewer parts (see partials.cuh),
+/// and matrix products take activations as bf16.
 ///
 /// A prompt is read before the text is written, without logits, by graphs of their own: a long one by matrix products (see
 /// prefill.hpp), others in chunks of several positions, in passes over the weights (see prompt_graph.cpp). Texts beyond

@@ -1,4 +1,4 @@
-// One decode step of up to 8 texts as a graph to be compiled.
+// One decode step of up to 16 texts as a graph to be compiled.
 #pragma once
 
 #include <vector>

@@ -6,8 +6,6 @@
 
 namespace llama {
 
-inline constexpr int kMostSequences = 8;
-
 /// Within 2 units in the last place, and without the calls that exact division and square root make on a GPU: what is in
 /// registers would have to go to memory for them.
 FLYWHEEL_TASK inline float inverse_sqrt(float x) {

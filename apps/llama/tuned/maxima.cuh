@@ -12,8 +12,8 @@ namespace llama {
 struct RowGroups {
   int sequences;
 
-  FLYWHEEL_TASK int each() const { return rows_of_lane(sequences); }
-  FLYWHEEL_TASK int count() const { return rows_of_handoff(sequences) / each(); }
+  FLYWHEEL_TASK constexpr int each() const { return rows_of_lane(sequences); }
+  FLYWHEEL_TASK constexpr int count() const { return rows_of_handoff(sequences) / each(); }
   /// The i-th row of a group, from 0: from the task's first. They go up.
   FLYWHEEL_TASK int row(int group, int i) const {
     const int each_log = flywheel::detail::lowest_bit(static_cast<std::uint64_t>(each()));
@@ -24,7 +24,6 @@ struct RowGroups {
     return (rows + rows_of_handoff(sequences) - 1) / rows_of_handoff(sequences) * each();
   }
 };
-inline constexpr int kMaximaOfTask = kLanes;  // keys, of all sequences
 
 /// What the tasks that make a text's logits leave.
 struct LogitsLeft {
@@ -70,19 +69,19 @@ class LogitMaxima {
  private:
   static constexpr int kAtOnce = 8;
 
-  /// use(group, key) for the thread's groups, four neighbours at a time.
+  /// use(group, key) for the thread's groups, four neighbours at a time. Behind the last there is room for whole fours.
   template <class Use>
   FLYWHEEL_TASK void look(Use&& use) const {
     constexpr int kFours = 5;  // of 132 tasks, one text: all at once
     const auto* fours = reinterpret_cast<const FourKeys*>(left_.maxima);
-    for (int first = block_.rank(); first < count_ / 4; first += kFours * block_.size()) {
+    for (int first = block_.rank(); 4 * first < count_; first += kFours * block_.size()) {
       FourKeys keys[kFours] = {};
 #pragma unroll
       for (int i = 0; i < kFours; ++i)
-        if (first + i * block_.size() < count_ / 4) keys[i] = fours[first + i * block_.size()];
+        if (4 * (first + i * block_.size()) < count_) keys[i] = fours[first + i * block_.size()];
 #pragma unroll
       for (int i = 0; i < 4 * kFours; ++i)
-        if (first + i / 4 * block_.size() < count_ / 4) use(4 * (first + i / 4 * block_.size()) + i % 4, keys[i / 4].of[i % 4]);
+        if (const int group = 4 * (first + i / 4 * block_.size()) + i % 4; group < count_) use(group, keys[i / 4].of[i % 4]);
     }
   }
 

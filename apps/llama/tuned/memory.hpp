@@ -24,7 +24,7 @@ std::vector<HeadSlice> head_slices(const Config& config, int workers, int sequen
 
 /// Activations of all sequences of a step: the texts of the decode, or the positions of a step that reads a prompt.
 struct StepMemory {
-  /// `context`: positions that attention is to have room for, of each of `sequences` (1, 2, 4 or 8).
+  /// `context`: positions that attention is to have room for, of each of `sequences` (1, 2, 4, 8 or 16).
   StepMemory(Runtime& runtime, const Config& config, int context, int sequences);
 
   int sequences;

@@ -8,7 +8,7 @@
 //   to 4096         resident()   all of them, from the begin   the next ones while these are multiplied
 //   more            stream()     one chunk of 2048 columns     likewise; sums of all groups (4 at most) are kept meanwhile
 //
-// 8 texts go with resident() from the begin.
+// 8 texts go with resident() from the begin, 16 another way: see multiply_many.cuh.
 #pragma once
 
 #include "apps/llama/tuned/inputs.cuh"

@@ -42,8 +42,9 @@ std::size_t decode_bytes(const Config& config, const TunedRoom& room) {
 Options tuned_options(const Config& config, const TunedRoom& room, Options options) {
   options.target = choose_target(options.target);
   const bool on_gpu = options.target == Target::gpu;
-  options.scratch_bytes = tuned_scratch_bytes(config, on_gpu, room.context,
-                                              std::max(sequences_for(room.texts), prompt_positions(config, room.prompts)));
+  const int texts = sequences_for(room.texts), compiled = texts <= kMostSequences ? texts : 1;
+  options.scratch_bytes =
+      tuned_scratch_bytes(config, on_gpu, room.context, std::max(compiled, prompt_positions(config, room.prompts)));
   const std::size_t bytes = loaded_bytes(config) + to_size(room.decodes) * decode_bytes(config, room);
   options.heap_bytes = std::max(options.heap_bytes, with_slack(bytes));
   if (options.tuning.operand_window == kBestWindow)

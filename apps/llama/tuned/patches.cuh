@@ -29,8 +29,9 @@ struct StreamedMatrix {
 };
 
 /// The patches of a task's rows, one after the other, for the warp of its store part. The lanes hold a batch of them, a patch a
-/// lane, with its products with all sequences: one trip to memory brings a batch, and a task's patches are mostly one. Each
-/// row's are added in the order of columns, however rows are cut into tasks.
+/// lane: one trip to memory brings a batch, and a task's patches are mostly one. Of a patch every lane reads the input of its
+/// own sequence when the patch is used, a few at once: products of a batch with all sequences, ready in registers, were slower
+/// for tasks without patches, see tuning.md. Each row's are added in the order of columns, however rows are cut into tasks.
 template <int kEach, class Block>
 class PatchReader {
  public:
@@ -38,14 +39,12 @@ class PatchReader {
   FLYWHEEL_TASK PatchReader(const Block& block, const StreamedMatrix& matrix, const TiledInput& input, int columns,
                             int sequence, int first, int end)
       : block_(block),
-        wanted_(wanted_stamp(block, input.old)),
-        inputs_(input.packed),
+        input_(input),
+        matrix_(matrix),
         columns_(columns),
-        sequences_(input.sequences),
         sequence_(sequence),
         some_(input.patched) {
     if (!some_) return;
-    patches_ = matrix.patches;
     at_ = matrix.first[first] + static_cast<std::uint32_t>(block.lane());
     last_ = matrix.first[end];
     load();
@@ -56,65 +55,64 @@ class PatchReader {
   FLYWHEEL_TASK LaneSums<kEach> take(int row, int end) {
     LaneSums<kEach> sums{};
     if (!some_) return sums;
-    for (;; ++used_) {
-      if (used_ == kLanes) take_batch();
-      const int of = block_.shuffle(row_, used_);
-      if (of >= end) return sums;
-      float product = 0;
-      // Not unrolled: no register holds `products_` across the store part's loop.
-      FLYWHEEL_ROLLED
-      for (int s = 0; s < sequences_; ++s) {
-        const float of_sequence = block_.shuffle(products_[s], used_);
-        product = s == sequence_ ? of_sequence : product;
-      }
-#pragma unroll
-      for (int i = 0; i < kEach; ++i)
-        if (of == row + i) sums.of[i] += product;
-    }
+    while (add_some(sums, row, end)) {}
+    return sums;
   }
 
  private:
   static constexpr std::int32_t kNoRow = std::numeric_limits<std::int32_t>::max();
-  static constexpr int kSequences = kEach == 1 ? 2 : kMostSequences;  // at most, see rows_of_lane()
+  static constexpr int kAtOnce = 4;
 
+  /// The lane's patch of the next batch; behind the last patch, none.
   FLYWHEEL_TASK void load() {
-    next_.row = kNoRow;
-    if (at_ < last_) next_ = patches_[at_];
-  }
-  /// What was read ahead comes next; behind the last patch, none.
-  FLYWHEEL_TASK void take_batch() {
-    const Patch now = next_;
+    now_.row = kNoRow;
+    if (at_ < last_) now_ = matrix_.patches[at_];
     at_ += kLanes;
-    load();
-    Stamped words[kSequences] = {};
+    used_ = 0;
+  }
+  /// The next kAtOnce patches, or as many as the batch has left of rows before `end`. False if there are none.
+  FLYWHEEL_TASK bool add_some(LaneSums<kEach>& sums, int row, int end) {
+    if (used_ == kLanes) load();
+    Patch next[kAtOnce];
+    int count = 0;
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i) {
+      const int from = used_ + i < kLanes ? used_ + i : used_;
+      next[i] = {block_.shuffle(now_.row, from), block_.shuffle(now_.column, from), block_.shuffle(now_.rest, from)};
+      if (used_ + i < kLanes && next[i].row < end) count = i + 1;
+    }
+    const WantedStamp wanted = wanted_stamp(block_, input_.old);
+    Stamped words[kAtOnce] = {};
     block_.spin([&] {
       std::uint32_t wrong = 0;
 #pragma unroll
-      for (int s = 0; s < kSequences; ++s)
-        if (s < sequences_ && now.row != kNoRow) words[s] = look_at(inputs_[(s * columns_ + now.column) >> 1]);
+      for (int i = 0; i < kAtOnce; ++i)
+        if (i < count) words[i] = look_at(input_.packed[(sequence_ * columns_ + next[i].column) >> 1]);
 #pragma unroll
-      for (int s = 0; s < kSequences; ++s)
-        if (s < sequences_ && now.row != kNoRow) wrong |= wanted_.wrong(words[s]);
+      for (int i = 0; i < kAtOnce; ++i)
+        if (i < count) wrong |= wanted.wrong(words[i]);
       return wrong == 0;
     });
 #pragma unroll
-    for (int s = 0; s < kSequences; ++s)
-      products_[s] = now.rest * activation_of(words[s].bits() >> (now.column % 2 * 16) & 0xffffu);
-    row_ = now.row;
-    used_ = 0;
+    for (int i = 0; i < kAtOnce; ++i) {
+      if (i >= count) break;
+      const float product = next[i].rest * activation_of(words[i].bits() >> (next[i].column % 2 * 16) & 0xffffu);
+#pragma unroll
+      for (int r = 0; r < kEach; ++r)
+        if (next[i].row == row + r) sums.of[r] += product;
+    }
+    used_ += count;
+    return count != 0;
   }
 
   const Block& block_;
-  const WantedStamp wanted_;
-  const Stamped* const inputs_;
-  const int columns_, sequences_, sequence_;
+  const TiledInput& input_;
+  const StreamedMatrix& matrix_;
+  const int columns_, sequence_;
   const bool some_;
-  const Patch* patches_ = nullptr;
   std::uint32_t at_ = 0, last_ = 0;  // of the lane's next one, and where they end
   int used_ = kLanes;                // of the batch
-  Patch next_{};
-  std::int32_t row_ = kNoRow;        // of the lane's patch in the batch
-  float products_[kSequences] = {};  // of that and its inputs
+  Patch now_{};                      // the lane's of the batch
 };
 
 }  // namespace llama

@@ -119,7 +119,7 @@ struct TunedProject : RowsTask {
   template <int kEach, class Block>
   FLYWHEEL_TASK void store_each(Block& block) const {
     PatchReader<kEach, Block> patches = read_patches<kEach>(block);
-    const float scale = norm.scale_of(block, input, columns, lane_rows<kEach>(block, input.sequences).sequence);
+    const float scale = norm.scale_of<kEach>(block, input, columns, lane_rows<kEach>(block, input.sequences).sequence);
     const std::uint32_t stamp = block.stamp();
     const auto before = [&](int row, int s) { return row < row_count() ? y + (s * rows + first_row() + row) : nullptr; };
     const auto put = [&](int, int, const LaneSums<kEach>& sums, Stamped* to, bool is_last) {
@@ -158,7 +158,7 @@ struct TunedProjectBiased : TunedProject {
   template <int kEach, class Block>
   FLYWHEEL_TASK void store_each(Block& block) const {
     PatchReader<kEach, Block> patches = read_patches<kEach>(block);
-    const float scale = norm.scale_of(block, input, columns, lane_rows<kEach>(block, input.sequences).sequence);
+    const float scale = norm.scale_of<kEach>(block, input, columns, lane_rows<kEach>(block, input.sequences).sequence);
     const std::uint32_t stamp = block.stamp();
     const auto before = [&](int row, int s) {
       if (row >= row_count()) return Place<kEach>{};

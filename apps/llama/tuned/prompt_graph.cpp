@@ -78,7 +78,7 @@ class PromptBuilder : LayerBuilder {
 int prompt_positions(const Config& config, PromptWay way) {
   constexpr int kMostScratch = 40 << 10;  // bytes of a worker: the rest has room for four pages of operands and more
   if (way == PromptWay::token_by_token) return 0;
-  int positions = kMostSequences;
+  int positions = kFewSequences;
   while (positions > 2 && kTileWarps * scratch_of_products(config, positions) > kMostScratch) positions /= 2;
   return positions;
 }

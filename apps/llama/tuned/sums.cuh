@@ -8,7 +8,10 @@
 namespace llama {
 
 /// Rows of a handoff: few enough to be stored while the next are computed, and sums enough for the lanes of the warp.
-FLYWHEEL_TASK constexpr int rows_of_handoff(int sequences) { return sequences == 1 || sequences == 4 ? 32 : 16; }
+FLYWHEEL_TASK constexpr int rows_of_handoff(int sequences) {
+  if (sequences > kFewSequences) return kGroupRows;
+  return sequences == 1 || sequences == 4 ? 32 : 16;
+}
 
 /// What one warp hands over: its sums, [sequences][rows of a handoff].
 struct WarpSums {

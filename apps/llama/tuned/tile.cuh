@@ -34,7 +34,9 @@ inline constexpr int kStepsOfPage = 8;                            // 26 KB for a
 inline constexpr int kQuad = 4;                                   // tiles that lie together
 inline constexpr int kQuadsOfPage = kStepsOfPage / kQuad;
 inline constexpr int kQuadBytes = kQuad * kGroupRows * kStepColumns * 13 / 8;  // 1664
-inline constexpr int kResidentChunks = 2;  // inputs of up to 4096 columns stay in registers for a whole task
+inline constexpr int kMostSequences = 16;                                      // of a step
+/// Of so many, inputs of up to kResidentChunks chunks stay in registers for a whole task; of more, those of one.
+inline constexpr int kFewSequences = 8, kResidentChunks = 2;
 
 /// The columns are whole pages for all warps.
 FLYWHEEL_TASK constexpr bool is_whole(int columns) { return columns % (kColumnsOfStep * kStepsOfPage) == 0; }
@@ -51,15 +53,20 @@ struct Chunks {
 };
 FLYWHEEL_TASK constexpr Chunks chunks_of(int columns, int sequences) {
   if (is_whole(columns)) return {kChunkSteps, steps_of(columns) / kChunkSteps};
-  constexpr int kOfOne = 5 * kChunkSteps, kOfMore = 2 * kChunkSteps;  // steps
-  const int more = steps_of(columns) - kQuad;
-  return sequences == 1 ? Chunks{kOfOne, more / kOfOne + 1} : Chunks{kOfMore, more / kOfMore + 1};
+  constexpr int kOfOne = 5 * kChunkSteps, kOfFew = 2 * kChunkSteps, kOfMany = kChunkSteps;
+  const int steps = sequences == 1 ? kOfOne : sequences <= kFewSequences ? kOfFew : kOfMany;
+  return {steps, (steps_of(columns) - kQuad) / steps + 1};
 }
 /// Longer inputs are taken chunk by chunk, and the sums of all groups of a task are kept meanwhile.
 FLYWHEEL_TASK constexpr bool is_streamed(int columns, int sequences) {
-  return chunks_of(columns, sequences).count > (is_whole(columns) ? kResidentChunks : 1);
+  return chunks_of(columns, sequences).count > (is_whole(columns) && sequences <= kFewSequences ? kResidentChunks : 1);
 }
-inline constexpr int kStreamedGroups = 4;  // most groups of a task whose input is streamed
+/// Most groups of a task whose input is streamed. Of more than 8 sequences each task reads 4096 columns of inputs in the time
+/// of five groups' weights.
+inline constexpr int kStreamedGroups = 4, kStreamedGroupsOfMany = 8;
+FLYWHEEL_TASK constexpr int streamed_groups(int sequences) {
+  return sequences <= kFewSequences ? kStreamedGroups : kStreamedGroupsOfMany;
+}
 
 /// Where one step of a task lies: which group, chunk and step in the chunk come as its n-th.
 struct StepPlace {

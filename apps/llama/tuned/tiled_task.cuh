@@ -3,6 +3,7 @@
 
 #include "apps/llama/tuned/multiply.cuh"
 #include "apps/llama/tuned/multiply_any.cuh"
+#include "apps/llama/tuned/multiply_many.cuh"
 
 namespace llama {
 
@@ -15,7 +16,7 @@ FLYWHEEL_TASK void multiply(Block& block, Operands& operands, const TileShape& t
   if constexpr (kBlocks == 1) Work(block, operands, tile, input).ahead();
   else Work(block, operands, tile, input).template resident<1>();
 }
-/// Out of the way of the others, which need all registers: 8 sequences, and columns that are not whole pages.
+/// Out of the way of the others, which need all registers: 8 sequences and more, and columns that are not whole pages.
 template <int kBlocks, class Block, class Operands>
 FLYWHEEL_COLD void multiply_apart(Block block, Operands& operands, TileShape tile, TiledInput input) {
   multiply<kBlocks>(block, operands, tile, input);
@@ -25,13 +26,20 @@ FLYWHEEL_COLD void multiply_any(Block block, Operands& operands, TileShape tile,
   AnyMultiplier<kBlocks, Block, Operands>(block, operands, tile, input)();
 }
 template <class Block, class Operands>
+FLYWHEEL_COLD void multiply_many(Block block, Operands& operands, TileShape tile, TiledInput input) {
+  ManyMultiplier<Block, Operands>(block, operands, tile, input)();
+}
+template <class Block, class Operands>
 FLYWHEEL_TASK void multiply(Block& block, Operands& operands, const TileShape& tile, const TiledInput& input) {
   const bool whole = is_whole(tile.columns), one_block = columns_of_b(input.sequences) <= 8;
+  const bool few = input.sequences <= kFewSequences;
   if (whole && one_block) return multiply<1>(block, operands, tile, input);
   Operands copy = operands;  // for the call: the caller's own stay in registers
-  if (whole) multiply_apart<2>(block, copy, tile, input);
+  if (whole && few) multiply_apart<2>(block, copy, tile, input);
+  else if (whole) multiply_many(block, copy, tile, input);
   else if (one_block) multiply_any<1>(block, copy, tile, input);
-  else multiply_any<2>(block, copy, tile, input);
+  else if (few) multiply_any<2>(block, copy, tile, input);
+  else multiply_any<4>(block, copy, tile, input);
   operands = copy;
 }
 }  // namespace detail
