@@ -78,13 +78,6 @@ struct ThreadPlatform : CpuPlatform {
   static constexpr std::uint64_t kMostBetweenReadings = 0;
   __device__ static void pause(std::uint32_t spins) { detail::gpu_pause(spins); }
   __device__ static void doze(std::uint32_t) { __nanosleep(400); }
-  /// Waits before the first poll of a grid barrier. Arrivals of 132 SMs at one word take L2 some 200 cycles, and a poll that
-  /// comes too early costs a round trip to L2, 0.08 us. How long the code around it takes differs from build to build: see
-  /// tuning.md.
-  __device__ static void let_others_arrive() {
-    constexpr std::uint32_t kArrivalTicks = 280;
-    wait_ticks(kArrivalTicks);
-  }
   __device__ static void wait_ticks(std::uint32_t count) {
     for (const std::uint64_t begin = ticks(); ticks() - begin < count;) {}
   }

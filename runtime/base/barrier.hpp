@@ -15,6 +15,24 @@ namespace flywheel::detail {
 /// How one phase of the barrier ended: normally, with at least one vote to stop, or because the runtime was aborted.
 enum class BarrierResult : std::uint32_t { go_on, stop, aborted };
 
+/// When a worker polls a grid barrier for the first time after its own arrival. Arrivals of 132 SMs at one word take L2 some
+/// 200 cycles. A poll before the last of them costs a round trip to L2, 0.08 us, so the first one comes as late as it just has
+/// to: how late differs from card to card, and with the code around (device/tuning.md). Each worker finds it for itself.
+struct FirstPoll {
+  static constexpr std::uint32_t kOne = 256, kBegin = 300 * kOne, kLeast = 240 * kOne, kMost = 380 * kOne, kLater = 16 * kOne;
+  std::uint32_t wait;   // ticks of the worker's clock, in units of 1 / kOne
+  std::uint32_t polls;  // that the last wait took
+
+  /// After the worker's arrival. A first poll that came too early by less than one trip moves the next ones, any other success
+  /// brings them nearer by little: with 132 workers one in 30 barriers has an early poll.
+  template <class P>
+  FLYWHEEL_TASK void await() {
+    if (polls == 2 && wait < kMost) wait += kLater;
+    if (polls == 1 && wait > kLeast) --wait;
+    P::wait_ticks(wait / kOne);
+  }
+};
+
 /// Plain handle to the barrier's one word: {votes in even phases:16 | votes in odd phases:16 | arrivals:32}.
 ///
 /// The word only grows and is never reset. Each run subtracts the value that the word had when the run began, so wrap-around is
@@ -51,7 +69,6 @@ struct GridBarrier {
   FLYWHEEL_TASK BarrierResult wait(std::uint64_t base, std::uint64_t k, const Limit& limit, Idle&& idle = {}) const {
     const auto goal = static_cast<std::uint32_t>(k * workers);
     std::uint64_t since = 0;
-    if constexpr (std::is_same_v<Idle, NothingToDo>) P::let_others_arrive();
     const bool all = spin_until<P>(limit, WaitReason::grid_barrier, word, base + goal, [&](std::uint64_t& saw) {
       const auto there = [&](Order order) {
         // The acquire load pairs with arrive() of all workers: arrivals are read-modify-writes of this one word, so the load
@@ -67,6 +84,19 @@ struct GridBarrier {
     // In a long run the arrivals' field overflows into the votes. Subtracting all arrivals so far removes the overflow.
     const std::uint64_t arrivals = k * workers + (static_cast<std::uint32_t>(since) - goal);
     return votes(since - arrivals, k) ? BarrierResult::stop : BarrierResult::go_on;
+  }
+
+  /// The same for a worker that has nothing to do meanwhile, after arrive().
+  template <class Limit>
+  FLYWHEEL_TASK BarrierResult wait(std::uint64_t base, std::uint64_t k, const Limit& limit, FirstPoll& first) const {
+    first.await<P>();
+    std::uint32_t polls = 0;
+    const BarrierResult result = wait(base, k, limit, [&] {
+      ++polls;
+      return false;
+    });
+    first.polls = polls;
+    return result;
   }
 
  private:

@@ -174,9 +174,6 @@ struct CpuPlatform {
   FLYWHEEL_TASK static void pause(std::uint32_t spins) { cpu_pause(spins); }
   /// The same for polls that many threads make, none of which is in a hurry: a GPU sleeps some 0.5 us from the first on.
   FLYWHEEL_TASK static void doze(std::uint32_t spins) { cpu_pause(spins); }
-  /// Delays the first poll after a thread's own arrival at the grid barrier. A GPU waits here until the other arrivals
-  /// can have reached L2.
-  FLYWHEEL_TASK static void let_others_arrive() {}
   /// Lets so many ticks of the SM's clock pass, on a GPU.
   FLYWHEEL_TASK static void wait_ticks(std::uint32_t) {}
   /// For wait reports: the caller's packed WaitPart in a compiled run, or 0. A CPU thread plays all roles, so it has none.

@@ -30,6 +30,7 @@ struct PhaseClock {
   std::uint32_t local;     // graph-local index of the task that runs or ran last, for reports
   bool stop_now;           // vote at the next boundary: a task here failed
   bool stop_after_pass;    // vote at the end of the pass: a task here called stop()
+  FirstPoll first_poll;
 
   template <class P>
   FLYWHEEL_TASK static PhaseClock of(const TaskContext& context) {
@@ -42,7 +43,8 @@ struct PhaseClock {
             {&control.meetings.value, line.meeting_base, 0},
             0,
             false,
-            stops};
+            stops,
+            {FirstPoll::kBegin, 0}};
   }
 };
 
@@ -104,7 +106,7 @@ struct Votes {
 /// Where a task of this worker has failed or asked to stop. Out of line, as above.
 template <class P>
 FLYWHEEL_COLD Votes note_votes(TaskContext& context, std::uint32_t local, Votes votes) {
-  PhaseClock clock{0, {}, {}, local, votes.stop_now, votes.stop_after_pass};
+  PhaseClock clock{0, {}, {}, local, votes.stop_now, votes.stop_after_pass, {}};
   note_outcome<P>(context, clock);
   P::release_fence();  // again: covers the fault, for worker 0, which reports it
   return {clock.stop_now, clock.stop_after_pass};
@@ -139,9 +141,10 @@ FLYWHEEL_TASK bool cross_boundary(TaskContext& context, PhaseClock& clock, Bound
     barrier.arrive(here.count, votes);
   }
   const PhaseWait limit = Views<P>{*context.dev}.wait_for_phase(context.worker);
-  if (boundary != Boundary::grid_sync) return barrier.wait(here.base, here.count, limit) == BarrierResult::go_on;
+  if (boundary != Boundary::grid_sync)
+    return barrier.wait(here.base, here.count, limit, clock.first_poll) == BarrierResult::go_on;
   const MeetingWait<P> meeting{limit, clock};
-  const BarrierResult result = barrier.wait(here.base, here.count, meeting);
+  const BarrierResult result = barrier.wait(here.base, here.count, meeting, clock.first_poll);
   if (result == BarrierResult::go_on) [[likely]]
     return true;
   if (result == BarrierResult::aborted && meeting.gives_up()) {

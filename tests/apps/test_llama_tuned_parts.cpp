@@ -68,13 +68,13 @@ std::vector<Case> cases() {
   for (const int groups : {1, 3, 8})
     for (const int columns : {2048, 4096, 8192}) all.push_back({columns, 8 * groups + 4, 1, groups, 16});
   all.push_back({2048, 196, 5, 20, 16});
-  for (const int columns : {64, 576, 2816, 2824, 4864}) all.push_back({columns, 64, 0, 8, 16});
+  for (const int columns : {64, 576, 2816, 2824, 4864}) all.push_back({columns, 64, 0, columns <= 2816 ? 8 : 4, 16});
   std::mt19937_64 random(flywheel::testing::fresh_seed());
   const auto drawn = [&](int least, int most) { return std::uniform_int_distribution(least, most)(random); };
   for (const int sequences : {1, 2, 4, 8, 16})
     for (int n = 0; n < 4; ++n) {
       const int columns = 8 * drawn(1, n < 3 ? 800 : 1600),
-                most = is_streamed(columns, sequences) ? streamed_groups(sequences) : 9;
+                most = is_streamed(columns, sequences) ? streamed_groups(columns, sequences) : 9;
       const int first = drawn(0, 2), groups = drawn(3, most);  // fewer sums may cancel
       all.push_back({columns, 8 * (first + groups) - 4 * drawn(0, 1), first, groups, sequences});
     }
@@ -212,7 +212,7 @@ TEST_CASE("tuned: weights that halves do not keep are added as they are, row by 
   constexpr double kOfFloats = 2e-6;
   for (const Case& c : {Case{64, 24, 0, 3, 1}, Case{576, 44, 1, 4, 2}, Case{2048, 48, 0, 6, 1}, Case{2048, 48, 0, 6, 4},
                         Case{4296, 24, 0, 3, 8}, Case{1032, 36, 0, 5, 4}, Case{8192, 24, 0, 3, 1}, Case{2048, 36, 1, 4, 16},
-                        Case{6144, 48, 0, 6, 16}, Case{3080, 36, 0, 5, 16}}) {
+                        Case{6144, 48, 0, 6, 16}, Case{3080, 28, 0, 4, 16}}) {
     INFO("columns " << c.columns << ", rows " << c.rows << ", sequences " << c.sequences);
     const auto weights = weights_without_halves(c.rows, c.columns);
     Numbers numbers;
@@ -241,7 +241,7 @@ TEST_CASE("tuned: weights that halves do not keep are added as they are, row by 
 TEST_CASE("tuned: SwiGLU's first half") {
   for (const Case& c : {Case{256, 64, 0, 8, 1}, Case{2048, 72, 2, 7, 1}, Case{1024, 100, 4, 9, 2}, Case{576, 64, 1, 7, 4},
                         Case{2560, 48, 0, 6, 8}, Case{5120, 48, 1, 2, 1}, Case{5120, 20, 1, 2, 8}, Case{2048, 60, 2, 6, 16},
-                        Case{4096, 40, 1, 4, 16}, Case{576, 64, 1, 7, 16}, Case{3000, 40, 1, 4, 16}}) {
+                        Case{4096, 40, 1, 4, 16}, Case{576, 64, 1, 7, 16}, Case{3000, 24, 1, 2, 16}}) {
     INFO("columns " << c.columns << ", rows " << c.rows << ", sequences " << c.sequences);
     Numbers numbers;
     const auto gate = numbers.weights(c.rows * c.columns), up = numbers.weights(c.rows * c.columns);

@@ -84,7 +84,31 @@ void all_stop_together(std::uint32_t workers, std::uint64_t vote_at, std::uint32
   CHECK(stopped == std::vector<std::uint64_t>(workers, vote_at));
 }
 
+/// A platform that only notes how long it is to wait.
+struct NotesTicks {
+  static inline std::uint32_t ticks = 0;
+  static void wait_ticks(std::uint32_t count) { ticks = count; }
+};
+/// Ticks before the first poll of the next barrier, after `times` of them that took so many polls.
+std::uint32_t ticks_after(FirstPoll& first, std::uint32_t polls, std::uint32_t times) {
+  for (std::uint32_t i = 0; i < times; ++i) {
+    first.polls = polls;
+    first.await<NotesTicks>();
+  }
+  return NotesTicks::ticks;
+}
+
 }  // namespace
+
+TEST_CASE("a worker's first poll moves behind one that came a trip too early, and back by and by") {
+  FirstPoll first{FirstPoll::kBegin, 0};
+  CHECK(ticks_after(first, 0, 1) == 300);
+  CHECK(ticks_after(first, 2, 1) == 316);
+  CHECK(ticks_after(first, 3, 1000) == 316);  // others came much later: that says nothing
+  CHECK(ticks_after(first, 1, FirstPoll::kOne * 10) == 306);
+  CHECK(ticks_after(first, 2, 100) < 400);
+  CHECK(ticks_after(first, 1, FirstPoll::kOne * 1000) == 240);
+}
 
 TEST_CASE("all workers meet many times and see what the others wrote before the meeting") {
   for (const std::uint32_t workers : {1u, 2u, 4u, 11u}) {

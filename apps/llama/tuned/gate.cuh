@@ -46,11 +46,12 @@ struct TunedGateUp : TiledTask {
  private:
   template <int kEach, class Block>
   FLYWHEEL_TASK void store_each(Block& block) const {
-    const int sequences = input.sequences, step = rows_of_handoff(sequences) / 2;  // gate rows of a handoff
+    const int sequences = input.sequences, both = kEach == 1 ? rows_of_few(sequences) : rows_of_handoff(sequences);
+    const int step = both / 2;  // gate rows of a handoff
     const int run = kEach == 1 ? kGroupRows : run_rows();
     const PackedOutput packed{packed_y, sequences, rows, block.stamp()};
     const LaneRows<kEach> mine(block.lane(), step, sequences);
-    const int at = WarpSums::at(mine.sequence, mine.row & ~(run - 1), sequences) + mine.row;
+    const int at = WarpSums::at(mine.sequence, mine.row & ~(run - 1), both) + mine.row;
     const auto patches_of = [&](const StreamedMatrix* matrix) {
       return PatchReader<kEach, Block>(block, *matrix, input, columns, mine.sequence, first_row(), last_row());
     };

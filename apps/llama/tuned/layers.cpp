@@ -16,7 +16,7 @@ constexpr double kAttentionBytes = 80e3;
 int most_units(const TileShape& unit) {
   constexpr std::uint32_t kMostBytes = 1u << 30;
   const int by_bytes = static_cast<int>(std::max(1u, kMostBytes / unit.bytes()));
-  return unit.streamed() ? streamed_groups(unit.sequences) / unit.groups : by_bytes;
+  return unit.streamed() ? streamed_groups(unit.columns, unit.sequences) / unit.groups : by_bytes;
 }
 
 }  // namespace

@@ -69,7 +69,7 @@ class Multiplier {
     out_.open();
     await_first();
     get<1>(inputs, 0, 0);
-    const int last_of_handoff = rows_of_handoff(tile_.sequences) / kGroupRows - 1;
+    const int last_of_handoff = rows_of_few(tile_.sequences) / kGroupRows - 1;
     const bool has_sum = block_.lane() % 4 < tile_.sequences;
     for (int first = 0; first < groups; first += kGroupsAhead) {
       const int place = first & last_of_handoff;

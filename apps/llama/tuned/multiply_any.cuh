@@ -33,7 +33,6 @@ class AnyMultiplier {
   static constexpr int kChains = 2;                            // so that a step need not wait for the one before it
   static constexpr int kSumSteps = 8;                          // whose products are one sum, before it is added to others
   static constexpr int kLoadsAtOnce = kBlocks == 1 ? 10 : 12;  // of inputs, 16 bytes each
-  static constexpr int kKept = kBlocks <= 2 ? kStreamedGroups : kStreamedGroupsOfMany;
   static constexpr int kLanesOfRow = ChunkInputs::kLanesOfRow, kRowsOfLoad = kLanes / kLanesOfRow;
 
  public:
@@ -215,7 +214,7 @@ class AnyMultiplier {
   template <class Use>
   FLYWHEEL_TASK void for_group(int group, Use&& use) {
 #pragma unroll
-    for (int i = 0; i < kKept; ++i)
+    for (int i = 0; i < kStreamedGroups; ++i)
       if (i == group) use(kept_[i]);
   }
   FLYWHEEL_TASK static void copy(float (&to)[kBlocks], const float (&from)[kBlocks]) {
@@ -234,12 +233,12 @@ class AnyMultiplier {
   const unsigned char* of_lane_ = nullptr;
   Sums sums_[kChains] = {};
   float value_[kBlocks] = {};
-  float kept_[kKept][kBlocks] = {};
+  float kept_[kStreamedGroups][kBlocks] = {};
   bool is_last_ = false;                   // the chunk is the task's last one
   int group_ = 0;                          // that is being multiplied
   int step_ = 0, steps_ = 0, sum_at_ = 0;  // of the group, in the chunk: done, all, and where the next sum ends
   TileReader<Block, Operands> reader_;
-  SumsWriter<Block> out_;
+  SumsWriter<Block, (kBlocks > 2)> out_;
 };
 
 }  // namespace llama

@@ -98,7 +98,7 @@ class ManyMultiplier {
   LaneInputs<kBlocks, kChunkSteps> inputs_[kHalves] = {};  // what ptxas 13.0 thinks may be undefined, it keeps in memory
   Values kept_[kStreamedGroupsOfMany] = {};
   TileReader<Block, Operands> tiles_;
-  SumsWriter<Block> out_;
+  SumsWriter<Block, true> out_;
 };
 
 }  // namespace llama

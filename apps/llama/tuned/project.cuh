@@ -53,7 +53,8 @@ struct RowsTask : TiledTask {
 template <int kEach, class Block, class Before, class Ready, class Use>
 FLYWHEEL_TASK void store_rows(Block& block, const RowsTask& task, PatchReader<kEach, Block>& patches, Before&& before,
                               Ready&& ready, Use&& use) {
-  const int rows = task.row_count(), sequences = task.input.sequences, step = rows_of_handoff(sequences);
+  const int rows = task.row_count(), sequences = task.input.sequences;
+  const int step = kEach == 1 ? rows_of_few(sequences) : rows_of_handoff(sequences);
   const LaneRows<kEach> mine = lane_rows<kEach>(block, sequences);
   for (int first = 0; first < rows; first += step) {
     const int row = mine.some && first + mine.row < rows ? first + mine.row : rows;
@@ -63,7 +64,7 @@ FLYWHEEL_TASK void store_rows(Block& block, const RowsTask& task, PatchReader<kE
     ready(old);
     const WarpSums* in = block.template consumer_wait<WarpSums>();
     if (!in) return;
-    LaneSums<kEach> sums = sums_of<kEach>(in, WarpSums::at(mine.sequence, mine.row, sequences));
+    LaneSums<kEach> sums = sums_of<kEach>(in, WarpSums::at(mine.sequence, mine.row, step));
     sums.add(rests);
     use(row, mine.sequence, sums, old, first + step >= rows);
     block.consumer_release();

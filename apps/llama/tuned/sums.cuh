@@ -8,9 +8,9 @@
 namespace llama {
 
 /// Rows of a handoff: few enough to be stored while the next are computed, and sums enough for the lanes of the warp.
+FLYWHEEL_TASK constexpr int rows_of_few(int sequences) { return sequences == 1 || sequences == 4 ? 32 : 16; }
 FLYWHEEL_TASK constexpr int rows_of_handoff(int sequences) {
-  if (sequences > kFewSequences) return kGroupRows;
-  return sequences == 1 || sequences == 4 ? 32 : 16;
+  return sequences > kFewSequences ? kGroupRows : rows_of_few(sequences);
 }
 
 /// What one warp hands over: its sums, [sequences][rows of a handoff].
@@ -18,7 +18,8 @@ struct WarpSums {
   static constexpr int kMost = 128;
   float sums[kMost];
 
-  FLYWHEEL_TASK static int at(int sequence, int row, int sequences) { return sequence * rows_of_handoff(sequences) + row; }
+  /// `rows`: of a handoff.
+  FLYWHEEL_TASK static int at(int sequence, int row, int rows) { return sequence * rows + row; }
 };
 
 /// A lane's sums of products of a group of rows, of `kBlocks` blocks of 8 columns of B.
@@ -36,8 +37,8 @@ struct ProductSums {
   FLYWHEEL_TASK float of_lane(int b = 0) const { return part[b][0] + part[b][3]; }
 };
 
-/// A warp that computes: hands its sums over, group by group.
-template <class Block>
+/// A warp that computes: hands its sums over, group by group. `kMany`: of more than kFewSequences.
+template <class Block, bool kMany = false>
 class SumsWriter {
  public:
   FLYWHEEL_TASK SumsWriter(Block& block, int sequences) : block_(block), sequences_(sequences) {}
@@ -52,23 +53,23 @@ class SumsWriter {
     if (to_) close();
   }
   /// Where the lane's row of the first group goes, of the first block.
-  FLYWHEEL_TASK float* place_of_lane() const {
-    return to_->sums + WarpSums::at(block_.lane() % 4, block_.lane() / 4, sequences_);
-  }
+  FLYWHEEL_TASK float* place_of_lane() const { return to_->sums + WarpSums::at(block_.lane() % 4, block_.lane() / 4, rows()); }
   /// A group's: of_lane(block) is what the lane has.
   template <int kBlocks, class OfLane>
   FLYWHEEL_TASK void put(int group, OfLane&& of_lane) {
-    const int rows = rows_of_handoff(sequences_), row = group * kGroupRows & (rows - 1);
+    const int row = group * kGroupRows & (rows() - 1);
     if (row == 0) open();
 #pragma unroll
     for (int b = 0; b < kBlocks; ++b) {
       const int sequence = b * 4 + block_.lane() % 4;
-      if (sequence < sequences_) to_->sums[WarpSums::at(sequence, row + block_.lane() / 4, sequences_)] = of_lane(b);
+      if (sequence < sequences_) to_->sums[WarpSums::at(sequence, row + block_.lane() / 4, rows())] = of_lane(b);
     }
-    if (row + kGroupRows == rows) close();
+    if (row + kGroupRows == rows()) close();
   }
 
  private:
+  FLYWHEEL_TASK int rows() const { return kMany ? kGroupRows : rows_of_few(sequences_); }
+
   Block& block_;
   int sequences_;
   WarpSums* to_ = nullptr;
@@ -113,7 +114,7 @@ struct LaneRows {
 /// Of a handoff.
 template <int kEach, class Block>
 FLYWHEEL_TASK LaneRows<kEach> lane_rows(const Block& block, int sequences) {
-  return {block.lane(), rows_of_handoff(sequences), sequences};
+  return {block.lane(), kEach == 1 ? rows_of_few(sequences) : rows_of_handoff(sequences), sequences};
 }
 
 /// Over the warps, in a fixed order, in units of 1.

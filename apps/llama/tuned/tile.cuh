@@ -61,11 +61,11 @@ FLYWHEEL_TASK constexpr Chunks chunks_of(int columns, int sequences) {
 FLYWHEEL_TASK constexpr bool is_streamed(int columns, int sequences) {
   return chunks_of(columns, sequences).count > (is_whole(columns) && sequences <= kFewSequences ? kResidentChunks : 1);
 }
-/// Most groups of a task whose input is streamed. Of more than 8 sequences each task reads 4096 columns of inputs in the time
-/// of five groups' weights.
+/// Most groups of a task whose input is streamed. Of 16 sequences a task reads its inputs in the time of five groups' weights,
+/// so more groups are better, where there are registers for their sums.
 inline constexpr int kStreamedGroups = 4, kStreamedGroupsOfMany = 8;
-FLYWHEEL_TASK constexpr int streamed_groups(int sequences) {
-  return sequences <= kFewSequences ? kStreamedGroups : kStreamedGroupsOfMany;
+FLYWHEEL_TASK constexpr int streamed_groups(int columns, int sequences) {
+  return is_whole(columns) && sequences > kFewSequences ? kStreamedGroupsOfMany : kStreamedGroups;
 }
 
 /// Where one step of a task lies: which group, chunk and step in the chunk come as its n-th.

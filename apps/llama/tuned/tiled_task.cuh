@@ -8,38 +8,45 @@
 namespace llama {
 
 namespace detail {
+/// Of whole pages of columns, with kFewSequences at most.
 template <int kBlocks, class Block, class Operands>
 FLYWHEEL_TASK void multiply(Block& block, Operands& operands, const TileShape& tile, const TiledInput& input) {
   using Work = Multiplier<kBlocks, Block, Operands>;
-  if (tile.streamed()) return Work(block, operands, tile, input).stream();
-  if (tile.chunks().count > 1) return Work(block, operands, tile, input).template resident<kResidentChunks>();
+  const int chunks = tile.chunks().count;
+  if (chunks > kResidentChunks) return Work(block, operands, tile, input).stream();
+  if (chunks > 1) return Work(block, operands, tile, input).template resident<kResidentChunks>();
   if constexpr (kBlocks == 1) Work(block, operands, tile, input).ahead();
   else Work(block, operands, tile, input).template resident<1>();
 }
-/// Out of the way of the others, which need all registers: 8 sequences and more, and columns that are not whole pages.
+// The other ways, each with registers of its own.
 template <int kBlocks, class Block, class Operands>
-FLYWHEEL_COLD void multiply_apart(Block block, Operands& operands, TileShape tile, TiledInput input) {
+FLYWHEEL_COLD void multiply_whole(Block block, Operands& operands, TileShape tile, TiledInput input) {
   multiply<kBlocks>(block, operands, tile, input);
-}
-template <int kBlocks, class Block, class Operands>
-FLYWHEEL_COLD void multiply_any(Block block, Operands& operands, TileShape tile, TiledInput input) {
-  AnyMultiplier<kBlocks, Block, Operands>(block, operands, tile, input)();
 }
 template <class Block, class Operands>
 FLYWHEEL_COLD void multiply_many(Block block, Operands& operands, TileShape tile, TiledInput input) {
   ManyMultiplier<Block, Operands>(block, operands, tile, input)();
 }
+template <int kBlocks, class Block, class Operands>
+FLYWHEEL_COLD void multiply_any(Block block, Operands& operands, TileShape tile, TiledInput input) {
+  AnyMultiplier<kBlocks, Block, Operands>(block, operands, tile, input)();
+}
+/// Out of the way of the first, which needs all registers: more than 4 sequences, and columns that are not whole pages. One
+/// call, for several cost their caller registers.
+template <class Block, class Operands>
+FLYWHEEL_COLD void multiply_apart(Block block, Operands& operands, TileShape tile, TiledInput input) {
+  const bool one_block = columns_of_b(input.sequences) <= 8, few = input.sequences <= kFewSequences;
+  if (is_whole(tile.columns) && few) multiply_whole<2>(block, operands, tile, input);
+  else if (is_whole(tile.columns)) multiply_many(block, operands, tile, input);
+  else if (one_block) multiply_any<1>(block, operands, tile, input);
+  else if (few) multiply_any<2>(block, operands, tile, input);
+  else multiply_any<4>(block, operands, tile, input);
+}
 template <class Block, class Operands>
 FLYWHEEL_TASK void multiply(Block& block, Operands& operands, const TileShape& tile, const TiledInput& input) {
-  const bool whole = is_whole(tile.columns), one_block = columns_of_b(input.sequences) <= 8;
-  const bool few = input.sequences <= kFewSequences;
-  if (whole && one_block) return multiply<1>(block, operands, tile, input);
+  if (is_whole(tile.columns) && columns_of_b(input.sequences) <= 8) return multiply<1>(block, operands, tile, input);
   Operands copy = operands;  // for the call: the caller's own stay in registers
-  if (whole && few) multiply_apart<2>(block, copy, tile, input);
-  else if (whole) multiply_many(block, copy, tile, input);
-  else if (one_block) multiply_any<1>(block, copy, tile, input);
-  else if (few) multiply_any<2>(block, copy, tile, input);
-  else multiply_any<4>(block, copy, tile, input);
+  multiply_apart(block, copy, tile, input);
   operands = copy;
 }
 }  // namespace detail
