@@ -19,7 +19,7 @@ enum class BarrierResult : std::uint32_t { go_on, stop, aborted };
 /// 200 cycles. A poll before the last of them costs a round trip to L2, 0.08 us, so the first one comes as late as it just has
 /// to: how late differs from card to card, and with the code around (device/tuning.md). Each worker finds it for itself.
 struct FirstPoll {
-  static constexpr std::uint32_t kOne = 256, kBegin = 300 * kOne, kLeast = 240 * kOne, kMost = 380 * kOne, kLater = 16 * kOne;
+  static constexpr std::uint32_t kOne = 256, kBegin = 260 * kOne, kLeast = 240 * kOne, kMost = 380 * kOne, kLater = 16 * kOne;
   std::uint32_t wait;   // ticks of the worker's clock, in units of 1 / kOne
   std::uint32_t polls;  // that the last wait took
 

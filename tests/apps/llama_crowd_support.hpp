@@ -64,7 +64,7 @@ inline std::size_t most_steps(const std::vector<Request>& requests, const Texts&
     longest = std::max(longest, steps_in_place(requests[i], texts[i], positions));
     reading += steps_in_place(requests[i], {}, positions);
   }
-  return all / static_cast<std::size_t>(places) + longest + (places > kMostSequences ? reading : 0);
+  return all / static_cast<std::size_t>(places) + longest + (places > kFewSequences ? reading : 0);
 }
 
 /// What a call told of each text.

@@ -23,7 +23,7 @@ struct NormInput {
   template <int kEach, class Block>
   FLYWHEEL_TASK float scale_of(const Block& block, const TiledInput& input, int columns, int sequence) const {
     if constexpr (kEach != 1)
-      if (input.sequences >= kFewSequences) return scale_of_many(block, input, columns, sequence);
+      if (input.sequences > kFewSequences) return scale_of_many(block, input, columns, sequence);
     constexpr int kAtOnce = 8;
     const WantedStamp wanted = wanted_stamp(block, input.old);
     const int all = parts * input.sequences;

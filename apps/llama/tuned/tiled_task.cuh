@@ -18,7 +18,7 @@ FLYWHEEL_TASK void multiply(Block& block, Operands& operands, const TileShape& t
   if constexpr (kBlocks == 1) Work(block, operands, tile, input).ahead();
   else Work(block, operands, tile, input).template resident<1>();
 }
-// The other ways, each with registers of its own.
+// The other ways, each with registers of its own: the first one needs all.
 template <int kBlocks, class Block, class Operands>
 FLYWHEEL_COLD void multiply_whole(Block block, Operands& operands, TileShape tile, TiledInput input) {
   multiply<kBlocks>(block, operands, tile, input);
@@ -31,22 +31,21 @@ template <int kBlocks, class Block, class Operands>
 FLYWHEEL_COLD void multiply_any(Block block, Operands& operands, TileShape tile, TiledInput input) {
   AnyMultiplier<kBlocks, Block, Operands>(block, operands, tile, input)();
 }
-/// Out of the way of the first, which needs all registers: more than 4 sequences, and columns that are not whole pages. One
-/// call, for several cost their caller registers.
+/// The rarer ones: one call, for several cost their caller registers.
 template <class Block, class Operands>
 FLYWHEEL_COLD void multiply_apart(Block block, Operands& operands, TileShape tile, TiledInput input) {
-  const bool one_block = columns_of_b(input.sequences) <= 8, few = input.sequences <= kFewSequences;
-  if (is_whole(tile.columns) && few) multiply_whole<2>(block, operands, tile, input);
-  else if (is_whole(tile.columns)) multiply_many(block, operands, tile, input);
-  else if (one_block) multiply_any<1>(block, operands, tile, input);
-  else if (few) multiply_any<2>(block, operands, tile, input);
+  if (is_whole(tile.columns)) multiply_many(block, operands, tile, input);
+  else if (columns_of_b(input.sequences) <= 8) multiply_any<1>(block, operands, tile, input);
+  else if (input.sequences <= kFewSequences) multiply_any<2>(block, operands, tile, input);
   else multiply_any<4>(block, operands, tile, input);
 }
 template <class Block, class Operands>
 FLYWHEEL_TASK void multiply(Block& block, Operands& operands, const TileShape& tile, const TiledInput& input) {
-  if (is_whole(tile.columns) && columns_of_b(input.sequences) <= 8) return multiply<1>(block, operands, tile, input);
+  const bool whole = is_whole(tile.columns);
+  if (whole && columns_of_b(input.sequences) <= 8) return multiply<1>(block, operands, tile, input);
   Operands copy = operands;  // for the call: the caller's own stay in registers
-  multiply_apart(block, copy, tile, input);
+  if (whole && input.sequences <= kFewSequences) multiply_whole<2>(block, copy, tile, input);
+  else multiply_apart(block, copy, tile, input);
   operands = copy;
 }
 }  // namespace detail
