@@ -98,7 +98,7 @@ void add_measured(CLI::App& command, Measured& what, Options& options) {
   command
       .add_option_function<std::uint32_t>(
           "--window", [&options](std::uint32_t kilobytes) { options.tuning.operand_window = kilobytes << 10; },
-          "KB of operands under way to an SM at once (default: 78 for 1 to 4 texts, 52 for 8)")
+          "KB of operands under way to an SM at once (default: 78 for 1 to 4 texts, 52 for more)")
       ->check(CLI::Range(16, 256));
   command.add_option("--pace", options.tuning.operand_pace,
                      "Of the memory's rated speed, what a worker asks for (default: 1, its share; 0: no limit)");
