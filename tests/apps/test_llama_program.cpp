@@ -38,7 +38,7 @@ TEST_CASE("program: a command that there is not is named, with those that there 
   check_refused("--tokens 3", {"there is no command '--tokens'", all});
   check_refused("", {"there is no command", all});
   CHECK(ask_program("--help").code == 0);
-  CHECK(mentions(ask_program("bench --help", "").text, {"78 for 1 to 4 texts, 52 for 8"}));
+  CHECK(mentions(ask_program("bench --help", "").text, {"78 for 1 to 4 texts, 52 for more"}));
 }
 
 TEST_CASE("program: what the library refuses is told in the program's words") {
