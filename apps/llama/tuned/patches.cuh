@@ -30,8 +30,8 @@ struct StreamedMatrix {
 
 /// The patches of a task's rows, one after the other, for the warp of its store part. The lanes hold a batch of them, a patch a
 /// lane: one trip to memory brings a batch, and a task's patches are mostly one. Of a patch every lane reads the input of its
-/// own sequence when the patch is used, a few at once: products of a batch with all sequences, ready in registers, were slower
-/// for tasks without patches, see tuning.md. Each row's are added in the order of columns, however rows are cut into tasks.
+/// own sequence when the patch is used, a few at once: products with all sequences would take a register for each, which tasks
+/// without patches pay for, too. Each row's are added in the order of columns, however rows are cut into tasks.
 template <int kEach, class Block>
 class PatchReader {
  public:

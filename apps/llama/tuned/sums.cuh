@@ -8,6 +8,7 @@
 namespace llama {
 
 /// Rows of a handoff: few enough to be stored while the next are computed, and sums enough for the lanes of the warp.
+/// rows_of_few(): of kFewSequences at most. Code for these alone calls it, see tuning.md.
 FLYWHEEL_TASK constexpr int rows_of_few(int sequences) { return sequences == 1 || sequences == 4 ? 32 : 16; }
 FLYWHEEL_TASK constexpr int rows_of_handoff(int sequences) {
   return sequences > kFewSequences ? kGroupRows : rows_of_few(sequences);
