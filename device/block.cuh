@@ -93,6 +93,9 @@ class GpuBlock : public BlockCore<ThreadPlatform, List>, public ComputeThreads {
   /// gives.
   __device__ void borrow_pages() { pages_ = dev().page_count * kPageBytes; }
 
+  /// Library use: whether prefetch() of this task has begun copies, see TaskList::prefetch().
+  __device__ bool prefetched() const { return shared_->way.prefetched; }
+
   /// A non-null pointer that scratch() gave, marked as shared memory for the compiler: accesses through it need no generic
   /// address check.
   template <class T>

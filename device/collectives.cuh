@@ -170,6 +170,7 @@ struct PhasedWay {
   std::uint32_t next_task;  // of this worker in the phase; likewise
   bool has_task;            // the record that has been read is one
   bool has_more;            // this worker has tasks in the phase beside it
+  bool prefetched;          // the task's prefetch() has begun copies; false outside of phased runs
 };
 
 /// Shared memory that the compute warps of one block use.

@@ -202,16 +202,6 @@ class GpuExecutor {
   bool cancelled_ = false;
 };
 
-/// The block for the task in a slot, or for the tasks of a phased run.
-template <class List>
-__device__ __forceinline__ GpuBlock<List> make_block(std::uint32_t slot) {
-  ExecutorShared& shared = executor_shared();
-  GpuBlock<List> block(shared.contexts[slot], shared.block,
-                       List::kHasOperands ? page_scratch_memory() : scratch_memory(shared.dev));
-  if constexpr (List::kHasOperands) block.borrow_pages();
-  return block;
-}
-
 /// The bodies of a task of a dynamic run, or of a phased run.
 template <class List>
 __device__ __forceinline__ void run_bodies(bool phased, std::uint32_t slot) {
@@ -227,11 +217,11 @@ __device__ __forceinline__ void run_bodies(bool phased, std::uint32_t slot) {
     // One call for both kinds of runs: the kernel has the bodies once. Each task has a block of its own, and where the run is
     // lies in shared memory: what lives across a body that takes all registers is kept in local memory, which each acquire
     // sends to L2.
-    const TaskRecord* record = phased ? begin_phased_tasks(slot) : &shared.task_slots[slot].record;
+    const TaskRecord* record = phased ? begin_phased_tasks<List>(slot) : &shared.task_slots[slot].record;
     while (record) {
       GpuBlock<List> block = make_block<List>(slot);
       run_dynamic<List>(*record, block);
-      record = shared.commands[slot] == Command::phased ? next_phased_task(slot) : nullptr;
+      record = shared.commands[slot] == Command::phased ? next_phased_task<List>(slot) : nullptr;
     }
   } else {
     GpuBlock<List> block = make_block<List>(slot);

@@ -27,6 +27,7 @@ __device__ __forceinline__ void prepare(const DeviceState& dev) {
     ptx::mbarrier_init(shared.returned, 1);
     shared.awaited = {};
     init_phases_ahead(shared.block.ahead, true);
+    shared.block.way.prefetched = false;
     shared.dev = dev;
     RolesShared& roles = roles_shared();
     ptx::mbarrier_init(roles.begin, 1);

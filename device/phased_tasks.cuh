@@ -12,6 +12,16 @@ namespace flywheel::detail {
 
 inline constexpr int kRecordWarp = 1;  // of the compute warps
 
+/// The block for the task in a slot, or for the tasks of a phased run.
+template <class List>
+__device__ __forceinline__ GpuBlock<List> make_block(std::uint32_t slot) {
+  ExecutorShared& shared = executor_shared();
+  GpuBlock<List> block(shared.contexts[slot], shared.block,
+                       List::kHasOperands ? page_scratch_memory() : scratch_memory(shared.dev));
+  if constexpr (List::kHasOperands) block.borrow_pages();
+  return block;
+}
+
 /// Waits until the load warp has read the n-th phase of the run. Acquire, block scope: pairs with read_phases_ahead(). No
 /// limit: that waits for entries only, which thread 0 returns.
 __device__ __forceinline__ const PhasesAhead::Entry& await_phase(PhasesAhead& ahead, std::uint32_t n) {
@@ -71,6 +81,31 @@ __device__ __forceinline__ void read_task(const DeviceState& dev, BlockShared& s
   way.next_task = task + (phase.grid ? phase.count : dev.workers);
   way.has_task = task < phase.count;
   way.has_more = way.next_task < phase.count;
+  way.prefetched = false;
+}
+
+/// The reading warp, behind read_task(), while thread 0 is at a boundary: the task behind it may have copies begun to scratch
+/// memory, which no body uses now.
+template <class List>
+__device__ __forceinline__ void prefetch_task(BlockShared& shared, std::uint32_t slot) {
+  __syncwarp();  // orders what read_task() left before what all lanes read
+  if (!shared.way.has_task) return;
+  GpuBlock<List> block = make_block<List>(slot);
+  const bool prefetched = List::prefetch(shared.phase_record, block);
+  // Orders the lanes' reads of `way` before this; the barrier of all compute threads behind it publishes it.
+  __syncwarp();
+  if (threadIdx.x % 32 == 0) shared.way.prefetched = prefetched;
+}
+/// All compute threads, at the end of a run: the copies of a task that is not to come have ended.
+template <class List>
+__device__ __forceinline__ void drop_prefetched(BlockShared& shared, std::uint32_t slot, bool is_over) {
+  if (ComputeThreads::warp() != kRecordWarp) return;
+  if (!is_over && shared.way.prefetched) {
+    GpuBlock<List> block = make_block<List>(slot);
+    List::drop_prefetched(shared.phase_record, block);
+  }
+  __syncwarp();  // orders the lanes' reads of `way` before this; the end of the command publishes it, see compute_loop()
+  if (threadIdx.x % 32 == 0) shared.way.prefetched = false;
 }
 
 /// Thread 32: a step of a phased run is odd while a task of this worker runs, and another number for each task. Thread 0, which
@@ -91,7 +126,8 @@ __device__ __forceinline__ const TaskRecord* begin_task(BlockShared& shared) {
 }
 
 /// All compute threads: after a task, the record of the next one, wherever in the run that is. Null at the run's end.
-[[gnu::noinline]] __device__ inline const TaskRecord* next_phased_task(std::uint32_t slot) {
+template <class List>
+[[gnu::noinline]] __device__ const TaskRecord* next_phased_task(std::uint32_t slot) {
   ExecutorShared& all = executor_shared();
   BlockShared& shared = all.block;
   TaskContext& context = all.contexts[slot];
@@ -110,10 +146,12 @@ __device__ __forceinline__ const TaskRecord* begin_task(BlockShared& shared) {
       show_progress<ThreadPlatform>(all.dev, context.worker);
     } else if (ComputeThreads::warp() == kRecordWarp && !is_over) {
       read_task(all.dev, shared, has_more ? taken : taken + 1, !has_more);
+      if (!has_more) prefetch_task<List>(shared, slot);
     }
     ComputeThreads::sync();  // all threads see what comes next, and what thread 0 has acquired
     if (shared.ends) {
       if (ComputeThreads::leader()) all.phases_end = shared.way.end;
+      drop_prefetched<List>(shared, slot, is_over);
       return nullptr;
     }
   } while (!shared.way.has_task);
@@ -121,7 +159,8 @@ __device__ __forceinline__ const TaskRecord* begin_task(BlockShared& shared) {
 }
 
 /// All compute threads: the record of the first task of a phased run.
-[[gnu::noinline]] __device__ inline const TaskRecord* begin_phased_tasks(std::uint32_t slot) {
+template <class List>
+[[gnu::noinline]] __device__ const TaskRecord* begin_phased_tasks(std::uint32_t slot) {
   ExecutorShared& all = executor_shared();
   BlockShared& shared = all.block;
   TaskContext& context = all.contexts[slot];
@@ -138,7 +177,7 @@ __device__ __forceinline__ const TaskRecord* begin_task(BlockShared& shared) {
   }
   ComputeThreads::sync();  // all threads see what that has left
   if (is_over) return nullptr;
-  return shared.way.has_task ? begin_task(shared) : next_phased_task(slot);
+  return shared.way.has_task ? begin_task(shared) : next_phased_task<List>(slot);
 }
 
 }  // namespace flywheel::detail

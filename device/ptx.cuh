@@ -197,6 +197,11 @@ __device__ __forceinline__ bool is_global(const void* p) { return __isGlobal(p);
 /// Starts the copy of the 128 bytes around an address in global memory to L2. A hint: no order.
 __device__ __forceinline__ void prefetch(const void* at) { asm volatile("prefetch.global.L2 [%0];" ::"l"(at) : "memory"); }
 
+/// The same to L1, where it stays until the SM's next acquire.
+__device__ __forceinline__ void prefetch_to_l1(const void* at) {
+  asm volatile("prefetch.global.L1 [%0];" ::"l"(at) : "memory");
+}
+
 /// Starts a copy of 16 bytes, both sides aligned to 16; bypasses L1. It is part of the generic proxy, so neither side
 /// needs a proxy fence. Completion: wait_copies() of the same thread, or arrive_when_copied().
 __device__ __forceinline__ void copy16(void* to_shared, const void* from) {

@@ -9,6 +9,7 @@
 
 #include "../block.cuh"
 #include "mma_tile.cuh"
+#include "part_store.cuh"
 #include "stages.cuh"
 #include "tile_copies.cuh"
 #include "tile_store.cuh"
@@ -28,7 +29,7 @@ __device__ __forceinline__ void multiply_by_mma(Block& block, const ProductRecor
     if (!product.is_live(place)) continue;
     float sums[kColumns / 2] = {};
     add_products<kColumns>(block, product, place, memory, sums);
-    if (product.splits > 1) {
+    if (product.adds_parts()) {
       store_partials(partials_of<kColumns / 2>(product, place.tile, place.split, block.rank()), sums);
     } else {
       join_sums(product, epilogue, sums);
@@ -72,20 +73,36 @@ __device__ __forceinline__ void multiply_by_wgmma(Block& block, const ProductRec
   auto* const memory = block.template scratch<unsigned char>(static_cast<int>(count * kStageBytes<kColumns> + kBesideStages));
   if (!memory) return;
   Stages<kColumns> stages(product, memory, count);
-  if (block.warp() == 0) stages.begin(task, block.lane());
-  block.sync();  // the barriers and the places are there for all threads
-  if (!block.leader()) stages.follow();
+  if (!block.prefetched()) {
+    if (block.warp() == 0) stages.begin(task, block.lane());
+    block.sync();  // the barriers and the places are there for all threads
+  } else {
+    if (block.warp() == 0) stages.begin_prefetched(block.lane());
+    if (!product.is_live(stages.place(0))) {
+      block.sync();  // all threads have read the place
+      if (block.leader()) stages.land(false);
+      return;
+    }
+  }
+  stages.follow();
   // No memory order, which sync() has given: the lanes of a warp rejoin, because products are for whole warps.
   __syncwarp();
   for (std::uint32_t j = 0; j < product.parts_each && stages.place(j).steps; ++j) {
     float sums[kColumns / 2] = {};
     multiply_part(stages, stages.place(j).steps, block.warp(), block.lane(), sums);
     const TilePlace place = stages.place(j);
-    if (product.splits > 1) {
+    if (product.adds_parts()) {
       store_partials(partials_of<kColumns / 2>(product, place.tile, place.split, block.rank()), sums);
       continue;
     }
+    // A warp whose rows are not there has nothing to join or to store.
+    if (product.has_second() && place.row + kWarpRows * block.warp() >= product.left.rows) continue;
     join_sums(product, epilogue, sums);
+    if (product.stores_rows && PartImage<kColumns>::kBytes <= count * kStageBytes<kColumns>) {
+      block.sync();  // no warp reads the stages any more
+      store_part_by_rows<kColumns>(block, product, place, epilogue, sums, stages.boxes());
+      continue;
+    }
     unsigned char* const turned = stages.turned_of(block.warp());
     if constexpr (!HasJoin<Epilogue> && kColumns >= 64) {
       if (product.has_out_map) {
@@ -98,6 +115,25 @@ __device__ __forceinline__ void multiply_by_wgmma(Block& block, const ProductRec
   if constexpr (!HasJoin<Epilogue>) wait_stored();
   block.sync();  // no thread waits at a barrier any more
   if (block.leader()) stages.end();
+}
+
+/// A warp: prefetch() of one task, if its scratch memory has room.
+template <int kColumns, class Block>
+__device__ __forceinline__ bool prefetch_columns(Block& block, const ProductRecord& product, std::uint32_t task) {
+  block.borrow_handoffs();
+  const std::uint32_t fit = stages_in<kColumns>(block.scratch_bytes());
+  if (fit < kFewestStages) return false;
+  auto* const memory = block.template scratch<unsigned char>(static_cast<int>(fit * kStageBytes<kColumns> + kBesideStages));
+  Stages<kColumns> stages(product, memory, fit);
+  return stages.prefetch(task, block.lane());
+}
+template <int kColumns, class Block>
+__device__ __forceinline__ void drop_columns(Block& block, const ProductRecord& product) {
+  block.borrow_handoffs();
+  const std::uint32_t fit = stages_in<kColumns>(block.scratch_bytes());
+  auto* const memory = block.template scratch<unsigned char>(static_cast<int>(fit * kStageBytes<kColumns> + kBesideStages));
+  Stages<kColumns> stages(product, memory, fit);
+  if (block.lane() == 0) stages.land(true);
 }
 
 #endif
@@ -157,6 +193,43 @@ __device__ __forceinline__ void multiply(Block& block, const ProductRecord& prod
   }
 }
 
+/// All lanes of a warp. See Gemm::prefetch().
+template <class List>
+__device__ __forceinline__ bool prefetch_product([[maybe_unused]] GpuBlock<List>& block,
+                                                 [[maybe_unused]] const ProductRecord& product,
+                                                 [[maybe_unused]] std::uint32_t task) {
+#if FLYWHEEL_HAS_WGMMA
+  switch (product.tile_columns) {
+    case 256:
+      return prefetch_columns<256>(block, product, task);
+    case 128:
+      return prefetch_columns<128>(block, product, task);
+    case 64:
+      return prefetch_columns<64>(block, product, task);
+    default:
+      return prefetch_columns<16>(block, product, task);
+  }
+#else
+  return false;
+#endif
+}
+template <class List>
+__device__ __forceinline__ void drop_prefetched_product([[maybe_unused]] GpuBlock<List>& block,
+                                                        [[maybe_unused]] const ProductRecord& product) {
+#if FLYWHEEL_HAS_WGMMA
+  switch (product.tile_columns) {
+    case 256:
+      return drop_columns<256>(block, product);
+    case 128:
+      return drop_columns<128>(block, product);
+    case 64:
+      return drop_columns<64>(block, product);
+    default:
+      return drop_columns<16>(block, product);
+  }
+#endif
+}
+
 /// Collective. One task of a product.
 template <class List, class Epilogue>
 __device__ __forceinline__ void multiply_in_kernel(GpuBlock<List>& block, const ProductRecord& product, std::uint32_t task,
@@ -170,11 +243,15 @@ template <class List, class Epilogue>
   multiply<false>(block, product, task, epilogue);
 }
 
-/// All lanes of a warp: starts copies to L2 of a product's record, with its tensor maps.
+/// All lanes of a warp: brings a product's record near, and makes its tensor maps known, so that neither takes prefetch() time,
+/// at whose end all workers wait.
 template <class Lanes>
 __device__ __forceinline__ void look_ahead_of_product(const Lanes& lanes, const ProductRecord& product) {
   const auto* const record = reinterpret_cast<const unsigned char*>(&product);
-  for (std::size_t at = lanes.lane() * 128; at < sizeof(product); at += 32 * 128) ptx::prefetch(record + at);
+  for (std::size_t at = lanes.lane() * 128; at < sizeof(product); at += 32 * 128) ptx::prefetch_to_l1(record + at);
+#if FLYWHEEL_HAS_WGMMA
+  acquire_maps(product, static_cast<std::uint32_t>(lanes.lane()));
+#endif
 }
 
 }  // namespace flywheel::detail

@@ -42,6 +42,14 @@ static_assert(kFewestFit<256> && kFewestFit<128> && kFewestFit<64> && kFewestFit
 
 #if FLYWHEEL_HAS_WGMMA
 
+/// All lanes of a warp: a product's tensor maps, a lane each.
+__device__ __forceinline__ void acquire_maps(const ProductRecord& product, std::uint32_t lane) {
+  if (lane == 0) ptx::acquire_tensor_map(product.left_map);
+  if (lane == 1) ptx::acquire_tensor_map(product.right_map);
+  if (lane == 2 && product.has_second()) ptx::acquire_tensor_map(product.second_map);
+  if (lane == 3 && product.has_out_map) ptx::acquire_tensor_map(product.out_map);
+}
+
 /// A task's own, on the GPU. Each thread has a copy and follows the same stages.
 template <int kColumns>
 class Stages {
@@ -60,34 +68,42 @@ class Stages {
   /// a sync().
   __device__ void begin(std::uint32_t task, int lane) {
     const auto own = static_cast<std::uint32_t>(lane);
-    // No order of their own: the sync() after this call orders them for the threads, publish_mbarriers() for the copies.
-    if (own < count_) {
-      ptx::mbarrier_init(marks_.full[own], 1);
-      marks_.read[own] = 0;
-    }
-    ptx::publish_mbarriers();
     find_parts(task, own);
-    // The sync() after this call lies between these fences and the copies of other warps, __syncwarp() and those of lane 0.
-    if (own == 0) ptx::acquire_tensor_map(product_.left_map);
-    if (own == 1) ptx::acquire_tensor_map(product_.right_map);
-    if (own == 3 && product_.has_out_map) ptx::acquire_tensor_map(product_.out_map);
-    if (own == 2 && has_second_) ptx::acquire_tensor_map(product_.second_map);
-    __syncwarp();
-    if (own == 0) {
-      // Orders the copies after the stores of tasks before, which have made the operands and which this thread has acquired;
-      // and after what used the scratch memory before, see the sync() at the end of each body.
-      ptx::fence_global_for_bulk_copies();
-      ptx::fence_shared_for_bulk_copies();
-      follow(true);
-    }
+    prepare(own);
+    // A sync() after this call lies between these fences and the copies of other warps, __syncwarp() and those of this one.
+    acquire_maps(product_, own);
+    __syncwarp();  // orders the fences of some lanes before the copies of others
+    start(Operands::both, own);
   }
-  /// Each thread, once begin() is known to it, but for the one that starts the copies of the first stages in begin().
-  __device__ void follow(bool starts = false) {
-    fill_steps_ = place(0).steps;
-    for (std::uint32_t stage = 0; stage < count_ && fill_steps_; ++stage) {
-      if (starts) fill(stage);
-      advance_fill();
+  /// A warp, in front of the boundary before the task: the same, but for the copies of A, if no task writes B. False if not.
+  /// The load warp has acquired the maps, see look_ahead_of_product(); await_phase() lies between.
+  __device__ bool prefetch(std::uint32_t task, int lane) {
+    if (!product_.constant_b || product_.parts_each != 1 || task >= product_.tasks()) return false;
+    const auto own = static_cast<std::uint32_t>(lane);
+    if (own == 0) marks_.places[0] = product_.place(product_.part_of(task, 0));
+    prepare(own);
+    start(Operands::constant, own);
+    return true;
+  }
+  /// A warp, in the task: the copies of A, where prefetch() has begun those of B.
+  __device__ void begin_prefetched(int lane) { start(Operands::other, static_cast<std::uint32_t>(lane)); }
+  /// One thread, of a task that is not to run: waits until the copies have landed that prefetch() has begun. `alone`: those of
+  /// A have not been begun.
+  __device__ void land(bool alone) {
+    const std::uint32_t steps = place(0).steps, filled = steps < count_ ? steps : count_;
+    for (std::uint32_t stage = 0; stage < filled; ++stage) {
+      // The one arrival of the phase, in place of that which expects A. Its release orders nothing: the test below is this
+      // thread's own.
+      if (alone) ptx::mbarrier_arrive(marks_.full[stage]);
+      // Acquire, block scope: pairs with the copies' complete_tx. The copies end by themselves, so there is no limit.
+      while (!ptx::mbarrier_test(marks_.full[stage], 0)) {}
     }
+    end();
+  }
+  /// Each thread, once begin() or prefetch() is known to it.
+  __device__ void follow() {
+    fill_steps_ = place(0).steps;
+    for (std::uint32_t stage = 0; stage < count_ && fill_steps_; ++stage) advance_fill();
   }
 
   /// Part j of the task; it has no steps if there is none.
@@ -109,13 +125,15 @@ class Stages {
   /// A warp has read the oldest stage. The last of the eight fills it again, if there are more steps.
   __device__ void release(int lane) {
     if (fill_steps_) {
-      if (lane == 0 && ptx::is_last_of_eight(marks_.read[oldest_])) fill(oldest_);
+      if (lane == 0 && ptx::is_last_of_eight(marks_.read[oldest_])) fill(oldest_, fill_part_, fill_step_, Operands::both);
       advance_fill();
       __syncwarp();  // orders no memory: products are for whole warps
     }
     if (++oldest_ == count_) oldest_ = 0;
   }
 
+  /// The memory of all stages, for who has read the last one.
+  __device__ unsigned char* boxes() const { return boxes_; }
   /// A warp's memory for store_values().
   __device__ unsigned char* turned_of(int warp) const { return turned_ + warp * kTurnedBytes; }
 
@@ -126,6 +144,40 @@ class Stages {
   }
 
  private:
+  enum class Operands { both, constant, other };
+  /// A step of a task's part.
+  struct Step {
+    std::uint32_t part, step;
+    bool is_one;  // otherwise there is none
+  };
+
+  /// All lanes of a warp: the barriers.
+  __device__ void prepare(std::uint32_t own) {
+    // No order of their own: a sync() after this call orders them for the threads, publish_mbarriers() for the copies.
+    if (own < count_) {
+      ptx::mbarrier_init(marks_.full[own], 1);
+      marks_.read[own] = 0;
+    }
+    ptx::publish_mbarriers();
+    __syncwarp();
+  }
+  /// All lanes of a warp: the copies of the first stages, by a lane each, so that they are begun side by side.
+  __device__ void start(Operands which, std::uint32_t own) {
+    Step mine{};
+    std::uint32_t steps = place(0).steps;
+    for (std::uint32_t stage = 0, part = 0, step = 0; stage < count_ && steps; ++stage) {
+      if (stage == own) mine = {part, step, true};
+      if (++step < steps) continue;
+      step = 0;
+      steps = ++part < product_.parts_each ? place(part).steps : 0;
+    }
+    if (!mine.is_one) return;
+    // Orders the copies after the stores of tasks before, which have made the operands and which this thread has acquired; and
+    // after what used the scratch memory before, see the sync() at the end of each body.
+    ptx::fence_global_for_bulk_copies();
+    ptx::fence_shared_for_bulk_copies();
+    fill(own, mine.part, mine.step, which);
+  }
   /// A part for each lane of a warp; those that count come first.
   __device__ void find_parts(std::uint32_t task, std::uint32_t lane) {
     static_assert(kMostStages <= 32 && kMostPartsEach <= 32);
@@ -140,13 +192,20 @@ class Stages {
     if (live) marks_.places[__popc(before)] = found;
     if (lane < each && lane >= static_cast<std::uint32_t>(__popc(all))) marks_.places[lane] = {};
   }
-  __device__ void fill(std::uint32_t stage) const {
-    const TilePlace& from = place(fill_part_);
+  __device__ void fill(std::uint32_t stage, std::uint32_t part, std::uint32_t step, Operands which) const {
+    const TilePlace& from = place(part);
     unsigned char* const box = boxes_ + stage * kStageBytes<kColumns>;
-    const std::uint32_t x = (from.first_step + fill_step_) * kTileDepth;
+    const std::uint32_t x = (from.first_step + step) * kTileDepth;
+    const bool left = which == Operands::both || (which == Operands::constant) == (product_.transposed != 0);
+    const bool right = which == Operands::both || !left;
+    const std::uint32_t left_bytes = product_.left_box_rows * kRowBytes;
+    const std::uint32_t bytes = (left ? left_bytes : 0) + (right ? stage_bytes_ - left_bytes : 0);
     // Release, block scope, as the copies' complete_tx: pairs with wait(). is_last_of_eight() has ordered the reads before it.
-    ptx::expect_bytes(marks_.full[stage], stage_bytes_);
-    ptx::tensor_copy(box, product_.left_map, x, from.row, marks_.full[stage]);
+    // What is copied ahead is expected without the phase's arrival, which comes with the rest.
+    if (which == Operands::constant) ptx::expect_more_bytes(marks_.full[stage], bytes);
+    else ptx::expect_bytes(marks_.full[stage], bytes);
+    if (left) ptx::tensor_copy(box, product_.left_map, x, from.row, marks_.full[stage]);
+    if (!right) return;
     ptx::tensor_copy(box + kLeftBoxBytes, product_.right_map, x, from.column, marks_.full[stage]);
     if (has_second_)
       ptx::tensor_copy(box + kLeftBoxBytes + kColumns / 2 * kRowBytes, product_.second_map, x, from.column, marks_.full[stage]);

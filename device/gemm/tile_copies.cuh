@@ -80,7 +80,7 @@ __device__ __forceinline__ void store_by_copies(const ProductRecord& product, co
   else store_boxes<false>(product, place, epilogue, sums, boxes, lane);
 }
 
-/// Each lane, before the task ends: what its copies have stored is in memory, and comes before what this thread releases next.
+/// Each thread, before the task ends: what its copies have stored is in memory, and comes before what it releases next.
 __device__ __forceinline__ void wait_stored() {
   ptx::wait_stored_all();
   // Orders the copies, of the async proxy, before what this thread releases: the sync() at the end of the body, and the

@@ -44,8 +44,8 @@ inline constexpr int kStoredGroups = 4;  // of 8 columns, at once
 
 /// The pairs of one row, as floats: stored or added. `column` is the thread's first one.
 __device__ __forceinline__ void store_floats(const ProductRecord& product, const float (&values)[2 * kStoredGroups],
-                                             std::uint32_t row, std::uint32_t column) {
-  float* const to = static_cast<float*>(product.out) + std::size_t{row} * product.out_pitch + column;
+                                             std::uint32_t split, std::uint32_t row, std::uint32_t column) {
+  float* const to = static_cast<float*>(product.out) + product.place_of(split, row, column);
 #pragma unroll
   for (int g = 0; g < kStoredGroups; ++g) {
     if (row >= product.left.rows || column + 8 * g >= product.right.rows) continue;
@@ -88,8 +88,8 @@ __device__ __forceinline__ void store_vectors(const ProductRecord& product, cons
         values[2 * g + 1] = sums[4 * (q + g) + 2 * half + 1];
       }
       const std::uint32_t row = place.row + 8 * half, column = place.column + 8 * q;
-      finish_pairs(product, epilogue, values, row, column);
-      if (product.floats) store_floats(product, values, row, column);
+      if (tile.split == 0) finish_pairs(product, epilogue, values, row, column);
+      if (product.floats) store_floats(product, values, tile.split, row, column);
       else store_bf16(product, values, row, column, lane);
     }
   }

@@ -74,7 +74,7 @@ __device__ __forceinline__ void store_each(const ProductRecord& product, const T
       const std::uint32_t column = product.transposed ? i / kWarpRows : i % (kGroups * 8);
       const bool is_of_tile = 8 * q + static_cast<int>(column) < columns;
       if (is_of_tile && first_row + row < product.left.rows && first_column + column < product.right.rows)
-        put_value(product, epilogue, first_row + row, first_column + column, values[turned_at(row, column)]);
+        put_value(product, epilogue, tile.split, first_row + row, first_column + column, values[turned_at(row, column)]);
     }
     __syncwarp();  // orders what the lanes have read before the next chunk is written
     move_down<4 * kGroups>(sums);

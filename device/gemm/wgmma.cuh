@@ -35,6 +35,13 @@ __device__ __forceinline__ void tensor_copy(void* to_shared, const void* map, st
                : "memory");
 }
 
+/// Bytes that are to land in the current phase of a barrier, beside those that its arrival expects. Relaxed, block scope: pairs
+/// with nothing, because the phase's one arrival, expect_bytes() or mbarrier_arrive(), comes later.
+__device__ __forceinline__ void expect_more_bytes(std::uint64_t& barrier, std::uint32_t bytes) {
+  asm volatile("mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%0], %1;" ::"r"(shared_address(&barrier)), "r"(bytes)
+               : "memory");
+}
+
 /// Starts the copy of a box from shared memory to a matrix, by the async proxy. A proxy fence lies between the stores to the
 /// box and this. Completion: commit_stored_boxes(), then wait_stored_boxes() or wait_stored_all().
 __device__ __forceinline__ void tensor_store(const void* map, std::uint32_t x, std::uint32_t y, const void* from_shared) {
@@ -46,6 +53,12 @@ __device__ __forceinline__ void tensor_store(const void* map, std::uint32_t x, s
 __device__ __forceinline__ void tensor_add(const void* map, std::uint32_t x, std::uint32_t y, const void* from_shared) {
   asm volatile("cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.tile.bulk_group [%0, {%1, %2}], [%3];" ::"l"(map), "r"(x),
                "r"(y), "r"(shared_address(from_shared))
+               : "memory");
+}
+/// The same of a stretch of bytes, a multiple of 16, both sides aligned to 16.
+__device__ __forceinline__ void bulk_store(void* to, const void* from_shared, std::uint32_t bytes) {
+  asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(to), "r"(shared_address(from_shared)),
+               "r"(bytes)
                : "memory");
 }
 /// Closes a group of this thread's copies.

@@ -73,6 +73,10 @@ Product::Product(Runtime& runtime, Matrix<const Bf16> a, Matrix<const Bf16> b, P
   check_sizes(a, b, c);
   if (options.add && !c.floats)
     throw UsageError("ProductOptions::add adds to a C of floats, and this one holds Bf16: make it a Matrix<float>");
+  if (options.leave_parts && (!c.floats || options.add || options.second_b))
+    throw UsageError(
+        "ProductOptions::leave_parts leaves parts of sums as floats: make C a Matrix<float>, of splits() times the rows in "
+        "memory, and leave add and second_b to the tasks that add the parts up");
   const ProductPlan plan =
       plan_product({a.rows, b.rows, a.columns}, core->engine->workers(), scratch_of_dynamic_runs(*core), options);
   const Operand rows_of_a{a.values, a.rows, a.pitch}, rows_of_b{b.values, b.rows, b.pitch};
@@ -83,6 +87,8 @@ Product::Product(Runtime& runtime, Matrix<const Bf16> a, Matrix<const Bf16> b, P
   record_.depth = a.columns;
   record_.floats = c.floats;
   record_.adds = options.add;
+  record_.leaves_parts = options.leave_parts;
+  record_.constant_b = options.constant_b;
   if (options.second_b) {
     Matrix<const Bf16> second = b;
     second.values = options.second_b;
@@ -95,7 +101,7 @@ Product::Product(Runtime& runtime, Matrix<const Bf16> a, Matrix<const Bf16> b, P
   check_device_pointer(*core, "ProductOptions::live_rows", options.live_rows);
   check_device_pointer(*core, "ProductOptions::partials", options.partials);
   record_.live_rows = options.live_rows;
-  if (plan.splits > 1 && !options.partials) partials_ = Buffer<float>(core, partial_values());
+  if (record_.adds_parts() && !options.partials) partials_ = Buffer<float>(core, partial_values());
   record_.partials = options.partials ? options.partials : partials_.data();
   on_device_ = Buffer<ProductRecord>(core, 1);
   on_device_.write(&record_, 1);
@@ -121,10 +127,14 @@ void Product::make_maps(const Engine& engine) {
 void Product::map_stores(const Engine& engine) {
   const std::uintptr_t value_bytes = record_.floats ? sizeof(float) : sizeof(Bf16);
   const auto is_whole = [](std::uintptr_t bytes) { return bytes % 16 == 0; };
+  record_.stores_rows = record_.leaves_parts && record_.parts_each == 1 && is_whole(record_.out_pitch * value_bytes) &&
+                        is_whole((record_.transposed ? record_.left : record_.right).rows * value_bytes) &&
+                        is_whole(reinterpret_cast<std::uintptr_t>(record_.out));
   record_.has_vectors = !record_.transposed && record_.out_columns() % kStoredColumns == 0 &&
                         is_whole(record_.out_pitch * value_bytes) && is_whole(record_.right.rows * value_bytes) &&
                         is_whole(reinterpret_cast<std::uintptr_t>(record_.out));
-  if (!record_.has_vectors || record_.has_second() || record_.out_columns() * value_bytes < kStoredLine) return;
+  if (!record_.has_vectors || record_.has_second() || record_.leaves_parts || record_.out_columns() * value_bytes < kStoredLine)
+    return;
   record_.has_out_map = engine.map_matrix(
       record_.out_map, {record_.out, record_.floats != 0, record_.left.rows, record_.right.rows, record_.out_pitch,
                         static_cast<std::uint32_t>(kStoredLine / value_bytes), kStoredRows});
@@ -138,7 +148,7 @@ void Product::require_join(bool has_join) const {
 }
 
 void Product::require_whole_tiles() const {
-  if (record_.splits > 1)
+  if (record_.adds_parts())
     throw UsageError("each tile of this product has " + std::to_string(record_.splits) +
                      " parts that another task adds up: use add_to(graph), or set ProductOptions::splits to 1");
 }

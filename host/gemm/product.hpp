@@ -78,8 +78,8 @@ class Product {
       return after;
     };
     for (std::uint32_t i = 0; i < n; ++i)
-      parts.push_back(graph.add(task(i, epilogue), record_.splits == 1 ? with_stored(waits(i, n), i) : waits(i, n)));
-    if (record_.splits == 1) return parts;
+      parts.push_back(graph.add(task(i, epilogue), record_.adds_parts() ? waits(i, n) : with_stored(waits(i, n), i)));
+    if (!record_.adds_parts()) return parts;
     const bool phased = graph.phase_count() > 0;
     if (phased) graph.phase();
     for (std::uint32_t i = 0; i < record_.tiles() * record_.pieces(); ++i) {
@@ -99,11 +99,11 @@ class Product {
     return all;
   }
 
-  /// Parts of each tile along the depth.
+  /// Parts of each tile along the depth. With ProductOptions::leave_parts, so many matrices C has.
   std::uint32_t splits() const { return record_.splits; }
   std::uint32_t part_tasks() const { return record_.tasks(); }
   /// Floats that the parts of split tiles take, see ProductOptions::partials; 0 if there are none.
-  std::size_t partial_values() const { return record_.splits > 1 ? record_.parts() * record_.tile_values() : 0; }
+  std::size_t partial_values() const { return record_.adds_parts() ? record_.parts() * record_.tile_values() : 0; }
   /// Columns of a tile, of A B^T and A B2^T together.
   std::uint32_t tile_columns() const { return record_.tile_columns; }
 

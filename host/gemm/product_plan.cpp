@@ -25,6 +25,7 @@ constexpr double step_ns(std::uint32_t columns) {
 }
 constexpr double kTaskNs = 4000;
 constexpr double kAddingNs = 5000;
+constexpr double kLeftNs = 0.001;  // a value that is left, stored and read again; of all workers together
 constexpr double piece_ns(std::uint32_t splits) { return 1000 + 150. * splits; }
 constexpr std::uint32_t pieces_of(std::uint32_t columns) { return columns < kStoredColumns ? 1 : columns / kStoredColumns; }
 
@@ -32,11 +33,16 @@ std::uint32_t count_tiles(const ProductShape& tiles_of, std::uint32_t columns) {
   return parts_of(tiles_of.rows, kTileRows) * parts_of(tiles_of.columns, columns);
 }
 
-/// From begin to end, if all workers are free.
-double time_ns(const ProductShape& tiles_of, std::uint32_t columns, std::uint32_t splits, std::uint32_t workers) {
+double left_ns(const ProductShape& tiles_of, std::uint32_t splits) {
+  return kLeftNs * tiles_of.rows * tiles_of.columns * splits;
+}
+
+/// From begin to end, if all workers are free. `leaves`: parts are left to others.
+double time_ns(const ProductShape& tiles_of, std::uint32_t columns, std::uint32_t splits, std::uint32_t workers, bool leaves) {
   const std::uint32_t tiles = count_tiles(tiles_of, columns);
   const std::uint32_t rounds = parts_of(tiles * splits, workers), steps = parts_of(tiles_of.depth, kTileDepth);
   const double tasks = rounds * (parts_of(steps, splits) * step_ns(columns) + kTaskNs);
+  if (leaves) return tasks + left_ns(tiles_of, splits);
   return splits == 1 ? tasks : tasks + kAddingNs + parts_of(tiles * pieces_of(columns), workers) * piece_ns(splits);
 }
 
@@ -62,9 +68,10 @@ void require_scratch(std::uint32_t columns, std::uint32_t scratch_bytes) {
 }
 
 /// Of all workers together.
-double work_ns(const ProductShape& tiles_of, std::uint32_t columns, std::uint32_t splits) {
+double work_ns(const ProductShape& tiles_of, std::uint32_t columns, std::uint32_t splits, std::uint32_t workers, bool leaves) {
   const double tiles = count_tiles(tiles_of, columns);
   const double parts = tiles * (parts_of(tiles_of.depth, kTileDepth) * step_ns(columns) + splits * kTaskNs);
+  if (leaves) return parts + workers * left_ns(tiles_of, splits);
   return splits == 1 ? parts : parts + tiles * (kAddingNs + pieces_of(columns) * piece_ns(splits));
 }
 
@@ -78,7 +85,8 @@ void choose(ProductPlan& plan, const ProductShape& tiles_of, std::uint32_t worke
   for (const std::uint32_t columns : kTileColumns) {
     if (options.tile_columns ? columns != options.tile_columns : least_scratch(columns) > scratch_bytes) continue;
     for (std::uint32_t splits = least; splits <= most; ++splits) {
-      const double ns = options.alone ? time_ns(tiles_of, columns, splits, workers) : work_ns(tiles_of, columns, splits);
+      const auto cost_ns = options.alone ? time_ns : work_ns;
+      const double ns = cost_ns(tiles_of, columns, splits, workers, options.leave_parts);
       if (plan.splits && ns >= best_ns) continue;
       best_ns = ns;
       plan.tile_columns = columns;

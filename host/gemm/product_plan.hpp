@@ -22,6 +22,12 @@ struct ProductOptions {
   // In device memory: where the parts of split tiles go, partial_values() floats. Products whose runs do not overlap may share
   // it. Null: memory of the product's own.
   float* partials = nullptr;
+  // No task writes B, or B2, while graphs with this product run. Then, in phased graphs on a GPU, tasks begin to copy them to
+  // their workers while those still wait for the phase before.
+  bool constant_b = false;
+  // The parts of split tiles are left for tasks of yours to add up, in whatever they do next: C is splits() matrices of floats
+  // behind each other, one of the sums of each part. The epilogue is called for the first part alone, so it may only add.
+  bool leave_parts = false;
 };
 
 }  // namespace flywheel

@@ -98,6 +98,13 @@ concept LooksAhead = requires(const Task& task, const Lanes& lanes) {
   task.look_ahead(lanes);
 };
 
+/// Whether a task type has prefetch() and drop_prefetched().
+template <class Task, class Block>
+concept Prefetches = requires(const Task& task, Block& block) {
+  { task.prefetch(block) } -> std::same_as<bool>;
+  task.drop_prefetched(block);
+};
+
 /// Packs the task's constant operands, at `to`.
 template <class Task, class Block>
 FLYWHEEL_COLD void run_pack(const TaskRecord& record, Block& block, unsigned char* to) {
@@ -211,6 +218,27 @@ struct TaskList {
     const auto of_type = [&]<class Task>(std::type_identity<Task>) {
       if constexpr (LooksAhead<Task, Lanes>)
         if (record.header.type == index_of<Task>()) reinterpret_cast<const Task*>(record.args)->look_ahead(lanes);
+    };
+    (of_type(std::type_identity<Tasks>{}), ...);
+  }
+  /// Phased runs on a GPU whose phases are read ahead: a warp, in front of the boundary before the task's phase. A type may
+  /// have prefetch(block), which begins copies to scratch memory of what no task writes, and says whether it has; if so the
+  /// body finds block.prefetched(). If the run ends at that boundary drop_prefetched(block) waits until they have landed.
+  template <class Block>
+  FLYWHEEL_TASK static bool prefetch(const TaskRecord& record, Block& block) {
+    bool prefetched = false;
+    const auto of_type = [&]<class Task>(std::type_identity<Task>) {
+      if constexpr (Prefetches<Task, Block>)
+        if (record.header.type == index_of<Task>()) prefetched = reinterpret_cast<const Task*>(record.args)->prefetch(block);
+    };
+    (of_type(std::type_identity<Tasks>{}), ...);
+    return prefetched;
+  }
+  template <class Block>
+  FLYWHEEL_TASK static void drop_prefetched(const TaskRecord& record, Block& block) {
+    const auto of_type = [&]<class Task>(std::type_identity<Task>) {
+      if constexpr (Prefetches<Task, Block>)
+        if (record.header.type == index_of<Task>()) reinterpret_cast<const Task*>(record.args)->drop_prefetched(block);
     };
     (of_type(std::type_identity<Tasks>{}), ...);
   }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <concepts>
+#include <type_traits>
 
 #include "product_record.hpp"
 
@@ -38,6 +39,13 @@ concept HasJoin = requires(const Epilogue& epilogue) {
   { epilogue.join(0.f, 0.f) } -> std::convertible_to<float>;
 };
 
+/// Whether an epilogue makes nothing else of sums. One that reads nothing for some products may say so: bool keeps() const.
+template <class Epilogue>
+FLYWHEEL_TASK bool keeps_sums(const Epilogue& epilogue) {
+  if constexpr (requires { epilogue.keeps(); }) return epilogue.keeps();
+  else return std::is_same_v<Epilogue, Identity>;
+}
+
 template <class Epilogue>
 FLYWHEEL_TASK float joined(const Epilogue& epilogue, float sum, float second) {
   if constexpr (HasJoin<Epilogue>) return epilogue.join(sum, second);
@@ -53,13 +61,13 @@ FLYWHEEL_TASK inline void add_alone(float* to, float value) {
 #endif
 }
 
-/// Writes one value of C, given by its place in the operands.
+/// Writes one value of C, given by its place in the operands. `split`: of a part that is left; the epilogue is the first one's.
 template <class Epilogue>
-FLYWHEEL_TASK void put_value(const ProductRecord& product, const Epilogue& epilogue, std::uint32_t left, std::uint32_t right,
-                             float sum) {
+FLYWHEEL_TASK void put_value(const ProductRecord& product, const Epilogue& epilogue, std::uint32_t split, std::uint32_t left,
+                             std::uint32_t right, float sum) {
   const std::uint32_t row = product.transposed ? right : left, column = product.transposed ? left : right;
-  const float value = epilogue(sum, static_cast<int>(row), static_cast<int>(column));
-  const std::size_t at = std::size_t{row} * product.out_pitch + column;
+  const float value = split ? sum : epilogue(sum, static_cast<int>(row), static_cast<int>(column));
+  const std::size_t at = product.place_of(split, row, column);
   if (product.adds) add_alone(static_cast<float*>(product.out) + at, value);
   else if (product.floats) static_cast<float*>(product.out)[at] = value;
   else static_cast<Bf16*>(product.out)[at] = Bf16::nearest(value);
@@ -92,14 +100,14 @@ FLYWHEEL_TASK void for_each_value(Block& block, const ProductRecord& product, co
 template <class Block, class Epilogue>
 FLYWHEEL_TASK void multiply_part(Block& block, const ProductRecord& product, const TilePlace& place, const Epilogue& epilogue) {
   float* const partial = product.partials + (std::size_t{place.tile} * product.splits + place.split) * product.tile_values();
-  const bool whole = product.splits == 1;
+  const bool whole = !product.adds_parts();
   for_each_value(block, product, place, whole ? product.out_columns() : product.tile_columns,
                  [&](std::uint32_t i, std::uint32_t left, std::uint32_t column) {
                    float sum = dot(product, place, left, column);
                    if (!whole) return void(partial[i] = sum);
                    if (product.has_second())
                      sum = joined(epilogue, sum, dot(product, place, left, column + product.out_columns()));
-                   put_value(product, epilogue, left, place.column + column, sum);
+                   put_value(product, epilogue, place.split, left, place.column + column, sum);
                  });
 }
 
@@ -118,7 +126,7 @@ FLYWHEEL_TASK void add_parts(Block& block, const ProductRecord& product, const T
     if (column / columns != piece) return;
     const bool joins = product.has_second();
     const float sum = add_up(i), second = joins ? add_up(i + product.out_columns()) : 0;
-    put_value(product, epilogue, left, place.column + column, joins ? joined(epilogue, sum, second) : sum);
+    put_value(product, epilogue, 0, left, place.column + column, joins ? joined(epilogue, sum, second) : sum);
   });
 }
 
@@ -160,6 +168,15 @@ struct Gemm {
   template <class Block>
   [[gnu::always_inline]] FLYWHEEL_TASK void in_kernel(Block& block) const {
     multiply_in_kernel(block, *product, index, epilogue);  // device/gemm/gemm.cuh
+  }
+  /// On a GPU, in front of the boundary before a phase: a warp starts copies of B, if ProductOptions::constant_b.
+  template <class Block>
+  FLYWHEEL_TASK bool prefetch(Block& block) const {
+    return prefetch_product(block, *product, index);  // device/gemm/gemm.cuh
+  }
+  template <class Block>
+  FLYWHEEL_TASK void drop_prefetched(Block& block) const {
+    drop_prefetched_product(block, *product);  // device/gemm/gemm.cuh
   }
   /// On a GPU, ahead of a phase: starts copies to L2 of what all tasks of the product read first.
   template <class Lanes>

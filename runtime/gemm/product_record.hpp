@@ -65,6 +65,9 @@ struct alignas(128) ProductRecord {
   std::uint32_t has_vectors;    // 1: rows of C begin and end at multiples of 16 bytes, and tiles have multiples of 32 columns
   std::uint32_t has_out_map;    // 1: tensor copies can store C
   std::uint32_t adds;           // 1: C, which holds floats, is added to
+  std::uint32_t constant_b;     // 1: no task writes B
+  std::uint32_t stores_rows;    // 1: parts are left of tiles of which a task has one, and bulk copies can store rows of C
+  std::uint32_t leaves_parts;   // 1: C is `splits` matrices of floats behind each other, one of the sums of each part
   std::uint32_t left_box_rows;  // of `left` that a tensor copy brings: fewer than kTileRows if it has fewer
   const std::uint32_t* live_rows;  // of A, that count; null: all do
 
@@ -82,6 +85,12 @@ struct alignas(128) ProductRecord {
   /// The j-th part of a task; there is none if it is not below parts(). Tasks that run side by side have neighbouring parts.
   FLYWHEEL_TASK constexpr std::uint32_t part_of(std::uint32_t task, std::uint32_t j) const {
     return task / stride * (parts_each * stride) + j * stride + task % stride;
+  }
+  /// Whether tasks behind those that multiply add the parts of tiles up.
+  FLYWHEEL_TASK constexpr bool adds_parts() const { return splits > 1 && !leaves_parts; }
+  /// Where a value of C lies. `split`: 0 but of parts that are left.
+  FLYWHEEL_TASK constexpr std::size_t place_of(std::uint32_t split, std::uint32_t row, std::uint32_t column) const {
+    return (std::size_t{split} * (transposed ? right : left).rows + row) * out_pitch + column;
   }
   FLYWHEEL_TASK constexpr bool has_second() const { return second.values != nullptr; }
   /// Columns of C that a tile makes.

@@ -92,6 +92,10 @@ TEST_CASE("product: matrices that do not fit are refused by name") {
     offer.options.add = true;
     check_says(error_of<UsageError>([&] { offer.make(); }), {"ProductOptions::add", "Matrix<float>"});
   }
+  SECTION("rounded sums whose parts are to be left") {
+    offer.options.leave_parts = true;
+    check_says(error_of<UsageError>([&] { offer.make(); }), {"ProductOptions::leave_parts", "Matrix<float>"});
+  }
   SECTION("too many parts") {
     offer.options.splits = 65;
     check_says(error_of<UsageError>([&] { offer.make(); }), {"at most 64 parts"});

@@ -49,6 +49,9 @@ class GemmCase {
     a = values(std::size_t{m} * pitch_a);
     b = values(std::size_t{n} * pitch_b);
     if (joins && random_() % 2) second_b = values(b.size());
+    options.leave_parts = floats && !options.add && second_b.empty() && random_() % 2;
+    options.constant_b = random_() % 2;
+    if (options.leave_parts) factor = 1;  // the epilogue is for the first part alone
   }
 
   /// Whether C is what it should be, and what lies between its rows is untouched; so are tiles without rows that count, which
@@ -66,7 +69,8 @@ class GemmCase {
     }
     INFO(m << " x " << n << " x " << k << ", pitches " << pitch_a << ", " << pitch_b << ", " << pitch_c << ", columns "
            << options.tile_columns << ", splits " << options.splits << ", tiles each " << options.tiles_each << ", " << live
-           << " live rows" << (second_b.empty() ? "" : ", two B") << (floats ? ", float" : ", bf16") << ", off by " << worst);
+           << " live rows" << (options.leave_parts ? ", parts are left" : "") << (options.constant_b ? ", B is constant" : "")
+           << (second_b.empty() ? "" : ", two B") << (floats ? ", float" : ", bf16") << ", off by " << worst);
     CHECK(worst < (floats ? 1e-4 : 0.005));
     CHECK(beside);
   }
@@ -116,7 +120,7 @@ class GemmBench {
         a_(runtime.upload(one.a)),
         b_(runtime.upload(one.b)),
         second_b_(runtime.upload(one.second_b.empty() ? one.b : one.second_b)),
-        floats_(runtime.allocate<float>(std::size_t{one.m} * one.pitch_c)),
+        floats_(runtime.allocate<float>(kMostParts * one.m * one.pitch_c)),
         bf16_(runtime.allocate<Bf16>(std::size_t{one.m} * one.pitch_c)),
         live_(runtime.upload(std::vector{one.live})),
         product_(make()) {}
@@ -130,11 +134,13 @@ class GemmBench {
     phased.phase();
     product_.add_to(phased, {}, Epilogue{case_.factor});
     run("phased", [&] { runtime_.submit(runtime_.load(phased), repeat(case_.passes())).wait(); });
-    if (product_.splits() > 1) return;
+    if (product_.splits() > 1 && !case_.options.leave_parts) return;
     run("batch", [&] { runtime_.submit(product_.tasks(Epilogue{case_.factor})).wait(); });
   }
 
  private:
+  static constexpr std::size_t kMostParts = 16;  // that are left
+
   /// Where parts are to be shared, a product of its own tells how much memory they take.
   Product make() {
     ProductOptions options = case_.options;
@@ -160,9 +166,18 @@ class GemmBench {
     submit();
     std::vector<float> c = floats_.read();
     for (std::size_t i = 0; i < c.size(); ++i) c[i] -= before[i];
+    if (case_.options.leave_parts) add_up(c);
     if (!case_.floats)
       for (std::size_t i = 0; const Bf16 one : bf16_.read()) c[i++] = one.value();
     case_.check(c);
+  }
+
+  /// Parts that were left, in the place of the first one.
+  void add_up(std::vector<float>& c) const {
+    REQUIRE(product_.splits() <= kMostParts);
+    const std::size_t size = bf16_.size();
+    for (std::size_t split = 1; split < product_.splits(); ++split)
+      for (std::size_t i = 0; i < size; ++i) c[i] += c[split * size + i];
   }
 
   Runtime& runtime_;

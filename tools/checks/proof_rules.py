@@ -7,6 +7,7 @@ from source_text import LIBRARY, blank, files, is_cpp, read, room_of
 # Headers that are tested by the name of what they take part in, and where.
 TESTED_IN = {
     "device/gemm/mma_tile.cuh": "tests/runtime/test_kernel_gemm.cpp",
+    "device/gemm/part_store.cuh": "tests/device/test_gemm.cu",
     "device/gemm/tile_copies.cuh": "tests/device/test_gemm.cu",
     "device/gemm/tile_store.cuh": "tests/device/test_gemm.cu",
     "device/gemm/tile_sums.cuh": "tests/runtime/test_kernel_gemm.cpp",

@@ -72,6 +72,7 @@ inline void store_two(Stamped* at, const StampedPair& pair) {
 }
 
 inline void prefetch(const void*) {}
+inline void prefetch_to_l1(const void*) {}
 inline void copy16(void* to_shared, const void* from) { block()->copy16(to_shared, from); }
 inline void commit_copies() { block()->commit_copies(); }
 template <int kLeft>
