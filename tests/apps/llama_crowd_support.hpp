@@ -14,6 +14,7 @@ struct CrowdSize {
   int texts, places;
   int prompt, tokens;      // of a text, at most
   int places_of_each = 1;  // of the generator that writes each text alone
+  PromptWay way = PromptWay::best;
 };
 
 class RandomRequests {
@@ -99,14 +100,14 @@ inline void check_crowd(const StartTuned& start, const std::filesystem::path& fo
   std::vector<Request> requests = RandomRequests(config, seed).several(size);
   Texts expected;
   {
-    TunedGenerator each(runtime, config, load_weights(runtime, config, folder), context, size.places_of_each);
+    TunedGenerator each(runtime, config, load_weights(runtime, config, folder), context, size.places_of_each, size.way);
     expected = write_alone(each, requests);
   }
   config.eos_token_ids = choose_ends(expected);
   const Texts cut = cut_at(config.eos_token_ids, expected);
   for (std::size_t i = 0; i < requests.size(); ++i)
     if (may_end(i)) requests[i].stop_at_end = true, expected[i] = cut[i];
-  TunedGenerator generator(runtime, config, load_weights(runtime, config, folder), context, size.places);
+  TunedGenerator generator(runtime, config, load_weights(runtime, config, folder), context, size.places, size.way);
   const Told told = tell(generator, requests);
   for (std::size_t i = 0; i < requests.size(); ++i) {
     INFO("text " << i << ", a prompt of " << requests[i].prompt.size() << ", " << requests[i].tokens << " tokens to write");
@@ -158,7 +159,7 @@ inline void check_crowd_cancellation(const StartTuned& start, const std::filesys
   const Config config = read_config(folder);
   const int context = size.prompt + size.tokens;
   Runtime runtime = start(config, context);
-  TunedGenerator generator(runtime, config, load_weights(runtime, config, folder), context, size.places);
+  TunedGenerator generator(runtime, config, load_weights(runtime, config, folder), context, size.places, size.way);
   const auto requests = RandomRequests(config, 11).several(size);
   const Texts texts = write_texts(generator, requests);
   std::size_t all = 0;

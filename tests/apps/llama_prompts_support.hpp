@@ -106,6 +106,29 @@ inline void check_products(const StartTuned& start, const std::string& name, con
   }
 }
 
+/// The run that reads a prompt by matrix products writes the text's first token: a likeliest one of those logits. The next
+/// ones are what steps write behind it.
+inline void check_first_token(const StartTuned& start, const std::string& name, const std::vector<std::size_t>& lengths) {
+  const FamilyGolden golden(name);
+  TwoReaders two(start, name, kFamilyContext, 1, PromptWay::products);
+  for (const std::size_t length : lengths) {
+    INFO(name << ", a prompt of " << length);
+    const std::vector<std::uint32_t> prompt(golden.ids.begin(), golden.ids.begin() + static_cast<std::ptrdiff_t>(length));
+    const auto tokens = write_tokens(two.chunks, {.prompt = prompt, .tokens = 3, .sampling = {}, .stop_at_end = false});
+    REQUIRE(tokens.size() == 3);
+    const std::span<const float> logits = golden.at(length - 1);
+    double largest = 0;
+    for (const float one : logits) largest = std::max(largest, std::abs(static_cast<double>(one)));
+    CHECK(logits[tokens[0]] > std::ranges::max(logits) - 2 * kMostProductError * largest);
+    for (std::uint32_t i = 0; i + 1 < tokens.size(); ++i) {
+      const auto next = two.chunks.logits_from({{static_cast<std::uint32_t>(length) + i, tokens[i]}});
+      CHECK(tokens[i + 1] == static_cast<std::uint32_t>(std::ranges::max_element(next) - next.begin()));
+    }
+    CHECK(write_tokens(two.chunks, {.prompt = prompt, .tokens = 1, .sampling = {}, .stop_at_end = false}) ==
+          std::vector{tokens[0]});
+  }
+}
+
 /// A prompt of several tiles of rows, read at once and in short parts beside another text: the same bits, and nearly those of
 /// a step a token.
 inline void check_long_products(const StartTuned& start, const std::string& name, int length) {

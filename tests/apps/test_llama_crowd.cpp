@@ -31,6 +31,15 @@ TEST_CASE("crowd: through more places than the compiled decode has") {
   check_crowd_cancellation(start, kFamily, {.texts = 40, .places = 32, .prompt = 20, .tokens = 8});
 }
 
+TEST_CASE("crowd: where matrix products read the prompts, and write each text's first token") {
+  for (const int places : {1, 2, 32})
+    check_crowd(
+        start_tuned, kFamily,
+        {.texts = 40, .places = places, .prompt = 50, .tokens = 6, .places_of_each = places, .way = PromptWay::products});
+  check_crowd_cancellation(start_tuned, kFamily,
+                           {.texts = 9, .places = 2, .prompt = 30, .tokens = 5, .way = PromptWay::products});
+}
+
 TEST_CASE("crowd: more than sixteen places want a vocabulary whose logits are whole vectors") {
   Config config = small_config();
   config.vocab_size = 302;

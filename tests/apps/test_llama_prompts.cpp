@@ -25,6 +25,10 @@ TEST_CASE("prompts: read by matrix products, logits agree with transformers but 
   check_products(start_tuned, GENERATE(from_range(kProductFamilies)), {18, 19, 31, 48});
 }
 
+TEST_CASE("prompts: the run that ends one writes the first token of its text") {
+  check_first_token(start_tuned, GENERATE(from_range(kProductFamilies)), {2, 19, 31});
+}
+
 TEST_CASE("prompts: one of several tiles of rows, at once and in parts, leaves the same bits") {
   check_long_products(start_tuned, "qwen3_heads64", 700);
 }

@@ -132,7 +132,7 @@ struct TunedAttend : AttendTask {
     if (from.words) values.load(block, from.words);
     mine.load_values(block, first, part_of.last);
     if (from.words) values.rotate(block, from, eps);
-    if (warp < kHeadsTogether) area.put_query(block, values);
+    if (warp < kHeadsTogether) area.put_query(block, values, block.warp());
     else if (from.words) area.put_step(block, values, warp - kHeadsTogether);
     block.sync();
     mine.take_queries(block, area.query);

@@ -21,23 +21,36 @@ FLYWHEEL_TASK inline std::uint32_t split_to_halves(float value) {
   return high | round_half_or_infinite(value - from_half(high)) << 16;
 }
 
-/// What the warps of a block leave to each other in shared memory.
-template <int kTiles>
+/// A block as the warps of a part of it see it, kTeamWarps that attend together: warp() counts within the team.
+template <class Block, int kTeamWarps>
+struct TeamBlock : Block {
+  FLYWHEEL_TASK explicit TeamBlock(const Block& of) : Block(of) {}
+  FLYWHEEL_TASK int team() const { return Block::warp() / kTeamWarps; }
+  FLYWHEEL_TASK int warp() const { return Block::warp() % kTeamWarps; }
+  /// f(i) for i = 0..n-1, n a multiple of the warp size, by the team's threads.
+  template <class F>
+  FLYWHEEL_TASK void for_each(int n, F&& f) const {
+    for (int i = warp() * kLanes + Block::lane(); i < n; i += kTeamWarps * kLanes) f(i);
+  }
+};
+
+/// What kWarps warps that attend together leave to each other in shared memory.
+template <int kTiles, int kWarps = kTileWarps>
 struct LeftParts {
   // Not a multiple of the banks' number: the heads of a warp are written side by side.
   static constexpr int kStride = kTiles * 16 + 8;
-  float scales[kTileWarps * kHeadsTogether * 2];      // [warps][heads together][largest, sum]
-  float sums[kTileWarps * kHeadsTogether * kStride];  // [warps][heads together][kStride]: of weighted values, by dimension
+  float scales[kWarps * kHeadsTogether * 2];      // [warps][heads together][largest, sum]
+  float sums[kWarps * kHeadsTogether * kStride];  // [warps][heads together][kStride]: of weighted values, by dimension
 };
 
-/// A lane's scores and weights are those of head lane % 4, its outputs too.
-template <int kTiles>
+/// A lane's scores and weights are those of head lane % 4, its outputs too. `kWarps`: that share the positions out.
+template <int kTiles, int kWarps = kTileWarps>
 class WarpAttention {
   static constexpr int kDims = kTiles * 16;
   static constexpr int kHeld = kTiles <= 8 ? kTiles : 4;  // tiles of a key or value in registers
   static constexpr bool kInParts = kHeld < kTiles;
   static_assert(kTiles % kHeld == 0);
-  static constexpr int kStep = kTileWarps * 16;  // positions from one group of 16 to the warp's next
+  static constexpr int kStep = kWarps * 16;  // positions from one group of 16 to the warp's next
 
  public:
   static constexpr int kGroups = kTiles <= 4 ? 2 : 1;  // that the warp takes at once
@@ -94,9 +107,9 @@ class WarpAttention {
   }
 
   template <class Block>
-  FLYWHEEL_TASK void leave(const Block& block, LeftParts<kTiles>& to) {
+  FLYWHEEL_TASK void leave(const Block& block, LeftParts<kTiles, kWarps>& to) {
     const int at = block.warp() * kHeadsTogether + block.lane() % 4, dim = block.lane() / 4;
-    float* sums = to.sums + at * LeftParts<kTiles>::kStride + dim;
+    float* sums = to.sums + at * LeftParts<kTiles, kWarps>::kStride + dim;
 #pragma unroll
     for (int t = 0; t < kTiles; ++t) {
       sums[t * 16] = out_[t][0] + out_[t][1];

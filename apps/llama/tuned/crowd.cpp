@@ -51,12 +51,14 @@ bool Crowd::seat() {
 void Crowd::seat(std::size_t place, std::size_t text) {
   const std::vector<std::uint32_t>& prompt = requests_[text].prompt;
   memory_.prompt.write(prompt.data(), prompt.size(), place * static_cast<std::size_t>(memory_.context));
-  const std::uint32_t first = reader_ ? reader_->add(static_cast<std::uint32_t>(place), prompt.size()) : 0;
+  const std::uint32_t first = reader_ ? reader_->add(static_cast<std::uint32_t>(place), prompt.size(), true) : 0;
   places_[place] = {true, false, text, steps_from(first, requests_[text])};
   states_[place] = {first, prompt[first]};
   texts_[place] = kNoText;
   new_states_[place] = new_texts_[place] = 1;
 }
+
+bool Crowd::anybody_there() const { return std::ranges::any_of(places_, &Place::taken); }
 
 bool Crowd::anybody_writes() const { return std::ranges::any_of(places_, &Place::writes); }
 
@@ -76,15 +78,31 @@ std::uint32_t Crowd::steps() {
   return waits() ? least : most;
 }
 
+void Crowd::put_text(std::size_t place) {
+  texts_[place] = text_of(requests_[places_[place].text]);
+  new_texts_[place] = 1;
+}
+
 void Crowd::begin_texts() {
   for (std::size_t place = 0; place < places_.size(); ++place) {
     Place& mine = places_[place];
     if (!mine.taken || mine.writes || (reader_ && reader_->has(static_cast<std::uint32_t>(place)))) continue;
     mine.writes = true;
-    texts_[place] = text_of(requests_[mine.text]);
-    new_texts_[place] = 1;
+    put_text(place);
   }
   write_marked(memory_.texts, texts_, new_texts_);
+}
+
+std::optional<std::size_t> Crowd::begin_first() {
+  const std::optional<std::uint32_t> place = reader_->next_to_write(anybody_writes());
+  if (!place) return {};
+  put_text(*place);
+  write_marked(memory_.texts, texts_, new_texts_);
+  return *place;
+}
+
+void Crowd::end_first(std::size_t place) {
+  if (places_[place].taken) --places_[place].steps;
 }
 
 void Crowd::went(std::uint32_t steps) {

@@ -1,6 +1,7 @@
 // Any number of texts in the places of a decode: who ends leaves, who waits takes the place.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "apps/llama/decode/request.hpp"
@@ -28,6 +29,11 @@ class Crowd {
   /// while nobody writes, else a run.
   bool has_to_read(bool done) const;
   bool anybody_writes() const;
+  bool anybody_there() const;  // if not, all that were have ended with their first tokens
+  /// Before a run of the prompt reader: if it writes the first token of a text, that one's place. end_first() after the run,
+  /// and what embeds.
+  std::optional<std::size_t> begin_first();
+  void end_first(std::size_t place);
   /// To be made until a text ends that another waits for, at most; those whose prompts are read write from now on.
   std::uint32_t steps();
   std::size_t text_in(std::size_t place) const { return places_.at(place).text; }
@@ -42,6 +48,7 @@ class Crowd {
   };
 
   void seat(std::size_t place, std::size_t text);
+  void put_text(std::size_t place);
   void begin_texts();
   bool waits() const { return next_ < requests_.size(); }
 

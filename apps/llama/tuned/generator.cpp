@@ -48,8 +48,13 @@ void TunedGenerator::embed() {
   if (!wide_) runtime().submit(embed_).wait();
 }
 
-void TunedGenerator::read(bool others_wait) {
-  watch(reader_->submit(others_wait), [](Run& run) { run.wait(); });
+void TunedGenerator::read(Crowd& crowd, const std::function<void(const WrittenToken&)>& add) {
+  const bool others_wait = crowd.anybody_writes();
+  const std::optional<std::size_t> place = crowd.begin_first();
+  follow(reader_->submit(others_wait), add);
+  if (!place) return;
+  crowd.end_first(*place);
+  embed();
 }
 
 std::vector<std::uint32_t> TunedGenerator::read_prompts(const std::vector<std::vector<std::uint32_t>>& prompts) {
@@ -61,9 +66,9 @@ std::vector<std::uint32_t> TunedGenerator::read_prompts(const std::vector<std::v
   for (std::size_t text = 0; text < prompts.size(); ++text) {
     const std::vector<std::uint32_t>& prompt = prompts[text];
     memory_.prompt.write(prompt.data(), prompt.size(), text * static_cast<std::size_t>(memory_.context));
-    if (reader_) first[text] = reader_->add(static_cast<std::uint32_t>(text), prompt.size());
+    if (reader_) first[text] = reader_->add(static_cast<std::uint32_t>(text), prompt.size(), false);
   }
-  while (reader_ && reader_->has_any()) read(false);
+  while (reader_ && reader_->has_any()) watch(reader_->submit(false), [](Run& run) { run.wait(); });
   return first;
 }
 
@@ -75,7 +80,8 @@ void TunedGenerator::write_texts(const std::vector<Request>& requests, Tally& ta
   };
   while (!crowd.over()) {
     if (crowd.seat()) embed();
-    for (bool done = false; crowd.has_to_read(done); done = true) read(crowd.anybody_writes());
+    for (bool done = false; crowd.has_to_read(done); done = true) read(crowd, add);
+    if (!crowd.anybody_there()) continue;
     const std::uint32_t made = follow(runtime().submit(decode_, repeat_until_stop(crowd.steps())), add);
     crowd.went(made);
     tally.add_steps(made);

@@ -11,6 +11,8 @@
 
 namespace llama {
 
+class Crowd;
+
 /// Its runtime is made by start_tuned_runtime().
 ///
 /// Up to 16 texts are written by a compiled graph, more by a phased one of matrix products, see wide.hpp. A text does not
@@ -18,9 +20,10 @@ namespace llama {
 /// tokens are about as likely: with more, contexts of more than kAlone positions are split into fewer parts (see partials.cuh),
 /// and matrix products take activations as bf16.
 ///
-/// A prompt is read before the text is written, without logits, by graphs of their own: a long one by matrix products (see
-/// prefill.hpp), others in chunks of several positions, in passes over the weights (see prompt_graph.cpp). Texts beyond
-/// sequences() take the places of those that have ended: their prompts are read between the steps of the others, see crowd.hpp.
+/// A prompt is read before the text is written, by graphs of their own: a long one by matrix products, up to its text's first
+/// token (see prefill.hpp), others in chunks of several positions, in passes over the weights (see prompt_graph.cpp). Texts
+/// beyond sequences() take the places of those that have ended: their prompts are read between the steps of the others, see
+/// crowd.hpp.
 class TunedGenerator : public Generator {
  public:
   /// `context`: positions to have room for, of each text; `texts`: to be written at once, 1 to 64. `prompts`: token_by_token
@@ -62,7 +65,7 @@ class TunedGenerator : public Generator {
   void forget_lost_numbers();
   void begin(const std::vector<StepState>& states, const std::vector<TunedText>& texts);
   void embed();
-  void read(bool others_wait);
+  void read(Crowd& crowd, const std::function<void(const WrittenToken&)>& add);
 
   Weights weights_;
   StreamedWeights streamed_;

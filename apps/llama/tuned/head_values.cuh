@@ -72,13 +72,16 @@ class HeadValues {
     for (int j = 0; j < kEach; ++j) a_[j] = a[j].value(), b_[j] = b[j].value();
   }
 
-  /// The same of what is there.
-  template <class Block>
-  FLYWHEEL_TASK void load(Block& block, const float* in) {
+  /// The same of what is there: in.two(i, k, values) gives values i and k.
+  template <class Block, class Values>
+  FLYWHEEL_TASK void load(Block& block, const Values& in) {
 #pragma unroll
     for (int j = 0; j < kEach; ++j) {
       const int i = block.lane() + j * kLanes;
-      if (i < half()) a_[j] = in[i], b_[j] = in[i + half()];
+      if (i >= half()) continue;
+      float two[2];
+      in.two(i, i + half(), two);
+      a_[j] = two[0], b_[j] = two[1];
     }
   }
 

@@ -7,12 +7,14 @@
 
 namespace llama {
 
-/*  PrefillEmbed -> [ PrefillNorm -> qkv -> PrefillAppend -> PrefillAttend -> output -> PrefillNorm -> gated -> down ]
- *    16 rows         16 rows       tile    128 rows,        128 rows,        tile      16 rows       tile     tile
- *                                          a key head       a head
+/*  PrefillEmbed -> [ PrefillNorm -> qkv -> PrefillTurn -> PrefillAttend -> output -> PrefillNorm -> gated -> down ]
+ *    16 rows         16 rows       tile    8 to 128 rows, 16 to 128 rows, tile      16 rows       tile     tile
+ *                                          a key head     a head
  *
- *  The part in brackets once for each layer, of the last one up to PrefillAppend: there are no logits. Each is a phase; split
- *  tiles of products have a second one.  */
+ *  The part in brackets once for each layer, of the last one up to PrefillTurn. Each is a phase. What split tiles of products
+ *  leave is added up by the tasks behind them. Where a prompt ends its last row goes on alone:
+ *
+ *  PrefillTail -> PrefillAttend -> output -> PrefillNorm -> gated -> down -> PrefillNorm -> logits -> PrefillChoose  */
 /// Reads stretches of prompts into the caches of `texts`.
 class Prefill {
  public:
@@ -23,15 +25,18 @@ class Prefill {
 
   /// Whether there are tasks for such a model: for heads of its size.
   static bool knows(const Config& config);
+  /// Whether a run may choose the token behind a prompt.
+  static bool chooses(const Config& config);
   /// Device memory that it takes, but for the graphs.
   static std::size_t bytes(const Config& config, int context);
 
   /// The positions that the next run reads of `count` that are left of a prompt: all, or a part. Whether a part is short says
   /// nothing of its bits. `short_parts`: others wait.
   static std::uint32_t next_count(std::uint32_t count, bool short_parts);
-  /// Starts reading positions first..end-1 of a text; wait for the run before the next one. `whole`: they are all of its
-  /// prompt, which may then be read by products that are cut for few rows.
-  Run submit(std::uint32_t text, std::uint32_t first, std::uint32_t end, bool whole);
+  /// Starts reading positions first..end-1 of a text; wait for the run before the next one. `whole`: they are all that is read
+  /// of its prompt, which may then go by products that are cut for few rows. `chooses`: the prompt ends there, and its text is
+  /// in `texts`: the token behind it is chosen as a step of the decode would, and streamed.
+  Run submit(std::uint32_t text, std::uint32_t first, std::uint32_t end, bool whole, bool chooses);
 
  private:
   struct Size {
@@ -42,6 +47,7 @@ class Prefill {
 
   Runtime& runtime_;
   RowsMemory memory_;
+  RowsMemory tail_;         // of the last position, behind the caches
   std::deque<Size> sizes_;  // by rows
 };
 

@@ -33,45 +33,19 @@ class PrefillWarp {
 
   FLYWHEEL_TASK explicit PrefillWarp(int window) : window_(window) {}
 
-  /// Of the lane's row `r`, 0 or 1: query, normed by `norm` if that is not null, turned and scaled.
+  /// Of the lane's row `r`, 0 or 1: its query as PrefillTurn leaves it.
   template <class Block>
-  FLYWHEEL_TASK void take_query(const Block& block, int r, const float* query, const float* norm, const float* turn,
-                                float scale, float eps, int position) {
+  FLYWHEEL_TASK void take_query(const Block& block, int r, const Half* query, int position) {
+    struct alignas(8) Four {
+      std::uint32_t pairs[2];
+    };
     positions_[r] = position;
-    const int quarter = block.lane() % 4 * 4;
-    float values[kTiles][4];
-#pragma unroll
-    for (int t = 0; t < kTiles; ++t) load_four(query + t * 16 + quarter, values[t]);
-    if (norm) {
-      float squares = 0;
-#pragma unroll
-      for (int t = 0; t < kTiles; ++t)
-#pragma unroll
-        for (const float value : values[t]) squares = std::fma(value, value, squares);
-      squares += block.shuffle_xor(squares, 1);
-      squares += block.shuffle_xor(squares, 2);
-      const float by = inverse_sqrt(squares * (1.f / kDims) + eps);
-#pragma unroll
-      for (int t = 0; t < kTiles; ++t)
-#pragma unroll
-        for (int i = 0; i < 4; ++i) values[t][i] *= by * norm[t * 16 + quarter + i];
-    }
-#pragma unroll
-    for (int t = 0; t < kTiles / 2; ++t) {
-      float angles[8];
-      load_chunk(turn + 2 * (t * 16 + quarter), angles);
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        float &a = values[t][i], &b = values[t + kTiles / 2][i];
-        const float old = a, cosine = angles[2 * i] * scale, sine = angles[2 * i + 1] * scale;
-        a = clamp_to_half(old * cosine - b * sine);
-        b = clamp_to_half(b * cosine + old * sine);
-      }
-    }
+    const Half* const mine = query + block.lane() % 4 * 4;
 #pragma unroll
     for (int t = 0; t < kTiles; ++t) {
-      queries_[t][r] = pack_halves(values[t][0], values[t][1]);
-      queries_[t][r + 2] = pack_halves(values[t][2], values[t][3]);
+      const Four four = *reinterpret_cast<const Four*>(mine + t * 16);
+      queries_[t][r] = four.pairs[0];
+      queries_[t][r + 2] = four.pairs[1];
     }
   }
 
@@ -119,15 +93,6 @@ class PrefillWarp {
   }
 
  private:
-  FLYWHEEL_TASK static void load_four(const float* from, float (&to)[4]) {
-    struct alignas(16) Quad {
-      float values[4];
-    };
-    const Quad quad = *reinterpret_cast<const Quad*>(from);
-#pragma unroll
-    for (int i = 0; i < 4; ++i) to[i] = quad.values[i];
-  }
-
   /// Tile `t` of a group's keys or values. Groups that begin beyond `last` have no position: the first one stands in for them.
   template <class Block>
   FLYWHEEL_TASK static TilePart load(const Block& block, const Half* from, int at, int last, int group, int t) {
@@ -271,16 +236,13 @@ class PrefillStages {
   int next_, fill_ = 0, now_ = 0;  // the position that is copied next; stages
 };
 
-/// Attention of one query head at the positions of a tile of rows. Their keys and values are in the cache.
+/// Attention of one query head at the positions of some rows, at most kPrefillTile. Their keys and values are in the cache.
 struct PrefillAttend {
   StretchRows rows;
-  const float* qkv;  // [rows][heads + 2 kv_heads][head_dim], before norm and rotation
+  const Half* queries;  // [rows][heads][head_dim], as PrefillTurn leaves them
   TunedCache cache;
-  const float* rope;        // [context][head_dim / 2][cos, sin]
-  const float* q_norm;      // [head_dim], or null
   flywheel::Bf16* results;  // [rows][heads][head_dim]
-  float eps;
-  std::int32_t room;  // positions in the cache, of each text
+  std::int32_t room;        // positions in the cache, of each text
   std::int16_t heads, kv_heads, head, head_dim;
   std::uint16_t window;  // the last positions alone are attended to; 0: all
 
@@ -297,22 +259,12 @@ struct PrefillAttend {
   }
 
  private:
-  FLYWHEEL_TASK const float* query(std::size_t row) const {
-    return qkv + row * static_cast<std::size_t>((heads + 2 * kv_heads) * head_dim) + static_cast<std::size_t>(head * head_dim);
-  }
-  FLYWHEEL_TASK flywheel::Bf16* result(std::size_t row) const {
-    return results +
-           (row * static_cast<std::size_t>(heads) + static_cast<std::size_t>(head)) * static_cast<std::size_t>(head_dim);
-  }
-  FLYWHEEL_TASK const float* turn_of(int position) const {
-    return rope + static_cast<std::size_t>(position) * static_cast<std::size_t>(head_dim);
+  FLYWHEEL_TASK std::size_t place(std::size_t row) const {
+    return (row * static_cast<std::size_t>(heads) + static_cast<std::size_t>(head)) * static_cast<std::size_t>(head_dim);
   }
   FLYWHEEL_TASK TunedCache cache_of_head() const {
     return cache.head(static_cast<int>(rows.stretch->text) * kv_heads + head * kv_heads / heads, room, head_dim);
   }
-  /// 1 / sqrt(head_dim), and log2(e): weights are powers of 2.
-  FLYWHEEL_TASK float query_scale() const { return 1.44269504f * inverse_sqrt(static_cast<float>(head_dim)); }
-
   template <int kTiles, class Block>
   FLYWHEEL_COLD void attend(Block block) const {
     using Stages = PrefillStages<kTiles>;
@@ -338,7 +290,7 @@ struct PrefillAttend {
     }
     for (int r = 0; r < 2; ++r) {
       const int row = from_row + block.lane() / 4 + 8 * r;
-      warp.leave(block, r, row < live, result(static_cast<std::size_t>(rows.first + row)));
+      warp.leave(block, r, row < live, results + place(static_cast<std::size_t>(rows.first + row)));
     }
     block.sync();  // the memory is the next task's
   }
@@ -348,23 +300,21 @@ struct PrefillAttend {
   FLYWHEEL_TASK void take_queries(const Block& block, Warp& warp, int from_row, int live, int first) const {
     for (int r = 0; r < 2; ++r) {
       const int wanted = from_row + block.lane() / 4 + 8 * r, row = wanted < live ? wanted : live - 1;
-      warp.take_query(block, r, query(static_cast<std::size_t>(rows.first + row)), q_norm, turn_of(first + row), query_scale(),
-                      eps, first + row);
+      warp.take_query(block, r, queries + place(static_cast<std::size_t>(rows.first + row)), first + row);
     }
   }
 
   /// One thread.
   template <class Block>
   FLYWHEEL_TASK void portable(Block& block) const {
-    float* const turned = block.template scratch<float>(head_dim);
+    float* const query = block.template scratch<float>(head_dim);
     const int live = rows.live(), first = static_cast<int>(rows.stretch->first) + rows.first;
     float* const weights = block.template scratch<float>(first + live);
-    if (!turned || !weights) return;
+    if (!query || !weights) return;
     for (int row = 0; row < live; ++row) {
-      const auto of_row = static_cast<std::size_t>(rows.first + row);
-      turn_values(query(of_row), q_norm, turn_of(first + row), head_dim, eps, turned);
-      attend_alone(cache_of_head(), begin_of(first + row), first + row + 1, turned, head_dim, query_scale(), weights,
-                   result(of_row));
+      const std::size_t at = place(static_cast<std::size_t>(rows.first + row));
+      for (int i = 0; i < head_dim; ++i) query[i] = to_float(queries[at + static_cast<std::size_t>(i)]);
+      attend_alone(cache_of_head(), begin_of(first + row), first + row + 1, query, head_dim, 1.f, weights, results + at);
     }
   }
 };

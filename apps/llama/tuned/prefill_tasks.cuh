@@ -53,6 +53,79 @@ FLYWHEEL_TASK float add_up(const Block& block, float mine) {
   return mine;
 }
 
+/// Sums of a product, whose parts were left: those of a value lie `count` matrices of `rows` rows apart. Many loads are under
+/// way at once: a loop with one after the other took attention of 64 texts 10 us longer (H200, see tuning.md).
+struct PartSums {
+  const float* values;  // [count][rows][columns]
+  std::int32_t count, rows;
+
+  /// Of kCount neighbours, from `at` on in the first part, whose rows have `columns` values.
+  template <int kCount>
+  FLYWHEEL_TASK void load(std::size_t at, int columns, float (&to)[kCount]) const {
+    add_parts(columns, to, [&](const float* part, float(&some)[kCount]) { load_floats(part + at, some); });
+  }
+  /// Of places anywhere in the first part.
+  template <int kCount>
+  FLYWHEEL_TASK void load_apart(const std::size_t (&at)[kCount], int columns, float (&to)[kCount]) const {
+    add_parts(columns, to, [&](const float* part, float(&some)[kCount]) {
+#pragma unroll
+      for (int i = 0; i < kCount; ++i) some[i] = part[at[i]];
+    });
+  }
+
+ private:
+  static constexpr int kAtOnce = 4;  // parts
+
+  /// load(part, values) for each part; the sums, in the order of the parts.
+  template <int kCount, class Load>
+  FLYWHEEL_TASK void add_parts(int columns, float (&to)[kCount], const Load& load) const {
+    const std::size_t apart = static_cast<std::size_t>(rows) * static_cast<std::size_t>(columns);
+    for (int i = 0; i < kCount; ++i) to[i] = 0;
+    for (int begin = 0; begin < count; begin += kAtOnce) {
+      float some[kAtOnce][kCount] = {};
+#pragma unroll
+      for (int p = 0; p < kAtOnce; ++p)
+        if (begin + p < count) load(values + static_cast<std::size_t>(begin + p) * apart, some[p]);
+#pragma unroll
+      for (int p = 0; p < kAtOnce; ++p)
+#pragma unroll
+        for (int i = 0; i < kCount; ++i) to[i] += some[p][i];
+    }
+  }
+  /// One, or by 16-byte loads.
+  template <int kCount>
+  FLYWHEEL_TASK static void load_floats(const float* from, float (&to)[kCount]) {
+    constexpr int kEach = kCount % 4 ? 1 : 4;
+    struct alignas(4 * kEach) Vector {
+      float values[kEach];
+    };
+#pragma unroll
+    for (int i = 0; i < kCount; i += kEach) {
+      const Vector some = *reinterpret_cast<const Vector*>(from + i);
+#pragma unroll
+      for (int j = 0; j < kEach; ++j) to[i + j] = some.values[j];
+    }
+  }
+};
+
+/// One head of a row of such sums.
+struct HeadOfSums {
+  PartSums sums;
+  std::size_t row;
+  int head, heads, dims;  // of `heads` heads of a row
+
+  FLYWHEEL_TASK void two(int i, int k, float (&to)[2]) const {
+    const std::size_t begin = row * static_cast<std::size_t>(heads * dims) + static_cast<std::size_t>(head * dims);
+    const std::size_t at[2] = {begin + static_cast<std::size_t>(i), begin + static_cast<std::size_t>(k)};
+    sums.load_apart(at, heads * dims, to);
+  }
+  FLYWHEEL_TASK float operator()(int i) const {
+    float values[2];
+    two(i, i, values);
+    return values[0];
+  }
+};
+
 /// Eight values by 16-byte stores.
 FLYWHEEL_TASK inline void store_chunk(float* to, const float (&from)[kChunk]) {
   struct alignas(16) Quad {
@@ -69,14 +142,14 @@ FLYWHEEL_TASK inline void store_chunk(flywheel::Bf16* to, const float (&from)[kC
   *reinterpret_cast<Quad*>(to) = quad;
 }
 
-/// One thread: a head of `dims` values, normed by `norm` if that is not null, and turned by the angles of its position.
-FLYWHEEL_TASK inline void turn_values(const float* from, const float* norm, const float* angles, int dims, float eps,
-                                      float* to) {
+/// One thread: a head of `dims` values from(i), normed by `norm` if that is not null, and turned by the angles of its position.
+template <class From>
+FLYWHEEL_TASK void turn_values(const From& from, const float* norm, const float* angles, int dims, float eps, float* to) {
   const int half = dims / 2;
   float squares = 0;
-  for (int i = 0; i < dims; ++i) squares += from[i] * from[i];
+  for (int i = 0; i < dims; ++i) squares += from(i) * from(i);
   const float scale = norm ? inverse_sqrt(squares / static_cast<float>(dims) + eps) : 1.f;
-  const auto normed = [&](int i) { return norm ? from[i] * scale * norm[i] : from[i]; };
+  const auto normed = [&](int i) { return norm ? from(i) * scale * norm[i] : from(i); };
   for (int i = 0; i < half; ++i) {
     const float a = normed(i), b = normed(i + half), cosine = angles[2 * i], sine = angles[2 * i + 1];
     to[i] = a * cosine - b * sine;
@@ -127,10 +200,11 @@ struct PrefillEmbed {
   }
 };
 
-/// RMSNorm of the residual stream, as an operand of a product.
+/// RMSNorm of the residual stream, as an operand of a product. What the product before has left of its sums is added first.
 struct PrefillNorm {
   StretchRows rows;
-  const float* x;  // [rows][columns]
+  PartSums added;  // without values: nothing is
+  float* x;        // [rows][columns]
   const float* weights;
   flywheel::Bf16* normed;
   std::int32_t columns;
@@ -163,6 +237,12 @@ struct PrefillNorm {
   FLYWHEEL_TASK void add_squares(std::size_t at, float& squares) const {
     float values[kChunk];
     load_chunk(x + at, values);
+    if (added.values) {
+      float more[kChunk];
+      added.load(at, columns, more);
+      for (int j = 0; j < kChunk; ++j) values[j] += more[j];
+      store_chunk(x + at, values);  // put() reads it again, by the same thread
+    }
     for (const float value : values) squares = std::fma(value, value, squares);
   }
   FLYWHEEL_TASK float scale_of(float squares) const {
@@ -185,6 +265,7 @@ struct PrefillEnd {
     return gate * reciprocal(1.f + std::exp2(-1.44269504f * gate)) * sum;
   }
   FLYWHEEL_TASK float operator()(float sum, int, int column) const { return bias ? sum + bias[column] : sum; }
+  FLYWHEEL_TASK bool keeps() const { return !bias; }
   template <int kCount>
   FLYWHEEL_TASK void pairs(float (&values)[kCount], int, int column, int end) const {
     if (!bias) return;
@@ -195,49 +276,135 @@ struct PrefillEnd {
 };
 using PrefillGemm = flywheel::Gemm<PrefillEnd>;
 
-/// Puts keys and values of one head into the cache, where attention and the steps of the decode read them.
-struct PrefillAppend {
+/// Takes the last row of a run out of its matrices, if the token behind it is to be chosen: into those of `tail`.
+struct PrefillTail {
+  const Stretch* stretch;
+  const Stretch* tail;
+  const float* x;       // [rows][columns]
+  const Half* queries;  // [rows][query_columns]
+  float* to_x;
+  Half* to_queries;
+  std::int32_t columns, query_columns;
+
+  template <class Block>
+  FLYWHEEL_TASK void operator()(Block& block) const {
+    if (tail->count == 0) return;
+    const auto row = static_cast<std::size_t>(stretch->count - 1);
+    block.for_each(columns, [&](int i) { to_x[i] = x[row * static_cast<std::size_t>(columns) + static_cast<std::size_t>(i)]; });
+    block.for_each(query_columns, [&](int i) {
+      to_queries[i] = queries[row * static_cast<std::size_t>(query_columns) + static_cast<std::size_t>(i)];
+    });
+  }
+};
+
+/// What attention reads of one key and value head and the query heads that share it: keys and values go into the cache, where
+/// the steps of the decode read them, too, and queries are turned and scaled.
+struct PrefillTurn {
   StretchRows rows;
-  const float* qkv;  // [rows][heads + 2 kv_heads][head_dim], before norm and rotation
+  PartSums qkv;  // [rows][heads + 2 kv_heads][head_dim], before norm and rotation
   TunedCache cache;
   const float* rope;    // [context][head_dim / 2][cos, sin]
-  const float* k_norm;  // [head_dim], or null
+  const float* q_norm;  // [head_dim], or null
+  const float* k_norm;
+  Half* queries;  // [rows][heads][head_dim]
   float eps;
   std::int32_t room;  // positions in the cache, of each text
   std::int16_t heads, kv_heads, kv_head, head_dim;
 
   template <class Block>
   FLYWHEEL_TASK void operator()(Block& block) const {
-    const int half = head_dim / 2;
+    const int group = heads / kv_heads;
     const TunedCache to = cache.head(static_cast<int>(rows.stretch->text) * kv_heads + kv_head, room, head_dim);
     rows.for_each(block, [&](std::size_t row) {
-      const float* const key = qkv + row * static_cast<std::size_t>((heads + 2 * kv_heads) * head_dim) +
-                               static_cast<std::size_t>((heads + kv_head) * head_dim);
-      const float* const value = key + kv_heads * head_dim;
       const int position = static_cast<int>(rows.stretch->first) + static_cast<int>(row);
-      const float* const turn = rope + static_cast<std::size_t>(position) * static_cast<std::size_t>(head_dim);
-      const float scale = k_norm ? scale_of(block, key) : 1.f;
-      for_each_of_lane<1>(block, half, [&](int i) {
-        const float a = k_norm ? key[i] * (scale * k_norm[i]) : key[i];
-        const float b = k_norm ? key[i + half] * (scale * k_norm[i + half]) : key[i + half];
-        const float cosine = turn[2 * i], sine = turn[2 * i + 1];
-        put(to.keys[TunedCache::key_at(position, i, head_dim)], a * cosine - b * sine);
-        put(to.keys[TunedCache::key_at(position, i + half, head_dim)], b * cosine + a * sine);
-        put(to.values[TunedCache::value_at(position, i, head_dim)], value[i]);
-        put(to.values[TunedCache::value_at(position, i + half, head_dim)], value[i + half]);
-      });
+      for (int done = 0; done < group; done += kTogether) turn_queries(block, row, position, done, group);
+      turn_key(block, row, position, to);
     });
   }
 
  private:
-  FLYWHEEL_TASK static void put(Half& to, float value) { to.bits = static_cast<std::uint16_t>(round_to_half(value)); }
-  template <class Block>
-  FLYWHEEL_TASK float scale_of(const Block& block, const float* key) const {
-    float squares = 0;
-    for_each_of_lane<1>(block, head_dim, [&](int i) { squares += key[i] * key[i]; });
-    return inverse_sqrt(add_up(block, squares) * reciprocal(static_cast<float>(head_dim)) + eps);
+  static constexpr int kTogether = 4;  // heads whose values are under way at once
+
+  /// Heads of a row: `count` of them from `first` on, `apart` values from one to the next. The first `normed` are scaled by a
+  /// norm with these weights, if there is one.
+  struct Heads {
+    int first, count, apart;
+    const float* norm;
+    int normed;
+  };
+  /// f(j, i, a, b, cosine, sine) for the lane's pairs of values, i and i + head_dim / 2, of head j: of kCount heads, of which
+  /// those that are not there have the last one's values.
+  template <int kCount, class Block, class F>
+  FLYWHEEL_TASK void for_each_pair(const Block& block, std::size_t row, int position, const Heads& of, F&& f) const {
+    const int half = head_dim / 2, width = (heads + 2 * kv_heads) * head_dim;
+    const std::size_t begin = row * static_cast<std::size_t>(width) + static_cast<std::size_t>(of.first * head_dim);
+    const float* const turn = rope + static_cast<std::size_t>(position) * static_cast<std::size_t>(head_dim);
+    const auto load = [&](int i, float(&values)[2 * kCount]) {
+      std::size_t at[2 * kCount];
+#pragma unroll
+      for (int j = 0; j < 2 * kCount; ++j)
+        at[j] = begin + static_cast<std::size_t>((j / 2 < of.count ? j / 2 : of.count - 1) * of.apart + i + j % 2 * half);
+      qkv.load_apart(at, width, values);
+    };
+    float scale[kCount];
+#pragma unroll
+    for (int j = 0; j < kCount; ++j) scale[j] = 0;
+    if (of.norm) {
+      for_each_of_lane<1>(block, half, [&](int i) {
+        float values[2 * kCount];
+        load(i, values);
+#pragma unroll
+        for (int j = 0; j < 2 * kCount; ++j) scale[j / 2] += values[j] * values[j];
+      });
+#pragma unroll
+      for (int j = 0; j < kCount; ++j)
+        scale[j] = inverse_sqrt(add_up(block, scale[j]) * reciprocal(static_cast<float>(head_dim)) + eps);
+    }
+    for_each_of_lane<1>(block, half, [&](int i) {
+      float values[2 * kCount];
+      load(i, values);
+      const float cosine = turn[2 * i], sine = turn[2 * i + 1];
+#pragma unroll
+      for (int j = 0; j < kCount; ++j) {
+        const bool has_norm = of.norm && j < of.normed;
+        const float a = has_norm ? values[2 * j] * (scale[j] * of.norm[i]) : values[2 * j];
+        const float b = has_norm ? values[2 * j + 1] * (scale[j] * of.norm[i + half]) : values[2 * j + 1];
+        f(j, i, a, b, cosine, sine);
+      }
+    });
   }
+
+  /// Of the key and value head the queries from `done` on, kTogether of them; those beyond `group` are not stored.
+  template <class Block>
+  FLYWHEEL_TASK void turn_queries(const Block& block, std::size_t row, int position, int done, int group) const {
+    // 1 / sqrt(head_dim), and log2(e): weights are powers of 2.
+    const float scale = 1.44269504f * inverse_sqrt(static_cast<float>(head_dim));
+    const int half = head_dim / 2, first = kv_head * group + done;
+    Half* const out = queries + (row * static_cast<std::size_t>(heads) + static_cast<std::size_t>(first)) *
+                                    static_cast<std::size_t>(head_dim);
+    for_each_pair<kTogether>(block, row, position, {first, group - done, head_dim, q_norm, kTogether},
+                             [&](int j, int i, float a, float b, float cosine, float sine) {
+                               if (done + j >= group) return;
+                               put(out[j * head_dim + i], clamp_to_half(a * (cosine * scale) - b * (sine * scale)));
+                               put(out[j * head_dim + i + half], clamp_to_half(b * (cosine * scale) + a * (sine * scale)));
+                             });
+  }
+  template <class Block>
+  FLYWHEEL_TASK void turn_key(const Block& block, std::size_t row, int position, const TunedCache& to) const {
+    const int half = head_dim / 2;
+    for_each_pair<2>(block, row, position, {heads + kv_head, 2, kv_heads * head_dim, k_norm, 1},
+                     [&](int j, int i, float a, float b, float cosine, float sine) {
+                       if (j == 0) {
+                         put(to.keys[TunedCache::key_at(position, i, head_dim)], a * cosine - b * sine);
+                         put(to.keys[TunedCache::key_at(position, i + half, head_dim)], b * cosine + a * sine);
+                       } else {
+                         put(to.values[TunedCache::value_at(position, i, head_dim)], a);
+                         put(to.values[TunedCache::value_at(position, i + half, head_dim)], b);
+                       }
+                     });
+  }
+  FLYWHEEL_TASK static void put(Half& to, float value) { to.bits = static_cast<std::uint16_t>(round_to_half(value)); }
 };
-static_assert(sizeof(PrefillAppend) <= kTaskArgBytes);
+static_assert(sizeof(PrefillTurn) <= kTaskArgBytes);
 
 }  // namespace llama

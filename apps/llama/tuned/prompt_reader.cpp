@@ -5,8 +5,8 @@
 namespace llama {
 namespace {
 
-/// Passes over chunks that take as long as the products of few rows: 0.67 ms each of the 2.9 of a short prompt, see tuning.md.
-constexpr std::uint32_t kPassesAsProducts = 4;
+/// Passes over chunks that, with the step behind them, take as long as the products of few rows: 0.67 ms each, see tuning.md.
+constexpr std::uint32_t kPassesAsProducts = 2;
 
 }  // namespace
 
@@ -19,31 +19,42 @@ PromptReader::PromptReader(Runtime& runtime, const Config& config, const Streame
       begin_(runtime.load(graph_.embed)) {
   const bool products = way == PromptWay::products || (way == PromptWay::best && runtime.on_gpu());
   if (products && Prefill::knows(config)) prefill_.emplace(runtime, config, weights.plain(), texts);
+  chooses_ = prefill_ && Prefill::chooses(config);
   fewest_ = way == PromptWay::products ? 1 : kPassesAsProducts * static_cast<std::uint32_t>(memory_.sequences) + 1;
 }
 
-std::uint32_t PromptReader::add(std::uint32_t text, std::size_t tokens) {
-  const auto end = static_cast<std::uint32_t>(tokens - 1);
-  if (!prefill_ || end < fewest_) return memory_.add_chunks(queue_, text, tokens - 1);
-  long_.push_back({text, 0, end});
-  return end;
+std::uint32_t PromptReader::add(std::uint32_t text, std::size_t tokens, bool writes) {
+  const auto last = static_cast<std::uint32_t>(tokens - 1);
+  if (!prefill_ || last < fewest_) return memory_.add_chunks(queue_, text, tokens - 1);
+  writes = writes && chooses_;
+  long_.push_back({text, 0, writes ? last + 1 : last, writes});
+  return last;
 }
 
 bool PromptReader::has(std::uint32_t text) const {
-  const auto is_of = [&](const std::vector<PromptChunk>& some) {
-    return std::ranges::find(some, text, &PromptChunk::text) != some.end();
-  };
-  return is_of(queue_) || is_of(long_);
+  return std::ranges::find(queue_, text, &PromptChunk::text) != queue_.end() ||
+         std::ranges::find(long_, text, &LongPrompt::text) != long_.end();
 }
 
 Run PromptReader::submit(bool others_wait) {
   if (!queue_.empty()) return submit_passes(others_wait ? std::min(kPassesBetween, queue_.size()) : queue_.size());
-  PromptChunk& one = long_.front();
-  const std::uint32_t count = Prefill::next_count(one.end - one.first, others_wait), end = one.first + count;
-  Run run = prefill_->submit(one.text, one.first, end, one.first == 0 && end == one.end);
+  LongPrompt& one = long_.front();
+  const std::uint32_t end = next_end(one, others_wait);
+  Run run = prefill_->submit(one.text, one.first, end, one.first == 0 && end == one.end, one.writes && end == one.end);
   one.first = end;
   if (one.first == one.end) long_.erase(long_.begin());
   return run;
+}
+
+std::uint32_t PromptReader::next_end(const LongPrompt& of, bool others_wait) {
+  return of.first + Prefill::next_count(of.end - of.first, others_wait);
+}
+
+std::optional<std::uint32_t> PromptReader::next_to_write(bool others_wait) const {
+  if (!queue_.empty() || long_.empty()) return {};
+  const LongPrompt& one = long_.front();
+  if (!one.writes || next_end(one, others_wait) != one.end) return {};
+  return one.text;
 }
 
 /// Each pass leaves the input of the chunk behind its own. Where there is none, what it leaves is not used.

@@ -21,16 +21,25 @@ class PromptReader {
 
   /// A prompt is to be read, which lies in the prompt buffer: of a text that has none to be read. Tells at which position its
   /// first step is to be: that of its last token, or of an earlier one where a step of the decode is as good as a pass.
-  std::uint32_t add(std::uint32_t text, std::size_t tokens);
+  /// `writes`: if that is as quick, the run that ends the prompt makes that step, too; see next_to_write().
+  std::uint32_t add(std::uint32_t text, std::size_t tokens, bool writes);
   bool has_any() const { return !queue_.empty() || !long_.empty(); }
   bool has(std::uint32_t text) const;  // more to read of this one
   /// Reads on, if there is any: chunks first. `others_wait`: a short part. It counts as done: wait for the run before the next
   /// one is submitted.
   Run submit(bool others_wait);
+  /// The text whose first token the next run writes, if it is such a one: it is to be in the decode's memory by then.
+  std::optional<std::uint32_t> next_to_write(bool others_wait) const;
   /// What has not been read.
   void forget();
 
  private:
+  /// A prompt for products, what is left of it.
+  struct LongPrompt {
+    std::uint32_t text, first, end;
+    bool writes;
+  };
+  static std::uint32_t next_end(const LongPrompt& of, bool others_wait);
   Run submit_passes(std::size_t passes);
 
   Runtime& runtime_;
@@ -39,9 +48,10 @@ class PromptReader {
   Executable read_, begin_;
   std::vector<PromptChunk> queue_;
   std::optional<Prefill> prefill_;
-  std::uint32_t fewest_ = 0;       // positions of a prompt for it
-  std::vector<PromptChunk> long_;  // prompts for it, what is left of each
-  bool begun_ = false;             // the last pass has left the input of the queue's first chunk
+  std::uint32_t fewest_ = 0;      // positions of a prompt for it
+  bool chooses_ = false;          // it may write first tokens
+  std::vector<LongPrompt> long_;  // prompts for it
+  bool begun_ = false;            // the last pass has left the input of the queue's first chunk
 };
 
 }  // namespace llama

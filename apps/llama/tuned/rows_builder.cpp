@@ -16,6 +16,7 @@ RowsMemory::RowsMemory(Runtime& runtime, const Config& config, int count)
     : rows(count),
       x(runtime.allocate<float>(size_of(count, config.hidden_size))),
       qkv(runtime.allocate<float>(size_of(count, config.qkv_size()))),
+      queries(runtime.allocate<Half>(size_of(count, config.query_size()))),
       normed(runtime.allocate<flywheel::Bf16>(size_of(count, config.hidden_size))),
       results(runtime.allocate<flywheel::Bf16>(size_of(count, config.query_size()))),
       inner(runtime.allocate<flywheel::Bf16>(size_of(count, config.intermediate_size))),
@@ -23,7 +24,7 @@ RowsMemory::RowsMemory(Runtime& runtime, const Config& config, int count)
 
 std::size_t RowsMemory::bytes(const Config& config, int rows) {
   return size_of(rows, config.hidden_size) * (sizeof(float) + sizeof(Bf16)) + size_of(rows, config.qkv_size()) * sizeof(float) +
-         size_of(rows, config.query_size() + config.intermediate_size) * sizeof(Bf16);
+         size_of(rows, 2 * config.query_size() + config.intermediate_size) * sizeof(Bf16);
 }
 
 const MatrixBuffer& RowsBuilder::matrix(RowsMatrix which, std::size_t layer) const {
@@ -52,35 +53,56 @@ float* RowsBuilder::sums_of(RowsMatrix which) const {
   return which == RowsMatrix::qkv ? memory_.qkv.data() : which == RowsMatrix::logits ? texts_.logits.data() : memory_.x.data();
 }
 
-Product RowsBuilder::product(RowsMatrix which, std::size_t layer, ProductOptions options) const {
+Product RowsBuilder::product(RowsMatrix which, std::size_t layer, const Cut& cut) const {
   const MatrixBuffer& m = matrix(which, layer);
   const auto narrow = [](int n) { return static_cast<std::uint32_t>(n); };
   const std::uint32_t columns = narrow(m.matrix.columns), all = narrow(rows_), outputs = narrow(m.rows);
   const flywheel::Matrix<const flywheel::Bf16> a{input_of(which), all, columns};
   const flywheel::Matrix<const flywheel::Bf16> b{data_of(m), outputs, columns};
+  ProductOptions options = cut.options;
   if (which == RowsMatrix::gated) {
     options.second_b = data_of(weights_.layers[layer].up);
     return {runtime_, a, b, flywheel::Matrix<flywheel::Bf16>{memory_.inner.data(), all, outputs}, options};
   }
-  return {runtime_, a, b, flywheel::Matrix<float>{sums_of(which), all, outputs}, options};
+  return {runtime_, a, b, flywheel::Matrix<float>{cut.sums, all, outputs}, options};
 }
 
-/// How products are cut: those of one matrix in all layers alike, and they share the memory for parts of tiles.
-const ProductOptions& RowsBuilder::cut(RowsMatrix which) {
-  std::optional<ProductOptions>& known = cuts_.at(static_cast<std::size_t>(which));
+/// Whether the parts of sums are left to the tasks of the next phase.
+bool RowsBuilder::is_left(RowsMatrix which) const {
+  return !whole_sums_ && (which == RowsMatrix::qkv || which == RowsMatrix::output || which == RowsMatrix::down);
+}
+
+/// Products of one matrix are cut alike in all layers, and share the memory for parts of tiles.
+const RowsBuilder::Cut& RowsBuilder::cut(RowsMatrix which) {
+  std::optional<Cut>& known = cuts_.at(static_cast<std::size_t>(which));
   if (known) return *known;
-  ProductOptions options{.live_rows = &memory_.stretch.data()->count};
-  options.add = which == RowsMatrix::output || which == RowsMatrix::down;
-  if (whole_sums_) options.splits = 1;
-  const std::size_t values = product(which, 0, options).partial_values();
-  if (values > 0) options.partials = memory_.partials.emplace_back(runtime_.allocate<float>(values)).data();
-  return known.emplace(options);
+  Cut mine{{.live_rows = &memory_.stretch.data()->count, .constant_b = true, .leave_parts = is_left(which)}, sums_of(which)};
+  mine.options.add = !is_left(which) && (which == RowsMatrix::output || which == RowsMatrix::down);
+  if (whole_sums_) mine.options.splits = 1;
+  const Product first = product(which, 0, mine);
+  const auto allocate = [&](std::size_t values) {
+    return memory_.partials.emplace_back(runtime_.allocate<float>(values)).data();
+  };
+  if (first.partial_values() > 0) mine.options.partials = allocate(first.partial_values());
+  if (is_left(which)) {
+    mine.options.splits = first.splits();
+    mine.options.tile_columns = first.tile_columns();
+    mine.parts = static_cast<int>(first.splits());
+    mine.sums = allocate(size_of(rows_ * mine.parts, matrix(which, 0).rows));
+  }
+  return known.emplace(mine);
 }
 
-void RowsBuilder::add_norm(const Buffer<float>& weights) {
+PartSums RowsBuilder::sums_for_tasks(RowsMatrix which) {
+  const Cut& how = cut(which);
+  return {how.sums, how.parts, rows_};
+}
+
+void RowsBuilder::add_norm(const Buffer<float>& weights, std::optional<RowsMatrix> before) {
+  const PartSums added = before && is_left(*before) ? sums_for_tasks(*before) : PartSums{};
   graph_.phase();
   for (int first = 0; first < rows_; first += few_rows())
-    graph_.add(PrefillNorm{rows(first, few_rows()), memory_.x.data(), weights.data(), memory_.normed.data(),
+    graph_.add(PrefillNorm{rows(first, few_rows()), added, memory_.x.data(), weights.data(), memory_.normed.data(),
                            config_.hidden_size, eps_});
 }
 
@@ -91,7 +113,7 @@ void RowsBuilder::add_product(RowsMatrix which, std::size_t layer, const Prefill
 
 void RowsBuilder::add_rest(std::size_t layer) {
   add_product(RowsMatrix::output, layer, {});
-  add_norm(weights_.layers[layer].mlp_norm);
+  add_norm(weights_.layers[layer].mlp_norm, RowsMatrix::output);
   add_product(RowsMatrix::gated, layer, {});
   add_product(RowsMatrix::down, layer, {});
 }

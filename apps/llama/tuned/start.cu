@@ -14,7 +14,8 @@ namespace llama {
 Runtime start_tuned_runtime(const Options& options) {
   return start<TunedEmbed, TunedProject, TunedProjectBiased, TunedAttend, TunedAttendWindow, TunedGateUp, TunedResidual,
                TunedLogits, TunedChoose, TunedAppend, TunedAttendCached, TunedNextChunk, WideEmbed, WideAttend, WideChoose,
-               PrefillEmbed, PrefillNorm, PrefillGemm, PrefillAppend, PrefillAttend, FillRandom>(options);
+               PrefillEmbed, PrefillNorm, PrefillGemm, PrefillTurn, PrefillAttend, PrefillTail, PrefillChoose, FillRandom>(
+      options);
 }
 
 }  // namespace llama

@@ -15,12 +15,12 @@ class WideBuilder : RowsBuilder {
   Graph build() && {
     add_embeddings();
     for (std::size_t layer = 0; layer < weights_.layers.size(); ++layer) {
-      add_norm(weights_.layers[layer].attention_norm);
+      add_norm(weights_.layers[layer].attention_norm, layer > 0 ? std::optional(RowsMatrix::down) : std::nullopt);
       add_product(RowsMatrix::qkv, layer, {weights_.layers[layer].qkv_bias.data()});
       add_attention(layer);
       add_rest(layer);
     }
-    add_norm(weights_.final_norm);
+    add_norm(weights_.final_norm, RowsMatrix::down);
     add_product(RowsMatrix::logits, 0, {});
     add_choices();
     return std::move(graph());
@@ -39,12 +39,11 @@ class WideBuilder : RowsBuilder {
     const LayerWeights& w = weights_.layers[layer];
     const int heads = config_.num_attention_heads, kv_heads = config_.num_key_value_heads;
     graph().phase();
-    for (int text = 0; text < rows_; ++text)
-      for (int head = 0; head < kv_heads; ++head)
-        graph().add(WideAttend{memory_.qkv.data(), texts_.cache(layer), texts_.rope.data(), w.query_norm.data(),
-                               w.key_norm.data(), texts_.states.data(), memory_.results.data(), eps_, texts_.context,
-                               narrow(text), narrow(heads), narrow(kv_heads), narrow(head), narrow(config_.head_dim),
-                               window(layer)});
+    for (int pair = 0; pair < rows_ * kv_heads; pair += WideAttend::kTeams)
+      graph().add(WideAttend{sums_for_tasks(RowsMatrix::qkv), texts_.cache(layer), texts_.rope.data(), w.query_norm.data(),
+                             w.key_norm.data(), texts_.states.data(), memory_.results.data(), eps_, texts_.context,
+                             narrow(pair), narrow(rows_), narrow(heads), narrow(kv_heads), narrow(config_.head_dim),
+                             window(layer)});
   }
   void add_choices() {
     graph().phase();
@@ -66,11 +65,11 @@ WideStep::WideStep(Runtime& runtime, const Config& config, const Weights& weight
 }
 
 void WideStep::check(const Config& config) {
-  constexpr int kVector = 4;  // logits of 16 bytes
-  if (config.vocab_size % kVector)
-    throw RequestError("more than " + std::to_string(kMostSequences) + " texts at once want a vocabulary of a multiple of " +
-                       std::to_string(kVector) + " tokens, and the model has " + std::to_string(config.vocab_size) +
-                       ": ask for " + std::to_string(kMostSequences) + " or fewer, in whose places more take turns");
+  if (!is_whole_vectors(config.vocab_size))
+    throw RequestError("more than " + std::to_string(kMostSequences) +
+                       " texts at once want a vocabulary of a multiple of 4 tokens, and the model has " +
+                       std::to_string(config.vocab_size) + ": ask for " + std::to_string(kMostSequences) +
+                       " or fewer, in whose places more take turns");
 }
 
 }  // namespace llama

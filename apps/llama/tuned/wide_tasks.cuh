@@ -30,10 +30,13 @@ struct WideEmbed {
   }
 };
 
-/// Attention of the query heads of one key and value head of a text, of heads that TunedAttend::knows(). Its step's key and
-/// value go into the cache, too.
+/// Attention of the query heads of a key and value head of a text, of heads that TunedAttend::knows(); of kTeams of them, pair
+/// text * kv_heads + kv_head, by two warps each: a task takes as long as its trips to memory, one after the other, so tasks are
+/// to be few. Each step's key and value go into the cache, too.
 struct WideAttend {
-  const float* qkv;  // [texts][heads + 2 kv_heads][head_dim], before norm and rotation
+  static constexpr int kTeamWarps = 2, kTeams = kTileWarps / kTeamWarps;
+
+  PartSums qkv;  // [texts][heads + 2 kv_heads][head_dim], before norm and rotation
   TunedCache cache;
   const float* rope;    // [context][head_dim / 2][cos, sin]
   const float* q_norm;  // [head_dim], or null
@@ -41,9 +44,9 @@ struct WideAttend {
   const StepState* states;
   flywheel::Bf16* results;  // [texts][heads][head_dim]
   float eps;
-  std::int32_t room;  // positions in the cache, of each text
-  std::int16_t text, heads, kv_heads, kv_head, head_dim;
-  std::uint16_t window;  // the last positions alone are attended to; 0: all
+  std::int32_t room;                                     // positions in the cache, of each text
+  std::int16_t first, texts, heads, kv_heads, head_dim;  // the first pair; texts in all
+  std::uint16_t window;                                  // the last positions alone are attended to; 0: all
 
   template <class Block>
   FLYWHEEL_TASK void operator()(Block& block) const {
@@ -54,24 +57,36 @@ struct WideAttend {
   }
 
  private:
+  /// What one team attends for.
+  struct Pair {
+    int text, kv_head;
+    Span span;
+  };
+  FLYWHEEL_TASK int pairs() const { return texts * kv_heads; }
+  FLYWHEEL_TASK Pair pair(int number) const {
+    const int text = number / kv_heads;
+    return {text, number % kv_heads, span(text)};
+  }
   FLYWHEEL_TASK int group() const { return heads / kv_heads; }  // query heads of the key and value head
-  FLYWHEEL_TASK const float* head_of(int i) const {
-    return qkv + static_cast<std::size_t>((heads + 2 * kv_heads) * text + i) * static_cast<std::size_t>(head_dim);
+  FLYWHEEL_TASK HeadOfSums head_of(const Pair& of, int i) const {
+    return {qkv, static_cast<std::size_t>(of.text), i, heads + 2 * kv_heads, head_dim};
   }
-  FLYWHEEL_TASK const float* query(int i) const { return head_of(kv_head * group() + i); }
-  FLYWHEEL_TASK const float* key() const { return head_of(heads + kv_head); }
-  FLYWHEEL_TASK const float* value() const { return head_of(heads + kv_heads + kv_head); }
-  FLYWHEEL_TASK flywheel::Bf16* result(int i) const {
-    return results + static_cast<std::size_t>(heads * text + kv_head * group() + i) * static_cast<std::size_t>(head_dim);
+  FLYWHEEL_TASK HeadOfSums query(const Pair& of, int i) const { return head_of(of, of.kv_head * group() + i); }
+  FLYWHEEL_TASK HeadOfSums key(const Pair& of) const { return head_of(of, heads + of.kv_head); }
+  FLYWHEEL_TASK HeadOfSums value(const Pair& of) const { return head_of(of, heads + kv_heads + of.kv_head); }
+  FLYWHEEL_TASK flywheel::Bf16* result(const Pair& of, int i) const {
+    return results + static_cast<std::size_t>(heads * of.text + of.kv_head * group() + i) * static_cast<std::size_t>(head_dim);
   }
-  FLYWHEEL_TASK TunedCache cache_of_head() const { return cache.head(text * kv_heads + kv_head, room, head_dim); }
+  FLYWHEEL_TASK TunedCache cache_of(const Pair& of) const {
+    return cache.head(of.text * kv_heads + of.kv_head, room, head_dim);
+  }
   FLYWHEEL_TASK const float* turn_of(int position) const {
     return rope + static_cast<std::size_t>(position) * static_cast<std::size_t>(head_dim);
   }
   /// 1 / sqrt(head_dim), and log2(e): weights are powers of 2.
   FLYWHEEL_TASK float query_scale() const { return 1.44269504f * inverse_sqrt(static_cast<float>(head_dim)); }
   /// In one part, which begins with the tile of the first position that is attended to.
-  FLYWHEEL_TASK Span span() const {
+  FLYWHEEL_TASK Span span(int text) const {
     const int position = static_cast<int>(states[text].position), all = position + 1;
     const int begin = window && all > window ? all - window : 0;
     return {position, begin / 16 * 16, all, 1, begin};
@@ -93,75 +108,113 @@ struct WideAttend {
 
   template <int kTiles, class Block>
   FLYWHEEL_COLD void attend(Block block) const {
-    auto* const shared = block.template scratch<AttendArea<kTiles>>(1);
+    using Area = AttendArea<kTiles, kTeamWarps>;
+    auto* const shared = block.template scratch<Area>(kTeams);
     if (!shared) return;
-    AttendArea<kTiles>& area = *block.in_scratch(shared);
-    const Span part = span();
-    for (int done = 0; done < group(); done += kHeadsTogether) attend<kTiles>(block, area, part, done);
-    if (const int which = block.warp() - kHeadsTogether; which == 0 || which == 1)
-      area.append(block, cache_of_head(), part.position, which);
+    const TeamBlock<Block, kTeamWarps> team(block);
+    Area& area = block.in_scratch(shared)[team.team()];
+    const int number = first + team.team();
+    const bool some = number < pairs();
+    const Pair of = pair(some ? number : first);  // a team without one does what the first one does, and stores nothing
+    for (int done = 0; done < group(); done += kHeadsTogether) attend<kTiles>(block, team, area, of, done, some);
+    if (some) area.append(team, cache_of(of), of.span.position, team.warp());
   }
-  /// Of up to kHeadsTogether heads, the first of which is `done`. Warps 0..3 make a query each ready, the next one the step's
-  /// key, and one its value, which does not turn; each weighs its positions, and then their sums are put together.
-  template <int kTiles, class Block>
-  FLYWHEEL_TASK void attend(Block& block, AttendArea<kTiles>& area, const Span& part, int done) const {
-    const int warp = block.warp(), count = group() - done < kHeadsTogether ? group() - done : kHeadsTogether;
-    const TunedCache head = cache_of_head();
-    WarpAttention<kTiles> mine(head.keys, head.values);
-    const int first = part.first + warp * 16;
-    mine.load_keys(block, first, part.last);
-    mine.load_values(block, first, part.last);
-    HeadValues<FixedSize<kTiles>> values;
-    if (warp < count) prepare(block, values, query(done + warp), {nullptr, q_norm, query_scale(), true}, part.position);
-    else if (warp == kHeadsTogether) prepare(block, values, key(), {nullptr, k_norm, 1, true}, part.position);
-    else if (warp == kHeadsTogether + 1) prepare(block, values, value(), {nullptr, nullptr, 1, false}, part.position);
-    block.sync();  // all warps are through with what lies there
-    if (warp < kHeadsTogether) area.put_query(block, values);
-    else if (warp < kHeadsTogether + 2) area.put_step(block, values, warp - kHeadsTogether);
+  /// Of up to kHeadsTogether heads, the first of which is `done`. A warp of the team makes some queries ready, and the step's
+  /// key or value, which does not turn; each weighs its positions, and then their sums are put together.
+  template <int kTiles, class Block, class Team>
+  FLYWHEEL_TASK void attend(Block& block, const Team& team, AttendArea<kTiles, kTeamWarps>& area, const Pair& of, int done,
+                            bool stores) const {
+    constexpr int kQueries = kHeadsTogether / kTeamWarps;  // of a warp
+    static_assert(kTeamWarps == 2, "one makes the key ready, one the value");
+    const int warp = team.warp(), count = group() - done < kHeadsTogether ? group() - done : kHeadsTogether;
+    const TunedCache head = cache_of(of);
+    const Span& part = of.span;
+    WarpAttention<kTiles, kTeamWarps> mine(head.keys, head.values);
+    const int from = part.first + warp * 16;
+    mine.load_keys(block, from, part.last);
+    mine.load_values(block, from, part.last);
+    if (done > 0) block.sync();  // all warps are through with what lies there
+    // One after the other, by the same instructions: each is fetched by this task anew, see tuning.md.
+    FLYWHEEL_ROLLED
+    for (int i = 0; i <= kQueries; ++i) {
+      const bool is_query = i < kQueries, is_key = !is_query && warp == 0;
+      const int h = warp * kQueries + i;
+      const int which = is_query ? of.kv_head * group() + done + h : heads + of.kv_head + (is_key ? 0 : kv_heads);
+      const HeadSource how{nullptr,
+                           is_query ? q_norm
+                           : is_key ? k_norm
+                                    : nullptr,
+                           is_query ? query_scale() : 1, is_query || is_key};
+      HeadValues<FixedSize<kTiles>> values;
+      if (!is_query || h < count) {
+        values.prepare(block, how, turn_of(part.position));
+        values.load(block, head_of(of, which));
+        values.rotate(block, how, eps);
+      }
+      if (is_query) area.put_query(block, values, h);
+      else area.put_step(block, values, warp);
+    }
     block.sync();
     mine.take_queries(block, area.query);
-    for (int at = first; at < part.last; at += mine.kAll) {
+    for (int at = from; at < part.last; at += mine.kAll) {
       mine.put_step(block, area.step, part.position, at);
       mine.template add<true>(block, at, part);
     }
-    mine.leave(block, area.left);
+    mine.leave(team, area.left);
     block.sync();
     WarpsScale scale = area.scale(block);
     scale.factor *= reciprocal(scale.weights);
-    area.for_each_sum(block, scale.factor, [&](int h, int dim, float sum) {
-      if (h < count) result(done + h)[dim] = flywheel::Bf16::nearest(sum);
+    area.for_each_sum(team, scale.factor, [&](int h, int dim, float sum) {
+      if (h < count && stores) result(of, done + h)[dim] = flywheel::Bf16::nearest(sum);
     });
   }
-  template <class Block, class Values>
-  FLYWHEEL_TASK void prepare(Block& block, Values& values, const float* from, const HeadSource& how, int position) const {
-    values.prepare(block, how, turn_of(position));
-    values.load(block, from);
-    values.rotate(block, how, eps);
-  }
-
   /// One thread.
   template <class Block>
   FLYWHEEL_TASK void portable(Block& block) const {
-    const Span part = span();
     float* const turned = block.template scratch<float>(head_dim);
-    float* const weights = block.template scratch<float>(part.last);
+    const int end = first + kTeams < pairs() ? first + kTeams : pairs();
+    int most = 0;
+    for (int number = first; number < end; ++number) most = pair(number).span.last > most ? pair(number).span.last : most;
+    float* const weights = block.template scratch<float>(most);
     if (!turned || !weights) return;
-    const TunedCache mine = cache_of_head();
-    turn_values(key(), k_norm, turn_of(part.position), head_dim, eps, turned);
+    for (int number = first; number < end; ++number) portable(pair(number), turned, weights);
+  }
+  FLYWHEEL_TASK void portable(const Pair& of, float* turned, float* weights) const {
+    const Span& part = of.span;
+    const TunedCache mine = cache_of(of);
+    turn_values(key(of), k_norm, turn_of(part.position), head_dim, eps, turned);
     for (int i = 0; i < head_dim; ++i) {
       mine.keys[TunedCache::key_at(part.position, i, head_dim)].bits = static_cast<std::uint16_t>(round_to_half(turned[i]));
       mine.values[TunedCache::value_at(part.position, i, head_dim)].bits =
-          static_cast<std::uint16_t>(round_to_half(value()[i]));
+          static_cast<std::uint16_t>(round_to_half(value(of)(i)));
     }
     for (int h = 0; h < group(); ++h) {
-      turn_values(query(h), q_norm, turn_of(part.position), head_dim, eps, turned);
-      attend_alone(mine, part.begin, part.last, turned, head_dim, query_scale(), weights, result(h));
+      turn_values(query(of, h), q_norm, turn_of(part.position), head_dim, eps, turned);
+      attend_alone(mine, part.begin, part.last, turned, head_dim, query_scale(), weights, result(of, h));
     }
   }
 };
 static_assert(sizeof(WideAttend) <= kTaskArgBytes);
 
-/// Ends a text's step, as TunedChoose does.
+/// All threads: ends the step of a text at `position`, whose logits are row `row` of all, as TunedChoose does.
+template <class Block>
+FLYWHEEL_TASK void end_step(Block& block, const ChoiceMemory& m, StepState* states, TunedText* texts, int text, int row,
+                            std::uint32_t position) {
+  const TunedText how = texts[text];
+  const std::uint32_t next = position + 1;
+  const bool given = next < how.prompt_count;
+  if (next >= how.end) return;
+  const float* const logits = m.logits + static_cast<std::size_t>(row) * static_cast<std::size_t>(m.vocabulary);
+  const std::uint32_t token = given ? m.prompt[text * m.context + static_cast<int>(next)]
+                                    : choose_token(block, logits, m.vocabulary, how.sampling, next);
+  block.sync();  // every thread has read the state and the text
+  if (!block.leader()) return;
+  states[text].position = next;
+  states[text].token = token;
+  if (!given) tell_token(block, m, texts, text, how, token, next + 1);
+}
+
+/// Ends a text's step.
 struct WideChoose {
   const ChoiceMemory* memory;
   StepState* states;
@@ -170,19 +223,20 @@ struct WideChoose {
 
   template <class Block>
   FLYWHEEL_TASK void operator()(Block& block) const {
-    const ChoiceMemory m = *memory;
-    const TunedText how = texts[text];
-    const std::uint32_t next = states[text].position + 1;
-    const bool given = next < how.prompt_count;
-    if (next >= how.end) return;
-    const float* const logits = m.logits + static_cast<std::size_t>(text) * static_cast<std::size_t>(m.vocabulary);
-    const std::uint32_t token = given ? m.prompt[text * m.context + static_cast<int>(next)]
-                                      : choose_token(block, logits, m.vocabulary, how.sampling, next);
-    block.sync();  // every thread has read the state and the text
-    if (!block.leader()) return;
-    states[text].position = next;
-    states[text].token = token;
-    if (!given) tell_token(block, m, texts, text, how, token, next + 1);
+    end_step(block, *memory, states, texts, text, text, states[text].position);
+  }
+};
+
+/// Chooses the token behind a prompt, if the run has read its last position, `tail`: the logits are the first row of all.
+struct PrefillChoose {
+  const Stretch* tail;
+  const ChoiceMemory* memory;
+  StepState* states;
+  TunedText* texts;
+
+  template <class Block>
+  FLYWHEEL_TASK void operator()(Block& block) const {
+    if (tail->count > 0) end_step(block, *memory, states, texts, static_cast<int>(tail->text), 0, tail->first);
   }
 };
 
