@@ -98,10 +98,12 @@ __device__ __forceinline__ void multiply_by_wgmma(Block& block, const ProductRec
     // A warp whose rows are not there has nothing to join or to store.
     if (product.has_second() && place.row + kWarpRows * block.warp() >= product.left.rows) continue;
     join_sums(product, epilogue, sums);
-    if (product.stores_rows && PartImage<kColumns>::kBytes <= count * kStageBytes<kColumns>) {
-      block.sync();  // no warp reads the stages any more
-      store_part_by_rows<kColumns>(block, product, place, epilogue, sums, stages.boxes());
-      continue;
+    if constexpr (kColumns <= kMostRowColumns) {
+      if (product.stores_rows && PartImage<kColumns>::kBytes <= count * kStageBytes<kColumns>) {
+        block.sync();  // no warp reads the stages any more
+        store_part_by_rows<kColumns>(block, product, place, epilogue, sums, stages.boxes());
+        continue;
+      }
     }
     unsigned char* const turned = stages.turned_of(block.warp());
     if constexpr (!HasJoin<Epilogue> && kColumns >= 64) {

@@ -9,23 +9,24 @@
 
 namespace flywheel::detail {
 
+/// Tiles of so many columns go so: those of 256 belong to products of many rows, whose parts are few.
+inline constexpr int kMostRowColumns = 128;
+
 /// A tile as it lies in shared memory on its way: rows of C, 16 bytes longer than they are, so that lanes use different banks.
 template <int kColumns>
 struct PartImage {
-  static constexpr std::uint32_t kBytes = kTileRows * (kColumns * sizeof(float) + 16) >
-                                                  kColumns*(kTileRows * sizeof(float) + 16)
-                                              ? kTileRows*(kColumns * sizeof(float) + 16)
-                                              : kColumns*(kTileRows * sizeof(float) + 16);
+  static constexpr std::uint32_t kTurnedRow = kTileRows + 4, kPlainRow = kColumns + 4;  // in floats
+  static constexpr std::uint32_t kBytes =
+      sizeof(float) * (kTileRows * kPlainRow > kColumns * kTurnedRow ? kTileRows * kPlainRow : kColumns * kTurnedRow);
   float* values;
   bool transposed;
 
   __device__ std::uint32_t rows() const { return transposed ? kColumns : kTileRows; }
   __device__ std::uint32_t columns() const { return transposed ? kTileRows : kColumns; }
-  /// By a row of the left operand and one of the right one, both of the tile.
-  __device__ float& at(std::uint32_t left, std::uint32_t right) const {
-    return transposed ? values[right * (kTileRows + 4) + left] : values[left * (kColumns + 4) + right];
-  }
-  __device__ float* row(std::uint32_t i) const { return values + i * (columns() + 4); }
+  __device__ float* row(std::uint32_t i) const { return values + i * (transposed ? kTurnedRow : kPlainRow); }
+  /// From a row of the left operand, or of the right one, to the next.
+  __device__ std::uint32_t left_step() const { return transposed ? 1 : kPlainRow; }
+  __device__ std::uint32_t right_step() const { return transposed ? kTurnedRow : 1; }
 };
 
 /// All compute threads, none of which uses the stages any more. `memory`: PartImage::kBytes, aligned to 16.
@@ -33,12 +34,13 @@ template <int kColumns, class Block, class Epilogue>
 __device__ __forceinline__ void store_part_by_rows(Block& block, const ProductRecord& product, const TilePlace& tile,
                                                    const Epilogue& epilogue, const float (&sums)[kColumns / 2],
                                                    unsigned char* memory) {
-  const PartImage<kColumns> image{reinterpret_cast<float*>(memory), product.transposed != 0};
-  const std::uint32_t left = static_cast<std::uint32_t>(16 * block.warp() + block.lane() / 4), right = block.lane() % 4 * 2;
+  const PartImage<kColumns> image{block.in_scratch(reinterpret_cast<float*>(memory)), product.transposed != 0};
+  const std::uint32_t down = image.left_step(), along = image.right_step();
+  float* const mine = image.values + (16 * block.warp() + block.lane() / 4) * down + block.lane() % 4 * 2 * along;
 #pragma unroll
   for (int q = 0; q < kColumns / 8; ++q)
 #pragma unroll
-    for (int i = 0; i < 4; ++i) image.at(left + i / 2 * 8, right + 8 * q + i % 2) = sums[4 * q + i];
+    for (int i = 0; i < 4; ++i) mine[i / 2 * 8 * down + (8 * q + i % 2) * along] = sums[4 * q + i];
   const std::uint32_t first_row = product.transposed ? tile.column : tile.row;
   const std::uint32_t first_column = product.transposed ? tile.row : tile.column;
   const std::uint32_t all_rows = product.transposed ? product.right.rows : product.left.rows;

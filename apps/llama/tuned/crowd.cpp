@@ -101,8 +101,10 @@ std::optional<std::size_t> Crowd::begin_first() {
   return *place;
 }
 
-void Crowd::end_first(std::size_t place) {
-  if (places_[place].taken) --places_[place].steps;
+bool Crowd::end_first(std::size_t place) {
+  if (!places_[place].taken) return false;
+  --places_[place].steps;
+  return true;
 }
 
 void Crowd::went(std::uint32_t steps) {

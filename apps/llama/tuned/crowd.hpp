@@ -30,10 +30,10 @@ class Crowd {
   bool has_to_read(bool done) const;
   bool anybody_writes() const;
   bool anybody_there() const;  // if not, all that were have ended with their first tokens
-  /// Before a run of the prompt reader: if it writes the first token of a text, that one's place. end_first() after the run,
-  /// and what embeds.
+  /// Before a run of the prompt reader: if it writes the first token of a text, that one's place. After the run end_first(),
+  /// which says whether there is more of it to be written: then its first step is to be embedded.
   std::optional<std::size_t> begin_first();
-  void end_first(std::size_t place);
+  bool end_first(std::size_t place);
   /// To be made until a text ends that another waits for, at most; those whose prompts are read write from now on.
   std::uint32_t steps();
   std::size_t text_in(std::size_t place) const { return places_.at(place).text; }

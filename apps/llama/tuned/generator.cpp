@@ -52,9 +52,7 @@ void TunedGenerator::read(Crowd& crowd, const std::function<void(const WrittenTo
   const bool others_wait = crowd.anybody_writes();
   const std::optional<std::size_t> place = crowd.begin_first();
   follow(reader_->submit(others_wait), add);
-  if (!place) return;
-  crowd.end_first(*place);
-  embed();
+  if (place && crowd.end_first(*place)) embed();
 }
 
 std::vector<std::uint32_t> TunedGenerator::read_prompts(const std::vector<std::vector<std::uint32_t>>& prompts) {

@@ -196,10 +196,12 @@ struct WideAttend {
 };
 static_assert(sizeof(WideAttend) <= kTaskArgBytes);
 
-/// All threads: ends the step of a text at `position`, whose logits are row `row` of all, as TunedChoose does.
+/// All threads: ends the step of a text at `position`, whose logits are row `row` of all, as TunedChoose does. Out of line, so
+/// that the kernel has it once.
 template <class Block>
-FLYWHEEL_TASK void end_step(Block& block, const ChoiceMemory& m, StepState* states, TunedText* texts, int text, int row,
+FLYWHEEL_COLD void end_step(Block block, const ChoiceMemory* memory, StepState* states, TunedText* texts, int text, int row,
                             std::uint32_t position) {
+  const ChoiceMemory m = *memory;
   const TunedText how = texts[text];
   const std::uint32_t next = position + 1;
   const bool given = next < how.prompt_count;
@@ -223,7 +225,7 @@ struct WideChoose {
 
   template <class Block>
   FLYWHEEL_TASK void operator()(Block& block) const {
-    end_step(block, *memory, states, texts, text, text, states[text].position);
+    end_step(block, memory, states, texts, text, text, states[text].position);
   }
 };
 
@@ -236,7 +238,7 @@ struct PrefillChoose {
 
   template <class Block>
   FLYWHEEL_TASK void operator()(Block& block) const {
-    if (tail->count > 0) end_step(block, *memory, states, texts, static_cast<int>(tail->text), 0, tail->first);
+    if (tail->count > 0) end_step(block, memory, states, texts, static_cast<int>(tail->text), 0, tail->first);
   }
 };
 
