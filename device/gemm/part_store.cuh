@@ -9,8 +9,8 @@
 
 namespace flywheel::detail {
 
-/// Tiles of so many columns go so: those of 256 belong to products of many rows, whose parts are few.
-inline constexpr int kMostRowColumns = 128;
+/// Tiles of so many columns go so. Of more the parts take as long from registers, 16 bytes at once or 8.
+inline constexpr int kMostRowColumns = 64;
 
 /// A tile as it lies in shared memory on its way: rows of C, 16 bytes longer than they are, so that lanes use different banks.
 template <int kColumns>

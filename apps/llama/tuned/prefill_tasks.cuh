@@ -313,6 +313,13 @@ struct PrefillTurn {
 
   template <class Block>
   FLYWHEEL_TASK void operator()(Block& block) const {
+    turn(block);
+  }
+
+ private:
+  /// Out of line, so that the kernel has it once.
+  template <class Block>
+  FLYWHEEL_COLD void turn(Block block) const {
     const int group = heads / kv_heads;
     const TunedCache to = cache.head(static_cast<int>(rows.stretch->text) * kv_heads + kv_head, room, head_dim);
     rows.for_each(block, [&](std::size_t row) {
@@ -322,7 +329,6 @@ struct PrefillTurn {
     });
   }
 
- private:
   static constexpr int kTogether = 4;  // heads whose values are under way at once
 
   /// Heads of a row: `count` of them from `first` on, `apart` values from one to the next. The first `normed` are scaled by a
