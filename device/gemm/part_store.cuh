@@ -35,12 +35,12 @@ __device__ __forceinline__ void store_part_by_rows(Block& block, const ProductRe
                                                    const Epilogue& epilogue, const float (&sums)[kColumns / 2],
                                                    unsigned char* memory) {
   const PartImage<kColumns> image{block.in_scratch(reinterpret_cast<float*>(memory)), product.transposed != 0};
-  const std::uint32_t down = image.left_step(), along = image.right_step();
-  float* const mine = image.values + (16 * block.warp() + block.lane() / 4) * down + block.lane() % 4 * 2 * along;
+  const std::uint32_t left = image.left_step(), right = image.right_step();
+  float* const mine = image.values + (16 * block.warp() + block.lane() / 4) * left + block.lane() % 4 * 2 * right;
 #pragma unroll
   for (int q = 0; q < kColumns / 8; ++q)
 #pragma unroll
-    for (int i = 0; i < 4; ++i) mine[i / 2 * 8 * down + (8 * q + i % 2) * along] = sums[4 * q + i];
+    for (int i = 0; i < 4; ++i) mine[i / 2 * 8 * left + (8 * q + i % 2) * right] = sums[4 * q + i];
   const std::uint32_t first_row = product.transposed ? tile.column : tile.row;
   const std::uint32_t first_column = product.transposed ? tile.row : tile.column;
   const std::uint32_t all_rows = product.transposed ? product.right.rows : product.left.rows;
