@@ -53,8 +53,8 @@ FLYWHEEL_TASK float add_up(const Block& block, float mine) {
   return mine;
 }
 
-/// Sums of a product, whose parts were left: those of a value lie `count` matrices of `rows` rows apart. Many loads are under
-/// way at once: a loop with one after the other took attention of 64 texts 10 us longer (H200, see tuning.md).
+/// Sums of a product, whose parts were left: those of a value lie `count` times in matrices of `rows` rows, one behind the
+/// other. The loads of kAtOnce parts are under way at once, each a trip to L2.
 struct PartSums {
   const float* values;  // [count][rows][columns]
   std::int32_t count, rows;
