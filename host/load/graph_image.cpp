@@ -67,6 +67,14 @@ void refuse_what_needs_a_plan(const Graph& graph) {
                    ", but here any worker takes any "
                    "task: load the graph with `compiled`, or leave Graph::place() out");
 }
+
+void refuse_what_is_not_compiled(const Graph& graph) {
+  const std::uint32_t task = graph.first_not_compiled();
+  if (task == graph.size()) return;
+  throw GraphError(name_of(graph, task) +
+                   ": the kernel holds no code for it in a compiled graph, since its type has kCompiled = "
+                   "false. Load the graph without `compiled`, or leave that out of the type");
+}
 }  // namespace
 
 std::uint16_t type_index(std::type_index type, const KernelEntry& entry) {
@@ -79,6 +87,7 @@ GraphImage compile_image(const Graph& graph, const KernelEntry& entry, std::uint
                          std::uint32_t warps) {
   check_operands(graph);
   refuse_control(graph);
+  refuse_what_is_not_compiled(graph);
   return image_of_plan(make_schedule(graph, workers, how, warps), graph, entry);
 }
 

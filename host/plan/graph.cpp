@@ -56,6 +56,7 @@ void Graph::swap(Graph& other) noexcept {
   std::swap(stage_, other.stage_);
   std::swap(has_parts_, other.has_parts_);
   std::swap(has_block_tasks_, other.has_block_tasks_);
+  std::swap(first_not_compiled_, other.first_not_compiled_);
   std::swap(params_, other.params_);
   std::swap(results_, other.results_);
   std::swap(phase_, other.phase_);

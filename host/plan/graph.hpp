@@ -2,6 +2,7 @@
 // <flywheel/flywheel.hpp>. Nothing here touches a device; Runtime::load() checks a graph and places it there.
 #pragma once
 
+#include <algorithm>
 #include <cstring>
 #include <iterator>
 #include <string>
@@ -295,6 +296,8 @@ class Graph {
   bool has_parts() const { return has_parts_; }
   /// Whether all tasks are warp tasks.
   bool all_warp_tasks() const { return !has_block_tasks_; }
+  /// The first task whose type is not for compiled graphs; size() if there is none.
+  std::uint32_t first_not_compiled() const { return std::min(first_not_compiled_, size()); }
   std::uint64_t id() const { return id_; }
 
  private:
@@ -337,6 +340,7 @@ class Graph {
     };
     using Is = detail::Asks<const Task>;
     if constexpr (!detail::is_warp_task<Task>()) has_block_tasks_ = true;
+    if constexpr (!detail::is_compiled<Task>()) first_not_compiled_ = std::min(first_not_compiled_, size());
     has_parts_ |= Is::compute || Is::operand_bytes || Is::dependent_pages || Is::early;
     if constexpr (Is::buffers || Is::cost_ns || Is::operand_bytes || Is::dependent_pages || Is::early) {
       const detail::TaskStore::Mark mark = tasks_.mark();
@@ -384,6 +388,7 @@ class Graph {
   bool phased_ = false;
   bool has_parts_ = false;
   bool has_block_tasks_ = false;
+  std::uint32_t first_not_compiled_ = ~std::uint32_t{0};
   std::uint64_t id_;
 };
 

@@ -159,7 +159,7 @@ struct TaskList {
     std::uint32_t at = 0;
     const std::uint32_t type = record.header.type;
     const auto run_one = [&]<class Task>(std::type_identity<Task>) {
-      if constexpr (!Asks<const Task>::compute) run_body<Task>(record, block);
+      if constexpr (is_compiled<Task>() && !Asks<const Task>::compute) run_body<Task>(record, block);
       return true;
     };
     (void)((at++ == type && run_one(std::type_identity<Tasks>{})) || ...);
@@ -171,7 +171,7 @@ struct TaskList {
     std::uint32_t at = 0;
     const std::uint32_t type = record.header.type;
     const auto run_one = [&]<class Task>(std::type_identity<Task>) {
-      if constexpr (is_warp_task<Task>()) call_body<Task>(record, block);
+      if constexpr (is_compiled<Task>() && is_warp_task<Task>()) call_body<Task>(record, block);
       return true;
     };
     (void)((at++ == type && run_one(std::type_identity<Tasks>{})) || ...);
@@ -200,7 +200,7 @@ struct TaskList {
     std::uint32_t at = 0;
     const std::uint32_t type = record.header.type;
     const auto run_one = [&]<class Task>(std::type_identity<Task>) {
-      if constexpr (!kHasPart<Task, Block, Operands>) run_portable<Task>(record, block);
+      if constexpr (is_compiled<Task>() && !kHasPart<Task, Block, Operands>) run_portable<Task>(record, block);
       return true;
     };
     (void)((at++ == type && run_one(std::type_identity<Tasks>{})) || ...);

@@ -6,6 +6,7 @@
 #include <concepts>
 #include <type_traits>
 
+#include "../records/task_type.hpp"
 #include "product_record.hpp"
 
 namespace flywheel {
@@ -154,6 +155,8 @@ struct Gemm {
   const detail::ProductRecord* product;
   std::uint32_t index;
   Epilogue epilogue;
+
+  static constexpr bool kCompiled = detail::is_compiled<Epilogue>();  // an epilogue may leave compiled graphs out
 
   template <class Note>
   void buffers(Note&& note) const {

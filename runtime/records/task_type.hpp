@@ -73,6 +73,14 @@ constexpr bool is_warp_task() {
   else return false;
 }
 
+/// Whether compiled graphs may have tasks of this type. A type that is for dynamic and phased graphs alone may say so, by
+/// `static constexpr bool kCompiled = false;`: the kernel then has no code for them in compiled runs, and is built sooner.
+template <class Task>
+constexpr bool is_compiled() {
+  if constexpr (requires { Task::kCompiled; }) return Task::kCompiled;
+  else return true;
+}
+
 struct NamedCompute {
   int compute;
 };
@@ -135,6 +143,14 @@ constexpr void check_grain() {
                 "a warp task has no compute part, no operands and no early begin: leave out `Grain`, or those");
 }
 
+/// Parts and operands are for compiled graphs.
+template <class Task>
+constexpr void check_compiled() {
+  using Is = Asks<const Task>;
+  static_assert(is_compiled<Task>() || !(Is::compute || Is::operand_bytes || Is::dependent_pages || Is::early),
+                "a compute part, operands and an early begin are for compiled graphs: leave out `kCompiled = false`, or those");
+}
+
 /// Fails to compile, with a message, unless the runtime can use `Task` as a task type.
 template <class Task>
 constexpr bool check_task_type() {
@@ -147,6 +163,7 @@ constexpr bool check_task_type() {
   check_operand_members<Task>();
   check_parts<Task>();
   check_grain<Task>();
+  check_compiled<Task>();
   using Is = Asks<const Task>;
   using Meant = Asks<Task>;
   static_assert(Is::buffers || !Meant::buffers, "buffers() of a task type must be const: load() would check none of them");

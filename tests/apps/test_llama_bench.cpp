@@ -9,6 +9,7 @@
 
 #include "apps/llama/bench/bench.hpp"
 #include "apps/llama/bench/check.hpp"
+#include "apps/llama/bench/mixed.hpp"
 #include "apps/llama/bench/prompts.hpp"
 #include "apps/llama/bench/random_weights.hpp"
 #include "apps/llama/bench/soak.hpp"
@@ -230,6 +231,51 @@ TEST_CASE("bench: several texts, and the bytes of the positions in between") {
   // Six steps from position 40 read 41, 42, ... 46 positions.
   CHECK(all[1].step_bytes ==
         Approx(static_cast<double>(weight_bytes(config)) + 4 * 43.5 * static_cast<double>(position_bytes(config))));
+}
+
+TEST_CASE("bench: texts drawn at random have room, and are the same for the same seed") {
+  for (const int context : {2, 7, 100, 2400, 131072}) {
+    const std::vector<Request> requests = draw_texts(300, context, 50, 7), again = draw_texts(300, context, 50, 7);
+    CHECK_NOTHROW(check_requests(requests, tiny(Family::kLlama, true), context));
+    for (std::size_t i = 0; i < requests.size(); ++i) {
+      REQUIRE(requests[i].prompt == again[i].prompt);
+      REQUIRE(requests[i].tokens == again[i].tokens);
+    }
+  }
+  CHECK(draw_texts(1, 2400, 50, 7)[0].prompt != draw_texts(1, 2400, 50, 8)[0].prompt);
+}
+
+TEST_CASE("bench: texts that come and go, and their rows") {
+  const BenchModel model = tiny_model();
+  Runtime runtime = start_tuned_runtime(tuned_options(model.config, {.context = 120, .texts = 4}, on_cpu(2)));
+  TunedGenerator generator(runtime, model.config, model.weights(runtime), 120, 4);
+  const MixedTimes times = measure_mixed(generator, 12, 2);
+  CHECK(times.places == 4);
+  CHECK(times.prompt == 119);
+  for (const Samples* samples : {&times.written, &times.endless, &times.usual, &times.slowest, &times.alone, &times.beside}) {
+    REQUIRE(samples->size() == 2);
+    CHECK(std::ranges::all_of(*samples, [](double value) { return value > 0; }));
+  }
+  const std::vector<Row> rows = mixed_rows("tiny",
+                                           {.texts = 1000,
+                                            .places = 64,
+                                            .prompt = 2048,
+                                            .written = {10, 30, 20},
+                                            .endless = {40},
+                                            .usual = {2},
+                                            .slowest = {5},
+                                            .alone = {8},
+                                            .beside = {12}},
+                                           {"nvidia-h200", "580", "2026-11-21", "abc"});
+  REQUIRE(rows.size() == 3);
+  CHECK(rows[0].name == "mixed.tiny");
+  CHECK(rows[0].value == 20);
+  CHECK(rows[0].peer_value == 40);
+  CHECK(rows[1].name == "mixed.tiny.slowest_step");
+  CHECK(rows[1].peer_value == 2);
+  CHECK(rows[2].name == "mixed.tiny.prompt");
+  CHECK(mixed_table("tiny", times).find("mixed.tiny.b4: 12 texts") != std::string::npos);
+  CHECK(mixed_rows("tiny", {}, {}).empty());
 }
 
 TEST_CASE("bench: prompts of several lengths, and their rows") {

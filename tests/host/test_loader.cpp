@@ -29,6 +29,16 @@ Graph layers(std::uint32_t count, std::uint32_t width) {
   return graph;
 }
 
+/// For dynamic and phased graphs alone.
+struct NeverCompiled {
+  static constexpr bool kCompiled = false;
+  std::uint32_t value;
+  template <class Block>
+  FLYWHEEL_TASK std::uint32_t operator()(Block&) const {
+    return value;
+  }
+};
+
 std::string capacity_error(Runtime& runtime, const Graph& graph) {
   return error_of<CapacityError>([&] { runtime.load(graph); });
 }
@@ -115,6 +125,29 @@ TEST_CASE("a task that is placed needs a plan") {
   const auto placed = graph.add(Square{3});
   graph.place(placed, 999);
   check_says(error_of<GraphError>([&] { runtime.load(graph); }), {"task 3", "worker 999", "`compiled`", "Graph::place()"});
+}
+
+TEST_CASE("a type with kCompiled = false runs in dynamic and phased graphs, and is named when a graph with it is compiled") {
+  Runtime runtime = start<Square, NeverCompiled>(on_cpu());
+  Graph graph = squares(3);
+  const auto task = graph.add(NeverCompiled{17}), more = graph.add(NeverCompiled{18});
+  Run dynamic = runtime.submit(runtime.load(graph));
+  CHECK(dynamic.get(task) == 17);
+  CHECK(dynamic.get(more) == 18);
+  check_says(error_of<GraphError>([&] { runtime.load(graph, compiled); }),
+             {"task 3", "NeverCompiled", "kCompiled = false", "without `compiled`"});
+  Graph moved = std::move(graph);
+  check_says(error_of<GraphError>([&] { runtime.load(moved, compiled); }), {"task 3"});
+  graph = squares(3);
+  CHECK(runtime.submit(runtime.load(graph, compiled)).status() == Status::ok);
+
+  Graph phased;
+  const auto first = phased.add(NeverCompiled{19});
+  phased.phase();
+  const auto second = phased.add(Square{5});
+  Run run = runtime.submit(runtime.load(phased));
+  CHECK(run.get(first) == 19);
+  CHECK(run.get(second) == 25);
 }
 
 TEST_CASE("a null buffer is found by load() and named") {

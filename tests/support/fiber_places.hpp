@@ -13,7 +13,9 @@ struct Collective {
   const char* name = "nothing";
   std::size_t bytes = 0;  // of the values exchanged
 
-  bool operator==(const Collective& other) const { return !std::strcmp(name, other.name) && bytes == other.bytes; }
+  bool operator==(const Collective& other) const {
+    return (name == other.name || !std::strcmp(name, other.name)) && bytes == other.bytes;
+  }
   std::string text() const { return bytes ? name + (" of " + std::to_string(bytes) + " bytes") : std::string(name); }
 };
 inline constexpr Collective kSyncAll{"sync()"};

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <bit>
-#include <cmath>
 #include <cstdint>
 
 #include "support/fiber_executor.hpp"
@@ -17,10 +16,9 @@ struct Bf16Pair {
 /// The same of IEEE halves.
 struct HalfPair {
   static float low(std::uint32_t word) {
-    const int exponent = static_cast<int>(word >> 10 & 31), fraction = static_cast<int>(word & 1023);
-    const float size = exponent == 31 ? std::bit_cast<float>(0x7f800000u | static_cast<std::uint32_t>(fraction) << 13)
-                       : exponent     ? std::ldexp(static_cast<float>(1024 + fraction), exponent - 25)
-                                      : std::ldexp(static_cast<float>(fraction), -24);
+    const std::uint32_t magnitude = word & 0x7fffu;
+    const float size = magnitude < 0x7c00u ? std::bit_cast<float>(magnitude << 13) * 0x1p112f  // denormal ones, too
+                                           : std::bit_cast<float>(0x7f800000u | (magnitude & 1023) << 13);
     return word & 0x8000u ? -size : size;
   }
   static float high(std::uint32_t word) { return low(word >> 16); }
@@ -30,7 +28,9 @@ struct HalfPair {
 /// with floating point type". A tile's sums are in double and rounded once; tensor cores have errors of their own.
 template <class Pair>
 struct WarpTile {
-  double a[16][16], b[16][8], c[16][8];
+  using Row = double [[gnu::vector_size(64)]];  // so that it is fast hardly optimised, too
+  double a[16][16];
+  Row b[16], c[16];
 
   void add_lane(std::uint32_t lane, const FiberExecutor::Post& post) {
     const auto* in_a = static_cast<const std::uint32_t*>(post.first);
@@ -49,9 +49,11 @@ struct WarpTile {
     }
   }
   void multiply_add() {
-    for (int m = 0; m < 16; ++m)
-      for (int k = 0; k < 16; ++k)
-        for (int n = 0; n < 8; ++n) c[m][n] += a[m][k] * b[k][n];
+    for (int m = 0; m < 16; ++m) {
+      Row sums = c[m];
+      for (int k = 0; k < 16; ++k) sums += a[m][k] * b[k];
+      c[m] = sums;
+    }
   }
   void give_lane(std::uint32_t lane, const FiberExecutor::Post& post) const {
     auto* sums = static_cast<float*>(post.result);

@@ -7,6 +7,7 @@
 
 #include "apps/llama/bench/check.hpp"
 #include "apps/llama/bench/check_context.hpp"
+#include "apps/llama/bench/mixed.hpp"
 #include "apps/llama/bench/positions.hpp"
 #include "apps/llama/bench/prompts.hpp"
 #include "apps/llama/bench/random_weights.hpp"
@@ -54,10 +55,13 @@ int room_for(const Config& config, const BenchRequest& request) {
   const std::vector<std::uint32_t> starts = starts_of(config, request);
   int room = positions_of_run(config, *std::ranges::max_element(starts), steps.count, steps.asked);
   for (const std::uint32_t length : request.prompts) room = std::max(room, positions_of_prompt(config, length));
+  if (request.mixed) room = std::max(room, positions_of_mixed(config));
   return room;
 }
 
-PromptWay way_of(const BenchRequest& request) { return request.prompts.empty() ? PromptWay::token_by_token : PromptWay::best; }
+PromptWay way_of(const BenchRequest& request) {
+  return request.prompts.empty() && !request.mixed ? PromptWay::token_by_token : PromptWay::best;
+}
 
 void check_writable(const char* option, const std::filesystem::path& file) {
   const std::filesystem::path folder = file.parent_path();
@@ -129,6 +133,9 @@ class Bench {
   std::vector<PromptTimes> measure_prompts() {
     if (request_.runs == 0) return {};
     return llama::measure_prompts(ours_, request_.prompts, request_.runs);
+  }
+  MixedTimes measure_mixed() {
+    return request_.mixed ? llama::measure_mixed(ours_, request_.mixed, request_.runs) : MixedTimes{};
   }
 
  private:
@@ -289,10 +296,13 @@ bool run_bench(const BenchModel& model, const BenchRequest& request) {
   if (!all.empty()) std::printf("%s", decode_table(model.name, request.batch, all).c_str());
   const std::vector<PromptTimes> prompts = bench.measure_prompts();
   if (!prompts.empty()) std::printf("%s", prompt_table(model.name, prompts).c_str());
+  const MixedTimes mixed = bench.measure_mixed();
+  std::printf("%s", mixed_table(model.name, mixed).c_str());
   if (!file.empty() && !all.empty()) {
     const measure::Stamp stamp{measure::slug(gpu.name), gpu.driver, measure::today(), std::string(git_commit())};
     write_rows(decode_rows(model.name, request.batch, all, stamp), file);
     write_rows(prompt_rows(model.name, prompts, stamp), file);
+    write_rows(mixed_rows(model.name, mixed, stamp), file);
     std::printf("Written to %s\n", file.c_str());
   }
   std::fflush(stdout);

@@ -15,6 +15,7 @@ struct BenchRequest {
   std::vector<std::uint32_t> contexts;  // starting positions; empty: see default_starts()
   std::uint32_t tokens = 256;           // of a run
   std::vector<std::uint32_t> prompts;   // lengths of prompts to measure, too
+  std::uint32_t mixed = 0;              // texts of random lengths to measure, too
   int runs = 5;                         // counted, after one to warm up; 0: measure nothing
   int batch = 1;                        // texts at once: 1, 2, 4, 8, 16, 32 or 64
   std::uint32_t portable_check = 0;     // positions of each text to hold against the portable tasks

@@ -16,8 +16,6 @@ std::string name_of(const std::string& model, const PromptTimes& times) {
   return "prefill." + model + ".p" + std::to_string(times.tokens);
 }
 
-double median(const Samples& samples) { return measure::percentile(samples, 50); }
-
 }  // namespace
 
 std::vector<PromptTimes> measure_prompts(TunedGenerator& generator, const std::vector<std::uint32_t>& lengths, int runs) {

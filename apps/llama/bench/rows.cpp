@@ -15,8 +15,6 @@ using measure::Stamp;
 
 constexpr const char* kStrongestPeer = "graph with programmatic dependent launch";
 
-double median(const Samples& samples) { return percentile(samples, 50); }
-
 /// More digits would be noise in the file.
 double five_digits(double value) {
   char text[32];
@@ -47,6 +45,8 @@ std::string limit_line(const DecodeTimes& times) {
 }
 
 }  // namespace
+
+double median(const Samples& samples) { return percentile(samples, 50); }
 
 Row row_of(const std::string& name, const Samples& samples, const char* unit, Better better, const Stamp& stamp) {
   Row row;

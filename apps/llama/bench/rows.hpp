@@ -28,6 +28,8 @@ struct DecodeTimes {
   double limit_ms() const;
 };
 
+double median(const Samples& samples);
+
 /// A row with the median and the worst of 100 samples.
 Row row_of(const std::string& name, const Samples& samples, const char* unit, measure::Better better,
            const measure::Stamp& stamp);

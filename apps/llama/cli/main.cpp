@@ -130,6 +130,8 @@ void add_bench(CLI::App& app, Measured& what, BenchRequest& request, bool& right
   command.add_option("--prefill", request.prompts, "Lengths of prompts to measure, too, such as 128,2048")
       ->delimiter(',')
       ->check(at_least(1));
+  command.add_option("--mixed", request.mixed, "Texts of random lengths to measure, too, through the places of --batch")
+      ->check(at_least(1));
   command.add_option("--tokens", request.tokens, "Tokens of a run")->check(at_least(1))->capture_default_str();
   command.add_option("--runs", request.runs, "Runs that count; 0 measures nothing")->check(at_least(0))->capture_default_str();
   command.add_option("--portable-check", request.portable_check,

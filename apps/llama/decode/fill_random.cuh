@@ -7,6 +7,7 @@ namespace llama {
 
 /// Value i of a tensor depends on the seed and on i alone, so it is the same on any processor and number of workers.
 struct FillRandom {
+  static constexpr bool kCompiled = false;
   enum Kind : std::uint32_t { kFloat, kBf16, kHalf };
   template <class T>
   static constexpr Kind kind_of = std::is_same_v<T, Bf16>   ? kBf16

@@ -238,6 +238,7 @@ class PrefillStages {
 
 /// Attention of one query head at the positions of some rows, at most kPrefillTile. Their keys and values are in the cache.
 struct PrefillAttend {
+  static constexpr bool kCompiled = false;
   StretchRows rows;
   const Half* queries;  // [rows][heads][head_dim], as PrefillTurn leaves them
   TunedCache cache;

@@ -178,6 +178,7 @@ FLYWHEEL_TASK inline void attend_alone(const TunedCache& of, int begin, int last
 
 /// The residual stream as it begins: the embeddings of the tokens.
 struct PrefillEmbed {
+  static constexpr bool kCompiled = false;
   StretchRows rows;
   const Bf16* embedding;
   const std::uint32_t* prompt;  // [texts][context]
@@ -202,6 +203,7 @@ struct PrefillEmbed {
 
 /// RMSNorm of the residual stream, as an operand of a product. What the product before has left of its sums is added first.
 struct PrefillNorm {
+  static constexpr bool kCompiled = false;
   StretchRows rows;
   PartSums added;  // without values: nothing is
   float* x;        // [rows][columns]
@@ -259,6 +261,7 @@ struct PrefillNorm {
 
 /// What becomes of a product's sums: a bias is added, or gates and what they let through become one.
 struct PrefillEnd {
+  static constexpr bool kCompiled = false;
   const float* bias;  // null: none
 
   FLYWHEEL_TASK static float join(float gate, float sum) {
@@ -278,6 +281,7 @@ using PrefillGemm = flywheel::Gemm<PrefillEnd>;
 
 /// Takes the last row of a run out of its matrices, if the token behind it is to be chosen: into those of `tail`.
 struct PrefillTail {
+  static constexpr bool kCompiled = false;
   const Stretch* stretch;
   const Stretch* tail;
   const float* x;       // [rows][columns]
@@ -300,6 +304,7 @@ struct PrefillTail {
 /// What attention reads of one key and value head and the query heads that share it: keys and values go into the cache, where
 /// the steps of the decode read them, too, and queries are turned and scaled.
 struct PrefillTurn {
+  static constexpr bool kCompiled = false;
   StretchRows rows;
   PartSums qkv;  // [rows][heads + 2 kv_heads][head_dim], before norm and rotation
   TunedCache cache;

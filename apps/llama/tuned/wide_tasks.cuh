@@ -10,6 +10,7 @@ namespace llama {
 
 /// The residual stream as it begins: the embeddings of the texts' last tokens.
 struct WideEmbed {
+  static constexpr bool kCompiled = false;
   const Bf16* embedding;
   const StepState* states;
   float* x;  // [texts][columns]
@@ -34,6 +35,7 @@ struct WideEmbed {
 /// text * kv_heads + kv_head, by two warps each: a task takes as long as its trips to memory, one after the other, so tasks are
 /// to be few. Each step's key and value go into the cache, too.
 struct WideAttend {
+  static constexpr bool kCompiled = false;
   static constexpr int kTeamWarps = 2, kTeams = kTileWarps / kTeamWarps;
 
   PartSums qkv;  // [texts][heads + 2 kv_heads][head_dim], before norm and rotation
@@ -218,6 +220,7 @@ FLYWHEEL_COLD void end_step(Block block, const ChoiceMemory* memory, StepState* 
 
 /// Ends a text's step.
 struct WideChoose {
+  static constexpr bool kCompiled = false;
   const ChoiceMemory* memory;
   StepState* states;
   TunedText* texts;
@@ -231,6 +234,7 @@ struct WideChoose {
 
 /// Chooses the token behind a prompt, if the run has read its last position, `tail`: the logits are the first row of all.
 struct PrefillChoose {
+  static constexpr bool kCompiled = false;
   const Stretch* tail;
   const ChoiceMemory* memory;
   StepState* states;
